@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench-calls: what single OpenCL calls cost on whatever driver the loader finds. A plain OpenCL program on
- * one thread; run.py runs it natively and through Gantry and compares. With --only and --count it makes a
- * known number of calls of one kind, so that system calls and messages can be divided by it.
+ * bench-calls: what single OpenCL calls cost on whatever driver the loader finds. A plain OpenCL
+ * program on one thread; run.py runs it natively and through Gantry and compares. With --only and
+ * --count it makes a known number of calls of one kind, so that system calls and messages can be
+ * divided by it.
  */
 #include "base/clock.h"
 
@@ -88,14 +89,19 @@ static void open_device(struct bench *b)
     need(rc, "clCreateBuffer");
     b->large = clCreateBuffer(b->context, CL_MEM_READ_WRITE, LARGEST, NULL, &rc);
     need(rc, "clCreateBuffer");
-    b->pinned = clCreateBuffer(b->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, LARGEST, NULL, &rc);
+    b->pinned =
+        clCreateBuffer(b->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, LARGEST, NULL, &rc);
     need(rc, "clCreateBuffer");
     b->host = allocate(LARGEST, 1);
     memset(b->host, 1, LARGEST);
-    need(clEnqueueWriteBuffer(b->queue, b->small, CL_TRUE, 0, 64, b->host, 0, NULL, NULL), "clEnqueueWriteBuffer");
-    /* Pages that nobody has written are all the same page of zeros, and read as fast as the cache. */
-    need(clEnqueueWriteBuffer(b->queue, b->large, CL_TRUE, 0, LARGEST, b->host, 0, NULL, NULL), "clEnqueueWriteBuffer");
-    need(clEnqueueWriteBuffer(b->queue, b->pinned, CL_TRUE, 0, LARGEST, b->host, 0, NULL, NULL), "clEnqueueWriteBuffer");
+    need(clEnqueueWriteBuffer(b->queue, b->small, CL_TRUE, 0, 64, b->host, 0, NULL, NULL),
+         "clEnqueueWriteBuffer");
+    /* Pages that nobody has written are all the same page of zeros, and read as fast as the cache.
+     */
+    need(clEnqueueWriteBuffer(b->queue, b->large, CL_TRUE, 0, LARGEST, b->host, 0, NULL, NULL),
+         "clEnqueueWriteBuffer");
+    need(clEnqueueWriteBuffer(b->queue, b->pinned, CL_TRUE, 0, LARGEST, b->host, 0, NULL, NULL),
+         "clEnqueueWriteBuffer");
     need(clEnqueueMarkerWithWaitList(b->queue, 0, NULL, &b->done), "clEnqueueMarkerWithWaitList");
     need(clWaitForEvents(1, &b->done), "clWaitForEvents");
 }
@@ -119,22 +125,27 @@ static void call_image_formats(struct bench *b, size_t bytes)
 {
     cl_uint n;
 
-    need(clGetSupportedImageFormats(b->context, CL_MEM_READ_ONLY, CL_MEM_OBJECT_IMAGE2D, 0, NULL, &n), "clGetSupportedImageFormats");
+    need(clGetSupportedImageFormats(b->context, CL_MEM_READ_ONLY, CL_MEM_OBJECT_IMAGE2D, 0, NULL,
+                                    &n),
+         "clGetSupportedImageFormats");
 }
 
 static void call_work_group_info(struct bench *b, size_t bytes)
 {
     cl_ulong local;
 
-    need(clGetKernelWorkGroupInfo(b->kernel, b->device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof(local), &local, NULL), "clGetKernelWorkGroupInfo");
+    need(clGetKernelWorkGroupInfo(b->kernel, b->device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof(local),
+                                  &local, NULL),
+         "clGetKernelWorkGroupInfo");
 }
 
-/* Creating an object cannot be answered without the driver: the synchronous null call wherever queries are
- * cached. */
+/* Creating an object cannot be answered without the driver: the synchronous null call wherever
+ * queries are cached. */
 static void call_create_sampler(struct bench *b, size_t bytes)
 {
     cl_int rc;
-    cl_sampler sampler = clCreateSampler(b->context, CL_FALSE, CL_ADDRESS_CLAMP, CL_FILTER_NEAREST, &rc);
+    cl_sampler sampler =
+        clCreateSampler(b->context, CL_FALSE, CL_ADDRESS_CLAMP, CL_FILTER_NEAREST, &rc);
 
     need(rc, "clCreateSampler");
     clReleaseSampler(sampler);
@@ -153,7 +164,8 @@ static void call_event_status(struct bench *b, size_t bytes)
 {
     cl_int status;
 
-    need(clGetEventInfo(b->done, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status, NULL), "clGetEventInfo");
+    need(clGetEventInfo(b->done, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status, NULL),
+         "clGetEventInfo");
 }
 
 static void call_finish(struct bench *b, size_t bytes)
@@ -165,7 +177,8 @@ static void call_launch(struct bench *b, size_t bytes)
 {
     const size_t one = 1;
 
-    need(clEnqueueNDRangeKernel(b->queue, b->kernel, 1, NULL, &one, &one, 0, NULL, NULL), "clEnqueueNDRangeKernel");
+    need(clEnqueueNDRangeKernel(b->queue, b->kernel, 1, NULL, &one, &one, 0, NULL, NULL),
+         "clEnqueueNDRangeKernel");
 }
 
 static void call_launch_finish(struct bench *b, size_t bytes)
@@ -176,13 +189,15 @@ static void call_launch_finish(struct bench *b, size_t bytes)
 
 static void call_read(struct bench *b, size_t bytes)
 {
-    need(clEnqueueReadBuffer(b->queue, bytes <= 64 ? b->small : b->large, CL_TRUE, 0, bytes, b->host, 0, NULL, NULL),
+    need(clEnqueueReadBuffer(b->queue, bytes <= 64 ? b->small : b->large, CL_TRUE, 0, bytes,
+                             b->host, 0, NULL, NULL),
          "clEnqueueReadBuffer");
 }
 
 static void call_write(struct bench *b, size_t bytes)
 {
-    need(clEnqueueWriteBuffer(b->queue, bytes <= 64 ? b->small : b->large, CL_TRUE, 0, bytes, b->host, 0, NULL, NULL),
+    need(clEnqueueWriteBuffer(b->queue, bytes <= 64 ? b->small : b->large, CL_TRUE, 0, bytes,
+                              b->host, 0, NULL, NULL),
          "clEnqueueWriteBuffer");
 }
 
@@ -190,7 +205,8 @@ static void call_write(struct bench *b, size_t bytes)
 static void map_and_change(struct bench *b, cl_mem mem, size_t bytes)
 {
     cl_int rc;
-    uint64_t *p = clEnqueueMapBuffer(b->queue, mem, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, bytes, 0, NULL, NULL, &rc);
+    uint64_t *p = clEnqueueMapBuffer(b->queue, mem, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, bytes,
+                                     0, NULL, NULL, &rc);
 
     need(rc, "clEnqueueMapBuffer");
     for (size_t i = 0; i < bytes / sizeof(*p); i++)
@@ -224,17 +240,21 @@ static struct figure summarise(uint64_t *samples_ns, size_t n)
     return (struct figure){samples_ns[n / 2], samples_ns[n / 10], samples_ns[n - 1 - n / 10]};
 }
 
-static void print_figure(struct bench *b, const char *name, size_t bytes, uint64_t calls, struct figure f)
+static void print_figure(struct bench *b, const char *name, size_t bytes, uint64_t calls,
+                         struct figure f)
 {
     double gb_s = bytes >= KIB(64) && f.median_ns > 0 ? (double)bytes / (double)f.median_ns : 0;
 
     if (b->json) {
-        printf("%s{\"name\":\"%s\",\"calls\":%llu,\"bytes\":%zu,\"median_ns\":%llu,\"p10_ns\":%llu,\"p90_"
+        printf("%s{\"name\":\"%s\",\"calls\":%llu,\"bytes\":%zu,\"median_ns\":%llu,\"p10_ns\":%llu,"
+               "\"p90_"
                "ns\":%llu}",
-               b->first ? "" : ",", name, (unsigned long long)calls, bytes, (unsigned long long)f.median_ns, (unsigned long long)f.p10_ns,
+               b->first ? "" : ",", name, (unsigned long long)calls, bytes,
+               (unsigned long long)f.median_ns, (unsigned long long)f.p10_ns,
                (unsigned long long)f.p90_ns);
     } else {
-        printf("%-22s %10zu B %12llu ns (p10 %llu, p90 %llu)", name, bytes, (unsigned long long)f.median_ns, (unsigned long long)f.p10_ns,
+        printf("%-22s %10zu B %12llu ns (p10 %llu, p90 %llu)", name, bytes,
+               (unsigned long long)f.median_ns, (unsigned long long)f.p10_ns,
                (unsigned long long)f.p90_ns);
         printf(gb_s > 0 ? " %.2f GB/s\n" : "\n", gb_s);
     }
@@ -317,12 +337,13 @@ static void measure(struct bench *b, const struct measurement *m)
     free(samples_ns);
 }
 
-static const char usage[] = "usage: bench-calls [--data] [--only NAME] [--bytes N] [--count N] [--group N] [--json]\n"
-                            "Measures single OpenCL calls on the first device of the first platform.\n"
-                            "  --data       transfers of 64 KiB and more, and only those\n"
-                            "  --only NAME  one measurement (--list names them); --bytes N only those of that size\n"
-                            "  --count N    make N calls of each, rounded up to whole groups\n"
-                            "  --group N    calls between two readings of the clock (and, for enqueues, two clFinish)\n";
+static const char usage[] =
+    "usage: bench-calls [--data] [--only NAME] [--bytes N] [--count N] [--group N] [--json]\n"
+    "Measures single OpenCL calls on the first device of the first platform.\n"
+    "  --data       transfers of 64 KiB and more, and only those\n"
+    "  --only NAME  one measurement (--list names them); --bytes N only those of that size\n"
+    "  --count N    make N calls of each, rounded up to whole groups\n"
+    "  --group N    calls between two readings of the clock (and, for enqueues, two clFinish)\n";
 
 static void list(void)
 {
@@ -338,16 +359,23 @@ static bool parse_count(const char *option, const char *text, uint64_t *count)
     *count = strtoull(text, &end, 10);
     if (errno == 0 && *end == '\0' && *count > 0 && *count <= UINT64_C(100000000))
         return true;
-    fprintf(stderr, "bench-calls: %s wants a number from 1 to 100000000, not \"%s\"\n", option, text);
+    fprintf(stderr, "bench-calls: %s wants a number from 1 to 100000000, not \"%s\"\n", option,
+            text);
     return false;
 }
 
 int main(int argc, char **argv)
 {
     static const struct option known[] = {
-        {"data", no_argument, NULL, 'd'},        {"only", required_argument, NULL, 'o'},  {"bytes", required_argument, NULL, 'b'},
-        {"count", required_argument, NULL, 'c'}, {"group", required_argument, NULL, 'g'}, {"json", no_argument, NULL, 'j'},
-        {"list", no_argument, NULL, 'l'},        {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0},
+        {"data", no_argument, NULL, 'd'},
+        {"only", required_argument, NULL, 'o'},
+        {"bytes", required_argument, NULL, 'b'},
+        {"count", required_argument, NULL, 'c'},
+        {"group", required_argument, NULL, 'g'},
+        {"json", no_argument, NULL, 'j'},
+        {"list", no_argument, NULL, 'l'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
     };
     struct bench b = {.first = true};
     bool data = false;
@@ -396,7 +424,8 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < N_MEASUREMENTS; i++) {
         const struct measurement *m = &measurements[i];
 
-        if (m->data != data || (only != NULL && strcmp(only, m->name) != 0) || (bytes != NULL && strtoull(bytes, NULL, 10) != m->bytes))
+        if (m->data != data || (only != NULL && strcmp(only, m->name) != 0) ||
+            (bytes != NULL && strtoull(bytes, NULL, 10) != m->bytes))
             continue;
         if (n_run++ == 0) {
             open_device(&b);

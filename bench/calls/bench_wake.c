@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench-wake: what waking a sleeping process costs on this machine, from just before FUTEX_WAKE in one
- * process to the return of FUTEX_WAIT in the other. The sleeper has slept for 5 ms before each wake, as a
- * parked worker has. The two are pinned, first to one core, then to two; the second is the unit in which the
- * bar on parked launches is written, so it is measured in the same run.
+ * bench-wake: what waking a sleeping process costs on this machine, from just before FUTEX_WAKE in
+ * one process to the return of FUTEX_WAIT in the other. The sleeper has slept for 5 ms before each
+ * wake, as a parked worker has. The two are pinned, first to one core, then to two; the second is
+ * the unit in which the bar on parked launches is written, so it is measured in the same run.
  */
 #include "base/clock.h"
 
@@ -124,7 +124,8 @@ int main(int argc, char **argv)
 {
     static const char *const keys[] = {"same_core", "across_cores"};
     bool json = argc == 2 && strcmp(argv[1], "--json") == 0;
-    struct shared *s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, /* fd= */ -1, 0);
+    struct shared *s =
+        mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, /* fd= */ -1, 0);
 
     if (argc > 1 && !json) {
         fputs("usage: bench-wake [--json]\n", stderr);
@@ -144,7 +145,8 @@ int main(int argc, char **argv)
         p50_ns = s->took_ns[WAKES / 2];
         p90_ns = s->took_ns[WAKES - 1 - WAKES / 10];
         if (json)
-            printf(",\"%s_ns\":%llu,\"%s_p10_ns\":%llu,\"%s_p90_ns\":%llu", keys[cpu], p50_ns, keys[cpu], p10_ns, keys[cpu], p90_ns);
+            printf(",\"%s_ns\":%llu,\"%s_p10_ns\":%llu,\"%s_p90_ns\":%llu", keys[cpu], p50_ns,
+                   keys[cpu], p10_ns, keys[cpu], p90_ns);
         else
             printf("%s: %llu ns (p10 %llu, p90 %llu)\n", keys[cpu], p50_ns, p10_ns, p90_ns);
         fflush(stdout); /* before the next fork copies it */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prices of European options, one a work-item, by the Black-Scholes formula. The program waits after every
- * launch, so this load shows what a launch and a wait cost together.
+ * Prices of European options, one a work-item, by the Black-Scholes formula. The program waits
+ * after every launch, so this load shows what a launch and a wait cost together.
  */
 #include "load.h"
 
@@ -15,14 +15,17 @@ static const char source[] = GN_LOAD_SOURCE(
     /* The normal distribution by Abramowitz and Stegun 26.2.17. */
     float normal_below(float d) {
         const float k = 1.0f / (1.0f + 0.2316419f * fabs(d));
-        const float poly = k * (0.319381530f + k * (-0.356563782f + k * (1.781477937f + k * (-1.821255978f + k * 1.330274429f))));
+        const float poly =
+            k * (0.319381530f +
+                 k * (-0.356563782f + k * (1.781477937f + k * (-1.821255978f + k * 1.330274429f))));
         const float above = 0.39894228040143267794f * exp(-0.5f * d * d) * poly;
 
         return d > 0.0f ? 1.0f - above : above;
     }
 
-    __kernel void black_scholes(__global const float *price, __global const float *strike, __global const float *years,
-                                __global float *call, __global float *put) {
+    __kernel void black_scholes(__global const float *price, __global const float *strike,
+                                __global const float *years, __global float *call,
+                                __global float *put) {
         const int i = get_global_id(0);
         const float s = price[i];
         const float x = strike[i];
@@ -105,7 +108,8 @@ static bool check(struct gn_run *run)
         want[0][i] = (float)(s * normal_below(d1) - discounted * normal_below(d1 - spread));
         want[1][i] = (float)(discounted * normal_below(spread - d1) - s * normal_below(-d1));
     }
-    return gn_load_same_floats("call", got[0], want[0], run->size, 1e-4f) && gn_load_same_floats("put", got[1], want[1], run->size, 1e-4f);
+    return gn_load_same_floats("call", got[0], want[0], run->size, 1e-4f) &&
+           gn_load_same_floats("put", got[1], want[1], run->size, 1e-4f);
 }
 
 const struct gn_load gn_load_blackscholes = {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Flow of a gas: a finite-volume Euler solver with three stages a step on cells that know their four
- * neighbours by number. Modelled on cfd's mix of calls: eight commands and fourteen synchronous calls a step,
- * 87 synchronous calls in 10 ms when kernels take 198 microseconds on average.
+ * Flow of a gas: a finite-volume Euler solver with three stages a step on cells that know their
+ * four neighbours by number. Modelled on cfd's mix of calls: eight commands and fourteen
+ * synchronous calls a step, 87 synchronous calls in 10 ms when kernels take 198 microseconds on
+ * average.
  */
 #include "load.h"
 
@@ -19,11 +20,17 @@
 #define CHECK_STEPS 6
 
 static const char source[] = GN_LOAD_SOURCE(
-    float pressure(float4 u) { return (GAMMA - 1.0f) * (u.w - 0.5f * (u.y * u.y + u.z * u.z) / u.x); }
+    float pressure(float4 u) {
+        return (GAMMA - 1.0f) * (u.w - 0.5f * (u.y * u.y + u.z * u.z) / u.x);
+    }
 
-    float wave_speed(float4 u) { return sqrt((u.y * u.y + u.z * u.z)) / u.x + sqrt(GAMMA * pressure(u) / u.x); }
+    float wave_speed(float4 u) {
+        return sqrt((u.y * u.y + u.z * u.z)) / u.x + sqrt(GAMMA * pressure(u) / u.x);
+    }
 
-    float4 cell(__global const float *v, int i, int n) { return (float4)(v[i], v[n + i], v[2 * n + i], v[3 * n + i]); }
+    float4 cell(__global const float *v, int i, int n) {
+        return (float4)(v[i], v[n + i], v[2 * n + i], v[3 * n + i]);
+    }
 
     float4 through(float4 u, float nx, float ny) {
         const float p = pressure(u);
@@ -32,8 +39,8 @@ static const char source[] = GN_LOAD_SOURCE(
         return (float4)(u.x * out, u.y * out + p * nx, u.z * out + p * ny, (u.w + p) * out);
     }
 
-    __kernel void flux(__global const float *v, __global const int *neighbour, __global const float *normal, __global float *change,
-                       int n) {
+    __kernel void flux(__global const float *v, __global const int *neighbour,
+                       __global const float *normal, __global float *change, int n) {
         const int i = get_global_id(0);
         const float4 mine = cell(v, i, n);
         const float speed = wave_speed(mine);
@@ -59,8 +66,8 @@ static const char source[] = GN_LOAD_SOURCE(
         factor[i] = 0.4f / wave_speed(cell(v, i, n));
     }
 
-    __kernel void time_step(__global const float *old, __global const float *change, __global const float *factor, __global float *v, int n,
-                            float divisor) {
+    __kernel void time_step(__global const float *old, __global const float *change,
+                            __global const float *factor, __global float *v, int n, float divisor) {
         const int i = get_global_id(0);
         const float f = factor[i] / divisor;
 
@@ -79,7 +86,8 @@ struct cfd {
     cl_mem old;
 };
 
-/* A periodic grid, written down as a list of neighbours: the kernel does not know that it is one. */
+/* A periodic grid, written down as a list of neighbours: the kernel does not know that it is one.
+ */
 static void fill_neighbours(int32_t *neighbour, size_t n)
 {
     size_t high = n / WIDE;
@@ -125,7 +133,8 @@ static void setup(struct gn_run *run)
     factor = gn_load_buffer(run, CL_MEM_READ_WRITE, n * sizeof(float), NULL);
     neighbour = gn_load_buffer(run, CL_MEM_READ_ONLY, n * SIDES * sizeof(int32_t), c->neighbour);
     normal = gn_load_buffer(run, CL_MEM_READ_ONLY, sizeof(normals), normals);
-    gn_load_build(run, source, "-DSIDES=%d -DVALUES=%d -DVISCOSITY=%.8ff -DGAMMA=%.8ff", SIDES, VALUES, (double)VISCOSITY, (double)GAMMA);
+    gn_load_build(run, source, "-DSIDES=%d -DVALUES=%d -DVISCOSITY=%.8ff -DGAMMA=%.8ff", SIDES,
+                  VALUES, (double)VISCOSITY, (double)GAMMA);
     flux = gn_load_kernel(run, "flux");
     GN_LOAD_ARG(flux, 0, c->now);
     GN_LOAD_ARG(flux, 1, neighbour);

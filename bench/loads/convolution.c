@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Convolution of a square image with a separable filter of 17 taps: a pass over rows, a pass over columns,
- * each through a tile in local memory; zero outside of the image. The program waits after every launch.
+ * Convolution of a square image with a separable filter of 17 taps: a pass over rows, a pass over
+ * columns, each through a tile in local memory; zero outside of the image. The program waits after
+ * every launch.
  */
 #include "load.h"
 
@@ -13,8 +14,8 @@
 #define HIGH   8
 
 static const char source[] = GN_LOAD_SOURCE(
-    __kernel __attribute__((reqd_work_group_size(WIDE, HIGH, 1))) void convolve_rows(__global const float *in, __global float *out,
-                                                                                     __constant float *taps, int n) {
+    __kernel __attribute__((reqd_work_group_size(WIDE, HIGH, 1))) void convolve_rows(
+        __global const float *in, __global float *out, __constant float *taps, int n) {
         __local float tile[HIGH][WIDE + 2 * RADIUS];
         const int lane = get_local_id(0);
         const int line = get_local_id(1);
@@ -33,8 +34,8 @@ static const char source[] = GN_LOAD_SOURCE(
         out[y * n + (int)get_global_id(0)] = sum;
     }
 
-    __kernel __attribute__((reqd_work_group_size(WIDE, HIGH, 1))) void convolve_columns(__global const float *in, __global float *out,
-                                                                                        __constant float *taps, int n) {
+    __kernel __attribute__((reqd_work_group_size(WIDE, HIGH, 1))) void convolve_columns(
+        __global const float *in, __global float *out, __constant float *taps, int n) {
         __local float tile[HIGH + 2 * RADIUS][WIDE];
         const int lane = get_local_id(0);
         const int line = get_local_id(1);
@@ -118,7 +119,8 @@ static void convolve(const float *taps, const float *in, float *out, size_t n, b
                 ptrdiff_t from = (ptrdiff_t)at + t;
 
                 if (from >= 0 && from < (ptrdiff_t)n)
-                    sum += taps[t + RADIUS] * (columns ? in[(size_t)from * n + x] : in[y * n + (size_t)from]);
+                    sum += taps[t + RADIUS] *
+                           (columns ? in[(size_t)from * n + x] : in[y * n + (size_t)from]);
             }
             out[y * n + x] = sum;
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Histogram of bytes into 256 bins: each work-group counts into local memory, a second kernel adds the
- * groups' counts. After the two launches the program waits and reads the 1 KiB of bins.
+ * Histogram of bytes into 256 bins: each work-group counts into local memory, a second kernel adds
+ * the groups' counts. After the two launches the program waits and reads the 1 KiB of bins.
  */
 #include "load.h"
 
@@ -10,8 +10,8 @@
 #define GROUPS 32
 
 static const char source[] = GN_LOAD_SOURCE(
-    __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void count_bytes(__global const uint *data, __global uint *partial,
-                                                                                 int words_per_item) {
+    __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void count_bytes(
+        __global const uint *data, __global uint *partial, int words_per_item) {
         __local uint bins[BINS];
         const int lane = get_local_id(0);
         const int stride = get_global_size(0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Temperature of a chip over time: explicit steps of the heat equation on a square grid, one launch a step,
- * thousands of steps between two synchronous calls. Two arguments are set anew before each launch, as such
- * programs do.
+ * Temperature of a chip over time: explicit steps of the heat equation on a square grid, one launch
+ * a step, thousands of steps between two synchronous calls. Two arguments are set anew before each
+ * launch, as such programs do.
  */
 #include "load.h"
 
@@ -13,19 +13,20 @@
 #define AMBIENT     80.0f
 #define CHECK_STEPS 24
 
-static const char source[] =
-    GN_LOAD_SOURCE(__kernel void heat_step(__global const float *power, __global const float *from, __global float *to, int n) {
-        const int x = get_global_id(0);
-        const int y = get_global_id(1);
-        const int i = y * n + x;
-        const float here = from[i];
-        const float north = from[y > 0 ? i - n : i];
-        const float south = from[y < n - 1 ? i + n : i];
-        const float west = from[x > 0 ? i - 1 : i];
-        const float east = from[x < n - 1 ? i + 1 : i];
+static const char source[] = GN_LOAD_SOURCE(__kernel void heat_step(
+    __global const float *power, __global const float *from, __global float *to, int n) {
+    const int x = get_global_id(0);
+    const int y = get_global_id(1);
+    const int i = y * n + x;
+    const float here = from[i];
+    const float north = from[y > 0 ? i - n : i];
+    const float south = from[y < n - 1 ? i + n : i];
+    const float west = from[x > 0 ? i - 1 : i];
+    const float east = from[x < n - 1 ? i + 1 : i];
 
-        to[i] = here + 0.1f * (power[i] + (north + south - 2.0f * here) + (west + east - 2.0f * here) + 0.05f * (AMBIENT - here));
-    });
+    to[i] = here + 0.1f * (power[i] + (north + south - 2.0f * here) + (west + east - 2.0f * here) +
+                           0.05f * (AMBIENT - here));
+});
 
 struct hotspot {
     float *power;

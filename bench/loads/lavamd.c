@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Forces between particles in a periodic cube of boxes: each box, a work-group, meets its 27 neighbours,
- * itself included. One launch of nearly two seconds, then thirty synchronous calls: the load that shows what
- * one long kernel does to everybody else.
+ * Forces between particles in a periodic cube of boxes: each box, a work-group, meets its 27
+ * neighbours, itself included. One launch of nearly two seconds, then thirty synchronous calls: the
+ * load that shows what one long kernel does to everybody else.
  */
 #include "load.h"
 
@@ -15,8 +15,8 @@
 
 static const char source[] = GN_LOAD_SOURCE(
     /* Positions are relative to the particle's box, whose edge is 1; w is the charge. */
-    __kernel
-    __attribute__((reqd_work_group_size(PARTICLES, 1, 1))) void forces(__global const float4 *particle, __global float4 *force, int boxes) {
+    __kernel __attribute__((reqd_work_group_size(PARTICLES, 1, 1))) void forces(
+        __global const float4 *particle, __global float4 *force, int boxes) {
         __local float4 other[PARTICLES];
         const int lane = get_local_id(0);
         const int box = get_group_id(0);
@@ -30,7 +30,9 @@ static const char source[] = GN_LOAD_SOURCE(
             const int dx = k % 3 - 1;
             const int dy = k / 3 % 3 - 1;
             const int dz = k / 9 - 1;
-            const int there = (bx + dx + boxes) % boxes + boxes * ((by + dy + boxes) % boxes + boxes * ((bz + dz + boxes) % boxes));
+            const int there =
+                (bx + dx + boxes) % boxes +
+                boxes * ((by + dy + boxes) % boxes + boxes * ((bz + dz + boxes) % boxes));
 
             other[lane] = particle[there * PARTICLES + lane] + (float4)(dx, dy, dz, 0.0f);
             barrier(CLK_LOCAL_MEM_FENCE);
@@ -71,7 +73,8 @@ static void setup(struct gn_run *run)
     }
     particle = gn_load_buffer(run, CL_MEM_READ_ONLY, n * sizeof(*l->particle), l->particle);
     l->force = gn_load_buffer(run, CL_MEM_WRITE_ONLY, n * sizeof(*l->particle), NULL);
-    gn_load_build(run, source, "-DPARTICLES=%d -DNEIGHBOURS=%d -DALPHA=%.8ff", PARTICLES, NEIGHBOURS, (double)ALPHA);
+    gn_load_build(run, source, "-DPARTICLES=%d -DNEIGHBOURS=%d -DALPHA=%.8ff", PARTICLES,
+                  NEIGHBOURS, (double)ALPHA);
     k = gn_load_kernel(run, "forces");
     GN_LOAD_ARG(k, 0, particle);
     GN_LOAD_ARG(k, 1, l->force);
@@ -89,7 +92,8 @@ static void round_once(struct gn_run *run)
         gn_load_read(run, l->force, i * sizeof(peek), sizeof(peek), &peek);
 }
 
-/* One box against the definition: displacement to every particle of every box within one step of it. */
+/* One box against the definition: displacement to every particle of every box within one step of
+ * it. */
 static void reference_box(const struct lavamd *l, int boxes, int box, float *want)
 {
     int at[3] = {box % boxes, box / boxes % boxes, box / (boxes * boxes)};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The loads' shared frame; see load.h. Called by main.c and by every load, on the program's only thread.
- * Counts are kept here rather than in the loads, so that a call and its count cannot drift apart.
+ * The loads' shared frame; see load.h. Called by main.c and by every load, on the program's only
+ * thread. Counts are kept here rather than in the loads, so that a call and its count cannot drift
+ * apart.
  */
 #include "load.h"
 
@@ -53,7 +54,8 @@ void gn_load_open(struct gn_run *run, const char *platform, const char *device)
         gn_load_die("no OpenCL platform (clGetPlatformIDs: %d)", rc);
     for (cl_uint i = 0; i < n_platforms && i < 16 && run->platform == NULL; i++) {
         name[0] = '\0';
-        gn_load_need(clGetPlatformInfo(platforms[i], CL_PLATFORM_NAME, sizeof(name), name, NULL), "clGetPlatformInfo");
+        gn_load_need(clGetPlatformInfo(platforms[i], CL_PLATFORM_NAME, sizeof(name), name, NULL),
+                     "clGetPlatformInfo");
         if (name_matches(platform, i, name))
             run->platform = platforms[i];
     }
@@ -64,7 +66,8 @@ void gn_load_open(struct gn_run *run, const char *platform, const char *device)
         gn_load_die("the platform has no device (clGetDeviceIDs: %d)", rc);
     for (cl_uint i = 0; i < n_devices && i < 64 && run->device == NULL; i++) {
         name[0] = '\0';
-        gn_load_need(clGetDeviceInfo(devices[i], CL_DEVICE_NAME, sizeof(name), name, NULL), "clGetDeviceInfo");
+        gn_load_need(clGetDeviceInfo(devices[i], CL_DEVICE_NAME, sizeof(name), name, NULL),
+                     "clGetDeviceInfo");
         if (name_matches(device, i, name))
             run->device = devices[i];
     }
@@ -84,7 +87,8 @@ void gn_load_use_queue(struct gn_run *run, bool profiling)
         gn_load_need(clFinish(run->queue), "clFinish");
         clReleaseCommandQueue(run->queue);
     }
-    run->queue = clCreateCommandQueue(run->context, run->device, profiling || run->summing ? CL_QUEUE_PROFILING_ENABLE : 0, &rc);
+    run->queue = clCreateCommandQueue(
+        run->context, run->device, profiling || run->summing ? CL_QUEUE_PROFILING_ENABLE : 0, &rc);
     gn_load_need(rc, "clCreateCommandQueue");
     run->profiling = profiling;
 }
@@ -140,7 +144,8 @@ cl_mem gn_load_buffer(struct gn_run *run, cl_mem_flags flags, size_t bytes, cons
         gn_load_die("more than %d buffers", GN_LOAD_MAX_BUFFERS);
     run->buffers[run->n_buffers++] = mem;
     if (init != NULL)
-        gn_load_need(clEnqueueWriteBuffer(run->queue, mem, CL_TRUE, 0, bytes, init, 0, NULL, NULL), "clEnqueueWriteBuffer");
+        gn_load_need(clEnqueueWriteBuffer(run->queue, mem, CL_TRUE, 0, bytes, init, 0, NULL, NULL),
+                     "clEnqueueWriteBuffer");
     return mem;
 }
 
@@ -160,7 +165,8 @@ void gn_load_build(struct gn_run *run, const char *source, const char *options_f
     if (rc != CL_SUCCESS) {
         char log[8192] = "";
 
-        clGetProgramBuildInfo(run->program, run->device, CL_PROGRAM_BUILD_LOG, sizeof(log), log, NULL);
+        clGetProgramBuildInfo(run->program, run->device, CL_PROGRAM_BUILD_LOG, sizeof(log), log,
+                              NULL);
         gn_load_die("clBuildProgram failed: %d\n%s", rc, log);
     }
 }
@@ -209,8 +215,11 @@ static uint64_t event_ns(cl_event event)
     cl_ulong start = 0;
     cl_ulong end = 0;
 
-    gn_load_need(clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof(start), &start, NULL), "clGetEventProfilingInfo");
-    gn_load_need(clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof(end), &end, NULL), "clGetEventProfilingInfo");
+    gn_load_need(
+        clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof(start), &start, NULL),
+        "clGetEventProfilingInfo");
+    gn_load_need(clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof(end), &end, NULL),
+                 "clGetEventProfilingInfo");
     clReleaseEvent(event);
     return end - start;
 }
@@ -229,8 +238,8 @@ static void keep_event(struct gn_run *run, cl_event event)
     run->events[run->n_events++] = event;
 }
 
-/* Waits for the launch, so that samples need no second walk over thousands of events; only in the profiling
- * pass. */
+/* Waits for the launch, so that samples need no second walk over thousands of events; only in the
+ * profiling pass. */
 static void take_sample(struct gn_load_kernel *k, cl_event event)
 {
     uint64_t device_ns;
@@ -250,12 +259,12 @@ static void take_sample(struct gn_load_kernel *k, cl_event event)
     k->samples_ns[k->n_samples++] = device_ns;
 }
 
-static void launch(struct gn_run *run, struct gn_load_kernel *k, cl_uint dims, const size_t *offset, const size_t *global,
-                   const size_t *local)
+static void launch(struct gn_run *run, struct gn_load_kernel *k, cl_uint dims, const size_t *offset,
+                   const size_t *global, const size_t *local)
 {
     cl_event event = NULL;
-    cl_int rc =
-        clEnqueueNDRangeKernel(run->queue, k->kernel, dims, offset, global, local, 0, NULL, run->profiling || run->summing ? &event : NULL);
+    cl_int rc = clEnqueueNDRangeKernel(run->queue, k->kernel, dims, offset, global, local, 0, NULL,
+                                       run->profiling || run->summing ? &event : NULL);
 
     if (rc != CL_SUCCESS)
         gn_load_die("clEnqueueNDRangeKernel(%s) failed: %d", k->name, rc);
@@ -272,31 +281,36 @@ void gn_load_launch(struct gn_run *run, struct gn_load_kernel *k, size_t global,
     launch(run, k, 1, NULL, &global, &local);
 }
 
-void gn_load_launch_from(struct gn_run *run, struct gn_load_kernel *k, size_t offset, size_t global, size_t local)
+void gn_load_launch_from(struct gn_run *run, struct gn_load_kernel *k, size_t offset, size_t global,
+                         size_t local)
 {
     launch(run, k, 1, &offset, &global, &local);
 }
 
-void gn_load_launch_2d(struct gn_run *run, struct gn_load_kernel *k, const size_t global[2], const size_t local[2])
+void gn_load_launch_2d(struct gn_run *run, struct gn_load_kernel *k, const size_t global[2],
+                       const size_t local[2])
 {
     launch(run, k, 2, NULL, global, local);
 }
 
 void gn_load_copy(struct gn_run *run, cl_mem from, cl_mem to, size_t bytes)
 {
-    gn_load_need(clEnqueueCopyBuffer(run->queue, from, to, 0, 0, bytes, 0, NULL, NULL), "clEnqueueCopyBuffer");
+    gn_load_need(clEnqueueCopyBuffer(run->queue, from, to, 0, 0, bytes, 0, NULL, NULL),
+                 "clEnqueueCopyBuffer");
     run->async_calls++;
 }
 
 void gn_load_read(struct gn_run *run, cl_mem mem, size_t offset, size_t bytes, void *to)
 {
-    gn_load_need(clEnqueueReadBuffer(run->queue, mem, CL_TRUE, offset, bytes, to, 0, NULL, NULL), "clEnqueueReadBuffer");
+    gn_load_need(clEnqueueReadBuffer(run->queue, mem, CL_TRUE, offset, bytes, to, 0, NULL, NULL),
+                 "clEnqueueReadBuffer");
     run->sync_calls++;
 }
 
 void gn_load_write(struct gn_run *run, cl_mem mem, size_t offset, size_t bytes, const void *from)
 {
-    gn_load_need(clEnqueueWriteBuffer(run->queue, mem, CL_TRUE, offset, bytes, from, 0, NULL, NULL), "clEnqueueWriteBuffer");
+    gn_load_need(clEnqueueWriteBuffer(run->queue, mem, CL_TRUE, offset, bytes, from, 0, NULL, NULL),
+                 "clEnqueueWriteBuffer");
     run->sync_calls++;
 }
 
@@ -305,7 +319,8 @@ static void finish_behind(struct gn_run *run)
 {
     cl_event here;
 
-    gn_load_need(clEnqueueMarkerWithWaitList(run->queue, 0, NULL, &here), "clEnqueueMarkerWithWaitList");
+    gn_load_need(clEnqueueMarkerWithWaitList(run->queue, 0, NULL, &here),
+                 "clEnqueueMarkerWithWaitList");
     gn_load_need(clFlush(run->queue), "clFlush");
     if (run->behind != NULL) {
         gn_load_need(clWaitForEvents(1, &run->behind), "clWaitForEvents");
@@ -335,14 +350,16 @@ void gn_load_finish(struct gn_run *run)
         run->profiled_ns += event_ns(run->events[--run->n_events]);
 }
 
-bool gn_load_same_floats(const char *what, const float *got, const float *want, size_t n, float tolerance)
+bool gn_load_same_floats(const char *what, const float *got, const float *want, size_t n,
+                         float tolerance)
 {
     for (size_t i = 0; i < n; i++) {
         float scale = fmaxf(1.0f, fabsf(want[i]));
 
         /* Written so that a NaN fails. */
         if (!(fabsf(got[i] - want[i]) <= tolerance * scale)) {
-            fprintf(stderr, "gantry-load: %s[%zu] is %g, the reference says %g\n", what, i, (double)got[i], (double)want[i]);
+            fprintf(stderr, "gantry-load: %s[%zu] is %g, the reference says %g\n", what, i,
+                    (double)got[i], (double)want[i]);
             return false;
         }
     }
@@ -353,7 +370,8 @@ bool gn_load_same_ints(const char *what, const int32_t *got, const int32_t *want
 {
     for (size_t i = 0; i < n; i++) {
         if (got[i] != want[i]) {
-            fprintf(stderr, "gantry-load: %s[%zu] is %d, the reference says %d\n", what, i, got[i], want[i]);
+            fprintf(stderr, "gantry-load: %s[%zu] is %d, the reference says %d\n", what, i, got[i],
+                    want[i]);
             return false;
         }
     }

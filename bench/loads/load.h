@@ -3,10 +3,11 @@
 #define GN_BENCH_LOAD_H
 
 /*
- * The frame that every load shares: a device, a queue, memory that is freed together, counted calls, kernel
- * times by profiling, comparison with a reference. A load is a description (struct gn_load) and three
- * functions; main.c runs it. Loads are plain OpenCL programs and know nothing of Gantry. One thread; any
- * OpenCL error ends the program with status 1 and one sentence, so no function here returns an error.
+ * The frame that every load shares: a device, a queue, memory that is freed together, counted
+ * calls, kernel times by profiling, comparison with a reference. A load is a description (struct
+ * gn_load) and three functions; main.c runs it. Loads are plain OpenCL programs and know nothing of
+ * Gantry. One thread; any OpenCL error ends the program with status 1 and one sentence, so no
+ * function here returns an error.
  */
 
 #include <stdbool.h>
@@ -19,7 +20,8 @@
 #define GN_LOAD_MAX_BLOCKS  32
 #define GN_LOAD_MAX_KERNELS 8
 
-/* Kernel source written as code. Constants come as -D options, for a macro argument holds no directives. */
+/* Kernel source written as code. Constants come as -D options, for a macro argument holds no
+ * directives. */
 #define GN_LOAD_SOURCE(...) #__VA_ARGS__
 
 struct gn_load_kernel {
@@ -38,19 +40,22 @@ struct gn_run {
     cl_device_id device;
     cl_context context;
     size_t size;    /* the load's own measure of its problem, a multiple of load->granule */
-    unsigned batch; /* launches, or steps, between two synchronous calls, where the load leaves it open */
+    unsigned batch; /* launches, or steps, between two synchronous calls, where the load leaves it
+                       open */
     size_t groups;  /* work-groups of a launch, and blocking reads a round, in spin alone */
     unsigned reads;
     unsigned pieces; /* into which spin itself cuts a launch */
-    bool ahead;      /* gn_load_finish waits for what there was at the last one, so the device never waits for the
-                        program */
-    bool summing;    /* every launch's time on the device goes into profiled_ns, without waiting for it */
+    bool ahead;      /* gn_load_finish waits for what there was at the last one, so the device never
+                        waits for the      program */
+    bool summing; /* every launch's time on the device goes into profiled_ns, without waiting for it
+                   */
 
     cl_command_queue queue;
     bool profiling; /* queue has profiling and every launch is timed */
     cl_program program;
 
-    /* Calls of the measured part: enqueues that do not wait, and calls that return only with an answer. */
+    /* Calls of the measured part: enqueues that do not wait, and calls that return only with an
+     * answer. */
     uint64_t async_calls;
     uint64_t sync_calls;
     uint64_t launches;
@@ -60,7 +65,8 @@ struct gn_run {
     size_t n_events;
     size_t max_events;
 
-    struct gn_load_kernel kernels[GN_LOAD_MAX_KERNELS]; /* [0] is the one that --kernel-us speaks of */
+    struct gn_load_kernel
+        kernels[GN_LOAD_MAX_KERNELS]; /* [0] is the one that --kernel-us speaks of */
     size_t n_kernels;
     cl_mem buffers[GN_LOAD_MAX_BUFFERS];
     size_t n_buffers;
@@ -81,7 +87,7 @@ struct gn_load {
     double exponent; /* kernel time grows with size to this power */
     unsigned batch;  /* default of gn_run.batch */
     size_t groups;   /* default of gn_run.groups */
-    bool mean;       /* kernel_us is the mean over all launches, not the median of the main kernel's */
+    bool mean; /* kernel_us is the mean over all launches, not the median of the main kernel's */
     /* What the load stands in for: FairGV's table 3; 0 where it gives none. Calls are per 10 ms. */
     double kernel_us;
     double async_rate;
@@ -93,8 +99,9 @@ struct gn_load {
     bool (*check)(struct gn_run *run);
 };
 
-extern const struct gn_load gn_load_matrixmul, gn_load_blackscholes, gn_load_scan, gn_load_histogram, gn_load_convolution, gn_load_hotspot,
-    gn_load_srad, gn_load_pathfinder, gn_load_nw, gn_load_walsh, gn_load_cfd, gn_load_lavamd, gn_load_spin;
+extern const struct gn_load gn_load_matrixmul, gn_load_blackscholes, gn_load_scan,
+    gn_load_histogram, gn_load_convolution, gn_load_hotspot, gn_load_srad, gn_load_pathfinder,
+    gn_load_nw, gn_load_walsh, gn_load_cfd, gn_load_lavamd, gn_load_spin;
 
 /* Ends the program with status 1 and "gantry-load: ..." on stderr. */
 _Noreturn void gn_load_die(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -112,7 +119,8 @@ void gn_load_use_queue(struct gn_run *run, bool profiling);
 /* For setup. Memory and buffers live until gn_load_reset. */
 void *gn_load_alloc(struct gn_run *run, size_t count, size_t item_bytes);
 cl_mem gn_load_buffer(struct gn_run *run, cl_mem_flags flags, size_t bytes, const void *init);
-void gn_load_build(struct gn_run *run, const char *source, const char *options_fmt, ...) __attribute__((format(printf, 3, 4)));
+void gn_load_build(struct gn_run *run, const char *source, const char *options_fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 struct gn_load_kernel *gn_load_kernel(struct gn_run *run, const char *name);
 void gn_load_arg(struct gn_load_kernel *k, cl_uint index, size_t bytes, const void *value);
 #define GN_LOAD_ARG(k, index, value) gn_load_arg((k), (index), sizeof(value), &(value))
@@ -127,8 +135,10 @@ void gn_load_obey(struct gn_run *run, uint64_t sleep_ns);
 /* For rounds: counted calls. Local sizes are always given: the loads use barriers. */
 void gn_load_launch(struct gn_run *run, struct gn_load_kernel *k, size_t global, size_t local);
 /* Work-items from an offset on. */
-void gn_load_launch_from(struct gn_run *run, struct gn_load_kernel *k, size_t offset, size_t global, size_t local);
-void gn_load_launch_2d(struct gn_run *run, struct gn_load_kernel *k, const size_t global[2], const size_t local[2]);
+void gn_load_launch_from(struct gn_run *run, struct gn_load_kernel *k, size_t offset, size_t global,
+                         size_t local);
+void gn_load_launch_2d(struct gn_run *run, struct gn_load_kernel *k, const size_t global[2],
+                       const size_t local[2]);
 void gn_load_copy(struct gn_run *run, cl_mem from, cl_mem to, size_t bytes);
 void gn_load_read(struct gn_run *run, cl_mem mem, size_t offset, size_t bytes, void *to);
 void gn_load_write(struct gn_run *run, cl_mem mem, size_t offset, size_t bytes, const void *from);
@@ -136,12 +146,15 @@ void gn_load_finish(struct gn_run *run);
 /* Waits for everything, also where ahead; not counted. */
 void gn_load_drain(struct gn_run *run);
 
-/* True when every pair differs by at most tolerance * max(1, |want|); says the first that does not on stderr.
+/* True when every pair differs by at most tolerance * max(1, |want|); says the first that does not
+ * on stderr.
  */
-bool gn_load_same_floats(const char *what, const float *got, const float *want, size_t n, float tolerance);
+bool gn_load_same_floats(const char *what, const float *got, const float *want, size_t n,
+                         float tolerance);
 bool gn_load_same_ints(const char *what, const int32_t *got, const int32_t *want, size_t n);
 
-/* Median device time of one launch of k, from the profiling pass; 0 without samples. Sorts the samples. */
+/* Median device time of one launch of k, from the profiling pass; 0 without samples. Sorts the
+ * samples. */
 uint64_t gn_load_median_ns(struct gn_load_kernel *k);
 /* The load's kernel time as load->mean defines it; 0 without samples. */
 uint64_t gn_load_kernel_ns(struct gn_run *run);

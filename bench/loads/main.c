@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gantry-load: runs one load on whatever OpenCL driver the loader finds. Steps: set up, one short pass
- * (kernel times by profiling, which also warms up), the measured rounds on a queue without profiling, the
- * check against the CPU.
+ * gantry-load: runs one load on whatever OpenCL driver the loader finds. Steps: set up, one short
+ * pass (kernel times by profiling, which also warms up), the measured rounds on a queue without
+ * profiling, the check against the CPU.
  */
 #include "load.h"
 
@@ -24,8 +24,10 @@
 #define CLOSE_ENOUGH    0.08
 
 static const struct gn_load *const loads[] = {
-    &gn_load_matrixmul,  &gn_load_blackscholes, &gn_load_scan,  &gn_load_histogram, &gn_load_convolution, &gn_load_hotspot, &gn_load_srad,
-    &gn_load_pathfinder, &gn_load_nw,           &gn_load_walsh, &gn_load_cfd,       &gn_load_lavamd,      &gn_load_spin,
+    &gn_load_matrixmul,   &gn_load_blackscholes, &gn_load_scan, &gn_load_histogram,
+    &gn_load_convolution, &gn_load_hotspot,      &gn_load_srad, &gn_load_pathfinder,
+    &gn_load_nw,          &gn_load_walsh,        &gn_load_cfd,  &gn_load_lavamd,
+    &gn_load_spin,
 };
 #define N_LOADS (sizeof(loads) / sizeof(loads[0]))
 
@@ -62,31 +64,38 @@ static void on_signal(int number)
     stop = 1;
 }
 
-static const char usage[] = "usage: gantry-load NAME [--seconds S | --iterations N] [--size N] [--kernel-us T] [--batch N]\n"
-                            "                   [--groups N] [--pieces N] [--reads N] [--sleep-us T] [--check] [--json] "
-                            "[--no-profile]\n"
-                            "                   [--platform P] [--device D]\n"
-                            "       gantry-load NAME --obey [--ahead | --sum-profile] [...]\n"
-                            "       gantry-load --list [--json]\n"
-                            "Runs one OpenCL load and prints what it took. SIGINT and SIGTERM end it after the current round.\n"
-                            "  --seconds S     measure for at least S seconds (default 2)\n"
-                            "  --iterations N  measure N rounds\n"
-                            "  --size N        problem size, in the load's unit\n"
-                            "  --kernel-us T   find the size at which the kernel takes about T microseconds; 'table' takes T from "
-                            "FairGV\n"
-                            "  --batch N       launches or steps a round, where the load leaves it open\n"
-                            "  --pieces N      launches into which each launch is cut (spin alone)\n"
-                            "  --groups N, --reads N   work-groups of a launch, and blocking reads a round (spin alone)\n"
-                            "  --sleep-us T    sleep after each round (with --obey)\n"
-                            "  --obey          rounds when a line \"run SECONDS\" on stdin asks for them; a line of JSON answers "
-                            "each\n"
-                            "  --ahead         never leave the device without work: wait for a round when the next is queued\n"
-                            "  --sum-profile   profile every launch and tell the sum (with --obey)\n"
-                            "  --check         compare the result with a reference computed on the CPU; a difference ends in status "
-                            "1\n"
-                            "  --no-profile    skip the pass that measures kernel times\n"
-                            "  --platform P, --device D   an index or a part of the name; else $GANTRY_LOAD_PLATFORM, "
-                            "$GANTRY_LOAD_DEVICE\n";
+static const char usage[] =
+    "usage: gantry-load NAME [--seconds S | --iterations N] [--size N] [--kernel-us T] [--batch "
+    "N]\n"
+    "                   [--groups N] [--pieces N] [--reads N] [--sleep-us T] [--check] [--json] "
+    "[--no-profile]\n"
+    "                   [--platform P] [--device D]\n"
+    "       gantry-load NAME --obey [--ahead | --sum-profile] [...]\n"
+    "       gantry-load --list [--json]\n"
+    "Runs one OpenCL load and prints what it took. SIGINT and SIGTERM end it after the current "
+    "round.\n"
+    "  --seconds S     measure for at least S seconds (default 2)\n"
+    "  --iterations N  measure N rounds\n"
+    "  --size N        problem size, in the load's unit\n"
+    "  --kernel-us T   find the size at which the kernel takes about T microseconds; 'table' "
+    "takes T from "
+    "FairGV\n"
+    "  --batch N       launches or steps a round, where the load leaves it open\n"
+    "  --pieces N      launches into which each launch is cut (spin alone)\n"
+    "  --groups N, --reads N   work-groups of a launch, and blocking reads a round (spin alone)\n"
+    "  --sleep-us T    sleep after each round (with --obey)\n"
+    "  --obey          rounds when a line \"run SECONDS\" on stdin asks for them; a line of JSON "
+    "answers "
+    "each\n"
+    "  --ahead         never leave the device without work: wait for a round when the next is "
+    "queued\n"
+    "  --sum-profile   profile every launch and tell the sum (with --obey)\n"
+    "  --check         compare the result with a reference computed on the CPU; a difference ends "
+    "in status "
+    "1\n"
+    "  --no-profile    skip the pass that measures kernel times\n"
+    "  --platform P, --device D   an index or a part of the name; else $GANTRY_LOAD_PLATFORM, "
+    "$GANTRY_LOAD_DEVICE\n";
 
 static const struct gn_load *find_load(const char *name)
 {
@@ -105,10 +114,12 @@ static void list_loads(bool json)
         const struct gn_load *l = loads[i];
 
         if (json)
-            printf("%s{\"name\":\"%s\",\"about\":\"%s\",\"size\":%zu,\"size_unit\":\"%s\",\"table_kernel_"
+            printf("%s{\"name\":\"%s\",\"about\":\"%s\",\"size\":%zu,"
+                   "\"size_unit\":\"%s\",\"table_kernel_"
                    "ns\":%.0f,"
                    "\"table_async_per_10ms\":%.3f,\"table_sync_per_10ms\":%.3f}",
-                   i > 0 ? "," : "", l->name, l->about, l->size, l->size_unit, l->kernel_us * 1e3, l->async_rate, l->sync_rate);
+                   i > 0 ? "," : "", l->name, l->about, l->size, l->size_unit, l->kernel_us * 1e3,
+                   l->async_rate, l->sync_rate);
         else
             printf("%-22s %s (size: %s, default %zu)\n", l->name, l->about, l->size_unit, l->size);
     }
@@ -190,7 +201,8 @@ static void calibrate(struct gn_run *run, double target_us)
         }
         if (error < CLOSE_ENOUGH)
             break;
-        run->size = round_size(run->load, (double)tried * pow(target_us / took_us, 1.0 / run->load->exponent));
+        run->size = round_size(run->load,
+                               (double)tried * pow(target_us / took_us, 1.0 / run->load->exponent));
         if (run->size == tried)
             break;
     }
@@ -216,7 +228,8 @@ static struct measurement measure(struct gn_run *run, const struct options *o)
     do {
         run->load->round(run);
         m.iterations++;
-    } while (!stop && (o->iterations > 0 ? m.iterations < o->iterations : gn_now_ns() - start_ns < limit_ns));
+    } while (!stop && (o->iterations > 0 ? m.iterations < o->iterations
+                                         : gn_now_ns() - start_ns < limit_ns));
     m.wall_ns = gn_now_ns() - start_ns;
     m.cpu_ns = cpu_ns() - start_cpu_ns;
     return m;
@@ -234,7 +247,8 @@ static void print_json_string(const char *key, const char *value)
     putchar('"');
 }
 
-static void report(struct gn_run *run, const struct options *o, const struct measurement *m, bool same)
+static void report(struct gn_run *run, const struct options *o, const struct measurement *m,
+                   bool same)
 {
     double wall_10ms = (double)m->wall_ns / 1e7;
     uint64_t kernel_ns = gn_load_kernel_ns(run);
@@ -244,15 +258,17 @@ static void report(struct gn_run *run, const struct options *o, const struct mea
     clGetPlatformInfo(run->platform, CL_PLATFORM_NAME, sizeof(platform), platform, NULL);
     clGetDeviceInfo(run->device, CL_DEVICE_NAME, sizeof(device), device, NULL);
     if (!o->json) {
-        printf("%s on %s: size %zu (%s)\n", run->load->name, device, run->size, run->load->size_unit);
-        printf("  %llu rounds of %llu launches in %.3f s: %.1f us a round\n", (unsigned long long)m->iterations,
+        printf("%s on %s: size %zu (%s)\n", run->load->name, device, run->size,
+               run->load->size_unit);
+        printf("  %llu rounds of %llu launches in %.3f s: %.1f us a round\n",
+               (unsigned long long)m->iterations,
                (unsigned long long)(run->launches / m->iterations), (double)m->wall_ns / 1e9,
                (double)m->wall_ns / 1e3 / (double)m->iterations);
-        printf("  calls in 10 ms: %.3f asynchronous, %.3f synchronous\n", (double)run->async_calls / wall_10ms,
-               (double)run->sync_calls / wall_10ms);
+        printf("  calls in 10 ms: %.3f asynchronous, %.3f synchronous\n",
+               (double)run->async_calls / wall_10ms, (double)run->sync_calls / wall_10ms);
         for (size_t i = 0; i < run->n_kernels; i++)
-            printf("  %s: %.1f us (median of %zu)\n", run->kernels[i].name, (double)gn_load_median_ns(&run->kernels[i]) / 1e3,
-                   run->kernels[i].n_samples);
+            printf("  %s: %.1f us (median of %zu)\n", run->kernels[i].name,
+                   (double)gn_load_median_ns(&run->kernels[i]) / 1e3, run->kernels[i].n_samples);
         printf("  result: %s\n", !o->check ? "not checked" : same ? "right" : "WRONG");
         return;
     }
@@ -262,21 +278,30 @@ static void report(struct gn_run *run, const struct options *o, const struct mea
     print_json_string("platform", platform);
     putchar(',');
     print_json_string("device", device);
-    printf(",\"size\":%zu,\"batch\":%u,\"iterations\":%llu,\"wall_ns\":%llu,\"cpu_ns\":%llu,\"launches\":%llu,"
-           "\"async_calls\":%llu,\"sync_calls\":%llu,\"async_per_10ms\":%.4f,\"sync_per_10ms\":%.4f,"
-           "\"kernel_ns\":%llu,\"kernels\":[",
-           run->size, run->batch, (unsigned long long)m->iterations, (unsigned long long)m->wall_ns, (unsigned long long)m->cpu_ns,
-           (unsigned long long)run->launches, (unsigned long long)run->async_calls, (unsigned long long)run->sync_calls,
-           (double)run->async_calls / wall_10ms, (double)run->sync_calls / wall_10ms, (unsigned long long)kernel_ns);
+    printf(
+        ",\"size\":%zu,\"batch\":%u,\"iterations\":%llu,\"wall_ns\":%llu,"
+        "\"cpu_ns\":%llu,\"launches\":%llu,"
+        "\"async_calls\":%llu,\"sync_calls\":%llu,\"async_per_10ms\":%.4f,\"sync_per_10ms\":%.4f,"
+        "\"kernel_ns\":%llu,\"kernels\":[",
+        run->size, run->batch, (unsigned long long)m->iterations, (unsigned long long)m->wall_ns,
+        (unsigned long long)m->cpu_ns, (unsigned long long)run->launches,
+        (unsigned long long)run->async_calls, (unsigned long long)run->sync_calls,
+        (double)run->async_calls / wall_10ms, (double)run->sync_calls / wall_10ms,
+        (unsigned long long)kernel_ns);
     for (size_t i = 0; i < run->n_kernels; i++)
-        printf("%s{\"name\":\"%s\",\"median_ns\":%llu,\"samples\":%zu}", i > 0 ? "," : "", run->kernels[i].name,
-               (unsigned long long)gn_load_median_ns(&run->kernels[i]), run->kernels[i].n_samples);
-    printf("],\"checked\":%s,\"right\":%s}\n", o->check ? "true" : "false", !o->check ? "null" : same ? "true" : "false");
+        printf("%s{\"name\":\"%s\",\"median_ns\":%llu,\"samples\":%zu}", i > 0 ? "," : "",
+               run->kernels[i].name, (unsigned long long)gn_load_median_ns(&run->kernels[i]),
+               run->kernels[i].n_samples);
+    printf("],\"checked\":%s,\"right\":%s}\n", o->check ? "true" : "false",
+           !o->check ? "null"
+           : same    ? "true"
+                     : "false");
 }
 
 static _Noreturn void bad_usage(const char *what, const char *value)
 {
-    fprintf(stderr, "gantry-load: %s%s%s\n%s", what, value != NULL ? " " : "", value != NULL ? value : "", usage);
+    fprintf(stderr, "gantry-load: %s%s%s\n%s", what, value != NULL ? " " : "",
+            value != NULL ? value : "", usage);
     exit(2);
 }
 
@@ -418,7 +443,8 @@ static const struct gn_load *parse(int argc, char **argv, struct options *o)
     if (load == NULL)
         bad_usage("no such load:", argv[optind]);
     if (kernel_us != NULL)
-        o->kernel_us = strcmp(kernel_us, "table") == 0 ? load->kernel_us : parse_number("--kernel-us", kernel_us);
+        o->kernel_us = strcmp(kernel_us, "table") == 0 ? load->kernel_us
+                                                       : parse_number("--kernel-us", kernel_us);
     return load;
 }
 
@@ -444,7 +470,8 @@ int main(int argc, char **argv)
     run.summing = o.summing;
     run.size = round_size(run.load, o.size > 0 ? (double)o.size : (double)run.load->size);
     if (o.size > 0 && run.size != o.size)
-        fprintf(stderr, "gantry-load: size %zu, the nearest that %s can do\n", run.size, run.load->name);
+        fprintf(stderr, "gantry-load: size %zu, the nearest that %s can do\n", run.size,
+                run.load->name);
     gn_load_open(&run, o.platform, o.device);
     if (!o.obey) {
         signal(SIGINT, on_signal);

@@ -1,33 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Product of two square matrices through tiles in local memory. Launches run back to back with almost no
- * synchronous call between them, so this load shows what an enqueue costs. Sizes from 48 to 256 span the
- * kernel times of FairGV's figure 2 on a CPU device.
+ * Product of two square matrices through tiles in local memory. Launches run back to back with
+ * almost no synchronous call between them, so this load shows what an enqueue costs. Sizes from 48
+ * to 256 span the kernel times of FairGV's figure 2 on a CPU device.
  */
 #include "load.h"
 
 #define TILE 16
 
-static const char source[] = GN_LOAD_SOURCE(__kernel __attribute__((reqd_work_group_size(TILE, TILE, 1))) void matrix_mul(
-    __global const float *a, __global const float *b, __global float *c, int n) {
-    __local float a_tile[TILE][TILE];
-    __local float b_tile[TILE][TILE];
-    const int x = get_local_id(0);
-    const int y = get_local_id(1);
-    const int column = get_global_id(0);
-    const int row = get_global_id(1);
-    float sum = 0.0f;
+static const char source[] =
+    GN_LOAD_SOURCE(__kernel __attribute__((reqd_work_group_size(TILE, TILE, 1))) void matrix_mul(
+        __global const float *a, __global const float *b, __global float *c, int n) {
+        __local float a_tile[TILE][TILE];
+        __local float b_tile[TILE][TILE];
+        const int x = get_local_id(0);
+        const int y = get_local_id(1);
+        const int column = get_global_id(0);
+        const int row = get_global_id(1);
+        float sum = 0.0f;
 
-    for (int t = 0; t < n; t += TILE) {
-        a_tile[y][x] = a[row * n + t + x];
-        b_tile[y][x] = b[(t + y) * n + column];
-        barrier(CLK_LOCAL_MEM_FENCE);
-        for (int k = 0; k < TILE; k++)
-            sum += a_tile[y][k] * b_tile[k][x];
-        barrier(CLK_LOCAL_MEM_FENCE);
-    }
-    c[row * n + column] = sum;
-});
+        for (int t = 0; t < n; t += TILE) {
+            a_tile[y][x] = a[row * n + t + x];
+            b_tile[y][x] = b[(t + y) * n + column];
+            barrier(CLK_LOCAL_MEM_FENCE);
+            for (int k = 0; k < TILE; k++)
+                sum += a_tile[y][k] * b_tile[k][x];
+            barrier(CLK_LOCAL_MEM_FENCE);
+        }
+        c[row * n + column] = sum;
+    });
 
 struct matrixmul {
     cl_mem c;

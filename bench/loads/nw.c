@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Needleman-Wunsch: the best alignment score of two sequences. The score table is cut into 18 by 18 tiles; a
- * launch fills one diagonal of tiles, a work-group a tile, its items marching over the tile in a slanted
- * line. Only the tiles' edges are kept, so the table may be larger than memory. 35 launches of growing and
- * shrinking size, then one read.
+ * Needleman-Wunsch: the best alignment score of two sequences. The score table is cut into 18 by 18
+ * tiles; a launch fills one diagonal of tiles, a work-group a tile, its items marching over the
+ * tile in a slanted line. Only the tiles' edges are kept, so the table may be larger than memory.
+ * 35 launches of growing and shrinking size, then one read.
  */
 #include "load.h"
 
@@ -15,9 +15,11 @@
 #define GAP      4
 
 static const char source[] = GN_LOAD_SOURCE(
-    /* edges: the lowest finished row, the rightmost finished column, the tiles' corners; see struct nw. */
+    /* edges: the lowest finished row, the rightmost finished column, the tiles' corners; see struct
+       nw. */
     __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void fill_diagonal(
-        __global const uchar *down, __global const uchar *across, __global int *edges, int wide, int diagonal, int first_row) {
+        __global const uchar *down, __global const uchar *across, __global int *edges, int wide,
+        int diagonal, int first_row) {
         __local int line[2][GROUP];
         const int lane = get_local_id(0);
         const int tile_row = first_row + (int)get_group_id(0);
@@ -97,8 +99,8 @@ static void setup(struct gn_run *run)
     across = gn_load_buffer(run, CL_MEM_READ_ONLY, w->columns, w->across);
     w->start = gn_load_buffer(run, CL_MEM_READ_ONLY, w->edges_bytes, start);
     w->edges = gn_load_buffer(run, CL_MEM_READ_WRITE, w->edges_bytes, NULL);
-    gn_load_build(run, source, "-DGROUP=%d -DTILES=%d -DROWS=%d -DMATCH=%d -DMISMATCH=%d -DGAP=%d", GROUP, TILES, ROWS, MATCH, MISMATCH,
-                  GAP);
+    gn_load_build(run, source, "-DGROUP=%d -DTILES=%d -DROWS=%d -DMATCH=%d -DMISMATCH=%d -DGAP=%d",
+                  GROUP, TILES, ROWS, MATCH, MISMATCH, GAP);
     k = gn_load_kernel(run, "fill_diagonal");
     GN_LOAD_ARG(k, 0, down);
     GN_LOAD_ARG(k, 1, across);

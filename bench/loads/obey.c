@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `gantry-load --obey`: set up once, then rounds whenever a line on stdin asks for them, so that phases with
- * one program and with many can follow each other closely and the start of a program is in none of them. Each
- * answer is a line of JSON. Between two orders the program sleeps in read(2) and asks nothing of its device.
+ * `gantry-load --obey`: set up once, then rounds whenever a line on stdin asks for them, so that
+ * phases with one program and with many can follow each other closely and the start of a program is
+ * in none of them. Each answer is a line of JSON. Between two orders the program sleeps in read(2)
+ * and asks nothing of its device.
  *
  *   run SECONDS    rounds for that long; answers with the times of the rounds
  *   (end of file)  ends
@@ -36,7 +37,8 @@ struct record {
 
 static void mark(struct record *r, uint64_t now_ns)
 {
-    if (r->n_marks == MAX_MARKS || (r->n_marks > 0 && now_ns - r->marks_ns[r->n_marks - 1] < MARK_NS))
+    if (r->n_marks == MAX_MARKS ||
+        (r->n_marks > 0 && now_ns - r->marks_ns[r->n_marks - 1] < MARK_NS))
         return;
     r->marks_ns[r->n_marks] = now_ns;
     r->mark_rounds[r->n_marks++] = r->rounds;
@@ -44,7 +46,8 @@ static void mark(struct record *r, uint64_t now_ns)
 
 static void rounds(struct gn_run *run, uint64_t sleep_ns, uint64_t limit_ns, struct record *r)
 {
-    const struct timespec sleep = {(time_t)(sleep_ns / 1000000000u), (long)(sleep_ns % 1000000000u)};
+    const struct timespec sleep = {(time_t)(sleep_ns / 1000000000u),
+                                   (long)(sleep_ns % 1000000000u)};
     uint64_t before_ns;
 
     /* Not the arrays: to write all of them would empty the caches before each order. */
@@ -87,16 +90,21 @@ static void answer(struct gn_run *run, struct record *r)
     for (size_t i = 0; i < r->n_lengths; i++)
         sum_ns += r->lengths_ns[i];
     qsort(r->lengths_ns, r->n_lengths, sizeof(r->lengths_ns[0]), by_value);
-    printf("{\"start_ns\":%llu,\"end_ns\":%llu,\"rounds\":%llu,\"launches\":%llu,\"async_calls\":%llu,\"sync_"
+    printf("{\"start_ns\":%llu,\"end_ns\":%llu,\"rounds\":%llu,"
+           "\"launches\":%llu,\"async_calls\":%llu,\"sync_"
            "calls\":%llu,"
-           "\"profiled_ns\":%llu,\"round_ns\":{\"mean\":%.0f,\"p50\":%llu,\"p90\":%llu,\"p99\":%llu,\"max\":%"
+           "\"profiled_ns\":%llu,\"round_ns\":{\"mean\":%.0f,\"p50\":%llu,\"p90\":%llu,"
+           "\"p99\":%llu,\"max\":%"
            "llu},\"marks\":[",
-           (unsigned long long)r->start_ns, (unsigned long long)r->end_ns, (unsigned long long)r->rounds, (unsigned long long)run->launches,
-           (unsigned long long)run->async_calls, (unsigned long long)run->sync_calls, (unsigned long long)run->profiled_ns,
-           (double)sum_ns / (double)r->n_lengths, (unsigned long long)part(r, 0.5), (unsigned long long)part(r, 0.9),
+           (unsigned long long)r->start_ns, (unsigned long long)r->end_ns,
+           (unsigned long long)r->rounds, (unsigned long long)run->launches,
+           (unsigned long long)run->async_calls, (unsigned long long)run->sync_calls,
+           (unsigned long long)run->profiled_ns, (double)sum_ns / (double)r->n_lengths,
+           (unsigned long long)part(r, 0.5), (unsigned long long)part(r, 0.9),
            (unsigned long long)part(r, 0.99), (unsigned long long)r->longest_ns);
     for (size_t i = 0; i < r->n_marks; i++)
-        printf("%s[%llu,%llu]", i > 0 ? "," : "", (unsigned long long)(r->marks_ns[i] - r->start_ns),
+        printf("%s[%llu,%llu]", i > 0 ? "," : "",
+               (unsigned long long)(r->marks_ns[i] - r->start_ns),
                (unsigned long long)r->mark_rounds[i]);
     puts("]}");
     fflush(stdout);
@@ -111,15 +119,16 @@ void gn_load_obey(struct gn_run *run, uint64_t sleep_ns)
         gn_load_die("out of memory for the record of the rounds");
     /* Touched now, not in the middle of a phase. */
     memset(r, 1, sizeof(*r));
-    printf("{\"version\":1,\"load\":\"%s\",\"size\":%zu,\"batch\":%u,\"kernel_ns\":%llu}\n", run->load->name, run->size, run->batch,
-           (unsigned long long)gn_load_kernel_ns(run));
+    printf("{\"version\":1,\"load\":\"%s\",\"size\":%zu,\"batch\":%u,\"kernel_ns\":%llu}\n",
+           run->load->name, run->size, run->batch, (unsigned long long)gn_load_kernel_ns(run));
     fflush(stdout);
     while (fgets(line, sizeof(line), stdin) != NULL) {
         char *end;
         double seconds = strncmp(line, "run ", 4) == 0 ? strtod(line + 4, &end) : 0;
 
         if (!(seconds > 0 && seconds < 1e4) || (*end != '\n' && *end != '\0'))
-            gn_load_die("an order is \"run SECONDS\", not \"%.*s\"", (int)strcspn(line, "\n"), line);
+            gn_load_die("an order is \"run SECONDS\", not \"%.*s\"", (int)strcspn(line, "\n"),
+                        line);
         run->async_calls = run->sync_calls = run->launches = run->profiled_ns = 0;
         rounds(run, sleep_ns, (uint64_t)(seconds * 1e9), r);
         gn_load_drain(run);

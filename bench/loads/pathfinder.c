@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cheapest way down a grid of costs, moving straight or one to the side: dynamic programming over rows,
- * twenty rows a launch, each work-group recomputing a border of twenty columns so that no group waits for
- * another. The original idles between its few launches; this load keeps its mix of calls (about three
- * synchronous ones a launch) and leaves the idling out.
+ * The cheapest way down a grid of costs, moving straight or one to the side: dynamic programming
+ * over rows, twenty rows a launch, each work-group recomputing a border of twenty columns so that
+ * no group waits for another. The original idles between its few launches; this load keeps its mix
+ * of calls (about three synchronous ones a launch) and leaves the idling out.
  */
 #include "load.h"
 
@@ -15,26 +15,28 @@
 #define ROWS     (1 + DEPTH * LAUNCHES)
 #define INSIDE   (GROUP - 2 * DEPTH)
 
-static const char source[] = GN_LOAD_SOURCE(__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void walk_down(
-    __global const int *wall, __global const int *from, __global int *to, int columns, int row) {
-    __local int line[2][GROUP];
-    const int far = 1 << 29;
-    const int lane = get_local_id(0);
-    const int x = (int)get_group_id(0) * (GROUP - 2 * DEPTH) - DEPTH + lane;
-    const int on_wall = x >= 0 && x < columns;
-    const int left = max(lane - 1, 0);
-    const int right = min(lane + 1, GROUP - 1);
-    int best = on_wall ? from[x] : far;
+static const char source[] =
+    GN_LOAD_SOURCE(__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void walk_down(
+        __global const int *wall, __global const int *from, __global int *to, int columns,
+        int row) {
+        __local int line[2][GROUP];
+        const int far = 1 << 29;
+        const int lane = get_local_id(0);
+        const int x = (int)get_group_id(0) * (GROUP - 2 * DEPTH) - DEPTH + lane;
+        const int on_wall = x >= 0 && x < columns;
+        const int left = max(lane - 1, 0);
+        const int right = min(lane + 1, GROUP - 1);
+        int best = on_wall ? from[x] : far;
 
-    for (int i = 0; i < DEPTH; i++) {
-        line[i & 1][lane] = best;
-        barrier(CLK_LOCAL_MEM_FENCE);
-        best = min(best, min(line[i & 1][left], line[i & 1][right]));
-        best = on_wall ? best + wall[(row + i) * columns + x] : far;
-    }
-    if (on_wall && lane >= DEPTH && lane < GROUP - DEPTH)
-        to[x] = best;
-});
+        for (int i = 0; i < DEPTH; i++) {
+            line[i & 1][lane] = best;
+            barrier(CLK_LOCAL_MEM_FENCE);
+            best = min(best, min(line[i & 1][left], line[i & 1][right]));
+            best = on_wall ? best + wall[(row + i) * columns + x] : far;
+        }
+        if (on_wall && lane >= DEPTH && lane < GROUP - DEPTH)
+            to[x] = best;
+    });
 
 struct pathfinder {
     int32_t *wall; /* ROWS x size */
@@ -64,8 +66,8 @@ static void setup(struct gn_run *run)
     GN_LOAD_ARG(k, 3, columns_arg);
 }
 
-/* Five launches and 14 synchronous calls: one write, five waits, eight reads of which the last brings the
- * result. */
+/* Five launches and 14 synchronous calls: one write, five waits, eight reads of which the last
+ * brings the result. */
 static void round_once(struct gn_run *run)
 {
     struct pathfinder *p = run->state;
@@ -84,7 +86,8 @@ static void round_once(struct gn_run *run)
         gn_load_finish(run);
         gn_load_read(run, p->line[1 - i % 2], 0, sizeof(peek[0]), &peek[0]);
         if (i % 2 == 0 && i < LAUNCHES - 1)
-            gn_load_read(run, p->line[1 - i % 2], (run->size - 1) * sizeof(int32_t), sizeof(peek[1]), &peek[1]);
+            gn_load_read(run, p->line[1 - i % 2], (run->size - 1) * sizeof(int32_t),
+                         sizeof(peek[1]), &peek[1]);
     }
     gn_load_read(run, p->line[LAUNCHES % 2], 0, run->size * sizeof(int32_t), p->result);
 }

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Exclusive prefix sums of many short arrays, one array of 1,024 numbers a work-group. The program waits
- * after every launch.
+ * Exclusive prefix sums of many short arrays, one array of 1,024 numbers a work-group. The program
+ * waits after every launch.
  */
 #include "load.h"
 
 #define GROUP   256
 #define SEGMENT (4 * GROUP)
 
-static const char source[] = GN_LOAD_SOURCE(
-    __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void scan_segments(__global const uint4 *in, __global uint4 *out) {
+static const char source[] =
+    GN_LOAD_SOURCE(__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void scan_segments(
+        __global const uint4 *in, __global uint4 *out) {
         __local uint line[2][GROUP];
         const int lane = get_local_id(0);
         const int i = get_global_id(0);

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A kernel that only counts, for experiments in which its length and shape are the question: size is the
- * steps of one work-item, --groups how many work-groups there are (many and short ones can be split, one long
- * one cannot),
- * --pieces into how many launches the program itself cuts them, --batch how often between two waits, --reads
- * the blocking reads of one number after each wait. A batch of 1 with reads is a program that talks to its
- * device all the time.
+ * A kernel that only counts, for experiments in which its length and shape are the question: size
+ * is the steps of one work-item, --groups how many work-groups there are (many and short ones can
+ * be split, one long one cannot),
+ * --pieces into how many launches the program itself cuts them, --batch how often between two
+ * waits, --reads the blocking reads of one number after each wait. A batch of 1 with reads is a
+ * program that talks to its device all the time.
  */
 #include "load.h"
 
 #define GROUP 16
 
-static const char source[] =
-    GN_LOAD_SOURCE(__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void spin(__global uint *out, uint steps) {
-        uint x = (uint)get_global_id(0);
+static const char source[] = GN_LOAD_SOURCE(__kernel __attribute__((
+    reqd_work_group_size(GROUP, 1, 1))) void spin(__global uint *out, uint steps) {
+    uint x = (uint)get_global_id(0);
 
-        for (uint i = 0; i < steps; i++)
-            x = x * 1664525u + 1013904223u;
-        if (get_local_id(0) == 0)
-            out[get_global_id(0) / GROUP] = x;
-    });
+    for (uint i = 0; i < steps; i++)
+        x = x * 1664525u + 1013904223u;
+    if (get_local_id(0) == 0)
+        out[get_global_id(0) / GROUP] = x;
+});
 
 struct spin {
     cl_mem out;

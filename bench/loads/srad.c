@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Speckle-reducing anisotropic diffusion of an image. Every step sums the image on the device, reads the
- * sums, works out a coefficient on the host, writes it back and launches two stencils: kernels of tens of
- * microseconds and about 2.6 synchronous calls a launch, the load that is hardest on anything between a
- * program and its device.
+ * Speckle-reducing anisotropic diffusion of an image. Every step sums the image on the device,
+ * reads the sums, works out a coefficient on the host, writes it back and launches two stencils:
+ * kernels of tens of microseconds and about 2.6 synchronous calls a launch, the load that is
+ * hardest on anything between a program and its device.
  */
 #include "load.h"
 
@@ -18,9 +18,11 @@
 #define CHECK_STEPS 8
 
 static const char source[] = GN_LOAD_SOURCE(
-    /* state[0] is the squared coefficient of variation that the host works out each step, state[1] the step.
+    /* state[0] is the squared coefficient of variation that the host works out each step, state[1]
+     * the step.
      */
-    __kernel void diffusion(__global const float *image, __global float *c, __global const float *state, int n) {
+    __kernel void diffusion(__global const float *image, __global float *c,
+                            __global const float *state, int n) {
         const int x = get_global_id(0);
         const int y = get_global_id(1);
         const int i = y * n + x;
@@ -29,7 +31,8 @@ static const char source[] = GN_LOAD_SOURCE(
         const float south = image[y < n - 1 ? i + n : i] - here;
         const float west = image[x > 0 ? i - 1 : i] - here;
         const float east = image[x < n - 1 ? i + 1 : i] - here;
-        const float gradient = (north * north + south * south + west * west + east * east) / (here * here);
+        const float gradient =
+            (north * north + south * south + west * west + east * east) / (here * here);
         const float laplace = (north + south + west + east) / here;
         const float above = 0.5f * gradient - 0.0625f * laplace * laplace;
         const float below = 1.0f + 0.25f * laplace;
@@ -39,14 +42,16 @@ static const char source[] = GN_LOAD_SOURCE(
         c[i] = clamp(1.0f / (1.0f + (q - q0) / (q0 * (1.0f + q0))), 0.0f, 1.0f);
     }
 
-    __kernel void update(__global const float *from, __global const float *c, __global float *to, int n) {
+    __kernel void update(__global const float *from, __global const float *c, __global float *to,
+                         int n) {
         const int x = get_global_id(0);
         const int y = get_global_id(1);
         const int i = y * n + x;
         const float here = from[i];
         const int south = y < n - 1 ? i + n : i;
         const int east = x < n - 1 ? i + 1 : i;
-        const float flow = c[i] * (from[y > 0 ? i - n : i] - here) + c[south] * (from[south] - here) +
+        const float flow = c[i] * (from[y > 0 ? i - n : i] - here) +
+                           c[south] * (from[south] - here) +
                            c[i] * (from[x > 0 ? i - 1 : i] - here) + c[east] * (from[east] - here);
 
         to[i] = here + 0.25f * LAMBDA * flow;
@@ -59,7 +64,8 @@ static const char source[] = GN_LOAD_SOURCE(
     }
 
     __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void sums(
-        __global const float *image, __global const float *square, __global float *partial, __global float *square_partial, int per_item) {
+        __global const float *image, __global const float *square, __global float *partial,
+        __global float *square_partial, int per_item) {
         __local float a[GROUP];
         __local float b[GROUP];
         const int lane = get_local_id(0);
@@ -145,7 +151,8 @@ static float coefficient(const float *partial, const float *square_partial, size
         mean += partial[i] / (float)n_pixels;
         mean_square += square_partial[i] / (float)n_pixels;
     }
-    /* A finished image has no variation left; the floor keeps the stencil from dividing by nothing. */
+    /* A finished image has no variation left; the floor keeps the stencil from dividing by nothing.
+     */
     return fmaxf((mean_square - mean * mean) / (mean * mean), 1e-4f);
 }
 
@@ -185,7 +192,8 @@ static void step(struct gn_run *run, unsigned number)
     gn_load_finish(run); /* nothing is pending: a synchronous call that waits for nobody */
 }
 
-/* Back to the first image each round, so that long runs do not end on an image without structure. */
+/* Back to the first image each round, so that long runs do not end on an image without structure.
+ */
 static void restart(struct gn_run *run)
 {
     struct srad *s = run->state;
@@ -222,7 +230,8 @@ static void reference_step(const float *from, float *c, float *to, size_t n)
         float south = from[i < n * (n - 1) ? i + n : i] - here;
         float west = from[i % n > 0 ? i - 1 : i] - here;
         float east = from[i % n < n - 1 ? i + 1 : i] - here;
-        float gradient = (north * north + south * south + west * west + east * east) / (here * here);
+        float gradient =
+            (north * north + south * south + west * west + east * east) / (here * here);
         float laplace = (north + south + west + east) / here;
         float below = 1.0f + 0.25f * laplace;
         float q = (0.5f * gradient - 0.0625f * laplace * laplace) / (below * below);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fast Walsh transform of many vectors of 8,192 numbers: one pass over global memory that combines four
- * quarters, then eleven stages in local memory. Inputs are small integers, so that floating point is exact.
- * GViM used the program; FairGV's table does not list it, so its kernel time is this project's choice.
+ * Fast Walsh transform of many vectors of 8,192 numbers: one pass over global memory that combines
+ * four quarters, then eleven stages in local memory. Inputs are small integers, so that floating
+ * point is exact. GViM used the program; FairGV's table does not list it, so its kernel time is
+ * this project's choice.
  */
 #include "load.h"
 
@@ -11,7 +12,8 @@
 #define QUARTER (LENGTH / 4)
 
 static const char source[] = GN_LOAD_SOURCE(
-    __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void walsh_inner(__global float *data) {
+    __kernel
+    __attribute__((reqd_work_group_size(GROUP, 1, 1))) void walsh_inner(__global float *data) {
         __local float part[QUARTER];
         const int lane = get_local_id(0);
         __global float *mine = data + (int)get_group_id(0) * QUARTER;

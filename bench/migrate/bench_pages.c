@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench-pages: the engine of moves by itself. Parts: `hash` (gMig figure 5), `filter` (figures 11 and 12: time a page with the filter over
- * that without, by share of changed pages), `overlap` (15 and 16: hashing and sending at once over the longer of the two),
- * `load NAME` (9, 10, 12 to 14: what the filter tells of a load's own pages, and what it takes), `stops NAME` (6, 7, 16: how long it would
- * stand), `course` (15), `device` (the kernels that hash pages beside the processor). Prints one JSON object.
+ * bench-pages: the engine of moves by itself. Parts: `hash` (gMig figure 5), `filter` (figures 11
+ * and 12: time a page with the filter over that without, by share of changed pages), `overlap` (15
+ * and 16: hashing and sending at once over the longer of the two), `load NAME` (9, 10, 12 to 14:
+ * what the filter tells of a load's own pages, and what it takes), `stops NAME` (6, 7, 16: how long
+ * it would stand), `course` (15), `device` (the kernels that hash pages beside the processor).
+ * Prints one JSON object.
  */
 #include "pages.h"
 
@@ -34,7 +36,8 @@ void bench_hashes(void)
     static const struct {
         const char *name;
         enum gn_page_hash_kind kind;
-    } ours[] = {{"xxh3", GN_PAGE_HASH_XXH3}, {"nh", GN_PAGE_HASH_NH}, {"xor256", GN_PAGE_HASH_XOR256}};
+    } ours[] = {
+        {"xxh3", GN_PAGE_HASH_XXH3}, {"nh", GN_PAGE_HASH_NH}, {"xor256", GN_PAGE_HASH_XOR256}};
     static const char *const others[] = {"md5", "sha1", "sha256", "sha512"};
     uint64_t bytes = UINT64_C(256) << 20;
     unsigned char *memory = aligned_alloc(PAGE, bytes);
@@ -65,7 +68,8 @@ void bench_hashes(void)
         uint64_t t0 = gn_now_ns();
         for (uint64_t at = 0; at < bytes / 4; at += PAGE)
             digest_evp(md, memory + at, PAGE);
-        print_rate(others[i], bytes / 4, gn_now_ns() - t0, i + 1 < sizeof others / sizeof *others ? ", " : "}");
+        print_rate(others[i], bytes / 4, gn_now_ns() - t0,
+                   i + 1 < sizeof others / sizeof *others ? ", " : "}");
         EVP_MD_free(md);
     }
     free(memory);
@@ -81,15 +85,19 @@ static void print_pairs(const char *name, const double *values, unsigned n)
 }
 
 /* Time a page, verified on one thread and sent nowhere. */
-static double page_ns(struct gn_rounds *r, struct pages *p, enum gn_sample_place place, struct gn_round_stats *s)
+static double page_ns(struct gn_rounds *r, struct pages *p, enum gn_sample_place place,
+                      struct gn_round_stats *s)
 {
     struct line none;
     line_none(&none);
     pages_again(p);
-    return (double)timed_round(r, p, (struct gn_round_options){.kind = GN_ROUND_STOP, .sample = place}, &none, s) / (double)p->n;
+    return (double)timed_round(
+               r, p, (struct gn_round_options){.kind = GN_ROUND_STOP, .sample = place}, &none, s) /
+           (double)p->n;
 }
 
-static void filter_row(struct pages *p, const char *name, struct mix mix, enum gn_sample_place place, unsigned pairs, const char *after)
+static void filter_row(struct pages *p, const char *name, struct mix mix,
+                       enum gn_sample_place place, unsigned pairs, const char *after)
 {
     struct gn_rounds *r = rounds(0);
     struct gn_round_stats s;
@@ -105,8 +113,8 @@ static void filter_row(struct pages *p, const char *name, struct mix mix, enum g
         ratios[i] = on[i] / off[i];
     }
     page_ns(r, p, place, &s);
-    printf("{\"name\": \"%s\", \"changed\": %.3f, \"told\": %.3f, \"sampled\": %.3f, ", name, mix.changed, mix.told,
-           (double)s.verify.sampled / (double)p->n);
+    printf("{\"name\": \"%s\", \"changed\": %.3f, \"told\": %.3f, \"sampled\": %.3f, ", name,
+           mix.changed, mix.told, (double)s.verify.sampled / (double)p->n);
     print_pairs("ratio", ratios, pairs);
     printf(", ");
     print_pairs("off_ns", off, pairs);
@@ -119,7 +127,8 @@ static void filter_row(struct pages *p, const char *name, struct mix mix, enum g
 void bench_filter(unsigned pairs, uint64_t n_pages)
 {
     static const double shares[] = {0, 0.01, 0.05, 0.1, 0.2, 0.35, 0.75, 1};
-    /* gMig 4.4, Tropics: of 81 pages verified 38.4 had not changed, 37.8 were told by their first byte, 4.8 were not. */
+    /* gMig 4.4, Tropics: of 81 pages verified 38.4 had not changed, 37.8 were told by their first
+     * byte, 4.8 were not. */
     const struct mix paper = {.changed = 0.526, .told = 0.467};
     struct mix runs = paper;
     struct pages p;
@@ -135,18 +144,21 @@ void bench_filter(unsigned pairs, uint64_t n_pages)
     runs = (struct mix){.changed = 0.05, .told = 0.0444, .run = 64};
     filter_row(&p, "5 % in runs of 64,", runs, GN_SAMPLE_AUTO, pairs, ", ");
     filter_row(&p, "unchanged, head always", (struct mix){0}, GN_SAMPLE_HEAD, pairs, ", ");
-    filter_row(&p, "50 %, none in the head,", (struct mix){.changed = 0.5}, GN_SAMPLE_AUTO, pairs, ", ");
-    filter_row(&p, "100 %, none in the head,", (struct mix){.changed = 1}, GN_SAMPLE_AUTO, pairs, ", ");
+    filter_row(&p, "50 %, none in the head,", (struct mix){.changed = 0.5}, GN_SAMPLE_AUTO, pairs,
+               ", ");
+    filter_row(&p, "100 %, none in the head,", (struct mix){.changed = 1}, GN_SAMPLE_AUTO, pairs,
+               ", ");
     for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
         char name[32];
         snprintf(name, sizeof name, "%.0f %%", 100 * shares[i]);
-        filter_row(&p, name, (struct mix){.changed = shares[i], .told = 0.888 * shares[i]}, GN_SAMPLE_AUTO, pairs,
-                   i + 1 < sizeof shares / sizeof *shares ? ", " : "]}");
+        filter_row(&p, name, (struct mix){.changed = shares[i], .told = 0.888 * shares[i]},
+                   GN_SAMPLE_AUTO, pairs, i + 1 < sizeof shares / sizeof *shares ? ", " : "]}");
     }
     pages_free(&p);
 }
 
-/* The round that stops: verifying alone, sending alone (what was found to have changed), one after the other, and at once. */
+/* The round that stops: verifying alone, sending alone (what was found to have changed), one after
+ * the other, and at once. */
 static void overlap_row(struct pages *p, uint64_t bytes_per_s, unsigned pairs, const char *after)
 {
     struct gn_rounds *one = rounds(1), *inline_rounds = rounds(0);
@@ -167,7 +179,8 @@ static void overlap_row(struct pages *p, uint64_t bytes_per_s, unsigned pairs, c
         need(gn_page_table_create(&no_hash, p->n * PAGE, false, 4, &sending.table), "no table");
         memset(sending.table->sent, 0xff, 8 * sending.table->n_groups);
         for (uint64_t g = 0; g < sending.table->n_groups; g++)
-            sending.table->sent[g] = p->table->hashed[g]; /* the last round let go of the digests of what it sent */
+            sending.table->sent[g] =
+                p->table->hashed[g]; /* the last round let go of the digests of what it sent */
         sending.item.table = sending.table;
         double send = (double)timed_round(inline_rounds, &sending, stop, &line, &s);
         gn_page_table_destroy(sending.table);
@@ -181,9 +194,10 @@ static void overlap_row(struct pages *p, uint64_t bytes_per_s, unsigned pairs, c
         for (unsigned k = 0; k < 4; k++)
             sum[k] += each[k] / pairs / (double)p->n;
     }
-    printf(
-        "{\"gbit_per_s\": %.1f, \"sent\": %.3f, \"hash_ns\": %.1f, \"send_ns\": %.1f, \"overlapped_ns\": %.1f, \"sequential_ns\": %.1f, ",
-        (double)bytes_per_s / 125e6, (double)s.sent_pages / (double)p->n, sum[0], sum[1], sum[2], sum[3]);
+    printf("{\"gbit_per_s\": %.1f, \"sent\": %.3f, \"hash_ns\": %.1f, \"send_ns\": %.1f, "
+           "\"overlapped_ns\": %.1f, \"sequential_ns\": %.1f, ",
+           (double)bytes_per_s / 125e6, (double)s.sent_pages / (double)p->n, sum[0], sum[1], sum[2],
+           sum[3]);
     print_pairs("ratio", ratios, pairs);
     printf(", ");
     print_pairs("sequential", sequential, pairs);
@@ -194,7 +208,8 @@ static void overlap_row(struct pages *p, uint64_t bytes_per_s, unsigned pairs, c
 }
 
 /* The first round: sent and hashed, over sent alone. */
-static void precopy_row(struct pages *p, struct pages *unhashed, uint64_t bytes_per_s, unsigned pairs, const char *after)
+static void precopy_row(struct pages *p, struct pages *unhashed, uint64_t bytes_per_s,
+                        unsigned pairs, const char *after)
 {
     struct gn_rounds *one = rounds(1);
     const struct gn_round_options live = {.kind = GN_ROUND_LIVE};
@@ -212,7 +227,8 @@ static void precopy_row(struct pages *p, struct pages *unhashed, uint64_t bytes_
         }
         ratios[i] = t[1] / t[0];
     }
-    printf("{\"gbit_per_s\": %.1f, \"send_ns\": %.1f, \"hashed_ns\": %.1f, ", (double)bytes_per_s / 125e6, sum[0], sum[1]);
+    printf("{\"gbit_per_s\": %.1f, \"send_ns\": %.1f, \"hashed_ns\": %.1f, ",
+           (double)bytes_per_s / 125e6, sum[0], sum[1]);
     print_pairs("ratio", ratios, pairs);
     printf("}%s", after);
     free(line.buffer);
@@ -231,7 +247,8 @@ void bench_overlap(unsigned pairs, uint64_t n_pages)
         overlap_row(&p, rates[i], pairs, i + 1 < sizeof rates / sizeof *rates ? ", " : "]");
     printf(", \"precopy\": [");
     for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
-        precopy_row(&p, &unhashed, rates[i], pairs, i + 1 < sizeof rates / sizeof *rates ? ", " : "]}");
+        precopy_row(&p, &unhashed, rates[i], pairs,
+                    i + 1 < sizeof rates / sizeof *rates ? ", " : "]}");
     pages_free(&p);
     pages_free(&unhashed);
 }
@@ -272,8 +289,11 @@ int main(int argc, char **argv)
     else if (strcmp(part, "device") == 0)
         bench_device();
     else {
-        fprintf(stderr, "usage: bench-pages hash | filter [--pairs N] [--mib N] | overlap [--pairs N] [--mib N] | load NAME [--rounds N] | "
-                        "stops NAME [--rounds N] | course [--mib N] | device\n");
+        fprintf(
+            stderr,
+            "usage: bench-pages hash | filter [--pairs N] [--mib N] | overlap [--pairs N] [--mib "
+            "N] | load NAME [--rounds N] | "
+            "stops NAME [--rounds N] | course [--mib N] | device\n");
         return 2;
     }
     printf("\n");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Digests of a buffer's pages by the first OpenCL device, both kernels, as a move's rounds ask for them; and by the processor from memory
- * of its own. 256 MiB, the best of five.
+ * Digests of a buffer's pages by the first OpenCL device, both kernels, as a move's rounds ask for
+ * them; and by the processor from memory of its own. 256 MiB, the best of five.
  */
 #include <CL/cl_icd.h>
 #include <stdlib.h>
@@ -39,7 +39,8 @@ static double here(enum gn_page_hash_kind kind, const unsigned char *memory)
     return (double)best / PAGES;
 }
 
-static double there(const cl_icd_dispatch *cl, cl_context context, cl_device_id device, cl_mem mem, int shape, double *ret_build_ms)
+static double there(const cl_icd_dispatch *cl, cl_context context, cl_device_id device, cl_mem mem,
+                    int shape, double *ret_build_ms)
 {
     struct gn_page_hasher h;
     struct gn_cl_page_hash *d;
@@ -54,7 +55,9 @@ static double there(const cl_icd_dispatch *cl, cl_context context, cl_device_id 
     for (unsigned turn = 0; turn < TURNS; turn++) {
         uint64_t t0 = gn_now_ns();
         for (uint64_t at = 0; at < PAGES; at += AT_ONCE)
-            need(gn_cl_page_hash_run(d, mem, BYTES, at, AT_ONCE, digests + at * GN_PAGE_DIGEST_MAX, NULL), "the device cannot hash");
+            need(gn_cl_page_hash_run(d, mem, BYTES, at, AT_ONCE, digests + at * GN_PAGE_DIGEST_MAX,
+                                     NULL),
+                 "the device cannot hash");
         uint64_t t = gn_now_ns() - t0;
         best = t < best ? t : best;
     }
@@ -79,17 +82,20 @@ void bench_device(void)
         ((uint64_t *)memory)[i] = i * UINT64_C(0x9E3779B97F4A7C15);
     need(clGetPlatformIDs(1, &platform, NULL), "no OpenCL platform");
     need(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL), "no OpenCL device");
-    need(clGetDeviceInfo(device, CL_DEVICE_NAME, sizeof name, name, NULL), "a device without a name");
+    need(clGetDeviceInfo(device, CL_DEVICE_NAME, sizeof name, name, NULL),
+         "a device without a name");
     cl_context context = clCreateContext(NULL, 1, &device, NULL, NULL, &rc);
     need(rc, "no context");
-    cl_mem mem = clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, BYTES, memory, &rc);
+    cl_mem mem =
+        clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, BYTES, memory, &rc);
     need(rc, "no buffer");
     const double item = there(platform->dispatch, context, device, mem, 0, &item_ms);
     const double group = there(platform->dispatch, context, device, mem, 1, &group_ms);
-    printf(
-        "{\"device\": \"%s\", \"item_ns\": %.1f, \"group_ns\": %.1f, \"item_build_ms\": %.1f, \"group_build_ms\": %.1f, \"nh_ns\": %.1f, "
-        "\"xxh3_ns\": %.1f}",
-        name, item, group, item_ms, group_ms, here(GN_PAGE_HASH_NH, memory), here(GN_PAGE_HASH_XXH3, memory));
+    printf("{\"device\": \"%s\", \"item_ns\": %.1f, \"group_ns\": %.1f, \"item_build_ms\": %.1f, "
+           "\"group_build_ms\": %.1f, \"nh_ns\": %.1f, "
+           "\"xxh3_ns\": %.1f}",
+           name, item, group, item_ms, group_ms, here(GN_PAGE_HASH_NH, memory),
+           here(GN_PAGE_HASH_XXH3, memory));
     clReleaseMemObject(mem);
     clReleaseContext(context);
     free(memory);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A load's own buffers through the engine: everything is sent, the load goes on for some rounds, and the
- * round that stops finds what has changed. By it, for each place and length of a sample: how many of the
- * changed pages it tells, and what a page takes.
+ * A load's own buffers through the engine: everything is sent, the load goes on for some rounds,
+ * and the round that stops finds what has changed. By it, for each place and length of a sample:
+ * how many of the changed pages it tells, and what a page takes.
  */
 #include "pages.h"
 
@@ -13,14 +13,16 @@
 #include "base/checked.h"
 
 static const struct gn_load *const loads[] = {
-    &gn_load_matrixmul, &gn_load_blackscholes, &gn_load_scan, &gn_load_histogram, &gn_load_convolution, &gn_load_hotspot,
-    &gn_load_srad,      &gn_load_pathfinder,   &gn_load_nw,   &gn_load_walsh,     &gn_load_cfd,         &gn_load_lavamd,
+    &gn_load_matrixmul,   &gn_load_blackscholes, &gn_load_scan, &gn_load_histogram,
+    &gn_load_convolution, &gn_load_hotspot,      &gn_load_srad, &gn_load_pathfinder,
+    &gn_load_nw,          &gn_load_walsh,        &gn_load_cfd,  &gn_load_lavamd,
 };
 
 static int read_buffer(void *ctx, uint64_t offset, void *dst, uint64_t n)
 {
     struct tracked_source *s = ctx;
-    gn_load_need(clEnqueueReadBuffer(s->run->queue, s->mem, CL_TRUE, offset, n, dst, 0, NULL, NULL), "clEnqueueReadBuffer");
+    gn_load_need(clEnqueueReadBuffer(s->run->queue, s->mem, CL_TRUE, offset, n, dst, 0, NULL, NULL),
+                 "clEnqueueReadBuffer");
     return 0;
 }
 
@@ -49,7 +51,8 @@ void load_end(struct gn_run *run)
     gn_load_close(run);
 }
 
-void tracked_open(struct tracked *t, struct gn_run *run, const struct gn_page_hasher *h, unsigned sample_bytes)
+void tracked_open(struct tracked *t, struct gn_run *run, const struct gn_page_hasher *h,
+                  unsigned sample_bytes)
 {
     _Static_assert(MOST_BUFFERS >= GN_LOAD_MAX_BUFFERS, "a load's buffers");
     memset(t, 0, sizeof *t);
@@ -57,11 +60,15 @@ void tracked_open(struct tracked *t, struct gn_run *run, const struct gn_page_ha
     for (size_t i = 0; i < t->n; i++) {
         size_t bytes;
         cl_mem_flags flags;
-        gn_load_need(clGetMemObjectInfo(run->buffers[i], CL_MEM_SIZE, sizeof bytes, &bytes, NULL), "clGetMemObjectInfo");
-        gn_load_need(clGetMemObjectInfo(run->buffers[i], CL_MEM_FLAGS, sizeof flags, &flags, NULL), "clGetMemObjectInfo");
+        gn_load_need(clGetMemObjectInfo(run->buffers[i], CL_MEM_SIZE, sizeof bytes, &bytes, NULL),
+                     "clGetMemObjectInfo");
+        gn_load_need(clGetMemObjectInfo(run->buffers[i], CL_MEM_FLAGS, sizeof flags, &flags, NULL),
+                     "clGetMemObjectInfo");
         t->sources[i] = (struct tracked_source){run, run->buffers[i]};
         t->items[i].source = (struct gn_page_source){.read = read_buffer, .ctx = &t->sources[i]};
-        need(gn_page_table_create(h, bytes, !(flags & CL_MEM_READ_ONLY), sample_bytes, &t->items[i].table), "no table");
+        need(gn_page_table_create(h, bytes, !(flags & CL_MEM_READ_ONLY), sample_bytes,
+                                  &t->items[i].table),
+             "no table");
         t->n_pages += t->items[i].table->n_pages;
     }
     struct gn_rounds *r = rounds(0);
@@ -113,7 +120,8 @@ void tracked_again(struct tracked *t)
     }
 }
 
-static int find_data(void *ctx, void *cookie, uint64_t offset, const void *data, uint64_t n, const void *digests)
+static int find_data(void *ctx, void *cookie, uint64_t offset, const void *data, uint64_t n,
+                     const void *digests)
 {
     memset((unsigned char *)cookie + offset / PAGE, 1, (n + PAGE - 1) / PAGE);
     return 0;
@@ -160,9 +168,11 @@ static int by_time(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* The round that stops, verified on one thread and sent nowhere, several times: its figures, and ns a page.
+/* The round that stops, verified on one thread and sent nowhere, several times: its figures, and ns
+ * a page.
  */
-static double stop_ns(struct gn_rounds *r, struct tracked *t, enum gn_sample_place place, struct gn_round_stats *s)
+static double stop_ns(struct gn_rounds *r, struct tracked *t, enum gn_sample_place place,
+                      struct gn_round_stats *s)
 {
     uint64_t took[TURNS];
     struct line none;
@@ -199,17 +209,20 @@ void bench_load(const char *name, unsigned rounds_between)
         tracked_stand(&tracked[i]);
 
     stop_ns(r, &tracked[0], GN_SAMPLE_OFF, &s); /* the caches */
-    printf("{\"load\": \"%s\", \"run\": %.1f, \"off_ns\": %.1f, \"samples\": [", run.load->name, run_length(r, &tracked[0]),
-           stop_ns(r, &tracked[0], GN_SAMPLE_OFF, &s));
+    printf("{\"load\": \"%s\", \"run\": %.1f, \"off_ns\": %.1f, \"samples\": [", run.load->name,
+           run_length(r, &tracked[0]), stop_ns(r, &tracked[0], GN_SAMPLE_OFF, &s));
     for (unsigned i = 0; i < GN_ARRAY_SIZE(lengths); i++)
         for (enum gn_sample_place place = 0; place < GN_SAMPLE_PLACES; place++) {
             const double ns = stop_ns(r, &tracked[i], place, &s);
-            printf("%s{\"bytes\": %u, \"place\": \"%s\", \"ns\": %.1f, \"pages\": %llu, \"skipped\": %llu, "
-                   "\"unchanged\": %llu, "
-                   "\"sampled\": %llu, \"missed\": %llu}",
-                   i || place ? ", " : "", lengths[i], places[place], ns, (unsigned long long)s.verify.pages,
-                   (unsigned long long)s.verify.skipped, (unsigned long long)s.verify.clean, (unsigned long long)s.verify.sampled,
-                   (unsigned long long)s.verify.missed);
+            printf(
+                "%s{\"bytes\": %u, \"place\": \"%s\", \"ns\": %.1f, \"pages\": %llu, \"skipped\": "
+                "%llu, "
+                "\"unchanged\": %llu, "
+                "\"sampled\": %llu, \"missed\": %llu}",
+                i || place ? ", " : "", lengths[i], places[place], ns,
+                (unsigned long long)s.verify.pages, (unsigned long long)s.verify.skipped,
+                (unsigned long long)s.verify.clean, (unsigned long long)s.verify.sampled,
+                (unsigned long long)s.verify.missed);
         }
     printf("], \"auto_ns\": %.1f}", stop_ns(r, &tracked[0], GN_SAMPLE_AUTO, &s));
     for (unsigned i = 0; i < GN_ARRAY_SIZE(lengths); i++)

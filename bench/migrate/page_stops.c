@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The round that stops, over a line: how long a load would stand for it, by hash and by the line's speed
- * (gMig figures 6 and 7), and what hashing and sending at once are worth, for loads (figure 16) and in the
- * course of one round (figure 15). The line is pages.h's model.
+ * The round that stops, over a line: how long a load would stand for it, by hash and by the line's
+ * speed (gMig figures 6 and 7), and what hashing and sending at once are worth, for loads (figure
+ * 16) and in the course of one round (figure 15). The line is pages.h's model.
  */
 #include "pages.h"
 
@@ -23,7 +23,8 @@ static int by_time(const void *a, const void *b)
 }
 
 /* Until the line is empty; the median of several. */
-static uint64_t stop_ns(struct gn_rounds *r, struct tracked *t, struct line *l, struct gn_round_stats *s)
+static uint64_t stop_ns(struct gn_rounds *r, struct tracked *t, struct line *l,
+                        struct gn_round_stats *s)
 {
     const struct gn_round_options stop = {.kind = GN_ROUND_STOP, .sample = GN_SAMPLE_AUTO};
     uint64_t took[TURNS];
@@ -39,8 +40,8 @@ static uint64_t stop_ns(struct gn_rounds *r, struct tracked *t, struct line *l, 
     return took[TURNS / 2];
 }
 
-/* Of a round of which one thread did everything: at best, hashing one group and sending the one before take
- * as long as the longer. */
+/* Of a round of which one thread did everything: at best, hashing one group and sending the one
+ * before take as long as the longer. */
 static uint64_t ideal_ns(const struct line *l, uint64_t began_ns, uint64_t ended_ns)
 {
     uint64_t sum = ended_ns - (l->n_notes ? l->notes[l->n_notes - 1].ended_ns : began_ns);
@@ -79,7 +80,8 @@ static void overlap(struct tracked *t, uint64_t bytes_per_s)
     const double pages = (double)t->n_pages;
     printf("\"overlap\": {\"gbit_per_s\": %.1f, \"sequential_ns\": %.1f, \"overlapped_ns\": %.1f, "
            "\"ideal_ns\": %.1f}",
-           (double)bytes_per_s / 125e6, (double)sequential_ns / pages, (double)overlapped_ns / pages, (double)best_ns / pages);
+           (double)bytes_per_s / 125e6, (double)sequential_ns / pages,
+           (double)overlapped_ns / pages, (double)best_ns / pages);
     free(l.notes);
     free(l.buffer);
     gn_rounds_destroy(one);
@@ -91,7 +93,8 @@ void bench_stops(const char *name, unsigned rounds_between)
     static const struct {
         const char *name;
         enum gn_page_hash_kind kind;
-    } hashes[] = {{"none", GN_PAGE_HASH_NONE}, {"xor256", GN_PAGE_HASH_XOR256}, {"xxh3", GN_PAGE_HASH_XXH3}};
+    } hashes[] = {
+        {"none", GN_PAGE_HASH_NONE}, {"xor256", GN_PAGE_HASH_XOR256}, {"xxh3", GN_PAGE_HASH_XXH3}};
     static const double gbits[] = {5, 7.5, 10};
     struct gn_page_hasher hashers[GN_ARRAY_SIZE(hashes)];
     struct tracked tracked[GN_ARRAY_SIZE(hashes)];
@@ -105,7 +108,8 @@ void bench_stops(const char *name, unsigned rounds_between)
     for (unsigned i = 0; i < rounds_between; i++)
         run.load->round(&run);
     gn_load_drain(&run);
-    printf("{\"load\": \"%s\", \"pages\": %llu, \"stops\": [", run.load->name, (unsigned long long)tracked[0].n_pages);
+    printf("{\"load\": \"%s\", \"pages\": %llu, \"stops\": [", run.load->name,
+           (unsigned long long)tracked[0].n_pages);
     for (size_t i = 0; i < GN_ARRAY_SIZE(hashes); i++) {
         tracked_stand(&tracked[i]);
         for (size_t k = 0; k < GN_ARRAY_SIZE(gbits); k++) {
@@ -113,8 +117,10 @@ void bench_stops(const char *name, unsigned rounds_between)
             struct line l;
             line_open(&l, GBITS(gbits[k]));
             const uint64_t ns = stop_ns(r, &tracked[i], &l, &s);
-            printf("%s{\"hash\": \"%s\", \"gbit_per_s\": %.1f, \"ns\": %llu, \"sent\": %llu, \"zero\": %llu}", i || k ? ", " : "",
-                   hashes[i].name, gbits[k], (unsigned long long)ns, (unsigned long long)s.sent_pages, (unsigned long long)s.verify.zero);
+            printf("%s{\"hash\": \"%s\", \"gbit_per_s\": %.1f, \"ns\": %llu, \"sent\": %llu, "
+                   "\"zero\": %llu}",
+                   i || k ? ", " : "", hashes[i].name, gbits[k], (unsigned long long)ns,
+                   (unsigned long long)s.sent_pages, (unsigned long long)s.verify.zero);
             free(l.buffer);
         }
     }
@@ -130,7 +136,8 @@ void bench_stops(const char *name, unsigned rounds_between)
 }
 
 /* Points of a course: where it is in the round, and ns a page. */
-static void print_course(const char *name, const struct line *l, uint64_t began_ns, bool ideal, const char *after)
+static void print_course(const char *name, const struct line *l, uint64_t began_ns, bool ideal,
+                         const char *after)
 {
     const uint64_t step = l->n_notes / 100 ? l->n_notes / 100 : 1;
     printf("\"%s\": [", name);
@@ -138,10 +145,12 @@ static void print_course(const char *name, const struct line *l, uint64_t began_
         uint64_t sum = 0;
         for (uint64_t k = i; k < i + step; k++) {
             const uint64_t from_ns = k ? l->notes[k - 1].ended_ns : began_ns;
-            const uint64_t hash_ns = l->notes[k].began_ns - from_ns, send_ns = l->notes[k].ended_ns - l->notes[k].began_ns;
+            const uint64_t hash_ns = l->notes[k].began_ns - from_ns,
+                           send_ns = l->notes[k].ended_ns - l->notes[k].began_ns;
             sum += !ideal ? hash_ns + send_ns : hash_ns > send_ns ? hash_ns : send_ns;
         }
-        printf("%s[%llu, %.1f]", i ? ", " : "", (unsigned long long)(i * GN_PAGE_GROUP), (double)sum / (double)(step * GN_PAGE_GROUP));
+        printf("%s[%llu, %.1f]", i ? ", " : "", (unsigned long long)(i * GN_PAGE_GROUP),
+               (double)sum / (double)(step * GN_PAGE_GROUP));
     }
     printf("]%s", after);
 }

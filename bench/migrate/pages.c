@@ -41,7 +41,8 @@ static double draw_part(void)
     return (double)(draw() >> 11) / (double)(UINT64_C(1) << 53);
 }
 
-static int none_data(void *ctx, void *cookie, uint64_t offset, const void *data, uint64_t n, const void *digests)
+static int none_data(void *ctx, void *cookie, uint64_t offset, const void *data, uint64_t n,
+                     const void *digests)
 {
     return 0;
 }
@@ -59,12 +60,14 @@ void line_none(struct line *l)
 
 static void sleep_until(uint64_t ns)
 {
-    struct timespec ts = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
+    struct timespec ts = {.tv_sec = (time_t)(ns / 1000000000u),
+                          .tv_nsec = (long)(ns % 1000000000u)};
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL) == EINTR)
         ;
 }
 
-static int line_data(void *ctx, void *cookie, uint64_t offset, const void *data, uint64_t n, const void *digests)
+static int line_data(void *ctx, void *cookie, uint64_t offset, const void *data, uint64_t n,
+                     const void *digests)
 {
     struct line *l = ctx;
     if (!l->now.pages)
@@ -122,7 +125,8 @@ struct gn_rounds *rounds(unsigned threads)
     return r;
 }
 
-uint64_t timed_round(struct gn_rounds *r, struct pages *p, struct gn_round_options o, struct line *l, struct gn_round_stats *s)
+uint64_t timed_round(struct gn_rounds *r, struct pages *p, struct gn_round_options o,
+                     struct line *l, struct gn_round_stats *s)
 {
     uint64_t t0 = gn_now_ns();
     need(gn_rounds_run(r, &o, &p->item, 1, &l->sink, s, NULL), "a round failed");

@@ -3,8 +3,9 @@
 #define GN_BENCH_PAGES_H
 
 /*
- * What bench-pages' parts share: one buffer whose pages have changed in a given mix since they were sent, and
- * a line to send them over. One thread; whatever goes wrong ends the program with status 1.
+ * What bench-pages' parts share: one buffer whose pages have changed in a given mix since they were
+ * sent, and a line to send them over. One thread; whatever goes wrong ends the program with
+ * status 1.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -13,8 +14,8 @@
 
 #define PAGE 4096u
 
-/* Of the pages: those that changed, and those whose first bytes tell it; and how many that changed lie side by side, in the mean
- * (0: each page is drawn by itself). */
+/* Of the pages: those that changed, and those whose first bytes tell it; and how many that changed
+ * lie side by side, in the mean (0: each page is drawn by itself). */
 struct mix {
     double changed, told, run;
 };
@@ -29,16 +30,16 @@ struct pages {
 };
 
 /*
- * A line of some bytes a second (0: as fast as memory) behind a socket's buffer: what is sent is copied once,
- * as a kernel does, and the sender waits only when 2 ms are under way.
+ * A line of some bytes a second (0: as fast as memory) behind a socket's buffer: what is sent is
+ * copied once, as a kernel does, and the sender waits only when 2 ms are under way.
  */
 struct line {
     uint64_t bytes_per_s, free_at_ns;
     unsigned char *buffer;
     uint64_t at;
     struct gn_page_sink sink;
-    /* NULL, or room for what is noted of each group of pages that goes: when its first page came, and when
-     * the last one had gone. */
+    /* NULL, or room for what is noted of each group of pages that goes: when its first page came,
+     * and when the last one had gone. */
     struct line_note {
         uint64_t began_ns, ended_ns, pages;
     } * notes;
@@ -64,7 +65,8 @@ void line_drain(struct line *l);
 
 struct gn_rounds *rounds(unsigned threads);
 /* One round; its time until the line is empty. */
-uint64_t timed_round(struct gn_rounds *r, struct pages *p, struct gn_round_options o, struct line *l, struct gn_round_stats *s);
+uint64_t timed_round(struct gn_rounds *r, struct pages *p, struct gn_round_options o,
+                     struct line *l, struct gn_round_stats *s);
 
 /* A load of bench/loads with its buffers in page tables of their own. */
 #define MOST_BUFFERS 24u
@@ -75,8 +77,9 @@ struct tracked {
         struct gn_run *run;
         void *mem;
     } sources[MOST_BUFFERS];
-    uint64_t *sent[MOST_BUFFERS], *hashed[MOST_BUFFERS]; /* the tables' bits after the first round */
-    void *stands[MOST_BUFFERS];                          /* what the buffers hold while the load stands */
+    uint64_t *sent[MOST_BUFFERS],
+        *hashed[MOST_BUFFERS];  /* the tables' bits after the first round */
+    void *stands[MOST_BUFFERS]; /* what the buffers hold while the load stands */
     size_t n;
     uint64_t n_pages;
 };
@@ -85,10 +88,11 @@ struct tracked {
 void load_begin(struct gn_run *run, const char *name);
 void load_end(struct gn_run *run);
 /* All of it is sent once. */
-void tracked_open(struct tracked *t, struct gn_run *run, const struct gn_page_hasher *h, unsigned sample_bytes);
+void tracked_open(struct tracked *t, struct gn_run *run, const struct gn_page_hasher *h,
+                  unsigned sample_bytes);
 void tracked_close(struct tracked *t);
-/* The load runs no more: from now on its buffers are looked at in their place, as a driver's maps would show
- * them. */
+/* The load runs no more: from now on its buffers are looked at in their place, as a driver's maps
+ * would show them. */
 void tracked_stand(struct tracked *t);
 /* As it was after the first round: the round that stops can be repeated. */
 void tracked_again(struct tracked *t);

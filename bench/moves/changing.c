@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program to be moved while it works: buffers of which kernels may write some, and keep changing a part.
+ * A program to be moved while it works: buffers of which kernels may write some, and keep changing
+ * a part.
  *
  *     changing TOTAL_MIB WRITABLE_MIB CHANGED_MIB
  *
- * In buffers of 16 MiB. Each kernel changes one MiB; they go round what is to be changed, four at a time, and after four
- * one that could write goes round what kernels may write. Prints "ready" when all
- * has been written once and the kernels go; at a line on stdin it ends, and prints how many kernels ran, and the time of the longest,
- * from its submission to its end, in microseconds, moves included; on a second line, as JSON, how many were over at which times
- * (CLOCK_MONOTONIC, ns).
+ * In buffers of 16 MiB. Each kernel changes one MiB; they go round what is to be changed, four at a
+ * time, and after four one that could write goes round what kernels may write. Prints "ready" when
+ * all has been written once and the kernels go; at a line on stdin it ends, and prints how many
+ * kernels ran, and the time of the longest, from its submission to its end, in microseconds, moves
+ * included; on a second line, as JSON, how many were over at which times (CLOCK_MONOTONIC, ns).
  */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
@@ -25,13 +26,13 @@
 #define MAX_MARKS  65536u
 #define MIB        (1u << 20)
 
-#define MUST(what)                                                                                                                         \
-    do {                                                                                                                                   \
-        cl_int must_ = (what);                                                                                                             \
-        if (must_) {                                                                                                                       \
-            fprintf(stderr, "%s: %d\n", #what, must_);                                                                                     \
-            exit(1);                                                                                                                       \
-        }                                                                                                                                  \
+#define MUST(what)                                                                                 \
+    do {                                                                                           \
+        cl_int must_ = (what);                                                                     \
+        if (must_) {                                                                               \
+            fprintf(stderr, "%s: %d\n", #what, must_);                                             \
+            exit(1);                                                                               \
+        }                                                                                          \
     } while (0)
 
 static const char source[] = "kernel void change(global uint *a, uint from, uint n) {\n"
@@ -57,16 +58,19 @@ static struct mark {
 
 int main(int argc, char **argv)
 {
-    const uint32_t total = argc == 4 ? (uint32_t)atoi(argv[1]) : 0, writable = argc == 4 ? (uint32_t)atoi(argv[2]) : 0;
+    const uint32_t total = argc == 4 ? (uint32_t)atoi(argv[1]) : 0,
+                   writable = argc == 4 ? (uint32_t)atoi(argv[2]) : 0;
     const uint32_t changed = argc == 4 ? (uint32_t)atoi(argv[3]) : 0, n_bufs = total / BUFFER_MIB;
-    const cl_mem_properties none[] = {0}; /* memory of the vGPU's own: what lies in the program does not move */
+    const cl_mem_properties none[] = {
+        0}; /* memory of the vGPU's own: what lies in the program does not move */
     const size_t items = MIB / 4;
     const char *text = source;
     struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
     cl_platform_id platform;
     cl_device_id device;
     cl_int r;
-    if (!n_bufs || n_bufs > 4096 || !changed || changed > writable || writable > total || writable < BUFFER_MIB) {
+    if (!n_bufs || n_bufs > 4096 || !changed || changed > writable || writable > total ||
+        writable < BUFFER_MIB) {
         fprintf(stderr, "changing TOTAL_MIB WRITABLE_MIB CHANGED_MIB\n");
         return 2;
     }
@@ -89,7 +93,8 @@ int main(int argc, char **argv)
     for (uint32_t b = 0; b < n_bufs && host; b++) {
         for (uint32_t i = 0; i < BUFFER_MIB * MIB / 4; i++)
             host[i] = (b << 22 | i) * 2654435761u;
-        bufs[b] = clCreateBufferWithProperties(context, none, CL_MEM_COPY_HOST_PTR, BUFFER_MIB * MIB, host, &r);
+        bufs[b] = clCreateBufferWithProperties(context, none, CL_MEM_COPY_HOST_PTR,
+                                               BUFFER_MIB * MIB, host, &r);
         MUST(r);
     }
     const size_t one = 1;

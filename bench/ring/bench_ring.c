@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a synchronous call costs: a null call over the request ring and a reply slot between two processes, a
- * bare ping-pong (a word each way, each on a cache line of its own), and a request and answer of 80 bytes over a Unix
- * socket; beside them one word that both write, which is cheaper than any exchange of data can be. All in turn in every
- * round, so that the machine's moods hit them alike; the ratios are taken within a round and
- * the median is reported.
+ * What a synchronous call costs: a null call over the request ring and a reply slot between two
+ * processes, a bare ping-pong (a word each way, each on a cache line of its own), and a request and
+ * answer of 80 bytes over a Unix socket; beside them one word that both write, which is cheaper
+ * than any exchange of data can be. All in turn in every round, so that the machine's moods hit
+ * them alike; the ratios are taken within a round and the median is reported.
  */
 #include "base/checked.h"
 #include "base/clock.h"
@@ -27,7 +27,8 @@
 #define SOCKET_BYTES           80
 #define NULL_CALL_PINGPONG_BAR 2.0
 #define NULL_CALL_SOCKET_BAR   20.0
-#define N_BATCHES              20 /* the median of a round's batches is its figure: a preemption spoils one batch */
+#define N_BATCHES                                                                                  \
+    20 /* the median of a round's batches is its figure: a preemption spoils one batch */
 
 static struct {
     unsigned rounds;
@@ -71,7 +72,8 @@ static double median(double *values, unsigned n)
     return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-/* ---- the ways to call; each has a serving half, in a process of its own, and a calling half ---- */
+/* ---- the ways to call; each has a serving half, in a process of its own, and a calling half ----
+ */
 
 struct memory {
     _Alignas(64) _Atomic uint32_t line;
@@ -148,7 +150,8 @@ static void ring_call(uint32_t i)
 {
     struct gn_reply reply;
     uint32_t request[8] = {0};
-    if (gn_reply_take(&replies, &request[0]) < 0 || gn_ring_send(&producer, request, sizeof request, NULL, 0, NULL) < 0 ||
+    if (gn_reply_take(&replies, &request[0]) < 0 ||
+        gn_ring_send(&producer, request, sizeof request, NULL, 0, NULL) < 0 ||
         gn_reply_wait(&replies, request[0], &reply) < 0 || reply.result != (int32_t)i) {
         fprintf(stderr, "bench-ring: a call over the ring failed\n");
         exit(1);
@@ -159,7 +162,8 @@ static void ring_call(uint32_t i)
 static void transfer(int fd, char *bytes, bool sending)
 {
     for (size_t done = 0; done < SOCKET_BYTES;) {
-        ssize_t n = sending ? write(fd, bytes + done, SOCKET_BYTES - done) : read(fd, bytes + done, SOCKET_BYTES - done);
+        ssize_t n = sending ? write(fd, bytes + done, SOCKET_BYTES - done)
+                            : read(fd, bytes + done, SOCKET_BYTES - done);
         if (n <= 0)
             die("socket");
         done += (size_t)n;
@@ -235,12 +239,14 @@ static double measure(const struct contest *c, unsigned calls)
 
 static void usage(FILE *to)
 {
-    fprintf(to, "usage: bench-ring [--rounds N] [--calls N] [--pin] [--json] [--check]\n"
-                "  --rounds N  rounds, at least 11 (15)\n"
-                "  --calls N   calls a round (20000)\n"
-                "  --pin       caller and server on a processor each; default: where the kernel puts them\n"
-                "  --json      results as one JSON object\n"
-                "  --check     exit status 1 when a bar is missed\n");
+    fprintf(
+        to,
+        "usage: bench-ring [--rounds N] [--calls N] [--pin] [--json] [--check]\n"
+        "  --rounds N  rounds, at least 11 (15)\n"
+        "  --calls N   calls a round (20000)\n"
+        "  --pin       caller and server on a processor each; default: where the kernel puts them\n"
+        "  --json      results as one JSON object\n"
+        "  --check     exit status 1 when a bar is missed\n");
 }
 
 static unsigned number(const char *text, unsigned min)
@@ -256,8 +262,9 @@ static unsigned number(const char *text, unsigned min)
 
 static void parse(int argc, char **argv)
 {
-    static const struct option known[] = {{"rounds", 1, 0, 'r'}, {"calls", 1, 0, 'c'}, {"pin", 0, 0, 'p'}, {"json", 0, 0, 'j'},
-                                          {"check", 0, 0, 'k'},  {"help", 0, 0, 'h'},  {0, 0, 0, 0}};
+    static const struct option known[] = {
+        {"rounds", 1, 0, 'r'}, {"calls", 1, 0, 'c'}, {"pin", 0, 0, 'p'}, {"json", 0, 0, 'j'},
+        {"check", 0, 0, 'k'},  {"help", 0, 0, 'h'},  {0, 0, 0, 0}};
     int o;
     while ((o = getopt_long(argc, argv, "h", known, NULL)) != -1) {
         switch (o) {
@@ -291,7 +298,8 @@ static void parse(int argc, char **argv)
 }
 
 struct results {
-    double ns[N_CONTESTS], min_ns[N_CONTESTS], max_ns[N_CONTESTS]; /* medians of rounds; best and worst round */
+    double ns[N_CONTESTS], min_ns[N_CONTESTS],
+        max_ns[N_CONTESTS]; /* medians of rounds; best and worst round */
     double to_pingpong, socket_to;
     uint64_t n_parks, n_wakes; /* the caller's, in all null calls together */
 };
@@ -300,24 +308,29 @@ static void print_table(const struct results *r)
 {
     printf("%-34s %10s %10s %10s\n", "one call, ns", "median", "best", "worst");
     for (int k = 0; k < N_CONTESTS; k++)
-        printf("%-34s %10.0f %10.0f %10.0f\n", contests[k].title, r->ns[k], r->min_ns[k], r->max_ns[k]);
-    printf("null call / bare ping-pong: %6.2f  (at most %.0f)\n", r->to_pingpong, NULL_CALL_PINGPONG_BAR);
-    printf("Unix socket / null call:    %6.1f  (at least %.0f)\n", r->socket_to, NULL_CALL_SOCKET_BAR);
-    printf("%u rounds of %u calls, %s; the caller parked %lu times and woke the server %lu times\n", options.rounds, options.calls,
-           options.pin ? "pinned" : "not pinned", (unsigned long)r->n_parks, (unsigned long)r->n_wakes);
+        printf("%-34s %10.0f %10.0f %10.0f\n", contests[k].title, r->ns[k], r->min_ns[k],
+               r->max_ns[k]);
+    printf("null call / bare ping-pong: %6.2f  (at most %.0f)\n", r->to_pingpong,
+           NULL_CALL_PINGPONG_BAR);
+    printf("Unix socket / null call:    %6.1f  (at least %.0f)\n", r->socket_to,
+           NULL_CALL_SOCKET_BAR);
+    printf("%u rounds of %u calls, %s; the caller parked %lu times and woke the server %lu times\n",
+           options.rounds, options.calls, options.pin ? "pinned" : "not pinned",
+           (unsigned long)r->n_parks, (unsigned long)r->n_wakes);
 }
 
 static void print_json(const struct results *r)
 {
-    printf("{\"version\":1,\"bench\":\"ring\",\"rounds\":%u,\"calls\":%u,\"pinned\":%s,", options.rounds, options.calls,
-           options.pin ? "true" : "false");
+    printf("{\"version\":1,\"bench\":\"ring\",\"rounds\":%u,\"calls\":%u,\"pinned\":%s,",
+           options.rounds, options.calls, options.pin ? "true" : "false");
     for (int k = 0; k < N_CONTESTS; k++)
-        printf("\"%s_ns\":%.1f,\"%s_best_ns\":%.1f,\"%s_worst_ns\":%.1f,", contests[k].name, r->ns[k], contests[k].name, r->min_ns[k],
-               contests[k].name, r->max_ns[k]);
-    printf("\"null_call_to_pingpong\":%.3f,\"null_call_to_pingpong_bar\":%.1f,\"unix_socket_to_null_call\":%.2f,"
+        printf("\"%s_ns\":%.1f,\"%s_best_ns\":%.1f,\"%s_worst_ns\":%.1f,", contests[k].name,
+               r->ns[k], contests[k].name, r->min_ns[k], contests[k].name, r->max_ns[k]);
+    printf("\"null_call_to_pingpong\":%.3f,\"null_call_to_pingpong_bar\":%.1f,"
+           "\"unix_socket_to_null_call\":%.2f,"
            "\"unix_socket_to_null_call_bar\":%.1f,\"caller_parks\":%lu,\"caller_wakes\":%lu}\n",
-           r->to_pingpong, NULL_CALL_PINGPONG_BAR, r->socket_to, NULL_CALL_SOCKET_BAR, (unsigned long)r->n_parks,
-           (unsigned long)r->n_wakes);
+           r->to_pingpong, NULL_CALL_PINGPONG_BAR, r->socket_to, NULL_CALL_SOCKET_BAR,
+           (unsigned long)r->n_parks, (unsigned long)r->n_wakes);
 }
 
 int main(int argc, char **argv)
@@ -342,7 +355,8 @@ int main(int argc, char **argv)
         for (int j = 0; j < N_CONTESTS; j++) {
             int k = n % 2 ? N_CONTESTS - 1 - j : j; /* there and back: nobody always goes first */
             uint64_t wakes = atomic_load(&gn_futex_n_wakes);
-            rounds[k][n] = measure(&contests[k], k == UNIX_SOCKET ? options.socket_calls : options.calls);
+            rounds[k][n] =
+                measure(&contests[k], k == UNIX_SOCKET ? options.socket_calls : options.calls);
             if (k == NULL_CALL) {
                 r.n_parks += atomic_load(&replies.n_parks);
                 r.n_wakes += atomic_load(&gn_futex_n_wakes) - wakes;
@@ -364,5 +378,6 @@ int main(int argc, char **argv)
         print_json(&r);
     else
         print_table(&r);
-    return options.check && (r.to_pingpong > NULL_CALL_PINGPONG_BAR || r.socket_to < NULL_CALL_SOCKET_BAR);
+    return options.check &&
+           (r.to_pingpong > NULL_CALL_PINGPONG_BAR || r.socket_to < NULL_CALL_SOCKET_BAR);
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a stream's framing and checksums cost: pages to a file and back, beside the same bytes without a stream, in turns.
+ * What a stream's framing and checksums cost: pages to a file and back, beside the same bytes
+ * without a stream, in turns.
  *
- *   bench-stream [--mib N] [--pairs N] FILE      FILE: on the disk or tmpfs that is to be measured; it is removed
+ *   bench-stream [--mib N] [--pairs N] FILE      FILE: on the disk or tmpfs that is to be measured;
+ * it is removed
  *
  * Prints medians in GB/s. One thread.
  */
@@ -19,9 +21,20 @@
 #define PIECE      (UINT64_C(1) << 20)
 #define MOST_PAIRS 99
 
-enum what { PLAIN_WRITE, STREAM_WRITE, PLAIN_READ, STREAM_READ, HASH, HASHED_WRITE, PACK, PACKED_READ, N_WHATS };
-static const char *const names[N_WHATS] = {"write, no stream",      "write, stream",         "read, no stream",
-                                           "read, stream",          "XXH3-128, 4 KiB pages", "write, stream, hashes given",
+enum what {
+    PLAIN_WRITE,
+    STREAM_WRITE,
+    PLAIN_READ,
+    STREAM_READ,
+    HASH,
+    HASHED_WRITE,
+    PACK,
+    PACKED_READ,
+    N_WHATS
+};
+static const char *const names[N_WHATS] = {"write, no stream",      "write, stream",
+                                           "read, no stream",       "read, stream",
+                                           "XXH3-128, 4 KiB pages", "write, stream, hashes given",
                                            "write, stream, zstd 1", "read, stream, zstd 1"};
 
 static unsigned char *memory, *landed;
@@ -43,11 +56,13 @@ static int open_file(const char *path, bool writing)
     return fd;
 }
 
-static void write_stream(const char *path, const struct gn_stream_hash *given, enum gn_stream_packing packing)
+static void write_stream(const char *path, const struct gn_stream_hash *given,
+                         enum gn_stream_packing packing)
 {
     struct gn_stream_fd end = GN_STREAM_FD(open_file(path, true), -1, 0);
     struct gn_stream_sink sink = gn_stream_sink_of_fd(&end);
-    const struct gn_stream_options options = {.purpose = GN_STREAM_CHECKPOINT, .api = "bench", .packing = packing};
+    const struct gn_stream_options options = {
+        .purpose = GN_STREAM_CHECKPOINT, .api = "bench", .packing = packing};
     const struct gn_stream_announce most = {.memory_bytes = bytes, .n_memories = 1, .n_rounds = 1};
     const struct gn_stream_memory m = {.id = 1, .bytes = bytes};
     struct gn_stream_writer *w;
@@ -56,7 +71,8 @@ static void write_stream(const char *path, const struct gn_stream_hash *given, e
     gn_stream_put_memories(w, &m, 1);
     gn_stream_round_begin(w, GN_STREAM_STOP);
     for (uint64_t at = 0; at < bytes; at += PIECE) {
-        struct gn_stream_run run = {at / 4096, PIECE / 4096, memory + at, given ? given + at / 4096 : NULL};
+        struct gn_stream_run run = {at / 4096, PIECE / 4096, memory + at,
+                                    given ? given + at / 4096 : NULL};
         gn_stream_put_pages(w, 1, &run, 1);
     }
     if (gn_stream_commit(w) < 0)
@@ -143,7 +159,8 @@ static int less(const void *a, const void *b)
 int main(int argc, char *argv[])
 {
     static double figures[N_WHATS][MOST_PAIRS];
-    const enum what order[] = {HASH, PLAIN_WRITE, PLAIN_READ, STREAM_WRITE, STREAM_READ, HASHED_WRITE, PACK, PACKED_READ};
+    const enum what order[] = {HASH,        PLAIN_WRITE,  PLAIN_READ, STREAM_WRITE,
+                               STREAM_READ, HASHED_WRITE, PACK,       PACKED_READ};
     unsigned long mib = 512, pairs = 5;
     const char *path = NULL;
     for (int i = 1; i < argc; i++) {
@@ -172,7 +189,8 @@ int main(int argc, char *argv[])
     memset(landed, 1, bytes);
     for (unsigned long k = 0; k < pairs; k++) {
         for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
-            bool writes = order[i] == PLAIN_WRITE || order[i] == STREAM_WRITE || order[i] == HASHED_WRITE || order[i] == PACK;
+            bool writes = order[i] == PLAIN_WRITE || order[i] == STREAM_WRITE ||
+                          order[i] == HASHED_WRITE || order[i] == PACK;
             if (writes)
                 unlink(path);
             uint64_t begin_ns = gn_now_ns();
@@ -188,7 +206,9 @@ int main(int argc, char *argv[])
     for (int i = 0; i < N_WHATS; i++)
         printf("%-30s %6.2f GB/s\n", names[i], figures[i][pairs / 2]);
     printf("%-30s %6.2f of it\n", "packed", (double)packed_bytes / (double)bytes);
-    printf("%-30s %6.2f\n", "stream / no stream, writing", figures[STREAM_WRITE][pairs / 2] / figures[PLAIN_WRITE][pairs / 2]);
-    printf("%-30s %6.2f\n", "stream / no stream, reading", figures[STREAM_READ][pairs / 2] / figures[PLAIN_READ][pairs / 2]);
+    printf("%-30s %6.2f\n", "stream / no stream, writing",
+           figures[STREAM_WRITE][pairs / 2] / figures[PLAIN_WRITE][pairs / 2]);
+    printf("%-30s %6.2f\n", "stream / no stream, reading",
+           figures[STREAM_READ][pairs / 2] / figures[PLAIN_READ][pairs / 2]);
     return 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench-tcp: what plain sockets give between two processes, to compare the tcp link with: a round trip of 64 bytes, and so many
- * bytes of one's memory pumped into the other's and back, plain or with TLS 1.3 (the link's own module).
+ * bench-tcp: what plain sockets give between two processes, to compare the tcp link with: a round
+ * trip of 64 bytes, and so many bytes of one's memory pumped into the other's and back, plain or
+ * with TLS 1.3 (the link's own module).
  *
  *     bench-tcp serve [--tls]              prints its port, serves one connection after another
  *     bench-tcp ask PORT [--tls] [--bytes N] [--trips N]     prints one JSON object
@@ -32,7 +33,8 @@ struct wish_message {
     uint64_t wish, n;
 };
 
-static const struct gn_tls_psk common = {"what both ends know            ", "and nobody else has to         "};
+static const struct gn_tls_psk common = {"what both ends know            ",
+                                         "and nobody else has to         "};
 static char *memory; /* what is sent, or where it goes */
 static uint64_t memory_bytes;
 
@@ -188,7 +190,8 @@ static int ask(uint16_t port, bool tls, uint64_t bytes, uint64_t n_trips)
         shake_hands(&t, false);
     bytes = bytes / PIECE_BYTES * PIECE_BYTES;
     printf("{\"trip_ns\":%llu,", (unsigned long long)trips(&t, n_trips));
-    printf("\"bytes\":%llu,\"write_ns\":%llu,", (unsigned long long)bytes, (unsigned long long)pumped(&t, bytes, true));
+    printf("\"bytes\":%llu,\"write_ns\":%llu,", (unsigned long long)bytes,
+           (unsigned long long)pumped(&t, bytes, true));
     printf("\"read_ns\":%llu}\n", (unsigned long long)pumped(&t, bytes, false));
     gn_tcp_close(&t);
     return 0;

@@ -8,9 +8,9 @@
 #include "base/error.h"
 
 /*
- * Vendors' drivers, one table of functions an API. A driver is opened in two steps: `open_library` only loads
- * the vendor's library and calls nothing in it, so a process that did no more may still be forked; everything
- * after it calls the vendor, who may start threads.
+ * Vendors' drivers, one table of functions an API. A driver is opened in two steps: `open_library`
+ * only loads the vendor's library and calls nothing in it, so a process that did no more may still
+ * be forked; everything after it calls the vendor, who may start threads.
  */
 #define GN_BACKEND_MAX_DEVICES   64
 #define GN_BACKEND_LIBRARY_BYTES 1024
@@ -43,8 +43,8 @@ struct gn_platform_facts {
     struct gn_device_facts devices[GN_BACKEND_MAX_DEVICES];
 };
 
-/* One device of a platform, as the operator wants it shown: present_as is an enum gn_backend_kind, 0: as it
- * is. */
+/* One device of a platform, as the operator wants it shown: present_as is an enum gn_backend_kind,
+ * 0: as it is. */
 struct gn_device_choice {
     uint32_t index;
     uint32_t present_as;
@@ -61,20 +61,23 @@ struct gn_backend_ops {
     const char *api; /* "opencl" */
 
     /* Calls found(ctx, library) once a driver installed on this machine, in a fixed order. */
-    int (*list_drivers)(void (*found)(void *ctx, const char *library), void *ctx, struct gn_error *err);
+    int (*list_drivers)(void (*found)(void *ctx, const char *library), void *ctx,
+                        struct gn_error *err);
 
     /* dlopen and no more. The library stays until the process ends, or its platform is left. */
     int (*open_library)(const char *library, void **ret, struct gn_error *err);
 
-    /* First calls into the driver: calls found(ctx, facts) once a platform that has devices. Gantry's own
-     * platforms are left out: gantryd never stands on itself. */
-    int (*probe)(void *library, void (*found)(void *ctx, const struct gn_platform_facts *), void *ctx, struct gn_error *err);
+    /* First calls into the driver: calls found(ctx, facts) once a platform that has devices.
+     * Gantry's own platforms are left out: gantryd never stands on itself. */
+    int (*probe)(void *library, void (*found)(void *ctx, const struct gn_platform_facts *),
+                 void *ctx, struct gn_error *err);
 
     /* The platform with its chosen devices only. One that has them no longer is left. */
-    int (*bring_up)(void *library, uint32_t platform, const struct gn_device_choice *choices, uint32_t n_choices,
-                    struct gn_backend_platform **ret, struct gn_error *err);
+    int (*bring_up)(void *library, uint32_t platform, const struct gn_device_choice *choices,
+                    uint32_t n_choices, struct gn_backend_platform **ret, struct gn_error *err);
 
-    /* Does the vendor let go of a process? Some leave threads behind, and say so, or say nothing. */
+    /* Does the vendor let go of a process? Some leave threads behind, and say so, or say nothing.
+     */
     bool (*can_leave)(const struct gn_backend_platform *p);
 
     /* Nothing of the driver's is left or runs: its library is unloaded, if it can leave. Ends p. */

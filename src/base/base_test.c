@@ -55,9 +55,9 @@ static void texts_are_cleaned(void **state)
         {"plain ~ text", "plain ~ text"},
         {"\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80", "\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80"},
         {"a\nb\tc\x1b[31m\x7f", "a?b?c?[31m?"},
-        {"\xc2\x9b", "??"},                       /* CSI as one character of C1 */
-        {"\x9b", "?"},                            /* and as the byte that some terminals take for it */
-        {"\xe2\x80\xae", "???"},                  /* RIGHT-TO-LEFT OVERRIDE */
+        {"\xc2\x9b", "??"},      /* CSI as one character of C1 */
+        {"\x9b", "?"},           /* and as the byte that some terminals take for it */
+        {"\xe2\x80\xae", "???"}, /* RIGHT-TO-LEFT OVERRIDE */
         {"\xe2\x81\xa6x\xe2\x81\xa9", "???x???"}, /* isolates */
         {"\xd8\x9c\xe2\x80\x8e\xe2\x80\xa8", "????????"},
         {"a\xe2\x80\x8b"
@@ -193,10 +193,15 @@ static void an_icd_file_names_a_library(void **state)
 {
     static const struct {
         const char *text, *library; /* NULL: none */
-    } cases[] = {{"libx.so\n", "libx.so"}, {"libx.so \t\r\nmore", "libx.so"}, {"libx.so", "libx.so"}, {"\nlibx.so\n", NULL}, {"", NULL}};
+    } cases[] = {{"libx.so\n", "libx.so"},
+                 {"libx.so \t\r\nmore", "libx.so"},
+                 {"libx.so", "libx.so"},
+                 {"\nlibx.so\n", NULL},
+                 {"", NULL}};
     char path[] = "/tmp/gn-icd-XXXXXX", library[32];
     (void)state;
-    assert_true(gn_icd_is_name("a.icd") && !gn_icd_is_name(".icd") && !gn_icd_is_name("a.icd~") && !gn_icd_is_name("a"));
+    assert_true(gn_icd_is_name("a.icd") && !gn_icd_is_name(".icd") && !gn_icd_is_name("a.icd~") &&
+                !gn_icd_is_name("a"));
     close(mkstemp(path));
     for (size_t i = 0; i < GN_ARRAY_SIZE(cases); i++) {
         FILE *f = fopen(path, "we");
@@ -224,8 +229,9 @@ static void put(const char *root, const char *name, const char *text)
 static void room_is_what_machine_and_groups_leave(void **state)
 {
     static const char *const folders[] = {"self", "g", "g/a", "g/a/b"};
-    static const char *const files[] = {"meminfo",        "self/cgroup",        "g/memory.max",    "g/memory.current",
-                                        "g/a/memory.max", "g/a/memory.current", "g/a/b/memory.max"};
+    static const char *const files[] = {"meminfo",          "self/cgroup",    "g/memory.max",
+                                        "g/memory.current", "g/a/memory.max", "g/a/memory.current",
+                                        "g/a/b/memory.max"};
     char root[] = "/tmp/gantry-room-XXXXXX", groups[64], path[256];
     assert_non_null(mkdtemp(root));
     snprintf(groups, sizeof groups, "%s/g", root);

@@ -206,7 +206,8 @@ static void let_go(const struct held *h)
     errno = error;
 }
 
-/* One that came to lie there all the same: nothing could be held, or the program closed its own just now. */
+/* One that came to lie there all the same: nothing could be held, or the program closed its own
+ * just now. */
 static int raise_one(int fd)
 {
     if (fd < 0 || fd >= FIRST_OURS || !atomic_load_explicit(&in_program, memory_order_relaxed))

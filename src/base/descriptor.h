@@ -14,9 +14,10 @@ struct msghdr;
  * and what it prints must not come to a socket or into shared memory. All code that programs load
  * makes descriptors here (tests/structure says so); elsewhere these are the plain system calls.
  *
- * The kernel gives the lowest free number to a new descriptor. So while one is made, the closed ones
- * of the first three are held by descriptors that can neither be read nor written (O_PATH): who
- * prints meets EBADF, as before. It takes some microseconds, and only where one of them is closed.
+ * The kernel gives the lowest free number to a new descriptor. So while one is made, the closed
+ * ones of the first three are held by descriptors that can neither be read nor written (O_PATH):
+ * who prints meets EBADF, as before. It takes some microseconds, and only where one of them is
+ * closed.
  *
  * Each returns a descriptor that is closed by exec, or -1 and errno. Any thread.
  */

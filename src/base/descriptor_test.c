@@ -230,8 +230,10 @@ static void test_one_library_adopts_from_another(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_programs_lie_above_two),        cmocka_unit_test(test_gantrys_own_processes_have_all),
-        cmocka_unit_test(test_nothing_is_written_anywhere),     cmocka_unit_test(test_a_program_closes_and_replaces_them),
+        cmocka_unit_test(test_a_programs_lie_above_two),
+        cmocka_unit_test(test_gantrys_own_processes_have_all),
+        cmocka_unit_test(test_nothing_is_written_anywhere),
+        cmocka_unit_test(test_a_program_closes_and_replaces_them),
         cmocka_unit_test(test_one_library_adopts_from_another),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

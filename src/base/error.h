@@ -3,15 +3,18 @@
 #define GN_BASE_ERROR_H
 
 /*
- * One sentence for a person, beside an -errno for the code. Functions of the outer layers take a `struct gn_error *`
- * as their last parameter; it may be NULL. `what` says what failed and why, `fix` what to do about it.
+ * One sentence for a person, beside an -errno for the code. Functions of the outer layers take a
+ * `struct gn_error *` as their last parameter; it may be NULL. `what` says what failed and why,
+ * `fix` what to do about it.
  */
 struct gn_error {
     char what[384];
     char fix[256];
 };
 
-/* Fills err (when not NULL) and returns -code, so that a failure is `return gn_fail(err, EINVAL, "fix", "what %s", x)`. */
-int gn_fail(struct gn_error *err, int code, const char *fix, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+/* Fills err (when not NULL) and returns -code, so that a failure is `return gn_fail(err, EINVAL,
+ * "fix", "what %s", x)`. */
+int gn_fail(struct gn_error *err, int code, const char *fix, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
 
 #endif

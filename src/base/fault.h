@@ -3,11 +3,12 @@
 #define GN_BASE_FAULT_H
 
 /*
- * Named points at which a test ends a process that a kill at random would hardly ever hit there, or holds it while
- * something else happens: GN_FAULT("name") is nothing at all, unless the build is made for it (-Dfaults=true). Then
- * the process kills itself, as by kill -9, when it gets for the n-th time to the point that $GANTRY_FAULT names: "name"
- * or "name:n". At the one that $GANTRY_HOLD names the thread stands until the process gets SIGCONT, which it catches as
- * soon as it stands there, and not before: so /proc says to others that it does. Any thread.
+ * Named points at which a test ends a process that a kill at random would hardly ever hit there, or
+ * holds it while something else happens: GN_FAULT("name") is nothing at all, unless the build is
+ * made for it (-Dfaults=true). Then the process kills itself, as by kill -9, when it gets for the
+ * n-th time to the point that $GANTRY_FAULT names: "name" or "name:n". At the one that $GANTRY_HOLD
+ * names the thread stands until the process gets SIGCONT, which it catches as soon as it stands
+ * there, and not before: so /proc says to others that it does. Any thread.
  */
 #ifdef GN_FAULTS
 
@@ -40,7 +41,8 @@ static inline void gn_fault_go_on(int number)
 /* The first process of a namespace cannot be stopped by itself: only this thread is. */
 static inline void gn_fault_hold(void)
 {
-    struct sigaction go_on = {.sa_handler = gn_fault_go_on, .sa_flags = SA_RESTART}; /* its other threads' calls go on */
+    struct sigaction go_on = {.sa_handler = gn_fault_go_on,
+                              .sa_flags = SA_RESTART}; /* its other threads' calls go on */
     sem_init(&gn_fault_held, 0, 0);
     sigaction(SIGCONT, &go_on, NULL);
     while (sem_wait(&gn_fault_held) < 0 && errno == EINTR)
@@ -53,13 +55,14 @@ static inline void gn_fault_at(const char *name, _Atomic int *times)
     if (gn_fault_is_now("GANTRY_HOLD", name, now))
         gn_fault_hold();
     if (gn_fault_is_now("GANTRY_FAULT", name, now))
-        (void)kill(getpid(), SIGKILL), _exit(137); /* the first process of a namespace can't be killed from inside it */
+        (void)kill(getpid(), SIGKILL),
+            _exit(137); /* the first process of a namespace can't be killed from inside it */
 }
 
-#define GN_FAULT(name)                                                                                                                     \
-    do {                                                                                                                                   \
-        static _Atomic int gn_fault_times_;                                                                                                \
-        gn_fault_at(name, &gn_fault_times_);                                                                                               \
+#define GN_FAULT(name)                                                                             \
+    do {                                                                                           \
+        static _Atomic int gn_fault_times_;                                                        \
+        gn_fault_at(name, &gn_fault_times_);                                                       \
     } while (0)
 
 #else

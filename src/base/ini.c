@@ -17,12 +17,14 @@
 
 int gn_ini_complain(struct gn_ini *ini, const char *fix, const char *what, const char *quoted)
 {
-    return gn_fail(ini->err, EBADMSG, fix, "%s:%d: %s \"%.200s\"", ini->path, ini->line, what, quoted);
+    return gn_fail(ini->err, EBADMSG, fix, "%s:%d: %s \"%.200s\"", ini->path, ini->line, what,
+                   quoted);
 }
 
 int gn_ini_pass_on(struct gn_ini *ini, const struct gn_error *inner)
 {
-    return gn_fail(ini->err, EBADMSG, inner->fix, "%s:%d: %.300s", ini->path, ini->line, inner->what);
+    return gn_fail(ini->err, EBADMSG, inner->fix, "%s:%d: %.300s", ini->path, ini->line,
+                   inner->what);
 }
 
 char *gn_ini_trim(char *s)
@@ -53,7 +55,8 @@ static int take_line(struct gn_ini *ini, char *line)
         return take_section(ini, line);
     char *equals = strchr(line, '=');
     if (!equals || equals == line)
-        return gn_ini_complain(ini, "write KEY = VALUE, [SECTION] or # COMMENT", "malformed line", line);
+        return gn_ini_complain(ini, "write KEY = VALUE, [SECTION] or # COMMENT", "malformed line",
+                               line);
     *equals = 0;
     const char *key = gn_ini_trim(line), *value = gn_ini_trim(equals + 1);
     if (!*value)
@@ -70,7 +73,8 @@ int gn_ini_parse(struct gn_ini *ini, const char *text, size_t n)
         size_t len = end ? (size_t)(end - (text + at)) : n - at;
         ini->line++;
         if (len >= sizeof line || memchr(text + at, 0, len))
-            return gn_fail(ini->err, EBADMSG, NULL, "%s:%d: this is not a line of text", ini->path, ini->line);
+            return gn_fail(ini->err, EBADMSG, NULL, "%s:%d: this is not a line of text", ini->path,
+                           ini->line);
         memcpy(line, text + at, len);
         line[len] = 0;
         int rc = take_line(ini, line);
@@ -89,16 +93,18 @@ int gn_ini_read(struct gn_ini *ini, const char *what)
     int rc = 0;
     int fd = gn_fd_open(ini->path, O_RDONLY | O_NONBLOCK);
     if (fd < 0 || fstat(fd, &st) < 0)
-        rc = gn_fail(ini->err, errno, "name a file that this user can read", "cannot read the %s %s: %s", what, ini->path, strerror(errno));
+        rc = gn_fail(ini->err, errno, "name a file that this user can read",
+                     "cannot read the %s %s: %s", what, ini->path, strerror(errno));
     else if (!S_ISREG(st.st_mode) || st.st_size > (off_t)MAX_FILE_BYTES)
-        rc = gn_fail(ini->err, EBADMSG, "name a plain file of that size", "the %s %s is not a file of at most 1 MiB", what, ini->path);
+        rc = gn_fail(ini->err, EBADMSG, "name a plain file of that size",
+                     "the %s %s is not a file of at most 1 MiB", what, ini->path);
     else if (!(text = malloc((size_t)st.st_size + 1)))
         rc = gn_fail(ini->err, ENOMEM, NULL, "out of memory");
     while (rc == 0 && n < (size_t)st.st_size) {
         ssize_t got = read(fd, text + n, (size_t)st.st_size - n);
         if (got < 0)
-            rc = gn_fail(ini->err, errno, "name a file that this user can read", "cannot read the %s %s: %s", what, ini->path,
-                         strerror(errno));
+            rc = gn_fail(ini->err, errno, "name a file that this user can read",
+                         "cannot read the %s %s: %s", what, ini->path, strerror(errno));
         if (got <= 0)
             break;
         n += (size_t)got;

@@ -7,15 +7,16 @@
 #include "base/error.h"
 
 /*
- * Files of [SECTION], KEY = VALUE, # COMMENT and ; COMMENT, a line each, read from the top: every mistake is
- * an error that names the file and the line. Blanks around names and values do not count; a value is never
- * empty. What sections and keys there are is the callbacks' business; they return 0 or -errno, and what they
- * are given lasts until they return.
+ * Files of [SECTION], KEY = VALUE, # COMMENT and ; COMMENT, a line each, read from the top: every
+ * mistake is an error that names the file and the line. Blanks around names and values do not
+ * count; a value is never empty. What sections and keys there are is the callbacks' business; they
+ * return 0 or -errno, and what they are given lasts until they return.
  */
 struct gn_ini {
     const char *path; /* as errors name it */
     int (*section)(struct gn_ini *ini, char *name);
-    int (*key)(struct gn_ini *ini, const char *key, const char *value); /* before any section, too */
+    int (*key)(struct gn_ini *ini, const char *key,
+               const char *value); /* before any section, too */
     void *ctx;
     int line; /* the one in hand, from 1 */
     struct gn_error *err;
@@ -23,7 +24,8 @@ struct gn_ini {
 
 /* The text of n bytes. 0 or -EBADMSG, or what a callback returned. */
 int gn_ini_parse(struct gn_ini *ini, const char *text, size_t n);
-/* The file ini->path, of at most 1 MiB. `what` is what it is, as in "cannot read the configuration x". */
+/* The file ini->path, of at most 1 MiB. `what` is what it is, as in "cannot read the configuration
+ * x". */
 int gn_ini_read(struct gn_ini *ini, const char *what);
 
 /* For callbacks: PATH:LINE: what "quoted". Returns -EBADMSG. */

@@ -4,14 +4,15 @@
 
 #include "base/checked.h"
 
-/* An intrusive, circular, doubly linked list. A head and an unlinked entry both point at themselves. */
+/* An intrusive, circular, doubly linked list. A head and an unlinked entry both point at
+ * themselves. */
 struct gn_list {
     struct gn_list *prev, *next;
 };
 
-#define GN_LIST_INIT(head)                                                                                                                 \
-    {                                                                                                                                      \
-        &(head), &(head)                                                                                                                   \
+#define GN_LIST_INIT(head)                                                                         \
+    {                                                                                              \
+        &(head), &(head)                                                                           \
     }
 
 static inline void gn_list_init(struct gn_list *l)
@@ -43,10 +44,12 @@ static inline void gn_list_remove(struct gn_list *entry)
 #define gn_list_first(head, type, member) gn_container_of((head)->next, type, member)
 #define gn_list_last(head, type, member)  gn_container_of((head)->prev, type, member)
 /* NULL for the head, which is in no entry. */
-#define gn_list_entry(node, head, type, member) ((node) == (head) ? NULL : gn_container_of(node, type, member))
+#define gn_list_entry(node, head, type, member)                                                    \
+    ((node) == (head) ? NULL : gn_container_of(node, type, member))
 /* The entry in hand may be removed while walking. */
-#define gn_list_for_each(it, head, type, member)                                                                                           \
-    for (type *it = gn_list_entry((head)->next, head, type, member), *it##_next;                                                           \
-         it && (it##_next = gn_list_entry(it->member.next, head, type, member), 1); it = it##_next)
+#define gn_list_for_each(it, head, type, member)                                                   \
+    for (type *it = gn_list_entry((head)->next, head, type, member), *it##_next;                   \
+         it && (it##_next = gn_list_entry(it->member.next, head, type, member), 1);                \
+         it = it##_next)
 
 #endif

@@ -9,8 +9,9 @@
 /* Parts of a whole, in millionths. */
 #define GN_PART_WHOLE 1000000u
 
-/* A part as people write it: a number from 0 to 1 ("0.25", "1"), or of percents ("25%", "12.5%"); "none" is 0. Finer than
- * millionths is cut off, but nothing that is more than 0 becomes 0. 0 or -EINVAL. Pure, and the same in every locale. */
+/* A part as people write it: a number from 0 to 1 ("0.25", "1"), or of percents ("25%", "12.5%");
+ * "none" is 0. Finer than millionths is cut off, but nothing that is more than 0 becomes 0. 0 or
+ * -EINVAL. Pure, and the same in every locale. */
 int gn_part_parse(const char *text, uint32_t *ret, struct gn_error *err);
 
 /* "0.25"; ret has room for 16. Returns ret. */

@@ -6,9 +6,10 @@
 #include <stddef.h>
 
 /*
- * What our own threads inside somebody else's process block: every signal that may as well be another thread's. Those that an
- * instruction raises are not: blocked they end the process, whatever its handlers are. A driver may have some (PoCL steps over a
- * division by zero), and so may a program whose callbacks run here.
+ * What our own threads inside somebody else's process block: every signal that may as well be
+ * another thread's. Those that an instruction raises are not: blocked they end the process,
+ * whatever its handlers are. A driver may have some (PoCL steps over a division by zero), and so
+ * may a program whose callbacks run here.
  */
 static inline void gn_signals_of_others(sigset_t *ret)
 {

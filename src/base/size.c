@@ -9,7 +9,8 @@
 
 int gn_size_parse(const char *text, uint64_t *ret, struct gn_error *err)
 {
-    static const char fix[] = "write a whole number, with K, M, G or T for powers of 1024", units[] = "KMGT";
+    static const char fix[] = "write a whole number, with K, M, G or T for powers of 1024",
+                      units[] = "KMGT";
     const char *p = text;
     uint64_t n = 0;
     bool fits = true;

@@ -10,7 +10,12 @@
 static size_t decode(const unsigned char *s, size_t n, uint32_t *ret)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    const size_t length = s[0] < 0x80 ? 1 : s[0] < 0xc0 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : s[0] < 0xf8 ? 4 : 0;
+    const size_t length = s[0] < 0x80   ? 1
+                          : s[0] < 0xc0 ? 0
+                          : s[0] < 0xe0 ? 2
+                          : s[0] < 0xf0 ? 3
+                          : s[0] < 0xf8 ? 4
+                                        : 0;
     if (!length || length > n)
         return 0;
     uint32_t c = length == 1 ? s[0] : s[0] & (0x7fu >> length);
@@ -25,14 +30,17 @@ static size_t decode(const unsigned char *s, size_t n, uint32_t *ret)
     return length;
 }
 
-/* Unicode's Default_Ignorable_Code_Point: a terminal draws nothing, so two texts that differ look the same. */
+/* Unicode's Default_Ignorable_Code_Point: a terminal draws nothing, so two texts that differ look
+ * the same. */
 static bool is_invisible(uint32_t c)
 {
     static const struct {
         uint32_t first, last;
-    } ranges[] = {{0xad, 0xad},     {0x34f, 0x34f},   {0x61c, 0x61c},     {0x115f, 0x1160},   {0x17b4, 0x17b5},  {0x180b, 0x180f},
-                  {0x200b, 0x200f}, {0x202a, 0x202e}, {0x2060, 0x206f},   {0x3164, 0x3164},   {0xfe00, 0xfe0f},  {0xfeff, 0xfeff},
-                  {0xffa0, 0xffa0}, {0xfff0, 0xfff8}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff}};
+    } ranges[] = {{0xad, 0xad},      {0x34f, 0x34f},   {0x61c, 0x61c},     {0x115f, 0x1160},
+                  {0x17b4, 0x17b5},  {0x180b, 0x180f}, {0x200b, 0x200f},   {0x202a, 0x202e},
+                  {0x2060, 0x206f},  {0x3164, 0x3164}, {0xfe00, 0xfe0f},   {0xfeff, 0xfeff},
+                  {0xffa0, 0xffa0},  {0xfff0, 0xfff8}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a},
+                  {0xe0000, 0xe0fff}};
     for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
         if (c >= ranges[i].first && c <= ranges[i].last)
             return true;

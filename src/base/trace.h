@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 /*
- * Trace points: what may be told of turns, and how a thing told looks. Where they are kept and how they travel is shm/trace_ring.h's.
- * Times are CLOCK_MONOTONIC in nanoseconds.
+ * Trace points: what may be told of turns, and how a thing told looks. Where they are kept and how
+ * they travel is shm/trace_ring.h's. Times are CLOCK_MONOTONIC in nanoseconds.
  */
 enum gn_trace_kind {
     /* gantryd: of vGPUs and tenants */

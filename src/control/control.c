@@ -244,7 +244,8 @@ static void add_tenant(void *arg, const struct gn_control_tenant *t)
     json_object_set_new(o, "leased_bytes", number(t->leased_bytes));
     if (t->memory_limit_bytes)
         json_object_set_new(o, "memory_limit_bytes", number(t->memory_limit_bytes));
-    json_object_set_new(o, "uids", t->any_uid ? gn_json_string("any") : numbers(t->n_uids, t->uids));
+    json_object_set_new(o, "uids",
+                        t->any_uid ? gn_json_string("any") : numbers(t->n_uids, t->uids));
     json_object_set_new(o, "gids", numbers(t->n_gids, t->gids));
     json_object_set_new(o, "token", json_boolean(t->token));
     if (t->socket)
@@ -327,7 +328,8 @@ static json_t *limits(const struct gn_control_status *s)
 
 static char *answer_status(const struct gn_control_source *source, const json_t *request)
 {
-    struct gn_control_status s = {.version = "", .walls_mode = "", .walls_have = "", .walls_missing = ""};
+    struct gn_control_status s = {
+        .version = "", .walls_mode = "", .walls_have = "", .walls_missing = ""};
     json_t *all = object(), *o = json_object(), *drivers = json_array(), *walls = json_object();
     (void)request;
     source->queries->status(source->ctx, &s);
@@ -365,11 +367,13 @@ static char *answer_policy(const struct gn_control_source *source, const json_t 
 
 /* ---- commands */
 
-static char *change_tenants(const struct gn_control_source *source, const json_t *request, enum gn_control_what what, const char *failure)
+static char *change_tenants(const struct gn_control_source *source, const json_t *request,
+                            enum gn_control_what what, const char *failure)
 {
     struct gn_control_change c;
     struct gn_error err = {{0}, {0}};
-    if (gn_control_parse_change(request, what, &c, &err) || source->commands->change(source->ctx, &c, &err))
+    if (gn_control_parse_change(request, what, &c, &err) ||
+        source->commands->change(source->ctx, &c, &err))
         return gn_control_error(failure, err.what, err.fix);
     return reply_tenants(source, c.name);
 }
@@ -400,10 +404,12 @@ static char *set_policy(const struct gn_control_source *source, const json_t *re
     const json_t *name = json_object_get(request, "name");
     struct gn_error err = {{0}, {0}};
     if (!json_is_string(name) || strlen(json_string_value(name)) != json_string_length(name))
-        return gn_control_error(FAIL_POLICY, "\"name\" is not the name of a policy", "use a gantry of gantryd's version");
+        return gn_control_error(FAIL_POLICY, "\"name\" is not the name of a policy",
+                                "use a gantry of gantryd's version");
     int rc = source->commands->set_policy(source->ctx, json_string_value(name), &err);
     if (rc)
-        return gn_control_error_of_kind(FAIL_POLICY, &err, rc == -EINVAL ? GN_CONTROL_KIND_USAGE : NULL);
+        return gn_control_error_of_kind(FAIL_POLICY, &err,
+                                        rc == -EINVAL ? GN_CONTROL_KIND_USAGE : NULL);
     return reply_policy(source);
 }
 
@@ -411,16 +417,18 @@ static char *migrate(const struct gn_control_source *source, const json_t *reque
 {
     struct gn_control_wish wish;
     struct gn_error err = {{0}, {0}};
-    if (gn_control_parse_wish(request, &wish, &err) || (!wish.to && gn_fail(&err, EINVAL, NULL, "the request does not say where to")) ||
+    if (gn_control_parse_wish(request, &wish, &err) ||
+        (!wish.to && gn_fail(&err, EINVAL, NULL, "the request does not say where to")) ||
         source->commands->migrate(source->ctx, &wish, &err))
         return gn_control_error(FAIL_MIGRATE, err.what, err.fix[0] ? err.fix : NULL);
     return strdup("");
 }
 
 /*
- * Every request that there is: the least role of a connection that may make it, the handler, and the sentence that a
- * refusal begins with. `judged`: a connection of a lower role gets as far as the handler, which knows whether the object
- * of the command is that connection's own. Viewers have no commands.
+ * Every request that there is: the least role of a connection that may make it, the handler, and
+ * the sentence that a refusal begins with. `judged`: a connection of a lower role gets as far as
+ * the handler, which knows whether the object of the command is that connection's own. Viewers have
+ * no commands.
  */
 static const struct request {
     const char *name;
@@ -442,9 +450,11 @@ static const struct request {
     {"tenant-add", GN_ROLE_CONTROL, false, FAIL_ADD, add_a_tenant},
     {"tenant-set", GN_ROLE_CONTROL, false, FAIL_SET, set_a_tenant},
     {"tenant-rm", GN_ROLE_CONTROL, false, FAIL_REMOVE, remove_a_tenant},
-    {"drain", GN_ROLE_CONTROL, false, "cannot change whether new programs are taken in", gn_control_take_drain},
+    {"drain", GN_ROLE_CONTROL, false, "cannot change whether new programs are taken in",
+     gn_control_take_drain},
     {"migrate", GN_ROLE_CONTROL, true, FAIL_MIGRATE, migrate},
-    {"receive", GN_ROLE_CONTROL, true, "it is not taken in there", gn_control_take_receive}, /* a tenant's own vGPU, over tcp */
+    {"receive", GN_ROLE_CONTROL, true, "it is not taken in there",
+     gn_control_take_receive}, /* a tenant's own vGPU, over tcp */
     {"kill", GN_ROLE_CONTROL, true, "cannot end the vGPU", gn_control_take_kill},
     {"checkpoint", GN_ROLE_CONTROL, true, "cannot save the vGPU", gn_control_take_checkpoint},
     {"checkpoint-keep", GN_ROLE_CONTROL, true, "cannot stop the vGPU", gn_control_take_keep},
@@ -461,8 +471,10 @@ static const struct request *find_request(const char *name)
 
 int gn_control_refuse_role(struct gn_error *err)
 {
-    return gn_fail(err, EPERM, "run it as gantryd's own user, as root or as a member of the group gantry-operator",
-                   "only operators may, by gantryd's control socket");
+    return gn_fail(
+        err, EPERM,
+        "run it as gantryd's own user, as root or as a member of the group gantry-operator",
+        "only operators may, by gantryd's control socket");
 }
 
 static char *answer(const struct gn_control_source *source, enum gn_role role, const json_t *root)
@@ -472,10 +484,12 @@ static char *answer(const struct gn_control_source *source, enum gn_role role, c
     const struct request *r = find_request(name);
     struct gn_error err;
     if (!json_is_integer(version) || json_integer_value(version) != GN_CONTROL_VERSION)
-        return gn_control_error("the request is of another version", "this gantryd speaks version 1", "use a gantry of gantryd's version");
-    if (!r)
-        return gn_control_error("this gantryd does not know the request", name ? name : "it names none",
+        return gn_control_error("the request is of another version",
+                                "this gantryd speaks version 1",
                                 "use a gantry of gantryd's version");
+    if (!r)
+        return gn_control_error("this gantryd does not know the request",
+                                name ? name : "it names none", "use a gantry of gantryd's version");
     if (role < r->role && !(r->judged && role == GN_ROLE_PROGRAM)) {
         gn_control_refuse_role(&err);
         return gn_control_error(r->failure, err.what, err.fix);
@@ -483,7 +497,8 @@ static char *answer(const struct gn_control_source *source, enum gn_role role, c
     return r->answer(source, root);
 }
 
-char *gn_control_handle(const struct gn_control_source *source, enum gn_role role, const char *request, size_t n)
+char *gn_control_handle(const struct gn_control_source *source, enum gn_role role,
+                        const char *request, size_t n)
 {
     json_error_t where;
     json_t *root = json_loadb(request, n, JSON_REJECT_DUPLICATES, &where);

@@ -66,7 +66,8 @@ static void devices(void *ctx, void (*each)(void *arg, const struct gn_control_d
 
 static void status(void *ctx, struct gn_control_status *ret)
 {
-    *ret = (struct gn_control_status){"1.2.3", 7, 8, 1, 2, 3, "available", "files", "processes", .draining = false};
+    *ret = (struct gn_control_status){
+        "1.2.3", 7, 8, 1, 2, 3, "available", "files", "processes", .draining = false};
 }
 
 static void drivers(void *ctx, void (*each)(void *arg, const struct gn_control_driver *), void *arg)
@@ -78,8 +79,10 @@ static void drivers(void *ctx, void (*each)(void *arg, const struct gn_control_d
 static void tenants(void *ctx, void (*each)(void *arg, const struct gn_control_tenant *), void *arg)
 {
     static const uint32_t uids[] = {5, 4294967294u}, gids[] = {7};
-    static const char *const modes[] = {"remote"}, *const selectors[] = {"Card:0"}, *const owner[] = {"kill", "mode"};
-    struct gn_control_tenant t = {.name = "default", .weight = 100, .any_uid = true, .n_modes = 1, .modes = modes};
+    static const char *const modes[] = {"remote"}, *const selectors[] = {"Card:0"},
+                             *const owner[] = {"kill", "mode"};
+    struct gn_control_tenant t = {
+        .name = "default", .weight = 100, .any_uid = true, .n_modes = 1, .modes = modes};
     each(arg, &t);
     t = (struct gn_control_tenant){.name = "blue",
                                    .weight = 3,
@@ -104,7 +107,8 @@ static void tenants(void *ctx, void (*each)(void *arg, const struct gn_control_t
     each(arg, &t);
 }
 
-static void policies(void *ctx, void (*each)(void *arg, const struct gn_control_policy *), void *arg)
+static void policies(void *ctx, void (*each)(void *arg, const struct gn_control_policy *),
+                     void *arg)
 {
     each(arg, &(struct gn_control_policy){"one", "the \"first\"", false});
     each(arg, &(struct gn_control_policy){"two", "the second", true});
@@ -157,7 +161,8 @@ static const struct gn_control_queries queries = {.vgpus = vgpus,
                                                   .policies = policies,
                                                   .draining = draining,
                                                   .about = about};
-static const struct gn_control_commands commands = {.set_policy = set_policy, .drain = drain, .change = change};
+static const struct gn_control_commands commands = {
+    .set_policy = set_policy, .drain = drain, .change = change};
 static const struct gn_control_source source = {.queries = &queries, .commands = &commands};
 
 static char *ask(const char *request)
@@ -167,50 +172,66 @@ static char *ask(const char *request)
     return reply;
 }
 
-#define DEVICES                                                                                                                            \
-    "\"devices\":[{\"name\":\"Card A\",\"index\":0,\"share\":0.25,\"entitled\":0.333333,\"device_ns\":1,\"used_ns\":2,\"waited_ns\":3,"    \
-    "\"grants\":9223372036854775807,\"interactive\":false,\"used\":true},"                                                                 \
-    "{\"name\":\"Card B\",\"index\":1,\"share\":0.0,\"entitled\":1.0,\"device_ns\":0,\"used_ns\":0,\"waited_ns\":0,\"grants\":0,"          \
+#define DEVICES                                                                                    \
+    "\"devices\":[{\"name\":\"Card A\",\"index\":0,\"share\":0.25,"                                \
+    "\"entitled\":0.333333,\"device_ns\":1,\"used_ns\":2,\"waited_ns\":3,"                         \
+    "\"grants\":9223372036854775807,\"interactive\":false,\"used\":true},"                         \
+    "{\"name\":\"Card B\",\"index\":1,\"share\":0.0,\"entitled\":1.0,\"device_ns\":0,"             \
+    "\"used_ns\":0,\"waited_ns\":0,\"grants\":0,"                                                  \
     "\"interactive\":true,\"used\":false}]"
 
 static void ls_lists_vgpus_by_the_contract(void **state)
 {
     char *reply = ask("{\"version\":1,\"request\":\"ls\"}");
-    assert_string_equal(reply,
-                        "{\"version\":1,\"vgpus\":[{\"id\":\"0000beef\",\"tenant\":\"default\",\"program\":\"odd?\\\"name\","
-                        "\"pid\":12,\"platform\":\"Vendor\",\"link\":\"shm\",\"mode\":\"remote\",\"state\":\"idle\","
-                        "\"weight\":100,\"memory_bytes\":5,\"leased_bytes\":6,\"calls\":9223372036854775807,\"sync_calls\":0,"
-                        "\"copies\":{\"two\":0,\"mapped\":0,\"bypass\":0}," DEVICES "},"
-                        "{\"id\":\"0000beef\",\"tenant\":\"default\",\"program\":\"second\","
-                        "\"worker_pid\":13,\"platform\":\"Vendor\",\"link\":\"shm\",\"mode\":\"remote\",\"state\":\"moving\","
-                        "\"moving\":{\"what\":\"move\",\"to\":\"local\",\"phase\":\"ahead\",\"round\":1,\"done_bytes\":2,\"total_bytes\":3,"
-                        "\"sent_bytes\":4,\"elapsed_ns\":5},"
-                        "\"weight\":100,\"memory_bytes\":5,\"leased_bytes\":6,\"memory_limit_bytes\":77,\"calls\":"
-                        "9223372036854775807,"
-                        "\"sync_calls\":0,\"copies\":{\"two\":0,\"mapped\":0,\"bypass\":0}," DEVICES "}]}");
+    assert_string_equal(
+        reply,
+        "{\"version\":1,\"vgpus\":[{\"id\":\"0000beef\","
+        "\"tenant\":\"default\",\"program\":\"odd?\\\"name\","
+        "\"pid\":12,\"platform\":\"Vendor\",\"link\":\"shm\","
+        "\"mode\":\"remote\",\"state\":\"idle\","
+        "\"weight\":100,\"memory_bytes\":5,\"leased_bytes\":6,\"calls\":9223372036854775807,"
+        "\"sync_calls\":0,"
+        "\"copies\":{\"two\":0,\"mapped\":0,\"bypass\":0}," DEVICES "},"
+        "{\"id\":\"0000beef\",\"tenant\":\"default\",\"program\":\"second\","
+        "\"worker_pid\":13,\"platform\":\"Vendor\",\"link\":\"shm\","
+        "\"mode\":\"remote\",\"state\":\"moving\","
+        "\"moving\":{\"what\":\"move\",\"to\":\"local\",\"phase\":\"ahead\","
+        "\"round\":1,\"done_bytes\":2,\"total_bytes\":3,"
+        "\"sent_bytes\":4,\"elapsed_ns\":5},"
+        "\"weight\":100,\"memory_bytes\":5,\"leased_bytes\":6,\"memory_limit_bytes\":77,\"calls\":"
+        "9223372036854775807,"
+        "\"sync_calls\":0,\"copies\":{\"two\":0,\"mapped\":0,\"bypass\":0}," DEVICES "}]}");
     free(reply);
 }
 
 static void devices_are_listed(void **state)
 {
     char *reply = ask("{\"request\":\"devices\",\"version\":1}");
-    assert_string_equal(reply, "{\"version\":1,\"devices\":[{\"name\":\"Card A\",\"index\":4,\"vendor\":\"V\",\"api\":\"opencl\","
-                               "\"platform\":\"Vendor\",\"platform_index\":0,\"type\":\"cpu\",\"present_as\":\"gpu\","
-                               "\"compute_units\":0,"
-                               "\"clock_mhz\":0,\"memory_bytes\":1024,\"max_allocation_bytes\":0,\"local_memory_bytes\":0,"
-                               "\"slice_ns\":6000000,"
-                               "\"version\":\"1\",\"driver_version\":\"2\",\"vgpus\":3,\"leased_bytes\":9,"
-                               "\"use\":{\"device_ns\":1,\"used_ns\":2,\"waited_ns\":3,\"grants\":4},"
-                               "\"others\":{\"vgpus\":5,\"share\":0.5,\"entitled\":0.25,\"device_ns\":6,\"waited_ns\":7}}]}");
+    assert_string_equal(
+        reply,
+        "{\"version\":1,\"devices\":[{\"name\":\"Card A\",\"index\":4,\"vendor\":\"V\","
+        "\"api\":\"opencl\","
+        "\"platform\":\"Vendor\",\"platform_index\":0,\"type\":\"cpu\",\"present_as\":\"gpu\","
+        "\"compute_units\":0,"
+        "\"clock_mhz\":0,\"memory_bytes\":1024,\"max_allocation_bytes\":0,\"local_memory_bytes\":0,"
+        "\"slice_ns\":6000000,"
+        "\"version\":\"1\",\"driver_version\":\"2\",\"vgpus\":3,\"leased_bytes\":9,"
+        "\"use\":{\"device_ns\":1,\"used_ns\":2,\"waited_ns\":3,\"grants\":4},"
+        "\"others\":{\"vgpus\":5,\"share\":0.5,\"entitled\":0.25,"
+        "\"device_ns\":6,\"waited_ns\":7}}]}");
     free(reply);
 }
 
 static void status_tells_of_gantryd(void **state)
 {
     char *reply = ask("{\"version\":1,\"request\":\"status\"}");
-    assert_string_equal(reply, "{\"version\":1,\"gantryd\":{\"version\":\"1.2.3\",\"pid\":7,\"uid\":8,\"platforms\":1,\"devices\":2,"
-                               "\"vgpus\":3,\"walls\":{\"mode\":\"available\",\"have\":\"files\",\"missing\":\"processes\"},"
-                               "\"drivers\":[{\"api\":\"opencl\",\"library\":\"libvendor.so.1\",\"devices\":2}]}}");
+    assert_string_equal(
+        reply,
+        "{\"version\":1,\"gantryd\":{\"version\":\"1.2.3\",\"pid\":7,\"uid\":8,\"platforms\":1,"
+        "\"devices\":2,"
+        "\"vgpus\":3,\"walls\":{\"mode\":\"available\","
+        "\"have\":\"files\",\"missing\":\"processes\"},"
+        "\"drivers\":[{\"api\":\"opencl\",\"library\":\"libvendor.so.1\",\"devices\":2}]}}");
     free(reply);
 }
 
@@ -244,8 +265,11 @@ static void it_is_said_which_vgpu_is_gone(void **state)
 {
     char *gone = ask("{\"version\":1,\"request\":\"about\",\"vgpu\":\"1f\"}"),
          *busy = ask("{\"version\":1,\"request\":\"about\",\"vgpu\":\"2\"}");
-    assert_string_equal(gone, "{\"version\":1,\"error\":{\"what\":\"cannot move the vGPU\",\"why\":\"not now\",\"kind\":\"gone\"}}");
-    assert_string_equal(busy, "{\"version\":1,\"error\":{\"what\":\"cannot move the vGPU\",\"why\":\"not now\"}}");
+    assert_string_equal(gone,
+                        "{\"version\":1,\"error\":{\"what\":\"cannot move the vGPU\",\"why\":\"not "
+                        "now\",\"kind\":\"gone\"}}");
+    assert_string_equal(
+        busy, "{\"version\":1,\"error\":{\"what\":\"cannot move the vGPU\",\"why\":\"not now\"}}");
     free(gone);
     free(busy);
 }
@@ -259,11 +283,14 @@ static void a_request_is_made_and_understood(void **state)
     free(reply);
 }
 
-/* A word of a command line that is no UTF-8 is asked for all the same, and refused like any that nobody knows. */
+/* A word of a command line that is no UTF-8 is asked for all the same, and refused like any that
+ * nobody knows. */
 static void no_word_of_a_wish_is_left_out(void **state)
 {
-    const struct gn_control_wish wish = {.vgpu = "caf\xe9", .to = "local", .device = "GeForce\xff", .drain_timeout_ms = 1};
-    char *move = gn_control_move_request(&wish), *save = gn_control_checkpoint_request(&wish), *about = gn_control_about_request(wish.vgpu);
+    const struct gn_control_wish wish = {
+        .vgpu = "caf\xe9", .to = "local", .device = "GeForce\xff", .drain_timeout_ms = 1};
+    char *move = gn_control_move_request(&wish), *save = gn_control_checkpoint_request(&wish),
+         *about = gn_control_about_request(wish.vgpu);
     assert_non_null(move);
     assert_non_null(save);
     assert_non_null(about);
@@ -300,22 +327,27 @@ static void bad_requests_get_an_error(void **state)
         free(reply);
     }
     /* Not a string's end: a request is its bytes. */
-    char *reply = gn_control_handle(&source, GN_ROLE_CONTROL, "{\"version\":1,\"request\":\"ls\"}\0", 29);
+    char *reply =
+        gn_control_handle(&source, GN_ROLE_CONTROL, "{\"version\":1,\"request\":\"ls\"}\0", 29);
     assert_non_null(strstr(reply, "\"error\""));
     free(reply);
 }
 
-#define BLUE                                                                                                                               \
-    "{\"name\":\"blue\",\"weight\":3,\"cap\":0.25,\"floor\":0.1,\"vgpus\":2,\"memory_bytes\":1,\"leased_bytes\":2,"                        \
-    "\"memory_limit_bytes\":3,\"uids\":[5,4294967294],\"gids\":[7],\"token\":true,"                                                        \
-    "\"socket\":\"/run/s\",\"owner\":[\"kill\",\"mode\"],\"modes\":[\"remote\"],\"devices\":[\"Card:0\"]}"
+#define BLUE                                                                                       \
+    "{\"name\":\"blue\",\"weight\":3,\"cap\":0.25,\"floor\":0.1,\"vgpus\":2,"                      \
+    "\"memory_bytes\":1,\"leased_bytes\":2,"                                                       \
+    "\"memory_limit_bytes\":3,\"uids\":[5,4294967294],\"gids\":[7],\"token\":true,"                \
+    "\"socket\":\"/run/s\",\"owner\":[\"kill\",\"mode\"],"                                         \
+    "\"modes\":[\"remote\"],\"devices\":[\"Card:0\"]}"
 
 static void tenants_are_listed_without_their_tokens(void **state)
 {
     char *reply = ask("{\"version\":1,\"request\":\"tenants\"}");
-    assert_string_equal(reply, "{\"version\":1,\"tenants\":[{\"name\":\"default\",\"weight\":100,\"vgpus\":0,"
-                               "\"memory_bytes\":0,\"leased_bytes\":0,\"uids\":\"any\",\"gids\":[],\"token\":false,\"owner\":[],"
-                               "\"modes\":[\"remote\"],\"devices\":[]}," BLUE "]}");
+    assert_string_equal(
+        reply, "{\"version\":1,\"tenants\":[{\"name\":\"default\",\"weight\":100,\"vgpus\":0,"
+               "\"memory_bytes\":0,\"leased_bytes\":0,\"uids\":\"any\",\"gids\":[],\"token\":false,"
+               "\"owner\":[],"
+               "\"modes\":[\"remote\"],\"devices\":[]}," BLUE "]}");
     free(reply);
 }
 
@@ -355,7 +387,8 @@ static void a_change_is_made_and_understood(void **state)
     assert_string_equal(reply, "{\"version\":1,\"tenants\":[" BLUE "]}");
     assert_string_equal(name_changed, "blue");
     assert_true(changed.what == GN_CONTROL_ADD && changed.has_weight && changed.weight == 9);
-    assert_true(changed.has_cap && changed.cap == 1000000 && changed.has_floor && changed.floor == 333333);
+    assert_true(changed.has_cap && changed.cap == 1000000 && changed.has_floor &&
+                changed.floor == 333333);
     assert_true(changed.has_memory && changed.memory_limit_bytes == 1ull << 40);
     assert_true(changed.n_uids == 2 && changed.uids[1] == 4294967294u && !changed.any_uid);
     assert_true(changed.n_gids == 1 && changed.gids[0] == 0);
@@ -363,19 +396,22 @@ static void a_change_is_made_and_understood(void **state)
     assert_true(changed.has_socket && changed.socket && changed.has_owner && changed.n_owner == 1);
     free(request);
     free(reply);
-    c = (struct gn_control_change){.what = GN_CONTROL_SET, .name = "blue", .has_uids = true, .any_uid = true};
+    c = (struct gn_control_change){
+        .what = GN_CONTROL_SET, .name = "blue", .has_uids = true, .any_uid = true};
     request = gn_control_change_request(&c);
     free(ask(request));
-    assert_true(changed.what == GN_CONTROL_SET && changed.has_uids && changed.any_uid && !changed.has_weight && !changed.has_cap &&
-                !changed.has_floor && !changed.has_memory && !changed.has_gids && !changed.has_token && !changed.has_modes &&
-                !changed.has_devices);
+    assert_true(changed.what == GN_CONTROL_SET && changed.has_uids && changed.any_uid &&
+                !changed.has_weight && !changed.has_cap && !changed.has_floor &&
+                !changed.has_memory && !changed.has_gids && !changed.has_token &&
+                !changed.has_modes && !changed.has_devices);
     free(request);
     reply = ask("{\"version\":1,\"request\":\"tenant-rm\",\"name\":\"gone\"}");
     assert_string_equal(reply, "{\"version\":1,\"tenants\":[]}");
     free(reply);
     reply = ask("{\"version\":1,\"request\":\"tenant-rm\",\"name\":\"red\"}");
-    assert_string_equal(reply, "{\"version\":1,\"error\":{\"what\":\"cannot remove the tenant\",\"why\":\"it is "
-                               "red\",\"fix\":\"paint it\"}}");
+    assert_string_equal(
+        reply, "{\"version\":1,\"error\":{\"what\":\"cannot remove the tenant\",\"why\":\"it is "
+               "red\",\"fix\":\"paint it\"}}");
     free(reply);
     c.has_token = true;
     c.token = "\xff\xff";
@@ -431,8 +467,10 @@ static void changes_that_are_none_change_nothing(void **state)
 
 static void a_policy_is_shown_and_changed(void **state)
 {
-    static const char both[] = "{\"version\":1,\"policy\":\"two\",\"policies\":["
-                               "{\"name\":\"one\",\"about\":\"the \\\"first\\\"\"},{\"name\":\"two\",\"about\":\"the second\"}]}";
+    static const char both[] =
+        "{\"version\":1,\"policy\":\"two\",\"policies\":["
+        "{\"name\":\"one\",\"about\":\"the \\\"first\\\"\"},{\"name\":\"two\",\"about\":\"the "
+        "second\"}]}";
     static const char *const bad[] = {"", ",\"name\":7", ",\"name\":null"};
     char request[128];
     char *reply = ask("{\"version\":1,\"request\":\"policy\"}");
@@ -453,28 +491,34 @@ static void a_policy_is_shown_and_changed(void **state)
     free(made);
     free(reply);
     reply = ask("{\"version\":1,\"request\":\"policy-set\",\"name\":\"three\"}");
-    assert_string_equal(reply, "{\"version\":1,\"error\":{\"what\":\"cannot change the policy\",\"why\":\"it is not there\","
-                               "\"fix\":\"there are two\",\"kind\":\"usage\"}}");
+    assert_string_equal(
+        reply,
+        "{\"version\":1,\"error\":{\"what\":\"cannot change the policy\",\"why\":\"it is not "
+        "there\","
+        "\"fix\":\"there are two\",\"kind\":\"usage\"}}");
     free(reply);
 }
 
 static void errors_have_their_three_parts(void **state)
 {
     char *all = gn_control_error("w", "y", "f"), *one = gn_control_error("w", NULL, "");
-    assert_string_equal(all, "{\"version\":1,\"error\":{\"what\":\"w\",\"why\":\"y\",\"fix\":\"f\"}}");
+    assert_string_equal(all,
+                        "{\"version\":1,\"error\":{\"what\":\"w\",\"why\":\"y\",\"fix\":\"f\"}}");
     assert_string_equal(one, "{\"version\":1,\"error\":{\"what\":\"w\"}}");
     free(all);
     free(one);
 }
 
-/* A source without any command: a command that a role does not allow must be refused before it is looked for. */
+/* A source without any command: a command that a role does not allow must be refused before it is
+ * looked for. */
 static void each_role_has_its_requests(void **state)
 {
     static const char *const questions[] = {"ls", "devices", "status", "tenants", "policy"};
     /* The last are those that owners have: of programs the handler is asked. */
-    static const char *const refused[] = {"trace-start", "trace-read",      "trace-stop", "policy-set", "tenant-add",
-                                          "tenant-set",  "tenant-rm",       "drain",      "kill",       "migrate",
-                                          "checkpoint",  "checkpoint-keep", "restore"};
+    static const char *const refused[] = {
+        "trace-start", "trace-read",      "trace-stop", "policy-set", "tenant-add",
+        "tenant-set",  "tenant-rm",       "drain",      "kill",       "migrate",
+        "checkpoint",  "checkpoint-keep", "restore"};
     const size_t n_refused = sizeof refused / sizeof refused[0], n_owners = 5;
     const struct gn_control_source no_commands = {.queries = &queries};
     char request[128];
@@ -495,7 +539,8 @@ static void each_role_has_its_requests(void **state)
     }
 }
 
-static void many_vgpus(void *ctx, void (*each)(void *arg, const struct gn_control_vgpu *), void *arg)
+static void many_vgpus(void *ctx, void (*each)(void *arg, const struct gn_control_vgpu *),
+                       void *arg)
 {
     for (int i = 0; i < 1000; i++)
         vgpus(ctx, each, arg);

@@ -20,11 +20,13 @@ char *gn_control_take_drain(const struct gn_control_source *source, const struct
     struct gn_control_drain d = {.draining = false};
     struct gn_error err = {{0}, {0}};
     int rc = undo && !json_is_boolean(undo)
-                 ? gn_fail(&err, EINVAL, "use a gantry of gantryd's version", "\"undo\" is neither true nor false")
+                 ? gn_fail(&err, EINVAL, "use a gantry of gantryd's version",
+                           "\"undo\" is neither true nor false")
                  : source->commands->drain(source->ctx, !json_is_true(undo), &d, &err);
     if (rc)
-        return gn_control_error("cannot change whether new programs are taken in", err.what, err.fix);
-    return gn_json_text(
-        json_pack("{s:i,s:{s:b,s:I}}", "version", GN_CONTROL_VERSION, "drain", "draining", d.draining, "coming", (json_int_t)d.n_coming),
-        0);
+        return gn_control_error("cannot change whether new programs are taken in", err.what,
+                                err.fix);
+    return gn_json_text(json_pack("{s:i,s:{s:b,s:I}}", "version", GN_CONTROL_VERSION, "drain",
+                                  "draining", d.draining, "coming", (json_int_t)d.n_coming),
+                        0);
 }

@@ -27,13 +27,15 @@ static struct {
 static struct block *more_room(uint64_t n)
 {
     uint64_t least, bytes;
-    if (!gn_add_u64(n, gn_align_up(sizeof(struct block), ALIGNMENT), &least) || least > SIZE_MAX / 2)
+    if (!gn_add_u64(n, gn_align_up(sizeof(struct block), ALIGNMENT), &least) ||
+        least > SIZE_MAX / 2)
         return NULL;
     bytes = least <= BLOCK_BYTES ? BLOCK_BYTES : least;
     struct block *b = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (b == MAP_FAILED)
         return NULL;
-    *b = (struct block){.next = region.blocks, .bytes = bytes, .used = gn_align_up(sizeof *b, ALIGNMENT)};
+    *b = (struct block){
+        .next = region.blocks, .bytes = bytes, .used = gn_align_up(sizeof *b, ALIGNMENT)};
     region.blocks = b;
     region.bytes += bytes;
     return b;
@@ -96,7 +98,9 @@ char *gn_json_text(struct json_t *root, unsigned digits)
 {
     json_malloc_t ignored;
     json_free_t drop;
-    char *in = root ? json_dumps(root, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(digits)) : NULL,
+    char *in =
+             root ? json_dumps(root, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(digits))
+                  : NULL,
          *out = in ? strdup(in) : NULL;
     json_get_alloc_funcs(&ignored, &drop);
     drop(in);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What two gantryds are told of each other before a vGPU goes from one to the other. Who carries it may have changed it. */
+/* What two gantryds are told of each other before a vGPU goes from one to the other. Who carries it
+ * may have changed it. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -35,12 +36,16 @@ void gn_control_print_hex(const unsigned char *bytes, size_t n, char *ret)
 
 char *gn_control_about_request(const char *vgpu)
 {
-    return gn_json_text(json_pack("{s:i,s:s,s:o}", "version", GN_CONTROL_VERSION, "request", "about", "vgpu", gn_json_string(vgpu)), 0);
+    return gn_json_text(json_pack("{s:i,s:s,s:o}", "version", GN_CONTROL_VERSION, "request",
+                                  "about", "vgpu", gn_json_string(vgpu)),
+                        0);
 }
 
 char *gn_control_receive_request(struct json_t *about)
 {
-    return gn_json_text(json_pack("{s:i,s:s,s:O}", "version", GN_CONTROL_VERSION, "request", "receive", "about", about), 0);
+    return gn_json_text(json_pack("{s:i,s:s,s:O}", "version", GN_CONTROL_VERSION, "request",
+                                  "receive", "about", about),
+                        0);
 }
 
 char *gn_control_take_about(const struct gn_control_source *source, const struct json_t *request)
@@ -50,40 +55,49 @@ char *gn_control_take_about(const struct gn_control_source *source, const struct
     struct gn_control_about a = {.id = 0};
     struct gn_error err = {{0}, {0}};
     char id[16];
-    int rc = vgpu && *vgpu ? source->queries->about(source->ctx, vgpu, &a, &err)
-                           : gn_fail(&err, EINVAL, "gantry ls lists them", "the request names no vGPU");
+    int rc = vgpu && *vgpu
+                 ? source->queries->about(source->ctx, vgpu, &a, &err)
+                 : gn_fail(&err, EINVAL, "gantry ls lists them", "the request names no vGPU");
     if (rc)
         return gn_control_error_of_kind(failure, &err, rc == -ENOENT ? GN_CONTROL_KIND_GONE : NULL);
     json_t *devices = json_array();
     for (uint32_t i = 0; i < a.n_devices; i++) {
         const struct gn_control_about_device *d = &a.devices[i];
-        json_array_append_new(devices, json_pack("{s:o,s:o,s:o,s:o,s:o,s:I,s:I,s:I,s:I}", "name", gn_json_string(d->name), "vendor",
-                                                 gn_json_string(d->vendor), "version", gn_json_string(d->version), "driver_version",
-                                                 gn_json_string(d->driver_version), "present_as", gn_json_string(d->shown_as),
-                                                 "memory_bytes", (json_int_t)d->memory_bytes, "max_allocation_bytes",
-                                                 (json_int_t)d->max_allocation_bytes, "local_memory_bytes",
-                                                 (json_int_t)d->local_memory_bytes, "compute_units", (json_int_t)d->compute_units));
+        json_array_append_new(
+            devices,
+            json_pack("{s:o,s:o,s:o,s:o,s:o,s:I,s:I,s:I,s:I}", "name", gn_json_string(d->name),
+                      "vendor", gn_json_string(d->vendor), "version", gn_json_string(d->version),
+                      "driver_version", gn_json_string(d->driver_version), "present_as",
+                      gn_json_string(d->shown_as), "memory_bytes", (json_int_t)d->memory_bytes,
+                      "max_allocation_bytes", (json_int_t)d->max_allocation_bytes,
+                      "local_memory_bytes", (json_int_t)d->local_memory_bytes, "compute_units",
+                      (json_int_t)d->compute_units));
     }
     snprintf(id, sizeof id, "%08x", a.id);
-    return gn_json_text(json_pack("{s:i,s:{s:s,s:s,s:o,s:o,s:o,s:I,s:I,s:I,s:b,s:b,s:o}}", "version", GN_CONTROL_VERSION, "about", "id", id,
-                                  "tenant", a.tenant, "program", gn_json_string(a.program), "api", gn_json_string(a.api), "platform",
-                                  gn_json_string(a.platform), "weight", (json_int_t)a.weight, "need_bytes", (json_int_t)a.need_bytes,
-                                  "memory_limit_bytes", (json_int_t)a.limit_bytes, "remote", a.remote, "secure", a.secure, "devices",
-                                  devices),
-                        0);
+    return gn_json_text(
+        json_pack("{s:i,s:{s:s,s:s,s:o,s:o,s:o,s:I,s:I,s:I,s:b,s:b,s:o}}", "version",
+                  GN_CONTROL_VERSION, "about", "id", id, "tenant", a.tenant, "program",
+                  gn_json_string(a.program), "api", gn_json_string(a.api), "platform",
+                  gn_json_string(a.platform), "weight", (json_int_t)a.weight, "need_bytes",
+                  (json_int_t)a.need_bytes, "memory_limit_bytes", (json_int_t)a.limit_bytes,
+                  "remote", a.remote, "secure", a.secure, "devices", devices),
+        0);
 }
 
 /* NULL: none, or none without a NUL in it. */
 static const char *text_in(const json_t *o, const char *key)
 {
     const json_t *value = json_object_get(o, key);
-    return json_is_string(value) && strlen(json_string_value(value)) == json_string_length(value) ? json_string_value(value) : NULL;
+    return json_is_string(value) && strlen(json_string_value(value)) == json_string_length(value)
+               ? json_string_value(value)
+               : NULL;
 }
 
 static bool number_in(const json_t *o, const char *key, uint64_t most, uint64_t *ret)
 {
     const json_t *value = json_object_get(o, key);
-    if (!json_is_integer(value) || json_integer_value(value) < 0 || (uint64_t)json_integer_value(value) > most)
+    if (!json_is_integer(value) || json_integer_value(value) < 0 ||
+        (uint64_t)json_integer_value(value) > most)
         return false;
     *ret = (uint64_t)json_integer_value(value);
     return true;
@@ -119,39 +133,49 @@ static int parse_about(const json_t *o, struct gn_control_about *ret, struct gn_
                                      .remote = json_is_true(json_object_get(o, "remote")),
                                      .secure = json_is_true(json_object_get(o, "secure")),
                                      .n_devices = (uint32_t)json_array_size(devices)};
-    bool good = id && gn_control_parse_hex(id, id_bytes, sizeof id_bytes) && ret->tenant && ret->program && ret->api && ret->platform &&
-                number_in(o, "weight", UINT32_MAX, &weight) && number_in(o, "need_bytes", INT64_MAX, &ret->need_bytes) &&
-                number_in(o, "memory_limit_bytes", INT64_MAX, &ret->limit_bytes) && json_array_size(devices) &&
-                json_array_size(devices) <= GN_CONTROL_MOVE_DEVICES;
-    ret->id = (uint32_t)id_bytes[0] << 24 | (uint32_t)id_bytes[1] << 16 | (uint32_t)id_bytes[2] << 8 | id_bytes[3];
+    bool good = id && gn_control_parse_hex(id, id_bytes, sizeof id_bytes) && ret->tenant &&
+                ret->program && ret->api && ret->platform &&
+                number_in(o, "weight", UINT32_MAX, &weight) &&
+                number_in(o, "need_bytes", INT64_MAX, &ret->need_bytes) &&
+                number_in(o, "memory_limit_bytes", INT64_MAX, &ret->limit_bytes) &&
+                json_array_size(devices) && json_array_size(devices) <= GN_CONTROL_MOVE_DEVICES;
+    ret->id = (uint32_t)id_bytes[0] << 24 | (uint32_t)id_bytes[1] << 16 |
+              (uint32_t)id_bytes[2] << 8 | id_bytes[3];
     ret->weight = (uint32_t)weight;
     for (uint32_t i = 0; good && i < ret->n_devices; i++)
         good = parse_device(json_array_get(devices, i), &ret->devices[i]);
-    return good ? 0 : gn_fail(err, EINVAL, "use a gantry of gantryd's version", "the request does not say well what is to come");
+    return good ? 0
+                : gn_fail(err, EINVAL, "use a gantry of gantryd's version",
+                          "the request does not say well what is to come");
 }
 
 char *gn_control_take_receive(const struct gn_control_source *source, const struct json_t *request)
 {
-    char hex[2 * GN_CONTROL_TICKET_BYTES + 1], name[2 * GN_CONTROL_TICKET_BYTES + 1], kernel[2 * GN_KERNEL_BYTES + 1];
+    char hex[2 * GN_CONTROL_TICKET_BYTES + 1], name[2 * GN_CONTROL_TICKET_BYTES + 1],
+        kernel[2 * GN_KERNEL_BYTES + 1];
     struct gn_control_receipt receipt = {.named = false};
     struct gn_control_about *a = malloc(sizeof *a);
     struct gn_error err = {{0}, {0}};
     bool short_of_memory = false;
-    int rc = a ? parse_about(json_object_get(request, "about"), a, &err) : gn_fail(&err, ENOMEM, NULL, "out of memory");
+    int rc = a ? parse_about(json_object_get(request, "about"), a, &err)
+               : gn_fail(&err, ENOMEM, NULL, "out of memory");
     if (rc == 0) {
         rc = source->commands->receive(source->ctx, a, &receipt, &err);
         short_of_memory = rc == -ENOMEM;
     }
     free(a);
     if (rc)
-        return gn_control_error_of_kind("it is not taken in there", &err, short_of_memory ? GN_CONTROL_KIND_MEMORY : NULL);
+        return gn_control_error_of_kind("it is not taken in there", &err,
+                                        short_of_memory ? GN_CONTROL_KIND_MEMORY : NULL);
     gn_control_print_hex(receipt.ticket, sizeof receipt.ticket, hex);
     gn_control_print_hex(receipt.name, sizeof receipt.name, name);
     gn_control_print_hex(receipt.kernel, sizeof receipt.kernel, kernel);
     json_t *near = receipt.near[0] ? gn_json_string(receipt.near) : NULL;
-    char *reply = gn_json_text(json_pack("{s:i,s:{s:s,s:s*,s:o*,s:s*}}", "version", GN_CONTROL_VERSION, "receive", "ticket", hex, "name",
-                                         receipt.named ? name : NULL, "near", near, "kernel", near ? kernel : NULL),
-                               0);
+    char *reply =
+        gn_json_text(json_pack("{s:i,s:{s:s,s:s*,s:o*,s:s*}}", "version", GN_CONTROL_VERSION,
+                               "receive", "ticket", hex, "name", receipt.named ? name : NULL,
+                               "near", near, "kernel", near ? kernel : NULL),
+                     0);
     explicit_bzero(&receipt, sizeof receipt);
     explicit_bzero(hex, sizeof hex);
     return reply;

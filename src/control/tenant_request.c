@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A change of tenants as JSON, both ways: gantryd takes it apart, `gantry` makes it. Knows the form, not what
- * is allowed. */
+/* A change of tenants as JSON, both ways: gantryd takes it apart, `gantry` makes it. Knows the
+ * form, not what is allowed. */
 #include "control/control.h"
 #include "control/json_region.h"
 
@@ -13,10 +13,12 @@
 
 static int wrong(struct gn_error *err, const char *key, const char *should)
 {
-    return gn_fail(err, EINVAL, "use a gantry of gantryd's version", "\"%.60s\" is not %s", key, should);
+    return gn_fail(err, EINVAL, "use a gantry of gantryd's version", "\"%.60s\" is not %s", key,
+                   should);
 }
 
-static int take_ids(const json_t *list, const char *key, uint32_t *ret, uint32_t *ret_n, struct gn_error *err)
+static int take_ids(const json_t *list, const char *key, uint32_t *ret, uint32_t *ret_n,
+                    struct gn_error *err)
 {
     json_t *item;
     size_t i;
@@ -32,7 +34,8 @@ static int take_ids(const json_t *list, const char *key, uint32_t *ret, uint32_t
     return 0;
 }
 
-static int take_texts(const json_t *list, const char *key, size_t most, const char **ret, uint32_t *ret_n, struct gn_error *err)
+static int take_texts(const json_t *list, const char *key, size_t most, const char **ret,
+                      uint32_t *ret_n, struct gn_error *err)
 {
     json_t *item;
     size_t i;
@@ -66,7 +69,8 @@ static int take_part(const json_t *value, const char *key, uint32_t *ret, struct
     return 0;
 }
 
-static int take_field(const char *key, const json_t *value, struct gn_control_change *c, struct gn_error *err)
+static int take_field(const char *key, const json_t *value, struct gn_control_change *c,
+                      struct gn_error *err)
 {
     const json_int_t n = json_integer_value(value);
     if (strcmp(key, "weight") == 0) {
@@ -90,7 +94,9 @@ static int take_field(const char *key, const json_t *value, struct gn_control_ch
     if (strcmp(key, "vgpu_limit") == 0) {
         c->has_vgpus = true;
         c->vgpus = (uint32_t)n;
-        return json_is_integer(value) && n >= 0 && n <= GN_CONTROL_MAX_VGPUS ? 0 : wrong(err, key, "a number of vGPUs");
+        return json_is_integer(value) && n >= 0 && n <= GN_CONTROL_MAX_VGPUS
+                   ? 0
+                   : wrong(err, key, "a number of vGPUs");
     }
     if (strcmp(key, "uids") == 0)
         return take_uids(value, c, err);
@@ -124,7 +130,8 @@ static int take_field(const char *key, const json_t *value, struct gn_control_ch
     return wrong(err, key, "a setting of a tenant");
 }
 
-int gn_control_parse_change(const json_t *request, enum gn_control_what what, struct gn_control_change *ret, struct gn_error *err)
+int gn_control_parse_change(const json_t *request, enum gn_control_what what,
+                            struct gn_control_change *ret, struct gn_error *err)
 {
     const json_t *name = json_object_get(request, "name");
     const char *key;
@@ -138,7 +145,8 @@ int gn_control_parse_change(const json_t *request, enum gn_control_what what, st
     {
         if (strcmp(key, "version") == 0 || strcmp(key, "request") == 0 || strcmp(key, "name") == 0)
             continue;
-        int rc = what == GN_CONTROL_REMOVE ? wrong(err, key, "a word of this request") : take_field(key, value, ret, err);
+        int rc = what == GN_CONTROL_REMOVE ? wrong(err, key, "a word of this request")
+                                           : take_field(key, value, ret, err);
         if (rc)
             return rc;
     }
@@ -175,7 +183,8 @@ char *gn_control_change_request(const struct gn_control_change *c)
     if (c->has_floor)
         json_object_set_new(o, "floor", json_real(c->floor / (double)GN_PART_WHOLE));
     if (c->has_memory)
-        json_object_set_new(o, "memory_limit_bytes", json_integer((json_int_t)c->memory_limit_bytes));
+        json_object_set_new(o, "memory_limit_bytes",
+                            json_integer((json_int_t)c->memory_limit_bytes));
     if (c->has_vgpus)
         json_object_set_new(o, "vgpu_limit", json_integer(c->vgpus));
     if (c->has_uids)
@@ -193,8 +202,9 @@ char *gn_control_change_request(const struct gn_control_change *c)
     if (c->has_devices)
         json_object_set_new(o, "devices", texts(c->n_devices, c->devices));
     /* A value that is no text of UTF-8 was not set; nor was anything without memory. */
-    if (json_object_size(o) == 3u + c->has_weight + c->has_cap + c->has_floor + c->has_memory + c->has_vgpus + c->has_uids + c->has_gids +
-                                   c->has_token + c->has_socket + c->has_owner + c->has_modes + c->has_devices)
+    if (json_object_size(o) == 3u + c->has_weight + c->has_cap + c->has_floor + c->has_memory +
+                                   c->has_vgpus + c->has_uids + c->has_gids + c->has_token +
+                                   c->has_socket + c->has_owner + c->has_modes + c->has_devices)
         return gn_json_text(o, 0);
     json_decref(o);
     return NULL;

@@ -47,18 +47,22 @@ static void add_event(void *arg, const struct gn_trace_event *e)
     json_array_append_new(arg, o);
 }
 
-static char *trace(const struct gn_control_source *source, const json_t *request, enum gn_control_tracing what)
+static char *trace(const struct gn_control_source *source, const json_t *request,
+                   enum gn_control_tracing what)
 {
-    static const char *const failures[] = {"cannot trace", "cannot go on tracing", "cannot stop tracing"};
+    static const char *const failures[] = {"cannot trace", "cannot go on tracing",
+                                           "cannot stop tracing"};
     const json_t *vgpu = json_object_get(request, "vgpu");
     struct gn_control_trace t = {0};
     struct gn_error err = {{0}, {0}};
-    if (vgpu && (!json_is_string(vgpu) || strlen(json_string_value(vgpu)) != json_string_length(vgpu)))
+    if (vgpu &&
+        (!json_is_string(vgpu) || strlen(json_string_value(vgpu)) != json_string_length(vgpu)))
         return gn_control_error(failures[what], "\"vgpu\" is not a vGPU's id", NULL);
     if (!source->commands->trace)
         return gn_control_error(failures[what], "there is no tracing here", NULL);
     json_t *root = json_object(), *o = json_object(), *events = json_array();
-    int rc = source->commands->trace(source->ctx, what, vgpu ? json_string_value(vgpu) : "", &t, add_event, events, &err);
+    int rc = source->commands->trace(source->ctx, what, vgpu ? json_string_value(vgpu) : "", &t,
+                                     add_event, events, &err);
     json_object_set_new(root, "version", json_integer(GN_CONTROL_VERSION));
     json_object_set_new(o, "now_ns", number(t.now_ns));
     json_object_set_new(o, "dropped", number(t.n_dropped));

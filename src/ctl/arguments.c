@@ -19,7 +19,9 @@
 static int set_connect(struct gn_ctl_args *args, const char *value, struct gn_error *err)
 {
     args->connect = value; /* the link judges it */
-    return *value ? 0 : gn_fail(err, EINVAL, "write unix:PATH or tcp:HOST:PORT", "the option --connect needs an address");
+    return *value ? 0
+                  : gn_fail(err, EINVAL, "write unix:PATH or tcp:HOST:PORT",
+                            "the option --connect needs an address");
 }
 
 int gn_ctl_check_tenant(const char *name, struct gn_error *err)
@@ -29,7 +31,8 @@ int gn_ctl_check_tenant(const char *name, struct gn_error *err)
         if (!isascii(*p) || !(isalnum(*p) || strchr("_.-", *p)))
             n = 0;
     if (n == 0 || n > MAX_TENANT_BYTES || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-        return gn_fail(err, EINVAL, "use up to 63 letters, digits, _ . and -", "\"%.100s\" is not a tenant's name", name);
+        return gn_fail(err, EINVAL, "use up to 63 letters, digits, _ . and -",
+                       "\"%.100s\" is not a tenant's name", name);
     return 0;
 }
 
@@ -51,7 +54,8 @@ static int set_token_file(struct gn_ctl_args *args, const char *value, struct gn
     return *value ? 0 : gn_fail(err, EINVAL, NULL, "the option --token-file needs a file's name");
 }
 
-static int add_word(struct gn_ctl_words *words, const char *option, const char *value, struct gn_error *err)
+static int add_word(struct gn_ctl_words *words, const char *option, const char *value,
+                    struct gn_error *err)
 {
     if (!*value)
         return gn_fail(err, EINVAL, NULL, "the option --%s needs a value", option);
@@ -79,7 +83,8 @@ static int add_gid(struct gn_ctl_args *args, const char *value, struct gn_error 
 static int add_mode(struct gn_ctl_args *args, const char *value, struct gn_error *err)
 {
     if (strcmp(value, "remote") != 0 && strcmp(value, "passthrough") != 0)
-        return gn_fail(err, EINVAL, "write remote or passthrough", "\"%.100s\" is not a mode", value);
+        return gn_fail(err, EINVAL, "write remote or passthrough", "\"%.100s\" is not a mode",
+                       value);
     return add_word(&args->modes, "mode", value, err);
 }
 
@@ -97,8 +102,11 @@ static int add_owner(struct gn_ctl_args *args, const char *value, struct gn_erro
     for (const char *at = value; strcmp(value, "none") != 0; at++) {
         const size_t n = strcspn(at, ",");
         if (!is_right(at, n))
-            return gn_fail(err, EINVAL, "write some of kill, checkpoint, restore, migrate and mode, with commas between, or none",
-                           "\"%.100s\" is nothing that an owner can be allowed", value);
+            return gn_fail(
+                err, EINVAL,
+                "write some of kill, checkpoint, restore, migrate and mode, with commas between, "
+                "or none",
+                "\"%.100s\" is nothing that an owner can be allowed", value);
         at += n;
         if (!*at)
             break;
@@ -118,7 +126,8 @@ static int set_weight(struct gn_ctl_args *args, const char *value, struct gn_err
     if (n && n <= 7 && strspn(value, "0123456789") == n)
         weight = strtoul(value, NULL, 10);
     if (weight == 0 || weight > MAX_WEIGHT)
-        return gn_fail(err, EINVAL, "write a whole number from 1 to 1000000", "\"%.100s\" is not a weight", value);
+        return gn_fail(err, EINVAL, "write a whole number from 1 to 1000000",
+                       "\"%.100s\" is not a weight", value);
     args->weight = (uint32_t)weight;
     return 0;
 }
@@ -127,7 +136,8 @@ static int set_memory(struct gn_ctl_args *args, const char *value, struct gn_err
 {
     int rc = gn_size_parse(value, &args->memory_bytes, err);
     if (rc == 0 && args->memory_bytes == 0)
-        rc = gn_fail(err, EINVAL, "leave --memory out for no limit", "a memory limit of 0 leaves nothing");
+        rc = gn_fail(err, EINVAL, "leave --memory out for no limit",
+                     "a memory limit of 0 leaves nothing");
     return rc;
 }
 
@@ -138,9 +148,11 @@ static int set_limit(struct gn_ctl_args *args, const char *value, struct gn_erro
     args->memory_bytes = 0;
     int rc = args->no_memory_limit ? 0 : gn_size_parse(value, &args->memory_bytes, err);
     if (rc == 0 && !args->no_memory_limit && args->memory_bytes == 0)
-        rc = gn_fail(err, EINVAL, "write --memory none for no limit", "a memory limit of 0 leaves nothing");
+        rc = gn_fail(err, EINVAL, "write --memory none for no limit",
+                     "a memory limit of 0 leaves nothing");
     if (rc == 0 && args->memory_bytes > INT64_MAX)
-        rc = gn_fail(err, EINVAL, "write --memory none for no limit", "\"%.100s\" is more than any device has", value);
+        rc = gn_fail(err, EINVAL, "write --memory none for no limit",
+                     "\"%.100s\" is more than any device has", value);
     return rc;
 }
 
@@ -151,7 +163,8 @@ static int set_vgpus(struct gn_ctl_args *args, const char *value, struct gn_erro
     if (n && n <= 7 && strspn(value, "0123456789") == n)
         vgpus = strtoul(value, NULL, 10);
     if (strcmp(value, "none") != 0 && (vgpus == 0 || vgpus > MAX_VGPUS))
-        return gn_fail(err, EINVAL, "write a whole number from 1 to 1000000, or none", "\"%.100s\" is not a number of vGPUs", value);
+        return gn_fail(err, EINVAL, "write a whole number from 1 to 1000000, or none",
+                       "\"%.100s\" is not a number of vGPUs", value);
     args->has_vgpus = true;
     args->vgpus = (uint32_t)vgpus;
     return 0;
@@ -162,7 +175,8 @@ static int set_drain_timeout(struct gn_ctl_args *args, const char *value, struct
     char *end;
     double s = strtod(value, &end);
     if (end == value || *end || !(s >= 0.001 && s <= 3600))
-        return gn_fail(err, EINVAL, "write a number of seconds, 0.001 to 3600", "\"%.100s\" is no time to wait", value);
+        return gn_fail(err, EINVAL, "write a number of seconds, 0.001 to 3600",
+                       "\"%.100s\" is no time to wait", value);
     args->drain_timeout_ms = (uint32_t)(s * 1000);
     return 0;
 }
@@ -170,13 +184,17 @@ static int set_drain_timeout(struct gn_ctl_args *args, const char *value, struct
 static int set_link(struct gn_ctl_args *args, const char *value, struct gn_error *err)
 {
     args->stays_on_tcp = strcmp(value, "tcp") == 0;
-    return args->stays_on_tcp || strcmp(value, "auto") == 0 ? 0 : gn_fail(err, EINVAL, "write auto or tcp", "\"%.100s\" is no link", value);
+    return args->stays_on_tcp || strcmp(value, "auto") == 0
+               ? 0
+               : gn_fail(err, EINVAL, "write auto or tcp", "\"%.100s\" is no link", value);
 }
 
 static int set_stop_and_copy(struct gn_ctl_args *args, const char *value, struct gn_error *err)
 {
     args->stop_and_copy = true;
-    return args->rounds ? gn_fail(err, EINVAL, "leave one of them out", "--stop-and-copy has no rounds") : 0;
+    return args->rounds
+               ? gn_fail(err, EINVAL, "leave one of them out", "--stop-and-copy has no rounds")
+               : 0;
 }
 
 static int set_rounds(struct gn_ctl_args *args, const char *value, struct gn_error *err)
@@ -184,16 +202,20 @@ static int set_rounds(struct gn_ctl_args *args, const char *value, struct gn_err
     char *end;
     const unsigned long n = strtoul(value, &end, 10);
     if (!isdigit((unsigned char)*value) || *end || n < 1 || n > GN_CONTROL_MAX_ROUNDS)
-        return gn_fail(err, EINVAL, "write a number from 1 to 16", "\"%.100s\" is no number of rounds", value);
+        return gn_fail(err, EINVAL, "write a number from 1 to 16",
+                       "\"%.100s\" is no number of rounds", value);
     args->rounds = (uint32_t)n;
-    return args->stop_and_copy ? gn_fail(err, EINVAL, "leave one of them out", "--stop-and-copy has no rounds") : 0;
+    return args->stop_and_copy
+               ? gn_fail(err, EINVAL, "leave one of them out", "--stop-and-copy has no rounds")
+               : 0;
 }
 
 static int set_bandwidth(struct gn_ctl_args *args, const char *value, struct gn_error *err)
 {
     int rc = gn_size_parse(value, &args->bandwidth_bytes, err);
     if (rc == 0 && (args->bandwidth_bytes == 0 || args->bandwidth_bytes > INT64_MAX))
-        rc = gn_fail(err, EINVAL, "leave --bandwidth out for no limit", "\"%.100s\" is no bandwidth", value);
+        rc = gn_fail(err, EINVAL, "leave --bandwidth out for no limit",
+                     "\"%.100s\" is no bandwidth", value);
     return rc;
 }
 
@@ -225,7 +247,8 @@ static int set_floor(struct gn_ctl_args *args, const char *value, struct gn_erro
 static int set_mode(struct gn_ctl_args *args, const char *value, struct gn_error *err)
 {
     if (strcmp(value, "remote") != 0 && strcmp(value, "passthrough") != 0)
-        return gn_fail(err, EINVAL, "write remote or passthrough", "\"%.100s\" is not a mode", value);
+        return gn_fail(err, EINVAL, "write remote or passthrough", "\"%.100s\" is not a mode",
+                       value);
     args->mode = value;
     return 0;
 }
@@ -312,9 +335,11 @@ static int set_delay(struct gn_ctl_args *args, const char *value, struct gn_erro
 {
     const size_t n = strlen(value);
     char *tail = NULL;
-    const double seconds = n && n <= 9 && strspn(value, "0123456789.") == n ? strtod(value, &tail) : 0;
+    const double seconds =
+        n && n <= 9 && strspn(value, "0123456789.") == n ? strtod(value, &tail) : 0;
     if (!tail || *tail || seconds < 0.1 || seconds > 3600)
-        return gn_fail(err, EINVAL, "write seconds from 0.1 to 3600", "\"%.100s\" is no such time", value);
+        return gn_fail(err, EINVAL, "write seconds from 0.1 to 3600", "\"%.100s\" is no such time",
+                       value);
     args->delay_ns = (uint64_t)(seconds * 1e9);
     return 0;
 }
@@ -322,7 +347,8 @@ static int set_delay(struct gn_ctl_args *args, const char *value, struct gn_erro
 static int set_output(struct gn_ctl_args *args, const char *value, struct gn_error *err)
 {
     args->output = value;
-    return *value ? 0 : gn_fail(err, EINVAL, "- is stdout", "the option --output needs a file's name");
+    return *value ? 0
+                  : gn_fail(err, EINVAL, "- is stdout", "the option --output needs a file's name");
 }
 
 static int set_recording(struct gn_ctl_args *args, const char *value, struct gn_error *err)
@@ -338,7 +364,8 @@ static int set_vgpu(struct gn_ctl_args *args, const char *value, struct gn_error
     args->vgpu = value;
     return *value && strspn(value, "0123456789abcdef") == strlen(value)
                ? 0
-               : gn_fail(err, EINVAL, "gantry ls lists them", "\"%.100s\" is not a vGPU's id", value);
+               : gn_fail(err, EINVAL, "gantry ls lists them", "\"%.100s\" is not a vGPU's id",
+                         value);
 }
 
 static int set_json(struct gn_ctl_args *args, const char *value, struct gn_error *err)
@@ -453,7 +480,8 @@ static int unknown(const struct gn_ctl_command *command, const char *word, struc
     for (size_t i = 0; i < GN_ARRAY_SIZE(options); i++)
         if (offered(command, &options[i]))
             offered_names[n++] = options[i].name;
-    const char *near = strncmp(word, "--", 2) == 0 ? gn_ctl_nearest(word + 2, offered_name, n) : NULL;
+    const char *near =
+        strncmp(word, "--", 2) == 0 ? gn_ctl_nearest(word + 2, offered_name, n) : NULL;
     if (near)
         snprintf(fix, sizeof fix, "did you mean --%s?", near);
     else
@@ -464,13 +492,15 @@ static int unknown(const struct gn_ctl_command *command, const char *word, struc
 static const struct option *find(const struct gn_ctl_command *command, const char *name, size_t n)
 {
     for (size_t i = 0; i < GN_ARRAY_SIZE(options); i++)
-        if (offered(command, &options[i]) && strlen(options[i].name) == n && memcmp(options[i].name, name, n) == 0)
+        if (offered(command, &options[i]) && strlen(options[i].name) == n &&
+            memcmp(options[i].name, name, n) == 0)
             return &options[i];
     return NULL;
 }
 
 /* Takes the option at argv[*at], its value too, and moves on. */
-static int take(const struct gn_ctl_command *command, char **argv, int *at, struct gn_ctl_args *args, struct gn_error *err)
+static int take(const struct gn_ctl_command *command, char **argv, int *at,
+                struct gn_ctl_args *args, struct gn_error *err)
 {
     const char *word = argv[(*at)++];
     const char *equals = strchr(word, '='), *value = equals ? equals + 1 : NULL;
@@ -499,7 +529,8 @@ static int refuse_word(const struct gn_ctl_command *command, const char *word, s
     return gn_fail(err, EINVAL, fix, "unexpected argument \"%.100s\"", word);
 }
 
-int gn_ctl_parse(const struct gn_ctl_command *command, int argc, char **argv, struct gn_ctl_args *ret, struct gn_error *err)
+int gn_ctl_parse(const struct gn_ctl_command *command, int argc, char **argv,
+                 struct gn_ctl_args *ret, struct gn_error *err)
 {
     const bool anywhere = command->options & GN_OPTION_ANYWHERE;
     int at = 1, n_words = 0, rc;
@@ -527,7 +558,8 @@ int gn_ctl_parse(const struct gn_ctl_command *command, int argc, char **argv, st
     if (ret->help || command->max_rest < 0)
         return 0;
     if (argc - at > command->max_rest && argv[at + command->max_rest][0] == '-')
-        return gn_fail(err, EINVAL, NULL, "put the option %.100s before \"%.100s\"", argv[at + command->max_rest], argv[at]);
+        return gn_fail(err, EINVAL, NULL, "put the option %.100s before \"%.100s\"",
+                       argv[at + command->max_rest], argv[at]);
     if (argc - at > command->max_rest)
         return refuse_word(command, argv[at + command->max_rest], err);
     return 0;

@@ -19,18 +19,23 @@ static int refused(json_t *error, struct gn_error *err)
                      : kind && !strcmp(kind, GN_CONTROL_KIND_USAGE)  ? EINVAL
                                                                      : EREMOTEIO;
     /* What failed is the command itself, whose name stands before the sentence already. */
-    return gn_fail(err, code, json_string_value(json_object_get(error, "fix")), "%s", why ? why : what ? what : "gantryd refused");
+    return gn_fail(err, code, json_string_value(json_object_get(error, "fix")), "%s",
+                   why    ? why
+                   : what ? what
+                          : "gantryd refused");
 }
 
 int gn_ctl_ask(const char *connect, const char *query, json_t **ret, struct gn_error *err)
 {
     char *text = gn_control_request(query);
-    int rc = text ? gn_ctl_ask_text(connect, GN_ROLE_VIEW, text, ret, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
+    int rc = text ? gn_ctl_ask_text(connect, GN_ROLE_VIEW, text, ret, err)
+                  : gn_fail(err, ENOMEM, NULL, "out of memory");
     free(text);
     return rc;
 }
 
-int gn_ctl_ask_text(const char *connect, enum gn_role role, const char *text, json_t **ret, struct gn_error *err)
+int gn_ctl_ask_text(const char *connect, enum gn_role role, const char *text, json_t **ret,
+                    struct gn_error *err)
 {
     struct gn_link *link = NULL;
     int rc = gn_link_connect_control(connect, role, &link, err);
@@ -51,7 +56,8 @@ int gn_ctl_ask_on(struct gn_link *link, const char *text, json_t **ret, struct g
     free(reply);
     json_t *error = json_object_get(root, "error");
     if (!json_is_object(root))
-        rc = gn_fail(err, EPROTO, "use a gantry of gantryd's version", "gantryd's reply is not an object");
+        rc = gn_fail(err, EPROTO, "use a gantry of gantryd's version",
+                     "gantryd's reply is not an object");
     else if (error)
         rc = refused(error, err);
     if (rc)

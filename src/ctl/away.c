@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A vGPU to another gantryd, by whoever may operate both: shows the one what the other one has, carries the ticket back, and gives each an
- * end of one socket; or, where the other one is reached over tcp, connects to it for that. The two don't speak with each other.
- * docs/moves.md.
+ * A vGPU to another gantryd, by whoever may operate both: shows the one what the other one has,
+ * carries the ticket back, and gives each an end of one socket; or, where the other one is reached
+ * over tcp, connects to it for that. The two don't speak with each other. docs/moves.md.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -22,18 +22,20 @@
 
 struct gn_control_wish gn_ctl_move_wish(const struct gn_ctl_args *args)
 {
-    return (struct gn_control_wish){.drain_timeout_ms = args->drain_timeout_ms ? args->drain_timeout_ms : GN_CONTROL_DRAIN_MS,
-                                    .rounds = args->stop_and_copy ? 0
-                                              : args->rounds      ? args->rounds
-                                                                  : GN_CONTROL_ROUNDS,
-                                    .device = args->device,
-                                    .near = args->stays_on_tcp ? NULL : "",
-                                    .bandwidth_bytes = args->bandwidth_bytes};
+    return (struct gn_control_wish){
+        .drain_timeout_ms = args->drain_timeout_ms ? args->drain_timeout_ms : GN_CONTROL_DRAIN_MS,
+        .rounds = args->stop_and_copy ? 0
+                  : args->rounds      ? args->rounds
+                                      : GN_CONTROL_ROUNDS,
+        .device = args->device,
+        .near = args->stays_on_tcp ? NULL : "",
+        .bandwidth_bytes = args->bandwidth_bytes};
 }
 
 static int ask(struct gn_link *link, char *text, json_t **ret, struct gn_error *err)
 {
-    int rc = text ? gn_ctl_ask_on(link, text, ret, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
+    int rc =
+        text ? gn_ctl_ask_on(link, text, ret, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
     free(text);
     return rc;
 }
@@ -56,10 +58,12 @@ static int read_receipt(struct receipt *r, bool named, struct gn_error *err)
     r->kernel = json_string_value(json_object_get(receive, "kernel"));
     return r->ticket && (r->name || !named)
                ? 0
-               : gn_fail(err, EPROTO, "use a gantry of gantryd's version", "the other gantryd's reply has no ticket");
+               : gn_fail(err, EPROTO, "use a gantry of gantryd's version",
+                         "the other gantryd's reply has no ticket");
 }
 
-/* Shows the other gantryd what is to come, which looks whether it can: the ticket, and the socket's end for the old worker. */
+/* Shows the other gantryd what is to come, which looks whether it can: the ticket, and the socket's
+ * end for the old worker. */
 static int announce(struct gn_link *there, json_t *about, struct receipt *ret, struct gn_error *err)
 {
     int stream[2], rc;
@@ -73,15 +77,19 @@ static int announce(struct gn_link *there, json_t *about, struct receipt *ret, s
     return rc ? rc : read_receipt(ret, false, err);
 }
 
-/* The same over tcp, by who has the tenant's token; the old worker goes on from the connection's first bytes. */
-static int announce_far(const char *address, struct gn_link *there, json_t *about, struct receipt *ret, struct gn_error *err)
+/* The same over tcp, by who has the tenant's token; the old worker goes on from the connection's
+ * first bytes. */
+static int announce_far(const char *address, struct gn_link *there, json_t *about,
+                        struct receipt *ret, struct gn_error *err)
 {
     unsigned char name[GN_CONTROL_TICKET_BYTES], ticket[GN_CONTROL_TICKET_BYTES];
     int rc = ask(there, gn_control_receive_request(about), &ret->reply, err);
     if (!rc)
         rc = read_receipt(ret, true, err);
-    if (!rc && (!gn_control_parse_hex(ret->name, name, sizeof name) || !gn_control_parse_hex(ret->ticket, ticket, sizeof ticket)))
-        rc = gn_fail(err, EPROTO, "use a gantry of gantryd's version", "the other gantryd's ticket is malformed");
+    if (!rc && (!gn_control_parse_hex(ret->name, name, sizeof name) ||
+                !gn_control_parse_hex(ret->ticket, ticket, sizeof ticket)))
+        rc = gn_fail(err, EPROTO, "use a gantry of gantryd's version",
+                     "the other gantryd's ticket is malformed");
     if (!rc)
         rc = gn_link_dial_stream(address, name, ticket, gn_link_is_secure(there), &ret->fd, err);
     /* A program's worker that speaks TLS goes on with it itself. */
@@ -124,24 +132,25 @@ static bool is_tcp(const char *address)
     return strncmp(address, "tcp:", 4) == 0;
 }
 
-int gn_ctl_away_connect(const char *address, const struct gn_ctl_tokens *tokens, const char *tenant, struct gn_link **ret,
-                        struct gn_error *err)
+int gn_ctl_away_connect(const char *address, const struct gn_ctl_tokens *tokens, const char *tenant,
+                        struct gn_link **ret, struct gn_error *err)
 {
-    const struct gn_link_who who = {.tenant = tenant, .token = gn_ctl_tokens_find(tokens, tenant), .role = GN_ROLE_CONTROL};
+    const struct gn_link_who who = {
+        .tenant = tenant, .token = gn_ctl_tokens_find(tokens, tenant), .role = GN_ROLE_CONTROL};
     char fix[sizeof err->fix];
     if (!is_tcp(address))
         return gn_link_connect_control(address, GN_ROLE_CONTROL, ret, err);
     int rc = gn_link_connect_control_as(address, &who, ret, err);
     if (rc != -EACCES)
         return rc;
-    snprintf(fix, sizeof fix, "%.120s%s--token-file %.63s%sFILE says which token is shown", err->fix, err->fix[0] ? "; " : "", tenant,
-             tenant[0] ? "=" : "");
+    snprintf(fix, sizeof fix, "%.120s%s--token-file %.63s%sFILE says which token is shown",
+             err->fix, err->fix[0] ? "; " : "", tenant, tenant[0] ? "=" : "");
     memcpy(err->fix, fix, sizeof fix);
     return rc;
 }
 
-int gn_ctl_away(struct gn_link *here, const struct gn_control_wish *wish, const struct gn_ctl_tokens *tokens, json_t **ret,
-                struct gn_error *err)
+int gn_ctl_away(struct gn_link *here, const struct gn_control_wish *wish,
+                const struct gn_ctl_tokens *tokens, json_t **ret, struct gn_error *err)
 {
     char address[GN_ADDRESS_TEXT_BYTES];
     struct gn_control_wish with_ticket = *wish;
@@ -155,14 +164,16 @@ int gn_ctl_away(struct gn_link *here, const struct gn_control_wish *wish, const 
     json_t *about = json_object_get(told, "about");
     const char *tenant = json_string_value(json_object_get(about, "tenant"));
     if (!rc && !tenant)
-        rc = gn_fail(err, EPROTO, "use a gantry of gantryd's version", "gantryd's reply names no tenant");
+        rc = gn_fail(err, EPROTO, "use a gantry of gantryd's version",
+                     "gantryd's reply names no tenant");
     if (!rc && !tcp && json_is_true(json_object_get(about, "remote")))
         rc = gn_fail(err, EOPNOTSUPP, "name tcp:HOST:PORT of another gantryd",
                      "its program is attached over tcp, and cannot reach a socket of this machine");
     if (!rc)
         rc = gn_ctl_away_connect(address, tokens, tenant, &there, err);
     if (!rc)
-        rc = tcp ? announce_far(address, there, about, &receipt, err) : announce(there, about, &receipt, err);
+        rc = tcp ? announce_far(address, there, about, &receipt, err)
+                 : announce(there, about, &receipt, err);
     if (!rc)
         rc = gn_link_send_file(here, receipt.fd, err);
     if (receipt.fd >= 0)
@@ -174,7 +185,8 @@ int gn_ctl_away(struct gn_link *here, const struct gn_control_wish *wish, const 
     with_ticket.kernel = receipt.kernel;
     with_ticket.secure = !rc && tcp && gn_link_is_secure(there);
     GN_FAULT("ctl-announced");
-    /* The ticket is good as long as this connection with the other one lasts, until it is claimed. */
+    /* The ticket is good as long as this connection with the other one lasts, until it is claimed.
+     */
     if (!rc)
         rc = ask(here, gn_control_move_request(&with_ticket), ret, err);
     if (there)

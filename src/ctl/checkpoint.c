@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `gantry checkpoint`: a vGPU into a file. The worker writes into memory of its and ours (link/chunks.h), and only this process touches the
- * file: no limit of the worker's is in the way, a full disk is met here, and nothing that a worker does later
- * reaches the file. It stands under its name when all of it is on the disk, or not at all. While that
- * is emptied here a second thread waits for gantryd's answer.
+ * `gantry checkpoint`: a vGPU into a file. The worker writes into memory of its and ours
+ * (link/chunks.h), and only this process touches the file: no limit of the worker's is in the way,
+ * a full disk is met here, and nothing that a worker does later reaches the file. It stands under
+ * its name when all of it is on the disk, or not at all. While that is emptied here a second thread
+ * waits for gantryd's answer.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -50,11 +51,12 @@ static void interrupt(int number)
     interrupted = 1;
 }
 
-/* Ctrl-C must leave nothing half-written, and the second one ends us, though gantryd says nothing; a file that grows too large is an
- * error, not our end. */
+/* Ctrl-C must leave nothing half-written, and the second one ends us, though gantryd says nothing;
+ * a file that grows too large is an error, not our end. */
 static void set_signals(void)
 {
-    const struct sigaction stop = {.sa_handler = interrupt, .sa_flags = SA_RESETHAND}, ignored = {.sa_handler = SIG_IGN};
+    const struct sigaction stop = {.sa_handler = interrupt, .sa_flags = SA_RESETHAND},
+                           ignored = {.sa_handler = SIG_IGN};
     sigaction(SIGINT, &stop, NULL);
     sigaction(SIGTERM, &stop, NULL);
     sigaction(SIGXFSZ, &ignored, NULL);
@@ -80,8 +82,8 @@ static json_int_t said_bytes(const struct saving *s)
     return json_integer_value(json_object_get(json_object_get(s->reply, "checkpoint"), "bytes"));
 }
 
-/* Until the worker has written all, or has given up; or gantryd says so, since what a worker does with its end is its own affair. 0 or
- * -errno. */
+/* Until the worker has written all, or has given up; or gantryd says so, since what a worker does
+ * with its end is its own affair. 0 or -errno. */
 static int take_chunks(struct saving *s, struct gn_chunks *chunks)
 {
     for (;;) {
@@ -123,7 +125,8 @@ static int receive(struct saving *s, struct gn_error *err)
     sigset_t none, before;
     int rc = gn_chunks_offer(&chunks, &worker_end);
     if (rc)
-        return gn_fail(err, -rc, NULL, "no memory can be had to share with its worker: %s", strerror(-rc));
+        return gn_fail(err, -rc, NULL, "no memory can be had to share with its worker: %s",
+                       strerror(-rc));
     gn_link_set_patience(s->link, -1);
     rc = gn_link_send_file(s->link, worker_end, err);
     close(worker_end);
@@ -143,7 +146,8 @@ static int receive(struct saving *s, struct gn_error *err)
     pthread_join(thread, NULL);
     gn_ctl_watch_end(watch);
     if (written == -EINTR)
-        return gn_fail(err, EINTR, NULL, "interrupted: no checkpoint was made, and the program goes on");
+        return gn_fail(err, EINTR, NULL,
+                       "interrupted: no checkpoint was made, and the program goes on");
     if (written)
         return gn_whole_file_cannot(&s->file, "write", -written, err);
     if (s->rc) {
@@ -151,7 +155,8 @@ static int receive(struct saving *s, struct gn_error *err)
         return s->rc;
     }
     if (!json_is_object(json_object_get(s->reply, "checkpoint")))
-        return gn_fail(err, EPROTO, "use a gantry of gantryd's version", "gantryd's reply has no \"checkpoint\"");
+        return gn_fail(err, EPROTO, "use a gantry of gantryd's version",
+                       "gantryd's reply has no \"checkpoint\"");
     if (said_bytes(s) != (json_int_t)s->bytes)
         return gn_fail(err, EIO, "try again", "the worker says that it wrote more than came");
     return 0;
@@ -163,7 +168,8 @@ static int stop(struct saving *s, struct gn_error *err)
     char *request = gn_control_request("checkpoint-keep");
     json_t *reply = NULL;
     GN_FAULT("ctl-before-keep");
-    int rc = request ? gn_ctl_ask_on(s->link, request, &reply, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
+    int rc = request ? gn_ctl_ask_on(s->link, request, &reply, err)
+                     : gn_fail(err, ENOMEM, NULL, "out of memory");
     free(request);
     if (rc)
         return rc;
@@ -173,8 +179,8 @@ static int stop(struct saving *s, struct gn_error *err)
     return 0;
 }
 
-/* 0, or -errno; *ret_stopped: even so the program is stopped, or may be, and the file is whole under its
- * temporary name. */
+/* 0, or -errno; *ret_stopped: even so the program is stopped, or may be, and the file is whole
+ * under its temporary name. */
 static int save(struct saving *s, bool *ret_stopped, uint64_t *ret_sync_ns, struct gn_error *err)
 {
     int rc = gn_link_connect_control(s->args->connect, GN_ROLE_CONTROL, &s->link, err);
@@ -184,7 +190,8 @@ static int save(struct saving *s, bool *ret_stopped, uint64_t *ret_sync_ns, stru
     const uint64_t at_ns = gn_now_ns();
     if (!rc)
         rc = gn_whole_file_sync(&s->file, err);
-    /* A file without a name ends with this process: so it has one before the program stops for it. */
+    /* A file without a name ends with this process: so it has one before the program stops for it.
+     */
     if (!rc && s->args->stop && !(rc = gn_whole_file_keep(&s->file, err))) {
         rc = stop(s, err);
         /* Whoever says no means it; he who says nothing may have heard. */
@@ -204,24 +211,29 @@ static int report(struct saving *s, uint64_t total_ns, uint64_t sync_ns)
     if (s->args->json) {
         json_object_set_new(c, "file", gn_json_string(s->path));
         json_object_set_new(c, "total_ns", json_integer((json_int_t)total_ns));
-        json_object_set_new(json_object_get(c, "phases_ns"), "sync", json_integer((json_int_t)sync_ns));
+        json_object_set_new(json_object_get(c, "phases_ns"), "sync",
+                            json_integer((json_int_t)sync_ns));
         json_incref(s->reply);
         return gn_ctl_print_json(s->args, s->reply);
     }
-    printf("%s saved: %s in %.2f s (%s/s), ", gn_ctl_id_of(c), gn_ctl_format_size(s->bytes, size), (double)total_ns / 1e9,
-           gn_ctl_format_size((uint64_t)((double)s->bytes * 1e9 / (double)(total_ns ? total_ns : 1)), rate));
+    printf("%s saved: %s in %.2f s (%s/s), ", gn_ctl_id_of(c), gn_ctl_format_size(s->bytes, size),
+           (double)total_ns / 1e9,
+           gn_ctl_format_size(
+               (uint64_t)((double)s->bytes * 1e9 / (double)(total_ns ? total_ns : 1)), rate));
     if (s->args->stop)
         printf("and stopped: its program waits for gantry restore\n");
     else
-        printf("of which its program stood still for %.1f ms\n", (double)json_integer_value(json_object_get(c, "downtime_ns")) / 1e6);
+        printf("of which its program stood still for %.1f ms\n",
+               (double)json_integer_value(json_object_get(c, "downtime_ns")) / 1e6);
     return gn_ctl_flush(s->args);
 }
 
 int gn_ctl_checkpoint(const struct gn_ctl_args *args)
 {
-    struct gn_control_wish wish = {.vgpu = args->rest[0],
-                                   .stop = args->stop,
-                                   .drain_timeout_ms = args->drain_timeout_ms ? args->drain_timeout_ms : GN_CONTROL_DRAIN_MS};
+    struct gn_control_wish wish = {
+        .vgpu = args->rest[0],
+        .stop = args->stop,
+        .drain_timeout_ms = args->drain_timeout_ms ? args->drain_timeout_ms : GN_CONTROL_DRAIN_MS};
     struct saving s = {.args = args, .path = args->rest[0] ? args->rest[1] : NULL, .file.fd = -1};
     struct gn_error err = {{0}, {0}};
     bool stopped = false;
@@ -235,7 +247,8 @@ int gn_ctl_checkpoint(const struct gn_ctl_args *args)
     }
     set_signals();
     s.request = gn_control_checkpoint_request(&wish);
-    int rc = s.request ? gn_whole_file_open(&s.file, s.path, &err) : gn_fail(&err, ENOMEM, NULL, "out of memory");
+    int rc = s.request ? gn_whole_file_open(&s.file, s.path, &err)
+                       : gn_fail(&err, ENOMEM, NULL, "out of memory");
     if (!rc)
         rc = save(&s, &stopped, &sync_ns, &err);
     gn_whole_file_close(&s.file, stopped);
@@ -244,7 +257,8 @@ int gn_ctl_checkpoint(const struct gn_ctl_args *args)
     int status = GN_EXIT_OK;
     if (rc && stopped) {
         struct gn_error why = err;
-        gn_fail(&err, -rc, NULL, "the program may be stopped, and its checkpoint is whole in %.200s, but: %.120s",
+        gn_fail(&err, -rc, NULL,
+                "the program may be stopped, and its checkpoint is whole in %.200s, but: %.120s",
                 s.file.temporary ? s.file.temporary : s.path, why.what);
     }
     if (rc)

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The subcommands and their help. The man pages in man/ say the same at length; a test compares the options.
+/* The subcommands and their help. The man pages in man/ say the same at length; a test compares the
+ * options.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "ctl/ctl.h"
 
-#define CONNECT_HELP                                                                                                                       \
-    "  --connect ADDR  where gantryd listens: unix:PATH or tcp:HOST:PORT.\n"                                                               \
-    "                  Otherwise $GANTRY_CONNECT, $XDG_RUNTIME_DIR/gantry/gantry.sock\n"                                                   \
+#define CONNECT_HELP                                                                               \
+    "  --connect ADDR  where gantryd listens: unix:PATH or tcp:HOST:PORT.\n"                       \
+    "                  Otherwise $GANTRY_CONNECT, $XDG_RUNTIME_DIR/gantry/gantry.sock\n"           \
     "                  if it is there, or /run/gantry/gantry.sock\n"
 #define JSON_HELP "  --json          print one JSON object instead, for programs\n"
 #define HELP_HELP "  --help          print this\n"
@@ -26,7 +27,8 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "  --memory SIZE   the vGPU's memory limit inside its tenant: a number with K, M,\n"
      "                  G or T (powers of 1024)\n"
      "  --mode M        who hosts the vGPU: remote, a worker process; passthrough, the\n"
-     "                  program itself, for tenants that may; otherwise remote\n" CONNECT_HELP HELP_HELP "\n"
+     "                  program itself, for tenants that may; otherwise remote\n" CONNECT_HELP
+         HELP_HELP "\n"
      "The program sees no more device memory than the lesser of its own and its tenant's\n"
      "limit; all programs of a tenant together get no more than the tenant's. Where\n"
      "others want the device, too, tenants have it by their weights, and a tenant's vGPUs\n"
@@ -69,7 +71,8 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "                  stand always in the same order, each a word; - is nothing\n"
      "  --delay S       seconds from frame to frame, 0.1 to 3600; otherwise 1. Rates are\n"
      "                  of this time, so --once takes as long\n"
-     "  --sort KEY      share, name, memory, calls, sync, wait or time; otherwise share\n" JSON_HELP CONNECT_HELP HELP_HELP "\n"
+     "  --sort KEY      share, name, memory, calls, sync, wait or time; otherwise share\n" JSON_HELP
+         CONNECT_HELP HELP_HELP "\n"
      "Examples:\n"
      "  gantry top\n"
      "  gantry top --once --sort wait\n"
@@ -85,7 +88,8 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "  --output F, -o F  the file to write; - is stdout\n"
      "  --recording       write what gantry sim --trace runs instead: a line a turn\n"
      "  --seconds S       stop after so long, 0.1 to 3600; otherwise at Ctrl-C\n"
-     "  --vgpu ID         this one alone: its id, or as much of it as no other has\n" CONNECT_HELP HELP_HELP "\n"
+     "  --vgpu ID         this one alone: its id, or as much of it as no other has\n" CONNECT_HELP
+         HELP_HELP "\n"
      "Examples:\n"
      "  gantry trace -o turns.json --seconds 5\n"
      "  gantry trace -o - --vgpu 5aee | gzip > turns.json.gz\n"
@@ -101,7 +105,8 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "  gantry devices\n"
      "  gantry devices --json | jq -r '.devices[].name'\n",
      GN_OPTION_CONNECT | GN_OPTION_JSON, 0, gn_ctl_devices},
-    {"tenant", "add|set NAME [OPTION]... | rm NAME | ls", "list tenants, and change what they may have",
+    {"tenant", "add|set NAME [OPTION]... | rm NAME | ls",
+     "list tenants, and change what they may have",
      "A tenant is who pays: limits hold for all programs of a tenant together. A program\n"
      "that names none belongs to the tenant default, which is there always, or else to the\n"
      "only tenant that admits its user. A change holds at once, for running programs too,\n"
@@ -136,7 +141,8 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "  --mode M        how its programs may be hosted: remote, passthrough. May be\n"
      "                  repeated; otherwise remote\n"
      "  --device D      a device that it may use: NAME-PART[:INDEX], or any. May be\n"
-     "                  repeated; otherwise any. Holds for programs that start later\n" JSON_HELP CONNECT_HELP HELP_HELP "\n"
+     "                  repeated; otherwise any. Holds for programs that start later\n" JSON_HELP
+         CONNECT_HELP HELP_HELP "\n"
      "With set, a repeated option names the whole list anew.\n"
      "\n"
      "Examples:\n"
@@ -156,7 +162,8 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "  gantry policy rr\n"
      "  gantry policy --json | jq -r .policy\n",
      GN_OPTION_CONNECT | GN_OPTION_JSON | GN_OPTION_ANYWHERE, 1, gn_ctl_policy},
-    {"migrate", "VGPU local|ADDRESS [OPTION]...", "move a running program's vGPU to a new worker, or another gantryd",
+    {"migrate", "VGPU local|ADDRESS [OPTION]...",
+     "move a running program's vGPU to a new worker, or another gantryd",
      "Moves what a program has on its devices into a new worker process of this gantryd\n"
      "(local), or of the one that listens at ADDRESS, while the program runs: it notices\n"
      "nothing but that it waits for a moment. ADDRESS is unix:PATH for a program of this\n"
@@ -192,7 +199,8 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "  --link auto|tcp    tcp: its program stays attached over tcp, also where it comes\n"
      "                     back to its own machine; otherwise auto\n"
      "  --quiet            show nothing of how far it is; otherwise a bar on stderr where\n"
-     "                     that is a terminal, a line now and then elsewhere\n" JSON_HELP CONNECT_HELP HELP_HELP "\n"
+     "                     that is a terminal, a line now and then elsewhere\n" JSON_HELP
+         CONNECT_HELP HELP_HELP "\n"
      "Not moved yet: over tcp shared virtual memory; pipes, images with mip levels,\n"
      "programs whose program-scope variables may have been written.\n"
      "\n"
@@ -203,8 +211,9 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "  gantry migrate 1f unix:/run/other/gantry.sock\n"
      "  gantry migrate 1f tcp:gpu2:7411 --token-file blue.token\n"
      "  gantry migrate 1f3a77c0 local --json | jq .move.downtime_ns\n",
-     GN_OPTION_CONNECT | GN_OPTION_JSON | GN_OPTION_MOVE | GN_OPTION_LIVE | GN_OPTION_DEVICE | GN_OPTION_AWAY | GN_OPTION_ANYWHERE, 2,
-     gn_ctl_migrate},
+     GN_OPTION_CONNECT | GN_OPTION_JSON | GN_OPTION_MOVE | GN_OPTION_LIVE | GN_OPTION_DEVICE |
+         GN_OPTION_AWAY | GN_OPTION_ANYWHERE,
+     2, gn_ctl_migrate},
     {"drain", "ADDRESS|--undo [OPTION]...", "empty this gantryd: all its vGPUs to another one",
      "Takes a gantryd out of service: from now on it refuses new programs, and all its\n"
      "vGPUs are moved to the gantryd that listens at ADDRESS, as gantry migrate does, four\n"
@@ -232,7 +241,8 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "  --link auto|tcp    tcp: programs stay attached over tcp, also those that come back\n"
      "                     to their own machine; otherwise auto\n"
      "  --quiet            show nothing of how far it is; otherwise a bar on stderr where\n"
-     "                     that is a terminal, a line now and then elsewhere\n" JSON_HELP CONNECT_HELP HELP_HELP "\n"
+     "                     that is a terminal, a line now and then elsewhere\n" JSON_HELP
+         CONNECT_HELP HELP_HELP "\n"
      "Not moved yet: what gantry migrate does not move, and programs in passthrough, which\n"
      "gantry mode VGPU remote gives a worker first.\n"
      "\n"
@@ -241,8 +251,9 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "  gantry drain tcp:gpu2:7411 --token-file blue=blue.token --token-file red=red.token\n"
      "  gantry drain unix:/run/b.sock --json | jq '.drain.vgpus[] | {id, result}'\n"
      "  gantry drain --undo\n",
-     GN_OPTION_CONNECT | GN_OPTION_JSON | GN_OPTION_MOVE | GN_OPTION_LIVE | GN_OPTION_UNDO | GN_OPTION_AWAY | GN_OPTION_ANYWHERE, 1,
-     gn_ctl_drain},
+     GN_OPTION_CONNECT | GN_OPTION_JSON | GN_OPTION_MOVE | GN_OPTION_LIVE | GN_OPTION_UNDO |
+         GN_OPTION_AWAY | GN_OPTION_ANYWHERE,
+     1, gn_ctl_drain},
     {"kill", "VGPU...|--tenant T [OPTION]...", "end vGPUs",
      "Ends vGPUs as the loss of their workers does: their programs go on, and get errors\n"
      "(CL_OUT_OF_RESOURCES) from then on; no signal is sent. VGPU is an id that gantry ls\n"
@@ -257,7 +268,8 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "  gantry kill 1f3a77c0\n"
      "  gantry kill --tenant blue --reason 'maintenance'\n"
      "  gantry kill 1f 2e --json | jq '.kill[] | {id, result}'\n",
-     GN_OPTION_CONNECT | GN_OPTION_JSON | GN_OPTION_KILL | GN_OPTION_ANYWHERE, GN_CTL_WORDS, gn_ctl_kill},
+     GN_OPTION_CONNECT | GN_OPTION_JSON | GN_OPTION_KILL | GN_OPTION_ANYWHERE, GN_CTL_WORDS,
+     gn_ctl_kill},
     {"mode", "VGPU remote|passthrough [OPTION]...", "switch who hosts a running program's vGPU",
      "Moves what a program has on its devices out of the program into a worker process\n"
      "(remote), or out of its worker into the program (passthrough), while the program\n"
@@ -274,13 +286,15 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "                     when a process that has to answer is stopped for so long;\n"
      "                     otherwise 10\n"
      "  --quiet            show nothing of how far it is; otherwise a bar on stderr where\n"
-     "                     that is a terminal, a line now and then elsewhere\n" JSON_HELP CONNECT_HELP HELP_HELP "\n"
+     "                     that is a terminal, a line now and then elsewhere\n" JSON_HELP
+         CONNECT_HELP HELP_HELP "\n"
      "Not switched yet: what gantry migrate does not move.\n"
      "\n"
      "Examples:\n"
      "  gantry mode 1f remote\n"
      "  gantry mode 1f passthrough --json | jq .move.downtime_ns\n",
-     GN_OPTION_CONNECT | GN_OPTION_JSON | GN_OPTION_MOVE | GN_OPTION_LIVE | GN_OPTION_ANYWHERE, 2, gn_ctl_mode},
+     GN_OPTION_CONNECT | GN_OPTION_JSON | GN_OPTION_MOVE | GN_OPTION_LIVE | GN_OPTION_ANYWHERE, 2,
+     gn_ctl_mode},
     {"checkpoint", "VGPU FILE [OPTION]...", "save a running program's vGPU in a file",
      "Writes what a program has on its devices into FILE, which then is there whole or\n"
      "not at all. The program stands still meanwhile, and goes on. With --stop it does\n"
@@ -295,7 +309,8 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "                     when a process that has to answer is stopped for so long;\n"
      "                     otherwise 10\n"
      "  --quiet            show nothing of how far it is; otherwise a bar on stderr where\n"
-     "                     that is a terminal, a line now and then elsewhere\n" JSON_HELP CONNECT_HELP HELP_HELP "\n"
+     "                     that is a terminal, a line now and then elsewhere\n" JSON_HELP
+         CONNECT_HELP HELP_HELP "\n"
      "A checkpoint without --stop is to look at (gantry inspect): a program that has gone\n"
      "on cannot be taken back. What cannot be moved cannot be saved: gantry help migrate.\n"
      "A program that is attached over tcp cannot be stopped yet; gantry migrate takes it\n"
@@ -304,7 +319,8 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "Examples:\n"
      "  gantry checkpoint 1f render.ckpt\n"
      "  gantry checkpoint 1f render.ckpt --stop && gantry restore render.ckpt\n",
-     GN_OPTION_CONNECT | GN_OPTION_JSON | GN_OPTION_MOVE | GN_OPTION_STOP | GN_OPTION_ANYWHERE, 2, gn_ctl_checkpoint},
+     GN_OPTION_CONNECT | GN_OPTION_JSON | GN_OPTION_MOVE | GN_OPTION_STOP | GN_OPTION_ANYWHERE, 2,
+     gn_ctl_checkpoint},
     {"restore", "FILE [OPTION]...", "give a stopped program its vGPU back",
      "Makes the vGPU that gantry checkpoint --stop has written into FILE anew in a new\n"
      "worker, for the program that waits for it, which goes on as if nothing had been.\n"
@@ -380,7 +396,8 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "Each finding is a line: ok, warn (it works, but) or fail, and the way out. It\n"
      "changes nothing. The exit status is 1 when something fails.\n"
      "\n"
-     "  --strict        fail, too, where programs can load a driver past Gantry\n" JSON_HELP CONNECT_HELP HELP_HELP "\n"
+     "  --strict        fail, too, where programs can load a driver past Gantry\n" JSON_HELP
+         CONNECT_HELP HELP_HELP "\n"
      "Examples:\n"
      "  gantry doctor\n"
      "  gantry doctor --connect unix:/tmp/g.sock\n"

@@ -15,7 +15,8 @@ enum gn_ctl_exit {
     GN_EXIT_OK = 0,
     GN_EXIT_FAILED = 1,
     GN_EXIT_USAGE = 2,
-    GN_EXIT_RUN_FAILED = 125, /* `run`: Gantry failed, not the program; also an error of its usage */
+    /* `run`: Gantry failed, not the program; also an error of its usage */
+    GN_EXIT_RUN_FAILED = 125,
     GN_EXIT_RUN_NOT_EXECUTABLE = 126,
     GN_EXIT_RUN_NOT_FOUND = 127,
 };
@@ -61,8 +62,8 @@ struct gn_ctl_args {
     bool stop_and_copy;
     uint32_t rounds; /* 0: not given */
     uint64_t bandwidth_bytes;
-    const char *device;              /* of migrate; NULL: not given */
-    bool stays_on_tcp;               /* of migrate and drain: also where the program is on the same machine */
+    const char *device; /* of migrate; NULL: not given */
+    bool stays_on_tcp;  /* of migrate and drain: also where the program is on the same machine */
     struct gn_ctl_words token_files; /* of migrate and drain */
     bool stop;                       /* of checkpoint */
     bool undo;                       /* of drain */
@@ -70,7 +71,7 @@ struct gn_ctl_args {
     bool json;
     bool quiet; /* nothing is shown of what is under way */
     bool help;
-    char **rest;                   /* NULL-terminated: the program and its arguments, or the words of the command */
+    char **rest; /* NULL-terminated: the program and its arguments, or the words of the command */
     char *words[GN_CTL_WORDS + 1]; /* rest, of a command whose options may stand anywhere */
 };
 
@@ -87,8 +88,8 @@ struct gn_ctl_command {
 enum {
     GN_OPTION_CONNECT = 1u << 0,
     GN_OPTION_JSON = 1u << 1,
-    GN_OPTION_RUN = 1u << 2,      /* tenant, token-file, weight, memory, mode */
-    GN_OPTION_TENANT = 1u << 3,   /* weight, cap, floor, memory, uid, gid, token-file, mode, device */
+    GN_OPTION_RUN = 1u << 2,    /* tenant, token-file, weight, memory, mode */
+    GN_OPTION_TENANT = 1u << 3, /* weight, cap, floor, memory, uid, gid, token-file, mode, device */
     GN_OPTION_ANYWHERE = 1u << 4, /* words and options may be mixed; at most GN_CTL_WORDS words */
     GN_OPTION_SIM = 1u << 5,      /* those of struct gn_ctl_sim_args */
     GN_OPTION_TOP = 1u << 6,      /* once, delay, sort */
@@ -107,9 +108,10 @@ enum {
 extern const struct gn_ctl_command gn_ctl_commands[];
 const struct gn_ctl_command *gn_ctl_find(const char *name);
 
-/* arguments.c: argv from the subcommand's name on. 0, or -EINVAL and a sentence; *ret is filled as far as it
- * went. */
-int gn_ctl_parse(const struct gn_ctl_command *command, int argc, char **argv, struct gn_ctl_args *ret, struct gn_error *err);
+/* arguments.c: argv from the subcommand's name on. 0, or -EINVAL and a sentence; *ret is filled as
+ * far as it went. */
+int gn_ctl_parse(const struct gn_ctl_command *command, int argc, char **argv,
+                 struct gn_ctl_args *ret, struct gn_error *err);
 
 /* Letters, digits, `_ . -`, up to 63. 0 or -EINVAL. */
 int gn_ctl_check_tenant(const char *name, struct gn_error *err);
@@ -117,23 +119,26 @@ int gn_ctl_check_tenant(const char *name, struct gn_error *err);
 /* sizes.c: "512", "1.5K", "64M"; ret has room for 16. Returns ret. */
 char *gn_ctl_format_size(uint64_t bytes, char *ret);
 
-/* suggest.c: of the n names, the one that `word` was most likely meant to be; NULL when none is near. */
+/* suggest.c: of the n names, the one that `word` was most likely meant to be; NULL when none is
+ * near. */
 const char *gn_ctl_nearest(const char *word, const char *(*name)(int i), int n);
 
 /*
- * output.c. A failure is one sentence on stderr and, with --json, an object on stdout. `what` is the short
- * form, as in "cannot list the vGPUs". Returns status.
+ * output.c. A failure is one sentence on stderr and, with --json, an object on stdout. `what` is
+ * the short form, as in "cannot list the vGPUs". Returns status.
  */
-int gn_ctl_fail(const struct gn_ctl_args *args, int status, const char *what, const struct gn_error *err);
+int gn_ctl_fail(const struct gn_ctl_args *args, int status, const char *what,
+                const struct gn_error *err);
 
 /*
- * interrupted.c. From now on SIGINT ends the command at once, as a failure: it says what becomes of what gantryd has been asked for. `what`
- * as above; once.
+ * interrupted.c. From now on SIGINT ends the command at once, as a failure: it says what becomes of
+ * what gantryd has been asked for. `what` as above; once.
  */
-void gn_ctl_when_interrupted(const struct gn_ctl_args *args, const char *what, const char *then, const char *fix);
+void gn_ctl_when_interrupted(const struct gn_ctl_args *args, const char *what, const char *then,
+                             const char *fix);
 
-/* Prints {"version":1, ...} on one line and ends stdout well; takes the reference. 0, or a failure that it
- * has reported. */
+/* Prints {"version":1, ...} on one line and ends stdout well; takes the reference. 0, or a failure
+ * that it has reported. */
 int gn_ctl_print_json(const struct gn_ctl_args *args, json_t *root);
 /* The "id" of a reply's object, for people; "?" where it is none. */
 const char *gn_ctl_id_of(const json_t *o);
@@ -141,34 +146,39 @@ const char *gn_ctl_id_of(const json_t *o);
 /* At the end of what was printed: 0, or a failure that it has reported (a full disk). */
 int gn_ctl_flush(const struct gn_ctl_args *args);
 
-/* ask.c: a control request's reply, to be json_decref'd. 0 or -errno: -EREMOTEIO: it was refused; of a move -ENOENT: its vGPU is gone,
- * -ENOBUFS: device memory is short where it is to go. `query` is the name of a request; `text` is one as JSON, and `role` what
- * it needs (gn_link_connect_control). */
+/* ask.c: a control request's reply, to be json_decref'd. 0 or -errno: -EREMOTEIO: it was refused;
+ * of a move -ENOENT: its vGPU is gone, -ENOBUFS: device memory is short where it is to go. `query`
+ * is the name of a request; `text` is one as JSON, and `role` what it needs
+ * (gn_link_connect_control). */
 int gn_ctl_ask(const char *connect, const char *query, json_t **ret, struct gn_error *err);
-int gn_ctl_ask_text(const char *connect, enum gn_role role, const char *text, json_t **ret, struct gn_error *err);
+int gn_ctl_ask_text(const char *connect, enum gn_role role, const char *text, json_t **ret,
+                    struct gn_error *err);
 /* The same on a connection that is there already: gn_link_connect_control. */
 struct gn_link;
 struct gn_control_wish;
 int gn_ctl_ask_on(struct gn_link *link, const char *text, json_t **ret, struct gn_error *err);
 
-/* away.c: a vGPU from the gantryd of the link `here` to the one that listens at `to`. What the options say of a move; the address as
- * whoever else connects to it must name it, 0 or -errno; a connection with it, over tcp as this tenant: 0, or -errno: -EACCES: that one
- * is not let in; the move, which takes its time (gn_link_set_patience). 0, and the reply, to be json_decref'd; or as above. */
+/* away.c: a vGPU from the gantryd of the link `here` to the one that listens at `to`. What the
+ * options say of a move; the address as whoever else connects to it must name it, 0 or -errno; a
+ * connection with it, over tcp as this tenant: 0, or -errno: -EACCES: that one is not let in; the
+ * move, which takes its time (gn_link_set_patience). 0, and the reply, to be json_decref'd; or as
+ * above. */
 struct gn_ctl_tokens;
 struct gn_control_wish gn_ctl_move_wish(const struct gn_ctl_args *args);
-int gn_ctl_away_address(const char *to, char *ret, struct gn_error *err); /* GN_ADDRESS_TEXT_BYTES */
-int gn_ctl_away_connect(const char *address, const struct gn_ctl_tokens *tokens, const char *tenant, struct gn_link **ret,
-                        struct gn_error *err);
-int gn_ctl_away(struct gn_link *here, const struct gn_control_wish *wish, const struct gn_ctl_tokens *tokens, json_t **ret,
-                struct gn_error *err);
+int gn_ctl_away_address(const char *to, char *ret,
+                        struct gn_error *err); /* GN_ADDRESS_TEXT_BYTES */
+int gn_ctl_away_connect(const char *address, const struct gn_ctl_tokens *tokens, const char *tenant,
+                        struct gn_link **ret, struct gn_error *err);
+int gn_ctl_away(struct gn_link *here, const struct gn_control_wish *wish,
+                const struct gn_ctl_tokens *tokens, json_t **ret, struct gn_error *err);
 
 int gn_ctl_list_tenants(const struct gn_ctl_args *args);
 
 /* Where this installation keeps its ICD file; found from the program's own place. */
 #define GN_PLACE_BYTES 4096
 struct gn_ctl_places {
-    char vendors[GN_PLACE_BYTES]; /* what OCL_ICD_VENDORS is to name: a directory, or a file in one that
-                                     others share */
+    char vendors[GN_PLACE_BYTES]; /* what OCL_ICD_VENDORS is to name: a directory, or a file in one
+                                     that others share */
     char icd[GN_PLACE_BYTES];     /* gantry.icd */
     char library[GN_PLACE_BYTES]; /* what it names */
     char prefix[GN_PLACE_BYTES];  /* the folder that has bin/gantry */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of `gantry` that need neither a daemon nor a terminal: sizes, suggestions, the command line. */
+/* The parts of `gantry` that need neither a daemon nor a terminal: sizes, suggestions, the command
+ * line. */
 #include "base/size.h"
 #include "ctl/ctl.h"
 
@@ -24,8 +25,20 @@ static void sizes_are_powers_of_1024(void **state)
                 {"5T", 5ull << 40},
                 {"18446744073709551615", UINT64_MAX},
                 {"16777215T", 16777215ull << 40}};
-    static const char *const bad[] = {
-        "", "K", "-1", "+1", " 1", "1 ", "1.5G", "1KB", "1 K", "0x10", "1P", "1k1", "18446744073709551616", "16777216T"};
+    static const char *const bad[] = {"",
+                                      "K",
+                                      "-1",
+                                      "+1",
+                                      " 1",
+                                      "1 ",
+                                      "1.5G",
+                                      "1KB",
+                                      "1 K",
+                                      "0x10",
+                                      "1P",
+                                      "1k1",
+                                      "18446744073709551616",
+                                      "16777216T"};
     struct gn_error err;
     for (size_t i = 0; i < GN_ARRAY_SIZE(good); i++) {
         uint64_t n = 99;
@@ -68,8 +81,9 @@ static void a_near_name_is_suggested(void **state)
 {
     static const struct {
         const char *word, *name;
-    } all[] = {{"rnu", "run"},   {"lss", "ls"},    {"device", "devices"}, {"docotr", "doctor"}, {"dev", "devices"},
-               {"hlep", "help"}, {"policy", NULL}, {"top", NULL},         {"", NULL},           {"x", NULL}};
+    } all[] = {{"rnu", "run"},     {"lss", "ls"},    {"device", "devices"}, {"docotr", "doctor"},
+               {"dev", "devices"}, {"hlep", "help"}, {"policy", NULL},      {"top", NULL},
+               {"", NULL},         {"x", NULL}};
     char endless[1000];
     for (size_t i = 0; i < GN_ARRAY_SIZE(all); i++) {
         const char *got = gn_ctl_nearest(all[i].word, name, GN_ARRAY_SIZE(names));
@@ -83,10 +97,13 @@ static void a_near_name_is_suggested(void **state)
     assert_null(gn_ctl_nearest(endless, name, GN_ARRAY_SIZE(names)));
 }
 
-static const struct gn_ctl_command run = {.name = "run", .options = GN_OPTION_CONNECT | GN_OPTION_RUN, .max_rest = -1};
-static const struct gn_ctl_command ls = {.name = "ls", .options = GN_OPTION_CONNECT | GN_OPTION_JSON, .max_rest = 0};
+static const struct gn_ctl_command run = {
+    .name = "run", .options = GN_OPTION_CONNECT | GN_OPTION_RUN, .max_rest = -1};
+static const struct gn_ctl_command ls = {
+    .name = "ls", .options = GN_OPTION_CONNECT | GN_OPTION_JSON, .max_rest = 0};
 
-static const struct gn_ctl_command tenant = {.name = "tenant", .options = GN_OPTION_TENANT | GN_OPTION_ANYWHERE, .max_rest = 2};
+static const struct gn_ctl_command tenant = {
+    .name = "tenant", .options = GN_OPTION_TENANT | GN_OPTION_ANYWHERE, .max_rest = 2};
 
 static void options_end_where_the_program_begins(void **state)
 {
@@ -110,7 +127,8 @@ static void parts_are_taken(void **state)
 {
     struct gn_error err = {{0}, {0}};
     struct gn_ctl_args args;
-    char *argv[] = {(char[]){"tenant"}, (char[]){"--cap=25%"}, (char[]){"set"}, (char[]){"--floor"}, (char[]){"none"}, NULL};
+    char *argv[] = {(char[]){"tenant"},  (char[]){"--cap=25%"}, (char[]){"set"},
+                    (char[]){"--floor"}, (char[]){"none"},      NULL};
     assert_int_equal(gn_ctl_parse(&tenant, 5, argv, &args, &err), 0);
     assert_true(args.has_cap && args.cap == 250000 && args.has_floor && args.floor == 0);
     assert_string_equal(args.rest[0], "set");
@@ -171,9 +189,12 @@ static void wrong_words_get_a_sentence(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes_are_powers_of_1024),   cmocka_unit_test(sizes_are_short),
-        cmocka_unit_test(a_near_name_is_suggested),   cmocka_unit_test(options_end_where_the_program_begins),
-        cmocka_unit_test(wrong_words_get_a_sentence), cmocka_unit_test(parts_are_taken),
+        cmocka_unit_test(sizes_are_powers_of_1024),
+        cmocka_unit_test(sizes_are_short),
+        cmocka_unit_test(a_near_name_is_suggested),
+        cmocka_unit_test(options_end_where_the_program_begins),
+        cmocka_unit_test(wrong_words_get_a_sentence),
+        cmocka_unit_test(parts_are_taken),
     };
     return cmocka_run_group_tests_name("ctl", tests, NULL, NULL);
 }

@@ -17,7 +17,8 @@
 #include "base/text.h"
 #include "control/control.h"
 
-/* A driver that wakes a card up can take long; one that hangs must not keep the other findings back. */
+/* A driver that wakes a card up can take long; one that hangs must not keep the other findings
+ * back. */
 #define TRY_TIMEOUT_MS 60000
 
 static const char *const status_names[] = {"ok", "warn", "fail"};
@@ -25,12 +26,14 @@ static const char *const status_names[] = {"ok", "warn", "fail"};
 static void print_finding(const json_t *o)
 {
     const char *fix = json_string_value(json_object_get(o, "fix"));
-    printf("%-4s  %-12s  %s%s%s\n", json_string_value(json_object_get(o, "status")), json_string_value(json_object_get(o, "check")),
+    printf("%-4s  %-12s  %s%s%s\n", json_string_value(json_object_get(o, "status")),
+           json_string_value(json_object_get(o, "check")),
            json_string_value(json_object_get(o, "finding")), fix ? "; " : "", fix ? fix : "");
     (void)fflush(stdout); /* a failure stays, and is found at the end */
 }
 
-json_t *gn_doctor_add(struct gn_doctor *d, const char *check, enum gn_doctor_status status, const char *fix, const char *fmt, ...)
+json_t *gn_doctor_add(struct gn_doctor *d, const char *check, enum gn_doctor_status status,
+                      const char *fix, const char *fmt, ...)
 {
     char text[1024];
     va_list ap;
@@ -61,7 +64,8 @@ json_t *gn_doctor_add(struct gn_doctor *d, const char *check, enum gn_doctor_sta
     return o;
 }
 
-static _Noreturn void in_child(void (*work)(void *arg, void *result), void *arg, void *result, size_t n, int pipe_fd)
+static _Noreturn void in_child(void (*work)(void *arg, void *result), void *arg, void *result,
+                               size_t n, int pipe_fd)
 {
     int null = open("/dev/null", O_RDWR);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -121,7 +125,10 @@ static int print_json(const struct gn_ctl_args *args, const struct gn_doctor *d)
 
 int gn_ctl_doctor(const struct gn_ctl_args *args)
 {
-    struct gn_doctor d = {.findings = json_array(), .connect = args->connect, .strict = args->strict, .prints = !args->json};
+    struct gn_doctor d = {.findings = json_array(),
+                          .connect = args->connect,
+                          .strict = args->strict,
+                          .prints = !args->json};
     gn_doctor_check_daemon(&d);
     gn_doctor_check_installation(&d);
     gn_doctor_check_loader(&d);

@@ -11,9 +11,9 @@ struct gn_doctor {
     json_t *findings; /* {check, status, finding, fix} each */
     enum gn_doctor_status worst;
     int n_failed;
-    json_t *first_failure;       /* borrowed from findings */
-    bool strict;                 /* --strict */
-    bool prints;                 /* findings are printed as they come; else all of them at the end, as JSON */
+    json_t *first_failure; /* borrowed from findings */
+    bool strict;           /* --strict */
+    bool prints; /* findings are printed as they come; else all of them at the end, as JSON */
     const char *connect;         /* --connect */
     json_t *gantryd;             /* its reply to `status`; NULL: it did not answer */
     bool daemon_answers;         /* this user's programs are let in */
@@ -23,8 +23,8 @@ struct gn_doctor {
 };
 
 /* One line. `fix` may be NULL. The object of the finding, which is the list's. */
-json_t *gn_doctor_add(struct gn_doctor *d, const char *check, enum gn_doctor_status status, const char *fix, const char *fmt, ...)
-    __attribute__((format(printf, 5, 6)));
+json_t *gn_doctor_add(struct gn_doctor *d, const char *check, enum gn_doctor_status status,
+                      const char *fix, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
 /* doctor_gantry.c: gantryd and this installation. */
 void gn_doctor_check_daemon(struct gn_doctor *d);
@@ -43,8 +43,8 @@ void gn_doctor_check_processors(struct gn_doctor *d);
 void gn_doctor_check_loader(struct gn_doctor *d);
 
 /*
- * Does something that may crash, hang or print, in a child: `work` fills a result of n bytes, and what it
- * left there comes back. False when the child died or did not end; *ret is then untouched.
+ * Does something that may crash, hang or print, in a child: `work` fills a result of n bytes, and
+ * what it left there comes back. False when the child died or did not end; *ret is then untouched.
  */
 bool gn_doctor_try(void (*work)(void *arg, void *result), void *arg, void *ret, size_t n);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `gantry doctor` finds of ways past Gantry: ICD files by which an OpenCL loader gives a program a vendor's driver itself. Those
- * of the system, and those that this environment names.
+ * What `gantry doctor` finds of ways past Gantry: ICD files by which an OpenCL loader gives a
+ * program a vendor's driver itself. Those of the system, and those that this environment names.
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -46,7 +46,8 @@ static void add_vendors(json_t *drivers, const char *path)
     if (!dir)
         return;
     for (const struct dirent *e; (e = readdir(dir));)
-        if (gn_icd_is_name(e->d_name) && (size_t)snprintf(file, sizeof file, "%s/%s", path, e->d_name) < sizeof file)
+        if (gn_icd_is_name(e->d_name) &&
+            (size_t)snprintf(file, sizeof file, "%s/%s", path, e->d_name) < sizeof file)
             add_file(drivers, file);
     closedir(dir);
 }
@@ -57,7 +58,8 @@ static void name_some(const json_t *drivers, char *ret, size_t n)
     size_t at = 0;
     ret[0] = 0;
     for (size_t i = 0; i < shown && at < n; i++)
-        at += (size_t)snprintf(ret + at, n - at, "%s%.200s", i ? ", " : "", json_string_value(json_array_get(drivers, i)));
+        at += (size_t)snprintf(ret + at, n - at, "%s%.200s", i ? ", " : "",
+                               json_string_value(json_array_get(drivers, i)));
     if (all > shown && at < n)
         snprintf(ret + at, n - at, " and %zu more", all - shown);
 }
@@ -73,11 +75,14 @@ void gn_doctor_check_bypass(struct gn_doctor *d)
     name_some(drivers, names, sizeof names);
     const size_t n = json_array_size(drivers);
     if (n)
-        finding = gn_doctor_add(d, "bypass", d->strict ? GN_DOCTOR_FAIL : GN_DOCTOR_WARN,
-                                "start programs by gantry run, or keep these files where gantryd alone finds them (its OCL_ICD_VENDORS)",
-                                "programs can load %zu driver%s past Gantry, unless they are started by gantry run: %s", n,
-                                n == 1 ? "" : "s", names);
+        finding = gn_doctor_add(
+            d, "bypass", d->strict ? GN_DOCTOR_FAIL : GN_DOCTOR_WARN,
+            "start programs by gantry run, or keep these files where gantryd alone finds them "
+            "(its OCL_ICD_VENDORS)",
+            "programs can load %zu driver%s past Gantry, unless they are started by gantry run: %s",
+            n, n == 1 ? "" : "s", names);
     else
-        finding = gn_doctor_add(d, "bypass", GN_DOCTOR_OK, NULL, "no ICD file lets programs load a driver past Gantry");
+        finding = gn_doctor_add(d, "bypass", GN_DOCTOR_OK, NULL,
+                                "no ICD file lets programs load a driver past Gantry");
     json_object_set_new(finding, "drivers", drivers);
 }

@@ -14,10 +14,13 @@
 /* Whether there is a socket that this user may use. Says so only when the rest would not. */
 static bool check_socket(struct gn_doctor *d, const struct gn_address *a)
 {
-    static const char check[] = "socket", start[] = "start gantryd, or say where it is with --connect";
+    static const char check[] = "socket",
+                      start[] = "start gantryd, or say where it is with --connect";
     struct stat st;
     if (stat(a->path, &st) < 0) {
-        gn_doctor_add(d, check, GN_DOCTOR_FAIL, errno == EACCES ? "ask for the right to search its directory" : start, "%s: %s", a->path,
+        gn_doctor_add(d, check, GN_DOCTOR_FAIL,
+                      errno == EACCES ? "ask for the right to search its directory" : start,
+                      "%s: %s", a->path,
                       errno == ENOENT ? "there is no socket, so no gantryd" : strerror(errno));
         return false;
     }
@@ -26,12 +29,16 @@ static bool check_socket(struct gn_doctor *d, const struct gn_address *a)
         return false;
     }
     if (access(a->path, W_OK) < 0) {
-        gn_doctor_add(d, check, GN_DOCTOR_FAIL,
-                      "ask an operator to admit this user (gantry tenant add NAME --uid UID), or start a gantryd of your own",
-                      "%s (of user %u, mode %04o) is not for this user: %s", a->path, st.st_uid, st.st_mode & 07777u, strerror(errno));
+        gn_doctor_add(
+            d, check, GN_DOCTOR_FAIL,
+            "ask an operator to admit this user (gantry tenant add NAME --uid UID), or start a "
+            "gantryd of your own",
+            "%s (of user %u, mode %04o) is not for this user: %s", a->path, st.st_uid,
+            st.st_mode & 07777u, strerror(errno));
         return false;
     }
-    gn_doctor_add(d, check, GN_DOCTOR_OK, NULL, "%s (of user %u, mode %04o) is for this user", a->path, st.st_uid, st.st_mode & 07777u);
+    gn_doctor_add(d, check, GN_DOCTOR_OK, NULL, "%s (of user %u, mode %04o) is for this user",
+                  a->path, st.st_uid, st.st_mode & 07777u);
     return true;
 }
 
@@ -44,14 +51,17 @@ static void check_version(struct gn_doctor *d)
         version = "of another version";
     if (strcmp(version, GN_VERSION) != 0)
         gn_doctor_add(d, "daemon", GN_DOCTOR_WARN, "restart gantryd from this installation",
-                      "gantryd %s (pid %d) answers, but this gantry is %s", version, pid, GN_VERSION);
+                      "gantryd %s (pid %d) answers, but this gantry is %s", version, pid,
+                      GN_VERSION);
     else
         gn_doctor_add(d, "daemon", GN_DOCTOR_OK, NULL, "gantryd %s (pid %d) answers", version, pid);
     json_int_t n = json_integer_value(json_object_get(g, "devices"));
-    gn_doctor_add(d, "devices", n ? GN_DOCTOR_OK : GN_DOCTOR_FAIL, n ? NULL : "gantry devices lists them",
+    gn_doctor_add(d, "devices", n ? GN_DOCTOR_OK : GN_DOCTOR_FAIL,
+                  n ? NULL : "gantry devices lists them",
                   "%d device%s on %d platform%s, used by %d vGPU%s", (int)n, n == 1 ? "" : "s",
                   (int)json_integer_value(json_object_get(g, "platforms")),
-                  json_integer_value(json_object_get(g, "platforms")) == 1 ? "" : "s", (int)json_integer_value(json_object_get(g, "vgpus")),
+                  json_integer_value(json_object_get(g, "platforms")) == 1 ? "" : "s",
+                  (int)json_integer_value(json_object_get(g, "vgpus")),
                   json_integer_value(json_object_get(g, "vgpus")) == 1 ? "" : "s");
 }
 
@@ -69,7 +79,8 @@ static void check_walls(struct gn_doctor *d)
                       "workers are not confined: programs' kernels may do whatever their user may");
     else if (*missing)
         gn_doctor_add(d, check, GN_DOCTOR_WARN, "docs/threat-model.md says what each needs",
-                      "workers are confined (%s) but for what gantryd cannot have here: %s", *have ? have : "by nothing", missing);
+                      "workers are confined (%s) but for what gantryd cannot have here: %s",
+                      *have ? have : "by nothing", missing);
     else
         gn_doctor_add(d, check, GN_DOCTOR_OK, NULL, "workers are confined: %s", have);
 }
@@ -88,20 +99,27 @@ static void check_limits(struct gn_doctor *d)
 {
     static const char check[] = "limits";
     const json_t *l = json_object_get(json_object_get(d->gantryd, "gantryd"), "limits");
-    const unsigned long long vgpus = limit_of(l, "refused_vgpus"), closed = limit_of(l, "closed_connections");
-    const unsigned long long lines = limit_of(l, "dropped_lines"), memory = limit_of(l, "refused_allocations");
+    const unsigned long long vgpus = limit_of(l, "refused_vgpus"),
+                             closed = limit_of(l, "closed_connections");
+    const unsigned long long lines = limit_of(l, "dropped_lines"),
+                             memory = limit_of(l, "refused_allocations");
     if (!json_is_object(l)) /* this user may not see them */
         return;
     if (!vgpus && !closed && !lines && !memory)
-        gn_doctor_add(d, check, GN_DOCTOR_OK, NULL, "gantryd has descriptors for %llu vGPUs, and has refused nothing since its start",
-                      limit_of(l, "vgpu_places"));
+        gn_doctor_add(
+            d, check, GN_DOCTOR_OK, NULL,
+            "gantryd has descriptors for %llu vGPUs, and has refused nothing since its start",
+            limit_of(l, "vgpu_places"));
     else
-        gn_doctor_add(d, check, GN_DOCTOR_WARN,
-                      "gantryd's log says whose; a tenant's limits, or gantryd's of open files (LimitNOFILE), may be too low",
-                      "since its start gantryd has refused %llu vGPU%s and %llu allocation%s, closed %llu connection%s of too many, and "
-                      "dropped %llu line%s of its log; it has descriptors for %llu vGPUs",
-                      vgpus, plural(vgpus), memory, plural(memory), closed, plural(closed), lines, plural(lines),
-                      limit_of(l, "vgpu_places"));
+        gn_doctor_add(
+            d, check, GN_DOCTOR_WARN,
+            "gantryd's log says whose; a tenant's limits, or gantryd's of open files "
+            "(LimitNOFILE), may be too low",
+            "since its start gantryd has refused %llu vGPU%s and %llu allocation%s, closed %llu "
+            "connection%s of too many, and "
+            "dropped %llu line%s of its log; it has descriptors for %llu vGPUs",
+            vgpus, plural(vgpus), memory, plural(memory), closed, plural(closed), lines,
+            plural(lines), limit_of(l, "vgpu_places"));
 }
 
 /* What this user may do by `gantry`, whatever the user's programs may. */
@@ -109,14 +127,18 @@ static void check_role(struct gn_doctor *d, const struct gn_address *a)
 {
     static const char check[] = "role";
     char control[GN_ADDRESS_MAX_PATH + 1], view[GN_ADDRESS_MAX_PATH + 1];
-    if (gn_address_of_role(a->path, GN_ROLE_CONTROL, control, NULL) || gn_address_of_role(a->path, GN_ROLE_VIEW, view, NULL))
+    if (gn_address_of_role(a->path, GN_ROLE_CONTROL, control, NULL) ||
+        gn_address_of_role(a->path, GN_ROLE_VIEW, view, NULL))
         return;
     if (access(control, W_OK) == 0)
-        gn_doctor_add(d, check, GN_DOCTOR_OK, NULL, "this user is an operator: %s is for it", control);
+        gn_doctor_add(d, check, GN_DOCTOR_OK, NULL, "this user is an operator: %s is for it",
+                      control);
     else if (access(view, W_OK) == 0)
-        gn_doctor_add(d, check, GN_DOCTOR_OK, NULL, "this user is a viewer, and sees all tenants: %s is for it", view);
+        gn_doctor_add(d, check, GN_DOCTOR_OK, NULL,
+                      "this user is a viewer, and sees all tenants: %s is for it", view);
     else
-        gn_doctor_add(d, check, GN_DOCTOR_OK, NULL, "this user sees its own tenant alone, and ends its own vGPUs at most");
+        gn_doctor_add(d, check, GN_DOCTOR_OK, NULL,
+                      "this user sees its own tenant alone, and ends its own vGPUs at most");
 }
 
 /* What gantryd says of itself. */
@@ -125,7 +147,8 @@ static void check_status(struct gn_doctor *d)
     struct gn_error err = {{0}, {0}};
     if (gn_ctl_ask(d->connect, "status", &d->gantryd, &err)) {
         if (d->daemon_answers)
-            gn_doctor_add(d, "daemon", GN_DOCTOR_WARN, err.fix[0] ? err.fix : "restart gantryd from this installation",
+            gn_doctor_add(d, "daemon", GN_DOCTOR_WARN,
+                          err.fix[0] ? err.fix : "restart gantryd from this installation",
                           "gantryd answers, but says: %s", err.what);
         return;
     }
@@ -133,7 +156,8 @@ static void check_status(struct gn_doctor *d)
     check_walls(d);
     check_limits(d);
     if (gn_doctor_is_drained(d))
-        gn_doctor_add(d, "daemon", GN_DOCTOR_WARN, "gantry drain --undo ends that", "it is being emptied, and takes in no new programs");
+        gn_doctor_add(d, "daemon", GN_DOCTOR_WARN, "gantry drain --undo ends that",
+                      "it is being emptied, and takes in no new programs");
 }
 
 bool gn_doctor_is_drained(const struct gn_doctor *d)
@@ -163,7 +187,8 @@ void gn_doctor_check_daemon(struct gn_doctor *d)
         d->daemon_answers = true;
     } else {
         d->daemon_refuses = rc == -EACCES;
-        gn_doctor_add(d, "daemon", GN_DOCTOR_FAIL, err.fix[0] ? err.fix : "see what gantryd's log says", "%s", err.what);
+        gn_doctor_add(d, "daemon", GN_DOCTOR_FAIL,
+                      err.fix[0] ? err.fix : "see what gantryd's log says", "%s", err.what);
     }
     if (rc && !d->daemon_refuses)
         return;
@@ -172,31 +197,37 @@ void gn_doctor_check_daemon(struct gn_doctor *d)
     check_status(d);
 }
 
-/* Whether what belongs to an installation is there: each part is needed at another time, and is missed by then. */
+/* Whether what belongs to an installation is there: each part is needed at another time, and is
+ * missed by then. */
 static void check_parts(struct gn_doctor *d)
 {
     static const struct {
         const char *file, *lost;
     } libraries[] = {{GN_DIRECT_LIBRARY, "no program can use passthrough"},
                      {"libgantry-tls.so", "no gantryd is reached over tcp with TLS"}};
-    static const char check[] = "parts", fix[] = "install Gantry as a whole (make install, or make stage)";
+    static const char check[] = "parts",
+                      fix[] = "install Gantry as a whole (make install, or make stage)";
     char path[GN_PLACE_BYTES];
     bool all = true;
     for (size_t i = 0; i < sizeof libraries / sizeof libraries[0]; i++) {
         if (access(gn_ctl_beside_library(&d->places, libraries[i].file, path), R_OK) == 0)
             continue;
-        gn_doctor_add(d, check, GN_DOCTOR_WARN, fix, "%.300s: %s: %s", path, strerror(errno), libraries[i].lost);
+        gn_doctor_add(d, check, GN_DOCTOR_WARN, fix, "%.300s: %s: %s", path, strerror(errno),
+                      libraries[i].lost);
         all = false;
     }
     snprintf(path, sizeof path, "%.4000s/bin/gantryd", d->places.prefix);
     const bool serves = access(path, X_OK) == 0;
     snprintf(path, sizeof path, "%.4000s/libexec/gantry/gantry-worker", d->places.prefix);
     if (serves && access(path, X_OK) < 0) {
-        gn_doctor_add(d, check, GN_DOCTOR_FAIL, fix, "%.300s: %s: the gantryd of this installation cannot start", path, strerror(errno));
+        gn_doctor_add(d, check, GN_DOCTOR_FAIL, fix,
+                      "%.300s: %s: the gantryd of this installation cannot start", path,
+                      strerror(errno));
         all = false;
     }
     if (all)
-        gn_doctor_add(d, check, GN_DOCTOR_OK, NULL, "what passthrough, TLS%s need is there", serves ? " and gantryd" : "");
+        gn_doctor_add(d, check, GN_DOCTOR_OK, NULL, "what passthrough, TLS%s need is there",
+                      serves ? " and gantryd" : "");
 }
 
 void gn_doctor_check_installation(struct gn_doctor *d)
@@ -207,6 +238,7 @@ void gn_doctor_check_installation(struct gn_doctor *d)
         return;
     }
     d->places_known = true;
-    gn_doctor_add(d, "installation", GN_DOCTOR_OK, NULL, "%.300s names %.300s, which is there", d->places.icd, d->places.library);
+    gn_doctor_add(d, "installation", GN_DOCTOR_OK, NULL, "%.300s names %.300s, which is there",
+                  d->places.icd, d->places.library);
     check_parts(d);
 }

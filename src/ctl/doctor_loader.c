@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `gantry doctor` finds of the OpenCL loader: which one it is, and whether it finds Gantry. Everything
- * happens in children, which load what a program would load. The few types of the API that this needs are
- * written out: this folder has no OpenCL headers.
+ * What `gantry doctor` finds of the OpenCL loader: which one it is, and whether it finds Gantry.
+ * Everything happens in children, which load what a program would load. The few types of the API
+ * that this needs are written out: this folder has no OpenCL headers.
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -32,7 +32,7 @@ struct look {
     char why[256]; /* not loaded */
     char name[64], vendor[64], version[64];
     uint32_t n_platforms, n_gantry;
-    char line[512];    /* what Gantry's library wrote on stderr, without its "gantry: "; "": nothing */
+    char line[512]; /* what Gantry's library wrote on stderr, without its "gantry: "; "": nothing */
     bool gantry_first; /* of the platforms, Gantry's is what a program takes that takes the first */
 };
 
@@ -53,8 +53,10 @@ static void *function(void *loader, const char *name)
 
 static void ask_loader(void *loader, struct look *l)
 {
-    get_function_fn get = (get_function_fn)(uintptr_t)function(loader, "clGetExtensionFunctionAddress");
-    get_loader_info_fn info = get ? (get_loader_info_fn)(uintptr_t)get("clGetICDLoaderInfoOCLICD") : NULL;
+    get_function_fn get =
+        (get_function_fn)(uintptr_t)function(loader, "clGetExtensionFunctionAddress");
+    get_loader_info_fn info =
+        get ? (get_loader_info_fn)(uintptr_t)get("clGetICDLoaderInfoOCLICD") : NULL;
     if (!info)
         return;
     (void)info(LOADER_NAME, sizeof l->name - 1, l->name, NULL);
@@ -62,7 +64,8 @@ static void ask_loader(void *loader, struct look *l)
     (void)info(LOADER_VERSION, sizeof l->version - 1, l->version, NULL);
 }
 
-/* The file takes what would be on this child's stderr: unlike a pipe it never fills up. -1: it cannot be had. */
+/* The file takes what would be on this child's stderr: unlike a pipe it never fills up. -1: it
+ * cannot be had. */
 static int capture_stderr(void)
 {
     int fd = memfd_create("gantry-doctor", MFD_CLOEXEC);
@@ -107,12 +110,14 @@ static void look(void *arg, void *result)
     }
     ask_loader(loader, l);
     get_platforms_fn get = (get_platforms_fn)(uintptr_t)function(loader, "clGetPlatformIDs");
-    get_platform_info_fn info = (get_platform_info_fn)(uintptr_t)function(loader, "clGetPlatformInfo");
+    get_platform_info_fn info =
+        (get_platform_info_fn)(uintptr_t)function(loader, "clGetPlatformInfo");
     if (!get || !info || get(MAX_PLATFORMS, platforms, &l->n_platforms) != 0)
         l->n_platforms = 0;
     for (uint32_t i = 0; i < l->n_platforms && i < MAX_PLATFORMS; i++) {
         char suffix[64] = "";
-        if (info(platforms[i], ICD_SUFFIX, sizeof suffix - 1, suffix, NULL) == 0 && strcmp(suffix, "GANTRY") == 0) {
+        if (info(platforms[i], ICD_SUFFIX, sizeof suffix - 1, suffix, NULL) == 0 &&
+            strcmp(suffix, "GANTRY") == 0) {
             l->n_gantry++;
             l->gantry_first |= i == 0;
         }
@@ -123,19 +128,22 @@ static void look(void *arg, void *result)
 static bool tell_loader(struct gn_doctor *d, const struct look *l)
 {
     if (!l->loaded) {
-        gn_doctor_add(d, "loader", GN_DOCTOR_FAIL, "install ocl-icd-libopencl1", "the OpenCL loader is not there: %s", l->why);
+        gn_doctor_add(d, "loader", GN_DOCTOR_FAIL, "install ocl-icd-libopencl1",
+                      "the OpenCL loader is not there: %s", l->why);
         return false;
     }
     const char *kind = strstr(l->vendor, "Khronos")   ? "Khronos's loader"
                        : strstr(l->vendor, "OCL Icd") ? "ocl-icd"
                                                       : "a loader that does not tell its name";
-    gn_doctor_add(d, "loader", GN_DOCTOR_OK, NULL, LOADER " is %s%s%s", kind, l->version[0] ? " " : "", l->version);
+    gn_doctor_add(d, "loader", GN_DOCTOR_OK, NULL, LOADER " is %s%s%s", kind,
+                  l->version[0] ? " " : "", l->version);
     return true;
 }
 
 /*
- * Gantry's library is loaded and has no vGPU for the program: the line on stderr says why, and behind a "; " what to do. gantryd begins
- * the advice of every limit on vGPUs with "end some"; a limit is no fault of the installation.
+ * Gantry's library is loaded and has no vGPU for the program: the line on stderr says why, and
+ * behind a "; " what to do. gantryd begins the advice of every limit on vGPUs with "end some"; a
+ * limit is no fault of the installation.
  */
 static bool is_limit(const char *line)
 {
@@ -146,8 +154,8 @@ static void tell_line(struct gn_doctor *d, const char *check, const char *line)
 {
     const char *fix = strstr(line, "; ");
     const int n = fix ? (int)(fix - line) : (int)strlen(line);
-    gn_doctor_add(d, check, is_limit(line) ? GN_DOCTOR_WARN : GN_DOCTOR_FAIL, fix ? fix + 2 : "see gantryd's log",
-                  "a program gets no vGPU now: %.*s", n, line);
+    gn_doctor_add(d, check, is_limit(line) ? GN_DOCTOR_WARN : GN_DOCTOR_FAIL,
+                  fix ? fix + 2 : "see gantryd's log", "a program gets no vGPU now: %.*s", n, line);
 }
 
 /* As a program that `gantry run` starts. */
@@ -155,15 +163,17 @@ static void check_gantry_run(struct gn_doctor *d, const struct look *l)
 {
     static const char check[] = "gantry run";
     if (l->n_gantry && l->n_gantry == l->n_platforms)
-        gn_doctor_add(d, check, GN_DOCTOR_OK, NULL, "programs see %u platform%s, of Gantry alone", l->n_gantry,
-                      l->n_gantry == 1 ? "" : "s");
+        gn_doctor_add(d, check, GN_DOCTOR_OK, NULL, "programs see %u platform%s, of Gantry alone",
+                      l->n_gantry, l->n_gantry == 1 ? "" : "s");
     else if (l->n_gantry)
         gn_doctor_add(d, check, GN_DOCTOR_WARN, "use a loader that knows OCL_ICD_VENDORS",
-                      "programs see %u platforms, of which %u are Gantry's", l->n_platforms, l->n_gantry);
+                      "programs see %u platforms, of which %u are Gantry's", l->n_platforms,
+                      l->n_gantry);
     else if (l->line[0])
         tell_line(d, check, l->line);
     else
-        gn_doctor_add(d, check, GN_DOCTOR_FAIL, "see what gantry run -- clinfo -l finds", "the loader does not find Gantry");
+        gn_doctor_add(d, check, GN_DOCTOR_FAIL, "see what gantry run -- clinfo -l finds",
+                      "the loader does not find Gantry");
 }
 
 /* As a program started from this shell. */
@@ -176,17 +186,23 @@ static void check_environment(struct gn_doctor *d)
         gn_doctor_add(d, check, GN_DOCTOR_WARN, "look at the drivers below",
                       "a program started from here crashes or hangs while it loads the drivers");
     else if (l.n_gantry && l.n_gantry < l.n_platforms)
-        gn_doctor_add(d, check, GN_DOCTOR_WARN, "start programs by gantry run, or let OCL_ICD_VENDORS name Gantry's ICD file alone",
-                      "programs started from here see Gantry, and %u platform%s without it%s", l.n_platforms - l.n_gantry,
-                      l.n_platforms - l.n_gantry == 1 ? "" : "s",
-                      l.gantry_first ? "" : ", of which one comes first: what takes the first platform goes past Gantry");
+        gn_doctor_add(
+            d, check, GN_DOCTOR_WARN,
+            "start programs by gantry run, or let OCL_ICD_VENDORS name Gantry's ICD file alone",
+            "programs started from here see Gantry, and %u platform%s without it%s",
+            l.n_platforms - l.n_gantry, l.n_platforms - l.n_gantry == 1 ? "" : "s",
+            l.gantry_first
+                ? ""
+                : ", of which one comes first: what takes the first platform goes past Gantry");
     else if (l.n_gantry)
-        gn_doctor_add(d, check, GN_DOCTOR_OK, NULL, "programs started from here use Gantry by themselves");
+        gn_doctor_add(d, check, GN_DOCTOR_OK, NULL,
+                      "programs started from here use Gantry by themselves");
     else if (d->daemon_answers && is_limit(l.line))
         tell_line(d, check, l.line);
     else if (d->daemon_refuses && l.n_platforms)
         gn_doctor_add(d, check, GN_DOCTOR_WARN, "see what is said of the daemon above",
-                      "programs started from here see %u platform%s, and none of Gantry's", l.n_platforms, l.n_platforms == 1 ? "" : "s");
+                      "programs started from here see %u platform%s, and none of Gantry's",
+                      l.n_platforms, l.n_platforms == 1 ? "" : "s");
     else if (!d->daemon_refuses)
         gn_doctor_add(d, check, GN_DOCTOR_OK, NULL,
                       "programs started from here use Gantry by gantry run only "

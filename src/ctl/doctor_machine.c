@@ -50,10 +50,12 @@ static bool is_loadable(struct gn_doctor *d, const char *library)
     struct loading l;
     snprintf(path, sizeof path, "%s", library);
     if (!gn_doctor_try(load, path, &l, sizeof l))
-        gn_doctor_add(d, "driver", GN_DOCTOR_WARN, "reinstall that driver", "%s crashes or hangs when it is loaded", library);
+        gn_doctor_add(d, "driver", GN_DOCTOR_WARN, "reinstall that driver",
+                      "%s crashes or hangs when it is loaded", library);
     else if (!l.ok)
-        gn_doctor_add(d, "driver", GN_DOCTOR_WARN, "install that driver again, or remove its .icd file", "%s cannot be loaded: %s", library,
-                      l.why);
+        gn_doctor_add(d, "driver", GN_DOCTOR_WARN,
+                      "install that driver again, or remove its .icd file",
+                      "%s cannot be loaded: %s", library, l.why);
     else
         return true;
     return false;
@@ -69,10 +71,13 @@ static void tell_gantryds_drivers(struct gn_doctor *d, const json_t *drivers)
         const char *library = json_string_value(json_object_get(o, "library"));
         int n = (int)json_integer_value(json_object_get(o, "devices"));
         if (n)
-            gn_doctor_add(d, "driver", GN_DOCTOR_OK, NULL, "%s serves %d device%s", library ? library : "?", n, n == 1 ? "" : "s");
+            gn_doctor_add(d, "driver", GN_DOCTOR_OK, NULL, "%s serves %d device%s",
+                          library ? library : "?", n, n == 1 ? "" : "s");
         else if (!library || is_loadable(d, library))
-            gn_doctor_add(d, "driver", GN_DOCTOR_OK, NULL,
-                          "%s serves no device: it has none, none is selected, or gantryd's log says why not", library ? library : "?");
+            gn_doctor_add(
+                d, "driver", GN_DOCTOR_OK, NULL,
+                "%s serves no device: it has none, none is selected, or gantryd's log says why not",
+                library ? library : "?");
     }
 }
 
@@ -90,7 +95,8 @@ static int try_directory(struct gn_doctor *d, const char *path)
         return 0;
     for (const struct dirent *e; (e = readdir(dir));) {
         char file[4096], library[4096];
-        if (!gn_icd_is_name(e->d_name) || (size_t)snprintf(file, sizeof file, "%s/%s", path, e->d_name) >= sizeof file ||
+        if (!gn_icd_is_name(e->d_name) ||
+            (size_t)snprintf(file, sizeof file, "%s/%s", path, e->d_name) >= sizeof file ||
             !gn_icd_read(file, library, sizeof library))
             continue;
         if (gn_icd_is_gantrys(library))
@@ -123,10 +129,12 @@ static void check_sealing(struct gn_doctor *d)
     const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
     int fd = memfd_create("gantry-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0 || ftruncate(fd, 4096) < 0 || fcntl(fd, F_ADD_SEALS, seals) < 0)
-        gn_doctor_add(d, "memory", GN_DOCTOR_FAIL, "Gantry needs Linux 3.17 and memfd_create allowed",
-                      "memory that two processes share cannot be made and sealed: %s", strerror(errno));
+        gn_doctor_add(
+            d, "memory", GN_DOCTOR_FAIL, "Gantry needs Linux 3.17 and memfd_create allowed",
+            "memory that two processes share cannot be made and sealed: %s", strerror(errno));
     else
-        gn_doctor_add(d, "memory", GN_DOCTOR_OK, NULL, "memory that two processes share can be made and sealed");
+        gn_doctor_add(d, "memory", GN_DOCTOR_OK, NULL,
+                      "memory that two processes share can be made and sealed");
     if (fd >= 0)
         close(fd);
 }
@@ -150,19 +158,23 @@ void gn_doctor_check_kernel(struct gn_doctor *d)
     check_sealing(d);
     int fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
     if (fd < 0)
-        gn_doctor_add(d, "processes", GN_DOCTOR_FAIL, "Gantry needs Linux 5.3 and pidfd_open allowed",
+        gn_doctor_add(d, "processes", GN_DOCTOR_FAIL,
+                      "Gantry needs Linux 5.3 and pidfd_open allowed",
                       "the end of a process cannot be watched: %s", strerror(errno));
     else if (!names_peers())
-        gn_doctor_add(d, "processes", GN_DOCTOR_WARN, "use Linux 6.5 or newer for passthrough",
-                      "the end of a process can be watched, but the kernel does not name a socket's peer: passthrough is refused");
+        gn_doctor_add(
+            d, "processes", GN_DOCTOR_WARN, "use Linux 6.5 or newer for passthrough",
+            "the end of a process can be watched, but the kernel does not name a socket's peer: "
+            "passthrough is refused");
     else
         gn_doctor_add(d, "processes", GN_DOCTOR_OK, NULL, "the end of a process can be watched");
     if (fd >= 0)
         close(fd);
     /* With nothing to wait for, a kernel that knows the call says EINVAL. */
     if (syscall(SYS_futex_waitv, NULL, 0, 0, NULL, 0) < 0 && (errno == ENOSYS || errno == EPERM))
-        gn_doctor_add(d, "waiting", GN_DOCTOR_WARN, "use Linux 5.16 or newer",
-                      "futex_waitv is not available: the loss of a worker is noticed up to 50 ms late");
+        gn_doctor_add(
+            d, "waiting", GN_DOCTOR_WARN, "use Linux 5.16 or newer",
+            "futex_waitv is not available: the loss of a worker is noticed up to 50 ms late");
     else
         gn_doctor_add(d, "waiting", GN_DOCTOR_OK, NULL, "futex_waitv is available");
 }
@@ -176,11 +188,13 @@ void gn_doctor_check_processors(struct gn_doctor *d)
         gn_doctor_add(d, "processors", GN_DOCTOR_WARN, "a second processor makes calls much faster",
                       "there is one processor: program and worker take turns and never spin");
     else if (usable < 2)
-        gn_doctor_add(d, "processors", GN_DOCTOR_WARN, "let the program and gantryd use different processors",
+        gn_doctor_add(d, "processors", GN_DOCTOR_WARN,
+                      "let the program and gantryd use different processors",
                       "programs started from here may use one of %ld processors: "
                       "spinning makes sense only while the worker runs on another",
                       online);
     else
-        gn_doctor_add(d, "processors", GN_DOCTOR_OK, NULL, "%d processors: program and worker can run at once, so spinning makes sense",
+        gn_doctor_add(d, "processors", GN_DOCTOR_OK, NULL,
+                      "%d processors: program and worker can run at once, so spinning makes sense",
                       usable);
 }

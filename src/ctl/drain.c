@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `gantry drain`: all vGPUs of a gantryd to another one, several at once, while it takes in no new programs. Threads move them one by one;
- * the main thread looks who is there, says what became of each, and hears of Ctrl-C. One for which memory is short there is tried again
- * each time another one's move has ended, until none is under way that could change it.
+ * `gantry drain`: all vGPUs of a gantryd to another one, several at once, while it takes in no new
+ * programs. Threads move them one by one; the main thread looks who is there, says what became of
+ * each, and hears of Ctrl-C. One for which memory is short there is tried again each time another
+ * one's move has ended, until none is under way that could change it.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -24,7 +25,9 @@
 
 #define AT_ONCE    4
 #define TELL_LOOKS 20
-#define LOOK_UP_NS 100000000 /* so often it is looked whether somebody has interrupted us, or has come who was let in before */
+#define LOOK_UP_NS                                                                                 \
+    100000000 /* so often it is looked whether somebody has interrupted us, or has come who was    \
+                 let in before */
 
 static const char failure[] = "cannot empty this gantryd";
 static const char not_understood[] = "use a gantry of gantryd's version";
@@ -75,7 +78,8 @@ static void interrupt(int number)
 /* The second one ends us. */
 static void set_signals(void)
 {
-    const struct sigaction stop = {.sa_handler = interrupt, .sa_flags = SA_RESETHAND}, ignored = {.sa_handler = SIG_IGN};
+    const struct sigaction stop = {.sa_handler = interrupt, .sa_flags = SA_RESETHAND},
+                           ignored = {.sa_handler = SIG_IGN};
     sigaction(SIGINT, &stop, NULL);
     sigaction(SIGTERM, &stop, NULL);
     sigaction(SIGPIPE, &ignored, NULL);
@@ -83,12 +87,13 @@ static void set_signals(void)
 
 /* ---- what became of them */
 
-static void say(const struct drain *d, FILE *to, const struct item *it, const char *what, const char *why, const char *fix)
+static void say(const struct drain *d, FILE *to, const struct item *it, const char *what,
+                const char *why, const char *fix)
 {
     char line[1024];
     const char *program = json_string_value(json_object_get(it->shown, "program"));
-    snprintf(line, sizeof line, "%s (%.60s) %s%s%s%s%s", it->id, program ? program : "-", what, why[0] ? ": " : "", why, fix[0] ? "; " : "",
-             fix);
+    snprintf(line, sizeof line, "%s (%.60s) %s%s%s%s%s", it->id, program ? program : "-", what,
+             why[0] ? ": " : "", why, fix[0] ? "; " : "", fix);
     char *plain = gn_text_printable(line);
     gn_ctl_watch_hold(d->watch);
     if (plain)
@@ -108,13 +113,15 @@ static void ends(struct drain *d, struct item *it, enum state state)
     if (state == MOVED) {
         json_t *downtime = json_object_get(json_object_get(it->shown, "move"), "downtime_ns");
         json_object_set(it->shown, "downtime_ns", downtime);
-        snprintf(what, sizeof what, "moved; it stood still for %.1f ms", (double)json_integer_value(downtime) / 1e6);
+        snprintf(what, sizeof what, "moved; it stood still for %.1f ms",
+                 (double)json_integer_value(downtime) / 1e6);
     } else if (state == STAYS) {
         json_object_set_new(it->shown, "why", gn_json_string(it->err.what));
         json_object_set_new(it->shown, "fix", gn_json_string(it->err.fix));
     }
     if (!d->args->json)
-        say(d, stdout, it, what, state == STAYS ? it->err.what : "", state == STAYS ? it->err.fix : "");
+        say(d, stdout, it, what, state == STAYS ? it->err.what : "",
+            state == STAYS ? it->err.fix : "");
 }
 
 /* ---- the threads that move */
@@ -142,8 +149,8 @@ static const char *tenant_of(const struct item *it)
     return tenant ? tenant : "";
 }
 
-/* One of the same tenant that was not let in: wrong tokens are shown no more often than they must be, since too many of them have the
- * other gantryd look at none for a while. */
+/* One of the same tenant that was not let in: wrong tokens are shown no more often than they must
+ * be, since too many of them have the other gantryd look at none for a while. */
 static const struct item *find_barred(const struct drain *d, const struct item *like)
 {
     gn_list_for_each(it, (struct gn_list *)(uintptr_t)&d->items, struct item, link)
@@ -154,7 +161,8 @@ static const struct item *find_barred(const struct drain *d, const struct item *
     return NULL;
 }
 
-static enum state move(const struct drain *d, const char *id, json_t **ret, bool *ret_barred, struct gn_error *err)
+static enum state move(const struct drain *d, const char *id, json_t **ret, bool *ret_barred,
+                       struct gn_error *err)
 {
     struct gn_control_wish wish = d->wish;
     struct gn_link *here = NULL;
@@ -229,12 +237,14 @@ static void *moves(void *arg)
 
 static int ask(struct gn_link *link, char *text, json_t **ret, struct gn_error *err)
 {
-    int rc = text ? gn_ctl_ask_on(link, text, ret, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
+    int rc =
+        text ? gn_ctl_ask_on(link, text, ret, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
     free(text);
     return rc;
 }
 
-/* 0 or -errno. *ret_coming: so many were let in before and are not there yet; NULL: does not matter. */
+/* 0 or -errno. *ret_coming: so many were let in before and are not there yet; NULL: does not
+ * matter. */
 static int set_draining(struct gn_link *link, bool on, json_int_t *ret_coming, struct gn_error *err)
 {
     json_t *reply = NULL;
@@ -305,7 +315,9 @@ static void wait_for_moves(struct drain *d, bool once)
             d->interrupted = d->no_more = true;
             gn_ctl_watch_hold(d->watch);
             if (d->n_under_way)
-                fprintf(stderr, "gantry drain: interrupted: no more moves are begun, and %u waited for; interrupt again not to wait\n",
+                fprintf(stderr,
+                        "gantry drain: interrupted: no more moves are begun, and %u waited for; "
+                        "interrupt again not to wait\n",
                         d->n_under_way);
             gn_ctl_watch_go_on(d->watch);
             pthread_cond_broadcast(&d->changed);
@@ -332,7 +344,9 @@ static int move_all(struct drain *d, struct gn_error *err)
         n_looks = !rc && coming ? n_looks + 1 : 0;
         if (n_looks == TELL_LOOKS) {
             gn_ctl_watch_hold(d->watch);
-            fprintf(stderr, "gantry drain: waits for %lld that were let in before and are not there yet\n", (long long)coming);
+            fprintf(stderr,
+                    "gantry drain: waits for %lld that were let in before and are not there yet\n",
+                    (long long)coming);
             gn_ctl_watch_go_on(d->watch);
         }
         if (!rc)
@@ -365,8 +379,8 @@ static int run(struct drain *d, struct gn_error *err)
     return rc;
 }
 
-/* The other one. Over tcp it lets in tenants alone: any will do, of those that have something to move; where none has, of those whose
- * tokens were given. */
+/* The other one. Over tcp it lets in tenants alone: any will do, of those that have something to
+ * move; where none has, of those whose tokens were given. */
 static int reach(struct drain *d, struct gn_link **ret, struct gn_error *err)
 {
     json_t *reply = NULL, *tenants = json_object(), *v;
@@ -411,7 +425,8 @@ static int begin(struct drain *d, struct gn_error *err)
     if (!rc)
         rc = ask(there, gn_control_request("status"), &status, err);
     if (!rc && json_is_true(json_object_get(json_object_get(status, "gantryd"), "draining")))
-        rc = gn_fail(err, ESHUTDOWN, "gantry drain --undo there ends that", "the gantryd at %.200s is being emptied itself", d->to);
+        rc = gn_fail(err, ESHUTDOWN, "gantry drain --undo there ends that",
+                     "the gantryd at %.200s is being emptied itself", d->to);
     json_decref(status);
     status = NULL;
     if (!rc)
@@ -419,7 +434,8 @@ static int begin(struct drain *d, struct gn_error *err)
     /* It may be the same one under another name. */
     if (!rc && !(rc = ask(there, gn_control_request("status"), &status, err)) &&
         json_is_true(json_object_get(json_object_get(status, "gantryd"), "draining")))
-        rc = gn_fail(err, EINVAL, "name another one's address", "the gantryd at %.200s is this one", d->to);
+        rc = gn_fail(err, EINVAL, "name another one's address", "the gantryd at %.200s is this one",
+                     d->to);
     if (rc && on)
         (void)set_draining(d->here, false, NULL, &ignored);
     json_decref(status);
@@ -445,20 +461,23 @@ static int report(struct drain *d, int rc, const struct gn_error *err)
         free(it);
     }
     int status = rc || n_stay || d->interrupted ? GN_EXIT_FAILED : GN_EXIT_OK;
-    json_t *all = json_pack("{s:i,s:{s:o,s:i,s:i,s:b,s:o}}", "version", GN_CONTROL_VERSION, "drain", "to", gn_json_string(d->to), "moved",
-                            (int)n_moved, "stay", (int)n_stay, "interrupted", d->interrupted, "vgpus", list);
+    json_t *all = json_pack("{s:i,s:{s:o,s:i,s:i,s:b,s:o}}", "version", GN_CONTROL_VERSION, "drain",
+                            "to", gn_json_string(d->to), "moved", (int)n_moved, "stay", (int)n_stay,
+                            "interrupted", d->interrupted, "vgpus", list);
     if (rc) {
         const struct gn_ctl_args plain = {.command = d->args->command};
         gn_ctl_fail(&plain, GN_EXIT_FAILED, failure, err);
         json_object_set_new(all, "error",
-                            json_pack("{s:s,s:o,s:o}", "what", failure, "why", gn_json_string(err->what), "fix", gn_json_string(err->fix)));
+                            json_pack("{s:s,s:o,s:o}", "what", failure, "why",
+                                      gn_json_string(err->what), "fix", gn_json_string(err->fix)));
     }
     int printed;
     if (d->args->json) {
         printed = gn_ctl_print_json(d->args, all);
     } else {
-        printf("%u moved to %s, %u stay%s; new programs are refused until gantry drain --undo, or until gantryd ends\n", n_moved, d->to,
-               n_stay, n_stay == 1 ? "s" : "");
+        printf("%u moved to %s, %u stay%s; new programs are refused until gantry drain --undo, or "
+               "until gantryd ends\n",
+               n_moved, d->to, n_stay, n_stay == 1 ? "s" : "");
         printed = gn_ctl_flush(d->args);
         json_decref(all);
     }
@@ -477,7 +496,8 @@ static int undo(const struct gn_ctl_args *args)
     if (rc)
         return gn_ctl_fail(args, GN_EXIT_FAILED, "cannot take in programs again", &err);
     if (args->json)
-        return gn_ctl_print_json(args, json_pack("{s:i,s:{s:b}}", "version", GN_CONTROL_VERSION, "drain", "draining", false));
+        return gn_ctl_print_json(args, json_pack("{s:i,s:{s:b}}", "version", GN_CONTROL_VERSION,
+                                                 "drain", "draining", false));
     printf("new programs are taken in again; programs that have moved stay there\n");
     return gn_ctl_flush(args);
 }
@@ -488,7 +508,8 @@ int gn_ctl_drain(const struct gn_ctl_args *args)
     struct gn_error err = {{0}, {0}};
     pthread_condattr_t monotonic;
     if (!args->rest[0] == !args->undo) {
-        gn_fail(&err, EINVAL, "write gantry drain unix:PATH or tcp:HOST:PORT, or gantry drain --undo",
+        gn_fail(&err, EINVAL,
+                "write gantry drain unix:PATH or tcp:HOST:PORT, or gantry drain --undo",
                 args->undo ? "an address and --undo do not go together" : "no address is given");
         return gn_ctl_fail(args, GN_EXIT_USAGE, failure, &err);
     }

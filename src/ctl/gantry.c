@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gantry: the command line of Gantry. A subcommand, a question to gantryd or a look at the machine, an
- * answer. Each subcommand is an entry in commands.c.
+ * gantry: the command line of Gantry. A subcommand, a question to gantryd or a look at the machine,
+ * an answer. Each subcommand is an entry in commands.c.
  */
 #include <errno.h>
 #include <locale.h>
@@ -32,7 +32,8 @@ static int unknown(const char *word, const struct gn_ctl_args *args)
     const char *near = gn_ctl_nearest(word, command_name, n_commands());
     if (near && word[0] != '-')
         snprintf(fix, sizeof fix, "did you mean %s?", near);
-    gn_fail(&err, EINVAL, fix, word[0] == '-' ? "unknown option %.100s" : "there is no command \"%.100s\"", word);
+    gn_fail(&err, EINVAL, fix,
+            word[0] == '-' ? "unknown option %.100s" : "there is no command \"%.100s\"", word);
     return gn_ctl_fail(args, GN_EXIT_USAGE, "wrong usage", &err);
 }
 
@@ -80,7 +81,8 @@ int main(int argc, char **argv)
         rc = gn_address_parse(args.connect, &address, &err);
     if (rc) {
         args.json = json;
-        return gn_ctl_fail(&args, command->max_rest < 0 ? GN_EXIT_RUN_FAILED : GN_EXIT_USAGE, "wrong usage", &err);
+        return gn_ctl_fail(&args, command->max_rest < 0 ? GN_EXIT_RUN_FAILED : GN_EXIT_USAGE,
+                           "wrong usage", &err);
     }
     if (args.help) {
         gn_ctl_print_help(command);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `gantry inspect`: reads a checkpoint to its end, which checks every byte of it, and keeps what is worth showing. Asks no gantryd,
- * loads nothing. The file is a stranger's: what it may cost is bounded here.
+ * `gantry inspect`: reads a checkpoint to its end, which checks every byte of it, and keeps what is
+ * worth showing. Asks no gantryd, loads nothing. The file is a stranger's: what it may cost is
+ * bounded here.
  */
 #include "ctl/inspect.h"
 
@@ -59,7 +60,8 @@ static void take_text(const struct gn_stream_entry *e, uint32_t part, char ret[G
     ret[n] = 0;
 }
 
-static int take_device(struct gn_inspected *f, const struct gn_stream_entry *e, struct gn_error *err)
+static int take_device(struct gn_inspected *f, const struct gn_stream_entry *e,
+                       struct gn_error *err)
 {
     struct gn_inspected_device *d = one_more(&f->devices, &f->n_devices, sizeof *d);
     struct gn_stream_entry parts = *e;
@@ -83,20 +85,23 @@ static int take_object(struct loading *l, const struct gn_stream_entry *e, struc
 {
     struct gn_inspected *f = l->f;
     uint32_t *at = gn_known_find(&l->objects, e->id);
-    struct gn_inspected_object *o = at ? &f->objects[*at] : one_more(&f->objects, &f->n_objects, sizeof *o);
+    struct gn_inspected_object *o =
+        at ? &f->objects[*at] : one_more(&f->objects, &f->n_objects, sizeof *o);
     if (!o || gn_known_put(&l->objects, e->id, (uint32_t)(o - f->objects)) < 0)
         return no_memory(err);
     *o = (struct gn_inspected_object){.id = e->id, .kind = e->kind, .bytes = e->bytes};
     return 0;
 }
 
-static int take_entry(struct loading *l, enum gn_stream_table table, const struct gn_stream_entry *e, struct gn_error *err)
+static int take_entry(struct loading *l, enum gn_stream_table table,
+                      const struct gn_stream_entry *e, struct gn_error *err)
 {
     struct gn_inspected *f = l->f;
     struct gn_inspected_command *c;
     switch (table) {
     case GN_STREAM_TENANT:
-        f->has_tenant = gn_stream_copy_part(e, GN_PART_STATE, &f->tenant_state, sizeof f->tenant_state);
+        f->has_tenant =
+            gn_stream_copy_part(e, GN_PART_STATE, &f->tenant_state, sizeof f->tenant_state);
         f->vgpu = e->id;
         take_text(e, GN_PART_NAME, f->tenant);
         return 0;
@@ -163,7 +168,8 @@ static void take_gone(struct loading *l, const struct gn_stream_section *s)
     }
 }
 
-static void take_pages(struct loading *l, const struct gn_stream_reader *r, const struct gn_stream_section *s)
+static void take_pages(struct loading *l, const struct gn_stream_reader *r,
+                       const struct gn_stream_section *s)
 {
     const uint32_t *at = gn_known_find(&l->memories, s->memory->id);
     struct gn_inspected_memory *m = at ? &l->f->memories[*at] : NULL;
@@ -195,7 +201,8 @@ uint64_t gn_inspect_zero_pages(const struct gn_inspected_memory *m)
     return n;
 }
 
-static int take_section(struct loading *l, struct gn_stream_reader *r, const struct gn_stream_section *s, struct gn_error *err)
+static int take_section(struct loading *l, struct gn_stream_reader *r,
+                        const struct gn_stream_section *s, struct gn_error *err)
 {
     struct gn_stream_entry e;
     int rc = 0;
@@ -259,7 +266,8 @@ int gn_ctl_open_stream(const char *path, int *ret, struct gn_error *err)
         return gn_fail(err, errno, "check its name and its permissions", "%s", strerror(errno));
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
         close(fd);
-        return gn_fail(err, EINVAL, "name a file that gantry checkpoint has written", "it is no plain file");
+        return gn_fail(err, EINVAL, "name a file that gantry checkpoint has written",
+                       "it is no plain file");
     }
     *ret = fd;
     return 0;

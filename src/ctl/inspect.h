@@ -13,7 +13,8 @@ struct gn_inspected_device {
     bool has_state;
     struct gn_stream_device_state state;
     uint32_t n_facts;
-    char name[GN_INSPECT_TEXT], vendor[GN_INSPECT_TEXT], type[GN_INSPECT_TEXT], version[GN_INSPECT_TEXT], driver[GN_INSPECT_TEXT];
+    char name[GN_INSPECT_TEXT], vendor[GN_INSPECT_TEXT], type[GN_INSPECT_TEXT],
+        version[GN_INSPECT_TEXT], driver[GN_INSPECT_TEXT];
 };
 
 struct gn_inspected_object {
@@ -52,7 +53,8 @@ struct gn_inspected {
     uint32_t n_rounds, n_events, n_calls, n_maps;
 };
 
-/* The names of an API's kind of object, and of the call that a command stands for; NULL: not known. */
+/* The names of an API's kind of object, and of the call that a command stands for; NULL: not known.
+ */
 const char *gn_inspect_kind_name(const char *api, uint32_t kind);
 const char *gn_inspect_call_name(const char *api, uint32_t op);
 uint64_t gn_inspect_zero_pages(const struct gn_inspected_memory *m);

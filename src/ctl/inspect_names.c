@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the numbers in a checkpoint are called. Written by hand from api/opencl.api; a test compares. */
+/* What the numbers in a checkpoint are called. Written by hand from api/opencl.api; a test
+ * compares. */
 #include "ctl/inspect.h"
 
 #include <string.h>
@@ -7,8 +8,9 @@
 #include "base/checked.h"
 
 /* The `handles` line, whose order is their numbers. */
-static const char *const opencl_kinds[] = {NULL,      "platform", "device", "context", "queue", "mem",
-                                           "sampler", "program",  "kernel", "event",   "svm",   "cmdbuf"};
+static const char *const opencl_kinds[] = {NULL,     "platform", "device",  "context",
+                                           "queue",  "mem",      "sampler", "program",
+                                           "kernel", "event",    "svm",     "cmdbuf"};
 
 /* Requests that are commands, by the calls of OpenCL that they stand for. */
 static const struct {
@@ -43,7 +45,8 @@ static const struct {
 
 const char *gn_inspect_kind_name(const char *api, uint32_t kind)
 {
-    return strcmp(api, "opencl") == 0 && kind < GN_ARRAY_SIZE(opencl_kinds) ? opencl_kinds[kind] : NULL;
+    return strcmp(api, "opencl") == 0 && kind < GN_ARRAY_SIZE(opencl_kinds) ? opencl_kinds[kind]
+                                                                            : NULL;
 }
 
 const char *gn_inspect_call_name(const char *api, uint32_t op)

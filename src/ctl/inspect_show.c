@@ -133,8 +133,9 @@ static json_t *tenant_json(const struct gn_inspected *f)
 {
     char id[16];
     snprintf(id, sizeof id, "%08" PRIx64, f->vgpu & UINT32_MAX);
-    return json_pack("{s:s, s:s, s:I, s:o, s:o}", "id", id, "name", f->tenant, "weight", (json_int_t)f->tenant_state.weight,
-                     "memory_limit_bytes", number(f->tenant_state.memory_limit_bytes), "memory_bytes",
+    return json_pack("{s:s, s:s, s:I, s:o, s:o}", "id", id, "name", f->tenant, "weight",
+                     (json_int_t)f->tenant_state.weight, "memory_limit_bytes",
+                     number(f->tenant_state.memory_limit_bytes), "memory_bytes",
                      number(f->tenant_state.memory_bytes));
 }
 
@@ -143,11 +144,13 @@ static json_t *devices_json(const struct gn_inspected *f)
     json_t *all = json_array();
     for (uint32_t i = 0; i < f->n_devices; i++) {
         const struct gn_inspected_device *d = &f->devices[i];
-        json_array_append_new(all,
-                              json_pack("{s:o, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:I, s:I}", "index", number(d->index), "name", d->name,
-                                        "vendor", d->vendor, "type", d->type, "version", d->version, "driver_version", d->driver,
-                                        "memory_bytes", number(d->state.memory_bytes), "largest_bytes", number(d->state.largest_bytes),
-                                        "units", (json_int_t)d->state.n_units, "facts", (json_int_t)d->n_facts));
+        json_array_append_new(
+            all, json_pack("{s:o, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:I, s:I}", "index",
+                           number(d->index), "name", d->name, "vendor", d->vendor, "type", d->type,
+                           "version", d->version, "driver_version", d->driver, "memory_bytes",
+                           number(d->state.memory_bytes), "largest_bytes",
+                           number(d->state.largest_bytes), "units", (json_int_t)d->state.n_units,
+                           "facts", (json_int_t)d->n_facts));
     }
     return all;
 }
@@ -161,8 +164,9 @@ static json_t *objects_json(const struct gn_inspected *f)
         char name[32];
         kind_text(f, kind, name);
         if (sums[kind].n)
-            json_array_append_new(all, json_pack("{s:I, s:s, s:I, s:o}", "kind", (json_int_t)kind, "name", name, "count",
-                                                 (json_int_t)sums[kind].n, "bytes", number(sums[kind].bytes)));
+            json_array_append_new(all, json_pack("{s:I, s:s, s:I, s:o}", "kind", (json_int_t)kind,
+                                                 "name", name, "count", (json_int_t)sums[kind].n,
+                                                 "bytes", number(sums[kind].bytes)));
     }
     return all;
 }
@@ -173,10 +177,13 @@ static json_t *memories_json(const struct gn_inspected *f)
     for (uint32_t i = 0; i < f->n_memories; i++) {
         const struct gn_inspected_memory *m = &f->memories[i];
         if (!m->gone)
-            json_array_append_new(all, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "id", id_text(m->m.id), "object",
-                                                 id_text(m->m.object), "bytes", number(m->m.bytes), "pages", number(m->n_pages),
-                                                 "zero_pages", number(gn_inspect_zero_pages(m)), "sent_bytes", number(m->sent_bytes),
-                                                 "packed_bytes", number(m->packed_bytes), "kept", m->m.flags & GN_STREAM_MEMORY_KEPT));
+            json_array_append_new(
+                all,
+                json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "id", id_text(m->m.id),
+                          "object", id_text(m->m.object), "bytes", number(m->m.bytes), "pages",
+                          number(m->n_pages), "zero_pages", number(gn_inspect_zero_pages(m)),
+                          "sent_bytes", number(m->sent_bytes), "packed_bytes",
+                          number(m->packed_bytes), "kept", m->m.flags & GN_STREAM_MEMORY_KEPT));
     }
     return all;
 }
@@ -188,8 +195,8 @@ static json_t *commands_json(const struct gn_inspected *f)
         const struct gn_inspected_command *c = &f->commands[i];
         char call[32];
         call_text(f, c->op, call);
-        json_t *one =
-            json_pack("{s:o, s:I, s:s, s:o}", "id", number(c->id), "op", (json_int_t)c->op, "call", call, "queue", id_text(c->queue));
+        json_t *one = json_pack("{s:o, s:I, s:s, s:o}", "id", number(c->id), "op",
+                                (json_int_t)c->op, "call", call, "queue", id_text(c->queue));
         if (c->has_state && c->state.event != UINT32_MAX)
             json_object_set_new(one, "event", number(c->state.event));
         if (c->has_state)
@@ -208,7 +215,8 @@ static json_t *calls_json(const struct gn_inspected *f)
         char call[32];
         call_text(f, sums[i].op, call);
         json_array_append_new(all,
-                              json_pack("{s:s, s:I, s:I}", "call", call, "op", (json_int_t)sums[i].op, "count", (json_int_t)sums[i].n));
+                              json_pack("{s:s, s:I, s:I}", "call", call, "op",
+                                        (json_int_t)sums[i].op, "count", (json_int_t)sums[i].n));
     }
     free(sums);
     return all;
@@ -217,18 +225,22 @@ static json_t *calls_json(const struct gn_inspected *f)
 json_t *gn_inspect_json(const struct gn_inspected *f)
 {
     const struct page_sum s = sum_pages(f);
-    json_t *c = json_pack("{s:i, s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:I}", "format", (int)GN_STREAM_FORMAT, "purpose", purpose(f),
-                          "api", f->about.api, "creator", f->about.creator, "created_ns", number(f->about.created_ns), "file_bytes",
-                          number(f->file_bytes), "page_bytes", (json_int_t)f->about.page_bytes, "rounds", (json_int_t)f->n_rounds, "events",
-                          (json_int_t)f->n_events, "callbacks", (json_int_t)f->n_calls, "maps", (json_int_t)f->n_maps);
+    json_t *c =
+        json_pack("{s:i, s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:I}", "format",
+                  (int)GN_STREAM_FORMAT, "purpose", purpose(f), "api", f->about.api, "creator",
+                  f->about.creator, "created_ns", number(f->about.created_ns), "file_bytes",
+                  number(f->file_bytes), "page_bytes", (json_int_t)f->about.page_bytes, "rounds",
+                  (json_int_t)f->n_rounds, "events", (json_int_t)f->n_events, "callbacks",
+                  (json_int_t)f->n_calls, "maps", (json_int_t)f->n_maps);
     if (f->has_tenant)
         json_object_set_new(c, "vgpu", tenant_json(f));
     json_object_set_new(c, "devices", devices_json(f));
     json_object_set_new(c, "objects", objects_json(f));
     json_object_set_new(c, "memories", memories_json(f));
     json_object_set_new(c, "pages",
-                        json_pack("{s:o, s:o, s:o, s:o, s:o}", "total", number(s.pages), "zero", number(s.zero), "sent", number(s.sent),
-                                  "sent_bytes", number(s.sent_bytes), "packed_bytes", number(s.packed_bytes)));
+                        json_pack("{s:o, s:o, s:o, s:o, s:o}", "total", number(s.pages), "zero",
+                                  number(s.zero), "sent", number(s.sent), "sent_bytes",
+                                  number(s.sent_bytes), "packed_bytes", number(s.packed_bytes)));
     json_object_set_new(c, "pending", calls_json(f));
     json_object_set_new(c, "commands", commands_json(f));
     return json_pack("{s:i, s:o}", "version", 1, "checkpoint", c);
@@ -257,24 +269,33 @@ static void print_head(const struct gn_inspected *f)
     struct tm tm;
     if (gmtime_r(&seconds, &tm))
         strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S UTC", &tm);
-    printf("file      format %u, a %s of %s, %s, by %s, %s; whole\n", GN_STREAM_FORMAT, purpose(f), f->about.api,
-           gn_ctl_format_size(f->file_bytes, a), f->about.creator[0] ? f->about.creator : "?", when);
+    printf("file      format %u, a %s of %s, %s, by %s, %s; whole\n", GN_STREAM_FORMAT, purpose(f),
+           f->about.api, gn_ctl_format_size(f->file_bytes, a),
+           f->about.creator[0] ? f->about.creator : "?", when);
     if (f->has_tenant)
-        printf("vGPU      %08" PRIx64 " of tenant %s, weight %u, %s of device memory held, limit %s\n", f->vgpu & UINT32_MAX, f->tenant,
-               f->tenant_state.weight, gn_ctl_format_size(f->tenant_state.memory_bytes, a),
-               f->tenant_state.memory_limit_bytes ? gn_ctl_format_size(f->tenant_state.memory_limit_bytes, b) : "the device's");
-    printf("buffers   %" PRIu64 " of %s together, %" PRIu64 " pages of %u bytes, %" PRIu64 " of them zero\n", s.memories,
-           gn_ctl_format_size(s.bytes, a), s.pages, f->about.page_bytes, s.zero);
-    printf("pages     %" PRIu64 " in %u round%s: %s of contents in %s of the file\n", s.sent, f->n_rounds, plural(f->n_rounds),
-           gn_ctl_format_size(s.sent_bytes, b), gn_ctl_format_size(s.packed_bytes, c));
-    printf("pending   %u command%s, %u event%s, %u callback%s, %u map%s\n", f->n_commands, plural(f->n_commands), f->n_events,
-           plural(f->n_events), f->n_calls, plural(f->n_calls), f->n_maps, plural(f->n_maps));
+        printf("vGPU      %08" PRIx64
+               " of tenant %s, weight %u, %s of device memory held, limit %s\n",
+               f->vgpu & UINT32_MAX, f->tenant, f->tenant_state.weight,
+               gn_ctl_format_size(f->tenant_state.memory_bytes, a),
+               f->tenant_state.memory_limit_bytes
+                   ? gn_ctl_format_size(f->tenant_state.memory_limit_bytes, b)
+                   : "the device's");
+    printf("buffers   %" PRIu64 " of %s together, %" PRIu64 " pages of %u bytes, %" PRIu64
+           " of them zero\n",
+           s.memories, gn_ctl_format_size(s.bytes, a), s.pages, f->about.page_bytes, s.zero);
+    printf("pages     %" PRIu64 " in %u round%s: %s of contents in %s of the file\n", s.sent,
+           f->n_rounds, plural(f->n_rounds), gn_ctl_format_size(s.sent_bytes, b),
+           gn_ctl_format_size(s.packed_bytes, c));
+    printf("pending   %u command%s, %u event%s, %u callback%s, %u map%s\n", f->n_commands,
+           plural(f->n_commands), f->n_events, plural(f->n_events), f->n_calls, plural(f->n_calls),
+           f->n_maps, plural(f->n_maps));
 }
 
 static int print_devices(const struct gn_inspected *f)
 {
-    static const struct gn_table_column columns[] = {{"DEVICE", true}, {"NAME", false}, {"TYPE", false},  {"UNITS", true},
-                                                     {"MEMORY", true}, {"FACTS", true}, {"DRIVER", false}};
+    static const struct gn_table_column columns[] = {
+        {"DEVICE", true}, {"NAME", false}, {"TYPE", false},  {"UNITS", true},
+        {"MEMORY", true}, {"FACTS", true}, {"DRIVER", false}};
     struct gn_table t;
     gn_table_init(&t, columns, GN_ARRAY_SIZE(columns));
     for (uint32_t i = 0; i < f->n_devices; i++) {
@@ -292,7 +313,8 @@ static int print_devices(const struct gn_inspected *f)
 
 static int print_objects(const struct gn_inspected *f)
 {
-    static const struct gn_table_column columns[] = {{"OBJECTS", false}, {"COUNT", true}, {"BYTES", true}};
+    static const struct gn_table_column columns[] = {
+        {"OBJECTS", false}, {"COUNT", true}, {"BYTES", true}};
     struct kind_sum sums[MOST_KINDS] = {{0}};
     struct gn_table t;
     gn_table_init(&t, columns, GN_ARRAY_SIZE(columns));
@@ -313,13 +335,16 @@ static int larger(const void *a, const void *b)
 {
     const struct gn_inspected_memory *x = *(const struct gn_inspected_memory *const *)a;
     const struct gn_inspected_memory *y = *(const struct gn_inspected_memory *const *)b;
-    return x->m.bytes != y->m.bytes ? (x->m.bytes < y->m.bytes ? 1 : -1) : x->m.id < y->m.id ? -1 : x->m.id > y->m.id;
+    return x->m.bytes != y->m.bytes ? (x->m.bytes < y->m.bytes ? 1 : -1)
+           : x->m.id < y->m.id      ? -1
+                                    : x->m.id > y->m.id;
 }
 
 static int print_memories(const struct gn_inspected *f)
 {
-    static const struct gn_table_column columns[] = {{"BUFFER", false}, {"SIZE", true}, {"PAGES", true},
-                                                     {"ZERO", true},    {"SENT", true}, {"PACKED", true}};
+    static const struct gn_table_column columns[] = {{"BUFFER", false}, {"SIZE", true},
+                                                     {"PAGES", true},   {"ZERO", true},
+                                                     {"SENT", true},    {"PACKED", true}};
     const struct gn_inspected_memory **all = malloc((f->n_memories + 1) * sizeof(*all));
     struct gn_table t;
     uint32_t n = 0;
@@ -368,7 +393,8 @@ static int print_calls(const struct gn_inspected *f)
 
 static int print_commands(const struct gn_inspected *f)
 {
-    static const struct gn_table_column columns[] = {{"COMMAND", true}, {"CALL", false}, {"QUEUE", false}, {"EVENT", false}};
+    static const struct gn_table_column columns[] = {
+        {"COMMAND", true}, {"CALL", false}, {"QUEUE", false}, {"EVENT", false}};
     struct gn_table t;
     gn_table_init(&t, columns, GN_ARRAY_SIZE(columns));
     for (uint32_t i = 0; i < f->n_commands && i < MOST_ROWS; i++) {

@@ -29,11 +29,13 @@ static void end(int number)
     _exit(GN_EXIT_FAILED);
 }
 
-void gn_ctl_when_interrupted(const struct gn_ctl_args *args, const char *what, const char *then, const char *fix)
+void gn_ctl_when_interrupted(const struct gn_ctl_args *args, const char *what, const char *then,
+                             const char *fix)
 {
     const struct sigaction says = {.sa_handler = end};
     struct sigaction before;
-    snprintf(line, sizeof line, "%sgantry %s: interrupted: %s; %s\n", isatty(STDERR_FILENO) ? "\r\033[K" : "", args->command, then, fix);
+    snprintf(line, sizeof line, "%sgantry %s: interrupted: %s; %s\n",
+             isatty(STDERR_FILENO) ? "\r\033[K" : "", args->command, then, fix);
     char *text = args->json ? gn_control_error(what, then, fix) : NULL;
     if (text && asprintf(&object, "%s\n", text) < 0)
         object = NULL;

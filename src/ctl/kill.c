@@ -36,7 +36,8 @@ static void add(struct killing *k, const char *id, const char *result, const str
         return;
     if (err) {
         char line[sizeof *err + 16];
-        snprintf(line, sizeof line, "gantry kill: %s%s%s", err->what, err->fix[0] ? "; " : "", err->fix);
+        snprintf(line, sizeof line, "gantry kill: %s%s%s", err->what, err->fix[0] ? "; " : "",
+                 err->fix);
         gn_text_clean(line, strlen(line)); /* it quotes the command line */
         fprintf(stderr, "%s\n", line);
     } else
@@ -48,11 +49,13 @@ static int end_one(struct killing *k, const char *vgpu, const char *reason, stru
 {
     char *text = gn_control_kill_request(vgpu, reason);
     json_t *reply = NULL;
-    int rc = text ? gn_ctl_ask_on(k->link, text, &reply, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
+    int rc = text ? gn_ctl_ask_on(k->link, text, &reply, err)
+                  : gn_fail(err, ENOMEM, NULL, "out of memory");
     const char *id = json_string_value(json_object_get(json_object_get(reply, "kill"), "id"));
     free(text);
     if (rc == 0 && !id)
-        rc = gn_fail(err, EPROTO, "use a gantry of gantryd's version", "gantryd's reply has no \"kill\"");
+        rc = gn_fail(err, EPROTO, "use a gantry of gantryd's version",
+                     "gantryd's reply has no \"kill\"");
     if (rc == 0)
         add(k, id, "ended", NULL);
     else if (rc == -ENOENT || rc == -EREMOTEIO)
@@ -66,12 +69,14 @@ static json_t *query(const struct killing *k, const char *name, int *rc, struct 
 {
     char *text = gn_control_request(name);
     json_t *reply = NULL;
-    *rc = text ? gn_ctl_ask_on(k->link, text, &reply, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
+    *rc = text ? gn_ctl_ask_on(k->link, text, &reply, err)
+               : gn_fail(err, ENOMEM, NULL, "out of memory");
     free(text);
     return reply;
 }
 
-/* This connection sees no vGPU of the tenant. 0: it sees the tenant, which has none; or -errno, and why. */
+/* This connection sees no vGPU of the tenant. 0: it sees the tenant, which has none; or -errno, and
+ * why. */
 static int check_tenant(const struct killing *k, const char *tenant, struct gn_error *err)
 {
     json_t *t;
@@ -89,16 +94,20 @@ static int check_tenant(const struct killing *k, const char *tenant, struct gn_e
         return rc;
     /* gantryd shows its limits to connections that see every tenant. */
     reply = query(k, "status", &rc, err);
-    const bool sees_all = json_is_object(json_object_get(json_object_get(reply, "gantryd"), "limits"));
+    const bool sees_all =
+        json_is_object(json_object_get(json_object_get(reply, "gantryd"), "limits"));
     json_decref(reply);
     if (rc)
         return rc;
-    return sees_all ? gn_fail(err, ENOENT, "gantry tenant ls lists them", "there is no tenant \"%.63s\"", tenant)
-                    : gn_fail(err, EACCES, "ask an operator to end them", "you see no vGPUs of the tenant \"%.63s\"", tenant);
+    return sees_all ? gn_fail(err, ENOENT, "gantry tenant ls lists them",
+                              "there is no tenant \"%.63s\"", tenant)
+                    : gn_fail(err, EACCES, "ask an operator to end them",
+                              "you see no vGPUs of the tenant \"%.63s\"", tenant);
 }
 
 /* All that this tenant has now, and this connection sees. */
-static int end_tenants(struct killing *k, const char *tenant, const char *reason, struct gn_error *err)
+static int end_tenants(struct killing *k, const char *tenant, const char *reason,
+                       struct gn_error *err)
 {
     json_t *v;
     size_t i;
@@ -106,7 +115,8 @@ static int end_tenants(struct killing *k, const char *tenant, const char *reason
     json_t *reply = query(k, "ls", &rc, err);
     json_array_foreach(json_object_get(reply, "vgpus"), i, v)
     {
-        const char *name = json_string_value(json_object_get(v, "tenant")), *id = json_string_value(json_object_get(v, "id"));
+        const char *name = json_string_value(json_object_get(v, "tenant")),
+                   *id = json_string_value(json_object_get(v, "id"));
         if (rc == 0 && name && id && strcmp(name, tenant) == 0)
             rc = end_one(k, id, reason, err);
     }
@@ -121,7 +131,9 @@ static int report(struct killing *k)
         if (k->n_failed) {
             char what[64];
             snprintf(what, sizeof what, "cannot end %d of %d vGPUs", k->n_failed, k->n);
-            json_object_set_new(all, "error", json_pack("{s:s,s:s,s:s}", "what", what, "why", k->first.what, "fix", k->first.fix));
+            json_object_set_new(all, "error",
+                                json_pack("{s:s,s:s,s:s}", "what", what, "why", k->first.what,
+                                          "fix", k->first.fix));
         }
         int rc = gn_ctl_print_json(k->args, all);
         return rc ? rc : k->n_failed ? GN_EXIT_FAILED : GN_EXIT_OK;
@@ -140,7 +152,8 @@ int gn_ctl_kill(const struct gn_ctl_args *args)
     for (char **vgpu = args->rest; *vgpu; vgpu++)
         empty |= !**vgpu;
     if (empty || !args->rest[0] == !args->tenant) {
-        gn_fail(&err, EINVAL, "write gantry kill VGPU..., or gantry kill --tenant T; gantry ls lists the vGPUs",
+        gn_fail(&err, EINVAL,
+                "write gantry kill VGPU..., or gantry kill --tenant T; gantry ls lists the vGPUs",
                 args->tenant ? "vGPUs and --tenant do not go together" : "no vGPU is given");
         json_decref(k.results);
         return gn_ctl_fail(args, GN_EXIT_USAGE, "wrong usage", &err);

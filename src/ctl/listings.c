@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gantry ls` and `gantry devices`: a question to gantryd, and its answer as a table or as it came. */
+/* `gantry ls` and `gantry devices`: a question to gantryd, and its answer as a table or as it came.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +22,8 @@ static unsigned long long number_of(const json_t *o, const char *key)
 }
 
 /* A number that may be left out: it is not known. */
-static void add_optional(struct gn_table *t, const json_t *o, const char *key, void (*add)(struct gn_table *, unsigned long long))
+static void add_optional(struct gn_table *t, const json_t *o, const char *key,
+                         void (*add)(struct gn_table *, unsigned long long))
 {
     if (json_object_get(o, key))
         add(t, number_of(o, key));
@@ -65,7 +67,8 @@ static void add_devices(struct gn_table *t, const json_t *devices)
     json_array_foreach(devices, i, item)
     {
         if (json_is_true(json_object_get(item, "used")) && n < sizeof text - 24)
-            n += (size_t)snprintf(text + n, sizeof text - n, "%s%llu", n ? "," : "", number_of(item, "index"));
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s%llu", n ? "," : "",
+                                  number_of(item, "index"));
     }
     gn_table_add(t, n ? text : NULL);
 }
@@ -102,7 +105,8 @@ static void add_vgpu(struct gn_table *t, const json_t *v)
     gn_table_add_number(t, number_of(v, "calls"));
     gn_table_add_number(t, number_of(v, "sync_calls"));
     gn_table_add(t, text_of(v, "link"));
-    gn_table_add(t, json_is_true(json_object_get(v, "driver_stays")) ? "remote+driver" : text_of(v, "mode"));
+    gn_table_add(t, json_is_true(json_object_get(v, "driver_stays")) ? "remote+driver"
+                                                                     : text_of(v, "mode"));
     add_devices(t, json_object_get(v, "devices"));
     gn_table_add(t, text_of(v, "platform"));
 }
@@ -133,7 +137,8 @@ static void add_device(struct gn_table *t, const json_t *d)
     gn_table_add(t, text_of(d, "driver_version"));
 }
 
-/* The items of a list of numbers or names, each after `before`, with commas between: a cell is one word. */
+/* The items of a list of numbers or names, each after `before`, with commas between: a cell is one
+ * word. */
 static void append_list(char *to, size_t n, const json_t *list, const char *before)
 {
     json_t *item;
@@ -142,9 +147,11 @@ static void append_list(char *to, size_t n, const json_t *list, const char *befo
     {
         size_t have = strlen(to);
         if (json_is_string(item))
-            snprintf(to + have, n - have, "%s%s%s", have ? "," : "", before, json_string_value(item));
+            snprintf(to + have, n - have, "%s%s%s", have ? "," : "", before,
+                     json_string_value(item));
         else
-            snprintf(to + have, n - have, "%s%s%lld", have ? "," : "", before, (long long)json_integer_value(item));
+            snprintf(to + have, n - have, "%s%s%lld", have ? "," : "", before,
+                     (long long)json_integer_value(item));
     }
 }
 
@@ -171,8 +178,9 @@ static void add_vgpus(struct gn_table *t, const json_t *o)
 }
 
 static const struct gn_table_column tenant_columns[] = {
-    {"TENANT", false}, {"WEIGHT", true}, {"CAP", true},  {"FLOOR", true},  {"VGPUS", true},    {"MEMORY", true},
-    {"LEASED", true},  {"LIMIT", true},  {"WHO", false}, {"MODES", false}, {"DEVICES", false},
+    {"TENANT", false}, {"WEIGHT", true}, {"CAP", true},      {"FLOOR", true},
+    {"VGPUS", true},   {"MEMORY", true}, {"LEASED", true},   {"LIMIT", true},
+    {"WHO", false},    {"MODES", false}, {"DEVICES", false},
 };
 
 static void add_tenant(struct gn_table *t, const json_t *o)
@@ -222,7 +230,8 @@ static int list(const struct gn_ctl_args *args, const struct listing *l)
         return gn_ctl_fail(args, GN_EXIT_FAILED, l->failure, &err);
     if (!json_is_array(json_object_get(reply, l->list))) {
         json_decref(reply);
-        gn_fail(&err, EPROTO, "use a gantry of gantryd's version", "gantryd's reply has no \"%s\"", l->list);
+        gn_fail(&err, EPROTO, "use a gantry of gantryd's version", "gantryd's reply has no \"%s\"",
+                l->list);
         return gn_ctl_fail(args, GN_EXIT_FAILED, l->failure, &err);
     }
     if (args->json)
@@ -233,8 +242,11 @@ static int list(const struct gn_ctl_args *args, const struct listing *l)
     gn_table_fini(&t);
     /* Not in the table, which others read, too. */
     if (json_is_true(json_object_get(reply, "draining")))
-        fprintf(stderr, "gantry %s: this gantryd is being emptied, and takes in no new programs; gantry drain --undo ends that\n",
-                args->command);
+        fprintf(
+            stderr,
+            "gantry %s: this gantryd is being emptied, and takes in no new programs; gantry drain "
+            "--undo ends that\n",
+            args->command);
     json_decref(reply);
     if (rc) {
         gn_fail(&err, -rc, NULL, "out of memory");
@@ -245,20 +257,30 @@ static int list(const struct gn_ctl_args *args, const struct listing *l)
 
 int gn_ctl_list_tenants(const struct gn_ctl_args *args)
 {
-    static const struct listing l = {"tenants", "tenants", "cannot list the tenants", tenant_columns, GN_ARRAY_SIZE(tenant_columns),
+    static const struct listing l = {"tenants",
+                                     "tenants",
+                                     "cannot list the tenants",
+                                     tenant_columns,
+                                     GN_ARRAY_SIZE(tenant_columns),
                                      add_tenant};
     return list(args, &l);
 }
 
 int gn_ctl_ls(const struct gn_ctl_args *args)
 {
-    static const struct listing l = {"ls", "vgpus", "cannot list the vGPUs", vgpu_columns, GN_ARRAY_SIZE(vgpu_columns), add_vgpu};
+    static const struct listing l = {
+        "ls",    "vgpus", "cannot list the vGPUs", vgpu_columns, GN_ARRAY_SIZE(vgpu_columns),
+        add_vgpu};
     return list(args, &l);
 }
 
 int gn_ctl_devices(const struct gn_ctl_args *args)
 {
-    static const struct listing l = {"devices", "devices", "cannot list the devices", device_columns, GN_ARRAY_SIZE(device_columns),
+    static const struct listing l = {"devices",
+                                     "devices",
+                                     "cannot list the devices",
+                                     device_columns,
+                                     GN_ARRAY_SIZE(device_columns),
                                      add_device};
     return list(args, &l);
 }

@@ -22,15 +22,18 @@ static long long number(const json_t *of, const char *key)
     return (long long)json_integer_value(json_object_get(of, key));
 }
 
-static int move_here(struct gn_link *here, const struct gn_control_wish *wish, json_t **ret, struct gn_error *err)
+static int move_here(struct gn_link *here, const struct gn_control_wish *wish, json_t **ret,
+                     struct gn_error *err)
 {
     char *text = gn_control_move_request(wish);
-    int rc = text ? gn_ctl_ask_on(here, text, ret, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
+    int rc =
+        text ? gn_ctl_ask_on(here, text, ret, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
     free(text);
     return rc;
 }
 
-static int move(const struct gn_ctl_args *args, const struct gn_control_wish *wish, const char *failure, const char *done)
+static int move(const struct gn_ctl_args *args, const struct gn_control_wish *wish,
+                const char *failure, const char *done)
 {
     struct gn_error err = {{0}, {0}};
     struct gn_link *here = NULL;
@@ -41,31 +44,38 @@ static int move(const struct gn_ctl_args *args, const struct gn_control_wish *wi
         rc = gn_link_connect_control(args->connect, GN_ROLE_CONTROL, &here, &err);
     if (!rc) {
         const bool away = strchr(wish->to, ':') != NULL;
-        gn_ctl_when_interrupted(args, failure, away ? "gantryd goes on with the move, or calls it off" : "gantryd goes on with it",
-                                away ? "gantry ls at both says where the vGPU is" : "gantry ls says how far it is");
+        gn_ctl_when_interrupted(
+            args, failure,
+            away ? "gantryd goes on with the move, or calls it off" : "gantryd goes on with it",
+            away ? "gantry ls at both says where the vGPU is" : "gantry ls says how far it is");
         gn_link_set_patience(here, -1); /* gantryd gives up when it takes too long */
         struct gn_ctl_watch *watch = gn_ctl_watch_start(args, wish->vgpu);
-        rc = away ? gn_ctl_away(here, wish, &tokens, &reply, &err) : move_here(here, wish, &reply, &err);
+        rc = away ? gn_ctl_away(here, wish, &tokens, &reply, &err)
+                  : move_here(here, wish, &reply, &err);
         gn_ctl_watch_end(watch);
         gn_link_close(here);
     }
     gn_ctl_tokens_forget(&tokens);
     const json_t *moved = json_object_get(reply, "move");
     if (rc == 0 && !json_is_object(moved))
-        rc = gn_fail(&err, EPROTO, "use a gantry of gantryd's version", "gantryd's reply has no \"move\"");
+        rc = gn_fail(&err, EPROTO, "use a gantry of gantryd's version",
+                     "gantryd's reply has no \"move\"");
     if (rc) {
         json_decref(reply);
         return gn_ctl_fail(args, GN_EXIT_FAILED, failure, &err);
     }
     if (args->json)
         return gn_ctl_print_json(args, reply);
-    const json_t *phases = json_object_get(moved, "phases_ns"), *pages = json_object_get(moved, "pages");
-    printf("%s %s; it stood still for %.1f ms (drain %.1f, save %.1f, load to its end)\n", gn_ctl_id_of(moved), done,
-           ms(moved, "downtime_ns"), ms(phases, "drain"), ms(phases, "save"));
+    const json_t *phases = json_object_get(moved, "phases_ns"),
+                 *pages = json_object_get(moved, "pages");
+    printf("%s %s; it stood still for %.1f ms (drain %.1f, save %.1f, load to its end)\n",
+           gn_ctl_id_of(moved), done, ms(moved, "downtime_ns"), ms(phases, "drain"),
+           ms(phases, "save"));
     /* Without any its contents needed no sending. */
     if (number(pages, "total"))
-        printf("%lld of its %lld pages were sent ahead in %.1f ms, %lld in the stop\n", number(pages, "precopy"), number(pages, "total"),
-               ms(moved, "precopy_ns"), number(pages, "stop"));
+        printf("%lld of its %lld pages were sent ahead in %.1f ms, %lld in the stop\n",
+               number(pages, "precopy"), number(pages, "total"), ms(moved, "precopy_ns"),
+               number(pages, "stop"));
     json_decref(reply);
     return gn_ctl_flush(args);
 }
@@ -77,10 +87,12 @@ int gn_ctl_migrate(const struct gn_ctl_args *args)
     wish.vgpu = args->rest[0];
     wish.to = wish.vgpu ? args->rest[1] : NULL;
     struct gn_error err;
-    static const char fix[] = "write gantry migrate VGPU local, unix:PATH or tcp:HOST:PORT; gantry ls lists the vGPUs";
+    static const char fix[] =
+        "write gantry migrate VGPU local, unix:PATH or tcp:HOST:PORT; gantry ls lists the vGPUs";
     struct gn_address a;
     if (!wish.vgpu || !*wish.vgpu || !wish.to) {
-        gn_fail(&err, EINVAL, fix, wish.vgpu && *wish.vgpu ? "no destination is given" : "no vGPU is given");
+        gn_fail(&err, EINVAL, fix,
+                wish.vgpu && *wish.vgpu ? "no destination is given" : "no vGPU is given");
         return gn_ctl_fail(args, GN_EXIT_USAGE, failure, &err);
     }
     if (strcmp(wish.to, "local") != 0 && gn_address_parse(wish.to, &a, &err)) {
@@ -88,7 +100,8 @@ int gn_ctl_migrate(const struct gn_ctl_args *args)
         return gn_ctl_fail(args, GN_EXIT_USAGE, failure, &err);
     }
     if (wish.device && strcmp(wish.to, "local") != 0) {
-        gn_fail(&err, EINVAL, "write gantry migrate VGPU local --device NAME", "a device is chosen for a move within one gantryd alone");
+        gn_fail(&err, EINVAL, "write gantry migrate VGPU local --device NAME",
+                "a device is chosen for a move within one gantryd alone");
         return gn_ctl_fail(args, GN_EXIT_USAGE, failure, &err);
     }
     return move(args, &wish, failure, "moved");
@@ -102,12 +115,16 @@ int gn_ctl_mode(const struct gn_ctl_args *args)
     wish.to = wish.vgpu ? args->rest[1] : NULL;
     struct gn_error err;
     const bool named = wish.vgpu && *wish.vgpu;
-    if (!named || !wish.to || (strcmp(wish.to, "remote") != 0 && strcmp(wish.to, "passthrough") != 0)) {
-        gn_fail(&err, EINVAL, "write gantry mode VGPU remote, or gantry mode VGPU passthrough; gantry ls lists the vGPUs",
-                !named     ? "no vGPU is given"
-                : !wish.to ? "no mode is given"
-                           : "\"%.100s\" is no mode",
-                wish.to);
+    if (!named || !wish.to ||
+        (strcmp(wish.to, "remote") != 0 && strcmp(wish.to, "passthrough") != 0)) {
+        gn_fail(
+            &err, EINVAL,
+            "write gantry mode VGPU remote, or gantry mode VGPU passthrough; gantry ls lists the "
+            "vGPUs",
+            !named     ? "no vGPU is given"
+            : !wish.to ? "no mode is given"
+                       : "\"%.100s\" is no mode",
+            wish.to);
         return gn_ctl_fail(args, GN_EXIT_USAGE, failure, &err);
     }
     return move(args, &wish, failure, wish.to);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How every subcommand reports: results on stdout, one sentence on stderr, and the object of --json. */
+/* How every subcommand reports: results on stdout, one sentence on stderr, and the object of
+ * --json. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,11 +10,12 @@
 #include "ctl/ctl.h"
 #include "ctl/text.h"
 
-int gn_ctl_fail(const struct gn_ctl_args *args, int status, const char *what, const struct gn_error *err)
+int gn_ctl_fail(const struct gn_ctl_args *args, int status, const char *what,
+                const struct gn_error *err)
 {
     char line[sizeof *err + 64];
-    snprintf(line, sizeof line, "gantry%s%s: %s%s%s", args->command ? " " : "", args->command ? args->command : "", err->what,
-             err->fix[0] ? "; " : "", err->fix);
+    snprintf(line, sizeof line, "gantry%s%s: %s%s%s", args->command ? " " : "",
+             args->command ? args->command : "", err->what, err->fix[0] ? "; " : "", err->fix);
     /* They may be a worker's words, or another machine's. */
     char *plain = gn_text_printable(line);
     fprintf(stderr, "%s\n", plain ? plain : "gantry: out of memory");
@@ -47,7 +49,8 @@ const char *gn_ctl_id_of(const json_t *o)
 
 int gn_ctl_print_json(const struct gn_ctl_args *args, json_t *root)
 {
-    char *text = root ? json_dumps(root, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(6)) : NULL;
+    char *text =
+        root ? json_dumps(root, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(6)) : NULL;
     json_decref(root);
     if (!text) {
         struct gn_error err;

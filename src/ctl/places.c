@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where this installation lies, found from where `gantry` itself lies: PREFIX/bin/gantry has its ICD file in
- * PREFIX/etc/OpenCL/vendors, or, with a prefix that ends in /usr, in the etc beside it.
+ * Where this installation lies, found from where `gantry` itself lies: PREFIX/bin/gantry has its
+ * ICD file in PREFIX/etc/OpenCL/vendors, or, with a prefix that ends in /usr, in the etc beside it.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -74,11 +74,13 @@ int gn_ctl_find_places(struct gn_ctl_places *ret, struct gn_error *err)
         name_directory(prefix, directory, ret->icd);
     }
     if (access(ret->icd, R_OK) < 0)
-        return gn_fail(err, errno, fix, "cannot read Gantry's ICD file %.200s: %s", ret->icd, strerror(errno));
+        return gn_fail(err, errno, fix, "cannot read Gantry's ICD file %.200s: %s", ret->icd,
+                       strerror(errno));
     if (!gn_icd_read(ret->icd, ret->library, sizeof ret->library))
         return gn_fail(err, EINVAL, fix, "Gantry's ICD file %.300s names no library", ret->icd);
     if (access(ret->library, R_OK) < 0)
-        return gn_fail(err, errno, fix, "cannot read the library %.150s that %.150s names: %s", ret->library, ret->icd, strerror(errno));
+        return gn_fail(err, errno, fix, "cannot read the library %.150s that %.150s names: %s",
+                       ret->library, ret->icd, strerror(errno));
     snprintf(ret->vendors, sizeof ret->vendors, "%s", shared(directory) ? ret->icd : directory);
     return 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gantry policy`: which policy is in force and what others there are; or another one from now on. */
+/* `gantry policy`: which policy is in force and what others there are; or another one from now on.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,8 @@
 
 static int print(const struct gn_ctl_args *args, const json_t *reply)
 {
-    static const struct gn_table_column columns[] = {{"POLICY", false}, {"STATE", false}, {"WHAT", false}};
+    static const struct gn_table_column columns[] = {
+        {"POLICY", false}, {"STATE", false}, {"WHAT", false}};
     const char *in_force = json_string_value(json_object_get(reply, "policy"));
     struct gn_table t;
     json_t *item;
@@ -41,11 +43,13 @@ int gn_ctl_policy(const struct gn_ctl_args *args)
     char *text = name ? gn_control_policy_request(name) : gn_control_request("policy");
     struct gn_error err = {{0}, {0}};
     json_t *reply = NULL;
-    int rc = text ? gn_ctl_ask_text(args->connect, name ? GN_ROLE_CONTROL : GN_ROLE_VIEW, text, &reply, &err)
+    int rc = text ? gn_ctl_ask_text(args->connect, name ? GN_ROLE_CONTROL : GN_ROLE_VIEW, text,
+                                    &reply, &err)
                   : gn_fail(&err, ENOMEM, NULL, "out of memory");
     free(text);
     if (rc == 0 && !json_is_array(json_object_get(reply, "policies")))
-        rc = gn_fail(&err, EPROTO, "use a gantry of gantryd's version", "gantryd's reply has no \"policies\"");
+        rc = gn_fail(&err, EPROTO, "use a gantry of gantryd's version",
+                     "gantryd's reply has no \"policies\"");
     if (rc) {
         json_decref(reply);
         return gn_ctl_fail(args, rc == -EINVAL ? GN_EXIT_USAGE : GN_EXIT_FAILED, failure, &err);

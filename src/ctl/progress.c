@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is shown of moves under way; see progress.h. gantryd's words are not believed to be fit for a terminal. */
+/* What is shown of moves under way; see progress.h. gantryd's words are not believed to be fit for
+ * a terminal. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,7 +25,8 @@ static void word_of(const json_t *o, const char *key, char *ret, size_t n)
 {
     const char *text = json_string_value(json_object_get(o, key));
     size_t length = 0;
-    for (; text && text[length] && length + 1 < n && isascii(text[length]) && isalnum(text[length]); length++)
+    for (; text && text[length] && length + 1 < n && isascii(text[length]) && isalnum(text[length]);
+         length++)
         ret[length] = text[length];
     ret[length] = 0;
 }
@@ -57,7 +59,8 @@ int gn_moving_percent(const struct gn_moving *m)
     return m->round ? percent(m->done_bytes, m->total_bytes) : -1;
 }
 
-void gn_moving_state(const struct gn_moving *m, const char *first, const char *then, char ret[static GN_MOVING_STATE_BYTES])
+void gn_moving_state(const struct gn_moving *m, const char *first, const char *then,
+                     char ret[static GN_MOVING_STATE_BYTES])
 {
     const int part = gn_moving_percent(m);
     int n = snprintf(ret, GN_MOVING_STATE_BYTES, "moving%s%s", m->phase[0] ? first : "", m->phase);
@@ -67,7 +70,8 @@ void gn_moving_state(const struct gn_moving *m, const char *first, const char *t
 
 void gn_progress_init(struct gn_progress *p, const char *command, bool bar, uint64_t now_ns)
 {
-    *p = (struct gn_progress){.command = command, .bar = bar, .began_ns = now_ns, .base_ns = now_ns, .last_ns = now_ns};
+    *p = (struct gn_progress){
+        .command = command, .bar = bar, .began_ns = now_ns, .base_ns = now_ns, .last_ns = now_ns};
 }
 
 /* Bytes a second of the last while; what was sent starts anew when somebody comes or goes. */
@@ -82,7 +86,9 @@ static uint64_t rate_of(struct gn_progress *p, uint64_t bytes, uint64_t now_ns)
     }
     p->last_ns = now_ns;
     p->last_bytes = bytes;
-    return now_ns > p->base_ns ? (uint64_t)((double)(bytes - p->base_bytes) * 1e9 / (double)(now_ns - p->base_ns)) : 0;
+    return now_ns > p->base_ns
+               ? (uint64_t)((double)(bytes - p->base_bytes) * 1e9 / (double)(now_ns - p->base_ns))
+               : 0;
 }
 
 /* "1f3a77c0 ahead, round 1", "3 under way: 2 ahead, 1 stop". */
@@ -106,7 +112,8 @@ static void what_they_do(const struct gn_moving *all, unsigned n, char *ret, siz
             first &= !is || j >= i;
         }
         if (first && all[i].phase[0] && at > 0 && (size_t)at < room)
-            at += snprintf(ret + at, room - (size_t)at, "%s %u %s", said++ ? "," : ":", same, all[i].phase);
+            at += snprintf(ret + at, room - (size_t)at, "%s %u %s", said++ ? "," : ":", same,
+                           all[i].phase);
     }
 }
 
@@ -117,10 +124,12 @@ static bool is_due(const struct gn_progress *p, const char *what, uint64_t now_n
         return p->shown_ns || now_ns - p->began_ns >= BAR_FIRST_NS;
     if (!p->shown_ns)
         return now_ns - p->began_ns >= LINE_FIRST_NS;
-    return since_ns >= LINE_EACH_NS || (since_ns >= LINE_LEAST_NS && strcmp(what, p->last_what) != 0);
+    return since_ns >= LINE_EACH_NS ||
+           (since_ns >= LINE_LEAST_NS && strcmp(what, p->last_what) != 0);
 }
 
-bool gn_progress_look(struct gn_progress *p, const struct gn_moving *all, unsigned n, uint64_t now_ns, char ret[static GN_PROGRESS_BYTES])
+bool gn_progress_look(struct gn_progress *p, const struct gn_moving *all, unsigned n,
+                      uint64_t now_ns, char ret[static GN_PROGRESS_BYTES])
 {
     char what[sizeof p->last_what], size[16], of[16], rate[16], sizes[64] = "", bar[BAR_CELLS + 1];
     uint64_t done = 0, total = 0, sent = 0;
@@ -139,7 +148,8 @@ bool gn_progress_look(struct gn_progress *p, const struct gn_moving *all, unsign
     memcpy(p->last_what, what, sizeof what);
     const int part = percent(done, total);
     if (part >= 0)
-        snprintf(sizes, sizeof sizes, ": %d%%, %s of %s, %s/s", part, gn_ctl_format_size(done, size), gn_ctl_format_size(total, of),
+        snprintf(sizes, sizeof sizes, ": %d%%, %s of %s, %s/s", part,
+                 gn_ctl_format_size(done, size), gn_ctl_format_size(total, of),
                  gn_ctl_format_size(bytes_per_s, rate));
     for (int i = 0; i < BAR_CELLS; i++)
         bar[i] = part >= 0 && i < part * BAR_CELLS / 100 ? '#' : '.';

@@ -74,7 +74,8 @@ static const char *tenant_of(const struct gn_recording *r, uint32_t vgpu)
 static void write_turn(struct gn_recording *r, const struct want *w, uint64_t charged_ns)
 {
     const uint64_t start_ns = w->since_ns > r->began_ns ? w->since_ns - r->began_ns : 0;
-    fprintf(r->to, "%" PRIu64 ",%08x.%u,%s,%" PRIu64 "\n", start_ns, w->vgpu, w->device, tenant_of(r, w->vgpu), charged_ns);
+    fprintf(r->to, "%" PRIu64 ",%08x.%u,%s,%" PRIu64 "\n", start_ns, w->vgpu, w->device,
+            tenant_of(r, w->vgpu), charged_ns);
     r->n_turns++;
 }
 

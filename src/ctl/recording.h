@@ -8,8 +8,8 @@
 struct gn_trace_event;
 
 /*
- * gantryd's trace points as a recording that `gantry sim --trace` runs: a line for each turn, with when it was wanted and what was charged
- * for it. Lines are written as turns end. One thread.
+ * gantryd's trace points as a recording that `gantry sim --trace` runs: a line for each turn, with
+ * when it was wanted and what was charged for it. Lines are written as turns end. One thread.
  */
 struct gn_recording;
 

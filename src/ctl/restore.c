@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `gantry restore`: reads from the file's beginning whose vGPU it is, and gives it to gantryd, whose new
- * worker reads it again, all of it. The file is a stranger's.
+ * `gantry restore`: reads from the file's beginning whose vGPU it is, and gives it to gantryd,
+ * whose new worker reads it again, all of it. The file is a stranger's.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -33,12 +33,14 @@ struct head {
     bool has_tenant, has_stop;
 };
 
-static int take_entry(struct head *h, enum gn_stream_table table, const struct gn_stream_entry *e, struct gn_error *err)
+static int take_entry(struct head *h, enum gn_stream_table table, const struct gn_stream_entry *e,
+                      struct gn_error *err)
 {
     struct gn_stream_part name;
     struct gn_stream_stop stop;
     if (table == GN_STREAM_TENANT) {
-        if (!gn_stream_find_part(e, GN_PART_NAME, &name) || name.n >= sizeof h->wish.tenant || !e->id || e->id > UINT32_MAX)
+        if (!gn_stream_find_part(e, GN_PART_NAME, &name) || name.n >= sizeof h->wish.tenant ||
+            !e->id || e->id > UINT32_MAX)
             return gn_fail(err, EBADMSG, NULL, "it does not say well whose it is");
         memset(h->wish.tenant, 0, sizeof h->wish.tenant);
         memcpy(h->wish.tenant, name.bytes, name.n);
@@ -49,7 +51,8 @@ static int take_entry(struct head *h, enum gn_stream_table table, const struct g
         h->has_tenant = true;
     } else if (table == GN_STREAM_SESSION && e->kind == GN_STREAM_SESSION_STOP) {
         if (!gn_stream_copy_part(e, GN_PART_STATE, &stop, sizeof stop) || stop.ring_at > INT64_MAX)
-            return gn_fail(err, EBADMSG, NULL, "its record of the program that waits for it is damaged");
+            return gn_fail(err, EBADMSG, NULL,
+                           "its record of the program that waits for it is damaged");
         h->wish.ring_at = stop.ring_at;
         memcpy(h->wish.key, stop.key, sizeof h->wish.key);
         h->has_stop = true;
@@ -70,7 +73,8 @@ static int read_head(int fd, struct head *h, struct gn_error *err)
         return rc;
     if (gn_stream_reader_about(r)->purpose != GN_STREAM_CHECKPOINT)
         rc = gn_fail(err, EINVAL, NULL, "it is no checkpoint");
-    while (rc == 0 && s.what != GN_STREAM_IS_COMMIT && s.what != GN_STREAM_IS_MEMORY && s.what != GN_STREAM_IS_PAGES) {
+    while (rc == 0 && s.what != GN_STREAM_IS_COMMIT && s.what != GN_STREAM_IS_MEMORY &&
+           s.what != GN_STREAM_IS_PAGES) {
         rc = gn_stream_next(r, &s);
         if (rc)
             *err = *gn_stream_reader_error(r);
@@ -83,13 +87,15 @@ static int read_head(int fd, struct head *h, struct gn_error *err)
     if (!h->has_tenant)
         return gn_fail(err, EINVAL, NULL, "it does not say whose it is");
     if (!h->has_stop)
-        return gn_fail(err, EINVAL, "gantry checkpoint --stop makes one that can be restored",
-                       "it was made without --stop: its program went on, and cannot be taken back to it");
+        return gn_fail(
+            err, EINVAL, "gantry checkpoint --stop makes one that can be restored",
+            "it was made without --stop: its program went on, and cannot be taken back to it");
     return 0;
 }
 
 /* Once; *ret_absent: nobody waits for it, at the moment. */
-static int try_once(struct gn_link *link, int fd, const char *request, json_t **ret, bool *ret_absent, struct gn_error *err)
+static int try_once(struct gn_link *link, int fd, const char *request, json_t **ret,
+                    bool *ret_absent, struct gn_error *err)
 {
     *ret_absent = false;
     if (lseek(fd, 0, SEEK_SET) != 0)
@@ -103,23 +109,28 @@ static int try_once(struct gn_link *link, int fd, const char *request, json_t **
     const char *result = json_string_value(json_object_get(restore, "result"));
     const char *why = json_string_value(json_object_get(restore, "why"));
     if (!result)
-        return gn_fail(err, EPROTO, "use a gantry of gantryd's version", "gantryd's reply has no \"restore\"");
+        return gn_fail(err, EPROTO, "use a gantry of gantryd's version",
+                       "gantryd's reply has no \"restore\"");
     if (strcmp(result, "restored") == 0)
         return 0;
     *ret_absent = true;
     return gn_fail(err, ESRCH, NULL, "%s", why ? why : "no program waits for it");
 }
 
-static int restore(const struct gn_ctl_args *args, int fd, const struct head *h, json_t **ret, struct gn_error *err)
+static int restore(const struct gn_ctl_args *args, int fd, const struct head *h, json_t **ret,
+                   struct gn_error *err)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
     const uint64_t until_ns = gn_now_ns() + ABSENT_NS;
     struct gn_link *link = NULL;
     bool absent = false;
     char *request = gn_control_restore_request(&h->wish);
-    int rc = request ? gn_link_connect_control(args->connect, GN_ROLE_CONTROL, &link, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
+    int rc = request ? gn_link_connect_control(args->connect, GN_ROLE_CONTROL, &link, err)
+                     : gn_fail(err, ENOMEM, NULL, "out of memory");
     if (!rc) {
-        gn_ctl_when_interrupted(args, failure, "its program waits on, unless that was the last moment", "gantry ls says which");
+        gn_ctl_when_interrupted(args, failure,
+                                "its program waits on, unless that was the last moment",
+                                "gantry ls says which");
         gn_link_set_patience(link, -1);
     }
     while (!rc) {
@@ -166,7 +177,8 @@ int gn_ctl_restore(const struct gn_ctl_args *args)
         json_object_set_new(r, "total_ns", json_integer((json_int_t)total_ns));
         status = gn_ctl_print_json(args, json_incref(reply));
     } else {
-        printf("%s restored in %.2f s; its program goes on\n", gn_ctl_id_of(r), (double)total_ns / 1e9);
+        printf("%s restored in %.2f s; its program goes on\n", gn_ctl_id_of(r),
+               (double)total_ns / 1e9);
         status = gn_ctl_flush(args);
     }
     json_decref(reply);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `gantry run`: becomes the program, with the environment by which an ICD loader finds Gantry and Gantry its
- * daemon. Nothing of `gantry` is left when the program runs, so its output, signals and exit status are its
- * own.
+ * `gantry run`: becomes the program, with the environment by which an ICD loader finds Gantry and
+ * Gantry its daemon. Nothing of `gantry` is left when the program runs, so its output, signals and
+ * exit status are its own.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -19,7 +19,8 @@
 #include "link/token.h"
 
 /* Where the daemon is, in words that still hold when the program changes its directory. */
-static int absolute_address(const char *connect, char ret[static GN_ADDRESS_TEXT_BYTES], struct gn_error *err)
+static int absolute_address(const char *connect, char ret[static GN_ADDRESS_TEXT_BYTES],
+                            struct gn_error *err)
 {
     struct gn_address a;
     char path[sizeof a.path];
@@ -29,9 +30,11 @@ static int absolute_address(const char *connect, char ret[static GN_ADDRESS_TEXT
     if (!a.tcp && a.path[0] != '/') {
         char *cwd = getcwd(NULL, 0);
         if (!cwd)
-            return gn_fail(err, errno, "give --connect an absolute path", "cannot tell the working directory: %s", strerror(errno));
+            return gn_fail(err, errno, "give --connect an absolute path",
+                           "cannot tell the working directory: %s", strerror(errno));
         if ((size_t)snprintf(path, sizeof path, "%s/%s", cwd, a.path) >= sizeof path)
-            rc = gn_fail(err, ENAMETOOLONG, "use a shorter path", "the socket path %s/%s is too long", cwd, a.path);
+            rc = gn_fail(err, ENAMETOOLONG, "use a shorter path",
+                         "the socket path %s/%s is too long", cwd, a.path);
         free(cwd);
         memcpy(a.path, path, sizeof path);
     }
@@ -54,7 +57,8 @@ static int may_host(struct gn_link *link, const char *address, struct gn_error *
     size_t i;
     bool may = false;
     int rc = strncmp(address, "tcp:", 4) == 0
-                 ? gn_fail(err, EOPNOTSUPP, "use --mode remote", "passthrough needs a gantryd on the program's own machine")
+                 ? gn_fail(err, EOPNOTSUPP, "use --mode remote",
+                           "passthrough needs a gantryd on the program's own machine")
              : request ? gn_ctl_ask_on(link, request, &reply, err)
                        : gn_fail(err, ENOMEM, NULL, "out of memory");
     free(request);
@@ -68,8 +72,11 @@ static int may_host(struct gn_link *link, const char *address, struct gn_error *
         may |= json_is_string(mode) && strcmp(json_string_value(mode), "passthrough") == 0;
     }
     if (!may && json_array_size(tenants) == 1)
-        rc = gn_fail(err, EACCES, "use --mode remote, or have gantry tenant set --mode remote --mode passthrough allow it",
-                     "the tenant \"%s\" may not use the mode passthrough", name ? name : "");
+        rc = gn_fail(
+            err, EACCES,
+            "use --mode remote, or have gantry tenant set --mode remote --mode passthrough allow "
+            "it",
+            "the tenant \"%s\" may not use the mode passthrough", name ? name : "");
     json_decref(reply);
     return rc;
 }
@@ -83,7 +90,8 @@ static int is_let_in(struct gn_link *link, struct gn_error *err)
     if (request)
         (void)gn_ctl_ask_on(link, request, &reply, &ignored);
     free(request);
-    const bool draining = json_is_true(json_object_get(json_object_get(reply, "gantryd"), "draining"));
+    const bool draining =
+        json_is_true(json_object_get(json_object_get(reply, "gantryd"), "draining"));
     json_decref(reply);
     return draining ? gn_fail(err, ESHUTDOWN, "use another one (--connect), or try again later",
                               "this gantryd is being emptied, and takes in no new programs")
@@ -103,11 +111,15 @@ static int prepare(const struct gn_ctl_args *args, struct gn_error *err)
     /* Before connecting: gantryd judges whether this program may have what it asks for. */
     if (args->tenant)
         setenv("GANTRY_TENANT", args->tenant, 1);
-    if (rc == 0 && args->token_file && (rc = gn_token_read(args->token_file, token, &shared, err)) == 0)
+    if (rc == 0 && args->token_file &&
+        (rc = gn_token_read(args->token_file, token, &shared, err)) == 0)
         setenv("GANTRY_TOKEN", token, 1);
-    if (rc == 0 && passthrough && access(gn_ctl_beside_library(&places, GN_DIRECT_LIBRARY, part), R_OK) < 0)
-        rc = gn_fail(err, errno, "install Gantry as a whole (make install, or make stage), or use --mode remote",
-                     "passthrough needs %.200s: %s", part, strerror(errno));
+    if (rc == 0 && passthrough &&
+        access(gn_ctl_beside_library(&places, GN_DIRECT_LIBRARY, part), R_OK) < 0)
+        rc =
+            gn_fail(err, errno,
+                    "install Gantry as a whole (make install, or make stage), or use --mode remote",
+                    "passthrough needs %.200s: %s", part, strerror(errno));
     if (rc == 0)
         rc = gn_link_connect(address, &link, err);
     if (rc)
@@ -120,8 +132,9 @@ static int prepare(const struct gn_ctl_args *args, struct gn_error *err)
         return rc;
     setenv("GANTRY_CONNECT", address, 1);
     setenv("OCL_ICD_VENDORS", places.vendors, 1);
-    /* Khronos's loader takes libraries from here beside those in the directory, each once: another driver
-     * that stands here would be seen beside Gantry, and where OCL_ICD_VENDORS is a file it knows only this.
+    /* Khronos's loader takes libraries from here beside those in the directory, each once: another
+     * driver that stands here would be seen beside Gantry, and where OCL_ICD_VENDORS is a file it
+     * knows only this.
      */
     setenv("OCL_ICD_FILENAMES", places.library, 1);
     if (args->weight)
@@ -150,10 +163,11 @@ int gn_ctl_run(const struct gn_ctl_args *args)
         gn_fail(&err, code, NULL, "there is no program %.300s", program);
         return gn_ctl_fail(args, GN_EXIT_RUN_NOT_FOUND, "", &err);
     }
-    const char *fix = code == ENOENT    ? "its interpreter may be missing"
-                      : code == EACCES  ? "make it executable (chmod +x) for this user, and its folders searchable"
-                      : code == ENOEXEC ? "name a program of this machine, or begin a script with #!"
-                                        : NULL;
+    const char *fix =
+        code == ENOENT   ? "its interpreter may be missing"
+        : code == EACCES ? "make it executable (chmod +x) for this user, and its folders searchable"
+        : code == ENOEXEC ? "name a program of this machine, or begin a script with #!"
+                          : NULL;
     gn_fail(&err, code, fix, "cannot run %.300s: %s", program, strerror(code));
     return gn_ctl_fail(args, GN_EXIT_RUN_NOT_EXECUTABLE, "", &err);
 }

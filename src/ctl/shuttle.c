@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between a worker that knows no TLS and one that is reached by it: a thread that passes on what either says, until either ends or it is
- * stopped. */
+/* Between a worker that knows no TLS and one that is reached by it: a thread that passes on what
+ * either says, until either ends or it is stopped. */
 #include "ctl/shuttle.h"
 
 #include <errno.h>
@@ -15,8 +15,9 @@
 #include "link/tcp.h"
 #include "link/tls.h"
 
-#define ROOM_BYTES   (64u << 10)
-#define HANDSHAKE_NS UINT64_C(120000000000) /* the worker there is started only when the program has come */
+#define ROOM_BYTES (64u << 10)
+#define HANDSHAKE_NS                                                                               \
+    UINT64_C(120000000000) /* the worker there is started only when the program has come */
 
 struct way {
     size_t at, n; /* what waits */
@@ -37,7 +38,9 @@ static int move_in(struct gn_shuttle *s)
     struct way *w = &s->in;
     for (;;) {
         struct iovec iov = {w->bytes, sizeof w->bytes};
-        const ssize_t n = w->n ? send(s->inside, w->bytes + w->at, w->n, MSG_DONTWAIT | MSG_NOSIGNAL) : gn_tcp_recv(&s->tcp, &iov, 1);
+        const ssize_t n = w->n
+                              ? send(s->inside, w->bytes + w->at, w->n, MSG_DONTWAIT | MSG_NOSIGNAL)
+                              : gn_tcp_recv(&s->tcp, &iov, 1);
         if (w->n && n < 0)
             return errno == EAGAIN || errno == EINTR ? 0 : -errno;
         if (n < 0)
@@ -52,7 +55,8 @@ static int move_out(struct gn_shuttle *s)
     struct way *w = &s->out;
     for (;;) {
         struct iovec iov = {w->bytes + w->at, w->n};
-        const ssize_t n = w->n ? gn_tcp_send(&s->tcp, &iov, 1) : recv(s->inside, w->bytes, sizeof w->bytes, MSG_DONTWAIT);
+        const ssize_t n = w->n ? gn_tcp_send(&s->tcp, &iov, 1)
+                               : recv(s->inside, w->bytes, sizeof w->bytes, MSG_DONTWAIT);
         if (w->n && n < 0)
             return n == -EAGAIN ? 0 : (int)n;
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
@@ -70,12 +74,16 @@ static void *shuttle(void *arg)
 {
     struct gn_shuttle *s = arg;
     const struct gn_tls_config config = {.psk = &s->key};
-    struct gn_error ignored; /* who waits here hears that nothing comes, and who refused has said why */
-    const bool secure = !gn_tls_connect(&config, s->tcp.fd, gn_now_ns() + HANDSHAKE_NS, &s->tcp.tls, &ignored);
+    struct gn_error
+        ignored; /* who waits here hears that nothing comes, and who refused has said why */
+    const bool secure =
+        !gn_tls_connect(&config, s->tcp.fd, gn_now_ns() + HANDSHAKE_NS, &s->tcp.tls, &ignored);
     while (secure && !move_in(s) && !move_out(s)) {
         struct pollfd p[2] = {
             {.fd = s->inside, .events = (short)((s->out.n ? 0 : POLLIN) | (s->in.n ? POLLOUT : 0))},
-            {.fd = s->tcp.fd, .events = (short)((s->in.n ? 0 : POLLIN) | (s->out.n || gn_tcp_unsent(&s->tcp) ? POLLOUT : 0))}};
+            {.fd = s->tcp.fd,
+             .events = (short)((s->in.n ? 0 : POLLIN) |
+                               (s->out.n || gn_tcp_unsent(&s->tcp) ? POLLOUT : 0))}};
         if (poll(p, 2, -1) < 0 && errno != EINTR)
             break;
     }
@@ -85,7 +93,8 @@ static void *shuttle(void *arg)
     return NULL;
 }
 
-int gn_shuttle_start(int *fd, const struct gn_tls_psk *key, struct gn_shuttle **ret, struct gn_error *err)
+int gn_shuttle_start(int *fd, const struct gn_tls_psk *key, struct gn_shuttle **ret,
+                     struct gn_error *err)
 {
     struct gn_shuttle *s = calloc(1, sizeof *s);
     int ends[2];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gantry sim`: a workload made of a file and of options, run under each policy. Asks no gantryd. */
+/* `gantry sim`: a workload made of a file and of options, run under each policy. Asks no gantryd.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,12 +9,14 @@
 #include "ctl/sim_output.h"
 
 /* What an option's value is wrong in, with the option's name. */
-static int name_option(const char *option, const char *value, const struct gn_error *inner, struct gn_error *err)
+static int name_option(const char *option, const char *value, const struct gn_error *inner,
+                       struct gn_error *err)
 {
     return gn_fail(err, EINVAL, inner->fix, "--%s %.100s: %.250s", option, value, inner->what);
 }
 
-static int take_settings(struct gn_sim_workload *w, const struct gn_ctl_sim_args *args, struct gn_error *err)
+static int take_settings(struct gn_sim_workload *w, const struct gn_ctl_sim_args *args,
+                         struct gn_error *err)
 {
     const struct {
         const char *key, *value;
@@ -35,8 +38,10 @@ static int take_settings(struct gn_sim_workload *w, const struct gn_ctl_sim_args
     return 0;
 }
 
-static int take_words(struct gn_sim_workload *w, const char *option, const struct gn_ctl_words *words,
-                      int (*add)(struct gn_sim_workload *, const char *, struct gn_error *), struct gn_error *err)
+static int take_words(struct gn_sim_workload *w, const char *option,
+                      const struct gn_ctl_words *words,
+                      int (*add)(struct gn_sim_workload *, const char *, struct gn_error *),
+                      struct gn_error *err)
 {
     for (int i = 0; i < words->n; i++) {
         struct gn_error inner = {{0}, {0}};
@@ -91,7 +96,8 @@ static int show(const struct gn_ctl_args *args, const struct gn_ctl_simulated *s
 int gn_ctl_sim(const struct gn_ctl_args *args)
 {
     struct gn_sim_workload w;
-    struct gn_ctl_simulated s = {.w = &w, .cost = args->sim.cost, .cost_vgpus = {10, 100, 1000, 10000}};
+    struct gn_ctl_simulated s = {
+        .w = &w, .cost = args->sim.cost, .cost_vgpus = {10, 100, 1000, 10000}};
     struct gn_error err = {{0}, {0}};
     gn_sim_workload_init(&w);
     int rc = describe(args, &w, &err), status;

@@ -11,8 +11,10 @@ static void add_usage(json_t *o, const struct gn_sim_usage *u)
     json_object_set_new(o, "turns", json_integer((json_int_t)u->turns));
     json_object_set_new(o, "waits", json_integer((json_int_t)u->waits.n));
     if (u->waits.n) {
-        json_object_set_new(o, "wait_mean_ns", json_integer((json_int_t)gn_sim_waits_mean(&u->waits)));
-        json_object_set_new(o, "wait_p95_ns", json_integer((json_int_t)gn_sim_waits_percentile(&u->waits, 95)));
+        json_object_set_new(o, "wait_mean_ns",
+                            json_integer((json_int_t)gn_sim_waits_mean(&u->waits)));
+        json_object_set_new(o, "wait_p95_ns",
+                            json_integer((json_int_t)gn_sim_waits_percentile(&u->waits, 95)));
     }
     if (u->waits.n || u->waits.longest_ns)
         json_object_set_new(o, "wait_longest_ns", json_integer((json_int_t)u->waits.longest_ns));
@@ -38,7 +40,8 @@ static json_t *tenant_object(const struct gn_sim_tenant *t, const struct gn_sim_
     return o;
 }
 
-static json_t *program_object(const struct gn_sim_workload *w, uint32_t i, const struct gn_sim_usage *u)
+static json_t *program_object(const struct gn_sim_workload *w, uint32_t i,
+                              const struct gn_sim_usage *u)
 {
     json_t *o = json_object();
     json_object_set_new(o, "name", json_string(w->programs[i].name));
@@ -73,7 +76,8 @@ static json_t *cost_list(const struct gn_ctl_simulated *s, uint32_t run)
 static json_t *run_object(const struct gn_ctl_simulated *s, uint32_t run)
 {
     const struct gn_sim_result *r = &s->runs[run];
-    json_t *o = json_object(), *tenants = json_array(), *programs = json_array(), *devices = json_array();
+    json_t *o = json_object(), *tenants = json_array(), *programs = json_array(),
+           *devices = json_array();
     uint64_t busy = 0, wasted = 0;
     for (uint32_t i = 0; i < r->n_tenants; i++)
         json_array_append_new(tenants, tenant_object(&s->w->tenants[i], &r->tenants[i]));

@@ -68,8 +68,11 @@ static void add_bar(struct gn_table *t, double share, double entitled, double mo
 static int print_tenants(const struct gn_sim_workload *w, const struct gn_sim_result *r)
 {
     static const struct gn_table_column columns[] = {
-        {"TENANT", false}, {"WEIGHT", true}, {"VGPUS", true}, {"SHARE", true},   {"ENTITLED", true},
-        {"OF THAT", true}, {"WAIT", true},   {"95%", true},   {"LONGEST", true}, {"= SHARE  | ENTITLED", false},
+        {"TENANT", false},  {"WEIGHT", true},
+        {"VGPUS", true},    {"SHARE", true},
+        {"ENTITLED", true}, {"OF THAT", true},
+        {"WAIT", true},     {"95%", true},
+        {"LONGEST", true},  {"= SHARE  | ENTITLED", false},
     };
     struct gn_table t;
     double most = 0;
@@ -106,8 +109,9 @@ static bool programs_tell_more(const struct gn_sim_result *r)
 static int print_programs(const struct gn_sim_workload *w, const struct gn_sim_result *r)
 {
     static const struct gn_table_column columns[] = {
-        {"PROGRAM", false},  {"TENANT", false}, {"VGPUS", true}, {"SHARE", true},   {"KERNELS", true},
-        {"NOT BEGUN", true}, {"WAIT", true},    {"95%", true},   {"LONGEST", true},
+        {"PROGRAM", false}, {"TENANT", false}, {"VGPUS", true},
+        {"SHARE", true},    {"KERNELS", true}, {"NOT BEGUN", true},
+        {"WAIT", true},     {"95%", true},     {"LONGEST", true},
     };
     struct gn_table t;
     gn_table_init(&t, columns, sizeof columns / sizeof columns[0]);
@@ -131,8 +135,9 @@ static int print_programs(const struct gn_sim_workload *w, const struct gn_sim_r
 static int print_summary(const struct gn_ctl_simulated *s)
 {
     static const struct gn_table_column columns[] = {
-        {"POLICY", false}, {"FAIRNESS", true}, {"BUSY", true},    {"IDLEST", true}, {"WASTED", true},
-        {"WAIT", true},    {"95%", true},      {"LONGEST", true}, {"TURNS", true},  {"DECISIONS", true},
+        {"POLICY", false}, {"FAIRNESS", true},  {"BUSY", true}, {"IDLEST", true},
+        {"WASTED", true},  {"WAIT", true},      {"95%", true},  {"LONGEST", true},
+        {"TURNS", true},   {"DECISIONS", true},
     };
     struct gn_table t;
     gn_table_init(&t, columns, sizeof columns / sizeof columns[0]);
@@ -155,7 +160,8 @@ static int print_summary(const struct gn_ctl_simulated *s)
         add_percent(&t, (double)wasted / whole);
         add_waits(&t, &r->all.waits);
         gn_table_add_number(&t, r->all.turns);
-        gn_table_add_number(&t, r->decisions.n_picks + r->decisions.n_yields + r->decisions.n_wakes);
+        gn_table_add_number(&t,
+                            r->decisions.n_picks + r->decisions.n_yields + r->decisions.n_wakes);
     }
     int rc = gn_table_print(&t);
     gn_table_fini(&t);
@@ -166,11 +172,13 @@ static int print_summary(const struct gn_ctl_simulated *s)
 
 enum side { SHARES, WAITS, COSTS };
 
-static void add_cell(struct gn_table *t, const struct gn_ctl_simulated *s, enum side side, uint32_t run, uint32_t i)
+static void add_cell(struct gn_table *t, const struct gn_ctl_simulated *s, enum side side,
+                     uint32_t run, uint32_t i)
 {
     char text[64], mean[24], longest[24];
     if (side == COSTS) {
-        const struct gn_sim_decisions *d = i < GN_CTL_COSTS ? &s->costs[run][i] : &s->runs[run].decisions;
+        const struct gn_sim_decisions *d =
+            i < GN_CTL_COSTS ? &s->costs[run][i] : &s->runs[run].decisions;
         add_text(t, "%.0fns", gn_ctl_sim_cost(d));
         return;
     }
@@ -181,8 +189,10 @@ static void add_cell(struct gn_table *t, const struct gn_ctl_simulated *s, enum 
     else if (side == SHARES)
         snprintf(text, sizeof text, "%.1f%% %.2f", 100 * one->share, one->share / one->entitled);
     else
-        snprintf(text, sizeof text, "%s %s", waits->n ? gn_sim_format_ns(gn_sim_waits_percentile(waits, 95), mean) : "-",
-                 waits->n || waits->longest_ns ? gn_sim_format_ns(waits->longest_ns, longest) : "-");
+        snprintf(text, sizeof text, "%s %s",
+                 waits->n ? gn_sim_format_ns(gn_sim_waits_percentile(waits, 95), mean) : "-",
+                 waits->n || waits->longest_ns ? gn_sim_format_ns(waits->longest_ns, longest)
+                                               : "-");
     gn_table_add(t, text);
 }
 
@@ -213,9 +223,11 @@ static int print_side_by_side(const struct gn_ctl_simulated *s, enum side side)
 static void print_head(const struct gn_sim_workload *w)
 {
     char time[24], slice[24], spin[24];
-    printf("%u device%s, %u vGPU%s, %s; slice %s, spin %s, seed %lu\n\n", (unsigned)w->n_devices, w->n_devices == 1 ? "" : "s",
-           (unsigned)gn_sim_workload_vgpus(w), gn_sim_workload_vgpus(w) == 1 ? "" : "s", gn_sim_format_ns(w->time_ns, time),
-           gn_sim_format_ns(w->slice_ns, slice), gn_sim_format_ns(w->spin_ns, spin), (unsigned long)w->seed);
+    printf("%u device%s, %u vGPU%s, %s; slice %s, spin %s, seed %lu\n\n", (unsigned)w->n_devices,
+           w->n_devices == 1 ? "" : "s", (unsigned)gn_sim_workload_vgpus(w),
+           gn_sim_workload_vgpus(w) == 1 ? "" : "s", gn_sim_format_ns(w->time_ns, time),
+           gn_sim_format_ns(w->slice_ns, slice), gn_sim_format_ns(w->spin_ns, spin),
+           (unsigned long)w->seed);
 }
 
 int gn_ctl_sim_print(const struct gn_ctl_simulated *s)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "Did you mean": the nearest name by the number of letters to insert, drop, replace or swap. Pure. */
+/* "Did you mean": the nearest name by the number of letters to insert, drop, replace or swap. Pure.
+ */
 #include <string.h>
 
 #include "ctl/ctl.h"
@@ -40,7 +41,8 @@ const char *gn_ctl_nearest(const char *word, const char *(*name)(int i), int n)
         const char *candidate = name(i);
         if (strlen(candidate) > MAX_LETTERS)
             continue;
-        int d = length >= 2 && strncmp(candidate, word, length) == 0 ? 1 : distance(word, candidate);
+        int d =
+            length >= 2 && strncmp(candidate, word, length) == 0 ? 1 : distance(word, candidate);
         /* Half of a word may be wrong, no more: `top` is not `ls`. */
         if (d * 2 <= (int)strlen(candidate) && (!best || d < best_distance)) {
             best = candidate;

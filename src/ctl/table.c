@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables on stdout. Names in them come from programs and drivers: nothing that they hold reaches a terminal
- * as a command. */
+/* Tables on stdout. Names in them come from programs and drivers: nothing that they hold reaches a
+ * terminal as a command. */
 #include "ctl/table.h"
 
 #include <errno.h>

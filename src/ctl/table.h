@@ -6,8 +6,9 @@
 #include <stddef.h>
 
 /*
- * A table of text with aligned columns, for people. The last column is not padded. Widths are those on a
- * terminal in the locale's encoding (setlocale is the caller's); what cannot be printed becomes '?'.
+ * A table of text with aligned columns, for people. The last column is not padded. Widths are those
+ * on a terminal in the locale's encoding (setlocale is the caller's); what cannot be printed
+ * becomes '?'.
  */
 #define GN_TABLE_MAX_COLUMNS 16
 
@@ -26,7 +27,8 @@ struct gn_table {
 
 void gn_table_init(struct gn_table *t, const struct gn_table_column *columns, int n_columns);
 void gn_table_fini(struct gn_table *t);
-/* The next cell, copied; NULL is shown as "-". Of blanks in a row one is left, since columns stand two apart; a picture keeps all. */
+/* The next cell, copied; NULL is shown as "-". Of blanks in a row one is left, since columns stand
+ * two apart; a picture keeps all. */
 void gn_table_add(struct gn_table *t, const char *text);
 void gn_table_add_picture(struct gn_table *t, const char *text);
 void gn_table_add_number(struct gn_table *t, unsigned long long n);

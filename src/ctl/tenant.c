@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gantry tenant`: a change, made of the options and sent to gantryd, who judges it; or the list. */
+/* `gantry tenant`: a change, made of the options and sent to gantryd, who judges it; or the list.
+ */
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>
@@ -15,7 +16,8 @@ static bool is_number(const char *text, uint32_t *ret)
 {
     size_t n = strlen(text);
     unsigned long long value;
-    if (n == 0 || n > 10 || strspn(text, "0123456789") != n || (value = strtoull(text, NULL, 10)) >= UINT32_MAX)
+    if (n == 0 || n > 10 || strspn(text, "0123456789") != n ||
+        (value = strtoull(text, NULL, 10)) >= UINT32_MAX)
         return false;
     *ret = (uint32_t)value;
     return true;
@@ -28,7 +30,8 @@ static int find_user(const char *name, uint32_t *ret, struct gn_error *err)
     if (is_number(name, ret))
         return 0;
     if (!(user = getpwnam(name)))
-        return gn_fail(err, EINVAL, "write a user's number or name, any or none", "there is no user \"%.100s\"", name);
+        return gn_fail(err, EINVAL, "write a user's number or name, any or none",
+                       "there is no user \"%.100s\"", name);
     *ret = user->pw_uid;
     return 0;
 }
@@ -39,7 +42,8 @@ static int find_group(const char *name, uint32_t *ret, struct gn_error *err)
     if (is_number(name, ret))
         return 0;
     if (!(group = getgrnam(name)))
-        return gn_fail(err, EINVAL, "write a group's number or name, or none", "there is no group \"%.100s\"", name);
+        return gn_fail(err, EINVAL, "write a group's number or name, or none",
+                       "there is no group \"%.100s\"", name);
     *ret = group->gr_gid;
     return 0;
 }
@@ -50,7 +54,8 @@ static bool is_none(const struct gn_ctl_words *words)
     return words->n == 1 && strcmp(words->items[0], "none") == 0;
 }
 
-static int take_ids(const struct gn_ctl_words *words, int (*find)(const char *, uint32_t *, struct gn_error *), uint32_t *ret,
+static int take_ids(const struct gn_ctl_words *words,
+                    int (*find)(const char *, uint32_t *, struct gn_error *), uint32_t *ret,
                     uint32_t *ret_n, struct gn_error *err)
 {
     int rc = 0;
@@ -59,19 +64,22 @@ static int take_ids(const struct gn_ctl_words *words, int (*find)(const char *, 
     return rc;
 }
 
-static int take_devices(const struct gn_ctl_words *words, struct gn_control_change *c, struct gn_error *err)
+static int take_devices(const struct gn_ctl_words *words, struct gn_control_change *c,
+                        struct gn_error *err)
 {
     c->has_devices = words->n > 0;
     if (words->n == 1 && strcmp(words->items[0], "any") == 0)
         return 0;
     if (words->n > GN_CONTROL_MAX_DEVICES)
-        return gn_fail(err, EINVAL, NULL, "at most %d devices may be named", GN_CONTROL_MAX_DEVICES);
+        return gn_fail(err, EINVAL, NULL, "at most %d devices may be named",
+                       GN_CONTROL_MAX_DEVICES);
     for (int i = 0; i < words->n; i++)
         c->devices[c->n_devices++] = words->items[i];
     return 0;
 }
 
-static int make_change(const struct gn_ctl_args *args, struct gn_control_change *c, char *token, struct gn_error *err)
+static int make_change(const struct gn_ctl_args *args, struct gn_control_change *c, char *token,
+                       struct gn_error *err)
 {
     int rc = 0, shared;
     c->has_weight = args->weight != 0;
@@ -111,8 +119,9 @@ static int make_change(const struct gn_ctl_args *args, struct gn_control_change 
 
 static bool says_something(const struct gn_control_change *c)
 {
-    return c->has_weight || c->has_cap || c->has_floor || c->has_memory || c->has_vgpus || c->has_uids || c->has_gids || c->has_token ||
-           c->has_socket || c->has_owner || c->has_modes || c->has_devices;
+    return c->has_weight || c->has_cap || c->has_floor || c->has_memory || c->has_vgpus ||
+           c->has_uids || c->has_gids || c->has_token || c->has_socket || c->has_owner ||
+           c->has_modes || c->has_devices;
 }
 
 static int usage(const struct gn_ctl_args *args, const struct gn_error *err)
@@ -120,7 +129,8 @@ static int usage(const struct gn_ctl_args *args, const struct gn_error *err)
     return gn_ctl_fail(args, GN_EXIT_USAGE, "wrong usage", err);
 }
 
-static int send_change(const struct gn_ctl_args *args, const struct gn_control_change *c, const char *failure)
+static int send_change(const struct gn_ctl_args *args, const struct gn_control_change *c,
+                       const char *failure)
 {
     struct gn_error err = {{0}, {0}};
     json_t *reply = NULL;
@@ -148,12 +158,15 @@ static const struct verb {
              {"ls", 0, NULL}};
 
 /* Whether the words go together: 0 or -EINVAL. */
-static int judge(const struct verb *verb, const char *name, const struct gn_control_change *c, struct gn_error *err)
+static int judge(const struct verb *verb, const char *name, const struct gn_control_change *c,
+                 struct gn_error *err)
 {
     if (!verb->what && name)
-        return gn_fail(err, EINVAL, "gantry help tenant shows what it takes", "unexpected argument \"%.100s\"", name);
+        return gn_fail(err, EINVAL, "gantry help tenant shows what it takes",
+                       "unexpected argument \"%.100s\"", name);
     if (verb->what && !name)
-        return gn_fail(err, EINVAL, "write gantry tenant add NAME, set NAME, rm NAME or ls", "no tenant is named");
+        return gn_fail(err, EINVAL, "write gantry tenant add NAME, set NAME, rm NAME or ls",
+                       "no tenant is named");
     if (name && gn_ctl_check_tenant(name, err))
         return -EINVAL;
     if (verb->what == GN_CONTROL_SET && !says_something(c))

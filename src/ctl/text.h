@@ -5,11 +5,12 @@
 #include <stddef.h>
 
 /*
- * Text on a terminal, in the locale's encoding (setlocale is the caller's). Names come from programs and drivers: nothing that they
- * hold reaches a terminal as a command.
+ * Text on a terminal, in the locale's encoding (setlocale is the caller's). Names come from
+ * programs and drivers: nothing that they hold reaches a terminal as a command.
  */
 
-/* A copy that is safe to print, malloc'd: cleaned (base/text.h), and '?' for what this locale cannot print. NULL: no memory. */
+/* A copy that is safe to print, malloc'd: cleaned (base/text.h), and '?' for what this locale
+ * cannot print. NULL: no memory. */
 char *gn_text_printable(const char *name);
 /* How many columns it takes. */
 int gn_text_width(const char *text);

@@ -74,14 +74,16 @@ static double us(const struct gn_timeline *t, uint64_t ns)
 
 static void write_name(struct gn_timeline *t, const char *what, int pid, int tid, const char *name)
 {
-    write_event(t, json_pack("{s:s,s:s,s:i,s:i,s:{s:s}}", "ph", "M", "name", what, "pid", pid, "tid", tid, "args", "name", name));
+    write_event(t, json_pack("{s:s,s:s,s:i,s:i,s:{s:s}}", "ph", "M", "name", what, "pid", pid,
+                             "tid", tid, "args", "name", name));
 }
 
 /* args: taken; may be NULL. */
-static void write_mark(struct gn_timeline *t, const char *phase, const char *name, int pid, int tid, uint64_t at_ns, json_t *args)
+static void write_mark(struct gn_timeline *t, const char *phase, const char *name, int pid, int tid,
+                       uint64_t at_ns, json_t *args)
 {
-    json_t *o =
-        json_pack("{s:s,s:s,s:s,s:i,s:i,s:f}", "ph", phase, "name", name, "cat", "turns", "pid", pid, "tid", tid, "ts", us(t, at_ns));
+    json_t *o = json_pack("{s:s,s:s,s:s,s:i,s:i,s:f}", "ph", phase, "name", name, "cat", "turns",
+                          "pid", pid, "tid", tid, "ts", us(t, at_ns));
     if (o && args)
         json_object_set(o, "args", args);
     if (o && *phase == 'i')
@@ -90,7 +92,8 @@ static void write_mark(struct gn_timeline *t, const char *phase, const char *nam
     write_event(t, o);
 }
 
-static void write_span(struct gn_timeline *t, const char *name, int pid, int tid, uint64_t from_ns, uint64_t to_ns, json_t *args)
+static void write_span(struct gn_timeline *t, const char *name, int pid, int tid, uint64_t from_ns,
+                       uint64_t to_ns, json_t *args)
 {
     write_mark(t, "B", name, pid, tid, from_ns, args);
     write_mark(t, "E", name, pid, tid, to_ns, NULL);
@@ -118,7 +121,8 @@ static int pid_of(const struct gn_timeline *t, const struct vgpu *v)
 
 static void label_of(const struct vgpu *v, char *to, size_t n)
 {
-    snprintf(to, n, "%08x%s%s%s%s", v->id, v->program[0] ? " " : "", v->program, v->tenant[0] ? ", " : "", v->tenant);
+    snprintf(to, n, "%08x%s%s%s%s", v->id, v->program[0] ? " " : "", v->program,
+             v->tenant[0] ? ", " : "", v->tenant);
 }
 
 /* Its track is named when something stands on it. */
@@ -128,7 +132,8 @@ static struct turn *turn_of(struct gn_timeline *t, struct vgpu *v, uint16_t devi
     for (uint32_t i = 0; i < v->n_turns; i++)
         if (v->turns[i].device == device)
             return &v->turns[i];
-    struct turn *grown = device < MAX_DEVICES ? realloc(v->turns, (v->n_turns + 1) * sizeof *grown) : NULL;
+    struct turn *grown =
+        device < MAX_DEVICES ? realloc(v->turns, (v->n_turns + 1) * sizeof *grown) : NULL;
     if (!grown)
         return NULL;
     v->turns = grown;
@@ -146,14 +151,16 @@ static struct turn *turn_of(struct gn_timeline *t, struct vgpu *v, uint16_t devi
 /* ---- turns */
 
 /* What it was in until now is a span. */
-static void leave_state(struct gn_timeline *t, struct vgpu *v, struct turn *u, uint64_t now_ns, const struct gn_trace_event *back)
+static void leave_state(struct gn_timeline *t, struct vgpu *v, struct turn *u, uint64_t now_ns,
+                        const struct gn_trace_event *back)
 {
     char label[256];
     struct device *d = &t->devices[u->device];
     if (u->state == WANTED)
         write_span(t, "wanted", pid_of(t, v), 1 + u->device, u->since_ns, now_ns, NULL);
     if (u->state == HELD) {
-        json_t *args = json_pack("{s:s,s:I}", "tenant", v->tenant, "slice_ns", (json_int_t)u->slice_ns);
+        json_t *args =
+            json_pack("{s:s,s:I}", "tenant", v->tenant, "slice_ns", (json_int_t)u->slice_ns);
         if (back && args)
             json_object_set_new(args, "charged_ns", json_integer((json_int_t)back->a));
         label_of(v, label, sizeof label);
@@ -164,7 +171,8 @@ static void leave_state(struct gn_timeline *t, struct vgpu *v, struct turn *u, u
     u->state = IDLE;
 }
 
-static void enter_state(struct gn_timeline *t, struct vgpu *v, struct turn *u, enum state state, uint64_t now_ns)
+static void enter_state(struct gn_timeline *t, struct vgpu *v, struct turn *u, enum state state,
+                        uint64_t now_ns)
 {
     struct device *d = &t->devices[u->device];
     if (state == HELD) {
@@ -181,7 +189,8 @@ static void enter_state(struct gn_timeline *t, struct vgpu *v, struct turn *u, e
     u->since_ns = now_ns;
 }
 
-/* By charges, of all that was charged; where nothing was, who has it has all: as gantry ls counts. */
+/* By charges, of all that was charged; where nothing was, who has it has all: as gantry ls counts.
+ */
 static void write_shares(struct gn_timeline *t, uint16_t device, uint64_t at_ns)
 {
     char name[64], label[256];
@@ -200,7 +209,7 @@ static void write_shares(struct gn_timeline *t, uint16_t device, uint64_t at_ns)
                 }
                 label_of(v, label, sizeof label);
                 json_object_set_new(args, label,
-                                    json_real(all_ns             ? 100.0 * (double)u->window_ns / (double)all_ns
+                                    json_real(all_ns ? 100.0 * (double)u->window_ns / (double)all_ns
                                               : u->state == HELD ? 100
                                                                  : 0));
                 u->window_ns = 0;
@@ -251,7 +260,8 @@ static void take_turn_event(struct gn_timeline *t, const struct gn_trace_event *
         break;
     case GN_TRACE_PRESS:
     case GN_TRACE_EASE:
-        write_mark(t, "i", gn_trace_kinds[e->kind].name, pid_of(t, v), 1 + e->device, e->at_ns, NULL);
+        write_mark(t, "i", gn_trace_kinds[e->kind].name, pid_of(t, v), 1 + e->device, e->at_ns,
+                   NULL);
         break;
     default:
         break;
@@ -268,7 +278,8 @@ static void take_event(struct gn_timeline *t, const struct gn_trace_event *e)
         return;
     }
     if (e->kind == GN_TRACE_TENANT || e->kind == GN_TRACE_POLICY) {
-        snprintf(text, sizeof text, "%s %.*s", gn_trace_kinds[e->kind].name, (int)e->n_text, e->text);
+        snprintf(text, sizeof text, "%s %.*s", gn_trace_kinds[e->kind].name, (int)e->n_text,
+                 e->text);
         write_mark(t, "i", text, DEVICES_PID, 0, e->at_ns, NULL);
         return;
     }
@@ -278,7 +289,8 @@ static void take_event(struct gn_timeline *t, const struct gn_trace_event *e)
     if (e->kind == GN_TRACE_ATTACH) {
         const char *blank = memchr(e->text, ' ', e->n_text);
         gn_trace_event_tenant(e, v->tenant);
-        snprintf(v->program, sizeof v->program, "%.*s", blank ? (int)(e->text + e->n_text - blank - 1) : 0, blank ? blank + 1 : "");
+        snprintf(v->program, sizeof v->program, "%.*s",
+                 blank ? (int)(e->text + e->n_text - blank - 1) : 0, blank ? blank + 1 : "");
         snprintf(label, sizeof label, "vGPU ");
         label_of(v, label + 5, sizeof label - 5);
         write_name(t, "process_name", pid_of(t, v), 0, label);
@@ -363,7 +375,8 @@ void gn_timeline_end(struct gn_timeline *t, uint64_t now_ns)
         for (uint32_t j = 0; j < t->vgpus[i].n_turns; j++)
             leave_state(t, &t->vgpus[i], &t->vgpus[i].turns[j], end_ns, NULL);
     }
-    fprintf(t->to, "\n],\"otherData\":{\"made_by\":\"gantry trace\",\"lost\":%llu}}\n", (unsigned long long)t->n_lost);
+    fprintf(t->to, "\n],\"otherData\":{\"made_by\":\"gantry trace\",\"lost\":%llu}}\n",
+            (unsigned long long)t->n_lost);
     for (uint32_t i = 0; i < t->n_vgpus; i++)
         free(t->vgpus[i].turns);
     for (size_t i = 0; i < MAX_DEVICES; i++)

@@ -8,9 +8,10 @@
 #include <stdio.h>
 
 /*
- * gantryd's trace points as a timeline in the trace-event format, which Perfetto and chrome://tracing open: a track a device (who has
- * the turn), one a vGPU and device (wanted, held), counters of shares. Written as it goes, one event a line; what is kept is what is
- * open. Begin and end stand in pairs, and on a device's track nothing overlaps, whatever was lost. One thread.
+ * gantryd's trace points as a timeline in the trace-event format, which Perfetto and
+ * chrome://tracing open: a track a device (who has the turn), one a vGPU and device (wanted, held),
+ * counters of shares. Written as it goes, one event a line; what is kept is what is open. Begin and
+ * end stand in pairs, and on a device's track nothing overlaps, whatever was lost. One thread.
  */
 struct gn_timeline;
 struct gn_trace_event;

@@ -30,15 +30,21 @@ static const char *find(const struct gn_ctl_tokens *tokens, const char *tenant)
     return NULL;
 }
 
-int gn_ctl_tokens_read(const struct gn_ctl_words *files, struct gn_ctl_tokens *ret, struct gn_error *err)
+int gn_ctl_tokens_read(const struct gn_ctl_words *files, struct gn_ctl_tokens *ret,
+                       struct gn_error *err)
 {
     int rc = 0, shared;
     ret->n = 0;
     for (int i = 0; i < files->n && !rc; i++) {
-        const char *file = split(files->items[i], ret->items[i].tenant), *tenant = ret->items[i].tenant;
+        const char *file = split(files->items[i], ret->items[i].tenant),
+                   *tenant = ret->items[i].tenant;
         if (find(ret, tenant))
-            rc = gn_fail(err, EINVAL, "write --token-file TENANT=FILE for each tenant, and one --token-file FILE for all others",
-                         "more than one token file is named for %s%s", *tenant ? "the tenant " : "all others", tenant);
+            rc = gn_fail(
+                err, EINVAL,
+                "write --token-file TENANT=FILE for each tenant, and one --token-file FILE for "
+                "all others",
+                "more than one token file is named for %s%s",
+                *tenant ? "the tenant " : "all others", tenant);
         else
             rc = gn_token_read(file, ret->items[i].token, &shared, err);
         ret->n = i + 1;

@@ -6,7 +6,8 @@
 #include "ctl/ctl.h"
 #include "link/link_wire.h"
 
-/* Tenants' tokens at another gantryd, as --token-file names them: TENANT=FILE is that tenant's, FILE alone all others'. */
+/* Tenants' tokens at another gantryd, as --token-file names them: TENANT=FILE is that tenant's,
+ * FILE alone all others'. */
 struct gn_ctl_tokens {
     int n;
     struct {
@@ -16,7 +17,8 @@ struct gn_ctl_tokens {
 };
 
 /* Reads the files. 0, or -errno and what is wrong; either way they are to be forgotten. */
-int gn_ctl_tokens_read(const struct gn_ctl_words *files, struct gn_ctl_tokens *ret, struct gn_error *err);
+int gn_ctl_tokens_read(const struct gn_ctl_words *files, struct gn_ctl_tokens *ret,
+                       struct gn_error *err);
 /* The tenant's; NULL: none was named. */
 const char *gn_ctl_tokens_find(const struct gn_ctl_tokens *tokens, const char *tenant);
 void gn_ctl_tokens_forget(struct gn_ctl_tokens *tokens);

@@ -38,7 +38,10 @@ static int make_folder(void **state)
 
 static int remove_folder(void **state)
 {
-    return unlink("blue") || unlink("other") || unlink("red=x") || unlink("short") || chdir("/") || rmdir(*state) ? -1 : 0;
+    return unlink("blue") || unlink("other") || unlink("red=x") || unlink("short") || chdir("/") ||
+                   rmdir(*state)
+               ? -1
+               : 0;
 }
 
 static int take(struct gn_ctl_tokens *ret, struct gn_error *err, const char *a, const char *b)

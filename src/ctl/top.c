@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gantry top`: gantryd is asked, on one connection, as often as the screen changes; or twice, for one frame. */
+/* `gantry top`: gantryd is asked, on one connection, as often as the screen changes; or twice, for
+ * one frame. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,14 +25,17 @@ struct asker {
     json_t *root;         /* of the last sample */
 };
 
-static int ask_one(struct gn_link *link, const char *request, const char *list, json_t *root, struct gn_error *err)
+static int ask_one(struct gn_link *link, const char *request, const char *list, json_t *root,
+                   struct gn_error *err)
 {
     char *text = gn_control_request(request);
     json_t *reply = NULL;
-    int rc = text ? gn_ctl_ask_on(link, text, &reply, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
+    int rc =
+        text ? gn_ctl_ask_on(link, text, &reply, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
     free(text);
     if (rc == 0 && !json_object_get(reply, list))
-        rc = gn_fail(err, EPROTO, "use a gantry of gantryd's version", "gantryd's reply has no \"%s\"", list);
+        rc = gn_fail(err, EPROTO, "use a gantry of gantryd's version",
+                     "gantryd's reply has no \"%s\"", list);
     if (rc == 0 && json_object_set(root, list, json_object_get(reply, list)))
         rc = gn_fail(err, ENOMEM, NULL, "out of memory");
     json_decref(reply);
@@ -67,7 +71,8 @@ static int ask(void *ctx, struct gn_top_sample *ret, struct gn_error *err)
 
 static void wait_ns(uint64_t ns)
 {
-    struct timespec left = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
+    struct timespec left = {.tv_sec = (time_t)(ns / 1000000000u),
+                            .tv_nsec = (long)(ns % 1000000000u)};
     while (nanosleep(&left, &left) < 0 && errno == EINTR)
         ;
 }
@@ -82,7 +87,8 @@ static int width_of_stdout(void)
     return ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 ? w.ws_col : 0;
 }
 
-static int print_frame(const struct gn_ctl_args *args, const struct gn_top_sample *now, const struct gn_top_rows *rows)
+static int print_frame(const struct gn_ctl_args *args, const struct gn_top_sample *now,
+                       const struct gn_top_rows *rows)
 {
     struct gn_top_view view = {.width = width_of_stdout(), .device = -1};
     struct gn_top_frame frame;
@@ -126,7 +132,8 @@ static void add_rates(json_t *vgpus, const struct gn_top_rows *rows)
 }
 
 /* The devices stand in the order that gantryd lists them in. */
-static void add_loads(json_t *devices, const struct gn_top_sample *now, const struct gn_top_rows *rows)
+static void add_loads(json_t *devices, const struct gn_top_sample *now,
+                      const struct gn_top_rows *rows)
 {
     for (uint32_t d = 0; d < now->n_devices; d++) {
         json_t *o = json_array_get(devices, d);
@@ -137,22 +144,26 @@ static void add_loads(json_t *devices, const struct gn_top_sample *now, const st
 }
 
 /* What a tenant has of a device. */
-static void add_shares(json_t *tenants, const struct gn_top_sample *now, uint32_t d, const struct gn_top_rows *rows)
+static void add_shares(json_t *tenants, const struct gn_top_sample *now, uint32_t d,
+                       const struct gn_top_rows *rows)
 {
     for (uint32_t i = 0; i < rows->n; i++) {
         const struct gn_top_row *r = &rows->rows[i];
-        json_t *o = r->vgpu || r->others || r->share < 0 ? NULL : item_of(tenants, "name", r->tenant);
+        json_t *o =
+            r->vgpu || r->others || r->share < 0 ? NULL : item_of(tenants, "name", r->tenant);
         if (!o)
             continue;
         if (!json_object_get(o, "shares"))
             json_object_set_new(o, "shares", json_array());
-        json_array_append_new(json_object_get(o, "shares"),
-                              json_pack("{s:I,s:s,s:f,s:f}", "index", (json_int_t)now->devices[d].index, "name", now->devices[d].name,
-                                        "share", r->share, "entitled", r->entitled));
+        json_array_append_new(
+            json_object_get(o, "shares"),
+            json_pack("{s:I,s:s,s:f,s:f}", "index", (json_int_t)now->devices[d].index, "name",
+                      now->devices[d].name, "share", r->share, "entitled", r->entitled));
     }
 }
 
-static int print_json(const struct gn_ctl_args *args, json_t *root, const struct gn_top_sample *before, const struct gn_top_sample *now,
+static int print_json(const struct gn_ctl_args *args, json_t *root,
+                      const struct gn_top_sample *before, const struct gn_top_sample *now,
                       const struct gn_top_rows *rows)
 {
     json_t *out = json_object();
@@ -176,7 +187,8 @@ static int print_json(const struct gn_ctl_args *args, json_t *root, const struct
     return gn_ctl_print_json(args, out);
 }
 
-static int show_once(const struct gn_ctl_args *args, struct asker *a, uint64_t delay_ns, enum gn_top_order order)
+static int show_once(const struct gn_ctl_args *args, struct asker *a, uint64_t delay_ns,
+                     enum gn_top_order order)
 {
     struct gn_top_sample before = {0}, now = {0};
     struct gn_top_rows rows = {0};
@@ -209,7 +221,8 @@ static int find_order(const char *name, enum gn_top_order *ret, struct gn_error 
             return 0;
         }
     }
-    return name ? gn_fail(err, EINVAL, "write share, name, memory, calls, sync, wait or time", "\"%.100s\" is nothing to sort by", name)
+    return name ? gn_fail(err, EINVAL, "write share, name, memory, calls, sync, wait or time",
+                          "\"%.100s\" is nothing to sort by", name)
                 : 0;
 }
 

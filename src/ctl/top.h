@@ -9,8 +9,9 @@
 #include "base/error.h"
 
 /*
- * `gantry top`, piece by piece: what gantryd said at one moment (a sample), what two of them make (rows), and how that stands on so
- * many columns and lines (a frame). All but the command and its screen is pure: nothing here asks the time, the terminal or gantryd.
+ * `gantry top`, piece by piece: what gantryd said at one moment (a sample), what two of them make
+ * (rows), and how that stands on so many columns and lines (a frame). All but the command and its
+ * screen is pure: nothing here asks the time, the terminal or gantryd.
  */
 
 #define GN_TOP_NAME_BYTES 64
@@ -61,8 +62,8 @@ struct gn_top_sample {
     struct gn_top_device *devices;
 };
 
-/* From an object with gantryd's "vgpus", "tenants", "devices" and "policy". What is missing or of another kind is 0, "" or not
- * there. 0 or -ENOMEM; *ret is to be freed in either case. */
+/* From an object with gantryd's "vgpus", "tenants", "devices" and "policy". What is missing or of
+ * another kind is 0, "" or not there. 0 or -ENOMEM; *ret is to be freed in either case. */
 int gn_top_sample_read(const json_t *root, uint64_t at_ns, struct gn_top_sample *ret);
 void gn_top_sample_fini(struct gn_top_sample *s);
 
@@ -93,27 +94,30 @@ struct gn_top_row {
     int device; /* place in the sample's devices: of which share and entitled are */
     double share, entitled;
     double calls, syncs; /* a second */
-    double waits;        /* part of the time that it had work and another one the device; a tenant's: the mean of its vGPUs */
+    double waits; /* part of the time that it had work and another one the device; a tenant's: the
+                     mean of its vGPUs */
     uint64_t device_ns, memory_bytes, limit_bytes;
 };
 
 /* A device, and who wants it. */
 struct gn_top_load {
-    uint32_t n_users;             /* that have used it */
-    double busy, grants, waiting; /* part of the time; a second; how many waited, on average. Below 0: not known */
+    uint32_t n_users; /* that have used it */
+    double busy, grants,
+        waiting; /* part of the time; a second; how many waited, on average. Below 0: not known */
 };
 
 struct gn_top_rows {
     uint32_t n;
-    struct gn_top_row *rows;   /* each tenant, and its vGPUs behind it; last those that the viewer does not see, if any */
+    struct gn_top_row *rows;   /* each tenant, and its vGPUs behind it; last those that the viewer
+                                  does not see, if any */
     uint32_t n_tenants;        /* rows of tenants */
     struct gn_top_load *loads; /* of the sample's devices */
 };
 
-/* before: an earlier sample, or NULL. device: a place in `now`'s devices, or -1: of each, the one that it has most of. Rows point
- * into `now`. 0 or -ENOMEM. */
-int gn_top_rows_make(const struct gn_top_sample *before, const struct gn_top_sample *now, int device, enum gn_top_order order, bool reverse,
-                     struct gn_top_rows *ret);
+/* before: an earlier sample, or NULL. device: a place in `now`'s devices, or -1: of each, the one
+ * that it has most of. Rows point into `now`. 0 or -ENOMEM. */
+int gn_top_rows_make(const struct gn_top_sample *before, const struct gn_top_sample *now,
+                     int device, enum gn_top_order order, bool reverse, struct gn_top_rows *ret);
 void gn_top_rows_fini(struct gn_top_rows *r);
 
 /* ---- top_layout.c */
@@ -159,7 +163,8 @@ struct gn_top_frame {
 };
 
 /* 0 or -ENOMEM; *ret is to be freed in either case. */
-int gn_top_frame_make(const struct gn_top_sample *now, const struct gn_top_rows *rows, struct gn_top_view *view, struct gn_top_frame *ret);
+int gn_top_frame_make(const struct gn_top_sample *now, const struct gn_top_rows *rows,
+                      struct gn_top_view *view, struct gn_top_frame *ret);
 void gn_top_frame_fini(struct gn_top_frame *f);
 
 /* ---- top_screen.c */
@@ -171,9 +176,10 @@ struct gn_top_source {
 };
 
 /*
- * Until a key or a signal ends it: 0; -errno: gantryd did not answer at the beginning, or the terminal is none. One that goes later is
- * waited for. The terminal is as before.
+ * Until a key or a signal ends it: 0; -errno: gantryd did not answer at the beginning, or the
+ * terminal is none. One that goes later is waited for. The terminal is as before.
  */
-int gn_top_screen(const struct gn_top_source *source, uint64_t delay_ns, enum gn_top_order order, struct gn_error *err);
+int gn_top_screen(const struct gn_top_source *source, uint64_t delay_ns, enum gn_top_order order,
+                  struct gn_error *err);
 
 #endif

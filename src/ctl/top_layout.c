@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows as lines. A column that does not fit goes, the least telling first; what a line has no room for is cut. Values hold no blanks
- * but the last column's, so that scripts can take the lines apart.
+ * Rows as lines. A column that does not fit goes, the least telling first; what a line has no room
+ * for is cut. Values hold no blanks but the last column's, so that scripts can take the lines
+ * apart.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -22,7 +23,24 @@
 #define MAX_LOADS 4    /* devices that have a line */
 
 /* As they stand; `worth`: who has least goes first. */
-enum column { TENANT, VGPU, CLASS, SHARE, BAR, ENTITLED, MEMORY, LIMIT, CALLS, SYNC, WAIT, TIME, STATE, DEVICE, PROGRAM, N_COLUMNS };
+enum column {
+    TENANT,
+    VGPU,
+    CLASS,
+    SHARE,
+    BAR,
+    ENTITLED,
+    MEMORY,
+    LIMIT,
+    CALLS,
+    SYNC,
+    WAIT,
+    TIME,
+    STATE,
+    DEVICE,
+    PROGRAM,
+    N_COLUMNS
+};
 static const struct {
     const char *title;
     int least, worth;
@@ -49,7 +67,8 @@ static const struct {
 
 static struct gn_top_line *new_line(struct gn_top_frame *f, enum gn_top_style style, char *text)
 {
-    struct gn_top_line *grown = text ? realloc(f->lines, ((size_t)f->n_lines + 1) * sizeof *grown) : NULL;
+    struct gn_top_line *grown =
+        text ? realloc(f->lines, ((size_t)f->n_lines + 1) * sizeof *grown) : NULL;
     if (!grown) {
         free(text);
         return NULL;
@@ -60,7 +79,8 @@ static struct gn_top_line *new_line(struct gn_top_frame *f, enum gn_top_style st
 }
 
 /* Cut to the width. 0 or -ENOMEM. */
-__attribute__((format(printf, 4, 5))) static int say(struct gn_top_frame *f, int width, enum gn_top_style style, const char *format, ...)
+__attribute__((format(printf, 4, 5))) static int
+say(struct gn_top_frame *f, int width, enum gn_top_style style, const char *format, ...)
 {
     char *text = NULL;
     va_list args;
@@ -145,8 +165,9 @@ struct layout {
     int width;
 };
 
-static void format_cell(const struct gn_top_sample *now, const struct gn_top_view *view, const struct layout *l, const struct gn_top_row *r,
-                        enum column c, char to[CELL_BYTES])
+static void format_cell(const struct gn_top_sample *now, const struct gn_top_view *view,
+                        const struct layout *l, const struct gn_top_row *r, enum column c,
+                        char to[CELL_BYTES])
 {
     to[0] = 0;
     switch (c) {
@@ -154,7 +175,11 @@ static void format_cell(const struct gn_top_sample *now, const struct gn_top_vie
         snprintf(to, CELL_BYTES, "%s", view->tree && r->vgpu ? "" : r->tenant);
         break;
     case VGPU:
-        snprintf(to, CELL_BYTES, "%s", r->vgpu ? r->vgpu->id : !l->widths[TENANT] ? r->tenant : view->tree ? "" : "-");
+        snprintf(to, CELL_BYTES, "%s",
+                 r->vgpu              ? r->vgpu->id
+                 : !l->widths[TENANT] ? r->tenant
+                 : view->tree         ? ""
+                                      : "-");
         break;
     case CLASS:
         snprintf(to, CELL_BYTES, "%s", class_name(r->class));
@@ -216,7 +241,8 @@ static int total(const struct layout *l)
 }
 
 /* Numbers keep their room from frame to frame; names take what they need, within reason. */
-static void lay_out(const struct gn_top_sample *now, const struct gn_top_rows *rows, const struct gn_top_view *view, struct layout *l)
+static void lay_out(const struct gn_top_sample *now, const struct gn_top_rows *rows,
+                    const struct gn_top_view *view, struct layout *l)
 {
     for (int c = 0; c < N_COLUMNS; c++)
         l->widths[c] = columns[c].least;
@@ -254,7 +280,9 @@ static enum gn_top_style share_style(const struct gn_top_row *r)
 {
     if (r->share < 0 || r->entitled <= 0)
         return GN_TOP_PLAIN;
-    return r->share < r->entitled - NEAR ? GN_TOP_LESS : r->share > r->entitled + NEAR ? GN_TOP_MORE : GN_TOP_FAIR;
+    return r->share < r->entitled - NEAR   ? GN_TOP_LESS
+           : r->share > r->entitled + NEAR ? GN_TOP_MORE
+                                           : GN_TOP_FAIR;
 }
 
 static enum gn_top_style cell_style(const struct gn_top_row *r, enum column c)
@@ -269,10 +297,12 @@ static enum gn_top_style cell_style(const struct gn_top_row *r, enum column c)
 }
 
 /* A line of cells; r NULL: the titles. */
-static int say_row(struct gn_top_frame *f, const struct gn_top_sample *now, const struct gn_top_view *view, const struct layout *l,
+static int say_row(struct gn_top_frame *f, const struct gn_top_sample *now,
+                   const struct gn_top_view *view, const struct layout *l,
                    const struct gn_top_row *r)
 {
-    char cell[CELL_BYTES], *text = malloc((N_COLUMNS + 1) * (CELL_BYTES + BAR_MOST) + (size_t)l->width);
+    char cell[CELL_BYTES],
+        *text = malloc((N_COLUMNS + 1) * (CELL_BYTES + BAR_MOST) + (size_t)l->width);
     struct gn_top_line line = {.style = !r ? GN_TOP_TITLES : r->vgpu ? GN_TOP_PLAIN : GN_TOP_BOLD};
     size_t at = 0;
     int blanks = 0;
@@ -317,18 +347,22 @@ static int say_row(struct gn_top_frame *f, const struct gn_top_sample *now, cons
 
 /* ---- what stands above and below */
 
-static int say_head(struct gn_top_frame *f, const struct gn_top_sample *now, const struct gn_top_rows *rows, const struct gn_top_view *view,
-                    int width)
+static int say_head(struct gn_top_frame *f, const struct gn_top_sample *now,
+                    const struct gn_top_rows *rows, const struct gn_top_view *view, int width)
 {
     char text[256];
     const uint32_t n_tenants = rows->n_tenants;
-    snprintf(text, sizeof text, "gantry top%s%s: %u vGPU%s of %u tenant%s, %u device%s, policy %s%s", view->clock ? " " : "",
-             view->clock ? view->clock : "", now->n_vgpus, now->n_vgpus == 1 ? "" : "s", n_tenants, n_tenants == 1 ? "" : "s",
-             now->n_devices, now->n_devices == 1 ? "" : "s", now->policy[0] ? now->policy : "-", view->paused ? ", PAUSED" : "");
+    snprintf(text, sizeof text,
+             "gantry top%s%s: %u vGPU%s of %u tenant%s, %u device%s, policy %s%s",
+             view->clock ? " " : "", view->clock ? view->clock : "", now->n_vgpus,
+             now->n_vgpus == 1 ? "" : "s", n_tenants, n_tenants == 1 ? "" : "s", now->n_devices,
+             now->n_devices == 1 ? "" : "s", now->policy[0] ? now->policy : "-",
+             view->paused ? ", PAUSED" : "");
     return say(f, width, GN_TOP_BOLD, "%s", text);
 }
 
-static int say_load(struct gn_top_frame *f, const struct gn_top_sample *now, const struct gn_top_rows *rows, uint32_t d, int width)
+static int say_load(struct gn_top_frame *f, const struct gn_top_sample *now,
+                    const struct gn_top_rows *rows, uint32_t d, int width)
 {
     const struct gn_top_load *l = &rows->loads[d];
     char busy[16], grants[16], waiting[16] = "-";
@@ -336,21 +370,26 @@ static int say_load(struct gn_top_frame *f, const struct gn_top_sample *now, con
     format_count(l->grants, grants, sizeof grants);
     if (l->waiting >= 0)
         snprintf(waiting, sizeof waiting, "%.1f", l->waiting);
-    return say(f, width, GN_TOP_PLAIN, "device %u: busy %s, %s turns a second, %s waiting  %s", now->devices[d].index, busy, grants,
-               waiting, now->devices[d].name);
+    return say(f, width, GN_TOP_PLAIN, "device %u: busy %s, %s turns a second, %s waiting  %s",
+               now->devices[d].index, busy, grants, waiting, now->devices[d].name);
 }
 
-static int say_hint(struct gn_top_frame *f, const struct gn_top_sample *now, const struct gn_top_rows *rows, const struct gn_top_view *view,
-                    int width)
+static int say_hint(struct gn_top_frame *f, const struct gn_top_sample *now,
+                    const struct gn_top_rows *rows, const struct gn_top_view *view, int width)
 {
     if (view->gone)
         return say(f, width, GN_TOP_BAD, "%s", view->gone);
     if (strcmp(now->policy, "none") == 0 && now->n_vgpus)
-        return say(f, width, GN_TOP_DIM, "no policy: all use a device at once, and nobody has a share; gantry policy fair changes that");
+        return say(
+            f, width, GN_TOP_DIM,
+            "no policy: all use a device at once, and nobody has a share; gantry policy fair "
+            "changes that");
     if (!now->n_vgpus && rows->n)
-        return say(f, width, GN_TOP_DIM, "this tenant has no programs; gantry run -- PROGRAM starts one");
+        return say(f, width, GN_TOP_DIM,
+                   "this tenant has no programs; gantry run -- PROGRAM starts one");
     if (!now->n_vgpus)
-        return say(f, width, GN_TOP_DIM, "no program uses a device; gantry run -- PROGRAM starts one");
+        return say(f, width, GN_TOP_DIM,
+                   "no program uses a device; gantry run -- PROGRAM starts one");
     return 0;
 }
 
@@ -366,16 +405,20 @@ static const char *const help[] = {
     "d the next device alone, or all: for each the device that it has most of",
 };
 
-static int say_keys(struct gn_top_frame *f, const struct gn_top_view *view, const struct gn_top_sample *now, int width)
+static int say_keys(struct gn_top_frame *f, const struct gn_top_view *view,
+                    const struct gn_top_sample *now, int width)
 {
     char device[32] = "";
     if (view->device >= 0 && (uint32_t)view->device < now->n_devices)
         snprintf(device, sizeof device, "[device %u] ", now->devices[view->device].index);
-    return say(f, width, GN_TOP_TITLES, "%sq quit  h help  sort [%s%s]: s n m c y w t  r reverse%s  space pause", device,
-               gn_top_order_name((int)view->order), view->reverse ? ", reversed" : "", now->n_devices > 1 ? "  d device" : "");
+    return say(f, width, GN_TOP_TITLES,
+               "%sq quit  h help  sort [%s%s]: s n m c y w t  r reverse%s  space pause", device,
+               gn_top_order_name((int)view->order), view->reverse ? ", reversed" : "",
+               now->n_devices > 1 ? "  d device" : "");
 }
 
-int gn_top_frame_make(const struct gn_top_sample *now, const struct gn_top_rows *rows, struct gn_top_view *view, struct gn_top_frame *ret)
+int gn_top_frame_make(const struct gn_top_sample *now, const struct gn_top_rows *rows,
+                      struct gn_top_view *view, struct gn_top_frame *ret)
 {
     struct layout l = {.width = view->width > 0 ? view->width : WIDE};
     const int height = view->height > 0 ? view->height : INT32_MAX;

@@ -6,7 +6,8 @@
 
 #include "ctl/top.h"
 
-static const char *const orders[GN_TOP_N_ORDERS] = {"share", "name", "memory", "calls", "sync", "wait", "time"};
+static const char *const orders[GN_TOP_N_ORDERS] = {"share", "name", "memory", "calls",
+                                                    "sync",  "wait", "time"};
 
 const char *gn_top_order_name(int order)
 {
@@ -18,9 +19,11 @@ static int by_id(const void *a, const void *b)
     return strcmp(((const struct gn_top_vgpu *)a)->id, ((const struct gn_top_vgpu *)b)->id);
 }
 
-static const struct gn_top_vgpu *earlier(const struct gn_top_sample *before, const struct gn_top_vgpu *v)
+static const struct gn_top_vgpu *earlier(const struct gn_top_sample *before,
+                                         const struct gn_top_vgpu *v)
 {
-    return before && before->n_vgpus ? bsearch(v, before->vgpus, before->n_vgpus, sizeof *v, by_id) : NULL;
+    return before && before->n_vgpus ? bsearch(v, before->vgpus, before->n_vgpus, sizeof *v, by_id)
+                                     : NULL;
 }
 
 /* A counter of a vGPU that is new since then began at 0; one that went back is another's. */
@@ -35,7 +38,8 @@ static bool shows(const struct gn_top_use *u, int device)
 }
 
 /* What a vGPU did between the samples. seconds 0: nothing is known of it. */
-static void fill_vgpu(const struct gn_top_vgpu *v, const struct gn_top_vgpu *was, double seconds, int device, struct gn_top_row *r)
+static void fill_vgpu(const struct gn_top_vgpu *v, const struct gn_top_vgpu *was, double seconds,
+                      int device, struct gn_top_row *r)
 {
     static const struct gn_top_vgpu nothing;
     bool interactive = false, bulk = false;
@@ -66,7 +70,10 @@ static void fill_vgpu(const struct gn_top_vgpu *v, const struct gn_top_vgpu *was
             r->device = (int)u->device;
         }
     }
-    r->class = interactive && bulk ? GN_TOP_MIXED : interactive ? GN_TOP_INTERACTIVE : bulk ? GN_TOP_BULK : GN_TOP_NO_CLASS;
+    r->class = interactive && bulk ? GN_TOP_MIXED
+               : interactive       ? GN_TOP_INTERACTIVE
+               : bulk              ? GN_TOP_BULK
+                                   : GN_TOP_NO_CLASS;
     r->calls = r->syncs = r->waits = -1;
     if (seconds > 0) {
         r->calls = grown(was->calls, v->calls) / seconds;
@@ -82,7 +89,8 @@ static void add(double *sum, double more)
 }
 
 /* From its vGPUs' rows, and what gantryd says of it. */
-static void fill_tenant(const struct gn_top_sample *now, const struct gn_top_row *rows, uint32_t n, int device, struct gn_top_row *r)
+static void fill_tenant(const struct gn_top_sample *now, const struct gn_top_row *rows, uint32_t n,
+                        int device, struct gn_top_row *r)
 {
     bool classes[GN_TOP_MIXED + 1] = {false};
     uint32_t n_waits = 0;
@@ -103,7 +111,9 @@ static void fill_tenant(const struct gn_top_sample *now, const struct gn_top_row
     if (classes[GN_TOP_MIXED] || (classes[GN_TOP_BULK] && classes[GN_TOP_INTERACTIVE]))
         r->class = GN_TOP_MIXED;
     else
-        r->class = classes[GN_TOP_BULK] ? GN_TOP_BULK : classes[GN_TOP_INTERACTIVE] ? GN_TOP_INTERACTIVE : GN_TOP_NO_CLASS;
+        r->class = classes[GN_TOP_BULK]          ? GN_TOP_BULK
+                   : classes[GN_TOP_INTERACTIVE] ? GN_TOP_INTERACTIVE
+                                                 : GN_TOP_NO_CLASS;
     for (uint32_t d = 0; d < now->n_devices; d++) {
         double share = -1, entitled = -1;
         for (uint32_t i = 0; i < n; i++) {
@@ -127,11 +137,17 @@ static void fill_tenant(const struct gn_top_sample *now, const struct gn_top_row
 }
 
 /* Those that gantryd does not list, of the device that they have most of. False: there are none. */
-static bool fill_others(const struct gn_top_sample *before, const struct gn_top_sample *now, double seconds, int device,
-                        struct gn_top_row *r)
+static bool fill_others(const struct gn_top_sample *before, const struct gn_top_sample *now,
+                        double seconds, int device, struct gn_top_row *r)
 {
-    *r = (struct gn_top_row){
-        .tenant = "others", .others = true, .device = -1, .share = -1, .entitled = -1, .calls = -1, .syncs = -1, .waits = -1};
+    *r = (struct gn_top_row){.tenant = "others",
+                             .others = true,
+                             .device = -1,
+                             .share = -1,
+                             .entitled = -1,
+                             .calls = -1,
+                             .syncs = -1,
+                             .waits = -1};
     for (uint32_t d = 0; d < now->n_devices; d++) {
         const struct gn_top_device *it = &now->devices[d];
         if (!it->n_others || !shows(&it->others, device))
@@ -139,8 +155,10 @@ static bool fill_others(const struct gn_top_sample *before, const struct gn_top_
         r->n_vgpus = it->n_others > r->n_vgpus ? it->n_others : r->n_vgpus;
         r->device_ns += it->others.device_ns;
         if (seconds > 0 && before && d < before->n_devices)
-            add(&r->waits, grown(before->devices[d].others.waited_ns, it->others.waited_ns) / (seconds * 1e9) / it->n_others);
-        if (it->others.share > r->share || (it->others.share == r->share && it->others.entitled > r->entitled)) {
+            add(&r->waits, grown(before->devices[d].others.waited_ns, it->others.waited_ns) /
+                               (seconds * 1e9) / it->n_others);
+        if (it->others.share > r->share ||
+            (it->others.share == r->share && it->others.entitled > r->entitled)) {
             r->share = it->others.share;
             r->entitled = it->others.entitled;
             r->device = (int)d;
@@ -201,24 +219,30 @@ static int by_tenant(const void *a, const void *b)
 
 /* ---- devices */
 
-/* By the sums of all vGPUs, gone ones and those that are not listed among them. What was charged grows while a turn lasts, device time
- * when its commands are over. */
-static void fill_load(const struct gn_top_device *was, const struct gn_top_device *is, double seconds, struct gn_top_load *l)
+/* By the sums of all vGPUs, gone ones and those that are not listed among them. What was charged
+ * grows while a turn lasts, device time when its commands are over. */
+static void fill_load(const struct gn_top_device *was, const struct gn_top_device *is,
+                      double seconds, struct gn_top_load *l)
 {
-    const double ran = grown(was->device_ns, is->device_ns), charged = grown(was->used_ns, is->used_ns);
+    const double ran = grown(was->device_ns, is->device_ns),
+                 charged = grown(was->used_ns, is->used_ns);
     l->busy = (ran > charged ? ran : charged) / (seconds * 1e9);
     l->grants = grown(was->grants, is->grants) / seconds;
     l->waiting = grown(was->waited_ns, is->waited_ns) / (seconds * 1e9);
 }
 
-static void fill_loads(const struct gn_top_sample *before, const struct gn_top_sample *now, double seconds, struct gn_top_load *loads)
+static void fill_loads(const struct gn_top_sample *before, const struct gn_top_sample *now,
+                       double seconds, struct gn_top_load *loads)
 {
     for (uint32_t d = 0; d < now->n_devices; d++)
-        loads[d] = (struct gn_top_load){.busy = seconds > 0 ? 0 : -1, .grants = seconds > 0 ? 0 : -1, .waiting = seconds > 0 ? 0 : -1};
+        loads[d] = (struct gn_top_load){.busy = seconds > 0 ? 0 : -1,
+                                        .grants = seconds > 0 ? 0 : -1,
+                                        .waiting = seconds > 0 ? 0 : -1};
     for (uint32_t i = 0; i < now->n_vgpus; i++) {
         const struct gn_top_vgpu *v = &now->vgpus[i], *was = earlier(before, v);
         for (uint32_t j = 0; j < v->n_uses; j++) {
-            const struct gn_top_use *u = &v->uses[j], none = {0}, *w = was && j < was->n_uses ? &was->uses[j] : &none;
+            const struct gn_top_use *u = &v->uses[j], none = {0},
+                                    *w = was && j < was->n_uses ? &was->uses[j] : &none;
             struct gn_top_load *l = &loads[u->device];
             l->n_users += u->grants || u->device_ns;
             if (seconds > 0) {
@@ -237,12 +261,14 @@ static void fill_loads(const struct gn_top_sample *before, const struct gn_top_s
     }
 }
 
-int gn_top_rows_make(const struct gn_top_sample *before, const struct gn_top_sample *now, int device, enum gn_top_order order, bool reverse,
-                     struct gn_top_rows *ret)
+int gn_top_rows_make(const struct gn_top_sample *before, const struct gn_top_sample *now,
+                     int device, enum gn_top_order order, bool reverse, struct gn_top_rows *ret)
 {
     struct order by = {order, reverse};
-    const double seconds = before && now->at_ns > before->at_ns ? (double)(now->at_ns - before->at_ns) / 1e9 : 0;
-    struct gn_top_row *vgpus = calloc(now->n_vgpus + 1, sizeof *vgpus), *tenants = calloc(now->n_vgpus + 1, sizeof *tenants);
+    const double seconds =
+        before && now->at_ns > before->at_ns ? (double)(now->at_ns - before->at_ns) / 1e9 : 0;
+    struct gn_top_row *vgpus = calloc(now->n_vgpus + 1, sizeof *vgpus),
+                      *tenants = calloc(now->n_vgpus + 1, sizeof *tenants);
     uint32_t n_tenants = 0;
     memset(ret, 0, sizeof *ret);
     ret->rows = calloc(2 * now->n_vgpus + 2, sizeof *ret->rows);

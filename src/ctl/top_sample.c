@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gantryd's answers as plain values. They may be a newer gantryd's, or nobody's: nothing is believed to be there. */
+/* gantryd's answers as plain values. They may be a newer gantryd's, or nobody's: nothing is
+ * believed to be there. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +40,8 @@ static double part_of(const json_t *o, const char *key)
     return value >= 0 && value <= 1.01 ? (value < 1 ? value : 1) : -1;
 }
 
-static bool find_device(const struct gn_top_sample *s, const json_t *use, uint32_t place, uint32_t *ret)
+static bool find_device(const struct gn_top_sample *s, const json_t *use, uint32_t place,
+                        uint32_t *ret)
 {
     const json_t *index = json_object_get(use, "index");
     for (uint32_t i = 0; i < s->n_devices; i++) {
@@ -118,7 +120,8 @@ static void *room(const json_t *list, size_t each)
 
 int gn_top_sample_read(const json_t *root, uint64_t at_ns, struct gn_top_sample *ret)
 {
-    const json_t *devices = json_object_get(root, "devices"), *tenants = json_object_get(root, "tenants");
+    const json_t *devices = json_object_get(root, "devices"),
+                 *tenants = json_object_get(root, "tenants");
     const json_t *vgpus = json_object_get(root, "vgpus"), *o;
     size_t i;
     memset(ret, 0, sizeof *ret);
@@ -126,7 +129,9 @@ int gn_top_sample_read(const json_t *root, uint64_t at_ns, struct gn_top_sample 
     ret->devices = room(devices, sizeof *ret->devices);
     ret->tenants = room(tenants, sizeof *ret->tenants);
     ret->vgpus = room(vgpus, sizeof *ret->vgpus);
-    int rc = ret->devices && ret->tenants && ret->vgpus ? take_text(root, "policy", ret->policy, sizeof ret->policy) : -ENOMEM;
+    int rc = ret->devices && ret->tenants && ret->vgpus
+                 ? take_text(root, "policy", ret->policy, sizeof ret->policy)
+                 : -ENOMEM;
     json_array_foreach(devices, i, o)
     {
         if (rc)

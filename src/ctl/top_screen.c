@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The live screen: frames by curses, keys, signals. One thread; it sleeps in wgetch until a key comes or the next frame is due. What
- * a frame says is made elsewhere.
+ * The live screen: frames by curses, keys, signals. One thread; it sleeps in wgetch until a key
+ * comes or the next frame is due. What a frame says is made elsewhere.
  */
 #include <curses.h>
 #include <errno.h>
@@ -26,7 +26,8 @@ static void end(int signal)
 static void catch_signals(void (*handler)(int))
 {
     static const int all[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-    struct sigaction how = {.sa_handler = handler}; /* no SA_RESTART: it is to end the wait for a key */
+    struct sigaction how = {.sa_handler =
+                                handler}; /* no SA_RESTART: it is to end the wait for a key */
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         sigaction(all[i], &how, NULL);
 }
@@ -91,7 +92,8 @@ static void draw_line(int y, const struct gn_top_line *l)
         mvchgat(y, 0, -1, A_REVERSE, 0, NULL);
 }
 
-static int draw(const struct gn_top_sample *before, const struct gn_top_sample *now, struct gn_top_view *view)
+static int draw(const struct gn_top_sample *before, const struct gn_top_sample *now,
+                struct gn_top_view *view)
 {
     struct gn_top_rows rows;
     struct gn_top_frame frame;
@@ -132,8 +134,9 @@ static bool take_key(int key, const struct gn_top_sample *now, struct gn_top_vie
     static const struct {
         int key;
         enum gn_top_order order;
-    } orders[] = {{'s', GN_TOP_BY_SHARE}, {'n', GN_TOP_BY_NAME}, {'m', GN_TOP_BY_MEMORY}, {'c', GN_TOP_BY_CALLS},
-                  {'y', GN_TOP_BY_SYNC},  {'w', GN_TOP_BY_WAIT}, {'t', GN_TOP_BY_TIME}};
+    } orders[] = {{'s', GN_TOP_BY_SHARE}, {'n', GN_TOP_BY_NAME}, {'m', GN_TOP_BY_MEMORY},
+                  {'c', GN_TOP_BY_CALLS}, {'y', GN_TOP_BY_SYNC}, {'w', GN_TOP_BY_WAIT},
+                  {'t', GN_TOP_BY_TIME}};
     const int page = view->height > 4 ? view->height - 4 : 1;
     for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++)
         if (orders[i].key == key)
@@ -154,7 +157,8 @@ static bool take_key(int key, const struct gn_top_sample *now, struct gn_top_vie
         view->reverse = !view->reverse;
         break;
     case 'd':
-        view->device = view->device + 1 < (int)now->n_devices && now->n_devices > 1 ? view->device + 1 : -1;
+        view->device =
+            view->device + 1 < (int)now->n_devices && now->n_devices > 1 ? view->device + 1 : -1;
         break;
     case ' ':
         view->paused = !view->paused;
@@ -191,7 +195,8 @@ static int next_key(uint64_t due_ns)
     return getch();
 }
 
-static int show(const struct gn_top_source *source, uint64_t delay_ns, struct gn_top_view *view, struct gn_error *err)
+static int show(const struct gn_top_source *source, uint64_t delay_ns, struct gn_top_view *view,
+                struct gn_error *err)
 {
     struct gn_top_sample before = {0}, now = {0};
     char gone[sizeof err->what + 32];
@@ -234,7 +239,8 @@ static int show(const struct gn_top_source *source, uint64_t delay_ns, struct gn
     return rc;
 }
 
-int gn_top_screen(const struct gn_top_source *source, uint64_t delay_ns, enum gn_top_order order, struct gn_error *err)
+int gn_top_screen(const struct gn_top_source *source, uint64_t delay_ns, enum gn_top_order order,
+                  struct gn_error *err)
 {
     struct gn_top_view view = {.device = -1, .order = order, .tree = true, .keys = true};
     const char *term = getenv("TERM");
@@ -243,8 +249,8 @@ int gn_top_screen(const struct gn_top_source *source, uint64_t delay_ns, enum gn
     ended = 0;
     SCREEN *screen = newterm(NULL, stdout, stdin);
     if (!screen)
-        return gn_fail(err, ENOTTY, "set TERM, or use gantry top --once", "there is no description of the terminal \"%.60s\"",
-                       term ? term : "");
+        return gn_fail(err, ENOTTY, "set TERM, or use gantry top --once",
+                       "there is no description of the terminal \"%.60s\"", term ? term : "");
     catch_signals(end);
     cbreak();
     noecho();

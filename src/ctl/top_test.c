@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gantry top without gantryd and without a terminal: from gantryd's words to rows and to lines of a given width. */
+/* gantry top without gantryd and without a terminal: from gantryd's words to rows and to lines of a
+ * given width. */
 #include "ctl/top.h"
 
 #include <locale.h>
@@ -14,9 +15,11 @@
 
 #define SECOND UINT64_C(1000000000)
 
-static const char devices[] = "\"policy\":\"fair\",\"devices\":[{\"index\":3,\"name\":\"Card A\"},{\"index\":5,\"name\":\"Card B\"}],"
-                              "\"tenants\":[{\"name\":\"blue\",\"weight\":200,\"memory_limit_bytes\":1073741824},"
-                              "{\"name\":\"green\",\"weight\":100},{\"name\":\"idle\",\"weight\":100}],";
+static const char devices[] =
+    "\"policy\":\"fair\",\"devices\":[{\"index\":3,\"name\":\"Card "
+    "A\"},{\"index\":5,\"name\":\"Card B\"}],"
+    "\"tenants\":[{\"name\":\"blue\",\"weight\":200,\"memory_limit_bytes\":1073741824},"
+    "{\"name\":\"green\",\"weight\":100},{\"name\":\"idle\",\"weight\":100}],";
 
 static void read_sample(const char *vgpus, uint64_t at_ns, struct gn_top_sample *ret)
 {
@@ -29,22 +32,34 @@ static void read_sample(const char *vgpus, uint64_t at_ns, struct gn_top_sample 
 }
 
 static const char first[] =
-    "{\"id\":\"00000002\",\"tenant\":\"blue\",\"program\":\"train\",\"state\":\"running\",\"memory_bytes\":2048,"
-    "\"calls\":1000,\"sync_calls\":10,\"devices\":[{\"index\":3,\"share\":0.5,\"entitled\":0.33,\"device_ns\":1000000000,"
-    "\"waited_ns\":100,\"grants\":10,\"interactive\":false},{\"index\":5,\"share\":0,\"entitled\":0,\"device_ns\":0,\"grants\":0}]},"
-    "{\"id\":\"00000001\",\"tenant\":\"blue\",\"program\":\"chat\",\"state\":\"idle\",\"memory_bytes\":1024,\"memory_limit_bytes\":4096,"
-    "\"calls\":0,\"sync_calls\":0,\"devices\":[{\"index\":3,\"share\":0.1,\"entitled\":0.33,\"device_ns\":0,\"grants\":5,"
+    "{\"id\":\"00000002\",\"tenant\":\"blue\",\"program\":\"train\","
+    "\"state\":\"running\",\"memory_bytes\":2048,"
+    "\"calls\":1000,\"sync_calls\":10,\"devices\":[{\"index\":3,\"share\":0.5,\"entitled\":0.33,"
+    "\"device_ns\":1000000000,"
+    "\"waited_ns\":100,\"grants\":10,\"interactive\":false},"
+    "{\"index\":5,\"share\":0,\"entitled\":0,\"device_ns\":0,\"grants\":0}]},"
+    "{\"id\":\"00000001\",\"tenant\":\"blue\",\"program\":\"chat\","
+    "\"state\":\"idle\",\"memory_bytes\":1024,\"memory_limit_bytes\":4096,"
+    "\"calls\":0,\"sync_calls\":0,\"devices\":[{\"index\":3,\"share\":0.1,\"entitled\":0.33,"
+    "\"device_ns\":0,\"grants\":5,"
     "\"interactive\":true}]},";
 static const char second[] =
-    "{\"id\":\"00000002\",\"tenant\":\"blue\",\"program\":\"train\",\"state\":\"running\",\"memory_bytes\":2048,"
-    "\"calls\":3000,\"sync_calls\":30,\"devices\":[{\"index\":3,\"share\":0.5,\"entitled\":0.33,\"device_ns\":1800000000,"
+    "{\"id\":\"00000002\",\"tenant\":\"blue\",\"program\":\"train\","
+    "\"state\":\"running\",\"memory_bytes\":2048,"
+    "\"calls\":3000,\"sync_calls\":30,\"devices\":[{\"index\":3,\"share\":0.5,\"entitled\":0.33,"
+    "\"device_ns\":1800000000,"
     "\"waited_ns\":400000100,\"grants\":210,\"interactive\":false}]},"
-    "{\"id\":\"00000001\",\"tenant\":\"blue\",\"program\":\"chat\",\"state\":\"lost\",\"memory_bytes\":1024,\"memory_limit_bytes\":4096,"
-    "\"calls\":64000,\"sync_calls\":64000,\"devices\":[{\"index\":3,\"share\":0.1,\"entitled\":0.33,\"device_ns\":200000000,\"grants\":5,"
+    "{\"id\":\"00000001\",\"tenant\":\"blue\",\"program\":\"chat\","
+    "\"state\":\"lost\",\"memory_bytes\":1024,\"memory_limit_bytes\":4096,"
+    "\"calls\":64000,\"sync_calls\":64000,\"devices\":[{\"index\":3,"
+    "\"share\":0.1,\"entitled\":0.33,\"device_ns\":200000000,\"grants\":5,"
     "\"waited_ns\":1600000000,\"interactive\":true}]},"
-    "{\"id\":\"0000000a\",\"tenant\":\"green\",\"program\":\"a new one\",\"state\":\"running\",\"memory_bytes\":0,"
-    "\"calls\":10,\"sync_calls\":0,\"devices\":[{\"index\":3,\"share\":0.4,\"entitled\":0.34,\"device_ns\":0,\"grants\":1},"
-    "{\"index\":5,\"share\":1,\"entitled\":1,\"device_ns\":2000000000,\"grants\":4,\"waited_ns\":0}]}";
+    "{\"id\":\"0000000a\",\"tenant\":\"green\",\"program\":\"a new one\",\"state\":\"running\","
+    "\"memory_bytes\":0,"
+    "\"calls\":10,\"sync_calls\":0,\"devices\":[{\"index\":3,\"share\":0.4,\"entitled\":0.34,"
+    "\"device_ns\":0,\"grants\":1},"
+    "{\"index\":5,\"share\":1,\"entitled\":1,\"device_ns\":2000000000,\"grants\":4,"
+    "\"waited_ns\":0}]}";
 
 static char first_text[2048];
 static struct gn_top_sample before, now;
@@ -106,7 +121,8 @@ static void rates_are_of_the_time_between(void **state)
     /* With one sample nothing is known of them. */
     gn_top_rows_fini(&rows);
     assert_int_equal(gn_top_rows_make(NULL, &now, -1, GN_TOP_BY_SHARE, false, &rows), 0);
-    assert_true(row("blue", NULL)->calls < 0 && row("blue", "00000002")->waits < 0 && rows.loads[0].busy < 0);
+    assert_true(row("blue", NULL)->calls < 0 && row("blue", "00000002")->waits < 0 &&
+                rows.loads[0].busy < 0);
 }
 
 static void a_tenants_share_is_its_vgpus_together(void **state)
@@ -135,7 +151,8 @@ static void orders(enum gn_top_order by, bool reverse, const char *wanted)
     make(-1, by, reverse);
     for (uint32_t i = 0; i < rows.n; i++) {
         const struct gn_top_row *r = &rows.rows[i];
-        snprintf(got + strlen(got), sizeof got - strlen(got), "%s%s", i ? " " : "", r->vgpu ? r->vgpu->program : r->tenant);
+        snprintf(got + strlen(got), sizeof got - strlen(got), "%s%s", i ? " " : "",
+                 r->vgpu ? r->vgpu->program : r->tenant);
     }
     assert_string_equal(got, wanted);
 }
@@ -170,16 +187,22 @@ static void a_plain_frame_is_this(void **state)
         "gantry top: 3 vGPUs of 2 tenants, 2 devices, policy fair",
         "device 3: busy 50%, 100 turns a second, 1.0 waiting  Card A",
         "device 5: busy 100%, 2 turns a second, 0.0 waiting  Card B",
-        "TENANT  VGPU      CLASS        SHARE  BAR               OF   MEMORY    LIMIT  CALLS/S   SYNC/S   WAIT    TIME  STATE    DEV  "
+        "TENANT  VGPU      CLASS        SHARE  BAR               OF   MEMORY    LIMIT  CALLS/S   "
+        "SYNC/S   WAIT    TIME  STATE    DEV  "
         "PROGRAM",
-        "blue    -         mixed          60%  [#######|....]   66%       3K       1G    33.0k    32.0k    50%   2.00s  -          3  2 "
+        "blue    -         mixed          60%  [#######|....]   66%       3K       1G    33.0k    "
+        "32.0k    50%   2.00s  -          3  2 "
         "vGPUs",
-        "blue    00000001  interactive    10%  [#..|........]   33%       1K       4K    32.0k    32.0k    80%   0.20s  lost       3  chat",
-        "blue    00000002  bulk           50%  [###|##......]   33%       2K        -     1000       10    20%   1.80s  running    3  "
+        "blue    00000001  interactive    10%  [#..|........]   33%       1K       4K    32.0k    "
+        "32.0k    80%   0.20s  lost       3  chat",
+        "blue    00000002  bulk           50%  [###|##......]   33%       2K        -     1000    "
+        "   10    20%   1.80s  running    3  "
         "train",
-        "green   -         bulk          100%  [###########|]  100%        0        -        5        0     0%   2.00s  -          5  1 "
+        "green   -         bulk          100%  [###########|]  100%        0        -        5    "
+        "    0     0%   2.00s  -          5  1 "
         "vGPU",
-        "green   0000000a  bulk          100%  [###########|]  100%        0        -        5        0     0%   2.00s  running    5  a "
+        "green   0000000a  bulk          100%  [###########|]  100%        0        -        5    "
+        "    0     0%   2.00s  running    5  a "
         "new one",
     };
     struct gn_top_view view = {.device = -1};
@@ -195,22 +218,29 @@ static void a_plain_frame_is_this(void **state)
 static void what_is_not_listed_is_seen_as_others(void **state)
 {
     static const char text[] =
-        "{\"policy\":\"fair\",\"tenants\":[{\"name\":\"green\",\"weight\":100}],\"vgpus\":[],\"devices\":["
-        "{\"index\":0,\"name\":\"A\",\"use\":{\"device_ns\":%llu,\"used_ns\":%llu,\"waited_ns\":%llu,\"grants\":%llu},"
-        "\"others\":{\"vgpus\":2,\"share\":1.0,\"entitled\":1.0,\"device_ns\":5000000000,\"waited_ns\":%llu}},"
-        "{\"index\":1,\"name\":\"B\",\"use\":{\"device_ns\":7,\"used_ns\":7,\"waited_ns\":0,\"grants\":0},\"others\":{\"vgpus\":0}}]}";
+        "{\"policy\":\"fair\",\"tenants\":[{\"name\":\"green\",\"weight\":100}],\"vgpus\":[],"
+        "\"devices\":["
+        "{\"index\":0,\"name\":\"A\",\"use\":{\"device_ns\":%llu,"
+        "\"used_ns\":%llu,\"waited_ns\":%llu,\"grants\":%llu},"
+        "\"others\":{\"vgpus\":2,\"share\":1.0,\"entitled\":1.0,"
+        "\"device_ns\":5000000000,\"waited_ns\":%llu}},"
+        "{\"index\":1,\"name\":\"B\",\"use\":{\"device_ns\":7,\"used_ns\":7,\"waited_ns\":0,"
+        "\"grants\":0},\"others\":{\"vgpus\":0}}]}";
     static const struct {
         unsigned long long device_ns, used_ns;
         double busy;
-    } cases[] = {{960000000, 0, 0.96}, {0, 1000000000, 1.0} /* one long command */, {1500000000, 0, 1.0}};
+    } cases[] = {
+        {960000000, 0, 0.96}, {0, 1000000000, 1.0} /* one long command */, {1500000000, 0, 1.0}};
     char buffer[2048];
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct gn_top_sample was, is;
         for (int j = 0; j < 2; j++) {
-            snprintf(buffer, sizeof buffer, text, 5 + j * cases[i].device_ns, 3 + j * cases[i].used_ns, 1000000000ull * (unsigned)j,
-                     10ull * (unsigned)j, 1000000000ull * (unsigned)j);
+            snprintf(buffer, sizeof buffer, text, 5 + j * cases[i].device_ns,
+                     3 + j * cases[i].used_ns, 1000000000ull * (unsigned)j, 10ull * (unsigned)j,
+                     1000000000ull * (unsigned)j);
             json_t *root = json_loads(buffer, 0, NULL);
-            assert_int_equal(gn_top_sample_read(root, (10 + (unsigned)j) * SECOND, j ? &is : &was), 0);
+            assert_int_equal(gn_top_sample_read(root, (10 + (unsigned)j) * SECOND, j ? &is : &was),
+                             0);
             json_decref(root);
         }
         gn_top_rows_fini(&rows);
@@ -226,8 +256,10 @@ static void what_is_not_listed_is_seen_as_others(void **state)
         struct gn_top_view view = {.device = -1};
         struct gn_top_frame f;
         assert_int_equal(gn_top_frame_make(&is, &rows, &view, &f), 0);
-        assert_string_equal(f.lines[0].text, "gantry top: 0 vGPUs of 0 tenants, 2 devices, policy fair");
-        assert_string_equal(f.lines[3].text, "this tenant has no programs; gantry run -- PROGRAM starts one");
+        assert_string_equal(f.lines[0].text,
+                            "gantry top: 0 vGPUs of 0 tenants, 2 devices, policy fair");
+        assert_string_equal(f.lines[3].text,
+                            "this tenant has no programs; gantry run -- PROGRAM starts one");
         assert_memory_equal(f.lines[5].text, "others  -", 9);
         assert_non_null(strstr(f.lines[5].text, "2 vGPUs"));
         gn_top_frame_fini(&f);
@@ -252,14 +284,16 @@ static void nothing_is_wider_or_longer_than_the_screen(void **state)
     make(-1, GN_TOP_BY_SHARE, false);
     for (int width = 1; width < 200; width++) {
         for (int height = 1; height < 14; height++) {
-            struct gn_top_view view = {.device = -1, .tree = true, .keys = true, .clock = "12:00:00", .help = height % 2};
+            struct gn_top_view view = {
+                .device = -1, .tree = true, .keys = true, .clock = "12:00:00", .help = height % 2};
             struct gn_top_frame f = frame(width, height, &view);
             assert_true(f.n_lines <= height && f.n_lines > 0);
             for (int i = 0; i < f.n_lines; i++) {
                 const struct gn_top_line *l = &f.lines[i];
                 assert_true(gn_text_width(l->text) <= width);
                 for (int s = 0, at = 0; s < l->n_spans; s++) {
-                    assert_true((int)l->spans[s].at >= at && l->spans[s].at + l->spans[s].n <= strlen(l->text));
+                    assert_true((int)l->spans[s].at >= at &&
+                                l->spans[s].at + l->spans[s].n <= strlen(l->text));
                     at = (int)(l->spans[s].at + l->spans[s].n);
                 }
             }
@@ -327,8 +361,10 @@ static void words_that_are_not_gantryds_do_no_harm(void **state)
         "{}",
         "{\"vgpus\":7,\"tenants\":{},\"devices\":\"x\",\"policy\":[]}",
         "{\"vgpus\":[7,null,{}],\"tenants\":[[]],\"devices\":[1,{\"index\":-1}]}",
-        "{\"devices\":[{\"name\":\"d\"}],\"vgpus\":[{\"id\":\"a\\u001b[2J\",\"tenant\":\"\\u0007\",\"program\":\"\\u009b\\u202e\","
-        "\"calls\":-1,\"devices\":[{\"share\":1e300,\"entitled\":-1},{\"share\":\"1\"},{\"share\":0.5,\"device_ns\":-5}]}]}",
+        "{\"devices\":[{\"name\":\"d\"}],\"vgpus\":[{\"id\":\"a\\u001b[2J\","
+        "\"tenant\":\"\\u0007\",\"program\":\"\\u009b\\u202e\","
+        "\"calls\":-1,\"devices\":[{\"share\":1e300,\"entitled\":-1},{\"share\":\"1\"},"
+        "{\"share\":0.5,\"device_ns\":-5}]}]}",
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         struct gn_top_sample odd;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gantry trace`: asks gantryd to trace, fetches what it has several times a second, and writes that as a timeline or a recording. */
+/* `gantry trace`: asks gantryd to trace, fetches what it has several times a second, and writes
+ * that as a timeline or a recording. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -38,10 +39,12 @@ struct tracer {
 /* One request about tracing; takes its text. */
 static int ask(struct tracer *t, char *text, json_t **ret, struct gn_error *err)
 {
-    int rc = text ? gn_ctl_ask_on(t->link, text, ret, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
+    int rc =
+        text ? gn_ctl_ask_on(t->link, text, ret, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
     free(text);
     if (rc == 0 && !json_object_get(*ret, "trace"))
-        rc = gn_fail(err, EPROTO, "use a gantry of gantryd's version", "gantryd's reply has no \"trace\"");
+        rc = gn_fail(err, EPROTO, "use a gantry of gantryd's version",
+                     "gantryd's reply has no \"trace\"");
     return rc;
 }
 
@@ -49,7 +52,8 @@ static int ask(struct tracer *t, char *text, json_t **ret, struct gn_error *err)
 static int take(struct tracer *t, const json_t *reply, bool *ret_more, struct gn_error *err)
 {
     const json_t *trace = json_object_get(reply, "trace");
-    const uint64_t before_ns = t->now_ns, lost = (uint64_t)json_integer_value(json_object_get(trace, "dropped"));
+    const uint64_t before_ns = t->now_ns,
+                   lost = (uint64_t)json_integer_value(json_object_get(trace, "dropped"));
     json_t *e;
     size_t i;
     int rc = 0;
@@ -60,7 +64,9 @@ static int take(struct tracer *t, const json_t *reply, bool *ret_more, struct gn
     {
         struct gn_trace_event event;
         const bool known = gn_trace_event_read(e, &event);
-        if (rc == 0 && known && ((t->line && gn_timeline_add(t->line, &event)) || (t->recording && gn_recording_add(t->recording, &event))))
+        if (rc == 0 && known &&
+            ((t->line && gn_timeline_add(t->line, &event)) ||
+             (t->recording && gn_recording_add(t->recording, &event))))
             rc = gn_fail(err, ENOMEM, "trace one vGPU alone", "out of memory");
         t->n_events++;
     }
@@ -90,7 +96,8 @@ static int fetch_all(struct tracer *t, const char *request, struct gn_error *err
 }
 
 /* Where the file is written anew, now that there is something to write. */
-static int open_file(struct tracer *t, const struct gn_ctl_args *args, uint64_t began_ns, const json_t *devices, struct gn_error *err)
+static int open_file(struct tracer *t, const struct gn_ctl_args *args, uint64_t began_ns,
+                     const json_t *devices, struct gn_error *err)
 {
     t->to = strcmp(args->output, "-") == 0 ? stdout : fopen(args->output, "we");
     if (!t->to)
@@ -107,9 +114,11 @@ static int begin(struct tracer *t, const struct gn_ctl_args *args, struct gn_err
     char *text = gn_control_request("devices");
     json_t *devices = NULL, *reply = NULL;
     bool more = false;
-    int rc = text ? gn_ctl_ask_on(t->link, text, &devices, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
+    int rc = text ? gn_ctl_ask_on(t->link, text, &devices, err)
+                  : gn_fail(err, ENOMEM, NULL, "out of memory");
     free(text);
-    /* The first reply already holds events: what is written begins with now, which is before them. */
+    /* The first reply already holds events: what is written begins with now, which is before them.
+     */
     const uint64_t began_ns = gn_now_ns();
     if (rc == 0)
         rc = ask(t, gn_control_trace_request(args->vgpu), &reply, err);
@@ -131,8 +140,9 @@ static int follow(struct tracer *t, uint64_t until_ns, struct gn_error *err)
         nanosleep(&(struct timespec){.tv_nsec = (long)pause}, NULL); /* a signal ends it */
         rc = fetch_all(t, "trace-read", err);
         if (shows)
-            fprintf(stderr, "\rgantry trace: %.1f s, %llu event%s", (double)(t->now_ns - t->began_ns) / 1e9,
-                    (unsigned long long)t->n_events, t->n_events == 1 ? "" : "s");
+            fprintf(stderr, "\rgantry trace: %.1f s, %llu event%s",
+                    (double)(t->now_ns - t->began_ns) / 1e9, (unsigned long long)t->n_events,
+                    t->n_events == 1 ? "" : "s");
     }
     if (shows)
         fputs("\r\033[K", stderr);
@@ -160,7 +170,9 @@ int gn_ctl_trace(const struct gn_ctl_args *args)
 {
     const char *path = args->output;
     const bool to_stdout = path && strcmp(path, "-") == 0;
-    struct sigaction how = {.sa_handler = end, .sa_flags = SA_RESTART | (int)SA_RESETHAND}; /* the second time it ends us */
+    struct sigaction how = {.sa_handler = end,
+                            .sa_flags =
+                                SA_RESTART | (int)SA_RESETHAND}; /* the second time it ends us */
     struct gn_error err = {{0}, {0}}, other;
     struct tracer t = {.link = NULL};
     if (!path) {
@@ -186,8 +198,8 @@ int gn_ctl_trace(const struct gn_ctl_args *args)
     gn_link_close(t.link);
     if (rc)
         return gn_ctl_fail(args, GN_EXIT_FAILED, failure, &err);
-    fprintf(stderr, "gantry trace: %llu events of %.1f s%s%s", (unsigned long long)t.n_events, (double)(t.now_ns - t.began_ns) / 1e9,
-            to_stdout ? "" : " in ", to_stdout ? "" : path);
+    fprintf(stderr, "gantry trace: %llu events of %.1f s%s%s", (unsigned long long)t.n_events,
+            (double)(t.now_ns - t.began_ns) / 1e9, to_stdout ? "" : " in ", to_stdout ? "" : path);
     if (t.n_lost)
         fprintf(stderr, "; %llu came too fast and were lost", (unsigned long long)t.n_lost);
     if (args->recording)

@@ -13,8 +13,10 @@ static uint64_t number_of(const json_t *o, const char *key)
 
 bool gn_trace_event_read(const json_t *o, struct gn_trace_event *ret)
 {
-    const enum gn_trace_kind kind = gn_trace_kind_named(json_string_value(json_object_get(o, "what")));
-    const char *id = json_string_value(json_object_get(o, "vgpu")), *text = json_string_value(json_object_get(o, "text"));
+    const enum gn_trace_kind kind =
+        gn_trace_kind_named(json_string_value(json_object_get(o, "what")));
+    const char *id = json_string_value(json_object_get(o, "vgpu")),
+               *text = json_string_value(json_object_get(o, "text"));
     if (!kind)
         return false;
     *ret = (struct gn_trace_event){.at_ns = number_of(o, "at_ns"),
@@ -31,5 +33,6 @@ bool gn_trace_event_read(const json_t *o, struct gn_trace_event *ret)
 void gn_trace_event_tenant(const struct gn_trace_event *e, char ret[static GN_TRACE_TEXT_BYTES + 1])
 {
     const char *blank = memchr(e->text, ' ', e->n_text);
-    snprintf(ret, GN_TRACE_TEXT_BYTES + 1, "%.*s", blank ? (int)(blank - e->text) : (int)e->n_text, e->text);
+    snprintf(ret, GN_TRACE_TEXT_BYTES + 1, "%.*s", blank ? (int)(blank - e->text) : (int)e->n_text,
+             e->text);
 }

@@ -10,6 +10,7 @@
 /* An event of gantryd's "trace" reply; false: it is none that is known. */
 bool gn_trace_event_read(const json_t *o, struct gn_trace_event *ret);
 /* The first word of an attach's text. */
-void gn_trace_event_tenant(const struct gn_trace_event *e, char ret[static GN_TRACE_TEXT_BYTES + 1]);
+void gn_trace_event_tenant(const struct gn_trace_event *e,
+                           char ret[static GN_TRACE_TEXT_BYTES + 1]);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shows how far moves are while the command waits for them: a thread that asks gantryd ten times a second, on a connection of its own,
- * what `ls` says. gantryd reads it out of the counters of the vGPUs that move: who moves them is not asked. What is over soon is never
- * asked about.
+ * Shows how far moves are while the command waits for them: a thread that asks gantryd ten times a
+ * second, on a connection of its own, what `ls` says. gantryd reads it out of the counters of the
+ * vGPUs that move: who moves them is not asked. What is over soon is never asked about.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -34,7 +34,8 @@ struct gn_ctl_watch {
 };
 
 /* False: nothing more can be known. */
-static bool look(const struct gn_ctl_watch *w, struct gn_link **link, struct gn_moving *all, unsigned *ret_n)
+static bool look(const struct gn_ctl_watch *w, struct gn_link **link, struct gn_moving *all,
+                 unsigned *ret_n)
 {
     struct gn_error ignored;
     json_t *reply = NULL, *v;
@@ -50,7 +51,8 @@ static bool look(const struct gn_ctl_watch *w, struct gn_link **link, struct gn_
     json_array_foreach(json_object_get(reply, "vgpus"), i, v)
     {
         struct gn_moving m;
-        if (*ret_n < MOST && gn_moving_read(v, &m) && (!w->vgpu || !strncasecmp(m.id, w->vgpu, strlen(w->vgpu))))
+        if (*ret_n < MOST && gn_moving_read(v, &m) &&
+            (!w->vgpu || !strncasecmp(m.id, w->vgpu, strlen(w->vgpu))))
             all[(*ret_n)++] = m;
     }
     json_decref(reply);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file that comes whole or not at all, for `gantry checkpoint`. Nameless files get a name by /proc/self/fd,
- * as anybody may; without /proc, or on a file system that knows no nameless files, it has a name from the
- * beginning, which a killed process leaves behind. A link never takes another file's place, so where there is
- * one it goes by way of a second name.
+ * A file that comes whole or not at all, for `gantry checkpoint`. Nameless files get a name by
+ * /proc/self/fd, as anybody may; without /proc, or on a file system that knows no nameless files,
+ * it has a name from the beginning, which a killed process leaves behind. A link never takes
+ * another file's place, so where there is one it goes by way of a second name.
  */
 #include "ctl/whole_file.h"
 
@@ -19,11 +19,13 @@
 
 #define TRIES 100
 
-int gn_whole_file_cannot(const struct gn_whole_file *f, const char *what, int code, struct gn_error *err)
+int gn_whole_file_cannot(const struct gn_whole_file *f, const char *what, int code,
+                         struct gn_error *err)
 {
     return gn_fail(err, code,
-                   code == ENOSPC || code == EDQUOT || code == EFBIG ? "make room, or write elsewhere"
-                                                                     : "check its name, and the permissions of its folder",
+                   code == ENOSPC || code == EDQUOT || code == EFBIG
+                       ? "make room, or write elsewhere"
+                       : "check its name, and the permissions of its folder",
                    "cannot %s %.200s: %s", what, f->path, strerror(code));
 }
 
@@ -99,7 +101,8 @@ int gn_whole_file_open(struct gn_whole_file *f, const char *path, struct gn_erro
     }
     free(name);
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
-        return gn_fail(err, EEXIST, "name another file", "%.200s is there, and is no plain file", path);
+        return gn_fail(err, EEXIST, "name another file", "%.200s is there, and is no plain file",
+                       path);
     open_nameless(f);
     int rc = f->fd < 0 ? open_named(f) : 0;
     return rc ? gn_whole_file_cannot(f, "write", -rc, err) : 0;
@@ -116,7 +119,9 @@ static int sync_folder(const struct gn_whole_file *f)
     int rc = fd < 0 || fsync(fd) < 0 ? -errno : 0;
     if (fd >= 0)
         close(fd);
-    return rc == -EINVAL || rc == -EROFS ? 0 : rc; /* a file system that has nothing to bring to a disk */
+    return rc == -EINVAL || rc == -EROFS
+               ? 0
+               : rc; /* a file system that has nothing to bring to a disk */
 }
 
 static int give_other_name(struct gn_whole_file *f)

@@ -177,8 +177,12 @@ int main(void)
 {
 #define EACH(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        EACH(shown_when_whole),      EACH(kept_before_it_has_its_name),       EACH(kept_and_given_up),
-        EACH(kept_for_good),         EACH(takes_the_place_of_what_was_there), EACH(what_was_there_stays_when_it_fails),
+        EACH(shown_when_whole),
+        EACH(kept_before_it_has_its_name),
+        EACH(kept_and_given_up),
+        EACH(kept_for_good),
+        EACH(takes_the_place_of_what_was_there),
+        EACH(what_was_there_stays_when_it_fails),
         EACH(places_that_do_not_do),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

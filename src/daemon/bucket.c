@@ -4,7 +4,8 @@
 
 #include "base/log.h"
 
-uint64_t gn_bucket_ready_at(const struct gn_bucket *b, const struct gn_bucket_bounds *bounds, uint64_t now_ns)
+uint64_t gn_bucket_ready_at(const struct gn_bucket *b, const struct gn_bucket_bounds *bounds,
+                            uint64_t now_ns)
 {
     const uint64_t room_ns = (bounds->burst - 1) * bounds->period_ns;
     return b->full_at_ns > now_ns + room_ns ? b->full_at_ns - room_ns : now_ns;

@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 /*
- * A token bucket: so many tokens at once, and one more after each period. Zero-initialized it is full. Pure: time is an argument, and
- * so are the bounds, which are constants of whoever uses it.
+ * A token bucket: so many tokens at once, and one more after each period. Zero-initialized it is
+ * full. Pure: time is an argument, and so are the bounds, which are constants of whoever uses it.
  */
 struct gn_bucket {
     uint64_t full_at_ns;
@@ -22,9 +22,11 @@ struct gn_bucket_bounds {
 bool gn_bucket_take(struct gn_bucket *b, const struct gn_bucket_bounds *bounds, uint64_t now_ns);
 
 /* When there is a token: now_ns, or later. */
-uint64_t gn_bucket_ready_at(const struct gn_bucket *b, const struct gn_bucket_bounds *bounds, uint64_t now_ns);
+uint64_t gn_bucket_ready_at(const struct gn_bucket *b, const struct gn_bucket_bounds *bounds,
+                            uint64_t now_ns);
 
-/* Lines of the log: GN_LINES_BURST at once, then one in GN_LINE_PERIOD_NS. With GANTRY_LOG=debug all of them are written. */
+/* Lines of the log: GN_LINES_BURST at once, then one in GN_LINE_PERIOD_NS. With GANTRY_LOG=debug
+ * all of them are written. */
 #define GN_LINES_BURST    64u
 #define GN_LINE_PERIOD_NS UINT64_C(200000000)
 
@@ -33,7 +35,8 @@ struct gn_line_limit {
     uint32_t n_dropped;
 };
 
-/* True: write the line; *ret_dropped counts those before it that were not written, and were not told either. */
+/* True: write the line; *ret_dropped counts those before it that were not written, and were not
+ * told either. */
 bool gn_line_limit_pass(struct gn_line_limit *l, uint64_t now_ns, uint32_t *ret_dropped);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads that do nothing but close(). They come when there is work that no idle one takes, and go when there has been none for a while.
- * Descriptors wait in lists chained by their numbers, so that handing one over needs no memory but a word for each number.
+ * Threads that do nothing but close(). They come when there is work that no idle one takes, and go
+ * when there has been none for a while. Descriptors wait in lists chained by their numbers, so that
+ * handing one over needs no memory but a word for each number.
  */
 #include "daemon/closer.h"
 
@@ -63,7 +64,8 @@ static void set_cutter(timer_t timer, bool there, long ns)
 static struct timespec in_ns(uint64_t ns)
 {
     ns += gn_now_ns();
-    return (struct timespec){.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
+    return (struct timespec){.tv_sec = (time_t)(ns / 1000000000u),
+                             .tv_nsec = (long)(ns % 1000000000u)};
 }
 
 /* Lists the source when a thread may take something of it. */
@@ -92,7 +94,8 @@ static struct gn_closing *take_locked(struct gn_closer *c, int *ret_fd)
 
 static void *run(void *closer);
 
-/* One thread more, if there is work that no other is about to take. Without one, whoever is there takes it later. */
+/* One thread more, if there is work that no other is about to take. Without one, whoever is there
+ * takes it later. */
 static void add_thread_locked(struct gn_closer *c)
 {
     sigset_t all, before;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Descriptors whose close() waits: for a signal, and for nothing at all (played by __wrap_close). */
+/* Descriptors whose close() waits: for a signal, and for nothing at all (played by __wrap_close).
+ */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -145,9 +146,14 @@ static void and_so_it_is_in_a_queue(void **state)
     union {
         struct cmsghdr head;
         char space[CMSG_SPACE(sizeof(int))];
-    } control = {.head = {.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
+    } control = {.head = {.cmsg_len = CMSG_LEN(sizeof(int)),
+                          .cmsg_level = SOL_SOCKET,
+                          .cmsg_type = SCM_RIGHTS}};
     struct iovec byte = {.iov_base = (char[]){"x"}, .iov_len = 1};
-    const struct msghdr message = {.msg_iov = &byte, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    const struct msghdr message = {.msg_iov = &byte,
+                                   .msg_iovlen = 1,
+                                   .msg_control = &control,
+                                   .msg_controllen = sizeof control};
     int ends[2], peers[20];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     for (size_t i = 0; i < 20; i++) {

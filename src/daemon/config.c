@@ -36,7 +36,8 @@ static int pass_on(struct parser *p, const struct gn_error *inner)
 int gn_config_set_socket(struct gn_config *config, const char *value, struct gn_error *err)
 {
     if (!*value || strlen(value) >= sizeof config->socket)
-        return gn_fail(err, EINVAL, "give the path of the socket", "\"%.100s\" is no path for a socket", value);
+        return gn_fail(err, EINVAL, "give the path of the socket",
+                       "\"%.100s\" is no path for a socket", value);
     snprintf(config->socket, sizeof config->socket, "%s", value);
     return 0;
 }
@@ -48,7 +49,8 @@ static int set_tcp(char *to, size_t n, const char *value, struct gn_error *err)
     if (rc)
         return rc;
     if (!a.tcp || strlen(value) >= n)
-        return gn_fail(err, EINVAL, "write tcp:HOST:PORT", "\"%.100s\" is no address to listen at", value);
+        return gn_fail(err, EINVAL, "write tcp:HOST:PORT", "\"%.100s\" is no address to listen at",
+                       value);
     snprintf(to, n, "%s", value);
     return 0;
 }
@@ -63,13 +65,16 @@ int gn_config_set_listen_control(struct gn_config *config, const char *value, st
     return set_tcp(config->listen_control, sizeof config->listen_control, value, err);
 }
 
-int gn_config_add_operator_subject(struct gn_config *config, const char *value, struct gn_error *err)
+int gn_config_add_operator_subject(struct gn_config *config, const char *value,
+                                   struct gn_error *err)
 {
     const size_t n = strlen(value);
     if (config->n_operator_subjects == GN_CONFIG_MAX_OPERATORS)
-        return gn_fail(err, EINVAL, NULL, "more than %d operators are named", GN_CONFIG_MAX_OPERATORS);
+        return gn_fail(err, EINVAL, NULL, "more than %d operators are named",
+                       GN_CONFIG_MAX_OPERATORS);
     if (!n || n >= sizeof config->operator_subjects[0])
-        return gn_fail(err, EINVAL, "give the common name of a certificate, up to 63 bytes", "\"%.100s\" is no operator's name", value);
+        return gn_fail(err, EINVAL, "give the common name of a certificate, up to 63 bytes",
+                       "\"%.100s\" is no operator's name", value);
     memcpy(config->operator_subjects[config->n_operator_subjects++], value, n + 1);
     return 0;
 }
@@ -85,7 +90,8 @@ int gn_config_set_insecure(struct gn_config *config, const char *value, struct g
 static int set_file(char *to, size_t n, const char *value, struct gn_error *err)
 {
     if (!*value || strlen(value) >= n)
-        return gn_fail(err, EINVAL, "give the path of a file", "\"%.100s\" is no path of a file", value);
+        return gn_fail(err, EINVAL, "give the path of a file", "\"%.100s\" is no path of a file",
+                       value);
     snprintf(to, n, "%s", value);
     return 0;
 }
@@ -105,12 +111,14 @@ int gn_config_set_authority(struct gn_config *config, const char *value, struct 
     return set_file(config->tls_authority, sizeof config->tls_authority, value, err);
 }
 
-static int parse_seconds(const char *what, const char *value, uint32_t *ret_ms, struct gn_error *err)
+static int parse_seconds(const char *what, const char *value, uint32_t *ret_ms,
+                         struct gn_error *err)
 {
     char *end;
     unsigned long s = value[0] >= '0' && value[0] <= '9' ? strtoul(value, &end, 10) : 0;
     if (!s || *end || s > 3600)
-        return gn_fail(err, EINVAL, "write a number of seconds, 1 to 3600", "%s cannot be \"%.100s\"", what, value);
+        return gn_fail(err, EINVAL, "write a number of seconds, 1 to 3600",
+                       "%s cannot be \"%.100s\"", what, value);
     *ret_ms = (uint32_t)s * 1000;
     return 0;
 }
@@ -131,7 +139,8 @@ int gn_policy_parse(const char *name, const struct gn_sched_policy **ret, struct
     const bool none = strcmp(name, GN_POLICY_NONE) == 0;
     const struct gn_sched_policy *policy = none ? NULL : gn_sched_policy_find(name);
     if (!policy && !none) {
-        snprintf(fix, sizeof fix, "the policies are " GN_POLICY_NONE ", %s", gn_sched_policy_names(names, sizeof names));
+        snprintf(fix, sizeof fix, "the policies are " GN_POLICY_NONE ", %s",
+                 gn_sched_policy_names(names, sizeof names));
         return gn_fail(err, EINVAL, fix, "there is no policy \"%.100s\"", name);
     }
     *ret = policy;
@@ -150,7 +159,8 @@ static int parse_slice(const char *value, uint64_t *ret_ns, struct gn_error *err
     char *end = NULL;
     double ms = value[0] >= '0' && value[0] <= '9' ? strtod(value, &end) : 0;
     if (!end || *end || !(ms >= 0.1 && ms <= 10000))
-        return gn_fail(err, EINVAL, "write a number of milliseconds, 0.1 to 10000", "the slice cannot be \"%.100s\"", value);
+        return gn_fail(err, EINVAL, "write a number of milliseconds, 0.1 to 10000",
+                       "the slice cannot be \"%.100s\"", value);
     *ret_ns = (uint64_t)(ms * 1e6);
     return 0;
 }
@@ -165,8 +175,8 @@ int gn_config_set_kernel_limit(struct gn_config *config, const char *value, stru
     char *end = NULL;
     double s = value[0] >= '0' && value[0] <= '9' ? strtod(value, &end) : 0;
     if (!end || *end || !(s == 0 || (s >= 0.1 && s <= 1e6)))
-        return gn_fail(err, EINVAL, "write a number of seconds, at least 0.1, or 0 for none", "the limit of a kernel cannot be \"%.100s\"",
-                       value);
+        return gn_fail(err, EINVAL, "write a number of seconds, at least 0.1, or 0 for none",
+                       "the limit of a kernel cannot be \"%.100s\"", value);
     config->kernel_limit_set = true;
     config->kernel_limit_ns = (uint64_t)(s * 1e9);
     return 0;
@@ -189,13 +199,15 @@ int gn_config_set_walls(struct gn_config *config, const char *value, struct gn_e
     config->walls_set = gn_walls_mode_parse(value, &config->walls) == 0;
     if (config->walls_set)
         return 0;
-    return gn_fail(err, EINVAL, "write required, available or none", "walls cannot be \"%.100s\"", value);
+    return gn_fail(err, EINVAL, "write required, available or none", "walls cannot be \"%.100s\"",
+                   value);
 }
 
 int gn_config_set_cache(struct gn_config *config, const char *value, struct gn_error *err)
 {
     if (value[0] != '/' || strlen(value) >= sizeof config->cache)
-        return gn_fail(err, EINVAL, "give an absolute path", "\"%.100s\" is no folder for kernel caches", value);
+        return gn_fail(err, EINVAL, "give an absolute path",
+                       "\"%.100s\" is no folder for kernel caches", value);
     snprintf(config->cache, sizeof config->cache, "%s", value);
     return 0;
 }
@@ -203,7 +215,8 @@ int gn_config_set_cache(struct gn_config *config, const char *value, struct gn_e
 int gn_config_add_device(struct gn_config *config, const char *value, struct gn_error *err)
 {
     if (config->n_devices == GN_CONFIG_MAX_DEVICES)
-        return gn_fail(err, EINVAL, NULL, "more than %d devices are selected", GN_CONFIG_MAX_DEVICES);
+        return gn_fail(err, EINVAL, NULL, "more than %d devices are selected",
+                       GN_CONFIG_MAX_DEVICES);
     int rc = gn_selector_parse(value, &config->devices[config->n_devices], err);
     if (rc == 0)
         config->n_devices++;
@@ -227,10 +240,12 @@ static int start_tenant(struct parser *p, const char *name)
         return pass_on(p, &inner);
     for (int i = 0; i < c->n_tenants; i++)
         if (strcmp(c->tenants[i].rules.name, name) == 0)
-            return complain(p, "put all of it into one section", "a second section of the tenant", name);
+            return complain(p, "put all of it into one section", "a second section of the tenant",
+                            name);
     if (c->n_tenants == GN_CONFIG_MAX_TENANTS)
         return complain(p, NULL, "too many tenants before", name);
-    struct gn_config_tenant *grown = realloc(c->tenants, (size_t)(c->n_tenants + 1) * sizeof *grown);
+    struct gn_config_tenant *grown =
+        realloc(c->tenants, (size_t)(c->n_tenants + 1) * sizeof *grown);
     if (!grown)
         return complain(p, NULL, "out of memory at", name);
     c->tenants = grown;
@@ -252,14 +267,16 @@ static int start_section(struct gn_ini *ini, char *name)
     if (strncmp(name, "tenant", 6) == 0 && (name[6] == ' ' || name[6] == '\t'))
         return start_tenant(p, gn_ini_trim(name + 6));
     if (strncmp(name, "device", 6) != 0 || (name[6] != ' ' && name[6] != '\t'))
-        return complain(p, "the sections are [gantryd], [device NAME] and [tenant NAME]", "unknown section", name);
+        return complain(p, "the sections are [gantryd], [device NAME] and [tenant NAME]",
+                        "unknown section", name);
     if (p->config->n_settings == GN_CONFIG_MAX_DEVICES)
         return complain(p, NULL, "too many sections before", name);
     struct gn_selector *s = &p->config->settings[p->config->n_settings];
     if (gn_selector_parse(gn_ini_trim(name + 6), s, &inner))
         return pass_on(p, &inner);
     if (s->present_as)
-        return complain(p, "put present-as on a line of its own", "a setting in a section's name:", name);
+        return complain(p, "put present-as on a line of its own",
+                        "a setting in a section's name:", name);
     p->config->n_settings++;
     p->section = SECTION_DEVICE;
     return 0;
@@ -311,10 +328,13 @@ static int set_gantryd(struct parser *p, const char *key, const char *value)
             return complain(p, "keep one of them", "given twice:", key);
         rc = gn_config_set_cache(p->config, value, &inner);
     } else {
-        return complain(p,
-                        "the keys of [gantryd] are socket, listen, listen-control, operator-subject, insecure, tls-certificate, tls-key, "
-                        "tls-client-authority, tcp-grace, policy, slice, kernel-limit, breach-pause, start-limit, device, walls and cache",
-                        "unknown key", key);
+        return complain(
+            p,
+            "the keys of [gantryd] are socket, listen, listen-control, operator-subject, "
+            "insecure, tls-certificate, tls-key, "
+            "tls-client-authority, tcp-grace, policy, slice, kernel-limit, breach-pause, "
+            "start-limit, device, walls and cache",
+            "unknown key", key);
     }
     return rc ? pass_on(p, &inner) : 0;
 }
@@ -325,14 +345,16 @@ static int set_device(struct parser *p, const char *key, const char *value)
     struct gn_error inner = {{0}, {0}};
     const bool slice = strcmp(key, "slice") == 0;
     if (!slice && strcmp(key, "present-as") != 0)
-        return complain(p, "the keys of [device NAME] are present-as and slice", "unknown key", key);
+        return complain(p, "the keys of [device NAME] are present-as and slice", "unknown key",
+                        key);
     if (slice ? s->slice_ns != 0 : s->present_as != 0)
         return complain(p, "keep one of them", "given twice:", key);
     if (slice)
         return parse_slice(value, &s->slice_ns, &inner) ? pass_on(p, &inner) : 0;
     s->present_as = gn_kind_parse(value);
     if (!s->present_as)
-        return complain(p, "write gpu, cpu or accelerator", "a device cannot be presented as", value);
+        return complain(p, "write gpu, cpu or accelerator", "a device cannot be presented as",
+                        value);
     return 0;
 }
 
@@ -347,13 +369,16 @@ static int set_token_file(struct parser *p, struct gn_config_tenant *t, const ch
 
 static const struct {
     const char *key;
-    int (*set)(struct gn_tenant_rules *, const char *value, struct gn_error *); /* NULL: the token's file */
+    int (*set)(struct gn_tenant_rules *, const char *value,
+               struct gn_error *); /* NULL: the token's file */
     bool repeated;
 } tenant_keys[] = {
-    {"weight", gn_tenant_set_weight, false}, {"cap", gn_tenant_set_cap, false},     {"floor", gn_tenant_set_floor, false},
-    {"memory", gn_tenant_set_memory, false}, {"vgpus", gn_tenant_set_vgpus, false}, {"uid", gn_tenant_add_uid, true},
-    {"gid", gn_tenant_add_gid, true},        {"token-file", NULL, false},           {"socket", gn_tenant_set_socket, false},
-    {"owner", gn_tenant_add_owner, true},    {"mode", gn_tenant_add_mode, true},    {"device", gn_tenant_add_device, true},
+    {"weight", gn_tenant_set_weight, false}, {"cap", gn_tenant_set_cap, false},
+    {"floor", gn_tenant_set_floor, false},   {"memory", gn_tenant_set_memory, false},
+    {"vgpus", gn_tenant_set_vgpus, false},   {"uid", gn_tenant_add_uid, true},
+    {"gid", gn_tenant_add_gid, true},        {"token-file", NULL, false},
+    {"socket", gn_tenant_set_socket, false}, {"owner", gn_tenant_add_owner, true},
+    {"mode", gn_tenant_add_mode, true},      {"device", gn_tenant_add_device, true},
 };
 
 static int set_tenant(struct parser *p, const char *key, const char *value)
@@ -374,9 +399,11 @@ static int set_tenant(struct parser *p, const char *key, const char *value)
             return set_token_file(p, t, value);
         return tenant_keys[i].set(&t->rules, value, &inner) ? pass_on(p, &inner) : 0;
     }
-    return complain(p,
-                    "the keys of [tenant NAME] are weight, cap, floor, memory, vgpus, uid, gid, token-file, socket, owner, mode and device",
-                    "unknown key", key);
+    return complain(
+        p,
+        "the keys of [tenant NAME] are weight, cap, floor, memory, vgpus, uid, gid, token-file, "
+        "socket, owner, mode and device",
+        "unknown key", key);
 }
 
 static int set_key(struct gn_ini *ini, const char *key, const char *value)
@@ -419,13 +446,17 @@ static int read_tokens(const char *path, struct gn_config *config, struct gn_err
     return 0;
 }
 
-static void parser_init(struct parser *p, const char *path, struct gn_config *config, struct gn_error *err)
+static void parser_init(struct parser *p, const char *path, struct gn_config *config,
+                        struct gn_error *err)
 {
-    *p = (struct parser){.ini = {.path = path, .section = start_section, .key = set_key, .err = err}, .config = config};
+    *p =
+        (struct parser){.ini = {.path = path, .section = start_section, .key = set_key, .err = err},
+                        .config = config};
     p->ini.ctx = p;
 }
 
-int gn_config_parse(const char *path, const char *text, size_t n, struct gn_config *config, struct gn_error *err)
+int gn_config_parse(const char *path, const char *text, size_t n, struct gn_config *config,
+                    struct gn_error *err)
 {
     struct parser p;
     parser_init(&p, path, config, err);

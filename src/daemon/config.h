@@ -23,7 +23,8 @@ struct gn_config_tenant {
 
 /* What an operator wants of gantryd, from the configuration file and the command line. */
 struct gn_config {
-    const char *path;                                  /* of the file, for what is found wrong later; the caller's. NULL: none was read */
+    const char
+        *path; /* of the file, for what is found wrong later; the caller's. NULL: none was read */
     char socket[256];                                  /* "": the default */
     struct gn_selector devices[GN_CONFIG_MAX_DEVICES]; /* those to offer; none: all */
     int n_devices;
@@ -53,12 +54,13 @@ struct gn_config {
 
 void gn_config_fini(struct gn_config *config);
 
-/* Reads an INI file over what *config holds, and the token files that it names. Errors name the file and the
- * line. */
+/* Reads an INI file over what *config holds, and the token files that it names. Errors name the
+ * file and the line. */
 int gn_config_read(const char *path, struct gn_config *config, struct gn_error *err);
 
 /* The same, of a text of n bytes; opens nothing. */
-int gn_config_parse(const char *path, const char *text, size_t n, struct gn_config *config, struct gn_error *err);
+int gn_config_parse(const char *path, const char *text, size_t n, struct gn_config *config,
+                    struct gn_error *err);
 
 /* A policy by its name. 0, or -EINVAL and their names. */
 #define GN_POLICY_NONE "none"
@@ -68,7 +70,8 @@ int gn_policy_parse(const char *name, const struct gn_sched_policy **ret, struct
 int gn_config_set_socket(struct gn_config *config, const char *value, struct gn_error *err);
 int gn_config_set_listen(struct gn_config *config, const char *value, struct gn_error *err);
 int gn_config_set_listen_control(struct gn_config *config, const char *value, struct gn_error *err);
-int gn_config_add_operator_subject(struct gn_config *config, const char *value, struct gn_error *err);
+int gn_config_add_operator_subject(struct gn_config *config, const char *value,
+                                   struct gn_error *err);
 int gn_config_set_insecure(struct gn_config *config, const char *value, struct gn_error *err);
 int gn_config_set_certificate(struct gn_config *config, const char *value, struct gn_error *err);
 int gn_config_set_key(struct gn_config *config, const char *value, struct gn_error *err);
@@ -85,8 +88,10 @@ int gn_config_add_device(struct gn_config *config, const char *value, struct gn_
 
 enum gn_options_action { GN_OPTIONS_RUN, GN_OPTIONS_HELP, GN_OPTIONS_VERSION };
 
-/* The command line; --config is read first, whatever its place. 0, or -errno; -EINVAL is an error of usage.
+/* The command line; --config is read first, whatever its place. 0, or -errno; -EINVAL is an error
+ * of usage.
  */
-int gn_options_parse(int argc, char **argv, struct gn_config *config, enum gn_options_action *ret, struct gn_error *err);
+int gn_options_parse(int argc, char **argv, struct gn_config *config, enum gn_options_action *ret,
+                     struct gn_error *err);
 
 #endif

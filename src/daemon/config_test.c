@@ -80,7 +80,8 @@ static void mistakes_name_their_line(void **state)
         {"[tenant]\n", "test.conf:1: ", "unknown section"},
         {"[tenant a b]\n", "test.conf:1: ", "\"a b\" is not a tenant's name"},
         {"[tenant a/b]\n", "test.conf:1: ", "not a tenant's name"},
-        {"[tenant a]\n[tenant b]\n[tenant a]\n", "test.conf:3: ", "a second section of the tenant \"a\""},
+        {"[tenant a]\n[tenant b]\n[tenant a]\n",
+         "test.conf:3: ", "a second section of the tenant \"a\""},
         {"[tenant a]\ncolour = blue\n", "test.conf:2: ", "unknown key \"colour\""},
         {"[tenant a]\npresent-as = gpu\n", "test.conf:2: ", "unknown key"},
         {"[tenant a]\nweight =\n", "test.conf:2: ", "no value for \"weight\""},
@@ -95,7 +96,8 @@ static void mistakes_name_their_line(void **state)
         {"[tenant a]\nfloor = 25\n", "test.conf:2: ", "more than the whole device"},
         {"[tenant a]\ncap = 1\ncap = 1\n", "test.conf:3: ", "given twice: \"cap\""},
         {"[tenant a]\nfloor = 1\nfloor = 1\n", "test.conf:3: ", "given twice: \"floor\""},
-        {"[tenant a]\ncap = 25%\n\nfloor = 0.5\n[gantryd]\n", "test.conf:4: ", "floor of the tenant \"a\", 0.5, is above its cap, 0.25"},
+        {"[tenant a]\ncap = 25%\n\nfloor = 0.5\n[gantryd]\n",
+         "test.conf:4: ", "floor of the tenant \"a\", 0.5, is above its cap, 0.25"},
         {"[tenant a]\nfloor = 0.5\ncap = 25%\n[gantryd]\n", "test.conf:3: ", "is above its cap"},
         {"[gantryd]\npolicy = fare\n", "test.conf:2: ", "there is no policy \"fare\""},
         {"[gantryd]\nslice = 0.01\n", "test.conf:2: ", "the slice cannot be"},
@@ -109,11 +111,13 @@ static void mistakes_name_their_line(void **state)
         {"[tenant a]\nvgpus = 0\n", "test.conf:2: ", "\"0\" is not a number of vGPUs"},
         {"[tenant a]\nvgpus = many\n", "test.conf:2: ", "\"many\" is not a number of vGPUs"},
         {"[tenant a]\nvgpus = 1\nvgpus = 2\n", "test.conf:3: ", "given twice"},
-        {"[tenant a]\nuid = no-such-user-here\n", "test.conf:2: ", "there is no user \"no-such-user-here\""},
+        {"[tenant a]\nuid = no-such-user-here\n",
+         "test.conf:2: ", "there is no user \"no-such-user-here\""},
         {"[tenant a]\nuid = 4294967295\n", "test.conf:2: ", "there is no user"},
         {"[tenant a]\ngid = no-such-group-here\n", "test.conf:2: ", "there is no group"},
         {"[gantryd]\nlisten-control = unix:/x\n", "test.conf:2: ", "no address to listen at"},
-        {"[gantryd]\noperator-subject = 0123456789012345678901234567890123456789012345678901234567890123\n",
+        {"[gantryd]\noperator-subject = "
+         "0123456789012345678901234567890123456789012345678901234567890123\n",
          "test.conf:2: ", "is no operator's name"},
         {"[tenant .]\n", "test.conf:1: ", "not a tenant's name"},
         {"[tenant ..]\n", "test.conf:1: ", "not a tenant's name"},
@@ -121,7 +125,8 @@ static void mistakes_name_their_line(void **state)
         {"[tenant a]\nuid = any\nuid = none\n", "test.conf:3: ", "uid = none stands alone"},
         {"[tenant a]\nsocket = maybe\n", "test.conf:2: ", "socket cannot be \"maybe\""},
         {"[tenant a]\nsocket = yes\nsocket = yes\n", "test.conf:3: ", "given twice: \"socket\""},
-        {"[tenant a]\nowner = kill, drain\n", "test.conf:2: ", "\"kill, drain\" is nothing that an owner can be allowed"},
+        {"[tenant a]\nowner = kill, drain\n",
+         "test.conf:2: ", "\"kill, drain\" is nothing that an owner can be allowed"},
         {"[tenant a]\nowner = ,\n", "test.conf:2: ", "nothing that an owner can be allowed"},
         {"[tenant a]\nmode = fast\n", "test.conf:2: ", "\"fast\" is not a mode"},
         {"[tenant a]\ndevice = x,present-as=gpu\n", "test.conf:2: ", "holds for all tenants"},
@@ -140,7 +145,8 @@ static void mistakes_name_their_line(void **state)
         struct gn_config c;
         struct gn_error err = {{0}, {0}};
         assert_int_equal(parse(bad[i].text, &c, &err), -EBADMSG);
-        if (strncmp(err.what, bad[i].where, strlen(bad[i].where)) != 0 || !strstr(err.what, bad[i].what))
+        if (strncmp(err.what, bad[i].where, strlen(bad[i].where)) != 0 ||
+            !strstr(err.what, bad[i].what))
             fail_msg("\"%s\" gave \"%s\"", bad[i].text, err.what);
         assert_null(strchr(err.what, '\n'));
         gn_config_fini(&c);
@@ -261,9 +267,10 @@ static void rights_of_owners_and_rules_of_users(void **state)
     } cases[] = {
         {"[tenant a]\n", GN_RIGHT_KILL, false, false},
         {"[tenant a]\nowner = none\nsocket = yes\n", 0, false, true},
-        {"[tenant a]\nowner = mode, migrate\nuid = none\n", GN_RIGHT_MODE | GN_RIGHT_MIGRATE, true, false},
-        {"[tenant a]\nowner = restore\nowner = checkpoint kill\ngid = 0\n", GN_RIGHT_RESTORE | GN_RIGHT_CHECKPOINT | GN_RIGHT_KILL, true,
+        {"[tenant a]\nowner = mode, migrate\nuid = none\n", GN_RIGHT_MODE | GN_RIGHT_MIGRATE, true,
          false},
+        {"[tenant a]\nowner = restore\nowner = checkpoint kill\ngid = 0\n",
+         GN_RIGHT_RESTORE | GN_RIGHT_CHECKPOINT | GN_RIGHT_KILL, true, false},
         {"[tenant a]\nsocket = no\nuid = 0\n", GN_RIGHT_KILL, true, false},
     };
     for (size_t i = 0; i < GN_ARRAY_SIZE(cases); i++) {
@@ -328,10 +335,10 @@ static void selectors_are_parsed_and_matched(void **state)
     assert_int_equal(gn_selector_parse(longest, &s, &err), -EINVAL);
 }
 
-#define ARGV(...)                                                                                                                          \
-    (sizeof((char *[]){"gantryd", __VA_ARGS__}) / sizeof(char *)), (char *[])                                                              \
-    {                                                                                                                                      \
-        "gantryd", __VA_ARGS__, NULL                                                                                                       \
+#define ARGV(...)                                                                                  \
+    (sizeof((char *[]){"gantryd", __VA_ARGS__}) / sizeof(char *)), (char *[])                      \
+    {                                                                                              \
+        "gantryd", __VA_ARGS__, NULL                                                               \
     }
 
 static void the_command_line_is_parsed(void **state)
@@ -341,7 +348,9 @@ static void the_command_line_is_parsed(void **state)
     enum gn_options_action action;
     assert_int_equal(gn_options_parse(1, (char *[]){"gantryd", NULL}, &c, &action, &err), 0);
     assert_int_equal(action, GN_OPTIONS_RUN);
-    assert_int_equal(gn_options_parse(ARGV("--socket", "/s", "--device=a", "--device", "b:1"), &c, &action, &err), 0);
+    assert_int_equal(gn_options_parse(ARGV("--socket", "/s", "--device=a", "--device", "b:1"), &c,
+                                      &action, &err),
+                     0);
     assert_string_equal(c.socket, "/s");
     assert_int_equal(c.n_devices, 2);
     assert_int_equal(gn_options_parse(ARGV("--help"), &c, &action, &err), 0);
@@ -388,7 +397,8 @@ static void wrong_command_lines_are_refused(void **state)
 static void the_command_line_wins_over_the_file(void **state)
 {
     char path[] = "/tmp/gantry-config-XXXXXX";
-    static const char text[] = "[gantryd]\nsocket = /file\ndevice = one\ndevice = two\n[device one]\npresent-as = gpu\n";
+    static const char text[] =
+        "[gantryd]\nsocket = /file\ndevice = one\ndevice = two\n[device one]\npresent-as = gpu\n";
     struct gn_config c;
     struct gn_error err;
     enum gn_options_action action;
@@ -399,7 +409,10 @@ static void the_command_line_wins_over_the_file(void **state)
     assert_int_equal(gn_options_parse(ARGV("--config", path), &c, &action, &err), 0);
     assert_string_equal(c.socket, "/file");
     assert_int_equal(c.n_devices, 2);
-    assert_int_equal(gn_options_parse(ARGV("--socket", "/line", "--config", path, "--device", "three"), &c, &action, &err), 0);
+    assert_int_equal(
+        gn_options_parse(ARGV("--socket", "/line", "--config", path, "--device", "three"), &c,
+                         &action, &err),
+        0);
     assert_string_equal(c.socket, "/line");
     assert_int_equal(c.n_devices, 1);
     assert_string_equal(c.devices[0].name, "three");

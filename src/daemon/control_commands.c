@@ -16,22 +16,28 @@
 
 /* ---- what an owner may do; an operator may do all */
 
-/* Operators, and owners in a tenant that gives them this right: some vGPU of the peer's may be meant. */
+/* Operators, and owners in a tenant that gives them this right: some vGPU of the peer's may be
+ * meant. */
 static int judge_right(const struct gn_viewer *w, uint32_t right, struct gn_error *err)
 {
     const struct gn_tenant *t = w->c->tenant;
-    return w->c->role == GN_ROLE_CONTROL || (t && (t->rules.owner & right)) ? 0 : gn_control_refuse_role(err);
+    return w->c->role == GN_ROLE_CONTROL || (t && (t->rules.owner & right))
+               ? 0
+               : gn_control_refuse_role(err);
 }
 
-static int judge_owner(const struct gn_viewer *w, const struct gn_vgpu_record *v, struct gn_error *err)
+static int judge_owner(const struct gn_viewer *w, const struct gn_vgpu_record *v,
+                       struct gn_error *err)
 {
     return w->c->role == GN_ROLE_CONTROL || gn_owner_is(&v->owner, w->c, v->tenant)
                ? 0
-               : gn_fail(err, EPERM, "gantry ls lists those of this tenant", "only the owner of vGPU %08x and operators may", v->id);
+               : gn_fail(err, EPERM, "gantry ls lists those of this tenant",
+                         "only the owner of vGPU %08x and operators may", v->id);
 }
 
 /* The vGPU of a command for which an owner needs this right. */
-static int find_for(const struct gn_viewer *w, uint32_t right, const char *text, struct gn_vgpu_record **ret, struct gn_error *err)
+static int find_for(const struct gn_viewer *w, uint32_t right, const char *text,
+                    struct gn_vgpu_record **ret, struct gn_error *err)
 {
     int rc = judge_right(w, right, err);
     if (rc == 0)
@@ -44,7 +50,8 @@ static int find_for(const struct gn_viewer *w, uint32_t right, const char *text,
 static void log_change(const struct gn_viewer *w, const char *what, const char *quoted)
 {
     char who[GN_CONN_USER_BYTES];
-    gn_log(GN_LOG_WARN, "%s%s%s, by %s", what, quoted ? " " : "", quoted ? quoted : "", gn_conn_name_user(w->c, who));
+    gn_log(GN_LOG_WARN, "%s%s%s, by %s", what, quoted ? " " : "", quoted ? quoted : "",
+           gn_conn_name_user(w->c, who));
 }
 
 static int set_policy(void *ctx, const char *name, struct gn_error *err)
@@ -54,7 +61,8 @@ static int set_policy(void *ctx, const char *name, struct gn_error *err)
     int rc = gn_policy_parse(name, &policy, err);
     if (rc)
         return rc;
-    const bool same = policy ? w->d->takes_turns && policy == gn_scheduler_policy(w->d->scheduler) : !w->d->takes_turns;
+    const bool same = policy ? w->d->takes_turns && policy == gn_scheduler_policy(w->d->scheduler)
+                             : !w->d->takes_turns;
     /* A vGPU that has begun without turns goes on so: its worker knows of none. */
     w->d->takes_turns = policy != NULL;
     if (policy)
@@ -65,8 +73,10 @@ static int set_policy(void *ctx, const char *name, struct gn_error *err)
     return 0;
 }
 
-static int trace(void *ctx, enum gn_control_tracing what, const char *vgpu, struct gn_control_trace *ret,
-                 void (*each)(void *arg, const struct gn_trace_event *), void *arg, struct gn_error *err)
+static int trace(void *ctx, enum gn_control_tracing what, const char *vgpu,
+                 struct gn_control_trace *ret,
+                 void (*each)(void *arg, const struct gn_trace_event *), void *arg,
+                 struct gn_error *err)
 {
     const struct gn_viewer *w = ctx;
     return gn_tracing_do(w->d, w->c, what, vgpu, ret, each, arg, err);
@@ -78,12 +88,16 @@ static int drain(void *ctx, bool on, struct gn_control_drain *ret, struct gn_err
     struct gn_daemon *d = w->d;
     (void)err;
     if (d->draining != on)
-        log_change(w, on ? "no new programs are taken in: this gantryd is being emptied" : "new programs are taken in again", NULL);
+        log_change(w,
+                   on ? "no new programs are taken in: this gantryd is being emptied"
+                      : "new programs are taken in again",
+                   NULL);
     d->draining = on;
     if (on)
         gn_arrivals_turn_away(d);
     *ret = (struct gn_control_drain){.draining = on};
-    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) ret->n_coming += v->conn && !v->booted && !v->ending;
+    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) ret->n_coming +=
+        v->conn && !v->booted && !v->ending;
     return 0;
 }
 
@@ -95,18 +109,24 @@ static int migrate(void *ctx, const struct gn_control_wish *wish, struct gn_erro
     enum gn_move_to to = 0;
     while (to < GN_MOVE_TO_N && strcmp(wish->to, gn_move_names[to]) != 0)
         to++;
-    int rc = find_for(w, away ? 0 : to == GN_MOVE_TO_LOCAL ? GN_RIGHT_MIGRATE : GN_RIGHT_MODE, wish->vgpu, &v, err);
+    int rc = find_for(w,
+                      away                     ? 0
+                      : to == GN_MOVE_TO_LOCAL ? GN_RIGHT_MIGRATE
+                                               : GN_RIGHT_MODE,
+                      wish->vgpu, &v, err);
     if (rc)
         return rc;
     if (away)
         return gn_away_start(w->c, w->c->request_seq, v, wish, err);
     if (to == GN_MOVE_TO_N)
-        return gn_fail(err, EOPNOTSUPP, "write local, or unix:PATH or tcp:HOST:PORT of another gantryd",
+        return gn_fail(err, EOPNOTSUPP,
+                       "write local, or unix:PATH or tcp:HOST:PORT of another gantryd",
                        "this gantryd moves no vGPU to \"%.100s\"", wish->to);
     return gn_move_start(w->c, w->c->request_seq, v, to, wish, err);
 }
 
-static int kill_vgpu(void *ctx, const char *vgpu, const char *reason, uint32_t *ret_id, struct gn_error *err)
+static int kill_vgpu(void *ctx, const char *vgpu, const char *reason, uint32_t *ret_id,
+                     struct gn_error *err)
 {
     const struct gn_viewer *w = ctx;
     struct gn_vgpu_record *v;
@@ -118,8 +138,9 @@ static int kill_vgpu(void *ctx, const char *vgpu, const char *reason, uint32_t *
         return rc;
     gn_frame_string_set(why, sizeof why, reason);
     const bool by_operator = w->c->role == GN_ROLE_CONTROL;
-    snprintf(line, sizeof line, "vgpu=%08x: \"%s\" (%d) of the tenant \"%s\" is ended by %s%s%s", v->id, v->program, (int)v->program_pid,
-             v->tenant->rules.name, by_operator ? "an operator" : "its owner", why[0] ? ": " : "", why);
+    snprintf(line, sizeof line, "vgpu=%08x: \"%s\" (%d) of the tenant \"%s\" is ended by %s%s%s",
+             v->id, v->program, (int)v->program_pid, v->tenant->rules.name,
+             by_operator ? "an operator" : "its owner", why[0] ? ": " : "", why);
     if (by_operator)
         gn_log(GN_LOG_WARN, "%s", line);
     else
@@ -128,12 +149,15 @@ static int kill_vgpu(void *ctx, const char *vgpu, const char *reason, uint32_t *
     return 0;
 }
 
-static int receive(void *ctx, const struct gn_control_about *what, struct gn_control_receipt *ret, struct gn_error *err)
+static int receive(void *ctx, const struct gn_control_about *what, struct gn_control_receipt *ret,
+                   struct gn_error *err)
 {
     struct gn_viewer *w = ctx;
     /* Who was admitted to the tenant over tcp could as well attach a program of his there. */
-    const bool may = w->c->remote && w->c->tenant && strcmp(w->c->tenant->rules.name, what->tenant) == 0;
-    return may || w->c->role == GN_ROLE_CONTROL ? gn_arrival_announce(w->c, what, ret, err) : gn_control_refuse_role(err);
+    const bool may =
+        w->c->remote && w->c->tenant && strcmp(w->c->tenant->rules.name, what->tenant) == 0;
+    return may || w->c->role == GN_ROLE_CONTROL ? gn_arrival_announce(w->c, what, ret, err)
+                                                : gn_control_refuse_role(err);
 }
 
 static int checkpoint(void *ctx, const struct gn_control_wish *wish, struct gn_error *err)
@@ -152,7 +176,8 @@ static int keep_checkpoint(void *ctx, struct gn_error *err)
     return gn_checkpoint_keep(w->c, w->c->request_seq, err);
 }
 
-static int restore(void *ctx, const struct gn_control_restore *wish, bool *ret_absent, struct gn_error *err)
+static int restore(void *ctx, const struct gn_control_restore *wish, bool *ret_absent,
+                   struct gn_error *err)
 {
     struct gn_viewer *w = ctx;
     int rc = judge_right(w, GN_RIGHT_RESTORE, err);
@@ -164,16 +189,19 @@ static int restore(void *ctx, const struct gn_control_restore *wish, bool *ret_a
     if (!v && w->c->role != GN_ROLE_CONTROL) {
         /* No more: others' vGPUs are not to be found out about. */
         *ret_absent = true;
-        return gn_fail(err, ESRCH, "restore it at the gantryd where its program waits, or start the program anew",
-                       "no program waits for vGPU %08x: it has ended, or waits at another gantryd", wish->id);
+        return gn_fail(
+            err, ESRCH,
+            "restore it at the gantryd where its program waits, or start the program anew",
+            "no program waits for vGPU %08x: it has ended, or waits at another gantryd", wish->id);
     }
     return gn_restore_start(w->c, w->c->request_seq, wish, ret_absent, err);
 }
 
 static int change_tenant(void *ctx, const struct gn_control_change *change, struct gn_error *err)
 {
-    static const char *const what[] = {
-        [GN_CONTROL_ADD] = "added the tenant", [GN_CONTROL_SET] = "changed the tenant", [GN_CONTROL_REMOVE] = "removed the tenant"};
+    static const char *const what[] = {[GN_CONTROL_ADD] = "added the tenant",
+                                       [GN_CONTROL_SET] = "changed the tenant",
+                                       [GN_CONTROL_REMOVE] = "removed the tenant"};
     struct gn_viewer *w = ctx;
     int rc = gn_tenant_change(w->d, change, &w->wait_for, err);
     if (rc == 0)
@@ -192,10 +220,12 @@ static const struct gn_control_commands commands = {.set_policy = set_policy,
                                                     .keep = keep_checkpoint,
                                                     .restore = restore};
 
-char *gn_daemon_answer(struct gn_daemon *d, struct gn_conn *c, const char *request, size_t n, struct gn_tenant **ret_wait_for)
+char *gn_daemon_answer(struct gn_daemon *d, struct gn_conn *c, const char *request, size_t n,
+                       struct gn_tenant **ret_wait_for)
 {
     struct gn_viewer w = {.d = d, .c = c};
-    const struct gn_control_source source = {.ctx = &w, .queries = &gn_daemon_queries, .commands = &commands};
+    const struct gn_control_source source = {
+        .ctx = &w, .queries = &gn_daemon_queries, .commands = &commands};
     char *reply = gn_control_handle(&source, c->role, request, n);
     *ret_wait_for = w.wait_for;
     return reply;

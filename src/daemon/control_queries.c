@@ -42,7 +42,8 @@ static uint32_t first_device(const struct gn_machine *m, uint32_t platform)
 }
 
 /* The i-th of the vGPU's devices. */
-static struct gn_control_share share_of(const struct gn_vgpu_record *v, uint32_t i, uint32_t index, const char *name, bool used)
+static struct gn_control_share share_of(const struct gn_vgpu_record *v, uint32_t i, uint32_t index,
+                                        const char *name, bool used)
 {
     const struct gn_shares *shares = &v->shares;
     struct gn_control_share out = {.name = name, .index = index, .used = used};
@@ -61,7 +62,8 @@ static struct gn_control_share share_of(const struct gn_vgpu_record *v, uint32_t
     return out;
 }
 
-static void list_vgpus(void *ctx, void (*each)(void *arg, const struct gn_control_vgpu *), void *arg)
+static void list_vgpus(void *ctx, void (*each)(void *arg, const struct gn_control_vgpu *),
+                       void *arg)
 {
     const struct gn_viewer *w = ctx;
     struct gn_daemon *d = w->d;
@@ -85,8 +87,8 @@ static void list_vgpus(void *ctx, void (*each)(void *arg, const struct gn_contro
             gn_move_progress(v->move, &n, now_ns, &moving);
         while (n_devices < gn_vgpus_n_devices(v)) {
             const uint32_t i = v->order[n_devices];
-            devices[n_devices] =
-                share_of(v, n_devices, first_device(&d->machine, v->platform) + i, p->devices[i].facts.name, used >> i & 1);
+            devices[n_devices] = share_of(v, n_devices, first_device(&d->machine, v->platform) + i,
+                                          p->devices[i].facts.name, used >> i & 1);
             n_devices++;
         }
         struct gn_control_vgpu out = {
@@ -120,7 +122,8 @@ static void list_vgpus(void *ctx, void (*each)(void *arg, const struct gn_contro
 }
 
 /* Those that may use any of these devices, whichever tenant's. */
-static uint32_t count_vgpus(const struct gn_viewer *w, uint32_t platform, uint64_t devices, uint64_t *ret_leased)
+static uint32_t count_vgpus(const struct gn_viewer *w, uint32_t platform, uint64_t devices,
+                            uint64_t *ret_leased)
 {
     uint32_t n = 0;
     *ret_leased = 0;
@@ -135,9 +138,11 @@ static uint32_t count_vgpus(const struct gn_viewer *w, uint32_t platform, uint64
 }
 
 /* What all have of the device of this number, and those together that the viewer does not see. */
-static void add_use(const struct gn_viewer *w, const struct gn_device_record *of, struct gn_control_device *ret)
+static void add_use(const struct gn_viewer *w, const struct gn_device_record *of,
+                    struct gn_control_device *ret)
 {
-    ret->use = (struct gn_control_use){of->past.device_ns, of->past.used_ns, of->past.waited_ns, of->past.n_grants};
+    ret->use = (struct gn_control_use){of->past.device_ns, of->past.used_ns, of->past.waited_ns,
+                                       of->past.n_grants};
     ret->has_others = w->c->role < GN_ROLE_VIEW;
     gn_list_for_each(v, &w->d->vgpus, struct gn_vgpu_record, link)
     {
@@ -159,7 +164,8 @@ static void add_use(const struct gn_viewer *w, const struct gn_device_record *of
     }
 }
 
-static void list_devices(void *ctx, void (*each)(void *arg, const struct gn_control_device *), void *arg)
+static void list_devices(void *ctx, void (*each)(void *arg, const struct gn_control_device *),
+                         void *arg)
 {
     const struct gn_viewer *w = ctx;
     struct gn_daemon *d = w->d;
@@ -167,7 +173,9 @@ static void list_devices(void *ctx, void (*each)(void *arg, const struct gn_cont
     for (uint32_t i = 0; i < d->machine.n_platforms; i++) {
         const struct gn_platform_record *p = &d->machine.platforms[i];
         const struct gn_tenant *t = w->c->tenant;
-        const uint64_t his = w->c->role >= GN_ROLE_VIEW ? UINT64_MAX : t ? gn_tenant_devices(&t->rules, &d->machine, i) : 0;
+        const uint64_t his = w->c->role >= GN_ROLE_VIEW ? UINT64_MAX
+                             : t ? gn_tenant_devices(&t->rules, &d->machine, i)
+                                 : 0;
         for (uint32_t j = 0; j < p->n_devices; j++) {
             const struct gn_probe_device *f = &p->devices[j].facts;
             if (!(his >> j & 1))
@@ -180,7 +188,8 @@ static void list_devices(void *ctx, void (*each)(void *arg, const struct gn_cont
                 .platform = p->name,
                 .platform_index = i,
                 .type = gn_kind_name(f->kind),
-                .present_as = gn_kind_name(p->devices[j].shown_as ? p->devices[j].shown_as : f->kind),
+                .present_as =
+                    gn_kind_name(p->devices[j].shown_as ? p->devices[j].shown_as : f->kind),
                 .compute_units = f->compute_units,
                 .clock_mhz = f->clock_mhz,
                 .memory_bytes = f->memory_bytes,
@@ -211,7 +220,8 @@ static void tell_status(void *ctx, struct gn_control_status *ret)
     ret->tells_limits = w->c->role >= GN_ROLE_VIEW;
     gn_crowd_tell(d, ret);
     ret->n_dropped_lines = gn_log_writer_dropped();
-    gn_list_for_each(t, (struct gn_list *)(uintptr_t)&d->tenants.all, struct gn_tenant, link) ret->n_refused_leases += t->n_refused_leases;
+    gn_list_for_each(t, (struct gn_list *)(uintptr_t)&d->tenants.all, struct gn_tenant, link)
+        ret->n_refused_leases += t->n_refused_leases;
     ret->n_platforms = d->machine.n_platforms;
     for (uint32_t i = 0; i < d->machine.n_platforms; i++) {
         ret->n_devices += d->machine.platforms[i].n_devices;
@@ -220,11 +230,13 @@ static void tell_status(void *ctx, struct gn_control_status *ret)
     }
 }
 
-static void list_drivers(void *ctx, void (*each)(void *arg, const struct gn_control_driver *), void *arg)
+static void list_drivers(void *ctx, void (*each)(void *arg, const struct gn_control_driver *),
+                         void *arg)
 {
     const struct gn_daemon *d = ((const struct gn_viewer *)ctx)->d;
     for (uint32_t i = 0; i < d->machine.n_drivers; i++) {
-        struct gn_control_driver out = {.api = d->machine.drivers[i].api, .library = d->machine.drivers[i].library};
+        struct gn_control_driver out = {.api = d->machine.drivers[i].api,
+                                        .library = d->machine.drivers[i].library};
         for (uint32_t j = 0; j < d->machine.n_platforms; j++)
             if (d->machine.platforms[j].driver == i)
                 out.n_devices += d->machine.platforms[j].n_devices;
@@ -240,8 +252,8 @@ static void selector_text(const struct gn_selector *s, char *ret, size_t n)
         snprintf(ret, n, "%s", s->name);
 }
 
-static void tell_tenant(const struct gn_viewer *w, const struct gn_tenant *t, void (*each)(void *arg, const struct gn_control_tenant *),
-                        void *arg)
+static void tell_tenant(const struct gn_viewer *w, const struct gn_tenant *t,
+                        void (*each)(void *arg, const struct gn_control_tenant *), void *arg)
 {
     const struct gn_tenant_rules *r = &t->rules;
     char selectors[GN_TENANT_MAX_DEVICES][160];
@@ -294,7 +306,8 @@ static void tell_tenant(const struct gn_viewer *w, const struct gn_tenant *t, vo
     each(arg, &out);
 }
 
-static void list_tenants(void *ctx, void (*each)(void *arg, const struct gn_control_tenant *), void *arg)
+static void list_tenants(void *ctx, void (*each)(void *arg, const struct gn_control_tenant *),
+                         void *arg)
 {
     const struct gn_viewer *w = ctx;
     gn_list_for_each(t, &w->d->tenants.all, struct gn_tenant, link)
@@ -304,18 +317,22 @@ static void list_tenants(void *ctx, void (*each)(void *arg, const struct gn_cont
     }
 }
 
-static void list_policies(void *ctx, void (*each)(void *arg, const struct gn_control_policy *), void *arg)
+static void list_policies(void *ctx, void (*each)(void *arg, const struct gn_control_policy *),
+                          void *arg)
 {
     const struct gn_daemon *d = ((const struct gn_viewer *)ctx)->d;
     const struct gn_sched_policy *now = gn_scheduler_policy(d->scheduler), *p;
-    each(arg, &(struct gn_control_policy){
-                  .name = GN_POLICY_NONE, .about = "no turns: all at once, as the driver lets them", .in_force = !d->takes_turns});
+    each(arg, &(struct gn_control_policy){.name = GN_POLICY_NONE,
+                                          .about = "no turns: all at once, as the driver lets them",
+                                          .in_force = !d->takes_turns});
     for (unsigned i = 0; (p = gn_sched_policy_at(i)); i++)
-        each(arg, &(struct gn_control_policy){.name = p->name, .about = p->about, .in_force = d->takes_turns && p == now});
+        each(arg, &(struct gn_control_policy){
+                      .name = p->name, .about = p->about, .in_force = d->takes_turns && p == now});
 }
 
 /* By its id, or the beginning of it that no other has. 0 or -errno: -ENOENT: there is none. */
-int gn_viewer_find_vgpu(const struct gn_viewer *w, const char *text, struct gn_vgpu_record **ret, struct gn_error *err)
+int gn_viewer_find_vgpu(const struct gn_viewer *w, const char *text, struct gn_vgpu_record **ret,
+                        struct gn_error *err)
 {
     struct gn_vgpu_record *found = NULL;
     if (!*text)
@@ -327,11 +344,13 @@ int gn_viewer_find_vgpu(const struct gn_viewer *w, const char *text, struct gn_v
         if (!v->booted || !gn_viewer_sees(w, v->tenant) || strncasecmp(id, text, strlen(text)) != 0)
             continue;
         if (found)
-            return gn_fail(err, EINVAL, "write more of its id", "more than one vGPU's id begins with \"%.16s\"", text);
+            return gn_fail(err, EINVAL, "write more of its id",
+                           "more than one vGPU's id begins with \"%.16s\"", text);
         found = v;
     }
     *ret = found;
-    return found ? 0 : gn_fail(err, ENOENT, "gantry ls lists them", "there is no vGPU \"%.16s\"", text);
+    return found ? 0
+                 : gn_fail(err, ENOENT, "gantry ls lists them", "there is no vGPU \"%.16s\"", text);
 }
 
 static bool draining(void *ctx)

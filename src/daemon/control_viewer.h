@@ -10,7 +10,8 @@
 struct gn_viewer {
     struct gn_daemon *d;
     struct gn_conn *c;
-    struct gn_tenant *wait_for; /* the reply waits until this tenant's workers have followed the change */
+    struct gn_tenant
+        *wait_for; /* the reply waits until this tenant's workers have followed the change */
 };
 
 /* Viewers and operators see every tenant, others their own. */
@@ -19,9 +20,10 @@ static inline bool gn_viewer_sees(const struct gn_viewer *w, const struct gn_ten
     return w->c->role >= GN_ROLE_VIEW || w->c->tenant == t;
 }
 
-/* control_queries.c: one that the viewer sees, by its id or the beginning of it that no other has. 0 or
- * -errno: -ENOENT: there is none. */
-int gn_viewer_find_vgpu(const struct gn_viewer *w, const char *text, struct gn_vgpu_record **ret, struct gn_error *err);
+/* control_queries.c: one that the viewer sees, by its id or the beginning of it that no other has.
+ * 0 or -errno: -ENOENT: there is none. */
+int gn_viewer_find_vgpu(const struct gn_viewer *w, const char *text, struct gn_vgpu_record **ret,
+                        struct gn_error *err);
 
 extern const struct gn_control_queries gn_daemon_queries;
 

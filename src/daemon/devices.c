@@ -15,14 +15,16 @@
 #include "daemon/vgpu/spawn.h"
 #include "link/frame.h"
 
-/* A driver that wakes a sleeping card up can take long; one that hangs must not keep gantryd from its other
- * devices. */
+/* A driver that wakes a sleeping card up can take long; one that hangs must not keep gantryd from
+ * its other devices. */
 #define PROBE_TIMEOUT_NS UINT64_C(60000000000)
 #define SLICE_NS         UINT64_C(6000000) /* FairGV 3.3.2 */
 
-/* Calls take(arg, frame) for each frame of a probe until its end. 0, -errno, or what take returned. */
-static int run_probe(const struct gn_machine *m, char *const argv[], int signal_fd, int (*take)(void *arg, const struct gn_frame *),
-                     void *arg, struct gn_error *err)
+/* Calls take(arg, frame) for each frame of a probe until its end. 0, -errno, or what take returned.
+ */
+static int run_probe(const struct gn_machine *m, char *const argv[], int signal_fd,
+                     int (*take)(void *arg, const struct gn_frame *), void *arg,
+                     struct gn_error *err)
 {
     struct gn_frame_reader reader;
     int socket, rc;
@@ -59,7 +61,8 @@ static int run_probe(const struct gn_machine *m, char *const argv[], int signal_
             gn_fail(err, -rc, NULL, "its probe died");
             break;
         }
-        struct pollfd p[2] = {{.fd = socket, .events = POLLIN}, {.fd = signal_fd, .events = POLLIN}};
+        struct pollfd p[2] = {{.fd = socket, .events = POLLIN},
+                              {.fd = signal_fd, .events = POLLIN}};
         uint64_t now = gn_now_ns();
         if (now >= deadline) {
             rc = gn_fail(err, ETIMEDOUT, NULL, "its probe did not end within a minute");
@@ -86,7 +89,8 @@ static int take_driver(void *arg, const struct gn_frame *f)
 {
     struct gn_machine *m = arg;
     struct gn_probe_driver d;
-    if (f->op != GN_PROBE_DRIVER || !gn_frame_payload(f, &d, sizeof d) || !gn_frame_string_ok(d.api, sizeof d.api) ||
+    if (f->op != GN_PROBE_DRIVER || !gn_frame_payload(f, &d, sizeof d) ||
+        !gn_frame_string_ok(d.api, sizeof d.api) ||
         !gn_frame_string_ok(d.library, sizeof d.library))
         return -EPROTO;
     if (m->n_drivers < GN_MAX_DRIVERS)
@@ -94,7 +98,8 @@ static int take_driver(void *arg, const struct gn_frame *f)
     return 0;
 }
 
-/* Gantry's own, which programs are to find where loaders look, is no driver of devices. False: it was the only one. */
+/* Gantry's own, which programs are to find where loaders look, is no driver of devices. False: it
+ * was the only one. */
 static bool skip_own(struct gn_machine *m)
 {
     uint32_t n = 0;
@@ -117,7 +122,8 @@ static int take_fact(void *arg, const struct gn_frame *f)
     struct gn_machine *m = probed->m;
     struct gn_probe_platform p;
     struct gn_probe_device d;
-    if (f->op == GN_PROBE_PLATFORM && gn_frame_payload(f, &p, sizeof p) && gn_frame_string_ok(p.name, sizeof p.name)) {
+    if (f->op == GN_PROBE_PLATFORM && gn_frame_payload(f, &p, sizeof p) &&
+        gn_frame_string_ok(p.name, sizeof p.name)) {
         struct gn_platform_record *to;
         if (m->n_platforms == GN_LINK_MAX_PLATFORMS)
             return -EOVERFLOW;
@@ -132,8 +138,10 @@ static int take_fact(void *arg, const struct gn_frame *f)
         memcpy(to->name, p.name, sizeof to->name);
         return 0;
     }
-    if (f->op == GN_PROBE_DEVICE && gn_frame_payload(f, &d, sizeof d) && gn_frame_string_ok(d.name, sizeof d.name) &&
-        gn_frame_string_ok(d.vendor, sizeof d.vendor) && gn_frame_string_ok(d.version, sizeof d.version) &&
+    if (f->op == GN_PROBE_DEVICE && gn_frame_payload(f, &d, sizeof d) &&
+        gn_frame_string_ok(d.name, sizeof d.name) &&
+        gn_frame_string_ok(d.vendor, sizeof d.vendor) &&
+        gn_frame_string_ok(d.version, sizeof d.version) &&
         gn_frame_string_ok(d.driver_version, sizeof d.driver_version)) {
         struct gn_platform_record *to = m->n_platforms ? &m->platforms[m->n_platforms - 1] : NULL;
         if (!to || to->driver != probed->driver || to->n_devices == GN_WORKER_MAX_DEVICES)
@@ -147,7 +155,8 @@ static int take_fact(void *arg, const struct gn_frame *f)
 static int probe_driver(struct gn_machine *m, uint32_t driver, int signal_fd, struct gn_error *err)
 {
     const struct gn_probe_driver *d = &m->drivers[driver];
-    char *const argv[] = {(char[]){"gantry-worker"}, (char[]){"--probe"}, (char *)(uintptr_t)d->api, (char *)(uintptr_t)d->library, NULL};
+    char *const argv[] = {(char[]){"gantry-worker"}, (char[]){"--probe"}, (char *)(uintptr_t)d->api,
+                          (char *)(uintptr_t)d->library, NULL};
     struct probed probed = {.m = m, .driver = driver};
     uint32_t before = m->n_platforms;
     int rc = run_probe(m, argv, signal_fd, take_fact, &probed, err);
@@ -157,7 +166,8 @@ static int probe_driver(struct gn_machine *m, uint32_t driver, int signal_fd, st
 }
 
 /* Marks what the selector means, over all devices in order. False when it means none. */
-static bool mark(struct gn_machine *m, const struct gn_selector *s, bool *selected, bool settings_only)
+static bool mark(struct gn_machine *m, const struct gn_selector *s, bool *selected,
+                 bool settings_only)
 {
     int nth = 0;
     bool any = false;
@@ -195,7 +205,8 @@ static void keep(struct gn_machine *m, const bool *selected)
     m->n_platforms = n;
 }
 
-static int select_devices(struct gn_machine *m, const struct gn_config *config, struct gn_error *err)
+static int select_devices(struct gn_machine *m, const struct gn_config *config,
+                          struct gn_error *err)
 {
     static const char fix[] = "gantry devices, without a selection, lists what is there";
     bool *selected = calloc((size_t)m->n_platforms * GN_WORKER_MAX_DEVICES, sizeof *selected);
@@ -204,7 +215,9 @@ static int select_devices(struct gn_machine *m, const struct gn_config *config, 
         return gn_fail(err, ENOMEM, NULL, "out of memory");
     for (int i = 0; i < config->n_settings && rc == 0; i++)
         if (!mark(m, &config->settings[i], selected, true))
-            rc = gn_fail(err, ENODEV, fix, "no device's name contains \"%s\", which a [device] section names", config->settings[i].name);
+            rc = gn_fail(err, ENODEV, fix,
+                         "no device's name contains \"%s\", which a [device] section names",
+                         config->settings[i].name);
     for (int i = 0; i < config->n_devices && rc == 0; i++)
         if (!mark(m, &config->devices[i], selected, false))
             rc = gn_fail(err, ENODEV, fix, "no such device: \"%s\"%s", config->devices[i].name,
@@ -212,14 +225,16 @@ static int select_devices(struct gn_machine *m, const struct gn_config *config, 
     for (uint32_t p = 0; p < m->n_platforms; p++)
         for (uint32_t d = 0; d < m->platforms[p].n_devices; d++)
             if (!m->platforms[p].devices[d].slice_ns)
-                m->platforms[p].devices[d].slice_ns = config->slice_ns ? config->slice_ns : SLICE_NS;
+                m->platforms[p].devices[d].slice_ns =
+                    config->slice_ns ? config->slice_ns : SLICE_NS;
     if (rc == 0 && config->n_devices)
         keep(m, selected);
     free(selected);
     return rc;
 }
 
-int gn_machine_probe(struct gn_machine *m, const struct gn_config *config, int signal_fd, struct gn_error *err)
+int gn_machine_probe(struct gn_machine *m, const struct gn_config *config, int signal_fd,
+                     struct gn_error *err)
 {
     static const char fix[] = "install an OpenCL driver, for instance pocl-opencl-icd";
     char *const argv[] = {(char[]){"gantry-worker"}, (char[]){"--list-drivers"}, NULL};
@@ -230,8 +245,10 @@ int gn_machine_probe(struct gn_machine *m, const struct gn_config *config, int s
     if (rc)
         return rc;
     if (!skip_own(m))
-        return gn_fail(err, ENODEV, "name the vendors' ICD files in OCL_ICD_VENDORS, or install an OpenCL driver",
-                       "the only ICD file where loaders look is Gantry's own");
+        return gn_fail(
+            err, ENODEV,
+            "name the vendors' ICD files in OCL_ICD_VENDORS, or install an OpenCL driver",
+            "the only ICD file where loaders look is Gantry's own");
     if (m->n_drivers == 0)
         return gn_fail(err, ENODEV, fix, "no driver is installed");
     for (uint32_t i = 0; i < m->n_drivers; i++) {

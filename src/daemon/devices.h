@@ -13,7 +13,8 @@ struct gn_device_use {
     uint64_t device_ns, used_ns, waited_ns, n_grants; /* as struct gn_share_figures */
 };
 
-/* What the probes found and the operator selected. Built once at start; only `past` changes afterwards. */
+/* What the probes found and the operator selected. Built once at start; only `past` changes
+ * afterwards. */
 struct gn_device_record {
     struct gn_device_use past; /* of the vGPUs that have left the device */
     struct gn_probe_device facts;
@@ -41,11 +42,12 @@ struct gn_machine {
 };
 
 /*
- * Finds the drivers, probes each in a process of its own and keeps the devices that the configuration
- * selects. A driver that fails is left out with a warning; none left is an error. `signal_fd` becomes
- * readable when gantryd is to end: -EINTR then. Blocks.
+ * Finds the drivers, probes each in a process of its own and keeps the devices that the
+ * configuration selects. A driver that fails is left out with a warning; none left is an error.
+ * `signal_fd` becomes readable when gantryd is to end: -EINTR then. Blocks.
  */
-int gn_machine_probe(struct gn_machine *m, const struct gn_config *config, int signal_fd, struct gn_error *err);
+int gn_machine_probe(struct gn_machine *m, const struct gn_config *config, int signal_fd,
+                     struct gn_error *err);
 void gn_machine_fini(struct gn_machine *m);
 
 #endif

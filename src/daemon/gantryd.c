@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gantryd: meets programs at a socket, makes each its vGPU's memory and has a worker host it. It loads no
- * driver, sleeps while nothing happens, and has three threads: this one, the scheduler's, and the log's.
+ * gantryd: meets programs at a socket, makes each its vGPU's memory and has a worker host it. It
+ * loads no driver, sleeps while nothing happens, and has three threads: this one, the scheduler's,
+ * and the log's.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,44 +28,45 @@
 #include "daemon/net/connection_turns.h"
 #include "link/address.h"
 
-static const char help[] = "usage: gantryd [--config FILE] [--socket PATH] [--listen tcp:HOST:PORT] [--insecure]\n"
-                           "               [--listen-control tcp:HOST:PORT --operator-subject NAME]...\n"
-                           "               [--tls-certificate FILE --tls-key FILE [--tls-client-authority FILE]]\n"
-                           "               [--tcp-grace SECONDS] [--device SELECTOR]... [--walls MODE]\n"
-                           "               [--policy NAME] [--slice MS] [--kernel-limit SECONDS]\n"
-                           "               [--breach-pause MS] [--start-limit SECONDS]\n"
-                           "\n"
-                           "Shares this machine's OpenCL devices among programs.\n"
-                           "\n"
-                           "  --config FILE      read settings from an INI file; options given here win\n"
-                           "  --socket PATH      listen there; else at /run/gantry/gantry.sock for root,\n"
-                           "                     at $XDG_RUNTIME_DIR/gantry/gantry.sock for others\n"
-                           "  --listen tcp:HOST:PORT  serve programs on other machines, too\n"
-                           "  --listen-control tcp:HOST:PORT  serve operators on other machines, by certificates\n"
-                           "  --operator-subject NAME  one of them: the common name of the certificate; may be\n"
-                           "                     repeated\n"
-                           "  --insecure         over tcp, admit whoever comes, and let anybody read along\n"
-                           "  --tls-certificate FILE  who gantryd is, to programs elsewhere (PEM)\n"
-                           "  --tls-key FILE     the certificate's private key\n"
-                           "  --tls-client-authority FILE  admit those whose certificate, named as their tenant,\n"
-                           "                     is from there\n"
-                           "  --tcp-grace SECONDS  keep a vGPU this long when its connection breaks (5)\n"
-                           "  --device SELECTOR  offer this device only; may be repeated.\n"
-                           "                     NAME-PART[:INDEX][,present-as=gpu|cpu|accelerator]\n"
-                           "  --policy NAME      who gets a device next: fair (the default), credit, credit-hs, strict,\n"
-                           "                     rr, xenocredit or none (no turns, all at once)\n"
-                           "  --slice MS         how long a vGPU has a device while others wait (6)\n"
-                           "  --kernel-limit SECONDS  end a vGPU that keeps others waiting for longer (60); 0: never\n"
-                           "  --breach-pause MS  a user whose programs break one vGPU after the other starts one in\n"
-                           "                     this time (1000); 0: as they come\n"
-                           "  --start-limit SECONDS  give up a worker whose driver has not started by then, and a\n"
-                           "                     driver's template that does not answer (60)\n"
-                           "  --walls MODE       what confines workers: required, available (the default) or none\n"
-                           "  --help, --version\n"
-                           "\n"
-                           "Drivers are found where OpenCL's loaders find them (OCL_ICD_VENDORS). GANTRY_LOG says\n"
-                           "what is logged: none, error, warn (the default), info or debug. SIGTERM ends gantryd\n"
-                           "and its workers; SIGHUP, SIGUSR1, SIGUSR2 and SIGALRM are ignored.\n";
+static const char help[] =
+    "usage: gantryd [--config FILE] [--socket PATH] [--listen tcp:HOST:PORT] [--insecure]\n"
+    "               [--listen-control tcp:HOST:PORT --operator-subject NAME]...\n"
+    "               [--tls-certificate FILE --tls-key FILE [--tls-client-authority FILE]]\n"
+    "               [--tcp-grace SECONDS] [--device SELECTOR]... [--walls MODE]\n"
+    "               [--policy NAME] [--slice MS] [--kernel-limit SECONDS]\n"
+    "               [--breach-pause MS] [--start-limit SECONDS]\n"
+    "\n"
+    "Shares this machine's OpenCL devices among programs.\n"
+    "\n"
+    "  --config FILE      read settings from an INI file; options given here win\n"
+    "  --socket PATH      listen there; else at /run/gantry/gantry.sock for root,\n"
+    "                     at $XDG_RUNTIME_DIR/gantry/gantry.sock for others\n"
+    "  --listen tcp:HOST:PORT  serve programs on other machines, too\n"
+    "  --listen-control tcp:HOST:PORT  serve operators on other machines, by certificates\n"
+    "  --operator-subject NAME  one of them: the common name of the certificate; may be\n"
+    "                     repeated\n"
+    "  --insecure         over tcp, admit whoever comes, and let anybody read along\n"
+    "  --tls-certificate FILE  who gantryd is, to programs elsewhere (PEM)\n"
+    "  --tls-key FILE     the certificate's private key\n"
+    "  --tls-client-authority FILE  admit those whose certificate, named as their tenant,\n"
+    "                     is from there\n"
+    "  --tcp-grace SECONDS  keep a vGPU this long when its connection breaks (5)\n"
+    "  --device SELECTOR  offer this device only; may be repeated.\n"
+    "                     NAME-PART[:INDEX][,present-as=gpu|cpu|accelerator]\n"
+    "  --policy NAME      who gets a device next: fair (the default), credit, credit-hs, strict,\n"
+    "                     rr, xenocredit or none (no turns, all at once)\n"
+    "  --slice MS         how long a vGPU has a device while others wait (6)\n"
+    "  --kernel-limit SECONDS  end a vGPU that keeps others waiting for longer (60); 0: never\n"
+    "  --breach-pause MS  a user whose programs break one vGPU after the other starts one in\n"
+    "                     this time (1000); 0: as they come\n"
+    "  --start-limit SECONDS  give up a worker whose driver has not started by then, and a\n"
+    "                     driver's template that does not answer (60)\n"
+    "  --walls MODE       what confines workers: required, available (the default) or none\n"
+    "  --help, --version\n"
+    "\n"
+    "Drivers are found where OpenCL's loaders find them (OCL_ICD_VENDORS). GANTRY_LOG says\n"
+    "what is logged: none, error, warn (the default), info or debug. SIGTERM ends gantryd\n"
+    "and its workers; SIGHUP, SIGUSR1, SIGUSR2 and SIGALRM are ignored.\n";
 
 #define TCP_GRACE_MS    5000
 #define KERNEL_LIMIT_NS UINT64_C(60000000000)
@@ -84,7 +86,8 @@ static int die(int rc, const struct gn_error *err, int status)
     return status;
 }
 
-/* One whose program may yet come back. With one of them another may leave: that of a move between them. */
+/* One whose program may yet come back. With one of them another may leave: that of a move between
+ * them. */
 static struct gn_vgpu_record *awaited(struct gn_daemon *d)
 {
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
@@ -104,9 +107,13 @@ static void signalled(struct gn_source *s, uint32_t events)
         if (info.ssi_signo == SIGCHLD)
             gn_hosts_reap(d);
         else if (info.ssi_signo == SIGHUP)
-            gn_log(GN_LOG_WARN, "SIGHUP is ignored: the configuration is read at the start alone; gantry tenant changes tenants now");
-        else if (info.ssi_signo == SIGUSR1 || info.ssi_signo == SIGUSR2 || info.ssi_signo == SIGALRM)
-            gn_log(GN_LOG_WARN, "%s is ignored: SIGTERM ends gantryd", strsignal((int)info.ssi_signo));
+            gn_log(GN_LOG_WARN,
+                   "SIGHUP is ignored: the configuration is read at the start alone; gantry tenant "
+                   "changes tenants now");
+        else if (info.ssi_signo == SIGUSR1 || info.ssi_signo == SIGUSR2 ||
+                 info.ssi_signo == SIGALRM)
+            gn_log(GN_LOG_WARN, "%s is ignored: SIGTERM ends gantryd",
+                   strsignal((int)info.ssi_signo));
         else
             end = true;
     }
@@ -124,8 +131,8 @@ static void signalled(struct gn_source *s, uint32_t events)
         gn_loop_stop(&d->loop);
 }
 
-/* Started without some of 0, 1 and 2: a socket must not take their numbers, which children get as their
- * stdio. */
+/* Started without some of 0, 1 and 2: a socket must not take their numbers, which children get as
+ * their stdio. */
 static void fill_stdio(void)
 {
     int fd;
@@ -137,7 +144,8 @@ static void fill_stdio(void)
 
 static int cannot_start(int code, struct gn_error *err)
 {
-    const char *fix = code == EMFILE   ? "raise gantryd's limit of open files (LimitNOFILE, ulimit -n)"
+    const char *fix = code == EMFILE
+                          ? "raise gantryd's limit of open files (LimitNOFILE, ulimit -n)"
                       : code == ENFILE ? "raise the machine's limit of open files (fs.file-max)"
                                        : NULL;
     return gn_fail(err, code, fix, "cannot start: %s", strerror(code));
@@ -160,12 +168,14 @@ static int watch_signals(struct gn_error *err)
     gantryd.grace.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     gantryd.lease_timer.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     gantryd.attach_timer.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (gantryd.signals.fd < 0 || gantryd.grace.fd < 0 || gantryd.lease_timer.fd < 0 || gantryd.attach_timer.fd < 0)
+    if (gantryd.signals.fd < 0 || gantryd.grace.fd < 0 || gantryd.lease_timer.fd < 0 ||
+        gantryd.attach_timer.fd < 0)
         return cannot_start(errno, err);
     return 0;
 }
 
-/* Waits for a signal to end by, not for the SIGCHLD of a probe: the probes' readiness tells of those. */
+/* Waits for a signal to end by, not for the SIGCHLD of a probe: the probes' readiness tells of
+ * those. */
 static int end_signal_fd(struct gn_error *err)
 {
     sigset_t set;
@@ -176,12 +186,14 @@ static int end_signal_fd(struct gn_error *err)
     return fd < 0 ? cannot_start(errno, err) : fd;
 }
 
-static int start_scheduler(struct gn_daemon *d, const struct gn_config *config, struct gn_error *err)
+static int start_scheduler(struct gn_daemon *d, const struct gn_config *config,
+                           struct gn_error *err)
 {
     uint32_t n_devices = 0;
     for (uint32_t i = 0; i < d->machine.n_platforms; i++)
         n_devices += d->machine.platforms[i].n_devices;
-    const struct gn_sched_policy *policy = config->policy_set ? config->policy : gn_sched_policy_at(0);
+    const struct gn_sched_policy *policy =
+        config->policy_set ? config->policy : gn_sched_policy_at(0);
     d->takes_turns = policy != NULL;
     d->late.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (d->late.fd < 0)
@@ -192,8 +204,9 @@ static int start_scheduler(struct gn_daemon *d, const struct gn_config *config, 
     for (uint32_t i = 0, n = 0; i < d->machine.n_platforms; i++)
         for (uint32_t j = 0; j < d->machine.platforms[i].n_devices; j++)
             slices_ns[n++] = d->machine.platforms[i].devices[j].slice_ns;
-    const int rc = gn_scheduler_start(&d->scheduler, policy ? policy : gn_sched_policy_at(0), slices_ns, n_devices,
-                                      config->kernel_limit_set ? config->kernel_limit_ns : KERNEL_LIMIT_NS, d->late.fd, err);
+    const int rc = gn_scheduler_start(
+        &d->scheduler, policy ? policy : gn_sched_policy_at(0), slices_ns, n_devices,
+        config->kernel_limit_set ? config->kernel_limit_ns : KERNEL_LIMIT_NS, d->late.fd, err);
     free(slices_ns);
     return rc;
 }
@@ -213,14 +226,16 @@ static void stop_scheduler(struct gn_daemon *d)
 }
 
 /* By the file's lines: the first floor that is too much is to blame. */
-static int check_floors(const struct gn_daemon *d, const struct gn_config *config, struct gn_error *err)
+static int check_floors(const struct gn_daemon *d, const struct gn_config *config,
+                        struct gn_error *err)
 {
     for (int i = 0; i < config->n_tenants; i++) {
         const struct gn_config_tenant *c = &config->tenants[i];
         const struct gn_tenant *t = gn_tenants_find(&d->tenants, c->rules.name);
         struct gn_error inner = {{0}, {0}};
         if (gn_tenants_floors_check(&d->tenants, t, true, &t->rules, &d->machine, &inner))
-            return gn_fail(err, EBADMSG, inner.fix, "%.100s:%d: %.300s", config->path, c->floor_line, inner.what);
+            return gn_fail(err, EBADMSG, inner.fix, "%.100s:%d: %.300s", config->path,
+                           c->floor_line, inner.what);
     }
     return 0;
 }
@@ -263,7 +278,8 @@ static int start(const struct gn_config *config, struct gn_error *err)
     gn_list_init(&d->arrivals);
     if (config->socket[0])
         rc = gn_sockets_open(&d->sockets, config->socket, false, err);
-    else if ((rc = gn_address_default_socket(geteuid(), getenv("XDG_RUNTIME_DIR"), &address, err)) == 0)
+    else if ((rc = gn_address_default_socket(geteuid(), getenv("XDG_RUNTIME_DIR"), &address,
+                                             err)) == 0)
         rc = gn_sockets_open(&d->sockets, address.path, true, err);
     if (rc || (rc = end_fd = end_signal_fd(err)) < 0)
         return rc;
@@ -304,7 +320,8 @@ static int start(const struct gn_config *config, struct gn_error *err)
     d->breach_pause_ns = config->breach_pause_set ? config->breach_pause_ns : BREACH_PAUSE_NS;
     if (config->listen[0] && (rc = gn_tcp_listener_start(d, config, false, &d->tcp, err)))
         return rc;
-    if (config->listen_control[0] && (rc = gn_tcp_listener_start(d, config, true, &d->tcp_control, err)))
+    if (config->listen_control[0] &&
+        (rc = gn_tcp_listener_start(d, config, true, &d->tcp_control, err)))
         return rc;
     return gn_sockets_publish(&d->sockets, err);
 }
@@ -382,6 +399,7 @@ int main(int argc, char **argv)
     gn_tenants_fini(&gantryd.tenants);
     gn_machine_fini(&gantryd.machine);
     if (rc)
-        return die(rc, (gn_fail(&err, -rc, NULL, "cannot wait for events: %s", strerror(-rc)), &err), 1);
+        return die(
+            rc, (gn_fail(&err, -rc, NULL, "cannot wait for events: %s", strerror(-rc)), &err), 1);
     return 0;
 }

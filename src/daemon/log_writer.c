@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One thread that writes what every other thread of gantryd logs. Those copy their lines under a lock that is never held over a write. */
+/* One thread that writes what every other thread of gantryd logs. Those copy their lines under a
+ * lock that is never held over a write. */
 #include "daemon/log_writer.h"
 
 #include <errno.h>
@@ -14,7 +15,9 @@
 
 #include "base/log.h"
 
-#define PIECE_BYTES 4096u /* PIPE_BUF: lines of other processes on the same pipe do not come in between. Longer than any line */
+#define PIECE_BYTES                                                                                \
+    4096u /* PIPE_BUF: lines of other processes on the same pipe do not come in between. Longer    \
+             than any line */
 
 static struct {
     /* set once */
@@ -34,7 +37,8 @@ static bool put_locked(const char *line, size_t n)
 {
     if (n > sizeof w.lines - w.n)
         return false;
-    const size_t to = (w.at + w.n) % sizeof w.lines, first = n < sizeof w.lines - to ? n : sizeof w.lines - to;
+    const size_t to = (w.at + w.n) % sizeof w.lines,
+                 first = n < sizeof w.lines - to ? n : sizeof w.lines - to;
     memcpy(w.lines + to, line, first);
     memcpy(w.lines, line + first, n - first);
     w.n += n;
@@ -47,8 +51,10 @@ static void put_dropped_locked(void)
     char line[128];
     if (w.n_dropped == w.n_dropped_told)
         return;
-    const int n = snprintf(line, sizeof line, "gantryd: warn: %llu lines were left out here: stderr did not take them in time\n",
-                           (unsigned long long)(w.n_dropped - w.n_dropped_told));
+    const int n =
+        snprintf(line, sizeof line,
+                 "gantryd: warn: %llu lines were left out here: stderr did not take them in time\n",
+                 (unsigned long long)(w.n_dropped - w.n_dropped_told));
     if (put_locked(line, (size_t)n))
         w.n_dropped_told = w.n_dropped;
 }
@@ -81,7 +87,8 @@ static size_t take_locked(char piece[static PIECE_BYTES])
     return n;
 }
 
-/* Waits for as long as it takes. What cannot be written at all is lost: there is nowhere left to say it. */
+/* Waits for as long as it takes. What cannot be written at all is lost: there is nowhere left to
+ * say it. */
 static void write_all(const char *piece, size_t n)
 {
     while (n) {

@@ -25,7 +25,8 @@ static int start(void **state)
     (void)state;
     gn_log_init("gantryd", GN_LOG_WARN);
     signal(SIGPIPE, SIG_IGN);
-    if (pipe2(pipe_ends, O_CLOEXEC) < 0 || (real_stderr = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3)) < 0)
+    if (pipe2(pipe_ends, O_CLOEXEC) < 0 ||
+        (real_stderr = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3)) < 0)
         return -1;
     dup2(pipe_ends[1], STDERR_FILENO);
     close(pipe_ends[1]);
@@ -83,7 +84,10 @@ static void an_unread_log_holds_up_nobody(void **state)
     unsigned n_dropped = 0, n_lines = 0, n;
     said[0] = 0;
     for (int i = 0; i < 20000; i++) /* returns, though nobody reads */
-        gn_log(GN_LOG_WARN, "an unread line of about one hundred bytes, which is what lines mostly are; number %d", i);
+        gn_log(
+            GN_LOG_WARN,
+            "an unread line of about one hundred bytes, which is what lines mostly are; number %d",
+            i);
     const uint64_t lost = gn_log_writer_dropped() - before;
     assert_true(lost > 0);
     read_until("were left out here");
@@ -100,7 +104,10 @@ static void an_unread_log_holds_up_nobody(void **state)
 static void the_end_does_not_wait_for_ever(void **state)
 {
     for (int i = 0; i < 20000; i++)
-        gn_log(GN_LOG_WARN, "an unread line of about one hundred bytes, which is what lines mostly are; number %d", i);
+        gn_log(
+            GN_LOG_WARN,
+            "an unread line of about one hundred bytes, which is what lines mostly are; number %d",
+            i);
     gn_log_writer_stop(1); /* returns */
 }
 

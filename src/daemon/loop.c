@@ -31,7 +31,8 @@ void gn_loop_fini(struct gn_loop *l)
     close(l->epoll_fd);
 }
 
-int gn_loop_add(struct gn_loop *l, struct gn_source *s, uint32_t events, void (*ready)(struct gn_source *, uint32_t events))
+int gn_loop_add(struct gn_loop *l, struct gn_source *s, uint32_t events,
+                void (*ready)(struct gn_source *, uint32_t events))
 {
     struct epoll_event e = {.events = events, .data.ptr = s};
     s->events = events;

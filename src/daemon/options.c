@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gantryd's command line. It wins over the configuration file; --device there replaces the file's. Options
- * are taken by their whole names only: an abbreviation that is right today would be ambiguous with the next
- * option.
+ * gantryd's command line. It wins over the configuration file; --device there replaces the file's.
+ * Options are taken by their whole names only: an abbreviation that is right today would be
+ * ambiguous with the next option.
  */
 #include <errno.h>
 #include <string.h>
@@ -50,13 +50,17 @@ static const struct option *find(const char *name, size_t n)
 }
 
 /* Takes the option at argv[*at] and its value, and moves on. */
-static int next_option(char **argv, int *at, const struct option **ret, const char **ret_value, struct gn_error *err)
+static int next_option(char **argv, int *at, const struct option **ret, const char **ret_value,
+                       struct gn_error *err)
 {
     const char *word = argv[(*at)++];
     if (strncmp(word, "--", 2) != 0)
-        return gn_fail(err, EINVAL, usage_fix, word[0] == '-' ? "unknown option %.100s" : "unexpected argument \"%.100s\"", word);
+        return gn_fail(err, EINVAL, usage_fix,
+                       word[0] == '-' ? "unknown option %.100s" : "unexpected argument \"%.100s\"",
+                       word);
     const char *equals = strchr(word, '=');
-    const struct option *o = find(word + 2, equals ? (size_t)(equals - word - 2) : strlen(word + 2));
+    const struct option *o =
+        find(word + 2, equals ? (size_t)(equals - word - 2) : strlen(word + 2));
     if (!o)
         return gn_fail(err, EINVAL, usage_fix, "unknown option %.100s", word);
     const bool bare = o->value == NO_VALUE || o->value == VALUE_FLAG;
@@ -74,7 +78,8 @@ static int next_option(char **argv, int *at, const struct option **ret, const ch
     return 0;
 }
 
-int gn_options_parse(int argc, char **argv, struct gn_config *config, enum gn_options_action *ret, struct gn_error *err)
+int gn_options_parse(int argc, char **argv, struct gn_config *config, enum gn_options_action *ret,
+                     struct gn_error *err)
 {
     struct gn_config given = {.n_devices = 0};
     const char *config_path = NULL;
@@ -104,7 +109,8 @@ int gn_options_parse(int argc, char **argv, struct gn_config *config, enum gn_op
     if (given.listen_control[0])
         memcpy(config->listen_control, given.listen_control, sizeof config->listen_control);
     if (given.n_operator_subjects) {
-        memcpy(config->operator_subjects, given.operator_subjects, sizeof config->operator_subjects);
+        memcpy(config->operator_subjects, given.operator_subjects,
+               sizeof config->operator_subjects);
         config->n_operator_subjects = given.n_operator_subjects;
     }
     config->insecure |= given.insecure;

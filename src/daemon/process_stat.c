@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads /proc/PID/stat and those of a process's threads. Any thread of gantryd; never blocks, since /proc is the kernel's own. */
+/* Reads /proc/PID/stat and those of a process's threads. Any thread of gantryd; never blocks, since
+ * /proc is the kernel's own. */
 #include "daemon/process_stat.h"
 
 #include <dirent.h>
@@ -25,8 +26,10 @@ static int read_stat(int folder, const char *path, struct gn_process_stat *ret)
     text[n] = 0;
     /* The name may contain anything but a NUL: the last parenthesis is the end of it. */
     const char *after_name = strrchr(text, ')');
-    if (!after_name || sscanf(after_name, ") %c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &ret->state,
-                              &ret->flags, &start) != 3)
+    if (!after_name ||
+        sscanf(after_name,
+               ") %c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+               &ret->state, &ret->flags, &start) != 3)
         return -EPROTO;
     ret->start_ticks = start;
     return 0;

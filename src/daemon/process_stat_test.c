@@ -14,7 +14,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-/* A child that waits for a signal, under a name that a careless reader takes for the end of its own. */
+/* A child that waits for a signal, under a name that a careless reader takes for the end of its
+ * own. */
 static pid_t start_child(void)
 {
     const pid_t pid = fork();

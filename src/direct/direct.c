@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libgantry-vgpu.so: a vGPU inside its program, for passthrough (Crane 3). Boots it as a worker would, without what confines a
- * worker: the driver is opened in the program, which is trusted with it. Called by the front end's library, on the thread whose call
- * was the first to want a device; nothing is printed, and no descriptor or signal of the program's is touched.
+ * libgantry-vgpu.so: a vGPU inside its program, for passthrough (Crane 3). Boots it as a worker
+ * would, without what confines a worker: the driver is opened in the program, which is trusted with
+ * it. Called by the front end's library, on the thread whose call was the first to want a device;
+ * nothing is printed, and no descriptor or signal of the program's is touched.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +38,8 @@ static int add_cut(struct gn_direct *d, int which, int fd, struct gn_error *err)
 {
     const int copy = gn_fd_duplicate(fd);
     if (copy < 0)
-        return gn_fail(err, errno, NULL, "no descriptor is left in the program: %s", strerror(errno));
+        return gn_fail(err, errno, NULL, "no descriptor is left in the program: %s",
+                       strerror(errno));
     pthread_mutex_lock(&d->lock);
     d->cuts[which] = copy;
     if (atomic_load_explicit(&d->end.arrival, memory_order_relaxed) == GN_ARRIVAL_OFF)
@@ -64,21 +66,24 @@ static int bring_up(struct gn_direct *d, const char *library, struct gn_error *e
         return gn_fail(err, ENOSYS, NULL, "this build serves no OpenCL");
     int rc = backend->open_library(library, &handle, err);
     if (rc == 0)
-        rc = backend->bring_up(handle, d->said.wire.platform, d->said.devices, d->said.wire.n_devices, &d->boot.platform, err);
+        rc = backend->bring_up(handle, d->said.wire.platform, d->said.devices,
+                               d->said.wire.n_devices, &d->boot.platform, err);
     return rc;
 }
 
 /* What is the worker's alone: a program's stdout is its own, and so is what it logs. */
 static void close_what_is_not_wanted(struct gn_direct *d)
 {
-    static const int unwanted[] = {GN_WORKER_BOOT_STDOUT, GN_WORKER_BOOT_STDERR, GN_WORKER_BOOT_LOG};
+    static const int unwanted[] = {GN_WORKER_BOOT_STDOUT, GN_WORKER_BOOT_STDERR,
+                                   GN_WORKER_BOOT_LOG};
     for (size_t i = 0; i < sizeof unwanted / sizeof unwanted[0]; i++)
         gn_boot_close(&d->said, unwanted[i]);
 }
 
 static int say_booted(struct gn_direct *d, struct gn_error *err)
 {
-    return gn_frame_send(d->boot.control_fd, SEND_TIMEOUT_MS, GN_WORKER_BOOTED, 0, 0, NULL, 0, NULL, 0) < 0
+    return gn_frame_send(d->boot.control_fd, SEND_TIMEOUT_MS, GN_WORKER_BOOTED, 0, 0, NULL, 0, NULL,
+                         0) < 0
                ? gn_fail(err, EPIPE, NULL, "gantryd is gone")
                : 0;
 }
@@ -119,10 +124,13 @@ static struct gn_direct *create(void)
 
 static int is_called_off(const struct gn_direct *d, struct gn_error *err)
 {
-    return atomic_load_explicit(&d->end.called_off, memory_order_seq_cst) ? gn_fail(err, ECANCELED, NULL, "the program ends") : 0;
+    return atomic_load_explicit(&d->end.called_off, memory_order_seq_cst)
+               ? gn_fail(err, ECANCELED, NULL, "the program ends")
+               : 0;
 }
 
-static int boot(struct gn_direct *d, const char *library, int control_fd, bool takes_over, struct gn_error *err)
+static int boot(struct gn_direct *d, const char *library, int control_fd, bool takes_over,
+                struct gn_error *err)
 {
     d->boot.control_fd = control_fd;
     gn_fd_adopt(control_fd);
@@ -149,7 +157,8 @@ static int host(struct gn_direct *d, struct gn_error *err)
     const bool takes_over = d->said.wire.loads != 0;
     struct gn_vgpu *v = NULL;
     int rc = is_called_off(d, err);
-    /* One that is taken over comes after the word that its driver is up; one that begins is to serve by then. */
+    /* One that is taken over comes after the word that its driver is up; one that begins is to
+     * serve by then. */
     if (rc == 0 && takes_over)
         rc = say_booted(d, err);
     if (rc == 0)

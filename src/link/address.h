@@ -21,7 +21,8 @@ struct gn_address {
     uint16_t port;
 };
 
-/* "unix:PATH", "tcp:HOST:PORT" (an IPv6 address stands in brackets). 0, -EINVAL (not an address), -ENAMETOOLONG. */
+/* "unix:PATH", "tcp:HOST:PORT" (an IPv6 address stands in brackets). 0, -EINVAL (not an address),
+ * -ENAMETOOLONG. */
 int gn_address_parse(const char *text, struct gn_address *ret, struct gn_error *err);
 
 /* The room that every address needs as text, its NUL included. */
@@ -31,16 +32,20 @@ int gn_address_parse(const char *text, struct gn_address *ret, struct gn_error *
 void gn_address_print(const struct gn_address *a, char ret[static GN_ADDRESS_TEXT_BYTES]);
 
 /* A given address, else $GANTRY_CONNECT, else $XDG_RUNTIME_DIR/gantry/gantry.sock if there, else
- * /run/gantry/gantry.sock. `text` may be NULL. Reads the environment; errors as gn_address_parse. */
+ * /run/gantry/gantry.sock. `text` may be NULL. Reads the environment; errors as gn_address_parse.
+ */
 int gn_address_resolve(const char *text, struct gn_address *ret, struct gn_error *err);
 
 /*
- * The socket for a role beside the program socket at `path`: X.sock has X.view and X.control, any other X has X.view and
- * X.control too. 0, or -ENAMETOOLONG.
+ * The socket for a role beside the program socket at `path`: X.sock has X.view and X.control, any
+ * other X has X.view and X.control too. 0, or -ENAMETOOLONG.
  */
-int gn_address_of_role(const char *path, enum gn_role role, char ret[static GN_ADDRESS_MAX_PATH + 1], struct gn_error *err);
+int gn_address_of_role(const char *path, enum gn_role role,
+                       char ret[static GN_ADDRESS_MAX_PATH + 1], struct gn_error *err);
 
-/* Where a gantryd without --socket listens: /run/gantry/gantry.sock for root, else under $XDG_RUNTIME_DIR. */
-int gn_address_default_socket(unsigned uid, const char *xdg_runtime_dir, struct gn_address *ret, struct gn_error *err);
+/* Where a gantryd without --socket listens: /run/gantry/gantry.sock for root, else under
+ * $XDG_RUNTIME_DIR. */
+int gn_address_default_socket(unsigned uid, const char *xdg_runtime_dir, struct gn_address *ret,
+                              struct gn_error *err);
 
 #endif

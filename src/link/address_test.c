@@ -36,8 +36,10 @@ static void addresses_are_parsed(void **state)
     assert_int_equal(gn_address_parse("tcp:[::1]:65535", &a, &err), 0);
     assert_string_equal(a.host, "::1");
     assert_int_equal(a.port, 65535);
-    static const char *const bad[] = {"tcp:",      "tcp:host",  "tcp:host:",  "tcp::1",   "tcp:host:65536", "tcp:host:1x", "tcp:host:-1",
-                                      "tcp:::1:2", "tcp:[::1]", "tcp:[::1]2", "tcp:[]:2", "tcp:[::1:2",     "tcp:host: 1"};
+    static const char *const bad[] = {"tcp:",           "tcp:host",    "tcp:host:",   "tcp::1",
+                                      "tcp:host:65536", "tcp:host:1x", "tcp:host:-1", "tcp:::1:2",
+                                      "tcp:[::1]",      "tcp:[::1]2",  "tcp:[]:2",    "tcp:[::1:2",
+                                      "tcp:host: 1"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         assert_int_equal(gn_address_parse(bad[i], &a, &err), -EINVAL);
         assert_non_null(strstr(err.what, bad[i]));
@@ -96,7 +98,8 @@ static void the_default_is_looked_for_in_order(void **state)
 
 static void what_is_printed_is_parsed_again(void **state)
 {
-    static const char *const texts[] = {"unix:/run/gantry/gantry.sock", "tcp:host:7000", "tcp:[::1]:65535", "tcp:127.0.0.1:1"};
+    static const char *const texts[] = {"unix:/run/gantry/gantry.sock", "tcp:host:7000",
+                                        "tcp:[::1]:65535", "tcp:127.0.0.1:1"};
     for (size_t i = 0; i < GN_ARRAY_SIZE(texts); i++) {
         struct gn_address a;
         char text[GN_ADDRESS_TEXT_BYTES];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes through shared memory, a chunk at a time, for checkpoints: a worker fills, `gantry` takes. Frames on the socket say which: MEMORY
- * once, from the taking end, FILLED with a length and FREE after that. Chunks go round in their order, so neither names one. Waits only
- * where the header says for how long.
+ * Bytes through shared memory, a chunk at a time, for checkpoints: a worker fills, `gantry` takes.
+ * Frames on the socket say which: MEMORY once, from the taking end, FILLED with a length and FREE
+ * after that. Chunks go round in their order, so neither names one. Waits only where the header
+ * says for how long.
  */
 #include "link/chunks.h"
 #include "base/descriptor.h"
@@ -66,7 +67,8 @@ int gn_chunks_next(struct gn_chunks *c, int timeout_ms, const void **ret, size_t
     int rc = gn_frame_wait(&c->reader, timeout_ms, &f);
     if (rc != 1)
         return rc == -EPIPE ? 0 : rc;
-    if (f.op != FILLED || !gn_frame_payload(&f, &filled, sizeof filled) || !filled.bytes || filled.bytes > GN_CHUNK_BYTES || filled.zero)
+    if (f.op != FILLED || !gn_frame_payload(&f, &filled, sizeof filled) || !filled.bytes ||
+        filled.bytes > GN_CHUNK_BYTES || filled.zero)
         return -EPROTO;
     *ret = chunk(c);
     *ret_bytes = filled.bytes;
@@ -112,7 +114,8 @@ static int own_one(struct gn_chunks *c, int timeout_ms)
 {
     while (c->n_own < GN_N_CHUNKS) {
         struct gn_frame f;
-        int rc = c->n_own ? gn_frame_read(&c->reader, &f) : gn_frame_wait(&c->reader, timeout_ms, &f);
+        int rc =
+            c->n_own ? gn_frame_read(&c->reader, &f) : gn_frame_wait(&c->reader, timeout_ms, &f);
         if (rc == 0)
             return 0;
         if (rc != 1)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes through shared memory: all of them arrive, in their order; either end hears of the other's end, and believes nothing. */
+/* Bytes through shared memory: all of them arrive, in their order; either end hears of the other's
+ * end, and believes nothing. */
 #include "link/chunks.h"
 
 #include <errno.h>
@@ -45,7 +46,16 @@ static unsigned char byte_at(uint64_t at)
 }
 
 /* Pieces of many sizes, more than there is room for. */
-static const size_t pieces[] = {1, 4095, 0, GN_CHUNK_BYTES, 3, 3 * GN_CHUNK_BYTES + 17, 300000, 2, GN_CHUNK_BYTES - 2, 9 * GN_CHUNK_BYTES};
+static const size_t pieces[] = {1,
+                                4095,
+                                0,
+                                GN_CHUNK_BYTES,
+                                3,
+                                3 * GN_CHUNK_BYTES + 17,
+                                300000,
+                                2,
+                                GN_CHUNK_BYTES - 2,
+                                9 * GN_CHUNK_BYTES};
 
 static void *fill(void *arg)
 {

@@ -8,9 +8,10 @@
 #include "base/error.h"
 
 /*
- * The link `direct`: the vGPU is in the program's own process (passthrough), and a message is a call. libgantry-vgpu.so, which lies
- * beside the front end's library and is loaded by it in that mode only, exports this table; nothing else of either is seen by
- * the other. Both are of one build: the version is that of this table.
+ * The link `direct`: the vGPU is in the program's own process (passthrough), and a message is a
+ * call. libgantry-vgpu.so, which lies beside the front end's library and is loaded by it in that
+ * mode only, exports this table; nothing else of either is seen by the other. Both are of one
+ * build: the version is that of this table.
  */
 #define GN_DIRECT_VERSION 2u
 #define GN_DIRECT_LIBRARY "libgantry-vgpu.so"
@@ -27,7 +28,8 @@ struct gn_direct_table {
      * Takes control_fd, hears there from gantryd what the vGPU is to be, loads the vendor's driver
      * `library` and brings it up. takes_over: a worker has the vGPU. 0, or -errno with a sentence.
      */
-    int (*boot)(struct gn_direct *d, const char *library, int control_fd, bool takes_over, struct gn_error *err);
+    int (*boot)(struct gn_direct *d, const char *library, int control_fd, bool takes_over,
+                struct gn_error *err);
     /*
      * After boot: makes the vGPU. When it returns the vGPU serves, and gantryd has been told. One
      * that is taken over has come from its worker by then; that may take as long as the driver
@@ -38,8 +40,9 @@ struct gn_direct_table {
     int (*host)(struct gn_direct *d, struct gn_error *err);
     /* After boot or host has failed. False: some of its threads are there yet, and d stays. */
     bool (*destroy)(struct gn_direct *d);
-    /* A whole message, served by the calling thread; any thread. 0; -EPIPE: the vGPU is gone; -EAGAIN, and nothing has been done: it
-     * is in another process now and hears the ring, for good. */
+    /* A whole message, served by the calling thread; any thread. 0; -EPIPE: the vGPU is gone;
+     * -EAGAIN, and nothing has been done: it is in another process now and hears the ring, for
+     * good. */
     int (*send)(struct gn_direct *d, const void *message, uint32_t n_bytes);
     /* The calling process is a forked child: it has no vGPU, and closes its descriptors. */
     void (*forked)(struct gn_direct *d);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames over Unix sockets, for programs, gantryd, templates and workers alike. Runs on the caller's thread
- * and never blocks except in gn_frame_wait and gn_frame_send, which say for how long.
+ * Frames over Unix sockets, for programs, gantryd, templates and workers alike. Runs on the
+ * caller's thread and never blocks except in gn_frame_wait and gn_frame_send, which say for how
+ * long.
  */
 #include "link/frame.h"
 
@@ -23,10 +24,11 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "frames are little-endian in memory");
 
 #define HEADER_BYTES sizeof(struct gn_frame_header)
-/* A reader keeps a buffer of this size between frames; hundreds of idle connections must not hold 64 KiB
- * each. */
+/* A reader keeps a buffer of this size between frames; hundreds of idle connections must not hold
+ * 64 KiB each. */
 #define KEPT_BYTES 2048u
-/* The kernel's SCM_MAX_FD: a message brings no more. With room for fewer the kernel itself would close the others, in recvmsg(). */
+/* The kernel's SCM_MAX_FD: a message brings no more. With room for fewer the kernel itself would
+ * close the others, in recvmsg(). */
 #define MOST_FDS     253
 #define ROOM_LOOK_NS 5000000
 
@@ -81,7 +83,10 @@ static ssize_t receive(struct gn_frame_reader *r, void *dst, size_t n, int flags
         char space[CMSG_SPACE(MOST_FDS * sizeof(int))];
     } control;
     struct iovec iov = {.iov_base = dst, .iov_len = n};
-    struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    struct msghdr msg = {.msg_iov = &iov,
+                         .msg_iovlen = 1,
+                         .msg_control = &control,
+                         .msg_controllen = sizeof control};
     ssize_t got;
     if (r->tcp) {
         got = gn_tcp_recv(r->tcp, &iov, 1);
@@ -116,7 +121,8 @@ static ssize_t receive(struct gn_frame_reader *r, void *dst, size_t n, int flags
             }
         }
     }
-    if (msg.msg_flags & MSG_CTRUNC) { /* there is room for all that a message may bring, so it is this process that has none */
+    if (msg.msg_flags & MSG_CTRUNC) { /* there is room for all that a message may bring, so it is
+                                         this process that has none */
         r->lost_fds = true;
         drop_fds(r);
     }
@@ -196,10 +202,12 @@ int gn_frame_read(struct gn_frame_reader *r, struct gn_frame *ret)
     if (r->complete)
         start_over(r);
     for (;;) {
-        /* Never reads past a frame's end, so descriptors that arrive belong to the frame in hand. */
+        /* Never reads past a frame's end, so descriptors that arrive belong to the frame in hand.
+         */
         size_t goal = r->have < HEADER_BYTES ? HEADER_BYTES : r->header.size;
         if (r->have < goal) {
-            void *dst = r->have < HEADER_BYTES ? (uint8_t *)&r->header + r->have : r->payload + (r->have - HEADER_BYTES);
+            void *dst = r->have < HEADER_BYTES ? (uint8_t *)&r->header + r->have
+                                               : r->payload + (r->have - HEADER_BYTES);
             ssize_t got = r->have ? receive(r, dst, goal - r->have, 0) : begin(r);
             if (got <= 0)
                 return (int)got;
@@ -208,8 +216,8 @@ int gn_frame_read(struct gn_frame_reader *r, struct gn_frame *ret)
                 continue;
         }
         if (goal == HEADER_BYTES && r->have == HEADER_BYTES) {
-            if (r->header.size < HEADER_BYTES || r->header.size > r->max_bytes || r->header.zero != 0 ||
-                (r->header.flags & ~GN_FRAME_MORE) != 0)
+            if (r->header.size < HEADER_BYTES || r->header.size > r->max_bytes ||
+                r->header.zero != 0 || (r->header.flags & ~GN_FRAME_MORE) != 0)
                 return fault(r, -EPROTO);
             if (!reserve(r, r->header.size - HEADER_BYTES))
                 return fault(r, -ENOMEM);
@@ -320,8 +328,10 @@ void gn_frame_string_set(char *dst, size_t n, const char *src)
     gn_text_clean(dst, i);
 }
 
-/* One sendmsg from offset on; descriptors go with the first byte. > 0 bytes, 0 would block, -errno. */
-static ssize_t transmit(int fd, const struct gn_frame_header *h, const uint8_t *payload, size_t offset, const int *fds, int n_fds)
+/* One sendmsg from offset on; descriptors go with the first byte. > 0 bytes, 0 would block, -errno.
+ */
+static ssize_t transmit(int fd, const struct gn_frame_header *h, const uint8_t *payload,
+                        size_t offset, const int *fds, int n_fds)
 {
     union {
         struct cmsghdr align;
@@ -362,16 +372,18 @@ static ssize_t transmit(int fd, const struct gn_frame_header *h, const uint8_t *
     return n;
 }
 
-static int make_header(struct gn_frame_header *h, uint16_t op, uint16_t flags, uint32_t seq, size_t n, int n_fds)
+static int make_header(struct gn_frame_header *h, uint16_t op, uint16_t flags, uint32_t seq,
+                       size_t n, int n_fds)
 {
     if (n > GN_FRAME_MAX_PAYLOAD || n_fds < 0 || n_fds > GN_FRAME_MAX_FDS)
         return -EMSGSIZE;
-    *h = (struct gn_frame_header){.size = (uint32_t)(HEADER_BYTES + n), .op = op, .flags = flags, .seq = seq};
+    *h = (struct gn_frame_header){
+        .size = (uint32_t)(HEADER_BYTES + n), .op = op, .flags = flags, .seq = seq};
     return 0;
 }
 
-int gn_frame_send(int fd, int timeout_ms, uint16_t op, uint16_t flags, uint32_t seq, const void *payload, size_t n, const int *fds,
-                  int n_fds)
+int gn_frame_send(int fd, int timeout_ms, uint16_t op, uint16_t flags, uint32_t seq,
+                  const void *payload, size_t n, const int *fds, int n_fds)
 {
     struct gn_frame_header h;
     uint64_t deadline = deadline_of(timeout_ms);
@@ -394,7 +406,8 @@ int gn_frame_send(int fd, int timeout_ms, uint16_t op, uint16_t flags, uint32_t 
     return 0;
 }
 
-int gn_frame_send_tcp(struct gn_tcp *tcp, int timeout_ms, uint16_t op, uint16_t flags, uint32_t seq, const void *payload, size_t n)
+int gn_frame_send_tcp(struct gn_tcp *tcp, int timeout_ms, uint16_t op, uint16_t flags, uint32_t seq,
+                      const void *payload, size_t n)
 {
     struct gn_frame_header h;
     int rc = make_header(&h, op, flags, seq, n, 0);
@@ -462,8 +475,8 @@ int gn_frame_flush(struct gn_frame_writer *w)
     return 0;
 }
 
-int gn_frame_push(struct gn_frame_writer *w, uint16_t op, uint16_t flags, uint32_t seq, const void *payload, size_t n, const int *fds,
-                  int n_fds)
+int gn_frame_push(struct gn_frame_writer *w, uint16_t op, uint16_t flags, uint32_t seq,
+                  const void *payload, size_t n, const int *fds, int n_fds)
 {
     struct gn_frame_header h;
     int rc = make_header(&h, op, flags, seq, n, n_fds);

@@ -9,10 +9,10 @@
 #include "base/list.h"
 
 /*
- * Frames on a SOCK_STREAM Unix socket: a 16-byte little-endian header, a payload and up to GN_FRAME_MAX_FDS
- * descriptors that travel with it. docs/link.md is the format's document. Nothing here logs, allocates
- * without bound, raises SIGPIPE or trusts the peer: a bad frame is a fault that stays, and every descriptor
- * that nobody took is closed, or goes to the sink.
+ * Frames on a SOCK_STREAM Unix socket: a 16-byte little-endian header, a payload and up to
+ * GN_FRAME_MAX_FDS descriptors that travel with it. docs/link.md is the format's document. Nothing
+ * here logs, allocates without bound, raises SIGPIPE or trusts the peer: a bad frame is a fault
+ * that stays, and every descriptor that nobody took is closed, or goes to the sink.
  *
  * Readers and writers belong to one thread at a time.
  */
@@ -45,7 +45,8 @@ struct gn_frame {
 
 struct gn_tcp;
 
-/* Where a peer's descriptors go that nobody takes; close() of one of them may wait for as long as the peer likes. */
+/* Where a peer's descriptors go that nobody takes; close() of one of them may wait for as long as
+ * the peer likes. */
 struct gn_fd_sink {
     void (*take)(struct gn_fd_sink *, int fd);
 };
@@ -54,7 +55,8 @@ struct gn_frame_reader {
     int fd;                  /* not owned */
     struct gn_tcp *tcp;      /* read from here instead; no descriptors come. Not owned */
     struct gn_fd_sink *sink; /* NULL: close(2), here and now */
-    uint32_t max_bytes;      /* of a frame; more is a fault, as are more descriptors than max_fds, as soon as they come */
+    uint32_t max_bytes; /* of a frame; more is a fault, as are more descriptors than max_fds, as
+                           soon as they come */
     int max_fds;
     /*
      * A frame stays in the socket while this process has no room for its descriptors. Costs a look
@@ -100,7 +102,8 @@ static inline bool gn_frame_reader_rests(const struct gn_frame_reader *r)
     return r->complete || !r->have;
 }
 
-/* The frame's descriptor i, the caller's from now on; -1 if it was taken or is not there. Close-on-exec. */
+/* The frame's descriptor i, the caller's from now on; -1 if it was taken or is not there.
+ * Close-on-exec. */
 int gn_frame_take_fd(struct gn_frame_reader *r, int i);
 
 /* Copies the payload when it has exactly n bytes; false otherwise. */
@@ -111,15 +114,17 @@ bool gn_frame_string_ok(const char *s, size_t n);
 /* Fills a fixed-size string field: cut to fit, zero to the end, cleaned (base/text.h). */
 void gn_frame_string_set(char *dst, size_t n, const char *src);
 
-/* Sends one whole frame, waiting at most timeout_ms for room. 0 or -errno; a partly sent frame leaves the
- * socket unusable. Descriptors stay the caller's. */
-int gn_frame_send(int fd, int timeout_ms, uint16_t op, uint16_t flags, uint32_t seq, const void *payload, size_t n, const int *fds,
-                  int n_fds);
+/* Sends one whole frame, waiting at most timeout_ms for room. 0 or -errno; a partly sent frame
+ * leaves the socket unusable. Descriptors stay the caller's. */
+int gn_frame_send(int fd, int timeout_ms, uint16_t op, uint16_t flags, uint32_t seq,
+                  const void *payload, size_t n, const int *fds, int n_fds);
 
 /* The same over a connection to another machine: no descriptors travel. */
-int gn_frame_send_tcp(struct gn_tcp *tcp, int timeout_ms, uint16_t op, uint16_t flags, uint32_t seq, const void *payload, size_t n);
+int gn_frame_send_tcp(struct gn_tcp *tcp, int timeout_ms, uint16_t op, uint16_t flags, uint32_t seq,
+                      const void *payload, size_t n);
 
-/* Frames for a peer who may not be reading: what the socket does not take now is queued, up to max_bytes. */
+/* Frames for a peer who may not be reading: what the socket does not take now is queued, up to
+ * max_bytes. */
 struct gn_frame_writer {
     int fd;                  /* not owned */
     struct gn_fd_sink *sink; /* for copies of descriptors that wait here; NULL: close(2) */
@@ -131,10 +136,10 @@ struct gn_frame_writer {
 
 void gn_frame_writer_init(struct gn_frame_writer *w, int fd, size_t max_bytes);
 void gn_frame_writer_fini(struct gn_frame_writer *w);
-/* 0 (sent or queued) or a sticky -errno: -EPIPE, -ENOBUFS when the peer has not read for too long, -ENOMEM.
- * Descriptors stay the caller's. */
-int gn_frame_push(struct gn_frame_writer *w, uint16_t op, uint16_t flags, uint32_t seq, const void *payload, size_t n, const int *fds,
-                  int n_fds);
+/* 0 (sent or queued) or a sticky -errno: -EPIPE, -ENOBUFS when the peer has not read for too long,
+ * -ENOMEM. Descriptors stay the caller's. */
+int gn_frame_push(struct gn_frame_writer *w, uint16_t op, uint16_t flags, uint32_t seq,
+                  const void *payload, size_t n, const int *fds, int n_fds);
 int gn_frame_flush(struct gn_frame_writer *w);
 static inline bool gn_frame_writer_pending(const struct gn_frame_writer *w)
 {

@@ -93,7 +93,8 @@ static void a_frame_arrives_as_it_was_sent(void **state)
     int pipe_ends[2];
     struct gn_frame f;
     assert_int_equal(pipe(pipe_ends), 0);
-    assert_int_equal(gn_frame_send(p->near, 1000, 3, GN_FRAME_MORE, 77, "payload", 8, pipe_ends, 2), 0);
+    assert_int_equal(gn_frame_send(p->near, 1000, 3, GN_FRAME_MORE, 77, "payload", 8, pipe_ends, 2),
+                     0);
     assert_int_equal(gn_frame_send(p->near, 1000, 4, 0, 78, NULL, 0, NULL, 0), 0);
     assert_int_equal(gn_frame_read(&p->reader, &f), 1);
     assert_int_equal(f.op, 3);
@@ -102,7 +103,8 @@ static void a_frame_arrives_as_it_was_sent(void **state)
     assert_int_equal(f.n_payload, 8);
     assert_string_equal(f.payload, "payload");
     assert_int_equal(f.n_fds, 2);
-    /* The second is the pipe's write end; the first is not taken and must be closed by what follows. */
+    /* The second is the pipe's write end; the first is not taken and must be closed by what
+     * follows. */
     int write_end = gn_frame_take_fd(&p->reader, 1);
     assert_true(write_end >= 0);
     assert_int_equal(gn_frame_take_fd(&p->reader, 1), -1);
@@ -414,7 +416,8 @@ static void keep(struct gn_fd_sink *base, int fd)
     s->fds[s->n++] = fd;
 }
 
-/* All that a message brings, whatever its reader takes: the kernel is left none to close by itself. */
+/* All that a message brings, whatever its reader takes: the kernel is left none to close by itself.
+ */
 static void nothing_that_came_is_closed_here(void **state)
 {
     struct pair *p = *state;

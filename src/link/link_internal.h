@@ -7,7 +7,8 @@
 #include "link/link.h"
 #include "link/tcp.h"
 
-/* A program's connection with gantryd, of either kind: link_unix.c has what they share, link_tcp.c what only tcp does. */
+/* A program's connection with gantryd, of either kind: link_unix.c has what they share, link_tcp.c
+ * what only tcp does. */
 #define GN_LINK_ATTACH_TIMEOUT_MS 120000
 
 struct gn_link_end {
@@ -43,22 +44,26 @@ int gn_link_refused(const struct gn_frame *f, struct gn_error *err);
 /* An error's sentence for a failed frame; returns its code. */
 int gn_link_lost(struct gn_error *err, int code);
 /* Sends a request and waits for the frame that answers it. want 0: any but an ERROR. */
-int gn_link_ask(struct gn_link_end *u, int timeout_ms, uint16_t op, const void *payload, size_t n, const int *fds, int n_fds, uint16_t want,
-                struct gn_frame *ret, struct gn_error *err);
-/* link_unix.c: a connection, greeted with these features. `who`: as of gn_link_connect_control_as; `ticket`: of a claim that goes through
- * TLS; either NULL: none. */
-int gn_link_connect_for(const char *address, uint64_t features, const struct gn_link_who *who, const struct gn_link_move *ticket,
-                        struct gn_link **ret, struct gn_error *err);
+int gn_link_ask(struct gn_link_end *u, int timeout_ms, uint16_t op, const void *payload, size_t n,
+                const int *fds, int n_fds, uint16_t want, struct gn_frame *ret,
+                struct gn_error *err);
+/* link_unix.c: a connection, greeted with these features. `who`: as of gn_link_connect_control_as;
+ * `ticket`: of a claim that goes through TLS; either NULL: none. */
+int gn_link_connect_for(const char *address, uint64_t features, const struct gn_link_who *who,
+                        const struct gn_link_move *ticket, struct gn_link **ret,
+                        struct gn_error *err);
 /* What is shown of this name: `said`, or the environment's when that is NULL; "": nothing. */
 const char *gn_link_shown(const char *said, const char *name);
 /* What gantryd says unasked. 0 or -errno. */
 int gn_link_end_hear(struct gn_link *l);
 /* The first request of a connection. */
 int gn_link_hello_exchange(struct gn_link_end *u, struct gn_error *err);
-int gn_link_attach_message(const struct gn_attach_request *request, struct gn_link_attach *ret, struct gn_error *err);
+int gn_link_attach_message(const struct gn_attach_request *request, struct gn_link_attach *ret,
+                           struct gn_error *err);
 
 int gn_link_end_platforms(struct gn_link *l, struct gn_platform_list *ret);
-int gn_link_end_control(struct gn_link *l, const char *request, char **ret_reply, struct gn_error *err);
+int gn_link_end_control(struct gn_link *l, const char *request, char **ret_reply,
+                        struct gn_error *err);
 int gn_link_end_poll_fd(const struct gn_link *l);
 void gn_link_end_close(struct gn_link *l);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What crosses the links of a program whose vGPU goes to another gantryd; docs/moves.md. Any thread, one at a time for each link. */
+/* What crosses the links of a program whose vGPU goes to another gantryd; docs/moves.md. Any
+ * thread, one at a time for each link. */
 #include "link/link.h"
 
 #include <errno.h>
@@ -14,7 +15,8 @@
 
 #define SEND_TIMEOUT_MS 5000
 
-int gn_link_connect_claim(const struct gn_link *l, const struct gn_link_move *what, struct gn_link **ret, struct gn_error *err)
+int gn_link_connect_claim(const struct gn_link *l, const struct gn_link_move *what,
+                          struct gn_link **ret, struct gn_error *err)
 {
     const struct gn_link_end *u = gn_link_end_of(l);
     struct gn_address a;
@@ -23,10 +25,13 @@ int gn_link_connect_claim(const struct gn_link *l, const struct gn_link_move *wh
         rc = gn_fail(err, EOPNOTSUPP, "name tcp:HOST:PORT of another gantryd",
                      "a program on another machine cannot reach a gantryd's socket");
     const bool secure = u->tcp ? u->secure : a.tcp && what->secure;
-    return rc ? rc : gn_link_connect_for(what->address, GN_LINK_FEATURE_CLAIM | GN_LINK_FEATURE_NEAR, NULL, secure ? what : NULL, ret, err);
+    return rc ? rc
+              : gn_link_connect_for(what->address, GN_LINK_FEATURE_CLAIM | GN_LINK_FEATURE_NEAR,
+                                    NULL, secure ? what : NULL, ret, err);
 }
 
-int gn_link_connect_near(const struct gn_link_move *what, struct gn_link **ret, struct gn_error *err)
+int gn_link_connect_near(const struct gn_link_move *what, struct gn_link **ret,
+                         struct gn_error *err)
 {
     unsigned char kernel[GN_KERNEL_BYTES];
     struct gn_address a;
@@ -36,25 +41,32 @@ int gn_link_connect_near(const struct gn_link_move *what, struct gn_link **ret, 
     int rc = gn_address_parse(what->near, &a, err);
     if (!rc && a.tcp)
         rc = gn_fail(err, EINVAL, NULL, "that gantryd names no socket of its machine");
-    return rc ? rc : gn_link_connect_for(what->near, GN_LINK_FEATURE_CLAIM | GN_LINK_FEATURE_NEAR, NULL, NULL, ret, err);
+    return rc ? rc
+              : gn_link_connect_for(what->near, GN_LINK_FEATURE_CLAIM | GN_LINK_FEATURE_NEAR, NULL,
+                                    NULL, ret, err);
 }
 
-static int send_frame(struct gn_link *l, uint16_t op, uint32_t seq, const void *payload, size_t n, const int *fds, int n_fds)
+static int send_frame(struct gn_link *l, uint16_t op, uint32_t seq, const void *payload, size_t n,
+                      const int *fds, int n_fds)
 {
     struct gn_link_end *u = gn_link_end_of(l);
-    return u->tcp ? gn_frame_send_tcp(&u->socket, SEND_TIMEOUT_MS, op, 0, seq, payload, n)
-                  : gn_frame_send(u->socket.fd, SEND_TIMEOUT_MS, op, 0, seq, payload, n, fds, n_fds);
+    return u->tcp
+               ? gn_frame_send_tcp(&u->socket, SEND_TIMEOUT_MS, op, 0, seq, payload, n)
+               : gn_frame_send(u->socket.fd, SEND_TIMEOUT_MS, op, 0, seq, payload, n, fds, n_fds);
 }
 
-int gn_link_claim(struct gn_link *to, const struct gn_link_claim *claim, int ring_fd, int hand_fd, struct gn_error *err)
+int gn_link_claim(struct gn_link *to, const struct gn_link_claim *claim, int ring_fd, int hand_fd,
+                  struct gn_error *err)
 {
     struct gn_link_end *u = gn_link_end_of(to);
     const int fds[2] = {ring_fd, hand_fd};
-    int rc = send_frame(to, GN_LINK_CLAIM, ++u->seq, claim, sizeof *claim, fds, hand_fd < 0 ? 1 : 2);
+    int rc =
+        send_frame(to, GN_LINK_CLAIM, ++u->seq, claim, sizeof *claim, fds, hand_fd < 0 ? 1 : 2);
     return rc ? gn_link_lost(err, rc == -ETIMEDOUT ? rc : -EPIPE) : 0;
 }
 
-static bool take_claimed(struct gn_link_end *u, const struct gn_frame *f, struct gn_link_claimed *ret)
+static bool take_claimed(struct gn_link_end *u, const struct gn_frame *f,
+                         struct gn_link_claimed *ret)
 {
     struct gn_link_claimed_remote c;
     if (!u->tcp)
@@ -69,7 +81,8 @@ static bool take_claimed(struct gn_link_end *u, const struct gn_frame *f, struct
     return true;
 }
 
-int gn_link_claim_heard(struct gn_link *to, struct gn_link_claimed *ret_claimed, struct gn_link_ready *ret_ready, struct gn_error *err)
+int gn_link_claim_heard(struct gn_link *to, struct gn_link_claimed *ret_claimed,
+                        struct gn_link_ready *ret_ready, struct gn_error *err)
 {
     struct gn_link_end *u = gn_link_end_of(to);
     struct gn_frame f;
@@ -80,16 +93,20 @@ int gn_link_claim_heard(struct gn_link *to, struct gn_link_claimed *ret_claimed,
         return gn_link_refused(&f, err);
     if (f.seq != u->seq || f.n_fds)
         return gn_link_lost(err, -EPROTO);
-    if (take_claimed(u, &f, ret_claimed) && gn_frame_string_ok(ret_claimed->platform.api, sizeof ret_claimed->platform.api) &&
+    if (take_claimed(u, &f, ret_claimed) &&
+        gn_frame_string_ok(ret_claimed->platform.api, sizeof ret_claimed->platform.api) &&
         gn_frame_string_ok(ret_claimed->platform.name, sizeof ret_claimed->platform.name))
         return GN_LINK_CLAIMED;
-    return f.op == GN_LINK_READY && gn_frame_payload(&f, ret_ready, sizeof *ret_ready) ? GN_LINK_READY : gn_link_lost(err, -EPROTO);
+    return f.op == GN_LINK_READY && gn_frame_payload(&f, ret_ready, sizeof *ret_ready)
+               ? GN_LINK_READY
+               : gn_link_lost(err, -EPROTO);
 }
 
 int gn_link_pass(struct gn_link *to, uint32_t index, uint64_t bytes, int fd)
 {
     const struct gn_link_segment_made made = {.index = index, .bytes = bytes};
-    return gn_link_end_of(to)->tcp ? 0 : send_frame(to, GN_LINK_PASS, 0, &made, sizeof made, &fd, 1);
+    return gn_link_end_of(to)->tcp ? 0
+                                   : send_frame(to, GN_LINK_PASS, 0, &made, sizeof made, &fd, 1);
 }
 
 int gn_link_say_comes(struct gn_link *l, uint32_t number, bool near)
@@ -105,7 +122,8 @@ int gn_link_say_stays(struct gn_link *l, uint32_t number, const struct gn_error 
     return send_frame(l, GN_LINK_STAY, number, &e, sizeof e, NULL, 0);
 }
 
-static void take_place(struct gn_link_end *u, const struct gn_link_end *other, const struct gn_link_claimed *claimed)
+static void take_place(struct gn_link_end *u, const struct gn_link_end *other,
+                       const struct gn_link_claimed *claimed)
 {
     u->seq = other->seq;
     u->address = other->address;
@@ -120,12 +138,13 @@ void gn_link_say_left(struct gn_link *l)
 {
     struct gn_link_end *u = gn_link_end_of(l);
     if (u->left.fd >= 0)
-        (void)gn_frame_send_tcp(&u->left, SEND_TIMEOUT_MS, GN_LINK_LEFT, 0, u->left_number, &u->left_ready, sizeof u->left_ready);
+        (void)gn_frame_send_tcp(&u->left, SEND_TIMEOUT_MS, GN_LINK_LEFT, 0, u->left_number,
+                                &u->left_ready, sizeof u->left_ready);
     gn_tcp_close(&u->left);
 }
 
-static int go_over_tcp(struct gn_link_end *u, struct gn_link_end *other, uint32_t number, const struct gn_link_claimed *claimed,
-                       const struct gn_link_ready *ready)
+static int go_over_tcp(struct gn_link_end *u, struct gn_link_end *other, uint32_t number,
+                       const struct gn_link_claimed *claimed, const struct gn_link_ready *ready)
 {
     int rc = send_frame(&other->base, GN_LINK_GO, other->seq, NULL, 0, NULL, 0);
     if (rc) {
@@ -143,7 +162,9 @@ static int go_over_tcp(struct gn_link_end *u, struct gn_link_end *other, uint32_
     u->base.ops = other->base.ops;
     u->tcp = u->attached = true;
     u->lost = false;
-    u->features = GN_LINK_FEATURE_CLAIM | GN_LINK_FEATURE_NEAR; /* of connections to come: here it is known by its session's key */
+    u->features =
+        GN_LINK_FEATURE_CLAIM |
+        GN_LINK_FEATURE_NEAR; /* of connections to come: here it is known by its session's key */
     u->secure = other->secure;
     memcpy(u->session, other->session, sizeof u->session);
     memcpy(u->key, other->key, sizeof u->key);
@@ -154,8 +175,8 @@ static int go_over_tcp(struct gn_link_end *u, struct gn_link_end *other, uint32_
 }
 
 /* From tcp to a socket of this machine: of the session's name and key there is no need any more. */
-static int go_over_near(struct gn_link_end *u, struct gn_link_end *other, uint32_t number, const struct gn_link_claimed *claimed,
-                        const struct gn_link_ready *ready)
+static int go_over_near(struct gn_link_end *u, struct gn_link_end *other, uint32_t number,
+                        const struct gn_link_claimed *claimed, const struct gn_link_ready *ready)
 {
     int rc = send_frame(&other->base, GN_LINK_GO, other->seq, NULL, 0, NULL, 0);
     if (rc) {
@@ -181,8 +202,8 @@ static int go_over_near(struct gn_link_end *u, struct gn_link_end *other, uint32
     return 0;
 }
 
-int gn_link_go_over(struct gn_link *l, struct gn_link *to, uint32_t number, const struct gn_link_claimed *claimed,
-                    const struct gn_link_ready *ready)
+int gn_link_go_over(struct gn_link *l, struct gn_link *to, uint32_t number,
+                    const struct gn_link_claimed *claimed, const struct gn_link_ready *ready)
 {
     struct gn_link_end *u = gn_link_end_of(l), *other = gn_link_end_of(to);
     if (other->tcp)
@@ -210,7 +231,8 @@ int gn_link_go_over(struct gn_link *l, struct gn_link *to, uint32_t number, cons
     gn_tcp_close(&other->socket);
     free(other);
     /* Only now may the old one hang up: whoever looks finds the new one under its number. */
-    (void)gn_frame_send(left, SEND_TIMEOUT_MS, GN_LINK_LEFT, 0, number, ready, sizeof *ready, NULL, 0);
+    (void)gn_frame_send(left, SEND_TIMEOUT_MS, GN_LINK_LEFT, 0, number, ready, sizeof *ready, NULL,
+                        0);
     gn_fd_close(left);
     return 0;
 }

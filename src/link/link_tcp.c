@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program's link to a gantryd on another machine: a control connection with the same frames as on a Unix socket, and data
- * connections, each of which names the session and is handed to the worker. Belongs to one thread at a time; nothing is
- * printed.
+ * A program's link to a gantryd on another machine: a control connection with the same frames as on
+ * a Unix socket, and data connections, each of which names the session and is handed to the worker.
+ * Belongs to one thread at a time; nothing is printed.
  */
 #include "link/link_internal.h"
 
@@ -16,10 +16,12 @@
 #include "link/record.h"
 #include "link/tls.h"
 
-#define DIAL_TIMEOUT_NS    UINT64_C(950000000) /* where nobody is, that is said within a second */
-#define RETURN_TIMEOUT_MS  2000
-#define HANDSHAKE_NS       UINT64_C(5000000000)
-#define STREAM_PATIENCE_MS 60000u /* a worker that is moved to builds programs between its reads */
+#define DIAL_TIMEOUT_NS   UINT64_C(950000000) /* where nobody is, that is said within a second */
+#define RETURN_TIMEOUT_MS 2000
+#define HANDSHAKE_NS      UINT64_C(5000000000)
+#define STREAM_PATIENCE_MS                                                                         \
+    60000u /* a worker that is moved to builds programs between its reads                          \
+            */
 
 static const char *setting(const char *name)
 {
@@ -27,8 +29,10 @@ static const char *setting(const char *name)
     return value && *value ? value : NULL;
 }
 
-/* A key that both sides have got for this: a ticket's, or a session's where that has moved to, whose tenant's token need not be ours. */
-static int secure_by(struct gn_link_end *u, const uint8_t *name, const uint8_t *key, struct gn_error *err)
+/* A key that both sides have got for this: a ticket's, or a session's where that has moved to,
+ * whose tenant's token need not be ours. */
+static int secure_by(struct gn_link_end *u, const uint8_t *name, const uint8_t *key,
+                     struct gn_error *err)
 {
     struct gn_tls_psk psk;
     memcpy(psk.identity, name, sizeof psk.identity);
@@ -40,8 +44,8 @@ static int secure_by(struct gn_link_end *u, const uint8_t *name, const uint8_t *
     return rc;
 }
 
-/* Whoever has credentials shows them to nobody but by TLS: a token proves both sides to each other, a certificate of ours needs
- * an authority that gantryd's comes from. */
+/* Whoever has credentials shows them to nobody but by TLS: a token proves both sides to each other,
+ * a certificate of ours needs an authority that gantryd's comes from. */
 static int secure_control(struct gn_link_end *u, struct gn_error *err)
 {
     if (u->ticket)
@@ -58,7 +62,8 @@ static int secure_control(struct gn_link_end *u, struct gn_error *err)
     if (!u->secure)
         return 0;
     if (*token && strlen(token) < GN_TLS_TOKEN_MIN)
-        return gn_fail(err, EINVAL, "ask for a longer one", "a token of less than %d characters is not safe over a network",
+        return gn_fail(err, EINVAL, "ask for a longer one",
+                       "a token of less than %d characters is not safe over a network",
                        GN_TLS_TOKEN_MIN);
     const struct gn_tls_ops *ops = gn_tls_load(err);
     if (!ops)
@@ -84,7 +89,8 @@ static int open_control(struct gn_link_end *u, uint64_t deadline_ns, struct gn_e
     return gn_link_hello_exchange(u, err);
 }
 
-static int take_session(struct gn_link_end *u, const struct gn_frame *f, struct gn_attached *ret, struct gn_error *err)
+static int take_session(struct gn_link_end *u, const struct gn_frame *f, struct gn_attached *ret,
+                        struct gn_error *err)
 {
     struct gn_link_attached_remote d;
     if (!gn_frame_payload(f, &d, sizeof d) || d.zero)
@@ -105,20 +111,24 @@ static int take_session(struct gn_link_end *u, const struct gn_frame *f, struct 
     return 0;
 }
 
-static int tcp_attach(struct gn_link *l, const struct gn_attach_request *request, struct gn_attached *ret, struct gn_error *err)
+static int tcp_attach(struct gn_link *l, const struct gn_attach_request *request,
+                      struct gn_attached *ret, struct gn_error *err)
 {
     struct gn_link_end *u = gn_link_end_of(l);
     struct gn_link_attach a;
     struct gn_frame f;
     int rc = gn_link_attach_message(request, &a, err);
     if (!rc && request->host)
-        rc = gn_fail(err, EOPNOTSUPP, "use the mode remote", "passthrough needs a gantryd on the program's own machine");
+        rc = gn_fail(err, EOPNOTSUPP, "use the mode remote",
+                     "passthrough needs a gantryd on the program's own machine");
     if (!rc)
-        rc = gn_link_ask(u, GN_LINK_ATTACH_TIMEOUT_MS, GN_LINK_ATTACH, &a, sizeof a, NULL, 0, GN_LINK_ATTACHED_REMOTE, &f, err);
+        rc = gn_link_ask(u, GN_LINK_ATTACH_TIMEOUT_MS, GN_LINK_ATTACH, &a, sizeof a, NULL, 0,
+                         GN_LINK_ATTACHED_REMOTE, &f, err);
     return rc ? rc : take_session(u, &f, ret, err);
 }
 
-static int tcp_segment(struct gn_link *l, uint64_t bytes, int *ret_fd, uint32_t *ret_index, struct gn_error *err)
+static int tcp_segment(struct gn_link *l, uint64_t bytes, int *ret_fd, uint32_t *ret_index,
+                       struct gn_error *err)
 {
     (void)l, (void)bytes, (void)ret_fd, (void)ret_index;
     return gn_fail(err, EOPNOTSUPP, NULL, "a remote session makes its own segments");
@@ -154,14 +164,16 @@ static int ask_for_session(struct gn_link_end *u, uint64_t deadline_ns, struct g
         return rc;
     memcpy(r.session, u->session, sizeof r.session);
     memcpy(r.key, u->key, sizeof r.key);
-    rc = gn_link_ask(u, RETURN_TIMEOUT_MS, GN_LINK_RETURN, &r, sizeof r, NULL, 0, GN_LINK_RETURNED, &f, err);
+    rc = gn_link_ask(u, RETURN_TIMEOUT_MS, GN_LINK_RETURN, &r, sizeof r, NULL, 0, GN_LINK_RETURNED,
+                     &f, err);
     /* Only gantryd's own word is final. */
     if (rc && rc != -ENODEV)
         u->lost = true;
     return rc;
 }
 
-static bool find_platform(const struct gn_platform_list *all, const struct gn_platform *wanted, uint32_t *ret)
+static bool find_platform(const struct gn_platform_list *all, const struct gn_platform *wanted,
+                          uint32_t *ret)
 {
     for (uint32_t i = 0; i < all->n; i++)
         if (!strcmp(all->items[i].api, wanted->api) && !strcmp(all->items[i].name, wanted->name)) {
@@ -171,7 +183,8 @@ static bool find_platform(const struct gn_platform_list *all, const struct gn_pl
     return false;
 }
 
-static int say_waits(struct gn_link_end *u, const struct gn_link_wait *wait, const struct gn_platform *platform, struct gn_attached *ret,
+static int say_waits(struct gn_link_end *u, const struct gn_link_wait *wait,
+                     const struct gn_platform *platform, struct gn_attached *ret,
                      struct gn_error *err)
 {
     struct gn_link_wait_far w = {.wait = *wait};
@@ -184,10 +197,13 @@ static int say_waits(struct gn_link_end *u, const struct gn_link_wait *wait, con
     explicit_bzero(&w, sizeof w);
     if (!rc && f.op == GN_LINK_RETURNED)
         return 1;
-    return rc ? rc : f.op == GN_LINK_ATTACHED_REMOTE ? take_session(u, &f, ret, err) : gn_link_lost(err, -EPROTO);
+    return rc                                ? rc
+           : f.op == GN_LINK_ATTACHED_REMOTE ? take_session(u, &f, ret, err)
+                                             : gn_link_lost(err, -EPROTO);
 }
 
-int gn_link_wait_far(struct gn_link *l, const struct gn_link_wait *wait, const struct gn_platform *platform, uint64_t deadline_ns,
+int gn_link_wait_far(struct gn_link *l, const struct gn_link_wait *wait,
+                     const struct gn_platform *platform, uint64_t deadline_ns,
                      struct gn_attached *ret, struct gn_error *err)
 {
     struct gn_link_end *u = gn_link_end_of(l);
@@ -201,11 +217,13 @@ int gn_link_wait_far(struct gn_link *l, const struct gn_link_wait *wait, const s
     return rc;
 }
 
-static int open_data(struct gn_link_end *u, uint64_t received, uint64_t deadline_ns, struct gn_tcp *tcp, struct gn_stream_hello *theirs,
-                     uint64_t *ret_trip_ns, struct gn_error *err)
+static int open_data(struct gn_link_end *u, uint64_t received, uint64_t deadline_ns,
+                     struct gn_tcp *tcp, struct gn_stream_hello *theirs, uint64_t *ret_trip_ns,
+                     struct gn_error *err)
 {
     struct gn_link_data name = {.magic = GN_LINK_DATA_MAGIC, .version = GN_LINK_VERSION};
-    struct gn_stream_hello mine = {.magic = GN_STREAM_MAGIC, .version = GN_STREAM_VERSION, .received = received};
+    struct gn_stream_hello mine = {
+        .magic = GN_STREAM_MAGIC, .version = GN_STREAM_VERSION, .received = received};
     memcpy(name.session, u->session, sizeof name.session);
     if (!u->secure)
         memcpy(name.proof, u->key, sizeof name.proof);
@@ -227,7 +245,8 @@ static int open_data(struct gn_link_end *u, uint64_t received, uint64_t deadline
         rc = gn_tcp_send_all(tcp, &mine, sizeof mine, deadline_ns);
     if (!rc)
         rc = gn_tcp_recv_all(tcp, theirs, sizeof *theirs, deadline_ns);
-    if (!rc && (theirs->magic != GN_STREAM_MAGIC || theirs->version != GN_STREAM_VERSION || theirs->zero))
+    if (!rc &&
+        (theirs->magic != GN_STREAM_MAGIC || theirs->version != GN_STREAM_VERSION || theirs->zero))
         rc = -EPROTO;
     if (rc) {
         gn_tcp_close(tcp);
@@ -237,17 +256,19 @@ static int open_data(struct gn_link_end *u, uint64_t received, uint64_t deadline
     uint64_t now = gn_now_ns();
     theirs->now_ns -= (mine.now_ns + now) / 2;
     *ret_trip_ns = now - mine.now_ns;
-    /* A worker that was slow to answer seems to be ahead, by half of that at most: what may be one clock is taken for one. */
+    /* A worker that was slow to answer seems to be ahead, by half of that at most: what may be one
+     * clock is taken for one. */
     if (theirs->now_ns + *ret_trip_ns / 2 <= 2 * (*ret_trip_ns / 2))
         theirs->now_ns = 0;
     return 0;
 }
 
-static int tcp_data(struct gn_link *l, uint64_t received, uint64_t deadline_ns, struct gn_tcp *ret, struct gn_stream_hello *ret_hello,
-                    uint64_t *ret_trip_ns, struct gn_error *err)
+static int tcp_data(struct gn_link *l, uint64_t received, uint64_t deadline_ns, struct gn_tcp *ret,
+                    struct gn_stream_hello *ret_hello, uint64_t *ret_trip_ns, struct gn_error *err)
 {
     struct gn_link_end *u = gn_link_end_of(l);
-    int rc = u->attached ? ask_for_session(u, deadline_ns, err) : gn_fail(err, EINVAL, NULL, "no session");
+    int rc = u->attached ? ask_for_session(u, deadline_ns, err)
+                         : gn_fail(err, EINVAL, NULL, "no session");
     return rc ? rc : open_data(u, received, deadline_ns, ret, ret_hello, ret_trip_ns, err);
 }
 
@@ -259,7 +280,8 @@ static void tcp_bye(struct gn_link *l)
 }
 
 int gn_link_dial_stream(const char *address, const uint8_t name[static GN_LINK_SESSION_BYTES],
-                        const uint8_t ticket[static GN_LINK_TICKET_BYTES], bool secure, int *ret_fd, struct gn_error *err)
+                        const uint8_t ticket[static GN_LINK_TICKET_BYTES], bool secure, int *ret_fd,
+                        struct gn_error *err)
 {
     struct gn_link_data first = {.magic = GN_LINK_DATA_MAGIC, .version = GN_LINK_VERSION};
     const uint64_t deadline_ns = gn_now_ns() + HANDSHAKE_NS;
@@ -284,7 +306,8 @@ int gn_link_dial_stream(const char *address, const uint8_t name[static GN_LINK_S
     if (rc) {
         gn_tcp_close(&tcp);
         return gn_fail(err, -rc, "look at what the other gantryd's log says",
-                       "the other gantryd does not take what the vGPU is to come through: %s", strerror(-rc));
+                       "the other gantryd does not take what the vGPU is to come through: %s",
+                       strerror(-rc));
     }
     gn_tcp_set_patience(tcp.fd, STREAM_PATIENCE_MS);
     *ret_fd = tcp.fd;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The guest's end against a gantryd that is played here, word by word, so that it can also say what gantryd
- * never would. */
+/* The guest's end against a gantryd that is played here, word by word, so that it can also say what
+ * gantryd never would. */
 #include "link/link.h"
 
 #include <errno.h>
@@ -73,7 +73,8 @@ static struct gn_frame expect(struct gn_frame_reader *r, uint16_t op)
     return f;
 }
 
-static void say(int fd, uint16_t op, uint16_t flags, uint32_t seq, const void *payload, size_t n, int n_fds)
+static void say(int fd, uint16_t op, uint16_t flags, uint32_t seq, const void *payload, size_t n,
+                int n_fds)
 {
     int fds[GN_FRAME_MAX_FDS];
     for (int i = 0; i < n_fds; i++)
@@ -89,7 +90,8 @@ static void greet(int fd, struct gn_frame_reader *r)
     } w;
     struct gn_link_hello h;
     struct gn_frame f = expect(r, GN_LINK_HELLO);
-    if (!gn_frame_payload(&f, &h, sizeof h) || h.magic != GN_LINK_MAGIC || h.pid != (uint32_t)getpid())
+    if (!gn_frame_payload(&f, &h, sizeof h) || h.magic != GN_LINK_MAGIC ||
+        h.pid != (uint32_t)getpid())
         abort();
     memset(&w, 0, sizeof w);
     w.head.version = GN_LINK_VERSION;
@@ -106,10 +108,12 @@ static void play_all(int fd, struct gn_frame_reader *r)
     greet(fd, r);
     struct gn_frame f = expect(r, GN_LINK_ATTACH);
     struct gn_link_attach a;
-    if (!gn_frame_payload(&f, &a, sizeof a) || a.platform != 5 || a.weight != 3 || a.memory_bytes != 4096 ||
-        strcmp(a.tenant, "blue") != 0 || a.stdio != GN_LINK_HAS_STDERR || f.n_fds != 1)
+    if (!gn_frame_payload(&f, &a, sizeof a) || a.platform != 5 || a.weight != 3 ||
+        a.memory_bytes != 4096 || strcmp(a.tenant, "blue") != 0 || a.stdio != GN_LINK_HAS_STDERR ||
+        f.n_fds != 1)
         abort();
-    struct gn_link_attached d = {.vgpu_id = 0xabcd, .platform = 5, .ring_bytes = 1, .events_bytes = 2, .data_bytes = 3};
+    struct gn_link_attached d = {
+        .vgpu_id = 0xabcd, .platform = 5, .ring_bytes = 1, .events_bytes = 2, .data_bytes = 3};
     say(fd, GN_LINK_ATTACHED, 0, f.seq, &d, sizeof d, 4);
     f = expect(r, GN_LINK_SEGMENT);
     struct gn_link_segment_made m = {.index = 1, .bytes = 8192};
@@ -145,8 +149,12 @@ static void a_program_gets_what_gantryd_says(void **state)
     assert_int_equal(platforms.items[0].n_devices, 2);
     assert_string_equal(platforms.items[0].name, "Played");
     assert_string_equal(platforms.items[0].api, "opencl");
-    struct gn_attach_request request = {
-        .platform = 5, .tenant = "blue", .weight = 3, .memory_bytes = 4096, .stdout_fd = -1, .stderr_fd = 2};
+    struct gn_attach_request request = {.platform = 5,
+                                        .tenant = "blue",
+                                        .weight = 3,
+                                        .memory_bytes = 4096,
+                                        .stdout_fd = -1,
+                                        .stderr_fd = 2};
     assert_int_equal(gn_link_attach(l, &request, &attached, &err), 0);
     assert_int_equal(attached.vgpu_id, 0xabcd);
     assert_int_equal(attached.data_bytes, 3);
@@ -179,7 +187,8 @@ static void play_stopped(int fd, struct gn_frame_reader *r)
     (void)gn_frame_wait(r, 10000, &f); /* its hang-up */
 }
 
-/* It counts the segment when it goes on: one that was given up here would be counted there alone. */
+/* It counts the segment when it goes on: one that was given up here would be counted there alone.
+ */
 static void a_gantryd_that_was_stopped_makes_the_segment_late(void **state)
 {
     struct server s;
@@ -342,9 +351,12 @@ static void a_forked_child_closes_descriptors_and_no_more(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_program_gets_what_gantryd_says), cmocka_unit_test(a_gantryd_that_was_stopped_makes_the_segment_late),
-        cmocka_unit_test(nonsense_is_an_error_and_no_more), cmocka_unit_test(an_attach_without_its_descriptors_fails),
-        cmocka_unit_test(no_daemon_is_a_quick_failure),     cmocka_unit_test(a_forked_child_closes_descriptors_and_no_more),
+        cmocka_unit_test(a_program_gets_what_gantryd_says),
+        cmocka_unit_test(a_gantryd_that_was_stopped_makes_the_segment_late),
+        cmocka_unit_test(nonsense_is_an_error_and_no_more),
+        cmocka_unit_test(an_attach_without_its_descriptors_fails),
+        cmocka_unit_test(no_daemon_is_a_quick_failure),
+        cmocka_unit_test(a_forked_child_closes_descriptors_and_no_more),
     };
     return cmocka_run_group_tests_name("link", tests, NULL, NULL);
 }

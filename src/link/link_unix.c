@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program's meeting point with gantryd: what both kinds of link share, and the Unix socket to the gantryd of this machine.
- * Linked into programs, so it keeps no state outside the link, prints nothing and trusts nothing that it receives further
- * than its own memory's safety.
+ * A program's meeting point with gantryd: what both kinds of link share, and the Unix socket to the
+ * gantryd of this machine. Linked into programs, so it keeps no state outside the link, prints
+ * nothing and trusts nothing that it receives further than its own memory's safety.
  */
 #include "link/link.h"
 
@@ -20,10 +20,12 @@
 #include "base/descriptor.h"
 #include "link/link_internal.h"
 
-/* A daemon that is there answers within these, on a machine that is very busy too. An attach starts a driver.
+/* A daemon that is there answers within these, on a machine that is very busy too. An attach starts
+ * a driver.
  */
 #define HELLO_TIMEOUT_MS 10000
-/* gantryd counts a segment that it has made, whether or not its answer is awaited; one that has gone hangs up. */
+/* gantryd counts a segment that it has made, whether or not its answer is awaited; one that has
+ * gone hangs up. */
 #define SEGMENT_TIMEOUT_MS (-1)
 #define CONTROL_TIMEOUT_MS 30000
 
@@ -31,30 +33,40 @@ int gn_link_lost(struct gn_error *err, int code)
 {
     switch (code) {
     case -ETIMEDOUT:
-        return gn_fail(err, ETIMEDOUT, "see whether gantryd is stuck or stopped", "gantryd does not answer");
+        return gn_fail(err, ETIMEDOUT, "see whether gantryd is stuck or stopped",
+                       "gantryd does not answer");
     case -EMFILE:
-        return gn_fail(err, EMFILE, "raise its limit (ulimit -n), or close some", "the program has no descriptors left");
+        return gn_fail(err, EMFILE, "raise its limit (ulimit -n), or close some",
+                       "the program has no descriptors left");
     case -EBADF:
-        return gn_fail(err, EBADF, "leave descriptors alone that it has not opened", "the program has closed descriptors of Gantry's");
+        return gn_fail(err, EBADF, "leave descriptors alone that it has not opened",
+                       "the program has closed descriptors of Gantry's");
     case -ENOKEY:
-        return gn_fail(err, EACCES,
-                       "set GANTRY_TLS_CERT and GANTRY_TLS_KEY, or, at the port for programs, GANTRY_TOKEN to a tenant's token",
-                       "gantryd wants a certificate");
+        return gn_fail(
+            err, EACCES,
+            "set GANTRY_TLS_CERT and GANTRY_TLS_KEY, or, at the port for programs, GANTRY_TOKEN "
+            "to a tenant's token",
+            "gantryd wants a certificate");
     case -EKEYREJECTED:
-        return gn_fail(err, EACCES, "set GANTRY_TLS_CERT and GANTRY_TLS_KEY to one that gantryd's --tls-client-authority has signed",
-                       "gantryd does not accept the certificate of GANTRY_TLS_CERT");
+        return gn_fail(
+            err, EACCES,
+            "set GANTRY_TLS_CERT and GANTRY_TLS_KEY to one that gantryd's --tls-client-authority "
+            "has signed",
+            "gantryd does not accept the certificate of GANTRY_TLS_CERT");
     case -EPROTO:
-        return gn_fail(err, EPROTO, "see that the address is a gantryd's, of this version", "gantryd sent something that is not a frame");
+        return gn_fail(err, EPROTO, "see that the address is a gantryd's, of this version",
+                       "gantryd sent something that is not a frame");
     default:
-        return gn_fail(err, EPIPE, "see gantryd's log for the reason, unless gantryd has ended", "gantryd closed the connection");
+        return gn_fail(err, EPIPE, "see gantryd's log for the reason, unless gantryd has ended",
+                       "gantryd closed the connection");
     }
 }
 
 int gn_link_refused(const struct gn_frame *f, struct gn_error *err)
 {
     struct gn_link_error e;
-    if (!gn_frame_payload(f, &e, sizeof e) || !gn_frame_string_ok(e.what, sizeof e.what) || !gn_frame_string_ok(e.fix, sizeof e.fix) ||
-        e.code == 0 || e.code > 4095)
+    if (!gn_frame_payload(f, &e, sizeof e) || !gn_frame_string_ok(e.what, sizeof e.what) ||
+        !gn_frame_string_ok(e.fix, sizeof e.fix) || e.code == 0 || e.code > 4095)
         return gn_link_lost(err, -EPROTO);
     return gn_fail(err, (int)e.code, e.fix, "%s", e.what);
 }
@@ -64,14 +76,16 @@ static bool is_ours(const struct gn_link_end *u)
 {
     struct ucred cred;
     socklen_t n = sizeof cred;
-    return !u->tcp && getsockopt(u->socket.fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) == 0 && (cred.uid == 0 || cred.uid == geteuid());
+    return !u->tcp && getsockopt(u->socket.fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) == 0 &&
+           (cred.uid == 0 || cred.uid == geteuid());
 }
 
 /* A word that nobody has asked for. False: it is none that may come so. */
 static bool told_to_host(struct gn_link_end *u, const struct gn_frame *f)
 {
     struct gn_link_direct d;
-    if (f->seq || !gn_frame_payload(f, &d, sizeof d) || !gn_frame_string_ok(d.library, sizeof d.library))
+    if (f->seq || !gn_frame_payload(f, &d, sizeof d) ||
+        !gn_frame_string_ok(d.library, sizeof d.library))
         return false;
     if (f->lost_fds)
         return true; /* gantryd sees the socket's end, and the vGPU stays where it is */
@@ -91,12 +105,15 @@ static bool told_to_move(struct gn_link_end *u, const struct gn_frame *f)
 {
     struct gn_link_move what = {.address = ""};
     struct gn_link_error why;
-    const size_t n = f->n_payload == GN_LINK_MOVE_PLAIN_BYTES ? GN_LINK_MOVE_PLAIN_BYTES : sizeof what;
+    const size_t n =
+        f->n_payload == GN_LINK_MOVE_PLAIN_BYTES ? GN_LINK_MOVE_PLAIN_BYTES : sizeof what;
     const bool good =
-        f->n_fds == 0 && (f->op == GN_LINK_MOVE ? gn_frame_payload(f, &what, n) && gn_frame_string_ok(what.address, sizeof what.address) &&
-                                                      gn_frame_string_ok(what.near, sizeof what.near)
-                          : f->op == GN_LINK_LEAVE ? f->n_payload == 0
-                                                   : gn_frame_payload(f, &why, sizeof why));
+        f->n_fds == 0 &&
+        (f->op == GN_LINK_MOVE ? gn_frame_payload(f, &what, n) &&
+                                     gn_frame_string_ok(what.address, sizeof what.address) &&
+                                     gn_frame_string_ok(what.near, sizeof what.near)
+         : f->op == GN_LINK_LEAVE ? f->n_payload == 0
+                                  : gn_frame_payload(f, &why, sizeof why));
     if (good && u->base.on_move)
         u->base.on_move(u->base.on_host_ctx, f->op, f->seq, &what);
     explicit_bzero(&what, sizeof what);
@@ -107,7 +124,9 @@ static bool told_to_wait(struct gn_link_end *u, const struct gn_frame *f)
 {
     struct gn_link_stopped stop;
     const bool good =
-        u->tcp && !f->seq && (f->op == GN_LINK_RESTORED ? !f->n_payload : gn_frame_payload(f, &stop, sizeof stop) && !stop.zero);
+        u->tcp && !f->seq &&
+        (f->op == GN_LINK_RESTORED ? !f->n_payload
+                                   : gn_frame_payload(f, &stop, sizeof stop) && !stop.zero);
     if (good && u->base.on_stop)
         u->base.on_stop(u->base.on_host_ctx, f->op == GN_LINK_RESTORED ? NULL : &stop);
     explicit_bzero(&stop, sizeof stop);
@@ -132,16 +151,19 @@ static bool told(struct gn_link_end *u, const struct gn_frame *f)
 }
 
 /* Sends a request and waits for the frame that answers it. */
-int gn_link_ask(struct gn_link_end *u, int timeout_ms, uint16_t op, const void *payload, size_t n, const int *fds, int n_fds, uint16_t want,
-                struct gn_frame *ret, struct gn_error *err)
+int gn_link_ask(struct gn_link_end *u, int timeout_ms, uint16_t op, const void *payload, size_t n,
+                const int *fds, int n_fds, uint16_t want, struct gn_frame *ret,
+                struct gn_error *err)
 {
     uint32_t seq = ++u->seq;
     int rc = u->tcp ? gn_frame_send_tcp(&u->socket, timeout_ms, op, 0, seq, payload, n)
                     : gn_frame_send(u->socket.fd, timeout_ms, op, 0, seq, payload, n, fds, n_fds);
-    /* A daemon that refuses says why and hangs up, perhaps before the request is out: what it said is there
-     * still. */
+    /* A daemon that refuses says why and hangs up, perhaps before the request is out: what it said
+     * is there still. */
     if (rc < 0 && rc != -EPIPE && rc != -ECONNRESET)
-        return rc == -ETIMEDOUT ? gn_link_lost(err, rc) : gn_fail(err, -rc, NULL, "cannot send to gantryd: %s", strerror(-rc));
+        return rc == -ETIMEDOUT
+                   ? gn_link_lost(err, rc)
+                   : gn_fail(err, -rc, NULL, "cannot send to gantryd: %s", strerror(-rc));
     do {
         rc = gn_frame_wait(&u->reader, timeout_ms, ret);
         if (rc == -EMFILE)
@@ -163,15 +185,19 @@ const char *gn_link_shown(const char *said, const char *name)
 }
 
 /* Who this is. 1: something is said, 0: nothing, or -errno. */
-static int identify(const struct gn_link_who *who, struct gn_link_identity *ret, struct gn_error *err)
+static int identify(const struct gn_link_who *who, struct gn_link_identity *ret,
+                    struct gn_error *err)
 {
-    const char *tenant = gn_link_shown(who->tenant, "GANTRY_TENANT"), *token = gn_link_shown(who->token, "GANTRY_TOKEN");
+    const char *tenant = gn_link_shown(who->tenant, "GANTRY_TENANT"),
+               *token = gn_link_shown(who->token, "GANTRY_TOKEN");
     const size_t n_tenant = strlen(tenant), n_token = strlen(token);
     memset(ret, 0, sizeof *ret);
     if (n_tenant >= sizeof ret->tenant)
-        return gn_fail(err, EINVAL, "use a shorter name", "the tenant name \"%.100s\" is too long", tenant);
+        return gn_fail(err, EINVAL, "use a shorter name", "the tenant name \"%.100s\" is too long",
+                       tenant);
     if (n_token >= sizeof ret->token)
-        return gn_fail(err, EINVAL, "correct GANTRY_TOKEN", "the token is too long: it has at most %d characters",
+        return gn_fail(err, EINVAL, "correct GANTRY_TOKEN",
+                       "the token is too long: it has at most %d characters",
                        (int)sizeof ret->token - 1);
     memcpy(ret->tenant, tenant, n_tenant);
     memcpy(ret->token, token, n_token);
@@ -192,7 +218,8 @@ int gn_link_hello_exchange(struct gn_link_end *u, struct gn_error *err)
         return rc;
     h.head.features = u->features | (rc ? GN_LINK_FEATURE_IDENTITY : 0);
     gn_frame_string_set(h.head.program, sizeof h.head.program, program_invocation_short_name);
-    rc = gn_link_ask(u, HELLO_TIMEOUT_MS, GN_LINK_HELLO, &h, rc ? sizeof h : sizeof h.head, NULL, 0, GN_LINK_WELCOME, &f, err);
+    rc = gn_link_ask(u, HELLO_TIMEOUT_MS, GN_LINK_HELLO, &h, rc ? sizeof h : sizeof h.head, NULL, 0,
+                     GN_LINK_WELCOME, &f, err);
     explicit_bzero(&h.who, sizeof h.who);
     if (rc)
         return rc;
@@ -223,25 +250,32 @@ int gn_link_end_platforms(struct gn_link *l, struct gn_platform_list *ret)
     return 0;
 }
 
-int gn_link_attach_message(const struct gn_attach_request *request, struct gn_link_attach *ret, struct gn_error *err)
+int gn_link_attach_message(const struct gn_attach_request *request, struct gn_link_attach *ret,
+                           struct gn_error *err)
 {
-    *ret = (struct gn_link_attach){.platform = request->platform, .weight = request->weight, .memory_bytes = request->memory_bytes};
+    *ret = (struct gn_link_attach){.platform = request->platform,
+                                   .weight = request->weight,
+                                   .memory_bytes = request->memory_bytes};
     if (request->tenant && strlen(request->tenant) >= sizeof ret->tenant)
-        return gn_fail(err, EINVAL, "use a shorter name", "the tenant name \"%s\" is too long", request->tenant);
+        return gn_fail(err, EINVAL, "use a shorter name", "the tenant name \"%s\" is too long",
+                       request->tenant);
     gn_frame_string_set(ret->tenant, sizeof ret->tenant, request->tenant ? request->tenant : "");
     return 0;
 }
 
 /* gantryd has said that this process is to host its vGPU. */
-static int host_here(struct gn_link_end *u, const struct gn_attach_request *request, struct gn_frame *f, struct gn_error *err)
+static int host_here(struct gn_link_end *u, const struct gn_attach_request *request,
+                     struct gn_frame *f, struct gn_error *err)
 {
     struct gn_link_direct d;
     const uint32_t seq = f->seq;
-    if (!gn_frame_payload(f, &d, sizeof d) || !gn_frame_string_ok(d.library, sizeof d.library) || f->n_fds != 1)
+    if (!gn_frame_payload(f, &d, sizeof d) || !gn_frame_string_ok(d.library, sizeof d.library) ||
+        f->n_fds != 1)
         return gn_link_lost(err, -EPROTO);
     if (!is_ours(u))
-        return gn_fail(err, EPERM, "use the mode remote, or a gantryd of your own",
-                       "this gantryd runs as another user, whose drivers are not loaded into a program");
+        return gn_fail(
+            err, EPERM, "use the mode remote, or a gantryd of your own",
+            "this gantryd runs as another user, whose drivers are not loaded into a program");
     int rc = request->host(request->ctx, d.library, gn_frame_take_fd(&u->reader, 0), err);
     if (rc)
         return rc;
@@ -253,7 +287,8 @@ static int host_here(struct gn_link_end *u, const struct gn_attach_request *requ
     return f->op == GN_LINK_ATTACHED && f->seq == seq ? 0 : gn_link_lost(err, -EPROTO);
 }
 
-static int unix_attach(struct gn_link *l, const struct gn_attach_request *request, struct gn_attached *ret, struct gn_error *err)
+static int unix_attach(struct gn_link *l, const struct gn_attach_request *request,
+                       struct gn_attached *ret, struct gn_error *err)
 {
     struct gn_link_end *u = gn_link_end_of(l);
     struct gn_link_attach a;
@@ -293,13 +328,15 @@ static int unix_attach(struct gn_link *l, const struct gn_attach_request *reques
     return 0;
 }
 
-static int unix_segment(struct gn_link *l, uint64_t bytes, int *ret_fd, uint32_t *ret_index, struct gn_error *err)
+static int unix_segment(struct gn_link *l, uint64_t bytes, int *ret_fd, uint32_t *ret_index,
+                        struct gn_error *err)
 {
     struct gn_link_end *u = gn_link_end_of(l);
     struct gn_link_segment s = {.bytes = bytes};
     struct gn_link_segment_made m;
     struct gn_frame f;
-    int rc = gn_link_ask(u, SEGMENT_TIMEOUT_MS, GN_LINK_SEGMENT, &s, sizeof s, NULL, 0, GN_LINK_SEGMENT_MADE, &f, err);
+    int rc = gn_link_ask(u, SEGMENT_TIMEOUT_MS, GN_LINK_SEGMENT, &s, sizeof s, NULL, 0,
+                         GN_LINK_SEGMENT_MADE, &f, err);
     if (rc && rc != -EMFILE)
         return rc;
     if (!gn_frame_payload(&f, &m, sizeof m) || f.n_fds != !rc || m.bytes != bytes)
@@ -318,8 +355,10 @@ static int send_text(struct gn_link_end *u, uint32_t seq, const char *text, stru
     do {
         size_t part = n > GN_FRAME_MAX_PAYLOAD ? GN_FRAME_MAX_PAYLOAD : n;
         uint16_t flags = part < n ? GN_FRAME_MORE : 0;
-        int rc = u->tcp ? gn_frame_send_tcp(&u->socket, CONTROL_TIMEOUT_MS, GN_LINK_CONTROL, flags, seq, text, part)
-                        : gn_frame_send(u->socket.fd, CONTROL_TIMEOUT_MS, GN_LINK_CONTROL, flags, seq, text, part, NULL, 0);
+        int rc = u->tcp ? gn_frame_send_tcp(&u->socket, CONTROL_TIMEOUT_MS, GN_LINK_CONTROL, flags,
+                                            seq, text, part)
+                        : gn_frame_send(u->socket.fd, CONTROL_TIMEOUT_MS, GN_LINK_CONTROL, flags,
+                                        seq, text, part, NULL, 0);
         if (rc < 0)
             return gn_link_lost(err, rc == -ETIMEDOUT ? rc : -EPIPE);
         text += part;
@@ -328,7 +367,8 @@ static int send_text(struct gn_link_end *u, uint32_t seq, const char *text, stru
     return 0;
 }
 
-int gn_link_end_control(struct gn_link *l, const char *request, char **ret_reply, struct gn_error *err)
+int gn_link_end_control(struct gn_link *l, const char *request, char **ret_reply,
+                        struct gn_error *err)
 {
     struct gn_link_end *u = gn_link_end_of(l);
     uint32_t seq = ++u->seq;
@@ -438,19 +478,23 @@ static int connect_unix(const char *path, struct gn_error *err)
         int code = errno;
         gn_fd_close(fd);
         if (code == ENOENT || code == ECONNREFUSED)
-            return gn_fail(err, code, "start gantryd, or say where it is with --connect or GANTRY_CONNECT", "no gantryd listens at unix:%s",
-                           path);
+            return gn_fail(err, code,
+                           "start gantryd, or say where it is with --connect or GANTRY_CONNECT",
+                           "no gantryd listens at unix:%s", path);
         char fix[128] = "";
         if (code == EACCES)
-            snprintf(fix, sizeof fix,
-                     "ask an operator to admit this user (gantry tenant add NAME --uid %u), or start a gantryd of your own",
-                     (unsigned)geteuid());
+            snprintf(
+                fix, sizeof fix,
+                "ask an operator to admit this user (gantry tenant add NAME --uid %u), or start a "
+                "gantryd of your own",
+                (unsigned)geteuid());
         return gn_fail(err, code, fix, "cannot connect to unix:%s: %s", path, strerror(code));
     }
     return fd;
 }
 
-/* The first socket that lets this process in, by falling role; the error is that of the program socket. */
+/* The first socket that lets this process in, by falling role; the error is that of the program
+ * socket. */
 static int connect_for_role(const char *path, enum gn_role least, struct gn_error *err)
 {
     char beside[GN_ADDRESS_MAX_PATH + 1];
@@ -463,8 +507,9 @@ static int connect_for_role(const char *path, enum gn_role least, struct gn_erro
     return connect_unix(path, err);
 }
 
-int gn_link_connect_for(const char *address, uint64_t features, const struct gn_link_who *who, const struct gn_link_move *ticket,
-                        struct gn_link **ret, struct gn_error *err)
+int gn_link_connect_for(const char *address, uint64_t features, const struct gn_link_who *who,
+                        const struct gn_link_move *ticket, struct gn_link **ret,
+                        struct gn_error *err)
 {
     struct gn_address a;
     int rc = gn_address_resolve(address, &a, err);
@@ -505,12 +550,14 @@ int gn_link_connect(const char *address, struct gn_link **ret, struct gn_error *
     return gn_link_connect_for(address, GN_LINK_FEATURE_NEAR, NULL, NULL, ret, err);
 }
 
-int gn_link_connect_control(const char *address, enum gn_role role, struct gn_link **ret, struct gn_error *err)
+int gn_link_connect_control(const char *address, enum gn_role role, struct gn_link **ret,
+                            struct gn_error *err)
 {
     return gn_link_connect_control_as(address, &(struct gn_link_who){.role = role}, ret, err);
 }
 
-int gn_link_connect_control_as(const char *address, const struct gn_link_who *who, struct gn_link **ret, struct gn_error *err)
+int gn_link_connect_control_as(const char *address, const struct gn_link_who *who,
+                               struct gn_link **ret, struct gn_error *err)
 {
     return gn_link_connect_for(address, GN_LINK_FEATURE_CONTROL, who, NULL, ret, err);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What crosses the link about checkpoints: the file of a request, and a stopped vGPU's program that waits. */
+/* What crosses the link about checkpoints: the file of a request, and a stopped vGPU's program that
+ * waits. */
 #include "link/link.h"
 
 #include <errno.h>
@@ -17,17 +18,21 @@ int gn_link_send_file(struct gn_link *l, int fd, struct gn_error *err)
 {
     struct gn_link_end *u = gn_link_end_of(l);
     if (u->tcp)
-        return gn_fail(err, EOPNOTSUPP, "run gantry on gantryd's machine", "a file cannot be handed to a gantryd on another machine");
-    int rc = gn_frame_send(u->socket.fd, SEND_TIMEOUT_MS, GN_LINK_FILE, 0, ++u->seq, NULL, 0, &fd, 1);
+        return gn_fail(err, EOPNOTSUPP, "run gantry on gantryd's machine",
+                       "a file cannot be handed to a gantryd on another machine");
+    int rc =
+        gn_frame_send(u->socket.fd, SEND_TIMEOUT_MS, GN_LINK_FILE, 0, ++u->seq, NULL, 0, &fd, 1);
     return rc ? gn_link_lost(err, rc == -ETIMEDOUT ? rc : -EPIPE) : 0;
 }
 
-int gn_link_wait(struct gn_link *l, const struct gn_link_wait *wait, const int fds[static GN_LINK_WAIT_FDS], struct gn_error *err)
+int gn_link_wait(struct gn_link *l, const struct gn_link_wait *wait,
+                 const int fds[static GN_LINK_WAIT_FDS], struct gn_error *err)
 {
     struct gn_link_end *u = gn_link_end_of(l);
     if (u->tcp)
         return gn_fail(err, EOPNOTSUPP, NULL, "a stopped vGPU is waited for on its own machine");
-    int rc = gn_frame_send(u->socket.fd, SEND_TIMEOUT_MS, GN_LINK_WAIT, 0, ++u->seq, wait, sizeof *wait, fds, GN_LINK_WAIT_FDS);
+    int rc = gn_frame_send(u->socket.fd, SEND_TIMEOUT_MS, GN_LINK_WAIT, 0, ++u->seq, wait,
+                           sizeof *wait, fds, GN_LINK_WAIT_FDS);
     return rc ? gn_link_lost(err, rc == -ETIMEDOUT ? rc : -EPIPE) : 0;
 }
 

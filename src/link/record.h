@@ -5,13 +5,15 @@
 #include <stdint.h>
 
 /*
- * What a session's stream over tcp consists of, either way. Both ends hold memory of the same layout as on shared
- * memory; the stream carries what changes. docs/link.md is normative. Little-endian, naturally aligned.
+ * What a session's stream over tcp consists of, either way. Both ends hold memory of the same
+ * layout as on shared memory; the stream carries what changes. docs/link.md is normative.
+ * Little-endian, naturally aligned.
  */
 #define GN_STREAM_MAGIC   UINT64_C(0x316d61657274736e) /* "nstream1", read backwards */
 #define GN_STREAM_VERSION 1u
 
-/* The first bytes of every connection, each way; after a return the other side's `received` says from where to go on. */
+/* The first bytes of every connection, each way; after a return the other side's `received` says
+ * from where to go on. */
 struct gn_stream_hello {
     uint64_t magic;
     uint32_t version;
@@ -24,7 +26,8 @@ _Static_assert(sizeof(struct gn_stream_hello) == 32, "stream");
 struct gn_stream_record {
     uint32_t bytes; /* of the payload that follows */
     uint16_t type;
-    uint16_t part; /* DATA, SEGMENT: the data segment; EVENT: the phase; FRAME: its op; PRINT: 1 or 2 */
+    uint16_t
+        part; /* DATA, SEGMENT: the data segment; EVENT: the phase; FRAME: its op; PRINT: 1 or 2 */
     uint64_t at;
 };
 _Static_assert(sizeof(struct gn_stream_record) == 16, "stream");
@@ -37,16 +40,20 @@ enum gn_record_type {
     GN_RECORD_FRAME = 4,    /* a session's frame (wire.h), at: its seq */
     GN_RECORD_BYE = 5,      /* the session ends and is not coming back */
     /* program -> worker */
-    GN_RECORD_MESSAGE = 8, /* as on the ring; at: how many batches of bulk data must have come before it acts */
+    /* as on the ring; at: how many batches of bulk data must have come before it acts */
+    GN_RECORD_MESSAGE = 8,
     GN_RECORD_SEGMENT = 9, /* data segment `part` begins to exist, with `at` bytes */
     GN_RECORD_WAIT = 10,   /* somebody waits for event `at`: its end is wanted at once */
-    GN_RECORD_PAUSED = 12, /* behind the last message and all data before it, until the move of number `at` is decided */
-    GN_RECORD_FREE = 11,   /* a u64 of bytes at `at` of segment `part` are not needed any more, nor what they hold */
+    GN_RECORD_PAUSED = 12, /* behind the last message and all data before it, until the move of
+                              number `at` is decided */
+    GN_RECORD_FREE = 11,   /* a u64 of bytes at `at` of segment `part` are not needed any more, nor
+                              what they hold */
     /* worker -> program */
-    GN_RECORD_REPLY = 16,     /* at: token, result in the upper half; the payload */
-    GN_RECORD_EVENT = 17,     /* event `at` got to phase `part` */
-    GN_RECORD_EVENT_END = 18, /* at: event, error in the upper half; the payload: nothing or gn_stream_times */
-    GN_RECORD_PRINT = 19,     /* text for the program's stdout or stderr */
+    GN_RECORD_REPLY = 16, /* at: token, result in the upper half; the payload */
+    GN_RECORD_EVENT = 17, /* event `at` got to phase `part` */
+    /* at: event, error in the upper half; the payload: nothing or gn_stream_times */
+    GN_RECORD_EVENT_END = 18,
+    GN_RECORD_PRINT = 19, /* text for the program's stdout or stderr */
 };
 
 /* In the worker's CLOCK_MONOTONIC. */

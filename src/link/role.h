@@ -3,8 +3,8 @@
 #define GN_LINK_ROLE_H
 
 /*
- * The roles of connections to gantryd. The listener that accepts a connection sets its role, and nothing raises it later.
- * Each role may do everything that the roles before it may.
+ * The roles of connections to gantryd. The listener that accepts a connection sets its role, and
+ * nothing raises it later. Each role may do everything that the roles before it may.
  */
 enum gn_role {
     GN_ROLE_PROGRAM, /* attach, and queries about the connection's own tenant */

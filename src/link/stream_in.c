@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The receiving half of a stream, in programs and in workers, on the thread that reads at the moment. Nothing is believed
- * but the bytes' count; a record that breaks the format is a fault, which ends the session.
+ * The receiving half of a stream, in programs and in workers, on the thread that reads at the
+ * moment. Nothing is believed but the bytes' count; a record that breaks the format is a fault,
+ * which ends the session.
  */
 #include "link/stream_in.h"
 
@@ -93,7 +94,8 @@ int gn_in_read(struct gn_stream_in *in)
         in->used = 0;
     }
     /* Bulk data first, and what follows them into the buffer, which is empty then. */
-    /* Among long records little is read ahead, since what is read ahead of its place has to be copied there. */
+    /* Among long records little is read ahead, since what is read ahead of its place has to be
+     * copied there. */
     uint32_t ahead = GN_IN_BUFFER_BYTES - in->have;
     if (in->bulk && in->have < BULK_AHEAD)
         ahead = BULK_AHEAD - in->have;

@@ -9,15 +9,17 @@
 #include "link/tcp.h"
 
 /*
- * The receiving half of a session's stream: one thread at a time. Records are told one by one, whole; bulk data is received
- * where it belongs, without a copy on the way. The other side is hostile: lengths are bounded, places asked for.
+ * The receiving half of a session's stream: one thread at a time. Records are told one by one,
+ * whole; bulk data is received where it belongs, without a copy on the way. The other side is
+ * hostile: lengths are bounded, places asked for.
  */
 struct gn_stream_in;
 
 struct gn_in_ops {
     /* Where a DATA record's payload goes, all of it; NULL: a fault. */
     void *(*place)(void *context, const struct gn_stream_record *r);
-    /* A record; DATA is in its place, others' payload holds during the call. 0, or -errno: a fault. */
+    /* A record; DATA is in its place, others' payload holds during the call. 0, or -errno: a fault.
+     */
     int (*take)(void *context, const struct gn_stream_record *r, const void *payload);
 };
 
@@ -28,7 +30,8 @@ struct gn_stream_in {
     void *context;
     struct gn_tcp *tcp;
     uint64_t received; /* bytes of whole records, ACKs not counted */
-    uint64_t small;    /* of these, records shorter than a piece: they take room in the sender's ring until they are acknowledged */
+    uint64_t small; /* of these, records shorter than a piece: they take room in the sender's ring
+                       until they are acknowledged */
     unsigned char *buffer;
     uint32_t have, used;
     struct gn_stream_record record; /* DATA that is on its way to its place */
@@ -42,8 +45,8 @@ void gn_in_fini(struct gn_stream_in *in);
 /* A new connection: what came of an unfinished record is forgotten, and comes again. */
 void gn_in_connect(struct gn_stream_in *in, struct gn_tcp *tcp);
 
-/* Receives once and tells what is whole. > 0: something came; -EAGAIN; -EPROTO, and what `take` returned: a fault; other
- * -errno: the connection is over. */
+/* Receives once and tells what is whole. > 0: something came; -EAGAIN; -EPROTO, and what `take`
+ * returned: a fault; other -errno: the connection is over. */
 int gn_in_read(struct gn_stream_in *in);
 
 #endif

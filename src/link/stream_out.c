@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sending half of a stream, in programs and in workers. What is appended waits in two queues: small records as bytes in
- * a ring, bulk data (and what must follow them) as references. A sender moves from them to the log, in the order of the
- * stream, and from the log to the connection; the log keeps what is not acknowledged. Never blocks; nothing it is given to
- * send is looked at after gn_out_disconnect or gn_out_stop.
+ * The sending half of a stream, in programs and in workers. What is appended waits in two queues:
+ * small records as bytes in a ring, bulk data (and what must follow them) as references. A sender
+ * moves from them to the log, in the order of the stream, and from the log to the connection; the
+ * log keeps what is not acknowledged. Never blocks; nothing it is given to send is looked at after
+ * gn_out_disconnect or gn_out_stop.
  */
 #include "link/stream_out.h"
 
@@ -14,9 +15,10 @@
 
 #include "base/checked.h"
 
-#define GATHER    8
-#define RUN_BYTES (32u << 10) /* of small records: a run makes room only when all of it is acknowledged */
-#define ACK_BYTES (8u << 10)  /* worth telling when something goes out anyhow */
+#define GATHER 8
+#define RUN_BYTES                                                                                  \
+    (32u << 10) /* of small records: a run makes room only when all of it is acknowledged */
+#define ACK_BYTES (8u << 10) /* worth telling when something goes out anyhow */
 #define IOVS      (2 * GATHER)
 
 static const unsigned char zeros[GN_RECORD_PIECE_BYTES];
@@ -25,7 +27,8 @@ int gn_out_init(struct gn_stream_out *o)
 {
     memset(o, 0, sizeof *o);
     /* Pages appear as they are used. */
-    o->ring = mmap(NULL, GN_OUT_RING_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    o->ring =
+        mmap(NULL, GN_OUT_RING_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (o->ring == MAP_FAILED)
         return -ENOMEM;
     o->most_items = GN_OUT_MOST_ITEMS;
@@ -47,7 +50,8 @@ void gn_out_fini(struct gn_stream_out *o)
 
 static void put_locked(struct gn_stream_out *o, const void *bytes, size_t n)
 {
-    size_t at = o->ring_end % GN_OUT_RING_BYTES, first = GN_OUT_RING_BYTES - at < n ? GN_OUT_RING_BYTES - at : n;
+    size_t at = o->ring_end % GN_OUT_RING_BYTES,
+           first = GN_OUT_RING_BYTES - at < n ? GN_OUT_RING_BYTES - at : n;
     if (first)
         memcpy(o->ring + at, bytes, first);
     if (n > first)
@@ -65,8 +69,9 @@ static int append_all_locked(struct gn_stream_out *o, const struct gn_out_part *
     }
     if (o->stopped)
         return -EPIPE;
-    /* A record as long as a piece of bulk data is not taken for one that waits in a ring; and what the other side need not have
-     * acknowledged, half a ring and the rest of a run, leaves room for what may be appended. */
+    /* A record as long as a piece of bulk data is not taken for one that waits in a ring; and what
+     * the other side need not have acknowledged, half a ring and the rest of a run, leaves room for
+     * what may be appended. */
     if (long_one || bytes > GN_OUT_RING_BYTES / 2 - RUN_BYTES)
         return -EMSGSIZE;
     if (bytes > GN_OUT_RING_BYTES - (o->ring_end - o->ring_freed))
@@ -95,7 +100,8 @@ int gn_out_append(struct gn_stream_out *o, const struct gn_stream_record *r, con
 }
 
 /* Doubles a ring of elements, unwrapped. */
-static bool grow(void **ring, uint32_t *capacity, uint32_t *first, uint32_t n, size_t element, uint32_t most)
+static bool grow(void **ring, uint32_t *capacity, uint32_t *first, uint32_t n, size_t element,
+                 uint32_t most)
 {
     uint32_t more = *capacity ? *capacity * 2 : 64;
     char *to = more <= most ? malloc(more * element) : NULL;
@@ -113,7 +119,8 @@ static bool grow(void **ring, uint32_t *capacity, uint32_t *first, uint32_t n, s
 static struct gn_out_item *item_new_locked(struct gn_stream_out *o)
 {
     if (o->n_items == o->items_capacity &&
-        !grow((void **)&o->items, &o->items_capacity, &o->first_item, o->n_items, sizeof *o->items, o->most_items))
+        !grow((void **)&o->items, &o->items_capacity, &o->first_item, o->n_items, sizeof *o->items,
+              o->most_items))
         return NULL;
     struct gn_out_item *item = &o->items[(o->first_item + o->n_items++) % o->items_capacity];
     memset(item, 0, sizeof *item);
@@ -126,7 +133,8 @@ static int no_item_locked(const struct gn_stream_out *o)
     return o->n_items == o->most_items ? -ENOBUFS : -ENOMEM;
 }
 
-int gn_out_bulk(struct gn_stream_out *o, uint16_t segment, uint64_t at, const void *bytes, uint64_t n, bool end, uint64_t *ret_batch)
+int gn_out_bulk(struct gn_stream_out *o, uint16_t segment, uint64_t at, const void *bytes,
+                uint64_t n, bool end, uint64_t *ret_batch)
 {
     int r = -EPIPE;
     pthread_mutex_lock(&o->queue);
@@ -165,7 +173,8 @@ void gn_out_forget(struct gn_stream_out *o, const void *bytes, uint64_t n)
     pthread_mutex_unlock(&o->sending);
 }
 
-int gn_out_append_ordered(struct gn_stream_out *o, const struct gn_stream_record *record, const void *payload)
+int gn_out_append_ordered(struct gn_stream_out *o, const struct gn_stream_record *record,
+                          const void *payload)
 {
     struct gn_out_part part = {*record, payload};
     pthread_mutex_lock(&o->queue);
@@ -194,7 +203,8 @@ static struct gn_out_sent *sent_at(struct gn_stream_out *o, uint32_t i)
 
 static struct gn_out_sent *sent_new_locked(struct gn_stream_out *o)
 {
-    if (o->n_sent == o->log_capacity && !grow((void **)&o->log, &o->log_capacity, &o->first_sent, o->n_sent, sizeof *o->log, o->most_items))
+    if (o->n_sent == o->log_capacity && !grow((void **)&o->log, &o->log_capacity, &o->first_sent,
+                                              o->n_sent, sizeof *o->log, o->most_items))
         return NULL;
     struct gn_out_sent *s = sent_at(o, o->n_sent++);
     memset(s, 0, sizeof *s);
@@ -209,7 +219,8 @@ static bool stage_run_locked(struct gn_stream_out *o)
     if (n > GN_OUT_RING_BYTES - at)
         n = GN_OUT_RING_BYTES - at;
     struct gn_out_sent *last = o->n_sent > o->sending_at ? sent_at(o, o->n_sent - 1) : NULL;
-    if (!last || !last->in_ring || last->bytes + last->n_bytes != o->ring + at || last->n_bytes >= RUN_BYTES) {
+    if (!last || !last->in_ring || last->bytes + last->n_bytes != o->ring + at ||
+        last->n_bytes >= RUN_BYTES) {
         last = sent_new_locked(o);
         if (!last)
             return false;
@@ -272,23 +283,27 @@ static bool stage_item_locked(struct gn_stream_out *o)
     return true;
 }
 
-/* Small records first, and of bulk data one piece a turn. False: no memory; what is not staged goes later. */
+/* Small records first, and of bulk data one piece a turn. False: no memory; what is not staged goes
+ * later. */
 static bool stage_locked(struct gn_stream_out *o)
 {
     bool good = true;
     if (o->held)
         return true;
-    if (!o->in_run && o->ack_owed - atomic_load_explicit(&o->ack_sent, memory_order_relaxed) >= ACK_BYTES)
+    if (!o->in_run &&
+        o->ack_owed - atomic_load_explicit(&o->ack_sent, memory_order_relaxed) >= ACK_BYTES)
         good = stage_ack_locked(o);
     while (good && o->ring_sent < o->ring_end)
         good = stage_run_locked(o);
     o->in_run = o->ring_sent < o->ring_end;
     atomic_store_explicit(&o->unsent, o->ring_end - o->ring_sent, memory_order_relaxed);
-    /* A piece of bulk data that is on its way is enough: what is appended meanwhile goes before the next. */
+    /* A piece of bulk data that is on its way is enough: what is appended meanwhile goes before the
+     * next. */
     uint32_t at = o->n_sent;
     while (at > o->sending_at && !(sent_at(o, at - 1)->n_bytes && !sent_at(o, at - 1)->in_ring))
         at--;
-    for (bool bulk = at > o->sending_at; good && !bulk && o->n_items && o->n_sent - o->sending_at < GATHER;) {
+    for (bool bulk = at > o->sending_at;
+         good && !bulk && o->n_items && o->n_sent - o->sending_at < GATHER;) {
         good = stage_item_locked(o);
         bulk = good && sent_at(o, o->n_sent - 1)->n_bytes;
     }
@@ -345,7 +360,8 @@ static void advance_locked(struct gn_stream_out *o, size_t n)
         o->sending_at++;
     }
     /* What holds nothing any more (an ACK of the connection before) is behind us, too. */
-    while (o->sending_at < o->n_sent && !o->sending_offset && !sent_at(o, o->sending_at)->n_header && !sent_at(o, o->sending_at)->n_bytes)
+    while (o->sending_at < o->n_sent && !o->sending_offset &&
+           !sent_at(o, o->sending_at)->n_header && !sent_at(o, o->sending_at)->n_bytes)
         o->sending_at++;
     trim_locked(o);
 }
@@ -358,7 +374,8 @@ static int send_all(struct gn_stream_out *o)
         pthread_mutex_lock(&o->queue);
         bool good = !o->tcp || o->stopped || stage_locked(o);
         int n = o->tcp && !o->stopped ? gather_locked(o, iov) : 0;
-        const bool more = o->n_items != 0; /* is staged next, by this very loop or when there is room */
+        const bool more =
+            o->n_items != 0; /* is staged next, by this very loop or when there is room */
         if (!n && good)
             atomic_store_explicit(&o->unflushed, false, memory_order_seq_cst);
         pthread_mutex_unlock(&o->queue);
@@ -456,7 +473,8 @@ int gn_out_connect(struct gn_stream_out *o, struct gn_tcp *tcp, uint64_t receive
     int r = rewind_locked(o, received);
     if (!r) {
         o->tcp = tcp;
-        atomic_store_explicit(&o->ack_sent, o->ack_owed, memory_order_relaxed); /* the hello has told it */
+        atomic_store_explicit(&o->ack_sent, o->ack_owed,
+                              memory_order_relaxed); /* the hello has told it */
         atomic_store_explicit(&o->blocked, false, memory_order_relaxed);
         atomic_store_explicit(&o->unflushed, true, memory_order_seq_cst);
     }
@@ -485,7 +503,8 @@ void gn_out_stop(struct gn_stream_out *o)
 
 /* ---- another in its place */
 
-/* Their bytes, of those that lie in the ring, are copied: they may be acknowledged, and others come there. */
+/* Their bytes, of those that lie in the ring, are copied: they may be acknowledged, and others come
+ * there. */
 static int copy_log_locked(struct gn_stream_out *o, struct gn_out_kept *ret)
 {
     uint64_t in_ring = 0, at = 0;
@@ -569,7 +588,8 @@ int gn_out_keep_run(struct gn_stream_out *o, const void *bytes, size_t n)
     return r;
 }
 
-int gn_out_keep_record(struct gn_stream_out *o, const struct gn_stream_record *record, const void *payload)
+int gn_out_keep_record(struct gn_stream_out *o, const struct gn_stream_record *record,
+                       const void *payload)
 {
     const bool bulk = record->type == GN_RECORD_DATA || record->type == GN_RECORD_DATA_END;
     int r = -EPROTO;

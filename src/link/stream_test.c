@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Both halves of a stream, in one thread, over socket pairs that are cut at any byte: what was appended arrives once, whole and
- * in order, whatever is lost on the way. */
+/* Both halves of a stream, in one thread, over socket pairs that are cut at any byte: what was
+ * appended arrives once, whole and in order, whatever is lost on the way. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -136,7 +136,8 @@ static void everything_arrives_once_and_in_order(void **state)
         if (what < 40 && n_small - b.n_small < 500)
             add_small(&a, n_small++);
         if (what < 6 && n_batches - b.n_batches < 4) {
-            uint64_t at = n_batches % 4 * (AREA_BYTES / 4), n = 1 + (uint64_t)rand() % (AREA_BYTES / 4);
+            uint64_t at = n_batches % 4 * (AREA_BYTES / 4),
+                     n = 1 + (uint64_t)rand() % (AREA_BYTES / 4);
             assert_int_equal(gn_out_bulk(&a.out, 0, at, bulk + at, n, true, &batch), 0);
             assert_int_equal(batch, ++n_batches);
             struct gn_stream_record r = {0, GN_RECORD_EVENT_END, 0, n_batches - 1};
@@ -159,7 +160,8 @@ static void everything_arrives_once_and_in_order(void **state)
     assert_int_equal(b.n_batches, n_batches);
     assert_int_equal(b.broken, 0);
     assert_true(n_small > 300 && n_batches > 20);
-    for (uint32_t i = 0; i < AREA_BYTES / 4; i++) /* the last batch of the first quarter covers its beginning */
+    for (uint32_t i = 0; i < AREA_BYTES / 4;
+         i++) /* the last batch of the first quarter covers its beginning */
         if (b.area[i] && b.area[i] != bulk[i])
             fail_msg("byte %u of the bulk data is wrong", i);
     assert_memory_equal(b.area, bulk, 64);
@@ -250,9 +252,10 @@ static void a_ring_that_was_filled_before_it_was_sent_gets_room(void **state)
         }
         /* All has come, and whatever may be appended at all can be. */
         assert_int_equal(b.in.received, a.out.position);
-        const struct gn_out_part parts[] = {{{200000, GN_RECORD_DATA, 0, 0}, payload}, {{200000, GN_RECORD_DATA, 0, 0}, payload},
-                                            {{200000, GN_RECORD_DATA, 0, 0}, payload}, {{200000, GN_RECORD_DATA, 0, 0}, payload},
-                                            {{200000, GN_RECORD_DATA, 0, 0}, payload}, {{200000, GN_RECORD_DATA, 0, 0}, payload}};
+        const struct gn_out_part parts[] = {
+            {{200000, GN_RECORD_DATA, 0, 0}, payload}, {{200000, GN_RECORD_DATA, 0, 0}, payload},
+            {{200000, GN_RECORD_DATA, 0, 0}, payload}, {{200000, GN_RECORD_DATA, 0, 0}, payload},
+            {{200000, GN_RECORD_DATA, 0, 0}, payload}, {{200000, GN_RECORD_DATA, 0, 0}, payload}};
         int rc = -EMSGSIZE;
         for (int n = GN_ARRAY_SIZE(parts); n && rc == -EMSGSIZE; n--)
             rc = gn_out_append_all(&a.out, parts, n);
@@ -377,7 +380,8 @@ static void hand_over(struct end *a, struct end *c)
     struct gn_out_kept kept;
     assert_int_equal(gn_out_hold(&a->out, &kept), 0);
     const struct gn_stream_record late = {0, GN_RECORD_BYE, 0, 0};
-    assert_int_equal(gn_out_append(&a->out, &late, NULL), 0); /* is a's alone: b would take it for a fault */
+    assert_int_equal(gn_out_append(&a->out, &late, NULL),
+                     0); /* is a's alone: b would take it for a fault */
     for (int i = rand() % 4; i; i--)
         (void)gn_out_flush(&a->out); /* and what it still says c says as well */
     open_end(c);
@@ -389,7 +393,9 @@ static void hand_over(struct end *a, struct end *c)
         memcpy(&record, s->head, sizeof record);
         const uint32_t half = s->n_bytes / 2;
         if (!s->in_ring) {
-            assert_int_equal(gn_out_keep_record(&c->out, &record, s->n_bytes ? s->bytes : s->head + sizeof record), 0);
+            assert_int_equal(gn_out_keep_record(&c->out, &record,
+                                                s->n_bytes ? s->bytes : s->head + sizeof record),
+                             0);
             continue;
         }
         assert_int_equal(gn_out_keep_run(&c->out, s->bytes, half), 0);

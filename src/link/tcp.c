@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sockets to other machines. Linked into programs: no state but what the caller holds, nothing printed. TLS, where it is
- * asked for, is a module of its own (tls.h).
+ * Sockets to other machines. Linked into programs: no state but what the caller holds, nothing
+ * printed. TLS, where it is asked for, is a module of its own (tls.h).
  */
 #include "link/tcp.h"
 
@@ -162,7 +162,8 @@ static bool is_on_this_machine(int fd)
 {
     union name here = {{0}}, there = {{0}};
     socklen_t n = sizeof here, m = sizeof there;
-    if (getsockname(fd, &here.any, &n) < 0 || getpeername(fd, &there.any, &m) < 0 || here.any.sa_family != there.any.sa_family)
+    if (getsockname(fd, &here.any, &n) < 0 || getpeername(fd, &there.any, &m) < 0 ||
+        here.any.sa_family != there.any.sa_family)
         return false;
     if (here.any.sa_family == AF_INET6)
         return !memcmp(&here.v6.sin6_addr, &there.v6.sin6_addr, sizeof here.v6.sin6_addr);
@@ -179,8 +180,9 @@ void gn_tcp_set_up(int fd)
     set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, USER_TIMEOUT_MS);
     set(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, NOT_SENT_BYTES);
     /*
-     * Where nothing leaves the machine nothing can be congested, and a control that paces (BBR) sets a timer for every segment: in a
-     * virtual machine an exit each, a quarter of what the sender did, and as slow as it had measured itself to be.
+     * Where nothing leaves the machine nothing can be congested, and a control that paces (BBR)
+     * sets a timer for every segment: in a virtual machine an exit each, a quarter of what the
+     * sender did, and as slow as it had measured itself to be.
      */
     if (is_on_this_machine(fd))
         (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, UNPACED, sizeof UNPACED - 1);
@@ -191,10 +193,12 @@ void gn_tcp_set_patience(int fd, unsigned ms)
     set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)ms);
 }
 
-static int resolve(const struct gn_address *a, int flags, struct addrinfo **ret, struct gn_error *err)
+static int resolve(const struct gn_address *a, int flags, struct addrinfo **ret,
+                   struct gn_error *err)
 {
     char port[8];
-    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = flags | AI_NUMERICSERV};
+    struct addrinfo hints = {
+        .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = flags | AI_NUMERICSERV};
     snprintf(port, sizeof port, "%u", a->port);
     int rc = getaddrinfo(a->host, port, &hints, ret);
     if (rc)
@@ -233,9 +237,12 @@ int gn_tcp_dial(const struct gn_address *a, uint64_t deadline_ns, struct gn_erro
         fd = dial_one(to, deadline_ns);
     freeaddrinfo(all);
     if (fd == -ECONNREFUSED)
-        return gn_fail(err, ECONNREFUSED, "start gantryd there with --listen, or correct --connect or GANTRY_CONNECT",
+        return gn_fail(err, ECONNREFUSED,
+                       "start gantryd there with --listen, or correct --connect or GANTRY_CONNECT",
                        "no gantryd listens at tcp:%s:%u", a->host, a->port);
-    return fd >= 0 ? fd : gn_fail(err, -fd, NULL, "cannot connect to tcp:%s:%u: %s", a->host, a->port, strerror(-fd));
+    return fd >= 0 ? fd
+                   : gn_fail(err, -fd, NULL, "cannot connect to tcp:%s:%u: %s", a->host, a->port,
+                             strerror(-fd));
 }
 
 int gn_tcp_listen(const struct gn_address *a, uint16_t *ret_port, struct gn_error *err)
@@ -250,14 +257,16 @@ int gn_tcp_listen(const struct gn_address *a, uint16_t *ret_port, struct gn_erro
     if (fd >= 0) {
         /* A port that this machine's last gantryd had is free again at once. */
         set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
-        rc = bind(fd, at->ai_addr, at->ai_addrlen) < 0 || listen(fd, BACKLOG) < 0 || getsockname(fd, &bound.any, &n) < 0;
+        rc = bind(fd, at->ai_addr, at->ai_addrlen) < 0 || listen(fd, BACKLOG) < 0 ||
+             getsockname(fd, &bound.any, &n) < 0;
     }
     int code = fd < 0 || rc ? errno : 0;
     freeaddrinfo(at);
     if (code) {
         if (fd >= 0)
             gn_fd_close(fd);
-        return gn_fail(err, code, "choose another address or port", "cannot listen at tcp:%s:%u: %s", a->host, a->port, strerror(code));
+        return gn_fail(err, code, "choose another address or port",
+                       "cannot listen at tcp:%s:%u: %s", a->host, a->port, strerror(code));
     }
     *ret_port = ntohs(bound.any.sa_family == AF_INET6 ? bound.v6.sin6_port : bound.v4.sin_port);
     return fd;

@@ -11,8 +11,9 @@
 #include "link/address.h"
 
 /*
- * A connected byte stream to another machine: plain, or with TLS in it. Non-blocking. One thread at a time sends and
- * one receives; with TLS the two share what they need by themselves. No signal is raised.
+ * A connected byte stream to another machine: plain, or with TLS in it. Non-blocking. One thread at
+ * a time sends and one receives; with TLS the two share what they need by themselves. No signal is
+ * raised.
  */
 struct gn_tls;
 
@@ -20,9 +21,9 @@ struct gn_tcp {
     int fd;             /* owned; -1: none */
     struct gn_tls *tls; /* owned; NULL: plain */
 };
-#define GN_TCP_NONE                                                                                                                        \
-    {                                                                                                                                      \
-        -1, 0                                                                                                                              \
+#define GN_TCP_NONE                                                                                \
+    {                                                                                              \
+        -1, 0                                                                                      \
     }
 
 /* Bytes taken (> 0), -EAGAIN, or another -errno: the connection is over. */
@@ -49,12 +50,13 @@ int gn_tcp_dial(const struct gn_address *a, uint64_t deadline_ns, struct gn_erro
 /* A listening socket; ret_port gets its port (what port 0 became). */
 int gn_tcp_listen(const struct gn_address *a, uint16_t *ret_port, struct gn_error *err);
 /*
- * For both ends of a session, once it is connected: no delay of small writes, keep-alive (who is silent for 11 seconds, or takes
- * nothing for 12, is gone), a bound on what waits unsent, no pacing where both ends are on this machine.
+ * For both ends of a session, once it is connected: no delay of small writes, keep-alive (who is
+ * silent for 11 seconds, or takes nothing for 12, is gone), a bound on what waits unsent, no pacing
+ * where both ends are on this machine.
  */
 void gn_tcp_set_up(int fd);
-/* Who takes nothing for so long is gone, instead, though it answers: one that has something to do between reads. gn_tcp_set_up takes it
- * back. */
+/* Who takes nothing for so long is gone, instead, though it answers: one that has something to do
+ * between reads. gn_tcp_set_up takes it back. */
 void gn_tcp_set_patience(int fd, unsigned ms);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How both ends of a connection are set up, by the kernel's own word. That a dead peer is noticed is tests/tcp's. */
+/* How both ends of a connection are set up, by the kernel's own word. That a dead peer is noticed
+ * is tests/tcp's. */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <setjmp.h>
@@ -58,7 +59,8 @@ static int option(int fd, int level, int name)
 static void check_keep_alive(int fd)
 {
     assert_int_equal(option(fd, SOL_SOCKET, SO_KEEPALIVE), 1);
-    assert_true(option(fd, IPPROTO_TCP, TCP_KEEPIDLE) + option(fd, IPPROTO_TCP, TCP_KEEPINTVL) * option(fd, IPPROTO_TCP, TCP_KEEPCNT) <=
+    assert_true(option(fd, IPPROTO_TCP, TCP_KEEPIDLE) +
+                    option(fd, IPPROTO_TCP, TCP_KEEPINTVL) * option(fd, IPPROTO_TCP, TCP_KEEPCNT) <=
                 NOTICED_AT_MOST_S);
     int unacknowledged_ms = option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT);
     assert_in_range(unacknowledged_ms, 1, NOTICED_AT_MOST_S * 1000);
@@ -123,10 +125,13 @@ static void test_other_sockets_are_no_harm(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_both_ends_notice_a_dead_peer, connect_both, close_both),
+        cmocka_unit_test_setup_teardown(test_both_ends_notice_a_dead_peer, connect_both,
+                                        close_both),
         cmocka_unit_test_setup_teardown(test_one_that_is_busy_has_longer, connect_both, close_both),
-        cmocka_unit_test_setup_teardown(test_small_writes_are_not_delayed, connect_both, close_both),
-        cmocka_unit_test_setup_teardown(test_nothing_is_paced_within_a_machine, connect_both, close_both),
+        cmocka_unit_test_setup_teardown(test_small_writes_are_not_delayed, connect_both,
+                                        close_both),
+        cmocka_unit_test_setup_teardown(test_nothing_is_paced_within_a_machine, connect_both,
+                                        close_both),
         cmocka_unit_test(test_other_sockets_are_no_harm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds and loads the TLS module. Any thread; nothing of it is touched unless a connection wants TLS. */
+/* Finds and loads the TLS module. Any thread; nothing of it is touched unless a connection wants
+ * TLS. */
 #include "link/tls.h"
 
 #include <dlfcn.h>
@@ -16,11 +17,12 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const struct gn_tls_ops *ops;
 
-/* Beside what this code is in: libgantry-opencl.so, bin/gantryd, libexec/gantry/gantry-worker, or a build folder. */
+/* Beside what this code is in: libgantry-opencl.so, bin/gantryd, libexec/gantry/gantry-worker, or a
+ * build folder. */
 static void *open_module(void)
 {
-    static const char *const places[] = {"libgantry-tls.so", "../lib/libgantry-tls.so", "../../lib/libgantry-tls.so",
-                                         "../link/libgantry-tls.so"};
+    static const char *const places[] = {"libgantry-tls.so", "../lib/libgantry-tls.so",
+                                         "../../lib/libgantry-tls.so", "../link/libgantry-tls.so"};
     Dl_info here;
     char self[4096], path[4200];
     const char *given = getenv("GANTRY_TLS_MODULE");
@@ -58,11 +60,13 @@ const struct gn_tls_ops *gn_tls_load(struct gn_error *err)
     const struct gn_tls_ops *ret = ops;
     pthread_mutex_unlock(&lock);
     if (!ret)
-        gn_fail(err, ENOENT, "install Gantry as a whole, with libssl3", "TLS cannot be had: libgantry-tls.so does not load");
+        gn_fail(err, ENOENT, "install Gantry as a whole, with libssl3",
+                "TLS cannot be had: libgantry-tls.so does not load");
     return ret;
 }
 
-int gn_tls_connect(const struct gn_tls_config *config, int fd, uint64_t deadline_ns, struct gn_tls **ret, struct gn_error *err)
+int gn_tls_connect(const struct gn_tls_config *config, int fd, uint64_t deadline_ns,
+                   struct gn_tls **ret, struct gn_error *err)
 {
     const struct gn_tls_ops *o = gn_tls_load(err);
     struct gn_tls *t;

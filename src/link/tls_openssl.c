@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libgantry-tls.so: TLS 1.3 by OpenSSL, behind the table of tls.h. Loaded with dlopen, into programs too, so it exports one
- * name and touches nothing of the process's. Ciphertext is gathered in memory and sent from there, since OpenSSL's own way of
- * writing to a socket may raise SIGPIPE. One lock a connection: OpenSSL's objects are not to be shared by two threads.
+ * libgantry-tls.so: TLS 1.3 by OpenSSL, behind the table of tls.h. Loaded with dlopen, into
+ * programs too, so it exports one name and touches nothing of the process's. Ciphertext is gathered
+ * in memory and sent from there, since OpenSSL's own way of writing to a socket may raise SIGPIPE.
+ * One lock a connection: OpenSSL's objects are not to be shared by two threads.
  */
 #include "link/tls.h"
 
@@ -26,12 +27,15 @@
 #include "base/clock.h"
 
 /* The keys that both sides know go with SHA-256. */
-#define CIPHERS    "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256"
-#define SESSIONS   "gantry"
-#define RECORD     16384u
-#define OUT_BYTES  (128u << 10) /* of ciphertext before it is sent; more than that is not taken while the socket is full */
+#define CIPHERS  "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256"
+#define SESSIONS "gantry"
+#define RECORD   16384u
+#define OUT_BYTES                                                                                  \
+    (128u << 10) /* of ciphertext before it is sent; more than that is not taken while the socket  \
+                    is full */
 #define READ_AHEAD (128u << 10)
-#define LEAVE_NS   100000000u /* how long exit() waits for threads to leave OpenSSL; none stays for long */
+#define LEAVE_NS                                                                                   \
+    100000000u /* how long exit() waits for threads to leave OpenSSL; none stays for long */
 
 struct tls {
     struct gn_tls base;
@@ -57,9 +61,10 @@ static struct tls *of(struct gn_tls *t)
 
 /* ---- the process's end
  *
- * Threads live on while exit() runs its handlers, and OpenSSL's frees what their connections stand on. Where we are the first to
- * use OpenSSL that handler is not registered, and static destructors still reach their devices. Where the program was, no
- * thread enters OpenSSL once its handler has begun, and the handler goes on when they have left.
+ * Threads live on while exit() runs its handlers, and OpenSSL's frees what their connections stand
+ * on. Where we are the first to use OpenSSL that handler is not registered, and static destructors
+ * still reach their devices. Where the program was, no thread enters OpenSSL once its handler has
+ * begun, and the handler goes on when they have left.
  */
 static atomic_int inside;
 static atomic_bool over;
@@ -84,7 +89,8 @@ static void before_cleanup(void)
 {
     uint64_t deadline = gn_now_ns() + LEAVE_NS;
     atomic_store_explicit(&over, true, memory_order_seq_cst);
-    while (atomic_load_explicit(&inside, memory_order_seq_cst) > 0 && atomic_load(&owner) == getpid() && gn_now_ns() < deadline)
+    while (atomic_load_explicit(&inside, memory_order_seq_cst) > 0 &&
+           atomic_load(&owner) == getpid() && gn_now_ns() < deadline)
         sched_yield();
 }
 
@@ -120,14 +126,15 @@ static SSL_SESSION *session_of(SSL *ssl, const struct gn_tls_psk *psk)
     static const unsigned char suite[2] = {0x13, 0x01}; /* TLS_AES_128_GCM_SHA256 */
     const SSL_CIPHER *cipher = SSL_CIPHER_find(ssl, suite);
     SSL_SESSION *s = SSL_SESSION_new();
-    if (s && cipher && SSL_SESSION_set1_master_key(s, psk->key, sizeof psk->key) && SSL_SESSION_set_cipher(s, cipher) &&
-        SSL_SESSION_set_protocol_version(s, TLS1_3_VERSION))
+    if (s && cipher && SSL_SESSION_set1_master_key(s, psk->key, sizeof psk->key) &&
+        SSL_SESSION_set_cipher(s, cipher) && SSL_SESSION_set_protocol_version(s, TLS1_3_VERSION))
         return s;
     SSL_SESSION_free(s);
     return NULL;
 }
 
-static int offer_psk(SSL *ssl, const EVP_MD *md, const unsigned char **id, size_t *n, SSL_SESSION **ret)
+static int offer_psk(SSL *ssl, const EVP_MD *md, const unsigned char **id, size_t *n,
+                     SSL_SESSION **ret)
 {
     struct tls *t = SSL_get_app_data(ssl);
     *ret = NULL;
@@ -145,7 +152,8 @@ static int find_psk(SSL *ssl, const unsigned char *id, size_t n, SSL_SESSION **r
     struct gn_tls_psk found;
     *ret = NULL;
     if (n != sizeof found.identity)
-        return 1; /* unknown: the handshake goes on without, and fails where there is no certificate */
+        return 1; /* unknown: the handshake goes on without, and fails where there is no certificate
+                   */
     if (!t->has_psk || CRYPTO_memcmp(t->psk.identity, id, n) != 0)
         return 1;
     found = t->psk;
@@ -218,7 +226,8 @@ static int derive(const void *secret, size_t n, struct gn_tls_psk *ret)
         return -ESHUTDOWN;
     for (int i = 0; i < 2; i++) {
         EVP_MD_CTX *c = EVP_MD_CTX_new();
-        good = good && c && EVP_DigestInit_ex(c, EVP_sha256(), NULL) && EVP_DigestUpdate(c, labels[i], strlen(labels[i]) + 1) &&
+        good = good && c && EVP_DigestInit_ex(c, EVP_sha256(), NULL) &&
+               EVP_DigestUpdate(c, labels[i], strlen(labels[i]) + 1) &&
                EVP_DigestUpdate(c, secret, n) && EVP_DigestFinal_ex(c, to[i], NULL);
         EVP_MD_CTX_free(c);
     }
@@ -236,15 +245,18 @@ static bool same(const void *a, const void *b, size_t n)
 static int load_files(SSL_CTX *c, const struct gn_tls_config *config, struct gn_error *err)
 {
     if (config->certificate && SSL_CTX_use_certificate_chain_file(c, config->certificate) != 1)
-        return gn_fail(err, EINVAL, "give a file of certificates (PEM)", "cannot use the certificate %s: %s", config->certificate,
-                       reason());
+        return gn_fail(err, EINVAL, "give a file of certificates (PEM)",
+                       "cannot use the certificate %s: %s", config->certificate, reason());
     if (config->key && SSL_CTX_use_PrivateKey_file(c, config->key, SSL_FILETYPE_PEM) != 1)
-        return gn_fail(err, EINVAL, "give the private key of the certificate (PEM)", "cannot use the key %s: %s", config->key, reason());
+        return gn_fail(err, EINVAL, "give the private key of the certificate (PEM)",
+                       "cannot use the key %s: %s", config->key, reason());
     if (config->certificate && config->key && SSL_CTX_check_private_key(c) != 1)
-        return gn_fail(err, EINVAL, "give the key that belongs to it", "the key %s is not that of the certificate %s", config->key,
+        return gn_fail(err, EINVAL, "give the key that belongs to it",
+                       "the key %s is not that of the certificate %s", config->key,
                        config->certificate);
     if (config->authority && SSL_CTX_load_verify_file(c, config->authority) != 1)
-        return gn_fail(err, EINVAL, "give a file of certificates (PEM)", "cannot use the authority %s: %s", config->authority, reason());
+        return gn_fail(err, EINVAL, "give a file of certificates (PEM)",
+                       "cannot use the authority %s: %s", config->authority, reason());
     return 0;
 }
 
@@ -252,7 +264,8 @@ static SSL_CTX *new_context(const struct gn_tls_config *config, struct gn_error 
 {
     ERR_clear_error();
     SSL_CTX *c = SSL_CTX_new(config->server ? TLS_server_method() : TLS_client_method());
-    if (!c || !SSL_CTX_set_min_proto_version(c, TLS1_3_VERSION) || !SSL_CTX_set_ciphersuites(c, CIPHERS)) {
+    if (!c || !SSL_CTX_set_min_proto_version(c, TLS1_3_VERSION) ||
+        !SSL_CTX_set_ciphersuites(c, CIPHERS)) {
         gn_fail(err, ENOMEM, NULL, "TLS cannot be had: %s", reason());
         SSL_CTX_free(c);
         return NULL;
@@ -263,15 +276,17 @@ static SSL_CTX *new_context(const struct gn_tls_config *config, struct gn_error 
     SSL_CTX_set_mode(c, SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_read_ahead(c, 1);
     SSL_CTX_set_default_read_buffer_len(c, READ_AHEAD);
-    /* A client believes nobody without an authority or a common key; a server asks for certificates where it has an authority. */
+    /* A client believes nobody without an authority or a common key; a server asks for certificates
+     * where it has an authority. */
     if (!config->server)
         SSL_CTX_set_verify(c, SSL_VERIFY_PEER, NULL);
     else if (config->authority)
         SSL_CTX_set_verify(c, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
-    /* A key that both sides know is a session that goes on, and a server that asks for certificates goes on
-     * with none unless its sessions have a name. A client must have none: it could not go on with one made
-     * on another context. */
-    if (config->server && SSL_CTX_set_session_id_context(c, (const unsigned char *)SESSIONS, sizeof SESSIONS - 1) != 1) {
+    /* A key that both sides know is a session that goes on, and a server that asks for certificates
+     * goes on with none unless its sessions have a name. A client must have none: it could not go
+     * on with one made on another context. */
+    if (config->server && SSL_CTX_set_session_id_context(c, (const unsigned char *)SESSIONS,
+                                                         sizeof SESSIONS - 1) != 1) {
         gn_fail(err, ENOMEM, NULL, "TLS cannot be had: %s", reason());
         SSL_CTX_free(c);
         return NULL;
@@ -312,7 +327,8 @@ static int name_peer(struct tls *t)
     X509_VERIFY_PARAM *p = SSL_get0_param(t->ssl);
     if (t->config.server || !t->config.host)
         return 1;
-    return X509_VERIFY_PARAM_set1_ip_asc(p, t->config.host) || SSL_set1_host(t->ssl, t->config.host);
+    return X509_VERIFY_PARAM_set1_ip_asc(p, t->config.host) ||
+           SSL_set1_host(t->ssl, t->config.host);
 }
 
 extern const struct gn_tls_ops gn_tls_module;
@@ -367,7 +383,8 @@ static int ends(struct gn_error *err)
     return gn_fail(err, ESHUTDOWN, NULL, "TLS cannot be had: this process is ending");
 }
 
-static int start(const struct gn_tls_config *config, int fd, struct gn_tls **ret, struct gn_error *err)
+static int start(const struct gn_tls_config *config, int fd, struct gn_tls **ret,
+                 struct gn_error *err)
 {
     begin();
     if (!enter())
@@ -390,7 +407,8 @@ static int drain_before(struct tls *t, bool more)
     char *bytes;
     long n = BIO_get_mem_data(t->out, &bytes);
     while (t->out_at < (size_t)n) {
-        ssize_t m = send(t->fd, bytes + t->out_at, (size_t)n - t->out_at, MSG_DONTWAIT | MSG_NOSIGNAL | (more ? MSG_MORE : 0));
+        ssize_t m = send(t->fd, bytes + t->out_at, (size_t)n - t->out_at,
+                         MSG_DONTWAIT | MSG_NOSIGNAL | (more ? MSG_MORE : 0));
         if (m < 0 && errno == EINTR)
             continue;
         if (m < 0)
@@ -408,7 +426,8 @@ static int drain(struct tls *t)
     return drain_before(t, false);
 }
 
-/* How the other side has refused our certificate, or its lack; another code where it said anything else. */
+/* How the other side has refused our certificate, or its lack; another code where it said anything
+ * else. */
 static int refusal_code(void)
 {
     switch (ERR_GET_REASON(ERR_peek_last_error())) {
@@ -449,16 +468,24 @@ static int explain(struct tls *t, struct gn_error *err)
     int reason_code = ERR_GET_REASON(ERR_peek_last_error());
     /* It would have gone on with the key, had it known that. */
     if (verdict != X509_V_OK && !t->config.server && t->has_psk && !t->config.authority)
-        return gn_fail(err, EACCES, "see that GANTRY_TOKEN is the token of one of its tenants", "gantryd does not know this token");
+        return gn_fail(err, EACCES, "see that GANTRY_TOKEN is the token of one of its tenants",
+                       "gantryd does not know this token");
     if (verdict != X509_V_OK)
-        return gn_fail(err, EACCES, t->config.server ? NULL : "set GANTRY_TLS_CA to the authority that gantryd's certificate is from",
-                       "the certificate of the other side is refused: %s", X509_verify_cert_error_string(verdict));
+        return gn_fail(
+            err, EACCES,
+            t->config.server
+                ? NULL
+                : "set GANTRY_TLS_CA to the authority that gantryd's certificate is from",
+            "the certificate of the other side is refused: %s",
+            X509_verify_cert_error_string(verdict));
     if (!t->config.server && !ERR_peek_last_error())
         return gn_fail(err, EACCES, "see that GANTRY_TOKEN is right, and that gantryd serves TLS",
                        "gantryd hung up during the TLS handshake");
     if (!t->config.server)
-        return gn_fail(err, EACCES, "see that GANTRY_TOKEN or the certificate is right", "gantryd refuses the TLS handshake: %s", reason());
-    if (reason_code == SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM || reason_code == SSL_R_NO_SHARED_CIPHER)
+        return gn_fail(err, EACCES, "see that GANTRY_TOKEN or the certificate is right",
+                       "gantryd refuses the TLS handshake: %s", reason());
+    if (reason_code == SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM ||
+        reason_code == SSL_R_NO_SHARED_CIPHER)
         return gn_fail(err, EACCES, NULL, "it knows no token of ours");
     if (!ERR_peek_last_error())
         return gn_fail(err, EPIPE, NULL, "it hung up during the TLS handshake");
@@ -480,11 +507,12 @@ static int handshake(struct gn_tls *base, struct gn_error *err)
         (void)drain(t); /* the alert that says why */
     } else {
         int sent = drain(t);
-        ret = sent && sent != -EAGAIN ? gn_fail(err, -sent, NULL, "it hung up during the TLS handshake")
-              : t->key == ASKED       ? GN_TLS_WANTS_KEY
-              : sent                  ? GN_TLS_WRITES
-              : code                  ? GN_TLS_READS
-                                      : GN_TLS_DONE;
+        ret = sent && sent != -EAGAIN
+                  ? gn_fail(err, -sent, NULL, "it hung up during the TLS handshake")
+              : t->key == ASKED ? GN_TLS_WANTS_KEY
+              : sent            ? GN_TLS_WRITES
+              : code            ? GN_TLS_READS
+                                : GN_TLS_DONE;
     }
     pthread_mutex_unlock(&t->lock);
     leave();
@@ -505,12 +533,14 @@ static void subject(struct gn_tls *base, char *ret, size_t n)
     struct tls *t = of(base);
     X509 *x = SSL_get0_peer_certificate(t->ssl);
     ret[0] = 0;
-    if (!x || X509_NAME_get_text_by_NID(X509_get_subject_name(x), NID_commonName, ret, (int)n) >= (int)n)
+    if (!x ||
+        X509_NAME_get_text_by_NID(X509_get_subject_name(x), NID_commonName, ret, (int)n) >= (int)n)
         ret[0] = 0;
 }
 
 /* Up to a record's worth of what is to be sent, in one piece. */
-static const unsigned char *next_record(struct tls *t, const struct iovec *iov, int n, int *at, size_t *offset, size_t *ret_n)
+static const unsigned char *next_record(struct tls *t, const struct iovec *iov, int n, int *at,
+                                        size_t *offset, size_t *ret_n)
 {
     size_t have = 0;
     if (*at < n && iov[*at].iov_len - *offset >= RECORD) {
@@ -618,7 +648,8 @@ static bool unsent(struct gn_tls *base)
     return left;
 }
 
-static int open_context(const struct gn_tls_config *config, struct gn_tls_context **ret, struct gn_error *err)
+static int open_context(const struct gn_tls_config *config, struct gn_tls_context **ret,
+                        struct gn_error *err)
 {
     begin();
     if (!enter())

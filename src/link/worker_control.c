@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What gantryd tells a running worker. Runs on whichever of the worker's threads owns the control socket. */
+/* What gantryd tells a running worker. Runs on whichever of the worker's threads owns the control
+ * socket. */
 #include "link/worker_control.h"
 
 #include <errno.h>
@@ -22,25 +23,30 @@ int gn_worker_control_next(struct gn_worker_control *c, struct gn_worker_event *
         struct gn_link_segment_made m;
         if (!gn_frame_payload(&f, &m, sizeof m) || f.n_fds != 1)
             return -EPROTO;
-        *ret = (struct gn_worker_event){
-            .kind = GN_WORKER_EVENT_SEGMENT, .fd = gn_frame_take_fd(&c->reader, 0), .index = m.index, .bytes = m.bytes};
+        *ret = (struct gn_worker_event){.kind = GN_WORKER_EVENT_SEGMENT,
+                                        .fd = gn_frame_take_fd(&c->reader, 0),
+                                        .index = m.index,
+                                        .bytes = m.bytes};
         return 1;
     }
     if (f.op == GN_WORKER_LINK) {
         if (f.n_payload || f.n_fds != 1)
             return -EPROTO;
-        *ret = (struct gn_worker_event){.kind = GN_WORKER_EVENT_LINK, .fd = gn_frame_take_fd(&c->reader, 0)};
+        *ret = (struct gn_worker_event){.kind = GN_WORKER_EVENT_LINK,
+                                        .fd = gn_frame_take_fd(&c->reader, 0)};
         return 1;
     }
     if (f.op == GN_WORKER_SAVE) {
         struct gn_worker_save w;
         if (!gn_frame_payload(&f, &w, sizeof w) || f.n_fds != 1)
             return -EPROTO;
-        *ret = (struct gn_worker_event){.kind = GN_WORKER_EVENT_SAVE, .fd = gn_frame_take_fd(&c->reader, 0), .save = w};
+        *ret = (struct gn_worker_event){
+            .kind = GN_WORKER_EVENT_SAVE, .fd = gn_frame_take_fd(&c->reader, 0), .save = w};
         return 1;
     }
     if (f.op == GN_WORKER_RESUME || f.op == GN_WORKER_GO) {
-        *ret = (struct gn_worker_event){.kind = f.op == GN_WORKER_GO ? GN_WORKER_EVENT_GO : GN_WORKER_EVENT_RESUME, .fd = -1};
+        *ret = (struct gn_worker_event){
+            .kind = f.op == GN_WORKER_GO ? GN_WORKER_EVENT_GO : GN_WORKER_EVENT_RESUME, .fd = -1};
         return 1;
     }
     if (f.op == GN_WORKER_END) {
@@ -51,14 +57,16 @@ int gn_worker_control_next(struct gn_worker_control *c, struct gn_worker_event *
         struct gn_worker_leased l;
         if (!gn_frame_payload(&f, &l, sizeof l))
             return -EPROTO;
-        *ret = (struct gn_worker_event){.kind = GN_WORKER_EVENT_LEASED, .fd = -1, .index = f.seq, .bytes = l.granted_bytes};
+        *ret = (struct gn_worker_event){
+            .kind = GN_WORKER_EVENT_LEASED, .fd = -1, .index = f.seq, .bytes = l.granted_bytes};
         return 1;
     }
     if (f.op == GN_WORKER_RECALL) {
         struct gn_worker_recall l;
         if (!gn_frame_payload(&f, &l, sizeof l))
             return -EPROTO;
-        *ret = (struct gn_worker_event){.kind = GN_WORKER_EVENT_RECALL, .fd = -1, .index = l.tight != 0};
+        *ret = (struct gn_worker_event){
+            .kind = GN_WORKER_EVENT_RECALL, .fd = -1, .index = l.tight != 0};
         return 1;
     }
     return -EPROTO;

@@ -31,9 +31,9 @@ struct gn_worker_event {
 
 void gn_worker_control_init(struct gn_worker_control *c, int control_fd);
 
-/* Never blocks: poll control_fd for POLLIN. 1: an event; 0: none now; < 0: gantryd is gone. A segment's event
- * is here by the time that the program learns of the segment, so a program's unknown index may be looked for
- * here at once. */
+/* Never blocks: poll control_fd for POLLIN. 1: an event; 0: none now; < 0: gantryd is gone. A
+ * segment's event is here by the time that the program learns of the segment, so a program's
+ * unknown index may be looked for here at once. */
 int gn_worker_control_next(struct gn_worker_control *c, struct gn_worker_event *ret);
 
 #endif

@@ -7,22 +7,24 @@
 #include "link/link_wire.h"
 
 /*
- * Payloads of the frames between gantryd and what it starts: the probe, the template, a worker. gantryd
- * checks what a worker says as it checks a program's words. Both ends are of one build, so there is no
- * version here.
+ * Payloads of the frames between gantryd and what it starts: the probe, the template, a worker.
+ * gantryd checks what a worker says as it checks a program's words. Both ends are of one build, so
+ * there is no version here.
  */
 enum gn_worker_op {
     /* gantryd <-> template */
-    GN_WORKER_SPAWN = 32,   /* -> template; seq names the request. fd: the worker's end of its control socket */
+    /* -> template; seq names the request. fd: the worker's end of its control socket */
+    GN_WORKER_SPAWN = 32,
     GN_WORKER_SPAWNED = 33, /* <- gn_worker_spawned; fd: a pidfd. Or GN_LINK_ERROR */
     GN_WORKER_ENDED = 34,   /* <- gn_worker_ended */
 
     /* gantryd <-> worker, on its control socket */
-    GN_WORKER_BOOT = 40,    /* -> gn_worker_boot, devices, wall; fds: see GN_WORKER_BOOT_FDS */
-    GN_WORKER_BOOTED = 41,  /* <- empty: the driver is up. Or GN_LINK_ERROR */
-    GN_WORKER_SEGMENT = 42, /* -> gn_link_segment_made; fd: the segment. Sent before the program hears of it */
-    GN_WORKER_END = 43,     /* -> empty: the program is gone, end now */
-    GN_WORKER_LINK = 44,    /* -> empty; fd: a data connection of the program's, its name read */
+    GN_WORKER_BOOT = 40,   /* -> gn_worker_boot, devices, wall; fds: see GN_WORKER_BOOT_FDS */
+    GN_WORKER_BOOTED = 41, /* <- empty: the driver is up. Or GN_LINK_ERROR */
+    /* -> gn_link_segment_made; fd: the segment. Sent before the program hears of it */
+    GN_WORKER_SEGMENT = 42,
+    GN_WORKER_END = 43,  /* -> empty: the program is gone, end now */
+    GN_WORKER_LINK = 44, /* -> empty; fd: a data connection of the program's, its name read */
 
     /* probe -> gantryd */
     GN_PROBE_DRIVER = 48,   /* gn_probe_driver: one a driver, by --list-drivers */
@@ -33,15 +35,17 @@ enum gn_worker_op {
     GN_WORKER_WALLS = 52, /* --walls -> gantryd: gn_worker_walls. Or GN_LINK_ERROR */
 
     /* gantryd <-> worker, on its control socket: device memory */
-    GN_WORKER_LEASE = 56,    /* <- gn_worker_lease: more is wanted; one at a time */
-    GN_WORKER_LEASED = 57,   /* -> gn_worker_leased: its answer, of the same seq */
-    GN_WORKER_RECALL = 58,   /* -> gn_worker_recall: what is leased and unused is wanted back */
-    GN_WORKER_RETURNED = 59, /* <- gn_worker_returned: once a RECALL, and whenever something comes back by itself */
+    GN_WORKER_LEASE = 56,  /* <- gn_worker_lease: more is wanted; one at a time */
+    GN_WORKER_LEASED = 57, /* -> gn_worker_leased: its answer, of the same seq */
+    GN_WORKER_RECALL = 58, /* -> gn_worker_recall: what is leased and unused is wanted back */
+    /* <- gn_worker_returned: once a RECALL, and whenever something comes back by itself */
+    GN_WORKER_RETURNED = 59,
 
     /* gantryd <-> worker, on its control socket: a move. docs/moves.md */
-    GN_WORKER_SAVE = 64,   /* -> gn_worker_save; fd: where to. To the one that is left */
-    GN_WORKER_SAVED = 65,  /* <- gn_worker_moved: all has been written, and nothing goes on; or why not, and all goes on. fd: the
-                              session's socket, of a vGPU that stops */
+    GN_WORKER_SAVE = 64, /* -> gn_worker_save; fd: where to. To the one that is left */
+    /* <- gn_worker_moved: all has been written, and nothing goes on; or why not, and all goes on.
+       fd: the session's socket, of a vGPU that stops */
+    GN_WORKER_SAVED = 65,
     GN_WORKER_RESUME = 66, /* -> empty: go on as if nothing had been */
     GN_WORKER_LOADED = 67, /* <- gn_worker_moved: from the one that takes over; or why it can't */
     GN_WORKER_GO = 68,     /* -> empty: it is yours */
@@ -49,23 +53,29 @@ enum gn_worker_op {
 
     /* worker -> worker, before the stream */
     GN_WORKER_HAND = 72,         /* gn_worker_hand; fds: GN_WORKER_HAND_FDS */
-    GN_WORKER_HAND_SEGMENT = 73, /* gn_link_segment_made; fd: another data segment, in their order. Later ones come from gantryd */
+    GN_WORKER_HAND_SEGMENT = 73, /* gn_link_segment_made; fd: another data segment, in their order.
+                                    Later ones come from gantryd */
     /* the other way, of a stream that is no file */
-    GN_WORKER_HAND_MADE = 75, /* empty; seq: the round before which all is made that came before it */
-    GN_WORKER_HAND_FITS = 76, /* seq: 1: its devices are others, and will do; 0: they are the same. Before all MADE */
-    GN_WORKER_HAND_KEPT = 77, /* ids, u64 each, up to GN_WORKER_HAND_KEPT_MOST: of memories that are still here from `kept`. Before FITS */
+    /* empty; seq: the round before which all is made that came before it */
+    GN_WORKER_HAND_MADE = 75,
+    /* seq: 1: its devices are others, and will do; 0: they are the same. Before all MADE */
+    GN_WORKER_HAND_FITS = 76,
+    GN_WORKER_HAND_KEPT = 77, /* ids, u64 each, up to GN_WORKER_HAND_KEPT_MOST: of memories that are
+                                 still here from `kept`. Before FITS */
     /* and behind it */
     GN_WORKER_HAND_LAST = 74, /* gn_worker_hand_last; fds: stdout, stderr as they are now */
-    /* of a program on another machine there are no descriptors; behind the stream come, before HAND_LAST: */
+    /* of a program on another machine there are no descriptors; behind the stream come, before
+       HAND_LAST: */
     GN_WORKER_HAND_FAR = 80,  /* gn_worker_hand_far */
     GN_WORKER_HAND_HELD = 81, /* u64: the batch that it waits for; a message. In their order */
     GN_WORKER_HAND_AREA = 82, /* gn_worker_hand_area; what lies there */
-    GN_WORKER_HAND_SAID = 83, /* BESIDE: what the program may not have got; seq 0: bytes of whole small records; 1: a record, of DATA
-                                 without its payload, which lies in the area. In their order */
+    /* BESIDE: what the program may not have got; seq 0: bytes of whole small records; 1: a record,
+       of DATA without its payload, which lies in the area. In their order */
+    GN_WORKER_HAND_SAID = 83,
 };
 
-/* BOOT's descriptors, in this order. stdout and stderr are there always: /dev/null where the program has
- * none. */
+/* BOOT's descriptors, in this order. stdout and stderr are there always: /dev/null where the
+ * program has none. */
 enum {
     GN_WORKER_BOOT_SESSION,
     GN_WORKER_BOOT_RING,
@@ -114,22 +124,28 @@ struct gn_worker_boot {
     uint32_t grace_ms; /* for a program elsewhere to come back */
     uint8_t session[GN_LINK_SESSION_BYTES], key[GN_LINK_KEY_BYTES];
     uint32_t takes_turns; /* nothing goes to a device without its grant */
-    uint32_t loads;       /* GN_WORKER_LOADS_*: it takes a vGPU over: the session's descriptor is where from; events and data come there */
-    uint64_t ring_at;     /* of LOADS_FILE, whose descriptor is in the data area's place; of a remote one, in the session's */
-    uint8_t load_name[GN_LINK_SESSION_BYTES], load_key[GN_LINK_KEY_BYTES]; /* of LOADS_WORKER, REMOTE_TLS: who comes begins with TLS */
-    uint32_t load_tls;                                                     /* of LOADS_FAR: likewise */
+    uint32_t loads;   /* GN_WORKER_LOADS_*: it takes a vGPU over: the session's descriptor is where
+                         from; events and data come there */
+    uint64_t ring_at; /* of LOADS_FILE, whose descriptor is in the data area's place; of a remote
+                         one, in the session's */
+    uint8_t load_name[GN_LINK_SESSION_BYTES],
+        load_key[GN_LINK_KEY_BYTES]; /* of LOADS_WORKER, REMOTE_TLS: who comes begins with TLS */
+    uint32_t load_tls;               /* of LOADS_FAR: likewise */
     uint32_t zero;
 };
 _Static_assert(sizeof(struct gn_worker_boot) == 408, "boot");
 
 #define GN_WORKER_LOADS_WORKER 1u /* all of it comes from the worker that has it */
-#define GN_WORKER_LOADS_FILE   2u /* the session comes from the program, the vGPU from a file; of a remote one both do */
-#define GN_WORKER_LOADS_BESIDE                                                                                                             \
-    3u /* all of it from a worker of this gantryd, without TLS, and the program's stream goes on as it stands                              \
+#define GN_WORKER_LOADS_FILE                                                                       \
+    2u /* the session comes from the program, the vGPU from a file; of a remote one both do */
+#define GN_WORKER_LOADS_BESIDE                                                                     \
+    3u /* all of it from a worker of this gantryd, without TLS, and the program's stream goes on   \
+        * as it stands                                                                             \
         */
 
-#define GN_WORKER_LOADS_FAR                                                                                                                \
-    4u /* the session comes from the program, the vGPU from a worker on another machine, over tcp, in the data area's place */
+#define GN_WORKER_LOADS_FAR                                                                        \
+    4u /* the session comes from the program, the vGPU from a worker on another machine, over tcp, \
+          in the data area's place */
 
 #define GN_WORKER_REMOTE_PLAIN 1u
 #define GN_WORKER_REMOTE_TLS   2u
@@ -160,20 +176,28 @@ struct gn_worker_returned {
     uint32_t answers; /* 1: a RECALL */
     uint32_t zero;
 };
-_Static_assert(sizeof(struct gn_worker_lease) == 16 && sizeof(struct gn_worker_returned) == 16, "leases");
+_Static_assert(sizeof(struct gn_worker_lease) == 16 && sizeof(struct gn_worker_returned) == 16,
+               "leases");
 
-#define GN_WORKER_SAVE_FILE   1u  /* a checkpoint: nobody takes the session over */
-#define GN_WORKER_SAVE_STOP   2u  /* and the program does not go on */
-#define GN_WORKER_SAVE_FAR    4u  /* to a worker that shares no memory with this one, nor with the program: over tcp */
-#define GN_WORKER_SAVE_TLS    8u  /* by TLS, with key and its name */
-#define GN_WORKER_SAVE_BESIDE 16u /* FAR, to a worker of this gantryd: the program is told nothing, and goes on with its stream there */
-#define GN_WORKER_SAVE_NEAR   32u /* FAR, to a worker that shares memory with the program: it is to be silent before the stop */
+#define GN_WORKER_SAVE_FILE 1u /* a checkpoint: nobody takes the session over */
+#define GN_WORKER_SAVE_STOP 2u /* and the program does not go on */
+#define GN_WORKER_SAVE_FAR                                                                         \
+    4u /* to a worker that shares no memory with this one, nor with the program: over tcp */
+#define GN_WORKER_SAVE_TLS 8u /* by TLS, with key and its name */
+#define GN_WORKER_SAVE_BESIDE                                                                      \
+    16u /* FAR, to a worker of this gantryd: the program is told nothing, and goes on with its     \
+           stream there */
+#define GN_WORKER_SAVE_NEAR                                                                        \
+    32u /* FAR, to a worker that shares memory with the program: it is to be silent before the     \
+           stop */
 struct gn_worker_save {
     uint32_t drain_timeout_ms;
-    uint32_t n_ahead;     /* rounds of contents while the program runs; 0: it stands while all is sent */
+    uint32_t
+        n_ahead; /* rounds of contents while the program runs; 0: it stands while all is sent */
     uint64_t bytes_per_s; /* of these rounds; 0: no limit */
     uint32_t flags;       /* GN_WORKER_SAVE_* */
-    uint32_t vgpu_id;     /* as people know it: a worker that has taken over was started under another */
+    uint32_t
+        vgpu_id; /* as people know it: a worker that has taken over was started under another */
     uint8_t key[GN_LINK_STOP_KEY_BYTES];
     uint8_t name[GN_LINK_SESSION_BYTES];
     uint32_t mark; /* FAR: what the program is told behind the last word that it gets from here */
@@ -182,16 +206,18 @@ struct gn_worker_save {
 _Static_assert(sizeof(struct gn_worker_save) == 96, "save");
 
 struct gn_worker_moved {
-    int32_t error;                        /* 0 or a negative errno: what and fix say more */
-    uint32_t driver_stays;                /* SAVED by a program: its driver's library will stay loaded */
-    uint64_t began_ns, quiet_ns, done_ns; /* CLOCK_MONOTONIC: the gate began to close (the load began); nothing ran; the end */
+    int32_t error;         /* 0 or a negative errno: what and fix say more */
+    uint32_t driver_stays; /* SAVED by a program: its driver's library will stay loaded */
+    uint64_t began_ns, quiet_ns, done_ns; /* CLOCK_MONOTONIC: the gate began to close (the load
+                                             began); nothing ran; the end */
     uint64_t bytes, pages, pages_zero;    /* of the stream */
     uint64_t ahead_ns;                    /* what could be ahead took so long */
-    uint64_t hold_ns;                     /* and then, until the driver had nothing to do, the program going on */
+    uint64_t hold_ns; /* and then, until the driver had nothing to do, the program going on */
     uint64_t pages_total, pages_kept, pages_ahead, pages_stop, sampled, hashed, device;
-    uint64_t read_bytes;           /* out of memory objects in the stop */
-    uint64_t stood_ns, drained_ns; /* no call went on; the driver had nothing to do, its ends not all told */
-    uint64_t told_ns;              /* all but contents was written */
+    uint64_t read_bytes; /* out of memory objects in the stop */
+    uint64_t stood_ns,
+        drained_ns;   /* no call went on; the driver had nothing to do, its ends not all told */
+    uint64_t told_ns; /* all but contents was written */
     char what[384];
     char fix[256];
 };
@@ -210,8 +236,8 @@ struct gn_worker_hand {
     uint64_t ring_at;    /* a position of the request ring, before which nothing is left to do */
     uint32_t n_segments; /* of data, the first one among them */
     uint32_t zero;
-    /* Contents of memory objects. keeps: who gives it away will keep them under this number. kept: they came from who kept them under this
-     * one. 0: not so. */
+    /* Contents of memory objects. keeps: who gives it away will keep them under this number. kept:
+     * they came from who kept them under this one. 0: not so. */
     uint64_t keeps, kept;
 };
 #define GN_WORKER_HAND_KEPT_MOST 512u
@@ -223,7 +249,8 @@ struct gn_worker_hand_far {
     uint64_t n_batches; /* of bulk data, that are whole */
     uint32_t n_held;    /* messages */
     uint32_t n_areas;
-    uint64_t first, acknowledged; /* BESIDE: of what the program was told: where SAID begins, and how much of it the program has got */
+    uint64_t first, acknowledged; /* BESIDE: of what the program was told: where SAID begins, and
+                                     how much of it the program has got */
     uint32_t n_said;
     uint32_t zero;
 };
@@ -253,9 +280,10 @@ struct gn_worker_boot_wall {
     uint64_t group_bytes; /* of memory of all of its processes, when `group` is made; 0: no bound */
     uint32_t n_groups;
     uint32_t groups[GN_WORKER_MAX_GROUPS];
-    uint32_t layered;                  /* 1: the cache is there, in layers; 0: the worker makes its folder */
+    uint32_t layered; /* 1: the cache is there, in layers; 0: the worker makes its folder */
     char cache[GN_WORKER_CACHE_BYTES]; /* "": none */
-    char group[GN_WORKER_GROUP_BYTES]; /* the folder of its memory cgroup, which the worker makes; "": none */
+    char group[GN_WORKER_GROUP_BYTES]; /* the folder of its memory cgroup, which the worker makes;
+                                          "": none */
 };
 _Static_assert(sizeof(struct gn_worker_boot_wall) == 1832, "boot wall");
 

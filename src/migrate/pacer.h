@@ -5,9 +5,9 @@
 #include <stdint.h>
 
 /*
- * A bandwidth limit: a token bucket that holds 10 ms of the rate. It is kept as the time at which the line will be free: a
- * piece of any size may be sent whole when that has come, and the next one waits for what it took. Pure: time is an
- * argument, and may stand still. Not thread-safe.
+ * A bandwidth limit: a token bucket that holds 10 ms of the rate. It is kept as the time at which
+ * the line will be free: a piece of any size may be sent whole when that has come, and the next one
+ * waits for what it took. Pure: time is an argument, and may stand still. Not thread-safe.
  */
 struct gn_pacer {
     uint64_t bytes_per_s; /* 0: no limit */

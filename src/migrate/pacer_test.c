@@ -32,13 +32,15 @@ static uint64_t pump(uint64_t rate, uint64_t piece, uint64_t seconds)
 
 static void the_rate_holds(void **state)
 {
-    static const uint64_t rates[] = {1000, 65536, 1000000, 125000000, 1250000000, UINT64_C(20000000000)};
+    static const uint64_t rates[] = {1000,      65536,      1000000,
+                                     125000000, 1250000000, UINT64_C(20000000000)};
     static const uint64_t pieces[] = {4096, 65536, 262144, 4194304};
     for (unsigned i = 0; i < sizeof rates / sizeof *rates; i++) {
         for (unsigned j = 0; j < sizeof pieces / sizeof *pieces; j++) {
             if (rates[i] > 1250000000 && pieces[j] < 65536)
                 continue;
-            uint64_t seconds = pieces[j] / rates[i] * 8 + 2, sent = pump(rates[i], pieces[j], seconds);
+            uint64_t seconds = pieces[j] / rates[i] * 8 + 2,
+                     sent = pump(rates[i], pieces[j], seconds);
             uint64_t due = rates[i] * seconds;
             /* Ten milliseconds ahead, the piece in hand, a rounding of a nanosecond a piece. */
             assert_true(sent <= due + rates[i] / 100 + pieces[j]);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The hashes of pages, as plain functions of memory. Called by a round's threads for every page that has to be
- * verified, so nothing here locks, allocates or looks at the clock, except for making a key.
+ * The hashes of pages, as plain functions of memory. Called by a round's threads for every page
+ * that has to be verified, so nothing here locks, allocates or looks at the clock, except for
+ * making a key.
  */
 #include "migrate/page_hash.h"
 
@@ -26,7 +27,8 @@ static void digest_xxh3(const struct gn_page_hasher *h, const void *page, size_t
     memcpy(ret, &hash, sizeof hash);
 }
 
-/* The plain words of 64 bits, little-endian as on every machine that Gantry builds on; a last piece is filled up with zeros. */
+/* The plain words of 64 bits, little-endian as on every machine that Gantry builds on; a last piece
+ * is filled up with zeros. */
 static uint64_t word_at(const unsigned char *page, size_t n, size_t i)
 {
     uint64_t w = 0;
@@ -39,7 +41,8 @@ static uint64_t nh_product(uint64_t w, const uint32_t *key)
     return (uint64_t)(uint32_t)((uint32_t)w + key[0]) * (uint32_t)((uint32_t)(w >> 32) + key[1]);
 }
 
-static void nh_words(const struct gn_page_hasher *h, const unsigned char *page, size_t n, size_t from, uint64_t sums[4])
+static void nh_words(const struct gn_page_hasher *h, const unsigned char *page, size_t n,
+                     size_t from, uint64_t sums[4])
 {
     size_t n_words = (n + 7) / 8;
     for (size_t i = from; i < n_words; i++) {
@@ -60,15 +63,18 @@ static void digest_nh(const struct gn_page_hasher *h, const void *page, size_t n
 
 #if defined(__x86_64__)
 /* Four words at once; the rest of a short page by the plain loop. */
-__attribute__((target("avx2"))) static void digest_nh_avx2(const struct gn_page_hasher *h, const void *page, size_t n, void *ret)
+__attribute__((target("avx2"))) static void digest_nh_avx2(const struct gn_page_hasher *h,
+                                                           const void *page, size_t n, void *ret)
 {
     uint64_t sums[4];
-    __m256i acc[GN_PAGE_NH_PASSES] = {_mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256()};
+    __m256i acc[GN_PAGE_NH_PASSES] = {_mm256_setzero_si256(), _mm256_setzero_si256(),
+                                      _mm256_setzero_si256(), _mm256_setzero_si256()};
     size_t n_quads = n / 32;
     for (size_t q = 0; q < n_quads; q++) {
         __m256i w = _mm256_loadu_si256((const __m256i *)((const char *)page + 32 * q));
         for (unsigned p = 0; p < GN_PAGE_NH_PASSES; p++) {
-            __m256i x = _mm256_add_epi32(w, _mm256_loadu_si256((const __m256i *)(h->key + 8 * q + 2 * p)));
+            __m256i x =
+                _mm256_add_epi32(w, _mm256_loadu_si256((const __m256i *)(h->key + 8 * q + 2 * p)));
             acc[p] = _mm256_add_epi64(acc[p], _mm256_mul_epu32(x, _mm256_srli_epi64(x, 32)));
         }
     }
@@ -149,21 +155,26 @@ static int choose(struct gn_page_hasher *h, bool benchmark, struct gn_error *err
         return 0;
     case GN_PAGE_HASH_XOR256:
         if (!benchmark)
-            return gn_fail(err, EPERM, "use xxh3",
-                           "the page hash xor256 is for benchmarks: it cannot tell a page of zeros from a page of equal words");
+            return gn_fail(
+                err, EPERM, "use xxh3",
+                "the page hash xor256 is for benchmarks: it cannot tell a page of zeros from a "
+                "page of equal words");
         h->digest = digest_xor256;
         h->digest_bytes = 32;
         return 0;
     }
-    return gn_fail(err, EINVAL, "use xxh3", "there is no page hash of number %u", (unsigned)h->kind);
+    return gn_fail(err, EINVAL, "use xxh3", "there is no page hash of number %u",
+                   (unsigned)h->kind);
 }
 
-int gn_page_hasher_init(struct gn_page_hasher *h, enum gn_page_hash_kind kind, uint32_t page_bytes, uint64_t seed, bool benchmark,
-                        struct gn_error *err)
+int gn_page_hasher_init(struct gn_page_hasher *h, enum gn_page_hash_kind kind, uint32_t page_bytes,
+                        uint64_t seed, bool benchmark, struct gn_error *err)
 {
     memset(h, 0, sizeof *h);
-    if (page_bytes < GN_PAGE_BYTES_MIN || page_bytes > GN_PAGE_BYTES_MAX || (page_bytes & (page_bytes - 1)))
-        return gn_fail(err, EINVAL, "give a power of two from 4K to 64K", "pages of %u bytes cannot be tracked", page_bytes);
+    if (page_bytes < GN_PAGE_BYTES_MIN || page_bytes > GN_PAGE_BYTES_MAX ||
+        (page_bytes & (page_bytes - 1)))
+        return gn_fail(err, EINVAL, "give a power of two from 4K to 64K",
+                       "pages of %u bytes cannot be tracked", page_bytes);
     h->kind = kind;
     h->page_bytes = page_bytes;
     int r = choose(h, benchmark, err);
@@ -182,7 +193,8 @@ int gn_page_hasher_init(struct gn_page_hasher *h, enum gn_page_hash_kind kind, u
     if (r) {
         gn_page_hasher_fini(h);
         free(zeros);
-        return gn_fail(err, -r, "see getrandom(2)", "no random key for the page hash: %s", strerror(-r));
+        return gn_fail(err, -r, "see getrandom(2)", "no random key for the page hash: %s",
+                       strerror(-r));
     }
     h->digest(h, zeros, page_bytes, h->zero);
     free(zeros);

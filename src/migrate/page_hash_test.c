@@ -34,15 +34,18 @@ static void scramble(void *p, size_t n)
         ((unsigned char *)p)[i] = (unsigned char)(draw() >> 32);
 }
 
-static const enum gn_page_hash_kind kinds[] = {GN_PAGE_HASH_XXH3, GN_PAGE_HASH_NH, GN_PAGE_HASH_XOR256};
+static const enum gn_page_hash_kind kinds[] = {GN_PAGE_HASH_XXH3, GN_PAGE_HASH_NH,
+                                               GN_PAGE_HASH_XOR256};
 
-static void init(struct gn_page_hasher *h, enum gn_page_hash_kind kind, uint32_t page_bytes, uint64_t seed)
+static void init(struct gn_page_hasher *h, enum gn_page_hash_kind kind, uint32_t page_bytes,
+                 uint64_t seed)
 {
     assert_int_equal(gn_page_hasher_init(h, kind, page_bytes, seed, true, NULL), 0);
 }
 
 /* NH as the paper has it, a word of 32 bits after the other. */
-static void plain_nh(const struct gn_page_hasher *h, const unsigned char *page, size_t n, uint64_t sums[4])
+static void plain_nh(const struct gn_page_hasher *h, const unsigned char *page, size_t n,
+                     uint64_t sums[4])
 {
     unsigned char padded[GN_PAGE_BYTES_MAX + 8] = {0};
     memcpy(padded, page, n);
@@ -99,7 +102,8 @@ static void nh_of_a_known_key(void **state)
     for (unsigned i = 0; i < PAGE; i++)
         page[i] = (unsigned char)(i * 31 + (i >> 8));
     gn_page_digest(&h, page, sizeof page, sums);
-    assert_true(sums[0] == UINT64_C(0x039fcaa155d507a9) && sums[1] == UINT64_C(0x3c508801187c8b2d) &&
+    assert_true(sums[0] == UINT64_C(0x039fcaa155d507a9) &&
+                sums[1] == UINT64_C(0x3c508801187c8b2d) &&
                 sums[2] == UINT64_C(0x0ea23d1402f22750) && sums[3] == UINT64_C(0x1862031906f7c10b));
     gn_page_hasher_fini(&h);
 }
@@ -166,8 +170,10 @@ static void hostile_parameters_are_refused(void **state)
     static const uint32_t sizes[] = {0, 1, 2048, 4095, 4097, 6144, 131072, UINT32_MAX};
     struct gn_page_hasher h;
     for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        assert_int_equal(gn_page_hasher_init(&h, GN_PAGE_HASH_XXH3, sizes[i], 1, false, NULL), -EINVAL);
-    assert_int_equal(gn_page_hasher_init(&h, (enum gn_page_hash_kind)99, PAGE, 1, true, NULL), -EINVAL);
+        assert_int_equal(gn_page_hasher_init(&h, GN_PAGE_HASH_XXH3, sizes[i], 1, false, NULL),
+                         -EINVAL);
+    assert_int_equal(gn_page_hasher_init(&h, (enum gn_page_hash_kind)99, PAGE, 1, true, NULL),
+                     -EINVAL);
 
     enum gn_page_hash_kind kind;
     assert_int_equal(gn_page_hash_named("nh", &kind), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples of pages and the choice whether to use them. Pure arithmetic, called by a round's threads (the choice under
- * their lock).
+ * Samples of pages and the choice whether to use them. Pure arithmetic, called by a round's threads
+ * (the choice under their lock).
  */
 #include "migrate/page_sample.h"
 
@@ -40,24 +40,29 @@ struct gn_page_sample gn_page_sample_take(unsigned n_bytes, const void *page, si
 /* Before anything was measured, in parts of a page's hash. */
 #define SAMPLE_COST 0.06
 #define HASHED_COST 1.2
-/* Sampling has to promise this part of a page's hash to begin, and that to go on: a choice at the border is noise, and to leave the one
- * way for the other costs something itself (the processor reads ahead anew). */
+/* Sampling has to promise this part of a page's hash to begin, and that to go on: a choice at the
+ * border is noise, and to leave the one way for the other costs something itself (the processor
+ * reads ahead anew). */
 #define LEAST_GAIN    0.1
 #define LEAST_GAIN_ON 0.03
-/* To sample behind what has changed pays where it tells this part of those pages, however few of all they are. */
+/* To sample behind what has changed pays where it tells this part of those pages, however few of
+ * all they are. */
 #define RUNS_FROM 0.8
-/* In parts of a hash: a sample there, and the end of a run, where the processor reads ahead anew. */
+/* In parts of a hash: a sample there, and the end of a run, where the processor reads ahead anew.
+ */
 #define RUNS_COST     0.15
 #define RUNS_END_COST 0.7
 /* What is known of so few pages is chance; of more, the last batches tell most. */
 #define RUNS_KNOWN  32
 #define RECENT_PART 0.125
-/* The first batches find nothing in the caches, and nothing read ahead: one alone would make hashing look dearer than it is. */
+/* The first batches find nothing in the caches, and nothing read ahead: one alone would make
+ * hashing look dearer than it is. */
 #define KNOWN_AFTER 3u
 /* A look costs an eighth of hashing the page. */
 #define LOOK_EVERY 16u
 #define OFF_EVERY  64u
-/* A trial that did not pay is repeated after so many batches, then after twice as many, for what made it dear may have passed. */
+/* A trial that did not pay is repeated after so many batches, then after twice as many, for what
+ * made it dear may have passed. */
 #define RETRY_FIRST 64u
 #define RETRY_LAST  4096u
 
@@ -97,7 +102,8 @@ static double detour(const struct gn_sample_choice *c, double hash_ns)
 /* What a page saves on average. */
 static double gain(const struct gn_sample_choice *c, enum gn_sample_place i, double hash_ns)
 {
-    return c->hit_rate[i] * hash_ns - median(&c->sample[i], SAMPLE_COST * hash_ns) - (1 - c->hit_rate[i]) * detour(c, hash_ns);
+    return c->hit_rate[i] * hash_ns - median(&c->sample[i], SAMPLE_COST * hash_ns) -
+           (1 - c->hit_rate[i]) * detour(c, hash_ns);
 }
 
 static bool may_take_runs(const struct gn_sample_choice *c)

@@ -25,7 +25,8 @@ static void samples_are_the_bytes_they_are_of(void **state)
         for (enum gn_sample_place p = 0; p < GN_SAMPLE_PLACES; p++)
             assert_int_equal(all.at[p], gn_page_sample_at(p, bytes, page, sizeof page));
     }
-    uint32_t spread = page[512] | (uint32_t)page[1536] << 8 | (uint32_t)page[2560] << 16 | (uint32_t)page[3584] << 24;
+    uint32_t spread = page[512] | (uint32_t)page[1536] << 8 | (uint32_t)page[2560] << 16 |
+                      (uint32_t)page[3584] << 24;
     assert_int_equal(gn_page_sample_at(GN_SAMPLE_SPREAD, 4, page, sizeof page), spread);
     assert_int_equal(gn_page_sample_at(GN_SAMPLE_SPREAD, 1, page, sizeof page), page[2048]);
 }
@@ -56,9 +57,9 @@ static void short_pages_are_sampled_whole(void **state)
 struct machine {
     double hash_ns, hashed_ns, sample_ns[GN_SAMPLE_PLACES];
     double hits[GN_SAMPLE_PLACES]; /* of all pages */
-    double run;                    /* so many pages that are told lie side by side, in the mean; 0: each by itself */
-    double look_ns;                /* a page that is hashed and looked at, too, in one place that tells it */
-    double other_way;              /* of the first batch after those of the other way, this much more */
+    double run; /* so many pages that are told lie side by side, in the mean; 0: each by itself */
+    double look_ns;   /* a page that is hashed and looked at, too, in one place that tells it */
+    double other_way; /* of the first batch after those of the other way, this much more */
 };
 
 static uint64_t random_state = 88172645463325252u;
@@ -80,7 +81,8 @@ static struct page next_page(const struct machine *m, const struct page *last)
 {
     struct page page;
     for (enum gn_sample_place p = 0; p < GN_SAMPLE_PLACES; p++) {
-        const bool anew = m->run == 0 || m->hits[p] == 1 || draw() < 1 / (m->run * (1 - m->hits[p]));
+        const bool anew =
+            m->run == 0 || m->hits[p] == 1 || draw() < 1 / (m->run * (1 - m->hits[p]));
         page.by[p] = anew ? draw() < m->hits[p] : last->by[p];
     }
     return page;
@@ -94,7 +96,8 @@ static enum gn_sample_place teller(const struct page *page)
     return p;
 }
 
-/* One batch as the verification goes through it: fills b, and returns what hashing and looking cost. */
+/* One batch as the verification goes through it: fills b, and returns what hashing and looking
+ * cost. */
 static double verify(struct gn_sample_batch *b, const struct machine *m, struct page *page)
 {
     enum gn_sample_place behind = GN_SAMPLE_OFF;
@@ -132,8 +135,8 @@ static double verify(struct gn_sample_batch *b, const struct machine *m, struct 
     return took;
 }
 
-/* The time of n batches of 64 pages by choice. noise: one batch in 50 takes a hundred times as long to the clock, which the choice sees
- * but which is not counted. */
+/* The time of n batches of 64 pages by choice. noise: one batch in 50 takes a hundred times as long
+ * to the clock, which the choice sees but which is not counted. */
 static double run(struct gn_sample_choice *c, const struct machine *m, unsigned n, bool noise)
 {
     double total = 0;
@@ -145,7 +148,8 @@ static double run(struct gn_sample_choice *c, const struct machine *m, unsigned 
         const bool off = b.place == GN_SAMPLE_OFF;
         assert_true(off || !b.looked);
         const double hash = verify(&b, m, &page) * (i && was_off != off ? 1 + m->other_way : 1);
-        const double sample = b.place < GN_SAMPLE_PLACES ? 64 * m->sample_ns[b.place] : (double)b.sample_ns;
+        const double sample =
+            b.place < GN_SAMPLE_PLACES ? 64 * m->sample_ns[b.place] : (double)b.sample_ns;
         was_off = off;
         total += sample + hash;
         const double times = noise && draw() < 0.02 ? 100 : 1;
@@ -158,7 +162,8 @@ static double run(struct gn_sample_choice *c, const struct machine *m, unsigned 
 
 static const struct machine dear = {.hash_ns = 500, .hashed_ns = 650, .sample_ns = {30, 30, 90}};
 
-/* gMig's Tropics: 52.6 % of the pages verified had changed, 46.7 % of all are told by their first byte. */
+/* gMig's Tropics: 52.6 % of the pages verified had changed, 46.7 % of all are told by their first
+ * byte. */
 static void the_papers_mix_is_a_fifth_cheaper(void **state)
 {
     for (unsigned noise = 0; noise < 2; noise++) {
@@ -188,7 +193,8 @@ static void no_mix_is_two_percent_dearer(void **state)
                 gn_sample_choice_init(&c);
                 double took = run(&c, &m, 500, noise);
                 if (took > 1.02 * 500 * 64 * 500)
-                    fail_msg("%u %% told by %u costs %.3f of hashing all", percent, where, took / (500. * 64 * 500));
+                    fail_msg("%u %% told by %u costs %.3f of hashing all", percent, where,
+                             took / (500. * 64 * 500));
             }
         }
     }
@@ -220,14 +226,17 @@ static void a_changed_mix_is_followed(void **state)
 static void dear_samples_are_left_alone(void **state)
 {
     struct gn_sample_choice c;
-    struct machine m = {.hash_ns = 300, .hashed_ns = 900, .sample_ns = {250, 250, 250}, .hits = {0.4, 0.4, 0.4}};
+    struct machine m = {
+        .hash_ns = 300, .hashed_ns = 900, .sample_ns = {250, 250, 250}, .hits = {0.4, 0.4, 0.4}};
     gn_sample_choice_init(&c);
     double took = run(&c, &m, 1000, false);
     assert_true(took < 1.02 * 300 * 64 * 1000);
 }
 
-/* An AMD EPYC: it reads ahead so well that leaving out every second page saves little, and what it has to find anew costs. */
-static const struct machine far_sighted = {.hash_ns = 210, .hashed_ns = 370, .sample_ns = {16, 16, 60}, .look_ns = 10, .other_way = 0.2};
+/* An AMD EPYC: it reads ahead so well that leaving out every second page saves little, and what it
+ * has to find anew costs. */
+static const struct machine far_sighted = {
+    .hash_ns = 210, .hashed_ns = 370, .sample_ns = {16, 16, 60}, .look_ns = 10, .other_way = 0.2};
 
 static void what_saves_next_to_nothing_is_left_alone(void **state)
 {
@@ -235,11 +244,13 @@ static void what_saves_next_to_nothing_is_left_alone(void **state)
         for (unsigned noise = 0; noise < 2; noise++) {
             struct gn_sample_choice c;
             struct machine m = far_sighted;
-            m.hits[GN_SAMPLE_HEAD] = m.hits[GN_SAMPLE_TAIL] = m.hits[GN_SAMPLE_SPREAD] = 0.888 * percent / 100;
+            m.hits[GN_SAMPLE_HEAD] = m.hits[GN_SAMPLE_TAIL] = m.hits[GN_SAMPLE_SPREAD] =
+                0.888 * percent / 100;
             gn_sample_choice_init(&c);
             double took = run(&c, &m, 1000, noise);
             if (took > 1.02 * 210 * 64 * 1000)
-                fail_msg("%u %% changed costs %.3f of hashing all", percent, took / (210. * 64 * 1000));
+                fail_msg("%u %% changed costs %.3f of hashing all", percent,
+                         took / (210. * 64 * 1000));
         }
     }
 }
@@ -253,7 +264,8 @@ static void what_saves_much_is_taken(void **state)
     assert_true(run(&c, &m, 1000, true) < 0.35 * 210 * 64 * 1000);
 }
 
-/* Whole buffers that have changed beside whole ones that have not, however few: by time a page, and by pages that are hashed all the same.
+/* Whole buffers that have changed beside whole ones that have not, however few: by time a page, and
+ * by pages that are hashed all the same.
  */
 static void what_lies_together_is_told_by_what_lies_before(void **state)
 {
@@ -268,7 +280,8 @@ static void what_lies_together_is_told_by_what_lies_before(void **state)
                 gn_sample_choice_init(&c);
                 const double took = run(&c, &m, 4000, noise) / (m.hash_ns * 64 * 4000);
                 if (took > 1.02 - 0.7 * percent / 100.0)
-                    fail_msg("machine %u, %u %% changed side by side costs %.3f of hashing all", k, percent, took);
+                    fail_msg("machine %u, %u %% changed side by side costs %.3f of hashing all", k,
+                             percent, took);
             }
         }
     }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sink that writes a round's pages into a migration stream; on the thread that runs the round. The runs of a group go out together:
- * changed pages lie scattered, and a section with a system call for each would cost more than hashing it.
+ * The sink that writes a round's pages into a migration stream; on the thread that runs the round.
+ * The runs of a group go out together: changed pages lie scattered, and a section with a system
+ * call for each would cost more than hashing it.
  */
 #include "migrate/page_stream.h"
 
 _Static_assert(sizeof(void *) == sizeof(uint64_t), "a memory's id is carried in a pointer");
 
-static int add(struct gn_page_stream *s, void *cookie, uint64_t offset, const void *data, uint64_t n, const void *digests)
+static int add(struct gn_page_stream *s, void *cookie, uint64_t offset, const void *data,
+               uint64_t n, const void *digests)
 {
     s->memory = (uint64_t)(uintptr_t)cookie;
     s->runs[s->n_runs++] = (struct gn_stream_run){
@@ -19,7 +21,8 @@ static int add(struct gn_page_stream *s, void *cookie, uint64_t offset, const vo
     return 0;
 }
 
-static int put_data(void *ctx, void *cookie, uint64_t offset, const void *data, uint64_t n, const void *digests)
+static int put_data(void *ctx, void *cookie, uint64_t offset, const void *data, uint64_t n,
+                    const void *digests)
 {
     return add(ctx, cookie, offset, data, n, digests);
 }
@@ -37,7 +40,8 @@ static int flush(void *ctx)
     return n ? gn_stream_put_pages(s->writer, s->memory, s->runs, n) : 0;
 }
 
-struct gn_page_sink gn_page_stream_sink(struct gn_page_stream *s, struct gn_stream_writer *writer, uint32_t page_bytes)
+struct gn_page_sink gn_page_stream_sink(struct gn_page_stream *s, struct gn_stream_writer *writer,
+                                        uint32_t page_bytes)
 {
     *s = (struct gn_page_stream){.writer = writer, .page_bytes = page_bytes};
     return (struct gn_page_sink){.data = put_data, .zero = put_zero, .flush = flush, .ctx = s};

@@ -6,9 +6,10 @@
 #include "stream/stream.h"
 
 /*
- * Rounds into a migration stream: a sink for gn_rounds_run. Before a round the caller puts the memories and begins the round in the stream;
- * an item's cookie is gn_page_stream_cookie of the id that its memory has there. The engine's pages are the stream's in size. When a round
- * failed, the reason is gn_stream_writer_error's. Embedded; the writer is the caller's.
+ * Rounds into a migration stream: a sink for gn_rounds_run. Before a round the caller puts the
+ * memories and begins the round in the stream; an item's cookie is gn_page_stream_cookie of the id
+ * that its memory has there. The engine's pages are the stream's in size. When a round failed, the
+ * reason is gn_stream_writer_error's. Embedded; the writer is the caller's.
  */
 struct gn_page_stream {
     struct gn_stream_writer *writer;
@@ -19,7 +20,8 @@ struct gn_page_stream {
     struct gn_stream_run runs[GN_PAGE_GROUP];
 };
 
-struct gn_page_sink gn_page_stream_sink(struct gn_page_stream *s, struct gn_stream_writer *writer, uint32_t page_bytes);
+struct gn_page_sink gn_page_stream_sink(struct gn_page_stream *s, struct gn_stream_writer *writer,
+                                        uint32_t page_bytes);
 
 static inline void *gn_page_stream_cookie(uint64_t memory)
 {

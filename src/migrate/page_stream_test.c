@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rounds written into a stream and read back: the reader has what was there when writing stopped. */
+/* Rounds written into a stream and read back: the reader has what was there when writing stopped.
+ */
 #include "migrate/rounds_world.h"
 
 #include "migrate/page_stream.h"
@@ -9,9 +10,13 @@
 
 static struct gn_stream_writer *begin(struct world *w, struct gn_sample_file *f)
 {
-    const struct gn_stream_options o = {.purpose = GN_STREAM_MOVE, .api = "opencl", .creator = "test", .page_bytes = w->hasher.page_bytes};
+    const struct gn_stream_options o = {.purpose = GN_STREAM_MOVE,
+                                        .api = "opencl",
+                                        .creator = "test",
+                                        .page_bytes = w->hasher.page_bytes};
     const struct gn_stream_sink sink = gn_sample_sink(f);
-    struct gn_stream_announce most = {.entries_bytes = 65536, .n_objects = MAX_BUFFERS, .n_memories = MAX_BUFFERS, .n_rounds = 8};
+    struct gn_stream_announce most = {
+        .entries_bytes = 65536, .n_objects = MAX_BUFFERS, .n_memories = MAX_BUFFERS, .n_rounds = 8};
     struct gn_stream_memory memories[MAX_BUFFERS];
     struct gn_stream_writer *writer;
     memset(memories, 0, sizeof memories);
@@ -24,7 +29,8 @@ static struct gn_stream_writer *begin(struct world *w, struct gn_sample_file *f)
     assert_int_equal(gn_stream_writer_create(&sink, &o, &writer, NULL), 0);
     assert_int_equal(gn_stream_announce(writer, &most), 0);
     for (size_t i = 0; i < w->n_buffers; i++) {
-        assert_int_equal(gn_stream_entry_begin(writer, GN_STREAM_OBJECTS, FIRST_ID + i, 1, NULL, 0), 0);
+        assert_int_equal(gn_stream_entry_begin(writer, GN_STREAM_OBJECTS, FIRST_ID + i, 1, NULL, 0),
+                         0);
         assert_int_equal(gn_stream_entry_end(writer), 0);
         memories[i].object = FIRST_ID + i;
     }
@@ -48,7 +54,8 @@ static void read_back(struct world *w, struct gn_sample_file *f)
         void *where[256];
         assert_in_range(s.n_runs, 1, 256);
         for (uint32_t i = 0; i < s.n_runs; i++)
-            where[i] = w->buffers[s.memory->id - FIRST_ID].there + s.runs[i].first_page * w->hasher.page_bytes;
+            where[i] = w->buffers[s.memory->id - FIRST_ID].there +
+                       s.runs[i].first_page * w->hasher.page_bytes;
         assert_int_equal(gn_stream_take_pages(r, where), 0);
     } while (s.what != GN_STREAM_IS_COMMIT);
     gn_stream_reader_destroy(r);
@@ -60,7 +67,8 @@ static void what_is_read_is_what_was_there(void **state)
         struct world w;
         struct gn_sample_file f = {0};
         struct gn_page_stream ps;
-        world_init(&w, seed % 3 == 2 ? GN_PAGE_HASH_NH : GN_PAGE_HASH_XXH3, seed % 2 ? 16384 : 4096, (unsigned)(seed / 8 % 3), seed);
+        world_init(&w, seed % 3 == 2 ? GN_PAGE_HASH_NH : GN_PAGE_HASH_XXH3, seed % 2 ? 16384 : 4096,
+                   (unsigned)(seed / 8 % 3), seed);
         for (size_t i = 0; i < 4; i++) {
             struct buffer *b = world_add(&w, 1 + draw(&w, 900000), i != 1, i == 2 ? MEMORY : READ);
             pthread_mutex_lock(&w.lock);
@@ -72,7 +80,8 @@ static void what_is_read_is_what_was_there(void **state)
         for (unsigned round = 0; round < 3; round++) {
             struct gn_round_options o = round < 2 ? LIVE : STOP;
             w.lively = true;
-            assert_int_equal(gn_stream_round_begin(writer, round < 2 ? GN_STREAM_PRECOPY : GN_STREAM_STOP), 0);
+            assert_int_equal(
+                gn_stream_round_begin(writer, round < 2 ? GN_STREAM_PRECOPY : GN_STREAM_STOP), 0);
             if (world_round(&w, o, NULL))
                 fail_msg("%s", gn_stream_writer_error(writer)->what);
             pthread_mutex_lock(&w.lock);

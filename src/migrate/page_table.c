@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bits and digests of a buffer's pages. Marks are made by the threads of a vGPU while a round reads them; the memory order that
- * this takes is on the accesses, here and in verify.c.
+ * The bits and digests of a buffer's pages. Marks are made by the threads of a vGPU while a round
+ * reads them; the memory order that this takes is on the accesses, here and in verify.c.
  */
 #include "migrate/page_table.h"
 
@@ -17,8 +17,8 @@ static void *zeroed(uint64_t n, size_t each)
     return n > SIZE_MAX / each ? NULL : calloc(n, each);
 }
 
-int gn_page_table_create(const struct gn_page_hasher *hasher, uint64_t bytes, bool kernel_written, unsigned sample_bytes,
-                         struct gn_page_table **ret)
+int gn_page_table_create(const struct gn_page_hasher *hasher, uint64_t bytes, bool kernel_written,
+                         unsigned sample_bytes, struct gn_page_table **ret)
 {
     if (bytes == 0 || (sample_bytes != 1 && sample_bytes != 2 && sample_bytes != 4))
         return -EINVAL;
@@ -37,7 +37,8 @@ int gn_page_table_create(const struct gn_page_hasher *hasher, uint64_t bytes, bo
     t->kernel = zeroed(t->n_groups, sizeof *t->kernel);
     t->sent = zeroed(t->n_groups, sizeof *t->sent);
     t->hashed = zeroed(t->n_groups, sizeof *t->hashed);
-    /* calloc's untouched memory takes no pages: a buffer that no kernel writes pays for no digests. */
+    /* calloc's untouched memory takes no pages: a buffer that no kernel writes pays for no digests.
+     */
     t->digests = zeroed(n_pages, hasher->digest_bytes ? hasher->digest_bytes : 1);
     t->samples = zeroed(n_pages, sizeof *t->samples);
     atomic_init(&t->kernel_all, kernel_written);
@@ -74,9 +75,11 @@ static void mark(const struct gn_page_table *t, _Atomic uint64_t *bits, uint64_t
             mask &= UINT64_MAX << first % GN_PAGE_GROUP;
         if (g == last / GN_PAGE_GROUP)
             mask &= UINT64_MAX >> (GN_PAGE_GROUP - 1 - last % GN_PAGE_GROUP);
-        /* M0: releases what was written before the mark to the round that takes the mark (V0). The order of a mark that
-         * stands already is another marker's, not ours, so host marks are always written. */
-        if (bits == t->host || (atomic_load_explicit(&bits[g], memory_order_relaxed) & mask) != mask)
+        /* M0: releases what was written before the mark to the round that takes the mark (V0). The
+         * order of a mark that stands already is another marker's, not ours, so host marks are
+         * always written. */
+        if (bits == t->host ||
+            (atomic_load_explicit(&bits[g], memory_order_relaxed) & mask) != mask)
             atomic_fetch_or_explicit(&bits[g], mask, memory_order_release);
     }
 }
@@ -96,7 +99,8 @@ void gn_page_table_kernel_writes(struct gn_page_table *t, uint64_t offset, uint6
         mark(t, t->kernel, offset, n);
 }
 
-void gn_page_table_has(struct gn_page_table *t, uint64_t page, const void *content, const void *digest)
+void gn_page_table_has(struct gn_page_table *t, uint64_t page, const void *content,
+                       const void *digest)
 {
     const uint32_t n = gn_page_table_length(t, page), digest_bytes = t->hasher->digest_bytes;
     const uint64_t g = page / GN_PAGE_GROUP, bit = UINT64_C(1) << page % GN_PAGE_GROUP;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pipeline of a move. Hashing threads take groups of pages in the round's order, each into the next free slot of a ring; the thread
- * that runs the round sends the slots in the same order and puts what was sent into the tables. So a table is written by one thread, and a
- * group is read by one other before its slot is ready and by none after. A slot changes hands under the lock only; source and sink are
- * called without it.
+ * The pipeline of a move. Hashing threads take groups of pages in the round's order, each into the
+ * next free slot of a ring; the thread that runs the round sends the slots in the same order and
+ * puts what was sent into the tables. So a table is written by one thread, and a group is read by
+ * one other before its slot is ready and by none after. A slot changes hands under the lock only;
+ * source and sink are called without it.
  */
 #include "migrate/rounds.h"
 
@@ -20,7 +21,8 @@
 #define MAX_THREADS   64u
 #define MAX_SLOTS     16u
 #define STAGING_BYTES (UINT64_C(16) << 20)
-/* Groups whose digests the device works out in one go: a launch costs it as much as hashing megabytes. */
+/* Groups whose digests the device works out in one go: a launch costs it as much as hashing
+ * megabytes. */
 #define DEVICE_SPAN 64u
 
 struct slot {
@@ -39,8 +41,8 @@ struct device_digests {
     bool failed;     /* the others are hashed here */
 };
 
-/* In which order a round goes through the groups of all buffers, as if they were one: from 0 on in strides, which have no divisor in
- * common with their number. */
+/* In which order a round goes through the groups of all buffers, as if they were one: from 0 on in
+ * strides, which have no divisor in common with their number. */
 struct order {
     uint64_t *first; /* of each buffer, and the number of all */
     uint64_t n, stride;
@@ -91,7 +93,8 @@ static bool more_groups(const struct gn_rounds *r)
 
 static bool may_take(const struct gn_rounds *r)
 {
-    return r->running && !r->error && !r->cancelled && more_groups(r) && r->taken - r->sent < r->n_slots;
+    return r->running && !r->error && !r->cancelled && more_groups(r) &&
+           r->taken - r->sent < r->n_slots;
 }
 
 static void next_locked(struct gn_rounds *r, struct slot *s)
@@ -121,11 +124,13 @@ static struct slot *take_locked(struct gn_rounds *r, struct gn_verify_how *how)
     *how = (struct gn_verify_how){.kind = r->options.kind, .place = GN_SAMPLE_OFF};
     /* Where digests are kept, a page that its sample tells would be hashed all the same. */
     if (r->options.kind == GN_ROUND_STOP)
-        how->place = r->options.sample == GN_SAMPLE_AUTO ? gn_sample_choose(&r->choice, &how->look) : r->options.sample;
+        how->place = r->options.sample == GN_SAMPLE_AUTO ? gn_sample_choose(&r->choice, &how->look)
+                                                         : r->options.sample;
     return s;
 }
 
-/* Does any page of these groups have a digest to compare with? They have not been sent in this round, so nobody writes them. */
+/* Does any page of these groups have a digest to compare with? They have not been sent in this
+ * round, so nobody writes them. */
 static bool worth_asking(const struct gn_page_table *t, uint64_t from, uint64_t to)
 {
     for (uint64_t g = from; g < to; g++) {
@@ -145,10 +150,13 @@ static void ask_device(struct gn_rounds *r, struct slot *s, struct gn_verify_how
         return;
     pthread_mutex_lock(&r->device_lock);
     while (!d->failed && d->groups <= s->group) {
-        uint64_t from = d->groups, to = from + DEVICE_SPAN < t->n_groups ? from + DEVICE_SPAN : t->n_groups;
-        uint64_t first = from * GN_PAGE_GROUP, last = to * GN_PAGE_GROUP < t->n_pages ? to * GN_PAGE_GROUP : t->n_pages;
+        uint64_t from = d->groups,
+                 to = from + DEVICE_SPAN < t->n_groups ? from + DEVICE_SPAN : t->n_groups;
+        uint64_t first = from * GN_PAGE_GROUP,
+                 last = to * GN_PAGE_GROUP < t->n_pages ? to * GN_PAGE_GROUP : t->n_pages;
         if (worth_asking(t, from, to) &&
-            item->source.digest(item->source.ctx, first, last - first, d->all + first * t->hasher->digest_bytes))
+            item->source.digest(item->source.ctx, first, last - first,
+                                d->all + first * t->hasher->digest_bytes))
             d->failed = true;
         else
             d->groups = to;
@@ -180,8 +188,9 @@ static void finish_locked(struct gn_rounds *r, struct slot *s)
         gn_sample_note(&r->choice, &s->v.batch);
     gn_verify_stats_add(&r->sum, &s->v.stats);
     /*
-     * Waking costs both threads about as much as hashing a group, so the sender is woken for several, and for fewer only when nobody
-     * would wake him later: the ring is full, or everything has been taken.
+     * Waking costs both threads about as much as hashing a group, so the sender is woken for
+     * several, and for fewer only when nobody would wake him later: the ring is full, or everything
+     * has been taken.
      */
     bool last = !may_take(r);
     if (r->sender_asleep && (last || r->n_ready >= r->wake_at)) {
@@ -222,7 +231,8 @@ static bool pace(struct gn_rounds *r, const struct gn_pacer *pacer, struct gn_ro
     pthread_mutex_lock(&r->lock);
     while (wait_ns && !r->cancelled && !r->error) {
         uint64_t until = wait_ns < UINT64_C(1) << 62 ? now + wait_ns : UINT64_C(1) << 62;
-        struct timespec ts = {.tv_sec = (time_t)(until / 1000000000u), .tv_nsec = (long)(until % 1000000000u)};
+        struct timespec ts = {.tv_sec = (time_t)(until / 1000000000u),
+                              .tv_nsec = (long)(until % 1000000000u)};
         pthread_cond_timedwait(&r->ready, &r->lock, &ts);
         now = gn_now_ns();
         wait_ns = gn_pacer_wait_ns(pacer, now);
@@ -234,7 +244,8 @@ static bool pace(struct gn_rounds *r, const struct gn_pacer *pacer, struct gn_ro
 }
 
 /* The runs of pages in one slot. 0, -ECANCELED or what the sink said. */
-static int send_slot(struct gn_rounds *r, const struct slot *s, struct gn_pacer *pacer, struct gn_round_stats *stats)
+static int send_slot(struct gn_rounds *r, const struct slot *s, struct gn_pacer *pacer,
+                     struct gn_round_stats *stats)
 {
     const struct gn_round_item *item = &r->items[s->item];
     uint64_t base = s->group * GN_PAGE_GROUP;
@@ -247,7 +258,8 @@ static int send_slot(struct gn_rounds *r, const struct slot *s, struct gn_pacer 
         uint64_t n = others ? (uint64_t)__builtin_ctzll(others) : GN_PAGE_GROUP;
         rest &= n + first == GN_PAGE_GROUP ? 0 : UINT64_MAX << (first + n);
 
-        uint64_t bytes = (n - 1) * r->page_bytes + gn_page_table_length(item->table, base + first + n - 1);
+        uint64_t bytes =
+            (n - 1) * r->page_bytes + gn_page_table_length(item->table, base + first + n - 1);
         uint64_t offset = (base + first) * r->page_bytes;
         if (!zero && !pace(r, pacer, stats))
             return -ECANCELED;
@@ -258,8 +270,10 @@ static int send_slot(struct gn_rounds *r, const struct slot *s, struct gn_pacer 
         } else {
             uint64_t run = (n == GN_PAGE_GROUP ? UINT64_MAX : (UINT64_C(1) << n) - 1) << first;
             uint32_t digest_bytes = item->table->hasher->digest_bytes;
-            bool known = item->table->hasher->kind == GN_PAGE_HASH_XXH3 && (s->v.known & run) == run;
-            error = r->sink->data(r->sink->ctx, item->cookie, offset, s->v.content + first * r->page_bytes, bytes,
+            bool known =
+                item->table->hasher->kind == GN_PAGE_HASH_XXH3 && (s->v.known & run) == run;
+            error = r->sink->data(r->sink->ctx, item->cookie, offset,
+                                  s->v.content + first * r->page_bytes, bytes,
                                   known ? s->v.digests + first * digest_bytes : NULL);
         }
         stats->send_ns += gn_now_ns() - t0;
@@ -281,7 +295,8 @@ static int send_slot(struct gn_rounds *r, const struct slot *s, struct gn_pacer 
 
 static void free_slots_locked(struct gn_rounds *r)
 {
-    /* Hashers were stopped by the full ring: let half of it come free before they are woken, as finish_locked does. */
+    /* Hashers were stopped by the full ring: let half of it come free before they are woken, as
+     * finish_locked does. */
     if (r->idle_hashers && may_take(r) && r->taken - r->sent <= r->n_slots / 2)
         pthread_cond_broadcast(&r->work);
 }
@@ -295,7 +310,8 @@ static void commit(struct gn_rounds *r, const struct slot *s)
         r->options.done(r->options.done_ctx, t->bytes - at < n ? t->bytes - at : n);
 }
 
-/* The sending thread's part. Returns when all is sent, or nobody works on a slot any more and something has failed. */
+/* The sending thread's part. Returns when all is sent, or nobody works on a slot any more and
+ * something has failed. */
 static void send_all(struct gn_rounds *r, struct gn_round_stats *stats)
 {
     struct gn_pacer pacer;
@@ -354,11 +370,13 @@ static uint64_t divisor(uint64_t a, uint64_t b)
 }
 
 /*
- * What a program changes lies together, and so does what it leaves alone: one after the other, there would be nothing to send while
- * the one is hashed, and nothing to hash while the other is sent. The golden ratio's strides spread both over the round. Where all is
- * sent, memory is best read as it lies; and a device hashes what lies together.
+ * What a program changes lies together, and so does what it leaves alone: one after the other,
+ * there would be nothing to send while the one is hashed, and nothing to hash while the other is
+ * sent. The golden ratio's strides spread both over the round. Where all is sent, memory is best
+ * read as it lies; and a device hashes what lies together.
  */
-static void choose_order(struct gn_rounds *r, const struct gn_round_options *options, const struct gn_round_item *items, size_t n_items)
+static void choose_order(struct gn_rounds *r, const struct gn_round_options *options,
+                         const struct gn_round_item *items, size_t n_items)
 {
     struct order *o = &r->order;
     bool verifies = false, device = false;
@@ -378,23 +396,27 @@ static void choose_order(struct gn_rounds *r, const struct gn_round_options *opt
         o->stride++;
 }
 
-static int prepare(struct gn_rounds *r, const struct gn_round_item *items, size_t n_items, struct gn_error *err)
+static int prepare(struct gn_rounds *r, const struct gn_round_item *items, size_t n_items,
+                   struct gn_error *err)
 {
     for (size_t i = 0; i < n_items; i++) {
         if (items[i].table->hasher->page_bytes != r->page_bytes)
-            return gn_fail(err, EINVAL, "make the table with the engine's page size", "a buffer is tracked in pages of %u bytes, not %u",
+            return gn_fail(err, EINVAL, "make the table with the engine's page size",
+                           "a buffer is tracked in pages of %u bytes, not %u",
                            items[i].table->hasher->page_bytes, r->page_bytes);
     }
     r->device = calloc(n_items ? n_items : 1, sizeof *r->device);
     r->order.first = calloc(n_items + 1, sizeof *r->order.first);
     if (!r->device || !r->order.first)
-        return gn_fail(err, ENOMEM, "free some memory", "no memory for a round of %zu buffers", n_items);
+        return gn_fail(err, ENOMEM, "free some memory", "no memory for a round of %zu buffers",
+                       n_items);
     for (size_t i = 0; i < n_items; i++) {
         const struct gn_page_table *t = items[i].table;
         if (!items[i].source.digest || !t->hasher->digest_bytes || !worth_asking(t, 0, t->n_groups))
             continue;
         if (!(r->device[i].all = malloc(t->n_groups * GN_PAGE_GROUP * t->hasher->digest_bytes)))
-            return gn_fail(err, ENOMEM, "free some memory", "no memory for the digests of a buffer of %llu bytes",
+            return gn_fail(err, ENOMEM, "free some memory",
+                           "no memory for the digests of a buffer of %llu bytes",
                            (unsigned long long)t->bytes);
     }
     return 0;
@@ -410,8 +432,10 @@ static void clean_up(struct gn_rounds *r, size_t n_items)
     r->order.first = NULL;
 }
 
-int gn_rounds_run(struct gn_rounds *r, const struct gn_round_options *options, const struct gn_round_item *items, size_t n_items,
-                  const struct gn_page_sink *sink, struct gn_round_stats *ret_stats, struct gn_error *err)
+int gn_rounds_run(struct gn_rounds *r, const struct gn_round_options *options,
+                  const struct gn_round_item *items, size_t n_items,
+                  const struct gn_page_sink *sink, struct gn_round_stats *ret_stats,
+                  struct gn_error *err)
 {
     uint64_t t0 = gn_now_ns();
     memset(ret_stats, 0, sizeof *ret_stats);
@@ -452,7 +476,8 @@ int gn_rounds_run(struct gn_rounds *r, const struct gn_round_options *options, c
     if (error == -ECANCELED)
         gn_fail(err, ECANCELED, "try again", "the move was cancelled");
     else if (error)
-        gn_fail(err, -error, "see the log of the other side", "pages could not be sent: %s", strerror(-error));
+        gn_fail(err, -error, "see the log of the other side", "pages could not be sent: %s",
+                strerror(-error));
     return error;
 }
 
@@ -476,18 +501,21 @@ static void init_conditions(struct gn_rounds *r)
     pthread_condattr_destroy(&attr);
 }
 
-int gn_rounds_create(uint32_t page_bytes, unsigned n_threads, struct gn_rounds **ret, struct gn_error *err)
+int gn_rounds_create(uint32_t page_bytes, unsigned n_threads, struct gn_rounds **ret,
+                     struct gn_error *err)
 {
-    if (n_threads > MAX_THREADS || page_bytes < GN_PAGE_BYTES_MIN || page_bytes > GN_PAGE_BYTES_MAX || (page_bytes & (page_bytes - 1)))
-        return gn_fail(err, EINVAL, "at most 64 threads, pages of 4K to 64K", "%u threads cannot hash pages of %u bytes", n_threads,
-                       page_bytes);
+    if (n_threads > MAX_THREADS || page_bytes < GN_PAGE_BYTES_MIN ||
+        page_bytes > GN_PAGE_BYTES_MAX || (page_bytes & (page_bytes - 1)))
+        return gn_fail(err, EINVAL, "at most 64 threads, pages of 4K to 64K",
+                       "%u threads cannot hash pages of %u bytes", n_threads, page_bytes);
     struct gn_rounds *r = calloc(1, sizeof *r);
     if (!r)
         return gn_fail(err, ENOMEM, "free some memory", "no memory for a move");
     uint64_t group_bytes = (uint64_t)page_bytes * GN_PAGE_GROUP;
     init_conditions(r);
     r->page_bytes = page_bytes;
-    r->n_slots = STAGING_BYTES / group_bytes < MAX_SLOTS ? (unsigned)(STAGING_BYTES / group_bytes) : MAX_SLOTS;
+    r->n_slots = STAGING_BYTES / group_bytes < MAX_SLOTS ? (unsigned)(STAGING_BYTES / group_bytes)
+                                                         : MAX_SLOTS;
     r->staging = aligned_alloc(GN_PAGE_BYTES_MIN, group_bytes * r->n_slots);
     if (!r->staging) {
         gn_rounds_destroy(r);
@@ -509,7 +537,8 @@ int gn_rounds_create(uint32_t page_bytes, unsigned n_threads, struct gn_rounds *
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error) {
         gn_rounds_destroy(r);
-        return gn_fail(err, error, "raise the limit of threads", "no thread for hashing pages: %s", strerror(error));
+        return gn_fail(err, error, "raise the limit of threads", "no thread for hashing pages: %s",
+                       strerror(error));
     }
     *ret = r;
     return 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each step of a move fails once: the sink, a source, a device, memory, a thread, somebody who cancels. The round ends with the
- * reason, nobody touches anything afterwards, nothing leaks (under ASan), and the next attempt brings everything over. */
+/* Each step of a move fails once: the sink, a source, a device, memory, a thread, somebody who
+ * cancels. The round ends with the reason, nobody touches anything afterwards, nothing leaks (under
+ * ASan), and the next attempt brings everything over. */
 #include "migrate/rounds_world.h"
 
 #include <semaphore.h>
@@ -18,8 +19,10 @@ void *__wrap_malloc(size_t n);
 void *__wrap_calloc(size_t n, size_t each);
 void *__wrap_aligned_alloc(size_t align, size_t n);
 int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*f)(void *), void *arg);
-int __real_pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *until);
-int __wrap_pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *until);
+int __real_pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m,
+                                  const struct timespec *until);
+int __wrap_pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m,
+                                  const struct timespec *until);
 
 /* Posted with the lock held that only the wait itself gives up. */
 static sem_t held_back;
@@ -50,7 +53,8 @@ int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*f)(void
     return fails(&fail_thread_at) ? EAGAIN : __real_pthread_create(t, a, f, arg);
 }
 
-int __wrap_pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *until)
+int __wrap_pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m,
+                                  const struct timespec *until)
 {
     if (tell_held_back)
         sem_post(&held_back);
@@ -82,8 +86,8 @@ static void change(struct world *w)
     }
 }
 
-/* The three moments of a move: the first round, a later one, the last. `arm` sets what is to fail for the n-th time; a moment is done with
- * when the fault did not come any more. */
+/* The three moments of a move: the first round, a later one, the last. `arm` sets what is to fail
+ * for the n-th time; a moment is done with when the fault did not come any more. */
 static unsigned each_moment(unsigned threads, void (*arm)(struct world *, long), int expected)
 {
     unsigned failures = 0;
@@ -217,7 +221,8 @@ static void *cancel(void *rounds)
 }
 
 /* At a byte a second the round would take a week. */
-static int cancel_in_the_sink(void *ctx, void *cookie, uint64_t offset, const void *data, uint64_t n, const void *digests)
+static int cancel_in_the_sink(void *ctx, void *cookie, uint64_t offset, const void *data,
+                              uint64_t n, const void *digests)
 {
     struct world *w = ctx;
     pthread_t t;
@@ -256,7 +261,8 @@ static void a_source_that_fails_while_the_sender_is_held_back(void **state)
     world_init(&w, GN_PAGE_HASH_NH, PAGE, 1, 6);
     struct buffer *b = world_add(&w, 2 * GN_PAGE_GROUP * PAGE, true, READ);
     memset(b->here, 1, b->bytes);
-    memset(b->here + PAGE, 0, PAGE); /* so the first group goes out in two runs: the second one is held back */
+    memset(b->here + PAGE, 0,
+           PAGE); /* so the first group goes out in two runs: the second one is held back */
     w.items[0].source.read = fail_when_the_sender_is_held_back;
     o.bytes_per_s = 1;
     sem_init(&held_back, 0, 0);

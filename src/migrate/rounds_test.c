@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rounds over buffers that change at random: what arrives is what was there when writing stopped; and each of gMig's sets by itself. */
+/* Rounds over buffers that change at random: what arrives is what was there when writing stopped;
+ * and each of gMig's sets by itself. */
 #include "migrate/rounds_world.h"
 
 #define PAGE 4096u
@@ -10,7 +11,8 @@ static void host_writes(struct buffer *b, uint64_t at, uint64_t n, int value)
     gn_page_table_host_wrote(b->table, at, n);
 }
 
-/* What is here is now what was there, and the way back begins: of all that came, or of some of it, it is known that the other side has it.
+/* What is here is now what was there, and the way back begins: of all that came, or of some of it,
+ * it is known that the other side has it.
  */
 static void goes_back(struct world *w, bool all)
 {
@@ -27,28 +29,33 @@ static void goes_back(struct world *w, bool all)
             if (all)
                 gn_page_table_has(b->table, page, content, page % 2 ? digest : NULL);
             else if (draw(w, 4))
-                gn_page_table_has(b->table, page, draw(w, 4) ? content : NULL, draw(w, 2) ? digest : NULL);
+                gn_page_table_has(b->table, page, draw(w, 4) ? content : NULL,
+                                  draw(w, 2) ? digest : NULL);
             if (!(b->table->sent[page / GN_PAGE_GROUP] >> page % GN_PAGE_GROUP & 1))
                 memset(b->there + page * h->page_bytes, 0xee, gn_page_table_length(b->table, page));
         }
     }
 }
 
-/* Everything at random, a few hundred times, or fewer: sizes down to a byte, all ways to be read, kernels and the host writing between and
- * during rounds, up to three threads; and then back where it all came from, which still has it. */
+/* Everything at random, a few hundred times, or fewer: sizes down to a byte, all ways to be read,
+ * kernels and the host writing between and during rounds, up to three threads; and then back where
+ * it all came from, which still has it. */
 static void random_moves(void **state)
 {
     const uint64_t seeds = few() ? 60 : 400;
     for (uint64_t seed = 0; seed < seeds; seed++) {
         static const uint32_t page_sizes[] = {4096, 4096, 16384, 65536};
-        static const enum gn_page_hash_kind kinds[] = {GN_PAGE_HASH_XXH3, GN_PAGE_HASH_NH, GN_PAGE_HASH_NH, GN_PAGE_HASH_NONE};
+        static const enum gn_page_hash_kind kinds[] = {GN_PAGE_HASH_XXH3, GN_PAGE_HASH_NH,
+                                                       GN_PAGE_HASH_NH, GN_PAGE_HASH_NONE};
         struct world w;
         enum gn_page_hash_kind kind = kinds[seed % 4];
         world_init(&w, kind, page_sizes[seed / 4 % 4], (unsigned)(seed % 3), seed);
         size_t n = 1 + draw(&w, MAX_BUFFERS);
         for (size_t i = 0; i < n; i++) {
             uint64_t bytes = draw(&w, 4) ? 1 + draw(&w, 700000) : 1 + draw(&w, 5000);
-            struct buffer *b = world_add(&w, bytes, draw(&w, 3) != 0, (enum world_source)draw(&w, kind == GN_PAGE_HASH_NH ? 3 : 2));
+            struct buffer *b =
+                world_add(&w, bytes, draw(&w, 3) != 0,
+                          (enum world_source)draw(&w, kind == GN_PAGE_HASH_NH ? 3 : 2));
             if (draw(&w, 2)) {
                 pthread_mutex_lock(&w.lock);
                 kernel_runs_locked(b, 3000);
@@ -79,9 +86,13 @@ static void random_moves(void **state)
                 o.sample = (enum gn_sample_place)draw(&w, GN_SAMPLE_AUTO + 1);
                 w.lively = true;
                 assert_int_equal(world_round(&w, o, &s), 0);
-                assert_int_equal(s.verify.pages, s.verify.skipped + s.verify.unseen + s.verify.host + s.verify.sampled + s.verify.hashed);
+                assert_int_equal(s.verify.pages, s.verify.skipped + s.verify.unseen +
+                                                     s.verify.host + s.verify.sampled +
+                                                     s.verify.hashed);
                 assert_int_equal(s.verify.hashed, s.verify.missed + s.verify.clean);
-                assert_int_equal(s.sent_pages + s.verify.zero, s.verify.unseen + s.verify.host + s.verify.sampled + s.verify.missed);
+                assert_int_equal(s.sent_pages + s.verify.zero, s.verify.unseen + s.verify.host +
+                                                                   s.verify.sampled +
+                                                                   s.verify.missed);
             }
             assert_all_there(&w);
             if (draw(&w, 2))
@@ -142,13 +153,15 @@ static void unwritten_buffers_are_not_read_again(void **state)
     world_fini(&w);
 }
 
-/* T_d, and H: a page that both wrote is sent without being verified, and its digest is that of what was sent. */
+/* T_d, and H: a page that both wrote is sent without being verified, and its digest is that of what
+ * was sent. */
 static void host_pages_go_unhashed(void **state)
 {
     struct world w;
     struct gn_round_stats s;
     world_init(&w, GN_PAGE_HASH_XXH3, PAGE, 1, 3);
-    struct buffer *plain = world_add(&w, 200 * PAGE, false, MEMORY), *both = world_add(&w, 200 * PAGE, true, MEMORY);
+    struct buffer *plain = world_add(&w, 200 * PAGE, false, MEMORY),
+                  *both = world_add(&w, 200 * PAGE, true, MEMORY);
     assert_int_equal(world_round(&w, LIVE, &s), 0);
     assert_int_equal(s.verify.zero, 400);
     host_writes(plain, 10 * PAGE + 5, PAGE, 1); /* two pages */
@@ -158,7 +171,8 @@ static void host_pages_go_unhashed(void **state)
     assert_int_equal(s.verify.hashed, 199); /* all of the other but the page that the host wrote */
     assert_int_equal(s.verify.clean, 199);
     assert_int_equal(s.sent_pages, 3);
-    /* Had the digest not been renewed, the page would be sent again; had it become that of zeros, it would be lost here. */
+    /* Had the digest not been renewed, the page would be sent again; had it become that of zeros,
+     * it would be lost here. */
     both->here[70 * PAGE] = 0;
     assert_int_equal(world_round(&w, STOP, &s), 0);
     assert_int_equal(s.sent_pages + s.verify.zero, 1);
@@ -226,8 +240,8 @@ static void sub_buffers_are_verified_alone(void **state)
     world_fini(&w);
 }
 
-/* Of a run of changed pages the first one of each group is hashed, and one that the sample does not tell; what has not changed costs no
- * sample but the one behind the run. */
+/* Of a run of changed pages the first one of each group is hashed, and one that the sample does not
+ * tell; what has not changed costs no sample but the one behind the run. */
 static void behind_a_page_that_was_told_there_is_no_hash(void **state)
 {
     struct world w;
@@ -338,7 +352,8 @@ static void coming_back_sends_what_changed(void **state)
     }
 }
 
-/* What nobody is known to have written is looked at where that is in doubt: once, and not in the stop. */
+/* What nobody is known to have written is looked at where that is in doubt: once, and not in the
+ * stop. */
 static void what_is_doubted_is_compared(void **state)
 {
     struct world w;
@@ -362,13 +377,15 @@ static void what_is_doubted_is_compared(void **state)
     world_fini(&w);
 }
 
-/* Of what came when nobody had the time to hash it, all that a kernel may have written since goes again. */
+/* Of what came when nobody had the time to hash it, all that a kernel may have written since goes
+ * again. */
 static void what_came_unhashed_goes_again(void **state)
 {
     struct world w;
     struct gn_round_stats s;
     world_init(&w, GN_PAGE_HASH_XXH3, PAGE, 1, 7);
-    struct buffer *by_kernels = world_add(&w, 70 * PAGE, true, MEMORY), *still = world_add(&w, 70 * PAGE, false, MEMORY);
+    struct buffer *by_kernels = world_add(&w, 70 * PAGE, true, MEMORY),
+                  *still = world_add(&w, 70 * PAGE, false, MEMORY);
     memset(by_kernels->here, 1, by_kernels->bytes);
     memset(still->here, 1, still->bytes);
     assert_int_equal(world_round(&w, STOP, &s), 0);
@@ -448,7 +465,8 @@ static void hostile_sizes_are_refused(void **state)
     world_fini(&w);
 }
 
-/* A slow line: the hashing threads fill the ring and sleep; a fast one: the sender does. Both end, in order. */
+/* A slow line: the hashing threads fill the ring and sleep; a fast one: the sender does. Both end,
+ * in order. */
 static void order_is_kept(void **state)
 {
     struct world w;
@@ -471,7 +489,8 @@ struct meeting {
     uint64_t n_sent, looked_at[3];
 };
 
-static int met(void *ctx, void *cookie, uint64_t offset, const void *data, uint64_t n, const void *digests)
+static int met(void *ctx, void *cookie, uint64_t offset, const void *data, uint64_t n,
+               const void *digests)
 {
     struct meeting *m = ctx;
     m->n_sent++;
@@ -481,8 +500,8 @@ static int met(void *ctx, void *cookie, uint64_t offset, const void *data, uint6
     return sink_data(m->w, cookie, offset, data, n, digests);
 }
 
-/* Of 500 groups in two buffers, 100 that lie together have changed: in the stop a quarter of them has been sent when a quarter of all
- * was looked at, and so on. */
+/* Of 500 groups in two buffers, 100 that lie together have changed: in the stop a quarter of them
+ * has been sent when a quarter of all was looked at, and so on. */
 static void what_changed_is_spread_over_the_stop(void **state)
 {
     struct world w;

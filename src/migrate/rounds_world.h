@@ -3,8 +3,8 @@
 #define GN_MIGRATE_ROUNDS_WORLD_H
 
 /*
- * For tests: some buffers here and their copies there. Sources read them (and can change them as they are being read, as kernels do);
- * the sink writes the copies, and fails when told to.
+ * For tests: some buffers here and their copies there. Sources read them (and can change them as
+ * they are being read, as kernels do); the sink writes the copies, and fails when told to.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -72,7 +72,8 @@ static inline uint64_t draw(struct world *w, uint64_t below)
     return x;
 }
 
-/* A kernel's writes: bytes here and there, now and then zeros, now and then what stood there. The lock is held. */
+/* A kernel's writes: bytes here and there, now and then zeros, now and then what stood there. The
+ * lock is held. */
 static inline void kernel_runs_locked(struct buffer *b, unsigned writes)
 {
     struct world *w = b->w;
@@ -123,7 +124,8 @@ static inline int world_digest(void *ctx, uint64_t first, uint64_t n, void *ret)
     w->digests++;
     w->digested_pages += n;
     for (uint64_t i = 0; i < n && !fail; i++)
-        gn_page_digest(h, b->here + (first + i) * h->page_bytes, gn_page_table_length(b->table, first + i),
+        gn_page_digest(h, b->here + (first + i) * h->page_bytes,
+                       gn_page_table_length(b->table, first + i),
                        (unsigned char *)ret + i * h->digest_bytes);
     if (w->lively && b->kernels)
         kernel_runs_locked(b, 2);
@@ -142,7 +144,8 @@ static inline int sink_call(struct world *w, struct buffer *b, uint64_t offset, 
     return w->fail_call_at && --w->fail_call_at == 0 ? -EPIPE : 0;
 }
 
-static inline int sink_data(void *ctx, void *cookie, uint64_t offset, const void *data, uint64_t n, const void *digests)
+static inline int sink_data(void *ctx, void *cookie, uint64_t offset, const void *data, uint64_t n,
+                            const void *digests)
 {
     struct buffer *b = cookie;
     struct world *w = ctx;
@@ -150,8 +153,11 @@ static inline int sink_data(void *ctx, void *cookie, uint64_t offset, const void
     const struct gn_page_hasher *h = &w->hasher;
     for (uint64_t at = 0; digests && at < n; at += h->page_bytes) {
         unsigned char digest[GN_PAGE_DIGEST_MAX];
-        gn_page_digest(h, (const unsigned char *)data + at, n - at < h->page_bytes ? n - at : h->page_bytes, digest);
-        assert_memory_equal(digest, (const unsigned char *)digests + at / h->page_bytes * h->digest_bytes, h->digest_bytes);
+        gn_page_digest(h, (const unsigned char *)data + at,
+                       n - at < h->page_bytes ? n - at : h->page_bytes, digest);
+        assert_memory_equal(digest,
+                            (const unsigned char *)digests + at / h->page_bytes * h->digest_bytes,
+                            h->digest_bytes);
     }
     w->digests_given += digests != NULL;
     if (!r)
@@ -170,10 +176,15 @@ static inline int sink_zero(void *ctx, void *cookie, uint64_t offset, uint64_t n
 
 enum world_source { READ, MEMORY, DEVICE };
 
-static inline struct buffer *world_add(struct world *w, uint64_t bytes, bool kernels, enum world_source source)
+static inline struct buffer *world_add(struct world *w, uint64_t bytes, bool kernels,
+                                       enum world_source source)
 {
     struct buffer *b = &w->buffers[w->n_buffers];
-    *b = (struct buffer){.w = w, .bytes = bytes, .kernels = kernels, .here = calloc(1, bytes), .there = malloc(bytes)};
+    *b = (struct buffer){.w = w,
+                         .bytes = bytes,
+                         .kernels = kernels,
+                         .here = calloc(1, bytes),
+                         .there = malloc(bytes)};
     assert_non_null(b->here);
     assert_non_null(b->there);
     memset(b->there, 0xee, bytes);
@@ -189,7 +200,8 @@ static inline struct buffer *world_add(struct world *w, uint64_t bytes, bool ker
     return b;
 }
 
-static inline void world_init(struct world *w, enum gn_page_hash_kind kind, uint32_t page_bytes, unsigned threads, uint64_t seed)
+static inline void world_init(struct world *w, enum gn_page_hash_kind kind, uint32_t page_bytes,
+                              unsigned threads, uint64_t seed)
 {
     memset(w, 0, sizeof *w);
     pthread_mutex_init(&w->lock, NULL);
@@ -213,11 +225,13 @@ static inline void world_fini(struct world *w)
     pthread_mutex_destroy(&w->lock);
 }
 
-static inline int world_round(struct world *w, struct gn_round_options options, struct gn_round_stats *stats)
+static inline int world_round(struct world *w, struct gn_round_options options,
+                              struct gn_round_stats *stats)
 {
     struct gn_round_stats unasked;
     w->lively = options.kind == GN_ROUND_LIVE && w->lively;
-    return gn_rounds_run(w->rounds, &options, w->items, w->n_buffers, &w->sink, stats ? stats : &unasked, NULL);
+    return gn_rounds_run(w->rounds, &options, w->items, w->n_buffers, &w->sink,
+                         stats ? stats : &unasked, NULL);
 }
 
 static inline void assert_all_there(const struct world *w)

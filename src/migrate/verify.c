@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The verification of 64 pages, on a round's thread. While kernels go on writing, a page is copied once and the copy is
- * hashed and sent: hashing one reading and sending another would let a page that changed in between and back again pass as sent.
- * Never writes into the table but for the host's marks.
+ * The verification of 64 pages, on a round's thread. While kernels go on writing, a page is copied
+ * once and the copy is hashed and sent: hashing one reading and sending another would let a page
+ * that changed in between and back again pass as sent. Never writes into the table but for the
+ * host's marks.
  */
 #include "migrate/verify.h"
 
@@ -26,7 +27,9 @@ static unsigned next_run(uint64_t bits, unsigned from, unsigned *ret_n)
 /* In a run that is sampled: pages are fetched so far ahead. */
 #define SAMPLES_AHEAD 6u
 
-#define for_each_page(i, bits) for (uint64_t rest_ = (bits), i; rest_ && (i = (uint64_t)__builtin_ctzll(rest_), 1); rest_ &= rest_ - 1)
+#define for_each_page(i, bits)                                                                     \
+    for (uint64_t rest_ = (bits), i; rest_ && (i = (uint64_t)__builtin_ctzll(rest_), 1);           \
+         rest_ &= rest_ - 1)
 
 /* What one group's verification hands around. */
 struct group {
@@ -97,21 +100,24 @@ static void foresee(const struct group *v, uint64_t rest, uint64_t i)
 
 static bool told(const struct group *v, uint64_t i, enum gn_sample_place place)
 {
-    const uint32_t now = gn_page_sample_at(place, v->t->sample_bytes, page_of(v, i), length_of(v, i));
+    const uint32_t now =
+        gn_page_sample_at(place, v->t->sample_bytes, page_of(v, i), length_of(v, i));
     return now != v->t->samples[v->g * GN_PAGE_GROUP + i].at[place];
 }
 
 static void foresee_sample(const struct group *v, uint64_t i, enum gn_sample_place place)
 {
     if (place != GN_SAMPLE_SPREAD)
-        __builtin_prefetch(place == GN_SAMPLE_HEAD ? page_of(v, i) : page_of(v, i) + length_of(v, i) - 1);
+        __builtin_prefetch(place == GN_SAMPLE_HEAD ? page_of(v, i)
+                                                   : page_of(v, i) + length_of(v, i) - 1);
 }
 
 /* Of `bits`, the pages whose sample differs. */
 static uint64_t sample(const struct group *v, uint64_t bits, enum gn_sample_place place)
 {
     uint64_t differ = 0;
-    /* Each first look at a page misses the caches: many misses at once take hardly longer than one. */
+    /* Each first look at a page misses the caches: many misses at once take hardly longer than one.
+     */
     for_each_page(i, bits) foresee_sample(v, i, place);
     for_each_page(i, bits) differ |= (uint64_t)told(v, i, place) << i;
     return differ;
@@ -137,7 +143,8 @@ static uint64_t hash_all(const struct group *v, uint64_t bits)
     return differ;
 }
 
-/* A changed page that was hashed just now: which places tell it? The first of them, or `otherwise`. */
+/* A changed page that was hashed just now: which places tell it? The first of them, or `otherwise`.
+ */
 static enum gn_sample_place look(const struct group *v, uint64_t i, enum gn_sample_place otherwise)
 {
     enum gn_sample_place first = otherwise;
@@ -151,8 +158,9 @@ static enum gn_sample_place look(const struct group *v, uint64_t i, enum gn_samp
 }
 
 /*
- * One page after the other, and what a sample says of those behind one that it told. With `use` they are not hashed: *ret_sampled; without,
- * it is only found out. A page that has changed and that the sample does not tell ends no run; one that has not changed does.
+ * One page after the other, and what a sample says of those behind one that it told. With `use`
+ * they are not hashed: *ret_sampled; without, it is only found out. A page that has changed and
+ * that the sample does not tell ends no run; one that has not changed does.
  */
 static uint64_t hash_in_runs(const struct group *v, uint64_t bits, bool use, uint64_t *ret_sampled)
 {
@@ -183,7 +191,8 @@ static uint64_t hash_in_runs(const struct group *v, uint64_t bits, bool use, uin
     return differ;
 }
 
-/* The pages of `bits` were read and may be unchanged: those that are not. Fills the slot's batch. */
+/* The pages of `bits` were read and may be unchanged: those that are not. Fills the slot's batch.
+ */
 static uint64_t verify(const struct group *v, uint64_t bits, uint64_t *ret_sampled)
 {
     struct gn_verify_slot *slot = v->slot;
@@ -218,13 +227,15 @@ static uint64_t verify_on_device(const struct group *v, uint64_t bits)
     uint64_t differ = 0;
     for_each_page(i, bits)
     {
-        if (memcmp(v->how->device_digests + i * v->digest_bytes, old_digest(v, i), v->digest_bytes) != 0)
+        if (memcmp(v->how->device_digests + i * v->digest_bytes, old_digest(v, i),
+                   v->digest_bytes) != 0)
             differ |= UINT64_C(1) << i;
     }
     return differ;
 }
 
-/* What is known of a page by its digest is kept with it; `fresh` are the pages whose digest is in the slot already. */
+/* What is known of a page by its digest is kept with it; `fresh` are the pages whose digest is in
+ * the slot already. */
 static void remember(const struct group *v, uint64_t bits, uint64_t fresh)
 {
     struct gn_verify_slot *slot = v->slot;
@@ -234,7 +245,8 @@ static void remember(const struct group *v, uint64_t bits, uint64_t fresh)
     for_each_page(i, bits)
     {
         if (!(fresh >> i & 1)) /* else verify() put it there */
-            gn_page_digest(v->t->hasher, page_of(v, i), length_of(v, i), slot->digests + i * v->digest_bytes);
+            gn_page_digest(v->t->hasher, page_of(v, i), length_of(v, i),
+                           slot->digests + i * v->digest_bytes);
         slot->samples[i] = gn_page_sample_take(v->t->sample_bytes, page_of(v, i), length_of(v, i));
     }
     slot->hashed = bits;
@@ -246,9 +258,11 @@ static void find_zeros(const struct group *v, uint64_t bits)
 {
     for_each_page(i, bits)
     {
-        /* Pages with a digest need looking at only if it is that of zeros; it says no more than that: it is a hash. */
+        /* Pages with a digest need looking at only if it is that of zeros; it says no more than
+         * that: it is a hash. */
         if ((v->slot->known >> i & 1) && length_of(v, i) == v->page_bytes &&
-            memcmp(v->slot->digests + i * v->digest_bytes, v->t->hasher->zero, v->digest_bytes) != 0)
+            memcmp(v->slot->digests + i * v->digest_bytes, v->t->hasher->zero, v->digest_bytes) !=
+                0)
             continue;
         if (gn_stream_all_zero(page_of(v, i), length_of(v, i)))
             v->slot->zero |= UINT64_C(1) << i;
@@ -260,7 +274,8 @@ static uint64_t count(uint64_t bits)
     return (uint64_t)__builtin_popcountll(bits);
 }
 
-/* Samples tell nothing of a page that is to be hashed again anyhow: in every round but the last one. */
+/* Samples tell nothing of a page that is to be hashed again anyhow: in every round but the last
+ * one. */
 static bool needs_digest(const struct group *v)
 {
     return v->how->kind == GN_ROUND_LIVE;
@@ -300,8 +315,8 @@ static int verify_pages(const struct group *v, uint64_t direct, uint64_t verifie
     return 0;
 }
 
-int gn_verify_group(struct gn_page_table *t, const struct gn_page_source *source, uint64_t g, const struct gn_verify_how *how,
-                    struct gn_verify_slot *slot)
+int gn_verify_group(struct gn_page_table *t, const struct gn_page_source *source, uint64_t g,
+                    const struct gn_verify_how *how, struct gn_verify_slot *slot)
 {
     struct group v = {.t = t,
                       .source = source,
@@ -319,8 +334,8 @@ int gn_verify_group(struct gn_page_table *t, const struct gn_page_source *source
     memset(&slot->stats, 0, sizeof slot->stats);
     memset(&slot->batch, 0, sizeof slot->batch);
 
-    /* V0 pairs with M0: a mark that is taken here was made after its write, which the reading below therefore sees. Taken after the
-     * reading, a write between the two would be forgotten. */
+    /* V0 pairs with M0: a mark that is taken here was made after its write, which the reading below
+     * therefore sees. Taken after the reading, a write between the two would be forgotten. */
     uint64_t host = atomic_exchange_explicit(&t->host[g], 0, memory_order_acquire) & valid;
     uint64_t kernel = valid;
     if (!t->doubts && !atomic_load_explicit(&t->kernel_all, memory_order_acquire))
@@ -354,7 +369,8 @@ void gn_verify_commit(struct gn_page_table *t, uint64_t g, const struct gn_verif
     uint64_t base = g * GN_PAGE_GROUP;
     for_each_page(i, slot->hashed)
     {
-        memcpy(t->digests + (base + i) * digest_bytes, slot->digests + i * digest_bytes, digest_bytes);
+        memcpy(t->digests + (base + i) * digest_bytes, slot->digests + i * digest_bytes,
+               digest_bytes);
         t->samples[base + i] = slot->samples[i];
     }
     t->sent[g] |= slot->send;

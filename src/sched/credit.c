@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Credit scheduling as Xen has it, which Pegasus builds on: every period's time is shared out as credit by
- * weight, run time burns it, and who has some left goes before who has not, in turn. What is not burned in a
- * period does not pile up.
+ * Credit scheduling as Xen has it, which Pegasus builds on: every period's time is shared out as
+ * credit by weight, run time burns it, and who has some left goes before who has not, in turn. What
+ * is not burned in a period does not pile up.
  *
- * credit polls: who has no work keeps the device until his slice is over. credit-hs gives it back (hybrid
- * spinning). strict adds Pegasus' strict coscheduling (FairGV, algorithms 1 and 2): when the processors'
- * scheduler runs a program, its vGPU takes the device at once if nobody ready has more credit.
+ * credit polls: who has no work keeps the device until his slice is over. credit-hs gives it back
+ * (hybrid spinning). strict adds Pegasus' strict coscheduling (FairGV, algorithms 1 and 2): when
+ * the processors' scheduler runs a program, its vGPU takes the device at once if nobody ready has
+ * more credit.
  */
 #include "sched/policy.h"
 
@@ -30,13 +31,15 @@ static struct gn_list *list_of(struct gn_sched_queue *q, const struct gn_sched_n
 static void share_out(struct gn_sched_queue *q)
 {
     uint64_t weights = 0;
-    gn_list_for_each(n, &q->credit.members, struct gn_sched_node, credit.member) weights += n->weight;
+    gn_list_for_each(n, &q->credit.members, struct gn_sched_node, credit.member) weights +=
+        n->weight;
     gn_list_for_each(n, &q->credit.members, struct gn_sched_node, credit.member)
     {
         const struct gn_list *before = list_of(q, n);
         int64_t part = (int64_t)((uint64_t)PERIOD_NS * n->weight / weights);
         n->credit.ns = n->credit.ns > 0 ? part : n->credit.ns + part;
-        /* Who stays where he is keeps his place: else those that joined late would never get to the front. */
+        /* Who stays where he is keeps his place: else those that joined late would never get to the
+         * front. */
         if (n->ready && list_of(q, n) != before) {
             gn_list_remove(&n->credit.link);
             gn_list_append(list_of(q, n), &n->credit.link);
@@ -90,14 +93,16 @@ static uint64_t slice(struct gn_sched_queue *q, const struct gn_sched_node *n, u
     return slice_ns;
 }
 
-static void charge(struct gn_sched_queue *q, struct gn_sched_node *n, uint64_t used_ns, uint64_t now_ns)
+static void charge(struct gn_sched_queue *q, struct gn_sched_node *n, uint64_t used_ns,
+                   uint64_t now_ns)
 {
     (void)now_ns;
     (void)q;
     n->credit.ns -= (int64_t)used_ns;
 }
 
-static bool prefers(struct gn_sched_queue *q, const struct gn_sched_node *wanted, const struct gn_sched_node *running, uint64_t now_ns)
+static bool prefers(struct gn_sched_queue *q, const struct gn_sched_node *wanted,
+                    const struct gn_sched_node *running, uint64_t now_ns)
 {
     catch_up(q, now_ns);
     if (running && running->credit.ns > wanted->credit.ns)
@@ -118,14 +123,16 @@ static void forget(struct gn_sched_queue *q, struct gn_sched_node *n)
     n->credit.known = false;
 }
 
-#define CREDIT(title, words, gives_back, asks)                                                                                             \
-    {                                                                                                                                      \
-        .name = title, .about = words, .conserving = gives_back, .by_cpu = asks, .init = init, .ready = ready, .unready = unready,         \
-        .first = first, .slice = slice, .charge = charge, .prefers = prefers, .forget = forget,                                            \
+#define CREDIT(title, words, gives_back, asks)                                                     \
+    {                                                                                              \
+        .name = title, .about = words, .conserving = gives_back, .by_cpu = asks, .init = init,     \
+        .ready = ready, .unready = unready, .first = first, .slice = slice, .charge = charge,      \
+        .prefers = prefers, .forget = forget,                                                      \
     }
 
-const struct gn_sched_policy gn_sched_credit =
-    CREDIT("credit", "credit by weight each 30 ms; holds the device while it polls (Xen)", false, false);
-const struct gn_sched_policy gn_sched_credit_hs = CREDIT("credit-hs", "credit, giving the device back when there is no work", true, false);
-const struct gn_sched_policy gn_sched_strict =
-    CREDIT("strict", "credit, and a program that runs brings its vGPU with it (Pegasus)", false, true);
+const struct gn_sched_policy gn_sched_credit = CREDIT(
+    "credit", "credit by weight each 30 ms; holds the device while it polls (Xen)", false, false);
+const struct gn_sched_policy gn_sched_credit_hs =
+    CREDIT("credit-hs", "credit, giving the device back when there is no work", true, false);
+const struct gn_sched_policy gn_sched_strict = CREDIT(
+    "strict", "credit, and a program that runs brings its vGPU with it (Pegasus)", false, true);

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Start-time fair queuing (FairGV 3.2.1): each node has a start tag, its run time so far divided by its
- * weight, and the least tag is next. Who wakes up gets the queue's virtual time, the least tag of those who
- * have work, unless his own is greater: idling earns nothing, and what was overrun before is still to be paid
- * back.
+ * Start-time fair queuing (FairGV 3.2.1): each node has a start tag, its run time so far divided by
+ * its weight, and the least tag is next. Who wakes up gets the queue's virtual time, the least tag
+ * of those who have work, unless his own is greater: idling earns nothing, and what was overrun
+ * before is still to be paid back.
  *
- * Who was away for a moment only, as a program is that looks at one result before it asks for the next, keeps what he was owed when he
- * left, and earns nothing meanwhile. Without that, one that waits for its results loses everything it is owed at each of them, when others
- * overrun their slices.
+ * Who was away for a moment only, as a program is that looks at one result before it asks for the
+ * next, keeps what he was owed when he left, and earns nothing meanwhile. Without that, one that
+ * waits for its results loses everything it is owed at each of them, when others overrun their
+ * slices.
  *
- * What a node keeps over an absence is bounded by two of the longest turns that others have lately had: a node cannot save up by taking
- * the device for an instant each time. A node that lets a grant fail keeps nothing.
+ * What a node keeps over an absence is bounded by two of the longest turns that others have lately
+ * had: a node cannot save up by taking the device for an instant each time. A node that lets a
+ * grant fail keeps nothing.
  */
 #include "sched/policy.h"
 
-/* Tags count nanoseconds of a node of this weight: a year of the whole device at the least weight before two
- * of them are so far apart that their order is lost. What a division leaves is kept, so that no weight makes
- * time free. */
+/* Tags count nanoseconds of a node of this weight: a year of the whole device at the least weight
+ * before two of them are so far apart that their order is lost. What a division leaves is kept, so
+ * that no weight makes time free. */
 #define UNIT_WEIGHT 256u
 #define MOMENT_NS   6000000u /* a slice */
 #define KEPT_TURNS  2u       /* of others, at most, are owed to a node that comes back */
@@ -50,8 +52,10 @@ static void init(struct gn_sched_queue *q, uint64_t now_ns)
     q->fair.longest[0] = q->fair.longest[1] = (struct gn_sched_step){NULL, 0, 0};
 }
 
-/* Notes a turn: the two longest lately are of two nodes, so that there is one of another node for each. */
-static void note_step(struct gn_sched_queue *q, const struct gn_sched_node *n, uint64_t tag, uint64_t now_ns)
+/* Notes a turn: the two longest lately are of two nodes, so that there is one of another node for
+ * each. */
+static void note_step(struct gn_sched_queue *q, const struct gn_sched_node *n, uint64_t tag,
+                      uint64_t now_ns)
 {
     struct gn_sched_step *longest = q->fair.longest;
     const struct gn_sched_step step = {n, tag, now_ns};
@@ -107,7 +111,8 @@ static uint64_t slice(struct gn_sched_queue *q, const struct gn_sched_node *n, u
     return slice_ns;
 }
 
-static void charge(struct gn_sched_queue *q, struct gn_sched_node *n, uint64_t used_ns, uint64_t now_ns)
+static void charge(struct gn_sched_queue *q, struct gn_sched_node *n, uint64_t used_ns,
+                   uint64_t now_ns)
 {
     const uint64_t weighed = used_ns * UNIT_WEIGHT + n->fair.rest;
     note_step(q, n, weighed / n->weight, now_ns);

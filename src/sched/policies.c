@@ -6,7 +6,8 @@
 #include "sched/policy.h"
 
 static const struct gn_sched_policy *const policies[] = {
-    &gn_sched_fair, &gn_sched_credit, &gn_sched_credit_hs, &gn_sched_strict, &gn_sched_rr, &gn_sched_xenocredit,
+    &gn_sched_fair,   &gn_sched_credit, &gn_sched_credit_hs,
+    &gn_sched_strict, &gn_sched_rr,     &gn_sched_xenocredit,
 };
 
 const struct gn_sched_policy *gn_sched_policy_at(unsigned i)

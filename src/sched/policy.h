@@ -10,9 +10,10 @@
 #include "base/list.h"
 
 /*
- * A policy orders nodes in one queue. sched.c puts two such queues on top of each other: a device's tenants,
- * and each tenant's vGPUs. A policy is one file and one entry in policies.c. Pure: time is an argument, in
- * nanoseconds of any clock that does not run backwards; nothing is allocated; one thread at a time.
+ * A policy orders nodes in one queue. sched.c puts two such queues on top of each other: a device's
+ * tenants, and each tenant's vGPUs. A policy is one file and one entry in policies.c. Pure: time is
+ * an argument, in nanoseconds of any clock that does not run backwards; nothing is allocated; one
+ * thread at a time.
  */
 #define GN_SCHED_WEIGHT_MAX 1000000u
 
@@ -51,7 +52,8 @@ struct gn_sched_queue {
             struct gn_sched_step {
                 const struct gn_sched_node *of; /* compared and never followed: it may be gone */
                 uint64_t tag, at_ns;
-            } longest[2]; /* the longest turns lately, in virtual time, of two nodes; the longer one first */
+            } longest[2]; /* the longest turns lately, in virtual time, of two nodes; the longer one
+                             first */
         } fair;
         struct {
             struct gn_list list;
@@ -67,8 +69,9 @@ struct gn_sched_queue {
 struct gn_sched_policy {
     const char *name;
     const char *about; /* a line for people */
-    bool conserving;   /* who has no work gives the device back; otherwise he polls until his slice is over */
-    bool by_cpu;       /* the processors' scheduler may ask for a change (Pegasus) */
+    bool conserving; /* who has no work gives the device back; otherwise he polls until his slice is
+                        over */
+    bool by_cpu;     /* the processors' scheduler may ask for a change (Pegasus) */
     void (*init)(struct gn_sched_queue *q, uint64_t now_ns);
     /* A node that was not ready is. */
     void (*ready)(struct gn_sched_queue *q, struct gn_sched_node *n, uint64_t now_ns);
@@ -78,11 +81,14 @@ struct gn_sched_policy {
     /* How long it may have the device, given the usual slice. */
     uint64_t (*slice)(struct gn_sched_queue *q, const struct gn_sched_node *n, uint64_t slice_ns);
     /* The node, not ready meanwhile, has used so much of the device. */
-    void (*charge)(struct gn_sched_queue *q, struct gn_sched_node *n, uint64_t used_ns, uint64_t now_ns);
-    /* The node was picked and did not take the device, so that nothing is charged. NULL: it loses nothing. */
+    void (*charge)(struct gn_sched_queue *q, struct gn_sched_node *n, uint64_t used_ns,
+                   uint64_t now_ns);
+    /* The node was picked and did not take the device, so that nothing is charged. NULL: it loses
+     * nothing. */
     void (*forfeit)(struct gn_sched_queue *q, struct gn_sched_node *n);
     /* by_cpu: may `wanted`, which is ready, take the place of `running`? */
-    bool (*prefers)(struct gn_sched_queue *q, const struct gn_sched_node *wanted, const struct gn_sched_node *running, uint64_t now_ns);
+    bool (*prefers)(struct gn_sched_queue *q, const struct gn_sched_node *wanted,
+                    const struct gn_sched_node *running, uint64_t now_ns);
     /* A node goes for good; it is not ready. NULL: nothing to forget. */
     void (*forget)(struct gn_sched_queue *q, struct gn_sched_node *n);
 };
@@ -95,6 +101,7 @@ const struct gn_sched_policy *gn_sched_policy_at(unsigned i);
 /* "fair, credit, ...", in text, which it returns. */
 const char *gn_sched_policy_names(char *text, size_t n);
 
-extern const struct gn_sched_policy gn_sched_fair, gn_sched_rr, gn_sched_xenocredit, gn_sched_credit, gn_sched_credit_hs, gn_sched_strict;
+extern const struct gn_sched_policy gn_sched_fair, gn_sched_rr, gn_sched_xenocredit,
+    gn_sched_credit, gn_sched_credit_hs, gn_sched_strict;
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * In turn (GViM 4.1). rr gives everybody a slice; xenocredit a number of slices that his weight says: the
- * ticks of 1024, 512, 256 and 512 credits are 4, 2, 1 and 2. What a kernel overruns is neither measured nor
- * paid back.
+ * In turn (GViM 4.1). rr gives everybody a slice; xenocredit a number of slices that his weight
+ * says: the ticks of 1024, 512, 256 and 512 credits are 4, 2, 1 and 2. What a kernel overruns is
+ * neither measured nor paid back.
  */
 #include "sched/policy.h"
 
@@ -28,7 +28,8 @@ static void unready(struct gn_sched_queue *q, struct gn_sched_node *n, uint64_t 
 static struct gn_sched_node *first(struct gn_sched_queue *q, uint64_t now_ns)
 {
     (void)now_ns;
-    return gn_list_empty(&q->rr.list) ? NULL : gn_list_first(&q->rr.list, struct gn_sched_node, rr.link);
+    return gn_list_empty(&q->rr.list) ? NULL
+                                      : gn_list_first(&q->rr.list, struct gn_sched_node, rr.link);
 }
 
 static uint64_t one(struct gn_sched_queue *q, const struct gn_sched_node *n, uint64_t slice_ns)
@@ -38,7 +39,8 @@ static uint64_t one(struct gn_sched_queue *q, const struct gn_sched_node *n, uin
     return slice_ns;
 }
 
-static uint64_t by_weight(struct gn_sched_queue *q, const struct gn_sched_node *n, uint64_t slice_ns)
+static uint64_t by_weight(struct gn_sched_queue *q, const struct gn_sched_node *n,
+                          uint64_t slice_ns)
 {
     uint32_t least = n->weight;
     gn_list_for_each(other, &q->rr.list, struct gn_sched_node, rr.link)
@@ -49,7 +51,8 @@ static uint64_t by_weight(struct gn_sched_queue *q, const struct gn_sched_node *
     return slice_ns * n->weight / least;
 }
 
-static void charge(struct gn_sched_queue *q, struct gn_sched_node *n, uint64_t used_ns, uint64_t now_ns)
+static void charge(struct gn_sched_queue *q, struct gn_sched_node *n, uint64_t used_ns,
+                   uint64_t now_ns)
 {
     (void)now_ns;
     (void)q;

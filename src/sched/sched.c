@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two queues of one policy on top of each other, and caps and floors beside them. A tenant is ready when some
- * entity of it is, none of it holds the device, and its cap lets it.
+ * Two queues of one policy on top of each other, and caps and floors beside them. A tenant is ready
+ * when some entity of it is, none of it holds the device, and its cap lets it.
  */
 #include "sched/sched.h"
 
@@ -39,13 +39,15 @@ static void set_unready(struct gn_sched_queue *q, struct gn_sched_node *n, uint6
     }
 }
 
-static void queue_init(struct gn_sched_queue *q, const struct gn_sched_policy *policy, uint64_t now_ns)
+static void queue_init(struct gn_sched_queue *q, const struct gn_sched_policy *policy,
+                       uint64_t now_ns)
 {
     q->policy = policy;
     policy->init(q, now_ns);
 }
 
-void gn_sched_init(struct gn_sched *s, const struct gn_sched_policy *policy, uint64_t slice_ns, uint64_t now_ns)
+void gn_sched_init(struct gn_sched *s, const struct gn_sched_policy *policy, uint64_t slice_ns,
+                   uint64_t now_ns)
 {
     memset(s, 0, sizeof *s);
     s->policy = policy;
@@ -63,7 +65,8 @@ static int64_t part_of(uint64_t ns, uint32_t part)
     return (int64_t)(ns / GN_SCHED_WHOLE * part + ns % GN_SCHED_WHOLE * part / GN_SCHED_WHOLE);
 }
 
-/* *at_ns: until when it has been reckoned. What is worth no whole nanosecond yet is left for the next time. */
+/* *at_ns: until when it has been reckoned. What is worth no whole nanosecond yet is left for the
+ * next time. */
 static void fill(int64_t *bucket, uint64_t *at_ns, uint32_t part, uint64_t now_ns)
 {
     const int64_t most = part_of(WINDOW_NS, part);
@@ -85,8 +88,8 @@ static void fill_floor(struct gn_sched_tenant *t, uint64_t now_ns)
         t->floor_at_ns = now_ns;
 }
 
-/* What a capped tenant must have before it is let on: a slice, or all that its cap ever lets it have. In smaller pieces, changing hands
- * would take the better part of them. */
+/* What a capped tenant must have before it is let on: a slice, or all that its cap ever lets it
+ * have. In smaller pieces, changing hands would take the better part of them. */
 static int64_t cap_least(const struct gn_sched *s, const struct gn_sched_tenant *t)
 {
     const int64_t most = part_of(WINDOW_NS, t->cap);
@@ -97,7 +100,8 @@ static int64_t cap_least(const struct gn_sched *s, const struct gn_sched_tenant 
 static uint64_t cap_ends_ns(const struct gn_sched *s, const struct gn_sched_tenant *t)
 {
     const uint64_t owed = (uint64_t)(cap_least(s, t) - t->cap_ns);
-    return t->cap_at_ns + owed / t->cap * GN_SCHED_WHOLE + (owed % t->cap * GN_SCHED_WHOLE + t->cap - 1) / t->cap;
+    return t->cap_at_ns + owed / t->cap * GN_SCHED_WHOLE +
+           (owed % t->cap * GN_SCHED_WHOLE + t->cap - 1) / t->cap;
 }
 
 static bool keeps_off(const struct gn_sched *s, struct gn_sched_tenant *t, uint64_t now_ns)
@@ -144,7 +148,8 @@ static struct gn_sched_tenant *most_owed(struct gn_sched *s, uint64_t now_ns)
 
 /* ---- tenants */
 
-int gn_sched_tenant_add(struct gn_sched *s, struct gn_sched_tenant *t, uint32_t weight, uint64_t now_ns)
+int gn_sched_tenant_add(struct gn_sched *s, struct gn_sched_tenant *t, uint32_t weight,
+                        uint64_t now_ns)
 {
     if (!weight_ok(weight))
         return -EINVAL;
@@ -169,7 +174,8 @@ void gn_sched_tenant_remove(struct gn_sched *s, struct gn_sched_tenant *t, uint6
     gn_list_remove(&t->link);
 }
 
-int gn_sched_tenant_set_cap(struct gn_sched *s, struct gn_sched_tenant *t, uint32_t cap, uint64_t now_ns)
+int gn_sched_tenant_set_cap(struct gn_sched *s, struct gn_sched_tenant *t, uint32_t cap,
+                            uint64_t now_ns)
 {
     if (cap > GN_SCHED_WHOLE || (cap && t->floor > cap))
         return -EINVAL;
@@ -180,7 +186,8 @@ int gn_sched_tenant_set_cap(struct gn_sched *s, struct gn_sched_tenant *t, uint3
     return 0;
 }
 
-int gn_sched_tenant_set_floor(struct gn_sched *s, struct gn_sched_tenant *t, uint32_t floor, uint64_t now_ns)
+int gn_sched_tenant_set_floor(struct gn_sched *s, struct gn_sched_tenant *t, uint32_t floor,
+                              uint64_t now_ns)
 {
     if (floor > GN_SCHED_WHOLE || (t->cap && floor > t->cap))
         return -EINVAL;
@@ -208,7 +215,8 @@ int gn_sched_tenant_set_weight(struct gn_sched *s, struct gn_sched_tenant *t, ui
 
 /* ---- entities */
 
-int gn_sched_add(struct gn_sched *s, struct gn_sched_tenant *t, struct gn_sched_entity *e, uint32_t weight, uint64_t now_ns)
+int gn_sched_add(struct gn_sched *s, struct gn_sched_tenant *t, struct gn_sched_entity *e,
+                 uint32_t weight, uint64_t now_ns)
 {
     (void)s;
     (void)now_ns;
@@ -268,7 +276,8 @@ void gn_sched_sleep(struct gn_sched *s, struct gn_sched_entity *e, uint64_t now_
 
 /* ---- the device */
 
-struct gn_sched_entity *gn_sched_pick(struct gn_sched *s, uint64_t now_ns, uint64_t *ret_slice_ns, uint64_t *ret_retry_ns)
+struct gn_sched_entity *gn_sched_pick(struct gn_sched *s, uint64_t now_ns, uint64_t *ret_slice_ns,
+                                      uint64_t *ret_retry_ns)
 {
     *ret_slice_ns = *ret_retry_ns = 0;
     if (s->running)
@@ -365,6 +374,7 @@ bool gn_sched_ask(struct gn_sched *s, struct gn_sched_entity *e, uint64_t now_ns
     if (!s->policy->by_cpu || !s->running || s->running == e || !e->node.ready)
         return false;
     if (e->tenant != s->running->tenant)
-        return e->tenant->node.ready && s->policy->prefers(&s->queue, &e->tenant->node, &s->running->tenant->node, now_ns);
+        return e->tenant->node.ready &&
+               s->policy->prefers(&s->queue, &e->tenant->node, &s->running->tenant->node, now_ns);
     return s->policy->prefers(&e->tenant->queue, &e->node, &s->running->node, now_ns);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The policies in virtual time: programs that launch kernels of some length and think between them, on a
- * device that runs one grant at a time. Nothing here waits, so a second costs a millisecond. */
+/* The policies in virtual time: programs that launch kernels of some length and think between them,
+ * on a device that runs one grant at a time. Nothing here waits, so a second costs a millisecond.
+ */
 #include "sched/sched.h"
 #include "sched/choose.h"
 
@@ -48,7 +49,8 @@ static struct gn_sched_tenant *tenant(struct world *w, uint32_t weight)
     return t;
 }
 
-static struct prog *prog(struct world *w, struct gn_sched_tenant *t, uint32_t weight, uint64_t kernel_ns, uint64_t think_ns)
+static struct prog *prog(struct world *w, struct gn_sched_tenant *t, uint32_t weight,
+                         uint64_t kernel_ns, uint64_t think_ns)
 {
     struct prog *p = &w->progs[w->n_progs++];
     p->kernel_ns = kernel_ns;
@@ -126,17 +128,18 @@ static void run(struct world *w, uint64_t ns)
         step(w, end);
 }
 
-static double share(const struct world *w, const struct gn_sched_tenant *t, uint64_t before_ns, uint64_t span_ns)
+static double share(const struct world *w, const struct gn_sched_tenant *t, uint64_t before_ns,
+                    uint64_t span_ns)
 {
     (void)w;
     return (double)(t->used_ns - before_ns) / (double)span_ns;
 }
 
-#define assert_near(value, wanted, slack)                                                                                                  \
-    do {                                                                                                                                   \
-        double value_ = (value), wanted_ = (wanted);                                                                                       \
-        if (value_ < wanted_ - (slack) || value_ > wanted_ + (slack))                                                                      \
-            fail_msg("%s is %.4f and not %.4f", #value, value_, wanted_);                                                                  \
+#define assert_near(value, wanted, slack)                                                          \
+    do {                                                                                           \
+        double value_ = (value), wanted_ = (wanted);                                               \
+        if (value_ < wanted_ - (slack) || value_ > wanted_ + (slack))                              \
+            fail_msg("%s is %.4f and not %.4f", #value, value_, wanted_);                          \
     } while (0)
 
 /* ---- fair */
@@ -158,7 +161,8 @@ static void weights_are_shares_whatever_the_kernels(void **state)
     }
 }
 
-/* FairGV figure 4: weights 1 and 2, slices of 10 ms; one is away from 70 to 105 and earns nothing by it. */
+/* FairGV figure 4: weights 1 and 2, slices of 10 ms; one is away from 70 to 105 and earns nothing
+ * by it. */
 static void the_paper_s_example(void **state)
 {
     struct gn_sched s;
@@ -194,7 +198,8 @@ static void an_overrun_is_paid_back_even_by_who_sleeps(void **state)
     struct world w;
     world_init(&w, "fair");
     struct gn_sched_tenant *greedy = tenant(&w, 100), *other = tenant(&w, 100);
-    prog(&w, greedy, 100, S, 1 * US); /* a second each time, and gone for a moment before the next */
+    prog(&w, greedy, 100, S,
+         1 * US); /* a second each time, and gone for a moment before the next */
     prog(&w, other, 100, 200 * US, 0);
     run(&w, 60 * S);
     assert_near(share(&w, greedy, 0, w.now), 0.5, 0.02);
@@ -227,7 +232,8 @@ static void a_device_is_never_idle_while_somebody_has_work(void **state)
     assert_true(share(&w, lazy, 0, w.now) > 0.08);
 }
 
-/* Start-time fair queuing's bound: two busy ones are never further apart, by weight, than a grant of each. */
+/* Start-time fair queuing's bound: two busy ones are never further apart, by weight, than a grant
+ * of each. */
 static void lag_stays_within_the_bound(void **state)
 {
     struct world w;
@@ -249,7 +255,8 @@ static void lag_stays_within_the_bound(void **state)
             for (int k = 0; k < 12; k++) {
                 double a = (double)w.tenants[i].used_ns / w.tenants[i].node.weight;
                 double b = (double)w.tenants[k].used_ns / w.tenants[k].node.weight;
-                double bound = (double)longest[i] / w.tenants[i].node.weight + (double)longest[k] / w.tenants[k].node.weight;
+                double bound = (double)longest[i] / w.tenants[i].node.weight +
+                               (double)longest[k] / w.tenants[k].node.weight;
                 assert_true(a - b <= bound * 1.0001 + 1);
             }
         }
@@ -475,17 +482,19 @@ static void nobody_is_lost_under_any_policy(void **state)
         world_init(&w, policy->name);
         for (int k = 0; k < 40; k++) {
             seed = seed * 1664525u + 1013904223u;
-            struct gn_sched_tenant *t = k % 4 ? &w.tenants[w.n_tenants - 1] : tenant(&w, 1 + (seed >> 8) % 100);
+            struct gn_sched_tenant *t =
+                k % 4 ? &w.tenants[w.n_tenants - 1] : tenant(&w, 1 + (seed >> 8) % 100);
             seed = seed * 1664525u + 1013904223u;
-            prog(&w, t, 1 + (seed >> 8) % 10, (1 + (seed >> 12) % 2000) * US, k % 3 ? (seed >> 16) % 30000 * US : 0);
+            prog(&w, t, 1 + (seed >> 8) % 10, (1 + (seed >> 12) % 2000) * US,
+                 k % 3 ? (seed >> 16) % 30000 * US : 0);
             if (k == 20)
                 assert_int_equal(gn_sched_tenant_set_cap(&w.s, t, 20000, w.now), 0);
         }
         run(&w, 60 * S);
         for (int k = 0; k < 40; k++)
             if (!w.progs[k].e.used_ns)
-                fail_msg("%s: program %d of weight %u, kernels of %lu ns, never ran", policy->name, k, w.progs[k].e.node.weight,
-                         (unsigned long)w.progs[k].kernel_ns);
+                fail_msg("%s: program %d of weight %u, kernels of %lu ns, never ran", policy->name,
+                         k, w.progs[k].e.node.weight, (unsigned long)w.progs[k].kernel_ns);
         /* Anybody may go at any time, who holds the device too. */
         uint64_t slice, retry;
         for (int k = 0; k < 40; k++) {
@@ -532,7 +541,8 @@ static struct gn_sched_entity *next(struct world *w)
     return gn_sched_pick(&w->s, w->now, &slice, &retry);
 }
 
-/* A program that waits for its results, beside one whose kernels take a second each and cannot be split. */
+/* A program that waits for its results, beside one whose kernels take a second each and cannot be
+ * split. */
 static void a_moments_absence_costs_nothing_that_is_owed(void **state)
 {
     struct world w;
@@ -543,7 +553,8 @@ static void a_moments_absence_costs_nothing_that_is_owed(void **state)
     assert_ptr_equal(next(&w), &a->e);
     w.now += 1 * S;
     gn_sched_yield(&w.s, 1 * S, true, w.now);
-    /* It is owed a second, and away for a moment after six milliseconds of it, in which the long one comes in. */
+    /* It is owed a second, and away for a moment after six milliseconds of it, in which the long
+     * one comes in. */
     assert_ptr_equal(next(&w), &b->e);
     w.now += SLICE;
     gn_sched_yield(&w.s, SLICE, false, w.now);
@@ -625,7 +636,8 @@ static void grants_that_fail_earn_nothing(void **state)
     assert_in_range(spree_of(&w, &saver->e), 0, 2 * SLICE);
 }
 
-/* The same of one that takes each grant for an instant: alone in its tenant, or beside another program of its tenant's. */
+/* The same of one that takes each grant for an instant: alone in its tenant, or beside another
+ * program of its tenant's. */
 static void grants_used_for_an_instant_earn_two_turns_at_most(void **state)
 {
     (void)state;
@@ -652,7 +664,8 @@ static void grants_used_for_an_instant_earn_two_turns_at_most(void **state)
     }
 }
 
-/* Nor does a long turn of its own let a program save up more: what others' turns are like counts. */
+/* Nor does a long turn of its own let a program save up more: what others' turns are like counts.
+ */
 static void a_long_turn_of_ones_own_raises_no_bound(void **state)
 {
     struct world w;
@@ -681,7 +694,8 @@ static void a_long_turn_of_ones_own_raises_no_bound(void **state)
     assert_in_range(spree_of(&w, &saver->e), 0, 3 * SLICE);
 }
 
-/* To wait in vain for who holds the device costs at most a twentieth of what giving it up would cost; the more, the longer others' turns.
+/* To wait in vain for who holds the device costs at most a twentieth of what giving it up would
+ * cost; the more, the longer others' turns.
  */
 static void the_device_is_kept_by_what_turns_cost_lately(void **state)
 {
@@ -703,9 +717,12 @@ static void the_least_loaded_device_is_that_with_the_least_to_share(void **state
 {
     /* Each is more loaded than the one before it. */
     static const struct gn_sched_load loads[] = {
-        {.busy_weights = 0, .weights = 0, .n = 0},     {.busy_weights = 0, .weights = 100, .n = 1},
-        {.busy_weights = 0, .weights = 100, .n = 8},   {.busy_weights = 0, .weights = 5000, .n = 1},
-        {.busy_weights = 1, .weights = 1, .n = 1},     {.busy_weights = 100, .weights = 100, .n = 8},
+        {.busy_weights = 0, .weights = 0, .n = 0},
+        {.busy_weights = 0, .weights = 100, .n = 1},
+        {.busy_weights = 0, .weights = 100, .n = 8},
+        {.busy_weights = 0, .weights = 5000, .n = 1},
+        {.busy_weights = 1, .weights = 1, .n = 1},
+        {.busy_weights = 100, .weights = 100, .n = 8},
         {.busy_weights = 100, .weights = 300, .n = 2},
     };
     for (size_t i = 0; i < sizeof loads / sizeof loads[0]; i++)

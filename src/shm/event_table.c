@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The event table. The worker's threads post and finish; the program's threads arm, look and wait. The worker
- * never reads anything back but the parked bit, through the exchange that ends the event.
+ * The event table. The worker's threads post and finish; the program's threads arm, look and wait.
+ * The worker never reads anything back but the parked bit, through the exchange that ends the
+ * event.
  */
 #include "shm/event_table.h"
 
@@ -16,8 +17,8 @@ void gn_event_arm(struct gn_event_entry *e)
     e->error = 0;
     e->submit_ns = e->start_ns = e->end_ns = 0;
     atomic_store_explicit(&e->cpu, GN_CPU_UNKNOWN, memory_order_relaxed);
-    /* A0 pairs F0: sequentially consistent, so that either F0 sees the armed word or the send after it sees
-     * `lost`. */
+    /* A0 pairs F0: sequentially consistent, so that either F0 sees the armed word or the send after
+     * it sees `lost`. */
     atomic_store_explicit(&e->word, PHASE_BITS(GN_EVENT_QUEUED), memory_order_seq_cst);
 }
 
@@ -49,7 +50,8 @@ bool gn_event_want(struct gn_event_entry *e)
 {
     uint32_t word = atomic_load_explicit(&e->word, memory_order_acquire);
     while (word &&
-           !atomic_compare_exchange_weak_explicit(&e->word, &word, word | GN_EVENT_PARKED, memory_order_acq_rel, memory_order_acquire))
+           !atomic_compare_exchange_weak_explicit(&e->word, &word, word | GN_EVENT_PARKED,
+                                                  memory_order_acq_rel, memory_order_acquire))
         ;
     return word != 0;
 }
@@ -80,7 +82,8 @@ static int32_t read_error(const struct gn_event_entry *e)
 
 enum gn_event_phase gn_event_phase(const struct gn_event_entry *e, int32_t *ret_error)
 {
-    enum gn_event_phase phase = phase_of(atomic_load_explicit(&e->word, memory_order_acquire)); /* E1 pairs E0 */
+    enum gn_event_phase phase =
+        phase_of(atomic_load_explicit(&e->word, memory_order_acquire)); /* E1 pairs E0 */
     if (phase == GN_EVENT_DONE && ret_error)
         *ret_error = read_error(e);
     return phase;
@@ -98,7 +101,8 @@ int gn_event_wait(struct gn_event_entry *e, const struct gn_waiter *waiter, int3
     struct gn_spin spin;
     uint32_t word = atomic_load_explicit(&e->word, memory_order_acquire); /* E1 pairs E0 */
     if (phase_of(word) != GN_EVENT_DONE) {
-        gn_spin_start(&spin, &waiter->policy, (uint16_t)atomic_load_explicit(&e->cpu, memory_order_relaxed));
+        gn_spin_start(&spin, &waiter->policy,
+                      (uint16_t)atomic_load_explicit(&e->cpu, memory_order_relaxed));
         for (;;) {
             word = atomic_load_explicit(&e->word, memory_order_acquire);
             if (phase_of(word) == GN_EVENT_DONE)
@@ -109,19 +113,23 @@ int gn_event_wait(struct gn_event_entry *e, const struct gn_waiter *waiter, int3
                     break;
                 return -EPIPE;
             }
-            const struct gn_wait_hook *hook = atomic_load_explicit(&waiter->lost->hook, memory_order_acquire);
+            const struct gn_wait_hook *hook =
+                atomic_load_explicit(&waiter->lost->hook, memory_order_acquire);
             if (hook ? hook->look(hook, &e->word, word) : gn_spin_again(&spin))
                 continue;
-            /* E2 pairs E0: read-modify-writes of one word; either E0 sees the bit or this fails and sees the
-             * end. */
-            if (!(word & GN_EVENT_PARKED) && !atomic_compare_exchange_strong_explicit(&e->word, &word, word | GN_EVENT_PARKED,
-                                                                                      memory_order_acq_rel, memory_order_acquire))
+            /* E2 pairs E0: read-modify-writes of one word; either E0 sees the bit or this fails and
+             * sees the end. */
+            if (!(word & GN_EVENT_PARKED) && !atomic_compare_exchange_strong_explicit(
+                                                 &e->word, &word, word | GN_EVENT_PARKED,
+                                                 memory_order_acq_rel, memory_order_acquire))
                 continue;
-            /* A phase in between changes the word: then this returns at once, and does not if asleep already.
+            /* A phase in between changes the word: then this returns at once, and does not if
+             * asleep already.
              */
             gn_park(&e->word, word | GN_EVENT_PARKED, false, waiter->lost);
             /* Woken, and it is not over: it soon is (gn_event_rouse). */
-            gn_spin_start(&spin, &waiter->policy, (uint16_t)atomic_load_explicit(&e->cpu, memory_order_relaxed));
+            gn_spin_start(&spin, &waiter->policy,
+                          (uint16_t)atomic_load_explicit(&e->cpu, memory_order_relaxed));
         }
     }
     *ret_error = read_error(e);

@@ -21,7 +21,8 @@ static void phases_go_down_to_the_end(void **state)
     struct gn_event_entry *e = fresh(1);
     int32_t error = 99;
     struct gn_event_times times = {10, 20, 30}, read;
-    assert_int_equal(gn_event_phase(e, &error), GN_EVENT_DONE); /* fresh memory is a finished event */
+    assert_int_equal(gn_event_phase(e, &error),
+                     GN_EVENT_DONE); /* fresh memory is a finished event */
     assert_int_equal(error, 0);
     error = 99;
     gn_event_arm(e);

@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 /*
- * Thin wrappers around futex(2): the only system calls of the rings. A word in shared memory needs the shared
- * kind of futex (its key is the page of the file, not the address), a word of this process alone the private
- * kind.
+ * Thin wrappers around futex(2): the only system calls of the rings. A word in shared memory needs
+ * the shared kind of futex (its key is the page of the file, not the address), a word of this
+ * process alone the private kind.
  *
  * Every call is counted, so that a test can assert that a steady state makes none.
  */
@@ -23,11 +23,12 @@ extern _Atomic uint64_t gn_futex_n_waits;
 extern _Atomic uint64_t gn_futex_n_wakes;
 
 /*
- * Sleeps while *word == expected, at most timeout_ns (UINT64_MAX: no limit). 0 when woken, else -EAGAIN (the
- * word differs), -ETIMEDOUT or -EINTR. May return 0 for no reason: the caller looks again at what it waits
- * for.
+ * Sleeps while *word == expected, at most timeout_ns (UINT64_MAX: no limit). 0 when woken, else
+ * -EAGAIN (the word differs), -ETIMEDOUT or -EINTR. May return 0 for no reason: the caller looks
+ * again at what it waits for.
  */
-static inline int gn_futex_wait(const _Atomic uint32_t *word, uint32_t expected, bool private_word, uint64_t timeout_ns)
+static inline int gn_futex_wait(const _Atomic uint32_t *word, uint32_t expected, bool private_word,
+                                uint64_t timeout_ns)
 {
     struct timespec ts = {(time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u)};
     int op = private_word ? FUTEX_WAIT_PRIVATE : FUTEX_WAIT;

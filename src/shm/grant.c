@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The grant page's transitions. Each is one compare-and-exchange; rest and press are each a store and then a look at what the other
- * side stores, in the one order of sequentially consistent accesses, so that either the worker sees the press or gantryd sees the
- * rest.
+ * The grant page's transitions. Each is one compare-and-exchange; rest and press are each a store
+ * and then a look at what the other side stores, in the one order of sequentially consistent
+ * accesses, so that either the worker sees the press or gantryd sees the rest.
  */
 #include "shm/grant.h"
 
@@ -10,13 +10,15 @@
 
 static bool turn(struct gn_grant_slot *s, uint32_t from, uint32_t to)
 {
-    return atomic_compare_exchange_strong_explicit(&s->state, &from, to, memory_order_seq_cst, memory_order_seq_cst);
+    return atomic_compare_exchange_strong_explicit(&s->state, &from, to, memory_order_seq_cst,
+                                                   memory_order_seq_cst);
 }
 
 bool gn_grant_take(struct gn_grant_slot *s, bool *ret_tell)
 {
     *ret_tell = false;
-    if (atomic_load_explicit(&s->state, memory_order_acquire) == GN_GRANT_HELD || turn(s, GN_GRANT_RESTING, GN_GRANT_HELD))
+    if (atomic_load_explicit(&s->state, memory_order_acquire) == GN_GRANT_HELD ||
+        turn(s, GN_GRANT_RESTING, GN_GRANT_HELD))
         return true;
     *ret_tell = turn(s, GN_GRANT_NONE, GN_GRANT_WANTED);
     return false;
@@ -25,7 +27,8 @@ bool gn_grant_take(struct gn_grant_slot *s, bool *ret_tell)
 bool gn_grant_rest(struct gn_grant_slot *s)
 {
     /* G0, G1, G2 (tests/model) */
-    return turn(s, GN_GRANT_HELD, GN_GRANT_RESTING) && (atomic_load_explicit(&s->pressed, memory_order_seq_cst) & 1) &&
+    return turn(s, GN_GRANT_HELD, GN_GRANT_RESTING) &&
+           (atomic_load_explicit(&s->pressed, memory_order_seq_cst) & 1) &&
            turn(s, GN_GRANT_RESTING, GN_GRANT_NONE);
 }
 

@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 /*
- * The grant page: one a vGPU, shared by gantryd's scheduler and the vGPU's worker, with a slot for each device of the vGPU. Who
- * holds a device's grant may give commands to its driver.
+ * The grant page: one a vGPU, shared by gantryd's scheduler and the vGPU's worker, with a slot for
+ * each device of the vGPU. Who holds a device's grant may give commands to its driver.
  *
  *              take            hand                rest              (gantryd) press
  *     NONE ----------> WANTED ------> HELD <---------------> RESTING ---------------> NONE
@@ -16,12 +16,14 @@
  *       |    decline     |     give     |
  *       +----------------+--------------+
  *
- * A grant that nobody else wants stays where it is: a vGPU without work rests on it and takes it up again, both without a word to
- * gantryd. When another one wants the device gantryd presses: from then on the holder gives the grant back at the end of its
- * slice, or as soon as it has no work, and a grant that is rested on is gantryd's at once.
+ * A grant that nobody else wants stays where it is: a vGPU without work rests on it and takes it up
+ * again, both without a word to gantryd. When another one wants the device gantryd presses: from
+ * then on the holder gives the grant back at the end of its slice, or as soon as it has no work,
+ * and a grant that is rested on is gantryd's at once.
  *
- * gantryd remembers itself whom it has given what and when. A worker can do nothing with its page but lie about itself: to hold
- * on to a grant ends it (see --kernel-limit), to give it up too early costs only its own turn.
+ * gantryd remembers itself whom it has given what and when. A worker can do nothing with its page
+ * but lie about itself: to hold on to a grant ends it (see --kernel-limit), to give it up too early
+ * costs only its own turn.
  */
 #define GN_GRANT_BYTES   4096u
 #define GN_GRANT_DEVICES 16u
@@ -31,19 +33,25 @@ enum gn_grant_state { GN_GRANT_NONE, GN_GRANT_WANTED, GN_GRANT_HELD, GN_GRANT_RE
 /* Zeros at the start. */
 struct gn_grant_slot {
     _Alignas(64) _Atomic uint32_t state; /* a futex */
-    _Atomic uint32_t pressed;            /* gantryd: odd: somebody waits, or a cap is to be kept; each time another number, so that it shows
-                                            when it was eased between two looks. A futex for who holds the grant */
-    _Atomic uint64_t slice_ns;           /* gantryd, before it hands out: how long, */
-    _Atomic uint64_t keep_ns;            /* and how long it is worth waiting for a program that waits as it goes: others' turns are long */
-    _Alignas(64) _Atomic uint64_t device_ns; /* worker: what its commands took, as far as it was measured; a claim, for people */
+    _Atomic uint32_t pressed;  /* gantryd: odd: somebody waits, or a cap is to be kept; each time
+                                  another number, so that it shows  when it was eased between two
+                                  looks. A futex for who holds the grant */
+    _Atomic uint64_t slice_ns; /* gantryd, before it hands out: how long, */
+    _Atomic uint64_t keep_ns;  /* and how long it is worth waiting for a program that waits as it
+                                  goes: others' turns are long */
+    _Alignas(64) _Atomic uint64_t device_ns; /* worker: what its commands took, as far as it was
+                                                measured; a claim, for people */
     _Atomic uint64_t n_grants;               /* worker: how often it went to work */
-    _Atomic uint32_t interactive;            /* worker: its program waits for the device again and again; for people, too */
+    _Atomic uint32_t
+        interactive; /* worker: its program waits for the device again and again; for people, too */
 };
 
 struct gn_grant_page {
     struct gn_grant_slot slots[GN_GRANT_DEVICES];
 };
-_Static_assert(sizeof(struct gn_grant_slot) == 128 && sizeof(struct gn_grant_page) <= GN_GRANT_BYTES, "grant page");
+_Static_assert(sizeof(struct gn_grant_slot) == 128 &&
+                   sizeof(struct gn_grant_page) <= GN_GRANT_BYTES,
+               "grant page");
 
 /* ---- the worker: one thread at a time (whoever submits for the device) */
 
@@ -51,7 +59,8 @@ _Static_assert(sizeof(struct gn_grant_slot) == 128 && sizeof(struct gn_grant_pag
 bool gn_grant_take(struct gn_grant_slot *s, bool *ret_tell);
 /* Held, and nothing left to do. true: gantryd has to be told that it is back. */
 bool gn_grant_rest(struct gn_grant_slot *s);
-/* Held, and back now; `again`: wanted again in the same moment, so that nobody takes it for done. gantryd has to be told. */
+/* Held, and back now; `again`: wanted again in the same moment, so that nobody takes it for done.
+ * gantryd has to be told. */
 void gn_grant_give(struct gn_grant_slot *s, bool again);
 /* Wanted no more. A grant that came meanwhile is rested on: true as above. */
 bool gn_grant_decline(struct gn_grant_slot *s);
@@ -63,7 +72,8 @@ static inline bool gn_grant_is_pressed(const struct gn_grant_slot *s)
 
 /* ---- gantryd's scheduler */
 
-#define GN_GRANT_KEEP_ALL UINT64_MAX /* to the end of the slice, whatever the program does: the policy polls */
+#define GN_GRANT_KEEP_ALL                                                                          \
+    UINT64_MAX /* to the end of the slice, whatever the program does: the policy polls */
 /* Before the hand. */
 static inline void gn_grant_set_keep(struct gn_grant_slot *s, uint64_t keep_ns)
 {

@@ -96,7 +96,8 @@ static void each_transition(void **state)
         for (uint32_t from = N; from <= R; from++) {
             put((enum gn_grant_state)from, all[i].pressed);
             const bool returned = all[i].act();
-            if (returned != all[i].then[from].returns || gn_grant_look(&slot) != all[i].then[from].state)
+            if (returned != all[i].then[from].returns ||
+                gn_grant_look(&slot) != all[i].then[from].state)
                 fail_msg("row %zu from %u: %d, state %d", i, from, returned, gn_grant_look(&slot));
         }
     }
@@ -110,7 +111,8 @@ static void each_transition(void **state)
     assert_true(gn_grant_is_pressed(&slot));
 }
 
-/* Who looks rarely sees that nobody waited in between: for that moment the driver was given what tells of no end. */
+/* Who looks rarely sees that nobody waited in between: for that moment the driver was given what
+ * tells of no end. */
 static void a_press_is_another_than_the_one_before(void **state)
 {
     put(GN_GRANT_WANTED, false);
@@ -135,7 +137,8 @@ static void what_is_no_state_is_none(void **state)
     }
 }
 
-/* ---- two threads, in step: both begin a round together, and a round is judged when both are through */
+/* ---- two threads, in step: both begin a round together, and a round is judged when both are
+ * through */
 
 static _Atomic uint32_t begun, ended;
 static bool worker_told, gantryd_told;
@@ -159,7 +162,8 @@ static void *rest_each_round(void *arg)
     return NULL;
 }
 
-/* Held, somebody comes: it is back exactly once, by the one side or the other, however the two meet. */
+/* Held, somebody comes: it is back exactly once, by the one side or the other, however the two
+ * meet. */
 static void a_press_and_a_rest_lose_nothing(void **state)
 {
     pthread_t worker;
@@ -193,8 +197,8 @@ static void *decline_each_round(void *arg)
     return NULL;
 }
 
-/* Wanted, then no more, while it is handed out: either it was handed out, and rests or is back by the worker's word, or it was
- * not, and gantryd is told that nobody wants it. */
+/* Wanted, then no more, while it is handed out: either it was handed out, and rests or is back by
+ * the worker's word, or it was not, and gantryd is told that nobody wants it. */
 static void a_hand_and_a_decline_lose_nothing(void **state)
 {
     pthread_t worker;
@@ -231,7 +235,8 @@ static void *take_each_round(void *arg)
     return NULL;
 }
 
-/* Rested on, taken up again while somebody comes: one of the two has it. Who lost it wants it, or is pressed. */
+/* Rested on, taken up again while somebody comes: one of the two has it. Who lost it wants it, or
+ * is pressed. */
 static void a_press_and_a_take_lose_nothing(void **state)
 {
     pthread_t worker;

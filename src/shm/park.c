@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sleeping on a shared word and on the loss of the peer at once. Called by every wait of this folder when
- * spinning did not help; any thread. Never spins and never decides whether the wait is over.
+ * Sleeping on a shared word and on the loss of the peer at once. Called by every wait of this
+ * folder when spinning did not help; any thread. Never spins and never decides whether the wait is
+ * over.
  */
 #include "shm/park.h"
 
@@ -49,19 +50,24 @@ void gn_park_without_waitv(bool on)
 }
 
 /* False: for_ns are over, or a piece of them. */
-static bool sleep_on(const _Atomic uint32_t *word, uint32_t expected, bool private_word, const struct gn_lost *lost,
-                     const _Atomic uint32_t *other, uint32_t other_expected, bool private_other, uint64_t for_ns)
+static bool sleep_on(const _Atomic uint32_t *word, uint32_t expected, bool private_word,
+                     const struct gn_lost *lost, const _Atomic uint32_t *other,
+                     uint32_t other_expected, bool private_other, uint64_t for_ns)
 {
     if (!atomic_load_explicit(&no_waitv, memory_order_relaxed)) {
         struct waitv all[3] = {
-            {expected, (uint64_t)(uintptr_t)word, WAITV_U32 | (private_word ? WAITV_PRIVATE : 0), 0},
+            {expected, (uint64_t)(uintptr_t)word, WAITV_U32 | (private_word ? WAITV_PRIVATE : 0),
+             0},
             {0, (uint64_t)(uintptr_t)&lost->word, WAITV_U32 | WAITV_PRIVATE, 0},
-            {other_expected, (uint64_t)(uintptr_t)other, WAITV_U32 | (private_other ? WAITV_PRIVATE : 0), 0},
+            {other_expected, (uint64_t)(uintptr_t)other,
+             WAITV_U32 | (private_other ? WAITV_PRIVATE : 0), 0},
         };
         const uint64_t until_ns = for_ns ? gn_now_ns() + for_ns : 0;
-        const struct timespec until = {(time_t)(until_ns / 1000000000u), (long)(until_ns % 1000000000u)};
+        const struct timespec until = {(time_t)(until_ns / 1000000000u),
+                                       (long)(until_ns % 1000000000u)};
         atomic_fetch_add_explicit(&gn_futex_n_waits, 1, memory_order_relaxed);
-        if (syscall(SYS_futex_waitv, all, other ? 3 : 2, 0, for_ns ? &until : NULL, CLOCK_MONOTONIC) >= 0)
+        if (syscall(SYS_futex_waitv, all, other ? 3 : 2, 0, for_ns ? &until : NULL,
+                    CLOCK_MONOTONIC) >= 0)
             return true;
         if (errno != ENOSYS && errno != EPERM)
             return errno != ETIMEDOUT;
@@ -69,18 +75,24 @@ static bool sleep_on(const _Atomic uint32_t *word, uint32_t expected, bool priva
         gn_park_without_waitv(true);
     }
     const uint64_t piece_ns = other && private_other ? GN_PARK_BOTH_PIECE_NS : GN_PARK_PIECE_NS;
-    return gn_lost_is(lost) || gn_futex_wait(word, expected, private_word, for_ns && for_ns < piece_ns ? for_ns : piece_ns) != -ETIMEDOUT;
+    return gn_lost_is(lost) ||
+           gn_futex_wait(word, expected, private_word,
+                         for_ns && for_ns < piece_ns ? for_ns : piece_ns) != -ETIMEDOUT;
 }
 
-static void park(const _Atomic uint32_t *word, uint32_t expected, bool private_word, struct gn_lost *lost, const _Atomic uint32_t *other,
-                 uint32_t other_expected, bool private_other, uint64_t for_ns)
+static void park(const _Atomic uint32_t *word, uint32_t expected, bool private_word,
+                 struct gn_lost *lost, const _Atomic uint32_t *other, uint32_t other_expected,
+                 bool private_other, uint64_t for_ns)
 {
     const bool looks = !for_ns && lost->slept;
-    if (!sleep_on(word, expected, private_word, lost, other, other_expected, private_other, looks ? GN_PARK_LOOK_NS : for_ns) && looks)
+    if (!sleep_on(word, expected, private_word, lost, other, other_expected, private_other,
+                  looks ? GN_PARK_LOOK_NS : for_ns) &&
+        looks)
         lost->slept(lost);
 }
 
-void gn_park(const _Atomic uint32_t *word, uint32_t expected, bool private_word, struct gn_lost *lost)
+void gn_park(const _Atomic uint32_t *word, uint32_t expected, bool private_word,
+             struct gn_lost *lost)
 {
     const struct gn_wait_hook *hook = atomic_load_explicit(&lost->hook, memory_order_acquire);
     if (hook)
@@ -89,19 +101,20 @@ void gn_park(const _Atomic uint32_t *word, uint32_t expected, bool private_word,
         park(word, expected, private_word, lost, NULL, 0, false, 0);
 }
 
-void gn_park_for(const _Atomic uint32_t *word, uint32_t expected, bool private_word, struct gn_lost *lost, uint64_t for_ns)
+void gn_park_for(const _Atomic uint32_t *word, uint32_t expected, bool private_word,
+                 struct gn_lost *lost, uint64_t for_ns)
 {
     park(word, expected, private_word, lost, NULL, 0, false, for_ns);
 }
 
-void gn_park_either(const _Atomic uint32_t *word, uint32_t expected, bool private_word, struct gn_lost *lost, const _Atomic uint32_t *other,
-                    uint32_t other_expected)
+void gn_park_either(const _Atomic uint32_t *word, uint32_t expected, bool private_word,
+                    struct gn_lost *lost, const _Atomic uint32_t *other, uint32_t other_expected)
 {
     park(word, expected, private_word, lost, other, other_expected, true, 0);
 }
 
-void gn_park_or_shared(const _Atomic uint32_t *word, uint32_t expected, struct gn_lost *lost, const _Atomic uint32_t *other,
-                       uint32_t other_expected)
+void gn_park_or_shared(const _Atomic uint32_t *word, uint32_t expected, struct gn_lost *lost,
+                       const _Atomic uint32_t *other, uint32_t other_expected)
 {
     park(word, expected, true, lost, other, other_expected, false, 0);
 }

@@ -148,7 +148,8 @@ static void a_parked_caller_is_woken(void **state)
     pthread_t thread;
     assert_int_equal(gn_reply_take(&f->r, &c.token), 0);
     start(&c, &thread);
-    assert_int_equal(atomic_load(&f->slots[c.token & 255].state) & GN_REPLY_PARKED, GN_REPLY_PARKED);
+    assert_int_equal(atomic_load(&f->slots[c.token & 255].state) & GN_REPLY_PARKED,
+                     GN_REPLY_PARKED);
     gn_reply_send(f->slots, c.token, 5, NULL, 0);
     pthread_join(thread, NULL);
     assert_int_equal(c.result, 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Many producer threads against one consumer, which is another process or (so that TSan sees both sides) a
- * thread. Every message names its thread and number and is checked byte by byte; each thread's numbers must
- * arrive in order.
+ * Many producer threads against one consumer, which is another process or (so that TSan sees both
+ * sides) a thread. Every message names its thread and number and is checked byte by byte; each
+ * thread's numbers must arrive in order.
  */
 #include "shm/session_layout.h"
 #include "shm/shm_test.h"
@@ -77,12 +77,12 @@ struct consumer_thread {
     int failed; /* the line that found something wrong */
 };
 
-#define EXPECT(what)                                                                                                                       \
-    do {                                                                                                                                   \
-        if (!(what)) {                                                                                                                     \
-            t->failed = __LINE__;                                                                                                          \
-            return NULL;                                                                                                                   \
-        }                                                                                                                                  \
+#define EXPECT(what)                                                                               \
+    do {                                                                                           \
+        if (!(what)) {                                                                             \
+            t->failed = __LINE__;                                                                  \
+            return NULL;                                                                           \
+        }                                                                                          \
     } while (0)
 
 static void *consume(void *arg)
@@ -95,7 +95,8 @@ static void *consume(void *arg)
         struct message m;
     } buf;
     struct gn_waiter waiter = {.policy = {t->run->consumer_spin_ns}, .lost = t->lost};
-    EXPECT(gn_ring_consumer_init(&c, t->view->requests, t->run->capacity, t->run->start, waiter) == 0);
+    EXPECT(gn_ring_consumer_init(&c, t->view->requests, t->run->capacity, t->run->start, waiter) ==
+           0);
     for (uint32_t left = N_THREADS * t->run->n_messages; left;) {
         int n = gn_ring_try_receive(&c, buf.bytes);
         if (n == -EAGAIN) {
@@ -149,7 +150,8 @@ static void stress(const struct run *run, bool in_process)
         assert_true(pid >= 0);
         if (pid == 0) {
             struct gn_segment mine;
-            if (gn_segment_adopt(s.fd, GN_SESSION_BYTES, &mine) < 0 || gn_session_map(mine.base, mine.bytes, &view) < 0)
+            if (gn_segment_adopt(s.fd, GN_SESSION_BYTES, &mine) < 0 ||
+                gn_session_map(mine.base, mine.bytes, &view) < 0)
                 _exit(1);
             consume(&consumer);
             if (consumer.failed)
@@ -161,7 +163,8 @@ static void stress(const struct run *run, bool in_process)
     struct gn_ring_producer producer;
     struct gn_replies replies;
     struct gn_waiter waiter = {.policy = {run->producer_spin_ns}, .lost = &lost};
-    assert_int_equal(gn_ring_producer_init(&producer, view.requests, run->capacity, run->start, waiter), 0);
+    assert_int_equal(
+        gn_ring_producer_init(&producer, view.requests, run->capacity, run->start, waiter), 0);
     gn_replies_init(&replies, view.replies, waiter);
     struct producer_thread producers[N_THREADS];
     pthread_t threads[N_THREADS];
@@ -189,9 +192,12 @@ static void stress(const struct run *run, bool in_process)
 #define MANY (GN_TEST_SANITIZED ? 5000u : 40000u)
 #define FEW  (GN_TEST_SANITIZED ? 1000u : 3000u)
 
-static const struct run spinning = {MANY, GN_SESSION_REQUEST_SLOTS, 0, GN_SPIN_DEFAULT_NS, GN_SPIN_DEFAULT_NS, true};
-/* The smallest ring, next to the wrap of 32-bit positions: mostly full, so producers starve and park. */
-static const struct run cramped = {FEW, GN_RING_MIN_SLOTS, UINT32_MAX - 1000, 0, GN_SPIN_DEFAULT_NS, false};
+static const struct run spinning = {
+    MANY, GN_SESSION_REQUEST_SLOTS, 0, GN_SPIN_DEFAULT_NS, GN_SPIN_DEFAULT_NS, true};
+/* The smallest ring, next to the wrap of 32-bit positions: mostly full, so producers starve and
+ * park. */
+static const struct run cramped = {FEW, GN_RING_MIN_SLOTS,  UINT32_MAX - 1000,
+                                   0,   GN_SPIN_DEFAULT_NS, false};
 /* Nobody spins: every empty ring and every pending answer parks its waiter. */
 static const struct run parking = {FEW, GN_RING_MIN_SLOTS, UINT32_MAX - 1000, 0, 0, true};
 
@@ -228,9 +234,12 @@ static void threads_parking(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_processes_spinning),    cmocka_unit_test(two_processes_on_a_cramped_ring),
-        cmocka_unit_test(two_processes_parking),     cmocka_unit_test(threads_spinning),
-        cmocka_unit_test(threads_on_a_cramped_ring), cmocka_unit_test(threads_parking),
+        cmocka_unit_test(two_processes_spinning),
+        cmocka_unit_test(two_processes_on_a_cramped_ring),
+        cmocka_unit_test(two_processes_parking),
+        cmocka_unit_test(threads_spinning),
+        cmocka_unit_test(threads_on_a_cramped_ring),
+        cmocka_unit_test(threads_parking),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

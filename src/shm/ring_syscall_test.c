@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A steady state makes no system call on either side: guest and worker exchange 100,000 calls, each with an
- * event, under a seccomp filter that kills whoever makes any. The same exchange with parking shows that the
- * filter bites.
+ * A steady state makes no system call on either side: guest and worker exchange 100,000 calls, each
+ * with an event, under a seccomp filter that kills whoever makes any. The same exchange with
+ * parking shows that the filter bites.
  */
 #include "shm/event_table.h"
 #include "shm/session_layout.h"
@@ -37,7 +37,8 @@ static void forbid_system_calls(void)
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
     };
     struct sock_fprog program = {.len = GN_ARRAY_SIZE(filter), .filter = filter};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
         _exit(2);
 }
 
@@ -56,8 +57,9 @@ static void guest(struct shared *s, struct gn_waiter waiter)
         if (gn_reply_take(&r, &message[0]) != 0)
             _exit(4);
         gn_event_arm(s->event);
-        if (gn_ring_send(&p, message, sizeof message, NULL, 0, NULL) != 0 || gn_reply_wait(&r, message[0], &reply) != 0 ||
-            reply.result != (int32_t)i || gn_event_wait(s->event, &waiter, &error) != 0 || error != -(int32_t)i)
+        if (gn_ring_send(&p, message, sizeof message, NULL, 0, NULL) != 0 ||
+            gn_reply_wait(&r, message[0], &reply) != 0 || reply.result != (int32_t)i ||
+            gn_event_wait(s->event, &waiter, &error) != 0 || error != -(int32_t)i)
             _exit(5);
         gn_reply_put(&r, message[0]);
     }
@@ -86,9 +88,11 @@ static void worker(struct shared *s, struct gn_waiter waiter)
 static void exchange(uint64_t spin_ns, int status[2])
 {
     size_t bytes = GN_SESSION_BYTES + 4096;
-    unsigned char *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    unsigned char *base =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(base, MAP_FAILED);
-    struct shared s = {(struct gn_ring *)(base + GN_SESSION_REQUESTS_AT), (struct gn_reply_slot *)(base + GN_SESSION_REPLIES_AT),
+    struct shared s = {(struct gn_ring *)(base + GN_SESSION_REQUESTS_AT),
+                       (struct gn_reply_slot *)(base + GN_SESSION_REPLIES_AT),
                        (struct gn_event_entry *)(base + GN_SESSION_BYTES)};
     struct gn_waiter waiter = {.policy = {spin_ns}, .lost = &lost};
     gn_spin_pause_ps(); /* calibrated before the filter: the pthread_once may wake */
@@ -130,7 +134,8 @@ static void the_filter_would_have_caught_one(void **state)
 {
     int status[2];
     exchange(0, status);
-    assert_true((WIFSIGNALED(status[0]) && WTERMSIG(status[0]) == SIGSYS) || (WIFSIGNALED(status[1]) && WTERMSIG(status[1]) == SIGSYS));
+    assert_true((WIFSIGNALED(status[0]) && WTERMSIG(status[0]) == SIGSYS) ||
+                (WIFSIGNALED(status[1]) && WTERMSIG(status[1]) == SIGSYS));
 }
 
 int main(void)

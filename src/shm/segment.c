@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sealed memfd segments. gantryd creates them and never maps them; guests and workers adopt them. The seals
- * are set before the descriptor is handed to anybody, so no one can have changed the size in between.
+ * Sealed memfd segments. gantryd creates them and never maps them; guests and workers adopt them.
+ * The seals are set before the descriptor is handed to anybody, so no one can have changed the size
+ * in between.
  */
 #include "shm/segment.h"
 
@@ -31,7 +32,8 @@ int gn_segment_create(const char *name, uint64_t bytes, struct gn_segment *ret)
         fd = gn_fd_memory(name, MFD_ALLOW_SEALING);
     if (fd < 0)
         return -errno;
-    if (ftruncate(fd, (off_t)bytes) < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0) {
+    if (ftruncate(fd, (off_t)bytes) < 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0) {
         int error = errno;
         gn_fd_close(fd);
         return -error;
@@ -68,7 +70,8 @@ int gn_segment_adopt(int fd, uint64_t max_bytes, struct gn_segment *ret)
         return -EINVAL;
     if (fstat(fd, &st) < 0 || fstatfs(fd, &fs) < 0)
         return -errno;
-    /* A memfd of huge pages can be sealed too, and raises SIGBUS when the pool of huge pages is empty. */
+    /* A memfd of huge pages can be sealed too, and raises SIGBUS when the pool of huge pages is
+     * empty. */
     if (fs.f_type != TMPFS_MAGIC)
         return -EINVAL;
     if (st.st_size <= 0 || (uint64_t)st.st_size > max_bytes)

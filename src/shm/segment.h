@@ -5,10 +5,12 @@
 #include <stdint.h>
 
 /*
- * A sealed piece of memory that two processes share: a memfd whose size can never change again, so that no
- * peer can make a mapped page vanish (SIGBUS). Its pages are zero and not allocated before they are touched.
+ * A sealed piece of memory that two processes share: a memfd whose size can never change again, so
+ * that no peer can make a mapped page vanish (SIGBUS). Its pages are zero and not allocated before
+ * they are touched.
  *
- * Functions return 0 or -errno. A segment is used by one thread until it is mapped; the mapping by any.
+ * Functions return 0 or -errno. A segment is used by one thread until it is mapped; the mapping by
+ * any.
  */
 struct gn_segment {
     int fd;         /* owned; -1 when there is none */
@@ -16,23 +18,24 @@ struct gn_segment {
     uint64_t bytes; /* the file's size */
 };
 
-#define GN_SEGMENT_NONE                                                                                                                    \
-    {                                                                                                                                      \
-        -1, 0, 0                                                                                                                           \
+#define GN_SEGMENT_NONE                                                                            \
+    {                                                                                              \
+        -1, 0, 0                                                                                   \
     }
 
-/* Makes a segment and does not map it. `bytes` is rounded up to whole pages; 0 is -EINVAL. `name` shows in
- * /proc. */
+/* Makes a segment and does not map it. `bytes` is rounded up to whole pages; 0 is -EINVAL. `name`
+ * shows in /proc. */
 int gn_segment_create(const char *name, uint64_t bytes, struct gn_segment *ret);
 
 /*
- * Takes a descriptor that came from elsewhere, checks it (an ordinary memfd, shrinking and growing sealed,
- * not empty, at most max_bytes: else -EINVAL) and maps it. On success the segment owns fd; on failure the
- * caller still does.
+ * Takes a descriptor that came from elsewhere, checks it (an ordinary memfd, shrinking and growing
+ * sealed, not empty, at most max_bytes: else -EINVAL) and maps it. On success the segment owns fd;
+ * on failure the caller still does.
  */
 int gn_segment_adopt(int fd, uint64_t max_bytes, struct gn_segment *ret);
 
-/* Maps a created segment, readable and writable, not inherited over fork. Does nothing when mapped already.
+/* Maps a created segment, readable and writable, not inherited over fork. Does nothing when mapped
+ * already.
  */
 int gn_segment_map(struct gn_segment *s);
 

@@ -158,10 +158,14 @@ static void a_session_of_another_shape_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_created_segment_is_sealed_and_not_mapped), cmocka_unit_test(sizes_that_make_no_sense_are_refused),
-        cmocka_unit_test(two_adopters_see_the_same_memory),           cmocka_unit_test(unsealed_large_or_foreign_descriptors_are_refused),
-        cmocka_unit_test(a_write_sealed_segment_cannot_be_adopted),   cmocka_unit_test(a_forked_child_does_not_have_the_mapping),
-        cmocka_unit_test(a_session_segment_is_ready_for_use),         cmocka_unit_test(a_session_of_another_shape_is_refused),
+        cmocka_unit_test(a_created_segment_is_sealed_and_not_mapped),
+        cmocka_unit_test(sizes_that_make_no_sense_are_refused),
+        cmocka_unit_test(two_adopters_see_the_same_memory),
+        cmocka_unit_test(unsealed_large_or_foreign_descriptors_are_refused),
+        cmocka_unit_test(a_write_sealed_segment_cannot_be_adopted),
+        cmocka_unit_test(a_forked_child_does_not_have_the_mapping),
+        cmocka_unit_test(a_session_segment_is_ready_for_use),
+        cmocka_unit_test(a_session_of_another_shape_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The layout of a session's ring segment. gantryd creates it; guest and worker find their way in it once, at
- * attach. */
+/* The layout of a session's ring segment. gantryd creates it; guest and worker find their way in it
+ * once, at attach. */
 #include "shm/session_layout.h"
 
 #include <errno.h>
@@ -9,7 +9,8 @@
 
 int gn_session_create(const char *name, struct gn_segment *ret)
 {
-    const struct gn_session_header header = {.magic = GN_SESSION_MAGIC, .version = GN_SESSION_VERSION};
+    const struct gn_session_header header = {.magic = GN_SESSION_MAGIC,
+                                             .version = GN_SESSION_VERSION};
     struct gn_segment s;
     int r = gn_segment_create(name, GN_SESSION_BYTES, &s);
     if (r < 0)
@@ -31,7 +32,8 @@ int gn_session_map(void *base, uint64_t bytes, struct gn_session_view *ret)
         return -EINVAL;
     memcpy(&header, base, sizeof header);
     __asm__ volatile("" ::: "memory"); /* the copy is what is checked */
-    if (header.magic != GN_SESSION_MAGIC || header.version != GN_SESSION_VERSION || header.zero != 0)
+    if (header.magic != GN_SESSION_MAGIC || header.version != GN_SESSION_VERSION ||
+        header.zero != 0)
         return -EINVAL;
     unsigned char *at = base;
     *ret = (struct gn_session_view){

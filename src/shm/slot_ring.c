@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The slot ring. Requests travel over one (guest threads to the worker's ring thread), notices over another
- * (worker threads to the guest's notice thread). In a steady state neither side makes a system call: both
- * find what they want while they spin, and wake only who says that it sleeps.
+ * The slot ring. Requests travel over one (guest threads to the worker's ring thread), notices over
+ * another (worker threads to the guest's notice thread). In a steady state neither side makes a
+ * system call: both find what they want while they spin, and wake only who says that it sleeps.
  *
- * The labels P0, C0 ... name the two ends of each ordering edge; tests/model/ explores them and shows that
- * each is needed.
+ * The labels P0, C0 ... name the two ends of each ordering edge; tests/model/ explores them and
+ * shows that each is needed.
  */
 #include "shm/slot_ring.h"
 
@@ -39,13 +39,15 @@ void gn_ring_reset(struct gn_ring *ring, uint32_t capacity, uint64_t start)
     atomic_store_explicit(&ring->parked, 0, memory_order_relaxed);
     atomic_store_explicit(&ring->starved, 0, memory_order_relaxed);
     for (uint64_t p = start; p < start + capacity; p++)
-        atomic_store_explicit(&slot_at(ring, p, capacity)->seq, lap(p, capacity), memory_order_relaxed);
+        atomic_store_explicit(&slot_at(ring, p, capacity)->seq, lap(p, capacity),
+                              memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst);
 }
 
 /* ---- producers ---- */
 
-int gn_ring_producer_init(struct gn_ring_producer *p, struct gn_ring *ring, uint32_t capacity, uint64_t start, struct gn_waiter waiter)
+int gn_ring_producer_init(struct gn_ring_producer *p, struct gn_ring *ring, uint32_t capacity,
+                          uint64_t start, struct gn_waiter waiter)
 {
     int r = check_layout(ring, capacity);
     if (r < 0)
@@ -57,9 +59,9 @@ int gn_ring_producer_init(struct gn_ring_producer *p, struct gn_ring *ring, uint
 }
 
 /*
- * Is there room up to (not including) `end`? The consumer frees in order, so a free slot says that all before
- * it are. Looks far ahead first: one look then serves half a lap of messages, and the slot that the consumer
- * polls is not disturbed by a read before it is written.
+ * Is there room up to (not including) `end`? The consumer frees in order, so a free slot says that
+ * all before it are. Looks far ahead first: one look then serves half a lap of messages, and the
+ * slot that the consumer polls is not disturbed by a read before it is written.
  */
 static bool has_room(struct gn_ring_producer *p, uint64_t end)
 {
@@ -73,10 +75,12 @@ static bool has_room(struct gn_ring_producer *p, uint64_t end)
          * P1 pairs C1: without it the message could be written over one that is still being copied.
          * Sequentially consistent, because it is also the re-read after `starved` is set (S1).
          */
-        if (atomic_load_explicit(&last->seq, memory_order_seq_cst) == lap(tries[i] - 1, p->capacity)) {
+        if (atomic_load_explicit(&last->seq, memory_order_seq_cst) ==
+            lap(tries[i] - 1, p->capacity)) {
             uint64_t known = atomic_load_explicit(&p->known_free, memory_order_relaxed);
             while (known < tries[i] &&
-                   !atomic_compare_exchange_weak_explicit(&p->known_free, &known, tries[i], memory_order_acq_rel, /* P1b */
+                   !atomic_compare_exchange_weak_explicit(&p->known_free, &known, tries[i],
+                                                          memory_order_acq_rel, /* P1b */
                                                           memory_order_relaxed))
                 ;
             return true;
@@ -91,15 +95,18 @@ static bool claim(struct gn_ring_producer *p, uint32_t n, uint64_t *ret_start)
     uint64_t tail = atomic_load_explicit(&p->tail, memory_order_relaxed);
     for (;;) {
         if (!has_room(p, tail + n)) {
-            /* Another thread may have gone round the ring since tail was read: then that was no verdict. */
+            /* Another thread may have gone round the ring since tail was read: then that was no
+             * verdict. */
             uint64_t now = atomic_load_explicit(&p->tail, memory_order_relaxed);
             if (now == tail)
                 return false;
             tail = now;
             continue;
         }
-        /* 64 bits wide and private, so it never returns to a value while a thread is held up here. */
-        if (atomic_compare_exchange_weak_explicit(&p->tail, &tail, tail + n, memory_order_relaxed, memory_order_relaxed)) {
+        /* 64 bits wide and private, so it never returns to a value while a thread is held up here.
+         */
+        if (atomic_compare_exchange_weak_explicit(&p->tail, &tail, tail + n, memory_order_relaxed,
+                                                  memory_order_relaxed)) {
             *ret_start = tail;
             return true;
         }
@@ -107,8 +114,8 @@ static bool claim(struct gn_ring_producer *p, uint32_t n, uint64_t *ret_start)
 }
 
 /* Copies up to one payload from the two pieces of the message and moves them on. */
-static void fill_payload(struct gn_slot *slot, const unsigned char **head, size_t *head_bytes, const unsigned char **tail,
-                         size_t *tail_bytes)
+static void fill_payload(struct gn_slot *slot, const unsigned char **head, size_t *head_bytes,
+                         const unsigned char **tail, size_t *tail_bytes)
 {
     size_t from_head = *head_bytes < GN_SLOT_PAYLOAD ? *head_bytes : GN_SLOT_PAYLOAD;
     if (from_head) {
@@ -125,10 +132,11 @@ static void fill_payload(struct gn_slot *slot, const unsigned char **head, size_
     }
 }
 
-int gn_ring_try_send(struct gn_ring_producer *p, const void *head, size_t head_bytes, const void *tail, size_t tail_bytes,
-                     uint64_t *ret_end)
+int gn_ring_try_send(struct gn_ring_producer *p, const void *head, size_t head_bytes,
+                     const void *tail, size_t tail_bytes, uint64_t *ret_end)
 {
-    if (head_bytes > GN_RING_MAX_BYTES || tail_bytes > GN_RING_MAX_BYTES - head_bytes || head_bytes + tail_bytes == 0)
+    if (head_bytes > GN_RING_MAX_BYTES || tail_bytes > GN_RING_MAX_BYTES - head_bytes ||
+        head_bytes + tail_bytes == 0)
         return -EMSGSIZE;
     uint16_t n_bytes = (uint16_t)(head_bytes + tail_bytes);
     uint32_t n = (n_bytes + GN_SLOT_PAYLOAD - 1) / GN_SLOT_PAYLOAD;
@@ -147,14 +155,16 @@ int gn_ring_try_send(struct gn_ring_producer *p, const void *head, size_t head_b
         gn_tsan_to_peer(slot->payload);
     }
     /*
-     * P0 pairs C0: the fill becomes visible with it. From the last slot to the first, because the consumer
-     * takes a published first slot as proof that the whole message is there. The first one is sequentially
-     * consistent: between it and P2 no sleeping consumer may be missed (see C3).
+     * P0 pairs C0: the fill becomes visible with it. From the last slot to the first, because the
+     * consumer takes a published first slot as proof that the whole message is there. The first one
+     * is sequentially consistent: between it and P2 no sleeping consumer may be missed (see C3).
      */
     for (uint32_t i = n; i-- > 1;)
-        atomic_store_explicit(&slot_at(p->ring, start + i, p->capacity)->seq, lap(start + i, p->capacity) + 1, memory_order_release);
+        atomic_store_explicit(&slot_at(p->ring, start + i, p->capacity)->seq,
+                              lap(start + i, p->capacity) + 1, memory_order_release);
     GN_FAULT("program-half-published");
-    atomic_store_explicit(&slot_at(p->ring, start, p->capacity)->seq, lap(start, p->capacity) + 1, memory_order_seq_cst);
+    atomic_store_explicit(&slot_at(p->ring, start, p->capacity)->seq, lap(start, p->capacity) + 1,
+                          memory_order_seq_cst);
     GN_FAULT("program-published");
     /* P2: not before P0. Of several producers one takes the flag and wakes; the others need not. */
     if (atomic_load_explicit(&p->ring->parked, memory_order_seq_cst) &&
@@ -162,7 +172,8 @@ int gn_ring_try_send(struct gn_ring_producer *p, const void *head, size_t head_b
         gn_futex_wake(&p->ring->parked, 1, false);
         gn_spin_woke_peer();
     }
-    gn_spin_prefetch_for_write(slot_at(p->ring, start + n, p->capacity)); /* the next message's slot */
+    gn_spin_prefetch_for_write(
+        slot_at(p->ring, start + n, p->capacity)); /* the next message's slot */
     if (ret_end)
         *ret_end = start + n;
     return 0;
@@ -172,9 +183,9 @@ int gn_ring_try_send(struct gn_ring_producer *p, const void *head, size_t head_b
 static void park_starved(struct gn_ring_producer *p, uint32_t n)
 {
     /*
-     * S0 pairs C4: both are read-modify-writes of one word, so one comes first. If this one, the consumer
-     * sees it and wakes; if the consumer's, its frees before are seen by S1. Not cleared when room is found:
-     * others may sleep.
+     * S0 pairs C4: both are read-modify-writes of one word, so one comes first. If this one, the
+     * consumer sees it and wakes; if the consumer's, its frees before are seen by S1. Not cleared
+     * when room is found: others may sleep.
      */
     atomic_exchange_explicit(&p->ring->starved, 1, memory_order_seq_cst);
     /* S1: looks again (tail included: room is wanted behind it). */
@@ -185,7 +196,8 @@ static void park_starved(struct gn_ring_producer *p, uint32_t n)
     gn_park(&p->ring->starved, 1, false, p->waiter.lost);
 }
 
-int gn_ring_send(struct gn_ring_producer *p, const void *head, size_t head_bytes, const void *tail, size_t tail_bytes, uint64_t *ret_end)
+int gn_ring_send(struct gn_ring_producer *p, const void *head, size_t head_bytes, const void *tail,
+                 size_t tail_bytes, uint64_t *ret_end)
 {
     if (gn_lost_is(p->waiter.lost))
         return -EPIPE;
@@ -195,7 +207,8 @@ int gn_ring_send(struct gn_ring_producer *p, const void *head, size_t head_bytes
 
     uint32_t n = (uint32_t)((head_bytes + tail_bytes + GN_SLOT_PAYLOAD - 1) / GN_SLOT_PAYLOAD);
     struct gn_spin spin;
-    /* A full ring means that the consumer is busy, wherever it runs; its processor is not known here. */
+    /* A full ring means that the consumer is busy, wherever it runs; its processor is not known
+     * here. */
     gn_spin_start(&spin, &p->waiter.policy, GN_CPU_UNKNOWN);
     for (;;) {
         if (gn_lost_is(p->waiter.lost))
@@ -210,12 +223,14 @@ int gn_ring_send(struct gn_ring_producer *p, const void *head, size_t head_bytes
 
 bool gn_ring_passed(struct gn_ring_producer *p, uint64_t end)
 {
-    uint64_t next_use = end - 1 + p->capacity; /* the position that the message's last slot serves next */
+    uint64_t next_use =
+        end - 1 + p->capacity; /* the position that the message's last slot serves next */
     if (atomic_load_explicit(&p->known_free, memory_order_acquire) > next_use)
         return true;
-    /* P1 again. The seq is of that lap or of one that began while we looked: no wrap to mind, known_free saw
-     * to it. */
-    uint32_t seq = atomic_load_explicit(&slot_at(p->ring, end - 1, p->capacity)->seq, memory_order_acquire);
+    /* P1 again. The seq is of that lap or of one that began while we looked: no wrap to mind,
+     * known_free saw to it. */
+    uint32_t seq =
+        atomic_load_explicit(&slot_at(p->ring, end - 1, p->capacity)->seq, memory_order_acquire);
     return (int32_t)(seq - lap(next_use, p->capacity)) >= 0;
 }
 
@@ -230,12 +245,17 @@ uint64_t gn_ring_stopped_at(struct gn_ring_producer *p)
 
 /* ---- consumer ---- */
 
-int gn_ring_consumer_init(struct gn_ring_consumer *c, struct gn_ring *ring, uint32_t capacity, uint64_t start, struct gn_waiter waiter)
+int gn_ring_consumer_init(struct gn_ring_consumer *c, struct gn_ring *ring, uint32_t capacity,
+                          uint64_t start, struct gn_waiter waiter)
 {
     int r = check_layout(ring, capacity);
     if (r < 0)
         return r;
-    *c = (struct gn_ring_consumer){.ring = ring, .capacity = capacity, .waiter = waiter, .head = start, .peer_cpu = GN_CPU_UNKNOWN};
+    *c = (struct gn_ring_consumer){.ring = ring,
+                                   .capacity = capacity,
+                                   .waiter = waiter,
+                                   .head = start,
+                                   .peer_cpu = GN_CPU_UNKNOWN};
     return 0;
 }
 
@@ -244,14 +264,16 @@ void gn_ring_release(struct gn_ring_consumer *c)
     if (c->n_held == 0)
         return;
     /*
-     * C1 pairs P1: what was copied out, and what the message pointed at, is read before the slot is free.
-     * From the first slot to the last, because a producer takes a free slot as proof that all before it are
-     * free.
+     * C1 pairs P1: what was copied out, and what the message pointed at, is read before the slot is
+     * free. From the first slot to the last, because a producer takes a free slot as proof that all
+     * before it are free.
      */
     for (uint64_t p = c->head - c->n_held; p < c->head; p++)
-        atomic_store_explicit(&slot_at(c->ring, p, c->capacity)->seq, lap(p, c->capacity) + c->capacity, memory_order_release);
+        atomic_store_explicit(&slot_at(c->ring, p, c->capacity)->seq,
+                              lap(p, c->capacity) + c->capacity, memory_order_release);
     c->n_held = 0;
-    /* C4 pairs S0. A plain load would not do: it could be answered before the stores above are visible. */
+    /* C4 pairs S0. A plain load would not do: it could be answered before the stores above are
+     * visible. */
     if (atomic_exchange_explicit(&c->ring->starved, 0, memory_order_seq_cst))
         gn_futex_wake(&c->ring->starved, INT_MAX, false);
 }
@@ -304,7 +326,8 @@ int gn_ring_try_receive(struct gn_ring_consumer *c, unsigned char buf[static GN_
 
 static bool is_ready(struct gn_ring_consumer *c, memory_order order)
 {
-    return atomic_load_explicit(&slot_at(c->ring, c->head, c->capacity)->seq, order) != lap(c->head, c->capacity);
+    return atomic_load_explicit(&slot_at(c->ring, c->head, c->capacity)->seq, order) !=
+           lap(c->head, c->capacity);
 }
 
 bool gn_ring_has(struct gn_ring_consumer *c)
@@ -312,11 +335,13 @@ bool gn_ring_has(struct gn_ring_consumer *c)
     return is_ready(c, memory_order_acquire);
 }
 
-/* As P2 and C2: either the flag is seen by a consumer that has marked itself as asleep, or the mark is seen here. */
+/* As P2 and C2: either the flag is seen by a consumer that has marked itself as asleep, or the mark
+ * is seen here. */
 void gn_ring_nudge(struct gn_ring_consumer *c)
 {
     atomic_store_explicit(&c->nudged, true, memory_order_seq_cst);
-    if (atomic_load_explicit(&c->ring->parked, memory_order_seq_cst) && atomic_exchange_explicit(&c->ring->parked, 0, memory_order_seq_cst))
+    if (atomic_load_explicit(&c->ring->parked, memory_order_seq_cst) &&
+        atomic_exchange_explicit(&c->ring->parked, 0, memory_order_seq_cst))
         gn_futex_wake(&c->ring->parked, 1, false);
 }
 
@@ -326,7 +351,8 @@ int gn_ring_spin(struct gn_ring_consumer *c)
     if (c->fault)
         return 0;
     gn_ring_release(c);
-    /* After a message that had to be waited for, the next one is likely to be a whole round trip away. */
+    /* After a message that had to be waited for, the next one is likely to be a whole round trip
+     * away. */
     if (c->was_empty)
         gn_spin_linger(&c->waiter.policy);
     c->was_empty = !is_ready(c, memory_order_relaxed);
@@ -348,10 +374,10 @@ int gn_ring_park(struct gn_ring_consumer *c, uint64_t for_ns)
     const uint64_t until_ns = for_ns ? gn_now_ns() + for_ns : 0;
     for (;;) {
         /*
-         * C2 and C3 against P0 and P2: in the one order of sequentially consistent accesses either C3 follows
-         * P0 and sees the message, or P2 follows C2 and sees the flag. Acquire and release are NOT enough:
-         * both loads could be answered before either store is visible, and the consumer would sleep on a full
-         * ring.
+         * C2 and C3 against P0 and P2: in the one order of sequentially consistent accesses either
+         * C3 follows P0 and sees the message, or P2 follows C2 and sees the flag. Acquire and
+         * release are NOT enough: both loads could be answered before either store is visible, and
+         * the consumer would sleep on a full ring.
          */
         atomic_store_explicit(&c->ring->parked, 1, memory_order_seq_cst); /* C2 */
         bool ready = is_ready(c, memory_order_seq_cst);                   /* C3 */

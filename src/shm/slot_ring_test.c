@@ -69,7 +69,8 @@ static unsigned char pattern(unsigned k, unsigned i)
     return (unsigned char)(k * 31 + i * 7 + 1);
 }
 
-static int send_pattern(struct fixture *f, unsigned k, unsigned n, unsigned n_head, uint64_t *ret_end)
+static int send_pattern(struct fixture *f, unsigned k, unsigned n, unsigned n_head,
+                        uint64_t *ret_end)
 {
     unsigned char bytes[GN_RING_MAX_BYTES];
     for (unsigned i = 0; i < n; i++)
@@ -152,7 +153,8 @@ static void a_full_ring_says_so_and_recovers(void **state)
 
 static void positions_wrap(void **state)
 {
-    const uint64_t starts[] = {UINT32_MAX - 40, UINT32_MAX - 31, UINT32_MAX, (UINT64_C(1) << 31) - 17, (UINT64_C(7) << 32) - 5};
+    const uint64_t starts[] = {UINT32_MAX - 40, UINT32_MAX - 31, UINT32_MAX,
+                               (UINT64_C(1) << 31) - 17, (UINT64_C(7) << 32) - 5};
     for (size_t s = 0; s < GN_ARRAY_SIZE(starts); s++) {
         struct fixture *f = at(starts[s]);
         uint64_t first_end = 0, end;
@@ -183,8 +185,10 @@ static void passed_stays_true_however_late_it_is_asked(void **state)
     assert_int_equal(send_pattern(f, 1, 1, 1, &end), 0);
     receive_pattern(f, 1, 1);
     gn_ring_release(&f->c);
-    /* As if 2^31 and 2^32 slots had gone by, where a 32-bit difference would turn negative or zero. */
-    const uint64_t later[] = {(UINT64_C(1) << 31) + 5, (UINT64_C(1) << 32) - CAPACITY, (UINT64_C(1) << 32) + 5};
+    /* As if 2^31 and 2^32 slots had gone by, where a 32-bit difference would turn negative or zero.
+     */
+    const uint64_t later[] = {(UINT64_C(1) << 31) + 5, (UINT64_C(1) << 32) - CAPACITY,
+                              (UINT64_C(1) << 32) + 5};
     for (size_t i = 0; i < GN_ARRAY_SIZE(later); i++) {
         gn_ring_reset(f->ring, CAPACITY, later[i]);
         assert_int_equal(gn_ring_producer_init(&f->p, f->ring, CAPACITY, later[i], f->waiter), 0);
@@ -253,7 +257,8 @@ static void expect_fault(struct fixture *f)
 
 static void every_impossible_seq_is_a_fault(void **state)
 {
-    const uint32_t bad[] = {2, CAPACITY, CAPACITY + 1, 3 * CAPACITY, UINT32_MAX, 0x80000000u, 0u - CAPACITY + 1};
+    const uint32_t bad[] = {2,          CAPACITY,    CAPACITY + 1,     3 * CAPACITY,
+                            UINT32_MAX, 0x80000000u, 0u - CAPACITY + 1};
     for (size_t i = 0; i < GN_ARRAY_SIZE(bad); i++) {
         struct fixture *f = at(0);
         atomic_store(&f->ring->slots[0].seq, bad[i]);
@@ -388,7 +393,8 @@ static void a_park_may_have_an_end(void **state)
     done(f);
 }
 
-/* Wherever a nudge comes between two looks at the clock, that park ends by it or the next one does. */
+/* Wherever a nudge comes between two looks at the clock, that park ends by it or the next one does.
+ */
 static void a_nudge_at_a_parks_end_is_heard(void **state)
 {
     struct fixture *f = at(0);
@@ -407,7 +413,8 @@ static void room_wakes_every_starved_producer(void **state)
     struct fixture *f = at(0);
     for (unsigned k = 0; k < CAPACITY; k++)
         assert_int_equal(send_pattern(f, k, 8, 8, NULL), 0);
-    struct sleeper s[3] = {{.f = f, .wait = send_one}, {.f = f, .wait = send_largest}, {.f = f, .wait = send_one}};
+    struct sleeper s[3] = {
+        {.f = f, .wait = send_one}, {.f = f, .wait = send_largest}, {.f = f, .wait = send_one}};
     pthread_t threads[3];
     for (int i = 0; i < 3; i++)
         start_sleeper(&s[i], &threads[i]);
@@ -434,7 +441,9 @@ static void a_lost_peer_wakes_everybody(void **state)
         empty->p.waiter.lost = empty->c.waiter.lost = &full->lost;
         for (unsigned k = 0; k < CAPACITY; k++)
             assert_int_equal(send_pattern(full, k, 8, 8, NULL), 0);
-        struct sleeper s[3] = {{.f = full, .wait = send_one}, {.f = full, .wait = send_largest}, {.f = empty, .wait = wait_message}};
+        struct sleeper s[3] = {{.f = full, .wait = send_one},
+                               {.f = full, .wait = send_largest},
+                               {.f = empty, .wait = wait_message}};
         pthread_t threads[3];
         for (int i = 0; i < 3; i++)
             start_sleeper(&s[i], &threads[i]);

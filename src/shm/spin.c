@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The clock of the spinning loops. Any thread. The clock is read once in some microseconds only (and not at
- * all in a wait that ends before that): a look at it costs as much as several looks at the awaited word. No
- * system call: the vDSO answers for the clock and rseq for the processor.
+ * The clock of the spinning loops. Any thread. The clock is read once in some microseconds only
+ * (and not at all in a wait that ends before that): a look at it costs as much as several looks at
+ * the awaited word. No system call: the vDSO answers for the clock and rseq for the processor.
  */
 #include "shm/spin.h"
 
@@ -17,12 +17,13 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define LINGER_NS         75u   /* a little less than the shortest round trip over two cache lines */
+#define LINGER_NS         75u /* a little less than the shortest round trip over two cache lines */
 #define CLOCK_INTERVAL_NS 2000u /* how long to pause between two looks at the clock */
 #define SETTLE_NS         15000u
 #define ROOM_LOOK_NS      5000000u
-#define ROOM_SOON_NS                                                                                                                       \
-    1000000u /* who spins is to leave soon after others come, lest they be given the peer's processor; looking costs 4 us */
+#define ROOM_SOON_NS                                                                               \
+    1000000u /* who spins is to leave soon after others come, lest they be given the peer's        \
+                processor; looking costs 4 us */
 #define YIELD_AFTER_NS   8000u
 #define PART_AFTER       8u       /* waits in a row */
 #define PART_FIRST_NS    1000000u /* between two attempts, at first */
@@ -112,13 +113,15 @@ bool gn_spin_room(void)
     return has_room(gn_now_ns(), ROOM_LOOK_NS);
 }
 
-/* Looked up only after a while of spinning: right at the start of a wait the peer still works on what was sent. */
+/* Looked up only after a while of spinning: right at the start of a wait the peer still works on
+ * what was sent. */
 static bool is_roomy(uint64_t now, uint64_t spun_ns)
 {
     return (spun_ns < SETTLE_NS && !is_looked(now, ROOM_SOON_NS)) || has_room(now, ROOM_SOON_NS);
 }
 
-/* Leaves this processor for another one of those allowed, and is allowed all of them again at once. */
+/* Leaves this processor for another one of those allowed, and is allowed all of them again at once.
+ */
 static bool move_away(void)
 {
     cpu_set_t allowed, others;
@@ -126,7 +129,8 @@ static bool move_away(void)
         return false;
     others = allowed;
     CPU_CLR(gn_spin_cpu(), &others);
-    return CPU_COUNT(&others) && !sched_setaffinity(0, sizeof others, &others) && !sched_setaffinity(0, sizeof allowed, &allowed);
+    return CPU_COUNT(&others) && !sched_setaffinity(0, sizeof others, &others) &&
+           !sched_setaffinity(0, sizeof allowed, &allowed);
 }
 
 void gn_spin_part(struct gn_spin_parting *p, uint16_t peer_cpu)
@@ -164,7 +168,10 @@ void gn_spin_woke_peer(void)
 
 void gn_spin_start(struct gn_spin *s, const struct gn_spin_policy *policy, uint16_t peer_cpu)
 {
-    *s = (struct gn_spin){.spin_ns = policy->spin_ns, .roomy_ns = policy->roomy_ns, .turn = policy->turn, .peer_cpu = peer_cpu};
+    *s = (struct gn_spin){.spin_ns = policy->spin_ns,
+                          .roomy_ns = policy->roomy_ns,
+                          .turn = policy->turn,
+                          .peer_cpu = peer_cpu};
     bool parks = parks_next && policy->roomy_ns;
     parks_next = false;
     if (parks && policy->spin_ns != GN_SPIN_FOREVER)
@@ -197,15 +204,17 @@ bool gn_spin_look_at_clock(struct gn_spin *s)
         if (s->started_ns == 0) /* the first interval has gone by already */
             s->started_ns = now - CLOCK_INTERVAL_NS;
         uint64_t spun_ns = now - s->started_ns;
-        const uint32_t turn = s->turn ? atomic_load_explicit(s->turn, memory_order_relaxed) : GN_SPIN_ANY;
-        bool over =
-            spun_ns >= s->spin_ns && (spun_ns >= s->roomy_ns || turn == GN_SPIN_AWAY || (turn != GN_SPIN_MINE && !is_roomy(now, spun_ns)));
+        const uint32_t turn =
+            s->turn ? atomic_load_explicit(s->turn, memory_order_relaxed) : GN_SPIN_ANY;
+        bool over = spun_ns >= s->spin_ns && (spun_ns >= s->roomy_ns || turn == GN_SPIN_AWAY ||
+                                              (turn != GN_SPIN_MINE && !is_roomy(now, spun_ns)));
         /* The scheduler may have put this thread on the peer's processor meanwhile. */
         if (over || (!s->roomy_ns && on_my_cpu(s->peer_cpu))) {
             s->spin_ns = 0;
             return false;
         }
-        /* What is waited for may be waiting for this processor: then it gets it, and otherwise nobody does. */
+        /* What is waited for may be waiting for this processor: then it gets it, and otherwise
+         * nobody does. */
         if (s->roomy_ns && spun_ns >= YIELD_AFTER_NS)
             sched_yield();
     }

@@ -63,7 +63,8 @@ static bool spins(struct gn_spin_policy policy)
 
 static void who_wakes_all_the_sleepers_sleeps_himself(void **state)
 {
-    const struct gn_spin_policy plain = {.spin_ns = 3000000}, roomy = {.spin_ns = 3000000, .roomy_ns = 1};
+    const struct gn_spin_policy plain = {.spin_ns = 3000000},
+                                roomy = {.spin_ns = 3000000, .roomy_ns = 1};
     const struct timespec calm = {.tv_nsec = 2 * GN_SPIN_CALM_NS};
     nanosleep(&calm, NULL);
     uint64_t before = gn_now_ns();
@@ -133,7 +134,8 @@ static void who_has_the_device_looks_for_its_end_and_who_has_not_does_not(void *
     assert_true(least < 20000000);
 }
 
-/* Whether there is room is the machine's affair; what a wait without more time than `spin_ns` does is not. */
+/* Whether there is room is the machine's affair; what a wait without more time than `spin_ns` does
+ * is not. */
 static void room_lengthens_a_spin_and_never_shortens_it(void **state)
 {
     struct gn_spin_policy policy = {.spin_ns = 1000000, .roomy_ns = 3000000};

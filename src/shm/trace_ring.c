@@ -25,10 +25,12 @@ void gn_trace_put(struct gn_trace_ring *r, const struct gn_trace_event *e)
             at = now;
             continue;
         }
-        if (!atomic_compare_exchange_weak_explicit(&r->n_claimed, &at, at + 1, memory_order_relaxed, memory_order_relaxed))
+        if (!atomic_compare_exchange_weak_explicit(&r->n_claimed, &at, at + 1, memory_order_relaxed,
+                                                   memory_order_relaxed))
             continue;
         memcpy(&s->event, e, offsetof(struct gn_trace_event, text) + e->n_text);
-        atomic_store_explicit(&s->turn, wanted + 1, memory_order_release); /* T1: publishes the event to T2 */
+        atomic_store_explicit(&s->turn, wanted + 1,
+                              memory_order_release); /* T1: publishes the event to T2 */
         return;
     }
 }
@@ -42,14 +44,16 @@ bool gn_trace_get(struct gn_trace_ring *r, struct gn_trace_reader *at, struct gn
     memcpy(ret, &s->event, sizeof *ret);
     if (ret->n_text > sizeof ret->text)
         ret->n_text = 0;
-    atomic_store_explicit(&s->turn, wanted + 1, memory_order_release); /* T3: the slot is free to T0 */
+    atomic_store_explicit(&s->turn, wanted + 1,
+                          memory_order_release); /* T3: the slot is free to T0 */
     at->n_read++;
     return true;
 }
 
 uint64_t gn_trace_dropped(const struct gn_trace_ring *r, struct gn_trace_reader *at)
 {
-    const uint64_t all = atomic_load_explicit(&r->n_dropped, memory_order_relaxed), n = all > at->n_dropped ? all - at->n_dropped : 0;
+    const uint64_t all = atomic_load_explicit(&r->n_dropped, memory_order_relaxed),
+                   n = all > at->n_dropped ? all - at->n_dropped : 0;
     at->n_dropped = all;
     return n;
 }

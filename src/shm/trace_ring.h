@@ -9,12 +9,14 @@
 #include "base/trace.h"
 
 /*
- * Where trace points are kept until somebody reads them: a segment of slots that any number of threads put into and one reads, without
- * a lock or a system call. It is made when somebody traces; without one a trace point is a look at a pointer. Full, what comes is
- * counted and let go. A worker's is written by the worker, which may write anything: who reads believes no number in it, copies an
- * event once, and judges the copy.
+ * Where trace points are kept until somebody reads them: a segment of slots that any number of
+ * threads put into and one reads, without a lock or a system call. It is made when somebody traces;
+ * without one a trace point is a look at a pointer. Full, what comes is counted and let go. A
+ * worker's is written by the worker, which may write anything: who reads believes no number in it,
+ * copies an event once, and judges the copy.
  *
- * A slot's `turn` counts rounds: even, it is free in the round turn / 2; odd, it holds that round's event. Zeros are right.
+ * A slot's `turn` counts rounds: even, it is free in the round turn / 2; odd, it holds that round's
+ * event. Zeros are right.
  */
 #define GN_TRACE_SLOTS 8192u
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trace rings: nothing is lost without being counted, order is each thread's own, and a broken ring breaks nobody. */
+/* Trace rings: nothing is lost without being counted, order is each thread's own, and a broken ring
+ * breaks nobody. */
 #include "shm/trace_ring.h"
 
 #include <pthread.h>
@@ -138,7 +139,11 @@ static void kinds_have_names(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {CASE(what_is_put_is_got), CASE(what_does_not_fit_is_counted), CASE(nothing_is_put_when_it_is_off),
-                                       CASE(many_threads_put),   CASE(garbage_breaks_nothing),       CASE(kinds_have_names)};
+    const struct CMUnitTest tests[] = {CASE(what_is_put_is_got),
+                                       CASE(what_does_not_fit_is_counted),
+                                       CASE(nothing_is_put_when_it_is_off),
+                                       CASE(many_threads_put),
+                                       CASE(garbage_breaks_nothing),
+                                       CASE(kinds_have_names)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

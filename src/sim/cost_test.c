@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a decision's cost grows with the number of vGPUs, in a count that no other load on the machine changes:
- * the scheduler is compiled once more so that every basic block that it runs is counted
+ * How a decision's cost grows with the number of vGPUs, in a count that no other load on the
+ * machine changes: the scheduler is compiled once more so that every basic block that it runs is
+ * counted
  * (-fsanitize-coverage=trace-pc), trees, lists and all.
  */
 #include "sched/sched.h"
@@ -37,8 +38,8 @@ static void count(struct cost *c, uint64_t *n, uint64_t since)
     c->most = spent > c->most ? spent : c->most;
 }
 
-/* n vGPUs of n_tenants tenants and all weights; after each turn of up to 12 ms one of three goes to sleep and
- * another wakes up. A decision is a turn's end, a wake and the next pick. */
+/* n vGPUs of n_tenants tenants and all weights; after each turn of up to 12 ms one of three goes to
+ * sleep and another wakes up. A decision is a turn's end, a wake and the next pick. */
 static struct cost measure(const struct gn_sched_policy *policy, uint32_t n, uint32_t n_tenants)
 {
     struct gn_sched s;
@@ -78,14 +79,16 @@ static const uint32_t sizes[] = {10, 100, 1000, 10000};
 
 static void a_decision_grows_no_faster_than_the_logarithm(void **state)
 {
-    static const uint32_t tenants_of[] = {1, 10}; /* vGPUs a tenant: a tree of tenants; two levels */
+    static const uint32_t tenants_of[] = {1,
+                                          10}; /* vGPUs a tenant: a tree of tenants; two levels */
     for (size_t k = 0; k < GN_ARRAY_SIZE(tenants_of) + 1; k++) {
         struct cost c[GN_ARRAY_SIZE(sizes)];
         for (size_t i = 0; i < GN_ARRAY_SIZE(sizes); i++) {
-            const uint32_t n_tenants = k == GN_ARRAY_SIZE(tenants_of) ? 2 : sizes[i] / tenants_of[k];
+            const uint32_t n_tenants =
+                k == GN_ARRAY_SIZE(tenants_of) ? 2 : sizes[i] / tenants_of[k];
             c[i] = measure(&gn_sched_fair, sizes[i], n_tenants);
-            print_message("%5u vGPUs of %5u tenants: %.1f basic blocks a decision, at most %lu\n", sizes[i], n_tenants, c[i].mean,
-                          (unsigned long)c[i].most);
+            print_message("%5u vGPUs of %5u tenants: %.1f basic blocks a decision, at most %lu\n",
+                          sizes[i], n_tenants, c[i].mean, (unsigned long)c[i].most);
         }
         for (size_t i = 1; i < GN_ARRAY_SIZE(sizes); i++) {
             /* log n grows by as much from each size to the next. */
@@ -100,7 +103,8 @@ static void a_decision_grows_no_faster_than_the_logarithm(void **state)
 /* The count sees what is not so: xenocredit looks at all that are ready. */
 static void the_count_would_see_more(void **state)
 {
-    const struct cost few = measure(&gn_sched_xenocredit, 10, 10), many = measure(&gn_sched_xenocredit, 1000, 1000);
+    const struct cost few = measure(&gn_sched_xenocredit, 10, 10),
+                      many = measure(&gn_sched_xenocredit, 1000, 1000);
     assert_true(few.mean > 10);
     assert_true(many.mean > 20 * few.mean);
 }

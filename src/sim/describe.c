@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The description of a workload: its keys, which a file and a command line share. Whatever is wrong is one
- * sentence; in a file it names the line.
+ * The description of a workload: its keys, which a file and a command line share. Whatever is wrong
+ * is one sentence; in a file it names the line.
  */
 #include "sim/workload.h"
 
@@ -16,16 +16,19 @@
 #define GIVEN_EVERY 2u
 
 /* What the keys of a tenant say together. */
-static int judge_tenant(const struct gn_sim_workload *w, const struct gn_sim_tenant *t, struct gn_error *err)
+static int judge_tenant(const struct gn_sim_workload *w, const struct gn_sim_tenant *t,
+                        struct gn_error *err)
 {
     uint64_t floors = 0;
     for (uint32_t i = 0; i < w->n_tenants; i++)
         floors += (uint64_t)w->tenants[i].floor * w->tenants[i].copies;
     if (t->cap && t->floor > t->cap)
-        return gn_fail(err, EINVAL, "raise the cap or lower the floor", "the floor of \"%s\" is above its cap", t->name);
+        return gn_fail(err, EINVAL, "raise the cap or lower the floor",
+                       "the floor of \"%s\" is above its cap", t->name);
     if (floors > GN_SCHED_WHOLE)
-        return gn_fail(err, EINVAL, "lower them until they add up to 100 % at most", "with \"%s\" the floors promise %.4g %% of a device",
-                       t->name, (double)floors / 1e4);
+        return gn_fail(err, EINVAL, "lower them until they add up to 100 % at most",
+                       "with \"%s\" the floors promise %.4g %% of a device", t->name,
+                       (double)floors / 1e4);
     return 0;
 }
 
@@ -60,7 +63,8 @@ static int set_every(struct gn_sim_program *p, const char *value, struct gn_erro
     int rc = gn_sim_parse_time(value, &p->every, err);
     for (uint32_t i = 0; rc == 0 && i < p->every.n; i++)
         if (!p->every.ns[i])
-            rc = gn_fail(err, EINVAL, "for a program that always has work leave it out", "launches in no time");
+            rc = gn_fail(err, EINVAL, "for a program that always has work leave it out",
+                         "launches in no time");
     p->scheduled = rc == 0;
     return rc;
 }
@@ -111,18 +115,22 @@ static int twice(const char *key, struct gn_error *err)
     return gn_fail(err, EINVAL, "keep one of them", "given twice: \"%s\"", key);
 }
 
-static int set_key(struct gn_sim_program *p, const struct program_key *k, const char *value, struct gn_error *err)
+static int set_key(struct gn_sim_program *p, const struct program_key *k, const char *value,
+                   struct gn_error *err)
 {
     if (p->given & k->given)
         return twice(k->key, err);
     p->given |= k->given;
     if ((p->given & GIVEN_THINK) && (p->given & GIVEN_EVERY))
-        return gn_fail(err, EINVAL, "keep the one that is meant",
-                       "\"%s\" launches either a while after the last kernel (think) or on a schedule (every)", p->name);
+        return gn_fail(
+            err, EINVAL, "keep the one that is meant",
+            "\"%s\" launches either a while after the last kernel (think) or on a schedule (every)",
+            p->name);
     return k->set(p, value, err);
 }
 
-static int set_program(struct gn_sim_workload *w, uint32_t program, const char *key, const char *value, struct gn_error *err)
+static int set_program(struct gn_sim_workload *w, uint32_t program, const char *key,
+                       const char *value, struct gn_error *err)
 {
     struct gn_sim_program *p = &w->programs[program];
     const struct program_key *k = find_key(key);
@@ -132,16 +140,20 @@ static int set_program(struct gn_sim_workload *w, uint32_t program, const char *
         p->tenant = gn_sim_workload_find_tenant(w, value);
         return p->tenant != GN_SIM_NONE
                    ? 0
-                   : gn_fail(err, EINVAL, "describe the tenant before its programs", "there is no tenant \"%.100s\" so far", value);
+                   : gn_fail(err, EINVAL, "describe the tenant before its programs",
+                             "there is no tenant \"%.100s\" so far", value);
     }
     if (!k)
-        return gn_fail(err, EINVAL, "the keys of [program NAME] are tenant, weight, " KEYS_OF_PROGRAMS, "unknown key \"%.100s\"", key);
+        return gn_fail(err, EINVAL,
+                       "the keys of [program NAME] are tenant, weight, " KEYS_OF_PROGRAMS,
+                       "unknown key \"%.100s\"", key);
     return set_key(p, k, value, err);
 }
 
 /* ---- keys of tenants; the others are those of a program by its name */
 
-static int set_tenant(struct gn_sim_workload *w, uint32_t tenant, const char *key, const char *value, struct gn_error *err)
+static int set_tenant(struct gn_sim_workload *w, uint32_t tenant, const char *key,
+                      const char *value, struct gn_error *err)
 {
     static const char *const keys[] = {"weight", "cap", "floor", "copies"};
     struct gn_sim_tenant *t = &w->tenants[tenant];
@@ -159,16 +171,20 @@ static int set_tenant(struct gn_sim_workload *w, uint32_t tenant, const char *ke
         else if (i == 2)
             rc = gn_sim_parse_part("a floor", value, &t->floor, err);
         else
-            rc = gn_sim_parse_count("a number of tenants", value, 1, GN_SIM_MAX_VGPUS, &t->copies, err);
+            rc = gn_sim_parse_count("a number of tenants", value, 1, GN_SIM_MAX_VGPUS, &t->copies,
+                                    err);
         return rc ? rc : judge_tenant(w, t, err);
     }
     const struct program_key *k = find_key(key);
     if (!k)
-        return gn_fail(err, EINVAL, "the keys of [tenant NAME] are weight, cap, floor, copies, " KEYS_OF_PROGRAMS, "unknown key \"%.100s\"",
-                       key);
+        return gn_fail(
+            err, EINVAL,
+            "the keys of [tenant NAME] are weight, cap, floor, copies, " KEYS_OF_PROGRAMS,
+            "unknown key \"%.100s\"", key);
     uint32_t own = gn_sim_workload_find_program(w, t->name);
     if (own != GN_SIM_NONE && w->programs[own].tenant != tenant)
-        return gn_fail(err, EINVAL, "give it another name", "a second description of the program \"%s\"", t->name);
+        return gn_fail(err, EINVAL, "give it another name",
+                       "a second description of the program \"%s\"", t->name);
     if (own == GN_SIM_NONE && (rc = gn_sim_workload_new_program(w, t->name, tenant, err)))
         return rc;
     return set_key(&w->programs[own == GN_SIM_NONE ? w->n_programs - 1 : own], k, value, err);
@@ -178,19 +194,24 @@ static int set_tenant(struct gn_sim_workload *w, uint32_t tenant, const char *ke
 
 static int set_devices(struct gn_sim_workload *w, const char *value, struct gn_error *err)
 {
-    return gn_sim_parse_count("a number of devices", value, 1, GN_SIM_MAX_DEVICES, &w->n_devices, err);
+    return gn_sim_parse_count("a number of devices", value, 1, GN_SIM_MAX_DEVICES, &w->n_devices,
+                              err);
 }
 
 static int set_time(struct gn_sim_workload *w, const char *value, struct gn_error *err)
 {
     int rc = gn_sim_parse_ns(value, &w->time_ns, err);
-    return rc || w->time_ns ? rc : gn_fail(err, EINVAL, "write 10s or so", "a simulation of no time shows nothing");
+    return rc || w->time_ns
+               ? rc
+               : gn_fail(err, EINVAL, "write 10s or so", "a simulation of no time shows nothing");
 }
 
 static int set_slice(struct gn_sim_workload *w, const char *value, struct gn_error *err)
 {
     int rc = gn_sim_parse_ns(value, &w->slice_ns, err);
-    return rc || w->slice_ns ? rc : gn_fail(err, EINVAL, "write 6ms or so", "a slice of no time gives nobody the device");
+    return rc || w->slice_ns ? rc
+                             : gn_fail(err, EINVAL, "write 6ms or so",
+                                       "a slice of no time gives nobody the device");
 }
 
 static int set_spin(struct gn_sim_workload *w, const char *value, struct gn_error *err)
@@ -220,7 +241,8 @@ static int unknown_policy(const char *name, struct gn_error *err)
     return gn_fail(err, EINVAL, fix, "there is no policy \"%.100s\"", name);
 }
 
-static int add_policy(struct gn_sim_workload *w, const struct gn_sched_policy *p, struct gn_error *err)
+static int add_policy(struct gn_sim_workload *w, const struct gn_sched_policy *p,
+                      struct gn_error *err)
 {
     for (uint32_t i = 0; i < w->n_policies; i++)
         if (w->policies[i] == p)
@@ -263,15 +285,19 @@ static int set_trace(struct gn_sim_workload *w, const char *value, struct gn_err
 static const struct {
     const char *key;
     int (*set)(struct gn_sim_workload *, const char *value, struct gn_error *err);
-} sim_keys[] = {{"devices", set_devices}, {"time", set_time},   {"slice", set_slice},    {"spin", set_spin},
-                {"seed", set_seed},       {"trace", set_trace}, {"policy", set_policies}};
+} sim_keys[] = {{"devices", set_devices}, {"time", set_time}, {"slice", set_slice},
+                {"spin", set_spin},       {"seed", set_seed}, {"trace", set_trace},
+                {"policy", set_policies}};
 
-int gn_sim_workload_set(struct gn_sim_workload *w, const char *key, const char *value, struct gn_error *err)
+int gn_sim_workload_set(struct gn_sim_workload *w, const char *key, const char *value,
+                        struct gn_error *err)
 {
     for (size_t i = 0; i < GN_ARRAY_SIZE(sim_keys); i++)
         if (strcmp(key, sim_keys[i].key) == 0)
             return sim_keys[i].set(w, value, err);
-    return gn_fail(err, EINVAL, "the keys of [sim] are devices, time, slice, spin, seed, trace and policy", "unknown key \"%.100s\"", key);
+    return gn_fail(err, EINVAL,
+                   "the keys of [sim] are devices, time, slice, spin, seed, trace and policy",
+                   "unknown key \"%.100s\"", key);
 }
 
 /* ---- the file */
@@ -302,7 +328,8 @@ static int start_section(struct gn_ini *ini, char *name)
         p->section = SECTION_PROGRAM;
         p->index = p->w->n_programs - 1;
     } else {
-        return gn_ini_complain(ini, "the sections are [sim], [tenant NAME] and [program NAME]", "unknown section", name);
+        return gn_ini_complain(ini, "the sections are [sim], [tenant NAME] and [program NAME]",
+                               "unknown section", name);
     }
     return rc ? gn_ini_pass_on(ini, &inner) : 0;
 }
@@ -339,7 +366,8 @@ static int set_any(struct gn_ini *ini, const char *key, const char *value)
     int rc = 0;
     switch (p->section) {
     case NO_SECTION:
-        return gn_ini_complain(ini, "put [sim] or [tenant NAME] above it", "a key before any section:", key);
+        return gn_ini_complain(ini, "put [sim] or [tenant NAME] above it",
+                               "a key before any section:", key);
     case SECTION_SIM:
         rc = set_sim(p, key, value, &inner);
         break;
@@ -353,13 +381,16 @@ static int set_any(struct gn_ini *ini, const char *key, const char *value)
     return rc ? gn_ini_pass_on(ini, &inner) : 0;
 }
 
-static void parser_init(struct parser *p, struct gn_sim_workload *w, const char *path, struct gn_error *err)
+static void parser_init(struct parser *p, struct gn_sim_workload *w, const char *path,
+                        struct gn_error *err)
 {
-    *p = (struct parser){.ini = {.path = path, .section = start_section, .key = set_any, .err = err}, .w = w};
+    *p = (struct parser){
+        .ini = {.path = path, .section = start_section, .key = set_any, .err = err}, .w = w};
     p->ini.ctx = p;
 }
 
-int gn_sim_workload_parse(struct gn_sim_workload *w, const char *path, const char *text, size_t n, struct gn_error *err)
+int gn_sim_workload_parse(struct gn_sim_workload *w, const char *path, const char *text, size_t n,
+                          struct gn_error *err)
 {
     struct parser p;
     parser_init(&p, w, path, err);
@@ -376,7 +407,9 @@ int gn_sim_workload_read(struct gn_sim_workload *w, const char *path, struct gn_
 /* ---- words of a command line */
 
 static int take_pairs(struct gn_sim_workload *w, char *at, uint32_t index,
-                      int (*set)(struct gn_sim_workload *, uint32_t, const char *, const char *, struct gn_error *), struct gn_error *err)
+                      int (*set)(struct gn_sim_workload *, uint32_t, const char *, const char *,
+                                 struct gn_error *),
+                      struct gn_error *err)
 {
     for (char *pair; (pair = strsep(&at, ","));) {
         char *equals = strchr(pair, '=');
@@ -413,7 +446,7 @@ int gn_sim_workload_add_program(struct gn_sim_workload *w, const char *words, st
     if (rc == 0)
         rc = take_pairs(w, rest, w->n_programs - 1, set_program, err);
     if (rc == 0 && w->programs[w->n_programs - 1].tenant == GN_SIM_NONE)
-        rc = gn_fail(err, EINVAL, "write tenant=NAME behind its name", "the program \"%s\" has no tenant",
-                     w->programs[w->n_programs - 1].name);
+        rc = gn_fail(err, EINVAL, "write tenant=NAME behind its name",
+                     "the program \"%s\" has no tenant", w->programs[w->n_programs - 1].name);
     return rc;
 }

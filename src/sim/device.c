@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a device does: one kernel at a time, to its end. A grant lasts until its slice is used; who has no
- * work gives it back after the spin time, or polls until the slice is over, as his policy is. Every decision
- * is src/sched's.
+ * What a device does: one kernel at a time, to its end. A grant lasts until its slice is used; who
+ * has no work gives it back after the spin time, or polls until the slice is over, as his policy
+ * is. Every decision is src/sched's.
  */
 #include "sim/sim_internal.h"
 
@@ -53,7 +53,8 @@ static void pick(struct gn_sim_world *world, struct gn_sim_device *d)
     if (!e) {
         gn_sim_heap_clear(&world->heap, &d->timer);
         if (retry_ns)
-            gn_sim_heap_set(&world->heap, &d->timer, retry_ns > world->now_ns ? retry_ns : world->now_ns + 1);
+            gn_sim_heap_set(&world->heap, &d->timer,
+                            retry_ns > world->now_ns ? retry_ns : world->now_ns + 1);
         return;
     }
     struct gn_sim_vgpu *v = gn_container_of(e, struct gn_sim_vgpu, e);
@@ -67,7 +68,8 @@ static void pick(struct gn_sim_world *world, struct gn_sim_device *d)
     v->usage->turns++;
     note_contention(world, d);
     const uint64_t launched_ns = gn_sim_program_launched(world, v);
-    gn_sim_add_wait(world, v, world->now_ns - (launched_ns < e->ready_at_ns ? launched_ns : e->ready_at_ns));
+    gn_sim_add_wait(world, v,
+                    world->now_ns - (launched_ns < e->ready_at_ns ? launched_ns : e->ready_at_ns));
     run(world, d);
 }
 
@@ -95,7 +97,8 @@ static void give_back(struct gn_sim_world *world, struct gn_sim_device *d, bool 
 
 static void hold(struct gn_sim_world *world, struct gn_sim_device *d)
 {
-    uint64_t until_ns = d->sched.policy->conserving ? world->now_ns + world->w->spin_ns : d->granted_ns + d->slice_ns;
+    uint64_t until_ns = d->sched.policy->conserving ? world->now_ns + world->w->spin_ns
+                                                    : d->granted_ns + d->slice_ns;
     if (d->asked || d->used_ns >= d->slice_ns || until_ns <= world->now_ns) {
         give_back(world, d, false);
         pick(world, d);

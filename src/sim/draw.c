@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times and the numbers drawn from them. Nothing is drawn in floating point: it would make two machines
- * differ. */
+/* Times and the numbers drawn from them. Nothing is drawn in floating point: it would make two
+ * machines differ. */
 #include "sim/draw.h"
 
 #include <errno.h>
@@ -78,7 +78,8 @@ double gn_sim_time_mean(const struct gn_sim_time *t)
 
 /* ---- text */
 
-/* Digits, perhaps a point and more digits, in units of 1/scale (a power of ten); what is finer is cut off. */
+/* Digits, perhaps a point and more digits, in units of 1/scale (a power of ten); what is finer is
+ * cut off. */
 static bool take_decimal(const char **text, uint64_t scale, uint64_t *ret)
 {
     const char *p = *text;
@@ -101,7 +102,12 @@ static bool take_decimal(const char **text, uint64_t scale, uint64_t *ret)
 static const struct {
     const char *name;
     uint64_t ns;
-} units[] = {{"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}, {"min", UINT64_C(60000000000)}, {"h", UINT64_C(3600000000000)}};
+} units[] = {{"ns", 1},
+             {"us", 1000},
+             {"ms", 1000000},
+             {"s", 1000000000},
+             {"min", UINT64_C(60000000000)},
+             {"h", UINT64_C(3600000000000)}};
 
 /* n characters. */
 static bool parse_ns(const char *text, size_t n, uint64_t *ret)
@@ -131,7 +137,8 @@ static bool parse_ns(const char *text, size_t n, uint64_t *ret)
     return false;
 }
 
-static const char how_time[] = "write a number and ns, us, ms, s, min or h, at most 30 days, as 200us";
+static const char how_time[] =
+    "write a number and ns, us, ms, s, min or h, at most 30 days, as 200us";
 
 int gn_sim_parse_ns(const char *text, uint64_t *ret, struct gn_error *err)
 {
@@ -149,10 +156,12 @@ int gn_sim_parse_time(const char *text, struct gn_sim_time *ret, struct gn_error
         t.n = parse_ns(text + 4, strlen(text + 4), &t.ns[0]);
     } else if (dots) {
         t.shape = GN_SIM_BETWEEN;
-        if (parse_ns(text, (size_t)(dots - text), &t.ns[0]) && parse_ns(dots + 2, strlen(dots + 2), &t.ns[1]))
+        if (parse_ns(text, (size_t)(dots - text), &t.ns[0]) &&
+            parse_ns(dots + 2, strlen(dots + 2), &t.ns[1]))
             t.n = 2;
         if (t.n && t.ns[0] > t.ns[1])
-            return gn_fail(err, EINVAL, "write the lesser one first", "\"%.100s\" ends before it begins", text);
+            return gn_fail(err, EINVAL, "write the lesser one first",
+                           "\"%.100s\" ends before it begins", text);
     } else {
         for (const char *p = text; p && t.n < GN_SIM_MAX_CHOICES;) {
             size_t n = strcspn(p, "/");
@@ -163,12 +172,14 @@ int gn_sim_parse_time(const char *text, struct gn_sim_time *ret, struct gn_error
             t.n++;
             p = p[n] ? p + n + 1 : NULL;
             if (p && t.n == GN_SIM_MAX_CHOICES)
-                return gn_fail(err, EINVAL, "keep 8 of them", "\"%.100s\" has too many choices", text);
+                return gn_fail(err, EINVAL, "keep 8 of them", "\"%.100s\" has too many choices",
+                               text);
         }
         t.shape = t.n > 1 ? GN_SIM_ONE_OF : GN_SIM_CONSTANT;
     }
     if (!t.n)
-        return gn_fail(err, EINVAL, "write it as 200us, 100us..300us, exp:200us or 20us/20us/5ms", "\"%.100s\" is not a time", text);
+        return gn_fail(err, EINVAL, "write it as 200us, 100us..300us, exp:200us or 20us/20us/5ms",
+                       "\"%.100s\" is not a time", text);
     *ret = t;
     return 0;
 }
@@ -178,18 +189,21 @@ int gn_sim_parse_part(const char *what, const char *text, uint32_t *ret, struct 
     static const char fix[] = "write a part of a device, from 0.000001 to 1, or per cent, as 25%";
     const char *p = text;
     uint64_t millionths;
-    if (!take_decimal(&p, GN_SCHED_WHOLE * UINT64_C(100), &millionths) || (*p && strcmp(p, "%") != 0))
+    if (!take_decimal(&p, GN_SCHED_WHOLE * UINT64_C(100), &millionths) ||
+        (*p && strcmp(p, "%") != 0))
         return gn_fail(err, EINVAL, fix, "%s cannot be \"%.100s\"", what, text);
     millionths /= *p == '%' ? 10000 : 100;
     if (millionths > GN_SCHED_WHOLE)
         return gn_fail(err, EINVAL, fix, "%s of \"%.100s\" is more than a device has", what, text);
     if (!millionths)
-        return gn_fail(err, EINVAL, "leave it out for none", "%s of \"%.100s\" is nothing", what, text);
+        return gn_fail(err, EINVAL, "leave it out for none", "%s of \"%.100s\" is nothing", what,
+                       text);
     *ret = (uint32_t)millionths;
     return 0;
 }
 
-int gn_sim_parse_count(const char *what, const char *text, uint32_t least, uint32_t most, uint32_t *ret, struct gn_error *err)
+int gn_sim_parse_count(const char *what, const char *text, uint32_t least, uint32_t most,
+                       uint32_t *ret, struct gn_error *err)
 {
     const size_t n = strlen(text);
     unsigned long value = 0;

@@ -8,8 +8,8 @@
 #include "base/error.h"
 
 /*
- * Times as a workload's description writes them, and numbers drawn from them. Whole numbers only: a seed
- * gives the same on every machine. Pure.
+ * Times as a workload's description writes them, and numbers drawn from them. Whole numbers only: a
+ * seed gives the same on every machine. Pure.
  */
 #define GN_SIM_MAX_NS      (UINT64_C(30) * 24 * 3600 * 1000000000) /* a month */
 #define GN_SIM_MAX_CHOICES 8
@@ -42,7 +42,8 @@ int gn_sim_parse_time(const char *text, struct gn_sim_time *ret, struct gn_error
 /* "0.25" or "25%", of the whole (GN_SCHED_WHOLE); what names it in a sentence, as in "a cap". */
 int gn_sim_parse_part(const char *what, const char *text, uint32_t *ret, struct gn_error *err);
 /* A whole number from least to most; what: "a weight". */
-int gn_sim_parse_count(const char *what, const char *text, uint32_t least, uint32_t most, uint32_t *ret, struct gn_error *err);
+int gn_sim_parse_count(const char *what, const char *text, uint32_t least, uint32_t most,
+                       uint32_t *ret, struct gn_error *err);
 
 /* "200us", "1.54ms", "2s": three digits. ret has room for 24. Returns ret. */
 char *gn_sim_format_ns(uint64_t ns, char *ret);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each round shares out what is left by weight among those not fixed yet. Where that breaks bounds, those are
- * fixed at theirs that break them in the direction that weighs more: they would break them in every later
- * round too. So there are at most as many rounds as claims, and mostly two or three.
+ * Each round shares out what is left by weight among those not fixed yet. Where that breaks bounds,
+ * those are fixed at theirs that break them in the direction that weighs more: they would break
+ * them in every later round too. So there are at most as many rounds as claims, and mostly two or
+ * three.
  */
 #include "sim/entitle.h"
 

@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 /*
- * What a tenant is entitled to of a device beside others: parts in proportion to weights, at least `least`,
- * at most `most`; what one does not take is the others'. 1 is the whole device. Pure.
+ * What a tenant is entitled to of a device beside others: parts in proportion to weights, at least
+ * `least`, at most `most`; what one does not take is the others'. 1 is the whole device. Pure.
  */
 struct gn_sim_claim {
     double weight;

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What is to happen when, in virtual time. Timers are the caller's memory; of two at the same time the one
- * that was set first goes first. */
+/* What is to happen when, in virtual time. Timers are the caller's memory; of two at the same time
+ * the one that was set first goes first. */
 struct gn_sim_timer {
     uint64_t at_ns;
     uint64_t order;

@@ -37,7 +37,8 @@ static void timers_come_in_order(void **state)
             struct gn_sim_timer *first = NULL;
             for (int i = 0; i < N; i++) {
                 if (timers[i].place &&
-                    (!first || timers[i].at_ns < first->at_ns || (timers[i].at_ns == first->at_ns && timers[i].order < first->order)))
+                    (!first || timers[i].at_ns < first->at_ns ||
+                     (timers[i].at_ns == first->at_ns && timers[i].order < first->order)))
                     first = &timers[i];
             }
             if (first && first->at_ns > 0)
@@ -63,7 +64,8 @@ static void waits_are_counted(void **state)
     assert_int_equal(w.longest_ns, 100000000);
     static const unsigned percents[] = {1, 50, 95, 99, 100};
     for (size_t i = 0; i < GN_ARRAY_SIZE(percents); i++) {
-        uint64_t exact = percents[i] * UINT64_C(1000000), got = gn_sim_waits_percentile(&w, percents[i]);
+        uint64_t exact = percents[i] * UINT64_C(1000000),
+                 got = gn_sim_waits_percentile(&w, percents[i]);
         assert_true(got >= exact && got <= exact + exact / 64);
     }
     for (int i = 0; i < 3; i++)
@@ -91,16 +93,17 @@ static void no_wait_is_too_long(void **state)
     }
 }
 
-#define CHECK(...)                                                                                                                         \
-    do {                                                                                                                                   \
-        const double wanted_[] = {__VA_ARGS__};                                                                                            \
-        for (size_t i_ = 0; i_ < GN_ARRAY_SIZE(wanted_); i_++)                                                                             \
-            assert_true(c[i_].part > wanted_[i_] - 1e-9 && c[i_].part < wanted_[i_] + 1e-9);                                               \
+#define CHECK(...)                                                                                 \
+    do {                                                                                           \
+        const double wanted_[] = {__VA_ARGS__};                                                    \
+        for (size_t i_ = 0; i_ < GN_ARRAY_SIZE(wanted_); i_++)                                     \
+            assert_true(c[i_].part > wanted_[i_] - 1e-9 && c[i_].part < wanted_[i_] + 1e-9);       \
     } while (0)
 
 static void parts_by_weight_within_bounds(void **state)
 {
-    struct gn_sim_claim c[3] = {{.weight = 1, .most = 1}, {.weight = 2, .most = 1}, {.weight = 3, .most = 1}};
+    struct gn_sim_claim c[3] = {
+        {.weight = 1, .most = 1}, {.weight = 2, .most = 1}, {.weight = 3, .most = 1}};
     gn_sim_entitle(c, 3);
     CHECK(1 / 6.0, 2 / 6.0, 3 / 6.0);
     c[2].most = 0.1; /* wants no more */
@@ -116,7 +119,8 @@ static void parts_by_weight_within_bounds(void **state)
     c[1].most = c[2].most = 1;
     gn_sim_entitle(c, 3);
     CHECK(0.4, 0.24, 0.36);
-    c[2].most = 0.1; /* a floor and a cap at once: what the cap leaves is more than the floor asks for */
+    c[2].most =
+        0.1; /* a floor and a cap at once: what the cap leaves is more than the floor asks for */
     gn_sim_entitle(c, 3);
     CHECK(0.4, 0.5, 0.1);
     c[1].most = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What programs do: come, launch, think, go. There are four kinds: one that always has work; one that thinks
- * after each burst; one that launches on a schedule, and one whose launches were recorded, whatever has ended
- * by then.
+ * What programs do: come, launch, think, go. There are four kinds: one that always has work; one
+ * that thinks after each burst; one that launches on a schedule, and one whose launches were
+ * recorded, whatever has ended by then.
  */
 #include "sim/sim_internal.h"
 
@@ -16,7 +16,8 @@ double gn_sim_program_wants(const struct gn_sim_program *p)
     if (p->recorded || always_has_work(p))
         return 1;
     const double launch = gn_sim_time_mean(&p->kernel) * p->burst;
-    const double wants = p->scheduled ? launch / gn_sim_time_mean(&p->every) : launch / (launch + gn_sim_time_mean(&p->think));
+    const double wants = p->scheduled ? launch / gn_sim_time_mean(&p->every)
+                                      : launch / (launch + gn_sim_time_mean(&p->think));
     return wants < 1 ? wants : 1;
 }
 
@@ -127,7 +128,8 @@ uint64_t gn_sim_program_launched(const struct gn_sim_world *world, const struct 
 {
     if (v->burst_left || !v->n_launched || always_has_work(v->program))
         return GN_SIM_NEVER;
-    return v->program->recorded ? world->w->trace.requests[v->recorded_first].start_ns : v->behind_ns;
+    return v->program->recorded ? world->w->trace.requests[v->recorded_first].start_ns
+                                : v->behind_ns;
 }
 
 uint64_t gn_sim_program_left(const struct gn_sim_vgpu *v)

@@ -90,7 +90,8 @@ static int sum_up(struct gn_sim_world *world, struct gn_sim_result *r)
     return 0;
 }
 
-static int result_init(struct gn_sim_result *r, const struct gn_sim_workload *w, const struct gn_sched_policy *policy)
+static int result_init(struct gn_sim_result *r, const struct gn_sim_workload *w,
+                       const struct gn_sched_policy *policy)
 {
     memset(r, 0, sizeof *r);
     r->policy = policy;
@@ -117,8 +118,8 @@ void gn_sim_result_fini(struct gn_sim_result *r)
     memset(r, 0, sizeof *r);
 }
 
-int gn_sim_run(const struct gn_sim_workload *w, const struct gn_sched_policy *policy, bool measure, struct gn_sim_result *ret,
-               struct gn_error *err)
+int gn_sim_run(const struct gn_sim_workload *w, const struct gn_sched_policy *policy, bool measure,
+               struct gn_sim_result *ret, struct gn_error *err)
 {
     struct gn_sim_world world = {.w = w};
     struct gn_sim_result r;
@@ -146,15 +147,16 @@ int gn_sim_run(const struct gn_sim_workload *w, const struct gn_sched_policy *po
     gn_sim_world_fini(&world);
     if (rc) {
         gn_sim_result_fini(&r);
-        return rc == -ENOMEM
-                   ? gn_fail(err, ENOMEM, NULL, "out of memory")
-                   : gn_fail(err, E2BIG, "simulate a shorter time, or longer kernels", "more than a thousand million launches and kernels");
+        return rc == -ENOMEM ? gn_fail(err, ENOMEM, NULL, "out of memory")
+                             : gn_fail(err, E2BIG, "simulate a shorter time, or longer kernels",
+                                       "more than a thousand million launches and kernels");
     }
     *ret = r;
     return 0;
 }
 
-int gn_sim_cost(const struct gn_sched_policy *policy, uint32_t n_vgpus, struct gn_sim_decisions *ret, struct gn_error *err)
+int gn_sim_cost(const struct gn_sched_policy *policy, uint32_t n_vgpus,
+                struct gn_sim_decisions *ret, struct gn_error *err)
 {
     struct gn_sim_workload w;
     struct gn_sim_result r;

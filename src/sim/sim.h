@@ -6,9 +6,9 @@
 #include "sim/workload.h"
 
 /*
- * The scheduler of src/sched, unchanged, on a workload in virtual time. docs/sim.md has the model. One thread
- * at a time; nothing is shared between runs. The same workload and seed give the same result, but for what is
- * measured on the real clock.
+ * The scheduler of src/sched, unchanged, on a workload in virtual time. docs/sim.md has the model.
+ * One thread at a time; nothing is shared between runs. The same workload and seed give the same
+ * result, but for what is measured on the real clock.
  */
 struct gn_sim_usage {
     uint32_t n_vgpus;
@@ -16,15 +16,16 @@ struct gn_sim_usage {
     uint64_t kernels; /* that ended */
     uint64_t turns;   /* grants of a device */
     uint64_t left;    /* kernels that were launched on a schedule and did not begin */
-    /* Until the device was granted, one for each time that it was waited for; the longest also of those who
-     * wait at the end. */
+    /* Until the device was granted, one for each time that it was waited for; the longest also of
+     * those who wait at the end. */
     struct gn_sim_waits waits;
 };
 
 struct gn_sim_tenant_result { /* all copies of a tenant */
     struct gn_sim_usage usage;
-    double share, entitled;         /* of all devices' time */
-    double least_ratio, most_ratio; /* of a copy: what it got of what it was entitled to; -1: to nothing */
+    double share, entitled; /* of all devices' time */
+    double least_ratio,
+        most_ratio; /* of a copy: what it got of what it was entitled to; -1: to nothing */
 };
 
 struct gn_sim_device_result {
@@ -52,13 +53,15 @@ struct gn_sim_result {
     struct gn_sim_decisions decisions;
 };
 
-/* The workload is finished (gn_sim_workload_finish). measure: on the real clock, too. 0 or -ENOMEM. */
-int gn_sim_run(const struct gn_sim_workload *w, const struct gn_sched_policy *policy, bool measure, struct gn_sim_result *ret,
-               struct gn_error *err);
+/* The workload is finished (gn_sim_workload_finish). measure: on the real clock, too. 0 or -ENOMEM.
+ */
+int gn_sim_run(const struct gn_sim_workload *w, const struct gn_sched_policy *policy, bool measure,
+               struct gn_sim_result *ret, struct gn_error *err);
 void gn_sim_result_fini(struct gn_sim_result *r);
 
-/* What a decision costs beside so many vGPUs of as many tenants on one device, half of which always have
- * work. */
-int gn_sim_cost(const struct gn_sched_policy *policy, uint32_t n_vgpus, struct gn_sim_decisions *ret, struct gn_error *err);
+/* What a decision costs beside so many vGPUs of as many tenants on one device, half of which always
+ * have work. */
+int gn_sim_cost(const struct gn_sched_policy *policy, uint32_t n_vgpus,
+                struct gn_sim_decisions *ret, struct gn_error *err);
 
 #endif

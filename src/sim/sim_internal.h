@@ -8,8 +8,8 @@
 #include "sim/heap.h"
 #include "sim/sim.h"
 
-/* The world that is simulated: world.c has devices and who sits on them, device.c what a device does,
- * program.c what programs do. */
+/* The world that is simulated: world.c has devices and who sits on them, device.c what a device
+ * does, program.c what programs do. */
 
 #define GN_SIM_NEVER UINT64_MAX
 
@@ -20,18 +20,20 @@ enum gn_sim_device_state { GN_SIM_FREE, GN_SIM_RUNS, GN_SIM_HOLDS /* without wor
 
 struct gn_sim_device {
     struct gn_sched sched;
-    struct gn_sim_timer timer; /* FREE: when a cap gives way; RUNS: the kernel's end; HOLDS: patience ends */
+    struct gn_sim_timer
+        timer; /* FREE: when a cap gives way; RUNS: the kernel's end; HOLDS: patience ends */
     enum gn_sim_device_state state;
     struct gn_sim_vgpu *holder;             /* NULL: FREE */
     bool asked;                             /* it is to be given back after this kernel */
     uint64_t granted_ns, slice_ns, used_ns; /* of this grant */
     uint64_t wasted_ns;                     /* of this grant: charged, too */
-    uint64_t contended_ns;                  /* since when somebody waits, in this grant; GN_SIM_NEVER: nobody does */
-    uint64_t began_ns, settled_ns;          /* RUNS: the kernel; it is accounted for until then */
-    uint64_t idle_ns;                       /* HOLDS: since when */
+    uint64_t contended_ns; /* since when somebody waits, in this grant; GN_SIM_NEVER: nobody does */
+    uint64_t began_ns, settled_ns; /* RUNS: the kernel; it is accounted for until then */
+    uint64_t idle_ns;              /* HOLDS: since when */
     struct gn_list seats;
-    struct gn_sched_load load; /* who is there counts as busy: what programs will do is not known beforehand */
-    uint64_t epoch_ns;         /* since when the same vGPUs are here */
+    struct gn_sched_load
+        load; /* who is there counts as busy: what programs will do is not known beforehand */
+    uint64_t epoch_ns; /* since when the same vGPUs are here */
     struct gn_sim_device_result *result;
 };
 
@@ -62,11 +64,12 @@ struct gn_sim_vgpu {
     struct gn_sim_seat *seat; /* NULL: it has not come */
     struct gn_sim_timer step; /* it comes; or the next launch */
     struct gn_sim_timer leave;
-    struct gn_sim_random random, launches, behind; /* kernels and thoughts; launches; the same, later */
-    uint64_t behind_ns;                            /* when the launch in hand was */
-    uint64_t n_launched;                           /* not all of it ended; of a program that always has work: of no meaning */
-    uint32_t burst_left;                           /* of the launch in hand; 0: it has not begun */
-    uint32_t recorded_next, recorded_first;        /* requests: to be launched, to be run */
+    struct gn_sim_random random, launches,
+        behind;          /* kernels and thoughts; launches; the same, later */
+    uint64_t behind_ns;  /* when the launch in hand was */
+    uint64_t n_launched; /* not all of it ended; of a program that always has work: of no meaning */
+    uint32_t burst_left; /* of the launch in hand; 0: it has not begun */
+    uint32_t recorded_next, recorded_first; /* requests: to be launched, to be run */
     bool working, leaving;
 };
 
@@ -90,8 +93,8 @@ struct gn_sim_world {
 
 /* world.c */
 /* 0 or -ENOMEM; to be ended with fini in either case. The result's lists are there. */
-int gn_sim_world_init(struct gn_sim_world *world, const struct gn_sim_workload *w, const struct gn_sched_policy *policy,
-                      struct gn_sim_result *result);
+int gn_sim_world_init(struct gn_sim_world *world, const struct gn_sim_workload *w,
+                      const struct gn_sched_policy *policy, struct gn_sim_result *result);
 void gn_sim_world_fini(struct gn_sim_world *world);
 /* Finds it a place on the least loaded device. */
 void gn_sim_seat_take(struct gn_sim_world *world, struct gn_sim_vgpu *v);

@@ -24,7 +24,8 @@ static void simulate(const char *policy, const char *text)
 {
     struct gn_error err = {{0}, {0}};
     gn_sim_workload_init(&w);
-    if (gn_sim_workload_parse(&w, "test", text, strlen(text), &err) || gn_sim_workload_finish(&w, &err) ||
+    if (gn_sim_workload_parse(&w, "test", text, strlen(text), &err) ||
+        gn_sim_workload_finish(&w, &err) ||
         gn_sim_run(&w, gn_sched_policy_find(policy), false, &r, &err))
         fail_msg("%s", err.what);
 }
@@ -44,17 +45,17 @@ static double busy(const struct gn_sim_result *result)
     return (double)ns / (double)result->time_ns / result->n_devices;
 }
 
-#define assert_near(value, wanted, slack)                                                                                                  \
-    do {                                                                                                                                   \
-        double value_ = (value), wanted_ = (wanted);                                                                                       \
-        if (!(value_ >= wanted_ - (slack) && value_ <= wanted_ + (slack)))                                                                 \
-            fail_msg("%s is %.5f and not %.5f", #value, value_, wanted_);                                                                  \
+#define assert_near(value, wanted, slack)                                                          \
+    do {                                                                                           \
+        double value_ = (value), wanted_ = (wanted);                                               \
+        if (!(value_ >= wanted_ - (slack) && value_ <= wanted_ + (slack)))                         \
+            fail_msg("%s is %.5f and not %.5f", #value, value_, wanted_);                          \
     } while (0)
 
 /* ---- by hand */
 
-/* Slices of 6 ms in turn: a waits for 0 at its first, b for 6, then each for 6 while the other runs. 12 s are
- * 1000 turns each. */
+/* Slices of 6 ms in turn: a waits for 0 at its first, b for 6, then each for 6 while the other
+ * runs. 12 s are 1000 turns each. */
 static void two_equal_tenants(void **state)
 {
     simulate("fair", "[sim]\ntime = 12s\n[tenant a]\n[tenant b]\n");
@@ -80,8 +81,10 @@ static void two_equal_tenants(void **state)
 
 static void one_two_three(void **state)
 {
-    simulate("fair", "[sim]\ntime = 36s\n[tenant a]\nweight = 1\nkernel = 200us\n[tenant b]\nweight = 2\nkernel = 20us\n"
-                     "[tenant c]\nweight = 3\nkernel = 3ms\n");
+    simulate("fair",
+             "[sim]\ntime = 36s\n[tenant a]\nweight = 1\nkernel = 200us\n[tenant b]\nweight = "
+             "2\nkernel = 20us\n"
+             "[tenant c]\nweight = 3\nkernel = 3ms\n");
     for (int i = 0; i < 3; i++) {
         assert_near(r.tenants[i].share, (i + 1) / 6.0, 0.0005);
         assert_near(r.tenants[i].entitled, (i + 1) / 6.0, 1e-9);
@@ -90,10 +93,14 @@ static void one_two_three(void **state)
     assert_near(busy(&r), 1, 1e-9);
 }
 
-/* rr knows no weights: each gets a third, the first twice what it is entitled to, the last two thirds. */
+/* rr knows no weights: each gets a third, the first twice what it is entitled to, the last two
+ * thirds. */
 static void unfairness_shows(void **state)
 {
-    simulate("rr", "[sim]\ntime = 36s\n[tenant a]\nweight = 1\n[tenant b]\nweight = 2\n[tenant c]\nweight = 3\n");
+    simulate(
+        "rr",
+        "[sim]\ntime = 36s\n[tenant a]\nweight = 1\n[tenant b]\nweight = 2\n[tenant c]\nweight = "
+        "3\n");
     assert_near(r.tenants[0].least_ratio, 2, 0.001);
     assert_near(r.tenants[2].most_ratio, 2 / 3.0, 0.001);
     assert_near(r.fairness, 1 / 3.0, 0.001);
@@ -105,7 +112,8 @@ static void a_cap_of_a_quarter(void **state)
     assert_near(r.tenants[0].share, 0.25, 0.005);
     assert_near(r.tenants[0].entitled, 0.25, 1e-6);
     end(state);
-    simulate("fair", "[tenant a]\nweight = 300\ncap = 0.25\nkernel = 200us\n[tenant b]\nkernel = 200us\n");
+    simulate("fair",
+             "[tenant a]\nweight = 300\ncap = 0.25\nkernel = 200us\n[tenant b]\nkernel = 200us\n");
     assert_near(r.tenants[0].share, 0.25, 0.005);
     assert_near(r.tenants[1].share, 0.75, 0.005);
     assert_near(r.tenants[1].entitled, 0.75, 1e-6);
@@ -114,17 +122,20 @@ static void a_cap_of_a_quarter(void **state)
 
 static void a_floor_against_weights(void **state)
 {
-    simulate("fair", "[tenant small]\nweight = 1\nfloor = 30%\nkernel = 200us\n[tenant big]\nweight = "
-                     "1000\nkernel = 200us\n");
+    simulate("fair",
+             "[tenant small]\nweight = 1\nfloor = 30%\nkernel = 200us\n[tenant big]\nweight = "
+             "1000\nkernel = 200us\n");
     assert_near(r.tenants[0].share, 0.30, 0.01);
     assert_near(r.tenants[0].entitled, 0.30, 1e-6);
     assert_near(r.tenants[1].entitled, 0.70, 1e-6);
 }
 
-/* One kernel of 1 ms every 10 ms beside one that always works: a tenth, and the rest is not lost. */
+/* One kernel of 1 ms every 10 ms beside one that always works: a tenth, and the rest is not lost.
+ */
 static void who_has_no_work_costs_nothing(void **state)
 {
-    simulate("fair", "[sim]\nspin = 0\n[tenant idle]\nevery = 10ms\n[tenant busy]\nkernel = 100us\n");
+    simulate("fair",
+             "[sim]\nspin = 0\n[tenant idle]\nevery = 10ms\n[tenant busy]\nkernel = 100us\n");
     assert_near(r.tenants[0].share, 0.1, 0.001);
     assert_near(r.tenants[0].entitled, 0.1, 0.001);
     assert_near(r.tenants[1].share, 0.9, 0.001);
@@ -134,7 +145,8 @@ static void who_has_no_work_costs_nothing(void **state)
     assert_int_equal(r.tenants[0].usage.kernels, 999);
 }
 
-/* Launches every 10 ms, alone, spinning for 50 us after each: nobody waits, so nothing is wasted. */
+/* Launches every 10 ms, alone, spinning for 50 us after each: nobody waits, so nothing is wasted.
+ */
 static void spinning_costs_only_who_waits(void **state)
 {
     simulate("fair", "[tenant a]\nevery = 10ms\n");
@@ -142,10 +154,11 @@ static void spinning_costs_only_who_waits(void **state)
     assert_int_equal(r.devices[0].wasted_ns, 0);
     assert_int_equal(r.tenants[0].usage.waits.longest_ns, 0);
     end(state);
-    /* Thinks for 1 ms after each kernel of 1 ms: each turn ends with 50 us of spinning, which the other waits
-     * for. */
+    /* Thinks for 1 ms after each kernel of 1 ms: each turn ends with 50 us of spinning, which the
+     * other waits for. */
     simulate("fair", "[tenant lazy]\nthink = 1ms\n[tenant busy]\n");
-    assert_near((double)r.devices[0].wasted_ns / (double)r.time_ns, (double)r.tenants[0].usage.turns * 50e-6 / 10, 1e-9);
+    assert_near((double)r.devices[0].wasted_ns / (double)r.time_ns,
+                (double)r.tenants[0].usage.turns * 50e-6 / 10, 1e-9);
     assert_near(busy(&r) + (double)r.devices[0].wasted_ns / (double)r.time_ns, 1, 1e-9);
     end(state);
     /* Thinks for less than the spin time: it keeps the device for its slice. */
@@ -153,17 +166,20 @@ static void spinning_costs_only_who_waits(void **state)
     assert_near((double)r.tenants[0].usage.kernels / (double)r.tenants[0].usage.turns, 300, 2);
 }
 
-/* Kernels of a second beside some of 200 us, equal weights: half each, a second's wait for the short one. */
+/* Kernels of a second beside some of 200 us, equal weights: half each, a second's wait for the
+ * short one. */
 static void a_second_beside_200_us(void **state)
 {
-    simulate("fair", "[sim]\ntime = 100s\n[tenant long]\nkernel = 1s\n[tenant short]\nkernel = 200us\n");
+    simulate("fair",
+             "[sim]\ntime = 100s\n[tenant long]\nkernel = 1s\n[tenant short]\nkernel = 200us\n");
     assert_near(r.tenants[0].share, 0.5, 0.011);
     assert_near(r.tenants[1].share, 0.5, 0.011);
     assert_int_equal(r.tenants[1].usage.waits.longest_ns, 1 * S);
     assert_true(r.fairness > 0.96);
 }
 
-/* It waits nearly all the time, but could use no more than a 26th of the device if it were alone. */
+/* It waits nearly all the time, but could use no more than a 26th of the device if it were alone.
+ */
 static void nobody_is_entitled_to_more_than_it_can_use(void **state)
 {
     simulate("fair", "[tenant bulk]\nkernel = 1s\n[tenant chat]\nkernel = 200us\nthink = 5ms\n");
@@ -171,8 +187,9 @@ static void nobody_is_entitled_to_more_than_it_can_use(void **state)
     assert_near(r.tenants[0].entitled, 5 / 5.2, 1e-9);
     assert_true(r.tenants[1].most_ratio < 0.01);
     end(state);
-    simulate("fair", "[tenant bulk]\nkernel = 1s\n[tenant chat]\nkernel = 200us\nburst = 5\nevery = "
-                     "10ms..30ms\nvgpus = 2\n");
+    simulate("fair",
+             "[tenant bulk]\nkernel = 1s\n[tenant chat]\nkernel = 200us\nburst = 5\nevery = "
+             "10ms..30ms\nvgpus = 2\n");
     assert_near(r.tenants[1].entitled, 0.1, 0.001);
 }
 
@@ -182,13 +199,15 @@ static void more_vgpus_gain_nothing(void **state)
     assert_near(r.tenants[0].share, 0.5, 0.001);
     assert_int_equal(r.tenants[0].usage.n_vgpus, 8);
     end(state);
-    simulate("fair", "[tenant a]\n[program x]\ntenant = a\nweight = 100\n[program y]\ntenant = a\nweight = "
-                     "300\n[tenant b]\n");
+    simulate("fair",
+             "[tenant a]\n[program x]\ntenant = a\nweight = 100\n[program y]\ntenant = a\nweight = "
+             "300\n[tenant b]\n");
     assert_near((double)r.programs[0].used_ns / (double)r.time_ns, 0.125, 0.001);
     assert_near((double)r.programs[1].used_ns / (double)r.time_ns, 0.375, 0.001);
 }
 
-/* Overload: 1.5 kernels of 1 ms come each millisecond; what is not begun is counted, and the wait grows. */
+/* Overload: 1.5 kernels of 1 ms come each millisecond; what is not begun is counted, and the wait
+ * grows. */
 static void overload_shows(void **state)
 {
     simulate("fair", "[sim]\ntime = 3s\n[tenant a]\nevery = 2ms\nburst = 3\n");
@@ -206,7 +225,10 @@ static void the_ways_to_come_and_go(void **state)
     assert_near(r.tenants[0].entitled, 0.75, 1e-6);
     assert_near(r.fairness, 1, 0.002);
     end(state);
-    simulate("fair", "[sim]\ntime = 20s\n[tenant a]\n[tenant b]\narrive = 5s\nstay = 10s\n[tenant c]\narrive = 21s\n");
+    simulate(
+        "fair",
+        "[sim]\ntime = 20s\n[tenant a]\n[tenant b]\narrive = 5s\nstay = 10s\n[tenant c]\narrive = "
+        "21s\n");
     assert_near(r.tenants[0].share, 0.75, 0.001);
     assert_near(r.tenants[1].share, 0.25, 0.001);
     assert_int_equal(r.tenants[2].usage.used_ns, 0);
@@ -219,8 +241,10 @@ static void the_ways_to_come_and_go(void **state)
     assert_int_equal(r.tenants[0].usage.kernels, 3);
     end(state);
     /* It has left its device, for c: b is on the other. */
-    simulate("fair", "[sim]\ndevices = 2\ntime = 20s\n[tenant a]\nweight = 300\nkernel = 3s\nstay = 7s\n[tenant b]\n"
-                     "[tenant c]\narrive = 15s\n");
+    simulate("fair",
+             "[sim]\ndevices = 2\ntime = 20s\n[tenant a]\nweight = 300\nkernel = 3s\nstay = "
+             "7s\n[tenant b]\n"
+             "[tenant c]\narrive = 15s\n");
     assert_int_equal(r.tenants[2].usage.used_ns, 5 * S);
     assert_int_equal(r.tenants[1].usage.used_ns, 20 * S);
 }
@@ -228,7 +252,8 @@ static void the_ways_to_come_and_go(void **state)
 /* By the weights of tenants: a has a device alone, the light ones share the other. */
 static void the_least_loaded_device(void **state)
 {
-    simulate("fair", "[sim]\ndevices = 2\n[tenant a]\nweight = 300\n[tenant b]\n[tenant c]\n[tenant d]\n");
+    simulate("fair",
+             "[sim]\ndevices = 2\n[tenant a]\nweight = 300\n[tenant b]\n[tenant c]\n[tenant d]\n");
     assert_near(r.tenants[0].share, 0.5, 0.001);
     for (int i = 1; i < 4; i++) {
         assert_near(r.tenants[i].share, 0.5 / 3, 0.001);
@@ -241,18 +266,20 @@ static void the_least_loaded_device(void **state)
         assert_int_equal(r.devices[i].n_vgpus, 3);
 }
 
-/* A kernel of 1 ms, then 5 ms of spinning, and a launch just after: what it held while the other waited is
- * charged, so the other has its three quarters. */
+/* A kernel of 1 ms, then 5 ms of spinning, and a launch just after: what it held while the other
+ * waited is charged, so the other has its three quarters. */
 static void what_is_wasted_is_charged(void **state)
 {
-    simulate("fair", "[sim]\nspin = 5ms\n[tenant lazy]\nthink = 5100us\n[tenant busy]\nweight = 300\n");
+    simulate("fair",
+             "[sim]\nspin = 5ms\n[tenant lazy]\nthink = 5100us\n[tenant busy]\nweight = 300\n");
     assert_near(r.tenants[1].share, 0.75, 0.002);
     assert_near((double)r.devices[0].wasted_ns / (double)r.time_ns, 0.25 * 5 / 6, 0.002);
 }
 
 static void polling_wastes_the_device(void **state)
 {
-    static const char text[] = "[tenant lazy]\nkernel = 500us\nthink = 20ms\n[tenant busy]\nkernel = 500us\n";
+    static const char text[] =
+        "[tenant lazy]\nkernel = 500us\nthink = 20ms\n[tenant busy]\nkernel = 500us\n";
     simulate("credit", text);
     assert_true(busy(&r) < 0.9);
     assert_near(busy(&r) + (double)r.devices[0].wasted_ns / (double)r.time_ns, 1, 0.001);
@@ -261,10 +288,12 @@ static void polling_wastes_the_device(void **state)
     assert_true(busy(&r) > 0.99);
 }
 
-/* strict: who launches, and has credit, gets the device after the kernel in hand, not after the slice. */
+/* strict: who launches, and has credit, gets the device after the kernel in hand, not after the
+ * slice. */
 static void strict_brings_the_vgpu_with_its_program(void **state)
 {
-    static const char text[] = "[tenant chatty]\nkernel = 100us\nthink = 20ms\n[tenant bulk]\nkernel = 500us\n";
+    static const char text[] =
+        "[tenant chatty]\nkernel = 100us\nthink = 20ms\n[tenant bulk]\nkernel = 500us\n";
     simulate("credit", text);
     assert_true(r.tenants[0].usage.waits.longest_ns > 3 * MS);
     end(state);
@@ -281,20 +310,23 @@ static void describe(const struct gn_sim_result *result, char *ret, size_t n)
     size_t at = 0;
     for (uint32_t i = 0; i < result->n_programs; i++) {
         const struct gn_sim_usage *u = &result->programs[i];
-        at += (size_t)snprintf(ret + at, n - at, "%lu %lu %lu %lu %lu %lu\n", (unsigned long)u->used_ns, (unsigned long)u->kernels,
-                               (unsigned long)u->turns, (unsigned long)u->left, (unsigned long)gn_sim_waits_mean(&u->waits),
-                               (unsigned long)u->waits.longest_ns);
+        at += (size_t)snprintf(
+            ret + at, n - at, "%lu %lu %lu %lu %lu %lu\n", (unsigned long)u->used_ns,
+            (unsigned long)u->kernels, (unsigned long)u->turns, (unsigned long)u->left,
+            (unsigned long)gn_sim_waits_mean(&u->waits), (unsigned long)u->waits.longest_ns);
         assert_true(at < n);
     }
-    snprintf(ret + at, n - at, "%.17g %lu", result->fairness, (unsigned long)result->decisions.n_picks);
+    snprintf(ret + at, n - at, "%.17g %lu", result->fairness,
+             (unsigned long)result->decisions.n_picks);
 }
 
-static const char mixed[] = "[sim]\ndevices = 3\ntime = 5s\nseed = %d\n"
-                            "[tenant a]\nweight = 300\nkernel = exp:200us\nvgpus = 5\n"
-                            "[tenant b]\nkernel = 20us/20us/5ms\nthink = exp:1ms\ncap = 40%%\nvgpus = 7\n"
-                            "[tenant c]\nkernel = 100us..3ms\nevery = exp:5ms\nburst = 2\nfloor = "
-                            "5%%\narrive = 0..2s\nstay = exp:2s\n"
-                            "copies = 4\n[program d]\ntenant = a\nthink = 0..4ms\n";
+static const char mixed[] =
+    "[sim]\ndevices = 3\ntime = 5s\nseed = %d\n"
+    "[tenant a]\nweight = 300\nkernel = exp:200us\nvgpus = 5\n"
+    "[tenant b]\nkernel = 20us/20us/5ms\nthink = exp:1ms\ncap = 40%%\nvgpus = 7\n"
+    "[tenant c]\nkernel = 100us..3ms\nevery = exp:5ms\nburst = 2\nfloor = "
+    "5%%\narrive = 0..2s\nstay = exp:2s\n"
+    "copies = 4\n[program d]\ntenant = a\nthink = 0..4ms\n";
 
 static void a_seed_tells_all(void **state)
 {
@@ -347,8 +379,10 @@ static void sums_agree_under_every_policy(void **state)
 /* tests/commands looks at the memory that this takes, in a process of its own. */
 static void ten_thousand_vgpus_on_a_hundred_devices(void **state)
 {
-    simulate("fair", "[sim]\ndevices = 100\ntime = 5s\n[tenant busy]\ncopies = 500\nvgpus = 10\nkernel = exp:2ms\n"
-                     "[tenant lazy]\ncopies = 5000\nkernel = exp:2ms\nthink = exp:500ms\n");
+    simulate("fair",
+             "[sim]\ndevices = 100\ntime = 5s\n[tenant busy]\ncopies = 500\nvgpus = 10\nkernel = "
+             "exp:2ms\n"
+             "[tenant lazy]\ncopies = 5000\nkernel = exp:2ms\nthink = exp:500ms\n");
     assert_int_equal(r.all.n_vgpus, 10000);
     for (int k = 0; k < 100; k++)
         assert_int_equal(r.devices[k].n_vgpus, 100);

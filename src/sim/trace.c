@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Recorded workloads: CSV with a line of names, or JSON objects a line each; start_ns, vgpu, tenant and
- * kernel_ns. Other columns and fields are ignored, so that a recorder may add some. Whatever is wrong is one
- * sentence that names the line.
+ * Recorded workloads: CSV with a line of names, or JSON objects a line each; start_ns, vgpu, tenant
+ * and kernel_ns. Other columns and fields are ignored, so that a recorder may add some. Whatever is
+ * wrong is one sentence that names the line.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -48,8 +48,8 @@ struct reader {
 
 static int complain(struct reader *r, const char *fix, const char *what, const char *quoted)
 {
-    return gn_fail(r->err, EBADMSG, fix, "%s:%" PRIu32 ": %s%s%.100s%s", r->path, r->line, what, quoted ? " \"" : "", quoted ? quoted : "",
-                   quoted ? "\"" : "");
+    return gn_fail(r->err, EBADMSG, fix, "%s:%" PRIu32 ": %s%s%.100s%s", r->path, r->line, what,
+                   quoted ? " \"" : "", quoted ? quoted : "", quoted ? "\"" : "");
 }
 
 static int out_of_memory(struct reader *r)
@@ -68,7 +68,8 @@ static bool parse_number(const char *text, uint64_t *ret)
     return *ret <= GN_SIM_MAX_NS;
 }
 
-static const char a_number[] = "write whole nanoseconds from the recording's start, at most 30 days";
+static const char a_number[] =
+    "write whole nanoseconds from the recording's start, at most 30 days";
 
 static int set_column(struct reader *r, struct row *row, enum column c, const char *value)
 {
@@ -76,7 +77,8 @@ static int set_column(struct reader *r, struct row *row, enum column c, const ch
     uint64_t *number = c == START ? &row->start_ns : &row->kernel_ns;
     char *name = c == VGPU ? row->vgpu : row->tenant;
     if (c == START || c == KERNEL)
-        return parse_number(value, number) ? 0 : complain(r, a_number, "this is not a time:", value);
+        return parse_number(value, number) ? 0
+                                           : complain(r, a_number, "this is not a time:", value);
     if (gn_sim_check_name(value, &inner))
         return complain(r, inner.fix, "this is not a name:", value);
     memcpy(name, value, strlen(value) + 1);
@@ -101,7 +103,8 @@ static int read_names(struct reader *r, char *line)
     }
     for (int c = 0; c < N_COLUMNS; c++)
         if (!have[c])
-            return complain(r, "begin with a line of names: start_ns,vgpu,tenant,kernel_ns", "there is no column", names[c]);
+            return complain(r, "begin with a line of names: start_ns,vgpu,tenant,kernel_ns",
+                            "there is no column", names[c]);
     return 0;
 }
 
@@ -110,25 +113,32 @@ static int read_csv(struct reader *r, char *line, struct row *row)
     int at = 0;
     for (char *value; (value = strsep(&line, ",")); at++) {
         if (at == r->n_columns)
-            return complain(r, "write as many values as the first line has names", "one value too many:", value);
+            return complain(r, "write as many values as the first line has names",
+                            "one value too many:", value);
         int rc = r->columns[at] >= 0 ? set_column(r, row, (enum column)r->columns[at], value) : 0;
         if (rc)
             return rc;
     }
-    return at == r->n_columns ? 0 : complain(r, "write as many values as the first line has names", "this line has too few values", NULL);
+    return at == r->n_columns ? 0
+                              : complain(r, "write as many values as the first line has names",
+                                         "this line has too few values", NULL);
 }
 
 static int read_json(struct reader *r, const char *line, struct row *row)
 {
     json_error_t where;
     json_t *o = json_loads(line, JSON_REJECT_DUPLICATES, &where);
-    int rc = json_is_object(o) ? 0 : complain(r, "write one JSON object a line", "this is not a JSON object", NULL);
+    int rc = json_is_object(o)
+                 ? 0
+                 : complain(r, "write one JSON object a line", "this is not a JSON object", NULL);
     for (int c = 0; rc == 0 && c < N_COLUMNS; c++) {
         const json_t *value = json_object_get(o, names[c]);
         char number[32] = "";
         if (!value)
-            rc = complain(r, "the fields are start_ns, vgpu, tenant and kernel_ns", "there is no", names[c]);
-        else if (json_is_integer(value) && snprintf(number, sizeof number, "%" JSON_INTEGER_FORMAT, json_integer_value(value)))
+            rc = complain(r, "the fields are start_ns, vgpu, tenant and kernel_ns", "there is no",
+                          names[c]);
+        else if (json_is_integer(value) && snprintf(number, sizeof number, "%" JSON_INTEGER_FORMAT,
+                                                    json_integer_value(value)))
             rc = set_column(r, row, (enum column)c, number);
         else if (json_is_string(value) && (c == VGPU || c == TENANT))
             rc = set_column(r, row, (enum column)c, json_string_value(value));
@@ -153,7 +163,8 @@ static int program_of(struct reader *r, uint32_t tenant, uint32_t *ret)
     char name[GN_SIM_NAME_BYTES];
     if (r->program_of[tenant] == GN_SIM_NONE) {
         if (w->tenants[tenant].copies > 1)
-            return complain(r, "leave out its copies", "a recorded tenant is one, unlike", w->tenants[tenant].name);
+            return complain(r, "leave out its copies", "a recorded tenant is one, unlike",
+                            w->tenants[tenant].name);
         snprintf(name, sizeof name, "%.57s.trace", w->tenants[tenant].name);
         struct gn_error inner = {{0}, {0}};
         if (gn_sim_workload_new_program(w, name, tenant, &inner))
@@ -241,8 +252,10 @@ static int add_row(struct reader *r, const struct row *row)
         t->requests = grown;
         r->room_requests = room;
     }
-    t->requests[t->n_requests++] =
-        (struct gn_sim_request){.start_ns = row->start_ns, .kernel_ns = row->kernel_ns, .vgpu = vgpu, .next = t->n_requests};
+    t->requests[t->n_requests++] = (struct gn_sim_request){.start_ns = row->start_ns,
+                                                           .kernel_ns = row->kernel_ns,
+                                                           .vgpu = vgpu,
+                                                           .next = t->n_requests};
     return 0;
 }
 
@@ -300,7 +313,8 @@ int gn_sim_trace_take(struct gn_sim_workload *w, const char *path, FILE *f, stru
         rc = read_line(&r, line, strchr(line, '\n') || feof(f));
     }
     if (rc == 0 && ferror(f))
-        rc = gn_fail(err, errno, NULL, "cannot read the recorded workload %.300s: %s", path, strerror(errno));
+        rc = gn_fail(err, errno, NULL, "cannot read the recorded workload %.300s: %s", path,
+                     strerror(errno));
     if (rc == 0 && !w->trace.n_requests)
         rc = gn_fail(err, EBADMSG, NULL, "the recorded workload %.300s holds no launches", path);
     if (rc == 0)
@@ -314,7 +328,8 @@ int gn_sim_trace_read(struct gn_sim_workload *w, const char *path, struct gn_err
 {
     FILE *f = fopen(path, "re");
     if (!f)
-        return gn_fail(err, errno, NULL, "cannot read the recorded workload %.300s: %s", path, strerror(errno));
+        return gn_fail(err, errno, NULL, "cannot read the recorded workload %.300s: %s", path,
+                       strerror(errno));
     int rc = gn_sim_trace_take(w, path, f, err);
     fclose(f);
     return rc;

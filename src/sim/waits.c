@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Classes of waiting times: row 0 has one for each number below 64, row k 64 for those of 6 + k bits. */
+/* Classes of waiting times: row 0 has one for each number below 64, row k 64 for those of 6 + k
+ * bits. */
 #include "sim/waits.h"
 
 #include <errno.h>

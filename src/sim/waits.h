@@ -7,8 +7,8 @@
 #include "sim/draw.h"
 
 /*
- * Waiting times, counted in classes whose width is a 64th of their value at most: mean and longest are
- * exact, a percentile is right to 1.6 %. Memory is bounded whatever comes. Zeroed is empty.
+ * Waiting times, counted in classes whose width is a 64th of their value at most: mean and longest
+ * are exact, a percentile is right to 1.6 %. Memory is bounded whatever comes. Zeroed is empty.
  */
 #define GN_SIM_WAIT_ROWS 59
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A workload: its tenants and programs, as by default until a description says more, and what is judged at
- * the end. */
+/* A workload: its tenants and programs, as by default until a description says more, and what is
+ * judged at the end. */
 #include "sim/workload.h"
 
 #include <ctype.h>
@@ -46,7 +46,8 @@ int gn_sim_check_name(const char *name, struct gn_error *err)
         if (!isascii(*p) || !(isalnum(*p) || strchr("_.-", *p)))
             n = 0;
     if (n == 0 || n >= GN_SIM_NAME_BYTES)
-        return gn_fail(err, EINVAL, "use up to 63 letters, digits, _ . and -", "\"%.100s\" is not a name", name);
+        return gn_fail(err, EINVAL, "use up to 63 letters, digits, _ . and -",
+                       "\"%.100s\" is not a name", name);
     return 0;
 }
 
@@ -72,9 +73,11 @@ int gn_sim_workload_new_tenant(struct gn_sim_workload *w, const char *name, stru
     if (rc)
         return rc;
     if (gn_sim_workload_find_tenant(w, name) != GN_SIM_NONE)
-        return gn_fail(err, EINVAL, "describe it in one place", "a second description of the tenant \"%s\"", name);
+        return gn_fail(err, EINVAL, "describe it in one place",
+                       "a second description of the tenant \"%s\"", name);
     if (w->n_tenants == GN_SIM_MAX_TENANTS)
-        return gn_fail(err, EINVAL, "use copies = N for tenants that are alike", "more than %d tenants are described", GN_SIM_MAX_TENANTS);
+        return gn_fail(err, EINVAL, "use copies = N for tenants that are alike",
+                       "more than %d tenants are described", GN_SIM_MAX_TENANTS);
     struct gn_sim_tenant *grown = realloc(w->tenants, (w->n_tenants + 1) * sizeof *grown);
     if (!grown)
         return gn_fail(err, ENOMEM, NULL, "out of memory");
@@ -85,22 +88,25 @@ int gn_sim_workload_new_tenant(struct gn_sim_workload *w, const char *name, stru
     return 0;
 }
 
-int gn_sim_workload_new_program(struct gn_sim_workload *w, const char *name, uint32_t tenant, struct gn_error *err)
+int gn_sim_workload_new_program(struct gn_sim_workload *w, const char *name, uint32_t tenant,
+                                struct gn_error *err)
 {
     int rc = gn_sim_check_name(name, err);
     if (rc)
         return rc;
     if (gn_sim_workload_find_program(w, name) != GN_SIM_NONE)
-        return gn_fail(err, EINVAL, "give it another name", "a second description of the program \"%s\"", name);
+        return gn_fail(err, EINVAL, "give it another name",
+                       "a second description of the program \"%s\"", name);
     if (w->n_programs == GN_SIM_MAX_PROGRAMS)
-        return gn_fail(err, EINVAL, "use vgpus = N for programs that are alike", "more than %d programs are described",
-                       GN_SIM_MAX_PROGRAMS);
+        return gn_fail(err, EINVAL, "use vgpus = N for programs that are alike",
+                       "more than %d programs are described", GN_SIM_MAX_PROGRAMS);
     struct gn_sim_program *grown = realloc(w->programs, (w->n_programs + 1) * sizeof *grown);
     if (!grown)
         return gn_fail(err, ENOMEM, NULL, "out of memory");
     w->programs = grown;
     struct gn_sim_program *p = &w->programs[w->n_programs++];
-    *p = (struct gn_sim_program){.tenant = tenant, .n_vgpus = 1, .weight = DEFAULT_WEIGHT, .burst = 1};
+    *p = (struct gn_sim_program){
+        .tenant = tenant, .n_vgpus = 1, .weight = DEFAULT_WEIGHT, .burst = 1};
     p->kernel = (struct gn_sim_time){.n = 1, .ns = {DEFAULT_KERNEL}};
     p->think = p->arrive = (struct gn_sim_time){.n = 1, .ns = {0}};
     snprintf(p->name, sizeof p->name, "%s", name);
@@ -144,11 +150,13 @@ int gn_sim_workload_finish(struct gn_sim_workload *w, struct gn_error *err)
     int rc = 0;
     for (uint32_t i = 0; i < w->n_programs; i++)
         if (w->programs[i].tenant == GN_SIM_NONE)
-            return gn_fail(err, EBADMSG, "write tenant = NAME in its section", "the program \"%s\" has no tenant", w->programs[i].name);
+            return gn_fail(err, EBADMSG, "write tenant = NAME in its section",
+                           "the program \"%s\" has no tenant", w->programs[i].name);
     if (w->trace_path[0] && (rc = gn_sim_trace_read(w, w->trace_path, err)))
         return rc;
     if (!w->n_tenants)
-        return gn_fail(err, EINVAL, "try gantry sim --tenant a:3 --tenant b:1", "no tenants are described");
+        return gn_fail(err, EINVAL, "try gantry sim --tenant a:3 --tenant b:1",
+                       "no tenants are described");
     if ((rc = give_programs(w, err)))
         return rc;
     if (!w->n_policies)
@@ -156,6 +164,7 @@ int gn_sim_workload_finish(struct gn_sim_workload *w, struct gn_error *err)
     if (!w->time_ns)
         w->time_ns = w->trace.n_requests ? recorded_time(&w->trace) : DEFAULT_TIME;
     if (gn_sim_workload_vgpus(w) > GN_SIM_MAX_VGPUS)
-        return gn_fail(err, EINVAL, "describe fewer", "these are more than %d vGPUs", GN_SIM_MAX_VGPUS);
+        return gn_fail(err, EINVAL, "describe fewer", "these are more than %d vGPUs",
+                       GN_SIM_MAX_VGPUS);
     return 0;
 }

@@ -11,8 +11,8 @@
 #include "sim/draw.h"
 
 /*
- * What is simulated: devices, tenants, and the programs of the tenants, described in a file, by words of a
- * command line, or recorded. Plain values; no thread owns them.
+ * What is simulated: devices, tenants, and the programs of the tenants, described in a file, by
+ * words of a command line, or recorded. Plain values; no thread owns them.
  */
 #define GN_SIM_MAX_DEVICES  1000
 #define GN_SIM_MAX_VGPUS    100000
@@ -38,7 +38,8 @@ struct gn_sim_program {
     uint32_t weight;  /* of a vGPU inside its tenant */
     uint32_t burst;   /* kernels that are launched at once */
     struct gn_sim_time kernel;
-    struct gn_sim_time think;  /* from the end of a burst to the next launch; 0: there is always work */
+    struct gn_sim_time
+        think; /* from the end of a burst to the next launch; 0: there is always work */
     struct gn_sim_time every;  /* from launch to launch, whatever has ended; with `scheduled` */
     struct gn_sim_time arrive; /* when a vGPU comes */
     struct gn_sim_time stay;   /* how long; with `leaves` */
@@ -89,18 +90,20 @@ void gn_sim_workload_fini(struct gn_sim_workload *w);
 /* A file, over what is there. 0 or -errno; a mistake names the line and is -EBADMSG. */
 int gn_sim_workload_read(struct gn_sim_workload *w, const char *path, struct gn_error *err);
 /* The same, of a text of n bytes; paths in it are relative to path's folder. */
-int gn_sim_workload_parse(struct gn_sim_workload *w, const char *path, const char *text, size_t n, struct gn_error *err);
+int gn_sim_workload_parse(struct gn_sim_workload *w, const char *path, const char *text, size_t n,
+                          struct gn_error *err);
 
-/* A setting by its key in [sim]; one that was given before gives way, but policies are added. -EINVAL: a
- * mistake. */
-int gn_sim_workload_set(struct gn_sim_workload *w, const char *key, const char *value, struct gn_error *err);
+/* A setting by its key in [sim]; one that was given before gives way, but policies are added.
+ * -EINVAL: a mistake. */
+int gn_sim_workload_set(struct gn_sim_workload *w, const char *key, const char *value,
+                        struct gn_error *err);
 /* "NAME[:WEIGHT][,KEY=VALUE]...", "NAME[,KEY=VALUE]...": as sections of a file. */
 int gn_sim_workload_add_tenant(struct gn_sim_workload *w, const char *words, struct gn_error *err);
 int gn_sim_workload_add_program(struct gn_sim_workload *w, const char *words, struct gn_error *err);
 
 /*
- * At the end of the description: reads the trace, gives tenants that have no program one, and judges what
- * no single line says. 0 or -errno. Afterwards each program has at least one vGPU.
+ * At the end of the description: reads the trace, gives tenants that have no program one, and
+ * judges what no single line says. 0 or -errno. Afterwards each program has at least one vGPU.
  */
 int gn_sim_workload_finish(struct gn_sim_workload *w, struct gn_error *err);
 
@@ -115,7 +118,8 @@ uint32_t gn_sim_workload_find_tenant(const struct gn_sim_workload *w, const char
 uint32_t gn_sim_workload_find_program(const struct gn_sim_workload *w, const char *name);
 /* A new one as by default. 0, or -EINVAL, -ENOMEM. */
 int gn_sim_workload_new_tenant(struct gn_sim_workload *w, const char *name, struct gn_error *err);
-int gn_sim_workload_new_program(struct gn_sim_workload *w, const char *name, uint32_t tenant, struct gn_error *err);
+int gn_sim_workload_new_program(struct gn_sim_workload *w, const char *name, uint32_t tenant,
+                                struct gn_error *err);
 int gn_sim_check_name(const char *name, struct gn_error *err);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Descriptions of workloads, by file, by words and recorded: what they mean, and what every mistake says. */
+/* Descriptions of workloads, by file, by words and recorded: what they mean, and what every mistake
+ * says. */
 #include "sim/workload.h"
 
 #include <errno.h>
@@ -23,16 +24,18 @@ static void a_description_is_read(void **state)
 {
     struct gn_sim_workload w;
     struct gn_error err;
-    assert_int_equal(parse(&w,
-                           "# two tenants\n[sim]\ndevices = 4\ntime = 1.5min\nslice=30ms\nspin = 0\nseed = 9\n"
-                           "policy = fair\npolicy = rr,credit\ntrace = /tmp/x.csv\n"
-                           "[tenant blue]\nweight = 300\ncap = 50%\nfloor = 0.125\n"
-                           "kernel = exp:200us\nvgpus = 3\n"
-                           "[program train]\ntenant = blue\nweight = 7\nkernel = 1ms..2.5ms\nthink = 1us/2us/1us\n"
-                           "arrive = 0..5s\nstay = 1h\nburst = 16\n"
-                           "[ tenant  green ]\ncopies = 10\nevery = 10ms\n",
-                           &err),
-                     0);
+    assert_int_equal(
+        parse(
+            &w,
+            "# two tenants\n[sim]\ndevices = 4\ntime = 1.5min\nslice=30ms\nspin = 0\nseed = 9\n"
+            "policy = fair\npolicy = rr,credit\ntrace = /tmp/x.csv\n"
+            "[tenant blue]\nweight = 300\ncap = 50%\nfloor = 0.125\n"
+            "kernel = exp:200us\nvgpus = 3\n"
+            "[program train]\ntenant = blue\nweight = 7\nkernel = 1ms..2.5ms\nthink = 1us/2us/1us\n"
+            "arrive = 0..5s\nstay = 1h\nburst = 16\n"
+            "[ tenant  green ]\ncopies = 10\nevery = 10ms\n",
+            &err),
+        0);
     assert_int_equal(w.n_devices, 4);
     assert_true(w.time_ns == 90 * UINT64_C(1000000000));
     assert_int_equal(w.slice_ns, 30000000);
@@ -66,7 +69,8 @@ static void words_mean_what_a_file_does(void **state)
     struct gn_error err;
     gn_sim_workload_init(&w);
     assert_int_equal(gn_sim_workload_add_tenant(&w, "a", &err), 0);
-    assert_int_equal(gn_sim_workload_add_tenant(&w, "b:3,cap=25%,kernel=20us/5ms,vgpus=2", &err), 0);
+    assert_int_equal(gn_sim_workload_add_tenant(&w, "b:3,cap=25%,kernel=20us/5ms,vgpus=2", &err),
+                     0);
     assert_int_equal(gn_sim_workload_add_program(&w, "p,tenant=a,think=1ms", &err), 0);
     assert_int_equal(gn_sim_workload_finish(&w, &err), 0);
     assert_int_equal(w.tenants[0].weight, 100);
@@ -96,7 +100,8 @@ static void mistakes_name_their_line(void **state)
         {"[tenant a b]\n", "lab.sim:1: ", "\"a b\" is not a name"},
         {"[tenant a]\n\n[tenant a]\n", "lab.sim:3: ", "a second description of the tenant \"a\""},
         {"[program a]\n[program a]\n", "lab.sim:2: ", "a second description of the program \"a\""},
-        {"[program a]\n[tenant a]\nkernel = 1ms\n", "lab.sim:3: ", "a second description of the program \"a\""},
+        {"[program a]\n[tenant a]\nkernel = 1ms\n",
+         "lab.sim:3: ", "a second description of the program \"a\""},
         {"[sim]\ndevices = 0\n", "lab.sim:2: ", "\"0\" is not a number of devices"},
         {"[sim]\ndevices = 1001\n", "lab.sim:2: ", "not a number of devices"},
         {"[sim]\ndevices = 1\ndevices = 2\n", "lab.sim:3: ", "given twice: \"devices\""},
@@ -120,8 +125,10 @@ static void mistakes_name_their_line(void **state)
         {"[tenant a]\ncap = 0\n", "lab.sim:2: ", "is nothing"},
         {"[tenant a]\ncap = half\n", "lab.sim:2: ", "a cap cannot be \"half\""},
         {"[tenant a]\ncap = 99999999999999999999%\n", "lab.sim:2: ", "a cap cannot be"},
-        {"[tenant a]\nfloor = 30%\ncap = 20%\n", "lab.sim:3: ", "the floor of \"a\" is above its cap"},
-        {"[tenant a]\nfloor = 60%\n[tenant b]\nfloor = 50%\n", "lab.sim:4: ", "the floors promise 110 % of a device"},
+        {"[tenant a]\nfloor = 30%\ncap = 20%\n",
+         "lab.sim:3: ", "the floor of \"a\" is above its cap"},
+        {"[tenant a]\nfloor = 60%\n[tenant b]\nfloor = 50%\n",
+         "lab.sim:4: ", "the floors promise 110 % of a device"},
         {"[tenant a]\nfloor = 60%\ncopies = 2\n", "lab.sim:3: ", "the floors promise 120 %"},
         {"[tenant a]\ncolour = blue\n", "lab.sim:2: ", "unknown key \"colour\""},
         {"[tenant a]\nkernel = 0\n", "lab.sim:2: ", "a kernel of no time"},
@@ -130,17 +137,20 @@ static void mistakes_name_their_line(void **state)
         {"[tenant a]\nkernel = 1ms/\n", "lab.sim:2: ", "not a time"},
         {"[tenant a]\nkernel = 1s/1s/1s/1s/1s/1s/1s/1s/1s\n", "lab.sim:2: ", "too many choices"},
         {"[tenant a]\nevery = 0\n", "lab.sim:2: ", "launches in no time"},
-        {"[tenant a]\nevery = 1s\nthink = 1s\n", "lab.sim:3: ", "either a while after the last kernel (think) or"},
+        {"[tenant a]\nevery = 1s\nthink = 1s\n",
+         "lab.sim:3: ", "either a while after the last kernel (think) or"},
         {"[tenant a]\nvgpus = 0\n", "lab.sim:2: ", "not a number of vGPUs"},
         {"[program p]\ntenant = a\n", "lab.sim:2: ", "there is no tenant \"a\" so far"},
-        {"[tenant a]\n[program p]\ntenant = a\ntenant = a\n", "lab.sim:4: ", "given twice: \"tenant\""},
+        {"[tenant a]\n[program p]\ntenant = a\ntenant = a\n",
+         "lab.sim:4: ", "given twice: \"tenant\""},
         {"[program p]\ncap = 5%\n", "lab.sim:2: ", "unknown key \"cap\""},
     };
     for (size_t i = 0; i < GN_ARRAY_SIZE(bad); i++) {
         struct gn_sim_workload w;
         struct gn_error err = {{0}, {0}};
         assert_int_equal(parse(&w, bad[i].text, &err), -EBADMSG);
-        if (strncmp(err.what, bad[i].where, strlen(bad[i].where)) != 0 || !strstr(err.what, bad[i].what))
+        if (strncmp(err.what, bad[i].where, strlen(bad[i].where)) != 0 ||
+            !strstr(err.what, bad[i].what))
             fail_msg("\"%s\" gave \"%s\"", bad[i].text, err.what);
         assert_null(strchr(err.what, '\n'));
         gn_sim_workload_fini(&w);
@@ -170,7 +180,9 @@ static void mistakes_in_words_are_refused(void **state)
         struct gn_sim_workload w;
         struct gn_error err = {{0}, {0}};
         gn_sim_workload_init(&w);
-        assert_int_equal((bad[i].program ? gn_sim_workload_add_program : gn_sim_workload_add_tenant)(&w, bad[i].words, &err), -EINVAL);
+        assert_int_equal((bad[i].program ? gn_sim_workload_add_program
+                                         : gn_sim_workload_add_tenant)(&w, bad[i].words, &err),
+                         -EINVAL);
         if (!strstr(err.what, bad[i].what))
             fail_msg("\"%s\" gave \"%s\"", bad[i].words, err.what);
         gn_sim_workload_fini(&w);
@@ -215,12 +227,15 @@ static int record(struct gn_sim_workload *w, const char *text, size_t n, struct 
 
 static void both_formats_say_the_same(void **state)
 {
-    static const char *const texts[] = {"start_ns,vgpu,tenant,kernel_ns\n3000,1,a,10\n# a comment\n\n0,1,a,20\n0,x,b,30\r\n3000,1,a,40",
-                                        "kernel_ns,queue,start_ns,tenant,vgpu\n10,0,3000,a,1\n20,0,0,a,1\n30,9,0,b,x\n40,,3000,a,1\n",
-                                        "{\"start_ns\":3000,\"vgpu\":1,\"tenant\":\"a\",\"kernel_ns\":10}\n"
-                                        "{\"start_ns\":0,\"vgpu\":\"1\",\"tenant\":\"a\",\"kernel_ns\":20,\"name\":\"saxpy\"}\n"
-                                        "{\"start_ns\":0,\"vgpu\":\"x\",\"tenant\":\"b\",\"kernel_ns\":30}\n"
-                                        "{\"start_ns\":3000,\"vgpu\":\"1\",\"tenant\":\"a\",\"kernel_ns\":40}\n"};
+    static const char *const texts[] = {
+        "start_ns,vgpu,tenant,kernel_ns\n3000,1,a,10\n# a comment\n\n0,1,a,20\n0,x,b,"
+        "30\r\n3000,1,a,40",
+        "kernel_ns,queue,start_ns,tenant,vgpu\n10,0,3000,a,1\n20,0,0,a,1\n30,"
+        "9,0,b,x\n40,,3000,a,1\n",
+        "{\"start_ns\":3000,\"vgpu\":1,\"tenant\":\"a\",\"kernel_ns\":10}\n"
+        "{\"start_ns\":0,\"vgpu\":\"1\",\"tenant\":\"a\",\"kernel_ns\":20,\"name\":\"saxpy\"}\n"
+        "{\"start_ns\":0,\"vgpu\":\"x\",\"tenant\":\"b\",\"kernel_ns\":30}\n"
+        "{\"start_ns\":3000,\"vgpu\":\"1\",\"tenant\":\"a\",\"kernel_ns\":40}\n"};
     for (size_t i = 0; i < GN_ARRAY_SIZE(texts); i++) {
         static const uint64_t kernels[] = {20, 10, 40};
         struct gn_sim_workload w;
@@ -266,9 +281,12 @@ static void mistakes_in_recordings_name_their_line(void **state)
         {NAMES "0,x,a,1\n1,x,b,1\n", 3, "a second tenant of the vGPU \"x\""},
         {"{\"start_ns\":0}\n", 1, "there is no \"vgpu\""},
         {"{\"start_ns\":0,\n", 1, "not a JSON object"},
-        {"{\"start_ns\":0.5,\"vgpu\":1,\"tenant\":\"a\",\"kernel_ns\":1}\n", 1, "neither a name nor a whole number"},
-        {"{\"start_ns\":\"0\",\"vgpu\":1,\"tenant\":\"a\",\"kernel_ns\":1}\n", 1, "neither a name nor a whole number"},
-        {"{\"start_ns\":0,\"vgpu\":1,\"tenant\":\"a\",\"kernel_ns\":1}\n[]\n", 2, "not a JSON object"},
+        {"{\"start_ns\":0.5,\"vgpu\":1,\"tenant\":\"a\",\"kernel_ns\":1}\n", 1,
+         "neither a name nor a whole number"},
+        {"{\"start_ns\":\"0\",\"vgpu\":1,\"tenant\":\"a\",\"kernel_ns\":1}\n", 1,
+         "neither a name nor a whole number"},
+        {"{\"start_ns\":0,\"vgpu\":1,\"tenant\":\"a\",\"kernel_ns\":1}\n[]\n", 2,
+         "not a JSON object"},
     };
     for (size_t i = 0; i < GN_ARRAY_SIZE(bad); i++) {
         struct gn_sim_workload w;
@@ -313,8 +331,9 @@ static void times_are_written_short(void **state)
     static const struct {
         uint64_t ns;
         const char *text;
-    } all[] = {{0, "0ns"},           {999, "999ns"},    {1000, "1us"},        {1540, "1.54us"},     {15400, "15.4us"},     {6000000, "6ms"},
-               {123456789, "123ms"}, {9996000, "10ms"}, {1500000000, "1.5s"}, {10000000000, "10s"}, {600000000000, "600s"}};
+    } all[] = {{0, "0ns"},           {999, "999ns"},       {1000, "1us"},         {1540, "1.54us"},
+               {15400, "15.4us"},    {6000000, "6ms"},     {123456789, "123ms"},  {9996000, "10ms"},
+               {1500000000, "1.5s"}, {10000000000, "10s"}, {600000000000, "600s"}};
     char text[24];
     for (size_t i = 0; i < GN_ARRAY_SIZE(all); i++)
         assert_string_equal(gn_sim_format_ns(all[i].ns, text), all[i].text);

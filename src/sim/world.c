@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Devices, the tenants that sit on them, and the books: what each used and what it was entitled to. All
- * memory is taken at the start; while time goes on none is, but for classes of waiting times.
+ * Devices, the tenants that sit on them, and the books: what each used and what it was entitled to.
+ * All memory is taken at the start; while time goes on none is, but for classes of waiting times.
  *
- * Who is entitled to what is reckoned over epochs, in which the same vGPUs are on a device. One that had
- * work (nearly) all the time wanted what it would have used alone; any other wanted what it used.
+ * Who is entitled to what is reckoned over epochs, in which the same vGPUs are on a device. One
+ * that had work (nearly) all the time wanted what it would have used alone; any other wanted what
+ * it used.
  */
 #include "sim/sim_internal.h"
 
@@ -12,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Streams of random numbers: each vGPU has some of its own, so that no policy changes what another draws. */
+/* Streams of random numbers: each vGPU has some of its own, so that no policy changes what another
+ * draws. */
 enum { STREAM_KERNELS, STREAM_LAUNCHES, N_STREAMS };
 
 #define ALWAYS 0.95 /* who had work for this part of an epoch is said to have had it always */
@@ -37,7 +39,8 @@ static uint32_t first_owner(const struct gn_sim_workload *w, uint32_t tenant)
     return at;
 }
 
-static void vgpu_init(struct gn_sim_world *world, struct gn_sim_vgpu *v, uint32_t program, struct gn_sim_owner *owner)
+static void vgpu_init(struct gn_sim_world *world, struct gn_sim_vgpu *v, uint32_t program,
+                      struct gn_sim_owner *owner)
 {
     const uint64_t id = (uint64_t)(v - world->vgpus);
     v->program = &world->w->programs[program];
@@ -76,8 +79,8 @@ static void vgpus_init(struct gn_sim_world *world)
     }
 }
 
-int gn_sim_world_init(struct gn_sim_world *world, const struct gn_sim_workload *w, const struct gn_sched_policy *policy,
-                      struct gn_sim_result *result)
+int gn_sim_world_init(struct gn_sim_world *world, const struct gn_sim_workload *w,
+                      const struct gn_sched_policy *policy, struct gn_sim_result *result)
 {
     memset(world, 0, sizeof *world);
     world->w = w;
@@ -127,7 +130,8 @@ void gn_sim_device_settle(struct gn_sim_world *world, struct gn_sim_device *d)
     d->holder->usage->used_ns += ns;
 }
 
-static struct gn_sim_claim claim_of(struct gn_sim_world *world, struct gn_sim_seat *s, uint64_t epoch_ns)
+static struct gn_sim_claim claim_of(struct gn_sim_world *world, struct gn_sim_seat *s,
+                                    uint64_t epoch_ns)
 {
     const struct gn_sim_tenant *t = s->owner->tenant;
     if (s->n_working) {
@@ -138,7 +142,8 @@ static struct gn_sim_claim claim_of(struct gn_sim_world *world, struct gn_sim_se
     double wanted = (double)s->used_ns / len;
     if ((double)s->worked_ns >= ALWAYS * len && s->wants > wanted)
         wanted = s->wants;
-    const double cap = t->cap ? (double)t->cap / GN_SCHED_WHOLE : 1, floor = (double)t->floor / GN_SCHED_WHOLE;
+    const double cap = t->cap ? (double)t->cap / GN_SCHED_WHOLE : 1,
+                 floor = (double)t->floor / GN_SCHED_WHOLE;
     struct gn_sim_claim c = {.weight = t->weight, .least = floor, .most = cap};
     c.most = wanted < c.most ? wanted : c.most;
     c.least = c.least < c.most ? c.least : c.most;
@@ -197,7 +202,8 @@ static struct gn_sim_device *least_loaded(struct gn_sim_world *world)
     return best;
 }
 
-static struct gn_sim_seat *find_seat(struct gn_sim_world *world, struct gn_sim_owner *o, struct gn_sim_device *d)
+static struct gn_sim_seat *find_seat(struct gn_sim_world *world, struct gn_sim_owner *o,
+                                     struct gn_sim_device *d)
 {
     gn_list_for_each(s, &o->seats, struct gn_sim_seat, in_owner)
     {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Entries of a table as they come in: the whole body is walked and checked once, before any entry is shown, so that walking it again
- * needs to check nothing. What a part says in itself is for whoever reads it to judge.
+ * Entries of a table as they come in: the whole body is walked and checked once, before any entry
+ * is shown, so that walking it again needs to check nothing. What a part says in itself is for
+ * whoever reads it to judge.
  */
 #include "base/checked.h"
 #include "stream/stream_internal.h"
@@ -37,27 +38,31 @@ static bool parts_ok(const struct gn_stream_entry_head *e, const unsigned char *
     return left == 0;
 }
 
-static int check_entry(struct gn_stream_reader *r, const unsigned char *at, uint64_t left, uint64_t *ret_bytes)
+static int check_entry(struct gn_stream_reader *r, const unsigned char *at, uint64_t left,
+                       uint64_t *ret_bytes)
 {
     const struct gn_stream_entry_head *e = (const void *)at;
     const char *table = r->section.name;
-    if (left < sizeof *e || e->zero || e->bytes > left || e->bytes < sizeof *e || e->bytes % 8 || e->n_refs > (e->bytes - sizeof *e) / 8)
-        return gn_stream_damaged(r, "an entry %llu bytes before its end is malformed", (unsigned long long)left);
+    if (left < sizeof *e || e->zero || e->bytes > left || e->bytes < sizeof *e || e->bytes % 8 ||
+        e->n_refs > (e->bytes - sizeof *e) / 8)
+        return gn_stream_damaged(r, "an entry %llu bytes before its end is malformed",
+                                 (unsigned long long)left);
     const uint64_t *refs = (const void *)(at + sizeof *e);
     uint64_t refs_bytes = e->n_refs * sizeof *refs;
     if (!parts_ok(e, at + sizeof *e + refs_bytes, e->bytes - sizeof *e - refs_bytes))
         return gn_stream_damaged(r, "%s %#llx is malformed", table, (unsigned long long)e->id);
     for (uint32_t i = 0; i < e->n_refs; i++)
         if (refs[i] && !gn_known_find(&r->objects, refs[i]))
-            return gn_stream_damaged(r, "%s %#llx refers to object %#llx, which has not come", table, (unsigned long long)e->id,
-                                     (unsigned long long)refs[i]);
+            return gn_stream_damaged(r, "%s %#llx refers to object %#llx, which has not come",
+                                     table, (unsigned long long)e->id, (unsigned long long)refs[i]);
     if (r->section.table == GN_STREAM_OBJECTS) {
         const uint32_t *kind = gn_known_find(&r->objects, e->id);
         if (!e->id || (kind && *kind != e->kind))
-            return gn_stream_damaged(r, "object %#llx comes again as something else", (unsigned long long)e->id);
+            return gn_stream_damaged(r, "object %#llx comes again as something else",
+                                     (unsigned long long)e->id);
         if (!kind && r->objects.n >= r->announce.n_objects)
-            return gn_stream_refused(r, "object %#llx is one more than the %u that were announced", (unsigned long long)e->id,
-                                     r->announce.n_objects);
+            return gn_stream_refused(r, "object %#llx is one more than the %u that were announced",
+                                     (unsigned long long)e->id, r->announce.n_objects);
         if (!kind && gn_known_put(&r->objects, e->id, e->kind) < 0)
             return gn_stream_reader_fail(r, ENOMEM, NULL, "no memory left to read the stream");
     }
@@ -69,7 +74,8 @@ int gn_stream_check_entries(struct gn_stream_reader *r)
 {
     uint64_t left = r->body.n, bytes = 0;
     if (!gn_range_ok(r->entries_bytes, left, r->announce.entries_bytes))
-        return gn_stream_refused(r, "its %llu bytes of entries are more than was announced", (unsigned long long)left);
+        return gn_stream_refused(r, "its %llu bytes of entries are more than was announced",
+                                 (unsigned long long)left);
     r->entries_bytes += left;
     for (const unsigned char *at = r->body.bytes; left; at += bytes, left -= bytes)
         if (check_entry(r, at, left, &bytes) < 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chooses, once, the hash for the processor that this runs on. Any thread. The hash is compiled in: whatever loads this needs no
- * library for it; docs/migration-stream.md has the figures.
+ * Chooses, once, the hash for the processor that this runs on. Any thread. The hash is compiled in:
+ * whatever loads this needs no library for it; docs/migration-stream.md has the figures.
  */
 #include "stream/hash_variant.h"
 
@@ -13,7 +13,8 @@ typedef struct gn_stream_hash hash_function(const void *bytes, size_t n);
 static hash_function *choose(void)
 {
 #ifdef GN_HASH_WIDE
-    /* Processors before these lower their clock for wide instructions, which slows whoever else is on them. */
+    /* Processors before these lower their clock for wide instructions, which slows whoever else is
+     * on them. */
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vbmi2"))
         return gn_stream_hash_avx512;
     if (__builtin_cpu_supports("avx2"))

@@ -7,7 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What a stream is checked with, and what pages are told apart by: XXH3-128 without a seed. Any thread. */
+/* What a stream is checked with, and what pages are told apart by: XXH3-128 without a seed. Any
+ * thread. */
 struct gn_stream_hash gn_stream_hash(const void *bytes, size_t n);
 
 /* Its lower half: a section's checksums. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* XXH3-128 once for each kind of processor; compiled with that kind's flags and with its name. hash.c chooses. */
+/* XXH3-128 once for each kind of processor; compiled with that kind's flags and with its name.
+ * hash.c chooses. */
 #include "stream/hash_variant.h"
 
 #define XXH_INLINE_ALL

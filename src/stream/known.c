@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which ids and pages of a stream have come. Reader and writer use it, on their one thread; no cost grows with what is only said. */
+/* Which ids and pages of a stream have come. Reader and writer use it, on their one thread; no cost
+ * grows with what is only said. */
 #include "stream/known.h"
 
 #include <errno.h>
@@ -29,7 +30,8 @@ uint32_t *gn_known_find(const struct gn_known_ids *k, uint64_t id)
 
 static int grow(struct gn_known_ids *k)
 {
-    struct gn_known_ids bigger = {.capacity = k->capacity ? 2 * k->capacity : 64, .secret = k->secret};
+    struct gn_known_ids bigger = {.capacity = k->capacity ? 2 * k->capacity : 64,
+                                  .secret = k->secret};
     if (!k->capacity && getrandom(&bigger.secret, sizeof bigger.secret, GRND_NONBLOCK) < 0)
         bigger.secret = (uintptr_t)k;
     bigger.keys = calloc(bigger.capacity, sizeof *bigger.keys);
@@ -100,7 +102,8 @@ static void free_memory(struct gn_known_memory *m)
     free(m);
 }
 
-int gn_known_memory_put(struct gn_known_memories *k, const struct gn_stream_memory *m, uint32_t page_bytes, bool watch)
+int gn_known_memory_put(struct gn_known_memories *k, const struct gn_stream_memory *m,
+                        uint32_t page_bytes, bool watch)
 {
     if (gn_known_find(&k->ids, m->id))
         return -EEXIST;

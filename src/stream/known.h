@@ -8,8 +8,9 @@
 #include <stddef.h>
 
 /*
- * What of a stream has come, or has been sent: ids of objects, and memories with the pages that are still missing. The ids are a
- * stranger's, so they are spread by a number that he does not know. One thread.
+ * What of a stream has come, or has been sent: ids of objects, and memories with the pages that are
+ * still missing. The ids are a stranger's, so they are spread by a number that he does not know.
+ * One thread.
  */
 struct gn_known_ids {
     uint64_t *keys; /* 0: empty; id 0 is never held */
@@ -43,7 +44,8 @@ struct gn_known_memories {
 };
 
 /* -ENOMEM; -EEXIST: the id is there. With `watch` missing pages are counted. */
-int gn_known_memory_put(struct gn_known_memories *k, const struct gn_stream_memory *m, uint32_t page_bytes, bool watch);
+int gn_known_memory_put(struct gn_known_memories *k, const struct gn_stream_memory *m,
+                        uint32_t page_bytes, bool watch);
 struct gn_known_memory *gn_known_memory_find(const struct gn_known_memories *k, uint64_t id);
 void gn_known_memory_remove(struct gn_known_memories *k, uint64_t id);
 /* Pages that lie in the memory have come. */

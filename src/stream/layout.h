@@ -6,11 +6,12 @@
 #include <stdint.h>
 
 /*
- * A vGPU on its way into a file or to another worker, byte for byte: docs/migration-stream.md is normative. Little endian,
- * fixed width, naturally aligned; a field named zero is zero, or the stream is refused. What the numbers of an API's own
- * entries and parts mean is the API's business.
+ * A vGPU on its way into a file or to another worker, byte for byte: docs/migration-stream.md is
+ * normative. Little endian, fixed width, naturally aligned; a field named zero is zero, or the
+ * stream is refused. What the numbers of an API's own entries and parts mean is the API's business.
  */
-#define GN_STREAM_FORMAT 1u /* the version of the framing; each section has one of its own beside it */
+#define GN_STREAM_FORMAT                                                                           \
+    1u /* the version of the framing; each section has one of its own beside it */
 
 #define GN_STREAM_NAME_BYTES 16u
 /* A section's body is at most this long: what a reader holds of a stream at once. */
@@ -89,9 +90,10 @@ static_assert(sizeof(struct gn_stream_part_head) == 16, "stream");
 
 /* What parts hold. Each may come more than once where the API says so. */
 enum gn_stream_part_number {
-    GN_PART_STATE = 1,   /* struct gn_stream_*_state of the table; an object's: the API's own */
-    GN_PART_REQUEST = 2, /* a request that made or changed the object, whole, in that order: docs/wire.md */
-    GN_PART_NAME = 3,    /* texts, without a terminating zero */
+    GN_PART_STATE = 1, /* struct gn_stream_*_state of the table; an object's: the API's own */
+    /* a request that made or changed the object, whole, in that order: docs/wire.md */
+    GN_PART_REQUEST = 2,
+    GN_PART_NAME = 3, /* texts, without a terminating zero */
     GN_PART_VENDOR = 4,
     GN_PART_VERSION = 5,
     GN_PART_DRIVER_VERSION = 6,
@@ -117,7 +119,8 @@ struct gn_stream_tenant_state {
 };
 static_assert(sizeof(struct gn_stream_tenant_state) == 24, "stream");
 
-/* Of "session": the entry of this kind, of which there is one, is of a vGPU whose program waits for it. Its state: */
+/* Of "session": the entry of this kind, of which there is one, is of a vGPU whose program waits for
+ * it. Its state: */
 #define GN_STREAM_SESSION_STOP 3u
 struct gn_stream_stop {
     uint64_t ring_at;    /* of the request ring: what comes next */
@@ -156,7 +159,8 @@ struct gn_stream_call_state {
 };
 static_assert(sizeof(struct gn_stream_call_state) == 8, "stream");
 
-/* Of "commands": ids grow in the order in which they were taken in; the first reference is the queue. */
+/* Of "commands": ids grow in the order in which they were taken in; the first reference is the
+ * queue. */
 struct gn_stream_command_state {
     uint32_t event; /* UINT32_MAX: none */
     uint32_t zero;
@@ -183,9 +187,11 @@ struct gn_stream_memory {
     uint32_t zero;
 };
 static_assert(sizeof(struct gn_stream_memory) == 32, "stream");
-#define GN_STREAM_MEMORY_KEPT 1u /* whoever loads has its contents from before: only what differs comes */
+#define GN_STREAM_MEMORY_KEPT                                                                      \
+    1u /* whoever loads has its contents from before: only what differs comes */
 
-/* "gone": entries of this. What came before is no more, and what was sent of it may be forgotten. */
+/* "gone": entries of this. What came before is no more, and what was sent of it may be forgotten.
+ */
 enum gn_stream_gone_what { GN_STREAM_GONE_OBJECT = 1, GN_STREAM_GONE_MEMORY = 2 };
 struct gn_stream_gone {
     uint64_t id;
@@ -203,7 +209,8 @@ struct gn_stream_round {
 };
 static_assert(sizeof(struct gn_stream_round) == 16, "stream");
 
-/* "pages": this, the runs, then a hash for each page of the runs that hold data. The bulk: these runs' contents in order. */
+/* "pages": this, the runs, then a hash for each page of the runs that hold data. The bulk: these
+ * runs' contents in order. */
 enum gn_stream_packing { GN_STREAM_RAW = 0, GN_STREAM_ZSTD = 1 };
 struct gn_stream_pages {
     uint64_t memory;

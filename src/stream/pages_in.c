@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pages as they come in: what they are is checked first, then they are read to where they belong, then their contents are checked,
- * page by page. Called by the reader's thread. What one section can cost is bounded: a megabyte of contents, and in a round no page of
- * a memory comes more often than the memory has pages.
+ * Pages as they come in: what they are is checked first, then they are read to where they belong,
+ * then their contents are checked, page by page. Called by the reader's thread. What one section
+ * can cost is bounded: a megabyte of contents, and in a round no page of a memory comes more often
+ * than the memory has pages.
  */
 #include "base/checked.h"
 #include "stream/stream_internal.h"
@@ -18,7 +19,8 @@ struct sums {
     uint64_t hashes, bytes;
 };
 
-static int check_runs(struct gn_stream_reader *r, struct gn_known_memory *m, const struct gn_stream_run_head *runs, struct sums *sums)
+static int check_runs(struct gn_stream_reader *r, struct gn_known_memory *m,
+                      const struct gn_stream_run_head *runs, struct sums *sums)
 {
     if (m->round != r->round) {
         m->round = r->round;
@@ -26,17 +28,22 @@ static int check_runs(struct gn_stream_reader *r, struct gn_known_memory *m, con
     }
     for (uint32_t i = 0; i < r->pages.n_runs; i++) {
         const struct gn_stream_run_head *run = &runs[i];
-        if (run->zeros > 1 || !run->n_pages || !gn_range_ok(run->first_page, run->n_pages, m->n_pages))
-            return gn_stream_damaged(r, "run %u of memory %#llx is malformed", i, (unsigned long long)m->m.id);
+        if (run->zeros > 1 || !run->n_pages ||
+            !gn_range_ok(run->first_page, run->n_pages, m->n_pages))
+            return gn_stream_damaged(r, "run %u of memory %#llx is malformed", i,
+                                     (unsigned long long)m->m.id);
         m->n_in_round += run->n_pages;
         if (m->n_in_round > m->n_pages)
-            return gn_stream_damaged(r, "memory %#llx gets a page twice in round %u", (unsigned long long)m->m.id, r->round);
+            return gn_stream_damaged(r, "memory %#llx gets a page twice in round %u",
+                                     (unsigned long long)m->m.id, r->round);
         if (!run->zeros) {
             sums->hashes += run->n_pages;
-            sums->bytes += gn_stream_pages_bytes(m, r->about.page_bytes, run->first_page, run->n_pages);
+            sums->bytes +=
+                gn_stream_pages_bytes(m, r->about.page_bytes, run->first_page, run->n_pages);
         }
         if (sums->bytes > MOST)
-            return gn_stream_damaged(r, "it has more than %llu bytes of pages", (unsigned long long)MOST);
+            return gn_stream_damaged(r, "it has more than %llu bytes of pages",
+                                     (unsigned long long)MOST);
     }
     return 0;
 }
@@ -63,7 +70,8 @@ int gn_stream_check_pages(struct gn_stream_reader *r)
     if (check_runs(r, m, runs, &sums) < 0)
         return r->failed;
     if (sums.hashes != p->n_hashes ||
-        (p->packing == GN_STREAM_RAW ? r->head.bulk_bytes != sums.bytes : !r->head.bulk_bytes || r->head.bulk_bytes >= sums.bytes))
+        (p->packing == GN_STREAM_RAW ? r->head.bulk_bytes != sums.bytes
+                                     : !r->head.bulk_bytes || r->head.bulk_bytes >= sums.bytes))
         return gn_stream_damaged(r, "its lengths do not agree");
     for (uint32_t i = 0; i < p->n_runs; i++)
         gn_known_memory_came(m, runs[i].first_page, runs[i].n_pages);
@@ -77,14 +85,18 @@ int gn_stream_check_pages(struct gn_stream_reader *r)
     return 0;
 }
 
-uint64_t gn_stream_run_bytes(const struct gn_stream_reader *r, const struct gn_stream_section *s, uint32_t run)
+uint64_t gn_stream_run_bytes(const struct gn_stream_reader *r, const struct gn_stream_section *s,
+                             uint32_t run)
 {
     const struct gn_known_memory *m = gn_known_memory_find(&r->memories, s->memory->id);
-    return m ? gn_stream_pages_bytes(m, r->about.page_bytes, s->runs[run].first_page, s->runs[run].n_pages) : 0;
+    return m ? gn_stream_pages_bytes(m, r->about.page_bytes, s->runs[run].first_page,
+                                     s->runs[run].n_pages)
+             : 0;
 }
 
 /* Unpacks all of it into the runs' places. */
-static int unpack(struct gn_stream_reader *r, const unsigned char *packed, size_t n, const struct iovec *to, int n_to)
+static int unpack(struct gn_stream_reader *r, const unsigned char *packed, size_t n,
+                  const struct iovec *to, int n_to)
 {
     ZSTD_inBuffer in = {packed, n, 0};
     size_t left = 1;
@@ -114,7 +126,8 @@ static int unpack(struct gn_stream_reader *r, const unsigned char *packed, size_
     return 0;
 }
 
-static int check_contents(struct gn_stream_reader *r, const struct gn_known_memory *m, const struct iovec *where)
+static int check_contents(struct gn_stream_reader *r, const struct gn_known_memory *m,
+                          const struct iovec *where)
 {
     const struct gn_stream_hash *hash = r->section.hashes;
     uint32_t page_bytes = r->about.page_bytes;
@@ -123,10 +136,12 @@ static int check_contents(struct gn_stream_reader *r, const struct gn_known_memo
         if (run->zeros)
             continue;
         for (uint32_t k = 0; k < run->n_pages; k++) {
-            const unsigned char *at = (const unsigned char *)where->iov_base + (uint64_t)k * page_bytes;
+            const unsigned char *at =
+                (const unsigned char *)where->iov_base + (uint64_t)k * page_bytes;
             size_t n = gn_stream_pages_bytes(m, page_bytes, run->first_page + k, 1);
             if (!gn_stream_hash_equal(gn_stream_hash(at, n), *hash++))
-                return gn_stream_damaged(r, "page %llu of memory %#llx is damaged", (unsigned long long)(run->first_page + k),
+                return gn_stream_damaged(r, "page %llu of memory %#llx is damaged",
+                                         (unsigned long long)(run->first_page + k),
                                          (unsigned long long)m->m.id);
         }
         where++;
@@ -148,12 +163,14 @@ int gn_stream_take_pages(struct gn_stream_reader *r, void *const *where)
     for (uint32_t i = 0; i < r->section.n_runs; i++)
         if (!r->section.runs[i].zeros && !(where && where[i]))
             passed += gn_stream_run_bytes(r, &r->section, i);
-    if (gn_buffer_room(&r->scratch, passed) < 0 || gn_buffer_room(&r->packed, packed ? r->bulk_left : 0) < 0)
+    if (gn_buffer_room(&r->scratch, passed) < 0 ||
+        gn_buffer_room(&r->packed, packed ? r->bulk_left : 0) < 0)
         return gn_stream_reader_fail(r, ENOMEM, NULL, "no memory left to read the stream");
     passed = 0;
     for (uint32_t i = 0; i < r->section.n_runs; i++) {
         const struct gn_stream_run_head *run = &r->section.runs[i];
-        uint64_t bytes = gn_stream_pages_bytes(m, r->about.page_bytes, run->first_page, run->n_pages);
+        uint64_t bytes =
+            gn_stream_pages_bytes(m, r->about.page_bytes, run->first_page, run->n_pages);
         void *at = where ? where[i] : NULL;
         if (run->zeros && at)
             memset(at, 0, bytes);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pages on their way out. Called by the writer's thread. At most a megabyte goes into one section: what has just been hashed is
- * sent while it still lies in the processor's cache, and a reader knows what unpacking can cost. Nothing is copied unless packed.
+ * Pages on their way out. Called by the writer's thread. At most a megabyte goes into one section:
+ * what has just been hashed is sent while it still lies in the processor's cache, and a reader
+ * knows what unpacking can cost. Nothing is copied unless packed.
  */
 #include "base/checked.h"
 #include "stream/stream_internal.h"
@@ -20,9 +21,11 @@ struct part_of_pages {
     struct iovec iov[1 + GN_STREAM_MOST_PAGES_BYTES / 4096]; /* [0] is the section's own */
 };
 
-uint64_t gn_stream_pages_bytes(const struct gn_known_memory *m, uint32_t page_bytes, uint64_t first, uint64_t n)
+uint64_t gn_stream_pages_bytes(const struct gn_known_memory *m, uint32_t page_bytes, uint64_t first,
+                               uint64_t n)
 {
-    uint64_t begin = first * page_bytes, end = first + n == m->n_pages ? m->m.bytes : (first + n) * page_bytes;
+    uint64_t begin = first * page_bytes,
+             end = first + n == m->n_pages ? m->m.bytes : (first + n) * page_bytes;
     return end - begin;
 }
 
@@ -31,7 +34,8 @@ static int pack(struct gn_stream_writer *w, struct part_of_pages *p)
 {
     if (!w->zstd) {
         w->zstd = ZSTD_createCCtx();
-        if (!w->zstd || ZSTD_isError(ZSTD_CCtx_setParameter(w->zstd, ZSTD_c_compressionLevel, w->level)) ||
+        if (!w->zstd ||
+            ZSTD_isError(ZSTD_CCtx_setParameter(w->zstd, ZSTD_c_compressionLevel, w->level)) ||
             ZSTD_isError(ZSTD_CCtx_setParameter(w->zstd, ZSTD_c_windowLog, 20)))
             return gn_stream_writer_fail(w, ENOMEM, NULL, "no memory left to compress the stream");
     }
@@ -49,7 +53,8 @@ static int pack(struct gn_stream_writer *w, struct part_of_pages *p)
         do {
             left = ZSTD_compressStream2(w->zstd, &out, &in, how);
             if (ZSTD_isError(left))
-                return gn_stream_writer_fail(w, EINVAL, NULL, "cannot compress the stream: %s", ZSTD_getErrorName(left));
+                return gn_stream_writer_fail(w, EINVAL, NULL, "cannot compress the stream: %s",
+                                             ZSTD_getErrorName(left));
             if (out.pos == out.size && (left || in.pos < in.size))
                 return 1;
         } while (how == ZSTD_e_end ? left != 0 : in.pos < in.size);
@@ -60,7 +65,8 @@ static int pack(struct gn_stream_writer *w, struct part_of_pages *p)
 
 static int send_pages(struct gn_stream_writer *w, struct part_of_pages *p)
 {
-    struct gn_stream_pages head = {.memory = p->memory->m.id, .n_runs = p->n_runs, .n_hashes = p->n_hashes};
+    struct gn_stream_pages head = {
+        .memory = p->memory->m.id, .n_runs = p->n_runs, .n_hashes = p->n_hashes};
     uint64_t bulk_bytes = p->raw_bytes;
     if (!p->n_runs)
         return 0;
@@ -76,7 +82,8 @@ static int send_pages(struct gn_stream_writer *w, struct part_of_pages *p)
             p->n_iov = 1;
         }
     }
-    if (gn_stream_body_begin(w, &w->small) < 0 || gn_stream_body_add(w, &w->small, &head, sizeof head) < 0 ||
+    if (gn_stream_body_begin(w, &w->small) < 0 ||
+        gn_stream_body_add(w, &w->small, &head, sizeof head) < 0 ||
         gn_stream_body_add(w, &w->small, p->runs, p->n_runs * sizeof *p->runs) < 0 ||
         gn_stream_body_add(w, &w->small, p->hashes, p->n_hashes * sizeof *p->hashes) < 0 ||
         gn_stream_send_section(w, "pages", &w->small, p->iov, (int)p->n_iov, bulk_bytes) < 0)
@@ -96,12 +103,14 @@ static int room(struct gn_stream_writer *w, struct part_of_pages *p, uint64_t n_
     return send_pages(w, p);
 }
 
-static int add_zeros(struct gn_stream_writer *w, struct part_of_pages *p, uint64_t first, uint32_t n)
+static int add_zeros(struct gn_stream_writer *w, struct part_of_pages *p, uint64_t first,
+                     uint32_t n)
 {
     struct gn_stream_run_head *last = p->n_runs ? &p->runs[p->n_runs - 1] : NULL;
     w->counts.pages += n;
     w->counts.pages_zero += n;
-    if (last && last->zeros && last->first_page + last->n_pages == first && last->n_pages <= UINT32_MAX - n) {
+    if (last && last->zeros && last->first_page + last->n_pages == first &&
+        last->n_pages <= UINT32_MAX - n) {
         last->n_pages += n;
         return 0;
     }
@@ -111,8 +120,8 @@ static int add_zeros(struct gn_stream_writer *w, struct part_of_pages *p, uint64
     return 0;
 }
 
-static int add_page(struct gn_stream_writer *w, struct part_of_pages *p, uint64_t page, const unsigned char *bytes, size_t n,
-                    const struct gn_stream_hash *hash)
+static int add_page(struct gn_stream_writer *w, struct part_of_pages *p, uint64_t page,
+                    const unsigned char *bytes, size_t n, const struct gn_stream_hash *hash)
 {
     if (room(w, p, n) < 0)
         return w->failed;
@@ -136,27 +145,31 @@ static int add_page(struct gn_stream_writer *w, struct part_of_pages *p, uint64_
     return 0;
 }
 
-int gn_stream_put_pages(struct gn_stream_writer *w, uint64_t memory, const struct gn_stream_run *runs, uint32_t n_runs)
+int gn_stream_put_pages(struct gn_stream_writer *w, uint64_t memory,
+                        const struct gn_stream_run *runs, uint32_t n_runs)
 {
     struct part_of_pages p = {.memory = gn_known_memory_find(&w->memories, memory)};
     uint32_t page_bytes = w->about.page_bytes;
     if (gn_stream_flush(w) < 0)
         return w->failed;
     if (!p.memory || !w->round)
-        return gn_stream_writer_fail(w, EINVAL, NULL, "pages of %#llx come before the %s", (unsigned long long)memory,
-                                     p.memory ? "round" : "memory");
+        return gn_stream_writer_fail(w, EINVAL, NULL, "pages of %#llx come before the %s",
+                                     (unsigned long long)memory, p.memory ? "round" : "memory");
     for (uint32_t i = 0; i < n_runs; i++) {
         const struct gn_stream_run *run = &runs[i];
         if (!gn_range_ok(run->first_page, run->n_pages, p.memory->n_pages))
-            return gn_stream_writer_fail(w, EINVAL, NULL, "pages lie outside of memory %#llx", (unsigned long long)memory);
+            return gn_stream_writer_fail(w, EINVAL, NULL, "pages lie outside of memory %#llx",
+                                         (unsigned long long)memory);
         if (!run->bytes && run->n_pages && add_zeros(w, &p, run->first_page, run->n_pages) < 0)
             return w->failed;
         for (uint32_t k = 0; run->bytes && k < run->n_pages; k++) {
-            const unsigned char *bytes = (const unsigned char *)run->bytes + (uint64_t)k * page_bytes;
+            const unsigned char *bytes =
+                (const unsigned char *)run->bytes + (uint64_t)k * page_bytes;
             uint64_t page = run->first_page + k;
             size_t n = gn_stream_pages_bytes(p.memory, page_bytes, page, 1);
-            int rc = gn_stream_all_zero(bytes, n) ? add_zeros(w, &p, page, 1)
-                                                  : add_page(w, &p, page, bytes, n, run->hashes ? &run->hashes[k] : NULL);
+            int rc = gn_stream_all_zero(bytes, n)
+                         ? add_zeros(w, &p, page, 1)
+                         : add_page(w, &p, page, bytes, n, run->hashes ? &run->hashes[k] : NULL);
             if (rc < 0)
                 return rc;
         }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads a stream that anybody may have written. Called by whoever loads a vGPU, on one thread. Each section is checked whole before
- * anything of it is shown; what it may cost is bounded by what was announced and allowed, and memory grows with what has come, not
- * with what is said to come. Nothing behind the end is taken from the source. Entries are entries_in.c's, pages pages_in.c's.
+ * Reads a stream that anybody may have written. Called by whoever loads a vGPU, on one thread. Each
+ * section is checked whole before anything of it is shown; what it may cost is bounded by what was
+ * announced and allowed, and memory grows with what has come, not with what is said to come.
+ * Nothing behind the end is taken from the source. Entries are entries_in.c's, pages pages_in.c's.
  */
 #include "base/checked.h"
 #include "stream/stream_internal.h"
@@ -25,7 +26,8 @@ const struct gn_stream_limits gn_stream_limits_default = {.memory_bytes = UINT64
 
 static const char damage[] = "take another copy; this one is no use";
 
-static int fail_v(struct gn_stream_reader *r, int code, const char *fix, const char *fmt, va_list ap)
+static int fail_v(struct gn_stream_reader *r, int code, const char *fix, const char *fmt,
+                  va_list ap)
 {
     if (r->failed)
         return r->failed;
@@ -35,7 +37,8 @@ static int fail_v(struct gn_stream_reader *r, int code, const char *fix, const c
     return r->failed;
 }
 
-int gn_stream_reader_fail(struct gn_stream_reader *r, int code, const char *fix, const char *fmt, ...)
+int gn_stream_reader_fail(struct gn_stream_reader *r, int code, const char *fix, const char *fmt,
+                          ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -45,11 +48,13 @@ int gn_stream_reader_fail(struct gn_stream_reader *r, int code, const char *fix,
 }
 
 /* A sentence about the section at hand. */
-static int about_section(struct gn_stream_reader *r, int code, const char *fix, const char *fmt, va_list ap)
+static int about_section(struct gn_stream_reader *r, int code, const char *fix, const char *fmt,
+                         va_list ap)
 {
     char why[256];
     vsnprintf(why, sizeof why, fmt, ap);
-    return gn_stream_reader_fail(r, code, fix, "section '%s' at byte %llu: %s", r->section.name, (unsigned long long)r->head_offset, why);
+    return gn_stream_reader_fail(r, code, fix, "section '%s' at byte %llu: %s", r->section.name,
+                                 (unsigned long long)r->head_offset, why);
 }
 
 int gn_stream_damaged(struct gn_stream_reader *r, const char *fmt, ...)
@@ -82,14 +87,19 @@ int gn_stream_fetch(struct gn_stream_reader *r, struct iovec *iov, int n, uint64
         return 0;
     int rc = r->source.read(r->source.ctx, iov, n, &err);
     if (rc == -ENODATA && !r->offset)
-        return gn_stream_reader_fail(r, EBADMSG, damage, "this is no stream of a vGPU: it is too short");
+        return gn_stream_reader_fail(r, EBADMSG, damage,
+                                     "this is no stream of a vGPU: it is too short");
     if (rc == -ENODATA && r->section.name[0])
-        return gn_stream_reader_fail(r, EBADMSG, damage, "the stream ends in section '%s', which began at byte %llu", r->section.name,
-                                     (unsigned long long)r->head_offset);
+        return gn_stream_reader_fail(r, EBADMSG, damage,
+                                     "the stream ends in section '%s', which began at byte %llu",
+                                     r->section.name, (unsigned long long)r->head_offset);
     if (rc == -ENODATA)
-        return gn_stream_reader_fail(r, EBADMSG, damage, "the stream ends at byte %llu, before its commit", (unsigned long long)r->offset);
+        return gn_stream_reader_fail(r, EBADMSG, damage,
+                                     "the stream ends at byte %llu, before its commit",
+                                     (unsigned long long)r->offset);
     if (rc < 0)
-        return gn_stream_reader_fail(r, -rc, err.fix, "%s", err.what[0] ? err.what : "cannot read the stream");
+        return gn_stream_reader_fail(r, -rc, err.fix, "%s",
+                                     err.what[0] ? err.what : "cannot read the stream");
     r->offset += bytes;
     return 0;
 }
@@ -121,18 +131,22 @@ static int read_head(struct gn_stream_reader *r)
     r->entry = NULL;
     if (fetch(r, h, sizeof *h) < 0)
         return r->failed;
-    if (h->checksum != gn_stream_checksum(h, offsetof(struct gn_stream_section_head, checksum)) || !name_ok(h->name))
-        return gn_stream_reader_fail(r, EBADMSG, damage, "section %llu at byte %llu: its head is damaged",
-                                     (unsigned long long)r->n_sections, (unsigned long long)r->head_offset);
+    if (h->checksum != gn_stream_checksum(h, offsetof(struct gn_stream_section_head, checksum)) ||
+        !name_ok(h->name))
+        return gn_stream_reader_fail(
+            r, EBADMSG, damage, "section %llu at byte %llu: its head is damaged",
+            (unsigned long long)r->n_sections, (unsigned long long)r->head_offset);
     memcpy(r->section.name, h->name, GN_STREAM_NAME_BYTES);
     r->section.number = h->number;
     if (h->number != r->n_sections)
-        return gn_stream_damaged(r, "it has number %u where %llu was due: some are missing, or come twice", h->number,
-                                 (unsigned long long)r->n_sections);
+        return gn_stream_damaged(
+            r, "it has number %u where %llu was due: some are missing, or come twice", h->number,
+            (unsigned long long)r->n_sections);
     if (h->flags & ~GN_STREAM_OPTIONAL)
         return gn_stream_damaged(r, "its flags %#x mean nothing", h->flags);
     if (h->body_bytes > r->limits.body_bytes || h->body_bytes > GN_STREAM_MOST_BODY_BYTES)
-        return gn_stream_refused(r, "its %llu bytes are more than the %llu that are allowed", (unsigned long long)h->body_bytes,
+        return gn_stream_refused(r, "its %llu bytes are more than the %llu that are allowed",
+                                 (unsigned long long)h->body_bytes,
                                  (unsigned long long)r->limits.body_bytes);
     return 0;
 }
@@ -185,14 +199,17 @@ static int take_announce(struct gn_stream_reader *r)
     if (r->body.n != sizeof *a || a->zero)
         return gn_stream_damaged(r, "it is malformed");
     if (a->memory_bytes > l->memory_bytes)
-        return gn_stream_refused(r, "%llu bytes of memory are announced, and %llu are allowed", (unsigned long long)a->memory_bytes,
+        return gn_stream_refused(r, "%llu bytes of memory are announced, and %llu are allowed",
+                                 (unsigned long long)a->memory_bytes,
                                  (unsigned long long)l->memory_bytes);
     if (a->entries_bytes > l->entries_bytes)
-        return gn_stream_refused(r, "%llu bytes of entries are announced, and %llu are allowed", (unsigned long long)a->entries_bytes,
+        return gn_stream_refused(r, "%llu bytes of entries are announced, and %llu are allowed",
+                                 (unsigned long long)a->entries_bytes,
                                  (unsigned long long)l->entries_bytes);
     if (a->n_objects > l->n_objects || a->n_memories > l->n_memories || a->n_rounds > l->n_rounds)
-        return gn_stream_refused(r, "%u objects, %u memories and %u rounds are announced, and %u, %u and %u are allowed", a->n_objects,
-                                 a->n_memories, a->n_rounds, l->n_objects, l->n_memories, l->n_rounds);
+        return gn_stream_refused(
+            r, "%u objects, %u memories and %u rounds are announced, and %u, %u and %u are allowed",
+            a->n_objects, a->n_memories, a->n_rounds, l->n_objects, l->n_memories, l->n_rounds);
     r->announce = *a;
     r->announced = true;
     r->section.what = GN_STREAM_IS_ANNOUNCE;
@@ -211,9 +228,10 @@ static int take_memory(struct gn_stream_reader *r)
         uint64_t bytes;
         if (!m->id || m->flags & ~GN_STREAM_MEMORY_KEPT || m->zero)
             return gn_stream_damaged(r, "memory %zu of %zu is malformed", i, n);
-        if (!gn_add_u64(r->memories.bytes, m->bytes, &bytes) || bytes > r->announce.memory_bytes || r->memories.n >= r->announce.n_memories)
-            return gn_stream_refused(r, "memory %#llx of %llu bytes is more than was announced", (unsigned long long)m->id,
-                                     (unsigned long long)m->bytes);
+        if (!gn_add_u64(r->memories.bytes, m->bytes, &bytes) || bytes > r->announce.memory_bytes ||
+            r->memories.n >= r->announce.n_memories)
+            return gn_stream_refused(r, "memory %#llx of %llu bytes is more than was announced",
+                                     (unsigned long long)m->id, (unsigned long long)m->bytes);
         int rc = gn_known_memory_put(&r->memories, m, r->about.page_bytes, true);
         if (rc == -EEXIST)
             return gn_stream_damaged(r, "memory %#llx comes twice", (unsigned long long)m->id);
@@ -236,8 +254,10 @@ static int take_gone(struct gn_stream_reader *r)
         bool object = all[i].what == GN_STREAM_GONE_OBJECT;
         if (all[i].zero || (!object && all[i].what != GN_STREAM_GONE_MEMORY))
             return gn_stream_damaged(r, "%zu of %zu is malformed", i, n);
-        if (object ? !gn_known_find(&r->objects, all[i].id) : !gn_known_memory_find(&r->memories, all[i].id))
-            return gn_stream_damaged(r, "%s %#llx never came", object ? "object" : "memory", (unsigned long long)all[i].id);
+        if (object ? !gn_known_find(&r->objects, all[i].id)
+                   : !gn_known_memory_find(&r->memories, all[i].id))
+            return gn_stream_damaged(r, "%s %#llx never came", object ? "object" : "memory",
+                                     (unsigned long long)all[i].id);
         if (object)
             gn_known_remove(&r->objects, all[i].id);
         else
@@ -252,7 +272,8 @@ static int take_gone(struct gn_stream_reader *r)
 static int take_round(struct gn_stream_reader *r)
 {
     const struct gn_stream_round *round = (const void *)r->body.bytes;
-    if (r->body.n != sizeof *round || round->number != r->round + 1 || round->kind < GN_STREAM_PRECOPY || round->kind > GN_STREAM_STOP)
+    if (r->body.n != sizeof *round || round->number != r->round + 1 ||
+        round->kind < GN_STREAM_PRECOPY || round->kind > GN_STREAM_STOP)
         return gn_stream_damaged(r, "it is malformed");
     if (r->round_kind == GN_STREAM_STOP)
         return gn_stream_damaged(r, "a round follows the last one");
@@ -275,11 +296,12 @@ static int take_commit(struct gn_stream_reader *r)
     for (uint32_t i = 0; i < r->memories.n; i++) {
         const struct gn_known_memory *m = r->memories.all[i];
         if (m->n_missing)
-            return gn_stream_damaged(r, "%llu of %llu pages of memory %#llx never came", (unsigned long long)m->n_missing,
+            return gn_stream_damaged(r, "%llu of %llu pages of memory %#llx never came",
+                                     (unsigned long long)m->n_missing,
                                      (unsigned long long)m->n_pages, (unsigned long long)m->m.id);
         if (m->m.object && !gn_known_find(&r->objects, m->m.object))
-            return gn_stream_damaged(r, "memory %#llx is of object %#llx, which never came", (unsigned long long)m->m.id,
-                                     (unsigned long long)m->m.object);
+            return gn_stream_damaged(r, "memory %#llx is of object %#llx, which never came",
+                                     (unsigned long long)m->m.id, (unsigned long long)m->m.object);
     }
     r->section.what = GN_STREAM_IS_COMMIT;
     r->over = true;
@@ -298,8 +320,9 @@ static int take_table(struct gn_stream_reader *r, enum gn_stream_table table)
 static const struct {
     const char *name;
     int (*take)(struct gn_stream_reader *r);
-} kinds[] = {{"announce", take_announce}, {"memory", take_memory}, {"gone", take_gone},
-             {"round", take_round},       {"commit", take_commit}, {"pages", gn_stream_check_pages}};
+} kinds[] = {{"announce", take_announce}, {"memory", take_memory},
+             {"gone", take_gone},         {"round", take_round},
+             {"commit", take_commit},     {"pages", gn_stream_check_pages}};
 
 /* 1: nobody knows it, and it may be passed over. */
 static int take_section(struct gn_stream_reader *r)
@@ -314,15 +337,18 @@ static int take_section(struct gn_stream_reader *r)
         if (!strcmp(name, gn_stream_table_name((enum gn_stream_table)i)))
             table = i;
     if (!take && table < 0 && !(r->head.flags & GN_STREAM_OPTIONAL))
-        return gn_stream_reader_fail(r, EPROTONOSUPPORT, "use a gantry that is as new as the one that wrote it",
-                                     "section '%s' at byte %llu: this gantry does not know such a section, and it may not be left out",
-                                     name, (unsigned long long)r->head_offset);
+        return gn_stream_reader_fail(
+            r, EPROTONOSUPPORT, "use a gantry that is as new as the one that wrote it",
+            "section '%s' at byte %llu: this gantry does not know such a section, and it may not "
+            "be left out",
+            name, (unsigned long long)r->head_offset);
     if (!take && table < 0)
         return r->head.bulk_bytes ? gn_stream_damaged(r, "it has a bulk that nothing checks") : 1;
     if (r->head.version != SECTION_VERSION)
-        return gn_stream_reader_fail(r, EPROTONOSUPPORT, "use a gantry that is as new as the one that wrote it",
-                                     "section '%s' at byte %llu is of version %u, and this gantry reads version %u", name,
-                                     (unsigned long long)r->head_offset, r->head.version, SECTION_VERSION);
+        return gn_stream_reader_fail(
+            r, EPROTONOSUPPORT, "use a gantry that is as new as the one that wrote it",
+            "section '%s' at byte %llu is of version %u, and this gantry reads version %u", name,
+            (unsigned long long)r->head_offset, r->head.version, SECTION_VERSION);
     if (r->head.flags || (r->head.bulk_bytes && take != gn_stream_check_pages))
         return gn_stream_damaged(r, "it is malformed");
     if (!r->announced && take != take_announce)
@@ -362,8 +388,11 @@ int gn_stream_expect_end(struct gn_stream_reader *r)
     if (rc == -ENODATA)
         return 0;
     if (rc < 0)
-        return gn_stream_reader_fail(r, -rc, err.fix, "%s", err.what[0] ? err.what : "cannot read the stream");
-    return gn_stream_reader_fail(r, EBADMSG, damage, "something follows the stream's end at byte %llu", (unsigned long long)r->offset);
+        return gn_stream_reader_fail(r, -rc, err.fix, "%s",
+                                     err.what[0] ? err.what : "cannot read the stream");
+    return gn_stream_reader_fail(r, EBADMSG, damage,
+                                 "something follows the stream's end at byte %llu",
+                                 (unsigned long long)r->offset);
 }
 
 /* ---- the reader */
@@ -390,27 +419,32 @@ static int begin(struct gn_stream_reader *r)
     if (p.checksum != gn_stream_checksum(&p, offsetof(struct gn_stream_preamble, checksum)))
         return gn_stream_reader_fail(r, EBADMSG, damage, "the stream's first 24 bytes are damaged");
     if (p.format != GN_STREAM_FORMAT || p.zero)
-        return gn_stream_reader_fail(r, EPROTONOSUPPORT, "use a gantry that is as new as the one that wrote it",
-                                     "the stream is of version %u, and this gantry reads version %u", p.format, GN_STREAM_FORMAT);
+        return gn_stream_reader_fail(
+            r, EPROTONOSUPPORT, "use a gantry that is as new as the one that wrote it",
+            "the stream is of version %u, and this gantry reads version %u", p.format,
+            GN_STREAM_FORMAT);
     if (next_section(r) < 0)
         return r->failed;
     memcpy(&r->about, r->body.bytes, r->body.n < sizeof r->about ? r->body.n : sizeof r->about);
     if (strcmp(r->section.name, "stream") != 0)
         return gn_stream_damaged(r, "'stream' was due first");
     if (r->head.version != SECTION_VERSION)
-        return gn_stream_reader_fail(r, EPROTONOSUPPORT, "use a gantry that is as new as the one that wrote it",
-                                     "section 'stream' is of version %u, and this gantry reads version %u", r->head.version,
-                                     SECTION_VERSION);
+        return gn_stream_reader_fail(
+            r, EPROTONOSUPPORT, "use a gantry that is as new as the one that wrote it",
+            "section 'stream' is of version %u, and this gantry reads version %u", r->head.version,
+            SECTION_VERSION);
     const struct gn_stream_about *a = &r->about;
-    if (r->body.n != sizeof *a || r->head.flags || r->head.bulk_bytes || a->purpose < GN_STREAM_CHECKPOINT || a->purpose > GN_STREAM_MOVE ||
-        a->page_bytes < 4096 || a->page_bytes > 65536 || a->page_bytes & (a->page_bytes - 1) || !text_ok(a->api, sizeof a->api) ||
-        !text_ok(a->creator, sizeof a->creator))
+    if (r->body.n != sizeof *a || r->head.flags || r->head.bulk_bytes ||
+        a->purpose < GN_STREAM_CHECKPOINT || a->purpose > GN_STREAM_MOVE || a->page_bytes < 4096 ||
+        a->page_bytes > 65536 || a->page_bytes & (a->page_bytes - 1) ||
+        !text_ok(a->api, sizeof a->api) || !text_ok(a->creator, sizeof a->creator))
         return gn_stream_damaged(r, "it is malformed");
     link_section(r);
     return 0;
 }
 
-int gn_stream_reader_create(const struct gn_stream_source *source, const struct gn_stream_limits *limits, struct gn_stream_reader **ret,
+int gn_stream_reader_create(const struct gn_stream_source *source,
+                            const struct gn_stream_limits *limits, struct gn_stream_reader **ret,
                             struct gn_error *err)
 {
     struct gn_stream_reader *r = calloc(1, sizeof *r);

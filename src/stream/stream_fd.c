@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ends of a stream that are descriptors. Called by a writer's or a reader's one thread. A wait is never without an end: each
- * ends when something moves, when nothing has for the time agreed, or when somebody says stop.
+ * The ends of a stream that are descriptors. Called by a writer's or a reader's one thread. A wait
+ * is never without an end: each ends when something moves, when nothing has for the time agreed, or
+ * when somebody says stop.
  */
 #include "base/clock.h"
 #include "base/iov.h"
@@ -43,22 +44,27 @@ static int wait_for(struct gn_stream_fd *f, short what, struct gn_error *err)
     uint64_t until_ns = gn_now_ns() + (uint64_t)f->stall_ms * 1000000;
     for (;;) {
         uint64_t now_ns = gn_now_ns();
-        int left_ms = !f->stall_ms ? -1 : now_ns >= until_ns ? 0 : (int)((until_ns - now_ns + 999999) / 1000000);
+        int left_ms = !f->stall_ms         ? -1
+                      : now_ns >= until_ns ? 0
+                                           : (int)((until_ns - now_ns + 999999) / 1000000);
         int n = poll(p, 2, left_ms);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            return gn_fail(err, errno, NULL, "cannot wait for the stream's other end: %s", strerror(errno));
+            return gn_fail(err, errno, NULL, "cannot wait for the stream's other end: %s",
+                           strerror(errno));
         if (p[1].revents)
             return gn_fail(err, ECANCELED, NULL, "the transfer was given up");
         if (n == 0)
-            return gn_fail(err, ETIMEDOUT, "look whether the other side and the network between are alive",
+            return gn_fail(err, ETIMEDOUT,
+                           "look whether the other side and the network between are alive",
                            "the stream has not moved for %u ms", f->stall_ms);
         return 0;
     }
 }
 
-/* A peer that is quick, or a file, never makes us wait: so it is asked before each piece as well. */
+/* A peer that is quick, or a file, never makes us wait: so it is asked before each piece as well.
+ */
 static int may_go_on(const struct gn_stream_fd *f, struct gn_error *err)
 {
     struct pollfd p = {.fd = f->stop_fd, .events = POLLIN};
@@ -92,7 +98,9 @@ static int fd_write(void *ctx, struct iovec *iov, int n, struct gn_error *err)
             rc = wait_for(f, POLLOUT, err);
         } else if (done == 0 || errno != EINTR) {
             int code = done == 0 ? EIO : errno;
-            return gn_fail(err, code, code == ENOSPC || code == EDQUOT ? "make room, or write elsewhere" : NULL,
+            return gn_fail(err, code,
+                           code == ENOSPC || code == EDQUOT ? "make room, or write elsewhere"
+                                                            : NULL,
                            "cannot write the stream: %s", strerror(code));
         }
     }

@@ -29,7 +29,8 @@ struct gn_stream_writer {
     bool begun, committed;
     uint32_t n_sections, round;
     uint64_t chain;
-    struct gn_buffer entries; /* the head's room, then whole entries of `table`, then one that is being made */
+    struct gn_buffer
+        entries; /* the head's room, then whole entries of `table`, then one that is being made */
     enum gn_stream_table table;
     size_t entry_at;        /* 0: none is being made */
     struct gn_buffer small; /* of other sections, the head's room first */
@@ -40,15 +41,16 @@ struct gn_stream_writer {
 };
 
 /* Fails the writer for good, with a sentence. */
-int gn_stream_writer_fail(struct gn_stream_writer *w, int code, const char *fix, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
-/* Sends a section: `b` begins with room for a head, its body follows. bulk[0] is the sender's own, to be filled in; the n after it
- * name bulk_bytes. */
-int gn_stream_send_section(struct gn_stream_writer *w, const char *name, struct gn_buffer *b, struct iovec *bulk, int n,
-                           uint64_t bulk_bytes);
+int gn_stream_writer_fail(struct gn_stream_writer *w, int code, const char *fix, const char *fmt,
+                          ...) __attribute__((format(printf, 4, 5)));
+/* Sends a section: `b` begins with room for a head, its body follows. bulk[0] is the sender's own,
+ * to be filled in; the n after it name bulk_bytes. */
+int gn_stream_send_section(struct gn_stream_writer *w, const char *name, struct gn_buffer *b,
+                           struct iovec *bulk, int n, uint64_t bulk_bytes);
 /* Empties b but for a head's room. */
 int gn_stream_body_begin(struct gn_stream_writer *w, struct gn_buffer *b);
-int gn_stream_body_add(struct gn_stream_writer *w, struct gn_buffer *b, const void *bytes, size_t n);
+int gn_stream_body_add(struct gn_stream_writer *w, struct gn_buffer *b, const void *bytes,
+                       size_t n);
 
 struct gn_stream_reader {
     /* set once */
@@ -77,18 +79,22 @@ struct gn_stream_reader {
     void *zstd;
 };
 
-int gn_stream_reader_fail(struct gn_stream_reader *r, int code, const char *fix, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
+int gn_stream_reader_fail(struct gn_stream_reader *r, int code, const char *fix, const char *fmt,
+                          ...) __attribute__((format(printf, 4, 5)));
 /* A stream that is not what it says: names the section and where it begins. */
-int gn_stream_damaged(struct gn_stream_reader *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-int gn_stream_refused(struct gn_stream_reader *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+int gn_stream_damaged(struct gn_stream_reader *r, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+int gn_stream_refused(struct gn_stream_reader *r, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 /* Fills all of iov from the stream. */
 int gn_stream_fetch(struct gn_stream_reader *r, struct iovec *iov, int n, uint64_t bytes);
-/* Checks a table's body whole: after that gn_stream_next_entry and gn_stream_next_part believe it. */
+/* Checks a table's body whole: after that gn_stream_next_entry and gn_stream_next_part believe it.
+ */
 int gn_stream_check_entries(struct gn_stream_reader *r);
 /* Checks the body of "pages" and fills in r->section. */
 int gn_stream_check_pages(struct gn_stream_reader *r);
 /* The first page after a run's, and bytes of its contents. */
-uint64_t gn_stream_pages_bytes(const struct gn_known_memory *m, uint32_t page_bytes, uint64_t first, uint64_t n);
+uint64_t gn_stream_pages_bytes(const struct gn_known_memory *m, uint32_t page_bytes, uint64_t first,
+                               uint64_t n);
 
 #endif

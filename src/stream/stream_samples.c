@@ -55,8 +55,8 @@ void gn_sample_free(struct gn_sample_file *f)
     *f = (struct gn_sample_file){0};
 }
 
-static void put_state(struct gn_stream_writer *w, enum gn_stream_table table, uint64_t id, const uint64_t *refs, uint32_t n_refs,
-                      const void *state, size_t n)
+static void put_state(struct gn_stream_writer *w, enum gn_stream_table table, uint64_t id,
+                      const uint64_t *refs, uint32_t n_refs, const void *state, size_t n)
 {
     gn_stream_entry_begin(w, table, id, 0, refs, n_refs);
     gn_stream_part(w, GN_PART_STATE, state, n);
@@ -65,11 +65,17 @@ static void put_state(struct gn_stream_writer *w, enum gn_stream_table table, ui
 
 static void put_head(struct gn_stream_writer *w)
 {
-    const struct gn_stream_announce most = {
-        .memory_bytes = GN_SAMPLE_BUFFER_BYTES, .entries_bytes = 65536, .n_objects = 16, .n_memories = 1, .n_rounds = 2};
-    const struct gn_stream_tenant_state tenant = {.weight = 100, .memory_limit_bytes = 1u << 30, .memory_bytes = GN_SAMPLE_BUFFER_BYTES};
-    const struct gn_stream_device_state device = {
-        .memory_bytes = UINT64_C(8) << 30, .largest_bytes = UINT64_C(2) << 30, .work_group = 4096, .n_units = 2};
+    const struct gn_stream_announce most = {.memory_bytes = GN_SAMPLE_BUFFER_BYTES,
+                                            .entries_bytes = 65536,
+                                            .n_objects = 16,
+                                            .n_memories = 1,
+                                            .n_rounds = 2};
+    const struct gn_stream_tenant_state tenant = {
+        .weight = 100, .memory_limit_bytes = 1u << 30, .memory_bytes = GN_SAMPLE_BUFFER_BYTES};
+    const struct gn_stream_device_state device = {.memory_bytes = UINT64_C(8) << 30,
+                                                  .largest_bytes = UINT64_C(2) << 30,
+                                                  .work_group = 4096,
+                                                  .n_units = 2};
     const uint32_t fact[] = {0x1000, 0, 2, 0};
     gn_stream_announce(w, &most);
     gn_stream_entry_begin(w, GN_STREAM_TENANT, 0x1a2b3c4d, 0, NULL, 0);
@@ -85,7 +91,8 @@ static void put_head(struct gn_stream_writer *w)
     gn_stream_entry_end(w);
 }
 
-static const uint64_t CONTEXT = 0x100000001, QUEUE = 0x100000002, PROGRAM = 0x100000003, KERNEL = 0x100000004, BUFFER = 0x100000005;
+static const uint64_t CONTEXT = 0x100000001, QUEUE = 0x100000002, PROGRAM = 0x100000003,
+                      KERNEL = 0x100000004, BUFFER = 0x100000005;
 
 static void put_objects(struct gn_stream_writer *w)
 {
@@ -97,7 +104,8 @@ static void put_objects(struct gn_stream_writer *w)
     gn_stream_entry_begin(w, GN_STREAM_OBJECTS, QUEUE, 4, context, 1);
     gn_stream_entry_end(w);
     gn_stream_entry_begin(w, GN_STREAM_OBJECTS, PROGRAM, 7, context, 1);
-    gn_stream_part_text(w, GN_PART_SOURCE, "#include \"a.h\"\nkernel void k(global int *x) { *x = A; }\n");
+    gn_stream_part_text(w, GN_PART_SOURCE,
+                        "#include \"a.h\"\nkernel void k(global int *x) { *x = A; }\n");
     gn_stream_part_text(w, GN_PART_OPTIONS, "-cl-fast-relaxed-math");
     gn_stream_part(w, GN_PART_HEADER, header, sizeof header - 1);
     gn_stream_entry_end(w);
@@ -111,11 +119,14 @@ static void put_objects(struct gn_stream_writer *w)
 
 static void put_work(struct gn_stream_writer *w)
 {
-    const struct gn_stream_event_state user = {.phase = GN_STREAM_EVENT_PENDING, .flags = GN_STREAM_EVENT_USER};
-    const struct gn_stream_event_state over = {.error = -5, .submit_ns = 1, .start_ns = 2, .end_ns = 3};
+    const struct gn_stream_event_state user = {.phase = GN_STREAM_EVENT_PENDING,
+                                               .flags = GN_STREAM_EVENT_USER};
+    const struct gn_stream_event_state over = {
+        .error = -5, .submit_ns = 1, .start_ns = 2, .end_ns = 3};
     const struct gn_stream_call_state call = {.event = 7, .phase = 0};
     const struct gn_stream_command_state command = {.event = 8, .done = 3};
-    const struct gn_stream_map_state map = {.offset = 4096, .bytes = 4096, .area_offset = 65536, .segment = 1, .flags = 3};
+    const struct gn_stream_map_state map = {
+        .offset = 4096, .bytes = 4096, .area_offset = 65536, .segment = 1, .flags = 3};
     const uint64_t refs[] = {QUEUE, KERNEL, BUFFER}, buffer[] = {BUFFER};
     const uint32_t waits[] = {7};
     put_state(w, GN_STREAM_EVENTS, 7, NULL, 0, &user, sizeof user);
@@ -144,7 +155,8 @@ static void fill(unsigned char *buffer)
 
 int gn_sample_write(struct gn_stream_writer *w, unsigned char *buffer)
 {
-    const struct gn_stream_memory memory = {.id = BUFFER, .object = BUFFER, .bytes = GN_SAMPLE_BUFFER_BYTES};
+    const struct gn_stream_memory memory = {
+        .id = BUFFER, .object = BUFFER, .bytes = GN_SAMPLE_BUFFER_BYTES};
     fill(buffer);
     put_head(w);
     put_objects(w);
@@ -155,9 +167,10 @@ int gn_sample_write(struct gn_stream_writer *w, unsigned char *buffer)
     memset(buffer + 2 * 4096, 0, 4096);
     memset(buffer + 9 * 4096, 0x55, 2 * 4096);
     memset(buffer + 20 * 4096, 0xaa, 100);
-    const struct gn_stream_run again[] = {{.first_page = 2, .n_pages = 1},
-                                          {.first_page = 9, .n_pages = 2, .bytes = buffer + 9 * 4096},
-                                          {.first_page = 20, .n_pages = 1, .bytes = buffer + 20 * 4096}};
+    const struct gn_stream_run again[] = {
+        {.first_page = 2, .n_pages = 1},
+        {.first_page = 9, .n_pages = 2, .bytes = buffer + 9 * 4096},
+        {.first_page = 20, .n_pages = 1, .bytes = buffer + 20 * 4096}};
     gn_stream_round_begin(w, GN_STREAM_STOP);
     gn_stream_put_pages(w, BUFFER, again, 3);
     put_work(w);

@@ -5,8 +5,9 @@
 #include "stream/stream.h"
 
 /*
- * Streams for tests: in memory, small, with something of everything; the same bytes each time but for the two times in section
- * "stream", which a test may set to 0 (and mend the checksums) or not look at.
+ * Streams for tests: in memory, small, with something of everything; the same bytes each time but
+ * for the two times in section "stream", which a test may set to 0 (and mend the checksums) or not
+ * look at.
  */
 struct gn_sample_file {
     unsigned char *bytes;
@@ -20,8 +21,9 @@ void gn_sample_free(struct gn_sample_file *f);
 
 #define GN_SAMPLE_BUFFER_BYTES (20u * 4096 + 100) /* the last page is short */
 
-/* A vGPU with a tenant, a device, a context, a program, a kernel, a buffer of GN_SAMPLE_BUFFER_BYTES, an event, a callback, a pending
- * command and a map; two rounds. `buffer` gets the buffer's contents at the end. */
+/* A vGPU with a tenant, a device, a context, a program, a kernel, a buffer of
+ * GN_SAMPLE_BUFFER_BYTES, an event, a callback, a pending command and a map; two rounds. `buffer`
+ * gets the buffer's contents at the end. */
 int gn_sample_write(struct gn_stream_writer *w, unsigned char *buffer);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the writer says is what the reader hears; whatever is cut, altered, newer or too much is one sentence. */
+/* What the writer says is what the reader hears; whatever is cut, altered, newer or too much is one
+ * sentence. */
 #include "base/checked.h"
 #include "stream/hash_variant.h"
 #include "stream/stream_samples.h"
@@ -18,7 +19,8 @@ static struct gn_sample_file sample(enum gn_stream_packing packing, unsigned cha
     struct gn_sample_file f = {0};
     struct gn_stream_writer *w;
     struct gn_stream_sink sink = gn_sample_sink(&f);
-    const struct gn_stream_options o = {.purpose = GN_STREAM_MOVE, .api = "opencl", .creator = "gantry test", .packing = packing};
+    const struct gn_stream_options o = {
+        .purpose = GN_STREAM_MOVE, .api = "opencl", .creator = "gantry test", .packing = packing};
     assert_int_equal(gn_stream_writer_create(&sink, &o, &w, NULL), 0);
     if (gn_sample_write(w, buffer) < 0)
         fail_msg("%s", gn_stream_writer_error(w)->what);
@@ -34,7 +36,8 @@ struct loaded {
     struct gn_error err;
 };
 
-static int take_pages(struct gn_stream_reader *r, const struct gn_stream_section *s, struct loaded *l)
+static int take_pages(struct gn_stream_reader *r, const struct gn_stream_section *s,
+                      struct loaded *l)
 {
     void *where[GN_STREAM_MOST_RUNS];
     for (uint32_t i = 0; i < s->n_runs; i++)
@@ -138,7 +141,8 @@ static void less_announced_than_came_allows_nothing_more(void **state)
     struct gn_sample_file f = {0};
     struct gn_stream_sink sink = gn_sample_sink(&f);
     struct gn_stream_announce most = {.entries_bytes = 4096};
-    const struct gn_stream_options o = {.purpose = GN_STREAM_CHECKPOINT, .api = "opencl", .creator = "gantry test"};
+    const struct gn_stream_options o = {
+        .purpose = GN_STREAM_CHECKPOINT, .api = "opencl", .creator = "gantry test"};
     const struct gn_stream_limits limits = {.entries_bytes = 4096, .body_bytes = 1u << 20};
     struct gn_stream_writer *w;
     assert_int_equal(gn_stream_writer_create(&sink, &o, &w, NULL), 0);
@@ -181,9 +185,12 @@ static void hashes_agree(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hashes_agree),      cmocka_unit_test(raw_comes_back),
-        cmocka_unit_test(packed_comes_back), cmocka_unit_test(cut_anywhere_is_refused),
-        cmocka_unit_test(every_bit_counts),  cmocka_unit_test(less_announced_than_came_allows_nothing_more),
+        cmocka_unit_test(hashes_agree),
+        cmocka_unit_test(raw_comes_back),
+        cmocka_unit_test(packed_comes_back),
+        cmocka_unit_test(cut_anywhere_is_refused),
+        cmocka_unit_test(every_bit_counts),
+        cmocka_unit_test(less_announced_than_came_allows_nothing_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes a stream: what gathers to sections, and sections to the sink. Called by whoever saves a vGPU, on one thread. It never
- * seeks, and holds no more than the entries that gather (256 KiB, or one entry that is longer). Pages are pages_out.c's.
+ * Writes a stream: what gathers to sections, and sections to the sink. Called by whoever saves a
+ * vGPU, on one thread. It never seeks, and holds no more than the entries that gather (256 KiB, or
+ * one entry that is longer). Pages are pages_out.c's.
  */
 #include "base/checked.h"
 #include "base/clock.h"
@@ -16,8 +17,8 @@
 
 #define HEAD sizeof(struct gn_stream_section_head)
 
-static const char *const table_names[GN_STREAM_N_TABLES] = {"tenant", "devices",  "objects", "events",
-                                                            "calls",  "commands", "maps",    "session"};
+static const char *const table_names[GN_STREAM_N_TABLES] = {
+    "tenant", "devices", "objects", "events", "calls", "commands", "maps", "session"};
 
 const char *gn_stream_table_name(enum gn_stream_table table)
 {
@@ -39,7 +40,8 @@ int gn_buffer_room(struct gn_buffer *b, size_t n)
     return 0;
 }
 
-int gn_stream_writer_fail(struct gn_stream_writer *w, int code, const char *fix, const char *fmt, ...)
+int gn_stream_writer_fail(struct gn_stream_writer *w, int code, const char *fix, const char *fmt,
+                          ...)
 {
     if (w->failed)
         return w->failed;
@@ -82,15 +84,17 @@ static int put(struct gn_stream_writer *w, struct iovec *iov, int n)
         bytes += iov[i].iov_len;
     int rc = w->sink.write(w->sink.ctx, iov, n, &err);
     if (rc < 0)
-        return gn_stream_writer_fail(w, -rc, err.fix, "%s", err.what[0] ? err.what : "cannot write the stream");
+        return gn_stream_writer_fail(w, -rc, err.fix, "%s",
+                                     err.what[0] ? err.what : "cannot write the stream");
     w->counts.stream_bytes += bytes;
     return 0;
 }
 
-int gn_stream_send_section(struct gn_stream_writer *w, const char *name, struct gn_buffer *b, struct iovec *bulk, int n,
-                           uint64_t bulk_bytes)
+int gn_stream_send_section(struct gn_stream_writer *w, const char *name, struct gn_buffer *b,
+                           struct iovec *bulk, int n, uint64_t bulk_bytes)
 {
-    struct gn_stream_section_head head = {.version = 1, .number = w->n_sections, .body_bytes = b->n - HEAD, .bulk_bytes = bulk_bytes};
+    struct gn_stream_section_head head = {
+        .version = 1, .number = w->n_sections, .body_bytes = b->n - HEAD, .bulk_bytes = bulk_bytes};
     uint64_t sum = gn_stream_checksum(b->bytes + HEAD, b->n - HEAD);
     snprintf(head.name, sizeof head.name, "%s", name); /* all names are shorter */
     head.checksum = gn_stream_checksum(&head, offsetof(struct gn_stream_section_head, checksum));
@@ -134,7 +138,8 @@ int gn_stream_flush(struct gn_stream_writer *w)
         w->about.monotonic_ns = gn_now_ns();
         w->begun = true;
         if (put(w, &iov, 1) < 0 || gn_stream_body_begin(w, &w->small) < 0 ||
-            gn_stream_body_add(w, &w->small, &w->about, sizeof w->about) < 0 || send_small(w, "stream") < 0)
+            gn_stream_body_add(w, &w->small, &w->about, sizeof w->about) < 0 ||
+            send_small(w, "stream") < 0)
             return w->failed;
     }
     if (w->entries.n > HEAD) {
@@ -146,8 +151,8 @@ int gn_stream_flush(struct gn_stream_writer *w)
     return 0;
 }
 
-int gn_stream_entry_begin(struct gn_stream_writer *w, enum gn_stream_table table, uint64_t id, uint32_t kind, const uint64_t *refs,
-                          uint32_t n_refs)
+int gn_stream_entry_begin(struct gn_stream_writer *w, enum gn_stream_table table, uint64_t id,
+                          uint32_t kind, const uint64_t *refs, uint32_t n_refs)
 {
     if (w->failed)
         return w->failed;
@@ -179,8 +184,10 @@ int gn_stream_part_iov(struct gn_stream_writer *w, uint32_t part, const struct i
     for (int i = 0; i < n; i++)
         if (!gn_add_u64(head.bytes, iov[i].iov_len, &head.bytes))
             head.bytes = UINT64_MAX;
-    if (head.bytes > GN_STREAM_MOST_BODY_BYTES || head.bytes + w->entries.n > GN_STREAM_MOST_BODY_BYTES)
-        return gn_stream_writer_fail(w, E2BIG, NULL, "an entry of the stream is longer than %llu bytes",
+    if (head.bytes > GN_STREAM_MOST_BODY_BYTES ||
+        head.bytes + w->entries.n > GN_STREAM_MOST_BODY_BYTES)
+        return gn_stream_writer_fail(w, E2BIG, NULL,
+                                     "an entry of the stream is longer than %llu bytes",
                                      (unsigned long long)GN_STREAM_MOST_BODY_BYTES);
     int rc = gn_stream_body_add(w, &w->entries, &head, sizeof head);
     for (int i = 0; rc == 0 && i < n; i++)
@@ -207,7 +214,8 @@ int gn_stream_entry_end(struct gn_stream_writer *w)
     if (w->failed)
         return w->failed;
     if (!w->entry_at)
-        return gn_stream_writer_fail(w, EINVAL, NULL, "an entry of the stream ends that has not begun");
+        return gn_stream_writer_fail(w, EINVAL, NULL,
+                                     "an entry of the stream ends that has not begun");
     struct gn_stream_entry_head *head = (void *)(w->entries.bytes + w->entry_at);
     head->bytes = w->entries.n - w->entry_at;
     w->counts.entries++;
@@ -220,7 +228,8 @@ int gn_stream_entry_end(struct gn_stream_writer *w)
 
 static int put_small(struct gn_stream_writer *w, const char *name, const void *bytes, size_t n)
 {
-    if (gn_stream_flush(w) < 0 || gn_stream_body_begin(w, &w->small) < 0 || gn_stream_body_add(w, &w->small, bytes, n) < 0)
+    if (gn_stream_flush(w) < 0 || gn_stream_body_begin(w, &w->small) < 0 ||
+        gn_stream_body_add(w, &w->small, bytes, n) < 0)
         return w->failed;
     return send_small(w, name);
 }
@@ -239,21 +248,26 @@ int gn_stream_put_gone(struct gn_stream_writer *w, const struct gn_stream_gone *
     return rc;
 }
 
-int gn_stream_put_memories(struct gn_stream_writer *w, const struct gn_stream_memory *memories, uint32_t n)
+int gn_stream_put_memories(struct gn_stream_writer *w, const struct gn_stream_memory *memories,
+                           uint32_t n)
 {
     for (uint32_t i = 0; !w->failed && i < n; i++) {
-        int rc = memories[i].id ? gn_known_memory_put(&w->memories, &memories[i], w->about.page_bytes, false) : -EINVAL;
+        int rc = memories[i].id
+                     ? gn_known_memory_put(&w->memories, &memories[i], w->about.page_bytes, false)
+                     : -EINVAL;
         if (rc == -ENOMEM)
             no_memory(w);
         else if (rc < 0)
-            gn_stream_writer_fail(w, -rc, NULL, "memory %#llx is in the stream already", (unsigned long long)memories[i].id);
+            gn_stream_writer_fail(w, -rc, NULL, "memory %#llx is in the stream already",
+                                  (unsigned long long)memories[i].id);
     }
     return n && !w->failed ? put_small(w, "memory", memories, n * sizeof *memories) : w->failed;
 }
 
 int gn_stream_round_begin(struct gn_stream_writer *w, enum gn_stream_round_kind kind)
 {
-    struct gn_stream_round round = {.number = ++w->round, .kind = kind, .monotonic_ns = gn_now_ns()};
+    struct gn_stream_round round = {
+        .number = ++w->round, .kind = kind, .monotonic_ns = gn_now_ns()};
     return put_small(w, "round", &round, sizeof round);
 }
 
@@ -261,7 +275,8 @@ int gn_stream_commit(struct gn_stream_writer *w)
 {
     if (gn_stream_flush(w) < 0)
         return w->failed;
-    struct gn_stream_commit commit = {.n_sections = w->n_sections, .stream_bytes = w->counts.stream_bytes, .chain = w->chain};
+    struct gn_stream_commit commit = {
+        .n_sections = w->n_sections, .stream_bytes = w->counts.stream_bytes, .chain = w->chain};
     int rc = put_small(w, "commit", &commit, sizeof commit);
     w->committed = rc == 0;
     return rc;
@@ -269,19 +284,23 @@ int gn_stream_commit(struct gn_stream_writer *w)
 
 /* ---- the writer */
 
-int gn_stream_writer_create(const struct gn_stream_sink *sink, const struct gn_stream_options *options, struct gn_stream_writer **ret,
+int gn_stream_writer_create(const struct gn_stream_sink *sink,
+                            const struct gn_stream_options *options, struct gn_stream_writer **ret,
                             struct gn_error *err)
 {
     uint32_t page_bytes = options->page_bytes ? options->page_bytes : 4096;
-    if (page_bytes < 4096 || page_bytes > 65536 || page_bytes & (page_bytes - 1) || options->packing > GN_STREAM_ZSTD)
-        return gn_fail(err, EINVAL, "take a power of two from 4096 to 65536", "a stream's pages cannot have %u bytes", page_bytes);
+    if (page_bytes < 4096 || page_bytes > 65536 || page_bytes & (page_bytes - 1) ||
+        options->packing > GN_STREAM_ZSTD)
+        return gn_fail(err, EINVAL, "take a power of two from 4096 to 65536",
+                       "a stream's pages cannot have %u bytes", page_bytes);
     struct gn_stream_writer *w = calloc(1, sizeof *w);
     if (!w)
         return gn_fail(err, ENOMEM, NULL, "no memory left to write the stream");
     w->sink = *sink;
     w->about = (struct gn_stream_about){.purpose = options->purpose, .page_bytes = page_bytes};
     snprintf(w->about.api, sizeof w->about.api, "%s", options->api ? options->api : "");
-    snprintf(w->about.creator, sizeof w->about.creator, "%s", options->creator ? options->creator : "");
+    snprintf(w->about.creator, sizeof w->about.creator, "%s",
+             options->creator ? options->creator : "");
     w->packing = options->packing;
     w->level = options->level ? options->level : 1;
     *ret = w;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Takes the boot message apart, for workers and for programs in passthrough alike. Thread: whoever boots, before there are others. */
+/* Takes the boot message apart, for workers and for programs in passthrough alike. Thread: whoever
+ * boots, before there are others. */
 #include "vgpu/boot.h"
 
 #include <errno.h>
@@ -21,8 +22,10 @@ static int take_apart(struct gn_frame_reader *reader, const struct gn_frame *f, 
         return -EPROTO;
     memcpy(&b->wire, f->payload, sizeof b->wire);
     if (b->wire.n_devices == 0 || b->wire.n_devices > GN_WORKER_MAX_DEVICES ||
-        f->n_payload != sizeof b->wire + b->wire.n_devices * sizeof(struct gn_worker_boot_device) + sizeof b->wall ||
-        !gn_frame_string_ok(b->wire.program, sizeof b->wire.program) || !gn_frame_string_ok(b->wire.tenant, sizeof b->wire.tenant))
+        f->n_payload != sizeof b->wire + b->wire.n_devices * sizeof(struct gn_worker_boot_device) +
+                            sizeof b->wall ||
+        !gn_frame_string_ok(b->wire.program, sizeof b->wire.program) ||
+        !gn_frame_string_ok(b->wire.tenant, sizeof b->wire.tenant))
         return -EPROTO;
     for (uint32_t i = 0; i < b->wire.n_devices; i++) {
         struct gn_worker_boot_device d;
@@ -31,7 +34,8 @@ static int take_apart(struct gn_frame_reader *reader, const struct gn_frame *f, 
         b->ranks[i] = d.rank;
     }
     memcpy(&b->wall, (const char *)f->payload + f->n_payload - sizeof b->wall, sizeof b->wall);
-    if (b->wall.n_groups > GN_WORKER_MAX_GROUPS || !gn_frame_string_ok(b->wall.cache, sizeof b->wall.cache) ||
+    if (b->wall.n_groups > GN_WORKER_MAX_GROUPS ||
+        !gn_frame_string_ok(b->wall.cache, sizeof b->wall.cache) ||
         !gn_frame_string_ok(b->wall.group, sizeof b->wall.group))
         return -EPROTO;
     for (int i = 0; i < GN_WORKER_BOOT_FDS; i++)
@@ -79,13 +83,16 @@ static int map_segments(struct gn_boot *b, struct gn_vgpu_boot *v, struct gn_err
         uint64_t bytes;
         struct gn_segment *to;
     } all[] = {
-        {GN_WORKER_BOOT_RING, b->wire.ring_bytes, &v->ring}, {GN_WORKER_BOOT_EVENTS, b->wire.events_bytes, &v->events},
-        {GN_WORKER_BOOT_DATA, b->wire.data_bytes, &v->data}, {GN_WORKER_BOOT_COUNTERS, b->wire.counters_bytes, &v->counters},
+        {GN_WORKER_BOOT_RING, b->wire.ring_bytes, &v->ring},
+        {GN_WORKER_BOOT_EVENTS, b->wire.events_bytes, &v->events},
+        {GN_WORKER_BOOT_DATA, b->wire.data_bytes, &v->data},
+        {GN_WORKER_BOOT_COUNTERS, b->wire.counters_bytes, &v->counters},
         {GN_WORKER_BOOT_GRANTS, GN_GRANT_BYTES, &v->grants},
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         /* Of a vGPU that is taken over these come from who has it. */
-        if (b->wire.loads && !b->wire.remote && (all[i].to == &v->events || all[i].to == &v->data)) {
+        if (b->wire.loads && !b->wire.remote &&
+            (all[i].to == &v->events || all[i].to == &v->data)) {
             gn_boot_close(b, all[i].which); /* but a file's, or a socket's, which is taken */
             continue;
         }
@@ -110,8 +117,10 @@ int gn_boot_map(struct gn_boot *b, struct gn_vgpu_boot *v, struct gn_error *err)
     v->memory_limit_bytes = b->wire.memory_limit_bytes;
     v->session_fd = b->wire.loads ? -1 : take_fd(b, GN_WORKER_BOOT_SESSION);
     const bool file = b->wire.loads == GN_WORKER_LOADS_FILE;
-    v->load_fd = b->wire.loads && !(file && b->wire.remote) ? take_fd(b, GN_WORKER_BOOT_SESSION) : -1;
-    v->file_fd = file ? take_fd(b, b->wire.remote ? GN_WORKER_BOOT_SESSION : GN_WORKER_BOOT_DATA) : -1;
+    v->load_fd =
+        b->wire.loads && !(file && b->wire.remote) ? take_fd(b, GN_WORKER_BOOT_SESSION) : -1;
+    v->file_fd =
+        file ? take_fd(b, b->wire.remote ? GN_WORKER_BOOT_SESSION : GN_WORKER_BOOT_DATA) : -1;
     v->near = b->wire.loads == GN_WORKER_LOADS_FAR;
     v->far_fd = v->near ? take_fd(b, GN_WORKER_BOOT_DATA) : -1;
     v->beside = b->wire.loads == GN_WORKER_LOADS_BESIDE;
@@ -132,7 +141,8 @@ int gn_boot_map(struct gn_boot *b, struct gn_vgpu_boot *v, struct gn_error *err)
 void gn_vgpu_boot_fini(struct gn_vgpu_boot *v)
 {
     const int fds[] = {v->session_fd, v->control_fd, v->tell_fd, v->load_fd, v->file_fd, v->far_fd};
-    struct gn_segment *const segments[] = {&v->ring, &v->events, &v->data, &v->counters, &v->grants};
+    struct gn_segment *const segments[] = {&v->ring, &v->events, &v->data, &v->counters,
+                                           &v->grants};
     for (size_t i = 0; i < GN_ARRAY_SIZE(fds); i++)
         gn_fd_close(fds[i]);
     for (size_t i = 0; i < GN_ARRAY_SIZE(segments); i++)

@@ -7,7 +7,8 @@
 #include "vgpu/vgpu.h"
 
 /*
- * What gantryd tells whoever is to host a vGPU, first thing on the control socket: a fresh worker, or a program in passthrough.
+ * What gantryd tells whoever is to host a vGPU, first thing on the control socket: a fresh worker,
+ * or a program in passthrough.
  */
 struct gn_boot {
     struct gn_worker_boot wire;
@@ -20,15 +21,17 @@ struct gn_boot {
 /* Waits for it, and checks it. 0 or -errno. */
 int gn_boot_receive(int control_fd, struct gn_boot *ret);
 
-/* Maps the segments, which are `v`'s from then on with the other descriptors that it names, and fills in what b says of the vGPU; b must
- * stay. control_fd, hosted and platform are the caller's to set. 0, or -errno with a sentence: what has been taken is v's. */
+/* Maps the segments, which are `v`'s from then on with the other descriptors that it names, and
+ * fills in what b says of the vGPU; b must stay. control_fd, hosted and platform are the caller's
+ * to set. 0, or -errno with a sentence: what has been taken is v's. */
 int gn_boot_map(struct gn_boot *b, struct gn_vgpu_boot *v, struct gn_error *err);
 
 /* Closes one that is not taken; all of them. */
 void gn_boot_close(struct gn_boot *b, int which);
 void gn_boot_fini(struct gn_boot *b);
 
-/* Of a vGPU that has not come about, and whose boot nobody looks at: closes and unmaps what is there; control_fd, too. */
+/* Of a vGPU that has not come about, and whose boot nobody looks at: closes and unmaps what is
+ * there; control_fd, too. */
 void gn_vgpu_boot_fini(struct gn_vgpu_boot *v);
 
 #endif

@@ -48,7 +48,9 @@ int gn_wall_make_cache(const struct gn_wall_plan *plan)
 {
     char path[PATH_MAX];
     const uid_t uid = plan->change_user ? plan->uid : geteuid();
-    char *slash = (size_t)snprintf(path, sizeof path, "%s", plan->cache) < sizeof path ? strrchr(path, '/') : NULL;
+    char *slash = (size_t)snprintf(path, sizeof path, "%s", plan->cache) < sizeof path
+                      ? strrchr(path, '/')
+                      : NULL;
     if (!slash || slash == path)
         return -EINVAL;
     *slash = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What of the file system a driver may need: the system's programs and libraries to read and run, what tells
- * of the machine, and device nodes. All of it is open to every user of the machine anyhow. Pure but for the
- * names in /dev.
+ * What of the file system a driver may need: the system's programs and libraries to read and run,
+ * what tells of the machine, and device nodes. All of it is open to every user of the machine
+ * anyhow. Pure but for the names in /dev.
  */
 #include <dirent.h>
 #include <limits.h>
@@ -74,7 +74,8 @@ static const struct {
 };
 
 /* Devices with a number, or whose names only their vendor knows. */
-static const char *const families[] = {"nvidia", "mali", "xclmgmt", "intel-fpga", "cndrv", "davinci"};
+static const char *const families[] = {"nvidia",     "mali",  "xclmgmt",
+                                       "intel-fpga", "cndrv", "davinci"};
 
 static void each_device(void (*each)(void *ctx, const char *path, unsigned how), void *ctx)
 {
@@ -93,9 +94,10 @@ static void each_device(void (*each)(void *ctx, const char *path, unsigned how),
     closedir(dir);
 }
 
-/* A driver installed under a prefix of its own: its library lies in PREFIX/lib or below, and needs what lies
- * beside. */
-static void each_of_prefix(char *library, void (*each)(void *ctx, const char *path, unsigned how), void *ctx)
+/* A driver installed under a prefix of its own: its library lies in PREFIX/lib or below, and needs
+ * what lies beside. */
+static void each_of_prefix(char *library, void (*each)(void *ctx, const char *path, unsigned how),
+                           void *ctx)
 {
     static const char *const parts[] = {"lib", "lib64", "libexec", "share", "bin"};
     char path[PATH_MAX];
@@ -128,7 +130,8 @@ static void each_library_folder(void (*each)(void *ctx, const char *path, unsign
     }
 }
 
-void gn_wall_driver_files(const struct gn_wall_plan *plan, void (*each)(void *ctx, const char *path, unsigned how), void *ctx)
+void gn_wall_driver_files(const struct gn_wall_plan *plan,
+                          void (*each)(void *ctx, const char *path, unsigned how), void *ctx)
 {
     char library[PATH_MAX];
     for (size_t i = 0; i < GN_ARRAY_SIZE(fixed); i++)
@@ -179,7 +182,8 @@ static void each_of_library(const char *library, struct temporary *t)
     each_of_prefix(path, pass_temporary, t);
 }
 
-void gn_wall_temporary_files(const struct gn_wall_plan *plan, void (*each)(void *ctx, const char *path, unsigned how), void *ctx)
+void gn_wall_temporary_files(const struct gn_wall_plan *plan,
+                             void (*each)(void *ctx, const char *path, unsigned how), void *ctx)
 {
     struct temporary t = {each, ctx};
     char library[PATH_MAX];

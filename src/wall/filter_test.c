@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The filter of system calls, in the kernel: each test is a child that raises it and tries one thing. */
+/* The filter of system calls, in the kernel: each test is a child that raises it and tries one
+ * thing. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -30,7 +31,8 @@
 
 #define NO_FILTER 199
 
-/* The wait status of a child that is filtered and then does it. Its exit status is what it returned. */
+/* The wait status of a child that is filtered and then does it. Its exit status is what it
+ * returned. */
 static int in_child(int (*work)(void), bool apart)
 {
     int status;
@@ -47,17 +49,17 @@ static int in_child(int (*work)(void), bool apart)
     return status;
 }
 
-#define assert_returns(status, code)                                                                                                       \
-    do {                                                                                                                                   \
-        int s_ = (status);                                                                                                                 \
-        assert_true(WIFEXITED(s_));                                                                                                        \
-        assert_int_equal(WEXITSTATUS(s_), code);                                                                                           \
+#define assert_returns(status, code)                                                               \
+    do {                                                                                           \
+        int s_ = (status);                                                                         \
+        assert_true(WIFEXITED(s_));                                                                \
+        assert_int_equal(WEXITSTATUS(s_), code);                                                   \
     } while (0)
-#define assert_ended(status)                                                                                                               \
-    do {                                                                                                                                   \
-        int s_ = (status);                                                                                                                 \
-        assert_true(WIFSIGNALED(s_));                                                                                                      \
-        assert_int_equal(WTERMSIG(s_), SIGSYS);                                                                                            \
+#define assert_ended(status)                                                                       \
+    do {                                                                                           \
+        int s_ = (status);                                                                         \
+        assert_true(WIFSIGNALED(s_));                                                              \
+        assert_int_equal(WTERMSIG(s_), SIGSYS);                                                    \
     } while (0)
 
 static int error_of(long rc)
@@ -182,7 +184,8 @@ static int try_dumpable(void)
 }
 static int try_vast_shared_memory(void)
 {
-    void *p = mmap(NULL, (size_t)1 << 36, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *p = mmap(NULL, (size_t)1 << 36, PROT_READ | PROT_WRITE,
+                   MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return p == MAP_FAILED ? errno : 0;
 }
 static int try_to_outlive(void)
@@ -200,12 +203,14 @@ static int try_shared_memory(void)
 }
 static int try_stack(void)
 {
-    void *p = mmap(NULL, (size_t)1 << 36, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN | MAP_NORESERVE, -1, 0);
+    void *p = mmap(NULL, (size_t)1 << 36, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN | MAP_NORESERVE, -1, 0);
     return p == MAP_FAILED ? errno : 0;
 }
 static int try_shared_stack(void)
 {
-    void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_GROWSDOWN, -1, 0);
+    void *p =
+        mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_GROWSDOWN, -1, 0);
     return p == MAP_FAILED ? errno : 0;
 }
 /* A page of the first thread's own becomes one of many. */

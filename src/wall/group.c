@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory cgroups of workers. A booting worker makes its own and enters it; gantryd names the folder,
- * raises the bound and removes the group (daemon/memory_groups.c). Making, entering and removing
- * wait for the kernel's lock on cgroups, which any entry on the machine holds for up to tens of
- * milliseconds. Writing a bound does not, and is all that gantryd's loop does.
+ * Memory cgroups of workers. A booting worker makes its own and enters it; gantryd names the
+ * folder, raises the bound and removes the group (daemon/memory_groups.c). Making, entering and
+ * removing wait for the kernel's lock on cgroups, which any entry on the machine holds for up to
+ * tens of milliseconds. Writing a bound does not, and is all that gantryd's loop does.
  */
 #include <errno.h>
 #include <fcntl.h>

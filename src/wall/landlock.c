@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Landlock: from here on nothing opens but what gn_wall_driver_files names, the tenant's cache and the
- * worker's own temporary files; nothing is written but the latter two; no TCP port is bound or connected, no
- * abstract socket connected, no process outside signalled or traced. Descriptors that the worker has, or is
- * given, go on working.
+ * Landlock: from here on nothing opens but what gn_wall_driver_files names, the tenant's cache and
+ * the worker's own temporary files; nothing is written but the latter two; no TCP port is bound or
+ * connected, no abstract socket connected, no process outside signalled or traced. Descriptors that
+ * the worker has, or is given, go on working.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -49,8 +49,9 @@ enum {
 
 #define FS_FILE_ONLY (FS_EXECUTE | FS_WRITE_FILE | FS_READ_FILE | FS_TRUNCATE | FS_IOCTL_DEV)
 #define FS_READS     (FS_READ_FILE | FS_READ_DIR)
-#define FS_WRITES                                                                                                                          \
-    (FS_READS | FS_WRITE_FILE | FS_REMOVE_DIR | FS_REMOVE_FILE | FS_MAKE_DIR | FS_MAKE_REG | FS_MAKE_SYM | FS_REFER | FS_TRUNCATE)
+#define FS_WRITES                                                                                  \
+    (FS_READS | FS_WRITE_FILE | FS_REMOVE_DIR | FS_REMOVE_FILE | FS_MAKE_DIR | FS_MAKE_REG |       \
+     FS_MAKE_SYM | FS_REFER | FS_TRUNCATE)
 
 struct ruleset_attr {
     uint64_t fs, net, scope;
@@ -101,7 +102,8 @@ bool gn_wall_has_landlock(void)
     return syscall(SYS_landlock_create_ruleset, NULL, 0, CREATE_VERSION) >= 1;
 }
 
-int gn_wall_landlock(const struct gn_wall_plan *plan, const char *cache, bool scratch, uint32_t *ret_abi)
+int gn_wall_landlock(const struct gn_wall_plan *plan, const char *cache, bool scratch,
+                     uint32_t *ret_abi)
 {
     long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, CREATE_VERSION);
     struct ruleset_attr attr = {.fs = FS_VERSION_1};
@@ -129,7 +131,8 @@ int gn_wall_landlock(const struct gn_wall_plan *plan, const char *cache, bool sc
         allow(&r, "/tmp", GN_WALL_WRITE);
         allow(&r, "/dev/shm", GN_WALL_WRITE);
     }
-    if (r.rc == 0 && (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syscall(SYS_landlock_restrict_self, r.fd, 0) < 0))
+    if (r.rc == 0 && (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+                      syscall(SYS_landlock_restrict_self, r.fd, 0) < 0))
         r.rc = -errno;
     close(r.fd);
     if (r.rc == 0)

@@ -39,7 +39,9 @@ static int mount_both(int at_fd, int new_fd, int kept_fd)
     const int upper = openat(new_fd, "upper", O_PATH | O_DIRECTORY | O_CLOEXEC);
     const int work = openat(new_fd, "work", O_PATH | O_DIRECTORY | O_CLOEXEC);
     int rc = upper < 0 || work < 0 ? -errno : 0;
-    snprintf(options, sizeof options, "lowerdir=/proc/self/fd/%d,upperdir=/proc/self/fd/%d,workdir=/proc/self/fd/%d", kept_fd, upper, work);
+    snprintf(options, sizeof options,
+             "lowerdir=/proc/self/fd/%d,upperdir=/proc/self/fd/%d,workdir=/proc/self/fd/%d",
+             kept_fd, upper, work);
     snprintf(target, sizeof target, "/proc/self/fd/%d/" GN_WALL_LAYERS_ALL, at_fd);
     if (rc == 0 && mount("gantry", target, "overlay", MS_NOSUID | MS_NODEV, options) < 0)
         rc = -errno;
@@ -50,13 +52,16 @@ static int mount_both(int at_fd, int new_fd, int kept_fd)
     return rc;
 }
 
-static int mount_all(const char *at, int at_fd, int kept_fd, uid_t uid, gid_t gid, uint64_t bytes, uint32_t entries)
+static int mount_all(const char *at, int at_fd, int kept_fd, uid_t uid, gid_t gid, uint64_t bytes,
+                     uint32_t entries)
 {
     char options[96], target[PATH_MAX];
     if ((size_t)snprintf(target, sizeof target, "%s/" GN_WALL_LAYERS_NEW, at) >= sizeof target)
         return -ENAMETOOLONG;
-    snprintf(options, sizeof options, "mode=0700,size=%llu,nr_inodes=%u", (unsigned long long)bytes, entries);
-    if (mkdirat(at_fd, GN_WALL_LAYERS_ALL, 0700) < 0 || mkdirat(at_fd, GN_WALL_LAYERS_NEW, 0700) < 0 ||
+    snprintf(options, sizeof options, "mode=0700,size=%llu,nr_inodes=%u", (unsigned long long)bytes,
+             entries);
+    if (mkdirat(at_fd, GN_WALL_LAYERS_ALL, 0700) < 0 ||
+        mkdirat(at_fd, GN_WALL_LAYERS_NEW, 0700) < 0 ||
         mount("gantry", target, "tmpfs", MS_NOSUID | MS_NODEV, options) < 0)
         return -errno;
     const int new_fd = openat(at_fd, GN_WALL_LAYERS_NEW, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -70,7 +75,8 @@ static int mount_all(const char *at, int at_fd, int kept_fd, uid_t uid, gid_t gi
     return rc;
 }
 
-int gn_wall_layers_mount(const char *at, int kept_fd, uid_t uid, gid_t gid, uint64_t bytes, uint32_t entries)
+int gn_wall_layers_mount(const char *at, int kept_fd, uid_t uid, gid_t gid, uint64_t bytes,
+                         uint32_t entries)
 {
     const int at_fd = open(at, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     int rc = at_fd < 0 ? -errno : mount_all(at, at_fd, kept_fd, uid, gid, bytes, entries);

@@ -28,7 +28,8 @@ int gn_wall_own_mounts(void);
  * Mounts the two layers in `at`, a folder of the caller's own that is empty, above `kept_fd`. uid
  * and gid own what is new. 0, or -errno and nothing is mounted.
  */
-int gn_wall_layers_mount(const char *at, int kept_fd, uid_t uid, gid_t gid, uint64_t bytes, uint32_t entries);
+int gn_wall_layers_mount(const char *at, int kept_fd, uid_t uid, gid_t gid, uint64_t bytes,
+                         uint32_t entries);
 /* Undoes it, and removes what is in `at`. What a process still uses stays until that is over. */
 void gn_wall_layers_unmount(const char *at);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Limits of a worker. It cannot lift them: the filter of system calls refuses that. Soft ones, where gantryd
- * may want to change them later.
+ * Limits of a worker. It cannot lift them: the filter of system calls refuses that. Soft ones,
+ * where gantryd may want to change them later.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,10 +15,12 @@
 #define MAX_FILE_BYTES  (UINT64_C(8) << 30)
 #define OWN_THREADS     96 /* its own, and those of a driver's compilers */
 #define THREADS_A_CPU   4
-#define MAX_STACK_BYTES (UINT64_C(64) << 20) /* of the first thread, whose stack grows and counts for nothing else */
+#define MAX_STACK_BYTES                                                                            \
+    (UINT64_C(64) << 20) /* of the first thread, whose stack grows and counts for nothing else */
 /*
- * Addresses: a window for shared virtual memory, and data segments that are mapped as a whole and touched where they are used. What is
- * mapped and only read costs page tables, which no other limit counts: a 512th of this.
+ * Addresses: a window for shared virtual memory, and data segments that are mapped as a whole and
+ * touched where they are used. What is mapped and only read costs page tables, which no other limit
+ * counts: a 512th of this.
  */
 #define ADDRESS_BYTES  (UINT64_C(256) << 30)
 #define ADDRESS_FACTOR 4u
@@ -27,7 +29,8 @@
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                         \
+    __has_feature(memory_sanitizer)
 #define SANITIZED 1
 #endif
 #endif
@@ -62,7 +65,8 @@ static int first_to_go(void)
 
 static uint64_t address_bytes(void)
 {
-    return ADDRESS_BYTES + ADDRESS_FACTOR * (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    return ADDRESS_BYTES +
+           ADDRESS_FACTOR * (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 int gn_wall_limit(const struct gn_wall_plan *plan)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Process namespaces: a template lives in one, and each of its workers in another inside it, as its first
- * process. So a worker can name no process but its own and its children, the kernel ends all of them with it,
- * and a template's end is the end of everything below.
+ * Process namespaces: a template lives in one, and each of its workers in another inside it, as its
+ * first process. So a worker can name no process but its own and its children, the kernel ends all
+ * of them with it, and a template's end is the end of everything below.
  */
 #include <errno.h>
 #include <linux/capability.h>
@@ -18,7 +18,8 @@
 #include "wall/users.h"
 #include "wall/wall.h"
 
-/* Namespaces can be made only with this right, which exec would take from whoever is not the superuser. */
+/* Namespaces can be made only with this right, which exec would take from whoever is not the
+ * superuser. */
 static void keep_over_exec(int cap)
 {
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -38,8 +39,10 @@ pid_t gn_wall_spawn(enum gn_wall_mode mode)
     pid_t pid;
     if (mode == GN_WALL_NONE)
         return fork();
-    /* Not through the C library, which knows no flags: all that its fork does besides is undone by exec. */
-    if (uid == 0 && (pid = (pid_t)syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, NULL, NULL, NULL, NULL)) >= 0)
+    /* Not through the C library, which knows no flags: all that its fork does besides is undone by
+     * exec. */
+    if (uid == 0 &&
+        (pid = (pid_t)syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, NULL, NULL, NULL, NULL)) >= 0)
         return pid;
     if (uid == 0)
         return fork();
@@ -47,8 +50,8 @@ pid_t gn_wall_spawn(enum gn_wall_mode mode)
     if (pid < 0)
         return fork();
     if (pid == 0) {
-        /* Unmapped it would be a user without files. Where that fails (it has been seen to be forbidden),
-         * what comes next fails too, and the template goes on as it is. */
+        /* Unmapped it would be a user without files. Where that fails (it has been seen to be
+         * forbidden), what comes next fails too, and the template goes on as it is. */
         (void)gn_wall_map_user(uid, gid);
         keep_over_exec(CAP_SYS_ADMIN);
     }
@@ -89,8 +92,8 @@ pid_t gn_wall_fork(struct gn_wall_forker *f)
 }
 
 /*
- * The first process of a namespace is not ended by what it raises itself: without this a driver that aborts
- * would go on. A fault of the processor's does end it, by its own name.
+ * The first process of a namespace is not ended by what it raises itself: without this a driver
+ * that aborts would go on. A fault of the processor's does end it, by its own name.
  */
 static void end_by(int signal_number, siginfo_t *info, void *context)
 {

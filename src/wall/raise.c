@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Raises the walls around the calling process, one after the other. The order matters: mounts need rights
- * that the user does not have, Landlock forbids mounts, and the filter of system calls forbids whatever built
- * the others. Called by a worker's main thread before any of the vendor's code has run.
+ * Raises the walls around the calling process, one after the other. The order matters: mounts need
+ * rights that the user does not have, Landlock forbids mounts, and the filter of system calls
+ * forbids whatever built the others. Called by a worker's main thread before any of the vendor's
+ * code has run.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -20,8 +21,12 @@ static const struct {
     uint32_t wall;
     const char *name;
 } names[] = {
-    {GN_WALL_PRIVILEGES, "privileges"}, {GN_WALL_SYSCALLS, "system calls"},   {GN_WALL_FILES, "files"},
-    {GN_WALL_PROCESSES, "processes"},   {GN_WALL_SCRATCH, "temporary files"}, {GN_WALL_NUMBER, "number of processes"},
+    {GN_WALL_PRIVILEGES, "privileges"},
+    {GN_WALL_SYSCALLS, "system calls"},
+    {GN_WALL_FILES, "files"},
+    {GN_WALL_PROCESSES, "processes"},
+    {GN_WALL_SCRATCH, "temporary files"},
+    {GN_WALL_NUMBER, "number of processes"},
 };
 
 void gn_wall_names(uint32_t walls, char *ret, size_t n)
@@ -37,12 +42,14 @@ void gn_wall_names(uint32_t walls, char *ret, size_t n)
     }
 }
 
-/* Where drivers keep what they compile, and what they forget. As the worker's user: the folder for temporary files
- * is made inside a folder of that user's, where another user's rights could be led astray. */
+/* Where drivers keep what they compile, and what they forget. As the worker's user: the folder for
+ * temporary files is made inside a folder of that user's, where another user's rights could be led
+ * astray. */
 static void point_drivers(const char *cache, bool scratch)
 {
-    static const char *const caches[] = {"XDG_CACHE_HOME",      "CUDA_CACHE_PATH",       "NEO_CACHE_DIR",
-                                         "AMD_COMGR_CACHE_DIR", "MESA_SHADER_CACHE_DIR", "HOME"};
+    static const char *const caches[] = {"XDG_CACHE_HOME",        "CUDA_CACHE_PATH",
+                                         "NEO_CACHE_DIR",         "AMD_COMGR_CACHE_DIR",
+                                         "MESA_SHADER_CACHE_DIR", "HOME"};
     char path[4096];
     setenv("POCL_CACHE_DIR", cache, 1);
     for (size_t i = 0; i < GN_ARRAY_SIZE(caches); i++)
@@ -50,7 +57,9 @@ static void point_drivers(const char *cache, bool scratch)
     if (scratch)
         setenv("TMPDIR", "/tmp", 1);
     else if ((size_t)snprintf(path, sizeof path, "%s/tmp", cache) < sizeof path) {
-        (void)mkdir(path, 0700); /* mostly there already; without it the driver says that it cannot write there */
+        (void)mkdir(
+            path,
+            0700); /* mostly there already; without it the driver says that it cannot write there */
         setenv("TMPDIR", path, 1);
     }
 }
@@ -72,11 +81,13 @@ static void make_cache(struct gn_wall_plan *plan)
     const int rc = plan->cache && !plan->layered ? gn_wall_make_cache(plan) : 0;
     if (rc == 0)
         return;
-    gn_log(GN_LOG_WARN, "the kernel cache %s cannot be made: %s; the worker goes without", plan->cache, strerror(-rc));
+    gn_log(GN_LOG_WARN, "the kernel cache %s cannot be made: %s; the worker goes without",
+           plan->cache, strerror(-rc));
     plan->cache = NULL;
 }
 
-int gn_wall_raise(const struct gn_wall_plan *given, struct gn_wall_report *ret, struct gn_error *err)
+int gn_wall_raise(const struct gn_wall_plan *given, struct gn_wall_report *ret,
+                  struct gn_error *err)
 {
     struct gn_wall_report r = {0, 0};
     struct gn_wall_plan copy = *given, *plan = &copy;
@@ -88,8 +99,8 @@ int gn_wall_raise(const struct gn_wall_plan *given, struct gn_wall_report *ret, 
     (void)setsid();
     if (plan->mode == GN_WALL_NONE) {
         if ((rc = gn_wall_take_user(plan)) < 0)
-            return gn_fail(err, -rc, "give gantryd CAP_SETUID and CAP_SETGID", "a worker cannot become user %u: %s", plan->uid,
-                           strerror(-rc));
+            return gn_fail(err, -rc, "give gantryd CAP_SETUID and CAP_SETGID",
+                           "a worker cannot become user %u: %s", plan->uid, strerror(-rc));
         prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
         if (cache)
             point_drivers(cache, false);
@@ -109,7 +120,8 @@ int gn_wall_raise(const struct gn_wall_plan *given, struct gn_wall_report *ret, 
     const bool landlock = gn_wall_has_landlock();
     const int view = scratch && !landlock ? gn_wall_view(plan) : -ENOSYS;
     if ((rc = gn_wall_take_user(plan)) < 0)
-        return gn_fail(err, -rc, "give gantryd CAP_SETUID and CAP_SETGID", "a worker cannot become user %u: %s", plan->uid, strerror(-rc));
+        return gn_fail(err, -rc, "give gantryd CAP_SETUID and CAP_SETGID",
+                       "a worker cannot become user %u: %s", plan->uid, strerror(-rc));
     /* The superuser's processes are not counted, wherever they are. */
     const bool super = geteuid() == 0;
     rc = gn_wall_own_users();
@@ -118,13 +130,16 @@ int gn_wall_raise(const struct gn_wall_plan *given, struct gn_wall_report *ret, 
     note(&r, GN_WALL_PRIVILEGES, rc ? rc : super ? -EPERM : 0);
     if (cache)
         point_drivers(cache, scratch);
-    note(&r, GN_WALL_FILES, landlock ? gn_wall_landlock(plan, cache, scratch, &r.landlock_abi) : view);
+    note(&r, GN_WALL_FILES,
+         landlock ? gn_wall_landlock(plan, cache, scratch, &r.landlock_abi) : view);
     note(&r, GN_WALL_SYSCALLS, gn_wall_filter(apart, plan->shares, plan->data_bytes != 0));
     if (plan->mode == GN_WALL_REQUIRED && (~r.have & GN_WALL_MUST)) {
         char missing[128];
         gn_wall_names(~r.have & GN_WALL_MUST, missing, sizeof missing);
-        return gn_fail(err, EPERM, "set walls = available, or let gantryd have namespaces, Landlock and seccomp",
-                       "walls are required, and these cannot be had: %s", missing);
+        return gn_fail(
+            err, EPERM,
+            "set walls = available, or let gantryd have namespaces, Landlock and seccomp",
+            "walls are required, and these cannot be had: %s", missing);
     }
     *ret = r;
     return 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All walls together, around a child that was forked as a worker is; what cannot be had here is skipped. */
+/* All walls together, around a child that was forked as a worker is; what cannot be had here is
+ * skipped. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -32,9 +33,10 @@ struct child {
     int result;
 };
 
-/* Raises what can be had in a child that lives as a worker does, does the work there, and brings back what it
- * found. */
-static struct child behind_walls(enum gn_wall_mode mode, uint64_t data_bytes, int (*work)(const struct gn_wall_report *))
+/* Raises what can be had in a child that lives as a worker does, does the work there, and brings
+ * back what it found. */
+static struct child behind_walls(enum gn_wall_mode mode, uint64_t data_bytes,
+                                 int (*work)(const struct gn_wall_report *))
 {
     struct child c = {{0, 0}, -1};
     int ends[2], status;
@@ -46,8 +48,12 @@ static struct child behind_walls(enum gn_wall_mode mode, uint64_t data_bytes, in
             _exit(1);
         pid_t worker = gn_wall_fork(&f);
         if (worker == 0) {
-            struct gn_wall_plan plan = {
-                .mode = mode, .change_user = geteuid() == 0, .uid = NOBODY, .gid = NOBODY, .cache = cache, .data_bytes = data_bytes};
+            struct gn_wall_plan plan = {.mode = mode,
+                                        .change_user = geteuid() == 0,
+                                        .uid = NOBODY,
+                                        .gid = NOBODY,
+                                        .cache = cache,
+                                        .data_bytes = data_bytes};
             struct gn_error err;
             gn_wall_follow(&f);
             int rc = gn_wall_raise(&plan, &c.report, &err);
@@ -196,8 +202,8 @@ static void a_fork_bomb_is_small(void **state)
     assert_int_equal(c.result, 0);
     if (!(c.report.have & GN_WALL_PROCESSES))
         skip();
-    /* That this test ends at all shows that they ended with their first: each holds the pipe's other end
-     * open. */
+    /* That this test ends at all shows that they ended with their first: each holds the pipe's
+     * other end open. */
 }
 
 static int fill_memory(const struct gn_wall_report *r)
@@ -210,7 +216,8 @@ static int fill_memory(const struct gn_wall_report *r)
     if (total < (UINT64_C(64) << 20))
         return 2;
     /* Page tables of what is only read, and the stack. */
-    if (mmap(NULL, (size_t)1 << 46, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) != MAP_FAILED)
+    if (mmap(NULL, (size_t)1 << 46, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+             0) != MAP_FAILED)
         return 3;
     struct rlimit stack;
     return getrlimit(RLIMIT_STACK, &stack) || stack.rlim_max > (UINT64_C(64) << 20) ? 4 : 0;

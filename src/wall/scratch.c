@@ -45,14 +45,16 @@ static int bind_fd(int fd, const char *at)
 static bool is_nearly_full(int fd)
 {
     struct statvfs v;
-    return fstatvfs(fd, &v) == 0 && (v.f_bavail < v.f_blocks / FREE_PART || (v.f_files && v.f_favail < v.f_files / FREE_PART));
+    return fstatvfs(fd, &v) == 0 && (v.f_bavail < v.f_blocks / FREE_PART ||
+                                     (v.f_files && v.f_favail < v.f_files / FREE_PART));
 }
 
 /* Where caches in layers are mounted, which is two folders above each. -1: there are none. */
 static int open_all_caches(const struct gn_wall_plan *plan)
 {
     char all[PATH_MAX];
-    if (!plan->cache || !plan->layered || (size_t)snprintf(all, sizeof all, "%s", plan->cache) >= sizeof all)
+    if (!plan->cache || !plan->layered ||
+        (size_t)snprintf(all, sizeof all, "%s", plan->cache) >= sizeof all)
         return -1;
     return open(dirname(dirname(all)), O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
@@ -106,12 +108,14 @@ static void show_again(int fd, char *path)
 static int fill(const struct gn_wall_plan *plan, int cache, struct hidden *hidden)
 {
     char options[128];
-    snprintf(options, sizeof options, "mode=0711,size=" MAX_BYTES ",nr_inodes=" MAX_ENTRIES ",uid=%u,gid=%u",
+    snprintf(options, sizeof options,
+             "mode=0711,size=" MAX_BYTES ",nr_inodes=" MAX_ENTRIES ",uid=%u,gid=%u",
              plan->change_user ? plan->uid : geteuid(), plan->change_user ? plan->gid : getegid());
     if (mount("gantry", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, options) < 0)
         return -errno;
     int rc = 0;
-    if (cache >= 0 && (rc = make_folder(GN_WALL_CACHE_AT, plan)) == 0 && (plan->layered || !is_nearly_full(cache)))
+    if (cache >= 0 && (rc = make_folder(GN_WALL_CACHE_AT, plan)) == 0 &&
+        (plan->layered || !is_nearly_full(cache)))
         rc = bind_fd(cache, GN_WALL_CACHE_AT);
     if (rc == 0 && (rc = make_folder(SHM_AT, plan)) == 0)
         /* A machine without /dev/shm has none that could be shared. */
@@ -129,16 +133,18 @@ int gn_wall_scratch(const struct gn_wall_plan *plan)
     int cache = -1, rc = 0;
     if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return -errno;
-    /* Opened in this namespace, to be bound in it, and before what may lie above them is covered. */
-    if (plan->cache && (cache = open(plan->cache, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0)
+    /* Opened in this namespace, to be bound in it, and before what may lie above them is covered.
+     */
+    if (plan->cache &&
+        (cache = open(plan->cache, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0)
         return -errno;
     const int all_caches = open_all_caches(plan);
     gn_wall_temporary_files(plan, find_hidden, &hidden);
     rc = fill(plan, cache, &hidden);
     if (rc == 0 && all_caches >= 0)
         leave_all_caches(all_caches);
-    /* Refused where part of the machine's own is covered, as in containers: then Landlock alone hides the
-     * rest. */
+    /* Refused where part of the machine's own is covered, as in containers: then Landlock alone
+     * hides the rest. */
     if (rc == 0 && getpid() == 1)
         (void)mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
     if (all_caches >= 0)

@@ -48,8 +48,11 @@ static unsigned long kept_flags(const char *at)
 {
     static const struct {
         unsigned long is, flag;
-    } map[] = {
-        {ST_NODEV, MS_NODEV}, {ST_NOEXEC, MS_NOEXEC}, {ST_NOATIME, MS_NOATIME}, {ST_NODIRATIME, MS_NODIRATIME}, {ST_RELATIME, MS_RELATIME}};
+    } map[] = {{ST_NODEV, MS_NODEV},
+               {ST_NOEXEC, MS_NOEXEC},
+               {ST_NOATIME, MS_NOATIME},
+               {ST_NODIRATIME, MS_NODIRATIME},
+               {ST_RELATIME, MS_RELATIME}};
     struct statvfs v;
     unsigned long flags = 0;
     if (statvfs(at, &v) == 0)
@@ -63,7 +66,9 @@ int gn_wall_show(const char *from, const char *at, bool writable)
     int rc = 0;
     if (mount(from, at, NULL, MS_BIND, NULL) < 0)
         return -errno;
-    if (mount(NULL, at, NULL, MS_REMOUNT | MS_BIND | MS_NOSUID | (writable ? 0 : MS_RDONLY) | kept_flags(at), NULL) < 0) {
+    if (mount(NULL, at, NULL,
+              MS_REMOUNT | MS_BIND | MS_NOSUID | (writable ? 0 : MS_RDONLY) | kept_flags(at),
+              NULL) < 0) {
         rc = -errno;
         (void)umount2(at, MNT_DETACH);
     }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The filter of system calls: a list of what drivers were measured to need, and everything else refused. What
- * no driver does and an intruder would (looking into other processes, changing the machine) ends the process
- * at once; so does calling the kernel by another ABI, whose numbers mean other calls.
+ * The filter of system calls: a list of what drivers were measured to need, and everything else
+ * refused. What no driver does and an intruder would (looking into other processes, changing the
+ * machine) ends the process at once; so does calling the kernel by another ABI, whose numbers mean
+ * other calls.
  *
- * Hand-written rather than made by libseccomp: it is built in every worker between its fork and the driver's
- * first instruction, in microseconds.
+ * Hand-written rather than made by libseccomp: it is built in every worker between its fork and the
+ * driver's first instruction, in microseconds.
  */
 #include <asm/sockios.h>
 #include <errno.h>
@@ -83,9 +84,10 @@ static void number(struct builder *b, int nr, uint32_t action)
     finish(b, action);
 }
 
-/* `yes` when (the low half of the argument & mask) is one of the values, else `no`. Most are ints to the
- * kernel. */
-static void when(struct builder *b, int nr, unsigned arg, uint32_t mask, const uint32_t *values, unsigned n, uint32_t yes, uint32_t no)
+/* `yes` when (the low half of the argument & mask) is one of the values, else `no`. Most are ints
+ * to the kernel. */
+static void when(struct builder *b, int nr, unsigned arg, uint32_t mask, const uint32_t *values,
+                 unsigned n, uint32_t yes, uint32_t no)
 {
     emit(b, BPF_JMP | BPF_JEQ | BPF_K, 0, (uint8_t)(2 + n + 2), (uint32_t)nr);
     load(b, arg_low(arg));
@@ -108,43 +110,53 @@ static void when_null(struct builder *b, int nr, unsigned arg, uint32_t yes, uin
     finish(b, no);
 }
 
-#define ONE_OF(...) (const uint32_t[]){__VA_ARGS__}, sizeof((uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t)
-#define WHOLE       0xffffffffu
+#define ONE_OF(...)                                                                                \
+    (const uint32_t[]){__VA_ARGS__}, sizeof((uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t)
+#define WHOLE 0xffffffffu
 
 #define SHARED_BYTES 8192u /* of one shared mapping */
 
 static const int allowed[] = {
     /* files and descriptors: what may be opened is Landlock's to say */
-    SYS_read, SYS_write, SYS_readv, SYS_writev, SYS_pread64, SYS_pwrite64, SYS_preadv, SYS_pwritev, SYS_preadv2, SYS_pwritev2, SYS_close,
-    SYS_close_range, SYS_lseek, SYS_fstat, SYS_newfstatat, SYS_statx, SYS_statfs, SYS_fstatfs, SYS_faccessat, SYS_faccessat2,
-    SYS_readlinkat, SYS_getdents64, SYS_getcwd, SYS_chdir, SYS_fchdir, SYS_mkdirat, SYS_unlinkat, SYS_renameat2, SYS_linkat, SYS_symlinkat,
-    SYS_ftruncate, SYS_fallocate, SYS_fsync, SYS_fdatasync, SYS_sync_file_range, SYS_fadvise64, SYS_flock, SYS_umask, SYS_dup, SYS_dup3,
-    SYS_pipe2, SYS_eventfd2, SYS_signalfd4, SYS_timerfd_create, SYS_timerfd_settime, SYS_timerfd_gettime, SYS_epoll_create1, SYS_epoll_ctl,
-    SYS_epoll_pwait, SYS_epoll_pwait2, SYS_ppoll, SYS_pselect6, SYS_sendfile, SYS_splice, SYS_tee, SYS_copy_file_range, SYS_getxattr,
-    SYS_lgetxattr, SYS_fgetxattr, SYS_listxattr, SYS_llistxattr, SYS_flistxattr,
+    SYS_read, SYS_write, SYS_readv, SYS_writev, SYS_pread64, SYS_pwrite64, SYS_preadv, SYS_pwritev,
+    SYS_preadv2, SYS_pwritev2, SYS_close, SYS_close_range, SYS_lseek, SYS_fstat, SYS_newfstatat,
+    SYS_statx, SYS_statfs, SYS_fstatfs, SYS_faccessat, SYS_faccessat2, SYS_readlinkat,
+    SYS_getdents64, SYS_getcwd, SYS_chdir, SYS_fchdir, SYS_mkdirat, SYS_unlinkat, SYS_renameat2,
+    SYS_linkat, SYS_symlinkat, SYS_ftruncate, SYS_fallocate, SYS_fsync, SYS_fdatasync,
+    SYS_sync_file_range, SYS_fadvise64, SYS_flock, SYS_umask, SYS_dup, SYS_dup3, SYS_pipe2,
+    SYS_eventfd2, SYS_signalfd4, SYS_timerfd_create, SYS_timerfd_settime, SYS_timerfd_gettime,
+    SYS_epoll_create1, SYS_epoll_ctl, SYS_epoll_pwait, SYS_epoll_pwait2, SYS_ppoll, SYS_pselect6,
+    SYS_sendfile, SYS_splice, SYS_tee, SYS_copy_file_range, SYS_getxattr, SYS_lgetxattr,
+    SYS_fgetxattr, SYS_listxattr, SYS_llistxattr, SYS_flistxattr,
     /* sockets that are there already */
-    SYS_sendto, SYS_recvfrom, SYS_sendmsg, SYS_recvmsg, SYS_sendmmsg, SYS_recvmmsg, SYS_shutdown, SYS_getsockopt, SYS_setsockopt,
-    SYS_getsockname, SYS_getpeername,
+    SYS_sendto, SYS_recvfrom, SYS_sendmsg, SYS_recvmsg, SYS_sendmmsg, SYS_recvmmsg, SYS_shutdown,
+    SYS_getsockopt, SYS_setsockopt, SYS_getsockname, SYS_getpeername,
     /* memory */
-    SYS_brk, SYS_munmap, SYS_mprotect, SYS_madvise, SYS_mincore, SYS_msync, SYS_mlock, SYS_mlock2, SYS_munlock, SYS_mlockall,
-    SYS_munlockall, SYS_mbind, SYS_set_mempolicy, SYS_get_mempolicy, SYS_pkey_alloc, SYS_pkey_free, SYS_pkey_mprotect, SYS_membarrier,
+    SYS_brk, SYS_munmap, SYS_mprotect, SYS_madvise, SYS_mincore, SYS_msync, SYS_mlock, SYS_mlock2,
+    SYS_munlock, SYS_mlockall, SYS_munlockall, SYS_mbind, SYS_set_mempolicy, SYS_get_mempolicy,
+    SYS_pkey_alloc, SYS_pkey_free, SYS_pkey_mprotect, SYS_membarrier,
     /* threads and processes: its own */
-    SYS_execve, SYS_execveat, SYS_exit, SYS_exit_group, SYS_wait4, SYS_waitid, SYS_set_tid_address, SYS_set_robust_list,
-    SYS_get_robust_list, SYS_futex, SYS_sched_yield, SYS_sched_getaffinity, SYS_sched_getparam, SYS_sched_getscheduler,
-    SYS_sched_get_priority_max, SYS_sched_get_priority_min, SYS_getcpu, SYS_getpriority, SYS_getpid, SYS_getppid, SYS_gettid, SYS_getpgid,
-    SYS_getsid, SYS_setsid, SYS_setpgid, SYS_getuid, SYS_geteuid, SYS_getgid, SYS_getegid, SYS_getresuid, SYS_getresgid, SYS_getgroups,
-    SYS_capget, SYS_getrusage, SYS_getrlimit, SYS_times, SYS_rseq, SYS_restart_syscall,
+    SYS_execve, SYS_execveat, SYS_exit, SYS_exit_group, SYS_wait4, SYS_waitid, SYS_set_tid_address,
+    SYS_set_robust_list, SYS_get_robust_list, SYS_futex, SYS_sched_yield, SYS_sched_getaffinity,
+    SYS_sched_getparam, SYS_sched_getscheduler, SYS_sched_get_priority_max,
+    SYS_sched_get_priority_min, SYS_getcpu, SYS_getpriority, SYS_getpid, SYS_getppid, SYS_gettid,
+    SYS_getpgid, SYS_getsid, SYS_setsid, SYS_setpgid, SYS_getuid, SYS_geteuid, SYS_getgid,
+    SYS_getegid, SYS_getresuid, SYS_getresgid, SYS_getgroups, SYS_capget, SYS_getrusage,
+    SYS_getrlimit, SYS_times, SYS_rseq, SYS_restart_syscall,
     /* signals */
-    SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_rt_sigpending, SYS_rt_sigsuspend, SYS_rt_sigtimedwait, SYS_sigaltstack,
+    SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_rt_sigpending, SYS_rt_sigsuspend,
+    SYS_rt_sigtimedwait, SYS_sigaltstack,
     /* time */
-    SYS_clock_gettime, SYS_clock_getres, SYS_clock_nanosleep, SYS_nanosleep, SYS_gettimeofday, SYS_getitimer, SYS_setitimer,
-    SYS_timer_create, SYS_timer_settime, SYS_timer_gettime, SYS_timer_getoverrun, SYS_timer_delete,
+    SYS_clock_gettime, SYS_clock_getres, SYS_clock_nanosleep, SYS_nanosleep, SYS_gettimeofday,
+    SYS_getitimer, SYS_setitimer, SYS_timer_create, SYS_timer_settime, SYS_timer_gettime,
+    SYS_timer_getoverrun, SYS_timer_delete,
     /* what the machine is */
     SYS_uname, SYS_sysinfo, SYS_getrandom};
 
 /* Newer than the headers of some systems that this is built on. */
-static const int allowed_new[] = {449 /* futex_waitv */, 451 /* cachestat */,     454 /* futex_wake */,
-                                  455 /* futex_wait */,  456 /* futex_requeue */, 462 /* mseal */};
+static const int allowed_new[] = {449 /* futex_waitv */,   451 /* cachestat */,
+                                  454 /* futex_wake */,    455 /* futex_wait */,
+                                  456 /* futex_requeue */, 462 /* mseal */};
 
 /* Programs that a driver starts call these and mind a failure, but nothing depends on them. */
 static const int pretended[] = {SYS_fchmod, SYS_fchmodat, SYS_utimensat};
@@ -154,35 +166,41 @@ static const int refused[] = {
     /* sockets */
     SYS_socket, SYS_connect, SYS_bind, SYS_listen, SYS_accept, SYS_accept4,
     /* files */
-    SYS_truncate, SYS_mknodat, SYS_fchown, SYS_fchownat, SYS_setxattr, SYS_lsetxattr, SYS_fsetxattr, SYS_removexattr, SYS_lremovexattr,
-    SYS_fremovexattr, SYS_inotify_init1, SYS_fanotify_init, SYS_name_to_handle_at, SYS_vmsplice, SYS_quotactl, SYS_acct,
+    SYS_truncate, SYS_mknodat, SYS_fchown, SYS_fchownat, SYS_setxattr, SYS_lsetxattr, SYS_fsetxattr,
+    SYS_removexattr, SYS_lremovexattr, SYS_fremovexattr, SYS_inotify_init1, SYS_fanotify_init,
+    SYS_name_to_handle_at, SYS_vmsplice, SYS_quotactl, SYS_acct,
     /* processes, and whose they are */
-    SYS_setpriority, SYS_sched_setscheduler, SYS_sched_setparam, SYS_sched_setattr, SYS_ioprio_set, SYS_setrlimit, SYS_personality,
-    SYS_unshare, SYS_capset, SYS_kcmp, SYS_pidfd_open, SYS_process_madvise, SYS_migrate_pages, SYS_move_pages, SYS_setuid, SYS_setgid,
-    SYS_setreuid, SYS_setregid, SYS_setresuid, SYS_setresgid, SYS_setgroups, SYS_setfsuid, SYS_setfsgid,
+    SYS_setpriority, SYS_sched_setscheduler, SYS_sched_setparam, SYS_sched_setattr, SYS_ioprio_set,
+    SYS_setrlimit, SYS_personality, SYS_unshare, SYS_capset, SYS_kcmp, SYS_pidfd_open,
+    SYS_process_madvise, SYS_migrate_pages, SYS_move_pages, SYS_setuid, SYS_setgid, SYS_setreuid,
+    SYS_setregid, SYS_setresuid, SYS_setresgid, SYS_setgroups, SYS_setfsuid, SYS_setfsgid,
     /* what others could share by a name */
-    SYS_shmget, SYS_shmat, SYS_shmctl, SYS_semget, SYS_semop, SYS_semctl, SYS_msgget, SYS_msgsnd, SYS_msgrcv, SYS_mq_open, SYS_add_key,
-    SYS_request_key, SYS_keyctl,
+    SYS_shmget, SYS_shmat, SYS_shmctl, SYS_semget, SYS_semop, SYS_semctl, SYS_msgget, SYS_msgsnd,
+    SYS_msgrcv, SYS_mq_open, SYS_add_key, SYS_request_key, SYS_keyctl,
     /* the kernel's wide interfaces, and the machine */
-    SYS_perf_event_open, SYS_userfaultfd, SYS_bpf, SYS_io_uring_setup, SYS_syslog, SYS_clock_settime, SYS_settimeofday, SYS_sethostname,
-    SYS_vhangup};
+    SYS_perf_event_open, SYS_userfaultfd, SYS_bpf, SYS_io_uring_setup, SYS_syslog,
+    SYS_clock_settime, SYS_settimeofday, SYS_sethostname, SYS_vhangup};
 
 /* Nothing but an intruder makes these. */
 static const int ending[] = {
     /* other processes */
     SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_pidfd_getfd,
     /* the file system as a whole */
-    SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_setns, SYS_open_tree, SYS_move_mount, SYS_fsopen, SYS_open_by_handle_at,
+    SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_setns, SYS_open_tree, SYS_move_mount,
+    SYS_fsopen, SYS_open_by_handle_at,
     /* the machine */
-    SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_kexec_load, SYS_reboot, SYS_swapon, SYS_swapoff};
+    SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_kexec_load, SYS_reboot, SYS_swapon,
+    SYS_swapoff};
 
 #if defined(__x86_64__)
 /* Calls that newer architectures never had. */
 static const int allowed_old[] = {
     /* as their newer forms */
-    SYS_stat, SYS_lstat,   SYS_access,   SYS_readlink, SYS_getdents,   SYS_mkdir,   SYS_rmdir,    SYS_unlink,       SYS_rename,
-    SYS_link, SYS_symlink, SYS_renameat, SYS_dup2,     SYS_pipe,       SYS_eventfd, SYS_signalfd, SYS_epoll_create, SYS_epoll_wait,
-    SYS_poll, SYS_select,  SYS_fork,     SYS_vfork,    SYS_arch_prctl, SYS_getpgrp, SYS_time,     SYS_alarm,        SYS_pause};
+    SYS_stat,  SYS_lstat,  SYS_access,  SYS_readlink, SYS_getdents,     SYS_mkdir,
+    SYS_rmdir, SYS_unlink, SYS_rename,  SYS_link,     SYS_symlink,      SYS_renameat,
+    SYS_dup2,  SYS_pipe,   SYS_eventfd, SYS_signalfd, SYS_epoll_create, SYS_epoll_wait,
+    SYS_poll,  SYS_select, SYS_fork,    SYS_vfork,    SYS_arch_prctl,   SYS_getpgrp,
+    SYS_time,  SYS_alarm,  SYS_pause};
 static const int pretended_old[] = {SYS_chmod, SYS_utime, SYS_utimes, SYS_futimesat};
 static const int refused_old[] = {
     /* as their newer forms */
@@ -198,7 +216,8 @@ static void numbers(struct builder *b, const int *list, size_t n, uint32_t actio
 /* Calls that name a process. In a namespace of its own a worker can name none but its own. */
 static void of_processes(struct builder *b, bool apart, uint32_t pid)
 {
-    static const int by_first[] = {SYS_kill, SYS_tgkill, SYS_rt_sigqueueinfo, SYS_rt_tgsigqueueinfo};
+    static const int by_first[] = {SYS_kill, SYS_tgkill, SYS_rt_sigqueueinfo,
+                                   SYS_rt_tgsigqueueinfo};
     const uint32_t else_refuse = apart ? ALLOW : REFUSE;
     for (size_t i = 0; i < GN_ARRAY_SIZE(by_first); i++)
         when(b, by_first[i], 0, WHOLE, ONE_OF(pid), ALLOW, else_refuse);
@@ -210,16 +229,21 @@ static void of_processes(struct builder *b, bool apart, uint32_t pid)
 
 static void with_arguments(struct builder *b)
 {
-    const uint32_t namespaces = CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWCGROUP;
+    const uint32_t namespaces = CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |
+                                CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWCGROUP;
     /* The program's terminal may be on descriptor 1: no typing on it, no taking it over. */
-    when(b, SYS_ioctl, 1, WHOLE, ONE_OF(TIOCSTI, TIOCLINUX, TIOCSCTTY, TIOCSETD, TIOCCONS, FIOSETOWN, SIOCSPGRP), REFUSE, ALLOW);
+    when(b, SYS_ioctl, 1, WHOLE,
+         ONE_OF(TIOCSTI, TIOCLINUX, TIOCSCTTY, TIOCSETD, TIOCCONS, FIOSETOWN, SIOCSPGRP), REFUSE,
+         ALLOW);
     /* clone3's flags lie in memory, where a filter cannot look: it is not there. */
     when(b, SYS_clone, 0, namespaces, ONE_OF(0), ALLOW, REFUSE);
-    /* Old Landlocks let a file that may be read be cut off, and ask nothing where access is neither to read nor to write. openat2 is not
-     * there, for the same reason as clone3. */
-    when(b, SYS_openat, 2, O_TRUNC | O_ACCMODE, ONE_OF(O_TRUNC, O_ACCMODE, O_TRUNC | O_ACCMODE), REFUSE, ALLOW);
+    /* Old Landlocks let a file that may be read be cut off, and ask nothing where access is neither
+     * to read nor to write. openat2 is not there, for the same reason as clone3. */
+    when(b, SYS_openat, 2, O_TRUNC | O_ACCMODE, ONE_OF(O_TRUNC, O_ACCMODE, O_TRUNC | O_ACCMODE),
+         REFUSE, ALLOW);
 #if defined(__x86_64__)
-    when(b, SYS_open, 1, O_TRUNC | O_ACCMODE, ONE_OF(O_TRUNC, O_ACCMODE, O_TRUNC | O_ACCMODE), REFUSE, ALLOW);
+    when(b, SYS_open, 1, O_TRUNC | O_ACCMODE, ONE_OF(O_TRUNC, O_ACCMODE, O_TRUNC | O_ACCMODE),
+         REFUSE, ALLOW);
     number(b, SYS_creat, ALLOW);
 #endif
     /* Signals by way of a descriptor. */
@@ -227,19 +251,21 @@ static void with_arguments(struct builder *b)
     /* A stream: a datagram socket could send to any that has a name. */
     when(b, SYS_socketpair, 1, 0xfu, ONE_OF(1), ALLOW, REFUSE);
     when(b, SYS_prctl, 0, WHOLE,
-         ONE_OF(PR_SET_NAME, PR_GET_NAME, PR_GET_PDEATHSIG, PR_GET_DUMPABLE, PR_SET_TIMERSLACK, PR_GET_TIMERSLACK, PR_CAPBSET_READ,
-                PR_GET_SECCOMP, PR_SET_NO_NEW_PRIVS, PR_GET_NO_NEW_PRIVS, PR_SET_THP_DISABLE, PR_GET_THP_DISABLE,
+         ONE_OF(PR_SET_NAME, PR_GET_NAME, PR_GET_PDEATHSIG, PR_GET_DUMPABLE, PR_SET_TIMERSLACK,
+                PR_GET_TIMERSLACK, PR_CAPBSET_READ, PR_GET_SECCOMP, PR_SET_NO_NEW_PRIVS,
+                PR_GET_NO_NEW_PRIVS, PR_SET_THP_DISABLE, PR_GET_THP_DISABLE,
                 0x53564d41 /* PR_SET_VMA: names of mappings */),
          ALLOW, REFUSE);
 }
 
 /*
- * Memory that RLIMIT_DATA does not count. Where shared memory may be made nothing but a memory cgroup counts it. Elsewhere a vGPU needs a
- * few bytes of it, to try how its driver takes such; the number of mappings is bounded by the kernel.
+ * Memory that RLIMIT_DATA does not count. Where shared memory may be made nothing but a memory
+ * cgroup counts it. Elsewhere a vGPU needs a few bytes of it, to try how its driver takes such; the
+ * number of mappings is bounded by the kernel.
  *
- * Stacks, by a mapping's flag, count for no limit but RLIMIT_STACK, which holds when they grow and not when they are made
- * (MAP_GROWSDOWN, map_shadow_stack) or made larger (mremap of a part of a thread's own). So none is made, and nothing is made larger: the
- * C library copies instead.
+ * Stacks, by a mapping's flag, count for no limit but RLIMIT_STACK, which holds when they grow and
+ * not when they are made (MAP_GROWSDOWN, map_shadow_stack) or made larger (mremap of a part of a
+ * thread's own). So none is made, and nothing is made larger: the C library copies instead.
  */
 static void of_memory(struct builder *b, bool shares, bool bounded)
 {
@@ -263,7 +289,8 @@ static void of_memory(struct builder *b, bool shares, bool bounded)
     finish(b, REFUSE);
 }
 
-int gn_wall_make_filter(struct gn_wall_filter *f, bool apart, bool shares, bool bounded, uint32_t pid)
+int gn_wall_make_filter(struct gn_wall_filter *f, bool apart, bool shares, bool bounded,
+                        uint32_t pid)
 {
     struct builder b = {.f = f};
     f->n = 0;
@@ -275,7 +302,8 @@ int gn_wall_make_filter(struct gn_wall_filter *f, bool apart, bool shares, bool 
     emit(&b, BPF_JMP | BPF_JGE | BPF_K, 0, 1, X32_BIT);
     finish(&b, END);
 #endif
-    /* What needs a look at arguments first: for the rest, kernels from 5.11 on do not run the filter at all.
+    /* What needs a look at arguments first: for the rest, kernels from 5.11 on do not run the
+     * filter at all.
      */
     with_arguments(&b);
     of_processes(&b, apart, pid);
@@ -301,7 +329,8 @@ int gn_wall_filter(bool apart, bool shares, bool bounded)
     struct sock_fprog program = {.len = f.n, .filter = f.code};
     if (rc)
         return rc;
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
         return -errno;
     return 0;
 }

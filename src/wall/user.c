@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whom a worker is and what it may: another user when gantryd is the superuser, a user namespace of its own
- * so that its processes are counted apart, and in the end no capability and no way to any.
+ * Whom a worker is and what it may: another user when gantryd is the superuser, a user namespace of
+ * its own so that its processes are counted apart, and in the end no capability and no way to any.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,8 @@ int gn_wall_take_user(const struct gn_wall_plan *plan)
 {
     if (!plan->change_user)
         return 0;
-    if (setgroups(plan->n_groups, plan->groups) < 0 || setresgid(plan->gid, plan->gid, plan->gid) < 0 ||
+    if (setgroups(plan->n_groups, plan->groups) < 0 ||
+        setresgid(plan->gid, plan->gid, plan->gid) < 0 ||
         setresuid(plan->uid, plan->uid, plan->uid) < 0)
         return -errno;
     return 0;
@@ -66,9 +67,12 @@ int gn_wall_drop_privileges(void)
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct none[2];
     memset(none, 0, sizeof none);
-    /* What cannot be dropped is not there: without CAP_SETPCAP both fail, and no_new_privs alone must do. */
-    (void)prctl(PR_SET_SECUREBITS, SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP | SECBIT_NO_SETUID_FIXUP_LOCKED |
-                                       SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED);
+    /* What cannot be dropped is not there: without CAP_SETPCAP both fail, and no_new_privs alone
+     * must do. */
+    (void)prctl(PR_SET_SECUREBITS, SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
+                                       SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
+                                       SECBIT_NO_CAP_AMBIENT_RAISE |
+                                       SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED);
     for (int cap = 0; prctl(PR_CAPBSET_READ, cap) >= 0; cap++)
         (void)prctl(PR_CAPBSET_DROP, cap);
     (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);

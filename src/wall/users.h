@@ -4,7 +4,8 @@
 
 #include <sys/types.h>
 
-/* Right after entering a user namespace: the one user and group in it, under their own numbers. 0 or -errno.
+/* Right after entering a user namespace: the one user and group in it, under their own numbers. 0
+ * or -errno.
  */
 int gn_wall_map_user(uid_t uid, gid_t gid);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the kernel has no Landlock: a root of the worker's own, in which there is nothing but what a driver
- * may need, read-only, and the worker's temporary folders. Made in the worker's mount namespace, after those.
- * It is as tight as Landlock as long as the worker holds no descriptor of a folder outside, and it is given
- * none.
+ * Where the kernel has no Landlock: a root of the worker's own, in which there is nothing but what
+ * a driver may need, read-only, and the worker's temporary folders. Made in the worker's mount
+ * namespace, after those. It is as tight as Landlock as long as the worker holds no descriptor of a
+ * folder outside, and it is given none.
  */
 #include <errno.h>
 #include <limits.h>
@@ -20,7 +20,8 @@
 #define ROOT     "/tmp/root"
 #define OLD_ROOT ROOT "/.old"
 
-/* One entry of the driver's files. What cannot be shown is not there: the driver says if it minds. */
+/* One entry of the driver's files. What cannot be shown is not there: the driver says if it minds.
+ */
 static void add(void *ctx, const char *path, unsigned how)
 {
     char at[PATH_MAX], target[PATH_MAX];
@@ -40,7 +41,8 @@ static void add(void *ctx, const char *path, unsigned how)
         (void)!symlink(target, at);
         return;
     }
-    /* Other mounts below it (a /usr/local of its own) are shown only as far as the folders beneath them. */
+    /* Other mounts below it (a /usr/local of its own) are shown only as far as the folders beneath
+     * them. */
     (void)gn_wall_show(path, at, how & GN_WALL_DEVICE);
 }
 
@@ -75,7 +77,8 @@ static int add_own(const struct gn_wall_plan *plan)
     gn_wall_temporary_files(plan, add_shown_again, NULL);
     if (plan->cache && mount(GN_WALL_CACHE_AT, ROOT GN_WALL_CACHE_AT, NULL, MS_BIND, NULL) < 0)
         return -errno;
-    if ((mkdir(ROOT "/dev", 0755) < 0 && errno != EEXIST) || (mkdir(ROOT "/dev/shm", 0755) < 0 && errno != EEXIST))
+    if ((mkdir(ROOT "/dev", 0755) < 0 && errno != EEXIST) ||
+        (mkdir(ROOT "/dev/shm", 0755) < 0 && errno != EEXIST))
         return -errno;
     return mount("/tmp/shm", ROOT "/dev/shm", NULL, MS_BIND, NULL) < 0 ? -errno : 0;
 }
@@ -83,7 +86,8 @@ static int add_own(const struct gn_wall_plan *plan)
 int gn_wall_view(const struct gn_wall_plan *plan)
 {
     int rc;
-    if (mkdir(ROOT, 0755) < 0 || mount("gantry", ROOT, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=1m") < 0)
+    if (mkdir(ROOT, 0755) < 0 ||
+        mount("gantry", ROOT, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=1m") < 0)
         return -errno;
     gn_wall_driver_files(plan, add, NULL);
     rc = add_own(plan);

@@ -6,11 +6,12 @@
 #include <stdint.h>
 
 /*
- * What every message between a front end and its vGPU has in common, whatever the API and whatever the link. Little
- * endian, fixed width, naturally aligned. docs/wire.md is normative.
+ * What every message between a front end and its vGPU has in common, whatever the API and whatever
+ * the link. Little endian, fixed width, naturally aligned. docs/wire.md is normative.
  */
 
-/* Messages travel whole in ring slots; what is longer lies in the data area and is named by a span. */
+/* Messages travel whole in ring slots; what is longer lies in the data area and is named by a span.
+ */
 #define GN_MSG_MAX_BYTES 896u
 /* What a reply carries itself. */
 #define GN_REPLY_MAX_BYTES 48u
@@ -28,13 +29,15 @@ struct gn_msg {
 static_assert(sizeof(struct gn_msg) == 16, "wire");
 
 /*
- * A command that the guest is not sure about: the vGPU asks the driver at once and replies what it says. While the
- * command still waits for something the driver cannot be asked: then it stays when `assumed` is 0 and is dropped
- * otherwise, and `assumed` is the reply; or, where that is 0, what the vGPU finds wrong with the command.
+ * A command that the guest is not sure about: the vGPU asks the driver at once and replies what it
+ * says. While the command still waits for something the driver cannot be asked: then it stays when
+ * `assumed` is 0 and is dropped otherwise, and `assumed` is the reply; or, where that is 0, what
+ * the vGPU finds wrong with the command.
  */
 #define GN_MSG_ASK 1u
 
-/* Where bytes lie that belong to a message: in it, in a data segment, or nowhere (the program passed NULL). */
+/* Where bytes lie that belong to a message: in it, in a data segment, or nowhere (the program
+ * passed NULL). */
 #define GN_SPAN_INLINE 0u
 #define GN_SPAN_NULL   UINT32_MAX
 
@@ -78,21 +81,32 @@ static inline uint64_t gn_id_make(uint32_t index, uint32_t generation)
     return (uint64_t)generation << 32 | index;
 }
 
-/* One kernel argument in a launch; `bytes` of value follow unless it is a handle, then the next begins at 8. */
-enum gn_arg_kind { GN_ARG_BYTES = 1, GN_ARG_LOCAL, GN_ARG_MEM, GN_ARG_SAMPLER, GN_ARG_SVM, GN_ARG_NULL, GN_ARG_QUEUE };
+/* One kernel argument in a launch; `bytes` of value follow unless it is a handle, then the next
+ * begins at 8. */
+enum gn_arg_kind {
+    GN_ARG_BYTES = 1,
+    GN_ARG_LOCAL,
+    GN_ARG_MEM,
+    GN_ARG_SAMPLER,
+    GN_ARG_SVM,
+    GN_ARG_NULL,
+    GN_ARG_QUEUE
+};
 
 struct gn_arg {
     uint16_t index;
     uint8_t kind; /* enum gn_arg_kind */
     uint8_t zero;
     uint32_t bytes; /* what the program gave as arg_size */
-    uint64_t value; /* of MEM, SAMPLER, QUEUE: the handle; of SVM: the address; of BYTES: the first eight bytes */
+    uint64_t value; /* of MEM, SAMPLER, QUEUE: the handle; of SVM: the address; of BYTES: the first
+                       eight bytes */
 };
 static_assert(sizeof(struct gn_arg) == 16, "wire");
 
 #define GN_ARG_MAX_BYTES 65536u
 
-/* How many bytes follow a struct gn_arg in a run of arguments: values of up to eight bytes stand in it. */
+/* How many bytes follow a struct gn_arg in a run of arguments: values of up to eight bytes stand in
+ * it. */
 static inline uint32_t gn_arg_tail(uint8_t kind, uint32_t bytes)
 {
     return kind == GN_ARG_BYTES && bytes > 8 ? (bytes + 7u) & ~7u : 0;
@@ -123,13 +137,17 @@ struct gn_arg_fact {
 };
 static_assert(sizeof(struct gn_arg_fact) == 8, "wire");
 
-/* Frames on the session's socket, which program and worker share: what needs a descriptor or comes unasked. */
+/* Frames on the session's socket, which program and worker share: what needs a descriptor or comes
+ * unasked. */
 enum gn_session_op {
     GN_SESSION_EVENT = 1,   /* worker -> program: gn_session_event */
     GN_SESSION_CONTEXT = 2, /* worker -> program: gn_session_context and its text */
-    GN_SESSION_FOLDERS = 3, /* program -> worker: seq is what a request names; the descriptor of stdout */
-    GN_SESSION_WANT = 4,    /* worker -> program: gn_session_want and a file's name; seq is repeated in the answer */
-    GN_SESSION_FILE = 5,    /* program -> worker: gn_session_file, and the file's descriptor when it was to be opened */
+    /* program -> worker: seq is what a request names; the descriptor of stdout */
+    GN_SESSION_FOLDERS = 3,
+    /* worker -> program: gn_session_want and a file's name; seq is repeated in the answer */
+    GN_SESSION_WANT = 4,
+    GN_SESSION_FILE = 5, /* program -> worker: gn_session_file, and the file's descriptor when it
+                            was to be opened */
 };
 
 struct gn_session_event {
@@ -146,14 +164,17 @@ struct gn_session_context {
 };
 static_assert(sizeof(struct gn_session_context) == 16, "wire");
 
-/* Over tcp contents follow a gn_session_file in its frame, and go on in frames of this op and seq. */
+/* Over tcp contents follow a gn_session_file in its frame, and go on in frames of this op and seq.
+ */
 #define GN_SESSION_FILE_MORE    6
 #define GN_SESSION_HAS_CONTENTS 1u
 #define GN_SESSION_FILE_MOST    (UINT64_C(64) << 20) /* bytes of one file */
 
-/* worker -> program, over tcp: nothing follows until the move of this number (seq) is decided. No payload */
+/* worker -> program, over tcp: nothing follows until the move of this number (seq) is decided. No
+ * payload */
 #define GN_SESSION_STANDS 7
-/* The same way, and by seq as well: the program is to send no more messages until then, and to say so (GN_RECORD_PAUSED). No payload */
+/* The same way, and by seq as well: the program is to send no more messages until then, and to say
+ * so (GN_RECORD_PAUSED). No payload */
 #define GN_SESSION_PAUSE 8
 
 /* A build includes a file. The name follows, with its terminating zero. */

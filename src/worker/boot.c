@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A worker between its fork from the template and its vGPU: takes what gantryd gives it, puts on the
- * program's stdout and stderr, brings the driver up. Main thread of a fresh worker; the first to call into
- * the vendor's library.
+ * A worker between its fork from the template and its vGPU: takes what gantryd gives it, puts on
+ * the program's stdout and stderr, brings the driver up. Main thread of a fresh worker; the first
+ * to call into the vendor's library.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,43 +21,49 @@
 #include "vgpu/boot.h"
 #include "worker/worker.h"
 
-/* A driver's prints are the program's. Our own lines go to gantryd by a pipe; of gantryd's own stderr nothing
- * stays here. */
+/* A driver's prints are the program's. Our own lines go to gantryd by a pipe; of gantryd's own
+ * stderr nothing stays here. */
 static int put_on_stdio(struct gn_boot *b)
 {
     gn_log_to(b->fds[GN_WORKER_BOOT_LOG]);
-    if (dup2(b->fds[GN_WORKER_BOOT_STDOUT], STDOUT_FILENO) < 0 || dup2(b->fds[GN_WORKER_BOOT_STDERR], STDERR_FILENO) < 0)
+    if (dup2(b->fds[GN_WORKER_BOOT_STDOUT], STDOUT_FILENO) < 0 ||
+        dup2(b->fds[GN_WORKER_BOOT_STDERR], STDERR_FILENO) < 0)
         return -errno;
     close(b->fds[GN_WORKER_BOOT_STDOUT]);
     close(b->fds[GN_WORKER_BOOT_STDERR]);
     return 0;
 }
 
-static int bring_up(const struct gn_worker_start *start, const struct gn_boot *b, struct gn_vgpu_boot *v, struct gn_error *err)
+static int bring_up(const struct gn_worker_start *start, const struct gn_boot *b,
+                    struct gn_vgpu_boot *v, struct gn_error *err)
 {
     void *library = start->library;
     int rc = library ? 0 : start->backend->open_library(start->path, &library, err);
     if (rc == 0)
-        rc = start->backend->bring_up(library, b->wire.platform, b->devices, b->wire.n_devices, &v->platform, err);
+        rc = start->backend->bring_up(library, b->wire.platform, b->devices, b->wire.n_devices,
+                                      &v->platform, err);
     return rc;
 }
 
 /* From here on this process is taken for its program's accomplice. */
-static int raise_walls(const struct gn_worker_start *start, const struct gn_boot *b, struct gn_error *err)
+static int raise_walls(const struct gn_worker_start *start, const struct gn_boot *b,
+                       struct gn_error *err)
 {
-    struct gn_wall_plan plan = {.mode = (enum gn_wall_mode)b->wall.mode,
-                                .change_user = b->wall.change_user,
-                                .uid = b->wall.uid,
-                                .gid = b->wall.gid,
-                                .n_groups = b->wall.n_groups,
-                                .cache = b->wall.cache[0] ? b->wall.cache : NULL,
-                                .layered = b->wall.layered,
-                                .library = start->path,
-                                .data_bytes = b->wall.data_bytes,
-                                /* For a program on another machine it makes the session's memory itself. */
-                                .shares = !b->wall.data_bytes || b->wire.remote};
+    struct gn_wall_plan plan = {
+        .mode = (enum gn_wall_mode)b->wall.mode,
+        .change_user = b->wall.change_user,
+        .uid = b->wall.uid,
+        .gid = b->wall.gid,
+        .n_groups = b->wall.n_groups,
+        .cache = b->wall.cache[0] ? b->wall.cache : NULL,
+        .layered = b->wall.layered,
+        .library = start->path,
+        .data_bytes = b->wall.data_bytes,
+        /* For a program on another machine it makes the session's memory itself. */
+        .shares = !b->wall.data_bytes || b->wire.remote};
     struct gn_wall_report report;
-    _Static_assert(sizeof plan.groups == sizeof b->wall.groups, "groups go over the wire as they are");
+    _Static_assert(sizeof plan.groups == sizeof b->wall.groups,
+                   "groups go over the wire as they are");
     memcpy(plan.groups, b->wall.groups, sizeof plan.groups);
     return gn_wall_raise(&plan, &report, err);
 }
@@ -85,11 +91,13 @@ _Noreturn void gn_worker_run(const struct gn_worker_start *start)
     if (rc == 0 && b.wall.mode > GN_WALL_REQUIRED)
         rc = -EPROTO;
     if (rc == -EMFILE)
-        gn_worker_refuse(start->control_fd, 0, rc, (gn_fail(&err, EMFILE, NULL, "a worker has no descriptors left"), &err));
+        gn_worker_refuse(start->control_fd, 0, rc,
+                         (gn_fail(&err, EMFILE, NULL, "a worker has no descriptors left"), &err));
     if (rc < 0)
         _exit(rc == -EPIPE ? 0 : 1);
     GN_FAULT("worker-boot-received");
-    /* Before anything is walled off. Without it no data connection comes about, and that is said then. */
+    /* Before anything is walled off. Without it no data connection comes about, and that is said
+     * then. */
     if (b.wire.remote == GN_WORKER_REMOTE_TLS || b.wire.load_tls)
         (void)gn_tls_load(NULL);
     snprintf(name, sizeof name, "gn-%08x", b.wire.vgpu_id);
@@ -119,8 +127,8 @@ _Noreturn void gn_worker_run(const struct gn_worker_start *start)
 
     GN_FAULT("worker-booted");
     int status = gn_vgpu_serve(&v);
-    /* Not exit(): drivers' own clean-up at exit has been seen to crash, and the kernel frees everything
-     * anyhow. */
+    /* Not exit(): drivers' own clean-up at exit has been seen to crash, and the kernel frees
+     * everything anyhow. */
     fflush(NULL);
     _exit(status);
 }

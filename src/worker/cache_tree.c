@@ -36,7 +36,9 @@ static int open_folder(int at, const char *name)
 
 /* Calls each(ctx, folder, entry, what it is) for what is in the folder. The first result that is
  * not 0 ends it. */
-static int for_each(int folder, int (*each)(void *ctx, int folder, const char *name, const struct stat *st), void *ctx)
+static int for_each(int folder,
+                    int (*each)(void *ctx, int folder, const char *name, const struct stat *st),
+                    void *ctx)
 {
     const int fd = open_folder(folder, ".");
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -111,20 +113,23 @@ static bool is_whiteout(const struct stat *st)
 static bool is_opaque(int fd)
 {
     char value = 0;
-    return (fgetxattr(fd, "trusted.overlay.opaque", &value, 1) == 1 || fgetxattr(fd, "user.overlay.opaque", &value, 1) == 1) &&
+    return (fgetxattr(fd, "trusted.overlay.opaque", &value, 1) == 1 ||
+            fgetxattr(fd, "user.overlay.opaque", &value, 1) == 1) &&
            value == 'y';
 }
 
 static bool is_too_new(const struct gn_cache_copy *c, const struct timespec *changed)
 {
-    return c->older_than.tv_sec && (changed->tv_sec > c->older_than.tv_sec ||
-                                    (changed->tv_sec == c->older_than.tv_sec && changed->tv_nsec > c->older_than.tv_nsec));
+    return c->older_than.tv_sec &&
+           (changed->tv_sec > c->older_than.tv_sec ||
+            (changed->tv_sec == c->older_than.tv_sec && changed->tv_nsec > c->older_than.tv_nsec));
 }
 
 static bool has_room(int fd, uint64_t bytes)
 {
     struct statvfs v;
-    return fstatvfs(fd, &v) == 0 && v.f_bavail > v.f_blocks / FREE_PART && (v.f_bavail - v.f_blocks / FREE_PART) * v.f_frsize >= bytes &&
+    return fstatvfs(fd, &v) == 0 && v.f_bavail > v.f_blocks / FREE_PART &&
+           (v.f_bavail - v.f_blocks / FREE_PART) * v.f_frsize >= bytes &&
            (v.f_files == 0 || v.f_favail > 16);
 }
 
@@ -151,8 +156,9 @@ static int copy_bytes(int from, int to, uint64_t bytes)
 static bool is_there(const struct copying *c, const char *name, const struct stat *st)
 {
     struct stat there;
-    return fstatat(c->to, name, &there, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(there.st_mode) && there.st_size == st->st_size &&
-           there.st_mtim.tv_sec == st->st_mtim.tv_sec && there.st_mtim.tv_nsec == st->st_mtim.tv_nsec;
+    return fstatat(c->to, name, &there, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(there.st_mode) &&
+           there.st_size == st->st_size && there.st_mtim.tv_sec == st->st_mtim.tv_sec &&
+           there.st_mtim.tv_nsec == st->st_mtim.tv_nsec;
 }
 
 static int copy_file(struct copying *c, int folder, const char *name)
@@ -162,7 +168,8 @@ static int copy_file(struct copying *c, int folder, const char *name)
     const int from = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     int rc = from < 0 || fstat(from, &st) < 0 ? -errno : 0;
     const bool plain = rc == 0 && S_ISREG(st.st_mode);
-    if (!plain || (uint64_t)st.st_size > rules->largest_bytes || is_too_new(rules, &st.st_ctim) || is_there(c, name, &st)) {
+    if (!plain || (uint64_t)st.st_size > rules->largest_bytes || is_too_new(rules, &st.st_ctim) ||
+        is_there(c, name, &st)) {
         if (from >= 0)
             close(from);
         return 0;
@@ -172,13 +179,15 @@ static int copy_file(struct copying *c, int folder, const char *name)
         return -ENOSPC;
     }
     (void)unlinkat(c->to, TEMPORARY, 0);
-    const int to = openat(c->to, TEMPORARY, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    const int to =
+        openat(c->to, TEMPORARY, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (to < 0 || !has_room(to, (uint64_t)st.st_size))
         rc = to < 0 ? -errno : -ENOSPC;
     if (rc == 0)
         rc = copy_bytes(from, to, (uint64_t)st.st_size);
     const struct timespec times[2] = {st.st_atim, st.st_mtim};
-    if (rc == 0 && (fchown(to, rules->uid, rules->gid) < 0 || fchmod(to, st.st_mode & 0777) < 0 || futimens(to, times) < 0))
+    if (rc == 0 && (fchown(to, rules->uid, rules->gid) < 0 || fchmod(to, st.st_mode & 0777) < 0 ||
+                    futimens(to, times) < 0))
         rc = -errno;
     /* A folder there gives way to a file of its name. */
     if (rc == 0 && fstatat(c->to, name, &there, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(there.st_mode))
@@ -205,14 +214,16 @@ static int copy_folder(struct copying *c, int folder, const char *name, const st
     const int from = open_folder(folder, name);
     if (from < 0)
         return 0;
-    if (is_opaque(from) || (fstatat(c->to, name, &there, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(there.st_mode)))
+    if (is_opaque(from) ||
+        (fstatat(c->to, name, &there, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(there.st_mode)))
         (void)gn_cache_remove(c->to, name);
     int rc = mkdirat(c->to, name, 0700) < 0 && errno != EEXIST ? -errno : 0;
     const int to = rc ? -1 : open_folder(c->to, name);
     struct copying below = *c;
     below.to = to;
     below.depth++;
-    if (to >= 0 && fchown(to, c->rules->uid, c->rules->gid) == 0 && fchmod(to, st->st_mode & 0777) == 0)
+    if (to >= 0 && fchown(to, c->rules->uid, c->rules->gid) == 0 &&
+        fchmod(to, st->st_mode & 0777) == 0)
         rc = for_each(from, copy_one, &below);
     if (to >= 0)
         close(to);
@@ -228,7 +239,8 @@ static int copy_one(void *ctx, int folder, const char *name, const struct stat *
     if (is_whiteout(st))
         return gn_cache_remove(c->to, name) == -ENOSPC ? -ENOSPC : 0;
     if (S_ISDIR(st->st_mode))
-        return st->st_dev == c->device && c->depth < MOST_DEEP ? copy_folder(c, folder, name, st) : 0;
+        return st->st_dev == c->device && c->depth < MOST_DEEP ? copy_folder(c, folder, name, st)
+                                                               : 0;
     return S_ISREG(st->st_mode) ? copy_file(c, folder, name) : 0;
 }
 

@@ -17,9 +17,10 @@
 struct gn_cache_copy {
     uid_t uid; /* who owns the copies */
     gid_t gid;
-    uint64_t largest_bytes;     /* of one file */
-    uint64_t most_bytes;        /* of all: one file may have many names */
-    struct timespec older_than; /* files changed later may not be whole yet; tv_sec 0: all are taken */
+    uint64_t largest_bytes; /* of one file */
+    uint64_t most_bytes;    /* of all: one file may have many names */
+    struct timespec
+        older_than; /* files changed later may not be whole yet; tv_sec 0: all are taken */
     /* out */
     uint32_t n_files;
     uint64_t bytes;

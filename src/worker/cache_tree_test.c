@@ -63,7 +63,8 @@ static int set_up(void **state)
     make_folder("kept");
     from = openat(at, "new", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     to = openat(at, "kept", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    rules = (struct gn_cache_copy){.uid = geteuid(), .gid = getegid(), .largest_bytes = MIB, .most_bytes = 4 * MIB};
+    rules = (struct gn_cache_copy){
+        .uid = geteuid(), .gid = getegid(), .largest_bytes = MIB, .most_bytes = 4 * MIB};
     return from < 0 || to < 0 ? -1 : 0;
 }
 
@@ -123,7 +124,8 @@ static void nothing_else_is_copied_or_followed(void **state)
     make_file("new/d/g", "mine", 0, 0);
     assert_int_equal(gn_cache_copy(from, to, &rules), 0);
     assert_int_equal(rules.n_files, 2);
-    for (const char *const *name = (const char *const[]){"link", "folder", "pipe", "large", NULL}; *name; name++)
+    for (const char *const *name = (const char *const[]){"link", "folder", "pipe", "large", NULL};
+         *name; name++)
         assert_int_equal(faccessat(to, *name, F_OK, AT_SYMLINK_NOFOLLOW), -1);
     assert_string_equal(text_of("others/secret"), "secret");
     assert_string_equal(text_of("kept/f"), "mine");
@@ -166,7 +168,8 @@ static void what_was_removed_above_is_removed(void **state)
     make_file("kept/gone", "x", 0, 0);
     make_folder("kept/folder");
     make_file("kept/folder/gone", "x", 0, 0);
-    if (mknodat(from, "gone", S_IFCHR, makedev(0, 0)) < 0 || mknodat(from, "folder", S_IFCHR, makedev(0, 0)) < 0)
+    if (mknodat(from, "gone", S_IFCHR, makedev(0, 0)) < 0 ||
+        mknodat(from, "folder", S_IFCHR, makedev(0, 0)) < 0)
         skip(); /* not the superuser, who alone has layers */
     assert_int_equal(gn_cache_copy(from, to, &rules), 0);
     assert_null(text_of("kept/gone"));
@@ -206,7 +209,8 @@ static void what_was_written_first_goes_first(void **state)
 
 static void caches_of_users_who_stay_away_are_removed(void **state)
 {
-    static const char *const names[] = {"@1000.kept", "alice@7", "@1001.kept", "AB", "alice.1000", "@x", "someone@"};
+    static const char *const names[] = {"@1000.kept", "alice@7", "@1001.kept", "AB",
+                                        "alice.1000", "@x",      "someone@"};
     const struct timespec old[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -236,7 +240,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_was_removed_above_is_removed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_was_just_written_is_left_for_later, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_was_written_first_goes_first, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(caches_of_users_who_stay_away_are_removed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(caches_of_users_who_stay_away_are_removed, set_up,
+                                        tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For tests of the worker's and the daemon's side of attaching: a vGPU that serves nothing, counts the data
- * segments it is given, echoes a byte of the session socket after printing it, and ends as a vGPU must,
- * unless a byte asks it to misbehave. Some bytes play with the grant of its first device; the answer is the
- * state that the grant is in then, as a digit.
+ * For tests of the worker's and the daemon's side of attaching: a vGPU that serves nothing, counts
+ * the data segments it is given, echoes a byte of the session socket after printing it, and ends as
+ * a vGPU must, unless a byte asks it to misbehave. Some bytes play with the grant of its first
+ * device; the answer is the state that the grant is in then, as a digit.
  */
 #include <errno.h>
 #include <poll.h>
@@ -85,7 +85,8 @@ int gn_vgpu_serve(const struct gn_vgpu_boot *boot)
     struct gn_counters *counters = boot->counters.base;
     gn_worker_control_init(&control, boot->control_fd);
     for (;;) {
-        struct pollfd p[2] = {{.fd = boot->session_fd, .events = POLLIN}, {.fd = boot->control_fd, .events = POLLIN}};
+        struct pollfd p[2] = {{.fd = boot->session_fd, .events = POLLIN},
+                              {.fd = boot->control_fd, .events = POLLIN}};
         struct gn_worker_event e;
         int rc;
         if (poll(p, 2, -1) < 0 && errno != EINTR)

@@ -36,17 +36,21 @@ static void copy(const char *at, int kept, uint64_t most_bytes, bool all)
     struct stat st;
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    const int from = (size_t)snprintf(path, sizeof path, "%s/" GN_WALL_LAYERS_UPPER, at) < sizeof path ? open_folder(path) : -1;
+    const int from =
+        (size_t)snprintf(path, sizeof path, "%s/" GN_WALL_LAYERS_UPPER, at) < sizeof path
+            ? open_folder(path)
+            : -1;
     if (from < 0 || fstat(kept, &st) < 0) {
         if (from >= 0)
             close(from);
         return;
     }
-    struct gn_cache_copy rules = {.uid = st.st_uid,
-                                  .gid = st.st_gid,
-                                  .largest_bytes = most_bytes / FILE_PART,
-                                  .most_bytes = most_bytes,
-                                  .older_than = {.tv_sec = all ? 0 : now.tv_sec - SETTLED_SECONDS, .tv_nsec = now.tv_nsec}};
+    struct gn_cache_copy rules = {
+        .uid = st.st_uid,
+        .gid = st.st_gid,
+        .largest_bytes = most_bytes / FILE_PART,
+        .most_bytes = most_bytes,
+        .older_than = {.tv_sec = all ? 0 : now.tv_sec - SETTLED_SECONDS, .tv_nsec = now.tv_nsec}};
     const int rc = gn_cache_copy(from, kept, &rules);
     if (rc)
         gn_log(GN_LOG_WARN, "not all of a kernel cache is kept on the disk: %s", strerror(-rc));
@@ -54,7 +58,8 @@ static void copy(const char *at, int kept, uint64_t most_bytes, bool all)
     gn_cache_trim(kept, most_bytes);
 }
 
-int gn_worker_keep_cache(const char *mode, const char *at, const char *kept_path, const char *most_mib)
+int gn_worker_keep_cache(const char *mode, const char *at, const char *kept_path,
+                         const char *most_mib)
 {
     const bool closes = strcmp(mode, "close") == 0;
     (void)setpriority(PRIO_PROCESS, 0, NICENESS);
@@ -82,7 +87,8 @@ int gn_worker_sweep_caches(const char *root, const char *days)
         return 0;
     const uint32_t n = gn_cache_sweep(fd, time(NULL) - (time_t)strtoull(days, NULL, 10) * 86400);
     if (n)
-        gn_log(GN_LOG_INFO, "%u kernel caches that nobody has used for %s days are removed", n, days);
+        gn_log(GN_LOG_INFO, "%u kernel caches that nobody has used for %s days are removed", n,
+               days);
     close(fd);
     return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The probe: a short-lived process that calls a vendor's driver for what gantryd must know of its devices.
- * Should the driver crash or hang, only the probe does.
+ * The probe: a short-lived process that calls a vendor's driver for what gantryd must know of its
+ * devices. Should the driver crash or hang, only the probe does.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +14,8 @@
 
 #define SEND_TIMEOUT_MS 30000
 
-_Static_assert(GN_BACKEND_CPU == GN_DEVICE_CPU && GN_BACKEND_GPU == GN_DEVICE_GPU && GN_BACKEND_ACCELERATOR == GN_DEVICE_ACCELERATOR &&
+_Static_assert(GN_BACKEND_CPU == GN_DEVICE_CPU && GN_BACKEND_GPU == GN_DEVICE_GPU &&
+                   GN_BACKEND_ACCELERATOR == GN_DEVICE_ACCELERATOR &&
                    GN_BACKEND_CUSTOM == GN_DEVICE_CUSTOM,
                "kinds go over the wire as they are");
 _Static_assert(GN_BACKEND_MAX_DEVICES == GN_WORKER_MAX_DEVICES, "devices of a platform");
@@ -97,7 +98,8 @@ int gn_worker_probe(int socket, const char *api, const char *library)
     struct gn_error err = {{0}, {0}};
     const struct gn_backend_ops *ops = gn_backend_named(api);
     void *handle = NULL;
-    int rc = ops ? ops->open_library(library, &handle, &err) : gn_fail(&err, ENOSYS, NULL, "no such API: %s", api);
+    int rc = ops ? ops->open_library(library, &handle, &err)
+                 : gn_fail(&err, ENOSYS, NULL, "no such API: %s", api);
     if (rc == 0)
         rc = ops->probe(handle, platform_found, &s, &err);
     if (rc) {

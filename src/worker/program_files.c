@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The C library's functions by which compilers open files, put in front of its own: the dynamic linker looks
- * into this executable first, whoever calls. A file that this process cannot open may be one of the
- * program's, and while a build goes on the program is asked for it. So a driver's compiler finds what it
- * would find inside the program, under the same names and with the program's rights, and this process needs
- * no right to any of it.
+ * The C library's functions by which compilers open files, put in front of its own: the dynamic
+ * linker looks into this executable first, whoever calls. A file that this process cannot open may
+ * be one of the program's, and while a build goes on the program is asked for it. So a driver's
+ * compiler finds what it would find inside the program, under the same names and with the program's
+ * rights, and this process needs no right to any of it.
  *
  * Any thread, at any time, also before main: nothing here needs to be set up.
  */
@@ -23,8 +23,8 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* What was meant for the program: a relative name (this process stands nowhere), or one that leads nowhere
- * here. */
+/* What was meant for the program: a relative name (this process stands nowhere), or one that leads
+ * nowhere here. */
 static bool may_be_the_programs(const char *name, int error)
 {
     return name && (error == ENOENT || error == EACCES || error == EPERM || error == ENOTDIR);
@@ -32,7 +32,8 @@ static bool may_be_the_programs(const char *name, int error)
 
 static int open_any(int folder, const char *name, int flags, mode_t mode)
 {
-    const bool plain = (flags & O_ACCMODE) == O_RDONLY && !(flags & (O_CREAT | O_TRUNC | O_DIRECTORY | O_PATH));
+    const bool plain =
+        (flags & O_ACCMODE) == O_RDONLY && !(flags & (O_CREAT | O_TRUNC | O_DIRECTORY | O_PATH));
     const bool relative = folder == AT_FDCWD && name && name[0] != '/';
     int fd = -1;
     if (plain && relative && gn_vgpu_program_file(name, true, &fd, NULL) == 0)
@@ -63,13 +64,13 @@ static int stat_any(int folder, const char *name, struct stat *st, int flags)
     return -1;
 }
 
-#define MODE_OF(flags)                                                                                                                     \
-    mode_t mode = 0;                                                                                                                       \
-    if ((flags) & (O_CREAT | (O_TMPFILE & ~O_DIRECTORY))) {                                                                                \
-        va_list ap;                                                                                                                        \
-        va_start(ap, flags);                                                                                                               \
-        mode = va_arg(ap, mode_t);                                                                                                         \
-        va_end(ap);                                                                                                                        \
+#define MODE_OF(flags)                                                                             \
+    mode_t mode = 0;                                                                               \
+    if ((flags) & (O_CREAT | (O_TMPFILE & ~O_DIRECTORY))) {                                        \
+        va_list ap;                                                                                \
+        va_start(ap, flags);                                                                       \
+        mode = va_arg(ap, mode_t);                                                                 \
+        va_end(ap);                                                                                \
     }
 
 EXPORT int open(const char *name, int flags, ...)

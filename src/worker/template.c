@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The template: one process a vendor driver that has loaded the vendor's library, called nothing in it, and
- * so has no thread but its own; a worker is a fork of it. It holds nothing of any program: a worker's
- * descriptors come over the worker's own control socket. Single-threaded, and it must stay so.
+ * The template: one process a vendor driver that has loaded the vendor's library, called nothing in
+ * it, and so has no thread but its own; a worker is a fork of it. It holds nothing of any program:
+ * a worker's descriptors come over the worker's own control socket. Single-threaded, and it must
+ * stay so.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -72,7 +73,9 @@ static void spawn(struct template *t, uint32_t seq)
     int code = errno;
     close(control);
     if (pid < 0) {
-        gn_worker_refuse(t->socket, seq, code, (gn_fail(&err, code, NULL, "cannot start a worker: %s", strerror(code)), &err));
+        gn_worker_refuse(
+            t->socket, seq, code,
+            (gn_fail(&err, code, NULL, "cannot start a worker: %s", strerror(code)), &err));
         if (code == ENOTRECOVERABLE)
             exit(1);
         return;
@@ -83,7 +86,9 @@ static void spawn(struct template *t, uint32_t seq)
     if (pidfd < 0) {
         code = errno;
         kill(pid, SIGKILL);
-        gn_worker_refuse(t->socket, seq, code, (gn_fail(&err, code, NULL, "cannot watch a worker: %s", strerror(code)), &err));
+        gn_worker_refuse(
+            t->socket, seq, code,
+            (gn_fail(&err, code, NULL, "cannot watch a worker: %s", strerror(code)), &err));
         return;
     }
     struct gn_worker_spawned s = {.pid = (uint32_t)pid};
@@ -94,7 +99,8 @@ static void spawn(struct template *t, uint32_t seq)
 static void refuse_for_room(struct template *t, uint32_t seq)
 {
     struct gn_error err;
-    gn_fail(&err, EMFILE, "raise the limit that gantryd starts with (LimitNOFILE)", "a template has no descriptors left");
+    gn_fail(&err, EMFILE, "raise the limit that gantryd starts with (LimitNOFILE)",
+            "a template has no descriptors left");
     gn_worker_refuse(t->socket, seq, EMFILE, &err);
 }
 
@@ -126,7 +132,8 @@ static int serve(struct template *t)
         }
         if (rc < 0)
             return rc == -EPIPE ? 0 : 1;
-        struct pollfd p[2] = {{.fd = t->socket, .events = POLLIN}, {.fd = t->signals, .events = POLLIN}};
+        struct pollfd p[2] = {{.fd = t->socket, .events = POLLIN},
+                              {.fd = t->signals, .events = POLLIN}};
         if (poll(p, 2, -1) < 0 && errno != EINTR)
             return 1;
         if (p[1].revents)
@@ -148,10 +155,13 @@ static const char *mode_text(enum gn_wall_mode walls)
 static const char *path_of(void *library, const char *name)
 {
     struct link_map *map;
-    return !strchr(name, '/') && !dlinfo(library, RTLD_DI_LINKMAP, &map) && map->l_name[0] == '/' ? map->l_name : name;
+    return !strchr(name, '/') && !dlinfo(library, RTLD_DI_LINKMAP, &map) && map->l_name[0] == '/'
+               ? map->l_name
+               : name;
 }
 
-int gn_worker_template(int socket, const char *api, const char *library, enum gn_wall_mode walls, bool late, char *title)
+int gn_worker_template(int socket, const char *api, const char *library, enum gn_wall_mode walls,
+                       bool late, char *title)
 {
     struct gn_error err = {{0}, {0}};
     struct template t = {.socket = socket};
@@ -168,8 +178,12 @@ int gn_worker_template(int socket, const char *api, const char *library, enum gn
         }
         t.start.path = path_of(t.start.library, library);
         if (count_threads() > 1) {
-            gn_log(GN_LOG_WARN, "%s starts threads when it is loaded: its workers load it themselves, which is slower", library);
-            execl("/proc/self/exe", "gantry-worker", "--late-template", api, t.start.path, mode_text(walls), (char *)NULL);
+            gn_log(GN_LOG_WARN,
+                   "%s starts threads when it is loaded: its workers load it themselves, which is "
+                   "slower",
+                   library);
+            execl("/proc/self/exe", "gantry-worker", "--late-template", api, t.start.path,
+                  mode_text(walls), (char *)NULL);
             gn_log(GN_LOG_ERROR, "cannot start the template again: %s", strerror(errno));
             return 1;
         }

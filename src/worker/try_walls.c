@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What of the walls can be had on this machine: raised around a process that then ends, forked and confined
- * as a worker is. So gantryd and the operator know before any program comes.
+ * What of the walls can be had on this machine: raised around a process that then ends, forked and
+ * confined as a worker is. So gantryd and the operator know before any program comes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,8 +22,8 @@
 static int mount_layers(void)
 {
     int rc = gn_wall_own_mounts();
-    if (rc == 0 && (mount("gantry", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, "size=1m") < 0 || mkdir("/tmp/at", 0700) < 0 ||
-                    mkdir("/tmp/kept", 0700) < 0))
+    if (rc == 0 && (mount("gantry", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, "size=1m") < 0 ||
+                    mkdir("/tmp/at", 0700) < 0 || mkdir("/tmp/kept", 0700) < 0))
         rc = -errno;
     const int kept = rc ? -1 : open("/tmp/kept", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (rc == 0)
@@ -47,14 +47,16 @@ static bool can_mount_layers(enum gn_wall_mode walls)
 static int raise_and_tell(int socket, const struct gn_wall_forker *forker, enum gn_wall_mode walls)
 {
     /* As for a program of the superuser's: any user but him. */
-    struct gn_wall_plan plan = {.mode = walls, .change_user = geteuid() == 0, .uid = 65534, .gid = 65534};
+    struct gn_wall_plan plan = {
+        .mode = walls, .change_user = geteuid() == 0, .uid = 65534, .gid = 65534};
     struct gn_wall_report report = {0, 0};
     struct gn_error err = {{0}, {0}};
     gn_wall_follow(forker);
     const bool layers = can_mount_layers(walls);
     int rc = gn_wall_raise(&plan, &report, &err);
-    struct gn_worker_walls w = {
-        .have = report.have, .landlock_abi = report.landlock_abi, .layers = layers && (report.have & GN_WALL_SCRATCH)};
+    struct gn_worker_walls w = {.have = report.have,
+                                .landlock_abi = report.landlock_abi,
+                                .layers = layers && (report.have & GN_WALL_SCRATCH)};
     if (rc)
         gn_worker_refuse(socket, 0, rc, &err);
     else

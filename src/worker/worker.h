@@ -20,10 +20,12 @@ int gn_worker_list_drivers(int socket);
 int gn_worker_probe(int socket, const char *api, const char *library);
 
 /*
- * Loads one driver's library, calls nothing in it, and forks a worker a request until gantryd is gone.
- * `late`: the library is loaded in the workers instead, for a driver that starts threads when it is loaded.
+ * Loads one driver's library, calls nothing in it, and forks a worker a request until gantryd is
+ * gone. `late`: the library is loaded in the workers instead, for a driver that starts threads when
+ * it is loaded.
  */
-int gn_worker_template(int socket, const char *api, const char *library, enum gn_wall_mode walls, bool late, char *title);
+int gn_worker_template(int socket, const char *api, const char *library, enum gn_wall_mode walls,
+                       bool late, char *title);
 
 /* Raises the walls around a process that is there for nothing else, and tells what could be had. */
 int gn_worker_try_walls(int socket, enum gn_wall_mode walls);
@@ -37,14 +39,16 @@ int gn_worker_keep_cache(const char *mode, const char *at, const char *kept, con
 /* Removes caches that nobody has used for so many days. */
 int gn_worker_sweep_caches(const char *root, const char *days);
 
-/* A worker's life, from the fork to its end. `library` is NULL when it is to be loaded here, from `path`. */
+/* A worker's life, from the fork to its end. `library` is NULL when it is to be loaded here, from
+ * `path`. */
 struct gn_worker_start {
     const struct gn_backend_ops *backend;
     void *library;
     const char *path;
     int control_fd;
     struct gn_wall_forker forker;
-    char *title; /* an argument of this process, to be overwritten with the vGPU's id: ps shows it */
+    char
+        *title; /* an argument of this process, to be overwritten with the vGPU's id: ps shows it */
 };
 _Noreturn void gn_worker_run(const struct gn_worker_start *start);
 

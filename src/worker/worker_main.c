@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gantry-worker: what gantryd starts so that no driver is ever loaded into gantryd itself. Not meant to be
- * typed. */
+/* gantry-worker: what gantryd starts so that no driver is ever loaded into gantryd itself. Not
+ * meant to be typed. */
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,8 +19,8 @@ static int usage(void)
     return 2;
 }
 
-/* Not return, nor exit(): what drivers do at exit has been seen to crash, and gantryd, which has heard all that there is to hear, may kill
- * us in the middle of it. */
+/* Not return, nor exit(): what drivers do at exit has been seen to crash, and gantryd, which has
+ * heard all that there is to hear, may kill us in the middle of it. */
 static _Noreturn void end(int status)
 {
     fflush(NULL);
@@ -28,8 +28,9 @@ static _Noreturn void end(int status)
 }
 
 /*
- * These end a process that expects none of them, and with it vGPUs; no part of Gantry sends them. Before a driver is loaded: one that
- * installs a handler keeps it. What a driver executes ignores them, too.
+ * These end a process that expects none of them, and with it vGPUs; no part of Gantry sends them.
+ * Before a driver is loaded: one that installs a handler keeps it. What a driver executes ignores
+ * them, too.
  */
 static void ignore_stray_signals(void)
 {
@@ -42,7 +43,8 @@ int main(int argc, char **argv)
 {
     int type;
     socklen_t n = sizeof type;
-    if (argc < 2 || getsockopt(GN_WORKER_SOCKET, SOL_SOCKET, SO_TYPE, &type, &n) < 0 || type != SOCK_STREAM)
+    if (argc < 2 || getsockopt(GN_WORKER_SOCKET, SOL_SOCKET, SO_TYPE, &type, &n) < 0 ||
+        type != SOCK_STREAM)
         return usage();
     gn_log_init("gantry-worker", GN_LOG_WARN);
     ignore_stray_signals();
@@ -62,8 +64,10 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "--sweep-caches") == 0 && argc == 4)
         end(gn_worker_sweep_caches(argv[2], argv[3]));
     if (strcmp(argv[1], "--template") == 0 && argc == 5)
-        end(gn_worker_template(GN_WORKER_SOCKET, argv[2], argv[3], (enum gn_wall_mode)atoi(argv[4]), false, argv[1]));
+        end(gn_worker_template(GN_WORKER_SOCKET, argv[2], argv[3], (enum gn_wall_mode)atoi(argv[4]),
+                               false, argv[1]));
     if (strcmp(argv[1], "--late-template") == 0 && argc == 5)
-        end(gn_worker_template(GN_WORKER_SOCKET, argv[2], argv[3], (enum gn_wall_mode)atoi(argv[4]), true, argv[1]));
+        end(gn_worker_template(GN_WORKER_SOCKET, argv[2], argv[3], (enum gn_wall_mode)atoi(argv[4]),
+                               true, argv[1]));
     return usage();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs that harm by way of the compiler: each says "building" and then builds something that never ends,
- * or takes all there is. They are watched, and killed.
+ * Programs that harm by way of the compiler: each says "building" and then builds something that
+ * never ends, or takes all there is. They are watched, and killed.
  */
 #include <CL/cl.h>
 
@@ -10,15 +10,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#define NEED(condition)                                                                                                                    \
-    do {                                                                                                                                   \
-        if (!(condition)) {                                                                                                                \
-            fprintf(stderr, "not so: %s\n", #condition);                                                                                   \
-            exit(1);                                                                                                                       \
-        }                                                                                                                                  \
+#define NEED(condition)                                                                            \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "not so: %s\n", #condition);                                           \
+            exit(1);                                                                               \
+        }                                                                                          \
     } while (0)
 
-/* A file that includes itself twice, two hundred deep; a comment makes each inclusion slow, not large. */
+/* A file that includes itself twice, two hundred deep; a comment makes each inclusion slow, not
+ * large. */
 static void write_bomb(const char *path)
 {
     FILE *f = fopen(path, "w");

@@ -9,7 +9,8 @@
 #define SO_PEERPIDFD 77
 #endif
 
-__attribute__((visibility("default"))) int getsockopt(int fd, int level, int option, void *restrict value, socklen_t *restrict n)
+__attribute__((visibility("default"))) int getsockopt(int fd, int level, int option,
+                                                      void *restrict value, socklen_t *restrict n)
 {
     if (level == SOL_SOCKET && option == SO_PEERPIDFD) {
         errno = ENOPROTOOPT;

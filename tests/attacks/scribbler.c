@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Overwrites the memory that another process shares with its worker, for as long as there is a session.
+ * Overwrites the memory that another process shares with its worker, for as long as there is a
+ * session.
  *
  *   scribbler PID SEED
  *
- * Finds the segments among PID's descriptors, maps them and writes: numbers chosen to hurt (sequence numbers
- * near those in use, lengths, spans, generations, indices), and random ones, into the request ring, the reply
- * slots, the event table and the beginning of the data area. The seed decides what is written and where; the
- * races decide what becomes of it. Ends when the writing has lasted, and says what it wrote where.
+ * Finds the segments among PID's descriptors, maps them and writes: numbers chosen to hurt
+ * (sequence numbers near those in use, lengths, spans, generations, indices), and random ones, into
+ * the request ring, the reply slots, the event table and the beginning of the data area. The seed
+ * decides what is written and where; the races decide what becomes of it. Ends when the writing has
+ * lasted, and says what it wrote where.
  */
 #include "shm/event_table.h"
 #include "shm/session_layout.h"
@@ -54,7 +56,9 @@ static void find(int pid)
         if (strncmp(link, "/memfd:gantry-", 14) != 0 || stat(path, &st) < 0)
             continue;
         FILE *f = fopen(path, "r+");
-        void *base = f ? mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(f), 0) : MAP_FAILED;
+        void *base =
+            f ? mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(f), 0)
+              : MAP_FAILED;
         if (base != MAP_FAILED) {
             struct segment *s = &segments[n_segments++];
             snprintf(s->name, sizeof s->name, "%.40s", link + 14);
@@ -125,7 +129,8 @@ static void write_at(unsigned char *at)
 
 static void scribble_ring(struct segment *s)
 {
-    unsigned char *slot = s->base + GN_SESSION_REQUESTS_AT + sizeof(struct gn_ring) + draw() % GN_SESSION_REQUEST_SLOTS * 64;
+    unsigned char *slot = s->base + GN_SESSION_REQUESTS_AT + sizeof(struct gn_ring) +
+                          draw() % GN_SESSION_REQUEST_SLOTS * 64;
     switch (draw() % 6) {
     case 0: /* the sequence number, the length */
         write_at(slot);
@@ -154,7 +159,9 @@ int main(int argc, char **argv)
     state = strtoull(argv[2], NULL, 0) * 0x9e3779b97f4a7c15u | 1;
     for (int i = 0; i < 16; i++)
         draw();
-    unsigned mode = (unsigned)(draw() % 4); /* gentle to wild: rare single writes let the two go on for longer */
+    unsigned mode =
+        (unsigned)(draw() %
+                   4); /* gentle to wild: rare single writes let the two go on for longer */
     for (int tries = 0; tries < 2000 && n_segments < 3; tries++) {
         for (int i = 0; i < n_segments; i++)
             munmap(segments[i].base, segments[i].bytes);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Preloaded into gantryd and so into its workers: says on stderr in whose code a process has crashed, before it ends as it would have. A
- * kernel that crashes is its program's affair, whatever made it; all else is ours.
+ * Preloaded into gantryd and so into its workers: says on stderr in whose code a process has
+ * crashed, before it ends as it would have. A kernel that crashes is its program's affair, whatever
+ * made it; all else is ours.
  */
 #include <dlfcn.h>
 #include <signal.h>

@@ -10,7 +10,8 @@ int main(void)
     cl_device_id device;
     cl_int rc;
     char byte;
-    if (clGetPlatformIDs(1, &platform, NULL) || clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL))
+    if (clGetPlatformIDs(1, &platform, NULL) ||
+        clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL))
         return 3;
     cl_context context = clCreateContext(NULL, 1, &device, NULL, NULL, &rc);
     cl_command_queue queue = rc ? NULL : clCreateCommandQueue(context, device, 0, &rc);

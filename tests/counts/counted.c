@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Does exactly as many calls of one kind as a line on stdin says ("KIND N"), and answers "did T0 T1":
- * CLOCK_REALTIME before and after, in nanoseconds. Before T0 it has done the same a thousand times, so that
- * nothing is done for the first time. `counted once KIND N` does so at once, and ends, without the thousand:
- * for callgrind.
+ * Does exactly as many calls of one kind as a line on stdin says ("KIND N"), and answers "did T0
+ * T1": CLOCK_REALTIME before and after, in nanoseconds. Before T0 it has done the same a thousand
+ * times, so that nothing is done for the first time. `counted once KIND N` does so at once, and
+ * ends, without the thousand: for callgrind.
  */
 #include <CL/cl.h>
 
@@ -16,13 +16,13 @@
 
 #define WARM 1000u
 
-#define NEED(call)                                                                                                                         \
-    do {                                                                                                                                   \
-        cl_int rc_ = (call);                                                                                                               \
-        if (rc_ != CL_SUCCESS) {                                                                                                           \
-            fprintf(stderr, "%s returned %d\n", #call, (int)rc_);                                                                          \
-            exit(1);                                                                                                                       \
-        }                                                                                                                                  \
+#define NEED(call)                                                                                 \
+    do {                                                                                           \
+        cl_int rc_ = (call);                                                                       \
+        if (rc_ != CL_SUCCESS) {                                                                   \
+            fprintf(stderr, "%s returned %d\n", #call, (int)rc_);                                  \
+            exit(1);                                                                               \
+        }                                                                                          \
     } while (0)
 
 static cl_platform_id platform;
@@ -38,7 +38,8 @@ static char host[1 << 20];
 static void null_call(void)
 {
     size_t size;
-    NEED(clGetKernelWorkGroupInfo(add, device, CL_KERNEL_WORK_GROUP_SIZE, sizeof size, &size, NULL));
+    NEED(
+        clGetKernelWorkGroupInfo(add, device, CL_KERNEL_WORK_GROUP_SIZE, sizeof size, &size, NULL));
 }
 
 static void sampler(void)
@@ -139,7 +140,8 @@ static void read_event(void)
 static void map(void)
 {
     cl_int rc;
-    void *p = clEnqueueMapBuffer(queue, m, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, sizeof host, 0, NULL, NULL, &rc);
+    void *p = clEnqueueMapBuffer(queue, m, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, sizeof host, 0,
+                                 NULL, NULL, &rc);
     NEED(rc);
     NEED(clEnqueueUnmapMemObject(queue, m, p, 0, NULL, NULL));
 }
@@ -150,7 +152,8 @@ static void map_image(void)
     static const size_t origin[3], region[3] = {16, 16, 1};
     size_t pitch;
     cl_int rc;
-    void *p = clEnqueueMapImage(queue, image, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, origin, region, &pitch, NULL, 0, NULL, NULL, &rc);
+    void *p = clEnqueueMapImage(queue, image, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, origin, region,
+                                &pitch, NULL, 0, NULL, NULL, &rc);
     NEED(rc);
     NEED(clEnqueueUnmapMemObject(queue, image, p, 0, NULL, NULL));
 }
@@ -231,8 +234,9 @@ static void (*find(const char *name))(void)
 
 static void set_up(void)
 {
-    static const char *source = "kernel void nothing(void) {}\n"
-                                "kernel void add(global uint *x, uint v) { x[get_global_id(0)] += v; }\n";
+    static const char *source =
+        "kernel void nothing(void) {}\n"
+        "kernel void add(global uint *x, uint v) { x[get_global_id(0)] += v; }\n";
     cl_int rc;
     NEED(clGetPlatformIDs(1, &platform, NULL));
     NEED(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL));
@@ -248,7 +252,8 @@ static void set_up(void)
     add = clCreateKernel(program, "add", &rc);
     NEED(rc);
     const cl_image_format format = {CL_RGBA, CL_UNORM_INT8};
-    const cl_image_desc desc = {.image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 16, .image_height = 16};
+    const cl_image_desc desc = {
+        .image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 16, .image_height = 16};
     image = clCreateImage(context, CL_MEM_READ_WRITE, &format, &desc, NULL, &rc);
     NEED(rc);
     m = clCreateBuffer(context, CL_MEM_READ_WRITE, sizeof host, NULL, &rc);
@@ -292,7 +297,8 @@ int main(int argc, char **argv)
         void (*call)(void) = find(kind);
         counted_calls(call, WARM);
         NEED(clFinish(queue));
-        /* The worker, too, is awake from here on: one on its way to sleep would be seen to go there. */
+        /* The worker, too, is awake from here on: one on its way to sleep would be seen to go
+         * there. */
         null_call();
         unsigned long long before = real_ns();
         counted_calls(call, n);

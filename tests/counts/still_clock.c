@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Preloaded into a program, gantryd and its workers: a clock that stands still for as long as a test wants.
+ * Preloaded into a program, gantryd and its workers: a clock that stands still for as long as a
+ * test wants.
  *
- * Who waits for a peer spins for a time, then sleeps. Whether the time is over depends on what else the
- * machine does; under a clock that stands still it never is. So what system calls are left are those of the
- * path itself, on any machine and under any load. Yielding the processor is part of waiting too (it comes
- * only after a look has failed for some microseconds): while the clock stands still it is counted, and is
- * none.
+ * Who waits for a peer spins for a time, then sleeps. Whether the time is over depends on what else
+ * the machine does; under a clock that stands still it never is. So what system calls are left are
+ * those of the path itself, on any machine and under any load. Yielding the processor is part of
+ * waiting too (it comes only after a look has failed for some microseconds): while the clock stands
+ * still it is counted, and is none.
  *
- * STILL_CLOCK names a file of a page that all of them map: word 0: not zero while the clock stands; word 1:
- * yields.
+ * STILL_CLOCK names a file of a page that all of them map: word 0: not zero while the clock stands;
+ * word 1: yields.
  */
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Buffers: creation with every flag, reads, writes, copies and fills with offsets, and their errors. */
+/* Buffers: creation with every flag, reads, writes, copies and fills with offsets, and their
+ * errors. */
 #include "difftest.h"
 
 static const cl_mem_flags flag_list[] = {
@@ -126,7 +127,8 @@ static void write_burst(void)
     cl_mem mem = env_buffer(&env, N * EACH, NULL);
     for (int i = 0; i < N; i++) {
         fill_pattern(host[i], EACH, (unsigned)i);
-        failed += clEnqueueWriteBuffer(env.queue, mem, CL_FALSE, (size_t)i * EACH, EACH, host[i], 0, NULL, NULL) != 0;
+        failed += clEnqueueWriteBuffer(env.queue, mem, CL_FALSE, (size_t)i * EACH, EACH, host[i], 0,
+                                       NULL, NULL) != 0;
     }
     CALL(clFinish, env.queue);
     note("failed: %d", failed);
@@ -173,7 +175,8 @@ static void read_write_errors(void)
 
 static void host_access(void)
 {
-    static const cl_mem_flags flags[] = {CL_MEM_HOST_READ_ONLY, CL_MEM_HOST_WRITE_ONLY, CL_MEM_HOST_NO_ACCESS};
+    static const cl_mem_flags flags[] = {CL_MEM_HOST_READ_ONLY, CL_MEM_HOST_WRITE_ONLY,
+                                         CL_MEM_HOST_NO_ACCESS};
     struct env env;
     char host[64] = {0};
     env_init(&env);
@@ -181,9 +184,12 @@ static void host_access(void)
         cl_mem mem = MAKE(clCreateBuffer, env.context, flags[i], 64, NULL);
         CALL(clEnqueueWriteBuffer, env.queue, mem, CL_TRUE, 0, 64, host, 0, NULL, NULL);
         CALL(clEnqueueReadBuffer, env.queue, mem, CL_TRUE, 0, 64, host, 0, NULL, NULL);
-        CALL(clEnqueueReadBufferRect, env.queue, mem, CL_TRUE, V3(0, 0, 0), V3(0, 0, 0), V3(4, 4, 1), 0, 0, 0, 0, host, 0, NULL, NULL);
-        CALL(clEnqueueWriteBufferRect, env.queue, mem, CL_TRUE, V3(0, 0, 0), V3(0, 0, 0), V3(4, 4, 1), 0, 0, 0, 0, host, 0, NULL, NULL);
-        void *ptr = MAKE(clEnqueueMapBuffer, env.queue, mem, CL_TRUE, CL_MAP_READ, 0, 64, 0, NULL, NULL);
+        CALL(clEnqueueReadBufferRect, env.queue, mem, CL_TRUE, V3(0, 0, 0), V3(0, 0, 0),
+             V3(4, 4, 1), 0, 0, 0, 0, host, 0, NULL, NULL);
+        CALL(clEnqueueWriteBufferRect, env.queue, mem, CL_TRUE, V3(0, 0, 0), V3(0, 0, 0),
+             V3(4, 4, 1), 0, 0, 0, 0, host, 0, NULL, NULL);
+        void *ptr =
+            MAKE(clEnqueueMapBuffer, env.queue, mem, CL_TRUE, CL_MAP_READ, 0, 64, 0, NULL, NULL);
         if (ptr)
             CALL(clEnqueueUnmapMemObject, env.queue, mem, ptr, 0, NULL, NULL);
         ptr = MAKE(clEnqueueMapBuffer, env.queue, mem, CL_TRUE, CL_MAP_WRITE, 0, 64, 0, NULL, NULL);
@@ -278,7 +284,8 @@ static void migrate(void)
     CALL(clEnqueueMigrateMemObjects, env.queue, 2, mems, CL_MIGRATE_MEM_OBJECT_HOST, 0, NULL, NULL);
     CALL(clFinish, env.queue);
     env_dump_buffer(&env, "kept", mems[0], 64);
-    CALL(clEnqueueMigrateMemObjects, env.queue, 1, mems, CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED, 0, NULL, NULL);
+    CALL(clEnqueueMigrateMemObjects, env.queue, 1, mems, CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED, 0,
+         NULL, NULL);
     CALL(clEnqueueMigrateMemObjects, (cl_command_queue)NULL, 2, mems, 0, 0, NULL, NULL);
     CALL(clEnqueueMigrateMemObjects, env.queue, 0, mems, 0, 0, NULL, NULL);
     CALL(clEnqueueMigrateMemObjects, env.queue, 2, NULL, 0, 0, NULL, NULL);
@@ -308,7 +315,8 @@ static void use_host_ptr(void)
     CALL(clSetKernelArg, kernel, 0, sizeof(mem), &mem);
     CALL(clSetKernelArg, kernel, 1, sizeof(k), &k);
     CALL(clEnqueueNDRangeKernel, env.queue, kernel, 1, NULL, &global, NULL, 0, NULL, NULL);
-    void *ptr = MAKE(clEnqueueMapBuffer, env.queue, mem, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 64, 1024, 0, NULL, NULL);
+    void *ptr = MAKE(clEnqueueMapBuffer, env.queue, mem, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 64,
+                     1024, 0, NULL, NULL);
     note_bytes("mapped", ptr, 1024);
     note_bytes("host under the mapping", host + 16, 1024);
     ((int *)ptr)[0] = -5;
@@ -346,7 +354,8 @@ static void destructor(void)
     note("called while a reference is left: %u", freed.count);
     CALL(clReleaseMemObject, mem);
     bool all = latch_wait(&freed, 3);
-    note("called %s, order %d %d %d", all ? "three times" : "too rarely", freed.order[0], freed.order[1], freed.order[2]);
+    note("called %s, order %d %d %d", all ? "three times" : "too rarely", freed.order[0],
+         freed.order[1], freed.order[2]);
     env_fini(&env);
 }
 
@@ -364,7 +373,8 @@ static void many(void)
     }
     for (int i = 0; i < N; i++) {
         int value = -1;
-        bad += clEnqueueReadBuffer(env.queue, mems[i], CL_TRUE, 0, sizeof(value), &value, 0, NULL, NULL) != CL_SUCCESS;
+        bad += clEnqueueReadBuffer(env.queue, mems[i], CL_TRUE, 0, sizeof(value), &value, 0, NULL,
+                                   NULL) != CL_SUCCESS;
         bad += value != i;
     }
     for (int i = 0; i < N; i++)

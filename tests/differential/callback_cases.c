@@ -16,7 +16,8 @@ static int compare_ints(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-/* Each kind is called once; their order among each other is not promised to be seen, so it is sorted away. */
+/* Each kind is called once; their order among each other is not promised to be seen, so it is
+ * sorted away. */
 static void kinds(void)
 {
     static const cl_int types[] = {CL_SUBMITTED, CL_RUNNING, CL_COMPLETE};
@@ -34,7 +35,8 @@ static void kinds(void)
     CALL(clFinish, env.queue);
     bool all = latch_wait(&seen, 3);
     qsort(seen.order, 3, sizeof(int), compare_ints);
-    note("all called: %s, tags %d %d %d", all ? "yes" : "no", seen.order[0], seen.order[1], seen.order[2]);
+    note("all called: %s, tags %d %d %d", all ? "yes" : "no", seen.order[0], seen.order[1],
+         seen.order[2]);
     /* Set on an event that is over, each is called at once. */
     for (int i = 0; i < 3; i++)
         CALL(clSetEventCallback, event, types[i], on_event, &tags[i]);
@@ -62,7 +64,8 @@ static void errors(void)
     env_fini(&env);
 }
 
-/* The specification wants the callback; PoCL 3.1 never calls it. Whoever calls it gives it a negative status.
+/* The specification wants the callback; PoCL 3.1 never calls it. Whoever calls it gives it a
+ * negative status.
  */
 static void note_failure_seen(unsigned count)
 {
@@ -79,7 +82,8 @@ static void of_user_events(void)
     int tags[4] = {1, 2, 3, 4};
     env_init(&env);
     latch_init(&seen);
-    cl_event good = MAKE(clCreateUserEvent, env.context), bad = MAKE(clCreateUserEvent, env.context);
+    cl_event good = MAKE(clCreateUserEvent, env.context),
+             bad = MAKE(clCreateUserEvent, env.context);
     CALL(clSetEventCallback, good, CL_COMPLETE, on_event, &tags[0]);
     CALL(clSetUserEventStatus, good, CL_COMPLETE);
     note("called: %s, status %d", latch_wait(&seen, 1) ? "yes" : "no", seen.last_status);
@@ -124,9 +128,11 @@ static void CL_CALLBACK on_chain(cl_event event, cl_int status, void *user)
     struct chain *chain = user;
     int value = 0x11223344;
     cl_int now = ERRCODE_UNSET;
-    chain->codes[0] = clEnqueueFillBuffer(chain->env->queue, chain->mem, &value, 4, 0, 64, 0, NULL, NULL);
+    chain->codes[0] =
+        clEnqueueFillBuffer(chain->env->queue, chain->mem, &value, 4, 0, 64, 0, NULL, NULL);
     chain->codes[1] = clFlush(chain->env->queue);
-    chain->codes[2] = clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(now), &now, NULL);
+    chain->codes[2] =
+        clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(now), &now, NULL);
     chain->codes[3] = clSetUserEventStatus(chain->next, CL_COMPLETE);
     latch_hit(&seen, now, status);
 }
@@ -145,7 +151,8 @@ static void calls_inside(void)
     CALL(clEnqueueWriteBuffer, env.queue, other, CL_FALSE, 0, 64, bytes, 0, NULL, &event);
     CALL(clSetEventCallback, event, CL_COMPLETE, on_chain, &chain);
     CALL(clFlush, env.queue);
-    note("called: %s, status %d, seen as %d", latch_wait(&seen, 1) ? "yes" : "no", seen.last_status, seen.order[0]);
+    note("called: %s, status %d, seen as %d", latch_wait(&seen, 1) ? "yes" : "no", seen.last_status,
+         seen.order[0]);
     for (int i = 0; i < 4; i++)
         note("inside: %s", error_name(chain.codes[i]));
     note_event_end("what waited for the callback's event", after);
@@ -201,8 +208,10 @@ static const struct {
     const char *name;
     cl_profiling_info param;
 } times[] = {
-    {"CL_PROFILING_COMMAND_QUEUED", CL_PROFILING_COMMAND_QUEUED},     {"CL_PROFILING_COMMAND_SUBMIT", CL_PROFILING_COMMAND_SUBMIT},
-    {"CL_PROFILING_COMMAND_START", CL_PROFILING_COMMAND_START},       {"CL_PROFILING_COMMAND_END", CL_PROFILING_COMMAND_END},
+    {"CL_PROFILING_COMMAND_QUEUED", CL_PROFILING_COMMAND_QUEUED},
+    {"CL_PROFILING_COMMAND_SUBMIT", CL_PROFILING_COMMAND_SUBMIT},
+    {"CL_PROFILING_COMMAND_START", CL_PROFILING_COMMAND_START},
+    {"CL_PROFILING_COMMAND_END", CL_PROFILING_COMMAND_END},
     {"CL_PROFILING_COMMAND_COMPLETE", CL_PROFILING_COMMAND_COMPLETE},
 };
 
@@ -213,10 +222,11 @@ static void note_times(const char *what, cl_event event)
     for (int i = 0; i < 5; i++) {
         size_t size = 0;
         cl_int code = clGetEventProfilingInfo(event, times[i].param, sizeof(t[0]), &t[i], &size);
-        note("clGetEventProfilingInfo(%s, %s) -> %s size %zu, set: %s", handle_name(event), times[i].name, error_name(code),
-             code == CL_SUCCESS ? size : 0, t[i] ? "yes" : "no");
+        note("clGetEventProfilingInfo(%s, %s) -> %s size %zu, set: %s", handle_name(event),
+             times[i].name, error_name(code), code == CL_SUCCESS ? size : 0, t[i] ? "yes" : "no");
     }
-    note("queued <= submit <= start <= end: %s", t[0] <= t[1] && t[1] <= t[2] && t[2] <= t[3] ? "yes" : "no");
+    note("queued <= submit <= start <= end: %s",
+         t[0] <= t[1] && t[1] <= t[2] && t[2] <= t[3] ? "yes" : "no");
 }
 
 static void available(void)
@@ -228,7 +238,8 @@ static void available(void)
     cl_event event = NULL, earlier = NULL;
     cl_ulong time = 0, end = 0, queued = 0;
     env_init(&env);
-    cl_command_queue queue = MAKE(clCreateCommandQueue, env.context, env.device, CL_QUEUE_PROFILING_ENABLE);
+    cl_command_queue queue =
+        MAKE(clCreateCommandQueue, env.context, env.device, CL_QUEUE_PROFILING_ENABLE);
     cl_mem mem = env_buffer(&env, 64, bytes);
     cl_kernel kernel = env_kernel(&env, "add");
     CALL(clSetKernelArg, kernel, 0, sizeof(mem), &mem);
@@ -280,7 +291,8 @@ static void not_available(void)
     CALL_CODE(clGetEventProfilingInfo, event, CL_PROFILING_COMMAND_END, sizeof(time), &time, NULL);
     CALL(clReleaseEvent, event);
     /* On a profiling queue, but not over yet. */
-    cl_command_queue queue = MAKE(clCreateCommandQueue, env.context, env.device, CL_QUEUE_PROFILING_ENABLE);
+    cl_command_queue queue =
+        MAKE(clCreateCommandQueue, env.context, env.device, CL_QUEUE_PROFILING_ENABLE);
     cl_event user = MAKE(clCreateUserEvent, env.context);
     CALL(clEnqueueReadBuffer, queue, mem, CL_FALSE, 0, 64, bytes, 1, &user, &event);
     CALL_CODE(clGetEventProfilingInfo, event, CL_PROFILING_COMMAND_END, sizeof(time), &time, NULL);

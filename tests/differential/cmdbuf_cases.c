@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Command buffers: what the device has, creating them, recording, and what is refused. PoCL 3.1 reads through NULL, and is not
- * asked: to a NULL queue in the list of a new buffer; to NULL buffers of a copy of a rectangle or of an image; to a NULL kernel;
- * and to a launch that is not right in any way. It is not asked either where it departs from the specification: what the lists of
- * queues and of properties hold (an address; a size that is no multiple), and places too small for an answer; a property twice;
- * properties of a launch. tests/edges/cmdbufs.c is about these.
+ * Command buffers: what the device has, creating them, recording, and what is refused. PoCL 3.1
+ * reads through NULL, and is not asked: to a NULL queue in the list of a new buffer; to NULL
+ * buffers of a copy of a rectangle or of an image; to a NULL kernel; and to a launch that is not
+ * right in any way. It is not asked either where it departs from the specification: what the lists
+ * of queues and of properties hold (an address; a size that is no multiple), and places too small
+ * for an answer; a property twice; properties of a launch. tests/edges/cmdbufs.c is about these.
  */
 #include "cmdbuf.h"
 
@@ -15,7 +16,9 @@ static void functions(void)
     struct env env;
     env_init(&env);
     note("command buffers: %s", command_buffer_version(env.device) ? "yes" : "no");
-#define NOTE_FUNCTION(name) note(#name ": %s", clGetExtensionFunctionAddressForPlatform(env.platform, #name) ? "yes" : "no");
+#define NOTE_FUNCTION(name)                                                                        \
+    note(#name ": %s",                                                                             \
+         clGetExtensionFunctionAddressForPlatform(env.platform, #name) ? "yes" : "no");
     COMMAND_BUFFER_FUNCTIONS(NOTE_FUNCTION)
     /* Of extensions to it. */
     NOTE_FUNCTION(clGetMutableCommandInfoKHR)
@@ -36,12 +39,14 @@ static void device(void)
         cl_device_info param;
     } asked[] = {
         {"CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR", CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR},
-        {"CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR", CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR},
+        {"CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR",
+         CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR},
     };
     struct env env;
     env_init(&env);
     cl_version version = command_buffer_version(env.device);
-    note("version %u.%u.%u", CL_VERSION_MAJOR(version), CL_VERSION_MINOR(version), CL_VERSION_PATCH(version));
+    note("version %u.%u.%u", CL_VERSION_MAJOR(version), CL_VERSION_MINOR(version),
+         CL_VERSION_PATCH(version));
     for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
         cl_bitfield value = 0;
         size_t size = 0;
@@ -60,11 +65,14 @@ static void note_infos(cl_command_buffer_khr buffer)
     cl_command_queue queue = NULL;
     cl_uint n = 77;
     size_t size = 0;
-    CALL(clGetCommandBufferInfoKHR, buffer, CL_COMMAND_BUFFER_PROPERTIES_ARRAY_KHR, sizeof(properties), properties, NULL);
+    CALL(clGetCommandBufferInfoKHR, buffer, CL_COMMAND_BUFFER_PROPERTIES_ARRAY_KHR,
+         sizeof(properties), properties, NULL);
     CALL(clGetCommandBufferInfoKHR, buffer, CL_COMMAND_BUFFER_NUM_QUEUES_KHR, sizeof(n), &n, &size);
-    CALL(clGetCommandBufferInfoKHR, buffer, CL_COMMAND_BUFFER_QUEUES_KHR, sizeof(queue), &queue, &size);
+    CALL(clGetCommandBufferInfoKHR, buffer, CL_COMMAND_BUFFER_QUEUES_KHR, sizeof(queue), &queue,
+         &size);
     CALL(clGetCommandBufferInfoKHR, buffer, CL_COMMAND_BUFFER_QUEUES_KHR, 0, NULL, &size);
-    CALL(clGetCommandBufferInfoKHR, buffer, CL_COMMAND_BUFFER_REFERENCE_COUNT_KHR, sizeof(n), &n, &size);
+    CALL(clGetCommandBufferInfoKHR, buffer, CL_COMMAND_BUFFER_REFERENCE_COUNT_KHR, sizeof(n), &n,
+         &size);
     CALL(clGetCommandBufferInfoKHR, buffer, CL_COMMAND_BUFFER_STATE_KHR, sizeof(n), &n, &size);
     CALL(clGetCommandBufferInfoKHR, buffer, CL_COMMAND_BUFFER_STATE_KHR, sizeof(n), &n, NULL);
     CALL(clGetCommandBufferInfoKHR, buffer, CL_COMMAND_BUFFER_FLAGS_KHR, sizeof(n), &n, &size);
@@ -74,7 +82,8 @@ static void note_infos(cl_command_buffer_khr buffer)
 
 static void create(void)
 {
-    static const cl_command_buffer_properties_khr empty[] = {0}, no_flags[] = {CL_COMMAND_BUFFER_FLAGS_KHR, 0, 0};
+    static const cl_command_buffer_properties_khr empty[] = {0},
+                                                  no_flags[] = {CL_COMMAND_BUFFER_FLAGS_KHR, 0, 0};
     struct env env;
     cmdbuf_init(&env);
     cl_command_buffer_khr buffer = MAKE(clCreateCommandBufferKHR, 1, &env.queue, NULL);
@@ -106,7 +115,8 @@ static void create_errors(void)
     cl_command_queue twice[2] = {env.queue, env.queue};
     static const cl_command_buffer_properties_khr unknown[] = {0x1234, 1, 0};
     static const cl_command_buffer_properties_khr odd_flag[] = {CL_COMMAND_BUFFER_FLAGS_KHR, 8, 0};
-    static const cl_command_buffer_properties_khr high_flag[] = {CL_COMMAND_BUFFER_FLAGS_KHR, (cl_properties)1 << 40, 0};
+    static const cl_command_buffer_properties_khr high_flag[] = {CL_COMMAND_BUFFER_FLAGS_KHR,
+                                                                 (cl_properties)1 << 40, 0};
     MAKE(clCreateCommandBufferKHR, 0, NULL, NULL);
     MAKE(clCreateCommandBufferKHR, 0, &env.queue, NULL);
     MAKE(clCreateCommandBufferKHR, 1, NULL, NULL);
@@ -189,7 +199,8 @@ static void copy_errors(void)
     cl_uint value = 3;
     cl_mem none = NULL;
     cl_command_buffer_khr no_buffer = NULL;
-    const size_t *origin = V3(0, 0, 0), *region = V3(4, 4, 1), *empty = V3(0, 4, 1), *far = V3(250, 0, 0);
+    const size_t *origin = V3(0, 0, 0), *region = V3(4, 4, 1), *empty = V3(0, 4, 1),
+                 *far = V3(250, 0, 0);
     cmdbuf_init(&env);
     cl_command_buffer_khr buffer = cmdbuf_make(env.queue, 0);
     cl_mem a = env_buffer(&env, 256, NULL), b = env_buffer(&env, 256, NULL);
@@ -204,11 +215,15 @@ static void copy_errors(void)
     CALL(clCommandCopyBufferRectKHR, buffer, NULL, a, b, NULL, origin, region, 0, 0, 0, 0, NOTHING);
     CALL(clCommandCopyBufferRectKHR, buffer, NULL, a, b, origin, NULL, region, 0, 0, 0, 0, NOTHING);
     CALL(clCommandCopyBufferRectKHR, buffer, NULL, a, b, origin, origin, NULL, 0, 0, 0, 0, NOTHING);
-    CALL(clCommandCopyBufferRectKHR, buffer, NULL, a, b, origin, origin, empty, 0, 0, 0, 0, NOTHING);
+    CALL(clCommandCopyBufferRectKHR, buffer, NULL, a, b, origin, origin, empty, 0, 0, 0, 0,
+         NOTHING);
     CALL(clCommandCopyBufferRectKHR, buffer, NULL, a, b, far, origin, region, 0, 0, 0, 0, NOTHING);
-    CALL(clCommandCopyBufferRectKHR, buffer, NULL, a, b, origin, origin, region, 3, 0, 0, 0, NOTHING);
-    CALL(clCommandCopyBufferRectKHR, buffer, NULL, a, b, origin, origin, region, 0, 3, 0, 0, NOTHING);
-    CALL(clCommandCopyBufferRectKHR, buffer, NULL, a, a, origin, origin, region, 0, 0, 0, 0, NOTHING);
+    CALL(clCommandCopyBufferRectKHR, buffer, NULL, a, b, origin, origin, region, 3, 0, 0, 0,
+         NOTHING);
+    CALL(clCommandCopyBufferRectKHR, buffer, NULL, a, b, origin, origin, region, 0, 3, 0, 0,
+         NOTHING);
+    CALL(clCommandCopyBufferRectKHR, buffer, NULL, a, a, origin, origin, region, 0, 0, 0, 0,
+         NOTHING);
     CALL(clCommandFillBufferKHR, buffer, NULL, none, &value, 4, 0, 16, NOTHING);
     CALL(clCommandFillBufferKHR, buffer, NULL, a, NULL, 4, 0, 16, NOTHING);
     CALL(clCommandFillBufferKHR, buffer, NULL, a, &value, 0, 0, 16, NOTHING);
@@ -228,9 +243,11 @@ static void image_errors(void)
 {
     struct env env;
     static const float color[4] = {1, 0, 1, 0};
-    const size_t *origin = V3(0, 0, 0), *region = V3(4, 4, 1), *far = V3(3, 3, 0), *deep = V3(4, 4, 2);
+    const size_t *origin = V3(0, 0, 0), *region = V3(4, 4, 1), *far = V3(3, 3, 0),
+                 *deep = V3(4, 4, 2);
     const cl_image_format format = {CL_RGBA, CL_UNSIGNED_INT8};
-    const cl_image_desc desc = {.image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 4, .image_height = 4};
+    const cl_image_desc desc = {
+        .image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 4, .image_height = 4};
     cl_mem none = NULL;
     cmdbuf_init(&env);
     if (!env.images)
@@ -283,7 +300,8 @@ static void other_contexts(void)
     CALL(clCommandFillBufferKHR, buffer, NULL, mem, &value, 4, 0, 16, NOTHING);
     CALL(clCommandCopyBufferKHR, buffer, NULL, mem, mine, 0, 0, 4, NOTHING);
     CALL(clCommandCopyBufferKHR, buffer, NULL, mine, mem, 0, 0, 4, NOTHING);
-    CALL(clCommandCopyBufferRectKHR, buffer, NULL, mem, mine, V3(0, 0, 0), V3(0, 0, 0), V3(4, 1, 1), 0, 0, 0, 0, NOTHING);
+    CALL(clCommandCopyBufferRectKHR, buffer, NULL, mem, mine, V3(0, 0, 0), V3(0, 0, 0), V3(4, 1, 1),
+         0, 0, 0, 0, NOTHING);
     CALL(clFinalizeCommandBufferKHR, buffer);
     CALL(clReleaseCommandBufferKHR, buffer);
     CALL(clReleaseMemObject, mem);
@@ -292,7 +310,8 @@ static void other_contexts(void)
     env_fini(&env);
 }
 
-#define COUNT_OF(fn, object, param) count_of(#fn, object, fn(object, param, sizeof(count), &count, NULL))
+#define COUNT_OF(fn, object, param)                                                                \
+    count_of(#fn, object, fn(object, param, sizeof(count), &count, NULL))
 
 static cl_uint count;
 

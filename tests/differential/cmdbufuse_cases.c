@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Command buffers at work: what their commands do, the states, events and queues of a run. PoCL 3.1 ends the program when an event
- * that a run waits for fails, or when a kernel that takes a sampler is recorded, and departs from the specification where a
- * kernel's arguments are set anew after it was recorded, where a pending buffer is finalized, and where one without commands
- * waits for events: it is not asked.
+ * Command buffers at work: what their commands do, the states, events and queues of a run. PoCL 3.1
+ * ends the program when an event that a run waits for fails, or when a kernel that takes a sampler
+ * is recorded, and departs from the specification where a kernel's arguments are set anew after it
+ * was recorded, where a pending buffer is finalized, and where one without commands waits for
+ * events: it is not asked.
  */
 #include "cmdbuf.h"
 
@@ -25,17 +26,22 @@ static void copies(void)
     cl_sync_point_khr point = 77;
     cmdbuf_init(&env);
     fill_pattern(bytes, sizeof(bytes), 1);
-    cl_mem a = env_buffer(&env, 256, bytes), b = env_buffer(&env, 256, bytes), c = env_buffer(&env, 256, bytes);
+    cl_mem a = env_buffer(&env, 256, bytes), b = env_buffer(&env, 256, bytes),
+           c = env_buffer(&env, 256, bytes);
     cl_buffer_region half = {128, 64};
-    cl_mem part = MAKE(clCreateSubBuffer, c, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &half);
+    cl_mem part =
+        MAKE(clCreateSubBuffer, c, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &half);
     cl_command_buffer_khr buffer = cmdbuf_make(env.queue, 0);
     CALL(clCommandFillBufferKHR, buffer, NULL, a, &wide[0], 1, 3, 5, 0, NULL, &point, NULL);
     CALL(clCommandFillBufferKHR, buffer, NULL, a, &wide[1], 2, 20, 6, 1, &point, &point, NULL);
-    CALL(clCommandFillBufferKHR, buffer, NULL, a, wide, sizeof(wide), 64, 96, 1, &point, &point, NULL);
+    CALL(clCommandFillBufferKHR, buffer, NULL, a, wide, sizeof(wide), 64, 96, 1, &point, &point,
+         NULL);
     CALL(clCommandCopyBufferKHR, buffer, NULL, a, b, 60, 10, 100, 1, &point, &point, NULL);
     CALL(clCommandBarrierWithWaitListKHR, buffer, NULL, 1, &point, &point, NULL);
-    CALL(clCommandCopyBufferRectKHR, buffer, NULL, b, c, V3(4, 1, 0), V3(1, 2, 1), V3(6, 3, 2), 16, 64, 10, 50, 1, &point, &point, NULL);
-    CALL(clCommandCopyBufferRectKHR, buffer, NULL, a, c, V3(0, 0, 0), V3(8, 0, 0), V3(8, 2, 1), 0, 0, 16, 0, 1, &point, NULL, NULL);
+    CALL(clCommandCopyBufferRectKHR, buffer, NULL, b, c, V3(4, 1, 0), V3(1, 2, 1), V3(6, 3, 2), 16,
+         64, 10, 50, 1, &point, &point, NULL);
+    CALL(clCommandCopyBufferRectKHR, buffer, NULL, a, c, V3(0, 0, 0), V3(8, 0, 0), V3(8, 2, 1), 0,
+         0, 16, 0, 1, &point, NULL, NULL);
     CALL(clCommandFillBufferKHR, buffer, NULL, part, &wide[3], 8, 8, 16, NOTHING);
     env_dump_buffer(&env, "before", c, 256);
     finalize_and_run(&env, buffer);
@@ -71,7 +77,8 @@ static void launches(void)
     cmdbuf_init(&env);
     cl_mem mem = env_buffer(&env, 64, NULL), other = env_buffer(&env, 64, NULL);
     CALL(clEnqueueFillBuffer, env.queue, mem, &zero, 4, 0, 64, 0, NULL, NULL);
-    cl_kernel add = env_kernel(&env, "add"), mul = env_kernel(&env, "mul"), copy = env_kernel(&env, "copy");
+    cl_kernel add = env_kernel(&env, "add"), mul = env_kernel(&env, "mul"),
+              copy = env_kernel(&env, "copy");
     cl_command_buffer_khr buffer = cmdbuf_make(env.queue, 0);
     record_launch(buffer, add, mem, 5);
     record_launch(buffer, mul, mem, 3);
@@ -106,15 +113,18 @@ static void shapes(void)
     struct env env;
     cl_uint k = 2;
     cmdbuf_init(&env);
-    cl_mem a = env_buffer(&env, 4096, NULL), b = env_buffer(&env, 1024, NULL), c = env_buffer(&env, 1024, NULL);
+    cl_mem a = env_buffer(&env, 4096, NULL), b = env_buffer(&env, 1024, NULL),
+           c = env_buffer(&env, 1024, NULL);
     cl_uint zero = 0;
     CALL(clEnqueueFillBuffer, env.queue, a, &zero, 4, 0, 4096, 0, NULL, NULL);
     CALL(clEnqueueFillBuffer, env.queue, b, &zero, 4, 0, 1024, 0, NULL, NULL);
     CALL(clEnqueueFillBuffer, env.queue, c, &zero, 4, 0, 1024, 0, NULL, NULL);
-    cl_kernel ids = env_kernel(&env, "ids"), sum = env_kernel(&env, "local_sum"), fixed = env_kernel(&env, "fixed");
+    cl_kernel ids = env_kernel(&env, "ids"), sum = env_kernel(&env, "local_sum"),
+              fixed = env_kernel(&env, "fixed");
     cl_command_buffer_khr buffer = cmdbuf_make(env.queue, 0);
     CALL(clSetKernelArg, ids, 0, sizeof(a), &a);
-    CALL(clCommandNDRangeKernelKHR, buffer, NULL, NULL, ids, 3, V3(1, 2, 3), V3(8, 4, 2), V3(4, 2, 1), NOTHING);
+    CALL(clCommandNDRangeKernelKHR, buffer, NULL, NULL, ids, 3, V3(1, 2, 3), V3(8, 4, 2),
+         V3(4, 2, 1), NOTHING);
     CALL(clSetKernelArg, sum, 0, sizeof(b), &b);
     CALL(clSetKernelArg, sum, 1, 8 * sizeof(cl_uint), NULL);
     CALL(clSetKernelArg, sum, 2, 8, NULL);
@@ -122,7 +132,8 @@ static void shapes(void)
     size_t n = 64, local = 8;
     CALL(clCommandNDRangeKernelKHR, buffer, NULL, NULL, sum, 1, NULL, &n, &local, NOTHING);
     CALL(clSetKernelArg, fixed, 0, sizeof(c), &c);
-    CALL(clCommandNDRangeKernelKHR, buffer, NULL, NULL, fixed, 2, NULL, V2(8, 4), V2(4, 2), NOTHING);
+    CALL(clCommandNDRangeKernelKHR, buffer, NULL, NULL, fixed, 2, NULL, V2(8, 4), V2(4, 2),
+         NOTHING);
     finalize_and_run(&env, buffer);
     env_dump_buffer(&env, "ids", a, 256);
     env_dump_buffer(&env, "sums", b, 32);
@@ -142,7 +153,8 @@ static void images(void)
     struct env env;
     static const cl_uint color[4] = {1, 2, 3, 4};
     const cl_image_format format = {CL_RGBA, CL_UNSIGNED_INT8};
-    const cl_image_desc desc = {.image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 8, .image_height = 8};
+    const cl_image_desc desc = {
+        .image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 8, .image_height = 8};
     unsigned char bytes[256], got[256] = {0};
     cl_sync_point_khr point = 0;
     cmdbuf_init(&env);
@@ -153,12 +165,17 @@ static void images(void)
     cl_mem b = MAKE(clCreateImage, env.context, CL_MEM_READ_WRITE, &format, &desc, NULL);
     cl_mem in = env_buffer(&env, 256, bytes), out = env_buffer(&env, 256, bytes);
     cl_command_buffer_khr buffer = cmdbuf_make(env.queue, 0);
-    CALL(clCommandCopyBufferToImageKHR, buffer, NULL, in, a, 0, V3(0, 0, 0), V3(8, 8, 1), 0, NULL, &point, NULL);
-    CALL(clCommandFillImageKHR, buffer, NULL, a, color, V3(2, 1, 0), V3(3, 4, 1), 1, &point, &point, NULL);
-    CALL(clCommandCopyImageKHR, buffer, NULL, a, b, V3(0, 0, 0), V3(0, 0, 0), V3(8, 8, 1), 1, &point, &point, NULL);
-    CALL(clCommandCopyImageToBufferKHR, buffer, NULL, b, out, V3(1, 1, 0), V3(6, 5, 1), 16, 1, &point, &point, NULL);
+    CALL(clCommandCopyBufferToImageKHR, buffer, NULL, in, a, 0, V3(0, 0, 0), V3(8, 8, 1), 0, NULL,
+         &point, NULL);
+    CALL(clCommandFillImageKHR, buffer, NULL, a, color, V3(2, 1, 0), V3(3, 4, 1), 1, &point, &point,
+         NULL);
+    CALL(clCommandCopyImageKHR, buffer, NULL, a, b, V3(0, 0, 0), V3(0, 0, 0), V3(8, 8, 1), 1,
+         &point, &point, NULL);
+    CALL(clCommandCopyImageToBufferKHR, buffer, NULL, b, out, V3(1, 1, 0), V3(6, 5, 1), 16, 1,
+         &point, &point, NULL);
     finalize_and_run(&env, buffer);
-    CALL(clEnqueueReadImage, env.queue, b, CL_TRUE, V3(0, 0, 0), V3(8, 8, 1), 0, 0, got, 0, NULL, NULL);
+    CALL(clEnqueueReadImage, env.queue, b, CL_TRUE, V3(0, 0, 0), V3(8, 8, 1), 0, 0, got, 0, NULL,
+         NULL);
     note_bytes("image", got, sizeof(got));
     env_dump_buffer(&env, "out", out, 256);
     CALL(clReleaseCommandBufferKHR, buffer);
@@ -173,7 +190,8 @@ static void image_kernel(void)
 {
     struct env env;
     const cl_image_format format = {CL_RGBA, CL_UNSIGNED_INT8};
-    const cl_image_desc desc = {.image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 8, .image_height = 4};
+    const cl_image_desc desc = {
+        .image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 8, .image_height = 4};
     cmdbuf_init(&env);
     if (!env.images)
         case_end("no images");
@@ -229,7 +247,8 @@ static void prints(void)
     size_t n = 4;
     cl_device_command_buffer_capabilities_khr can = 0;
     cmdbuf_init(&env);
-    CALL(clGetDeviceInfo, env.device, CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR, sizeof(can), &can, NULL);
+    CALL(clGetDeviceInfo, env.device, CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR, sizeof(can), &can,
+         NULL);
     if (!(can & CL_COMMAND_BUFFER_CAPABILITY_KERNEL_PRINTF_KHR))
         case_end("recorded kernels do not print");
     cl_kernel hello = env_kernel(&env, "hello");
@@ -248,7 +267,8 @@ static void prints(void)
 }
 
 /* A buffer whose only command fills `mem`. */
-static cl_command_buffer_khr filler(cl_command_queue queue, cl_command_buffer_flags_khr flags, cl_mem mem, cl_uint value)
+static cl_command_buffer_khr filler(cl_command_queue queue, cl_command_buffer_flags_khr flags,
+                                    cl_mem mem, cl_uint value)
 {
     cl_command_buffer_khr buffer = cmdbuf_make(queue, flags);
     CALL(clCommandFillBufferKHR, buffer, NULL, mem, &value, 4, 0, 64, NOTHING);
@@ -293,7 +313,8 @@ static void simultaneous(void)
     cl_int zero = 0;
     cl_device_command_buffer_capabilities_khr can = 0;
     cmdbuf_init(&env);
-    CALL(clGetDeviceInfo, env.device, CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR, sizeof(can), &can, NULL);
+    CALL(clGetDeviceInfo, env.device, CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR, sizeof(can), &can,
+         NULL);
     if (!(can & CL_COMMAND_BUFFER_CAPABILITY_SIMULTANEOUS_USE_KHR))
         case_end("not at the same time");
     cl_mem mem = env_buffer(&env, 64, NULL);
@@ -334,7 +355,8 @@ static void events(void)
     cmdbuf_init(&env);
     latch_init(&latch);
     cl_mem mem = env_buffer(&env, 64, NULL), copied = env_buffer(&env, 64, NULL);
-    cl_command_queue queue = MAKE(clCreateCommandQueue, env.context, env.device, CL_QUEUE_PROFILING_ENABLE);
+    cl_command_queue queue =
+        MAKE(clCreateCommandQueue, env.context, env.device, CL_QUEUE_PROFILING_ENABLE);
     cl_command_buffer_khr buffer = filler(queue, 0, mem, 4);
     CALL(clEnqueueFillBuffer, queue, mem, &zero, 4, 0, 64, 0, NULL, NULL);
     cl_event gate = MAKE(clCreateUserEvent, env.context);
@@ -347,10 +369,13 @@ static void events(void)
     info_event_all(event);
     env_dump_buffer(&env, "copied", copied, 64);
     for (cl_uint i = 0; i < 4; i++) {
-        cl_int code = clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_QUEUED + i, sizeof(times[i]), &times[i], NULL);
+        cl_int code = clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_QUEUED + i,
+                                              sizeof(times[i]), &times[i], NULL);
         note("clGetEventProfilingInfo(%u) -> %s", i, error_name(code));
     }
-    note("in order: %s", times[0] && times[0] <= times[1] && times[1] <= times[2] && times[2] <= times[3] ? "yes" : "no");
+    note("in order: %s",
+         times[0] && times[0] <= times[1] && times[1] <= times[2] && times[2] <= times[3] ? "yes"
+                                                                                          : "no");
     CALL(clReleaseEvent, event);
     CALL(clReleaseEvent, after);
     CALL(clReleaseEvent, gate);
@@ -371,7 +396,8 @@ static void enqueue_errors(void)
     cl_mem mem = env_buffer(&env, 64, NULL);
     cl_command_buffer_khr buffer = filler(env.queue, 0, mem, 4);
     cl_command_queue twice[2] = {env.queue, env.queue};
-    cl_command_queue loose = MAKE(clCreateCommandQueue, env.context, env.device, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+    cl_command_queue loose =
+        MAKE(clCreateCommandQueue, env.context, env.device, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
     cl_context context = MAKE(clCreateContext, NULL, 1, &env.device, NULL, NULL);
     cl_command_queue foreign = MAKE(clCreateCommandQueue, context, env.device, 0);
     cl_event gate = MAKE(clCreateUserEvent, context);
@@ -434,10 +460,12 @@ static void out_of_order(void)
     cl_sync_point_khr points[5] = {0};
     cl_event event = NULL;
     cmdbuf_init(&env);
-    CALL(clGetDeviceInfo, env.device, CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR, sizeof(can), &can, NULL);
+    CALL(clGetDeviceInfo, env.device, CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR, sizeof(can), &can,
+         NULL);
     if (!(can & CL_COMMAND_BUFFER_CAPABILITY_OUT_OF_ORDER_KHR))
         case_end("in order only");
-    cl_command_queue queue = MAKE(clCreateCommandQueue, env.context, env.device, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+    cl_command_queue queue =
+        MAKE(clCreateCommandQueue, env.context, env.device, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
     cl_mem a = env_buffer(&env, 64, NULL), b = env_buffer(&env, 64, NULL);
     cl_kernel add = env_kernel(&env, "add");
     cl_command_buffer_khr buffer = cmdbuf_make(queue, 0);
@@ -445,7 +473,8 @@ static void out_of_order(void)
     CALL(clCommandFillBufferKHR, buffer, NULL, b, &zero, 4, 0, 64, 0, NULL, &points[1], NULL);
     CALL(clSetKernelArg, add, 0, sizeof(a), &a);
     CALL(clSetKernelArg, add, 1, sizeof(k), &k);
-    CALL(clCommandNDRangeKernelKHR, buffer, NULL, NULL, add, 1, NULL, &n, NULL, 1, points, &points[2], NULL);
+    CALL(clCommandNDRangeKernelKHR, buffer, NULL, NULL, add, 1, NULL, &n, NULL, 1, points,
+         &points[2], NULL);
     CALL(clCommandCopyBufferKHR, buffer, NULL, a, b, 0, 16, 16, 2, &points[1], &points[3], NULL);
     CALL(clCommandBarrierWithWaitListKHR, buffer, NULL, 0, NULL, &points[4], NULL);
     CALL(clCommandCopyBufferKHR, buffer, NULL, b, a, 16, 0, 4, 1, &points[4], NULL, NULL);

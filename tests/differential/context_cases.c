@@ -10,9 +10,10 @@ static void create(void)
 {
     struct env env;
     env_init(&env);
-    const cl_context_properties props[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)env.platform, 0};
-    const cl_context_properties sync[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)env.platform, CL_CONTEXT_INTEROP_USER_SYNC, CL_TRUE,
-                                          0};
+    const cl_context_properties props[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)env.platform,
+                                           0};
+    const cl_context_properties sync[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)env.platform,
+                                          CL_CONTEXT_INTEROP_USER_SYNC, CL_TRUE, 0};
     const cl_context_properties empty[] = {0};
     int user = 0;
     cl_context context = MAKE(clCreateContext, NULL, 1, &env.device, NULL, NULL);
@@ -40,9 +41,15 @@ static void create_from_type(void)
 {
     struct env env;
     env_init(&env);
-    const cl_context_properties props[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)env.platform, 0};
-    const cl_device_type types[] = {
-        CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_DEFAULT, CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU, CL_DEVICE_TYPE_ACCELERATOR, 0, 1u << 20};
+    const cl_context_properties props[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)env.platform,
+                                           0};
+    const cl_device_type types[] = {CL_DEVICE_TYPE_ALL,
+                                    CL_DEVICE_TYPE_DEFAULT,
+                                    CL_DEVICE_TYPE_CPU,
+                                    CL_DEVICE_TYPE_GPU,
+                                    CL_DEVICE_TYPE_ACCELERATOR,
+                                    0,
+                                    1u << 20};
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         cl_device_type type = types[i];
         cl_context context = MAKE(clCreateContextFromType, props, type, NULL, NULL);
@@ -59,8 +66,9 @@ static void create_errors(void)
     struct env env;
     env_init(&env);
     const cl_context_properties unknown[] = {0x7777, 1, 0};
-    const cl_context_properties twice[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)env.platform, CL_CONTEXT_PLATFORM,
-                                           (cl_context_properties)env.platform, 0};
+    const cl_context_properties twice[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)env.platform,
+                                           CL_CONTEXT_PLATFORM, (cl_context_properties)env.platform,
+                                           0};
     const cl_context_properties no_platform[] = {CL_CONTEXT_PLATFORM, 0, 0};
     cl_device_id none[2] = {NULL, NULL};
     cl_device_id same[2] = {env.device, env.device};
@@ -101,7 +109,8 @@ static void all_devices(void)
     info_context_all(context);
     for (cl_uint d = 0; d < n; d++) {
         int words[4] = {1, 2, 3, 4};
-        cl_command_queue queue = MAKE(clCreateCommandQueueWithProperties, context, devices[d], NULL);
+        cl_command_queue queue =
+            MAKE(clCreateCommandQueueWithProperties, context, devices[d], NULL);
         cl_mem mem = MAKE(clCreateBuffer, context, CL_MEM_READ_WRITE, sizeof(words), NULL);
         CALL(clEnqueueWriteBuffer, queue, mem, CL_TRUE, 0, sizeof(words), words, 0, NULL, NULL);
         memset(words, 0, sizeof(words));
@@ -139,7 +148,8 @@ static void destructor(void)
     CALL(clReleaseContext, context);
     if (code == CL_SUCCESS) {
         bool all = latch_wait(&destroyed, 3);
-        note("called %s, order %d %d %d", all ? "three times" : "too rarely", destroyed.order[0], destroyed.order[1], destroyed.order[2]);
+        note("called %s, order %d %d %d", all ? "three times" : "too rarely", destroyed.order[0],
+             destroyed.order[1], destroyed.order[2]);
     }
     env_fini(&env);
 }

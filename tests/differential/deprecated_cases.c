@@ -7,7 +7,8 @@ static void queue_property(void)
     struct env env;
     env_init(&env);
     /* On no real queue: PoCL 3.1 has nothing behind this call and crashes. */
-    CALL(clSetCommandQueueProperty, (cl_command_queue)NULL, CL_QUEUE_PROFILING_ENABLE, CL_TRUE, NULL);
+    CALL(clSetCommandQueueProperty, (cl_command_queue)NULL, CL_QUEUE_PROFILING_ENABLE, CL_TRUE,
+         NULL);
     info_queue_all(env.queue);
     env_fini(&env);
 }
@@ -54,13 +55,15 @@ static void images(void)
     MAKE(clCreateImage3D, (cl_context)NULL, CL_MEM_READ_WRITE, &format, 8, 8, 4, 0, 0, NULL);
     if (!env.images)
         case_end("no images");
-    cl_mem image = MAKE(clCreateImage2D, env.context, CL_MEM_COPY_HOST_PTR, &format, 8, 8, 32, host);
+    cl_mem image =
+        MAKE(clCreateImage2D, env.context, CL_MEM_COPY_HOST_PTR, &format, 8, 8, 32, host);
     if (image) {
         info_mem_all(image);
         info_image_all(image);
         CALL(clReleaseMemObject, image);
     }
-    image = MAKE(clCreateImage3D, env.context, CL_MEM_COPY_HOST_PTR, &format, 8, 8, 4, 32, 256, host);
+    image =
+        MAKE(clCreateImage3D, env.context, CL_MEM_COPY_HOST_PTR, &format, 8, 8, 4, 32, 256, host);
     if (image) {
         info_mem_all(image);
         info_image_all(image);

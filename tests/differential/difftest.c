@@ -2,7 +2,8 @@
 /*
  * Runs the cases, each in a child of its own, and prints their transcripts:
  *   difftest [--platform N] [--timeout SECONDS] [--list] [--case NAME]... [FAMILY]...
- * A case that dies or hangs is a line of its transcript; the others run on. The parent makes no OpenCL call.
+ * A case that dies or hangs is a line of its transcript; the others run on. The parent makes no
+ * OpenCL call.
  */
 #include "record.h"
 
@@ -18,11 +19,13 @@
 #include <unistd.h>
 
 static const struct diff_family *const families[] = {
-    &platform_family, &extensions_family, &context_family,   &queue_family,     &buffer_family,     &rect_family,     &subbuffer_family,
-    &map_family,      &image_family,      &imagedata_family, &sampler_family,   &program_family,    &build_family,    &kernel_family,
-    &enqueue_family,  &event_family,      &graph_family,     &callback_family,  &profiling_family,  &waitlist_family, &pending_family,
-    &svm_family,      &svmuse_family,     &pipe_family,      &subdevice_family, &deprecated_family, &printf_family,   &refcount_family,
-    &threads_family,  &process_family,    &native_family,    &cmdbuf_family,    &cmdbufuse_family,
+    &platform_family,   &extensions_family, &context_family,   &queue_family,     &buffer_family,
+    &rect_family,       &subbuffer_family,  &map_family,       &image_family,     &imagedata_family,
+    &sampler_family,    &program_family,    &build_family,     &kernel_family,    &enqueue_family,
+    &event_family,      &graph_family,      &callback_family,  &profiling_family, &waitlist_family,
+    &pending_family,    &svm_family,        &svmuse_family,    &pipe_family,      &subdevice_family,
+    &deprecated_family, &printf_family,     &refcount_family,  &threads_family,   &process_family,
+    &native_family,     &cmdbuf_family,     &cmdbufuse_family,
 };
 #define N_FAMILIES (sizeof(families) / sizeof(families[0]))
 
@@ -104,7 +107,8 @@ static void run_case(const struct diff_family *family, const struct diff_case *t
     fflush(stdout);
 }
 
-static bool wanted(const char *family, const char *name, char **names, int n_names, char *const *cases, int n_cases)
+static bool wanted(const char *family, const char *name, char **names, int n_names,
+                   char *const *cases, int n_cases)
 {
     char full[128];
     if (!n_names && !n_cases)
@@ -121,7 +125,9 @@ static bool wanted(const char *family, const char *name, char **names, int n_nam
 
 static int usage(void)
 {
-    fputs("usage: difftest [--platform N] [--timeout SECONDS] [--list] [--case NAME]... [FAMILY]...\n", stderr);
+    fputs("usage: difftest [--platform N] [--timeout SECONDS] [--list] [--case NAME]... "
+          "[FAMILY]...\n",
+          stderr);
     return 2;
 }
 
@@ -152,7 +158,8 @@ int main(int argc, char **argv)
         else
             return usage();
     }
-    shared_line = mmap(NULL, RECORD_LINE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    shared_line =
+        mmap(NULL, RECORD_LINE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared_line == MAP_FAILED) {
         perror("difftest: mmap");
         return 2;
@@ -161,7 +168,8 @@ int main(int argc, char **argv)
     for (size_t f = 0; f < N_FAMILIES; f++) {
         for (size_t c = 0; c < families[f]->n_cases; c++) {
             const struct diff_case *test = &families[f]->cases[c];
-            if (!wanted(families[f]->name, test->name, argv + optind, argc - optind, cases, n_cases))
+            if (!wanted(families[f]->name, test->name, argv + optind, argc - optind, cases,
+                        n_cases))
                 continue;
             n_run++;
             if (list)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Launches: sizes and offsets in one to three dimensions, tasks, markers and barriers, everything that may be
- * wrong. */
+/* Launches: sizes and offsets in one to three dimensions, tasks, markers and barriers, everything
+ * that may be wrong. */
 #include "difftest.h"
 
 static void ranges(void)
@@ -34,7 +34,8 @@ static void ranges(void)
         const size_t *local = launches[i].has_local ? launches[i].local : NULL;
         cl_uint dims = launches[i].dims;
         CALL(clEnqueueFillBuffer, env.queue, mem, zero, 4, 0, sizeof(zero), 0, NULL, NULL);
-        CALL(clEnqueueNDRangeKernel, env.queue, kernel, dims, offset, launches[i].global, local, 0, NULL, &event);
+        CALL(clEnqueueNDRangeKernel, env.queue, kernel, dims, offset, launches[i].global, local, 0,
+             NULL, &event);
         note_event_end("launch", event);
         info_event_all(event);
         env_dump_buffer(&env, "ids", mem, sizeof(zero));
@@ -69,17 +70,20 @@ static void errors(void)
 {
     struct env env;
     int k = 1;
-    size_t global[4] = {64, 4, 4, 4}, zero[3] = {0, 0, 0}, local[3] = {16, 1, 1}, odd[3] = {7, 1, 1};
+    size_t global[4] = {64, 4, 4, 4}, zero[3] = {0, 0, 0}, local[3] = {16, 1, 1},
+           odd[3] = {7, 1, 1};
     size_t big[3] = {1 << 20, 1, 1}, high[3] = {SIZE_MAX - 8, 0, 0};
     cl_event event = NULL;
     cl_int code;
     env_init(&env);
     cl_mem mem = env_buffer(&env, 4096, NULL);
-    cl_kernel kernel = env_kernel(&env, "add"), fixed = env_kernel(&env, "fixed"), fresh = env_kernel(&env, "mul");
+    cl_kernel kernel = env_kernel(&env, "add"), fixed = env_kernel(&env, "fixed"),
+              fresh = env_kernel(&env, "mul");
     CALL(clSetKernelArg, kernel, 0, sizeof(mem), &mem);
     CALL(clSetKernelArg, kernel, 1, sizeof(k), &k);
     CALL(clSetKernelArg, fixed, 0, sizeof(mem), &mem);
-    CALL(clEnqueueNDRangeKernel, (cl_command_queue)NULL, kernel, 1, NULL, global, NULL, 0, NULL, NULL);
+    CALL(clEnqueueNDRangeKernel, (cl_command_queue)NULL, kernel, 1, NULL, global, NULL, 0, NULL,
+         NULL);
     /* No NULL kernel: PoCL 3.1 crashes. */
     CALL(clEnqueueNDRangeKernel, env.queue, kernel, 0, NULL, global, NULL, 0, NULL, NULL);
     CALL(clEnqueueNDRangeKernel, env.queue, kernel, 4, NULL, global, NULL, 0, NULL, NULL);
@@ -87,7 +91,8 @@ static void errors(void)
     CALL(clEnqueueNDRangeKernel, env.queue, kernel, 1, NULL, zero, NULL, 0, NULL, &event);
     CALL(clEnqueueNDRangeKernel, env.queue, kernel, 1, NULL, global, odd, 0, NULL, NULL);
     CALL(clEnqueueNDRangeKernel, env.queue, kernel, 1, NULL, big, big, 0, NULL, NULL);
-    cl_kernel empty = env_kernel(&env, "empty"); /* PoCL launches it all the same, so it must touch nothing */
+    cl_kernel empty =
+        env_kernel(&env, "empty"); /* PoCL launches it all the same, so it must touch nothing */
     CALL(clEnqueueNDRangeKernel, env.queue, empty, 1, high, global, local, 0, NULL, NULL);
     CALL(clReleaseKernel, empty);
     /* No count without a list, nor a list with a NULL event: PoCL 3.1 crashes. */
@@ -138,7 +143,8 @@ static void task(void)
     /* Some drivers make a task a launch of one item, event and all: see clEnqueueTask. */
     cl_command_type type = 0;
     CALL_CODE(clGetEventInfo, event, CL_EVENT_COMMAND_TYPE, sizeof(type), &type, NULL);
-    note("type is a task's or a launch's: %s", type == CL_COMMAND_TASK || type == CL_COMMAND_NDRANGE_KERNEL ? "yes" : "no");
+    note("type is a task's or a launch's: %s",
+         type == CL_COMMAND_TASK || type == CL_COMMAND_NDRANGE_KERNEL ? "yes" : "no");
     CALL(clReleaseEvent, event);
     env_dump_buffer(&env, "buffer", mem, sizeof(words));
     CALL(clEnqueueTask, (cl_command_queue)NULL, kernel, 0, NULL, NULL);
@@ -192,7 +198,8 @@ static void order(void)
         int k = i % 7 + 1;
         cl_kernel kernel = i % 3 ? add : mul;
         failed += clSetKernelArg(kernel, 1, sizeof(k), &k) != CL_SUCCESS;
-        failed += clEnqueueNDRangeKernel(env.queue, kernel, 1, NULL, &global, NULL, 0, NULL, NULL) != CL_SUCCESS;
+        failed += clEnqueueNDRangeKernel(env.queue, kernel, 1, NULL, &global, NULL, 0, NULL,
+                                         NULL) != CL_SUCCESS;
         if (i % 500 == 0)
             failed += clFlush(env.queue) != CL_SUCCESS;
     }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What most cases start from: a context and a queue on the platform's first device, the kernels, patterns,
- * latches. */
+/* What most cases start from: a context and a queue on the platform's first device, the kernels,
+ * patterns, latches. */
 #include "difftest.h"
 
 #include <time.h>
 #include <unistd.h>
 
-/* Drivers that tear down in exit handlers can fail there in ways that say nothing about a call, so the case
- * ends without them; a case about exit says so itself. */
+/* Drivers that tear down in exit handlers can fail there in ways that say nothing about a call, so
+ * the case ends without them; a case about exit says so itself. */
 _Noreturn void case_end(const char *why)
 {
     note("%s", why);
@@ -27,11 +27,13 @@ cl_platform_id env_platform(void)
     name_handle_once(ARG_PLATFORM, platforms[diff_platform_index]);
     char text[256] = "";
     int major = 1, minor = 0;
-    clGetPlatformInfo(platforms[diff_platform_index], CL_PLATFORM_VERSION, sizeof(text), text, NULL);
+    clGetPlatformInfo(platforms[diff_platform_index], CL_PLATFORM_VERSION, sizeof(text), text,
+                      NULL);
     if (sscanf(text, "OpenCL %d.%d", &major, &minor) == 2)
         rec_set_version(10 * major + minor);
     cl_device_id devices[16] = {0};
-    if (clGetDeviceIDs(platforms[diff_platform_index], CL_DEVICE_TYPE_ALL, 16, devices, &n) == CL_SUCCESS)
+    if (clGetDeviceIDs(platforms[diff_platform_index], CL_DEVICE_TYPE_ALL, 16, devices, &n) ==
+        CL_SUCCESS)
         for (cl_uint d = 0; d < n && d < 16; d++)
             name_handle_once(ARG_DEVICE, devices[d]);
     return platforms[diff_platform_index];
@@ -144,8 +146,10 @@ void note_event_end(const char *what, cl_event event)
 {
     cl_int code = clWaitForEvents(1, &event);
     cl_int status = ERRCODE_UNSET;
-    cl_int info = clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status, NULL);
-    note("  %s (%s): wait %s, query %s, status %d", what, handle_name(event), error_name(code), error_name(info), status);
+    cl_int info =
+        clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status, NULL);
+    note("  %s (%s): wait %s, query %s, status %d", what, handle_name(event), error_name(code),
+         error_name(info), status);
 }
 
 void latch_init(struct latch *latch)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events: queries, waiting, user events and what becomes of those that wait for a failed one, profiling,
- * callbacks. */
+/* Events: queries, waiting, user events and what becomes of those that wait for a failed one,
+ * profiling, callbacks. */
 #include "difftest.h"
 
 static void user(void)
@@ -78,7 +78,8 @@ static void wait_for_null(void)
     env_fini(&env);
 }
 
-/* Behind a user event and without a flush, which waits for it in drivers that run commands in the caller. */
+/* Behind a user event and without a flush, which waits for it in drivers that run commands in the
+ * caller. */
 static void gate_unflushed(void)
 {
     struct env env;
@@ -153,13 +154,15 @@ static void failure_spreads(void)
         CALL(clSetKernelArg, kernel, 1, sizeof(k), &k);
         cl_event event = MAKE(clCreateUserEvent, env.context);
         CALL(clEnqueueNDRangeKernel, queue, kernel, 1, NULL, &global, NULL, 1, &event, &launch);
-        CALL(clEnqueueWriteBuffer, queue, mem, CL_FALSE, 0, sizeof(words), words, 1, &launch, &next);
+        CALL(clEnqueueWriteBuffer, queue, mem, CL_FALSE, 0, sizeof(words), words, 1, &launch,
+             &next);
         CALL(clEnqueueMarkerWithWaitList, queue, 1, &next, &marker);
         CALL(clSetUserEventStatus, event, -77);
         note_event_end("launch", launch);
         note_event_end("write", next);
         note_event_end("marker", marker);
-        /* Nothing is enqueued behind an event that has failed already: in PoCL 3.1 it would wait for ever. */
+        /* Nothing is enqueued behind an event that has failed already: in PoCL 3.1 it would wait
+         * for ever. */
         CALL(clFinish, queue);
         env_dump_buffer(&env, "untouched", mem, sizeof(words));
         CALL(clReleaseEvent, event);
@@ -187,7 +190,8 @@ static void many_live(void)
     bad += clWaitForEvents(N, events) != CL_SUCCESS;
     for (int i = 0; i < N; i++) {
         cl_int status = ERRCODE_UNSET;
-        bad += clGetEventInfo(events[i], CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status, NULL);
+        bad += clGetEventInfo(events[i], CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status,
+                              NULL);
         bad += status != CL_COMPLETE;
         bad += clReleaseEvent(events[i]) != CL_SUCCESS;
     }
@@ -249,7 +253,8 @@ DIFF_FAMILY(event);
 
 /* ---- out of order ---- */
 
-/* A graph with one right answer: eight buffers through layers that wait for each other by events alone. */
+/* A graph with one right answer: eight buffers through layers that wait for each other by events
+ * alone. */
 static void layers(void)
 {
     enum { N = 8, LAYERS = 6, WORDS = 256 };
@@ -259,7 +264,8 @@ static void layers(void)
     static int words[WORDS];
     size_t global = WORDS;
     env_init(&env);
-    cl_command_queue queue = MAKE(clCreateCommandQueue, env.context, env.device, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+    cl_command_queue queue =
+        MAKE(clCreateCommandQueue, env.context, env.device, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
     if (!queue)
         case_end("no out-of-order queue");
     for (int i = 0; i < N; i++) {
@@ -280,15 +286,18 @@ static void layers(void)
                 int k = l * 10 + i;
                 clSetKernelArg(add, 0, sizeof(cl_mem), &mems[i]);
                 clSetKernelArg(add, 1, sizeof(k), &k);
-                CALL(clEnqueueNDRangeKernel, queue, add, 1, NULL, &global, NULL, n, n ? wait : NULL, &events[l][i]);
+                CALL(clEnqueueNDRangeKernel, queue, add, 1, NULL, &global, NULL, n, n ? wait : NULL,
+                     &events[l][i]);
             } else if (i % 2 == 0) {
                 clSetKernelArg(copy, 0, sizeof(cl_mem), &mems[i]);
                 clSetKernelArg(copy, 1, sizeof(cl_mem), &mems[i ^ (1 << ((l - 1) % 3))]);
-                /* Even ones write into their partner; the partner's own turn is a marker on the same waits.
+                /* Even ones write into their partner; the partner's own turn is a marker on the
+                 * same waits.
                  */
                 CALL(clEnqueueMarkerWithWaitList, queue, n, wait, &events[l][i]);
             } else {
-                CALL(clEnqueueCopyBuffer, queue, mems[i], mems[i], 0, 512, 512, n, n ? wait : NULL, &events[l][i]);
+                CALL(clEnqueueCopyBuffer, queue, mems[i], mems[i], 0, 512, 512, n, n ? wait : NULL,
+                     &events[l][i]);
             }
         }
     CALL(clEnqueueBarrierWithWaitList, queue, 0, NULL, NULL);
@@ -315,7 +324,8 @@ static void overtaking(void)
     cl_event held = NULL, free_event = NULL, marker = NULL;
     cl_int status = 0;
     env_init(&env);
-    cl_command_queue queue = MAKE(clCreateCommandQueue, env.context, env.device, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+    cl_command_queue queue =
+        MAKE(clCreateCommandQueue, env.context, env.device, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
     if (!queue)
         case_end("no out-of-order queue");
     cl_mem a = env_buffer(&env, sizeof(words), words), b = env_buffer(&env, sizeof(words), words);
@@ -358,7 +368,8 @@ static void barriers(void)
     int words[64] = {0};
     size_t global = 64;
     env_init(&env);
-    cl_command_queue queue = MAKE(clCreateCommandQueue, env.context, env.device, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+    cl_command_queue queue =
+        MAKE(clCreateCommandQueue, env.context, env.device, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
     if (!queue)
         case_end("no out-of-order queue");
     cl_mem mem = env_buffer(&env, sizeof(words), words);

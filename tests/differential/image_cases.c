@@ -10,7 +10,8 @@ static const cl_mem_object_type types[] = {
 
 static void formats(void)
 {
-    static const cl_mem_flags flags[] = {CL_MEM_READ_WRITE, CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY, CL_MEM_KERNEL_READ_AND_WRITE};
+    static const cl_mem_flags flags[] = {CL_MEM_READ_WRITE, CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY,
+                                         CL_MEM_KERNEL_READ_AND_WRITE};
     static cl_image_format list[512];
     struct env env;
     cl_uint n = 0;
@@ -19,25 +20,33 @@ static void formats(void)
         for (size_t t = 0; t < N_TYPES; t++) {
             n = 0;
             CALL(clGetSupportedImageFormats, env.context, flags[f], types[t], 0, NULL, &n);
-            if (CALL(clGetSupportedImageFormats, env.context, flags[f], types[t], 512, list, &n) != CL_SUCCESS)
+            if (CALL(clGetSupportedImageFormats, env.context, flags[f], types[t], 512, list, &n) !=
+                CL_SUCCESS)
                 continue;
             for (cl_uint i = 0; i < n && i < 512; i++)
                 note("  %s", format_names(&list[i]));
         }
-    CALL(clGetSupportedImageFormats, (cl_context)NULL, CL_MEM_READ_WRITE, CL_MEM_OBJECT_IMAGE2D, 0, NULL, &n);
-    CALL(clGetSupportedImageFormats, env.context, CL_MEM_READ_WRITE, CL_MEM_OBJECT_BUFFER, 0, NULL, &n);
+    CALL(clGetSupportedImageFormats, (cl_context)NULL, CL_MEM_READ_WRITE, CL_MEM_OBJECT_IMAGE2D, 0,
+         NULL, &n);
+    CALL(clGetSupportedImageFormats, env.context, CL_MEM_READ_WRITE, CL_MEM_OBJECT_BUFFER, 0, NULL,
+         &n);
     CALL(clGetSupportedImageFormats, env.context, CL_MEM_READ_WRITE, 0, 0, NULL, &n);
-    CALL(clGetSupportedImageFormats, env.context, CL_MEM_READ_WRITE, CL_MEM_OBJECT_IMAGE2D, 0, list, &n);
-    CALL(clGetSupportedImageFormats, env.context, CL_MEM_READ_WRITE, CL_MEM_OBJECT_IMAGE2D, 2, list, &n);
-    CALL(clGetSupportedImageFormats, env.context, CL_MEM_READ_WRITE, CL_MEM_OBJECT_IMAGE2D, 0, NULL, NULL);
-    CALL(clGetSupportedImageFormats, env.context, CL_MEM_READ_ONLY | CL_MEM_WRITE_ONLY, CL_MEM_OBJECT_IMAGE2D, 0, NULL, &n);
+    CALL(clGetSupportedImageFormats, env.context, CL_MEM_READ_WRITE, CL_MEM_OBJECT_IMAGE2D, 0, list,
+         &n);
+    CALL(clGetSupportedImageFormats, env.context, CL_MEM_READ_WRITE, CL_MEM_OBJECT_IMAGE2D, 2, list,
+         &n);
+    CALL(clGetSupportedImageFormats, env.context, CL_MEM_READ_WRITE, CL_MEM_OBJECT_IMAGE2D, 0, NULL,
+         NULL);
+    CALL(clGetSupportedImageFormats, env.context, CL_MEM_READ_ONLY | CL_MEM_WRITE_ONLY,
+         CL_MEM_OBJECT_IMAGE2D, 0, NULL, &n);
     env_fini(&env);
 }
 
 static cl_image_desc describe(cl_mem_object_type type, cl_mem buffer)
 {
     cl_image_desc desc = {.image_type = type, .image_width = 16};
-    if (type == CL_MEM_OBJECT_IMAGE2D || type == CL_MEM_OBJECT_IMAGE2D_ARRAY || type == CL_MEM_OBJECT_IMAGE3D)
+    if (type == CL_MEM_OBJECT_IMAGE2D || type == CL_MEM_OBJECT_IMAGE2D_ARRAY ||
+        type == CL_MEM_OBJECT_IMAGE3D)
         desc.image_height = 8;
     if (type == CL_MEM_OBJECT_IMAGE3D)
         desc.image_depth = 4;
@@ -51,8 +60,10 @@ static cl_image_desc describe(cl_mem_object_type type, cl_mem buffer)
 static void create(void)
 {
     static const cl_mem_flags flags[] = {CL_MEM_READ_WRITE, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
-                                         CL_MEM_WRITE_ONLY | CL_MEM_ALLOC_HOST_PTR, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR};
-    static const cl_image_format pixel[] = {{CL_RGBA, CL_UNORM_INT8}, {CL_RGBA, CL_FLOAT}, {CL_R, CL_UNSIGNED_INT16}};
+                                         CL_MEM_WRITE_ONLY | CL_MEM_ALLOC_HOST_PTR,
+                                         CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR};
+    static const cl_image_format pixel[] = {
+        {CL_RGBA, CL_UNORM_INT8}, {CL_RGBA, CL_FLOAT}, {CL_R, CL_UNSIGNED_INT16}};
     static char host[65536] __attribute__((aligned(4096)));
     struct env env;
     env_init(&env);
@@ -84,7 +95,8 @@ static void create(void)
 static void errors(void)
 {
     const cl_image_format good = {CL_RGBA, CL_UNORM_INT8};
-    const cl_image_format bad[] = {{0, CL_UNORM_INT8}, {CL_RGBA, 0}, {CL_RGB, CL_FLOAT}, {CL_R, CL_UNORM_SHORT_565}};
+    const cl_image_format bad[] = {
+        {0, CL_UNORM_INT8}, {CL_RGBA, 0}, {CL_RGB, CL_FLOAT}, {CL_R, CL_UNORM_SHORT_565}};
     static char host[4096];
     struct env env;
     env_init(&env);
@@ -98,14 +110,15 @@ static void errors(void)
     MAKE(clCreateImage, env.context, 1 << 20, &good, &desc, NULL);
     for (size_t i = 0; i < 4; i++)
         MAKE(clCreateImage, env.context, CL_MEM_READ_WRITE, &bad[i], &desc, NULL);
-#define WRONG(change)                                                                                                                      \
-    do {                                                                                                                                   \
-        wrong = desc;                                                                                                                      \
-        change;                                                                                                                            \
-        note(#change);                                                                                                                     \
-        cl_mem made_wrong = MAKE(clCreateImage, env.context, CL_MEM_READ_WRITE, &good, &wrong, NULL);                                      \
-        if (made_wrong)                                                                                                                    \
-            CALL(clReleaseMemObject, made_wrong);                                                                                          \
+#define WRONG(change)                                                                              \
+    do {                                                                                           \
+        wrong = desc;                                                                              \
+        change;                                                                                    \
+        note(#change);                                                                             \
+        cl_mem made_wrong =                                                                        \
+            MAKE(clCreateImage, env.context, CL_MEM_READ_WRITE, &good, &wrong, NULL);              \
+        if (made_wrong)                                                                            \
+            CALL(clReleaseMemObject, made_wrong);                                                  \
     } while (0)
     WRONG(wrong.image_width = 0);
     WRONG(wrong.image_height = 0);
@@ -124,13 +137,16 @@ static void errors(void)
     MAKE(clCreateImage, env.context, CL_MEM_COPY_HOST_PTR, &good, &wrong, host);
     const cl_mem_properties unknown[] = {0x7777, 1, 0}, empty[] = {0};
     MAKE(clCreateImageWithProperties, env.context, unknown, CL_MEM_READ_WRITE, &good, &desc, NULL);
-    MAKE(clCreateImageWithProperties, (cl_context)NULL, NULL, CL_MEM_READ_WRITE, &good, &desc, NULL);
-    cl_mem image = MAKE(clCreateImageWithProperties, env.context, NULL, CL_MEM_READ_WRITE, &good, &desc, NULL);
+    MAKE(clCreateImageWithProperties, (cl_context)NULL, NULL, CL_MEM_READ_WRITE, &good, &desc,
+         NULL);
+    cl_mem image =
+        MAKE(clCreateImageWithProperties, env.context, NULL, CL_MEM_READ_WRITE, &good, &desc, NULL);
     if (image) {
         info_mem_all(image);
         CALL(clReleaseMemObject, image);
     }
-    image = MAKE(clCreateImageWithProperties, env.context, empty, CL_MEM_READ_WRITE, &good, &desc, NULL);
+    image = MAKE(clCreateImageWithProperties, env.context, empty, CL_MEM_READ_WRITE, &good, &desc,
+                 NULL);
     if (image) {
         info_mem_all(image);
         CALL(clReleaseMemObject, image);
@@ -155,24 +171,31 @@ static void from_buffer(void)
         case_end("no images");
     fill_pattern(host, sizeof(host), 3);
     cl_mem buffer = env_buffer(&env, sizeof(host), host);
-    cl_image_desc desc = {.image_type = CL_MEM_OBJECT_IMAGE1D_BUFFER, .image_width = 256, .mem_object = buffer};
+    cl_image_desc desc = {
+        .image_type = CL_MEM_OBJECT_IMAGE1D_BUFFER, .image_width = 256, .mem_object = buffer};
     cl_mem image = MAKE(clCreateImage, env.context, CL_MEM_READ_WRITE, &format, &desc, NULL);
     if (image) {
         info_mem_all(image);
         info_image_all(image);
-        CALL(clEnqueueReadImage, env.queue, image, CL_TRUE, V3(8, 0, 0), V3(16, 1, 1), 0, 0, pixels, 0, NULL, NULL);
+        CALL(clEnqueueReadImage, env.queue, image, CL_TRUE, V3(8, 0, 0), V3(16, 1, 1), 0, 0, pixels,
+             0, NULL, NULL);
         note_bytes("pixels", pixels, sizeof(pixels));
         memset(pixels, 0xee, sizeof(pixels));
-        CALL(clEnqueueWriteImage, env.queue, image, CL_TRUE, V3(4, 0, 0), V3(16, 1, 1), 0, 0, pixels, 0, NULL, NULL);
+        CALL(clEnqueueWriteImage, env.queue, image, CL_TRUE, V3(4, 0, 0), V3(16, 1, 1), 0, 0,
+             pixels, 0, NULL, NULL);
         env_dump_buffer(&env, "buffer", buffer, 256);
         CALL(clReleaseMemObject, image);
     }
-    cl_image_desc flat = {
-        .image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 16, .image_height = 8, .image_row_pitch = 256, .mem_object = buffer};
+    cl_image_desc flat = {.image_type = CL_MEM_OBJECT_IMAGE2D,
+                          .image_width = 16,
+                          .image_height = 8,
+                          .image_row_pitch = 256,
+                          .mem_object = buffer};
     image = MAKE(clCreateImage, env.context, CL_MEM_READ_WRITE, &format, &flat, NULL);
     if (image) {
         info_image_all(image);
-        CALL(clEnqueueReadImage, env.queue, image, CL_TRUE, V3(0, 2, 0), V3(16, 1, 1), 0, 0, pixels, 0, NULL, NULL);
+        CALL(clEnqueueReadImage, env.queue, image, CL_TRUE, V3(0, 2, 0), V3(16, 1, 1), 0, 0, pixels,
+             0, NULL, NULL);
         note_bytes("pixels", pixels, sizeof(pixels));
         CALL(clReleaseMemObject, image);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is in images: written, read, filled, copied and mapped with origins and pitches; by kernels, with
- * samplers. */
+/* What is in images: written, read, filled, copied and mapped with origins and pitches; by kernels,
+ * with samplers. */
 #include "difftest.h"
 
 struct shape {
@@ -33,16 +33,21 @@ static unsigned char host[HOST_BYTES], back[HOST_BYTES];
 
 static cl_mem make(struct env *env, const struct shape *s, const cl_image_format *format)
 {
-    cl_image_desc desc = {
-        .image_type = s->type, .image_width = s->width, .image_height = s->height, .image_depth = s->depth, .image_array_size = s->layers};
+    cl_image_desc desc = {.image_type = s->type,
+                          .image_width = s->width,
+                          .image_height = s->height,
+                          .image_depth = s->depth,
+                          .image_array_size = s->layers};
     note("type %x, %s", s->type, format_names(format));
     return MAKE(clCreateImage, env->context, CL_MEM_READ_WRITE, format, &desc, NULL);
 }
 
-static void dump(struct env *env, const char *what, cl_mem image, const struct shape *s, size_t bytes)
+static void dump(struct env *env, const char *what, cl_mem image, const struct shape *s,
+                 size_t bytes)
 {
     memset(back, 0, sizeof(back));
-    cl_int code = clEnqueueReadImage(env->queue, image, CL_TRUE, V3(0, 0, 0), s->extent, 0, 0, back, 0, NULL, NULL);
+    cl_int code = clEnqueueReadImage(env->queue, image, CL_TRUE, V3(0, 0, 0), s->extent, 0, 0, back,
+                                     0, NULL, NULL);
     if (code != CL_SUCCESS)
         note("%s: cannot be read, %s", what, error_name(code));
     else
@@ -69,21 +74,25 @@ static void read_write(void)
             if (!image)
                 continue;
             fill_pattern(host, sizeof(host), (unsigned)(p * 10 + i));
-            CALL(clEnqueueWriteImage, env.queue, image, CL_FALSE, V3(0, 0, 0), s->extent, 0, 0, host, 0, NULL, &event);
+            CALL(clEnqueueWriteImage, env.queue, image, CL_FALSE, V3(0, 0, 0), s->extent, 0, 0,
+                 host, 0, NULL, &event);
             note_event_end("write", event);
             info_event_all(event);
             CALL(clReleaseEvent, event);
-            /* A part of it, with pitches wider than its rows and slices; a slice pitch only where there are
-             * slices. */
+            /* A part of it, with pitches wider than its rows and slices; a slice pitch only where
+             * there are slices. */
             size_t row = (s->region[0] + 3) * bytes;
-            bool slices = s->type == CL_MEM_OBJECT_IMAGE3D || s->type == CL_MEM_OBJECT_IMAGE2D_ARRAY;
+            bool slices =
+                s->type == CL_MEM_OBJECT_IMAGE3D || s->type == CL_MEM_OBJECT_IMAGE2D_ARRAY;
             size_t slice = slices ? row * (s->region[1] + 2) : 0;
             if (s->type == CL_MEM_OBJECT_IMAGE1D_ARRAY)
                 slice = row;
-            CALL(clEnqueueWriteImage, env.queue, image, CL_TRUE, s->origin, s->region, row, slice, host + 777 * 16, 0, NULL, NULL);
+            CALL(clEnqueueWriteImage, env.queue, image, CL_TRUE, s->origin, s->region, row, slice,
+                 host + 777 * 16, 0, NULL, NULL);
             dump(&env, "image", image, s, bytes);
             memset(back, 0, sizeof(back));
-            CALL(clEnqueueReadImage, env.queue, image, CL_FALSE, s->origin, s->region, row, slice, back, 0, NULL, &event);
+            CALL(clEnqueueReadImage, env.queue, image, CL_FALSE, s->origin, s->region, row, slice,
+                 back, 0, NULL, &event);
             note_event_end("read", event);
             info_event_all(event);
             CALL(clReleaseEvent, event);
@@ -105,32 +114,41 @@ static void fill_and_copy(void)
             const struct shape *s = &shapes[i];
             size_t bytes = pixels[p].bytes;
             cl_channel_type type = pixels[p].format.image_channel_data_type;
-            const void *fill_color = type == CL_UNSIGNED_INT16 || type == CL_SIGNED_INT32 ? (const void *)numbers : (const void *)color;
-            cl_mem image = make(&env, s, &pixels[p].format), other = make(&env, s, &pixels[p].format);
+            const void *fill_color = type == CL_UNSIGNED_INT16 || type == CL_SIGNED_INT32
+                                         ? (const void *)numbers
+                                         : (const void *)color;
+            cl_mem image = make(&env, s, &pixels[p].format),
+                   other = make(&env, s, &pixels[p].format);
             cl_mem buffer = env_buffer(&env, HOST_BYTES, NULL);
             int zero = 0;
             if (!image || !other)
                 continue;
             fill_pattern(host, sizeof(host), (unsigned)(p * 10 + i));
-            CALL(clEnqueueWriteImage, env.queue, image, CL_TRUE, V3(0, 0, 0), s->extent, 0, 0, host, 0, NULL, NULL);
-            CALL(clEnqueueWriteImage, env.queue, other, CL_TRUE, V3(0, 0, 0), s->extent, 0, 0, host + 999, 0, NULL, NULL);
-            CALL(clEnqueueFillImage, env.queue, image, fill_color, s->origin, s->region, 0, NULL, &event);
+            CALL(clEnqueueWriteImage, env.queue, image, CL_TRUE, V3(0, 0, 0), s->extent, 0, 0, host,
+                 0, NULL, NULL);
+            CALL(clEnqueueWriteImage, env.queue, other, CL_TRUE, V3(0, 0, 0), s->extent, 0, 0,
+                 host + 999, 0, NULL, NULL);
+            CALL(clEnqueueFillImage, env.queue, image, fill_color, s->origin, s->region, 0, NULL,
+                 &event);
             note_event_end("fill", event);
             info_event_all(event);
             CALL(clReleaseEvent, event);
             dump(&env, "filled", image, s, bytes);
-            CALL(clEnqueueCopyImage, env.queue, image, other, V3(0, 0, 0), s->origin, s->region, 0, NULL, &event);
+            CALL(clEnqueueCopyImage, env.queue, image, other, V3(0, 0, 0), s->origin, s->region, 0,
+                 NULL, &event);
             note_event_end("copy", event);
             info_event_all(event);
             CALL(clReleaseEvent, event);
             dump(&env, "copied", other, s, bytes);
             CALL(clEnqueueFillBuffer, env.queue, buffer, &zero, 4, 0, HOST_BYTES, 0, NULL, NULL);
-            CALL(clEnqueueCopyImageToBuffer, env.queue, image, buffer, s->origin, s->region, 64, 0, NULL, &event);
+            CALL(clEnqueueCopyImageToBuffer, env.queue, image, buffer, s->origin, s->region, 64, 0,
+                 NULL, &event);
             note_event_end("to a buffer", event);
             info_event_all(event);
             CALL(clReleaseEvent, event);
             env_dump_buffer(&env, "buffer", buffer, HOST_BYTES);
-            CALL(clEnqueueCopyBufferToImage, env.queue, buffer, other, 32, V3(0, 0, 0), s->region, 0, NULL, &event);
+            CALL(clEnqueueCopyBufferToImage, env.queue, buffer, other, 32, V3(0, 0, 0), s->region,
+                 0, NULL, &event);
             note_event_end("from a buffer", event);
             info_event_all(event);
             CALL(clReleaseEvent, event);
@@ -154,10 +172,12 @@ static void map(void)
         if (!image)
             continue;
         fill_pattern(host, sizeof(host), (unsigned)i);
-        CALL(clEnqueueWriteImage, env.queue, image, CL_TRUE, V3(0, 0, 0), s->extent, 0, 0, host, 0, NULL, NULL);
+        CALL(clEnqueueWriteImage, env.queue, image, CL_TRUE, V3(0, 0, 0), s->extent, 0, 0, host, 0,
+             NULL, NULL);
         bool slices = s->extent[2] > 1 || s->type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
-        unsigned char *ptr = MAKE(clEnqueueMapImage, env.queue, image, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, s->origin, s->region, &row,
-                                  slices ? &slice : NULL, 0, NULL, &event);
+        unsigned char *ptr =
+            MAKE(clEnqueueMapImage, env.queue, image, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE,
+                 s->origin, s->region, &row, slices ? &slice : NULL, 0, NULL, &event);
         if (!ptr)
             continue;
         info_event_all(event);
@@ -178,15 +198,18 @@ static void map(void)
     env_fini(&env);
 }
 
-/* Maps `region` of the image, changes it, and shows where it lies: from `base` on, where that is. */
-static void map_and_write(struct env *env, cl_mem image, cl_map_flags flags, const size_t origin[3], const size_t region[3], bool lines,
-                          const unsigned char *base)
+/* Maps `region` of the image, changes it, and shows where it lies: from `base` on, where that is.
+ */
+static void map_and_write(struct env *env, cl_mem image, cl_map_flags flags, const size_t origin[3],
+                          const size_t region[3], bool lines, const unsigned char *base)
 {
     size_t row = 7, slice = 7; /* a driver may leave them alone */
-    unsigned char *ptr = MAKE(clEnqueueMapImage, env->queue, image, CL_TRUE, flags, origin, region, &row, &slice, 0, NULL, NULL);
+    unsigned char *ptr = MAKE(clEnqueueMapImage, env->queue, image, CL_TRUE, flags, origin, region,
+                              &row, &slice, 0, NULL, NULL);
     if (!ptr)
         return;
-    /* Of an image that the host only writes a driver's own pitch cannot be found out: a map for writing may write. */
+    /* Of an image that the host only writes a driver's own pitch cannot be found out: a map for
+     * writing may write. */
     if (flags & CL_MAP_READ)
         note("row pitch %zu, slice pitch %zu", row, slice);
     if (base)
@@ -205,7 +228,8 @@ static void map_and_write(struct env *env, cl_mem image, cl_map_flags flags, con
 /* Images over buffers of each kind, whole and in part, at a buffer's start and inside it. */
 static void map_over_buffers(void)
 {
-    static const cl_mem_flags kinds[] = {CL_MEM_READ_WRITE, CL_MEM_COPY_HOST_PTR, CL_MEM_USE_HOST_PTR, CL_MEM_ALLOC_HOST_PTR,
+    static const cl_mem_flags kinds[] = {CL_MEM_READ_WRITE, CL_MEM_COPY_HOST_PTR,
+                                         CL_MEM_USE_HOST_PTR, CL_MEM_ALLOC_HOST_PTR,
                                          CL_MEM_HOST_WRITE_ONLY};
     static unsigned char memory[HOST_BYTES] __attribute__((aligned(4096)));
     struct env env;
@@ -216,25 +240,36 @@ static void map_over_buffers(void)
                 const bool given = kinds[k] & (CL_MEM_COPY_HOST_PTR | CL_MEM_USE_HOST_PTR);
                 const cl_buffer_region region = {4096, 8192};
                 const size_t rows = pitch ? 8 : 1;
-                const cl_map_flags flags = CL_MAP_WRITE | (kinds[k] == CL_MEM_HOST_WRITE_ONLY ? 0 : CL_MAP_READ);
-                note("buffer of flags %x, %s, pitch %zu", (unsigned)kinds[k], inside ? "inside it" : "at its start", pitch);
+                const cl_map_flags flags =
+                    CL_MAP_WRITE | (kinds[k] == CL_MEM_HOST_WRITE_ONLY ? 0 : CL_MAP_READ);
+                note("buffer of flags %x, %s, pitch %zu", (unsigned)kinds[k],
+                     inside ? "inside it" : "at its start", pitch);
                 fill_pattern(memory, sizeof(memory), (unsigned)k);
-                cl_mem buffer = MAKE(clCreateBuffer, env.context, kinds[k], sizeof(memory), given ? memory : NULL);
-                CALL(clEnqueueWriteBuffer, env.queue, buffer, CL_TRUE, 0, sizeof(memory), memory, 0, NULL, NULL);
-                cl_mem over = inside ? MAKE(clCreateSubBuffer, buffer, 0, CL_BUFFER_CREATE_TYPE_REGION, &region) : buffer;
-                cl_image_desc desc = {.image_type = pitch ? CL_MEM_OBJECT_IMAGE2D : CL_MEM_OBJECT_IMAGE1D_BUFFER,
+                cl_mem buffer = MAKE(clCreateBuffer, env.context, kinds[k], sizeof(memory),
+                                     given ? memory : NULL);
+                CALL(clEnqueueWriteBuffer, env.queue, buffer, CL_TRUE, 0, sizeof(memory), memory, 0,
+                     NULL, NULL);
+                cl_mem over = inside ? MAKE(clCreateSubBuffer, buffer, 0,
+                                            CL_BUFFER_CREATE_TYPE_REGION, &region)
+                                     : buffer;
+                cl_image_desc desc = {.image_type = pitch ? CL_MEM_OBJECT_IMAGE2D
+                                                          : CL_MEM_OBJECT_IMAGE1D_BUFFER,
                                       .image_width = 60,
                                       .image_height = pitch ? rows : 0,
                                       .image_row_pitch = pitch,
                                       .mem_object = over};
-                cl_mem image = over ? MAKE(clCreateImage, env.context, 0, &pixels[0].format, &desc, NULL) : NULL;
+                cl_mem image =
+                    over ? MAKE(clCreateImage, env.context, 0, &pixels[0].format, &desc, NULL)
+                         : NULL;
                 if (image) {
                     const unsigned char *base = kinds[k] & CL_MEM_USE_HOST_PTR ? memory : NULL;
                     info_image_all(image);
                     if (!(flags & CL_MAP_READ))
-                        map_and_write(&env, image, CL_MAP_READ, V3(0, 0, 0), V3(60, rows, 1), false, base);
+                        map_and_write(&env, image, CL_MAP_READ, V3(0, 0, 0), V3(60, rows, 1), false,
+                                      base);
                     map_and_write(&env, image, flags, V3(0, 0, 0), V3(60, rows, 1), false, base);
-                    map_and_write(&env, image, flags, V3(5, rows / 2, 0), V3(9, rows - rows / 2, 1), false, base);
+                    map_and_write(&env, image, flags, V3(5, rows / 2, 0), V3(9, rows - rows / 2, 1),
+                                  false, base);
                     CALL(clReleaseMemObject, image);
                 }
                 env_dump_buffer(&env, "buffer", buffer, 16384);
@@ -254,7 +289,8 @@ static void map_used(void)
     for (size_t i = 0; i < N_SHAPES; i++)
         for (int pitched = 0; pitched < 2; pitched++) {
             const struct shape *s = &shapes[i];
-            const bool lines = s->type == CL_MEM_OBJECT_IMAGE1D_ARRAY, layered = lines || s->depth || s->layers;
+            const bool lines = s->type == CL_MEM_OBJECT_IMAGE1D_ARRAY,
+                       layered = lines || s->depth || s->layers;
             cl_image_desc desc = {.image_type = s->type,
                                   .image_width = s->width,
                                   .image_height = s->height,
@@ -266,12 +302,15 @@ static void map_used(void)
                                                                             : 1920};
             note("type %x, %s", s->type, pitched ? "pitched" : "packed");
             fill_pattern(memory, sizeof(memory), (unsigned)i);
-            cl_mem image = MAKE(clCreateImage, env.context, CL_MEM_USE_HOST_PTR, &pixels[0].format, &desc, memory);
+            cl_mem image = MAKE(clCreateImage, env.context, CL_MEM_USE_HOST_PTR, &pixels[0].format,
+                                &desc, memory);
             if (!image)
                 continue;
             info_image_all(image);
-            map_and_write(&env, image, CL_MAP_READ | CL_MAP_WRITE, V3(0, 0, 0), s->extent, lines, memory);
-            map_and_write(&env, image, CL_MAP_READ | CL_MAP_WRITE, s->origin, s->region, lines, memory);
+            map_and_write(&env, image, CL_MAP_READ | CL_MAP_WRITE, V3(0, 0, 0), s->extent, lines,
+                          memory);
+            map_and_write(&env, image, CL_MAP_READ | CL_MAP_WRITE, s->origin, s->region, lines,
+                          memory);
             dump(&env, "image", image, s, 4);
             CALL(clReleaseMemObject, image);
         }
@@ -280,7 +319,8 @@ static void map_used(void)
 
 static void by_kernels(void)
 {
-    static const cl_addressing_mode modes[] = {CL_ADDRESS_CLAMP_TO_EDGE, CL_ADDRESS_CLAMP, CL_ADDRESS_REPEAT, CL_ADDRESS_MIRRORED_REPEAT};
+    static const cl_addressing_mode modes[] = {CL_ADDRESS_CLAMP_TO_EDGE, CL_ADDRESS_CLAMP,
+                                               CL_ADDRESS_REPEAT, CL_ADDRESS_MIRRORED_REPEAT};
     struct env env;
     const struct shape *s = &shapes[2];
     size_t global[3] = {17, 11, 1}, n = 24;
@@ -289,8 +329,10 @@ static void by_kernels(void)
     cl_mem in = make(&env, s, &pixels[0].format), out = make(&env, s, &pixels[0].format);
     cl_mem buffer = env_buffer(&env, 24 * 16, NULL), words = env_buffer(&env, sizeof(dims), dims);
     fill_pattern(host, sizeof(host), 1);
-    CALL(clEnqueueWriteImage, env.queue, in, CL_TRUE, V3(0, 0, 0), s->extent, 0, 0, host, 0, NULL, NULL);
-    cl_sampler sampler = MAKE(clCreateSampler, env.context, CL_FALSE, CL_ADDRESS_CLAMP, CL_FILTER_NEAREST);
+    CALL(clEnqueueWriteImage, env.queue, in, CL_TRUE, V3(0, 0, 0), s->extent, 0, 0, host, 0, NULL,
+         NULL);
+    cl_sampler sampler =
+        MAKE(clCreateSampler, env.context, CL_FALSE, CL_ADDRESS_CLAMP, CL_FILTER_NEAREST);
     cl_kernel copy = env_kernel(&env, "image_copy"), query = env_kernel(&env, "image_dims");
     info_kernel_all(copy);
     CALL(clSetKernelArg, copy, 0, sizeof(in), &in);
@@ -353,7 +395,8 @@ static void errors(void)
     CALL(clEnqueueWriteImage, no_queue, image, CL_TRUE, o, r, 0, 0, back, 0, NULL, NULL);
     CALL(clEnqueueWriteImage, env.queue, no_mem, CL_TRUE, o, r, 0, 0, back, 0, NULL, NULL);
     CALL(clEnqueueWriteImage, env.queue, image, CL_TRUE, o, r, 0, 0, NULL, 0, NULL, NULL);
-    CALL(clEnqueueWriteImage, env.queue, image, CL_TRUE, V3(16, 0, 0), r, 0, 0, back, 0, NULL, NULL);
+    CALL(clEnqueueWriteImage, env.queue, image, CL_TRUE, V3(16, 0, 0), r, 0, 0, back, 0, NULL,
+         NULL);
     CALL(clEnqueueWriteImage, env.queue, image, CL_TRUE, o, r, 3, 0, back, 0, NULL, NULL);
     CALL(clEnqueueFillImage, no_queue, image, color, o, r, 0, NULL, NULL);
     CALL(clEnqueueFillImage, env.queue, no_mem, color, o, r, 0, NULL, NULL);
@@ -375,9 +418,12 @@ static void errors(void)
     CALL(clEnqueueCopyBufferToImage, env.queue, buffer, image, 250, o, r, 0, NULL, NULL);
     CALL(clEnqueueCopyBufferToImage, env.queue, buffer, image, 0, V3(16, 0, 0), r, 0, NULL, NULL);
     MAKE(clEnqueueMapImage, no_queue, image, CL_TRUE, CL_MAP_READ, o, r, &row, NULL, 0, NULL, NULL);
-    MAKE(clEnqueueMapImage, env.queue, no_mem, CL_TRUE, CL_MAP_READ, o, r, &row, NULL, 0, NULL, NULL);
-    MAKE(clEnqueueMapImage, env.queue, image, CL_TRUE, CL_MAP_READ, o, r, NULL, NULL, 0, NULL, NULL);
-    MAKE(clEnqueueMapImage, env.queue, image, CL_TRUE, CL_MAP_READ, V3(16, 0, 0), r, &row, NULL, 0, NULL, NULL);
+    MAKE(clEnqueueMapImage, env.queue, no_mem, CL_TRUE, CL_MAP_READ, o, r, &row, NULL, 0, NULL,
+         NULL);
+    MAKE(clEnqueueMapImage, env.queue, image, CL_TRUE, CL_MAP_READ, o, r, NULL, NULL, 0, NULL,
+         NULL);
+    MAKE(clEnqueueMapImage, env.queue, image, CL_TRUE, CL_MAP_READ, V3(16, 0, 0), r, &row, NULL, 0,
+         NULL, NULL);
     MAKE(clEnqueueMapImage, env.queue, image, CL_TRUE, 1 << 10, o, r, &row, NULL, 0, NULL, NULL);
     CALL(clReleaseMemObject, image);
     CALL(clReleaseMemObject, other);
@@ -386,7 +432,12 @@ static void errors(void)
 }
 
 static const struct diff_case imagedata_cases[] = {
-    {"read_write", read_write}, {"fill_and_copy", fill_and_copy}, {"map", map},       {"map_over_buffers", map_over_buffers},
-    {"map_used", map_used},     {"by_kernels", by_kernels},       {"errors", errors},
+    {"read_write", read_write},
+    {"fill_and_copy", fill_and_copy},
+    {"map", map},
+    {"map_over_buffers", map_over_buffers},
+    {"map_used", map_used},
+    {"by_kernels", by_kernels},
+    {"errors", errors},
 };
 DIFF_FAMILY(imagedata);

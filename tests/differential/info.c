@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every clGet*Info, asked in the ways in which programs ask, its answer written down by the type that the
- * specification gives it. Reference counts are looked at in a family of their own; here only that there is
- * one.
+ * Every clGet*Info, asked in the ways in which programs ask, its answer written down by the type
+ * that the specification gives it. Reference counts are looked at in a family of their own; here
+ * only that there is one.
  */
 #include "difftest.h"
 
@@ -39,9 +39,9 @@ struct info {
     enum info_type type;
 };
 
-#define I(param, type)                                                                                                                     \
-    {                                                                                                                                      \
-#param, param, type                                                                                                                \
+#define I(param, type)                                                                             \
+    {                                                                                              \
+#param, param, type                                                                        \
     }
 
 static const struct info platform_infos[] = {
@@ -201,9 +201,12 @@ static const struct info mem_infos[] = {
 };
 
 static const struct info image_infos[] = {
-    I(CL_IMAGE_FORMAT, T_FORMAT), I(CL_IMAGE_ELEMENT_SIZE, T_SIZE),   I(CL_IMAGE_ROW_PITCH, T_SIZE),   I(CL_IMAGE_SLICE_PITCH, T_SIZE),
-    I(CL_IMAGE_WIDTH, T_SIZE),    I(CL_IMAGE_HEIGHT, T_SIZE),         I(CL_IMAGE_DEPTH, T_SIZE),       I(CL_IMAGE_ARRAY_SIZE, T_SIZE),
-    I(CL_IMAGE_BUFFER, T_HANDLE), I(CL_IMAGE_NUM_MIP_LEVELS, T_UINT), I(CL_IMAGE_NUM_SAMPLES, T_UINT),
+    I(CL_IMAGE_FORMAT, T_FORMAT),    I(CL_IMAGE_ELEMENT_SIZE, T_SIZE),
+    I(CL_IMAGE_ROW_PITCH, T_SIZE),   I(CL_IMAGE_SLICE_PITCH, T_SIZE),
+    I(CL_IMAGE_WIDTH, T_SIZE),       I(CL_IMAGE_HEIGHT, T_SIZE),
+    I(CL_IMAGE_DEPTH, T_SIZE),       I(CL_IMAGE_ARRAY_SIZE, T_SIZE),
+    I(CL_IMAGE_BUFFER, T_HANDLE),    I(CL_IMAGE_NUM_MIP_LEVELS, T_UINT),
+    I(CL_IMAGE_NUM_SAMPLES, T_UINT),
 };
 
 static const struct info pipe_infos[] = {
@@ -246,8 +249,9 @@ static const struct info build_infos[] = {
 };
 
 static const struct info kernel_infos[] = {
-    I(CL_KERNEL_FUNCTION_NAME, T_STRING), I(CL_KERNEL_NUM_ARGS, T_UINT),  I(CL_KERNEL_REFERENCE_COUNT, T_REFCOUNT),
-    I(CL_KERNEL_CONTEXT, T_HANDLE),       I(CL_KERNEL_PROGRAM, T_HANDLE),
+    I(CL_KERNEL_FUNCTION_NAME, T_STRING),     I(CL_KERNEL_NUM_ARGS, T_UINT),
+    I(CL_KERNEL_REFERENCE_COUNT, T_REFCOUNT), I(CL_KERNEL_CONTEXT, T_HANDLE),
+    I(CL_KERNEL_PROGRAM, T_HANDLE),
 };
 
 /* On their own: oclgrind answers with memory that nobody wrote. */
@@ -256,8 +260,11 @@ static const struct info kernel_attribute_infos[] = {
 };
 
 static const struct info kernel_arg_infos[] = {
-    I(CL_KERNEL_ARG_ADDRESS_QUALIFIER, T_ENUM), I(CL_KERNEL_ARG_ACCESS_QUALIFIER, T_ENUM), I(CL_KERNEL_ARG_TYPE_NAME, T_STRING),
-    I(CL_KERNEL_ARG_TYPE_QUALIFIER, T_BITS),    I(CL_KERNEL_ARG_NAME, T_STRING),
+    I(CL_KERNEL_ARG_ADDRESS_QUALIFIER, T_ENUM),
+    I(CL_KERNEL_ARG_ACCESS_QUALIFIER, T_ENUM),
+    I(CL_KERNEL_ARG_TYPE_NAME, T_STRING),
+    I(CL_KERNEL_ARG_TYPE_QUALIFIER, T_BITS),
+    I(CL_KERNEL_ARG_NAME, T_STRING),
 };
 
 static const struct info workgroup_infos[] = {
@@ -267,8 +274,9 @@ static const struct info workgroup_infos[] = {
 };
 
 static const struct info event_infos[] = {
-    I(CL_EVENT_COMMAND_QUEUE, T_HANDLE),         I(CL_EVENT_COMMAND_TYPE, T_ENUM), I(CL_EVENT_REFERENCE_COUNT, T_REFCOUNT),
-    I(CL_EVENT_COMMAND_EXECUTION_STATUS, T_INT), I(CL_EVENT_CONTEXT, T_HANDLE),
+    I(CL_EVENT_COMMAND_QUEUE, T_HANDLE),     I(CL_EVENT_COMMAND_TYPE, T_ENUM),
+    I(CL_EVENT_REFERENCE_COUNT, T_REFCOUNT), I(CL_EVENT_COMMAND_EXECUTION_STATUS, T_INT),
+    I(CL_EVENT_CONTEXT, T_HANDLE),
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -281,74 +289,91 @@ struct question {
     bool has_index;
 };
 
-typedef cl_int (*ask_fn)(const struct question *q, cl_uint param, size_t size, void *value, size_t *ret);
+typedef cl_int (*ask_fn)(const struct question *q, cl_uint param, size_t size, void *value,
+                         size_t *ret);
 
-static cl_int ask_platform(const struct question *q, cl_uint param, size_t size, void *value, size_t *ret)
+static cl_int ask_platform(const struct question *q, cl_uint param, size_t size, void *value,
+                           size_t *ret)
 {
     return clGetPlatformInfo((cl_platform_id)(uintptr_t)q->object, param, size, value, ret);
 }
 
-static cl_int ask_device(const struct question *q, cl_uint param, size_t size, void *value, size_t *ret)
+static cl_int ask_device(const struct question *q, cl_uint param, size_t size, void *value,
+                         size_t *ret)
 {
     return clGetDeviceInfo((cl_device_id)(uintptr_t)q->object, param, size, value, ret);
 }
 
-static cl_int ask_context(const struct question *q, cl_uint param, size_t size, void *value, size_t *ret)
+static cl_int ask_context(const struct question *q, cl_uint param, size_t size, void *value,
+                          size_t *ret)
 {
     return clGetContextInfo((cl_context)(uintptr_t)q->object, param, size, value, ret);
 }
 
-static cl_int ask_queue(const struct question *q, cl_uint param, size_t size, void *value, size_t *ret)
+static cl_int ask_queue(const struct question *q, cl_uint param, size_t size, void *value,
+                        size_t *ret)
 {
     return clGetCommandQueueInfo((cl_command_queue)(uintptr_t)q->object, param, size, value, ret);
 }
 
-static cl_int ask_mem(const struct question *q, cl_uint param, size_t size, void *value, size_t *ret)
+static cl_int ask_mem(const struct question *q, cl_uint param, size_t size, void *value,
+                      size_t *ret)
 {
     return clGetMemObjectInfo((cl_mem)(uintptr_t)q->object, param, size, value, ret);
 }
 
-static cl_int ask_image(const struct question *q, cl_uint param, size_t size, void *value, size_t *ret)
+static cl_int ask_image(const struct question *q, cl_uint param, size_t size, void *value,
+                        size_t *ret)
 {
     return clGetImageInfo((cl_mem)(uintptr_t)q->object, param, size, value, ret);
 }
 
-static cl_int ask_pipe(const struct question *q, cl_uint param, size_t size, void *value, size_t *ret)
+static cl_int ask_pipe(const struct question *q, cl_uint param, size_t size, void *value,
+                       size_t *ret)
 {
     return clGetPipeInfo((cl_mem)(uintptr_t)q->object, param, size, value, ret);
 }
 
-static cl_int ask_sampler(const struct question *q, cl_uint param, size_t size, void *value, size_t *ret)
+static cl_int ask_sampler(const struct question *q, cl_uint param, size_t size, void *value,
+                          size_t *ret)
 {
     return clGetSamplerInfo((cl_sampler)(uintptr_t)q->object, param, size, value, ret);
 }
 
-static cl_int ask_program(const struct question *q, cl_uint param, size_t size, void *value, size_t *ret)
+static cl_int ask_program(const struct question *q, cl_uint param, size_t size, void *value,
+                          size_t *ret)
 {
     return clGetProgramInfo((cl_program)(uintptr_t)q->object, param, size, value, ret);
 }
 
-static cl_int ask_build(const struct question *q, cl_uint param, size_t size, void *value, size_t *ret)
+static cl_int ask_build(const struct question *q, cl_uint param, size_t size, void *value,
+                        size_t *ret)
 {
-    return clGetProgramBuildInfo((cl_program)(uintptr_t)q->object, (cl_device_id)(uintptr_t)q->device, param, size, value, ret);
+    return clGetProgramBuildInfo((cl_program)(uintptr_t)q->object,
+                                 (cl_device_id)(uintptr_t)q->device, param, size, value, ret);
 }
 
-static cl_int ask_kernel(const struct question *q, cl_uint param, size_t size, void *value, size_t *ret)
+static cl_int ask_kernel(const struct question *q, cl_uint param, size_t size, void *value,
+                         size_t *ret)
 {
     return clGetKernelInfo((cl_kernel)(uintptr_t)q->object, param, size, value, ret);
 }
 
-static cl_int ask_kernel_arg(const struct question *q, cl_uint param, size_t size, void *value, size_t *ret)
+static cl_int ask_kernel_arg(const struct question *q, cl_uint param, size_t size, void *value,
+                             size_t *ret)
 {
     return clGetKernelArgInfo((cl_kernel)(uintptr_t)q->object, q->index, param, size, value, ret);
 }
 
-static cl_int ask_workgroup(const struct question *q, cl_uint param, size_t size, void *value, size_t *ret)
+static cl_int ask_workgroup(const struct question *q, cl_uint param, size_t size, void *value,
+                            size_t *ret)
 {
-    return clGetKernelWorkGroupInfo((cl_kernel)(uintptr_t)q->object, (cl_device_id)(uintptr_t)q->device, param, size, value, ret);
+    return clGetKernelWorkGroupInfo((cl_kernel)(uintptr_t)q->object,
+                                    (cl_device_id)(uintptr_t)q->device, param, size, value, ret);
 }
 
-static cl_int ask_event(const struct question *q, cl_uint param, size_t size, void *value, size_t *ret)
+static cl_int ask_event(const struct question *q, cl_uint param, size_t size, void *value,
+                        size_t *ret)
 {
     return clGetEventInfo((cl_event)(uintptr_t)q->object, param, size, value, ret);
 }
@@ -401,7 +426,8 @@ const char *format_names(const cl_image_format *format)
     static char names[4][32];
     static unsigned next;
     char *name = names[next++ % 4];
-    snprintf(name, sizeof(names[0]), "order %x type %x", format->image_channel_order, format->image_channel_data_type);
+    snprintf(name, sizeof(names[0]), "order %x type %x", format->image_channel_order,
+             format->image_channel_data_type);
     return name;
 }
 
@@ -512,7 +538,8 @@ static void ask_one(ask_fn ask, const struct question *q, const struct info *inf
     bool hide_size = info->type == T_NONEMPTY;
     if (!hide_size)
         add(" size %zu", size);
-    if (size == 0) { /* nothing to fetch; PoCL 3.1 crashes when asked to (properties of a context made without any) */
+    if (size == 0) { /* nothing to fetch; PoCL 3.1 crashes when asked to (properties of a context
+                        made without any) */
         note("%s", text);
         return;
     }
@@ -540,7 +567,8 @@ static void ask_one(ask_fn ask, const struct question *q, const struct info *inf
     note_pending(text);
     code = ask(q, info->param, size + 64, larger, NULL);
     bool varies = info->type == T_OPAQUE || info->type == T_REFCOUNT || info->type == T_MEMORY;
-    add("; larger: %s%s", error_name(code), varies || !memcmp(value, larger, size) ? "" : " and another value");
+    add("; larger: %s%s", error_name(code),
+        varies || !memcmp(value, larger, size) ? "" : " and another value");
     free(larger);
     memset(value, 0xa5, size);
     note_pending(text);
@@ -561,10 +589,12 @@ static void ask_all(ask_fn ask, const struct question *q, const struct info *inf
     static const struct info unknown = {"0xdead", 0xdead, T_OPAQUE};
     ask_one(ask, q, &unknown);
     cl_int code = ask(q, infos[0].param, 0, NULL, NULL);
-    note("%s(%s, %s, 0, NULL, NULL) -> %s", q->fn, handle_name(q->object), infos[0].name, error_name(code));
+    note("%s(%s, %s, 0, NULL, NULL) -> %s", q->fn, handle_name(q->object), infos[0].name,
+         error_name(code));
 }
 
-static void ask_named(ask_fn ask, const struct question *q, const struct info *infos, size_t n, const char *name)
+static void ask_named(ask_fn ask, const struct question *q, const struct info *infos, size_t n,
+                      const char *name)
 {
     for (size_t i = 0; i < n; i++)
         if (!strcmp(infos[i].name, name)) {
@@ -576,92 +606,109 @@ static void ask_named(ask_fn ask, const struct question *q, const struct info *i
 
 void info_platform_all(cl_platform_id platform)
 {
-    ask_all(ask_platform, &(struct question){.fn = "clGetPlatformInfo", .object = platform}, platform_infos, COUNT(platform_infos));
+    ask_all(ask_platform, &(struct question){.fn = "clGetPlatformInfo", .object = platform},
+            platform_infos, COUNT(platform_infos));
 }
 
 void info_platform(cl_platform_id platform, const char *param)
 {
-    ask_named(ask_platform, &(struct question){.fn = "clGetPlatformInfo", .object = platform}, extension_infos, COUNT(extension_infos),
-              param);
+    ask_named(ask_platform, &(struct question){.fn = "clGetPlatformInfo", .object = platform},
+              extension_infos, COUNT(extension_infos), param);
 }
 
 void info_device_all(cl_device_id device)
 {
-    ask_all(ask_device, &(struct question){.fn = "clGetDeviceInfo", .object = device}, device_infos, COUNT(device_infos));
+    ask_all(ask_device, &(struct question){.fn = "clGetDeviceInfo", .object = device}, device_infos,
+            COUNT(device_infos));
 }
 
 void info_device(cl_device_id device, const char *param)
 {
     bool extension = strstr(param, "EXTENSIONS") || strstr(param, "FEATURES");
-    ask_named(ask_device, &(struct question){.fn = "clGetDeviceInfo", .object = device}, extension ? extension_infos : device_infos,
+    ask_named(ask_device, &(struct question){.fn = "clGetDeviceInfo", .object = device},
+              extension ? extension_infos : device_infos,
               extension ? COUNT(extension_infos) : COUNT(device_infos), param);
 }
 
 void info_context_all(cl_context context)
 {
-    ask_all(ask_context, &(struct question){.fn = "clGetContextInfo", .object = context}, context_infos, COUNT(context_infos));
+    ask_all(ask_context, &(struct question){.fn = "clGetContextInfo", .object = context},
+            context_infos, COUNT(context_infos));
 }
 
 void info_queue_all(cl_command_queue queue)
 {
-    ask_all(ask_queue, &(struct question){.fn = "clGetCommandQueueInfo", .object = queue}, queue_infos, COUNT(queue_infos));
+    ask_all(ask_queue, &(struct question){.fn = "clGetCommandQueueInfo", .object = queue},
+            queue_infos, COUNT(queue_infos));
 }
 
 void info_mem_all(cl_mem mem)
 {
-    ask_all(ask_mem, &(struct question){.fn = "clGetMemObjectInfo", .object = mem}, mem_infos, COUNT(mem_infos));
+    ask_all(ask_mem, &(struct question){.fn = "clGetMemObjectInfo", .object = mem}, mem_infos,
+            COUNT(mem_infos));
 }
 
 void info_image_all(cl_mem image)
 {
-    ask_all(ask_image, &(struct question){.fn = "clGetImageInfo", .object = image}, image_infos, COUNT(image_infos));
+    ask_all(ask_image, &(struct question){.fn = "clGetImageInfo", .object = image}, image_infos,
+            COUNT(image_infos));
 }
 
 void info_pipe_all(cl_mem pipe)
 {
-    ask_all(ask_pipe, &(struct question){.fn = "clGetPipeInfo", .object = pipe}, pipe_infos, COUNT(pipe_infos));
+    ask_all(ask_pipe, &(struct question){.fn = "clGetPipeInfo", .object = pipe}, pipe_infos,
+            COUNT(pipe_infos));
 }
 
 void info_sampler_all(cl_sampler sampler)
 {
-    ask_all(ask_sampler, &(struct question){.fn = "clGetSamplerInfo", .object = sampler}, sampler_infos, COUNT(sampler_infos));
+    ask_all(ask_sampler, &(struct question){.fn = "clGetSamplerInfo", .object = sampler},
+            sampler_infos, COUNT(sampler_infos));
 }
 
 void info_program_all(cl_program program)
 {
-    ask_all(ask_program, &(struct question){.fn = "clGetProgramInfo", .object = program}, program_infos, COUNT(program_infos));
+    ask_all(ask_program, &(struct question){.fn = "clGetProgramInfo", .object = program},
+            program_infos, COUNT(program_infos));
 }
 
 void info_build_all(cl_program program, cl_device_id device)
 {
-    ask_all(ask_build, &(struct question){.fn = "clGetProgramBuildInfo", .object = program, .device = device}, build_infos,
-            COUNT(build_infos));
+    ask_all(ask_build,
+            &(struct question){.fn = "clGetProgramBuildInfo", .object = program, .device = device},
+            build_infos, COUNT(build_infos));
 }
 
 void info_kernel_all(cl_kernel kernel)
 {
-    ask_all(ask_kernel, &(struct question){.fn = "clGetKernelInfo", .object = kernel}, kernel_infos, COUNT(kernel_infos));
+    ask_all(ask_kernel, &(struct question){.fn = "clGetKernelInfo", .object = kernel}, kernel_infos,
+            COUNT(kernel_infos));
 }
 
 void info_kernel_attributes(cl_kernel kernel)
 {
-    ask_all(ask_kernel, &(struct question){.fn = "clGetKernelInfo", .object = kernel}, kernel_attribute_infos,
-            COUNT(kernel_attribute_infos));
+    ask_all(ask_kernel, &(struct question){.fn = "clGetKernelInfo", .object = kernel},
+            kernel_attribute_infos, COUNT(kernel_attribute_infos));
 }
 
 void info_kernel_arg_all(cl_kernel kernel, cl_uint index)
 {
-    ask_all(ask_kernel_arg, &(struct question){.fn = "clGetKernelArgInfo", .object = kernel, .index = index, .has_index = true},
+    ask_all(ask_kernel_arg,
+            &(struct question){
+                .fn = "clGetKernelArgInfo", .object = kernel, .index = index, .has_index = true},
             kernel_arg_infos, COUNT(kernel_arg_infos));
 }
 
 void info_workgroup_all(cl_kernel kernel, cl_device_id device)
 {
-    ask_all(ask_workgroup, &(struct question){.fn = "clGetKernelWorkGroupInfo", .object = kernel, .device = device}, workgroup_infos,
-            COUNT(workgroup_infos));
+    ask_all(
+        ask_workgroup,
+        &(struct question){.fn = "clGetKernelWorkGroupInfo", .object = kernel, .device = device},
+        workgroup_infos, COUNT(workgroup_infos));
 }
 
 void info_event_all(cl_event event)
 {
-    ask_all(ask_event, &(struct question){.fn = "clGetEventInfo", .object = event}, event_infos, COUNT(event_infos));
+    ask_all(ask_event, &(struct question){.fn = "clGetEventInfo", .object = event}, event_infos,
+            COUNT(event_infos));
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels: creation, queries, arguments of every kind and wrong ones, clones, execution information. */
+/* Kernels: creation, queries, arguments of every kind and wrong ones, clones, execution
+ * information. */
 #include "difftest.h"
 
 static const char *const names[] = {"empty", "add",   "copy",   "ids",       "scalars", "local_sum",
@@ -54,7 +55,8 @@ static void arg_info(void)
         CALL(clReleaseKernel, kernel);
     }
     /* Without the option a driver may or may not keep it. */
-    const char *source = "kernel void plain(global float *x, local int *y, constant char *z, const int w) { }\n";
+    const char *source =
+        "kernel void plain(global float *x, local int *y, constant char *z, const int w) { }\n";
     cl_program program = MAKE(clCreateProgramWithSource, env.context, 1, &source, NULL);
     CALL(clBuildProgram, program, 0, NULL, "", NULL, NULL);
     cl_kernel kernel = MAKE(clCreateKernel, program, "plain");
@@ -72,9 +74,11 @@ static void sub_groups(void)
         cl_kernel_sub_group_info param;
         bool takes_sizes;
     } queries[] = {
-        {"CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE", CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE, true},
+        {"CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE", CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE,
+         true},
         {"CL_KERNEL_SUB_GROUP_COUNT_FOR_NDRANGE", CL_KERNEL_SUB_GROUP_COUNT_FOR_NDRANGE, true},
-        {"CL_KERNEL_LOCAL_SIZE_FOR_SUB_GROUP_COUNT", CL_KERNEL_LOCAL_SIZE_FOR_SUB_GROUP_COUNT, false},
+        {"CL_KERNEL_LOCAL_SIZE_FOR_SUB_GROUP_COUNT", CL_KERNEL_LOCAL_SIZE_FOR_SUB_GROUP_COUNT,
+         false},
         {"CL_KERNEL_MAX_NUM_SUB_GROUPS", CL_KERNEL_MAX_NUM_SUB_GROUPS, false},
         {"CL_KERNEL_COMPILE_NUM_SUB_GROUPS", CL_KERNEL_COMPILE_NUM_SUB_GROUPS, false},
     };
@@ -84,14 +88,20 @@ static void sub_groups(void)
     for (size_t i = 0; i < 5; i++) {
         size_t in[3] = {16, 1, 1}, out[3] = {0}, size = 0;
         note("%s", queries[i].name);
-        CALL(clGetKernelSubGroupInfo, kernel, env.device, queries[i].param, sizeof(in), in, sizeof(out), out, &size);
+        CALL(clGetKernelSubGroupInfo, kernel, env.device, queries[i].param, sizeof(in), in,
+             sizeof(out), out, &size);
         note_bytes("answer", out, sizeof(out));
-        CALL(clGetKernelSubGroupInfo, kernel, env.device, queries[i].param, sizeof(size_t), in, sizeof(size_t), out, &size);
-        CALL(clGetKernelSubGroupInfo, kernel, env.device, queries[i].param, 0, NULL, sizeof(size_t), out, NULL);
-        CALL(clGetKernelSubGroupInfo, kernel, env.device, queries[i].param, sizeof(in), in, 1, out, NULL);
-        CALL(clGetKernelSubGroupInfo, kernel, (cl_device_id)NULL, queries[i].param, sizeof(in), in, sizeof(out), out, NULL);
+        CALL(clGetKernelSubGroupInfo, kernel, env.device, queries[i].param, sizeof(size_t), in,
+             sizeof(size_t), out, &size);
+        CALL(clGetKernelSubGroupInfo, kernel, env.device, queries[i].param, 0, NULL, sizeof(size_t),
+             out, NULL);
+        CALL(clGetKernelSubGroupInfo, kernel, env.device, queries[i].param, sizeof(in), in, 1, out,
+             NULL);
+        CALL(clGetKernelSubGroupInfo, kernel, (cl_device_id)NULL, queries[i].param, sizeof(in), in,
+             sizeof(out), out, NULL);
     }
-    CALL(clGetKernelSubGroupInfo, (cl_kernel)NULL, env.device, CL_KERNEL_MAX_NUM_SUB_GROUPS, 0, NULL, 0, NULL, NULL);
+    CALL(clGetKernelSubGroupInfo, (cl_kernel)NULL, env.device, CL_KERNEL_MAX_NUM_SUB_GROUPS, 0,
+         NULL, 0, NULL, NULL);
     CALL(clGetKernelSubGroupInfo, kernel, env.device, 0, 0, NULL, 0, NULL, NULL);
     CALL(clReleaseKernel, kernel);
     env_fini(&env);
@@ -114,7 +124,8 @@ static void create_errors(void)
     CALL(clReleaseKernel, none);
     CALL(clGetKernelInfo, none, CL_KERNEL_NUM_ARGS, sizeof(n), &n, NULL);
     CALL(clGetKernelArgInfo, none, 0, CL_KERNEL_ARG_NAME, 0, NULL, NULL);
-    CALL(clGetKernelWorkGroupInfo, none, env.device, CL_KERNEL_WORK_GROUP_SIZE, sizeof(size), &size, NULL);
+    CALL(clGetKernelWorkGroupInfo, none, env.device, CL_KERNEL_WORK_GROUP_SIZE, sizeof(size), &size,
+         NULL);
     CALL(clCreateKernelsInProgram, (cl_program)NULL, 0, NULL, &n);
     cl_kernel kernel = env_kernel(&env, "add");
     CALL(clRetainKernel, kernel);
@@ -302,11 +313,14 @@ static void null_value(void)
 }
 
 static const char plain_kinds[] =
-    "kernel void takes(global int *g, constant int *c, local int *l, int v, float4 f) { g[0] = c[0] + l[0] + v + f.x; }\n";
-static const char image_kinds[] = "kernel void takes(read_only image2d_t i, write_only image2d_t w, sampler_t s, global int *g)\n"
-                                  "{ write_imagef(w, (int2)(0, 0), read_imagef(i, s, (int2)(0, 0))); g[0] = 1; }\n";
+    "kernel void takes(global int *g, constant int *c, local int *l, int v, float4 f) { g[0] = "
+    "c[0] + l[0] + v + f.x; }\n";
+static const char image_kinds[] =
+    "kernel void takes(read_only image2d_t i, write_only image2d_t w, sampler_t s, global int *g)\n"
+    "{ write_imagef(w, (int2)(0, 0), read_imagef(i, s, (int2)(0, 0))); g[0] = 1; }\n";
 
-static void set_without_value(struct env *env, const char *source, cl_uint n_args, const char *options)
+static void set_without_value(struct env *env, const char *source, cl_uint n_args,
+                              const char *options)
 {
     static const size_t sizes[] = {8, 0, 1, 4, 16, 4};
     cl_program program = MAKE(clCreateProgramWithSource, env->context, 1, &source, NULL);
@@ -363,12 +377,15 @@ static void refused_value(void)
     env_fini(&env);
 }
 
-/* What one image was taken for says nothing of another kind of image, nor of a sampler or a buffer. */
+/* What one image was taken for says nothing of another kind of image, nor of a sampler or a buffer.
+ */
 static void other_object(void)
 {
     const cl_image_format format = {CL_RGBA, CL_UNORM_INT8};
-    const cl_image_desc flat = {.image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 8, .image_height = 8};
-    const cl_image_desc deep = {.image_type = CL_MEM_OBJECT_IMAGE3D, .image_width = 8, .image_height = 8, .image_depth = 4};
+    const cl_image_desc flat = {
+        .image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 8, .image_height = 8};
+    const cl_image_desc deep = {
+        .image_type = CL_MEM_OBJECT_IMAGE3D, .image_width = 8, .image_height = 8, .image_depth = 4};
     const char *source = image_kinds;
     struct env env;
     env_init(&env);
@@ -379,7 +396,8 @@ static void other_object(void)
     cl_mem out = MAKE(clCreateImage, env.context, CL_MEM_WRITE_ONLY, &format, &flat, NULL);
     cl_mem both = MAKE(clCreateImage, env.context, CL_MEM_READ_WRITE, &format, &flat, NULL);
     cl_mem volume = MAKE(clCreateImage, env.context, CL_MEM_READ_ONLY, &format, &deep, NULL);
-    cl_sampler sampler = MAKE(clCreateSampler, env.context, CL_FALSE, CL_ADDRESS_NONE, CL_FILTER_NEAREST);
+    cl_sampler sampler =
+        MAKE(clCreateSampler, env.context, CL_FALSE, CL_ADDRESS_NONE, CL_FILTER_NEAREST);
     for (int told = 0; told < 2; told++) {
         cl_program program = MAKE(clCreateProgramWithSource, env.context, 1, &source, NULL);
         CALL(clBuildProgram, program, 0, NULL, told ? "-cl-kernel-arg-info" : "", NULL, NULL);

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mapping buffers: every flag, blocking and not, overlapping and nested, written through and read back. */
+/* Mapping buffers: every flag, blocking and not, overlapping and nested, written through and read
+ * back. */
 #include "difftest.h"
 
 enum { BYTES = 8192 };
 
 static void flavours(void)
 {
-    static const cl_mem_flags mems[] = {CL_MEM_COPY_HOST_PTR, CL_MEM_USE_HOST_PTR, CL_MEM_ALLOC_HOST_PTR | CL_MEM_COPY_HOST_PTR};
-    static const cl_map_flags maps[] = {CL_MAP_READ, CL_MAP_WRITE, CL_MAP_READ | CL_MAP_WRITE, CL_MAP_WRITE_INVALIDATE_REGION};
+    static const cl_mem_flags mems[] = {CL_MEM_COPY_HOST_PTR, CL_MEM_USE_HOST_PTR,
+                                        CL_MEM_ALLOC_HOST_PTR | CL_MEM_COPY_HOST_PTR};
+    static const cl_map_flags maps[] = {CL_MAP_READ, CL_MAP_WRITE, CL_MAP_READ | CL_MAP_WRITE,
+                                        CL_MAP_WRITE_INVALIDATE_REGION};
     static char host[BYTES] __attribute__((aligned(4096)));
     struct env env;
     env_init(&env);
@@ -19,7 +22,8 @@ static void flavours(void)
             cl_event mapped = NULL, unmapped = NULL;
             cl_bool blocking = i % 2 == 0;
             size_t offset = 128 * i + 4, size = 1000;
-            char *ptr = MAKE(clEnqueueMapBuffer, env.queue, mem, blocking, maps[i], offset, size, 0, NULL, &mapped);
+            char *ptr = MAKE(clEnqueueMapBuffer, env.queue, mem, blocking, maps[i], offset, size, 0,
+                             NULL, &mapped);
             if (!ptr)
                 continue;
             note_event_end("map", mapped);
@@ -51,10 +55,14 @@ static void nested(void)
     env_init(&env);
     fill_pattern(host, sizeof(host), 6);
     cl_mem mem = env_buffer(&env, BYTES, host);
-    char *a = MAKE(clEnqueueMapBuffer, env.queue, mem, CL_TRUE, CL_MAP_READ, 0, 4096, 0, NULL, NULL);
-    char *b = MAKE(clEnqueueMapBuffer, env.queue, mem, CL_TRUE, CL_MAP_READ, 2048, 4096, 0, NULL, NULL);
-    char *c = MAKE(clEnqueueMapBuffer, env.queue, mem, CL_TRUE, CL_MAP_WRITE, 7000, 100, 0, NULL, NULL);
-    char *d = MAKE(clEnqueueMapBuffer, env.queue, mem, CL_TRUE, CL_MAP_READ, 0, 4096, 0, NULL, NULL);
+    char *a =
+        MAKE(clEnqueueMapBuffer, env.queue, mem, CL_TRUE, CL_MAP_READ, 0, 4096, 0, NULL, NULL);
+    char *b =
+        MAKE(clEnqueueMapBuffer, env.queue, mem, CL_TRUE, CL_MAP_READ, 2048, 4096, 0, NULL, NULL);
+    char *c =
+        MAKE(clEnqueueMapBuffer, env.queue, mem, CL_TRUE, CL_MAP_WRITE, 7000, 100, 0, NULL, NULL);
+    char *d =
+        MAKE(clEnqueueMapBuffer, env.queue, mem, CL_TRUE, CL_MAP_READ, 0, 4096, 0, NULL, NULL);
     CALL(clGetMemObjectInfo, mem, CL_MEM_MAP_COUNT, sizeof(count), &count, NULL);
     note_bytes("a", a, 4096);
     note_bytes("b", b, 4096);
@@ -88,7 +96,8 @@ static void with_kernels(void)
         CALL(clSetKernelArg, kernel, 1, sizeof(k), &k);
         CALL(clEnqueueNDRangeKernel, env.queue, kernel, 1, NULL, &global, NULL, 0, NULL, NULL);
         cl_event mapped = NULL;
-        int *ptr = MAKE(clEnqueueMapBuffer, env.queue, mem, CL_FALSE, CL_MAP_READ | CL_MAP_WRITE, 256, 1024, 0, NULL, &mapped);
+        int *ptr = MAKE(clEnqueueMapBuffer, env.queue, mem, CL_FALSE, CL_MAP_READ | CL_MAP_WRITE,
+                        256, 1024, 0, NULL, &mapped);
         CALL(clFlush, env.queue);
         CALL(clWaitForEvents, 1, &mapped);
         note_bytes("mapped", ptr, 32);
@@ -109,14 +118,17 @@ static void errors(void)
     char host[64] = {0};
     env_init(&env);
     cl_mem mem = env_buffer(&env, 64, host), other = env_buffer(&env, 64, host);
-    MAKE(clEnqueueMapBuffer, (cl_command_queue)NULL, mem, CL_TRUE, CL_MAP_READ, 0, 64, 0, NULL, NULL);
+    MAKE(clEnqueueMapBuffer, (cl_command_queue)NULL, mem, CL_TRUE, CL_MAP_READ, 0, 64, 0, NULL,
+         NULL);
     MAKE(clEnqueueMapBuffer, env.queue, (cl_mem)NULL, CL_TRUE, CL_MAP_READ, 0, 64, 0, NULL, NULL);
     MAKE(clEnqueueMapBuffer, env.queue, mem, CL_TRUE, CL_MAP_READ, 0, 0, 0, NULL, NULL);
     MAKE(clEnqueueMapBuffer, env.queue, mem, CL_TRUE, CL_MAP_READ, 0, 65, 0, NULL, NULL);
     MAKE(clEnqueueMapBuffer, env.queue, mem, CL_TRUE, CL_MAP_READ, 60, 8, 0, NULL, NULL);
-    MAKE(clEnqueueMapBuffer, env.queue, mem, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE_INVALIDATE_REGION, 0, 64, 0, NULL, NULL);
+    MAKE(clEnqueueMapBuffer, env.queue, mem, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE_INVALIDATE_REGION,
+         0, 64, 0, NULL, NULL);
     MAKE(clEnqueueMapBuffer, env.queue, mem, CL_TRUE, 1 << 10, 0, 64, 0, NULL, NULL);
-    char *ptr = MAKE(clEnqueueMapBuffer, env.queue, mem, CL_TRUE, CL_MAP_READ, 0, 64, 0, NULL, NULL);
+    char *ptr =
+        MAKE(clEnqueueMapBuffer, env.queue, mem, CL_TRUE, CL_MAP_READ, 0, 64, 0, NULL, NULL);
     CALL(clEnqueueUnmapMemObject, (cl_command_queue)NULL, mem, ptr, 0, NULL, NULL);
     CALL(clEnqueueUnmapMemObject, env.queue, (cl_mem)NULL, ptr, 0, NULL, NULL);
     CALL(clEnqueueUnmapMemObject, env.queue, mem, NULL, 0, NULL, NULL);
@@ -142,7 +154,8 @@ static void behind_user_event(void)
     cl_mem mem = env_buffer(&env, sizeof(words), words);
     cl_event user = MAKE(clCreateUserEvent, env.context);
     CALL(clEnqueueWriteBuffer, env.queue, mem, CL_FALSE, 0, sizeof(more), more, 1, &user, NULL);
-    int *ptr = MAKE(clEnqueueMapBuffer, env.queue, mem, CL_FALSE, CL_MAP_READ, 0, sizeof(words), 0, NULL, &mapped);
+    int *ptr = MAKE(clEnqueueMapBuffer, env.queue, mem, CL_FALSE, CL_MAP_READ, 0, sizeof(words), 0,
+                    NULL, &mapped);
     note("pointer at once: %s", ptr ? "yes" : "no");
     CALL(clSetUserEventStatus, user, CL_COMPLETE);
     note_event_end("map", mapped);

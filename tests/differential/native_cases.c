@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Native kernels: a family left out of comparisons, since a function of the program cannot run in another
- * process. */
+/* Native kernels: a family left out of comparisons, since a function of the program cannot run in
+ * another process. */
 #include "difftest.h"
 
 struct native_args {
@@ -26,13 +26,15 @@ static void run(void)
     cl_mem mem = env_buffer(&env, sizeof(words), words);
     struct native_args args = {mem, 99};
     const void *places[1] = {&args.mem};
-    CALL(clEnqueueNativeKernel, env.queue, native_function, &args, sizeof(args), 1, &mem, places, 0, NULL, &event);
+    CALL(clEnqueueNativeKernel, env.queue, native_function, &args, sizeof(args), 1, &mem, places, 0,
+         NULL, &event);
     if (event) {
         note_event_end("native kernel", event);
         CALL(clReleaseEvent, event);
     }
     env_dump_buffer(&env, "buffer", mem, sizeof(words));
-    CALL(clEnqueueNativeKernel, env.queue, NULL, &args, sizeof(args), 1, &mem, places, 0, NULL, NULL);
+    CALL(clEnqueueNativeKernel, env.queue, NULL, &args, sizeof(args), 1, &mem, places, 0, NULL,
+         NULL);
     CALL(clReleaseMemObject, mem);
     env_fini(&env);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Commands with odd arguments, each given three times: with nothing before it, with a wait list that holds an
- * event which is not complete, and without one behind such a command in the same queue. A driver judges
- * arguments when it is given them, so the answers are alike.
+ * Commands with odd arguments, each given three times: with nothing before it, with a wait list
+ * that holds an event which is not complete, and without one behind such a command in the same
+ * queue. A driver judges arguments when it is given them, so the answers are alike.
  */
 #include "difftest.h"
 
@@ -32,9 +32,12 @@ static cl_mem image_of(const cl_image_format *format, const cl_image_desc *desc)
 static void start(void)
 {
     const cl_image_format bytes = {CL_RGBA, CL_UNORM_INT8}, ints = {CL_RGBA, CL_SIGNED_INT32};
-    const cl_image_desc flat = {.image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 8, .image_height = 8};
-    const cl_image_desc deep = {.image_type = CL_MEM_OBJECT_IMAGE3D, .image_width = 8, .image_height = 8, .image_depth = 4};
-    const cl_image_desc lines = {.image_type = CL_MEM_OBJECT_IMAGE1D_ARRAY, .image_width = 8, .image_array_size = 4};
+    const cl_image_desc flat = {
+        .image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 8, .image_height = 8};
+    const cl_image_desc deep = {
+        .image_type = CL_MEM_OBJECT_IMAGE3D, .image_width = 8, .image_height = 8, .image_depth = 4};
+    const cl_image_desc lines = {
+        .image_type = CL_MEM_OBJECT_IMAGE1D_ARRAY, .image_width = 8, .image_array_size = 4};
     const cl_buffer_region region = {1024, 512};
     int k = 1;
     memset(&p, 0, sizeof(p));
@@ -71,7 +74,8 @@ static void stop(void)
 }
 
 enum way { FREE, WAITS, BEHIND, N_WAYS };
-static const char *const way_names[] = {"with nothing before it", "waiting for an event", "behind a command that waits"};
+static const char *const way_names[] = {"with nothing before it", "waiting for an event",
+                                        "behind a command that waits"};
 
 static void hold(enum way way)
 {
@@ -110,23 +114,23 @@ static void let_go(enum way way, cl_event event)
         clReleaseEvent(p.user);
 }
 
-#define TRY(fn, ...)                                                                                                                       \
-    for (enum way way_ = FREE; way_ < N_WAYS; way_++) {                                                                                    \
-        cl_event event_ = NULL;                                                                                                            \
-        hold(way_);                                                                                                                        \
-        if (CALL(fn, p.env.queue, __VA_ARGS__, p.n_waits, p.waits, &event_))                                                               \
-            event_ = NULL;                                                                                                                 \
-        let_go(way_, event_);                                                                                                              \
+#define TRY(fn, ...)                                                                               \
+    for (enum way way_ = FREE; way_ < N_WAYS; way_++) {                                            \
+        cl_event event_ = NULL;                                                                    \
+        hold(way_);                                                                                \
+        if (CALL(fn, p.env.queue, __VA_ARGS__, p.n_waits, p.waits, &event_))                       \
+            event_ = NULL;                                                                         \
+        let_go(way_, event_);                                                                      \
     }
-#define TRY_MAP(mem, fn, ...)                                                                                                              \
-    for (enum way way_ = FREE; way_ < N_WAYS; way_++) {                                                                                    \
-        cl_event event_ = NULL;                                                                                                            \
-        hold(way_);                                                                                                                        \
-        void *ptr_ = MAKE(fn, p.env.queue, mem, __VA_ARGS__, p.n_waits, p.waits, &event_);                                                 \
-        let_go(way_, ptr_ ? event_ : NULL);                                                                                                \
-        if (ptr_)                                                                                                                          \
-            CALL(clEnqueueUnmapMemObject, p.env.queue, mem, ptr_, 0, NULL, NULL);                                                          \
-        CALL(clFinish, p.env.queue);                                                                                                       \
+#define TRY_MAP(mem, fn, ...)                                                                      \
+    for (enum way way_ = FREE; way_ < N_WAYS; way_++) {                                            \
+        cl_event event_ = NULL;                                                                    \
+        hold(way_);                                                                                \
+        void *ptr_ = MAKE(fn, p.env.queue, mem, __VA_ARGS__, p.n_waits, p.waits, &event_);         \
+        let_go(way_, ptr_ ? event_ : NULL);                                                        \
+        if (ptr_)                                                                                  \
+            CALL(clEnqueueUnmapMemObject, p.env.queue, mem, ptr_, 0, NULL, NULL);                  \
+        CALL(clFinish, p.env.queue);                                                               \
     }
 
 static void launches(void)
@@ -163,7 +167,8 @@ static void launches(void)
     TRY(clEnqueueTask, p.fixed)
     cl_context other = clCreateContext(NULL, 1, &p.env.device, NULL, NULL, &code);
     name_handle(ARG_CONTEXT, other);
-    cl_program program = clCreateProgramWithSource(other, 1, (const char **)(uintptr_t)&kernels_source, NULL, &code);
+    cl_program program =
+        clCreateProgramWithSource(other, 1, (const char **)(uintptr_t)&kernels_source, NULL, &code);
     name_handle(ARG_PROGRAM, program);
     CALL(clBuildProgram, program, 0, NULL, NULL, NULL, NULL);
     cl_kernel foreign = MAKE(clCreateKernel, program, "empty");
@@ -209,7 +214,8 @@ static void buffers(void)
     TRY_MAP(p.mem, clEnqueueMapBuffer, CL_FALSE, CL_MAP_READ, 0, 0)
     TRY_MAP(p.mem, clEnqueueMapBuffer, CL_FALSE, CL_MAP_READ, 4096, 1)
     TRY_MAP(p.mem, clEnqueueMapBuffer, CL_FALSE, 0x100, 0, 16)
-    TRY_MAP(p.mem, clEnqueueMapBuffer, CL_FALSE, CL_MAP_READ | CL_MAP_WRITE_INVALIDATE_REGION, 0, 16)
+    TRY_MAP(p.mem, clEnqueueMapBuffer, CL_FALSE, CL_MAP_READ | CL_MAP_WRITE_INVALIDATE_REGION, 0,
+            16)
     TRY_MAP(p.sub, clEnqueueMapBuffer, CL_FALSE, CL_MAP_READ, 0, 512)
     TRY_MAP(p.sub, clEnqueueMapBuffer, CL_FALSE, CL_MAP_READ, 0, 513)
     TRY(clEnqueueUnmapMemObject, p.mem, p.host)
@@ -219,24 +225,37 @@ static void buffers(void)
 static void rectangles(void)
 {
     start();
-    TRY(clEnqueueReadBufferRect, p.mem, CL_FALSE, V3(0, 0, 0), V3(0, 0, 0), V3(0, 4, 1), 0, 0, 0, 0, p.host)
-    TRY(clEnqueueReadBufferRect, p.mem, CL_FALSE, V3(0, 0, 0), V3(0, 0, 0), V3(4, 0, 1), 0, 0, 0, 0, p.host)
-    TRY(clEnqueueReadBufferRect, p.mem, CL_FALSE, V3(0, 0, 0), V3(0, 0, 0), V3(4, 4, 0), 0, 0, 0, 0, p.host)
-    TRY(clEnqueueReadBufferRect, p.mem, CL_FALSE, V3(0, 0, 0), V3(0, 0, 0), V3(8, 4, 1), 4, 0, 0, 0, p.host)
-    TRY(clEnqueueReadBufferRect, p.mem, CL_FALSE, V3(0, 0, 0), V3(0, 0, 0), V3(8, 4, 1), 0, 0, 4, 0, p.host)
-    TRY(clEnqueueReadBufferRect, p.mem, CL_FALSE, V3(0, 0, 0), V3(0, 0, 0), V3(8, 4, 2), 8, 12, 0, 0, p.host)
-    TRY(clEnqueueReadBufferRect, p.mem, CL_FALSE, V3(0, 0, 0), V3(0, 0, 0), V3(8, 4, 2), 8, 33, 0, 0, p.host)
-    TRY(clEnqueueReadBufferRect, p.mem, CL_FALSE, V3(0, 600, 0), V3(0, 0, 0), V3(8, 4, 1), 8, 0, 0, 0, p.host)
-    TRY(clEnqueueWriteBufferRect, p.mem, CL_FALSE, V3(0, 0, 0), V3(0, 0, 0), V3(0, 0, 0), 0, 0, 0, 0, p.host)
-    TRY(clEnqueueWriteBufferRect, p.mem, CL_FALSE, V3(0, 0, 0), V3(0, 0, 0), V3(8, 4, 1), 4, 0, 0, 0, p.host)
-    TRY(clEnqueueWriteBufferRect, p.sub, CL_FALSE, V3(0, 0, 0), V3(0, 0, 0), V3(8, 4, 1), 0, 0, 0, 0, p.host)
+    TRY(clEnqueueReadBufferRect, p.mem, CL_FALSE, V3(0, 0, 0), V3(0, 0, 0), V3(0, 4, 1), 0, 0, 0, 0,
+        p.host)
+    TRY(clEnqueueReadBufferRect, p.mem, CL_FALSE, V3(0, 0, 0), V3(0, 0, 0), V3(4, 0, 1), 0, 0, 0, 0,
+        p.host)
+    TRY(clEnqueueReadBufferRect, p.mem, CL_FALSE, V3(0, 0, 0), V3(0, 0, 0), V3(4, 4, 0), 0, 0, 0, 0,
+        p.host)
+    TRY(clEnqueueReadBufferRect, p.mem, CL_FALSE, V3(0, 0, 0), V3(0, 0, 0), V3(8, 4, 1), 4, 0, 0, 0,
+        p.host)
+    TRY(clEnqueueReadBufferRect, p.mem, CL_FALSE, V3(0, 0, 0), V3(0, 0, 0), V3(8, 4, 1), 0, 0, 4, 0,
+        p.host)
+    TRY(clEnqueueReadBufferRect, p.mem, CL_FALSE, V3(0, 0, 0), V3(0, 0, 0), V3(8, 4, 2), 8, 12, 0,
+        0, p.host)
+    TRY(clEnqueueReadBufferRect, p.mem, CL_FALSE, V3(0, 0, 0), V3(0, 0, 0), V3(8, 4, 2), 8, 33, 0,
+        0, p.host)
+    TRY(clEnqueueReadBufferRect, p.mem, CL_FALSE, V3(0, 600, 0), V3(0, 0, 0), V3(8, 4, 1), 8, 0, 0,
+        0, p.host)
+    TRY(clEnqueueWriteBufferRect, p.mem, CL_FALSE, V3(0, 0, 0), V3(0, 0, 0), V3(0, 0, 0), 0, 0, 0,
+        0, p.host)
+    TRY(clEnqueueWriteBufferRect, p.mem, CL_FALSE, V3(0, 0, 0), V3(0, 0, 0), V3(8, 4, 1), 4, 0, 0,
+        0, p.host)
+    TRY(clEnqueueWriteBufferRect, p.sub, CL_FALSE, V3(0, 0, 0), V3(0, 0, 0), V3(8, 4, 1), 0, 0, 0,
+        0, p.host)
     TRY(clEnqueueCopyBufferRect, p.mem, p.other, V3(0, 0, 0), V3(0, 0, 0), V3(0, 4, 1), 0, 0, 0, 0)
     TRY(clEnqueueCopyBufferRect, p.mem, p.other, V3(0, 0, 0), V3(0, 0, 0), V3(8, 4, 0), 0, 0, 0, 0)
     TRY(clEnqueueCopyBufferRect, p.mem, p.other, V3(0, 0, 0), V3(0, 0, 0), V3(8, 4, 1), 4, 0, 0, 0)
     TRY(clEnqueueCopyBufferRect, p.mem, p.other, V3(0, 0, 0), V3(0, 0, 0), V3(8, 4, 1), 0, 0, 4, 0)
     TRY(clEnqueueCopyBufferRect, p.mem, p.other, V3(0, 0, 0), V3(0, 0, 0), V3(8, 4, 2), 8, 12, 0, 0)
-    TRY(clEnqueueCopyBufferRect, p.mem, p.other, V3(0, 600, 0), V3(0, 0, 0), V3(8, 4, 1), 8, 0, 8, 0)
-    TRY(clEnqueueCopyBufferRect, p.mem, p.other, V3(0, 0, 0), V3(0, 600, 0), V3(8, 4, 1), 8, 0, 8, 0)
+    TRY(clEnqueueCopyBufferRect, p.mem, p.other, V3(0, 600, 0), V3(0, 0, 0), V3(8, 4, 1), 8, 0, 8,
+        0)
+    TRY(clEnqueueCopyBufferRect, p.mem, p.other, V3(0, 0, 0), V3(0, 600, 0), V3(8, 4, 1), 8, 0, 8,
+        0)
     TRY(clEnqueueCopyBufferRect, p.mem, p.mem, V3(0, 0, 0), V3(4, 2, 0), V3(8, 4, 1), 16, 0, 16, 0)
     TRY(clEnqueueCopyBufferRect, p.mem, p.mem, V3(0, 0, 0), V3(8, 0, 0), V3(8, 4, 1), 16, 0, 16, 0)
     TRY(clEnqueueCopyBufferRect, p.mem, p.other, NULL, V3(0, 0, 0), V3(8, 4, 1), 0, 0, 0, 0)
@@ -258,7 +277,8 @@ static void images(void)
     TRY(clEnqueueReadImage, p.image, CL_FALSE, V3(0, 0, 0), V3(8, 8, 1), 16, 0, p.host)
     TRY(clEnqueueReadImage, p.image, CL_FALSE, V3(0, 0, 0), V3(8, 8, 1), 0, 16, p.host)
     TRY(clEnqueueReadImage, p.volume, CL_FALSE, V3(0, 0, 0), V3(8, 8, 2), 0, 16, p.host)
-    /* No region that leaves an array of lines, nor an empty one mapped: PoCL 3.1 reads what is behind it. */
+    /* No region that leaves an array of lines, nor an empty one mapped: PoCL 3.1 reads what is
+     * behind it. */
     TRY(clEnqueueWriteImage, p.image, CL_FALSE, V3(0, 0, 0), V3(8, 0, 1), 0, 0, p.host)
     TRY(clEnqueueWriteImage, p.image, CL_FALSE, V3(0, 8, 0), V3(8, 1, 1), 0, 0, p.host)
     TRY(clEnqueueWriteImage, p.image, CL_FALSE, V3(0, 0, 0), V3(8, 8, 1), 16, 0, p.host)
@@ -284,9 +304,11 @@ static void images(void)
     TRY(clEnqueueCopyBufferToImage, p.mem, p.image, 4000, V3(0, 0, 0), V3(8, 8, 1))
     TRY(clEnqueueCopyBufferToImage, p.mem, p.image, 0, V3(0, 1, 0), V3(8, 8, 1))
     TRY(clEnqueueCopyBufferToImage, p.mem, p.image, 0, V3(0, 0, 0), V3(8, 0, 1))
-    TRY_MAP(p.image, clEnqueueMapImage, CL_FALSE, CL_MAP_READ, V3(0, 0, 0), V3(9, 8, 1), &row, &slice)
+    TRY_MAP(p.image, clEnqueueMapImage, CL_FALSE, CL_MAP_READ, V3(0, 0, 0), V3(9, 8, 1), &row,
+            &slice)
     TRY_MAP(p.image, clEnqueueMapImage, CL_FALSE, 0x100, V3(0, 0, 0), V3(8, 8, 1), &row, &slice)
-    TRY_MAP(p.image, clEnqueueMapImage, CL_FALSE, CL_MAP_WRITE, V3(0, 0, 0), V3(8, 8, 1), &row, &slice)
+    TRY_MAP(p.image, clEnqueueMapImage, CL_FALSE, CL_MAP_WRITE, V3(0, 0, 0), V3(8, 8, 1), &row,
+            &slice)
     stop();
 }
 
@@ -296,7 +318,9 @@ static void shared(void)
     const int pattern = 7;
     const size_t sizes[1] = {128};
     start();
-    if (clGetDeviceInfo(p.env.device, CL_DEVICE_SVM_CAPABILITIES, sizeof(offered), &offered, NULL) || !offered)
+    if (clGetDeviceInfo(p.env.device, CL_DEVICE_SVM_CAPABILITIES, sizeof(offered), &offered,
+                        NULL) ||
+        !offered)
         case_end("no SVM");
     char *a = clSVMAlloc(p.env.context, CL_MEM_READ_WRITE, 4096, 0);
     const void *pointers[1] = {a};
@@ -321,6 +345,7 @@ static void shared(void)
 }
 
 static const struct diff_case pending_cases[] = {
-    {"launches", launches}, {"buffers", buffers}, {"rectangles", rectangles}, {"images", images}, {"shared", shared},
+    {"launches", launches}, {"buffers", buffers}, {"rectangles", rectangles},
+    {"images", images},     {"shared", shared},
 };
 DIFF_FAMILY(pending);

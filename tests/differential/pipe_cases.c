@@ -16,7 +16,8 @@ static void create(void)
     MAKE(clCreatePipe, env.context, 0, 0x7fffffff, 8, NULL);
     MAKE(clCreatePipe, env.context, 0, 16, 8, unknown);
     MAKE(clCreatePipe, env.context, CL_MEM_USE_HOST_PTR, 16, 8, NULL);
-    static const cl_mem_flags flags[] = {0, CL_MEM_READ_WRITE, CL_MEM_HOST_NO_ACCESS, CL_MEM_READ_WRITE | CL_MEM_HOST_NO_ACCESS};
+    static const cl_mem_flags flags[] = {0, CL_MEM_READ_WRITE, CL_MEM_HOST_NO_ACCESS,
+                                         CL_MEM_READ_WRITE | CL_MEM_HOST_NO_ACCESS};
     for (size_t i = 0; i < 4; i++) {
         cl_mem pipe = MAKE(clCreatePipe, env.context, flags[i], 16, 8, i == 1 ? empty : NULL);
         if (!pipe)

@@ -7,7 +7,8 @@ static void ids(void)
     cl_platform_id platforms[16] = {0};
     cl_uint n = 0;
     cl_platform_id mine = env_platform();
-    /* How many there are belongs to the loader's configuration; that there is one is what counts. */
+    /* How many there are belongs to the loader's configuration; that there is one is what counts.
+     */
     cl_int code = clGetPlatformIDs(16, platforms, &n);
     note("clGetPlatformIDs -> %s, some: %s", error_name(code), n > 0 ? "yes" : "no");
     code = clGetPlatformIDs(0, NULL, &n);
@@ -74,10 +75,14 @@ static void memory_sizes(void)
     struct env env;
     cl_ulong global = 0, largest = 0, constant = 0;
     env_init(&env);
-    CALL_CODE(clGetDeviceInfo, env.device, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof(global), &global, NULL);
-    CALL_CODE(clGetDeviceInfo, env.device, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof(largest), &largest, NULL);
-    CALL_CODE(clGetDeviceInfo, env.device, CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE, sizeof(constant), &constant, NULL);
-    note("largest allocation within global memory: %s, at least a quarter of it or 1 GiB: %s", largest <= global ? "yes" : "no",
+    CALL_CODE(clGetDeviceInfo, env.device, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof(global), &global,
+              NULL);
+    CALL_CODE(clGetDeviceInfo, env.device, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof(largest), &largest,
+              NULL);
+    CALL_CODE(clGetDeviceInfo, env.device, CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE, sizeof(constant),
+              &constant, NULL);
+    note("largest allocation within global memory: %s, at least a quarter of it or 1 GiB: %s",
+         largest <= global ? "yes" : "no",
          largest >= global / 4 || largest >= (cl_ulong)1 << 30 ? "yes" : "no");
     note("constant buffer within an allocation: %s", constant <= largest ? "yes" : "no");
     env_fini(&env);
@@ -113,7 +118,8 @@ static void timers(void)
     cl_int code = CALL_CODE(clGetDeviceAndHostTimer, env.device, &device, &host);
     cl_int code2 = CALL_CODE(clGetHostTimer, env.device, &host2);
     if (code == CL_SUCCESS && code2 == CL_SUCCESS)
-        note("host timers go forward: %s, device timer set: %s", host2 >= host ? "yes" : "no", device ? "yes" : "no");
+        note("host timers go forward: %s, device timer set: %s", host2 >= host ? "yes" : "no",
+             device ? "yes" : "no");
     CALL_CODE(clGetDeviceAndHostTimer, env.device, NULL, &host);
     CALL_CODE(clGetDeviceAndHostTimer, env.device, &device, NULL);
     CALL_CODE(clGetHostTimer, env.device, NULL);
@@ -181,11 +187,13 @@ static void lists_agree(void)
     if (env_device_version(&env) < 30)
         case_end("not in this version");
     CALL(clGetDeviceInfo, env.device, CL_DEVICE_EXTENSIONS, sizeof(plain), plain, NULL);
-    CALL_CODE(clGetDeviceInfo, env.device, CL_DEVICE_EXTENSIONS_WITH_VERSION, sizeof(versions), versions, &size);
+    CALL_CODE(clGetDeviceInfo, env.device, CL_DEVICE_EXTENSIONS_WITH_VERSION, sizeof(versions),
+              versions, &size);
     unsigned missing = 0, words = 0;
     for (size_t i = 0; i < size / sizeof(versions[0]); i++)
         missing += !strstr(plain, versions[i].name);
-    for (char *save = NULL, *word = strtok_r(plain, " ", &save); word; word = strtok_r(NULL, " ", &save))
+    for (char *save = NULL, *word = strtok_r(plain, " ", &save); word;
+         word = strtok_r(NULL, " ", &save))
         words++;
     note("as many: %s, missing: %u", words == size / sizeof(versions[0]) ? "yes" : "no", missing);
     env_fini(&env);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a kernel prints comes out of the program's own stdout, all of it before its event is seen complete. */
+/* What a kernel prints comes out of the program's own stdout, all of it before its event is seen
+ * complete. */
 #include "difftest.h"
 
 #include <unistd.h>
@@ -30,7 +31,8 @@ void note_captured(const char *what)
     size_t size = fread(text, 1, sizeof(text) - 1, capture);
     text[size] = '\0';
     note("%s printed %zu bytes", what, size);
-    for (char *save = NULL, *line = strtok_r(text, "\n", &save); line && n < 512; line = strtok_r(NULL, "\n", &save))
+    for (char *save = NULL, *line = strtok_r(text, "\n", &save); line && n < 512;
+         line = strtok_r(NULL, "\n", &save))
         lines[n++] = line;
     qsort(lines, n, sizeof(lines[0]), compare_lines);
     for (size_t i = 0; i < n; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What depends on the process: large transfers, exits with everything still open, forked children, deep
- * backlogs. */
+/* What depends on the process: large transfers, exits with everything still open, forked children,
+ * deep backlogs. */
 #include "difftest.h"
 
 #include <sys/wait.h>
@@ -20,7 +20,8 @@ static void large_transfers(void)
     CALL(clEnqueueReadBuffer, env.queue, b, CL_FALSE, 0, BYTES, back, 1, &events[1], &events[2]);
     CALL(clWaitForEvents, 3, events);
     note("the same: %s", memcmp(host, back, BYTES) ? "no" : "yes");
-    unsigned char *ptr = MAKE(clEnqueueMapBuffer, env.queue, b, CL_TRUE, CL_MAP_READ, 5, BYTES - 5, 0, NULL, NULL);
+    unsigned char *ptr =
+        MAKE(clEnqueueMapBuffer, env.queue, b, CL_TRUE, CL_MAP_READ, 5, BYTES - 5, 0, NULL, NULL);
     note("mapped the same: %s", memcmp(host + 5, ptr, BYTES - 5) ? "no" : "yes");
     CALL(clEnqueueUnmapMemObject, env.queue, b, ptr, 0, NULL, NULL);
     CALL(clFinish, env.queue);
@@ -67,8 +68,10 @@ static void long_messages(void)
 /* Arguments as large as the device takes. */
 static void large_arguments(void)
 {
-    static const char *const source = "typedef struct { int v[200]; } big_t;\n"
-                                      "kernel void k(global int *out, big_t b) { size_t i = get_global_id(0); out[i] = b.v[i] + 1; }\n";
+    static const char *const source =
+        "typedef struct { int v[200]; } big_t;\n"
+        "kernel void k(global int *out, big_t b) { size_t i = get_global_id(0); out[i] = b.v[i] + "
+        "1; }\n";
     struct env env;
     int big[200];
     size_t global = 200, limit = 0;
@@ -78,7 +81,8 @@ static void large_arguments(void)
         case_end("arguments are limited to less");
     for (int i = 0; i < 200; i++)
         big[i] = i * i;
-    cl_program program = MAKE(clCreateProgramWithSource, env.context, 1, (const char **)&source, NULL);
+    cl_program program =
+        MAKE(clCreateProgramWithSource, env.context, 1, (const char **)&source, NULL);
     CALL(clBuildProgram, program, 0, NULL, NULL, NULL, NULL);
     cl_kernel kernel = MAKE(clCreateKernel, program, "k");
     cl_mem mem = env_buffer(&env, sizeof(big), big);
@@ -127,8 +131,9 @@ static void fork_first(void)
     int status = -1;
     waitpid(child, &status, 0);
     note("parent: %s %016llx", error_name(code), (unsigned long long)hash);
-    note("child: ended with %d, told %zd bytes, %s %016llx", WIFEXITED(status) ? WEXITSTATUS(status) : -1, n,
-         error_name((cl_int)(int64_t)answer[1]), (unsigned long long)answer[0]);
+    note("child: ended with %d, told %zd bytes, %s %016llx",
+         WIFEXITED(status) ? WEXITSTATUS(status) : -1, n, error_name((cl_int)(int64_t)answer[1]),
+         (unsigned long long)answer[0]);
     CALL(clReleaseKernel, kernel);
     CALL(clReleaseMemObject, mem);
     env_fini(&env);
@@ -149,7 +154,8 @@ static void leave_with_work(void)
 }
 
 static const struct diff_case process_cases[] = {
-    {"large_transfers", large_transfers}, {"long_messages", long_messages},     {"large_arguments", large_arguments},
-    {"fork_first", fork_first},           {"leave_with_work", leave_with_work},
+    {"large_transfers", large_transfers}, {"long_messages", long_messages},
+    {"large_arguments", large_arguments}, {"fork_first", fork_first},
+    {"leave_with_work", leave_with_work},
 };
 DIFF_FAMILY(process);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Program objects: from source, binaries, built-in kernels and IL; queries before and after the build;
- * errors. */
+/* Program objects: from source, binaries, built-in kernels and IL; queries before and after the
+ * build; errors. */
 #include "difftest.h"
 
 static const char *const small = "kernel void one(global int *a) { a[get_global_id(0)] += 1; }\n"
@@ -23,7 +23,8 @@ static void source(void)
 {
     struct env env;
     env_init(&env);
-    cl_program program = MAKE(clCreateProgramWithSource, env.context, 1, (const char **)&small, NULL);
+    cl_program program =
+        MAKE(clCreateProgramWithSource, env.context, 1, (const char **)&small, NULL);
     info_program_all(program);
     info_build_all(program, env.device);
     MAKE(clCreateKernel, program, "one");
@@ -35,8 +36,8 @@ static void source(void)
     CALL(clReleaseProgram, program);
     CALL(clReleaseProgram, program);
     /* The same text in pieces, with lengths and without. */
-    const char *pieces[3] = {"kernel void one(global int *a) { a[get_global_id(0)] += 1; }\nXXXX", "kernel void two(global int *a)",
-                             " { a[get_global_id(0)] += 2; }\n"};
+    const char *pieces[3] = {"kernel void one(global int *a) { a[get_global_id(0)] += 1; }\nXXXX",
+                             "kernel void two(global int *a)", " { a[get_global_id(0)] += 2; }\n"};
     size_t lengths[3] = {strlen(pieces[0]) - 4, 0, 0};
     program = MAKE(clCreateProgramWithSource, env.context, 3, pieces, lengths);
     info_program_all(program);
@@ -60,9 +61,12 @@ static void source_errors(void)
     cl_uint word = 0;
     cl_int status = 0;
     CALL(clGetProgramInfo, (cl_program)NULL, CL_PROGRAM_NUM_DEVICES, sizeof(word), &word, NULL);
-    CALL(clGetProgramBuildInfo, (cl_program)NULL, env.device, CL_PROGRAM_BUILD_STATUS, sizeof(status), &status, NULL);
-    cl_program program = MAKE(clCreateProgramWithSource, env.context, 1, (const char **)&small, NULL);
-    CALL(clGetProgramBuildInfo, program, (cl_device_id)NULL, CL_PROGRAM_BUILD_STATUS, sizeof(status), &status, NULL);
+    CALL(clGetProgramBuildInfo, (cl_program)NULL, env.device, CL_PROGRAM_BUILD_STATUS,
+         sizeof(status), &status, NULL);
+    cl_program program =
+        MAKE(clCreateProgramWithSource, env.context, 1, (const char **)&small, NULL);
+    CALL(clGetProgramBuildInfo, program, (cl_device_id)NULL, CL_PROGRAM_BUILD_STATUS,
+         sizeof(status), &status, NULL);
     CALL(clReleaseProgram, program);
     env_fini(&env);
 }
@@ -73,7 +77,8 @@ static void binaries(void)
     size_t size = 0, got = 0;
     cl_int status = ERRCODE_UNSET;
     env_init(&env);
-    cl_program program = MAKE(clCreateProgramWithSource, env.context, 1, (const char **)&small, NULL);
+    cl_program program =
+        MAKE(clCreateProgramWithSource, env.context, 1, (const char **)&small, NULL);
     /* Before the build there is none. */
     CALL(clGetProgramInfo, program, CL_PROGRAM_BINARY_SIZES, sizeof(size), &size, &got);
     CALL(clBuildProgram, program, 0, NULL, NULL, NULL, NULL);
@@ -144,7 +149,8 @@ static void built_in(void)
     struct env env;
     static char names[4096];
     env_init(&env);
-    cl_int code = clGetDeviceInfo(env.device, CL_DEVICE_BUILT_IN_KERNELS, sizeof(names), names, NULL);
+    cl_int code =
+        clGetDeviceInfo(env.device, CL_DEVICE_BUILT_IN_KERNELS, sizeof(names), names, NULL);
     note("built-in kernels: %s", error_name(code));
     MAKE(clCreateProgramWithBuiltInKernels, (cl_context)NULL, 1, &env.device, names);
     MAKE(clCreateProgramWithBuiltInKernels, env.context, 0, &env.device, names);
@@ -156,7 +162,8 @@ static void built_in(void)
         if (end)
             *end = '\0';
         note_string("name", names);
-        cl_program program = MAKE(clCreateProgramWithBuiltInKernels, env.context, 1, &env.device, names);
+        cl_program program =
+            MAKE(clCreateProgramWithBuiltInKernels, env.context, 1, &env.device, names);
         if (program) {
             info_program_all(program);
             CALL(clReleaseProgram, program);
@@ -198,7 +205,8 @@ static void release_callback(void)
     int tag = 4;
     env_init(&env);
     latch_init(&released);
-    cl_program program = MAKE(clCreateProgramWithSource, env.context, 1, (const char **)&small, NULL);
+    cl_program program =
+        MAKE(clCreateProgramWithSource, env.context, 1, (const char **)&small, NULL);
     CALL(clSetProgramReleaseCallback, (cl_program)NULL, on_release, &tag);
     CALL(clSetProgramReleaseCallback, program, NULL, &tag);
     cl_int code = CALL(clSetProgramReleaseCallback, program, on_release, &tag);
@@ -215,7 +223,8 @@ static void outlived(void)
     int words[4] = {0};
     size_t global = 4;
     env_init(&env);
-    cl_program program = MAKE(clCreateProgramWithSource, env.context, 1, (const char **)&small, NULL);
+    cl_program program =
+        MAKE(clCreateProgramWithSource, env.context, 1, (const char **)&small, NULL);
     CALL(clBuildProgram, program, 0, NULL, NULL, NULL, NULL);
     cl_kernel kernel = MAKE(clCreateKernel, program, "one");
     CALL(clReleaseProgram, program);

@@ -27,32 +27,39 @@ static void create_with_properties(void)
         {CL_QUEUE_PROPERTIES, 0, 0},
         {CL_QUEUE_PROPERTIES, CL_QUEUE_PROFILING_ENABLE, 0},
         {CL_QUEUE_PROPERTIES, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, 0},
-        {CL_QUEUE_PROPERTIES, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | CL_QUEUE_PROFILING_ENABLE, 0},
+        {CL_QUEUE_PROPERTIES, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | CL_QUEUE_PROFILING_ENABLE,
+         0},
         {CL_QUEUE_PROPERTIES, CL_QUEUE_ON_DEVICE | CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, 0},
-        {CL_QUEUE_PROPERTIES, CL_QUEUE_ON_DEVICE | CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, CL_QUEUE_SIZE, 1024, 0},
+        {CL_QUEUE_PROPERTIES, CL_QUEUE_ON_DEVICE | CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE,
+         CL_QUEUE_SIZE, 1024, 0},
         {CL_QUEUE_PROPERTIES, CL_QUEUE_ON_DEVICE, 0},
         {CL_QUEUE_PROPERTIES, 0, CL_QUEUE_SIZE, 1024, 0},
         {CL_QUEUE_PROPERTIES, 1 << 20, 0},
         {0x7777, 1, 0},
         {CL_QUEUE_PRIORITY_KHR, CL_QUEUE_PRIORITY_HIGH_KHR, 0},
-        {CL_QUEUE_PRIORITY_KHR, CL_QUEUE_PRIORITY_LOW_KHR, CL_QUEUE_THROTTLE_KHR, CL_QUEUE_THROTTLE_LOW_KHR, 0},
-        {CL_QUEUE_PROPERTIES, CL_QUEUE_PROFILING_ENABLE, CL_QUEUE_THROTTLE_KHR, CL_QUEUE_THROTTLE_HIGH_KHR, 0},
+        {CL_QUEUE_PRIORITY_KHR, CL_QUEUE_PRIORITY_LOW_KHR, CL_QUEUE_THROTTLE_KHR,
+         CL_QUEUE_THROTTLE_LOW_KHR, 0},
+        {CL_QUEUE_PROPERTIES, CL_QUEUE_PROFILING_ENABLE, CL_QUEUE_THROTTLE_KHR,
+         CL_QUEUE_THROTTLE_HIGH_KHR, 0},
         {CL_QUEUE_PRIORITY_KHR, 0x99, 0},
     };
     cl_command_queue_properties on_device = 0;
-    clGetDeviceInfo(env.device, CL_DEVICE_QUEUE_ON_DEVICE_PROPERTIES, sizeof(on_device), &on_device, NULL);
+    clGetDeviceInfo(env.device, CL_DEVICE_QUEUE_ON_DEVICE_PROPERTIES, sizeof(on_device), &on_device,
+                    NULL);
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
         /* PoCL ends the process when asked for a queue on a device that has none. */
         if (lists[i][0] == CL_QUEUE_PROPERTIES && (lists[i][1] & CL_QUEUE_ON_DEVICE) && !on_device)
             continue;
         note("list %zu", i);
-        cl_command_queue queue = MAKE(clCreateCommandQueueWithProperties, env.context, env.device, lists[i]);
+        cl_command_queue queue =
+            MAKE(clCreateCommandQueueWithProperties, env.context, env.device, lists[i]);
         if (!queue)
             continue;
         info_queue_all(queue);
         CALL(clReleaseCommandQueue, queue);
     }
-    cl_command_queue queue = MAKE(clCreateCommandQueueWithProperties, env.context, env.device, NULL);
+    cl_command_queue queue =
+        MAKE(clCreateCommandQueueWithProperties, env.context, env.device, NULL);
     if (queue) {
         info_queue_all(queue);
         CALL(clRetainCommandQueue, queue);
@@ -120,7 +127,8 @@ static void many(void)
         cl_int code;
         queues[i] = clCreateCommandQueue(env.context, env.device, i & 2, &code);
         value = i;
-        ok += code == CL_SUCCESS && clEnqueueWriteBuffer(queues[i], mem, CL_TRUE, 0, sizeof(value), &value, 0, NULL, NULL) == CL_SUCCESS;
+        ok += code == CL_SUCCESS && clEnqueueWriteBuffer(queues[i], mem, CL_TRUE, 0, sizeof(value),
+                                                         &value, 0, NULL, NULL) == CL_SUCCESS;
     }
     note("64 queues used: %d", ok);
     env_dump_buffer(&env, "buffer", mem, sizeof(value));
@@ -132,7 +140,8 @@ static void many(void)
 }
 
 static const struct diff_case queue_cases[] = {
-    {"create", create}, {"create_with_properties", create_with_properties}, {"errors", errors}, {"release_with_work", release_with_work},
+    {"create", create}, {"create_with_properties", create_with_properties},
+    {"errors", errors}, {"release_with_work", release_with_work},
     {"many", many},
 };
 DIFF_FAMILY(queue);

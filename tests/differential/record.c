@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes the transcript. A line is built in memory that the parent process shares, so that the call under way
- * is known when the child dies or hangs, and goes to the transcript's descriptor when the call has returned.
+ * Writes the transcript. A line is built in memory that the parent process shares, so that the call
+ * under way is known when the child dies or hangs, and goes to the transcript's descriptor when the
+ * call has returned.
  */
 #include "record.h"
 
@@ -42,8 +43,10 @@ static size_t n_call_args;
 static bool call_is_enqueue, call_is_query;
 
 static const char *const kind_names[] = {
-    [ARG_PLATFORM] = "platform", [ARG_DEVICE] = "device",   [ARG_CONTEXT] = "context", [ARG_QUEUE] = "queue", [ARG_MEM] = "mem",
-    [ARG_SAMPLER] = "sampler",   [ARG_PROGRAM] = "program", [ARG_KERNEL] = "kernel",   [ARG_EVENT] = "event", [ARG_CMDBUF] = "cmdbuf",
+    [ARG_PLATFORM] = "platform", [ARG_DEVICE] = "device", [ARG_CONTEXT] = "context",
+    [ARG_QUEUE] = "queue",       [ARG_MEM] = "mem",       [ARG_SAMPLER] = "sampler",
+    [ARG_PROGRAM] = "program",   [ARG_KERNEL] = "kernel", [ARG_EVENT] = "event",
+    [ARG_CMDBUF] = "cmdbuf",
 };
 
 void record_start(int fd, char *shared_line)
@@ -202,7 +205,8 @@ static void split_texts(const char *text)
 
 static bool is_constant_text(const char *text)
 {
-    return isdigit((unsigned char)text[0]) || text[0] == '-' || text[0] == '(' || !strncmp(text, "CL_", 3);
+    return isdigit((unsigned char)text[0]) || text[0] == '-' || text[0] == '(' ||
+           !strncmp(text, "CL_", 3);
 }
 
 static void put_events(size_t i)
@@ -245,8 +249,8 @@ static void put_arg(size_t i)
     }
 }
 
-/* Drivers older than a call may have a shorter dispatch table, so that calling it is undefined: no sane
- * program does. */
+/* Drivers older than a call may have a shorter dispatch table, so that calling it is undefined: no
+ * sane program does. */
 static int version_of(const char *fn)
 {
     static const struct {
@@ -258,10 +262,12 @@ static int version_of(const char *fn)
              " clEnqueueSVMMemcpy clEnqueueSVMMemFill clEnqueueSVMMap clEnqueueSVMUnmap "
              "clCreateSamplerWithProperties"
              " clSetKernelArgSVMPointer clSetKernelExecInfo "},
-        {21, " clCloneKernel clCreateProgramWithIL clEnqueueSVMMigrateMem clGetDeviceAndHostTimer clGetHostTimer"
+        {21, " clCloneKernel clCreateProgramWithIL clEnqueueSVMMigrateMem clGetDeviceAndHostTimer "
+             "clGetHostTimer"
              " clGetKernelSubGroupInfo clSetDefaultDeviceCommandQueue "},
         {22, " clSetProgramReleaseCallback clSetProgramSpecializationConstant "},
-        {30, " clCreateBufferWithProperties clCreateImageWithProperties clSetContextDestructorCallback "},
+        {30, " clCreateBufferWithProperties clCreateImageWithProperties "
+             "clSetContextDestructorCallback "},
     };
     char padded[80];
     snprintf(padded, sizeof(padded), " %s ", fn);
@@ -294,7 +300,8 @@ bool rec_begin(const char *fn, const char *text, const struct arg *args, size_t 
     return true;
 }
 
-/* What the call wrote through its pointers. On an error nothing may be relied on, so nothing is shown. */
+/* What the call wrote through its pointers. On an error nothing may be relied on, so nothing is
+ * shown. */
 static void put_outputs(void)
 {
     for (size_t i = 0; i < n_call_args; i++) {
@@ -333,7 +340,8 @@ void rec_end_made(enum arg_kind kind, uintptr_t handle, cl_int code)
     if (kind != ARG_PTR && handle)
         name_handle(kind, (const void *)handle);
     if (code == CL_SUCCESS)
-        put(" -> %s", kind == ARG_PTR ? pointer_name((const void *)handle) : handle_name((const void *)handle));
+        put(" -> %s", kind == ARG_PTR ? pointer_name((const void *)handle)
+                                      : handle_name((const void *)handle));
     else
         put(" ->");
     put(" %s", code == ERRCODE_UNSET ? "(code not written)" : error_name(code));

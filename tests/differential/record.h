@@ -7,8 +7,8 @@
 
 #define RECORD_LINE_BYTES (256 * 1024)
 
-/* Transcript lines go to fd; the line being built is kept in shared_line (RECORD_LINE_BYTES, kept by the
- * caller). */
+/* Transcript lines go to fd; the line being built is kept in shared_line (RECORD_LINE_BYTES, kept
+ * by the caller). */
 void record_start(int fd, char *shared_line);
 
 #endif

@@ -2,7 +2,8 @@
 /* Reference counts, exactly: fresh, retained and released, with objects made from them. */
 #include "difftest.h"
 
-#define COUNT_OF(fn, object, param) count_of(#fn, object, fn(object, param, sizeof(count), &count, NULL))
+#define COUNT_OF(fn, object, param)                                                                \
+    count_of(#fn, object, fn(object, param, sizeof(count), &count, NULL))
 
 static cl_uint count;
 
@@ -11,7 +12,8 @@ static void count_of(const char *fn, const void *object, cl_int code)
     note("%s(%s) count -> %s %u", fn, handle_name(object), error_name(code), count);
 }
 
-/* Only what the program itself does to the object is looked at: a driver may count its own references too. */
+/* Only what the program itself does to the object is looked at: a driver may count its own
+ * references too. */
 static void retained(void)
 {
     struct env env;
@@ -37,7 +39,8 @@ static void retained(void)
     CALL(clReleaseCommandQueue, queue);
     COUNT_OF(clGetCommandQueueInfo, queue, CL_QUEUE_REFERENCE_COUNT);
     CALL(clReleaseCommandQueue, queue);
-    cl_sampler sampler = MAKE(clCreateSampler, env.context, CL_FALSE, CL_ADDRESS_CLAMP, CL_FILTER_NEAREST);
+    cl_sampler sampler =
+        MAKE(clCreateSampler, env.context, CL_FALSE, CL_ADDRESS_CLAMP, CL_FILTER_NEAREST);
     if (sampler) {
         COUNT_OF(clGetSamplerInfo, sampler, CL_SAMPLER_REFERENCE_COUNT);
         CALL(clRetainSampler, sampler);

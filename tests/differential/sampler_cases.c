@@ -2,8 +2,9 @@
 /* Samplers, made both ways. */
 #include "difftest.h"
 
-static const cl_addressing_mode addressing[] = {CL_ADDRESS_NONE,   CL_ADDRESS_CLAMP_TO_EDGE,   CL_ADDRESS_CLAMP,
-                                                CL_ADDRESS_REPEAT, CL_ADDRESS_MIRRORED_REPEAT, 0x1};
+static const cl_addressing_mode addressing[] = {
+    CL_ADDRESS_NONE,   CL_ADDRESS_CLAMP_TO_EDGE,   CL_ADDRESS_CLAMP,
+    CL_ADDRESS_REPEAT, CL_ADDRESS_MIRRORED_REPEAT, 0x1};
 static const cl_filter_mode filters[] = {CL_FILTER_NEAREST, CL_FILTER_LINEAR, 0x1};
 
 static void create(void)
@@ -13,7 +14,8 @@ static void create(void)
     for (cl_bool normalized = 0; normalized < 2; normalized++)
         for (size_t a = 0; a < 6; a++)
             for (size_t f = 0; f < 3; f++) {
-                cl_sampler sampler = MAKE(clCreateSampler, env.context, normalized, addressing[a], filters[f]);
+                cl_sampler sampler =
+                    MAKE(clCreateSampler, env.context, normalized, addressing[a], filters[f]);
                 if (!sampler)
                     continue;
                 info_sampler_all(sampler);
@@ -31,8 +33,8 @@ static void with_properties(void)
         {CL_SAMPLER_NORMALIZED_COORDS, CL_FALSE, 0},
         {CL_SAMPLER_ADDRESSING_MODE, CL_ADDRESS_REPEAT, 0},
         {CL_SAMPLER_FILTER_MODE, CL_FILTER_LINEAR, 0},
-        {CL_SAMPLER_NORMALIZED_COORDS, CL_TRUE, CL_SAMPLER_ADDRESSING_MODE, CL_ADDRESS_MIRRORED_REPEAT, CL_SAMPLER_FILTER_MODE,
-         CL_FILTER_LINEAR, 0},
+        {CL_SAMPLER_NORMALIZED_COORDS, CL_TRUE, CL_SAMPLER_ADDRESSING_MODE,
+         CL_ADDRESS_MIRRORED_REPEAT, CL_SAMPLER_FILTER_MODE, CL_FILTER_LINEAR, 0},
         {CL_SAMPLER_NORMALIZED_COORDS, CL_TRUE, CL_SAMPLER_NORMALIZED_COORDS, CL_TRUE, 0},
         {CL_SAMPLER_ADDRESSING_MODE, 0x1, 0},
         {CL_SAMPLER_FILTER_MODE, 0x1, 0},

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sub-buffers: views that share their parent's bytes, flags inherited and refused, alignment, lifetime. */
+/* Sub-buffers: views that share their parent's bytes, flags inherited and refused, alignment,
+ * lifetime. */
 #include "difftest.h"
 
 static size_t alignment(const struct env *env)
@@ -22,8 +23,9 @@ static void create(void)
                                          CL_MEM_USE_HOST_PTR,
                                          CL_MEM_COPY_HOST_PTR,
                                          CL_MEM_ALLOC_HOST_PTR};
-    static const cl_mem_flags parents[] = {CL_MEM_READ_WRITE,     CL_MEM_READ_ONLY,       CL_MEM_WRITE_ONLY,
-                                           CL_MEM_HOST_READ_ONLY, CL_MEM_HOST_WRITE_ONLY, CL_MEM_HOST_NO_ACCESS};
+    static const cl_mem_flags parents[] = {CL_MEM_READ_WRITE,      CL_MEM_READ_ONLY,
+                                           CL_MEM_WRITE_ONLY,      CL_MEM_HOST_READ_ONLY,
+                                           CL_MEM_HOST_WRITE_ONLY, CL_MEM_HOST_NO_ACCESS};
     struct env env;
     env_init(&env);
     size_t align = alignment(&env);
@@ -31,7 +33,8 @@ static void create(void)
     for (size_t p = 0; p < sizeof(parents) / sizeof(parents[0]); p++) {
         cl_mem parent = MAKE(clCreateBuffer, env.context, parents[p], sizeof(host), NULL);
         for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
-            cl_mem sub = MAKE(clCreateSubBuffer, parent, flags[i], CL_BUFFER_CREATE_TYPE_REGION, &region);
+            cl_mem sub =
+                MAKE(clCreateSubBuffer, parent, flags[i], CL_BUFFER_CREATE_TYPE_REGION, &region);
             if (!sub)
                 continue;
             info_mem_all(sub);
@@ -56,8 +59,8 @@ static void errors(void)
     env_init(&env);
     size_t align = alignment(&env);
     cl_mem parent = env_buffer(&env, 4096, NULL);
-    cl_buffer_region good = {align, 128}, empty = {0, 0}, beyond = {4096, 1}, across = {align, 4096}, crooked = {1, 64},
-                     huge = {align, SIZE_MAX};
+    cl_buffer_region good = {align, 128}, empty = {0, 0}, beyond = {4096, 1},
+                     across = {align, 4096}, crooked = {1, 64}, huge = {align, SIZE_MAX};
     MAKE(clCreateSubBuffer, (cl_mem)NULL, 0, CL_BUFFER_CREATE_TYPE_REGION, &good);
     MAKE(clCreateSubBuffer, parent, 0, 0, &good);
     MAKE(clCreateSubBuffer, parent, 0, CL_BUFFER_CREATE_TYPE_REGION, NULL);
@@ -88,8 +91,10 @@ static void share(void)
         words[i] = i;
     cl_mem parent = env_buffer(&env, sizeof(words), words);
     cl_buffer_region first = {align, sizeof(part)}, second = {4 * align, sizeof(part)};
-    cl_mem a = MAKE(clCreateSubBuffer, parent, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &first);
-    cl_mem b = MAKE(clCreateSubBuffer, parent, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &second);
+    cl_mem a =
+        MAKE(clCreateSubBuffer, parent, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &first);
+    cl_mem b =
+        MAKE(clCreateSubBuffer, parent, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &second);
     CALL(clEnqueueReadBuffer, env.queue, a, CL_TRUE, 0, sizeof(part), part, 0, NULL, NULL);
     note_bytes("a", part, sizeof(part));
     fill_pattern(part, sizeof(part), 8);
@@ -103,7 +108,8 @@ static void share(void)
     CALL(clSetKernelArg, kernel, 0, sizeof(a), &a);
     CALL(clSetKernelArg, kernel, 1, sizeof(k), &k);
     CALL(clEnqueueNDRangeKernel, env.queue, kernel, 1, NULL, &global, NULL, 0, NULL, NULL);
-    int *ptr = MAKE(clEnqueueMapBuffer, env.queue, b, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 16, 64, 0, NULL, NULL);
+    int *ptr = MAKE(clEnqueueMapBuffer, env.queue, b, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 16, 64,
+                    0, NULL, NULL);
     note_bytes("mapped", ptr, 64);
     ptr[3] = -3;
     CALL(clEnqueueUnmapMemObject, env.queue, b, ptr, 0, NULL, NULL);

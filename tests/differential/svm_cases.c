@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared virtual memory: both kinds of buffers, as arguments and through pointers, every enqueued operation,
- * errors. */
+/* Shared virtual memory: both kinds of buffers, as arguments and through pointers, every enqueued
+ * operation, errors. */
 #include "difftest.h"
 
 enum { BYTES = 4096 };
@@ -8,7 +8,8 @@ enum { BYTES = 4096 };
 static cl_device_svm_capabilities offered(struct env *env)
 {
     cl_device_svm_capabilities caps = 0;
-    if (clGetDeviceInfo(env->device, CL_DEVICE_SVM_CAPABILITIES, sizeof(caps), &caps, NULL) != CL_SUCCESS)
+    if (clGetDeviceInfo(env->device, CL_DEVICE_SVM_CAPABILITIES, sizeof(caps), &caps, NULL) !=
+        CL_SUCCESS)
         caps = 0;
     note("SVM capabilities 0x%llx", (unsigned long long)caps);
     return caps;
@@ -82,7 +83,8 @@ static void operations(void)
     CALL(clEnqueueSVMMemcpy, env.queue, CL_TRUE, a + 100, host, 333, 0, NULL, NULL);
     CALL(clEnqueueSVMMemcpy, env.queue, CL_TRUE, host, a, 1000, 0, NULL, NULL);
     note_bytes("copied out", host, 1000);
-    CALL(clEnqueueSVMMap, env.queue, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, a, BYTES, 0, NULL, &event);
+    CALL(clEnqueueSVMMap, env.queue, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, a, BYTES, 0, NULL,
+         &event);
     info_event_all(event);
     CALL(clReleaseEvent, event);
     note_bytes("a", a, BYTES);
@@ -103,7 +105,8 @@ static void operations(void)
         note_event_end("migrate", event);
         info_event_all(event);
         CALL(clReleaseEvent, event);
-        CALL(clEnqueueSVMMigrateMem, env.queue, 2, pointers, NULL, CL_MIGRATE_MEM_OBJECT_HOST, 0, NULL, NULL);
+        CALL(clEnqueueSVMMigrateMem, env.queue, 2, pointers, NULL, CL_MIGRATE_MEM_OBJECT_HOST, 0,
+             NULL, NULL);
     }
     CALL(clEnqueueSVMMemcpy, env.queue, CL_TRUE, host, a, BYTES, 0, NULL, NULL);
     note_bytes("a at the end", host, BYTES);
@@ -138,7 +141,8 @@ static void arguments(void)
     CALL(clEnqueueSVMUnmap, env.queue, a, 0, NULL, NULL);
     CALL(clFinish, env.queue);
     if (caps & CL_DEVICE_SVM_FINE_GRAIN_BUFFER) {
-        int *fine = CALL_PTR(clSVMAlloc, env.context, CL_MEM_READ_WRITE | CL_MEM_SVM_FINE_GRAIN_BUFFER, BYTES, 0);
+        int *fine = CALL_PTR(clSVMAlloc, env.context,
+                             CL_MEM_READ_WRITE | CL_MEM_SVM_FINE_GRAIN_BUFFER, BYTES, 0);
         name_region("fine", fine, BYTES);
         for (int i = 0; i < BYTES / 4; i++)
             fine[i] = i;
@@ -157,9 +161,11 @@ static void arguments(void)
     CALL(clSetKernelExecInfo, kernel, CL_KERNEL_EXEC_INFO_SVM_PTRS, 3, list);
     CALL(clSetKernelExecInfo, kernel, CL_KERNEL_EXEC_INFO_SVM_PTRS, 0, list);
     cl_bool system = CL_TRUE;
-    CALL(clSetKernelExecInfo, kernel, CL_KERNEL_EXEC_INFO_SVM_FINE_GRAIN_SYSTEM, sizeof(system), &system);
+    CALL(clSetKernelExecInfo, kernel, CL_KERNEL_EXEC_INFO_SVM_FINE_GRAIN_SYSTEM, sizeof(system),
+         &system);
     system = CL_FALSE;
-    CALL(clSetKernelExecInfo, kernel, CL_KERNEL_EXEC_INFO_SVM_FINE_GRAIN_SYSTEM, sizeof(system), &system);
+    CALL(clSetKernelExecInfo, kernel, CL_KERNEL_EXEC_INFO_SVM_FINE_GRAIN_SYSTEM, sizeof(system),
+         &system);
     CALL(clReleaseKernel, kernel);
     CALL_VOID(clSVMFree, env.context, a);
     env_fini(&env);
@@ -168,18 +174,20 @@ static void arguments(void)
 /* Pointers for arguments of every kind; an argument that is no pointer keeps its value. */
 static void give_pointers(struct env *env, const char *options, void *a)
 {
-    static const char *const source = "kernel void wide(global ulong *out, ulong k) { out[0] += k; }\n"
-                                      "kernel void scratch(global int *out, local int *l, constant int *c) { out[0] = c[0]; }\n"
-                                      "#ifdef __IMAGE_SUPPORT__\n"
-                                      "kernel void sampled(global float4 *out, read_only image2d_t in, sampler_t s)\n"
-                                      "{ out[0] = read_imagef(in, s, (int2)(0, 0)); }\n"
-                                      "#endif\n";
+    static const char *const source =
+        "kernel void wide(global ulong *out, ulong k) { out[0] += k; }\n"
+        "kernel void scratch(global int *out, local int *l, constant int *c) { out[0] = c[0]; }\n"
+        "#ifdef __IMAGE_SUPPORT__\n"
+        "kernel void sampled(global float4 *out, read_only image2d_t in, sampler_t s)\n"
+        "{ out[0] = read_imagef(in, s, (int2)(0, 0)); }\n"
+        "#endif\n";
     const char *const names[] = {"wide", "scratch", "sampled"};
     const size_t one = 1;
     cl_ulong k = 5, words[2] = {0};
     cl_mem mem = env_buffer(env, sizeof(words), words);
     note("options '%s'", options);
-    cl_program program = MAKE(clCreateProgramWithSource, env->context, 1, (const char **)(uintptr_t)&source, NULL);
+    cl_program program =
+        MAKE(clCreateProgramWithSource, env->context, 1, (const char **)(uintptr_t)&source, NULL);
     CALL(clBuildProgram, program, 0, NULL, options, NULL, NULL);
     for (size_t i = 0; i < (env->images ? 3 : 2); i++) {
         cl_kernel kernel = MAKE(clCreateKernel, program, names[i]);
@@ -275,7 +283,8 @@ static void enqueued_free(void)
     latch_init(&freed);
     if (!(offered(&env) & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER))
         case_end("no SVM");
-    void *pointers[2] = {clSVMAlloc(env.context, CL_MEM_READ_WRITE, BYTES, 0), clSVMAlloc(env.context, CL_MEM_READ_WRITE, BYTES, 0)};
+    void *pointers[2] = {clSVMAlloc(env.context, CL_MEM_READ_WRITE, BYTES, 0),
+                         clSVMAlloc(env.context, CL_MEM_READ_WRITE, BYTES, 0)};
     CALL(clEnqueueSVMFree, env.queue, 2, pointers, NULL, NULL, 0, NULL, &event);
     note_event_end("free", event);
     info_event_all(event);
@@ -284,7 +293,8 @@ static void enqueued_free(void)
         pointers[i] = clSVMAlloc(env.context, CL_MEM_READ_WRITE, BYTES, 0);
     CALL(clEnqueueSVMFree, env.queue, 2, pointers, on_free, env.context, 0, NULL, NULL);
     CALL(clFinish, env.queue);
-    note("called: %s, with %d pointers, known queue: %d", latch_wait(&freed, 1) ? "yes" : "no", freed.order[0], freed.last_status);
+    note("called: %s, with %d pointers, known queue: %d", latch_wait(&freed, 1) ? "yes" : "no",
+         freed.order[0], freed.last_status);
     CALL(clEnqueueSVMFree, (cl_command_queue)NULL, 2, pointers, NULL, NULL, 0, NULL, NULL);
     CALL(clEnqueueSVMFree, env.queue, 0, pointers, NULL, NULL, 0, NULL, NULL);
     CALL(clEnqueueSVMFree, env.queue, 1, NULL, NULL, NULL, 0, NULL, NULL);
@@ -326,14 +336,17 @@ static void errors(void)
     CALL(clEnqueueSVMMigrateMem, env.queue, 1, NULL, NULL, 0, 0, NULL, NULL);
     CALL(clEnqueueSVMMigrateMem, env.queue, 1, pointers, NULL, 1 << 10, 0, NULL, NULL);
     CALL(clEnqueueSVMMap, env.queue, CL_TRUE, 0, a, 64, 0, NULL, NULL);
-    CALL(clEnqueueSVMMap, env.queue, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE_INVALIDATE_REGION, a, 64, 0, NULL, NULL);
+    CALL(clEnqueueSVMMap, env.queue, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE_INVALIDATE_REGION, a, 64,
+         0, NULL, NULL);
     CALL(clFinish, env.queue);
     CALL_VOID(clSVMFree, env.context, a);
     env_fini(&env);
 }
 
 static const struct diff_case svm_cases[] = {
-    {"alloc", alloc},         {"operations", operations},       {"arguments", arguments}, {"argument_kinds", argument_kinds},
-    {"as_buffer", as_buffer}, {"enqueued_free", enqueued_free}, {"errors", errors},
+    {"alloc", alloc},         {"operations", operations},
+    {"arguments", arguments}, {"argument_kinds", argument_kinds},
+    {"as_buffer", as_buffer}, {"enqueued_free", enqueued_free},
+    {"errors", errors},
 };
 DIFF_FAMILY(svm);

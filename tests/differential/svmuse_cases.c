@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared virtual memory in use: pointers in it, a kernel and the program at once, gates, large copies, many
- * allocations, buffers over it. */
+/* Shared virtual memory in use: pointers in it, a kernel and the program at once, gates, large
+ * copies, many allocations, buffers over it. */
 #include "difftest.h"
 
 enum { BYTES = 4096 };
@@ -8,22 +8,25 @@ enum { BYTES = 4096 };
 static cl_device_svm_capabilities offered(struct env *env)
 {
     cl_device_svm_capabilities caps = 0;
-    if (clGetDeviceInfo(env->device, CL_DEVICE_SVM_CAPABILITIES, sizeof(caps), &caps, NULL) != CL_SUCCESS)
+    if (clGetDeviceInfo(env->device, CL_DEVICE_SVM_CAPABILITIES, sizeof(caps), &caps, NULL) !=
+        CL_SUCCESS)
         caps = 0;
     return caps;
 }
 
-static const char *const own_source = "typedef struct node { global struct node *next; int value; } node_t;\n"
-                                      "kernel void follow(global node_t *first, global int *out)\n"
-                                      "{ int sum = 0, n = 0;\n"
-                                      "  for (global node_t *at = first; at; at = at->next) { sum = sum * 3 + at->value; at->value = -sum; "
-                                      "n++; }\n"
-                                      "  out[0] = sum; out[1] = n; }\n"
-                                      "kernel void meet(global volatile int *flag, global int *out)\n"
-                                      "{ int seen = 0;\n"
-                                      "  atomic_xchg(&flag[0], 1);\n"
-                                      "  for (int i = 0; i < 2000000000 && !seen; i++) seen = atomic_add(&flag[1], 0);\n"
-                                      "  out[0] = seen; }\n";
+static const char *const own_source =
+    "typedef struct node { global struct node *next; int value; } node_t;\n"
+    "kernel void follow(global node_t *first, global int *out)\n"
+    "{ int sum = 0, n = 0;\n"
+    "  for (global node_t *at = first; at; at = at->next) { sum = sum * 3 + at->value; at->value "
+    "= -sum; "
+    "n++; }\n"
+    "  out[0] = sum; out[1] = n; }\n"
+    "kernel void meet(global volatile int *flag, global int *out)\n"
+    "{ int seen = 0;\n"
+    "  atomic_xchg(&flag[0], 1);\n"
+    "  for (int i = 0; i < 2000000000 && !seen; i++) seen = atomic_add(&flag[1], 0);\n"
+    "  out[0] = seen; }\n";
 
 static cl_kernel own_kernel(struct env *env, const char *name)
 {
@@ -49,7 +52,8 @@ static void linked(void)
     if (!(offered(&env) & CL_DEVICE_SVM_FINE_GRAIN_BUFFER))
         case_end("no fine-grain SVM");
     for (int i = 0; i < NODES; i++) {
-        nodes[i] = clSVMAlloc(env.context, CL_MEM_READ_WRITE | CL_MEM_SVM_FINE_GRAIN_BUFFER, sizeof(struct node) + (size_t)i * 100, 0);
+        nodes[i] = clSVMAlloc(env.context, CL_MEM_READ_WRITE | CL_MEM_SVM_FINE_GRAIN_BUFFER,
+                              sizeof(struct node) + (size_t)i * 100, 0);
         nodes[i]->value = i;
         nodes[i]->next = i ? nodes[i - 1] : NULL;
     }
@@ -76,7 +80,8 @@ static void meeting(void)
     env_init(&env);
     if (!(offered(&env) & CL_DEVICE_SVM_ATOMICS))
         case_end("no SVM atomics");
-    int *flag = clSVMAlloc(env.context, CL_MEM_READ_WRITE | CL_MEM_SVM_FINE_GRAIN_BUFFER | CL_MEM_SVM_ATOMICS, 64, 0);
+    int *flag = clSVMAlloc(
+        env.context, CL_MEM_READ_WRITE | CL_MEM_SVM_FINE_GRAIN_BUFFER | CL_MEM_SVM_ATOMICS, 64, 0);
     int *out = clSVMAlloc(env.context, CL_MEM_READ_WRITE | CL_MEM_SVM_FINE_GRAIN_BUFFER, 64, 0);
     flag[0] = flag[1] = 0;
     cl_kernel kernel = own_kernel(&env, "meet");
@@ -136,7 +141,8 @@ static void large(void)
     env_init(&env);
     if (!(offered(&env) & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER))
         case_end("no SVM");
-    char *a = clSVMAlloc(env.context, CL_MEM_READ_WRITE, bytes, 0), *b = clSVMAlloc(env.context, CL_MEM_READ_WRITE, bytes, 0);
+    char *a = clSVMAlloc(env.context, CL_MEM_READ_WRITE, bytes, 0),
+         *b = clSVMAlloc(env.context, CL_MEM_READ_WRITE, bytes, 0);
     char *x = malloc(bytes), *y = calloc(1, bytes);
     name_region("a", a, bytes);
     name_region("b", b, bytes);
@@ -207,15 +213,18 @@ static void buffer_in_place(void)
     name_region("a", a, BYTES);
     MAKE(clCreateBuffer, env.context, CL_MEM_USE_HOST_PTR, 2 * BYTES, a);
     cl_mem mem = MAKE(clCreateBuffer, env.context, CL_MEM_USE_HOST_PTR, BYTES, a);
-    cl_mem sub = MAKE(clCreateSubBuffer, mem, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &part);
+    cl_mem sub =
+        MAKE(clCreateSubBuffer, mem, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &part);
     int zero = 0;
     CALL(clEnqueueFillBuffer, env.queue, mem, &zero, 4, 0, BYTES, 0, NULL, NULL);
     cl_int code = -1;
-    char *at = clEnqueueMapBuffer(env.queue, mem, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 256, 512, 0, NULL, NULL, &code);
+    char *at = clEnqueueMapBuffer(env.queue, mem, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 256, 512, 0,
+                                  NULL, NULL, &code);
     note("mapped: %d, in place: %s", code, at == a + 256 ? "yes" : "no");
     at[0] = 11;
     CALL(clEnqueueUnmapMemObject, env.queue, mem, at, 0, NULL, NULL);
-    char *there = clEnqueueMapBuffer(env.queue, sub, CL_TRUE, CL_MAP_WRITE_INVALIDATE_REGION, 0, 1024, 0, NULL, NULL, &code);
+    char *there = clEnqueueMapBuffer(env.queue, sub, CL_TRUE, CL_MAP_WRITE_INVALIDATE_REGION, 0,
+                                     1024, 0, NULL, NULL, &code);
     note("mapped: %d, in place: %s", code, there == a + BYTES / 2 ? "yes" : "no");
     memset(there, 7, 1024);
     CALL(clEnqueueUnmapMemObject, env.queue, sub, there, 0, NULL, NULL);
@@ -241,7 +250,8 @@ static void buffer_in_place(void)
 static struct latch freed;
 
 /* What the function of a free does comes before what follows in the queue. */
-static void CL_CALLBACK free_and_write(cl_command_queue queue, cl_uint n, void *pointers[], void *user)
+static void CL_CALLBACK free_and_write(cl_command_queue queue, cl_uint n, void *pointers[],
+                                       void *user)
 {
     *(int *)user = 4711;
     latch_hit(&freed, (int)n, handle_known(queue));
@@ -282,7 +292,8 @@ static void note_times(const char *what, cl_event event)
     bool there = true, in_order = true;
     note_event_end(what, event);
     for (cl_uint i = 0; i < 4; i++) {
-        there &= clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_QUEUED + i, sizeof(times[i]), &times[i], NULL) == CL_SUCCESS;
+        there &= clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_QUEUED + i, sizeof(times[i]),
+                                         &times[i], NULL) == CL_SUCCESS;
         in_order &= !i || times[i - 1] <= times[i];
     }
     note("  times: %s, in order: %s", there ? "yes" : "no", in_order ? "yes" : "no");
@@ -300,7 +311,8 @@ static void events(void)
     if (!(offered(&env) & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER))
         case_end("no SVM");
     latch_init(&freed);
-    cl_command_queue queue = MAKE(clCreateCommandQueue, env.context, env.device, CL_QUEUE_PROFILING_ENABLE);
+    cl_command_queue queue =
+        MAKE(clCreateCommandQueue, env.context, env.device, CL_QUEUE_PROFILING_ENABLE);
     char *a = clSVMAlloc(env.context, CL_MEM_READ_WRITE, BYTES, 0);
     void *b = clSVMAlloc(env.context, CL_MEM_READ_WRITE, BYTES, 0);
     int *fine = clSVMAlloc(env.context, CL_MEM_READ_WRITE | CL_MEM_SVM_FINE_GRAIN_BUFFER, BYTES, 0);

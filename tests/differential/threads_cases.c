@@ -19,7 +19,8 @@ static void *run_job(void *arg)
     cl_int code = CL_SUCCESS;
     int words[WORDS] = {0};
     size_t global = WORDS;
-    cl_command_queue queue = job->shared_queue ? env->queue : clCreateCommandQueue(env->context, env->device, 0, &code);
+    cl_command_queue queue =
+        job->shared_queue ? env->queue : clCreateCommandQueue(env->context, env->device, 0, &code);
     job->bad += code != CL_SUCCESS;
     cl_mem mem = clCreateBuffer(env->context, CL_MEM_COPY_HOST_PTR, sizeof(words), words, &code);
     job->bad += code != CL_SUCCESS;
@@ -30,7 +31,8 @@ static void *run_job(void *arg)
         int k = job->number * 100 + round;
         cl_event event = NULL;
         job->bad += clSetKernelArg(kernel, 1, sizeof(k), &k) != CL_SUCCESS;
-        job->bad += clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &global, NULL, 0, NULL, &event) != CL_SUCCESS;
+        job->bad += clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &global, NULL, 0, NULL,
+                                           &event) != CL_SUCCESS;
         if (round % 5 == 0)
             job->bad += clWaitForEvents(1, &event) != CL_SUCCESS;
         job->bad += clReleaseEvent(event) != CL_SUCCESS;
@@ -40,7 +42,8 @@ static void *run_job(void *arg)
             job->bad += clReleaseMemObject(scratch) != CL_SUCCESS;
         }
     }
-    job->bad += clEnqueueReadBuffer(queue, mem, CL_TRUE, 0, sizeof(words), words, 0, NULL, NULL) != CL_SUCCESS;
+    job->bad += clEnqueueReadBuffer(queue, mem, CL_TRUE, 0, sizeof(words), words, 0, NULL, NULL) !=
+                CL_SUCCESS;
     job->hash = hash_bytes(words, sizeof(words));
     job->bad += clReleaseKernel(kernel) != CL_SUCCESS;
     job->bad += clReleaseMemObject(mem) != CL_SUCCESS;
@@ -62,7 +65,8 @@ static void run_all(bool shared_queue)
     }
     for (int i = 0; i < THREADS; i++) {
         pthread_join(jobs[i].thread, NULL);
-        note("thread %d: %d wrong, result %016llx", i, jobs[i].bad, (unsigned long long)jobs[i].hash);
+        note("thread %d: %d wrong, result %016llx", i, jobs[i].bad,
+             (unsigned long long)jobs[i].hash);
     }
     env_fini(&env);
 }

@@ -5,8 +5,8 @@
  * driver takes for itself, whatever is done to its vGPU meanwhile.
  *   full [quiet]         there are no descriptors left while it works, at last there are again.
  *                        quiet: a driver in the process opens none that it has to have
- *   child                the same, in a forked child that has no vGPU yet: "ready" means that it gets none
- *   from [idle]          closes all from the third on and opens others, which must stay.
+ *   child                the same, in a forked child that has no vGPU yet: "ready" means that it
+ * gets none from [idle]          closes all from the third on and opens others, which must stay.
  *                        idle: when it has let go of its vGPU, which it then does not notice;
  *                        otherwise it begins anew once calls fail
  *   low CLOSED [quiet]   CLOSED is digits: these of the first three are closed from the start, and
@@ -63,7 +63,8 @@ struct vgpu {
     cl_mem mem, large;
 };
 
-static const char source[] = "kernel void add(global uint *a, uint n) { a[get_global_id(0)] += n; }";
+static const char source[] =
+    "kernel void add(global uint *a, uint n) { a[get_global_id(0)] += n; }";
 static atomic_int n_called;
 
 static void CL_CALLBACK called(cl_event event, cl_int status, void *arg)
@@ -294,7 +295,8 @@ static void from(bool idle)
     close_all();
     if (!idle) {
         const size_t size = N;
-        while (!clEnqueueNDRangeKernel(v.queue, v.kernel, 1, NULL, &size, NULL, 0, NULL, NULL) && !clFinish(v.queue)) {
+        while (!clEnqueueNDRangeKernel(v.queue, v.kernel, 1, NULL, &size, NULL, 0, NULL, NULL) &&
+               !clFinish(v.queue)) {
         }
         end(&v);
     }

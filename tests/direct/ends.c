@@ -5,15 +5,16 @@
  * without a compiler), leaves a line in stdout's buffer, says "ready" on stderr, and ends after a
  * line of stdin, which says how many microseconds later.
  *   return, exit, quick, _exit      by these
- *   thread                          another thread, which has never made an OpenCL call, calls exit()
- *   caller                          another thread, which makes calls all the time, calls exit()
- *   busy                            exit() while another thread makes calls all the time
+ *   thread                          another thread, which has never made an OpenCL call, calls
+ * exit() caller                          another thread, which makes calls all the time, calls
+ * exit() busy                            exit() while another thread makes calls all the time
  *   callback                        exit() in an event's callback
  *   signal                          exit() in a signal's handler, in the middle of a wait
  *   pending                         exit() behind work that the device has not done
- *   atexit, first                   a handler reads the buffer, registered behind the first call; ahead of it
- *   fork                            children end by exit() meanwhile; their statuses are looked at
- *   last                            main ends by pthread_exit(), then the last thread of the program
+ *   atexit, first                   a handler reads the buffer, registered behind the first call;
+ * ahead of it fork                            children end by exit() meanwhile; their statuses are
+ * looked at last                            main ends by pthread_exit(), then the last thread of
+ * the program
  */
 #include <CL/cl.h>
 
@@ -167,7 +168,8 @@ static void by_callback(void)
 
 static void by_signal(void)
 {
-    const struct itimerval when = {{0, 0}, {later_us / 1000000, (suseconds_t)(later_us % 1000000 + 1)}};
+    const struct itimerval when = {{0, 0},
+                                   {later_us / 1000000, (suseconds_t)(later_us % 1000000 + 1)}};
     cl_context context;
     cl_int r;
     MUST(clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context, NULL));

@@ -5,14 +5,15 @@
  *   fork       uses the device, forks, and so does the child while its parent goes on
  *   fork steps uses the device, says "ready" and forks after a line; the child does as by "steps"
  *   steps      a kernel a line of stdin; says what the calls returned: "step RESULT"
- *   hold MS    after a line of stdin, kernels without a pause, for about so long or until there is more of it, then "held RESULT"
- *   zero       a launch of groups of nothing, which PoCL divides by and steps over, in a handler of its own: "zero RESULT"
- *   buffers    needs no compiler: 8 buffers; a line of stdin: each is written and read in turn; says "step RESULT"
- *   late       needs no compiler; does what the lines of stdin say, and says "WORD RESULT" after each:
- *              make, release: 8 buffers; check: what they hold; copy N: so many copies on one queue; other: one on another queue;
- *              finish: the first queue; sockets, quiet: many pairs of sockets, and whether any has anything to read; words: how many
- *              its context has been told
- *   take       buffers of 1 MiB until there is none; says how many and the error, and waits for a line
+ *   hold MS    after a line of stdin, kernels without a pause, for about so long or until there is
+ * more of it, then "held RESULT" zero       a launch of groups of nothing, which PoCL divides by
+ * and steps over, in a handler of its own: "zero RESULT" buffers    needs no compiler: 8 buffers; a
+ * line of stdin: each is written and read in turn; says "step RESULT" late       needs no compiler;
+ * does what the lines of stdin say, and says "WORD RESULT" after each: make, release: 8 buffers;
+ * check: what they hold; copy N: so many copies on one queue; other: one on another queue; finish:
+ * the first queue; sockets, quiet: many pairs of sockets, and whether any has anything to read;
+ * words: how many its context has been told take       buffers of 1 MiB until there is none; says
+ * how many and the error, and waits for a line
  */
 #include <CL/cl.h>
 
@@ -29,20 +30,21 @@
 
 #define N       4096u
 #define THREADS 4
-#define MUST(what)                                                                                                                         \
-    do {                                                                                                                                   \
-        cl_int must_ = (what);                                                                                                             \
-        if (must_) {                                                                                                                       \
-            printf("wrong: %s: %d (line %d)\n", #what, must_, __LINE__);                                                                   \
-            fflush(stdout);                                                                                                                \
-            _exit(1);                                                                                                                      \
-        }                                                                                                                                  \
+#define MUST(what)                                                                                 \
+    do {                                                                                           \
+        cl_int must_ = (what);                                                                     \
+        if (must_) {                                                                               \
+            printf("wrong: %s: %d (line %d)\n", #what, must_, __LINE__);                           \
+            fflush(stdout);                                                                        \
+            _exit(1);                                                                              \
+        }                                                                                          \
     } while (0)
 
-static const char source[] = "kernel void add(global uint *a, uint n) { a[get_global_id(0)] += n; }\n"
-                             "kernel void turn(global uint *a, uint n)\n"
-                             "{ uint x = a[get_global_id(0)]; for (uint i = 0; i < n; i++) x = x * 1664525u + 1013904223u;\n"
-                             "  a[get_global_id(0)] = x; }\n";
+static const char source[] =
+    "kernel void add(global uint *a, uint n) { a[get_global_id(0)] += n; }\n"
+    "kernel void turn(global uint *a, uint n)\n"
+    "{ uint x = a[get_global_id(0)]; for (uint i = 0; i < n; i++) x = x * 1664525u + 1013904223u;\n"
+    "  a[get_global_id(0)] = x; }\n";
 
 static cl_context context;
 static cl_device_id device;

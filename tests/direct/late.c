@@ -20,7 +20,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
 /* lock */
 static struct word *words, **end_of_words = &words;
-static char let[64]; /* the kinds that may be said; a kind that is not late is in it from the start */
+static char
+    let[64]; /* the kinds that may be said; a kind that is not late is in it from the start */
 static bool ends, runs;
 static pthread_t sayer, listener;
 static int fifo = -1, stop[2] = {-1, -1};
@@ -101,7 +102,8 @@ void late_start(void)
     fifo = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
     if (fifo < 0)
         return;
-    if (pipe(stop) || pthread_create(&sayer, NULL, say_them, NULL) || pthread_create(&listener, NULL, listen_to, NULL))
+    if (pipe(stop) || pthread_create(&sayer, NULL, say_them, NULL) ||
+        pthread_create(&listener, NULL, listen_to, NULL))
         abort();
     runs = true;
 }

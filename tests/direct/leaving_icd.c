@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An OpenCL driver that can be unloaded, and says so (CL_PLATFORM_UNLOADABLE_KHR): one device whose memory is
- * malloc'd, contexts, queues, buffers and events, no programs. Commands are over when their call returns. It
- * holds a descriptor of "the device" (/dev/full) as long as it is loaded, and a thread of its own. When it is
- * unloaded, a line in the file $LEAVING_REPORT says what nobody has released.
+ * An OpenCL driver that can be unloaded, and says so (CL_PLATFORM_UNLOADABLE_KHR): one device whose
+ * memory is malloc'd, contexts, queues, buffers and events, no programs. Commands are over when
+ * their call returns. It holds a descriptor of "the device" (/dev/full) as long as it is loaded,
+ * and a thread of its own. When it is unloaded, a line in the file $LEAVING_REPORT says what nobody
+ * has released.
  *
- * With $LATE (late.h) it is the machine's own processors, works where a program's memory lies, and says what it has to say late; with an f
- * in it, it says nothing of an event that is over when it is asked to. With $LEAVING_STAYS it cannot be unloaded. While there is a file
- * $LEAVING_AWAY it has no device.
+ * With $LATE (late.h) it is the machine's own processors, works where a program's memory lies, and
+ * says what it has to say late; with an f in it, it says nothing of an event that is over when it
+ * is asked to. With $LEAVING_STAYS it cannot be unloaded. While there is a file $LEAVING_AWAY it
+ * has no device.
  */
 #include "late.h"
 
@@ -81,7 +83,8 @@ static _Atomic int n_standing;
 
 static void hold_at(const char *place)
 {
-    const char *hold = getenv("LEAVING_HOLD"), *path = hold ? strchr(hold, ' ') : NULL, *report = getenv("LEAVING_REPORT");
+    const char *hold = getenv("LEAVING_HOLD"), *path = hold ? strchr(hold, ' ') : NULL,
+               *report = getenv("LEAVING_REPORT");
     char byte;
     if (!path || (size_t)(path - hold) != strlen(place) || memcmp(hold, place, strlen(place)))
         return;
@@ -137,8 +140,8 @@ __attribute__((destructor)) static void unloaded(void)
     }
     if (!f)
         return;
-    fprintf(f, "unloaded: %ld contexts, %ld queues, %ld buffers, %ld events, %ld bytes\n", n_left[CONTEXT], n_left[QUEUE], n_left[MEM],
-            n_left[EVENT], bytes_left);
+    fprintf(f, "unloaded: %ld contexts, %ld queues, %ld buffers, %ld events, %ld bytes\n",
+            n_left[CONTEXT], n_left[QUEUE], n_left[MEM], n_left[EVENT], bytes_left);
     fclose(f);
 }
 
@@ -246,7 +249,8 @@ static cl_int CL_API_CALL platform_ids(cl_uint n, cl_platform_id *ids, cl_uint *
     return CL_SUCCESS;
 }
 
-static cl_int CL_API_CALL platform_info(cl_platform_id p, cl_platform_info what, size_t size, void *value, size_t *size_ret)
+static cl_int CL_API_CALL platform_info(cl_platform_id p, cl_platform_info what, size_t size,
+                                        void *value, size_t *size_ret)
 {
     (void)p;
     switch (what) {
@@ -273,7 +277,8 @@ static cl_device_type device_type(void)
     return getenv("LATE") ? CL_DEVICE_TYPE_CPU : CL_DEVICE_TYPE_ACCELERATOR;
 }
 
-static cl_int CL_API_CALL device_ids(cl_platform_id p, cl_device_type type, cl_uint n, cl_device_id *ids, cl_uint *ret_n)
+static cl_int CL_API_CALL device_ids(cl_platform_id p, cl_device_type type, cl_uint n,
+                                     cl_device_id *ids, cl_uint *ret_n)
 {
     const char *away = getenv("LEAVING_AWAY");
     (void)p;
@@ -286,7 +291,8 @@ static cl_int CL_API_CALL device_ids(cl_platform_id p, cl_device_type type, cl_u
     return CL_SUCCESS;
 }
 
-static cl_int CL_API_CALL device_info(cl_device_id d, cl_device_info what, size_t size, void *value, size_t *size_ret)
+static cl_int CL_API_CALL device_info(cl_device_id d, cl_device_info what, size_t size, void *value,
+                                      size_t *size_ret)
 {
     const void *const no_parent = NULL, *const its_platform = &platform;
     (void)d;
@@ -343,9 +349,11 @@ static void say_notice(void *arg)
     notice.notify("a word", NULL, 0, notice.arg);
 }
 
-static cl_context CL_API_CALL create_context(const cl_context_properties *properties, cl_uint n, const cl_device_id *ids,
-                                             void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *), void *arg,
-                                             cl_int *result)
+static cl_context CL_API_CALL create_context(const cl_context_properties *properties, cl_uint n,
+                                             const cl_device_id *ids,
+                                             void(CL_CALLBACK *notify)(const char *, const void *,
+                                                                       size_t, void *),
+                                             void *arg, cl_int *result)
 {
     (void)properties, (void)n, (void)ids;
     if (notify && late_is('n')) {
@@ -366,7 +374,8 @@ static cl_int CL_API_CALL release_context(cl_context c)
     return release(c);
 }
 
-static cl_int CL_API_CALL context_info(cl_context c, cl_context_info what, size_t size, void *value, size_t *size_ret)
+static cl_int CL_API_CALL context_info(cl_context c, cl_context_info what, size_t size, void *value,
+                                       size_t *size_ret)
 {
     const void *const id = &device;
     (void)c;
@@ -380,7 +389,9 @@ static cl_int CL_API_CALL context_info(cl_context c, cl_context_info what, size_
     }
 }
 
-static cl_command_queue CL_API_CALL create_queue(cl_context c, cl_device_id d, cl_command_queue_properties properties, cl_int *result)
+static cl_command_queue CL_API_CALL create_queue(cl_context c, cl_device_id d,
+                                                 cl_command_queue_properties properties,
+                                                 cl_int *result)
 {
     struct object *q = new_object(QUEUE, c);
     (void)d;
@@ -393,7 +404,8 @@ static cl_int CL_API_CALL release_queue(cl_command_queue q)
     return release(q);
 }
 
-static cl_int CL_API_CALL queue_info(cl_command_queue h, cl_command_queue_info what, size_t size, void *value, size_t *size_ret)
+static cl_int CL_API_CALL queue_info(cl_command_queue h, cl_command_queue_info what, size_t size,
+                                     void *value, size_t *size_ret)
 {
     const struct object *q = (const void *)h;
     const void *const id = &device;
@@ -422,7 +434,8 @@ static cl_int CL_API_CALL finish(cl_command_queue h)
     return CL_SUCCESS;
 }
 
-static cl_mem CL_API_CALL create_buffer(cl_context c, cl_mem_flags flags, size_t bytes, void *host, cl_int *result)
+static cl_mem CL_API_CALL create_buffer(cl_context c, cl_mem_flags flags, size_t bytes, void *host,
+                                        cl_int *result)
 {
     hold_at("make");
     const bool borrows = flags & CL_MEM_USE_HOST_PTR;
@@ -458,13 +471,15 @@ static cl_int CL_API_CALL mem_callback(cl_mem h, void(CL_CALLBACK *call)(cl_mem,
     return CL_SUCCESS;
 }
 
-static cl_int CL_API_CALL mem_info(cl_mem h, cl_mem_info what, size_t size, void *value, size_t *size_ret)
+static cl_int CL_API_CALL mem_info(cl_mem h, cl_mem_info what, size_t size, void *value,
+                                   size_t *size_ret)
 {
     const struct object *m = (const void *)h;
     const void *const none = NULL;
     switch (what) {
     case CL_MEM_TYPE:
-        return answer_number(CL_MEM_OBJECT_BUFFER, sizeof(cl_mem_object_type), size, value, size_ret);
+        return answer_number(CL_MEM_OBJECT_BUFFER, sizeof(cl_mem_object_type), size, value,
+                             size_ret);
     case CL_MEM_FLAGS:
         return answer(&m->flags, sizeof m->flags, size, value, size_ret);
     case CL_MEM_SIZE:
@@ -500,23 +515,26 @@ static unsigned char *memory_of(cl_mem m)
     return ((struct object *)m)->memory;
 }
 
-static cl_int CL_API_CALL read_buffer(cl_command_queue q, cl_mem m, cl_bool blocking, size_t at, size_t n, void *to, cl_uint n_waits,
-                                      const cl_event *waits, cl_event *event)
+static cl_int CL_API_CALL read_buffer(cl_command_queue q, cl_mem m, cl_bool blocking, size_t at,
+                                      size_t n, void *to, cl_uint n_waits, const cl_event *waits,
+                                      cl_event *event)
 {
     (void)blocking, (void)n_waits, (void)waits;
     memcpy(to, memory_of(m) + at, n);
     return over(q, CL_COMMAND_READ_BUFFER, event);
 }
 
-static cl_int CL_API_CALL write_buffer(cl_command_queue q, cl_mem m, cl_bool blocking, size_t at, size_t n, const void *from,
-                                       cl_uint n_waits, const cl_event *waits, cl_event *event)
+static cl_int CL_API_CALL write_buffer(cl_command_queue q, cl_mem m, cl_bool blocking, size_t at,
+                                       size_t n, const void *from, cl_uint n_waits,
+                                       const cl_event *waits, cl_event *event)
 {
     (void)blocking, (void)n_waits, (void)waits;
     memcpy(memory_of(m) + at, from, n);
     return over(q, CL_COMMAND_WRITE_BUFFER, event);
 }
 
-static cl_int CL_API_CALL copy_buffer(cl_command_queue q, cl_mem from, cl_mem to, size_t from_at, size_t to_at, size_t n, cl_uint n_waits,
+static cl_int CL_API_CALL copy_buffer(cl_command_queue q, cl_mem from, cl_mem to, size_t from_at,
+                                      size_t to_at, size_t n, cl_uint n_waits,
                                       const cl_event *waits, cl_event *event)
 {
     (void)n_waits, (void)waits;
@@ -524,8 +542,9 @@ static cl_int CL_API_CALL copy_buffer(cl_command_queue q, cl_mem from, cl_mem to
     return over(q, CL_COMMAND_COPY_BUFFER, event);
 }
 
-static cl_int CL_API_CALL fill_buffer(cl_command_queue q, cl_mem m, const void *pattern, size_t pattern_bytes, size_t at, size_t n,
-                                      cl_uint n_waits, const cl_event *waits, cl_event *event)
+static cl_int CL_API_CALL fill_buffer(cl_command_queue q, cl_mem m, const void *pattern,
+                                      size_t pattern_bytes, size_t at, size_t n, cl_uint n_waits,
+                                      const cl_event *waits, cl_event *event)
 {
     (void)n_waits, (void)waits;
     for (size_t i = 0; i < n; i += pattern_bytes)
@@ -533,7 +552,8 @@ static cl_int CL_API_CALL fill_buffer(cl_command_queue q, cl_mem m, const void *
     return over(q, CL_COMMAND_FILL_BUFFER, event);
 }
 
-static cl_int CL_API_CALL marker(cl_command_queue q, cl_uint n_waits, const cl_event *waits, cl_event *event)
+static cl_int CL_API_CALL marker(cl_command_queue q, cl_uint n_waits, const cl_event *waits,
+                                 cl_event *event)
 {
     (void)n_waits, (void)waits;
     return over(q, CL_COMMAND_MARKER, event);
@@ -569,7 +589,9 @@ static void say_over(void *arg)
     release(w.event);
 }
 
-static cl_int CL_API_CALL event_callback(cl_event e, cl_int status, void(CL_CALLBACK *told)(cl_event, cl_int, void *), void *arg)
+static cl_int CL_API_CALL event_callback(cl_event e, cl_int status,
+                                         void(CL_CALLBACK *told)(cl_event, cl_int, void *),
+                                         void *arg)
 {
     struct object *o = (void *)e;
     (void)status;
@@ -590,15 +612,20 @@ static cl_int CL_API_CALL event_callback(cl_event e, cl_int status, void(CL_CALL
     return CL_SUCCESS;
 }
 
-static cl_int CL_API_CALL event_info(cl_event h, cl_event_info what, size_t size, void *value, size_t *size_ret)
+static cl_int CL_API_CALL event_info(cl_event h, cl_event_info what, size_t size, void *value,
+                                     size_t *size_ret)
 {
     const struct object *e = (const void *)h;
     if (what == CL_EVENT_COMMAND_EXECUTION_STATUS)
-        return answer_number(e->over || e->number <= e->of->finished ? CL_COMPLETE : CL_RUNNING, sizeof(cl_int), size, value, size_ret);
-    return what == CL_EVENT_COMMAND_TYPE ? answer(&e->command, sizeof e->command, size, value, size_ret) : CL_INVALID_VALUE;
+        return answer_number(e->over || e->number <= e->of->finished ? CL_COMPLETE : CL_RUNNING,
+                             sizeof(cl_int), size, value, size_ret);
+    return what == CL_EVENT_COMMAND_TYPE
+               ? answer(&e->command, sizeof e->command, size, value, size_ret)
+               : CL_INVALID_VALUE;
 }
 
-static cl_int CL_API_CALL profiling_info(cl_event e, cl_profiling_info what, size_t size, void *value, size_t *size_ret)
+static cl_int CL_API_CALL profiling_info(cl_event e, cl_profiling_info what, size_t size,
+                                         void *value, size_t *size_ret)
 {
     (void)e, (void)what;
     return answer_number(1, sizeof(cl_ulong), size, value, size_ret);

@@ -6,8 +6,8 @@
  * PoCL does not know with pointers of its own (as a driver does whose answers are lists of texts),
  * and takes the values of keys and names that PoCL does not know for pointers, which it follows.
  * system: any pointer may be given to it, and clEnqueueSVMMemFill crashes all the same on one that
- * clSVMAlloc has not returned. strict: all of its functions for shared memory do. foreign: it runs no
- * native kernels.
+ * clSVMAlloc has not returned. strict: all of its functions for shared memory do. foreign: it runs
+ * no native kernels.
  */
 #include "drivers/front_icd.h"
 
@@ -47,7 +47,8 @@ static struct {
     size_t n;
 } allocated = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void *CL_API_CALL svm_alloc(cl_context context, cl_svm_mem_flags flags, size_t size, cl_uint alignment)
+static void *CL_API_CALL svm_alloc(cl_context context, cl_svm_mem_flags flags, size_t size,
+                                   cl_uint alignment)
 {
     char *at = theirs->clSVMAlloc(context, flags, size, alignment);
     pthread_mutex_lock(&allocated.lock);
@@ -90,15 +91,17 @@ static void CL_API_CALL svm_free(cl_context context, void *at)
     theirs->clSVMFree(context, at);
 }
 
-static cl_int CL_API_CALL svm_copy(cl_command_queue queue, cl_bool blocking, void *dst, const void *src, size_t size, cl_uint n,
-                                   const cl_event *waits, cl_event *event)
+static cl_int CL_API_CALL svm_copy(cl_command_queue queue, cl_bool blocking, void *dst,
+                                   const void *src, size_t size, cl_uint n, const cl_event *waits,
+                                   cl_event *event)
 {
     look_up("strict", dst);
     look_up("strict", src);
     return theirs->clEnqueueSVMMemcpy(queue, blocking, dst, src, size, n, waits, event);
 }
 
-static cl_int CL_API_CALL svm_fill(cl_command_queue queue, void *at, const void *pattern, size_t pattern_size, size_t size, cl_uint n,
+static cl_int CL_API_CALL svm_fill(cl_command_queue queue, void *at, const void *pattern,
+                                   size_t pattern_size, size_t size, cl_uint n,
                                    const cl_event *waits, cl_event *event)
 {
     look_up("system", at);
@@ -106,21 +109,24 @@ static cl_int CL_API_CALL svm_fill(cl_command_queue queue, void *at, const void 
     return theirs->clEnqueueSVMMemFill(queue, at, pattern, pattern_size, size, n, waits, event);
 }
 
-static cl_int CL_API_CALL svm_map(cl_command_queue queue, cl_bool blocking, cl_map_flags flags, void *at, size_t size, cl_uint n,
-                                  const cl_event *waits, cl_event *event)
+static cl_int CL_API_CALL svm_map(cl_command_queue queue, cl_bool blocking, cl_map_flags flags,
+                                  void *at, size_t size, cl_uint n, const cl_event *waits,
+                                  cl_event *event)
 {
     look_up("strict", at);
     return theirs->clEnqueueSVMMap(queue, blocking, flags, at, size, n, waits, event);
 }
 
-static cl_int CL_API_CALL svm_unmap(cl_command_queue queue, void *at, cl_uint n, const cl_event *waits, cl_event *event)
+static cl_int CL_API_CALL svm_unmap(cl_command_queue queue, void *at, cl_uint n,
+                                    const cl_event *waits, cl_event *event)
 {
     look_up("strict", at);
     return theirs->clEnqueueSVMUnmap(queue, at, n, waits, event);
 }
 
-static cl_int CL_API_CALL svm_migrate(cl_command_queue queue, cl_uint n_all, const void **all, const size_t *sizes,
-                                      cl_mem_migration_flags flags, cl_uint n, const cl_event *waits, cl_event *event)
+static cl_int CL_API_CALL svm_migrate(cl_command_queue queue, cl_uint n_all, const void **all,
+                                      const size_t *sizes, cl_mem_migration_flags flags, cl_uint n,
+                                      const cl_event *waits, cl_event *event)
 {
     for (cl_uint i = 0; i < n_all; i++)
         look_up("strict", all[i]);
@@ -137,8 +143,10 @@ static cl_int CL_API_CALL svm_argument(cl_kernel kernel, cl_uint index, const vo
 
 static const char *const texts[] = {"a text", "of this process"};
 
-/* PoCL's answer; or, where it knows no such question, and that is all that it minds, the pointers. */
-static cl_int with_pointers(cl_int result, cl_int without_room, size_t size, void *value, size_t *size_ret)
+/* PoCL's answer; or, where it knows no such question, and that is all that it minds, the pointers.
+ */
+static cl_int with_pointers(cl_int result, cl_int without_room, size_t size, void *value,
+                            size_t *size_ret)
 {
     if (!has("unknown") || result != CL_INVALID_VALUE || without_room != CL_INVALID_VALUE)
         return result;
@@ -146,17 +154,20 @@ static cl_int with_pointers(cl_int result, cl_int without_room, size_t size, voi
 }
 
 /* A question about an object of each kind. */
-#define ASK(name, call, object, info)                                                                                                      \
-    static cl_int CL_API_CALL name(object o, info what, size_t size, void *value, size_t *size_ret)                                        \
-    {                                                                                                                                      \
-        return with_pointers(theirs->call(o, what, size, value, size_ret), theirs->call(o, what, 0, NULL, NULL), size, value, size_ret);   \
+#define ASK(name, call, object, info)                                                              \
+    static cl_int CL_API_CALL name(object o, info what, size_t size, void *value,                  \
+                                   size_t *size_ret)                                               \
+    {                                                                                              \
+        return with_pointers(theirs->call(o, what, size, value, size_ret),                         \
+                             theirs->call(o, what, 0, NULL, NULL), size, value, size_ret);         \
     }
 /* Likewise, with something between. */
-#define ASK_ABOUT(name, call, object, between, info)                                                                                       \
-    static cl_int CL_API_CALL name(object o, between b, info what, size_t size, void *value, size_t *size_ret)                             \
-    {                                                                                                                                      \
-        return with_pointers(theirs->call(o, b, what, size, value, size_ret), theirs->call(o, b, what, 0, NULL, NULL), size, value,        \
-                             size_ret);                                                                                                    \
+#define ASK_ABOUT(name, call, object, between, info)                                               \
+    static cl_int CL_API_CALL name(object o, between b, info what, size_t size, void *value,       \
+                                   size_t *size_ret)                                               \
+    {                                                                                              \
+        return with_pointers(theirs->call(o, b, what, size, value, size_ret),                      \
+                             theirs->call(o, b, what, 0, NULL, NULL), size, value, size_ret);      \
     }
 ASK(platform_info, clGetPlatformInfo, cl_platform_id, cl_platform_info)
 ASK(queue_info, clGetCommandQueueInfo, cl_command_queue, cl_command_queue_info)
@@ -180,69 +191,83 @@ static void follow(const void *list, const intptr_t *keys, size_t n)
             fprintf(stderr, "an empty text\n");
     }
 }
-#define FOLLOW(list, ...)                                                                                                                  \
-    do {                                                                                                                                   \
-        const intptr_t keys[] = {__VA_ARGS__};                                                                                             \
-        follow(list, keys, sizeof keys / sizeof keys[0]);                                                                                  \
+#define FOLLOW(list, ...)                                                                          \
+    do {                                                                                           \
+        const intptr_t keys[] = {__VA_ARGS__};                                                     \
+        follow(list, keys, sizeof keys / sizeof keys[0]);                                          \
     } while (0)
 
-static cl_mem CL_API_CALL create_buffer(cl_context context, const cl_mem_properties *properties, cl_mem_flags flags, size_t size,
-                                        void *host_ptr, cl_int *result)
+static cl_mem CL_API_CALL create_buffer(cl_context context, const cl_mem_properties *properties,
+                                        cl_mem_flags flags, size_t size, void *host_ptr,
+                                        cl_int *result)
 {
     FOLLOW(properties, 0);
     return theirs->clCreateBufferWithProperties(context, NULL, flags, size, host_ptr, result);
 }
 
-static cl_mem CL_API_CALL create_image(cl_context context, const cl_mem_properties *properties, cl_mem_flags flags,
-                                       const cl_image_format *format, const cl_image_desc *desc, void *host_ptr, cl_int *result)
+static cl_mem CL_API_CALL create_image(cl_context context, const cl_mem_properties *properties,
+                                       cl_mem_flags flags, const cl_image_format *format,
+                                       const cl_image_desc *desc, void *host_ptr, cl_int *result)
 {
     FOLLOW(properties, 0);
-    return theirs->clCreateImageWithProperties(context, NULL, flags, format, desc, host_ptr, result);
+    return theirs->clCreateImageWithProperties(context, NULL, flags, format, desc, host_ptr,
+                                               result);
 }
 
-static cl_command_queue CL_API_CALL create_queue(cl_context context, cl_device_id device, const cl_queue_properties *properties,
+static cl_command_queue CL_API_CALL create_queue(cl_context context, cl_device_id device,
+                                                 const cl_queue_properties *properties,
                                                  cl_int *result)
 {
     FOLLOW(properties, CL_QUEUE_PROPERTIES, CL_QUEUE_SIZE);
     return theirs->clCreateCommandQueueWithProperties(context, device, properties, result);
 }
 
-static cl_sampler CL_API_CALL create_sampler(cl_context context, const cl_sampler_properties *properties, cl_int *result)
+static cl_sampler CL_API_CALL create_sampler(cl_context context,
+                                             const cl_sampler_properties *properties,
+                                             cl_int *result)
 {
-    FOLLOW(properties, CL_SAMPLER_NORMALIZED_COORDS, CL_SAMPLER_ADDRESSING_MODE, CL_SAMPLER_FILTER_MODE);
+    FOLLOW(properties, CL_SAMPLER_NORMALIZED_COORDS, CL_SAMPLER_ADDRESSING_MODE,
+           CL_SAMPLER_FILTER_MODE);
     return theirs->clCreateSamplerWithProperties(context, properties, result);
 }
 
-static cl_context CL_API_CALL create_context(const cl_context_properties *properties, cl_uint n, const cl_device_id *devices,
-                                             void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *), void *user_data,
-                                             cl_int *result)
+static cl_context CL_API_CALL create_context(const cl_context_properties *properties, cl_uint n,
+                                             const cl_device_id *devices,
+                                             void(CL_CALLBACK *notify)(const char *, const void *,
+                                                                       size_t, void *),
+                                             void *user_data, cl_int *result)
 {
     FOLLOW(properties, CL_CONTEXT_PLATFORM, CL_CONTEXT_INTEROP_USER_SYNC);
     return theirs->clCreateContext(properties, n, devices, notify, user_data, result);
 }
 
-static cl_mem CL_API_CALL create_pipe(cl_context context, cl_mem_flags flags, cl_uint packet_size, cl_uint max_packets,
-                                      const cl_pipe_properties *properties, cl_int *result)
+static cl_mem CL_API_CALL create_pipe(cl_context context, cl_mem_flags flags, cl_uint packet_size,
+                                      cl_uint max_packets, const cl_pipe_properties *properties,
+                                      cl_int *result)
 {
     FOLLOW(properties, 0);
     return theirs->clCreatePipe(context, flags, packet_size, max_packets, properties, result);
 }
 
-static cl_int CL_API_CALL create_parts(cl_device_id device, const cl_device_partition_property *properties, cl_uint n,
+static cl_int CL_API_CALL create_parts(cl_device_id device,
+                                       const cl_device_partition_property *properties, cl_uint n,
                                        cl_device_id *devices, cl_uint *ret_n)
 {
-    FOLLOW(properties, CL_DEVICE_PARTITION_EQUALLY, CL_DEVICE_PARTITION_BY_COUNTS, CL_DEVICE_PARTITION_BY_AFFINITY_DOMAIN);
+    FOLLOW(properties, CL_DEVICE_PARTITION_EQUALLY, CL_DEVICE_PARTITION_BY_COUNTS,
+           CL_DEVICE_PARTITION_BY_AFFINITY_DOMAIN);
     return theirs->clCreateSubDevices(device, properties, n, devices, ret_n);
 }
 
-static cl_mem CL_API_CALL create_part(cl_mem buffer, cl_mem_flags flags, cl_buffer_create_type type, const void *info, cl_int *result)
+static cl_mem CL_API_CALL create_part(cl_mem buffer, cl_mem_flags flags, cl_buffer_create_type type,
+                                      const void *info, cl_int *result)
 {
     const intptr_t list[] = {type, (intptr_t)info, 0};
     FOLLOW(list, CL_BUFFER_CREATE_TYPE_REGION);
     return theirs->clCreateSubBuffer(buffer, flags, type, info, result);
 }
 
-static cl_int CL_API_CALL exec_info(cl_kernel kernel, cl_kernel_exec_info what, size_t size, const void *value)
+static cl_int CL_API_CALL exec_info(cl_kernel kernel, cl_kernel_exec_info what, size_t size,
+                                    const void *value)
 {
     if (what == CL_KERNEL_EXEC_INFO_SVM_PTRS)
         for (size_t i = 0; value && i < size / sizeof(void *); i++)
@@ -261,28 +286,34 @@ static bool has_counter(cl_program program)
 {
     size_t bytes = 0;
     bool found = false;
-    if (theirs->clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL) || !bytes)
+    if (theirs->clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL) ||
+        !bytes)
         return false;
     unsigned char *binary = malloc(bytes);
-    if (binary && !theirs->clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL))
+    if (binary &&
+        !theirs->clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL))
         found = memmem(binary, bytes, "counter", strlen("counter")) != NULL;
     free(binary);
     return found;
 }
 
-static cl_int CL_API_CALL build_info(cl_program program, cl_device_id device, cl_program_build_info what, size_t size, void *value,
+static cl_int CL_API_CALL build_info(cl_program program, cl_device_id device,
+                                     cl_program_build_info what, size_t size, void *value,
                                      size_t *size_ret)
 {
     if (!has("variables") || what != CL_PROGRAM_BUILD_GLOBAL_VARIABLE_TOTAL_SIZE)
-        return with_pointers(theirs->clGetProgramBuildInfo(program, device, what, size, value, size_ret),
-                             theirs->clGetProgramBuildInfo(program, device, what, 0, NULL, NULL), size, value, size_ret);
+        return with_pointers(
+            theirs->clGetProgramBuildInfo(program, device, what, size, value, size_ret),
+            theirs->clGetProgramBuildInfo(program, device, what, 0, NULL, NULL), size, value,
+            size_ret);
     const size_t bytes = has_counter(program) ? 4 : 0;
     return answer(&bytes, sizeof bytes, size, value, size_ret);
 }
 
 /* ---- devices */
 
-static cl_int CL_API_CALL device_info(cl_device_id device, cl_device_info what, size_t size, void *value, size_t *size_ret)
+static cl_int CL_API_CALL device_info(cl_device_id device, cl_device_info what, size_t size,
+                                      void *value, size_t *size_ret)
 {
     const size_t variables = VARIABLE_BYTES;
     if (what == CL_DEVICE_MAX_GLOBAL_VARIABLE_SIZE && has("variables"))
@@ -297,8 +328,9 @@ static cl_int CL_API_CALL device_info(cl_device_id device, cl_device_info what, 
         const cl_device_exec_capabilities kernels = CL_EXEC_KERNEL;
         return answer(&kernels, sizeof kernels, size, value, size_ret);
     }
-    return with_pointers(theirs->clGetDeviceInfo(device, what, size, value, size_ret), theirs->clGetDeviceInfo(device, what, 0, NULL, NULL),
-                         size, value, size_ret);
+    return with_pointers(theirs->clGetDeviceInfo(device, what, size, value, size_ret),
+                         theirs->clGetDeviceInfo(device, what, 0, NULL, NULL), size, value,
+                         size_ret);
 }
 
 static void replace_calls(void)

@@ -74,12 +74,14 @@ static cl_int CL_API_CALL platform_ids(cl_uint n, cl_platform_id *ids, cl_uint *
     return CL_SUCCESS;
 }
 
-__attribute__((visibility("default"))) cl_int CL_API_CALL clIcdGetPlatformIDsKHR(cl_uint n, cl_platform_id *ids, cl_uint *ret_n)
+__attribute__((visibility("default"))) cl_int CL_API_CALL
+clIcdGetPlatformIDsKHR(cl_uint n, cl_platform_id *ids, cl_uint *ret_n)
 {
     return platform_ids(n, ids, ret_n);
 }
 
-__attribute__((visibility("default"))) void *CL_API_CALL clGetExtensionFunctionAddress(const char *name)
+__attribute__((visibility("default"))) void *CL_API_CALL
+clGetExtensionFunctionAddress(const char *name)
 {
     union {
         cl_int(CL_API_CALL *call)(cl_uint, cl_platform_id *, cl_uint *);
@@ -89,7 +91,9 @@ __attribute__((visibility("default"))) void *CL_API_CALL clGetExtensionFunctionA
         void *object;
         void *(CL_API_CALL *call)(const char *);
     } find = {dlsym(pocl, "clGetExtensionFunctionAddress")};
-    return strcmp(name, "clIcdGetPlatformIDsKHR") == 0 ? own.object : find.object ? find.call(name) : NULL;
+    return strcmp(name, "clIcdGetPlatformIDsKHR") == 0 ? own.object
+           : find.object                               ? find.call(name)
+                                                       : NULL;
 }
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program with shared virtual memory. It prints the capabilities and, where there are any, for each
- * line that it reads it does all that there is to do with such memory and prints "done"; at "end" it
- * lets go of everything and prints "right".
+ * A program with shared virtual memory. It prints the capabilities and, where there are any, for
+ * each line that it reads it does all that there is to do with such memory and prints "done"; at
+ * "end" it lets go of everything and prints "right".
  *
  *     shared
  */
@@ -17,12 +17,14 @@
 
 #define N 1024
 
-static const char *source = "kernel void add(global int *a, int k) { a[get_global_id(0)] += k; }\n"
-                            "kernel void bytes(global uchar *a) { a[get_global_id(0)] ^= 0x5a; }\n"
-                            "struct node { global struct node *next; int value; };\n"
-                            "kernel void walk(global struct node *first, global int *sum)\n"
-                            "{ int s = 0; for (global struct node *n = first; n; n = n->next) s += n->value; *sum = s; }\n"
-                            "kernel void where(global ulong *to, global char *a, global char *b) { to[0] = (ulong)a; to[1] = (ulong)b; }\n";
+static const char *source =
+    "kernel void add(global int *a, int k) { a[get_global_id(0)] += k; }\n"
+    "kernel void bytes(global uchar *a) { a[get_global_id(0)] ^= 0x5a; }\n"
+    "struct node { global struct node *next; int value; };\n"
+    "kernel void walk(global struct node *first, global int *sum)\n"
+    "{ int s = 0; for (global struct node *n = first; n; n = n->next) s += n->value; *sum = s; }\n"
+    "kernel void where(global ulong *to, global char *a, global char *b) { to[0] = (ulong)a; "
+    "to[1] = (ulong)b; }\n";
 
 struct node {
     struct node *next;
@@ -67,7 +69,8 @@ static void work(void)
     MUST(clSetKernelArgSVMPointer(add, 0, a + 16));
     MUST(clSetKernelArg(add, 1, sizeof one, &one));
     run(add, N - 16, 1, &copied, &added);
-    MUST(clEnqueueSVMMap(queue, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, a, N * sizeof *a, 1, &added, NULL));
+    MUST(clEnqueueSVMMap(queue, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, a, N * sizeof *a, 1, &added,
+                         NULL));
     expect("before an address inside", a[15], 3);
     expect("at an address inside", a[16], 4);
     expect("the last", a[N - 1], 4);
@@ -84,7 +87,8 @@ static void work(void)
     MUST(clFinish(queue));
     expect("one byte", ((unsigned char *)b)[5], 0x5a);
     expect("the byte before", ((unsigned char *)b)[4], 3);
-    MUST(clEnqueueSVMMemFill(queue, b, long_pattern, sizeof long_pattern, N * sizeof *b, 0, NULL, NULL));
+    MUST(clEnqueueSVMMemFill(queue, b, long_pattern, sizeof long_pattern, N * sizeof *b, 0, NULL,
+                             NULL));
     MUST(clFinish(queue));
     for (int i = 0; i < N; i++)
         expect("a long pattern", b[i], i % 4 + 1);
@@ -98,7 +102,8 @@ static void work(void)
     run(walk, 1, 0, NULL, NULL);
     MUST(clFinish(queue));
     expect("the rest of a list", b[7], (50 + 99) * 50 / 2);
-    /* The kernel sees the program's own addresses; nothing at all; and what is just behind the end. */
+    /* The kernel sees the program's own addresses; nothing at all; and what is just behind the end.
+     */
     MUST(clSetKernelArgSVMPointer(where, 0, nodes));
     MUST(clSetKernelArgSVMPointer(where, 1, (char *)b + 1));
     MUST(clSetKernelArgSVMPointer(where, 2, NULL));
@@ -135,7 +140,8 @@ int main(void)
     cl_int r;
     MUST(clGetPlatformIDs(1, &platform, NULL));
     MUST(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL));
-    MUST(clGetDeviceInfo(device, CL_DEVICE_SVM_CAPABILITIES, sizeof capabilities, &capabilities, NULL));
+    MUST(clGetDeviceInfo(device, CL_DEVICE_SVM_CAPABILITIES, sizeof capabilities, &capabilities,
+                         NULL));
     MUST(clGetDeviceInfo(device, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof units, &units, NULL));
     printf("%#x\n", (unsigned)capabilities);
     fflush(stdout);

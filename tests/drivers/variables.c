@@ -11,8 +11,8 @@
  * clone (the counting kernel is a clone), other (the kernel that was launched and the program are
  * released, and another kernel of the program is left), unlaunched (nothing was launched), gone
  * (all of it was released, and another program made). PoCL 3.1 gives each kernel variables of its
- * own, and gets those in functions wrong. With recorded and unrun the kernel is launched by a command
- * buffer alone, before "ready" or not, which is all that is left of it.
+ * own, and gets those in functions wrong. With recorded and unrun the kernel is launched by a
+ * command buffer alone, before "ready" or not, which is all that is left of it.
  */
 #include "command_buffers.h"
 
@@ -54,7 +54,8 @@ static cl_program build(cl_program p, const char *options)
     return p;
 }
 
-static cl_program link(cl_program p, cl_uint n_headers, const cl_program *headers, const char **names)
+static cl_program link(cl_program p, cl_uint n_headers, const cl_program *headers,
+                       const char **names)
 {
     cl_int r;
     MUST(clCompileProgram(p, 1, &device, OPTIONS, n_headers, headers, names, NULL, NULL));
@@ -93,7 +94,8 @@ static cl_program from_binary(void)
     unsigned char *binary = malloc(bytes);
     HOLDS(binary);
     MUST(clGetProgramInfo(source, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL));
-    cl_program p = clCreateProgramWithBinary(context, 1, &device, &bytes, (const unsigned char **)&binary, &status, &r);
+    cl_program p = clCreateProgramWithBinary(context, 1, &device, &bytes,
+                                             (const unsigned char **)&binary, &status, &r);
     MUST(r);
     free(binary);
     MUST(clReleaseProgram(source));
@@ -112,12 +114,14 @@ static void record(cl_platform_id platform, cl_kernel kernel)
 {
     const size_t one = 1;
     cl_int r;
-#define FIND(name) name = (name##_fn)(uintptr_t)clGetExtensionFunctionAddressForPlatform(platform, #name);
+#define FIND(name)                                                                                 \
+    name = (name##_fn)(uintptr_t)clGetExtensionFunctionAddressForPlatform(platform, #name);
     COMMAND_BUFFER_FUNCTIONS(FIND)
     buffer = clCreateCommandBufferKHR(1, &queue, NULL, &r);
     MUST(r);
     MUST(clSetKernelArg(kernel, 0, sizeof out, &out));
-    MUST(clCommandNDRangeKernelKHR(buffer, NULL, NULL, kernel, 1, NULL, &one, NULL, 0, NULL, NULL, NULL));
+    MUST(clCommandNDRangeKernelKHR(buffer, NULL, NULL, kernel, 1, NULL, &one, NULL, 0, NULL, NULL,
+                                   NULL));
     MUST(clFinalizeCommandBufferKHR(buffer));
 }
 
@@ -149,12 +153,12 @@ int main(int argc, char **argv)
     MUST(r);
     out = clCreateBuffer(context, CL_MEM_READ_WRITE, sizeof(int), NULL, &r);
     MUST(r);
-    cl_program p = !strcmp(how, "none")                   ? build(from_text("", without), OPTIONS)
-                   : !strcmp(how, "linked")               ? link(from_text(variable, kernels), 0, NULL, NULL)
-                   : !strcmp(how, "header")               ? from_header()
+    cl_program p = !strcmp(how, "none")     ? build(from_text("", without), OPTIONS)
+                   : !strcmp(how, "linked") ? link(from_text(variable, kernels), 0, NULL, NULL)
+                   : !strcmp(how, "header") ? from_header()
                    : !strcmp(how, "included") && argc > 2 ? from_file(argv[2])
                    : !strcmp(how, "binary")               ? from_binary()
-                                                          : build(from_text(variable, kernels), OPTIONS);
+                                            : build(from_text(variable, kernels), OPTIONS);
     cl_kernel kernel = kernel_of(p, "count");
     if (!strcmp(how, "clone")) {
         cl_kernel clone = clCloneKernel(kernel, &r);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Command buffers where a driver may do worse than the specification says: what is refused here before a driver reads through NULL,
- * what a recorded launch remembers, the states, lists and limits. And one that ends its driver.
+ * Command buffers where a driver may do worse than the specification says: what is refused here
+ * before a driver reads through NULL, what a recorded launch remembers, the states, lists and
+ * limits. And one that ends its driver.
  */
 #include "command_buffers.h"
 #include "edge.h"
@@ -23,14 +24,15 @@ static bool open_with_buffers(struct edge *e, cl_command_queue_properties proper
         edge_close(e);
         return false;
     }
-#define FIND(name)                                                                                                                         \
-    name = (name##_fn)(uintptr_t)clGetExtensionFunctionAddressForPlatform(e->platform, #name);                                             \
+#define FIND(name)                                                                                 \
+    name = (name##_fn)(uintptr_t)clGetExtensionFunctionAddressForPlatform(e->platform, #name);     \
     CHECK(name);
     COMMAND_BUFFER_FUNCTIONS(FIND)
     return true;
 }
 
-static cl_command_buffer_khr make(cl_command_queue queue, const cl_command_buffer_properties_khr *properties)
+static cl_command_buffer_khr make(cl_command_queue queue,
+                                  const cl_command_buffer_properties_khr *properties)
 {
     cl_int rc;
     cl_command_buffer_khr b = clCreateCommandBufferKHR(1, &queue, properties, &rc);
@@ -49,7 +51,8 @@ static cl_command_buffer_state_khr state_of(cl_command_buffer_khr b)
 static void zero(const struct edge *e, cl_mem m)
 {
     const cl_uint nothing = 0;
-    NEED(clEnqueueFillBuffer(e->queue, m, &nothing, sizeof nothing, 0, N * sizeof nothing, 0, NULL, NULL));
+    NEED(clEnqueueFillBuffer(e->queue, m, &nothing, sizeof nothing, 0, N * sizeof nothing, 0, NULL,
+                             NULL));
 }
 
 static void holds(const struct edge *e, cl_mem m, cl_uint value)
@@ -66,7 +69,8 @@ static cl_int record(cl_command_buffer_khr b, cl_kernel k)
     return clCommandNDRangeKernelKHR(b, NULL, NULL, k, 1, NULL, &n, NULL, NOTHING);
 }
 
-/* A launch is what it was when it was recorded, whatever becomes of its kernel's arguments, in whatever state it runs. */
+/* A launch is what it was when it was recorded, whatever becomes of its kernel's arguments, in
+ * whatever state it runs. */
 static void remembers(const struct edge *e)
 {
     cl_mem a = edge_buffer(e, N * 4), b = edge_buffer(e, N * 4);
@@ -97,21 +101,27 @@ static void remembers(const struct edge *e)
 /* Lists as they were given, and no place that is too small for an answer. */
 static void answers(const struct edge *e)
 {
-    const cl_command_buffer_properties_khr given[] = {CL_COMMAND_BUFFER_FLAGS_KHR, CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR, 0};
+    const cl_command_buffer_properties_khr given[] = {CL_COMMAND_BUFFER_FLAGS_KHR,
+                                                      CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR, 0};
     cl_command_buffer_khr b = make(e->queue, given), plain = make(e->queue, NULL);
     cl_command_buffer_properties_khr list[4] = {7, 7, 7, 7};
     cl_command_queue queue = NULL;
     cl_uint n;
     size_t size = 0;
-    NEED(clGetCommandBufferInfoKHR(b, CL_COMMAND_BUFFER_PROPERTIES_ARRAY_KHR, sizeof list, list, &size));
+    NEED(clGetCommandBufferInfoKHR(b, CL_COMMAND_BUFFER_PROPERTIES_ARRAY_KHR, sizeof list, list,
+                                   &size));
     CHECK(size == sizeof given && !memcmp(list, given, sizeof given) && list[3] == 7);
-    CHECK(clGetCommandBufferInfoKHR(b, CL_COMMAND_BUFFER_PROPERTIES_ARRAY_KHR, sizeof given - 1, list, NULL) == CL_INVALID_VALUE);
-    NEED(clGetCommandBufferInfoKHR(plain, CL_COMMAND_BUFFER_PROPERTIES_ARRAY_KHR, sizeof list, list, &size));
+    CHECK(clGetCommandBufferInfoKHR(b, CL_COMMAND_BUFFER_PROPERTIES_ARRAY_KHR, sizeof given - 1,
+                                    list, NULL) == CL_INVALID_VALUE);
+    NEED(clGetCommandBufferInfoKHR(plain, CL_COMMAND_BUFFER_PROPERTIES_ARRAY_KHR, sizeof list, list,
+                                   &size));
     CHECK(!size);
     NEED(clGetCommandBufferInfoKHR(b, CL_COMMAND_BUFFER_QUEUES_KHR, sizeof queue, &queue, &size));
     CHECK(size == sizeof queue && queue == e->queue);
-    CHECK(clGetCommandBufferInfoKHR(b, CL_COMMAND_BUFFER_QUEUES_KHR, sizeof queue - 1, &queue, NULL) == CL_INVALID_VALUE);
-    CHECK(clGetCommandBufferInfoKHR(b, CL_COMMAND_BUFFER_STATE_KHR, sizeof n - 1, &n, NULL) == CL_INVALID_VALUE);
+    CHECK(clGetCommandBufferInfoKHR(b, CL_COMMAND_BUFFER_QUEUES_KHR, sizeof queue - 1, &queue,
+                                    NULL) == CL_INVALID_VALUE);
+    CHECK(clGetCommandBufferInfoKHR(b, CL_COMMAND_BUFFER_STATE_KHR, sizeof n - 1, &n, NULL) ==
+          CL_INVALID_VALUE);
     NEED(clReleaseCommandBufferKHR(b));
     NEED(clReleaseCommandBufferKHR(plain));
 }
@@ -119,10 +129,14 @@ static void answers(const struct edge *e)
 static void refuses_memory(const struct edge *e, cl_command_buffer_khr b, cl_mem m)
 {
     const size_t at[3] = {0, 0, 0}, region[3] = {4, 1, 1};
-    CHECK(clCommandCopyBufferRectKHR(b, NULL, NULL, m, at, at, region, 0, 0, 0, 0, NOTHING) == CL_INVALID_MEM_OBJECT);
-    CHECK(clCommandCopyBufferRectKHR(b, NULL, m, NULL, at, at, region, 0, 0, 0, 0, NOTHING) == CL_INVALID_MEM_OBJECT);
-    CHECK(clCommandCopyImageToBufferKHR(b, NULL, m, NULL, at, region, 0, NOTHING) == CL_INVALID_MEM_OBJECT);
-    CHECK(clCommandCopyBufferKHR(b, NULL, (cl_mem)e->queue, m, 0, 0, 4, NOTHING) == CL_INVALID_MEM_OBJECT);
+    CHECK(clCommandCopyBufferRectKHR(b, NULL, NULL, m, at, at, region, 0, 0, 0, 0, NOTHING) ==
+          CL_INVALID_MEM_OBJECT);
+    CHECK(clCommandCopyBufferRectKHR(b, NULL, m, NULL, at, at, region, 0, 0, 0, 0, NOTHING) ==
+          CL_INVALID_MEM_OBJECT);
+    CHECK(clCommandCopyImageToBufferKHR(b, NULL, m, NULL, at, region, 0, NOTHING) ==
+          CL_INVALID_MEM_OBJECT);
+    CHECK(clCommandCopyBufferKHR(b, NULL, (cl_mem)e->queue, m, 0, 0, 4, NOTHING) ==
+          CL_INVALID_MEM_OBJECT);
     CHECK(clCommandCopyBufferKHR(b, NULL, (cl_mem)b, m, 0, 0, 4, NOTHING) == CL_INVALID_MEM_OBJECT);
 }
 
@@ -132,20 +146,29 @@ static void refuses_launches(const struct edge *e, cl_command_buffer_khr b, cl_m
     const cl_ulong unknown[] = {0x1234, 1, 0}, no_property[] = {0};
     cl_kernel k = edge_kernel(e, "add");
     cl_int rc;
-    CHECK(clCommandNDRangeKernelKHR(b, NULL, NULL, NULL, 1, NULL, &n, NULL, NOTHING) == CL_INVALID_KERNEL);
-    CHECK(clCommandNDRangeKernelKHR(b, NULL, NULL, (cl_kernel)m, 1, NULL, &n, NULL, NOTHING) == CL_INVALID_KERNEL);
+    CHECK(clCommandNDRangeKernelKHR(b, NULL, NULL, NULL, 1, NULL, &n, NULL, NOTHING) ==
+          CL_INVALID_KERNEL);
+    CHECK(clCommandNDRangeKernelKHR(b, NULL, NULL, (cl_kernel)m, 1, NULL, &n, NULL, NOTHING) ==
+          CL_INVALID_KERNEL);
     CHECK(record(b, k) == CL_INVALID_KERNEL_ARGS);
     NEED(clSetKernelArg(k, 0, sizeof m, &m));
     CHECK(record(b, k) == CL_INVALID_KERNEL_ARGS);
     edge_set_add(k, m, 1);
-    CHECK(clCommandNDRangeKernelKHR(b, e->queue, NULL, k, 1, NULL, &n, NULL, NOTHING) == CL_INVALID_COMMAND_QUEUE);
-    CHECK(clCommandNDRangeKernelKHR(b, NULL, unknown, k, 1, NULL, &n, NULL, NOTHING) == CL_INVALID_VALUE);
-    CHECK(clCommandNDRangeKernelKHR(b, NULL, NULL, k, 0, NULL, &n, NULL, NOTHING) == CL_INVALID_WORK_DIMENSION);
-    CHECK(clCommandNDRangeKernelKHR(b, NULL, NULL, k, 4, NULL, many, NULL, NOTHING) == CL_INVALID_WORK_DIMENSION);
-    CHECK(clCommandNDRangeKernelKHR(b, NULL, NULL, k, UINT32_MAX, NULL, many, NULL, NOTHING) == CL_INVALID_WORK_DIMENSION);
-    CHECK(clCommandNDRangeKernelKHR(b, NULL, NULL, k, 1, NULL, &n, &odd, NOTHING) == CL_INVALID_WORK_GROUP_SIZE);
+    CHECK(clCommandNDRangeKernelKHR(b, e->queue, NULL, k, 1, NULL, &n, NULL, NOTHING) ==
+          CL_INVALID_COMMAND_QUEUE);
+    CHECK(clCommandNDRangeKernelKHR(b, NULL, unknown, k, 1, NULL, &n, NULL, NOTHING) ==
+          CL_INVALID_VALUE);
+    CHECK(clCommandNDRangeKernelKHR(b, NULL, NULL, k, 0, NULL, &n, NULL, NOTHING) ==
+          CL_INVALID_WORK_DIMENSION);
+    CHECK(clCommandNDRangeKernelKHR(b, NULL, NULL, k, 4, NULL, many, NULL, NOTHING) ==
+          CL_INVALID_WORK_DIMENSION);
+    CHECK(clCommandNDRangeKernelKHR(b, NULL, NULL, k, UINT32_MAX, NULL, many, NULL, NOTHING) ==
+          CL_INVALID_WORK_DIMENSION);
+    CHECK(clCommandNDRangeKernelKHR(b, NULL, NULL, k, 1, NULL, &n, &odd, NOTHING) ==
+          CL_INVALID_WORK_GROUP_SIZE);
     cl_mutable_command_khr handle;
-    CHECK(clCommandNDRangeKernelKHR(b, NULL, NULL, k, 1, NULL, &n, NULL, 0, NULL, NULL, &handle) == CL_INVALID_VALUE);
+    CHECK(clCommandNDRangeKernelKHR(b, NULL, NULL, k, 1, NULL, &n, NULL, 0, NULL, NULL, &handle) ==
+          CL_INVALID_VALUE);
     struct edge other;
     edge_open(&other, 0);
     cl_mem foreign = edge_buffer(&other, N * 4);
@@ -155,8 +178,10 @@ static void refuses_launches(const struct edge *e, cl_command_buffer_khr b, cl_m
     NEED(clReleaseKernel(foreign_kernel));
     NEED(clReleaseMemObject(foreign));
     edge_close(&other);
-    CHECK(!clCreateCommandBufferKHR(1, &(cl_command_queue){NULL}, NULL, &rc) && rc == CL_INVALID_COMMAND_QUEUE);
-    CHECK(!clCreateCommandBufferKHR(1, &(cl_command_queue){(cl_command_queue)m}, NULL, &rc) && rc == CL_INVALID_COMMAND_QUEUE);
+    CHECK(!clCreateCommandBufferKHR(1, &(cl_command_queue){NULL}, NULL, &rc) &&
+          rc == CL_INVALID_COMMAND_QUEUE);
+    CHECK(!clCreateCommandBufferKHR(1, &(cl_command_queue){(cl_command_queue)m}, NULL, &rc) &&
+          rc == CL_INVALID_COMMAND_QUEUE);
     /* After all of these, one that is right. */
     NEED(clCommandNDRangeKernelKHR(b, NULL, no_property, k, 1, NULL, &n, NULL, NOTHING));
     NEED(clReleaseKernel(k));
@@ -190,7 +215,8 @@ static void CL_CALLBACK ended(cl_event event, cl_int status, void *arg)
     sem_post(&told);
 }
 
-/* Pending until its run is over, however that ends, and not a moment longer. `full`: with a command in it. */
+/* Pending until its run is over, however that ends, and not a moment longer. `full`: with a command
+ * in it. */
 static void states(const struct edge *e, bool full)
 {
     cl_mem m = edge_buffer(e, N * 4);
@@ -201,7 +227,8 @@ static void states(const struct edge *e, bool full)
     sem_init(&told, 0, 0);
     zero(e, m);
     if (full)
-        NEED(clCommandFillBufferKHR(b, NULL, m, &value, sizeof value, 0, N * sizeof value, NOTHING));
+        NEED(
+            clCommandFillBufferKHR(b, NULL, m, &value, sizeof value, 0, N * sizeof value, NOTHING));
     CHECK(state_of(b) == CL_COMMAND_BUFFER_STATE_RECORDING_KHR);
     NEED(clFinalizeCommandBufferKHR(b));
     for (int i = 0; i < 40; i++) {
@@ -218,7 +245,8 @@ static void states(const struct edge *e, bool full)
         NEED(clGetEventInfo(run, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL));
         CHECK(status > CL_COMPLETE);
         NEED(clSetUserEventStatus(gate, fails ? -5 : CL_COMPLETE));
-        CHECK(clWaitForEvents(1, &run) == (fails ? CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST : CL_SUCCESS));
+        CHECK(clWaitForEvents(1, &run) ==
+              (fails ? CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST : CL_SUCCESS));
         CHECK(state_of(b) == CL_COMMAND_BUFFER_STATE_EXECUTABLE_KHR);
         sem_wait(&told);
         NEED(clReleaseEvent(run));
@@ -240,7 +268,8 @@ static void limit(const struct edge *e)
     for (cl_uint i = 1; i < MOST; i++)
         NEED(clCommandBarrierWithWaitListKHR(b, NULL, 0, NULL, NULL, NULL));
     const cl_uint value = 5;
-    NEED(clCommandFillBufferKHR(b, NULL, m, &value, sizeof value, 0, N * sizeof value, 0, NULL, &point, NULL));
+    NEED(clCommandFillBufferKHR(b, NULL, m, &value, sizeof value, 0, N * sizeof value, 0, NULL,
+                                &point, NULL));
     CHECK(point == MOST);
     CHECK(clCommandBarrierWithWaitListKHR(b, NULL, 0, NULL, &point, NULL) == CL_OUT_OF_RESOURCES);
     NEED(clFinalizeCommandBufferKHR(b));
@@ -273,7 +302,8 @@ int case_cmdbufs(int argc, char **argv)
 }
 
 /* What can still be done with command buffers of a vGPU that is gone. */
-static void after_loss(const struct edge *e, cl_command_buffer_khr open, cl_command_buffer_khr ran, cl_event run)
+static void after_loss(const struct edge *e, cl_command_buffer_khr open, cl_command_buffer_khr ran,
+                       cl_event run)
 {
     cl_int rc, status;
     cl_uint n;
@@ -295,15 +325,18 @@ static void after_loss(const struct edge *e, cl_command_buffer_khr open, cl_comm
 }
 
 /*
- * A recorded launch of a kernel with a sampler, on which a driver may end its process (PoCL 3.1). Says "recorded" or "lost", and
- * then looks at a run that was pending, and at what can be done after a loss.
+ * A recorded launch of a kernel with a sampler, on which a driver may end its process (PoCL 3.1).
+ * Says "recorded" or "lost", and then looks at a run that was pending, and at what can be done
+ * after a loss.
  */
 int case_cmdbuf_dies(int argc, char **argv)
 {
     static const char *text =
-        "kernel void k(global uint4 *x, read_only image2d_t i, sampler_t s) { x[0] = read_imageui(i, s, (int2)(0)); }";
+        "kernel void k(global uint4 *x, read_only image2d_t i, sampler_t s) { x[0] = "
+        "read_imageui(i, s, (int2)(0)); }";
     const cl_image_format format = {CL_RGBA, CL_UNSIGNED_INT8};
-    const cl_image_desc desc = {.image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 4, .image_height = 4};
+    const cl_image_desc desc = {
+        .image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 4, .image_height = 4};
     struct edge e;
     cl_event run;
     cl_int rc;
@@ -316,8 +349,10 @@ int case_cmdbuf_dies(int argc, char **argv)
     cl_program program = clCreateProgramWithSource(e.context, 1, &text, NULL, &rc);
     NEED(clBuildProgram(program, 0, NULL, "", NULL, NULL));
     cl_kernel k = clCreateKernel(program, "k", &rc);
-    cl_mem m = edge_buffer(&e, N * 4), image = clCreateImage(e.context, CL_MEM_READ_WRITE, &format, &desc, NULL, &rc);
-    cl_sampler sampler = clCreateSampler(e.context, CL_FALSE, CL_ADDRESS_CLAMP, CL_FILTER_NEAREST, &rc);
+    cl_mem m = edge_buffer(&e, N * 4),
+           image = clCreateImage(e.context, CL_MEM_READ_WRITE, &format, &desc, NULL, &rc);
+    cl_sampler sampler =
+        clCreateSampler(e.context, CL_FALSE, CL_ADDRESS_CLAMP, CL_FILTER_NEAREST, &rc);
     NEED(clSetKernelArg(k, 0, sizeof m, &m));
     NEED(clSetKernelArg(k, 1, sizeof image, &image));
     NEED(clSetKernelArg(k, 2, sizeof(cl_sampler), &sampler));

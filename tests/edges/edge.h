@@ -12,9 +12,10 @@
 #include <stdlib.h>
 
 /*
- * What the hard programs share. Each is a case of one executable: plain OpenCL that does one hard thing and
- * compares its results with what the processor computes. A case returns its exit status; the first thing that
- * is wrong ends it with a sentence and status 1. Any thread may use everything here.
+ * What the hard programs share. Each is a case of one executable: plain OpenCL that does one hard
+ * thing and compares its results with what the processor computes. A case returns its exit status;
+ * the first thing that is wrong ends it with a sentence and status 1. Any thread may use everything
+ * here.
  */
 struct edge {
     cl_platform_id platform;
@@ -26,28 +27,28 @@ struct edge {
 };
 
 /* One thread's sentence, whole: the lock is kept until the end. */
-#define EDGE_FAIL(...)                                                                                                                     \
-    do {                                                                                                                                   \
-        flockfile(stderr);                                                                                                                 \
-        fprintf(stderr, "%s:%d: ", __FILE__, __LINE__);                                                                                    \
-        fprintf(stderr, __VA_ARGS__);                                                                                                      \
-        fputc('\n', stderr);                                                                                                               \
-        exit(1);                                                                                                                           \
+#define EDGE_FAIL(...)                                                                             \
+    do {                                                                                           \
+        flockfile(stderr);                                                                         \
+        fprintf(stderr, "%s:%d: ", __FILE__, __LINE__);                                            \
+        fprintf(stderr, __VA_ARGS__);                                                              \
+        fputc('\n', stderr);                                                                       \
+        exit(1);                                                                                   \
     } while (0)
 
 /* An OpenCL call that must succeed. */
-#define NEED(call)                                                                                                                         \
-    do {                                                                                                                                   \
-        cl_int need_rc_ = (call);                                                                                                          \
-        if (need_rc_ != CL_SUCCESS)                                                                                                        \
-            EDGE_FAIL("%s returned %d", #call, (int)need_rc_);                                                                             \
+#define NEED(call)                                                                                 \
+    do {                                                                                           \
+        cl_int need_rc_ = (call);                                                                  \
+        if (need_rc_ != CL_SUCCESS)                                                                \
+            EDGE_FAIL("%s returned %d", #call, (int)need_rc_);                                     \
     } while (0)
 
 /* Something that must hold. */
-#define CHECK(condition)                                                                                                                   \
-    do {                                                                                                                                   \
-        if (!(condition))                                                                                                                  \
-            EDGE_FAIL("not so: %s", #condition);                                                                                           \
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            EDGE_FAIL("not so: %s", #condition);                                                   \
     } while (0)
 
 /* The first platform's first device, a context, a queue and a program with all kernels, built. */
@@ -57,7 +58,8 @@ cl_kernel edge_kernel(const struct edge *e, const char *name);
 cl_mem edge_buffer(const struct edge *e, size_t bytes);
 
 /* Launches over one dimension. */
-void edge_launch(cl_command_queue q, cl_kernel k, size_t n, cl_uint n_waits, const cl_event *waits, cl_event *event);
+void edge_launch(cl_command_queue q, cl_kernel k, size_t n, cl_uint n_waits, const cl_event *waits,
+                 cl_event *event);
 /* x[i] += v */
 void edge_set_add(cl_kernel k, cl_mem x, cl_uint v);
 /* Sets x[0] after so long that only its end by force is awaited: about a minute. */

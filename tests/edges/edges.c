@@ -9,7 +9,8 @@
 static const char source[] =
     "kernel void nothing(void) {}\n"
     "kernel void add(global uint *x, uint v) { x[get_global_id(0)] += v; }\n"
-    "kernel void uneven(global const uint *x, global uint *n) { if (x[get_global_id(0)] != x[0]) atomic_inc(n); }\n"
+    "kernel void uneven(global const uint *x, global uint *n) { if (x[get_global_id(0)] != x[0]) "
+    "atomic_inc(n); }\n"
     "kernel void stir(global uint *d, global const uint *a, global const uint *b, uint k)\n"
     "{ size_t i = get_global_id(0); d[i] = d[i] * 7 + a[i] * 3 + b[i] * 5 + k; }\n"
     "kernel void endless(global volatile uint *x, uint n)\n"
@@ -53,7 +54,8 @@ cl_mem edge_buffer(const struct edge *e, size_t bytes)
     return m;
 }
 
-void edge_launch(cl_command_queue q, cl_kernel k, size_t n, cl_uint n_waits, const cl_event *waits, cl_event *event)
+void edge_launch(cl_command_queue q, cl_kernel k, size_t n, cl_uint n_waits, const cl_event *waits,
+                 cl_event *event)
 {
     NEED(clEnqueueNDRangeKernel(q, k, 1, NULL, &n, NULL, n_waits, waits, event));
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ten thousand live events; a wait list longer than the ring; the status of an event in its own callback. */
+/* Ten thousand live events; a wait list longer than the ring; the status of an event in its own
+ * callback. */
 #include "edge.h"
 
 #include <semaphore.h>
@@ -131,7 +132,8 @@ static void CL_CALLBACK look(cl_event event, cl_int status, void *arg)
     sem_post(&told);
 }
 
-/* Says the status that a callback of an event's end reads in the event: tests/faults/told_end.py. */
+/* Says the status that a callback of an event's end reads in the event: tests/faults/told_end.py.
+ */
 int case_told_end(int argc, char **argv)
 {
     struct edge e;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The worker is lost: to threads that wait in eight different calls, and in the middle of a kernel. What the
- * contract says: CL_OUT_OF_RESOURCES from every call that needs the worker, -5 in events, local queries and
- * releases go on.
+ * The worker is lost: to threads that wait in eight different calls, and in the middle of a kernel.
+ * What the contract says: CL_OUT_OF_RESOURCES from every call that needs the worker, -5 in events,
+ * local queries and releases go on.
  */
 #include "edge.h"
 
@@ -40,18 +40,18 @@ static void CL_CALLBACK told(cl_event event, cl_int status, void *arg)
 }
 
 /* One thread a call: in, the call, out. Waits for events may tell of the event's own end, too. */
-#define WAITER(name, call)                                                                                                                 \
-    static void *name(void *arg)                                                                                                           \
-    {                                                                                                                                      \
-        struct lost *l = arg;                                                                                                              \
-        cl_int rc;                                                                                                                         \
-        atomic_fetch_add(&n_in, 1);                                                                                                        \
-        call;                                                                                                                              \
-        atomic_store(&last_out_ns, now_ns());                                                                                              \
-        if (rc != CL_OUT_OF_RESOURCES && rc != CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)                                               \
-            EDGE_FAIL("%s: %d", #call, (int)rc);                                                                                           \
-        atomic_fetch_add(&n_out, 1);                                                                                                       \
-        return NULL;                                                                                                                       \
+#define WAITER(name, call)                                                                         \
+    static void *name(void *arg)                                                                   \
+    {                                                                                              \
+        struct lost *l = arg;                                                                      \
+        cl_int rc;                                                                                 \
+        atomic_fetch_add(&n_in, 1);                                                                \
+        call;                                                                                      \
+        atomic_store(&last_out_ns, now_ns());                                                      \
+        if (rc != CL_OUT_OF_RESOURCES && rc != CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)       \
+            EDGE_FAIL("%s: %d", #call, (int)rc);                                                   \
+        atomic_fetch_add(&n_out, 1);                                                               \
+        return NULL;                                                                               \
     }
 
 static char host[4 << 20];
@@ -60,11 +60,14 @@ static cl_uint words[8][16];
 WAITER(in_finish, rc = clFinish(l->e.queue))
 WAITER(in_wait, rc = clWaitForEvents(1, &l->pending))
 WAITER(in_read, rc = clEnqueueReadBuffer(l->e.queue, l->m, CL_TRUE, 0, 64, words[0], 0, NULL, NULL))
-WAITER(in_long_read, rc = clEnqueueReadBuffer(l->e.queue, l->large, CL_TRUE, 0, sizeof host, host, 0, NULL, NULL))
+WAITER(in_long_read,
+       rc = clEnqueueReadBuffer(l->e.queue, l->large, CL_TRUE, 0, sizeof host, host, 0, NULL, NULL))
 WAITER(in_build, rc = clBuildProgram(l->unbuilt, 0, NULL, "", NULL, NULL))
-WAITER(in_map, (void)clEnqueueMapBuffer(l->e.queue, l->m, CL_TRUE, CL_MAP_READ, 0, 64, 0, NULL, NULL, &rc))
+WAITER(in_map,
+       (void)clEnqueueMapBuffer(l->e.queue, l->m, CL_TRUE, CL_MAP_READ, 0, 64, 0, NULL, NULL, &rc))
 WAITER(in_create, (void)clCreateBuffer(l->e.context, CL_MEM_READ_WRITE, 64, NULL, &rc))
-WAITER(in_query, rc = clGetKernelWorkGroupInfo(l->kernel, l->e.device, CL_KERNEL_WORK_GROUP_SIZE, 64, words[1], NULL))
+WAITER(in_query, rc = clGetKernelWorkGroupInfo(l->kernel, l->e.device, CL_KERNEL_WORK_GROUP_SIZE,
+                                               64, words[1], NULL))
 
 static void open_lost(struct lost *l)
 {
@@ -87,7 +90,8 @@ static void open_lost(struct lost *l)
     NEED(clFlush(l->e.queue));
 }
 
-/* After the loss: what needs the worker fails, what does not goes on, and everything can be let go of. */
+/* After the loss: what needs the worker fails, what does not goes on, and everything can be let go
+ * of. */
 static void after(struct lost *l)
 {
     cl_int rc, status;
@@ -96,21 +100,31 @@ static void after(struct lost *l)
     cl_event e = NULL;
     CHECK(clFinish(l->e.queue) == CL_OUT_OF_RESOURCES);
     CHECK(clFlush(l->e.queue) == CL_OUT_OF_RESOURCES);
-    CHECK(clEnqueueNDRangeKernel(l->e.queue, l->kernel, 1, NULL, &n, NULL, 0, NULL, NULL) == CL_OUT_OF_RESOURCES);
-    CHECK(clEnqueueNDRangeKernel(l->e.queue, l->kernel, 1, NULL, &n, NULL, 0, NULL, &e) == CL_OUT_OF_RESOURCES && !e);
-    CHECK(clEnqueueReadBuffer(l->e.queue, l->m, CL_FALSE, 0, 64, words[2], 0, NULL, NULL) == CL_OUT_OF_RESOURCES);
-    CHECK(clEnqueueWriteBuffer(l->e.queue, l->m, CL_TRUE, 0, 64, words[2], 0, NULL, NULL) == CL_OUT_OF_RESOURCES);
-    CHECK(clEnqueueWriteBuffer(l->e.queue, l->large, CL_TRUE, 0, sizeof host, host, 0, NULL, NULL) == CL_OUT_OF_RESOURCES);
+    CHECK(clEnqueueNDRangeKernel(l->e.queue, l->kernel, 1, NULL, &n, NULL, 0, NULL, NULL) ==
+          CL_OUT_OF_RESOURCES);
+    CHECK(clEnqueueNDRangeKernel(l->e.queue, l->kernel, 1, NULL, &n, NULL, 0, NULL, &e) ==
+              CL_OUT_OF_RESOURCES &&
+          !e);
+    CHECK(clEnqueueReadBuffer(l->e.queue, l->m, CL_FALSE, 0, 64, words[2], 0, NULL, NULL) ==
+          CL_OUT_OF_RESOURCES);
+    CHECK(clEnqueueWriteBuffer(l->e.queue, l->m, CL_TRUE, 0, 64, words[2], 0, NULL, NULL) ==
+          CL_OUT_OF_RESOURCES);
+    CHECK(clEnqueueWriteBuffer(l->e.queue, l->large, CL_TRUE, 0, sizeof host, host, 0, NULL,
+                               NULL) == CL_OUT_OF_RESOURCES);
     CHECK(clEnqueueMarkerWithWaitList(l->e.queue, 0, NULL, NULL) == CL_OUT_OF_RESOURCES);
-    CHECK(clCreateBuffer(l->e.context, CL_MEM_READ_WRITE, 64, NULL, &rc) == NULL && rc == CL_OUT_OF_RESOURCES);
-    CHECK(clCreateContext(NULL, 1, &l->e.device, NULL, NULL, &rc) == NULL && rc == CL_OUT_OF_RESOURCES);
+    CHECK(clCreateBuffer(l->e.context, CL_MEM_READ_WRITE, 64, NULL, &rc) == NULL &&
+          rc == CL_OUT_OF_RESOURCES);
+    CHECK(clCreateContext(NULL, 1, &l->e.device, NULL, NULL, &rc) == NULL &&
+          rc == CL_OUT_OF_RESOURCES);
     CHECK(clCreateUserEvent(l->e.context, &rc) == NULL && rc == CL_OUT_OF_RESOURCES);
     CHECK(clCreateKernel(l->e.program, "stir", &rc) == NULL && rc == CL_OUT_OF_RESOURCES);
-    CHECK(clCreateCommandQueue(l->e.context, l->e.device, 0, &rc) == NULL && rc == CL_OUT_OF_RESOURCES);
+    CHECK(clCreateCommandQueue(l->e.context, l->e.device, 0, &rc) == NULL &&
+          rc == CL_OUT_OF_RESOURCES);
     CHECK(clBuildProgram(l->unbuilt, 0, NULL, "", NULL, NULL) == CL_OUT_OF_RESOURCES);
     CHECK(clWaitForEvents(1, &l->pending) < 0);
 
-    NEED(clGetEventInfo(l->pending, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL));
+    NEED(clGetEventInfo(l->pending, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status,
+                        NULL));
     CHECK(status == CL_OUT_OF_RESOURCES);
     cl_context of;
     NEED(clGetMemObjectInfo(l->m, CL_MEM_CONTEXT, sizeof of, &of, NULL));
@@ -140,7 +154,8 @@ static void after(struct lost *l)
     edge_close(&l->e);
 }
 
-/* The driver of the test stops the worker, lets the threads in, kills when all of them sleep in their calls.
+/* The driver of the test stops the worker, lets the threads in, kills when all of them sleep in
+ * their calls.
  */
 int case_lost_waits(int argc, char **argv)
 {
@@ -150,7 +165,8 @@ int case_lost_waits(int argc, char **argv)
     open_lost(&l);
     edge_say("ready");
     edge_hear();
-    void *(*const runs[])(void *) = {in_finish, in_wait, in_read, in_long_read, in_build, in_map, in_create, in_query};
+    void *(*const runs[])(void *) = {in_finish, in_wait, in_read,   in_long_read,
+                                     in_build,  in_map,  in_create, in_query};
     const int n = sizeof runs / sizeof runs[0];
     for (int i = 0; i < n; i++)
         edge_thread("edge-waits", runs[i], &l);
@@ -269,7 +285,8 @@ static cl_int try_context(cl_device_id device)
  * time the program begins anew with the handles that it has, as the argument says:
  *   released   it has let go of all that it had
  *   asked      it has not, and asks for devices
- *   later      the same as released; until the driver of the test says so there is no gantryd, and no context
+ *   later      the same as released; until the driver of the test says so there is no gantryd, and
+ * no context
  */
 int case_anew(int argc, char **argv)
 {
@@ -351,7 +368,8 @@ int case_anew_devices(int argc, char **argv)
                 strcpy(names[k], name);
             }
             CHECK(strcmp(names[k], name) == 0);
-            snprintf(line + strlen(line), sizeof line - strlen(line), "%s%.*s:%u", d ? "," : "", (int)strcspn(name, "-"), name, k);
+            snprintf(line + strlen(line), sizeof line - strlen(line), "%s%.*s:%u", d ? "," : "",
+                     (int)strcspn(name, "-"), name, k);
             begin_with(&e, there[d]);
             let_go(&e);
         }

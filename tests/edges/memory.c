@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Much memory: a thousand buffers, transfers that wait, long transfers, a source text larger than the ring.
+/* Much memory: a thousand buffers, transfers that wait, long transfers, a source text larger than
+ * the ring.
  */
 #include "edge.h"
 
@@ -70,7 +71,8 @@ int case_many_buffers(int argc, char **argv)
     return 0;
 }
 
-/* Transfers of 256 MiB that do not block wait for an event which the same thread sets afterwards. */
+/* Transfers of 256 MiB that do not block wait for an event which the same thread sets afterwards.
+ */
 int case_deferred(int argc, char **argv)
 {
     struct edge e;

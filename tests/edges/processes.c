@@ -35,9 +35,11 @@ int case_leave(int argc, char **argv)
     static char host[4096];
     CHECK(argc == 1);
     edge_open(&e, CL_QUEUE_PROFILING_ENABLE);
-    cl_mem m = edge_buffer(&e, 1 << 20), used = clCreateBuffer(e.context, CL_MEM_USE_HOST_PTR, sizeof host, host, &rc);
+    cl_mem m = edge_buffer(&e, 1 << 20),
+           used = clCreateBuffer(e.context, CL_MEM_USE_HOST_PTR, sizeof host, host, &rc);
     NEED(rc);
-    CHECK(clEnqueueMapBuffer(e.queue, m, CL_TRUE, CL_MAP_WRITE, 0, 4096, 0, NULL, NULL, &rc) != NULL);
+    CHECK(clEnqueueMapBuffer(e.queue, m, CL_TRUE, CL_MAP_WRITE, 0, 4096, 0, NULL, NULL, &rc) !=
+          NULL);
     NEED(rc);
     edge_launch_endless(&e, m, &running);
     NEED(clSetEventCallback(running, CL_COMPLETE, never, NULL));
@@ -90,8 +92,10 @@ static void try_strange_handles(const struct going_on *g)
     cl_int rc;
     size_t n = 1;
     CHECK(clFinish(g->e.queue) == CL_INVALID_COMMAND_QUEUE);
-    CHECK(clEnqueueReadBuffer(g->e.queue, g->m, CL_TRUE, 0, sizeof x, x, 0, NULL, NULL) == CL_INVALID_COMMAND_QUEUE);
-    CHECK(clCreateBuffer(g->e.context, CL_MEM_READ_WRITE, 16, NULL, &rc) == NULL && rc == CL_INVALID_CONTEXT);
+    CHECK(clEnqueueReadBuffer(g->e.queue, g->m, CL_TRUE, 0, sizeof x, x, 0, NULL, NULL) ==
+          CL_INVALID_COMMAND_QUEUE);
+    CHECK(clCreateBuffer(g->e.context, CL_MEM_READ_WRITE, 16, NULL, &rc) == NULL &&
+          rc == CL_INVALID_CONTEXT);
     CHECK(clCreateKernel(g->e.program, "add", &rc) == NULL && rc == CL_INVALID_PROGRAM);
     CHECK(clGetMemObjectInfo(g->m, CL_MEM_SIZE, sizeof n, &n, NULL) == CL_INVALID_MEM_OBJECT);
     CHECK(clReleaseMemObject(g->m) == CL_INVALID_MEM_OBJECT);
@@ -266,7 +270,8 @@ static void count_signal(int number)
     atomic_fetch_add_explicit(&n_signals, 1, memory_order_relaxed);
 }
 
-/* A timer interrupts whatever the program is in, two thousand times a second, and restarts nothing. */
+/* A timer interrupts whatever the program is in, two thousand times a second, and restarts nothing.
+ */
 int case_signals(int argc, char **argv)
 {
     struct sigaction act = {.sa_handler = count_signal};
@@ -283,8 +288,10 @@ int case_signals(int argc, char **argv)
     CHECK(setitimer(ITIMER_REAL, &often, NULL) == 0);
     for (int i = 0; i < 4; i++) {
         memset(x, 'a' + i, bytes);
-        NEED(clEnqueueWriteBuffer(e.queue, m, i % 2 ? CL_TRUE : CL_FALSE, 0, bytes, x, 0, NULL, NULL));
-        NEED(clEnqueueReadBuffer(e.queue, m, i < 2 ? CL_TRUE : CL_FALSE, 0, bytes, y, 0, NULL, NULL));
+        NEED(clEnqueueWriteBuffer(e.queue, m, i % 2 ? CL_TRUE : CL_FALSE, 0, bytes, x, 0, NULL,
+                                  NULL));
+        NEED(clEnqueueReadBuffer(e.queue, m, i < 2 ? CL_TRUE : CL_FALSE, 0, bytes, y, 0, NULL,
+                                 NULL));
         NEED(clFinish(e.queue));
         CHECK(memcmp(x, y, bytes) == 0);
         edge_whole_life();

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An out-of-order queue given a random graph of commands, and a context over two devices. Whether an order
- * was kept is seen in the data: every command changes what it writes in a way that does not commute.
+ * An out-of-order queue given a random graph of commands, and a context over two devices. Whether
+ * an order was kept is seen in the data: every command changes what it writes in a way that does
+ * not commute.
  */
 #include "edge.h"
 
@@ -47,7 +48,8 @@ static void was_read(struct cell *c, cl_event e)
     c->read[c->n_read++] = e;
 }
 
-static void run_graph(const struct edge *e, cl_command_queue *queues, cl_uint n_queues, cl_uint seed)
+static void run_graph(const struct edge *e, cl_command_queue *queues, cl_uint n_queues,
+                      cl_uint seed)
 {
     struct cell cells[N_BUFFERS];
     cl_event gates[N_COMMANDS / 20];
@@ -60,7 +62,8 @@ static void run_graph(const struct edge *e, cl_command_queue *queues, cl_uint n_
         for (cl_uint j = 0; j < N; j++)
             cells[i].value[j] = edge_random(&seed);
         cells[i].mem = edge_buffer(e, sizeof cells[i].value);
-        NEED(clEnqueueWriteBuffer(queues[0], cells[i].mem, CL_TRUE, 0, sizeof cells[i].value, cells[i].value, 0, NULL, NULL));
+        NEED(clEnqueueWriteBuffer(queues[0], cells[i].mem, CL_TRUE, 0, sizeof cells[i].value,
+                                  cells[i].value, 0, NULL, NULL));
     }
     for (cl_uint command = 0; command < N_COMMANDS; command++) {
         cl_command_queue q = queues[edge_random(&seed) % n_queues];
@@ -131,13 +134,15 @@ static void run_graph(const struct edge *e, cl_command_queue *queues, cl_uint n_
         NEED(clFinish(queues[i]));
     for (size_t i = 0; i < n_all; i++) {
         cl_int status;
-        NEED(clGetEventInfo(all[i], CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL));
+        NEED(clGetEventInfo(all[i], CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status,
+                            NULL));
         CHECK(status == CL_COMPLETE);
         NEED(clReleaseEvent(all[i]));
     }
     for (cl_uint i = 0; i < N_BUFFERS; i++) {
         cl_uint got[N];
-        NEED(clEnqueueReadBuffer(queues[0], cells[i].mem, CL_TRUE, 0, sizeof got, got, 0, NULL, NULL));
+        NEED(clEnqueueReadBuffer(queues[0], cells[i].mem, CL_TRUE, 0, sizeof got, got, 0, NULL,
+                                 NULL));
         CHECK(memcmp(got, cells[i].value, sizeof got) == 0);
         NEED(clReleaseMemObject(cells[i].mem));
     }
@@ -156,9 +161,9 @@ int case_dag(int argc, char **argv)
     return 0;
 }
 
-/* The same graph over the queues of two devices, so that most waits cross from one to the other. (Of PoCL's
- * devices not the one named basic: it blocks itself when a command of another queue waits for one of its
- * own.) */
+/* The same graph over the queues of two devices, so that most waits cross from one to the other.
+ * (Of PoCL's devices not the one named basic: it blocks itself when a command of another queue
+ * waits for one of its own.) */
 int case_two_devices(int argc, char **argv)
 {
     struct edge e;
@@ -167,8 +172,9 @@ int case_two_devices(int argc, char **argv)
     cl_command_queue queues[2];
     cl_uint n = 0;
     cl_int rc;
-    static const char *text = "kernel void stir(global uint *d, global const uint *a, global const uint *b, uint k)\n"
-                              "{ size_t i = get_global_id(0); d[i] = d[i] * 7 + a[i] * 3 + b[i] * 5 + k; }\n";
+    static const char *text =
+        "kernel void stir(global uint *d, global const uint *a, global const uint *b, uint k)\n"
+        "{ size_t i = get_global_id(0); d[i] = d[i] * 7 + a[i] * 3 + b[i] * 5 + k; }\n";
     (void)argc;
     (void)argv;
     NEED(clGetPlatformIDs(1, &platform, NULL));
@@ -180,7 +186,8 @@ int case_two_devices(int argc, char **argv)
     NEED(rc);
     NEED(clBuildProgram(e.program, 0, NULL, "", NULL, NULL));
     for (int i = 0; i < 2; i++) {
-        queues[i] = clCreateCommandQueue(e.context, devices[i], i ? CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE : 0, &rc);
+        queues[i] = clCreateCommandQueue(e.context, devices[i],
+                                         i ? CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE : 0, &rc);
         NEED(rc);
     }
     e.queue = queues[0];

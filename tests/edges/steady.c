@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs that are watched: one that does as much of one thing as it is told, when it is told; one that is
- * idle. */
+/* Programs that are watched: one that does as much of one thing as it is told, when it is told; one
+ * that is idle. */
 #include "edge.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two threads on one queue. Sixteen threads: on one queue; each with a context, queue and kernel of its own; making and releasing
- * everything. */
+/* Two threads on one queue. Sixteen threads: on one queue; each with a context, queue and kernel of
+ * its own; making and releasing everything. */
 #include "edge.h"
 
 #include <string.h>
@@ -133,8 +133,10 @@ int case_whole_writes(int argc, char **argv)
     edge_open(&e, 0);
     h.m = edge_buffer(&e, WORDS * sizeof(cl_uint));
     h.n_uneven = edge_buffer(&e, sizeof n);
-    NEED(clEnqueueFillBuffer(e.queue, h.m, &zero, sizeof zero, 0, WORDS * sizeof zero, 0, NULL, NULL));
-    NEED(clEnqueueFillBuffer(e.queue, h.n_uneven, &zero, sizeof zero, 0, sizeof zero, 0, NULL, NULL));
+    NEED(clEnqueueFillBuffer(e.queue, h.m, &zero, sizeof zero, 0, WORDS * sizeof zero, 0, NULL,
+                             NULL));
+    NEED(clEnqueueFillBuffer(e.queue, h.n_uneven, &zero, sizeof zero, 0, sizeof zero, 0, NULL,
+                             NULL));
     NEED(clFinish(e.queue));
     for (int i = 0; i < FRESH_QUEUES; i++) {
         cl_int rc;
@@ -182,8 +184,9 @@ static void *churn(void *arg)
         cl_uint x[N], v = edge_random(&seed);
         cl_context context = clCreateContext(NULL, 1, &w->e->device, NULL, NULL, &rc);
         NEED(rc);
-        cl_command_queue q =
-            clCreateCommandQueue(context, w->e->device, edge_random(&seed) % 2 ? CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE : 0, &rc);
+        cl_command_queue q = clCreateCommandQueue(
+            context, w->e->device,
+            edge_random(&seed) % 2 ? CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE : 0, &rc);
         NEED(rc);
         cl_mem m = clCreateBuffer(context, CL_MEM_READ_WRITE, sizeof x, NULL, &rc);
         NEED(rc);

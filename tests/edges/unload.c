@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program that loads the ICD loader, uses it, unloads it, and does so again: as plugins come and go. */
+/* A program that loads the ICD loader, uses it, unloads it, and does so again: as plugins come and
+ * go. */
 #include <CL/cl.h>
 
 #include <dlfcn.h>
@@ -18,19 +19,19 @@ static void *function(void *loader, const char *name)
 }
 
 /* Functions come as data pointers from dlsym. */
-#define GET(name)                                                                                                                          \
-    do {                                                                                                                                   \
-        void *f_ = function(loader, "cl" #name);                                                                                           \
-        memcpy(&cl.name, &f_, sizeof f_);                                                                                                  \
+#define GET(name)                                                                                  \
+    do {                                                                                           \
+        void *f_ = function(loader, "cl" #name);                                                   \
+        memcpy(&cl.name, &f_, sizeof f_);                                                          \
     } while (0)
 
-#define NEED(call)                                                                                                                         \
-    do {                                                                                                                                   \
-        cl_int rc_ = (call);                                                                                                               \
-        if (rc_ != CL_SUCCESS) {                                                                                                           \
-            fprintf(stderr, "%s returned %d\n", #call, (int)rc_);                                                                          \
-            exit(1);                                                                                                                       \
-        }                                                                                                                                  \
+#define NEED(call)                                                                                 \
+    do {                                                                                           \
+        cl_int rc_ = (call);                                                                       \
+        if (rc_ != CL_SUCCESS) {                                                                   \
+            fprintf(stderr, "%s returned %d\n", #call, (int)rc_);                                  \
+            exit(1);                                                                               \
+        }                                                                                          \
     } while (0)
 
 int main(void)
@@ -38,10 +39,14 @@ int main(void)
     for (int i = 0; i < 3; i++) {
         struct {
             cl_int (*GetPlatformIDs)(cl_uint, cl_platform_id *, cl_uint *);
-            cl_int (*GetDeviceIDs)(cl_platform_id, cl_device_type, cl_uint, cl_device_id *, cl_uint *);
-            cl_context (*CreateContext)(const cl_context_properties *, cl_uint, const cl_device_id *,
-                                        void (*)(const char *, const void *, size_t, void *), void *, cl_int *);
-            cl_command_queue (*CreateCommandQueue)(cl_context, cl_device_id, cl_command_queue_properties, cl_int *);
+            cl_int (*GetDeviceIDs)(cl_platform_id, cl_device_type, cl_uint, cl_device_id *,
+                                   cl_uint *);
+            cl_context (*CreateContext)(const cl_context_properties *, cl_uint,
+                                        const cl_device_id *,
+                                        void (*)(const char *, const void *, size_t, void *),
+                                        void *, cl_int *);
+            cl_command_queue (*CreateCommandQueue)(cl_context, cl_device_id,
+                                                   cl_command_queue_properties, cl_int *);
             cl_int (*Finish)(cl_command_queue);
             cl_int (*ReleaseCommandQueue)(cl_command_queue);
             cl_int (*ReleaseContext)(cl_context);

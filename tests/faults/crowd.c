@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One of many programs that start together: waits until the descriptor that its argument names hangs up,
- * attaches, says when it had its devices (CLOCK_MONOTONIC, ns) and waits until stdin hangs up.
+ * One of many programs that start together: waits until the descriptor that its argument names
+ * hangs up, attaches, says when it had its devices (CLOCK_MONOTONIC, ns) and waits until stdin
+ * hangs up.
  */
 #include <CL/cl.h>
 

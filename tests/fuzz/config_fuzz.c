@@ -16,14 +16,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_CHECK(memchr(err.what, 0, sizeof err.what) && memchr(err.fix, 0, sizeof err.fix));
     FUZZ_CHECK(!strchr(err.what, '\n'));
     FUZZ_CHECK(memchr(config.socket, 0, sizeof config.socket));
-    FUZZ_CHECK(config.n_devices <= GN_CONFIG_MAX_DEVICES && config.n_settings <= GN_CONFIG_MAX_DEVICES);
+    FUZZ_CHECK(config.n_devices <= GN_CONFIG_MAX_DEVICES &&
+               config.n_settings <= GN_CONFIG_MAX_DEVICES);
     for (int i = 0; i < config.n_devices; i++)
-        FUZZ_CHECK(config.devices[i].name[0] && memchr(config.devices[i].name, 0, sizeof config.devices[i].name));
+        FUZZ_CHECK(config.devices[i].name[0] &&
+                   memchr(config.devices[i].name, 0, sizeof config.devices[i].name));
     for (int i = 0; i < config.n_tenants; i++) {
         const struct gn_tenant_rules *r = &config.tenants[i].rules;
         FUZZ_CHECK(r->name[0] && memchr(r->name, 0, sizeof r->name) && r->weight);
-        FUZZ_CHECK(r->n_uids <= GN_TENANT_MAX_IDS && r->n_gids <= GN_TENANT_MAX_IDS && r->n_devices <= GN_TENANT_MAX_DEVICES &&
-                   r->n_token == 0);
+        FUZZ_CHECK(r->n_uids <= GN_TENANT_MAX_IDS && r->n_gids <= GN_TENANT_MAX_IDS &&
+                   r->n_devices <= GN_TENANT_MAX_DEVICES && r->n_token == 0);
     }
     gn_config_fini(&config);
     return 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gantryd against everybody who talks to it at once: programs, their workers, the template. Its own code, in
- * this process, with sockets whose other ends the input plays; no process is started. Whatever they say, in
- * whatever order: it lives, and when all of them are gone nothing is left, not a vGPU, not a connection, not
- * a descriptor.
+ * gantryd against everybody who talks to it at once: programs, their workers, the template. Its own
+ * code, in this process, with sockets whose other ends the input plays; no process is started.
+ * Whatever they say, in whatever order: it lives, and when all of them are gone nothing is left,
+ * not a vGPU, not a connection, not a descriptor.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -34,7 +34,8 @@ static int n_spawned, template_fd, null_fd, late_fd;
 static struct gn_frame_reader template_reader;
 
 /* Instead of spawn.c and orphans.c. */
-int gn_worker_spawn(const char *path, char *const argv[], enum gn_wall_mode walls, int *ret_socket, pid_t *ret_pid, struct gn_error *err)
+int gn_worker_spawn(const char *path, char *const argv[], enum gn_wall_mode walls, int *ret_socket,
+                    pid_t *ret_pid, struct gn_error *err)
 {
     int ends[2];
     if (template_fd >= 0) {
@@ -113,7 +114,8 @@ static void set_up(void)
     FUZZ_CHECK(gn_tenants_init(&d.tenants, &gn_memory_ops, &rules, 1, NULL) == 0);
     late_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     const uint64_t slice_ns = 6000000;
-    FUZZ_CHECK(gn_scheduler_start(&d.scheduler, gn_sched_policy_at(0), &slice_ns, 1, 0, late_fd, NULL) == 0);
+    FUZZ_CHECK(gn_scheduler_start(&d.scheduler, gn_sched_policy_at(0), &slice_ns, 1, 0, late_fd,
+                                  NULL) == 0);
     template_fd = -1;
     FUZZ_CHECK(gn_hosts_init(&d) == 0);
     for (int i = 0; i < N; i++)
@@ -149,11 +151,13 @@ static void turn(void)
     gn_list_for_each(v, &d.vgpus, struct gn_vgpu_record, link)
     {
         const struct gn_move *m = v->control.fd >= 0 ? v->move : NULL;
-        FUZZ_CHECK(!m || m->what == GN_MOVE_RESTORE || !m->asked || m->saved || m->out.error || v->leaving);
+        FUZZ_CHECK(!m || m->what == GN_MOVE_RESTORE || !m->asked || m->saved || m->out.error ||
+                   v->leaving);
     }
 }
 
-static void send_some(int fd, uint16_t op, uint16_t flags, uint32_t seq, const void *payload, size_t n, int n_fds)
+static void send_some(int fd, uint16_t op, uint16_t flags, uint32_t seq, const void *payload,
+                      size_t n, int n_fds)
 {
     int fds[GN_FRAME_MAX_FDS];
     for (int i = 0; i < GN_FRAME_MAX_FDS; i++)
@@ -170,7 +174,8 @@ static void connect_client(int i)
         return;
     clients[i] = ends[1];
     if (i == N - 1) { /* from another machine */
-        const struct gn_remote_peer peer = {.secure = true, .subject = "limited", .address = "somewhere"};
+        const struct gn_remote_peer peer = {
+            .secure = true, .subject = "limited", .address = "somewhere"};
         gn_conns_take_remote(&d, ends[0], &peer);
     } else {
         static const enum gn_role roles[N - 1] = {GN_ROLE_CONTROL, GN_ROLE_PROGRAM, GN_ROLE_VIEW};
@@ -184,7 +189,8 @@ static void say_who(int i, uint8_t how)
     struct {
         struct gn_link_hello hello;
         struct gn_link_identity who;
-    } m = {{GN_LINK_MAGIC, GN_LINK_VERSION, GN_LINK_FEATURE_IDENTITY | (how & 8 ? GN_LINK_FEATURE_CONTROL : 0), 0, 0, "a program"},
+    } m = {{GN_LINK_MAGIC, GN_LINK_VERSION,
+            GN_LINK_FEATURE_IDENTITY | (how & 8 ? GN_LINK_FEATURE_CONTROL : 0), 0, 0, "a program"},
            {{0}, 0, 0, {0}}};
     strcpy(m.who.tenant, how & 16 ? "limited" : how & 32 ? "nobody" : "");
     m.who.n_token = how & 64 ? strlen(TOKEN) : how & 128 ? 300 : 0;
@@ -227,10 +233,12 @@ static void ask_for_vgpu(int i, struct fuzz *f)
         strcpy(a.tenant, "limited");
     if (how & 16)
         fuzz_take(f, a.tenant, 8);
-    send_some(clients[i], GN_LINK_ATTACH, 0, fuzz_u8(f), &a, sizeof a, how & 32 ? fuzz_u8(f) % 5 : __builtin_popcount(a.stdio));
+    send_some(clients[i], GN_LINK_ATTACH, 0, fuzz_u8(f), &a, sizeof a,
+              how & 32 ? fuzz_u8(f) % 5 : __builtin_popcount(a.stdio));
 }
 
-/* The template's answer for a spawn: honest, of another, or with a descriptor that cannot be watched. */
+/* The template's answer for a spawn: honest, of another, or with a descriptor that cannot be
+ * watched. */
 static void answer_spawn(int i, uint8_t how)
 {
     struct gn_worker_spawned s = {.pid = NOBODY + (uint32_t)i};
@@ -242,7 +250,8 @@ static void answer_spawn(int i, uint8_t how)
         fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     else
         fd = deaths[i] = eventfd(0, EFD_CLOEXEC);
-    (void)gn_frame_send(template_fd, 0, GN_WORKER_SPAWNED, 0, how & 2 ? 12345 : spawn_seq[i], &s, sizeof s, &fd, how & 4 ? 0 : 1);
+    (void)gn_frame_send(template_fd, 0, GN_WORKER_SPAWNED, 0, how & 2 ? 12345 : spawn_seq[i], &s,
+                        sizeof s, &fd, how & 4 ? 0 : 1);
     if (how & 1)
         close(fd);
 }
@@ -266,7 +275,8 @@ static void speak_of_move(int i, struct fuzz *f)
     static const uint16_t ops[] = {GN_WORKER_STOPS, GN_WORKER_SAVED, GN_WORKER_LOADED};
     const uint8_t how = fuzz_u8(f);
     const uint16_t op = ops[how % GN_ARRAY_SIZE(ops)];
-    const struct gn_worker_moved said = {.error = op == GN_WORKER_STOPS ? 0 : (int32_t)fuzz_u32(f), .what = "a reason"};
+    const struct gn_worker_moved said = {.error = op == GN_WORKER_STOPS ? 0 : (int32_t)fuzz_u32(f),
+                                         .what = "a reason"};
     send_some(workers[i], op, 0, 0, &said, op == GN_WORKER_STOPS ? 0 : sizeof said, how >> 7);
 }
 
@@ -278,7 +288,9 @@ static void ask_for_move(int i, struct fuzz *f)
     {
         if (which--)
             continue;
-        snprintf(text, sizeof text, "{\"version\":1,\"request\":\"migrate\",\"to\":\"local\",\"vgpu\":\"%08x\"}", v->id);
+        snprintf(text, sizeof text,
+                 "{\"version\":1,\"request\":\"migrate\",\"to\":\"local\",\"vgpu\":\"%08x\"}",
+                 v->id);
         send_some(clients[i], GN_LINK_CONTROL, 0, 4, text, strlen(text), 0);
     }
 }
@@ -291,7 +303,8 @@ static void ask_for_checkpoint(int i, struct fuzz *f)
     {
         if (which--)
             continue;
-        snprintf(text, sizeof text, "{\"version\":1,\"request\":\"checkpoint\",\"stop\":%s,\"vgpu\":\"%08x\"}",
+        snprintf(text, sizeof text,
+                 "{\"version\":1,\"request\":\"checkpoint\",\"stop\":%s,\"vgpu\":\"%08x\"}",
                  fuzz_u8(f) & 1 ? "true" : "false", v->id);
         send_some(clients[i], GN_LINK_FILE, 0, 4, NULL, 0, 1);
         send_some(clients[i], GN_LINK_CONTROL, 0, 4, text, strlen(text), 0);
@@ -460,10 +473,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     gn_turns_fini(&d);
     gn_loop_close(&d.loop, &d.grace);
     gn_loop_close(&d.loop, &d.lease_timer);
-    gn_list_for_each(t, &d.tenants.all, struct gn_tenant, link)
-        FUZZ_CHECK(t->memory.leased_bytes == 0 && t->n_vgpus == 0 && gn_list_empty(&t->memory.holders));
+    gn_list_for_each(t, &d.tenants.all, struct gn_tenant, link) FUZZ_CHECK(
+        t->memory.leased_bytes == 0 && t->n_vgpus == 0 && gn_list_empty(&t->memory.holders));
     FUZZ_CHECK(d.n_held == 0);
-    gn_list_for_each(t, &d.tenants.all, struct gn_tenant, link) gn_scheduler_forget(d.scheduler, t->shares);
+    gn_list_for_each(t, &d.tenants.all, struct gn_tenant, link)
+        gn_scheduler_forget(d.scheduler, t->shares);
     gn_scheduler_stop(d.scheduler);
     close_end(&late_fd);
     gn_breaches_fini(&d.breaches);

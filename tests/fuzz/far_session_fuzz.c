@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a session over tcp stood, as whoever wrote the file or sits on the other machine plays it (docs/migration-stream.md): any frames,
- * and gone on with.
+ * Where a session over tcp stood, as whoever wrote the file or sits on the other machine plays it
+ * (docs/migration-stream.md): any frames, and gone on with.
  */
 #include "vgpu/session/session_tcp_internal.h"
 
@@ -81,14 +81,17 @@ static bool take(struct fuzz *f, uint32_t number)
     unsigned char *payload = NULL;
     const uint8_t what = fuzz_u8(f);
     /* Counts that the frames after it can hold, or any. */
-    struct gn_worker_hand_far far = {.n_held = what & 3, .n_areas = what >> 2 & 3, .n_said = what >> 4 & 3};
-    struct gn_frame frame = {.op = (uint16_t)(80 + what % 4), .seq = what >> 6, .n_payload = fuzz_u16(f)};
+    struct gn_worker_hand_far far = {
+        .n_held = what & 3, .n_areas = what >> 2 & 3, .n_said = what >> 4 & 3};
+    struct gn_frame frame = {
+        .op = (uint16_t)(80 + what % 4), .seq = what >> 6, .n_payload = fuzz_u16(f)};
     if (!number && what >> 6 < 3) {
         far.received = fuzz_u64(f);
         far.n_batches = fuzz_u8(f);
         far.first = fuzz_u8(f);
         far.acknowledged = far.first + fuzz_u8(f);
-        frame = (struct gn_frame){.op = GN_WORKER_HAND_FAR, .payload = &far, .n_payload = sizeof far};
+        frame =
+            (struct gn_frame){.op = GN_WORKER_HAND_FAR, .payload = &far, .n_payload = sizeof far};
     } else {
         size_t n = frame.n_payload;
         const uint8_t *at = fuzz_bytes(f, &n);
@@ -102,7 +105,8 @@ static bool take(struct fuzz *f, uint32_t number)
     }
     const int rc = gn_remote_host_take(&h, &frame);
     FUZZ_CHECK(rc == 0 || rc == -EPROTO);
-    FUZZ_CHECK(h.n_held <= GN_REPLY_SLOTS && h.touched_bytes <= MOST_TOUCHED + GN_REMOTE_CHUNK_BYTES);
+    FUZZ_CHECK(h.n_held <= GN_REPLY_SLOTS &&
+               h.touched_bytes <= MOST_TOUCHED + GN_REMOTE_CHUNK_BYTES);
     free(payload);
     return rc == 0;
 }

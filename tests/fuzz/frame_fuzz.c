@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames: a peer that writes any bytes, in any pieces, with any descriptors; and one that does not read what
- * it is sent. */
+/* Frames: a peer that writes any bytes, in any pieces, with any descriptors; and one that does not
+ * read what it is sent. */
 #include "link/frame.h"
 
 #include <errno.h>
@@ -91,7 +91,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             n = fuzz_u8(&f);
             const uint8_t *at = fuzz_bytes(&f, &n);
             int fds[] = {ends[1], ends[1], ends[1], ends[1], ends[1], ends[1], ends[1], ends[1]};
-            (void)gn_frame_send(ends[1], 0, fuzz_u16(&f), step >> 6 & 1, fuzz_u32(&f), at, n, fds, step >> 3 & 7);
+            (void)gn_frame_send(ends[1], 0, fuzz_u16(&f), step >> 6 & 1, fuzz_u32(&f), at, n, fds,
+                                step >> 3 & 7);
             break;
         }
         case 4:

@@ -10,12 +10,12 @@
 #include <string.h>
 
 /*
- * What the fuzz targets share. A target is one file with LLVMFuzzerTestOneInput: libFuzzer calls it, or
- * replay.c where there is no libFuzzer. It returns 0, leaves nothing behind, and aborts (FUZZ_CHECK, or a
- * sanitizer) when a promise is broken. One thread.
+ * What the fuzz targets share. A target is one file with LLVMFuzzerTestOneInput: libFuzzer calls
+ * it, or replay.c where there is no libFuzzer. It returns 0, leaves nothing behind, and aborts
+ * (FUZZ_CHECK, or a sanitizer) when a promise is broken. One thread.
  *
- * Most inputs are little programs: bytes are taken off the front, one to choose a step and some to feed it.
- * Bytes that are missing read as zero, so every prefix of an input is an input.
+ * Most inputs are little programs: bytes are taken off the front, one to choose a step and some to
+ * feed it. Bytes that are missing read as zero, so every prefix of an input is an input.
  */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -79,12 +79,12 @@ static inline uint64_t fuzz_u64(struct fuzz *f)
     return n;
 }
 
-#define FUZZ_CHECK(condition)                                                                                                              \
-    do {                                                                                                                                   \
-        if (!(condition)) {                                                                                                                \
-            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);                                                        \
-            abort();                                                                                                                       \
-        }                                                                                                                                  \
+#define FUZZ_CHECK(condition)                                                                      \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);                \
+            abort();                                                                               \
+        }                                                                                          \
     } while (0)
 
 #endif

@@ -15,11 +15,13 @@
 #define DATA_BYTES (UINT64_C(16) << 20)
 #define WAIT_MS    10000
 
-void *gantryd_for_guest_area(struct gantryd_for_guest *g, uint32_t segment, uint64_t offset, uint64_t bytes)
+void *gantryd_for_guest_area(struct gantryd_for_guest *g, uint32_t segment, uint64_t offset,
+                             uint64_t bytes)
 {
     void *at = NULL;
     pthread_mutex_lock(&g->lock);
-    if (segment && segment <= g->n_segments && gn_range_ok(offset, bytes, g->segments[segment - 1].bytes))
+    if (segment && segment <= g->n_segments &&
+        gn_range_ok(offset, bytes, g->segments[segment - 1].bytes))
         at = (char *)g->segments[segment - 1].base + offset;
     pthread_mutex_unlock(&g->lock);
     return at;
@@ -52,7 +54,8 @@ static void attach(struct gantryd_for_guest *g, int fd, uint32_t seq)
     int ends[2];
     FUZZ_CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
     FUZZ_CHECK(gn_session_create("fuzz-ring", &ring) == 0 && gn_segment_map(&ring) == 0);
-    FUZZ_CHECK(gn_segment_create("fuzz-events", GN_EVENT_TABLE_BYTES, &events) == 0 && gn_segment_map(&events) == 0);
+    FUZZ_CHECK(gn_segment_create("fuzz-events", GN_EVENT_TABLE_BYTES, &events) == 0 &&
+               gn_segment_map(&events) == 0);
     FUZZ_CHECK(gn_session_map(ring.base, ring.bytes, &g->view) == 0);
     g->events = events.base;
     g->session_fd = ends[0];
@@ -62,8 +65,10 @@ static void attach(struct gantryd_for_guest *g, int fd, uint32_t seq)
     pthread_cond_signal(&g->attached);
     pthread_mutex_unlock(&g->lock);
     const int fds[4] = {ends[1], ring.fd, events.fd, g->segments[data].fd};
-    const struct gn_link_attached a = {
-        .vgpu_id = 1, .ring_bytes = ring.bytes, .events_bytes = events.bytes, .data_bytes = g->segments[data].bytes};
+    const struct gn_link_attached a = {.vgpu_id = 1,
+                                       .ring_bytes = ring.bytes,
+                                       .events_bytes = events.bytes,
+                                       .data_bytes = g->segments[data].bytes};
     FUZZ_CHECK(gn_frame_send(fd, WAIT_MS, GN_LINK_ATTACHED, 0, seq, &a, sizeof a, fds, 4) == 0);
 }
 
@@ -90,7 +95,8 @@ static void serve(struct gantryd_for_guest *g, int fd)
             FUZZ_CHECK(gn_frame_payload(&f, &s, sizeof s));
             uint32_t index = add_segment(g, s.bytes);
             const struct gn_link_segment_made m = {.index = index, .bytes = s.bytes};
-            FUZZ_CHECK(gn_frame_send(fd, WAIT_MS, GN_LINK_SEGMENT_MADE, 0, f.seq, &m, sizeof m, &g->segments[index].fd, 1) == 0);
+            FUZZ_CHECK(gn_frame_send(fd, WAIT_MS, GN_LINK_SEGMENT_MADE, 0, f.seq, &m, sizeof m,
+                                     &g->segments[index].fd, 1) == 0);
         }
     }
     gn_frame_reader_fini(&reader);
@@ -120,7 +126,8 @@ void gantryd_for_guest_start(struct gantryd_for_guest *g)
     pthread_mutex_init(&g->lock, NULL);
     pthread_cond_init(&g->attached, NULL);
     g->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    FUZZ_CHECK(g->listener >= 0 && bind(g->listener, (struct sockaddr *)&at, sizeof at) == 0 && listen(g->listener, 4) == 0);
+    FUZZ_CHECK(g->listener >= 0 && bind(g->listener, (struct sockaddr *)&at, sizeof at) == 0 &&
+               listen(g->listener, 4) == 0);
     setenv("GANTRY_CONNECT", address, 1);
     FUZZ_CHECK(pthread_create(&thread, NULL, listen_thread, g) == 0);
 }

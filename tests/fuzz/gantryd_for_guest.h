@@ -11,8 +11,8 @@
 #include <stdbool.h>
 
 /*
- * An honest gantryd for a front end in the same process: one platform, segments of the right sizes, no worker. Whoever plays the
- * worker uses what is here.
+ * An honest gantryd for a front end in the same process: one platform, segments of the right sizes,
+ * no worker. Whoever plays the worker uses what is here.
  */
 struct gantryd_for_guest {
     int listener;
@@ -26,11 +26,13 @@ struct gantryd_for_guest {
     struct gn_segment segments[257];
 };
 
-/* Listens where GANTRY_CONNECT then points, and answers on a thread of its own for as long as the process lives. */
+/* Listens where GANTRY_CONNECT then points, and answers on a thread of its own for as long as the
+ * process lives. */
 void gantryd_for_guest_start(struct gantryd_for_guest *g);
 /* Waits until the front end has what it needs: from here on `view` and `events` are there. */
 void gantryd_for_guest_wait(struct gantryd_for_guest *g);
 /* NULL: not inside a segment of the data area; `segment` counts from 1, as spans do. */
-void *gantryd_for_guest_area(struct gantryd_for_guest *g, uint32_t segment, uint64_t offset, uint64_t bytes);
+void *gantryd_for_guest_area(struct gantryd_for_guest *g, uint32_t segment, uint64_t offset,
+                             uint64_t bytes);
 
 #endif

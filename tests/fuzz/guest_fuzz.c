@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The OpenCL front end against a worker that answers anything: any result, any number where one is asked for, other ones the second
- * time, any bytes in the data area, events in any state, notices of any kind. What a program is told may be wrong, but whoever uses it
- * as the specification says stays inside his own memory: no size that Gantry believed, no pointer.
+ * The OpenCL front end against a worker that answers anything: any result, any number where one is
+ * asked for, other ones the second time, any bytes in the data area, events in any state, notices
+ * of any kind. What a program is told may be wrong, but whoever uses it as the specification says
+ * stays inside his own memory: no size that Gantry believed, no pointer.
  *
- * gantryd is played honestly, since a program trusts the one on its own machine, by a thread (gantryd_for_guest.c); the worker by
- * another, which takes its answers off the same input as the program its steps: a program waits for what it asked, so they take turns.
+ * gantryd is played honestly, since a program trusts the one on its own machine, by a thread
+ * (gantryd_for_guest.c); the worker by another, which takes its answers off the same input as the
+ * program its steps: a program waits for what it asked, so they take turns.
  */
 #include "gantryd_for_guest.h"
 #include "opencl_guest.h"
@@ -85,7 +87,8 @@ static void answer_honestly(const struct gn_msg *msg, const unsigned char *messa
     gn_reply_send(host.view.replies, msg->reply, 0, payload, sizeof payload);
 }
 
-static void answer(struct fuzz *f, const struct gn_msg *msg, const unsigned char *message, uint32_t n)
+static void answer(struct fuzz *f, const struct gn_msg *msg, const unsigned char *message,
+                   uint32_t n)
 {
     static const int32_t results[] = {-1, -5, -11, -30, -46, 1, 2, INT32_MAX, INT32_MIN};
     uint64_t payload[GN_REPLY_PAYLOAD / 8];
@@ -95,14 +98,16 @@ static void answer(struct fuzz *f, const struct gn_msg *msg, const unsigned char
     for (uint32_t i = 0; i < GN_ARRAY_SIZE(payload); i++)
         payload[i] = how & 16 ? number(f) : first;
     fill_outputs(message, n, how & 8 ? number(f) : first);
-    gn_reply_send(host.view.replies, msg->reply, result, payload, how & 4 ? fuzz_u8(f) % (GN_REPLY_PAYLOAD + 1) : sizeof payload);
+    gn_reply_send(host.view.replies, msg->reply, result, payload,
+                  how & 4 ? fuzz_u8(f) % (GN_REPLY_PAYLOAD + 1) : sizeof payload);
 }
 
 static void end_events(void)
 {
     for (uint32_t i = 0; i < EVENTS; i++)
         if (gn_event_phase(&host.events[i], NULL) != GN_EVENT_DONE)
-            gn_event_finish(&host.events[i], atomic_load_explicit(&event_error, memory_order_relaxed), NULL);
+            gn_event_finish(&host.events[i],
+                            atomic_load_explicit(&event_error, memory_order_relaxed), NULL);
 }
 
 static void *work(void *arg)
@@ -143,10 +148,12 @@ static void begin(void)
     gantryd_for_guest_start(&host);
     FUZZ_CHECK(pthread_create(&thread, NULL, work, NULL) == 0);
     FUZZ_CHECK(gn_clGetPlatformIDs(1, &platform, NULL) == CL_SUCCESS);
-    FUZZ_CHECK(gn_clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 2, devices, &n) == CL_SUCCESS && n == 2);
+    FUZZ_CHECK(gn_clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 2, devices, &n) == CL_SUCCESS &&
+               n == 2);
     session = ((struct gn_object *)platform)->session;
     /* As a worker that tells of them would have been heard. */
-    atomic_store_explicit(&((struct gn_cl_device *)devices[0])->command_buffers, CL_MAKE_VERSION(0, 9, 0), memory_order_relaxed);
+    atomic_store_explicit(&((struct gn_cl_device *)devices[0])->command_buffers,
+                          CL_MAKE_VERSION(0, 9, 0), memory_order_relaxed);
 }
 
 /* ---- the program */
@@ -179,26 +186,26 @@ static void CL_CALLBACK told_context(const char *text, const void *more, size_t 
 }
 
 /* Puts an object into its pool, letting go of what is there. */
-#define KEEP(pool, object, release)                                                                                                        \
-    do {                                                                                                                                   \
-        __typeof__(&(pool)[0]) at = &PICK(pool);                                                                                           \
-        __typeof__((pool)[0]) new = (object);                                                                                              \
-        if (new) {                                                                                                                         \
-            if (*at)                                                                                                                       \
-                release(*at);                                                                                                              \
-            *at = new;                                                                                                                     \
-        }                                                                                                                                  \
+#define KEEP(pool, object, release)                                                                \
+    do {                                                                                           \
+        __typeof__(&(pool)[0]) at = &PICK(pool);                                                   \
+        __typeof__((pool)[0]) new = (object);                                                      \
+        if (new) {                                                                                 \
+            if (*at)                                                                               \
+                release(*at);                                                                      \
+            *at = new;                                                                             \
+        }                                                                                          \
     } while (0)
 
 /* As programs do: how much is it, room for exactly so much, the value. */
-#define ASK(call, object, ...)                                                                                                             \
-    do {                                                                                                                                   \
-        size_t size = 0;                                                                                                                   \
-        if ((call)(object, __VA_ARGS__, 0, NULL, &size) == CL_SUCCESS && size <= LARGE) {                                                  \
-            char *room = malloc(size ? size : 1);                                                                                          \
-            (void)(call)(object, __VA_ARGS__, size, room, fuzz_u8(me.f) & 1 ? &size : NULL);                                               \
-            free(room);                                                                                                                    \
-        }                                                                                                                                  \
+#define ASK(call, object, ...)                                                                     \
+    do {                                                                                           \
+        size_t size = 0;                                                                           \
+        if ((call)(object, __VA_ARGS__, 0, NULL, &size) == CL_SUCCESS && size <= LARGE) {          \
+            char *room = malloc(size ? size : 1);                                                  \
+            (void)(call)(object, __VA_ARGS__, size, room, fuzz_u8(me.f) & 1 ? &size : NULL);       \
+            free(room);                                                                            \
+        }                                                                                          \
     } while (0)
 
 static void ask_device(void)
@@ -214,7 +221,8 @@ static void ask_device(void)
                                            CL_DEVICE_OPENCL_C_FEATURES};
     uint8_t which = fuzz_u8(me.f);
     if (which & 128)
-        ASK(gn_clGetPlatformInfo, platform, which & 1 ? CL_PLATFORM_EXTENSIONS_WITH_VERSION : CL_PLATFORM_EXTENSIONS);
+        ASK(gn_clGetPlatformInfo, platform,
+            which & 1 ? CL_PLATFORM_EXTENSIONS_WITH_VERSION : CL_PLATFORM_EXTENSIONS);
     else
         ASK(gn_clGetDeviceInfo, devices[which & 1], names[which / 2 % GN_ARRAY_SIZE(names)]);
 }
@@ -264,19 +272,22 @@ static void make_memory(void)
     else if (which & 64)
         made = gn_clCreateSubBuffer(PICK(me.mems), 0, CL_BUFFER_CREATE_TYPE_REGION, &region, NULL);
     else
-        made = gn_clCreateBuffer(PICK(me.contexts), f, which & 32 ? LARGE : 1u + fuzz_u16(me.f), from, NULL);
+        made = gn_clCreateBuffer(PICK(me.contexts), f, which & 32 ? LARGE : 1u + fuzz_u16(me.f),
+                                 from, NULL);
     KEEP(me.mems, made, gn_clReleaseMemObject);
 }
 
 static void ask_memory(void)
 {
-    static const cl_mem_info names[] = {CL_MEM_FLAGS, CL_MEM_SIZE, CL_MEM_HOST_PTR, CL_MEM_OFFSET, CL_MEM_PROPERTIES};
+    static const cl_mem_info names[] = {CL_MEM_FLAGS, CL_MEM_SIZE, CL_MEM_HOST_PTR, CL_MEM_OFFSET,
+                                        CL_MEM_PROPERTIES};
     cl_mem m = PICK(me.mems);
     cl_context c = PICK(me.contexts);
     cl_uint n = 0;
     ASK(gn_clGetMemObjectInfo, m, names[fuzz_u8(me.f) % GN_ARRAY_SIZE(names)]);
     ASK(gn_clGetImageInfo, m, fuzz_u8(me.f) & 1 ? CL_IMAGE_ROW_PITCH : CL_IMAGE_FORMAT);
-    if (gn_clGetSupportedImageFormats(c, 0, CL_MEM_OBJECT_IMAGE2D, 0, NULL, &n) == CL_SUCCESS && n < LARGE / 8) {
+    if (gn_clGetSupportedImageFormats(c, 0, CL_MEM_OBJECT_IMAGE2D, 0, NULL, &n) == CL_SUCCESS &&
+        n < LARGE / 8) {
         cl_image_format *formats = malloc((n ? n : 1) * sizeof *formats);
         (void)gn_clGetSupportedImageFormats(c, 0, CL_MEM_OBJECT_IMAGE2D, n, n ? formats : NULL, &n);
         free(formats);
@@ -292,14 +303,16 @@ static void make_program(void)
     cl_int status[2];
     uint8_t which = fuzz_u8(me.f);
     cl_program p = which & 1
-                       ? gn_clCreateProgramWithBinary(PICK(me.contexts), 1 + (which >> 1 & 1), devices, lengths, binaries, status, NULL)
+                       ? gn_clCreateProgramWithBinary(PICK(me.contexts), 1 + (which >> 1 & 1),
+                                                      devices, lengths, binaries, status, NULL)
                        : gn_clCreateProgramWithSource(PICK(me.contexts), 1, &source, NULL, NULL);
     if (which & 4)
         (void)gn_clBuildProgram(p, 0, NULL, "-w", NULL, NULL);
     if (which & 8)
         (void)gn_clCompileProgram(p, 0, NULL, "", 0, NULL, NULL, NULL, NULL);
     if (which & 16)
-        KEEP(me.programs, gn_clLinkProgram(PICK(me.contexts), 0, NULL, "", 1, &p, NULL, NULL, NULL), gn_clReleaseProgram);
+        KEEP(me.programs, gn_clLinkProgram(PICK(me.contexts), 0, NULL, "", 1, &p, NULL, NULL, NULL),
+             gn_clReleaseProgram);
     KEEP(me.programs, p, gn_clReleaseProgram);
 }
 
@@ -312,7 +325,8 @@ static void take_binaries(cl_program p)
     FUZZ_CHECK(n <= 2);
     size_t sizes[2] = {0};
     unsigned char *binaries[2] = {NULL};
-    if (gn_clGetProgramInfo(p, CL_PROGRAM_BINARY_SIZES, n * sizeof *sizes, sizes, NULL) == CL_SUCCESS) {
+    if (gn_clGetProgramInfo(p, CL_PROGRAM_BINARY_SIZES, n * sizeof *sizes, sizes, NULL) ==
+        CL_SUCCESS) {
         for (cl_uint i = 0; i < n; i++)
             binaries[i] = sizes[i] <= LARGE ? malloc(sizes[i] ? sizes[i] : 1) : NULL;
         (void)gn_clGetProgramInfo(p, CL_PROGRAM_BINARIES, n * sizeof *binaries, binaries, NULL);
@@ -323,7 +337,8 @@ static void take_binaries(cl_program p)
 
 static void ask_program(void)
 {
-    static const cl_program_info names[] = {CL_PROGRAM_SOURCE, CL_PROGRAM_KERNEL_NAMES, CL_PROGRAM_DEVICES, CL_PROGRAM_BINARY_SIZES};
+    static const cl_program_info names[] = {CL_PROGRAM_SOURCE, CL_PROGRAM_KERNEL_NAMES,
+                                            CL_PROGRAM_DEVICES, CL_PROGRAM_BINARY_SIZES};
     cl_program p = PICK(me.programs);
     uint8_t which = fuzz_u8(me.f);
     if (which & 1)
@@ -374,7 +389,8 @@ static void use_kernel(void)
             (void)gn_clSetKernelArg(k, i, i * 5, which & 8 ? NULL : me.memory);
     }
     cl_event e = NULL;
-    if (gn_clEnqueueNDRangeKernel(PICK(me.queues), k, 1u + which % 3, NULL, n, which & 32 ? group : NULL, 0, NULL, &e) == CL_SUCCESS)
+    if (gn_clEnqueueNDRangeKernel(PICK(me.queues), k, 1u + which % 3, NULL, n,
+                                  which & 32 ? group : NULL, 0, NULL, &e) == CL_SUCCESS)
         KEEP(me.events, e, gn_clReleaseEvent);
 }
 
@@ -401,7 +417,8 @@ static void transfer(void)
         (void)gn_clEnqueueWriteImage(q, m, waits, origin, image, 0, 0, me.memory, 0, NULL, wanted);
         break;
     case 4:
-        (void)gn_clEnqueueReadBufferRect(q, m, waits, origin, origin, region, 0, 0, 0, 0, me.memory, 0, NULL, wanted);
+        (void)gn_clEnqueueReadBufferRect(q, m, waits, origin, origin, region, 0, 0, 0, 0, me.memory,
+                                         0, NULL, wanted);
         break;
     case 5:
         (void)gn_clEnqueueCopyBuffer(q, m, PICK(me.mems), 0, 0, n, 0, NULL, wanted);
@@ -417,12 +434,14 @@ static void transfer(void)
 
 static void map(void)
 {
-    static const cl_map_flags all_flags[] = {CL_MAP_READ, CL_MAP_WRITE, CL_MAP_WRITE_INVALIDATE_REGION, CL_MAP_READ | CL_MAP_WRITE};
+    static const cl_map_flags all_flags[] = {
+        CL_MAP_READ, CL_MAP_WRITE, CL_MAP_WRITE_INVALIDATE_REGION, CL_MAP_READ | CL_MAP_WRITE};
     const size_t origin[3] = {0};
     cl_command_queue q = PICK(me.queues);
     cl_mem m = PICK(me.mems);
     uint8_t which = fuzz_u8(me.f);
-    size_t region[3] = {1u + fuzz_u8(me.f) % 8, 1u + which / 16 % 4, 1u + which / 64 % 2}, row = 0, slice = 0;
+    size_t region[3] = {1u + fuzz_u8(me.f) % 8, 1u + which / 16 % 4, 1u + which / 64 % 2}, row = 0,
+           slice = 0;
     cl_map_flags flags = all_flags[which % 4];
     char *at;
     if (which & 4) {
@@ -430,7 +449,8 @@ static void map(void)
         if (at)
             memset(at, 1, region[0]);
     } else {
-        at = gn_clEnqueueMapImage(q, m, CL_TRUE, flags, origin, region, &row, &slice, 0, NULL, NULL, NULL);
+        at = gn_clEnqueueMapImage(q, m, CL_TRUE, flags, origin, region, &row, &slice, 0, NULL, NULL,
+                                  NULL);
         size_t bytes = at ? ((struct gn_cl_mem *)m)->element_bytes * region[0] : 0;
         bool lines = at && ((struct gn_cl_mem *)m)->type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
         for (size_t z = 0; at && z < region[2]; z++)
@@ -506,19 +526,26 @@ static void disturb(void)
 static void make_context(void)
 {
     uint8_t which = fuzz_u8(me.f);
-    KEEP(me.contexts, gn_clCreateContext(NULL, 1 + (which & 1), devices, which & 2 ? told_context : NULL, NULL, NULL), gn_clReleaseContext);
+    KEEP(me.contexts,
+         gn_clCreateContext(NULL, 1 + (which & 1), devices, which & 2 ? told_context : NULL, NULL,
+                            NULL),
+         gn_clReleaseContext);
 }
 
 static void make_queue(void)
 {
-    KEEP(me.queues, gn_clCreateCommandQueue(PICK(me.contexts), devices[0], fuzz_u8(me.f) & 3, NULL), gn_clReleaseCommandQueue);
+    KEEP(me.queues, gn_clCreateCommandQueue(PICK(me.contexts), devices[0], fuzz_u8(me.f) & 3, NULL),
+         gn_clReleaseCommandQueue);
 }
 
 static void make_others(void)
 {
     uint8_t which = fuzz_u8(me.f);
     if (which & 1)
-        KEEP(me.samplers, gn_clCreateSampler(PICK(me.contexts), CL_TRUE, CL_ADDRESS_NONE, CL_FILTER_NEAREST, NULL), gn_clReleaseSampler);
+        KEEP(me.samplers,
+             gn_clCreateSampler(PICK(me.contexts), CL_TRUE, CL_ADDRESS_NONE, CL_FILTER_NEAREST,
+                                NULL),
+             gn_clReleaseSampler);
     if (which & 2)
         KEEP(me.events, gn_clCreateUserEvent(PICK(me.contexts), NULL), gn_clReleaseEvent);
     if (which & 4)
@@ -527,10 +554,12 @@ static void make_others(void)
 
 static void make_command_buffer(void)
 {
-    const cl_command_buffer_properties_khr flags[] = {CL_COMMAND_BUFFER_FLAGS_KHR, CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR, 0};
+    const cl_command_buffer_properties_khr flags[] = {CL_COMMAND_BUFFER_FLAGS_KHR,
+                                                      CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR, 0};
     cl_command_queue q = PICK(me.queues);
     uint8_t which = fuzz_u8(me.f);
-    KEEP(me.buffers, gn_clCreateCommandBufferKHR(1, &q, which & 1 ? flags : NULL, NULL), gn_clReleaseCommandBufferKHR);
+    KEEP(me.buffers, gn_clCreateCommandBufferKHR(1, &q, which & 1 ? flags : NULL, NULL),
+         gn_clReleaseCommandBufferKHR);
 }
 
 static void record_command(void)
@@ -550,23 +579,28 @@ static void record_command(void)
         (void)gn_clCommandCopyBufferKHR(b, NULL, m, other, 0, 0, 64, n_waits, list, &point, NULL);
         break;
     case 2:
-        (void)gn_clCommandCopyBufferRectKHR(b, NULL, m, other, origin, origin, region, 0, 0, 0, 0, n_waits, list, NULL, NULL);
+        (void)gn_clCommandCopyBufferRectKHR(b, NULL, m, other, origin, origin, region, 0, 0, 0, 0,
+                                            n_waits, list, NULL, NULL);
         break;
     case 3:
-        (void)gn_clCommandCopyBufferToImageKHR(b, NULL, m, other, 0, origin, region, n_waits, list, &point, NULL);
+        (void)gn_clCommandCopyBufferToImageKHR(b, NULL, m, other, 0, origin, region, n_waits, list,
+                                               &point, NULL);
         break;
     case 4:
-        (void)gn_clCommandCopyImageToBufferKHR(b, NULL, m, other, origin, region, 0, n_waits, list, &point, NULL);
+        (void)gn_clCommandCopyImageToBufferKHR(b, NULL, m, other, origin, region, 0, n_waits, list,
+                                               &point, NULL);
         break;
     case 5:
-        (void)gn_clCommandCopyImageKHR(b, NULL, m, other, origin, origin, region, n_waits, list, &point, NULL);
+        (void)gn_clCommandCopyImageKHR(b, NULL, m, other, origin, origin, region, n_waits, list,
+                                       &point, NULL);
         break;
     case 6:
         (void)gn_clCommandFillBufferKHR(b, NULL, m, "xyzw", 4, 0, 64, n_waits, list, &point, NULL);
         break;
     default:
-        (void)gn_clCommandNDRangeKernelKHR(b, NULL, NULL, PICK(me.kernels), 1u + which / 64 % 3, NULL, n, which & 32 ? group : NULL,
-                                           n_waits, list, &point, NULL);
+        (void)gn_clCommandNDRangeKernelKHR(b, NULL, NULL, PICK(me.kernels), 1u + which / 64 % 3,
+                                           NULL, n, which & 32 ? group : NULL, n_waits, list,
+                                           &point, NULL);
     }
 }
 
@@ -579,21 +613,24 @@ static void run_commands(void)
     if (which & 1)
         (void)gn_clFinalizeCommandBufferKHR(b);
     for (int i = 0; i < 1 + (which >> 6); i++) {
-        (void)gn_clEnqueueCommandBufferKHR(which & 2 ? 1 : 0, which & 2 ? &q : NULL, b, which & 4 && after ? 1 : 0,
-                                           which & 4 && after ? &after : NULL, which & 8 ? &e : NULL);
+        (void)gn_clEnqueueCommandBufferKHR(
+            which & 2 ? 1 : 0, which & 2 ? &q : NULL, b, which & 4 && after ? 1 : 0,
+            which & 4 && after ? &after : NULL, which & 8 ? &e : NULL);
         KEEP(me.events, e, gn_clReleaseEvent);
         e = NULL;
     }
     ASK(gn_clGetCommandBufferInfoKHR, b, CL_COMMAND_BUFFER_QUEUES_KHR + which / 16 % 5);
 }
 
-static void (*const steps[])(void) = {make_context, make_queue, make_memory,         make_program,   make_kernels, make_others, ask_device,
-                                      split_device, ask_memory, ask_program,         use_kernel,     transfer,     map,         wait_for,
-                                      share,        disturb,    make_command_buffer, record_command, run_commands};
+static void (*const steps[])(void) = {
+    make_context, make_queue,   make_memory, make_program, make_kernels,        make_others,
+    ask_device,   split_device, ask_memory,  ask_program,  use_kernel,          transfer,
+    map,          wait_for,     share,       disturb,      make_command_buffer, record_command,
+    run_commands};
 
-#define RELEASE(pool, release)                                                                                                             \
-    for (uint32_t i = 0; i < POOL; i++)                                                                                                    \
-        if (pool[i])                                                                                                                       \
+#define RELEASE(pool, release)                                                                     \
+    for (uint32_t i = 0; i < POOL; i++)                                                            \
+        if (pool[i])                                                                               \
             release(pool[i]);
 
 static void let_go(void)
@@ -623,7 +660,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     /* Something to begin with. */
     me.contexts[0] = gn_clCreateContext(NULL, 1, devices, told_context, NULL, NULL);
     me.contexts[1] = gn_clCreateContext(NULL, 2, devices, NULL, NULL, NULL);
-    me.queues[0] = gn_clCreateCommandQueue(me.contexts[0], devices[0], CL_QUEUE_PROFILING_ENABLE, NULL);
+    me.queues[0] =
+        gn_clCreateCommandQueue(me.contexts[0], devices[0], CL_QUEUE_PROFILING_ENABLE, NULL);
     atomic_store_explicit(&honest, false, memory_order_release);
     while (f.left)
         steps[fuzz_u8(&f) % GN_ARRAY_SIZE(steps)]();

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program's session over tcp against a worker, or whoever has taken its machine, that sends any records: answers to calls never
- * made, events out of nowhere, data for any place, wishes for files, acknowledgements. Everything stays inside the tables, the data
- * area and the memory that a transfer waits for, and what is kept for later is bounded.
+ * A program's session over tcp against a worker, or whoever has taken its machine, that sends any
+ * records: answers to calls never made, events out of nowhere, data for any place, wishes for
+ * files, acknowledgements. Everything stays inside the tables, the data area and the memory that a
+ * transfer waits for, and what is kept for later is bounded.
  */
 #include "guest/session/session_tcp_internal.h"
 
@@ -49,7 +50,8 @@ static void begin(void)
     pthread_mutex_init(&s.events_lock, NULL);
     s.events = guarded_map(GN_EVENT_TABLE_BYTES);
     s.view.replies = guarded_map(GN_REPLY_SLOTS * sizeof(struct gn_reply_slot));
-    FUZZ_CHECK(gn_segment_create("fuzz-data", AREA_BYTES, &data) == 0 && gn_segment_map(&data) == 0);
+    FUZZ_CHECK(gn_segment_create("fuzz-data", AREA_BYTES, &data) == 0 &&
+               gn_segment_map(&data) == 0);
     FUZZ_CHECK(gn_area_init(&s, data) == 0);
     r.s = &s;
     s.remote = &r;
@@ -96,7 +98,8 @@ static bool read_all(void)
     return rc == -EAGAIN;
 }
 
-/* Whole, whatever it says: so that what is meant as text for stdout is what this leaves out, and nothing else can become it. */
+/* Whole, whatever it says: so that what is meant as text for stdout is what this leaves out, and
+ * nothing else can become it. */
 static bool send_record(struct fuzz *f)
 {
     static const uint64_t odd[] = {0,
@@ -116,15 +119,20 @@ static bool send_record(struct fuzz *f)
     static uint8_t payload[MOST_BYTES];
     uint8_t what = fuzz_u8(f), at = fuzz_u8(f);
     struct gn_stream_record record = {.type = what % 24, .part = fuzz_u8(f) % 8};
-    record.at = at & 128 ? odd[at % (sizeof odd / sizeof *odd)] : at & 64 ? places[at % LANDINGS].ref.offset : fuzz_u64(f);
-    record.bytes = what >= 224 ? fuzz_u32(f) : what >= 192 ? (fuzz_u16(f) + 5000u) % MOST_BYTES : fuzz_u8(f);
+    record.at = at & 128  ? odd[at % (sizeof odd / sizeof *odd)]
+                : at & 64 ? places[at % LANDINGS].ref.offset
+                          : fuzz_u64(f);
+    record.bytes = what >= 224   ? fuzz_u32(f)
+                   : what >= 192 ? (fuzz_u16(f) + 5000u) % MOST_BYTES
+                                 : fuzz_u8(f);
     if (record.type == GN_RECORD_PRINT)
         return true;
     bool too_long = record.bytes > MOST_BYTES;
     fuzz_take(f, payload, record.bytes < 64 ? record.bytes : 64);
     if (send(peer, &record, sizeof record, MSG_NOSIGNAL) != (ssize_t)sizeof record)
         return false;
-    if (!too_long && record.bytes && send(peer, payload, record.bytes, MSG_NOSIGNAL) != (ssize_t)record.bytes)
+    if (!too_long && record.bytes &&
+        send(peer, payload, record.bytes, MSG_NOSIGNAL) != (ssize_t)record.bytes)
         return false;
     return read_all() && !too_long;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a probe tells gantryd of its driver: any bytes instead. gantryd starts with what is sound in them, or
- * says why not. */
+/* What a probe tells gantryd of its driver: any bytes instead. gantryd starts with what is sound in
+ * them, or says why not. */
 #include <errno.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -14,7 +14,8 @@
 static const uint8_t *said;
 static size_t n_said;
 
-int gn_worker_spawn(const char *path, char *const argv[], enum gn_wall_mode walls, int *ret_socket, pid_t *ret_pid, struct gn_error *err)
+int gn_worker_spawn(const char *path, char *const argv[], enum gn_wall_mode walls, int *ret_socket,
+                    pid_t *ret_pid, struct gn_error *err)
 {
     int ends[2];
     struct fuzz f = fuzz_of(said, n_said);
@@ -30,7 +31,8 @@ int gn_worker_spawn(const char *path, char *const argv[], enum gn_wall_mode wall
         } u;
         uint8_t what = fuzz_u8(&f), how = fuzz_u8(&f);
         uint16_t op = GN_PROBE_DRIVER + what % 5;
-        const size_t sizes[] = {sizeof u.driver, sizeof u.platform, sizeof u.device, 0, sizeof u.error};
+        const size_t sizes[] = {sizeof u.driver, sizeof u.platform, sizeof u.device, 0,
+                                sizeof u.error};
         memset(&u, 0, sizeof u);
         size_t n = sizes[what % 5];
         if (what % 5 == 4)
@@ -76,7 +78,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memset(&config, 0, sizeof config);
     said = data;
     n_said = size;
-    if (size && data[0] & 1 && gn_selector_parse("name:1,present-as=gpu", &config.devices[0], &err) == 0)
+    if (size && data[0] & 1 &&
+        gn_selector_parse("name:1,present-as=gpu", &config.devices[0], &err) == 0)
         config.n_devices = 1;
     int rc = gn_machine_probe(&m, &config, never, &err);
     FUZZ_CHECK(rc == 0 || err.what[0]);

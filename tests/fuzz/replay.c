@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stands in for libFuzzer where the compiler has none: runs a target over the files of its corpus, over each
- * strict prefix of a file, and over some mutations of it. The mutations come from a seed, so a failure comes
- * back with the same command line; the input at fault is named, and kept where $FUZZ_KEEP says.
+ * Stands in for libFuzzer where the compiler has none: runs a target over the files of its corpus,
+ * over each strict prefix of a file, and over some mutations of it. The mutations come from a seed,
+ * so a failure comes back with the same command line; the input at fault is named, and kept where
+ * $FUZZ_KEEP says.
  *
  *   fuzz-NAME [--mutations N] [--seed S] FILE|FOLDER...
  */
@@ -74,9 +75,10 @@ static void run(const char *how, uint64_t which, const uint8_t *data, size_t siz
     free(copy);
 }
 
-static const uint64_t odd_numbers[] = {0,          1,          7,          8,          0x7f,       0x80,    0xff,
-                                       0x100,      0xfff,      0x1000,     0x7fff,     0xffff,     0x10000, 0x7fffffff,
-                                       0x80000000, 0xffffffff, 1ull << 32, 1ull << 40, ~0ull >> 1, ~0ull};
+static const uint64_t odd_numbers[] = {0,          1,          7,          8,          0x7f,
+                                       0x80,       0xff,       0x100,      0xfff,      0x1000,
+                                       0x7fff,     0xffff,     0x10000,    0x7fffffff, 0x80000000,
+                                       0xffffffff, 1ull << 32, 1ull << 40, ~0ull >> 1, ~0ull};
 
 static size_t mutate(uint8_t *data, size_t size)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The program's side of reply slots and of the event table, against a worker who writes anything there: no
- * answer longer than a slot, no event in a phase that there is not, no wait that a declared loss does not
- * end.
+ * The program's side of reply slots and of the event table, against a worker who writes anything
+ * there: no answer longer than a slot, no event in a phase that there is not, no wait that a
+ * declared loss does not end.
  */
 #include "shm/event_table.h"
 #include "shm/reply.h"

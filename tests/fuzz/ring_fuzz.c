@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The slot ring with somebody who writes anywhere into it at any time: no end of it may touch what is beside
- * the ring, give out a message of an impossible length, or go on after a fault. Honest messages that nobody
- * disturbed arrive as they were sent.
+ * The slot ring with somebody who writes anywhere into it at any time: no end of it may touch what
+ * is beside the ring, give out a message of an impossible length, or go on after a fault. Honest
+ * messages that nobody disturbed arrive as they were sent.
  */
 #include "shm/slot_ring.h"
 
@@ -30,7 +30,9 @@ static void try_receive(void)
     if (was)
         FUZZ_CHECK(rc == -EPROTO);
     FUZZ_CHECK(rc == -EAGAIN || rc == -EPROTO || (rc > 0 && rc <= (int)GN_RING_MAX_BYTES));
-    FUZZ_CHECK(rc > 0 ? consumer.head - head == ((uint32_t)rc + GN_SLOT_PAYLOAD - 1) / GN_SLOT_PAYLOAD : consumer.head == head);
+    FUZZ_CHECK(rc > 0
+                   ? consumer.head - head == ((uint32_t)rc + GN_SLOT_PAYLOAD - 1) / GN_SLOT_PAYLOAD
+                   : consumer.head == head);
     if (disturbed)
         return;
     FUZZ_CHECK(rc != -EPROTO && (rc > 0) == (n_received < n_sent));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Workloads of `gantry sim`: any text describes one, or is refused by one sentence; and what is described can
- * be simulated. The first byte says what the rest is: f a file, t a recording, w the words of a tenant, p
- * those of a program. */
+/* Workloads of `gantry sim`: any text describes one, or is refused by one sentence; and what is
+ * described can be simulated. The first byte says what the rest is: f a file, t a recording, w the
+ * words of a tenant, p those of a program. */
 #include "sim/sim.h"
 
 #include <stdio.h>
@@ -39,7 +39,8 @@ static void one_line(char *text)
             *text = ' ';
 }
 
-static int describe(struct gn_sim_workload *w, char kind, char *text, size_t n, struct gn_error *err)
+static int describe(struct gn_sim_workload *w, char kind, char *text, size_t n,
+                    struct gn_error *err)
 {
     FILE *f;
     int rc;

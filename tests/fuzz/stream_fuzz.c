@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session's stream over tcp: the other end writes any bytes in any pieces, reads when it likes, and comes back saying that it has
- * taken any number of them. */
+/* A session's stream over tcp: the other end writes any bytes in any pieces, reads when it likes,
+ * and comes back saying that it has taken any number of them. */
 #include "link/stream_in.h"
 #include "link/stream_out.h"
 
@@ -26,7 +26,8 @@ static void *place(void *context, const struct gn_stream_record *r)
     struct end *e = context;
     FUZZ_CHECK(r->type == GN_RECORD_DATA || r->type == GN_RECORD_DATA_END);
     FUZZ_CHECK(r->bytes <= GN_RECORD_MAX_BYTES);
-    return r->part == 0 && r->at <= AREA_BYTES && r->bytes <= AREA_BYTES - r->at ? e->area + r->at : NULL;
+    return r->part == 0 && r->at <= AREA_BYTES && r->bytes <= AREA_BYTES - r->at ? e->area + r->at
+                                                                                 : NULL;
 }
 
 static int take(void *context, const struct gn_stream_record *r, const void *payload)
@@ -110,7 +111,9 @@ static bool step(struct end *e, struct fuzz *f)
         return true;
     default:
         /* What it claims to have taken: near what was sent, or anything. */
-        return join(e, what & 64 ? fuzz_u32(f) : e->out.position - fuzz_u8(f) % (e->out.position - e->out.acknowledged + 1));
+        return join(e, what & 64 ? fuzz_u32(f)
+                                 : e->out.position -
+                                       fuzz_u8(f) % (e->out.position - e->out.acknowledged + 1));
     }
 }
 

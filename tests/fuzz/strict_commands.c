@@ -66,7 +66,9 @@ static cl_int CL_API_CALL finish(cl_command_queue q)
     return flush(q);
 }
 
-static cl_int CL_API_CALL event_callback(cl_event h, cl_int type, void(CL_CALLBACK *told)(cl_event, cl_int, void *), void *arg)
+static cl_int CL_API_CALL event_callback(cl_event h, cl_int type,
+                                         void(CL_CALLBACK *told)(cl_event, cl_int, void *),
+                                         void *arg)
 {
     struct thing *e = of(h, EVENT);
     FUZZ_CHECK(e && type == CL_COMPLETE && told && !e->told);
@@ -77,14 +79,16 @@ static cl_int CL_API_CALL event_callback(cl_event h, cl_int type, void(CL_CALLBA
     return CL_SUCCESS;
 }
 
-static cl_int CL_API_CALL event_info(cl_event h, cl_event_info what, size_t size, void *value, size_t *size_ret)
+static cl_int CL_API_CALL event_info(cl_event h, cl_event_info what, size_t size, void *value,
+                                     size_t *size_ret)
 {
     struct thing *e = of(h, EVENT);
     FUZZ_CHECK(e && what == CL_EVENT_COMMAND_EXECUTION_STATUS);
     return answer(&e->status, sizeof e->status, size, value, size_ret);
 }
 
-static cl_int CL_API_CALL profiling_info(cl_event h, cl_profiling_info what, size_t size, void *value, size_t *size_ret)
+static cl_int CL_API_CALL profiling_info(cl_event h, cl_profiling_info what, size_t size,
+                                         void *value, size_t *size_ret)
 {
     FUZZ_CHECK(of(h, EVENT));
     return answer_number(what, 8, size, value, size_ret);
@@ -103,11 +107,13 @@ static cl_int CL_API_CALL release_event(cl_event e)
 
 bool strict_inside(struct thing *buffer, size_t offset, size_t n)
 {
-    return buffer && buffer->type == CL_MEM_OBJECT_BUFFER && n && offset <= buffer->bytes && n <= buffer->bytes - offset;
+    return buffer && buffer->type == CL_MEM_OBJECT_BUFFER && n && offset <= buffer->bytes &&
+           n <= buffer->bytes - offset;
 }
 
-static cl_int CL_API_CALL read_buffer(cl_command_queue q, cl_mem b, cl_bool blocking, size_t offset, size_t n, void *to, cl_uint n_waits,
-                                      const cl_event *waits, cl_event *event)
+static cl_int CL_API_CALL read_buffer(cl_command_queue q, cl_mem b, cl_bool blocking, size_t offset,
+                                      size_t n, void *to, cl_uint n_waits, const cl_event *waits,
+                                      cl_event *event)
 {
     FUZZ_CHECK(!blocking);
     if (!strict_inside(of(b, MEM), offset, n) || !to)
@@ -118,8 +124,9 @@ static cl_int CL_API_CALL read_buffer(cl_command_queue q, cl_mem b, cl_bool bloc
     return result;
 }
 
-static cl_int CL_API_CALL write_buffer(cl_command_queue q, cl_mem b, cl_bool blocking, size_t offset, size_t n, const void *from,
-                                       cl_uint n_waits, const cl_event *waits, cl_event *event)
+static cl_int CL_API_CALL write_buffer(cl_command_queue q, cl_mem b, cl_bool blocking,
+                                       size_t offset, size_t n, const void *from, cl_uint n_waits,
+                                       const cl_event *waits, cl_event *event)
 {
     FUZZ_CHECK(!blocking);
     if (!strict_inside(of(b, MEM), offset, n) || !from)
@@ -128,7 +135,8 @@ static cl_int CL_API_CALL write_buffer(cl_command_queue q, cl_mem b, cl_bool blo
     return strict_queued(q, n_waits, waits, event);
 }
 
-bool strict_rectangle(const size_t *origin, const size_t *region, size_t row, size_t slice, size_t *ret_from, size_t *ret_bytes)
+bool strict_rectangle(const size_t *origin, const size_t *region, size_t row, size_t slice,
+                      size_t *ret_from, size_t *ret_bytes)
 {
     const size_t big = 1u << 20;
     if (!origin || !region)
@@ -149,14 +157,15 @@ bool strict_rectangle(const size_t *origin, const size_t *region, size_t row, si
     return true;
 }
 
-static cl_int rect(cl_command_queue q, cl_mem b, const size_t *buffer_origin, const size_t *host_origin, const size_t *region, size_t b_row,
-                   size_t b_slice, size_t h_row, size_t h_slice, void *to, const void *from, cl_uint n_waits, const cl_event *waits,
-                   cl_event *event)
+static cl_int rect(cl_command_queue q, cl_mem b, const size_t *buffer_origin,
+                   const size_t *host_origin, const size_t *region, size_t b_row, size_t b_slice,
+                   size_t h_row, size_t h_slice, void *to, const void *from, cl_uint n_waits,
+                   const cl_event *waits, cl_event *event)
 {
     size_t b_from, b_bytes, h_from, h_bytes;
     if (!strict_rectangle(buffer_origin, region, b_row, b_slice, &b_from, &b_bytes) ||
-        !strict_rectangle(host_origin, region, h_row, h_slice, &h_from, &h_bytes) || !strict_inside(of(b, MEM), b_from, b_bytes) ||
-        (!to && !from))
+        !strict_rectangle(host_origin, region, h_row, h_slice, &h_from, &h_bytes) ||
+        !strict_inside(of(b, MEM), b_from, b_bytes) || (!to && !from))
         return CL_INVALID_VALUE;
     cl_int result = strict_queued(q, n_waits, waits, event);
     if (!result && to)
@@ -166,44 +175,56 @@ static cl_int rect(cl_command_queue q, cl_mem b, const size_t *buffer_origin, co
     return result;
 }
 
-static cl_int CL_API_CALL read_rect(cl_command_queue q, cl_mem b, cl_bool blocking, const size_t *buffer_origin, const size_t *host_origin,
-                                    const size_t *region, size_t b_row, size_t b_slice, size_t h_row, size_t h_slice, void *to,
-                                    cl_uint n_waits, const cl_event *waits, cl_event *event)
+static cl_int CL_API_CALL read_rect(cl_command_queue q, cl_mem b, cl_bool blocking,
+                                    const size_t *buffer_origin, const size_t *host_origin,
+                                    const size_t *region, size_t b_row, size_t b_slice,
+                                    size_t h_row, size_t h_slice, void *to, cl_uint n_waits,
+                                    const cl_event *waits, cl_event *event)
 {
     FUZZ_CHECK(!blocking);
-    return rect(q, b, buffer_origin, host_origin, region, b_row, b_slice, h_row, h_slice, to, NULL, n_waits, waits, event);
+    return rect(q, b, buffer_origin, host_origin, region, b_row, b_slice, h_row, h_slice, to, NULL,
+                n_waits, waits, event);
 }
 
-static cl_int CL_API_CALL write_rect(cl_command_queue q, cl_mem b, cl_bool blocking, const size_t *buffer_origin, const size_t *host_origin,
-                                     const size_t *region, size_t b_row, size_t b_slice, size_t h_row, size_t h_slice, const void *from,
+static cl_int CL_API_CALL write_rect(cl_command_queue q, cl_mem b, cl_bool blocking,
+                                     const size_t *buffer_origin, const size_t *host_origin,
+                                     const size_t *region, size_t b_row, size_t b_slice,
+                                     size_t h_row, size_t h_slice, const void *from,
                                      cl_uint n_waits, const cl_event *waits, cl_event *event)
 {
     FUZZ_CHECK(!blocking);
-    return rect(q, b, buffer_origin, host_origin, region, b_row, b_slice, h_row, h_slice, NULL, from, n_waits, waits, event);
+    return rect(q, b, buffer_origin, host_origin, region, b_row, b_slice, h_row, h_slice, NULL,
+                from, n_waits, waits, event);
 }
 
-static cl_int CL_API_CALL fill_buffer(cl_command_queue q, cl_mem b, const void *pattern, size_t pattern_bytes, size_t offset, size_t n,
+static cl_int CL_API_CALL fill_buffer(cl_command_queue q, cl_mem b, const void *pattern,
+                                      size_t pattern_bytes, size_t offset, size_t n,
                                       cl_uint n_waits, const cl_event *waits, cl_event *event)
 {
-    if (!pattern || !pattern_bytes || pattern_bytes > 128 || (pattern_bytes & (pattern_bytes - 1)) || !strict_inside(of(b, MEM), offset, n))
+    if (!pattern || !pattern_bytes || pattern_bytes > 128 ||
+        (pattern_bytes & (pattern_bytes - 1)) || !strict_inside(of(b, MEM), offset, n))
         return CL_INVALID_VALUE;
     read_all(pattern, pattern_bytes);
     return strict_queued(q, n_waits, waits, event);
 }
 
-static cl_int CL_API_CALL copy_buffer(cl_command_queue q, cl_mem a, cl_mem b, size_t from, size_t to, size_t n, cl_uint n_waits,
-                                      const cl_event *waits, cl_event *event)
+static cl_int CL_API_CALL copy_buffer(cl_command_queue q, cl_mem a, cl_mem b, size_t from,
+                                      size_t to, size_t n, cl_uint n_waits, const cl_event *waits,
+                                      cl_event *event)
 {
-    return strict_inside(of(a, MEM), from, n) && strict_inside(of(b, MEM), to, n) ? strict_queued(q, n_waits, waits, event)
-                                                                                  : CL_INVALID_VALUE;
+    return strict_inside(of(a, MEM), from, n) && strict_inside(of(b, MEM), to, n)
+               ? strict_queued(q, n_waits, waits, event)
+               : CL_INVALID_VALUE;
 }
 
-static cl_int CL_API_CALL copy_rect(cl_command_queue q, cl_mem a, cl_mem b, const size_t *from, const size_t *to, const size_t *region,
-                                    size_t a_row, size_t a_slice, size_t b_row, size_t b_slice, cl_uint n_waits, const cl_event *waits,
-                                    cl_event *event)
+static cl_int CL_API_CALL copy_rect(cl_command_queue q, cl_mem a, cl_mem b, const size_t *from,
+                                    const size_t *to, const size_t *region, size_t a_row,
+                                    size_t a_slice, size_t b_row, size_t b_slice, cl_uint n_waits,
+                                    const cl_event *waits, cl_event *event)
 {
     size_t at, n;
-    if (!strict_rectangle(from, region, a_row, a_slice, &at, &n) || !strict_inside(of(a, MEM), at, n) ||
+    if (!strict_rectangle(from, region, a_row, a_slice, &at, &n) ||
+        !strict_inside(of(a, MEM), at, n) ||
         !strict_rectangle(to, region, b_row, b_slice, &at, &n) || !strict_inside(of(b, MEM), at, n))
         return CL_INVALID_VALUE;
     return strict_queued(q, n_waits, waits, event);
@@ -223,7 +244,8 @@ bool strict_in_image(struct thing *m, const size_t *origin, const size_t *region
 }
 
 /* Row by row, each where the pitches put it. */
-static cl_int image_rows(struct thing *m, const size_t *region, size_t row, size_t slice, char *to, const char *from)
+static cl_int image_rows(struct thing *m, const size_t *region, size_t row, size_t slice, char *to,
+                         const char *from)
 {
     bool lines = m->type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
     size_t bytes = region[0] * m->element;
@@ -245,8 +267,10 @@ static cl_int image_rows(struct thing *m, const size_t *region, size_t row, size
     return CL_SUCCESS;
 }
 
-static cl_int CL_API_CALL read_image(cl_command_queue q, cl_mem h, cl_bool blocking, const size_t *origin, const size_t *region, size_t row,
-                                     size_t slice, void *to, cl_uint n_waits, const cl_event *waits, cl_event *event)
+static cl_int CL_API_CALL read_image(cl_command_queue q, cl_mem h, cl_bool blocking,
+                                     const size_t *origin, const size_t *region, size_t row,
+                                     size_t slice, void *to, cl_uint n_waits, const cl_event *waits,
+                                     cl_event *event)
 {
     struct thing *m = of(h, MEM);
     FUZZ_CHECK(!blocking);
@@ -256,8 +280,10 @@ static cl_int CL_API_CALL read_image(cl_command_queue q, cl_mem h, cl_bool block
     return result ? result : strict_queued(q, n_waits, waits, event);
 }
 
-static cl_int CL_API_CALL write_image(cl_command_queue q, cl_mem h, cl_bool blocking, const size_t *origin, const size_t *region,
-                                      size_t row, size_t slice, const void *from, cl_uint n_waits, const cl_event *waits, cl_event *event)
+static cl_int CL_API_CALL write_image(cl_command_queue q, cl_mem h, cl_bool blocking,
+                                      const size_t *origin, const size_t *region, size_t row,
+                                      size_t slice, const void *from, cl_uint n_waits,
+                                      const cl_event *waits, cl_event *event)
 {
     struct thing *m = of(h, MEM);
     FUZZ_CHECK(!blocking);
@@ -267,8 +293,9 @@ static cl_int CL_API_CALL write_image(cl_command_queue q, cl_mem h, cl_bool bloc
     return result ? result : strict_queued(q, n_waits, waits, event);
 }
 
-static cl_int CL_API_CALL fill_image(cl_command_queue q, cl_mem h, const void *color, const size_t *origin, const size_t *region,
-                                     cl_uint n_waits, const cl_event *waits, cl_event *event)
+static cl_int CL_API_CALL fill_image(cl_command_queue q, cl_mem h, const void *color,
+                                     const size_t *origin, const size_t *region, cl_uint n_waits,
+                                     const cl_event *waits, cl_event *event)
 {
     if (!color || !strict_in_image(of(h, MEM), origin, region))
         return CL_INVALID_VALUE;
@@ -276,33 +303,41 @@ static cl_int CL_API_CALL fill_image(cl_command_queue q, cl_mem h, const void *c
     return strict_queued(q, n_waits, waits, event);
 }
 
-static cl_int CL_API_CALL copy_image(cl_command_queue q, cl_mem a, cl_mem b, const size_t *from, const size_t *to, const size_t *region,
-                                     cl_uint n_waits, const cl_event *waits, cl_event *event)
+static cl_int CL_API_CALL copy_image(cl_command_queue q, cl_mem a, cl_mem b, const size_t *from,
+                                     const size_t *to, const size_t *region, cl_uint n_waits,
+                                     const cl_event *waits, cl_event *event)
 {
-    return strict_in_image(of(a, MEM), from, region) && strict_in_image(of(b, MEM), to, region) ? strict_queued(q, n_waits, waits, event)
-                                                                                                : CL_INVALID_VALUE;
+    return strict_in_image(of(a, MEM), from, region) && strict_in_image(of(b, MEM), to, region)
+               ? strict_queued(q, n_waits, waits, event)
+               : CL_INVALID_VALUE;
 }
 
-static cl_int CL_API_CALL image_to_buffer(cl_command_queue q, cl_mem a, cl_mem b, const size_t *from, const size_t *region, size_t to,
+static cl_int CL_API_CALL image_to_buffer(cl_command_queue q, cl_mem a, cl_mem b,
+                                          const size_t *from, const size_t *region, size_t to,
                                           cl_uint n_waits, const cl_event *waits, cl_event *event)
 {
-    return strict_in_image(of(a, MEM), from, region) && strict_inside(of(b, MEM), to, 1) ? strict_queued(q, n_waits, waits, event)
-                                                                                         : CL_INVALID_VALUE;
+    return strict_in_image(of(a, MEM), from, region) && strict_inside(of(b, MEM), to, 1)
+               ? strict_queued(q, n_waits, waits, event)
+               : CL_INVALID_VALUE;
 }
 
-static cl_int CL_API_CALL buffer_to_image(cl_command_queue q, cl_mem a, cl_mem b, size_t from, const size_t *to, const size_t *region,
-                                          cl_uint n_waits, const cl_event *waits, cl_event *event)
+static cl_int CL_API_CALL buffer_to_image(cl_command_queue q, cl_mem a, cl_mem b, size_t from,
+                                          const size_t *to, const size_t *region, cl_uint n_waits,
+                                          const cl_event *waits, cl_event *event)
 {
-    return strict_in_image(of(b, MEM), to, region) && strict_inside(of(a, MEM), from, 1) ? strict_queued(q, n_waits, waits, event)
-                                                                                         : CL_INVALID_VALUE;
+    return strict_in_image(of(b, MEM), to, region) && strict_inside(of(a, MEM), from, 1)
+               ? strict_queued(q, n_waits, waits, event)
+               : CL_INVALID_VALUE;
 }
 
-static void *CL_API_CALL map_buffer(cl_command_queue q, cl_mem b, cl_bool blocking, cl_map_flags flags, size_t offset, size_t n,
-                                    cl_uint n_waits, const cl_event *waits, cl_event *event, cl_int *result)
+static void *CL_API_CALL map_buffer(cl_command_queue q, cl_mem b, cl_bool blocking,
+                                    cl_map_flags flags, size_t offset, size_t n, cl_uint n_waits,
+                                    const cl_event *waits, cl_event *event, cl_int *result)
 {
     struct thing *m = of(b, MEM);
     (void)flags, (void)blocking;
-    *result = strict_inside(m, offset, n) ? strict_queued(q, n_waits, waits, event) : CL_INVALID_VALUE;
+    *result =
+        strict_inside(m, offset, n) ? strict_queued(q, n_waits, waits, event) : CL_INVALID_VALUE;
     if (*result)
         return NULL;
     if (!m->memory)
@@ -311,13 +346,15 @@ static void *CL_API_CALL map_buffer(cl_command_queue q, cl_mem b, cl_bool blocki
     return m->memory + offset;
 }
 
-static void *CL_API_CALL map_image(cl_command_queue q, cl_mem h, cl_bool blocking, cl_map_flags flags, const size_t *origin,
-                                   const size_t *region, size_t *row, size_t *slice, cl_uint n_waits, const cl_event *waits,
-                                   cl_event *event, cl_int *result)
+static void *CL_API_CALL map_image(cl_command_queue q, cl_mem h, cl_bool blocking,
+                                   cl_map_flags flags, const size_t *origin, const size_t *region,
+                                   size_t *row, size_t *slice, cl_uint n_waits,
+                                   const cl_event *waits, cl_event *event, cl_int *result)
 {
     struct thing *m = of(h, MEM);
     (void)flags, (void)blocking;
-    *result = strict_in_image(m, origin, region) && row ? strict_queued(q, n_waits, waits, event) : CL_INVALID_VALUE;
+    *result = strict_in_image(m, origin, region) && row ? strict_queued(q, n_waits, waits, event)
+                                                        : CL_INVALID_VALUE;
     if (*result)
         return NULL;
     *row = 64;
@@ -328,14 +365,17 @@ static void *CL_API_CALL map_image(cl_command_queue q, cl_mem h, cl_bool blockin
     return m->memory;
 }
 
-static cl_int CL_API_CALL unmap(cl_command_queue q, cl_mem h, void *at, cl_uint n_waits, const cl_event *waits, cl_event *event)
+static cl_int CL_API_CALL unmap(cl_command_queue q, cl_mem h, void *at, cl_uint n_waits,
+                                const cl_event *waits, cl_event *event)
 {
     struct thing *m = of(h, MEM);
-    FUZZ_CHECK(m && m->memory && (unsigned char *)at >= m->memory && (unsigned char *)at < m->memory + m->bytes);
+    FUZZ_CHECK(m && m->memory && (unsigned char *)at >= m->memory &&
+               (unsigned char *)at < m->memory + m->bytes);
     return strict_queued(q, n_waits, waits, event);
 }
 
-static cl_int CL_API_CALL migrate(cl_command_queue q, cl_uint n, const cl_mem *all, cl_mem_migration_flags flags, cl_uint n_waits,
+static cl_int CL_API_CALL migrate(cl_command_queue q, cl_uint n, const cl_mem *all,
+                                  cl_mem_migration_flags flags, cl_uint n_waits,
                                   const cl_event *waits, cl_event *event)
 {
     (void)flags;
@@ -347,8 +387,9 @@ static cl_int CL_API_CALL migrate(cl_command_queue q, cl_uint n, const cl_mem *a
     return strict_queued(q, n_waits, waits, event);
 }
 
-static cl_int CL_API_CALL launch(cl_command_queue q, cl_kernel k, cl_uint dim, const size_t *offset, const size_t *global,
-                                 const size_t *local, cl_uint n_waits, const cl_event *waits, cl_event *event)
+static cl_int CL_API_CALL launch(cl_command_queue q, cl_kernel k, cl_uint dim, const size_t *offset,
+                                 const size_t *global, const size_t *local, cl_uint n_waits,
+                                 const cl_event *waits, cl_event *event)
 {
     if (!of(k, KERNEL) || dim < 1 || dim > 3 || !global)
         return CL_INVALID_WORK_DIMENSION;
@@ -360,14 +401,17 @@ static cl_int CL_API_CALL launch(cl_command_queue q, cl_kernel k, cl_uint dim, c
     return strict_queued(q, n_waits, waits, event);
 }
 
-static cl_int CL_API_CALL task(cl_command_queue q, cl_kernel k, cl_uint n_waits, const cl_event *waits, cl_event *event)
+static cl_int CL_API_CALL task(cl_command_queue q, cl_kernel k, cl_uint n_waits,
+                               const cl_event *waits, cl_event *event)
 {
     return of(k, KERNEL) ? strict_queued(q, n_waits, waits, event) : CL_INVALID_KERNEL;
 }
 
-/* ---- shared virtual memory: addresses are the window's, which lies over what the test has mapped */
+/* ---- shared virtual memory: addresses are the window's, which lies over what the test has mapped
+ */
 
-static void *CL_API_CALL svm_alloc(cl_context c, cl_svm_mem_flags flags, size_t size, cl_uint alignment)
+static void *CL_API_CALL svm_alloc(cl_context c, cl_svm_mem_flags flags, size_t size,
+                                   cl_uint alignment)
 {
     (void)flags, (void)alignment;
     return of(c, CONTEXT) && size && size <= MAX_MEMORY ? malloc(1) : NULL;
@@ -379,8 +423,9 @@ static void CL_API_CALL svm_free(cl_context c, void *p)
     free(p);
 }
 
-static cl_int CL_API_CALL svm_copy(cl_command_queue q, cl_bool blocking, void *to, const void *from, size_t n, cl_uint n_waits,
-                                   const cl_event *waits, cl_event *event)
+static cl_int CL_API_CALL svm_copy(cl_command_queue q, cl_bool blocking, void *to, const void *from,
+                                   size_t n, cl_uint n_waits, const cl_event *waits,
+                                   cl_event *event)
 {
     FUZZ_CHECK(!blocking);
     if (!to || !from)
@@ -390,7 +435,8 @@ static cl_int CL_API_CALL svm_copy(cl_command_queue q, cl_bool blocking, void *t
     return strict_queued(q, n_waits, waits, event);
 }
 
-static cl_int CL_API_CALL svm_fill(cl_command_queue q, void *to, const void *pattern, size_t pattern_bytes, size_t n, cl_uint n_waits,
+static cl_int CL_API_CALL svm_fill(cl_command_queue q, void *to, const void *pattern,
+                                   size_t pattern_bytes, size_t n, cl_uint n_waits,
                                    const cl_event *waits, cl_event *event)
 {
     if (!pattern_bytes || pattern_bytes > 128 || n % pattern_bytes)
@@ -401,8 +447,9 @@ static cl_int CL_API_CALL svm_fill(cl_command_queue q, void *to, const void *pat
     return strict_queued(q, n_waits, waits, event);
 }
 
-static cl_int CL_API_CALL svm_map(cl_command_queue q, cl_bool blocking, cl_map_flags flags, void *at, size_t n, cl_uint n_waits,
-                                  const cl_event *waits, cl_event *event)
+static cl_int CL_API_CALL svm_map(cl_command_queue q, cl_bool blocking, cl_map_flags flags,
+                                  void *at, size_t n, cl_uint n_waits, const cl_event *waits,
+                                  cl_event *event)
 {
     (void)flags;
     FUZZ_CHECK(!blocking);
@@ -410,13 +457,15 @@ static cl_int CL_API_CALL svm_map(cl_command_queue q, cl_bool blocking, cl_map_f
     return strict_queued(q, n_waits, waits, event);
 }
 
-static cl_int CL_API_CALL svm_unmap(cl_command_queue q, void *at, cl_uint n_waits, const cl_event *waits, cl_event *event)
+static cl_int CL_API_CALL svm_unmap(cl_command_queue q, void *at, cl_uint n_waits,
+                                    const cl_event *waits, cl_event *event)
 {
     read_all(at, 1);
     return strict_queued(q, n_waits, waits, event);
 }
 
-static cl_int CL_API_CALL svm_migrate(cl_command_queue q, cl_uint n, const void **at, const size_t *sizes, cl_mem_migration_flags flags,
+static cl_int CL_API_CALL svm_migrate(cl_command_queue q, cl_uint n, const void **at,
+                                      const size_t *sizes, cl_mem_migration_flags flags,
                                       cl_uint n_waits, const cl_event *waits, cl_event *event)
 {
     (void)flags;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The driver of vgpu_fuzz.c: its table, and all objects but programs and kernels. See strict_driver.h. */
+/* The driver of vgpu_fuzz.c: its table, and all objects but programs and kernels. See
+ * strict_driver.h. */
 #include "strict_driver_internal.h"
 
 #include "opencl_pixel.h"
@@ -47,13 +48,15 @@ cl_int strict_release(const void *handle, enum kind kind, cl_int error)
 
 /* ---- platform, devices, contexts, queues */
 
-static cl_int CL_API_CALL platform_info(cl_platform_id p, cl_platform_info what, size_t size, void *value, size_t *size_ret)
+static cl_int CL_API_CALL platform_info(cl_platform_id p, cl_platform_info what, size_t size,
+                                        void *value, size_t *size_ret)
 {
     (void)what;
     return of(p, PLATFORM) ? answer("strict", 7, size, value, size_ret) : CL_INVALID_PLATFORM;
 }
 
-static cl_int CL_API_CALL device_ids(cl_platform_id p, cl_device_type type, cl_uint n, cl_device_id *ids, cl_uint *n_ret)
+static cl_int CL_API_CALL device_ids(cl_platform_id p, cl_device_type type, cl_uint n,
+                                     cl_device_id *ids, cl_uint *n_ret)
 {
     (void)type;
     if (!of(p, PLATFORM))
@@ -67,9 +70,11 @@ static cl_int CL_API_CALL device_ids(cl_platform_id p, cl_device_type type, cl_u
     return CL_SUCCESS;
 }
 
-static cl_int CL_API_CALL device_info(cl_device_id d, cl_device_info what, size_t size, void *value, size_t *size_ret)
+static cl_int CL_API_CALL device_info(cl_device_id d, cl_device_info what, size_t size, void *value,
+                                      size_t *size_ret)
 {
-    static const cl_name_version extensions[] = {{CL_MAKE_VERSION(0, 9, 0), CL_KHR_COMMAND_BUFFER_EXTENSION_NAME}};
+    static const cl_name_version extensions[] = {
+        {CL_MAKE_VERSION(0, 9, 0), CL_KHR_COMMAND_BUFFER_EXTENSION_NAME}};
     struct thing *t = of(d, DEVICE);
     if (!t)
         return CL_INVALID_DEVICE;
@@ -79,8 +84,8 @@ static cl_int CL_API_CALL device_info(cl_device_id d, cl_device_info what, size_
     case CL_DEVICE_TYPE:
         return answer_number(CL_DEVICE_TYPE_CPU, sizeof(cl_device_type), size, value, size_ret);
     case CL_DEVICE_SVM_CAPABILITIES:
-        return answer_number(CL_DEVICE_SVM_COARSE_GRAIN_BUFFER | CL_DEVICE_SVM_FINE_GRAIN_BUFFER, sizeof(cl_bitfield), size, value,
-                             size_ret);
+        return answer_number(CL_DEVICE_SVM_COARSE_GRAIN_BUFFER | CL_DEVICE_SVM_FINE_GRAIN_BUFFER,
+                             sizeof(cl_bitfield), size, value, size_ret);
     case CL_DEVICE_MAX_MEM_ALLOC_SIZE:
         return answer_number(MAX_MEMORY, sizeof(cl_ulong), size, value, size_ret);
     case CL_DEVICE_PARENT_DEVICE:
@@ -90,8 +95,9 @@ static cl_int CL_API_CALL device_info(cl_device_id d, cl_device_info what, size_
     }
 }
 
-static cl_int CL_API_CALL sub_devices(cl_device_id d, const cl_device_partition_property *properties, cl_uint n, cl_device_id *ids,
-                                      cl_uint *n_ret)
+static cl_int CL_API_CALL sub_devices(cl_device_id d,
+                                      const cl_device_partition_property *properties, cl_uint n,
+                                      cl_device_id *ids, cl_uint *n_ret)
 {
     struct thing *t = of(d, DEVICE);
     cl_uint made_here = 0;
@@ -100,7 +106,8 @@ static cl_int CL_API_CALL sub_devices(cl_device_id d, const cl_device_partition_
     if (!properties)
         return CL_INVALID_VALUE;
     if (properties[0] == CL_DEVICE_PARTITION_BY_COUNTS) {
-        for (const cl_device_partition_property *p = properties + 1; *p != CL_DEVICE_PARTITION_BY_COUNTS_LIST_END; p++)
+        for (const cl_device_partition_property *p = properties + 1;
+             *p != CL_DEVICE_PARTITION_BY_COUNTS_LIST_END; p++)
             made_here++;
         read_all(properties, (made_here + 3) * sizeof *properties);
     } else if (properties[0]) {
@@ -121,7 +128,9 @@ static cl_int CL_API_CALL sub_devices(cl_device_id d, const cl_device_partition_
 static cl_int CL_API_CALL release_device(cl_device_id d)
 {
     /* Root devices are not counted. */
-    return d == strict_device(0) || d == strict_device(1) ? CL_SUCCESS : strict_release(d, DEVICE, CL_INVALID_DEVICE);
+    return d == strict_device(0) || d == strict_device(1)
+               ? CL_SUCCESS
+               : strict_release(d, DEVICE, CL_INVALID_DEVICE);
 }
 
 bool strict_devices_good(cl_uint n, const cl_device_id *ids)
@@ -132,9 +141,11 @@ bool strict_devices_good(cl_uint n, const cl_device_id *ids)
     return n || !ids;
 }
 
-static cl_context CL_API_CALL create_context(const cl_context_properties *properties, cl_uint n, const cl_device_id *ids,
-                                             void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *), void *arg,
-                                             cl_int *result)
+static cl_context CL_API_CALL create_context(const cl_context_properties *properties, cl_uint n,
+                                             const cl_device_id *ids,
+                                             void(CL_CALLBACK *notify)(const char *, const void *,
+                                                                       size_t, void *),
+                                             void *arg, cl_int *result)
 {
     walk_pairs((const uint64_t *)properties);
     if (!n || !strict_devices_good(n, ids))
@@ -149,14 +160,17 @@ static cl_int CL_API_CALL release_context(cl_context c)
     return strict_release(c, CONTEXT, CL_INVALID_CONTEXT);
 }
 
-static cl_int CL_API_CALL context_info(cl_context c, cl_context_info what, size_t size, void *value, size_t *size_ret)
+static cl_int CL_API_CALL context_info(cl_context c, cl_context_info what, size_t size, void *value,
+                                       size_t *size_ret)
 {
     cl_device_id ids[2] = {strict_device(0), strict_device(1)};
     (void)what;
     return of(c, CONTEXT) ? answer(ids, sizeof ids, size, value, size_ret) : CL_INVALID_CONTEXT;
 }
 
-static cl_command_queue CL_API_CALL create_queue(cl_context c, cl_device_id d, cl_command_queue_properties properties, cl_int *result)
+static cl_command_queue CL_API_CALL create_queue(cl_context c, cl_device_id d,
+                                                 cl_command_queue_properties properties,
+                                                 cl_int *result)
 {
     struct thing *context = of(c, CONTEXT), *device = of(d, DEVICE);
     if (!context || !device)
@@ -167,13 +181,17 @@ static cl_command_queue CL_API_CALL create_queue(cl_context c, cl_device_id d, c
     return made(result, q);
 }
 
-static cl_command_queue CL_API_CALL create_queue_with(cl_context c, cl_device_id d, const cl_queue_properties *properties, cl_int *result)
+static cl_command_queue CL_API_CALL create_queue_with(cl_context c, cl_device_id d,
+                                                      const cl_queue_properties *properties,
+                                                      cl_int *result)
 {
     walk_pairs(properties);
-    return create_queue(c, d, properties && properties[0] == CL_QUEUE_PROPERTIES ? properties[1] : 0, result);
+    return create_queue(
+        c, d, properties && properties[0] == CL_QUEUE_PROPERTIES ? properties[1] : 0, result);
 }
 
-static cl_int CL_API_CALL queue_info(cl_command_queue h, cl_command_queue_info what, size_t size, void *value, size_t *size_ret)
+static cl_int CL_API_CALL queue_info(cl_command_queue h, cl_command_queue_info what, size_t size,
+                                     void *value, size_t *size_ret)
 {
     struct thing *q = of(h, QUEUE);
     if (!q)
@@ -190,8 +208,8 @@ static cl_int CL_API_CALL release_queue(cl_command_queue q)
     return strict_release(q, QUEUE, CL_INVALID_COMMAND_QUEUE);
 }
 
-static cl_int CL_API_CALL set_queue_property(cl_command_queue q, cl_command_queue_properties p, cl_bool on,
-                                             cl_command_queue_properties *old)
+static cl_int CL_API_CALL set_queue_property(cl_command_queue q, cl_command_queue_properties p,
+                                             cl_bool on, cl_command_queue_properties *old)
 {
     (void)p, (void)on;
     if (old)
@@ -222,7 +240,8 @@ static cl_int CL_API_CALL host_timer(cl_device_id d, cl_ulong *host)
 
 /* ---- memory objects */
 
-static struct thing *new_mem(struct thing *context, cl_mem_flags flags, size_t bytes, const void *host, cl_int *result)
+static struct thing *new_mem(struct thing *context, cl_mem_flags flags, size_t bytes,
+                             const void *host, cl_int *result)
 {
     const cl_mem_flags from_host = CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR;
     if ((flags & CL_MEM_USE_HOST_PTR) && (flags & (CL_MEM_COPY_HOST_PTR | CL_MEM_ALLOC_HOST_PTR)))
@@ -239,20 +258,25 @@ static struct thing *new_mem(struct thing *context, cl_mem_flags flags, size_t b
     return made(result, m);
 }
 
-static cl_mem CL_API_CALL create_buffer(cl_context c, cl_mem_flags flags, size_t bytes, void *host, cl_int *result)
+static cl_mem CL_API_CALL create_buffer(cl_context c, cl_mem_flags flags, size_t bytes, void *host,
+                                        cl_int *result)
 {
     struct thing *context = of(c, CONTEXT);
-    return context ? (cl_mem)new_mem(context, flags, bytes, host, result) : fail(result, CL_INVALID_CONTEXT);
+    return context ? (cl_mem)new_mem(context, flags, bytes, host, result)
+                   : fail(result, CL_INVALID_CONTEXT);
 }
 
-static cl_mem CL_API_CALL create_buffer_with(cl_context c, const cl_mem_properties *properties, cl_mem_flags flags, size_t bytes,
-                                             void *host, cl_int *result)
+static cl_mem CL_API_CALL create_buffer_with(cl_context c, const cl_mem_properties *properties,
+                                             cl_mem_flags flags, size_t bytes, void *host,
+                                             cl_int *result)
 {
     walk_pairs(properties);
     return create_buffer(c, flags, bytes, host, result);
 }
 
-static cl_mem CL_API_CALL create_sub_buffer(cl_mem b, cl_mem_flags flags, cl_buffer_create_type type, const void *info, cl_int *result)
+static cl_mem CL_API_CALL create_sub_buffer(cl_mem b, cl_mem_flags flags,
+                                            cl_buffer_create_type type, const void *info,
+                                            cl_int *result)
 {
     struct thing *buffer = of(b, MEM);
     const cl_buffer_region *r = info;
@@ -268,7 +292,8 @@ static cl_mem CL_API_CALL create_sub_buffer(cl_mem b, cl_mem_flags flags, cl_buf
     return made(result, m);
 }
 
-static cl_mem CL_API_CALL create_image(cl_context c, cl_mem_flags flags, const cl_image_format *format, const cl_image_desc *desc,
+static cl_mem CL_API_CALL create_image(cl_context c, cl_mem_flags flags,
+                                       const cl_image_format *format, const cl_image_desc *desc,
                                        void *host, cl_int *result)
 {
     struct thing *context = of(c, CONTEXT);
@@ -307,13 +332,16 @@ static cl_mem CL_API_CALL create_image(cl_context c, cl_mem_flags flags, const c
     size_t row = desc->image_row_pitch ? desc->image_row_pitch : width * element;
     bool lines = desc->image_type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
     size_t slice = desc->image_slice_pitch ? desc->image_slice_pitch : lines ? row : row * height;
-    if (row < width * element || row > MAX_MEMORY || row % element || slice > MAX_MEMORY || (!host && desc->image_row_pitch && !source))
+    if (row < width * element || row > MAX_MEMORY || row % element || slice > MAX_MEMORY ||
+        (!host && desc->image_row_pitch && !source))
         return fail(result, CL_INVALID_IMAGE_DESCRIPTOR);
     /* As the specification counts what host_ptr must hold. */
-    size_t bytes = desc->image_type == CL_MEM_OBJECT_IMAGE1D || desc->image_type == CL_MEM_OBJECT_IMAGE1D_BUFFER ? row
-                   : desc->image_type == CL_MEM_OBJECT_IMAGE2D                                                   ? row * height
-                   : lines                                                                                       ? slice * height
-                                                                                                                 : slice * depth;
+    size_t bytes = desc->image_type == CL_MEM_OBJECT_IMAGE1D ||
+                           desc->image_type == CL_MEM_OBJECT_IMAGE1D_BUFFER
+                       ? row
+                   : desc->image_type == CL_MEM_OBJECT_IMAGE2D ? row * height
+                   : lines                                     ? slice * height
+                                                               : slice * depth;
     struct thing *m = new_mem(source ? source : context, flags, bytes, host, result);
     if (!m)
         return NULL;
@@ -325,29 +353,31 @@ static cl_mem CL_API_CALL create_image(cl_context c, cl_mem_flags flags, const c
     return (cl_mem)m;
 }
 
-static cl_mem CL_API_CALL create_image_with(cl_context c, const cl_mem_properties *properties, cl_mem_flags flags,
-                                            const cl_image_format *format, const cl_image_desc *desc, void *host, cl_int *result)
+static cl_mem CL_API_CALL create_image_with(cl_context c, const cl_mem_properties *properties,
+                                            cl_mem_flags flags, const cl_image_format *format,
+                                            const cl_image_desc *desc, void *host, cl_int *result)
 {
     walk_pairs(properties);
     return create_image(c, flags, format, desc, host, result);
 }
 
-static cl_mem CL_API_CALL create_pipe(cl_context c, cl_mem_flags flags, cl_uint packet, cl_uint n, const cl_pipe_properties *properties,
-                                      cl_int *result)
+static cl_mem CL_API_CALL create_pipe(cl_context c, cl_mem_flags flags, cl_uint packet, cl_uint n,
+                                      const cl_pipe_properties *properties, cl_int *result)
 {
     struct thing *context = of(c, CONTEXT);
     walk_pairs((const uint64_t *)properties);
     if (!context)
         return fail(result, CL_INVALID_CONTEXT);
     struct thing *m =
-        new_mem(context, flags & ~(cl_mem_flags)(CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR), (uint64_t)packet * n, NULL, result);
+        new_mem(context, flags & ~(cl_mem_flags)(CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR),
+                (uint64_t)packet * n, NULL, result);
     if (m)
         m->type = CL_MEM_OBJECT_PIPE;
     return (cl_mem)m;
 }
 
-static cl_int CL_API_CALL image_formats(cl_context c, cl_mem_flags flags, cl_mem_object_type type, cl_uint n, cl_image_format *formats,
-                                        cl_uint *n_ret)
+static cl_int CL_API_CALL image_formats(cl_context c, cl_mem_flags flags, cl_mem_object_type type,
+                                        cl_uint n, cl_image_format *formats, cl_uint *n_ret)
 {
     (void)flags, (void)type;
     if (!of(c, CONTEXT) || (formats && !n))
@@ -359,7 +389,8 @@ static cl_int CL_API_CALL image_formats(cl_context c, cl_mem_flags flags, cl_mem
     return CL_SUCCESS;
 }
 
-static cl_int CL_API_CALL mem_info(cl_mem h, cl_mem_info what, size_t size, void *value, size_t *size_ret)
+static cl_int CL_API_CALL mem_info(cl_mem h, cl_mem_info what, size_t size, void *value,
+                                   size_t *size_ret)
 {
     struct thing *m = of(h, MEM), *whole = NULL;
     if (!m)
@@ -378,11 +409,13 @@ static cl_int CL_API_CALL mem_info(cl_mem h, cl_mem_info what, size_t size, void
     }
 }
 
-static cl_int CL_API_CALL image_info(cl_mem h, cl_image_info what, size_t size, void *value, size_t *size_ret)
+static cl_int CL_API_CALL image_info(cl_mem h, cl_image_info what, size_t size, void *value,
+                                     size_t *size_ret)
 {
     struct thing *m = of(h, MEM);
     (void)what;
-    return m && m->element ? answer_number(m->element, sizeof(size_t), size, value, size_ret) : CL_INVALID_MEM_OBJECT;
+    return m && m->element ? answer_number(m->element, sizeof(size_t), size, value, size_ret)
+                           : CL_INVALID_MEM_OBJECT;
 }
 
 static cl_int CL_API_CALL release_mem(cl_mem m)
@@ -390,20 +423,24 @@ static cl_int CL_API_CALL release_mem(cl_mem m)
     return strict_release(m, MEM, CL_INVALID_MEM_OBJECT);
 }
 
-static cl_sampler CL_API_CALL create_sampler(cl_context c, cl_bool normalized, cl_addressing_mode a, cl_filter_mode f, cl_int *result)
+static cl_sampler CL_API_CALL create_sampler(cl_context c, cl_bool normalized, cl_addressing_mode a,
+                                             cl_filter_mode f, cl_int *result)
 {
     struct thing *context = of(c, CONTEXT);
     (void)normalized, (void)a, (void)f;
     return context ? made(result, strict_new(SAMPLER, context)) : fail(result, CL_INVALID_CONTEXT);
 }
 
-static cl_sampler CL_API_CALL create_sampler_with(cl_context c, const cl_sampler_properties *properties, cl_int *result)
+static cl_sampler CL_API_CALL create_sampler_with(cl_context c,
+                                                  const cl_sampler_properties *properties,
+                                                  cl_int *result)
 {
     walk_pairs(properties);
     return create_sampler(c, 0, 0, 0, result);
 }
 
-static cl_int CL_API_CALL sampler_info(cl_sampler s, cl_sampler_info what, size_t size, void *value, size_t *size_ret)
+static cl_int CL_API_CALL sampler_info(cl_sampler s, cl_sampler_info what, size_t size, void *value,
+                                       size_t *size_ret)
 {
     (void)what;
     return of(s, SAMPLER) ? answer_number(1, 4, size, value, size_ret) : CL_INVALID_SAMPLER;
@@ -464,9 +501,11 @@ static void fill_table(void)
 void strict_driver_start(bool later)
 {
     fill_table();
-    platform = (struct thing){.dispatch = &strict_driver, .magic = MAGIC, .kind = PLATFORM, .n_refs = 1u << 30};
+    platform = (struct thing){
+        .dispatch = &strict_driver, .magic = MAGIC, .kind = PLATFORM, .n_refs = 1u << 30};
     for (int i = 0; i < STRICT_N_DEVICES; i++)
-        devices[i] = (struct thing){.dispatch = &strict_driver, .magic = MAGIC, .kind = DEVICE, .n_refs = 1u << 30};
+        devices[i] = (struct thing){
+            .dispatch = &strict_driver, .magic = MAGIC, .kind = DEVICE, .n_refs = 1u << 30};
     n_left = 0;
     strict_commands_start(later);
 }

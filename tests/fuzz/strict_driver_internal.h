@@ -7,7 +7,8 @@
 #include "fuzz.h"
 #include "strict_driver.h"
 
-/* What the strict driver's files, and nobody else, know: a thing for each object it has made, and how it treats what it is given. */
+/* What the strict driver's files, and nobody else, know: a thing for each object it has made, and
+ * how it treats what it is given. */
 enum kind { PLATFORM = 1, DEVICE, CONTEXT, QUEUE, MEM, SAMPLER, PROGRAM, KERNEL, EVENT, CMDBUF };
 
 #define MAGIC      0x57121c7du
@@ -84,7 +85,8 @@ static inline cl_int answer(const void *from, size_t n, size_t size, void *value
     return CL_SUCCESS;
 }
 
-static inline cl_int answer_number(uint64_t n, size_t bytes, size_t size, void *value, size_t *size_ret)
+static inline cl_int answer_number(uint64_t n, size_t bytes, size_t size, void *value,
+                                   size_t *size_ret)
 {
     return answer(&n, bytes, size, value, size_ret);
 }
@@ -112,7 +114,8 @@ void strict_recorded(cl_icd_dispatch *table);
 cl_int strict_queued(cl_command_queue h, cl_uint n, const cl_event *waits, cl_event *event);
 bool strict_inside(struct thing *buffer, size_t offset, size_t n);
 /* The bytes that a rectangle covers, counted from its origin's own; false: no good rectangle. */
-bool strict_rectangle(const size_t *origin, const size_t *region, size_t row, size_t slice, size_t *ret_from, size_t *ret_bytes);
+bool strict_rectangle(const size_t *origin, const size_t *region, size_t row, size_t slice,
+                      size_t *ret_from, size_t *ret_bytes);
 bool strict_in_image(struct thing *m, const size_t *origin, const size_t *region);
 
 /* Before each input: no command is outstanding. later: they wait for strict_driver_end. */

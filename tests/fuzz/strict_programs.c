@@ -6,7 +6,8 @@
 #define ARG_BYTES 8 /* of arguments 0 to 4; argument 5 is a struct */
 #define BIG_ARG   256
 
-static cl_program CL_API_CALL program_with_source(cl_context c, cl_uint n, const char **strings, const size_t *lengths, cl_int *result)
+static cl_program CL_API_CALL program_with_source(cl_context c, cl_uint n, const char **strings,
+                                                  const size_t *lengths, cl_int *result)
 {
     struct thing *context = of(c, CONTEXT);
     if (!context || !n || !strings)
@@ -16,8 +17,10 @@ static cl_program CL_API_CALL program_with_source(cl_context c, cl_uint n, const
     return made(result, strict_new(PROGRAM, context));
 }
 
-static cl_program CL_API_CALL program_with_binary(cl_context c, cl_uint n, const cl_device_id *ids, const size_t *lengths,
-                                                  const unsigned char **binaries, cl_int *status, cl_int *result)
+static cl_program CL_API_CALL program_with_binary(cl_context c, cl_uint n, const cl_device_id *ids,
+                                                  const size_t *lengths,
+                                                  const unsigned char **binaries, cl_int *status,
+                                                  cl_int *result)
 {
     struct thing *context = of(c, CONTEXT);
     if (!context || !n || !ids || !lengths || !binaries || !strict_devices_good(n, ids))
@@ -32,7 +35,8 @@ static cl_program CL_API_CALL program_with_binary(cl_context c, cl_uint n, const
     return made(result, strict_new(PROGRAM, context));
 }
 
-static cl_program CL_API_CALL program_with_builtin(cl_context c, cl_uint n, const cl_device_id *ids, const char *names, cl_int *result)
+static cl_program CL_API_CALL program_with_builtin(cl_context c, cl_uint n, const cl_device_id *ids,
+                                                   const char *names, cl_int *result)
 {
     struct thing *context = of(c, CONTEXT);
     if (!context || !names || !strict_devices_good(n, ids))
@@ -41,7 +45,8 @@ static cl_program CL_API_CALL program_with_builtin(cl_context c, cl_uint n, cons
     return made(result, strict_new(PROGRAM, context));
 }
 
-static cl_program CL_API_CALL program_with_il(cl_context c, const void *il, size_t n, cl_int *result)
+static cl_program CL_API_CALL program_with_il(cl_context c, const void *il, size_t n,
+                                              cl_int *result)
 {
     struct thing *context = of(c, CONTEXT);
     if (!context || !il || !n)
@@ -50,8 +55,9 @@ static cl_program CL_API_CALL program_with_il(cl_context c, const void *il, size
     return made(result, strict_new(PROGRAM, context));
 }
 
-static cl_int CL_API_CALL build(cl_program p, cl_uint n, const cl_device_id *ids, const char *options,
-                                void(CL_CALLBACK *notify)(cl_program, void *), void *arg)
+static cl_int CL_API_CALL build(cl_program p, cl_uint n, const cl_device_id *ids,
+                                const char *options, void(CL_CALLBACK *notify)(cl_program, void *),
+                                void *arg)
 {
     FUZZ_CHECK(!notify && !arg);
     if (options)
@@ -59,8 +65,10 @@ static cl_int CL_API_CALL build(cl_program p, cl_uint n, const cl_device_id *ids
     return of(p, PROGRAM) && strict_devices_good(n, ids) ? CL_SUCCESS : CL_INVALID_PROGRAM;
 }
 
-static cl_int CL_API_CALL compile(cl_program p, cl_uint n, const cl_device_id *ids, const char *options, cl_uint n_headers,
-                                  const cl_program *headers, const char **names, void(CL_CALLBACK *notify)(cl_program, void *), void *arg)
+static cl_int CL_API_CALL compile(cl_program p, cl_uint n, const cl_device_id *ids,
+                                  const char *options, cl_uint n_headers, const cl_program *headers,
+                                  const char **names, void(CL_CALLBACK *notify)(cl_program, void *),
+                                  void *arg)
 {
     if (!n_headers != !headers || !n_headers != !names)
         return CL_INVALID_VALUE;
@@ -72,8 +80,10 @@ static cl_int CL_API_CALL compile(cl_program p, cl_uint n, const cl_device_id *i
     return build(p, n, ids, options, notify, arg);
 }
 
-static cl_program CL_API_CALL link_program(cl_context c, cl_uint n, const cl_device_id *ids, const char *options, cl_uint n_programs,
-                                           const cl_program *programs, void(CL_CALLBACK *notify)(cl_program, void *), void *arg,
+static cl_program CL_API_CALL link_program(cl_context c, cl_uint n, const cl_device_id *ids,
+                                           const char *options, cl_uint n_programs,
+                                           const cl_program *programs,
+                                           void(CL_CALLBACK *notify)(cl_program, void *), void *arg,
                                            cl_int *result)
 {
     struct thing *context = of(c, CONTEXT);
@@ -93,7 +103,9 @@ static cl_int CL_API_CALL unload_compiler(cl_platform_id p)
     return of(p, PLATFORM) ? CL_SUCCESS : CL_INVALID_PLATFORM;
 }
 
-static cl_int CL_API_CALL program_release_callback(cl_program p, void(CL_CALLBACK *told)(cl_program, void *), void *arg)
+static cl_int CL_API_CALL program_release_callback(cl_program p,
+                                                   void(CL_CALLBACK *told)(cl_program, void *),
+                                                   void *arg)
 {
     (void)arg;
     return of(p, PROGRAM) && told ? CL_SUCCESS : CL_INVALID_VALUE;
@@ -108,7 +120,8 @@ static cl_int CL_API_CALL specialization(cl_program p, cl_uint id, size_t size, 
     return CL_SUCCESS;
 }
 
-static cl_int CL_API_CALL program_info(cl_program p, cl_program_info what, size_t size, void *value, size_t *size_ret)
+static cl_int CL_API_CALL program_info(cl_program p, cl_program_info what, size_t size, void *value,
+                                       size_t *size_ret)
 {
     static const size_t sizes[2] = {100, 50};
     if (!of(p, PROGRAM))
@@ -131,10 +144,12 @@ static cl_int CL_API_CALL program_info(cl_program p, cl_program_info what, size_
     return answer("text", 5, size, value, size_ret);
 }
 
-static cl_int CL_API_CALL build_info(cl_program p, cl_device_id d, cl_program_build_info what, size_t size, void *value, size_t *size_ret)
+static cl_int CL_API_CALL build_info(cl_program p, cl_device_id d, cl_program_build_info what,
+                                     size_t size, void *value, size_t *size_ret)
 {
     (void)what;
-    return of(p, PROGRAM) && of(d, DEVICE) ? answer("a log", 6, size, value, size_ret) : CL_INVALID_PROGRAM;
+    return of(p, PROGRAM) && of(d, DEVICE) ? answer("a log", 6, size, value, size_ret)
+                                           : CL_INVALID_PROGRAM;
 }
 
 static cl_int CL_API_CALL release_program(cl_program p)
@@ -151,7 +166,8 @@ static cl_kernel CL_API_CALL create_kernel(cl_program p, const char *name, cl_in
     return made(result, strict_new(KERNEL, program));
 }
 
-static cl_int CL_API_CALL create_kernels(cl_program p, cl_uint n, cl_kernel *kernels, cl_uint *n_ret)
+static cl_int CL_API_CALL create_kernels(cl_program p, cl_uint n, cl_kernel *kernels,
+                                         cl_uint *n_ret)
 {
     struct thing *program = of(p, PROGRAM);
     if (!program || (kernels && n < 3))
@@ -166,7 +182,8 @@ static cl_int CL_API_CALL create_kernels(cl_program p, cl_uint n, cl_kernel *ker
 static cl_kernel CL_API_CALL clone_kernel(cl_kernel k, cl_int *result)
 {
     struct thing *kernel = of(k, KERNEL);
-    return kernel ? made(result, strict_new(KERNEL, kernel->parent)) : fail(result, CL_INVALID_KERNEL);
+    return kernel ? made(result, strict_new(KERNEL, kernel->parent))
+                  : fail(result, CL_INVALID_KERNEL);
 }
 
 static cl_int CL_API_CALL set_arg(cl_kernel k, cl_uint index, size_t size, const void *value)
@@ -191,7 +208,8 @@ static cl_int CL_API_CALL set_arg_svm(cl_kernel k, cl_uint index, const void *va
     return of(k, KERNEL) && index < N_ARGS ? CL_SUCCESS : CL_INVALID_ARG_INDEX;
 }
 
-static cl_int CL_API_CALL exec_info(cl_kernel k, cl_kernel_exec_info what, size_t size, const void *value)
+static cl_int CL_API_CALL exec_info(cl_kernel k, cl_kernel_exec_info what, size_t size,
+                                    const void *value)
 {
     if (!of(k, KERNEL) || !value || !size)
         return CL_INVALID_VALUE;
@@ -204,7 +222,8 @@ static cl_int CL_API_CALL exec_info(cl_kernel k, cl_kernel_exec_info what, size_
     return CL_SUCCESS;
 }
 
-static cl_int CL_API_CALL kernel_info(cl_kernel k, cl_kernel_info what, size_t size, void *value, size_t *size_ret)
+static cl_int CL_API_CALL kernel_info(cl_kernel k, cl_kernel_info what, size_t size, void *value,
+                                      size_t *size_ret)
 {
     if (!of(k, KERNEL))
         return CL_INVALID_KERNEL;
@@ -215,9 +234,11 @@ static cl_int CL_API_CALL kernel_info(cl_kernel k, cl_kernel_info what, size_t s
     return answer("kernel", 7, size, value, size_ret);
 }
 
-static cl_int CL_API_CALL kernel_arg_info(cl_kernel k, cl_uint index, cl_kernel_arg_info what, size_t size, void *value, size_t *size_ret)
+static cl_int CL_API_CALL kernel_arg_info(cl_kernel k, cl_uint index, cl_kernel_arg_info what,
+                                          size_t size, void *value, size_t *size_ret)
 {
-    static const char *const types[N_ARGS] = {"float*", "float*", "image2d_t", "sampler_t", "queue_t", "struct"};
+    static const char *const types[N_ARGS] = {"float*",    "float*",  "image2d_t",
+                                              "sampler_t", "queue_t", "struct"};
     if (!of(k, KERNEL) || index >= N_ARGS)
         return CL_INVALID_ARG_INDEX;
     switch (what) {
@@ -226,11 +247,13 @@ static cl_int CL_API_CALL kernel_arg_info(cl_kernel k, cl_uint index, cl_kernel_
     case CL_KERNEL_ARG_TYPE_QUALIFIER:
         return answer_number(0, sizeof(cl_bitfield), size, value, size_ret);
     default:
-        return answer_number(index ? CL_KERNEL_ARG_ADDRESS_LOCAL : CL_KERNEL_ARG_ADDRESS_GLOBAL, 4, size, value, size_ret);
+        return answer_number(index ? CL_KERNEL_ARG_ADDRESS_LOCAL : CL_KERNEL_ARG_ADDRESS_GLOBAL, 4,
+                             size, value, size_ret);
     }
 }
 
-static cl_int CL_API_CALL work_group_info(cl_kernel k, cl_device_id d, cl_kernel_work_group_info what, size_t size, void *value,
+static cl_int CL_API_CALL work_group_info(cl_kernel k, cl_device_id d,
+                                          cl_kernel_work_group_info what, size_t size, void *value,
                                           size_t *size_ret)
 {
     static const size_t none_demanded[3];
@@ -241,8 +264,9 @@ static cl_int CL_API_CALL work_group_info(cl_kernel k, cl_device_id d, cl_kernel
     return answer_number(64, 8, size, value, size_ret);
 }
 
-static cl_int CL_API_CALL sub_group_info(cl_kernel k, cl_device_id d, cl_kernel_sub_group_info what, size_t in_size, const void *in,
-                                         size_t size, void *value, size_t *size_ret)
+static cl_int CL_API_CALL sub_group_info(cl_kernel k, cl_device_id d, cl_kernel_sub_group_info what,
+                                         size_t in_size, const void *in, size_t size, void *value,
+                                         size_t *size_ret)
 {
     if (in)
         read_all(in, in_size);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The strict driver's command buffers: see strict_driver.h. What a recorded command names it does not hold, and looks at when the
- * buffer runs and when it is released: all of it must be there still.
+ * The strict driver's command buffers: see strict_driver.h. What a recorded command names it does
+ * not hold, and looks at when the buffer runs and when it is released: all of it must be there
+ * still.
  */
 #include "strict_driver_internal.h"
 
@@ -25,7 +26,8 @@ static void look_at_named(struct thing *b)
 }
 
 static cl_command_buffer_khr CL_API_CALL create(cl_uint n, const cl_command_queue *queues,
-                                                const cl_command_buffer_properties_khr *properties, cl_int *result)
+                                                const cl_command_buffer_properties_khr *properties,
+                                                cl_int *result)
 {
     struct thing *q = n == 1 && queues ? of(queues[0], QUEUE) : NULL;
     walk_pairs(properties);
@@ -50,8 +52,8 @@ static cl_int CL_API_CALL release(cl_command_buffer_khr h)
     return strict_release(h, CMDBUF, CL_INVALID_COMMAND_BUFFER_KHR);
 }
 
-static cl_int CL_API_CALL run(cl_uint n, cl_command_queue *queues, cl_command_buffer_khr h, cl_uint n_waits, const cl_event *waits,
-                              cl_event *event)
+static cl_int CL_API_CALL run(cl_uint n, cl_command_queue *queues, cl_command_buffer_khr h,
+                              cl_uint n_waits, const cl_event *waits, cl_event *event)
 {
     struct thing *b = of(h, CMDBUF);
     if (n != 1 || !b || !b->status)
@@ -61,8 +63,9 @@ static cl_int CL_API_CALL run(cl_uint n, cl_command_queue *queues, cl_command_bu
 }
 
 /* A command has been recorded. Its points are odd: nobody may take them for numbers of commands. */
-static cl_int record(cl_command_buffer_khr h, cl_command_queue q, enum kind kind, void *a, void *b, cl_uint n,
-                     const cl_sync_point_khr *waits, cl_sync_point_khr *point, cl_mutable_command_khr *handle)
+static cl_int record(cl_command_buffer_khr h, cl_command_queue q, enum kind kind, void *a, void *b,
+                     cl_uint n, const cl_sync_point_khr *waits, cl_sync_point_khr *point,
+                     cl_mutable_command_khr *handle)
 {
     struct thing *buffer = of(h, CMDBUF);
     FUZZ_CHECK(buffer && !buffer->status && !q && !handle && point);
@@ -77,15 +80,17 @@ static cl_int record(cl_command_buffer_khr h, cl_command_queue q, enum kind kind
     return CL_SUCCESS;
 }
 
-#define POINTS cl_uint n, const cl_sync_point_khr *waits, cl_sync_point_khr *point, cl_mutable_command_khr *handle
+#define POINTS                                                                                     \
+    cl_uint n, const cl_sync_point_khr *waits, cl_sync_point_khr *point,                           \
+        cl_mutable_command_khr *handle
 
 static cl_int CL_API_CALL barrier(cl_command_buffer_khr h, cl_command_queue q, POINTS)
 {
     return record(h, q, MEM, NULL, NULL, n, waits, point, handle);
 }
 
-static cl_int CL_API_CALL copy_buffer(cl_command_buffer_khr h, cl_command_queue q, cl_mem a, cl_mem b, size_t from, size_t to, size_t bytes,
-                                      POINTS)
+static cl_int CL_API_CALL copy_buffer(cl_command_buffer_khr h, cl_command_queue q, cl_mem a,
+                                      cl_mem b, size_t from, size_t to, size_t bytes, POINTS)
 {
     FUZZ_CHECK(a && b);
     if (!strict_inside(of(a, MEM), from, bytes) || !strict_inside(of(b, MEM), to, bytes))
@@ -93,19 +98,23 @@ static cl_int CL_API_CALL copy_buffer(cl_command_buffer_khr h, cl_command_queue 
     return record(h, q, MEM, a, b, n, waits, point, handle);
 }
 
-static cl_int CL_API_CALL copy_rect(cl_command_buffer_khr h, cl_command_queue q, cl_mem a, cl_mem b, const size_t *from, const size_t *to,
-                                    const size_t *region, size_t a_row, size_t a_slice, size_t b_row, size_t b_slice, POINTS)
+static cl_int CL_API_CALL copy_rect(cl_command_buffer_khr h, cl_command_queue q, cl_mem a, cl_mem b,
+                                    const size_t *from, const size_t *to, const size_t *region,
+                                    size_t a_row, size_t a_slice, size_t b_row, size_t b_slice,
+                                    POINTS)
 {
     size_t at, bytes;
     FUZZ_CHECK(a && b);
-    if (!strict_rectangle(from, region, a_row, a_slice, &at, &bytes) || !strict_inside(of(a, MEM), at, bytes) ||
-        !strict_rectangle(to, region, b_row, b_slice, &at, &bytes) || !strict_inside(of(b, MEM), at, bytes))
+    if (!strict_rectangle(from, region, a_row, a_slice, &at, &bytes) ||
+        !strict_inside(of(a, MEM), at, bytes) ||
+        !strict_rectangle(to, region, b_row, b_slice, &at, &bytes) ||
+        !strict_inside(of(b, MEM), at, bytes))
         return CL_INVALID_VALUE;
     return record(h, q, MEM, a, b, n, waits, point, handle);
 }
 
-static cl_int CL_API_CALL to_image(cl_command_buffer_khr h, cl_command_queue q, cl_mem a, cl_mem b, size_t from, const size_t *to,
-                                   const size_t *region, POINTS)
+static cl_int CL_API_CALL to_image(cl_command_buffer_khr h, cl_command_queue q, cl_mem a, cl_mem b,
+                                   size_t from, const size_t *to, const size_t *region, POINTS)
 {
     FUZZ_CHECK(a && b);
     if (!strict_in_image(of(b, MEM), to, region) || !strict_inside(of(a, MEM), from, 1))
@@ -113,7 +122,8 @@ static cl_int CL_API_CALL to_image(cl_command_buffer_khr h, cl_command_queue q, 
     return record(h, q, MEM, a, b, n, waits, point, handle);
 }
 
-static cl_int CL_API_CALL copy_image(cl_command_buffer_khr h, cl_command_queue q, cl_mem a, cl_mem b, const size_t *from, const size_t *to,
+static cl_int CL_API_CALL copy_image(cl_command_buffer_khr h, cl_command_queue q, cl_mem a,
+                                     cl_mem b, const size_t *from, const size_t *to,
                                      const size_t *region, POINTS)
 {
     FUZZ_CHECK(a && b);
@@ -122,8 +132,8 @@ static cl_int CL_API_CALL copy_image(cl_command_buffer_khr h, cl_command_queue q
     return record(h, q, MEM, a, b, n, waits, point, handle);
 }
 
-static cl_int CL_API_CALL to_buffer(cl_command_buffer_khr h, cl_command_queue q, cl_mem a, cl_mem b, const size_t *from,
-                                    const size_t *region, size_t to, POINTS)
+static cl_int CL_API_CALL to_buffer(cl_command_buffer_khr h, cl_command_queue q, cl_mem a, cl_mem b,
+                                    const size_t *from, const size_t *region, size_t to, POINTS)
 {
     FUZZ_CHECK(a && b);
     if (!strict_in_image(of(a, MEM), from, region) || !strict_inside(of(b, MEM), to, 1))
@@ -131,19 +141,21 @@ static cl_int CL_API_CALL to_buffer(cl_command_buffer_khr h, cl_command_queue q,
     return record(h, q, MEM, a, b, n, waits, point, handle);
 }
 
-static cl_int CL_API_CALL fill_buffer(cl_command_buffer_khr h, cl_command_queue q, cl_mem a, const void *pattern, size_t pattern_bytes,
-                                      size_t offset, size_t bytes, POINTS)
+static cl_int CL_API_CALL fill_buffer(cl_command_buffer_khr h, cl_command_queue q, cl_mem a,
+                                      const void *pattern, size_t pattern_bytes, size_t offset,
+                                      size_t bytes, POINTS)
 {
     FUZZ_CHECK(a);
-    if (!pattern || !pattern_bytes || pattern_bytes > 128 || (pattern_bytes & (pattern_bytes - 1)) ||
-        !strict_inside(of(a, MEM), offset, bytes))
+    if (!pattern || !pattern_bytes || pattern_bytes > 128 ||
+        (pattern_bytes & (pattern_bytes - 1)) || !strict_inside(of(a, MEM), offset, bytes))
         return CL_INVALID_VALUE;
     read_all(pattern, pattern_bytes);
     return record(h, q, MEM, a, NULL, n, waits, point, handle);
 }
 
-static cl_int CL_API_CALL fill_image(cl_command_buffer_khr h, cl_command_queue q, cl_mem a, const void *color, const size_t *origin,
-                                     const size_t *region, POINTS)
+static cl_int CL_API_CALL fill_image(cl_command_buffer_khr h, cl_command_queue q, cl_mem a,
+                                     const void *color, const size_t *origin, const size_t *region,
+                                     POINTS)
 {
     FUZZ_CHECK(a);
     if (!color || !strict_in_image(of(a, MEM), origin, region))
@@ -152,8 +164,10 @@ static cl_int CL_API_CALL fill_image(cl_command_buffer_khr h, cl_command_queue q
     return record(h, q, MEM, a, NULL, n, waits, point, handle);
 }
 
-static cl_int CL_API_CALL launch(cl_command_buffer_khr h, cl_command_queue q, const cl_ndrange_kernel_command_properties_khr *properties,
-                                 cl_kernel k, cl_uint dim, const size_t *offset, const size_t *global, const size_t *local, POINTS)
+static cl_int CL_API_CALL launch(cl_command_buffer_khr h, cl_command_queue q,
+                                 const cl_ndrange_kernel_command_properties_khr *properties,
+                                 cl_kernel k, cl_uint dim, const size_t *offset,
+                                 const size_t *global, const size_t *local, POINTS)
 {
     FUZZ_CHECK(of(k, KERNEL) && dim >= 1 && dim <= 3);
     walk_pairs(properties);
@@ -174,12 +188,18 @@ static void *CL_API_CALL find(cl_platform_id p, const char *name)
         void *function;
     } all[] = {
 #define FUNCTION(name, function) {#name, (void *)(uintptr_t)(function)}
-        FUNCTION(clCreateCommandBufferKHR, create),         FUNCTION(clFinalizeCommandBufferKHR, finalize),
-        FUNCTION(clReleaseCommandBufferKHR, release),       FUNCTION(clEnqueueCommandBufferKHR, run),
-        FUNCTION(clCommandBarrierWithWaitListKHR, barrier), FUNCTION(clCommandCopyBufferKHR, copy_buffer),
-        FUNCTION(clCommandCopyBufferRectKHR, copy_rect),    FUNCTION(clCommandCopyBufferToImageKHR, to_image),
-        FUNCTION(clCommandCopyImageKHR, copy_image),        FUNCTION(clCommandCopyImageToBufferKHR, to_buffer),
-        FUNCTION(clCommandFillBufferKHR, fill_buffer),      FUNCTION(clCommandFillImageKHR, fill_image),
+        FUNCTION(clCreateCommandBufferKHR, create),
+        FUNCTION(clFinalizeCommandBufferKHR, finalize),
+        FUNCTION(clReleaseCommandBufferKHR, release),
+        FUNCTION(clEnqueueCommandBufferKHR, run),
+        FUNCTION(clCommandBarrierWithWaitListKHR, barrier),
+        FUNCTION(clCommandCopyBufferKHR, copy_buffer),
+        FUNCTION(clCommandCopyBufferRectKHR, copy_rect),
+        FUNCTION(clCommandCopyBufferToImageKHR, to_image),
+        FUNCTION(clCommandCopyImageKHR, copy_image),
+        FUNCTION(clCommandCopyImageToBufferKHR, to_buffer),
+        FUNCTION(clCommandFillBufferKHR, fill_buffer),
+        FUNCTION(clCommandFillImageKHR, fill_image),
         FUNCTION(clCommandNDRangeKernelKHR, launch),
 #undef FUNCTION
     };

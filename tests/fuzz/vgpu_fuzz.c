@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A vGPU against its program: messages of any kind, in any order, with a data area that changes meanwhile and
- * a driver that ends commands when the input says so. All of src/vgpu but its threads, on a driver that
- * touches every byte it is given. A faulty message ends the input, as it ends the vGPU. Afterwards everything
- * is let go of, and nothing may be left.
+ * A vGPU against its program: messages of any kind, in any order, with a data area that changes
+ * meanwhile and a driver that ends commands when the input says so. All of src/vgpu but its
+ * threads, on a driver that touches every byte it is given. A faulty message ends the input, as it
+ * ends the vGPU. Afterwards everything is let go of, and nothing may be left.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,13 +30,15 @@ static int session_end, control_end, null_fd, stdout_fd;
 static void *data_area;
 
 /* What the vGPU would wait for never comes, and is not to be waited for. */
-int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *lock, const struct timespec *until)
+int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *lock,
+                           const struct timespec *until)
 {
     (void)cond, (void)lock, (void)until;
     return ETIMEDOUT;
 }
 
-int pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *lock, clockid_t clock, const struct timespec *until)
+int pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *lock, clockid_t clock,
+                           const struct timespec *until)
 {
     (void)clock;
     return pthread_cond_timedwait(cond, lock, until);

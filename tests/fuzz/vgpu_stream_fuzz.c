@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stream of a vGPU, as whoever sends one or wrote the file plays it. The first byte says what the rest is: 'r' a stream as it is;
- * anything else: sections without their checksums, which are put in here, since no mutation would ever find a right one. Whatever
- * comes: it is loaded or refused by one sentence that sticks, costs no more than was allowed, and leaves nothing.
+ * The stream of a vGPU, as whoever sends one or wrote the file plays it. The first byte says what
+ * the rest is: 'r' a stream as it is; anything else: sections without their checksums, which are
+ * put in here, since no mutation would ever find a right one. Whatever comes: it is loaded or
+ * refused by one sentence that sticks, costs no more than was allowed, and leaves nothing.
  */
 #include "stream/stream.h"
 
@@ -14,8 +15,9 @@
 #define MEMORY_LIMIT (64u << 10)
 #define PAGE         4096u
 
-static const char *const names[] = {"announce", "tenant", "devices", "objects", "events", "calls",  "commands", "maps",
-                                    "session",  "memory", "gone",    "round",   "pages",  "commit", "later",    "stream"};
+static const char *const names[] = {"announce", "tenant", "devices", "objects", "events", "calls",
+                                    "commands", "maps",   "session", "memory",  "gone",   "round",
+                                    "pages",    "commit", "later",   "stream"};
 
 struct bytes {
     unsigned char *at;
@@ -57,7 +59,8 @@ static void mend_pages(unsigned char *body, size_t n_body, const unsigned char *
     if (p.packing == GN_STREAM_ZSTD)
         p.packed_checksum = gn_stream_checksum(bulk, n_bulk);
     memcpy(body, &p, sizeof p);
-    size_t at = sizeof p + (size_t)(p.n_runs & 0xffff) * sizeof(struct gn_stream_run_head), done = 0;
+    size_t at = sizeof p + (size_t)(p.n_runs & 0xffff) * sizeof(struct gn_stream_run_head),
+           done = 0;
     for (; p.packing == GN_STREAM_RAW && at + 16 <= n_body && done < n_bulk; at += 16) {
         size_t n = n_bulk - done < PAGE ? n_bulk - done : PAGE;
         struct gn_stream_hash hash = gn_stream_hash(bulk + done, n);
@@ -69,27 +72,33 @@ static void mend_pages(unsigned char *body, size_t n_body, const unsigned char *
 static void frame(struct bytes *out, struct fuzz *f)
 {
     struct gn_stream_preamble preamble = {.magic = GN_STREAM_BEGINS, .format = GN_STREAM_FORMAT};
-    struct gn_stream_about about = {.purpose = GN_STREAM_CHECKPOINT, .page_bytes = PAGE, .api = "opencl"};
+    struct gn_stream_about about = {
+        .purpose = GN_STREAM_CHECKPOINT, .page_bytes = PAGE, .api = "opencl"};
     uint64_t chain = 0;
     preamble.checksum = gn_stream_checksum(&preamble, 16);
     append(out, &preamble, sizeof preamble);
     for (uint32_t number = 0; number == 0 || f->left; number++) {
         uint8_t which = number ? fuzz_u8(f) : 15, how = number ? fuzz_u8(f) : 0;
-        size_t n_body = number ? fuzz_u16(f) : sizeof about, n_bulk = which % 16 == 12 ? fuzz_u16(f) : 0;
+        size_t n_body = number ? fuzz_u16(f) : sizeof about,
+               n_bulk = which % 16 == 12 ? fuzz_u16(f) : 0;
         const void *given = number ? fuzz_bytes(f, &n_body) : (const void *)&about;
         unsigned char *body = malloc(n_body + 1);
         FUZZ_CHECK(body);
         if (n_body)
             memcpy(body, given, n_body);
         const unsigned char *bulk = fuzz_bytes(f, &n_bulk);
-        struct gn_stream_section_head head = {
-            .version = (uint16_t)(1 + (how >> 1 & 3)), .flags = how & 1, .number = number, .body_bytes = n_body, .bulk_bytes = n_bulk};
+        struct gn_stream_section_head head = {.version = (uint16_t)(1 + (how >> 1 & 3)),
+                                              .flags = how & 1,
+                                              .number = number,
+                                              .body_bytes = n_body,
+                                              .bulk_bytes = n_bulk};
         snprintf(head.name, sizeof head.name, "%s", names[which % 16]);
         head.checksum = gn_stream_checksum(&head, 40);
         if (which % 16 == 12)
             mend_pages(body, n_body, bulk, n_bulk);
         if (which % 16 == 13 && n_body == sizeof(struct gn_stream_commit)) {
-            struct gn_stream_commit commit = {.n_sections = number, .stream_bytes = out->n, .chain = chain};
+            struct gn_stream_commit commit = {
+                .n_sections = number, .stream_bytes = out->n, .chain = chain};
             memcpy(body, &commit, sizeof commit);
         }
         uint64_t sum = gn_stream_checksum(body, n_body), link[3] = {chain, head.checksum, sum};
@@ -146,8 +155,12 @@ static void walk(struct gn_stream_reader *r)
 static void load(struct bytes *stream)
 {
     struct gn_stream_source source = {source_read, stream};
-    const struct gn_stream_limits limits = {
-        .memory_bytes = MEMORY_LIMIT, .entries_bytes = 1 << 16, .n_objects = 100, .n_memories = 100, .n_rounds = 16, .body_bytes = 1 << 17};
+    const struct gn_stream_limits limits = {.memory_bytes = MEMORY_LIMIT,
+                                            .entries_bytes = 1 << 16,
+                                            .n_objects = 100,
+                                            .n_memories = 100,
+                                            .n_rounds = 16,
+                                            .body_bytes = 1 << 17};
     struct gn_stream_section s = {0};
     struct gn_stream_reader *r = NULL;
     struct gn_error err = {{0}, {0}};
@@ -165,7 +178,8 @@ static void load(struct bytes *stream)
         FUZZ_CHECK(gn_stream_next(r, &s) == rc);
     }
     FUZZ_CHECK(rc == 0 || rc == -EBADMSG || rc == -EPROTONOSUPPORT || rc == -EDQUOT);
-    FUZZ_CHECK((rc == 0) == !err.what[0] && !strchr(err.what, '\n') && memchr(err.what, 0, sizeof err.what));
+    FUZZ_CHECK((rc == 0) == !err.what[0] && !strchr(err.what, '\n') &&
+               memchr(err.what, 0, sizeof err.what));
     gn_stream_reader_destroy(r);
 }
 

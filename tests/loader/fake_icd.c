@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A driver with one platform and one device that does nothing but load, for khronos_like.c to be tested on:
- * without a fault it fulfils docs/icd.md as far as `--load-only` looks, and each FAULT breaks one promise.
- * Built once for each.
+ * A driver with one platform and one device that does nothing but load, for khronos_like.c to be
+ * tested on: without a fault it fulfils docs/icd.md as far as `--load-only` looks, and each FAULT
+ * breaks one promise. Built once for each.
  */
 #include "icd_slots.h"
 
@@ -14,9 +14,9 @@
 #define FAULT_ONE_TAG   2 /* the tag is in clGetPlatformIDs only */
 #define FAULT_NO_SETTER 3 /* tagged, but clIcdSetPlatformDispatchDataKHR is not found */
 #define FAULT_NO_DATA   4 /* devices made with the platform never get dispatch_data */
-#define FAULT_INTERPOSED                                                                                                                   \
-    5                        /* the table names the exported clGetPlatformInfo, which libOpenCL.so.1 has too                               \
-                              */
+#define FAULT_INTERPOSED                                                                           \
+    5 /* the table names the exported clGetPlatformInfo, which libOpenCL.so.1 has too              \
+       */
 #define FAULT_ANY_NAME     6 /* answers for functions that it doesn't have */
 #define FAULT_NO_EXTENSION 7 /* cl_khr_icd is not among the extensions */
 #define FAULT_NEW_HANDLE   8 /* another handle for the same device each time */
@@ -70,7 +70,8 @@ static cl_int get_platform_ids(cl_uint n, cl_platform_id *to, cl_uint *ret_n)
     return CL_SUCCESS;
 }
 
-static cl_int get_platform_info(cl_platform_id id, cl_platform_info name, size_t room, void *to, size_t *ret_bytes)
+static cl_int get_platform_info(cl_platform_id id, cl_platform_info name, size_t room, void *to,
+                                size_t *ret_bytes)
 {
     const cl_bool unloadable = FAULT == FAULT_UNLOADABLE ? CL_TRUE : CL_FALSE;
 
@@ -78,7 +79,8 @@ static cl_int get_platform_info(cl_platform_id id, cl_platform_info name, size_t
         return CL_INVALID_PLATFORM;
     switch (name) {
     case CL_PLATFORM_EXTENSIONS:
-        return answer_string(FAULT == FAULT_NO_EXTENSION ? "cl_other" : "cl_khr_icd", room, to, ret_bytes);
+        return answer_string(FAULT == FAULT_NO_EXTENSION ? "cl_other" : "cl_khr_icd", room, to,
+                             ret_bytes);
     case CL_PLATFORM_ICD_SUFFIX_KHR:
         return answer_string("FAKE", room, to, ret_bytes);
     case CL_PLATFORM_NAME:
@@ -90,7 +92,8 @@ static cl_int get_platform_info(cl_platform_id id, cl_platform_info name, size_t
     }
 }
 
-static cl_int get_device_ids(cl_platform_id id, cl_device_type type, cl_uint n, cl_device_id *to, cl_uint *ret_n)
+static cl_int get_device_ids(cl_platform_id id, cl_device_type type, cl_uint n, cl_device_id *to,
+                             cl_uint *ret_n)
 {
     if (type != CL_DEVICE_TYPE_ALL && !(type & CL_DEVICE_TYPE_CPU))
         return CL_DEVICE_NOT_FOUND;
@@ -121,16 +124,17 @@ static void *function_for_platform(cl_platform_id id, const char *name)
         return NULL;
     if (FAULT == FAULT_ANY_NAME)
         return (void *)refuse;
-#define LOOK(slot)                                                                                                                         \
-    if (strcmp(name, #slot) == 0) {                                                                                                        \
-        void *f = *(void **)&table.slot;                                                                                                   \
-        return f == (void *)CL_ICD2_TAG_KHR ? (void *)refuse : f;                                                                          \
+#define LOOK(slot)                                                                                 \
+    if (strcmp(name, #slot) == 0) {                                                                \
+        void *f = *(void **)&table.slot;                                                           \
+        return f == (void *)CL_ICD2_TAG_KHR ? (void *)refuse : f;                                  \
     }
     GN_ICD_SLOTS(LOOK, LOOK)
     return NULL;
 }
 
-EXPORT CL_API_ENTRY cl_int CL_API_CALL clGetPlatformInfo(cl_platform_id id, cl_platform_info name, size_t room, void *to, size_t *ret_bytes)
+EXPORT CL_API_ENTRY cl_int CL_API_CALL clGetPlatformInfo(cl_platform_id id, cl_platform_info name,
+                                                         size_t room, void *to, size_t *ret_bytes)
 {
     return get_platform_info(id, name, room, to, ret_bytes);
 }

@@ -7,9 +7,9 @@
 #include <stdint.h>
 
 /*
- * Every slot of the dispatch table in its order, marked CORE, or INTEROP where a driver without that
- * interoperation may refuse it. The order is checked where the list is used. Slots are only ever appended:
- * newer headers may have more.
+ * Every slot of the dispatch table in its order, marked CORE, or INTEROP where a driver without
+ * that interoperation may refuse it. The order is checked where the list is used. Slots are only
+ * ever appended: newer headers may have more.
  */
 /* clang-format off */
 #define GN_ICD_SLOTS(CORE, INTEROP) \
@@ -67,7 +67,8 @@
 #define GN_ICD_COUNT_SLOT(name) +1
 #define GN_ICD_N_SLOTS          (0 GN_ICD_SLOTS(GN_ICD_COUNT_SLOT, GN_ICD_COUNT_SLOT))
 
-static_assert(sizeof(cl_icd_dispatch) >= GN_ICD_N_SLOTS * sizeof(void *), "the OpenCL headers lack slots of this list");
+static_assert(sizeof(cl_icd_dispatch) >= GN_ICD_N_SLOTS * sizeof(void *),
+              "the OpenCL headers lack slots of this list");
 
 /* Tags of cl_khr_icd 2.0; headers before 2024 lack them. */
 #ifndef CL_ICD2_TAG_KHR

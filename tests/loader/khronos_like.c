@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plays an ICD loader on one driver: loads the library and takes from it what Khronos's loader takes, by both
- * versions of cl_khr_icd, checks every promise of docs/icd.md that can be seen from outside, then runs a
- * small program through the tables.
+ * Plays an ICD loader on one driver: loads the library and takes from it what Khronos's loader
+ * takes, by both versions of cl_khr_icd, checks every promise of docs/icd.md that can be seen from
+ * outside, then runs a small program through the tables.
  *
  *     khronos-like LIBRARY [--vendor] [--load-only] [--no-platform]
  *
- * --vendor: a driver that promises cl_khr_icd only, not the whole of docs/icd.md. --load-only: no program.
- * --no-platform: there is no daemon, so there must be no platform. Exit status 0 and "ok", or 1 and one
- * sentence on stdout.
+ * --vendor: a driver that promises cl_khr_icd only, not the whole of docs/icd.md. --load-only: no
+ * program.
+ * --no-platform: there is no daemon, so there must be no platform. Exit status 0 and "ok", or 1 and
+ * one sentence on stdout.
  */
 #include "khronos_like.h"
 
@@ -104,7 +105,8 @@ static cl_int CL_API_CALL unsupported(void)
     return CL_INVALID_OPERATION;
 }
 
-/* Where a function lies: the answer must be the driver itself, not the libOpenCL.so.1 in the global scope. */
+/* Where a function lies: the answer must be the driver itself, not the libOpenCL.so.1 in the global
+ * scope. */
 static void check_inside(const struct driver *d, void *f, const char *name)
 {
     Dl_info info;
@@ -117,8 +119,8 @@ static void check_inside(const struct driver *d, void *f, const char *name)
 
 static void load(struct driver *d, const char *path, bool own)
 {
-    /* The program has libOpenCL.so.1 in its global scope; a driver that refers to names it exports itself
-     * ends up there. */
+    /* The program has libOpenCL.so.1 in its global scope; a driver that refers to names it exports
+     * itself ends up there. */
     if (!dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_GLOBAL))
         fail("no libOpenCL.so.1: %s", dlerror());
     d->library = dlopen(path, RTLD_NOW);
@@ -137,7 +139,8 @@ static void load(struct driver *d, const char *path, bool own)
         fail("clGetExtensionFunctionAddress knows a function that does not exist");
     if (own) {
         if (!dlsym(d->library, "clIcdGetPlatformIDsKHR") || !dlsym(d->library, "clGetPlatformInfo"))
-            fail("ocl-icd looks for clIcdGetPlatformIDsKHR and clGetPlatformInfo with dlsym: one is not "
+            fail("ocl-icd looks for clIcdGetPlatformIDsKHR and clGetPlatformInfo with dlsym: one "
+                 "is not "
                  "exported");
         if (!d->extension("clGetPlatformInfo"))
             fail("clGetExtensionFunctionAddress does not know clGetPlatformInfo");
@@ -194,7 +197,8 @@ static bool manage(const struct driver *d, struct vendor *v)
     if (!unload_tag)
         return false;
     if (!d->function || !d->set_data)
-        fail("the tag is there, %s is not", d->function ? "clIcdSetPlatformDispatchDataKHR" : "clIcdGetFunctionAddressForPlatformKHR");
+        fail("the tag is there, %s is not", d->function ? "clIcdSetPlatformDispatchDataKHR"
+                                                        : "clIcdGetFunctionAddressForPlatformKHR");
     if (d->function(v->platform, "clNoSuchFunction"))
         fail("clIcdGetFunctionAddressForPlatformKHR knows a function that does not exist");
     if (v->own) {
@@ -232,17 +236,21 @@ static void check_platform(const struct vendor *v)
     cl_uint n = 0;
     cl_device_id first[16], second[16];
 
-    CHECK(cl->clGetPlatformInfo(v->platform, CL_PLATFORM_EXTENSIONS, sizeof(text), text, &bytes) == CL_SUCCESS);
+    CHECK(cl->clGetPlatformInfo(v->platform, CL_PLATFORM_EXTENSIONS, sizeof(text), text, &bytes) ==
+          CL_SUCCESS);
     CHECK(bytes == strlen(text) + 1);
     if (!strstr(text, "cl_khr_icd"))
         fail("cl_khr_icd is not among the platform's extensions");
-    CHECK(cl->clGetPlatformInfo(v->platform, CL_PLATFORM_ICD_SUFFIX_KHR, 0, NULL, &bytes) == CL_SUCCESS);
+    CHECK(cl->clGetPlatformInfo(v->platform, CL_PLATFORM_ICD_SUFFIX_KHR, 0, NULL, &bytes) ==
+          CL_SUCCESS);
     CHECK(bytes > 0 && bytes < sizeof(text));
-    CHECK(cl->clGetPlatformInfo(v->platform, CL_PLATFORM_ICD_SUFFIX_KHR, bytes, text, NULL) == CL_SUCCESS);
+    CHECK(cl->clGetPlatformInfo(v->platform, CL_PLATFORM_ICD_SUFFIX_KHR, bytes, text, NULL) ==
+          CL_SUCCESS);
     if (v->own) {
         if (strcmp(text, "GANTRY") != 0 && strcmp(text, "FAKE") != 0)
             fail("the suffix is %s, not GANTRY", text);
-        CHECK(cl->clGetPlatformInfo(v->platform, CL_PLATFORM_UNLOADABLE_KHR, sizeof(unloadable), &unloadable, NULL) == CL_SUCCESS);
+        CHECK(cl->clGetPlatformInfo(v->platform, CL_PLATFORM_UNLOADABLE_KHR, sizeof(unloadable),
+                                    &unloadable, NULL) == CL_SUCCESS);
         if (unloadable)
             fail("the platform lets itself be unloaded");
     }
@@ -299,7 +307,8 @@ int main(int argc, char **argv)
         bool icd2 = manage(&d, v);
         if (own && !icd2)
             fail("the platform has not the tag of cl_khr_icd 2.0");
-        /* First as a loader that doesn't know 2.0, then as one that does: the objects must serve both. */
+        /* First as a loader that doesn't know 2.0, then as one that does: the objects must serve
+         * both. */
         for (int round = 0; round <= icd2; round++) {
             v->icd2 = round == 1;
             check_platform(v);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that uses the device in a random order of operations and compares each result with a model
- * of its own, until a line comes on stdin. It is right only if no migration changes a byte.
+ * A program that uses the device in a random order of operations and compares each result with a
+ * model of its own, until a line comes on stdin. It is right only if no migration changes a byte.
  *
  *     stress KIND      KIND: images, svm, events, programs, cmdbufs
  *
- * Says "goes" when everything is made; at the end the number of its steps, then "right", or at the first
- * difference what was wrong.
+ * Says "goes" when everything is made; at the end the number of its steps, then "right", or at the
+ * first difference what was wrong.
  */
 #include "stress.h"
 
@@ -19,12 +19,14 @@
 #include <string.h>
 #include <unistd.h>
 
-const char source[] = "kernel void add(global uint *a, uint n) { a[get_global_id(0)] += n; }\n"
-                      "kernel void stir(global uint *a, uint n) { uint i = get_global_id(0); a[i] = a[i] * 1664525u + n; }\n"
-                      "kernel void draw(write_only image2d_t to, uint x, uint y, uint n) {\n"
-                      "    int2 at = (int2)(x + get_global_id(0), y + get_global_id(1));\n"
-                      "    write_imageui(to, at, (uint4)(at.x ^ n, at.y + n, n, 7) & 255u);\n"
-                      "}\n";
+const char source[] =
+    "kernel void add(global uint *a, uint n) { a[get_global_id(0)] += n; }\n"
+    "kernel void stir(global uint *a, uint n) { uint i = get_global_id(0); a[i] = a[i] * 1664525u "
+    "+ n; }\n"
+    "kernel void draw(write_only image2d_t to, uint x, uint y, uint n) {\n"
+    "    int2 at = (int2)(x + get_global_id(0), y + get_global_id(1));\n"
+    "    write_imageui(to, at, (uint4)(at.x ^ n, at.y + n, n, 7) & 255u);\n"
+    "}\n";
 
 cl_platform_id platform;
 cl_context context;
@@ -55,8 +57,8 @@ cl_kernel kernel_of(cl_program program, const char *name)
     return k;
 }
 
-static void launch(cl_command_queue q, cl_kernel k, cl_mem mem, uint32_t n, size_t n_items, cl_uint n_waits, const cl_event *waits,
-                   cl_event *event)
+static void launch(cl_command_queue q, cl_kernel k, cl_mem mem, uint32_t n, size_t n_items,
+                   cl_uint n_waits, const cl_event *waits, cl_event *event)
 {
     MUST(clSetKernelArg(k, 0, sizeof mem, &mem));
     MUST(clSetKernelArg(k, 1, sizeof n, &n));
@@ -70,11 +72,15 @@ static void set_up(void)
     MUST(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL));
     context = clCreateContext(NULL, 1, &device, NULL, NULL, &r);
     MUST(r);
-    queue = clCreateCommandQueueWithProperties(context, device,
-                                               (const cl_queue_properties[]){CL_QUEUE_PROPERTIES, CL_QUEUE_PROFILING_ENABLE, 0}, &r);
+    queue = clCreateCommandQueueWithProperties(
+        context, device,
+        (const cl_queue_properties[]){CL_QUEUE_PROPERTIES, CL_QUEUE_PROFILING_ENABLE, 0}, &r);
     MUST(r);
     unordered = clCreateCommandQueueWithProperties(
-        context, device, (const cl_queue_properties[]){CL_QUEUE_PROPERTIES, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, 0}, &r);
+        context, device,
+        (const cl_queue_properties[]){CL_QUEUE_PROPERTIES, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE,
+                                      0},
+        &r);
     MUST(r);
 }
 
@@ -100,7 +106,8 @@ static void set_up_images(void)
         struct picture *p = &pictures[i];
         memcpy(p->size, sizes[i], sizeof p->size);
         const size_t bytes = p->size[0] * p->size[1] * p->size[2] * 4;
-        const cl_image_desc desc = {.image_type = p->size[2] > 1 ? CL_MEM_OBJECT_IMAGE3D : CL_MEM_OBJECT_IMAGE2D,
+        const cl_image_desc desc = {.image_type = p->size[2] > 1 ? CL_MEM_OBJECT_IMAGE3D
+                                                                 : CL_MEM_OBJECT_IMAGE2D,
                                     .image_width = p->size[0],
                                     .image_height = p->size[1],
                                     .image_depth = p->size[2]};
@@ -127,7 +134,8 @@ static void model_region(struct picture *p, const size_t origin[3], const size_t
 {
     for (size_t z = 0; z < region[2]; z++)
         for (size_t y = 0; y < region[1]; y++)
-            memcpy(model_row(p, origin, y, z), some + (z * region[1] + y) * region[0], region[0] * 4);
+            memcpy(model_row(p, origin, y, z), some + (z * region[1] + y) * region[0],
+                   region[0] * 4);
 }
 
 static void image_step(uint32_t n)
@@ -144,10 +152,12 @@ static void image_step(uint32_t n)
         some[i] = n * 2654435761u + (uint32_t)i;
     switch (dice(6)) {
     case 0:
-        MUST(clEnqueueWriteImage(queue, p->image, CL_TRUE, origin, region, 0, 0, some, 0, NULL, NULL));
+        MUST(clEnqueueWriteImage(queue, p->image, CL_TRUE, origin, region, 0, 0, some, 0, NULL,
+                                 NULL));
         break;
     case 1: /* `some` is written again only after the next whole image has been read */
-        MUST(clEnqueueWriteImage(queue, p->image, CL_FALSE, origin, region, 0, 0, some, 0, NULL, NULL));
+        MUST(clEnqueueWriteImage(queue, p->image, CL_FALSE, origin, region, 0, 0, some, 0, NULL,
+                                 NULL));
         break;
     case 2: {
         const cl_uint colour[4] = {n & 255, n >> 8 & 255, n >> 16 & 255, 7};
@@ -161,12 +171,13 @@ static void image_step(uint32_t n)
         MUST(clEnqueueCopyBufferToImage(queue, staged, p->image, 0, origin, region, 0, NULL, NULL));
         break;
     case 4: {
-        unsigned char *map =
-            clEnqueueMapImage(queue, p->image, CL_TRUE, CL_MAP_WRITE, origin, region, &row_pitch, &slice_pitch, 0, NULL, NULL, &r);
+        unsigned char *map = clEnqueueMapImage(queue, p->image, CL_TRUE, CL_MAP_WRITE, origin,
+                                               region, &row_pitch, &slice_pitch, 0, NULL, NULL, &r);
         MUST(r);
         for (size_t z = 0; z < region[2]; z++)
             for (size_t y = 0; y < region[1]; y++)
-                memcpy(map + z * slice_pitch + y * row_pitch, some + (z * region[1] + y) * region[0], region[0] * 4);
+                memcpy(map + z * slice_pitch + y * row_pitch,
+                       some + (z * region[1] + y) * region[0], region[0] * 4);
         MUST(clEnqueueUnmapMemObject(queue, p->image, map, 0, NULL, NULL));
         break;
     }
@@ -176,7 +187,8 @@ static void image_step(uint32_t n)
         for (size_t y = 0; y < region[1]; y++)
             for (size_t x = 0; x < region[0]; x++) {
                 const uint32_t ax = (uint32_t)(origin[0] + x), ay = (uint32_t)(origin[1] + y);
-                some[y * region[0] + x] = ((ax ^ n) & 255) | ((ay + n) & 255) << 8 | (n & 255) << 16 | 7u << 24;
+                some[y * region[0] + x] =
+                    ((ax ^ n) & 255) | ((ay + n) & 255) << 8 | (n & 255) << 16 | 7u << 24;
             }
         const cl_uint x = (cl_uint)origin[0], y = (cl_uint)origin[1];
         MUST(clSetKernelArg(draw, 0, sizeof p->image, &p->image));
@@ -186,7 +198,8 @@ static void image_step(uint32_t n)
         MUST(clEnqueueNDRangeKernel(queue, draw, 2, NULL, region, NULL, 0, NULL, NULL));
     }
     model_region(p, origin, region);
-    MUST(clEnqueueReadImage(queue, p->image, CL_TRUE, (size_t[3]){0}, p->size, 0, 0, got, 0, NULL, NULL));
+    MUST(clEnqueueReadImage(queue, p->image, CL_TRUE, (size_t[3]){0}, p->size, 0, 0, got, 0, NULL,
+                            NULL));
     HOLDS(!memcmp(got, p->model, p->size[0] * p->size[1] * p->size[2] * 4));
 }
 
@@ -273,12 +286,14 @@ static void set_up_events(void)
     cl_int r;
     const uint32_t zero = 0;
     stir = kernel_of(build(source, ""), "stir");
-    words = clCreateBufferWithProperties(context, (const cl_mem_properties[]){0}, 0, N_WORDS * 4, NULL, &r);
+    words = clCreateBufferWithProperties(context, (const cl_mem_properties[]){0}, 0, N_WORDS * 4,
+                                         NULL, &r);
     MUST(r);
     MUST(clEnqueueFillBuffer(queue, words, &zero, sizeof zero, 0, N_WORDS * 4, 0, NULL, NULL));
 }
 
-/* A chain of kernels on a queue that keeps no order, each behind the one before, all behind an event of the program's. */
+/* A chain of kernels on a queue that keeps no order, each behind the one before, all behind an
+ * event of the program's. */
 static void event_step(uint32_t n)
 {
     static uint32_t read[N_WORDS];
@@ -296,19 +311,22 @@ static void event_step(uint32_t n)
     }
     MUST(clEnqueueMarkerWithWaitList(queue, 1, &events[length], &done));
     MUST(clFlush(unordered));
-    MUST(clGetEventInfo(events[length], CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL));
+    MUST(clGetEventInfo(events[length], CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status,
+                        NULL));
     HOLDS(status >= CL_SUBMITTED); /* whatever happens to its vGPU */
     if (dice(2))
         usleep(dice(20000));
     MUST(clSetUserEventStatus(user, fails ? -7 : CL_COMPLETE));
     r = clWaitForEvents(1, &events[length]);
     HOLDS(r == (fails ? CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST : CL_SUCCESS));
-    MUST(clGetEventInfo(events[length], CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL));
+    MUST(clGetEventInfo(events[length], CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status,
+                        NULL));
     HOLDS(fails ? status < 0 : status == CL_COMPLETE);
     if (!fails) {
         MUST(clWaitForEvents(1, &done));
         for (int i = 0; i < 4; i++)
-            MUST(clGetEventProfilingInfo(done, CL_PROFILING_COMMAND_QUEUED + (cl_uint)i, sizeof *times, &times[i], NULL));
+            MUST(clGetEventProfilingInfo(done, CL_PROFILING_COMMAND_QUEUED + (cl_uint)i,
+                                         sizeof *times, &times[i], NULL));
         HOLDS(times[0] <= times[1] && times[1] <= times[2] && times[2] <= times[3]);
         for (uint32_t i = 1; i <= length; i++)
             model_word = model_word * 1664525u + n + i;
@@ -338,7 +356,8 @@ static cl_program from_binary(cl_program program)
     if (dice(2))
         usleep(dice(20000));
     MUST(clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL));
-    cl_program again = clCreateProgramWithBinary(context, 1, &device, &bytes, (const unsigned char **)&binary, &status, &r);
+    cl_program again = clCreateProgramWithBinary(context, 1, &device, &bytes,
+                                                 (const unsigned char **)&binary, &status, &r);
     MUST(r);
     MUST(status);
     MUST(clBuildProgram(again, 0, NULL, "", NULL, NULL));
@@ -348,8 +367,10 @@ static cl_program from_binary(cl_program program)
 
 static cl_program linked(const char *options)
 {
-    static const char *const texts[] = {"uint more(uint a);\nkernel void grow(global uint *a, uint n) { a[get_global_id(0)] = more(n); }\n",
-                                        "uint more(uint a) { return a + N; }\n"};
+    static const char *const texts[] = {
+        "uint more(uint a);\nkernel void grow(global uint *a, uint n) { a[get_global_id(0)] = "
+        "more(n); }\n",
+        "uint more(uint a) { return a + N; }\n"};
     cl_program parts[2];
     cl_int r;
     for (int i = 0; i < 2; i++) {
@@ -381,7 +402,8 @@ static void ask_log(cl_program program)
 
 static void program_step(uint32_t n)
 {
-    static const char text[] = "kernel void grow(global uint *a, uint n) { a[get_global_id(0)] = n + N; }\n";
+    static const char text[] =
+        "kernel void grow(global uint *a, uint n) { a[get_global_id(0)] = n + N; }\n";
     static uint32_t read[64];
     const uint32_t which = dice(4); /* a few: so that most are in the driver's cache */
     char options[48], said[48];
@@ -413,7 +435,8 @@ static void program_step(uint32_t n)
         MUST(r);
         HOLDS(clBuildProgram(program, 0, NULL, "", NULL, NULL) == CL_BUILD_PROGRAM_FAILURE);
         usleep(dice(20000));
-        MUST(clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_STATUS, sizeof status, &status, NULL));
+        MUST(clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_STATUS, sizeof status, &status,
+                                   NULL));
         HOLDS(status == CL_BUILD_ERROR);
         ask_log(program);
         MUST(clReleaseProgram(program));

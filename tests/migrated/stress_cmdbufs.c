@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Command buffers that are recorded, run and let go of over many steps. What they work on is one machine of a few memories, each
- * of whose words is the same number, and the model knows what each recorded command makes of these numbers.
+ * Command buffers that are recorded, run and let go of over many steps. What they work on is one
+ * machine of a few memories, each of whose words is the same number, and the model knows what each
+ * recorded command makes of these numbers.
  */
 #include "command_buffers.h"
 #include "stress.h"
@@ -13,12 +14,14 @@
 #define DEFINE(name) static name##_fn name;
 COMMAND_BUFFER_FUNCTIONS(DEFINE)
 
-#define SIDE      32u
-#define N_WORDS   (SIDE * SIDE)
-#define BYTES     (N_WORDS * 4)
-#define N_SHARED  3u /* memories that all buffers work on; the last is an image */
-#define IMAGE     (N_SHARED - 1)
-#define HIDDEN    N_SHARED /* of each buffer: nobody else has it, and the program lets go of it before it runs */
+#define SIDE     32u
+#define N_WORDS  (SIDE * SIDE)
+#define BYTES    (N_WORDS * 4)
+#define N_SHARED 3u /* memories that all buffers work on; the last is an image */
+#define IMAGE    (N_SHARED - 1)
+#define HIDDEN                                                                                     \
+    N_SHARED /* of each buffer: nobody else has it, and the program lets go of it before it runs   \
+              */
 #define N_BUFFERS 4u
 #define MOST      40u
 
@@ -51,12 +54,13 @@ static struct buffer {
 void set_up_cmdbufs(void)
 {
     const cl_image_format format = {CL_R, CL_UNSIGNED_INT32};
-    const cl_image_desc desc = {.image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = SIDE, .image_height = SIDE};
+    const cl_image_desc desc = {
+        .image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = SIDE, .image_height = SIDE};
     const uint32_t zero[4] = {0};
     cl_int r;
     HOLDS(command_buffer_version(device));
-#define FIND(name)                                                                                                                         \
-    name = (name##_fn)(uintptr_t)clGetExtensionFunctionAddressForPlatform(platform, #name);                                                \
+#define FIND(name)                                                                                 \
+    name = (name##_fn)(uintptr_t)clGetExtensionFunctionAddressForPlatform(platform, #name);        \
     HOLDS(name);
     COMMAND_BUFFER_FUNCTIONS(FIND)
     for (uint32_t i = 0; i < IMAGE; i++) {
@@ -100,7 +104,8 @@ static void check(void)
     static uint32_t read[N_WORDS];
     for (uint32_t i = 0; i < N_SHARED; i++) {
         if (i == IMAGE)
-            MUST(clEnqueueReadImage(queue, memory[i], CL_TRUE, origin, region, 0, 0, read, 0, NULL, NULL));
+            MUST(clEnqueueReadImage(queue, memory[i], CL_TRUE, origin, region, 0, 0, read, 0, NULL,
+                                    NULL));
         else
             MUST(clEnqueueReadBuffer(queue, memory[i], CL_TRUE, 0, BYTES, read, 0, NULL, NULL));
         for (uint32_t k = 0; k < N_WORDS; k++)
@@ -112,7 +117,8 @@ static void check(void)
 
 static void create(struct buffer *b, uint32_t n)
 {
-    const cl_command_buffer_properties_khr flags[] = {CL_COMMAND_BUFFER_FLAGS_KHR, CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR, 0};
+    const cl_command_buffer_properties_khr flags[] = {CL_COMMAND_BUFFER_FLAGS_KHR,
+                                                      CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR, 0};
     cl_int r;
     *b = (struct buffer){.queue = dice(2) ? queue : unordered, .simultaneous = dice(2), .model = n};
     b->made = clCreateCommandBufferKHR(1, &b->queue, b->simultaneous ? flags : NULL, &r);
@@ -130,7 +136,8 @@ static void launch(struct buffer *b, cl_kernel k, cl_mem mem, uint32_t n, cl_uin
     const size_t n_items = N_WORDS;
     MUST(clSetKernelArg(k, 0, sizeof mem, &mem));
     MUST(clSetKernelArg(k, 1, sizeof n, &n));
-    MUST(clCommandNDRangeKernelKHR(b->made, NULL, NULL, k, 1, NULL, &n_items, NULL, n_waits, n_waits ? &b->last : NULL, &b->last, NULL));
+    MUST(clCommandNDRangeKernelKHR(b->made, NULL, NULL, k, 1, NULL, &n_items, NULL, n_waits,
+                                   n_waits ? &b->last : NULL, &b->last, NULL));
     /* That which it is not launched with. */
     n = ~n;
     MUST(clSetKernelArg(k, 0, sizeof memory[0], &memory[0]));
@@ -141,14 +148,18 @@ static void copy(struct buffer *b, uint32_t to, uint32_t from, const cl_mem mems
 {
     const cl_sync_point_khr *waits = n_waits ? &b->last : NULL;
     if (to == IMAGE)
-        MUST(clCommandCopyBufferToImageKHR(b->made, NULL, mems[from], mems[to], 0, origin, region, n_waits, waits, &b->last, NULL));
+        MUST(clCommandCopyBufferToImageKHR(b->made, NULL, mems[from], mems[to], 0, origin, region,
+                                           n_waits, waits, &b->last, NULL));
     else if (from == IMAGE)
-        MUST(clCommandCopyImageToBufferKHR(b->made, NULL, mems[from], mems[to], origin, region, 0, n_waits, waits, &b->last, NULL));
+        MUST(clCommandCopyImageToBufferKHR(b->made, NULL, mems[from], mems[to], origin, region, 0,
+                                           n_waits, waits, &b->last, NULL));
     else if (dice(2))
-        MUST(clCommandCopyBufferKHR(b->made, NULL, mems[from], mems[to], 0, 0, BYTES, n_waits, waits, &b->last, NULL));
+        MUST(clCommandCopyBufferKHR(b->made, NULL, mems[from], mems[to], 0, 0, BYTES, n_waits,
+                                    waits, &b->last, NULL));
     else
-        MUST(clCommandCopyBufferRectKHR(b->made, NULL, mems[from], mems[to], origin, origin, (size_t[3]){SIDE * 4, SIDE, 1}, SIDE * 4, 0,
-                                        SIDE * 4, 0, n_waits, waits, &b->last, NULL));
+        MUST(clCommandCopyBufferRectKHR(b->made, NULL, mems[from], mems[to], origin, origin,
+                                        (size_t[3]){SIDE * 4, SIDE, 1}, SIDE * 4, 0, SIDE * 4, 0,
+                                        n_waits, waits, &b->last, NULL));
 }
 
 static void record_one(struct buffer *b, uint32_t n)
@@ -166,17 +177,19 @@ static void record_one(struct buffer *b, uint32_t n)
     else if (c->op >= ADD)
         launch(b, c->op == STIR ? stir : dice(2) ? add : b->kernel, mems[c->to], n, n_waits);
     else if (c->to == IMAGE)
-        MUST(clCommandFillImageKHR(b->made, NULL, mems[IMAGE], (uint32_t[4]){n}, origin, region, n_waits, n_waits ? &b->last : NULL,
-                                   &b->last, NULL));
+        MUST(clCommandFillImageKHR(b->made, NULL, mems[IMAGE], (uint32_t[4]){n}, origin, region,
+                                   n_waits, n_waits ? &b->last : NULL, &b->last, NULL));
     else
-        MUST(clCommandFillBufferKHR(b->made, NULL, mems[c->to], &n, 4, 0, BYTES, n_waits, n_waits ? &b->last : NULL, &b->last, NULL));
+        MUST(clCommandFillBufferKHR(b->made, NULL, mems[c->to], &n, 4, 0, BYTES, n_waits,
+                                    n_waits ? &b->last : NULL, &b->last, NULL));
     HOLDS(b->last == ++b->n);
 }
 
 static cl_command_buffer_state_khr state_of(const struct buffer *b)
 {
     cl_command_buffer_state_khr state = 99;
-    MUST(clGetCommandBufferInfoKHR(b->made, CL_COMMAND_BUFFER_STATE_KHR, sizeof state, &state, NULL));
+    MUST(clGetCommandBufferInfoKHR(b->made, CL_COMMAND_BUFFER_STATE_KHR, sizeof state, &state,
+                                   NULL));
     return state;
 }
 
@@ -194,7 +207,8 @@ static void record(struct buffer *b, uint32_t n)
     MUST(clReleaseProgram(b->program));
 }
 
-/* A few runs, each behind the one before, all behind an event of the program's; the buffer may be let go of meanwhile. */
+/* A few runs, each behind the one before, all behind an event of the program's; the buffer may be
+ * let go of meanwhile. */
 static void run(struct buffer *b)
 {
     const uint32_t n_runs = b->simultaneous ? 1 + dice(3) : 1;
@@ -206,7 +220,10 @@ static void run(struct buffer *b)
     MUST(r);
     if (b->queue == unordered && dice(2)) {
         other = clCreateCommandQueueWithProperties(
-            context, device, (const cl_queue_properties[]){CL_QUEUE_PROPERTIES, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, 0}, &r);
+            context, device,
+            (const cl_queue_properties[]){CL_QUEUE_PROPERTIES,
+                                          CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, 0},
+            &r);
         MUST(r);
     }
     for (uint32_t i = 0; i < n_runs; i++) {
@@ -215,7 +232,8 @@ static void run(struct buffer *b)
         MUST(clFlush(on ? *on : b->queue));
     }
     HOLDS(state_of(b) == CL_COMMAND_BUFFER_STATE_PENDING_KHR);
-    HOLDS(b->simultaneous || clEnqueueCommandBufferKHR(0, NULL, b->made, 0, NULL, NULL) == CL_INVALID_OPERATION);
+    HOLDS(b->simultaneous ||
+          clEnqueueCommandBufferKHR(0, NULL, b->made, 0, NULL, NULL) == CL_INVALID_OPERATION);
     if (ends)
         MUST(clReleaseCommandBufferKHR(b->made));
     if (dice(2))

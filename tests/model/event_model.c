@@ -30,7 +30,9 @@ static bool post_step(struct model *m, struct model_state *s, unsigned t)
             s->cell[WORD] &= bits[me->reg[R_PHASE]] | PARKED;
         }
         if (++me->reg[R_PHASE] == 2)
-            me->pc = m->mutant == EVENT_WORD_STORED ? E_LOOK : m->mutant == EVENT_ERROR_AFTER_WORD ? E_END : E_ERROR;
+            me->pc = m->mutant == EVENT_WORD_STORED        ? E_LOOK
+                     : m->mutant == EVENT_ERROR_AFTER_WORD ? E_END
+                                                           : E_ERROR;
         return true;
     case E_LOOK:
         me->reg[R_WORD] = model_load(s, t, WORD);
@@ -51,7 +53,9 @@ static bool post_step(struct model *m, struct model_state *s, unsigned t)
                 return false;
             old = model_exchange(s, WORD, 0);
         }
-        me->pc = old & PARKED ? E_WAKE : m->mutant == EVENT_ERROR_AFTER_WORD ? E_LATE_ERROR : MODEL_DONE;
+        me->pc = old & PARKED                          ? E_WAKE
+                 : m->mutant == EVENT_ERROR_AFTER_WORD ? E_LATE_ERROR
+                                                       : MODEL_DONE;
         return true;
     case E_WAKE:
         if (!model_can_rmw(s, t))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A grant of src/shm/grant.c that is rested on and taken up again while gantryd presses, as step functions. */
+/* A grant of src/shm/grant.c that is rested on and taken up again while gantryd presses, as step
+ * functions. */
 #include "wait_model.h"
 
 #define ROUNDS 2

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The checker: a depth-first search over states. Visited states are remembered by a 64-bit hash; with the ten
- * million states at most that these models have, a collision that hides a state has a chance of one in
- * 300,000.
+ * The checker: a depth-first search over states. Visited states are remembered by a 64-bit hash;
+ * with the ten million states at most that these models have, a collision that hides a state has a
+ * chance of one in 300,000.
  */
 #include "model.h"
 
@@ -87,8 +87,10 @@ static void flush(struct model_state *s, unsigned t, unsigned i)
     struct model_thread *thread = &s->thread[t];
     s->cell[thread->buffer[i].cell] = thread->buffer[i].value;
     thread->n_buffered--;
-    memmove(&thread->buffer[i], &thread->buffer[i + 1], (thread->n_buffered - i) * sizeof thread->buffer[0]);
-    memset(&thread->buffer[thread->n_buffered], 0, sizeof thread->buffer[0]); /* equal states look equal */
+    memmove(&thread->buffer[i], &thread->buffer[i + 1],
+            (thread->n_buffered - i) * sizeof thread->buffer[0]);
+    memset(&thread->buffer[thread->n_buffered], 0,
+           sizeof thread->buffer[0]); /* equal states look equal */
 }
 
 const char *model_check(struct model *m)
@@ -149,13 +151,15 @@ uint8_t model_load(const struct model_state *s, unsigned t, unsigned cell)
     return s->cell[cell];
 }
 
-bool model_store(struct model *m, struct model_state *s, unsigned t, unsigned cell, uint8_t value, enum model_order order)
+bool model_store(struct model *m, struct model_state *s, unsigned t, unsigned cell, uint8_t value,
+                 enum model_order order)
 {
     struct model_thread *thread = &s->thread[t];
     if (m->buffers && order != SEQ_CST) {
         if (thread->n_buffered == MODEL_BUFFER)
             return false;
-        thread->buffer[thread->n_buffered++] = (struct model_store){(uint8_t)cell, value, (uint8_t)order};
+        thread->buffer[thread->n_buffered++] =
+            (struct model_store){(uint8_t)cell, value, (uint8_t)order};
         return true;
     }
     if (thread->n_buffered)
@@ -182,7 +186,8 @@ void model_sleep(struct model_state *s, unsigned t, unsigned cell, uint8_t expec
         s->thread[t].asleep = (uint8_t)(cell + 1);
 }
 
-void model_sleep_on_two(struct model_state *s, unsigned t, unsigned cell, uint8_t expected, unsigned also, uint8_t also_expected)
+void model_sleep_on_two(struct model_state *s, unsigned t, unsigned cell, uint8_t expected,
+                        unsigned also, uint8_t also_expected)
 {
     if (s->cell[cell] != expected || s->cell[also] != also_expected)
         return;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Explores every interleaving of the protocols of src/shm, with and without store buffers. The protocol as it
- * is must hold in both, and each mutant, which takes one thing away from it, must be caught in the world it
- * is meant for: so every ordering and every step in the protocol is shown to be needed, and the checker is
- * shown to be able to fail.
+ * Explores every interleaving of the protocols of src/shm, with and without store buffers. The
+ * protocol as it is must hold in both, and each mutant, which takes one thing away from it, must be
+ * caught in the world it is meant for: so every ordering and every step in the protocol is shown to
+ * be needed, and the checker is shown to be able to fail.
  */
 #include "ring_model.h"
 #include "wait_model.h"
@@ -24,7 +24,8 @@ static void holds(describe what)
         const char *violation = model_check(&m);
         if (violation)
             fail_msg("%s%s: %s", m.name, buffers ? ", store buffers" : "", violation);
-        print_message("%s%s: %lu states\n", m.name, buffers ? ", store buffers" : "", (unsigned long)m.n_states);
+        print_message("%s%s: %lu states\n", m.name, buffers ? ", store buffers" : "",
+                      (unsigned long)m.n_states);
         assert_true(m.n_states > 10); /* it went somewhere */
     }
 }
@@ -36,7 +37,8 @@ static void caught(describe what, int mutant, bool in_order)
         struct model m = {.buffers = buffers, .mutant = mutant};
         what(&m);
         if (!model_check(&m))
-            fail_msg("%s%s: mutant %d was not caught", m.name, buffers ? ", store buffers" : "", mutant);
+            fail_msg("%s%s: mutant %d was not caught", m.name, buffers ? ", store buffers" : "",
+                     mutant);
     }
 }
 
@@ -49,8 +51,8 @@ static void the_ring_holds(void **state)
 static void the_ring_needs_every_piece(void **state)
 {
     for (int k = 1; k < RING_N_MUTANTS; k++) {
-        bool needs_buffers =
-            k == RING_PARKED_NOT_SEQ_CST || k == RING_PUBLISH_NOT_SEQ_CST || k == RING_PUBLISH_RELAXED || k == RING_STARVED_PLAIN_LOAD;
+        bool needs_buffers = k == RING_PARKED_NOT_SEQ_CST || k == RING_PUBLISH_NOT_SEQ_CST ||
+                             k == RING_PUBLISH_RELAXED || k == RING_STARVED_PLAIN_LOAD;
         bool about_loss = k == RING_LOST_NOT_IN_THE_PARK || k == RING_LOST_WITHOUT_WAKE;
         caught(about_loss ? ring_model_loss : ring_model_traffic, k, !needs_buffers);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The handshakes of reply.c as step functions. The request itself travels through a cell that both sides see
- * at once. */
+/* The handshakes of reply.c as step functions. The request itself travels through a cell that both
+ * sides see at once. */
 #include "wait_model.h"
 
 #include <stddef.h>
@@ -80,7 +80,9 @@ static bool worker_step(struct model *m, struct model_state *s, unsigned t)
         if (model_load(s, t, REQUEST) != me->reg[R_CALL] + 1)
             return false;
         me->reg[R_CALL]++;
-        me->pc = m->mutant == REPLY_PAYLOAD_AFTER_STATE ? W_STATE : m->mutant == REPLY_STORED ? W_LOOK : W_PAYLOAD;
+        me->pc = m->mutant == REPLY_PAYLOAD_AFTER_STATE ? W_STATE
+                 : m->mutant == REPLY_STORED            ? W_LOOK
+                                                        : W_PAYLOAD;
         return true;
     case W_PAYLOAD:
         if (!model_store(m, s, t, PAYLOAD, me->reg[R_CALL], PLAIN))
@@ -147,12 +149,26 @@ void reply_model(struct model *m)
 
 enum { TAKEN, STARVED, FREED, INSIDE };
 enum { R_ROUND, R_FREED };
-enum { T_TRY, T_STARVE, T_FREED, T_TRY_AGAIN, T_LATE_FREED, T_SLEEP, T_UNSTARVE, T_USE, T_PUT, T_LOOK, T_COUNT, T_WAKE };
+enum {
+    T_TRY,
+    T_STARVE,
+    T_FREED,
+    T_TRY_AGAIN,
+    T_LATE_FREED,
+    T_SLEEP,
+    T_UNSTARVE,
+    T_USE,
+    T_PUT,
+    T_LOOK,
+    T_COUNT,
+    T_WAKE
+};
 
 static bool take_step(struct model *m, struct model_state *s, unsigned t)
 {
     struct model_thread *me = &s->thread[t];
-    uint8_t after_put = me->reg[R_ROUND] == 1 ? MODEL_DONE : T_TRY; /* each thread takes the slot twice */
+    uint8_t after_put =
+        me->reg[R_ROUND] == 1 ? MODEL_DONE : T_TRY; /* each thread takes the slot twice */
 
     switch (me->pc) {
     case T_TRY:

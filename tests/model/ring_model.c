@@ -10,11 +10,19 @@
 #define DECLARER   3u
 #define N_MESSAGES 3u
 
-/* Slots of each producer's messages: more than two laps together, and such that both producers can be starved
- * at once. */
+/* Slots of each producer's messages: more than two laps together, and such that both producers can
+ * be starved at once. */
 static const uint8_t lengths[PRODUCERS][N_MESSAGES] = {{2, 2, 1}, {1, 2, 2}};
 
-enum { SEQ, PAYLOAD = SEQ + CAPACITY, PARKED = PAYLOAD + CAPACITY, STARVED, TAIL, KNOWN_FREE, LOST };
+enum {
+    SEQ,
+    PAYLOAD = SEQ + CAPACITY,
+    PARKED = PAYLOAD + CAPACITY,
+    STARVED,
+    TAIL,
+    KNOWN_FREE,
+    LOST
+};
 
 static uint8_t lap(uint8_t position)
 {
@@ -72,7 +80,8 @@ static void next_message(struct model_thread *me)
     me->pc = me->reg[R_MESSAGE] == N_MESSAGES ? MODEL_DONE : P_TAIL;
 }
 
-static bool publish(struct model *m, struct model_state *s, unsigned t, uint8_t start, uint8_t n, uint8_t i)
+static bool publish(struct model *m, struct model_state *s, unsigned t, uint8_t start, uint8_t n,
+                    uint8_t i)
 {
     uint8_t k = m->mutant == RING_FIRST_SLOT_BEFORE_LAST ? i : (uint8_t)(n - 1 - i);
     bool ends = i == n - 1;
@@ -88,7 +97,8 @@ static bool publish(struct model *m, struct model_state *s, unsigned t, uint8_t 
 static bool fill(struct model *m, struct model_state *s, unsigned t, uint8_t start, uint8_t i)
 {
     uint8_t position = (uint8_t)(start + i);
-    return model_store(m, s, t, payload_of(position), content(t, s->thread[t].reg[R_MESSAGE], i), PLAIN);
+    return model_store(m, s, t, payload_of(position), content(t, s->thread[t].reg[R_MESSAGE], i),
+                       PLAIN);
 }
 
 static bool producer_step(struct model *m, struct model_state *s, unsigned t)
@@ -205,8 +215,8 @@ static bool producer_step(struct model *m, struct model_state *s, unsigned t)
         else
             model_sleep_on_two(s, t, STARVED, 1, LOST, 0);
         me->reg[R_STARVED] = 0;
-        /* Back in gn_ring_send's loop, which looks at `lost` before it tries again; here on the way to the
-         * next sleep. */
+        /* Back in gn_ring_send's loop, which looks at `lost` before it tries again; here on the way
+         * to the next sleep. */
         me->pc = P_TAIL;
         return true;
     }
@@ -217,7 +227,20 @@ static bool producer_step(struct model *m, struct model_state *s, unsigned t)
 
 enum { R_HEAD, R_HELD, R_FREED, R_EXPECTED, R_LEFT = R_EXPECTED + PRODUCERS, R_PART, R_FIRST };
 
-enum { C_FREE, C_STARVED, C_STARVED_CLEAR, C_WAKE, C_SEQ, C_READ, C_INNER_SEQ, C_SET_PARKED, C_LOOK, C_CLEAR, C_SLEEP, C_WOKEN };
+enum {
+    C_FREE,
+    C_STARVED,
+    C_STARVED_CLEAR,
+    C_WAKE,
+    C_SEQ,
+    C_READ,
+    C_INNER_SEQ,
+    C_SET_PARKED,
+    C_LOOK,
+    C_CLEAR,
+    C_SLEEP,
+    C_WOKEN
+};
 
 static void take(struct model *m, struct model_thread *me, uint8_t value)
 {
@@ -267,8 +290,9 @@ static bool consumer_step(struct model *m, struct model_state *s, unsigned t)
             me->pc = me->reg[R_LEFT] ? C_SEQ : MODEL_DONE;
             return true;
         }
-        position =
-            (uint8_t)(m->mutant == RING_FREE_LAST_SLOT_FIRST ? head - 1 - me->reg[R_FREED] : head - me->reg[R_HELD] + me->reg[R_FREED]);
+        position = (uint8_t)(m->mutant == RING_FREE_LAST_SLOT_FIRST
+                                 ? head - 1 - me->reg[R_FREED]
+                                 : head - me->reg[R_HELD] + me->reg[R_FREED]);
         if (!model_store(m, s, t, seq_of(position), (uint8_t)(lap(position) + CAPACITY), RELEASE))
             return false;
         if (++me->reg[R_FREED] == me->reg[R_HELD]) {
@@ -309,7 +333,8 @@ static bool consumer_step(struct model *m, struct model_state *s, unsigned t)
     case C_READ:
         position = (uint8_t)(head + me->reg[R_PART]);
         if (m->mutant == RING_FREE_BEFORE_COPY && me->reg[R_FREED] == me->reg[R_PART]) {
-            if (!model_store(m, s, t, seq_of(position), (uint8_t)(lap(position) + CAPACITY), RELEASE))
+            if (!model_store(m, s, t, seq_of(position), (uint8_t)(lap(position) + CAPACITY),
+                             RELEASE))
                 return false;
             me->reg[R_FREED]++;
             return true;
@@ -332,7 +357,8 @@ static bool consumer_step(struct model *m, struct model_state *s, unsigned t)
         me->pc = C_READ;
         return true;
     case C_SET_PARKED: /* C2 */
-        if (!model_store(m, s, t, PARKED, 1, m->mutant == RING_PARKED_NOT_SEQ_CST ? RELEASE : SEQ_CST))
+        if (!model_store(m, s, t, PARKED, 1,
+                         m->mutant == RING_PARKED_NOT_SEQ_CST ? RELEASE : SEQ_CST))
             return false;
         me->pc = m->mutant == RING_NO_LOOK_AFTER_PARKED ? C_SLEEP : C_LOOK;
         return true;
@@ -380,8 +406,8 @@ void ring_model_traffic(struct model *m)
     m->at_end = NULL;
 }
 
-/* Declares the loss: store, then wake. It starts at any time; from then on the consumer does not move any
- * more. */
+/* Declares the loss: store, then wake. It starts at any time; from then on the consumer does not
+ * move any more. */
 static bool declarer_step(struct model *m, struct model_state *s, unsigned t)
 {
     struct model_thread *me = &s->thread[t];

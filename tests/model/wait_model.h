@@ -4,7 +4,8 @@
 
 #include "model.h"
 
-/* The reply slot of src/shm/reply.c: a guest thread makes three calls through one slot, a worker answers. */
+/* The reply slot of src/shm/reply.c: a guest thread makes three calls through one slot, a worker
+ * answers. */
 enum reply_mutant {
     REPLY_AS_IT_IS,
     REPLY_STORED,              /* W0 looks at the flag and then stores, instead of one exchange */
@@ -40,7 +41,8 @@ enum event_mutant {
 };
 void event_model(struct model *m);
 
-/* A thread arms an event and sends while another one declares the loss and fails all events: A0 and F0. */
+/* A thread arms an event and sends while another one declares the loss and fails all events: A0 and
+ * F0. */
 enum fail_mutant {
     FAIL_AS_IT_IS,
     FAIL_ARM_RELEASE,  /* A0 a release store */

@@ -39,7 +39,8 @@ static cl_context context;
 static char host[64][65536] __attribute__((aligned(4096)));
 static unsigned char room[ROOM];
 
-static void *add(enum kind kind, void *handle, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void *add(enum kind kind, void *handle, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 static void *add(enum kind kind, void *handle, const char *format, ...)
 {
@@ -60,7 +61,8 @@ static void *add(enum kind kind, void *handle, const char *format, ...)
 
 /* ---- answers */
 
-static void tell(const char *name, const char *what, cl_uint number, cl_int result, const unsigned char *bytes, size_t n)
+static void tell(const char *name, const char *what, cl_uint number, cl_int result,
+                 const unsigned char *bytes, size_t n)
 {
     uint64_t hash = UINT64_C(1469598103934665603);
     printf("%s %s 0x%x = %d", name, what, number, result);
@@ -80,34 +82,36 @@ static void answer(const char *name, const char *what, cl_uint number, cl_int re
     tell(name, what, number, result, room, n < ROOM ? n : ROOM);
 }
 
-#define ASK(name, what, number, call)                                                                                                      \
-    do {                                                                                                                                   \
-        size_t n = 0;                                                                                                                      \
-        memset(room, 0, 4096);                                                                                                             \
-        cl_int result_ = call;                                                                                                             \
-        answer(name, what, number, result_, n);                                                                                            \
+#define ASK(name, what, number, call)                                                              \
+    do {                                                                                           \
+        size_t n = 0;                                                                              \
+        memset(room, 0, 4096);                                                                     \
+        cl_int result_ = call;                                                                     \
+        answer(name, what, number, result_, n);                                                    \
     } while (0)
-#define ASK_ALL(from, to, name, what, call)                                                                                                \
-    for (cl_uint q = from; q <= (to); q++)                                                                                                 \
+#define ASK_ALL(from, to, name, what, call)                                                        \
+    for (cl_uint q = from; q <= (to); q++)                                                         \
     ASK(name, what, q, call)
 
 static void ask_device(const struct object *o)
 {
     ASK_ALL(0x1000, 0x10ff, o->name, "device", clGetDeviceInfo(o->handle, q, ROOM, room, &n));
     ASK_ALL(0x4000, 0x404f, o->name, "device",
-            q == CL_DEVICE_GLOBAL_FREE_MEMORY_AMD ? CL_INVALID_VALUE : clGetDeviceInfo(o->handle, q, ROOM, room, &n));
+            q == CL_DEVICE_GLOBAL_FREE_MEMORY_AMD ? CL_INVALID_VALUE
+                                                  : clGetDeviceInfo(o->handle, q, ROOM, room, &n));
 }
 
 static void ask_context(const struct object *o)
 {
-    static const cl_mem_object_type types[] = {CL_MEM_OBJECT_IMAGE1D, CL_MEM_OBJECT_IMAGE1D_BUFFER, CL_MEM_OBJECT_IMAGE2D,
-                                               CL_MEM_OBJECT_IMAGE3D};
+    static const cl_mem_object_type types[] = {CL_MEM_OBJECT_IMAGE1D, CL_MEM_OBJECT_IMAGE1D_BUFFER,
+                                               CL_MEM_OBJECT_IMAGE2D, CL_MEM_OBJECT_IMAGE3D};
     static const cl_mem_flags flags[] = {CL_MEM_READ_WRITE, CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY};
     ASK_ALL(0x1080, 0x1090, o->name, "context", clGetContextInfo(o->handle, q, ROOM, room, &n));
     for (size_t t = 0; t < sizeof types / sizeof *types; t++)
         for (size_t f = 0; f < sizeof flags / sizeof *flags; f++) {
             cl_uint count = 0;
-            cl_int result = clGetSupportedImageFormats(o->handle, flags[f], types[t], ROOM / sizeof(cl_image_format),
+            cl_int result = clGetSupportedImageFormats(o->handle, flags[f], types[t],
+                                                       ROOM / sizeof(cl_image_format),
                                                        (cl_image_format *)(void *)room, &count);
             answer(o->name, "formats", types[t], result, count * sizeof(cl_image_format));
         }
@@ -137,12 +141,15 @@ static void ask_binaries(const struct object *o)
 static void ask_program(const struct object *o)
 {
     ASK_ALL(0x1160, 0x1170, o->name, "program",
-            q == CL_PROGRAM_BINARIES ? CL_INVALID_VALUE : clGetProgramInfo(o->handle, q, ROOM, room, &n));
+            q == CL_PROGRAM_BINARIES ? CL_INVALID_VALUE
+                                     : clGetProgramInfo(o->handle, q, ROOM, room, &n));
     ask_binaries(o);
     for (cl_uint d = 0; d < n_devices; d++) {
         const char *what = d ? "build, second device" : "build";
-        ASK(o->name, what, CL_PROGRAM_BUILD_LOG, clGetProgramBuildInfo(o->handle, devices[d], CL_PROGRAM_BUILD_LOG, 0, NULL, &n));
-        ASK_ALL(0x1180, 0x118f, o->name, what, clGetProgramBuildInfo(o->handle, devices[d], q, ROOM, room, &n));
+        ASK(o->name, what, CL_PROGRAM_BUILD_LOG,
+            clGetProgramBuildInfo(o->handle, devices[d], CL_PROGRAM_BUILD_LOG, 0, NULL, &n));
+        ASK_ALL(0x1180, 0x118f, o->name, what,
+                clGetProgramBuildInfo(o->handle, devices[d], q, ROOM, room, &n));
     }
 }
 
@@ -153,19 +160,25 @@ static void ask_kernel(const struct object *o)
     clGetKernelInfo(o->handle, CL_KERNEL_NUM_ARGS, sizeof n_args, &n_args, NULL);
     ASK_ALL(0x1190, 0x1195, o->name, "kernel", clGetKernelInfo(o->handle, q, ROOM, room, &n));
     for (cl_uint a = 0; a < n_args; a++)
-        ASK_ALL(0x1196, 0x119b, o->name, "argument", clGetKernelArgInfo(o->handle, a, q, ROOM, room, &n));
+        ASK_ALL(0x1196, 0x119b, o->name, "argument",
+                clGetKernelArgInfo(o->handle, a, q, ROOM, room, &n));
     for (cl_uint d = 0; d < n_devices; d++) {
         const char *what = d ? "group, second device" : "group";
-        ASK_ALL(0x11b0, 0x11ba, o->name, what, clGetKernelWorkGroupInfo(o->handle, devices[d], q, ROOM, room, &n));
-        ASK_ALL(0x2033, 0x2034, o->name, what, clGetKernelSubGroupInfo(o->handle, devices[d], q, sizeof sizes, sizes, ROOM, room, &n));
-        ASK_ALL(0x11b8, 0x11ba, o->name, what, clGetKernelSubGroupInfo(o->handle, devices[d], q, 0, NULL, ROOM, room, &n));
+        ASK_ALL(0x11b0, 0x11ba, o->name, what,
+                clGetKernelWorkGroupInfo(o->handle, devices[d], q, ROOM, room, &n));
+        ASK_ALL(
+            0x2033, 0x2034, o->name, what,
+            clGetKernelSubGroupInfo(o->handle, devices[d], q, sizeof sizes, sizes, ROOM, room, &n));
+        ASK_ALL(0x11b8, 0x11ba, o->name, what,
+                clGetKernelSubGroupInfo(o->handle, devices[d], q, 0, NULL, ROOM, room, &n));
     }
 }
 
 static void ask_event(const struct object *o)
 {
     ASK_ALL(0x11d0, 0x11d5, o->name, "event", clGetEventInfo(o->handle, q, ROOM, room, &n));
-    ASK_ALL(0x1280, 0x1285, o->name, "times", clGetEventProfilingInfo(o->handle, q, ROOM, room, &n));
+    ASK_ALL(0x1280, 0x1285, o->name, "times",
+            clGetEventProfilingInfo(o->handle, q, ROOM, room, &n));
 }
 
 static void ask(const struct object *o)
@@ -178,7 +191,8 @@ static void ask(const struct object *o)
         ask_context(o);
         break;
     case QUEUE:
-        ASK_ALL(0x1090, 0x109f, o->name, "queue", clGetCommandQueueInfo(o->handle, q, ROOM, room, &n));
+        ASK_ALL(0x1090, 0x109f, o->name, "queue",
+                clGetCommandQueueInfo(o->handle, q, ROOM, room, &n));
         break;
     case MEM:
         ask_mem(o);
@@ -212,7 +226,8 @@ static void ask_everything(void)
 
 static void make_devices_and_contexts(void)
 {
-    const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)platform, 0};
+    const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
+                                                (cl_context_properties)platform, 0};
     const cl_device_partition_property parts[] = {CL_DEVICE_PARTITION_EQUALLY, 1, 0};
     cl_device_id sub[16];
     cl_uint n_sub = 0;
@@ -223,22 +238,31 @@ static void make_devices_and_contexts(void)
         add(DEVICE, sub[0], "part of a device");
     context = add(CONTEXT, clCreateContext(NULL, n_devices, devices, NULL, NULL, &r), "context");
     add(CONTEXT, clCreateContext(properties, 1, devices, NULL, NULL, &r), "context, platform");
-    add(CONTEXT, clCreateContextFromType(properties, CL_DEVICE_TYPE_ALL, NULL, NULL, &r), "context, type");
+    add(CONTEXT, clCreateContextFromType(properties, CL_DEVICE_TYPE_ALL, NULL, NULL, &r),
+        "context, type");
     if (n_sub) {
-        cl_context of_part = add(CONTEXT, clCreateContext(NULL, 1, sub, NULL, NULL, &r), "context of a part");
+        cl_context of_part =
+            add(CONTEXT, clCreateContext(NULL, 1, sub, NULL, NULL, &r), "context of a part");
         add(QUEUE, clCreateCommandQueue(of_part, sub[0], 0, &r), "queue of a part");
     }
 }
 
 static cl_command_queue make_queues(void)
 {
-    const cl_queue_properties profiling[] = {CL_QUEUE_PROPERTIES, CL_QUEUE_PROFILING_ENABLE, 0}, none[] = {0};
+    const cl_queue_properties profiling[] = {CL_QUEUE_PROPERTIES, CL_QUEUE_PROFILING_ENABLE, 0},
+                              none[] = {0};
     cl_int r;
-    cl_command_queue queue = add(QUEUE, clCreateCommandQueue(context, devices[0], CL_QUEUE_PROFILING_ENABLE, &r), "queue");
-    add(QUEUE, clCreateCommandQueue(context, devices[0], CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, &r), "queue, out of order");
-    add(QUEUE, clCreateCommandQueueWithProperties(context, devices[0], profiling, &r), "queue, properties");
-    add(QUEUE, clCreateCommandQueueWithProperties(context, devices[0], none, &r), "queue, empty list");
-    add(QUEUE, clCreateCommandQueueWithProperties(context, devices[n_devices - 1], NULL, &r), "queue, no list");
+    cl_command_queue queue = add(
+        QUEUE, clCreateCommandQueue(context, devices[0], CL_QUEUE_PROFILING_ENABLE, &r), "queue");
+    add(QUEUE,
+        clCreateCommandQueue(context, devices[0], CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, &r),
+        "queue, out of order");
+    add(QUEUE, clCreateCommandQueueWithProperties(context, devices[0], profiling, &r),
+        "queue, properties");
+    add(QUEUE, clCreateCommandQueueWithProperties(context, devices[0], none, &r),
+        "queue, empty list");
+    add(QUEUE, clCreateCommandQueueWithProperties(context, devices[n_devices - 1], NULL, &r),
+        "queue, no list");
     MUST(clRetainCommandQueue(queue));
     return queue;
 }
@@ -247,7 +271,8 @@ static void make_parts(cl_mem buffer, cl_mem_flags flags)
 {
     const cl_image_format format = {CL_RGBA, CL_UNORM_INT8};
     const cl_buffer_region region = {4096, 1024};
-    const cl_image_desc line = {.image_type = CL_MEM_OBJECT_IMAGE1D_BUFFER, .image_width = 64, .mem_object = buffer};
+    const cl_image_desc line = {
+        .image_type = CL_MEM_OBJECT_IMAGE1D_BUFFER, .image_width = 64, .mem_object = buffer};
     cl_int r;
     cl_mem part = clCreateSubBuffer(buffer, 0, CL_BUFFER_CREATE_TYPE_REGION, &region, &r);
     if (part)
@@ -261,7 +286,8 @@ static void make_memory_of(cl_mem_flags flags, bool parts)
 {
     static int next;
     const cl_image_format format = {CL_RGBA, CL_UNORM_INT8};
-    const cl_image_desc flat = {.image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 32, .image_height = 32};
+    const cl_image_desc flat = {
+        .image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 32, .image_height = 32};
     void *bytes = flags & (CL_MEM_COPY_HOST_PTR | CL_MEM_USE_HOST_PTR) ? host[next++ % 64] : NULL;
     cl_int r;
     cl_mem buffer = clCreateBuffer(context, flags, 8192, bytes, &r);
@@ -281,9 +307,21 @@ static void make_shapes(void)
         cl_image_desc desc;
     } shapes[] = {
         {"line", {.image_type = CL_MEM_OBJECT_IMAGE1D, .image_width = 64}},
-        {"lines", {.image_type = CL_MEM_OBJECT_IMAGE1D_ARRAY, .image_width = 64, .image_array_size = 4, .image_row_pitch = 512}},
-        {"flat", {.image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 16, .image_height = 8, .image_row_pitch = 128}},
-        {"layers", {.image_type = CL_MEM_OBJECT_IMAGE2D_ARRAY, .image_width = 16, .image_height = 8, .image_array_size = 3}},
+        {"lines",
+         {.image_type = CL_MEM_OBJECT_IMAGE1D_ARRAY,
+          .image_width = 64,
+          .image_array_size = 4,
+          .image_row_pitch = 512}},
+        {"flat",
+         {.image_type = CL_MEM_OBJECT_IMAGE2D,
+          .image_width = 16,
+          .image_height = 8,
+          .image_row_pitch = 128}},
+        {"layers",
+         {.image_type = CL_MEM_OBJECT_IMAGE2D_ARRAY,
+          .image_width = 16,
+          .image_height = 8,
+          .image_array_size = 3}},
         {"volume",
          {.image_type = CL_MEM_OBJECT_IMAGE3D,
           .image_width = 16,
@@ -297,8 +335,9 @@ static void make_shapes(void)
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int f = 0; f < 2; f++)
             for (int use = 0; use < 2; use++) {
-                cl_mem image = clCreateImage(context, use ? CL_MEM_USE_HOST_PTR : CL_MEM_COPY_HOST_PTR | CL_MEM_READ_ONLY, &formats[f],
-                                             &shapes[i].desc, host[8 * (int)i + 2 * f + use], &r);
+                cl_mem image = clCreateImage(
+                    context, use ? CL_MEM_USE_HOST_PTR : CL_MEM_COPY_HOST_PTR | CL_MEM_READ_ONLY,
+                    &formats[f], &shapes[i].desc, host[8 * (int)i + 2 * f + use], &r);
                 if (image)
                     add(MEM, image, "%s %d %d", shapes[i].name, f, use);
             }
@@ -306,10 +345,13 @@ static void make_shapes(void)
 
 static void make_memory(bool shared)
 {
-    static const cl_mem_flags access[] = {0, CL_MEM_READ_WRITE, CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY};
-    static const cl_mem_flags hosts[] = {0, CL_MEM_COPY_HOST_PTR, CL_MEM_ALLOC_HOST_PTR, CL_MEM_ALLOC_HOST_PTR | CL_MEM_COPY_HOST_PTR,
+    static const cl_mem_flags access[] = {0, CL_MEM_READ_WRITE, CL_MEM_READ_ONLY,
+                                          CL_MEM_WRITE_ONLY};
+    static const cl_mem_flags hosts[] = {0, CL_MEM_COPY_HOST_PTR, CL_MEM_ALLOC_HOST_PTR,
+                                         CL_MEM_ALLOC_HOST_PTR | CL_MEM_COPY_HOST_PTR,
                                          CL_MEM_USE_HOST_PTR};
-    static const cl_mem_flags forbidden[] = {0, CL_MEM_HOST_READ_ONLY, CL_MEM_HOST_WRITE_ONLY, CL_MEM_HOST_NO_ACCESS};
+    static const cl_mem_flags forbidden[] = {0, CL_MEM_HOST_READ_ONLY, CL_MEM_HOST_WRITE_ONLY,
+                                             CL_MEM_HOST_NO_ACCESS};
     const cl_mem_properties none[] = {0};
     cl_int r;
     for (int a = 0; a < 4; a++)
@@ -317,7 +359,8 @@ static void make_memory(bool shared)
             for (int f = 0; f < 4; f++)
                 make_memory_of(access[a] | hosts[h] | forbidden[f], f == 0);
     make_shapes();
-    add(MEM, clCreateBufferWithProperties(context, none, CL_MEM_READ_WRITE, 100, NULL, &r), "buffer, properties");
+    add(MEM, clCreateBufferWithProperties(context, none, CL_MEM_READ_WRITE, 100, NULL, &r),
+        "buffer, properties");
     MUST(clRetainMemObject(objects[n_objects - 1].handle));
     void *memory = shared ? clSVMAlloc(context, CL_MEM_READ_WRITE, 8192, 0) : NULL;
     if (memory)
@@ -327,7 +370,8 @@ static void make_memory(bool shared)
 static void make_mapped(cl_command_queue queue)
 {
     const cl_image_format format = {CL_RGBA, CL_UNORM_INT8};
-    const cl_image_desc flat = {.image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 32, .image_height = 32};
+    const cl_image_desc flat = {
+        .image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 32, .image_height = 32};
     const size_t origin[3] = {0}, region[3] = {32, 32, 1};
     size_t row, slice;
     cl_int r;
@@ -335,29 +379,36 @@ static void make_mapped(cl_command_queue queue)
     HOLDS(clEnqueueMapBuffer(queue, buffer, CL_TRUE, CL_MAP_READ, 0, 64, 0, NULL, NULL, &r));
     HOLDS(clEnqueueMapBuffer(queue, buffer, CL_TRUE, CL_MAP_WRITE, 64, 64, 0, NULL, NULL, &r));
     cl_mem image = add(MEM, clCreateImage(context, 0, &format, &flat, NULL, &r), "image, mapped");
-    HOLDS(clEnqueueMapImage(queue, image, CL_TRUE, CL_MAP_WRITE, origin, region, &row, &slice, 0, NULL, NULL, &r));
+    HOLDS(clEnqueueMapImage(queue, image, CL_TRUE, CL_MAP_WRITE, origin, region, &row, &slice, 0,
+                            NULL, NULL, &r));
 }
 
 static void make_samplers(void)
 {
-    const cl_sampler_properties some[] = {CL_SAMPLER_NORMALIZED_COORDS, CL_FALSE, CL_SAMPLER_ADDRESSING_MODE, CL_ADDRESS_CLAMP, 0};
+    const cl_sampler_properties some[] = {CL_SAMPLER_NORMALIZED_COORDS, CL_FALSE,
+                                          CL_SAMPLER_ADDRESSING_MODE, CL_ADDRESS_CLAMP, 0};
     const cl_sampler_properties none[] = {0};
     cl_int r;
-    add(SAMPLER, clCreateSampler(context, CL_TRUE, CL_ADDRESS_REPEAT, CL_FILTER_LINEAR, &r), "sampler");
+    add(SAMPLER, clCreateSampler(context, CL_TRUE, CL_ADDRESS_REPEAT, CL_FILTER_LINEAR, &r),
+        "sampler");
     add(SAMPLER, clCreateSamplerWithProperties(context, some, &r), "sampler, properties");
     add(SAMPLER, clCreateSamplerWithProperties(context, none, &r), "sampler, empty list");
 }
 
 static const char source[] =
     "#ifndef N\n#define N 1\n#endif\n"
-    "__attribute__((reqd_work_group_size(4, 1, 1))) kernel void many(global const int *restrict x, constant float4 *y, local char *z,\n"
-    "    read_only image2d_t i, sampler_t t, volatile global float *v) { if (get_global_id(0) == 99) v[0] = x[0] + y[0].x + z[0] + N; }\n"
-    "kernel __attribute__((vec_type_hint(float4))) void put(global int *o, int n) { o[get_global_id(0)] = n + N; }\n";
+    "__attribute__((reqd_work_group_size(4, 1, 1))) kernel void many(global const int *restrict "
+    "x, constant float4 *y, local char *z,\n"
+    "    read_only image2d_t i, sampler_t t, volatile global float *v) { if (get_global_id(0) == "
+    "99) v[0] = x[0] + y[0].x + z[0] + N; }\n"
+    "kernel __attribute__((vec_type_hint(float4))) void put(global int *o, int n) { "
+    "o[get_global_id(0)] = n + N; }\n";
 
 static cl_program from_source(const char *text, const char *name)
 {
     cl_int r;
-    return add(PROGRAM, clCreateProgramWithSource(context, 1, &text, NULL, &r), "program, %s", name);
+    return add(PROGRAM, clCreateProgramWithSource(context, 1, &text, NULL, &r), "program, %s",
+               name);
 }
 
 static cl_program from_binary(cl_program from)
@@ -369,7 +420,9 @@ static cl_program from_binary(cl_program from)
     for (cl_uint i = 0; i < n_devices; i++)
         HOLDS((binaries[i] = malloc(bytes[i])));
     MUST(clGetProgramInfo(from, CL_PROGRAM_BINARIES, sizeof binaries, binaries, NULL));
-    cl_program p = add(PROGRAM, clCreateProgramWithBinary(context, n_devices, devices, bytes, (const unsigned char **)binaries, status, &r),
+    cl_program p = add(PROGRAM,
+                       clCreateProgramWithBinary(context, n_devices, devices, bytes,
+                                                 (const unsigned char **)binaries, status, &r),
                        "program, binary");
     for (cl_uint i = 0; i < n_devices; i++)
         free(binaries[i]);
@@ -385,7 +438,8 @@ static void expect_log(cl_program p, const char *with, const char *without)
     HOLDS(n <= sizeof log);
     MUST(clGetProgramBuildInfo(p, devices[0], CL_PROGRAM_BUILD_LOG, n, log, &again));
     HOLDS(again == n && strstr(log, with) && !(without && strstr(log, without)));
-    HOLDS(clGetProgramBuildInfo(p, devices[0], CL_PROGRAM_BUILD_LOG, n - 1, log, NULL) == CL_INVALID_VALUE);
+    HOLDS(clGetProgramBuildInfo(p, devices[0], CL_PROGRAM_BUILD_LOG, n - 1, log, NULL) ==
+          CL_INVALID_VALUE);
 }
 
 static cl_kernel kernel_of(cl_program p, const char *kernel, const char *name)
@@ -409,11 +463,15 @@ static cl_kernel make_programs(void)
     MUST(clBuildProgram(again, 0, NULL, "-DN=4", NULL, NULL));
     MUST(clBuildProgram(again, 0, NULL, "-DN=5 -cl-mad-enable", NULL, NULL));
     cl_program compiled = from_source(source, "compiled");
-    MUST(clCompileProgram(compiled, n_devices, devices, "-cl-kernel-arg-info", 0, NULL, NULL, NULL, NULL));
-    cl_program library = clLinkProgram(context, n_devices, devices, "-create-library", 1, &compiled, NULL, NULL, &r);
+    MUST(clCompileProgram(compiled, n_devices, devices, "-cl-kernel-arg-info", 0, NULL, NULL, NULL,
+                          NULL));
+    cl_program library =
+        clLinkProgram(context, n_devices, devices, "-create-library", 1, &compiled, NULL, NULL, &r);
     if (library)
         add(PROGRAM, library, "program, library");
-    cl_program linked = add(PROGRAM, clLinkProgram(context, n_devices, devices, "", 1, &compiled, NULL, NULL, &r), "program, linked");
+    cl_program linked =
+        add(PROGRAM, clLinkProgram(context, n_devices, devices, "", 1, &compiled, NULL, NULL, &r),
+            "program, linked");
     cl_program failed = from_source(broken, "failed to build");
     HOLDS(clBuildProgram(failed, 0, NULL, "-w", NULL, NULL));
     failed = from_source(broken, "failed to compile");
@@ -425,7 +483,8 @@ static cl_kernel make_programs(void)
     expect_log(failed, "careful", "nonsense");
     cl_program part = from_source(warned, "compiled, warnings");
     MUST(clCompileProgram(part, 0, NULL, "", 0, NULL, NULL, NULL, NULL));
-    add(PROGRAM, clLinkProgram(context, 0, NULL, "", 1, &part, NULL, NULL, &r), "program, linked, warnings");
+    add(PROGRAM, clLinkProgram(context, 0, NULL, "", 1, &part, NULL, NULL, &r),
+        "program, linked, warnings");
     cl_program binary = from_binary(built);
     MUST(clBuildProgram(binary, 0, NULL, "", NULL, NULL));
     if (n_devices > 1) {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program one thread of which asks for a program's binaries, for which the driver (lesser_icd.c) takes as long as FIFO is open, while the
- * other one goes on. Prints a line at each step, and waits for one:
+ * A program one thread of which asks for a program's binaries, for which the driver (lesser_icd.c)
+ * takes as long as FIFO is open, while the other one goes on. Prints a line at each step, and waits
+ * for one:
  *
- *     asks FIFO       asks: the driver has been asked; goes on: the other thread's calls have come back; told: so have
- *     its own; right: so is what a kernel of that program computes
+ *     asks FIFO       asks: the driver has been asked; goes on: the other thread's calls have come
+ * back; told: so have its own; right: so is what a kernel of that program computes
  */
 #include <CL/cl.h>
 

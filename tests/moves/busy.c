@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that changes its memory in every way there is, in an order that depends on nothing but its number of steps, so that
- * its end is the same however often its vGPU was moved meanwhile.
+ * A program that changes its memory in every way there is, in an order that depends on nothing but
+ * its number of steps, so that its end is the same however often its vGPU was moved meanwhile.
  *
- *     busy all [STEPS]   everything: goes on until a line comes, or for so many steps; prints how many they were, and what memory holds
- *     busy home [STEPS]  the same, with buffers in the program's memory where Gantry keeps them there
- *     busy still         memory that kernels and the host have written, then nothing: waits for a line
- *     busy few           the same, and then only writes that touch FEW pages of it, until a line comes
- *     busy sneak         the same, but that when a line comes a kernel writes what it was given as `const`; then waits for another one
- *     busy heirs         a line: makes objects of others, and lets go of those others; another one: uses what it has made
+ *     busy all [STEPS]   everything: goes on until a line comes, or for so many steps; prints how
+ * many they were, and what memory holds busy home [STEPS]  the same, with buffers in the program's
+ * memory where Gantry keeps them there busy still         memory that kernels and the host have
+ * written, then nothing: waits for a line busy few           the same, and then only writes that
+ * touch FEW pages of it, until a line comes busy sneak         the same, but that when a line comes
+ * a kernel writes what it was given as `const`; then waits for another one busy heirs         a
+ * line: makes objects of others, and lets go of those others; another one: uses what it has made
  *
- * Memory that Gantry would keep in the program has no contents to move to a worker on the same machine: so buffers are made with (empty)
- * properties otherwise.
+ * Memory that Gantry would keep in the program has no contents to move to a worker on the same
+ * machine: so buffers are made with (empty) properties otherwise.
  */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
@@ -34,21 +35,22 @@
 #define N_SHORT 8u
 #define FEW     16u
 
-static const char source[] = "kernel void stir(global uint *a, uint from, uint n) {\n"
-                             "    uint i = from + get_global_id(0);\n"
-                             "    a[i] = a[i] * 1664525u + n;\n"
-                             "}\n"
-                             "kernel void join(global const uint *a, global uint *b, uint n) {\n"
-                             "    uint i = get_global_id(0);\n"
-                             "    b[i] ^= a[i] + n;\n"
-                             "}\n"
-                             "kernel void sneak(global const uint *a, uint n) {\n"
-                             "    ((global uint *)a)[get_global_id(0)] = n;\n"
-                             "}\n"
-                             "kernel void draw(write_only image2d_t to, uint n) {\n"
-                             "    int2 at = (int2)(get_global_id(0), get_global_id(1));\n"
-                             "    write_imageui(to, at, (uint4)(at.x ^ n, at.y + n, n, 7) & 255u);\n"
-                             "}\n";
+static const char source[] =
+    "kernel void stir(global uint *a, uint from, uint n) {\n"
+    "    uint i = from + get_global_id(0);\n"
+    "    a[i] = a[i] * 1664525u + n;\n"
+    "}\n"
+    "kernel void join(global const uint *a, global uint *b, uint n) {\n"
+    "    uint i = get_global_id(0);\n"
+    "    b[i] ^= a[i] + n;\n"
+    "}\n"
+    "kernel void sneak(global const uint *a, uint n) {\n"
+    "    ((global uint *)a)[get_global_id(0)] = n;\n"
+    "}\n"
+    "kernel void draw(write_only image2d_t to, uint n) {\n"
+    "    int2 at = (int2)(get_global_id(0), get_global_id(1));\n"
+    "    write_imageui(to, at, (uint4)(at.x ^ n, at.y + n, n, 7) & 255u);\n"
+    "}\n";
 
 static cl_context context;
 static cl_device_id device;
@@ -70,13 +72,14 @@ static cl_mem buffer(cl_mem_flags flags, size_t bytes, void *from)
     const cl_mem_properties none[] = {0};
     cl_int r;
     flags |= from ? CL_MEM_COPY_HOST_PTR : 0;
-    cl_mem mem =
-        at_home ? clCreateBuffer(context, flags, bytes, from, &r) : clCreateBufferWithProperties(context, none, flags, bytes, from, &r);
+    cl_mem mem = at_home ? clCreateBuffer(context, flags, bytes, from, &r)
+                         : clCreateBufferWithProperties(context, none, flags, bytes, from, &r);
     MUST(r);
     return mem;
 }
 
-static void launch_stir(cl_kernel k, cl_command_queue q, cl_mem mem, uint32_t from, uint32_t n_items, uint32_t n, cl_event *event)
+static void launch_stir(cl_kernel k, cl_command_queue q, cl_mem mem, uint32_t from,
+                        uint32_t n_items, uint32_t n, cl_event *event)
 {
     const size_t size = n_items;
     MUST(clSetKernelArg(k, 0, sizeof mem, &mem));
@@ -99,7 +102,8 @@ static void build(const char *options, cl_program *ret_program, cl_kernel *ret_s
 static void set_up(void)
 {
     const cl_image_format format = {CL_RGBA, CL_UNSIGNED_INT8};
-    const cl_image_desc desc = {.image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = SIDE, .image_height = SIDE};
+    const cl_image_desc desc = {
+        .image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = SIDE, .image_height = SIDE};
     cl_platform_id platform;
     cl_program program;
     cl_int r;
@@ -123,7 +127,8 @@ static void set_up(void)
     for (uint32_t b = 0; b < N_BUFS; b++) {
         const cl_buffer_region region = {BYTES / 2, BYTES / 4};
         host[0] = b;
-        /* One that only kernels may read, one that the host may not touch, one that lies in the program, and others. */
+        /* One that only kernels may read, one that the host may not touch, one that lies in the
+         * program, and others. */
         const cl_mem_flags flags = b == 1 ? CL_MEM_READ_ONLY : b == 2 ? CL_MEM_HOST_NO_ACCESS : 0;
         if (b == 5)
             bufs[b] = clCreateBuffer(context, CL_MEM_COPY_HOST_PTR, BYTES, host, &r);
@@ -163,7 +168,8 @@ static uint64_t sum_of_buffer(cl_mem mem, bool readable)
 static void map_some(cl_mem mem, uint32_t at, uint32_t n)
 {
     cl_int r;
-    uint32_t *map = clEnqueueMapBuffer(queue, mem, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, at, PAGE, 0, NULL, NULL, &r);
+    uint32_t *map = clEnqueueMapBuffer(queue, mem, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, at, PAGE, 0,
+                                       NULL, NULL, &r);
     MUST(r);
     for (uint32_t i = 0; i < PAGE / 4; i++)
         map[i] += n;
@@ -172,23 +178,28 @@ static void map_some(cl_mem mem, uint32_t at, uint32_t n)
 
 static void touch_image(uint32_t how, uint32_t n)
 {
-    const size_t origin[3] = {dice(SIDE / 2), dice(SIDE / 2), 0}, region[3] = {SIDE / 4, SIDE / 4, 1}, all[2] = {SIDE, SIDE};
+    const size_t origin[3] = {dice(SIDE / 2), dice(SIDE / 2), 0},
+                 region[3] = {SIDE / 4, SIDE / 4, 1}, all[2] = {SIDE, SIDE};
     const cl_uint colour[4] = {n & 255, 1, 2, 3};
     switch (how) {
     case 0:
-        MUST(clEnqueueWriteImage(queue, images[0], CL_TRUE, origin, region, 0, 0, host, 0, NULL, NULL));
+        MUST(clEnqueueWriteImage(queue, images[0], CL_TRUE, origin, region, 0, 0, host, 0, NULL,
+                                 NULL));
         break;
     case 1:
         MUST(clEnqueueFillImage(queue, images[0], colour, origin, region, 0, NULL, NULL));
         break;
     case 2:
-        MUST(clEnqueueCopyImage(queue, images[0], images[1], origin, origin, region, 0, NULL, NULL));
+        MUST(
+            clEnqueueCopyImage(queue, images[0], images[1], origin, origin, region, 0, NULL, NULL));
         break;
     case 3:
-        MUST(clEnqueueCopyBufferToImage(queue, bufs[0], images[0], PAGE, origin, region, 0, NULL, NULL));
+        MUST(clEnqueueCopyBufferToImage(queue, bufs[0], images[0], PAGE, origin, region, 0, NULL,
+                                        NULL));
         break;
     case 4:
-        MUST(clEnqueueCopyImageToBuffer(queue, images[1], bufs[3], origin, region, 64, 0, NULL, NULL));
+        MUST(clEnqueueCopyImageToBuffer(queue, images[1], bufs[3], origin, region, 64, 0, NULL,
+                                        NULL));
         break;
     default:
         MUST(clSetKernelArg(draw, 0, sizeof images[1], &images[1]));
@@ -202,7 +213,8 @@ static void come_and_go(uint32_t n)
 {
     cl_mem *one = &shorts[dice(N_SHORT)];
     if (*one) {
-        MUST(clEnqueueCopyBuffer(queue, *one, bufs[4], 0, dice(8) * BYTES / 8, BYTES / 8, 0, NULL, NULL));
+        MUST(clEnqueueCopyBuffer(queue, *one, bufs[4], 0, dice(8) * BYTES / 8, BYTES / 8, 0, NULL,
+                                 NULL));
         clReleaseMemObject(*one);
         *one = NULL;
     } else {
@@ -217,7 +229,8 @@ static void build_and_run(uint32_t n)
     cl_program program;
     cl_kernel k;
     char options[32];
-    snprintf(options, sizeof options, "-DN=%u", n % 3); /* a few: so that most are in the driver's cache */
+    snprintf(options, sizeof options, "-DN=%u",
+             n % 3); /* a few: so that most are in the driver's cache */
     build(options, &program, &k);
     launch_stir(k, queue, bufs[0], WORDS / 2, WORDS / 4, n, NULL);
     clReleaseKernel(k);
@@ -227,7 +240,8 @@ static void build_and_run(uint32_t n)
 static void step(uint32_t n)
 {
     const size_t here[3] = {64, 8, 0}, zero[3] = {0}, region[3] = {256, 16, 1};
-    const uint32_t way = dice(15), at = dice(BYTES / PAGE - 4) * PAGE + dice(PAGE / 4) * 4, b = dice(2) ? 3 : 0;
+    const uint32_t way = dice(15), at = dice(BYTES / PAGE - 4) * PAGE + dice(PAGE / 4) * 4,
+                   b = dice(2) ? 3 : 0;
     cl_event event;
     switch (way) {
     case 0:
@@ -245,19 +259,24 @@ static void step(uint32_t n)
         break;
     }
     case 3:
-        MUST(clEnqueueWriteBuffer(queue, bufs[4], CL_TRUE, at, PAGE, &host[n % 1000], 0, NULL, NULL));
+        MUST(clEnqueueWriteBuffer(queue, bufs[4], CL_TRUE, at, PAGE, &host[n % 1000], 0, NULL,
+                                  NULL));
         break;
     case 4:
-        MUST(clEnqueueFillBuffer(queue, parts[4], &n, sizeof n, at / 8 / 4 * 4, PAGE, 0, NULL, NULL));
+        MUST(clEnqueueFillBuffer(queue, parts[4], &n, sizeof n, at / 8 / 4 * 4, PAGE, 0, NULL,
+                                 NULL));
         break;
     case 5:
-        MUST(clEnqueueCopyBuffer(queue, bufs[b], bufs[2], at, BYTES - PAGE - at, PAGE, 0, NULL, NULL));
+        MUST(clEnqueueCopyBuffer(queue, bufs[b], bufs[2], at, BYTES - PAGE - at, PAGE, 0, NULL,
+                                 NULL));
         break;
     case 6:
-        MUST(clEnqueueWriteBufferRect(queue, bufs[4], CL_TRUE, here, zero, region, 1024, 0, 0, 0, host, 0, NULL, NULL));
+        MUST(clEnqueueWriteBufferRect(queue, bufs[4], CL_TRUE, here, zero, region, 1024, 0, 0, 0,
+                                      host, 0, NULL, NULL));
         break;
     case 7:
-        MUST(clEnqueueCopyBufferRect(queue, bufs[0], bufs[1], zero, here, region, 0, 0, 1024, 0, 0, NULL, NULL));
+        MUST(clEnqueueCopyBufferRect(queue, bufs[0], bufs[1], zero, here, region, 0, 0, 1024, 0, 0,
+                                     NULL, NULL));
         break;
     case 8:
         map_some(bufs[4], at, n);
@@ -320,7 +339,8 @@ static void read_all(void)
         memcpy(expected[b], host, BYTES);
     }
     for (uint32_t i = 0; i < 2; i++)
-        MUST(clEnqueueReadImage(queue, images[i], CL_TRUE, zero, whole, 0, 0, expected[N_BUFS + i], 0, NULL, NULL));
+        MUST(clEnqueueReadImage(queue, images[i], CL_TRUE, zero, whole, 0, 0, expected[N_BUFS + i],
+                                0, NULL, NULL));
 }
 
 static void compare_all(void)
@@ -362,14 +382,16 @@ static void few(void)
             expected[4][i] = n;
         }
         launch_stir(stir, queue, bufs[0], page / 4, PAGE / 4, n, NULL);
-        MUST(clEnqueueWriteBuffer(queue, bufs[1], CL_TRUE, page, PAGE, &host[n % 1000], 0, NULL, NULL));
+        MUST(clEnqueueWriteBuffer(queue, bufs[1], CL_TRUE, page, PAGE, &host[n % 1000], 0, NULL,
+                                  NULL));
         MUST(clEnqueueCopyBuffer(queue, bufs[1], bufs[3], page, page, PAGE, 0, NULL, NULL));
         MUST(clEnqueueFillBuffer(queue, bufs[4], &n, sizeof n, page, PAGE, 0, NULL, NULL));
         MUST(clFinish(queue));
     }
 }
 
-/* What an object was made of is the driver's to keep when the program has let go of it, wherever the object goes meanwhile. */
+/* What an object was made of is the driver's to keep when the program has let go of it, wherever
+ * the object goes meanwhile. */
 static void heirs(void)
 {
     const char *text = source;
@@ -386,7 +408,8 @@ static void heirs(void)
     MUST(clBuildProgram(built, 0, NULL, "", NULL, NULL));
     cl_kernel cloned = clCreateKernel(built, "stir", &r);
     MUST(r);
-    cl_mem whole = clCreateBufferWithProperties(its_context, (const cl_mem_properties[]){0}, CL_MEM_COPY_HOST_PTR, BYTES, host, &r);
+    cl_mem whole = clCreateBufferWithProperties(its_context, (const cl_mem_properties[]){0},
+                                                CL_MEM_COPY_HOST_PTR, BYTES, host, &r);
     MUST(r);
     MUST(clSetKernelArg(cloned, 2, sizeof n, &n));
     printf("goes\n");

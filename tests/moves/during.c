@@ -5,8 +5,9 @@
  *     during KIND      KIND: plain, deep (3-D, which the host may only write), layers (2-D array);
  *                      "nosvm" behind it: without shared virtual memory
  *
- * It makes a large image and, where the device offers it, an allocation of shared virtual memory, and
- * says "goes". Each line that it reads is one step: write the image's end and free the allocation
+ * It makes a large image and, where the device offers it, an allocation of shared virtual memory,
+ * and says "goes". Each line that it reads is one step: write the image's end and free the
+ * allocation
  * ("changed"), then allocate again and compare the whole image ("right").
  */
 #define CL_TARGET_OPENCL_VERSION 300
@@ -60,7 +61,8 @@ static void make_image(const char *kind)
     HOLDS(model && got);
     for (size_t i = 0; i < n_pixels(); i++)
         model[i] = (uint32_t)i * 2654435761u;
-    MUST(clEnqueueWriteImage(queue, image, CL_TRUE, (size_t[3]){0}, size, 0, 0, model, 0, NULL, NULL));
+    MUST(clEnqueueWriteImage(queue, image, CL_TRUE, (size_t[3]){0}, size, 0, 0, model, 0, NULL,
+                             NULL));
 }
 
 /* By a write, then by a fill. The image's last rows, or slices, are the last to be sent. */
@@ -103,7 +105,8 @@ static void compare(void)
         MUST(clEnqueueReadBuffer(queue, by, CL_TRUE, 0, bytes, got, 0, NULL, NULL));
         MUST(clReleaseMemObject(by));
     } else {
-        MUST(clEnqueueReadImage(queue, image, CL_TRUE, (size_t[3]){0}, size, 0, 0, got, 0, NULL, NULL));
+        MUST(clEnqueueReadImage(queue, image, CL_TRUE, (size_t[3]){0}, size, 0, 0, got, 0, NULL,
+                                NULL));
     }
     HOLDS(!memcmp(got, model, bytes));
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PoCL, with devices that have less: an OpenCL driver in front of it that answers some questions otherwise. $LESSER says which, as words:
- * NUMBER=VALUE, a question's number in hex and what it is answered, with 0 all of it; -NAME, an extension that is left out; noformats: no
- * image formats; nobuild: no program that hashes pages is built, norun: none is run after the first launch, idle: their launches do
- * nothing; binaries:FIFO: whoever asks for a program's binaries waits until all that write into the FIFO have closed it, if it is there.
- * What the devices can really do is PoCL's as ever.
+ * PoCL, with devices that have less: an OpenCL driver in front of it that answers some questions
+ * otherwise. $LESSER says which, as words: NUMBER=VALUE, a question's number in hex and what it is
+ * answered, with 0 all of it; -NAME, an extension that is left out; noformats: no image formats;
+ * nobuild: no program that hashes pages is built, norun: none is run after the first launch, idle:
+ * their launches do nothing; binaries:FIFO: whoever asks for a program's binaries waits until all
+ * that write into the FIFO have closed it, if it is there. What the devices can really do is PoCL's
+ * as ever.
  */
 #include "drivers/front_icd.h"
 
@@ -26,7 +28,8 @@ static void leave_out(char *extensions, const char *name)
             memset(at, ' ', n);
 }
 
-static cl_int CL_API_CALL device_info(cl_device_id device, cl_device_info what, size_t size, void *value, size_t *size_ret)
+static cl_int CL_API_CALL device_info(cl_device_id device, cl_device_info what, size_t size,
+                                      void *value, size_t *size_ret)
 {
     const char *at = words();
     char word[128];
@@ -47,7 +50,8 @@ static cl_int CL_API_CALL device_info(cl_device_id device, cl_device_info what, 
     return result;
 }
 
-static cl_int CL_API_CALL image_formats(cl_context context, cl_mem_flags flags, cl_mem_object_type type, cl_uint n,
+static cl_int CL_API_CALL image_formats(cl_context context, cl_mem_flags flags,
+                                        cl_mem_object_type type, cl_uint n,
                                         cl_image_format *formats, cl_uint *ret_n)
 {
     if (!strstr(words(), "noformats"))
@@ -58,31 +62,37 @@ static cl_int CL_API_CALL image_formats(cl_context context, cl_mem_flags flags, 
 }
 
 /* Gantry's own kernels are told by their names. */
-static cl_int CL_API_CALL build_program(cl_program program, cl_uint n, const cl_device_id *devices, const char *options,
+static cl_int CL_API_CALL build_program(cl_program program, cl_uint n, const cl_device_id *devices,
+                                        const char *options,
                                         void(CL_CALLBACK *done)(cl_program, void *), void *data)
 {
     static char text[65536];
-    if (strstr(words(), "nobuild") && !theirs->clGetProgramInfo(program, CL_PROGRAM_SOURCE, sizeof text, text, NULL) &&
+    if (strstr(words(), "nobuild") &&
+        !theirs->clGetProgramInfo(program, CL_PROGRAM_SOURCE, sizeof text, text, NULL) &&
         strstr(text, "void by_item("))
         return CL_BUILD_PROGRAM_FAILURE;
     return theirs->clBuildProgram(program, n, devices, options, done, data);
 }
 
-static cl_int CL_API_CALL launch(cl_command_queue queue, cl_kernel kernel, cl_uint dims, const size_t *offset, const size_t *global,
-                                 const size_t *local, cl_uint n, const cl_event *waits, cl_event *event)
+static cl_int CL_API_CALL launch(cl_command_queue queue, cl_kernel kernel, cl_uint dims,
+                                 const size_t *offset, const size_t *global, const size_t *local,
+                                 cl_uint n, const cl_event *waits, cl_event *event)
 {
     static _Atomic int n_launches;
     char name[32] = "";
-    const bool hashes = !theirs->clGetKernelInfo(kernel, CL_KERNEL_FUNCTION_NAME, sizeof name, name, NULL) &&
-                        (!strcmp(name, "by_item") || !strcmp(name, "by_group"));
+    const bool hashes =
+        !theirs->clGetKernelInfo(kernel, CL_KERNEL_FUNCTION_NAME, sizeof name, name, NULL) &&
+        (!strcmp(name, "by_item") || !strcmp(name, "by_group"));
     if (hashes && strstr(words(), "norun") && n_launches++)
         return CL_OUT_OF_RESOURCES;
     if (hashes && strstr(words(), "idle"))
         return theirs->clEnqueueMarkerWithWaitList(queue, n, waits, event);
-    return theirs->clEnqueueNDRangeKernel(queue, kernel, dims, offset, global, local, n, waits, event);
+    return theirs->clEnqueueNDRangeKernel(queue, kernel, dims, offset, global, local, n, waits,
+                                          event);
 }
 
-static cl_int CL_API_CALL program_info(cl_program program, cl_program_info what, size_t size, void *value, size_t *size_ret)
+static cl_int CL_API_CALL program_info(cl_program program, cl_program_info what, size_t size,
+                                       void *value, size_t *size_ret)
 {
     const char *at = words();
     char word[128], byte;

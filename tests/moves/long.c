@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program whose launches are long, one after the other, until a line comes. Each work-item adds to its own element by an ordinary +=, so
- * one that has run twice, or not at all, shows; and so does one that was told wrongly where it stands.
+ * A program whose launches are long, one after the other, until a line comes. Each work-item adds
+ * to its own element by an ordinary +=, so one that has run twice, or not at all, shows; and so
+ * does one that was told wrongly where it stands.
  *
  *     long plain      one dimension, a queue that takes times
- *     long told       two dimensions and an offset; its groups ask for their numbers; a queue out of order
+ *     long told       two dimensions and an offset; its groups ask for their numbers; a queue out
+ * of order
  *
  * Prints "goes" when the first is with the driver, and in the end "right", or what was wrong.
  */
@@ -39,8 +41,10 @@ static const char plain_text[] = "kernel void go(global uint *a, uint rounds) {\
                                  "    uint at = get_global_id(0), x = at;\n";
 static const char told_text[] =
     "kernel void go(global uint *a, uint rounds) {\n"
-    "    uint at = (get_group_id(1) * get_num_groups(0) + get_group_id(0)) * get_local_size(0) + get_local_id(0), x = at;\n"
-    "    if (get_global_id(0) - get_global_offset(0) != get_group_id(0) * get_local_size(0) + get_local_id(0))\n"
+    "    uint at = (get_group_id(1) * get_num_groups(0) + get_group_id(0)) * get_local_size(0) + "
+    "get_local_id(0), x = at;\n"
+    "    if (get_global_id(0) - get_global_offset(0) != get_group_id(0) * get_local_size(0) + "
+    "get_local_id(0))\n"
     "        x = 0;\n";
 
 static cl_device_id device;
@@ -69,13 +73,16 @@ static cl_kernel build(const char *head)
     return k;
 }
 
-static cl_event launch(cl_kernel k, bool flat, cl_mem mem, uint32_t rows, uint32_t rounds, const cl_event *after)
+static cl_event launch(cl_kernel k, bool flat, cl_mem mem, uint32_t rows, uint32_t rounds,
+                       const cl_event *after)
 {
-    const size_t offset[2] = {OFFSET, 0}, line[1] = {COLUMNS * rows * LOCAL}, plane[2] = {COLUMNS * LOCAL, rows}, local[2] = {LOCAL, 1};
+    const size_t offset[2] = {OFFSET, 0}, line[1] = {COLUMNS * rows * LOCAL},
+                 plane[2] = {COLUMNS * LOCAL, rows}, local[2] = {LOCAL, 1};
     cl_event event;
     MUST(clSetKernelArg(k, 0, sizeof mem, &mem));
     MUST(clSetKernelArg(k, 1, sizeof rounds, &rounds));
-    MUST(clEnqueueNDRangeKernel(queue, k, flat ? 1 : 2, flat ? NULL : offset, flat ? line : plane, local, after != NULL, after, &event));
+    MUST(clEnqueueNDRangeKernel(queue, k, flat ? 1 : 2, flat ? NULL : offset, flat ? line : plane,
+                                local, after != NULL, after, &event));
     return event;
 }
 
@@ -99,14 +106,16 @@ static uint32_t rounds_for(cl_mem mem, double wanted)
 
 static void check_times(cl_event event, cl_ulong *last_end)
 {
-    static const cl_profiling_info infos[] = {CL_PROFILING_COMMAND_QUEUED, CL_PROFILING_COMMAND_SUBMIT, CL_PROFILING_COMMAND_START,
-                                              CL_PROFILING_COMMAND_END};
+    static const cl_profiling_info infos[] = {CL_PROFILING_COMMAND_QUEUED,
+                                              CL_PROFILING_COMMAND_SUBMIT,
+                                              CL_PROFILING_COMMAND_START, CL_PROFILING_COMMAND_END};
     cl_ulong t[4];
     for (int i = 0; i < 4; i++)
         MUST(clGetEventProfilingInfo(event, infos[i], sizeof t[i], &t[i], NULL));
     if (t[0] > t[1] || t[1] > t[2] || t[2] >= t[3] || t[3] < *last_end) {
-        printf("wrong: times %llu %llu %llu %llu after %llu\n", (unsigned long long)t[0], (unsigned long long)t[1],
-               (unsigned long long)t[2], (unsigned long long)t[3], (unsigned long long)*last_end);
+        printf("wrong: times %llu %llu %llu %llu after %llu\n", (unsigned long long)t[0],
+               (unsigned long long)t[1], (unsigned long long)t[2], (unsigned long long)t[3],
+               (unsigned long long)*last_end);
         exit(1);
     }
     *last_end = t[3];
@@ -129,7 +138,9 @@ int main(int argc, char **argv)
     MUST(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL));
     context = clCreateContext(NULL, 1, &device, NULL, NULL, &r);
     MUST(r);
-    queue = clCreateCommandQueue(context, device, told ? CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE : CL_QUEUE_PROFILING_ENABLE, &r);
+    queue = clCreateCommandQueue(
+        context, device, told ? CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE : CL_QUEUE_PROFILING_ENABLE,
+        &r);
     MUST(r);
     cl_mem mem = clCreateBuffer(context, CL_MEM_READ_WRITE, sizeof host, NULL, &r);
     MUST(r);
@@ -171,7 +182,8 @@ int main(int argc, char **argv)
     }
     for (uint32_t i = 0; i < ITEMS; i++)
         if (host[2 * i] != n_all || host[2 * i + 1] != n_all * (a * i + c)) {
-            printf("wrong: item %u: %u of %u times, %u for %u\n", i, host[2 * i], n_all, host[2 * i + 1], n_all * (a * i + c));
+            printf("wrong: item %u: %u of %u times, %u for %u\n", i, host[2 * i], n_all,
+                   host[2 * i + 1], n_all * (a * i + c));
             return 1;
         }
     printf("right\n");

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program whose vGPU is moved while something of each kind is under way. At each step it prints the step's name and waits for a
- * line, during which the test moves it; then it looks at what has become of it. Ends with "right", or says what was wrong. Shared virtual
- * memory is left out where there is none, and with MOVED_WITHOUT_SVM.
+ * A program whose vGPU is moved while something of each kind is under way. At each step it prints
+ * the step's name and waits for a line, during which the test moves it; then it looks at what has
+ * become of it. Ends with "right", or says what was wrong. Shared virtual memory is left out where
+ * there is none, and with MOVED_WITHOUT_SVM.
  */
 #include <CL/cl.h>
 
@@ -20,7 +21,8 @@
 static const char source[] =
     "kernel void add(global uint *a, uint n) { a[get_global_id(0)] += n; }\n"
     "typedef struct cell { global struct cell *next; uint n; } cell;\n"
-    "kernel void sum(global cell *c, global uint *to) { uint n = 0; for (; c; c = c->next) n += c->n++; *to = n; }\n"
+    "kernel void sum(global cell *c, global uint *to) { uint n = 0; for (; c; c = c->next) n += "
+    "c->n++; *to = n; }\n"
     "kernel void say(uint n) { printf(\"kernel says %u\\n\", n); }\n";
 
 static cl_context context;
@@ -29,7 +31,8 @@ static cl_command_queue queue, other;
 static cl_kernel add, say;
 static cl_uint values[N];
 
-/* More than the session has room for: new memory comes about after each move, and what lies in old memory stays. */
+/* More than the session has room for: new memory comes about after each move, and what lies in old
+ * memory stays. */
 static void grow(void)
 {
     static cl_mem had;
@@ -38,7 +41,8 @@ static void grow(void)
     const cl_uint pattern = 0x5eed;
     cl_int r;
     if (had) {
-        MUST(clEnqueueReadBuffer(queue, had, CL_TRUE, bytes - sizeof first, sizeof first, first, 0, NULL, NULL));
+        MUST(clEnqueueReadBuffer(queue, had, CL_TRUE, bytes - sizeof first, sizeof first, first, 0,
+                                 NULL, NULL));
         HOLDS(first[0] == pattern && first[1] == pattern);
         MUST(clReleaseMemObject(had));
     }
@@ -56,7 +60,8 @@ static void step(const char *name)
     HOLDS(fgets(line, sizeof line, stdin));
 }
 
-static void launch(cl_command_queue q, cl_mem mem, cl_uint n, cl_uint n_waits, const cl_event *waits, cl_event *event)
+static void launch(cl_command_queue q, cl_mem mem, cl_uint n, cl_uint n_waits,
+                   const cl_event *waits, cl_event *event)
 {
     const size_t size = N;
     MUST(clSetKernelArg(add, 0, sizeof mem, &mem));
@@ -95,7 +100,8 @@ static void *wait_for(void *arg)
     return (void *)(intptr_t)clWaitForEvents(1, &event);
 }
 
-/* Commands behind a user event that is set after the move; a thread waits for the last of them, and one has a callback. */
+/* Commands behind a user event that is set after the move; a thread waits for the last of them, and
+ * one has a callback. */
 static void user_event(cl_command_queue q, const char *name)
 {
     cl_int r;
@@ -127,14 +133,17 @@ static void user_event(cl_command_queue q, const char *name)
     clReleaseEvent(gate), clReleaseEvent(first), clReleaseEvent(last), clReleaseMemObject(mem);
 }
 
-/* As before, but the program lets go of all that the commands need, and uses the handles for something else. */
+/* As before, but the program lets go of all that the commands need, and uses the handles for
+ * something else. */
 static void let_go(void)
 {
     static cl_uint out[N];
     cl_int r;
     cl_event gate = clCreateUserEvent(context, &r), last;
     MUST(r);
-    const char *text = "kernel void twice(global const uint *a, global uint *b) { b[get_global_id(0)] = 2 * a[get_global_id(0)]; }";
+    const char *text =
+        "kernel void twice(global const uint *a, global uint *b) { b[get_global_id(0)] = 2 * "
+        "a[get_global_id(0)]; }";
     cl_program program = clCreateProgramWithSource(context, 1, &text, NULL, &r);
     MUST(r);
     MUST(clBuildProgram(program, 0, NULL, NULL, NULL, NULL));
@@ -144,7 +153,8 @@ static void let_go(void)
     MUST(r);
     const size_t size = N;
     const cl_buffer_region region = {N, N};
-    cl_mem from = filled(0, 21), secret = filled(CL_MEM_HOST_NO_ACCESS, 5), to = clCreateBuffer(context, 0, N * 4, NULL, &r);
+    cl_mem from = filled(0, 21), secret = filled(CL_MEM_HOST_NO_ACCESS, 5),
+           to = clCreateBuffer(context, 0, N * 4, NULL, &r);
     MUST(r);
     /* Of memory at the program's address the vGPU has a copy of its own. */
     static cl_uint mine[N];
@@ -162,7 +172,8 @@ static void let_go(void)
     MUST(clEnqueueCopyBuffer(own, part, to, 0, N * 2, N, 0, NULL, NULL));
     MUST(clEnqueueReadBuffer(own, to, CL_FALSE, 0, N * 4, out, 0, NULL, &last));
     MUST(clFlush(own));
-    clReleaseKernel(twice), clReleaseProgram(program), clReleaseMemObject(from), clReleaseMemObject(secret), clReleaseMemObject(to);
+    clReleaseKernel(twice), clReleaseProgram(program), clReleaseMemObject(from),
+        clReleaseMemObject(secret), clReleaseMemObject(to);
     clReleaseMemObject(part), clReleaseMemObject(whole);
     clReleaseCommandQueue(own);
     cl_mem others[8];
@@ -187,7 +198,8 @@ static void buffers(void)
     cl_event event;
     cl_ulong before[2], after[2];
     const cl_buffer_region region = {4096, 4096};
-    cl_mem mem = filled(0, 7), secret = filled(CL_MEM_HOST_NO_ACCESS, 9), empty = clCreateBuffer(context, 0, N * 4, NULL, &r);
+    cl_mem mem = filled(0, 7), secret = filled(CL_MEM_HOST_NO_ACCESS, 9),
+           empty = clCreateBuffer(context, 0, N * 4, NULL, &r);
     MUST(r);
     cl_mem part = clCreateSubBuffer(mem, 0, CL_BUFFER_CREATE_TYPE_REGION, &region, &r);
     MUST(r);
@@ -195,7 +207,8 @@ static void buffers(void)
     MUST(clFinish(queue));
     MUST(clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, 8, &before[0], NULL));
     MUST(clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, 8, &before[1], NULL));
-    cl_uint *map = clEnqueueMapBuffer(queue, mem, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, 64, 0, NULL, NULL, &r);
+    cl_uint *map = clEnqueueMapBuffer(queue, mem, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, 64, 0,
+                                      NULL, NULL, &r);
     MUST(r);
     HOLDS(map[0] == 8);
     map[1] = 1234;
@@ -215,21 +228,24 @@ static void buffers(void)
     MUST(clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, 8, &after[0], NULL));
     MUST(clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, 8, &after[1], NULL));
     HOLDS(before[0] == after[0] && before[1] == after[1]);
-    clReleaseEvent(event), clReleaseMemObject(part), clReleaseMemObject(mem), clReleaseMemObject(secret), clReleaseMemObject(empty);
+    clReleaseEvent(event), clReleaseMemObject(part), clReleaseMemObject(mem),
+        clReleaseMemObject(secret), clReleaseMemObject(empty);
 }
 
 static void images(void)
 {
     cl_int r;
     const cl_image_format format = {CL_RGBA, CL_UNSIGNED_INT8};
-    const cl_image_desc desc = {.image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 61, .image_height = 37};
+    const cl_image_desc desc = {
+        .image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 61, .image_height = 37};
     const size_t origin[3] = {0}, all[3] = {61, 37, 1};
     static unsigned char pixels[37][61][4], back[37][61][4];
     for (size_t i = 0; i < sizeof pixels; i++)
         ((unsigned char *)pixels)[i] = (unsigned char)(i * 7);
     cl_mem image = clCreateImage(context, CL_MEM_COPY_HOST_PTR, &format, &desc, pixels, &r);
     MUST(r);
-    cl_sampler sampler = clCreateSampler(context, CL_FALSE, CL_ADDRESS_CLAMP, CL_FILTER_NEAREST, &r);
+    cl_sampler sampler =
+        clCreateSampler(context, CL_FALSE, CL_ADDRESS_CLAMP, CL_FILTER_NEAREST, &r);
     MUST(r);
     step("images");
     grow();
@@ -241,7 +257,8 @@ static void images(void)
     clReleaseMemObject(image), clReleaseSampler(sampler);
 }
 
-/* Pointers that hold on both sides, in memory that both write; also what frees by itself, and what is had anew in the same place. */
+/* Pointers that hold on both sides, in memory that both write; also what frees by itself, and what
+ * is had anew in the same place. */
 struct cell {
     struct cell *next;
     cl_uint n;
@@ -260,14 +277,16 @@ static void shared_memory(cl_program program)
     cl_device_svm_capabilities can = 0;
     cl_int r;
     int told = 0;
-    if (getenv("MOVED_WITHOUT_SVM") || clGetDeviceInfo(device, CL_DEVICE_SVM_CAPABILITIES, sizeof can, &can, NULL) ||
+    if (getenv("MOVED_WITHOUT_SVM") ||
+        clGetDeviceInfo(device, CL_DEVICE_SVM_CAPABILITIES, sizeof can, &can, NULL) ||
         !(can & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER)) {
         step("shared memory");
         step("shared memory, again");
         return;
     }
     struct cell *cells = clSVMAlloc(context, CL_MEM_READ_WRITE, 3 * sizeof *cells, 0);
-    cl_uint *words = clSVMAlloc(context, CL_MEM_READ_WRITE, N * 4, 0), *late = clSVMAlloc(context, CL_MEM_READ_WRITE, N * 4, 0);
+    cl_uint *words = clSVMAlloc(context, CL_MEM_READ_WRITE, N * 4, 0),
+            *late = clSVMAlloc(context, CL_MEM_READ_WRITE, N * 4, 0);
     HOLDS(cells && words && late);
     cl_kernel sum = clCreateKernel(program, "sum", &r);
     MUST(r);
@@ -318,7 +337,8 @@ static void shared_memory(cl_program program)
     clSVMFree(context, cells), clSVMFree(context, words), clSVMFree(context, more);
 }
 
-/* Of several the one whose name says that it uses threads; who asks for one alone is offered the one that has the least to do. */
+/* Of several the one whose name says that it uses threads; who asks for one alone is offered the
+ * one that has the least to do. */
 static cl_device_id first_device(cl_platform_id platform)
 {
     cl_device_id devices[16];
@@ -345,7 +365,8 @@ int main(void)
     MUST(r);
     queue = clCreateCommandQueue(context, device, CL_QUEUE_PROFILING_ENABLE, &r);
     MUST(r);
-    other = clCreateCommandQueue(context, device, CL_QUEUE_PROFILING_ENABLE | CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, &r);
+    other = clCreateCommandQueue(
+        context, device, CL_QUEUE_PROFILING_ENABLE | CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, &r);
     MUST(r);
     cl_program program = clCreateProgramWithSource(context, 1, &text, NULL, &r);
     MUST(r);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that makes use of its device in one of many ways, and goes on with it after its vGPU has been moved to another one. Prints
- * "ready", waits for a line, looks whether its device still says what it said and its work still comes out right, and prints "right".
+ * A program that makes use of its device in one of many ways, and goes on with it after its vGPU
+ * has been moved to another one. Prints "ready", waits for a line, looks whether its device still
+ * says what it said and its work still comes out right, and prints "right".
  *
  *     needs plain | binary | part | parts | files FOLDER
  */
@@ -56,7 +57,8 @@ static void facts(bool compare)
         if (0x1000 + i == CL_DEVICE_REFERENCE_COUNT)
             continue;
         ask(0x1000 + i, compare ? &now : &before[i]);
-        if (!compare || (now.result == before[i].result && now.n == before[i].n && !memcmp(now.bytes, before[i].bytes, sizeof now.bytes)))
+        if (!compare || (now.result == before[i].result && now.n == before[i].n &&
+                         !memcmp(now.bytes, before[i].bytes, sizeof now.bytes)))
             continue;
         printf("wrong: fact 0x%x has changed\n", 0x1000 + i);
         exit(1);
@@ -82,7 +84,8 @@ static void put(const char *folder, const char *name, const char *text)
     HOLDS(fputs(text, f) >= 0 && !fclose(f));
 }
 
-/* Out of files that are gone as soon as it is built. One of them is included by two names, and may be read once. */
+/* Out of files that are gone as soon as it is built. One of them is included by two names, and may
+ * be read once. */
 static cl_program from_files(const char *folder)
 {
     const char *names[] = {"turn.h", "deep/one.h"}, *text = "#include \"turn.h\"\n";
@@ -91,7 +94,8 @@ static cl_program from_files(const char *folder)
     snprintf(path, sizeof path, "%s/deep", folder);
     HOLDS(!mkdir(path, 0700));
     put(folder, "deep/one.h", "#pragma once\nconstant uint one = 1;\n#define ONE one\n");
-    snprintf(path, sizeof path, "#include \"deep/one.h\"\n#include \"deep/../deep/one.h\"\n%s", source);
+    snprintf(path, sizeof path, "#include \"deep/one.h\"\n#include \"deep/../deep/one.h\"\n%s",
+             source);
     put(folder, "turn.h", path);
     snprintf(options, sizeof options, "-I %s", folder);
     cl_program p = clCreateProgramWithSource(context, 1, &text, NULL, &r);
@@ -109,7 +113,8 @@ static cl_program from_files(const char *folder)
 /* Of a part with a header that is a program of its own, and linked. */
 static cl_program from_parts(void)
 {
-    const char *head = "#define ONE 1\n", *name = "one.h", *with[] = {"#include \"one.h\"\n", source};
+    const char *head = "#define ONE 1\n", *name = "one.h",
+               *with[] = {"#include \"one.h\"\n", source};
     cl_int r;
     cl_program header = clCreateProgramWithSource(context, 1, &head, NULL, &r);
     MUST(r);
@@ -134,7 +139,8 @@ static cl_program from_binary(void)
     HOLDS(n && bytes);
     MUST(clGetProgramInfo(p, CL_PROGRAM_BINARIES, sizeof bytes, &bytes, NULL));
     MUST(clReleaseProgram(p));
-    p = clCreateProgramWithBinary(context, 1, &device, &n, (const unsigned char **)&bytes, &loaded, &r);
+    p = clCreateProgramWithBinary(context, 1, &device, &n, (const unsigned char **)&bytes, &loaded,
+                                  &r);
     MUST(r);
     MUST(loaded);
     MUST(clBuildProgram(p, 1, &device, NULL, NULL, NULL));
@@ -155,7 +161,8 @@ static void work(cl_mem mem, cl_uint times)
         HOLDS(values[i] == (times & 1 ? i / GROUP * GROUP + GROUP - 1 - i % GROUP : i) + times);
 }
 
-/* Of several the one whose name says that it uses threads; who asks for one alone is offered the one that has the least to do. */
+/* Of several the one whose name says that it uses threads; who asks for one alone is offered the
+ * one that has the least to do. */
 static cl_device_id first_device(cl_platform_id platform)
 {
     cl_device_id devices[16];
@@ -174,7 +181,8 @@ int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "plain";
     const cl_image_format format = {CL_RGBA, CL_UNSIGNED_INT8};
-    const cl_image_desc desc = {.image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 61, .image_height = 37};
+    const cl_image_desc desc = {
+        .image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 61, .image_height = 37};
     const size_t origin[3] = {0}, all[3] = {61, 37, 1};
     static unsigned char pixels[37][61][4], back[37][61][4];
     cl_platform_id platform;
@@ -211,7 +219,8 @@ int main(int argc, char **argv)
         ((unsigned char *)pixels)[i] = (unsigned char)(i * 7);
     /* PoCL 3.1 aborts when an image of a part of a device is read. */
     const bool images = strcmp(how, "part") != 0;
-    cl_mem image = images ? clCreateImage(context, CL_MEM_COPY_HOST_PTR, &format, &desc, pixels, &r) : NULL;
+    cl_mem image =
+        images ? clCreateImage(context, CL_MEM_COPY_HOST_PTR, &format, &desc, pixels, &r) : NULL;
     MUST(r);
     work(mem, 1);
     printf("ready\n");

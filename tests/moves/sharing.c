@@ -2,8 +2,9 @@
 /*
  * A program that uses memory together with its device in ways that bind it to where its vGPU is.
  *
- *     sharing svm     an allocation of shared virtual memory; says "goes", and looks at it when a line has come
- *     sharing maps    a buffer is being mapped behind a user event: "goes"; the event is set, and the map looked at, when a line has come
+ *     sharing svm     an allocation of shared virtual memory; says "goes", and looks at it when a
+ * line has come sharing maps    a buffer is being mapped behind a user event: "goes"; the event is
+ * set, and the map looked at, when a line has come
  *
  * Ends with "right", or says what was wrong; 77 and "skipped" where the device has no such memory.
  */
@@ -53,8 +54,10 @@ static void maps(cl_context context, cl_command_queue queue)
     MUST(r);
     cl_mem mem = clCreateBuffer(context, CL_MEM_COPY_HOST_PTR, sizeof first, first, &r);
     MUST(r);
-    MUST(clEnqueueFillBuffer(queue, mem, &pattern, sizeof pattern, 0, sizeof first, 1, &gate, NULL));
-    cl_uint *p = clEnqueueMapBuffer(queue, mem, CL_FALSE, CL_MAP_READ, 0, sizeof first, 0, NULL, &mapped, &r);
+    MUST(
+        clEnqueueFillBuffer(queue, mem, &pattern, sizeof pattern, 0, sizeof first, 1, &gate, NULL));
+    cl_uint *p = clEnqueueMapBuffer(queue, mem, CL_FALSE, CL_MAP_READ, 0, sizeof first, 0, NULL,
+                                    &mapped, &r);
     MUST(r);
     await_line();
     MUST(clSetUserEventStatus(gate, CL_COMPLETE));

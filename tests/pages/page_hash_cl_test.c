@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernels that hash pages against the C loop, bit for bit, on the first OpenCL device there is; and a whole move over them. */
+/* The kernels that hash pages against the C loop, bit for bit, on the first OpenCL device there is;
+ * and a whole move over them. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,7 +38,8 @@ static uint64_t draw(void)
 static cl_mem buffer_of(const unsigned char *bytes, uint64_t n)
 {
     cl_int rc;
-    cl_mem mem = clCreateBuffer(dev.context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, n, (void *)(uintptr_t)bytes, &rc);
+    cl_mem mem = clCreateBuffer(dev.context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, n,
+                                (void *)(uintptr_t)bytes, &rc);
     assert_int_equal(rc, 0);
     return mem;
 }
@@ -63,7 +65,8 @@ static void both_shapes_equal_the_plain_loop(void **state)
         for (int shape = 0; shape < 2; shape++) {
             struct gn_cl_page_hash *d = NULL;
             struct gn_error err = {0};
-            int r = gn_cl_page_hash_create(dev.cl, dev.context, dev.device, h.key, page, shape, &d, &err);
+            int r = gn_cl_page_hash_create(dev.cl, dev.context, dev.device, h.key, page, shape, &d,
+                                           &err);
             if (r)
                 fail_msg("%s", err.what);
             for (size_t i = 0; i < 3 * (sizeof ends / sizeof *ends); i++) {
@@ -76,9 +79,11 @@ static void both_shapes_equal_the_plain_loop(void **state)
                 if (content)
                     memset(bytes, content == 1 ? 0 : 0xff, n);
                 cl_mem mem = buffer_of(bytes, n);
-                assert_int_equal(gn_cl_page_hash_run(d, mem, n, first, pages - first, got, NULL), 0);
+                assert_int_equal(gn_cl_page_hash_run(d, mem, n, first, pages - first, got, NULL),
+                                 0);
                 for (uint64_t p = first; p < pages; p++) {
-                    gn_page_digest(&h, bytes + p * page, n - p * page < page ? n - p * page : page, want);
+                    gn_page_digest(&h, bytes + p * page, n - p * page < page ? n - p * page : page,
+                                   want);
                     assert_memory_equal(got + (p - first) * 32, want, 32);
                 }
                 assert_int_equal(gn_cl_page_hash_run(d, mem, n, 0, pages + 1, got, NULL), -EINVAL);
@@ -104,7 +109,8 @@ static int read_mem(void *ctx, uint64_t offset, void *dst, uint64_t n)
 {
     struct moved *m = ctx;
     m->read += n;
-    return clEnqueueReadBuffer(dev.queue, m->mem, CL_TRUE, offset, n, dst, 0, NULL, NULL) ? -EIO : 0;
+    return clEnqueueReadBuffer(dev.queue, m->mem, CL_TRUE, offset, n, dst, 0, NULL, NULL) ? -EIO
+                                                                                          : 0;
 }
 
 static int digest_mem(void *ctx, uint64_t first, uint64_t n, void *ret)
@@ -113,7 +119,8 @@ static int digest_mem(void *ctx, uint64_t first, uint64_t n, void *ret)
     return gn_cl_page_hash_run(m->d, m->mem, m->bytes, first, n, ret, NULL);
 }
 
-static int put(void *ctx, void *cookie, uint64_t offset, const void *data, uint64_t n, const void *digests)
+static int put(void *ctx, void *cookie, uint64_t offset, const void *data, uint64_t n,
+               const void *digests)
 {
     memcpy(((struct moved *)cookie)->there + offset, data, n);
     return 0;
@@ -136,13 +143,18 @@ static void only_changed_pages_cross_the_bus(void **state)
         m.there = calloc(1, m.bytes);
         m.mem = buffer_of(bytes, m.bytes);
         assert_int_equal(gn_page_hasher_init(&h, GN_PAGE_HASH_NH, 4096, 0, false, NULL), 0);
-        assert_int_equal(gn_cl_page_hash_create(dev.cl, dev.context, dev.device, h.key, 4096, shape, &m.d, NULL), 0);
+        assert_int_equal(
+            gn_cl_page_hash_create(dev.cl, dev.context, dev.device, h.key, 4096, shape, &m.d, NULL),
+            0);
         assert_int_equal(gn_rounds_create(4096, 1, &r, NULL), 0);
-        struct gn_round_item item = {.source = {.read = read_mem, .digest = digest_mem, .ctx = &m}, .cookie = &m};
+        struct gn_round_item item = {.source = {.read = read_mem, .digest = digest_mem, .ctx = &m},
+                                     .cookie = &m};
         assert_int_equal(gn_page_table_create(&h, m.bytes, true, 4, &item.table), 0);
         struct gn_page_sink sink = {.data = put, .zero = put_zero};
         struct gn_round_stats s;
-        assert_int_equal(gn_rounds_run(r, &(struct gn_round_options){.kind = GN_ROUND_LIVE}, &item, 1, &sink, &s, NULL), 0);
+        assert_int_equal(gn_rounds_run(r, &(struct gn_round_options){.kind = GN_ROUND_LIVE}, &item,
+                                       1, &sink, &s, NULL),
+                         0);
         assert_int_equal(m.read, m.bytes);
         assert_int_equal(s.verify.zero, 5);
 
@@ -150,9 +162,13 @@ static void only_changed_pages_cross_the_bus(void **state)
         const uint64_t at[] = {0, 700 * 4096 + 4095, 1500 * 4096 + 17, m.bytes - 1};
         for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
             bytes[at[i]] ^= 0x40;
-            assert_int_equal(clEnqueueWriteBuffer(dev.queue, m.mem, CL_TRUE, at[i], 1, bytes + at[i], 0, NULL, NULL), 0);
+            assert_int_equal(clEnqueueWriteBuffer(dev.queue, m.mem, CL_TRUE, at[i], 1,
+                                                  bytes + at[i], 0, NULL, NULL),
+                             0);
         }
-        assert_int_equal(gn_rounds_run(r, &(struct gn_round_options){.kind = GN_ROUND_STOP}, &item, 1, &sink, &s, NULL), 0);
+        assert_int_equal(gn_rounds_run(r, &(struct gn_round_options){.kind = GN_ROUND_STOP}, &item,
+                                       1, &sink, &s, NULL),
+                         0);
         assert_int_equal(m.read, 3 * 4096 + 100);
         assert_memory_equal(m.there, bytes, m.bytes);
 
@@ -166,21 +182,24 @@ static void only_changed_pages_cross_the_bus(void **state)
     }
 }
 
-static cl_int CL_API_CALL no_launch(cl_command_queue queue, cl_kernel kernel, cl_uint dims, const size_t *offset, const size_t *global,
-                                    const size_t *local, cl_uint n, const cl_event *waits, cl_event *event)
+static cl_int CL_API_CALL no_launch(cl_command_queue queue, cl_kernel kernel, cl_uint dims,
+                                    const size_t *offset, const size_t *global, const size_t *local,
+                                    cl_uint n, const cl_event *waits, cl_event *event)
 {
     return CL_OUT_OF_RESOURCES;
 }
 
 /* A launch that was taken, and did not end well. */
-static cl_int CL_API_CALL ended_badly(cl_event event, cl_event_info what, size_t size, void *value, size_t *size_ret)
+static cl_int CL_API_CALL ended_badly(cl_event event, cl_event_info what, size_t size, void *value,
+                                      size_t *size_ret)
 {
     memcpy(value, &(const cl_int){-9999}, sizeof(cl_int));
     return CL_SUCCESS;
 }
 
-static cl_int CL_API_CALL no_build(cl_program program, cl_uint n, const cl_device_id *devices, const char *options,
-                                   void(CL_CALLBACK *done)(cl_program, void *), void *data)
+static cl_int CL_API_CALL no_build(cl_program program, cl_uint n, const cl_device_id *devices,
+                                   const char *options, void(CL_CALLBACK *done)(cl_program, void *),
+                                   void *data)
 {
     return CL_BUILD_PROGRAM_FAILURE;
 }
@@ -195,7 +214,8 @@ static void a_driver_that_fails(void **state)
     unsigned char digests[3 * 32], *bytes = random_bytes(3 * 4096);
     cl_mem mem = buffer_of(bytes, 3 * 4096);
     assert_int_equal(gn_page_hasher_init(&h, GN_PAGE_HASH_NH, 4096, 0, false, NULL), 0);
-    assert_int_equal(gn_cl_page_hash_create(&table, dev.context, dev.device, h.key, 4096, -1, &d, NULL), 0);
+    assert_int_equal(
+        gn_cl_page_hash_create(&table, dev.context, dev.device, h.key, 4096, -1, &d, NULL), 0);
     assert_int_equal(gn_cl_page_hash_run(d, mem, 3 * 4096, 0, 3, digests, NULL), 0);
     table.clEnqueueNDRangeKernel = no_launch;
     assert_int_equal(gn_cl_page_hash_run(d, mem, 3 * 4096, 0, 3, digests, &err), -ENOMEM);
@@ -209,7 +229,8 @@ static void a_driver_that_fails(void **state)
     gn_cl_page_hash_destroy(d);
     d = NULL;
     table.clBuildProgram = no_build;
-    assert_int_equal(gn_cl_page_hash_create(&table, dev.context, dev.device, h.key, 4096, -1, &d, &err), -EIO);
+    assert_int_equal(
+        gn_cl_page_hash_create(&table, dev.context, dev.device, h.key, 4096, -1, &d, &err), -EIO);
     assert_non_null(strstr(err.what, "clBuildProgram"));
     assert_null(d);
     gn_page_hasher_fini(&h);
@@ -221,9 +242,12 @@ static void what_cannot_be_is_refused(void **state)
 {
     struct gn_cl_page_hash *d = NULL;
     uint32_t key[4096 / 4 + 6] = {0};
-    assert_int_equal(gn_cl_page_hash_create(dev.cl, dev.context, dev.device, key, 0, 0, &d, NULL), -EINVAL);
-    assert_int_equal(gn_cl_page_hash_create(dev.cl, dev.context, dev.device, key, 4097, 0, &d, NULL), -EINVAL);
-    assert_int_equal(gn_cl_page_hash_create(dev.cl, dev.context, dev.device, key, 131072, 0, &d, NULL), -EINVAL);
+    assert_int_equal(gn_cl_page_hash_create(dev.cl, dev.context, dev.device, key, 0, 0, &d, NULL),
+                     -EINVAL);
+    assert_int_equal(
+        gn_cl_page_hash_create(dev.cl, dev.context, dev.device, key, 4097, 0, &d, NULL), -EINVAL);
+    assert_int_equal(
+        gn_cl_page_hash_create(dev.cl, dev.context, dev.device, key, 131072, 0, &d, NULL), -EINVAL);
     assert_null(d);
     gn_cl_page_hash_destroy(NULL);
 }

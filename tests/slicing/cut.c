@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program whose launches may be cut. It says what every work-item is told about where it stands, as the specification has it, and
- * prints a line for each thing that it has looked at, which must be the same whatever is between it and the driver:
+ * A program whose launches may be cut. It says what every work-item is told about where it stands,
+ * as the specification has it, and prints a line for each thing that it has looked at, which must
+ * be the same whatever is between it and the driver:
  *
  *   cut ids        every function that tells a work-item where it stands, over many geometries
  *   cut facts      build logs, sources, binaries and kernels' arguments, before and after launches
@@ -73,23 +74,25 @@ static cl_mem buffer(size_t bytes)
 
 #define N_WORDS 25
 
-static const char ids_text[] = "kernel void ids(global uint *out, uint row, uint plane, uint ox, uint oy, uint oz) {\n"
-                               "    uint at = (get_global_id(2) - oz) * plane + (get_global_id(1) - oy) * row + get_global_id(0) - ox;\n"
-                               "    global uint *o = out + at * 25;\n"
-                               "    for (uint d = 0; d < 4; d++) {\n"
-                               "        o[d] += get_global_id(d);\n"
-                               "        o[4 + d] += get_group_id(d);\n"
-                               "        o[8 + d] += get_num_groups(d);\n"
-                               "        o[12 + d] += get_global_size(d);\n"
-                               "        o[16 + d] += get_global_offset(d);\n"
-                               "        o[20 + d] += get_local_id(d) + 1000 * get_local_size(d);\n"
-                               "    }\n"
-                               "    o[24] += get_work_dim() + 100 * __LINE__;\n"
-                               "}\n"
-                               "kernel void sum(global uint *out, global const uint *in, uint n) {\n"
-                               "    uint i = get_global_id(0);\n"
-                               "    out[i] += in[i] * 3 + n;\n"
-                               "}\n";
+static const char ids_text[] =
+    "kernel void ids(global uint *out, uint row, uint plane, uint ox, uint oy, uint oz) {\n"
+    "    uint at = (get_global_id(2) - oz) * plane + (get_global_id(1) - oy) * row + "
+    "get_global_id(0) - ox;\n"
+    "    global uint *o = out + at * 25;\n"
+    "    for (uint d = 0; d < 4; d++) {\n"
+    "        o[d] += get_global_id(d);\n"
+    "        o[4 + d] += get_group_id(d);\n"
+    "        o[8 + d] += get_num_groups(d);\n"
+    "        o[12 + d] += get_global_size(d);\n"
+    "        o[16 + d] += get_global_offset(d);\n"
+    "        o[20 + d] += get_local_id(d) + 1000 * get_local_size(d);\n"
+    "    }\n"
+    "    o[24] += get_work_dim() + 100 * __LINE__;\n"
+    "}\n"
+    "kernel void sum(global uint *out, global const uint *in, uint n) {\n"
+    "    uint i = get_global_id(0);\n"
+    "    out[i] += in[i] * 3 + n;\n"
+    "}\n";
 
 struct geometry {
     cl_uint dim;
@@ -136,17 +139,19 @@ static void check_ids(cl_kernel k, const struct geometry *g)
     need(clSetKernelArg(k, 2, sizeof plane, &plane), "argument");
     for (cl_uint d = 0; d < 3; d++)
         need(clSetKernelArg(k, 3 + d, sizeof o[d], &o[d]), "argument");
-    need(clEnqueueNDRangeKernel(queue, k, g->dim, g->offset, g->size, g->local, 0, NULL, NULL), "launch");
+    need(clEnqueueNDRangeKernel(queue, k, g->dim, g->offset, g->size, g->local, 0, NULL, NULL),
+         "launch");
     need(clEnqueueReadBuffer(queue, out, CL_TRUE, 0, bytes, got, 0, NULL, NULL), "read");
     size_t wrong = 0;
     for (size_t i = 0; i < items; i++) {
         const size_t at[3] = {i % n[0], i / n[0] % n[1], i / n[0] / n[1]};
-        /* Of a fourth dimension every driver says what it likes: only that it is the same is looked at. */
+        /* Of a fourth dimension every driver says what it likes: only that it is the same is looked
+         * at. */
         for (uint32_t w = 0; w < N_WORDS; w++)
             wrong += w % 4 != 3 && got[i * N_WORDS + w] != id_of(g, w, at);
     }
-    printf("ids %u %zux%zux%zu groups of %zu: %zu wrong, %016llx\n", g->dim, n[0], n[1], n[2], g->local[0], wrong,
-           (unsigned long long)hash(got, bytes, 0));
+    printf("ids %u %zux%zux%zu groups of %zu: %zu wrong, %016llx\n", g->dim, n[0], n[1], n[2],
+           g->local[0], wrong, (unsigned long long)hash(got, bytes, 0));
     clReleaseMemObject(out);
     free(got);
 }
@@ -195,15 +200,18 @@ static void say_facts(cl_program p, cl_kernel k, const char *when)
     printf("%s source %zu %016llx\n", when, bytes, (unsigned long long)hash(text, bytes, 0));
     need(clGetProgramBuildInfo(p, device, CL_PROGRAM_BUILD_LOG, sizeof text, text, &bytes), "log");
     printf("%s log [%.*s]\n", when, (int)bytes, text);
-    need(clGetProgramBuildInfo(p, device, CL_PROGRAM_BUILD_OPTIONS, sizeof text, text, &bytes), "options");
+    need(clGetProgramBuildInfo(p, device, CL_PROGRAM_BUILD_OPTIONS, sizeof text, text, &bytes),
+         "options");
     printf("%s options [%s]\n", when, text);
-    need(clGetProgramInfo(p, CL_PROGRAM_BINARY_SIZES, sizeof binary_bytes, &binary_bytes, NULL), "binary");
+    need(clGetProgramInfo(p, CL_PROGRAM_BINARY_SIZES, sizeof binary_bytes, &binary_bytes, NULL),
+         "binary");
     printf("%s binary %d\n", when, binary_bytes > 0);
     need(clGetProgramInfo(p, CL_PROGRAM_KERNEL_NAMES, sizeof text, text, &bytes), "names");
     printf("%s kernels %s\n", when, text);
     cl_uint n = 0, references = 0;
     need(clGetKernelInfo(k, CL_KERNEL_NUM_ARGS, sizeof n, &n, NULL), "arguments");
-    need(clGetProgramInfo(p, CL_PROGRAM_REFERENCE_COUNT, sizeof references, &references, NULL), "references");
+    need(clGetProgramInfo(p, CL_PROGRAM_REFERENCE_COUNT, sizeof references, &references, NULL),
+         "references");
     printf("%s arguments %u references %u\n", when, n, references);
     for (cl_uint i = 0; i < n; i++)
         if (!clGetKernelArgInfo(k, i, CL_KERNEL_ARG_NAME, sizeof text, text, NULL))
@@ -219,7 +227,8 @@ static void facts(void)
     check_ids(k, &g);
     say_facts(p, k, "after");
     /* One that does not compile: its log is about its own lines. */
-    static const char bad[] = "kernel void a(global int *o) {\n    o[0] = get_group_id(0) + nothing;\n}\n";
+    static const char bad[] =
+        "kernel void a(global int *o) {\n    o[0] = get_group_id(0) + nothing;\n}\n";
     const char *text = bad;
     static char log[8192];
     cl_int result;
@@ -254,8 +263,9 @@ static void set_sum(cl_kernel k, cl_mem out, cl_mem in, cl_uint n)
 static void check_times(cl_event e, const char *what)
 {
     cl_ulong t[4] = {0};
-    static const cl_profiling_info names[] = {CL_PROFILING_COMMAND_QUEUED, CL_PROFILING_COMMAND_SUBMIT, CL_PROFILING_COMMAND_START,
-                                              CL_PROFILING_COMMAND_END};
+    static const cl_profiling_info names[] = {CL_PROFILING_COMMAND_QUEUED,
+                                              CL_PROFILING_COMMAND_SUBMIT,
+                                              CL_PROFILING_COMMAND_START, CL_PROFILING_COMMAND_END};
     for (int i = 0; i < 4; i++)
         need(clGetEventProfilingInfo(e, names[i], sizeof t[i], &t[i], NULL), "profiling");
     printf("%s times in order %d\n", what, t[0] <= t[1] && t[1] <= t[2] && t[2] < t[3]);
@@ -297,7 +307,8 @@ static void chain(cl_command_queue q, const char *name, int gated)
     int over = 1;
     for (int i = 0; i < 8; i++) {
         cl_int status = 99;
-        need(clGetEventInfo(e[i], CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL), "status");
+        need(clGetEventInfo(e[i], CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL),
+             "status");
         over &= status == CL_COMPLETE;
     }
     need(clEnqueueReadBuffer(q, a, CL_TRUE, 0, N_SUMS * 4, got, 0, NULL, NULL), "read");
@@ -339,11 +350,15 @@ static void failures(void)
     cl_event e = NULL;
     cl_int result, status = 1;
     cl_mem a = buffer(N_SUMS * 4);
-    /* Arguments that are not set, groups that are too large, or do not divide the whole; a gate that fails. */
-    printf("fails %d\n", (int)clEnqueueNDRangeKernel(queue, k, 1, NULL, &size, &local, 0, NULL, NULL));
+    /* Arguments that are not set, groups that are too large, or do not divide the whole; a gate
+     * that fails. */
+    printf("fails %d\n",
+           (int)clEnqueueNDRangeKernel(queue, k, 1, NULL, &size, &local, 0, NULL, NULL));
     set_sum(k, a, a, 1);
-    printf("fails %d\n", (int)clEnqueueNDRangeKernel(queue, k, 1, NULL, &wild, &wild, 0, NULL, NULL));
-    printf("fails %d\n", (int)clEnqueueNDRangeKernel(queue, k, 1, NULL, &none, &local, 0, NULL, NULL) != 0);
+    printf("fails %d\n",
+           (int)clEnqueueNDRangeKernel(queue, k, 1, NULL, &wild, &wild, 0, NULL, NULL));
+    printf("fails %d\n",
+           (int)clEnqueueNDRangeKernel(queue, k, 1, NULL, &none, &local, 0, NULL, NULL) != 0);
     result = clEnqueueNDRangeKernel(queue, k, 1, NULL, &size, &odd, 0, NULL, NULL);
     printf("odd %d\n", (int)result);
     need(clFinish(queue), "finish");
@@ -352,7 +367,8 @@ static void failures(void)
     need(clEnqueueNDRangeKernel(free_queue, k, 1, NULL, &size, &local, 1, &gate, &e), "launch");
     need(clSetUserEventStatus(gate, -7), "gate");
     printf("waits %d\n", (int)clWaitForEvents(1, &e));
-    need(clGetEventInfo(e, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL), "status");
+    need(clGetEventInfo(e, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL),
+         "status");
     printf("status %d\n", (int)status < 0);
     clReleaseEvent(e);
     clReleaseEvent(gate);
@@ -363,9 +379,11 @@ static void failures(void)
 
 static void prints(void)
 {
-    cl_program p = build("kernel void say(int n) { if (get_local_id(0) == 0) printf(\"%d.%d of %d\\n\", n, (int)get_group_id(0), "
-                         "(int)get_num_groups(0)); }",
-                         "");
+    cl_program p =
+        build("kernel void say(int n) { if (get_local_id(0) == 0) printf(\"%d.%d of %d\\n\", n, "
+              "(int)get_group_id(0), "
+              "(int)get_num_groups(0)); }",
+              "");
     cl_kernel k = kernel_of(p, "say");
     const size_t size = 64, local = 4;
     fflush(stdout);
@@ -406,7 +424,9 @@ static void run_whole(cl_program p, const char *name, size_t size, const size_t 
 
 static void whole(void)
 {
-    static const char plain[] = "kernel void k(global uint *o) { o[get_global_id(0)] = get_num_groups(0) * 1000 + get_group_id(0); }";
+    static const char plain[] =
+        "kernel void k(global uint *o) { o[get_global_id(0)] = get_num_groups(0) * 1000 + "
+        "get_group_id(0); }";
     const size_t four = 4;
     cl_int result;
     cl_program p = build(plain, "");
@@ -423,10 +443,14 @@ static void whole(void)
     run_whole(q, "from a binary", 4096, &four);
     clReleaseProgram(q);
     clReleaseProgram(p);
-    p = build("kernel void k(global uint *o) { for (int i = 0; i < 3; i++) atomic_add(o + get_group_id(0), get_num_groups(0)); }", "");
+    p = build("kernel void k(global uint *o) { for (int i = 0; i < 3; i++) atomic_add(o + "
+              "get_group_id(0), get_num_groups(0)); }",
+              "");
     run_whole(p, "atomics in a loop", 4096, &four);
     clReleaseProgram(p);
-    p = build("#define G(x) get_##x##_id(0)\nkernel void k(global uint *o) { o[get_global_id(0)] = G(group); }", "");
+    p = build("#define G(x) get_##x##_id(0)\nkernel void k(global uint *o) { o[get_global_id(0)] = "
+              "G(group); }",
+              "");
     run_whole(p, "pasted", 4096, &four);
     clReleaseProgram(p);
     p = build("kernel void k(global uint *o) { o[get_global_id(0)] = N; }", "-DN=get_group_id(0)");
@@ -439,9 +463,11 @@ static void whole(void)
 
 static void launch_long(unsigned n)
 {
-    cl_program p = build("kernel void k(global uint *o, uint steps) { uint x = get_global_id(0); for (uint i = 0; i < steps; i++) "
-                         "x = x * 1664525u + 1013904223u; o[get_group_id(0)] = x; }",
-                         "");
+    cl_program p = build(
+        "kernel void k(global uint *o, uint steps) { uint x = get_global_id(0); for (uint i = 0; "
+        "i < steps; i++) "
+        "x = x * 1664525u + 1013904223u; o[get_group_id(0)] = x; }",
+        "");
     cl_kernel k = kernel_of(p, "k");
     const size_t groups = 60000, local = 1;
     const cl_uint steps = 4000;
@@ -465,7 +491,8 @@ static void launch_long(unsigned n)
         fflush(stdout);
         memset(got, 0, groups * 4);
         const cl_uint zero = 0;
-        need(clEnqueueFillBuffer(queue, out, &zero, sizeof zero, 0, groups * 4, 0, NULL, NULL), "fill");
+        need(clEnqueueFillBuffer(queue, out, &zero, sizeof zero, 0, groups * 4, 0, NULL, NULL),
+             "fill");
     }
     free(got);
     clReleaseMemObject(out);
@@ -484,7 +511,9 @@ int main(int argc, char **argv)
     need(result, "context");
     queue = clCreateCommandQueue(context, device, CL_QUEUE_PROFILING_ENABLE, &result);
     need(result, "queue");
-    free_queue = clCreateCommandQueue(context, device, CL_QUEUE_PROFILING_ENABLE | CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, &result);
+    free_queue = clCreateCommandQueue(
+        context, device, CL_QUEUE_PROFILING_ENABLE | CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE,
+        &result);
     need(result, "queue");
     if (strcmp(what, "ids") == 0)
         ids();

@@ -3,7 +3,8 @@
  * The project's writer and reader, for decoder_test.py:
  *
  *   stream-tool make raw|zstd      a small stream with something of everything, to stdout
- *   stream-tool dump               loads a stream from stdin and prints what it loaded; a refusal is one line, "refused: ..."
+ *   stream-tool dump               loads a stream from stdin and prints what it loaded; a refusal
+ * is one line, "refused: ..."
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -27,7 +28,8 @@ static int make(enum gn_stream_packing packing)
     struct gn_stream_sink sink = gn_stream_sink_of_fd(&end);
     struct gn_stream_writer *w;
     struct gn_error err;
-    const struct gn_stream_options o = {.purpose = GN_STREAM_MOVE, .api = "opencl", .creator = "gantry test", .packing = packing};
+    const struct gn_stream_options o = {
+        .purpose = GN_STREAM_MOVE, .api = "opencl", .creator = "gantry test", .packing = packing};
     if (gn_stream_writer_create(&sink, &o, &w, &err) < 0)
         return refused(&err);
     int rc = gn_sample_write(w, buffer);
@@ -95,7 +97,8 @@ static int take(struct gn_stream_reader *r, const struct gn_stream_section *s)
     printf("pages %" PRIu64, s->memory->id);
     for (uint32_t i = 0; i < s->n_runs; i++) {
         const struct gn_stream_run_head *run = &s->runs[i];
-        where[i] = (*find(s->memory->id))->contents + run->first_page * gn_stream_reader_about(r)->page_bytes;
+        where[i] = (*find(s->memory->id))->contents +
+                   run->first_page * gn_stream_reader_about(r)->page_bytes;
         printf(" run %" PRIu64 " %u %u", run->first_page, run->n_pages, run->zeros);
     }
     putchar('\n');
@@ -109,13 +112,15 @@ static int show(struct gn_stream_reader *r, const struct gn_stream_section *s)
         print_entries(r, s->name);
         break;
     case GN_STREAM_IS_ANNOUNCE:
-        printf("announce %" PRIu64 " %" PRIu64 " %u %u %u\n", s->announce->memory_bytes, s->announce->entries_bytes, s->announce->n_objects,
-               s->announce->n_memories, s->announce->n_rounds);
+        printf("announce %" PRIu64 " %" PRIu64 " %u %u %u\n", s->announce->memory_bytes,
+               s->announce->entries_bytes, s->announce->n_objects, s->announce->n_memories,
+               s->announce->n_rounds);
         break;
     case GN_STREAM_IS_MEMORY:
         for (uint32_t i = 0; i < s->n_memories; i++) {
             const struct gn_stream_memory *m = &s->memories[i];
-            printf("memory %" PRIu64 " %" PRIu64 " %" PRIu64 " %u\n", m->id, m->object, m->bytes, m->flags);
+            printf("memory %" PRIu64 " %" PRIu64 " %" PRIu64 " %u\n", m->id, m->object, m->bytes,
+                   m->flags);
             add(m);
         }
         break;
@@ -161,7 +166,8 @@ static int dump(void)
     while (kept) {
         struct gn_stream_hash h = gn_stream_hash(kept->contents, kept->bytes);
         if (rc == 0)
-            printf("contents %" PRIu64 " %" PRIu64 " %016" PRIx64 "%016" PRIx64 "\n", kept->id, kept->bytes, h.high, h.low);
+            printf("contents %" PRIu64 " %" PRIu64 " %016" PRIx64 "%016" PRIx64 "\n", kept->id,
+                   kept->bytes, h.high, h.low);
         drop(kept->id);
     }
     if (rc == 0)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A TLS module in the place of gantryd's (GANTRY_TLS_MODULE), which is $REAL_TLS and does the work. Handshakes stand still while the
- * file $TLS_HOLD is there; $TLS_HOLD.held is made when one does. $TLS_COUNTS gets a letter for each context that is opened (c) and for
- * each connection that is started (s).
+ * A TLS module in the place of gantryd's (GANTRY_TLS_MODULE), which is $REAL_TLS and does the work.
+ * Handshakes stand still while the file $TLS_HOLD is there; $TLS_HOLD.held is made when one does.
+ * $TLS_COUNTS gets a letter for each context that is opened (c) and for each connection that is
+ * started (s).
  */
 #include "link/tls.h"
 
@@ -27,13 +28,15 @@ static void count(char what)
     close(fd);
 }
 
-static int open_context(const struct gn_tls_config *config, struct gn_tls_context **ret, struct gn_error *err)
+static int open_context(const struct gn_tls_config *config, struct gn_tls_context **ret,
+                        struct gn_error *err)
 {
     count('c');
     return real->open_context(config, ret, err);
 }
 
-static int start(const struct gn_tls_config *config, int fd, struct gn_tls **ret, struct gn_error *err)
+static int start(const struct gn_tls_config *config, int fd, struct gn_tls **ret,
+                 struct gn_error *err)
 {
     count('s');
     return real->start(config, fd, ret, err);

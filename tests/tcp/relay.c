@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A network in the way: passes tcp connections on to an address, every byte a fixed time late. Prints the port that it listens
- * at. SIGUSR1 cuts all connections; SIGUSR2 lets nothing pass any more, or everything again. One thread; a direction holds as
- * much as a long thick wire would, then stops reading.
+ * A network in the way: passes tcp connections on to an address, every byte a fixed time late.
+ * Prints the port that it listens at. SIGUSR1 cuts all connections; SIGUSR2 lets nothing pass any
+ * more, or everything again. One thread; a direction holds as much as a long thick wire would, then
+ * stops reading.
  *
  *     relay TO-PORT [DELAY-MICROSECONDS]
  */
@@ -146,7 +147,8 @@ static bool send_due(struct pair *p, int w, uint64_t now, bool *ret_full)
         if (piece->due_ns > now)
             return true;
         while (piece->at < piece->n) {
-            ssize_t n = send(p->fd[1 - w], piece->bytes + piece->at, piece->n - piece->at, MSG_NOSIGNAL);
+            ssize_t n =
+                send(p->fd[1 - w], piece->bytes + piece->at, piece->n - piece->at, MSG_NOSIGNAL);
             if (n < 0 && errno == EAGAIN) {
                 *ret_full = true;
                 return true;
@@ -164,7 +166,8 @@ static bool send_due(struct pair *p, int w, uint64_t now, bool *ret_full)
 
 int main(int argc, char **argv)
 {
-    struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)}, to = here;
+    struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)},
+                       to = here;
     socklen_t n = sizeof here;
     sigset_t none, both;
     if (argc < 2)
@@ -214,7 +217,8 @@ int main(int argc, char **argv)
         }
         struct timespec wait = {0};
         if (next != UINT64_MAX && next > now)
-            wait = (struct timespec){(time_t)((next - now) / 1000000000u), (long)((next - now) % 1000000000u)};
+            wait = (struct timespec){(time_t)((next - now) / 1000000000u),
+                                     (long)((next - now) % 1000000000u)};
         int had = n_pairs;
         int ready = ppoll(fds, (nfds_t)(1 + 2 * n_pairs), next == UINT64_MAX ? NULL : &wait, &none);
         if (cut_now) {
@@ -227,7 +231,8 @@ int main(int argc, char **argv)
             continue;
         for (int i = had - 1; i >= 0; i--)
             for (int w = 0; w < 2; w++)
-                if ((fds[1 + 2 * i + w].revents & (POLLIN | POLLHUP | POLLERR)) && !receive(&pairs[i], w)) {
+                if ((fds[1 + 2 * i + w].revents & (POLLIN | POLLHUP | POLLERR)) &&
+                    !receive(&pairs[i], w)) {
                     drop(i);
                     break;
                 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Preloaded: whatever has just come over tcp is followed by nothing, once. So what is there already is found by whoever looks a second
- * time, as if it had come a moment later.
+ * Preloaded: whatever has just come over tcp is followed by nothing, once. So what is there already
+ * is found by whoever looks a second time, as if it had come a moment later.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -20,7 +20,8 @@ __attribute__((visibility("default"))) ssize_t recvmsg(int fd, struct msghdr *ms
         void *f = dlsym(RTLD_NEXT, "recvmsg");
         memcpy(&real, &f, sizeof real);
     }
-    if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) || domain != AF_INET || !(flags & MSG_DONTWAIT))
+    if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) || domain != AF_INET ||
+        !(flags & MSG_DONTWAIT))
         return real(fd, msg, flags);
     if (has_had) {
         has_had = false;

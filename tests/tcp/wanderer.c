@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program for the tests of the tcp link: does what its stdin says, a word a line, and answers each with one line. Every
- * result is checked, so that nothing may be lost, done twice or out of order while its connection is cut under it.
+ * A program for the tests of the tcp link: does what its stdin says, a word a line, and answers
+ * each with one line. Every result is checked, so that nothing may be lost, done twice or out of
+ * order while its connection is cut under it.
  *
  *     rounds N    N times: write, launch, read back, all without waiting until the end
  *     bulk N      N times 8 MiB there and back, blocking
  *     writes N M  N times M MiB that nobody waits for, into a buffer, which is then read back
  *     reads N M   the same the other way
  *     made N      a buffer of N MiB, for the next writes, reads or gated
- *     gated N M   as writes, all behind a user event that is set at the end or at the first error, which is the answer
- *     buffers N M N buffers of M MiB at a time, each written and read back
- *     query       one call that is answered
- *     list N      commands that wait for N events each, of which one fails: the first or the last of the list
- *     callbacks N N times what comes back in one go: a result that is waited for, and ends behind it that callbacks tell of
- *     wait        a thread begins to wait for a marker; `join` tells how that went
- *     join
- *     user N      N times a thread waits for a user event, which is set when it sleeps
- *     print       a kernel prints; then this process prints
- *     fork        a child that ends at once; how it did
+ *     gated N M   as writes, all behind a user event that is set at the end or at the first error,
+ * which is the answer buffers N M N buffers of M MiB at a time, each written and read back query
+ * one call that is answered list N      commands that wait for N events each, of which one fails:
+ * the first or the last of the list callbacks N N times what comes back in one go: a result that is
+ * waited for, and ends behind it that callbacks tell of wait        a thread begins to wait for a
+ * marker; `join` tells how that went join user N      N times a thread waits for a user event,
+ * which is set when it sleeps print       a kernel prints; then this process prints fork        a
+ * child that ends at once; how it did
  *
- * With WANDERER_EXIT its last exit handler makes a call, as a static destructor would, and prints the result. WANDERER_EXIT=openssl:
- * it has used OpenSSL before Gantry did, whose own handler runs before that one.
+ * With WANDERER_EXIT its last exit handler makes a call, as a static destructor would, and prints
+ * the result. WANDERER_EXIT=openssl: it has used OpenSSL before Gantry did, whose own handler runs
+ * before that one.
  */
 #include <CL/cl.h>
 #include <openssl/crypto.h>
@@ -49,8 +49,9 @@ static pthread_t waiter;
 
 static cl_int set_up(void)
 {
-    static const char *source = "__kernel void add(__global int *a, int n) { a[get_global_id(0)] += n; }\n"
-                                "__kernel void shout(int n) { printf(\"kernel %d\\n\", n); }\n";
+    static const char *source =
+        "__kernel void add(__global int *a, int n) { a[get_global_id(0)] += n; }\n"
+        "__kernel void shout(int n) { printf(\"kernel %d\\n\", n); }\n";
     cl_platform_id platform;
     cl_int r = clGetPlatformIDs(1, &platform, NULL);
     if (!r)
@@ -142,7 +143,8 @@ static cl_int many_transfers(int n, size_t mib, bool writes, bool gated)
     if (!r && !writes)
         r = clEnqueueWriteBuffer(queue, m, CL_TRUE, 0, bytes, in, 0, NULL, NULL);
     for (int i = 0; !r && i < n; i++)
-        r = writes ? clEnqueueWriteBuffer(queue, m, CL_FALSE, 0, bytes, in, gated, gated ? &user : NULL, NULL)
+        r = writes ? clEnqueueWriteBuffer(queue, m, CL_FALSE, 0, bytes, in, gated,
+                                          gated ? &user : NULL, NULL)
                    : clEnqueueReadBuffer(queue, m, CL_FALSE, 0, bytes, out, 0, NULL, NULL);
     end = user ? clSetUserEventStatus(user, CL_COMPLETE) : 0;
     if (!end)
@@ -198,7 +200,8 @@ static void CL_CALLBACK tell(cl_event event, cl_int status, void *arg)
     clReleaseEvent(event);
 }
 
-/* Nothing is asked for while the callbacks are waited for: what tells of them must be heard by itself. */
+/* Nothing is asked for while the callbacks are waited for: what tells of them must be heard by
+ * itself. */
 static cl_int with_callbacks(void)
 {
     enum { BYTES = 1 << 20, CALLBACKS = 64 };
@@ -284,7 +287,8 @@ static cl_int query(void)
     return r;
 }
 
-/* Nobody answers a marker, so that many of them are under way at once; none may take its list for shorter than it is. */
+/* Nobody answers a marker, so that many of them are under way at once; none may take its list for
+ * shorter than it is. */
 static cl_int long_list(cl_uint n, cl_uint failing)
 {
     cl_event markers[6] = {NULL}, *list = calloc(n, sizeof *list);
@@ -299,7 +303,8 @@ static cl_int long_list(cl_uint n, cl_uint failing)
     if (!r)
         r = clSetUserEventStatus(list[failing], -1);
     for (size_t i = 0; i < sizeof markers / sizeof markers[0] && !r; i++)
-        r = clWaitForEvents(1, &markers[i]) == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST ? 0 : -9999;
+        r = clWaitForEvents(1, &markers[i]) == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST ? 0
+                                                                                            : -9999;
     for (size_t i = 0; i < sizeof markers / sizeof markers[0]; i++)
         if (markers[i])
             clReleaseEvent(markers[i]);

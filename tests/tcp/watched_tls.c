@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A TLS module in the place of Gantry's (GANTRY_TLS_MODULE), which is $WATCHED_TLS and does the work: a process that frees a connection
- * that another one has made is ended by a signal. Another thread of that one's may have been in the middle of it at the fork.
+ * A TLS module in the place of Gantry's (GANTRY_TLS_MODULE), which is $WATCHED_TLS and does the
+ * work: a process that frees a connection that another one has made is ended by a signal. Another
+ * thread of that one's may have been in the middle of it at the fork.
  */
 #include "link/tls.h"
 
@@ -14,7 +15,8 @@ extern struct gn_tls_ops gn_tls_module;
 static const struct gn_tls_ops *real;
 static pid_t maker;
 
-static int start_watched(const struct gn_tls_config *config, int fd, struct gn_tls **ret, struct gn_error *err)
+static int start_watched(const struct gn_tls_config *config, int fd, struct gn_tls **ret,
+                         struct gn_error *err)
 {
     const int rc = real->start(config, fd, ret, err);
     if (!rc)

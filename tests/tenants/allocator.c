@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An OpenCL program that holds device memory as it is told on stdin, a line a command, and answers each with
- * a line:
+ * An OpenCL program that holds device memory as it is told on stdin, a line a command, and answers
+ * each with a line:
  *
- *   buffer N | sub I N | image W H | image1d N | svm N | host N | copy N    make something; "made I" or
- * "error CODE" (svm: 0) pipe SIZE COUNT                                                          likewise
- *   free I | freeall          let it go, and wait until the queue has; "freed"
- *   drop I                    let it go, and wait for nothing; "dropped"
- *   poke I                    write a buffer's first byte: the driver needs memory for it now; "poked RESULT"
- *   build PRINTS              build a program, which prints or does not, and link one; "built RESULT RESULT
- * PRINTF_BUFFER" touch I                   write and read a buffer to its last byte; "same" or "differs"
- *   storm SEED N MOST         N times makes or frees at random, at most MOST bytes a time; "storm HELD
- * REFUSED MADE" info                      "info GLOBAL LARGEST" platforms                 "platforms N
- * DEVICES..." (before anything else was asked: says nothing of memory)
+ *   buffer N | sub I N | image W H | image1d N | svm N | host N | copy N    make something; "made
+ * I" or "error CODE" (svm: 0) pipe SIZE COUNT likewise free I | freeall          let it go, and
+ * wait until the queue has; "freed" drop I                    let it go, and wait for nothing;
+ * "dropped" poke I                    write a buffer's first byte: the driver needs memory for it
+ * now; "poked RESULT" build PRINTS              build a program, which prints or does not, and link
+ * one; "built RESULT RESULT PRINTF_BUFFER" touch I                   write and read a buffer to its
+ * last byte; "same" or "differs" storm SEED N MOST         N times makes or frees at random, at
+ * most MOST bytes a time; "storm HELD REFUSED MADE" info                      "info GLOBAL LARGEST"
+ * platforms                 "platforms N DEVICES..." (before anything else was asked: says nothing
+ * of memory)
  *
  * It ends when stdin does.
  */
@@ -97,8 +97,9 @@ static void make_host(size_t bytes, cl_mem_flags flags)
 static void make_image(size_t width, size_t height)
 {
     const cl_image_format format = {CL_RGBA, CL_UNORM_INT8};
-    cl_image_desc desc = {
-        .image_type = height ? CL_MEM_OBJECT_IMAGE2D : CL_MEM_OBJECT_IMAGE1D, .image_width = width, .image_height = height};
+    cl_image_desc desc = {.image_type = height ? CL_MEM_OBJECT_IMAGE2D : CL_MEM_OBJECT_IMAGE1D,
+                          .image_width = width,
+                          .image_height = height};
     int i = empty_slot();
     cl_int result;
     things[i].mem = clCreateImage(context, CL_MEM_READ_WRITE, &format, &desc, NULL, &result);
@@ -110,7 +111,8 @@ static void wait_for_all(void)
 {
     cl_ulong ignored;
     need(clFinish(queue), "clFinish");
-    need(clGetDeviceInfo(device, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof ignored, &ignored, NULL), "info");
+    need(clGetDeviceInfo(device, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof ignored, &ignored, NULL),
+         "info");
 }
 
 static void touch(int i)
@@ -120,8 +122,11 @@ static void touch(int i)
         exit(4);
     for (size_t b = 0; b < things[i].bytes; b++)
         out[b] = (unsigned char)(b * 31 + (size_t)i);
-    need(clEnqueueWriteBuffer(queue, things[i].mem, CL_TRUE, 0, things[i].bytes, out, 0, NULL, NULL), "write");
-    need(clEnqueueReadBuffer(queue, things[i].mem, CL_TRUE, 0, things[i].bytes, in, 0, NULL, NULL), "read");
+    need(
+        clEnqueueWriteBuffer(queue, things[i].mem, CL_TRUE, 0, things[i].bytes, out, 0, NULL, NULL),
+        "write");
+    need(clEnqueueReadBuffer(queue, things[i].mem, CL_TRUE, 0, things[i].bytes, in, 0, NULL, NULL),
+         "read");
     puts(memcmp(in, out, things[i].bytes) ? "differs" : "same");
     free(out);
     free(in);
@@ -189,7 +194,9 @@ static void choose_device(cl_platform_id platform)
         device = all[strtoul(which, NULL, 10) % n];
         return;
     }
-    need(clGetDeviceIDs(platform, which ? CL_DEVICE_TYPE_DEFAULT : CL_DEVICE_TYPE_ALL, 1, &device, &n), "clGetDeviceIDs");
+    need(clGetDeviceIDs(platform, which ? CL_DEVICE_TYPE_DEFAULT : CL_DEVICE_TYPE_ALL, 1, &device,
+                        &n),
+         "clGetDeviceIDs");
 }
 
 static void open_device(void)
@@ -212,7 +219,8 @@ static void list_platforms(void)
         n = 0;
     printf("platforms %u", n);
     for (cl_uint i = 0; i < n; i++) {
-        need(clGetDeviceIDs(platforms[i], CL_DEVICE_TYPE_ALL, 0, NULL, &n_devices), "clGetDeviceIDs");
+        need(clGetDeviceIDs(platforms[i], CL_DEVICE_TYPE_ALL, 0, NULL, &n_devices),
+             "clGetDeviceIDs");
         printf(" %u", n_devices);
     }
     putchar('\n');
@@ -229,7 +237,8 @@ static void obey(const char *word, unsigned long long a, unsigned long long b, u
     } else if (strcmp(word, "sub") == 0) {
         cl_buffer_region region = {0, b};
         i = empty_slot();
-        things[i].mem = clCreateSubBuffer(things[a].mem, 0, CL_BUFFER_CREATE_TYPE_REGION, &region, &result);
+        things[i].mem =
+            clCreateSubBuffer(things[a].mem, 0, CL_BUFFER_CREATE_TYPE_REGION, &region, &result);
         tell(i, result);
     } else if (strcmp(word, "image") == 0) {
         make_image(a, b);
@@ -259,17 +268,21 @@ static void obey(const char *word, unsigned long long a, unsigned long long b, u
         result = clEnqueueWriteBuffer(queue, things[a].mem, CL_TRUE, 0, 1, "x", 0, NULL, NULL);
         printf("poked %d\n", (int)result);
     } else if (strcmp(word, "build") == 0) {
-        build(a ? "kernel void k(global int *o) { printf(\"%d\", o[0]); }" : "kernel void k(global int *o) { o[0] = 1; }");
+        build(a ? "kernel void k(global int *o) { printf(\"%d\", o[0]); }"
+                : "kernel void k(global int *o) { o[0] = 1; }");
     } else if (strcmp(word, "storm") == 0) {
         storm(a, (int)b, c);
     } else if (strcmp(word, "flags") == 0) {
         i = empty_slot();
-        things[i].mem = clCreateBuffer(context, CL_MEM_READ_ONLY | CL_MEM_WRITE_ONLY, a, NULL, &result);
+        things[i].mem =
+            clCreateBuffer(context, CL_MEM_READ_ONLY | CL_MEM_WRITE_ONLY, a, NULL, &result);
         tell(i, result);
     } else if (strcmp(word, "info") == 0) {
         cl_ulong global = 0, largest = 0;
-        need(clGetDeviceInfo(device, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof global, &global, NULL), "info");
-        need(clGetDeviceInfo(device, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof largest, &largest, NULL), "info");
+        need(clGetDeviceInfo(device, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof global, &global, NULL),
+             "info");
+        need(clGetDeviceInfo(device, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof largest, &largest, NULL),
+             "info");
         printf("info %llu %llu\n", (unsigned long long)global, (unsigned long long)largest);
     } else if (strcmp(word, "device") == 0) {
         char name[256];

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program whose kernels make system calls inside its worker. It reads lines and answers each with one.
+ * A program whose kernels make system calls inside its worker. It reads lines and answers each with
+ * one.
  *
- * `call NUMBER ARG...`: one system call. An ARG is a number, or "TEXT for a string without blanks, or @N for
- * N bytes of room, of which is shown what was written there: `result R TEXT`.
+ * `call NUMBER ARG...`: one system call. An ARG is a number, or "TEXT for a string without blanks,
+ * or @N for N bytes of room, of which is shown what was written there: `result R TEXT`.
  *
  * `forks N`: up to N processes that stay: `made COUNT ERROR`.
  *
  * `fill N`: up to N blocks of 64 MiB of memory: `made COUNT ERROR`.
  *
- * `source TEXT`, with \\n for a new line, then `build OPTIONS`: `built STATUS LOG`, with _ for blanks.
+ * `source TEXT`, with \\n for a new line, then `build OPTIONS`: `built STATUS LOG`, with _ for
+ * blanks.
  *
  * `buffer N`: holds a buffer of N bytes, none for 0: `buffer STATUS`.
  *
  * `work N`: N rounds whose results are checked: `right N`.
  *
- * `lost` instead, when the worker is gone. Only where a kernel is native code for a processor that is known
- * here.
+ * `lost` instead, when the worker is gone. Only where a kernel is native code for a processor that
+ * is known here.
  */
 #include <CL/cl.h>
 
@@ -27,48 +29,50 @@
 
 #define ROOM 4096
 
-static const char proxy_source[] = "static long sys(long n, long a, long b, long c, long d, long e, long f) {\n"
-                                   "#if defined(__x86_64__)\n"
-                                   "    long r;\n"
-                                   "    __asm__ volatile(\"movq %5, %%r10\\n movq %6, %%r8\\n movq %7, %%r9\\n syscall\" : \"=a\"(r)"
-                                   " : \"a\"(n), \"D\"(a), \"S\"(b), \"d\"(c), \"m\"(d), \"m\"(e), \"m\"(f)"
-                                   " : \"r8\", \"r9\", \"r10\", \"rcx\", \"r11\", \"memory\");\n"
-                                   "    return r;\n"
-                                   "#else\n"
-                                   "#error no system calls here\n"
-                                   "#endif\n"
-                                   "}\n"
-                                   "__kernel void proxy(__global long *io, __global char *room) {\n"
-                                   "    long a[6];\n"
-                                   "    for (int i = 0; i < 6; i++)\n"
-                                   "        a[i] = io[1 + i] + (io[8 + i] ? (long)room : 0);\n"
-                                   "    io[7] = sys(io[0], a[0], a[1], a[2], a[3], a[4], a[5]);\n"
-                                   "}\n"
-                                   /* fork is 57, pause 34, mmap 9 */
-                                   "__kernel void forks(__global long *io) {\n"
-                                   "    long n, r = 0;\n"
-                                   "    for (n = 0; n < io[0]; n++) {\n"
-                                   "        r = sys(57, 0, 0, 0, 0, 0, 0);\n"
-                                   "        while (r == 0) sys(34, 0, 0, 0, 0, 0, 0);\n"
-                                   "        if (r < 0) break;\n"
-                                   "    }\n"
-                                   "    io[1] = n; io[2] = r < 0 ? -r : 0;\n"
-                                   "}\n"
-                                   "__kernel void fill(__global long *io) {\n"
-                                   "    long n, r = 0;\n"
-                                   "    for (n = 0; n < io[0]; n++) {\n"
-                                   "        r = sys(9, 0, 64l << 20, 3, 0x22, -1, 0);\n"
-                                   "        if (r < 0 && r > -4096) break;\n"
-                                   "        *(volatile char *)r = 1;\n"
-                                   "    }\n"
-                                   "    io[1] = n; io[2] = r < 0 && r > -4096 ? -r : 0;\n"
-                                   "}\n"
-                                   "__kernel void work(__global long *io) {\n"
-                                   "    size_t i = get_global_id(0);\n"
-                                   "    long x = io[i];\n"
-                                   "    for (int k = 0; k < 1000; k++) x = x * 6364136223846793005l + 1442695040888963407l;\n"
-                                   "    io[i] = x;\n"
-                                   "}\n";
+static const char proxy_source[] =
+    "static long sys(long n, long a, long b, long c, long d, long e, long f) {\n"
+    "#if defined(__x86_64__)\n"
+    "    long r;\n"
+    "    __asm__ volatile(\"movq %5, %%r10\\n movq %6, %%r8\\n movq %7, %%r9\\n syscall\" : "
+    "\"=a\"(r)"
+    " : \"a\"(n), \"D\"(a), \"S\"(b), \"d\"(c), \"m\"(d), \"m\"(e), \"m\"(f)"
+    " : \"r8\", \"r9\", \"r10\", \"rcx\", \"r11\", \"memory\");\n"
+    "    return r;\n"
+    "#else\n"
+    "#error no system calls here\n"
+    "#endif\n"
+    "}\n"
+    "__kernel void proxy(__global long *io, __global char *room) {\n"
+    "    long a[6];\n"
+    "    for (int i = 0; i < 6; i++)\n"
+    "        a[i] = io[1 + i] + (io[8 + i] ? (long)room : 0);\n"
+    "    io[7] = sys(io[0], a[0], a[1], a[2], a[3], a[4], a[5]);\n"
+    "}\n"
+    /* fork is 57, pause 34, mmap 9 */
+    "__kernel void forks(__global long *io) {\n"
+    "    long n, r = 0;\n"
+    "    for (n = 0; n < io[0]; n++) {\n"
+    "        r = sys(57, 0, 0, 0, 0, 0, 0);\n"
+    "        while (r == 0) sys(34, 0, 0, 0, 0, 0, 0);\n"
+    "        if (r < 0) break;\n"
+    "    }\n"
+    "    io[1] = n; io[2] = r < 0 ? -r : 0;\n"
+    "}\n"
+    "__kernel void fill(__global long *io) {\n"
+    "    long n, r = 0;\n"
+    "    for (n = 0; n < io[0]; n++) {\n"
+    "        r = sys(9, 0, 64l << 20, 3, 0x22, -1, 0);\n"
+    "        if (r < 0 && r > -4096) break;\n"
+    "        *(volatile char *)r = 1;\n"
+    "    }\n"
+    "    io[1] = n; io[2] = r < 0 && r > -4096 ? -r : 0;\n"
+    "}\n"
+    "__kernel void work(__global long *io) {\n"
+    "    size_t i = get_global_id(0);\n"
+    "    long x = io[i];\n"
+    "    for (int k = 0; k < 1000; k++) x = x * 6364136223846793005l + 1442695040888963407l;\n"
+    "    io[i] = x;\n"
+    "}\n";
 
 static cl_context context;
 static cl_device_id device;
@@ -95,11 +99,13 @@ static cl_int run(const char *name, cl_long *words, size_t n, size_t global)
     if (!status && strcmp(name, "proxy") == 0)
         status = clSetKernelArg(k, 1, sizeof room, &room);
     if (!status)
-        status = clEnqueueWriteBuffer(queue, io, CL_TRUE, 0, n * sizeof *words, words, 0, NULL, NULL);
+        status =
+            clEnqueueWriteBuffer(queue, io, CL_TRUE, 0, n * sizeof *words, words, 0, NULL, NULL);
     if (!status)
         status = clEnqueueNDRangeKernel(queue, k, 1, NULL, &global, NULL, 0, NULL, NULL);
     if (!status)
-        status = clEnqueueReadBuffer(queue, io, CL_TRUE, 0, n * sizeof *words, words, 0, NULL, NULL);
+        status =
+            clEnqueueReadBuffer(queue, io, CL_TRUE, 0, n * sizeof *words, words, 0, NULL, NULL);
     if (k)
         clReleaseKernel(k);
     return status;
@@ -131,7 +137,8 @@ static void do_call(char *rest)
             words[1 + i] = strtoll(word, NULL, 0);
         }
     }
-    cl_int status = clEnqueueWriteBuffer(queue, room, CL_TRUE, 0, sizeof texts, texts, 0, NULL, NULL);
+    cl_int status =
+        clEnqueueWriteBuffer(queue, room, CL_TRUE, 0, sizeof texts, texts, 0, NULL, NULL);
     if (!status)
         status = run("proxy", words, 16, 1);
     if (!status)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Preloaded into gantryd: a user that wins every race. Each folder that the superuser makes inside a folder of another user's
- * is replaced, before the call returns, by a hard link to the file $RACER_VICTIM, as that user can do with renameat2(2)
- * from outside. The file $RACER_SEEN is made at the first call, to show that the library is in place.
+ * Preloaded into gantryd: a user that wins every race. Each folder that the superuser makes inside
+ * a folder of another user's is replaced, before the call returns, by a hard link to the file
+ * $RACER_VICTIM, as that user can do with renameat2(2) from outside. The file $RACER_SEEN is made
+ * at the first call, to show that the library is in place.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -19,7 +20,8 @@ static void replace(int folder, const char *name)
     int fd = seen ? open(seen, O_WRONLY | O_CREAT | O_CLOEXEC, 0644) : -1;
     if (fd >= 0)
         close(fd);
-    if (!victim || *name == '/' || geteuid() != 0 || (folder == AT_FDCWD ? stat(".", &st) : fstat(folder, &st)) < 0 || st.st_uid == 0)
+    if (!victim || *name == '/' || geteuid() != 0 ||
+        (folder == AT_FDCWD ? stat(".", &st) : fstat(folder, &st)) < 0 || st.st_uid == 0)
         return;
     if (unlinkat(folder, name, AT_REMOVEDIR) == 0)
         (void)!linkat(AT_FDCWD, victim, folder, name, 0);

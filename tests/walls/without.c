@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs a program in a machine that is poorer than this one: no namespaces can be made, no mounts, and there
- * is no Landlock, as in many containers. `without PROGRAM ARG...`
+ * Runs a program in a machine that is poorer than this one: no namespaces can be made, no mounts,
+ * and there is no Landlock, as in many containers. `without PROGRAM ARG...`
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -50,8 +50,10 @@ int main(int argc, char **argv)
 {
     struct sock_fprog program = {.len = sizeof all / sizeof all[0], .filter = all};
     if (argc > 2 && strcmp(argv[1], "landlock") == 0)
-        program = (struct sock_fprog){.len = sizeof landlock / sizeof landlock[0], .filter = landlock};
-    if (argc < 3 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) {
+        program =
+            (struct sock_fprog){.len = sizeof landlock / sizeof landlock[0], .filter = landlock};
+    if (argc < 3 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) {
         perror("without");
         return 2;
     }

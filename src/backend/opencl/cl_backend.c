@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opens an OpenCL vendor's client driver itself, as an ICD loader would, and reads what the daemon must know.
- * Runs in probes and workers, on their main thread, before anything else calls the driver.
+ * Opens an OpenCL vendor's client driver itself, as an ICD loader would, and reads what the daemon
+ * must know. Runs in probes and workers, on their main thread, before anything else calls the
+ * driver.
  */
 #include "backend/opencl/cl_backend.h"
 
@@ -30,8 +31,8 @@ static int open_library(const char *library, void **ret, struct gn_error *err)
 {
     void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
     if (!handle)
-        return gn_fail(err, ENOENT, "install the driver, or remove its .icd file", "cannot load the OpenCL driver %s: %s", library,
-                       dlerror());
+        return gn_fail(err, ENOENT, "install the driver, or remove its .icd file",
+                       "cannot load the OpenCL driver %s: %s", library, dlerror());
     *ret = handle;
     return 0;
 }
@@ -47,7 +48,8 @@ static const cl_icd_dispatch *dispatch_of(cl_platform_id id)
 static int platforms_of(void *library, cl_platform_id *ids, cl_uint *ret_n, struct gn_error *err)
 {
     cl_api_clGetExtensionFunctionAddress address =
-        (cl_api_clGetExtensionFunctionAddress)(uintptr_t)dlsym(library, "clGetExtensionFunctionAddress");
+        (cl_api_clGetExtensionFunctionAddress)(uintptr_t)dlsym(library,
+                                                               "clGetExtensionFunctionAddress");
     cl_api_clGetPlatformIDs get = NULL;
     cl_uint n = 0;
     if (address)
@@ -55,7 +57,8 @@ static int platforms_of(void *library, cl_platform_id *ids, cl_uint *ret_n, stru
     if (!get)
         get = (cl_api_clGetPlatformIDs)(uintptr_t)dlsym(library, "clIcdGetPlatformIDsKHR");
     if (!get)
-        return gn_fail(err, ENOSYS, NULL, "the OpenCL driver is no installable client driver (cl_khr_icd)");
+        return gn_fail(err, ENOSYS, NULL,
+                       "the OpenCL driver is no installable client driver (cl_khr_icd)");
     cl_int status = get(MAX_PLATFORMS, ids, &n);
     if (status != CL_SUCCESS || n == 0)
         return gn_fail(err, ENODEV, NULL, "the OpenCL driver offers no platform (%d)", status);
@@ -63,7 +66,8 @@ static int platforms_of(void *library, cl_platform_id *ids, cl_uint *ret_n, stru
     return 0;
 }
 
-static void platform_string(const cl_icd_dispatch *d, cl_platform_id id, cl_platform_info what, char *ret, size_t n)
+static void platform_string(const cl_icd_dispatch *d, cl_platform_id id, cl_platform_info what,
+                            char *ret, size_t n)
 {
     char text[4096] = "";
     size_t got = 0;
@@ -73,7 +77,8 @@ static void platform_string(const cl_icd_dispatch *d, cl_platform_id id, cl_plat
     snprintf(ret, n, "%.*s", (int)(n - 1), text);
 }
 
-static void device_string(const cl_icd_dispatch *d, cl_device_id id, cl_device_info what, char *ret, size_t n)
+static void device_string(const cl_icd_dispatch *d, cl_device_id id, cl_device_info what, char *ret,
+                          size_t n)
 {
     char text[4096] = "";
     if (d->clGetDeviceInfo(id, what, sizeof text - 1, text, NULL) != CL_SUCCESS)
@@ -117,7 +122,8 @@ static void device_facts(const cl_icd_dispatch *d, cl_device_id id, struct gn_de
     (void)d->clGetDeviceInfo(id, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof units, &units, NULL);
     (void)d->clGetDeviceInfo(id, CL_DEVICE_MAX_CLOCK_FREQUENCY, sizeof clock, &clock, NULL);
     (void)d->clGetDeviceInfo(id, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof memory, &memory, NULL);
-    (void)d->clGetDeviceInfo(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof allocation, &allocation, NULL);
+    (void)d->clGetDeviceInfo(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof allocation, &allocation,
+                             NULL);
     (void)d->clGetDeviceInfo(id, CL_DEVICE_LOCAL_MEM_SIZE, sizeof local, &local, NULL);
     *ret = (struct gn_device_facts){.compute_units = units,
                                     .clock_mhz = clock,
@@ -133,7 +139,8 @@ static void device_facts(const cl_icd_dispatch *d, cl_device_id id, struct gn_de
     device_string(d, id, CL_DRIVER_VERSION, ret->driver_version, sizeof ret->driver_version);
 }
 
-static int probe(void *library, void (*found)(void *ctx, const struct gn_platform_facts *), void *ctx, struct gn_error *err)
+static int probe(void *library, void (*found)(void *ctx, const struct gn_platform_facts *),
+                 void *ctx, struct gn_error *err)
 {
     cl_platform_id ids[MAX_PLATFORMS];
     cl_uint n = 0;
@@ -179,9 +186,13 @@ static cl_device_type shown_type(const cl_icd_dispatch *d, cl_device_id id, uint
 
 static bool can_leave(const struct gn_backend_platform *base)
 {
-    const struct gn_cl_platform *p = gn_cl_platform_of((struct gn_backend_platform *)(uintptr_t)base);
+    const struct gn_cl_platform *p =
+        gn_cl_platform_of((struct gn_backend_platform *)(uintptr_t)base);
     cl_bool can = CL_FALSE;
-    return p && !p->dispatch->clGetPlatformInfo(p->id, CL_PLATFORM_UNLOADABLE_KHR, sizeof can, &can, NULL) && can == CL_TRUE;
+    return p &&
+           !p->dispatch->clGetPlatformInfo(p->id, CL_PLATFORM_UNLOADABLE_KHR, sizeof can, &can,
+                                           NULL) &&
+           can == CL_TRUE;
 }
 
 static void leave(struct gn_backend_platform *base)
@@ -192,8 +203,8 @@ static void leave(struct gn_backend_platform *base)
     free(p);
 }
 
-static int bring_up(void *library, uint32_t platform, const struct gn_device_choice *choices, uint32_t n_choices,
-                    struct gn_backend_platform **ret, struct gn_error *err)
+static int bring_up(void *library, uint32_t platform, const struct gn_device_choice *choices,
+                    uint32_t n_choices, struct gn_backend_platform **ret, struct gn_error *err)
 {
     cl_platform_id ids[MAX_PLATFORMS];
     cl_device_id devices[GN_BACKEND_MAX_DEVICES];
@@ -214,9 +225,11 @@ static int bring_up(void *library, uint32_t platform, const struct gn_device_cho
     for (uint32_t i = 0; i < n_choices; i++) {
         if (choices[i].index >= n_all || p->n_devices == GN_BACKEND_MAX_DEVICES) {
             leave(&p->base);
-            return gn_fail(err, ENODEV, NULL, "the OpenCL driver no longer has device %u", choices[i].index);
+            return gn_fail(err, ENODEV, NULL, "the OpenCL driver no longer has device %u",
+                           choices[i].index);
         }
-        p->types[p->n_devices] = shown_type(p->dispatch, devices[choices[i].index], choices[i].present_as);
+        p->types[p->n_devices] =
+            shown_type(p->dispatch, devices[choices[i].index], choices[i].present_as);
         p->devices[p->n_devices++] = devices[choices[i].index];
     }
     *ret = &p->base;
@@ -235,7 +248,9 @@ void *gn_cl_extension(const struct gn_cl_platform *p, const char *name)
         if (f)
             return f;
     }
-    return p->dispatch->clGetExtensionFunctionAddress ? p->dispatch->clGetExtensionFunctionAddress(name) : NULL;
+    return p->dispatch->clGetExtensionFunctionAddress
+               ? p->dispatch->clGetExtensionFunctionAddress(name)
+               : NULL;
 }
 
 const struct gn_backend_ops gn_cl_backend = {

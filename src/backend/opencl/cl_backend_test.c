@@ -87,7 +87,9 @@ static void drivers_are_found_as_the_loaders_do(void **state)
     assert_non_null(strstr(err.what, "/nonexistent"));
     unsetenv("OCL_ICD_VENDORS");
     unsetenv("OPENCL_VENDOR_PATH");
-    for (const char *const *f = (const char *const[]){"a.icd", "b.icd", "c.icd.bak", "empty.icd", "blank.icd", ".icd", NULL}; *f; f++) {
+    for (const char *const *f = (const char *const[]){"a.icd", "b.icd", "c.icd.bak", "empty.icd",
+                                                      "blank.icd", ".icd", NULL};
+         *f; f++) {
         snprintf(path, sizeof path, "%s/%s", dir, *f);
         unlink(path);
     }
@@ -145,8 +147,10 @@ static void a_platform_comes_up_with_its_chosen_devices(void **state)
 {
     struct gn_backend_platform *base;
     struct gn_error err;
-    const struct gn_device_choice both[] = {{.index = 0, .present_as = GN_BACKEND_CPU}, {.index = 1}};
-    const struct gn_device_choice second = {.index = 1, .present_as = GN_BACKEND_GPU}, none = {.index = 2};
+    const struct gn_device_choice both[] = {{.index = 0, .present_as = GN_BACKEND_CPU},
+                                            {.index = 1}};
+    const struct gn_device_choice second = {.index = 1, .present_as = GN_BACKEND_GPU},
+                                  none = {.index = 2};
     void *library = open_fake();
     assert_int_equal(gn_cl_backend.bring_up(library, 0, both, 2, &base, &err), 0);
     struct gn_cl_platform *p = gn_cl_platform_of(base);
@@ -178,8 +182,10 @@ static void a_library_that_is_not_there_is_an_error(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(drivers_are_found_as_the_loaders_do),        cmocka_unit_test(facts_are_probed),
-        cmocka_unit_test(drivers_with_nothing_to_offer_are_left_out), cmocka_unit_test(a_platform_comes_up_with_its_chosen_devices),
+        cmocka_unit_test(drivers_are_found_as_the_loaders_do),
+        cmocka_unit_test(facts_are_probed),
+        cmocka_unit_test(drivers_with_nothing_to_offer_are_left_out),
+        cmocka_unit_test(a_platform_comes_up_with_its_chosen_devices),
         cmocka_unit_test(a_library_that_is_not_there_is_an_error),
     };
     if (argc != 2)

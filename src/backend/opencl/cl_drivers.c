@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the OpenCL drivers of this machine the way the ICD loaders do. Called by the probe only; loads
- * nothing. */
+/* Finds the OpenCL drivers of this machine the way the ICD loaders do. Called by the probe only;
+ * loads nothing. */
 #include "backend/opencl/cl_backend.h"
 
 #include <dirent.h>
@@ -25,16 +25,19 @@ static int by_name(const struct dirent **a, const struct dirent **b)
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-static int list_directory(const char *dir, void (*found)(void *ctx, const char *library), void *ctx, struct gn_error *err)
+static int list_directory(const char *dir, void (*found)(void *ctx, const char *library), void *ctx,
+                          struct gn_error *err)
 {
     struct dirent **names;
     int n = scandir(dir, &names, icd_filter, by_name);
     if (n < 0)
-        return gn_fail(err, errno, "install an OpenCL driver, or name its directory in OCL_ICD_VENDORS",
+        return gn_fail(err, errno,
+                       "install an OpenCL driver, or name its directory in OCL_ICD_VENDORS",
                        "cannot read the OpenCL drivers in %s: %s", dir, strerror(errno));
     for (int i = 0; i < n; i++) {
         char path[4096], library[GN_BACKEND_LIBRARY_BYTES];
-        if ((size_t)snprintf(path, sizeof path, "%s/%s", dir, names[i]->d_name) < sizeof path && gn_icd_read(path, library, sizeof library))
+        if ((size_t)snprintf(path, sizeof path, "%s/%s", dir, names[i]->d_name) < sizeof path &&
+            gn_icd_read(path, library, sizeof library))
             found(ctx, library);
         free(names[i]);
     }
@@ -42,7 +45,8 @@ static int list_directory(const char *dir, void (*found)(void *ctx, const char *
     return 0;
 }
 
-int gn_cl_list_drivers(void (*found)(void *ctx, const char *library), void *ctx, struct gn_error *err)
+int gn_cl_list_drivers(void (*found)(void *ctx, const char *library), void *ctx,
+                       struct gn_error *err)
 {
     const char *path = getenv("OCL_ICD_VENDORS");
     const char *system_path = getenv("OPENCL_VENDOR_PATH");
@@ -58,13 +62,15 @@ int gn_cl_list_drivers(void (*found)(void *ctx, const char *library), void *ctx,
         return 0;
     }
     char full[4096], library[GN_BACKEND_LIBRARY_BYTES];
-    if (!strchr(path, '/') && (size_t)snprintf(full, sizeof full, "%s/%s", system_path, path) < sizeof full &&
+    if (!strchr(path, '/') &&
+        (size_t)snprintf(full, sizeof full, "%s/%s", system_path, path) < sizeof full &&
         gn_icd_read(full, library, sizeof library)) {
         found(ctx, library);
         return 0;
     }
     if (!gn_icd_read(path, library, sizeof library))
-        return gn_fail(err, ENOENT, "correct OCL_ICD_VENDORS", "%s, which OCL_ICD_VENDORS names, names no library", path);
+        return gn_fail(err, ENOENT, "correct OCL_ICD_VENDORS",
+                       "%s, which OCL_ICD_VENDORS names, names no library", path);
     found(ctx, library);
     return 0;
 }

@@ -7,8 +7,8 @@
 #include "backend/backend.h"
 
 /*
- * An OpenCL vendor platform brought up in this process. The vendor is called through `dispatch`, its own
- * table; calls of extensions through gn_cl_extension. Set once; freed when it is left.
+ * An OpenCL vendor platform brought up in this process. The vendor is called through `dispatch`,
+ * its own table; calls of extensions through gn_cl_extension. Set once; freed when it is left.
  */
 struct gn_cl_platform {
     struct gn_backend_platform base;
@@ -22,7 +22,8 @@ struct gn_cl_platform {
 
 struct gn_cl_platform *gn_cl_platform_of(struct gn_backend_platform *p);
 
-/* A call of an extension, as the vendor's clGetExtensionFunctionAddressForPlatform finds it; NULL: none. */
+/* A call of an extension, as the vendor's clGetExtensionFunctionAddressForPlatform finds it; NULL:
+ * none. */
 void *gn_cl_extension(const struct gn_cl_platform *p, const char *name);
 
 #endif

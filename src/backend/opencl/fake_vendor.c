@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An OpenCL driver for tests: one platform with two devices that can be asked for their facts and nothing
- * else. What $FAKE_VENDOR says makes it one of the drivers that one hopes not to meet.
+ * An OpenCL driver for tests: one platform with two devices that can be asked for their facts and
+ * nothing else. What $FAKE_VENDOR says makes it one of the drivers that one hopes not to meet.
  */
 #include <CL/cl_icd.h>
 
@@ -41,7 +41,8 @@ static cl_int answer_text(const char *text, size_t size, void *value, size_t *si
     return answer(text, strlen(text) + 1, size, value, size_ret);
 }
 
-static cl_int CL_API_CALL platform_info(cl_platform_id p, cl_platform_info what, size_t size, void *value, size_t *size_ret)
+static cl_int CL_API_CALL platform_info(cl_platform_id p, cl_platform_info what, size_t size,
+                                        void *value, size_t *size_ret)
 {
     switch (what) {
     case CL_PLATFORM_NAME:
@@ -55,8 +56,10 @@ static cl_int CL_API_CALL platform_info(cl_platform_id p, cl_platform_info what,
     }
 }
 
-static cl_int CL_API_CALL device_info(cl_device_id d, cl_device_info what, size_t size, void *value, size_t *size_ret);
-static cl_int CL_API_CALL device_ids(cl_platform_id p, cl_device_type type, cl_uint n, cl_device_id *ids, cl_uint *n_ret);
+static cl_int CL_API_CALL device_info(cl_device_id d, cl_device_info what, size_t size, void *value,
+                                      size_t *size_ret);
+static cl_int CL_API_CALL device_ids(cl_platform_id p, cl_device_type type, cl_uint n,
+                                     cl_device_id *ids, cl_uint *n_ret);
 static void *CL_API_CALL extension(const char *name);
 
 static const cl_icd_dispatch dispatch = {
@@ -68,10 +71,12 @@ static const cl_icd_dispatch dispatch = {
 
 static struct object platform = {&dispatch}, devices[2] = {{&dispatch}, {&dispatch}};
 
-static cl_int CL_API_CALL device_info(cl_device_id d, cl_device_info what, size_t size, void *value, size_t *size_ret)
+static cl_int CL_API_CALL device_info(cl_device_id d, cl_device_info what, size_t size, void *value,
+                                      size_t *size_ret)
 {
     bool second = (void *)d == &devices[1];
-    cl_device_type type = second ? CL_DEVICE_TYPE_ACCELERATOR : CL_DEVICE_TYPE_GPU | CL_DEVICE_TYPE_DEFAULT;
+    cl_device_type type =
+        second ? CL_DEVICE_TYPE_ACCELERATOR : CL_DEVICE_TYPE_GPU | CL_DEVICE_TYPE_DEFAULT;
     cl_ulong bytes = 1 << 30;
     cl_uint units = 3;
     switch (what) {
@@ -88,7 +93,8 @@ static cl_int CL_API_CALL device_info(cl_device_id d, cl_device_info what, size_
     }
 }
 
-static cl_int CL_API_CALL device_ids(cl_platform_id p, cl_device_type type, cl_uint n, cl_device_id *ids, cl_uint *n_ret)
+static cl_int CL_API_CALL device_ids(cl_platform_id p, cl_device_type type, cl_uint n,
+                                     cl_device_id *ids, cl_uint *n_ret)
 {
     if (is("no-device"))
         return CL_DEVICE_NOT_FOUND;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernels that hash pages, and what it takes to run them. Called by a move's hashing threads, through a queue of its own on the
- * vGPU's context. Never touches a program's own objects but to read the buffer it is given.
+ * The kernels that hash pages, and what it takes to run them. Called by a move's hashing threads,
+ * through a queue of its own on the vGPU's context. Never touches a program's own objects but to
+ * read the buffer it is given.
  */
 #include "backend/opencl/page_hash_cl.h"
 
@@ -15,13 +16,15 @@
 #include "base/checked.h"
 
 #define GROUP_ITEMS 64u
-#define ROW_ITEMS   4u    /* of a shape that a device builds code for by its size: so always the same one */
+#define ROW_ITEMS                                                                                  \
+    4u /* of a shape that a device builds code for by its size: so always the same one */
 #define LEAST_PAGES 4096u /* digests that there is room for, so that room is made once */
 #define TEXT(...)   #__VA_ARGS__
 
 /*
- * PAGE_WORDS: words of 64 bits in a page. `bytes` is the buffer's; the word at its end is filled up with zeros. Words are little-endian.
- * tail_word: bytewise, since reading a whole word there would read beyond the buffer.
+ * PAGE_WORDS: words of 64 bits in a page. `bytes` is the buffer's; the word at its end is filled up
+ * with zeros. Words are little-endian. tail_word: bytewise, since reading a whole word there would
+ * read beyond the buffer.
  */
 static const char source[] = TEXT(
     ulong product(ulong w, uint k0, uint k1) {
@@ -32,14 +35,16 @@ static const char source[] = TEXT(
             w |= (ulong)b[at + i] << (8 * i);
         return w;
     } ulong word_at(__global const ulong *words, ulong i, ulong bytes) {
-        return 8 * i + 8 <= bytes ? words[i] : tail_word((__global const uchar *)words, 8 * i, bytes);
+        return 8 * i + 8 <= bytes ? words[i]
+                                  : tail_word((__global const uchar *)words, 8 * i, bytes);
     } ulong words_of(ulong page, ulong bytes) {
         ulong left = (bytes + 7) / 8 - page * PAGE_WORDS;
         return left < PAGE_WORDS ? left : PAGE_WORDS;
     }
 
-    __kernel __attribute__((reqd_work_group_size(ROW_ITEMS, 1, 1))) void by_item(__global const ulong *words, ulong bytes, ulong first,
-                                                                                 ulong n, __global const uint *key, __global ulong *out) {
+    __kernel __attribute__((reqd_work_group_size(ROW_ITEMS, 1, 1))) void by_item(
+        __global const ulong *words, ulong bytes, ulong first, ulong n, __global const uint *key,
+        __global ulong *out) {
         ulong index = get_global_id(0);
         if (index >= n)
             return;
@@ -50,7 +55,8 @@ static const char source[] = TEXT(
         ulong4 a1 = 0;
         ulong4 a2 = 0;
         ulong4 a3 = 0;
-        uint quads = page * (PAGE_WORDS * 8UL) + n_words * 8 <= bytes ? (uint)(n_words / 4) : (uint)((n_words - 1) / 4);
+        uint quads = page * (PAGE_WORDS * 8UL) + n_words * 8 <= bytes ? (uint)(n_words / 4)
+                                                                      : (uint)((n_words - 1) / 4);
         for (uint q = 0; q < quads; q++) {
             uint8 x = as_uint8(vload4(q, w));
             __global const uint *k = key + 8 * q;
@@ -63,17 +69,20 @@ static const char source[] = TEXT(
             y = x + vload8(0, k + 6);
             a3 += convert_ulong4(y.even) * convert_ulong4(y.odd);
         }
-        ulong4 sums = (ulong4)(a0.x + a0.y + a0.z + a0.w, a1.x + a1.y + a1.z + a1.w, a2.x + a2.y + a2.z + a2.w, a3.x + a3.y + a3.z + a3.w);
+        ulong4 sums = (ulong4)(a0.x + a0.y + a0.z + a0.w, a1.x + a1.y + a1.z + a1.w,
+                               a2.x + a2.y + a2.z + a2.w, a3.x + a3.y + a3.z + a3.w);
         for (uint i = 4 * quads; i < n_words; i++) {
             ulong x = word_at(words, page * PAGE_WORDS + i, bytes);
             __global const uint *k = key + 2 * i;
-            sums += (ulong4)(product(x, k[0], k[1]), product(x, k[2], k[3]), product(x, k[4], k[5]), product(x, k[6], k[7]));
+            sums += (ulong4)(product(x, k[0], k[1]), product(x, k[2], k[3]), product(x, k[4], k[5]),
+                             product(x, k[6], k[7]));
         }
         vstore4(sums, index, out);
     }
 
     __kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void by_group(
-        __global const ulong *words, ulong bytes, ulong first, ulong n, __global const uint *key, __global ulong *out) {
+        __global const ulong *words, ulong bytes, ulong first, ulong n, __global const uint *key,
+        __global ulong *out) {
         __local ulong4 part[GROUP_ITEMS];
         uint item = get_local_id(0);
         for (ulong index = get_group_id(0); index < n; index += get_num_groups(0)) {
@@ -83,7 +92,8 @@ static const char source[] = TEXT(
             for (uint i = item; i < n_words; i += GROUP_ITEMS) {
                 ulong x = word_at(words, page * PAGE_WORDS + i, bytes);
                 __global const uint *k = key + 2 * i;
-                sums += (ulong4)(product(x, k[0], k[1]), product(x, k[2], k[3]), product(x, k[4], k[5]), product(x, k[6], k[7]));
+                sums += (ulong4)(product(x, k[0], k[1]), product(x, k[2], k[3]),
+                                 product(x, k[4], k[5]), product(x, k[6], k[7]));
             }
             part[item] = sums;
             barrier(CLK_LOCAL_MEM_FENCE);
@@ -117,35 +127,46 @@ struct gn_cl_page_hash {
 
 static int say(struct gn_error *err, cl_int rc, const char *what)
 {
-    int code = rc == CL_MEM_OBJECT_ALLOCATION_FAILURE || rc == CL_OUT_OF_RESOURCES || rc == CL_OUT_OF_HOST_MEMORY ? ENOMEM : EIO;
-    return gn_fail(err, code, "pages will be read and hashed by the processor", "the device cannot hash pages: %s gives %d", what, rc);
+    int code = rc == CL_MEM_OBJECT_ALLOCATION_FAILURE || rc == CL_OUT_OF_RESOURCES ||
+                       rc == CL_OUT_OF_HOST_MEMORY
+                   ? ENOMEM
+                   : EIO;
+    return gn_fail(err, code, "pages will be read and hashed by the processor",
+                   "the device cannot hash pages: %s gives %d", what, rc);
 }
 
-static int look_at_device(struct gn_cl_page_hash *h, cl_device_id device, int group_shape, struct gn_error *err)
+static int look_at_device(struct gn_cl_page_hash *h, cl_device_id device, int group_shape,
+                          struct gn_error *err)
 {
     cl_bool little = CL_FALSE, compiler = CL_FALSE;
     cl_device_type type = 0;
     cl_uint units = 1;
     size_t most = 0;
     if (h->cl->clGetDeviceInfo(device, CL_DEVICE_ENDIAN_LITTLE, sizeof little, &little, NULL) ||
-        h->cl->clGetDeviceInfo(device, CL_DEVICE_COMPILER_AVAILABLE, sizeof compiler, &compiler, NULL) ||
+        h->cl->clGetDeviceInfo(device, CL_DEVICE_COMPILER_AVAILABLE, sizeof compiler, &compiler,
+                               NULL) ||
         h->cl->clGetDeviceInfo(device, CL_DEVICE_TYPE, sizeof type, &type, NULL) ||
         h->cl->clGetDeviceInfo(device, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof units, &units, NULL) ||
         h->cl->clGetDeviceInfo(device, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof most, &most, NULL))
-        return gn_fail(err, EIO, "pages will be read and hashed by the processor", "the device does not tell what it is");
+        return gn_fail(err, EIO, "pages will be read and hashed by the processor",
+                       "the device does not tell what it is");
     if (!little || !compiler)
-        return gn_fail(err, ENODEV, "pages will be read and hashed by the processor", "the device %s, so it cannot hash pages",
+        return gn_fail(err, ENODEV, "pages will be read and hashed by the processor",
+                       "the device %s, so it cannot hash pages",
                        little ? "has no compiler" : "is big-endian");
     h->row_items = most < ROW_ITEMS ? 1 : ROW_ITEMS;
-    h->by_group = group_shape < 0 ? !(type & CL_DEVICE_TYPE_CPU) && most >= GROUP_ITEMS : group_shape != 0;
+    h->by_group =
+        group_shape < 0 ? !(type & CL_DEVICE_TYPE_CPU) && most >= GROUP_ITEMS : group_shape != 0;
     if (h->by_group && most < GROUP_ITEMS)
-        return gn_fail(err, ENODEV, "use the other shape", "the device has no work-groups of %u items", GROUP_ITEMS);
+        return gn_fail(err, ENODEV, "use the other shape",
+                       "the device has no work-groups of %u items", GROUP_ITEMS);
     /* Enough to hide the memory's latency, few enough that a group has more than one page to do. */
     h->max_groups = 32 * (size_t)(units ? units : 1);
     return 0;
 }
 
-static int build(struct gn_cl_page_hash *h, cl_device_id device, const uint32_t *key, struct gn_error *err)
+static int build(struct gn_cl_page_hash *h, cl_device_id device, const uint32_t *key,
+                 struct gn_error *err)
 {
     const char *text = source;
     char options[96];
@@ -158,22 +179,26 @@ static int build(struct gn_cl_page_hash *h, cl_device_id device, const uint32_t 
     h->program = h->cl->clCreateProgramWithSource(h->context, 1, &text, NULL, &rc);
     if (rc)
         return say(err, rc, "clCreateProgramWithSource");
-    snprintf(options, sizeof options, "-DPAGE_WORDS=%uUL -DGROUP_ITEMS=%u -DROW_ITEMS=%zu", h->page_bytes / 8, GROUP_ITEMS, h->row_items);
+    snprintf(options, sizeof options, "-DPAGE_WORDS=%uUL -DGROUP_ITEMS=%u -DROW_ITEMS=%zu",
+             h->page_bytes / 8, GROUP_ITEMS, h->row_items);
     rc = h->cl->clBuildProgram(h->program, 1, &device, options, NULL, NULL);
     if (rc)
         return say(err, rc, "clBuildProgram");
     h->kernel = h->cl->clCreateKernel(h->program, h->by_group ? "by_group" : "by_item", &rc);
     if (rc)
         return say(err, rc, "clCreateKernel");
-    h->key = h->cl->clCreateBuffer(h->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, key_bytes, (void *)(uintptr_t)key, &rc);
+    h->key = h->cl->clCreateBuffer(h->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, key_bytes,
+                                   (void *)(uintptr_t)key, &rc);
     return rc ? say(err, rc, "clCreateBuffer") : 0;
 }
 
-int gn_cl_page_hash_create(const cl_icd_dispatch *cl, cl_context context, cl_device_id device, const uint32_t *key, uint32_t page_bytes,
-                           int group_shape, struct gn_cl_page_hash **ret, struct gn_error *err)
+int gn_cl_page_hash_create(const cl_icd_dispatch *cl, cl_context context, cl_device_id device,
+                           const uint32_t *key, uint32_t page_bytes, int group_shape,
+                           struct gn_cl_page_hash **ret, struct gn_error *err)
 {
     if (page_bytes < 64 || page_bytes > 65536 || (page_bytes & (page_bytes - 1)))
-        return gn_fail(err, EINVAL, "give a power of two up to 64K", "pages of %u bytes cannot be hashed", page_bytes);
+        return gn_fail(err, EINVAL, "give a power of two up to 64K",
+                       "pages of %u bytes cannot be hashed", page_bytes);
     struct gn_cl_page_hash *h = calloc(1, sizeof *h);
     if (!h)
         return gn_fail(err, ENOMEM, "free some memory", "no memory for hashing pages");
@@ -225,7 +250,8 @@ static int room_for(struct gn_cl_page_hash *h, uint64_t n_pages, struct gn_error
     if (h->out)
         h->cl->clReleaseMemObject(h->out);
     h->out_pages = 0;
-    h->out = h->cl->clCreateBuffer(h->context, CL_MEM_WRITE_ONLY, n_pages * GN_CL_PAGE_DIGEST_BYTES, NULL, &rc);
+    h->out = h->cl->clCreateBuffer(h->context, CL_MEM_WRITE_ONLY, n_pages * GN_CL_PAGE_DIGEST_BYTES,
+                                   NULL, &rc);
     if (rc) {
         h->out = NULL;
         return say(err, rc, "clCreateBuffer");
@@ -234,8 +260,8 @@ static int room_for(struct gn_cl_page_hash *h, uint64_t n_pages, struct gn_error
     return 0;
 }
 
-static int run(struct gn_cl_page_hash *h, cl_mem buffer, uint64_t buffer_bytes, uint64_t first, uint64_t n_pages, void *ret,
-               struct gn_error *err)
+static int run(struct gn_cl_page_hash *h, cl_mem buffer, uint64_t buffer_bytes, uint64_t first,
+               uint64_t n_pages, void *ret, struct gn_error *err)
 {
     int r = room_for(h, n_pages, err);
     if (r)
@@ -256,24 +282,29 @@ static int run(struct gn_cl_page_hash *h, cl_mem buffer, uint64_t buffer_bytes, 
     size_t global = h->by_group ? groups * local : ((size_t)n_pages + local - 1) / local * local;
     cl_event over = NULL;
     cl_int status = CL_QUEUED;
-    cl_int rc = h->cl->clEnqueueNDRangeKernel(h->queue, h->kernel, 1, NULL, &global, &local, 0, NULL, &over);
+    cl_int rc = h->cl->clEnqueueNDRangeKernel(h->queue, h->kernel, 1, NULL, &global, &local, 0,
+                                              NULL, &over);
     if (rc)
         return say(err, rc, "clEnqueueNDRangeKernel");
-    rc = h->cl->clEnqueueReadBuffer(h->queue, h->out, CL_TRUE, 0, n_pages * GN_CL_PAGE_DIGEST_BYTES, ret, 1, &over, NULL);
-    /* A launch that was taken may fail later, and what is read then are digests of earlier pages. */
-    const cl_int told = h->cl->clGetEventInfo(over, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL);
+    rc = h->cl->clEnqueueReadBuffer(h->queue, h->out, CL_TRUE, 0, n_pages * GN_CL_PAGE_DIGEST_BYTES,
+                                    ret, 1, &over, NULL);
+    /* A launch that was taken may fail later, and what is read then are digests of earlier pages.
+     */
+    const cl_int told = h->cl->clGetEventInfo(over, CL_EVENT_COMMAND_EXECUTION_STATUS,
+                                              sizeof status, &status, NULL);
     h->cl->clReleaseEvent(over);
     if (!rc && (told || status != CL_COMPLETE))
         return say(err, told ? told : status, "the kernel's end");
     return rc ? say(err, rc, "clEnqueueReadBuffer") : 0;
 }
 
-int gn_cl_page_hash_run(struct gn_cl_page_hash *h, cl_mem buffer, uint64_t buffer_bytes, uint64_t first, uint64_t n_pages, void *ret,
-                        struct gn_error *err)
+int gn_cl_page_hash_run(struct gn_cl_page_hash *h, cl_mem buffer, uint64_t buffer_bytes,
+                        uint64_t first, uint64_t n_pages, void *ret, struct gn_error *err)
 {
     uint64_t all = buffer_bytes / h->page_bytes + (buffer_bytes % h->page_bytes != 0);
     if (!gn_range_ok(first, n_pages, all))
-        return gn_fail(err, EINVAL, "hash only what is there", "pages are to be hashed that lie beyond their buffer");
+        return gn_fail(err, EINVAL, "hash only what is there",
+                       "pages are to be hashed that lie beyond their buffer");
     if (n_pages == 0)
         return 0;
     pthread_mutex_lock(&h->lock);

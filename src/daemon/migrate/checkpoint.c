@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A vGPU into a file and out of one; docs/moves.md. gantryd sees neither: `gantry` gives it the end of a
- * socket to write to, and a file to read from, and it passes them to the worker. Whose file it is is said by a key,
- * made at each stop, which is in the file and with the program and nowhere else: without it no vGPU is put
- * back, and with it only into the program that stopped, once.
+ * A vGPU into a file and out of one; docs/moves.md. gantryd sees neither: `gantry` gives it the end
+ * of a socket to write to, and a file to read from, and it passes them to the worker. Whose file it
+ * is is said by a key, made at each stop, which is in the file and with the program and nowhere
+ * else: without it no vGPU is put back, and with it only into the program that stopped, once.
  *
- * A stop is decided by one message, to the program, over the worker's end of the session's socket: before it
- * the worker can go on, after it the program waits, and needs neither this worker nor this gantryd. Over tcp, where
- * what was sent may not come, the program's answer decides. gantryd's thread.
+ * A stop is decided by one message, to the program, over the worker's end of the session's socket:
+ * before it the worker can go on, after it the program waits, and needs neither this worker nor
+ * this gantryd. Over tcp, where what was sent may not come, the program's answer decides. gantryd's
+ * thread.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -29,10 +30,13 @@
 #include "daemon/vgpu/tcp_sessions.h"
 #include "shm/session_layout.h"
 
-#define FILE_NS   UINT64_C(3600000000000) /* to write or read a file: who asks may give up before */
-#define KEEP_NS   UINT64_C(600000000000)  /* to bring it to the disk */
-#define SETTLE_NS UINT64_C(2000000000)    /* for the old worker's end, and for the program to say that it waits */
-#define TELL_NS   UINT64_C(10000000000)   /* for a program on another machine to say so: until then it is not decided */
+#define FILE_NS UINT64_C(3600000000000) /* to write or read a file: who asks may give up before */
+#define KEEP_NS UINT64_C(600000000000)  /* to bring it to the disk */
+#define SETTLE_NS                                                                                  \
+    UINT64_C(2000000000) /* for the old worker's end, and for the program to say that it waits */
+#define TELL_NS                                                                                    \
+    UINT64_C(10000000000) /* for a program on another machine to say so: until then it is not      \
+                             decided */
 
 static void set_deadline(struct gn_move *m, uint64_t in_ns)
 {
@@ -47,19 +51,23 @@ static void close_session(struct gn_vgpu_record *v)
 
 /* ---- out */
 
-int gn_checkpoint_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, bool stop, uint32_t drain_timeout_ms,
-                        struct gn_error *err)
+int gn_checkpoint_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, bool stop,
+                        uint32_t drain_timeout_ms, struct gn_error *err)
 {
-    struct gn_worker_save save = {
-        .drain_timeout_ms = drain_timeout_ms, .flags = GN_WORKER_SAVE_FILE | (stop ? GN_WORKER_SAVE_STOP : 0), .vgpu_id = v->id};
+    struct gn_worker_save save = {.drain_timeout_ms = drain_timeout_ms,
+                                  .flags = GN_WORKER_SAVE_FILE | (stop ? GN_WORKER_SAVE_STOP : 0),
+                                  .vgpu_id = v->id};
     if (v->remote && !v->conn)
-        return gn_fail(err, ENOTCONN, "try again in a moment", "the connection to its program is broken");
+        return gn_fail(err, ENOTCONN, "try again in a moment",
+                       "the connection to its program is broken");
     /* It is let in by its session's key, which ends with this gantryd. */
     if (v->remote && stop && v->conn->claims)
         return gn_fail(
             err, EOPNOTSUPP,
-            "gantry migrate VGPU tcp:HOST:PORT takes it to another gantryd; without --stop it goes on, and the file is to look at",
-            "its program has come from another gantryd, and has no token by which it could come back to this one");
+            "gantry migrate VGPU tcp:HOST:PORT takes it to another gantryd; without --stop it "
+            "goes on, and the file is to look at",
+            "its program has come from another gantryd, and has no token by which it could come "
+            "back to this one");
     if (v->remote && stop)
         save.flags |= GN_WORKER_SAVE_FAR | GN_WORKER_SAVE_BESIDE;
     if (v->hosted)
@@ -70,7 +78,8 @@ int gn_checkpoint_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *
     if (v->leaving)
         return gn_refuse_leaving(v, err);
     if (v->stopped)
-        return gn_fail(err, ESRCH, "gantry restore gives its program a worker again", "it is stopped, and in a file already");
+        return gn_fail(err, ESRCH, "gantry restore gives its program a worker again",
+                       "it is stopped, and in a file already");
     if (!v->booted || v->ending || !v->conn || v->process.fd < 0 || v->control.fd < 0)
         return gn_fail(err, ENODEV, NULL, "it has no worker any more");
     if (stop && gn_refuse_stopped_program(v, err))
@@ -78,7 +87,8 @@ int gn_checkpoint_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *
     if (stop && getrandom(save.key, sizeof save.key, 0) != sizeof save.key)
         return gn_fail(err, EIO, NULL, "no random numbers can be had");
     struct gn_move *m = calloc(1, sizeof *m);
-    int fd = -1, rc = m ? gn_move_take_file(c, &fd, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
+    int fd = -1,
+        rc = m ? gn_move_take_file(c, &fd, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
     GN_FAULT("daemon-before-save");
     if (!rc && gn_frame_push(&v->writer, GN_WORKER_SAVE, 0, 0, &save, sizeof save, &fd, 1))
         rc = gn_fail(err, EPIPE, NULL, "its worker does not hear");
@@ -89,8 +99,14 @@ int gn_checkpoint_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *
     }
     if (gn_frame_writer_pending(&v->writer))
         gn_loop_change(&v->daemon->loop, &v->control, EPOLLIN | EPOLLOUT);
-    *m = (struct gn_move){
-        .what = GN_MOVE_SAVE, .from = v, .asker = c, .seq = seq, .how = save, .stream_fd = -1, .asked = true, .began_ns = gn_now_ns()};
+    *m = (struct gn_move){.what = GN_MOVE_SAVE,
+                          .from = v,
+                          .asker = c,
+                          .seq = seq,
+                          .how = save,
+                          .stream_fd = -1,
+                          .asked = true,
+                          .began_ns = gn_now_ns()};
     explicit_bzero(save.key, sizeof save.key);
     v->move = m;
     v->leaving = true;
@@ -101,15 +117,16 @@ int gn_checkpoint_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *
 static char *checkpoint_reply(const struct gn_move *m, const char *state)
 {
     const struct gn_worker_moved *out = &m->out;
-    return gn_control_checkpoint_reply(&(struct gn_control_checkpoint){.id = m->from->id,
-                                                                       .state = state,
-                                                                       .downtime_ns = gn_now_ns() - out->began_ns,
-                                                                       .hold_ns = out->hold_ns,
-                                                                       .drain_ns = out->quiet_ns - out->began_ns,
-                                                                       .save_ns = out->done_ns - out->quiet_ns,
-                                                                       .pages = out->pages,
-                                                                       .pages_zero = out->pages_zero,
-                                                                       .bytes = out->bytes});
+    return gn_control_checkpoint_reply(
+        &(struct gn_control_checkpoint){.id = m->from->id,
+                                        .state = state,
+                                        .downtime_ns = gn_now_ns() - out->began_ns,
+                                        .hold_ns = out->hold_ns,
+                                        .drain_ns = out->quiet_ns - out->began_ns,
+                                        .save_ns = out->done_ns - out->quiet_ns,
+                                        .pages = out->pages,
+                                        .pages_zero = out->pages_zero,
+                                        .bytes = out->bytes});
 }
 
 void gn_checkpoint_saved(struct gn_move *m, int session_fd)
@@ -132,7 +149,9 @@ void gn_checkpoint_saved(struct gn_move *m, int session_fd)
         return;
     }
     if ((session_fd < 0 && !v->remote) || !c) {
-        gn_fail(&err, EPROTO, NULL, c ? "its worker does not let go of its program" : "the command that asked for it has ended");
+        gn_fail(&err, EPROTO, NULL,
+                c ? "its worker does not let go of its program"
+                  : "the command that asked for it has ended");
         gn_move_give_up(m, &err);
         return;
     }
@@ -165,7 +184,8 @@ static void decide(struct gn_move *m)
     struct gn_vgpu_record *v = m->from;
     memcpy(v->stop_key, m->how.key, sizeof v->stop_key);
     v->stopped = m->kept = true;
-    gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) is stopped, and in a file", v->id, v->program, (int)v->program_pid);
+    gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) is stopped, and in a file", v->id,
+                 v->program, (int)v->program_pid);
     if (v->process.fd < 0)
         gn_vgpus_worker_over(v);
     else
@@ -181,13 +201,17 @@ static int tell_stopped(struct gn_move *m, struct gn_error *err)
     int rc = 0;
     memcpy(stopped.key, m->how.key, sizeof stopped.key);
     if (!v->remote)
-        rc = gn_frame_send(v->session_fd, 0, GN_LINK_STOPPED, 0, 0, &stopped, sizeof stopped, &v->session_fd, 1);
+        rc = gn_frame_send(v->session_fd, 0, GN_LINK_STOPPED, 0, 0, &stopped, sizeof stopped,
+                           &v->session_fd, 1);
     else if (v->conn)
         say(v->conn, GN_LINK_STOPPED, &stopped, sizeof stopped);
     else
-        rc = gn_fail(err, ENOTCONN, "try again in a moment", "the connection to its program is broken");
+        rc = gn_fail(err, ENOTCONN, "try again in a moment",
+                     "the connection to its program is broken");
     explicit_bzero(&stopped, sizeof stopped);
-    return rc && !v->remote ? gn_fail(err, -rc, "try again", "its program does not read what it is told") : rc;
+    return rc && !v->remote
+               ? gn_fail(err, -rc, "try again", "its program does not read what it is told")
+               : rc;
 }
 
 void gn_checkpoint_returned(struct gn_vgpu_record *v)
@@ -202,12 +226,13 @@ int gn_checkpoint_keep(struct gn_conn *c, uint32_t seq, struct gn_error *err)
     struct gn_move *m = NULL;
     gn_list_for_each(v, &c->daemon->vgpus, struct gn_vgpu_record, link)
     {
-        if (v->move && v->move->what == GN_MOVE_SAVE && v->move->asker == c && v->move->stops && v->move->saved && !v->move->kept &&
-            !v->move->told)
+        if (v->move && v->move->what == GN_MOVE_SAVE && v->move->asker == c && v->move->stops &&
+            v->move->saved && !v->move->kept && !v->move->told)
             m = v->move;
     }
     if (!m)
-        return gn_fail(err, EINVAL, NULL, "no vGPU waits for this file, or it has waited for too long and goes on");
+        return gn_fail(err, EINVAL, NULL,
+                       "no vGPU waits for this file, or it has waited for too long and goes on");
     GN_FAULT("daemon-before-stop");
     /* A program that was stopped while the file was written would not hear that it has to wait. */
     int rc = gn_refuse_stopped_program(m->from, err);
@@ -223,8 +248,9 @@ int gn_checkpoint_keep(struct gn_conn *c, uint32_t seq, struct gn_error *err)
     m->answered = false;
     if (m->from->remote) {
         m->told = true;
-        gn_quota_log(m->from->quota, GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) is told that it is in a file", m->from->id, m->from->program,
-                     (int)m->from->program_pid);
+        gn_quota_log(m->from->quota, GN_LOG_INFO,
+                     "vgpu=%08x: \"%s\" (%d) is told that it is in a file", m->from->id,
+                     m->from->program, (int)m->from->program_pid);
         set_deadline(m, TELL_NS);
         return 0;
     }
@@ -248,7 +274,8 @@ void gn_checkpoint_settle(struct gn_move *m)
 
 /* ---- the program waits */
 
-int gn_program_waits(struct gn_conn *c, uint32_t seq, const struct gn_link_wait *w, int fds[static GN_LINK_WAIT_FDS], struct gn_error *err)
+int gn_program_waits(struct gn_conn *c, uint32_t seq, const struct gn_link_wait *w,
+                     int fds[static GN_LINK_WAIT_FDS], struct gn_error *err)
 {
     struct gn_vgpu_record *v = c->vgpu;
     int code = 0;
@@ -268,7 +295,8 @@ int gn_program_waits(struct gn_conn *c, uint32_t seq, const struct gn_link_wait 
         if (!v)
             return -ENOMEM;
         fds[GN_LINK_WAIT_RING] = -1;
-        gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) waits for it, which is in a file", v->id, v->program,
+        gn_quota_log(v->quota, GN_LOG_INFO,
+                     "vgpu=%08x: \"%s\" (%d) waits for it, which is in a file", v->id, v->program,
                      (int)v->program_pid);
         gn_conn_watch_program(c);
     }
@@ -283,7 +311,8 @@ int gn_program_waits(struct gn_conn *c, uint32_t seq, const struct gn_link_wait 
 }
 
 /* A program that waits here since its own gantryd has ended, or has forgotten it. */
-static struct gn_vgpu_record *take_up(struct gn_conn *c, const struct gn_link_wait *w, struct gn_error *err)
+static struct gn_vgpu_record *take_up(struct gn_conn *c, const struct gn_link_wait *w,
+                                      struct gn_error *err)
 {
     struct gn_segment ring;
     int code = 0;
@@ -310,11 +339,13 @@ static struct gn_vgpu_record *take_up(struct gn_conn *c, const struct gn_link_wa
         gn_vgpus_leave(v);
         return NULL;
     }
-    gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) waits for it, which is in a file", v->id, v->program, (int)v->program_pid);
+    gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) waits for it, which is in a file",
+                 v->id, v->program, (int)v->program_pid);
     return v;
 }
 
-int gn_program_waits_far(struct gn_conn *c, uint32_t seq, const struct gn_link_wait_far *w, struct gn_error *err)
+int gn_program_waits_far(struct gn_conn *c, uint32_t seq, const struct gn_link_wait_far *w,
+                         struct gn_error *err)
 {
     struct gn_vgpu_record *v = gn_vgpus_of_conn(c, w->session, w->key);
     if (!v && c->vgpu)
@@ -325,7 +356,8 @@ int gn_program_waits_far(struct gn_conn *c, uint32_t seq, const struct gn_link_w
     if (!v && !(v = take_up(c, &w->wait, err)))
         return -EACCES;
     struct gn_move *m = v->move;
-    const bool decides = !v->stopped && m && m->told && gn_secret_same(m->how.key, w->wait.key, sizeof w->wait.key);
+    const bool decides =
+        !v->stopped && m && m->told && gn_secret_same(m->how.key, w->wait.key, sizeof w->wait.key);
     v->n_segments = w->wait.n_segments;
     if (!v->stopped && !decides) {
         gn_conn_send(c, GN_LINK_RETURNED, seq, NULL, 0, NULL, 0);
@@ -344,7 +376,8 @@ int gn_program_waits_far(struct gn_conn *c, uint32_t seq, const struct gn_link_w
 
 /* ---- back */
 
-struct gn_vgpu_record *gn_restore_awaits(struct gn_daemon *d, const struct gn_control_restore *wish, struct gn_error *err)
+struct gn_vgpu_record *gn_restore_awaits(struct gn_daemon *d, const struct gn_control_restore *wish,
+                                         struct gn_error *err)
 {
     struct gn_vgpu_record *same = NULL;
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
@@ -355,17 +388,19 @@ struct gn_vgpu_record *gn_restore_awaits(struct gn_daemon *d, const struct gn_co
             same = v;
     }
     gn_fail(err, ESRCH,
-            !same           ? "restore it at the gantryd where its program waits, or start the program anew"
+            !same ? "restore it at the gantryd where its program waits, or start the program anew"
             : same->stopped ? "restore the later one"
                             : "gantry checkpoint makes another one",
-            !same           ? "no program waits for vGPU %08x: it has ended, or waits at another gantryd"
-            : same->stopped ? "the program of vGPU %08x has gone on since, and waits for a later checkpoint"
-                            : "the program of vGPU %08x has gone on since this checkpoint was made",
+            !same ? "no program waits for vGPU %08x: it has ended, or waits at another gantryd"
+            : same->stopped
+                ? "the program of vGPU %08x has gone on since, and waits for a later checkpoint"
+                : "the program of vGPU %08x has gone on since this checkpoint was made",
             wish->id);
     return NULL;
 }
 
-int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_restore *wish, bool *ret_absent, struct gn_error *err)
+int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_restore *wish,
+                     bool *ret_absent, struct gn_error *err)
 {
     struct gn_daemon *d = c->daemon;
     struct gn_vgpu_record *v = gn_restore_awaits(d, wish, err);
@@ -374,33 +409,45 @@ int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_re
         return -EBUSY;
     *ret_absent = !v || (!v->remote && v->hand_fd < 0);
     if (v && *ret_absent)
-        gn_fail(err, ESRCH, "try again in a moment", "the program of vGPU %08x does not wait for it yet", wish->id);
+        gn_fail(err, ESRCH, "try again in a moment",
+                "the program of vGPU %08x does not wait for it yet", wish->id);
     if (*ret_absent)
         return -ESRCH;
     if (strcmp(wish->tenant, v->tenant->rules.name) != 0)
-        return gn_fail(err, EACCES, NULL, "the checkpoint is of a vGPU of the tenant \"%.63s\", and the program that waits is of \"%s\"",
-                       wish->tenant, v->tenant->rules.name);
+        return gn_fail(
+            err, EACCES, NULL,
+            "the checkpoint is of a vGPU of the tenant \"%.63s\", and the program that waits is "
+            "of \"%s\"",
+            wish->tenant, v->tenant->rules.name);
     if (v->move)
         return gn_fail(err, EBUSY, "wait until it is over", "it is being restored already");
     if (d->stopping)
         return gn_fail(err, ESHUTDOWN, NULL, "gantryd is ending");
     if (d->draining)
-        return gn_fail(err, ESHUTDOWN, "gantry drain --undo ends that", "this gantryd is being emptied, and gives no program a worker");
+        return gn_fail(err, ESHUTDOWN, "gantry drain --undo ends that",
+                       "this gantryd is being emptied, and gives no program a worker");
     struct gn_move *m = calloc(1, sizeof *m);
     struct gn_vgpu_record *n = m ? gn_vgpus_blank(v, err) : NULL;
     if (!n) {
         free(m);
         return gn_fail(err, ENOMEM, NULL, "out of memory");
     }
-    *m = (struct gn_move){
-        .what = GN_MOVE_RESTORE, .from = v, .to = n, .asker = c, .seq = seq, .stream_fd = -1, .saved = true, .began_ns = gn_now_ns()};
+    *m = (struct gn_move){.what = GN_MOVE_RESTORE,
+                          .from = v,
+                          .to = n,
+                          .asker = c,
+                          .seq = seq,
+                          .stream_fd = -1,
+                          .saved = true,
+                          .began_ns = gn_now_ns()};
     v->move = m;
     n->takes_from = v;
     n->loads_file = true;
     n->host = &d->hosts[d->machine.platforms[v->platform].driver];
     n->ring_at = wish->ring_at;
     int file_fd = -1, rc = gn_move_take_file(c, &file_fd, err);
-    /* The program's memory is its own: the worker makes what it has, and the session comes with the file. */
+    /* The program's memory is its own: the worker makes what it has, and the session comes with the
+     * file. */
     if (!rc && v->remote && gn_vgpus_make_memory(n))
         rc = gn_fail(err, ENOMEM, NULL, "out of memory or descriptors");
     else if (!rc && !v->remote)
@@ -444,6 +491,9 @@ bool gn_restore_tell(struct gn_move *m)
 
 char *gn_restore_reply(const struct gn_move *m)
 {
-    return gn_control_restore_reply(&(struct gn_control_restored){
-        .id = m->from->id, .boot_ns = m->in.began_ns - m->began_ns, .load_ns = m->in.done_ns - m->in.began_ns, .bytes = m->in.bytes});
+    return gn_control_restore_reply(
+        &(struct gn_control_restored){.id = m->from->id,
+                                      .boot_ns = m->in.began_ns - m->began_ns,
+                                      .load_ns = m->in.done_ns - m->in.began_ns,
+                                      .bytes = m->in.bytes});
 }

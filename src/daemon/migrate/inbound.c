@@ -42,13 +42,15 @@ struct gn_arrival {
     uint64_t devices; /* of the platform: those that will stand for its own, in this order */
     uint8_t order[GN_WORKER_MAX_DEVICES];
     uint64_t need_bytes, limit_bytes;
-    uint64_t until_ns; /* of the ticket, and of the program's decision; in between it is the one that is left who sets limits */
+    uint64_t until_ns; /* of the ticket, and of the program's decision; in between it is the one
+                          that is left who sets limits */
     uint64_t claimed_ns, up_ns;
     struct gn_stop_watch stop_watch; /* of its worker, until it is ready */
     int stream_fd;                   /* -1: it has not come, or the worker has it */
     bool ready;
     bool remote, secure; /* the program is on another machine; it speaks TLS */
-    bool near;           /* so its gantryd took it to be, but it is here, and its new worker shares its memory */
+    bool near; /* so its gantryd took it to be, but it is here, and its new worker shares its memory
+                */
     unsigned char ticket[GN_LINK_TICKET_BYTES], name[GN_LINK_SESSION_BYTES];
 };
 
@@ -65,16 +67,18 @@ static void drop(struct gn_arrival *a)
 
 /* ---- announced */
 
-static bool is_same(const struct gn_device_record *here, const struct gn_control_about_device *there)
+static bool is_same(const struct gn_device_record *here,
+                    const struct gn_control_about_device *there)
 {
     const struct gn_probe_device *f = &here->facts;
-    return !strcmp(f->name, there->name) && !strcmp(f->vendor, there->vendor) && !strcmp(f->version, there->version) &&
-           !strcmp(f->driver_version, there->driver_version);
+    return !strcmp(f->name, there->name) && !strcmp(f->vendor, there->vendor) &&
+           !strcmp(f->version, there->version) && !strcmp(f->driver_version, there->driver_version);
 }
 
-/* Which of them stand for those that it has: the same where they are there, others in their order where not. Whether those will do is
- * for the workers to find out, before anything stops. */
-static int choose_devices(const struct gn_platform_record *p, uint64_t mine, const struct gn_control_about *about, struct gn_arrival *a,
+/* Which of them stand for those that it has: the same where they are there, others in their order
+ * where not. Whether those will do is for the workers to find out, before anything stops. */
+static int choose_devices(const struct gn_platform_record *p, uint64_t mine,
+                          const struct gn_control_about *about, struct gn_arrival *a,
                           struct gn_error *err)
 {
     const uint32_t n = (uint32_t)__builtin_popcountll(mine);
@@ -82,10 +86,12 @@ static int choose_devices(const struct gn_platform_record *p, uint64_t mine, con
     a->devices = 0;
     if (about->n_devices > n)
         return gn_fail(err, ENODEV, "allow the tenant there as many: gantry tenant set --device",
-                       "it has %u devices of its platform, and its tenant may use %u there", about->n_devices, n);
+                       "it has %u devices of its platform, and its tenant may use %u there",
+                       about->n_devices, n);
     for (uint32_t k = 0; k < about->n_devices; k++)
         for (uint32_t i = 0; i < p->n_devices && !chosen[k]; i++)
-            if ((mine >> i & 1) && !(a->devices >> i & 1) && is_same(&p->devices[i], &about->devices[k])) {
+            if ((mine >> i & 1) && !(a->devices >> i & 1) &&
+                is_same(&p->devices[i], &about->devices[k])) {
                 a->devices |= UINT64_C(1) << i;
                 a->order[k] = (uint8_t)i;
                 chosen[k] = true;
@@ -100,7 +106,8 @@ static int choose_devices(const struct gn_platform_record *p, uint64_t mine, con
     return a->devices ? 0 : gn_fail(err, EINVAL, NULL, "it has no devices");
 }
 
-static int find_platform(const struct gn_daemon *d, const struct gn_tenant *t, const struct gn_control_about *about, struct gn_arrival *ret,
+static int find_platform(const struct gn_daemon *d, const struct gn_tenant *t,
+                         const struct gn_control_about *about, struct gn_arrival *ret,
                          struct gn_error *err)
 {
     for (uint32_t i = 0; i < d->machine.n_platforms; i++) {
@@ -110,41 +117,52 @@ static int find_platform(const struct gn_daemon *d, const struct gn_tenant *t, c
         if (mine && !strcmp(p->api, about->api) && !strcmp(p->name, about->platform))
             return choose_devices(p, mine, about, ret, err);
     }
-    return gn_fail(err, ENODEV, "move it to a gantryd with the same driver", "there is no platform \"%.100s\" for it", about->platform);
+    return gn_fail(err, ENODEV, "move it to a gantryd with the same driver",
+                   "there is no platform \"%.100s\" for it", about->platform);
 }
 
-/* Of what has been announced and not been loaded yet: of this tenant's (NULL: of everybody's), on this platform. */
-static uint64_t promised_bytes(const struct gn_daemon *d, const struct gn_tenant *t, uint32_t platform)
+/* Of what has been announced and not been loaded yet: of this tenant's (NULL: of everybody's), on
+ * this platform. */
+static uint64_t promised_bytes(const struct gn_daemon *d, const struct gn_tenant *t,
+                               uint32_t platform)
 {
     uint64_t n = 0;
     gn_list_for_each(a, (struct gn_list *)(uintptr_t)&d->arrivals, struct gn_arrival, link)
     {
         const uint64_t has = a->vgpu ? a->vgpu->lease.leased_bytes : 0;
-        if ((!t || !strcmp(a->tenant, t->rules.name)) && (t || a->platform == platform) && a->need_bytes > has)
+        if ((!t || !strcmp(a->tenant, t->rules.name)) && (t || a->platform == platform) &&
+            a->need_bytes > has)
             n += a->need_bytes - has;
     }
     return n;
 }
 
-static int judge_memory(const struct gn_daemon *d, const struct gn_tenant *t, uint32_t platform, const struct gn_control_about *about,
-                        struct gn_error *err)
+static int judge_memory(const struct gn_daemon *d, const struct gn_tenant *t, uint32_t platform,
+                        const struct gn_control_about *about, struct gn_error *err)
 {
-    const uint64_t need = about->need_bytes, limit = t->memory.limit_bytes, promised = promised_bytes(d, t, 0);
+    const uint64_t need = about->need_bytes, limit = t->memory.limit_bytes,
+                   promised = promised_bytes(d, t, 0);
     uint64_t leased = 0, most = 0;
-    if (limit && (need > limit || t->memory.leased_bytes > limit - need || promised > limit - need - t->memory.leased_bytes))
-        return gn_fail(err, ENOMEM, "raise the tenant's limit there, or wait until its other vGPUs need less",
-                       "it needs %llu MiB of device memory, and the tenant \"%s\" has %llu of %llu in use or promised there",
-                       (unsigned long long)need >> 20, t->rules.name, (unsigned long long)(t->memory.leased_bytes + promised) >> 20,
-                       (unsigned long long)limit >> 20);
+    if (limit && (need > limit || t->memory.leased_bytes > limit - need ||
+                  promised > limit - need - t->memory.leased_bytes))
+        return gn_fail(
+            err, ENOMEM, "raise the tenant's limit there, or wait until its other vGPUs need less",
+            "it needs %llu MiB of device memory, and the tenant \"%s\" has %llu of %llu in use or "
+            "promised there",
+            (unsigned long long)need >> 20, t->rules.name,
+            (unsigned long long)(t->memory.leased_bytes + promised) >> 20,
+            (unsigned long long)limit >> 20);
     for (uint32_t i = 0; i < d->machine.platforms[platform].n_devices; i++)
         most += d->machine.platforms[platform].devices[i].facts.memory_bytes;
-    gn_list_for_each(v, (struct gn_list *)(uintptr_t)&d->vgpus, struct gn_vgpu_record, link) if (v->platform == platform) leased +=
-        v->lease.leased_bytes;
+    gn_list_for_each(v, (struct gn_list *)(uintptr_t)&d->vgpus, struct gn_vgpu_record,
+                     link) if (v->platform == platform) leased += v->lease.leased_bytes;
     leased += promised_bytes(d, NULL, platform);
     if (need > most || leased > most - need)
-        return gn_fail(err, ENOMEM, "try again when others need less",
-                       "it needs %llu MiB of device memory, and %llu of %llu are in use or promised there", (unsigned long long)need >> 20,
-                       (unsigned long long)leased >> 20, (unsigned long long)most >> 20);
+        return gn_fail(
+            err, ENOMEM, "try again when others need less",
+            "it needs %llu MiB of device memory, and %llu of %llu are in use or promised there",
+            (unsigned long long)need >> 20, (unsigned long long)leased >> 20,
+            (unsigned long long)most >> 20);
     return 0;
 }
 
@@ -157,23 +175,28 @@ static bool is_stream(int fd)
 }
 
 /* A link over tcp stays one; another becomes what this gantryd is reached by. */
-static int judge_link(const struct gn_conn *c, const struct gn_control_about *about, struct gn_error *err)
+static int judge_link(const struct gn_conn *c, const struct gn_control_about *about,
+                      struct gn_error *err)
 {
     if (about->remote && !c->remote)
-        return gn_fail(err, EOPNOTSUPP, "name tcp:HOST:PORT of another gantryd",
-                       "its program is attached over tcp, and cannot reach a socket of this machine");
+        return gn_fail(
+            err, EOPNOTSUPP, "name tcp:HOST:PORT of another gantryd",
+            "its program is attached over tcp, and cannot reach a socket of this machine");
     if (about->remote && about->secure != c->peer.secure)
-        return gn_fail(err, EACCES,
-                       about->secure ? "give --token-file, and the other gantryd that tenant's token"
-                                     : "attach the program with a token (GANTRY_TOKEN)",
-                       about->secure ? "its program speaks TLS, and would not go on without"
-                                     : "its program is attached without TLS, and the other gantryd was reached with");
+        return gn_fail(
+            err, EACCES,
+            about->secure ? "give --token-file, and the other gantryd that tenant's token"
+                          : "attach the program with a token (GANTRY_TOKEN)",
+            about->secure
+                ? "its program speaks TLS, and would not go on without"
+                : "its program is attached without TLS, and the other gantryd was reached with");
     return 0;
 }
 
 static int refuse_emptied(struct gn_error *err)
 {
-    return gn_fail(err, ESHUTDOWN, "gantry drain --undo there ends that", "that gantryd is being emptied itself");
+    return gn_fail(err, ESHUTDOWN, "gantry drain --undo there ends that",
+                   "that gantryd is being emptied itself");
 }
 
 /* For a program that finds itself on this machine. */
@@ -186,7 +209,8 @@ static void say_near(const struct gn_daemon *d, struct gn_control_receipt *ret)
     free(path);
 }
 
-int gn_arrival_announce(struct gn_conn *c, const struct gn_control_about *about, struct gn_control_receipt *ret, struct gn_error *err)
+int gn_arrival_announce(struct gn_conn *c, const struct gn_control_about *about,
+                        struct gn_control_receipt *ret, struct gn_error *err)
 {
     struct gn_daemon *d = c->daemon;
     struct gn_tenant *t = about->tenant[0] ? gn_tenants_find(&d->tenants, about->tenant) : NULL;
@@ -203,16 +227,21 @@ int gn_arrival_announce(struct gn_conn *c, const struct gn_control_about *about,
     if (d->draining)
         return refuse_emptied(err);
     if (gn_vgpus_find(d, about->id))
-        return gn_fail(err, EEXIST, "gantry migrate VGPU local moves it within its gantryd", "a vGPU of this id is there already");
+        return gn_fail(err, EEXIST, "gantry migrate VGPU local moves it within its gantryd",
+                       "a vGPU of this id is there already");
     if (n >= MAX_ARRIVALS)
-        return gn_fail(err, EBUSY, "wait until some have arrived", "%u vGPUs are on their way there already", n);
+        return gn_fail(err, EBUSY, "wait until some have arrived",
+                       "%u vGPUs are on their way there already", n);
     if (!t)
-        return gn_fail(err, ENOENT, "make it there with gantry tenant add", "there is no tenant \"%.63s\" there", about->tenant);
+        return gn_fail(err, ENOENT, "make it there with gantry tenant add",
+                       "there is no tenant \"%.63s\" there", about->tenant);
     if (n_own >= MAX_A_TENANT)
-        return gn_fail(err, EBUSY, "wait until some have arrived", "%u vGPUs of the tenant \"%s\" are on their way there already", n_own,
+        return gn_fail(err, EBUSY, "wait until some have arrived",
+                       "%u vGPUs of the tenant \"%s\" are on their way there already", n_own,
                        t->rules.name);
     if (t->rules.modes && !(t->rules.modes & GN_MODE_REMOTE))
-        return gn_fail(err, EACCES, NULL, "the tenant \"%s\" may not use the mode remote there", t->rules.name);
+        return gn_fail(err, EACCES, NULL, "the tenant \"%s\" may not use the mode remote there",
+                       t->rules.name);
     if (about->weight > GN_TENANT_MAX_WEIGHT)
         return gn_fail(err, EINVAL, NULL, "the weight is above %u", GN_TENANT_MAX_WEIGHT);
     int rc = judge_link(c, about, err);
@@ -223,11 +252,13 @@ int gn_arrival_announce(struct gn_conn *c, const struct gn_control_about *about,
     if (!rc && !c->remote)
         rc = gn_move_take_file(c, &fd, err);
     if (!rc && !c->remote && !is_stream(fd))
-        rc = gn_fail(err, EINVAL, "use a gantry of gantryd's version", "what the vGPU is to come through is no socket");
+        rc = gn_fail(err, EINVAL, "use a gantry of gantryd's version",
+                     "what the vGPU is to come through is no socket");
     struct gn_arrival *a = rc ? NULL : calloc(1, sizeof *a);
     if (!rc && !a)
         rc = gn_fail(err, ENOMEM, NULL, "out of memory");
-    if (!rc && (getrandom(a->ticket, sizeof a->ticket, 0) != sizeof a->ticket || getrandom(a->name, sizeof a->name, 0) != sizeof a->name))
+    if (!rc && (getrandom(a->ticket, sizeof a->ticket, 0) != sizeof a->ticket ||
+                getrandom(a->name, sizeof a->name, 0) != sizeof a->name))
         rc = gn_fail(err, EIO, NULL, "no random numbers can be had");
     if (rc) {
         gn_quota_close(c->quota, &fd);
@@ -276,12 +307,14 @@ static struct gn_arrival *by_name(struct gn_daemon *d, const unsigned char *name
     return found;
 }
 
-bool gn_arrivals_take_stream(struct gn_daemon *d, const unsigned char *name, const unsigned char *proof, int fd)
+bool gn_arrivals_take_stream(struct gn_daemon *d, const unsigned char *name,
+                             const unsigned char *proof, int fd)
 {
     struct gn_arrival *a = by_name(d, name);
     const unsigned char taken = GN_LINK_DATA_TAKEN;
     /* With TLS the handshake with the worker is the proof. */
-    if (!a || a->vgpu || a->stream_fd >= 0 || (!a->secure && !gn_secret_same(a->ticket, proof, sizeof a->ticket)))
+    if (!a || a->vgpu || a->stream_fd >= 0 ||
+        (!a->secure && !gn_secret_same(a->ticket, proof, sizeof a->ticket)))
         return false;
     int mine = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (mine < 0)
@@ -309,7 +342,8 @@ bool gn_arrival_is_near(const struct gn_arrival *a, bool *ret_secure)
     return a->near;
 }
 
-void gn_arrival_key(const struct gn_arrival *a, unsigned char ret_name[static GN_LINK_SESSION_BYTES],
+void gn_arrival_key(const struct gn_arrival *a,
+                    unsigned char ret_name[static GN_LINK_SESSION_BYTES],
                     unsigned char ret_key[static GN_LINK_TICKET_BYTES])
 {
     memcpy(ret_name, a->name, sizeof a->name);
@@ -330,8 +364,8 @@ static struct gn_arrival *by_ticket(struct gn_daemon *d, const struct gn_link_cl
     return found;
 }
 
-/* In their places: they come with the session. Over tcp there is none that could be shared, and the worker has its own. Of one that is near
- * its session and what it consists of come by two ways. */
+/* In their places: they come with the session. Over tcp there is none that could be shared, and the
+ * worker has its own. Of one that is near its session and what it consists of come by two ways. */
 static int make_memory(struct gn_vgpu_record *v, const struct gn_conn *c)
 {
     if (c->remote) {
@@ -344,21 +378,26 @@ static int make_memory(struct gn_vgpu_record *v, const struct gn_conn *c)
 }
 
 /* hand_fd: what the session comes by, of one that is near. */
-static int start(struct gn_arrival *a, struct gn_conn *c, uint32_t seq, const struct gn_link_claim *claim, int *ring_fd, int hand_fd,
-                 struct gn_error *err)
+static int start(struct gn_arrival *a, struct gn_conn *c, uint32_t seq,
+                 const struct gn_link_claim *claim, int *ring_fd, int hand_fd, struct gn_error *err)
 {
     struct gn_tenant *t = gn_tenants_find(&a->daemon->tenants, a->tenant);
-    const struct gn_link_wait like = {
-        .platform = a->platform, .weight = a->weight, .n_segments = claim->n_segments, .memory_bytes = a->limit_bytes};
+    const struct gn_link_wait like = {.platform = a->platform,
+                                      .weight = a->weight,
+                                      .n_segments = claim->n_segments,
+                                      .memory_bytes = a->limit_bytes};
     if (!t)
         return gn_fail(err, ENOENT, NULL, "its tenant was removed there");
     if (c->is_bound && c->bound_to != t)
-        return gn_fail(err, EACCES, NULL, "it is another tenant's than the one whose socket it comes by");
+        return gn_fail(err, EACCES, NULL,
+                       "it is another tenant's than the one whose socket it comes by");
     if (a->daemon->draining)
         return refuse_emptied(err);
     if (a->stream_fd < 0)
-        return gn_fail(err, EINVAL, "move it again", "nobody has connected to send what the vGPU consists of");
-    struct gn_vgpu_record *v = gn_vgpus_make_stopped(c, t, a->id, &like, a->devices, a->order, *ring_fd, err);
+        return gn_fail(err, EINVAL, "move it again",
+                       "nobody has connected to send what the vGPU consists of");
+    struct gn_vgpu_record *v =
+        gn_vgpus_make_stopped(c, t, a->id, &like, a->devices, a->order, *ring_fd, err);
     if (!v)
         return -ENOMEM;
     *ring_fd = -1;
@@ -391,7 +430,8 @@ bool gn_arrival_claimed(struct gn_conn *c, struct gn_frame_reader *reader, const
     struct gn_link_claim claim;
     struct gn_error err;
     const bool near = !c->remote && f->n_fds == 2;
-    if (!c->claims || c->vgpu || f->n_fds != (c->remote ? 0 : 1 + near) || !gn_frame_payload(f, &claim, sizeof claim) ||
+    if (!c->claims || c->vgpu || f->n_fds != (c->remote ? 0 : 1 + near) ||
+        !gn_frame_payload(f, &claim, sizeof claim) ||
         claim.n_segments > (c->remote ? 0 : GN_LINK_MAX_SEGMENTS))
         return false;
     int ring_fd = c->remote ? -1 : gn_frame_take_fd(reader, 0);
@@ -404,7 +444,9 @@ bool gn_arrival_claimed(struct gn_conn *c, struct gn_frame_reader *reader, const
     if ((!c->remote && !gn_segment_is_session(ring_fd)) || (near && !is_stream(hand_fd)))
         rc = gn_fail(&err, EINVAL, NULL, "what came is no session");
     else if (!a)
-        rc = gn_fail(&err, EACCES, "move it again", "the ticket is none that was given out there for it, was used, or has run out");
+        rc =
+            gn_fail(&err, EACCES, "move it again",
+                    "the ticket is none that was given out there for it, was used, or has run out");
     if (!rc && c->remote && (rc = gn_session_create("gantry-ring", &ring)))
         gn_fail(&err, -rc, NULL, "cannot make its session: %s", strerror(-rc));
     else if (!rc && c->remote)
@@ -431,7 +473,8 @@ bool gn_arrival_claimed(struct gn_conn *c, struct gn_frame_reader *reader, const
 void gn_arrival_up(struct gn_vgpu_record *v)
 {
     const struct gn_platform_record *p = &v->daemon->machine.platforms[v->platform];
-    struct gn_link_claimed said = {.vgpu_id = v->id, .platform = {.index = v->platform, .n_devices = gn_vgpus_n_devices(v)}};
+    struct gn_link_claimed said = {
+        .vgpu_id = v->id, .platform = {.index = v->platform, .n_devices = gn_vgpus_n_devices(v)}};
     memcpy(said.platform.api, p->api, sizeof said.platform.api);
     memcpy(said.platform.name, p->name, sizeof said.platform.name);
     v->arrival->up_ns = gn_now_ns();
@@ -473,7 +516,8 @@ int gn_arrival_loaded(struct gn_vgpu_record *v, const struct gn_frame *f)
         refuse(v, &err);
         return 1;
     }
-    const struct gn_link_ready ready = {.boot_ns = a->up_ns - a->claimed_ns, .load_ns = said.done_ns - said.began_ns};
+    const struct gn_link_ready ready = {.boot_ns = a->up_ns - a->claimed_ns,
+                                        .load_ns = said.done_ns - said.began_ns};
     a->ready = true;
     a->until_ns = gn_now_ns() + DECIDE_NS;
     gn_vgpus_arm(v->daemon);
@@ -482,15 +526,17 @@ int gn_arrival_loaded(struct gn_vgpu_record *v, const struct gn_frame *f)
     return 1;
 }
 
-static bool take_segment(struct gn_vgpu_record *v, struct gn_frame_reader *reader, const struct gn_frame *f)
+static bool take_segment(struct gn_vgpu_record *v, struct gn_frame_reader *reader,
+                         const struct gn_frame *f)
 {
     struct gn_link_segment_made made;
-    if (!gn_frame_payload(f, &made, sizeof made) || f->n_fds != 1 || made.zero || made.index != v->n_segments + 1 ||
-        made.index > GN_LINK_MAX_SEGMENTS)
+    if (!gn_frame_payload(f, &made, sizeof made) || f->n_fds != 1 || made.zero ||
+        made.index != v->n_segments + 1 || made.index > GN_LINK_MAX_SEGMENTS)
         return false;
     int fd = gn_frame_take_fd(reader, 0);
     v->n_segments++;
-    if (v->control.fd >= 0 && gn_frame_push(&v->writer, GN_WORKER_SEGMENT, 0, 0, &made, sizeof made, &fd, 1))
+    if (v->control.fd >= 0 &&
+        gn_frame_push(&v->writer, GN_WORKER_SEGMENT, 0, 0, &made, sizeof made, &fd, 1))
         gn_vgpus_kill(v);
     else if (v->control.fd >= 0 && gn_frame_writer_pending(&v->writer))
         gn_loop_change(&v->daemon->loop, &v->control, EPOLLIN | EPOLLOUT);
@@ -513,8 +559,9 @@ bool gn_arrival_heard(struct gn_conn *c, struct gn_frame_reader *reader, const s
     gn_vgpus_tell_worker(v, GN_WORKER_GO, 0, NULL, 0);
     v->booted = true;
     drop(v->arrival);
-    gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) has come from another gantryd, worker %d", v->id, v->program,
-                 (int)v->program_pid, (int)v->worker_pid);
+    gn_quota_log(v->quota, GN_LOG_INFO,
+                 "vgpu=%08x: \"%s\" (%d) has come from another gantryd, worker %d", v->id,
+                 v->program, (int)v->program_pid, (int)v->worker_pid);
     GN_FAULT("daemon-gone-over");
     return true;
 }
@@ -575,7 +622,9 @@ uint64_t gn_arrivals_deadline(const struct gn_daemon *d)
     uint64_t first = 0;
     gn_list_for_each(a, (struct gn_list *)(uintptr_t)&d->arrivals, struct gn_arrival, link)
     {
-        const uint64_t next_ns = !a->vgpu || a->ready ? a->until_ns : is_loading(a) ? a->stop_watch.look_ns : 0;
+        const uint64_t next_ns = !a->vgpu || a->ready ? a->until_ns
+                                 : is_loading(a)      ? a->stop_watch.look_ns
+                                                      : 0;
         if (next_ns && (!first || next_ns < first))
             first = next_ns;
     }
@@ -587,7 +636,8 @@ static struct gn_arrival *find_stopped(struct gn_daemon *d, uint64_t now_ns, str
 {
     gn_list_for_each(a, &d->arrivals, struct gn_arrival, link)
     {
-        if (is_loading(a) && a->stop_watch.look_ns <= now_ns && gn_arrival_awaits_stopped(&a->stop_watch, a->vgpu, now_ns, err))
+        if (is_loading(a) && a->stop_watch.look_ns <= now_ns &&
+            gn_arrival_awaits_stopped(&a->stop_watch, a->vgpu, now_ns, err))
             return a;
     }
     return NULL;

@@ -5,31 +5,36 @@
 #include "daemon/daemon.h"
 
 /*
- * vGPUs that come from another gantryd (docs/moves.md). An operator announces one, with a socket that its old worker writes to: devices and
- * memory are looked at now, and he gets a ticket. The program shows it, once; a worker loads what comes; then the program decides.
- * gantryd's thread.
+ * vGPUs that come from another gantryd (docs/moves.md). An operator announces one, with a socket
+ * that its old worker writes to: devices and memory are looked at now, and he gets a ticket. The
+ * program shows it, once; a worker loads what comes; then the program decides. gantryd's thread.
  *
- * Of a program on another machine it is announced over tcp, by who has its tenant's token; the socket is a data connection of its own,
- * which begins with the arrival's name, and the ticket is that name's key.
+ * Of a program on another machine it is announced over tcp, by who has its tenant's token; the
+ * socket is a data connection of its own, which begins with the arrival's name, and the ticket is
+ * that name's key.
  */
 struct gn_control_about;
 struct gn_control_receipt;
 struct gn_arrival;
 
-int gn_arrival_announce(struct gn_conn *c, const struct gn_control_about *about, struct gn_control_receipt *ret, struct gn_error *err);
+int gn_arrival_announce(struct gn_conn *c, const struct gn_control_about *about,
+                        struct gn_control_receipt *ret, struct gn_error *err);
 /* A data connection of this name: takes a copy of it. False: nobody waits for it. */
-bool gn_arrivals_take_stream(struct gn_daemon *d, const unsigned char *name, const unsigned char *proof, int fd);
+bool gn_arrivals_take_stream(struct gn_daemon *d, const unsigned char *name,
+                             const unsigned char *proof, int fd);
 /* The key of this name. 0 or -ENOENT. */
 int gn_arrivals_find_key(struct gn_daemon *d, const unsigned char *name, struct gn_tls_psk *ret);
-/* The program was taken to be on another machine, and is here: its session comes from itself, and what the vGPU consists of from over
- * there; by TLS? */
+/* The program was taken to be on another machine, and is here: its session comes from itself, and
+ * what the vGPU consists of from over there; by TLS? */
 bool gn_arrival_is_near(const struct gn_arrival *a, bool *ret_secure);
-void gn_arrival_key(const struct gn_arrival *a, unsigned char ret_name[static GN_LINK_SESSION_BYTES],
+void gn_arrival_key(const struct gn_arrival *a,
+                    unsigned char ret_name[static GN_LINK_SESSION_BYTES],
                     unsigned char ret_key[static GN_LINK_TICKET_BYTES]);
 /* create.c: events and data area of a session of which no memory comes. 0 or -errno. */
 int gn_vgpus_make_memory(struct gn_vgpu_record *v);
 /* The program's words. False: they are malformed, or out of place. */
-bool gn_arrival_claimed(struct gn_conn *c, struct gn_frame_reader *reader, const struct gn_frame *f);
+bool gn_arrival_claimed(struct gn_conn *c, struct gn_frame_reader *reader,
+                        const struct gn_frame *f);
 bool gn_arrival_heard(struct gn_conn *c, struct gn_frame_reader *reader, const struct gn_frame *f);
 /* Its worker is up; what it says of the load: 1, or -EPROTO. */
 void gn_arrival_up(struct gn_vgpu_record *v);
@@ -37,7 +42,8 @@ int gn_arrival_loaded(struct gn_vgpu_record *v, const struct gn_frame *f);
 /* The vGPU, or who announced it, is gone. */
 void gn_arrival_left(struct gn_vgpu_record *v);
 void gn_arrivals_forget(struct gn_daemon *d, const struct gn_conn *c);
-/* This gantryd is being emptied: what is on its way here, and could not yet go on here, goes on where it was. */
+/* This gantryd is being emptied: what is on its way here, and could not yet go on here, goes on
+ * where it was. */
 void gn_arrivals_turn_away(struct gn_daemon *d);
 /* When the first ticket runs out, 0: there is none; and those that have. */
 uint64_t gn_arrivals_deadline(const struct gn_daemon *d);

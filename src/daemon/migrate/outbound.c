@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A vGPU to another gantryd, seen from the one that it leaves; docs/moves.md. What goes over is the worker's to write, into a socket whose
- * other end the other gantryd has; that one is not spoken to from here. The program is told where to go, and says how it went. When the
- * worker has written everything the program alone decides: it may, once it is told so, and until it has said which way this worker neither
- * goes on nor ends. gantryd's thread.
+ * A vGPU to another gantryd, seen from the one that it leaves; docs/moves.md. What goes over is the
+ * worker's to write, into a socket whose other end the other gantryd has; that one is not spoken to
+ * from here. The program is told where to go, and says how it went. When the worker has written
+ * everything the program alone decides: it may, once it is told so, and until it has said which way
+ * this worker neither goes on nor ends. gantryd's thread.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,8 +21,12 @@
 #include "daemon/vgpu/device_choice.h"
 #include "daemon/migrate/transaction.h"
 
-#define CLAIM_NS  UINT64_C(30000000000) /* for the program to come to the other one, and a worker to be up there */
-#define LEAVE_NS  UINT64_C(90000000000) /* for it to say where it goes on: it waits a minute for the other one itself */
+#define CLAIM_NS                                                                                   \
+    UINT64_C(                                                                                      \
+        30000000000) /* for the program to come to the other one, and a worker to be up there */
+#define LEAVE_NS                                                                                   \
+    UINT64_C(90000000000) /* for it to say where it goes on: it waits a minute for the other one   \
+                             itself */
 #define NO_END_NS (UINT64_MAX / 2)
 
 static bool is_tcp(const char *address)
@@ -29,22 +34,24 @@ static bool is_tcp(const char *address)
     return strncmp(address, "tcp:", 4) == 0;
 }
 
-static int read_where(const struct gn_vgpu_record *v, const struct gn_control_wish *wish, struct gn_link_move *ret, struct gn_error *err)
+static int read_where(const struct gn_vgpu_record *v, const struct gn_control_wish *wish,
+                      struct gn_link_move *ret, struct gn_error *err)
 {
     memset(ret, 0, sizeof *ret);
     if (!wish->ticket || !gn_control_parse_hex(wish->ticket, ret->ticket, sizeof ret->ticket))
-        return gn_fail(err, EINVAL, "use a gantry of gantryd's version", "the request brings no ticket of the gantryd at \"%.100s\"",
-                       wish->to);
+        return gn_fail(err, EINVAL, "use a gantry of gantryd's version",
+                       "the request brings no ticket of the gantryd at \"%.100s\"", wish->to);
     if (strlen(wish->to) >= sizeof ret->address)
         return gn_fail(err, ENAMETOOLONG, NULL, "the address is too long");
     memcpy(ret->address, wish->to, strlen(wish->to));
     /* Whether it is on that machine the program knows. */
-    if (v->remote && is_tcp(wish->to) && wish->near && strlen(wish->near) < sizeof ret->near && wish->kernel &&
-        gn_control_parse_hex(wish->kernel, ret->kernel, sizeof ret->kernel))
+    if (v->remote && is_tcp(wish->to) && wish->near && strlen(wish->near) < sizeof ret->near &&
+        wish->kernel && gn_control_parse_hex(wish->kernel, ret->kernel, sizeof ret->kernel))
         memcpy(ret->near, wish->near, strlen(wish->near));
-    if (is_tcp(wish->to) && (!wish->name || !gn_control_parse_hex(wish->name, ret->name, sizeof ret->name)))
-        return gn_fail(err, EINVAL, "use a gantry of gantryd's version", "the request brings no name of the gantryd at \"%.100s\"",
-                       wish->to);
+    if (is_tcp(wish->to) &&
+        (!wish->name || !gn_control_parse_hex(wish->name, ret->name, sizeof ret->name)))
+        return gn_fail(err, EINVAL, "use a gantry of gantryd's version",
+                       "the request brings no name of the gantryd at \"%.100s\"", wish->to);
     return 0;
 }
 
@@ -52,8 +59,9 @@ static int read_where(const struct gn_vgpu_record *v, const struct gn_control_wi
 static int judge_address(const struct gn_vgpu_record *v, const char *to, struct gn_error *err)
 {
     if (v->remote && !is_tcp(to))
-        return gn_fail(err, EOPNOTSUPP, "name tcp:HOST:PORT of another gantryd",
-                       "its program is attached over tcp, and cannot reach a socket of this machine");
+        return gn_fail(
+            err, EOPNOTSUPP, "name tcp:HOST:PORT of another gantryd",
+            "its program is attached over tcp, and cannot reach a socket of this machine");
     return 0;
 }
 
@@ -63,7 +71,8 @@ static bool is_stream_for(bool tcp, int fd)
     int kind = 0, domain = 0;
     socklen_t n = sizeof kind;
     return getsockopt(fd, SOL_SOCKET, SO_TYPE, &kind, &n) == 0 && kind == SOCK_STREAM &&
-           getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) == 0 && (tcp ? domain == AF_INET || domain == AF_INET6 : domain == AF_UNIX);
+           getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) == 0 &&
+           (tcp ? domain == AF_INET || domain == AF_INET6 : domain == AF_UNIX);
 }
 
 int gn_away_may_begin(const struct gn_vgpu_record *v, struct gn_error *err)
@@ -75,7 +84,8 @@ int gn_away_may_begin(const struct gn_vgpu_record *v, struct gn_error *err)
     return rc ? rc : gn_refuse_stopped_program(v, err);
 }
 
-int gn_away_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, const struct gn_control_wish *wish, struct gn_error *err)
+int gn_away_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v,
+                  const struct gn_control_wish *wish, struct gn_error *err)
 {
     struct gn_link_move what;
     int rc = gn_away_may_begin(v, err);
@@ -96,15 +106,16 @@ int gn_away_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, con
         free(m);
         return rc;
     }
-    *m =
-        (struct gn_move){.what = GN_MOVE_AWAY,
-                         .from = v,
-                         .asker = c,
-                         .seq = seq,
-                         .how = {.drain_timeout_ms = wish->drain_timeout_ms, .n_ahead = wish->rounds, .bytes_per_s = wish->bandwidth_bytes},
-                         .stream_fd = fd,
-                         .began_ns = gn_now_ns(),
-                         .until_ns = gn_now_ns() + CLAIM_NS};
+    *m = (struct gn_move){.what = GN_MOVE_AWAY,
+                          .from = v,
+                          .asker = c,
+                          .seq = seq,
+                          .how = {.drain_timeout_ms = wish->drain_timeout_ms,
+                                  .n_ahead = wish->rounds,
+                                  .bytes_per_s = wish->bandwidth_bytes},
+                          .stream_fd = fd,
+                          .began_ns = gn_now_ns(),
+                          .until_ns = gn_now_ns() + CLAIM_NS};
     /* No other gantryd's that the program remembers. */
     while (!m->number)
         if (getrandom(&m->number, sizeof m->number, 0) != sizeof m->number)
@@ -118,11 +129,13 @@ int gn_away_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, con
         memcpy(m->how.name, what.name, sizeof m->how.name);
     }
     v->move = m;
-    gn_cache_keep(v->daemon, v->cache); /* the other gantryd may be this machine's, and compile the same */
+    gn_cache_keep(v->daemon,
+                  v->cache); /* the other gantryd may be this machine's, and compile the same */
     gn_vgpus_arm(v->daemon);
     GN_FAULT("daemon-before-move-told");
     const bool near = v->conn && v->conn->hears_near && what.near[0];
-    gn_conn_send(v->conn, GN_LINK_MOVE, m->number, &what, near ? sizeof what : GN_LINK_MOVE_PLAIN_BYTES, NULL,
+    gn_conn_send(v->conn, GN_LINK_MOVE, m->number, &what,
+                 near ? sizeof what : GN_LINK_MOVE_PLAIN_BYTES, NULL,
                  0); /* gone meanwhile: gn_move_left */
     explicit_bzero(&what, sizeof what);
     return 0;
@@ -143,9 +156,12 @@ void gn_away_unanswered(struct gn_move *m)
     struct gn_error err;
     m->until_ns = gn_now_ns() + NO_END_NS;
     gn_fail(&err, ETIMEDOUT, "look with gantry ls at both gantryds when its program goes on",
-            "the program of %08x does not say where it goes on (it may be stopped); until it does, the vGPU waits at both", m->from->id);
+            "the program of %08x does not say where it goes on (it may be stopped); until it does, "
+            "the vGPU waits at both",
+            m->from->id);
     gn_quota_log(m->from->quota, GN_LOG_WARN, "vgpu=%08x: %s", m->from->id, err.what);
-    gn_move_answer(m, gn_control_error("it is not known yet whether the vGPU was moved", err.what, err.fix));
+    gn_move_answer(
+        m, gn_control_error("it is not known yet whether the vGPU was moved", err.what, err.fix));
 }
 
 void gn_away_unsettled(struct gn_vgpu_record *v, bool returned)
@@ -178,7 +194,8 @@ static void left(struct gn_move *m, const struct gn_link_ready *r)
     struct gn_conn *c = v->conn;
     const uint64_t now = gn_now_ns();
     GN_FAULT("daemon-left");
-    gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: moved to the gantryd at %s, stopped for %llu us", v->id, m->address,
+    gn_quota_log(v->quota, GN_LOG_INFO,
+                 "vgpu=%08x: moved to the gantryd at %s, stopped for %llu us", v->id, m->address,
                  (unsigned long long)(now - m->out.began_ns) / 1000);
     gn_move_answer(m, gn_move_figures(m, m->address, now, r->boot_ns, r->load_ns));
     gn_move_drop(m);
@@ -186,14 +203,16 @@ static void left(struct gn_move *m, const struct gn_link_ready *r)
     v->booted = false;      /* nobody's any more: its worker is only waited for */
     gn_vgpus_give_up_id(v); /* which may come back before it is dead */
     gn_vgpus_leave(v);
-    /* A thread of the program may sleep in poll on what was its end of this, which keeps it from hanging up. */
+    /* A thread of the program may sleep in poll on what was its end of this, which keeps it from
+     * hanging up. */
     gn_conn_close(c);
 }
 
 bool gn_away_heard(struct gn_conn *c, const struct gn_frame *f)
 {
     struct gn_vgpu_record *v = c->vgpu;
-    struct gn_move *m = v && v->move && v->move->what == GN_MOVE_AWAY && v->move->number == f->seq ? v->move : NULL;
+    struct gn_move *m =
+        v && v->move && v->move->what == GN_MOVE_AWAY && v->move->number == f->seq ? v->move : NULL;
     struct gn_link_error e;
     struct gn_link_ready r;
     struct gn_error err;
@@ -208,7 +227,8 @@ bool gn_away_heard(struct gn_conn *c, const struct gn_frame *f)
             gn_move_ask_save(m);
         return true;
     case GN_LINK_STAY:
-        if (!gn_frame_payload(f, &e, sizeof e) || !gn_frame_string_ok(e.what, sizeof e.what) || !gn_frame_string_ok(e.fix, sizeof e.fix))
+        if (!gn_frame_payload(f, &e, sizeof e) || !gn_frame_string_ok(e.what, sizeof e.what) ||
+            !gn_frame_string_ok(e.fix, sizeof e.fix))
             return false;
         if (!m)
             return true; /* it was given up from here already */
@@ -244,14 +264,15 @@ void gn_away_about(const struct gn_vgpu_record *v, struct gn_control_about *ret)
     for (uint32_t k = 0; k < gn_vgpus_n_devices(v); k++) {
         const uint32_t i = v->order[k];
         const struct gn_probe_device *f = &p->devices[i].facts;
-        ret->devices[ret->n_devices++] = (struct gn_control_about_device){.name = f->name,
-                                                                          .vendor = f->vendor,
-                                                                          .version = f->version,
-                                                                          .driver_version = f->driver_version,
-                                                                          .shown_as = shown_as(&p->devices[i]),
-                                                                          .memory_bytes = f->memory_bytes,
-                                                                          .max_allocation_bytes = f->max_allocation_bytes,
-                                                                          .local_memory_bytes = f->local_memory_bytes,
-                                                                          .compute_units = f->compute_units};
+        ret->devices[ret->n_devices++] =
+            (struct gn_control_about_device){.name = f->name,
+                                             .vendor = f->vendor,
+                                             .version = f->version,
+                                             .driver_version = f->driver_version,
+                                             .shown_as = shown_as(&p->devices[i]),
+                                             .memory_bytes = f->memory_bytes,
+                                             .max_allocation_bytes = f->max_allocation_bytes,
+                                             .local_memory_bytes = f->local_memory_bytes,
+                                             .compute_units = f->compute_units};
     }
 }

@@ -51,7 +51,8 @@ static void test_phases(void **state)
 
 static void test_sizes(void **state)
 {
-    struct gn_counters n = {.save_round = 2, .save_round_bytes = 30, .save_bytes = 40, .save_sent_bytes = 99};
+    struct gn_counters n = {
+        .save_round = 2, .save_round_bytes = 30, .save_bytes = 40, .save_sent_bytes = 99};
     struct gn_move m = {.what = GN_MOVE_LOCAL};
     (void)state;
     /* They are an earlier save's. */

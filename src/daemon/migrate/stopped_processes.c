@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which processes a move needs answers of, and whether one of them is stopped. Their user can stop them at any time, so without this a
- * user holds up `gantry drain` for as long as the slowest move may take. gantryd's thread; it reads /proc and waits for nothing.
+ * Which processes a move needs answers of, and whether one of them is stopped. Their user can stop
+ * them at any time, so without this a user holds up `gantry drain` for as long as the slowest move
+ * may take. gantryd's thread; it reads /proc and waits for nothing.
  */
 #include "daemon/migrate/stopped_processes.h"
 
@@ -41,14 +42,16 @@ static bool add_worker(const struct gn_vgpu_record *v, struct awaited *ret)
     return true;
 }
 
-/* The pidfd is asked after /proc: its process has not ended, so the number was that process's all the time. */
+/* The pidfd is asked after /proc: its process has not ended, so the number was that process's all
+ * the time. */
 static bool is_alive(const struct awaited *p)
 {
     struct pollfd ended = {.fd = p->pidfd, .events = POLLIN};
     return poll(&ended, 1, 0) == 0;
 }
 
-/* One thread that a debugger holds is enough to silence a worker. A program may have any number of threads, of which one is read. */
+/* One thread that a debugger holds is enough to silence a worker. A program may have any number of
+ * threads, of which one is read. */
 static bool is_stopped(const struct awaited *p)
 {
     const char state = p->name ? gn_process_state(p->pid) : 0;
@@ -84,8 +87,8 @@ int gn_refuse_stopped_worker(const struct gn_vgpu_record *v, struct gn_error *er
     return -EBUSY;
 }
 
-static bool look(struct gn_stop_watch *w, const struct awaited *awaited, unsigned n, uint64_t limit_ns, uint64_t now_ns,
-                 struct gn_error *err)
+static bool look(struct gn_stop_watch *w, const struct awaited *awaited, unsigned n,
+                 uint64_t limit_ns, uint64_t now_ns, struct gn_error *err)
 {
     w->look_ns = now_ns + LOOK_NS;
     for (unsigned i = 0; i < n; i++) {
@@ -141,16 +144,20 @@ uint64_t gn_move_next_look(const struct gn_move *m)
 bool gn_move_awaits_stopped(struct gn_move *m, uint64_t now_ns, struct gn_error *err)
 {
     struct awaited awaited[MAX_AWAITED];
-    const uint32_t limit_ms = m->what == GN_MOVE_RESTORE ? GN_CONTROL_DRAIN_MS : m->how.drain_timeout_ms;
-    /* The program decides, however long it takes, and nobody is left to be told that it is stopped. */
+    const uint32_t limit_ms =
+        m->what == GN_MOVE_RESTORE ? GN_CONTROL_DRAIN_MS : m->how.drain_timeout_ms;
+    /* The program decides, however long it takes, and nobody is left to be told that it is stopped.
+     */
     if (m->what == GN_MOVE_AWAY && m->saved && !m->asker) {
         m->stop_watch.look_ns = UINT64_MAX / 2;
         return false;
     }
-    return look(&m->stop_watch, awaited, list_awaited(m, awaited), (uint64_t)limit_ms * 1000000u, now_ns, err);
+    return look(&m->stop_watch, awaited, list_awaited(m, awaited), (uint64_t)limit_ms * 1000000u,
+                now_ns, err);
 }
 
-bool gn_arrival_awaits_stopped(struct gn_stop_watch *watch, const struct gn_vgpu_record *v, uint64_t now_ns, struct gn_error *err)
+bool gn_arrival_awaits_stopped(struct gn_stop_watch *watch, const struct gn_vgpu_record *v,
+                               uint64_t now_ns, struct gn_error *err)
 {
     struct awaited worker;
     const unsigned n = add_worker(v, &worker);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A vGPU from its worker to a new one on this machine; docs/moves.md. gantryd starts the new worker, has the old one save into a
- * socket between the two, first while the program runs, and decides: when the old one has written everything and stands still, and the new
- * one has loaded everything, the new one may go, and the old one ends. Before that the old one goes on whenever anything fails. Neither
- * goes on by itself. gantryd's thread.
+ * A vGPU from its worker to a new one on this machine; docs/moves.md. gantryd starts the new
+ * worker, has the old one save into a socket between the two, first while the program runs, and
+ * decides: when the old one has written everything and stands still, and the new one has loaded
+ * everything, the new one may go, and the old one ends. Before that the old one goes on whenever
+ * anything fails. Neither goes on by itself. gantryd's thread.
  *
- * While it lasts the new worker has a record of its own, which no list shows and whose program is nobody; in the end the two records
- * exchange their workers, and the new one's ends with the old worker in it.
+ * While it lasts the new worker has a record of its own, which no list shows and whose program is
+ * nobody; in the end the two records exchange their workers, and the new one's ends with the old
+ * worker in it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,12 +32,16 @@
 #include "daemon/process_stat.h"
 #include "daemon/net/program_watch.h"
 
-#define BOOT_NS             UINT64_C(120000000000) /* for the new worker's driver: as long as a program waits for one. Nothing stands meanwhile */
-#define LOAD_NS             UINT64_C(60000000000) /* to save and load, after the drain */
-#define SLOWEST_BYTES_PER_S UINT64_C(50000000)    /* what is sent ahead, unless it is held back to less */
+#define BOOT_NS                                                                                    \
+    UINT64_C(120000000000) /* for the new worker's driver: as long as a program waits for one.     \
+                              Nothing stands meanwhile */
+#define LOAD_NS UINT64_C(60000000000) /* to save and load, after the drain */
+#define SLOWEST_BYTES_PER_S                                                                        \
+    UINT64_C(50000000) /* what is sent ahead, unless it is held back to less */
 
-const char *const gn_move_names[GN_MOVE_TO_N] = {
-    [GN_MOVE_TO_LOCAL] = "local", [GN_MOVE_TO_REMOTE] = "remote", [GN_MOVE_TO_PASSTHROUGH] = "passthrough"};
+const char *const gn_move_names[GN_MOVE_TO_N] = {[GN_MOVE_TO_LOCAL] = "local",
+                                                 [GN_MOVE_TO_REMOTE] = "remote",
+                                                 [GN_MOVE_TO_PASSTHROUGH] = "passthrough"};
 
 /* The stop may take so long. */
 static uint64_t stop_ns(const struct gn_move *m)
@@ -75,9 +81,12 @@ static void undo(struct gn_move *m, const struct gn_error *err)
     struct gn_vgpu_record *v = m->from;
     struct gn_error why;
     const bool lost = m->what != GN_MOVE_RESTORE && v->process.fd < 0;
-    gn_fail(&why, EREMOTEIO, err->fix, "%s; %s", err->what, lost ? "the vGPU is lost" : undone[m->what].outcome);
-    gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: %s: %s", v->id, undone[m->what].failure, why.what);
-    gn_move_answer(m, gn_control_error(undone[m->what].failure, why.what, why.fix[0] ? why.fix : NULL));
+    gn_fail(&why, EREMOTEIO, err->fix, "%s; %s", err->what,
+            lost ? "the vGPU is lost" : undone[m->what].outcome);
+    gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: %s: %s", v->id, undone[m->what].failure,
+                 why.what);
+    gn_move_answer(
+        m, gn_control_error(undone[m->what].failure, why.what, why.fix[0] ? why.fix : NULL));
     if (m->saved && m->what != GN_MOVE_RESTORE)
         gn_vgpus_tell_worker(v, GN_WORKER_RESUME, 0, NULL, 0);
     if (m->what == GN_MOVE_SAVE)
@@ -109,35 +118,37 @@ static uint64_t since(uint64_t before_ns, uint64_t ns)
     return ns > before_ns ? ns - before_ns : 0;
 }
 
-char *gn_move_figures(const struct gn_move *m, const char *to, uint64_t now_ns, uint64_t boot_ns, uint64_t load_ns)
+char *gn_move_figures(const struct gn_move *m, const char *to, uint64_t now_ns, uint64_t boot_ns,
+                      uint64_t load_ns)
 {
     const uint64_t last_ns = m->in.done_ns > m->out.done_ns ? m->in.done_ns : m->out.done_ns;
-    return gn_control_move_reply(&(struct gn_control_move){.id = m->from->id,
-                                                           .to = to,
-                                                           .downtime_ns = now_ns - m->out.began_ns,
-                                                           .precopy_ns = m->out.ahead_ns,
-                                                           .hold_ns = m->out.hold_ns,
-                                                           .boot_ns = boot_ns,
-                                                           .drain_ns = m->out.quiet_ns - m->out.began_ns,
-                                                           .save_ns = m->out.done_ns - m->out.quiet_ns,
-                                                           .load_ns = load_ns,
-                                                           .stand_ns = since(m->out.began_ns, m->out.stood_ns),
-                                                           .driver_ns = since(m->out.stood_ns, m->out.drained_ns),
-                                                           .ends_ns = since(m->out.drained_ns, m->out.quiet_ns),
-                                                           .tables_ns = since(m->out.quiet_ns, m->out.told_ns),
-                                                           .contents_ns = since(m->out.told_ns, m->out.done_ns),
-                                                           .loaded_ns = since(m->out.done_ns, m->in.done_ns),
-                                                           .commit_ns = m->in.done_ns ? since(last_ns, now_ns) : 0,
-                                                           .pages = m->out.pages_total,
-                                                           .pages_kept = m->out.pages_kept,
-                                                           .pages_zero = m->out.pages_zero,
-                                                           .pages_sampled = m->out.sampled,
-                                                           .pages_hashed = m->out.hashed,
-                                                           .pages_device = m->out.device,
-                                                           .read_bytes = m->out.read_bytes,
-                                                           .pages_precopy = m->out.pages_ahead,
-                                                           .pages_stop = m->out.pages_stop,
-                                                           .bytes = m->out.bytes});
+    return gn_control_move_reply(
+        &(struct gn_control_move){.id = m->from->id,
+                                  .to = to,
+                                  .downtime_ns = now_ns - m->out.began_ns,
+                                  .precopy_ns = m->out.ahead_ns,
+                                  .hold_ns = m->out.hold_ns,
+                                  .boot_ns = boot_ns,
+                                  .drain_ns = m->out.quiet_ns - m->out.began_ns,
+                                  .save_ns = m->out.done_ns - m->out.quiet_ns,
+                                  .load_ns = load_ns,
+                                  .stand_ns = since(m->out.began_ns, m->out.stood_ns),
+                                  .driver_ns = since(m->out.stood_ns, m->out.drained_ns),
+                                  .ends_ns = since(m->out.drained_ns, m->out.quiet_ns),
+                                  .tables_ns = since(m->out.quiet_ns, m->out.told_ns),
+                                  .contents_ns = since(m->out.told_ns, m->out.done_ns),
+                                  .loaded_ns = since(m->out.done_ns, m->in.done_ns),
+                                  .commit_ns = m->in.done_ns ? since(last_ns, now_ns) : 0,
+                                  .pages = m->out.pages_total,
+                                  .pages_kept = m->out.pages_kept,
+                                  .pages_zero = m->out.pages_zero,
+                                  .pages_sampled = m->out.sampled,
+                                  .pages_hashed = m->out.hashed,
+                                  .pages_device = m->out.device,
+                                  .read_bytes = m->out.read_bytes,
+                                  .pages_precopy = m->out.pages_ahead,
+                                  .pages_stop = m->out.pages_stop,
+                                  .bytes = m->out.bytes});
 }
 
 static void commit(struct gn_move *m)
@@ -145,20 +156,24 @@ static void commit(struct gn_move *m)
     struct gn_vgpu_record *v = m->from, *n = m->to;
     struct gn_error err;
     GN_FAULT("daemon-before-commit");
-    const bool hears = m->what != GN_MOVE_RESTORE || !v->conn || !gn_frame_writer_pending(&v->conn->writer);
+    const bool hears =
+        m->what != GN_MOVE_RESTORE || !v->conn || !gn_frame_writer_pending(&v->conn->writer);
     if (!hears || gn_vgpus_swap_workers(v, n)) {
-        gn_fail(&err, EBUSY, "try again", "its %s does not read what gantryd says", hears ? "worker" : "program");
+        gn_fail(&err, EBUSY, "try again", "its %s does not read what gantryd says",
+                hears ? "worker" : "program");
         gn_move_give_up(m, &err);
         return;
     }
-    /* The program first: it must not believe that it waits still, once anything has happened that is not in the file. */
+    /* The program first: it must not believe that it waits still, once anything has happened that
+     * is not in the file. */
     if (m->what == GN_MOVE_RESTORE && !gn_restore_tell(m))
         return;
     GN_FAULT("daemon-program-told");
     gn_vgpus_tell_worker(v, GN_WORKER_GO, 0, NULL, 0);
     GN_FAULT("daemon-committed");
     if (m->what == GN_MOVE_RESTORE) {
-        gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: restored, worker %d", v->id, (int)v->worker_pid);
+        gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: restored, worker %d", v->id,
+                     (int)v->worker_pid);
         gn_move_answer(m, gn_restore_reply(m));
         gn_move_drop(m);
         gn_vgpus_leave(n);
@@ -167,17 +182,21 @@ static void commit(struct gn_move *m)
     const uint64_t now = gn_now_ns();
     /* It stays as long as the program lives. */
     v->driver_stays |= m->out.driver_stays != 0;
-    gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: moved to %s %d, stopped for %llu us", v->id, v->hosted ? "its program" : "worker",
-                 (int)v->worker_pid, (unsigned long long)(now - m->out.began_ns) / 1000);
-    gn_move_answer(m, gn_move_figures(m, gn_move_names[m->where], now, m->asked_ns - m->began_ns, m->in.done_ns - m->in.began_ns));
+    gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: moved to %s %d, stopped for %llu us", v->id,
+                 v->hosted ? "its program" : "worker", (int)v->worker_pid,
+                 (unsigned long long)(now - m->out.began_ns) / 1000);
+    gn_move_answer(m, gn_move_figures(m, gn_move_names[m->where], now, m->asked_ns - m->began_ns,
+                                      m->in.done_ns - m->in.began_ns));
     gn_move_drop(m);
     gn_vgpus_leave(n);
 }
 
 bool gn_move_said(const struct gn_frame *f, int n_fds, struct gn_worker_moved *ret)
 {
-    return f->n_fds <= n_fds && gn_frame_payload(f, ret, sizeof *ret) && gn_frame_string_ok(ret->what, sizeof ret->what) &&
-           gn_frame_string_ok(ret->fix, sizeof ret->fix) && ret->error <= 0 && ret->error >= -INT32_MAX;
+    return f->n_fds <= n_fds && gn_frame_payload(f, ret, sizeof *ret) &&
+           gn_frame_string_ok(ret->what, sizeof ret->what) &&
+           gn_frame_string_ok(ret->fix, sizeof ret->fix) && ret->error <= 0 &&
+           ret->error >= -INT32_MAX;
 }
 
 static void failed(struct gn_move *m, const struct gn_worker_moved *said)
@@ -200,11 +219,12 @@ void gn_move_fails_there(struct gn_move *m, const struct gn_error *err)
     gn_frame_string_set(m->in.fix, sizeof m->in.fix, err->fix);
 }
 
-/* The old worker only knows that nobody reads any more, and goes on. Whoever has stopped reading says why, or its end does; of another
- * gantryd's worker the program hears it, and stays. */
+/* The old worker only knows that nobody reads any more, and goes on. Whoever has stopped reading
+ * says why, or its end does; of another gantryd's worker the program hears it, and stays. */
 static bool other_side_says_why(const struct gn_move *m)
 {
-    return (m->out.error == -EPIPE || m->out.error == -ECONNRESET) && (m->what == GN_MOVE_LOCAL || m->what == GN_MOVE_AWAY);
+    return (m->out.error == -EPIPE || m->out.error == -ECONNRESET) &&
+           (m->what == GN_MOVE_LOCAL || m->what == GN_MOVE_AWAY);
 }
 
 int gn_move_heard(struct gn_vgpu_record *v, const struct gn_frame *f)
@@ -215,7 +235,8 @@ int gn_move_heard(struct gn_vgpu_record *v, const struct gn_frame *f)
     if (v->arrival)
         return gn_arrival_loaded(v, f);
     if (v->takes_from && f->op == GN_LINK_ERROR && (!v->driver_up || v->hosted) && !m->loaded &&
-        gn_frame_payload(f, &refusal, sizeof refusal) && gn_frame_string_ok(refusal.what, sizeof refusal.what) &&
+        gn_frame_payload(f, &refusal, sizeof refusal) &&
+        gn_frame_string_ok(refusal.what, sizeof refusal.what) &&
         gn_frame_string_ok(refusal.fix, sizeof refusal.fix)) {
         struct gn_error err;
         gn_fail(&err, ENODEV, refusal.fix[0] ? refusal.fix : NULL, "%s", refusal.what);
@@ -223,7 +244,8 @@ int gn_move_heard(struct gn_vgpu_record *v, const struct gn_frame *f)
         return 1;
     }
     /* What it says after it was given up. */
-    if (v->ending && f->n_fds == 0 && (f->op == GN_WORKER_LOADED || (v->hosted && f->op == GN_LINK_ERROR)))
+    if (v->ending && f->n_fds == 0 &&
+        (f->op == GN_WORKER_LOADED || (v->hosted && f->op == GN_LINK_ERROR)))
         return 1;
     if (f->op == GN_WORKER_STOPS && f->n_payload == 0 && f->n_fds == 0) {
         if (!m)
@@ -246,7 +268,8 @@ int gn_move_heard(struct gn_vgpu_record *v, const struct gn_frame *f)
         gn_vgpus_tell_worker(v, GN_WORKER_RESUME, 0, NULL, 0);
         return 1;
     }
-    if (!m || !gn_move_said(f, m->what == GN_MOVE_SAVE && (m->how.flags & GN_WORKER_SAVE_STOP), &said))
+    if (!m ||
+        !gn_move_said(f, m->what == GN_MOVE_SAVE && (m->how.flags & GN_WORKER_SAVE_STOP), &said))
         return -EPROTO;
     if (f->op == GN_WORKER_SAVED && v == m->from && m->asked && !m->saved) {
         m->out = said;
@@ -258,11 +281,14 @@ int gn_move_heard(struct gn_vgpu_record *v, const struct gn_frame *f)
         if (said.error)
             failed(m, other ? &m->in : &said);
         else if (m->what == GN_MOVE_SAVE)
-            gn_checkpoint_saved(m, f->n_fds ? gn_frame_take_fd(&v->reader, 0) : f->lost_fds ? -EMFILE : -1);
+            gn_checkpoint_saved(m, f->n_fds      ? gn_frame_take_fd(&v->reader, 0)
+                                   : f->lost_fds ? -EMFILE
+                                                 : -1);
     } else if (f->op == GN_WORKER_LOADED && v == m->to && m->asked && !m->loaded) {
         m->in = said;
         m->loaded = !said.error;
-        /* The old one is about to find out that it could not write all, and goes on by itself then: this is why. */
+        /* The old one is about to find out that it could not write all, and goes on by itself then:
+         * this is why. */
         if (said.error && (m->saved || m->out.error))
             failed(m, &said);
         else if (said.error)
@@ -286,7 +312,9 @@ int gn_move_heard(struct gn_vgpu_record *v, const struct gn_frame *f)
 /* What is ahead of the stop may take so long: everything in each round, and programs to build. */
 static uint64_t ahead_ns(const struct gn_move *m)
 {
-    const uint64_t least = m->how.bytes_per_s && m->how.bytes_per_s < SLOWEST_BYTES_PER_S ? m->how.bytes_per_s : SLOWEST_BYTES_PER_S;
+    const uint64_t least = m->how.bytes_per_s && m->how.bytes_per_s < SLOWEST_BYTES_PER_S
+                               ? m->how.bytes_per_s
+                               : SLOWEST_BYTES_PER_S;
     const double s = 60.0 + (double)m->from->lease.leased_bytes / (double)least * 1.5;
     const double ns = m->how.n_ahead * (s + m->how.drain_timeout_ms / 1e3) * 1e9;
     return ns < 1e18 ? (uint64_t)ns : UINT64_C(1000000000000000000);
@@ -344,7 +372,8 @@ bool gn_move_has_all(const struct gn_vgpu_record *v)
     return v->move && v->move->saved && v->move->what != GN_MOVE_RESTORE;
 }
 
-/* One that is ending closes what it has one after the other: its worker may have heard of it, and be gone, before gantryd can. */
+/* One that is ending closes what it has one after the other: its worker may have heard of it, and
+ * be gone, before gantryd can. */
 static bool is_ending(pid_t pid)
 {
     enum { PF_EXITING = 4 }; /* the kernel's; proc(5) has it in `flags` */
@@ -357,15 +386,19 @@ static bool is_ending(pid_t pid)
 static bool is_running(const struct gn_vgpu_record *v)
 {
     struct gn_process_stat stat;
-    return !v->remote && gn_process_stat_read(v->program_pid, &stat) == 0 && !is_ending(v->program_pid);
+    return !v->remote && gn_process_stat_read(v->program_pid, &stat) == 0 &&
+           !is_ending(v->program_pid);
 }
 
-/* A program that ends takes its worker with it; one that runs on hangs up when it notices that the worker has ended. */
+/* A program that ends takes its worker with it; one that runs on hangs up when it notices that the
+ * worker has ended. */
 static bool has_program(const struct gn_vgpu_record *v)
 {
     char byte;
     const struct gn_conn *c = v->conn;
-    return !c || is_running(v) || (recv(c->socket.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0 && (c->remote || !is_ending(c->pid)));
+    return !c || is_running(v) ||
+           (recv(c->socket.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0 &&
+            (c->remote || !is_ending(c->pid)));
 }
 
 static const char *why_left(const struct gn_vgpu_record *v)
@@ -373,8 +406,10 @@ static const char *why_left(const struct gn_vgpu_record *v)
     struct pollfd worker = {.fd = v->process.fd, .events = POLLIN};
     if (v->return_by_ns)
         return "its program has not come back";
-    const bool worker_ended = v->process.fd < 0 || poll(&worker, 1, 0) == 1 || is_ending(v->worker_pid);
-    return worker_ended && is_running(v) ? "its worker has ended; the vGPU is lost" : "its program has ended";
+    const bool worker_ended =
+        v->process.fd < 0 || poll(&worker, 1, 0) == 1 || is_ending(v->worker_pid);
+    return worker_ended && is_running(v) ? "its worker has ended; the vGPU is lost"
+                                         : "its program has ended";
 }
 
 bool gn_move_worker_died(struct gn_vgpu_record *v)
@@ -388,7 +423,8 @@ bool gn_move_worker_died(struct gn_vgpu_record *v)
             failed(m, &m->in); /* it has said why */
             return true;
         }
-        gn_fail(&err, EPIPE, "look at what gantryd's log says of it", "the new worker ended before it had taken over");
+        gn_fail(&err, EPIPE, "look at what gantryd's log says of it",
+                "the new worker ended before it had taken over");
         gn_move_give_up(m, &err);
         return true;
     }
@@ -406,7 +442,8 @@ bool gn_move_worker_died(struct gn_vgpu_record *v)
     }
     if (v->move) {
         if (has_program(v))
-            gn_fail(&err, EPIPE, "look at what gantryd's log says of it", "the vGPU's own worker ended before all of it was saved");
+            gn_fail(&err, EPIPE, "look at what gantryd's log says of it",
+                    "the vGPU's own worker ended before all of it was saved");
         else
             gn_fail(&err, EPIPE, NULL, "its program has ended");
         gn_move_give_up(v->move, &err);
@@ -419,7 +456,8 @@ void gn_move_left(struct gn_vgpu_record *v)
     struct gn_error err;
     gn_arrival_left(v);
     if (v->takes_from) {
-        gn_fail(&err, EPIPE, "look at what gantryd's log says of it", "the new worker could not be started");
+        gn_fail(&err, EPIPE, "look at what gantryd's log says of it",
+                "the new worker could not be started");
         undo(v->takes_from->move, &err);
     } else if (v->move) {
         struct gn_vgpu_record *n = v->move->to;
@@ -433,7 +471,8 @@ void gn_move_left(struct gn_vgpu_record *v)
 int gn_move_take_file(struct gn_conn *c, int *ret, struct gn_error *err)
 {
     if (c->file_fd < 0)
-        return gn_fail(err, EINVAL, "use a gantry of gantryd's version", "the request came without a file");
+        return gn_fail(err, EINVAL, "use a gantry of gantryd's version",
+                       "the request came without a file");
     *ret = c->file_fd;
     c->file_fd = -1;
     return 0;
@@ -442,7 +481,8 @@ int gn_move_take_file(struct gn_conn *c, int *ret, struct gn_error *err)
 /* Of those that this connection has asked for, the first. */
 static struct gn_move *asked_by(struct gn_daemon *d, const struct gn_conn *c)
 {
-    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) if (v->move && v->move->asker == c) return v->move;
+    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record,
+                     link) if (v->move && v->move->asker == c) return v->move;
     return NULL;
 }
 
@@ -452,7 +492,8 @@ void gn_move_forget(struct gn_daemon *d, const struct gn_conn *c)
     gn_arrivals_forget(d, c);
     while ((m = asked_by(d, c))) {
         m->asker = NULL;
-        /* A checkpoint is its asker's to keep: while it is being written, the worker hears of his end itself. */
+        /* A checkpoint is its asker's to keep: while it is being written, the worker hears of his
+         * end itself. */
         if (m->what == GN_MOVE_RESTORE || (m->what == GN_MOVE_SAVE && m->saved && !m->kept)) {
             struct gn_error err;
             gn_fail(&err, ECANCELED, NULL, "the command that asked for it has ended");
@@ -499,7 +540,8 @@ void gn_move_expire(struct gn_daemon *d, uint64_t now_ns)
             struct gn_move *m = v->move;
             if (!m)
                 continue;
-            const bool stopped = gn_move_next_look(m) <= now_ns && gn_move_awaits_stopped(m, now_ns, &err);
+            const bool stopped =
+                gn_move_next_look(m) <= now_ns && gn_move_awaits_stopped(m, now_ns, &err);
             if (!stopped && m->until_ns > now_ns)
                 continue;
             if (!stopped)
@@ -508,7 +550,8 @@ void gn_move_expire(struct gn_daemon *d, uint64_t now_ns)
                 gn_checkpoint_settle(m);
             else if (m->what == GN_MOVE_AWAY && m->saved)
                 gn_away_unanswered(m);
-            else /* whatever the old worker waits for, the end of the new one ends it: then it says so, and goes on */
+            else /* whatever the old worker waits for, the end of the new one ends it: then it says
+                    so, and goes on */
                 gn_move_give_up(m, &err);
             again = true;
             break;
@@ -532,7 +575,8 @@ int gn_move_lend(struct gn_vgpu_record *n, const struct gn_vgpu_record *v)
     n->counters_fd = keep(v->counters_fd);
     n->shares.page.fd = keep(v->shares.page.fd);
     n->shares.tell_fd = keep(v->shares.tell_fd);
-    return n->ring_fd < 0 || n->events_fd < 0 || n->data_fd < 0 || n->counters_fd < 0 || n->shares.page.fd < 0 || n->shares.tell_fd < 0
+    return n->ring_fd < 0 || n->events_fd < 0 || n->data_fd < 0 || n->counters_fd < 0 ||
+                   n->shares.page.fd < 0 || n->shares.tell_fd < 0
                ? -EMFILE
                : 0;
 }
@@ -545,10 +589,14 @@ static int judge_mode(const struct gn_vgpu_record *v, enum gn_move_to to, struct
     if (to != GN_MOVE_TO_LOCAL && v->hosted == (to == GN_MOVE_TO_PASSTHROUGH))
         return gn_fail(err, EALREADY, NULL, "its mode is %s already", gn_mode_name(mode));
     if (!((rules->modes ? rules->modes : GN_MODE_REMOTE) & mode))
-        return gn_fail(err, EACCES, "gantry tenant set --mode remote --mode passthrough allows both",
-                       "the tenant \"%s\" may not use the mode %s", rules->name, gn_mode_name(mode));
+        return gn_fail(
+            err, EACCES, "gantry tenant set --mode remote --mode passthrough allows both",
+            "the tenant \"%s\" may not use the mode %s", rules->name, gn_mode_name(mode));
     if (to == GN_MOVE_TO_PASSTHROUGH && v->remote)
-        return gn_fail(err, EOPNOTSUPP, NULL, "its program is attached over tcp, and passthrough needs one that shares gantryd's machine");
+        return gn_fail(
+            err, EOPNOTSUPP, NULL,
+            "its program is attached over tcp, and passthrough needs one that shares gantryd's "
+            "machine");
     if (to == GN_MOVE_TO_PASSTHROUGH && !v->conn)
         return gn_fail(err, ENOENT, NULL, "its program has ended");
     return to == GN_MOVE_TO_PASSTHROUGH ? gn_conn_may_host(v->conn, err) : 0;
@@ -557,13 +605,16 @@ static int judge_mode(const struct gn_vgpu_record *v, enum gn_move_to to, struct
 int gn_refuse_leaving(const struct gn_vgpu_record *v, struct gn_error *err)
 {
     const int rc = gn_refuse_stopped_worker(v, err);
-    return rc ? rc : gn_fail(err, EBUSY, "try again in a moment", "its worker has not ended an earlier move yet");
+    return rc ? rc
+              : gn_fail(err, EBUSY, "try again in a moment",
+                        "its worker has not ended an earlier move yet");
 }
 
 int gn_move_may_begin(const struct gn_vgpu_record *v, struct gn_error *err)
 {
     if (v->remote && !v->conn)
-        return gn_fail(err, ENOTCONN, "try again in a moment", "the connection to its program is broken");
+        return gn_fail(err, ENOTCONN, "try again in a moment",
+                       "the connection to its program is broken");
     if (!v->conn || (!v->remote && !has_program(v)))
         return gn_fail(err, ENOENT, NULL, "its program has ended");
     if (v->move)
@@ -571,27 +622,31 @@ int gn_move_may_begin(const struct gn_vgpu_record *v, struct gn_error *err)
     if (v->leaving)
         return gn_refuse_leaving(v, err);
     if (v->stopped)
-        return gn_fail(err, ESRCH, "restore it with gantry restore", "it is stopped, and in a file");
+        return gn_fail(err, ESRCH, "restore it with gantry restore",
+                       "it is stopped, and in a file");
     if (!v->booted || v->ending || v->process.fd < 0 || v->control.fd < 0)
         return gn_fail(err, ENODEV, NULL, "it has no worker any more");
     return 0;
 }
 
-int gn_move_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, enum gn_move_to to, const struct gn_control_wish *wish,
-                  struct gn_error *err)
+int gn_move_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, enum gn_move_to to,
+                  const struct gn_control_wish *wish, struct gn_error *err)
 {
     int stream[2];
     if (gn_move_may_begin(v, err))
         return -1;
-    /* Its end ends a vGPU, maybe v, and an answer that cannot be written is its end: nothing of that is wanted in the middle of a move. */
+    /* Its end ends a vGPU, maybe v, and an answer that cannot be written is its end: nothing of
+     * that is wanted in the middle of a move. */
     if (c->vgpu)
-        return gn_fail(err, EINVAL, "ask on another", "this is a connection by which a program has its vGPU");
+        return gn_fail(err, EINVAL, "ask on another",
+                       "this is a connection by which a program has its vGPU");
     if (judge_mode(v, to, err))
         return -1;
     if ((v->hosted || to == GN_MOVE_TO_PASSTHROUGH) && gn_refuse_stopped_program(v, err))
         return -1;
     if (wish->device && to != GN_MOVE_TO_LOCAL)
-        return gn_fail(err, EINVAL, "write gantry migrate VGPU local --device NAME", "a device is chosen for moves within a gantryd alone");
+        return gn_fail(err, EINVAL, "write gantry migrate VGPU local --device NAME",
+                       "a device is chosen for moves within a gantryd alone");
     struct gn_vgpu_record *n = gn_vgpus_blank(v, err);
     if (n && wish->device && gn_vgpus_choose_device(v, wish->device, n, err)) {
         gn_vgpus_leave(n);
@@ -604,23 +659,26 @@ int gn_move_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, enu
             gn_vgpus_leave(n);
         return gn_fail(err, ENOMEM, NULL, "out of memory or descriptors");
     }
-    *m =
-        (struct gn_move){.from = v,
-                         .to = n,
-                         .asker = c,
-                         .seq = seq,
-                         .where = to,
-                         .how = {.drain_timeout_ms = wish->drain_timeout_ms, .n_ahead = wish->rounds, .bytes_per_s = wish->bandwidth_bytes},
-                         .stream_fd = stream[0],
-                         .began_ns = gn_now_ns(),
-                         .until_ns = gn_now_ns() + BOOT_NS};
-    /* Of a program elsewhere nobody can hand over anything, and nothing need be said: it comes back to its session, as after any break. */
+    *m = (struct gn_move){.from = v,
+                          .to = n,
+                          .asker = c,
+                          .seq = seq,
+                          .where = to,
+                          .how = {.drain_timeout_ms = wish->drain_timeout_ms,
+                                  .n_ahead = wish->rounds,
+                                  .bytes_per_s = wish->bandwidth_bytes},
+                          .stream_fd = stream[0],
+                          .began_ns = gn_now_ns(),
+                          .until_ns = gn_now_ns() + BOOT_NS};
+    /* Of a program elsewhere nobody can hand over anything, and nothing need be said: it comes back
+     * to its session, as after any break. */
     if (v->remote)
         m->how.flags = GN_WORKER_SAVE_FAR | GN_WORKER_SAVE_BESIDE;
     v->move = m;
     n->takes_from = v;
     n->hosted = to == GN_MOVE_TO_PASSTHROUGH;
-    n->host = n->hosted ? NULL : &v->daemon->hosts[v->daemon->machine.platforms[v->platform].driver];
+    n->host =
+        n->hosted ? NULL : &v->daemon->hosts[v->daemon->machine.platforms[v->platform].driver];
     int rc = v->remote ? gn_vgpus_make_memory(n) : 0;
     rc = rc || gn_move_lend(n, v) ? gn_fail(err, EMFILE, NULL, "out of memory or descriptors")
                                   : gn_vgpus_boot_worker(n, v->conn, stream[1], err);

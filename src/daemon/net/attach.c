@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program's wish for a vGPU, from its frame to the start of a worker. It waits here when its user's programs have broken too many
- * of late in its tenant (fault_throttle.h). gantryd's only thread.
+ * A program's wish for a vGPU, from its frame to the start of a worker. It waits here when its
+ * user's programs have broken too many of late in its tenant (fault_throttle.h). gantryd's only
+ * thread.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -42,7 +43,8 @@ static void start(struct gn_conn *c, uint32_t seq, const struct gn_link_attach *
     else if (c->control_only)
         rc = gn_fail(&err, EINVAL, NULL, "this connection is for control requests only");
     else if (c->claims)
-        rc = gn_fail(&err, EINVAL, NULL, "this connection is for a vGPU that comes from another gantryd");
+        rc = gn_fail(&err, EINVAL, NULL,
+                     "this connection is for a vGPU that comes from another gantryd");
     else if (!c->tenant && !a->tenant[0])
         rc = gn_fail(&err, EACCES, NULL, "the tenant of this connection was removed");
     else if ((rc = gn_admit_anybody(c->daemon, &err)))
@@ -75,7 +77,8 @@ static void arm(struct gn_daemon *d, uint64_t now)
         if (!next || at < next)
             next = at;
     }
-    const struct itimerspec when = {.it_value = {.tv_sec = (time_t)(next / 1000000000u), .tv_nsec = (long)(next % 1000000000u)}};
+    const struct itimerspec when = {.it_value = {.tv_sec = (time_t)(next / 1000000000u),
+                                                 .tv_nsec = (long)(next % 1000000000u)}};
     (void)timerfd_settime(d->attach_timer.fd, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
@@ -112,26 +115,30 @@ void gn_attaches_timer(struct gn_source *timer, uint32_t events)
     struct gn_late_attach *l;
     (void)events;
     (void)!read(timer->fd, &expirations, sizeof expirations);
-    /* From the beginning each time: a start may close any connection, and what waits for it goes with it. */
+    /* From the beginning each time: a start may close any connection, and what waits for it goes
+     * with it. */
     while ((l = find_due(d, now))) {
         struct gn_late_attach it = *l;
         l->stdio[0] = l->stdio[1] = -1;
         gn_breaches_start(l->user, now);
         drop(l);
         start(it.conn, it.seq, &it.wish, it.stdio);
-        close_both(it.conn->quota, it.stdio); /* the connection may be closed, and lasts until this turn's end */
+        close_both(it.conn->quota,
+                   it.stdio); /* the connection may be closed, and lasts until this turn's end */
     }
     arm(d, now);
 }
 
-/* The tenant whose breaches count: found by name alone, since who may not use it is refused at once. */
+/* The tenant whose breaches count: found by name alone, since who may not use it is refused at
+ * once. */
 static struct gn_tenant *tenant_of(const struct gn_conn *c, const struct gn_link_attach *a)
 {
     return a->tenant[0] ? gn_tenants_find(&c->daemon->tenants, a->tenant) : c->tenant;
 }
 
 /* False: it need not wait, or can't. */
-static bool put_off(struct gn_conn *c, uint32_t seq, const struct gn_link_attach *a, const int *stdio)
+static bool put_off(struct gn_conn *c, uint32_t seq, const struct gn_link_attach *a,
+                    const int *stdio)
 {
     struct gn_daemon *d = c->daemon;
     struct gn_tenant *t = tenant_of(c, a);
@@ -139,25 +146,30 @@ static bool put_off(struct gn_conn *c, uint32_t seq, const struct gn_link_attach
     char who[GN_CONN_USER_BYTES];
     if (!t || c->vgpu || c->control_only || c->claims)
         return false;
-    struct gn_breaching_user *user = gn_breaches_find(&d->breaches, t->rules.name, c->quota->source, now);
+    struct gn_breaching_user *user =
+        gn_breaches_find(&d->breaches, t->rules.name, c->quota->source, now);
     if (!user)
         return false;
     /* Behind those of the same user that wait already. */
-    const bool waits = user->n_waiting || gn_breaches_next_start(user, d->breach_pause_ns, now) > now;
+    const bool waits =
+        user->n_waiting || gn_breaches_next_start(user, d->breach_pause_ns, now) > now;
     struct gn_late_attach *l = waits ? malloc(sizeof *l) : NULL;
     if (!l) {
         gn_breaches_start(user, now);
         return false;
     }
-    *l = (struct gn_late_attach){.conn = c, .user = user, .seq = seq, .wish = *a, .stdio = {stdio[0], stdio[1]}};
+    *l = (struct gn_late_attach){
+        .conn = c, .user = user, .seq = seq, .wish = *a, .stdio = {stdio[0], stdio[1]}};
     c->late = l;
     user->n_waiting++;
     gn_list_append(&d->late_attaches, &l->link);
     if (now - t->late_told_ns >= LOG_EVERY_NS) {
         t->late_told_ns = now;
-        gn_log(GN_LOG_WARN,
-               "the programs of %s have broken many vGPUs of the tenant \"%s\": they start one in %u ms until they stop doing so",
-               gn_conn_name_user(c, who), t->rules.name, (unsigned)(d->breach_pause_ns / 1000000u));
+        gn_log(
+            GN_LOG_WARN,
+            "the programs of %s have broken many vGPUs of the tenant \"%s\": they start one in %u "
+            "ms until they stop doing so",
+            gn_conn_name_user(c, who), t->rules.name, (unsigned)(d->breach_pause_ns / 1000000u));
     }
     arm(d, now);
     return true;
@@ -167,9 +179,9 @@ bool gn_attach_take(struct gn_conn *c, const struct gn_frame *f)
 {
     struct gn_link_attach a;
     int stdio[2] = {-1, -1};
-    if (c->late || !gn_frame_payload(f, &a, sizeof a) || a.mode > GN_LINK_MODE_PASSTHROUGH || (c->remote && a.stdio) ||
-        (a.stdio & ~(GN_LINK_HAS_STDOUT | GN_LINK_HAS_STDERR)) || f->n_fds != __builtin_popcount(a.stdio) ||
-        !gn_frame_string_ok(a.tenant, sizeof a.tenant))
+    if (c->late || !gn_frame_payload(f, &a, sizeof a) || a.mode > GN_LINK_MODE_PASSTHROUGH ||
+        (c->remote && a.stdio) || (a.stdio & ~(GN_LINK_HAS_STDOUT | GN_LINK_HAS_STDERR)) ||
+        f->n_fds != __builtin_popcount(a.stdio) || !gn_frame_string_ok(a.tenant, sizeof a.tenant))
         return false;
     int next = 0;
     if (a.stdio & GN_LINK_HAS_STDOUT)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One account of descriptors and memory: whose they are, and who gives some back when they run short. gantryd's thread. */
+/* One account of descriptors and memory: whose they are, and who gives some back when they run
+ * short. gantryd's thread. */
 #include "daemon/net/connection_limits.h"
 
 #include <dirent.h>
@@ -15,12 +16,13 @@
 
 #define MAX_IDLE       8192u
 #define MAX_HELD_BYTES (UINT64_C(64) << 20)
-#define RESERVE        320u                 /* a message brings at most 253 */
-#define VGPU_BEGIN_FDS 16u                  /* while it is made */
-#define DYING          32u                  /* vGPUs that a tenant may have beyond its limit, whose programs have left */
-#define CROWD          16                   /* from so many on, memory that it leaves behind is worth the trouble */
-#define GREETING_NS    UINT64_C(1000000000) /* an honest program has greeted by then */
-#define LOG_EVERY_NS   UINT64_C(10000000000)
+#define RESERVE        320u /* a message brings at most 253 */
+#define VGPU_BEGIN_FDS 16u  /* while it is made */
+/* vGPUs that a tenant may have beyond its limit, whose programs have left */
+#define DYING        32u
+#define CROWD        16 /* from so many on, memory that it leaves behind is worth the trouble */
+#define GREETING_NS  UINT64_C(1000000000) /* an honest program has greeted by then */
+#define LOG_EVERY_NS UINT64_C(10000000000)
 
 /* Descriptors that may be open: now, since an operator may change it (prlimit). */
 static uint32_t limit(void)
@@ -62,16 +64,20 @@ static void tell(struct gn_daemon *d, const struct gn_conn *c, const char *why)
         d->crowd.n_untold++;
         return;
     }
-    gn_log(GN_LOG_WARN, "%s: the connection of %d (\"%s\") is closed (%u others since the last such line)", why, (int)c->pid, c->program,
-           d->crowd.n_untold);
+    gn_log(GN_LOG_WARN,
+           "%s: the connection of %d (\"%s\") is closed (%u others since the last such line)", why,
+           (int)c->pid, c->program, d->crowd.n_untold);
     d->crowd.told_ns = now;
     d->crowd.n_untold = 0;
 }
 
-/* The oldest that has not greeted, unless it has just come; else the oldest but `spared`. NULL: all others of the user's have vGPUs. */
+/* The oldest that has not greeted, unless it has just come; else the oldest but `spared`. NULL: all
+ * others of the user's have vGPUs. */
 static struct gn_conn *idlest_of(struct gn_quota *q, const struct gn_conn *spared)
 {
-    struct gn_conn *silent = gn_list_empty(&q->ungreeted) ? NULL : gn_list_first(&q->ungreeted, struct gn_conn, ungreeted);
+    struct gn_conn *silent = gn_list_empty(&q->ungreeted)
+                                 ? NULL
+                                 : gn_list_first(&q->ungreeted, struct gn_conn, ungreeted);
     if (silent && gn_now_ns() - silent->since_ns > GREETING_NS)
         return silent;
     gn_list_for_each(c, &q->conns, struct gn_conn, of_quota)
@@ -83,7 +89,8 @@ static struct gn_conn *idlest_of(struct gn_quota *q, const struct gn_conn *spare
 }
 
 /* Of the user that holds most in this role. */
-static struct gn_conn *idlest_in(struct gn_daemon *d, enum gn_role role, const struct gn_conn *spared)
+static struct gn_conn *idlest_in(struct gn_daemon *d, enum gn_role role,
+                                 const struct gn_conn *spared)
 {
     struct gn_conn *found = NULL;
     gn_list_for_each(q, &d->quotas.all, struct gn_quota, link)
@@ -112,18 +119,22 @@ bool gn_crowd_evict(struct gn_daemon *d, enum gn_role role)
     return evict(d, role, NULL);
 }
 
-/* Those that wait to be closed are open still: beyond half of the reserve they count like others. */
+/* Those that wait to be closed are open still: beyond half of the reserve they count like others.
+ */
 static uint32_t n_taken(struct gn_daemon *d, uint32_t reserve)
 {
     const uint32_t closing = gn_quotas_closing(&d->quotas);
     return n_used(d) + (closing > reserve / 2 ? closing - reserve / 2 : 0);
 }
 
-static bool make_room(struct gn_daemon *d, enum gn_role role, uint32_t n_fds, const struct gn_conn *spared)
+static bool make_room(struct gn_daemon *d, enum gn_role role, uint32_t n_fds,
+                      const struct gn_conn *spared)
 {
     const bool is_operator = role == GN_ROLE_CONTROL;
-    const uint32_t files = limit(), reserve = reserve_of(d, files), stay_free = is_operator ? reserve / 2 : reserve;
-    while (d->n_conns - d->crowd.n_with_vgpus >= MAX_IDLE || n_taken(d, reserve) + n_fds + stay_free > files)
+    const uint32_t files = limit(), reserve = reserve_of(d, files),
+                   stay_free = is_operator ? reserve / 2 : reserve;
+    while (d->n_conns - d->crowd.n_with_vgpus >= MAX_IDLE ||
+           n_taken(d, reserve) + n_fds + stay_free > files)
         if (!evict(d, role, spared)) {
             gn_quotas_await(&d->quotas);
             return is_operator;
@@ -171,7 +182,8 @@ void gn_crowd_gone(struct gn_daemon *d)
 
 static uint32_t fds_of(const struct gn_conn *c)
 {
-    uint32_t n = 1 + (c->process.fd >= 0) + (c->file_fd >= 0) + (c->late ? 2 : 0) + (c->remote && c->peer.secure ? 2 : 0);
+    uint32_t n = 1 + (c->process.fd >= 0) + (c->file_fd >= 0) + (c->late ? 2 : 0) +
+                 (c->remote && c->peer.secure ? 2 : 0);
     for (int i = 0; i < c->reader.n_fds; i++)
         n += c->reader.fds[i] >= 0;
     return n;
@@ -264,16 +276,22 @@ static int judge(const struct gn_conn *asker, const struct gn_tenant *t, struct 
     struct gn_daemon *d = asker->daemon;
     const uint32_t most = t->rules.vgpus, left = places_left(d);
     char fix[160];
-    snprintf(fix, sizeof fix, "end some of its programs, or ask for more: gantry tenant set %.63s --vgpus N", t->rules.name);
+    snprintf(fix, sizeof fix,
+             "end some of its programs, or ask for more: gantry tenant set %.63s --vgpus N",
+             t->rules.name);
     if (most && t->n_vgpus >= most && (t->n_vgpus >= most + DYING || n_living(d, t) >= most))
-        return gn_fail(err, EDQUOT, fix, "the tenant \"%s\" has %u vGPU%s, and may have no more", t->rules.name, most,
-                       most == 1 ? "" : "s");
+        return gn_fail(err, EDQUOT, fix, "the tenant \"%s\" has %u vGPU%s, and may have no more",
+                       t->rules.name, most, most == 1 ? "" : "s");
     if (!most && t->n_vgpus >= left && left)
-        return gn_fail(err, EDQUOT, fix, "the tenant \"%s\" has %u vGPU%s, and there is room for %u more of all tenants", t->rules.name,
-                       t->n_vgpus, t->n_vgpus == 1 ? "" : "s", left);
+        return gn_fail(
+            err, EDQUOT, fix,
+            "the tenant \"%s\" has %u vGPU%s, and there is room for %u more of all tenants",
+            t->rules.name, t->n_vgpus, t->n_vgpus == 1 ? "" : "s", left);
     if (!left || !make_room(d, GN_ROLE_PROGRAM, VGPU_BEGIN_FDS, asker))
-        return gn_fail(err, EMFILE, "end some programs, or raise gantryd's limit of open files (LimitNOFILE, ulimit -n)",
-                       "gantryd has no descriptors left for another vGPU: it may have %u open", limit());
+        return gn_fail(
+            err, EMFILE,
+            "end some programs, or raise gantryd's limit of open files (LimitNOFILE, ulimit -n)",
+            "gantryd has no descriptors left for another vGPU: it may have %u open", limit());
     return 0;
 }
 
@@ -284,6 +302,7 @@ int gn_crowd_admit_vgpu(struct gn_conn *c, struct gn_tenant *t, struct gn_error 
         return 0;
     t->n_refused_vgpus++;
     c->daemon->crowd.n_refused_vgpus++;
-    gn_quota_log(c->quota, GN_LOG_WARN, "no vGPU for \"%s\" (%d): %s", c->program, (int)c->pid, err->what);
+    gn_quota_log(c->quota, GN_LOG_WARN, "no vGPU for \"%s\" (%d): %s", c->program, (int)c->pid,
+                 err->what);
     return rc;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which connection's frame is served next. gantryd's thread; called by the loop after each look at its sockets. */
+/* Which connection's frame is served next. gantryd's thread; called by the loop after each look at
+ * its sockets. */
 #include "daemon/net/connection_turns.h"
 
 #include <errno.h>
@@ -19,7 +20,8 @@ static enum gn_turn kind_of(const struct gn_conn *c)
     case GN_LINK_ATTACH:
         return GN_TURN_ATTACH;
     case GN_LINK_CONTROL:
-        return c->frame.flags & GN_FRAME_MORE || c->role == GN_ROLE_CONTROL ? GN_TURN_FRAME : GN_TURN_REQUEST;
+        return c->frame.flags & GN_FRAME_MORE || c->role == GN_ROLE_CONTROL ? GN_TURN_FRAME
+                                                                            : GN_TURN_REQUEST;
     default:
         return GN_TURN_FRAME;
     }
@@ -39,8 +41,10 @@ static bool stands_in_line(const struct gn_quota *q, bool greeting)
     return false;
 }
 
-/* Whether a frame of this kind may be served now. False: *ret_at_ns is when, if time alone decides it. */
-static bool may_be_served(struct gn_quota *q, enum gn_turn kind, uint64_t now_ns, uint64_t *ret_at_ns)
+/* Whether a frame of this kind may be served now. False: *ret_at_ns is when, if time alone decides
+ * it. */
+static bool may_be_served(struct gn_quota *q, enum gn_turn kind, uint64_t now_ns,
+                          uint64_t *ret_at_ns)
 {
     if (kind == GN_TURN_ATTACH)
         return q->n_starting < GN_TURNS_STARTING;
@@ -50,17 +54,20 @@ static bool may_be_served(struct gn_quota *q, enum gn_turn kind, uint64_t now_ns
     return false;
 }
 
-static struct gn_conn *next_of(struct gn_quota *q, bool greeting, uint64_t now_ns, uint64_t *ret_at_ns)
+static struct gn_conn *next_of(struct gn_quota *q, bool greeting, uint64_t now_ns,
+                               uint64_t *ret_at_ns)
 {
     for (int kind = 0; kind < GN_TURNS; kind++)
-        if (is_greeting(kind) == greeting && !gn_list_empty(&q->waiting[kind]) && may_be_served(q, kind, now_ns, ret_at_ns))
+        if (is_greeting(kind) == greeting && !gn_list_empty(&q->waiting[kind]) &&
+            may_be_served(q, kind, now_ns, ret_at_ns))
             return gn_list_first(&q->waiting[kind], struct gn_conn, turn);
     return NULL;
 }
 
 static void arm(struct gn_daemon *d, uint64_t at_ns)
 {
-    const struct itimerspec when = {.it_value = {.tv_sec = (time_t)(at_ns / 1000000000u), .tv_nsec = (long)(at_ns % 1000000000u)}};
+    const struct itimerspec when = {.it_value = {.tv_sec = (time_t)(at_ns / 1000000000u),
+                                                 .tv_nsec = (long)(at_ns % 1000000000u)}};
     (void)timerfd_settime(d->turns.timer.fd, TFD_TIMER_ABSTIME, &when, NULL);
 }
 

@@ -5,11 +5,13 @@
 #include "daemon/daemon.h"
 
 /*
- * Frames that cost time, one after the other: between two looks at its sockets the loop serves some greetings, and one frame of another
- * kind (an attach, a segment, a request), users by turns. So a greeting waits for one such frame at most, however many are there. A
- * connection is not read while a frame of it waits. Two kinds wait for more than their turn: a user has GN_TURNS_STARTING programs whose
- * vGPUs are being made at a time, and GN_TURNS_REQUESTS control requests at once, then one in GN_TURNS_REQUEST_NS. Requests of those
- * that may do everything are not counted. gantryd's thread.
+ * Frames that cost time, one after the other: between two looks at its sockets the loop serves some
+ * greetings, and one frame of another kind (an attach, a segment, a request), users by turns. So a
+ * greeting waits for one such frame at most, however many are there. A connection is not read while
+ * a frame of it waits. Two kinds wait for more than their turn: a user has GN_TURNS_STARTING
+ * programs whose vGPUs are being made at a time, and GN_TURNS_REQUESTS control requests at once,
+ * then one in GN_TURNS_REQUEST_NS. Requests of those that may do everything are not counted.
+ * gantryd's thread.
  */
 #define GN_TURNS_GREETINGS  16u
 #define GN_TURNS_STARTING   16u

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections of programs and of `gantry`. Whatever a peer sends, the worst that follows is the end of his
- * own connection; a fault is logged once.
+ * Connections of programs and of `gantry`. Whatever a peer sends, the worst that follows is the end
+ * of his own connection; a fault is logged once.
  */
 #include <errno.h>
 #include <poll.h>
@@ -27,10 +27,12 @@
 #define MAX_QUEUED_BYTES  (GN_LINK_CONTROL_LIMIT + (1u << 20))
 #define MAX_REQUEST_BYTES (64u << 10) /* a control request's; far more than any */
 #define UNREAD_BYTES      (64u << 10) /* of answers: who leaves so many unread is not listened to */
-#define GREETING_BYTES    (sizeof(struct gn_frame_header) + sizeof(struct gn_link_hello) + sizeof(struct gn_link_identity))
-#define LOG_EVERY_NS      UINT64_C(10000000000)
-#define ACCEPTS_A_TURN    32 /* taking one costs less than it costs to make one */
-#define MAX_FDS           2  /* of a frame: CLAIM's, WAIT's, ATTACH's */
+#define GREETING_BYTES                                                                             \
+    (sizeof(struct gn_frame_header) + sizeof(struct gn_link_hello) +                               \
+     sizeof(struct gn_link_identity))
+#define LOG_EVERY_NS   UINT64_C(10000000000)
+#define ACCEPTS_A_TURN 32 /* taking one costs less than it costs to make one */
+#define MAX_FDS        2  /* of a frame: CLAIM's, WAIT's, ATTACH's */
 
 static void bury(struct gn_corpse *corpse)
 {
@@ -50,7 +52,8 @@ static bool is_clean(int fd)
     int n = 0;
     if (ioctl(fd, FIONREAD, &n) < 0)
         return false;
-    /* A look takes nothing out of the queue, so nothing is closed by it; where there is no room for descriptors, it says that there are. */
+    /* A look takes nothing out of the queue, so nothing is closed by it; where there is no room for
+     * descriptors, it says that there are. */
     return !n || (recvmsg(fd, &all, MSG_PEEK | MSG_DONTWAIT) == n && !(all.msg_flags & MSG_CTRUNC));
 }
 
@@ -100,14 +103,16 @@ void gn_conn_close(struct gn_conn *c)
 
 void gn_conns_close(struct gn_daemon *d)
 {
-    /* No walk: who is told of the end of one and does not hear it is closed meanwhile, and may be the next. */
+    /* No walk: who is told of the end of one and does not hear it is closed meanwhile, and may be
+     * the next. */
     while (!gn_list_empty(&d->conns))
         gn_conn_close(gn_list_first(&d->conns, struct gn_conn, link));
 }
 
 static void fault(struct gn_conn *c, const char *what)
 {
-    gn_quota_log(c->quota, GN_LOG_WARN, "the program %d (\"%s\") %s; its connection is closed", (int)c->pid, c->program, what);
+    gn_quota_log(c->quota, GN_LOG_WARN, "the program %d (\"%s\") %s; its connection is closed",
+                 (int)c->pid, c->program, what);
     gn_conn_close(c);
 }
 
@@ -128,15 +133,18 @@ static void settle(struct gn_conn *c)
     gn_crowd_account(c);
     if (c->closing && !pending)
         gn_conn_close(c);
-    else if (gn_loop_change(&c->daemon->loop, &c->socket, (listen ? EPOLLIN : 0) | (pending ? EPOLLOUT : 0)))
+    else if (gn_loop_change(&c->daemon->loop, &c->socket,
+                            (listen ? EPOLLIN : 0) | (pending ? EPOLLOUT : 0)))
         gn_conn_close(c);
 }
 
-void gn_conn_send(struct gn_conn *c, uint16_t op, uint32_t seq, const void *payload, size_t n, const int *fds, int n_fds)
+void gn_conn_send(struct gn_conn *c, uint16_t op, uint32_t seq, const void *payload, size_t n,
+                  const int *fds, int n_fds)
 {
     if (c->socket.fd < 0)
         return;
-    (void)gn_frame_push(&c->writer, op, 0, seq, payload, n, fds, n_fds); /* settle() sees the fault */
+    (void)gn_frame_push(&c->writer, op, 0, seq, payload, n, fds,
+                        n_fds); /* settle() sees the fault */
     settle(c);
 }
 
@@ -157,7 +165,8 @@ static void welcome(struct gn_conn *c, uint32_t seq, uint64_t features)
     const struct gn_machine *m = &c->daemon->machine;
     memset(&w, 0, sizeof w);
     w.head.version = GN_LINK_VERSION;
-    w.head.features = features & (GN_LINK_FEATURE_IDENTITY | GN_LINK_FEATURE_CONTROL | GN_LINK_FEATURE_CLAIM | GN_LINK_FEATURE_NEAR);
+    w.head.features = features & (GN_LINK_FEATURE_IDENTITY | GN_LINK_FEATURE_CONTROL |
+                                  GN_LINK_FEATURE_CLAIM | GN_LINK_FEATURE_NEAR);
     for (uint32_t i = 0; i < m->n_platforms && !c->control_only && !c->claims; i++) {
         uint64_t devices = gn_tenant_devices(&c->tenant->rules, m, i);
         struct gn_link_welcome_platform *to = &w.platforms[w.head.n_platforms];
@@ -169,36 +178,47 @@ static void welcome(struct gn_conn *c, uint32_t seq, uint64_t features)
         memcpy(to->name, m->platforms[i].name, sizeof to->name);
         w.head.n_platforms++;
     }
-    gn_conn_send(c, GN_LINK_WELCOME, seq, &w, sizeof w.head + w.head.n_platforms * sizeof w.platforms[0], NULL, 0);
+    gn_conn_send(c, GN_LINK_WELCOME, seq, &w,
+                 sizeof w.head + w.head.n_platforms * sizeof w.platforms[0], NULL, 0);
 }
 
 /* The greeting and, where it comes along, who greets. False: malformed. */
-static bool parse_hello(const struct gn_frame *f, struct gn_link_hello *h, struct gn_link_identity *who)
+static bool parse_hello(const struct gn_frame *f, struct gn_link_hello *h,
+                        struct gn_link_identity *who)
 {
     memset(who, 0, sizeof *who);
     if (f->n_payload < sizeof *h)
         return false;
     memcpy(h, f->payload, sizeof *h);
     bool named = h->features & GN_LINK_FEATURE_IDENTITY;
-    if (h->magic != GN_LINK_MAGIC || h->zero != 0 || !gn_frame_string_ok(h->program, sizeof h->program) ||
+    if (h->magic != GN_LINK_MAGIC || h->zero != 0 ||
+        !gn_frame_string_ok(h->program, sizeof h->program) ||
         f->n_payload != sizeof *h + (named ? sizeof *who : 0))
         return false;
     if (named)
         memcpy(who, (const char *)f->payload + sizeof *h, sizeof *who);
-    return gn_frame_string_ok(who->tenant, sizeof who->tenant) && who->zero == 0 && who->n_token < sizeof who->token &&
+    return gn_frame_string_ok(who->tenant, sizeof who->tenant) && who->zero == 0 &&
+           who->n_token < sizeof who->token &&
            strnlen(who->token, sizeof who->token) == who->n_token;
 }
 
-/* Of the tcp port for operators, whose handshake asks for a certificate of any name: is this an operator, that asks and attaches nothing?
+/* Of the tcp port for operators, whose handshake asks for a certificate of any name: is this an
+ * operator, that asks and attaches nothing?
  */
 static int judge_remote_operator(const struct gn_conn *c, struct gn_error *err)
 {
     if (c->role != GN_ROLE_CONTROL)
-        return gn_fail(err, EACCES, "show an operator's certificate (GANTRY_TLS_CERT), or have gantryd's operator-subject name this one",
-                       "the certificate of \"%s\" is no operator's", c->peer.subject);
-    return c->control_only ? 0
-                           : gn_fail(err, EACCES, "name the address that gantryd serves programs at in GANTRY_CONNECT",
-                                     "gantryd's tcp port for operators is for control requests, and programs cannot attach there");
+        return gn_fail(
+            err, EACCES,
+            "show an operator's certificate (GANTRY_TLS_CERT), or have gantryd's operator-subject "
+            "name this one",
+            "the certificate of \"%s\" is no operator's", c->peer.subject);
+    return c->control_only
+               ? 0
+               : gn_fail(err, EACCES,
+                         "name the address that gantryd serves programs at in GANTRY_CONNECT",
+                         "gantryd's tcp port for operators is for control requests, and programs "
+                         "cannot attach there");
 }
 
 static void take_hello(struct gn_conn *c, const struct gn_frame *f)
@@ -216,7 +236,8 @@ static void take_hello(struct gn_conn *c, const struct gn_frame *f)
         c->closing = true;
         gn_conn_refuse(c, f->seq, EPROTONOSUPPORT,
                        (gn_fail(&err, EPROTONOSUPPORT, "install the same version on both sides",
-                                "this gantryd speaks version %u of the link, the program speaks %u", GN_LINK_VERSION, h.version),
+                                "this gantryd speaks version %u of the link, the program speaks %u",
+                                GN_LINK_VERSION, h.version),
                         &err));
         return;
     }
@@ -231,7 +252,9 @@ static void take_hello(struct gn_conn *c, const struct gn_frame *f)
     else if (c->role == GN_ROLE_VIEW && !c->control_only)
         code = gn_fail(&err, EACCES, "name the program socket in GANTRY_CONNECT",
                        "gantryd's view socket is for queries, and programs cannot attach there");
-    else if (!c->claims && (!c->control_only || c->role == GN_ROLE_PROGRAM)) /* viewers' and operators' requests need no tenant */
+    else if (!c->claims &&
+             (!c->control_only ||
+              c->role == GN_ROLE_PROGRAM)) /* viewers' and operators' requests need no tenant */
         c->tenant = gn_admit(c, who.tenant, &code, &err);
     if (code) {
         c->closing = true;
@@ -258,7 +281,8 @@ static void take_segment(struct gn_conn *c, const struct gn_frame *f)
         fault(c, "sent a malformed request for a segment");
         return;
     }
-    int rc = c->vgpu ? gn_vgpus_add_segment(c->vgpu, f->seq, s.bytes, &err) : gn_fail(&err, EINVAL, NULL, "this connection has no vGPU");
+    int rc = c->vgpu ? gn_vgpus_add_segment(c->vgpu, f->seq, s.bytes, &err)
+                     : gn_fail(&err, EINVAL, NULL, "this connection has no vGPU");
     if (rc)
         gn_conn_refuse(c, f->seq, rc, &err);
 }
@@ -290,7 +314,8 @@ void gn_conn_reply(struct gn_conn *c, uint32_t seq, const char *text)
     size_t n = strlen(text);
     do {
         size_t part = n > GN_FRAME_MAX_PAYLOAD ? GN_FRAME_MAX_PAYLOAD : n;
-        (void)gn_frame_push(&c->writer, GN_LINK_CONTROL, part < n ? GN_FRAME_MORE : 0, seq, text, part, NULL, 0);
+        (void)gn_frame_push(&c->writer, GN_LINK_CONTROL, part < n ? GN_FRAME_MORE : 0, seq, text,
+                            part, NULL, 0);
         text += part;
         n -= part;
     } while (n);
@@ -319,11 +344,13 @@ static void take_control(struct gn_conn *c, const struct gn_frame *f)
     }
     struct gn_tenant *wait_for = NULL;
     c->request_seq = f->seq;
-    char *reply = gn_daemon_answer(c->daemon, c, c->request ? c->request : "", c->n_request, &wait_for);
+    char *reply =
+        gn_daemon_answer(c->daemon, c, c->request ? c->request : "", c->n_request, &wait_for);
     free(c->request);
     c->request = NULL;
     c->n_request = 0;
-    /* What the request did not take is of no use to the next; and who waits at its other end waits for nothing. */
+    /* What the request did not take is of no use to the next; and who waits at its other end waits
+     * for nothing. */
     gn_quota_close(c->quota, &c->file_fd);
     if (!reply) {
         gn_conn_close(c);
@@ -352,7 +379,8 @@ static void take_wait_far(struct gn_conn *c, const struct gn_frame *f)
 {
     struct gn_link_wait_far w;
     struct gn_error err;
-    if (c->control_only || !gn_frame_payload(f, &w, sizeof w) || w.wait.n_segments > GN_LINK_MAX_SEGMENTS || f->n_fds) {
+    if (c->control_only || !gn_frame_payload(f, &w, sizeof w) ||
+        w.wait.n_segments > GN_LINK_MAX_SEGMENTS || f->n_fds) {
         fault(c, "sent a malformed wish to wait for its vGPU");
         return;
     }
@@ -367,7 +395,8 @@ static void take_wait(struct gn_conn *c, const struct gn_frame *f)
     struct gn_link_wait w;
     struct gn_error err;
     int fds[GN_LINK_WAIT_FDS];
-    if (c->control_only || !gn_frame_payload(f, &w, sizeof w) || w.n_segments > GN_LINK_MAX_SEGMENTS || f->n_fds != GN_LINK_WAIT_FDS) {
+    if (c->control_only || !gn_frame_payload(f, &w, sizeof w) ||
+        w.n_segments > GN_LINK_MAX_SEGMENTS || f->n_fds != GN_LINK_WAIT_FDS) {
         fault(c, "sent a malformed wish to wait for its vGPU");
         return;
     }
@@ -383,7 +412,8 @@ static void take_wait(struct gn_conn *c, const struct gn_frame *f)
 
 int gn_conn_no_room(struct gn_error *err)
 {
-    return gn_fail(err, EMFILE, "raise its limit (LimitNOFILE), or end some programs", "gantryd has no descriptors left");
+    return gn_fail(err, EMFILE, "raise its limit (LimitNOFILE), or end some programs",
+                   "gantryd has no descriptors left");
 }
 
 /* Its descriptors are lost. */
@@ -391,15 +421,17 @@ static void refuse_for_room(struct gn_conn *c, const struct gn_frame *f)
 {
     struct gn_error err;
     const int rc = gn_conn_no_room(&err);
-    gn_quota_log(c->quota, GN_LOG_WARN, "the program %d (\"%s\") is refused: %s", (int)c->pid, c->program, err.what);
-    c->closing |= f->op == GN_LINK_FILE || f->op == GN_LINK_PASS; /* these have no answer of their own */
+    gn_quota_log(c->quota, GN_LOG_WARN, "the program %d (\"%s\") is refused: %s", (int)c->pid,
+                 c->program, err.what);
+    c->closing |=
+        f->op == GN_LINK_FILE || f->op == GN_LINK_PASS; /* these have no answer of their own */
     gn_conn_refuse(c, f->seq, rc, &err);
 }
 
 static void take(struct gn_conn *c, const struct gn_frame *f)
 {
-    if (f->op != GN_LINK_ATTACH && f->op != GN_LINK_FILE && f->op != GN_LINK_WAIT && f->op != GN_LINK_CLAIM && f->op != GN_LINK_PASS &&
-        (f->n_fds || f->lost_fds)) {
+    if (f->op != GN_LINK_ATTACH && f->op != GN_LINK_FILE && f->op != GN_LINK_WAIT &&
+        f->op != GN_LINK_CLAIM && f->op != GN_LINK_PASS && (f->n_fds || f->lost_fds)) {
         fault(c, "sent descriptors that nobody asked for");
         return;
     }
@@ -508,7 +540,8 @@ static bool is_served_at_once(uint16_t op)
 /* What it waits for is the answer alone: nobody is left to get it. */
 static bool is_moot_without_peer(uint16_t op)
 {
-    return op == GN_LINK_ATTACH || op == GN_LINK_SEGMENT || op == GN_LINK_WAIT || op == GN_LINK_CLAIM;
+    return op == GN_LINK_ATTACH || op == GN_LINK_SEGMENT || op == GN_LINK_WAIT ||
+           op == GN_LINK_CLAIM;
 }
 
 void gn_conn_serve(struct gn_conn *c)
@@ -557,7 +590,8 @@ static void ready(struct gn_source *s, uint32_t events)
     }
 }
 
-static struct gn_conn *take_socket(struct gn_daemon *d, int fd, const struct ucred *cred, uint64_t source, enum gn_role role)
+static struct gn_conn *take_socket(struct gn_daemon *d, int fd, const struct ucred *cred,
+                                   uint64_t source, enum gn_role role)
 {
     struct gn_conn *c = calloc(1, sizeof *c);
     struct gn_quota *quota = c ? gn_quotas_get(&d->quotas, source, role) : NULL;
@@ -619,7 +653,8 @@ struct gn_conn *gn_conns_take_remote(struct gn_daemon *d, int fd, const struct g
         gn_quotas_close(&d->quotas, fd);
         return NULL;
     }
-    struct gn_conn *c = take_socket(d, fd, &nobody, gn_quota_source_of_address(peer->address), peer->role);
+    struct gn_conn *c =
+        take_socket(d, fd, &nobody, gn_quota_source_of_address(peer->address), peer->role);
     if (c) {
         c->remote = true;
         c->peer = *peer;
@@ -639,8 +674,8 @@ static bool out_of_descriptors(void)
     return errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
 }
 
-/* Whether a peer waits to be accepted. accept() does not tell: it fails first for lack of a descriptor, and a connection would be
- * evicted for nobody. */
+/* Whether a peer waits to be accepted. accept() does not tell: it fails first for lack of a
+ * descriptor, and a connection would be evicted for nobody. */
 static bool is_awaited(const struct gn_socket *s)
 {
     struct pollfd p = {.fd = s->source.fd, .events = POLLIN};
@@ -655,7 +690,8 @@ static bool accept_and_take(struct gn_socket *s)
     int fd = room ? accept_one(&s->source) : -1;
     if (room && fd < 0 && out_of_descriptors() && gn_crowd_evict(d, s->role))
         fd = accept_one(&s->source);
-    if (fd < 0 && s->role == GN_ROLE_CONTROL && out_of_descriptors() && gn_sockets_use_spare(&d->sockets))
+    if (fd < 0 && s->role == GN_ROLE_CONTROL && out_of_descriptors() &&
+        gn_sockets_use_spare(&d->sockets))
         fd = accept_one(&s->source);
     if (fd >= 0) {
         gn_conns_take(d, fd, s->role, s->tenant);
@@ -664,8 +700,10 @@ static bool accept_and_take(struct gn_socket *s)
     if (!room || out_of_descriptors()) {
         const uint64_t now = gn_now_ns();
         if (now - d->full_told_ns > LOG_EVERY_NS) {
-            gn_log(GN_LOG_WARN, "cannot take another connection (%u there): %s; new ones wait until one is closed", d->n_conns,
-                   room ? strerror(errno) : "all of them have vGPUs, or are being closed");
+            gn_log(
+                GN_LOG_WARN,
+                "cannot take another connection (%u there): %s; new ones wait until one is closed",
+                d->n_conns, room ? strerror(errno) : "all of them have vGPUs, or are being closed");
             d->full_told_ns = now;
         }
         /* With none to wait for, trying again is all that is left. */

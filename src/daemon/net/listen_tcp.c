@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tcp port: takes connections, finds out by their first bytes what they are, and passes them on. Until their greeting is
- * admitted they are strangers (strangers.h); a refusal of one is a line in the log, unless there have just been many.
+ * The tcp port: takes connections, finds out by their first bytes what they are, and passes them
+ * on. Until their greeting is admitted they are strangers (strangers.h); a refusal of one is a line
+ * in the log, unless there have just been many.
  */
 #include "daemon/net/listen_tcp.h"
 
@@ -68,7 +69,8 @@ static void refuse_line(struct gn_tcp_listener *l, const char *peer, const char 
     uint64_t now = gn_now_ns();
     if (now - l->window_ns > LOG_WINDOW_NS) {
         if (l->n_unsaid)
-            gn_log(GN_LOG_WARN, "%u more connections to tcp:%s were refused", l->n_unsaid, l->address);
+            gn_log(GN_LOG_WARN, "%u more connections to tcp:%s were refused", l->n_unsaid,
+                   l->address);
         l->window_ns = now;
         l->n_lines = l->n_unsaid = 0;
     }
@@ -95,8 +97,8 @@ static void bury(struct gn_corpse *corpse)
     free(gn_container_of(corpse, struct greeting, corpse));
 }
 
-/* It has said what it wants, or is no longer there; its descriptor is its new owner's when that has taken it, and so is its
- * place among the strangers. */
+/* It has said what it wants, or is no longer there; its descriptor is its new owner's when that has
+ * taken it, and so is its place among the strangers. */
 static void leave(struct greeting *g)
 {
     struct gn_tcp_listener *l = g->owner;
@@ -130,7 +132,8 @@ static void end_greeting(struct gn_stranger *s, const char *why)
 {
     struct greeting *g = gn_container_of(s, struct greeting, stranger);
     if (!why)
-        why = g->handshake ? "it did not finish its handshake in time" : "it did not say in time what it wants";
+        why = g->handshake ? "it did not finish its handshake in time"
+                           : "it did not say in time what it wants";
     refuse(g, why);
 }
 
@@ -188,7 +191,8 @@ static void route(struct greeting *g)
 static void read_name(struct greeting *g)
 {
     while (g->have < sizeof g->name) {
-        ssize_t n = recv(g->socket.fd, (char *)&g->name + g->have, sizeof g->name - g->have, MSG_DONTWAIT);
+        ssize_t n =
+            recv(g->socket.fd, (char *)&g->name + g->have, sizeof g->name - g->have, MSG_DONTWAIT);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
             return;
         if (n <= 0) {
@@ -213,7 +217,8 @@ static bool is_operator(const struct gn_config *config, const char *subject)
 static void give_key(struct greeting *g)
 {
     struct gn_tls_psk psk;
-    const int rc = gn_tenants_find_psk(g->owner->daemon, gn_handshake_wanted_key(g->handshake), &psk);
+    const int rc =
+        gn_tenants_find_psk(g->owner->daemon, gn_handshake_wanted_key(g->handshake), &psk);
     gn_handshake_give_key(g->handshake, rc ? NULL : &psk);
     explicit_bzero(&psk, sizeof psk);
 }
@@ -230,7 +235,8 @@ static void shook_hands(struct greeting *g)
     peer.proved = tcp.tls->ops->identity(tcp.tls, identity);
     tcp.tls->ops->subject(tcp.tls, peer.subject, sizeof peer.subject);
     peer.control = l->control;
-    peer.role = l->control && is_operator(&l->config, peer.subject) ? GN_ROLE_CONTROL : GN_ROLE_PROGRAM;
+    peer.role =
+        l->control && is_operator(&l->config, peer.subject) ? GN_ROLE_CONTROL : GN_ROLE_PROGRAM;
     memcpy(peer.address, g->peer, sizeof peer.address);
     if (gn_tls_shuttle_start(l->daemon, &l->shuttles, &tcp, &peer, &c))
         refuse_line(l, g->peer, "no memory or no descriptors");
@@ -264,11 +270,13 @@ static int start_handshakes(struct gn_tcp_listener *l, struct gn_error *err)
     const struct gn_config *c = &l->config;
     const struct gn_tls_config tls = {.server = true,
                                       .asks_for_keys = !l->control,
-                                      .certificate = c->tls_certificate[0] ? c->tls_certificate : NULL,
+                                      .certificate =
+                                          c->tls_certificate[0] ? c->tls_certificate : NULL,
                                       .key = c->tls_key[0] ? c->tls_key : NULL,
                                       .authority = c->tls_authority[0] ? c->tls_authority : NULL};
     l->news.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    int rc = l->news.fd < 0 ? -errno : gn_loop_add(&l->daemon->loop, &l->news, EPOLLIN, hear_handshakes);
+    int rc =
+        l->news.fd < 0 ? -errno : gn_loop_add(&l->daemon->loop, &l->news, EPOLLIN, hear_handshakes);
     if (rc)
         gn_fail(err, -rc, NULL, "TLS cannot be had: %s", strerror(-rc));
     else
@@ -296,10 +304,12 @@ static void start_tls(struct greeting *g)
 static void say_tls_only(struct greeting *g)
 {
     struct gn_link_error e = {.code = EACCES};
-    gn_frame_string_set(e.what, sizeof e.what, "this gantryd serves nobody over tcp without credentials");
+    gn_frame_string_set(e.what, sizeof e.what,
+                        "this gantryd serves nobody over tcp without credentials");
     gn_frame_string_set(e.fix, sizeof e.fix,
-                        g->owner->control ? "set GANTRY_TLS_CERT and GANTRY_TLS_KEY to an operator's"
-                                          : "set GANTRY_TOKEN, or GANTRY_TLS_CERT and GANTRY_TLS_KEY");
+                        g->owner->control
+                            ? "set GANTRY_TLS_CERT and GANTRY_TLS_KEY to an operator's"
+                            : "set GANTRY_TOKEN, or GANTRY_TLS_CERT and GANTRY_TLS_KEY");
     (void)gn_frame_send(g->socket.fd, 0, GN_LINK_ERROR, 0, 0, &e, sizeof e, NULL, 0);
     /* What has come and is not read would make the system throw the farewell away. */
     char rest[512];
@@ -337,7 +347,8 @@ static void ready(struct gn_source *s, uint32_t events)
         refuse(g, "it hung up without a word");
     else if (first[0] == TLS_FIRST_BYTE)
         start_tls(g);
-    else if (!g->owner->control && memcmp(first, &magic, (size_t)n) == 0) /* a part of it: the rest decides */
+    else if (!g->owner->control &&
+             memcmp(first, &magic, (size_t)n) == 0) /* a part of it: the rest decides */
         read_name(g);
     else
         take_plain(g);
@@ -364,7 +375,8 @@ static void timed_out(struct gn_source *timer, uint32_t events)
 static void peer_name(const struct sockaddr_storage *from, socklen_t n, char *ret, size_t n_ret)
 {
     char host[48] = "?", port[8] = "?";
-    (void)getnameinfo((const struct sockaddr *)from, n, host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV);
+    (void)getnameinfo((const struct sockaddr *)from, n, host, sizeof host, port, sizeof port,
+                      NI_NUMERICHOST | NI_NUMERICSERV);
     snprintf(ret, n_ret, from->ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
 }
 
@@ -387,8 +399,8 @@ static uint64_t address_number(const struct sockaddr_storage *from)
 
 static void pause_accepting(struct gn_tcp_listener *l)
 {
-    gn_log(GN_LOG_WARN, "cannot take another connection to tcp:%s: %s; trying again in %u s", l->address, strerror(errno),
-           (unsigned)(PAUSE_NS / 1000000000u));
+    gn_log(GN_LOG_WARN, "cannot take another connection to tcp:%s: %s; trying again in %u s",
+           l->address, strerror(errno), (unsigned)(PAUSE_NS / 1000000000u));
     l->resume_ns = gn_now_ns() + PAUSE_NS;
     gn_loop_change(&l->daemon->loop, &l->socket, 0);
     set_timer(l);
@@ -399,7 +411,8 @@ static bool out_of_descriptors(void)
     return errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
 }
 
-static void greet(struct gn_tcp_listener *l, int fd, const struct sockaddr_storage *from, socklen_t n_from)
+static void greet(struct gn_tcp_listener *l, int fd, const struct sockaddr_storage *from,
+                  socklen_t n_from)
 {
     const uint64_t now = gn_now_ns(), address = address_number(from);
     struct gn_strangers *strangers = &l->strangers;
@@ -407,7 +420,9 @@ static void greet(struct gn_tcp_listener *l, int fd, const struct sockaddr_stora
     char peer[sizeof g->peer];
     peer_name(from, n_from, peer, sizeof peer);
     if (!g || !gn_strangers_may_come(strangers, address, now)) {
-        refuse_line(l, peer, g ? "too many TLS handshakes from there have come to nothing" : "out of memory");
+        refuse_line(l, peer,
+                    g ? "too many TLS handshakes from there have come to nothing"
+                      : "out of memory");
         free(g);
         close(fd);
         return;
@@ -438,7 +453,8 @@ static void accept_one(struct gn_source *socket, uint32_t events)
     if (fd < 0 && out_of_descriptors() && gn_crowd_evict(l->daemon, GN_ROLE_PROGRAM))
         fd = accept4(socket->fd, (struct sockaddr *)&from, &n, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0) {
-        /* Who waits keeps the socket ready: without a pause that would be one event after the other. */
+        /* Who waits keeps the socket ready: without a pause that would be one event after the
+         * other. */
         if (out_of_descriptors())
             pause_accepting(l);
         return;
@@ -446,28 +462,36 @@ static void accept_one(struct gn_source *socket, uint32_t events)
     greet(l, fd, &from, n);
 }
 
-static int set_up_tls(struct gn_tcp_listener *l, const struct gn_config *config, const struct gn_address *a, struct gn_error *err)
+static int set_up_tls(struct gn_tcp_listener *l, const struct gn_config *config,
+                      const struct gn_address *a, struct gn_error *err)
 {
-    const bool certificate = config->tls_certificate[0], key = config->tls_key[0], authority = config->tls_authority[0];
+    const bool certificate = config->tls_certificate[0], key = config->tls_key[0],
+               authority = config->tls_authority[0];
     if (l->control && (!certificate || !key || !authority || !config->n_operator_subjects))
-        return gn_fail(err, EACCES, "give --tls-certificate, --tls-key, --tls-client-authority and --operator-subject",
-                       "operators are known over tcp by their certificates alone: listening at tcp:%s:%u lacks what that takes", a->host,
-                       a->port);
+        return gn_fail(
+            err, EACCES,
+            "give --tls-certificate, --tls-key, --tls-client-authority and --operator-subject",
+            "operators are known over tcp by their certificates alone: listening at tcp:%s:%u "
+            "lacks what that takes",
+            a->host, a->port);
     const bool credentials = certificate || gn_tenants_have_tokens(l->daemon);
     if (certificate != key)
-        return gn_fail(err, EINVAL, "give both", "a certificate and its key go together: only the %s is given",
+        return gn_fail(err, EINVAL, "give both",
+                       "a certificate and its key go together: only the %s is given",
                        key ? "key" : "certificate");
     if (authority && !certificate)
-        return gn_fail(err, EINVAL, "give --tls-certificate and --tls-key", "gantryd cannot ask for certificates without one of its own");
+        return gn_fail(err, EINVAL, "give --tls-certificate and --tls-key",
+                       "gantryd cannot ask for certificates without one of its own");
     if (!credentials && !config->insecure)
-        return gn_fail(err, EACCES, "give a tenant a token or gantryd a certificate, or say --insecure",
-                       "listening at tcp:%s:%u without credentials would let anybody in", a->host, a->port);
+        return gn_fail(
+            err, EACCES, "give a tenant a token or gantryd a certificate, or say --insecure",
+            "listening at tcp:%s:%u without credentials would let anybody in", a->host, a->port);
     l->config = *config;
     return credentials ? start_handshakes(l, err) : 0;
 }
 
-int gn_tcp_listener_start(struct gn_daemon *d, const struct gn_config *config, bool control, struct gn_tcp_listener **ret,
-                          struct gn_error *err)
+int gn_tcp_listener_start(struct gn_daemon *d, const struct gn_config *config, bool control,
+                          struct gn_tcp_listener **ret, struct gn_error *err)
 {
     const char *address = control ? config->listen_control : config->listen;
     struct gn_address a;
@@ -476,7 +500,8 @@ int gn_tcp_listener_start(struct gn_daemon *d, const struct gn_config *config, b
     if (rc)
         return rc;
     if (!a.tcp)
-        return gn_fail(err, EINVAL, "write tcp:HOST:PORT", "\"%s\" is no address to listen at", address);
+        return gn_fail(err, EINVAL, "write tcp:HOST:PORT", "\"%s\" is no address to listen at",
+                       address);
     struct gn_tcp_listener *l = calloc(1, sizeof *l);
     if (!l)
         return gn_fail(err, ENOMEM, NULL, "out of memory");
@@ -492,7 +517,8 @@ int gn_tcp_listener_start(struct gn_daemon *d, const struct gn_config *config, b
     if (!rc)
         rc = l->socket.fd = gn_tcp_listen(&a, &port, err);
     if (rc >= 0) {
-        snprintf(l->address, sizeof l->address, strchr(a.host, ':') ? "[%s]:%u" : "%s:%u", a.host, port);
+        snprintf(l->address, sizeof l->address, strchr(a.host, ':') ? "[%s]:%u" : "%s:%u", a.host,
+                 port);
         l->timer.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
         rc = l->timer.fd < 0 ? -errno : gn_loop_add(&d->loop, &l->timer, EPOLLIN, timed_out);
         if (!rc)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gantryd's socket: bound under a temporary name, so that nobody connects before there is something to offer,
- * then renamed into place. A lock on the directory keeps two gantryds that start at once from taking each
- * other's place.
+ * gantryd's socket: bound under a temporary name, so that nobody connects before there is something
+ * to offer, then renamed into place. A lock on the directory keeps two gantryds that start at once
+ * from taking each other's place.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -22,7 +22,8 @@
 #include "daemon/net/listener.h"
 #include "link/address.h"
 
-#define BACKLOG       1024 /* of connections that wait to be taken: whoever comes last waits for all of them */
+#define BACKLOG                                                                                    \
+    1024 /* of connections that wait to be taken: whoever comes last waits for all of them */
 #define TEMPORARY     ".gantryd-"
 #define LOCK_NS       UINT64_C(2000000000)
 #define LOCK_PAUSE_NS 5000000
@@ -39,7 +40,8 @@ static const char *own_name(const struct gn_listener *l)
     return l->path + l->name_at;
 }
 
-/* The directory's descriptor instead of its path: a temporary name may be longer than the one asked for. */
+/* The directory's descriptor instead of its path: a temporary name may be longer than the one asked
+ * for. */
 static socklen_t address_in(int dir_fd, const char *name, struct sockaddr_un *ret)
 {
     memset(ret, 0, sizeof *ret);
@@ -67,15 +69,19 @@ static int check_free(const struct gn_listener *l, struct gn_error *err)
     const char *path = l->path;
     struct stat st;
     if (fstatat(l->dir_fd, own_name(l), &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return errno == ENOENT ? 0 : gn_fail(err, errno, NULL, "cannot look at %s: %s", path, strerror(errno));
+        return errno == ENOENT
+                   ? 0
+                   : gn_fail(err, errno, NULL, "cannot look at %s: %s", path, strerror(errno));
     if (!S_ISSOCK(st.st_mode))
         return gn_fail(err, EEXIST, "choose another path", "%s exists and is no socket", path);
     int rc = knock(l->dir_fd, own_name(l));
     if (rc == ECONNREFUSED || rc == ENOENT)
         return 0;
     if (rc == 0 || rc == EAGAIN)
-        return gn_fail(err, EADDRINUSE, "stop it, or give another --socket", "a gantryd already listens at %s", path);
-    return gn_fail(err, rc, "choose another path", "cannot tell whether a gantryd listens at %s: %s", path, strerror(rc));
+        return gn_fail(err, EADDRINUSE, "stop it, or give another --socket",
+                       "a gantryd already listens at %s", path);
+    return gn_fail(err, rc, "choose another path",
+                   "cannot tell whether a gantryd listens at %s: %s", path, strerror(rc));
 }
 
 static int open_directory(struct gn_listener *l, bool make_dir, struct gn_error *err)
@@ -90,7 +96,8 @@ static int open_directory(struct gn_listener *l, bool make_dir, struct gn_error 
         l->made_dir = true;
     l->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (l->dir_fd < 0)
-        return gn_fail(err, errno, "give another --socket", "cannot use the directory %s: %s", dir, strerror(errno));
+        return gn_fail(err, errno, "give another --socket", "cannot use the directory %s: %s", dir,
+                       strerror(errno));
     return 0;
 }
 
@@ -108,8 +115,10 @@ static void sweep(int dir_fd)
     }
     for (const struct dirent *e; (e = readdir(dir));) {
         struct stat st;
-        if (strncmp(e->d_name, TEMPORARY, sizeof TEMPORARY - 1) == 0 && strncmp(e->d_name, own, n_own) != 0 &&
-            fstatat(dir_fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISSOCK(st.st_mode) && knock(dir_fd, e->d_name) == ECONNREFUSED)
+        if (strncmp(e->d_name, TEMPORARY, sizeof TEMPORARY - 1) == 0 &&
+            strncmp(e->d_name, own, n_own) != 0 &&
+            fstatat(dir_fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISSOCK(st.st_mode) &&
+            knock(dir_fd, e->d_name) == ECONNREFUSED)
             (void)unlinkat(dir_fd, e->d_name, 0);
     }
     closedir(dir);
@@ -130,32 +139,39 @@ static int bind_temporary(struct gn_listener *l, struct gn_error *err)
     umask(mask);
     if (rc) {
         l->temporary[0] = 0;
-        return gn_fail(err, rc, "give another --socket", "cannot make a socket beside %s: %s", l->path, strerror(rc));
+        return gn_fail(err, rc, "give another --socket", "cannot make a socket beside %s: %s",
+                       l->path, strerror(rc));
     }
-    if (fstatat(l->dir_fd, l->temporary, &st, AT_SYMLINK_NOFOLLOW) < 0 || listen(l->fd, BACKLOG) < 0)
+    if (fstatat(l->dir_fd, l->temporary, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+        listen(l->fd, BACKLOG) < 0)
         return gn_fail(err, errno, NULL, "cannot listen beside %s: %s", l->path, strerror(errno));
     l->inode = st.st_ino;
     return 0;
 }
 
-/* Others hold it for as long as starting takes them; who holds it longer is no gantryd that starts, and may hold it for ever. */
+/* Others hold it for as long as starting takes them; who holds it longer is no gantryd that starts,
+ * and may hold it for ever. */
 static int lock_directory(const struct gn_listener *l, struct gn_error *err)
 {
     const uint64_t until = gn_now_ns() + LOCK_NS;
     int rc;
-    while ((rc = flock(l->dir_fd, LOCK_EX | LOCK_NB) < 0 ? errno : 0) == EWOULDBLOCK && gn_now_ns() < until)
+    while ((rc = flock(l->dir_fd, LOCK_EX | LOCK_NB) < 0 ? errno : 0) == EWOULDBLOCK &&
+           gn_now_ns() < until)
         nanosleep(&(struct timespec){.tv_nsec = LOCK_PAUSE_NS}, NULL);
     if (rc == EWOULDBLOCK)
-        return gn_fail(err, rc, "end the process that holds it (lsof shows it), or give another --socket",
+        return gn_fail(err, rc,
+                       "end the process that holds it (lsof shows it), or give another --socket",
                        "another process has locked the directory of %s", l->path);
-    return rc ? gn_fail(err, rc, NULL, "cannot lock the directory of %s: %s", l->path, strerror(rc)) : 0;
+    return rc ? gn_fail(err, rc, NULL, "cannot lock the directory of %s: %s", l->path, strerror(rc))
+              : 0;
 }
 
 static int set_path(struct gn_listener *l, const char *path, size_t name_at, struct gn_error *err)
 {
     const size_t n = strlen(path);
     if (n > GN_ADDRESS_MAX_PATH)
-        return gn_fail(err, ENAMETOOLONG, "use a shorter path", "the socket path %s is too long: at most %d bytes fit", path,
+        return gn_fail(err, ENAMETOOLONG, "use a shorter path",
+                       "the socket path %s is too long: at most %d bytes fit", path,
                        GN_ADDRESS_MAX_PATH);
     memcpy(l->path, path, n + 1);
     l->name_at = name_at;
@@ -188,7 +204,8 @@ int gn_listener_open(struct gn_listener *l, const char *path, bool make_dir, str
     return rc ? rc : bind_and_listen(l, err);
 }
 
-int gn_listener_open_at(struct gn_listener *l, int dir_fd, const char *path, size_t name_at, struct gn_error *err)
+int gn_listener_open_at(struct gn_listener *l, int dir_fd, const char *path, size_t name_at,
+                        struct gn_error *err)
 {
     int rc = set_path(l, path, name_at, err);
     if (rc) {
@@ -215,12 +232,13 @@ int gn_listener_publish(struct gn_listener *l, struct gn_error *err)
     return rc;
 }
 
-/* The socket's file; -errno, and -ESTALE when another file has its name. A descriptor, since the folder may belong to
- * a user that puts a link to any file in the socket's place. */
+/* The socket's file; -errno, and -ESTALE when another file has its name. A descriptor, since the
+ * folder may belong to a user that puts a link to any file in the socket's place. */
 static int open_socket_file(const struct gn_listener *l)
 {
     struct stat st;
-    int fd = openat(l->dir_fd, l->published ? own_name(l) : l->temporary, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    int fd = openat(l->dir_fd, l->published ? own_name(l) : l->temporary,
+                    O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return -errno;
     if (fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) && st.st_ino == l->inode)
@@ -235,7 +253,8 @@ int gn_listener_set_access(struct gn_listener *l, mode_t mode, gid_t group, stru
     if (l->dir_fd < 0)
         return 0;
     int fd = open_socket_file(l), rc = fd < 0 ? fd : 0;
-    /* The group first: it must not have the rights of the one before. fchmod() takes no descriptor of O_PATH. */
+    /* The group first: it must not have the rights of the one before. fchmod() takes no descriptor
+     * of O_PATH. */
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     if (rc == 0 && group != (gid_t)-1 && fchownat(fd, "", (uid_t)-1, group, AT_EMPTY_PATH) < 0)
         rc = -errno;
@@ -244,8 +263,11 @@ int gn_listener_set_access(struct gn_listener *l, mode_t mode, gid_t group, stru
     if (fd >= 0)
         close(fd);
     if (rc == -ESTALE)
-        return gn_fail(err, ESTALE, "start gantryd anew", "another file lies in place of the socket %s", l->path);
-    return rc ? gn_fail(err, -rc, NULL, "cannot set permissions of the socket %s: %s", l->path, strerror(-rc)) : 0;
+        return gn_fail(err, ESTALE, "start gantryd anew",
+                       "another file lies in place of the socket %s", l->path);
+    return rc ? gn_fail(err, -rc, NULL, "cannot set permissions of the socket %s: %s", l->path,
+                        strerror(-rc))
+              : 0;
 }
 
 void gn_listener_sweep(int dir_fd, const char *name)
@@ -261,7 +283,8 @@ void gn_listener_remove(struct gn_listener *l)
         return;
     if (l->temporary[0])
         (void)unlinkat(l->dir_fd, l->temporary, 0);
-    if (l->published && fstatat(l->dir_fd, own_name(l), &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino == l->inode)
+    if (l->published && fstatat(l->dir_fd, own_name(l), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+        st.st_ino == l->inode)
         (void)unlinkat(l->dir_fd, own_name(l), 0);
     close(l->dir_fd);
     l->dir_fd = -1;
@@ -286,6 +309,7 @@ void gn_notify_ready(void)
     if (fd < 0)
         return;
     /* A manager that cannot be told will say so itself. */
-    (void)sendto(fd, "READY=1", 7, MSG_NOSIGNAL, (struct sockaddr *)&to, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n));
+    (void)sendto(fd, "READY=1", 7, MSG_NOSIGNAL, (struct sockaddr *)&to,
+                 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n));
     close(fd);
 }

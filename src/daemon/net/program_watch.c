@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pidfd of the process at a connection's other end. The kernel gives it from Linux 6.5 on, and from 6.16 on also of a process
- * that has ended. Where it does not, the number that the process had when it connected is all there is, and another process may
- * have it by now: what is opened by its number is only watched, and nothing is ever done to it. gantryd's thread.
+ * The pidfd of the process at a connection's other end. The kernel gives it from Linux 6.5 on, and
+ * from 6.16 on also of a process that has ended. Where it does not, the number that the process had
+ * when it connected is all there is, and another process may have it by now: what is opened by its
+ * number is only watched, and nothing is ever done to it. gantryd's thread.
  */
 #include <errno.h>
 #include <sys/epoll.h>
@@ -32,8 +33,8 @@ static int open_by_number(const struct gn_conn *c)
     uid_t uid;
     int fd = c->pid > 0 ? (int)syscall(SYS_pidfd_open, c->pid, 0) : -1;
     /* Read after it was opened: a process that took the number meanwhile is younger still. */
-    if (fd >= 0 &&
-        (gn_process_stat_read(c->pid, &stat) || stat.start_ticks > c->taken_ticks || gn_process_user(c->pid, &uid) || uid != c->uid)) {
+    if (fd >= 0 && (gn_process_stat_read(c->pid, &stat) || stat.start_ticks > c->taken_ticks ||
+                    gn_process_user(c->pid, &uid) || uid != c->uid)) {
         close(fd);
         fd = -1;
     }
@@ -56,7 +57,8 @@ void gn_conn_watch_program(struct gn_conn *c)
 int gn_conn_may_host(const struct gn_conn *c, struct gn_error *err)
 {
     if (c->remote)
-        return gn_fail(err, EOPNOTSUPP, "use the mode remote", "a program in passthrough must be one of this machine");
+        return gn_fail(err, EOPNOTSUPP, "use the mode remote",
+                       "a program in passthrough must be one of this machine");
     if (c->process.fd < 0 || !c->process_proved)
         return gn_fail(err, EOPNOTSUPP, "use the mode remote, or Linux 6.5 or newer",
                        "a program in passthrough must be one whose process the kernel names");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One account a source: who it is, who uses it, and the lines of the log that it may cause. gantryd's thread. */
+/* One account a source: who it is, who uses it, and the lines of the log that it may cause.
+ * gantryd's thread. */
 #include "daemon/net/quota.h"
 
 #include <stdarg.h>
@@ -158,7 +159,8 @@ void gn_quota_log(struct gn_quota *q, enum gn_log_level level, const char *fmt, 
         return;
     if (level <= GN_LOG_WARN && !gn_line_limit_pass(&q->lines, now, &n))
         return;
-    if (level <= GN_LOG_WARN && !gn_log_enabled(GN_LOG_DEBUG) && !gn_bucket_take(&q->of->lines, &all, now)) {
+    if (level <= GN_LOG_WARN && !gn_log_enabled(GN_LOG_DEBUG) &&
+        !gn_bucket_take(&q->of->lines, &all, now)) {
         q->lines.n_dropped += n + 1;
         return;
     }

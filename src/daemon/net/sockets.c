@@ -32,13 +32,15 @@ void gn_sockets_init(struct gn_sockets *s, struct gn_daemon *d)
     memset(s, 0, sizeof *s);
     s->spare_fd = NO_SPARE;
     for (enum gn_role role = 0; role < GN_ROLE_N; role++)
-        s->of[role] = (struct gn_socket){.daemon = d, .source = {.fd = -1}, .at = GN_LISTENER_NONE, .role = role};
+        s->of[role] = (struct gn_socket){
+            .daemon = d, .source = {.fd = -1}, .at = GN_LISTENER_NONE, .role = role};
 }
 
 /* At the start only: a group may be looked up at a server, which answers when it likes. */
 static gid_t group_of(enum gn_role role)
 {
-    const struct group *g = group_names[role] && geteuid() == 0 ? getgrnam(group_names[role]) : NULL;
+    const struct group *g =
+        group_names[role] && geteuid() == 0 ? getgrnam(group_names[role]) : NULL;
     return g ? g->gr_gid : NO_GROUP;
 }
 
@@ -57,7 +59,8 @@ int gn_sockets_open(struct gn_sockets *s, const char *path, bool make_dir, struc
             rc = gn_listener_open(&s->of[role].at, beside, false, err);
         const gid_t group = rc == 0 ? group_of(role) : NO_GROUP;
         if (rc == 0)
-            rc = gn_listener_set_access(&s->of[role].at, group == NO_GROUP ? 0600 : 0660, group, err);
+            rc = gn_listener_set_access(&s->of[role].at, group == NO_GROUP ? 0600 : 0660, group,
+                                        err);
     }
     s->spare_fd = open_spare();
     return rc;

@@ -35,13 +35,15 @@ static void pay(struct gn_strangers *s, uint64_t address, uint64_t cost_ns, uint
                 cost = &s->costs[i];
         *cost = (struct gn_strangers_cost){.address = address};
     }
-    cost->paid_at_ns = (cost->paid_at_ns > now_ns ? cost->paid_at_ns : now_ns) + GN_STRANGERS_PART * cost_ns;
+    cost->paid_at_ns =
+        (cost->paid_at_ns > now_ns ? cost->paid_at_ns : now_ns) + GN_STRANGERS_PART * cost_ns;
 }
 
 static uint32_t count(const struct gn_strangers *s, uint64_t address)
 {
     uint32_t n = 0;
-    gn_list_for_each(x, (struct gn_list *)(uintptr_t)&s->all, struct gn_stranger, link) n += x->address == address;
+    gn_list_for_each(x, (struct gn_list *)(uintptr_t)&s->all, struct gn_stranger, link) n +=
+        x->address == address;
     return n;
 }
 
@@ -62,7 +64,8 @@ struct gn_stranger *gn_strangers_in_excess(struct gn_strangers *s)
     return found;
 }
 
-void gn_strangers_add(struct gn_strangers *s, struct gn_stranger *x, uint64_t address, uint64_t now_ns)
+void gn_strangers_add(struct gn_strangers *s, struct gn_stranger *x, uint64_t address,
+                      uint64_t now_ns)
 {
     x->address = address;
     x->deadline_ns = now_ns + GN_STRANGERS_NS;
@@ -104,11 +107,13 @@ void gn_strangers_refuse(struct gn_strangers *s, struct gn_stranger *x, uint64_t
 
 struct gn_stranger *gn_strangers_late(struct gn_strangers *s, uint64_t now_ns)
 {
-    struct gn_stranger *first = gn_list_empty(&s->all) ? NULL : gn_list_first(&s->all, struct gn_stranger, link);
+    struct gn_stranger *first =
+        gn_list_empty(&s->all) ? NULL : gn_list_first(&s->all, struct gn_stranger, link);
     return first && first->deadline_ns <= now_ns ? first : NULL;
 }
 
 uint64_t gn_strangers_deadline(const struct gn_strangers *s)
 {
-    return gn_list_empty(&s->all) ? 0 : gn_list_first(&s->all, struct gn_stranger, link)->deadline_ns;
+    return gn_list_empty(&s->all) ? 0
+                                  : gn_list_first(&s->all, struct gn_stranger, link)->deadline_ns;
 }

@@ -8,10 +8,11 @@
 #include "base/list.h"
 
 /*
- * Connections over tcp of which nobody has proved anything yet: from their accept to the greeting that is
- * admitted. They are bounded in number and time, all together; where there are too many the address
- * with the most of them gives way. An address pays for the processor time of handshakes that came to
- * nothing: it may use GN_STRANGERS_BURST_NS of it, and a twentieth of the time after that.
+ * Connections over tcp of which nobody has proved anything yet: from their accept to the greeting
+ * that is admitted. They are bounded in number and time, all together; where there are too many the
+ * address with the most of them gives way. An address pays for the processor time of handshakes
+ * that came to nothing: it may use GN_STRANGERS_BURST_NS of it, and a twentieth of the time after
+ * that.
  *
  * gantryd's only thread; time is an argument, and nothing is allocated.
  */
@@ -44,11 +45,13 @@ bool gn_strangers_may_come(const struct gn_strangers *s, uint64_t address, uint6
 /* The one that has to go before one more is added; NULL: none. */
 struct gn_stranger *gn_strangers_in_excess(struct gn_strangers *s);
 /* x->end is set. */
-void gn_strangers_add(struct gn_strangers *s, struct gn_stranger *x, uint64_t address, uint64_t now_ns);
+void gn_strangers_add(struct gn_strangers *s, struct gn_stranger *x, uint64_t address,
+                      uint64_t now_ns);
 /* `to` takes the place of `from`, which is none any more. to->end is set. */
 void gn_strangers_replace(struct gn_stranger *from, struct gn_stranger *to);
 bool gn_stranger_is(const struct gn_stranger *x);
-/* It has proved what it had to; or it has not, and its address pays. Nothing happens to one that is none. */
+/* It has proved what it had to; or it has not, and its address pays. Nothing happens to one that is
+ * none. */
 void gn_strangers_admit(struct gn_strangers *s, struct gn_stranger *x);
 void gn_strangers_refuse(struct gn_strangers *s, struct gn_stranger *x, uint64_t now_ns);
 /* The first whose time is over; NULL: none. And when the next one's is; 0: there is none. */

@@ -77,7 +77,8 @@ static void handshakes_that_come_to_nothing_are_paid_for(void **state)
         used += cost;
         assert_true(gn_strangers_may_come(&s, OTHER, now));
     }
-    assert_in_range(used, GN_STRANGERS_BURST_NS, GN_STRANGERS_BURST_NS + seconds * 1000000000 / GN_STRANGERS_PART + 2 * cost);
+    assert_in_range(used, GN_STRANGERS_BURST_NS,
+                    GN_STRANGERS_BURST_NS + seconds * 1000000000 / GN_STRANGERS_PART + 2 * cost);
 }
 
 static void those_that_are_admitted_pay_nothing(void **state)

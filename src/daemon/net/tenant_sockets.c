@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sockets of single tenants (sockets.h), each in a folder of its own that a container mounts. They lie in a folder that only
- * gantryd's user enters, so the mount is the credential and uids inside the container do not matter. The folder of the program
- * socket may belong to another user: what is found there is opened without following links, and believed when it is gantryd's own.
+ * The sockets of single tenants (sockets.h), each in a folder of its own that a container mounts.
+ * They lie in a folder that only gantryd's user enters, so the mount is the credential and uids
+ * inside the container do not matter. The folder of the program socket may belong to another user:
+ * what is found there is opened without following links, and believed when it is gantryd's own.
  * gantryd's thread.
  */
 #include <dirent.h>
@@ -21,7 +22,8 @@
 #define FOLDER      "tenants"
 #define SOCKET_NAME "gantry.sock"
 
-/* The folder `name` in dir_fd, made when it is missing, gantryd's own and of exactly this mode: its descriptor, or -errno. */
+/* The folder `name` in dir_fd, made when it is missing, gantryd's own and of exactly this mode: its
+ * descriptor, or -errno. */
 static int open_own_folder(int dir_fd, const char *name, mode_t mode)
 {
     struct stat st;
@@ -30,7 +32,10 @@ static int open_own_folder(int dir_fd, const char *name, mode_t mode)
     int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return -errno;
-    int rc = fstat(fd, &st) < 0 ? -errno : st.st_uid != geteuid() ? -EPERM : fchmod(fd, mode) < 0 ? -errno : 0;
+    int rc = fstat(fd, &st) < 0       ? -errno
+             : st.st_uid != geteuid() ? -EPERM
+             : fchmod(fd, mode) < 0   ? -errno
+                                      : 0;
     if (rc)
         close(fd);
     return rc ? rc : fd;
@@ -56,13 +61,17 @@ static void remove_folders(const struct gn_daemon *d, int tenants, const char *n
     (void)unlinkat(d->sockets.of[GN_ROLE_PROGRAM].at.dir_fd, FOLDER, AT_REMOVEDIR);
 }
 
-/* Where it is reached on this machine; *ret_name_at: from where on as seen from the folder of all tenants. */
-static int path_of(const struct gn_daemon *d, const char *tenant, char *ret, size_t n, size_t *ret_name_at)
+/* Where it is reached on this machine; *ret_name_at: from where on as seen from the folder of all
+ * tenants. */
+static int path_of(const struct gn_daemon *d, const char *tenant, char *ret, size_t n,
+                   size_t *ret_name_at)
 {
     const char *program = gn_sockets_path(&d->sockets), *slash = strrchr(program, '/');
     const int n_folder = slash ? (int)(slash - program) + 1 : 0;
     *ret_name_at = (size_t)n_folder + sizeof FOLDER;
-    return (size_t)snprintf(ret, n, "%.*s" FOLDER "/%s/" SOCKET_NAME, n_folder, program, tenant) < n ? 0 : -ENAMETOOLONG;
+    return (size_t)snprintf(ret, n, "%.*s" FOLDER "/%s/" SOCKET_NAME, n_folder, program, tenant) < n
+               ? 0
+               : -ENAMETOOLONG;
 }
 
 static void bury(struct gn_corpse *corpse)
@@ -90,7 +99,11 @@ int gn_tenant_socket_open(struct gn_daemon *d, struct gn_tenant *t, struct gn_er
     struct gn_socket *s = calloc(1, sizeof *s);
     if (!s)
         return gn_fail(err, ENOMEM, NULL, "out of memory");
-    *s = (struct gn_socket){.daemon = d, .source = {.fd = -1}, .at = GN_LISTENER_NONE, .role = GN_ROLE_PROGRAM, .tenant = t};
+    *s = (struct gn_socket){.daemon = d,
+                            .source = {.fd = -1},
+                            .at = GN_LISTENER_NONE,
+                            .role = GN_ROLE_PROGRAM,
+                            .tenant = t};
     int rc = path_of(d, t->rules.name, path, sizeof path, &name_at);
     if (rc == 0)
         rc = tenants = open_tenants(d, true);
@@ -101,8 +114,10 @@ int gn_tenant_socket_open(struct gn_daemon *d, struct gn_tenant *t, struct gn_er
     if (rc < 0) {
         if (tenants >= 0)
             close(tenants);
-        gn_fail(err, -rc, rc == -EPERM ? "remove that folder, or give gantryd another --socket" : NULL, "cannot make the folder of %s: %s",
-                path, rc == -EPERM ? "it is another user's" : strerror(-rc));
+        gn_fail(err, -rc,
+                rc == -EPERM ? "remove that folder, or give gantryd another --socket" : NULL,
+                "cannot make the folder of %s: %s", path,
+                rc == -EPERM ? "it is another user's" : strerror(-rc));
     } else {
         rc = gn_listener_open_at(&s->at, tenants, path, name_at, err);
         if (rc == 0)
@@ -140,7 +155,8 @@ void gn_tenant_socket_close(struct gn_tenant *t)
     close(tenants);
 }
 
-/* Those of tenants that have none now. Another gantryd of this folder may have some: its sockets answer. */
+/* Those of tenants that have none now. Another gantryd of this folder may have some: its sockets
+ * answer. */
 static void sweep(const struct gn_daemon *d)
 {
     int fd = open_tenants(d, false);
@@ -152,8 +168,9 @@ static void sweep(const struct gn_daemon *d)
     }
     for (const struct dirent *e; (e = readdir(dir));) {
         const struct gn_tenant *t = gn_tenants_find(&d->tenants, e->d_name);
-        int folder =
-            e->d_name[0] == '.' || (t && t->rules.socket) ? -1 : openat(fd, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        int folder = e->d_name[0] == '.' || (t && t->rules.socket)
+                         ? -1
+                         : openat(fd, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (folder < 0)
             continue;
         gn_listener_sweep(folder, SOCKET_NAME);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The thread of handshakes. A handshake belongs to one side at a time: to the thread while it is under way,
- * and to the loop from its news to the loop's answer. The lock guards the two queues between them and which
- * handshakes are given up, nothing else; OpenSSL is called without it.
+ * The thread of handshakes. A handshake belongs to one side at a time: to the thread while it is
+ * under way, and to the loop from its news to the loop's answer. The lock guards the two queues
+ * between them and which handshakes are given up, nothing else; OpenSSL is called without it.
  */
 #include "daemon/net/tls_handshakes.h"
 
@@ -24,7 +24,8 @@
 #include "base/log.h"
 #include "daemon/net/strangers.h"
 
-#define NICENESS 10 /* honest handshakes are few, and a flood of others is to cost programs little */
+#define NICENESS                                                                                   \
+    10 /* honest handshakes are few, and a flood of others is to cost programs little */
 
 struct gn_handshake {
     struct gn_handshakes *all;
@@ -87,8 +88,9 @@ static bool same_stamps(const struct file_stamp a[3], const struct file_stamp b[
 {
     bool same = true;
     for (int i = 0; i < 3; i++)
-        same = same && a[i].device == b[i].device && a[i].inode == b[i].inode && a[i].bytes == b[i].bytes &&
-               a[i].modified.tv_sec == b[i].modified.tv_sec && a[i].modified.tv_nsec == b[i].modified.tv_nsec;
+        same = same && a[i].device == b[i].device && a[i].inode == b[i].inode &&
+               a[i].bytes == b[i].bytes && a[i].modified.tv_sec == b[i].modified.tv_sec &&
+               a[i].modified.tv_nsec == b[i].modified.tv_nsec;
     return same;
 }
 
@@ -199,7 +201,9 @@ static bool obey(struct gn_handshakes *all)
     for (;;) {
         pthread_mutex_lock(&all->lock);
         const bool stop = all->stop;
-        struct gn_handshake *h = gn_list_empty(&all->todo) ? NULL : gn_list_first(&all->todo, struct gn_handshake, queue);
+        struct gn_handshake *h = gn_list_empty(&all->todo)
+                                     ? NULL
+                                     : gn_list_first(&all->todo, struct gn_handshake, queue);
         if (h)
             gn_list_remove(&h->queue);
         const bool given_up = h && h->given_up;
@@ -261,7 +265,8 @@ static void push(struct gn_handshake *h)
     tell(all->wake_fd);
 }
 
-struct gn_handshake *gn_handshake_begin(struct gn_handshakes *all, int fd, uint64_t address, void *owner)
+struct gn_handshake *gn_handshake_begin(struct gn_handshakes *all, int fd, uint64_t address,
+                                        void *owner)
 {
     struct gn_handshake *h = calloc(1, sizeof *h);
     if (!h) {
@@ -278,10 +283,12 @@ struct gn_handshake *gn_handshake_begin(struct gn_handshakes *all, int fd, uint6
     return h;
 }
 
-struct gn_handshake *gn_handshakes_next(struct gn_handshakes *all, enum gn_handshake_news *ret, void **ret_owner, uint64_t *ret_cost_ns)
+struct gn_handshake *gn_handshakes_next(struct gn_handshakes *all, enum gn_handshake_news *ret,
+                                        void **ret_owner, uint64_t *ret_cost_ns)
 {
     pthread_mutex_lock(&all->lock);
-    struct gn_handshake *h = gn_list_empty(&all->news) ? NULL : gn_list_first(&all->news, struct gn_handshake, queue);
+    struct gn_handshake *h =
+        gn_list_empty(&all->news) ? NULL : gn_list_first(&all->news, struct gn_handshake, queue);
     if (h)
         gn_list_remove(&h->queue);
     pthread_mutex_unlock(&all->lock);
@@ -331,7 +338,10 @@ static int open_descriptors(struct gn_handshakes *all)
     struct epoll_event e = {.events = EPOLLIN};
     all->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     all->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    return all->epoll_fd < 0 || all->wake_fd < 0 || epoll_ctl(all->epoll_fd, EPOLL_CTL_ADD, all->wake_fd, &e) < 0 ? -errno : 0;
+    return all->epoll_fd < 0 || all->wake_fd < 0 ||
+                   epoll_ctl(all->epoll_fd, EPOLL_CTL_ADD, all->wake_fd, &e) < 0
+               ? -errno
+               : 0;
 }
 
 static void free_all(struct gn_handshakes *all)
@@ -349,7 +359,8 @@ static void free_all(struct gn_handshakes *all)
     free(all);
 }
 
-int gn_handshakes_start(const struct gn_tls_config *config, int news_fd, struct gn_handshakes **ret, struct gn_error *err)
+int gn_handshakes_start(const struct gn_tls_config *config, int news_fd, struct gn_handshakes **ret,
+                        struct gn_error *err)
 {
     const struct gn_tls_ops *ops = gn_tls_load(err);
     struct gn_handshakes *all = ops ? calloc(1, sizeof *all) : NULL;
@@ -381,7 +392,8 @@ int gn_handshakes_start(const struct gn_tls_config *config, int news_fd, struct 
     }
     if (rc) {
         free_all(all);
-        return gn_fail(err, -rc, NULL, "cannot start the thread of TLS handshakes: %s", strerror(-rc));
+        return gn_fail(err, -rc, NULL, "cannot start the thread of TLS handshakes: %s",
+                       strerror(-rc));
     }
     pthread_setname_np(all->thread, "gantry-tls");
     *ret = all;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between TLS and frames, on gantryd's thread; never blocks. When either side ends, what has come is passed on and both are
- * closed. */
+/* Between TLS and frames, on gantryd's thread; never blocks. When either side ends, what has come
+ * is passed on and both are closed. */
 #include "daemon/net/tls_shuttle.h"
 
 #include <errno.h>
@@ -104,7 +104,8 @@ static void move(struct shuttle *s)
         return;
     }
     struct gn_loop *loop = &s->daemon->loop;
-    gn_loop_change(loop, &s->outside, (s->in.n ? 0 : EPOLLIN) | (s->out.n || gn_tcp_unsent(&s->tcp) ? EPOLLOUT : 0));
+    gn_loop_change(loop, &s->outside,
+                   (s->in.n ? 0 : EPOLLIN) | (s->out.n || gn_tcp_unsent(&s->tcp) ? EPOLLOUT : 0));
     gn_loop_change(loop, &s->inside, (s->out.n ? 0 : EPOLLIN) | (s->in.n ? EPOLLOUT : 0));
 }
 
@@ -120,8 +121,8 @@ static void inside_ready(struct gn_source *source, uint32_t events)
     move(gn_container_of(source, struct shuttle, inside));
 }
 
-int gn_tls_shuttle_start(struct gn_daemon *d, struct gn_list *all, struct gn_tcp *tcp, const struct gn_remote_peer *peer,
-                         struct gn_conn **ret)
+int gn_tls_shuttle_start(struct gn_daemon *d, struct gn_list *all, struct gn_tcp *tcp,
+                         const struct gn_remote_peer *peer, struct gn_conn **ret)
 {
     int ends[2];
     struct shuttle *s = calloc(1, sizeof *s);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What each vGPU had of a device, and had lately. Counters are looked at once a second while anything happens; in between, and while
- * nothing does, nobody is woken for it.
+ * What each vGPU had of a device, and had lately. Counters are looked at once a second while
+ * anything happens; in between, and while nothing does, nobody is woken for it.
  */
 #include <string.h>
 
@@ -12,8 +12,9 @@
 
 static struct gn_share_count count(const struct gn_share *sh, uint64_t now)
 {
-    return (struct gn_share_count){sh->entity.used_ns + gn_share_used(sh, now), sh->entity.n_grants,
-                                   atomic_load_explicit(&sh->slot->device_ns, memory_order_relaxed)};
+    return (struct gn_share_count){
+        sh->entity.used_ns + gn_share_used(sh, now), sh->entity.n_grants,
+        atomic_load_explicit(&sh->slot->device_ns, memory_order_relaxed)};
 }
 
 static const struct gn_share *holder(const struct device *d)
@@ -47,7 +48,8 @@ void gn_scheduler_count_locked(struct gn_scheduler *s, uint64_t now)
     }
 }
 
-void gn_scheduler_figures(struct gn_scheduler *s, const struct gn_shares *sh, uint32_t i, struct gn_share_figures *ret)
+void gn_scheduler_figures(struct gn_scheduler *s, const struct gn_shares *sh, uint32_t i,
+                          struct gn_share_figures *ret)
 {
     memset(ret, 0, sizeof *ret);
     if (!sh->joined || i >= sh->n)
@@ -65,9 +67,11 @@ void gn_scheduler_figures(struct gn_scheduler *s, const struct gn_shares *sh, ui
     ret->lately_ns = c.used_ns - share->before.used_ns;
     ret->device_ns = c.device_ns;
     /* A worker's word, which may go back. */
-    ret->lately_device_ns = c.device_ns > share->before.device_ns ? c.device_ns - share->before.device_ns : 0;
+    ret->lately_device_ns =
+        c.device_ns > share->before.device_ns ? c.device_ns - share->before.device_ns : 0;
     ret->holds = holder(&s->devices[share->device]) == share && state == GN_GRANT_HELD;
-    ret->busy = ret->holds || e->node.ready || ret->lately_ns || ret->lately_device_ns || c.n_grants != share->before.n_grants;
+    ret->busy = ret->holds || e->node.ready || ret->lately_ns || ret->lately_device_ns ||
+                c.n_grants != share->before.n_grants;
     ret->weight = e->node.weight;
     ret->tenant_weight = e->tenant->node.weight;
     pthread_mutex_unlock(&s->lock);

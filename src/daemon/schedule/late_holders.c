@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vGPUs that hold a device and do not answer a preemption. One whose worker its user has stopped (SIGSTOP, a debugger) would keep
- * everybody from the device for as long as that user likes: it is ended as soon as it is seen. Others may run a long kernel, and have
- * until --kernel-limit. gantryd's thread.
+ * vGPUs that hold a device and do not answer a preemption. One whose worker its user has stopped
+ * (SIGSTOP, a debugger) would keep everybody from the device for as long as that user likes: it is
+ * ended as soon as it is seen. Others may run a long kernel, and have until --kernel-limit.
+ * gantryd's thread.
  *
- * A program in passthrough is not ended for being stopped: its user may have suspended it, and its tenant is trusted with the device.
+ * A program in passthrough is not ended for being stopped: its user may have suspended it, and its
+ * tenant is trusted with the device.
  */
 #include <poll.h>
 #include <unistd.h>
@@ -22,7 +24,8 @@ static bool is_stopped(const struct gn_vgpu_record *v)
 
 static void end(struct gn_vgpu_record *v, const char *why)
 {
-    gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: \"%s\" %s, and is ended", v->id, v->program, why);
+    gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: \"%s\" %s, and is ended", v->id, v->program,
+                 why);
     gn_vgpus_note_breach(v);
     gn_vgpus_kill(v);
 }

@@ -124,7 +124,8 @@ static void look(struct gn_scheduler *s, struct gn_shares *of, uint64_t now)
     }
 }
 
-/* Edges, since nobody reads it: each tell is one, and one that came meanwhile is there at once when it is listened to again. */
+/* Edges, since nobody reads it: each tell is one, and one that came meanwhile is there at once when
+ * it is listened to again. */
 static void listen_to(struct gn_scheduler *s, struct gn_shares *of, bool on)
 {
     struct epoll_event e = {.events = on ? EPOLLIN | EPOLLET : 0, .data.u64 = of->index};
@@ -151,7 +152,9 @@ static void hear(struct gn_scheduler *s, struct gn_shares *of, uint64_t now)
 
 static uint64_t first_window_ends(const struct gn_scheduler *s)
 {
-    return gn_list_empty(&s->deaf) ? 0 : gn_list_first(&s->deaf, struct gn_shares, deaf_link)->window_ns + TELLS_WINDOW_NS;
+    return gn_list_empty(&s->deaf)
+               ? 0
+               : gn_list_first(&s->deaf, struct gn_shares, deaf_link)->window_ns + TELLS_WINDOW_NS;
 }
 
 /* When a holder that others wait for is late, or over the limit; 0: never. */
@@ -169,7 +172,8 @@ static void check_late(struct gn_scheduler *s, const struct device *d, uint64_t 
     const uint64_t at_ns = next_news_ns(s, sh), one = 1;
     if (!at_ns || now < at_ns)
         return;
-    sh->news = s->limit_ns && now - sh->pressed_ns >= s->limit_ns ? GN_SHARE_OVER_LIMIT : GN_SHARE_LATE;
+    sh->news =
+        s->limit_ns && now - sh->pressed_ns >= s->limit_ns ? GN_SHARE_OVER_LIMIT : GN_SHARE_LATE;
     sh->look_ns = now + GN_SCHEDULER_LOOK_NS;
     (void)!write(s->late_fd, &one, sizeof one);
 }
@@ -186,7 +190,8 @@ static void set_timer(struct gn_scheduler *s)
         if (news_ns && (!first || news_ns < first))
             first = news_ns;
     }
-    const struct itimerspec when = {.it_value = {.tv_sec = (time_t)(first / 1000000000u), .tv_nsec = (long)(first % 1000000000u)}};
+    const struct itimerspec when = {.it_value = {.tv_sec = (time_t)(first / 1000000000u),
+                                                 .tv_nsec = (long)(first % 1000000000u)}};
     (void)timerfd_settime(s->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
@@ -253,8 +258,9 @@ static void close_all(struct gn_scheduler *s)
     free(s);
 }
 
-int gn_scheduler_start(struct gn_scheduler **ret, const struct gn_sched_policy *policy, const uint64_t *slices_ns, uint32_t n_devices,
-                       uint64_t limit_ns, int late_fd, struct gn_error *err)
+int gn_scheduler_start(struct gn_scheduler **ret, const struct gn_sched_policy *policy,
+                       const uint64_t *slices_ns, uint32_t n_devices, uint64_t limit_ns,
+                       int late_fd, struct gn_error *err)
 {
     struct gn_scheduler *s = calloc(1, sizeof *s + n_devices * sizeof s->devices[0]);
     sigset_t all, before;
@@ -359,8 +365,9 @@ static struct gn_tenant_shares *new_tenant(struct gn_scheduler *s, uint32_t weig
     return t;
 }
 
-int gn_scheduler_join(struct gn_scheduler *s, struct gn_shares *sh, struct gn_tenant_shares **tenant, uint32_t tenant_weight,
-                      uint32_t weight, const uint32_t *devices, uint32_t n)
+int gn_scheduler_join(struct gn_scheduler *s, struct gn_shares *sh,
+                      struct gn_tenant_shares **tenant, uint32_t tenant_weight, uint32_t weight,
+                      const uint32_t *devices, uint32_t n)
 {
     struct gn_grant_page *page = sh->page.base;
     pthread_mutex_lock(&s->lock);
@@ -379,7 +386,8 @@ int gn_scheduler_join(struct gn_scheduler *s, struct gn_shares *sh, struct gn_te
             sh->all[i].of = sh;
             sh->all[i].slot = &page->slots[i];
             sh->all[i].device = devices[i];
-            (void)gn_sched_add(&s->devices[devices[i]].sched, &(*tenant)->of_device[devices[i]], &sh->all[i].entity, weight, gn_now_ns());
+            (void)gn_sched_add(&s->devices[devices[i]].sched, &(*tenant)->of_device[devices[i]],
+                               &sh->all[i].entity, weight, gn_now_ns());
         }
     }
     pthread_mutex_unlock(&s->lock);
@@ -397,7 +405,8 @@ void gn_scheduler_leave(struct gn_scheduler *s, struct gn_shares *sh)
         if (of->running == &sh->all[i].entity)
             came_back(&s->devices[sh->all[i].device], &sh->all[i], false, gn_now_ns());
         else if (sh->all[i].entity.node.ready)
-            gn_scheduler_note(&s->devices[sh->all[i].device], &sh->all[i], GN_TRACE_LEAVE, 0, 0, gn_now_ns());
+            gn_scheduler_note(&s->devices[sh->all[i].device], &sh->all[i], GN_TRACE_LEAVE, 0, 0,
+                              gn_now_ns());
         gn_sched_remove(of, &sh->all[i].entity, gn_now_ns());
     }
     s->table[sh->index] = NULL;
@@ -421,9 +430,11 @@ void gn_scheduler_weigh(struct gn_scheduler *s, struct gn_tenant_shares *tenant,
     pthread_mutex_unlock(&s->lock);
 }
 
-static void bound_locked(struct gn_sched *of, struct gn_sched_tenant *t, uint32_t cap, uint32_t floor, uint64_t now)
+static void bound_locked(struct gn_sched *of, struct gn_sched_tenant *t, uint32_t cap,
+                         uint32_t floor, uint64_t now)
 {
-    /* In an order in which the floor is never above the cap; and what does not change keeps what it has saved. */
+    /* In an order in which the floor is never above the cap; and what does not change keeps what it
+     * has saved. */
     if (floor < t->floor)
         (void)gn_sched_tenant_set_floor(of, t, floor, now);
     if (cap != t->cap)
@@ -432,13 +443,15 @@ static void bound_locked(struct gn_sched *of, struct gn_sched_tenant *t, uint32_
         (void)gn_sched_tenant_set_floor(of, t, floor, now);
 }
 
-void gn_scheduler_bound(struct gn_scheduler *s, struct gn_tenant_shares *tenant, uint32_t cap, uint32_t floor, const bool *floors)
+void gn_scheduler_bound(struct gn_scheduler *s, struct gn_tenant_shares *tenant, uint32_t cap,
+                        uint32_t floor, const bool *floors)
 {
     if (!tenant)
         return;
     pthread_mutex_lock(&s->lock);
     for (uint32_t i = 0; i < s->n_devices; i++)
-        bound_locked(&s->devices[i].sched, &tenant->of_device[i], cap, floors[i] ? floor : 0, gn_now_ns());
+        bound_locked(&s->devices[i].sched, &tenant->of_device[i], cap, floors[i] ? floor : 0,
+                     gn_now_ns());
     pthread_mutex_unlock(&s->lock);
     wake(s);
 }
@@ -462,7 +475,8 @@ const struct gn_sched_policy *gn_scheduler_policy(struct gn_scheduler *s)
     return policy;
 }
 
-/* The same tenants and vGPUs under another policy: what they have used stays known, tags and credits begin anew. */
+/* The same tenants and vGPUs under another policy: what they have used stays known, tags and
+ * credits begin anew. */
 static void begin_anew(struct gn_scheduler *s, uint32_t device, uint64_t now)
 {
     struct gn_sched *of = &s->devices[device].sched;

@@ -12,10 +12,12 @@
 #include "shm/segment.h"
 
 /*
- * Who may use which device, and when: src/sched in gantryd. It runs on a thread of its own, so that a long listing or an attach
- * delays no grant; everything here takes its lock, and gantryd's thread calls all of it. A worker tells by an eventfd that its grant
- * page has news; what the page says is a claim (shm/grant.h), the time is this process's clock. The eventfd is never read: it is the
- * worker's, too, who could have the read wait. One who tells more often than anybody needs to is not listened to for some milliseconds.
+ * Who may use which device, and when: src/sched in gantryd. It runs on a thread of its own, so that
+ * a long listing or an attach delays no grant; everything here takes its lock, and gantryd's thread
+ * calls all of it. A worker tells by an eventfd that its grant page has news; what the page says is
+ * a claim (shm/grant.h), the time is this process's clock. The eventfd is never read: it is the
+ * worker's, too, who could have the read wait. One who tells more often than anybody needs to is
+ * not listened to for some milliseconds.
  */
 struct gn_scheduler;
 
@@ -25,7 +27,8 @@ struct gn_tenant_shares {
     struct gn_sched_tenant of_device[];
 };
 
-/* What is charged to a share, how often it came to hold the device, and its device time by the worker's word, so far. */
+/* What is charged to a share, how often it came to hold the device, and its device time by the
+ * worker's word, so far. */
 struct gn_share_count {
     uint64_t used_ns, n_grants, device_ns;
 };
@@ -58,10 +61,11 @@ struct gn_share {
     struct gn_grant_slot *slot;
     uint32_t device;
     /* While it holds the grant. */
-    uint64_t granted_ns, pressed_ns; /* since when; since when somebody else waits, 0: nobody does */
-    uint64_t look_ns;                /* when gantryd's thread is to look at a holder that does not answer */
+    uint64_t granted_ns,
+        pressed_ns;   /* since when; since when somebody else waits, 0: nobody does */
+    uint64_t look_ns; /* when gantryd's thread is to look at a holder that does not answer */
     enum gn_share_news news;
-    uint64_t owed_ns;                   /* to be charged for earlier waiters of this grant, who are gone */
+    uint64_t owed_ns; /* to be charged for earlier waiters of this grant, who are gone */
     struct gn_share_count before, last; /* as counted twice, a second between */
     /* gantryd's thread, for a listing (shares.c). */
     struct gn_share_figures figures;
@@ -81,33 +85,39 @@ struct gn_shares {
     struct gn_share all[GN_GRANT_DEVICES];
 };
 
-/* slices_ns: each device's, not kept. late_fd: told on this descriptor (an eventfd of the caller's) that gn_scheduler_next_late has
- * something to say. */
-int gn_scheduler_start(struct gn_scheduler **ret, const struct gn_sched_policy *policy, const uint64_t *slices_ns, uint32_t n_devices,
-                       uint64_t limit_ns, int late_fd, struct gn_error *err);
+/* slices_ns: each device's, not kept. late_fd: told on this descriptor (an eventfd of the caller's)
+ * that gn_scheduler_next_late has something to say. */
+int gn_scheduler_start(struct gn_scheduler **ret, const struct gn_sched_policy *policy,
+                       const uint64_t *slices_ns, uint32_t n_devices, uint64_t limit_ns,
+                       int late_fd, struct gn_error *err);
 void gn_scheduler_stop(struct gn_scheduler *s);
 
 /* Zeroes *sh, makes the page and the eventfd. 0 or -errno. */
 int gn_shares_init(struct gn_shares *sh, uint32_t vgpu);
 void gn_shares_fini(struct gn_shares *sh);
 /* devices: n numbers below n_devices. *tenant is made when it is NULL. 0 or -errno. */
-int gn_scheduler_join(struct gn_scheduler *s, struct gn_shares *sh, struct gn_tenant_shares **tenant, uint32_t tenant_weight,
-                      uint32_t weight, const uint32_t *devices, uint32_t n);
+int gn_scheduler_join(struct gn_scheduler *s, struct gn_shares *sh,
+                      struct gn_tenant_shares **tenant, uint32_t tenant_weight, uint32_t weight,
+                      const uint32_t *devices, uint32_t n);
 /* Whatever it holds is free. Does nothing when it never joined. */
 void gn_scheduler_leave(struct gn_scheduler *s, struct gn_shares *sh);
 
 void gn_scheduler_weigh(struct gn_scheduler *s, struct gn_tenant_shares *tenant, uint32_t weight);
-/* Parts of each device, in millionths; 0: none. floors: for each device, whether the floor holds there. At once. A floor that does
- * not fit beside the others is left out there: who calls has checked. NULL is fine. */
-void gn_scheduler_bound(struct gn_scheduler *s, struct gn_tenant_shares *tenant, uint32_t cap, uint32_t floor, const bool *floors);
+/* Parts of each device, in millionths; 0: none. floors: for each device, whether the floor holds
+ * there. At once. A floor that does not fit beside the others is left out there: who calls has
+ * checked. NULL is fine. */
+void gn_scheduler_bound(struct gn_scheduler *s, struct gn_tenant_shares *tenant, uint32_t cap,
+                        uint32_t floor, const bool *floors);
 /* It has no vGPUs. NULL is fine. */
 void gn_scheduler_forget(struct gn_scheduler *s, struct gn_tenant_shares *tenant);
 
 const struct gn_sched_policy *gn_scheduler_policy(struct gn_scheduler *s);
 void gn_scheduler_set_policy(struct gn_scheduler *s, const struct gn_sched_policy *policy);
-void gn_scheduler_figures(struct gn_scheduler *s, const struct gn_shares *sh, uint32_t i, struct gn_share_figures *ret);
+void gn_scheduler_figures(struct gn_scheduler *s, const struct gn_shares *sh, uint32_t i,
+                          struct gn_share_figures *ret);
 
-/* Trace points go there from now on, those of one vGPU or (0) of all; first, how things stand. NULL: nowhere; the ring may be freed. */
+/* Trace points go there from now on, those of one vGPU or (0) of all; first, how things stand.
+ * NULL: nowhere; the ring may be freed. */
 struct gn_trace_ring;
 void gn_scheduler_trace(struct gn_scheduler *s, struct gn_trace_ring *ring, uint32_t vgpu);
 
@@ -115,8 +125,9 @@ void gn_scheduler_trace(struct gn_scheduler *s, struct gn_trace_ring *ring, uint
 bool gn_scheduler_is_deaf(struct gn_scheduler *s, const struct gn_shares *sh);
 
 /*
- * The next vGPU that holds a device, was asked for it by GN_SCHEDULER_LOOK_NS ago or more, and has not given it back; 0: no further
- * one. It is named again as long as that lasts, once per GN_SCHEDULER_LOOK_NS; with *ret_over_limit, once and no more.
+ * The next vGPU that holds a device, was asked for it by GN_SCHEDULER_LOOK_NS ago or more, and has
+ * not given it back; 0: no further one. It is named again as long as that lasts, once per
+ * GN_SCHEDULER_LOOK_NS; with *ret_over_limit, once and no more.
  */
 #define GN_SCHEDULER_LOOK_NS UINT64_C(100000000)
 uint32_t gn_scheduler_next_late(struct gn_scheduler *s, bool *ret_over_limit);

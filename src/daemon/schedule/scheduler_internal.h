@@ -25,7 +25,8 @@ struct gn_scheduler {
     pthread_mutex_t lock;
     bool stop;
     const struct gn_sched_policy *policy;
-    struct gn_shares **table; /* by index: an event names an index, and may come after its vGPU is gone */
+    struct gn_shares *
+        *table; /* by index: an event names an index, and may come after its vGPU is gone */
     uint32_t n_table;
     struct gn_list deaf; /* gn_shares, in the order in which their windows end */
     uint32_t n_devices;
@@ -39,12 +40,12 @@ static inline uint64_t gn_share_used(const struct gn_share *sh, uint64_t now)
 }
 
 /* trace_points.c: as gn_scheduler_note, somebody wants to know. */
-void gn_scheduler_note_locked(const struct device *d, const struct gn_share *sh, enum gn_trace_kind kind, uint64_t a, uint64_t b,
-                              uint64_t now);
+void gn_scheduler_note_locked(const struct device *d, const struct gn_share *sh,
+                              enum gn_trace_kind kind, uint64_t a, uint64_t b, uint64_t now);
 
 /* A trace point. The lock is held. */
-static inline void gn_scheduler_note(const struct device *d, const struct gn_share *sh, enum gn_trace_kind kind, uint64_t a, uint64_t b,
-                                     uint64_t now)
+static inline void gn_scheduler_note(const struct device *d, const struct gn_share *sh,
+                                     enum gn_trace_kind kind, uint64_t a, uint64_t b, uint64_t now)
 {
     if (__builtin_expect(d->trace != NULL, 0))
         gn_scheduler_note_locked(d, sh, kind, a, b, now);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The scheduler's thread against pages that this thread plays the workers of. Time only ends a wait that would never end. */
+/* The scheduler's thread against pages that this thread plays the workers of. Time only ends a wait
+ * that would never end. */
 #include <fcntl.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -36,7 +37,9 @@ static void start(uint64_t limit_ns, uint32_t weight_a, uint32_t weight_b)
     static const uint64_t slices_ns[] = {6 * SLICE_NS, SLICE_NS};
     late_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     of_a = of_b = NULL;
-    assert_int_equal(gn_scheduler_start(&scheduler, gn_sched_policy_at(0), slices_ns, 2, limit_ns, late_fd, NULL), 0);
+    assert_int_equal(gn_scheduler_start(&scheduler, gn_sched_policy_at(0), slices_ns, 2, limit_ns,
+                                        late_fd, NULL),
+                     0);
     assert_int_equal(gn_shares_init(&a, 10), 0);
     assert_int_equal(gn_shares_init(&b, 11), 0);
     assert_int_equal(gn_scheduler_join(scheduler, &a, &of_a, weight_a, 100, devices, 1), 0);
@@ -165,7 +168,8 @@ static void a_grant_that_fails_forfeits_what_was_owed(void **state)
 }
 
 /* The next event is this one; that it comes is only a matter of time. */
-static void hears(struct gn_trace_ring *ring, struct gn_trace_reader *at, struct gn_shares *sh, enum gn_trace_kind kind)
+static void hears(struct gn_trace_ring *ring, struct gn_trace_reader *at, struct gn_shares *sh,
+                  enum gn_trace_kind kind)
 {
     static uint64_t last_ns;
     const uint64_t end = gn_now_ns() + PATIENCE_NS;
@@ -246,7 +250,8 @@ static void turns_go_by_weight(void **state)
     takes(&b);
     for (int i = 0; i < 400; i++) {
         const uint64_t patience = gn_now_ns() + PATIENCE_NS;
-        while (gn_grant_look(slot(&a)) != GN_GRANT_HELD && gn_grant_look(slot(&b)) != GN_GRANT_HELD && gn_now_ns() < patience)
+        while (gn_grant_look(slot(&a)) != GN_GRANT_HELD &&
+               gn_grant_look(slot(&b)) != GN_GRANT_HELD && gn_now_ns() < patience)
             pause_a_little();
         struct gn_shares *holder = gn_grant_look(slot(&a)) == GN_GRANT_HELD ? &a : &b;
         until_state(holder, GN_GRANT_HELD);
@@ -328,7 +333,8 @@ static void who_never_gives_is_named(void **state)
     stop();
 }
 
-/* Before the limit, and without one, a holder that does not answer is named to be looked at, again and again. */
+/* Before the limit, and without one, a holder that does not answer is named to be looked at, again
+ * and again. */
 static void who_does_not_answer_is_looked_at(void **state)
 {
     bool over_limit;
@@ -347,7 +353,8 @@ static void who_does_not_answer_is_looked_at(void **state)
     stop();
 }
 
-/* Alone, with a tenth of the device: asked for it from the start; and who is over his cap waits until it is lifted. */
+/* Alone, with a tenth of the device: asked for it from the start; and who is over his cap waits
+ * until it is lifted. */
 static void a_cap_is_kept_and_lifted(void **state)
 {
     static const bool floors[] = {true, true};
@@ -392,7 +399,8 @@ static void a_floor_goes_first(void **state)
         memset(&fa, 0, sizeof fa);
         for (int j = 0; j < (i ? 100 : 3000) && fa.n_grants < 20; j++) {
             const uint64_t patience = gn_now_ns() + PATIENCE_NS;
-            while (gn_grant_look(slot(&a)) != GN_GRANT_HELD && gn_grant_look(slot(&b)) != GN_GRANT_HELD && gn_now_ns() < patience)
+            while (gn_grant_look(slot(&a)) != GN_GRANT_HELD &&
+                   gn_grant_look(slot(&b)) != GN_GRANT_HELD && gn_now_ns() < patience)
                 pause_a_little();
             struct gn_shares *holder = gn_grant_look(slot(&a)) == GN_GRANT_HELD ? &a : &b;
             until_state(holder, GN_GRANT_HELD);
@@ -402,7 +410,8 @@ static void a_floor_goes_first(void **state)
             gn_scheduler_figures(scheduler, &a, 0, &fa);
         }
         gn_scheduler_figures(scheduler, &b, 0, &fb);
-        assert_true(fa.busy && fb.busy && fa.weight == 100 && fa.tenant_weight == 1 && fb.tenant_weight == 1000);
+        assert_true(fa.busy && fb.busy && fa.weight == 100 && fa.tenant_weight == 1 &&
+                    fb.tenant_weight == 1000);
         if (i ? fa.n_grants > 5 : fa.n_grants < 20)
             fail_msg("%d: %lu turns", i, (unsigned long)fa.n_grants);
         stop();

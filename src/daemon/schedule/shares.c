@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who has which part of each device, and what his weight entitles him to: for listings. gantryd's thread. */
+/* Who has which part of each device, and what his weight entitles him to: for listings. gantryd's
+ * thread. */
 #include "daemon/daemon.h"
 
 static struct gn_share *share_on(struct gn_vgpu_record *v, uint32_t device)
@@ -64,8 +65,10 @@ static void reckon_device(struct gn_daemon *d, uint32_t device)
         const struct gn_share_figures *f = &sh->figures;
         sh->part = sh->entitled = 0;
         if (f->busy)
-            sh->entitled = (double)f->tenant_weight / (double)all_weights * f->weight / (double)v->tenant->busy_weights;
-        /* Where nobody waited nothing is charged, and device time tells; before any is told, the grant does. */
+            sh->entitled = (double)f->tenant_weight / (double)all_weights * f->weight /
+                           (double)v->tenant->busy_weights;
+        /* Where nobody waited nothing is charged, and device time tells; before any is told, the
+         * grant does. */
         sh->part = all_used         ? (double)f->lately_ns / (double)all_used
                    : all_device > 0 ? (double)f->lately_device_ns / all_device
                                     : f->holds;

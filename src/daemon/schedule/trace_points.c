@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The scheduler's trace points: what they put where. Who begins and ends it is tracing.c, on gantryd's thread. */
+/* The scheduler's trace points: what they put where. Who begins and ends it is tracing.c, on
+ * gantryd's thread. */
 #include "base/clock.h"
 #include "daemon/schedule/scheduler_internal.h"
 
-void gn_scheduler_note_locked(const struct device *d, const struct gn_share *sh, enum gn_trace_kind kind, uint64_t a, uint64_t b,
-                              uint64_t now)
+void gn_scheduler_note_locked(const struct device *d, const struct gn_share *sh,
+                              enum gn_trace_kind kind, uint64_t a, uint64_t b, uint64_t now)
 {
     if (d->traced && d->traced != sh->of->vgpu)
         return;
-    gn_trace_put(d->trace, &(struct gn_trace_event){
-                               .at_ns = now, .a = a, .b = b, .vgpu = sh->of->vgpu, .device = (uint16_t)sh->device, .kind = (uint8_t)kind});
+    gn_trace_put(d->trace, &(struct gn_trace_event){.at_ns = now,
+                                                    .a = a,
+                                                    .b = b,
+                                                    .vgpu = sh->of->vgpu,
+                                                    .device = (uint16_t)sh->device,
+                                                    .kind = (uint8_t)kind});
 }
 
 /* What went before, for whom it goes on. */

@@ -58,11 +58,14 @@ static int find_vgpu(struct gn_daemon *d, const char *prefix, uint32_t *ret, str
         if (!v->booted || strncmp(id, prefix, strlen(prefix)) != 0)
             continue;
         if (found)
-            return gn_fail(err, EINVAL, "write more of it", "more than one vGPU's id begins with \"%.16s\"", prefix);
+            return gn_fail(err, EINVAL, "write more of it",
+                           "more than one vGPU's id begins with \"%.16s\"", prefix);
         found = v->id;
     }
     *ret = found;
-    return found ? 0 : gn_fail(err, ENOENT, "gantry ls lists them", "there is no vGPU \"%.16s\"", prefix);
+    return found
+               ? 0
+               : gn_fail(err, ENOENT, "gantry ls lists them", "there is no vGPU \"%.16s\"", prefix);
 }
 
 static void end(struct gn_daemon *d)
@@ -80,7 +83,8 @@ static int begin(struct gn_daemon *d, struct gn_conn *c, const char *vgpu, struc
     struct gn_tracing *t = &d->tracing;
     uint32_t only;
     if (t->conn && t->conn != c)
-        return gn_fail(err, EBUSY, "wait until that has ended", "another gantry trace is running (process %d)", (int)t->conn->pid);
+        return gn_fail(err, EBUSY, "wait until that has ended",
+                       "another gantry trace is running (process %d)", (int)t->conn->pid);
     int rc = find_vgpu(d, vgpu, &only, err);
     if (rc)
         return rc;
@@ -114,7 +118,8 @@ void gn_tracing_conn_gone(struct gn_daemon *d, struct gn_conn *c)
 /* ---- reading */
 
 /* gantryd's own: they are as they were put. */
-static uint32_t read_own(struct gn_tracing *t, uint32_t most, void (*each)(void *arg, const struct gn_trace_event *), void *arg)
+static uint32_t read_own(struct gn_tracing *t, uint32_t most,
+                         void (*each)(void *arg, const struct gn_trace_event *), void *arg)
 {
     struct gn_trace_event e;
     uint32_t n = 0;
@@ -126,15 +131,18 @@ static uint32_t read_own(struct gn_tracing *t, uint32_t most, void (*each)(void 
     return n;
 }
 
-int gn_tracing_do(struct gn_daemon *d, struct gn_conn *c, enum gn_control_tracing what, const char *vgpu, struct gn_control_trace *ret,
-                  void (*each)(void *arg, const struct gn_trace_event *), void *arg, struct gn_error *err)
+int gn_tracing_do(struct gn_daemon *d, struct gn_conn *c, enum gn_control_tracing what,
+                  const char *vgpu, struct gn_control_trace *ret,
+                  void (*each)(void *arg, const struct gn_trace_event *), void *arg,
+                  struct gn_error *err)
 {
     struct gn_tracing *t = &d->tracing;
     int rc = what == GN_CONTROL_TRACE_START ? begin(d, c, vgpu, err) : 0;
     if (rc)
         return rc;
     if (t->conn != c)
-        return gn_fail(err, EINVAL, "use a gantry of gantryd's version", "this connection has not begun to trace");
+        return gn_fail(err, EINVAL, "use a gantry of gantryd's version",
+                       "this connection has not begun to trace");
     if (what == GN_CONTROL_TRACE_STOP && t->on) {
         gn_scheduler_trace(d->scheduler, NULL, 0);
         t->on = false;

@@ -11,8 +11,9 @@
 #include "shm/trace_ring.h"
 
 /*
- * Tracing: one connection at a time is told of turns and of what its questions cannot show. Nothing of it exists while nobody traces:
- * a ring is made when it begins, where the scheduler's thread and gantryd's put, and is gone when the connection is. gantryd's thread.
+ * Tracing: one connection at a time is told of turns and of what its questions cannot show. Nothing
+ * of it exists while nobody traces: a ring is made when it begins, where the scheduler's thread and
+ * gantryd's put, and is gone when the connection is. gantryd's thread.
  */
 struct gn_daemon;
 struct gn_conn;
@@ -28,8 +29,10 @@ struct gn_tracing {
 };
 
 /* As struct gn_control_source's. An operator's, the caller has seen to that. */
-int gn_tracing_do(struct gn_daemon *d, struct gn_conn *c, enum gn_control_tracing what, const char *vgpu, struct gn_control_trace *ret,
-                  void (*each)(void *arg, const struct gn_trace_event *), void *arg, struct gn_error *err);
+int gn_tracing_do(struct gn_daemon *d, struct gn_conn *c, enum gn_control_tracing what,
+                  const char *vgpu, struct gn_control_trace *ret,
+                  void (*each)(void *arg, const struct gn_trace_event *), void *arg,
+                  struct gn_error *err);
 /* The connection goes. */
 void gn_tracing_conn_gone(struct gn_daemon *d, struct gn_conn *c);
 /* gantryd's own trace points. vgpu 0: of none. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who may attach to which tenant. gantryd's thread; a refusal is logged, so far as the log is not to be
- * filled with them. */
+/* Who may attach to which tenant. gantryd's thread; a refusal is logged, so far as the log is not
+ * to be filled with them. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,13 +16,14 @@
 #define SO_PEERGROUPS 59
 #endif
 
-/* The peer's supplementary groups as they were when he connected; malloc'd, NULL: none, or the kernel does
- * not tell. */
+/* The peer's supplementary groups as they were when he connected; malloc'd, NULL: none, or the
+ * kernel does not tell. */
 static gid_t *groups_of(int socket, uint32_t *ret_n)
 {
     socklen_t bytes = 0;
     *ret_n = 0;
-    if (getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, NULL, &bytes) == 0 || errno != ERANGE || !bytes)
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, NULL, &bytes) == 0 || errno != ERANGE ||
+        !bytes)
         return NULL;
     gid_t *groups = malloc(bytes);
     if (groups && getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, groups, &bytes) == 0)
@@ -47,8 +48,10 @@ static struct gn_peer peer_of(struct gn_conn *c, gid_t **ret_groups)
     return peer;
 }
 
-/* The only tenant that admits the peer without a token; NULL: none, or several. `names`: those that do. */
-static struct gn_tenant *only_tenant(struct gn_daemon *d, struct gn_peer peer, char *names, size_t n)
+/* The only tenant that admits the peer without a token; NULL: none, or several. `names`: those that
+ * do. */
+static struct gn_tenant *only_tenant(struct gn_daemon *d, struct gn_peer peer, char *names,
+                                     size_t n)
 {
     struct gn_tenant *found = NULL;
     unsigned n_found = 0, n_left_out = 0;
@@ -89,35 +92,46 @@ void gn_admit_refused(struct gn_conn *c, bool wrong_token, const struct gn_error
         return;
     if (more)
         snprintf(before, sizeof before, " (and %u times before)", more);
-    gn_log(GN_LOG_WARN, "refused \"%s\" (pid %d, %s)%s: %s", c->program, (int)c->pid, gn_conn_name_user(c, who), before, err->what);
+    gn_log(GN_LOG_WARN, "refused \"%s\" (pid %d, %s)%s: %s", c->program, (int)c->pid,
+           gn_conn_name_user(c, who), before, err->what);
 }
 
-/* The sentence for a peer that may not attach to this tenant; the same for a tenant that is not there, of which others need not know. */
-static int refuse(const struct gn_conn *c, const char *shown, const char *others, struct gn_error *err)
+/* The sentence for a peer that may not attach to this tenant; the same for a tenant that is not
+ * there, of which others need not know. */
+static int refuse(const struct gn_conn *c, const char *shown, const char *others,
+                  struct gn_error *err)
 {
     char who[GN_CONN_USER_BYTES], fix[sizeof err->fix];
     gn_conn_name_user(c, who);
     if (*others)
         snprintf(fix, sizeof fix, "set GANTRY_TENANT to one of: %s", others);
     else if (c->remote)
-        snprintf(fix, sizeof fix, "set GANTRY_TENANT to your tenant, and GANTRY_TOKEN to its token");
+        snprintf(fix, sizeof fix,
+                 "set GANTRY_TENANT to your tenant, and GANTRY_TOKEN to its token");
     else
-        snprintf(fix, sizeof fix, "ask an operator for the right (gantry tenant set %s --uid %u), or set GANTRY_TENANT and GANTRY_TOKEN",
-                 shown, (unsigned)c->uid);
+        snprintf(
+            fix, sizeof fix,
+            "ask an operator for the right (gantry tenant set %s --uid %u), or set GANTRY_TENANT "
+            "and GANTRY_TOKEN",
+            shown, (unsigned)c->uid);
     return gn_fail(err, EACCES, fix, "%s may not attach to \"%s\"", who, shown);
 }
 
-/* A connection of a tenant's socket belongs to that tenant, and whichever user its peer is does not matter. */
-static struct gn_tenant *admit_bound(struct gn_conn *c, const char *name, int *ret_code, struct gn_error *err)
+/* A connection of a tenant's socket belongs to that tenant, and whichever user its peer is does not
+ * matter. */
+static struct gn_tenant *admit_bound(struct gn_conn *c, const char *name, int *ret_code,
+                                     struct gn_error *err)
 {
     struct gn_tenant *t = c->bound_to;
     if (t && (!*name || strcmp(name, t->rules.name) == 0))
         return t;
     if (!t)
-        *ret_code = gn_fail(err, EACCES, "connect anew", "the tenant of this socket has it no more");
-    else
         *ret_code =
-            gn_fail(err, EACCES, "unset GANTRY_TENANT", "this socket is that of the tenant \"%s\", and admits to no other", t->rules.name);
+            gn_fail(err, EACCES, "connect anew", "the tenant of this socket has it no more");
+    else
+        *ret_code = gn_fail(err, EACCES, "unset GANTRY_TENANT",
+                            "this socket is that of the tenant \"%s\", and admits to no other",
+                            t->rules.name);
     gn_admit_refused(c, false, err);
     return NULL;
 }
@@ -133,11 +147,14 @@ struct gn_tenant *gn_admit(struct gn_conn *c, const char *name, int *ret_code, s
     char who[GN_CONN_USER_BYTES], others[200] = "";
     int rc = -EACCES;
     if (*name && gn_tenant_name_check(name, NULL)) {
-        *ret_code = gn_fail(err, EINVAL, "use letters, digits, _ . and -", "the tenant's name is malformed");
+        *ret_code = gn_fail(err, EINVAL, "use letters, digits, _ . and -",
+                            "the tenant's name is malformed");
         return NULL;
     }
-    if (t && c->n_token && t->rules.n_token && c->role != GN_ROLE_CONTROL && !gn_refusals_may_try(&d->refusals, c->quota->source, now)) {
-        *ret_code = gn_fail(err, EAGAIN, "wait some seconds", "too many wrong tokens came from %s: none is looked at now",
+    if (t && c->n_token && t->rules.n_token && c->role != GN_ROLE_CONTROL &&
+        !gn_refusals_may_try(&d->refusals, c->quota->source, now)) {
+        *ret_code = gn_fail(err, EAGAIN, "wait some seconds",
+                            "too many wrong tokens came from %s: none is looked at now",
                             gn_conn_name_user(c, who));
         return NULL;
     }
@@ -155,9 +172,11 @@ struct gn_tenant *gn_admit(struct gn_conn *c, const char *name, int *ret_code, s
         return t;
     const bool wrong_token = rc == -EPERM;
     if (!t && *name && c->role == GN_ROLE_CONTROL)
-        rc = gn_fail(err, ENOENT, "gantry tenant add makes one, gantry tenant ls lists them", "there is no tenant \"%s\"", shown);
+        rc = gn_fail(err, ENOENT, "gantry tenant add makes one, gantry tenant ls lists them",
+                     "there is no tenant \"%s\"", shown);
     else if (wrong_token)
-        rc = gn_fail(err, EACCES, "correct GANTRY_TOKEN, or unset it", "the token is not that of the tenant \"%s\"", shown);
+        rc = gn_fail(err, EACCES, "correct GANTRY_TOKEN, or unset it",
+                     "the token is not that of the tenant \"%s\"", shown);
     else
         rc = refuse(c, shown, others, err);
     *ret_code = rc;
@@ -167,7 +186,8 @@ struct gn_tenant *gn_admit(struct gn_conn *c, const char *name, int *ret_code, s
 
 int gn_admit_anybody(const struct gn_daemon *d, struct gn_error *err)
 {
-    return !d->draining ? 0
-                        : gn_fail(err, ESHUTDOWN, "use another gantryd (GANTRY_CONNECT), or try again later",
-                                  "this gantryd is being emptied, and takes in no new programs");
+    return !d->draining
+               ? 0
+               : gn_fail(err, ESHUTDOWN, "use another gantryd (GANTRY_CONNECT), or try again later",
+                         "this gantryd is being emptied, and takes in no new programs");
 }

@@ -22,7 +22,8 @@ void gn_breaches_fini(struct gn_breaches *b)
     gn_list_for_each(u, &b->users, struct gn_breaching_user, link) forget(b, u);
 }
 
-struct gn_breaching_user *gn_breaches_find(struct gn_breaches *b, const char *tenant, uint64_t user, uint64_t now_ns)
+struct gn_breaching_user *gn_breaches_find(struct gn_breaches *b, const char *tenant, uint64_t user,
+                                           uint64_t now_ns)
 {
     struct gn_breaching_user *found = NULL;
     gn_list_for_each(u, &b->users, struct gn_breaching_user, link)
@@ -58,7 +59,8 @@ static struct gn_breaching_user *add(struct gn_breaches *b, const char *tenant, 
     return u;
 }
 
-void gn_breaches_note(struct gn_breaches *b, const char *tenant, uint64_t user, uint64_t pause_ns, uint64_t now_ns)
+void gn_breaches_note(struct gn_breaches *b, const char *tenant, uint64_t user, uint64_t pause_ns,
+                      uint64_t now_ns)
 {
     const uint64_t most = now_ns + GN_BREACHES_MOST * pause_ns;
     struct gn_breaching_user *u = gn_breaches_find(b, tenant, user, now_ns);
@@ -69,13 +71,15 @@ void gn_breaches_note(struct gn_breaches *b, const char *tenant, uint64_t user, 
         u->level_ns = most;
 }
 
-uint64_t gn_breaches_next_start(const struct gn_breaching_user *u, uint64_t pause_ns, uint64_t now_ns)
+uint64_t gn_breaches_next_start(const struct gn_breaching_user *u, uint64_t pause_ns,
+                                uint64_t now_ns)
 {
     if (u->level_ns <= now_ns + GN_BREACHES_FREE * pause_ns)
         return now_ns;
     /* The level may have fallen by then, and no sooner than that are programs let in together. */
     const uint64_t fallen = u->level_ns - GN_BREACHES_FREE * pause_ns;
-    const uint64_t next = u->last_start_ns + pause_ns < fallen ? u->last_start_ns + pause_ns : fallen;
+    const uint64_t next =
+        u->last_start_ns + pause_ns < fallen ? u->last_start_ns + pause_ns : fallen;
     return next > now_ns ? next : now_ns;
 }
 

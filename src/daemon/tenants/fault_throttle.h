@@ -9,16 +9,19 @@
 #include "link/link_wire.h"
 
 /*
- * A program that breaks its vGPU (a message that no front end sends, a system call that no driver makes, a crash in the driver, a
- * kernel beyond its limit) costs the machine a worker's start each time, some 10 ms of a processor that others then lack. A user
- * that does so again and again starts programs one in a pause, as a leaky bucket has it: GN_BREACHES_FREE at once, and one a
- * pause thereafter. One record for each user of each tenant: nobody waits for the breaches of another. No place in time is
- * promised to a program that waits, so that one that leaves takes none from the next.
+ * A program that breaks its vGPU (a message that no front end sends, a system call that no driver
+ * makes, a crash in the driver, a kernel beyond its limit) costs the machine a worker's start each
+ * time, some 10 ms of a processor that others then lack. A user that does so again and again starts
+ * programs one in a pause, as a leaky bucket has it: GN_BREACHES_FREE at once, and one a pause
+ * thereafter. One record for each user of each tenant: nobody waits for the breaches of another. No
+ * place in time is promised to a program that waits, so that one that leaves takes none from the
+ * next.
  *
  * gantryd's only thread; time is an argument.
  */
-#define GN_BREACHES_FREE  10u
-#define GN_BREACHES_MOST  20u   /* more than these count for nothing: a user that stops is soon rid of them */
+#define GN_BREACHES_FREE 10u
+#define GN_BREACHES_MOST                                                                           \
+    20u /* more than these count for nothing: a user that stops is soon rid of them */
 #define GN_BREACHES_USERS 4096u /* records at most; the one that is forgotten first gives way */
 
 struct gn_breaches {
@@ -38,11 +41,15 @@ struct gn_breaching_user {
 void gn_breaches_init(struct gn_breaches *b);
 void gn_breaches_fini(struct gn_breaches *b);
 /* pause_ns 0: nobody waits, here and below. Without memory the breach is not counted. */
-void gn_breaches_note(struct gn_breaches *b, const char *tenant, uint64_t user, uint64_t pause_ns, uint64_t now_ns);
-/* NULL: the user has no breaches that count. Valid while somebody waits, else until the next call. */
-struct gn_breaching_user *gn_breaches_find(struct gn_breaches *b, const char *tenant, uint64_t user, uint64_t now_ns);
+void gn_breaches_note(struct gn_breaches *b, const char *tenant, uint64_t user, uint64_t pause_ns,
+                      uint64_t now_ns);
+/* NULL: the user has no breaches that count. Valid while somebody waits, else until the next call.
+ */
+struct gn_breaching_user *gn_breaches_find(struct gn_breaches *b, const char *tenant, uint64_t user,
+                                           uint64_t now_ns);
 /* When the next program of the user's may start: now_ns, or later. */
-uint64_t gn_breaches_next_start(const struct gn_breaching_user *u, uint64_t pause_ns, uint64_t now_ns);
+uint64_t gn_breaches_next_start(const struct gn_breaching_user *u, uint64_t pause_ns,
+                                uint64_t now_ns);
 /* A program of the user's starts. */
 void gn_breaches_start(struct gn_breaching_user *u, uint64_t now_ns);
 

@@ -119,7 +119,8 @@ static void without_a_pause_nobody_waits(void **state)
     (void)state;
     for (unsigned i = 0; i < 1000; i++)
         gn_breaches_note(&b, "t", USER, 0, START);
-    assert_int_equal(gn_breaches_next_start(gn_breaches_find(&b, "t", USER, START), 0, START), START);
+    assert_int_equal(gn_breaches_next_start(gn_breaches_find(&b, "t", USER, START), 0, START),
+                     START);
 }
 
 static void records_are_bounded_and_stay_while_somebody_waits(void **state)
@@ -142,13 +143,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_first_ones_cost_nothing, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(whoever_goes_on_starts_one_program_a_pause, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(programs_that_wait_start_one_a_pause_until_the_level_has_fallen, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(whoever_goes_on_starts_one_program_a_pause, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(
+            programs_that_wait_start_one_a_pause_until_the_level_has_fallen, set_up, tear_down),
         cmocka_unit_test_setup_teardown(asking_takes_no_place, set_up, tear_down),
         cmocka_unit_test_setup_teardown(other_users_and_tenants_do_not_wait, set_up, tear_down),
         cmocka_unit_test_setup_teardown(whoever_stops_is_soon_rid_of_it, set_up, tear_down),
         cmocka_unit_test_setup_teardown(without_a_pause_nobody_waits, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(records_are_bounded_and_stay_while_somebody_waits, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(records_are_bounded_and_stay_while_somebody_waits, set_up,
+                                        tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

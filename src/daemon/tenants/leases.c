@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The books of device memory; see leases.h. gantryd's thread; says what is to be said through the account's
- * ops. */
+/* The books of device memory; see leases.h. gantryd's thread; says what is to be said through the
+ * account's ops. */
 #include "daemon/tenants/leases.h"
 
 #include <errno.h>
 
-/* So much of the room that is left, at most, goes along as slack: the nearer the limit, the less lies about
- * unused. */
+/* So much of the room that is left, at most, goes along as slack: the nearer the limit, the less
+ * lies about unused. */
 #define SLACK_PART 8
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -25,7 +25,8 @@ static bool is_over(const struct gn_lease_account *a)
     return a->limit_bytes && a->leased_bytes > a->limit_bytes;
 }
 
-void gn_account_init(struct gn_lease_account *a, const struct gn_lease_ops *ops, uint64_t limit_bytes)
+void gn_account_init(struct gn_lease_account *a, const struct gn_lease_ops *ops,
+                     uint64_t limit_bytes)
 {
     a->ops = ops;
     a->limit_bytes = limit_bytes;
@@ -86,7 +87,8 @@ static void gather(struct gn_lease_holder *asker, uint64_t now_ns)
 
 static bool is_waited_for(const struct gn_lease_holder *h, uint64_t now_ns)
 {
-    return h->leased_bytes && (h->ending || (h->recalled && !h->silent && now_ns < h->recall_until_ns));
+    return h->leased_bytes &&
+           (h->ending || (h->recalled && !h->silent && now_ns < h->recall_until_ns));
 }
 
 /* ---- asks */
@@ -114,7 +116,9 @@ static uint64_t consider(struct gn_lease_holder *h, uint64_t now_ns)
 {
     struct gn_lease_account *a = h->account;
     uint64_t room = room_of(a->limit_bytes, a->leased_bytes),
-             own_room = room_of(h->limit_bytes ? least(h->limit_bytes, GN_LEASE_MOST) : GN_LEASE_MOST, h->leased_bytes);
+             own_room =
+                 room_of(h->limit_bytes ? least(h->limit_bytes, GN_LEASE_MOST) : GN_LEASE_MOST,
+                         h->leased_bytes);
     uint64_t alone = room_of(a->limit_bytes, h->leased_bytes), next = h->ask_until_ns;
     if (h->need_bytes <= least(room, own_room)) {
         grant(h, room, own_room);
@@ -180,7 +184,8 @@ void gn_holder_gone(struct gn_lease_holder *h, uint64_t now_ns)
     gn_account_settle(a, now_ns);
 }
 
-int gn_holder_ask(struct gn_lease_holder *h, uint32_t seq, uint64_t need_bytes, uint64_t want_bytes, uint64_t now_ns)
+int gn_holder_ask(struct gn_lease_holder *h, uint32_t seq, uint64_t need_bytes, uint64_t want_bytes,
+                  uint64_t now_ns)
 {
     if (!h->account || h->need_bytes || !need_bytes || want_bytes < need_bytes)
         return -EPROTO;

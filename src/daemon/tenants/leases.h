@@ -8,14 +8,14 @@
 #include "base/list.h"
 
 /*
- * The books of device memory. A worker hands out memory from a lease that it has; gantryd keeps what each
- * worker has on lease (a holder) and the sum of a tenant's (an account), and no grant ever takes the sum
- * above the account's limit. A worker's own word on what it uses plays no part.
+ * The books of device memory. A worker hands out memory from a lease that it has; gantryd keeps
+ * what each worker has on lease (a holder) and the sum of a tenant's (an account), and no grant
+ * ever takes the sum above the account's limit. A worker's own word on what it uses plays no part.
  *
- * A worker asks when its lease does not cover an allocation, for that much and some slack beyond it. When the
- * account has too little room, the slack of its other holders is recalled first; a holder that is ending is
- * waited for; only then the ask is refused. Whoever does not answer a recall in time is `silent`: nobody
- * waits for him again until he does.
+ * A worker asks when its lease does not cover an allocation, for that much and some slack beyond
+ * it. When the account has too little room, the slack of its other holders is recalled first; a
+ * holder that is ending is waited for; only then the ask is refused. Whoever does not answer a
+ * recall in time is `silent`: nobody waits for him again until he does.
  *
  * Pure: no I/O, time is an argument (any monotonic nanoseconds). One thread.
  */
@@ -23,8 +23,9 @@
 #define GN_LEASE_RECALL_NS UINT64_C(1000000000) /* for a recall's answer */
 #define GN_LEASE_ASK_NS    UINT64_C(2500000000) /* for an ask's, whatever it waits for */
 
-/* No holder has more, limit or not: far above any device, and thousands of them do not overflow a sum. So a
- * worker that asks for all there can be takes nothing from others where there is no limit. */
+/* No holder has more, limit or not: far above any device, and thousands of them do not overflow a
+ * sum. So a worker that asks for all there can be takes nothing from others where there is no
+ * limit. */
 #define GN_LEASE_MOST (UINT64_C(1) << 50)
 
 struct gn_lease_holder;
@@ -33,7 +34,8 @@ struct gn_lease_holder;
 struct gn_lease_ops {
     /* The answer to an ask: so many bytes more, 0: refused. */
     void (*answer)(struct gn_lease_holder *h, uint32_t seq, uint64_t granted_bytes);
-    /* Give back what is not used; while tight, also what is freed from now on. An answer is expected. */
+    /* Give back what is not used; while tight, also what is freed from now on. An answer is
+     * expected. */
     void (*recall)(struct gn_lease_holder *h, bool tight);
 };
 
@@ -63,11 +65,13 @@ struct gn_lease_holder {
     uint64_t ask_until_ns;
 };
 
-void gn_account_init(struct gn_lease_account *a, const struct gn_lease_ops *ops, uint64_t limit_bytes);
+void gn_account_init(struct gn_lease_account *a, const struct gn_lease_ops *ops,
+                     uint64_t limit_bytes);
 /* A limit below what is leased recalls all slack and stops further grants. */
 void gn_account_set_limit(struct gn_lease_account *a, uint64_t limit_bytes, uint64_t now_ns);
 
-/* What the holder could have if it were alone in its account: the lesser of the limits; 0: no limit. */
+/* What the holder could have if it were alone in its account: the lesser of the limits; 0: no
+ * limit. */
 uint64_t gn_holder_limit(const struct gn_lease_holder *h);
 
 void gn_holder_join(struct gn_lease_holder *h, struct gn_lease_account *a, uint64_t limit_bytes);
@@ -76,7 +80,8 @@ void gn_holder_gone(struct gn_lease_holder *h, uint64_t now_ns);
 void gn_holder_ending(struct gn_lease_holder *h);
 
 /* The worker's words. -EPROTO for what no worker of ours says. */
-int gn_holder_ask(struct gn_lease_holder *h, uint32_t seq, uint64_t need_bytes, uint64_t want_bytes, uint64_t now_ns);
+int gn_holder_ask(struct gn_lease_holder *h, uint32_t seq, uint64_t need_bytes, uint64_t want_bytes,
+                  uint64_t now_ns);
 int gn_holder_returned(struct gn_lease_holder *h, uint64_t bytes, bool answers, uint64_t now_ns);
 
 /* To be called at the time that it returned last; 0: at none. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The books of device memory, with workers that are played here: honest ones, silent ones, and many at
- * random. */
+/* The books of device memory, with workers that are played here: honest ones, silent ones, and many
+ * at random. */
 #include "daemon/tenants/leases.h"
 
 #include <errno.h>
@@ -300,8 +300,8 @@ static void no_worker_gives_what_it_does_not_have(void **state)
     assert_int_equal(a.leased_bytes, 100);
 }
 
-/* Eight workers that allocate, free, answer late or never, die and come back; the limit moves. Nobody ever
- * holds more than is booked, and what is booked grows only within the limit. */
+/* Eight workers that allocate, free, answer late or never, die and come back; the limit moves.
+ * Nobody ever holds more than is booked, and what is booked grows only within the limit. */
 static void at_random_the_books_never_go_over(void **state)
 {
     enum { N = 8, STEPS = 200000 };
@@ -323,7 +323,9 @@ static void at_random_the_books_never_go_over(void **state)
             } else if (!it->asks) {
                 it->asks = true;
                 int answers = it->n_answers;
-                assert_int_equal(gn_holder_ask(&it->h, (uint32_t)step, it->used + n - it->leased, it->used + n - it->leased + 50, now), 0);
+                assert_int_equal(gn_holder_ask(&it->h, (uint32_t)step, it->used + n - it->leased,
+                                               it->used + n - it->leased + 50, now),
+                                 0);
                 if (it->n_answers > answers && it->granted)
                     n_granted++;
                 n_refused += it->n_answers > answers && !it->granted;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Device memory between the books (leases.c) and the workers' sockets: what a worker asks and returns, what
- * it is told, and the time that an answer may take. gantryd's thread.
+ * Device memory between the books (leases.c) and the workers' sockets: what a worker asks and
+ * returns, what it is told, and the time that an answer may take. gantryd's thread.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -36,10 +36,13 @@ static void note_refused(struct gn_vgpu_record *v)
     if (v->refused_told)
         return;
     v->refused_told = true;
-    gn_quota_log(v->quota, GN_LOG_WARN,
-                 "vgpu=%08x: no more device memory for \"%s\" (%d): it has %llu MiB, the tenant \"%s\" %llu MiB of %llu", v->id, v->program,
-                 (int)v->program_pid, (unsigned long long)v->lease.leased_bytes >> 20, v->tenant->rules.name,
-                 (unsigned long long)a->leased_bytes >> 20, (unsigned long long)a->limit_bytes >> 20);
+    gn_quota_log(
+        v->quota, GN_LOG_WARN,
+        "vgpu=%08x: no more device memory for \"%s\" (%d): it has %llu MiB, the tenant \"%s\" "
+        "%llu MiB of %llu",
+        v->id, v->program, (int)v->program_pid, (unsigned long long)v->lease.leased_bytes >> 20,
+        v->tenant->rules.name, (unsigned long long)a->leased_bytes >> 20,
+        (unsigned long long)a->limit_bytes >> 20);
 }
 
 static void answer(struct gn_lease_holder *h, uint32_t seq, uint64_t granted_bytes)
@@ -70,7 +73,8 @@ int gn_memory_heard(struct gn_vgpu_record *v, const struct gn_frame *f)
     if (f->n_fds == 0 && v->driver_up) {
         if (f->op == GN_WORKER_LEASE && gn_frame_payload(f, &l, sizeof l))
             rc = gn_holder_ask(&v->lease, f->seq, l.need_bytes, l.want_bytes, gn_now_ns());
-        else if (f->op == GN_WORKER_RETURNED && gn_frame_payload(f, &r, sizeof r) && r.answers <= 1 && r.zero == 0)
+        else if (f->op == GN_WORKER_RETURNED && gn_frame_payload(f, &r, sizeof r) &&
+                 r.answers <= 1 && r.zero == 0)
             rc = gn_holder_returned(&v->lease, r.bytes, r.answers, gn_now_ns());
         if (rc == 0 && f->op == GN_WORKER_RETURNED)
             bound(v);
@@ -83,7 +87,8 @@ int gn_memory_heard(struct gn_vgpu_record *v, const struct gn_frame *f)
 
 static bool is_settled(const struct gn_tenant *t)
 {
-    gn_list_for_each(h, (struct gn_list *)(uintptr_t)&t->memory.holders, struct gn_lease_holder, link)
+    gn_list_for_each(h, (struct gn_list *)(uintptr_t)&t->memory.holders, struct gn_lease_holder,
+                     link)
     {
         if (h->recalled && !h->silent && !h->ending)
             return false;
@@ -151,11 +156,14 @@ void gn_memory_settle(struct gn_daemon *d)
     while (d->n_held && (over = first_over(d, now)))
         send_held(over);
     if (d->n_held) {
-        gn_list_for_each(c, &d->conns, struct gn_conn, link) if (c->held && (!next || c->held_until_ns < next)) next = c->held_until_ns;
+        gn_list_for_each(c, &d->conns, struct gn_conn,
+                         link) if (c->held && (!next || c->held_until_ns < next)) next =
+            c->held_until_ns;
     }
     if (next == d->lease_timer_ns)
         return;
-    struct itimerspec when = {.it_value = {.tv_sec = (time_t)(next / 1000000000u), .tv_nsec = (long)(next % 1000000000u)}};
+    struct itimerspec when = {.it_value = {.tv_sec = (time_t)(next / 1000000000u),
+                                           .tv_nsec = (long)(next % 1000000000u)}};
     d->lease_timer_ns = next;
     (void)timerfd_settime(d->lease_timer.fd, TFD_TIMER_ABSTIME, &when, NULL);
 }

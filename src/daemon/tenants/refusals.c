@@ -20,7 +20,8 @@ static struct gn_refusal *find(struct gn_refusals *r, uint64_t source, uint64_t 
     return oldest;
 }
 
-bool gn_refusals_note(struct gn_refusals *r, uint64_t source, bool wrong_token, uint64_t now_ns, uint32_t *ret_more)
+bool gn_refusals_note(struct gn_refusals *r, uint64_t source, bool wrong_token, uint64_t now_ns,
+                      uint32_t *ret_more)
 {
     struct gn_refusal *it = find(r, source, now_ns);
     it->last_ns = now_ns;
@@ -39,6 +40,7 @@ bool gn_refusals_may_try(struct gn_refusals *r, uint64_t source, uint64_t now_ns
 {
     for (int i = 0; i < GN_REFUSALS_SOURCES; i++)
         if (r->sources[i].last_ns && r->sources[i].source == source)
-            return now_ns - r->sources[i].began_ns >= GN_REFUSALS_WINDOW_NS || r->sources[i].n_wrong_tokens < GN_REFUSALS_TOKENS;
+            return now_ns - r->sources[i].began_ns >= GN_REFUSALS_WINDOW_NS ||
+                   r->sources[i].n_wrong_tokens < GN_REFUSALS_TOKENS;
     return true;
 }

@@ -13,7 +13,8 @@
 static const struct {
     const char *name;
     uint32_t kind;
-} kinds[] = {{"gpu", GN_DEVICE_GPU}, {"cpu", GN_DEVICE_CPU}, {"accelerator", GN_DEVICE_ACCELERATOR}};
+} kinds[] = {
+    {"gpu", GN_DEVICE_GPU}, {"cpu", GN_DEVICE_CPU}, {"accelerator", GN_DEVICE_ACCELERATOR}};
 
 uint32_t gn_kind_parse(const char *text)
 {
@@ -56,10 +57,13 @@ int gn_selector_parse(const char *text, struct gn_selector *ret, struct gn_error
     if (!s.name[0])
         return gn_fail(err, EINVAL, fix, "the device selector \"%s\" names no device", text);
     if (s.index == -2)
-        return gn_fail(err, EINVAL, fix, "the device selector \"%s\" has an index out of range", text);
+        return gn_fail(err, EINVAL, fix, "the device selector \"%s\" has an index out of range",
+                       text);
     if (comma) {
         if (strncmp(comma + 1, "present-as=", 11) != 0)
-            return gn_fail(err, EINVAL, fix, "the device selector \"%s\" has an unknown setting \"%s\"", text, comma + 1);
+            return gn_fail(err, EINVAL, fix,
+                           "the device selector \"%s\" has an unknown setting \"%s\"", text,
+                           comma + 1);
         s.present_as = gn_kind_parse(comma + 12);
         if (!s.present_as)
             return gn_fail(err, EINVAL, fix, "a device cannot be presented as \"%s\"", comma + 12);

@@ -7,7 +7,8 @@
 
 #include "base/error.h"
 
-/* NAME-PART[:INDEX][,present-as=gpu|cpu|accelerator], and what a [device] section says of them besides. */
+/* NAME-PART[:INDEX][,present-as=gpu|cpu|accelerator], and what a [device] section says of them
+ * besides. */
 struct gn_selector {
     char name[128];      /* a part of a device's name, in any case */
     int index;           /* which of those that match, from 0; -1: all */

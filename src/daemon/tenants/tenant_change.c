@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Changes of tenants while gantryd runs: all of a change is checked, then all of it holds. gantryd's thread.
+/* Changes of tenants while gantryd runs: all of a change is checked, then all of it holds.
+ * gantryd's thread.
  */
 #include "daemon/tenants/tenant_change.h"
 
@@ -9,11 +10,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-static int change_rules(struct gn_tenant_rules *r, const struct gn_control_change *c, struct gn_error *err)
+static int change_rules(struct gn_tenant_rules *r, const struct gn_control_change *c,
+                        struct gn_error *err)
 {
     int rc = 0;
     if (c->has_weight && (c->weight == 0 || c->weight > GN_TENANT_MAX_WEIGHT))
-        return gn_fail(err, EINVAL, NULL, "a weight is a number from 1 to %u", GN_TENANT_MAX_WEIGHT);
+        return gn_fail(err, EINVAL, NULL, "a weight is a number from 1 to %u",
+                       GN_TENANT_MAX_WEIGHT);
     if (c->has_weight)
         r->weight = c->weight;
     if (c->has_cap)
@@ -61,7 +64,9 @@ void gn_tenant_reckon(struct gn_daemon *d, struct gn_tenant *t)
     uint32_t n = 0;
     for (uint32_t p = 0; p < d->machine.n_platforms; p++) {
         const uint64_t his = gn_tenant_devices(&t->rules, &d->machine, p);
-        for (uint32_t i = 0; i < d->machine.platforms[p].n_devices && n < GN_LINK_MAX_PLATFORMS * GN_WORKER_MAX_DEVICES; i++)
+        for (uint32_t i = 0; i < d->machine.platforms[p].n_devices &&
+                             n < GN_LINK_MAX_PLATFORMS * GN_WORKER_MAX_DEVICES;
+             i++)
             floors[n++] = his >> i & 1;
     }
     gn_scheduler_weigh(d->scheduler, t->shares, t->rules.weight);
@@ -109,7 +114,8 @@ static int add_tenant(struct gn_daemon *d, const struct gn_control_change *c, st
     return rc;
 }
 
-static int set_tenant(struct gn_daemon *d, struct gn_tenant *t, const struct gn_control_change *c, struct gn_error *err)
+static int set_tenant(struct gn_daemon *d, struct gn_tenant *t, const struct gn_control_change *c,
+                      struct gn_error *err)
 {
     struct gn_tenant_rules rules = t->rules;
     int rc = change_rules(&rules, c, err);
@@ -122,7 +128,8 @@ static int set_tenant(struct gn_daemon *d, struct gn_tenant *t, const struct gn_
     if (rc == 0) {
         if (!rules.socket)
             gn_tenant_socket_close(t);
-        t->n_tokens += rules.n_token != t->rules.n_token || memcmp(rules.token, t->rules.token, sizeof rules.token) != 0;
+        t->n_tokens += rules.n_token != t->rules.n_token ||
+                       memcmp(rules.token, t->rules.token, sizeof rules.token) != 0;
         t->rules = rules;
         gn_tenant_reckon(d, t);
         gn_account_set_limit(&t->memory, rules.memory_limit_bytes, gn_now_ns());
@@ -131,7 +138,8 @@ static int set_tenant(struct gn_daemon *d, struct gn_tenant *t, const struct gn_
     return rc;
 }
 
-int gn_tenant_change(struct gn_daemon *d, const struct gn_control_change *c, struct gn_tenant **ret_wait_for, struct gn_error *err)
+int gn_tenant_change(struct gn_daemon *d, const struct gn_control_change *c,
+                     struct gn_tenant **ret_wait_for, struct gn_error *err)
 {
     struct gn_tenant *t = gn_tenants_find(&d->tenants, c->name);
     struct gn_error ignored;
@@ -139,7 +147,8 @@ int gn_tenant_change(struct gn_daemon *d, const struct gn_control_change *c, str
     if (c->what == GN_CONTROL_ADD)
         rc = add_tenant(d, c, err);
     else if (!t || !*c->name)
-        return gn_fail(err, ENOENT, "gantry tenant ls lists them", "there is no tenant \"%.63s\"", c->name);
+        return gn_fail(err, ENOENT, "gantry tenant ls lists them", "there is no tenant \"%.63s\"",
+                       c->name);
     else if (c->what == GN_CONTROL_SET)
         rc = set_tenant(d, t, c, err);
     else

@@ -5,8 +5,9 @@
 #include "control/control.h"
 #include "daemon/daemon.h"
 
-/* 0, or -errno and nothing has changed. *ret_wait_for: the tenant whose workers have still to follow;
- * untouched: none. */
-int gn_tenant_change(struct gn_daemon *d, const struct gn_control_change *c, struct gn_tenant **ret_wait_for, struct gn_error *err);
+/* 0, or -errno and nothing has changed. *ret_wait_for: the tenant whose workers have still to
+ * follow; untouched: none. */
+int gn_tenant_change(struct gn_daemon *d, const struct gn_control_change *c,
+                     struct gn_tenant **ret_wait_for, struct gn_error *err);
 
 #endif

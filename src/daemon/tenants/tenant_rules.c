@@ -35,7 +35,8 @@ const char *gn_mode_name(uint32_t mode)
     return "";
 }
 
-static const char *const owner_rights[GN_RIGHT_N] = {"kill", "checkpoint", "restore", "migrate", "mode"};
+static const char *const owner_rights[GN_RIGHT_N] = {"kill", "checkpoint", "restore", "migrate",
+                                                     "mode"};
 
 const char *gn_right_name(uint32_t i)
 {
@@ -63,7 +64,8 @@ int gn_tenant_add_owner(struct gn_tenant_rules *r, const char *value, struct gn_
         if (!n && rights)
             break;
         if (!find_right(at, n, &rights))
-            return gn_fail(err, EINVAL, "write some of kill, checkpoint, restore, migrate and mode, or none",
+            return gn_fail(err, EINVAL,
+                           "write some of kill, checkpoint, restore, migrate and mode, or none",
                            "\"%.100s\" is nothing that an owner can be allowed", value);
         at += n;
     }
@@ -82,11 +84,13 @@ void gn_tenant_rules_init(struct gn_tenant_rules *r, const char *name)
 
 int gn_tenant_name_check(const char *name, struct gn_error *err)
 {
-    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
     size_t n = strlen(name);
     const bool is_folder = strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
     if (n == 0 || n >= GN_LINK_TENANT_BYTES || strspn(name, allowed) != n || is_folder)
-        return gn_fail(err, EINVAL, "use up to 63 letters, digits, _ . and -", "\"%.100s\" is not a tenant's name", name);
+        return gn_fail(err, EINVAL, "use up to 63 letters, digits, _ . and -",
+                       "\"%.100s\" is not a tenant's name", name);
     return 0;
 }
 
@@ -104,7 +108,8 @@ int gn_tenant_set_weight(struct gn_tenant_rules *r, const char *value, struct gn
 {
     unsigned long long n;
     if (!parse_number(value, GN_TENANT_MAX_WEIGHT, &n) || n == 0)
-        return gn_fail(err, EINVAL, "write a whole number from 1 to 1000000", "\"%.100s\" is not a weight", value);
+        return gn_fail(err, EINVAL, "write a whole number from 1 to 1000000",
+                       "\"%.100s\" is not a weight", value);
     r->weight = (uint32_t)n;
     return 0;
 }
@@ -124,7 +129,8 @@ int gn_tenant_rules_check(const struct gn_tenant_rules *r, struct gn_error *err)
     char cap[16], floor[16];
     if (!r->cap || r->floor <= r->cap)
         return 0;
-    return gn_fail(err, EINVAL, "lower the floor, or raise the cap", "the floor of the tenant \"%s\", %s, is above its cap, %s", r->name,
+    return gn_fail(err, EINVAL, "lower the floor, or raise the cap",
+                   "the floor of the tenant \"%s\", %s, is above its cap, %s", r->name,
                    gn_part_format(r->floor, floor), gn_part_format(r->cap, cap));
 }
 
@@ -135,7 +141,8 @@ int gn_tenant_set_memory(struct gn_tenant_rules *r, const char *value, struct gn
     if (rc)
         return rc;
     if (n == 0 && strcmp(value, "none") != 0)
-        return gn_fail(err, EINVAL, "write none for no limit", "a memory limit of 0 leaves nothing");
+        return gn_fail(err, EINVAL, "write none for no limit",
+                       "a memory limit of 0 leaves nothing");
     r->memory_limit_bytes = n;
     return 0;
 }
@@ -152,7 +159,8 @@ int gn_tenant_set_vgpus(struct gn_tenant_rules *r, const char *value, struct gn_
 {
     unsigned long long n = 0;
     if (strcmp(value, "none") != 0 && (!parse_number(value, GN_TENANT_MAX_VGPUS, &n) || n == 0))
-        return gn_fail(err, EINVAL, "write a whole number from 1 to 1000000, or none", "\"%.100s\" is not a number of vGPUs", value);
+        return gn_fail(err, EINVAL, "write a whole number from 1 to 1000000, or none",
+                       "\"%.100s\" is not a number of vGPUs", value);
     r->vgpus = (uint32_t)n;
     return 0;
 }
@@ -174,11 +182,13 @@ int gn_tenant_add_uid(struct gn_tenant_rules *r, const char *value, struct gn_er
     }
     if (!parse_number(value, UINT32_MAX - 1, &n)) {
         if (!(user = getpwnam(value)))
-            return gn_fail(err, EINVAL, "write a user's number or name, any or none", "there is no user \"%.100s\"", value);
+            return gn_fail(err, EINVAL, "write a user's number or name, any or none",
+                           "there is no user \"%.100s\"", value);
         n = user->pw_uid;
     }
     if (r->n_uids == GN_TENANT_MAX_IDS)
-        return gn_fail(err, EINVAL, "use a group", "more than %d users are named", GN_TENANT_MAX_IDS);
+        return gn_fail(err, EINVAL, "use a group", "more than %d users are named",
+                       GN_TENANT_MAX_IDS);
     r->uids[r->n_uids++] = (uid_t)n;
     return 0;
 }
@@ -189,7 +199,8 @@ int gn_tenant_add_gid(struct gn_tenant_rules *r, const char *value, struct gn_er
     unsigned long long n;
     if (!parse_number(value, UINT32_MAX - 1, &n)) {
         if (!(group = getgrnam(value)))
-            return gn_fail(err, EINVAL, "write a group's number or name", "there is no group \"%.100s\"", value);
+            return gn_fail(err, EINVAL, "write a group's number or name",
+                           "there is no group \"%.100s\"", value);
         n = group->gr_gid;
     }
     if (r->n_gids == GN_TENANT_MAX_IDS)
@@ -198,7 +209,8 @@ int gn_tenant_add_gid(struct gn_tenant_rules *r, const char *value, struct gn_er
     return 0;
 }
 
-int gn_tenant_set_token(struct gn_tenant_rules *r, const char *token, size_t n, struct gn_error *err)
+int gn_tenant_set_token(struct gn_tenant_rules *r, const char *token, size_t n,
+                        struct gn_error *err)
 {
     int rc = n ? gn_token_check(token, n, err) : 0;
     if (rc)
@@ -239,7 +251,8 @@ int gn_tenant_add_mode(struct gn_tenant_rules *r, const char *value, struct gn_e
 {
     uint32_t mode = gn_mode_parse(value);
     if (!mode)
-        return gn_fail(err, EINVAL, "write remote or passthrough", "\"%.100s\" is not a mode", value);
+        return gn_fail(err, EINVAL, "write remote or passthrough", "\"%.100s\" is not a mode",
+                       value);
     r->modes |= mode;
     return 0;
 }

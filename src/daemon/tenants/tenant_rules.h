@@ -10,7 +10,8 @@
 #include "daemon/tenants/selector.h"
 #include "link/link_wire.h"
 
-/* What an operator says of a tenant, in the configuration file or live. Plain values; no thread owns them. */
+/* What an operator says of a tenant, in the configuration file or live. Plain values; no thread
+ * owns them. */
 
 #define GN_TENANT_MAX_IDS     64
 #define GN_TENANT_MAX_DEVICES 16
@@ -32,9 +33,9 @@
 struct gn_tenant_rules {
     char name[GN_LINK_TENANT_BYTES];
     uint32_t weight;
-    uint32_t cap, floor;         /* of each device that it may use, in millionths (base/part.h); 0: none */
+    uint32_t cap, floor; /* of each device that it may use, in millionths (base/part.h); 0: none */
     uint64_t memory_limit_bytes; /* 0: none */
-    uint32_t vgpus;              /* at a time; 0: as many as gantryd's descriptors allow (connection_limits.c) */
+    uint32_t vgpus; /* at a time; 0: as many as gantryd's descriptors allow (connection_limits.c) */
     /* The users of this machine that may attach: any of these. */
     bool any_uid;
     bool no_uid; /* said to be nobody; then there are none below */
@@ -58,9 +59,10 @@ void gn_tenant_rules_init(struct gn_tenant_rules *r, const char *name);
 int gn_tenant_name_check(const char *name, struct gn_error *err);
 
 /*
- * One setting, as text: the keys of [tenant NAME]. Those that may be repeated add to what is there. "none"
- * for cap, floor, memory, vgpus, token-file and uid, "any" for uid and device mean no limit, no claim, the default, no token, nobody;
- * everybody, every device. Users and groups go by number or by name (which asks this machine's user database, and may block). 0 or -errno.
+ * One setting, as text: the keys of [tenant NAME]. Those that may be repeated add to what is there.
+ * "none" for cap, floor, memory, vgpus, token-file and uid, "any" for uid and device mean no limit,
+ * no claim, the default, no token, nobody; everybody, every device. Users and groups go by number
+ * or by name (which asks this machine's user database, and may block). 0 or -errno.
  */
 int gn_tenant_set_weight(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
 int gn_tenant_set_cap(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
@@ -80,7 +82,8 @@ int gn_tenant_add_device(struct gn_tenant_rules *r, const char *value, struct gn
 int gn_tenant_rules_check(const struct gn_tenant_rules *r, struct gn_error *err);
 
 /* n 0 removes it. Errors as gn_token_check. */
-int gn_tenant_set_token(struct gn_tenant_rules *r, const char *token, size_t n, struct gn_error *err);
+int gn_tenant_set_token(struct gn_tenant_rules *r, const char *token, size_t n,
+                        struct gn_error *err);
 
 /* In a time that does not depend on where they differ. False when there is no token. */
 bool gn_tenant_token_is(const struct gn_tenant_rules *r, const void *token, size_t n);
@@ -91,7 +94,8 @@ const char *gn_mode_name(uint32_t mode);
 /* The name of 1u << i, i below GN_RIGHT_N. */
 const char *gn_right_name(uint32_t i);
 
-/* Does it say which users of this machine it admits? A token is no such rule: it admits whoever shows it. */
+/* Does it say which users of this machine it admits? A token is no such rule: it admits whoever
+ * shows it. */
 static inline bool gn_tenant_has_rule(const struct gn_tenant_rules *r)
 {
     return r->any_uid || r->no_uid || r->n_uids || r->n_gids;

@@ -20,12 +20,15 @@ struct gn_tenant *gn_tenants_find(const struct gn_tenants *t, const char *name)
     return NULL;
 }
 
-int gn_tenants_add(struct gn_tenants *t, const struct gn_tenant_rules *rules, struct gn_tenant **ret, struct gn_error *err)
+int gn_tenants_add(struct gn_tenants *t, const struct gn_tenant_rules *rules,
+                   struct gn_tenant **ret, struct gn_error *err)
 {
     if (gn_tenants_find(t, rules->name))
-        return gn_fail(err, EEXIST, "change it with: gantry tenant set", "there is a tenant \"%s\" already", rules->name);
+        return gn_fail(err, EEXIST, "change it with: gantry tenant set",
+                       "there is a tenant \"%s\" already", rules->name);
     if (t->n == GN_MAX_TENANTS)
-        return gn_fail(err, ENOSPC, "remove some", "there are %u tenants, and that is the most", GN_MAX_TENANTS);
+        return gn_fail(err, ENOSPC, "remove some", "there are %u tenants, and that is the most",
+                       GN_MAX_TENANTS);
     struct gn_tenant *it = calloc(1, sizeof *it);
     if (!it)
         return gn_fail(err, ENOMEM, NULL, "out of memory");
@@ -38,7 +41,8 @@ int gn_tenants_add(struct gn_tenants *t, const struct gn_tenant_rules *rules, st
     return 0;
 }
 
-int gn_tenants_init(struct gn_tenants *t, const struct gn_lease_ops *ops, const struct gn_tenant_rules *rules, int n, struct gn_error *err)
+int gn_tenants_init(struct gn_tenants *t, const struct gn_lease_ops *ops,
+                    const struct gn_tenant_rules *rules, int n, struct gn_error *err)
 {
     struct gn_tenant_rules plain;
     gn_list_init(&t->all);
@@ -77,9 +81,11 @@ int gn_tenants_may_remove(const struct gn_tenant *tenant, struct gn_error *err)
 {
     const char *name = tenant->rules.name;
     if (strcmp(name, GN_TENANT_DEFAULT) == 0)
-        return gn_fail(err, EPERM, "set its limits instead", "the tenant \"%s\" is there always", name);
+        return gn_fail(err, EPERM, "set its limits instead", "the tenant \"%s\" is there always",
+                       name);
     if (tenant->n_vgpus)
-        return gn_fail(err, EBUSY, "end its programs first; gantry ls lists them", "the tenant \"%s\" has %u vGPU%s", name, tenant->n_vgpus,
+        return gn_fail(err, EBUSY, "end its programs first; gantry ls lists them",
+                       "the tenant \"%s\" has %u vGPU%s", name, tenant->n_vgpus,
                        tenant->n_vgpus == 1 ? "" : "s");
     return 0;
 }
@@ -101,8 +107,8 @@ bool gn_tenants_admit_others(const struct gn_tenants *t)
 
 int gn_tenant_admits(const struct gn_tenant_rules *r, const struct gn_peer *peer)
 {
-    /* A token that is shown has to be the right one, whoever shows it: a mistake is better told than passed
-     * over. */
+    /* A token that is shown has to be the right one, whoever shows it: a mistake is better told
+     * than passed over. */
     if (peer->n_token && r->n_token)
         return gn_tenant_token_is(r, peer->token, peer->n_token) ? 0 : -EPERM;
     if (peer->remote) {
@@ -127,13 +133,15 @@ int gn_tenant_admits(const struct gn_tenant_rules *r, const struct gn_peer *peer
 }
 
 /* Calls found for each device that the selector means. */
-static bool each_selected(const struct gn_selector *s, const struct gn_machine *m, uint32_t platform, uint64_t *bits)
+static bool each_selected(const struct gn_selector *s, const struct gn_machine *m,
+                          uint32_t platform, uint64_t *bits)
 {
     bool any = false;
     int nth = 0;
     for (uint32_t p = 0; p < m->n_platforms; p++) {
         for (uint32_t d = 0; d < m->platforms[p].n_devices; d++) {
-            if (!gn_selector_matches_name(s, m->platforms[p].devices[d].facts.name) || !gn_selector_takes(s, nth++))
+            if (!gn_selector_matches_name(s, m->platforms[p].devices[d].facts.name) ||
+                !gn_selector_takes(s, nth++))
                 continue;
             any = true;
             if (p == platform)
@@ -143,7 +151,8 @@ static bool each_selected(const struct gn_selector *s, const struct gn_machine *
     return any;
 }
 
-uint64_t gn_tenant_devices(const struct gn_tenant_rules *r, const struct gn_machine *m, uint32_t platform)
+uint64_t gn_tenant_devices(const struct gn_tenant_rules *r, const struct gn_machine *m,
+                           uint32_t platform)
 {
     const uint32_t n = m->platforms[platform].n_devices;
     uint64_t bits = 0;
@@ -154,19 +163,22 @@ uint64_t gn_tenant_devices(const struct gn_tenant_rules *r, const struct gn_mach
     return bits;
 }
 
-int gn_tenant_devices_check(const struct gn_tenant_rules *r, const struct gn_machine *m, struct gn_error *err)
+int gn_tenant_devices_check(const struct gn_tenant_rules *r, const struct gn_machine *m,
+                            struct gn_error *err)
 {
     for (uint32_t i = 0; i < r->n_devices; i++) {
         uint64_t ignored = 0;
         if (!each_selected(&r->devices[i], m, 0, &ignored))
             return gn_fail(err, ENODEV, "gantry devices lists what is there",
-                           "the tenant \"%s\" is to use a device that is not there: \"%s\"%s", r->name, r->devices[i].name,
+                           "the tenant \"%s\" is to use a device that is not there: \"%s\"%s",
+                           r->name, r->devices[i].name,
                            r->devices[i].index >= 0 ? " with that index" : "");
     }
     return 0;
 }
 
-int gn_tenants_floors_check(const struct gn_tenants *t, const struct gn_tenant *it, bool only_before, const struct gn_tenant_rules *rules,
+int gn_tenants_floors_check(const struct gn_tenants *t, const struct gn_tenant *it,
+                            bool only_before, const struct gn_tenant_rules *rules,
                             const struct gn_machine *m, struct gn_error *err)
 {
     for (uint32_t p = 0; p < m->n_platforms && rules->floor; p++) {
@@ -188,11 +200,13 @@ int gn_tenants_floors_check(const struct gn_tenants *t, const struct gn_tenant *
                 continue;
             snprintf(fix, sizeof fix, "at most %s is left; lower the floor, or others'",
                      gn_part_format(GN_PART_WHOLE - (uint32_t)sums[d], left));
-            return gn_fail(err, ENOSPC, fix,
-                           "with the floor %s of the tenant \"%s\" and the %s of others, more than all of \"%.100s\" "
-                           "would be promised",
-                           gn_part_format(rules->floor, floor), rules->name, gn_part_format((uint32_t)sums[d], others),
-                           m->platforms[p].devices[d].facts.name);
+            return gn_fail(
+                err, ENOSPC, fix,
+                "with the floor %s of the tenant \"%s\" and the %s of others, more than all of "
+                "\"%.100s\" "
+                "would be promised",
+                gn_part_format(rules->floor, floor), rules->name,
+                gn_part_format((uint32_t)sums[d], others), m->platforms[p].devices[d].facts.name);
         }
     }
     return 0;

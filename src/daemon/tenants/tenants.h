@@ -7,8 +7,9 @@
 #include "link/tls.h"
 
 /*
- * The tenants as gantryd knows them now: rules, and the books of their memory. `default` is there always.
- * Owned by gantryd's thread; a tenant is freed when it is removed, which nobody does while it has vGPUs.
+ * The tenants as gantryd knows them now: rules, and the books of their memory. `default` is there
+ * always. Owned by gantryd's thread; a tenant is freed when it is removed, which nobody does while
+ * it has vGPUs.
  */
 struct gn_daemon;
 struct gn_machine;
@@ -30,8 +31,8 @@ struct gn_tenant {
     uint64_t late_told_ns;           /* attach.c: that its programs wait was logged then */
     struct gn_socket *socket;        /* NULL: none (rules.socket) */
     struct gn_tenant_shares *shares; /* the scheduler's; NULL before its first vGPU */
-    uint64_t busy_weights;           /* shares.c, while it reckons: of its vGPUs that have work on a device */
-    bool is_there, is_busy;          /* device_load.c, while it weighs a device */
+    uint64_t busy_weights; /* shares.c, while it reckons: of its vGPUs that have work on a device */
+    bool is_there, is_busy; /* device_load.c, while it weighs a device */
     /* tcp_sessions.c: the key that the token is for TLS, and that token. */
     struct gn_tls_psk psk;
     uint32_t psk_n_token;
@@ -44,40 +45,46 @@ struct gn_tenants {
     const struct gn_lease_ops *ops;
 };
 
-/* The `n` rules may say something of `default`, too. 0 or -errno; errors are of memory, or a name used twice.
+/* The `n` rules may say something of `default`, too. 0 or -errno; errors are of memory, or a name
+ * used twice.
  */
-int gn_tenants_init(struct gn_tenants *t, const struct gn_lease_ops *ops, const struct gn_tenant_rules *rules, int n, struct gn_error *err);
+int gn_tenants_init(struct gn_tenants *t, const struct gn_lease_ops *ops,
+                    const struct gn_tenant_rules *rules, int n, struct gn_error *err);
 void gn_tenants_fini(struct gn_tenants *t);
 
 /* "" is `default`. NULL: there is none. */
 struct gn_tenant *gn_tenants_find(const struct gn_tenants *t, const char *name);
 
-/* Whether the floors of a device are no more than the device, with these rules: `it`'s from now on, or a new tenant's (NULL).
- * only_before: against those that stand before `it` alone. 0, or -ENOSPC and a sentence. */
-int gn_tenants_floors_check(const struct gn_tenants *t, const struct gn_tenant *it, bool only_before, const struct gn_tenant_rules *rules,
+/* Whether the floors of a device are no more than the device, with these rules: `it`'s from now on,
+ * or a new tenant's (NULL). only_before: against those that stand before `it` alone. 0, or -ENOSPC
+ * and a sentence. */
+int gn_tenants_floors_check(const struct gn_tenants *t, const struct gn_tenant *it,
+                            bool only_before, const struct gn_tenant_rules *rules,
                             const struct gn_machine *m, struct gn_error *err);
 
 /* 0 or -errno. */
-int gn_tenants_add(struct gn_tenants *t, const struct gn_tenant_rules *rules, struct gn_tenant **ret, struct gn_error *err);
+int gn_tenants_add(struct gn_tenants *t, const struct gn_tenant_rules *rules,
+                   struct gn_tenant **ret, struct gn_error *err);
 /* 0, or -errno: not `default`, and none that has vGPUs. */
 int gn_tenants_may_remove(const struct gn_tenant *tenant, struct gn_error *err);
 /* One that may be removed, and has no socket. */
 void gn_tenants_remove(struct gn_tenants *t, struct gn_tenant *tenant);
 
-/* Whether any tenant admits users beside those that `default` admits without a rule: then others must reach the socket. */
+/* Whether any tenant admits users beside those that `default` admits without a rule: then others
+ * must reach the socket. */
 bool gn_tenants_admit_others(const struct gn_tenants *t);
 
 /* Who asks. On this machine the kernel names him. */
 struct gn_peer {
-    bool remote;         /* from another machine: of the rest only what follows, and the token, counts */
-    bool anybody;        /* gantryd was told to trust the network: `default` admits him */
+    bool remote;  /* from another machine: of the rest only what follows, and the token, counts */
+    bool anybody; /* gantryd was told to trust the network: `default` admits him */
     const char *subject; /* of a certificate that he has shown: a tenant's name. NULL, "": none */
     uid_t uid;
     gid_t gid;
     uint32_t n_groups; /* supplementary ones */
     const gid_t *groups;
-    bool is_operator;  /* came by the control socket */
-    bool is_default;   /* gantryd's own user, or uid 0: `default` admits both while it has no rule */
+    bool is_operator; /* came by the control socket */
+    bool is_default;  /* gantryd's own user, or uid 0: `default` admits both while it has no rule */
     const void *token; /* n_token 0: none was shown */
     size_t n_token;
 };
@@ -86,8 +93,10 @@ struct gn_peer {
 int gn_tenant_admits(const struct gn_tenant_rules *r, const struct gn_peer *peer);
 
 /* The devices of a platform that the tenant may use, as bits. */
-uint64_t gn_tenant_devices(const struct gn_tenant_rules *r, const struct gn_machine *m, uint32_t platform);
+uint64_t gn_tenant_devices(const struct gn_tenant_rules *r, const struct gn_machine *m,
+                           uint32_t platform);
 /* Every selector means some device: 0, or -ENODEV. */
-int gn_tenant_devices_check(const struct gn_tenant_rules *r, const struct gn_machine *m, struct gn_error *err);
+int gn_tenant_devices_check(const struct gn_tenant_rules *r, const struct gn_machine *m,
+                            struct gn_error *err);
 
 #endif

@@ -26,7 +26,8 @@ static struct gn_tenant_rules rules_of(const char *name)
 static void nothing_said_admits_operators_alone(void **state)
 {
     struct gn_tenant_rules r = rules_of("a");
-    struct gn_peer operator_of_it = {.uid = 7, .is_operator = true}, stranger = {.uid = 8, .gid = 9};
+    struct gn_peer operator_of_it = {.uid = 7, .is_operator = true},
+                   stranger = {.uid = 8, .gid = 9};
     assert_int_equal(gn_tenant_admits(&r, &operator_of_it), 0);
     assert_int_equal(gn_tenant_admits(&r, &stranger), -EACCES);
     assert_false(gn_tenant_admits_others(&r));
@@ -40,7 +41,8 @@ static void users_and_groups_admit(void **state)
     assert_int_equal(gn_tenant_add_uid(&r, "8", &err), 0);
     assert_int_equal(gn_tenant_add_gid(&r, "44", &err), 0);
     assert_true(gn_tenant_admits_others(&r));
-    struct gn_peer by_uid = {.uid = 8, .gid = 1}, by_gid = {.uid = 9, .gid = 44}, no = {.uid = 9, .gid = 8},
+    struct gn_peer by_uid = {.uid = 8, .gid = 1}, by_gid = {.uid = 9, .gid = 44},
+                   no = {.uid = 9, .gid = 8},
                    by_group = {.uid = 9, .gid = 1, .n_groups = 2, .groups = groups},
                    not_quite = {.uid = 9, .gid = 1, .n_groups = 1, .groups = groups};
     assert_int_equal(gn_tenant_admits(&r, &by_uid), 0);
@@ -54,8 +56,8 @@ static void users_and_groups_admit(void **state)
 
 static void a_token_admits_whoever_shows_it(void **state)
 {
-    static const char *const wrong[] = {"a-token-of-some-lengtH", "a-token-of-some-lengt", "a-token-of-some-length-", "x",
-                                        "A-token-of-some-length"};
+    static const char *const wrong[] = {"a-token-of-some-lengtH", "a-token-of-some-lengt",
+                                        "a-token-of-some-length-", "x", "A-token-of-some-length"};
     struct gn_tenant_rules r = rules_of("a");
     struct gn_error err;
     struct gn_peer p = {.uid = 8, .gid = 9, .token = TOKEN, .n_token = strlen(TOKEN)};
@@ -85,8 +87,10 @@ static void from_another_machine_credentials_alone_count(void **state)
 {
     struct gn_tenant_rules r = rules_of("blue"), plain = rules_of("default");
     struct gn_error err;
-    struct gn_peer nobody = {.remote = true, .uid = 7, .gid = 7}, trusted = {.remote = true, .anybody = true},
-                   named = {.remote = true, .subject = "blue"}, other = {.remote = true, .subject = "blu"},
+    struct gn_peer nobody = {.remote = true, .uid = 7, .gid = 7},
+                   trusted = {.remote = true, .anybody = true},
+                   named = {.remote = true, .subject = "blue"},
+                   other = {.remote = true, .subject = "blu"},
                    token = {.remote = true, .token = TOKEN, .n_token = strlen(TOKEN)};
     r.any_uid = plain.any_uid = true;
     r.n_uids = r.n_gids = 1;
@@ -149,11 +153,13 @@ static void devices_are_selected_over_all_platforms(void **state)
         strcpy(platforms[1].devices[i].facts.name, i == 63 ? "Card B" : "Slot");
     assert_true(gn_tenant_devices(&r, &m, 0) == 3 && gn_tenant_devices(&r, &m, 1) == UINT64_MAX);
     assert_int_equal(gn_tenant_add_device(&r, "card", &err), 0);
-    assert_true(gn_tenant_devices(&r, &m, 0) == 1 && gn_tenant_devices(&r, &m, 1) == UINT64_C(1) << 63);
+    assert_true(gn_tenant_devices(&r, &m, 0) == 1 && gn_tenant_devices(&r, &m, 1) == UINT64_C(1)
+                                                                                         << 63);
     assert_int_equal(gn_tenant_devices_check(&r, &m, &err), 0);
     assert_int_equal(gn_tenant_add_device(&r, "any", &err), 0);
     assert_int_equal(gn_tenant_add_device(&r, "card:1", &err), 0);
-    assert_true(gn_tenant_devices(&r, &m, 0) == 0 && gn_tenant_devices(&r, &m, 1) == UINT64_C(1) << 63);
+    assert_true(gn_tenant_devices(&r, &m, 0) == 0 && gn_tenant_devices(&r, &m, 1) == UINT64_C(1)
+                                                                                         << 63);
     assert_int_equal(gn_tenant_add_device(&r, "card:2", &err), 0);
     assert_int_equal(gn_tenant_devices_check(&r, &m, &err), -ENODEV);
     assert_non_null(strstr(err.what, "\"card\" with that index"));
@@ -182,8 +188,11 @@ static void floors_are_promised_once(void **state)
     assert_int_equal(gn_tenants_floors_check(&t, NULL, false, &red, &m, &err), 0);
     red.floor = 300001;
     assert_int_equal(gn_tenants_floors_check(&t, NULL, false, &red, &m, &err), -ENOSPC);
-    assert_string_equal(err.what, "with the floor 0.300001 of the tenant \"red\" and the 0.7 of others, more than all of \"Card B\" "
-                                  "would be promised");
+    assert_string_equal(
+        err.what,
+        "with the floor 0.300001 of the tenant \"red\" and the 0.7 of others, more than all of "
+        "\"Card B\" "
+        "would be promised");
     assert_non_null(strstr(err.fix, "at most 0.3 is left"));
     red.floor = 0;
     assert_int_equal(gn_tenants_floors_check(&t, NULL, false, &red, &m, &err), 0);

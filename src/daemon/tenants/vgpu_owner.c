@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose vGPU it is: vgpu_owner.h. Called when a vGPU is made, and at the commands that owners have. */
+/* Whose vGPU it is: vgpu_owner.h. Called when a vGPU is made, and at the commands that owners have.
+ */
 #include "daemon/tenants/vgpu_owner.h"
 
 #include <string.h>
@@ -20,5 +21,6 @@ struct gn_owner gn_owner_of(const struct gn_conn *c, const struct gn_tenant *t)
 bool gn_owner_is(const struct gn_owner *o, const struct gn_conn *c, const struct gn_tenant *t)
 {
     const struct gn_owner asks = gn_owner_of(c, t);
-    return c->tenant == t && o->kind != GN_OWNER_NOBODY && o->kind == asks.kind && o->uid == asks.uid && o->token == asks.token;
+    return c->tenant == t && o->kind != GN_OWNER_NOBODY && o->kind == asks.kind &&
+           o->uid == asks.uid && o->token == asks.token;
 }

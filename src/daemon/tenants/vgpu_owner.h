@@ -7,8 +7,9 @@
 #include <sys/types.h>
 
 /*
- * The owner of a vGPU: the peer that attached it, known again by its uid, or over tcp by the token or the certificate of its
- * tenant. What an owner may do is a rule of the tenant. Plain values; gantryd's thread.
+ * The owner of a vGPU: the peer that attached it, known again by its uid, or over tcp by the token
+ * or the certificate of its tenant. What an owner may do is a rule of the tenant. Plain values;
+ * gantryd's thread.
  */
 struct gn_conn;
 struct gn_tenant;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a vGPU comes to be: its record, an id, the memory and sockets that are its, a part in its devices; for a program that attaches, for
- * a worker that is to take another's place, for one that waits stopped. What becomes of it then is lifecycle.c's.
+ * How a vGPU comes to be: its record, an id, the memory and sockets that are its, a part in its
+ * devices; for a program that attaches, for a worker that is to take another's place, for one that
+ * waits stopped. What becomes of it then is lifecycle.c's.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -67,7 +68,8 @@ int gn_vgpus_join_shares(struct gn_vgpu_record *v)
     for (; n < gn_vgpus_n_devices(v); n++)
         devices[n] = first + v->order[n];
     if (rc == 0)
-        rc = gn_scheduler_join(v->daemon->scheduler, &v->shares, &v->tenant->shares, v->tenant->rules.weight, v->weight, devices, n);
+        rc = gn_scheduler_join(v->daemon->scheduler, &v->shares, &v->tenant->shares,
+                               v->tenant->rules.weight, v->weight, devices, n);
     /* With its first one the tenant, too, was made. */
     if (rc == 0)
         gn_tenant_reckon(v->daemon, v->tenant);
@@ -82,7 +84,8 @@ static int make_shares(struct gn_vgpu_record *v)
     return rc ? rc : gn_vgpus_join_shares(v);
 }
 
-/* The session's memory and the two sockets. What was made before a failure is freed with the vGPU. */
+/* The session's memory and the two sockets. What was made before a failure is freed with the vGPU.
+ */
 static int make_parts(struct gn_vgpu_record *v, int *ret_worker_session)
 {
     struct gn_segment ring;
@@ -115,8 +118,8 @@ int gn_vgpus_make_memory(struct gn_vgpu_record *v)
     return rc ? rc : make_segment("gantry-data", DATA_AREA_BYTES, &v->data_fd, &v->data_bytes);
 }
 
-int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, const struct gn_link_attach *a, const int *stdio,
-                   struct gn_error *err)
+int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq,
+                   const struct gn_link_attach *a, const int *stdio, struct gn_error *err)
 {
     struct gn_daemon *d = c->daemon;
     int worker_session = -1;
@@ -126,13 +129,17 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, co
         return gn_fail(err, ENODEV, NULL, "there is no platform %u", a->platform);
     const uint64_t devices = gn_tenant_devices(&tenant->rules, &d->machine, a->platform);
     if (!devices)
-        return gn_fail(err, EACCES, NULL, "the tenant \"%s\" may not use platform %u", tenant->rules.name, a->platform);
+        return gn_fail(err, EACCES, NULL, "the tenant \"%s\" may not use platform %u",
+                       tenant->rules.name, a->platform);
     const bool hosted = a->mode == GN_LINK_MODE_PASSTHROUGH;
     const uint32_t mode = hosted ? GN_MODE_PASSTHROUGH : GN_MODE_REMOTE;
     if (!((tenant->rules.modes ? tenant->rules.modes : GN_MODE_REMOTE) & mode))
-        return gn_fail(err, EACCES,
-                       hosted ? "use the mode remote, or have gantry tenant set --mode remote --mode passthrough allow it" : NULL,
-                       "the tenant \"%s\" may not use the mode %s", tenant->rules.name, gn_mode_name(mode));
+        return gn_fail(
+            err, EACCES,
+            hosted ? "use the mode remote, or have gantry tenant set --mode remote --mode "
+                     "passthrough allow it"
+                   : NULL,
+            "the tenant \"%s\" may not use the mode %s", tenant->rules.name, gn_mode_name(mode));
     int rc = hosted ? gn_conn_may_host(c, err) : 0;
     if (rc)
         return rc;
@@ -198,7 +205,8 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, co
 struct gn_vgpu_record *gn_vgpus_blank(const struct gn_vgpu_record *like, struct gn_error *err)
 {
     struct gn_daemon *d = like->daemon;
-    struct gn_vgpu_record *n = gn_crowd_make_room(d, GN_ROLE_PROGRAM, GN_CROWD_VGPU_FDS) ? calloc(1, sizeof *n) : NULL;
+    struct gn_vgpu_record *n =
+        gn_crowd_make_room(d, GN_ROLE_PROGRAM, GN_CROWD_VGPU_FDS) ? calloc(1, sizeof *n) : NULL;
     if (!n) {
         gn_fail(err, ENOMEM, NULL, "out of memory or descriptors");
         return NULL;
@@ -228,8 +236,10 @@ struct gn_vgpu_record *gn_vgpus_blank(const struct gn_vgpu_record *like, struct 
     return n;
 }
 
-struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant *tenant, uint32_t id, const struct gn_link_wait *w,
-                                             uint64_t devices, const uint8_t *order, int ring_fd, struct gn_error *err)
+struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant *tenant,
+                                             uint32_t id, const struct gn_link_wait *w,
+                                             uint64_t devices, const uint8_t *order, int ring_fd,
+                                             struct gn_error *err)
 {
     struct gn_daemon *d = c->daemon;
     if (w->platform >= d->machine.n_platforms)
@@ -237,8 +247,10 @@ struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant
     else if (!devices)
         devices = gn_tenant_devices(&tenant->rules, &d->machine, w->platform);
     uint64_t ignored;
-    if (d->stopping || !devices || w->weight > GN_TENANT_MAX_WEIGHT || (tenant->rules.modes && !(tenant->rules.modes & GN_MODE_REMOTE))) {
-        gn_fail(err, EACCES, NULL, "the tenant \"%s\" may not have such a vGPU here", tenant->rules.name);
+    if (d->stopping || !devices || w->weight > GN_TENANT_MAX_WEIGHT ||
+        (tenant->rules.modes && !(tenant->rules.modes & GN_MODE_REMOTE))) {
+        gn_fail(err, EACCES, NULL, "the tenant \"%s\" may not have such a vGPU here",
+                tenant->rules.name);
         return NULL;
     }
     if (gn_crowd_admit_vgpu(c, tenant, err))

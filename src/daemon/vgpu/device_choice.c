@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which devices stand for those that a vGPU's program knows: as it began, and after a move to another one. gantryd's thread. */
+/* Which devices stand for those that a vGPU's program knows: as it began, and after a move to
+ * another one. gantryd's thread. */
 #include "daemon/vgpu/device_choice.h"
 
 #include <errno.h>
@@ -26,7 +27,8 @@ uint32_t gn_vgpus_n_devices(const struct gn_vgpu_record *v)
 }
 
 /* The one of the platform's devices that the text names, of those in `among`. */
-static int find(const struct gn_platform_record *p, uint64_t among, const char *text, uint32_t *ret, struct gn_error *err)
+static int find(const struct gn_platform_record *p, uint64_t among, const char *text, uint32_t *ret,
+                struct gn_error *err)
 {
     struct gn_selector s;
     uint32_t n = 0;
@@ -34,16 +36,20 @@ static int find(const struct gn_platform_record *p, uint64_t among, const char *
     if (rc)
         return rc;
     if (s.present_as)
-        return gn_fail(err, EINVAL, "write NAME-PART[:INDEX]", "a device cannot be shown as another kind in a move");
+        return gn_fail(err, EINVAL, "write NAME-PART[:INDEX]",
+                       "a device cannot be shown as another kind in a move");
     for (uint32_t i = 0; i < p->n_devices; i++) {
-        if (!gn_selector_matches_name(&s, p->devices[i].facts.name) || !gn_selector_takes(&s, nth++) || !(among >> i & 1))
+        if (!gn_selector_matches_name(&s, p->devices[i].facts.name) ||
+            !gn_selector_takes(&s, nth++) || !(among >> i & 1))
             continue;
         *ret = i;
         n++;
     }
     return n == 1  ? 0
-           : n > 1 ? gn_fail(err, ENOTUNIQ, "give more of its name, or NAME-PART:INDEX", "%u devices are called \"%.60s\"", n, text)
-                   : gn_fail(err, ENODEV, "gantry devices lists them", "there is no device \"%.60s\" for it", text);
+           : n > 1 ? gn_fail(err, ENOTUNIQ, "give more of its name, or NAME-PART:INDEX",
+                             "%u devices are called \"%.60s\"", n, text)
+                   : gn_fail(err, ENODEV, "gantry devices lists them",
+                             "there is no device \"%.60s\" for it", text);
 }
 
 /* The one that it works on. */
@@ -52,12 +58,14 @@ static int find_used(const struct gn_vgpu_record *v, uint32_t *ret, struct gn_er
     const uint64_t used = gn_loads_of(v) & v->devices;
     const uint64_t of = used ? used : v->devices;
     if (__builtin_popcountll(of) != 1 && used)
-        return gn_fail(err, ENOTUNIQ, "write --device FROM=TO", "it uses %d devices: which one is to be left?", __builtin_popcountll(of));
+        return gn_fail(err, ENOTUNIQ, "write --device FROM=TO",
+                       "it uses %d devices: which one is to be left?", __builtin_popcountll(of));
     *ret = used ? (uint32_t)__builtin_ctzll(of) : v->order[0];
     return 0;
 }
 
-int gn_vgpus_choose_device(const struct gn_vgpu_record *v, const char *text, struct gn_vgpu_record *n, struct gn_error *err)
+int gn_vgpus_choose_device(const struct gn_vgpu_record *v, const char *text,
+                           struct gn_vgpu_record *n, struct gn_error *err)
 {
     const struct gn_platform_record *p = &v->daemon->machine.platforms[v->platform];
     const uint64_t allowed = gn_tenant_devices(&v->tenant->rules, &v->daemon->machine, v->platform);
@@ -74,16 +82,20 @@ int gn_vgpus_choose_device(const struct gn_vgpu_record *v, const char *text, str
     if (rc)
         return rc;
     if (!(allowed >> to & 1))
-        return gn_fail(err, EACCES, "gantry tenant set --device allows it", "the tenant \"%s\" may not use the device \"%.100s\"",
-                       v->tenant->rules.name, p->devices[to].facts.name);
+        return gn_fail(err, EACCES, "gantry tenant set --device allows it",
+                       "the tenant \"%s\" may not use the device \"%.100s\"", v->tenant->rules.name,
+                       p->devices[to].facts.name);
     if (from == to)
-        return gn_fail(err, EALREADY, NULL, "it is on the device \"%.100s\" already", p->devices[to].facts.name);
+        return gn_fail(err, EALREADY, NULL, "it is on the device \"%.100s\" already",
+                       p->devices[to].facts.name);
     /* Where it has the other one, too, they change places. */
     uint8_t order[GN_WORKER_MAX_DEVICES];
     memcpy(order, v->order, sizeof order);
     for (uint32_t k = 0; k < gn_vgpus_n_devices(v); k++)
         order[k] = order[k] == from ? (uint8_t)to : order[k] == to ? (uint8_t)from : order[k];
-    const uint64_t devices = v->devices >> to & 1 ? v->devices : (v->devices & ~(UINT64_C(1) << from)) | UINT64_C(1) << to;
+    const uint64_t devices = v->devices >> to & 1
+                                 ? v->devices
+                                 : (v->devices & ~(UINT64_C(1) << from)) | UINT64_C(1) << to;
     gn_vgpus_set_devices(n, devices, order);
     return 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a new vGPU goes. A program that names its device goes there; one that takes whatever it is offered is offered the least
- * loaded device first, which is settled here when it attaches. gantryd's thread.
+ * Where a new vGPU goes. A program that names its device goes there; one that takes whatever it is
+ * offered is offered the least loaded device first, which is settled here when it attaches.
+ * gantryd's thread.
  */
 #include <stddef.h>
 #include <unistd.h>
@@ -45,7 +46,8 @@ static bool works_on(const struct gn_vgpu_record *v, uint32_t device)
     return v->shares.joined && slot < v->shares.n && v->shares.all[slot].figures.busy;
 }
 
-static void weigh(struct gn_daemon *d, uint32_t platform, uint32_t device, struct gn_sched_load *ret)
+static void weigh(struct gn_daemon *d, uint32_t platform, uint32_t device,
+                  struct gn_sched_load *ret)
 {
     *ret = (struct gn_sched_load){0};
     gn_list_for_each(t, &d->tenants.all, struct gn_tenant, link) t->is_there = t->is_busy = false;
@@ -64,7 +66,8 @@ static void weigh(struct gn_daemon *d, uint32_t platform, uint32_t device, struc
     }
 }
 
-void gn_loads_rank(struct gn_daemon *d, uint32_t platform, uint64_t devices, uint8_t ranks[static GN_WORKER_MAX_DEVICES])
+void gn_loads_rank(struct gn_daemon *d, uint32_t platform, uint64_t devices,
+                   uint8_t ranks[static GN_WORKER_MAX_DEVICES])
 {
     struct gn_sched_load loads[GN_WORKER_MAX_DEVICES];
     const uint32_t n = d->machine.platforms[platform].n_devices;

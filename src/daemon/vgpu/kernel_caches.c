@@ -59,7 +59,8 @@ static const char *root_of(const struct gn_daemon *d)
 
 static bool path_of(const struct gn_cache *c, const char *rest, char *ret, size_t n)
 {
-    return (size_t)snprintf(ret, n, "%s/" RUN "/%s.%u%s", root_of(c->daemon), c->name, c->generation, rest) < n;
+    return (size_t)snprintf(ret, n, "%s/" RUN "/%s.%u%s", root_of(c->daemon), c->name,
+                            c->generation, rest) < n;
 }
 
 static void bury(struct gn_corpse *corpse)
@@ -116,9 +117,11 @@ static int start_keeper(struct gn_cache *c)
                           (char[]){GN_CACHE_KEPT_MIB},
                           NULL};
     c->keep = false;
-    if (!path_of(c, "", at, sizeof at) || (size_t)snprintf(kept, sizeof kept, "%s/%s.kept/files", root_of(d), c->name) >= sizeof kept)
+    if (!path_of(c, "", at, sizeof at) ||
+        (size_t)snprintf(kept, sizeof kept, "%s/%s.kept/files", root_of(d), c->name) >= sizeof kept)
         return -ENAMETOOLONG;
-    int rc = gn_worker_spawn(d->machine.worker, argv, GN_WALL_NONE, &c->keeper.fd, &c->keeper_pid, &err);
+    int rc =
+        gn_worker_spawn(d->machine.worker, argv, GN_WALL_NONE, &c->keeper.fd, &c->keeper_pid, &err);
     if (rc == 0 && (rc = gn_loop_add(&d->loop, &c->keeper, EPOLLIN, keeper_ended)))
         gn_loop_close(&d->loop, &c->keeper);
     if (rc) {
@@ -141,12 +144,13 @@ static void sweep_if_due(struct gn_daemon *d)
     struct gn_caches *all = &d->caches;
     const uint64_t now = gn_now_ns();
     struct gn_error err;
-    char *const argv[] = {(char[]){"gantry-worker"}, (char[]){"--sweep-caches"}, (char *)(uintptr_t)root_of(d),
-                          (char[]){GN_CACHE_UNUSED_DAYS}, NULL};
+    char *const argv[] = {(char[]){"gantry-worker"}, (char[]){"--sweep-caches"},
+                          (char *)(uintptr_t)root_of(d), (char[]){GN_CACHE_UNUSED_DAYS}, NULL};
     if (all->sweeper.fd >= 0 || (all->swept_ns && now - all->swept_ns < SWEEP_NS))
         return;
     all->swept_ns = now;
-    if (gn_worker_spawn(d->machine.worker, argv, GN_WALL_NONE, &all->sweeper.fd, &all->sweeper_pid, &err) == 0 &&
+    if (gn_worker_spawn(d->machine.worker, argv, GN_WALL_NONE, &all->sweeper.fd, &all->sweeper_pid,
+                        &err) == 0 &&
         gn_loop_add(&d->loop, &all->sweeper, EPOLLIN, sweeper_ended))
         gn_loop_close(&d->loop, &all->sweeper);
 }
@@ -249,7 +253,8 @@ static int mount_layers(struct gn_cache *c, uid_t uid, gid_t gid)
     }
     if (rc >= 0)
         rc = mkdir(at, 0700) < 0 ? -errno : 0;
-    if (rc == 0 && (rc = gn_wall_layers_mount(at, files, uid, gid, GN_CACHE_LAYER_BYTES, GN_CACHE_LAYER_ENTRIES)))
+    if (rc == 0 && (rc = gn_wall_layers_mount(at, files, uid, gid, GN_CACHE_LAYER_BYTES,
+                                              GN_CACHE_LAYER_ENTRIES)))
         (void)rmdir(at);
     if (files >= 0)
         close(files);
@@ -315,7 +320,8 @@ static struct gn_cache *make(struct gn_daemon *d, const char *name, uid_t uid, g
     return NULL;
 }
 
-struct gn_cache *gn_cache_acquire(struct gn_daemon *d, const char *name, uid_t uid, gid_t gid, bool *ret_layered, char *ret, size_t n)
+struct gn_cache *gn_cache_acquire(struct gn_daemon *d, const char *name, uid_t uid, gid_t gid,
+                                  bool *ret_layered, char *ret, size_t n)
 {
     struct gn_cache *c = root_of(d)[0] ? find(d, name) : NULL;
     ret[0] = 0;
@@ -324,7 +330,8 @@ struct gn_cache *gn_cache_acquire(struct gn_daemon *d, const char *name, uid_t u
         return NULL;
     c->n_workers++;
     c->close_at_ns = 0;
-    const bool fits = c->layered ? path_of(c, "/" GN_WALL_LAYERS_ALL, ret, n) : (size_t)snprintf(ret, n, "%s/%s", root_of(d), name) < n;
+    const bool fits = c->layered ? path_of(c, "/" GN_WALL_LAYERS_ALL, ret, n)
+                                 : (size_t)snprintf(ret, n, "%s/%s", root_of(d), name) < n;
     if (!fits)
         ret[0] = 0;
     *ret_layered = c->layered;

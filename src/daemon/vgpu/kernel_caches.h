@@ -41,7 +41,8 @@ void gn_caches_init(struct gn_caches *all, bool can_mount);
  * is there if it is layered. NULL and "": there is none, or it cannot be made, which is in the log;
  * the worker goes without.
  */
-struct gn_cache *gn_cache_acquire(struct gn_daemon *d, const char *name, uid_t uid, gid_t gid, bool *ret_layered, char *ret, size_t n);
+struct gn_cache *gn_cache_acquire(struct gn_daemon *d, const char *name, uid_t uid, gid_t gid,
+                                  bool *ret_layered, char *ret, size_t n);
 /* It does so no more. NULL is fine. */
 void gn_cache_release(struct gn_daemon *d, struct gn_cache *c);
 /* Its new kernels are wanted on the disk soon: another gantryd of this machine may look there. NULL

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The life of a vGPU as gantryd sees it, once it is made (create.c) and a worker asked for: the program gets its part when the worker
- * is up; then only ends are waited for. The worker's pidfd is the one word on its death; everything a worker says is checked like a
- * program's words.
+ * The life of a vGPU as gantryd sees it, once it is made (create.c) and a worker asked for: the
+ * program gets its part when the worker is up; then only ends are waited for. The worker's pidfd is
+ * the one word on its death; everything a worker says is checked like a program's words.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -93,7 +93,8 @@ static uint64_t earlier(uint64_t a_ns, uint64_t b_ns)
 
 static void set_grace(struct gn_daemon *d, uint64_t at_ns)
 {
-    const struct itimerspec when = {.it_value = {.tv_sec = (time_t)(at_ns / 1000000000u), .tv_nsec = (long)(at_ns % 1000000000u)}};
+    const struct itimerspec when = {.it_value = {.tv_sec = (time_t)(at_ns / 1000000000u),
+                                                 .tv_nsec = (long)(at_ns % 1000000000u)}};
     d->grace_at_ns = at_ns;
     (void)timerfd_settime(d->grace.fd, TFD_TIMER_ABSTIME, &when, NULL);
 }
@@ -139,7 +140,8 @@ static void release_worker_resources(struct gn_vgpu_record *v)
 void gn_vgpus_free_if_over(struct gn_vgpu_record *v)
 {
     /* One that is in a file needs no worker, and its program may be coming back. */
-    if (v->conn || v->spawning || v->process.fd >= 0 || !v->reaped || (v->stopped && v->return_by_ns))
+    if (v->conn || v->spawning || v->process.fd >= 0 || !v->reaped ||
+        (v->stopped && v->return_by_ns))
         return;
     bool was_ending = v->kill_at_ns != 0;
     struct gn_daemon *d = v->daemon;
@@ -178,23 +180,29 @@ void gn_vgpus_kill(struct gn_vgpu_record *v)
 int gn_vgpus_end(struct gn_vgpu_record *v, struct gn_error *err)
 {
     if (v->hosted)
-        return gn_fail(err, EOPNOTSUPP, "end the program, or gantry mode VGPU remote, and try again",
+        return gn_fail(err, EOPNOTSUPP,
+                       "end the program, or gantry mode VGPU remote, and try again",
                        "it lives in its program, which would end with it");
     if (v->move)
         return gn_fail(err, EBUSY, "wait until that is over", "it is being moved or saved");
     if (v->stopped)
-        return gn_fail(err, ESRCH, "end the program that waits for it", "it is stopped, and in a file");
+        return gn_fail(err, ESRCH, "end the program that waits for it",
+                       "it is stopped, and in a file");
     if (v->ending || (v->process.fd < 0 && !v->spawning))
         return gn_fail(err, ENOENT, NULL, "it has ended already");
     gn_vgpus_kill(v);
     return 0;
 }
 
-/* A program that was to let go of its vGPU and does not answer, since it is stopped maybe: it is told by the sockets' ends. */
+/* A program that was to let go of its vGPU and does not answer, since it is stopped maybe: it is
+ * told by the sockets' ends. */
 static void let_go(struct gn_vgpu_record *v)
 {
-    gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: \"%s\" (%d) does not say that it has let go of its device; it is not waited for", v->id,
-                 v->program, (int)v->program_pid);
+    gn_quota_log(
+        v->quota, GN_LOG_WARN,
+        "vgpu=%08x: \"%s\" (%d) does not say that it has let go of its device; it is not waited "
+        "for",
+        v->id, v->program, (int)v->program_pid);
     gone(v);
 }
 
@@ -204,7 +212,8 @@ void gn_vgpus_end_worker(struct gn_vgpu_record *v)
         return;
     v->ending = true;
     if (v->control.fd >= 0)
-        (void)gn_frame_push(&v->writer, GN_WORKER_END, 0, 0, NULL, 0, NULL, 0); /* the kill covers a failure */
+        (void)gn_frame_push(&v->writer, GN_WORKER_END, 0, 0, NULL, 0, NULL,
+                            0); /* the kill covers a failure */
     v->kill_at_ns = gn_now_ns() + GRACE_NS;
     gn_vgpus_arm(v->daemon);
 }
@@ -237,8 +246,9 @@ static void give_up_start(struct gn_vgpu_record *v)
 {
     struct gn_error err;
     const unsigned limit_s = v->daemon->start_limit_ms / 1000;
-    gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: its worker %d has not started its driver within %u s, and is killed", v->id,
-                 (int)v->worker_pid, limit_s);
+    gn_quota_log(v->quota, GN_LOG_WARN,
+                 "vgpu=%08x: its worker %d has not started its driver within %u s, and is killed",
+                 v->id, (int)v->worker_pid, limit_s);
     if (v->conn && !v->arrival) {
         gn_fail(&err, ETIMEDOUT, "try again; an operator may allow more (--start-limit)",
                 "the worker has not started the driver within %u s", limit_s);
@@ -255,12 +265,15 @@ void gn_vgpus_grace(struct gn_source *timer, uint32_t events)
     gn_move_expire(d, now);
     gn_hosted_watch(d, now);
     gn_caches_expire(d, now);
-    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) if (v->return_by_ns && v->return_by_ns <= now)
+    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record,
+                     link) if (v->return_by_ns && v->return_by_ns <= now)
     {
-        gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: \"%s\" has not come back", v->id, v->program);
+        gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: \"%s\" has not come back", v->id,
+                     v->program);
         gn_vgpus_leave(v);
     }
-    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) if (v->ending && v->kill_at_ns && v->kill_at_ns <= now)
+    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record,
+                     link) if (v->ending && v->kill_at_ns && v->kill_at_ns <= now)
     {
         v->kill_at_ns = 0;
         if (v->hosted)
@@ -338,8 +351,9 @@ static void worker_died(struct gn_source *s, uint32_t events)
 }
 
 /*
- * The program gets its part, once the worker's driver is up and the worker can be watched. The words on both
- * come over different sockets, in either order. Not of one that nobody waits for any more: it would be listed as a vGPU until its end.
+ * The program gets its part, once the worker's driver is up and the worker can be watched. The
+ * words on both come over different sockets, in either order. Not of one that nobody waits for any
+ * more: it would be listed as a vGPU until its end.
  */
 static void tell_program(struct gn_vgpu_record *v)
 {
@@ -365,8 +379,8 @@ static void tell_program(struct gn_vgpu_record *v)
     if (v->hosted)
         gn_vgpus_arm(v->daemon);
     GN_FAULT("daemon-before-attached");
-    gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) attached, worker %d", v->id, v->program, (int)v->program_pid,
-                 (int)v->worker_pid);
+    gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) attached, worker %d", v->id,
+                 v->program, (int)v->program_pid, (int)v->worker_pid);
     if (v->conn && v->remote)
         gn_vgpus_tell_session(v, v->attach_seq);
     else if (v->conn)
@@ -424,7 +438,8 @@ void gn_vgpus_spawned(struct gn_vgpu_record *v, pid_t pid, int pidfd)
     }
 }
 
-/* Was it something that its program has done? Nobody kills a worker with these, and one that is told to end says 0. */
+/* Was it something that its program has done? Nobody kills a worker with these, and one that is
+ * told to end says 0. */
 static bool is_breach(int status, int ended_by)
 {
     switch (ended_by) {
@@ -445,7 +460,8 @@ static bool is_breach(int status, int ended_by)
 void gn_vgpus_note_breach(const struct gn_vgpu_record *v)
 {
     struct gn_daemon *d = v->daemon;
-    gn_breaches_note(&d->breaches, v->tenant->rules.name, v->quota->source, d->breach_pause_ns, gn_now_ns());
+    gn_breaches_note(&d->breaches, v->tenant->rules.name, v->quota->source, d->breach_pause_ns,
+                     gn_now_ns());
 }
 
 static const char *why_ended(const struct gn_vgpu_record *v, int signal)
@@ -460,7 +476,9 @@ static const char *why_ended(const struct gn_vgpu_record *v, int signal)
 void gn_vgpus_ended(struct gn_vgpu_record *v, int status)
 {
     /* The first process of a namespace says so by its exit status (src/wall/processes.c). */
-    const int ended_by = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status) > 128 ? WEXITSTATUS(status) - 128 : 0;
+    const int ended_by = WIFSIGNALED(status)         ? WTERMSIG(status)
+                         : WEXITSTATUS(status) > 128 ? WEXITSTATUS(status) - 128
+                                                     : 0;
     v->reaped = true;
     if (v->booted && is_breach(status, ended_by))
         gn_vgpus_note_breach(v);
@@ -468,15 +486,17 @@ void gn_vgpus_ended(struct gn_vgpu_record *v, int status)
     char lost[GN_LINK_NAME_BYTES + 64] = "";
     /* A program that has left has nothing to lose; nor has one whose vGPU another worker has. */
     if (!v->ending && (v->conn || v->booted) && !gn_move_has_all(v))
-        snprintf(lost, sizeof lost, "; \"%s\" (%d) has lost its device", v->program, (int)v->program_pid);
-    /* A program that notices the loss may hang up before the template tells how the worker ended. */
+        snprintf(lost, sizeof lost, "; \"%s\" (%d) has lost its device", v->program,
+                 (int)v->program_pid);
+    /* A program that notices the loss may hang up before the template tells how the worker ended.
+     */
     const bool killed_here = v->ending && !v->kill_at_ns;
     if (ended_by && !killed_here)
-        gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: its worker %d was ended by signal %d%s%s", v->id, (int)v->worker_pid, ended_by,
-                     why_ended(v, ended_by), lost);
+        gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: its worker %d was ended by signal %d%s%s",
+                     v->id, (int)v->worker_pid, ended_by, why_ended(v, ended_by), lost);
     else if (!v->ending && WEXITSTATUS(status))
-        gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: its worker %d ended with status %d%s", v->id, (int)v->worker_pid,
-                     WEXITSTATUS(status), lost);
+        gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: its worker %d ended with status %d%s",
+                     v->id, (int)v->worker_pid, WEXITSTATUS(status), lost);
     gn_vgpus_free_if_over(v);
 }
 
@@ -485,8 +505,10 @@ void gn_vgpus_host_lost(struct gn_vgpu_record *v)
     struct gn_error err;
     v->reaped = true;
     if (v->spawning)
-        gn_vgpus_spawn_failed(
-            v, (gn_fail(&err, EPIPE, "look at what gantryd's log says of the driver", "the driver's template process ended"), &err));
+        gn_vgpus_spawn_failed(v,
+                              (gn_fail(&err, EPIPE, "look at what gantryd's log says of the driver",
+                                       "the driver's template process ended"),
+                               &err));
     else
         gn_vgpus_free_if_over(v);
 }
@@ -505,7 +527,8 @@ static void worker_said(struct gn_source *s, uint32_t events)
     struct gn_frame f;
     int rc = events & EPOLLOUT ? gn_frame_flush(&v->writer) : 0;
     /* Some at a time: a worker that talks without end keeps nobody else waiting. */
-    for (int i = 0; i < FRAMES_A_TURN && rc >= 0 && (rc = gn_frame_read(&v->reader, &f)) == 1; i++) {
+    for (int i = 0; i < FRAMES_A_TURN && rc >= 0 && (rc = gn_frame_read(&v->reader, &f)) == 1;
+         i++) {
         if (f.n_fds && f.op != GN_WORKER_SAVED) {
             rc = -EPROTO;
         } else if (f.op == GN_WORKER_BOOTED && f.n_payload == 0 && !v->driver_up) {
@@ -515,8 +538,10 @@ static void worker_said(struct gn_source *s, uint32_t events)
             return;
         } else if (rc == 0 && (rc = gn_memory_heard(v, &f)) == 1) {
             /* done */
-        } else if (rc == 0 && f.op == GN_LINK_ERROR && !v->driver_up && v->conn && gn_frame_payload(&f, &e, sizeof e) &&
-                   gn_frame_string_ok(e.what, sizeof e.what) && gn_frame_string_ok(e.fix, sizeof e.fix)) {
+        } else if (rc == 0 && f.op == GN_LINK_ERROR && !v->driver_up && v->conn &&
+                   gn_frame_payload(&f, &e, sizeof e) &&
+                   gn_frame_string_ok(e.what, sizeof e.what) &&
+                   gn_frame_string_ok(e.fix, sizeof e.fix)) {
             struct gn_error err;
             gn_fail(&err, ENODEV, e.fix, "%s", e.what);
             gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: %s", v->id, err.what);
@@ -525,7 +550,8 @@ static void worker_said(struct gn_source *s, uint32_t events)
             rc = -EPROTO;
         }
         if (rc == -EPROTO)
-            gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: its worker broke the protocol and is killed", v->id);
+            gn_quota_log(v->quota, GN_LOG_WARN,
+                         "vgpu=%08x: its worker broke the protocol and is killed", v->id);
         if (v->control.fd < 0)
             return;
     }
@@ -539,7 +565,8 @@ static void worker_said(struct gn_source *s, uint32_t events)
         gn_vgpus_kill(v);
         return;
     }
-    gn_loop_change(&v->daemon->loop, s, EPOLLIN | (gn_frame_writer_pending(&v->writer) ? EPOLLOUT : 0));
+    gn_loop_change(&v->daemon->loop, s,
+                   EPOLLIN | (gn_frame_writer_pending(&v->writer) ? EPOLLOUT : 0));
 }
 
 void gn_vgpus_unreachable(struct gn_vgpu_record *v, int rc)
@@ -548,7 +575,8 @@ void gn_vgpus_unreachable(struct gn_vgpu_record *v, int rc)
         gn_vgpus_kill(v);
 }
 
-void gn_vgpus_tell_worker(struct gn_vgpu_record *v, uint16_t op, uint32_t seq, const void *payload, size_t n)
+void gn_vgpus_tell_worker(struct gn_vgpu_record *v, uint16_t op, uint32_t seq, const void *payload,
+                          size_t n)
 {
     if (v->control.fd < 0)
         return;
@@ -563,7 +591,9 @@ bool gn_vgpus_is_busy(const struct gn_vgpu_record *v)
 {
     uint64_t pending = 0;
     /* Read, not mapped: nothing that a worker does to its segment can hurt here. */
-    return pread(v->counters_fd, &pending, sizeof pending, offsetof(struct gn_counters, pending)) == sizeof pending && pending;
+    return pread(v->counters_fd, &pending, sizeof pending, offsetof(struct gn_counters, pending)) ==
+               sizeof pending &&
+           pending;
 }
 
 const char *gn_vgpus_state(const struct gn_vgpu_record *v)
@@ -602,7 +632,8 @@ int gn_vgpus_watch_host(struct gn_vgpu_record *v, const struct gn_conn *c, struc
 {
     v->worker_pid = c->pid;
     v->process.fd = fcntl(c->process.fd, F_DUPFD_CLOEXEC, 0);
-    int rc = v->process.fd < 0 ? -errno : gn_loop_add(&v->daemon->loop, &v->process, EPOLLIN, worker_died);
+    int rc = v->process.fd < 0 ? -errno
+                               : gn_loop_add(&v->daemon->loop, &v->process, EPOLLIN, worker_died);
     if (rc < 0)
         gn_vgpus_close_own(&v->process.fd);
     return rc < 0 ? gn_fail(err, -rc, NULL, "cannot watch the program: %s", strerror(-rc)) : 0;
@@ -619,17 +650,18 @@ static void swap_sources(struct gn_loop *l, struct gn_source *a, struct gn_sourc
     gn_loop_change(l, b, EPOLLIN);
 }
 
-#define SWAP(a, b)                                                                                                                         \
-    do {                                                                                                                                   \
-        __typeof__(a) was_ = (a);                                                                                                          \
-        (a) = (b);                                                                                                                         \
-        (b) = was_;                                                                                                                        \
+#define SWAP(a, b)                                                                                 \
+    do {                                                                                           \
+        __typeof__(a) was_ = (a);                                                                  \
+        (a) = (b);                                                                                 \
+        (b) = was_;                                                                                \
     } while (0)
 
 int gn_vgpus_swap_workers(struct gn_vgpu_record *v, struct gn_vgpu_record *n)
 {
     struct gn_loop *l = &v->daemon->loop;
-    if ((v->control.fd >= 0 && gn_frame_writer_pending(&v->writer)) || n->control.fd < 0 || gn_frame_writer_pending(&n->writer))
+    if ((v->control.fd >= 0 && gn_frame_writer_pending(&v->writer)) || n->control.fd < 0 ||
+        gn_frame_writer_pending(&n->writer))
         return -EBUSY;
     if (v->control.fd >= 0)
         gn_frame_writer_fini(&v->writer);
@@ -659,13 +691,15 @@ int gn_vgpus_swap_workers(struct gn_vgpu_record *v, struct gn_vgpu_record *n)
     SWAP(v->asked_ns, n->asked_ns);
     SWAP(v->hosted, n->hosted);
     if (memcmp(v->order, n->order, sizeof v->order) != 0) {
-        /* Nobody holds a grant: the one stands still, and the other one has not begun. What the page says stays. */
+        /* Nobody holds a grant: the one stands still, and the other one has not begun. What the
+         * page says stays. */
         gn_scheduler_leave(v->daemon->scheduler, &v->shares);
         SWAP(v->devices, n->devices);
         for (uint32_t i = 0; i < GN_WORKER_MAX_DEVICES; i++)
             SWAP(v->order[i], n->order[i]);
         if (gn_vgpus_join_shares(v))
-            gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: no memory left to share out its device", v->id);
+            gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: no memory left to share out its device",
+                         v->id);
     }
     /* What each has on lease, and owes. Both are in one account, whose sum stays. */
     SWAP(v->lease.leased_bytes, n->lease.leased_bytes);

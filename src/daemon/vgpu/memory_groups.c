@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Before and after gantryd's loop, on its main thread: finds gantryd's cgroup, makes the group of all
- * workers, and removes it. On the loop: names workers' groups and raises their bounds, which waits
- * for nothing. On a thread of its own: removes workers' groups.
+ * Before and after gantryd's loop, on its main thread: finds gantryd's cgroup, makes the group of
+ * all workers, and removes it. On the loop: names workers' groups and raises their bounds, which
+ * waits for nothing. On a thread of its own: removes workers' groups.
  */
 #include "daemon/vgpu/memory_groups.h"
 
@@ -99,7 +99,8 @@ static bool is_delegated(const char *folder)
 {
     static const char *const names[] = {"user.delegate", "trusted.delegate"};
     char controllers[512], value = 0;
-    if (!read_file(folder, "cgroup.controllers", controllers, sizeof controllers) || !has_word(controllers, "memory", " \n"))
+    if (!read_file(folder, "cgroup.controllers", controllers, sizeof controllers) ||
+        !has_word(controllers, "memory", " \n"))
         return false;
     for (size_t i = 0; i < GN_ARRAY_SIZE(names); i++)
         if (getxattr(folder, names[i], &value, 1) == 1 && value == '1')
@@ -146,7 +147,8 @@ static void remove_old(const char *own)
     DIR *dir = opendir(own);
     for (const struct dirent *e; dir && (e = readdir(dir));) {
         const char *number = e->d_name + strlen(PREFIX);
-        if (strncmp(e->d_name, PREFIX, strlen(PREFIX)) != 0 || !*number || number[strspn(number, "0123456789")])
+        if (strncmp(e->d_name, PREFIX, strlen(PREFIX)) != 0 || !*number ||
+            number[strspn(number, "0123456789")])
             continue;
         const pid_t pid = (pid_t)strtol(number, NULL, 10);
         if (pid != getpid() && (kill(pid, 0) == 0 || errno != ESRCH))
@@ -196,7 +198,8 @@ void gn_memory_groups_init(struct gn_memory_groups *g, const char *self, const c
 {
     uint64_t most_bytes;
     memset(g, 0, sizeof *g);
-    if (!find_own(g, self, mounts) || !find_most(g, &most_bytes) || (g->v2 && !is_delegated(g->own)))
+    if (!find_own(g, self, mounts) || !find_most(g, &most_bytes) ||
+        (g->v2 && !is_delegated(g->own)))
         return;
     remove_old(g->own);
     int rc = g->v2 ? step_down(g) : 0;
@@ -254,7 +257,8 @@ static bool folder_of(const struct gn_memory_groups *g, uint32_t number, char *r
     return g->have && number && (size_t)snprintf(ret, n, "%s/%u", g->root, number) < n;
 }
 
-struct gn_memory_group gn_memory_group_name(struct gn_memory_groups *g, uint64_t most_bytes, char *ret, size_t n)
+struct gn_memory_group gn_memory_group_name(struct gn_memory_groups *g, uint64_t most_bytes,
+                                            char *ret, size_t n)
 {
     struct gn_memory_group group = {g->last + 1, most_bytes};
     if (!folder_of(g, group.number, ret, n)) {
@@ -265,16 +269,19 @@ struct gn_memory_group gn_memory_group_name(struct gn_memory_groups *g, uint64_t
     return group;
 }
 
-void gn_memory_group_raise(const struct gn_memory_groups *g, struct gn_memory_group *group, uint64_t most_bytes)
+void gn_memory_group_raise(const struct gn_memory_groups *g, struct gn_memory_group *group,
+                           uint64_t most_bytes)
 {
     char folder[PATH_MAX];
-    if (!group->most_bytes || most_bytes <= group->most_bytes || !folder_of(g, group->number, folder, sizeof folder))
+    if (!group->most_bytes || most_bytes <= group->most_bytes ||
+        !folder_of(g, group->number, folder, sizeof folder))
         return;
     if (gn_wall_group_bound(folder, most_bytes) == 0)
         group->most_bytes = most_bytes;
 }
 
-bool gn_memory_group_overflowed(const struct gn_memory_groups *g, const struct gn_memory_group *group)
+bool gn_memory_group_overflowed(const struct gn_memory_groups *g,
+                                const struct gn_memory_group *group)
 {
     char folder[PATH_MAX], text[512];
     if (!folder_of(g, group->number, folder, sizeof folder) ||
@@ -318,7 +325,8 @@ static void wait_locked(struct gn_memory_groups *g, bool again)
         return;
     }
     const uint64_t ns = gn_now_ns() + AGAIN_NS;
-    const struct timespec until = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
+    const struct timespec until = {.tv_sec = (time_t)(ns / 1000000000u),
+                                   .tv_nsec = (long)(ns % 1000000000u)};
     (void)pthread_cond_timedwait(&g->more, &g->lock, &until);
 }
 

@@ -15,11 +15,11 @@
  * are some where gantryd may make them: with cgroups of version 1 where its own memory cgroup is
  * writable, with version 2 where its own cgroup was delegated to it.
  *
- * gantryd's loop waits for nobody, and the kernel lets the maker and the remover of a group wait for
- * every entry into any group. So a worker makes its group and enters it before it runs any of its
- * program's code (wall/group.c), and a thread removes the group. Bounds are raised and never lowered:
- * the kernel would look for memory to take back first. Nothing here fails: without groups the other
- * bounds hold.
+ * gantryd's loop waits for nobody, and the kernel lets the maker and the remover of a group wait
+ * for every entry into any group. So a worker makes its group and enters it before it runs any of
+ * its program's code (wall/group.c), and a thread removes the group. Bounds are raised and never
+ * lowered: the kernel would look for memory to take back first. Nothing here fails: without groups
+ * the other bounds hold.
  */
 struct gn_memory_groups {
     bool have, v2;
@@ -51,11 +51,14 @@ void gn_memory_groups_fini(struct gn_memory_groups *g);
 
 /* A group that one more worker is to make, and its folder: in ret, of `n` bytes; "" when there is
  * none. */
-struct gn_memory_group gn_memory_group_name(struct gn_memory_groups *g, uint64_t most_bytes, char *ret, size_t n);
+struct gn_memory_group gn_memory_group_name(struct gn_memory_groups *g, uint64_t most_bytes,
+                                            char *ret, size_t n);
 /* Of a worker that has made it. */
-void gn_memory_group_raise(const struct gn_memory_groups *g, struct gn_memory_group *group, uint64_t most_bytes);
+void gn_memory_group_raise(const struct gn_memory_groups *g, struct gn_memory_group *group,
+                           uint64_t most_bytes);
 /* Whether the kernel has ended a process in it for want of memory. */
-bool gn_memory_group_overflowed(const struct gn_memory_groups *g, const struct gn_memory_group *group);
+bool gn_memory_group_overflowed(const struct gn_memory_groups *g,
+                                const struct gn_memory_group *group);
 /* The worker is over, or there was none. It goes as soon as it has no processes. */
 void gn_memory_group_remove(struct gn_memory_groups *g, struct gn_memory_group *group);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* On folders that stand in for the kernel's: what is written where. tests/walls uses real cgroups. */
+/* On folders that stand in for the kernel's: what is written where. tests/walls uses real cgroups.
+ */
 #include "daemon/vgpu/memory_groups.h"
 
 #include <ftw.h>
@@ -170,7 +171,8 @@ static void what_the_kernel_has_ended_is_known(void **state)
     char folder[PATH_MAX], control[PATH_MAX];
     (void)state;
     start_version_1();
-    const struct gn_memory_group group = gn_memory_group_name(&g, 500, folder, sizeof folder), none = {0, 0};
+    const struct gn_memory_group group = gn_memory_group_name(&g, 500, folder, sizeof folder),
+                                 none = {0, 0};
     make(root_name("cgroup/memory", "/1"));
     snprintf(control, sizeof control, "%s", root_name("cgroup/memory", "/1/memory.oom_control"));
     assert_false(gn_memory_group_overflowed(&g, &group));
@@ -190,7 +192,8 @@ static void groups_of_a_killed_gantryd_are_removed(void **state)
     make("cgroup/memory");
     put("cgroup/memory/memory.limit_in_bytes", "1\n");
     snprintf(live, sizeof live, "cgroup/memory/gantry-%d", (int)getppid());
-    const char *const stay[] = {live, "cgroup/memory/gantry-other", "cgroup/memory/gantry-", "cgroup/memory/gantry-1000000000x"};
+    const char *const stay[] = {live, "cgroup/memory/gantry-other", "cgroup/memory/gantry-",
+                                "cgroup/memory/gantry-1000000000x"};
     for (size_t i = 0; i < sizeof stay / sizeof stay[0]; i++)
         make(stay[i]);
     make("cgroup/memory/gantry-1000000000"); /* more than any process's number */
@@ -258,7 +261,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(version_1_is_found_by_its_controller, set_up, tear_down),
         cmocka_unit_test_setup_teardown(bounds_are_raised_and_never_lowered, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(groups_are_removed_by_a_thread_and_at_the_end, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(groups_are_removed_by_a_thread_and_at_the_end, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(what_the_kernel_has_ended_is_known, set_up, tear_down),
         cmocka_unit_test_setup_teardown(groups_of_a_killed_gantryd_are_removed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(version_2_wants_to_be_delegated, set_up, tear_down),

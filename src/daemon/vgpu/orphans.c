@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes that a worker started (its driver's compilers, or worse) and left behind. gantryd is their
- * subreaper, so they become its children the moment that their worker is gone, and are killed then.
+ * Processes that a worker started (its driver's compilers, or worse) and left behind. gantryd is
+ * their subreaper, so they become its children the moment that their worker is gone, and are killed
+ * then.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -12,7 +13,8 @@
 
 #define MAX_OWN 64
 
-/* Children that gantryd was started with: whoever became gantryd by exec may have had some. Not ours to kill.
+/* Children that gantryd was started with: whoever became gantryd by exec may have had some. Not
+ * ours to kill.
  */
 static pid_t own[MAX_OWN];
 static int n_own;

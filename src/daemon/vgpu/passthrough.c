@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Watching vGPUs that live in their programs: their limits are kept by code in the program, so what it says of itself is held against
- * what gantryd has allowed. Looked at once a second while there is such a vGPU, on gantryd's thread. Grants are the scheduler's to watch.
+ * Watching vGPUs that live in their programs: their limits are kept by code in the program, so what
+ * it says of itself is held against what gantryd has allowed. Looked at once a second while there
+ * is such a vGPU, on gantryd's thread. Grants are the scheduler's to watch.
  */
 #include "daemon/vgpu/passthrough.h"
 
@@ -17,7 +18,8 @@ void gn_hosted_ask(struct gn_vgpu_record *v, const struct gn_vgpu_record *from)
 {
     const struct gn_machine *m = &v->daemon->machine;
     struct gn_link_direct d = {{0}};
-    gn_frame_string_set(d.library, sizeof d.library, m->drivers[m->platforms[v->platform].driver].library);
+    gn_frame_string_set(d.library, sizeof d.library,
+                        m->drivers[m->platforms[v->platform].driver].library);
     if (from)
         gn_conn_send(from->conn, GN_LINK_HOST, 0, &d, sizeof d, &v->worker_fd, 1);
     else
@@ -49,13 +51,19 @@ void gn_hosted_watch(struct gn_daemon *d, uint64_t now_ns)
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
     {
         uint64_t used_bytes = 0;
-        /* What is taken is taken from the lease, which the library thinks no greater than it is here, at any moment. */
+        /* What is taken is taken from the lease, which the library thinks no greater than it is
+         * here, at any moment. */
         if (!is_watched(v) ||
-            pread(v->counters_fd, &used_bytes, sizeof used_bytes, offsetof(struct gn_counters, memory_bytes)) != sizeof used_bytes ||
+            pread(v->counters_fd, &used_bytes, sizeof used_bytes,
+                  offsetof(struct gn_counters, memory_bytes)) != sizeof used_bytes ||
             used_bytes <= v->lease.leased_bytes)
             continue;
-        gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: \"%s\" (%d) uses %llu bytes of device memory and may use %llu, and is ended", v->id,
-                     v->program, (int)v->program_pid, (unsigned long long)used_bytes, (unsigned long long)v->lease.leased_bytes);
+        gn_quota_log(
+            v->quota, GN_LOG_WARN,
+            "vgpu=%08x: \"%s\" (%d) uses %llu bytes of device memory and may use %llu, and is "
+            "ended",
+            v->id, v->program, (int)v->program_pid, (unsigned long long)used_bytes,
+            (unsigned long long)v->lease.leased_bytes);
         gn_vgpus_kill(v);
     }
 }

@@ -27,13 +27,15 @@ void gn_raise_descriptor_limit(void)
 
 int gn_worker_find(char *ret_path, size_t n, struct gn_error *err)
 {
-    static const char *const places[] = {"../libexec/gantry/gantry-worker", "../worker/gantry-worker"};
+    static const char *const places[] = {"../libexec/gantry/gantry-worker",
+                                         "../worker/gantry-worker"};
     const char *given = getenv("GANTRY_WORKER");
     char self[4096];
     if (given && *given) {
         if ((size_t)snprintf(ret_path, n, "%s", given) < n && access(ret_path, X_OK) == 0)
             return 0;
-        return gn_fail(err, ENOENT, "correct GANTRY_WORKER", "cannot run %s, which GANTRY_WORKER names", given);
+        return gn_fail(err, ENOENT, "correct GANTRY_WORKER",
+                       "cannot run %s, which GANTRY_WORKER names", given);
     }
     ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
     if (len < 0)
@@ -41,9 +43,11 @@ int gn_worker_find(char *ret_path, size_t n, struct gn_error *err)
     self[len] = 0;
     *(strrchr(self, '/') + 1) = 0;
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
-        if ((size_t)snprintf(ret_path, n, "%s%s", self, places[i]) < n && access(ret_path, X_OK) == 0)
+        if ((size_t)snprintf(ret_path, n, "%s%s", self, places[i]) < n &&
+            access(ret_path, X_OK) == 0)
             return 0;
-    return gn_fail(err, ENOENT, "install Gantry as a whole", "gantry-worker is not where it belongs, %s%s", self, places[0]);
+    return gn_fail(err, ENOENT, "install Gantry as a whole",
+                   "gantry-worker is not where it belongs, %s%s", self, places[0]);
 }
 
 /* Between fork and exec. */
@@ -70,7 +74,8 @@ static _Noreturn void become(const char *path, char *const argv[], int socket)
     _exit(127);
 }
 
-int gn_worker_spawn(const char *path, char *const argv[], enum gn_wall_mode walls, int *ret_socket, pid_t *ret_pid, struct gn_error *err)
+int gn_worker_spawn(const char *path, char *const argv[], enum gn_wall_mode walls, int *ret_socket,
+                    pid_t *ret_pid, struct gn_error *err)
 {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)

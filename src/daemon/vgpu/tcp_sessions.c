@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vGPUs whose programs are on other machines: their sessions' names and keys, data connections on their way to workers, and
- * programs whose connection broke and who have a while to come back. gantryd's thread.
+ * vGPUs whose programs are on other machines: their sessions' names and keys, data connections on
+ * their way to workers, and programs whose connection broke and who have a while to come back.
+ * gantryd's thread.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,7 +22,8 @@ int gn_vgpus_make_session(struct gn_vgpu_record *v, const struct gn_conn *c)
 {
     v->remote = true;
     v->secure = c->peer.secure;
-    if (getrandom(v->session, sizeof v->session, 0) != sizeof v->session || getrandom(v->key, sizeof v->key, 0) != sizeof v->key)
+    if (getrandom(v->session, sizeof v->session, 0) != sizeof v->session ||
+        getrandom(v->key, sizeof v->key, 0) != sizeof v->key)
         return -errno;
     return 0;
 }
@@ -38,26 +40,30 @@ static struct gn_vgpu_record *by_name(const struct gn_daemon *d, const unsigned 
     return found;
 }
 
-static struct gn_vgpu_record *by_key(const struct gn_daemon *d, const unsigned char *session, const unsigned char *key)
+static struct gn_vgpu_record *by_key(const struct gn_daemon *d, const unsigned char *session,
+                                     const unsigned char *key)
 {
     struct gn_vgpu_record *v = by_name(d, session);
     return v && gn_secret_same(v->key, key, sizeof v->key) ? v : NULL;
 }
 
-struct gn_vgpu_record *gn_vgpus_of_conn(const struct gn_conn *c, const unsigned char *session, const unsigned char *key)
+struct gn_vgpu_record *gn_vgpus_of_conn(const struct gn_conn *c, const unsigned char *session,
+                                        const unsigned char *key)
 {
     struct gn_vgpu_record *v = by_key(c->daemon, session, key);
     return v && v->secure && !c->peer.secure ? NULL : v;
 }
 
-struct gn_vgpu_record *gn_vgpus_for_data(struct gn_daemon *d, const unsigned char *session, const unsigned char *proof)
+struct gn_vgpu_record *gn_vgpus_for_data(struct gn_daemon *d, const unsigned char *session,
+                                         const unsigned char *proof)
 {
     struct gn_vgpu_record *v = by_name(d, session);
     return v && v->secure ? v : by_key(d, session, proof);
 }
 
 /* A program that has come from another gantryd need not know a token of this one. */
-static int find_session_key(const struct gn_daemon *d, const unsigned char *name, struct gn_tls_psk *ret)
+static int find_session_key(const struct gn_daemon *d, const unsigned char *name,
+                            struct gn_tls_psk *ret)
 {
     const struct gn_vgpu_record *v = by_name(d, name);
     if (!v || !v->secure)
@@ -120,13 +126,17 @@ static bool is_alive(const struct gn_vgpu_record *v)
 static bool is_in_file(const struct gn_vgpu_record *v)
 {
     const struct gn_move *m = v->move;
-    return v->stopped || (m && m->what == GN_MOVE_SAVE && m->saved && m->how.flags & GN_WORKER_SAVE_STOP);
+    return v->stopped ||
+           (m && m->what == GN_MOVE_SAVE && m->saved && m->how.flags & GN_WORKER_SAVE_STOP);
 }
 
-/* It has a worker, or all of it has gone to one that is about to have it: by that one the program may come back. Or it is in a file. */
+/* It has a worker, or all of it has gone to one that is about to have it: by that one the program
+ * may come back. Or it is in a file. */
 static bool is_kept(const struct gn_vgpu_record *v)
 {
-    return is_alive(v) || (v->booted && (is_in_file(v) || (!v->ending && v->move && v->move->what == GN_MOVE_LOCAL && v->move->saved)));
+    return is_alive(v) ||
+           (v->booted && (is_in_file(v) || (!v->ending && v->move &&
+                                            v->move->what == GN_MOVE_LOCAL && v->move->saved)));
 }
 
 void gn_vgpus_link(struct gn_vgpu_record *v, int fd)
@@ -155,7 +165,8 @@ int gn_vgpus_return(struct gn_vgpu_record *v, struct gn_conn *c, struct gn_error
     c->vgpu = v;
     v->return_by_ns = 0;
     gn_away_unsettled(v, true);
-    return v->conn == c && is_kept(v) ? 0 : gn_fail(err, ENODEV, NULL, "the session's worker is gone");
+    return v->conn == c && is_kept(v) ? 0
+                                      : gn_fail(err, ENODEV, NULL, "the session's worker is gone");
 }
 
 void gn_vgpus_tell_session(struct gn_vgpu_record *v, uint32_t seq)

@@ -4,20 +4,27 @@
 
 #include "daemon/daemon.h"
 
-/* vGPUs whose programs are on other machines: their sessions' names and keys, and programs that come back. gantryd's thread. */
+/* vGPUs whose programs are on other machines: their sessions' names and keys, and programs that
+ * come back. gantryd's thread. */
 
 int gn_vgpus_make_session(struct gn_vgpu_record *v, const struct gn_conn *c);
-/* A tenant's token as a key for TLS, by that key's name; or the key of a vGPU that comes, or has come, from elsewhere. 0 or -ENOENT. */
+/* A tenant's token as a key for TLS, by that key's name; or the key of a vGPU that comes, or has
+ * come, from elsewhere. 0 or -ENOENT. */
 int gn_tenants_find_psk(struct gn_daemon *d, const unsigned char *identity, struct gn_tls_psk *ret);
 /* Has any tenant a token? */
 bool gn_tenants_have_tokens(const struct gn_daemon *d);
 /* NULL: none has this name and this key, or not on such a connection. */
-struct gn_vgpu_record *gn_vgpus_of_conn(const struct gn_conn *c, const unsigned char *session, const unsigned char *key);
-/* The program on its connection: this is its session. Not sent at once: if that ended the connection, it might end v. */
+struct gn_vgpu_record *gn_vgpus_of_conn(const struct gn_conn *c, const unsigned char *session,
+                                        const unsigned char *key);
+/* The program on its connection: this is its session. Not sent at once: if that ended the
+ * connection, it might end v. */
 void gn_vgpus_tell_session(struct gn_vgpu_record *v, uint32_t seq);
-/* For a data connection: where its vGPU speaks TLS the name alone, as the handshake with the worker is the proof. */
-struct gn_vgpu_record *gn_vgpus_for_data(struct gn_daemon *d, const unsigned char *session, const unsigned char *proof);
-/* Hands a data connection to the worker, or lets go of it when there is none. fd stays the caller's. */
+/* For a data connection: where its vGPU speaks TLS the name alone, as the handshake with the worker
+ * is the proof. */
+struct gn_vgpu_record *gn_vgpus_for_data(struct gn_daemon *d, const unsigned char *session,
+                                         const unsigned char *proof);
+/* Hands a data connection to the worker, or lets go of it when there is none. fd stays the
+ * caller's. */
 void gn_vgpus_link(struct gn_vgpu_record *v, int fd);
 /* The program asks for its session on this connection. 0 or -errno. */
 int gn_vgpus_return(struct gn_vgpu_record *v, struct gn_conn *c, struct gn_error *err);

@@ -17,8 +17,8 @@
 #include "daemon/vgpu/spawn.h"
 #include "daemon/vgpu/vgpu_internal.h"
 
-/* Requests that a template has not read yet: it forks in milliseconds, so this many waiting is a template
- * that hangs. */
+/* Requests that a template has not read yet: it forks in milliseconds, so this many waiting is a
+ * template that hangs. */
 #define MAX_QUEUED_BYTES (1u << 20)
 #define END_MS           5000 /* for one that was killed */
 
@@ -45,7 +45,8 @@ static const char *library_of(const struct gn_host *h)
 
 static void forget_workers_of(struct gn_daemon *d, pid_t template)
 {
-    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) if (v->template_pid == template) gn_vgpus_host_lost(v);
+    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) if (v->template_pid == template)
+        gn_vgpus_host_lost(v);
 }
 
 static void lost(struct gn_host *h, pid_t pid, const char *why)
@@ -65,7 +66,8 @@ static bool take(struct gn_host *h, const struct gn_frame *f)
     struct gn_vgpu_record *v = gn_vgpus_find(h->daemon, f->seq);
     if (f->op == GN_WORKER_ENDED && gn_frame_payload(f, &e, sizeof e)) {
         gn_list_for_each(w, &h->daemon->vgpus, struct gn_vgpu_record,
-                         link) if (w->template_pid == h->pid && !w->reaped && w->inner_pid == (pid_t)e.pid)
+                         link) if (w->template_pid == h->pid && !w->reaped &&
+                                   w->inner_pid == (pid_t)e.pid)
         {
             gn_vgpus_ended(w, e.status);
             break;
@@ -84,7 +86,8 @@ static bool take(struct gn_host *h, const struct gn_frame *f)
         gn_vgpus_spawn_failed(v, &err); /* the worker has lost its control socket, and ends */
         return true;
     }
-    if (f->op == GN_LINK_ERROR && gn_frame_payload(f, &refusal, sizeof refusal) && gn_frame_string_ok(refusal.what, sizeof refusal.what)) {
+    if (f->op == GN_LINK_ERROR && gn_frame_payload(f, &refusal, sizeof refusal) &&
+        gn_frame_string_ok(refusal.what, sizeof refusal.what)) {
         struct gn_error err;
         gn_fail(&err, EAGAIN, NULL, "%s", refusal.what);
         gn_vgpus_spawn_failed(v, &err);
@@ -113,7 +116,8 @@ static void ready(struct gn_source *s, uint32_t events)
         lost(h, h->pid, "ended");
         return;
     }
-    gn_loop_change(&h->daemon->loop, s, EPOLLIN | (gn_frame_writer_pending(&h->writer) ? EPOLLOUT : 0));
+    gn_loop_change(&h->daemon->loop, s,
+                   EPOLLIN | (gn_frame_writer_pending(&h->writer) ? EPOLLOUT : 0));
 }
 
 static int start(struct gn_host *h, struct gn_error *err)
@@ -121,15 +125,22 @@ static int start(struct gn_host *h, struct gn_error *err)
     const struct gn_machine *m = &h->daemon->machine;
     const struct gn_probe_driver *d = &m->drivers[h->driver];
     char walls[2] = {(char)('0' + h->daemon->walls.mode), 0};
-    char *const argv[] = {
-        (char[]){"gantry-worker"}, (char[]){"--template"}, (char *)(uintptr_t)d->api, (char *)(uintptr_t)d->library, walls, NULL};
-    /* One that was killed and is not reaped yet is not waited for: gn_hosts_reap takes whatever has ended. */
+    char *const argv[] = {(char[]){"gantry-worker"},
+                          (char[]){"--template"},
+                          (char *)(uintptr_t)d->api,
+                          (char *)(uintptr_t)d->library,
+                          walls,
+                          NULL};
+    /* One that was killed and is not reaped yet is not waited for: gn_hosts_reap takes whatever has
+     * ended. */
     int rc = gn_worker_spawn(m->worker, argv, h->daemon->walls.mode, &h->socket.fd, &h->pid, err);
     if (rc)
         return rc;
     h->heard_ns = gn_now_ns();
     gn_frame_reader_init(&h->reader, h->socket.fd);
-    gn_frame_writer_init(&h->writer, h->socket.fd, MAX_QUEUED_BYTES); /* of what waits there each vGPU has a copy: it may be closed */
+    gn_frame_writer_init(
+        &h->writer, h->socket.fd,
+        MAX_QUEUED_BYTES); /* of what waits there each vGPU has a copy: it may be closed */
     rc = gn_loop_add(&h->daemon->loop, &h->socket, EPOLLIN, ready);
     if (rc) {
         stop(h);
@@ -167,7 +178,8 @@ static void drop(struct aside *a)
 
 static void end_if_over(const struct gn_daemon *d, struct aside *a)
 {
-    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) if (v->template_pid == a->pid && !v->reaped) return;
+    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record,
+                     link) if (v->template_pid == a->pid && !v->reaped) return;
     kill(a->pid, SIGKILL); /* gn_hosts_reap takes it */
     drop(a);
 }
@@ -189,14 +201,17 @@ static void set_aside(struct gn_host *h)
         lost(h, pid, "does not answer");
         return;
     }
-    gn_log(GN_LOG_ERROR, "the template of %s has not answered for %u s; another takes its place, and its workers go on", library_of(h),
-           d->start_limit_ms / 1000);
+    gn_log(GN_LOG_ERROR,
+           "the template of %s has not answered for %u s; another takes its place, and its workers "
+           "go on",
+           library_of(h), d->start_limit_ms / 1000);
     *a = (struct aside){.pid = pid, .socket_fd = gn_loop_release(&d->loop, &h->socket)};
     gn_list_append(&h->aside, &a->link);
     gn_frame_reader_fini(&h->reader);
     gn_frame_writer_fini(&h->writer);
     h->pid = 0;
-    gn_fail(&err, ETIMEDOUT, "try again; gantryd's log says which driver", "the driver's template process does not answer");
+    gn_fail(&err, ETIMEDOUT, "try again; gantryd's log says which driver",
+            "the driver's template process does not answer");
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
     {
         if (v->template_pid != pid)
@@ -219,7 +234,8 @@ uint64_t gn_host_deadline(const struct gn_vgpu_record *v)
 {
     if (!v->spawning)
         return 0;
-    return (v->asked_ns > v->host->heard_ns ? v->asked_ns : v->host->heard_ns) + v->daemon->start_limit_ms * UINT64_C(1000000);
+    return (v->asked_ns > v->host->heard_ns ? v->asked_ns : v->host->heard_ns) +
+           v->daemon->start_limit_ms * UINT64_C(1000000);
 }
 
 void gn_hosts_expire(struct gn_daemon *d, uint64_t now_ns)
@@ -227,7 +243,8 @@ void gn_hosts_expire(struct gn_daemon *d, uint64_t now_ns)
     for (uint32_t i = 0; i < d->machine.n_drivers; i++) {
         struct gn_host *h = &d->hosts[i];
         bool hangs = false;
-        gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) hangs |= v->host == h && v->spawning && gn_host_deadline(v) <= now_ns;
+        gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) hangs |=
+            v->host == h && v->spawning && gn_host_deadline(v) <= now_ns;
         if (hangs)
             set_aside(h);
     }
@@ -240,7 +257,9 @@ void gn_hosts_worker_gone(struct gn_vgpu_record *v)
         return;
     v->reaped = true;
     if (!v->ending)
-        gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: its worker %d ended; how, its template does not say", v->id, (int)v->worker_pid);
+        gn_quota_log(v->quota, GN_LOG_WARN,
+                     "vgpu=%08x: its worker %d ended; how, its template does not say", v->id,
+                     (int)v->worker_pid);
     end_if_over(v->daemon, a);
 }
 

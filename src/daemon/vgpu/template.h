@@ -5,8 +5,9 @@
 #include "daemon/daemon.h"
 
 /*
- * Drivers' template processes, from which workers are forked. gantryd's thread. One that does not answer for as long as a start may take
- * is set aside: its workers go on, since they live without it, another takes its place, and it is killed when the last of them has ended.
+ * Drivers' template processes, from which workers are forked. gantryd's thread. One that does not
+ * answer for as long as a start may take is set aside: its workers go on, since they live without
+ * it, another takes its place, and it is killed when the last of them has ended.
  */
 struct gn_host {
     struct gn_daemon *daemon;
@@ -27,7 +28,8 @@ int gn_host_spawn(struct gn_vgpu_record *v, struct gn_error *err);
 void gn_hosts_reap(struct gn_daemon *d);
 /* Whether it is a template of these. */
 bool gn_hosts_have(const struct gn_daemon *d, pid_t pid);
-/* Of a vGPU that is being started: when its template has had long enough. 0: its template is not what it waits for. */
+/* Of a vGPU that is being started: when its template has had long enough. 0: its template is not
+ * what it waits for. */
 uint64_t gn_host_deadline(const struct gn_vgpu_record *v);
 void gn_hosts_expire(struct gn_daemon *d, uint64_t now_ns);
 /* Its worker's process has ended: of a template that was set aside nobody says how. */

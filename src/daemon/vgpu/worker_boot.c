@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a vGPU's worker, or the program that hosts it, is told first; and the start of one that is to take another's place. */
+/* What a vGPU's worker, or the program that hosts it, is told first; and the start of one that is
+ * to take another's place. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,7 +19,8 @@
  * tenant's socket has, which stand for the tenant and say nothing of users, it is the tenant's, by
  * the user that the worker runs as.
  */
-static void take_cache(struct gn_vgpu_record *v, const struct gn_conn *program, struct gn_worker_boot_wall *wall)
+static void take_cache(struct gn_vgpu_record *v, const struct gn_conn *program,
+                       struct gn_worker_boot_wall *wall)
 {
     struct gn_daemon *d = v->daemon;
     const uid_t uid = wall->change_user ? wall->uid : geteuid();
@@ -39,7 +41,8 @@ uint64_t gn_vgpus_bound_together(const struct gn_vgpu_record *v)
     /* The program's link is the vGPU's, whichever worker has it. */
     const bool remote = v->takes_from ? v->takes_from->remote : v->remote;
     const struct gn_platform_record *p = &v->daemon->machine.platforms[v->platform];
-    return gn_walls_bound_together(&v->daemon->walls, p, remote, gn_holder_limit(&v->lease), v->lease.leased_bytes);
+    return gn_walls_bound_together(&v->daemon->walls, p, remote, gn_holder_limit(&v->lease),
+                                   v->lease.leased_bytes);
 }
 
 static void name_group(struct gn_vgpu_record *v, struct gn_worker_boot_wall *wall)
@@ -50,14 +53,16 @@ static void name_group(struct gn_vgpu_record *v, struct gn_worker_boot_wall *wal
     wall->group_bytes = v->group.most_bytes;
 }
 
-int gn_vgpus_send_boot(struct gn_vgpu_record *v, const struct gn_conn *program, int session_fd, const int *stdio)
+int gn_vgpus_send_boot(struct gn_vgpu_record *v, const struct gn_conn *program, int session_fd,
+                       const int *stdio)
 {
     const struct gn_platform_record *p = &v->daemon->machine.platforms[v->platform];
     /* The program's link is the vGPU's, whichever worker has it. */
     const struct gn_vgpu_record *of = v->takes_from ? v->takes_from : v;
     struct {
         struct gn_worker_boot head;
-        unsigned char rest[GN_WORKER_MAX_DEVICES * sizeof(struct gn_worker_boot_device) + sizeof(struct gn_worker_boot_wall)];
+        unsigned char rest[GN_WORKER_MAX_DEVICES * sizeof(struct gn_worker_boot_device) +
+                           sizeof(struct gn_worker_boot_wall)];
     } b;
     struct gn_worker_boot_wall wall;
     size_t n = 0;
@@ -98,8 +103,9 @@ int gn_vgpus_send_boot(struct gn_vgpu_record *v, const struct gn_conn *program, 
     gn_frame_string_set(b.head.tenant, sizeof b.head.tenant, v->tenant->rules.name);
     for (uint32_t k = 0; k < gn_vgpus_n_devices(v); k++) {
         const uint32_t i = v->order[k];
-        struct gn_worker_boot_device device = {
-            .index = p->devices[i].facts.index, .present_as = p->devices[i].shown_as, .rank = v->ranks[i]};
+        struct gn_worker_boot_device device = {.index = p->devices[i].facts.index,
+                                               .present_as = p->devices[i].shown_as,
+                                               .rank = v->ranks[i]};
         memcpy(b.rest + n, &device, sizeof device);
         n += sizeof device;
     }
@@ -129,7 +135,8 @@ int gn_vgpus_send_boot(struct gn_vgpu_record *v, const struct gn_conn *program, 
         [GN_WORKER_BOOT_STDERR] = stdio[1] >= 0 ? stdio[1] : null,
         [GN_WORKER_BOOT_LOG] = log,
     };
-    rc = gn_frame_push(&v->writer, GN_WORKER_BOOT, 0, 0, &b, sizeof b.head + n, fds, GN_WORKER_BOOT_FDS);
+    rc = gn_frame_push(&v->writer, GN_WORKER_BOOT, 0, 0, &b, sizeof b.head + n, fds,
+                       GN_WORKER_BOOT_FDS);
     gn_vgpus_close_own(&null);
     gn_vgpus_close_own(&log);
     return rc;
@@ -146,7 +153,8 @@ void gn_vgpus_take_back(struct gn_vgpu_record *v)
     gn_frame_reader_fini(&reader);
 }
 
-int gn_vgpus_boot_worker(struct gn_vgpu_record *v, const struct gn_conn *program, int session_fd, struct gn_error *err)
+int gn_vgpus_boot_worker(struct gn_vgpu_record *v, const struct gn_conn *program, int session_fd,
+                         struct gn_error *err)
 {
     static const int no_stdio[2] = {-1, -1};
     int rc = v->id ? 0 : gn_vgpus_make_id(v->daemon, &v->id);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies workers' lines to gantryd's stderr, as text, under their own name, and no more than a few. */
+/* Copies workers' lines to gantryd's stderr, as text, under their own name, and no more than a few.
+ */
 #include "daemon/vgpu/worker_log.h"
 
 #include <errno.h>
@@ -26,7 +27,8 @@ static void say(struct gn_worker_log *l)
         return;
     if (n_dropped)
         gn_log(GN_LOG_WARN, "%u lines of a user's workers were left out here", n_dropped);
-    const int n = snprintf(text, sizeof text, "%s%.*s", ours ? "" : "gantry-worker: not in its own words: ", (int)l->n, l->line);
+    const int n = snprintf(text, sizeof text, "%s%.*s",
+                           ours ? "" : "gantry-worker: not in its own words: ", (int)l->n, l->line);
     gn_log_line(text, (size_t)n);
 }
 

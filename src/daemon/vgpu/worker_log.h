@@ -10,9 +10,9 @@
 #include "daemon/loop.h"
 
 /*
- * What a worker says in gantryd's log: it writes into a pipe of its own, and gantryd copies whole lines, so
- * many. gantryd's own descriptor is not for a worker, who could cut the file behind it off, or speak as
- * gantryd.
+ * What a worker says in gantryd's log: it writes into a pipe of its own, and gantryd copies whole
+ * lines, so many. gantryd's own descriptor is not for a worker, who could cut the file behind it
+ * off, or speak as gantryd.
  */
 struct gn_worker_log {
     struct gn_loop *loop;

@@ -73,7 +73,8 @@ static void honest(void)
 static void lines_come_whole(void **state)
 {
     (void)state;
-    assert_string_equal(hear(honest), "gantry-worker: error: vgpu=1 ends: why\ngantry-worker: warn: half a line\n");
+    assert_string_equal(
+        hear(honest), "gantry-worker: error: vgpu=1 ends: why\ngantry-worker: warn: half a line\n");
 }
 
 static void forged(void)
@@ -85,8 +86,9 @@ static void forged(void)
 static void nobody_speaks_as_gantryd(void **state)
 {
     (void)state;
-    assert_string_equal(hear(forged), "gantry-worker: not in its own words: gantryd: warn: all is well\n"
-                                      "gantry-worker: not in its own words: ?[2J??gantryd: x?\n");
+    assert_string_equal(hear(forged),
+                        "gantry-worker: not in its own words: gantryd: warn: all is well\n"
+                        "gantry-worker: not in its own words: ?[2J??gantryd: x?\n");
 }
 
 static void flood(void)
@@ -127,7 +129,8 @@ static void the_next_line_tells_what_was_left_out(void **state)
     const unsigned n_dropped = limit.n_dropped;
     const char *text = hear(close_it);
     const char *newline = strchr(text, '\n');
-    assert_int_equal(sscanf(text, "gantryd: warn: %u lines of a user's workers were left out here", &n), 1);
+    assert_int_equal(
+        sscanf(text, "gantryd: warn: %u lines of a user's workers were left out here", &n), 1);
     assert_int_equal(n, n_dropped);
     assert_non_null(newline);
     assert_true(strlen(newline + 1) < 1000); /* cut */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What walls a worker is to have: what this machine can give is tried once at start, and told; then each
- * worker gets its user, its tenant's folder for what its driver compiles, and a bound on its memory. Main
- * thread.
+ * What walls a worker is to have: what this machine can give is tried once at start, and told; then
+ * each worker gets its user, its tenant's folder for what its driver compiles, and a bound on its
+ * memory. Main thread.
  */
 #include "daemon/vgpu/worker_walls.h"
 
@@ -34,7 +34,8 @@
 
 #define TRY_TIMEOUT_MS 10000
 #define NOBODY         65534u
-/* What a driver and its compiler need beside the program's own memory; threads' stacks count whole. */
+/* What a driver and its compiler need beside the program's own memory; threads' stacks count whole.
+ */
 #define DRIVER_BYTES (UINT64_C(3) << 30)
 #define STACK_BYTES  (UINT64_C(16) << 20)
 /* For a worker's files in memory: new kernels of its cache, temporary files, records. */
@@ -45,7 +46,8 @@ _Static_assert(GN_WALL_MAX_GROUPS == GN_WORKER_MAX_GROUPS, "groups go over the w
 
 /* ---- at start */
 
-static int try(const struct gn_machine *m, enum gn_wall_mode mode, struct gn_worker_walls *ret, struct gn_error *err)
+static int try(const struct gn_machine *m, enum gn_wall_mode mode, struct gn_worker_walls *ret,
+               struct gn_error *err)
 {
     char number[2] = {(char)('0' + mode), 0};
     char *const argv[] = {(char[]){"gantry-worker"}, (char[]){"--walls"}, number, NULL};
@@ -60,9 +62,10 @@ static int try(const struct gn_machine *m, enum gn_wall_mode mode, struct gn_wor
     gn_frame_reader_init(&reader, socket);
     rc = gn_frame_wait(&reader, TRY_TIMEOUT_MS, &f);
     if (rc < 0)
-        rc = gn_fail(err, -rc, NULL, "cannot learn which walls this machine has: %s", strerror(-rc));
-    else if (f.op == GN_LINK_ERROR && gn_frame_payload(&f, &e, sizeof e) && gn_frame_string_ok(e.what, sizeof e.what) &&
-             gn_frame_string_ok(e.fix, sizeof e.fix))
+        rc =
+            gn_fail(err, -rc, NULL, "cannot learn which walls this machine has: %s", strerror(-rc));
+    else if (f.op == GN_LINK_ERROR && gn_frame_payload(&f, &e, sizeof e) &&
+             gn_frame_string_ok(e.what, sizeof e.what) && gn_frame_string_ok(e.fix, sizeof e.fix))
         rc = gn_fail(err, EPERM, e.fix, "%s", e.what);
     else if (f.op != GN_WORKER_WALLS || !gn_frame_payload(&f, ret, sizeof *ret))
         rc = gn_fail(err, EPROTO, NULL, "cannot learn which walls this machine has");
@@ -80,7 +83,8 @@ static int try(const struct gn_machine *m, enum gn_wall_mode mode, struct gn_wor
 static void choose_other_user(struct gn_walls *w)
 {
     const struct passwd *p = getpwnam("gantry");
-    static const char *const nodes[] = {"/dev/dri/renderD128", "/dev/dri/card0", "/dev/kfd", "/dev/nvidia0"};
+    static const char *const nodes[] = {"/dev/dri/renderD128", "/dev/dri/card0", "/dev/kfd",
+                                        "/dev/nvidia0"};
     w->uid = p && p->pw_uid ? p->pw_uid : NOBODY;
     w->gid = p && p->pw_uid ? p->pw_gid : NOBODY;
     /* The superuser may open every device; whoever stands for him must be in their groups. */
@@ -93,7 +97,8 @@ static void choose_other_user(struct gn_walls *w)
 
 static void choose_cache(struct gn_walls *w, const char *configured)
 {
-    const char *pocl = getenv("POCL_CACHE_DIR"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    const char *pocl = getenv("POCL_CACHE_DIR"), *xdg = getenv("XDG_CACHE_HOME"),
+               *home = getenv("HOME");
     if (configured && *configured)
         snprintf(w->cache, sizeof w->cache, "%s", configured);
     else if (pocl && *pocl == '/')
@@ -106,7 +111,8 @@ static void choose_cache(struct gn_walls *w, const char *configured)
         snprintf(w->cache, sizeof w->cache, "%s/.cache/gantry", home);
 }
 
-/* Another user's limits are moved by right of CAP_SYS_RESOURCE, which root in many containers lacks. */
+/* Another user's limits are moved by right of CAP_SYS_RESOURCE, which root in many containers
+ * lacks. */
 static bool may_move_limits(void)
 {
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -122,7 +128,8 @@ static void add_name(char *names, size_t size, const char *name)
     snprintf(names + n, size - n, "%s%s", n ? ", " : "", name);
 }
 
-int gn_walls_init(struct gn_walls *w, const struct gn_machine *m, enum gn_wall_mode mode, const char *cache, struct gn_error *err)
+int gn_walls_init(struct gn_walls *w, const struct gn_machine *m, enum gn_wall_mode mode,
+                  const char *cache, struct gn_error *err)
 {
     memset(w, 0, sizeof *w);
     w->mode = mode;
@@ -139,8 +146,10 @@ int gn_walls_init(struct gn_walls *w, const struct gn_machine *m, enum gn_wall_m
     if (mode == GN_WALL_NONE)
         gn_log(GN_LOG_WARN, "walls = none: programs' kernels may do whatever their user may");
     else if (w->missing_names[0])
-        gn_log(GN_LOG_WARN, "workers go without these walls, which cannot be had here: %s", w->missing_names);
-    /* Few gantryds may make cgroups, and each process is bounded without: doctor tells, no warning does. */
+        gn_log(GN_LOG_WARN, "workers go without these walls, which cannot be had here: %s",
+               w->missing_names);
+    /* Few gantryds may make cgroups, and each process is bounded without: doctor tells, no warning
+     * does. */
     if (w->memory_groups.have)
         add_name(w->have_names, sizeof w->have_names, GROUPS_NAME);
     else
@@ -218,8 +227,8 @@ static void choose_user(const struct gn_walls *w, int peer, struct gn_worker_boo
     if (peer < 0 || getsockopt(peer, SOL_SOCKET, SO_PEERCRED, &cred, &n) < 0)
         return;
     if (cred.uid == 0) {
-        /* He can read his own files; whoever stands for him reaches the cache only where it can be put before
-         * him. */
+        /* He can read his own files; whoever stands for him reaches the cache only where it can be
+         * put before him. */
         if (!(w->can.have & GN_WALL_SCRATCH))
             ret->change_user = 0;
         return;
@@ -227,7 +236,9 @@ static void choose_user(const struct gn_walls *w, int peer, struct gn_worker_boo
     ret->uid = cred.uid;
     ret->gid = cred.gid;
     n = sizeof ret->groups;
-    ret->n_groups = getsockopt(peer, SOL_SOCKET, SO_PEERGROUPS, ret->groups, &n) == 0 ? n / sizeof ret->groups[0] : 0;
+    ret->n_groups = getsockopt(peer, SOL_SOCKET, SO_PEERGROUPS, ret->groups, &n) == 0
+                        ? n / sizeof ret->groups[0]
+                        : 0;
 }
 
 /* What a GPU's driver maps says nothing about memory of this machine. */
@@ -246,7 +257,8 @@ static uint64_t bound_on_memory(uint64_t bytes)
     return gn_add_u64(bytes, besides, &bytes) ? bytes : RLIM_INFINITY;
 }
 
-/* At its start: nothing is leased yet. A bound that cannot be moved must allow for all that ever may be. */
+/* At its start: nothing is leased yet. A bound that cannot be moved must allow for all that ever
+ * may be. */
 static uint64_t first_bound(const struct gn_walls *w, const struct gn_platform_record *p)
 {
     uint64_t bytes = 0;
@@ -256,8 +268,8 @@ static uint64_t first_bound(const struct gn_walls *w, const struct gn_platform_r
     return bound_on_memory(bytes);
 }
 
-void gn_walls_follow_lease(const struct gn_walls *w, const struct gn_platform_record *platform, int pidfd, pid_t worker,
-                           uint64_t leased_bytes)
+void gn_walls_follow_lease(const struct gn_walls *w, const struct gn_platform_record *platform,
+                           int pidfd, pid_t worker, uint64_t leased_bytes)
 {
     struct pollfd over = {.fd = pidfd, .events = POLLIN};
     struct rlimit limit;
@@ -273,26 +285,31 @@ void gn_walls_follow_lease(const struct gn_walls *w, const struct gn_platform_re
         gn_debug("the bound on worker %d's memory stays: %s", (int)worker, strerror(errno));
 }
 
-uint64_t gn_walls_bound_together(const struct gn_walls *w, const struct gn_platform_record *platform, bool remote, uint64_t limit_bytes,
-                                 uint64_t leased_bytes)
+uint64_t gn_walls_bound_together(const struct gn_walls *w,
+                                 const struct gn_platform_record *platform, bool remote,
+                                 uint64_t limit_bytes, uint64_t leased_bytes)
 {
-    const uint64_t quarter = (uint64_t)sysconf(_SC_PHYS_PAGES) / 4 * (uint64_t)sysconf(_SC_PAGESIZE);
+    const uint64_t quarter =
+        (uint64_t)sysconf(_SC_PHYS_PAGES) / 4 * (uint64_t)sysconf(_SC_PAGESIZE);
     uint64_t area = quarter, ret;
     if (w->mode == GN_WALL_NONE || !has_host_memory(platform))
         return 0;
-    /* A remote program's data area holds all of its buffers, and a migration makes copies of them. */
+    /* A remote program's data area holds all of its buffers, and a migration makes copies of them.
+     */
     if (remote && !gn_mul_u64(limit_bytes ? limit_bytes : quarter, 2, &area))
         return 0;
-    return gn_add_u64(bound_on_memory(leased_bytes), TOGETHER_BYTES, &ret) && gn_add_u64(ret, leased_bytes, &ret) &&
-                   gn_add_u64(ret, area, &ret)
+    return gn_add_u64(bound_on_memory(leased_bytes), TOGETHER_BYTES, &ret) &&
+                   gn_add_u64(ret, leased_bytes, &ret) && gn_add_u64(ret, area, &ret)
                ? ret
                : 0;
 }
 
-void gn_walls_of(const struct gn_walls *w, const struct gn_platform_record *platform, int peer, struct gn_worker_boot_wall *ret)
+void gn_walls_of(const struct gn_walls *w, const struct gn_platform_record *platform, int peer,
+                 struct gn_worker_boot_wall *ret)
 {
     memset(ret, 0, sizeof *ret);
     ret->mode = w->mode;
-    ret->data_bytes = w->mode == GN_WALL_NONE || !has_host_memory(platform) ? 0 : first_bound(w, platform);
+    ret->data_bytes =
+        w->mode == GN_WALL_NONE || !has_host_memory(platform) ? 0 : first_bound(w, platform);
     choose_user(w, peer, ret);
 }

@@ -22,11 +22,12 @@ struct gn_walls {
 };
 
 /*
- * Tries what this machine can have, in a process of its own, and says in one line what it cannot. `cache`:
- * the operator's folder for kernel caches, "" for the default. With walls required and not to be had: -EPERM.
- * Blocks for milliseconds.
+ * Tries what this machine can have, in a process of its own, and says in one line what it cannot.
+ * `cache`: the operator's folder for kernel caches, "" for the default. With walls required and not
+ * to be had: -EPERM. Blocks for milliseconds.
  */
-int gn_walls_init(struct gn_walls *w, const struct gn_machine *m, enum gn_wall_mode mode, const char *cache, struct gn_error *err);
+int gn_walls_init(struct gn_walls *w, const struct gn_machine *m, enum gn_wall_mode mode,
+                  const char *cache, struct gn_error *err);
 
 /* When no worker is left. */
 void gn_walls_fini(struct gn_walls *w);
@@ -37,18 +38,21 @@ const char *gn_walls_mode_name(enum gn_wall_mode mode);
 
 /* Those of one worker, but for its cache. `peer` is the program's socket, -1 when it is not on this
  * machine. */
-void gn_walls_of(const struct gn_walls *w, const struct gn_platform_record *platform, int peer, struct gn_worker_boot_wall *ret);
+void gn_walls_of(const struct gn_walls *w, const struct gn_platform_record *platform, int peer,
+                 struct gn_worker_boot_wall *ret);
 /* The folder of all kernel caches, which is made: a descriptor of O_PATH, or -errno. */
 int gn_walls_open_cache_root(const struct gn_walls *w);
 
-/* What a worker has on lease has changed: on devices whose memory is this machine's, its private memory is
- * bounded by that and what a driver needs besides. `worker` is the process of the pidfd; -1: there is none.
+/* What a worker has on lease has changed: on devices whose memory is this machine's, its private
+ * memory is bounded by that and what a driver needs besides. `worker` is the process of the pidfd;
+ * -1: there is none.
  */
-void gn_walls_follow_lease(const struct gn_walls *w, const struct gn_platform_record *platform, int pidfd, pid_t worker,
-                           uint64_t leased_bytes);
+void gn_walls_follow_lease(const struct gn_walls *w, const struct gn_platform_record *platform,
+                           int pidfd, pid_t worker, uint64_t leased_bytes);
 /* What all processes of a worker may have together, that of its data area included; 0: there is no
  * bound. limit_bytes: of device memory that the vGPU may have; 0: all. */
-uint64_t gn_walls_bound_together(const struct gn_walls *w, const struct gn_platform_record *platform, bool remote, uint64_t limit_bytes,
-                                 uint64_t leased_bytes);
+uint64_t gn_walls_bound_together(const struct gn_walls *w,
+                                 const struct gn_platform_record *platform, bool remote,
+                                 uint64_t limit_bytes, uint64_t leased_bytes);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The data area: a buddy allocator a segment, its books in private memory, so that nothing the worker does can confuse
- * it. The first segment is there from the start; what does not fit gets a segment of its own size, which is kept.
+ * The data area: a buddy allocator a segment, its books in private memory, so that nothing the
+ * worker does can confuse it. The first segment is there from the start; what does not fit gets a
+ * segment of its own size, which is kept.
  */
 #include "guest/core/guest_core.h"
 #include "guest/core/loss.h"
@@ -18,17 +19,20 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MAX_LEAVES       (1u << 18)
-#define MIN_LEAF_BYTES   256u
-#define MAX_ORDER        19u
-#define NONE             UINT32_MAX
-#define MIN_SEGMENT      (UINT64_C(16) << 20)
-#define COLLECT_AT_ONCE  32u                   /* blocks looked at, so that many that last cost little */
-#define PAGES_BACK_BYTES (UINT64_C(256) << 10) /* blocks of fewer bytes keep their pages for who comes next */
-#define FAR_KEPT_BYTES   (UINT64_C(128) << 20) /* but over tcp, where the worker has them, too, no more pages than these are kept */
-#define WINDOW_ALIGN     (UINT64_C(2) << 20)   /* of segments in the window: a huge page */
-#define MOVING_PAUSE_NS  5000000
-#define GROWTH_LIMIT     (UINT64_C(1) << 30)
+#define MAX_LEAVES      (1u << 18)
+#define MIN_LEAF_BYTES  256u
+#define MAX_ORDER       19u
+#define NONE            UINT32_MAX
+#define MIN_SEGMENT     (UINT64_C(16) << 20)
+#define COLLECT_AT_ONCE 32u /* blocks looked at, so that many that last cost little */
+#define PAGES_BACK_BYTES                                                                           \
+    (UINT64_C(256) << 10) /* blocks of fewer bytes keep their pages for who comes next */
+#define FAR_KEPT_BYTES                                                                             \
+    (UINT64_C(128)                                                                                 \
+     << 20) /* but over tcp, where the worker has them, too, no more pages than these are kept */
+#define WINDOW_ALIGN    (UINT64_C(2) << 20) /* of segments in the window: a huge page */
+#define MOVING_PAUSE_NS 5000000
+#define GROWTH_LIMIT    (UINT64_C(1) << 30)
 
 struct gn_area_segment {
     struct gn_segment segment;
@@ -194,7 +198,8 @@ uint64_t gn_area_rest_of_block(struct gn_area *a, const struct gn_area_ref *ref)
 {
     uint64_t rest = 0;
     pthread_mutex_lock(&a->lock);
-    const struct gn_area_segment *s = ref->segment && ref->segment <= a->n_segments ? a->segments[ref->segment - 1] : NULL;
+    const struct gn_area_segment *s =
+        ref->segment && ref->segment <= a->n_segments ? a->segments[ref->segment - 1] : NULL;
     const uint64_t leaf = s ? ref->offset / s->leaf_bytes : 0;
     for (uint32_t order = 0; s && leaf < s->n_leaves && order <= s->top && !rest; order++) {
         const uint64_t first = leaf >> order << order;
@@ -230,7 +235,8 @@ static uint64_t pages_of(const struct gn_area_segment *a, const struct gn_block 
     return bytes >= PAGES_BACK_BYTES ? bytes : 0;
 }
 
-static bool take_locked(struct gn_session *s, uint64_t bytes, enum gn_area_use use, struct gn_block *ret)
+static bool take_locked(struct gn_session *s, uint64_t bytes, enum gn_area_use use,
+                        struct gn_block *ret)
 {
     reclaim_locked(s);
     for (uint32_t i = 0; i < s->area.n_segments; i++) {
@@ -253,9 +259,9 @@ void gn_area_set_window(struct gn_session *s, void *base, uint64_t bytes)
 }
 
 /*
- * The window's and the homes' segments grow with what is there already, since there can only be so many of
- * them: untouched pages cost nothing. What programs keep there may be all their data; the rest of the data
- * area is for what passes through.
+ * The window's and the homes' segments grow with what is there already, since there can only be so
+ * many of them: untouched pages cost nothing. What programs keep there may be all their data; the
+ * rest of the data area is for what passes through.
  */
 static uint64_t grown(uint64_t size, uint64_t there)
 {
@@ -276,7 +282,8 @@ static int window_size(const struct gn_area *a, uint64_t *size)
 static int move_to_window(struct gn_area *a, struct gn_segment *segment)
 {
     void *to = a->window + a->window_used;
-    void *base = mremap(segment->base, segment->bytes, segment->bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to);
+    void *base =
+        mremap(segment->base, segment->bytes, segment->bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to);
     if (base == MAP_FAILED)
         return -errno;
     segment->base = base;
@@ -307,7 +314,8 @@ static bool has_room(void)
     int ends[2]; /* the driver may be in this process, and get one as well */
     const bool room = !gn_fd_pair(AF_UNIX, SOCK_STREAM, ends);
     if (!room && (errno == EMFILE || errno == ENFILE) && !atomic_exchange(&said, true))
-        gn_say("the program has no descriptors left (ulimit -n): large transfers are slow or fail until it has some");
+        gn_say("the program has no descriptors left (ulimit -n): large transfers are slow or fail "
+               "until it has some");
     for (int i = 0; room && i < 2; i++)
         gn_fd_close(ends[i]);
     return room;
@@ -336,16 +344,19 @@ static int try_segment(struct gn_session *s, uint64_t bytes, enum gn_area_use us
     int r = use != GN_AREA_WINDOW ? 0 : no_window ? -ENOMEM : window_size(&s->area, &size);
     if (use == GN_AREA_HOME)
         size = grown(size, s->area.home_bytes);
-    /* First, since the other side counts the segments it knows of: one that came to nothing here would be counted there. */
+    /* First, since the other side counts the segments it knows of: one that came to nothing here
+     * would be counted there. */
     if (!r && !(a = books_new(size)))
         r = -ENOMEM;
     if (!r)
-        r = tcp ? gn_remote_segment(tcp, size, &segment, &index) : gn_link_segment(s->link, size, &segment.fd, &index, &err);
+        r = tcp ? gn_remote_segment(tcp, size, &segment, &index)
+                : gn_link_segment(s->link, size, &segment.fd, &index, &err);
     bool made = !r || (r == -EMFILE && !tcp);
     /* gantryd is gone, and the watcher has not heard of it yet. */
     if (r == -EPIPE)
         gn_lost_declare(&s->lost);
-    /* A gantryd that is to have the vGPU: its worker must know of it before a message names it. When it is gone, the move is off. */
+    /* A gantryd that is to have the vGPU: its worker must know of it before a message names it.
+     * When it is gone, the move is off. */
     if (!r && s->to)
         (void)gn_link_pass(s->to, index, size, segment.fd);
     if (!r && !tcp)
@@ -355,7 +366,8 @@ static int try_segment(struct gn_session *s, uint64_t bytes, enum gn_area_use us
     if (!r && use == GN_AREA_WINDOW)
         r = move_to_window(&s->area, &segment);
     if (made) {
-        /* What the other side has counted is counted here, too, even if nothing of it can be had. */
+        /* What the other side has counted is counted here, too, even if nothing of it can be had.
+         */
         if (r)
             take_off(a, 0);
         if (!segment.base)
@@ -406,12 +418,14 @@ int gn_block_take(struct gn_session *s, enum gn_area_use use, uint64_t bytes, st
 }
 
 /* Pages go back to the system; the block's addresses stay. */
-static void give_pages_back(struct gn_session *s, const struct gn_area_segment *a, const struct gn_block *b)
+static void give_pages_back(struct gn_session *s, const struct gn_area_segment *a,
+                            const struct gn_block *b)
 {
     uint64_t bytes = a->leaf_bytes << b->order;
     if (bytes >= PAGES_BACK_BYTES)
         (void)madvise(b->base, bytes, MADV_REMOVE);
-    if (bytes >= PAGES_BACK_BYTES && gn_session_over_tcp(s) && !pthread_mutex_trylock(&s->link_lock)) {
+    if (bytes >= PAGES_BACK_BYTES && gn_session_over_tcp(s) &&
+        !pthread_mutex_trylock(&s->link_lock)) {
         /* It may be about to come back, and to need no telling. */
         struct gn_remote *far = gn_session_over_tcp(s);
         if (far)
@@ -470,7 +484,8 @@ void gn_block_put_behind(struct gn_session *s, struct gn_block *b, uint64_t end)
         a->first_parked = 0;
         a->parked_capacity = capacity;
     }
-    a->parked[(a->first_parked + a->n_parked++) % a->parked_capacity] = (struct gn_parked_block){*b, end};
+    a->parked[(a->first_parked + a->n_parked++) % a->parked_capacity] =
+        (struct gn_parked_block){*b, end};
     pthread_mutex_unlock(&a->lock);
     b->segment = GN_NO_BLOCK;
 }
@@ -507,7 +522,9 @@ void gn_area_collect(struct gn_session *s)
             break;
         gn_list_remove(&l->link);
         /* Those that are not over go to the end: one that lasts must not hide the others. */
-        gn_list_append(gn_event_phase(&s->events[l->event], NULL) == GN_EVENT_DONE ? &free_now : &a->left, &l->link);
+        gn_list_append(gn_event_phase(&s->events[l->event], NULL) == GN_EVENT_DONE ? &free_now
+                                                                                   : &a->left,
+                       &l->link);
     }
     pthread_mutex_unlock(&a->lock);
     gn_list_for_each(l, &free_now, struct gn_left_block, link)

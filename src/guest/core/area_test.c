@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Segments of the data area that the vGPU gets as well, and that cannot be mapped here; the test is gantryd. */
+/* Segments of the data area that the vGPU gets as well, and that cannot be mapped here; the test is
+ * gantryd. */
 #include "guest/core/guest_core.h"
 
 #include <errno.h>
@@ -18,7 +19,8 @@ static struct gn_session session;
 static uint32_t n_made;
 static bool unmappable;
 
-static int make_segment(struct gn_link *link, uint64_t bytes, int *ret_fd, uint32_t *ret_index, struct gn_error *err)
+static int make_segment(struct gn_link *link, uint64_t bytes, int *ret_fd, uint32_t *ret_index,
+                        struct gn_error *err)
 {
     struct gn_segment s;
     (void)link, (void)err;
@@ -44,7 +46,9 @@ static void what_cannot_be_mapped_is_counted(void **state)
     gn_lost_init(&session.lost);
     pthread_mutex_init(&session.link_lock, NULL);
     session.link = &link;
-    assert_int_equal(gn_segment_create("test-data", AREA_BYTES, &first) || gn_segment_map(&first) || gn_area_init(&session, first), 0);
+    assert_int_equal(gn_segment_create("test-data", AREA_BYTES, &first) || gn_segment_map(&first) ||
+                         gn_area_init(&session, first),
+                     0);
     unmappable = true;
     assert_int_equal(gn_block_take(&session, GN_AREA_PASSING, 2 * AREA_BYTES, &block), -EINVAL);
     unmappable = false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A call on its way: the message is put together on the caller's stack, sent in one piece, and its answer awaited in a
- * response slot of the caller's own. Inputs that do not fit in the message, and outputs that do not fit in the answer, go
- * through the data area.
+ * A call on its way: the message is put together on the caller's stack, sent in one piece, and its
+ * answer awaited in a response slot of the caller's own. Inputs that do not fit in the message, and
+ * outputs that do not fit in the answer, go through the data area.
  */
 #include "guest/core/guest_core.h"
 #include "guest/session/session_in_process.h"
@@ -93,7 +93,8 @@ struct gn_span gn_call_handles(struct gn_call *c, const void *handles, uint64_t 
     return span;
 }
 
-struct gn_span gn_call_out_limited(struct gn_call *c, void *to, uint64_t bytes, const void *limit, uint32_t limit_bytes, uint32_t element)
+struct gn_span gn_call_out_limited(struct gn_call *c, void *to, uint64_t bytes, const void *limit,
+                                   uint32_t limit_bytes, uint32_t element)
 {
     if (!to)
         return (struct gn_span){GN_SPAN_NULL, 0, 0};
@@ -131,8 +132,8 @@ void gn_call_vec(uint64_t *field, uint32_t *present, uint32_t bit, const size_t 
         field[i] = vec[i];
 }
 
-void gn_call_command(struct gn_call *c, struct gn_command_head *head, const void *queue, uint32_t n_waits, const void *waits,
-                     const struct gn_command_show *show)
+void gn_call_command(struct gn_call *c, struct gn_command_head *head, const void *queue,
+                     uint32_t n_waits, const void *waits, const struct gn_command_show *show)
 {
     struct gn_object *const *events = waits;
     void *room;
@@ -169,7 +170,8 @@ static int send(struct gn_call *c, uint64_t *ret_end)
     int r = -EAGAIN;
     struct gn_remote *remote = gn_remote_enter(c->session);
     if (remote) {
-        /* Another machine has its own copy, or will have it before the next use of the block is told there. */
+        /* Another machine has its own copy, or will have it before the next use of the block is
+         * told there. */
         if (ret_end)
             *ret_end = GN_SERVED;
         r = gn_remote_send(remote, c);

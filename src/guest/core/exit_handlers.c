@@ -5,8 +5,8 @@
  * looks up in the program's own order: no library that is loaded later can come before the C
  * library. So for the time of a load the C library's entry in its table of symbols leads here. The
  * page is private to the process, the change is one aligned word, and calls of other threads are
- * passed on as they came. Called by threads that load a driver (session_in_process.c) only. Never changes
- * code.
+ * passed on as they came. Called by threads that load a driver (session_in_process.c) only. Never
+ * changes code.
  */
 #include "guest/core/exit_handlers.h"
 

@@ -20,7 +20,8 @@
  * waiting for a vGPU.
  */
 
-/* What calls return when the vGPU is lost or memory is out; the numbers of OpenCL, and of CUDA's front end its own. */
+/* What calls return when the vGPU is lost or memory is out; the numbers of OpenCL, and of CUDA's
+ * front end its own. */
 #define GN_RESULT_LOST      (-5)
 #define GN_RESULT_NO_MEMORY (-6)
 
@@ -29,7 +30,8 @@
 
 struct gn_session;
 
-/* Every handle that a program sees begins so; the first two words belong to the ICD loader (docs/icd.md). */
+/* Every handle that a program sees begins so; the first two words belong to the ICD loader
+ * (docs/icd.md). */
 struct gn_object {
     const void *dispatch;
     void *dispatch_data;
@@ -55,20 +57,23 @@ extern _Atomic uint32_t gn_epoch;
  */
 extern bool (*gn_root_revive)(struct gn_object *o);
 
-/* The object behind a handle that a program gave, or NULL: no object, another kind, another process's. */
+/* The object behind a handle that a program gave, or NULL: no object, another kind, another
+ * process's. */
 static inline void *gn_object_of(const void *handle, uint16_t kind)
 {
     struct gn_object *o = (struct gn_object *)handle;
     if (!o || o->magic != GN_OBJECT_MAGIC || o->kind != kind)
         return NULL;
-    if (__atomic_load_n(&o->epoch, __ATOMIC_ACQUIRE) != atomic_load_explicit(&gn_epoch, memory_order_relaxed) &&
+    if (__atomic_load_n(&o->epoch, __ATOMIC_ACQUIRE) !=
+            atomic_load_explicit(&gn_epoch, memory_order_relaxed) &&
         !(o->rooted && gn_root_revive(o)))
         return NULL;
     return o;
 }
 
 /* The object, and of the same session. */
-static inline void *gn_object_beside(const struct gn_object *beside, const void *handle, uint16_t kind)
+static inline void *gn_object_beside(const struct gn_object *beside, const void *handle,
+                                     uint16_t kind)
 {
     struct gn_object *o = gn_object_of(handle, kind);
     return o && o->session == beside->session ? o : NULL;
@@ -79,8 +84,8 @@ static inline uint64_t gn_id_of(const void *handle)
     return handle ? ((const struct gn_object *)handle)->id : 0;
 }
 
-/* A new object with one reference, its own id, and a reference on its parent; zero behind struct gn_object. NULL: no
- * memory, or 2^20 of them are there. */
+/* A new object with one reference, its own id, and a reference on its parent; zero behind struct
+ * gn_object. NULL: no memory, or 2^20 of them are there. */
 struct gn_object *gn_object_new(struct gn_session *s, uint16_t kind, struct gn_object *parent);
 /* Unmakes one that the vGPU never came to know. */
 void gn_object_drop(struct gn_object *o);
@@ -119,7 +124,8 @@ struct gn_area {
     pthread_mutex_t lock;
     struct gn_area_segment *segments[GN_AREA_SEGMENTS];
     uint32_t n_segments;
-    char *window; /* link_lock, as the next two: where segments lie that the vGPU has at the same address; NULL: nowhere */
+    char *window; /* link_lock, as the next two: where segments lie that the vGPU has at the same
+                     address; NULL: nowhere */
     uint64_t window_bytes, window_used;
     /* blocks of messages without an answer, free once the ring has passed their message */
     struct gn_parked_block {
@@ -139,7 +145,8 @@ struct gn_left_block {
     uint32_t event;
 };
 
-/* At least `bytes`, aligned to 256 or more. -ENOMEM when the area is full and no segment can be added, -EPIPE. */
+/* At least `bytes`, aligned to 256 or more. -ENOMEM when the area is full and no segment can be
+ * added, -EPIPE. */
 int gn_block_take(struct gn_session *s, enum gn_area_use use, uint64_t bytes, struct gn_block *ret);
 void gn_block_put(struct gn_session *s, struct gn_block *b);
 /* Puts it back when the worker has passed the message that ended at `end`. */
@@ -185,7 +192,8 @@ struct gn_call {
     _Alignas(16) unsigned char message[GN_MSG_MAX_BYTES];
 };
 
-/* How a command shows itself. doubt: GN_SURE, or GN_ASK(what to answer when the driver cannot be asked). */
+/* How a command shows itself. doubt: GN_SURE, or GN_ASK(what to answer when the driver cannot be
+ * asked). */
 struct gn_command_show {
     uint32_t event;
     uint32_t zero;
@@ -195,18 +203,20 @@ struct gn_command_show {
 #define GN_ASK(a) (a)
 
 void *gn_call_begin(struct gn_call *c, struct gn_session *s, uint16_t op, uint32_t fixed_bytes);
-/* Room for `bytes` of input, in the message or the data area; *ret_room may be NULL when there is none. */
+/* Room for `bytes` of input, in the message or the data area; *ret_room may be NULL when there is
+ * none. */
 struct gn_span gn_call_room(struct gn_call *c, uint64_t bytes, void **ret_room);
 struct gn_span gn_call_in(struct gn_call *c, const void *from, uint64_t bytes);
 /* A list of pairs of eight bytes that ends with a zero. */
 struct gn_span gn_call_list(struct gn_call *c, const void *list);
 struct gn_span gn_call_handles(struct gn_call *c, const void *handles, uint64_t n);
 struct gn_span gn_call_out(struct gn_call *c, void *to, uint64_t bytes);
-struct gn_span gn_call_out_limited(struct gn_call *c, void *to, uint64_t bytes, const void *limit, uint32_t limit_bytes, uint32_t element);
+struct gn_span gn_call_out_limited(struct gn_call *c, void *to, uint64_t bytes, const void *limit,
+                                   uint32_t limit_bytes, uint32_t element);
 void gn_call_vec(uint64_t *field, uint32_t *present, uint32_t bit, const size_t *vec);
 /* `waits` are handles of events: their indices travel. */
-void gn_call_command(struct gn_call *c, struct gn_command_head *head, const void *queue, uint32_t n_waits, const void *waits,
-                     const struct gn_command_show *show);
+void gn_call_command(struct gn_call *c, struct gn_command_head *head, const void *queue,
+                     uint32_t n_waits, const void *waits, const struct gn_command_show *show);
 /* Sends and waits for the answer: its result, or a GN_RESULT_*. */
 int gn_call_wait(struct gn_call *c);
 /* Sends; nobody answers. 0 or a GN_RESULT_*. */
@@ -233,22 +243,26 @@ void gn_handles_after_fork(void);
 struct gn_guest_api {
     const char *name;
     uint16_t n_kinds;
-    size_t object_bytes[GN_MAX_KINDS]; /* of the API's struct of each kind, struct gn_object first */
-    uint16_t destroy_op_kind_event;    /* the kind whose ids are event indices: made and ended without a message */
+    size_t
+        object_bytes[GN_MAX_KINDS]; /* of the API's struct of each kind, struct gn_object first */
+    uint16_t destroy_op_kind_event; /* the kind whose ids are event indices: made and ended without
+                                       a message */
     /* The object's last reference is gone: let go of what it holds. */
     void (*gone)(struct gn_object *o);
     /* Tells the vGPU. */
     void (*destroy)(struct gn_session *s, uint64_t id, uint16_t kind);
-    /* On the session's watcher thread, signals blocked: a frame came; a loss was declared (frame NULL). */
+    /* On the session's watcher thread, signals blocked: a frame came; a loss was declared (frame
+     * NULL). */
     void (*heard)(struct gn_session *s, uint16_t op, const void *payload, uint32_t n);
     /* Brings to its end what may have ended in the vGPU. Any thread. */
     void (*settle)(struct gn_session *s);
     /*
-     * Of a message (ring_relay.c): where the gn_spans of its inputs lie, until a 0; and what else of the data area goes along. False:
-     * nothing. *ret_bytes 0: as much as its block has.
+     * Of a message (ring_relay.c): where the gn_spans of its inputs lie, until a 0; and what else
+     * of the data area goes along. False: nothing. *ret_bytes 0: as much as its block has.
      */
     const uint16_t *(*inputs)(uint16_t op);
-    bool (*brings)(const void *message, uint32_t n_bytes, struct gn_area_ref *ret_ref, uint64_t *ret_bytes);
+    bool (*brings)(const void *message, uint32_t n_bytes, struct gn_area_ref *ret_ref,
+                   uint64_t *ret_bytes);
 };
 
 struct gn_remote;
@@ -257,19 +271,23 @@ struct gn_session {
     /* set once */
     const struct gn_guest_api *api;
     uint32_t epoch;
-    struct gn_link *link; /* link_lock to exchange it; NULL: the vGPU is stopped, and no gantryd is there */
-    /* The vGPU is on another machine, and has been from the start: threads send to it by themselves (session_tcp.h). NULL: by the ring. */
+    struct gn_link
+        *link; /* link_lock to exchange it; NULL: the vGPU is stopped, and no gantryd is there */
+    /* The vGPU is on another machine, and has been from the start: threads send to it by themselves
+     * (session_tcp.h). NULL: by the ring. */
     struct gn_remote *_Atomic remote;
-    struct gn_remote *turned;          /* which that was, since it is not any more */
-    struct gn_host_here *_Atomic here; /* the vGPU is in this process: session_in_process.h. NULL: it is not */
-    /* The vGPU is on another machine, and what is put into the ring is sent there (ring_relay.c). NULL: it is not, or has been there from
-     * the start. */
+    struct gn_remote *turned; /* which that was, since it is not any more */
+    struct gn_host_here
+        *_Atomic here; /* the vGPU is in this process: session_in_process.h. NULL: it is not */
+    /* The vGPU is on another machine, and what is put into the ring is sent there (ring_relay.c).
+     * NULL: it is not, or has been there from the start. */
     struct gn_remote *_Atomic far;
-    /* The program uses memory that the vGPU has as well, without a message: how often now; it may no more, since the vGPU is about to go,
-     * or has gone. */
+    /* The program uses memory that the vGPU has as well, without a message: how often now; it may
+     * no more, since the vGPU is about to go, or has gone. */
     _Atomic uint32_t n_at_home;
     _Atomic bool homes_shut;
-    /* It was on another machine, and shares our memory again: for good, but not what it shared then (ring_relay.c). */
+    /* It was on another machine, and shares our memory again: for good, but not what it shared then
+     * (ring_relay.c). */
     _Atomic bool was_far;
     int socket;
     int epoll_fd; /* the watcher's, while the vGPU is on this machine; -1 */
@@ -291,29 +309,36 @@ struct gn_session {
     struct gn_list folders; /* folders_lock: of the builds that go on */
     pthread_mutex_t ids_lock;
     uint32_t *free_ids, n_free_ids, n_ids, ids_capacity; /* ids_lock */
-    uint32_t n_roots, *generations;                      /* ids_lock; the ids of platforms and root devices */
+    uint32_t n_roots, *generations; /* ids_lock; the ids of platforms and root devices */
     pthread_mutex_t events_lock;
     uint32_t *free_events, n_free_events, n_events, events_capacity; /* events_lock */
-    uint32_t *zombies, n_zombies, first_zombie;                      /* events_lock: a ring of events_capacity, let go before they ended */
-    void *detail;                                                    /* the API's */
+    uint32_t *zombies, n_zombies,
+        first_zombie; /* events_lock: a ring of events_capacity, let go before they ended */
+    void *detail;     /* the API's */
     /* A move to another gantryd (follow_migration.c). */
-    struct gn_link *to;                  /* link lock: with the other one, from the claim to the decision; NULL */
-    char address[GN_LINK_ADDRESS_BYTES]; /* link lock: of the one that it lives at; "": where it has attached */
+    struct gn_link *to; /* link lock: with the other one, from the claim to the decision; NULL */
+    char address[GN_LINK_ADDRESS_BYTES]; /* link lock: of the one that it lives at; "": where it has
+                                            attached */
     pthread_mutex_t moving_lock;         /* innermost */
     pthread_cond_t moving_wake;
-    _Atomic int turn_fd;            /* an eventfd, from the first such move on: the watcher is to look at the link anew; -1 */
-    struct gn_moving *moving;       /* moving_lock, as the rest: the one that goes on; NULL */
-    uint32_t move_leave, move_off;  /* the numbers of the latest that may be decided, and that was called off */
-    uint32_t move_stands;           /* over tcp: of the latest before which all that was said has been taken */
-    uint32_t move_pause;            /* over tcp: of the latest before which nothing more is to be said */
-    struct gn_relay *relay;         /* who takes from the ring while the vGPU is far; NULL: nobody, or not yet */
+    _Atomic int turn_fd; /* an eventfd, from the first such move on: the watcher is to look at the
+                            link anew; -1 */
+    struct gn_moving *moving; /* moving_lock, as the rest: the one that goes on; NULL */
+    uint32_t move_leave,
+        move_off; /* the numbers of the latest that may be decided, and that was called off */
+    uint32_t
+        move_stands;     /* over tcp: of the latest before which all that was said has been taken */
+    uint32_t move_pause; /* over tcp: of the latest before which nothing more is to be said */
+    struct gn_relay
+        *relay; /* who takes from the ring while the vGPU is far; NULL: nobody, or not yet */
     uint32_t relay_pause;           /* of the move for which it is to stand still; 0: of none */
     bool move_deserted;             /* who was to be left has gone */
     uint32_t n_moves, n_moves_seen; /* to another gantryd; of which the watcher knows */
 };
 
 /* Attaches to a platform: connects, maps, starts the watcher. NULL with a sentence in err. */
-struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t platform, struct gn_error *err);
+struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t platform,
+                                   struct gn_error *err);
 /* Platforms of the daemon that this process is to use; -errno when there is none. */
 int gn_session_platforms(struct gn_platform_list *ret);
 static inline bool gn_session_lost(const struct gn_session *s)
@@ -321,13 +346,15 @@ static inline bool gn_session_lost(const struct gn_session *s)
     return gn_lost_is(&s->lost);
 }
 /*
- * The vGPU was put into a file: until it is restored from there, maybe by another gantryd, what the program asks for waits. Takes
- * worker_end, the worker's end of the session's socket. True: a worker has it again. The watcher.
+ * The vGPU was put into a file: until it is restored from there, maybe by another gantryd, what the
+ * program asks for waits. Takes worker_end, the worker's end of the session's socket. True: a
+ * worker has it again. The watcher.
  */
 bool gn_session_stopped(struct gn_session *s, const struct gn_link_stopped *stop, int worker_end);
 /*
- * To a worker that is to share our memory, over this socket: what it needs of the session, with that end of the session's socket and as
- * many data segments; and last, when nobody serves the ring, where that stands. 0 or -errno.
+ * To a worker that is to share our memory, over this socket: what it needs of the session, with
+ * that end of the session's socket and as many data segments; and last, when nobody serves the
+ * ring, where that stands. 0 or -errno.
  */
 int gn_session_hand(struct gn_session *s, int hand, int worker_end, uint32_t n_segments);
 int gn_session_hand_last(int hand, uint64_t ring_at);
@@ -337,7 +364,8 @@ static inline struct gn_remote *gn_session_over_tcp(struct gn_session *s)
     struct gn_remote *r = atomic_load_explicit(&s->remote, memory_order_acquire);
     return r ? r : atomic_load_explicit(&s->far, memory_order_acquire);
 }
-/* Before anything is read or written in a buffer's home. False: it is not the vGPU's memory, or will not be soon. */
+/* Before anything is read or written in a buffer's home. False: it is not the vGPU's memory, or
+ * will not be soon. */
 static inline bool gn_session_enter_home(struct gn_session *s)
 {
     /* Either we see that they are shut, or who shuts them sees us. */
@@ -351,28 +379,32 @@ static inline void gn_session_leave_home(struct gn_session *s)
 {
     atomic_fetch_sub_explicit(&s->n_at_home, 1, memory_order_release);
 }
-/* The same for what cannot do without: waits while it is not known yet. False: the vGPU is on another machine. */
+/* The same for what cannot do without: waits while it is not known yet. False: the vGPU is on
+ * another machine. */
 bool gn_session_await_home(struct gn_session *s);
 /* follow_migration.c: whoever moves the vGPU is to look again. */
 void gn_session_moving_wake_locked(struct gn_session *s);
-/* follow_migration.c: the vGPU goes to another gantryd. A word of gantryd's, which link.h calls for; any thread that reads what it says. */
+/* follow_migration.c: the vGPU goes to another gantryd. A word of gantryd's, which link.h calls
+ * for; any thread that reads what it says. */
 void gn_session_moving_init(struct gn_session *s);
 void gn_session_move_word(void *ctx, uint16_t op, uint32_t number, const struct gn_link_move *what);
-/* The worker on another machine has said its last word before this move; wants no more from us before it. Whoever reads. */
+/* The worker on another machine has said its last word before this move; wants no more from us
+ * before it. Whoever reads. */
 void gn_session_move_stands(struct gn_session *s, uint32_t number);
 void gn_session_move_pause(struct gn_session *s, uint32_t number);
 /* gantryd has hung up: is the vGPU at another one by now? Waits for a move's end. The watcher. */
 bool gn_session_outlives_gantryd(struct gn_session *s);
 /* What the environment says of the vGPU's part: 0: as the tenant has it. */
 void gn_session_wishes(uint32_t *ret_weight, uint64_t *ret_memory_bytes);
-/* Counts how data moved where the vGPU can't tell: without a message, by one copy made here or by none; or by a transfer of the
- * vGPU's into memory that the program uses in place. */
+/* Counts how data moved where the vGPU can't tell: without a message, by one copy made here or by
+ * none; or by a transfer of the vGPU's into memory that the program uses in place. */
 enum gn_copied { GN_COPIED_ONCE, GN_COPIED_NEVER, GN_COPIED_BY_MAP };
 static inline void gn_session_copied(struct gn_session *s, enum gn_copied how)
 {
     struct gn_session_counts *c = s->view.counts;
-    _Atomic uint64_t *const counts[] = {
-        [GN_COPIED_ONCE] = &c->copies_mapped, [GN_COPIED_NEVER] = &c->copies_bypass, [GN_COPIED_BY_MAP] = &c->maps};
+    _Atomic uint64_t *const counts[] = {[GN_COPIED_ONCE] = &c->copies_mapped,
+                                        [GN_COPIED_NEVER] = &c->copies_bypass,
+                                        [GN_COPIED_BY_MAP] = &c->maps};
     atomic_fetch_add_explicit(counts[how], 1, memory_order_relaxed);
 }
 /* Descriptors for the worker, under a number that a later request names. Stay the caller's. */
@@ -389,11 +421,13 @@ struct gn_folders;
 struct gn_folders *gn_folders_open(struct gn_session *s);
 /* A folder as the build's options name it. */
 void gn_folders_add(struct gn_folders *f, const char *path);
-/* From now on files are given out. Their number, 0: there are none; and the names of the folders, for the vGPU. */
+/* From now on files are given out. Their number, 0: there are none; and the names of the folders,
+ * for the vGPU. */
 uint32_t gn_folders_offer(struct gn_folders *f, const char **ret_names, size_t *ret_n);
 void gn_folders_close(struct gn_folders *f);
 /* What a GN_SESSION_WANT is to be answered; *ret_fd: the file, the caller's, or -1. */
-void gn_folders_look(struct gn_session *s, const void *payload, uint32_t n, struct gn_session_file *ret, int *ret_fd);
+void gn_folders_look(struct gn_session *s, const void *payload, uint32_t n,
+                     struct gn_session_file *ret, int *ret_fd);
 /* The watcher thread: a GN_SESSION_WANT came. */
 void gn_folders_answer(struct gn_session *s, uint32_t seq, const void *payload, uint32_t n);
 

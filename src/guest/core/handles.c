@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Handles: objects that a program holds, and their names on the wire. Memory of a freed object goes to the next one of
- * its kind and never back to the system, so a stale handle meets a dead object and not somebody else's memory.
+ * Handles: objects that a program holds, and their names on the wire. Memory of a freed object goes
+ * to the next one of its kind and never back to the system, so a stale handle meets a dead object
+ * and not somebody else's memory.
  */
 #include "guest/core/guest_core.h"
 #include "guest/core/loss.h"
@@ -20,7 +21,8 @@ static struct {
     pthread_mutex_t lock;
     struct gn_object *free[GN_MAX_KINDS]; /* linked through parent */
     uint32_t n;
-    /* Slabs by their number, in the first free bucket from the number's own on. Only ever filled, so looks need no lock. */
+    /* Slabs by their number, in the first free bucket from the number's own on. Only ever filled,
+     * so looks need no lock. */
     _Atomic uintptr_t buckets[SLAB_BUCKETS];
 } slabs = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -81,7 +83,8 @@ static void slab_put(struct gn_object *o)
 bool gn_handle_known(const void *handle)
 {
     uintptr_t number = (uintptr_t)handle / SLAB_BYTES, found;
-    for (uint32_t i = (uint32_t)number % SLAB_BUCKETS; (found = atomic_load_explicit(&slabs.buckets[i], memory_order_acquire));
+    for (uint32_t i = (uint32_t)number % SLAB_BUCKETS;
+         (found = atomic_load_explicit(&slabs.buckets[i], memory_order_acquire));
          i = (i + 1) % SLAB_BUCKETS)
         if (found == number)
             return true;
@@ -100,7 +103,8 @@ static uint64_t id_take(struct gn_session *s)
             uint32_t *free_ids = realloc(s->free_ids, capacity * sizeof *free_ids);
             if (free_ids) {
                 s->free_ids = free_ids;
-                memset(generations + s->ids_capacity, 0, (capacity - s->ids_capacity) * sizeof *generations);
+                memset(generations + s->ids_capacity, 0,
+                       (capacity - s->ids_capacity) * sizeof *generations);
                 s->ids_capacity = capacity;
             }
         }
@@ -137,7 +141,8 @@ uint64_t gn_session_reserve_id(struct gn_session *s)
 bool gn_session_is_used(struct gn_session *s)
 {
     pthread_mutex_lock(&s->ids_lock);
-    const uint32_t n_objects = s->n_ids - s->n_free_ids; /* events have none, and hold their contexts */
+    const uint32_t n_objects =
+        s->n_ids - s->n_free_ids; /* events have none, and hold their contexts */
     const bool used = n_objects > s->n_roots;
     pthread_mutex_unlock(&s->ids_lock);
     return used;
@@ -263,8 +268,8 @@ static void bury_locked(struct gn_session *s, uint32_t index)
     s->zombies[(s->first_zombie + s->n_zombies++) % s->events_capacity] = index;
 }
 
-/* An index that was let go before its event had ended: the oldest, if it has by now. One look a call; one that has not goes
- * to the end, so that an event that never ends keeps nobody waiting. */
+/* An index that was let go before its event had ended: the oldest, if it has by now. One look a
+ * call; one that has not goes to the end, so that an event that never ends keeps nobody waiting. */
 static uint32_t oldest_zombie_locked(struct gn_session *s)
 {
     if (!s->n_zombies)

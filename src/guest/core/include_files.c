@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The files that a build includes are the program's, and so are the rights to read them: the vGPU can open
- * none of them. While a build goes on its worker asks for files by the names that the compiler knows, and the
- * session's watcher thread answers with what lies in the working directory or in a folder that the build's
- * options name. Nothing else is opened for anybody.
+ * The files that a build includes are the program's, and so are the rights to read them: the vGPU
+ * can open none of them. While a build goes on its worker asks for files by the names that the
+ * compiler knows, and the session's watcher thread answers with what lies in the working directory
+ * or in a folder that the build's options name. Nothing else is opened for anybody.
  */
 #include "guest/core/guest_core.h"
 
@@ -121,7 +121,8 @@ void gn_folders_close(struct gn_folders *f)
     free(f);
 }
 
-/* Does a name inside a folder lead out of it again? Links do not count: whoever made them meant them. */
+/* Does a name inside a folder lead out of it again? Links do not count: whoever made them meant
+ * them. */
 static bool leads_out(const char *name)
 {
     int depth = 0;
@@ -157,7 +158,8 @@ static const char *inside(const struct folder *f, const char *name)
     return *rest ? rest : ".";
 }
 
-static int look(const struct folder *f, const char *rest, uint32_t how, struct stat *st, int *ret_fd)
+static int look(const struct folder *f, const char *rest, uint32_t how, struct stat *st,
+                int *ret_fd)
 {
     if (how == GN_SESSION_WANT_FACTS)
         return fstatat(f->fd, rest, st, 0) < 0 ? -errno : 0;
@@ -172,7 +174,8 @@ static int look(const struct folder *f, const char *rest, uint32_t how, struct s
     return 0;
 }
 
-static int find(struct gn_session *s, uint32_t number, const char *name, uint32_t how, struct stat *st, int *ret_fd)
+static int find(struct gn_session *s, uint32_t number, const char *name, uint32_t how,
+                struct stat *st, int *ret_fd)
 {
     int rc = -ENOENT;
     pthread_mutex_lock(&s->folders_lock);
@@ -190,7 +193,8 @@ static int find(struct gn_session *s, uint32_t number, const char *name, uint32_
     return rc;
 }
 
-void gn_folders_look(struct gn_session *s, const void *payload, uint32_t n, struct gn_session_file *ret, int *ret_fd)
+void gn_folders_look(struct gn_session *s, const void *payload, uint32_t n,
+                     struct gn_session_file *ret, int *ret_fd)
 {
     struct gn_session_want want;
     struct gn_session_file file = {.zero = 0};
@@ -220,7 +224,8 @@ void gn_folders_answer(struct gn_session *s, uint32_t seq, const void *payload, 
     gn_folders_look(s, payload, n, &file, &fd);
     pthread_mutex_lock(&s->socket_lock);
     /* A worker that does not take the answer is one that is gone. */
-    (void)gn_frame_send(s->socket, SEND_TIMEOUT_MS, GN_SESSION_FILE, 0, seq, &file, sizeof file, &fd, fd >= 0);
+    (void)gn_frame_send(s->socket, SEND_TIMEOUT_MS, GN_SESSION_FILE, 0, seq, &file, sizeof file,
+                        &fd, fd >= 0);
     pthread_mutex_unlock(&s->socket_lock);
     if (fd >= 0)
         gn_fd_close(fd);

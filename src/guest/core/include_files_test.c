@@ -73,14 +73,16 @@ static int open_session(void **state)
     pthread_mutex_init(&session.folders_lock, NULL);
     gn_list_init(&session.folders);
     snprintf(folder, sizeof folder, "%s/here/deep", top);
-    if (mkdir("here", 0700) || mkdir(folder, 0700) || mkdir("there", 0700) || mkdir("blank folder", 0700))
+    if (mkdir("here", 0700) || mkdir(folder, 0700) || mkdir("there", 0700) ||
+        mkdir("blank folder", 0700))
         return -1;
     make("secret.h", "secret");
     make("here/a.h", "a");
     make("here/deep/b.h", "b");
     make("there/c.h", "c");
     make("blank folder/d.h", "d");
-    return symlink("../secret.h", "here/link.h") || mkfifo("here/fifo", 0600) || chdir("here") ? -1 : 0;
+    return symlink("../secret.h", "here/link.h") || mkfifo("here/fifo", 0600) || chdir("here") ? -1
+                                                                                               : 0;
 }
 
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where)
@@ -114,7 +116,8 @@ static void what_lies_in_the_folders_is_given_out(void **state)
     assert_int_not_equal(number, 0);
     assert_string_equal(names, ""); /* the working directory first */
     assert_int_equal(names[n - 1], 0);
-    const char *const good[] = {"a.h", "./a.h", "deep/b.h", "deep/../a.h", "deep//b.h", "../blank folder/d.h"};
+    const char *const good[] = {"a.h",         "./a.h",     "deep/b.h",
+                                "deep/../a.h", "deep//b.h", "../blank folder/d.h"};
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
         assert_int_equal(ask(number, GN_SESSION_WANT_CONTENTS, good[i], text), 0);
     assert_string_equal(text, "d");
@@ -130,7 +133,8 @@ static void what_lies_in_the_folders_is_given_out(void **state)
     assert_int_equal(ask(number, GN_SESSION_WANT_FACTS, "deep", NULL), 0);
     assert_int_equal(ask(number, GN_SESSION_WANT_FACTS, "a.h", NULL), 0);
     gn_folders_close(f);
-    assert_int_equal(ask(number, GN_SESSION_WANT_CONTENTS, "a.h", NULL), ENOENT); /* the build is over */
+    assert_int_equal(ask(number, GN_SESSION_WANT_CONTENTS, "a.h", NULL),
+                     ENOENT); /* the build is over */
 }
 
 static void nothing_else_is(void **state)
@@ -145,9 +149,17 @@ static void nothing_else_is(void **state)
     char beside[256], up[256];
     snprintf(beside, sizeof beside, "%s/here-not/x.h", top);
     snprintf(up, sizeof up, "%s/here/../secret.h", top);
-    const char *const bad[] = {
-        "/etc/passwd", path,        beside, up, "../secret.h", "deep/../../secret.h", "./../secret.h", "deep/./../..//secret.h",
-        "..",          "nothing.h", ""};
+    const char *const bad[] = {"/etc/passwd",
+                               path,
+                               beside,
+                               up,
+                               "../secret.h",
+                               "deep/../../secret.h",
+                               "./../secret.h",
+                               "deep/./../..//secret.h",
+                               "..",
+                               "nothing.h",
+                               ""};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         assert_int_not_equal(ask(number, GN_SESSION_WANT_CONTENTS, bad[i], NULL), 0);
         if (bad[i][0])
@@ -156,7 +168,8 @@ static void nothing_else_is(void **state)
     /* What could keep the reader waiting, or be walked from. */
     assert_int_equal(ask(number, GN_SESSION_WANT_CONTENTS, "fifo", NULL), EACCES);
     assert_int_equal(ask(number, GN_SESSION_WANT_CONTENTS, "deep", NULL), EACCES);
-    assert_int_equal(ask(number + 1, GN_SESSION_WANT_CONTENTS, "a.h", NULL), ENOENT); /* another build's */
+    assert_int_equal(ask(number + 1, GN_SESSION_WANT_CONTENTS, "a.h", NULL),
+                     ENOENT); /* another build's */
     gn_folders_close(f);
 }
 

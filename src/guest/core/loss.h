@@ -10,7 +10,8 @@
  * thread.
  */
 
-/* Declares the loss of the vGPU, and wakes all threads that wait for it. Any thread; once it counts. */
+/* Declares the loss of the vGPU, and wakes all threads that wait for it. Any thread; once it
+ * counts. */
 void gn_session_declare_lost(struct gn_session *s);
 /* The program has closed its descriptors: the reason of the loss to come, said once. */
 void gn_session_note_cut_off(struct gn_session *s);

@@ -30,15 +30,16 @@
 
 extern char **environ;
 
-/* Gantry's ICD may be installed where nobody uses Gantry: then a program that finds no gantryd is told nothing. */
+/* Gantry's ICD may be installed where nobody uses Gantry: then a program that finds no gantryd is
+ * told nothing. */
 static bool is_expected(void)
 {
     struct gn_address address;
     for (char **e = environ; e && *e; e++)
         if (strncmp(*e, VARIABLES, strlen(VARIABLES)) == 0)
             return true;
-    return access(CONFIGURATION, F_OK) == 0 ||
-           (gn_address_resolve(NULL, &address, NULL) == 0 && !address.tcp && access(address.path, F_OK) == 0);
+    return access(CONFIGURATION, F_OK) == 0 || (gn_address_resolve(NULL, &address, NULL) == 0 &&
+                                                !address.tcp && access(address.path, F_OK) == 0);
 }
 
 /* Without waiting for a reader: a line that does not fit now is lost. */
@@ -88,7 +89,8 @@ void gn_say(const char *format, ...)
     char line[sizeof(struct gn_error) + 16];
     const char *log = getenv("GANTRY_LOG");
     va_list list;
-    if ((log && strcmp(log, "none") == 0) || atomic_fetch_add_explicit(&n_lines, 1, memory_order_relaxed) >= MOST_LINES)
+    if ((log && strcmp(log, "none") == 0) ||
+        atomic_fetch_add_explicit(&n_lines, 1, memory_order_relaxed) >= MOST_LINES)
         return;
     size_t n = (size_t)snprintf(line, sizeof line, "gantry: ");
     va_start(list, format);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A session's life: attach, watch for loss, survive a fork. The watcher thread sleeps in poll(2) on the worker's and
- * gantryd's sockets; when either hangs up it declares the loss, which wakes every thread that waits. A forked child drops
- * what it inherited and opens sessions of its own; the parent's go on undisturbed.
+ * A session's life: attach, watch for loss, survive a fork. The watcher thread sleeps in poll(2) on
+ * the worker's and gantryd's sockets; when either hangs up it declares the loss, which wakes every
+ * thread that waits. A forked child drops what it inherited and opens sessions of its own; the
+ * parent's go on undisturbed.
  */
 #include "guest/core/guest_core.h"
 
@@ -54,8 +55,9 @@ static void after_fork_parent(void)
     gn_process_after_fork();
 }
 
-/* The child has none of the parent's threads and, by MADV_DONTFORK, none of its shared memory: only the descriptors. Of what those threads
- * were using (a connection's TLS, a reader's buffer) nothing is touched: it may be in any state. */
+/* The child has none of the parent's threads and, by MADV_DONTFORK, none of its shared memory: only
+ * the descriptors. Of what those threads were using (a connection's TLS, a reader's buffer) nothing
+ * is touched: it may be in any state. */
 static void after_fork_child(void)
 {
     gn_fd_after_fork();
@@ -107,7 +109,9 @@ void gn_session_declare_lost(struct gn_session *s)
 
 void gn_session_note_cut_off(struct gn_session *s)
 {
-    static const char why[] = "the program has closed descriptors that it had not opened, and Gantry's connections with them";
+    static const char why[] =
+        "the program has closed descriptors that it had not opened, and Gantry's connections with "
+        "them";
     const char *none = NULL;
     if (atomic_compare_exchange_strong(&s->lost_why, &none, why))
         gn_say("%s (closefrom?): its vGPU is lost, and calls for it fail", why);
@@ -174,7 +178,8 @@ void gn_session_close_lost(struct gn_session *s)
     gn_area_discard_unused(s);
 }
 
-/* Unless somebody asks gantryd for something: then what comes is his to read. False: gantryd is gone. */
+/* Unless somebody asks gantryd for something: then what comes is his to read. False: gantryd is
+ * gone. */
 static bool hear_gantryd(struct gn_session *s, short events)
 {
     const bool hung_up = events & (POLLRDHUP | POLLHUP | POLLERR);
@@ -187,10 +192,12 @@ static bool hear_gantryd(struct gn_session *s, short events)
     return r == 0 && !hung_up;
 }
 
-static bool wait_for_it(struct gn_session *s, struct gn_frame_reader *reader, const struct gn_frame *frame)
+static bool wait_for_it(struct gn_session *s, struct gn_frame_reader *reader,
+                        const struct gn_frame *frame)
 {
     struct gn_link_stopped stop;
-    return gn_frame_payload(frame, &stop, sizeof stop) && frame->n_fds == 1 && gn_session_stopped(s, &stop, gn_frame_take_fd(reader, 0));
+    return gn_frame_payload(frame, &stop, sizeof stop) && frame->n_fds == 1 &&
+           gn_session_stopped(s, &stop, gn_frame_take_fd(reader, 0));
 }
 
 /* While the vGPU is on another machine. False: it is lost. */
@@ -210,7 +217,8 @@ static bool watch_far(struct gn_session *s, struct gn_remote *far)
  */
 static bool is_connected(const struct gn_session *s)
 {
-    return !is_cut_off(s) && s->link && gn_fd_is_ours(s->socket) && gn_fd_is_ours(gn_link_poll_fd(s->link));
+    return !is_cut_off(s) && s->link && gn_fd_is_ours(s->socket) &&
+           gn_fd_is_ours(gn_link_poll_fd(s->link));
 }
 
 /* Unless somebody uses them now: then that thread notices, or it is looked again. */
@@ -250,13 +258,14 @@ static void slept(struct gn_lost *lost)
 
 /*
  * The epoll that the watcher waits with. It does not keep the sockets open, as a poll
- * under way does: where a program closes them, the worker and gantryd learn of it at once. Made anew
- * when a socket has been exchanged for another, since a copy in another process keeps the old one in
- * the epoll. False: the program has closed one.
+ * under way does: where a program closes them, the worker and gantryd learn of it at once. Made
+ * anew when a socket has been exchanged for another, since a copy in another process keeps the old
+ * one in the epoll. False: the program has closed one.
  */
 static bool look_out(struct gn_session *s, uint64_t serials[static N_LOOKED_AT])
 {
-    const int fds[N_LOOKED_AT] = {s->socket, gn_link_poll_fd(s->link), atomic_load_explicit(&s->turn_fd, memory_order_acquire)};
+    const int fds[N_LOOKED_AT] = {s->socket, gn_link_poll_fd(s->link),
+                                  atomic_load_explicit(&s->turn_fd, memory_order_acquire)};
     bool same = s->epoll_fd >= 0;
     for (int i = 0; i < N_LOOKED_AT; i++) {
         const uint64_t serial = gn_fd_serial(fds[i]);
@@ -273,7 +282,8 @@ static bool look_out(struct gn_session *s, uint64_t serials[static N_LOOKED_AT])
     while ((s->epoll_fd = gn_fd_epoll()) < 0)
         (void)poll(NULL, 0, ROOM_LOOK_MS);
     for (int i = 0; i < N_LOOKED_AT; i++) {
-        struct epoll_event event = {.events = i == 1 ? EPOLLIN | EPOLLRDHUP : EPOLLIN, .data.fd = fds[i]};
+        struct epoll_event event = {.events = i == 1 ? EPOLLIN | EPOLLRDHUP : EPOLLIN,
+                                    .data.fd = fds[i]};
         if (fds[i] >= 0 && epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fds[i], &event) < 0)
             return false;
     }
@@ -320,7 +330,8 @@ static void *watch(void *arg)
             (void)poll(NULL, 0, ROOM_LOOK_MS);
             r = 0;
         }
-        /* Its worker may have ended because the vGPU is on another machine; what it has said before has all been heard. */
+        /* Its worker may have ended because the vGPU is on another machine; what it has said before
+         * has all been heard. */
         if (r < 0 && went_on)
             (void)gn_session_outlives_gantryd(s);
         far = gn_session_over_tcp(s);
@@ -388,7 +399,10 @@ static void check_mode(const char *mode)
     if (!mode || !*mode || strcmp(mode, "remote") == 0 || strcmp(mode, "passthrough") == 0)
         return;
     if (!atomic_exchange_explicit(&told, true, memory_order_relaxed))
-        gn_say("GANTRY_MODE=%.32s is not a mode, so the program runs as remote; set it to remote or passthrough", mode);
+        gn_say(
+            "GANTRY_MODE=%.32s is not a mode, so the program runs as remote; set it to remote or "
+            "passthrough",
+            mode);
 }
 
 static int map_all(struct gn_session *s, const struct gn_attached *a)
@@ -408,13 +422,17 @@ static int map_all(struct gn_session *s, const struct gn_attached *a)
     if (!r)
         r = gn_area_init(s, data);
     if (!r)
-        r = gn_ring_producer_init(&s->requests, s->view.requests, GN_SESSION_REQUEST_SLOTS, 0, s->waiter);
+        r = gn_ring_producer_init(&s->requests, s->view.requests, GN_SESSION_REQUEST_SLOTS, 0,
+                                  s->waiter);
     gn_replies_init(&s->replies, s->view.replies, s->waiter);
-    atomic_store_explicit(&s->replies.at_once, atomic_load_explicit(&s->here, memory_order_relaxed) != NULL, memory_order_relaxed);
+    atomic_store_explicit(&s->replies.at_once,
+                          atomic_load_explicit(&s->here, memory_order_relaxed) != NULL,
+                          memory_order_relaxed);
     return r;
 }
 
-struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t platform, struct gn_error *err)
+struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t platform,
+                                   struct gn_error *err)
 {
     struct gn_attached attached;
     struct gn_session *s = aligned_alloc(64, gn_align_up(sizeof *s, 64));
@@ -482,7 +500,8 @@ struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t plat
         sessions.open[sessions.n++] = s;
     pthread_mutex_unlock(&sessions.lock);
     if (r) {
-        /* Mappings of a session that never was are left behind: nobody can tell which of them are there. */
+        /* Mappings of a session that never was are left behind: nobody can tell which of them are
+         * there. */
         gn_fd_close(s->socket);
         gn_link_close(s->link);
         free(s);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program whose vGPU goes to another gantryd (docs/moves.md): a thread of its own connects there, shows the ticket, and waits until
- * everything is loaded there and the one that is left stands still. Then it decides, by one word, and the session's link is the new one.
- * Before that nothing of the session is touched: whatever fails, the one that is left is told, and goes on. Threads that call or wait
- * notice none of this; who needs a segment of memory meanwhile gets it from the old gantryd and passes it to the new one (area.c). When the
- * new one is on another machine, and the old one was not, this thread then sends what the others put into the ring (ring_relay.c); when it
- * is on this machine and the old one was not, the new worker takes the ring over again.
+ * A program whose vGPU goes to another gantryd (docs/moves.md): a thread of its own connects there,
+ * shows the ticket, and waits until everything is loaded there and the one that is left stands
+ * still. Then it decides, by one word, and the session's link is the new one. Before that nothing
+ * of the session is touched: whatever fails, the one that is left is told, and goes on. Threads
+ * that call or wait notice none of this; who needs a segment of memory meanwhile gets it from the
+ * old gantryd and passes it to the new one (area.c). When the new one is on another machine, and
+ * the old one was not, this thread then sends what the others put into the ring (ring_relay.c);
+ * when it is on this machine and the old one was not, the new worker takes the ring over again.
  */
 #include "guest/migrate/ring_relay.h"
 #include "guest/session/session_tcp.h"
@@ -37,10 +39,12 @@ struct gn_moving {
     struct gn_link_ready ready;
     bool is_claimed, is_ready; /* have been heard */
     bool tcp;                  /* that is what the other one is reached by */
-    bool near;                 /* the vGPU is on another machine, and the other one on this: it is to share our memory again */
-    int hand, session;         /* near: what the new worker gets the session by, and our end of the session's new socket; -1 */
-    bool paused, handed;       /* near: the ring is to stand; it does, and the worker knows where */
-    struct gn_remote *turns;   /* and the vGPU shares our memory yet: for when it does not any more */
+    bool near; /* the vGPU is on another machine, and the other one on this: it is to share our
+                  memory again */
+    int hand, session;       /* near: what the new worker gets the session by, and our end of the
+                                session's new socket; -1 */
+    bool paused, handed;     /* near: the ring is to stand; it does, and the worker knows where */
+    struct gn_remote *turns; /* and the vGPU shares our memory yet: for when it does not any more */
 };
 
 void gn_session_moving_init(struct gn_session *s)
@@ -50,11 +54,13 @@ void gn_session_moving_init(struct gn_session *s)
     atomic_init(&s->turn_fd, -1);
 }
 
-/* moving_lock. Nothing more is to come from the one that is left: its worker's words come by another way than its gantryd's, over tcp. */
+/* moving_lock. Nothing more is to come from the one that is left: its worker's words come by
+ * another way than its gantryd's, over tcp. */
 static bool has_heard_all(const struct gn_moving *m)
 {
     const struct gn_session *s = m->s;
-    return s->move_leave == m->number && (!gn_session_over_tcp(m->s) || s->move_stands == m->number);
+    return s->move_leave == m->number &&
+           (!gn_session_over_tcp(m->s) || s->move_stands == m->number);
 }
 
 static bool is_off(void *ctx)
@@ -76,13 +82,15 @@ static bool may_leave(const struct gn_moving *m)
     return may;
 }
 
-/* Whoever uses the link has this. Over tcp the watcher does, without link_lock, whose holder may wait for what the watcher brings. */
+/* Whoever uses the link has this. Over tcp the watcher does, without link_lock, whose holder may
+ * wait for what the watcher brings. */
 static pthread_mutex_t *lock_of_link(struct gn_session *s)
 {
     return gn_session_over_tcp(s) ? gn_remote_link_lock(gn_session_over_tcp(s)) : &s->link_lock;
 }
 
-/* All that the link's end touches: of a session that is to share our memory again that is what is known of segments, too. */
+/* All that the link's end touches: of a session that is to share our memory again that is what is
+ * known of segments, too. */
 static void lock_link(struct gn_moving *m)
 {
     if (m->near)
@@ -97,28 +105,33 @@ static void unlock_link(struct gn_moving *m, pthread_mutex_t *lock)
         pthread_mutex_unlock(&m->s->link_lock);
 }
 
-/* Whatever the other gantryd has said, each word once. 0, or -errno and why: nothing comes of it. */
+/* Whatever the other gantryd has said, each word once. 0, or -errno and why: nothing comes of it.
+ */
 static int hear(struct gn_moving *m, struct gn_link *to, struct gn_error *err)
 {
     int rc;
     while ((rc = gn_link_claim_heard(to, &m->claimed, &m->ready, err)) > 0) {
         bool *heard = rc == GN_LINK_CLAIMED ? &m->is_claimed : &m->is_ready;
         if (*heard)
-            return gn_fail(err, EPROTO, "see what its log says", "the other gantryd says the same twice");
+            return gn_fail(err, EPROTO, "see what its log says",
+                           "the other gantryd says the same twice");
         *heard = true;
     }
     return rc;
 }
 
 /* Until there is more to know. 0, -ECANCELED: called off; -errno. */
-static int wait_for_more(struct gn_moving *m, struct gn_link *to, uint64_t until_ns, struct gn_error *err)
+static int wait_for_more(struct gn_moving *m, struct gn_link *to, uint64_t until_ns,
+                         struct gn_error *err)
 {
-    struct pollfd p[2] = {{.fd = gn_link_poll_fd(to), .events = POLLIN}, {.fd = m->wake, .events = POLLIN}};
+    struct pollfd p[2] = {{.fd = gn_link_poll_fd(to), .events = POLLIN},
+                          {.fd = m->wake, .events = POLLIN}};
     const uint64_t now = gn_now_ns();
     if (is_off(m))
         return -ECANCELED;
     if (now >= until_ns)
-        return gn_fail(err, ETIMEDOUT, "see whether it is stuck", "the other gantryd took too long");
+        return gn_fail(err, ETIMEDOUT, "see whether it is stuck",
+                       "the other gantryd took too long");
     const uint64_t rest_ms = (until_ns - now) / 1000000u + 1;
     if (poll(p, 2, rest_ms < 60000 ? (int)rest_ms : 60000) > 0 && p[1].revents)
         gn_fd_drain(m->wake);
@@ -135,7 +148,8 @@ static void close_near(struct gn_moving *m)
 }
 
 /* Shows the ticket. */
-static int show(struct gn_moving *m, struct gn_link *to, int hand, uint32_t *ret_segments, struct gn_error *err)
+static int show(struct gn_moving *m, struct gn_link *to, int hand, uint32_t *ret_segments,
+                struct gn_error *err)
 {
     struct gn_session *s = m->s;
     struct gn_link_claim claim = {.vgpu_id = s->vgpu_id};
@@ -151,7 +165,8 @@ static int show(struct gn_moving *m, struct gn_link *to, int hand, uint32_t *ret
     return rc;
 }
 
-/* By the other one's socket, and its worker gets what we have of the session. -errno: it is none of this machine's. */
+/* By the other one's socket, and its worker gets what we have of the session. -errno: it is none of
+ * this machine's. */
 static int show_near(struct gn_moving *m, struct gn_link **ret, struct gn_error *err)
 {
     struct gn_link *to = NULL;
@@ -210,7 +225,8 @@ static int claim(struct gn_moving *m, struct gn_link **ret, struct gn_error *err
     return rc;
 }
 
-/* Near: once the far worker wants no more, nothing is taken out of the ring, and the new one is told where it goes on. */
+/* Near: once the far worker wants no more, nothing is taken out of the ring, and the new one is
+ * told where it goes on. */
 static int stand_still(struct gn_moving *m, struct gn_error *err)
 {
     struct gn_session *s = m->s;
@@ -249,8 +265,8 @@ static int wait_until_loaded(struct gn_moving *m, struct gn_link *to, struct gn_
 }
 
 /*
- * A poll that has begun knows no descriptor by its number: it would go on to wait for the one that was left, and would not be told that
- * this has hung up.
+ * A poll that has begun knows no descriptor by its number: it would go on to wait for the one that
+ * was left, and would not be told that this has hung up.
  */
 static void turn(struct gn_session *s)
 {
@@ -288,7 +304,8 @@ static int move(struct gn_moving *m, struct gn_error *err)
     if (!to)
         return rc;
     GN_FAULT("program-before-go");
-    pthread_mutex_t *lock = lock_of_link(s), *new_lock = m->turns ? gn_remote_link_lock(m->turns) : NULL;
+    pthread_mutex_t *lock = lock_of_link(s),
+                    *new_lock = m->turns ? gn_remote_link_lock(m->turns) : NULL;
     lock_link(m);
     if (new_lock)
         pthread_mutex_lock(new_lock);
@@ -348,7 +365,8 @@ static void *mover(void *arg)
     s->n_moves += !rc;
     s->move_deserted = false;
     if (!rc)
-        s->move_leave = s->move_off = s->move_stands = s->move_pause = 0; /* another gantryd's numbers follow */
+        s->move_leave = s->move_off = s->move_stands = s->move_pause =
+            0; /* another gantryd's numbers follow */
     pthread_cond_broadcast(&s->moving_wake);
     pthread_mutex_unlock(&s->moving_lock);
     gn_fd_close(m->wake);
@@ -368,11 +386,13 @@ static void begin(struct gn_session *s, uint32_t number, const struct gn_link_mo
         atomic_store_explicit(&s->turn_fd, gn_fd_event(EFD_NONBLOCK), memory_order_release);
     const int wake = gn_fd_event(EFD_NONBLOCK);
     if (m)
-        *m = (struct gn_moving){.s = s, .number = number, .wake = wake, .what = *what, .hand = -1, .session = -1};
+        *m = (struct gn_moving){
+            .s = s, .number = number, .wake = wake, .what = *what, .hand = -1, .session = -1};
     if (m && wake >= 0 && atomic_load_explicit(&s->turn_fd, memory_order_relaxed) >= 0 &&
         !gn_thread_start(GN_THREAD_PREFIX "move", mover, m, NULL))
         return;
-    gn_fail(&err, EMFILE, "raise its limits, or move it later", "the program has no descriptors, threads or memory left");
+    gn_fail(&err, EMFILE, "raise its limits, or move it later",
+            "the program has no descriptors, threads or memory left");
     (void)gn_link_say_stays(s->link, number, &err);
     gn_fd_close(wake);
     free(m);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program whose vGPU shared its memory and has gone to another machine (docs/moves.md). Its threads notice nothing: they go on putting
- * messages into the ring and waiting at the same slots and words. A thread of ours takes the worker's place at the ring, and sends what
- * comes there over tcp with the bytes that it names; what comes back is entered by the watcher. Only memory that was the vGPU's too
- * (buffers' homes) is not that any more: nobody may be using it without a message when the vGPU goes, and from then on all of it is
- * transferred. That stays so when it comes back to this machine, where it takes from the ring again, and that thread ends.
+ * A program whose vGPU shared its memory and has gone to another machine (docs/moves.md). Its
+ * threads notice nothing: they go on putting messages into the ring and waiting at the same slots
+ * and words. A thread of ours takes the worker's place at the ring, and sends what comes there over
+ * tcp with the bytes that it names; what comes back is entered by the watcher. Only memory that was
+ * the vGPU's too (buffers' homes) is not that any more: nobody may be using it without a message
+ * when the vGPU goes, and from then on all of it is transferred. That stays so when it comes back
+ * to this machine, where it takes from the ring again, and that thread ends.
  */
 #include "guest/core/loss.h"
 #include "guest/migrate/ring_relay.h"
@@ -43,7 +45,8 @@ static bool has_window(struct gn_session *s)
     return used;
 }
 
-static int empty_homes(struct gn_session *s, bool (*is_off)(void *ctx), void *ctx, struct gn_error *err)
+static int empty_homes(struct gn_session *s, bool (*is_off)(void *ctx), void *ctx,
+                       struct gn_error *err)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
     const uint64_t until_ns = gn_now_ns() + HOME_NS;
@@ -54,23 +57,30 @@ static int empty_homes(struct gn_session *s, bool (*is_off)(void *ctx), void *ct
         if (is_off(ctx))
             return -ECANCELED;
         if (gn_now_ns() >= until_ns)
-            return gn_fail(err, EBUSY, "try again when what these wait for has ended",
-                           "the program is mapping or copying buffers that lie in memory that it shares with its vGPU");
+            return gn_fail(
+                err, EBUSY, "try again when what these wait for has ended",
+                "the program is mapping or copying buffers that lie in memory that it shares with "
+                "its vGPU");
         nanosleep(&pause, NULL);
     }
 }
 
-int gn_relay_prepare(struct gn_session *s, bool (*is_off)(void *ctx), void *ctx, struct gn_remote **ret, struct gn_error *err)
+int gn_relay_prepare(struct gn_session *s, bool (*is_off)(void *ctx), void *ctx,
+                     struct gn_remote **ret, struct gn_error *err)
 {
     if (atomic_load_explicit(&s->here, memory_order_acquire))
-        return gn_fail(err, EOPNOTSUPP, "gantry mode VGPU remote, and try again", "the vGPU lives in its program");
+        return gn_fail(err, EOPNOTSUPP, "gantry mode VGPU remote, and try again",
+                       "the vGPU lives in its program");
     int rc = gn_remote_new(s, ret);
     if (rc)
-        return gn_fail(err, -rc, NULL, "the program has no memory or descriptors left for a connection");
+        return gn_fail(err, -rc, NULL,
+                       "the program has no memory or descriptors left for a connection");
     atomic_store_explicit(&s->homes_shut, true, memory_order_seq_cst);
     rc = empty_homes(s, is_off, ctx, err);
     if (!rc && has_window(s))
-        rc = gn_fail(err, EOPNOTSUPP, NULL, "it has used shared virtual memory, whose addresses cannot be had on another machine");
+        rc = gn_fail(
+            err, EOPNOTSUPP, NULL,
+            "it has used shared virtual memory, whose addresses cannot be had on another machine");
     if (rc)
         gn_relay_call_off(s, *ret);
     return rc;
@@ -78,7 +88,8 @@ int gn_relay_prepare(struct gn_session *s, bool (*is_off)(void *ctx), void *ctx,
 
 void gn_relay_call_off(struct gn_session *s, struct gn_remote *r)
 {
-    atomic_store_explicit(&s->homes_shut, atomic_load_explicit(&s->was_far, memory_order_relaxed), memory_order_seq_cst);
+    atomic_store_explicit(&s->homes_shut, atomic_load_explicit(&s->was_far, memory_order_relaxed),
+                          memory_order_seq_cst);
     gn_remote_free(r);
 }
 
@@ -91,7 +102,8 @@ void gn_relay_begin(struct gn_session *s, struct gn_remote *r, uint32_t grace_ms
 /* ---- after */
 
 /* What a message names goes with it. -EPROTO: it names what is not there. */
-static int pass(struct gn_session *s, struct gn_remote *r, const unsigned char *bytes, uint32_t n_bytes)
+static int pass(struct gn_session *s, struct gn_remote *r, const unsigned char *bytes,
+                uint32_t n_bytes)
 {
     struct gn_passed passed[GN_MAX_PASSED];
     struct gn_msg msg;
@@ -106,9 +118,11 @@ static int pass(struct gn_session *s, struct gn_remote *r, const unsigned char *
         if (*at + sizeof span > n_bytes || n + 1 >= GN_MAX_PASSED)
             return -EPROTO;
         memcpy(&span, bytes + *at, sizeof span);
-        /* Its block is used again as soon as this message has been taken, when nobody waits for its answer. */
+        /* Its block is used again as soon as this message has been taken, when nobody waits for its
+         * answer. */
         if (span.segment != GN_SPAN_NULL && span.segment != GN_SPAN_INLINE && span.bytes)
-            passed[n++] = (struct gn_passed){{span.segment, 0, span.offset}, span.bytes, msg.reply == GN_NO_REPLY};
+            passed[n++] = (struct gn_passed){
+                {span.segment, 0, span.offset}, span.bytes, msg.reply == GN_NO_REPLY};
     }
     if (s->api->brings(bytes, n_bytes, &ref, &n_brought) && ref.segment != GN_SPAN_NULL) {
         if (!n_brought)
@@ -154,7 +168,8 @@ void gn_relay_run(struct gn_session *s)
     unsigned char bytes[GN_RING_MAX_BYTES];
     struct gn_relay relay = {.ends = false};
     bool ends = false;
-    int rc = gn_ring_consumer_init(&relay.ring, s->view.requests, GN_SESSION_REQUEST_SLOTS, gn_ring_stopped_at(&s->requests), waiter);
+    int rc = gn_ring_consumer_init(&relay.ring, s->view.requests, GN_SESSION_REQUEST_SLOTS,
+                                   gn_ring_stopped_at(&s->requests), waiter);
     pthread_mutex_lock(&s->moving_lock);
     s->relay = &relay;
     pthread_mutex_unlock(&s->moving_lock);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program whose vGPU is in a file (docs/moves.md). All of the session is here: rings, event table, data
- * area, both ends of its socket. So it takes nothing but time, and gantryd may end and be started anew: it is
- * looked for twice a second, and told that here is somebody who waits. The watcher thread alone; whoever
- * needs more memory from gantryd waits for link_lock meanwhile.
+ * A program whose vGPU is in a file (docs/moves.md). All of the session is here: rings, event
+ * table, data area, both ends of its socket. So it takes nothing but time, and gantryd may end and
+ * be started anew: it is looked for twice a second, and told that here is somebody who waits. The
+ * watcher thread alone; whoever needs more memory from gantryd waits for link_lock meanwhile.
  */
 #include "guest/core/guest_core.h"
 
@@ -56,16 +56,19 @@ int gn_session_hand(struct gn_session *s, int hand, int worker_end, uint32_t n_s
     struct gn_worker_hand message = {.n_segments = n_segments};
     uint64_t bytes;
     int opened[2] = {-1, -1};
-    const int fds[GN_WORKER_HAND_FDS] = {[GN_WORKER_HAND_SESSION] = worker_end,
-                                         [GN_WORKER_HAND_EVENTS] = s->event_segment.fd,
-                                         [GN_WORKER_HAND_DATA] = gn_area_segment_fd(&s->area, 0, &bytes),
-                                         [GN_WORKER_HAND_STDOUT] = stdio_or_null(STDOUT_FILENO, &opened[0]),
-                                         [GN_WORKER_HAND_STDERR] = stdio_or_null(STDERR_FILENO, &opened[1])};
-    int rc = gn_frame_send(hand, HAND_TIMEOUT_MS, GN_WORKER_HAND, 0, 0, &message, sizeof message, fds, GN_WORKER_HAND_FDS);
+    const int fds[GN_WORKER_HAND_FDS] = {
+        [GN_WORKER_HAND_SESSION] = worker_end,
+        [GN_WORKER_HAND_EVENTS] = s->event_segment.fd,
+        [GN_WORKER_HAND_DATA] = gn_area_segment_fd(&s->area, 0, &bytes),
+        [GN_WORKER_HAND_STDOUT] = stdio_or_null(STDOUT_FILENO, &opened[0]),
+        [GN_WORKER_HAND_STDERR] = stdio_or_null(STDERR_FILENO, &opened[1])};
+    int rc = gn_frame_send(hand, HAND_TIMEOUT_MS, GN_WORKER_HAND, 0, 0, &message, sizeof message,
+                           fds, GN_WORKER_HAND_FDS);
     for (uint32_t i = 1; !rc && i < message.n_segments; i++) {
         struct gn_link_segment_made made = {.index = i};
         const int fd = gn_area_segment_fd(&s->area, i, &made.bytes);
-        rc = gn_frame_send(hand, HAND_TIMEOUT_MS, GN_WORKER_HAND_SEGMENT, 0, 0, &made, sizeof made, &fd, 1);
+        rc = gn_frame_send(hand, HAND_TIMEOUT_MS, GN_WORKER_HAND_SEGMENT, 0, 0, &made, sizeof made,
+                           &fd, 1);
     }
     close_opened(opened);
     return rc;
@@ -75,31 +78,36 @@ int gn_session_hand_last(int hand, uint64_t ring_at)
 {
     const struct gn_worker_hand_last last = {.ring_at = ring_at};
     int opened[2] = {-1, -1};
-    const int fds[2] = {stdio_or_null(STDOUT_FILENO, &opened[0]), stdio_or_null(STDERR_FILENO, &opened[1])};
-    const int rc = gn_frame_send(hand, HAND_TIMEOUT_MS, GN_WORKER_HAND_LAST, 0, 0, &last, sizeof last, fds, 2);
+    const int fds[2] = {stdio_or_null(STDOUT_FILENO, &opened[0]),
+                        stdio_or_null(STDERR_FILENO, &opened[1])};
+    const int rc =
+        gn_frame_send(hand, HAND_TIMEOUT_MS, GN_WORKER_HAND_LAST, 0, 0, &last, sizeof last, fds, 2);
     close_opened(opened);
     return rc;
 }
 
-/* Says that it waits, and waits. 1: restored; -EAGAIN: once more; -EPIPE: gantryd is gone; another -errno: it
- * does not want us. */
+/* Says that it waits, and waits. 1: restored; -EAGAIN: once more; -EPIPE: gantryd is gone; another
+ * -errno: it does not want us. */
 static int wait_at(const struct wait *w)
 {
     struct gn_session *s = w->s;
-    struct gn_link_wait message = {.vgpu_id = w->stop->vgpu_id, .platform = s->platform, .n_segments = s->area.n_segments - 1};
+    struct gn_link_wait message = {
+        .vgpu_id = w->stop->vgpu_id, .platform = s->platform, .n_segments = s->area.n_segments - 1};
     struct gn_error err;
     int hand[2];
     gn_session_wishes(&message.weight, &message.memory_bytes);
     memcpy(message.key, w->stop->key, sizeof message.key);
     if (gn_fd_pair(AF_UNIX, SOCK_STREAM, hand) < 0)
         return -errno;
-    const int fds[GN_LINK_WAIT_FDS] = {[GN_LINK_WAIT_HAND] = hand[1], [GN_LINK_WAIT_RING] = s->ring_segment.fd};
+    const int fds[GN_LINK_WAIT_FDS] = {
+        [GN_LINK_WAIT_HAND] = hand[1], [GN_LINK_WAIT_RING] = s->ring_segment.fd};
     int rc = gn_link_wait(s->link, &message, fds, &err);
     gn_fd_close(hand[1]);
     while (!rc) {
         rc = gn_link_wait_heard(s->link, &err);
         if (rc == GN_LINK_HAND) {
-            /* link_lock: there will be no more segments. When it failed the worker says so, and gantryd. */
+            /* link_lock: there will be no more segments. When it failed the worker says so, and
+             * gantryd. */
             (void)gn_session_hand(s, hand[0], w->worker_end, s->area.n_segments);
             rc = 0;
         }
@@ -109,7 +117,8 @@ static int wait_at(const struct wait *w)
     return rc == GN_LINK_RESTORED ? 1 : rc;
 }
 
-static bool find_platform(const struct gn_platform_list *all, const struct gn_platform *wanted, uint32_t *ret)
+static bool find_platform(const struct gn_platform_list *all, const struct gn_platform *wanted,
+                          uint32_t *ret)
 {
     for (uint32_t i = 0; i < all->n; i++)
         if (!strcmp(all->items[i].api, wanted->api) && !strcmp(all->items[i].name, wanted->name)) {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program on another machine whose vGPU is in a file (docs/moves.md). Nothing of it is to be handed over: what it has sent and the
- * worker has not taken, it keeps as after any break, and the file says where both stood. So it only waits longer, says so with the stop's
- * key wherever there is a gantryd at its address, and believes that the vGPU has a worker when that one says so. The watcher thread alone.
+ * A program on another machine whose vGPU is in a file (docs/moves.md). Nothing of it is to be
+ * handed over: what it has sent and the worker has not taken, it keeps as after any break, and the
+ * file says where both stood. So it only waits longer, says so with the stop's key wherever there
+ * is a gantryd at its address, and believes that the vGPU has a worker when that one says so. The
+ * watcher thread alone.
  */
 #include "guest/session/session_tcp_internal.h"
 
@@ -34,7 +36,8 @@ void gn_remote_stop_word(void *session, const struct gn_link_stopped *stop)
     /* Of several the last holds. */
     if (stop)
         r->stop = *stop;
-    atomic_store_explicit(&r->ask_due, atomic_load_explicit(&r->stopped, memory_order_relaxed), memory_order_release);
+    atomic_store_explicit(&r->ask_due, atomic_load_explicit(&r->stopped, memory_order_relaxed),
+                          memory_order_release);
 }
 
 /* 1: it has a worker; 0: it waits; -errno. */

@@ -9,7 +9,8 @@ void gn_queue_used(struct gn_cl_queue *q)
 {
     uintptr_t none = 0;
     if (atomic_load_explicit(&q->user, memory_order_relaxed) == SEVERAL ||
-        atomic_compare_exchange_strong_explicit(&q->user, &none, (uintptr_t)pthread_self(), memory_order_relaxed, memory_order_relaxed))
+        atomic_compare_exchange_strong_explicit(&q->user, &none, (uintptr_t)pthread_self(),
+                                                memory_order_relaxed, memory_order_relaxed))
         return;
     /* Who is alone checks that under the lock: either he sees this, or this waits for him. */
     pthread_mutex_lock(&q->user_lock);
@@ -17,14 +18,17 @@ void gn_queue_used(struct gn_cl_queue *q)
     pthread_mutex_unlock(&q->user_lock);
 }
 
-cl_int gn_send_marker(struct gn_cl_queue *q, cl_uint n, const cl_event *waits, const struct gn_command_show *show)
+cl_int gn_send_marker(struct gn_cl_queue *q, cl_uint n, const cl_event *waits,
+                      const struct gn_command_show *show)
 {
-    cl_int result = gn_send_clEnqueueMarkerWithWaitList(q->o.session, (cl_command_queue)q, n, waits, show);
+    cl_int result =
+        gn_send_clEnqueueMarkerWithWaitList(q->o.session, (cl_command_queue)q, n, waits, show);
     gn_queue_sent(q);
     return result;
 }
 
-cl_int gn_marker_new(struct gn_cl_queue *q, cl_command_type type, cl_uint n, const cl_event *waits, struct gn_object **ret_event)
+cl_int gn_marker_new(struct gn_cl_queue *q, cl_command_type type, cl_uint n, const cl_event *waits,
+                     struct gn_object **ret_event)
 {
     struct gn_session *s = q->o.session;
     struct gn_command_show show = {GN_NO_EVENT, 0, GN_SURE};
@@ -41,7 +45,8 @@ cl_int gn_marker_new(struct gn_cl_queue *q, cl_command_type type, cl_uint n, con
     return CL_SUCCESS;
 }
 
-cl_int gn_marker_wait(struct gn_cl_queue *q, cl_command_type type, cl_uint n, const cl_event *waits, struct gn_object **ret_event)
+cl_int gn_marker_wait(struct gn_cl_queue *q, cl_command_type type, cl_uint n, const cl_event *waits,
+                      struct gn_object **ret_event)
 {
     struct gn_session *s = q->o.session;
     struct gn_object *e;
@@ -49,7 +54,8 @@ cl_int gn_marker_wait(struct gn_cl_queue *q, cl_command_type type, cl_uint n, co
     cl_int result = gn_marker_new(q, type, n, waits, &e);
     if (result)
         return result;
-    result = gn_event_wait(&s->events[e->id], &s->waiter, &error) ? CL_OUT_OF_RESOURCES : gn_blocking_result(error);
+    result = gn_event_wait(&s->events[e->id], &s->waiter, &error) ? CL_OUT_OF_RESOURCES
+                                                                  : gn_blocking_result(error);
     if (!result && ret_event)
         *ret_event = e;
     else
@@ -62,7 +68,8 @@ static void finished(struct gn_cl_queue *q, uint64_t sent)
 {
     uint64_t before = atomic_load_explicit(&q->n_finished, memory_order_relaxed);
     while (before < sent &&
-           !atomic_compare_exchange_weak_explicit(&q->n_finished, &before, sent, memory_order_release, memory_order_relaxed))
+           !atomic_compare_exchange_weak_explicit(&q->n_finished, &before, sent,
+                                                  memory_order_release, memory_order_relaxed))
         ;
 }
 
@@ -87,7 +94,8 @@ bool gn_queue_take_idle(struct gn_cl_queue *q, cl_int *result)
     return false;
 }
 
-bool gn_queue_take_alone(struct gn_cl_queue *q, cl_command_type type, cl_uint n, const cl_event *waits, cl_int *result)
+bool gn_queue_take_alone(struct gn_cl_queue *q, cl_command_type type, cl_uint n,
+                         const cl_event *waits, cl_int *result)
 {
     *result = CL_SUCCESS;
     if (!only_user(q))

@@ -44,7 +44,8 @@ static cl_int sizes_and_bytes(struct gn_cl_program *p, struct gn_cl_binaries *b)
     uint64_t room = 0;
     for (unsigned i = 0; i < TRIES; i++) {
         uint64_t total = 0;
-        cl_int result = gn_send_ProgramBinaries(p->o.session, (cl_program)p, (cl_ulong *)b->sizes, b->n, b->bytes, room);
+        cl_int result = gn_send_ProgramBinaries(p->o.session, (cl_program)p, (cl_ulong *)b->sizes,
+                                                b->n, b->bytes, room);
         if (result)
             return result;
         for (cl_uint d = 0; d < b->n; d++)
@@ -79,19 +80,23 @@ static cl_int fetch(struct gn_cl_program *p, cl_uint n, struct gn_cl_binaries **
     return result;
 }
 
-static cl_int answer_sizes(const struct gn_cl_binaries *b, size_t size, void *value, size_t *size_ret)
+static cl_int answer_sizes(const struct gn_cl_binaries *b, size_t size, void *value,
+                           size_t *size_ret)
 {
     return gn_answer(b->sizes, b->n * sizeof *b->sizes, size, value, size_ret);
 }
 
-cl_int gn_binary_sizes(struct gn_cl_program *p, cl_uint n, size_t param_value_size, void *param_value, size_t *param_value_size_ret)
+cl_int gn_binary_sizes(struct gn_cl_program *p, cl_uint n, size_t param_value_size,
+                       void *param_value, size_t *param_value_size_ret)
 {
     struct gn_cl_session *s = gn_cl_session_of(&p->o);
     struct gn_cl_binaries *b = NULL;
     pthread_mutex_lock(&s->binaries_lock);
     const uint64_t n_forgotten = p->n_binaries_forgotten;
     const bool known = p->binaries != NULL;
-    cl_int result = known ? answer_sizes(p->binaries, param_value_size, param_value, param_value_size_ret) : CL_SUCCESS;
+    cl_int result =
+        known ? answer_sizes(p->binaries, param_value_size, param_value, param_value_size_ret)
+              : CL_SUCCESS;
     pthread_mutex_unlock(&s->binaries_lock);
     if (!known)
         result = fetch(p, n, &b);
@@ -119,8 +124,10 @@ static void copy(const struct gn_cl_binaries *b, unsigned char *const *out)
     }
 }
 
-/* The program's pointers come without sizes: each has room for as much as the program was told last. */
-cl_int gn_binaries(struct gn_cl_program *p, cl_uint n, size_t param_value_size, unsigned char **out, size_t *param_value_size_ret)
+/* The program's pointers come without sizes: each has room for as much as the program was told
+ * last. */
+cl_int gn_binaries(struct gn_cl_program *p, cl_uint n, size_t param_value_size, unsigned char **out,
+                   size_t *param_value_size_ret)
 {
     struct gn_cl_session *s = gn_cl_session_of(&p->o);
     struct gn_cl_binaries *b = NULL;

@@ -41,7 +41,8 @@ void gn_build_logs_forget(struct gn_cl_program *p)
     gn_build_logs_free(logs);
 }
 
-static const struct gn_build_log *find_log_locked(const struct gn_cl_program *p, cl_device_id device)
+static const struct gn_build_log *find_log_locked(const struct gn_cl_program *p,
+                                                  cl_device_id device)
 {
     const struct gn_build_log *log = p->build_logs;
     while (log && log->device != device)
@@ -49,7 +50,8 @@ static const struct gn_build_log *find_log_locked(const struct gn_cl_program *p,
     return log;
 }
 
-static cl_int ask_driver(struct gn_cl_program *p, cl_device_id device, size_t size, void *text, size_t *ret_size)
+static cl_int ask_driver(struct gn_cl_program *p, cl_device_id device, size_t size, void *text,
+                         size_t *ret_size)
 {
     struct gn_session *s = p->o.session;
     const cl_program_build_info what = CL_PROGRAM_BUILD_LOG;
@@ -81,7 +83,8 @@ static struct gn_build_log *fetch_log(struct gn_cl_program *p, cl_device_id devi
 
 /* The log that the program is told: the retained one, or else `fetched`, which is retained now
  * unless the program has been built since. NULL: neither. */
-static const struct gn_build_log *choose_log_locked(struct gn_cl_program *p, cl_device_id device, struct gn_build_log **fetched,
+static const struct gn_build_log *choose_log_locked(struct gn_cl_program *p, cl_device_id device,
+                                                    struct gn_build_log **fetched,
                                                     uint64_t n_builds)
 {
     const struct gn_build_log *log = find_log_locked(p, device);
@@ -96,7 +99,8 @@ static const struct gn_build_log *choose_log_locked(struct gn_cl_program *p, cl_
     return log;
 }
 
-cl_int gn_local_clGetProgramBuildInfo(cl_program program, cl_device_id device, cl_program_build_info param_name, size_t size, void *value,
+cl_int gn_local_clGetProgramBuildInfo(cl_program program, cl_device_id device,
+                                      cl_program_build_info param_name, size_t size, void *value,
                                       size_t *size_ret)
 {
     struct gn_cl_program *p = gn_object_of(program, GN_KIND_PROGRAM);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Callbacks into the program: on one thread of Gantry's, signals blocked, in the order of what they tell,
- * under no lock. The watcher hears from the worker and hands over; it never runs a program's code itself,
- * since that may wait for anything.
+ * Callbacks into the program: on one thread of Gantry's, signals blocked, in the order of what they
+ * tell, under no lock. The watcher hears from the worker and hands over; it never runs a program's
+ * code itself, since that may wait for anything.
  */
 #include "base/clock.h"
 #include "base/thread.h"
@@ -35,7 +35,8 @@ static struct {
 static int wait_locked(pthread_cond_t *c, uint64_t for_ns)
 {
     const uint64_t until_ns = gn_now_ns() + for_ns;
-    const struct timespec until = {(time_t)(until_ns / 1000000000u), (long)(until_ns % 1000000000u)};
+    const struct timespec until = {(time_t)(until_ns / 1000000000u),
+                                   (long)(until_ns % 1000000000u)};
     return pthread_cond_timedwait(c, &callbacks.lock, &until);
 }
 
@@ -147,7 +148,8 @@ int gn_callback_later(void (*job)(void *), void *arg)
 void gn_callbacks_finish(uint64_t within_ns)
 {
     pthread_mutex_lock(&callbacks.lock);
-    const bool there = callbacks.ready && callbacks.epoch == atomic_load_explicit(&gn_epoch, memory_order_relaxed) &&
+    const bool there = callbacks.ready &&
+                       callbacks.epoch == atomic_load_explicit(&gn_epoch, memory_order_relaxed) &&
                        !pthread_equal(pthread_self(), callbacks.thread);
     while (there && (callbacks.runs || !gn_list_empty(&callbacks.jobs)))
         if (wait_locked(&callbacks.idle, within_ns) == ETIMEDOUT)
@@ -177,8 +179,8 @@ static void tell_event(void *arg)
 }
 
 /*
- * The worker sends the notice of an end, and writes the end into the event table just after. A callback runs when both are done. On
- * the callback thread.
+ * The worker sends the notice of an end, and writes the end into the event table just after. A
+ * callback runs when both are done. On the callback thread.
  */
 static void tell_end(void *arg)
 {
@@ -215,7 +217,8 @@ static void fail_watches(struct gn_cl_session *s)
     }
 }
 
-cl_int CL_API_CALL gn_clSetEventCallback(cl_event event, cl_int type, void(CL_CALLBACK *pfn_notify)(cl_event, cl_int, void *),
+cl_int CL_API_CALL gn_clSetEventCallback(cl_event event, cl_int type,
+                                         void(CL_CALLBACK *pfn_notify)(cl_event, cl_int, void *),
                                          void *user_data)
 {
     struct gn_cl_event *e = gn_object_of(event, GN_KIND_EVENT);
@@ -324,7 +327,8 @@ static void notify_context(struct gn_cl_session *s, uint64_t id, const char *tex
         _Atomic uint32_t *n_refs = &l->context->o.n_refs;
         uint32_t refs = atomic_load_explicit(n_refs, memory_order_relaxed);
         while (l->context->o.id == id && refs && !notice->context)
-            if (atomic_compare_exchange_weak_explicit(n_refs, &refs, refs + 1, memory_order_acquire, memory_order_relaxed))
+            if (atomic_compare_exchange_weak_explicit(n_refs, &refs, refs + 1, memory_order_acquire,
+                                                      memory_order_relaxed))
                 notice->context = l->context;
     }
     pthread_mutex_unlock(&s->watch_lock);
@@ -352,7 +356,8 @@ static void notify_of_loss(struct gn_cl_session *s)
 {
     const char *why = atomic_load_explicit(&s->session->lost_why, memory_order_acquire);
     char text[256];
-    const int n = snprintf(text, sizeof text, "the vGPU is lost: %s", why ? why : "its worker or gantryd has ended");
+    const int n = snprintf(text, sizeof text, "the vGPU is lost: %s",
+                           why ? why : "its worker or gantryd has ended");
     uint64_t told = 0;
     for (;;) {
         uint64_t next = UINT64_MAX;

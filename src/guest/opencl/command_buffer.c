@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Command buffers (cl_khr_command_buffer), the program's side: recording, running, and queries. Any
- * thread of the program calls it. The vGPU has the commands. This side has the state that a program may
- * query at any time: recording, executable, or pending. A buffer is pending until the events of all its
- * runs are over, and the event table shows that wherever the vGPU is. No call here waits for the device.
+ * thread of the program calls it. The vGPU has the commands. This side has the state that a program
+ * may query at any time: recording, executable, or pending. A buffer is pending until the events of
+ * all its runs are over, and the event table shows that wherever the vGPU is. No call here waits
+ * for the device.
  */
 #include "guest/session/session_tcp.h"
 #include "opencl_guest.h"
@@ -46,7 +47,8 @@ static void end_run(struct gn_cl_cmdbuf *b, const struct gn_cl_run *run)
     gn_object_unref(run->event);
 }
 
-/* Whether a run is not over. Frees the oldest runs that are over; those behind a pending run stay. */
+/* Whether a run is not over. Frees the oldest runs that are over; those behind a pending run stay.
+ */
 static bool is_pending_locked(struct gn_cl_cmdbuf *b)
 {
     size_t n_over = 0;
@@ -72,7 +74,8 @@ static bool make_place_locked(struct gn_cl_cmdbuf *b)
 }
 
 /* The buffer is pending from now on, for all threads. */
-static cl_int begin_run(struct gn_cl_cmdbuf *b, struct gn_object *queue, bool shown, struct gn_command_show *show, struct gn_object **ret)
+static cl_int begin_run(struct gn_cl_cmdbuf *b, struct gn_object *queue, bool shown,
+                        struct gn_command_show *show, struct gn_object **ret)
 {
     struct gn_cl_run run = {.index = GN_NO_EVENT};
     cl_int result = CL_SUCCESS;
@@ -101,8 +104,10 @@ static cl_int begin_run(struct gn_cl_cmdbuf *b, struct gn_object *queue, bool sh
 
 /* ---- creating and ending */
 
-/* The flags in a list of properties. False: an unknown property, whose value a driver might take for a pointer. */
-static bool read_properties(const cl_command_buffer_properties_khr *properties, cl_command_buffer_flags_khr *ret_flags)
+/* The flags in a list of properties. False: an unknown property, whose value a driver might take
+ * for a pointer. */
+static bool read_properties(const cl_command_buffer_properties_khr *properties,
+                            cl_command_buffer_flags_khr *ret_flags)
 {
     *ret_flags = 0;
     for (; properties && properties[0]; properties += 2) {
@@ -113,19 +118,24 @@ static bool read_properties(const cl_command_buffer_properties_khr *properties, 
     return true;
 }
 
-/* The required properties are compared with those that the program gave: the vGPU's queue may have more. */
+/* The required properties are compared with those that the program gave: the vGPU's queue may have
+ * more. */
 static cl_int check_queue(const struct gn_cl_queue *q)
 {
     cl_command_queue_properties required = 0;
     if (!gn_command_buffers_of(q->device))
         return CL_INVALID_OPERATION;
-    cl_int result = gn_send_clGetDeviceInfo(q->o.session, (cl_device_id)q->device, CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR,
+    cl_int result = gn_send_clGetDeviceInfo(q->o.session, (cl_device_id)q->device,
+                                            CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR,
                                             sizeof required, &required, NULL);
-    return result ? result : required & ~q->properties ? CL_INCOMPATIBLE_COMMAND_QUEUE_KHR : CL_SUCCESS;
+    return result                      ? result
+           : required & ~q->properties ? CL_INCOMPATIBLE_COMMAND_QUEUE_KHR
+                                       : CL_SUCCESS;
 }
 
-cl_command_buffer_khr CL_API_CALL gn_clCreateCommandBufferKHR(cl_uint num_queues, const cl_command_queue *queues,
-                                                              const cl_command_buffer_properties_khr *properties, cl_int *errcode_ret)
+cl_command_buffer_khr CL_API_CALL
+gn_clCreateCommandBufferKHR(cl_uint num_queues, const cl_command_queue *queues,
+                            const cl_command_buffer_properties_khr *properties, cl_int *errcode_ret)
 {
     cl_command_buffer_flags_khr flags;
     if (num_queues != 1 || !queues || !read_properties(properties, &flags))
@@ -141,7 +151,9 @@ cl_command_buffer_khr CL_API_CALL gn_clCreateCommandBufferKHR(cl_uint num_queues
     b->queue = q;
     b->simultaneous = flags & CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR;
     b->given = (void *)gn_copy_list(properties, &b->n_given);
-    result = properties && !b->given ? CL_OUT_OF_HOST_MEMORY : gn_send_CommandBuffer(q->o.session, &b->o, (cl_command_queue)q, b->given);
+    result = properties && !b->given
+                 ? CL_OUT_OF_HOST_MEMORY
+                 : gn_send_CommandBuffer(q->o.session, &b->o, (cl_command_queue)q, b->given);
     if (result) {
         gn_cmdbuf_gone(b);
         gn_object_drop(&b->o);
@@ -183,7 +195,9 @@ cl_int CL_API_CALL gn_clFinalizeCommandBufferKHR(cl_command_buffer_khr command_b
     pthread_mutex_unlock(&b->lock);
     /* An error since 0.9.1. The driver is not asked: PoCL 3.1 makes a pending buffer executable. */
     if (finalized)
-        return gn_command_buffers_of(b->queue->device) < CL_MAKE_VERSION(0, 9, 1) ? CL_SUCCESS : CL_INVALID_OPERATION;
+        return gn_command_buffers_of(b->queue->device) < CL_MAKE_VERSION(0, 9, 1)
+                   ? CL_SUCCESS
+                   : CL_INVALID_OPERATION;
     cl_int result = gn_send_clFinalizeCommandBufferKHR(b->o.session, command_buffer);
     pthread_mutex_lock(&b->lock);
     b->finalized |= !result;
@@ -230,8 +244,10 @@ static struct gn_addition *add_launch(struct gn_cl_cmdbuf *b, struct gn_cl_kerne
     named[n++] = k;
     for (cl_uint i = 0; i < k->n_args; i++) {
         const struct gn_cl_arg *a = &k->args[i];
-        const bool names = a->arg.kind == GN_ARG_MEM || a->arg.kind == GN_ARG_SAMPLER || a->arg.kind == GN_ARG_QUEUE;
-        if (names && a->named && gn_object_beside(&k->o, a->named, a->named->kind) && a->named->id == a->arg.value)
+        const bool names = a->arg.kind == GN_ARG_MEM || a->arg.kind == GN_ARG_SAMPLER ||
+                           a->arg.kind == GN_ARG_QUEUE;
+        if (names && a->named && gn_object_beside(&k->o, a->named, a->named->kind) &&
+            a->named->id == a->arg.value)
             named[n++] = a->named;
     }
     struct gn_addition *addition = gn_cmdbuf_add(&b->o, named, n);
@@ -239,7 +255,8 @@ static struct gn_addition *add_launch(struct gn_cl_cmdbuf *b, struct gn_cl_kerne
     return addition;
 }
 
-static cl_int check_launch(const struct gn_cl_cmdbuf *b, const struct gn_cl_kernel *k, const cl_properties *properties, cl_uint work_dim)
+static cl_int check_launch(const struct gn_cl_cmdbuf *b, const struct gn_cl_kernel *k,
+                           const cl_properties *properties, cl_uint work_dim)
 {
     if (k->program->context != b->queue->context)
         return CL_INVALID_CONTEXT;
@@ -251,12 +268,12 @@ static cl_int check_launch(const struct gn_cl_cmdbuf *b, const struct gn_cl_kern
     return k->n_set < k->n_args ? CL_INVALID_KERNEL_ARGS : CL_SUCCESS;
 }
 
-cl_int CL_API_CALL gn_clCommandNDRangeKernelKHR(cl_command_buffer_khr command_buffer, cl_command_queue command_queue,
-                                                const cl_properties *properties, cl_kernel kernel, cl_uint work_dim,
-                                                const size_t *global_work_offset, const size_t *global_work_size,
-                                                const size_t *local_work_size, cl_uint num_sync_points_in_wait_list,
-                                                const cl_sync_point_khr *sync_point_wait_list, cl_sync_point_khr *sync_point,
-                                                cl_mutable_command_khr *mutable_handle)
+cl_int CL_API_CALL gn_clCommandNDRangeKernelKHR(
+    cl_command_buffer_khr command_buffer, cl_command_queue command_queue,
+    const cl_properties *properties, cl_kernel kernel, cl_uint work_dim,
+    const size_t *global_work_offset, const size_t *global_work_size, const size_t *local_work_size,
+    cl_uint num_sync_points_in_wait_list, const cl_sync_point_khr *sync_point_wait_list,
+    cl_sync_point_khr *sync_point, cl_mutable_command_khr *mutable_handle)
 {
     struct gn_cl_cmdbuf *b = of(command_buffer);
     unsigned char run[GN_ARGS_MAX_BYTES];
@@ -276,8 +293,10 @@ cl_int CL_API_CALL gn_clCommandNDRangeKernelKHR(cl_command_buffer_khr command_bu
     struct gn_addition *addition = add_launch(b, k);
     if (!addition)
         return CL_OUT_OF_HOST_MEMORY;
-    result = gn_send_RecordLaunch(b->o.session, command_buffer, kernel, work_dim, global_work_offset, global_work_size, local_work_size,
-                                  bytes ? run : NULL, bytes, num_sync_points_in_wait_list, sync_point_wait_list, sync_point);
+    result =
+        gn_send_RecordLaunch(b->o.session, command_buffer, kernel, work_dim, global_work_offset,
+                             global_work_size, local_work_size, bytes ? run : NULL, bytes,
+                             num_sync_points_in_wait_list, sync_point_wait_list, sync_point);
     if (!result && atomic_load_explicit(&k->program->may_print, memory_order_relaxed))
         atomic_store_explicit(&b->may_print, true, memory_order_relaxed);
     return gn_cmdbuf_added(&b->o, addition, result);
@@ -286,7 +305,8 @@ cl_int CL_API_CALL gn_clCommandNDRangeKernelKHR(cl_command_buffer_khr command_bu
 /* ---- running */
 
 /* The queue of the run: the buffer's, or another one of the same kind. */
-static cl_int choose_queue(struct gn_cl_cmdbuf *b, cl_uint num_queues, const cl_command_queue *queues, struct gn_cl_queue **ret)
+static cl_int choose_queue(struct gn_cl_cmdbuf *b, cl_uint num_queues,
+                           const cl_command_queue *queues, struct gn_cl_queue **ret)
 {
     struct gn_cl_queue *q = b->queue;
     if (!num_queues != !queues || num_queues > 1)
@@ -297,15 +317,18 @@ static cl_int choose_queue(struct gn_cl_cmdbuf *b, cl_uint num_queues, const cl_
         return CL_INVALID_COMMAND_QUEUE;
     if (q->context != b->queue->context)
         return CL_INVALID_CONTEXT;
-    /* The driver's queues may have more properties than the program asked for: compare the program's. */
+    /* The driver's queues may have more properties than the program asked for: compare the
+     * program's. */
     if (q->device != b->queue->device || q->properties != b->queue->properties)
         return CL_INCOMPATIBLE_COMMAND_QUEUE_KHR;
     *ret = q;
     return CL_SUCCESS;
 }
 
-cl_int CL_API_CALL gn_clEnqueueCommandBufferKHR(cl_uint num_queues, cl_command_queue *queues, cl_command_buffer_khr command_buffer,
-                                                cl_uint num_events_in_wait_list, const cl_event *event_wait_list, cl_event *event)
+cl_int CL_API_CALL gn_clEnqueueCommandBufferKHR(cl_uint num_queues, cl_command_queue *queues,
+                                                cl_command_buffer_khr command_buffer,
+                                                cl_uint num_events_in_wait_list,
+                                                const cl_event *event_wait_list, cl_event *event)
 {
     struct gn_cl_cmdbuf *b = of(command_buffer);
     struct gn_command_show show = {GN_NO_EVENT, 0, GN_SURE};
@@ -322,8 +345,9 @@ cl_int CL_API_CALL gn_clEnqueueCommandBufferKHR(cl_uint num_queues, cl_command_q
         show.doubt = GN_ASK(CL_SUCCESS);
     if (atomic_load_explicit(&b->may_print, memory_order_relaxed))
         gn_follow_stdout(b->o.session->detail);
-    result = gn_send_EnqueueCommandBuffer(b->o.session, (cl_command_queue)q, command_buffer, shown != NULL, num_events_in_wait_list,
-                                          event_wait_list, &show);
+    result = gn_send_EnqueueCommandBuffer(b->o.session, (cl_command_queue)q, command_buffer,
+                                          shown != NULL, num_events_in_wait_list, event_wait_list,
+                                          &show);
     if (!result)
         atomic_store_explicit(&b->accepted, true, memory_order_relaxed);
     else if (!shown)
@@ -340,13 +364,16 @@ static cl_command_buffer_state_khr state_of(struct gn_cl_cmdbuf *b)
     look_at_events(b->o.session);
     pthread_mutex_lock(&b->lock);
     if (b->finalized)
-        state = is_pending_locked(b) ? CL_COMMAND_BUFFER_STATE_PENDING_KHR : CL_COMMAND_BUFFER_STATE_EXECUTABLE_KHR;
+        state = is_pending_locked(b) ? CL_COMMAND_BUFFER_STATE_PENDING_KHR
+                                     : CL_COMMAND_BUFFER_STATE_EXECUTABLE_KHR;
     pthread_mutex_unlock(&b->lock);
     return state;
 }
 
-cl_int CL_API_CALL gn_clGetCommandBufferInfoKHR(cl_command_buffer_khr command_buffer, cl_command_buffer_info_khr param_name,
-                                                size_t param_value_size, void *param_value, size_t *param_value_size_ret)
+cl_int CL_API_CALL gn_clGetCommandBufferInfoKHR(cl_command_buffer_khr command_buffer,
+                                                cl_command_buffer_info_khr param_name,
+                                                size_t param_value_size, void *param_value,
+                                                size_t *param_value_size_ret)
 {
     static const cl_uint one = 1;
     struct gn_cl_cmdbuf *b = of(command_buffer);
@@ -356,7 +383,8 @@ cl_int CL_API_CALL gn_clGetCommandBufferInfoKHR(cl_command_buffer_khr command_bu
     case CL_COMMAND_BUFFER_NUM_QUEUES_KHR:
         return gn_answer(&one, sizeof one, param_value_size, param_value, param_value_size_ret);
     case CL_COMMAND_BUFFER_QUEUES_KHR:
-        return gn_answer(&b->queue, sizeof b->queue, param_value_size, param_value, param_value_size_ret);
+        return gn_answer(&b->queue, sizeof b->queue, param_value_size, param_value,
+                         param_value_size_ret);
     case CL_COMMAND_BUFFER_REFERENCE_COUNT_KHR: {
         const cl_uint n = atomic_load_explicit(&b->o.n_refs, memory_order_relaxed);
         return gn_answer(&n, sizeof n, param_value_size, param_value, param_value_size_ret);
@@ -366,11 +394,13 @@ cl_int CL_API_CALL gn_clGetCommandBufferInfoKHR(cl_command_buffer_khr command_bu
         return gn_answer(&state, sizeof state, param_value_size, param_value, param_value_size_ret);
     }
     case CL_COMMAND_BUFFER_PROPERTIES_ARRAY_KHR:
-        return gn_answer(b->given, b->n_given * sizeof *b->given, param_value_size, param_value, param_value_size_ret);
+        return gn_answer(b->given, b->n_given * sizeof *b->given, param_value_size, param_value,
+                         param_value_size_ret);
     case CL_COMMAND_BUFFER_CONTEXT_KHR:
         if (gn_command_buffers_of(b->queue->device) < CL_MAKE_VERSION(0, 9, 2))
             return CL_INVALID_VALUE;
-        return gn_answer(&b->queue->context, sizeof b->queue->context, param_value_size, param_value, param_value_size_ret);
+        return gn_answer(&b->queue->context, sizeof b->queue->context, param_value_size,
+                         param_value, param_value_size_ret);
     default:
         return CL_INVALID_VALUE;
     }

@@ -8,7 +8,8 @@
 
 #define CALLBACKS_NS UINT64_C(1000000000)
 
-/* The platform that the properties name; CL_INVALID_PLATFORM for one that is none. NULL: they name none. */
+/* The platform that the properties name; CL_INVALID_PLATFORM for one that is none. NULL: they name
+ * none. */
 static cl_int named_platform(const cl_context_properties *properties, struct gn_cl_root **ret)
 {
     *ret = NULL;
@@ -22,9 +23,10 @@ static cl_int named_platform(const cl_context_properties *properties, struct gn_
     return CL_SUCCESS;
 }
 
-/* The devices that the driver says there are: it may name one once that was given twice, or the whole for its
- * parts. */
-static cl_int find_devices(struct gn_cl_context *c, cl_uint num_devices, const cl_device_id *devices)
+/* The devices that the driver says there are: it may name one once that was given twice, or the
+ * whole for its parts. */
+static cl_int find_devices(struct gn_cl_context *c, cl_uint num_devices,
+                           const cl_device_id *devices)
 {
     const struct gn_cl_devices *all = gn_cl_devices_of(c->root);
     cl_uint n = 0, room = num_devices + all->n;
@@ -34,7 +36,8 @@ static cl_int find_devices(struct gn_cl_context *c, cl_uint num_devices, const c
         free(ids);
         return CL_OUT_OF_HOST_MEMORY;
     }
-    cl_int result = gn_send_ContextDevices(c->o.session, (cl_context)c, num_devices, devices, ids, room, &n);
+    cl_int result =
+        gn_send_ContextDevices(c->o.session, (cl_context)c, num_devices, devices, ids, room, &n);
     for (cl_uint i = 0; !result && i < n && i < room; i++) {
         struct gn_cl_device *found = NULL;
         for (cl_uint k = 0; !found && k < num_devices; k++)
@@ -52,8 +55,10 @@ static cl_int find_devices(struct gn_cl_context *c, cl_uint num_devices, const c
     return result;
 }
 
-static cl_context create(const cl_context_properties *properties, cl_uint num_devices, const cl_device_id *devices,
-                         void(CL_CALLBACK *pfn_notify)(const char *, const void *, size_t, void *), void *user_data, cl_int *ret)
+static cl_context create(const cl_context_properties *properties, cl_uint num_devices,
+                         const cl_device_id *devices,
+                         void(CL_CALLBACK *pfn_notify)(const char *, const void *, size_t, void *),
+                         void *user_data, cl_int *ret)
 {
     struct gn_cl_root *root;
     cl_int result = named_platform(properties, &root);
@@ -62,7 +67,8 @@ static cl_context create(const cl_context_properties *properties, cl_uint num_de
     if (result)
         return gn_refuse(ret, result);
     struct gn_cl_device *first = gn_object_of(devices[0], GN_KIND_DEVICE);
-    if (!first || !gn_objects_beside(&first->o, devices, num_devices, GN_KIND_DEVICE) || (root && root != first->root))
+    if (!first || !gn_objects_beside(&first->o, devices, num_devices, GN_KIND_DEVICE) ||
+        (root && root != first->root))
         return gn_refuse(ret, CL_INVALID_DEVICE);
     struct gn_cl_context *c = (void *)gn_object_new(first->o.session, GN_KIND_CONTEXT, NULL);
     if (!c)
@@ -77,7 +83,8 @@ static cl_context create(const cl_context_properties *properties, cl_uint num_de
     if (properties && !c->properties)
         result = CL_OUT_OF_HOST_MEMORY;
     if (!result)
-        result = gn_send_Context(c->o.session, &c->o, c->properties, c->n_properties, num_devices, devices, pfn_notify != NULL);
+        result = gn_send_Context(c->o.session, &c->o, c->properties, c->n_properties, num_devices,
+                                 devices, pfn_notify != NULL);
     if (result) {
         free(c->properties);
         gn_object_drop(&c->o);
@@ -112,9 +119,11 @@ static bool begin_anew(cl_device_id device)
     return gn_session_lost(s) && !gn_session_is_used(s) && gn_root_revive(&d->o);
 }
 
-cl_context CL_API_CALL gn_clCreateContext(const cl_context_properties *properties, cl_uint num_devices, const cl_device_id *devices,
-                                          void(CL_CALLBACK *pfn_notify)(const char *, const void *, size_t, void *), void *user_data,
-                                          cl_int *errcode_ret)
+cl_context CL_API_CALL gn_clCreateContext(const cl_context_properties *properties,
+                                          cl_uint num_devices, const cl_device_id *devices,
+                                          void(CL_CALLBACK *pfn_notify)(const char *, const void *,
+                                                                        size_t, void *),
+                                          void *user_data, cl_int *errcode_ret)
 {
     cl_int result;
     if (devices && num_devices)
@@ -127,9 +136,10 @@ cl_context CL_API_CALL gn_clCreateContext(const cl_context_properties *propertie
     return c;
 }
 
-cl_context CL_API_CALL gn_clCreateContextFromType(const cl_context_properties *properties, cl_device_type device_type,
-                                                  void(CL_CALLBACK *pfn_notify)(const char *, const void *, size_t, void *),
-                                                  void *user_data, cl_int *errcode_ret)
+cl_context CL_API_CALL gn_clCreateContextFromType(
+    const cl_context_properties *properties, cl_device_type device_type,
+    void(CL_CALLBACK *pfn_notify)(const char *, const void *, size_t, void *), void *user_data,
+    cl_int *errcode_ret)
 {
     struct gn_cl_root *root;
     cl_device_id devices[64];
@@ -140,14 +150,16 @@ cl_context CL_API_CALL gn_clCreateContextFromType(const cl_context_properties *p
     if (!result && !root && !(root = gn_first_platform()))
         result = CL_INVALID_PLATFORM;
     if (!result)
-        result = gn_clGetDeviceIDs((cl_platform_id)root, device_type, GN_ARRAY_SIZE(devices), devices, &n);
+        result = gn_clGetDeviceIDs((cl_platform_id)root, device_type, GN_ARRAY_SIZE(devices),
+                                   devices, &n);
     if (result)
         return gn_refuse(errcode_ret, result);
-    return gn_clCreateContext(properties, n < GN_ARRAY_SIZE(devices) ? n : GN_ARRAY_SIZE(devices), devices, pfn_notify, user_data,
-                              errcode_ret);
+    return gn_clCreateContext(properties, n < GN_ARRAY_SIZE(devices) ? n : GN_ARRAY_SIZE(devices),
+                              devices, pfn_notify, user_data, errcode_ret);
 }
 
-cl_int CL_API_CALL gn_clGetContextInfo(cl_context context, cl_context_info param_name, size_t param_value_size, void *param_value,
+cl_int CL_API_CALL gn_clGetContextInfo(cl_context context, cl_context_info param_name,
+                                       size_t param_value_size, void *param_value,
                                        size_t *param_value_size_ret)
 {
     struct gn_cl_context *c = gn_object_of(context, GN_KIND_CONTEXT);
@@ -159,17 +171,21 @@ cl_int CL_API_CALL gn_clGetContextInfo(cl_context context, cl_context_info param
         return gn_answer(&n, sizeof n, param_value_size, param_value, param_value_size_ret);
     }
     case CL_CONTEXT_NUM_DEVICES:
-        return gn_answer(&c->n_devices, sizeof c->n_devices, param_value_size, param_value, param_value_size_ret);
+        return gn_answer(&c->n_devices, sizeof c->n_devices, param_value_size, param_value,
+                         param_value_size_ret);
     case CL_CONTEXT_DEVICES:
-        return gn_answer(c->devices, c->n_devices * sizeof *c->devices, param_value_size, param_value, param_value_size_ret);
+        return gn_answer(c->devices, c->n_devices * sizeof *c->devices, param_value_size,
+                         param_value, param_value_size_ret);
     case CL_CONTEXT_PROPERTIES:
-        return gn_answer(c->properties, c->n_properties * sizeof *c->properties, param_value_size, param_value, param_value_size_ret);
+        return gn_answer(c->properties, c->n_properties * sizeof *c->properties, param_value_size,
+                         param_value, param_value_size_ret);
     default:
         return CL_INVALID_VALUE;
     }
 }
 
-cl_int CL_API_CALL gn_clSetContextDestructorCallback(cl_context context, void(CL_CALLBACK *pfn_notify)(cl_context, void *), void *user_data)
+cl_int CL_API_CALL gn_clSetContextDestructorCallback(
+    cl_context context, void(CL_CALLBACK *pfn_notify)(cl_context, void *), void *user_data)
 {
     struct gn_cl_context *c = gn_object_of(context, GN_KIND_CONTEXT);
     if (!c)
@@ -189,17 +205,19 @@ static cl_int queue_made(struct gn_object *made, cl_context context, cl_device_i
     q->device = (void *)device;
     gn_object_ref(&q->device->o);
     /* What it became: a driver may add to what was asked for. */
-    return gn_send_clGetCommandQueueInfo(made->session, (cl_command_queue)made, CL_QUEUE_PROPERTIES, sizeof q->properties, &q->properties,
-                                         NULL);
+    return gn_send_clGetCommandQueueInfo(made->session, (cl_command_queue)made, CL_QUEUE_PROPERTIES,
+                                         sizeof q->properties, &q->properties, NULL);
 }
 
-cl_int gn_made_clCreateCommandQueue(struct gn_object *made, cl_context context, cl_device_id device, cl_command_queue_properties properties)
+cl_int gn_made_clCreateCommandQueue(struct gn_object *made, cl_context context, cl_device_id device,
+                                    cl_command_queue_properties properties)
 {
     (void)properties;
     return queue_made(made, context, device);
 }
 
-cl_int gn_made_clCreateCommandQueueWithProperties(struct gn_object *made, cl_context context, cl_device_id device,
+cl_int gn_made_clCreateCommandQueueWithProperties(struct gn_object *made, cl_context context,
+                                                  cl_device_id device,
                                                   const cl_queue_properties *properties)
 {
     struct gn_cl_queue *q = (void *)made;
@@ -207,30 +225,38 @@ cl_int gn_made_clCreateCommandQueueWithProperties(struct gn_object *made, cl_con
     return properties && !q->given ? CL_OUT_OF_HOST_MEMORY : queue_made(made, context, device);
 }
 
-cl_int gn_local_clGetCommandQueueInfo(cl_command_queue command_queue, cl_command_queue_info param_name, size_t param_value_size,
+cl_int gn_local_clGetCommandQueueInfo(cl_command_queue command_queue,
+                                      cl_command_queue_info param_name, size_t param_value_size,
                                       void *param_value, size_t *param_value_size_ret)
 {
     struct gn_cl_queue *q = gn_object_of(command_queue, GN_KIND_QUEUE);
     switch (param_name) {
     case CL_QUEUE_CONTEXT:
-        return gn_answer(&q->context, sizeof q->context, param_value_size, param_value, param_value_size_ret);
+        return gn_answer(&q->context, sizeof q->context, param_value_size, param_value,
+                         param_value_size_ret);
     case CL_QUEUE_DEVICE:
-        return gn_answer(&q->device, sizeof q->device, param_value_size, param_value, param_value_size_ret);
+        return gn_answer(&q->device, sizeof q->device, param_value_size, param_value,
+                         param_value_size_ret);
     case CL_QUEUE_REFERENCE_COUNT: {
         cl_uint n = atomic_load_explicit(&q->o.n_refs, memory_order_relaxed);
         return gn_answer(&n, sizeof n, param_value_size, param_value, param_value_size_ret);
     }
     case CL_QUEUE_PROPERTIES_ARRAY:
-        return gn_answer(q->given, q->n_given * sizeof *q->given, param_value_size, param_value, param_value_size_ret);
+        return gn_answer(q->given, q->n_given * sizeof *q->given, param_value_size, param_value,
+                         param_value_size_ret);
     case CL_QUEUE_DEVICE_DEFAULT: {
-        /* No device of ours has queues of its own: the driver says what it says, and a handle would be its
-         * own. */
+        /* No device of ours has queues of its own: the driver says what it says, and a handle would
+         * be its own. */
         void *queue = NULL;
-        cl_int result = gn_send_clGetCommandQueueInfo(q->o.session, command_queue, param_name, sizeof queue, &queue, NULL);
+        cl_int result = gn_send_clGetCommandQueueInfo(q->o.session, command_queue, param_name,
+                                                      sizeof queue, &queue, NULL);
         queue = NULL;
-        return result ? result : gn_answer(&queue, sizeof queue, param_value_size, param_value, param_value_size_ret);
+        return result ? result
+                      : gn_answer(&queue, sizeof queue, param_value_size, param_value,
+                                  param_value_size_ret);
     }
     default:
-        return gn_answer(&q->properties, sizeof q->properties, param_value_size, param_value, param_value_size_ret);
+        return gn_answer(&q->properties, sizeof q->properties, param_value_size, param_value,
+                         param_value_size_ret);
     }
 }

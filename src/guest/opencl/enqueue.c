@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Commands that move no data of the program's: launches, markers, barriers, the ends of queues, and the
- * checks that let a command go without an answer. A check says GN_SURE, or what to answer should the driver
- * not be at hand to say.
+ * Commands that move no data of the program's: launches, markers, barriers, the ends of queues, and
+ * the checks that let a command go without an answer. A check says GN_SURE, or what to answer
+ * should the driver not be at hand to say.
  */
 #include "guest/session/session_tcp.h"
 #include "opencl_guest.h"
 
 #include <string.h>
 
-cl_int gn_command_sent(struct gn_object *queue, struct gn_object *shown, cl_event *event, cl_int result)
+cl_int gn_command_sent(struct gn_object *queue, struct gn_object *shown, cl_event *event,
+                       cl_int result)
 {
     gn_queue_sent((void *)queue);
     if (shown && result) {
@@ -24,7 +25,8 @@ cl_int gn_command_sent(struct gn_object *queue, struct gn_object *shown, cl_even
 
 /* ---- checks */
 
-static int check_range(const struct gn_cl_queue *q, const struct gn_cl_mem *m, size_t offset, size_t size)
+static int check_range(const struct gn_cl_queue *q, const struct gn_cl_mem *m, size_t offset,
+                       size_t size)
 {
     if (!m || m->type != CL_MEM_OBJECT_BUFFER)
         return CL_INVALID_MEM_OBJECT;
@@ -32,28 +34,31 @@ static int check_range(const struct gn_cl_queue *q, const struct gn_cl_mem *m, s
         return CL_INVALID_CONTEXT;
     if (!gn_range_ok(offset, size, m->size))
         return CL_INVALID_VALUE;
-    /* The alignment that a sub-buffer must have is the device's; what to say to no bytes, the driver's. */
+    /* The alignment that a sub-buffer must have is the device's; what to say to no bytes, the
+     * driver's. */
     return m->source || !size ? GN_ASK(CL_SUCCESS) : GN_SURE;
 }
 
-int gn_check_clEnqueueCopyBuffer(cl_command_queue command_queue, cl_mem src_buffer, cl_mem dst_buffer, size_t src_offset, size_t dst_offset,
+int gn_check_clEnqueueCopyBuffer(cl_command_queue command_queue, cl_mem src_buffer,
+                                 cl_mem dst_buffer, size_t src_offset, size_t dst_offset,
                                  size_t size)
 {
     const struct gn_cl_queue *q = (const void *)command_queue;
     const int from = check_range(q, (const void *)src_buffer, src_offset, size);
     const int to = check_range(q, (const void *)dst_buffer, dst_offset, size);
     int doubt = from == GN_SURE || (from == GN_ASK(CL_SUCCESS) && to != GN_SURE) ? to : from;
-    if (doubt == GN_SURE && src_buffer == dst_buffer && src_offset < dst_offset + size && dst_offset < src_offset + size)
+    if (doubt == GN_SURE && src_buffer == dst_buffer && src_offset < dst_offset + size &&
+        dst_offset < src_offset + size)
         doubt = CL_MEM_COPY_OVERLAP;
     return doubt;
 }
 
-int gn_check_clEnqueueFillBuffer(cl_command_queue command_queue, cl_mem buffer, const void *pattern, size_t pattern_size, size_t offset,
-                                 size_t size)
+int gn_check_clEnqueueFillBuffer(cl_command_queue command_queue, cl_mem buffer, const void *pattern,
+                                 size_t pattern_size, size_t offset, size_t size)
 {
     int doubt = check_range((const void *)command_queue, (const void *)buffer, offset, size);
-    if (!pattern || !pattern_size || pattern_size > 128 || (pattern_size & (pattern_size - 1)) || offset % pattern_size ||
-        size % pattern_size)
+    if (!pattern || !pattern_size || pattern_size > 128 || (pattern_size & (pattern_size - 1)) ||
+        offset % pattern_size || size % pattern_size)
         return CL_INVALID_VALUE;
     return doubt;
 }
@@ -89,8 +94,9 @@ cl_uint gn_kernel_args(const struct gn_cl_kernel *k, unsigned char *run)
 }
 
 /*
- * Work-group sizes that the driver has taken: what it took it takes again, and so whatever is smaller in each
- * dimension, on the same device. Three sizes and the device's place in the tables, 16 bits each; 0: none.
+ * Work-group sizes that the driver has taken: what it took it takes again, and so whatever is
+ * smaller in each dimension, on the same device. Three sizes and the device's place in the tables,
+ * 16 bits each; 0: none.
  */
 static uint64_t packed_group(const struct gn_cl_queue *q, cl_uint work_dim, const size_t *local)
 {
@@ -124,18 +130,21 @@ static bool is_good_group(struct gn_cl_kernel *k, uint64_t group)
 
 static void keep_good_group(struct gn_cl_kernel *k, uint64_t group)
 {
-    uint32_t i = atomic_fetch_add_explicit(&k->next_good, 1, memory_order_relaxed) % GN_ARRAY_SIZE(k->good);
+    uint32_t i =
+        atomic_fetch_add_explicit(&k->next_good, 1, memory_order_relaxed) % GN_ARRAY_SIZE(k->good);
     if (group)
         atomic_store_explicit(&k->good[i], group, memory_order_relaxed);
 }
 
-/* Sizes that are good as far as they show it. What else a driver may take (no work-items at all, groups that
- * do not divide the whole) is its own to say, each time. */
-static bool is_plain(const struct gn_cl_kernel *k, cl_uint work_dim, const size_t *global, const size_t *local)
+/* Sizes that are good as far as they show it. What else a driver may take (no work-items at all,
+ * groups that do not divide the whole) is its own to say, each time. */
+static bool is_plain(const struct gn_cl_kernel *k, cl_uint work_dim, const size_t *global,
+                     const size_t *local)
 {
     const bool required = k->required[0] != 0;
     for (cl_uint i = 0; i < work_dim; i++)
-        if (!global || !global[i] || (local && (!local[i] || global[i] % local[i])) || (required && (!local || local[i] != k->required[i])))
+        if (!global || !global[i] || (local && (!local[i] || global[i] % local[i])) ||
+            (required && (!local || local[i] != k->required[i])))
             return false;
     /* A group is one work-item wide in the dimensions that a launch leaves out. */
     for (cl_uint i = work_dim; required && i < 3; i++)
@@ -145,7 +154,8 @@ static bool is_plain(const struct gn_cl_kernel *k, cl_uint work_dim, const size_
 }
 
 /* The errors that a launch shows by itself. */
-static int check_launch(const struct gn_cl_queue *q, struct gn_cl_kernel *k, cl_uint work_dim, const size_t *global, const size_t *local)
+static int check_launch(const struct gn_cl_queue *q, struct gn_cl_kernel *k, cl_uint work_dim,
+                        const size_t *global, const size_t *local)
 {
     if (k->program->context != q->context)
         return CL_INVALID_CONTEXT;
@@ -155,11 +165,13 @@ static int check_launch(const struct gn_cl_queue *q, struct gn_cl_kernel *k, cl_
         return CL_INVALID_WORK_DIMENSION;
     if (!is_plain(k, work_dim, global, local))
         return GN_ASK(CL_SUCCESS);
-    return !local || is_good_group(k, packed_group(q, work_dim, local)) ? GN_SURE : GN_ASK(CL_SUCCESS);
+    return !local || is_good_group(k, packed_group(q, work_dim, local)) ? GN_SURE
+                                                                        : GN_ASK(CL_SUCCESS);
 }
 
-static cl_int launch(cl_command_queue command_queue, cl_kernel kernel, cl_uint work_dim, const size_t *offset, const size_t *global,
-                     const size_t *local, bool task, cl_uint n, const cl_event *list, cl_event *event)
+static cl_int launch(cl_command_queue command_queue, cl_kernel kernel, cl_uint work_dim,
+                     const size_t *offset, const size_t *global, const size_t *local, bool task,
+                     cl_uint n, const cl_event *list, cl_event *event)
 {
     struct gn_object *queue = gn_object_of(command_queue, GN_KIND_QUEUE);
     unsigned char run[GN_ARGS_MAX_BYTES];
@@ -172,7 +184,8 @@ static cl_int launch(cl_command_queue command_queue, cl_kernel kernel, cl_uint w
     cl_int result = gn_command_begin(queue, n, list);
     if (result)
         return result;
-    struct gn_command_show show = {GN_NO_EVENT, 0, check_launch((const void *)queue, k, work_dim, global, local)};
+    struct gn_command_show show = {GN_NO_EVENT, 0,
+                                   check_launch((const void *)queue, k, work_dim, global, local)};
     if (show.doubt == CL_INVALID_WORK_DIMENSION || show.doubt == CL_INVALID_KERNEL_ARGS)
         return show.doubt;
     cl_uint bytes = gn_kernel_args(k, run);
@@ -183,41 +196,54 @@ static cl_int launch(cl_command_queue command_queue, cl_kernel kernel, cl_uint w
         globals[i] = global ? global[i] : 0;
         locals[i] = local ? local[i] : 0;
     }
-    struct gn_object *shown = event ? gn_event_new(queue, task ? CL_COMMAND_TASK : CL_COMMAND_NDRANGE_KERNEL, &show) : NULL;
+    struct gn_object *shown =
+        event ? gn_event_new(queue, task ? CL_COMMAND_TASK : CL_COMMAND_NDRANGE_KERNEL, &show)
+              : NULL;
     if (event && !shown)
         return CL_OUT_OF_HOST_MEMORY;
     if (atomic_load_explicit(&k->program->may_print, memory_order_relaxed))
         gn_follow_stdout(queue->session->detail);
-    result = gn_send_Launch(queue->session, command_queue, kernel, work_dim, task, offset ? offsets : NULL, global ? globals : NULL,
-                            local ? locals : NULL, bytes ? run : NULL, bytes, n, list, &show);
-    if (!result && local && show.doubt == GN_ASK(CL_SUCCESS) && is_plain(k, work_dim, global, local))
+    result = gn_send_Launch(queue->session, command_queue, kernel, work_dim, task,
+                            offset ? offsets : NULL, global ? globals : NULL, local ? locals : NULL,
+                            bytes ? run : NULL, bytes, n, list, &show);
+    if (!result && local && show.doubt == GN_ASK(CL_SUCCESS) &&
+        is_plain(k, work_dim, global, local))
         keep_good_group(k, packed_group((const void *)queue, work_dim, locals));
     return gn_command_sent(queue, shown, event, result);
 }
 
-cl_int CL_API_CALL gn_clEnqueueNDRangeKernel(cl_command_queue command_queue, cl_kernel kernel, cl_uint work_dim,
-                                             const size_t *global_work_offset, const size_t *global_work_size,
-                                             const size_t *local_work_size, cl_uint num_events_in_wait_list,
+cl_int CL_API_CALL gn_clEnqueueNDRangeKernel(cl_command_queue command_queue, cl_kernel kernel,
+                                             cl_uint work_dim, const size_t *global_work_offset,
+                                             const size_t *global_work_size,
+                                             const size_t *local_work_size,
+                                             cl_uint num_events_in_wait_list,
                                              const cl_event *event_wait_list, cl_event *event)
 {
-    return launch(command_queue, kernel, work_dim, global_work_offset, global_work_size, local_work_size, false, num_events_in_wait_list,
-                  event_wait_list, event);
+    return launch(command_queue, kernel, work_dim, global_work_offset, global_work_size,
+                  local_work_size, false, num_events_in_wait_list, event_wait_list, event);
 }
 
-cl_int CL_API_CALL gn_clEnqueueTask(cl_command_queue command_queue, cl_kernel kernel, cl_uint num_events_in_wait_list,
+cl_int CL_API_CALL gn_clEnqueueTask(cl_command_queue command_queue, cl_kernel kernel,
+                                    cl_uint num_events_in_wait_list,
                                     const cl_event *event_wait_list, cl_event *event)
 {
     static const size_t one = 1;
-    return launch(command_queue, kernel, 1, NULL, &one, &one, true, num_events_in_wait_list, event_wait_list, event);
+    return launch(command_queue, kernel, 1, NULL, &one, &one, true, num_events_in_wait_list,
+                  event_wait_list, event);
 }
 
-cl_int CL_API_CALL gn_clEnqueueNativeKernel(cl_command_queue command_queue, void(CL_CALLBACK *user_func)(void *), void *args,
-                                            size_t cb_args, cl_uint num_mem_objects, const cl_mem *mem_list, const void **args_mem_loc,
-                                            cl_uint num_events_in_wait_list, const cl_event *event_wait_list, cl_event *event)
+cl_int CL_API_CALL gn_clEnqueueNativeKernel(cl_command_queue command_queue,
+                                            void(CL_CALLBACK *user_func)(void *), void *args,
+                                            size_t cb_args, cl_uint num_mem_objects,
+                                            const cl_mem *mem_list, const void **args_mem_loc,
+                                            cl_uint num_events_in_wait_list,
+                                            const cl_event *event_wait_list, cl_event *event)
 {
-    (void)user_func, (void)args, (void)cb_args, (void)num_mem_objects, (void)mem_list, (void)args_mem_loc;
+    (void)user_func, (void)args, (void)cb_args, (void)num_mem_objects, (void)mem_list,
+        (void)args_mem_loc;
     (void)num_events_in_wait_list, (void)event_wait_list, (void)event;
-    return gn_object_of(command_queue, GN_KIND_QUEUE) ? CL_INVALID_OPERATION : CL_INVALID_COMMAND_QUEUE;
+    return gn_object_of(command_queue, GN_KIND_QUEUE) ? CL_INVALID_OPERATION
+                                                      : CL_INVALID_COMMAND_QUEUE;
 }
 
 /* ---- markers and barriers of 1.0 and 1.1 */
@@ -229,7 +255,8 @@ cl_int CL_API_CALL gn_clEnqueueMarker(cl_command_queue command_queue, cl_event *
     return event ? gn_clEnqueueMarkerWithWaitList(command_queue, 0, NULL, event) : CL_INVALID_VALUE;
 }
 
-cl_int CL_API_CALL gn_clEnqueueWaitForEvents(cl_command_queue command_queue, cl_uint num_events, const cl_event *event_list)
+cl_int CL_API_CALL gn_clEnqueueWaitForEvents(cl_command_queue command_queue, cl_uint num_events,
+                                             const cl_event *event_list)
 {
     struct gn_object *queue = gn_object_of(command_queue, GN_KIND_QUEUE);
     if (!queue)
@@ -287,7 +314,8 @@ cl_int CL_API_CALL gn_clFinish(cl_command_queue command_queue)
     gn_event_index_put(s, show.event);
     uint64_t finished = atomic_load_explicit(&q->n_finished, memory_order_relaxed);
     while (!result && finished < sent &&
-           !atomic_compare_exchange_weak_explicit(&q->n_finished, &finished, sent, memory_order_release, memory_order_relaxed))
+           !atomic_compare_exchange_weak_explicit(&q->n_finished, &finished, sent,
+                                                  memory_order_release, memory_order_relaxed))
         ;
     gn_settle(s->detail);
     return result ? result : error;

@@ -12,7 +12,8 @@ static struct gn_event_entry *entry_of(const struct gn_cl_event *e)
     return &e->o.session->events[e->o.id];
 }
 
-struct gn_object *gn_event_new(struct gn_object *queue, cl_command_type type, struct gn_command_show *show)
+struct gn_object *gn_event_new(struct gn_object *queue, cl_command_type type,
+                               struct gn_command_show *show)
 {
     struct gn_cl_queue *q = (void *)queue;
     struct gn_cl_event *e = (void *)gn_object_new(queue->session, GN_KIND_EVENT, queue);
@@ -70,7 +71,8 @@ cl_int CL_API_CALL gn_clWaitForEvents(cl_uint num_events, const cl_event *event_
     return result;
 }
 
-cl_int CL_API_CALL gn_clGetEventInfo(cl_event event, cl_event_info param_name, size_t param_value_size, void *param_value,
+cl_int CL_API_CALL gn_clGetEventInfo(cl_event event, cl_event_info param_name,
+                                     size_t param_value_size, void *param_value,
                                      size_t *param_value_size_ret)
 {
     struct gn_cl_event *e = gn_object_of(event, GN_KIND_EVENT);
@@ -78,11 +80,14 @@ cl_int CL_API_CALL gn_clGetEventInfo(cl_event event, cl_event_info param_name, s
         return CL_INVALID_EVENT;
     switch (param_name) {
     case CL_EVENT_COMMAND_QUEUE:
-        return gn_answer(&e->queue, sizeof e->queue, param_value_size, param_value, param_value_size_ret);
+        return gn_answer(&e->queue, sizeof e->queue, param_value_size, param_value,
+                         param_value_size_ret);
     case CL_EVENT_CONTEXT:
-        return gn_answer(&e->context, sizeof e->context, param_value_size, param_value, param_value_size_ret);
+        return gn_answer(&e->context, sizeof e->context, param_value_size, param_value,
+                         param_value_size_ret);
     case CL_EVENT_COMMAND_TYPE:
-        return gn_answer(&e->type, sizeof e->type, param_value_size, param_value, param_value_size_ret);
+        return gn_answer(&e->type, sizeof e->type, param_value_size, param_value,
+                         param_value_size_ret);
     case CL_EVENT_COMMAND_EXECUTION_STATUS: {
         int32_t error = 0;
         struct gn_remote *remote = gn_remote_enter(e->o.session);
@@ -95,10 +100,12 @@ cl_int CL_API_CALL gn_clGetEventInfo(cl_event event, cl_event_info param_name, s
                 status = error;
             gn_settle(gn_cl_session_of(&e->o));
         }
-        return gn_answer(&status, sizeof status, param_value_size, param_value, param_value_size_ret);
+        return gn_answer(&status, sizeof status, param_value_size, param_value,
+                         param_value_size_ret);
     }
     case CL_EVENT_REFERENCE_COUNT: {
-        cl_uint n = atomic_load_explicit(&e->o.n_refs, memory_order_relaxed) - atomic_load_explicit(&e->n_own, memory_order_relaxed);
+        cl_uint n = atomic_load_explicit(&e->o.n_refs, memory_order_relaxed) -
+                    atomic_load_explicit(&e->n_own, memory_order_relaxed);
         return gn_answer(&n, sizeof n, param_value_size, param_value, param_value_size_ret);
     }
     default:
@@ -128,11 +135,13 @@ cl_int CL_API_CALL gn_clReleaseEvent(cl_event event)
 static bool knows_complete(struct gn_cl_device *d)
 {
     char version[256] = "";
-    gn_send_clGetDeviceInfo(d->o.session, (cl_device_id)d, CL_DEVICE_VERSION, sizeof version - 1, version, NULL);
+    gn_send_clGetDeviceInfo(d->o.session, (cl_device_id)d, CL_DEVICE_VERSION, sizeof version - 1,
+                            version, NULL);
     return strncmp(version, "OpenCL 1.", 9) != 0;
 }
 
-cl_int CL_API_CALL gn_clGetEventProfilingInfo(cl_event event, cl_profiling_info param_name, size_t param_value_size, void *param_value,
+cl_int CL_API_CALL gn_clGetEventProfilingInfo(cl_event event, cl_profiling_info param_name,
+                                              size_t param_value_size, void *param_value,
                                               size_t *param_value_size_ret)
 {
     struct gn_cl_event *e = gn_object_of(event, GN_KIND_EVENT);
@@ -141,17 +150,19 @@ cl_int CL_API_CALL gn_clGetEventProfilingInfo(cl_event event, cl_profiling_info 
     cl_ulong value;
     if (!e)
         return CL_INVALID_EVENT;
-    if (param_name == CL_PROFILING_COMMAND_COMPLETE && e->queue && !knows_complete(e->queue->device))
+    if (param_name == CL_PROFILING_COMMAND_COMPLETE && e->queue &&
+        !knows_complete(e->queue->device))
         return CL_INVALID_VALUE;
-    if (!e->queue || !(e->queue->properties & CL_QUEUE_PROFILING_ENABLE) || gn_event_phase(entry_of(e), &error) != GN_EVENT_DONE ||
-        error < 0)
+    if (!e->queue || !(e->queue->properties & CL_QUEUE_PROFILING_ENABLE) ||
+        gn_event_phase(entry_of(e), &error) != GN_EVENT_DONE || error < 0)
         return CL_PROFILING_INFO_NOT_AVAILABLE;
     gn_event_read_times(entry_of(e), &t);
     if (e->first.start_ns) {
         t.submit_ns = e->first.submit_ns;
         t.start_ns = e->first.start_ns;
     }
-    /* Queued is this process's clock, the others are the worker's word: they never run backwards. */
+    /* Queued is this process's clock, the others are the worker's word: they never run backwards.
+     */
     if (t.submit_ns < e->queued_ns)
         t.submit_ns = e->queued_ns;
     if (t.start_ns < t.submit_ns)
@@ -192,7 +203,8 @@ cl_event CL_API_CALL gn_clCreateUserEvent(cl_context context, cl_int *errcode_re
         return gn_refuse(errcode_ret, CL_OUT_OF_HOST_MEMORY);
     e->context = c;
     e->type = CL_COMMAND_USER;
-    atomic_fetch_add_explicit(&gn_cl_session_of(&e->o)->n_open_user_events, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&gn_cl_session_of(&e->o)->n_open_user_events, 1,
+                              memory_order_relaxed);
     gn_send_UserEvent(c->o.session, (cl_uint)e->o.id);
     gn_event_post(entry_of(e), GN_EVENT_SUBMITTED);
     if (errcode_ret)
@@ -210,7 +222,8 @@ cl_int CL_API_CALL gn_clSetUserEventStatus(cl_event event, cl_int execution_stat
     if (atomic_exchange_explicit(&e->set, true, memory_order_relaxed))
         return CL_INVALID_OPERATION;
     struct gn_session *s = e->o.session;
-    atomic_fetch_sub_explicit(&gn_cl_session_of(&e->o)->n_open_user_events, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&gn_cl_session_of(&e->o)->n_open_user_events, 1,
+                              memory_order_relaxed);
     gn_send_UserEventStatus(s, (cl_uint)e->o.id, execution_status);
     gn_event_finish(entry_of(e), execution_status, NULL);
     /* From here on whoever waits for it may let go of it. */

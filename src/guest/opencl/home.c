@@ -18,24 +18,30 @@ static bool one_at_most(cl_mem_flags flags)
     return !(flags & (flags - 1));
 }
 
-/* A wrong use must meet the driver as the program made it: only what is plainly right gets a home. */
+/* A wrong use must meet the driver as the program made it: only what is plainly right gets a home.
+ */
 static bool plainly_right(cl_mem_flags flags, const void *host_ptr)
 {
-    return !(flags & ~(cl_mem_flags)(ACCESS | HOST_ACCESS | CL_MEM_ALLOC_HOST_PTR | CL_MEM_COPY_HOST_PTR)) && one_at_most(flags & ACCESS) &&
-           one_at_most(flags & HOST_ACCESS) && !(flags & CL_MEM_COPY_HOST_PTR) == !host_ptr;
+    return !(flags & ~(cl_mem_flags)(ACCESS | HOST_ACCESS | CL_MEM_ALLOC_HOST_PTR |
+                                     CL_MEM_COPY_HOST_PTR)) &&
+           one_at_most(flags & ACCESS) && one_at_most(flags & HOST_ACCESS) &&
+           !(flags & CL_MEM_COPY_HOST_PTR) == !host_ptr;
 }
 
 bool gn_home_wanted(struct gn_cl_context *c, cl_mem_flags flags, size_t size, const void *host_ptr)
 {
     uint64_t limit = atomic_load_explicit(&c->home_limit, memory_order_relaxed);
-    /* Between machines what is worth a home is long data: it comes and goes without a copy on the other side. */
-    if (!plainly_right(flags, host_ptr) || !size || (gn_session_over_tcp(c->o.session) && size < GN_HOME_FAR_BYTES))
+    /* Between machines what is worth a home is long data: it comes and goes without a copy on the
+     * other side. */
+    if (!plainly_right(flags, host_ptr) || !size ||
+        (gn_session_over_tcp(c->o.session) && size < GN_HOME_FAR_BYTES))
         return false;
     if (limit == GN_HOME_NOT_ASKED) {
         cl_ulong largest = 0;
         /* Devices that share a context may each have a memory of its own. */
-        if (c->n_devices != 1 || gn_send_clGetDeviceInfo(c->o.session, (cl_device_id)c->devices[0], CL_DEVICE_MAX_MEM_ALLOC_SIZE,
-                                                         sizeof largest, &largest, NULL))
+        if (c->n_devices != 1 ||
+            gn_send_clGetDeviceInfo(c->o.session, (cl_device_id)c->devices[0],
+                                    CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof largest, &largest, NULL))
             largest = 0;
         limit = largest;
         atomic_store_explicit(&c->home_limit, limit, memory_order_relaxed);
@@ -52,7 +58,8 @@ void gn_home_leave(struct gn_cl_mem *m)
 {
     struct gn_session *s = m->o.session;
     uint32_t event = gn_event_index_take(s);
-    /* Without an index nobody will ever say that the memory is free: it stays taken while the session lives.
+    /* Without an index nobody will ever say that the memory is free: it stays taken while the
+     * session lives.
      */
     if (event == GN_NO_EVENT)
         return;
@@ -62,10 +69,12 @@ void gn_home_leave(struct gn_cl_mem *m)
 
 /* ---- one copy */
 
-bool gn_home_far_copy(struct gn_cl_queue *q, const struct gn_transfer *t, cl_uint n, const cl_event *waits, cl_int *result)
+bool gn_home_far_copy(struct gn_cl_queue *q, const struct gn_transfer *t, cl_uint n,
+                      const cl_event *waits, cl_int *result)
 {
     struct gn_session *s = q->o.session;
-    struct gn_area_ref ref = gn_block_ref(&t->mem->home_block, t->origin[0]), none = {GN_SPAN_NULL, 0, 0};
+    struct gn_area_ref ref = gn_block_ref(&t->mem->home_block, t->origin[0]),
+                       none = {GN_SPAN_NULL, 0, 0};
     const size_t bytes = t->region[0];
     if (!gn_queue_in_order(q))
         return false;
@@ -77,7 +86,9 @@ bool gn_home_far_copy(struct gn_cl_queue *q, const struct gn_transfer *t, cl_uin
         return false;
     }
     if (t->write) {
-        *result = gn_remote_ship(r, &ref, t->host.ptr, bytes) ? CL_OUT_OF_RESOURCES : gn_send_HomeBytes(s, t->mem->o.id, &none, 0);
+        *result = gn_remote_ship(r, &ref, t->host.ptr, bytes)
+                      ? CL_OUT_OF_RESOURCES
+                      : gn_send_HomeBytes(s, t->mem->o.id, &none, 0);
         if (*result)
             gn_remote_forget(r, t->host.ptr, bytes);
     } else {
@@ -93,12 +104,13 @@ bool gn_home_far_copy(struct gn_cl_queue *q, const struct gn_transfer *t, cl_uin
     return true;
 }
 
-bool gn_home_copy(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking, cl_uint n, const cl_event *waits, cl_event *event,
-                  cl_int *result)
+bool gn_home_copy(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking, cl_uint n,
+                  const cl_event *waits, cl_event *event, cl_int *result)
 {
     char *home = t->mem->home + t->origin[0];
     uint64_t queued_ns = event ? gn_now_ns() : 0;
-    if (blocking ? !gn_queue_take_alone(q, t->type, n, waits, result) : n || !gn_queue_take_idle(q, result))
+    if (blocking ? !gn_queue_take_alone(q, t->type, n, waits, result)
+                 : n || !gn_queue_take_idle(q, result))
         return *result != CL_SUCCESS;
     uint64_t start_ns = event ? gn_now_ns() : 0;
     memcpy(t->write ? home : t->host.ptr, t->write ? t->host.ptr : home, t->region[0]);
@@ -107,7 +119,8 @@ bool gn_home_copy(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool bl
     if (event) {
         /* The vGPU must know an event that others may wait for; its times are those of the copy. */
         struct gn_object *shown;
-        *result = blocking ? gn_marker_wait(q, t->type, 0, NULL, &shown) : gn_marker_new(q, t->type, 0, NULL, &shown);
+        *result = blocking ? gn_marker_wait(q, t->type, 0, NULL, &shown)
+                           : gn_marker_new(q, t->type, 0, NULL, &shown);
         if (!*result) {
             struct gn_cl_event *e = (void *)shown;
             e->queued_ns = queued_ns;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an ICD loader sees: five exported names (docs/icd.md). Nothing else of this library refers to them,
- * since the loader's own functions of the same names would be found instead.
+ * What an ICD loader sees: five exported names (docs/icd.md). Nothing else of this library refers
+ * to them, since the loader's own functions of the same names would be found instead.
  */
 #include "opencl_guest.h"
 
@@ -9,21 +9,28 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-EXPORT cl_int CL_API_CALL clIcdGetPlatformIDsKHR(cl_uint num_entries, cl_platform_id *platforms, cl_uint *num_platforms);
-EXPORT void *CL_API_CALL clIcdGetFunctionAddressForPlatformKHR(cl_platform_id platform, const char *func_name);
-EXPORT cl_int CL_API_CALL clIcdSetPlatformDispatchDataKHR(cl_platform_id platform, void *dispatch_data);
+EXPORT cl_int CL_API_CALL clIcdGetPlatformIDsKHR(cl_uint num_entries, cl_platform_id *platforms,
+                                                 cl_uint *num_platforms);
+EXPORT void *CL_API_CALL clIcdGetFunctionAddressForPlatformKHR(cl_platform_id platform,
+                                                               const char *func_name);
+EXPORT cl_int CL_API_CALL clIcdSetPlatformDispatchDataKHR(cl_platform_id platform,
+                                                          void *dispatch_data);
 
-EXPORT cl_int CL_API_CALL clIcdGetPlatformIDsKHR(cl_uint num_entries, cl_platform_id *platforms, cl_uint *num_platforms)
+EXPORT cl_int CL_API_CALL clIcdGetPlatformIDsKHR(cl_uint num_entries, cl_platform_id *platforms,
+                                                 cl_uint *num_platforms)
 {
     return gn_clGetPlatformIDs(num_entries, platforms, num_platforms);
 }
 
-EXPORT void *CL_API_CALL clIcdGetFunctionAddressForPlatformKHR(cl_platform_id platform, const char *func_name)
+EXPORT void *CL_API_CALL clIcdGetFunctionAddressForPlatformKHR(cl_platform_id platform,
+                                                               const char *func_name)
 {
-    return gn_object_of(platform, GN_KIND_PLATFORM) && func_name ? gn_opencl_function(func_name) : NULL;
+    return gn_object_of(platform, GN_KIND_PLATFORM) && func_name ? gn_opencl_function(func_name)
+                                                                 : NULL;
 }
 
-EXPORT cl_int CL_API_CALL clIcdSetPlatformDispatchDataKHR(cl_platform_id platform, void *dispatch_data)
+EXPORT cl_int CL_API_CALL clIcdSetPlatformDispatchDataKHR(cl_platform_id platform,
+                                                          void *dispatch_data)
 {
     struct gn_cl_root *root = gn_object_of(platform, GN_KIND_PLATFORM);
     if (!root)
@@ -35,10 +42,12 @@ EXPORT cl_int CL_API_CALL clIcdSetPlatformDispatchDataKHR(cl_platform_id platfor
     return CL_SUCCESS;
 }
 
-EXPORT cl_int CL_API_CALL clGetPlatformInfo(cl_platform_id platform, cl_platform_info param_name, size_t param_value_size,
-                                            void *param_value, size_t *param_value_size_ret)
+EXPORT cl_int CL_API_CALL clGetPlatformInfo(cl_platform_id platform, cl_platform_info param_name,
+                                            size_t param_value_size, void *param_value,
+                                            size_t *param_value_size_ret)
 {
-    return gn_clGetPlatformInfo(platform, param_name, param_value_size, param_value, param_value_size_ret);
+    return gn_clGetPlatformInfo(platform, param_name, param_value_size, param_value,
+                                param_value_size_ret);
 }
 
 EXPORT void *CL_API_CALL clGetExtensionFunctionAddress(const char *func_name)
@@ -73,7 +82,8 @@ void *CL_API_CALL gn_clGetExtensionFunctionAddress(const char *name)
     return root ? gn_platform_function(root, name) : NULL;
 }
 
-void *CL_API_CALL gn_clGetExtensionFunctionAddressForPlatform(cl_platform_id platform, const char *name)
+void *CL_API_CALL gn_clGetExtensionFunctionAddressForPlatform(cl_platform_id platform,
+                                                              const char *name)
 {
     const struct gn_cl_root *root = gn_object_of(platform, GN_KIND_PLATFORM);
     const char *extension;

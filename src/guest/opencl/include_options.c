@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the folders that a build's options name. Drivers differ in what they make of quotes and blanks, so
- * every reading of an option is taken: a folder too many harms nobody, since all of them are the program's
- * own. Pure.
+ * Finds the folders that a build's options name. Drivers differ in what they make of quotes and
+ * blanks, so every reading of an option is taken: a folder too many harms nobody, since all of them
+ * are the program's own. Pure.
  */
 #include "guest/opencl/include_options.h"
 
@@ -11,7 +11,8 @@
 
 #define MAX_PATH 4096
 
-/* One word as a shell would read it, from *at, and the same without a look at quotes. False at the end. */
+/* One word as a shell would read it, from *at, and the same without a look at quotes. False at the
+ * end. */
 static bool next_word(const char **at, char *unquoted, char *raw)
 {
     const char *s = *at + strspn(*at, " \t\r\n");

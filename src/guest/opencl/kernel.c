@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernels. Setting an argument costs no message once the driver has accepted one of its size: it is kept here
- * and travels with the launch. What cannot be judged here is the driver's to judge.
+ * Kernels. Setting an argument costs no message once the driver has accepted one of its size: it is
+ * kept here and travels with the launch. What cannot be judged here is the driver's to judge.
  */
 #include "opencl_guest.h"
 
@@ -21,7 +21,9 @@ static cl_int kernel_facts(struct gn_cl_kernel *k)
     if (!result && n > GN_ARRAY_SIZE(stack)) {
         const cl_uint room = n;
         facts = calloc(n, sizeof *facts);
-        result = facts ? gn_send_KernelFacts(k->o.session, (cl_kernel)k, facts, n * sizeof *facts, &n) : CL_OUT_OF_HOST_MEMORY;
+        result = facts
+                     ? gn_send_KernelFacts(k->o.session, (cl_kernel)k, facts, n * sizeof *facts, &n)
+                     : CL_OUT_OF_HOST_MEMORY;
         if (!result && n > room)
             result = CL_OUT_OF_RESOURCES;
     }
@@ -33,10 +35,13 @@ static cl_int kernel_facts(struct gn_cl_kernel *k)
     k->n_args = result ? 0 : n;
     /* Of a kernel whose program has several devices it is the same on all that have it at all. */
     const struct gn_cl_program *p = k->program;
-    const struct gn_cl_device *device = p->n_devices ? p->devices[0] : p->context->n_devices ? p->context->devices[0] : NULL;
+    const struct gn_cl_device *device = p->n_devices            ? p->devices[0]
+                                        : p->context->n_devices ? p->context->devices[0]
+                                                                : NULL;
     if (!result)
-        gn_send_clGetKernelWorkGroupInfo(k->o.session, (cl_kernel)k, (cl_device_id)device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE,
-                                         sizeof k->required, k->required, NULL);
+        gn_send_clGetKernelWorkGroupInfo(k->o.session, (cl_kernel)k, (cl_device_id)device,
+                                         CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof k->required,
+                                         k->required, NULL);
     /* Global sizes are divided by these. */
     if (!k->required[0] || !k->required[1] || !k->required[2])
         memset(k->required, 0, sizeof k->required);
@@ -94,7 +99,8 @@ cl_int gn_made_clCloneKernel(struct gn_object *made, cl_kernel source_kernel)
     return result;
 }
 
-cl_int CL_API_CALL gn_clCreateKernelsInProgram(cl_program program, cl_uint num_kernels, cl_kernel *kernels, cl_uint *num_kernels_ret)
+cl_int CL_API_CALL gn_clCreateKernelsInProgram(cl_program program, cl_uint num_kernels,
+                                               cl_kernel *kernels, cl_uint *num_kernels_ret)
 {
     struct gn_cl_program *p = gn_object_of(program, GN_KIND_PROGRAM);
     cl_uint n = 0, n_made = 0;
@@ -148,7 +154,8 @@ cl_int CL_API_CALL gn_clCreateKernelsInProgram(cl_program program, cl_uint num_k
 /* ---- arguments */
 
 /* Asks the driver about one argument; remembers its size when it is good. */
-static cl_int ask_arg(struct gn_cl_kernel *k, cl_uint i, const struct gn_arg *arg, const void *value)
+static cl_int ask_arg(struct gn_cl_kernel *k, cl_uint i, const struct gn_arg *arg,
+                      const void *value)
 {
     struct {
         struct gn_arg arg;
@@ -176,15 +183,16 @@ static cl_int ask_arg(struct gn_cl_kernel *k, cl_uint i, const struct gn_arg *ar
     return result;
 }
 
-static struct gn_object *object_in(const struct gn_cl_kernel *k, const void *arg_value, uint16_t kind)
+static struct gn_object *object_in(const struct gn_cl_kernel *k, const void *arg_value,
+                                   uint16_t kind)
 {
     void *handle;
     memcpy(&handle, arg_value, sizeof handle);
     return gn_object_beside(&k->o, handle, kind);
 }
 
-/* Is this a live handle of ours, for an argument of which the compiler tells nothing? Looks at no memory that
- * is not. */
+/* Is this a live handle of ours, for an argument of which the compiler tells nothing? Looks at no
+ * memory that is not. */
 static bool plausible(const void *arg_value)
 {
     uintptr_t handle;
@@ -193,7 +201,8 @@ static bool plausible(const void *arg_value)
 }
 
 /* sure: the driver has taken such an argument before. */
-static cl_int give_arg(struct gn_cl_kernel *k, const struct gn_arg *arg, const void *value, bool sure)
+static cl_int give_arg(struct gn_cl_kernel *k, const struct gn_arg *arg, const void *value,
+                       bool sure)
 {
     if (!sure || gn_session_lost(k->o.session))
         return ask_arg(k, arg->index, arg, value);
@@ -219,12 +228,15 @@ static bool has_handle(const void *arg_value)
 
 static uint16_t kind_of_class(uint32_t class)
 {
-    return class == GN_ARG_CLASS_SAMPLER ? GN_KIND_SAMPLER : class == GN_ARG_CLASS_QUEUE ? GN_KIND_QUEUE : GN_KIND_MEM;
+    return class == GN_ARG_CLASS_SAMPLER ? GN_KIND_SAMPLER
+           : class == GN_ARG_CLASS_QUEUE ? GN_KIND_QUEUE
+                                         : GN_KIND_MEM;
 }
 
-/* The object whose handle the value is; NULL: none. One of another kind than the argument takes is the
- * driver's to refuse. */
-static struct gn_object *object_of_value(const struct gn_cl_kernel *k, const void *arg_value, uint16_t wanted)
+/* The object whose handle the value is; NULL: none. One of another kind than the argument takes is
+ * the driver's to refuse. */
+static struct gn_object *object_of_value(const struct gn_cl_kernel *k, const void *arg_value,
+                                         uint16_t wanted)
 {
     static const uint16_t kinds[] = {GN_KIND_MEM, GN_KIND_SAMPLER, GN_KIND_QUEUE};
     struct gn_object *o = object_in(k, arg_value, wanted);
@@ -235,10 +247,13 @@ static struct gn_object *object_of_value(const struct gn_cl_kernel *k, const voi
 
 static uint8_t arg_of_kind(uint16_t kind)
 {
-    return kind == GN_KIND_SAMPLER ? GN_ARG_SAMPLER : kind == GN_KIND_QUEUE ? GN_ARG_QUEUE : GN_ARG_MEM;
+    return kind == GN_KIND_SAMPLER ? GN_ARG_SAMPLER
+           : kind == GN_KIND_QUEUE ? GN_ARG_QUEUE
+                                   : GN_ARG_MEM;
 }
 
-/* What a driver looks at beside the size: which kind of object, and of an image how it may be used. */
+/* What a driver looks at beside the size: which kind of object, and of an image how it may be used.
+ */
 static uint64_t shape_of(const struct gn_object *o)
 {
     const struct gn_cl_mem *m = (const void *)o;
@@ -246,14 +261,18 @@ static uint64_t shape_of(const struct gn_object *o)
         return o->kind;
     if (m->type == CL_MEM_OBJECT_BUFFER)
         return m->type;
-    return m->type | (m->flags & (CL_MEM_READ_WRITE | CL_MEM_WRITE_ONLY | CL_MEM_READ_ONLY | CL_MEM_KERNEL_READ_AND_WRITE)) << 32;
+    return m->type | (m->flags & (CL_MEM_READ_WRITE | CL_MEM_WRITE_ONLY | CL_MEM_READ_ONLY |
+                                  CL_MEM_KERNEL_READ_AND_WRITE))
+                         << 32;
 }
 
-cl_int CL_API_CALL gn_clSetKernelArg(cl_kernel kernel, cl_uint arg_index, size_t arg_size, const void *arg_value)
+cl_int CL_API_CALL gn_clSetKernelArg(cl_kernel kernel, cl_uint arg_index, size_t arg_size,
+                                     const void *arg_value)
 {
     struct gn_cl_kernel *k = gn_object_of(kernel, GN_KIND_KERNEL);
-    struct gn_arg arg = {
-        .index = (uint16_t)arg_index, .kind = GN_ARG_BYTES, .bytes = (uint32_t)(arg_size < UINT32_MAX ? arg_size : UINT32_MAX)};
+    struct gn_arg arg = {.index = (uint16_t)arg_index,
+                         .kind = GN_ARG_BYTES,
+                         .bytes = (uint32_t)(arg_size < UINT32_MAX ? arg_size : UINT32_MAX)};
     if (!k)
         return CL_INVALID_KERNEL;
     if (arg_index >= k->n_args)
@@ -297,7 +316,9 @@ cl_int CL_API_CALL gn_clSetKernelArg(cl_kernel kernel, cl_uint arg_index, size_t
             break; /* the driver judges the size, or that there is no object */
         o = object_of_value(k, arg_value, kind);
         if (!o)
-            return kind == GN_KIND_MEM ? CL_INVALID_MEM_OBJECT : kind == GN_KIND_SAMPLER ? CL_INVALID_SAMPLER : CL_INVALID_DEVICE_QUEUE;
+            return kind == GN_KIND_MEM       ? CL_INVALID_MEM_OBJECT
+                   : kind == GN_KIND_SAMPLER ? CL_INVALID_SAMPLER
+                                             : CL_INVALID_DEVICE_QUEUE;
         arg.kind = arg_of_kind(o->kind);
         arg.value = o->id;
         shape = shape_of(o);
@@ -318,10 +339,12 @@ cl_int CL_API_CALL gn_clSetKernelArg(cl_kernel kernel, cl_uint arg_index, size_t
     return result;
 }
 
-cl_int CL_API_CALL gn_clSetKernelArgSVMPointer(cl_kernel kernel, cl_uint arg_index, const void *arg_value)
+cl_int CL_API_CALL gn_clSetKernelArgSVMPointer(cl_kernel kernel, cl_uint arg_index,
+                                               const void *arg_value)
 {
     struct gn_cl_kernel *k = gn_object_of(kernel, GN_KIND_KERNEL);
-    struct gn_arg arg = {.index = (uint16_t)arg_index, .kind = GN_ARG_SVM, .bytes = sizeof arg_value};
+    struct gn_arg arg = {
+        .index = (uint16_t)arg_index, .kind = GN_ARG_SVM, .bytes = sizeof arg_value};
     if (!k)
         return CL_INVALID_KERNEL;
     if (arg_index >= k->n_args)
@@ -334,15 +357,18 @@ cl_int CL_API_CALL gn_clSetKernelArgSVMPointer(cl_kernel kernel, cl_uint arg_ind
     return give_arg(k, &arg, NULL, a->set && a->arg.kind == GN_ARG_SVM);
 }
 
-cl_int gn_local_clGetKernelInfo(cl_kernel kernel, cl_kernel_info param_name, size_t param_value_size, void *param_value,
+cl_int gn_local_clGetKernelInfo(cl_kernel kernel, cl_kernel_info param_name,
+                                size_t param_value_size, void *param_value,
                                 size_t *param_value_size_ret)
 {
     struct gn_cl_kernel *k = gn_object_of(kernel, GN_KIND_KERNEL);
     switch (param_name) {
     case CL_KERNEL_CONTEXT:
-        return gn_answer(&k->program->context, sizeof k->program->context, param_value_size, param_value, param_value_size_ret);
+        return gn_answer(&k->program->context, sizeof k->program->context, param_value_size,
+                         param_value, param_value_size_ret);
     case CL_KERNEL_PROGRAM:
-        return gn_answer(&k->program, sizeof k->program, param_value_size, param_value, param_value_size_ret);
+        return gn_answer(&k->program, sizeof k->program, param_value_size, param_value,
+                         param_value_size_ret);
     default: {
         cl_uint n = atomic_load_explicit(&k->o.n_refs, memory_order_relaxed);
         return gn_answer(&n, sizeof n, param_value_size, param_value, param_value_size_ret);

@@ -17,8 +17,9 @@
 #define ALIGN      4096u                /* what a pointer into a buffer keeps of its offset */
 #define WHOLE_MAX  (UINT64_C(64) << 20) /* a larger buffer's maps lie each on its own */
 
-static cl_int check(cl_command_queue command_queue, cl_mem mem, bool image, cl_map_flags flags, cl_uint n, const cl_event *waits,
-                    struct gn_cl_queue **ret_q, struct gn_cl_mem **ret_m)
+static cl_int check(cl_command_queue command_queue, cl_mem mem, bool image, cl_map_flags flags,
+                    cl_uint n, const cl_event *waits, struct gn_cl_queue **ret_q,
+                    struct gn_cl_mem **ret_m)
 {
     struct gn_cl_queue *q = gn_object_of(command_queue, GN_KIND_QUEUE);
     if (!q)
@@ -40,15 +41,18 @@ static cl_int check(cl_command_queue command_queue, cl_mem mem, bool image, cl_m
 }
 
 /* What the driver says to a map, and, for an image, its pitches. */
-static cl_int probe(struct gn_cl_queue *q, struct gn_cl_mem *m, cl_map_flags flags, const struct gn_cl_map *map, cl_ulong *pitches)
+static cl_int probe(struct gn_cl_queue *q, struct gn_cl_mem *m, cl_map_flags flags,
+                    const struct gn_cl_map *map, cl_ulong *pitches)
 {
-    const cl_ulong place[6] = {map->origin[0], map->origin[1], map->origin[2], map->region[0], map->region[1], map->region[2]};
+    const cl_ulong place[6] = {map->origin[0], map->origin[1], map->origin[2],
+                               map->region[0], map->region[1], map->region[2]};
     return gn_send_MapProbe(q->o.session, (cl_command_queue)q, (cl_mem)m, flags, place, pitches);
 }
 
 static bool odd_flags(cl_map_flags flags)
 {
-    return flags & ~(cl_map_flags)(READS_MAP | WRITES_MAP) || ((flags & CL_MAP_WRITE_INVALIDATE_REGION) && (flags & READS_MAP));
+    return flags & ~(cl_map_flags)(READS_MAP | WRITES_MAP) ||
+           ((flags & CL_MAP_WRITE_INVALIDATE_REGION) && (flags & READS_MAP));
 }
 
 /* ---- where regions lie */
@@ -123,8 +127,9 @@ static bool written_here(struct gn_cl_mem *m, const struct gn_cl_map *map)
     bool covered = false;
     pthread_mutex_lock(&m->lock);
     for (const struct gn_cl_map *w = m->maps; w && !covered; w = w->next)
-        covered = map->mapping && w->mapping == map->mapping && w->flags & WRITES_MAP && m->type == CL_MEM_OBJECT_BUFFER &&
-                  map->origin[0] >= w->origin[0] && map->origin[0] + map->region[0] <= w->origin[0] + w->region[0];
+        covered = map->mapping && w->mapping == map->mapping && w->flags & WRITES_MAP &&
+                  m->type == CL_MEM_OBJECT_BUFFER && map->origin[0] >= w->origin[0] &&
+                  map->origin[0] + map->region[0] <= w->origin[0] + w->region[0];
     pthread_mutex_unlock(&m->lock);
     return covered;
 }
@@ -168,9 +173,10 @@ static struct gn_area_ref map_ref(const struct gn_cl_map *map)
     return gn_block_ref(b, (uint64_t)((char *)map->ptr - (char *)b->base));
 }
 
-/* What the host may not read a driver copies first: a map for writing must keep the bytes that the program
- * leaves alone. */
-static cl_int read_by_copy(struct gn_cl_queue *q, const struct gn_cl_map *map, const struct gn_transfer *whole, cl_bool blocking, cl_uint n,
+/* What the host may not read a driver copies first: a map for writing must keep the bytes that the
+ * program leaves alone. */
+static cl_int read_by_copy(struct gn_cl_queue *q, const struct gn_cl_map *map,
+                           const struct gn_transfer *whole, cl_bool blocking, cl_uint n,
                            const cl_event *waits, cl_event *event)
 {
     cl_command_queue queue = (cl_command_queue)q;
@@ -182,13 +188,16 @@ static cl_int read_by_copy(struct gn_cl_queue *q, const struct gn_cl_map *map, c
     size_t bytes = gn_layout_bytes(&whole->host);
     cl_event copied = NULL;
     cl_int result;
-    cl_mem copy = gn_clCreateBuffer((cl_context)m->context, CL_MEM_READ_WRITE, bytes, NULL, &result);
+    cl_mem copy =
+        gn_clCreateBuffer((cl_context)m->context, CL_MEM_READ_WRITE, bytes, NULL, &result);
     if (!copy)
         return result;
     if (image)
-        result = gn_clEnqueueCopyImageToBuffer(queue, (cl_mem)m, copy, map->origin, map->region, 0, n, waits, &copied);
+        result = gn_clEnqueueCopyImageToBuffer(queue, (cl_mem)m, copy, map->origin, map->region, 0,
+                                               n, waits, &copied);
     else
-        result = gn_clEnqueueCopyBuffer(queue, (cl_mem)(over ? m->source : m), copy, from, 0, bytes, n, waits, &copied);
+        result = gn_clEnqueueCopyBuffer(queue, (cl_mem)(over ? m->source : m), copy, from, 0, bytes,
+                                        n, waits, &copied);
     if (!result) {
         struct gn_transfer t = {.kind = GN_TRANSFER_RECT,
                                 .mem = (void *)copy,
@@ -208,7 +217,8 @@ static cl_int read_by_copy(struct gn_cl_queue *q, const struct gn_cl_map *map, c
  * marker would wait for too much in an out-of-order queue, and a driver has no say about a marker:
  * a byte is read then. Until that is over the home must stay where it is.
  */
-static cl_int reach(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking, cl_uint n, const cl_event *waits, cl_event *event)
+static cl_int reach(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking, cl_uint n,
+                    const cl_event *waits, cl_event *event)
 {
     static char nowhere; /* settled copies are made under a lock */
     char here;
@@ -265,8 +275,8 @@ static cl_int reach(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool 
 }
 
 /* `t` is the read that fills the region. */
-static cl_int fill(struct gn_cl_queue *q, struct gn_cl_map *map, struct gn_transfer *t, cl_bool blocking, cl_uint n, const cl_event *waits,
-                   cl_event *event)
+static cl_int fill(struct gn_cl_queue *q, struct gn_cl_map *map, struct gn_transfer *t,
+                   cl_bool blocking, cl_uint n, const cl_event *waits, cl_event *event)
 {
     struct gn_session *s = q->o.session;
     struct gn_command_show show = {GN_NO_EVENT, 0, t->doubt};
@@ -308,14 +318,19 @@ static cl_int fill(struct gn_cl_queue *q, struct gn_cl_map *map, struct gn_trans
         gn_object_unref(e);
     if (error && gn_session_lost(s))
         return CL_OUT_OF_RESOURCES;
-    return !error ? CL_SUCCESS : error == GN_EVENT_WAIT_FAILED ? gn_blocking_result(error) : CL_MAP_FAILURE;
+    return !error                          ? CL_SUCCESS
+           : error == GN_EVENT_WAIT_FAILED ? gn_blocking_result(error)
+                                           : CL_MAP_FAILURE;
 }
 
 /* The rest of a map whose region has its place, or none. */
-static void *map_region(struct gn_cl_queue *q, struct gn_cl_mem *m, struct gn_cl_map *map, struct gn_transfer *t, cl_bool blocking,
-                        cl_uint n, const cl_event *waits, cl_event *event, cl_int *errcode_ret)
+static void *map_region(struct gn_cl_queue *q, struct gn_cl_mem *m, struct gn_cl_map *map,
+                        struct gn_transfer *t, cl_bool blocking, cl_uint n, const cl_event *waits,
+                        cl_event *event, cl_int *errcode_ret)
 {
-    cl_int result = map->ptr ? CL_SUCCESS : gn_session_lost(q->o.session) ? CL_OUT_OF_RESOURCES : CL_MAP_FAILURE;
+    cl_int result = map->ptr                        ? CL_SUCCESS
+                    : gn_session_lost(q->o.session) ? CL_OUT_OF_RESOURCES
+                                                    : CL_MAP_FAILURE;
     void *ptr = map->ptr;
     t->host.ptr = ptr;
     if (!result)
@@ -335,13 +350,16 @@ static void *map_region(struct gn_cl_queue *q, struct gn_cl_mem *m, struct gn_cl
 
 /* ---- entry points */
 
-void *CL_API_CALL gn_clEnqueueMapBuffer(cl_command_queue command_queue, cl_mem buffer, cl_bool blocking_map, cl_map_flags map_flags,
-                                        size_t offset, size_t size, cl_uint num_events_in_wait_list, const cl_event *event_wait_list,
-                                        cl_event *event, cl_int *errcode_ret)
+void *CL_API_CALL gn_clEnqueueMapBuffer(cl_command_queue command_queue, cl_mem buffer,
+                                        cl_bool blocking_map, cl_map_flags map_flags, size_t offset,
+                                        size_t size, cl_uint num_events_in_wait_list,
+                                        const cl_event *event_wait_list, cl_event *event,
+                                        cl_int *errcode_ret)
 {
     struct gn_cl_queue *q;
     struct gn_cl_mem *m;
-    cl_int result = check(command_queue, buffer, false, map_flags, num_events_in_wait_list, event_wait_list, &q, &m);
+    cl_int result = check(command_queue, buffer, false, map_flags, num_events_in_wait_list,
+                          event_wait_list, &q, &m);
     if (!result && (!size || !gn_range_ok(offset, size, m->size)))
         result = CL_INVALID_VALUE;
     struct gn_cl_map *map = result ? NULL : calloc(1, sizeof *map);
@@ -363,12 +381,14 @@ void *CL_API_CALL gn_clEnqueueMapBuffer(cl_command_queue command_queue, cl_mem b
                             .type = CL_COMMAND_MAP_BUFFER,
                             .doubt = m->source ? GN_ASK(CL_SUCCESS) : GN_SURE};
     place_buffer(m, map);
-    return map_region(q, m, map, &t, blocking_map, num_events_in_wait_list, event_wait_list, event, errcode_ret);
+    return map_region(q, m, map, &t, blocking_map, num_events_in_wait_list, event_wait_list, event,
+                      errcode_ret);
 }
 
 static bool is_layered(const struct gn_cl_mem *m)
 {
-    return m->type == CL_MEM_OBJECT_IMAGE1D_ARRAY || m->type == CL_MEM_OBJECT_IMAGE3D || m->type == CL_MEM_OBJECT_IMAGE2D_ARRAY;
+    return m->type == CL_MEM_OBJECT_IMAGE1D_ARRAY || m->type == CL_MEM_OBJECT_IMAGE3D ||
+           m->type == CL_MEM_OBJECT_IMAGE2D_ARRAY;
 }
 
 /* One row: of its pitch nothing depends. */
@@ -382,9 +402,11 @@ static bool is_flat(const struct gn_cl_mem *m)
  * asked about. A map for writing alone is not tried: its unmap may write over another queue's
  * kernel.
  */
-static cl_int ask_pitches(struct gn_cl_queue *q, struct gn_cl_mem *m, const struct gn_cl_map *map, size_t told[2])
+static cl_int ask_pitches(struct gn_cl_queue *q, struct gn_cl_mem *m, const struct gn_cl_map *map,
+                          size_t told[2])
 {
-    const bool odd = odd_flags(map->flags), readable = !(m->flags & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS));
+    const bool odd = odd_flags(map->flags),
+               readable = !(m->flags & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS));
     pthread_mutex_lock(&m->lock);
     const bool asked = m->map_asked;
     told[0] = m->map_row_pitch;
@@ -399,9 +421,11 @@ static cl_int ask_pitches(struct gn_cl_queue *q, struct gn_cl_mem *m, const stru
         told[0] = pitches[0];
         told[1] = pitches[1];
     } else {
-        result = gn_send_clGetImageInfo(m->o.session, (cl_mem)m, CL_IMAGE_ROW_PITCH, sizeof told[0], &told[0], NULL);
+        result = gn_send_clGetImageInfo(m->o.session, (cl_mem)m, CL_IMAGE_ROW_PITCH, sizeof told[0],
+                                        &told[0], NULL);
         if (!result)
-            result = gn_send_clGetImageInfo(m->o.session, (cl_mem)m, CL_IMAGE_SLICE_PITCH, sizeof told[1], &told[1], NULL);
+            result = gn_send_clGetImageInfo(m->o.session, (cl_mem)m, CL_IMAGE_SLICE_PITCH,
+                                            sizeof told[1], &told[1], NULL);
     }
     if (result)
         return result;
@@ -418,7 +442,8 @@ static cl_int ask_pitches(struct gn_cl_queue *q, struct gn_cl_mem *m, const stru
  * driver would have them, where it can be asked. `told` is what the program hears: one row's pitch
  * may be anything. It is 0 where the driver writes none, as PoCL of a 1D image over a buffer.
  */
-static cl_int choose_pitches(struct gn_cl_queue *q, struct gn_cl_mem *m, struct gn_cl_map *map, size_t told[2])
+static cl_int choose_pitches(struct gn_cl_queue *q, struct gn_cl_mem *m, struct gn_cl_map *map,
+                             size_t told[2])
 {
     const bool lines = m->type == CL_MEM_OBJECT_IMAGE1D_ARRAY, layered = is_layered(m);
     const size_t row = map->region[0] * m->element_bytes, rows = lines ? 1 : map->region[1];
@@ -427,9 +452,12 @@ static cl_int choose_pitches(struct gn_cl_queue *q, struct gn_cl_mem *m, struct 
         result = ask_pitches(q, m, map, told);
     map->row_pitch = m->host_ptr ? m->row_pitch : told[0] < row ? row : told[0];
     if (m->host_ptr)
-        map->slice_pitch = m->slice_pitch ? m->slice_pitch : layered ? m->row_pitch * map->region[1] : 0;
+        map->slice_pitch = m->slice_pitch ? m->slice_pitch
+                           : layered      ? m->row_pitch * map->region[1]
+                                          : 0;
     else
-        map->slice_pitch = layered && told[1] < map->row_pitch * rows ? map->row_pitch * rows : told[1];
+        map->slice_pitch =
+            layered && told[1] < map->row_pitch * rows ? map->row_pitch * rows : told[1];
     if (!is_flat(m))
         told[0] = map->row_pitch;
     told[1] = layered ? map->slice_pitch : 0;
@@ -440,21 +468,26 @@ static struct gn_layout image_layout(const struct gn_cl_mem *m, const struct gn_
 {
     bool lines = m->type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
     size_t slice = map->slice_pitch ? map->slice_pitch : map->row_pitch * map->region[1];
-    return (struct gn_layout){map->ptr,       map->region[0] * m->element_bytes, map->region[1],
-                              map->region[2], lines ? slice : map->row_pitch,    lines ? slice * map->region[1] : slice,
-                              false};
+    return (struct gn_layout){
+        map->ptr,       map->region[0] * m->element_bytes, map->region[1],
+        map->region[2], lines ? slice : map->row_pitch,    lines ? slice * map->region[1] : slice,
+        false};
 }
 
-void *CL_API_CALL gn_clEnqueueMapImage(cl_command_queue command_queue, cl_mem image, cl_bool blocking_map, cl_map_flags map_flags,
-                                       const size_t *origin, const size_t *region, size_t *image_row_pitch, size_t *image_slice_pitch,
-                                       cl_uint num_events_in_wait_list, const cl_event *event_wait_list, cl_event *event,
+void *CL_API_CALL gn_clEnqueueMapImage(cl_command_queue command_queue, cl_mem image,
+                                       cl_bool blocking_map, cl_map_flags map_flags,
+                                       const size_t *origin, const size_t *region,
+                                       size_t *image_row_pitch, size_t *image_slice_pitch,
+                                       cl_uint num_events_in_wait_list,
+                                       const cl_event *event_wait_list, cl_event *event,
                                        cl_int *errcode_ret)
 {
     struct gn_cl_queue *q;
     struct gn_cl_mem *m;
-    cl_int result = check(command_queue, image, true, map_flags, num_events_in_wait_list, event_wait_list, &q, &m);
-    if (!result &&
-        (!origin || !region || !image_row_pitch || !region[0] || !region[1] || !region[2] || !gn_inside_image(m, origin, region)))
+    cl_int result = check(command_queue, image, true, map_flags, num_events_in_wait_list,
+                          event_wait_list, &q, &m);
+    if (!result && (!origin || !region || !image_row_pitch || !region[0] || !region[1] ||
+                    !region[2] || !gn_inside_image(m, origin, region)))
         result = CL_INVALID_VALUE;
     if (!result && is_layered(m) && !image_slice_pitch)
         result = CL_INVALID_VALUE;
@@ -464,7 +497,10 @@ void *CL_API_CALL gn_clEnqueueMapImage(cl_command_queue command_queue, cl_mem im
     map->flags = map_flags;
     memcpy(map->origin, origin, sizeof map->origin);
     memcpy(map->region, region, sizeof map->region);
-    struct gn_transfer t = {.kind = GN_TRANSFER_IMAGE, .mem = m, .type = CL_COMMAND_MAP_IMAGE, .doubt = GN_ASK(CL_SUCCESS)};
+    struct gn_transfer t = {.kind = GN_TRANSFER_IMAGE,
+                            .mem = m,
+                            .type = CL_COMMAND_MAP_IMAGE,
+                            .doubt = GN_ASK(CL_SUCCESS)};
     memcpy(t.origin, origin, sizeof t.origin);
     memcpy(t.region, region, sizeof t.region);
     const bool lines = m->type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
@@ -476,15 +512,19 @@ void *CL_API_CALL gn_clEnqueueMapImage(cl_command_queue command_queue, cl_mem im
     }
     if (m->host_ptr) {
         map->ptr = m->host_ptr + origin[0] * m->element_bytes +
-                   (lines ? origin[1] * map->slice_pitch : origin[1] * map->row_pitch + origin[2] * map->slice_pitch);
+                   (lines ? origin[1] * map->slice_pitch
+                          : origin[1] * map->row_pitch + origin[2] * map->slice_pitch);
     } else {
         t.area_row_pitch = map->row_pitch;
         t.area_slice_pitch = map->slice_pitch;
-        map->mapping = mapping_new(m->o.session, gn_pitched_bytes(m->element_bytes, t.region, t.area_row_pitch, t.area_slice_pitch, lines));
+        map->mapping =
+            mapping_new(m->o.session, gn_pitched_bytes(m->element_bytes, t.region, t.area_row_pitch,
+                                                       t.area_slice_pitch, lines));
         map->ptr = map->mapping ? map->mapping->block.base : NULL;
     }
     t.host = image_layout(m, map);
-    void *ptr = map_region(q, m, map, &t, blocking_map, num_events_in_wait_list, event_wait_list, event, errcode_ret);
+    void *ptr = map_region(q, m, map, &t, blocking_map, num_events_in_wait_list, event_wait_list,
+                           event, errcode_ret);
     if (ptr && told[0]) {
         *image_row_pitch = told[0];
         if (image_slice_pitch)
@@ -496,12 +536,14 @@ void *CL_API_CALL gn_clEnqueueMapImage(cl_command_queue command_queue, cl_mem im
 /* The write that an unmap is, from where the region lies. */
 static struct gn_transfer unmap_transfer(struct gn_cl_mem *m, const struct gn_cl_map *map)
 {
-    struct gn_transfer t = {.write = true, .mem = m, .type = CL_COMMAND_UNMAP_MEM_OBJECT, .doubt = GN_SURE};
+    struct gn_transfer t = {
+        .write = true, .mem = m, .type = CL_COMMAND_UNMAP_MEM_OBJECT, .doubt = GN_SURE};
     memcpy(t.origin, map->origin, sizeof t.origin);
     memcpy(t.region, map->region, sizeof t.region);
     if (m->type == CL_MEM_OBJECT_BUFFER) {
         t.kind = GN_TRANSFER_BUFFER;
-        t.host = (struct gn_layout){map->ptr, map->region[0], 1, 1, map->region[0], map->region[0], false};
+        t.host = (struct gn_layout){map->ptr,       map->region[0], 1,    1,
+                                    map->region[0], map->region[0], false};
         return t;
     }
     t.kind = GN_TRANSFER_IMAGE;
@@ -513,8 +555,9 @@ static struct gn_transfer unmap_transfer(struct gn_cl_mem *m, const struct gn_cl
     return t;
 }
 
-cl_int CL_API_CALL gn_clEnqueueUnmapMemObject(cl_command_queue command_queue, cl_mem memobj, void *mapped_ptr,
-                                              cl_uint num_events_in_wait_list, const cl_event *event_wait_list, cl_event *event)
+cl_int CL_API_CALL gn_clEnqueueUnmapMemObject(cl_command_queue command_queue, cl_mem memobj,
+                                              void *mapped_ptr, cl_uint num_events_in_wait_list,
+                                              const cl_event *event_wait_list, cl_event *event)
 {
     struct gn_cl_queue *q;
     struct gn_cl_mem *m;
@@ -524,7 +567,8 @@ cl_int CL_API_CALL gn_clEnqueueUnmapMemObject(cl_command_queue command_queue, cl
     m = gn_object_beside(o, memobj, GN_KIND_MEM);
     if (!m)
         return CL_INVALID_MEM_OBJECT;
-    cl_int result = check(command_queue, memobj, m->type != CL_MEM_OBJECT_BUFFER, 0, num_events_in_wait_list, event_wait_list, &q, &m);
+    cl_int result = check(command_queue, memobj, m->type != CL_MEM_OBJECT_BUFFER, 0,
+                          num_events_in_wait_list, event_wait_list, &q, &m);
     if (result)
         return result;
     struct gn_session *s = q->o.session;

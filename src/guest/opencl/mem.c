@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory objects and samplers: buffers, sub-buffers, images, pipes. What the program passed as host_ptr
- * travels at creation; memory that must stay at the program's own address (CL_MEM_USE_HOST_PTR) is kept in
- * step by maps and unmaps.
+ * Memory objects and samplers: buffers, sub-buffers, images, pipes. What the program passed as
+ * host_ptr travels at creation; memory that must stay at the program's own address
+ * (CL_MEM_USE_HOST_PTR) is kept in step by maps and unmaps.
  */
 #include "guest/session/session_tcp.h"
 #include "home.h"
@@ -33,9 +33,10 @@ static void mem_drop(struct gn_cl_mem *m)
     gn_object_drop(&m->o);
 }
 
-/* Copies the program's memory to the data area; *ret_ref says where. -ENOMEM and the like as CL errors. */
-static cl_int stage(struct gn_session *s, struct gn_remote *r, const void *host_ptr, uint64_t bytes, struct gn_block *block,
-                    struct gn_area_ref *ret_ref)
+/* Copies the program's memory to the data area; *ret_ref says where. -ENOMEM and the like as CL
+ * errors. */
+static cl_int stage(struct gn_session *s, struct gn_remote *r, const void *host_ptr, uint64_t bytes,
+                    struct gn_block *block, struct gn_area_ref *ret_ref)
 {
     *ret_ref = (struct gn_area_ref){GN_SPAN_NULL, 0, 0};
     block->segment = GN_NO_BLOCK;
@@ -50,7 +51,8 @@ static cl_int stage(struct gn_session *s, struct gn_remote *r, const void *host_
     return CL_SUCCESS;
 }
 
-/* Of what has failed: what is still to be sent of it may not be looked at, since the program's memory is its own again. */
+/* Of what has failed: what is still to be sent of it may not be looked at, since the program's
+ * memory is its own again. */
 static void unstage(struct gn_remote *r, const void *host_ptr, uint64_t bytes)
 {
     if (r && host_ptr)
@@ -63,8 +65,8 @@ static cl_mem_flags derived_flags(cl_mem_flags flags)
     return flags & ACCESS ? flags : flags | CL_MEM_READ_WRITE;
 }
 
-static cl_mem create_buffer(cl_context context, const cl_mem_properties *properties, cl_mem_flags flags, size_t size, void *host_ptr,
-                            cl_int *errcode_ret)
+static cl_mem create_buffer(cl_context context, const cl_mem_properties *properties,
+                            cl_mem_flags flags, size_t size, void *host_ptr, cl_int *errcode_ret)
 {
     struct gn_cl_context *c = gn_object_of(context, GN_KIND_CONTEXT);
     const cl_mem_flags host = flags & HOST_PTR;
@@ -76,12 +78,15 @@ static cl_mem create_buffer(cl_context context, const cl_mem_properties *propert
     if (!m)
         return gn_refuse(errcode_ret, CL_OUT_OF_HOST_MEMORY);
     m->given = gn_copy_list(properties, &m->n_given);
-    enum gn_svm_place place = host_ptr && (host & CL_MEM_USE_HOST_PTR) ? gn_svm_find(c->o.session->detail, host_ptr, size) : GN_SVM_NOT;
+    enum gn_svm_place place = host_ptr && (host & CL_MEM_USE_HOST_PTR)
+                                  ? gn_svm_find(c->o.session->detail, host_ptr, size)
+                                  : GN_SVM_NOT;
     m->svm = place == GN_SVM_INSIDE;
     cl_bool at_home = CL_FALSE;
     cl_mem_flags told_flags = 0;
     struct gn_remote *r = gn_remote_enter(c->o.session);
-    bool entered = !properties && gn_home_wanted(c, flags, size, host_ptr) && gn_session_enter_home(c->o.session);
+    bool entered = !properties && gn_home_wanted(c, flags, size, host_ptr) &&
+                   gn_session_enter_home(c->o.session);
     bool home = entered && !gn_block_take(c->o.session, GN_AREA_HOME, size, &block);
     /* Contents that the driver would refuse with the rest are not read. */
     bool wanted = host_ptr && !m->svm && (host & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR)) &&
@@ -100,8 +105,9 @@ static cl_mem create_buffer(cl_context context, const cl_mem_properties *propert
         result = stage(c->o.session, r, wanted ? host_ptr : NULL, size, &block, &ref);
     }
     if (!result)
-        result = gn_send_Buffer(c->o.session, &m->o, context, properties, flags, size, host_ptr != NULL, &ref,
-                                ref.segment == GN_SPAN_NULL ? 0 : size, m->svm ? (uintptr_t)host_ptr : 0, home, &at_home, &told_flags);
+        result = gn_send_Buffer(c->o.session, &m->o, context, properties, flags, size,
+                                host_ptr != NULL, &ref, ref.segment == GN_SPAN_NULL ? 0 : size,
+                                m->svm ? (uintptr_t)host_ptr : 0, home, &at_home, &told_flags);
     if (entered)
         gn_session_leave_home(c->o.session);
     if (!result && home && at_home) {
@@ -130,18 +136,22 @@ static cl_mem create_buffer(cl_context context, const cl_mem_properties *propert
     return (cl_mem)m;
 }
 
-cl_mem CL_API_CALL gn_clCreateBuffer(cl_context context, cl_mem_flags flags, size_t size, void *host_ptr, cl_int *errcode_ret)
+cl_mem CL_API_CALL gn_clCreateBuffer(cl_context context, cl_mem_flags flags, size_t size,
+                                     void *host_ptr, cl_int *errcode_ret)
 {
     return create_buffer(context, NULL, flags, size, host_ptr, errcode_ret);
 }
 
-cl_mem CL_API_CALL gn_clCreateBufferWithProperties(cl_context context, const cl_mem_properties *properties, cl_mem_flags flags, size_t size,
-                                                   void *host_ptr, cl_int *errcode_ret)
+cl_mem CL_API_CALL gn_clCreateBufferWithProperties(cl_context context,
+                                                   const cl_mem_properties *properties,
+                                                   cl_mem_flags flags, size_t size, void *host_ptr,
+                                                   cl_int *errcode_ret)
 {
     return create_buffer(context, properties, flags, size, host_ptr, errcode_ret);
 }
 
-cl_int gn_made_clCreateSubBuffer(struct gn_object *made, cl_mem buffer, cl_mem_flags flags, cl_buffer_create_type buffer_create_type,
+cl_int gn_made_clCreateSubBuffer(struct gn_object *made, cl_mem buffer, cl_mem_flags flags,
+                                 cl_buffer_create_type buffer_create_type,
                                  const void *buffer_create_info)
 {
     struct gn_cl_mem *m = (void *)made, *source = (void *)buffer;
@@ -160,11 +170,13 @@ cl_int gn_made_clCreateSubBuffer(struct gn_object *made, cl_mem buffer, cl_mem_f
     m->host_ptr = source->host_ptr ? source->host_ptr + region->origin : NULL;
     m->home = source->home ? source->home + region->origin : NULL;
     m->svm = source->svm;
-    return gn_send_clGetMemObjectInfo(made->session, (cl_mem)made, CL_MEM_FLAGS, sizeof m->told_flags, &m->told_flags, NULL);
+    return gn_send_clGetMemObjectInfo(made->session, (cl_mem)made, CL_MEM_FLAGS,
+                                      sizeof m->told_flags, &m->told_flags, NULL);
 }
 
-cl_int gn_made_clCreatePipe(struct gn_object *made, cl_context context, cl_mem_flags flags, cl_uint pipe_packet_size,
-                            cl_uint pipe_max_packets, const cl_pipe_properties *properties)
+cl_int gn_made_clCreatePipe(struct gn_object *made, cl_context context, cl_mem_flags flags,
+                            cl_uint pipe_packet_size, cl_uint pipe_max_packets,
+                            const cl_pipe_properties *properties)
 {
     struct gn_cl_mem *m = (void *)made;
     (void)pipe_packet_size;
@@ -203,7 +215,8 @@ static uint64_t image_bytes(const cl_image_desc *d, size_t element, size_t *row,
     }
 }
 
-static cl_mem create_image(cl_context context, const cl_mem_properties *properties, cl_mem_flags flags, const cl_image_format *format,
+static cl_mem create_image(cl_context context, const cl_mem_properties *properties,
+                           cl_mem_flags flags, const cl_image_format *format,
                            const cl_image_desc *desc, void *host_ptr, cl_int *errcode_ret)
 {
     struct gn_cl_context *c = gn_object_of(context, GN_KIND_CONTEXT);
@@ -227,19 +240,23 @@ static cl_mem create_image(cl_context context, const cl_mem_properties *properti
         bytes = image_bytes(desc, element, &m->row_pitch, &m->slice_pitch);
         m->element_bytes = element;
         m->type = desc->image_type;
-        bool lines = m->type == CL_MEM_OBJECT_IMAGE1D_ARRAY, layers = m->type == CL_MEM_OBJECT_IMAGE2D_ARRAY;
+        bool lines = m->type == CL_MEM_OBJECT_IMAGE1D_ARRAY,
+             layers = m->type == CL_MEM_OBJECT_IMAGE2D_ARRAY;
         bool flat = m->type == CL_MEM_OBJECT_IMAGE1D || m->type == CL_MEM_OBJECT_IMAGE1D_BUFFER;
         m->extent[0] = desc->num_mip_levels > 1 ? 0 : desc->image_width;
         m->extent[1] = lines ? desc->image_array_size : flat ? 1 : desc->image_height;
-        m->extent[2] = layers ? desc->image_array_size : m->type == CL_MEM_OBJECT_IMAGE3D ? desc->image_depth : 1;
+        m->extent[2] = layers                             ? desc->image_array_size
+                       : m->type == CL_MEM_OBJECT_IMAGE3D ? desc->image_depth
+                                                          : 1;
     }
     m->given = gn_copy_list(properties, &m->n_given);
-    bool wanted =
-        host_ptr && (host & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR)) && !((host & CL_MEM_USE_HOST_PTR) && host != CL_MEM_USE_HOST_PTR);
+    bool wanted = host_ptr && (host & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR)) &&
+                  !((host & CL_MEM_USE_HOST_PTR) && host != CL_MEM_USE_HOST_PTR);
     struct gn_remote *r = gn_remote_enter(c->o.session);
     cl_int result = stage(c->o.session, r, wanted ? host_ptr : NULL, bytes, &block, &ref);
     if (!result)
-        result = gn_send_Image(c->o.session, &m->o, context, properties, flags, format, desc, (cl_mem)source, host_ptr != NULL, &ref,
+        result = gn_send_Image(c->o.session, &m->o, context, properties, flags, format, desc,
+                               (cl_mem)source, host_ptr != NULL, &ref,
                                ref.segment == GN_SPAN_NULL ? 0 : bytes, &m->told_flags);
     if (result)
         unstage(r, host_ptr, bytes);
@@ -263,29 +280,41 @@ static cl_mem create_image(cl_context context, const cl_mem_properties *properti
     return (cl_mem)m;
 }
 
-cl_mem CL_API_CALL gn_clCreateImage(cl_context context, cl_mem_flags flags, const cl_image_format *image_format,
-                                    const cl_image_desc *image_desc, void *host_ptr, cl_int *errcode_ret)
+cl_mem CL_API_CALL gn_clCreateImage(cl_context context, cl_mem_flags flags,
+                                    const cl_image_format *image_format,
+                                    const cl_image_desc *image_desc, void *host_ptr,
+                                    cl_int *errcode_ret)
 {
     return create_image(context, NULL, flags, image_format, image_desc, host_ptr, errcode_ret);
 }
 
-cl_mem CL_API_CALL gn_clCreateImageWithProperties(cl_context context, const cl_mem_properties *properties, cl_mem_flags flags,
-                                                  const cl_image_format *image_format, const cl_image_desc *image_desc, void *host_ptr,
+cl_mem CL_API_CALL gn_clCreateImageWithProperties(cl_context context,
+                                                  const cl_mem_properties *properties,
+                                                  cl_mem_flags flags,
+                                                  const cl_image_format *image_format,
+                                                  const cl_image_desc *image_desc, void *host_ptr,
                                                   cl_int *errcode_ret)
 {
-    return create_image(context, properties, flags, image_format, image_desc, host_ptr, errcode_ret);
+    return create_image(context, properties, flags, image_format, image_desc, host_ptr,
+                        errcode_ret);
 }
 
-cl_mem CL_API_CALL gn_clCreateImage2D(cl_context context, cl_mem_flags flags, const cl_image_format *image_format, size_t image_width,
-                                      size_t image_height, size_t image_row_pitch, void *host_ptr, cl_int *errcode_ret)
+cl_mem CL_API_CALL gn_clCreateImage2D(cl_context context, cl_mem_flags flags,
+                                      const cl_image_format *image_format, size_t image_width,
+                                      size_t image_height, size_t image_row_pitch, void *host_ptr,
+                                      cl_int *errcode_ret)
 {
-    cl_image_desc desc = {
-        .image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = image_width, .image_height = image_height, .image_row_pitch = image_row_pitch};
+    cl_image_desc desc = {.image_type = CL_MEM_OBJECT_IMAGE2D,
+                          .image_width = image_width,
+                          .image_height = image_height,
+                          .image_row_pitch = image_row_pitch};
     return create_image(context, NULL, flags, image_format, &desc, host_ptr, errcode_ret);
 }
 
-cl_mem CL_API_CALL gn_clCreateImage3D(cl_context context, cl_mem_flags flags, const cl_image_format *image_format, size_t image_width,
-                                      size_t image_height, size_t image_depth, size_t image_row_pitch, size_t image_slice_pitch,
+cl_mem CL_API_CALL gn_clCreateImage3D(cl_context context, cl_mem_flags flags,
+                                      const cl_image_format *image_format, size_t image_width,
+                                      size_t image_height, size_t image_depth,
+                                      size_t image_row_pitch, size_t image_slice_pitch,
                                       void *host_ptr, cl_int *errcode_ret)
 {
     cl_image_desc desc = {.image_type = CL_MEM_OBJECT_IMAGE3D,
@@ -299,8 +328,8 @@ cl_mem CL_API_CALL gn_clCreateImage3D(cl_context context, cl_mem_flags flags, co
 
 /* ---- queries */
 
-cl_int gn_local_clGetMemObjectInfo(cl_mem memobj, cl_mem_info param_name, size_t param_value_size, void *param_value,
-                                   size_t *param_value_size_ret)
+cl_int gn_local_clGetMemObjectInfo(cl_mem memobj, cl_mem_info param_name, size_t param_value_size,
+                                   void *param_value, size_t *param_value_size_ret)
 {
     struct gn_cl_mem *m = gn_object_of(memobj, GN_KIND_MEM);
     switch (param_name) {
@@ -308,13 +337,17 @@ cl_int gn_local_clGetMemObjectInfo(cl_mem memobj, cl_mem_info param_name, size_t
         cl_mem_flags flags = m->told_flags;
         cl_int result = CL_SUCCESS;
         if (m->type == CL_MEM_OBJECT_PIPE)
-            result = gn_send_clGetMemObjectInfo(m->o.session, memobj, param_name, sizeof flags, &flags, NULL);
+            result = gn_send_clGetMemObjectInfo(m->o.session, memobj, param_name, sizeof flags,
+                                                &flags, NULL);
         /* The driver's object may be made from a copy, or in the data area. */
         flags = (flags & ~(cl_mem_flags)HOST_PTR) | (m->flags & HOST_PTR);
-        return result ? result : gn_answer(&flags, sizeof flags, param_value_size, param_value, param_value_size_ret);
+        return result ? result
+                      : gn_answer(&flags, sizeof flags, param_value_size, param_value,
+                                  param_value_size_ret);
     }
     case CL_MEM_HOST_PTR:
-        return gn_answer(&m->host_ptr, sizeof m->host_ptr, param_value_size, param_value, param_value_size_ret);
+        return gn_answer(&m->host_ptr, sizeof m->host_ptr, param_value_size, param_value,
+                         param_value_size_ret);
     case CL_MEM_MAP_COUNT: {
         pthread_mutex_lock(&m->lock);
         cl_uint n = m->n_maps;
@@ -326,11 +359,14 @@ cl_int gn_local_clGetMemObjectInfo(cl_mem memobj, cl_mem_info param_name, size_t
         return gn_answer(&n, sizeof n, param_value_size, param_value, param_value_size_ret);
     }
     case CL_MEM_CONTEXT:
-        return gn_answer(&m->context, sizeof m->context, param_value_size, param_value, param_value_size_ret);
+        return gn_answer(&m->context, sizeof m->context, param_value_size, param_value,
+                         param_value_size_ret);
     case CL_MEM_ASSOCIATED_MEMOBJECT:
-        return gn_answer(&m->source, sizeof m->source, param_value_size, param_value, param_value_size_ret);
+        return gn_answer(&m->source, sizeof m->source, param_value_size, param_value,
+                         param_value_size_ret);
     case CL_MEM_PROPERTIES:
-        return gn_answer(m->given, m->n_given * sizeof *m->given, param_value_size, param_value, param_value_size_ret);
+        return gn_answer(m->given, m->n_given * sizeof *m->given, param_value_size, param_value,
+                         param_value_size_ret);
     default: {
         cl_bool svm = m->svm ? CL_TRUE : CL_FALSE;
         return gn_answer(&svm, sizeof svm, param_value_size, param_value, param_value_size_ret);
@@ -338,18 +374,20 @@ cl_int gn_local_clGetMemObjectInfo(cl_mem memobj, cl_mem_info param_name, size_t
     }
 }
 
-cl_int gn_local_clGetImageInfo(cl_mem image, cl_image_info param_name, size_t param_value_size, void *param_value,
-                               size_t *param_value_size_ret)
+cl_int gn_local_clGetImageInfo(cl_mem image, cl_image_info param_name, size_t param_value_size,
+                               void *param_value, size_t *param_value_size_ret)
 {
     struct gn_cl_mem *m = gn_object_of(image, GN_KIND_MEM);
     (void)param_name;
     if (m->type == CL_MEM_OBJECT_BUFFER || m->type == CL_MEM_OBJECT_PIPE)
         return CL_INVALID_MEM_OBJECT;
-    struct gn_cl_mem *buffer = m->source && m->source->type == CL_MEM_OBJECT_BUFFER ? m->source : NULL;
+    struct gn_cl_mem *buffer =
+        m->source && m->source->type == CL_MEM_OBJECT_BUFFER ? m->source : NULL;
     return gn_answer(&buffer, sizeof buffer, param_value_size, param_value, param_value_size_ret);
 }
 
-cl_int CL_API_CALL gn_clSetMemObjectDestructorCallback(cl_mem memobj, void(CL_CALLBACK *pfn_notify)(cl_mem, void *), void *user_data)
+cl_int CL_API_CALL gn_clSetMemObjectDestructorCallback(
+    cl_mem memobj, void(CL_CALLBACK *pfn_notify)(cl_mem, void *), void *user_data)
 {
     struct gn_cl_mem *m = gn_object_of(memobj, GN_KIND_MEM);
     if (!m)
@@ -361,12 +399,14 @@ cl_int CL_API_CALL gn_clSetMemObjectDestructorCallback(cl_mem memobj, void(CL_CA
 
 /* ---- samplers */
 
-cl_int gn_local_clGetSamplerInfo(cl_sampler sampler, cl_sampler_info param_name, size_t param_value_size, void *param_value,
+cl_int gn_local_clGetSamplerInfo(cl_sampler sampler, cl_sampler_info param_name,
+                                 size_t param_value_size, void *param_value,
                                  size_t *param_value_size_ret)
 {
     struct gn_cl_sampler *s = gn_object_of(sampler, GN_KIND_SAMPLER);
     if (param_name == CL_SAMPLER_CONTEXT)
-        return gn_answer(&s->o.parent, sizeof s->o.parent, param_value_size, param_value, param_value_size_ret);
+        return gn_answer(&s->o.parent, sizeof s->o.parent, param_value_size, param_value,
+                         param_value_size_ret);
     cl_uint n = atomic_load_explicit(&s->o.n_refs, memory_order_relaxed);
     return gn_answer(&n, sizeof n, param_value_size, param_value, param_value_size_ret);
 }

@@ -9,7 +9,8 @@
 #include <CL/cl_ext.h>
 #include <CL/cl_icd.h>
 
-/* What the files of the OpenCL front end, generated and handwritten, share: objects and small helpers. */
+/* What the files of the OpenCL front end, generated and handwritten, share: objects and small
+ * helpers. */
 
 /* cl_khr_icd 2.0: see docs/icd.md. */
 #ifndef CL_ICD2_TAG_KHR
@@ -33,9 +34,11 @@ struct gn_cl_devices {
 
 struct gn_cl_root { /* platform */
     struct gn_object o;
-    struct gn_platform platform;           /* by its names */
-    struct gn_cl_devices *_Atomic devices; /* those that there are now; one that was exchanged for another stays */
-    struct gn_cl_devices *known;           /* and those that there ever were: programs may have their handles */
+    struct gn_platform platform; /* by its names */
+    struct gn_cl_devices
+        *_Atomic devices; /* those that there are now; one that was exchanged for another stays */
+    struct gn_cl_devices
+        *known; /* and those that there ever were: programs may have their handles */
 };
 
 static inline const struct gn_cl_devices *gn_cl_devices_of(const struct gn_cl_root *root)
@@ -83,12 +86,12 @@ struct gn_cl_queue {
     cl_queue_properties *given; /* of ...WithProperties; NULL: none */
     cl_uint n_given;
     _Atomic uint64_t n_sent, n_finished; /* commands; all of those counted in n_finished are over */
-    _Atomic uintptr_t user;              /* the thread that alone has used it; 0: none yet, 1: several have */
-    pthread_mutex_t user_lock;           /* held while its only user copies to or from a buffer's home */
+    _Atomic uintptr_t user;    /* the thread that alone has used it; 0: none yet, 1: several have */
+    pthread_mutex_t user_lock; /* held while its only user copies to or from a buffer's home */
 };
 
-/* Where maps lie in the data area: those of a buffer that live at once lie in one, as far from each other as
- * in the buffer. */
+/* Where maps lie in the data area: those of a buffer that live at once lie in one, as far from each
+ * other as in the buffer. */
 struct gn_cl_mapping {
     struct gn_block block;
     _Atomic uint32_t n_refs; /* the object's, each map's, each unmap's that is not over */
@@ -116,9 +119,9 @@ struct gn_cl_mem {
     size_t row_pitch, slice_pitch; /* that host_ptr has, of an image */
     char *host_ptr;                /* of CL_MEM_USE_HOST_PTR */
     bool svm;                      /* host_ptr is the vGPU's memory too */
-    bool far;                      /* home_block is its home, on another machine: here it is only a name */
-    char *home;                    /* where a buffer lies in the data area; NULL: elsewhere. See home.h */
-    struct gn_block home_block;    /* of a whole buffer */
+    bool far;   /* home_block is its home, on another machine: here it is only a name */
+    char *home; /* where a buffer lies in the data area; NULL: elsewhere. See home.h */
+    struct gn_block home_block; /* of a whole buffer */
     struct gn_cl_mem *source;
     size_t offset; /* in source */
     cl_mem_properties *given;
@@ -152,18 +155,20 @@ struct gn_cl_program {
     _Atomic bool may_print;          /* its kernels may: see gn_follow_stdout */
     struct gn_cl_binaries *binaries; /* binaries_lock: of the last build; NULL: not asked for */
     uint64_t n_binaries_forgotten;   /* binaries_lock */
-    struct gn_build_log *build_logs; /* build_logs_lock: one per device that was asked for its log */
-    uint64_t n_builds;               /* build_logs_lock */
+    struct gn_build_log
+        *build_logs;   /* build_logs_lock: one per device that was asked for its log */
+    uint64_t n_builds; /* build_logs_lock */
     struct gn_destructor *_Atomic destructors;
 };
 
 struct gn_cl_arg {
-    struct gn_object *named; /* the object of arg.value's id when it was set; not held: check before use */
+    struct gn_object
+        *named; /* the object of arg.value's id when it was set; not held: check before use */
     struct gn_arg_fact fact;
     bool set;
     uint32_t good_bytes;       /* a size that the driver has accepted with a value; 0: none yet */
     uint32_t good_empty_bytes; /* the same without a value: local memory, or no memory object */
-    uint64_t good_shape;       /* of the object with which good_bytes was accepted; 0: it was no object */
+    uint64_t good_shape; /* of the object with which good_bytes was accepted; 0: it was no object */
     struct gn_arg arg;
     void *tail;
     uint32_t tail_capacity;
@@ -174,13 +179,15 @@ struct gn_cl_kernel {
     struct gn_cl_program *program;
     cl_uint n_args, n_set;
     struct gn_cl_arg *args;
-    size_t required[3];       /* the work-group size that the source demands; 0: none */
-    _Atomic uint64_t good[4]; /* work-group sizes that the driver has taken, packed: see enqueue.c */
+    size_t required[3]; /* the work-group size that the source demands; 0: none */
+    _Atomic uint64_t
+        good[4]; /* work-group sizes that the driver has taken, packed: see enqueue.c */
     _Atomic uint32_t next_good;
 };
 
 struct gn_cl_event {
-    struct gn_object o;        /* its id is its index in the event table; parent: the queue, or a user event's context */
+    struct gn_object o; /* its id is its index in the event table; parent: the queue, or a user
+                           event's context */
     struct gn_cl_queue *queue; /* NULL: a user event */
     struct gn_cl_context *context;
     cl_command_type type;
@@ -256,33 +263,38 @@ static inline void *gn_refuse(cl_int *errcode_ret, cl_int error)
 /* The platform of a program that names none; NULL: there is none. */
 struct gn_cl_root *gn_first_platform(void);
 /* A program's binaries (binaries.c), of n devices; `forget` when it has been built again. */
-cl_int gn_binary_sizes(struct gn_cl_program *p, cl_uint n, size_t param_value_size, void *param_value, size_t *param_value_size_ret);
-cl_int gn_binaries(struct gn_cl_program *p, cl_uint n, size_t param_value_size, unsigned char **out, size_t *param_value_size_ret);
+cl_int gn_binary_sizes(struct gn_cl_program *p, cl_uint n, size_t param_value_size,
+                       void *param_value, size_t *param_value_size_ret);
+cl_int gn_binaries(struct gn_cl_program *p, cl_uint n, size_t param_value_size, unsigned char **out,
+                   size_t *param_value_size_ret);
 void gn_binaries_forget(struct gn_cl_program *p);
 void gn_binaries_free(struct gn_cl_binaries *b); /* NULL does nothing */
 /* Retained build logs (build_log.c). A build of the program calls `forget`. */
 void gn_build_logs_forget(struct gn_cl_program *p);
 void gn_build_logs_free(struct gn_build_log *logs); /* NULL does nothing */
 /* The answer to a clGet*Info. */
-cl_int gn_answer(const void *value, size_t bytes, size_t param_value_size, void *param_value, size_t *param_value_size_ret);
-/* A zero-terminated list of pairs, copied with its end; *ret_n counts all elements. NULL and 0 for NULL. */
+cl_int gn_answer(const void *value, size_t bytes, size_t param_value_size, void *param_value,
+                 size_t *param_value_size_ret);
+/* A zero-terminated list of pairs, copied with its end; *ret_n counts all elements. NULL and 0 for
+ * NULL. */
 uint64_t *gn_copy_list(const void *list, cl_uint *ret_n);
-bool gn_objects_beside(const struct gn_object *beside, const void *handles, size_t n, uint16_t kind);
+bool gn_objects_beside(const struct gn_object *beside, const void *handles, size_t n,
+                       uint16_t kind);
 int gn_add_destructor(struct gn_destructor *_Atomic *list, void *notify, void *user_data);
 /* Calls and frees them, the last added first. */
 void gn_run_destructors(struct gn_destructor *_Atomic *list, void *handle);
 
 /* clRetain* and clRelease*. */
-#define GN_COUNTED(kind)                                                                                                                   \
-    static inline cl_int gn_##kind##_retain(struct gn_object *o)                                                                           \
-    {                                                                                                                                      \
-        gn_object_ref(o);                                                                                                                  \
-        return CL_SUCCESS;                                                                                                                 \
-    }                                                                                                                                      \
-    static inline cl_int gn_##kind##_release(struct gn_object *o)                                                                          \
-    {                                                                                                                                      \
-        gn_object_unref(o);                                                                                                                \
-        return CL_SUCCESS;                                                                                                                 \
+#define GN_COUNTED(kind)                                                                           \
+    static inline cl_int gn_##kind##_retain(struct gn_object *o)                                   \
+    {                                                                                              \
+        gn_object_ref(o);                                                                          \
+        return CL_SUCCESS;                                                                         \
+    }                                                                                              \
+    static inline cl_int gn_##kind##_release(struct gn_object *o)                                  \
+    {                                                                                              \
+        gn_object_unref(o);                                                                        \
+        return CL_SUCCESS;                                                                         \
     }
 GN_COUNTED(device)
 GN_COUNTED(context)
@@ -295,16 +307,20 @@ GN_COUNTED(cmdbuf)
 
 /* ---- commands */
 
-/* Writes the arguments as a launch carries them. The number of bytes, or UINT32_MAX: more than the maximum. */
+/* Writes the arguments as a launch carries them. The number of bytes, or UINT32_MAX: more than the
+ * maximum. */
 #define GN_ARGS_MAX_BYTES 16384u
 cl_uint gn_kernel_args(const struct gn_cl_kernel *k, unsigned char *run);
 
-/* Every command's first step: notes who uses the queue. CL_SUCCESS, or the error of a wait list that it may not be given. */
+/* Every command's first step: notes who uses the queue. CL_SUCCESS, or the error of a wait list
+ * that it may not be given. */
 cl_int gn_command_begin(struct gn_object *queue, cl_uint n, const cl_event *list);
 /* An event for a command about to be sent; fills show->event. NULL: no memory. */
-struct gn_object *gn_event_new(struct gn_object *queue, cl_command_type type, struct gn_command_show *show);
+struct gn_object *gn_event_new(struct gn_object *queue, cl_command_type type,
+                               struct gn_command_show *show);
 /* After the sending: the event goes to the program, or away. */
-cl_int gn_command_sent(struct gn_object *queue, struct gn_object *shown, cl_event *event, cl_int result);
+cl_int gn_command_sent(struct gn_object *queue, struct gn_object *shown, cl_event *event,
+                       cl_int result);
 /* What a blocking call answers when its command ended so. */
 static inline cl_int gn_blocking_result(int32_t error)
 {
@@ -312,7 +328,8 @@ static inline cl_int gn_blocking_result(int32_t error)
 }
 /* Another thread than `user` uses the queue. */
 void gn_queue_used(struct gn_cl_queue *q);
-/* A command has gone to the vGPU: counted behind the sending, so that whoever then waits for the count waits for it too. */
+/* A command has gone to the vGPU: counted behind the sending, so that whoever then waits for the
+ * count waits for it too. */
 static inline void gn_queue_sent(struct gn_cl_queue *q)
 {
     atomic_fetch_add_explicit(&q->n_sent, 1, memory_order_release);
@@ -320,7 +337,8 @@ static inline void gn_queue_sent(struct gn_cl_queue *q)
 /* Everything that this process still has to do for transfers that are over. */
 void gn_settle(struct gn_cl_session *s);
 /* brought.c: struct gn_guest_api's. */
-bool gn_opencl_brings(const void *message, uint32_t n_bytes, struct gn_area_ref *ret_ref, uint64_t *ret_bytes);
+bool gn_opencl_brings(const void *message, uint32_t n_bytes, struct gn_area_ref *ret_ref,
+                      uint64_t *ret_bytes);
 
 void gn_mapping_put(struct gn_session *s, struct gn_cl_mapping *mapping);
 
@@ -332,11 +350,12 @@ void gn_first_stdout(struct gn_cl_session *s);
 
 /* The version of cl_khr_command_buffer that programs see of this device; 0: none. */
 cl_version gn_command_buffers_of(struct gn_cl_device *d);
-/* An entry point of an extension that some device of the platform has; NULL: there is none of this name. */
+/* An entry point of an extension that some device of the platform has; NULL: there is none of this
+ * name. */
 void *gn_platform_function(const struct gn_cl_root *root, const char *name);
 /*
- * Around a request that records. add holds the objects that the command names; NULL: no memory. added takes the request's result
- * and returns it; after an error it releases them.
+ * Around a request that records. add holds the objects that the command names; NULL: no memory.
+ * added takes the request's result and returns it; after an error it releases them.
  */
 struct gn_addition *gn_cmdbuf_add(struct gn_object *o, void *const *handles, size_t n);
 cl_int gn_cmdbuf_added(struct gn_object *o, struct gn_addition *addition, cl_int result);
@@ -347,7 +366,8 @@ void gn_cmdbuf_gone(struct gn_cl_cmdbuf *b);
 
 cl_device_svm_capabilities gn_svm_capabilities(const struct gn_cl_device *d);
 enum gn_svm_place { GN_SVM_NOT, GN_SVM_INSIDE, GN_SVM_BEYOND };
-/* Where these bytes lie: not in shared memory, inside one allocation, or begin in one and go on behind it. */
+/* Where these bytes lie: not in shared memory, inside one allocation, or begin in one and go on
+ * behind it. */
 enum gn_svm_place gn_svm_find(struct gn_cl_session *s, const void *ptr, size_t bytes);
 /* What begins there; nothing when that is no live allocation. */
 void gn_svm_free(struct gn_cl_session *s, const void *ptr);

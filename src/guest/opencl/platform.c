@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Platforms and devices: one platform a vendor platform of gantryd's, with the vendor's own strings. A
- * process attaches to all of them at its first look, and a forked child anew.
+ * Platforms and devices: one platform a vendor platform of gantryd's, with the vendor's own
+ * strings. A process attaches to all of them at its first look, and a forked child anew.
  */
 #include "opencl_guest.h"
 #include "opencl_carried.h"
@@ -53,13 +53,16 @@ static struct gn_session *open_session(uint32_t index)
 #define MAX_DEVICES 64u
 
 /* What the devices are shown as; also how this process is to wait for them. */
-static bool learn_devices(struct gn_session *s, cl_device_type types[static MAX_DEVICES], cl_uint ranks[static MAX_DEVICES], cl_uint *ret_n)
+static bool learn_devices(struct gn_session *s, cl_device_type types[static MAX_DEVICES],
+                          cl_uint ranks[static MAX_DEVICES], cl_uint *ret_n)
 {
     cl_uint on_processors = 0;
-    if (gn_send_Devices(s, MAX_DEVICES, types, ranks, ret_n, &on_processors) || *ret_n > MAX_DEVICES)
+    if (gn_send_Devices(s, MAX_DEVICES, types, ranks, ret_n, &on_processors) ||
+        *ret_n > MAX_DEVICES)
         return false;
     if (on_processors && s->waiter.policy.spin_ns > GN_SPIN_SHORT_NS)
-        s->waiter.policy = (struct gn_spin_policy){GN_SPIN_SHORT_NS, GN_SPIN_ROOMY_NS, &s->view.turn->whose};
+        s->waiter.policy =
+            (struct gn_spin_policy){GN_SPIN_SHORT_NS, GN_SPIN_ROOMY_NS, &s->view.turn->whose};
     return true;
 }
 
@@ -68,7 +71,8 @@ static void learn_name(struct gn_session *s, uint64_t id, char ret[static GN_CL_
 {
     struct gn_cl_device d = {.o = {.id = id}};
     memset(ret, 0, GN_CL_DEVICE_NAME);
-    if (gn_send_clGetDeviceInfo(s, (cl_device_id)&d, CL_DEVICE_NAME, GN_CL_DEVICE_NAME - 1, ret, NULL))
+    if (gn_send_clGetDeviceInfo(s, (cl_device_id)&d, CL_DEVICE_NAME, GN_CL_DEVICE_NAME - 1, ret,
+                                NULL))
         ret[0] = 0; /* a longer one is not told from others */
 }
 
@@ -81,11 +85,13 @@ static bool is_among(const struct gn_cl_devices *all, const struct gn_cl_device 
 }
 
 /* A handle that stood for such a device before, and stands for none of the new ones. */
-static struct gn_cl_device *known_as(const struct gn_cl_root *root, const struct gn_cl_devices *new, const char *name, cl_device_type type)
+static struct gn_cl_device *known_as(const struct gn_cl_root *root, const struct gn_cl_devices *new,
+                                     const char *name, cl_device_type type)
 {
     for (cl_uint i = 0; root->known && i < root->known->n; i++) {
         struct gn_cl_device *d = root->known->all[i];
-        const bool same = !((d->type ^ type) & ~(cl_device_type)CL_DEVICE_TYPE_DEFAULT) && !strcmp(d->name, name);
+        const bool same =
+            !((d->type ^ type) & ~(cl_device_type)CL_DEVICE_TYPE_DEFAULT) && !strcmp(d->name, name);
         if (same && !is_among(new, d))
             return d;
     }
@@ -96,7 +102,8 @@ static struct gn_cl_device *known_as(const struct gn_cl_root *root, const struct
  * The device that is the session's next, by the handle that the program has for it, or by a new
  * one.
  */
-static struct gn_cl_device *bind_device(struct gn_cl_root *root, struct gn_session *s, const struct gn_cl_devices *new, cl_device_type type)
+static struct gn_cl_device *bind_device(struct gn_cl_root *root, struct gn_session *s,
+                                        const struct gn_cl_devices *new, cl_device_type type)
 {
     char name[GN_CL_DEVICE_NAME];
     const uint64_t id = gn_session_reserve_id(s);
@@ -203,7 +210,8 @@ static bool revive_locked(struct gn_cl_root *root)
 
 static bool revive(struct gn_object *o)
 {
-    struct gn_cl_root *root = o->kind == GN_KIND_PLATFORM ? (void *)o : ((struct gn_cl_device *)o)->root;
+    struct gn_cl_root *root =
+        o->kind == GN_KIND_PLATFORM ? (void *)o : ((struct gn_cl_device *)o)->root;
     pthread_mutex_lock(&platforms.lock);
     /* A device may be one that is there no more. */
     const bool revived = revive_locked(root) && o->session == root->o.session;
@@ -227,7 +235,8 @@ static void prepare(void)
 static bool is_known_locked(const struct gn_platform *platform)
 {
     for (cl_uint i = 0; i < platforms.n; i++)
-        if (!strcmp(platforms.roots[i]->platform.api, platform->api) && !strcmp(platforms.roots[i]->platform.name, platform->name))
+        if (!strcmp(platforms.roots[i]->platform.api, platform->api) &&
+            !strcmp(platforms.roots[i]->platform.name, platform->name))
             return true;
     return false;
 }
@@ -249,14 +258,17 @@ static void look_locked(void)
     if (gn_session_platforms(&list))
         return;
     for (uint32_t i = 0; i < list.n; i++) {
-        const bool is_new = !strcmp(list.items[i].api, "opencl") && !is_known_locked(&list.items[i]);
-        struct gn_cl_root *root = is_new && platforms.n < GN_LINK_MAX_PLATFORMS ? attach(&list.items[i]) : NULL;
+        const bool is_new =
+            !strcmp(list.items[i].api, "opencl") && !is_known_locked(&list.items[i]);
+        struct gn_cl_root *root =
+            is_new && platforms.n < GN_LINK_MAX_PLATFORMS ? attach(&list.items[i]) : NULL;
         if (root)
             platforms.roots[platforms.n++] = root;
     }
 }
 
-cl_int CL_API_CALL gn_clGetPlatformIDs(cl_uint num_entries, cl_platform_id *out, cl_uint *num_platforms)
+cl_int CL_API_CALL gn_clGetPlatformIDs(cl_uint num_entries, cl_platform_id *out,
+                                       cl_uint *num_platforms)
 {
     if ((!num_entries && out) || (!out && !num_platforms))
         return CL_INVALID_VALUE;
@@ -280,16 +292,19 @@ typedef cl_int ask_fn(void *handle, cl_uint name, size_t size, void *value, size
 
 static cl_int ask_platform(void *handle, cl_uint name, size_t size, void *value, size_t *size_ret)
 {
-    return gn_send_clGetPlatformInfo(((struct gn_object *)handle)->session, handle, name, size, value, size_ret);
+    return gn_send_clGetPlatformInfo(((struct gn_object *)handle)->session, handle, name, size,
+                                     value, size_ret);
 }
 
 static cl_int ask_device(void *handle, cl_uint name, size_t size, void *value, size_t *size_ret)
 {
-    return gn_send_clGetDeviceInfo(((struct gn_object *)handle)->session, handle, name, size, value, size_ret);
+    return gn_send_clGetDeviceInfo(((struct gn_object *)handle)->session, handle, name, size, value,
+                                   size_ret);
 }
 
 /* An answer of any length, with `more` bytes of zeros behind it; malloc'd. */
-static cl_int ask_all(ask_fn *ask, void *handle, cl_uint name, size_t more, void **ret, size_t *ret_n)
+static cl_int ask_all(ask_fn *ask, void *handle, cl_uint name, size_t more, void **ret,
+                      size_t *ret_n)
 {
     cl_int result = ask(handle, name, 0, NULL, ret_n);
     if (!result && *ret_n > MOST_TOLD)
@@ -315,8 +330,10 @@ struct advertiser {
 static struct advertiser advertiser_of(void *handle)
 {
     if (((const struct gn_object *)handle)->kind == GN_KIND_PLATFORM)
-        return (struct advertiser){ask_platform, handle, CL_PLATFORM_EXTENSIONS, CL_PLATFORM_EXTENSIONS_WITH_VERSION};
-    return (struct advertiser){ask_device, handle, CL_DEVICE_EXTENSIONS, CL_DEVICE_EXTENSIONS_WITH_VERSION};
+        return (struct advertiser){ask_platform, handle, CL_PLATFORM_EXTENSIONS,
+                                   CL_PLATFORM_EXTENSIONS_WITH_VERSION};
+    return (struct advertiser){ask_device, handle, CL_DEVICE_EXTENSIONS,
+                               CL_DEVICE_EXTENSIONS_WITH_VERSION};
 }
 
 /* 0: no carried version, or no versions at all. */
@@ -358,7 +375,8 @@ static char *filter(const struct advertiser *a, const char *all, const char *alw
     return kept;
 }
 
-static cl_int answer_extensions(const struct advertiser *a, const char *always, size_t size, void *value, size_t *size_ret)
+static cl_int answer_extensions(const struct advertiser *a, const char *always, size_t size,
+                                void *value, size_t *size_ret)
 {
     void *all;
     size_t n;
@@ -366,13 +384,15 @@ static cl_int answer_extensions(const struct advertiser *a, const char *always, 
     if (result)
         return result;
     char *kept = filter(a, all, always);
-    result = kept ? gn_answer(kept, strlen(kept) + 1, size, value, size_ret) : CL_OUT_OF_HOST_MEMORY;
+    result =
+        kept ? gn_answer(kept, strlen(kept) + 1, size, value, size_ret) : CL_OUT_OF_HOST_MEMORY;
     free(all);
     free(kept);
     return result;
 }
 
-static cl_int answer_versions(const struct advertiser *a, bool icd, size_t size, void *value, size_t *size_ret)
+static cl_int answer_versions(const struct advertiser *a, bool icd, size_t size, void *value,
+                              size_t *size_ret)
 {
     size_t n, kept = 0;
     void *list;
@@ -416,20 +436,23 @@ void *gn_platform_function(const struct gn_cl_root *root, const char *name)
     return NULL;
 }
 
-cl_int gn_local_clGetPlatformInfo(cl_platform_id platform, cl_platform_info param_name, size_t param_value_size, void *param_value,
+cl_int gn_local_clGetPlatformInfo(cl_platform_id platform, cl_platform_info param_name,
+                                  size_t param_value_size, void *param_value,
                                   size_t *param_value_size_ret)
 {
     static const cl_bool no = CL_FALSE;
     const struct advertiser a = advertiser_of(platform);
     switch (param_name) {
     case CL_PLATFORM_ICD_SUFFIX_KHR:
-        return gn_answer(ICD_SUFFIX, sizeof ICD_SUFFIX, param_value_size, param_value, param_value_size_ret);
+        return gn_answer(ICD_SUFFIX, sizeof ICD_SUFFIX, param_value_size, param_value,
+                         param_value_size_ret);
     case CL_PLATFORM_UNLOADABLE_KHR:
         return gn_answer(&no, sizeof no, param_value_size, param_value, param_value_size_ret);
     case CL_PLATFORM_EXTENSIONS_WITH_VERSION:
         return answer_versions(&a, true, param_value_size, param_value, param_value_size_ret);
     default:
-        return answer_extensions(&a, "cl_khr_icd", param_value_size, param_value, param_value_size_ret);
+        return answer_extensions(&a, "cl_khr_icd", param_value_size, param_value,
+                                 param_value_size_ret);
     }
 }
 
@@ -441,7 +464,8 @@ static const struct gn_cl_device *default_device(struct gn_cl_root *root)
     const struct gn_cl_devices *devices = gn_cl_devices_of(root);
     const struct gn_cl_device *best = devices->n ? devices->all[0] : NULL;
     for (cl_uint i = 1; i < devices->n; i++)
-        if (((devices->all[i]->type ^ devices->all[0]->type) & ~(cl_device_type)CL_DEVICE_TYPE_DEFAULT) == 0 &&
+        if (((devices->all[i]->type ^ devices->all[0]->type) &
+             ~(cl_device_type)CL_DEVICE_TYPE_DEFAULT) == 0 &&
             devices->all[i]->rank < best->rank)
             best = devices->all[i];
     return best;
@@ -456,14 +480,15 @@ static bool is_of_type(const struct gn_cl_device *d, cl_device_type asked)
 }
 
 /*
- * All of them stand in the driver's order, always: a program may number them. One that asks for fewer than there are does not choose,
- * and the first that it gets is the least loaded one.
+ * All of them stand in the driver's order, always: a program may number them. One that asks for
+ * fewer than there are does not choose, and the first that it gets is the least loaded one.
  */
-cl_int CL_API_CALL gn_clGetDeviceIDs(cl_platform_id platform, cl_device_type device_type, cl_uint num_entries, cl_device_id *devices,
+cl_int CL_API_CALL gn_clGetDeviceIDs(cl_platform_id platform, cl_device_type device_type,
+                                     cl_uint num_entries, cl_device_id *devices,
                                      cl_uint *num_devices)
 {
-    const cl_device_type known =
-        CL_DEVICE_TYPE_DEFAULT | CL_DEVICE_TYPE_CPU | CL_DEVICE_TYPE_GPU | CL_DEVICE_TYPE_ACCELERATOR | CL_DEVICE_TYPE_CUSTOM;
+    const cl_device_type known = CL_DEVICE_TYPE_DEFAULT | CL_DEVICE_TYPE_CPU | CL_DEVICE_TYPE_GPU |
+                                 CL_DEVICE_TYPE_ACCELERATOR | CL_DEVICE_TYPE_CUSTOM;
     struct gn_cl_root *root = gn_object_of(platform, GN_KIND_PLATFORM);
     cl_uint n = 0;
     if (!root)
@@ -472,7 +497,8 @@ cl_int CL_API_CALL gn_clGetDeviceIDs(cl_platform_id platform, cl_device_type dev
     root = gn_object_anew(platform, GN_KIND_PLATFORM);
     bool odd = device_type != CL_DEVICE_TYPE_ALL && (!device_type || (device_type & ~known));
     if (odd || (!num_entries && devices) || (!devices && !num_devices)) {
-        cl_int result = gn_send_DeviceType(root->o.session, device_type, num_entries, devices != NULL, num_devices != NULL);
+        cl_int result = gn_send_DeviceType(root->o.session, device_type, num_entries,
+                                           devices != NULL, num_devices != NULL);
         if (result)
             return result;
     }
@@ -498,18 +524,22 @@ cl_int CL_API_CALL gn_clGetDeviceIDs(cl_platform_id platform, cl_device_type dev
     return n ? CL_SUCCESS : CL_DEVICE_NOT_FOUND;
 }
 
-cl_int gn_local_clGetDeviceInfo(cl_device_id device, cl_device_info param_name, size_t param_value_size, void *param_value,
+cl_int gn_local_clGetDeviceInfo(cl_device_id device, cl_device_info param_name,
+                                size_t param_value_size, void *param_value,
                                 size_t *param_value_size_ret)
 {
     struct gn_cl_device *d = gn_object_of(device, GN_KIND_DEVICE);
     const struct advertiser a = advertiser_of(device);
     switch (param_name) {
     case CL_DEVICE_TYPE:
-        return gn_answer(&d->type, sizeof d->type, param_value_size, param_value, param_value_size_ret);
+        return gn_answer(&d->type, sizeof d->type, param_value_size, param_value,
+                         param_value_size_ret);
     case CL_DEVICE_PLATFORM:
-        return gn_answer(&d->root, sizeof d->root, param_value_size, param_value, param_value_size_ret);
+        return gn_answer(&d->root, sizeof d->root, param_value_size, param_value,
+                         param_value_size_ret);
     case CL_DEVICE_PARENT_DEVICE:
-        return gn_answer(&d->o.parent, sizeof d->o.parent, param_value_size, param_value, param_value_size_ret);
+        return gn_answer(&d->o.parent, sizeof d->o.parent, param_value_size, param_value,
+                         param_value_size_ret);
     case CL_DEVICE_REFERENCE_COUNT: {
         cl_uint n = d->o.rooted ? 1 : atomic_load_explicit(&d->o.n_refs, memory_order_relaxed);
         return gn_answer(&n, sizeof n, param_value_size, param_value, param_value_size_ret);
@@ -519,12 +549,14 @@ cl_int gn_local_clGetDeviceInfo(cl_device_id device, cl_device_info param_name, 
     case CL_DEVICE_EXTENSIONS_WITH_VERSION:
         return answer_versions(&a, false, param_value_size, param_value, param_value_size_ret);
     case CL_DEVICE_EXECUTION_CAPABILITIES: {
-        /* A native kernel is a function of the program's, which the worker does not have: the one thing
-         * masked out. */
+        /* A native kernel is a function of the program's, which the worker does not have: the one
+         * thing masked out. */
         cl_device_exec_capabilities c = 0;
         cl_int result = ask_device(device, param_name, sizeof c, &c, NULL);
         c &= ~(cl_device_exec_capabilities)CL_EXEC_NATIVE_KERNEL;
-        return result ? result : gn_answer(&c, sizeof c, param_value_size, param_value, param_value_size_ret);
+        return result
+                   ? result
+                   : gn_answer(&c, sizeof c, param_value_size, param_value, param_value_size_ret);
     }
     default: {
         /* A driver from before shared virtual memory does not know the question. */
@@ -532,13 +564,17 @@ cl_int gn_local_clGetDeviceInfo(cl_device_id device, cl_device_info param_name, 
         cl_int result = ask_device(device, param_name, sizeof svm, &svm, NULL);
         if (!result && svm)
             svm = gn_svm_capabilities(d);
-        return result ? result : gn_answer(&svm, sizeof svm, param_value_size, param_value, param_value_size_ret);
+        return result ? result
+                      : gn_answer(&svm, sizeof svm, param_value_size, param_value,
+                                  param_value_size_ret);
     }
     }
 }
 
-cl_int CL_API_CALL gn_clCreateSubDevices(cl_device_id in_device, const cl_device_partition_property *properties, cl_uint num_devices,
-                                         cl_device_id *out_devices, cl_uint *num_devices_ret)
+cl_int CL_API_CALL gn_clCreateSubDevices(cl_device_id in_device,
+                                         const cl_device_partition_property *properties,
+                                         cl_uint num_devices, cl_device_id *out_devices,
+                                         cl_uint *num_devices_ret)
 {
     struct gn_cl_device *d = gn_object_of(in_device, GN_KIND_DEVICE);
     cl_uint n_properties = 0, n = 0;
@@ -548,7 +584,8 @@ cl_int CL_API_CALL gn_clCreateSubDevices(cl_device_id in_device, const cl_device
         return CL_INVALID_VALUE;
     /* By counts, zero ends the counts; otherwise it ends the list. */
     if (properties[0] == CL_DEVICE_PARTITION_BY_COUNTS) {
-        while (n_properties < 1024 && properties[n_properties] != CL_DEVICE_PARTITION_BY_COUNTS_LIST_END)
+        while (n_properties < 1024 &&
+               properties[n_properties] != CL_DEVICE_PARTITION_BY_COUNTS_LIST_END)
             n_properties++;
         n_properties += properties[n_properties] == 0 ? 1 : 0;
     } else if (properties[0]) {
@@ -556,12 +593,14 @@ cl_int CL_API_CALL gn_clCreateSubDevices(cl_device_id in_device, const cl_device
     }
     n_properties++;
     if (!out_devices) {
-        cl_int result = gn_send_SubDevices(d->o.session, in_device, properties, n_properties, NULL, 0, &n);
+        cl_int result =
+            gn_send_SubDevices(d->o.session, in_device, properties, n_properties, NULL, 0, &n);
         if (!result && num_devices_ret)
             *num_devices_ret = n;
         return result;
     }
-    struct gn_cl_device **made = calloc(num_devices ? num_devices : 1, sizeof(struct gn_cl_device *));
+    struct gn_cl_device **made =
+        calloc(num_devices ? num_devices : 1, sizeof(struct gn_cl_device *));
     cl_ulong *ids = calloc(num_devices ? num_devices : 1, sizeof *ids);
     cl_int result = made && ids ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
     cl_uint n_made = 0;
@@ -578,7 +617,8 @@ cl_int CL_API_CALL gn_clCreateSubDevices(cl_device_id in_device, const cl_device
         made[n_made++] = sub;
     }
     if (!result)
-        result = gn_send_SubDevices(d->o.session, in_device, properties, n_properties, ids, num_devices, &n);
+        result = gn_send_SubDevices(d->o.session, in_device, properties, n_properties, ids,
+                                    num_devices, &n);
     /* There are as many as the program has room for, or the driver had refused. */
     if (n > n_made)
         n = n_made;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs. Sources are joined before they travel. A build happens in the vGPU, which asks here for the files
- * that it includes, so that they are the program's.
+ * Programs. Sources are joined before they travel. A build happens in the vGPU, which asks here for
+ * the files that it includes, so that they are the program's.
  */
 #include "opencl_guest.h"
 
@@ -73,19 +73,22 @@ void gn_follow_stdout(struct gn_cl_session *s)
 {
     uint64_t file[2];
     /* What is printed elsewhere comes as text, and goes to the stdout of that moment. */
-    if (gn_session_over_tcp(s->session) || atomic_load_explicit(&s->session->here, memory_order_relaxed) || !stdout_file(file))
+    if (gn_session_over_tcp(s->session) ||
+        atomic_load_explicit(&s->session->here, memory_order_relaxed) || !stdout_file(file))
         return;
     pthread_mutex_lock(&s->stdout_lock);
     if (memcmp(file, s->stdout_file, sizeof file) != 0) {
         const int fd = STDOUT_FILENO;
         uint32_t number = gn_session_number();
-        if (!gn_session_send_fds(s->session, GN_SESSION_FOLDERS, number, &fd, 1) && !gn_send_Stdout(s->session, number))
+        if (!gn_session_send_fds(s->session, GN_SESSION_FOLDERS, number, &fd, 1) &&
+            !gn_send_Stdout(s->session, number))
             memcpy(s->stdout_file, file, sizeof file);
     }
     pthread_mutex_unlock(&s->stdout_lock);
 }
 
-cl_program CL_API_CALL gn_clCreateProgramWithSource(cl_context context, cl_uint count, const char **strings, const size_t *lengths,
+cl_program CL_API_CALL gn_clCreateProgramWithSource(cl_context context, cl_uint count,
+                                                    const char **strings, const size_t *lengths,
                                                     cl_int *errcode_ret)
 {
     struct gn_cl_context *c = gn_object_of(context, GN_KIND_CONTEXT);
@@ -117,9 +120,11 @@ cl_program CL_API_CALL gn_clCreateProgramWithSource(cl_context context, cl_uint 
     return program_or_error(p, result, errcode_ret);
 }
 
-cl_program CL_API_CALL gn_clCreateProgramWithBinary(cl_context context, cl_uint num_devices, const cl_device_id *device_list,
-                                                    const size_t *lengths, const unsigned char **binaries, cl_int *binary_status,
-                                                    cl_int *errcode_ret)
+cl_program CL_API_CALL gn_clCreateProgramWithBinary(cl_context context, cl_uint num_devices,
+                                                    const cl_device_id *device_list,
+                                                    const size_t *lengths,
+                                                    const unsigned char **binaries,
+                                                    cl_int *binary_status, cl_int *errcode_ret)
 {
     struct gn_cl_context *c = gn_object_of(context, GN_KIND_CONTEXT);
     size_t bytes = 0, at = 0;
@@ -148,8 +153,8 @@ cl_program CL_API_CALL gn_clCreateProgramWithBinary(cl_context context, cl_uint 
     if (p)
         p->may_print = may_print(all, at);
     if (!result)
-        result = gn_send_ProgramFromBinaries(c->o.session, &p->o, context, num_devices, device_list, wide, all, bytes,
-                                             binary_status ? status : NULL);
+        result = gn_send_ProgramFromBinaries(c->o.session, &p->o, context, num_devices, device_list,
+                                             wide, all, bytes, binary_status ? status : NULL);
     for (cl_uint i = 0; status && binary_status && i < num_devices; i++)
         if (status[i] != GN_UNTOUCHED)
             binary_status[i] = status[i];
@@ -159,8 +164,10 @@ cl_program CL_API_CALL gn_clCreateProgramWithBinary(cl_context context, cl_uint 
     return program_or_error(p, result, errcode_ret);
 }
 
-cl_int gn_made_clCreateProgramWithBuiltInKernels(struct gn_object *made, cl_context context, cl_uint num_devices,
-                                                 const cl_device_id *device_list, const char *kernel_names)
+cl_int gn_made_clCreateProgramWithBuiltInKernels(struct gn_object *made, cl_context context,
+                                                 cl_uint num_devices,
+                                                 const cl_device_id *device_list,
+                                                 const char *kernel_names)
 {
     struct gn_cl_program *p = (void *)made;
     (void)kernel_names;
@@ -168,7 +175,8 @@ cl_int gn_made_clCreateProgramWithBuiltInKernels(struct gn_object *made, cl_cont
     return keep_devices(p, num_devices, device_list);
 }
 
-cl_int gn_made_clCreateProgramWithIL(struct gn_object *made, cl_context context, const void *il, size_t length)
+cl_int gn_made_clCreateProgramWithIL(struct gn_object *made, cl_context context, const void *il,
+                                     size_t length)
 {
     struct gn_cl_program *p = (void *)made;
     (void)il;
@@ -208,14 +216,16 @@ static void tell_program(void *arg)
     free(n);
 }
 
-/* The call's own errors (bad arguments) are its alone; what became of the build is told to whoever asked to
- * be told. */
-static cl_int built(struct gn_cl_program *p, cl_int result, void(CL_CALLBACK *notify)(cl_program, void *), void *user_data)
+/* The call's own errors (bad arguments) are its alone; what became of the build is told to whoever
+ * asked to be told. */
+static cl_int built(struct gn_cl_program *p, cl_int result,
+                    void(CL_CALLBACK *notify)(cl_program, void *), void *user_data)
 {
     gn_binaries_forget(p);
     gn_build_logs_forget(p);
-    bool tell = notify && (result == CL_SUCCESS || result == CL_BUILD_PROGRAM_FAILURE || result == CL_COMPILE_PROGRAM_FAILURE ||
-                           result == CL_LINK_PROGRAM_FAILURE);
+    bool tell =
+        notify && (result == CL_SUCCESS || result == CL_BUILD_PROGRAM_FAILURE ||
+                   result == CL_COMPILE_PROGRAM_FAILURE || result == CL_LINK_PROGRAM_FAILURE);
     struct program_notice *n = tell ? malloc(sizeof *n) : NULL;
     if (!n)
         return result;
@@ -227,7 +237,8 @@ static cl_int built(struct gn_cl_program *p, cl_int result, void(CL_CALLBACK *no
 }
 
 /* The errors that are found before the driver hears of a build. */
-static cl_int check_build(struct gn_cl_program *p, cl_uint num_devices, const cl_device_id *device_list, const void *notify,
+static cl_int check_build(struct gn_cl_program *p, cl_uint num_devices,
+                          const cl_device_id *device_list, const void *notify,
                           const void *user_data)
 {
     if (!p)
@@ -239,8 +250,10 @@ static cl_int check_build(struct gn_cl_program *p, cl_uint num_devices, const cl
     return CL_SUCCESS;
 }
 
-cl_int CL_API_CALL gn_clBuildProgram(cl_program program, cl_uint num_devices, const cl_device_id *device_list, const char *options,
-                                     void(CL_CALLBACK *pfn_notify)(cl_program, void *), void *user_data)
+cl_int CL_API_CALL gn_clBuildProgram(cl_program program, cl_uint num_devices,
+                                     const cl_device_id *device_list, const char *options,
+                                     void(CL_CALLBACK *pfn_notify)(cl_program, void *),
+                                     void *user_data)
 {
     struct gn_cl_program *p = gn_object_of(program, GN_KIND_PROGRAM);
     const char *names;
@@ -250,14 +263,18 @@ cl_int CL_API_CALL gn_clBuildProgram(cl_program program, cl_uint num_devices, co
         return result;
     struct gn_folders *folders = folders_of(p->o.session, options);
     cl_uint number = gn_folders_offer(folders, &names, &names_bytes);
-    result = gn_send_Build(p->o.session, program, num_devices, device_list, options, names, names_bytes, number);
+    result = gn_send_Build(p->o.session, program, num_devices, device_list, options, names,
+                           names_bytes, number);
     gn_folders_close(folders);
     return built(p, result, pfn_notify, user_data);
 }
 
-cl_int CL_API_CALL gn_clCompileProgram(cl_program program, cl_uint num_devices, const cl_device_id *device_list, const char *options,
-                                       cl_uint num_input_headers, const cl_program *input_headers, const char **header_include_names,
-                                       void(CL_CALLBACK *pfn_notify)(cl_program, void *), void *user_data)
+cl_int CL_API_CALL gn_clCompileProgram(cl_program program, cl_uint num_devices,
+                                       const cl_device_id *device_list, const char *options,
+                                       cl_uint num_input_headers, const cl_program *input_headers,
+                                       const char **header_include_names,
+                                       void(CL_CALLBACK *pfn_notify)(cl_program, void *),
+                                       void *user_data)
 {
     struct gn_cl_program *p = gn_object_of(program, GN_KIND_PROGRAM);
     const char *folder_names;
@@ -267,7 +284,8 @@ cl_int CL_API_CALL gn_clCompileProgram(cl_program program, cl_uint num_devices, 
         return result;
     if (num_input_headers && (!input_headers || !header_include_names))
         return CL_INVALID_VALUE;
-    if (num_input_headers && !gn_objects_beside(&p->o, input_headers, num_input_headers, GN_KIND_PROGRAM))
+    if (num_input_headers &&
+        !gn_objects_beside(&p->o, input_headers, num_input_headers, GN_KIND_PROGRAM))
         return CL_INVALID_PROGRAM;
     for (cl_uint i = 0; i < num_input_headers; i++)
         if (((struct gn_cl_program *)input_headers[i])->may_print)
@@ -284,27 +302,32 @@ cl_int CL_API_CALL gn_clCompileProgram(cl_program program, cl_uint num_devices, 
     }
     struct gn_folders *folders = folders_of(p->o.session, options);
     cl_uint number = gn_folders_offer(folders, &folder_names, &folder_bytes);
-    result = gn_send_Compile(p->o.session, program, num_devices, device_list, options, num_input_headers, input_headers,
-                             header_include_names ? names : NULL, bytes, folder_names, folder_bytes, number);
+    result = gn_send_Compile(p->o.session, program, num_devices, device_list, options,
+                             num_input_headers, input_headers, header_include_names ? names : NULL,
+                             bytes, folder_names, folder_bytes, number);
     gn_folders_close(folders);
     free(names);
     return built(p, result, pfn_notify, user_data);
 }
 
-cl_program CL_API_CALL gn_clLinkProgram(cl_context context, cl_uint num_devices, const cl_device_id *device_list, const char *options,
-                                        cl_uint num_input_programs, const cl_program *input_programs,
-                                        void(CL_CALLBACK *pfn_notify)(cl_program, void *), void *user_data, cl_int *errcode_ret)
+cl_program CL_API_CALL gn_clLinkProgram(cl_context context, cl_uint num_devices,
+                                        const cl_device_id *device_list, const char *options,
+                                        cl_uint num_input_programs,
+                                        const cl_program *input_programs,
+                                        void(CL_CALLBACK *pfn_notify)(cl_program, void *),
+                                        void *user_data, cl_int *errcode_ret)
 {
     struct gn_cl_context *c = gn_object_of(context, GN_KIND_CONTEXT);
     cl_uint made = 0;
     if (!c)
         return gn_refuse(errcode_ret, CL_INVALID_CONTEXT);
-    if ((!pfn_notify && user_data) || (num_devices && !device_list) || (!num_devices && device_list) ||
-        (num_input_programs && !input_programs))
+    if ((!pfn_notify && user_data) || (num_devices && !device_list) ||
+        (!num_devices && device_list) || (num_input_programs && !input_programs))
         return gn_refuse(errcode_ret, CL_INVALID_VALUE);
     if (device_list && !gn_objects_beside(&c->o, device_list, num_devices, GN_KIND_DEVICE))
         return gn_refuse(errcode_ret, CL_INVALID_DEVICE);
-    if (input_programs && !gn_objects_beside(&c->o, input_programs, num_input_programs, GN_KIND_PROGRAM))
+    if (input_programs &&
+        !gn_objects_beside(&c->o, input_programs, num_input_programs, GN_KIND_PROGRAM))
         return gn_refuse(errcode_ret, CL_INVALID_PROGRAM);
     struct gn_cl_program *p = program_new(c);
     if (!p)
@@ -314,7 +337,8 @@ cl_program CL_API_CALL gn_clLinkProgram(cl_context context, cl_uint num_devices,
             p->may_print = true;
     cl_int result = device_list ? keep_devices(p, num_devices, device_list) : CL_SUCCESS;
     if (!result)
-        result = gn_send_Link(c->o.session, &p->o, context, num_devices, device_list, options, num_input_programs, input_programs, &made);
+        result = gn_send_Link(c->o.session, &p->o, context, num_devices, device_list, options,
+                              num_input_programs, input_programs, &made);
     if (result && !made)
         return program_or_error(p, result, errcode_ret);
     built(p, result, pfn_notify, user_data);
@@ -323,18 +347,23 @@ cl_program CL_API_CALL gn_clLinkProgram(cl_context context, cl_uint num_devices,
     return (cl_program)p;
 }
 
-cl_int CL_API_CALL gn_clSetProgramReleaseCallback(cl_program program, void(CL_CALLBACK *pfn_notify)(cl_program, void *), void *user_data)
+cl_int CL_API_CALL gn_clSetProgramReleaseCallback(cl_program program,
+                                                  void(CL_CALLBACK *pfn_notify)(cl_program, void *),
+                                                  void *user_data)
 {
     struct gn_cl_program *p = gn_object_of(program, GN_KIND_PROGRAM);
     if (!p)
         return CL_INVALID_PROGRAM;
     cl_int result = gn_send_ProgramReleaseCallback(p->o.session, program, pfn_notify != NULL);
-    return result || !pfn_notify ? result : gn_add_destructor(&p->destructors, (void *)pfn_notify, user_data);
+    return result || !pfn_notify
+               ? result
+               : gn_add_destructor(&p->destructors, (void *)pfn_notify, user_data);
 }
 
 /* ---- queries */
 
-cl_int gn_local_clGetProgramInfo(cl_program program, cl_program_info param_name, size_t param_value_size, void *param_value,
+cl_int gn_local_clGetProgramInfo(cl_program program, cl_program_info param_name,
+                                 size_t param_value_size, void *param_value,
                                  size_t *param_value_size_ret)
 {
     struct gn_cl_program *p = gn_object_of(program, GN_KIND_PROGRAM);
@@ -342,7 +371,8 @@ cl_int gn_local_clGetProgramInfo(cl_program program, cl_program_info param_name,
     cl_uint n = p->devices ? p->n_devices : p->context->n_devices;
     switch (param_name) {
     case CL_PROGRAM_CONTEXT:
-        return gn_answer(&p->context, sizeof p->context, param_value_size, param_value, param_value_size_ret);
+        return gn_answer(&p->context, sizeof p->context, param_value_size, param_value,
+                         param_value_size_ret);
     case CL_PROGRAM_REFERENCE_COUNT: {
         cl_uint refs = atomic_load_explicit(&p->o.n_refs, memory_order_relaxed);
         return gn_answer(&refs, sizeof refs, param_value_size, param_value, param_value_size_ret);
@@ -350,7 +380,8 @@ cl_int gn_local_clGetProgramInfo(cl_program program, cl_program_info param_name,
     case CL_PROGRAM_NUM_DEVICES:
         return gn_answer(&n, sizeof n, param_value_size, param_value, param_value_size_ret);
     case CL_PROGRAM_DEVICES:
-        return gn_answer(devices, n * sizeof *devices, param_value_size, param_value, param_value_size_ret);
+        return gn_answer(devices, n * sizeof *devices, param_value_size, param_value,
+                         param_value_size_ret);
     case CL_PROGRAM_BINARY_SIZES:
         return gn_binary_sizes(p, n, param_value_size, param_value, param_value_size_ret);
     default:

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-cl_int gn_answer(const void *value, size_t bytes, size_t param_value_size, void *param_value, size_t *param_value_size_ret)
+cl_int gn_answer(const void *value, size_t bytes, size_t param_value_size, void *param_value,
+                 size_t *param_value_size_ret)
 {
     if (param_value && param_value_size < bytes)
         return CL_INVALID_VALUE;
@@ -51,7 +52,8 @@ int gn_add_destructor(struct gn_destructor *_Atomic *list, void *notify, void *u
     d->notify = (void(CL_CALLBACK *)(void *, void *))notify;
     d->user_data = user_data;
     d->next = atomic_load_explicit(list, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak_explicit(list, &d->next, d, memory_order_release, memory_order_relaxed))
+    while (!atomic_compare_exchange_weak_explicit(list, &d->next, d, memory_order_release,
+                                                  memory_order_relaxed))
         ;
     return CL_SUCCESS;
 }

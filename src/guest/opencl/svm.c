@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shared virtual memory: the commands. Only shared pointers go to the vGPU as they are. The program's other
- * memory is not there: a copy from or to it goes through the data area like any transfer, and it is no
- * argument of a kernel.
+ * Shared virtual memory: the commands. Only shared pointers go to the vGPU as they are. The
+ * program's other memory is not there: a copy from or to it goes through the data area like any
+ * transfer, and it is no argument of a kernel.
  */
 #include "opencl_guest.h"
 #include "transfer.h"
@@ -29,7 +29,8 @@ static cl_int check_queue(cl_command_queue command_queue, struct command *c)
 }
 
 /* The wait list, and the event when somebody wants one. */
-static cl_int begin(struct command *c, cl_command_type type, int doubt, bool wanted, cl_uint n, const cl_event *waits)
+static cl_int begin(struct command *c, cl_command_type type, int doubt, bool wanted, cl_uint n,
+                    const cl_event *waits)
 {
     cl_int result = gn_command_begin(&c->q->o, n, waits);
     if (result)
@@ -63,9 +64,10 @@ static bool is_inside(const struct command *c, const void *ptr, size_t bytes)
     return gn_svm_find(c->s, ptr, bytes) == GN_SVM_INSIDE;
 }
 
-/* Between two places that are both the program's own: the vGPU keeps the order, this process copies. */
-static cl_int copy_at_home(struct command *c, cl_bool blocking, void *dst, const void *src, size_t size, cl_uint n, const cl_event *waits,
-                           cl_event *event)
+/* Between two places that are both the program's own: the vGPU keeps the order, this process
+ * copies. */
+static cl_int copy_at_home(struct command *c, cl_bool blocking, void *dst, const void *src,
+                           size_t size, cl_uint n, const cl_event *waits, cl_event *event)
 {
     struct gn_block block;
     struct gn_layout to = {dst, size, 1, 1, size, size, false};
@@ -77,7 +79,8 @@ static cl_int copy_at_home(struct command *c, cl_bool blocking, void *dst, const
     if (!result) {
         memcpy(block.base, src, size);
         gn_object_ref(shown);
-        result = gn_send_clEnqueueMarkerWithWaitList(c->session, (cl_command_queue)c->q, n, waits, &c->show);
+        result = gn_send_clEnqueueMarkerWithWaitList(c->session, (cl_command_queue)c->q, n, waits,
+                                                     &c->show);
         result = end(c, result, CL_FALSE, event);
         if (result)
             gn_object_unref(shown);
@@ -95,8 +98,10 @@ static cl_int copy_at_home(struct command *c, cl_bool blocking, void *dst, const
     return error ? gn_blocking_result(error) : result;
 }
 
-cl_int CL_API_CALL gn_clEnqueueSVMMemcpy(cl_command_queue command_queue, cl_bool blocking_copy, void *dst_ptr, const void *src_ptr,
-                                         size_t size, cl_uint num_events_in_wait_list, const cl_event *event_wait_list, cl_event *event)
+cl_int CL_API_CALL gn_clEnqueueSVMMemcpy(cl_command_queue command_queue, cl_bool blocking_copy,
+                                         void *dst_ptr, const void *src_ptr, size_t size,
+                                         cl_uint num_events_in_wait_list,
+                                         const cl_event *event_wait_list, cl_event *event)
 {
     const uintptr_t dst = (uintptr_t)dst_ptr, src = (uintptr_t)src_ptr;
     struct command c;
@@ -111,49 +116,59 @@ cl_int CL_API_CALL gn_clEnqueueSVMMemcpy(cl_command_queue command_queue, cl_bool
     if (to == GN_SVM_BEYOND || from == GN_SVM_BEYOND)
         return CL_INVALID_VALUE;
     if (to == GN_SVM_NOT && from == GN_SVM_NOT)
-        return copy_at_home(&c, blocking_copy, dst_ptr, src_ptr, size, num_events_in_wait_list, event_wait_list, event);
+        return copy_at_home(&c, blocking_copy, dst_ptr, src_ptr, size, num_events_in_wait_list,
+                            event_wait_list, event);
     if (to == GN_SVM_INSIDE && from == GN_SVM_INSIDE) {
-        result = begin(&c, CL_COMMAND_SVM_MEMCPY, GN_SURE, event || blocking_copy, num_events_in_wait_list, event_wait_list);
+        result = begin(&c, CL_COMMAND_SVM_MEMCPY, GN_SURE, event || blocking_copy,
+                       num_events_in_wait_list, event_wait_list);
         if (result)
             return result;
         struct gn_area_ref none = {GN_SPAN_NULL, 0, 0};
-        result = gn_send_SvmCopy(c.session, command_queue, dst, src, size, &none, 0, num_events_in_wait_list, event_wait_list, &c.show);
+        result = gn_send_SvmCopy(c.session, command_queue, dst, src, size, &none, 0,
+                                 num_events_in_wait_list, event_wait_list, &c.show);
         return end(&c, result, blocking_copy, event);
     }
     result = gn_command_begin(&c.q->o, num_events_in_wait_list, event_wait_list);
     if (result)
         return result;
     bool write = to == GN_SVM_INSIDE;
-    struct gn_transfer t = {.kind = GN_TRANSFER_SVM,
-                            .write = write,
-                            .origin = {write ? dst : src},
-                            .region = {size, 1, 1},
-                            .host = {write ? (char *)src_ptr : dst_ptr, size, 1, 1, size, size, false},
-                            .type = CL_COMMAND_SVM_MEMCPY,
-                            .doubt = GN_SURE};
+    struct gn_transfer t = {
+        .kind = GN_TRANSFER_SVM,
+        .write = write,
+        .origin = {write ? dst : src},
+        .region = {size, 1, 1},
+        .host = {write ? (char *)src_ptr : dst_ptr, size, 1, 1, size, size, false},
+        .type = CL_COMMAND_SVM_MEMCPY,
+        .doubt = GN_SURE};
     return gn_transfer(c.q, &t, blocking_copy, num_events_in_wait_list, event_wait_list, event);
 }
 
-cl_int CL_API_CALL gn_clEnqueueSVMMemFill(cl_command_queue command_queue, void *svm_ptr, const void *pattern, size_t pattern_size,
-                                          size_t size, cl_uint num_events_in_wait_list, const cl_event *event_wait_list, cl_event *event)
+cl_int CL_API_CALL gn_clEnqueueSVMMemFill(cl_command_queue command_queue, void *svm_ptr,
+                                          const void *pattern, size_t pattern_size, size_t size,
+                                          cl_uint num_events_in_wait_list,
+                                          const cl_event *event_wait_list, cl_event *event)
 {
     struct command c;
     cl_int result = check_queue(command_queue, &c);
     if (result)
         return result;
-    if (!svm_ptr || !pattern || !size || !pattern_size || pattern_size > 128 || (pattern_size & (pattern_size - 1)) ||
-        size % pattern_size || (uintptr_t)svm_ptr % pattern_size || !is_inside(&c, svm_ptr, size))
+    if (!svm_ptr || !pattern || !size || !pattern_size || pattern_size > 128 ||
+        (pattern_size & (pattern_size - 1)) || size % pattern_size ||
+        (uintptr_t)svm_ptr % pattern_size || !is_inside(&c, svm_ptr, size))
         return CL_INVALID_VALUE;
-    result = begin(&c, CL_COMMAND_SVM_MEMFILL, GN_SURE, event != NULL, num_events_in_wait_list, event_wait_list);
+    result = begin(&c, CL_COMMAND_SVM_MEMFILL, GN_SURE, event != NULL, num_events_in_wait_list,
+                   event_wait_list);
     if (result)
         return result;
-    result = gn_send_SvmFill(c.session, command_queue, (uintptr_t)svm_ptr, pattern, pattern_size, size, num_events_in_wait_list,
-                             event_wait_list, &c.show);
+    result = gn_send_SvmFill(c.session, command_queue, (uintptr_t)svm_ptr, pattern, pattern_size,
+                             size, num_events_in_wait_list, event_wait_list, &c.show);
     return end(&c, result, CL_FALSE, event);
 }
 
-cl_int CL_API_CALL gn_clEnqueueSVMMap(cl_command_queue command_queue, cl_bool blocking_map, cl_map_flags flags, void *svm_ptr, size_t size,
-                                      cl_uint num_events_in_wait_list, const cl_event *event_wait_list, cl_event *event)
+cl_int CL_API_CALL gn_clEnqueueSVMMap(cl_command_queue command_queue, cl_bool blocking_map,
+                                      cl_map_flags flags, void *svm_ptr, size_t size,
+                                      cl_uint num_events_in_wait_list,
+                                      const cl_event *event_wait_list, cl_event *event)
 {
     const cl_map_flags known = CL_MAP_READ | CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION;
     struct command c;
@@ -162,16 +177,20 @@ cl_int CL_API_CALL gn_clEnqueueSVMMap(cl_command_queue command_queue, cl_bool bl
         return result;
     if (!svm_ptr || !size || !is_inside(&c, svm_ptr, size))
         return CL_INVALID_VALUE;
-    bool usual = flags && !(flags & ~known) && (!(flags & CL_MAP_WRITE_INVALIDATE_REGION) || flags == CL_MAP_WRITE_INVALIDATE_REGION);
-    result = begin(&c, CL_COMMAND_SVM_MAP, usual ? GN_SURE : GN_ASK(CL_SUCCESS), event || blocking_map, num_events_in_wait_list,
-                   event_wait_list);
+    bool usual =
+        flags && !(flags & ~known) &&
+        (!(flags & CL_MAP_WRITE_INVALIDATE_REGION) || flags == CL_MAP_WRITE_INVALIDATE_REGION);
+    result = begin(&c, CL_COMMAND_SVM_MAP, usual ? GN_SURE : GN_ASK(CL_SUCCESS),
+                   event || blocking_map, num_events_in_wait_list, event_wait_list);
     if (result)
         return result;
-    result = gn_send_SvmMap(c.session, command_queue, flags, (uintptr_t)svm_ptr, size, num_events_in_wait_list, event_wait_list, &c.show);
+    result = gn_send_SvmMap(c.session, command_queue, flags, (uintptr_t)svm_ptr, size,
+                            num_events_in_wait_list, event_wait_list, &c.show);
     return end(&c, result, blocking_map, event);
 }
 
-cl_int CL_API_CALL gn_clEnqueueSVMUnmap(cl_command_queue command_queue, void *svm_ptr, cl_uint num_events_in_wait_list,
+cl_int CL_API_CALL gn_clEnqueueSVMUnmap(cl_command_queue command_queue, void *svm_ptr,
+                                        cl_uint num_events_in_wait_list,
                                         const cl_event *event_wait_list, cl_event *event)
 {
     struct command c;
@@ -180,18 +199,23 @@ cl_int CL_API_CALL gn_clEnqueueSVMUnmap(cl_command_queue command_queue, void *sv
         return result;
     if (!svm_ptr || !is_inside(&c, svm_ptr, 0))
         return CL_INVALID_VALUE;
-    result = begin(&c, CL_COMMAND_SVM_UNMAP, GN_SURE, event != NULL, num_events_in_wait_list, event_wait_list);
+    result = begin(&c, CL_COMMAND_SVM_UNMAP, GN_SURE, event != NULL, num_events_in_wait_list,
+                   event_wait_list);
     if (result)
         return result;
-    result = gn_send_SvmUnmap(c.session, command_queue, (uintptr_t)svm_ptr, num_events_in_wait_list, event_wait_list, &c.show);
+    result = gn_send_SvmUnmap(c.session, command_queue, (uintptr_t)svm_ptr, num_events_in_wait_list,
+                              event_wait_list, &c.show);
     return end(&c, result, CL_FALSE, event);
 }
 
-cl_int CL_API_CALL gn_clEnqueueSVMMigrateMem(cl_command_queue command_queue, cl_uint num_svm_pointers, const void **svm_pointers,
-                                             const size_t *sizes, cl_mem_migration_flags flags, cl_uint num_events_in_wait_list,
+cl_int CL_API_CALL gn_clEnqueueSVMMigrateMem(cl_command_queue command_queue,
+                                             cl_uint num_svm_pointers, const void **svm_pointers,
+                                             const size_t *sizes, cl_mem_migration_flags flags,
+                                             cl_uint num_events_in_wait_list,
                                              const cl_event *event_wait_list, cl_event *event)
 {
-    const cl_mem_migration_flags known = CL_MIGRATE_MEM_OBJECT_HOST | CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED;
+    const cl_mem_migration_flags known =
+        CL_MIGRATE_MEM_OBJECT_HOST | CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED;
     struct command c;
     cl_int result = check_queue(command_queue, &c);
     if (result)
@@ -208,9 +232,11 @@ cl_int CL_API_CALL gn_clEnqueueSVMMigrateMem(cl_command_queue command_queue, cl_
         all[i] = (uintptr_t)svm_pointers[i];
         all[num_svm_pointers + i] = sizes ? sizes[i] : 0;
     }
-    result = begin(&c, CL_COMMAND_SVM_MIGRATE_MEM, GN_SURE, event != NULL, num_events_in_wait_list, event_wait_list);
+    result = begin(&c, CL_COMMAND_SVM_MIGRATE_MEM, GN_SURE, event != NULL, num_events_in_wait_list,
+                   event_wait_list);
     if (!result) {
-        result = gn_send_SvmMigrate(c.session, command_queue, all, all + num_svm_pointers, num_svm_pointers, flags, num_events_in_wait_list,
+        result = gn_send_SvmMigrate(c.session, command_queue, all, all + num_svm_pointers,
+                                    num_svm_pointers, flags, num_events_in_wait_list,
                                     event_wait_list, &c.show);
         result = end(&c, result, CL_FALSE, event);
     }
@@ -222,7 +248,7 @@ cl_int CL_API_CALL gn_clEnqueueSVMMigrateMem(cl_command_queue command_queue, cl_
 
 struct freeing {
     struct gn_cl_queue *q; /* held */
-    cl_event gate;         /* a user event: the program's function has run. NULL: there is no function */
+    cl_event gate; /* a user event: the program's function has run. NULL: there is no function */
     void(CL_CALLBACK *free_func)(cl_command_queue, cl_uint, void **, void *);
     void *user_data;
     cl_uint n;
@@ -247,13 +273,14 @@ static void CL_CALLBACK free_now(cl_event event, cl_int status, void *user_data)
 }
 
 /*
- * Freeing is the program's to do, so to the vGPU it is a marker. With a function of the program's it is two:
- * the second waits for a user event that is set once the function has returned, so that the event, and what
- * follows in the queue, come after it.
+ * Freeing is the program's to do, so to the vGPU it is a marker. With a function of the program's
+ * it is two: the second waits for a user event that is set once the function has returned, so that
+ * the event, and what follows in the queue, come after it.
  */
-cl_int CL_API_CALL gn_clEnqueueSVMFree(cl_command_queue command_queue, cl_uint num_svm_pointers, void **svm_pointers,
-                                       void(CL_CALLBACK *pfn_free_func)(cl_command_queue, cl_uint, void **, void *), void *user_data,
-                                       cl_uint num_events_in_wait_list, const cl_event *event_wait_list, cl_event *event)
+cl_int CL_API_CALL gn_clEnqueueSVMFree(
+    cl_command_queue command_queue, cl_uint num_svm_pointers, void **svm_pointers,
+    void(CL_CALLBACK *pfn_free_func)(cl_command_queue, cl_uint, void **, void *), void *user_data,
+    cl_uint num_events_in_wait_list, const cl_event *event_wait_list, cl_event *event)
 {
     struct command first, second;
     cl_int result = check_queue(command_queue, &first);
@@ -275,7 +302,8 @@ cl_int CL_API_CALL gn_clEnqueueSVMFree(cl_command_queue command_queue, cl_uint n
     memcpy(f->pointers, svm_pointers, num_svm_pointers * sizeof *f->pointers);
     gn_object_ref(&f->q->o);
 
-    result = begin(&first, CL_COMMAND_SVM_FREE, GN_SURE, true, num_events_in_wait_list, event_wait_list);
+    result =
+        begin(&first, CL_COMMAND_SVM_FREE, GN_SURE, true, num_events_in_wait_list, event_wait_list);
     if (!result && pfn_free_func) {
         f->gate = gn_clCreateUserEvent((cl_context)f->q->context, &result);
         if (result) {
@@ -285,7 +313,8 @@ cl_int CL_API_CALL gn_clEnqueueSVMFree(cl_command_queue command_queue, cl_uint n
     }
     cl_event came = NULL;
     if (!result) {
-        result = gn_send_clEnqueueMarkerWithWaitList(first.session, command_queue, num_events_in_wait_list, event_wait_list, &first.show);
+        result = gn_send_clEnqueueMarkerWithWaitList(
+            first.session, command_queue, num_events_in_wait_list, event_wait_list, &first.show);
         result = end(&first, result, CL_FALSE, &came);
     }
     if (result) {
@@ -300,7 +329,8 @@ cl_int CL_API_CALL gn_clEnqueueSVMFree(cl_command_queue command_queue, cl_uint n
     if (f->gate) {
         result = begin(&second, CL_COMMAND_SVM_FREE, GN_SURE, event != NULL, 1, &f->gate);
         if (!result) {
-            result = gn_send_clEnqueueMarkerWithWaitList(second.session, command_queue, 1, &f->gate, &second.show);
+            result = gn_send_clEnqueueMarkerWithWaitList(second.session, command_queue, 1, &f->gate,
+                                                         &second.show);
             result = end(&second, result, CL_FALSE, event);
         }
     } else if (event) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shared virtual memory: the memory. The program keeps a window of addresses free and asks the vGPU to keep
- * the same one free; an allocation is a block of a data segment that both map there. So a pointer holds on
- * both sides, inside other shared memory too, maps copy nothing, and fine-grained sharing is what shared
- * memory does anyway. Nothing of it is set up before the program shows an interest, and it is offered only
- * where the driver goes along (see the vGPU's side).
+ * Shared virtual memory: the memory. The program keeps a window of addresses free and asks the vGPU
+ * to keep the same one free; an allocation is a block of a data segment that both map there. So a
+ * pointer holds on both sides, inside other shared memory too, maps copy nothing, and fine-grained
+ * sharing is what shared memory does anyway. Nothing of it is set up before the program shows an
+ * interest, and it is offered only where the driver goes along (see the vGPU's side).
  */
 #include "opencl_guest.h"
 
@@ -17,15 +17,17 @@
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
 
-#define WINDOW_MOST     (UINT64_C(64) << 30)
-#define WINDOW_LEAST    (UINT64_C(1) << 30)
-#define WINDOW_ALIGN    (UINT64_C(1) << 30)
-#define WINDOW_TRIES    8
-#define REGION_START    UINT64_C(0x200000000000) /* far from what kernels and sanitizers use on 47-bit machines */
+#define WINDOW_MOST  (UINT64_C(64) << 30)
+#define WINDOW_LEAST (UINT64_C(1) << 30)
+#define WINDOW_ALIGN (UINT64_C(1) << 30)
+#define WINDOW_TRIES 8
+#define REGION_START                                                                               \
+    UINT64_C(0x200000000000) /* far from what kernels and sanitizers use on 47-bit machines */
 #define REGION_BYTES    UINT64_C(0x200000000000)
 #define ALIGNMENT_LIMIT 65536u
-#define GIVE_BACK_BYTES (UINT64_C(1) << 20) /* freed pieces from here on return their pages to the system */
-#define PAGE_BYTES      UINT64_C(4096)
+#define GIVE_BACK_BYTES                                                                            \
+    (UINT64_C(1) << 20) /* freed pieces from here on return their pages to the system */
+#define PAGE_BYTES UINT64_C(4096)
 
 /* ---- the window */
 
@@ -36,8 +38,10 @@ static void *reserve(uint64_t bytes, int attempt)
     uint64_t random = 0;
     void *want = NULL;
     /* The kernel's own choice, tried last, is near its choice for the worker's libraries. */
-    if (attempt < WINDOW_TRIES / 2 && getrandom(&random, sizeof random, GRND_NONBLOCK) == sizeof random)
-        want = (void *)(uintptr_t)(REGION_START + random % (REGION_BYTES / WINDOW_ALIGN) * WINDOW_ALIGN);
+    if (attempt < WINDOW_TRIES / 2 &&
+        getrandom(&random, sizeof random, GRND_NONBLOCK) == sizeof random)
+        want = (void *)(uintptr_t)(REGION_START +
+                                   random % (REGION_BYTES / WINDOW_ALIGN) * WINDOW_ALIGN);
     void *at = mmap(want, bytes, PROT_NONE, flags | (want ? MAP_FIXED_NOREPLACE : 0), -1, 0);
     if (at == MAP_FAILED)
         return NULL;
@@ -45,7 +49,8 @@ static void *reserve(uint64_t bytes, int attempt)
     return at;
 }
 
-static bool agree(struct gn_cl_session *s, struct gn_cl_root *root, uint64_t *ret_capabilities, uint64_t *ret_largest)
+static bool agree(struct gn_cl_session *s, struct gn_cl_root *root, uint64_t *ret_capabilities,
+                  uint64_t *ret_largest)
 {
     const struct gn_cl_devices *devices = gn_cl_devices_of(root);
     uint64_t bytes = WINDOW_MOST;
@@ -55,8 +60,9 @@ static bool agree(struct gn_cl_session *s, struct gn_cl_root *root, uint64_t *re
             bytes /= 2;
             continue;
         }
-        cl_int result = gn_send_SvmWindow(s->session, (cl_platform_id)root, (uintptr_t)at, bytes, devices->n, (cl_ulong *)ret_capabilities,
-                                          (cl_ulong *)ret_largest);
+        cl_int result =
+            gn_send_SvmWindow(s->session, (cl_platform_id)root, (uintptr_t)at, bytes, devices->n,
+                              (cl_ulong *)ret_capabilities, (cl_ulong *)ret_largest);
         bool any = false;
         for (cl_uint d = 0; !result && d < devices->n; d++)
             any |= ret_capabilities[d] != 0;
@@ -83,7 +89,8 @@ static void open_window(struct gn_cl_root *root)
         uint64_t *capabilities = calloc(devices->n, sizeof *capabilities);
         uint64_t *largest = calloc(devices->n, sizeof *largest);
         /* Memory at the same addresses can't be had on another machine, nor from there. */
-        const bool far = gn_session_over_tcp(s->session) || atomic_load_explicit(&s->session->was_far, memory_order_acquire);
+        const bool far = gn_session_over_tcp(s->session) ||
+                         atomic_load_explicit(&s->session->was_far, memory_order_acquire);
         if (capabilities && largest && !far && agree(s, root, capabilities, largest)) {
             for (cl_uint i = 0; i < devices->n; i++) {
                 devices->all[i]->svm = capabilities[i];
@@ -192,7 +199,8 @@ void gn_svm_free(struct gn_cl_session *s, const void *ptr)
     gn_block_put(s->session, &block);
 }
 
-void *CL_API_CALL gn_clSVMAlloc(cl_context context, cl_svm_mem_flags flags, size_t size, cl_uint alignment)
+void *CL_API_CALL gn_clSVMAlloc(cl_context context, cl_svm_mem_flags flags, size_t size,
+                                cl_uint alignment)
 {
     struct gn_cl_context *c = gn_object_of(context, GN_KIND_CONTEXT);
     cl_device_svm_capabilities offered = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads and writes. Where the buffer's home is in the data area, a blocking one is a copy made here. Small
- * ones cross in one block of the data area; long blocking ones in pieces, so that the worker's copy and ours
- * overlap and both stay in the cache. A read that does not block is finished by whichever call first lets the
- * program know that it is over.
+ * Reads and writes. Where the buffer's home is in the data area, a blocking one is a copy made
+ * here. Small ones cross in one block of the data area; long blocking ones in pieces, so that the
+ * worker's copy and ours overlap and both stay in the cache. A read that does not block is finished
+ * by whichever call first lets the program know that it is over.
  */
 #include "guest/session/session_tcp.h"
 #include "alone.h"
@@ -18,12 +18,13 @@
 #define PIECE_BYTES (512u << 10)
 #define MAX_PIECES  64u
 #define PIECES      4u
-/* What a program may have under way in transfers that it does not wait for, before it is made to wait for the
- * oldest. */
+/* What a program may have under way in transfers that it does not wait for, before it is made to
+ * wait for the oldest. */
 #define STAGED_BYTES (UINT64_C(32) << 20)
 #define LARGE_BYTES  (UINT64_C(1) << 20)
-/* The same over tcp, where both machines keep them, of any size; and at most, where what is under way waits for
- * the program itself. The worker lets a session fill somewhat more (session_tcp.c). */
+/* The same over tcp, where both machines keep them, of any size; and at most, where what is under
+ * way waits for the program itself. The worker lets a session fill somewhat more (session_tcp.c).
+ */
 #define STAGED_FAR_BYTES (UINT64_C(128) << 20)
 #define STAGED_FAR_MOST  (UINT64_C(576) << 20)
 
@@ -31,14 +32,16 @@ static void copy_layout(const struct gn_layout *l, char *area, bool to_area)
 {
     size_t area_row = l->in_step ? l->row_pitch : l->row_bytes;
     size_t area_slice = l->in_step ? l->slice_pitch : l->row_bytes * l->rows;
-    if (l->row_pitch == l->row_bytes && (l->slices <= 1 || l->slice_pitch == l->row_bytes * l->rows)) {
+    if (l->row_pitch == l->row_bytes &&
+        (l->slices <= 1 || l->slice_pitch == l->row_bytes * l->rows)) {
         size_t bytes = l->row_bytes * l->rows * l->slices;
         memcpy(to_area ? area : l->ptr, to_area ? l->ptr : area, bytes);
         return;
     }
     for (size_t z = 0; z < l->slices; z++) {
         for (size_t y = 0; y < l->rows; y++) {
-            char *row = l->ptr + z * l->slice_pitch + y * l->row_pitch, *at = area + z * area_slice + y * area_row;
+            char *row = l->ptr + z * l->slice_pitch + y * l->row_pitch,
+                 *at = area + z * area_slice + y * area_row;
             memcpy(to_area ? at : row, to_area ? row : at, l->row_bytes);
         }
     }
@@ -55,7 +58,8 @@ struct staged {
     bool at_home; /* gn_session_leave_home in the end */
 };
 
-cl_int gn_settle_later(struct gn_cl_session *s, struct gn_object *event, struct gn_block *block, const struct gn_layout *to)
+cl_int gn_settle_later(struct gn_cl_session *s, struct gn_object *event, struct gn_block *block,
+                       const struct gn_layout *to)
 {
     struct staged *st = calloc(1, sizeof *st);
     if (!st) {
@@ -80,7 +84,8 @@ cl_int gn_settle_later(struct gn_cl_session *s, struct gn_object *event, struct 
     return CL_SUCCESS;
 }
 
-void gn_settle_mapping_later(struct gn_cl_session *s, struct gn_object *event, struct gn_cl_mapping *mapping)
+void gn_settle_mapping_later(struct gn_cl_session *s, struct gn_object *event,
+                             struct gn_cl_mapping *mapping)
 {
     struct staged *st = mapping ? calloc(1, sizeof *st) : NULL;
     if (!st) {
@@ -158,7 +163,8 @@ static struct gn_object *find_ending(struct gn_cl_session *s, bool of_any_phase)
     pthread_mutex_lock(&s->settle_lock);
     gn_list_for_each(st, &s->staged, struct staged, link)
     {
-        if (of_any_phase || gn_event_phase(&s->session->events[st->event->id], NULL) <= GN_EVENT_SUBMITTED) {
+        if (of_any_phase ||
+            gn_event_phase(&s->session->events[st->event->id], NULL) <= GN_EVENT_SUBMITTED) {
             event = st->event;
             gn_object_ref(event);
             break;
@@ -169,17 +175,19 @@ static struct gn_object *find_ending(struct gn_cl_session *s, bool of_any_phase)
 }
 
 /*
- * Makes room for a transfer that does not block: blocks that are used again stay in the cache and cost no new
- * pages. Only what the driver already has is waited for, since that ends without the program: what is still
- * held back may wait for a user event that this very thread is going to set. Over tcp the driver has what has
- * arrived, which may be little of it: there anything is waited for unless such an event is open. False:
- * there is more under way than may be, and none of it can be waited for.
+ * Makes room for a transfer that does not block: blocks that are used again stay in the cache and
+ * cost no new pages. Only what the driver already has is waited for, since that ends without the
+ * program: what is still held back may wait for a user event that this very thread is going to set.
+ * Over tcp the driver has what has arrived, which may be little of it: there anything is waited for
+ * unless such an event is open. False: there is more under way than may be, and none of it can be
+ * waited for.
  */
 static bool make_room(struct gn_cl_session *s, uint64_t bytes, bool far)
 {
     const uint64_t most = far ? STAGED_FAR_BYTES : STAGED_BYTES;
     uint64_t staged;
-    while ((staged = atomic_load_explicit(&s->staged_bytes, memory_order_relaxed)) && staged + bytes > most) {
+    while ((staged = atomic_load_explicit(&s->staged_bytes, memory_order_relaxed)) &&
+           staged + bytes > most) {
         const bool open = atomic_load_explicit(&s->n_open_user_events, memory_order_relaxed) != 0;
         struct gn_object *event = find_ending(s, far && !open);
         if (!event)
@@ -207,37 +215,47 @@ static uint64_t area_bytes(const struct gn_transfer *t)
     if (t->kind == GN_TRANSFER_BUFFER || t->kind == GN_TRANSFER_SVM)
         return t->region[0];
     bool lines = t->kind == GN_TRANSFER_IMAGE && t->mem->type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
-    return gn_pitched_bytes(t->kind == GN_TRANSFER_RECT ? 1 : t->mem->element_bytes, t->region, t->area_row_pitch, t->area_slice_pitch,
-                            lines);
+    return gn_pitched_bytes(t->kind == GN_TRANSFER_RECT ? 1 : t->mem->element_bytes, t->region,
+                            t->area_row_pitch, t->area_slice_pitch, lines);
 }
 
-static cl_int send_command(struct gn_cl_queue *q, const struct gn_transfer *t, const struct gn_area_ref *ref, cl_uint n,
-                           const cl_event *waits, const struct gn_command_show *show)
+static cl_int send_command(struct gn_cl_queue *q, const struct gn_transfer *t,
+                           const struct gn_area_ref *ref, cl_uint n, const cl_event *waits,
+                           const struct gn_command_show *show)
 {
     struct gn_session *s = q->o.session;
     cl_command_queue queue = (cl_command_queue)q;
     cl_mem mem = (cl_mem)t->mem;
     switch (t->kind) {
     case GN_TRANSFER_BUFFER:
-        return t->write ? gn_send_clEnqueueWriteBuffer(s, queue, mem, t->origin[0], t->region[0], ref, n, waits, show)
-                        : gn_send_clEnqueueReadBuffer(s, queue, mem, t->origin[0], t->region[0], ref, n, waits, show);
+        return t->write ? gn_send_clEnqueueWriteBuffer(s, queue, mem, t->origin[0], t->region[0],
+                                                       ref, n, waits, show)
+                        : gn_send_clEnqueueReadBuffer(s, queue, mem, t->origin[0], t->region[0],
+                                                      ref, n, waits, show);
     case GN_TRANSFER_RECT:
-        return t->write ? gn_send_clEnqueueWriteBufferRect(s, queue, mem, t->origin, t->region, t->buffer_row_pitch, t->buffer_slice_pitch,
-                                                           t->area_row_pitch, t->area_slice_pitch, ref, n, waits, show)
-                        : gn_send_clEnqueueReadBufferRect(s, queue, mem, t->origin, t->region, t->buffer_row_pitch, t->buffer_slice_pitch,
-                                                          t->area_row_pitch, t->area_slice_pitch, ref, n, waits, show);
+        return t->write ? gn_send_clEnqueueWriteBufferRect(s, queue, mem, t->origin, t->region,
+                                                           t->buffer_row_pitch,
+                                                           t->buffer_slice_pitch, t->area_row_pitch,
+                                                           t->area_slice_pitch, ref, n, waits, show)
+                        : gn_send_clEnqueueReadBufferRect(s, queue, mem, t->origin, t->region,
+                                                          t->buffer_row_pitch,
+                                                          t->buffer_slice_pitch, t->area_row_pitch,
+                                                          t->area_slice_pitch, ref, n, waits, show);
     case GN_TRANSFER_SVM:
-        return gn_send_SvmCopy(s, queue, t->write ? t->origin[0] : 0, t->write ? 0 : t->origin[0], t->region[0], ref, t->region[0], n,
-                               waits, show);
+        return gn_send_SvmCopy(s, queue, t->write ? t->origin[0] : 0, t->write ? 0 : t->origin[0],
+                               t->region[0], ref, t->region[0], n, waits, show);
     default:
-        return t->write ? gn_send_clEnqueueWriteImage(s, queue, mem, t->origin, t->region, t->area_row_pitch, t->area_slice_pitch, ref, n,
-                                                      waits, show)
-                        : gn_send_clEnqueueReadImage(s, queue, mem, t->origin, t->region, t->area_row_pitch, t->area_slice_pitch, ref, n,
+        return t->write ? gn_send_clEnqueueWriteImage(s, queue, mem, t->origin, t->region,
+                                                      t->area_row_pitch, t->area_slice_pitch, ref,
+                                                      n, waits, show)
+                        : gn_send_clEnqueueReadImage(s, queue, mem, t->origin, t->region,
+                                                     t->area_row_pitch, t->area_slice_pitch, ref, n,
                                                      waits, show);
     }
 }
 
-cl_int gn_transfer_send(struct gn_cl_queue *q, const struct gn_transfer *t, const struct gn_area_ref *ref, cl_uint n, const cl_event *waits,
+cl_int gn_transfer_send(struct gn_cl_queue *q, const struct gn_transfer *t,
+                        const struct gn_area_ref *ref, cl_uint n, const cl_event *waits,
                         const struct gn_command_show *show)
 {
     struct gn_session *s = q->o.session;
@@ -250,17 +268,18 @@ cl_int gn_transfer_send(struct gn_cl_queue *q, const struct gn_transfer *t, cons
 }
 
 /* One block, one command. */
-static cl_int transfer_whole(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking, cl_uint n, const cl_event *waits,
-                             cl_event *event)
+static cl_int transfer_whole(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking,
+                             cl_uint n, const cl_event *waits, cl_event *event)
 {
     struct gn_session *s = q->o.session;
     struct gn_command_show show = {GN_NO_EVENT, 0, t->doubt};
     struct gn_block block;
     int32_t error = 0;
     bool lines = t->kind == GN_TRANSFER_IMAGE && t->mem->type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
-    uint64_t bytes = t->host.in_step ? gn_pitched_bytes(t->kind == GN_TRANSFER_RECT ? 1 : t->mem->element_bytes, t->region,
-                                                        t->area_row_pitch, t->area_slice_pitch, lines)
-                                     : gn_layout_bytes(&t->host);
+    uint64_t bytes =
+        t->host.in_step ? gn_pitched_bytes(t->kind == GN_TRANSFER_RECT ? 1 : t->mem->element_bytes,
+                                           t->region, t->area_row_pitch, t->area_slice_pitch, lines)
+                        : gn_layout_bytes(&t->host);
     const bool far = gn_session_over_tcp(s);
     if (!blocking && (far || bytes > LARGE_BYTES)) {
         if (!make_room(s->detail, bytes, far))
@@ -313,8 +332,8 @@ struct piece {
 };
 
 /* The oldest piece: waits for it, brings its bytes home. */
-static cl_int end_piece(struct gn_session *s, struct gn_remote *r, const struct gn_transfer *t, struct piece *p,
-                        struct gn_event_times *first)
+static cl_int end_piece(struct gn_session *s, struct gn_remote *r, const struct gn_transfer *t,
+                        struct piece *p, struct gn_event_times *first)
 {
     int32_t error = 0;
     if (gn_event_wait(&s->events[p->event->id], &s->waiter, &error))
@@ -331,12 +350,14 @@ static cl_int end_piece(struct gn_session *s, struct gn_remote *r, const struct 
 }
 
 /* A long blocking transfer of a buffer: PIECES of it are on their way at a time. */
-static cl_int transfer_pieces(struct gn_cl_queue *q, const struct gn_transfer *whole, cl_uint n, const cl_event *waits, cl_event *event)
+static cl_int transfer_pieces(struct gn_cl_queue *q, const struct gn_transfer *whole, cl_uint n,
+                              const cl_event *waits, cl_event *event)
 {
     struct gn_session *s = q->o.session;
     struct gn_remote *r = gn_remote_enter(s);
     struct piece pieces[MAX_PIECES];
-    /* Between machines as many as it takes to keep the way full, and straight from and to the program's memory. */
+    /* Between machines as many as it takes to keep the way full, and straight from and to the
+     * program's memory. */
     const uint32_t most = r ? gn_remote_pieces(r, PIECES, MAX_PIECES, PIECE_BYTES) : PIECES;
     struct gn_event_times first = {0};
     uint32_t n_sent = 0, n_ended = 0;
@@ -355,7 +376,8 @@ static cl_int transfer_pieces(struct gn_cl_queue *q, const struct gn_transfer *w
             t.region[0] = p->bytes;
             if (n_sent < most)
                 p->block.segment = GN_NO_BLOCK;
-            if (p->block.segment == GN_NO_BLOCK && gn_block_take(s, GN_AREA_PASSING, PIECE_BYTES, &p->block)) {
+            if (p->block.segment == GN_NO_BLOCK &&
+                gn_block_take(s, GN_AREA_PASSING, PIECE_BYTES, &p->block)) {
                 result = no_block(s);
                 continue;
             }
@@ -411,11 +433,12 @@ static cl_int transfer_pieces(struct gn_cl_queue *q, const struct gn_transfer *w
     return result;
 }
 
-cl_int gn_transfer_staged(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking, cl_uint n, const cl_event *waits,
-                          cl_event *event)
+cl_int gn_transfer_staged(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking,
+                          cl_uint n, const cl_event *waits, cl_event *event)
 {
     cl_int result;
-    if (!blocking || (t->kind != GN_TRANSFER_BUFFER && t->kind != GN_TRANSFER_SVM) || t->region[0] <= PIECE_BYTES)
+    if (!blocking || (t->kind != GN_TRANSFER_BUFFER && t->kind != GN_TRANSFER_SVM) ||
+        t->region[0] <= PIECE_BYTES)
         return transfer_whole(q, t, blocking, n, waits, event);
     if (!gn_queue_in_order(q)) /* nothing there is between others' commands but by wait lists */
         return transfer_pieces(q, t, n, waits, event);
@@ -427,21 +450,22 @@ cl_int gn_transfer_staged(struct gn_cl_queue *q, const struct gn_transfer *t, cl
     return result ? result : transfer_whole(q, t, blocking, n, waits, event);
 }
 
-cl_int gn_transfer(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking, cl_uint n, const cl_event *waits, cl_event *event)
+cl_int gn_transfer(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking, cl_uint n,
+                   const cl_event *waits, cl_event *event)
 {
     const size_t bytes = t->region[0];
     cl_int result;
     gn_settle(q->o.session->detail);
     gn_area_collect(q->o.session);
-    if (t->kind == GN_TRANSFER_BUFFER && t->mem->home && t->doubt == GN_SURE && (!event || bytes > PIECE_BYTES) &&
-        gn_session_enter_home(q->o.session)) {
+    if (t->kind == GN_TRANSFER_BUFFER && t->mem->home && t->doubt == GN_SURE &&
+        (!event || bytes > PIECE_BYTES) && gn_session_enter_home(q->o.session)) {
         const bool done = gn_home_copy(q, t, blocking, n, waits, event, &result);
         gn_session_leave_home(q->o.session);
         if (done)
             return result;
     }
-    if (blocking && t->kind == GN_TRANSFER_BUFFER && t->mem->far && t->doubt == GN_SURE && !event && bytes >= GN_HOME_FAR_BYTES &&
-        gn_home_far_copy(q, t, n, waits, &result))
+    if (blocking && t->kind == GN_TRANSFER_BUFFER && t->mem->far && t->doubt == GN_SURE && !event &&
+        bytes >= GN_HOME_FAR_BYTES && gn_home_far_copy(q, t, n, waits, &result))
         return result;
     return gn_transfer_staged(q, t, blocking, n, waits, event);
 }

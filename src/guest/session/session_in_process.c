@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loads libgantry-vgpu.so and speaks to it. The first call that wants a device loads; any thread sends. */
+/* Loads libgantry-vgpu.so and speaks to it. The first call that wants a device loads; any thread
+ * sends. */
 #include "guest/session/session_in_process.h"
 
 #include <dlfcn.h>
@@ -35,9 +36,11 @@ struct gn_host_here {
 /* All that are there, and those that are being made. */
 static struct {
     pthread_mutex_t lock;
-    struct gn_list all;      /* lock */
-    _Atomic bool has_loaded; /* this process, or the one that it was forked from, has loaded a driver */
-    bool is_inherited;       /* written in a forked child alone: the process that it was forked from has */
+    struct gn_list all; /* lock */
+    _Atomic bool
+        has_loaded; /* this process, or the one that it was forked from, has loaded a driver */
+    bool
+        is_inherited; /* written in a forked child alone: the process that it was forked from has */
 } hosts = {.lock = PTHREAD_MUTEX_INITIALIZER, .all = GN_LIST_INIT(hosts.all)};
 
 static void enter(struct gn_host_here *h)
@@ -60,7 +63,8 @@ static void drop(struct gn_host_here *h)
         free(h);
 }
 
-/* Beside this library, wherever that is, and nowhere else: what the environment or the loader's path names is not looked at. */
+/* Beside this library, wherever that is, and nowhere else: what the environment or the loader's
+ * path names is not looked at. */
 static int library_path(char ret[static PATH_MAX], struct gn_error *err)
 {
     static const char in_here;
@@ -82,14 +86,16 @@ static int load(const struct gn_direct_table **ret, struct gn_error *err)
     if (rc)
         return rc;
     if (!library)
-        return gn_fail(err, ENOENT, "install Gantry anew", "cannot load what passthrough needs: %s", dlerror());
+        return gn_fail(err, ENOENT, "install Gantry anew", "cannot load what passthrough needs: %s",
+                       dlerror());
     *ret = dlsym(library, GN_DIRECT_SYMBOL);
     if (!*ret || (*ret)->version != GN_DIRECT_VERSION)
         return gn_fail(err, EPROTO, "install Gantry anew", "%s is of another version", path);
     return 0;
 }
 
-static int make(bool take_over, const char *library, int control_fd, struct gn_host_here **ret, struct gn_error *err)
+static int make(bool take_over, const char *library, int control_fd, struct gn_host_here **ret,
+                struct gn_error *err)
 {
     struct gn_host_here *h = calloc(1, sizeof *h);
     int rc = h ? load(&h->table, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
@@ -113,7 +119,8 @@ static int make(bool take_over, const char *library, int control_fd, struct gn_h
     return rc;
 }
 
-static int host(bool take_over, const char *library, int control_fd, struct gn_host_here **ret, struct gn_error *err)
+static int host(bool take_over, const char *library, int control_fd, struct gn_host_here **ret,
+                struct gn_error *err)
 {
     if (!gn_driver_enter(take_over)) {
         gn_fd_close(control_fd);
@@ -137,7 +144,8 @@ struct wish {
     char library[GN_LINK_DRIVER_BYTES];
 };
 
-/* Nobody has called for it, so nobody else is told. The vGPU stays where it is. Takes the descriptor. */
+/* Nobody has called for it, so nobody else is told. The vGPU stays where it is. Takes the
+ * descriptor. */
 static void refuse(int control_fd, const struct gn_error *err)
 {
     struct gn_link_error e = {.code = ECANCELED};
@@ -221,6 +229,7 @@ void gn_host_here_process_ends(uint64_t until_ns)
             return;
         sched_yield();
     }
-    gn_list_for_each(h, &hosts.all, struct gn_host_here, link) h->table->process_ends(h->direct, until_ns);
+    gn_list_for_each(h, &hosts.all, struct gn_host_here, link)
+        h->table->process_ends(h->direct, until_ns);
     pthread_mutex_unlock(&hosts.lock);
 }

@@ -7,17 +7,20 @@
 #include "base/error.h"
 
 /*
- * Passthrough: the vGPU is hosted by this very process, in a library of its own (link/direct.h) that is loaded from where this one
- * lies. The session keeps its memory and sockets all the same: only messages go another way.
+ * Passthrough: the vGPU is hosted by this very process, in a library of its own (link/direct.h)
+ * that is loaded from where this one lies. The session keeps its memory and sockets all the same:
+ * only messages go another way.
  */
 struct gn_host_here;
 
 /* For struct gn_attach_request: ctx is a struct gn_host_here **. */
 int gn_host_here_open(void *ctx, const char *library, int control_fd, struct gn_error *err);
-/* For struct gn_link's on_host, whose ctx is the session: takes its vGPU over from a worker, on a thread of its own. */
+/* For struct gn_link's on_host, whose ctx is the session: takes its vGPU over from a worker, on a
+ * thread of its own. */
 struct gn_session;
 void gn_host_here_take_over(void *ctx, const char *library, int control_fd);
-/* 0; -EPIPE: the vGPU is gone; -EAGAIN: it has been moved to another process, which hears the ring. */
+/* 0; -EPIPE: the vGPU is gone; -EAGAIN: it has been moved to another process, which hears the ring.
+ */
 int gn_host_here_send(struct gn_host_here *h, const void *message, uint32_t n_bytes);
 /* A forked child: closes what it has inherited of the vGPU. */
 void gn_host_here_forked(struct gn_host_here *h);

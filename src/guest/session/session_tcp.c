@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The program's end of a session over tcp; session_tcp.h has the idea. Any thread sends, one reads. When the connection breaks the
- * watcher makes a new one within the grace that gantryd gives, and both sides go on where they were; else the loss is declared
- * and every wait ends. The worker is believed no more than one that shares our memory: whatever it sends stays inside the
- * tables and the data area.
+ * The program's end of a session over tcp; session_tcp.h has the idea. Any thread sends, one reads.
+ * When the connection breaks the watcher makes a new one within the grace that gantryd gives, and
+ * both sides go on where they were; else the loss is declared and every wait ends. The worker is
+ * believed no more than one that shares our memory: whatever it sends stays inside the tables and
+ * the data area.
  */
 #include "guest/session/session_tcp_internal.h"
 
@@ -18,7 +19,9 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#define INLINE_BYTES    (16u << 10) /* inputs up to this go before their message, larger ones as bulk data beside it */
+#define INLINE_BYTES                                                                               \
+    (16u << 10) /* inputs up to this go before their message, larger ones as bulk data beside it   \
+                 */
 #define COPIED_BYTES    (64u << 10) /* of a record: larger inputs that are copied go in several */
 #define FLUSH_BYTES     (16u << 10) /* this much is sent without waiting for more */
 #define FLUSH_NS        100000u     /* and nothing waits longer than this */
@@ -44,7 +47,8 @@ static void wake_watcher(struct gn_remote *r)
 
 void gn_remote_arm(int timer, uint64_t ns)
 {
-    const struct itimerspec when = {.it_value = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)}};
+    const struct itimerspec when = {
+        .it_value = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)}};
     (void)timerfd_settime(timer, 0, &when, NULL);
 }
 
@@ -52,7 +56,8 @@ void gn_remote_arm(int timer, uint64_t ns)
 
 bool gn_remote_take_role(struct gn_remote *r)
 {
-    return !atomic_load_explicit(&r->role, memory_order_relaxed) && !atomic_exchange_explicit(&r->role, 1, memory_order_seq_cst);
+    return !atomic_load_explicit(&r->role, memory_order_relaxed) &&
+           !atomic_exchange_explicit(&r->role, 1, memory_order_seq_cst);
 }
 
 /* Somebody who parks after this sees the role free; who parked before is woken to take it. */
@@ -121,7 +126,8 @@ static void *place(void *context, const struct gn_stream_record *record)
     pthread_mutex_lock(&r->landings_lock);
     for (uint32_t i = 0; i < MAX_LANDINGS && !to; i++) {
         const struct landing *l = &r->landings[i];
-        if (l->segment == record->part && record->at >= l->offset && gn_range_ok(record->at - l->offset, record->bytes, l->bytes)) {
+        if (l->segment == record->part && record->at >= l->offset &&
+            gn_range_ok(record->at - l->offset, record->bytes, l->bytes)) {
             to = l->to + (record->at - l->offset);
             atomic_store_explicit(&r->receiving, l, memory_order_relaxed);
         }
@@ -151,7 +157,8 @@ void gn_remote_landed(struct gn_remote *r, const struct gn_area_ref *ref)
         if (l->segment != ref->segment - 1 || l->offset != ref->offset)
             continue;
         l->segment = GN_NO_BLOCK;
-        /* Over in the middle of a record of its bytes: so ends no honest worker's. The rest may not come to the program's memory. */
+        /* Over in the middle of a record of its bytes: so ends no honest worker's. The rest may not
+         * come to the program's memory. */
         if (atomic_load_explicit(&r->receiving, memory_order_acquire) == l)
             gn_remote_broke(r);
         while (atomic_load_explicit(&r->receiving, memory_order_acquire) == l)
@@ -170,11 +177,13 @@ void gn_remote_dropped(struct gn_remote *r)
 
 uint32_t gn_remote_pieces(struct gn_remote *r, uint32_t least, uint32_t most, uint64_t piece_bytes)
 {
-    uint64_t n = least + atomic_load_explicit(&r->trip_ns, memory_order_relaxed) * WIRE_BYTES_NS / piece_bytes;
+    uint64_t n = least + atomic_load_explicit(&r->trip_ns, memory_order_relaxed) * WIRE_BYTES_NS /
+                             piece_bytes;
     return n < most ? (uint32_t)n : most;
 }
 
-static void take_end(struct gn_remote *r, struct gn_event_entry *e, const struct gn_stream_record *record, const void *payload)
+static void take_end(struct gn_remote *r, struct gn_event_entry *e,
+                     const struct gn_stream_record *record, const void *payload)
 {
     struct gn_stream_times t;
     struct gn_event_times times;
@@ -209,7 +218,8 @@ static void print(uint16_t fd, const char *text, uint32_t n)
     }
 }
 
-static int take_want(struct gn_remote *r, const struct gn_stream_record *record, const void *payload)
+static int take_want(struct gn_remote *r, const struct gn_stream_record *record,
+                     const void *payload)
 {
     struct want *w = malloc(sizeof *w + record->bytes);
     if (!w)
@@ -253,7 +263,8 @@ static int take(void *context, const struct gn_stream_record *record, const void
     case GN_RECORD_REPLY:
         if (record->bytes > GN_REPLY_PAYLOAD)
             return -EPROTO;
-        gn_reply_send(s->view.replies, (uint32_t)record->at, (int32_t)(record->at >> 32), payload, record->bytes);
+        gn_reply_send(s->view.replies, (uint32_t)record->at, (int32_t)(record->at >> 32), payload,
+                      record->bytes);
         return 0;
     case GN_RECORD_EVENT:
     case GN_RECORD_EVENT_END:
@@ -304,15 +315,18 @@ static int read_once(struct gn_remote *r)
 }
 
 /* `stays`: also when nobody waits by the hook any more. */
-static bool is_over(const struct gn_remote *r, const _Atomic uint32_t *word, uint32_t seen, bool stays)
+static bool is_over(const struct gn_remote *r, const _Atomic uint32_t *word, uint32_t seen,
+                    bool stays)
 {
-    return (!stays && atomic_load_explicit(&r->turned, memory_order_seq_cst)) || atomic_load_explicit(word, memory_order_acquire) != seen ||
-           gn_lost_is(&r->s->lost) || atomic_load_explicit(&r->broken, memory_order_acquire);
+    return (!stays && atomic_load_explicit(&r->turned, memory_order_seq_cst)) ||
+           atomic_load_explicit(word, memory_order_acquire) != seen || gn_lost_is(&r->s->lost) ||
+           atomic_load_explicit(&r->broken, memory_order_acquire);
 }
 
 static void read_until(struct gn_remote *r, const _Atomic uint32_t *word, uint32_t seen, bool stays)
 {
-    uint64_t spin_ns = r->s->waiter.policy.spin_ns < SPIN_NS ? r->s->waiter.policy.spin_ns : SPIN_NS;
+    uint64_t spin_ns =
+        r->s->waiter.policy.spin_ns < SPIN_NS ? r->s->waiter.policy.spin_ns : SPIN_NS;
     uint64_t until = gn_spin_is_worth(&r->habit) ? gn_now_ns() + spin_ns : 0;
     uint32_t looks = 0;
     while (!is_over(r, word, seen, stays)) {
@@ -327,7 +341,8 @@ static void read_until(struct gn_remote *r, const _Atomic uint32_t *word, uint32
                 gn_spin_pause();
             continue;
         }
-        struct pollfd p[2] = {{.fd = r->tcp.fd, .events = POLLIN | (blocked ? POLLOUT : 0)}, {.fd = r->nudge_fd, .events = POLLIN}};
+        struct pollfd p[2] = {{.fd = r->tcp.fd, .events = POLLIN | (blocked ? POLLOUT : 0)},
+                              {.fd = r->nudge_fd, .events = POLLIN}};
         atomic_store_explicit(&r->room_watched, blocked, memory_order_seq_cst);
         gn_spin_was_not(&r->habit, looks > 0);
         if (poll(p, 2, (int)(GN_PARK_LOOK_NS / 1000000u)) == 0 && !gn_fd_is_ours(p[0].fd)) {
@@ -354,7 +369,8 @@ static uint32_t want_event(struct gn_remote *r, const _Atomic uint32_t *word, ui
         return seen;
     uint64_t index = (uint64_t)(at - table) / sizeof(struct gn_event_entry);
     _Atomic uint32_t *mine = &r->s->events[index].word;
-    if (!atomic_compare_exchange_strong_explicit(mine, &seen, seen | GN_EVENT_WANTED, memory_order_acq_rel, memory_order_acquire))
+    if (!atomic_compare_exchange_strong_explicit(mine, &seen, seen | GN_EVENT_WANTED,
+                                                 memory_order_acq_rel, memory_order_acquire))
         return UINT32_MAX;
     const struct gn_stream_record record = {0, GN_RECORD_WAIT, 0, index};
     (void)gn_out_append(&r->out, &record, NULL); /* without room its end comes a little later */
@@ -366,45 +382,53 @@ static bool look(struct gn_remote *r, const _Atomic uint32_t *word, uint32_t see
     seen = want_event(r, word, seen);
     if (seen == UINT32_MAX)
         return true;
-    const bool reads = !atomic_load_explicit(&r->broken, memory_order_acquire) && gn_remote_take_role(r);
+    const bool reads =
+        !atomic_load_explicit(&r->broken, memory_order_acquire) && gn_remote_take_role(r);
     send_some(r, reads);
     if (!reads)
         return atomic_load_explicit(word, memory_order_acquire) != seen;
     read_until(r, word, seen, stays);
-    atomic_store_explicit(&r->n_turns, atomic_load_explicit(&r->n_turns, memory_order_relaxed) + 1, memory_order_relaxed);
+    atomic_store_explicit(&r->n_turns, atomic_load_explicit(&r->n_turns, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
     gn_remote_leave_role(r);
     if (!atomic_exchange_explicit(&r->lease_armed, true, memory_order_seq_cst))
         gn_remote_arm(r->lease_fd, GN_REMOTE_LEASE_NS);
     return true;
 }
 
-static void park(struct gn_remote *r, const _Atomic uint32_t *word, uint32_t expected, bool private_word, bool stays)
+static void park(struct gn_remote *r, const _Atomic uint32_t *word, uint32_t expected,
+                 bool private_word, bool stays)
 {
     atomic_fetch_add_explicit(&r->n_parked, 1, memory_order_seq_cst);
     uint32_t baton = atomic_load_explicit(&r->baton, memory_order_seq_cst);
     /* Either the reader of now sees us when it leaves, or we see that nobody reads. */
     if (!stays && atomic_load_explicit(&r->turned, memory_order_seq_cst))
         gn_park_for(word, expected, private_word, &r->s->lost, 0);
-    else if (atomic_load_explicit(&r->role, memory_order_seq_cst) || atomic_load_explicit(&r->broken, memory_order_seq_cst))
+    else if (atomic_load_explicit(&r->role, memory_order_seq_cst) ||
+             atomic_load_explicit(&r->broken, memory_order_seq_cst))
         gn_park_either(word, expected, private_word, &r->s->lost, &r->baton, baton);
     atomic_fetch_sub_explicit(&r->n_parked, 1, memory_order_seq_cst);
     /* The baton may have been passed to us while our own wait ended: then it is passed on. */
-    if (atomic_load_explicit(&r->n_parked, memory_order_seq_cst) && !atomic_load_explicit(&r->role, memory_order_seq_cst)) {
+    if (atomic_load_explicit(&r->n_parked, memory_order_seq_cst) &&
+        !atomic_load_explicit(&r->role, memory_order_seq_cst)) {
         atomic_fetch_add_explicit(&r->baton, 1, memory_order_seq_cst);
         gn_futex_wake(&r->baton, 1, true);
     }
 }
 
-static bool look_by_hook(const struct gn_wait_hook *hook, const _Atomic uint32_t *word, uint32_t seen)
+static bool look_by_hook(const struct gn_wait_hook *hook, const _Atomic uint32_t *word,
+                         uint32_t seen)
 {
     struct gn_remote *r = of_hook(hook);
     atomic_fetch_add_explicit(&r->n_hooked, 1, memory_order_seq_cst);
-    const bool again = !atomic_load_explicit(&r->turned, memory_order_seq_cst) && look(r, word, seen, false);
+    const bool again =
+        !atomic_load_explicit(&r->turned, memory_order_seq_cst) && look(r, word, seen, false);
     atomic_fetch_sub_explicit(&r->n_hooked, 1, memory_order_seq_cst);
     return again;
 }
 
-static void park_by_hook(const struct gn_wait_hook *hook, const _Atomic uint32_t *word, uint32_t expected, bool private_word)
+static void park_by_hook(const struct gn_wait_hook *hook, const _Atomic uint32_t *word,
+                         uint32_t expected, bool private_word)
 {
     struct gn_remote *r = of_hook(hook);
     park(r, word, expected, private_word, false);
@@ -482,11 +506,14 @@ static int append_all(struct gn_remote *r, const struct gn_out_part *parts, int 
 }
 
 /* Waits, likewise, while too much bulk data waits to be sent. */
-static int bulk_all(struct gn_remote *r, uint16_t segment, uint64_t at, const void *from, uint64_t bytes, uint64_t *ret_batch)
+static int bulk_all(struct gn_remote *r, uint16_t segment, uint64_t at, const void *from,
+                    uint64_t bytes, uint64_t *ret_batch)
 {
     for (;;) {
         uint32_t room = atomic_load_explicit(&r->out.room, memory_order_seq_cst);
-        int rc = gn_lost_is(&r->s->lost) ? -EPIPE : gn_out_bulk(&r->out, segment, at, from, bytes, true, ret_batch);
+        int rc = gn_lost_is(&r->s->lost)
+                     ? -EPIPE
+                     : gn_out_bulk(&r->out, segment, at, from, bytes, true, ret_batch);
         if (rc != -ENOBUFS)
             return rc;
         if (!look(r, &r->out.room, room, true))
@@ -505,14 +532,16 @@ static void flush_soon(struct gn_remote *r)
         gn_remote_arm(r->flush_fd, FLUSH_NS);
 }
 
-/* Before the message that they are for: bytes whose place may be used again when this returns. Until then it is nobody else's, so that what
- * others append may come in between. */
-static int append_copied(struct gn_remote *r, uint16_t segment, uint64_t at, const void *from, uint64_t bytes)
+/* Before the message that they are for: bytes whose place may be used again when this returns.
+ * Until then it is nobody else's, so that what others append may come in between. */
+static int append_copied(struct gn_remote *r, uint16_t segment, uint64_t at, const void *from,
+                         uint64_t bytes)
 {
     int rc = 0;
     for (uint64_t done = 0; done < bytes && !rc;) {
         const uint32_t n = bytes - done < COPIED_BYTES ? (uint32_t)(bytes - done) : COPIED_BYTES;
-        const struct gn_out_part part = {{n, GN_RECORD_DATA, segment, at + done}, (const char *)from + done};
+        const struct gn_out_part part = {{n, GN_RECORD_DATA, segment, at + done},
+                                         (const char *)from + done};
         rc = append_all(r, &part, 1);
         done += n;
         flush_soon(r);
@@ -532,11 +561,13 @@ int gn_remote_send(struct gn_remote *r, struct gn_call *c)
         if (c->out_blocks & 1u << i)
             continue;
         if (b->bytes <= INLINE_BYTES)
-            parts[n++] = (struct gn_out_part){{(uint32_t)b->bytes, GN_RECORD_DATA, (uint16_t)b->segment, b->offset}, b->base};
+            parts[n++] = (struct gn_out_part){
+                {(uint32_t)b->bytes, GN_RECORD_DATA, (uint16_t)b->segment, b->offset}, b->base};
         else if (msg->reply == GN_NO_REPLY) /* the block is used again at once */
             rc = append_copied(r, (uint16_t)b->segment, b->offset, b->base, b->bytes);
         else
-            rc = gn_out_bulk(&r->out, (uint16_t)b->segment, b->offset, b->base, b->bytes, true, &batch);
+            rc = gn_out_bulk(&r->out, (uint16_t)b->segment, b->offset, b->base, b->bytes, true,
+                             &batch);
     }
     parts[n++] = (struct gn_out_part){{c->bytes, GN_RECORD_MESSAGE, 0, batch}, c->message};
     if (!rc)
@@ -546,7 +577,8 @@ int gn_remote_send(struct gn_remote *r, struct gn_call *c)
     return rc == -EPIPE ? GN_RESULT_LOST : rc ? GN_RESULT_NO_MEMORY : 0;
 }
 
-int gn_remote_pass(struct gn_remote *r, const struct gn_msg *msg, uint32_t n_bytes, const struct gn_passed *all, uint32_t n)
+int gn_remote_pass(struct gn_remote *r, const struct gn_msg *msg, uint32_t n_bytes,
+                   const struct gn_passed *all, uint32_t n)
 {
     struct gn_out_part parts[GN_MAX_PASSED + 1];
     uint64_t batch = 0;
@@ -558,7 +590,8 @@ int gn_remote_pass(struct gn_remote *r, const struct gn_msg *msg, uint32_t n_byt
         if (!from)
             return -EPROTO;
         if (p->bytes <= INLINE_BYTES)
-            parts[n_parts++] = (struct gn_out_part){{(uint32_t)p->bytes, GN_RECORD_DATA, segment, p->ref.offset}, from};
+            parts[n_parts++] = (struct gn_out_part){
+                {(uint32_t)p->bytes, GN_RECORD_DATA, segment, p->ref.offset}, from};
         else if (p->copied)
             rc = append_copied(r, segment, p->ref.offset, from, p->bytes);
         else
@@ -593,7 +626,8 @@ void gn_remote_begin(struct gn_remote *r, uint32_t grace_ms)
     }
 }
 
-int gn_remote_ship(struct gn_remote *r, const struct gn_area_ref *ref, const void *from, uint64_t bytes)
+int gn_remote_ship(struct gn_remote *r, const struct gn_area_ref *ref, const void *from,
+                   uint64_t bytes)
 {
     if (ref->segment == GN_SPAN_NULL || !bytes)
         return 0;
@@ -620,17 +654,23 @@ void gn_remote_forget(struct gn_remote *r, const void *from, uint64_t bytes)
 
 void gn_remote_free_pages(struct gn_remote *r, uint32_t segment, uint64_t offset, uint64_t bytes)
 {
-    const struct gn_stream_record record = {sizeof bytes, GN_RECORD_FREE, (uint16_t)segment, offset};
-    (void)gn_out_append(&r->out, &record, &bytes); /* without room the pages stay until they are used again */
+    const struct gn_stream_record record = {sizeof bytes, GN_RECORD_FREE, (uint16_t)segment,
+                                            offset};
+    (void)gn_out_append(&r->out, &record,
+                        &bytes); /* without room the pages stay until they are used again */
 }
 
-int gn_remote_segment(struct gn_remote *r, uint64_t bytes, struct gn_segment *ret, uint32_t *ret_index)
+int gn_remote_segment(struct gn_remote *r, uint64_t bytes, struct gn_segment *ret,
+                      uint32_t *ret_index)
 {
     struct gn_segment segment;
-    int rc = r->n_segments + 1 < GN_AREA_SEGMENTS ? gn_segment_create("gantry-data", bytes, &segment) : -ENOMEM;
+    int rc = r->n_segments + 1 < GN_AREA_SEGMENTS
+                 ? gn_segment_create("gantry-data", bytes, &segment)
+                 : -ENOMEM;
     if (rc)
         return rc;
-    struct gn_out_part part = {{0, GN_RECORD_SEGMENT, (uint16_t)(r->n_segments + 1), segment.bytes}, NULL};
+    struct gn_out_part part = {{0, GN_RECORD_SEGMENT, (uint16_t)(r->n_segments + 1), segment.bytes},
+                               NULL};
     rc = gn_segment_map(&segment);
     if (!rc)
         rc = append_all(r, &part, 1);

@@ -5,12 +5,14 @@
 #include "guest/core/guest_core.h"
 
 /*
- * A session whose vGPU is on another machine. Its memory has the layout of a shared one and is this process's own: what is
- * sent is described by records (link/record.h), and what comes is entered into the same response slots, event table and data
- * area that a worker here would have written. So nothing above knows the difference but for the functions below.
+ * A session whose vGPU is on another machine. Its memory has the layout of a shared one and is this
+ * process's own: what is sent is described by records (link/record.h), and what comes is entered
+ * into the same response slots, event table and data area that a worker here would have written. So
+ * nothing above knows the difference but for the functions below.
  *
- * Reading the connection is a role: whichever thread waits takes it and tells the others what is theirs, so that a call
- * crosses no threads; the session's watcher thread has it when nobody waits. Sending is done by whoever has something to send.
+ * Reading the connection is a role: whichever thread waits takes it and tells the others what is
+ * theirs, so that a call crosses no threads; the session's watcher thread has it when nobody waits.
+ * Sending is done by whoever has something to send.
  */
 struct gn_remote;
 
@@ -19,15 +21,16 @@ int gn_remote_make_memory(struct gn_attached *a);
 /* Connects with the worker. From here on waits of this session go through it. */
 int gn_remote_open(struct gn_session *s, const struct gn_attached *a, struct gn_error *err);
 /*
- * Not connected yet, of a session whose vGPU is about to go to another machine (ring_relay.c): waits do not go through it, since who waits
- * may have begun before; the watcher reads.
+ * Not connected yet, of a session whose vGPU is about to go to another machine (ring_relay.c):
+ * waits do not go through it, since who waits may have begun before; the watcher reads.
  */
 int gn_remote_new(struct gn_session *s, struct gn_remote **ret);
 /* One that nothing has come of; or of a session that shares its memory now. */
 void gn_remote_free(struct gn_remote *r);
 /*
- * Before whatever goes straight to the connection, and as long as what has been shipped is to be sent or what lands is to come: all of it,
- * or nothing. NULL: the ring is to be used. May be nested. Any thread.
+ * Before whatever goes straight to the connection, and as long as what has been shipped is to be
+ * sent or what lands is to come: all of it, or nothing. NULL: the ring is to be used. May be
+ * nested. Any thread.
  */
 struct gn_remote *gn_remote_enter_it(struct gn_session *s);
 static inline struct gn_remote *gn_remote_enter(struct gn_session *s)
@@ -36,14 +39,16 @@ static inline struct gn_remote *gn_remote_enter(struct gn_session *s)
 }
 void gn_remote_leave(struct gn_remote *r);
 /*
- * From now on nobody enters any more, and who waits does not read: this is one as gn_remote_new makes them. Then, whether anybody is in
- * yet.
+ * From now on nobody enters any more, and who waits does not read: this is one as gn_remote_new
+ * makes them. Then, whether anybody is in yet.
  */
 void gn_remote_turn(struct gn_remote *r);
 bool gn_remote_is_empty(struct gn_remote *r);
-/* Tells of the data segments that there are already, and from then on of more. They fit: nothing else has been sent. */
+/* Tells of the data segments that there are already, and from then on of more. They fit: nothing
+ * else has been sent. */
 void gn_remote_begin(struct gn_remote *r, uint32_t grace_ms);
-/* A message of the ring, with what goes along. What lies in the data area stays there until its answer, or its event, has come; else
+/* A message of the ring, with what goes along. What lies in the data area stays there until its
+ * answer, or its event, has come; else
  * (`copied`) until this returns. 0 or -errno. Waits while too much is under way. */
 struct gn_passed {
     struct gn_area_ref ref;
@@ -51,18 +56,22 @@ struct gn_passed {
     bool copied;
 };
 #define GN_MAX_PASSED 12u
-int gn_remote_pass(struct gn_remote *r, const struct gn_msg *msg, uint32_t n_bytes, const struct gn_passed *all, uint32_t n);
+int gn_remote_pass(struct gn_remote *r, const struct gn_msg *msg, uint32_t n_bytes,
+                   const struct gn_passed *all, uint32_t n);
 /* Nothing follows, before the move of this number, but what has been passed. */
 void gn_remote_say_paused(struct gn_remote *r, uint32_t number);
 /* The vGPU is in a file, or has a worker (NULL): gn_link's on_stop, whose ctx is the session. */
 void gn_remote_stop_word(void *session, const struct gn_link_stopped *stop);
-/* The part of the session's watcher thread while the vGPU is on another machine. True: it shares our memory now, and r is to be freed. */
+/* The part of the session's watcher thread while the vGPU is on another machine. True: it shares
+ * our memory now, and r is to be freed. */
 bool gn_remote_watch_far(struct gn_session *s, struct gn_remote *r);
-/* The link leads to a gantryd of this machine now, which has the vGPU: nothing more goes this way. The lock is held. */
+/* The link leads to a gantryd of this machine now, which has the vGPU: nothing more goes this way.
+ * The lock is held. */
 void gn_remote_go_home(struct gn_remote *r);
 /* Held by whoever uses the session's link. */
 pthread_mutex_t *gn_remote_link_lock(struct gn_remote *r);
-/* The link leads to another gantryd now, which has the vGPU (follow_migration.c): from now on its worker is talked to. The lock is held. */
+/* The link leads to another gantryd now, which has the vGPU (follow_migration.c): from now on its
+ * worker is talked to. The lock is held. */
 void gn_remote_go_over(struct gn_remote *r);
 /* The program ends: gantryd need not wait for it. Never waits. */
 void gn_remote_bye(struct gn_remote *r);
@@ -74,17 +83,21 @@ void gn_remote_forked(struct gn_remote *r);
 /* Sends a message with its inputs; waits only while too much is under way. 0 or a GN_RESULT_*. */
 int gn_remote_send(struct gn_remote *r, struct gn_call *c);
 /* A data segment of this process's, mapped, made known to the worker. */
-int gn_remote_segment(struct gn_remote *r, uint64_t bytes, struct gn_segment *ret, uint32_t *ret_index);
+int gn_remote_segment(struct gn_remote *r, uint64_t bytes, struct gn_segment *ret,
+                      uint32_t *ret_index);
 /*
- * The bytes at `ref` are what the calling thread's next message is about. They are taken from `from`, memory of the program's,
- * or, when that is NULL, from the area itself, and must stay there until the command is over.
+ * The bytes at `ref` are what the calling thread's next message is about. They are taken from
+ * `from`, memory of the program's, or, when that is NULL, from the area itself, and must stay there
+ * until the command is over.
  */
-int gn_remote_ship(struct gn_remote *r, const struct gn_area_ref *ref, const void *from, uint64_t bytes);
+int gn_remote_ship(struct gn_remote *r, const struct gn_area_ref *ref, const void *from,
+                   uint64_t bytes);
 /* That message is not sent: what has been shipped for it is of no other. */
 void gn_remote_unship(void);
 /*
- * What the worker writes at `ref` comes to `to` instead, memory of the program's, until gn_remote_landed. False: it comes to the
- * area, as ever. A loss ends the writing there before any wait tells of it.
+ * What the worker writes at `ref` comes to `to` instead, memory of the program's, until
+ * gn_remote_landed. False: it comes to the area, as ever. A loss ends the writing there before any
+ * wait tells of it.
  */
 bool gn_remote_land(struct gn_remote *r, const struct gn_area_ref *ref, void *to, uint64_t bytes);
 void gn_remote_landed(struct gn_remote *r, const struct gn_area_ref *ref);
@@ -94,11 +107,13 @@ uint32_t gn_remote_pieces(struct gn_remote *r, uint32_t least, uint32_t most, ui
 void gn_remote_forget(struct gn_remote *r, const void *from, uint64_t bytes);
 /* Nobody needs what lies there any more, here or in the worker. */
 void gn_remote_free_pages(struct gn_remote *r, uint32_t segment, uint64_t offset, uint64_t bytes);
-/* This process has ended an event by itself: a thread that waits for it may be reading. After the event's end. */
+/* This process has ended an event by itself: a thread that waits for it may be reading. After the
+ * event's end. */
 void gn_remote_nudge(struct gn_remote *r);
 /* Pushes on what waits to be sent. */
 void gn_remote_flush(struct gn_remote *r);
-/* Takes in what has come, without waiting: for programs that ask again and again instead of waiting. */
+/* Takes in what has come, without waiting: for programs that ask again and again instead of
+ * waiting. */
 void gn_remote_look(struct gn_remote *r);
 
 #endif

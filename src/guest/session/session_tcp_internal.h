@@ -7,11 +7,14 @@
 #include "link/stream_in.h"
 #include "link/stream_out.h"
 
-/* What session_tcp.c (records, and who reads and sends them) and session_tcp_watch.c (connections, the watcher thread) share. */
+/* What session_tcp.c (records, and who reads and sends them) and session_tcp_watch.c (connections,
+ * the watcher thread) share. */
 #define MAX_LANDINGS 128u
 /* How long after a read by a waiting thread the watcher leaves the socket alone. */
 #define GN_REMOTE_LEASE_NS 1000000u
-#define MAX_WANTS          256u /* files asked for at once: builds over there have as many threads at most */
+#define MAX_WANTS                                                                                  \
+    256u /* files asked for at once: builds over there have as many threads at most                \
+          */
 
 struct gn_remote {
     struct gn_wait_hook hook;
@@ -30,7 +33,8 @@ struct gn_remote {
         char *to;
     } landings[MAX_LANDINGS];                /* landings_lock */
     pthread_cond_t landings_wake;            /* landings_lock */
-    const struct landing *_Atomic receiving; /* what the record comes into that is being read; landings_lock to begin, NULL: none */
+    const struct landing *_Atomic receiving; /* what the record comes into that is being read;
+                                                landings_lock to begin, NULL: none */
     /* whoever has the role */
     struct gn_tcp tcp;
     struct gn_stream_in in;
@@ -38,15 +42,16 @@ struct gn_remote {
     /* any thread; sequentially consistent, so that nobody parks while nobody reads */
     _Alignas(64) _Atomic uint32_t role;
     _Atomic uint32_t n_parked, baton;
-    _Atomic uint32_t n_inside; /* threads that send and land by themselves, or wait by the hook; now */
+    _Atomic uint32_t
+        n_inside; /* threads that send and land by themselves, or wait by the hook; now */
     _Atomic uint32_t n_hooked;
     _Atomic bool turned;      /* no more of them come */
     _Atomic uint32_t n_turns; /* how often a waiting thread has read; whoever has the role counts */
     _Atomic bool broken;
-    _Atomic bool cut_off;      /* the program has closed its descriptors */
-    _Atomic bool leaving;      /* the program has said goodbye */
-    _Atomic bool gone_over;    /* to another gantryd, whose worker has not been connected with yet */
-    _Atomic bool gone_home;    /* to a gantryd of this machine: this is over */
+    _Atomic bool cut_off;   /* the program has closed its descriptors */
+    _Atomic bool leaving;   /* the program has said goodbye */
+    _Atomic bool gone_over; /* to another gantryd, whose worker has not been connected with yet */
+    _Atomic bool gone_home; /* to a gantryd of this machine: this is over */
     _Atomic bool room_watched; /* whoever reads also waits for room in the socket */
     _Atomic bool flush_armed, lease_armed;
     uint32_t n_segments; /* link_lock */
@@ -91,13 +96,16 @@ void gn_remote_cut_off(struct gn_remote *r);
 /* The program leaves, or has cut the session off: no connection is made any more. */
 static inline bool gn_remote_is_over(struct gn_remote *r)
 {
-    return atomic_load_explicit(&r->leaving, memory_order_seq_cst) || atomic_load_explicit(&r->cut_off, memory_order_seq_cst);
+    return atomic_load_explicit(&r->leaving, memory_order_seq_cst) ||
+           atomic_load_explicit(&r->cut_off, memory_order_seq_cst);
 }
 /* The watcher, when ask_due says so: what holds is asked for. */
 void gn_remote_ask_stopped(struct gn_remote *r);
-/* The watcher, while there is no connection: until the vGPU has a worker again, or the program leaves. */
+/* The watcher, while there is no connection: until the vGPU has a worker again, or the program
+ * leaves. */
 void gn_remote_await_restored(struct gn_remote *r);
-/* With the role, of a connection that is not read from any more: what it was in the middle of is off. */
+/* With the role, of a connection that is not read from any more: what it was in the middle of is
+ * off. */
 void gn_remote_dropped(struct gn_remote *r);
 extern const struct gn_in_ops gn_remote_in_ops;
 extern const struct gn_wait_hook gn_remote_hook;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program's end of a session over tcp; the test is the worker at the other end of a socket pair. */
+/* A program's end of a session over tcp; the test is the worker at the other end of a socket pair.
+ */
 #include "guest/session/session_tcp_internal.h"
 
 #include "shm/futex.h"
@@ -83,7 +84,8 @@ static int begin(void **state)
     session.waiter = (struct gn_waiter){gn_spin_policy_default(), &session.lost};
     session.remote = &remote;
     pthread_mutex_init(&session.link_lock, NULL);
-    return gn_segment_create("test-data", AREA_BYTES, &data) || gn_segment_map(&data) || gn_area_init(&session, data);
+    return gn_segment_create("test-data", AREA_BYTES, &data) || gn_segment_map(&data) ||
+           gn_area_init(&session, data);
 }
 
 static int set_up(void **state)
@@ -99,8 +101,9 @@ static int set_up(void **state)
         remote.landings[i].segment = GN_NO_BLOCK;
     remote.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     remote.flush_fd = remote.lease_fd = remote.epoll_fd = remote.nudge_fd = -1;
-    if (!w || remote.wake_fd < 0 || gn_out_init(&remote.out) || gn_in_init(&remote.in, &gn_remote_in_ops, &remote) ||
-        gn_in_init(&w->in, &ops, w) || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends))
+    if (!w || remote.wake_fd < 0 || gn_out_init(&remote.out) ||
+        gn_in_init(&remote.in, &gn_remote_in_ops, &remote) || gn_in_init(&w->in, &ops, w) ||
+        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends))
         return -1;
     remote.tcp = (struct gn_tcp){ends[0], NULL};
     w->tcp = (struct gn_tcp){ends[1], NULL};
@@ -223,7 +226,8 @@ static void what_was_in_the_ring_waits_for_room(void **state)
     assert_int_equal(gn_block_take(&session, GN_AREA_PASSING, LONG_BYTES, &block), 0);
     for (int i = 0; i < 64; i++)
         assert_int_equal(gn_out_bulk(&remote.out, 0, block.offset, block.base, 1, true, &batch), 0);
-    assert_int_equal(gn_out_bulk(&remote.out, 0, block.offset, block.base, 1, true, &batch), -ENOBUFS);
+    assert_int_equal(gn_out_bulk(&remote.out, 0, block.offset, block.base, 1, true, &batch),
+                     -ENOBUFS);
     const struct gn_passed passed = {gn_block_ref(&block, 0), LONG_BYTES, false};
     assert_int_equal(gn_remote_pass(&remote, &msg, sizeof msg, &passed, 1), 0);
     hear(w, 1);
@@ -323,7 +327,8 @@ static void *wait_for_word(void *arg)
     return NULL;
 }
 
-static void who_is_in_the_middle_of_something_is_waited_for_and_nobody_begins_by_himself(void **state)
+static void
+who_is_in_the_middle_of_something_is_waited_for_and_nobody_begins_by_himself(void **state)
 {
     pthread_t sleeper;
     (void)state;
@@ -345,7 +350,8 @@ static void who_is_in_the_middle_of_something_is_waited_for_and_nobody_begins_by
     assert_true(gn_remote_is_empty(&remote));
     assert_null(gn_remote_enter(&session));
     assert_true(gn_remote_is_empty(&remote));
-    /* Who slept by the hook, and for the role of reading, hears now of the word alone, by whoever writes it. */
+    /* Who slept by the hook, and for the role of reading, hears now of the word alone, by whoever
+     * writes it. */
     while (atomic_load(&remote.n_parked))
         sched_yield();
     atomic_store(&awaited, 1);
@@ -361,7 +367,8 @@ static sem_t heard;
 static int fake_poll_fd(const struct gn_link *link)
 {
     (void)link;
-    return remote.nudge_fd; /* never readable: what there is to hear has been taken out of the socket */
+    return remote
+        .nudge_fd; /* never readable: what there is to hear has been taken out of the socket */
 }
 
 static int fake_hear(struct gn_link *link)
@@ -386,7 +393,8 @@ static void *watch(void *arg)
 /* The very last test: the session is lost with it. */
 static void what_came_with_an_answer_of_gantryds_is_heard(void **state)
 {
-    static const struct gn_link_ops link_ops = {.name = "fake", .poll_fd = fake_poll_fd, .hear = fake_hear};
+    static const struct gn_link_ops link_ops = {
+        .name = "fake", .poll_fd = fake_poll_fd, .hear = fake_hear};
     static const struct gn_guest_api api = {.heard = hear_nothing};
     struct gn_link link = {.ops = &link_ops};
     struct epoll_event wake = {.events = EPOLLIN};
@@ -418,15 +426,24 @@ static void what_came_with_an_answer_of_gantryds_is_heard(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(long_inputs_of_what_nobody_answers_come_before_it, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(so_they_do_of_a_message_that_was_in_the_ring, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_is_shipped_for_a_call_that_fails_is_of_no_other_call, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(long_inputs_of_what_nobody_answers_come_before_it, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(so_they_do_of_a_message_that_was_in_the_ring, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(what_is_shipped_for_a_call_that_fails_is_of_no_other_call,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_was_in_the_ring_waits_for_room, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(nothing_comes_to_memory_whose_transfer_is_over, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_transfer_that_is_over_in_time_breaks_nothing, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_segment_that_finds_no_memory_is_not_counted, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(who_is_in_the_middle_of_something_is_waited_for_and_nobody_begins_by_himself, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_came_with_an_answer_of_gantryds_is_heard, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(nothing_comes_to_memory_whose_transfer_is_over, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_transfer_that_is_over_in_time_breaks_nothing, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_segment_that_finds_no_memory_is_not_counted, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(
+            who_is_in_the_middle_of_something_is_waited_for_and_nobody_begins_by_himself, set_up,
+            tear_down),
+        cmocka_unit_test_setup_teardown(what_came_with_an_answer_of_gantryds_is_heard, set_up,
+                                        tear_down),
     };
     return cmocka_run_group_tests(tests, begin, NULL);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections of a session over tcp, and its watcher thread: it reads when no other thread does, sends what others have left,
- * answers what builds over there want to include, and comes back when the connection breaks. It is the only one that makes or
- * closes a connection, and it never waits for room to send, since nobody else would come back for it.
+ * Connections of a session over tcp, and its watcher thread: it reads when no other thread does,
+ * sends what others have left, answers what builds over there want to include, and comes back when
+ * the connection breaks. It is the only one that makes or closes a connection, and it never waits
+ * for room to send, since nobody else would come back for it.
  */
 #include "guest/core/loss.h"
 #include "guest/session/session_tcp_internal.h"
@@ -35,7 +36,8 @@ static int connect_data(struct gn_remote *r, uint64_t deadline_ns, struct gn_err
     struct gn_stream_hello hello;
     struct gn_tcp tcp;
     uint64_t trip_ns = 0;
-    /* Not link_lock: who holds that may wait for room, which may come only with the new connection. */
+    /* Not link_lock: who holds that may wait for room, which may come only with the new connection.
+     */
     pthread_mutex_lock(&r->dialling);
     int rc = gn_link_data(r->s->link, r->in.received, deadline_ns, &tcp, &hello, &trip_ns, err);
     pthread_mutex_unlock(&r->dialling);
@@ -104,7 +106,10 @@ int gn_remote_new(struct gn_session *s, struct gn_remote **ret)
     r->flush_fd = gn_fd_timer(CLOCK_MONOTONIC, TFD_NONBLOCK);
     r->lease_fd = gn_fd_timer(CLOCK_MONOTONIC, TFD_NONBLOCK);
     r->nudge_fd = gn_fd_event(EFD_NONBLOCK);
-    int rc = r->epoll_fd < 0 || r->wake_fd < 0 || r->flush_fd < 0 || r->lease_fd < 0 || r->nudge_fd < 0 ? -EMFILE : 0;
+    int rc =
+        r->epoll_fd < 0 || r->wake_fd < 0 || r->flush_fd < 0 || r->lease_fd < 0 || r->nudge_fd < 0
+            ? -EMFILE
+            : 0;
     if (!rc)
         rc = gn_out_init(&r->out);
     if (!rc)
@@ -116,7 +121,8 @@ int gn_remote_new(struct gn_session *s, struct gn_remote **ret)
     if (!rc)
         rc = watch_fd(r, r->lease_fd, EPOLLIN, EPOLL_CTL_ADD);
     if (rc)
-        gn_remote_forked(r); /* what it allocated is left, as a session's mappings are that never was */
+        gn_remote_forked(
+            r); /* what it allocated is left, as a session's mappings are that never was */
     else
         *ret = r;
     return rc;
@@ -179,7 +185,8 @@ void gn_remote_bye(struct gn_remote *r)
 
 void gn_remote_forked(struct gn_remote *r)
 {
-    int *const fds[] = {&r->tcp.fd, &r->epoll_fd, &r->wake_fd, &r->flush_fd, &r->lease_fd, &r->nudge_fd};
+    int *const fds[] = {&r->tcp.fd,   &r->epoll_fd, &r->wake_fd,
+                        &r->flush_fd, &r->lease_fd, &r->nudge_fd};
     for (size_t i = 0; i < GN_ARRAY_SIZE(fds); i++) {
         const int fd = *fds[i];
         *fds[i] = -1; /* first: a child that is forked between finds none */
@@ -320,7 +327,8 @@ static void lose(struct gn_remote *r)
 {
     gn_out_stop(&r->out);
     gn_tcp_shutdown(&r->tcp);
-    /* Nobody reads any more: `broken` is set, and stays so. Nothing of the program's memory is touched from here on. */
+    /* Nobody reads any more: `broken` is set, and stays so. Nothing of the program's memory is
+     * touched from here on. */
     while (!gn_remote_take_role(r)) {
         struct timespec pause = {.tv_nsec = 100000};
         nanosleep(&pause, NULL);
@@ -335,7 +343,8 @@ static void lose(struct gn_remote *r)
 static void close_lost(struct gn_remote *r)
 {
     const struct timespec pause = {.tv_nsec = 100000};
-    while (atomic_load_explicit(&r->n_inside, memory_order_seq_cst) || atomic_load_explicit(&r->n_hooked, memory_order_seq_cst))
+    while (atomic_load_explicit(&r->n_inside, memory_order_seq_cst) ||
+           atomic_load_explicit(&r->n_hooked, memory_order_seq_cst))
         nanosleep(&pause, NULL);
     gn_remote_forked(r);
 }
@@ -371,17 +380,20 @@ void gn_remote_look_at_descriptors(struct gn_remote *r)
 }
 
 /*
- * May the watcher read again? While threads take turns at reading the timer is set here: after a long sleep that takes a thread some
- * ten microseconds, which would lie between the answer it waited for and its next call.
+ * May the watcher read again? While threads take turns at reading the timer is set here: after a
+ * long sleep that takes a thread some ten microseconds, which would lie between the answer it
+ * waited for and its next call.
  */
 static bool lease_is_over(struct gn_remote *r, uint32_t *seen_turns)
 {
     const uint64_t two_trips_ns = 2 * atomic_load_explicit(&r->trip_ns, memory_order_relaxed);
     const uint32_t turns = atomic_load_explicit(&r->n_turns, memory_order_relaxed);
-    const bool in_use = turns != *seen_turns && atomic_load_explicit(&r->role, memory_order_seq_cst);
+    const bool in_use =
+        turns != *seen_turns && atomic_load_explicit(&r->role, memory_order_seq_cst);
     *seen_turns = turns;
     if (in_use && two_trips_ns < LEASE_MOST_NS) {
-        gn_remote_arm(r->lease_fd, two_trips_ns < GN_REMOTE_LEASE_NS ? GN_REMOTE_LEASE_NS : two_trips_ns);
+        gn_remote_arm(r->lease_fd,
+                      two_trips_ns < GN_REMOTE_LEASE_NS ? GN_REMOTE_LEASE_NS : two_trips_ns);
         return false;
     }
     /* Before the look at the role: who gives it back after that sets the timer anew. */
@@ -402,11 +414,13 @@ static bool hear_gantryd(struct gn_remote *r, uint32_t events)
     return !ours || (rc == 0 && !(events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)));
 }
 
-/* What came right behind gantryd's answer has been taken out of the socket with it, through TLS, and epoll knows nothing of it. */
+/* What came right behind gantryd's answer has been taken out of the socket with it, through TLS,
+ * and epoll knows nothing of it. */
 static void hear_rest(struct gn_remote *r)
 {
     pthread_mutex_lock(&r->dialling);
-    const int rc = atomic_load_explicit(&r->gone_home, memory_order_seq_cst) ? 0 : gn_link_hear(r->s->link);
+    const int rc =
+        atomic_load_explicit(&r->gone_home, memory_order_seq_cst) ? 0 : gn_link_hear(r->s->link);
     pthread_mutex_unlock(&r->dialling);
     if (rc)
         gn_remote_broke(r);
@@ -457,8 +471,8 @@ static bool watch_until_over(struct gn_session *s, struct gn_remote *r)
             new_connection = false;
             hear_rest(r);
         }
-        bool full =
-            atomic_load_explicit(&r->out.blocked, memory_order_seq_cst) && !atomic_load_explicit(&r->room_watched, memory_order_seq_cst);
+        bool full = atomic_load_explicit(&r->out.blocked, memory_order_seq_cst) &&
+                    !atomic_load_explicit(&r->room_watched, memory_order_seq_cst);
         if (atomic_load_explicit(&r->ask_due, memory_order_acquire))
             gn_remote_ask_stopped(r);
         uint32_t wanted = (reads ? EPOLLIN : 0) | (full ? EPOLLOUT : 0);
@@ -466,7 +480,8 @@ static bool watch_until_over(struct gn_session *s, struct gn_remote *r)
             watch_fd(r, r->tcp.fd, wanted, EPOLL_CTL_MOD);
             armed = wanted;
         }
-        /* Through TLS whoever read last may have taken more out of the socket than he looked at, of which epoll knows nothing. */
+        /* Through TLS whoever read last may have taken more out of the socket than he looked at, of
+         * which epoll knows nothing. */
         if (reads && gn_tcp_has_more(&r->tcp))
             gn_remote_look(r);
         int n = epoll_wait(r->epoll_fd, events, GN_ARRAY_SIZE(events), -1);
@@ -508,7 +523,8 @@ static bool watch_until_over(struct gn_session *s, struct gn_remote *r)
             continue;
         /* Closing takes them out of the epoll set. */
         epoll_ctl(r->epoll_fd, EPOLL_CTL_DEL, control, NULL);
-        /* A move that goes on is decided first: by who has heard all that there was to hear, or it is off. */
+        /* A move that goes on is decided first: by who has heard all that there was to hear, or it
+         * is off. */
         (void)gn_session_outlives_gantryd(s);
         if (atomic_load_explicit(&r->gone_home, memory_order_seq_cst))
             return true;

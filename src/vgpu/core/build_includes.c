@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files that builds found: see build_includes.h. Called by whichever thread of the compiler opens one, with include_files.c's lock
- * held, and by who saves and loads. */
+/* The files that builds found: see build_includes.h. Called by whichever thread of the compiler
+ * opens one, with include_files.c's lock held, and by who saves and loads. */
 #include "vgpu/core/build_includes.h"
 
 #include "base/checked.h"
@@ -73,7 +73,8 @@ static int read_all(int fd, unsigned char *to, uint64_t n)
     return 0;
 }
 
-void gn_build_files_found(struct gn_build_files *f, const char *name, const struct stat *facts, int fd)
+void gn_build_files_found(struct gn_build_files *f, const char *name, const struct stat *facts,
+                          int fd)
 {
     struct gn_build_file *file = find(f, name);
     if (!file && !(file = add(f, name, strlen(name)))) {
@@ -87,8 +88,10 @@ void gn_build_files_found(struct gn_build_files *f, const char *name, const stru
         return;
     /* What the program says of its size is not believed: its descriptor's is. */
     struct stat now;
-    if (fstat(fd, &now) < 0 || !S_ISREG(now.st_mode) || now.st_size < 0 || (uint64_t)now.st_size > GN_BUILD_FILES_MOST_BYTES - f->total ||
-        !(file->contents = malloc(now.st_size ? (size_t)now.st_size : 1)) || read_all(fd, file->contents, (uint64_t)now.st_size)) {
+    if (fstat(fd, &now) < 0 || !S_ISREG(now.st_mode) || now.st_size < 0 ||
+        (uint64_t)now.st_size > GN_BUILD_FILES_MOST_BYTES - f->total ||
+        !(file->contents = malloc(now.st_size ? (size_t)now.st_size : 1)) ||
+        read_all(fd, file->contents, (uint64_t)now.st_size)) {
         free(file->contents);
         file->contents = NULL;
         f->lacks = true;
@@ -105,14 +108,16 @@ static bool is_one(const struct gn_build_file *a, const struct gn_build_file *b)
     return a->device == b->device && a->inode == b->inode;
 }
 
-/* A compiler wants a real file, with an identity of its own; and a worker can make one where its driver keeps what it is working on. */
+/* A compiler wants a real file, with an identity of its own; and a worker can make one where its
+ * driver keeps what it is working on. */
 static int open_one(struct gn_build_files *f, struct gn_build_file *file)
 {
     const char *folder = getenv("TMPDIR");
     for (uint32_t i = 0; i < f->n; i++)
         if (f->all[i].fd >= 0 && is_one(&f->all[i], file) && f->all[i].bytes == file->bytes)
             return f->all[i].fd;
-    file->fd = open(folder ? folder : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600); /* in a worker */
+    file->fd =
+        open(folder ? folder : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600); /* in a worker */
     for (uint64_t at = 0; file->fd >= 0 && at < file->bytes;) {
         const ssize_t n = write(file->fd, file->contents + at, file->bytes - at);
         if (n < 0 && errno == EINTR)
@@ -127,7 +132,8 @@ static int open_one(struct gn_build_files *f, struct gn_build_file *file)
     return file->fd;
 }
 
-int gn_build_files_give(struct gn_build_files *f, const char *name, bool contents, int *ret_fd, struct stat *ret_facts)
+int gn_build_files_give(struct gn_build_files *f, const char *name, bool contents, int *ret_fd,
+                        struct stat *ret_facts)
 {
     struct gn_build_file *file = find(f, name);
     if (!file || (contents && !file->contents))
@@ -182,8 +188,11 @@ int gn_build_files_save(const struct gn_build_files *f, struct gn_stream_writer 
         const struct gn_build_file *file = &f->all[i];
         const uint32_t n_name = (uint32_t)strlen(file->name), head[2] = {n_name, 0};
         const struct saved_facts facts = {file->mode, n_name, file->device, file->inode};
-        const struct iovec about[2] = {{(void *)(uintptr_t)&facts, sizeof facts}, {file->name, n_name}};
-        const struct iovec header[3] = {{(void *)(uintptr_t)head, sizeof head}, {file->name, n_name}, {file->contents, file->bytes}};
+        const struct iovec about[2] = {{(void *)(uintptr_t)&facts, sizeof facts},
+                                       {file->name, n_name}};
+        const struct iovec header[3] = {{(void *)(uintptr_t)head, sizeof head},
+                                        {file->name, n_name},
+                                        {file->contents, file->bytes}};
         rc = gn_stream_part_iov(w, GN_PART_API, about, 2);
         if (!rc && file->contents)
             rc = gn_stream_part_iov(w, GN_PART_HEADER, header, file->bytes ? 3 : 2);
@@ -218,7 +227,8 @@ static int load_contents(struct gn_build_files *f, const struct gn_stream_part *
         return -EBADMSG;
     memcpy(head, part->bytes, sizeof head);
     const char *name = (const char *)part->bytes + sizeof head;
-    if (head[1] || head[0] > part->n - sizeof head || strlen(file->name) != head[0] || memcmp(file->name, name, head[0]) != 0)
+    if (head[1] || head[0] > part->n - sizeof head || strlen(file->name) != head[0] ||
+        memcmp(file->name, name, head[0]) != 0)
         return -EBADMSG;
     const uint64_t bytes = part->n - sizeof head - head[0];
     if (bytes > GN_BUILD_FILES_MOST_BYTES - f->total)

@@ -10,12 +10,14 @@ struct gn_stream_entry;
 struct gn_stream_writer;
 
 /*
- * The program's files that a build found, by the names that its compiler had for them: they are what the program was built from, beside
- * its sources, so they stay with the record of the build, and the build is repeated with them where the vGPU goes. Names that were not
- * found are found nowhere. One thread at a time.
+ * The program's files that a build found, by the names that its compiler had for them: they are
+ * what the program was built from, beside its sources, so they stay with the record of the build,
+ * and the build is repeated with them where the vGPU goes. Names that were not found are found
+ * nowhere. One thread at a time.
  */
-#define GN_BUILD_FILES_MOST_BYTES (UINT64_C(64) << 20) /* of one build; with more it cannot be moved */
-#define GN_BUILD_FILES_MOST       16384u
+#define GN_BUILD_FILES_MOST_BYTES                                                                  \
+    (UINT64_C(64) << 20) /* of one build; with more it cannot be moved */
+#define GN_BUILD_FILES_MOST 16384u
 
 struct gn_build_file {
     char *name;
@@ -36,10 +38,13 @@ struct gn_build_files {
 struct gn_build_files *gn_build_files_new(void);    /* NULL: no memory */
 void gn_build_files_free(struct gn_build_files *f); /* NULL does nothing */
 
-/* The program has answered. fd: its contents, which are copied; -1: none were asked for. Never fails: see lacks. */
-void gn_build_files_found(struct gn_build_files *f, const char *name, const struct stat *facts, int fd);
+/* The program has answered. fd: its contents, which are copied; -1: none were asked for. Never
+ * fails: see lacks. */
+void gn_build_files_found(struct gn_build_files *f, const char *name, const struct stat *facts,
+                          int fd);
 /* In a build that is repeated. 0 or -errno; *ret_fd is the caller's. */
-int gn_build_files_give(struct gn_build_files *f, const char *name, bool contents, int *ret_fd, struct stat *ret_facts);
+int gn_build_files_give(struct gn_build_files *f, const char *name, bool contents, int *ret_fd,
+                        struct stat *ret_facts);
 /* What that took. */
 void gn_build_files_close(struct gn_build_files *f);
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pending commands. A command is admitted by the ring thread, waits in its queue until nothing in the vGPU keeps it, is then given to
- * the driver (device.c), and ends when the driver says so, on whichever thread. What waits for the program (user events) stays here.
+ * Pending commands. A command is admitted by the ring thread, waits in its queue until nothing in
+ * the vGPU keeps it, is then given to the driver (device.c), and ends when the driver says so, on
+ * whichever thread. What waits for the program (user events) stays here.
  *
- * A command is its message: it can be kept, moved and given to another driver as it is (saved_commands.c).
+ * A command is its message: it can be kept, moved and given to another driver as it is
+ * (saved_commands.c).
  */
 #include "vgpu/core/command_internal.h"
 
@@ -114,17 +116,21 @@ static void calm(struct gn_vdevice *d)
     const bool idle = gn_turn_is_idle(&d->turn);
     if (gn_gate_is_closed(&v->gate))
         gn_gate_tell(v);
-    /* There is more to submit, or the slice is over: who sees to that looks for what else there is, too. */
+    /* There is more to submit, or the slice is over: who sees to that looks for what else there is,
+     * too. */
     const bool is_seen_to = atomic_load_explicit(&d->dirty, memory_order_seq_cst);
     wake_dirty(v);
     if (is_seen_to)
         return;
-    /* The program is likely to go on at once: its next message should meet a thread that looks for it, and if none comes that
-     * thread gives the grant up. */
-    const bool pressed = idle && gn_grant_is_pressed(d->turn.slot) && gn_grant_look(d->turn.slot) == GN_GRANT_HELD;
+    /* The program is likely to go on at once: its next message should meet a thread that looks for
+     * it, and if none comes that thread gives the grant up. */
+    const bool pressed =
+        idle && gn_grant_is_pressed(d->turn.slot) && gn_grant_look(d->turn.slot) == GN_GRANT_HELD;
     const bool looks =
-        !v->remote && (pressed || (v->on_processors && !v->hosted && !atomic_load_explicit(&v->counters->pending, memory_order_relaxed) &&
-                                   (gn_vgpu_is_apart(v) || gn_spin_room())));
+        !v->remote &&
+        (pressed || (v->on_processors && !v->hosted &&
+                     !atomic_load_explicit(&v->counters->pending, memory_order_relaxed) &&
+                     (gn_vgpu_is_apart(v) || gn_spin_room())));
     if (looks)
         gn_ring_nudge(&v->ring);
     else if (idle)
@@ -132,9 +138,9 @@ static void calm(struct gn_vdevice *d)
 }
 
 /*
- * A driver may report ends in any order, from several threads at once. The program sees them as the queue has them: who has
- * waited for a command, or for the queue, finds every earlier event complete. So an end waits here for those before it, and one
- * thread a queue tells them.
+ * A driver may report ends in any order, from several threads at once. The program sees them as the
+ * queue has them: who has waited for a command, or for the queue, finds every earlier event
+ * complete. So an end waits here for those before it, and one thread a queue tells them.
  */
 static void over(struct gn_command *c, int32_t error)
 {
@@ -153,8 +159,11 @@ static void over(struct gn_command *c, int32_t error)
         const bool tells = q->measured && c->driver_event && error >= 0 && !c->class->many;
         if (tells && (c->teaches || gn_turn_measures(turn)))
             v->api->ran(v, c->driver_event, &start_ns, &end_ns);
-        if ((c->teaches || (c->covers == 1 && v->slicer && c->class == v->slicer->class)) && error >= 0)
-            v->slicer->took(v, c, 0, end_ns > start_ns ? end_ns - start_ns : gn_turn_service_ns(turn, c->submit_ns));
+        if ((c->teaches || (c->covers == 1 && v->slicer && c->class == v->slicer->class)) &&
+            error >= 0)
+            v->slicer->took(v, c, 0,
+                            end_ns > start_ns ? end_ns - start_ns
+                                              : gn_turn_service_ns(turn, c->submit_ns));
         if (c->covers)
             gn_turn_over(q->device, c->covers, c->submit_ns, start_ns, end_ns);
         else
@@ -163,7 +172,8 @@ static void over(struct gn_command *c, int32_t error)
     c->times.submit_ns = c->submit_ns;
     if (q->profiling && c->driver_event && error >= 0)
         v->api->times(v, c->driver_event, &c->times);
-    /* What another machine's clock has said of its first part is not believed where it would be over before it began. */
+    /* What another machine's clock has said of its first part is not believed where it would be
+     * over before it began. */
     if (c->cut && c->cut->times.start_ns && c->cut->times.start_ns <= c->times.end_ns) {
         c->times.submit_ns = c->cut->times.submit_ns;
         c->times.start_ns = c->cut->times.start_ns;
@@ -218,7 +228,8 @@ void gn_command_follow_locked(struct gn_command *c, struct gn_command *producer)
 
 /* ---- admission: the ring thread */
 
-/* The indices of the events that the command waits for, where they came: looked at once, at admission. */
+/* The indices of the events that the command waits for, where they came: looked at once, at
+ * admission. */
 static const uint32_t *find_waits(struct gn_command *c)
 {
     const struct gn_span *span = &gn_command_head_of(c)->waits;
@@ -251,7 +262,8 @@ static bool enter_event_locked(struct gn_command *c)
     if (head->event == GN_NO_EVENT)
         return true;
     struct gn_vevent *e = gn_vevent_at(c->vgpu, head->event);
-    if (!e || (e->state != GN_EVENT_UNUSED && e->state != GN_EVENT_OVER) || !gn_list_empty(&e->blocked))
+    if (!e || (e->state != GN_EVENT_UNUSED && e->state != GN_EVENT_OVER) ||
+        !gn_list_empty(&e->blocked))
         return false;
     e->state = GN_EVENT_PENDING;
     e->user = e->begun = false;
@@ -296,7 +308,8 @@ static bool kept_locked(const struct gn_vqueue *q)
 }
 
 /* Not to be had: the answer is what a driver out of memory, or with a stale handle, would say. */
-static void turn_away(struct gn_vgpu *v, const struct gn_msg *msg, const struct gn_command_head *head, int32_t error)
+static void turn_away(struct gn_vgpu *v, const struct gn_msg *msg,
+                      const struct gn_command_head *head, int32_t error)
 {
     if (msg->flags & GN_MSG_ASK)
         gn_vgpu_reply(v, msg->reply, error, NULL, 0);
@@ -322,7 +335,8 @@ void gn_commands_batch_came(struct gn_vgpu *v, uint64_t batch)
         gn_device_pump(&v->devices[i]);
 }
 
-void gn_command_admit(struct gn_vgpu *v, const struct gn_request_class *class, const unsigned char *bytes, uint32_t n_bytes, uint64_t batch)
+void gn_command_admit(struct gn_vgpu *v, const struct gn_request_class *class,
+                      const unsigned char *bytes, uint32_t n_bytes, uint64_t batch)
 {
     const struct gn_msg *msg = (const void *)bytes;
     const struct gn_command_head *head = (const void *)(bytes + sizeof *msg);

@@ -50,7 +50,8 @@ const void *gn_command_bytes(const struct gn_command *c, const struct gn_span *s
 {
     if (span->segment == GN_SPAN_NULL)
         return NULL;
-    return span->segment == GN_SPAN_PRIVATE ? c->blobs[span->offset] : (const void *)(c->bytes + span->offset);
+    return span->segment == GN_SPAN_PRIVATE ? c->blobs[span->offset]
+                                            : (const void *)(c->bytes + span->offset);
 }
 
 void gn_command_objects(struct gn_command *c, uint16_t kind, struct gn_span *span, uint64_t n)
@@ -82,7 +83,8 @@ void *gn_command_area(struct gn_command *c, const struct gn_area_ref *ref, uint6
     if (ref->segment == GN_SPAN_NULL)
         return NULL;
     if (!bytes)
-        return &nothing; /* a pointer was given: whether none of its bytes may be moved is the driver's to say */
+        return &nothing; /* a pointer was given: whether none of its bytes may be moved is the
+                            driver's to say */
     void *at = gn_vgpu_area(c->vgpu, ref->segment, ref->offset, bytes);
     if (!at)
         c->fault = true;

@@ -8,8 +8,8 @@
 #include <string.h>
 
 /*
- * What command.c, device.c and saved_commands.c, and nobody else, know of a command. What stands here whole is on the path of every
- * command, and is no call there.
+ * What command.c, device.c and saved_commands.c, and nobody else, know of a command. What stands
+ * here whole is on the path of every command, and is no call there.
  */
 
 static inline const struct gn_command_head *gn_command_head_of(const struct gn_command *c)
@@ -23,11 +23,14 @@ static inline const struct gn_msg *gn_command_msg_of(const struct gn_command *c)
 }
 
 /*
- * A command of these bytes, which are copied, and of this queue, whose reference it takes, with one reference of its own. Nothing in
- * it has been looked at. Whoever takes it in. NULL: no memory, and the reference is the caller's still.
+ * A command of these bytes, which are copied, and of this queue, whose reference it takes, with one
+ * reference of its own. Nothing in it has been looked at. Whoever takes it in. NULL: no memory, and
+ * the reference is the caller's still.
  */
-static inline struct gn_command *gn_command_new(struct gn_vgpu *v, const struct gn_request_class *class, struct gn_vobject *queue,
-                                                const void *bytes, uint32_t n_bytes)
+static inline struct gn_command *gn_command_new(struct gn_vgpu *v,
+                                                const struct gn_request_class *class,
+                                                struct gn_vobject *queue, const void *bytes,
+                                                uint32_t n_bytes)
 {
     struct gn_command *c = calloc(1, sizeof *c + n_bytes);
     if (!c)
@@ -44,10 +47,12 @@ static inline struct gn_command *gn_command_new(struct gn_vgpu *v, const struct 
     return c;
 }
 
-/* What it needed until it was given to the driver, or until its end. Any thread that holds no lock. */
+/* What it needed until it was given to the driver, or until its end. Any thread that holds no lock.
+ */
 void gn_command_drop_objects(struct gn_command *c);
 
-/* Once given to the driver, a command no longer needs those before it: keeping them would keep the whole chain. */
+/* Once given to the driver, a command no longer needs those before it: keeping them would keep the
+ * whole chain. */
 static inline void gn_command_drop_producers(struct gn_command *c)
 {
     for (uint32_t i = 0; i < c->n_producers; i++)
@@ -55,7 +60,8 @@ static inline void gn_command_drop_producers(struct gn_command *c)
     c->n_producers = 0;
 }
 
-/* The command never was: its event's index is the guest's again as soon as it hears of it. vgpu->lock. */
+/* The command never was: its event's index is the guest's again as soon as it hears of it.
+ * vgpu->lock. */
 static inline void gn_command_forget_event_locked(struct gn_command *c)
 {
     const uint32_t event = gn_command_head_of(c)->event;
@@ -66,7 +72,8 @@ static inline void gn_command_forget_event_locked(struct gn_command *c)
     }
 }
 
-/* Links it with what it waits for: as many indices of events as it has waits, none of which need be one. vgpu->lock. */
+/* Links it with what it waits for: as many indices of events as it has waits, none of which need be
+ * one. vgpu->lock. */
 void gn_command_enter_waits_locked(struct gn_command *c, const uint32_t *waits);
 /* It waits for bulk data, too: all of it up to this batch. vgpu->lock. */
 static inline void gn_command_await_batch_locked(struct gn_command *c, uint64_t batch)

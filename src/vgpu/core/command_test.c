@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ends of commands, reported by a driver in any order: what the program sees of them. And whose turn it is. */
+/* The ends of commands, reported by a driver in any order: what the program sees of them. And whose
+ * turn it is. */
 #include "vgpu/core/vgpu_core.h"
 
 #include "shm/counters.h"
@@ -28,7 +29,8 @@ static void admit(struct gn_vgpu *v, struct gn_command *c)
     (void)v, (void)c;
 }
 
-static int32_t submit(struct gn_vgpu *v, struct gn_command *c, void *queue, uint32_t n_waits, void *const *waits, void **event)
+static int32_t submit(struct gn_vgpu *v, struct gn_command *c, void *queue, uint32_t n_waits,
+                      void *const *waits, void **event)
 {
     (void)v, (void)c, (void)queue, (void)n_waits, (void)waits;
     *event = &some_driver_event;
@@ -36,20 +38,23 @@ static int32_t submit(struct gn_vgpu *v, struct gn_command *c, void *queue, uint
 }
 
 /* A finish that finds nothing left to wait for in the driver. */
-static int32_t submit_over(struct gn_vgpu *v, struct gn_command *c, void *queue, uint32_t n_waits, void *const *waits, void **event)
+static int32_t submit_over(struct gn_vgpu *v, struct gn_command *c, void *queue, uint32_t n_waits,
+                           void *const *waits, void **event)
 {
     (void)v, (void)c, (void)queue, (void)n_waits, (void)waits, (void)event;
     return 0;
 }
 
-static int32_t submit_slowly(struct gn_vgpu *v, struct gn_command *c, void *queue, uint32_t n_waits, void *const *waits, void **event)
+static int32_t submit_slowly(struct gn_vgpu *v, struct gn_command *c, void *queue, uint32_t n_waits,
+                             void *const *waits, void **event)
 {
     const struct timespec takes = {0, 3000000};
     assert_int_equal(clock_nanosleep(CLOCK_MONOTONIC, 0, &takes, NULL), 0);
     return submit(v, c, queue, n_waits, waits, event);
 }
 
-static int32_t submit_refused(struct gn_vgpu *v, struct gn_command *c, void *queue, uint32_t n_waits, void *const *waits, void **event)
+static int32_t submit_refused(struct gn_vgpu *v, struct gn_command *c, void *queue,
+                              uint32_t n_waits, void *const *waits, void **event)
 {
     (void)v, (void)c, (void)queue, (void)n_waits, (void)waits, (void)event;
     return -6;
@@ -115,8 +120,10 @@ static void release(struct gn_vobject *o)
 }
 
 static const struct gn_request_class plain = {.name = "plain", .admit = admit, .submit = submit};
-static const struct gn_request_class many = {.name = "many", .admit = admit, .submit = submit, .many = true};
-static const struct gn_request_class slow = {.name = "slow", .admit = admit, .submit = submit_slowly};
+static const struct gn_request_class many = {
+    .name = "many", .admit = admit, .submit = submit, .many = true};
+static const struct gn_request_class slow = {
+    .name = "slow", .admit = admit, .submit = submit_slowly};
 static uint32_t n_judged;
 static int32_t verdict;
 
@@ -127,9 +134,12 @@ static int32_t judge(struct gn_vgpu *v, struct gn_command *c)
     return verdict;
 }
 
-static const struct gn_request_class judged = {.name = "judged", .admit = admit, .submit = submit, .judge = judge};
-static const struct gn_request_class finish = {.name = "finish", .admit = admit, .submit = submit_over, .ordered = true};
-static const struct gn_request_class refused = {.name = "refused", .admit = admit, .submit = submit_refused};
+static const struct gn_request_class judged = {
+    .name = "judged", .admit = admit, .submit = submit, .judge = judge};
+static const struct gn_request_class finish = {
+    .name = "finish", .admit = admit, .submit = submit_over, .ordered = true};
+static const struct gn_request_class refused = {
+    .name = "refused", .admit = admit, .submit = submit_refused};
 static const struct gn_vgpu_api api = {.when_over = when_over,
                                        .release_event = release_event,
                                        .release = release,
@@ -162,7 +172,8 @@ static void start(bool in_order)
     vgpu.counters = &counters;
     vgpu.devices = &device;
     vgpu.n_devices = 1;
-    vgpu.events = mmap(NULL, GN_EVENT_TABLE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    vgpu.events = mmap(NULL, GN_EVENT_TABLE_BYTES, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     assert_true(vgpu.events != MAP_FAILED);
     pthread_mutex_init(&vgpu.lock, NULL);
     pthread_mutex_init(&vgpu.objects.lock, NULL);
@@ -260,7 +271,8 @@ static void test_in_order_queue_ends_in_order(void **state)
     stop();
 }
 
-/* Whoever has finished a queue finds every event of it complete, though the driver has not called back yet.
+/* Whoever has finished a queue finds every event of it complete, though the driver has not called
+ * back yet.
  */
 static void test_finish_waits_for_what_is_not_told(void **state)
 {
@@ -335,7 +347,8 @@ static void test_padding_is_zero(void **state)
     stop();
 }
 
-/* An answer is due while its data is on its way: it is dropped, and what comes then is nothing to it. */
+/* An answer is due while its data is on its way: it is dropped, and what comes then is nothing to
+ * it. */
 static void test_what_is_dropped_waits_for_no_data(void **state)
 {
     static struct gn_reply_slot reply;
@@ -504,7 +517,8 @@ static void test_while_others_wait_the_driver_has_a_slice_of_work(void **state)
     assert_int_equal(n_given, 5);
     for (uint32_t i = 2; i < 5; i++)
         gn_command_over(given[i], 0);
-    /* Somebody waits, and the program may go on at any moment: the ring's thread waits for that before it gives back. */
+    /* Somebody waits, and the program may go on at any moment: the ring's thread waits for that
+     * before it gives back. */
     assert_true(atomic_load(&vgpu.ring.nudged));
     assert_int_equal(gn_grant_look(&slot), GN_GRANT_HELD);
     assert_true(gn_vgpu_hold_ns(&vgpu) > 0);
@@ -515,7 +529,8 @@ static void test_while_others_wait_the_driver_has_a_slice_of_work(void **state)
     unscheduled();
 }
 
-/* A driver may tell of a command that runs many when the last of them has been noticed, and of nothing before. */
+/* A driver may tell of a command that runs many when the last of them has been noticed, and of
+ * nothing before. */
 static void test_the_times_of_many_commands_are_not_believed(void **state)
 {
     const struct timespec takes = {0, 3000000};
@@ -539,7 +554,8 @@ static void test_the_times_of_many_commands_are_not_believed(void **state)
     unscheduled();
 }
 
-/* What would be done in the next turn for the most part begins there; but a turn that has done nothing would be none. */
+/* What would be done in the next turn for the most part begins there; but a turn that has done
+ * nothing would be none. */
 static void test_while_others_wait_a_turn_ends_where_it_is_nearest_to_its_slice(void **state)
 {
     (void)state;
@@ -559,8 +575,8 @@ static void test_while_others_wait_a_turn_ends_where_it_is_nearest_to_its_slice(
     told();
     end_turn();
     assert_int_equal(n_finished, 0);
-    /* A device that is this machine's processors has no time of its own to lose: it is told when there is nothing left.
-     * Three fifths of a slice each: two are nearer to it than one. */
+    /* A device that is this machine's processors has no time of its own to lose: it is told when
+     * there is nothing left. Three fifths of a slice each: two are nearer to it than one. */
     atomic_store(&device.turn.service_ns, LONG / 5 * 3);
     hand(LONG, true);
     assert_int_equal(n_given, 3);
@@ -626,8 +642,8 @@ static void test_who_has_used_up_a_slice_stays_in_line(void **state)
     unscheduled();
 }
 
-/* Nor when that comes while it looks at what it got: it is about to send more. One that has not come in all the time that the device is
- * kept for it has no more. */
+/* Nor when that comes while it looks at what it got: it is about to send more. One that has not
+ * come in all the time that the device is kept for it has no more. */
 static void test_a_slice_that_ends_while_the_program_thinks_costs_no_place(void **state)
 {
     (void)state;
@@ -654,7 +670,8 @@ static void test_a_slice_that_ends_while_the_program_thinks_costs_no_place(void 
     unscheduled();
 }
 
-/* Where others' turns are long the device is kept for longer, for a program that always comes back, and for no other. */
+/* Where others' turns are long the device is kept for longer, for a program that always comes back,
+ * and for no other. */
 static void test_the_device_is_kept_as_long_as_gantryd_says(void **state)
 {
     (void)state;
@@ -694,7 +711,9 @@ static void enqueue_behind(uint64_t queue, uint32_t event, uint32_t wait)
         struct gn_msg msg;
         struct gn_command_head head;
         uint32_t waits[2];
-    } m = {{sizeof m, 0, 0, GN_NO_REPLY, 0}, {queue, {GN_SPAN_INLINE, 4, sizeof m.msg + sizeof m.head}, event, 0}, {wait, 0}};
+    } m = {{sizeof m, 0, 0, GN_NO_REPLY, 0},
+           {queue, {GN_SPAN_INLINE, 4, sizeof m.msg + sizeof m.head}, event, 0},
+           {wait, 0}};
     gn_event_arm(&vgpu.events[event]);
     gn_command_admit(&vgpu, &plain, (const void *)&m, sizeof m, 0);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A vGPU's devices, and how commands get to their driver: whoever holds a device's role gives it those whose waits are met. That is the
- * ring thread itself as long as the driver returns at once, so that a launch crosses one thread boundary and not two; else the device's
- * submit thread. Dependences between commands that the driver has are the driver's to keep.
+ * A vGPU's devices, and how commands get to their driver: whoever holds a device's role gives it
+ * those whose waits are met. That is the ring thread itself as long as the driver returns at once,
+ * so that a launch crosses one thread boundary and not two; else the device's submit thread.
+ * Dependences between commands that the driver has are the driver's to keep.
  */
 #include "vgpu/core/command_internal.h"
 
@@ -14,8 +15,8 @@
 
 #include <stdlib.h>
 
-/* A driver that holds its caller this long, this often in a row, gets a thread to hold. Compiling a kernel for a new
- * work-group size at its first launch is slow once. */
+/* A driver that holds its caller this long, this often in a row, gets a thread to hold. Compiling a
+ * kernel for a new work-group size at its first launch is slow once. */
 #define SLOW_SUBMIT_NS  2000000u
 #define SLOW_IN_A_ROW   3u
 #define FLUSH_EVERY     32u
@@ -88,7 +89,8 @@ void gn_command_accepted(struct gn_command *c)
     c->asked = false;
 }
 
-int32_t gn_command_give(struct gn_vdevice *d, struct gn_command *c, uint64_t now_ns, void *after, void **ret_event)
+int32_t gn_command_give(struct gn_vdevice *d, struct gn_command *c, uint64_t now_ns, void *after,
+                        void **ret_event)
 {
     struct gn_vgpu *v = c->vgpu;
     void *stack_events[MAX_STACK_WAITS], **events = stack_events;
@@ -100,11 +102,13 @@ int32_t gn_command_give(struct gn_vdevice *d, struct gn_command *c, uint64_t now
         events[i] = c->producers[i]->driver_event;
     if (after)
         events[n++] = after;
-    int32_t result = c->class->submit(v, c, c->queue->object->driver, n, n ? events : NULL, ret_event);
+    int32_t result =
+        c->class->submit(v, c, c->queue->object->driver, n, n ? events : NULL, ret_event);
     d->n_slow = gn_now_ns() - now_ns > SLOW_SUBMIT_NS ? d->n_slow + 1 : 0;
     if (d->n_slow == SLOW_IN_A_ROW) {
         d->blocks = true;
-        gn_device_wake(d); /* what it has been given is to be flushed by who serves it from now on */
+        gn_device_wake(
+            d); /* what it has been given is to be flushed by who serves it from now on */
     }
     atomic_fetch_add_explicit(&c->queue->n_unflushed, 1, memory_order_relaxed);
     if (events != stack_events)
@@ -115,7 +119,8 @@ int32_t gn_command_give(struct gn_vdevice *d, struct gn_command *c, uint64_t now
 /* Somebody sends contents ahead, and is to be told when this has changed some. */
 static bool is_followed_write(const struct gn_command *c)
 {
-    return c->class->writes && c->class->writes != GN_WRITES_ARGS && atomic_load_explicit(&c->vgpu->follow_writes, memory_order_relaxed);
+    return c->class->writes && c->class->writes != GN_WRITES_ARGS &&
+           atomic_load_explicit(&c->vgpu->follow_writes, memory_order_relaxed);
 }
 
 static void submit(struct gn_vdevice *d, struct gn_command *c)
@@ -160,10 +165,13 @@ static void submit(struct gn_vdevice *d, struct gn_command *c)
         gn_vevent_given_locked(e, c);
     }
     pthread_mutex_unlock(&v->lock);
-    /* What the program does not ask about is followed only where somebody else waits for the device. */
+    /* What the program does not ask about is followed only where somebody else waits for the
+     * device. */
     const bool timed = v->slicer && c->class == v->slicer->class && d->turn.pressed_ns;
     c->followed = is_followed_write(c);
-    const bool tracked = e || c->followed || c->teaches || (driver_event && d->turn.slot && (!q->in_order || timed || gn_turn_tracks(d)));
+    const bool tracked =
+        e || c->followed || c->teaches ||
+        (driver_event && d->turn.slot && (!q->in_order || timed || gn_turn_tracks(d)));
     gn_command_unref(before_last);
 
     if (c->area)
@@ -266,7 +274,8 @@ static void flush_device(struct gn_vdevice *d, uint32_t at_least)
             if (atomic_load_explicit(&q->n_unflushed, memory_order_relaxed) < at_least)
                 continue;
             atomic_store_explicit(&q->n_unflushed, 0, memory_order_relaxed);
-            /* A queue stays listed until its last holder has taken it off: one that nobody holds is not brought back. */
+            /* A queue stays listed until its last holder has taken it off: one that nobody holds is
+             * not brought back. */
             if (!gn_object_ref_if_held(q->object))
                 continue;
             o = q->object;
@@ -281,8 +290,9 @@ static void flush_device(struct gn_vdevice *d, uint32_t at_least)
 }
 
 /*
- * Whoever finds the role taken leaves: its holder looks at `dirty` again after giving the role back, and one of the two
- * orders (dirty set before he looks, or role free before we try) always holds.
+ * Whoever finds the role taken leaves: its holder looks at `dirty` again after giving the role
+ * back, and one of the two orders (dirty set before he looks, or role free before we try) always
+ * holds.
  */
 void gn_device_pump(struct gn_vdevice *d)
 {
@@ -302,12 +312,14 @@ void gn_device_pump(struct gn_vdevice *d)
     }
 }
 
-/* Nothing is given here: its answers would come behind what the caller has sent before it sleeps. */
+/* Nothing is given here: its answers would come behind what the caller has sent before it sleeps.
+ */
 void gn_vgpu_flush(struct gn_vgpu *v)
 {
     for (uint32_t i = 0; i < v->n_devices; i++) {
         struct gn_vdevice *d = &v->devices[i];
-        if (!atomic_load_explicit(&d->n_queues, memory_order_relaxed) || pthread_mutex_trylock(&d->role))
+        if (!atomic_load_explicit(&d->n_queues, memory_order_relaxed) ||
+            pthread_mutex_trylock(&d->role))
             continue;
         if (!d->blocks)
             flush_device(d, 1);
@@ -341,7 +353,8 @@ void gn_vgpu_held(struct gn_vgpu *v, bool came)
             gn_turn_held(&v->devices[i], came);
 }
 
-/* In a program nobody else looks for the end of what tells of none, and who has come to wait for the device wants to know. True: look. */
+/* In a program nobody else looks for the end of what tells of none, and who has come to wait for
+ * the device wants to know. True: look. */
 static bool sleep_on_press(struct gn_vdevice *d)
 {
     struct gn_turn *t = &d->turn;
@@ -371,7 +384,8 @@ static bool sleep_on(struct gn_vdevice *d)
         else
             gn_park(&d->woken, 0, true, &d->vgpu->lost);
     }
-    return atomic_load_explicit(&t->wanted, memory_order_seq_cst) && gn_grant_look(t->slot) != GN_GRANT_WANTED;
+    return atomic_load_explicit(&t->wanted, memory_order_seq_cst) &&
+           gn_grant_look(t->slot) != GN_GRANT_WANTED;
 }
 
 static void *submit_thread(void *arg)
@@ -393,7 +407,8 @@ static void *submit_thread(void *arg)
         } while (!is_asked(d) && atomic_load_explicit(&d->dirty, memory_order_seq_cst));
         flush_device(d, 1);
         pthread_mutex_unlock(&d->role);
-        /* A short command is over by now, and the program about to send the next: that is the ring's thread to wait for. */
+        /* A short command is over by now, and the program about to send the next: that is the
+         * ring's thread to wait for. */
         if (!v->remote && gn_turn_hold_ns(d))
             gn_ring_nudge(&v->ring);
         else
@@ -429,7 +444,8 @@ int gn_devices_start(struct gn_vgpu *v)
     return 0;
 }
 
-struct gn_vqueue *gn_queue_new(struct gn_vgpu *v, struct gn_vobject *object, uint32_t device, bool in_order, bool profiling, bool measured)
+struct gn_vqueue *gn_queue_new(struct gn_vgpu *v, struct gn_vobject *object, uint32_t device,
+                               bool in_order, bool profiling, bool measured)
 {
     struct gn_vqueue *q = calloc(1, sizeof *q);
     if (!q)
@@ -456,12 +472,13 @@ static void left_is_over(void *arg)
 }
 
 /*
- * A program may let go of a queue that works. What was followed to its end has kept the queue until now; the rest ends with its last
- * one, which a vGPU that is to be quiet has to wait for.
+ * A program may let go of a queue that works. What was followed to its end has kept the queue until
+ * now; the rest ends with its last one, which a vGPU that is to be quiet has to wait for.
  */
 static void follow_last(struct gn_vgpu *v, const struct gn_command *last)
 {
-    if (!last || !last->driver_event || !v->api->when_quiet || v->api->is_over(v, last->driver_event))
+    if (!last || !last->driver_event || !v->api->when_quiet ||
+        v->api->is_over(v, last->driver_event))
         return;
     atomic_fetch_add_explicit(&v->n_left, 1, memory_order_seq_cst);
     if (v->api->when_quiet(v, last->driver_event, left_is_over, v))

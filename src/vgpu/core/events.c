@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The vGPU's own view of events. The shared table is written here and never read back: what commands depend on stands in
- * private memory. User events are events whose command is the program.
+ * The vGPU's own view of events. The shared table is written here and never read back: what
+ * commands depend on stands in private memory. User events are events whose command is the program.
  */
 #include "vgpu/migrate/save.h"
 
@@ -68,7 +68,8 @@ static void unblock(struct gn_vevent *e, struct gn_command *producer, int32_t er
             b->command->doomed = b->command->vgpu->api->wait_failed;
         struct gn_vdevice *d = b->command->queue->device;
         atomic_store_explicit(&d->dirty, true, memory_order_seq_cst);
-        /* Who has given the producer to its device looks for what is ready there, and nowhere else. */
+        /* Who has given the producer to its device looks for what is ready there, and nowhere else.
+         */
         if (producer && d != producer->queue->device)
             gn_device_wake(d);
     }
@@ -111,7 +112,8 @@ int gn_user_event_new(struct gn_vgpu *v, uint32_t index)
 {
     pthread_mutex_lock(&v->lock);
     struct gn_vevent *e = gn_vevent_at(v, index);
-    bool good = e && (e->state == GN_EVENT_UNUSED || e->state == GN_EVENT_OVER) && gn_list_empty(&e->blocked);
+    bool good = e && (e->state == GN_EVENT_UNUSED || e->state == GN_EVENT_OVER) &&
+                gn_list_empty(&e->blocked);
     if (good) {
         e->state = GN_EVENT_PENDING;
         e->user = true;
@@ -219,11 +221,13 @@ int gn_events_save(struct gn_vgpu *v, struct gn_stream_writer *w)
     return rc ? rc : each_event(v, w, save_watches);
 }
 
-static int restore_watch(struct gn_vgpu *v, const struct gn_stream_entry *e, const struct gn_stream_call_state *state)
+static int restore_watch(struct gn_vgpu *v, const struct gn_stream_entry *e,
+                         const struct gn_stream_call_state *state)
 {
     pthread_mutex_lock(&v->lock);
     const struct gn_vevent *event = gn_vevent_at(v, state->event);
-    bool good = event && event->state == GN_EVENT_PENDING && state->phase >= 0 && state->phase <= GN_EVENT_QUEUED;
+    bool good = event && event->state == GN_EVENT_PENDING && state->phase >= 0 &&
+                state->phase <= GN_EVENT_QUEUED;
     pthread_mutex_unlock(&v->lock);
     return good ? gn_event_watch(v, state->event, state->phase, e->id) : -EBADMSG;
 }
@@ -233,8 +237,11 @@ int gn_event_restore(struct gn_vgpu *v, const struct gn_stream_entry *entry)
     struct gn_stream_event_state state;
     struct gn_stream_call_state call;
     if (entry->kind == 1)
-        return gn_stream_copy_part(entry, GN_PART_STATE, &call, sizeof call) ? restore_watch(v, entry, &call) : -EBADMSG;
-    if (!gn_stream_copy_part(entry, GN_PART_STATE, &state, sizeof state) || !entry->id || entry->id > GN_EVENT_ENTRIES)
+        return gn_stream_copy_part(entry, GN_PART_STATE, &call, sizeof call)
+                   ? restore_watch(v, entry, &call)
+                   : -EBADMSG;
+    if (!gn_stream_copy_part(entry, GN_PART_STATE, &state, sizeof state) || !entry->id ||
+        entry->id > GN_EVENT_ENTRIES)
         return -EBADMSG;
     pthread_mutex_lock(&v->lock);
     struct gn_vevent *e = gn_vevent_at(v, (uint32_t)(entry->id - 1));

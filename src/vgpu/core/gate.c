@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Closing the gate: who must have stopped, and how that is known. Run by a thread of its own (whoever saves), never by those that
- * it waits for. No lock is held while waiting for the driver.
+ * Closing the gate: who must have stopped, and how that is known. Run by a thread of its own
+ * (whoever saves), never by those that it waits for. No lock is held while waiting for the driver.
  *
- * The order matters. The ring thread first: nothing new is admitted. Then the helpers: what they serve may make objects. Then the
- * devices' role, once: whoever submits afterwards sees the closed gate. Then the driver, and last the ends that it reports on
- * threads of its own, since those may come after its queues are finished.
+ * The order matters. The ring thread first: nothing new is admitted. Then the helpers: what they
+ * serve may make objects. Then the devices' role, once: whoever submits afterwards sees the closed
+ * gate. Then the driver, and last the ends that it reports on threads of its own, since those may
+ * come after its queues are finished.
  */
 #include "vgpu/core/gate.h"
 
@@ -36,7 +37,8 @@ int gn_gate_init(struct gn_gate *g)
 void gn_gate_stand(struct gn_vgpu *v)
 {
     struct gn_gate *g = &v->gate;
-    /* The message that was served last is over: its slots are the program's, and whoever takes the ring over begins behind it. */
+    /* The message that was served last is over: its slots are the program's, and whoever takes the
+     * ring over begins behind it. */
     gn_ring_release(&v->ring);
     gn_vgpu_flush(v);
     pthread_mutex_lock(&g->lock);
@@ -44,7 +46,8 @@ void gn_gate_stand(struct gn_vgpu *v)
     g->n_ends++;
     pthread_cond_broadcast(&g->wake);
     /* In a program that hosts it, this thread outlives its vGPU. */
-    while (atomic_load_explicit(&g->closed, memory_order_relaxed) && !(v->hosted && gn_lost_is(&v->lost)))
+    while (atomic_load_explicit(&g->closed, memory_order_relaxed) &&
+           !(v->hosted && gn_lost_is(&v->lost)))
         pthread_cond_wait(&g->wake, &g->lock);
     g->ring_stands = false;
     pthread_mutex_unlock(&g->lock);
@@ -91,7 +94,8 @@ bool gn_gate_deaf(struct gn_vgpu *v, bool at_boundary)
  * Until `is` says so, the time is over, or the process ends. The gate's lock is held, and let go of
  * meanwhile.
  */
-static int wait_locked(struct gn_vgpu *v, bool (*is)(struct gn_vgpu *v), const struct timespec *until)
+static int wait_locked(struct gn_vgpu *v, bool (*is)(struct gn_vgpu *v),
+                       const struct timespec *until)
 {
     struct gn_gate *g = &v->gate;
     for (;;) {
@@ -164,8 +168,10 @@ static bool ends_are_told(struct gn_vgpu *v)
     pthread_mutex_lock(&v->lock);
     for (uint32_t i = 0; i < v->n_devices; i++) {
         const struct gn_vdevice *d = &v->devices[i];
-        told &= !atomic_load_explicit(&d->turn.n_given, memory_order_seq_cst) && !atomic_load_explicit(&d->n_parts, memory_order_seq_cst);
-        gn_list_for_each(q, &d->queues, const struct gn_vqueue, link) told &= gn_list_empty(&q->open) && !q->telling && !has_parts(q);
+        told &= !atomic_load_explicit(&d->turn.n_given, memory_order_seq_cst) &&
+                !atomic_load_explicit(&d->n_parts, memory_order_seq_cst);
+        gn_list_for_each(q, &d->queues, const struct gn_vqueue, link) told &=
+            gn_list_empty(&q->open) && !q->telling && !has_parts(q);
     }
     pthread_mutex_unlock(&v->lock);
     return told;
@@ -246,7 +252,8 @@ static int start_drain(struct gn_vgpu *v)
 int gn_lock_until(pthread_mutex_t *m, const struct timespec *until)
 {
 #ifdef __SANITIZE_THREAD__
-    /* gcc's libtsan does not know pthread_mutex_clocklock, and would see an unlock without a lock. */
+    /* gcc's libtsan does not know pthread_mutex_clocklock, and would see an unlock without a lock.
+     */
     const uint64_t at_ns = (uint64_t)until->tv_sec * 1000000000u + (uint64_t)until->tv_nsec;
     int r;
     while ((r = pthread_mutex_trylock(m)) == EBUSY && gn_now_ns() < at_ns)
@@ -257,7 +264,8 @@ int gn_lock_until(pthread_mutex_t *m, const struct timespec *until)
 #endif
 }
 
-/* Whoever had a device's role has then given the driver what he had in hand; the next one sees the gate. */
+/* Whoever had a device's role has then given the driver what he had in hand; the next one sees the
+ * gate. */
 static int seal_devices(struct gn_vgpu *v, const struct timespec *until)
 {
     for (uint32_t i = 0; i < v->n_devices; i++) {
@@ -309,7 +317,9 @@ static int begin(struct gn_gate *g, bool closes, struct gn_error *err)
             atomic_store_explicit(&g->closed, true, memory_order_seq_cst);
     }
     pthread_mutex_unlock(&g->lock);
-    return busy ? gn_fail(err, EBUSY, "wait until its kernels have ended", "the device still works on what an earlier try waited for") : 0;
+    return busy ? gn_fail(err, EBUSY, "wait until its kernels have ended",
+                          "the device still works on what an earlier try waited for")
+                : 0;
 }
 
 /* It is open again. */
@@ -319,7 +329,8 @@ static int give_up(struct gn_vgpu *v, int r, const char *what, struct gn_error *
     if (r == -ECANCELED)
         return gn_fail(err, ECANCELED, NULL, "the program ends");
     if (r == -ETIMEDOUT)
-        return gn_fail(err, ETIMEDOUT, "allow more time, or try again later", "%s took longer than the drain may take", what);
+        return gn_fail(err, ETIMEDOUT, "allow more time, or try again later",
+                       "%s took longer than the drain may take", what);
     return gn_fail(err, -r, NULL, "cannot wait for the device: %s", strerror(-r));
 }
 

@@ -33,7 +33,8 @@ static void admit(struct gn_vgpu *v, struct gn_command *c)
     (void)v, (void)c;
 }
 
-static int32_t submit(struct gn_vgpu *v, struct gn_command *c, void *queue, uint32_t n_waits, void *const *waits, void **event)
+static int32_t submit(struct gn_vgpu *v, struct gn_command *c, void *queue, uint32_t n_waits,
+                      void *const *waits, void **event)
 {
     (void)v, (void)c, (void)queue, (void)n_waits, (void)waits;
     *event = &some_driver_event;
@@ -181,7 +182,8 @@ static int setup(void **state)
     vgpu.counters = &counters;
     vgpu.devices = &device;
     vgpu.n_devices = 1;
-    vgpu.events = mmap(NULL, GN_EVENT_TABLE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    vgpu.events = mmap(NULL, GN_EVENT_TABLE_BYTES, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     assert_true(vgpu.events != MAP_FAILED);
     gn_lost_init(&vgpu.lost);
     struct gn_waiter waiter = {gn_spin_policy_default(), &vgpu.lost};
@@ -216,7 +218,8 @@ static int teardown(void **state)
     gn_ring_nudge(&vgpu.ring);
     pthread_join(ring_thread, NULL);
     /* What waits for ever. */
-    gn_list_for_each(q, &device.queues, struct gn_vqueue, link) gn_list_for_each(c, &q->pending, struct gn_command, link)
+    gn_list_for_each(q, &device.queues, struct gn_vqueue, link)
+        gn_list_for_each(c, &q->pending, struct gn_command, link)
     {
         gn_list_remove(&c->link);
         gn_command_unref(c);
@@ -238,7 +241,8 @@ static void enqueue(uint32_t event, uint32_t wait)
         struct gn_msg msg;
         struct gn_command_head head;
         uint32_t waits[2];
-    } m = {.msg = {.size = sizeof m}, .head = {.queue = queue_id, .event = event, .waits = {.segment = GN_SPAN_NULL}}};
+    } m = {.msg = {.size = sizeof m},
+           .head = {.queue = queue_id, .event = event, .waits = {.segment = GN_SPAN_NULL}}};
     if (wait != GN_NO_EVENT) {
         m.head.waits = (struct gn_span){GN_SPAN_INLINE, 4, sizeof m.msg + sizeof m.head};
         m.waits[0] = wait;
@@ -427,7 +431,8 @@ static void test_the_grant_is_given_up_and_asked_for_anew(void **state)
     gn_device_pump(&device);
     assert_int_equal(phase(1), GN_EVENT_SUBMITTED);
     assert_int_equal(gn_gate_close(&vgpu, LONG_NS, &err), 0);
-    assert_int_equal(gn_grant_look(device.turn.slot), GN_GRANT_RESTING); /* gantryd's as soon as it presses */
+    assert_int_equal(gn_grant_look(device.turn.slot),
+                     GN_GRANT_RESTING); /* gantryd's as soon as it presses */
     assert_int_equal(phase(1), GN_EVENT_DONE);
     gn_gate_open(&vgpu);
 }
@@ -464,7 +469,8 @@ static void test_a_grant_is_not_kept_for_what_is_held(void **state)
     gn_gate_open(&vgpu);
 }
 
-/* A queue that the program lets go of while it works: its last command is waited for all the same. */
+/* A queue that the program lets go of while it works: its last command is waited for all the same.
+ */
 static void test_a_queue_that_is_gone_works_on(void **state)
 {
     struct gn_error err;
@@ -484,13 +490,19 @@ static void test_a_queue_that_is_gone_works_on(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_what_has_begun_ends_and_what_waits_stays, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_what_has_begun_ends_and_what_waits_stays, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_requests_wait_in_the_ring, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_ends_that_are_told_late_are_waited_for, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_drain_that_takes_too_long_is_given_up, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_commands_are_held_while_the_program_goes_on, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_hold_that_takes_too_long_is_given_up, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_the_grant_is_given_up_and_asked_for_anew, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_ends_that_are_told_late_are_waited_for, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_a_drain_that_takes_too_long_is_given_up, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_commands_are_held_while_the_program_goes_on, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_a_hold_that_takes_too_long_is_given_up, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_the_grant_is_given_up_and_asked_for_anew, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_a_grant_is_not_kept_for_what_is_held, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_queue_that_is_gone_works_on, setup, teardown),
     };

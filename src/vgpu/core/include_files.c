@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The program's files, for builds: the vGPU can open none of them, so it asks the program over the session's
- * socket and waits. Whoever opens files in this process (the worker, in the compiler's place) comes here with
- * the names; the control thread brings the answers.
+ * The program's files, for builds: the vGPU can open none of them, so it asks the program over the
+ * session's socket and waits. Whoever opens files in this process (the worker, in the compiler's
+ * place) comes here with the names; the control thread brings the answers.
  */
 #include "vgpu/core/include_files.h"
 
@@ -22,8 +22,8 @@
 #define ANSWER_TIMEOUT_S 10
 #define MAX_NAME_BYTES   4096u
 
-/* The build that goes on: the helper thread does one after the other, but a driver's own threads may open
- * files. */
+/* The build that goes on: the helper thread does one after the other, but a driver's own threads
+ * may open files. */
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t wake;
@@ -35,7 +35,9 @@ static struct {
     bool again;                   /* it is repeated, and they are what there is */
     uint32_t seq;
     struct gn_list asked;
-} files = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER, .asked = GN_LIST_INIT(files.asked)};
+} files = {.lock = PTHREAD_MUTEX_INITIALIZER,
+           .wake = PTHREAD_COND_INITIALIZER,
+           .asked = GN_LIST_INIT(files.asked)};
 static _Atomic bool building; /* so that others' opening of files costs nothing */
 
 struct asked {
@@ -46,7 +48,8 @@ struct asked {
     struct gn_session_file file;
 };
 
-void gn_vgpu_begin_build(struct gn_vgpu *v, uint32_t number, const char *names, size_t n_names, struct gn_build_files *found, bool again)
+void gn_vgpu_begin_build(struct gn_vgpu *v, uint32_t number, const char *names, size_t n_names,
+                         struct gn_build_files *found, bool again)
 {
     if (!number || !n_names || names[n_names - 1])
         return;
@@ -73,13 +76,16 @@ void gn_vgpu_end_build(void)
     pthread_mutex_unlock(&files.lock);
 }
 
-/* May the name lie in one of the program's folders? Saves asking for every file of the driver's own. */
+/* May the name lie in one of the program's folders? Saves asking for every file of the driver's
+ * own. */
 static bool may_be_there_locked(const char *name)
 {
     for (size_t at = 0; at < files.n_names; at += strlen(files.names + at) + 1) {
         const char *folder = files.names + at;
         size_t n = strlen(folder);
-        if (n ? strncmp(name, folder, n) == 0 && (!name[n] || name[n] == '/' || folder[n - 1] == '/') : name[0] != '/')
+        if (n ? strncmp(name, folder, n) == 0 &&
+                    (!name[n] || name[n] == '/' || folder[n - 1] == '/')
+              : name[0] != '/')
             return true;
     }
     return false;
@@ -115,12 +121,16 @@ int gn_vgpu_program_file(const char *name, bool contents, int *ret_fd, struct st
     gn_list_init(&a.link);
     pthread_mutex_lock(&files.lock);
     if (files.vgpu && files.again) {
-        int rc = may_be_there_locked(name) ? gn_build_files_give(files.found, name, contents, ret_fd, ret_facts) : -ENOENT;
+        int rc = may_be_there_locked(name)
+                     ? gn_build_files_give(files.found, name, contents, ret_fd, ret_facts)
+                     : -ENOENT;
         pthread_mutex_unlock(&files.lock);
         return rc;
     }
-    int rc = !files.vgpu || !may_be_there_locked(name) ? -ENOENT
-                                                       : ask_locked(&a, contents ? GN_SESSION_WANT_CONTENTS : GN_SESSION_WANT_FACTS, name);
+    int rc =
+        !files.vgpu || !may_be_there_locked(name)
+            ? -ENOENT
+            : ask_locked(&a, contents ? GN_SESSION_WANT_CONTENTS : GN_SESSION_WANT_FACTS, name);
     while (rc == 0 && !a.answered)
         rc = -pthread_cond_clockwait(&files.wake, &files.lock, CLOCK_MONOTONIC, &until);
     gn_list_remove(&a.link);

@@ -15,7 +15,8 @@
 
 /* What is asked for beyond the need. gantryd gives less where little is left. */
 #define SLACK_BYTES (UINT64_C(32) << 20)
-/* gantryd answers well within it; without an answer the allocation fails, and a late grant is slack. */
+/* gantryd answers well within it; without an answer the allocation fails, and a late grant is
+ * slack. */
 #define ANSWER_TIMEOUT_S 10
 #define SEND_TIMEOUT_MS  10000
 
@@ -46,7 +47,8 @@ static bool take_locked(struct gn_lease *l, uint64_t bytes)
     return true;
 }
 
-static int send_with(struct gn_lease *l, uint16_t op, uint32_t seq, const void *payload, size_t n, int fd)
+static int send_with(struct gn_lease *l, uint16_t op, uint32_t seq, const void *payload, size_t n,
+                     int fd)
 {
     pthread_mutex_lock(&l->send_lock);
     int rc = gn_frame_send(l->control_fd, SEND_TIMEOUT_MS, op, 0, seq, payload, n, &fd, fd >= 0);
@@ -65,8 +67,8 @@ int gn_lease_say(struct gn_lease *l, uint16_t op, const void *payload, size_t n,
 }
 
 /*
- * Asks gantryd for what is missing. When the answer comes it is taken from at once, before a recall on its
- * heels can take it away again. 0: taken.
+ * Asks gantryd for what is missing. When the answer comes it is taken from at once, before a recall
+ * on its heels can take it away again. 0: taken.
  */
 static int ask_locked(struct gn_lease *l, uint64_t bytes, const struct timespec *until)
 {
@@ -87,7 +89,8 @@ static int ask_locked(struct gn_lease *l, uint64_t bytes, const struct timespec 
             rc = -ETIMEDOUT;
     if (asker.answered)
         return asker.taken ? 0 : -ENOMEM;
-    /* Nobody asks anew before the answer is there; what it brings is slack. To what was not sent none comes. */
+    /* Nobody asks anew before the answer is there; what it brings is slack. To what was not sent
+     * none comes. */
     l->asker = NULL;
     if (!sent) {
         l->asking = false;
@@ -105,7 +108,8 @@ int gn_lease_take(struct gn_lease *l, uint64_t bytes, bool may_wait)
         clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_sec += ANSWER_TIMEOUT_S;
         while (l->asking && rc == -EAGAIN) {
-            if (pthread_cond_clockwait(&l->answered, &l->lock, CLOCK_MONOTONIC, &until) == ETIMEDOUT)
+            if (pthread_cond_clockwait(&l->answered, &l->lock, CLOCK_MONOTONIC, &until) ==
+                ETIMEDOUT)
                 rc = -ETIMEDOUT;
             else if (take_locked(l, bytes))
                 rc = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A lease between threads that take and give and a gantryd that is played here, over a socket as in earnest.
+/* A lease between threads that take and give and a gantryd that is played here, over a socket as in
+ * earnest.
  */
 #include "vgpu/core/lease.h"
 
@@ -31,7 +32,8 @@ static struct {
     _Atomic bool ends;
 } t;
 
-/* In the C library's place: the wall clock is set an hour ahead after each look, and no wait may end by that. */
+/* In the C library's place: the wall clock is set an hour ahead after each look, and no wait may
+ * end by that. */
 int clock_gettime(clockid_t clock, struct timespec *now)
 {
     const int r = (int)syscall(SYS_clock_gettime, clock, now);
@@ -47,7 +49,8 @@ static void *listen_to_gantryd(void *arg)
     (void)arg;
     gn_worker_control_init(&t.control, t.worker_fd);
     while (rc >= 0) {
-        struct pollfd p[2] = {{.fd = t.worker_fd, .events = POLLIN}, {.fd = t.lease.wake_fd, .events = POLLIN}};
+        struct pollfd p[2] = {{.fd = t.worker_fd, .events = POLLIN},
+                              {.fd = t.lease.wake_fd, .events = POLLIN}};
         poll(p, 2, -1);
         while ((rc = gn_worker_control_next(&t.control, &e)) == 1) {
             if (e.kind == GN_WORKER_EVENT_LEASED)
@@ -292,8 +295,8 @@ static void a_recall_is_obeyed_once_and_not_before_somebody_does(void **state)
     close(l.wake_fd);
 }
 
-/* Four threads allocate and free as fast as they can under a gantryd that grants, refuses and recalls:
- * nothing is lost. */
+/* Four threads allocate and free as fast as they can under a gantryd that grants, refuses and
+ * recalls: nothing is lost. */
 static void *churn(void *arg)
 {
     uint64_t seed = 88172645463325252u + (uintptr_t)arg, held = 0;
@@ -352,7 +355,9 @@ static void nothing_is_lost_between_threads(void **state)
         assert_int_equal(rc, 1);
         if (f.op == GN_WORKER_LEASE) {
             assert_true(gn_frame_payload(&f, &ask, sizeof ask));
-            uint64_t most = limit - leased, give = ask.need_bytes > most ? 0 : ask.want_bytes < most ? ask.want_bytes : most;
+            uint64_t most = limit - leased, give = ask.need_bytes > most   ? 0
+                                                   : ask.want_bytes < most ? ask.want_bytes
+                                                                           : most;
             leased += give;
             grant(f.seq, give);
             if (++n % 3 == 0 && !owed) {
@@ -367,8 +372,10 @@ static void nothing_is_lost_between_threads(void **state)
             owed -= (int)r.answers;
         }
         if (used() > limit)
-            fail_msg("used %llu leased-by-books %llu lease %llu/%llu returning %llu n %d", (unsigned long long)used(),
-                     (unsigned long long)leased, (unsigned long long)t.lease.used_bytes, (unsigned long long)t.lease.leased_bytes,
+            fail_msg("used %llu leased-by-books %llu lease %llu/%llu returning %llu n %d",
+                     (unsigned long long)used(), (unsigned long long)leased,
+                     (unsigned long long)t.lease.used_bytes,
+                     (unsigned long long)t.lease.leased_bytes,
                      (unsigned long long)t.lease.returning_bytes, n);
     }
     pthread_join(all, NULL);

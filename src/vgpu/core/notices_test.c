@@ -107,7 +107,8 @@ static void test_long_ones_come_whole(void **state)
     assert_int_equal(setsockopt(boot.session_fd, SOL_SOCKET, SO_SNDBUF, &least, sizeof least), 0);
     for (uint32_t i = 0; i < 40; i++) {
         memset(text, (int)i, sizeof text);
-        assert_int_equal(gn_vgpu_send(&vgpu, GN_SESSION_CONTEXT, i, text, i % 2 ? 16 : sizeof text), 0);
+        assert_int_equal(gn_vgpu_send(&vgpu, GN_SESSION_CONTEXT, i, text, i % 2 ? 16 : sizeof text),
+                         0);
     }
     for (uint32_t i = 0; i < 40; i++) {
         memset(text, (int)i, sizeof text);
@@ -159,10 +160,13 @@ static void test_what_is_owed_goes_out_before_another_has_the_socket(void **stat
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_a_stopped_program_hears_all_when_it_goes_on, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_stopped_program_hears_all_when_it_goes_on, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_long_ones_come_whole, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_program_that_never_reads_loses_its_vgpu, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_what_is_owed_goes_out_before_another_has_the_socket, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_program_that_never_reads_loses_its_vgpu, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_what_is_owed_goes_out_before_another_has_the_socket,
+                                        setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

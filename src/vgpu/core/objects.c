@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The object table: what the guest's handles stand for. The guest chooses indices and generations, so that it need not
- * wait for an answer to use a handle; the table believes neither. The ring thread creates and destroys, the helper thread
- * creates; whoever else uses an object holds a reference.
+ * The object table: what the guest's handles stand for. The guest chooses indices and generations,
+ * so that it need not wait for an answer to use a handle; the table believes neither. The ring
+ * thread creates and destroys, the helper thread creates; whoever else uses an object holds a
+ * reference.
  */
 #include "vgpu/core/vgpu_core.h"
 
@@ -14,7 +15,8 @@ static struct gn_vobject *_Atomic *slot_of(struct gn_vgpu *v, uint32_t index)
 {
     if (index / GN_OBJECT_CHUNK >= GN_OBJECT_CHUNKS)
         return NULL;
-    struct gn_vobject *_Atomic *chunk = atomic_load_explicit(&v->objects.chunks[index / GN_OBJECT_CHUNK], memory_order_acquire);
+    struct gn_vobject *_Atomic *chunk =
+        atomic_load_explicit(&v->objects.chunks[index / GN_OBJECT_CHUNK], memory_order_acquire);
     return chunk ? &chunk[index % GN_OBJECT_CHUNK] : NULL;
 }
 
@@ -50,7 +52,8 @@ struct gn_vobject *gn_object_put(struct gn_vgpu *v, uint64_t id, uint16_t kind, 
     atomic_init(&o->n_refs, 1);
     pthread_mutex_lock(&t->lock);
     /* An honest guest tells of an object's end before it uses its index again. */
-    if (grow_locked(t, index / GN_OBJECT_CHUNK) || generation <= t->generations[index / GN_OBJECT_CHUNK][index % GN_OBJECT_CHUNK] ||
+    if (grow_locked(t, index / GN_OBJECT_CHUNK) ||
+        generation <= t->generations[index / GN_OBJECT_CHUNK][index % GN_OBJECT_CHUNK] ||
         atomic_load_explicit(slot_of(v, index), memory_order_relaxed)) {
         pthread_mutex_unlock(&t->lock);
         free(o);
@@ -97,8 +100,10 @@ struct gn_vobject *gn_object_get(struct gn_vgpu *v, uint64_t id, uint16_t kind, 
     } else if ((o = find_aside(v, id, kind))) {
         atomic_fetch_add_explicit(&o->n_refs, 1, memory_order_relaxed);
     } else {
-        /* An object that was there once may be named by a thread that lost a race with its release. */
-        if (!slot || gn_id_generation(id) > v->objects.generations[index / GN_OBJECT_CHUNK][index % GN_OBJECT_CHUNK])
+        /* An object that was there once may be named by a thread that lost a race with its release.
+         */
+        if (!slot || gn_id_generation(id) >
+                         v->objects.generations[index / GN_OBJECT_CHUNK][index % GN_OBJECT_CHUNK])
             *ret_lie = true;
     }
     pthread_mutex_unlock(&v->objects.lock);
@@ -128,8 +133,8 @@ void gn_object_take_out(struct gn_vgpu *v, uint64_t id, uint16_t kind)
     gn_object_unref(o);
 }
 
-/* Set in the vGPU's own threads. The driver's threads report completions, and releasing an object there could wait for
- * that very thread: they leave it to a submit thread. */
+/* Set in the vGPU's own threads. The driver's threads report completions, and releasing an object
+ * there could wait for that very thread: they leave it to a submit thread. */
 static _Thread_local bool own_thread;
 
 void gn_objects_own_thread(void)
@@ -145,15 +150,15 @@ void gn_objects_builder_thread(void)
 }
 
 /*
- * A driver may hold a release back until a build is over, and a build may wait for a file of the program's,
- * which over tcp the thread receives that is about to release. So as long as builds go on the builder's
- * thread releases what its driver builds from. True: it will.
+ * A driver may hold a release back until a build is over, and a build may wait for a file of the
+ * program's, which over tcp the thread receives that is about to release. So as long as builds go
+ * on the builder's thread releases what its driver builds from. True: it will.
  */
 static bool leave_to_builder(struct gn_vobject *o)
 {
     struct gn_vgpu *v = o->vgpu;
-    if (is_builder || !atomic_load_explicit(&v->n_building, memory_order_seq_cst) || !v->api->release_waits_for_builds ||
-        !v->api->release_waits_for_builds(o->kind))
+    if (is_builder || !atomic_load_explicit(&v->n_building, memory_order_seq_cst) ||
+        !v->api->release_waits_for_builds || !v->api->release_waits_for_builds(o->kind))
         return false;
     pthread_mutex_lock(&v->objects.lock);
     /* The builder counts down before it looks at the list, with the lock. */
@@ -171,7 +176,8 @@ static void bury(struct gn_vobject *o)
     o->vgpu->api->release(o);
     gn_lease_give(&o->vgpu->lease, o->charged_bytes);
     gn_object_forget_records(o);
-    /* No deeper than the API's objects are made of each other: an image of a buffer that is a part of another one. */
+    /* No deeper than the API's objects are made of each other: an image of a buffer that is a part
+     * of another one. */
     for (uint32_t i = 0; i < o->n_holds; i++)
         gn_object_unref(o->holds[i]);
     free(o->holds);
@@ -257,7 +263,8 @@ int gn_object_hold(struct gn_vobject *o, struct gn_vobject *other)
     if (low == o->n_holds || o->holds[low] != other) {
         rc = make_place_locked(o, 1) ? 0 : -ENOMEM;
         if (!rc) {
-            memmove(&o->holds[low + 1], &o->holds[low], (o->n_holds - low) * sizeof(struct gn_vobject *));
+            memmove(&o->holds[low + 1], &o->holds[low],
+                    (o->n_holds - low) * sizeof(struct gn_vobject *));
             o->holds[low] = other;
             o->n_holds++;
             atomic_fetch_add_explicit(&other->n_refs, 1, memory_order_relaxed);
@@ -292,7 +299,8 @@ int gn_object_index_used(struct gn_vgpu *v, uint32_t index, uint32_t generation)
 {
     pthread_mutex_lock(&v->objects.lock);
     int rc = grow_locked(&v->objects, index / GN_OBJECT_CHUNK);
-    uint32_t *latest = rc ? NULL : &v->objects.generations[index / GN_OBJECT_CHUNK][index % GN_OBJECT_CHUNK];
+    uint32_t *latest =
+        rc ? NULL : &v->objects.generations[index / GN_OBJECT_CHUNK][index % GN_OBJECT_CHUNK];
     if (latest && *latest < generation)
         *latest = generation;
     pthread_mutex_unlock(&v->objects.lock);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Gives long commands to the driver a part at a time: while others wait for the device what is left of the slice takes, and with nobody
- * waiting what a move may have to wait for. Called by whoever submits, before a command of the class that can be cut goes as a whole.
- * Parts of one command follow each other: in an in-order queue by themselves, in another one because each waits for the one before
- * it; so the last one's end is the end of all, and what follows the command follows its last part.
+ * Gives long commands to the driver a part at a time: while others wait for the device what is left
+ * of the slice takes, and with nobody waiting what a move may have to wait for. Called by whoever
+ * submits, before a command of the class that can be cut goes as a whole. Parts of one command
+ * follow each other: in an in-order queue by themselves, in another one because each waits for the
+ * one before it; so the last one's end is the end of all, and what follows the command follows its
+ * last part.
  */
 #include "vgpu/core/parts.h"
 
@@ -14,9 +16,13 @@
 
 #include <stdlib.h>
 
-#define CONTENDED_NS   1000000000u /* who has waited for the device so short a time ago will wait again */
-#define TEACH_EVERY    13u         /* of launches that are known to be short one is measured, since they may not stay so */
-#define MEASURED_ALONE 2u          /* a kernel's first launch may be long because the driver compiles, which is no reason to compile more */
+#define CONTENDED_NS                                                                               \
+    1000000000u /* who has waited for the device so short a time ago will wait again */
+#define TEACH_EVERY                                                                                \
+    13u /* of launches that are known to be short one is measured, since they may not stay so */
+#define MEASURED_ALONE                                                                             \
+    2u /* a kernel's first launch may be long because the driver compiles, which is no reason to   \
+          compile more */
 
 struct gn_part {
     struct gn_command *command;
@@ -46,7 +52,8 @@ static bool contended(struct gn_vdevice *d, bool *ret_pressed, uint64_t *ret_lef
     return true;
 }
 
-/* Parts that the driver has: while others wait, of all commands, since it is the device's time that counts. */
+/* Parts that the driver has: while others wait, of all commands, since it is the device's time that
+ * counts. */
 static uint32_t n_open(struct gn_vdevice *d, const struct gn_cutting *cut, bool shares)
 {
     if (shares || !cut)
@@ -57,10 +64,13 @@ static uint32_t n_open(struct gn_vdevice *d, const struct gn_cutting *cut, bool 
     return n;
 }
 
-/* True: one of the parts that the driver was seen to have will wake the submit thread by its end. False: it is over already. */
-static bool waits_for_a_part(struct gn_vdevice *d, const struct gn_cutting *cut, bool shares, uint32_t n_seen)
+/* True: one of the parts that the driver was seen to have will wake the submit thread by its end.
+ * False: it is over already. */
+static bool waits_for_a_part(struct gn_vdevice *d, const struct gn_cutting *cut, bool shares,
+                             uint32_t n_seen)
 {
-    /* Announced before the second look; a part counts itself off before it looks whether somebody waits. */
+    /* Announced before the second look; a part counts itself off before it looks whether somebody
+     * waits. */
     atomic_store_explicit(&d->part_waits, true, memory_order_seq_cst);
     return n_open(d, cut, shares) >= n_seen;
 }
@@ -69,7 +79,8 @@ static bool waits_for_a_part(struct gn_vdevice *d, const struct gn_cutting *cut,
 static bool is_next(const struct gn_command *c)
 {
     const struct gn_vqueue *q = c->queue;
-    return !c->n_producers && (!q->last || !q->last->driver_event || c->vgpu->api->is_over(c->vgpu, q->last->driver_event));
+    return !c->n_producers && (!q->last || !q->last->driver_event ||
+                               c->vgpu->api->is_over(c->vgpu, q->last->driver_event));
 }
 
 /* It goes whole. */
@@ -93,14 +104,17 @@ static struct gn_cutting *cutting_new(const struct gn_grid *grid, void *how)
 }
 
 /* Begins to cut it; NULL: it runs whole. */
-static struct gn_cutting *begin(struct gn_vgpu *v, struct gn_command *c, const struct gn_grid *grid, uint32_t n_measured)
+static struct gn_cutting *begin(struct gn_vgpu *v, struct gn_command *c, const struct gn_grid *grid,
+                                uint32_t n_measured)
 {
     void *how = NULL;
-    struct gn_cutting *cut = v->slicer->prepare(v, c, n_measured, &how) ? cutting_new(grid, how) : NULL;
+    struct gn_cutting *cut =
+        v->slicer->prepare(v, c, n_measured, &how) ? cutting_new(grid, how) : NULL;
     if (!cut)
         return NULL;
     c->cut = cut;
-    gn_debug("vgpu=%08x %s of %llu groups goes in parts", v->boot->id, c->class->name, (unsigned long long)cut->n_groups);
+    gn_debug("vgpu=%08x %s of %llu groups goes in parts", v->boot->id, c->class->name,
+             (unsigned long long)cut->n_groups);
     return cut;
 }
 
@@ -173,20 +187,23 @@ static void given(struct gn_vdevice *d, struct gn_part *part, void *event)
 }
 
 /* WHOLE: the driver refuses its first part, and is to judge the command itself. */
-static enum gn_parts_verdict give(struct gn_vdevice *d, struct gn_command *c, uint64_t want, uint64_t least, bool shares)
+static enum gn_parts_verdict give(struct gn_vdevice *d, struct gn_command *c, uint64_t want,
+                                  uint64_t least, bool shares)
 {
     struct gn_vgpu *v = c->vgpu;
     struct gn_cutting *cut = c->cut;
     void *event = NULL;
     const bool first = !cut->next_group;
-    /* While others wait all that the device does is followed, so it is known when it began with this one. */
+    /* While others wait all that the device does is followed, so it is known when it began with
+     * this one. */
     const bool teaches = shares || !first || c->queue->measured || is_next(c);
     struct gn_part *part = calloc(1, sizeof *part);
     const uint64_t groups = gn_grid_cut(&cut->grid, cut->next_group, want, least, &cut->now);
     const uint64_t submit_ns = gn_now_ns();
     int32_t result = v->api->out_of_memory;
     if (part)
-        result = gn_command_give(d, c, submit_ns, first || c->queue->in_order ? NULL : c->driver_event, &event);
+        result = gn_command_give(d, c, submit_ns,
+                                 first || c->queue->in_order ? NULL : c->driver_event, &event);
     if (!part || result) {
         free(part);
         if (!first) {
@@ -287,8 +304,8 @@ bool gn_parts_resume(struct gn_command *c, uint64_t next, const struct gn_event_
     cut->times = *times;
     c->submit_ns = times->submit_ns;
     c->cut = cut;
-    gn_debug("vgpu=%08x %s of %llu groups goes on behind group %llu", v->boot->id, c->class->name, (unsigned long long)cut->n_groups,
-             (unsigned long long)next);
+    gn_debug("vgpu=%08x %s of %llu groups goes on behind group %llu", v->boot->id, c->class->name,
+             (unsigned long long)cut->n_groups, (unsigned long long)next);
     return true;
 }
 
@@ -304,7 +321,9 @@ void gn_part_over(struct gn_part *part, void *event, int32_t status)
     if (status >= 0 && c->queue->measured)
         v->api->ran(v, event, &start_ns, &end_ns);
     if (status >= 0 && part->teaches)
-        v->slicer->took(v, c, part->groups, end_ns > start_ns ? end_ns - start_ns : gn_turn_service_ns(&d->turn, part->submit_ns));
+        v->slicer->took(v, c, part->groups,
+                        end_ns > start_ns ? end_ns - start_ns
+                                          : gn_turn_service_ns(&d->turn, part->submit_ns));
     if (part->first && c->queue->profiling && status >= 0) {
         cut->times.submit_ns = part->submit_ns;
         v->api->times(v, event, &cut->times);
@@ -322,8 +341,10 @@ void gn_part_over(struct gn_part *part, void *event, int32_t status)
     const int32_t error = cut->error;
     const bool given_all = cut->next_group == cut->n_groups, end = given_all && !cut->n_open;
     pthread_mutex_unlock(&v->lock);
-    /* Counted off before this looks whether somebody waits for it; or what is pending of it is to be taken off. */
-    if (atomic_exchange_explicit(&d->part_waits, false, memory_order_seq_cst) || (error && !given_all))
+    /* Counted off before this looks whether somebody waits for it; or what is pending of it is to
+     * be taken off. */
+    if (atomic_exchange_explicit(&d->part_waits, false, memory_order_seq_cst) ||
+        (error && !given_all))
         atomic_store_explicit(&d->dirty, true, memory_order_seq_cst);
     if (end)
         gn_command_over(c, error);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Commands in parts: when they are cut, what the program is told of it, who has the device between two parts. */
+/* Commands in parts: when they are cut, what the program is told of it, who has the device between
+ * two parts. */
 #include "vgpu/core/played_parts.h"
 
 #include <setjmp.h>
@@ -10,7 +11,8 @@
 
 #define LONG UINT64_C(3600000000000)
 
-/* One event, submitted with the first part and over with the last; times of the first and of the last. */
+/* One event, submitted with the first part and over with the last; times of the first and of the
+ * last. */
 static void test_one_command_to_the_program(void **state)
 {
     int32_t error = 1;
@@ -90,14 +92,17 @@ static void test_without_an_event(void **state)
     gn_played_stop();
 }
 
-/* While others wait: no more than the slice has room for; then the grant goes, and what is left stays pending. */
+/* While others wait: no more than the slice has room for; then the grant goes, and what is left
+ * stays pending. */
 static void test_between_two_parts_the_grant_goes(void **state)
 {
     int32_t error = 0;
     (void)state;
     gn_played_start(true, 0);
     gn_played_enqueue(&gn_played_launch, 0, GN_NO_EVENT);
-    gn_played_enqueue(&gn_played_other, 1, 0); /* waits for it, in the driver when that has the last part, here until then */
+    gn_played_enqueue(
+        &gn_played_other, 1,
+        0); /* waits for it, in the driver when that has the last part, here until then */
     assert_int_equal(gn_played.n_parts, 0);
     gn_played_hand(6000000);
     assert_int_equal(gn_played.n_parts, 1);
@@ -355,14 +360,16 @@ static void test_alone_and_whole(void **state)
     gn_played_stop();
 }
 
-/* While it waits for the end of a part, others may go to the driver: a queue out of order, and other queues. */
+/* While it waits for the end of a part, others may go to the driver: a queue out of order, and
+ * other queues. */
 static void test_alone_it_keeps_nobody_else(void **state)
 {
     (void)state;
     gn_played_start(false, GN_PLAYED_NO_TURNS);
     gn_played.groups = 120000;
     const uint64_t id = gn_id_make(8, 1), first = gn_played.queue_id;
-    struct gn_vobject *second = gn_object_put(&gn_played.vgpu, id, GN_PLAYED_KIND_QUEUE, &gn_played.events[0]);
+    struct gn_vobject *second =
+        gn_object_put(&gn_played.vgpu, id, GN_PLAYED_KIND_QUEUE, &gn_played.events[0]);
     assert_non_null(second);
     second->detail = gn_queue_new(&gn_played.vgpu, second, 0, true, true, false);
     gn_played_enqueue(&gn_played_launch, 0, GN_NO_EVENT);

@@ -20,7 +20,8 @@ static void admit(struct gn_vgpu *v, struct gn_command *c)
     (void)v, (void)c;
 }
 
-static int32_t submit(struct gn_vgpu *v, struct gn_command *c, void *queue, uint32_t n_waits, void *const *waits, void **event)
+static int32_t submit(struct gn_vgpu *v, struct gn_command *c, void *queue, uint32_t n_waits,
+                      void *const *waits, void **event)
 {
     (void)v, (void)queue;
     if (gn_played.refuse_at && gn_played.n_parts + 1 == gn_played.refuse_at)
@@ -79,7 +80,8 @@ static void release(struct gn_vobject *o)
     gn_queue_free(o->detail);
 }
 
-static bool look(struct gn_vgpu *v, struct gn_command *c, uint64_t least, struct gn_grid *ret_grid, uint64_t *ret_pace_ps)
+static bool look(struct gn_vgpu *v, struct gn_command *c, uint64_t least, struct gn_grid *ret_grid,
+                 uint64_t *ret_pace_ps)
 {
     (void)v, (void)c;
     *ret_grid = (struct gn_grid){{gn_played.groups, 1, 1}};
@@ -93,7 +95,8 @@ static bool prepare(struct gn_vgpu *v, struct gn_command *c, uint32_t n, void **
     return gn_played.ready;
 }
 
-static bool resume(struct gn_vgpu *v, struct gn_command *c, struct gn_grid *ret_grid, void **ret_how)
+static bool resume(struct gn_vgpu *v, struct gn_command *c, struct gn_grid *ret_grid,
+                   void **ret_how)
 {
     (void)v, (void)c, (void)ret_how;
     *ret_grid = (struct gn_grid){{gn_played.groups, 1, 1}};
@@ -108,10 +111,13 @@ static void took(struct gn_vgpu *v, struct gn_command *c, uint64_t n, uint64_t n
 }
 
 /* By their op. */
-const struct gn_request_class gn_played_requests[] = {{.name = "launch", .admit = admit, .submit = submit},
-                                                      {.name = "other", .admit = admit, .submit = submit}};
-const struct gn_request_class gn_played_marker = {.name = "marker", .admit = admit, .submit = submit, .ordered = true};
-static const struct gn_slicer slicer = {.class = &gn_played_launch, .look = look, .prepare = prepare, .resume = resume, .took = took};
+const struct gn_request_class gn_played_requests[] = {
+    {.name = "launch", .admit = admit, .submit = submit},
+    {.name = "other", .admit = admit, .submit = submit}};
+const struct gn_request_class gn_played_marker = {
+    .name = "marker", .admit = admit, .submit = submit, .ordered = true};
+static const struct gn_slicer slicer = {
+    .class = &gn_played_launch, .look = look, .prepare = prepare, .resume = resume, .took = took};
 static const struct gn_vgpu_api api = {.when_over = when_over,
                                        .when_part_over = when_part_over,
                                        .release_event = release_event,
@@ -141,7 +147,8 @@ void gn_played_start(bool in_order, uint64_t every)
     gn_played.vgpu.n_devices = 1;
     gn_played.vgpu.slicer = &slicer;
     gn_played.vgpu.slice_groups = every == GN_PLAYED_NO_TURNS ? 0 : every;
-    gn_played.vgpu.events = mmap(NULL, GN_EVENT_TABLE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    gn_played.vgpu.events = mmap(NULL, GN_EVENT_TABLE_BYTES, PROT_READ | PROT_WRITE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     assert_true(gn_played.vgpu.events != MAP_FAILED);
     pthread_mutex_init(&gn_played.vgpu.lock, NULL);
     pthread_mutex_init(&gn_played.vgpu.objects.lock, NULL);
@@ -150,7 +157,8 @@ void gn_played_start(bool in_order, uint64_t every)
     pthread_mutex_init(&gn_played.device.role, NULL);
     gn_objects_own_thread();
     gn_played.queue_id = gn_id_make(7, 1);
-    struct gn_vobject *queue = gn_object_put(&gn_played.vgpu, gn_played.queue_id, GN_PLAYED_KIND_QUEUE, &gn_played.events[0]);
+    struct gn_vobject *queue = gn_object_put(&gn_played.vgpu, gn_played.queue_id,
+                                             GN_PLAYED_KIND_QUEUE, &gn_played.events[0]);
     assert_non_null(queue);
     queue->detail = gn_queue_new(&gn_played.vgpu, queue, 0, in_order, true, false);
     assert_non_null(queue->detail);
@@ -181,9 +189,13 @@ void gn_played_enqueue(const struct gn_request_class *class, uint32_t event, uin
         struct gn_msg msg;
         struct gn_command_head head;
         uint32_t wait;
-    } m = {{sizeof m, class == &gn_played_other, 0, GN_NO_REPLY, 0}, {gn_played.queue_id, {GN_SPAN_NULL, 0, 0}, event, 0}, wait};
+    } m = {{sizeof m, class == &gn_played_other, 0, GN_NO_REPLY, 0},
+           {gn_played.queue_id, {GN_SPAN_NULL, 0, 0}, event, 0},
+           wait};
     if (wait != GN_NO_EVENT)
-        m.head.waits = (struct gn_span){.segment = GN_SPAN_INLINE, .offset = offsetof(__typeof__(m), wait), .bytes = sizeof m.wait};
+        m.head.waits = (struct gn_span){.segment = GN_SPAN_INLINE,
+                                        .offset = offsetof(__typeof__(m), wait),
+                                        .bytes = sizeof m.wait};
     if (event != GN_NO_EVENT)
         gn_event_arm(&gn_played.vgpu.events[event]);
     gn_command_admit(&gn_played.vgpu, class, (const void *)&m, sizeof m, 0);

@@ -5,8 +5,8 @@
 #include "vgpu/core/vgpu_core.h"
 
 /*
- * For tests: a vGPU with one device and one queue, and a driver that is played: it keeps what it is given until the test says that it is
- * over. One of each, on the test's thread.
+ * For tests: a vGPU with one device and one queue, and a driver that is played: it keeps what it is
+ * given until the test says that it is over. One of each, on the test's thread.
  */
 #define GN_PLAYED_KIND_QUEUE 3
 #define GN_PLAYED_NO_TURNS   UINT64_MAX
@@ -38,7 +38,8 @@ extern const struct gn_request_class gn_played_requests[2], gn_played_marker;
 #define gn_played_launch gn_played_requests[0]
 #define gn_played_other  gn_played_requests[1]
 
-/* Around each test. `every`: the knob of tests and benchmarks; 0: a grant that others wait for; GN_PLAYED_NO_TURNS: there is no policy. */
+/* Around each test. `every`: the knob of tests and benchmarks; 0: a grant that others wait for;
+ * GN_PLAYED_NO_TURNS: there is no policy. */
 void gn_played_start(bool in_order, uint64_t every);
 void gn_played_stop(void);
 /* wait: another event's index, or GN_NO_EVENT. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The records of live objects: see records.h. Written by the threads that serve requests, when a request has made or changed
- * something; gathered by who saves. Never on the path of a command.
+ * The records of live objects: see records.h. Written by the threads that serve requests, when a
+ * request has made or changed something; gathered by who saves. Never on the path of a command.
  */
 #include "vgpu/core/records.h"
 
@@ -60,7 +60,8 @@ static void pin_all(struct gn_record *record, const struct gn_vobject *o)
 }
 
 /* What the request names, but for what it changes: that has its records itself. */
-static int pin(struct gn_vgpu *v, struct gn_record *record, const struct gn_request *r, const struct gn_vobject *changed)
+static int pin(struct gn_vgpu *v, struct gn_record *record, const struct gn_request *r,
+               const struct gn_vobject *changed)
 {
     uint64_t n = 0;
     int rc = 0;
@@ -82,7 +83,8 @@ static int pin(struct gn_vgpu *v, struct gn_record *record, const struct gn_requ
     return rc;
 }
 
-/* What lay in the data area is appended, and its span made to point there, so that the record stands alone. */
+/* What lay in the data area is appended, and its span made to point there, so that the record
+ * stands alone. */
 static struct gn_record *copy(const struct gn_request *r)
 {
     uint64_t bytes = gn_align_up(r->n_bytes, 8);
@@ -94,7 +96,8 @@ static struct gn_record *copy(const struct gn_request *r)
     record->op = ((const struct gn_msg *)gn_request_message(r))->op;
     record->n_bytes = (uint32_t)bytes;
     memcpy(record->bytes, r->whole, r->n_bytes);
-    /* Who served it may have made its message another one (one that says more than was kept of it, say). */
+    /* Who served it may have made its message another one (one that says more than was kept of it,
+     * say). */
     memcpy(record->bytes, r->bytes, r->n_bytes < sizeof r->bytes ? r->n_bytes : sizeof r->bytes);
     uint64_t at = gn_align_up(r->n_bytes, 8);
     for (uint32_t i = 0; i < r->n_ins; i++) {
@@ -107,9 +110,10 @@ static struct gn_record *copy(const struct gn_request *r)
     return record;
 }
 
-/* Does the new one say again what the old one said? A change that failed may have left in place what a
- * change before it did: then both are made anew. */
-static bool replaces(const struct gn_request *r, const struct gn_record *old, const struct gn_record *new)
+/* Does the new one say again what the old one said? A change that failed may have left in place
+ * what a change before it did: then both are made anew. */
+static bool replaces(const struct gn_request *r, const struct gn_record *old,
+                     const struct gn_record *new)
 {
     const struct gn_request_class *class = r->class;
     return old->op == new->op && (!new->result || old->result) &&
@@ -131,7 +135,8 @@ void gn_object_record(struct gn_vobject *o, struct gn_request *r, int32_t result
         }
     }
     if (!link || !r->record || (first && pin(v, r->record, r, o))) {
-        /* It can be used, and not be moved: whoever saves finds that an object has no record, or an unfinished one. */
+        /* It can be used, and not be moved: whoever saves finds that an object has no record, or an
+         * unfinished one. */
         gn_object_unsaveable(o);
         free(link);
         return;
@@ -142,7 +147,8 @@ void gn_object_record(struct gn_vobject *o, struct gn_request *r, int32_t result
     link->record = r->record;
     link->record->n_refs++;
     /* An addition replaces nothing, and there may be thousands. */
-    struct gn_record_link **at = r->class->adds && o->last_record ? &o->last_record->next : &o->records;
+    struct gn_record_link **at =
+        r->class->adds && o->last_record ? &o->last_record->next : &o->records;
     while (*at) {
         struct gn_record_link *l = *at;
         if (replaces(r, l->record, r->record)) {
@@ -208,7 +214,8 @@ static void add(struct heap *h, struct gn_record *r)
 {
     if (h->n == h->capacity) {
         uint32_t more = h->capacity ? 2 * h->capacity : 256;
-        struct gn_record **all = more > h->capacity ? realloc(h->all, more * sizeof(struct gn_record *)) : NULL;
+        struct gn_record **all =
+            more > h->capacity ? realloc(h->all, more * sizeof(struct gn_record *)) : NULL;
         if (!all) {
             h->error = -ENOMEM;
             return;
@@ -244,12 +251,14 @@ static void order(struct heap *h)
 /* What a chunk's slot holds, unless it is just being made. The objects' lock. */
 static struct gn_vobject *made_at(struct gn_vgpu *v, uint32_t chunk, uint32_t i)
 {
-    struct gn_vobject *_Atomic *slots = atomic_load_explicit(&v->objects.chunks[chunk], memory_order_relaxed);
+    struct gn_vobject *_Atomic *slots =
+        atomic_load_explicit(&v->objects.chunks[chunk], memory_order_relaxed);
     struct gn_vobject *o = slots ? atomic_load_explicit(&slots[i], memory_order_relaxed) : NULL;
     return o && (o->whole || o->given) ? o : NULL;
 }
 
-static int hold_locked(struct gn_vgpu *v, struct gn_vobject *const *kept, uint32_t n_kept, struct gn_vobject ***ret, uint32_t *ret_n)
+static int hold_locked(struct gn_vgpu *v, struct gn_vobject *const *kept, uint32_t n_kept,
+                       struct gn_vobject ***ret, uint32_t *ret_n)
 {
     uint32_t capacity = n_kept, n = n_kept;
     struct gn_vobject **all = calloc(n_kept ? n_kept : 1, sizeof(struct gn_vobject *));
@@ -300,8 +309,9 @@ static void add_all(struct heap *h, const struct gn_vobject *o)
         add(h, l->record);
 }
 
-int gn_records_gather(struct gn_vgpu *v, struct gn_vobject *const *kept, uint32_t n_kept, struct gn_record ***ret, uint32_t *ret_n,
-                      struct gn_vobject ***ret_objects, uint32_t *ret_n_objects)
+int gn_records_gather(struct gn_vgpu *v, struct gn_vobject *const *kept, uint32_t n_kept,
+                      struct gn_record ***ret, uint32_t *ret_n, struct gn_vobject ***ret_objects,
+                      uint32_t *ret_n_objects)
 {
     struct heap h = {0};
     struct gn_vobject **objects = NULL;
@@ -316,7 +326,8 @@ int gn_records_gather(struct gn_vgpu *v, struct gn_vobject *const *kept, uint32_
     for (uint32_t i = 0; i < n_kept; i++)
         add_all(&h, kept[i]);
     order(&h);
-    /* What a record holds has a lesser serial, and may hold others: so, until a round finds nothing new. */
+    /* What a record holds has a lesser serial, and may hold others: so, until a round finds nothing
+     * new. */
     for (uint32_t before = UINT32_MAX; !h.error && h.n != before;) {
         before = h.n;
         for (uint32_t i = 0; i < before && !h.error; i++)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What live objects were made from: all that is needed to make them anew, and nothing that grows with time. */
+/* What live objects were made from: all that is needed to make them anew, and nothing that grows
+ * with time. */
 #include "vgpu/core/vgpu_core.h"
 
 #include <setjmp.h>
@@ -45,7 +46,8 @@ static bool changes_though(int32_t result)
     return result == -11;
 }
 
-static const struct gn_vgpu_api api = {.release = release, .made = made, .changes_though = changes_though};
+static const struct gn_vgpu_api api = {
+    .release = release, .made = made, .changes_though = changes_though};
 static struct gn_vgpu vgpu;
 static struct gn_counters counters;
 static int some_driver_object;
@@ -72,7 +74,8 @@ static int teardown(void **state)
     return 0;
 }
 
-static struct message *begin(struct gn_request *r, uint16_t op, uint64_t object, uint64_t named, uint16_t kind)
+static struct message *begin(struct gn_request *r, uint16_t op, uint64_t object, uint64_t named,
+                             uint16_t kind)
 {
     struct message *m = (void *)r->bytes;
     gn_request_init(r, &vgpu);
@@ -162,7 +165,8 @@ static void test_all_additions_stay_in_order(void **state)
     change(OP_BUILD, KIND_PROGRAM, id(1, 1), 3, 0);
     change(OP_ADD, KIND_PROGRAM, id(1, 1), 4, 0);
     assert_string_equal(gathered(), "1 6.1 6.1 4.3 6.4");
-    change(OP_BUILD, KIND_PROGRAM, id(1, 1), 5, 0); /* it replaces the one before it, and is the last now */
+    change(OP_BUILD, KIND_PROGRAM, id(1, 1), 5,
+           0); /* it replaces the one before it, and is the last now */
     change(OP_ADD, KIND_PROGRAM, id(1, 1), 6, 0);
     assert_string_equal(gathered(), "1 6.1 6.1 6.4 4.5 6.6");
     change(OP_BUILD, KIND_PROGRAM, id(1, 1), 7, 0);
@@ -181,7 +185,8 @@ static void test_a_change_that_failed_is_none_unless_the_api_says_so(void **stat
     change(OP_BUILD, KIND_PROGRAM, id(1, 1), 2, -30);
     assert_string_equal(gathered(), "1 4.1");
     change(OP_BUILD, KIND_PROGRAM, id(1, 1), 3, -11);
-    assert_string_equal(gathered(), "1 4.1 4.3"); /* the driver may have kept what the build before it made */
+    assert_string_equal(gathered(),
+                        "1 4.1 4.3"); /* the driver may have kept what the build before it made */
     change(OP_BUILD, KIND_PROGRAM, id(1, 1), 4, -11);
     assert_string_equal(gathered(), "1 4.1 4.4");
     change(OP_BUILD, KIND_PROGRAM, id(1, 1), 5, 0);
@@ -189,7 +194,8 @@ static void test_a_change_that_failed_is_none_unless_the_api_says_so(void **stat
     gn_object_take_out(&vgpu, id(1, 1), KIND_PROGRAM);
 }
 
-/* A linked program needs what it was linked from, as that was then, and whether or not the program has kept it. */
+/* A linked program needs what it was linked from, as that was then, and whether or not the program
+ * has kept it. */
 static void test_what_was_used_stays_as_it_was(void **state)
 {
     (void)state;
@@ -233,7 +239,8 @@ static void test_a_long_chain_is_freed_without_a_deep_stack(void **state)
     (void)state;
     make(OP_PROGRAM, KIND_PROGRAM, id(0, 1), 0);
     for (uint32_t i = 1; i < 200000; i++) {
-        make(OP_LINK, KIND_PROGRAM, id(i % 2, i / 2 + 2), id((i - 1) % 2, (i - 1) / 2 + (i > 1 ? 2 : 1)));
+        make(OP_LINK, KIND_PROGRAM, id(i % 2, i / 2 + 2),
+             id((i - 1) % 2, (i - 1) / 2 + (i > 1 ? 2 : 1)));
         gn_object_take_out(&vgpu, id((i - 1) % 2, (i - 1) / 2 + (i > 1 ? 2 : 1)), KIND_PROGRAM);
     }
     gn_object_take_out(&vgpu, id(199999 % 2, 199999 / 2 + 2), KIND_PROGRAM);
@@ -269,11 +276,15 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_thousand_builds_are_one, setup, teardown),
         cmocka_unit_test_setup_teardown(test_the_last_of_each_key_stays, setup, teardown),
         cmocka_unit_test_setup_teardown(test_all_additions_stay_in_order, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_change_that_failed_is_none_unless_the_api_says_so, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_change_that_failed_is_none_unless_the_api_says_so,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(test_what_was_used_stays_as_it_was, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_one_request_that_makes_several_is_one_record, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_long_chain_is_freed_without_a_deep_stack, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_what_lay_in_the_area_is_in_the_record, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_one_request_that_makes_several_is_one_record, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_a_long_chain_is_freed_without_a_deep_stack, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_what_lay_in_the_area_is_in_the_record, setup,
+                                        teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

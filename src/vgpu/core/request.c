@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Decoding a request that the guest waits for. The message has been copied out of the ring once; what lies in the data
- * area is copied here, once, into private memory, and only the copy is looked at. Used by generated code, on the ring
- * thread or, for requests marked slow, on the helper thread.
+ * Decoding a request that the guest waits for. The message has been copied out of the ring once;
+ * what lies in the data area is copied here, once, into private memory, and only the copy is looked
+ * at. Used by generated code, on the ring thread or, for requests marked slow, on the helper
+ * thread.
  */
 #include "vgpu/session/session_tcp.h"
 
@@ -20,7 +21,8 @@
 
 struct blob {
     struct gn_list link;
-    unsigned char bytes[]; /* aligned as malloc aligns: no attribute here, or the list's head would have to be, too */
+    unsigned char bytes[]; /* aligned as malloc aligns: no attribute here, or the list's head would
+                              have to be, too */
 };
 _Static_assert(offsetof(struct blob, bytes) % 16 == 0, "bytes are aligned for any type");
 
@@ -93,7 +95,8 @@ void *gn_request_in(struct gn_request *r, const struct gn_span *span, uint64_t b
     return copy;
 }
 
-void *gn_request_objects(struct gn_request *r, uint16_t kind, const struct gn_span *span, uint64_t n)
+void *gn_request_objects(struct gn_request *r, uint16_t kind, const struct gn_span *span,
+                         uint64_t n)
 {
     const uint64_t *ids = gn_request_in(r, span, gn_times(n, sizeof *ids));
     if (!ids)
@@ -127,7 +130,8 @@ void *gn_request_string(struct gn_request *r, const struct gn_span *span)
 void *gn_request_list(struct gn_request *r, const struct gn_span *span)
 {
     uint64_t *list = gn_request_in(r, span, span->bytes);
-    /* Pairs and the zero that ends them: with a key in the last place a driver would read on behind it. */
+    /* Pairs and the zero that ends them: with a key in the last place a driver would read on behind
+     * it. */
     if (list && (span->bytes % 16 != 8 || list[span->bytes / 8 - 1]))
         r->fault = true;
     return list;
@@ -200,7 +204,8 @@ bool gn_request_charge(struct gn_request *r, uint64_t bytes)
     return rc == 0;
 }
 
-int32_t gn_request_made(struct gn_request *r, uint16_t kind, uint64_t id, void *driver, int32_t result)
+int32_t gn_request_made(struct gn_request *r, uint16_t kind, uint64_t id, void *driver,
+                        int32_t result)
 {
     if (!driver)
         return result ? result : r->vgpu->api->out_of_memory;
@@ -257,7 +262,8 @@ void gn_request_answer(struct gn_request *r)
             if (span->offset + span->bytes > n)
                 n = span->offset + span->bytes;
         } else {
-            memcpy(gn_vgpu_area(r->vgpu, span->segment, span->offset, span->bytes), r->outs[i].bytes, span->bytes);
+            memcpy(gn_vgpu_area(r->vgpu, span->segment, span->offset, span->bytes),
+                   r->outs[i].bytes, span->bytes);
         }
     }
     if (reply == GN_NO_REPLY)
@@ -275,7 +281,8 @@ void gn_request_fini(struct gn_request *r)
     for (uint32_t a = 0; a < r->n_arrays; a++)
         for (uint64_t i = 0; i < r->arrays[a].n; i++)
             gn_object_unref(r->arrays[a].objects[i]);
-    /* Not with gn_list_for_each, which takes the list's head for a blob, too: that is aligned for less. */
+    /* Not with gn_list_for_each, which takes the list's head for a blob, too: that is aligned for
+     * less. */
     while (!gn_list_empty(&r->blobs)) {
         struct blob *b = gn_list_first(&r->blobs, struct blob, link);
         gn_list_remove(&b->link);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The vGPU's threads. The calling thread becomes the ring thread: it takes messages from the request ring and serves
- * them, and never waits for anything but the ring. The control thread watches the program's and gantryd's sockets: the
- * loss of either ends the vGPU, and with it the process, which is what frees everything. The helper thread serves
- * requests marked slow. The lease thread serves what needs more memory than this vGPU has on lease.
+ * The vGPU's threads. The calling thread becomes the ring thread: it takes messages from the
+ * request ring and serves them, and never waits for anything but the ring. The control thread
+ * watches the program's and gantryd's sockets: the loss of either ends the vGPU, and with it the
+ * process, which is what frees everything. The helper thread serves requests marked slow. The lease
+ * thread serves what needs more memory than this vGPU has on lease.
  */
 #include "vgpu/core/include_files.h"
 #include "vgpu/migrate/released_objects.h"
@@ -25,16 +26,20 @@
 #include <string.h>
 #include <unistd.h>
 
-#define UNREAD_BYTES      (UINT64_C(32) << 20) /* notices of callbacks have 32 each: a million that are due */
-#define SEGMENT_LOOK_NS   100000000u
-#define SEGMENT_LOOKS     10  /* a second: it is on its way, or nobody has sent it; */
-#define SEGMENT_LOOKS_MAX 100 /* but on a machine with too much to do a thread may wait for seconds before it hears of it */
-#define SHED_TIMEOUT_MS   50  /* for the ring thread to come to its ring's end */
+#define UNREAD_BYTES                                                                               \
+    (UINT64_C(32) << 20) /* notices of callbacks have 32 each: a million that are due */
+#define SEGMENT_LOOK_NS 100000000u
+#define SEGMENT_LOOKS   10 /* a second: it is on its way, or nobody has sent it; */
+#define SEGMENT_LOOKS_MAX                                                                          \
+    100 /* but on a machine with too much to do a thread may wait for seconds before it hears of   \
+           it */
+#define SHED_TIMEOUT_MS   50 /* for the ring thread to come to its ring's end */
 #define FOLDERS_TIMEOUT_S 10
 #define MAX_FOLDERS       64u
 /* Each waits for a request of which the program has one in flight for each reply slot. */
-#define MAX_FOLDER_LISTS    (2 * GN_REPLY_SLOTS)
-#define MAX_HELPED          GN_REPLY_SLOTS /* slow requests in the queue: every one is waited for in a reply slot */
+#define MAX_FOLDER_LISTS (2 * GN_REPLY_SLOTS)
+#define MAX_HELPED                                                                                 \
+    GN_REPLY_SLOTS /* slow requests in the queue: every one is waited for in a reply slot */
 #define SEGMENT_LIMIT_BYTES GN_LINK_SEGMENT_LIMIT
 
 struct folders {
@@ -50,11 +55,14 @@ static bool await_segment(struct gn_vgpu *v, uint32_t index)
     struct pollfd unheard = {.fd = v->boot->control_fd, .events = POLLIN};
     bool there;
     pthread_mutex_lock(&v->segments_lock);
-    for (int n = 0; !(there = index < atomic_load_explicit(&v->n_segments, memory_order_acquire));) {
+    for (int n = 0;
+         !(there = index < atomic_load_explicit(&v->n_segments, memory_order_acquire));) {
         const uint64_t until_ns = gn_now_ns() + SEGMENT_LOOK_NS;
-        const struct timespec until = {(time_t)(until_ns / 1000000000u), (long)(until_ns % 1000000000u)};
-        if (pthread_cond_clockwait(&v->segments_wake, &v->segments_lock, CLOCK_MONOTONIC, &until) == ETIMEDOUT && ++n >= SEGMENT_LOOKS &&
-            (n >= SEGMENT_LOOKS_MAX || poll(&unheard, 1, 0) <= 0))
+        const struct timespec until = {(time_t)(until_ns / 1000000000u),
+                                       (long)(until_ns % 1000000000u)};
+        if (pthread_cond_clockwait(&v->segments_wake, &v->segments_lock, CLOCK_MONOTONIC, &until) ==
+                ETIMEDOUT &&
+            ++n >= SEGMENT_LOOKS && (n >= SEGMENT_LOOKS_MAX || poll(&unheard, 1, 0) <= 0))
             break;
     }
     pthread_mutex_unlock(&v->segments_lock);
@@ -66,7 +74,8 @@ void *gn_vgpu_area(struct gn_vgpu *v, uint32_t segment, uint64_t offset, uint64_
     uint32_t index = segment - 1;
     if (index >= GN_MAX_SEGMENTS)
         return NULL;
-    if (index >= atomic_load_explicit(&v->n_segments, memory_order_acquire) && !await_segment(v, index))
+    if (index >= atomic_load_explicit(&v->n_segments, memory_order_acquire) &&
+        !await_segment(v, index))
         return NULL;
     const struct gn_segment *s = &v->segments[index];
     return s->base && gn_range_ok(offset, bytes, s->bytes) ? (char *)s->base + offset : NULL;
@@ -97,7 +106,8 @@ void gn_vgpu_event_post(struct gn_vgpu *v, uint32_t index, enum gn_event_phase p
         gn_event_post(gn_event_at(v->events, index), phase);
 }
 
-void gn_vgpu_event_end(struct gn_vgpu *v, uint32_t index, int32_t error, const struct gn_event_times *times, const struct gn_command *c)
+void gn_vgpu_event_end(struct gn_vgpu *v, uint32_t index, int32_t error,
+                       const struct gn_event_times *times, const struct gn_command *c)
 {
     if (v->remote)
         gn_remote_host_event_end(v->remote, index, error, times, c);
@@ -132,11 +142,13 @@ static void take_segment(struct gn_vgpu *v, const struct gn_worker_event *e)
 {
     struct gn_segment s;
     /* Of a vGPU that is on its way here: the other worker had it already, and handed it over. */
-    if (atomic_load_explicit(&v->arriving, memory_order_relaxed) && e->index < atomic_load_explicit(&v->n_segments, memory_order_relaxed)) {
+    if (atomic_load_explicit(&v->arriving, memory_order_relaxed) &&
+        e->index < atomic_load_explicit(&v->n_segments, memory_order_relaxed)) {
         gn_fd_close(e->fd);
         return;
     }
-    if (e->index >= GN_MAX_SEGMENTS || e->index != atomic_load_explicit(&v->n_segments, memory_order_relaxed) ||
+    if (e->index >= GN_MAX_SEGMENTS ||
+        e->index != atomic_load_explicit(&v->n_segments, memory_order_relaxed) ||
         gn_segment_adopt(e->fd, SEGMENT_LIMIT_BYTES, &s)) {
         gn_fd_close(e->fd);
         gn_vgpu_fault(v, "a data segment cannot be taken", "segment");
@@ -149,7 +161,8 @@ static void take_segment(struct gn_vgpu *v, const struct gn_worker_event *e)
     pthread_mutex_unlock(&v->segments_lock);
 }
 
-static void take_folders(struct gn_vgpu *v, struct gn_frame_reader *reader, const struct gn_frame *frame)
+static void take_folders(struct gn_vgpu *v, struct gn_frame_reader *reader,
+                         const struct gn_frame *frame)
 {
     struct folders *f = NULL;
     uint32_t n_lists = 0;
@@ -187,7 +200,8 @@ int gn_vgpu_take_folders(struct gn_vgpu *v, uint64_t number, uint32_t n, int *re
             if (f->number == (uint32_t)number && f->n >= n)
                 found = f;
         }
-    } while (!found && !pthread_cond_clockwait(&v->helper_wake, &v->helper_lock, CLOCK_MONOTONIC, &until));
+    } while (!found &&
+             !pthread_cond_clockwait(&v->helper_wake, &v->helper_lock, CLOCK_MONOTONIC, &until));
     if (found)
         gn_list_remove(&found->link);
     pthread_mutex_unlock(&v->helper_lock);
@@ -211,7 +225,8 @@ void gn_vgpu_ears_init(struct gn_vgpu_ears *ears, const struct gn_vgpu_boot *boo
 
 static void take_no_more(struct gn_vgpu *v)
 {
-    gn_vgpu_fault(v, "its process has no descriptors left for those of the program and gantryd", "ulimit -n");
+    gn_vgpu_fault(v, "its process has no descriptors left for those of the program and gantryd",
+                  "ulimit -n");
 }
 
 /* False: the program is gone. */
@@ -275,7 +290,8 @@ int gn_vgpu_hear(struct gn_vgpu *v, struct gn_vgpu_ears *ears)
             break;
         if (frame.op == GN_SESSION_FOLDERS && !frame.flags && !frame.n_payload) {
             take_folders(v, &ears->session, &frame);
-        } else if (frame.op != GN_SESSION_FILE || frame.flags || gn_vgpu_take_file(&ears->session, &frame)) {
+        } else if (frame.op != GN_SESSION_FILE || frame.flags ||
+                   gn_vgpu_take_file(&ears->session, &frame)) {
             r = -EPROTO;
             break;
         }
@@ -306,16 +322,19 @@ void *gn_vgpu_control_thread(void *arg)
     gn_vgpu_ears_init(&ears, v->boot);
     for (;;) {
         const bool left = tell_on(v);
-        /* While the vGPU is on its way to another worker, what the program says is for that one to hear. */
+        /* While the vGPU is on its way to another worker, what the program says is for that one to
+         * hear. */
         const bool deaf = gn_gate_deaf(v, !left && gn_frame_reader_rests(&ears.session));
-        struct pollfd p[3] = {{.fd = deaf ? -1 : v->boot->session_fd, .events = (short)(POLLIN | (left ? POLLOUT : 0))},
+        struct pollfd p[3] = {{.fd = deaf ? -1 : v->boot->session_fd,
+                               .events = (short)(POLLIN | (left ? POLLOUT : 0))},
                               {.fd = v->boot->control_fd, .events = POLLIN},
                               {.fd = v->lease.wake_fd, .events = POLLIN}};
         int n = poll(p, 3, gn_lease_is_recalled(&v->lease) ? SHED_TIMEOUT_MS : -1);
         if (n == 0)
             gn_lease_shed(&v->lease);
         ears.deaf = deaf;
-        if ((n < 0 && errno != EINTR) || gn_vgpu_hear(v, &ears) < 0 || (v->hosted && gn_lost_is(&v->lost)))
+        if ((n < 0 && errno != EINTR) || gn_vgpu_hear(v, &ears) < 0 ||
+            (v->hosted && gn_lost_is(&v->lost)))
             break;
     }
     gn_debug("vgpu=%08x the program or gantryd is gone", v->boot->id);
@@ -325,11 +344,13 @@ void *gn_vgpu_control_thread(void *arg)
         gn_vgpu_end_hosted(v);
         return NULL;
     }
-    if (v->told_to_end && atomic_load_explicit(&v->stands_saved, memory_order_seq_cst) && v->api->end) {
+    if (v->told_to_end && atomic_load_explicit(&v->stands_saved, memory_order_seq_cst) &&
+        v->api->end) {
         gn_kept_leave(v);
         v->api->end(v);
     }
-    /* Nothing is taken down piece by piece: a driver in the middle of a kernel would have to be waited for. */
+    /* Nothing is taken down piece by piece: a driver in the middle of a kernel would have to be
+     * waited for. */
     _exit(atomic_load_explicit(&v->fault, memory_order_relaxed) ? 1 : 0);
 }
 
@@ -366,7 +387,8 @@ static void *helper_thread(void *arg)
         gn_objects_own_thread();
     for (;;) {
         pthread_mutex_lock(&v->helper_lock);
-        while (gn_list_empty(&h->queue) && gn_list_empty(&h->jobs) && !atomic_load_explicit(&v->away, memory_order_seq_cst))
+        while (gn_list_empty(&h->queue) && gn_list_empty(&h->jobs) &&
+               !atomic_load_explicit(&v->away, memory_order_seq_cst))
             pthread_cond_wait(&v->helper_wake, &v->helper_lock);
         if (gn_list_empty(&h->queue) && gn_list_empty(&h->jobs)) {
             h->started = false;
@@ -440,7 +462,8 @@ static void help_with(struct gn_vgpu *v, struct gn_helper *h, const struct gn_re
     pthread_mutex_unlock(&v->helper_lock);
     if (!started) {
         free(r);
-        gn_vgpu_reply(v, ((const struct gn_msg *)gn_request_message(request))->reply, v->api->out_of_memory, NULL, 0);
+        gn_vgpu_reply(v, ((const struct gn_msg *)gn_request_message(request))->reply,
+                      v->api->out_of_memory, NULL, 0);
         return;
     }
     gn_request_init(r, v);
@@ -481,10 +504,13 @@ static void init_helper(struct gn_helper *h, struct gn_vgpu *v)
 void gn_vgpu_handle(struct gn_vgpu *v, struct gn_request *r, uint32_t n_bytes, uint64_t batch)
 {
     const struct gn_msg *msg = gn_request_message(r);
-    const struct gn_request_class *class = n_bytes >= sizeof *msg && msg->op < v->api->n_requests ? &v->api->requests[msg->op] : NULL;
-    if (!class || !class->name || msg->size != n_bytes || n_bytes < class->fixed_bytes || (msg->flags & ~GN_MSG_ASK) ||
-        (!(msg->flags & GN_MSG_ASK) && msg->assumed) || ((msg->flags & GN_MSG_ASK) && !class->submit)) {
-        gn_vgpu_fault(v, "a message is malformed", class && class->name ? class->name : "unknown op");
+    const struct gn_request_class *class =
+        n_bytes >= sizeof *msg && msg->op < v->api->n_requests ? &v->api->requests[msg->op] : NULL;
+    if (!class || !class->name || msg->size != n_bytes || n_bytes < class->fixed_bytes ||
+        (msg->flags & ~GN_MSG_ASK) || (!(msg->flags & GN_MSG_ASK) && msg->assumed) ||
+        ((msg->flags & GN_MSG_ASK) && !class->submit)) {
+        gn_vgpu_fault(v, "a message is malformed",
+                      class && class->name ? class->name : "unknown op");
         return;
     }
     GN_FAULT("worker-message");
@@ -526,12 +552,16 @@ static void ring_loop(struct gn_vgpu *v)
         gn_objects_bury(v);
         if (gn_lease_is_recalled(&v->lease))
             gn_lease_shed(&v->lease);
-        /* Spinning while the device's own threads want a processor would hold up what the program waits for. */
-        bool busy = v->on_processors && atomic_load_explicit(&v->counters->pending, memory_order_relaxed);
-        v->ring.waiter.policy.spin_ns = busy && spin_ns > GN_SPIN_SHORT_NS ? GN_SPIN_SHORT_NS : spin_ns;
+        /* Spinning while the device's own threads want a processor would hold up what the program
+         * waits for. */
+        bool busy =
+            v->on_processors && atomic_load_explicit(&v->counters->pending, memory_order_relaxed);
+        v->ring.waiter.policy.spin_ns =
+            busy && spin_ns > GN_SPIN_SHORT_NS ? GN_SPIN_SHORT_NS : spin_ns;
         int rc = gn_ring_spin(&v->ring);
         if (rc == -EAGAIN) {
-            /* Who has the device while others wait for it keeps it for a moment: his program is about to go on. */
+            /* Who has the device while others wait for it keeps it for a moment: his program is
+             * about to go on. */
             const uint64_t hold_ns = gn_vgpu_hold_ns(v);
             rc = hold_ns ? gn_ring_park(&v->ring, hold_ns) : -ETIMEDOUT;
             if (hold_ns)
@@ -585,16 +615,20 @@ int gn_vgpu_open(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struc
     gn_list_init(&v->batch_waiters);
     gn_objects_own_thread();
     if (gn_lease_init(&v->lease, boot->control_fd, v->counters)) {
-        gn_log(GN_LOG_ERROR, "vgpu=%08x cannot account for its memory: too many descriptors", boot->id);
+        gn_log(GN_LOG_ERROR, "vgpu=%08x cannot account for its memory: too many descriptors",
+               boot->id);
         return 1;
     }
-    if (boot->events.bytes < GN_EVENT_TABLE_BYTES || gn_session_map(boot->ring.base, boot->ring.bytes, &v->view) ||
-        gn_ring_consumer_init(&v->ring, v->view.requests, GN_SESSION_REQUEST_SLOTS, boot->ring_at, waiter)) {
+    if (boot->events.bytes < GN_EVENT_TABLE_BYTES ||
+        gn_session_map(boot->ring.base, boot->ring.bytes, &v->view) ||
+        gn_ring_consumer_init(&v->ring, v->view.requests, GN_SESSION_REQUEST_SLOTS, boot->ring_at,
+                              waiter)) {
         gn_log(GN_LOG_ERROR, "vgpu=%08x the shared segments are not of this version", boot->id);
         return -EPROTO;
     }
     if (boot->remote && gn_remote_host_start(v)) {
-        gn_log(GN_LOG_ERROR, "vgpu=%08x cannot start its link: no memory or too many descriptors", boot->id);
+        gn_log(GN_LOG_ERROR, "vgpu=%08x cannot start its link: no memory or too many descriptors",
+               boot->id);
         return -ENOMEM;
     }
     if (api->start(v)) {
@@ -622,7 +656,8 @@ int gn_vgpu_run(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struct
         gn_vgpu_begin_load(v);
     v->listens = true;
     if (gn_devices_start(v) || gn_vgpu_start_thread(v, gn_vgpu_control_thread, v, NULL)) {
-        gn_log(GN_LOG_ERROR, "vgpu=%08x cannot start its threads: no memory or too many threads", boot->id);
+        gn_log(GN_LOG_ERROR, "vgpu=%08x cannot start its threads: no memory or too many threads",
+               boot->id);
         return 1;
     }
     if (loads && gn_vgpu_take_in(v))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a launch is cut into parts: arithmetic alone. Called by the submitter, for launches of whose length others would suffer. */
+/* How a launch is cut into parts: arithmetic alone. Called by the submitter, for launches of whose
+ * length others would suffer. */
 #include "vgpu/core/slice.h"
 
 #include "base/checked.h"
@@ -13,10 +14,12 @@ uint64_t gn_grid_groups(const struct gn_grid *g)
 }
 
 /*
- * A box is a run of units of one level: groups of a row, rows of a plane, or planes. A level that has been begun is finished
- * before a higher one goes on, and is never left with less than `least`, so every later cut has enough in its level.
+ * A box is a run of units of one level: groups of a row, rows of a plane, or planes. A level that
+ * has been begun is finished before a higher one goes on, and is never left with less than `least`,
+ * so every later cut has enough in its level.
  */
-uint64_t gn_grid_cut(const struct gn_grid *g, uint64_t at, uint64_t want, uint64_t least, struct gn_box *ret)
+uint64_t gn_grid_cut(const struct gn_grid *g, uint64_t at, uint64_t want, uint64_t least,
+                     struct gn_box *ret)
 {
     const uint64_t all = gn_grid_groups(g), row = g->groups[0], plane = row * g->groups[1];
     const uint64_t unit[4] = {1, row, plane, all};
@@ -90,6 +93,7 @@ enum gn_slice_verdict gn_slice_decide(const struct gn_slice_case *k, uint64_t *r
     /* Late in the slice, what would mostly lie beyond its end is left to the next one. */
     if (k->left_ns < k->slice_ns / 2 && k->left_ns < least_ns / 2)
         return GN_SLICE_STOP;
-    *ret_groups = least_ns >= left_ns ? k->least : (uint64_t)((__uint128_t)left_ns * 1000 / k->pace_ps);
+    *ret_groups =
+        least_ns >= left_ns ? k->least : (uint64_t)((__uint128_t)left_ns * 1000 / k->pace_ps);
     return GN_SLICE_PART;
 }

@@ -6,22 +6,27 @@
 #include <stdint.h>
 
 /*
- * Kernel slicing (FairGV 3.3.2 and 5.5.2), the part that knows no driver: how a grid of work-groups is cut into launches, what a
- * group takes, and how much goes to the driver next. Pure: no clock, no memory, no lock.
+ * Kernel slicing (FairGV 3.3.2 and 5.5.2), the part that knows no driver: how a grid of work-groups
+ * is cut into launches, what a group takes, and how much goes to the driver next. Pure: no clock,
+ * no memory, no lock.
  *
- * Groups are counted from 0, the first dimension fastest. What has been given to the driver is always the groups below some
- * number, so "the next group" is all that has to be known of a launch that is under way.
+ * Groups are counted from 0, the first dimension fastest. What has been given to the driver is
+ * always the groups below some number, so "the next group" is all that has to be known of a launch
+ * that is under way.
  */
 
-/* A launch costs under 5 % from so many groups on (FairGV table 4): no part has less, and none is left with less. */
+/* A launch costs under 5 % from so many groups on (FairGV table 4): no part has less, and none is
+ * left with less. */
 #define GN_SLICE_LEAST_GROUPS 1500u
 
 /*
- * With nobody waiting for the device: what takes longer goes in parts, so that a move, and who comes next, waits for no more than what the
- * driver has of it. Not sooner, since a part may cost more than its share of the whole: a compiler knows an offset of 0, and no other;
+ * With nobody waiting for the device: what takes longer goes in parts, so that a move, and who
+ * comes next, waits for no more than what the driver has of it. Not sooner, since a part may cost
+ * more than its share of the whole: a compiler knows an offset of 0, and no other;
  */
 #define GN_SLICE_LONG_NS 100000000u
-/* a part takes so long, and one more is in the driver, so that the device does not wait between two. */
+/* a part takes so long, and one more is in the driver, so that the device does not wait between
+ * two. */
 #define GN_SLICE_ALONE_NS 10000000u
 
 /* Work-groups in each dimension, each at least 1. */
@@ -37,19 +42,23 @@ struct gn_box {
 /* All of them; 0 when a dimension is empty or the number does not fit. */
 uint64_t gn_grid_groups(const struct gn_grid *g);
 /*
- * The box that begins at group `at`, where an earlier cut with the same `least` has ended, of about `want` groups: at least `least`,
- * unless the whole grid has less, and so that not less than `least` remains, unless nothing does. At most twice `want` and `least`
- * more. Returns how many groups it has; 0 when `at` is behind the last.
+ * The box that begins at group `at`, where an earlier cut with the same `least` has ended, of about
+ * `want` groups: at least `least`, unless the whole grid has less, and so that not less than
+ * `least` remains, unless nothing does. At most twice `want` and `least` more. Returns how many
+ * groups it has; 0 when `at` is behind the last.
  */
-uint64_t gn_grid_cut(const struct gn_grid *g, uint64_t at, uint64_t want, uint64_t least, struct gn_box *ret);
+uint64_t gn_grid_cut(const struct gn_grid *g, uint64_t at, uint64_t want, uint64_t least,
+                     struct gn_box *ret);
 
 /* What a group takes, in picoseconds; 0: not known. */
 uint64_t gn_pace_of(uint64_t groups, uint64_t ns);
-/* After a measurement. A driver compiles at a kernel's first launch, so less is believed sooner than more. */
+/* After a measurement. A driver compiles at a kernel's first launch, so less is believed sooner
+ * than more. */
 uint64_t gn_pace_learn(uint64_t pace_ps, uint64_t sample_ps);
 /* What so many groups take; saturates. */
 uint64_t gn_pace_ns(uint64_t pace_ps, uint64_t groups);
-/* Is a launch of so many too long to go whole where nobody waits? One of which nothing is known may be. */
+/* Is a launch of so many too long to go whole where nobody waits? One of which nothing is known may
+ * be. */
 bool gn_slice_is_long(uint64_t groups, uint64_t pace_ps);
 
 enum gn_slice_verdict {

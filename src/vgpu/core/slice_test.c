@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whatever a grid looks like and however it is cut: every group runs once, in order, in parts of a size that pays. */
+/* Whatever a grid looks like and however it is cut: every group runs once, in order, in parts of a
+ * size that pays. */
 #include "vgpu/core/slice.h"
 
 #include "base/checked.h"
@@ -45,8 +46,10 @@ static void check_grid(const struct gn_grid *g, uint64_t want, uint64_t least)
         for (uint64_t z = 0; z < box.n[2]; z++)
             for (uint64_t y = 0; y < box.n[1]; y++)
                 for (uint64_t x = 0; x < box.n[0]; x++) {
-                    const uint64_t i = number_of(g, box.first[0] + x, box.first[1] + y, box.first[2] + z);
-                    /* Those before `at` have run; so this one is new, and lies in what is said to have run next time. */
+                    const uint64_t i =
+                        number_of(g, box.first[0] + x, box.first[1] + y, box.first[2] + z);
+                    /* Those before `at` have run; so this one is new, and lies in what is said to
+                     * have run next time. */
                     assert_true(i >= at && i < at + n);
                     assert_false(seen[i]);
                     seen[i] = 1;
@@ -73,9 +76,10 @@ static void test_the_parts_are_the_whole_once(void **state)
 
 static void test_no_part_has_less_than_pays(void **state)
 {
-    static const struct gn_grid grids[] = {{{100000, 1, 1}}, {{1, 100000, 1}}, {{1, 1, 100000}}, {{600, 600, 1}}, {{1499, 101, 1}},
-                                           {{1500, 60, 1}},  {{2999, 40, 1}},  {{3000, 40, 1}},  {{7, 7, 7000}},  {{64, 64, 64}},
-                                           {{2, 3, 5}},      {{1, 1, 1}},      {{40000, 2, 3}},  {{3001, 1, 1}}};
+    static const struct gn_grid grids[] = {
+        {{100000, 1, 1}}, {{1, 100000, 1}}, {{1, 1, 100000}}, {{600, 600, 1}}, {{1499, 101, 1}},
+        {{1500, 60, 1}},  {{2999, 40, 1}},  {{3000, 40, 1}},  {{7, 7, 7000}},  {{64, 64, 64}},
+        {{2, 3, 5}},      {{1, 1, 1}},      {{40000, 2, 3}},  {{3001, 1, 1}}};
     (void)state;
     for (size_t i = 0; i < GN_ARRAY_SIZE(grids); i++) {
         check_grid(&grids[i], GN_SLICE_LEAST_GROUPS, GN_SLICE_LEAST_GROUPS);
@@ -96,7 +100,8 @@ static void test_a_grid_that_cannot_be_counted_is_none(void **state)
     assert_int_equal(gn_grid_cut(&empty, 0, 1, 1, &box), 0);
     /* As large as it gets: nothing overflows. */
     const struct gn_grid huge = {{UINT64_C(1) << 31, UINT64_C(1) << 31, 2}};
-    assert_int_equal(gn_grid_cut(&huge, UINT64_C(1) << 62, UINT64_MAX, 1500, &box), UINT64_C(1) << 62);
+    assert_int_equal(gn_grid_cut(&huge, UINT64_C(1) << 62, UINT64_MAX, 1500, &box), UINT64_C(1)
+                                                                                        << 62);
     assert_int_equal(gn_grid_cut(&huge, 0, 5000, 1500, &box), 5000);
 }
 
@@ -125,7 +130,12 @@ static void test_what_a_group_takes(void **state)
 static void test_what_goes_next(void **state)
 {
     /* A second in all: 200,000 groups of 5 us. */
-    struct gn_slice_case k = {.groups = 200000, .pace_ps = 5000000, .least = 1500, .slice_ns = 6 * MS, .left_ns = 6 * MS, .max_open = 1};
+    struct gn_slice_case k = {.groups = 200000,
+                              .pace_ps = 5000000,
+                              .least = 1500,
+                              .slice_ns = 6 * MS,
+                              .left_ns = 6 * MS,
+                              .max_open = 1};
     uint64_t n = 0;
     (void)state;
     /* 6 ms are 1,200 groups; no part has so few. */

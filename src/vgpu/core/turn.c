@@ -7,15 +7,23 @@
 
 #include <unistd.h>
 
-#define HOLD_NS      500000u   /* a program that waited is woken, decides and sends meanwhile; */
-#define HOLD_LONG_NS 2000000u  /* one that always does so is worth waiting for: it comes, and is held up if it does not */
-#define WINDOW_NS    10000000u /* FairGV 3.2.3: more synchronous calls than so many in so long make a vGPU interactive */
+#define HOLD_NS 500000u /* a program that waited is woken, decides and sends meanwhile; */
+#define HOLD_LONG_NS                                                                               \
+    2000000u /* one that always does so is worth waiting for: it comes, and is held up if it does  \
+                not */
+#define WINDOW_NS                                                                                  \
+    10000000u /* FairGV 3.2.3: more synchronous calls than so many in so long make a vGPU          \
+                 interactive */
 #define WINDOW_MOST  10u
 #define TELL_EVERY   8u      /* with nobody waiting: of so many commands one tells of its end, */
 #define TELL_EACH_NS 250000u /* but each one that takes this long */
 #define AHEAD_FIRST  32u     /* commands, while nobody knows how long they take and nobody waits */
-#define AHEAD_LEAST  2u      /* the driver has so many, however long they take: else the device waits for us in between */
-#define REFILL_NS    50000u  /* while others wait, who submits is woken so long before the driver has nothing left */
+#define AHEAD_LEAST                                                                                \
+    2u /* the driver has so many, however long they take: else the device waits for us in between  \
+        */
+#define REFILL_NS                                                                                  \
+    50000u /* while others wait, who submits is woken so long before the driver has nothing left   \
+            */
 
 static void tell(struct gn_turn *t)
 {
@@ -28,18 +36,21 @@ static uint64_t count_waits(const struct gn_vdevice *d)
            atomic_load_explicit(&d->vgpu->counters->sync_calls, memory_order_relaxed);
 }
 
-/* At a slice's end, and whenever a window is over. Only the time in which the grant was held counts. The role. */
+/* At a slice's end, and whenever a window is over. Only the time in which the grant was held
+ * counts. The role. */
 static void classify(struct gn_vdevice *d, uint64_t now)
 {
     struct gn_turn *t = &d->turn;
     const uint64_t waits = count_waits(d), took = now - t->window_ns;
-    atomic_store_explicit(&t->slot->interactive, (waits - t->window_waits) * WINDOW_NS > took * WINDOW_MOST, memory_order_relaxed);
+    atomic_store_explicit(&t->slot->interactive,
+                          (waits - t->window_waits) * WINDOW_NS > took * WINDOW_MOST,
+                          memory_order_relaxed);
     t->window_ns = now;
     t->window_waits = waits;
 }
 
-/* Who waits in the program spins while the device is his, where he is in no kernel's way, and else leaves his processor to who has it
- * (FairGV 3.2.3). */
+/* Who waits in the program spins while the device is his, where he is in no kernel's way, and else
+ * leaves his processor to who has it (FairGV 3.2.3). */
 static void show(struct gn_vdevice *d, enum gn_spin_turn whose)
 {
     if (whose == GN_SPIN_MINE && !gn_vgpu_is_apart(d->vgpu))
@@ -82,7 +93,8 @@ static uint32_t clamp(uint64_t n, uint32_t least)
     return n < least ? least : n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
 }
 
-/* How many commands the driver may have: what takes it a slice, or, where others wait, what ends nearest to the slice's end. */
+/* How many commands the driver may have: what takes it a slice, or, where others wait, what ends
+ * nearest to the slice's end. */
 static uint32_t most_ahead(const struct gn_turn *t, bool pressed, uint64_t left_ns)
 {
     const uint64_t each = atomic_load_explicit(&t->service_ns, memory_order_relaxed);
@@ -92,9 +104,11 @@ static uint32_t most_ahead(const struct gn_turn *t, bool pressed, uint64_t left_
 }
 
 /*
- * The driver has all that it may have now: below which number is it to be given more? Not at each end, since who submits is woken for it:
- * half of a slice's work keeps the device busy meanwhile. Where others wait that was what the slice holds, and only what it was misjudged
- * by is to be added. A device that computes on processors has none idle while we come; to be woken once more costs it more.
+ * The driver has all that it may have now: below which number is it to be given more? Not at each
+ * end, since who submits is woken for it: half of a slice's work keeps the device busy meanwhile.
+ * Where others wait that was what the slice holds, and only what it was misjudged by is to be
+ * added. A device that computes on processors has none idle while we come; to be woken once more
+ * costs it more.
  */
 static uint32_t refill_at(const struct gn_vdevice *d, bool pressed, uint32_t most)
 {
@@ -105,12 +119,14 @@ static uint32_t refill_at(const struct gn_vdevice *d, bool pressed, uint32_t mos
     return low < most ? low : most;
 }
 
-/* Others wait: is another command to begin in this slice? Not one of which less than half would be in it, unless it is the first. */
+/* Others wait: is another command to begin in this slice? Not one of which less than half would be
+ * in it, unless it is the first. */
 static bool ends_now(const struct gn_turn *t, uint64_t held_ns)
 {
     const uint64_t each = atomic_load_explicit(&t->service_ns, memory_order_relaxed);
     return t->over || held_ns >= t->slice_ns ||
-           (t->used && !atomic_load_explicit(&t->n_ahead, memory_order_seq_cst) && t->slice_ns - held_ns < each / 2);
+           (t->used && !atomic_load_explicit(&t->n_ahead, memory_order_seq_cst) &&
+            t->slice_ns - held_ns < each / 2);
 }
 
 /* For how long after its last end the device is kept for a program. The role. */
@@ -124,12 +140,14 @@ static uint64_t keeps_ns(struct gn_turn *t)
     return HOLD_NS;
 }
 
-/* Held, pressed, and nothing left: has the slice come to its end before it was clear that the program has no more? One that has sent
- * nothing since before this turn has none, or it could idle from turn to turn. The role. */
+/* Held, pressed, and nothing left: has the slice come to its end before it was clear that the
+ * program has no more? One that has sent nothing since before this turn has none, or it could idle
+ * from turn to turn. The role. */
 static bool ends_too_soon(struct gn_turn *t, uint64_t now)
 {
     const uint64_t since = atomic_load_explicit(&t->over_at_ns, memory_order_relaxed);
-    return gn_grant_is_pressed(t->slot) && now - t->began_ns >= t->slice_ns && now - since < keeps_ns(t);
+    return gn_grant_is_pressed(t->slot) && now - t->began_ns >= t->slice_ns &&
+           now - since < keeps_ns(t);
 }
 
 bool gn_turn_allows(struct gn_vdevice *d)
@@ -158,7 +176,8 @@ bool gn_turn_allows(struct gn_vdevice *d)
     const uint32_t most = most_ahead(t, pressed, left_ns);
     if (atomic_load_explicit(&t->n_ahead, memory_order_seq_cst) < most)
         return true;
-    /* Announced before the second look, so that the end that makes room either is seen here or sees that we wait. */
+    /* Announced before the second look, so that the end that makes room either is seen here or sees
+     * that we wait. */
     const uint32_t low = refill_at(d, pressed, most);
     atomic_store_explicit(&t->held_up, low, memory_order_seq_cst);
     return atomic_load_explicit(&t->n_ahead, memory_order_seq_cst) < low;
@@ -171,8 +190,9 @@ uint64_t gn_turn_hold_ns(struct gn_vdevice *d)
     if (!gn_turn_is_idle(t) || !gn_grant_is_pressed(t->slot) || pthread_mutex_trylock(&d->role))
         return 0;
     const uint64_t held_ns = t->held ? gn_now_ns() - t->began_ns : 0;
-    const bool always = atomic_load_explicit(&t->slot->interactive, memory_order_relaxed) ||
-                        atomic_load_explicit(&t->slot->keep_ns, memory_order_relaxed) == GN_GRANT_KEEP_ALL;
+    const bool always =
+        atomic_load_explicit(&t->slot->interactive, memory_order_relaxed) ||
+        atomic_load_explicit(&t->slot->keep_ns, memory_order_relaxed) == GN_GRANT_KEEP_ALL;
     const uint64_t most = keeps_ns(t);
     if (t->held && !t->over && held_ns < t->slice_ns && (always || gn_spin_is_worth(&t->hold)))
         ns = t->slice_ns - held_ns < most ? t->slice_ns - held_ns : most;
@@ -219,7 +239,8 @@ uint32_t gn_turn_given(struct gn_vdevice *d)
 
 uint64_t gn_turn_service_ns(const struct gn_turn *t, uint64_t submit_ns)
 {
-    const uint64_t now = gn_now_ns(), before = atomic_load_explicit(&t->over_at_ns, memory_order_relaxed);
+    const uint64_t now = gn_now_ns(),
+                   before = atomic_load_explicit(&t->over_at_ns, memory_order_relaxed);
     const uint64_t from = submit_ns > before ? submit_ns : before;
     return now > from ? now - from : 0;
 }
@@ -229,25 +250,29 @@ void gn_turn_ended(struct gn_turn *t)
     atomic_store_explicit(&t->over_at_ns, gn_now_ns(), memory_order_relaxed);
 }
 
-/* What the device worked for it: the part of [start, end] that no earlier command is charged with, so that overlapping commands are
- * charged once (FairGV 3.3.1, by the driver's profiling times). */
+/* What the device worked for it: the part of [start, end] that no earlier command is charged with,
+ * so that overlapping commands are charged once (FairGV 3.3.1, by the driver's profiling times). */
 static uint64_t device_time(struct gn_turn *t, uint64_t start_ns, uint64_t end_ns)
 {
     uint64_t before = atomic_load_explicit(&t->device_end_ns, memory_order_relaxed);
     do {
         if (end_ns <= before)
             return 0;
-    } while (!atomic_compare_exchange_weak_explicit(&t->device_end_ns, &before, end_ns, memory_order_relaxed, memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(&t->device_end_ns, &before, end_ns,
+                                                    memory_order_relaxed, memory_order_relaxed));
     return end_ns - (start_ns > before ? start_ns : before);
 }
 
-void gn_turn_over(struct gn_vdevice *d, uint32_t covers, uint64_t submit_ns, uint64_t start_ns, uint64_t end_ns)
+void gn_turn_over(struct gn_vdevice *d, uint32_t covers, uint64_t submit_ns, uint64_t start_ns,
+                  uint64_t end_ns)
 {
     struct gn_turn *t = &d->turn;
     if (!t->slot)
         return;
-    const uint64_t now = gn_now_ns(), before = atomic_exchange_explicit(&t->over_at_ns, now, memory_order_relaxed);
-    const uint64_t from = submit_ns > before ? submit_ns : before, took = now > from ? now - from : 0;
+    const uint64_t now = gn_now_ns(),
+                   before = atomic_exchange_explicit(&t->over_at_ns, now, memory_order_relaxed);
+    const uint64_t from = submit_ns > before ? submit_ns : before,
+                   took = now > from ? now - from : 0;
     const uint64_t old = atomic_load_explicit(&t->service_ns, memory_order_relaxed);
     const uint64_t each = took / covers;
     atomic_store_explicit(&t->service_ns, old ? (3 * old + each) / 4 : each, memory_order_relaxed);
@@ -259,14 +284,17 @@ void gn_turn_over(struct gn_vdevice *d, uint32_t covers, uint64_t submit_ns, uin
             ran = took;
     }
     gn_count(&t->slot->device_ns, (int64_t)ran);
-    const uint32_t n = atomic_fetch_sub_explicit(&t->n_ahead, covers, memory_order_seq_cst) - covers;
+    const uint32_t n =
+        atomic_fetch_sub_explicit(&t->n_ahead, covers, memory_order_seq_cst) - covers;
     if (atomic_fetch_sub_explicit(&t->n_given, 1, memory_order_seq_cst) == 1)
         gn_count(&t->n_dry, 1);
-    if (n < atomic_load_explicit(&t->held_up, memory_order_seq_cst) && atomic_exchange_explicit(&t->held_up, 0, memory_order_seq_cst))
+    if (n < atomic_load_explicit(&t->held_up, memory_order_seq_cst) &&
+        atomic_exchange_explicit(&t->held_up, 0, memory_order_seq_cst))
         atomic_store_explicit(&d->dirty, true, memory_order_seq_cst);
 }
 
-/* The next queue that this visit has not seen, held, with its last command, held; NULL: there is none left. vgpu->lock. */
+/* The next queue that this visit has not seen, held, with its last command, held; NULL: there is
+ * none left. vgpu->lock. */
 static struct gn_vqueue *next_queue_locked(struct gn_vdevice *d, struct gn_command **ret_last)
 {
     gn_list_for_each(q, &d->queues, struct gn_vqueue, link)
@@ -284,7 +312,8 @@ static struct gn_vqueue *next_queue_locked(struct gn_vdevice *d, struct gn_comma
 }
 
 /* Calls f for each queue that the driver has been given something of, without a lock. The role. */
-static bool each_queue(struct gn_vdevice *d, bool (*f)(struct gn_vdevice *d, void *queue, void *last_event))
+static bool each_queue(struct gn_vdevice *d,
+                       bool (*f)(struct gn_vdevice *d, void *queue, void *last_event))
 {
     struct gn_vgpu *v = d->vgpu;
     struct gn_command *last;
@@ -322,7 +351,8 @@ void gn_turn_end(struct gn_vdevice *d)
     struct gn_turn *t = &d->turn;
     if (!t->held || !t->over)
         return;
-    /* Who waits in the driver for what is over is woken for nothing. Of queues whose commands end in any order each one tells of its end.
+    /* Who waits in the driver for what is over is woken for nothing. Of queues whose commands end
+     * in any order each one tells of its end.
      */
     if (!gn_turn_is_idle(t) || !each_queue(d, has_ended))
         each_queue(d, finish);
@@ -331,8 +361,9 @@ void gn_turn_end(struct gn_vdevice *d)
     t->held = t->over = false;
     t->n_untold = 0;
     /*
-     * Wanted again, whether there is anything ready or not: who has used up a slice goes on, and a program that waits for each of its
-     * commands has none ready in this moment. If it stopped wanting it would lose its place, and what it is owed, every time.
+     * Wanted again, whether there is anything ready or not: who has used up a slice goes on, and a
+     * program that waits for each of its commands has none ready in this moment. If it stopped
+     * wanting it would lose its place, and what it is owed, every time.
      */
     atomic_store_explicit(&t->wanted, true, memory_order_seq_cst);
     show(d, GN_SPIN_AWAY);
@@ -346,7 +377,8 @@ static void last_over(void *arg)
     struct gn_vdevice *d = arg;
     atomic_store_explicit(&d->turn.watched, false, memory_order_seq_cst);
     if (!d->vgpu->remote && gn_grant_is_pressed(d->turn.slot))
-        gn_ring_nudge(&d->vgpu->ring); /* as after an end that is told: the program is likely to go on */
+        gn_ring_nudge(
+            &d->vgpu->ring); /* as after an end that is told: the program is likely to go on */
     else
         gn_turn_rest(d);
     gn_vgpu_unhold(d->vgpu);
@@ -382,8 +414,8 @@ static bool is_done(struct gn_vdevice *d)
 }
 
 /*
- * Who finds the role taken leaves it to its holder: one that rests looks at `rests` again when it has given the role back, and
- * all that submit rest before they sleep.
+ * Who finds the role taken leaves it to its holder: one that rests looks at `rests` again when it
+ * has given the role back, and all that submit rest before they sleep.
  */
 void gn_turn_rest(struct gn_vdevice *d)
 {
@@ -394,8 +426,10 @@ void gn_turn_rest(struct gn_vdevice *d)
     while (atomic_load_explicit(&t->rests, memory_order_seq_cst)) {
         if (pthread_mutex_trylock(&d->role))
             return;
-        if (atomic_exchange_explicit(&t->rests, false, memory_order_seq_cst) && t->held && !t->over && is_done(d)) {
-            /* A program that is about to go on stays in line, as with every slice's end; it is not known to have no more work. */
+        if (atomic_exchange_explicit(&t->rests, false, memory_order_seq_cst) && t->held &&
+            !t->over && is_done(d)) {
+            /* A program that is about to go on stays in line, as with every slice's end; it is not
+             * known to have no more work. */
             if (ends_too_soon(t, gn_now_ns())) {
                 t->over = true;
                 pthread_mutex_unlock(&d->role);
@@ -423,7 +457,8 @@ void gn_turn_rest(struct gn_vdevice *d)
 /* True: gantryd has to be told. The role. */
 static bool leave(struct gn_turn *t)
 {
-    const bool was_wanted = atomic_exchange_explicit(&t->wanted, false, memory_order_seq_cst), was_held = t->held;
+    const bool was_wanted = atomic_exchange_explicit(&t->wanted, false, memory_order_seq_cst),
+               was_held = t->held;
     t->held = t->over = false;
     if (was_held)
         gn_grant_give(t->slot, false);
@@ -444,8 +479,9 @@ void gn_turn_leave(struct gn_vdevice *d)
 }
 
 /*
- * GPU-centric coscheduling (FairGV 3.2.3): the thread that waits for what the driver is about to be given is woken now, not when that is
- * over, and is on its processor by then. It waits for the last command of some queue.
+ * GPU-centric coscheduling (FairGV 3.2.3): the thread that waits for what the driver is about to be
+ * given is woken now, not when that is over, and is on its processor by then. It waits for the last
+ * command of some queue.
  */
 static void rouse(struct gn_vdevice *d)
 {
@@ -457,7 +493,8 @@ static void rouse(struct gn_vdevice *d)
     {
         if (gn_list_empty(&q->pending))
             continue;
-        struct gn_event_entry *e = gn_command_entry(gn_list_last(&q->pending, struct gn_command, link));
+        struct gn_event_entry *e =
+            gn_command_entry(gn_list_last(&q->pending, struct gn_command, link));
         if (e)
             gn_event_rouse(e);
     }
@@ -468,7 +505,8 @@ void gn_turn_came(struct gn_vdevice *d)
 {
     struct gn_turn *t = &d->turn;
     if (gn_gate_holds(&d->vgpu->gate)) {
-        /* For as long as the rest of the driver's work takes, or somebody's build, others may use the device. */
+        /* For as long as the rest of the driver's work takes, or somebody's build, others may use
+         * the device. */
         if (leave(t))
             tell(t);
         return;

@@ -20,20 +20,23 @@
 #include <stdatomic.h>
 
 /*
- * A vGPU, whatever its API: the object table, pending commands, and the threads that serve them. The API plugs in below
- * (struct gn_vgpu_api); generated code fills the table of requests.
+ * A vGPU, whatever its API: the object table, pending commands, and the threads that serve them.
+ * The API plugs in below (struct gn_vgpu_api); generated code fills the table of requests.
  *
- * Threads: the ring thread receives, decodes, and admits commands; it alone creates and destroys objects, but for the
- * helper thread, which serves requests marked slow. A submit thread a device hands commands to the driver when the ring
- * thread cannot. The driver's own threads report completions. What needs more memory than the lease has is served by the
- * lease thread, which may wait for gantryd.
+ * Threads: the ring thread receives, decodes, and admits commands; it alone creates and destroys
+ * objects, but for the helper thread, which serves requests marked slow. A submit thread a device
+ * hands commands to the driver when the ring thread cannot. The driver's own threads report
+ * completions. What needs more memory than the lease has is served by the lease thread, which may
+ * wait for gantryd.
  *
  * Long because every file of the folder works on these few structures.
  *
- * In passthrough it lives in its program, whose threads take the ring thread's part in turn (session_in_process.c).
+ * In passthrough it lives in its program, whose threads take the ring thread's part in turn
+ * (session_in_process.c).
  *
- * Lock order: of a hosted vGPU `serving`, then device role, then vgpu->lock, then objects->lock. No lock but a device's role is held over a
- * call into the driver, since a driver may call back at once.
+ * Lock order: of a hosted vGPU `serving`, then device role, then vgpu->lock, then objects->lock. No
+ * lock but a device's role is held over a call into the driver, since a driver may call back at
+ * once.
  */
 struct gn_vgpu;
 struct gn_command;
@@ -57,14 +60,16 @@ struct gn_vobject {
     uint16_t kind;
     void *driver;
     void *detail;           /* the API's, freed by its release */
-    uint64_t charged_bytes; /* device memory taken from the lease for it; its release sees to it that it goes back */
+    uint64_t charged_bytes; /* device memory taken from the lease for it; its release sees to it
+                               that it goes back */
     /* any thread */
     _Atomic uint32_t n_refs; /* the table's, and each pending command's and slow request's */
     /* objects lock */
     struct gn_record_link *records, *last_record;
     struct gn_vobject **holds; /* by address, each once: gn_object_hold */
     uint32_t n_holds, holds_capacity;
-    bool unsaveable; /* there was no memory for one, or it does not hold all: a program that includes too much */
+    bool unsaveable; /* there was no memory for one, or it does not hold all: a program that
+                        includes too much */
     bool given;      /* no request made it: a platform, a device */
     bool whole;      /* it has its detail and its record: others than its maker may look at it */
     struct gn_vobject *next_dead;
@@ -74,19 +79,23 @@ struct gn_vobject {
 
 struct gn_objects {
     struct gn_vobject *_Atomic *_Atomic chunks[GN_OBJECT_CHUNKS];
-    uint32_t *generations[GN_OBJECT_CHUNKS]; /* the latest of each index: an older one is stale, a newer one a lie */
+    uint32_t *generations[GN_OBJECT_CHUNKS]; /* the latest of each index: an older one is stale, a
+                                                newer one a lie */
     pthread_mutex_t lock;
     struct gn_vobject *dead;               /* lock */
     struct gn_vobject *dead_behind_builds; /* lock: the builder's thread releases them */
-    struct gn_vobject *aside;              /* lock: during a load, those whose index another has; found by their ids still */
-    uint64_t last_serial;                  /* lock: of the records */
+    struct gn_vobject
+        *aside; /* lock: during a load, those whose index another has; found by their ids still */
+    uint64_t last_serial; /* lock: of the records */
 };
 
-/* Puts an object under an id that the guest chose. NULL when the id is impossible or taken, or no memory. */
+/* Puts an object under an id that the guest chose. NULL when the id is impossible or taken, or no
+ * memory. */
 struct gn_vobject *gn_object_put(struct gn_vgpu *v, uint64_t id, uint16_t kind, void *driver);
 /* The same for what no request makes, at the start. */
 bool gn_object_give(struct gn_vgpu *v, uint64_t id, uint16_t kind, void *driver);
-/* With a reference, or NULL. *ret_lie is set when the id was never handed out: no honest guest sends such a one. */
+/* With a reference, or NULL. *ret_lie is set when the id was never handed out: no honest guest
+ * sends such a one. */
 struct gn_vobject *gn_object_get(struct gn_vgpu *v, uint64_t id, uint16_t kind, bool *ret_lie);
 void gn_object_take_out(struct gn_vgpu *v, uint64_t id, uint16_t kind);
 void gn_object_unref(struct gn_vobject *o);
@@ -94,22 +103,27 @@ void gn_object_unref(struct gn_vobject *o);
 static inline bool gn_object_ref_if_held(struct gn_vobject *o)
 {
     uint32_t n = atomic_load_explicit(&o->n_refs, memory_order_relaxed);
-    while (n && !atomic_compare_exchange_weak_explicit(&o->n_refs, &n, n + 1, memory_order_acquire, memory_order_relaxed))
+    while (n && !atomic_compare_exchange_weak_explicit(&o->n_refs, &n, n + 1, memory_order_acquire,
+                                                       memory_order_relaxed))
         ;
     return n != 0;
 }
 /*
- * `other` lives as long as o does: the driver's object of o uses that of `other`, and so does the program through o when it has no handle
- * on `other` any more. Any thread that holds a reference on both. 0 or -ENOMEM.
+ * `other` lives as long as o does: the driver's object of o uses that of `other`, and so does the
+ * program through o when it has no handle on `other` any more. Any thread that holds a reference on
+ * both. 0 or -ENOMEM.
  */
 int gn_object_hold(struct gn_vobject *o, struct gn_vobject *other);
 /* Room for n objects more: gn_object_hold of the next n does not fail. 0 or -ENOMEM. */
 int gn_object_reserve_holds(struct gn_vobject *o, uint32_t n);
-/* The i-th object that o holds, without a reference; NULL: there are fewer. Any thread that holds a reference on o. */
+/* The i-th object that o holds, without a reference; NULL: there are fewer. Any thread that holds a
+ * reference on o. */
 struct gn_vobject *gn_object_held(struct gn_vobject *o, uint32_t i);
-/* The next one from *index on, without a reference; NULL: there is none. While nothing makes or ends objects. */
+/* The next one from *index on, without a reference; NULL: there is none. While nothing makes or
+ * ends objects. */
 struct gn_vobject *gn_object_next(struct gn_vgpu *v, uint32_t *index);
-/* For a load: an index has been used up to this generation; an object of an earlier one, left from before, is set aside. */
+/* For a load: an index has been used up to this generation; an object of an earlier one, left from
+ * before, is set aside. */
 int gn_object_index_used(struct gn_vgpu *v, uint32_t index, uint32_t generation);
 void gn_object_make_room(struct gn_vgpu *v, uint64_t id);
 /* The load is over: what it has set aside is let go of. */
@@ -147,25 +161,31 @@ struct gn_request {
     bool fault;     /* sticky: the guest broke the protocol */
     bool no_memory; /* sticky: answered, and nothing done */
     bool answered;
-    struct gn_area_ref brings; /* what lies there goes before the answer, where the program does not see it anyhow */
+    struct gn_area_ref brings; /* what lies there goes before the answer, where the program does not
+                                  see it anyhow */
     uint64_t brings_bytes;
     int32_t result;
-    uint64_t charged_bytes; /* taken from the lease; what no object has got when it is over goes back */
+    uint64_t
+        charged_bytes; /* taken from the lease; what no object has got when it is over goes back */
     uint32_t n_outs, n_ins, n_held, n_arrays;
     struct {
         const struct gn_span *span;
         void *bytes;
-    } outs[GN_REQUEST_MAX_OUTS], ins[GN_REQUEST_MAX_INS]; /* ins: private copies of what lay in the data area */
+    } outs[GN_REQUEST_MAX_OUTS],
+        ins[GN_REQUEST_MAX_INS]; /* ins: private copies of what lay in the data area */
     struct gn_vobject *held[GN_REQUEST_MAX_HELD];
     struct {
         struct gn_vobject **objects;
         uint64_t n;
     } arrays[2];
-    struct gn_record *record;          /* of what it has made or changed; NULL: nothing yet */
-    const unsigned char *whole;        /* what inline spans name: bytes, or, of a record that is served anew, more than those */
-    bool anew;                         /* it is: nobody waits for its outputs */
-    struct gn_build_files *files;      /* of the program's, that it has read; its record's, when it gets one */
-    _Alignas(16) struct gn_list blobs; /* private memory, freed with the request; aligned as what is in it */
+    struct gn_record *record;   /* of what it has made or changed; NULL: nothing yet */
+    const unsigned char *whole; /* what inline spans name: bytes, or, of a record that is served
+                                   anew, more than those */
+    bool anew;                  /* it is: nobody waits for its outputs */
+    struct gn_build_files
+        *files; /* of the program's, that it has read; its record's, when it gets one */
+    _Alignas(16) struct gn_list
+        blobs; /* private memory, freed with the request; aligned as what is in it */
     _Alignas(16) unsigned char bytes[GN_MSG_MAX_BYTES];
 };
 
@@ -175,19 +195,22 @@ struct gn_request_class {
     uint32_t fixed_bytes;
     bool slow, quiet;
     bool brings;  /* a command whose area holds what it read */
-    bool ordered; /* a command that, without a wait list, follows everything before it in its queue */
+    bool ordered; /* a command that, without a wait list, follows everything before it in its queue
+                   */
     bool fence;   /* a command that everything after it in its queue follows */
-    bool many;    /* a command for which the driver runs many: the times of its event are not theirs */
-    bool adds;    /* a request that adds to an object: another one does not replace it */
+    bool many; /* a command for which the driver runs many: the times of its event are not theirs */
+    bool adds; /* a request that adds to an object: another one does not replace it */
     void (*serve)(struct gn_vgpu *, struct gn_request *);
     void (*admit)(struct gn_vgpu *, struct gn_command *);
-    int32_t (*submit)(struct gn_vgpu *, struct gn_command *, void *queue, uint32_t n_waits, void *const *waits, void **event);
-    /* What to answer for a command that has to wait, since the driver judges it only when it is given it:
-     * 0, or an error, and then it is dropped. The ring thread, without a lock. NULL: 0. */
+    int32_t (*submit)(struct gn_vgpu *, struct gn_command *, void *queue, uint32_t n_waits,
+                      void *const *waits, void **event);
+    /* What to answer for a command that has to wait, since the driver judges it only when it is
+     * given it: 0, or an error, and then it is dropped. The ring thread, without a lock. NULL: 0.
+     */
     int32_t (*judge)(struct gn_vgpu *, struct gn_command *);
     uint16_t key_at, key_bytes; /* of what changes an object: where the message says what of it */
     uint16_t creates;           /* GN_KIND_*, 0: nothing */
-    uint32_t writes;            /* bit i: the command writes refs[i]; GN_WRITES_ARGS: what its arguments say */
+    uint32_t writes; /* bit i: the command writes refs[i]; GN_WRITES_ARGS: what its arguments say */
     uint32_t n_parents;
     uint16_t parents[3]; /* offsets of the handles that an object is made from */
 };
@@ -202,13 +225,16 @@ void gn_request_init(struct gn_request *r, struct gn_vgpu *v);
 void gn_request_answer(struct gn_request *r);
 void gn_request_fini(struct gn_request *r);
 
-/* Decoding. Each fault is sticky; a handle of an object that is gone decodes as NULL, and the driver judges that. */
+/* Decoding. Each fault is sticky; a handle of an object that is gone decodes as NULL, and the
+ * driver judges that. */
 struct gn_vobject *gn_request_object(struct gn_request *r, uint16_t kind, uint64_t id);
-void *gn_request_objects(struct gn_request *r, uint16_t kind, const struct gn_span *span, uint64_t n);
+void *gn_request_objects(struct gn_request *r, uint16_t kind, const struct gn_span *span,
+                         uint64_t n);
 void *gn_request_in(struct gn_request *r, const struct gn_span *span, uint64_t bytes);
 void *gn_request_string(struct gn_request *r, const struct gn_span *span);
 void *gn_request_list(struct gn_request *r, const struct gn_span *span);
-/* No other key stands in what that returned, NULL too: a driver might take an unknown one's value for a pointer. */
+/* No other key stands in what that returned, NULL too: a driver might take an unknown one's value
+ * for a pointer. */
 bool gn_list_knows(const void *list, const uint64_t *keys, size_t n);
 void *gn_request_out(struct gn_request *r, const struct gn_span *span, uint64_t bytes);
 /* A span that must name something. */
@@ -218,12 +244,14 @@ void *gn_request_area(struct gn_request *r, const struct gn_area_ref *ref, uint6
 void *gn_request_alloc(struct gn_request *r, uint64_t bytes);
 /* After decoding: true when the request is not to be served. */
 bool gn_request_faulty(struct gn_request *r);
-/* Takes device memory for what the request is about to make. False when there is none, or when only gantryd can tell: then
- * the request is served anew, from its beginning, where it may wait. To be called before anything is made. */
+/* Takes device memory for what the request is about to make. False when there is none, or when only
+ * gantryd can tell: then the request is served anew, from its beginning, where it may wait. To be
+ * called before anything is made. */
 bool gn_request_charge(struct gn_request *r, uint64_t bytes);
-/* Registers what a creating request made (NULL: nothing) under its id; what it was charged is the object's from then on.
- * Returns the result to answer. */
-int32_t gn_request_made(struct gn_request *r, uint16_t kind, uint64_t id, void *driver, int32_t result);
+/* Registers what a creating request made (NULL: nothing) under its id; what it was charged is the
+ * object's from then on. Returns the result to answer. */
+int32_t gn_request_made(struct gn_request *r, uint16_t kind, uint64_t id, void *driver,
+                        int32_t result);
 void gn_request_changed(struct gn_request *r, struct gn_vobject *o);
 
 /* Multiplications of lengths that saturate: a length that does not fit never matches a span. */
@@ -238,14 +266,16 @@ static inline uint64_t gn_times(uint64_t a, uint64_t b)
 
 enum gn_event_state { GN_EVENT_UNUSED, GN_EVENT_PENDING, GN_EVENT_GIVEN, GN_EVENT_OVER };
 
-/* The vGPU's own view of an event; what stands in the shared table is never read back. Under vgpu->lock. */
+/* The vGPU's own view of an event; what stands in the shared table is never read back. Under
+ * vgpu->lock. */
 struct gn_vevent {
     enum gn_event_state state;
     bool user;  /* the program sets it */
     bool begun; /* the driver has a part of its command */
     int32_t error;
     struct gn_command *producer; /* while GIVEN: holds the driver's event */
-    struct gn_list blocked;      /* struct gn_blocker: commands that wait for this one to be given or over */
+    struct gn_list
+        blocked; /* struct gn_blocker: commands that wait for this one to be given or over */
     struct gn_list watches;
 };
 
@@ -267,8 +297,9 @@ struct gn_vqueue {
     struct gn_list pending;
     int32_t late_error;      /* of a command that no event shows; the next finish tells it */
     struct gn_command *last; /* last one given to the driver */
-    struct gn_list open;     /* with an event, given to the driver, whose end the program has not been told; in that order */
-    bool telling;            /* somebody tells the ends of `open`, and will tell those that come meanwhile */
+    struct gn_list open; /* with an event, given to the driver, whose end the program has not been
+                            told; in that order */
+    bool telling; /* somebody tells the ends of `open`, and will tell those that come meanwhile */
     _Atomic uint32_t n_unflushed;
 };
 
@@ -300,7 +331,8 @@ struct gn_command {
     /* vgpu->lock */
     struct gn_list link; /* in its queue's pending, then open */
     bool open, ended;
-    uint32_t covers; /* commands of a turn that its end stands for; 0: the driver does not have it, or nobody takes turns */
+    uint32_t covers; /* commands of a turn that its end stands for; 0: the driver does not have it,
+                        or nobody takes turns */
     int32_t end_error;
     uint32_t n_blockers;
     bool ordered, fence;
@@ -314,7 +346,7 @@ struct gn_command {
     uint32_t n_objects;
     uint32_t n_waits;
     struct gn_blocker *blockers; /* one a wait; those that wait are linked */
-    uint32_t n_producers;        /* vgpu->lock: commands that the driver has and that this one follows */
+    uint32_t n_producers; /* vgpu->lock: commands that the driver has and that this one follows */
     struct gn_command **producers;
     void *area;
     struct gn_area_ref area_ref;
@@ -360,21 +392,25 @@ void gn_command_forget(struct gn_command *c);
 struct gn_event_entry *gn_command_entry(const struct gn_command *c);
 /* Its event's index, or GN_NO_EVENT. */
 uint32_t gn_command_event(const struct gn_command *c);
-/* Hands it, or a part of it, to the driver, after the driver's event `after` (NULL: none). The role. */
-int32_t gn_command_give(struct gn_vdevice *d, struct gn_command *c, uint64_t now_ns, void *after, void **ret_event);
+/* Hands it, or a part of it, to the driver, after the driver's event `after` (NULL: none). The
+ * role. */
+int32_t gn_command_give(struct gn_vdevice *d, struct gn_command *c, uint64_t now_ns, void *after,
+                        void **ret_event);
 /* The driver has taken it, or a part: who asked is answered. */
 void gn_command_accepted(struct gn_command *c);
 /* Submits c behind a command that the driver has. */
 void gn_command_follow_locked(struct gn_command *c, struct gn_command *producer);
 /* The ring thread: takes a command in, submits it when nothing keeps it. */
-void gn_command_admit(struct gn_vgpu *v, const struct gn_request_class *class, const unsigned char *bytes, uint32_t n_bytes,
-                      uint64_t batch);
+void gn_command_admit(struct gn_vgpu *v, const struct gn_request_class *class,
+                      const unsigned char *bytes, uint32_t n_bytes, uint64_t batch);
 /* All bulk data up to this batch is here. The thread that receives. */
 void gn_commands_batch_came(struct gn_vgpu *v, uint64_t batch);
-/* Submits what is ready, or lets the device's thread do it. Any thread that holds no lock and is not the driver's. */
+/* Submits what is ready, or lets the device's thread do it. Any thread that holds no lock and is
+ * not the driver's. */
 void gn_device_pump(struct gn_vdevice *d);
 void gn_device_wake(struct gn_vdevice *d);
-/* The role, for something else than to submit: whoever has it gives it up soon. 0 or -ETIMEDOUT. By CLOCK_MONOTONIC. */
+/* The role, for something else than to submit: whoever has it gives it up soon. 0 or -ETIMEDOUT. By
+ * CLOCK_MONOTONIC. */
 int gn_device_take(struct gn_vdevice *d, const struct timespec *until);
 void gn_device_return(struct gn_vdevice *d);
 /* Could some command go to the driver now? vgpu->lock. */
@@ -392,7 +428,8 @@ void gn_command_over(struct gn_command *c, int32_t error);
 void gn_device_init(struct gn_vgpu *v, uint32_t index);
 /* Their threads. */
 int gn_devices_start(struct gn_vgpu *v);
-struct gn_vqueue *gn_queue_new(struct gn_vgpu *v, struct gn_vobject *object, uint32_t device, bool in_order, bool profiling, bool measured);
+struct gn_vqueue *gn_queue_new(struct gn_vgpu *v, struct gn_vobject *object, uint32_t device,
+                               bool in_order, bool profiling, bool measured);
 void gn_queue_free(struct gn_vqueue *q);
 
 /* ---- events */
@@ -415,15 +452,18 @@ struct gn_vgpu_api {
     const struct gn_request_class *requests;
     uint32_t n_requests;
     int (*start)(struct gn_vgpu *v);
-    /* A new object is in the table, and nobody but its maker looks at it: fill in its detail; not 0: no memory. */
+    /* A new object is in the table, and nobody but its maker looks at it: fill in its detail; not
+     * 0: no memory. */
     int (*made)(struct gn_vobject *o, const struct gn_request *r);
-    /* Whether a request that ends with this result may still have modified the object. NULL: never. */
+    /* Whether a request that ends with this result may still have modified the object. NULL: never.
+     */
     bool (*changes_though)(int32_t result);
-    /* The program's handle no longer names the object, which may stay referenced: called once, without
-     * locks, by whichever thread took the name away. NULL: nothing to do. */
+    /* The program's handle no longer names the object, which may stay referenced: called once,
+     * without locks, by whichever thread took the name away. NULL: nothing to do. */
     void (*unnamed)(struct gn_vobject *o);
     void (*release)(struct gn_vobject *o);
-    /* Whether a driver may hold the release of such an object back until a build is over. NULL: of none. */
+    /* Whether a driver may hold the release of such an object back until a build is over. NULL: of
+     * none. */
     bool (*release_waits_for_builds)(uint16_t kind);
     void (*flush)(struct gn_vgpu *v, void *queue);
     /* Calls over(c, status) once, from any thread, maybe before it returns. */
@@ -436,13 +476,16 @@ struct gn_vgpu_api {
     /* Calls quiet(arg) once the event is over, from any thread. Not 0: it will not. */
     int32_t (*when_quiet)(struct gn_vgpu *v, void *event, void (*quiet)(void *arg), void *arg);
     void (*times)(struct gn_vgpu *v, void *event, struct gn_event_times *ret);
-    /* A command of the host's that writes objects is over, while somebody follows writes. Any thread. NULL: nothing is followed. */
+    /* A command of the host's that writes objects is over, while somebody follows writes. Any
+     * thread. NULL: nothing is followed. */
     void (*wrote)(struct gn_vgpu *v, struct gn_command *c);
     /* When the device worked for it, by its own clock; left alone when the driver does not tell. */
     void (*ran)(struct gn_vgpu *v, void *event, uint64_t *ret_start_ns, uint64_t *ret_end_ns);
-    /* A hosted one lives elsewhere now, and no object is left: nor is to be anything else of the driver's that can go. */
+    /* A hosted one lives elsewhere now, and no object is left: nor is to be anything else of the
+     * driver's that can go. */
     void (*leave)(struct gn_vgpu *v);
-    /* This process has given it away and is about to end: so is all that the program is to be told of the driver's. */
+    /* This process has given it away and is about to end: so is all that the program is to be told
+     * of the driver's. */
     void (*end)(struct gn_vgpu *v);
     const struct gn_vgpu_contents *contents; /* save.h; NULL: it cannot be saved */
     uint16_t queue_kind;
@@ -457,7 +500,8 @@ struct gn_job {
     void (*run)(struct gn_job *job);
 };
 
-/* A thread that serves requests which the ring thread must not wait for; started at the first. Under helper_lock. */
+/* A thread that serves requests which the ring thread must not wait for; started at the first.
+ * Under helper_lock. */
 struct gn_helper {
     struct gn_vgpu *vgpu;
     struct gn_list queue, jobs; /* jobs: only when nobody waits for a request */
@@ -472,38 +516,45 @@ struct gn_vgpu {
     struct gn_event_entry *events;
     struct gn_ring_consumer ring;
     struct gn_lost lost;
-    bool on_processors;           /* some device of it is this machine's processors */
-    cpu_set_t processors;         /* that this process, and with it such a device, may use; set once */
-    _Atomic uint32_t program_cpu; /* where the program sent its last message from; the ring thread writes */
-    bool hosted;                  /* set once: in its program (session_in_process.c) */
-    bool came;                    /* set once: of a hosted one, while its program ran (a switch) */
-    bool driver_stays;            /* set by the API's start: the driver's library cannot be unloaded */
-    pthread_mutex_t serving;      /* of a hosted one: who has it is what the ring thread is elsewhere. Before all other locks */
-    pthread_t control;            /* of a hosted one, which its keeper waits for before it clears up */
-    _Atomic bool ended;           /* of a hosted one: its threads are told to end */
-    bool told_to_end;             /* control thread: gantryd's END */
-    _Atomic bool stands_saved;    /* all of it has been written for another host, and nothing goes on until gantryd's word */
-    _Atomic bool away;            /* of a hosted one: another host has it */
-    _Atomic uint32_t n_inside;    /* of a hosted one: reports of the driver's that are being heard */
-    _Atomic uint32_t n_holds;     /* of what is mapped: the vGPU's own, and of each word that the driver may still have to say */
-    _Atomic int fault;            /* the guest broke the protocol: the vGPU ends */
+    bool on_processors;   /* some device of it is this machine's processors */
+    cpu_set_t processors; /* that this process, and with it such a device, may use; set once */
+    _Atomic uint32_t
+        program_cpu;   /* where the program sent its last message from; the ring thread writes */
+    bool hosted;       /* set once: in its program (session_in_process.c) */
+    bool came;         /* set once: of a hosted one, while its program ran (a switch) */
+    bool driver_stays; /* set by the API's start: the driver's library cannot be unloaded */
+    pthread_mutex_t serving;   /* of a hosted one: who has it is what the ring thread is elsewhere.
+                                  Before all other locks */
+    pthread_t control;         /* of a hosted one, which its keeper waits for before it clears up */
+    _Atomic bool ended;        /* of a hosted one: its threads are told to end */
+    bool told_to_end;          /* control thread: gantryd's END */
+    _Atomic bool stands_saved; /* all of it has been written for another host, and nothing goes on
+                                  until gantryd's word */
+    _Atomic bool away;         /* of a hosted one: another host has it */
+    _Atomic uint32_t n_inside; /* of a hosted one: reports of the driver's that are being heard */
+    _Atomic uint32_t n_holds; /* of what is mapped: the vGPU's own, and of each word that the driver
+                                 may still have to say */
+    _Atomic int fault;        /* the guest broke the protocol: the vGPU ends */
     struct gn_gate gate;
-    bool listens;                   /* set once: there is a control thread */
-    _Atomic bool moving;            /* it is being saved */
-    int save_fd;                    /* gate.lock: of a hosted one, a duplicate of the socket that it is being saved to; -1 */
+    bool listens;        /* set once: there is a control thread */
+    _Atomic bool moving; /* it is being saved */
+    int save_fd; /* gate.lock: of a hosted one, a duplicate of the socket that it is being saved to;
+                    -1 */
     _Atomic bool clears;            /* of a hosted one that is away: its keeper clears up */
     _Atomic bool arriving;          /* it is being made anew, or waits for the word to go on */
     pthread_mutex_t writes_lock;    /* write_tracking.h */
     _Atomic uint32_t follow_writes; /* so many do: commands that write are followed to their ends */
     struct gn_way_back *way_back;   /* NULL: there is none. Who loads, then who saves */
-    uint64_t remains; /* of a hosted one that is being written: what it will leave (retained.h); 0: nothing. Who saves, then the control
-                         thread, then the keeper */
-    _Atomic uint32_t n_followed;        /* of these, and of launches that teach, the driver has so many */
-    _Atomic uint32_t n_left;            /* queues that are gone, and whose last command the driver has still */
-    struct gn_counters *counters_there; /* those that gantryd reads, of a vGPU that is not ours yet; NULL: counters are */
+    uint64_t remains; /* of a hosted one that is being written: what it will leave (retained.h); 0:
+                         nothing. Who saves, then the control thread, then the keeper */
+    _Atomic uint32_t n_followed; /* of these, and of launches that teach, the driver has so many */
+    _Atomic uint32_t n_left; /* queues that are gone, and whose last command the driver has still */
+    struct gn_counters *counters_there; /* those that gantryd reads, of a vGPU that is not ours yet;
+                                           NULL: counters are */
     struct gn_counters load_counters;   /* counters until the vGPU is ours */
 
-    /* Data segments; index 0 is there from the start. A slot is written once, before its index is announced. */
+    /* Data segments; index 0 is there from the start. A slot is written once, before its index is
+     * announced. */
     struct gn_segment segments[GN_MAX_SEGMENTS];
     _Atomic uint32_t n_segments; /* those with an index below are there */
 
@@ -513,7 +564,8 @@ struct gn_vgpu {
     struct gn_vdevice *devices;
     uint32_t n_devices;
     const struct gn_slicer *slicer; /* set by the API's start; NULL: nothing is cut */
-    uint64_t slice_groups;          /* tests and benchmarks: everything is cut into parts of so many; 0: where it helps */
+    uint64_t slice_groups; /* tests and benchmarks: everything is cut into parts of so many; 0:
+                              where it helps */
 
     struct gn_objects objects;
 
@@ -525,20 +577,24 @@ struct gn_vgpu {
     pthread_cond_t helper_wake;
     struct gn_helper builder, lessee; /* of slow requests; of those that need a larger lease */
     _Atomic uint32_t n_building;      /* requests that the builder has, or will get */
-    uint32_t n_helped, n_helping;     /* helper_lock: in their queues, and taken out of them and not over */
-    void (*help)(struct gn_vgpu *v, const struct gn_request *request); /* set once: what becomes of slow requests */
+    uint32_t n_helped,
+        n_helping; /* helper_lock: in their queues, and taken out of them and not over */
+    void (*help)(struct gn_vgpu *v,
+                 const struct gn_request *request); /* set once: what becomes of slow requests */
 
     struct gn_list folders; /* helper_lock: descriptors that came for requests */
     struct gn_counters *counters;
     struct gn_lease lease;
     struct gn_remote_host *remote; /* NULL: the program shares our memory */
-    struct gn_tcp sent_to; /* of a move over tcp, written and not decided: the connection stays until this worker ends, or goes on. Who
-                              saves, then the control thread */
+    struct gn_tcp
+        sent_to; /* of a move over tcp, written and not decided: the connection stays until this
+                    worker ends, or goes on. Who saves, then the control thread */
     struct gn_list batch_waiters; /* lock */
     void *detail;                 /* the API's */
 };
 
-/* Does the program run on a processor that no device of it uses? Then who waits there is in no kernel's way. Any thread. */
+/* Does the program run on a processor that no device of it uses? Then who waits there is in no
+ * kernel's way. Any thread. */
 static inline bool gn_vgpu_is_apart(const struct gn_vgpu *v)
 {
     const uint32_t cpu = atomic_load_explicit(&v->program_cpu, memory_order_relaxed);
@@ -547,17 +603,21 @@ static inline bool gn_vgpu_is_apart(const struct gn_vgpu *v)
 
 /* ---- what the program is told, whatever the link */
 
-void gn_vgpu_reply(struct gn_vgpu *v, uint32_t token, int32_t result, const void *payload, size_t n);
+void gn_vgpu_reply(struct gn_vgpu *v, uint32_t token, int32_t result, const void *payload,
+                   size_t n);
 void gn_vgpu_event_post(struct gn_vgpu *v, uint32_t index, enum gn_event_phase phase);
 /* `c` (may be NULL) is the command whose end it is. */
-void gn_vgpu_event_end(struct gn_vgpu *v, uint32_t index, int32_t error, const struct gn_event_times *times, const struct gn_command *c);
+void gn_vgpu_event_end(struct gn_vgpu *v, uint32_t index, int32_t error,
+                       const struct gn_event_times *times, const struct gn_command *c);
 /*
- * A driver may have its last word when its vGPU has left the program: what that word touches stays mapped until then. Before the
- * driver is told whom to call, and at the end of that call. Any thread.
+ * A driver may have its last word when its vGPU has left the program: what that word touches stays
+ * mapped until then. Before the driver is told whom to call, and at the end of that call. Any
+ * thread.
  */
 void gn_vgpu_hold(struct gn_vgpu *v);
 void gn_vgpu_unhold(struct gn_vgpu *v);
-/* Around what the driver's thread does in a report that the gate waits for: who leaves waits for its return, too. */
+/* Around what the driver's thread does in a report that the gate waits for: who leaves waits for
+ * its return, too. */
 void gn_vgpu_enter(struct gn_vgpu *v);
 void gn_vgpu_return(struct gn_vgpu *v);
 /* Runs the job, which must stay, on the helper thread. False: it will not run. Any thread. */
@@ -571,8 +631,8 @@ static inline void gn_count(_Atomic uint64_t *counter, int64_t n)
     atomic_fetch_add_explicit(counter, (uint64_t)n, memory_order_relaxed);
 }
 
-/* A place in a data segment, or NULL when [offset, offset + bytes) is not inside it. The guest may write there at any
- * time: nothing is to be read from it twice. */
+/* A place in a data segment, or NULL when [offset, offset + bytes) is not inside it. The guest may
+ * write there at any time: nothing is to be read from it twice. */
 void *gn_vgpu_area(struct gn_vgpu *v, uint32_t segment, uint64_t offset, uint64_t bytes);
 void gn_vgpu_fault(struct gn_vgpu *v, const char *why, const char *what);
 /* A thread of the vGPU's: as gn_thread_start. */
@@ -586,15 +646,17 @@ static inline bool gn_vgpu_is_called_off(const struct gn_vgpu *v)
     return v->boot->end && atomic_load_explicit(&v->boot->end->called_off, memory_order_seq_cst);
 }
 /*
- * Frames to the program, in their order. Any thread; never waits: what the program does not take now is kept, and a program that leaves
- * too much of it loses its vGPU. 0, or -errno: nobody will hear it.
+ * Frames to the program, in their order. Any thread; never waits: what the program does not take
+ * now is kept, and a program that leaves too much of it loses its vGPU. 0, or -errno: nobody will
+ * hear it.
  */
 int gn_vgpu_tell(struct gn_vgpu *v, uint16_t op, const void *payload, size_t n);
 int gn_vgpu_send(struct gn_vgpu *v, uint16_t op, uint32_t seq, const void *payload, size_t n);
 /* Serves until the program or gantryd is gone; the api's detail is set. Returns the exit status. */
 int gn_vgpu_run(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struct gn_vgpu_api *api);
 
-/* Descriptors that the program sent under a number; -1 while they have not all come. Helper thread: waits. */
+/* Descriptors that the program sent under a number; -1 while they have not all come. Helper thread:
+ * waits. */
 int gn_vgpu_take_folders(struct gn_vgpu *v, uint64_t number, uint32_t n, int *ret_fds);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a worker says to the one whose vGPU it takes over; see acks.h. It may be on another machine: it is believed nothing. */
+/* What a worker says to the one whose vGPU it takes over; see acks.h. It may be on another machine:
+ * it is believed nothing. */
 #include "vgpu/migrate/acks.h"
 
 #include "base/clock.h"
@@ -12,7 +13,8 @@
 static int nothing_heard(int rc, struct gn_error *err)
 {
     return gn_fail(err, rc == -ETIMEDOUT ? ETIMEDOUT : EPIPE, NULL,
-                   rc == -ETIMEDOUT ? "the other worker took too long" : "the other worker has ended");
+                   rc == -ETIMEDOUT ? "the other worker took too long"
+                                    : "the other worker has ended");
 }
 
 /* Adds what a frame says to *ids. */
@@ -30,8 +32,8 @@ static int take_kept(const struct gn_frame *f, uint64_t **ids, uint32_t *n, stru
     return 0;
 }
 
-int gn_heard_fits(struct gn_frame_reader *from, uint32_t timeout_ms, uint32_t *ret_others, uint64_t **ret_ids, uint32_t *ret_n,
-                  struct gn_error *err)
+int gn_heard_fits(struct gn_frame_reader *from, uint32_t timeout_ms, uint32_t *ret_others,
+                  uint64_t **ret_ids, uint32_t *ret_n, struct gn_error *err)
 {
     const uint64_t until_ns = gn_now_ns() + timeout_ms * UINT64_C(1000000);
     uint64_t *ids = NULL;
@@ -40,12 +42,15 @@ int gn_heard_fits(struct gn_frame_reader *from, uint32_t timeout_ms, uint32_t *r
     while (!rc) {
         const uint64_t now_ns = gn_now_ns();
         struct gn_frame f;
-        const int heard = gn_frame_wait(from, until_ns > now_ns ? (int)((until_ns - now_ns) / 1000000) : 0, &f);
+        const int heard =
+            gn_frame_wait(from, until_ns > now_ns ? (int)((until_ns - now_ns) / 1000000) : 0, &f);
         if (heard == 1 && !f.n_fds && f.op == GN_WORKER_HAND_FITS && !f.n_payload) {
             *ret_others = f.seq;
             break;
         }
-        rc = heard == 1 && !f.n_fds && f.op == GN_WORKER_HAND_KEPT && ret_ids ? take_kept(&f, &ids, &n, err) : nothing_heard(heard, err);
+        rc = heard == 1 && !f.n_fds && f.op == GN_WORKER_HAND_KEPT && ret_ids
+                 ? take_kept(&f, &ids, &n, err)
+                 : nothing_heard(heard, err);
     }
     if (rc || !ret_ids) {
         free(ids);
@@ -56,7 +61,8 @@ int gn_heard_fits(struct gn_frame_reader *from, uint32_t timeout_ms, uint32_t *r
     return 0;
 }
 
-int gn_heard_made(struct gn_frame_reader *from, int timeout_ms, uint32_t step, uint32_t *made, struct gn_error *err)
+int gn_heard_made(struct gn_frame_reader *from, int timeout_ms, uint32_t step, uint32_t *made,
+                  struct gn_error *err)
 {
     while (*made < step) {
         struct gn_frame f;

@@ -80,7 +80,8 @@ static void nor_is_who_says_something_else(void **state)
 
 static void say_kept(const void *ids, uint32_t n_bytes)
 {
-    assert_int_equal(gn_frame_send(ends[1], TIMEOUT_MS, GN_WORKER_HAND_KEPT, 0, 0, ids, n_bytes, NULL, 0), 0);
+    assert_int_equal(
+        gn_frame_send(ends[1], TIMEOUT_MS, GN_WORKER_HAND_KEPT, 0, 0, ids, n_bytes, NULL, 0), 0);
 }
 
 static void what_is_kept_is_heard_first(void **state)

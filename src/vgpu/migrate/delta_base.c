@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a worker remembers of contents that came out of a program, for when they go back; see delta_base.h. */
+/* What a worker remembers of contents that came out of a program, for when they go back; see
+ * delta_base.h. */
 #include "vgpu/migrate/delta_base.h"
 
 #include "stream/known.h"
@@ -24,15 +25,19 @@ struct gn_way_back {
     uint32_t n, capacity;
     struct gn_known_ids places; /* in ways */
     bool stops;
-    bool follows; /* something has come that is to be followed: most programs' memory is their own, and costs nothing here */
+    bool follows; /* something has come that is to be followed: most programs' memory is their own,
+                     and costs nothing here */
 };
 
 void gn_way_back_begin(struct gn_vgpu *v, uint64_t number)
 {
     struct gn_error ignored;
     struct gn_way_back *b = calloc(1, sizeof *b);
-    if (!b || gn_page_hasher_init(&b->here, GN_PAGE_HASH_XXH3, GN_OUTGOING_PAGE_BYTES, 0, false, &ignored) ||
-        gn_page_hasher_init(&b->there, GN_PAGE_HASH_NH, GN_OUTGOING_PAGE_BYTES, 0, false, &ignored)) {
+    if (!b ||
+        gn_page_hasher_init(&b->here, GN_PAGE_HASH_XXH3, GN_OUTGOING_PAGE_BYTES, 0, false,
+                            &ignored) ||
+        gn_page_hasher_init(&b->there, GN_PAGE_HASH_NH, GN_OUTGOING_PAGE_BYTES, 0, false,
+                            &ignored)) {
         if (b)
             gn_page_hasher_fini(&b->here);
         free(b);
@@ -59,7 +64,8 @@ void gn_way_back_end(struct gn_way_back *b)
     free(b);
 }
 
-void gn_way_back_expect(struct gn_way_back *b, uint64_t memory, uint64_t bytes, struct gn_writes *writes, bool by_device)
+void gn_way_back_expect(struct gn_way_back *b, uint64_t memory, uint64_t bytes,
+                        struct gn_writes *writes, bool by_device)
 {
     if (b->n == b->capacity) {
         const uint32_t more = b->capacity ? 2 * b->capacity : 64;
@@ -71,7 +77,8 @@ void gn_way_back_expect(struct gn_way_back *b, uint64_t memory, uint64_t bytes, 
     }
     struct way *w = &b->ways[b->n];
     *w = (struct way){.writes = writes, .memory = memory, .by_device = by_device};
-    if (gn_writes_follow(b->v, writes, GN_FOLLOWED_BACK, gn_way_back_hasher(b, by_device), bytes, &w->table))
+    if (gn_writes_follow(b->v, writes, GN_FOLLOWED_BACK, gn_way_back_hasher(b, by_device), bytes,
+                         &w->table))
         return;
     if (gn_known_put(&b->places, memory, b->n)) {
         gn_writes_unfollow(b->v, writes, GN_FOLLOWED_BACK);
@@ -115,7 +122,8 @@ void gn_way_back_stops(struct gn_way_back *b)
     b->stops = true;
 }
 
-void gn_way_back_came(struct gn_way_back *b, const struct gn_stream_reader *r, const struct gn_stream_section *s, void *const *where)
+void gn_way_back_came(struct gn_way_back *b, const struct gn_stream_reader *r,
+                      const struct gn_stream_section *s, void *const *where)
 {
     const struct way *w = find(b, s->memory->id);
     const struct gn_stream_hash *hash = s->hashes;
@@ -124,10 +132,13 @@ void gn_way_back_came(struct gn_way_back *b, const struct gn_stream_reader *r, c
     for (uint32_t i = 0; i < s->n_runs; i++) {
         const struct gn_stream_run_head *run = &s->runs[i];
         for (uint32_t k = 0; k < run->n_pages; k++) {
-            const unsigned char *content = (const unsigned char *)where[i] + (uint64_t)k * GN_OUTGOING_PAGE_BYTES;
-            /* The stream's hash is the processor's digest. The other one takes time, which nobody has while the program stands. */
+            const unsigned char *content =
+                (const unsigned char *)where[i] + (uint64_t)k * GN_OUTGOING_PAGE_BYTES;
+            /* The stream's hash is the processor's digest. The other one takes time, which nobody
+             * has while the program stands. */
             const bool known = !w->by_device && !run->zeros;
-            gn_page_table_has(w->table, run->first_page + k, w->by_device && b->stops ? NULL : content, known ? hash : NULL);
+            gn_page_table_has(w->table, run->first_page + k,
+                              w->by_device && b->stops ? NULL : content, known ? hash : NULL);
             hash += !run->zeros;
         }
     }
@@ -143,7 +154,8 @@ const struct gn_page_hasher *gn_way_back_hasher(const struct gn_way_back *b, boo
     return by_device ? &b->there : &b->here;
 }
 
-struct gn_page_table *gn_way_back_take(struct gn_way_back *b, uint64_t memory, uint64_t bytes, struct gn_writes *writes, bool by_device)
+struct gn_page_table *gn_way_back_take(struct gn_way_back *b, uint64_t memory, uint64_t bytes,
+                                       struct gn_writes *writes, bool by_device)
 {
     struct way *w = find(b, memory);
     if (!w || w->writes != writes || w->table->bytes != bytes || w->by_device != by_device)

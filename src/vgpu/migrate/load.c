@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes a vGPU out of a stream: serves its records anew, in their order, and leaves of what that makes what lived. What comes ahead of
- * the stop may be taken back, and more may follow. Run once, by a thread of a worker that has nothing yet, behind a closed gate.
- * The stream is a stranger's: a record is decoded by the same code that decodes a program's request.
+ * Makes a vGPU out of a stream: serves its records anew, in their order, and leaves of what that
+ * makes what lived. What comes ahead of the stop may be taken back, and more may follow. Run once,
+ * by a thread of a worker that has nothing yet, behind a closed gate. The stream is a stranger's: a
+ * record is decoded by the same code that decodes a program's request.
  */
 #include "vgpu/migrate/retained.h"
 #include "vgpu/session/session_tcp.h"
@@ -34,8 +35,10 @@ static int load_record(struct load *l, const struct gn_stream_entry *e, struct g
     struct gn_vgpu *v = l->v;
     struct gn_saved_record state;
     struct gn_stream_part part;
-    if (!e->id || gn_known_find(&l->served, e->id) || !gn_stream_copy_part(e, GN_PART_STATE, &state, sizeof state) ||
-        !gn_stream_find_part(e, GN_PART_REQUEST, &part) || part.n > UINT32_MAX || state.op >= v->api->n_requests)
+    if (!e->id || gn_known_find(&l->served, e->id) ||
+        !gn_stream_copy_part(e, GN_PART_STATE, &state, sizeof state) ||
+        !gn_stream_find_part(e, GN_PART_REQUEST, &part) || part.n > UINT32_MAX ||
+        state.op >= v->api->n_requests)
         return gn_fail(err, EBADMSG, NULL, "a record is malformed");
     if (gn_known_put(&l->served, e->id, 1))
         return gn_fail(err, ENOMEM, NULL, "no memory left for the records");
@@ -58,14 +61,17 @@ static int load_record(struct load *l, const struct gn_stream_entry *e, struct g
     if (rc) {
         gn_request_fini(r);
         free(r);
-        return gn_fail(err, -rc, NULL, rc == -ENOMEM ? "no memory left for a program's files" : "a program's files are malformed");
+        return gn_fail(err, -rc, NULL,
+                       rc == -ENOMEM ? "no memory left for a program's files"
+                                     : "a program's files are malformed");
     }
     class->serve(v, r);
     if (atomic_load_explicit(&v->fault, memory_order_relaxed) || r->fault)
         rc = gn_fail(err, EBADMSG, NULL, "a record of %s is malformed", class->name);
     else if (r->result != state.result)
-        rc = gn_fail(err, ENODEV, NULL, "the driver does not make it anew: %s gives %d here and gave %d", class->name, r->result,
-                     state.result);
+        rc = gn_fail(err, ENODEV, NULL,
+                     "the driver does not make it anew: %s gives %d here and gave %d", class->name,
+                     r->result, state.result);
     gn_request_fini(r);
     free(r);
     return rc;
@@ -74,7 +80,8 @@ static int load_record(struct load *l, const struct gn_stream_entry *e, struct g
 static int load_indices(struct load *l, const struct gn_stream_entry *e, struct gn_error *err)
 {
     struct gn_stream_part part;
-    if (!gn_stream_find_part(e, GN_PART_STATE, &part) || part.n % 4 || part.n / 4 > GN_OBJECT_CHUNKS * GN_OBJECT_CHUNK)
+    if (!gn_stream_find_part(e, GN_PART_STATE, &part) || part.n % 4 ||
+        part.n / 4 > GN_OBJECT_CHUNKS * GN_OBJECT_CHUNK)
         return gn_fail(err, EBADMSG, NULL, "the table of handles is malformed");
     const uint32_t *generations = part.bytes;
     for (uint32_t i = 0; i < part.n / 4; i++)
@@ -100,14 +107,20 @@ static int load_link(struct load *l, const struct gn_stream_entry *e, struct gn_
     struct gn_saved_link state;
     struct gn_stream_part part;
     if (!l->v->remote || l->v->boot->file_fd < 0)
-        return gn_fail(err, EBADMSG, NULL, "it is of a program that is attached over tcp, and the one that waits is not");
+        return gn_fail(
+            err, EBADMSG, NULL,
+            "it is of a program that is attached over tcp, and the one that waits is not");
     if (!gn_stream_copy_part(e, GN_PART_STATE, &state, sizeof state) || state.op > UINT16_MAX ||
         !gn_stream_find_part(e, GN_PART_API, &part) || part.n > GN_FRAME_MAX_PAYLOAD)
         return gn_fail(err, EBADMSG, NULL, "the program's session is malformed");
-    const struct gn_frame f = {.op = (uint16_t)state.op, .seq = state.seq, .payload = part.bytes, .n_payload = (uint32_t)part.n};
+    const struct gn_frame f = {.op = (uint16_t)state.op,
+                               .seq = state.seq,
+                               .payload = part.bytes,
+                               .n_payload = (uint32_t)part.n};
     const int rc = gn_remote_host_take(l->v->remote, &f);
     return rc ? gn_fail(err, rc == -ENOMEM ? ENOMEM : EBADMSG, NULL,
-                        rc == -ENOMEM ? "no memory left for the program's session" : "the program's session is malformed")
+                        rc == -ENOMEM ? "no memory left for the program's session"
+                                      : "the program's session is malformed")
               : 0;
 }
 
@@ -116,13 +129,16 @@ static int load_linked(struct load *l, struct gn_error *err)
 {
     if (!l->v->remote || l->v->boot->file_fd < 0)
         return 0;
-    return gn_remote_host_goes_on(l->v->remote) ? gn_fail(err, EBADMSG, NULL, "the program's session has not come, or is malformed") : 0;
+    return gn_remote_host_goes_on(l->v->remote)
+               ? gn_fail(err, EBADMSG, NULL, "the program's session has not come, or is malformed")
+               : 0;
 }
 
 static int load_kept(struct load *l, const struct gn_stream_entry *e, struct gn_error *err)
 {
     struct gn_stream_part part;
-    if (l->kept || !gn_stream_find_part(e, GN_PART_STATE, &part) || !part.n || part.n % sizeof *l->kept || part.n > UINT32_MAX)
+    if (l->kept || !gn_stream_find_part(e, GN_PART_STATE, &part) || !part.n ||
+        part.n % sizeof *l->kept || part.n > UINT32_MAX)
         return gn_fail(err, EBADMSG, NULL, "the list of what pending commands keep is malformed");
     l->kept = malloc(part.n);
     if (!l->kept)
@@ -136,20 +152,26 @@ static int load_object(struct load *l, const struct gn_stream_entry *e, struct g
 {
     bool lie = false;
     int32_t late;
-    struct gn_vobject *o = e->kind <= UINT16_MAX ? gn_object_get(l->v, e->id, (uint16_t)e->kind, &lie) : NULL;
+    struct gn_vobject *o =
+        e->kind <= UINT16_MAX ? gn_object_get(l->v, e->id, (uint16_t)e->kind, &lie) : NULL;
     if (!o)
         return gn_fail(err, EBADMSG, NULL, "an object has no record that makes it");
-    if (e->kind == l->v->api->queue_kind && o->detail && gn_stream_copy_part(e, GN_PART_API, &late, sizeof late))
+    if (e->kind == l->v->api->queue_kind && o->detail &&
+        gn_stream_copy_part(e, GN_PART_API, &late, sizeof late))
         ((struct gn_vqueue *)o->detail)->late_error = late;
-    int rc = e->kind == l->v->api->queue_kind ? 0 : l->v->api->contents->check_object(l->v, o, e, err);
+    int rc =
+        e->kind == l->v->api->queue_kind ? 0 : l->v->api->contents->check_object(l->v, o, e, err);
     gn_object_unref(o);
     if (rc)
         return rc;
-    return gn_known_put(&l->live, e->id, e->kind) ? gn_fail(err, ENOMEM, NULL, "no memory left for the objects") : 0;
+    return gn_known_put(&l->live, e->id, e->kind)
+               ? gn_fail(err, ENOMEM, NULL, "no memory left for the objects")
+               : 0;
 }
 
 /* Of some of it only what has changed comes. */
-static int load_memories(struct load *l, struct gn_stream_reader *r, const struct gn_stream_section *s, struct gn_error *err)
+static int load_memories(struct load *l, struct gn_stream_reader *r,
+                         const struct gn_stream_section *s, struct gn_error *err)
 {
     const struct gn_vgpu_contents *contents = l->v->api->contents;
     const uint64_t number = l->v->boot->kept;
@@ -161,7 +183,8 @@ static int load_memories(struct load *l, struct gn_stream_reader *r, const struc
             continue;
         const void *from = number ? gn_remains_find(number, m->id, m->bytes) : NULL;
         rc = from ? contents->fill(l->v, m->id, from, err)
-                  : gn_fail(err, EBADMSG, NULL, "contents do not come that are said to be here, and are not");
+                  : gn_fail(err, EBADMSG, NULL,
+                            "contents do not come that are said to be here, and are not");
         gn_remains_drop_one(number, m->id);
     }
     return rc;
@@ -204,7 +227,8 @@ static int load_device(struct load *l, const struct gn_stream_entry *e, struct g
     return rc;
 }
 
-static int load_entry(struct load *l, enum gn_stream_table table, const struct gn_stream_entry *e, struct gn_error *err)
+static int load_entry(struct load *l, enum gn_stream_table table, const struct gn_stream_entry *e,
+                      struct gn_error *err)
 {
     GN_FAULT("load-entry");
     switch (table) {
@@ -234,7 +258,8 @@ static int load_entry(struct load *l, enum gn_stream_table table, const struct g
             return gn_fail(err, EBADMSG, NULL, "the pending commands are out of order");
         l->last_command = e->id;
         return gn_command_restore(l->v, e, l->clock_ahead_ns)
-                   ? gn_fail(err, EBADMSG, NULL, "a pending command is malformed, or its rest cannot run here")
+                   ? gn_fail(err, EBADMSG, NULL,
+                             "a pending command is malformed, or its rest cannot run here")
                    : 0;
     default:
         return 0; /* for people to read */
@@ -247,8 +272,9 @@ static int let_go_of_kept(struct load *l, struct gn_error *err)
     for (uint32_t i = 0; i < l->n_kept; i++) {
         const struct gn_saved_kept *k = &l->kept[i];
         bool lie = false;
-        struct gn_vobject *o =
-            k->kind <= UINT16_MAX && gn_known_find(&l->live, k->id) ? gn_object_get(l->v, k->id, (uint16_t)k->kind, &lie) : NULL;
+        struct gn_vobject *o = k->kind <= UINT16_MAX && gn_known_find(&l->live, k->id)
+                                   ? gn_object_get(l->v, k->id, (uint16_t)k->kind, &lie)
+                                   : NULL;
         if (!o || (k->event != GN_NO_EVENT && !gn_event_at(l->v->events, k->event))) {
             gn_object_unref(o);
             return gn_fail(err, EBADMSG, NULL, "pending commands keep what never came");
@@ -278,21 +304,25 @@ int gn_vgpu_load(struct gn_vgpu *v, struct gn_stream_reader *r, struct gn_error 
     err->what[0] = 0;
     if (!v->api->contents)
         return gn_fail(err, EOPNOTSUPP, NULL, "an interface that cannot be loaded");
-    /* Just written. On one machine there is one clock; a file's is of this machine, and behind ours, or it was started anew since. */
+    /* Just written. On one machine there is one clock; a file's is of this machine, and behind
+     * ours, or it was started anew since. */
     const uint64_t now_ns = gn_now_ns(), then_ns = gn_stream_reader_about(r)->monotonic_ns;
-    if (v->remote && v->boot->file_fd >= 0 ? then_ns > now_ns : (v->remote && !v->boot->beside) || v->boot->near)
+    if (v->remote && v->boot->file_fd >= 0 ? then_ns > now_ns
+                                           : (v->remote && !v->boot->beside) || v->boot->near)
         l.clock_ahead_ns = (int64_t)(now_ns - then_ns);
     do {
         rc = gn_stream_next(r, &s);
         if (!rc && s.what == GN_STREAM_IS_TABLE)
             while (!rc && gn_stream_next_entry(r, &e))
-                rc = gn_vgpu_is_called_off(v) ? gn_fail(err, ECANCELED, NULL, "the program ends") : load_entry(&l, s.table, &e, err);
+                rc = gn_vgpu_is_called_off(v) ? gn_fail(err, ECANCELED, NULL, "the program ends")
+                                              : load_entry(&l, s.table, &e, err);
         else if (!rc && s.what == GN_STREAM_IS_MEMORY)
             rc = load_memories(&l, r, &s, err);
         else if (!rc && s.what == GN_STREAM_IS_PAGES)
             rc = v->api->contents->load(v, r, &s, err);
         else if (!rc && s.what == GN_STREAM_IS_ROUND && s.round->kind != GN_STREAM_STOP)
-            gn_vgpu_made(v, s.round->number); /* the stop's is of no use to anybody, and who goes would leave it unread */
+            gn_vgpu_made(v, s.round->number); /* the stop's is of no use to anybody, and who goes
+                                                 would leave it unread */
         else if (!rc && s.what == GN_STREAM_IS_ROUND && v->way_back)
             gn_way_back_stops(v->way_back);
         else if (!rc && s.what == GN_STREAM_IS_GONE)
@@ -311,7 +341,8 @@ int gn_vgpu_load(struct gn_vgpu *v, struct gn_stream_reader *r, struct gn_error 
     gn_known_fini(&l.served);
     if (rc && !err->what[0]) {
         const struct gn_error *said = gn_stream_reader_error(r);
-        gn_fail(err, -rc, said->fix, "%s", said->what[0] ? said->what : "no memory left to load it");
+        gn_fail(err, -rc, said->fix, "%s",
+                said->what[0] ? said->what : "no memory left to load it");
     }
     return rc;
 }

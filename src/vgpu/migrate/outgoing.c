@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The objects whose contents are being sent, with a page table and a source each; what the rounds of src/migrate work on. Run by the
- * thread that saves; the API's sources are read by one hashing thread of the rounds'.
+ * The objects whose contents are being sent, with a page table and a source each; what the rounds
+ * of src/migrate work on. Run by the thread that saves; the API's sources are read by one hashing
+ * thread of the rounds'.
  */
 #include "vgpu/migrate/outgoing.h"
 
@@ -32,7 +33,8 @@ struct gn_outgoing {
     struct gn_vgpu *v;
     bool homes;
     struct gn_page_hasher own[2];
-    const struct gn_page_hasher *hasher, *there; /* of what is hashed here; and by its device, if that is asked */
+    const struct gn_page_hasher *hasher,
+        *there; /* of what is hashed here; and by its device, if that is asked */
     bool goes_back;
     struct gn_rounds *rounds;
     struct item *items;
@@ -103,7 +105,8 @@ static int no_memory(struct gn_error *err)
     return gn_fail(err, ENOMEM, NULL, "no memory left to follow what its memory holds");
 }
 
-static int add(struct gn_outgoing *out, struct gn_vobject *o, uint64_t bytes, struct gn_writes *writes, struct gn_error *err)
+static int add(struct gn_outgoing *out, struct gn_vobject *o, uint64_t bytes,
+               struct gn_writes *writes, struct gn_error *err)
 {
     struct item *i;
     if (out->n == out->capacity) {
@@ -119,10 +122,13 @@ static int add(struct gn_outgoing *out, struct gn_vobject *o, uint64_t bytes, st
     int rc = out->v->api->contents->open(out->v, o, out->there, &i->source, err);
     if (rc)
         return rc;
-    rc = gn_writes_follow(out->v, writes, GN_FOLLOWED_OUT, i->source.digest ? out->there : out->hasher, bytes, &i->table);
+    rc = gn_writes_follow(out->v, writes, GN_FOLLOWED_OUT,
+                          i->source.digest ? out->there : out->hasher, bytes, &i->table);
     if (rc) {
         out->v->api->contents->shut(out->v, &i->source);
-        return rc == -ENOMEM ? no_memory(err) : gn_fail(err, -rc, NULL, "cannot follow what its memory holds: %s", strerror(-rc));
+        return rc == -ENOMEM ? no_memory(err)
+                             : gn_fail(err, -rc, NULL, "cannot follow what its memory holds: %s",
+                                       strerror(-rc));
     }
     if (gn_known_put(&out->places, o->id, out->n)) {
         gn_writes_unfollow(out->v, writes, GN_FOLLOWED_OUT);
@@ -157,7 +163,8 @@ static int drop(struct gn_outgoing *out, uint32_t at)
     return 0;
 }
 
-int gn_outgoing_look(struct gn_outgoing *out, struct gn_vobject *const *objects, uint32_t n, struct gn_error *err)
+int gn_outgoing_look(struct gn_outgoing *out, struct gn_vobject *const *objects, uint32_t n,
+                     struct gn_error *err)
 {
     int rc = 0;
     for (uint32_t i = 0; i < out->n; i++)
@@ -183,12 +190,15 @@ void gn_outgoing_goes_back(struct gn_outgoing *out, const uint64_t *ids, uint32_
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t *place = ids[i] ? gn_known_find(&out->places, ids[i]) : NULL;
         struct item *it = place ? &out->items[*place] : NULL;
-        struct gn_page_table *t =
-            it && !it->kept ? gn_way_back_take(out->v->way_back, ids[i], it->bytes, it->writes, it->source.digest != NULL) : NULL;
+        struct gn_page_table *t = it && !it->kept
+                                      ? gn_way_back_take(out->v->way_back, ids[i], it->bytes,
+                                                         it->writes, it->source.digest != NULL)
+                                      : NULL;
         if (!t)
             continue;
-        /* A kernel may write what it is given as `const`, and nobody knows. Elsewhere that would have to be between the first round and
-         * the stop; but this one may have been away for days: so all is looked at once. */
+        /* A kernel may write what it is given as `const`, and nobody knows. Elsewhere that would
+         * have to be between the first round and the stop; but this one may have been away for
+         * days: so all is looked at once. */
         t->doubts = true;
         it->table = t;
         it->kept = true;
@@ -229,8 +239,10 @@ int gn_outgoing_tell_new(struct gn_outgoing *out, struct gn_stream_writer *w)
         struct item *it = &out->items[i];
         if (it->told)
             continue;
-        some[n++] = (struct gn_stream_memory){
-            .id = it->object->id, .object = it->object->id, .bytes = it->bytes, .flags = it->kept ? GN_STREAM_MEMORY_KEPT : 0};
+        some[n++] = (struct gn_stream_memory){.id = it->object->id,
+                                              .object = it->object->id,
+                                              .bytes = it->bytes,
+                                              .flags = it->kept ? GN_STREAM_MEMORY_KEPT : 0};
         it->told = true;
         if (n == GN_ARRAY_SIZE(some)) {
             rc = gn_stream_put_memories(w, some, n);
@@ -264,23 +276,28 @@ static struct progress begin_progress(const struct gn_outgoing *out, struct gn_s
     return (struct progress){c, w};
 }
 
-/* Devices get ready to hash where something will be hashed, before anything has been read: so nothing grows old meanwhile. */
+/* Devices get ready to hash where something will be hashed, before anything has been read: so
+ * nothing grows old meanwhile. */
 static void get_ready(struct gn_outgoing *out)
 {
     for (uint32_t i = 0; i < out->n; i++) {
         struct item *it = &out->items[i];
         if (it->source.digest &&
-            (it->table->doubts || atomic_load_explicit(&it->writes->by_kernels, memory_order_relaxed) == GN_KERNELS_DO))
+            (it->table->doubts ||
+             atomic_load_explicit(&it->writes->by_kernels, memory_order_relaxed) == GN_KERNELS_DO))
             out->v->api->contents->ready(out->v, &it->source);
     }
 }
 
-int gn_outgoing_round(struct gn_outgoing *out, struct gn_stream_writer *w, enum gn_round_kind kind, uint64_t bytes_per_s,
-                      struct gn_round_stats *ret, struct gn_error *err)
+int gn_outgoing_round(struct gn_outgoing *out, struct gn_stream_writer *w, enum gn_round_kind kind,
+                      uint64_t bytes_per_s, struct gn_round_stats *ret, struct gn_error *err)
 {
     struct progress progress = begin_progress(out, w);
-    const struct gn_round_options options = {
-        .kind = kind, .sample = GN_SAMPLE_AUTO, .bytes_per_s = bytes_per_s, .done = done, .done_ctx = &progress};
+    const struct gn_round_options options = {.kind = kind,
+                                             .sample = GN_SAMPLE_AUTO,
+                                             .bytes_per_s = bytes_per_s,
+                                             .done = done,
+                                             .done_ctx = &progress};
     struct gn_round_item *items = calloc(out->n ? out->n : 1, sizeof *items);
     struct gn_page_stream stream;
     struct gn_page_sink sink = gn_page_stream_sink(&stream, w, PAGE_BYTES);
@@ -288,8 +305,10 @@ int gn_outgoing_round(struct gn_outgoing *out, struct gn_stream_writer *w, enum 
     if (!items)
         return no_memory(err);
     for (uint32_t i = 0; i < out->n; i++)
-        items[i] = (struct gn_round_item){
-            .table = out->items[i].table, .source = out->items[i].source, .cookie = gn_page_stream_cookie(out->items[i].object->id)};
+        items[i] =
+            (struct gn_round_item){.table = out->items[i].table,
+                                   .source = out->items[i].source,
+                                   .cookie = gn_page_stream_cookie(out->items[i].object->id)};
     if (kind == GN_ROUND_LIVE)
         get_ready(out);
     int rc = gn_stream_round_begin(w, kind == GN_ROUND_STOP ? GN_STREAM_STOP : GN_STREAM_PRECOPY);

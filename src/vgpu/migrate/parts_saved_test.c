@@ -23,18 +23,27 @@ static void hold(bool holds)
 static void save(struct gn_sample_file *f, const struct gn_stream_command_state *lie)
 {
     const struct gn_stream_sink sink = gn_sample_sink(f);
-    const struct gn_stream_options options = {.purpose = GN_STREAM_MOVE, .api = "opencl", .creator = "test"};
-    const struct gn_stream_announce most = {.entries_bytes = 1 << 20, .n_objects = 4, .n_rounds = 1};
+    const struct gn_stream_options options = {
+        .purpose = GN_STREAM_MOVE, .api = "opencl", .creator = "test"};
+    const struct gn_stream_announce most = {
+        .entries_bytes = 1 << 20, .n_objects = 4, .n_rounds = 1};
     struct gn_stream_writer *w;
     assert_int_equal(gn_stream_writer_create(&sink, &options, &w, NULL), 0);
     assert_int_equal(gn_stream_announce(w, &most), 0);
-    assert_int_equal(gn_stream_entry_begin(w, GN_STREAM_OBJECTS, gn_played.queue_id, GN_PLAYED_KIND_QUEUE, NULL, 0), 0);
+    assert_int_equal(gn_stream_entry_begin(w, GN_STREAM_OBJECTS, gn_played.queue_id,
+                                           GN_PLAYED_KIND_QUEUE, NULL, 0),
+                     0);
     assert_int_equal(gn_stream_entry_end(w), 0);
     if (lie) {
         const struct gn_command *c = gn_list_first(
-            &((struct gn_vqueue *)gn_list_first(&gn_played.device.queues, struct gn_vqueue, link))->pending, struct gn_command, link);
+            &((struct gn_vqueue *)gn_list_first(&gn_played.device.queues, struct gn_vqueue, link))
+                 ->pending,
+            struct gn_command, link);
         const struct gn_saved_command own = {0};
-        assert_int_equal(gn_stream_entry_begin(w, GN_STREAM_COMMANDS, 1, c->class == &gn_played_other, &gn_played.queue_id, 1), 0);
+        assert_int_equal(gn_stream_entry_begin(w, GN_STREAM_COMMANDS, 1,
+                                               c->class == &gn_played_other, &gn_played.queue_id,
+                                               1),
+                         0);
         assert_int_equal(gn_stream_part(w, GN_PART_STATE, lie, sizeof *lie), 0);
         assert_int_equal(gn_stream_part(w, GN_PART_REQUEST, c->bytes, c->n_bytes), 0);
         assert_int_equal(gn_stream_part(w, GN_PART_WAITS, NULL, 0), 0);
@@ -68,7 +77,8 @@ static int load(struct gn_sample_file *f, int64_t clock_ahead_ns)
 
 static void forget_pending(void)
 {
-    gn_list_for_each(q, &gn_played.device.queues, struct gn_vqueue, link) gn_list_for_each(c, &q->pending, struct gn_command, link)
+    gn_list_for_each(q, &gn_played.device.queues, struct gn_vqueue, link)
+        gn_list_for_each(c, &q->pending, struct gn_command, link)
     {
         gn_command_forget(c);
     }

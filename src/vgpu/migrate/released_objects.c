@@ -16,7 +16,8 @@ static void add(struct gn_vobject *o, struct list *l)
 {
     if (l->n == l->capacity) {
         uint32_t more = l->capacity ? 2 * l->capacity : 64;
-        struct gn_vobject **all = more > l->capacity ? realloc(l->all, more * sizeof(struct gn_vobject *)) : NULL;
+        struct gn_vobject **all =
+            more > l->capacity ? realloc(l->all, more * sizeof(struct gn_vobject *)) : NULL;
         if (!all) {
             l->error = -ENOMEM;
             return;
@@ -35,8 +36,10 @@ static void silence(struct gn_vobject *o, struct list *l)
         o->vgpu->api->contents->leave_by(o, GN_NO_EVENT);
 }
 
-/* And at the objects that it holds. Once in a walk: thousands of commands may name an object that holds thousands. */
-static void look_at(struct gn_vobject *o, void (*f)(struct gn_vobject *o, struct list *l), struct list *l)
+/* And at the objects that it holds. Once in a walk: thousands of commands may name an object that
+ * holds thousands. */
+static void look_at(struct gn_vobject *o, void (*f)(struct gn_vobject *o, struct list *l),
+                    struct list *l)
 {
     struct gn_vobject *held;
     if (!o || o->last_walk == o->vgpu->n_kept_walks)
@@ -53,7 +56,8 @@ static void each(struct gn_vgpu *v, void (*f)(struct gn_vobject *o, struct list 
     pthread_mutex_lock(&v->lock);
     v->n_kept_walks++;
     for (uint32_t i = 0; i < v->n_devices; i++)
-        gn_list_for_each(q, &v->devices[i].queues, struct gn_vqueue, link) gn_list_for_each(c, &q->pending, struct gn_command, link)
+        gn_list_for_each(q, &v->devices[i].queues, struct gn_vqueue, link)
+            gn_list_for_each(c, &q->pending, struct gn_command, link)
         {
             look_at(c->queue_object, f, l);
             for (uint32_t r = 0; r < GN_MAX_REFS; r++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Contents of memory objects that have left the process; see retained.h. Taken by the keeper of a vGPU that leaves, used up by the thread
- * of another that comes, maybe before the first has done.
+ * Contents of memory objects that have left the process; see retained.h. Taken by the keeper of a
+ * vGPU that leaves, used up by the thread of another that comes, maybe before the first has done.
  */
 #include "vgpu/migrate/retained.h"
 
@@ -30,7 +30,8 @@ struct remain {
 struct gn_remains {
     struct gn_list link;
     uint64_t number;
-    /* kept.lock: it is being filled; all of it is there; it is of no use any more, and who fills it frees it */
+    /* kept.lock: it is being filled; all of it is there; it is of no use any more, and who fills it
+     * frees it */
     bool filling, whole, unwanted;
     /* of who fills it, then of who comes back */
     struct remain *all;
@@ -156,7 +157,8 @@ void gn_remains_keep(struct gn_remains *r, struct gn_vgpu *v, struct gn_vobject 
     struct gn_page_source source;
     struct gn_writes *writes;
     struct gn_error ignored;
-    if (!r || !contents->look(v, o, false, &one.bytes, &writes) || contents->open(v, o, NULL, &source, &ignored))
+    if (!r || !contents->look(v, o, false, &one.bytes, &writes) ||
+        contents->open(v, o, NULL, &source, &ignored))
         return;
     one.at = mmap(NULL, one.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (one.at != MAP_FAILED && (read_all(&source, one.at, one.bytes) || !add(r, &one)))
@@ -188,7 +190,8 @@ uint32_t gn_remains_list(uint64_t number, uint64_t **ret_ids)
     until.tv_sec += LEAVES_S;
     *ret_ids = NULL;
     pthread_mutex_lock(&kept.lock);
-    while ((r = find_locked(number)) && !r->whole && !pthread_cond_timedwait(&kept.wake, &kept.lock, &until))
+    while ((r = find_locked(number)) && !r->whole &&
+           !pthread_cond_timedwait(&kept.wake, &kept.lock, &until))
         ;
     if (r && r->whole && r->n && (*ret_ids = malloc(r->n * sizeof **ret_ids)))
         for (; n < r->n; n++)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a vGPU leaves in its program, and finds there again. The driver is played: an object's contents are some bytes. */
+/* What a vGPU leaves in its program, and finds there again. The driver is played: an object's
+ * contents are some bytes. */
 #include "vgpu/migrate/retained.h"
 
 #include "migrate/verify.h"
@@ -25,7 +26,8 @@ static struct gn_vgpu vgpu;
 static struct gn_counters counters;
 static uint32_t n_open, n_ended;
 
-static bool look(struct gn_vgpu *v, const struct gn_vobject *o, bool homes, uint64_t *ret_bytes, struct gn_writes **ret_writes)
+static bool look(struct gn_vgpu *v, const struct gn_vobject *o, bool homes, uint64_t *ret_bytes,
+                 struct gn_writes **ret_writes)
 {
     (void)v, (void)homes;
     *ret_bytes = o->id == HUGE ? UINT64_C(1) << 60 : BYTES;
@@ -40,12 +42,13 @@ static int read_it(void *ctx, uint64_t offset, void *dst, uint64_t n)
     return o->id == BROKEN && offset ? -EIO : 0;
 }
 
-static int open_it(struct gn_vgpu *v, struct gn_vobject *o, const struct gn_page_hasher *there, struct gn_page_source *ret,
-                   struct gn_error *err)
+static int open_it(struct gn_vgpu *v, struct gn_vobject *o, const struct gn_page_hasher *there,
+                   struct gn_page_source *ret, struct gn_error *err)
 {
     (void)v, (void)there, (void)err;
     n_open++;
-    *ret = (struct gn_page_source){.memory = o->id == ONE ? memory : NULL, .read = read_it, .ctx = o};
+    *ret =
+        (struct gn_page_source){.memory = o->id == ONE ? memory : NULL, .read = read_it, .ctx = o};
     return 0;
 }
 
@@ -66,7 +69,8 @@ static void release(struct gn_vobject *o)
     (void)o;
 }
 
-static const struct gn_vgpu_contents contents = {.look = look, .open = open_it, .shut = shut, .end = end};
+static const struct gn_vgpu_contents contents = {
+    .look = look, .open = open_it, .shut = shut, .end = end};
 static const struct gn_vgpu_api api = {.release = release, .contents = &contents};
 
 static int set_up(void **state)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes a vGPU into a stream, in steps: what there is at some moment of a running program, what has come and gone since, and at last,
- * behind a closed gate, the rest. What a step looks at is held until its end, and records never change, so that the program goes on
- * meanwhile. Run by the thread that saves.
+ * Writes a vGPU into a stream, in steps: what there is at some moment of a running program, what
+ * has come and gone since, and at last, behind a closed gate, the rest. What a step looks at is
+ * held until its end, and records never change, so that the program goes on meanwhile. Run by the
+ * thread that saves.
  */
 #include "vgpu/migrate/save.h"
 
@@ -69,7 +70,8 @@ static uint32_t n_indices(const struct gn_vgpu *v)
 }
 
 /* An entry of the session's that is nothing but a state. */
-static int save_state(struct gn_stream_writer *w, uint64_t id, uint32_t kind, const void *state, uint64_t bytes)
+static int save_state(struct gn_stream_writer *w, uint64_t id, uint32_t kind, const void *state,
+                      uint64_t bytes)
 {
     int rc = gn_stream_entry_begin(w, GN_STREAM_SESSION, id, kind, NULL, 0);
     if (!rc)
@@ -111,13 +113,16 @@ static int save_kept(const struct gn_save *s)
     if (!all)
         return -ENOMEM;
     for (uint32_t i = 0; i < s->n_kept; i++)
-        all[i] = (struct gn_saved_kept){.id = s->kept[i]->id, .kind = s->kept[i]->kind, .event = s->v->api->contents->leaving(s->kept[i])};
+        all[i] = (struct gn_saved_kept){.id = s->kept[i]->id,
+                                        .kind = s->kept[i]->kind,
+                                        .event = s->v->api->contents->leaving(s->kept[i])};
     int rc = save_state(s->w, UINT64_MAX - 2, GN_SAVED_KEPT, all, s->n_kept * sizeof *all);
     free(all);
     return rc;
 }
 
-static int save_object(struct gn_vgpu *v, struct gn_stream_writer *w, const struct gn_vobject *o, bool stands)
+static int save_object(struct gn_vgpu *v, struct gn_stream_writer *w, const struct gn_vobject *o,
+                       bool stands)
 {
     int rc = gn_stream_entry_begin(w, GN_STREAM_OBJECTS, o->id, o->kind, NULL, 0);
     if (!rc && stands && o->kind == v->api->queue_kind && o->detail) {
@@ -146,10 +151,13 @@ static int look(struct gn_save *s, struct gn_error *err)
     forget_step(s);
     int rc = gn_kept_gather(s->v, &s->kept, &s->n_kept);
     if (!rc)
-        rc = gn_records_gather(s->v, s->kept, s->n_kept, &s->now, &s->n_now, &s->objects_now, &s->n_objects);
+        rc = gn_records_gather(s->v, s->kept, s->n_kept, &s->now, &s->n_now, &s->objects_now,
+                               &s->n_objects);
     s->objects = s->objects_now;
     if (rc == -ENODATA)
-        return gn_fail(err, EOPNOTSUPP, NULL, "a program of it includes more files than are kept, or there was no memory for them");
+        return gn_fail(
+            err, EOPNOTSUPP, NULL,
+            "a program of it includes more files than are kept, or there was no memory for them");
     if (rc)
         return gn_fail(err, -rc, NULL, "no memory left to know what it consists of");
     rc = obstacle(s, err);
@@ -167,7 +175,9 @@ static int by_id(const void *a, const void *b)
 static const struct gn_vobject *find(const struct gn_save *s, uint64_t id)
 {
     const struct gn_vobject key = {.id = id}, *at = &key;
-    struct gn_vobject *const *found = s->n_objects ? bsearch(&at, s->objects, s->n_objects, sizeof(struct gn_vobject *), by_id) : NULL;
+    struct gn_vobject *const *found =
+        s->n_objects ? bsearch(&at, s->objects, s->n_objects, sizeof(struct gn_vobject *), by_id)
+                     : NULL;
     return found ? *found : NULL;
 }
 
@@ -200,10 +210,12 @@ static int announce(struct gn_save *s, bool stands, uint32_t n_index)
     for (uint32_t i = 0; i < s->n_told; i++)
         most.n_objects += lingers(s, &s->told[i]);
     most.n_memories = gn_outgoing_count(s->outgoing, &most.memory_bytes, &pages);
-    most.entries_bytes = gn_stream_writer_counts(s->w)->entries_bytes + (uint64_t)s->n_objects * ENTRY_BYTES;
+    most.entries_bytes =
+        gn_stream_writer_counts(s->w)->entries_bytes + (uint64_t)s->n_objects * ENTRY_BYTES;
     for (uint32_t i = 0; i < s->n_now; i++)
         if (!gn_known_find(&s->records, s->now[i]->serial))
-            most.entries_bytes += s->now[i]->n_bytes + ENTRY_BYTES + gn_build_files_bytes(s->now[i]->files);
+            most.entries_bytes +=
+                s->now[i]->n_bytes + ENTRY_BYTES + gn_build_files_bytes(s->now[i]->files);
     if (s->about)
         most.entries_bytes += 2 * ENTRY_BYTES + (uint64_t)v->n_devices * DEVICE_BYTES;
     if (s->others)
@@ -227,7 +239,8 @@ static int announce(struct gn_save *s, bool stands, uint32_t n_index)
                 most.entries_bytes += ENTRY_BYTES;
         }
     for (uint32_t i = 0; i < v->n_devices; i++)
-        gn_list_for_each(q, &v->devices[i].queues, struct gn_vqueue, link) gn_list_for_each(c, &q->pending, const struct gn_command, link)
+        gn_list_for_each(q, &v->devices[i].queues, struct gn_vqueue, link)
+            gn_list_for_each(c, &q->pending, const struct gn_command, link)
         {
             most.entries_bytes += ENTRY_BYTES + c->n_bytes + (uint64_t)c->n_waits * 4;
             for (uint32_t b = 0; b < c->n_blobs; b++)
@@ -246,8 +259,9 @@ static int tell_about(struct gn_save *s)
     if (!about)
         return 0;
     pthread_mutex_lock(&v->lease.lock);
-    const struct gn_stream_tenant_state state = {
-        .weight = v->boot->weight, .memory_limit_bytes = v->boot->memory_limit_bytes, .memory_bytes = v->lease.used_bytes};
+    const struct gn_stream_tenant_state state = {.weight = v->boot->weight,
+                                                 .memory_limit_bytes = v->boot->memory_limit_bytes,
+                                                 .memory_bytes = v->lease.used_bytes};
     pthread_mutex_unlock(&v->lease.lock);
     int rc = gn_stream_entry_begin(w, GN_STREAM_TENANT, about->vgpu_id, 0, NULL, 0);
     if (!rc)
@@ -301,8 +315,9 @@ static int tell_session(const struct gn_save *s)
 }
 
 /*
- * Before what is new: an index may have been used again, and a program is not built anew while it has kernels. But what others are
- * made of has to be there as long as records may name it: it goes when nothing more comes.
+ * Before what is new: an index may have been used again, and a program is not built anew while it
+ * has kernels. But what others are made of has to be there as long as records may name it: it goes
+ * when nothing more comes.
  */
 static int tell_gone(struct gn_save *s, bool lingering_too)
 {
@@ -363,7 +378,8 @@ static int tell_objects(struct gn_save *s, bool stands)
         const bool known = gn_known_find(&s->objects_told, o->id);
         if (!known)
             rc = remember(s, o);
-        /* Of a queue it is also told what it owes the program: at the end. Other devices are to know how objects were used meanwhile. */
+        /* Of a queue it is also told what it owes the program: at the end. Other devices are to
+         * know how objects were used meanwhile. */
         if (!rc && (!known || (stands && (s->others || o->kind == s->v->api->queue_kind))))
             rc = save_object(s->v, s->w, o, stands);
     }
@@ -376,12 +392,14 @@ static int fail(const struct gn_save *s, int rc, struct gn_error *err)
 {
     if (rc && !err->what[0]) {
         const struct gn_error *said = gn_stream_writer_error(s->w);
-        gn_fail(err, -rc, said->fix, "%s", said->what[0] ? said->what : "no memory left to save it");
+        gn_fail(err, -rc, said->fix, "%s",
+                said->what[0] ? said->what : "no memory left to save it");
     }
     return rc;
 }
 
-int gn_save_new(struct gn_vgpu *v, struct gn_stream_writer *w, bool homes, uint32_t n_ahead, struct gn_save **ret, struct gn_error *err)
+int gn_save_new(struct gn_vgpu *v, struct gn_stream_writer *w, bool homes, uint32_t n_ahead,
+                struct gn_save **ret, struct gn_error *err)
 {
     struct gn_save *s = calloc(1, sizeof *s);
     if (!s)
@@ -442,7 +460,8 @@ int gn_save_devices(struct gn_save *s, struct gn_error *err)
     err->what[0] = 0;
     int rc = look(s, err);
     if (!rc) {
-        const struct gn_stream_announce most = {.entries_bytes = (uint64_t)v->n_devices * DEVICE_BYTES, .n_rounds = s->n_rounds};
+        const struct gn_stream_announce most = {
+            .entries_bytes = (uint64_t)v->n_devices * DEVICE_BYTES, .n_rounds = s->n_rounds};
         rc = gn_stream_announce(s->w, &most);
     }
     if (!rc)
@@ -517,7 +536,8 @@ void gn_save_goes_back(struct gn_save *s, const uint64_t *ids, uint32_t n)
     gn_outgoing_goes_back(s->outgoing, ids, n);
 }
 
-int gn_save_ahead(struct gn_save *s, uint64_t bytes_per_s, uint64_t timeout_ns, struct gn_error *err)
+int gn_save_ahead(struct gn_save *s, uint64_t bytes_per_s, uint64_t timeout_ns,
+                  struct gn_error *err)
 {
     const uint64_t began_ns = gn_now_ns();
     struct gn_round_stats stats;
@@ -531,11 +551,13 @@ int gn_save_ahead(struct gn_save *s, uint64_t bytes_per_s, uint64_t timeout_ns, 
     }
     if (!rc)
         rc = look(s, err);
-    /* What was given to the driver before anybody followed it ends unseen: so before anything is read. */
+    /* What was given to the driver before anybody followed it ends unseen: so before anything is
+     * read. */
     if (!rc && !s->settled)
         rc = s->v->api->contents->settle(s->v, s->objects, s->n_objects, timeout_ns, err);
     if (!rc && !s->settled && gn_gate_settle(s->v, timeout_ns))
-        rc = gn_fail(err, ETIMEDOUT, "allow more time, or try again later", "the device's work took longer than the drain may take");
+        rc = gn_fail(err, ETIMEDOUT, "allow more time, or try again later",
+                     "the device's work took longer than the drain may take");
     s->settled = !rc;
     if (!rc)
         rc = tell_all(s, false);
@@ -564,7 +586,8 @@ bool gn_save_is_behind(struct gn_save *s)
     if (gn_records_gather(s->v, NULL, 0, &now, &n, NULL, NULL))
         return false;
     for (uint32_t i = 0; i < n && !behind; i++)
-        behind = s->v->api->requests[now[i]->op].slow && !gn_known_find(&s->records, now[i]->serial);
+        behind =
+            s->v->api->requests[now[i]->op].slow && !gn_known_find(&s->records, now[i]->serial);
     gn_records_put(s->v, now, n);
     return behind;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pending commands into a stream, and out of one where the vGPU goes on: behind a closed gate, on the thread that saves or loads. A
- * command that was saved is taken in again by the steps of a new one (command.c), but for its waits, which stand beside its message.
+ * Pending commands into a stream, and out of one where the vGPU goes on: behind a closed gate, on
+ * the thread that saves or loads. A command that was saved is taken in again by the steps of a new
+ * one (command.c), but for its waits, which stand beside its message.
  */
 #include "vgpu/core/command_internal.h"
 
@@ -17,7 +18,8 @@ struct copy {
     uint64_t n;
 };
 
-/* The message, with what it had copied out of the data area behind it, and without its wait list. */
+/* The message, with what it had copied out of the data area behind it, and without its wait list.
+ */
 static int copy_message(const struct gn_command *c, struct copy *ret)
 {
     uint64_t at = gn_align_up(c->n_bytes, 8);
@@ -34,7 +36,8 @@ static int copy_message(const struct gn_command *c, struct copy *ret)
         memcpy(ret->bytes + at, c->blobs[i], c->blob_bytes[i]);
         at += gn_align_up(c->blob_bytes[i], 8);
     }
-    ((struct gn_command_head *)(void *)(ret->bytes + sizeof(struct gn_msg)))->waits = (struct gn_span){.segment = GN_SPAN_NULL};
+    ((struct gn_command_head *)(void *)(ret->bytes + sizeof(struct gn_msg)))->waits =
+        (struct gn_span){.segment = GN_SPAN_NULL};
     return 0;
 }
 
@@ -47,7 +50,8 @@ static int save_command(struct gn_stream_writer *w, const struct gn_command *c, 
                                                   .submit_ns = done ? cut->times.submit_ns : 0,
                                                   .start_ns = done ? cut->times.start_ns : 0};
     struct gn_saved_waiting own = {
-        .command = {.flags = (c->asked ? GN_SAVED_ASKED : 0) | (c->ordered ? GN_SAVED_ORDERED : 0), .doomed = c->doomed},
+        .command = {.flags = (c->asked ? GN_SAVED_ASKED : 0) | (c->ordered ? GN_SAVED_ORDERED : 0),
+                    .doomed = c->doomed},
         .batch = c->batch};
     const bool waits_for_data = !gn_list_empty(&c->batch_link);
     uint32_t *waits = calloc(c->n_waits ? c->n_waits : 1, sizeof *waits), n = 0;
@@ -61,13 +65,14 @@ static int save_command(struct gn_stream_writer *w, const struct gn_command *c, 
         if (c->producers[i]->end_error < 0)
             own.command.doomed = c->vgpu->api->wait_failed;
     if (done)
-        gn_debug("vgpu=%08x %s of %llu groups is saved behind group %llu", c->vgpu->boot->id, c->class->name,
-                 (unsigned long long)cut->n_groups, (unsigned long long)done);
+        gn_debug("vgpu=%08x %s of %llu groups is saved behind group %llu", c->vgpu->boot->id,
+                 c->class->name, (unsigned long long)cut->n_groups, (unsigned long long)done);
     /* A part of it has failed, and nobody has taken the rest off yet: nothing more of it runs. */
     if (cut && cut->error)
         own.command.doomed = cut->error;
     if (!rc)
-        rc = gn_stream_entry_begin(w, GN_STREAM_COMMANDS, number, gn_command_msg_of(c)->op, &c->queue->object->id, 1);
+        rc = gn_stream_entry_begin(w, GN_STREAM_COMMANDS, number, gn_command_msg_of(c)->op,
+                                   &c->queue->object->id, 1);
     if (!rc)
         rc = gn_stream_part(w, GN_PART_STATE, &state, sizeof state);
     if (!rc)
@@ -87,24 +92,28 @@ int gn_commands_save(struct gn_vgpu *v, struct gn_stream_writer *w)
     int rc = 0;
     /* No lock: the gate is closed, and writing may take long. */
     for (uint32_t i = 0; i < v->n_devices; i++)
-        gn_list_for_each(q, &v->devices[i].queues, struct gn_vqueue, link) gn_list_for_each(c, &q->pending, struct gn_command, link) rc =
-            rc ? rc : save_command(w, c, ++number);
+        gn_list_for_each(q, &v->devices[i].queues, struct gn_vqueue, link)
+            gn_list_for_each(c, &q->pending, struct gn_command, link) rc =
+                rc ? rc : save_command(w, c, ++number);
     return rc;
 }
 
-static bool is_restorable(const struct gn_vgpu *v, const struct gn_stream_entry *e, const struct gn_stream_part *message)
+static bool is_restorable(const struct gn_vgpu *v, const struct gn_stream_entry *e,
+                          const struct gn_stream_part *message)
 {
     const struct gn_msg *msg = message->bytes;
-    return e->kind < v->api->n_requests && v->api->requests[e->kind].submit && message->n <= UINT32_MAX &&
-           message->n >= v->api->requests[e->kind].fixed_bytes && message->n >= sizeof *msg + sizeof(struct gn_command_head) &&
-           msg->op == e->kind;
+    return e->kind < v->api->n_requests && v->api->requests[e->kind].submit &&
+           message->n <= UINT32_MAX && message->n >= v->api->requests[e->kind].fixed_bytes &&
+           message->n >= sizeof *msg + sizeof(struct gn_command_head) && msg->op == e->kind;
 }
 
 /* The rest of one that was cut. Its times are by the clock of whoever wrote them. */
-static bool resume(struct gn_command *c, const struct gn_stream_command_state *state, int64_t clock_ahead_ns)
+static bool resume(struct gn_command *c, const struct gn_stream_command_state *state,
+                   int64_t clock_ahead_ns)
 {
-    const struct gn_event_times times = {.submit_ns = state->submit_ns + (state->submit_ns ? (uint64_t)clock_ahead_ns : 0),
-                                         .start_ns = state->start_ns + (state->start_ns ? (uint64_t)clock_ahead_ns : 0)};
+    const struct gn_event_times times = {
+        .submit_ns = state->submit_ns + (state->submit_ns ? (uint64_t)clock_ahead_ns : 0),
+        .start_ns = state->start_ns + (state->start_ns ? (uint64_t)clock_ahead_ns : 0)};
     if (!state->done)
         return !state->submit_ns && !state->start_ns;
     if (c->n_waits || c->asked || state->submit_ns > state->start_ns)
@@ -118,16 +127,22 @@ int gn_command_restore(struct gn_vgpu *v, const struct gn_stream_entry *e, int64
     struct gn_stream_part message, waits;
     struct gn_saved_waiting waiting = {.batch = 0};
     bool lie = false, good;
-    const bool waits_for_data = v->remote && gn_stream_copy_part(e, GN_PART_API, &waiting, sizeof waiting);
-    if (!gn_stream_copy_part(e, GN_PART_STATE, &state, sizeof state) || !gn_stream_find_part(e, GN_PART_REQUEST, &message) ||
+    const bool waits_for_data =
+        v->remote && gn_stream_copy_part(e, GN_PART_API, &waiting, sizeof waiting);
+    if (!gn_stream_copy_part(e, GN_PART_STATE, &state, sizeof state) ||
+        !gn_stream_find_part(e, GN_PART_REQUEST, &message) ||
         !gn_stream_find_part(e, GN_PART_WAITS, &waits) || waits.n % 4 ||
-        (!waits_for_data && !gn_stream_copy_part(e, GN_PART_API, &waiting.command, sizeof waiting.command)) ||
+        (!waits_for_data &&
+         !gn_stream_copy_part(e, GN_PART_API, &waiting.command, sizeof waiting.command)) ||
         !is_restorable(v, e, &message))
         return -EBADMSG;
     const struct gn_saved_command own = waiting.command;
-    const struct gn_command_head *head = (const void *)((const unsigned char *)message.bytes + sizeof(struct gn_msg));
+    const struct gn_command_head *head =
+        (const void *)((const unsigned char *)message.bytes + sizeof(struct gn_msg));
     struct gn_vobject *queue = gn_object_get(v, head->queue, v->api->queue_kind, &lie);
-    struct gn_command *c = queue ? gn_command_new(v, &v->api->requests[e->kind], queue, message.bytes, (uint32_t)message.n) : NULL;
+    struct gn_command *c = queue ? gn_command_new(v, &v->api->requests[e->kind], queue,
+                                                  message.bytes, (uint32_t)message.n)
+                                 : NULL;
     if (!c) {
         gn_object_unref(queue);
         return queue ? -ENOMEM : -EBADMSG;
@@ -147,7 +162,8 @@ int gn_command_restore(struct gn_vgpu *v, const struct gn_stream_entry *e, int64
         c->fault = waits_for_data ? state.done : !resume(c, &state, clock_ahead_ns);
     pthread_mutex_lock(&v->lock);
     struct gn_vevent *event = head->event == GN_NO_EVENT ? NULL : gn_vevent_at(v, head->event);
-    good = !c->fault && (head->event == GN_NO_EVENT || (event && event->state == GN_EVENT_PENDING && !event->user));
+    good = !c->fault && (head->event == GN_NO_EVENT ||
+                         (event && event->state == GN_EVENT_PENDING && !event->user));
     if (good) {
         if (event)
             event->begun = state.done != 0;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A session over tcp, from one worker to another (docs/moves.md). What the program has sent goes on where the old worker stopped reading:
- * it keeps what is not acknowledged, and sends from there what the new one has not taken. What the old one has said has all reached the
- * program before it goes over, so of that nothing is handed. In the data area lies what messages have brought that are not over yet;
- * which those are only the program knows, so all goes that has come and is not zero, but for objects' memory, which the stream has. Of a
- * program that shared its memory with the old worker no records are under way, and all of the data area that there is may have come.
- * All of it is frames, which a connection carries from worker to worker, or the entries of a file.
- * Run by who saves and by who loads; the socket thread stands, or is not there yet.
+ * A session over tcp, from one worker to another (docs/moves.md). What the program has sent goes on
+ * where the old worker stopped reading: it keeps what is not acknowledged, and sends from there
+ * what the new one has not taken. What the old one has said has all reached the program before it
+ * goes over, so of that nothing is handed. In the data area lies what messages have brought that
+ * are not over yet; which those are only the program knows, so all goes that has come and is not
+ * zero, but for objects' memory, which the stream has. Of a program that shared its memory with the
+ * old worker no records are under way, and all of the data area that there is may have come. All of
+ * it is frames, which a connection carries from worker to worker, or the entries of a file. Run by
+ * who saves and by who loads; the socket thread stands, or is not there yet.
  */
 #include "vgpu/session/session_tcp_internal.h"
 
@@ -80,7 +82,9 @@ static uint64_t home_bytes(const struct homes *h, const unsigned char *page)
             high = middle;
     }
     const struct home *home = low ? &h->all[low - 1] : NULL;
-    return home && home->base + home->bytes > page ? (uint64_t)(home->base + home->bytes - page) / PAGE_BYTES * PAGE_BYTES : 0;
+    return home && home->base + home->bytes > page
+               ? (uint64_t)(home->base + home->bytes - page) / PAGE_BYTES * PAGE_BYTES
+               : 0;
 }
 
 static bool is_zero(const unsigned char *page)
@@ -125,7 +129,8 @@ static int find_runs(struct gn_far_session *h, uint32_t segment, uint64_t at, ui
     while (at < end && !rc) {
         const uint64_t skip = home_bytes(&h->homes, base + at);
         uint64_t n = 0;
-        while (!skip && n < RUN_BYTES && at + n < end && !is_zero(base + at + n) && !home_bytes(&h->homes, base + at + n))
+        while (!skip && n < RUN_BYTES && at + n < end && !is_zero(base + at + n) &&
+               !home_bytes(&h->homes, base + at + n))
             n += PAGE_BYTES;
         if (n)
             rc = add_run(h, &(struct run){segment, (uint32_t)n, at});
@@ -138,7 +143,8 @@ static int find_runs(struct gn_far_session *h, uint32_t segment, uint64_t at, ui
 static int find_touched(struct gn_far_session *h, uint32_t segment, const unsigned char *touched)
 {
     const uint64_t bytes = h->v->segments[segment].bytes,
-                   chunks = touched ? (bytes + GN_REMOTE_CHUNK_BYTES - 1) / GN_REMOTE_CHUNK_BYTES : 0;
+                   chunks =
+                       touched ? (bytes + GN_REMOTE_CHUNK_BYTES - 1) / GN_REMOTE_CHUNK_BYTES : 0;
     int rc = 0;
     for (uint64_t c = 0; c < chunks && !rc; c++) {
         const uint64_t end = (c + 1) * GN_REMOTE_CHUNK_BYTES;
@@ -157,7 +163,8 @@ static int find_used(struct gn_far_session *h, uint32_t segment)
         end = lseek(s->fd, at, SEEK_HOLE);
         if (end <= at || (uint64_t)end > s->bytes)
             end = (off_t)s->bytes;
-        rc = find_runs(h, segment, (uint64_t)at / PAGE_BYTES * PAGE_BYTES, (uint64_t)end / PAGE_BYTES * PAGE_BYTES);
+        rc = find_runs(h, segment, (uint64_t)at / PAGE_BYTES * PAGE_BYTES,
+                       (uint64_t)end / PAGE_BYTES * PAGE_BYTES);
     }
     return rc;
 }
@@ -179,7 +186,9 @@ struct carrier {
 
 static int carry(const struct carrier *to, uint16_t op, uint32_t seq, const void *payload, size_t n)
 {
-    return to->carry(to->ctx, &(struct gn_frame){.op = op, .seq = seq, .payload = payload, .n_payload = (uint32_t)n});
+    return to->carry(
+        to->ctx,
+        &(struct gn_frame){.op = op, .seq = seq, .payload = payload, .n_payload = (uint32_t)n});
 }
 
 static int hand_held(struct gn_remote_host *h, const struct carrier *to)
@@ -203,7 +212,8 @@ static int hand_areas(const struct gn_far_session *s, const struct carrier *to)
         const struct run *run = &s->runs[i];
         const struct gn_worker_hand_area area = {.segment = run->segment, .at = run->at};
         memcpy(frame, &area, sizeof area);
-        memcpy(frame + sizeof area, (const char *)s->v->segments[run->segment].base + run->at, run->bytes);
+        memcpy(frame + sizeof area, (const char *)s->v->segments[run->segment].base + run->at,
+               run->bytes);
         rc = carry(to, GN_WORKER_HAND_AREA, 0, frame, sizeof area + run->bytes);
     }
     return rc;
@@ -216,7 +226,8 @@ static struct gn_stream_record record_of(const struct gn_out_sent *s)
     return record;
 }
 
-/* Results that are on their way to the program lie in the area, where nothing tells what is still needed of it but this. */
+/* Results that are on their way to the program lie in the area, where nothing tells what is still
+ * needed of it but this. */
 static int find_results(struct gn_far_session *s)
 {
     int rc = 0;
@@ -224,7 +235,8 @@ static int find_results(struct gn_far_session *s)
         const struct gn_stream_record record = record_of(&s->said.all[i]);
         const uint32_t n = s->said.all[i].in_ring ? 0 : s->said.all[i].n_bytes;
         for (uint32_t at = 0; at < n && !rc; at += RUN_BYTES)
-            rc = add_run(s, &(struct run){record.part, n - at < RUN_BYTES ? n - at : RUN_BYTES, record.at + at});
+            rc = add_run(s, &(struct run){record.part, n - at < RUN_BYTES ? n - at : RUN_BYTES,
+                                          record.at + at});
     }
     return rc;
 }
@@ -245,7 +257,8 @@ static int hand_said(const struct gn_out_kept *said, const struct carrier *to)
         if (!s->in_ring)
             rc = carry(to, GN_WORKER_HAND_SAID, 1, s->head, s->n_header);
         for (uint32_t at = 0; s->in_ring && at < s->n_bytes && !rc; at += RUN_BYTES)
-            rc = carry(to, GN_WORKER_HAND_SAID, 0, s->bytes + at, s->n_bytes - at < RUN_BYTES ? s->n_bytes - at : RUN_BYTES);
+            rc = carry(to, GN_WORKER_HAND_SAID, 0, s->bytes + at,
+                       s->n_bytes - at < RUN_BYTES ? s->n_bytes - at : RUN_BYTES);
     }
     return rc;
 }
@@ -255,8 +268,10 @@ static int find(struct gn_far_session *s, enum gn_far_way way)
     struct gn_remote_host *h = s->v->remote;
     int rc = 0;
     if (h)
-        s->far =
-            (struct gn_worker_hand_far){.received = h->in.received, .small = h->in.small, .n_batches = h->n_batches, .n_held = h->n_held};
+        s->far = (struct gn_worker_hand_far){.received = h->in.received,
+                                             .small = h->in.small,
+                                             .n_batches = h->n_batches,
+                                             .n_held = h->n_held};
     if (h && way == GN_FAR_BESIDE) {
         gn_remote_host_pass_prints(h);
         rc = gn_out_hold(&h->out, &s->said);
@@ -274,7 +289,8 @@ static int find(struct gn_far_session *s, enum gn_far_way way)
     return rc;
 }
 
-int gn_far_session_new(struct gn_vgpu *v, enum gn_far_way way, struct gn_far_session **ret, struct gn_error *err)
+int gn_far_session_new(struct gn_vgpu *v, enum gn_far_way way, struct gn_far_session **ret,
+                       struct gn_error *err)
 {
     struct gn_far_session *s = calloc(1, sizeof *s);
     if (!s)
@@ -291,9 +307,11 @@ int gn_far_session_new(struct gn_vgpu *v, enum gn_far_way way, struct gn_far_ses
 
 struct gn_far_size gn_far_session_size(const struct gn_far_session *s)
 {
-    struct gn_far_size size = {.n_frames = 1u + s->far.n_held + s->n + s->far.n_said, .bytes = sizeof s->far};
+    struct gn_far_size size = {.n_frames = 1u + s->far.n_held + s->n + s->far.n_said,
+                               .bytes = sizeof s->far};
     if (s->v->remote)
-        gn_list_for_each(held, &s->v->remote->held, struct gn_remote_held, link) size.bytes += sizeof held->batch + held->n_bytes;
+        gn_list_for_each(held, &s->v->remote->held, struct gn_remote_held, link) size.bytes +=
+            sizeof held->batch + held->n_bytes;
     for (uint32_t i = 0; i < s->n; i++)
         size.bytes += sizeof(struct gn_worker_hand_area) + s->runs[i].bytes;
     for (uint32_t i = 0; i < s->said.n; i++)
@@ -301,7 +319,8 @@ struct gn_far_size gn_far_session_size(const struct gn_far_session *s)
     return size;
 }
 
-int gn_far_session_hand(const struct gn_far_session *s, int (*carry_one)(void *ctx, const struct gn_frame *f), void *ctx)
+int gn_far_session_hand(const struct gn_far_session *s,
+                        int (*carry_one)(void *ctx, const struct gn_frame *f), void *ctx)
 {
     const struct carrier to = {carry_one, ctx};
     int rc = carry(&to, GN_WORKER_HAND_FAR, 0, &s->far, sizeof s->far);
@@ -327,7 +346,8 @@ void gn_far_session_free(struct gn_far_session *s)
 static int take_held(struct gn_remote_host *h, const struct gn_frame *f)
 {
     const uint32_t n = f->n_payload - (uint32_t)sizeof(uint64_t);
-    if (f->op != GN_WORKER_HAND_HELD || f->n_payload < sizeof(uint64_t) + sizeof(struct gn_msg) || n > GN_MSG_MAX_BYTES)
+    if (f->op != GN_WORKER_HAND_HELD || f->n_payload < sizeof(uint64_t) + sizeof(struct gn_msg) ||
+        n > GN_MSG_MAX_BYTES)
         return -EPROTO;
     struct gn_remote_held *held = malloc(sizeof *held + n);
     if (!held)
@@ -370,7 +390,8 @@ static int take_said(struct gn_remote_host *h, const struct gn_frame *f)
     if (f->n_payload != sizeof record + (bulk ? 0 : record.bytes))
         return -EPROTO;
     if (!bulk)
-        return gn_out_keep_record(&h->out, &record, (const unsigned char *)f->payload + sizeof record);
+        return gn_out_keep_record(&h->out, &record,
+                                  (const unsigned char *)f->payload + sizeof record);
     const bool there = record.part < atomic_load_explicit(&h->v->n_segments, memory_order_relaxed);
     const void *at = there ? gn_vgpu_area(h->v, record.part + 1u, record.at, record.bytes) : NULL;
     return at ? gn_out_keep_record(&h->out, &record, at) : -EPROTO;
@@ -380,8 +401,8 @@ int gn_remote_host_take(struct gn_remote_host *h, const struct gn_frame *f)
 {
     struct gn_worker_hand_far *far = &h->taking.far;
     if (!h->taking.begun) {
-        if (f->op != GN_WORKER_HAND_FAR || !gn_frame_payload(f, far, sizeof *far) || far->n_held > MAX_HELD || far->n_areas > MAX_AREAS ||
-            far->n_said > MAX_AREAS)
+        if (f->op != GN_WORKER_HAND_FAR || !gn_frame_payload(f, far, sizeof *far) ||
+            far->n_held > MAX_HELD || far->n_areas > MAX_AREAS || far->n_said > MAX_AREAS)
             return -EPROTO;
         h->taking.begun = true;
         gn_out_go_on(&h->out, far->first);
@@ -404,7 +425,8 @@ bool gn_remote_host_has_taken(const struct gn_remote_host *h)
 int gn_remote_host_goes_on(struct gn_remote_host *h)
 {
     const struct gn_worker_hand_far *far = &h->taking.far;
-    const int rc = gn_remote_host_has_taken(h) ? gn_out_kept_all(&h->out, far->acknowledged) : -EPROTO;
+    const int rc =
+        gn_remote_host_has_taken(h) ? gn_out_kept_all(&h->out, far->acknowledged) : -EPROTO;
     if (rc)
         return rc;
     h->in.received = far->received;

@@ -17,15 +17,19 @@ static int wait_for(struct gn_far_stream *f, short what, struct gn_error *err)
     const uint64_t until_ns = gn_now_ns() + (uint64_t)f->stall_ms * 1000000u;
     for (;;) {
         const uint64_t now_ns = gn_now_ns();
-        const int left_ms = !f->stall_ms ? -1 : now_ns >= until_ns ? 0 : (int)((until_ns - now_ns + 999999) / 1000000);
+        const int left_ms = !f->stall_ms         ? -1
+                            : now_ns >= until_ns ? 0
+                                                 : (int)((until_ns - now_ns + 999999) / 1000000);
         const int n = poll(&p, 1, left_ms);
         if (n > 0)
             return 0;
         if (n == 0)
-            return gn_fail(err, ETIMEDOUT, "look whether the other side and the network between are alive",
+            return gn_fail(err, ETIMEDOUT,
+                           "look whether the other side and the network between are alive",
                            "the stream has not moved for %u ms", f->stall_ms);
         if (errno != EINTR)
-            return gn_fail(err, errno, NULL, "cannot wait for the stream's other end: %s", strerror(errno));
+            return gn_fail(err, errno, NULL, "cannot wait for the stream's other end: %s",
+                           strerror(errno));
     }
 }
 
@@ -41,7 +45,8 @@ static int far_write(void *ctx, struct iovec *iov, int n, struct gn_error *err)
         } else if (sent == -EAGAIN) {
             rc = wait_for(f, POLLOUT, err);
         } else {
-            rc = gn_fail(err, (int)-sent, NULL, "cannot write the stream: %s", strerror((int)-sent));
+            rc =
+                gn_fail(err, (int)-sent, NULL, "cannot write the stream: %s", strerror((int)-sent));
         }
     }
     return rc;

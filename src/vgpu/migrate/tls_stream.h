@@ -8,7 +8,8 @@
 /* The end of a stream (stream/stream.h) that goes through TLS. One thread's. */
 struct gn_far_stream {
     struct gn_tcp tcp; /* not owned */
-    uint32_t stall_ms; /* nothing moves for so long: -ETIMEDOUT; 0: wait for ever, that is until the connection is found dead */
+    uint32_t stall_ms; /* nothing moves for so long: -ETIMEDOUT; 0: wait for ever, that is until the
+                          connection is found dead */
     uint64_t n_bytes;  /* how many have passed */
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Both ends of a move between two workers, of one machine or, of a program that is attached over tcp, of two. The old worker's part runs on
- * a thread of its own, since its control thread must go on hearing; the new one's on what will be its ring thread. Nothing here decides who
- * goes on.
+ * Both ends of a move between two workers, of one machine or, of a program that is attached over
+ * tcp, of two. The old worker's part runs on a thread of its own, since its control thread must go
+ * on hearing; the new one's on what will be its ring thread. Nothing here decides who goes on.
  */
 #include "vgpu/migrate/transfer.h"
 
@@ -27,12 +27,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#define STALL_MS         60000u  /* the other worker does not read for so long: it hangs. It may have programs to build */
+#define STALL_MS                                                                                   \
+    60000u /* the other worker does not read for so long: it hangs. It may have programs to build  \
+            */
 #define FILE_STALL_MS    120000u /* a disk may take its time; who writes to it gives up before */
 #define HAND_TIMEOUT_MS  10000
 #define FIRST_TIMEOUT_MS 120000
 #define HOLD_TRIES       4u
-#define SOON_NS          UINT64_C(100000000) /* the other one is behind by more: meanwhile much may have changed */
+#define SOON_NS                                                                                    \
+    UINT64_C(100000000) /* the other one is behind by more: meanwhile much may have changed */
 
 /* ---- from the old one */
 
@@ -61,20 +64,25 @@ static int hand_over(struct gn_vgpu *v, int fd, struct gn_error *err)
     const int null = v->hosted ? gn_fd_open("/dev/null", O_WRONLY) : -1;
     const uint32_t n = atomic_load_explicit(&v->n_segments, memory_order_acquire);
     v->remains = v->hosted ? gn_remains_promise() : 0;
-    const struct gn_worker_hand hand = {
-        .ring_at = v->ring.head, .n_segments = n, .keeps = v->remains, .kept = v->way_back ? gn_way_back_number(v->way_back) : 0};
+    const struct gn_worker_hand hand = {.ring_at = v->ring.head,
+                                        .n_segments = n,
+                                        .keeps = v->remains,
+                                        .kept = v->way_back ? gn_way_back_number(v->way_back) : 0};
     const int fds[GN_WORKER_HAND_FDS] = {[GN_WORKER_HAND_SESSION] = v->boot->session_fd,
                                          [GN_WORKER_HAND_EVENTS] = v->boot->events.fd,
                                          [GN_WORKER_HAND_DATA] = v->segments[0].fd,
                                          [GN_WORKER_HAND_STDOUT] = stdio_or(STDOUT_FILENO, null),
                                          [GN_WORKER_HAND_STDERR] = stdio_or(STDERR_FILENO, null)};
-    int rc = gn_frame_send(fd, HAND_TIMEOUT_MS, GN_WORKER_HAND, 0, 0, &hand, sizeof hand, fds, GN_WORKER_HAND_FDS);
+    int rc = gn_frame_send(fd, HAND_TIMEOUT_MS, GN_WORKER_HAND, 0, 0, &hand, sizeof hand, fds,
+                           GN_WORKER_HAND_FDS);
     gn_fd_close(null);
     for (uint32_t i = 1; !rc && i < n; i++) {
         const struct gn_link_segment_made made = {.index = i, .bytes = v->segments[i].bytes};
-        rc = gn_frame_send(fd, HAND_TIMEOUT_MS, GN_WORKER_HAND_SEGMENT, 0, 0, &made, sizeof made, &v->segments[i].fd, 1);
+        rc = gn_frame_send(fd, HAND_TIMEOUT_MS, GN_WORKER_HAND_SEGMENT, 0, 0, &made, sizeof made,
+                           &v->segments[i].fd, 1);
     }
-    return rc ? gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc)) : 0;
+    return rc ? gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc))
+              : 0;
 }
 
 /* To a worker on another machine, maybe: of the session there is nothing that could be handed. */
@@ -90,7 +98,8 @@ static int greet_far(struct away *a, struct gn_error *err)
         memcpy(psk.identity, a->how.name, sizeof psk.identity);
         memcpy(psk.key, a->how.key, sizeof psk.key);
         const struct gn_tls_config config = {.psk = &psk};
-        rc = gn_tls_connect(&config, a->fd, gn_now_ns() + HAND_TIMEOUT_MS * UINT64_C(1000000), &a->tls, err);
+        rc = gn_tls_connect(&config, a->fd, gn_now_ns() + HAND_TIMEOUT_MS * UINT64_C(1000000),
+                            &a->tls, err);
         explicit_bzero(&psk, sizeof psk);
     }
     if (rc)
@@ -106,7 +115,9 @@ static int expects_nothing(struct gn_vgpu *v, struct gn_error *err)
     pthread_mutex_lock(&v->helper_lock);
     bool expects = !gn_list_empty(&v->folders);
     pthread_mutex_unlock(&v->helper_lock);
-    return expects ? gn_fail(err, EAGAIN, "try again", "the program is just handing over a descriptor") : 0;
+    return expects
+               ? gn_fail(err, EAGAIN, "try again", "the program is just handing over a descriptor")
+               : 0;
 }
 
 struct carried {
@@ -136,10 +147,12 @@ static int hand_far(struct gn_vgpu *v, const struct away *a, struct gn_error *er
     gn_far_session_free(session);
     if (!rc)
         rc = gn_frame_send_tcp(&to, HAND_TIMEOUT_MS, GN_WORKER_HAND_LAST, 0, 0, &last, sizeof last);
-    return rc ? gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc)) : 0;
+    return rc ? gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc))
+              : 0;
 }
 
-/* What was not the same all the time: where the ring stands, and where what the program prints goes. */
+/* What was not the same all the time: where the ring stands, and where what the program prints
+ * goes. */
 static int hand_last(struct gn_vgpu *v, const struct away *a, struct gn_error *err)
 {
     const struct gn_worker_hand_last last = {.ring_at = v->ring.head};
@@ -148,18 +161,25 @@ static int hand_last(struct gn_vgpu *v, const struct away *a, struct gn_error *e
         return hand_far(v, a, err);
     const int null = v->hosted ? gn_fd_open("/dev/null", O_WRONLY) : -1;
     const int fds[2] = {stdio_or(STDOUT_FILENO, null), stdio_or(STDERR_FILENO, null)};
-    int rc = gn_frame_send(fd, HAND_TIMEOUT_MS, GN_WORKER_HAND_LAST, 0, 0, &last, sizeof last, fds, 2);
+    int rc =
+        gn_frame_send(fd, HAND_TIMEOUT_MS, GN_WORKER_HAND_LAST, 0, 0, &last, sizeof last, fds, 2);
     gn_fd_close(null);
-    return rc ? gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc)) : 0;
+    return rc ? gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc))
+              : 0;
 }
 
-static int await_made(struct away *a, struct gn_frame_reader *made, uint32_t step, struct gn_error *err)
+static int await_made(struct away *a, struct gn_frame_reader *made, uint32_t step,
+                      struct gn_error *err)
 {
-    return a->how.flags & GN_WORKER_SAVE_FILE ? 0 : gn_heard_made(made, STALL_MS, step, &a->n_made, err);
+    return a->how.flags & GN_WORKER_SAVE_FILE
+               ? 0
+               : gn_heard_made(made, STALL_MS, step, &a->n_made, err);
 }
 
-/* First of all, and while the program runs: will the devices do that the other one has? On others all is made ahead. */
-static int ask_devices(struct away *a, struct gn_save *s, struct gn_frame_reader *made, struct gn_error *err)
+/* First of all, and while the program runs: will the devices do that the other one has? On others
+ * all is made ahead. */
+static int ask_devices(struct away *a, struct gn_save *s, struct gn_frame_reader *made,
+                       struct gn_error *err)
 {
     uint32_t others = 0, n_kept = 0;
     uint64_t *kept = NULL;
@@ -182,14 +202,17 @@ static int ask_devices(struct away *a, struct gn_save *s, struct gn_frame_reader
 }
 
 /* Ahead of the gate: as much as was asked for. */
-static int save_ahead(struct away *a, struct gn_save *s, struct gn_frame_reader *made, struct gn_error *err)
+static int save_ahead(struct away *a, struct gn_save *s, struct gn_frame_reader *made,
+                      struct gn_error *err)
 {
     int rc = 0;
     for (uint32_t i = 0; !rc && i < a->how.n_ahead; i++) {
-        rc = gn_save_ahead(s, a->how.bytes_per_s, (uint64_t)a->how.drain_timeout_ms * 1000000u, err);
+        rc =
+            gn_save_ahead(s, a->how.bytes_per_s, (uint64_t)a->how.drain_timeout_ms * 1000000u, err);
         GN_FAULT("move-ahead");
     }
-    /* A build that is going on would be waited for behind the closed gate, and so would what the other one still builds. */
+    /* A build that is going on would be waited for behind the closed gate, and so would what the
+     * other one still builds. */
     for (uint32_t i = 0; !rc && a->how.n_ahead && i < GN_SAVE_MORE; i++) {
         const uint64_t before_ns = gn_now_ns();
         gn_counter_set(&a->vgpu->counters->save_waits, 1);
@@ -200,7 +223,8 @@ static int save_ahead(struct away *a, struct gn_save *s, struct gn_frame_reader 
             break;
         if (!gn_save_is_behind(s) && gn_now_ns() - before_ns < SOON_NS)
             break;
-        rc = gn_save_ahead(s, a->how.bytes_per_s, (uint64_t)a->how.drain_timeout_ms * 1000000u, err);
+        rc =
+            gn_save_ahead(s, a->how.bytes_per_s, (uint64_t)a->how.drain_timeout_ms * 1000000u, err);
     }
     /* A connection whose end leaves something unread may lose what it has sent. */
     if (!rc && (a->how.flags & GN_WORKER_SAVE_FAR))
@@ -208,7 +232,8 @@ static int save_ahead(struct away *a, struct gn_save *s, struct gn_frame_reader 
     return rc;
 }
 
-/* The driver is done, and no build goes on: what the stop would have to wait for. A program that builds all the time is stopped in one. */
+/* The driver is done, and no build goes on: what the stop would have to wait for. A program that
+ * builds all the time is stopped in one. */
 static int hold(struct gn_vgpu *v, uint64_t until_ns, struct gn_error *err)
 {
     for (uint32_t i = 0;; i++) {
@@ -225,14 +250,17 @@ static int hold(struct gn_vgpu *v, uint64_t until_ns, struct gn_error *err)
 }
 
 /* *ret_closed: the gate is. */
-static int stop(struct gn_vgpu *v, const struct away *a, struct gn_worker_moved *said, bool *ret_closed, struct gn_error *err)
+static int stop(struct gn_vgpu *v, const struct away *a, struct gn_worker_moved *said,
+                bool *ret_closed, struct gn_error *err)
 {
-    const uint64_t before_ns = gn_now_ns(), until_ns = before_ns + (uint64_t)a->how.drain_timeout_ms * 1000000u;
+    const uint64_t before_ns = gn_now_ns(),
+                   until_ns = before_ns + (uint64_t)a->how.drain_timeout_ms * 1000000u;
     int rc = hold(v, until_ns, err);
     said->began_ns = gn_now_ns();
     said->hold_ns = said->began_ns - before_ns;
     /* From here on its calls wait. */
-    if (!rc && a->how.flags & GN_WORKER_SAVE_NEAR && (rc = gn_remote_host_pause(v->remote, a->how.mark, until_ns, err)))
+    if (!rc && a->how.flags & GN_WORKER_SAVE_NEAR &&
+        (rc = gn_remote_host_pause(v->remote, a->how.mark, until_ns, err)))
         gn_gate_open(v);
     if (rc)
         return rc;
@@ -247,9 +275,12 @@ static int stop(struct gn_vgpu *v, const struct away *a, struct gn_worker_moved 
     return rc;
 }
 
-static void where_it_stops(struct gn_vgpu *v, const struct gn_worker_save *how, struct gn_stream_stop *ret)
+static void where_it_stops(struct gn_vgpu *v, const struct gn_worker_save *how,
+                           struct gn_stream_stop *ret)
 {
-    *ret = (struct gn_stream_stop){.ring_at = v->ring.head, .n_segments = atomic_load_explicit(&v->n_segments, memory_order_acquire)};
+    *ret = (struct gn_stream_stop){.ring_at = v->ring.head,
+                                   .n_segments =
+                                       atomic_load_explicit(&v->n_segments, memory_order_acquire)};
     _Static_assert(sizeof ret->key == sizeof how->key, "a stop's key");
     memcpy(ret->key, how->key, sizeof ret->key);
 }
@@ -258,37 +289,44 @@ static void where_it_stops(struct gn_vgpu *v, const struct gn_worker_save *how, 
 static int write_chunks(void *ctx, struct iovec *iov, int n, struct gn_error *err)
 {
     int rc = gn_chunks_write(ctx, iov, n, FILE_STALL_MS);
-    return rc ? gn_fail(err, -rc, NULL, "cannot hand over the file's contents: %s", strerror(-rc)) : 0;
+    return rc ? gn_fail(err, -rc, NULL, "cannot hand over the file's contents: %s", strerror(-rc))
+              : 0;
 }
 
 static int open_chunks(struct gn_chunks *c, int *fd, struct gn_error *err)
 {
     int rc = gn_chunks_accept(c, *fd, HAND_TIMEOUT_MS);
     *fd = -1; /* it is c's */
-    return rc ? gn_fail(err, -rc, "use a gantry of gantryd's version", "the command that writes the file gave no memory for it: %s",
-                        strerror(-rc))
+    return rc ? gn_fail(err, -rc, "use a gantry of gantryd's version",
+                        "the command that writes the file gave no memory for it: %s", strerror(-rc))
               : 0;
 }
 
 static int end_chunks(struct gn_chunks *c, struct gn_error *err)
 {
     int rc = gn_chunks_flush(c);
-    return rc ? gn_fail(err, -rc, NULL, "cannot hand over the file's contents: %s", strerror(-rc)) : 0;
+    return rc ? gn_fail(err, -rc, NULL, "cannot hand over the file's contents: %s", strerror(-rc))
+              : 0;
 }
 
-static int save_to(struct gn_vgpu *v, struct away *a, struct gn_worker_moved *said, bool *ret_closed, struct gn_error *err)
+static int save_to(struct gn_vgpu *v, struct away *a, struct gn_worker_moved *said,
+                   bool *ret_closed, struct gn_error *err)
 {
-    const bool file = a->how.flags & GN_WORKER_SAVE_FILE, stops = a->how.flags & GN_WORKER_SAVE_STOP;
+    const bool file = a->how.flags & GN_WORKER_SAVE_FILE,
+               stops = a->how.flags & GN_WORKER_SAVE_STOP;
     struct gn_stream_fd to = GN_STREAM_FD(a->fd, -1, STALL_MS);
     struct gn_far_stream far = {.tcp = tcp_of(a), .stall_ms = STALL_MS};
     struct gn_chunks chunks = {.socket = -1};
     const struct gn_stream_sink sink = file     ? (struct gn_stream_sink){write_chunks, &chunks}
                                        : a->tls ? gn_far_sink(&far)
                                                 : gn_stream_sink_of_fd(&to);
-    const struct gn_stream_options options = {
-        .purpose = file ? GN_STREAM_CHECKPOINT : GN_STREAM_MOVE, .api = "opencl", .creator = "gantry"};
+    const struct gn_stream_options options = {.purpose =
+                                                  file ? GN_STREAM_CHECKPOINT : GN_STREAM_MOVE,
+                                              .api = "opencl",
+                                              .creator = "gantry"};
     struct gn_stream_stop stopped;
-    const struct gn_saved_about about = {.vgpu_id = a->how.vgpu_id, .stop = stops ? &stopped : NULL};
+    const struct gn_saved_about about = {.vgpu_id = a->how.vgpu_id,
+                                         .stop = stops ? &stopped : NULL};
     struct gn_far_session *session = NULL;
     struct gn_stream_writer *w = NULL;
     struct gn_save *s = NULL;
@@ -298,9 +336,11 @@ static int save_to(struct gn_vgpu *v, struct away *a, struct gn_worker_moved *sa
     int rc = file ? open_chunks(&chunks, &a->fd, err) : 0;
     if (!rc)
         rc = gn_stream_writer_create(&sink, &options, &w, err);
-    /* What lies in the program's memory stays with a program that waits; where it shares none, it all goes. */
+    /* What lies in the program's memory stays with a program that waits; where it shares none, it
+     * all goes. */
     if (!rc)
-        rc = gn_save_new(v, w, (file && !stops) || (a->how.flags & GN_WORKER_SAVE_FAR), a->how.n_ahead, &s, err);
+        rc = gn_save_new(v, w, (file && !stops) || (a->how.flags & GN_WORKER_SAVE_FAR),
+                         a->how.n_ahead, &s, err);
     if (!rc && (a->how.flags & GN_WORKER_SAVE_FAR))
         gn_save_for_far(s);
     gn_frame_reader_init(&made, a->fd);
@@ -358,7 +398,8 @@ static int save_to(struct gn_vgpu *v, struct away *a, struct gn_worker_moved *sa
     return rc;
 }
 
-static void say_with(struct gn_vgpu *v, uint16_t op, struct gn_worker_moved *said, int rc, const struct gn_error *err, int fd)
+static void say_with(struct gn_vgpu *v, uint16_t op, struct gn_worker_moved *said, int rc,
+                     const struct gn_error *err, int fd)
 {
     said->error = rc;
     said->done_ns = gn_now_ns();
@@ -368,12 +409,14 @@ static void say_with(struct gn_vgpu *v, uint16_t op, struct gn_worker_moved *sai
     (void)gn_lease_say(&v->lease, op, said, sizeof *said, fd);
 }
 
-static void say(struct gn_vgpu *v, uint16_t op, struct gn_worker_moved *said, int rc, const struct gn_error *err)
+static void say(struct gn_vgpu *v, uint16_t op, struct gn_worker_moved *said, int rc,
+                const struct gn_error *err)
 {
     say_with(v, op, said, rc, err, -1);
 }
 
-/* It stays. Before the gate opens: another move may close it before the thread that stands there has looked. */
+/* It stays. Before the gate opens: another move may close it before the thread that stands there
+ * has looked. */
 static void go_on(struct gn_vgpu *v)
 {
     if (v->remote)
@@ -417,7 +460,8 @@ static void close_save_fd(struct gn_vgpu *v)
 
 static int begin_away(struct gn_vgpu *v, struct away *a, struct gn_error *err)
 {
-    const bool stops = a->how.flags & GN_WORKER_SAVE_STOP, file = a->how.flags & GN_WORKER_SAVE_FILE;
+    const bool stops = a->how.flags & GN_WORKER_SAVE_STOP,
+               file = a->how.flags & GN_WORKER_SAVE_FILE;
     if (gn_vgpu_is_called_off(v))
         return gn_fail(err, ECANCELED, NULL, "the program ends");
     if (v->remote && !(a->how.flags & GN_WORKER_SAVE_FAR) && (stops || !file))
@@ -457,7 +501,8 @@ static void *away_thread(void *arg)
     atomic_store_explicit(&v->stands_saved, !rc, memory_order_seq_cst);
     atomic_store_explicit(&v->moving, false, memory_order_seq_cst);
     /* Of a program elsewhere there is no end of its session that it could have. */
-    say_with(v, GN_WORKER_SAVED, &said, rc, &err, stops && !rc && !v->remote ? v->boot->session_fd : -1);
+    say_with(v, GN_WORKER_SAVED, &said, rc, &err,
+             stops && !rc && !v->remote ? v->boot->session_fd : -1);
     /* Whoever loads fails by that: what gantryd hears first is the reason. */
     if (rc)
         gn_tcp_close(&left);
@@ -470,7 +515,8 @@ void gn_vgpu_move_away(struct gn_vgpu *v, int fd, const struct gn_worker_save *h
     struct gn_error err;
     struct away *a = malloc(sizeof *a);
     if (atomic_exchange_explicit(&v->moving, true, memory_order_seq_cst)) {
-        say(v, GN_WORKER_SAVED, &said, gn_fail(&err, EBUSY, NULL, "it is being moved already"), &err);
+        say(v, GN_WORKER_SAVED, &said, gn_fail(&err, EBUSY, NULL, "it is being moved already"),
+            &err);
         gn_fd_close(fd);
         free(a);
         return;
@@ -479,7 +525,8 @@ void gn_vgpu_move_away(struct gn_vgpu *v, int fd, const struct gn_worker_save *h
         *a = (struct away){.vgpu = v, .fd = fd, .how = *how};
     if (!a || gn_vgpu_start_thread(v, away_thread, a, NULL)) {
         atomic_store_explicit(&v->moving, false, memory_order_seq_cst);
-        say(v, GN_WORKER_SAVED, &said, gn_fail(&err, ENOMEM, NULL, "no memory left to move it"), &err);
+        say(v, GN_WORKER_SAVED, &said, gn_fail(&err, ENOMEM, NULL, "no memory left to move it"),
+            &err);
         gn_fd_close(fd);
         free(a);
     }
@@ -503,7 +550,8 @@ static int take_segment(struct gn_vgpu_boot *boot, struct gn_frame_reader *reade
     int rc = gn_frame_wait(reader, HAND_TIMEOUT_MS, &f);
     if (rc != 1)
         return rc < 0 ? rc : -EPROTO;
-    if (f.op != GN_WORKER_HAND_SEGMENT || !gn_frame_payload(&f, &made, sizeof made) || made.index != index || f.n_fds != 1)
+    if (f.op != GN_WORKER_HAND_SEGMENT || !gn_frame_payload(&f, &made, sizeof made) ||
+        made.index != index || f.n_fds != 1)
         return -EPROTO;
     rc = adopt(reader, 0, GN_LINK_SEGMENT_LIMIT, &boot->more[index - 1]);
     if (!rc)
@@ -511,10 +559,13 @@ static int take_segment(struct gn_vgpu_boot *boot, struct gn_frame_reader *reade
     return rc;
 }
 
-/* Last of all: the output of a driver that makes objects anew the program has already. A hosting one keeps its own. */
+/* Last of all: the output of a driver that makes objects anew the program has already. A hosting
+ * one keeps its own. */
 static int take_stdio(const int fds[2], bool hosted)
 {
-    int rc = hosted ? 0 : dup2(fds[0], STDOUT_FILENO) < 0 || dup2(fds[1], STDERR_FILENO) < 0 ? -errno : 0;
+    int rc = hosted                                                               ? 0
+             : dup2(fds[0], STDOUT_FILENO) < 0 || dup2(fds[1], STDERR_FILENO) < 0 ? -errno
+                                                                                  : 0;
     gn_fd_close(fds[0]);
     gn_fd_close(fds[1]);
     return rc;
@@ -552,7 +603,8 @@ static int take_far(struct gn_vgpu_boot *boot)
     int rc = gn_frame_wait(&reader, FIRST_TIMEOUT_MS, &f);
     /* The data area is as large everywhere: what lies where is the program's to know. */
     if (rc == 1)
-        rc = f.op == GN_WORKER_HAND && gn_frame_payload(&f, &hand, sizeof hand) && hand.ring_at == boot->data.bytes && hand.n_segments == 1
+        rc = f.op == GN_WORKER_HAND && gn_frame_payload(&f, &hand, sizeof hand) &&
+                     hand.ring_at == boot->data.bytes && hand.n_segments == 1
                  ? 0
                  : -EPROTO;
     gn_frame_reader_fini(&reader);
@@ -560,9 +612,11 @@ static int take_far(struct gn_vgpu_boot *boot)
 }
 
 /* What comes with the first frame. */
-static int take_session(struct gn_vgpu_boot *boot, struct gn_frame_reader *reader, const struct gn_worker_hand *hand)
+static int take_session(struct gn_vgpu_boot *boot, struct gn_frame_reader *reader,
+                        const struct gn_worker_hand *hand)
 {
-    const int fds[2] = {gn_frame_take_fd(reader, GN_WORKER_HAND_STDOUT), gn_frame_take_fd(reader, GN_WORKER_HAND_STDERR)};
+    const int fds[2] = {gn_frame_take_fd(reader, GN_WORKER_HAND_STDOUT),
+                        gn_frame_take_fd(reader, GN_WORKER_HAND_STDERR)};
     boot->session_fd = gn_frame_take_fd(reader, GN_WORKER_HAND_SESSION);
     if (boot->file_fd < 0)
         boot->ring_at = hand->ring_at; /* what a program does not know, a file does */
@@ -592,7 +646,8 @@ int gn_vgpu_take_hand(struct gn_vgpu_boot *boot)
     gn_frame_reader_init(&reader, boot->load_fd);
     int rc = gn_frame_wait(&reader, FIRST_TIMEOUT_MS, &f);
     if (rc == 1)
-        rc = f.op == GN_WORKER_HAND && gn_frame_payload(&f, &hand, sizeof hand) && f.n_fds == GN_WORKER_HAND_FDS && hand.n_segments &&
+        rc = f.op == GN_WORKER_HAND && gn_frame_payload(&f, &hand, sizeof hand) &&
+                     f.n_fds == GN_WORKER_HAND_FDS && hand.n_segments &&
                      hand.n_segments <= GN_MAX_SEGMENTS
                  ? take_session(boot, &reader, &hand)
                  : -EPROTO;
@@ -611,7 +666,8 @@ static void say_what_is_kept(const struct gn_vgpu_boot *boot)
         return;
     for (uint32_t i = 0; i < n; i += GN_WORKER_HAND_KEPT_MOST) {
         const uint32_t some = n - i < GN_WORKER_HAND_KEPT_MOST ? n - i : GN_WORKER_HAND_KEPT_MOST;
-        (void)gn_frame_send(boot->load_fd, HAND_TIMEOUT_MS, GN_WORKER_HAND_KEPT, 0, 0, ids + i, some * sizeof *ids, NULL, 0);
+        (void)gn_frame_send(boot->load_fd, HAND_TIMEOUT_MS, GN_WORKER_HAND_KEPT, 0, 0, ids + i,
+                            some * sizeof *ids, NULL, 0);
     }
     free(ids);
 }
@@ -649,7 +705,8 @@ void gn_vgpu_begin_load(struct gn_vgpu *v)
     v->counters = v->lease.counters = &v->load_counters;
 }
 
-/* From a worker on another machine nothing of the session comes that the program has: it was silent. */
+/* From a worker on another machine nothing of the session comes that the program has: it was
+ * silent. */
 static int take_last_of_far(struct gn_vgpu *v, struct gn_error *err)
 {
     struct gn_tcp far = {v->boot->far_fd, v->boot->load_tls};
@@ -661,7 +718,8 @@ static int take_last_of_far(struct gn_vgpu *v, struct gn_error *err)
     reader.tcp = &far;
     int rc = gn_frame_wait(&reader, STALL_MS, &f);
     if (rc == 1)
-        rc = f.op == GN_WORKER_HAND_FAR && gn_frame_payload(&f, &hand, sizeof hand) && !hand.n_held && !hand.n_areas && !hand.n_said
+        rc = f.op == GN_WORKER_HAND_FAR && gn_frame_payload(&f, &hand, sizeof hand) &&
+                     !hand.n_held && !hand.n_areas && !hand.n_said
                  ? gn_frame_wait(&reader, HAND_TIMEOUT_MS, &f)
                  : -EPROTO;
     if (rc == 1)
@@ -671,7 +729,8 @@ static int take_last_of_far(struct gn_vgpu *v, struct gn_error *err)
 }
 
 /* Where a session over tcp stood. `from` stands behind the stream. */
-static int take_far_session(struct gn_remote_host *h, struct gn_frame_reader *from, struct gn_error *err)
+static int take_far_session(struct gn_remote_host *h, struct gn_frame_reader *from,
+                            struct gn_error *err)
 {
     int rc = 0;
     while (!rc && !gn_remote_host_has_taken(h)) {
@@ -705,7 +764,10 @@ static int take_last(struct gn_vgpu *v, struct gn_error *err)
     }
     rc = gn_frame_wait(&reader, HAND_TIMEOUT_MS, &f);
     if (rc == 1)
-        rc = f.op == GN_WORKER_HAND_LAST && gn_frame_payload(&f, &last, sizeof last) && f.n_fds == (v->remote ? 0 : 2) ? 0 : -EPROTO;
+        rc = f.op == GN_WORKER_HAND_LAST && gn_frame_payload(&f, &last, sizeof last) &&
+                     f.n_fds == (v->remote ? 0 : 2)
+                 ? 0
+                 : -EPROTO;
     if (!rc && !v->remote) {
         const int fds[2] = {gn_frame_take_fd(&reader, 0), gn_frame_take_fd(&reader, 1)};
         rc = take_stdio(fds, v->hosted);
@@ -719,7 +781,8 @@ static int take_last(struct gn_vgpu *v, struct gn_error *err)
 static bool may_come(struct gn_vgpu *v)
 {
     int coming = GN_ARRIVAL_COMING;
-    return !v->boot->end || atomic_compare_exchange_strong(&v->boot->end->arrival, &coming, GN_ARRIVAL_HERE);
+    return !v->boot->end ||
+           atomic_compare_exchange_strong(&v->boot->end->arrival, &coming, GN_ARRIVAL_HERE);
 }
 
 int gn_vgpu_take_in(struct gn_vgpu *v)
@@ -729,8 +792,10 @@ int gn_vgpu_take_in(struct gn_vgpu *v)
     const bool file = v->boot->file_fd >= 0;
     struct gn_stream_fd from = GN_STREAM_FD(file ? v->boot->file_fd : far_fd(v->boot), -1, 0);
     struct gn_far_stream far = {.tcp = {far_fd(v->boot), v->boot->load_tls}};
-    const struct gn_stream_source source = v->boot->load_tls ? gn_far_source(&far) : gn_stream_source_of_fd(&from);
-    /* What the objects take is the lease's to allow; of the tables, as much as a program can have. */
+    const struct gn_stream_source source =
+        v->boot->load_tls ? gn_far_source(&far) : gn_stream_source_of_fd(&from);
+    /* What the objects take is the lease's to allow; of the tables, as much as a program can have.
+     */
     const struct gn_stream_limits limits = {.memory_bytes = UINT64_MAX / 2,
                                             .entries_bytes = UINT64_C(4) << 30,
                                             .n_objects = GN_OBJECT_CHUNK * GN_OBJECT_CHUNKS,
@@ -778,8 +843,10 @@ void gn_vgpu_take_over(struct gn_vgpu *v)
         struct gn_counters *there = v->counters_there;
         pthread_mutex_lock(&v->lease.lock);
         gn_counter_set(&there->memory_bytes, v->lease.used_bytes);
-        gn_counter_set(&there->devices, atomic_load_explicit(&v->counters->devices, memory_order_relaxed));
-        gn_counter_set(&there->pending, atomic_load_explicit(&v->counters->pending, memory_order_relaxed));
+        gn_counter_set(&there->devices,
+                       atomic_load_explicit(&v->counters->devices, memory_order_relaxed));
+        gn_counter_set(&there->pending,
+                       atomic_load_explicit(&v->counters->pending, memory_order_relaxed));
         v->counters = v->lease.counters = there;
         v->counters_there = NULL;
         pthread_mutex_unlock(&v->lease.lock);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Marks of who writes what. Made by the threads that submit and those that report ends; read by whoever sends contents ahead. Marks
- * are made under one lock, which is taken for a kernel only the first time that it is given some memory, and for commands of the
- * host's only while something is followed.
+ * Marks of who writes what. Made by the threads that submit and those that report ends; read by
+ * whoever sends contents ahead. Marks are made under one lock, which is taken for a kernel only the
+ * first time that it is given some memory, and for commands of the host's only while something is
+ * followed.
  */
 #include "vgpu/migrate/write_tracking.h"
 
@@ -37,7 +38,8 @@ void gn_writes_unref(struct gn_writes *w)
 
 void gn_writes_first_kernel(struct gn_vgpu *v, struct gn_writes *w)
 {
-    /* Either this comes first, and whoever begins to follow sees it; or there is a table to mark. */
+    /* Either this comes first, and whoever begins to follow sees it; or there is a table to mark.
+     */
     pthread_mutex_lock(&v->writes_lock);
     if (atomic_load_explicit(&w->by_kernels, memory_order_relaxed) == GN_KERNELS_NOT_YET)
         atomic_store_explicit(&w->by_kernels, GN_KERNELS_DO, memory_order_relaxed);
@@ -56,7 +58,8 @@ void gn_writes_by_host(struct gn_vgpu *v, struct gn_writes *w, uint64_t offset, 
     pthread_mutex_unlock(&v->writes_lock);
 }
 
-int gn_writes_follow(struct gn_vgpu *v, struct gn_writes *w, enum gn_follower who, const struct gn_page_hasher *hasher, uint64_t bytes,
+int gn_writes_follow(struct gn_vgpu *v, struct gn_writes *w, enum gn_follower who,
+                     const struct gn_page_hasher *hasher, uint64_t bytes,
                      struct gn_page_table **ret)
 {
     struct gn_page_table *t = NULL;
@@ -110,7 +113,8 @@ int gn_vgpu_follow_writes(struct gn_vgpu *v, uint64_t timeout_ns)
     const uint64_t at_ns = gn_now_ns() + timeout_ns;
     const struct timespec until = {(time_t)(at_ns / 1000000000u), (long)(at_ns % 1000000000u)};
     atomic_fetch_add_explicit(&v->follow_writes, 1, memory_order_seq_cst);
-    /* Who had a device's role has given the driver what he had in hand; the next one sees the word. */
+    /* Who had a device's role has given the driver what he had in hand; the next one sees the word.
+     */
     for (uint32_t i = 0; i < v->n_devices; i++) {
         const int rc = gn_device_take(&v->devices[i], &until);
         if (rc)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is known of who writes: kernels once and for ever, the host's commands while somebody follows them. */
+/* What is known of who writes: kernels once and for ever, the host's commands while somebody
+ * follows them. */
 #include "vgpu/core/vgpu_core.h"
 #include "vgpu/migrate/write_tracking.h"
 
@@ -28,7 +29,8 @@ static void admit(struct gn_vgpu *v, struct gn_command *c)
     (void)v, (void)c;
 }
 
-static int32_t submit(struct gn_vgpu *v, struct gn_command *c, void *queue, uint32_t n_waits, void *const *waits, void **event)
+static int32_t submit(struct gn_vgpu *v, struct gn_command *c, void *queue, uint32_t n_waits,
+                      void *const *waits, void **event)
 {
     (void)v, (void)c, (void)queue, (void)n_waits, (void)waits;
     *event = &some_driver_event;
@@ -70,9 +72,11 @@ static void flush(struct gn_vgpu *v, void *queue)
     (void)v, (void)queue;
 }
 
-static const struct gn_request_class writes = {.name = "writes", .admit = admit, .submit = submit, .writes = 1};
+static const struct gn_request_class writes = {
+    .name = "writes", .admit = admit, .submit = submit, .writes = 1};
 static const struct gn_request_class reads = {.name = "reads", .admit = admit, .submit = submit};
-static const struct gn_request_class launches = {.name = "launches", .admit = admit, .submit = submit, .writes = GN_WRITES_ARGS};
+static const struct gn_request_class launches = {
+    .name = "launches", .admit = admit, .submit = submit, .writes = GN_WRITES_ARGS};
 static const struct gn_vgpu_api api = {.when_over = when_over,
                                        .release_event = release_event,
                                        .release = release,
@@ -101,7 +105,8 @@ static int setup(void **state)
     vgpu.counters = &counters;
     vgpu.devices = &device;
     vgpu.n_devices = 1;
-    vgpu.events = mmap(NULL, GN_EVENT_TABLE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    vgpu.events = mmap(NULL, GN_EVENT_TABLE_BYTES, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     assert_true(vgpu.events != MAP_FAILED);
     gn_lost_init(&vgpu.lost);
     pthread_mutex_init(&vgpu.lock, NULL);
@@ -221,7 +226,8 @@ static void test_one_follows_at_a_time(void **state)
     gn_writes_unfollow(&vgpu, w, GN_FOLLOWED_OUT);
 }
 
-/* A checkpoint is written between the way there and the way back: what it has been told is told to both. */
+/* A checkpoint is written between the way there and the way back: what it has been told is told to
+ * both. */
 static void test_two_follow_each_for_itself(void **state)
 {
     struct gn_writes *w = gn_writes_new(false);
@@ -248,7 +254,8 @@ static void test_two_follow_each_for_itself(void **state)
     gn_writes_unfollow(&vgpu, w, GN_FOLLOWED_OUT);
 }
 
-/* Commands that nobody waits for are told of when they are over, as long as somebody follows what they write; not others. */
+/* Commands that nobody waits for are told of when they are over, as long as somebody follows what
+ * they write; not others. */
 static void test_commands_that_write(void **state)
 {
     (void)state;
@@ -274,7 +281,8 @@ static void test_commands_that_write(void **state)
     assert_int_equal(n_given, 2);
 }
 
-/* A driver that holds who gives it a kernel until that is over holds nobody else for longer than he allows. */
+/* A driver that holds who gives it a kernel until that is over holds nobody else for longer than he
+ * allows. */
 static void test_a_driver_that_does_not_return(void **state)
 {
     (void)state;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Device memory on the account of this vGPU's tenant: what a creation is charged before the driver is asked,
- * what the driver says that it took, and when it has really freed it. Bytes are counted as requested. Ring
- * thread and lease thread; the end of a charge comes on whatever thread the driver destroys its object on.
+ * Device memory on the account of this vGPU's tenant: what a creation is charged before the driver
+ * is asked, what the driver says that it took, and when it has really freed it. Bytes are counted
+ * as requested. Ring thread and lease thread; the end of a charge comes on whatever thread the
+ * driver destroys its object on.
  */
 #include "opencl_host.h"
 #include "device_answers.h"
@@ -15,14 +16,17 @@
 
 bool gn_mem_charge(struct gn_vgpu *v, struct gn_request *r, uint64_t bytes)
 {
-    /* More than the driver ever gives is the driver's to refuse, by the error that it has for it. */
-    return bytes > ((const struct gn_opencl_vgpu *)v->detail)->largest_bytes || gn_request_charge(r, bytes);
+    /* More than the driver ever gives is the driver's to refuse, by the error that it has for it.
+     */
+    return bytes > ((const struct gn_opencl_vgpu *)v->detail)->largest_bytes ||
+           gn_request_charge(r, bytes);
 }
 
 void gn_learn_largest(struct gn_vgpu *v)
 {
-    static const cl_device_info sides[] = {CL_DEVICE_IMAGE2D_MAX_WIDTH,  CL_DEVICE_IMAGE2D_MAX_HEIGHT, CL_DEVICE_IMAGE3D_MAX_WIDTH,
-                                           CL_DEVICE_IMAGE3D_MAX_HEIGHT, CL_DEVICE_IMAGE3D_MAX_DEPTH,  CL_DEVICE_IMAGE_MAX_ARRAY_SIZE};
+    static const cl_device_info sides[] = {
+        CL_DEVICE_IMAGE2D_MAX_WIDTH,  CL_DEVICE_IMAGE2D_MAX_HEIGHT, CL_DEVICE_IMAGE3D_MAX_WIDTH,
+        CL_DEVICE_IMAGE3D_MAX_HEIGHT, CL_DEVICE_IMAGE3D_MAX_DEPTH,  CL_DEVICE_IMAGE_MAX_ARRAY_SIZE};
     struct gn_opencl_vgpu *detail = v->detail;
     for (cl_uint d = 0; d < detail->platform->n_devices; d++) {
         cl_device_id device = detail->platform->devices[d];
@@ -65,7 +69,8 @@ uint64_t gn_image_bytes(struct gn_vgpu *v, const cl_image_format *format, const 
     }
     for (cl_uint level = 0; level == 0 || (level < d->num_mip_levels && level < 64); level++) {
         const uint64_t extent[3] = {width, height, depth};
-        if (!gn_add_u64(sum, gn_times(gn_product(extent), gn_times(layers, gn_pixel_bytes(format))), &sum))
+        if (!gn_add_u64(sum, gn_times(gn_product(extent), gn_times(layers, gn_pixel_bytes(format))),
+                        &sum))
             return UINT64_MAX;
         width = width > 1 ? width / 2 : width;
         height = height > 1 ? height / 2 : height;
@@ -97,9 +102,10 @@ void *gn_mem_settle(struct gn_vgpu *v, struct gn_request *r, cl_mem mem, cl_int 
 /* ---- until it is gone */
 
 /*
- * Our last reference is not always the last: sub-buffers, commands and the driver's own caches hold an object
- * too. So the bytes come back when both have happened, our release and the driver's word that the object is
- * being destroyed; which comes before the memory is free, hence not at the word alone.
+ * Our last reference is not always the last: sub-buffers, commands and the driver's own caches hold
+ * an object too. So the bytes come back when both have happened, our release and the driver's word
+ * that the object is being destroyed; which comes before the memory is free, hence not at the word
+ * alone.
  */
 struct gn_mem_charge {
     struct gn_vgpu *v;
@@ -122,7 +128,8 @@ struct gn_mem_charge *gn_mem_charge_keep(struct gn_vobject *o)
     c->v = o->vgpu;
     c->bytes = o->charged_bytes;
     o->charged_bytes = 0;
-    if (!cl->clSetMemObjectDestructorCallback || cl->clSetMemObjectDestructorCallback(o->driver, destroyed, c))
+    if (!cl->clSetMemObjectDestructorCallback ||
+        cl->clSetMemObjectDestructorCallback(o->driver, destroyed, c))
         atomic_store_explicit(&c->n_ends, 1, memory_order_relaxed);
     return c;
 }
@@ -164,7 +171,8 @@ static bool charge_printf(struct gn_vgpu *v, cl_device_id device)
     return true;
 }
 
-bool gn_program_charge(struct gn_vgpu *v, struct gn_request *r, struct gn_vobject *o, cl_program program, bool prints)
+bool gn_program_charge(struct gn_vgpu *v, struct gn_request *r, struct gn_vobject *o,
+                       cl_program program, bool prints)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
     cl_device_id devices[GN_WORKER_MAX_DEVICES];
@@ -178,9 +186,12 @@ bool gn_program_charge(struct gn_vgpu *v, struct gn_request *r, struct gn_vobjec
         size_t most = 0, variables = 0;
         if (prints && !charge_printf(v, devices[i]))
             return false;
-        if (!cl->clGetDeviceInfo(devices[i], CL_DEVICE_MAX_GLOBAL_VARIABLE_SIZE, sizeof most, &most, NULL) && most &&
-            !cl->clGetProgramBuildInfo(program, devices[i], CL_PROGRAM_BUILD_GLOBAL_VARIABLE_TOTAL_SIZE, sizeof variables, &variables,
-                                       NULL) &&
+        if (!cl->clGetDeviceInfo(devices[i], CL_DEVICE_MAX_GLOBAL_VARIABLE_SIZE, sizeof most, &most,
+                                 NULL) &&
+            most &&
+            !cl->clGetProgramBuildInfo(program, devices[i],
+                                       CL_PROGRAM_BUILD_GLOBAL_VARIABLE_TOTAL_SIZE,
+                                       sizeof variables, &variables, NULL) &&
             !gn_add_u64(total, variables, &total))
             return false;
     }
@@ -194,13 +205,16 @@ bool gn_program_charge(struct gn_vgpu *v, struct gn_request *r, struct gn_vobjec
 
 /* ---- what is told */
 
-cl_int gn_host_clGetDeviceInfo(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_clGetDeviceInfo *a)
+cl_int gn_host_clGetDeviceInfo(struct gn_vgpu *v, struct gn_request *r,
+                               const struct gn_args_clGetDeviceInfo *a)
 {
     const uint64_t limit = v->boot->memory_limit_bytes;
     const uint64_t used = atomic_load_explicit(&v->counters->memory_bytes, memory_order_relaxed);
     cl_int result;
-    if (!gn_told_answer(v, a->device, a->param_name, a->param_value_size, a->param_value, a->param_value_size_ret, &result))
-        result = gn_cl(v)->clGetDeviceInfo(a->device, a->param_name, a->param_value_size, a->param_value, a->param_value_size_ret);
+    if (!gn_told_answer(v, a->device, a->param_name, a->param_value_size, a->param_value,
+                        a->param_value_size_ret, &result))
+        result = gn_cl(v)->clGetDeviceInfo(a->device, a->param_name, a->param_value_size,
+                                           a->param_value, a->param_value_size_ret);
     cl_ulong *bytes = a->param_value;
     size_t *kib = a->param_value;
     (void)r;
@@ -209,7 +223,8 @@ cl_int gn_host_clGetDeviceInfo(struct gn_vgpu *v, struct gn_request *r, const st
     switch (a->param_name) {
     case CL_DEVICE_GLOBAL_MEM_SIZE:
     case CL_DEVICE_MAX_MEM_ALLOC_SIZE:
-        /* Not so with what the driver itself says; but what is told of another one may be of any length. */
+        /* Not so with what the driver itself says; but what is told of another one may be of any
+         * length. */
         if (a->param_value_size >= sizeof *bytes && *bytes > limit)
             *bytes = limit;
         break;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a program was told of its devices. Asked by whoever saves or loads, on its one thread, before or beside the ring thread, which
- * answers from what is kept: that never changes once something is served. */
+/* What a program was told of its devices. Asked by whoever saves or loads, on its one thread,
+ * before or beside the ring thread, which answers from what is kept: that never changes once
+ * something is served. */
 #include "device_answers.h"
 
 #include "opencl_host.h"
@@ -99,7 +100,8 @@ int gn_told_read(const struct gn_stream_entry *e, struct gn_told_device *ret)
         if (part.part != GN_PART_FACT)
             continue;
         memcpy(&number, part.bytes, sizeof number);
-        t.facts[t.n] = (struct gn_told_fact){.number = number, .n = part.n - 8, .bytes = t.room + at};
+        t.facts[t.n] =
+            (struct gn_told_fact){.number = number, .n = part.n - 8, .bytes = t.room + at};
         memcpy(t.facts[t.n].bytes, (const unsigned char *)part.bytes + 8, part.n - 8);
         at += gn_align_up(part.n - 8, 8);
         t.n++;
@@ -145,7 +147,8 @@ uint64_t gn_told_number(const struct gn_told_device *t, cl_device_info number, u
 {
     const struct gn_told_fact *f = gn_told_find(t, number);
     uint64_t value = 0;
-    /* cl_uint and cl_bool have four bytes; all others, and those of which there are several, have eight. */
+    /* cl_uint and cl_bool have four bytes; all others, and those of which there are several, have
+     * eight. */
     const size_t each = f && f->n == 4 ? 4 : 8;
     if (f && (i + (size_t)1) * each <= f->n)
         memcpy(&value, f->bytes + i * each, each);
@@ -156,11 +159,12 @@ uint64_t gn_told_number(const struct gn_told_device *t, cl_device_info number, u
 static bool is_a_parts_own(cl_device_info number)
 {
     return number == CL_DEVICE_MAX_COMPUTE_UNITS || number == CL_DEVICE_PARTITION_MAX_SUB_DEVICES ||
-           number == CL_DEVICE_PARTITION_PROPERTIES || number == CL_DEVICE_PARTITION_AFFINITY_DOMAIN;
+           number == CL_DEVICE_PARTITION_PROPERTIES ||
+           number == CL_DEVICE_PARTITION_AFFINITY_DOMAIN;
 }
 
-bool gn_told_answer(struct gn_vgpu *v, cl_device_id device, cl_device_info number, size_t size, void *value, size_t *size_ret,
-                    cl_int *result)
+bool gn_told_answer(struct gn_vgpu *v, cl_device_id device, cl_device_info number, size_t size,
+                    void *value, size_t *size_ret, cl_int *result)
 {
     const struct gn_opencl_vgpu *detail = v->detail;
     if (!detail->told)

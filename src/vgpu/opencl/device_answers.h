@@ -5,9 +5,10 @@
 #include "opencl_host_rt.h"
 
 /*
- * What a program was told of its devices, which stays true when its vGPU goes on on others: all answers of clGetDeviceInfo, as the
- * devices gave them that it had at first (Crane 4.1.1). Kept from the first move to a device that answers otherwise; until then, and
- * when it has come back, the driver is asked.
+ * What a program was told of its devices, which stays true when its vGPU goes on on others: all
+ * answers of clGetDeviceInfo, as the devices gave them that it had at first (Crane 4.1.1). Kept
+ * from the first move to a device that answers otherwise; until then, and when it has come back,
+ * the driver is asked.
  */
 struct gn_told_fact {
     cl_device_info number;
@@ -32,14 +33,16 @@ const struct gn_told_fact *gn_told_find(const struct gn_told_device *t, cl_devic
 bool gn_told_same(const struct gn_told_device *a, const struct gn_told_device *b);
 
 /* A text's first `max` bytes at most, without its zero; "" when it was told none. */
-const char *gn_told_text(const struct gn_told_device *t, cl_device_info number, int max, int *ret_n);
+const char *gn_told_text(const struct gn_told_device *t, cl_device_info number, int max,
+                         int *ret_n);
 /* An unsigned number of 4 or 8 bytes, or the i-th of several; 0 when it was told none. */
 uint64_t gn_told_number(const struct gn_told_device *t, cl_device_info number, uint32_t i);
 
 /* For a program that asks: what it was told. False: the driver is to answer. */
-bool gn_told_answer(struct gn_vgpu *v, cl_device_id device, cl_device_info number, size_t size, void *value, size_t *size_ret,
-                    cl_int *result);
-/* From now on t (taken over) is what it was told of that device; NULL: what the device says. No memory: -ENOMEM. Before anything is served.
+bool gn_told_answer(struct gn_vgpu *v, cl_device_id device, cl_device_info number, size_t size,
+                    void *value, size_t *size_ret, cl_int *result);
+/* From now on t (taken over) is what it was told of that device; NULL: what the device says. No
+ * memory: -ENOMEM. Before anything is served.
  */
 int gn_told_keep(struct gn_vgpu *v, uint32_t device, struct gn_told_device *t);
 void gn_told_forget(struct gn_vgpu *v);

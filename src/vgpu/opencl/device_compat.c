@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a vGPU uses of its devices, and whether others have it: see device_compat.h. By whoever saves or loads, on its one thread; on the
- * way of no command. */
+/* What a vGPU uses of its devices, and whether others have it: see device_compat.h. By whoever
+ * saves or loads, on its one thread; on the way of no command. */
 #include "device_compat.h"
 
 #include "base/log.h"
@@ -27,7 +27,8 @@ static uint64_t devices_of(struct gn_vgpu *v, cl_context context)
     cl_device_id devices[GN_WORKER_MAX_DEVICES];
     size_t n = 0;
     uint64_t all = 0;
-    if (!context || gn_cl(v)->clGetContextInfo(context, CL_CONTEXT_DEVICES, sizeof devices, devices, &n))
+    if (!context ||
+        gn_cl(v)->clGetContextInfo(context, CL_CONTEXT_DEVICES, sizeof devices, devices, &n))
         return 0;
     for (size_t i = 0; i < n / sizeof *devices; i++)
         all |= UINT64_C(1) << gn_device_index(v, devices[i]);
@@ -43,7 +44,8 @@ static void use_image(struct gn_uses *u, const struct gn_saved_image *image)
         u->images[u->n_images++] = *image;
 }
 
-static void use_sides(struct gn_vgpu *v, cl_mem mem, cl_mem_object_type type, struct gn_saved_uses *u)
+static void use_sides(struct gn_vgpu *v, cl_mem mem, cl_mem_object_type type,
+                      struct gn_saved_uses *u)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
     size_t width = 0, height = 0, depth = 0, layers = 0;
@@ -83,7 +85,8 @@ static void use_mem(struct gn_vgpu *v, cl_mem mem, struct gn_uses *uses)
                                        .type = format.image_channel_data_type,
                                        .kind = type,
                                        .flags = flags &
-                                                (CL_MEM_READ_WRITE | CL_MEM_WRITE_ONLY | CL_MEM_READ_ONLY | CL_MEM_KERNEL_READ_AND_WRITE)};
+                                                (CL_MEM_READ_WRITE | CL_MEM_WRITE_ONLY |
+                                                 CL_MEM_READ_ONLY | CL_MEM_KERNEL_READ_AND_WRITE)};
     const uint64_t on = devices_of(v, context);
     for (uint32_t i = 0; i < v->n_devices; i++) {
         if (!(on >> i & 1))
@@ -101,7 +104,8 @@ static void use_queue(struct gn_vgpu *v, const struct gn_vobject *o, struct gn_u
     cl_device_id device = NULL;
     cl_command_queue_properties properties = 0;
     gn_cl(v)->clGetCommandQueueInfo(o->driver, CL_QUEUE_DEVICE, sizeof device, &device, NULL);
-    gn_cl(v)->clGetCommandQueueInfo(o->driver, CL_QUEUE_PROPERTIES, sizeof properties, &properties, NULL);
+    gn_cl(v)->clGetCommandQueueInfo(o->driver, CL_QUEUE_PROPERTIES, sizeof properties, &properties,
+                                    NULL);
     if (device)
         uses[gn_device_index(v, device)].most.queue_properties |= properties;
 }
@@ -117,14 +121,16 @@ static void use_kernel(struct gn_vgpu *v, const struct gn_vobject *o, struct gn_
         if (!(on >> i & 1))
             continue;
         /* One that was not built for this device has none. */
-        if (!gn_cl(v)->clGetKernelWorkGroupInfo(o->driver, gn_platform_of(v)->devices[i], CL_KERNEL_LOCAL_MEM_SIZE, sizeof local, &local,
+        if (!gn_cl(v)->clGetKernelWorkGroupInfo(o->driver, gn_platform_of(v)->devices[i],
+                                                CL_KERNEL_LOCAL_MEM_SIZE, sizeof local, &local,
                                                 NULL))
             most(&uses[i].most.local_bytes, local);
         if (!k)
             continue;
         most(&uses[i].most.work_items, atomic_load_explicit(&k->most_items, memory_order_relaxed));
         for (int side = 0; side < 3; side++)
-            most(&uses[i].most.work_sizes[side], atomic_load_explicit(&k->most_sides[side], memory_order_relaxed));
+            most(&uses[i].most.work_sizes[side],
+                 atomic_load_explicit(&k->most_sides[side], memory_order_relaxed));
     }
 }
 
@@ -139,8 +145,8 @@ static void use_part(struct gn_vgpu *v, const struct gn_vobject *o, struct gn_us
         uses[i].most.sub_units = units;
 }
 
-void gn_uses_look(struct gn_vgpu *v, struct gn_vobject *const *objects, uint32_t n, struct gn_record *const *records, uint32_t n_records,
-                  struct gn_uses *ret)
+void gn_uses_look(struct gn_vgpu *v, struct gn_vobject *const *objects, uint32_t n,
+                  struct gn_record *const *records, uint32_t n_records, struct gn_uses *ret)
 {
     uint32_t flags = 0;
     memset(ret, 0, v->n_devices * sizeof *ret);
@@ -185,7 +191,8 @@ static void append(struct gn_lacks *l, const char *text, uint32_t n_items)
         l->left_out += n_items;
         return;
     }
-    l->bytes += (size_t)snprintf(l->text + l->bytes, sizeof l->text - l->bytes, "%s%s", sep ? ", " : "", text);
+    l->bytes += (size_t)snprintf(l->text + l->bytes, sizeof l->text - l->bytes, "%s%s",
+                                 sep ? ", " : "", text);
 }
 
 void gn_lacks_add(struct gn_lacks *l, const struct gn_lacks *more)
@@ -212,24 +219,29 @@ struct pair {
 };
 
 /* A size in use. */
-static void need_size(const struct pair *p, cl_device_info number, uint32_t i, uint64_t used, const char *what)
+static void need_size(const struct pair *p, cl_device_info number, uint32_t i, uint64_t used,
+                      const char *what)
 {
     const uint64_t has = gn_told_number(p->here, number, i);
     if (used > has)
-        gn_lack(p->l, "%s of %llu (it has %llu)", what, (unsigned long long)used, (unsigned long long)has);
+        gn_lack(p->l, "%s of %llu (it has %llu)", what, (unsigned long long)used,
+                (unsigned long long)has);
 }
 
 static void need_bytes(const struct pair *p, cl_device_info number, uint64_t used, const char *what)
 {
     const uint64_t has = gn_told_number(p->here, number, 0);
     if (used > has)
-        gn_lack(p->l, "%llu KiB of %s (it has %llu)", (unsigned long long)((used + 1023) / 1024), what, (unsigned long long)(has / 1024));
+        gn_lack(p->l, "%llu KiB of %s (it has %llu)", (unsigned long long)((used + 1023) / 1024),
+                what, (unsigned long long)(has / 1024));
 }
 
 /* Something that it was told of and may have built on. */
-static void need_bits(const struct pair *p, cl_device_info number, const char *what, const char *parts)
+static void need_bits(const struct pair *p, cl_device_info number, const char *what,
+                      const char *parts)
 {
-    const uint64_t told = gn_told_number(p->told, number, 0), has = gn_told_number(p->here, number, 0);
+    const uint64_t told = gn_told_number(p->told, number, 0),
+                   has = gn_told_number(p->here, number, 0);
     if (told && !has)
         gn_lack(p->l, "%s", what);
     else if (told & ~has)
@@ -238,25 +250,30 @@ static void need_bits(const struct pair *p, cl_device_info number, const char *w
 
 static void need_at_least(const struct pair *p, cl_device_info number, const char *what)
 {
-    const uint64_t told = gn_told_number(p->told, number, 0), has = gn_told_number(p->here, number, 0);
+    const uint64_t told = gn_told_number(p->told, number, 0),
+                   has = gn_told_number(p->here, number, 0);
     if (has < told)
         gn_lack(p->l, "%s", what);
 }
 
 static void need_same(const struct pair *p, cl_device_info number, const char *what)
 {
-    const uint64_t told = gn_told_number(p->told, number, 0), has = gn_told_number(p->here, number, 0);
+    const uint64_t told = gn_told_number(p->told, number, 0),
+                   has = gn_told_number(p->here, number, 0);
     if (has != told)
-        gn_lack(p->l, "%s %llu (it has %llu)", what, (unsigned long long)told, (unsigned long long)has);
+        gn_lack(p->l, "%s %llu (it has %llu)", what, (unsigned long long)told,
+                (unsigned long long)has);
 }
 
-/* Of a kind, with a driver: so it takes the other one's binaries. How much memory there is, or how fast a clock, may be another answer each
- * day. */
+/* Of a kind, with a driver: so it takes the other one's binaries. How much memory there is, or how
+ * fast a clock, may be another answer each day. */
 static bool takes_binaries(const struct pair *p)
 {
-    static const cl_device_info kind[] = {CL_DEVICE_NAME, CL_DEVICE_VENDOR, CL_DEVICE_VENDOR_ID, CL_DEVICE_VERSION, CL_DRIVER_VERSION};
+    static const cl_device_info kind[] = {CL_DEVICE_NAME, CL_DEVICE_VENDOR, CL_DEVICE_VENDOR_ID,
+                                          CL_DEVICE_VERSION, CL_DRIVER_VERSION};
     for (size_t i = 0; i < GN_ARRAY_SIZE(kind); i++) {
-        const struct gn_told_fact *told = gn_told_find(p->told, kind[i]), *here = gn_told_find(p->here, kind[i]);
+        const struct gn_told_fact *told = gn_told_find(p->told, kind[i]),
+                                  *here = gn_told_find(p->here, kind[i]);
         if (!told || !here || told->n != here->n || memcmp(told->bytes, here->bytes, told->n) != 0)
             return false;
     }
@@ -284,7 +301,8 @@ static bool shows(const struct gn_told_device *t, const struct gn_carried *c)
     const struct gn_told_fact *versions = gn_told_find(t, CL_DEVICE_EXTENSIONS_WITH_VERSION);
     if (!c->below)
         return has_word(names, n, c->name, strlen(c->name));
-    return versions && gn_carried_version(c, (const void *)versions->bytes, versions->n / sizeof(cl_name_version));
+    return versions && gn_carried_version(c, (const void *)versions->bytes,
+                                          versions->n / sizeof(cl_name_version));
 }
 
 static void need_extensions(const struct pair *p)
@@ -294,7 +312,8 @@ static void need_extensions(const struct pair *p)
             gn_lack(p->l, "%s", gn_carried[i].name);
 }
 
-/* The capabilities and required queue properties that the program was told of. need_extensions names a device without the extension. */
+/* The capabilities and required queue properties that the program was told of. need_extensions
+ * names a device without the extension. */
 static void need_command_buffers(const struct pair *p)
 {
     const struct gn_carried *c = gn_carried_named(GN_COMMAND_BUFFER, sizeof GN_COMMAND_BUFFER - 1);
@@ -322,10 +341,12 @@ static uint32_t version_in(const char *text, int n)
 static void need_version(const struct pair *p, cl_device_info number, const char *what)
 {
     int n_told, n_here;
-    const char *told = gn_told_text(p->told, number, 256, &n_told), *here = gn_told_text(p->here, number, 256, &n_here);
+    const char *told = gn_told_text(p->told, number, 256, &n_told),
+               *here = gn_told_text(p->here, number, 256, &n_here);
     const uint32_t of = version_in(told, n_told), has = version_in(here, n_here);
     if (has < of)
-        gn_lack(p->l, "%s %u.%u (it has %u.%u)", what, of / 1000, of % 1000, has / 1000, has % 1000);
+        gn_lack(p->l, "%s %u.%u (it has %u.%u)", what, of / 1000, of % 1000, has / 1000,
+                has % 1000);
 }
 
 /* ---- images */
@@ -338,38 +359,45 @@ static bool has_format(struct gn_vgpu *v, cl_context context, const struct gn_sa
     const cl_mem_object_type kind = image->kind;
     cl_uint n = 0;
     bool found = false;
-    if (gn_cl(v)->clGetSupportedImageFormats(context, image->flags, kind, 0, NULL, &n) || !n || n > 100000)
+    if (gn_cl(v)->clGetSupportedImageFormats(context, image->flags, kind, 0, NULL, &n) || !n ||
+        n > 100000)
         return false;
     cl_image_format *all = calloc(n, sizeof *all);
     if (all && !gn_cl(v)->clGetSupportedImageFormats(context, image->flags, kind, n, all, NULL))
         for (cl_uint i = 0; i < n && !found; i++)
-            found = all[i].image_channel_order == image->order && all[i].image_channel_data_type == image->type;
+            found = all[i].image_channel_order == image->order &&
+                    all[i].image_channel_data_type == image->type;
     free(all);
     return found;
 }
 
 /* The driver tells the formats of a context. */
-static void need_formats(struct gn_vgpu *v, uint32_t device, const struct gn_uses *uses, struct gn_lacks *l)
+static void need_formats(struct gn_vgpu *v, uint32_t device, const struct gn_uses *uses,
+                         struct gn_lacks *l)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
-    const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)gn_platform_of(v)->id, 0};
+    const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
+                                                (cl_context_properties)gn_platform_of(v)->id, 0};
     cl_int result;
     if (!uses->n_images)
         return;
-    cl_context context = cl->clCreateContext(properties, 1, &gn_platform_of(v)->devices[device], NULL, NULL, &result);
+    cl_context context = cl->clCreateContext(properties, 1, &gn_platform_of(v)->devices[device],
+                                             NULL, NULL, &result);
     for (uint32_t i = 0; i < uses->n_images; i++) {
         const struct gn_saved_image *image = &uses->images[i];
         const uint32_t kind = image->kind - CL_MEM_OBJECT_IMAGE2D;
         if (!context || !has_format(v, context, image))
-            gn_lack(l, "the format of a %s (order 0x%x, type 0x%x)", kind < GN_ARRAY_SIZE(kinds_of_image) ? kinds_of_image[kind] : "image",
+            gn_lack(l, "the format of a %s (order 0x%x, type 0x%x)",
+                    kind < GN_ARRAY_SIZE(kinds_of_image) ? kinds_of_image[kind] : "image",
                     image->order, image->type);
     }
     if (context)
         cl->clReleaseContext(context);
 }
 
-void gn_lacks_look(struct gn_vgpu *v, uint32_t device, const struct gn_told_device *told, const struct gn_told_device *here,
-                   const struct gn_uses *uses, struct gn_lacks *l)
+void gn_lacks_look(struct gn_vgpu *v, uint32_t device, const struct gn_told_device *told,
+                   const struct gn_told_device *here, const struct gn_uses *uses,
+                   struct gn_lacks *l)
 {
     const struct pair p = {told, here, l};
     const struct gn_saved_uses *u = &uses->most;
@@ -379,18 +407,22 @@ void gn_lacks_look(struct gn_vgpu *v, uint32_t device, const struct gn_told_devi
     need_bytes(&p, CL_DEVICE_LOCAL_MEM_SIZE, u->local_bytes, "local memory");
     need_size(&p, CL_DEVICE_MAX_WORK_GROUP_SIZE, 0, u->work_items, "work-groups");
     for (uint32_t side = 0; side < 3; side++)
-        need_size(&p, CL_DEVICE_MAX_WORK_ITEM_SIZES, side, u->work_sizes[side], "work-groups with a side");
+        need_size(&p, CL_DEVICE_MAX_WORK_ITEM_SIZES, side, u->work_sizes[side],
+                  "work-groups with a side");
     need_size(&p, CL_DEVICE_IMAGE2D_MAX_WIDTH, 0, u->image2d[0], "images with a width");
     need_size(&p, CL_DEVICE_IMAGE2D_MAX_HEIGHT, 0, u->image2d[1], "images with a height");
     need_size(&p, CL_DEVICE_IMAGE3D_MAX_WIDTH, 0, u->image3d[0], "3D images with a width");
     need_size(&p, CL_DEVICE_IMAGE3D_MAX_HEIGHT, 0, u->image3d[1], "3D images with a height");
     need_size(&p, CL_DEVICE_IMAGE3D_MAX_DEPTH, 0, u->image3d[2], "3D images with a depth");
     need_size(&p, CL_DEVICE_IMAGE_MAX_ARRAY_SIZE, 0, u->image_layers, "image arrays with a length");
-    need_size(&p, CL_DEVICE_IMAGE_MAX_BUFFER_SIZE, 0, u->image_elements, "images of buffers with a length");
-    need_size(&p, CL_DEVICE_MAX_COMPUTE_UNITS, 0, u->sub_units, "a part of the device with compute units");
+    need_size(&p, CL_DEVICE_IMAGE_MAX_BUFFER_SIZE, 0, u->image_elements,
+              "images of buffers with a length");
+    need_size(&p, CL_DEVICE_MAX_COMPUTE_UNITS, 0, u->sub_units,
+              "a part of the device with compute units");
     if (u->queue_properties & ~gn_told_number(here, CL_DEVICE_QUEUE_ON_HOST_PROPERTIES, 0))
         gn_lack(l, "%s",
-                u->queue_properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE & ~gn_told_number(here, CL_DEVICE_QUEUE_ON_HOST_PROPERTIES, 0)
+                u->queue_properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE &
+                        ~gn_told_number(here, CL_DEVICE_QUEUE_ON_HOST_PROPERTIES, 0)
                     ? "out-of-order queues"
                     : "queues that tell when commands ran");
     const char *name = gn_told_text(told, CL_DEVICE_NAME, 60, &n);
@@ -413,7 +445,8 @@ void gn_lacks_look(struct gn_vgpu *v, uint32_t device, const struct gn_told_devi
     need_at_least(&p, CL_DEVICE_MAX_NUM_SUB_GROUPS, "as many sub-groups in a work-group");
     need_same(&p, CL_DEVICE_ADDRESS_BITS, "addresses of so many bits:");
     need_same(&p, CL_DEVICE_ENDIAN_LITTLE, "the order of bytes, little-endian:");
-    if (gn_told_number(here, CL_DEVICE_MEM_BASE_ADDR_ALIGN, 0) > gn_told_number(told, CL_DEVICE_MEM_BASE_ADDR_ALIGN, 0))
+    if (gn_told_number(here, CL_DEVICE_MEM_BASE_ADDR_ALIGN, 0) >
+        gn_told_number(told, CL_DEVICE_MEM_BASE_ADDR_ALIGN, 0))
         gn_lack(l, "sub-buffers aligned to %llu bits (it needs %llu)",
                 (unsigned long long)gn_told_number(told, CL_DEVICE_MEM_BASE_ADDR_ALIGN, 0),
                 (unsigned long long)gn_told_number(here, CL_DEVICE_MEM_BASE_ADDR_ALIGN, 0));

@@ -5,9 +5,10 @@
 #include "device_answers.h"
 
 /*
- * What a vGPU makes use of on each of its devices, and what another device lacks of that, or of what the program was told it can rely
- * on. A size is held to what is in use: a program that later wants more than there is is told so by that call, as by any device that
- * has run out of something. Abilities are held to what it was told: it may have chosen its kernels by them.
+ * What a vGPU makes use of on each of its devices, and what another device lacks of that, or of
+ * what the program was told it can rely on. A size is held to what is in use: a program that later
+ * wants more than there is is told so by that call, as by any device that has run out of something.
+ * Abilities are held to what it was told: it may have chosen its kernels by them.
  */
 
 /* GN_PART_API of a "devices" entry. */
@@ -16,12 +17,14 @@
 struct gn_saved_uses {
     uint32_t n_devices; /* of the vGPU: so many entries come */
     uint32_t flags;
-    uint64_t memory_bytes, largest_bytes; /* device memory it holds, all its devices together; the largest object */
-    uint64_t work_items, work_sizes[3];   /* the largest work-group launched, and its largest sides */
-    uint64_t local_bytes;                 /* the most that a kernel takes */
+    uint64_t memory_bytes,
+        largest_bytes; /* device memory it holds, all its devices together; the largest object */
+    uint64_t work_items, work_sizes[3]; /* the largest work-group launched, and its largest sides */
+    uint64_t local_bytes;               /* the most that a kernel takes */
     uint64_t queue_properties;
-    uint64_t image2d[2], image3d[3], image_layers, image_elements; /* the largest sides; of images over buffers */
-    uint32_t sub_units;                                            /* compute units of the largest part that was made of it */
+    uint64_t image2d[2], image3d[3], image_layers,
+        image_elements; /* the largest sides; of images over buffers */
+    uint32_t sub_units; /* compute units of the largest part that was made of it */
     uint32_t zero;
 };
 
@@ -35,7 +38,8 @@ struct gn_saved_kernel {
     uint64_t work_items; /* GN_PART_API of a kernel: of its largest work-group so far */
 };
 
-#define GN_USED_IMAGES 64u /* kinds of images that are told of each device; a driver has about as many */
+#define GN_USED_IMAGES                                                                             \
+    64u /* kinds of images that are told of each device; a driver has about as many */
 struct gn_uses {
     struct gn_saved_uses most;
     struct gn_saved_image images[GN_USED_IMAGES];
@@ -45,8 +49,8 @@ struct gn_uses {
 struct gn_vobject;
 struct gn_record;
 /* Of each of the vGPU's devices. Objects and records are held. */
-void gn_uses_look(struct gn_vgpu *v, struct gn_vobject *const *objects, uint32_t n, struct gn_record *const *records, uint32_t n_records,
-                  struct gn_uses *ret);
+void gn_uses_look(struct gn_vgpu *v, struct gn_vobject *const *objects, uint32_t n,
+                  struct gn_record *const *records, uint32_t n_records, struct gn_uses *ret);
 
 /* The list, as one sentence; what does not fit is counted, and all of it goes to the log. */
 struct gn_lacks {
@@ -58,7 +62,8 @@ void gn_lack(struct gn_lacks *l, const char *format, ...) __attribute__((format(
 /* A list behind another. */
 void gn_lacks_add(struct gn_lacks *l, const struct gn_lacks *more);
 /* What `here` lacks that the program was `told`, or that is used. */
-void gn_lacks_look(struct gn_vgpu *v, uint32_t device, const struct gn_told_device *told, const struct gn_told_device *here,
-                   const struct gn_uses *uses, struct gn_lacks *l);
+void gn_lacks_look(struct gn_vgpu *v, uint32_t device, const struct gn_told_device *told,
+                   const struct gn_told_device *here, const struct gn_uses *uses,
+                   struct gn_lacks *l);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether a context's device hashes pages, and its doing so. The launches go through a queue of their own and are no command of the
- * vGPU's: nobody waits for them but the move, and no grant and no charge knows them. Run by the thread that saves, and, of digests,
- * by its hashing thread.
+ * Whether a context's device hashes pages, and its doing so. The launches go through a queue of
+ * their own and are no command of the vGPU's: nobody waits for them but the move, and no grant and
+ * no charge knows them. Run by the thread that saves, and, of digests, by its hashing thread.
  */
 #include "device_digest.h"
 
@@ -53,13 +53,17 @@ struct gn_digests *gn_digests_new(struct gn_vgpu *v, cl_context context)
     cl_uint n = 0;
     cl_device_id device;
     cl_bool unified = CL_TRUE;
-    if (shape == HERE || cl->clGetContextInfo(context, CL_CONTEXT_NUM_DEVICES, sizeof n, &n, NULL) || n != 1 ||
+    if (shape == HERE ||
+        cl->clGetContextInfo(context, CL_CONTEXT_NUM_DEVICES, sizeof n, &n, NULL) || n != 1 ||
         cl->clGetContextInfo(context, CL_CONTEXT_DEVICES, sizeof device, &device, NULL) ||
-        cl->clGetDeviceInfo(device, CL_DEVICE_HOST_UNIFIED_MEMORY, sizeof unified, &unified, NULL) || (unified && shape == SUITS))
+        cl->clGetDeviceInfo(device, CL_DEVICE_HOST_UNIFIED_MEMORY, sizeof unified, &unified,
+                            NULL) ||
+        (unified && shape == SUITS))
         return NULL;
     struct gn_digests *d = malloc(sizeof *d);
     if (d)
-        *d = (struct gn_digests){.vgpu = v->boot->id, .cl = cl, .context = context, .device = device, .shape = shape};
+        *d = (struct gn_digests){
+            .vgpu = v->boot->id, .cl = cl, .context = context, .device = device, .shape = shape};
     return d;
 }
 
@@ -78,15 +82,17 @@ static void fail(struct gn_digests *d, const struct gn_error *err)
 }
 
 /* Some pages and the beginning of another: does it say of them what is said here? */
-static int compare(struct gn_digests *d, cl_mem mem, const struct gn_page_hasher *hasher, const unsigned char *bytes, size_t n,
-                   struct gn_error *err)
+static int compare(struct gn_digests *d, cl_mem mem, const struct gn_page_hasher *hasher,
+                   const unsigned char *bytes, size_t n, struct gn_error *err)
 {
     unsigned char there[(TRIAL_PAGES + 1) * GN_CL_PAGE_DIGEST_BYTES], here[GN_PAGE_DIGEST_MAX];
     int rc = gn_cl_page_hash_run(d->hash, mem, n, 0, TRIAL_PAGES + 1, there, err);
     for (uint32_t i = 0; i <= TRIAL_PAGES && !rc; i++) {
-        gn_page_digest(hasher, bytes + (size_t)i * hasher->page_bytes, i < TRIAL_PAGES ? hasher->page_bytes : TRIAL_TAIL, here);
+        gn_page_digest(hasher, bytes + (size_t)i * hasher->page_bytes,
+                       i < TRIAL_PAGES ? hasher->page_bytes : TRIAL_TAIL, here);
         if (memcmp(here, there + (size_t)i * GN_CL_PAGE_DIGEST_BYTES, sizeof here))
-            rc = gn_fail(err, EIO, "pages will be read and hashed by the processor", "the device hashes pages wrongly");
+            rc = gn_fail(err, EIO, "pages will be read and hashed by the processor",
+                         "the device hashes pages wrongly");
     }
     return rc;
 }
@@ -103,7 +109,8 @@ static int try_it(struct gn_digests *d, const struct gn_page_hasher *hasher, str
         bytes[i] = i / hasher->page_bytes == 1 ? 0 : (unsigned char)(word >> 24);
     }
     if (bytes)
-        mem = d->cl->clCreateBuffer(d->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, n, bytes, &result);
+        mem = d->cl->clCreateBuffer(d->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, n, bytes,
+                                    &result);
     int rc = mem ? compare(d, mem, hasher, bytes, n, err)
                  : gn_fail(err, ENOMEM, "pages will be read and hashed by the processor",
                            "no memory to try whether the device hashes pages: error %d", result);
@@ -119,7 +126,8 @@ void gn_digests_ready(struct gn_digests *d, const struct gn_page_hasher *hasher)
     if (d->tried)
         return;
     d->tried = true;
-    int rc = gn_cl_page_hash_create(d->cl, d->context, d->device, hasher->key, hasher->page_bytes, d->shape, &d->hash, &err);
+    int rc = gn_cl_page_hash_create(d->cl, d->context, d->device, hasher->key, hasher->page_bytes,
+                                    d->shape, &d->hash, &err);
     if (!rc)
         rc = try_it(d, hasher, &err);
     if (rc)
@@ -128,7 +136,8 @@ void gn_digests_ready(struct gn_digests *d, const struct gn_page_hasher *hasher)
         gn_debug("vgpu=%08x the device hashes pages: %s", d->vgpu, gn_cl_page_hash_shape(d->hash));
 }
 
-int gn_digests_of(struct gn_digests *d, cl_mem mem, uint64_t mem_bytes, uint64_t first, uint64_t n, void *ret)
+int gn_digests_of(struct gn_digests *d, cl_mem mem, uint64_t mem_bytes, uint64_t first, uint64_t n,
+                  void *ret)
 {
     struct gn_error err;
     if (!d->hash)

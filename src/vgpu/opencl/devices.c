@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A vGPU's devices in a stream: what its program was told of them and what it uses of them; and whether those that are here can stand for
- * them. By whoever saves or loads, on its one thread. */
+/* A vGPU's devices in a stream: what its program was told of them and what it uses of them; and
+ * whether those that are here can stand for them. By whoever saves or loads, on its one thread. */
 #include "device_compat.h"
 #include "opencl_host.h"
 #include "vgpu/migrate/save.h"
@@ -28,7 +28,8 @@ static int save_fact(struct gn_stream_writer *w, const struct gn_told_fact *f)
     return gn_stream_part_iov(w, GN_PART_FACT, iov, f->n ? 2 : 1);
 }
 
-static int save_device(struct gn_vgpu *v, uint32_t i, struct gn_stream_writer *w, const struct gn_uses *uses)
+static int save_device(struct gn_vgpu *v, uint32_t i, struct gn_stream_writer *w,
+                       const struct gn_uses *uses)
 {
     const struct gn_opencl_vgpu *detail = v->detail;
     const struct gn_told_device *told = detail->told && detail->told[i].n ? &detail->told[i] : NULL;
@@ -36,10 +37,11 @@ static int save_device(struct gn_vgpu *v, uint32_t i, struct gn_stream_writer *w
     int rc = told ? 0 : gn_told_ask(v, detail->platform->devices[i], &here);
     if (!told)
         told = &here;
-    const struct gn_stream_device_state state = {.memory_bytes = gn_told_number(told, CL_DEVICE_GLOBAL_MEM_SIZE, 0),
-                                                 .largest_bytes = gn_told_number(told, CL_DEVICE_MAX_MEM_ALLOC_SIZE, 0),
-                                                 .work_group = gn_told_number(told, CL_DEVICE_MAX_WORK_GROUP_SIZE, 0),
-                                                 .n_units = (uint32_t)gn_told_number(told, CL_DEVICE_MAX_COMPUTE_UNITS, 0)};
+    const struct gn_stream_device_state state = {
+        .memory_bytes = gn_told_number(told, CL_DEVICE_GLOBAL_MEM_SIZE, 0),
+        .largest_bytes = gn_told_number(told, CL_DEVICE_MAX_MEM_ALLOC_SIZE, 0),
+        .work_group = gn_told_number(told, CL_DEVICE_MAX_WORK_GROUP_SIZE, 0),
+        .n_units = (uint32_t)gn_told_number(told, CL_DEVICE_MAX_COMPUTE_UNITS, 0)};
     if (!rc)
         rc = gn_stream_entry_begin(w, GN_STREAM_DEVICES, i, 0, NULL, 0);
     if (!rc)
@@ -61,7 +63,8 @@ static int save_device(struct gn_vgpu *v, uint32_t i, struct gn_stream_writer *w
     return rc;
 }
 
-int gn_opencl_save_devices(struct gn_vgpu *v, struct gn_stream_writer *w, struct gn_vobject *const *objects, uint32_t n,
+int gn_opencl_save_devices(struct gn_vgpu *v, struct gn_stream_writer *w,
+                           struct gn_vobject *const *objects, uint32_t n,
                            struct gn_record *const *records, uint32_t n_records)
 {
     struct gn_uses *uses = calloc(v->n_devices, sizeof *uses);
@@ -94,7 +97,8 @@ static int read_uses(const struct gn_stream_entry *e, struct gn_uses *ret)
 }
 
 /* One that is as it was needs no look; of another it is kept what the program was told. */
-static int compare(struct gn_vgpu *v, uint32_t i, struct gn_told_device *told, const struct gn_uses *uses)
+static int compare(struct gn_vgpu *v, uint32_t i, struct gn_told_device *told,
+                   const struct gn_uses *uses)
 {
     struct gn_opencl_vgpu *detail = v->detail;
     struct gn_told_device here;
@@ -110,7 +114,8 @@ static int compare(struct gn_vgpu *v, uint32_t i, struct gn_told_device *told, c
     if (!rc) {
         int n;
         const char *name = gn_told_text(&here, CL_DEVICE_NAME, 60, &n);
-        lacks.bytes = (size_t)snprintf(lacks.text, sizeof lacks.text, "the device \"%.*s\" lacks ", n, name);
+        lacks.bytes =
+            (size_t)snprintf(lacks.text, sizeof lacks.text, "the device \"%.*s\" lacks ", n, name);
         gn_lacks_look(v, i, told, &here, uses, &lacks);
         if (lacks.n)
             gn_lacks_add(detail->lacks, &lacks);
@@ -119,13 +124,15 @@ static int compare(struct gn_vgpu *v, uint32_t i, struct gn_told_device *told, c
     return rc ? rc : gn_told_keep(v, i, told);
 }
 
-int gn_opencl_check_device(struct gn_vgpu *v, const struct gn_stream_entry *e, bool *ret_last, struct gn_error *err)
+int gn_opencl_check_device(struct gn_vgpu *v, const struct gn_stream_entry *e, bool *ret_last,
+                           struct gn_error *err)
 {
     struct gn_told_device told = {0};
     struct gn_uses *uses = malloc(sizeof *uses);
     int rc = uses ? read_uses(e, uses) : -ENOMEM;
     if (!rc && (uses->most.n_devices != v->n_devices || e->id >= v->n_devices)) {
-        rc = gn_fail(err, ENODEV, NULL, "it has %u devices, and %u are here for it", uses->most.n_devices, v->n_devices);
+        rc = gn_fail(err, ENODEV, NULL, "it has %u devices, and %u are here for it",
+                     uses->most.n_devices, v->n_devices);
         free(uses);
         return rc;
     }
@@ -136,7 +143,10 @@ int gn_opencl_check_device(struct gn_vgpu *v, const struct gn_stream_entry *e, b
     *ret_last = e->id + 1 == v->n_devices;
     gn_told_fini(&told);
     free(uses);
-    return rc ? gn_fail(err, -rc, NULL, rc == -ENOMEM ? "no memory left to compare the devices" : "a device is malformed") : 0;
+    return rc ? gn_fail(err, -rc, NULL,
+                        rc == -ENOMEM ? "no memory left to compare the devices"
+                                      : "a device is malformed")
+              : 0;
 }
 
 int gn_opencl_judge_devices(struct gn_vgpu *v, bool *ret_others, struct gn_error *err)
@@ -147,7 +157,8 @@ int gn_opencl_judge_devices(struct gn_vgpu *v, bool *ret_others, struct gn_error
     detail->lacks = NULL;
     *ret_others = detail->told != NULL;
     if (l && l->n)
-        rc = l->left_out ? gn_fail(err, ENODEV, "choose a device that has it", "%s, and %u more", l->text, l->left_out)
+        rc = l->left_out ? gn_fail(err, ENODEV, "choose a device that has it", "%s, and %u more",
+                                   l->text, l->left_out)
                          : gn_fail(err, ENODEV, "choose a device that has it", "%s", l->text);
     free(l);
     return rc;
@@ -158,13 +169,15 @@ int gn_opencl_judge_devices(struct gn_vgpu *v, bool *ret_others, struct gn_error
 int gn_opencl_save_object(struct gn_vgpu *v, struct gn_stream_writer *w, const struct gn_vobject *o)
 {
     const struct gn_kernel_detail *k = o->kind == GN_KIND_KERNEL ? o->detail : NULL;
-    const struct gn_saved_kernel state = {.work_items = k ? atomic_load_explicit(&k->most_items, memory_order_relaxed) : 0};
+    const struct gn_saved_kernel state = {
+        .work_items = k ? atomic_load_explicit(&k->most_items, memory_order_relaxed) : 0};
     (void)v;
     return k ? gn_stream_part(w, GN_PART_API, &state, sizeof state) : 0;
 }
 
 /* How large its work-groups may be is for the driver to say, who has built it. */
-int gn_opencl_check_object(struct gn_vgpu *v, const struct gn_vobject *o, const struct gn_stream_entry *e, struct gn_error *err)
+int gn_opencl_check_object(struct gn_vgpu *v, const struct gn_vobject *o,
+                           const struct gn_stream_entry *e, struct gn_error *err)
 {
     const struct gn_opencl_vgpu *detail = v->detail;
     struct gn_saved_kernel state;
@@ -178,12 +191,15 @@ int gn_opencl_check_object(struct gn_vgpu *v, const struct gn_vobject *o, const 
         atomic_store_explicit(&k->most_items, state.work_items, memory_order_relaxed);
     for (uint32_t i = 0; i < v->n_devices; i++) {
         size_t most = 0;
-        if (gn_cl(v)->clGetKernelWorkGroupInfo(o->driver, detail->platform->devices[i], CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most,
+        if (gn_cl(v)->clGetKernelWorkGroupInfo(o->driver, detail->platform->devices[i],
+                                               CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most,
                                                NULL) ||
             state.work_items <= most)
             continue;
-        (void)gn_cl(v)->clGetKernelInfo(o->driver, CL_KERNEL_FUNCTION_NAME, sizeof name, name, NULL);
-        return gn_fail(err, ENODEV, "choose a device that has it", "its kernel %.60s runs in work-groups of %llu, and here of at most %zu",
+        (void)gn_cl(v)->clGetKernelInfo(o->driver, CL_KERNEL_FUNCTION_NAME, sizeof name, name,
+                                        NULL);
+        return gn_fail(err, ENODEV, "choose a device that has it",
+                       "its kernel %.60s runs in work-groups of %llu, and here of at most %zu",
                        name, (unsigned long long)state.work_items, most);
     }
     return 0;

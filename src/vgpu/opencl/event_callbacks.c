@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whoever comes first tells of an event's end: the driver's callback, or the look after it was asked for. What a driver forgets to call is
- * never let go of; that is only of events that end between the look before and the one after.
+ * Whoever comes first tells of an event's end: the driver's callback, or the look after it was
+ * asked for. What a driver forgets to call is never let go of; that is only of events that end
+ * between the look before and the one after.
  */
 #include "event_callbacks.h"
 
@@ -51,11 +52,13 @@ static struct end *end_new(void(CL_CALLBACK *told)(cl_event, cl_int, void *), vo
 
 static bool is_over(const cl_icd_dispatch *cl, cl_event event, cl_int *ret_status)
 {
-    return !cl->clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof *ret_status, ret_status, NULL) &&
+    return !cl->clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof *ret_status,
+                               ret_status, NULL) &&
            *ret_status <= CL_COMPLETE;
 }
 
-int32_t gn_ends_tell(struct gn_vgpu *v, cl_event event, void(CL_CALLBACK *told)(cl_event, cl_int, void *), void *arg)
+int32_t gn_ends_tell(struct gn_vgpu *v, cl_event event,
+                     void(CL_CALLBACK *told)(cl_event, cl_int, void *), void *arg)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
     const struct gn_opencl_vgpu *detail = v->detail;
@@ -96,7 +99,9 @@ static bool calls_back(const cl_icd_dispatch *cl, cl_event over)
         free(e);
         return false;
     }
-    for (uint64_t waited_ns = 0; waited_ns < TRY_NS && !atomic_load_explicit(&e->is_told, memory_order_acquire); waited_ns += LOOK_NS)
+    for (uint64_t waited_ns = 0;
+         waited_ns < TRY_NS && !atomic_load_explicit(&e->is_told, memory_order_acquire);
+         waited_ns += LOOK_NS)
         nanosleep(&pause, NULL);
     const bool does = atomic_load_explicit(&e->is_told, memory_order_acquire);
     unref(e);
@@ -109,7 +114,8 @@ void gn_ends_context_made(struct gn_vobject *context)
     const cl_icd_dispatch *cl = gn_cl(context->vgpu);
     if (atomic_exchange_explicit(&detail->ends_tried, true, memory_order_relaxed))
         return;
-    const cl_event over = cl->clCreateUserEvent ? cl->clCreateUserEvent(context->driver, NULL) : NULL;
+    const cl_event over =
+        cl->clCreateUserEvent ? cl->clCreateUserEvent(context->driver, NULL) : NULL;
     if (!over)
         return;
     if (!cl->clSetUserEventStatus(over, CL_COMPLETE))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Buffers that lie in the data area (homes). To the driver they are buffers over host memory; what makes
- * them worth having is that some drivers work on that memory in place, without maps telling them to. The
- * specification does not promise it, so the driver is tried before it is believed.
+ * Buffers that lie in the data area (homes). To the driver they are buffers over host memory; what
+ * makes them worth having is that some drivers work on that memory in place, without maps telling
+ * them to. The specification does not promise it, so the driver is tried before it is believed.
  */
 #include "opencl_host.h"
 #include "vgpu/session/session_tcp.h"
@@ -20,7 +20,8 @@ struct gn_home {
     _Atomic uint32_t event; /* over when the driver has let go; GN_NO_EVENT: nobody asks */
 };
 
-/* Made, and not entered as an object yet: both happen on one thread, the ring thread or the lease thread. */
+/* Made, and not entered as an object yet: both happen on one thread, the ring thread or the lease
+ * thread. */
 static _Thread_local struct gn_home *new_home;
 
 struct gn_home *gn_home_take(void)
@@ -31,17 +32,21 @@ struct gn_home *gn_home_take(void)
 }
 
 /* Does what one side writes stand where the other reads, with nobody mapping anything? */
-static bool seen_at_once(const cl_icd_dispatch *cl, cl_command_queue queue, cl_mem mem, uint32_t *page)
+static bool seen_at_once(const cl_icd_dispatch *cl, cl_command_queue queue, cl_mem mem,
+                         uint32_t *page)
 {
     const size_t last = PROBE_BYTES / sizeof *page - 1;
     const uint32_t word = PROBE_WORD;
     uint32_t back = 0;
-    if (cl->clEnqueueFillBuffer(queue, mem, &word, sizeof word, 0, PROBE_BYTES, 0, NULL, NULL) || cl->clFinish(queue) || page[0] != word ||
-        page[last] != word)
+    if (cl->clEnqueueFillBuffer(queue, mem, &word, sizeof word, 0, PROBE_BYTES, 0, NULL, NULL) ||
+        cl->clFinish(queue) || page[0] != word || page[last] != word)
         return false;
     page[0] = page[last] = ~word;
-    return !cl->clEnqueueReadBuffer(queue, mem, CL_TRUE, last * sizeof *page, sizeof back, &back, 0, NULL, NULL) && back == ~word &&
-           !cl->clEnqueueReadBuffer(queue, mem, CL_TRUE, 0, sizeof back, &back, 0, NULL, NULL) && back == ~word;
+    return !cl->clEnqueueReadBuffer(queue, mem, CL_TRUE, last * sizeof *page, sizeof back, &back, 0,
+                                    NULL, NULL) &&
+           back == ~word &&
+           !cl->clEnqueueReadBuffer(queue, mem, CL_TRUE, 0, sizeof back, &back, 0, NULL, NULL) &&
+           back == ~word;
 }
 
 static bool works_in_place(const cl_icd_dispatch *cl, cl_device_id device)
@@ -59,7 +64,8 @@ static bool works_in_place(const cl_icd_dispatch *cl, cl_device_id device)
         return false;
     cl_context context = cl->clCreateContext(NULL, 1, &device, NULL, NULL, &result);
     cl_command_queue queue = context ? cl->clCreateCommandQueue(context, device, 0, &result) : NULL;
-    cl_mem mem = queue ? cl->clCreateBuffer(context, CL_MEM_USE_HOST_PTR, PROBE_BYTES, page, &result) : NULL;
+    cl_mem mem =
+        queue ? cl->clCreateBuffer(context, CL_MEM_USE_HOST_PTR, PROBE_BYTES, page, &result) : NULL;
     if (mem) {
         good = seen_at_once(cl, queue, mem, page);
         cl->clReleaseMemObject(mem);
@@ -85,13 +91,15 @@ bool gn_home_possible(struct gn_vgpu *v, cl_context context)
         return false;
     int in_place = atomic_load_explicit(&detail->in_place[index], memory_order_relaxed);
     if (in_place == GN_IN_PLACE_UNKNOWN) {
-        in_place = works_in_place(gn_cl(v), detail->platform->devices[index]) ? GN_IN_PLACE_YES : GN_IN_PLACE_NO;
+        in_place = works_in_place(gn_cl(v), detail->platform->devices[index]) ? GN_IN_PLACE_YES
+                                                                              : GN_IN_PLACE_NO;
         atomic_store_explicit(&detail->in_place[index], in_place, memory_order_relaxed);
     }
     return in_place == GN_IN_PLACE_YES;
 }
 
-/* The driver's last word about a buffer: its memory is no longer used. On a thread of the driver's. */
+/* The driver's last word about a buffer: its memory is no longer used. On a thread of the driver's.
+ */
 static void CL_CALLBACK left(cl_mem mem, void *user_data)
 {
     struct gn_home *home = user_data;
@@ -106,7 +114,8 @@ static void CL_CALLBACK left(cl_mem mem, void *user_data)
         gn_vgpu_event_end(v, event, 0, NULL, NULL);
     pthread_mutex_unlock(&detail->homes_lock);
     free(home);
-    /* A driver lets go of a buffer when it likes, also long after its last queue was finished and its vGPU has gone. */
+    /* A driver lets go of a buffer when it likes, also long after its last queue was finished and
+     * its vGPU has gone. */
     gn_vgpu_unhold(v);
 }
 
@@ -134,7 +143,8 @@ void gn_homes_end(struct gn_vgpu *v)
     pthread_mutex_unlock(&detail->homes_lock);
 }
 
-cl_mem gn_home_buffer(struct gn_vgpu *v, cl_context context, cl_mem_flags flags, size_t size, void *bytes, cl_int *result)
+cl_mem gn_home_buffer(struct gn_vgpu *v, cl_context context, cl_mem_flags flags, size_t size,
+                      void *bytes, cl_int *result)
 {
     struct gn_opencl_vgpu *detail = v->detail;
     struct gn_home *home = malloc(sizeof *home);
@@ -145,11 +155,13 @@ cl_mem gn_home_buffer(struct gn_vgpu *v, cl_context context, cl_mem_flags flags,
     home->vgpu = v;
     home->bytes = size;
     atomic_init(&home->event, GN_NO_EVENT);
-    /* The specification's default, which a driver may fill in only where there is no flag at all. */
+    /* The specification's default, which a driver may fill in only where there is no flag at all.
+     */
     if (!flags)
         flags = CL_MEM_READ_WRITE;
     flags &= ~(cl_mem_flags)(CL_MEM_COPY_HOST_PTR | CL_MEM_ALLOC_HOST_PTR);
-    cl_mem mem = gn_cl(v)->clCreateBuffer(context, flags | CL_MEM_USE_HOST_PTR, size, bytes, result);
+    cl_mem mem =
+        gn_cl(v)->clCreateBuffer(context, flags | CL_MEM_USE_HOST_PTR, size, bytes, result);
     if (!mem) {
         free(home);
         return NULL;
@@ -178,7 +190,8 @@ cl_int gn_host_LeaveHome(struct gn_vgpu *v, struct gn_request *r, const struct g
     if (lie || !gn_event_at(v->events, a->event))
         gn_vgpu_fault(v, "what leaves no home leaves it", "LeaveHome");
     else if (detail && !detail->home)
-        gn_vgpu_event_end(v, a->event, 0, NULL, NULL); /* it has had one, before it was on another machine */
+        gn_vgpu_event_end(v, a->event, 0, NULL,
+                          NULL); /* it has had one, before it was on another machine */
     else if (detail)
         atomic_store_explicit(&detail->home->event, a->event, memory_order_release);
     if (o)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Splits a run of an image's pixels into boxes. Called by whichever thread reads or writes an image's
- * contents during a migration; calls nothing and keeps nothing.
+ * Splits a run of an image's pixels into boxes. Called by whichever thread reads or writes an
+ * image's contents during a migration; calls nothing and keeps nothing.
  */
 #include "vgpu/opencl/image_boxes.h"
 
@@ -30,7 +30,8 @@ static struct gn_image_box next_box(const size_t size[3], uint64_t first, uint64
     return box;
 }
 
-unsigned gn_image_boxes(const size_t size[3], uint64_t first, uint64_t n, struct gn_image_box ret[GN_IMAGE_MOST_BOXES])
+unsigned gn_image_boxes(const size_t size[3], uint64_t first, uint64_t n,
+                        struct gn_image_box ret[GN_IMAGE_MOST_BOXES])
 {
     unsigned n_boxes = 0;
     while (n) {

@@ -18,10 +18,11 @@ struct gn_image_box {
 };
 
 /*
- * The boxes of the pixels [first, first + n) of an image of this size, in their order; their number.
- * size: columns, rows (or lines of a 1-D array), slices (or layers), each at least 1. The run lies
- * inside the image.
+ * The boxes of the pixels [first, first + n) of an image of this size, in their order; their
+ * number. size: columns, rows (or lines of a 1-D array), slices (or layers), each at least 1. The
+ * run lies inside the image.
  */
-unsigned gn_image_boxes(const size_t size[3], uint64_t first, uint64_t n, struct gn_image_box ret[GN_IMAGE_MOST_BOXES]);
+unsigned gn_image_boxes(const size_t size[3], uint64_t first, uint64_t n,
+                        struct gn_image_box ret[GN_IMAGE_MOST_BOXES]);
 
 #endif

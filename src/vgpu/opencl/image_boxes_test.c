@@ -20,7 +20,9 @@ static void check_run(const size_t size[3], uint64_t first, uint64_t n)
         for (size_t z = 0; z < b->region[2]; z++)
             for (size_t y = 0; y < b->region[1]; y++)
                 for (size_t x = 0; x < b->region[0]; x++, at++)
-                    assert_int_equal(at, ((b->origin[2] + z) * size[1] + b->origin[1] + y) * size[0] + b->origin[0] + x);
+                    assert_int_equal(at,
+                                     ((b->origin[2] + z) * size[1] + b->origin[1] + y) * size[0] +
+                                         b->origin[0] + x);
         for (int d = 0; d < 3; d++)
             assert_true(b->region[d] && b->origin[d] + b->region[d] <= size[d]);
     }
@@ -29,7 +31,8 @@ static void check_run(const size_t size[3], uint64_t first, uint64_t n)
 
 static void every_run_of_small_images(void **state)
 {
-    static const size_t sizes[][3] = {{1, 1, 1}, {7, 1, 1}, {1, 5, 1}, {1, 1, 4}, {3, 4, 1}, {4, 1, 3}, {3, 2, 5}};
+    static const size_t sizes[][3] = {{1, 1, 1}, {7, 1, 1}, {1, 5, 1}, {1, 1, 4},
+                                      {3, 4, 1}, {4, 1, 3}, {3, 2, 5}};
     (void)state;
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
         const uint64_t all = sizes[s][0] * sizes[s][1] * sizes[s][2];

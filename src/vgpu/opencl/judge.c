@@ -17,33 +17,37 @@
 
 #include <string.h>
 
-#define ERROR_IF(what, error)                                                                                                              \
-    do {                                                                                                                                   \
-        if (what)                                                                                                                          \
-            return error;                                                                                                                  \
+#define ERROR_IF(what, error)                                                                      \
+    do {                                                                                           \
+        if (what)                                                                                  \
+            return error;                                                                          \
     } while (0)
 
 static cl_device_id device_of(struct gn_vgpu *v, const struct gn_command *c)
 {
     cl_device_id device = NULL;
-    gn_cl(v)->clGetCommandQueueInfo(c->queue->object->driver, CL_QUEUE_DEVICE, sizeof device, &device, NULL);
+    gn_cl(v)->clGetCommandQueueInfo(c->queue->object->driver, CL_QUEUE_DEVICE, sizeof device,
+                                    &device, NULL);
     return device;
 }
 
 static cl_context context_of(struct gn_vgpu *v, const struct gn_command *c)
 {
     cl_context context = NULL;
-    gn_cl(v)->clGetCommandQueueInfo(c->queue->object->driver, CL_QUEUE_CONTEXT, sizeof context, &context, NULL);
+    gn_cl(v)->clGetCommandQueueInfo(c->queue->object->driver, CL_QUEUE_CONTEXT, sizeof context,
+                                    &context, NULL);
     return context;
 }
 
 /* The driver's own answer to a command that waits for `gate`, if there is one. */
-static int32_t ask_behind(struct gn_vgpu *v, struct gn_command *c, cl_context context, const cl_event *gate)
+static int32_t ask_behind(struct gn_vgpu *v, struct gn_command *c, cl_context context,
+                          const cl_event *gate)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
     cl_event event = NULL;
     cl_int result = CL_SUCCESS;
-    cl_command_queue queue = context ? cl->clCreateCommandQueue(context, device_of(v, c), 0, &result) : NULL;
+    cl_command_queue queue =
+        context ? cl->clCreateCommandQueue(context, device_of(v, c), 0, &result) : NULL;
     if (!queue)
         return CL_SUCCESS;
     result = c->class->submit(v, c, queue, gate ? 1 : 0, (void *const *)gate, (void **)&event);
@@ -67,7 +71,8 @@ static int32_t ask_without_running(struct gn_vgpu *v, struct gn_command *c)
     const cl_icd_dispatch *cl = gn_cl(v);
     cl_context context = context_of(v, c);
     cl_int result = CL_SUCCESS;
-    cl_event gate = context && cl->clCreateUserEvent ? cl->clCreateUserEvent(context, &result) : NULL;
+    cl_event gate =
+        context && cl->clCreateUserEvent ? cl->clCreateUserEvent(context, &result) : NULL;
     if (!gate)
         return CL_SUCCESS;
     result = ask_behind(v, c, context, &gate);
@@ -91,7 +96,8 @@ static uint64_t buffer_bytes(struct gn_vgpu *v, const struct gn_vobject *o)
 }
 
 /* Do two ranges of buffers share bytes, by whatever objects they are named? */
-static bool is_overlap(const struct gn_vobject *a, uint64_t at, const struct gn_vobject *b, uint64_t b_at, uint64_t bytes)
+static bool is_overlap(const struct gn_vobject *a, uint64_t at, const struct gn_vobject *b,
+                       uint64_t b_at, uint64_t bytes)
 {
     const struct gn_mem_detail *x = a->detail, *y = b->detail;
     if (!x || !y || x->writes != y->writes)
@@ -128,15 +134,18 @@ int32_t gn_judge_clEnqueueCopyBuffer(struct gn_vgpu *v, struct gn_command *c)
         return ask(v, c);
     ERROR_IF(!gn_range_ok(w->src_offset, w->size, buffer_bytes(v, src)), CL_INVALID_VALUE);
     ERROR_IF(!gn_range_ok(w->dst_offset, w->size, buffer_bytes(v, dst)), CL_INVALID_VALUE);
-    return is_overlap(src, w->src_offset, dst, w->dst_offset, w->size) ? CL_MEM_COPY_OVERLAP : CL_SUCCESS;
+    return is_overlap(src, w->src_offset, dst, w->dst_offset, w->size) ? CL_MEM_COPY_OVERLAP
+                                                                       : CL_SUCCESS;
 }
 
 int32_t gn_judge_clEnqueueMigrateMemObjects(struct gn_vgpu *v, struct gn_command *c)
 {
     const struct gn_wire_clEnqueueMigrateMemObjects *w = gn_command_message(c);
-    const cl_mem_migration_flags known = CL_MIGRATE_MEM_OBJECT_HOST | CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED;
+    const cl_mem_migration_flags known =
+        CL_MIGRATE_MEM_OBJECT_HOST | CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED;
     (void)v;
-    return !w->num_mem_objects || !c->objects || (w->flags & ~known) ? CL_INVALID_VALUE : CL_SUCCESS;
+    return !w->num_mem_objects || !c->objects || (w->flags & ~known) ? CL_INVALID_VALUE
+                                                                     : CL_SUCCESS;
 }
 
 /* ---- rectangles of buffers */
@@ -147,25 +156,32 @@ struct rectangle {
 
 /* Where it begins, and how many bytes lie between its first and its last one. False: too many to
  * count. */
-static bool span_of(const struct rectangle *r, const uint64_t *region, uint64_t *ret_start, uint64_t *ret_bytes)
+static bool span_of(const struct rectangle *r, const uint64_t *region, uint64_t *ret_start,
+                    uint64_t *ret_bytes)
 {
     uint64_t slices, rows;
-    return gn_mul_u64(r->origin[2], r->slice_pitch, &slices) && gn_mul_u64(r->origin[1], r->row_pitch, &rows) &&
-           gn_add_u64(slices, rows, ret_start) && gn_add_u64(*ret_start, r->origin[0], ret_start) &&
-           gn_mul_u64(region[2] - 1, r->slice_pitch, &slices) && gn_mul_u64(region[1] - 1, r->row_pitch, &rows) &&
-           gn_add_u64(slices, rows, ret_bytes) && gn_add_u64(*ret_bytes, region[0], ret_bytes);
+    return gn_mul_u64(r->origin[2], r->slice_pitch, &slices) &&
+           gn_mul_u64(r->origin[1], r->row_pitch, &rows) && gn_add_u64(slices, rows, ret_start) &&
+           gn_add_u64(*ret_start, r->origin[0], ret_start) &&
+           gn_mul_u64(region[2] - 1, r->slice_pitch, &slices) &&
+           gn_mul_u64(region[1] - 1, r->row_pitch, &rows) && gn_add_u64(slices, rows, ret_bytes) &&
+           gn_add_u64(*ret_bytes, region[0], ret_bytes);
 }
 
-static int32_t judge_rectangle(struct gn_vgpu *v, const struct gn_vobject *buffer, struct rectangle *r, const uint64_t *region)
+static int32_t judge_rectangle(struct gn_vgpu *v, const struct gn_vobject *buffer,
+                               struct rectangle *r, const uint64_t *region)
 {
     uint64_t start, bytes;
     if (!r->row_pitch)
         r->row_pitch = region[0];
     if (!r->slice_pitch)
         r->slice_pitch = gn_times(region[1], r->row_pitch);
-    ERROR_IF(r->row_pitch < region[0] || r->slice_pitch < gn_times(region[1], r->row_pitch) || r->slice_pitch % r->row_pitch,
+    ERROR_IF(r->row_pitch < region[0] || r->slice_pitch < gn_times(region[1], r->row_pitch) ||
+                 r->slice_pitch % r->row_pitch,
              CL_INVALID_VALUE);
-    return span_of(r, region, &start, &bytes) && gn_range_ok(start, bytes, buffer_bytes(v, buffer)) ? CL_SUCCESS : CL_INVALID_VALUE;
+    return span_of(r, region, &start, &bytes) && gn_range_ok(start, bytes, buffer_bytes(v, buffer))
+               ? CL_SUCCESS
+               : CL_INVALID_VALUE;
 }
 
 /* Does a line of length n at a fit beside one at b, when both come again every `pitch`? */
@@ -175,10 +191,12 @@ static bool fits_beside(uint64_t a, uint64_t b, uint64_t n, uint64_t pitch)
 }
 
 /* Two rectangles of one buffer, with the same pitches. */
-static bool rectangles_overlap(const struct rectangle *a, const struct rectangle *b, const uint64_t *region)
+static bool rectangles_overlap(const struct rectangle *a, const struct rectangle *b,
+                               const uint64_t *region)
 {
     uint64_t at = 0, b_at = 0, bytes = 0;
-    if (!span_of(a, region, &at, &bytes) || !span_of(b, region, &b_at, &bytes) || at + bytes <= b_at || b_at + bytes <= at)
+    if (!span_of(a, region, &at, &bytes) || !span_of(b, region, &b_at, &bytes) ||
+        at + bytes <= b_at || b_at + bytes <= at)
         return false;
     const uint64_t rows = (region[1] - 1) * a->row_pitch + region[0];
     return !fits_beside(at % a->row_pitch, b_at % a->row_pitch, region[0], a->row_pitch) &&
@@ -213,13 +231,15 @@ int32_t gn_judge_clEnqueueCopyBufferRect(struct gn_vgpu *v, struct gn_command *c
         result = judge_rectangle(v, c->refs[1], &dst, w->region);
     if (result || c->refs[0] != c->refs[1])
         return result;
-    ERROR_IF(src.row_pitch != dst.row_pitch || src.slice_pitch != dst.slice_pitch, CL_INVALID_VALUE);
+    ERROR_IF(src.row_pitch != dst.row_pitch || src.slice_pitch != dst.slice_pitch,
+             CL_INVALID_VALUE);
     return rectangles_overlap(&src, &dst, w->region) ? CL_MEM_COPY_OVERLAP : CL_SUCCESS;
 }
 
 /* ---- images */
 
-static bool is_inside(struct gn_vgpu *v, const struct gn_vobject *image, const uint64_t *origin, const uint64_t *region)
+static bool is_inside(struct gn_vgpu *v, const struct gn_vobject *image, const uint64_t *origin,
+                      const uint64_t *region)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
     cl_mem_object_type type = 0;
@@ -231,7 +251,8 @@ static bool is_inside(struct gn_vgpu *v, const struct gn_vobject *image, const u
     cl->clGetImageInfo(image->driver, CL_IMAGE_ARRAY_SIZE, sizeof layers, &layers, NULL);
     const uint64_t rows = type == CL_MEM_OBJECT_IMAGE1D_ARRAY ? layers : height;
     const uint64_t slices = type == CL_MEM_OBJECT_IMAGE2D_ARRAY ? layers : depth;
-    return gn_range_ok(origin[0], region[0], width) && gn_range_ok(origin[1], region[1], rows ? rows : 1) &&
+    return gn_range_ok(origin[0], region[0], width) &&
+           gn_range_ok(origin[1], region[1], rows ? rows : 1) &&
            gn_range_ok(origin[2], region[2], slices ? slices : 1);
 }
 
@@ -239,12 +260,16 @@ static bool is_inside(struct gn_vgpu *v, const struct gn_vobject *image, const u
 static bool has_levels(struct gn_vgpu *v, const struct gn_vobject *image)
 {
     cl_uint levels = 0;
-    return !gn_cl(v)->clGetImageInfo(image->driver, CL_IMAGE_NUM_MIP_LEVELS, sizeof levels, &levels, NULL) && levels > 1;
+    return !gn_cl(v)->clGetImageInfo(image->driver, CL_IMAGE_NUM_MIP_LEVELS, sizeof levels, &levels,
+                                     NULL) &&
+           levels > 1;
 }
 
-static int32_t judge_image(struct gn_vgpu *v, const struct gn_vobject *image, const uint64_t *origin, const uint64_t *region)
+static int32_t judge_image(struct gn_vgpu *v, const struct gn_vobject *image,
+                           const uint64_t *origin, const uint64_t *region)
 {
-    return has_levels(v, image) || is_inside(v, image, origin, region) ? CL_SUCCESS : CL_INVALID_VALUE;
+    return has_levels(v, image) || is_inside(v, image, origin, region) ? CL_SUCCESS
+                                                                       : CL_INVALID_VALUE;
 }
 
 int32_t gn_judge_clEnqueueReadImage(struct gn_vgpu *v, struct gn_command *c)
@@ -290,19 +315,22 @@ int32_t gn_judge_clEnqueueCopyImage(struct gn_vgpu *v, struct gn_command *c)
     int32_t result = judge_image(v, src, w->src_origin, w->region);
     if (!result)
         result = judge_image(v, dst, w->dst_origin, w->region);
-    if (!result && src == dst && !has_levels(v, src) && boxes_overlap(w->src_origin, w->dst_origin, w->region))
+    if (!result && src == dst && !has_levels(v, src) &&
+        boxes_overlap(w->src_origin, w->dst_origin, w->region))
         result = CL_MEM_COPY_OVERLAP;
     return result;
 }
 
 /* A region of an image, and as many bytes of a buffer. */
-static int32_t judge_both(struct gn_vgpu *v, struct gn_command *c, const struct gn_vobject *image, const uint64_t *origin,
-                          const uint64_t *region, const struct gn_vobject *buffer, uint64_t offset)
+static int32_t judge_both(struct gn_vgpu *v, struct gn_command *c, const struct gn_vobject *image,
+                          const uint64_t *origin, const uint64_t *region,
+                          const struct gn_vobject *buffer, uint64_t offset)
 {
     ERROR_IF(!image || !buffer || !image->detail, CL_INVALID_MEM_OBJECT);
     if (is_empty(region))
         return ask(v, c);
-    const uint64_t bytes = gn_times(gn_product(region), ((const struct gn_mem_detail *)image->detail)->element_bytes);
+    const uint64_t bytes =
+        gn_times(gn_product(region), ((const struct gn_mem_detail *)image->detail)->element_bytes);
     ERROR_IF(!gn_range_ok(offset, bytes, buffer_bytes(v, buffer)), CL_INVALID_VALUE);
     return judge_image(v, image, origin, region);
 }
@@ -330,7 +358,8 @@ static bool is_uniform(struct gn_vgpu *v, cl_device_id device)
     const cl_icd_dispatch *cl = gn_cl(v);
     cl_bool support = CL_TRUE;
     char version[64] = "";
-    if (!cl->clGetDeviceInfo(device, CL_DEVICE_NON_UNIFORM_WORK_GROUP_SUPPORT, sizeof support, &support, NULL))
+    if (!cl->clGetDeviceInfo(device, CL_DEVICE_NON_UNIFORM_WORK_GROUP_SUPPORT, sizeof support,
+                             &support, NULL))
         return !support;
     cl->clGetDeviceInfo(device, CL_DEVICE_VERSION, sizeof version - 1, version, NULL);
     return strncmp(version, "OpenCL 1.", 9) == 0;
@@ -343,15 +372,18 @@ static int32_t judge_groups(struct gn_vgpu *v, struct gn_command *c, cl_kernel k
     const cl_icd_dispatch *cl = gn_cl(v);
     size_t required[3] = {0}, sides[3] = {0}, most = 0;
     uint64_t items = 1;
-    cl->clGetKernelWorkGroupInfo(kernel, device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof required, required, NULL);
-    cl->clGetKernelWorkGroupInfo(kernel, device, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most, NULL);
+    cl->clGetKernelWorkGroupInfo(kernel, device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof required,
+                                 required, NULL);
+    cl->clGetKernelWorkGroupInfo(kernel, device, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most,
+                                 NULL);
     cl->clGetDeviceInfo(device, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof sides, sides, NULL);
     const bool given = w->present & 4, fixed = required[0] && required[1] && required[2];
     for (uint32_t i = 0; i < 3; i++) {
         const bool in = i < w->work_dim;
         const uint64_t local = !in ? 1 : given ? w->local_work_size[i] : fixed ? required[i] : 1;
         ERROR_IF(!local || (fixed && local != required[i]), CL_INVALID_WORK_GROUP_SIZE);
-        ERROR_IF(in && w->global_work_size[i] % local && (fixed || is_uniform(v, device)), CL_INVALID_WORK_GROUP_SIZE);
+        ERROR_IF(in && w->global_work_size[i] % local && (fixed || is_uniform(v, device)),
+                 CL_INVALID_WORK_GROUP_SIZE);
         items = gn_times(items, local);
     }
     ERROR_IF(most && items > most, CL_INVALID_WORK_GROUP_SIZE);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernels and launches. Arguments travel with the launch; the driver's kernel is given only those that differ
- * from what it has.
+ * Kernels and launches. Arguments travel with the launch; the driver's kernel is given only those
+ * that differ from what it has.
  */
 #include "opencl_host.h"
 #include "slices.h"
@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void arg_fact(const cl_icd_dispatch *cl, cl_kernel kernel, cl_uint i, struct gn_arg_fact *fact);
+static void arg_fact(const cl_icd_dispatch *cl, cl_kernel kernel, cl_uint i,
+                     struct gn_arg_fact *fact);
 
 struct gn_kernel_detail *gn_kernel_detail_new(struct gn_vgpu *v, cl_kernel kernel)
 {
@@ -58,7 +59,8 @@ static bool starts_with(const char *s, const char *word)
     return strncmp(s, word, strlen(word)) == 0;
 }
 
-static void arg_fact(const cl_icd_dispatch *cl, cl_kernel kernel, cl_uint i, struct gn_arg_fact *fact)
+static void arg_fact(const cl_icd_dispatch *cl, cl_kernel kernel, cl_uint i,
+                     struct gn_arg_fact *fact)
 {
     cl_kernel_arg_address_qualifier address = 0;
     cl_kernel_arg_access_qualifier access = CL_KERNEL_ARG_ACCESS_NONE;
@@ -66,7 +68,9 @@ static void arg_fact(const cl_icd_dispatch *cl, cl_kernel kernel, cl_uint i, str
     char name[128] = "";
     fact->class = GN_ARG_CLASS_UNKNOWN;
     fact->access = 1;
-    if (!cl->clGetKernelArgInfo || cl->clGetKernelArgInfo(kernel, i, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof address, &address, NULL))
+    if (!cl->clGetKernelArgInfo ||
+        cl->clGetKernelArgInfo(kernel, i, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof address, &address,
+                               NULL))
         return;
     cl->clGetKernelArgInfo(kernel, i, CL_KERNEL_ARG_ACCESS_QUALIFIER, sizeof access, &access, NULL);
     cl->clGetKernelArgInfo(kernel, i, CL_KERNEL_ARG_TYPE_QUALIFIER, sizeof type, &type, NULL);
@@ -85,10 +89,12 @@ static void arg_fact(const cl_icd_dispatch *cl, cl_kernel kernel, cl_uint i, str
     else if (address == CL_KERNEL_ARG_ADDRESS_PRIVATE)
         fact->class = GN_ARG_CLASS_VALUE;
     else
-        fact->class = GN_ARG_CLASS_MEM, fact->access = address != CL_KERNEL_ARG_ADDRESS_CONSTANT && !(type & CL_KERNEL_ARG_TYPE_CONST);
+        fact->class = GN_ARG_CLASS_MEM, fact->access = address != CL_KERNEL_ARG_ADDRESS_CONSTANT &&
+                                                       !(type & CL_KERNEL_ARG_TYPE_CONST);
 }
 
-cl_int gn_host_KernelFacts(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_KernelFacts *a)
+cl_int gn_host_KernelFacts(struct gn_vgpu *v, struct gn_request *r,
+                           const struct gn_args_KernelFacts *a)
 {
     struct gn_arg_fact *facts = a->facts;
     cl_uint n = 0;
@@ -104,7 +110,8 @@ cl_int gn_host_KernelFacts(struct gn_vgpu *v, struct gn_request *r, const struct
 
 cl_int gn_host_Kernels(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Kernels *a)
 {
-    cl_kernel *kernels = a->num_kernels ? gn_request_alloc(r, gn_times(a->num_kernels, sizeof *kernels)) : NULL;
+    cl_kernel *kernels =
+        a->num_kernels ? gn_request_alloc(r, gn_times(a->num_kernels, sizeof *kernels)) : NULL;
     cl_uint n = 0;
     if (a->num_kernels && !kernels)
         return CL_OUT_OF_HOST_MEMORY;
@@ -112,7 +119,8 @@ cl_int gn_host_Kernels(struct gn_vgpu *v, struct gn_request *r, const struct gn_
     /* All of them are the vGPU's, whatever becomes of one. */
     bool good = !result && kernels;
     for (cl_uint i = 0; good && i < n && i < a->num_kernels; i++) {
-        cl_int one = gn_request_made(r, GN_KIND_KERNEL, a->ids ? a->ids[i] : 0, kernels[i], CL_SUCCESS);
+        cl_int one =
+            gn_request_made(r, GN_KIND_KERNEL, a->ids ? a->ids[i] : 0, kernels[i], CL_SUCCESS);
         result = result ? result : one;
     }
     if (a->num_kernels_ret)
@@ -122,7 +130,8 @@ cl_int gn_host_Kernels(struct gn_vgpu *v, struct gn_request *r, const struct gn_
 
 /* ---- arguments: a run of struct gn_arg, each followed by its tail */
 
-/* A handle is as large as a handle, whatever the program says: the driver would read so many bytes of it. */
+/* A handle is as large as a handle, whatever the program says: the driver would read so many bytes
+ * of it. */
 static bool arg_good(const struct gn_arg *arg)
 {
     switch (arg->kind) {
@@ -142,7 +151,8 @@ static bool arg_good(const struct gn_arg *arg)
 }
 
 /* The next one, or NULL at the end; *at moves behind it. A run that does not add up sets *fault. */
-static const struct gn_arg *next_arg(const unsigned char *run, uint64_t bytes, uint64_t *at, bool *fault)
+static const struct gn_arg *next_arg(const unsigned char *run, uint64_t bytes, uint64_t *at,
+                                     bool *fault)
 {
     const struct gn_arg *arg = (const void *)(run + *at);
     if (*at == bytes)
@@ -170,7 +180,8 @@ static uint16_t arg_handle_kind(const struct gn_arg *arg)
     }
 }
 
-static cl_int set_arg(const cl_icd_dispatch *cl, cl_kernel kernel, const struct gn_arg *arg, void *driver)
+static cl_int set_arg(const cl_icd_dispatch *cl, cl_kernel kernel, const struct gn_arg *arg,
+                      void *driver)
 {
     const void *tail = arg + 1;
     static char none[GN_ARG_MAX_BYTES]; /* a NULL of any size that a program may give it */
@@ -182,20 +193,23 @@ static cl_int set_arg(const cl_icd_dispatch *cl, cl_kernel kernel, const struct 
     case GN_ARG_QUEUE:
         return cl->clSetKernelArg(kernel, arg->index, arg->bytes, &driver);
     case GN_ARG_NULL:
-        return arg->bytes <= sizeof none ? cl->clSetKernelArg(kernel, arg->index, arg->bytes, none) : CL_INVALID_ARG_SIZE;
+        return arg->bytes <= sizeof none ? cl->clSetKernelArg(kernel, arg->index, arg->bytes, none)
+                                         : CL_INVALID_ARG_SIZE;
     default:
-        return cl->clSetKernelArg(kernel, arg->index, arg->bytes, arg->bytes > 8 ? tail : &arg->value);
+        return cl->clSetKernelArg(kernel, arg->index, arg->bytes,
+                                  arg->bytes > 8 ? tail : &arg->value);
     }
 }
 
 static bool same_arg(const struct gn_applied_arg *have, const struct gn_arg *arg)
 {
     uint32_t tail = gn_arg_tail(arg->kind, arg->bytes);
-    return memcmp(&have->arg, arg, sizeof *arg) == 0 && (!tail || memcmp(have->tail, arg + 1, tail) == 0);
+    return memcmp(&have->arg, arg, sizeof *arg) == 0 &&
+           (!tail || memcmp(have->tail, arg + 1, tail) == 0);
 }
 
-/* Remembers what the driver's kernel was given; on no memory it forgets, and the argument is given again next
- * time. */
+/* Remembers what the driver's kernel was given; on no memory it forgets, and the argument is given
+ * again next time. */
 static void remember_arg(struct gn_applied_arg *have, const struct gn_arg *arg)
 {
     uint32_t tail = gn_arg_tail(arg->kind, arg->bytes);
@@ -211,8 +225,8 @@ static void remember_arg(struct gn_applied_arg *have, const struct gn_arg *arg)
 }
 
 /* o: what the argument names, if it names anything. */
-static cl_int apply_arg(struct gn_vgpu *v, cl_kernel kernel, struct gn_kernel_detail *k, const struct gn_arg *arg,
-                        const struct gn_vobject *o)
+static cl_int apply_arg(struct gn_vgpu *v, cl_kernel kernel, struct gn_kernel_detail *k,
+                        const struct gn_arg *arg, const struct gn_vobject *o)
 {
     const struct gn_mem_detail *mem = o && arg->kind == GN_ARG_MEM ? o->detail : NULL;
     if (arg->index < k->n_args && same_arg(&k->applied[arg->index], arg))
@@ -221,9 +235,11 @@ static cl_int apply_arg(struct gn_vgpu *v, cl_kernel kernel, struct gn_kernel_de
     if (mem && mem->writes && (arg->index >= k->n_args || k->applied[arg->index].writes))
         gn_writes_by_kernel(v, mem->writes);
     /* Of an argument that there is not, the driver's word. */
-    struct gn_applied_arg none = {0}, *have = arg->index < k->n_args ? &k->applied[arg->index] : &none;
-    cl_int result = arg->kind == GN_ARG_SVM ? gn_svm_set_arg(v, kernel, arg->index, arg->value, &have->over)
-                                            : set_arg(gn_cl(v), kernel, arg, gn_driver_of(o));
+    struct gn_applied_arg none = {0},
+                          *have = arg->index < k->n_args ? &k->applied[arg->index] : &none;
+    cl_int result = arg->kind == GN_ARG_SVM
+                        ? gn_svm_set_arg(v, kernel, arg->index, arg->value, &have->over)
+                        : set_arg(gn_cl(v), kernel, arg, gn_driver_of(o));
     if (!result && arg->kind != GN_ARG_SVM)
         drop_buffer(gn_cl(v), &have->over);
     if (have == &none)
@@ -259,7 +275,8 @@ cl_int gn_host_SetArg(struct gn_vgpu *v, struct gn_request *r, const struct gn_a
 
 /* ---- copies of kernels, for recorded launches */
 
-struct gn_vobject **gn_kernel_args_named(struct gn_request *r, const void *run, uint64_t bytes, uint32_t *ret_n, cl_int *result)
+struct gn_vobject **gn_kernel_args_named(struct gn_request *r, const void *run, uint64_t bytes,
+                                         uint32_t *ret_n, cl_int *result)
 {
     const struct gn_arg *arg;
     uint64_t at = 0;
@@ -287,7 +304,8 @@ struct gn_vobject **gn_kernel_args_named(struct gn_request *r, const void *run, 
     return fault ? NULL : named;
 }
 
-static cl_int clone_kernel(const cl_icd_dispatch *cl, const struct gn_vobject *kernel, struct gn_kernel_copy *copy)
+static cl_int clone_kernel(const cl_icd_dispatch *cl, const struct gn_vobject *kernel,
+                           struct gn_kernel_copy *copy)
 {
     struct gn_kernel_detail *k = kernel->detail;
     cl_int result = CL_INVALID_OPERATION;
@@ -300,7 +318,8 @@ static cl_int clone_kernel(const cl_icd_dispatch *cl, const struct gn_vobject *k
 }
 
 /* o: the object that the argument names, or NULL. */
-static cl_int give_copy(struct gn_vgpu *v, struct gn_kernel_copy *copy, const struct gn_arg *arg, const struct gn_vobject *o)
+static cl_int give_copy(struct gn_vgpu *v, struct gn_kernel_copy *copy, const struct gn_arg *arg,
+                        const struct gn_vobject *o)
 {
     if (arg->kind != GN_ARG_SVM)
         return set_arg(gn_cl(v), copy->kernel, arg, gn_driver_of(o));
@@ -311,7 +330,8 @@ static cl_int give_copy(struct gn_vgpu *v, struct gn_kernel_copy *copy, const st
     return gn_svm_set_arg(v, copy->kernel, arg->index, arg->value, &copy->over[arg->index]);
 }
 
-static cl_int give_all(struct gn_vgpu *v, const struct gn_kernel_detail *k, struct gn_kernel_copy *copy, const void *run, uint64_t bytes,
+static cl_int give_all(struct gn_vgpu *v, const struct gn_kernel_detail *k,
+                       struct gn_kernel_copy *copy, const void *run, uint64_t bytes,
                        struct gn_vobject *const *named)
 {
     const struct gn_arg *arg;
@@ -332,7 +352,8 @@ static cl_int give_all(struct gn_vgpu *v, const struct gn_kernel_detail *k, stru
     return result || n_given == k->n_args ? result : CL_INVALID_KERNEL_ARGS;
 }
 
-cl_int gn_kernel_copy_init(struct gn_vgpu *v, struct gn_kernel_copy *copy, const struct gn_vobject *kernel, const void *run, uint64_t bytes,
+cl_int gn_kernel_copy_init(struct gn_vgpu *v, struct gn_kernel_copy *copy,
+                           const struct gn_vobject *kernel, const void *run, uint64_t bytes,
                            struct gn_vobject *const *named)
 {
     *copy = (struct gn_kernel_copy){0};
@@ -379,9 +400,11 @@ void gn_admit_Launch(struct gn_vgpu *v, struct gn_command *c)
     }
 }
 
-/* The groups of a box: an NDRange of its own, whose offset is the program's and what lies before it. */
-static cl_int enqueue_part(const cl_icd_dispatch *cl, cl_command_queue queue, cl_kernel kernel, const struct gn_wire_Launch *w,
-                           const struct gn_box *box, cl_uint n_waits, const cl_event *waits, cl_event *event)
+/* The groups of a box: an NDRange of its own, whose offset is the program's and what lies before
+ * it. */
+static cl_int enqueue_part(const cl_icd_dispatch *cl, cl_command_queue queue, cl_kernel kernel,
+                           const struct gn_wire_Launch *w, const struct gn_box *box,
+                           cl_uint n_waits, const cl_event *waits, cl_event *event)
 {
     size_t offset[3], size[3], local[3];
     for (uint32_t i = 0; i < w->work_dim; i++) {
@@ -389,18 +412,21 @@ static cl_int enqueue_part(const cl_icd_dispatch *cl, cl_command_queue queue, cl
         offset[i] = (w->present & 1 ? w->global_work_offset[i] : 0) + box->first[i] * local[i];
         size[i] = box->n[i] * local[i];
     }
-    return cl->clEnqueueNDRangeKernel(queue, kernel, w->work_dim, offset, size, local, n_waits, waits, event);
+    return cl->clEnqueueNDRangeKernel(queue, kernel, w->work_dim, offset, size, local, n_waits,
+                                      waits, event);
 }
 
 static void raise_to(_Atomic uint64_t *most, uint64_t n)
 {
     uint64_t have = atomic_load_explicit(most, memory_order_relaxed);
-    while (n > have && !atomic_compare_exchange_weak_explicit(most, &have, n, memory_order_relaxed, memory_order_relaxed)) {
+    while (n > have && !atomic_compare_exchange_weak_explicit(most, &have, n, memory_order_relaxed,
+                                                              memory_order_relaxed)) {
     }
 }
 
 /* The driver has accepted these sizes. */
-void gn_kernel_note_sizes(struct gn_kernel_detail *k, cl_uint work_dim, const size_t *local_work_size)
+void gn_kernel_note_sizes(struct gn_kernel_detail *k, cl_uint work_dim,
+                          const size_t *local_work_size)
 {
     uint64_t items = 1;
     for (uint32_t i = 0; i < work_dim; i++) {
@@ -410,8 +436,8 @@ void gn_kernel_note_sizes(struct gn_kernel_detail *k, cl_uint work_dim, const si
     raise_to(&k->most_items, items);
 }
 
-int32_t gn_submit_Launch(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue, cl_uint n_waits, const cl_event *waits,
-                         cl_event *event)
+int32_t gn_submit_Launch(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue,
+                         cl_uint n_waits, const cl_event *waits, cl_event *event)
 {
     const struct gn_wire_Launch *w = gn_command_message(c);
     const cl_icd_dispatch *cl = gn_cl(v);
@@ -432,18 +458,20 @@ int32_t gn_submit_Launch(struct gn_vgpu *v, struct gn_command *c, cl_command_que
     pthread_mutex_lock(&k->lock);
     while (!result && run && (arg = next_arg(run, w->args_bytes, &at, &fault))) {
         const struct gn_vobject *o = arg_handle_kind(arg) ? c->object_refs[n++] : NULL;
-        result =
-            arg->kind != GN_ARG_SVM || gn_svm_address_ok(v, arg->value) ? apply_arg(v, driver_kernel, k, arg, o) : CL_INVALID_ARG_VALUE;
+        result = arg->kind != GN_ARG_SVM || gn_svm_address_ok(v, arg->value)
+                     ? apply_arg(v, driver_kernel, k, arg, o)
+                     : CL_INVALID_ARG_VALUE;
     }
     if (!result && c->cut)
         result = enqueue_part(cl, queue, driver_kernel, w, &c->cut->now, n_waits, waits, event);
     else if (!result && w->task)
         result = cl->clEnqueueTask(queue, kernel->driver, n_waits, waits, event);
     else if (!result)
-        result =
-            cl->clEnqueueNDRangeKernel(queue, kernel->driver, w->work_dim, w->present & 1 ? (const size_t *)w->global_work_offset : NULL,
-                                       w->present & 2 ? (const size_t *)w->global_work_size : NULL,
-                                       w->present & 4 ? (const size_t *)w->local_work_size : NULL, n_waits, waits, event);
+        result = cl->clEnqueueNDRangeKernel(
+            queue, kernel->driver, w->work_dim,
+            w->present & 1 ? (const size_t *)w->global_work_offset : NULL,
+            w->present & 2 ? (const size_t *)w->global_work_size : NULL,
+            w->present & 4 ? (const size_t *)w->local_work_size : NULL, n_waits, waits, event);
     pthread_mutex_unlock(&k->lock);
     if (!result && !w->task && w->present & 4 && w->work_dim <= 3)
         gn_kernel_note_sizes(kernel->detail, w->work_dim, (const size_t *)w->local_work_size);
@@ -458,8 +486,8 @@ void gn_admit_Finish(struct gn_vgpu *v, struct gn_command *c)
     (void)c;
 }
 
-int32_t gn_submit_Finish(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue, cl_uint n_waits, const cl_event *waits,
-                         cl_event *event)
+int32_t gn_submit_Finish(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue,
+                         cl_uint n_waits, const cl_event *waits, cl_event *event)
 {
     struct gn_vqueue *q = c->queue;
     const cl_icd_dispatch *cl = gn_cl(v);
@@ -479,17 +507,22 @@ int32_t gn_submit_Finish(struct gn_vgpu *v, struct gn_command *c, cl_command_que
         return late;
     }
     cl_int status = CL_QUEUED;
-    if (last && !cl->clGetEventInfo(last, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL) && status <= CL_COMPLETE) {
+    if (last &&
+        !cl->clGetEventInfo(last, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status,
+                            NULL) &&
+        status <= CL_COMPLETE) {
         /* Nothing is left to wait for. Some drivers never call back for an event that is over. */
         cl->clReleaseEvent(last);
         return CL_SUCCESS;
     }
     if (last) {
-        /* In order, the last event's end is the end of all: nothing needs to be queued to learn of it. */
+        /* In order, the last event's end is the end of all: nothing needs to be queued to learn of
+         * it. */
         *event = last;
         return CL_SUCCESS;
     }
     if (q->in_order)
         return CL_SUCCESS;
-    return cl->clEnqueueMarkerWithWaitList ? cl->clEnqueueMarkerWithWaitList(queue, 0, NULL, event) : cl->clEnqueueMarker(queue, event);
+    return cl->clEnqueueMarkerWithWaitList ? cl->clEnqueueMarkerWithWaitList(queue, 0, NULL, event)
+                                           : cl->clEnqueueMarker(queue, event);
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What memory objects hold, into a stream and out of one. Queues of its own are used, one a context, which nobody else sees. What a
- * program forbids its host to read or write (CL_MEM_HOST_*) is copied on the device, to or from a buffer that may be. Where the
- * driver's maps show the memory itself (tried once), contents are neither read nor written but looked at in their place.
+ * What memory objects hold, into a stream and out of one. Queues of its own are used, one a
+ * context, which nobody else sees. What a program forbids its host to read or write (CL_MEM_HOST_*)
+ * is copied on the device, to or from a buffer that may be. Where the driver's maps show the memory
+ * itself (tried once), contents are neither read nor written but looked at in their place.
  *
- * Nothing goes of what is a view of another object (sub-buffers, images over buffers), and of what lies in the data area: that stays
- * where the program is. Run by the thread that saves, by its hashing thread (sources), and by the thread that loads.
+ * Nothing goes of what is a view of another object (sub-buffers, images over buffers), and of what
+ * lies in the data area: that stays where the program is. Run by the thread that saves, by its
+ * hashing thread (sources), and by the thread that loads.
  */
 #include "device_digest.h"
 #include "image_boxes.h"
@@ -81,7 +83,8 @@ static void end(struct gn_vgpu *v)
     detail->contents = NULL;
 }
 
-/* Does a map, as long as it lasts, show what the device writes, and the device what is written there? */
+/* Does a map, as long as it lasts, show what the device writes, and the device what is written
+ * there? */
 static bool maps_show(const cl_icd_dispatch *cl, cl_command_queue queue, cl_mem mem)
 {
     const size_t last = PROBE_BYTES / sizeof(uint32_t) - 1;
@@ -89,14 +92,17 @@ static bool maps_show(const cl_icd_dispatch *cl, cl_command_queue queue, cl_mem 
     uint32_t back = 0;
     cl_int result;
     bool good = false;
-    volatile uint32_t *at = cl->clEnqueueMapBuffer(queue, mem, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, PROBE_BYTES, 0, NULL, NULL, &result);
+    volatile uint32_t *at = cl->clEnqueueMapBuffer(queue, mem, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE,
+                                                   0, PROBE_BYTES, 0, NULL, NULL, &result);
     if (!at)
         return false;
     at[0] = at[last] = ~word;
-    if (!cl->clEnqueueFillBuffer(queue, mem, &word, sizeof word, 0, PROBE_BYTES, 0, NULL, NULL) && !cl->clFinish(queue) && at[0] == word &&
-        at[last] == word) {
+    if (!cl->clEnqueueFillBuffer(queue, mem, &word, sizeof word, 0, PROBE_BYTES, 0, NULL, NULL) &&
+        !cl->clFinish(queue) && at[0] == word && at[last] == word) {
         at[last] = ~word;
-        good = !cl->clEnqueueReadBuffer(queue, mem, CL_TRUE, last * sizeof back, sizeof back, &back, 0, NULL, NULL) && back == ~word;
+        good = !cl->clEnqueueReadBuffer(queue, mem, CL_TRUE, last * sizeof back, sizeof back, &back,
+                                        0, NULL, NULL) &&
+               back == ~word;
     }
     cl->clEnqueueUnmapMemObject(queue, mem, (void *)(uintptr_t)at, 0, NULL, NULL);
     cl->clFinish(queue);
@@ -108,7 +114,8 @@ static bool look_in_place(struct gn_vgpu *v, const struct context_queue *q)
     cl_int result;
     if (!gn_home_possible(v, q->context))
         return false;
-    cl_mem mem = gn_cl(v)->clCreateBuffer(q->context, CL_MEM_READ_WRITE, PROBE_BYTES, NULL, &result);
+    cl_mem mem =
+        gn_cl(v)->clCreateBuffer(q->context, CL_MEM_READ_WRITE, PROBE_BYTES, NULL, &result);
     bool good = mem && maps_show(gn_cl(v), q->queue, mem);
     if (mem)
         gn_cl(v)->clReleaseMemObject(mem);
@@ -131,7 +138,8 @@ static struct context_queue *queue_for(struct gn_vgpu *v, cl_mem mem)
     if (!more)
         return NULL;
     c->queues = more;
-    if (cl->clGetContextInfo(context, CL_CONTEXT_DEVICES, 0, NULL, &bytes) || bytes < sizeof(cl_device_id))
+    if (cl->clGetContextInfo(context, CL_CONTEXT_DEVICES, 0, NULL, &bytes) ||
+        bytes < sizeof(cl_device_id))
         return NULL;
     cl_device_id *devices = malloc(bytes);
     struct context_queue *q = calloc(1, sizeof *q);
@@ -189,7 +197,8 @@ static bool look_at(struct gn_vgpu *v, const struct gn_vobject *o, bool homes, s
     cl_mem_object_type type = 0;
     cl_mem parent = NULL;
     size_t size = 0, width = 0, height = 0, depth = 0, layers = 0;
-    if (o->kind != GN_KIND_MEM || !detail || (detail->home && !homes) || detail->borrowed || detail->svm)
+    if (o->kind != GN_KIND_MEM || !detail || (detail->home && !homes) || detail->borrowed ||
+        detail->svm)
         return false;
     *ret = (struct content){.mem = o->driver};
     cl->clGetMemObjectInfo(o->driver, CL_MEM_TYPE, sizeof type, &type, NULL);
@@ -199,7 +208,8 @@ static bool look_at(struct gn_vgpu *v, const struct gn_vobject *o, bool homes, s
     if (parent)
         return false;
     ret->bytes = size;
-    if (detail->home && cl->clGetMemObjectInfo(o->driver, CL_MEM_HOST_PTR, sizeof ret->home, &ret->home, NULL))
+    if (detail->home &&
+        cl->clGetMemObjectInfo(o->driver, CL_MEM_HOST_PTR, sizeof ret->home, &ret->home, NULL))
         return false;
     if (type == CL_MEM_OBJECT_BUFFER)
         return true;
@@ -216,7 +226,8 @@ static bool look_at(struct gn_vgpu *v, const struct gn_vobject *o, bool homes, s
         ret->size[1] = layers;
     else if (type == CL_MEM_OBJECT_IMAGE2D_ARRAY)
         ret->size[2] = layers;
-    ret->bytes = gn_times(ret->pixel_bytes, gn_product((const uint64_t[]){ret->size[0], ret->size[1], ret->size[2]}));
+    ret->bytes = gn_times(ret->pixel_bytes,
+                          gn_product((const uint64_t[]){ret->size[0], ret->size[1], ret->size[2]}));
     return true;
 }
 
@@ -234,7 +245,9 @@ static const char *obstacle(struct gn_vgpu *v, struct gn_vobject *const *objects
         gn_cl(v)->clGetMemObjectInfo(o->driver, CL_MEM_TYPE, sizeof type, &type, NULL);
         if (type == CL_MEM_OBJECT_PIPE)
             return "a pipe, whose contents cannot be read";
-        if (type != CL_MEM_OBJECT_BUFFER && !gn_cl(v)->clGetImageInfo(o->driver, CL_IMAGE_NUM_MIP_LEVELS, sizeof levels, &levels, NULL) &&
+        if (type != CL_MEM_OBJECT_BUFFER &&
+            !gn_cl(v)->clGetImageInfo(o->driver, CL_IMAGE_NUM_MIP_LEVELS, sizeof levels, &levels,
+                                      NULL) &&
             levels > 1)
             return "an image with mip levels, which cannot be moved yet";
     }
@@ -243,18 +256,22 @@ static const char *obstacle(struct gn_vgpu *v, struct gn_vobject *const *objects
 
 /* ---- out */
 
-static cl_int read_buffer(struct gn_vgpu *v, struct context_queue *q, const struct content *c, uint64_t at, uint64_t n, void *to)
+static cl_int read_buffer(struct gn_vgpu *v, struct context_queue *q, const struct content *c,
+                          uint64_t at, uint64_t n, void *to)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
     if (!(c->flags & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS)))
         return cl->clEnqueueReadBuffer(q->queue, c->mem, CL_TRUE, at, n, to, 0, NULL, NULL);
     cl_mem by = between(v, q, PIECE_BYTES);
-    cl_int result = by ? cl->clEnqueueCopyBuffer(q->queue, c->mem, by, at, 0, n, 0, NULL, NULL) : CL_OUT_OF_RESOURCES;
-    return result ? result : cl->clEnqueueReadBuffer(q->queue, by, CL_TRUE, 0, n, to, 0, NULL, NULL);
+    cl_int result = by ? cl->clEnqueueCopyBuffer(q->queue, c->mem, by, at, 0, n, 0, NULL, NULL)
+                       : CL_OUT_OF_RESOURCES;
+    return result ? result
+                  : cl->clEnqueueReadBuffer(q->queue, by, CL_TRUE, 0, n, to, 0, NULL, NULL);
 }
 
 /* Whole pixels. The queue is in order: the last of the commands is waited for. */
-static cl_int read_pixels(struct gn_vgpu *v, struct context_queue *q, const struct content *c, uint64_t first, uint64_t n, void *to)
+static cl_int read_pixels(struct gn_vgpu *v, struct context_queue *q, const struct content *c,
+                          uint64_t first, uint64_t n, void *to)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
     const bool direct = !(c->flags & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS));
@@ -266,10 +283,12 @@ static cl_int read_pixels(struct gn_vgpu *v, struct context_queue *q, const stru
     for (unsigned i = 0; i < n_boxes && !result; i++) {
         const struct gn_image_box *b = &boxes[i];
         if (direct)
-            result = cl->clEnqueueReadImage(q->queue, c->mem, i + 1 == n_boxes, b->origin, b->region, 0, 0, (unsigned char *)to + at, 0,
-                                            NULL, NULL);
+            result =
+                cl->clEnqueueReadImage(q->queue, c->mem, i + 1 == n_boxes, b->origin, b->region, 0,
+                                       0, (unsigned char *)to + at, 0, NULL, NULL);
         else
-            result = cl->clEnqueueCopyImageToBuffer(q->queue, c->mem, by, b->origin, b->region, at, 0, NULL, NULL);
+            result = cl->clEnqueueCopyImageToBuffer(q->queue, c->mem, by, b->origin, b->region, at,
+                                                    0, NULL, NULL);
         at += b->n_pixels * c->pixel_bytes;
     }
     if (!result && !direct)
@@ -295,7 +314,8 @@ static struct pixels pixels_of(const struct content *c, uint64_t at, uint64_t n)
 }
 
 /* Pixels of three bytes do not fit into pages. */
-static cl_int read_image(struct gn_vgpu *v, struct context_queue *q, const struct content *c, uint64_t at, uint64_t n, void *to)
+static cl_int read_image(struct gn_vgpu *v, struct context_queue *q, const struct content *c,
+                         uint64_t at, uint64_t n, void *to)
 {
     const struct pixels p = pixels_of(c, at, n);
     if (p.whole)
@@ -308,7 +328,8 @@ static cl_int read_image(struct gn_vgpu *v, struct context_queue *q, const struc
     return result;
 }
 
-static bool look(struct gn_vgpu *v, const struct gn_vobject *o, bool homes, uint64_t *ret_bytes, struct gn_writes **ret_writes)
+static bool look(struct gn_vgpu *v, const struct gn_vobject *o, bool homes, uint64_t *ret_bytes,
+                 struct gn_writes **ret_writes)
 {
     struct content c;
     if (!look_at(v, o, homes, &c))
@@ -340,20 +361,22 @@ struct source {
 };
 
 /*
- * Reads no more than it is asked for: a page's marks are taken just before, and what is read earlier
- * than that may be older than a write whose mark is gone.
+ * Reads no more than it is asked for: a page's marks are taken just before, and what is read
+ * earlier than that may be older than a write whose mark is gone.
  */
 static int read_source(void *ctx, uint64_t offset, void *dst, uint64_t n)
 {
     struct source *s = ctx;
     const struct content *c = &s->content;
-    /* The program may write there while its vGPU stands: a page that changed on its way would not be what its checksum says. */
+    /* The program may write there while its vGPU stands: a page that changed on its way would not
+     * be what its checksum says. */
     if (c->home)
         return memcpy(dst, (const unsigned char *)c->home + offset, n), 0;
     for (uint64_t done = 0; done < n; done += PIECE_BYTES) {
         const uint64_t piece = n - done < PIECE_BYTES ? n - done : PIECE_BYTES;
         unsigned char *to = (unsigned char *)dst + done;
-        if (c->image ? read_image(s->v, s->queue, c, offset + done, piece, to) : read_buffer(s->v, s->queue, c, offset + done, piece, to))
+        if (c->image ? read_image(s->v, s->queue, c, offset + done, piece, to)
+                     : read_buffer(s->v, s->queue, c, offset + done, piece, to))
             return -EIO;
     }
     return 0;
@@ -362,7 +385,8 @@ static int read_source(void *ctx, uint64_t offset, void *dst, uint64_t n)
 static int digest_source(void *ctx, uint64_t first_page, uint64_t n_pages, void *ret)
 {
     const struct source *s = ctx;
-    return gn_digests_of(s->queue->digests, s->content.mem, s->content.bytes, first_page, n_pages, ret);
+    return gn_digests_of(s->queue->digests, s->content.mem, s->content.bytes, first_page, n_pages,
+                         ret);
 }
 
 static void ready(struct gn_vgpu *v, struct gn_page_source *source)
@@ -377,8 +401,8 @@ static bool device_hashes(const struct context_queue *q, const struct content *c
     return q->digests && !c->home && !c->image && !(c->flags & CL_MEM_WRITE_ONLY);
 }
 
-static int open_source(struct gn_vgpu *v, struct gn_vobject *o, const struct gn_page_hasher *there, struct gn_page_source *ret,
-                       struct gn_error *err)
+static int open_source(struct gn_vgpu *v, struct gn_vobject *o, const struct gn_page_hasher *there,
+                       struct gn_page_source *ret, struct gn_error *err)
 {
     struct source *s = calloc(1, sizeof *s);
     cl_int result = CL_SUCCESS;
@@ -390,10 +414,14 @@ static int open_source(struct gn_vgpu *v, struct gn_vobject *o, const struct gn_
     s->there = there;
     if (!s->content.home && !s->content.image && s->queue->in_place &&
         !(s->content.flags & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS)))
-        s->mapped = gn_cl(v)->clEnqueueMapBuffer(s->queue->queue, s->content.mem, CL_TRUE, CL_MAP_READ, 0, s->content.bytes, 0, NULL, NULL,
-                                                 &result);
-    *ret = (struct gn_page_source){
-        .memory = s->mapped, .read = read_source, .digest = device_hashes(s->queue, &s->content) ? digest_source : NULL, .ctx = s};
+        s->mapped =
+            gn_cl(v)->clEnqueueMapBuffer(s->queue->queue, s->content.mem, CL_TRUE, CL_MAP_READ, 0,
+                                         s->content.bytes, 0, NULL, NULL, &result);
+    *ret = (struct gn_page_source){.memory = s->mapped,
+                                   .read = read_source,
+                                   .digest =
+                                       device_hashes(s->queue, &s->content) ? digest_source : NULL,
+                                   .ctx = s};
     return 0;
 }
 
@@ -401,27 +429,30 @@ static void shut_source(struct gn_vgpu *v, struct gn_page_source *source)
 {
     struct source *s = source->ctx;
     if (s && s->mapped)
-        gn_cl(v)->clEnqueueUnmapMemObject(s->queue->queue, s->content.mem, s->mapped, 0, NULL, NULL);
+        gn_cl(v)->clEnqueueUnmapMemObject(s->queue->queue, s->content.mem, s->mapped, 0, NULL,
+                                          NULL);
     free(s);
     *source = (struct gn_page_source){0};
 }
 
 /* ---- in */
 
-static cl_int write_buffer(struct gn_vgpu *v, struct context_queue *q, const struct content *c, uint64_t at, uint64_t n, const void *from)
+static cl_int write_buffer(struct gn_vgpu *v, struct context_queue *q, const struct content *c,
+                           uint64_t at, uint64_t n, const void *from)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
     if (!(c->flags & (CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS)))
         return cl->clEnqueueWriteBuffer(q->queue, c->mem, CL_TRUE, at, n, from, 0, NULL, NULL);
     cl_mem by = between(v, q, PIECE_BYTES);
-    cl_int result = by ? cl->clEnqueueWriteBuffer(q->queue, by, CL_TRUE, 0, n, from, 0, NULL, NULL) : CL_OUT_OF_RESOURCES;
+    cl_int result = by ? cl->clEnqueueWriteBuffer(q->queue, by, CL_TRUE, 0, n, from, 0, NULL, NULL)
+                       : CL_OUT_OF_RESOURCES;
     if (!result)
         result = cl->clEnqueueCopyBuffer(q->queue, by, c->mem, 0, at, n, 0, NULL, NULL);
     return result ? result : cl->clFinish(q->queue);
 }
 
-static cl_int write_pixels(struct gn_vgpu *v, struct context_queue *q, const struct content *c, uint64_t first, uint64_t n,
-                           const void *from)
+static cl_int write_pixels(struct gn_vgpu *v, struct context_queue *q, const struct content *c,
+                           uint64_t first, uint64_t n, const void *from)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
     const bool direct = !(c->flags & (CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS));
@@ -431,14 +462,16 @@ static cl_int write_pixels(struct gn_vgpu *v, struct context_queue *q, const str
     cl_int result = direct || by ? CL_SUCCESS : CL_OUT_OF_RESOURCES;
     uint64_t at = 0;
     if (by)
-        result = cl->clEnqueueWriteBuffer(q->queue, by, CL_TRUE, 0, n * c->pixel_bytes, from, 0, NULL, NULL);
+        result = cl->clEnqueueWriteBuffer(q->queue, by, CL_TRUE, 0, n * c->pixel_bytes, from, 0,
+                                          NULL, NULL);
     for (unsigned i = 0; i < n_boxes && !result; i++) {
         const struct gn_image_box *b = &boxes[i];
         if (direct)
-            result = cl->clEnqueueWriteImage(q->queue, c->mem, CL_FALSE, b->origin, b->region, 0, 0, (const unsigned char *)from + at, 0,
-                                             NULL, NULL);
+            result = cl->clEnqueueWriteImage(q->queue, c->mem, CL_FALSE, b->origin, b->region, 0, 0,
+                                             (const unsigned char *)from + at, 0, NULL, NULL);
         else
-            result = cl->clEnqueueCopyBufferToImage(q->queue, by, c->mem, at, b->origin, b->region, 0, NULL, NULL);
+            result = cl->clEnqueueCopyBufferToImage(q->queue, by, c->mem, at, b->origin, b->region,
+                                                    0, NULL, NULL);
         at += b->n_pixels * c->pixel_bytes;
     }
     const cl_int finished = cl->clFinish(q->queue);
@@ -446,7 +479,8 @@ static cl_int write_pixels(struct gn_vgpu *v, struct context_queue *q, const str
 }
 
 /* A pixel that two pages share keeps what has come of it. */
-static cl_int write_image(struct gn_vgpu *v, struct context_queue *q, const struct content *c, uint64_t at, uint64_t n, const void *from)
+static cl_int write_image(struct gn_vgpu *v, struct context_queue *q, const struct content *c,
+                          uint64_t at, uint64_t n, const void *from)
 {
     const struct pixels p = pixels_of(c, at, n);
     if (p.whole)
@@ -461,7 +495,8 @@ static cl_int write_image(struct gn_vgpu *v, struct context_queue *q, const stru
     return result;
 }
 
-static struct gn_vobject *object_of(struct gn_vgpu *v, uint64_t id, uint64_t bytes, struct content *ret)
+static struct gn_vobject *object_of(struct gn_vgpu *v, uint64_t id, uint64_t bytes,
+                                    struct content *ret)
 {
     bool lie = false;
     struct gn_vobject *o = gn_object_get(v, id, GN_KIND_MEM, &lie);
@@ -474,7 +509,8 @@ static struct gn_vobject *object_of(struct gn_vgpu *v, uint64_t id, uint64_t byt
 
 static int unwritable(struct gn_error *err, cl_int result)
 {
-    return gn_fail(err, EIO, NULL, "the driver does not take the contents of its memory: error %d", result);
+    return gn_fail(err, EIO, NULL, "the driver does not take the contents of its memory: error %d",
+                   result);
 }
 
 static int no_room(struct gn_error *err)
@@ -482,10 +518,11 @@ static int no_room(struct gn_error *err)
     return gn_fail(err, ENOMEM, NULL, "no memory left to load what its memory holds");
 }
 
-static int load_run(struct gn_vgpu *v, struct context_queue *q, const struct content *c, uint64_t at, uint64_t n, const void *from,
-                    struct gn_error *err)
+static int load_run(struct gn_vgpu *v, struct context_queue *q, const struct content *c,
+                    uint64_t at, uint64_t n, const void *from, struct gn_error *err)
 {
-    cl_int result = c->image ? write_image(v, q, c, at, n, from) : write_buffer(v, q, c, at, n, from);
+    cl_int result =
+        c->image ? write_image(v, q, c, at, n, from) : write_buffer(v, q, c, at, n, from);
     return result ? unwritable(err, result) : 0;
 }
 
@@ -499,7 +536,8 @@ static int expect(struct gn_vgpu *v, const struct gn_stream_memory *m, struct gn
     struct gn_vobject *o = m->id == m->object ? object_of(v, m->object, m->bytes, &content) : NULL;
     if (!o || !c || gn_known_find(&c->places, m->id)) {
         gn_object_unref(o);
-        return gn_fail(err, EBADMSG, NULL, "contents are announced of no memory object, or of one of another size");
+        return gn_fail(err, EBADMSG, NULL,
+                       "contents are announced of no memory object, or of one of another size");
     }
     struct context_queue *q = queue_for(v, o->driver);
     if (c->n_in == c->in_capacity) {
@@ -516,10 +554,14 @@ static int expect(struct gn_vgpu *v, const struct gn_stream_memory *m, struct gn
     }
     struct incoming *in = &c->in[c->n_in++];
     *in = (struct incoming){.object = o};
-    if (!content.image && q->in_place && !(content.flags & (CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS)))
-        in->mapped = gn_cl(v)->clEnqueueMapBuffer(q->queue, content.mem, CL_TRUE, CL_MAP_WRITE, 0, content.bytes, 0, NULL, NULL, &result);
+    if (!content.image && q->in_place &&
+        !(content.flags & (CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS)))
+        in->mapped = gn_cl(v)->clEnqueueMapBuffer(q->queue, content.mem, CL_TRUE, CL_MAP_WRITE, 0,
+                                                  content.bytes, 0, NULL, NULL, &result);
     if (v->way_back)
-        gn_way_back_expect(v->way_back, m->id, m->bytes, ((const struct gn_mem_detail *)o->detail)->writes, device_hashes(q, &content));
+        gn_way_back_expect(v->way_back, m->id, m->bytes,
+                           ((const struct gn_mem_detail *)o->detail)->writes,
+                           device_hashes(q, &content));
     return 0;
 }
 
@@ -548,16 +590,18 @@ static bool gone(struct gn_vgpu *v, uint64_t memory)
     return true;
 }
 
-static int write_whole(struct gn_vgpu *v, struct context_queue *q, const struct content *c, uint64_t at, uint64_t n, const void *from,
-                       struct gn_error *err)
+static int write_whole(struct gn_vgpu *v, struct context_queue *q, const struct content *c,
+                       uint64_t at, uint64_t n, const void *from, struct gn_error *err)
 {
     int rc = 0;
     for (uint64_t done = 0; !rc && done < n; done += PIECE_BYTES)
-        rc = load_run(v, q, c, at + done, n - done < PIECE_BYTES ? n - done : PIECE_BYTES, (const unsigned char *)from + done, err);
+        rc = load_run(v, q, c, at + done, n - done < PIECE_BYTES ? n - done : PIECE_BYTES,
+                      (const unsigned char *)from + done, err);
     return rc;
 }
 
-static int take_pages(struct gn_vgpu *v, struct gn_stream_reader *r, const struct gn_stream_section *s, void *const *where)
+static int take_pages(struct gn_vgpu *v, struct gn_stream_reader *r,
+                      const struct gn_stream_section *s, void *const *where)
 {
     int rc = gn_stream_take_pages(r, where);
     if (!rc && v->way_back)
@@ -566,7 +610,8 @@ static int take_pages(struct gn_vgpu *v, struct gn_stream_reader *r, const struc
 }
 
 /* Runs of zeros may be longer than a piece, and come one by one, whole or in parts. */
-static int write_runs(struct gn_vgpu *v, struct gn_stream_reader *r, const struct gn_stream_section *s, struct context_queue *q,
+static int write_runs(struct gn_vgpu *v, struct gn_stream_reader *r,
+                      const struct gn_stream_section *s, struct context_queue *q,
                       const struct content *content, const uint64_t *at, struct gn_error *err)
 {
     void *where[GN_STREAM_MOST_RUNS];
@@ -587,7 +632,8 @@ static int write_runs(struct gn_vgpu *v, struct gn_stream_reader *r, const struc
     return rc;
 }
 
-static int load_pages(struct gn_vgpu *v, struct gn_stream_reader *r, const struct gn_stream_section *s, struct gn_error *err)
+static int load_pages(struct gn_vgpu *v, struct gn_stream_reader *r,
+                      const struct gn_stream_section *s, struct gn_error *err)
 {
     const uint32_t page_bytes = gn_stream_reader_about(r)->page_bytes;
     struct gn_contents *c = contents_of(v);
@@ -597,13 +643,15 @@ static int load_pages(struct gn_vgpu *v, struct gn_stream_reader *r, const struc
     void *where[GN_STREAM_MOST_RUNS];
     uint64_t at[GN_STREAM_MOST_RUNS];
     if (!in)
-        return gn_fail(err, c ? EBADMSG : ENOMEM, NULL, "contents came that are no memory object's, or there is no memory for them");
+        return gn_fail(err, c ? EBADMSG : ENOMEM, NULL,
+                       "contents came that are no memory object's, or there is no memory for them");
     for (uint32_t i = 0; i < s->n_runs; i++)
         at[i] = s->runs[i].first_page * page_bytes;
     unsigned char *to = in->mapped;
     if (!to) {
         struct context_queue *q = queue_for(v, in->object->driver);
-        if (!q || !look_at(v, in->object, v->remote != NULL, &content) || content.bytes != s->memory->bytes)
+        if (!q || !look_at(v, in->object, v->remote != NULL, &content) ||
+            content.bytes != s->memory->bytes)
             return no_room(err);
         return write_runs(v, r, s, q, &content, at, err);
     }
@@ -627,7 +675,8 @@ static int fill(struct gn_vgpu *v, uint64_t memory, const void *from, struct gn_
     return 0;
 }
 
-static int load(struct gn_vgpu *v, struct gn_stream_reader *r, const struct gn_stream_section *s, struct gn_error *err)
+static int load(struct gn_vgpu *v, struct gn_stream_reader *r, const struct gn_stream_section *s,
+                struct gn_error *err)
 {
     int rc = 0;
     GN_FAULT("load-contents");

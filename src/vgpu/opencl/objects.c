@@ -6,40 +6,49 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Stands for a host pointer that the program gave where none is allowed: the driver must see one to refuse
- * it. */
+/* Stands for a host pointer that the program gave where none is allowed: the driver must see one to
+ * refuse it. */
 static char some_host_memory[64];
 
-cl_int gn_host_DestroyObject(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_DestroyObject *a)
+cl_int gn_host_DestroyObject(struct gn_vgpu *v, struct gn_request *r,
+                             const struct gn_args_DestroyObject *a)
 {
     (void)r;
     gn_object_take_out(v, a->object, (uint16_t)a->kind);
     return CL_SUCCESS;
 }
 
-cl_int gn_host_DeviceType(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_DeviceType *a)
+cl_int gn_host_DeviceType(struct gn_vgpu *v, struct gn_request *r,
+                          const struct gn_args_DeviceType *a)
 {
     cl_uint n;
-    cl_device_id *devices = a->has_devices ? gn_request_alloc(r, gn_times(a->num_entries, sizeof *devices)) : NULL;
+    cl_device_id *devices =
+        a->has_devices ? gn_request_alloc(r, gn_times(a->num_entries, sizeof *devices)) : NULL;
     if (a->has_devices && !devices)
         return CL_OUT_OF_HOST_MEMORY;
-    return gn_cl(v)->clGetDeviceIDs(gn_platform_of(v)->id, a->device_type, a->num_entries, devices, a->has_number ? &n : NULL);
+    return gn_cl(v)->clGetDeviceIDs(gn_platform_of(v)->id, a->device_type, a->num_entries, devices,
+                                    a->has_number ? &n : NULL);
 }
 
-cl_int gn_host_SubDevices(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_SubDevices *a)
+cl_int gn_host_SubDevices(struct gn_vgpu *v, struct gn_request *r,
+                          const struct gn_args_SubDevices *a)
 {
-    cl_device_id *devices = a->ids ? gn_request_alloc(r, gn_times(a->n_ids, sizeof *devices)) : NULL;
+    cl_device_id *devices =
+        a->ids ? gn_request_alloc(r, gn_times(a->n_ids, sizeof *devices)) : NULL;
     cl_uint n = 0;
     if (a->ids && !devices)
         return CL_OUT_OF_HOST_MEMORY;
     /* Whatever the guest calls its end, the driver finds one. */
     cl_device_partition_property *properties =
-        a->properties ? gn_request_alloc(r, gn_times(a->n_properties + UINT64_C(3), sizeof *properties)) : NULL;
+        a->properties
+            ? gn_request_alloc(r, gn_times(a->n_properties + UINT64_C(3), sizeof *properties))
+            : NULL;
     if (a->properties && !properties)
         return CL_OUT_OF_HOST_MEMORY;
     if (properties)
         memcpy(properties, a->properties, a->n_properties * sizeof *properties);
-    if (properties && properties[0] != CL_DEVICE_PARTITION_EQUALLY && properties[0] != CL_DEVICE_PARTITION_BY_COUNTS &&
+    if (properties && properties[0] != CL_DEVICE_PARTITION_EQUALLY &&
+        properties[0] != CL_DEVICE_PARTITION_BY_COUNTS &&
         properties[0] != CL_DEVICE_PARTITION_BY_AFFINITY_DOMAIN)
         return CL_INVALID_VALUE;
     cl_int result = gn_cl(v)->clCreateSubDevices(a->in_device, properties, a->n_ids, devices, &n);
@@ -53,11 +62,13 @@ cl_int gn_host_SubDevices(struct gn_vgpu *v, struct gn_request *r, const struct 
     return result;
 }
 
-/* A process has one vGPU, but for a program that hosts one of each platform. Set with a vGPU's first context, until it leaves. */
+/* A process has one vGPU, but for a program that hosts one of each platform. Set with a vGPU's
+ * first context, until it leaves. */
 #define MAX_SPEAKERS  64u
 #define SPEAKER_SHIFT 26u
 #define SPEAKER_MASK  ((uint64_t)(MAX_SPEAKERS - 1) << SPEAKER_SHIFT)
-_Static_assert(GN_OBJECT_CHUNK *(uint64_t)GN_OBJECT_CHUNKS <= UINT64_C(1) << SPEAKER_SHIFT, "an index leaves room");
+_Static_assert(GN_OBJECT_CHUNK *(uint64_t)GN_OBJECT_CHUNKS <= UINT64_C(1) << SPEAKER_SHIFT,
+               "an index leaves room");
 static struct gn_vgpu *_Atomic speakers[MAX_SPEAKERS];
 static _Atomic uint32_t next_speaker;
 _Static_assert(sizeof(void *) >= sizeof(uint64_t), "an id travels as a pointer");
@@ -71,7 +82,8 @@ static struct gn_vgpu *_Atomic *speaker_of(struct gn_vgpu *v)
     /* In turn: a driver may still speak of a context of the one that has left its place last. */
     for (uint32_t i = 0; i < MAX_SPEAKERS; i++) {
         struct gn_vgpu *none = NULL;
-        struct gn_vgpu *_Atomic *place = &speakers[atomic_fetch_add(&next_speaker, 1) % MAX_SPEAKERS];
+        struct gn_vgpu *_Atomic *place =
+            &speakers[atomic_fetch_add(&next_speaker, 1) % MAX_SPEAKERS];
         if (atomic_compare_exchange_strong(place, &none, v))
             return place;
     }
@@ -86,10 +98,11 @@ void gn_speaker_leave(struct gn_vgpu *v)
     }
 }
 
-static void CL_CALLBACK context_says(const char *text, const void *private_info, size_t private_bytes, void *user_data)
+static void CL_CALLBACK context_says(const char *text, const void *private_info,
+                                     size_t private_bytes, void *user_data)
 {
-    /* The context's id and its vGPU's place: nothing that would have to outlive the last that a driver says of it. An index of
-     * an object has fewer bits than there is room for. */
+    /* The context's id and its vGPU's place: nothing that would have to outlive the last that a
+     * driver says of it. An index of an object has fewer bits than there is room for. */
     const uint64_t said = (uintptr_t)user_data;
     struct gn_vgpu *v = atomic_load(&speakers[(uint32_t)said >> SPEAKER_SHIFT]);
     struct {
@@ -107,13 +120,15 @@ static void CL_CALLBACK context_says(const char *text, const void *private_info,
     gn_vgpu_tell(v, GN_SESSION_CONTEXT, &notice, sizeof notice.head + bytes + 1);
 }
 
-void *gn_host_Context(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Context *a, cl_int *result)
+void *gn_host_Context(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Context *a,
+                      cl_int *result)
 {
     uint64_t id = ((const struct gn_wire_Context *)gn_request_message(r))->id;
     cl_context_properties *properties = NULL;
     if (a->n_properties && a->properties) {
         /* One more: a key in the last place would have no value. */
-        properties = gn_request_alloc(r, gn_times(a->n_properties + UINT64_C(1), sizeof *properties));
+        properties =
+            gn_request_alloc(r, gn_times(a->n_properties + UINT64_C(1), sizeof *properties));
         if (!properties) {
             *result = CL_OUT_OF_HOST_MEMORY;
             return NULL;
@@ -132,12 +147,14 @@ void *gn_host_Context(struct gn_vgpu *v, struct gn_request *r, const struct gn_a
     struct gn_vgpu *_Atomic *speaker = a->notify ? speaker_of(v) : NULL;
     /* An id that no object can have is refused when there is one; the driver may speak before. */
     id = (id & ~SPEAKER_MASK) | (speaker ? (uint64_t)(speaker - speakers) << SPEAKER_SHIFT : 0);
-    return gn_cl(v)->clCreateContext(properties, a->num_devices, a->devices, speaker ? context_says : NULL,
+    return gn_cl(v)->clCreateContext(properties, a->num_devices, a->devices,
+                                     speaker ? context_says : NULL,
                                      speaker ? (void *)(uintptr_t)id : NULL, result);
 }
 
 /* A device that is neither a root one nor among those named has no name that the program knows. */
-static cl_ulong device_name(struct gn_vgpu *v, const struct gn_request *r, const struct gn_args_ContextDevices *a, cl_device_id device)
+static cl_ulong device_name(struct gn_vgpu *v, const struct gn_request *r,
+                            const struct gn_args_ContextDevices *a, cl_device_id device)
 {
     const struct gn_cl_platform *p = gn_platform_of(v);
     for (cl_uint i = 0; a->device_list && i < a->num_devices; i++)
@@ -149,7 +166,8 @@ static cl_ulong device_name(struct gn_vgpu *v, const struct gn_request *r, const
     return 0;
 }
 
-cl_int gn_host_ContextDevices(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_ContextDevices *a)
+cl_int gn_host_ContextDevices(struct gn_vgpu *v, struct gn_request *r,
+                              const struct gn_args_ContextDevices *a)
 {
     size_t bytes = 0;
     *a->n = 0;
@@ -168,8 +186,8 @@ cl_int gn_host_ContextDevices(struct gn_vgpu *v, struct gn_request *r, const str
 }
 
 /*
- * Memory at the program's own address cannot be the driver's: its contents travel, and the guest brings them
- * back where the specification says so (map, and unmap).
+ * Memory at the program's own address cannot be the driver's: its contents travel, and the guest
+ * brings them back where the specification says so (map, and unmap).
  */
 static cl_mem_flags driver_flags(cl_mem_flags flags, bool has_host_ptr, const void **host_ptr)
 {
@@ -186,21 +204,24 @@ static cl_mem_flags driver_flags(cl_mem_flags flags, bool has_host_ptr, const vo
 /* Will a driver that takes these flags read what host_ptr points at? */
 static bool has_contents(cl_mem_flags flags, bool has_host_ptr)
 {
-    const cl_mem_flags host = flags & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR | CL_MEM_ALLOC_HOST_PTR);
-    return has_host_ptr && (host == CL_MEM_USE_HOST_PTR || ((host & CL_MEM_COPY_HOST_PTR) && !(host & CL_MEM_USE_HOST_PTR)));
+    const cl_mem_flags host =
+        flags & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR | CL_MEM_ALLOC_HOST_PTR);
+    return has_host_ptr && (host == CL_MEM_USE_HOST_PTR ||
+                            ((host & CL_MEM_COPY_HOST_PTR) && !(host & CL_MEM_USE_HOST_PTR)));
 }
 
-static void *create_buffer(struct gn_vgpu *v, const struct gn_args_Buffer *a, cl_mem_flags flags, size_t size, const void *host_ptr,
-                           cl_int *result)
+static void *create_buffer(struct gn_vgpu *v, const struct gn_args_Buffer *a, cl_mem_flags flags,
+                           size_t size, const void *host_ptr, cl_int *result)
 {
     if (a->properties)
-        return gn_cl(v)->clCreateBufferWithProperties(a->context, a->properties, flags, size, (void *)host_ptr, result);
+        return gn_cl(v)->clCreateBufferWithProperties(a->context, a->properties, flags, size,
+                                                      (void *)host_ptr, result);
     return gn_cl(v)->clCreateBuffer(a->context, flags, size, (void *)host_ptr, result);
 }
 
 /* Too much memory is asked for: so it is `why`, unless the driver finds something else wrong. */
-static void *refuse_buffer(struct gn_vgpu *v, const struct gn_args_Buffer *a, cl_mem_flags flags, const void *host_ptr, cl_int why,
-                           cl_int *result)
+static void *refuse_buffer(struct gn_vgpu *v, const struct gn_args_Buffer *a, cl_mem_flags flags,
+                           const void *host_ptr, cl_int why, cl_int *result)
 {
     cl_mem tried = create_buffer(v, a, flags, 1, host_ptr ? some_host_memory : NULL, result);
     if (tried) {
@@ -211,10 +232,11 @@ static void *refuse_buffer(struct gn_vgpu *v, const struct gn_args_Buffer *a, cl
 }
 
 /*
- * What it was made from is not its contents: they are saved apart. So the message is made what makes the object anew, before it
- * becomes its record. One that is at home keeps saying where.
+ * What it was made from is not its contents: they are saved apart. So the message is made what
+ * makes the object anew, before it becomes its record. One that is at home keeps saying where.
  */
-static void forget_contents(uint64_t *flags, struct gn_area_ref *host_ptr, uint64_t *initial, uint32_t *has_host_ptr)
+static void forget_contents(uint64_t *flags, struct gn_area_ref *host_ptr, uint64_t *initial,
+                            uint32_t *has_host_ptr)
 {
     *flags &= ~(uint64_t)(CL_MEM_COPY_HOST_PTR | CL_MEM_USE_HOST_PTR);
     *host_ptr = (struct gn_area_ref){.segment = GN_SPAN_NULL};
@@ -226,14 +248,17 @@ static void forget_contents(uint64_t *flags, struct gn_area_ref *host_ptr, uint6
 static cl_mem_flags flags_of(struct gn_vgpu *v, cl_mem mem, cl_mem_flags given)
 {
     cl_mem_flags flags = given;
-    return gn_cl(v)->clGetMemObjectInfo(mem, CL_MEM_FLAGS, sizeof flags, &flags, NULL) ? given : flags;
+    return gn_cl(v)->clGetMemObjectInfo(mem, CL_MEM_FLAGS, sizeof flags, &flags, NULL) ? given
+                                                                                       : flags;
 }
 
-static void *make_buffer(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Buffer *a, cl_int *result)
+static void *make_buffer(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Buffer *a,
+                         cl_int *result)
 {
     const uint64_t limit = v->boot->memory_limit_bytes;
     const void *host_ptr = a->host_ptr;
-    if (!a->svm && has_contents(a->flags, a->has_host_ptr) && (host_ptr ? a->initial : 0) < a->size) {
+    if (!a->svm && has_contents(a->flags, a->has_host_ptr) &&
+        (host_ptr ? a->initial : 0) < a->size) {
         gn_vgpu_fault(v, "a buffer has less contents than it has bytes", "Buffer");
         return NULL;
     }
@@ -255,7 +280,9 @@ static void *make_buffer(struct gn_vgpu *v, struct gn_request *r, const struct g
         if (r->defer)
             return NULL;
         flags = driver_flags(flags, a->has_host_ptr, &host_ptr);
-        return refuse_buffer(v, a, flags, host_ptr, too_large ? CL_INVALID_BUFFER_SIZE : CL_MEM_OBJECT_ALLOCATION_FAILURE, result);
+        return refuse_buffer(v, a, flags, host_ptr,
+                             too_large ? CL_INVALID_BUFFER_SIZE : CL_MEM_OBJECT_ALLOCATION_FAILURE,
+                             result);
     }
     if (a->home && gn_home_possible(v, a->context) && (r->anew || gn_home_has_room(v, a->size))) {
         *a->at_home = CL_TRUE;
@@ -271,11 +298,13 @@ static void *make_buffer(struct gn_vgpu *v, struct gn_request *r, const struct g
     return r->charged_bytes ? mem : gn_mem_settle(v, r, mem, result);
 }
 
-void *gn_host_Buffer(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Buffer *a, cl_int *result)
+void *gn_host_Buffer(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Buffer *a,
+                     cl_int *result)
 {
     struct gn_wire_Buffer *w = (void *)r->bytes;
     struct gn_args_Buffer plain = *a;
-    /* It has been where the program's memory was not, and that is the program's own now: it may lie mapped there. */
+    /* It has been where the program's memory was not, and that is the program's own now: it may lie
+     * mapped there. */
     if (r->anew && v->boot->near && a->home) {
         forget_contents(&plain.flags, &w->host_ptr, &plain.initial, &w->has_host_ptr);
         plain.host_ptr = NULL;
@@ -294,7 +323,8 @@ void *gn_host_Buffer(struct gn_vgpu *v, struct gn_request *r, const struct gn_ar
 /* How many bytes the driver will read from a host pointer, as the specification counts them. */
 static uint64_t image_initial_bytes(const cl_image_format *format, const cl_image_desc *d)
 {
-    uint64_t row = d->image_row_pitch ? d->image_row_pitch : gn_times(d->image_width, gn_pixel_bytes(format));
+    uint64_t row =
+        d->image_row_pitch ? d->image_row_pitch : gn_times(d->image_width, gn_pixel_bytes(format));
     uint64_t slice;
     switch (d->image_type) {
     case CL_MEM_OBJECT_IMAGE1D:
@@ -314,16 +344,19 @@ static uint64_t image_initial_bytes(const cl_image_format *format, const cl_imag
     }
 }
 
-static void *create_image(struct gn_vgpu *v, const struct gn_args_Image *a, cl_mem_flags flags, const cl_image_desc *desc,
-                          const void *host_ptr, cl_int *result)
+static void *create_image(struct gn_vgpu *v, const struct gn_args_Image *a, cl_mem_flags flags,
+                          const cl_image_desc *desc, const void *host_ptr, cl_int *result)
 {
     if (a->properties)
-        return gn_cl(v)->clCreateImageWithProperties(a->context, a->properties, flags, a->image_format, desc, (void *)host_ptr, result);
-    return gn_cl(v)->clCreateImage(a->context, flags, a->image_format, desc, (void *)host_ptr, result);
+        return gn_cl(v)->clCreateImageWithProperties(
+            a->context, a->properties, flags, a->image_format, desc, (void *)host_ptr, result);
+    return gn_cl(v)->clCreateImage(a->context, flags, a->image_format, desc, (void *)host_ptr,
+                                   result);
 }
 
 /* As refuse_buffer: the smallest image of that kind shows what else may be wrong. */
-static void *refuse_image(struct gn_vgpu *v, const struct gn_args_Image *a, cl_mem_flags flags, const void *host_ptr, cl_int *result)
+static void *refuse_image(struct gn_vgpu *v, const struct gn_args_Image *a, cl_mem_flags flags,
+                          const void *host_ptr, cl_int *result)
 {
     cl_image_desc least = *a->image_desc;
     least.image_width = 1;
@@ -341,7 +374,8 @@ static void *refuse_image(struct gn_vgpu *v, const struct gn_args_Image *a, cl_m
     return NULL;
 }
 
-static void *make_image(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Image *a, cl_int *result)
+static void *make_image(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Image *a,
+                        cl_int *result)
 {
     const void *host_ptr = a->host_ptr;
     cl_image_desc desc;
@@ -363,7 +397,8 @@ static void *make_image(struct gn_vgpu *v, struct gn_request *r, const struct gn
     return gn_mem_settle(v, r, create_image(v, a, flags, &desc, host_ptr, result), result);
 }
 
-void *gn_host_Image(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Image *a, cl_int *result)
+void *gn_host_Image(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Image *a,
+                    cl_int *result)
 {
     struct gn_wire_Image *w = (void *)r->bytes;
     void *made = make_image(v, r, a, result);
@@ -375,7 +410,8 @@ void *gn_host_Image(struct gn_vgpu *v, struct gn_request *r, const struct gn_arg
     return made;
 }
 
-void *gn_host_clCreatePipe(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_clCreatePipe *a, cl_int *result)
+void *gn_host_clCreatePipe(struct gn_vgpu *v, struct gn_request *r,
+                           const struct gn_args_clCreatePipe *a, cl_int *result)
 {
     if (!gn_cl(v)->clCreatePipe) {
         *result = CL_INVALID_OPERATION;
@@ -389,7 +425,8 @@ void *gn_host_clCreatePipe(struct gn_vgpu *v, struct gn_request *r, const struct
     const bool known = gn_list_knows(a->properties, NULL, 0);
     const cl_pipe_properties *properties = known ? a->properties : NULL;
     cl_mem made =
-        gn_cl(v)->clCreatePipe(a->context, a->flags, a->pipe_packet_size, a->pipe_max_packets, (void *)(uintptr_t)properties, result);
+        gn_cl(v)->clCreatePipe(a->context, a->flags, a->pipe_packet_size, a->pipe_max_packets,
+                               (void *)(uintptr_t)properties, result);
     if (made && !known) {
         gn_cl(v)->clReleaseMemObject(made);
         made = NULL;
@@ -398,7 +435,8 @@ void *gn_host_clCreatePipe(struct gn_vgpu *v, struct gn_request *r, const struct
     return made;
 }
 
-void *gn_host_clCreateSubBuffer(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_clCreateSubBuffer *a, cl_int *result)
+void *gn_host_clCreateSubBuffer(struct gn_vgpu *v, struct gn_request *r,
+                                const struct gn_args_clCreateSubBuffer *a, cl_int *result)
 {
     (void)r;
     /* What another type's description points at is not known. */
@@ -406,7 +444,8 @@ void *gn_host_clCreateSubBuffer(struct gn_vgpu *v, struct gn_request *r, const s
         *result = CL_INVALID_VALUE;
         return NULL;
     }
-    return gn_cl(v)->clCreateSubBuffer(a->buffer, a->flags, a->buffer_create_type, a->buffer_create_info, result);
+    return gn_cl(v)->clCreateSubBuffer(a->buffer, a->flags, a->buffer_create_type,
+                                       a->buffer_create_info, result);
 }
 
 cl_int gn_host_MapProbe(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_MapProbe *a)
@@ -425,10 +464,11 @@ cl_int gn_host_MapProbe(struct gn_vgpu *v, struct gn_request *r, const struct gn
         region[i] = a->place[i + 3];
     }
     if (detail->element_bytes)
-        ptr = cl->clEnqueueMapImage(a->command_queue, a->mem, CL_FALSE, a->map_flags, origin, region, &row_pitch, &slice_pitch, 0, NULL,
-                                    &mapped, &result);
+        ptr = cl->clEnqueueMapImage(a->command_queue, a->mem, CL_FALSE, a->map_flags, origin,
+                                    region, &row_pitch, &slice_pitch, 0, NULL, &mapped, &result);
     else
-        ptr = cl->clEnqueueMapBuffer(a->command_queue, a->mem, CL_FALSE, a->map_flags, origin[0], region[0], 0, NULL, &mapped, &result);
+        ptr = cl->clEnqueueMapBuffer(a->command_queue, a->mem, CL_FALSE, a->map_flags, origin[0],
+                                     region[0], 0, NULL, &mapped, &result);
     if (result)
         return result;
     result = cl->clEnqueueUnmapMemObject(a->command_queue, a->mem, ptr, 1, &mapped, NULL);
@@ -448,7 +488,8 @@ cl_int gn_host_UserEvent(struct gn_vgpu *v, struct gn_request *r, const struct g
     return CL_SUCCESS;
 }
 
-cl_int gn_host_UserEventStatus(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_UserEventStatus *a)
+cl_int gn_host_UserEventStatus(struct gn_vgpu *v, struct gn_request *r,
+                               const struct gn_args_UserEventStatus *a)
 {
     (void)r;
     if (gn_user_event_set(v, a->event, a->status))
@@ -456,7 +497,8 @@ cl_int gn_host_UserEventStatus(struct gn_vgpu *v, struct gn_request *r, const st
     return CL_SUCCESS;
 }
 
-cl_int gn_host_WatchEvent(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_WatchEvent *a)
+cl_int gn_host_WatchEvent(struct gn_vgpu *v, struct gn_request *r,
+                          const struct gn_args_WatchEvent *a)
 {
     (void)r;
     gn_event_watch(v, a->event, a->phase, a->cookie);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The OpenCL vGPU: plugs the vendor's driver into the core. Objects' life, completion of commands, and what
- * the program learns at attach.
+ * The OpenCL vGPU: plugs the vendor's driver into the core. Objects' life, completion of commands,
+ * and what the program learns at attach.
  */
 #include "base/log.h"
 #include "event_callbacks.h"
@@ -23,7 +23,8 @@ cl_uint gn_device_index(struct gn_vgpu *v, cl_device_id device)
             if (p->devices[i] == device)
                 return i;
         cl_device_id parent = NULL;
-        if (gn_cl(v)->clGetDeviceInfo(device, CL_DEVICE_PARENT_DEVICE, sizeof parent, &parent, NULL))
+        if (gn_cl(v)->clGetDeviceInfo(device, CL_DEVICE_PARENT_DEVICE, sizeof parent, &parent,
+                                      NULL))
             break;
         device = parent;
     }
@@ -36,7 +37,8 @@ static int start(struct gn_vgpu *v)
     struct gn_cl_platform *p = gn_cl_platform_of(v->boot->platform);
     if (!detail)
         return -1;
-    /* A driver that prints by way of the C library keeps nothing back; a program's own buffers are its own. */
+    /* A driver that prints by way of the C library keeps nothing back; a program's own buffers are
+     * its own. */
     if (!v->hosted)
         setvbuf(stdout, NULL, _IONBF, 0);
     v->driver = (void *)p->dispatch;
@@ -48,7 +50,8 @@ static int start(struct gn_vgpu *v)
     v->detail = detail;
     v->n_devices = p->n_devices;
     v->devices = calloc(p->n_devices, sizeof *v->devices);
-    if (!v->devices || !detail->svm || gn_extensions_start(v) || !gn_object_give(v, gn_id_make(0, 1), GN_KIND_PLATFORM, p->id))
+    if (!v->devices || !detail->svm || gn_extensions_start(v) ||
+        !gn_object_give(v, gn_id_make(0, 1), GN_KIND_PLATFORM, p->id))
         return -1;
     for (cl_uint i = 0; i < p->n_devices; i++) {
         cl_device_type type = 0;
@@ -93,12 +96,15 @@ static int mem_made(struct gn_vobject *o, const struct gn_request *r)
     if (!detail)
         return -1;
     detail->home = home;
-    detail->svm = msg->op == GN_OP_Buffer && ((const struct gn_wire_Buffer *)(const void *)msg)->svm;
+    detail->svm =
+        msg->op == GN_OP_Buffer && ((const struct gn_wire_Buffer *)(const void *)msg)->svm;
     cl->clGetMemObjectInfo(o->driver, CL_MEM_TYPE, sizeof type, &type, NULL);
     detail->lines = type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
     if (type != CL_MEM_OBJECT_BUFFER && type != CL_MEM_OBJECT_PIPE)
-        cl->clGetImageInfo(o->driver, CL_IMAGE_ELEMENT_SIZE, sizeof detail->element_bytes, &detail->element_bytes, NULL);
-    if (gn_mem_writes_made(o, detail, r) || (o->charged_bytes && !(detail->charge = gn_mem_charge_keep(o)))) {
+        cl->clGetImageInfo(o->driver, CL_IMAGE_ELEMENT_SIZE, sizeof detail->element_bytes,
+                           &detail->element_bytes, NULL);
+    if (gn_mem_writes_made(o, detail, r) ||
+        (o->charged_bytes && !(detail->charge = gn_mem_charge_keep(o)))) {
         gn_writes_unref(detail->writes);
         free(detail);
         return -1;
@@ -119,7 +125,9 @@ static int program_made(struct gn_vobject *o, const struct gn_request *r)
         for (uint64_t i = 0; i < r->arrays[list].n; i++) {
             const struct gn_vobject *input = r->arrays[list].objects[i];
             if (input && input->kind == GN_KIND_PROGRAM && input->detail &&
-                atomic_load_explicit(&((struct gn_program_detail *)input->detail)->variables->is_declared, memory_order_acquire))
+                atomic_load_explicit(
+                    &((struct gn_program_detail *)input->detail)->variables->is_declared,
+                    memory_order_acquire))
                 atomic_store_explicit(&p->variables->is_declared, true, memory_order_release);
         }
     o->detail = p;
@@ -189,10 +197,12 @@ static int made(struct gn_vobject *o, const struct gn_request *r)
 /* What was compiled, and what holds it. */
 static bool release_waits_for_builds(uint16_t kind)
 {
-    return kind == GN_KIND_PROGRAM || kind == GN_KIND_KERNEL || kind == GN_KIND_CONTEXT || kind == GN_KIND_CMDBUF;
+    return kind == GN_KIND_PROGRAM || kind == GN_KIND_KERNEL || kind == GN_KIND_CONTEXT ||
+           kind == GN_KIND_CMDBUF;
 }
 
-/* A freed allocation's addresses are free from that moment on, in a load as well as in a request. */
+/* A freed allocation's addresses are free from that moment on, in a load as well as in a request.
+ */
 static void unnamed(struct gn_vobject *o)
 {
     if (o->kind == GN_KIND_SVM)
@@ -300,7 +310,8 @@ static void finish(struct gn_vgpu *v, void *queue)
 static bool is_over(struct gn_vgpu *v, void *event)
 {
     cl_int status = CL_COMPLETE;
-    (void)gn_cl(v)->clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL);
+    (void)gn_cl(v)->clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status,
+                                   NULL);
     return status <= CL_COMPLETE;
 }
 
@@ -335,9 +346,11 @@ static void times(struct gn_vgpu *v, void *event, struct gn_event_times *ret)
     const cl_icd_dispatch *cl = gn_cl(v);
     cl_ulong submit = 0, start_ns = 0, end_ns = 0;
     cl->clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_SUBMIT, sizeof submit, &submit, NULL);
-    cl->clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start_ns, &start_ns, NULL);
+    cl->clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start_ns, &start_ns,
+                                NULL);
     cl->clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end_ns, &end_ns, NULL);
-    /* The device's clock is not the program's: the end is now, and the distances are the device's. */
+    /* The device's clock is not the program's: the end is now, and the distances are the device's.
+     */
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     uint64_t now_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
@@ -353,7 +366,8 @@ static void ran(struct gn_vgpu *v, void *event, uint64_t *ret_start_ns, uint64_t
 {
     const cl_icd_dispatch *cl = gn_cl(v);
     cl_ulong start_ns = 0, end_ns = 0;
-    if (cl->clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start_ns, &start_ns, NULL) ||
+    if (cl->clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start_ns, &start_ns,
+                                    NULL) ||
         cl->clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end_ns, &end_ns, NULL))
         return;
     *ret_start_ns = start_ns;
@@ -396,7 +410,8 @@ int gn_vgpu_serve(const struct gn_vgpu_boot *boot)
 
 int gn_vgpu_host(struct gn_vgpu_boot *boot, struct gn_vgpu **ret, struct gn_error *err)
 {
-    struct gn_vgpu *v = aligned_alloc(_Alignof(struct gn_vgpu), gn_align_up(sizeof *v, _Alignof(struct gn_vgpu)));
+    struct gn_vgpu *v =
+        aligned_alloc(_Alignof(struct gn_vgpu), gn_align_up(sizeof *v, _Alignof(struct gn_vgpu)));
     if (!v)
         return gn_fail(err, ENOMEM, NULL, "out of memory");
     memset(v, 0, sizeof *v);
@@ -404,5 +419,6 @@ int gn_vgpu_host(struct gn_vgpu_boot *boot, struct gn_vgpu **ret, struct gn_erro
     *ret = v->listens ? v : NULL; /* its threads look at it */
     if (!v->listens)
         free(v);
-    return rc ? gn_fail(err, -rc, NULL, "cannot start a vGPU in this program: %s", strerror(-rc)) : 0;
+    return rc ? gn_fail(err, -rc, NULL, "cannot start a vGPU in this program: %s", strerror(-rc))
+              : 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs: made, built, linked, read back. Building runs on the helper thread; what a source includes is asked of
- * the program.
+ * Programs: made, built, linked, read back. Building runs on the helper thread; what a source
+ * includes is asked of the program.
  */
 #include "base/descriptor.h"
 #include "opencl_host.h"
@@ -19,7 +19,8 @@ char *gn_program_source(const cl_icd_dispatch *cl, cl_program program, size_t *r
 {
     size_t bytes = 0;
     char *text = NULL;
-    if (cl->clGetProgramInfo(program, CL_PROGRAM_SOURCE, 0, NULL, &bytes) || bytes < 2 || !(text = malloc(bytes + 1)))
+    if (cl->clGetProgramInfo(program, CL_PROGRAM_SOURCE, 0, NULL, &bytes) || bytes < 2 ||
+        !(text = malloc(bytes + 1)))
         return NULL;
     if (cl->clGetProgramInfo(program, CL_PROGRAM_SOURCE, bytes, text, NULL)) {
         free(text);
@@ -30,7 +31,8 @@ char *gn_program_source(const cl_icd_dispatch *cl, cl_program program, size_t *r
     return text;
 }
 
-void *gn_host_ProgramFromSource(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_ProgramFromSource *a, cl_int *result)
+void *gn_host_ProgramFromSource(struct gn_vgpu *v, struct gn_request *r,
+                                const struct gn_args_ProgramFromSource *a, cl_int *result)
 {
     const char *source = a->source ? a->source : "";
     size_t bytes = a->source ? a->bytes : 0;
@@ -38,10 +40,12 @@ void *gn_host_ProgramFromSource(struct gn_vgpu *v, struct gn_request *r, const s
     return gn_cl(v)->clCreateProgramWithSource(a->context, 1, &source, &bytes, result);
 }
 
-void *gn_host_ProgramFromBinaries(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_ProgramFromBinaries *a, cl_int *result)
+void *gn_host_ProgramFromBinaries(struct gn_vgpu *v, struct gn_request *r,
+                                  const struct gn_args_ProgramFromBinaries *a, cl_int *result)
 {
     size_t *lengths = gn_request_alloc(r, gn_times(a->num_devices, sizeof *lengths));
-    const unsigned char **binaries = gn_request_alloc(r, gn_times(a->num_devices, sizeof *binaries));
+    const unsigned char **binaries =
+        gn_request_alloc(r, gn_times(a->num_devices, sizeof *binaries));
     uint64_t at = 0;
     *result = CL_OUT_OF_HOST_MEMORY;
     if (!lengths || !binaries)
@@ -59,7 +63,8 @@ void *gn_host_ProgramFromBinaries(struct gn_vgpu *v, struct gn_request *r, const
     }
     for (cl_uint i = 0; a->binary_status && i < a->num_devices; i++)
         a->binary_status[i] = GN_UNTOUCHED;
-    return gn_cl(v)->clCreateProgramWithBinary(a->context, a->num_devices, a->device_list, lengths, binaries, a->binary_status, result);
+    return gn_cl(v)->clCreateProgramWithBinary(a->context, a->num_devices, a->device_list, lengths,
+                                               binaries, a->binary_status, result);
 }
 
 static void CL_CALLBACK release_told(cl_program program, void *user_data)
@@ -68,12 +73,14 @@ static void CL_CALLBACK release_told(cl_program program, void *user_data)
     (void)user_data;
 }
 
-cl_int gn_host_ProgramReleaseCallback(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_ProgramReleaseCallback *a)
+cl_int gn_host_ProgramReleaseCallback(struct gn_vgpu *v, struct gn_request *r,
+                                      const struct gn_args_ProgramReleaseCallback *a)
 {
     (void)r;
     if (!gn_cl(v)->clSetProgramReleaseCallback)
         return CL_INVALID_OPERATION;
-    return gn_cl(v)->clSetProgramReleaseCallback(a->program, a->has_notify ? release_told : NULL, NULL);
+    return gn_cl(v)->clSetProgramReleaseCallback(a->program, a->has_notify ? release_told : NULL,
+                                                 NULL);
 }
 
 cl_int gn_host_Stdout(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Stdout *a)
@@ -96,8 +103,10 @@ static struct gn_vobject *program_of(const struct gn_request *r, cl_program prog
     return NULL;
 }
 
-/* The program is asked for files while its own call lasts; when its vGPU is made anew those that were found then are there again. */
-static void begin_build(struct gn_vgpu *v, struct gn_request *r, uint32_t number, const char *folders, size_t n)
+/* The program is asked for files while its own call lasts; when its vGPU is made anew those that
+ * were found then are there again. */
+static void begin_build(struct gn_vgpu *v, struct gn_request *r, uint32_t number,
+                        const char *folders, size_t n)
 {
     /* A hosted driver opens the program's files as its own. */
     if (v->hosted)
@@ -126,7 +135,8 @@ cl_int gn_host_Build(struct gn_vgpu *v, struct gn_request *r, const struct gn_ar
 {
     struct gn_vobject *o = program_of(r, a->program);
     begin_build(v, r, a->number, a->folders, a->folders ? a->folders_bytes : 0);
-    cl_int result = gn_cl(v)->clBuildProgram(a->program, a->num_devices, a->device_list, a->options, NULL, NULL);
+    cl_int result = gn_cl(v)->clBuildProgram(a->program, a->num_devices, a->device_list, a->options,
+                                             NULL, NULL);
     end_build(v, r, o);
     if (!result && o && !gn_program_charge(v, r, o, a->program, gn_program_prints(o)))
         result = CL_OUT_OF_RESOURCES;
@@ -158,13 +168,14 @@ cl_int gn_host_Compile(struct gn_vgpu *v, struct gn_request *r, const struct gn_
         }
     }
     begin_build(v, r, a->number, a->folders, a->folders ? a->folders_bytes : 0);
-    cl_int result = gn_cl(v)->clCompileProgram(a->program, a->num_devices, a->device_list, a->options, a->num_input_headers,
-                                               a->input_headers, names, NULL, NULL);
+    cl_int result =
+        gn_cl(v)->clCompileProgram(a->program, a->num_devices, a->device_list, a->options,
+                                   a->num_input_headers, a->input_headers, names, NULL, NULL);
     struct gn_vobject *o = program_of(r, a->program);
     end_build(v, r, o);
     if (!result && o && o->detail)
-        gn_variables_look(v, ((struct gn_program_detail *)o->detail)->variables, a->program, a->options, a->input_headers,
-                          a->num_input_headers, r->files);
+        gn_variables_look(v, ((struct gn_program_detail *)o->detail)->variables, a->program,
+                          a->options, a->input_headers, a->num_input_headers, r->files);
     return result;
 }
 
@@ -180,10 +191,12 @@ static bool inputs_print(const struct gn_request *r)
     return false;
 }
 
-void *gn_host_Link(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Link *a, cl_int *result)
+void *gn_host_Link(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Link *a,
+                   cl_int *result)
 {
-    cl_program program = gn_cl(v)->clLinkProgram(a->context, a->num_devices, a->device_list, a->options, a->num_input_programs,
-                                                 a->input_programs, NULL, NULL, result);
+    cl_program program =
+        gn_cl(v)->clLinkProgram(a->context, a->num_devices, a->device_list, a->options,
+                                a->num_input_programs, a->input_programs, NULL, NULL, result);
     if (program && !*result && !gn_program_charge(v, r, NULL, program, inputs_print(r))) {
         gn_cl(v)->clReleaseProgram(program);
         program = NULL;
@@ -194,7 +207,8 @@ void *gn_host_Link(struct gn_vgpu *v, struct gn_request *r, const struct gn_args
 }
 
 /* One a device; they live as long as the request. */
-static cl_int binary_sizes(struct gn_vgpu *v, struct gn_request *r, cl_program program, cl_uint *ret_n, size_t **ret_sizes)
+static cl_int binary_sizes(struct gn_vgpu *v, struct gn_request *r, cl_program program,
+                           cl_uint *ret_n, size_t **ret_sizes)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
     cl_uint n = 0;
@@ -209,7 +223,8 @@ static cl_int binary_sizes(struct gn_vgpu *v, struct gn_request *r, cl_program p
     return cl->clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, n * sizeof *sizes, sizes, NULL);
 }
 
-cl_int gn_host_ProgramBinaries(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_ProgramBinaries *a)
+cl_int gn_host_ProgramBinaries(struct gn_vgpu *v, struct gn_request *r,
+                               const struct gn_args_ProgramBinaries *a)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
     cl_uint n = 0;
@@ -233,7 +248,8 @@ cl_int gn_host_ProgramBinaries(struct gn_vgpu *v, struct gn_request *r, const st
         return CL_OUT_OF_HOST_MEMORY;
     for (cl_uint i = 0; i < n; at += sizes[i++])
         binaries[i] = sizes[i] ? all + at : NULL;
-    result = cl->clGetProgramInfo(a->program, CL_PROGRAM_BINARIES, n * sizeof *binaries, binaries, NULL);
+    result =
+        cl->clGetProgramInfo(a->program, CL_PROGRAM_BINARIES, n * sizeof *binaries, binaries, NULL);
     if (!result)
         memcpy(a->bytes, all, total);
     return result;

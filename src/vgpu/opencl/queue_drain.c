@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waits until all is over that the driver has at this moment, while the program goes on. Run by the thread that saves. */
+/* Waits until all is over that the driver has at this moment, while the program goes on. Run by the
+ * thread that saves. */
 #include "opencl_host.h"
 #include "vgpu/migrate/save.h"
 
@@ -69,7 +70,8 @@ static int settle_queue(struct gn_vgpu *v, struct settling *s, cl_command_queue 
     if (!m)
         return -ENOMEM;
     *m = (struct marker){.settling = s, .n_refs = 2};
-    if (cl->clEnqueueMarkerWithWaitList ? cl->clEnqueueMarkerWithWaitList(queue, 0, NULL, &event) : cl->clEnqueueMarker(queue, &event)) {
+    if (cl->clEnqueueMarkerWithWaitList ? cl->clEnqueueMarkerWithWaitList(queue, 0, NULL, &event)
+                                        : cl->clEnqueueMarker(queue, &event)) {
         free(m);
         return -EIO;
     }
@@ -80,7 +82,9 @@ static int settle_queue(struct gn_vgpu *v, struct settling *s, cl_command_queue 
     const bool told = !cl->clSetEventCallback(event, CL_COMPLETE, marker_over, m);
     cl->clFlush(queue);
     /* Some drivers never call back for an event that is over. */
-    const bool over = !cl->clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL) && status <= CL_COMPLETE;
+    const bool over = !cl->clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status,
+                                          &status, NULL) &&
+                      status <= CL_COMPLETE;
     cl->clReleaseEvent(event);
     pthread_mutex_lock(&s->lock);
     if (over)
@@ -93,8 +97,10 @@ static int settle_queue(struct gn_vgpu *v, struct settling *s, cl_command_queue 
     return waits ? 0 : -EIO;
 }
 
-/* As the one who submits: a driver that runs commands in its callers (PoCL's `basic`) locks itself up when two of them submit at once. */
-static int settle_one(struct gn_vgpu *v, struct settling *s, const struct gn_vobject *queue, const struct timespec *until)
+/* As the one who submits: a driver that runs commands in its callers (PoCL's `basic`) locks itself
+ * up when two of them submit at once. */
+static int settle_one(struct gn_vgpu *v, struct settling *s, const struct gn_vobject *queue,
+                      const struct timespec *until)
 {
     struct gn_vdevice *d = queue->detail ? ((const struct gn_vqueue *)queue->detail)->device : NULL;
     if (!d)
@@ -107,7 +113,8 @@ static int settle_one(struct gn_vgpu *v, struct settling *s, const struct gn_vob
     return rc;
 }
 
-int gn_opencl_settle(struct gn_vgpu *v, struct gn_vobject *const *objects, uint32_t n, uint64_t timeout_ns, struct gn_error *err)
+int gn_opencl_settle(struct gn_vgpu *v, struct gn_vobject *const *objects, uint32_t n,
+                     uint64_t timeout_ns, struct gn_error *err)
 {
     const uint64_t at_ns = gn_now_ns() + timeout_ns;
     const struct timespec until = {(time_t)(at_ns / 1000000000u), (long)(at_ns % 1000000000u)};
@@ -130,6 +137,7 @@ int gn_opencl_settle(struct gn_vgpu *v, struct gn_vobject *const *objects, uint3
         rc = -pthread_cond_timedwait(&s->wake, &s->lock, &until);
     unref_settling_locked(s);
     if (rc == -ETIMEDOUT)
-        return gn_fail(err, ETIMEDOUT, "allow more time, or try again later", "the device's work took longer than the drain may take");
+        return gn_fail(err, ETIMEDOUT, "allow more time, or try again later",
+                       "the device's work took longer than the drain may take");
     return rc ? gn_fail(err, -rc, NULL, "cannot wait for the device") : 0;
 }

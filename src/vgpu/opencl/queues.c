@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Command queues. Where the device's time is shared out it has to be measured, and the driver measures best (FairGV 3.3.1): its queues
- * then take times, whether the program asked for that or not. The program is told of it only what it asked for.
+ * Command queues. Where the device's time is shared out it has to be measured, and the driver
+ * measures best (FairGV 3.3.1): its queues then take times, whether the program asked for that or
+ * not. The program is told of it only what it asked for.
  */
 #include "opencl_host.h"
 #include "opencl_host_rt.h"
@@ -10,7 +11,8 @@
 
 #define MAX_PROPERTIES 16u
 
-/* Of the queue that this thread has made and not entered as an object yet: the program did not ask for times. */
+/* Of the queue that this thread has made and not entered as an object yet: the program did not ask
+ * for times. */
 static _Thread_local bool times_are_ours;
 
 int gn_queue_made(struct gn_vobject *o)
@@ -22,14 +24,17 @@ int gn_queue_made(struct gn_vobject *o)
     cl->clGetCommandQueueInfo(o->driver, CL_QUEUE_PROPERTIES, sizeof properties, &properties, NULL);
     const bool measured = properties & CL_QUEUE_PROFILING_ENABLE;
     const cl_uint index = gn_device_index(o->vgpu, device);
-    atomic_fetch_or_explicit(&o->vgpu->counters->devices, UINT64_C(1) << index, memory_order_relaxed);
+    atomic_fetch_or_explicit(&o->vgpu->counters->devices, UINT64_C(1) << index,
+                             memory_order_relaxed);
     o->detail =
-        gn_queue_new(o->vgpu, o, index, !(properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE), measured && !times_are_ours, measured);
+        gn_queue_new(o->vgpu, o, index, !(properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE),
+                     measured && !times_are_ours, measured);
     times_are_ours = false;
     return o->detail ? 0 : -1;
 }
 
-void *gn_host_clCreateCommandQueue(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_clCreateCommandQueue *a, cl_int *result)
+void *gn_host_clCreateCommandQueue(struct gn_vgpu *v, struct gn_request *r,
+                                   const struct gn_args_clCreateCommandQueue *a, cl_int *result)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
     void *made = NULL;
@@ -39,7 +44,8 @@ void *gn_host_clCreateCommandQueue(struct gn_vgpu *v, struct gn_request *r, cons
     if (!cl->clCreateCommandQueue)
         return NULL;
     if (v->boot->takes_turns && !(a->properties & CL_QUEUE_PROFILING_ENABLE)) {
-        made = cl->clCreateCommandQueue(a->context, a->device, a->properties | CL_QUEUE_PROFILING_ENABLE, result);
+        made = cl->clCreateCommandQueue(a->context, a->device,
+                                        a->properties | CL_QUEUE_PROFILING_ENABLE, result);
         times_are_ours = made != NULL;
     }
     /* What the driver says is what it says to the program's own request. */
@@ -48,7 +54,8 @@ void *gn_host_clCreateCommandQueue(struct gn_vgpu *v, struct gn_request *r, cons
     return made;
 }
 
-/* The program's list with times asked for, too; false: it asks itself, is for the device's own use, or is too long for us. */
+/* The program's list with times asked for, too; false: it asks itself, is for the device's own use,
+ * or is too long for us. */
 static bool with_times(const cl_queue_properties *asked, cl_queue_properties *ret)
 {
     uint32_t n = 0;
@@ -73,8 +80,9 @@ static bool with_times(const cl_queue_properties *asked, cl_queue_properties *re
     return true;
 }
 
-void *gn_host_clCreateCommandQueueWithProperties(struct gn_vgpu *v, struct gn_request *r,
-                                                 const struct gn_args_clCreateCommandQueueWithProperties *a, cl_int *result)
+void *gn_host_clCreateCommandQueueWithProperties(
+    struct gn_vgpu *v, struct gn_request *r,
+    const struct gn_args_clCreateCommandQueueWithProperties *a, cl_int *result)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
     cl_queue_properties properties[MAX_PROPERTIES];
@@ -93,14 +101,17 @@ void *gn_host_clCreateCommandQueueWithProperties(struct gn_vgpu *v, struct gn_re
     return made;
 }
 
-cl_int gn_host_clGetCommandQueueInfo(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_clGetCommandQueueInfo *a)
+cl_int gn_host_clGetCommandQueueInfo(struct gn_vgpu *v, struct gn_request *r,
+                                     const struct gn_args_clGetCommandQueueInfo *a)
 {
     const struct gn_vqueue *q = a->command_queue_object ? a->command_queue_object->detail : NULL;
     cl_command_queue_properties *properties = a->param_value;
     (void)r;
     cl_int result =
-        gn_cl(v)->clGetCommandQueueInfo(a->command_queue, a->param_name, a->param_value_size, a->param_value, a->param_value_size_ret);
-    if (result == CL_SUCCESS && q && !q->profiling && a->param_name == CL_QUEUE_PROPERTIES && properties)
+        gn_cl(v)->clGetCommandQueueInfo(a->command_queue, a->param_name, a->param_value_size,
+                                        a->param_value, a->param_value_size_ret);
+    if (result == CL_SUCCESS && q && !q->profiling && a->param_name == CL_QUEUE_PROPERTIES &&
+        properties)
         *properties &= ~(cl_command_queue_properties)CL_QUEUE_PROFILING_ENABLE;
     /* A handle would be the driver's own. */
     if (result == CL_SUCCESS && a->param_name == CL_QUEUE_DEVICE_DEFAULT && a->param_value)

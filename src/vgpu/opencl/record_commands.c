@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Command buffers (cl_khr_command_buffer): recording and running. A buffer's records make it again on
- * another worker, in the order of its commands (records.h), so the numbers that the program has must be
- * the same there: a synchronization point is the number of its command, not the driver's. Recording runs
- * on the ring thread, or on the lease thread when gantryd has to be asked for memory. A run is one
- * command, which reaches the driver like any other.
+ * Command buffers (cl_khr_command_buffer): recording and running. A buffer's records make it again
+ * on another worker, in the order of its commands (records.h), so the numbers that the program has
+ * must be the same there: a synchronization point is the number of its command, not the driver's.
+ * Recording runs on the ring thread, or on the lease thread when gantryd has to be asked for
+ * memory. A run is one command, which reaches the driver like any other.
  *
- * A driver may check a recorded command less than an enqueued one: PoCL 3.1 reads through a NULL memory
- * object, and through the command that it did not make when a launch is invalid. Both are refused here.
+ * A driver may check a recorded command less than an enqueued one: PoCL 3.1 reads through a NULL
+ * memory object, and through the command that it did not make when a launch is invalid. Both are
+ * refused here.
  */
 #include "opencl_carried.h"
 #include "opencl_host.h"
@@ -17,7 +18,8 @@
 #include <string.h>
 
 #define MOST_COMMANDS 16384u
-#define COMMAND_BYTES 2048u /* of the driver and the records for a command, besides its request's bytes */
+#define COMMAND_BYTES                                                                              \
+    2048u /* of the driver and the records for a command, besides its request's bytes */
 
 /* Bytes that a recorded fill or copy writes. */
 struct written {
@@ -49,11 +51,14 @@ static bool has_command_buffers(struct gn_vgpu *v, cl_device_id device)
 {
     const struct gn_carried *c = gn_carried_named(GN_COMMAND_BUFFER, sizeof GN_COMMAND_BUFFER - 1);
     size_t bytes = 0;
-    if (gn_cl(v)->clGetDeviceInfo(device, CL_DEVICE_EXTENSIONS_WITH_VERSION, 0, NULL, &bytes) || !bytes)
+    if (gn_cl(v)->clGetDeviceInfo(device, CL_DEVICE_EXTENSIONS_WITH_VERSION, 0, NULL, &bytes) ||
+        !bytes)
         return false;
     cl_name_version *list = malloc(bytes);
-    const bool has = list && !gn_cl(v)->clGetDeviceInfo(device, CL_DEVICE_EXTENSIONS_WITH_VERSION, bytes, list, NULL) &&
-                     gn_carried_version(c, list, bytes / sizeof *list);
+    const bool has =
+        list &&
+        !gn_cl(v)->clGetDeviceInfo(device, CL_DEVICE_EXTENSIONS_WITH_VERSION, bytes, list, NULL) &&
+        gn_carried_version(c, list, bytes / sizeof *list);
     free(list);
     return has;
 }
@@ -70,28 +75,33 @@ int gn_extensions_start(struct gn_vgpu *v)
     detail->extensions = calloc(1, sizeof *detail->extensions);
     for (cl_uint i = 0; i < detail->platform->n_devices; i++)
         has |= has_command_buffers(v, detail->platform->devices[i]);
-    /* Without the extension, the driver's table may end before the function that finds its calls. */
+    /* Without the extension, the driver's table may end before the function that finds its calls.
+     */
     if (detail->extensions && has)
         gn_extensions_find(detail->extensions, find_extension, detail->platform);
     return detail->extensions ? 0 : -1;
 }
 
-void *gn_host_CommandBuffer(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_CommandBuffer *a, cl_int *result)
+void *gn_host_CommandBuffer(struct gn_vgpu *v, struct gn_request *r,
+                            const struct gn_args_CommandBuffer *a, cl_int *result)
 {
     const struct gn_extensions *e = gn_extensions(v);
     cl_device_id device = NULL;
     cl_command_buffer_flags_khr flags = 0;
     (void)r;
     *result = CL_INVALID_COMMAND_QUEUE;
-    if (!a->command_queue || gn_cl(v)->clGetCommandQueueInfo(a->command_queue, CL_QUEUE_DEVICE, sizeof device, &device, NULL))
+    if (!a->command_queue || gn_cl(v)->clGetCommandQueueInfo(a->command_queue, CL_QUEUE_DEVICE,
+                                                             sizeof device, &device, NULL))
         return NULL;
     *result = CL_INVALID_OPERATION;
-    if (!e->clCreateCommandBufferKHR || !e->clReleaseCommandBufferKHR || !has_command_buffers(v, device))
+    if (!e->clCreateCommandBufferKHR || !e->clReleaseCommandBufferKHR ||
+        !has_command_buffers(v, device))
         return NULL;
     /* CL_COMMAND_BUFFER_FLAGS_KHR is the only key that may stand here. */
     for (const cl_command_buffer_properties_khr *p = a->properties; p && p[0]; p += 2)
         flags |= p[1];
-    cl_command_buffer_khr made = e->clCreateCommandBufferKHR(1, &a->command_queue, a->properties, result);
+    cl_command_buffer_khr made =
+        e->clCreateCommandBufferKHR(1, &a->command_queue, a->properties, result);
     if (!made || !(flags & ~(cl_command_buffer_flags_khr)CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR))
         return made;
     /* A flag of an extension that is not carried. */
@@ -107,8 +117,10 @@ int gn_cmdbuf_made(struct gn_vobject *o, const struct gn_request *r)
         return -1;
     pthread_mutex_init(&d->lock, NULL);
     /* The request names the queue alone. */
-    gn_cl(o->vgpu)->clGetCommandQueueInfo(r->held[0]->driver, CL_QUEUE_DEVICE, sizeof d->device, &d->device, NULL);
-    gn_cl(o->vgpu)->clGetCommandQueueInfo(r->held[0]->driver, CL_QUEUE_CONTEXT, sizeof d->context, &d->context, NULL);
+    gn_cl(o->vgpu)->clGetCommandQueueInfo(r->held[0]->driver, CL_QUEUE_DEVICE, sizeof d->device,
+                                          &d->device, NULL);
+    gn_cl(o->vgpu)->clGetCommandQueueInfo(r->held[0]->driver, CL_QUEUE_CONTEXT, sizeof d->context,
+                                          &d->context, NULL);
     o->detail = d;
     return 0;
 }
@@ -135,7 +147,8 @@ void gn_cmdbuf_release(struct gn_vobject *o)
     free(d);
 }
 
-cl_int gn_host_clFinalizeCommandBufferKHR(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_clFinalizeCommandBufferKHR *a)
+cl_int gn_host_clFinalizeCommandBufferKHR(struct gn_vgpu *v, struct gn_request *r,
+                                          const struct gn_args_clFinalizeCommandBufferKHR *a)
 {
     struct gn_cmdbuf_detail *d = a->command_buffer_object ? a->command_buffer_object->detail : NULL;
     cl_int result = CL_INVALID_OPERATION;
@@ -161,7 +174,8 @@ struct recording {
     cl_sync_point_khr *ret_point;
     cl_uint n_waits;
     cl_sync_point_khr *waits; /* the driver's */
-    struct gn_vobject **uses; /* the objects that the command names, which the buffer holds once the driver has the command */
+    struct gn_vobject **uses; /* the objects that the command names, which the buffer holds once the
+                                 driver has the command */
     uint32_t n_uses;
     struct recorded command;
 };
@@ -207,7 +221,8 @@ static uint64_t bytes_of(const struct gn_request *r)
     return bytes;
 }
 
-static cl_int begin_locked(struct recording *rec, uint32_t most_uses, cl_uint n_waits, const cl_sync_point_khr *waits)
+static cl_int begin_locked(struct recording *rec, uint32_t most_uses, cl_uint n_waits,
+                           const cl_sync_point_khr *waits)
 {
     if (rec->d->finalized)
         return CL_INVALID_OPERATION;
@@ -219,12 +234,14 @@ static cl_int begin_locked(struct recording *rec, uint32_t most_uses, cl_uint n_
     rec->uses = gn_request_alloc(rec->r, gn_times(most_uses, sizeof *rec->uses));
     if (!rec->uses || !make_place(rec->d) || gn_object_reserve_holds(rec->buffer, most_uses))
         return CL_OUT_OF_HOST_MEMORY;
-    return gn_request_charge(rec->r, COMMAND_BYTES + bytes_of(rec->r)) ? CL_SUCCESS : CL_OUT_OF_RESOURCES;
+    return gn_request_charge(rec->r, COMMAND_BYTES + bytes_of(rec->r)) ? CL_SUCCESS
+                                                                       : CL_OUT_OF_RESOURCES;
 }
 
 /* After an error nothing is recorded, and end() must not be called. */
-static cl_int begin(struct gn_vgpu *v, struct gn_request *r, struct gn_vobject *buffer, uint32_t most_uses, cl_uint n_waits,
-                    const cl_sync_point_khr *waits, cl_sync_point_khr *ret_point, struct recording *rec)
+static cl_int begin(struct gn_vgpu *v, struct gn_request *r, struct gn_vobject *buffer,
+                    uint32_t most_uses, cl_uint n_waits, const cl_sync_point_khr *waits,
+                    cl_sync_point_khr *ret_point, struct recording *rec)
 {
     *rec = (struct recording){.v = v, .r = r, .buffer = buffer, .ret_point = ret_point};
     rec->d = buffer ? buffer->detail : NULL;
@@ -256,7 +273,8 @@ static cl_int write_mem(struct recording *rec, struct gn_vobject *mem, uint64_t 
 {
     const cl_int result = use(rec, mem, CL_INVALID_MEM_OBJECT);
     const struct gn_mem_detail *detail = result ? NULL : mem->detail;
-    if (detail && detail->writes && gn_mem_range(detail, offset, n, &rec->command.written.at, &rec->command.written.n))
+    if (detail && detail->writes &&
+        gn_mem_range(detail, offset, n, &rec->command.written.at, &rec->command.written.n))
         rec->command.written.writes = gn_writes_ref(detail->writes);
     return result;
 }
@@ -280,16 +298,20 @@ static cl_int end(struct recording *rec, cl_int result)
     return result;
 }
 
-/* The parts that all requests to record have: `a` is the arguments, `rec` the recording, which names at most so many objects. */
-#define BEGIN(rec, a, most_uses)                                                                                                           \
-    begin(v, r, (a)->command_buffer_object, most_uses, (a)->num_sync_points_in_wait_list, (a)->sync_point_wait_list, (a)->sync_point, rec)
-#define RECORD(rec, call, ...)                                                                                                             \
-    (gn_extensions(v)->call                                                                                                                \
-         ? gn_extensions(v)->call(a->command_buffer, NULL, __VA_ARGS__, (rec)->n_waits, (rec)->waits, &(rec)->command.point, NULL)         \
+/* The parts that all requests to record have: `a` is the arguments, `rec` the recording, which
+ * names at most so many objects. */
+#define BEGIN(rec, a, most_uses)                                                                   \
+    begin(v, r, (a)->command_buffer_object, most_uses, (a)->num_sync_points_in_wait_list,          \
+          (a)->sync_point_wait_list, (a)->sync_point, rec)
+#define RECORD(rec, call, ...)                                                                     \
+    (gn_extensions(v)->call                                                                        \
+         ? gn_extensions(v)->call(a->command_buffer, NULL, __VA_ARGS__, (rec)->n_waits,            \
+                                  (rec)->waits, &(rec)->command.point, NULL)                       \
          : CL_INVALID_OPERATION)
 
-cl_int gn_host_clCommandBarrierWithWaitListKHR(struct gn_vgpu *v, struct gn_request *r,
-                                               const struct gn_args_clCommandBarrierWithWaitListKHR *a)
+cl_int
+gn_host_clCommandBarrierWithWaitListKHR(struct gn_vgpu *v, struct gn_request *r,
+                                        const struct gn_args_clCommandBarrierWithWaitListKHR *a)
 {
     struct recording rec;
     cl_int result = BEGIN(&rec, a, 2);
@@ -297,12 +319,13 @@ cl_int gn_host_clCommandBarrierWithWaitListKHR(struct gn_vgpu *v, struct gn_requ
         return result;
     result = CL_INVALID_OPERATION;
     if (gn_extensions(v)->clCommandBarrierWithWaitListKHR)
-        result =
-            gn_extensions(v)->clCommandBarrierWithWaitListKHR(a->command_buffer, NULL, rec.n_waits, rec.waits, &rec.command.point, NULL);
+        result = gn_extensions(v)->clCommandBarrierWithWaitListKHR(
+            a->command_buffer, NULL, rec.n_waits, rec.waits, &rec.command.point, NULL);
     return end(&rec, result);
 }
 
-cl_int gn_host_clCommandCopyBufferKHR(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_clCommandCopyBufferKHR *a)
+cl_int gn_host_clCommandCopyBufferKHR(struct gn_vgpu *v, struct gn_request *r,
+                                      const struct gn_args_clCommandCopyBufferKHR *a)
 {
     struct recording rec;
     cl_int result = BEGIN(&rec, a, 2);
@@ -312,11 +335,13 @@ cl_int gn_host_clCommandCopyBufferKHR(struct gn_vgpu *v, struct gn_request *r, c
     if (!result)
         result = write_mem(&rec, a->dst_buffer_object, a->dst_offset, a->size);
     if (!result)
-        result = RECORD(&rec, clCommandCopyBufferKHR, a->src_buffer, a->dst_buffer, a->src_offset, a->dst_offset, a->size);
+        result = RECORD(&rec, clCommandCopyBufferKHR, a->src_buffer, a->dst_buffer, a->src_offset,
+                        a->dst_offset, a->size);
     return end(&rec, result);
 }
 
-cl_int gn_host_clCommandCopyBufferRectKHR(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_clCommandCopyBufferRectKHR *a)
+cl_int gn_host_clCommandCopyBufferRectKHR(struct gn_vgpu *v, struct gn_request *r,
+                                          const struct gn_args_clCommandCopyBufferRectKHR *a)
 {
     struct recording rec;
     cl_int result = BEGIN(&rec, a, 2);
@@ -326,12 +351,14 @@ cl_int gn_host_clCommandCopyBufferRectKHR(struct gn_vgpu *v, struct gn_request *
     if (!result)
         result = write_mem(&rec, a->dst_buffer_object, 0, UINT64_MAX);
     if (!result)
-        result = RECORD(&rec, clCommandCopyBufferRectKHR, a->src_buffer, a->dst_buffer, a->src_origin, a->dst_origin, a->region,
-                        a->src_row_pitch, a->src_slice_pitch, a->dst_row_pitch, a->dst_slice_pitch);
+        result = RECORD(&rec, clCommandCopyBufferRectKHR, a->src_buffer, a->dst_buffer,
+                        a->src_origin, a->dst_origin, a->region, a->src_row_pitch,
+                        a->src_slice_pitch, a->dst_row_pitch, a->dst_slice_pitch);
     return end(&rec, result);
 }
 
-cl_int gn_host_clCommandCopyBufferToImageKHR(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_clCommandCopyBufferToImageKHR *a)
+cl_int gn_host_clCommandCopyBufferToImageKHR(struct gn_vgpu *v, struct gn_request *r,
+                                             const struct gn_args_clCommandCopyBufferToImageKHR *a)
 {
     struct recording rec;
     cl_int result = BEGIN(&rec, a, 2);
@@ -341,11 +368,13 @@ cl_int gn_host_clCommandCopyBufferToImageKHR(struct gn_vgpu *v, struct gn_reques
     if (!result)
         result = write_mem(&rec, a->dst_image_object, 0, UINT64_MAX);
     if (!result)
-        result = RECORD(&rec, clCommandCopyBufferToImageKHR, a->src_buffer, a->dst_image, a->src_offset, a->dst_origin, a->region);
+        result = RECORD(&rec, clCommandCopyBufferToImageKHR, a->src_buffer, a->dst_image,
+                        a->src_offset, a->dst_origin, a->region);
     return end(&rec, result);
 }
 
-cl_int gn_host_clCommandCopyImageKHR(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_clCommandCopyImageKHR *a)
+cl_int gn_host_clCommandCopyImageKHR(struct gn_vgpu *v, struct gn_request *r,
+                                     const struct gn_args_clCommandCopyImageKHR *a)
 {
     struct recording rec;
     cl_int result = BEGIN(&rec, a, 2);
@@ -355,11 +384,13 @@ cl_int gn_host_clCommandCopyImageKHR(struct gn_vgpu *v, struct gn_request *r, co
     if (!result)
         result = write_mem(&rec, a->dst_image_object, 0, UINT64_MAX);
     if (!result)
-        result = RECORD(&rec, clCommandCopyImageKHR, a->src_image, a->dst_image, a->src_origin, a->dst_origin, a->region);
+        result = RECORD(&rec, clCommandCopyImageKHR, a->src_image, a->dst_image, a->src_origin,
+                        a->dst_origin, a->region);
     return end(&rec, result);
 }
 
-cl_int gn_host_clCommandCopyImageToBufferKHR(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_clCommandCopyImageToBufferKHR *a)
+cl_int gn_host_clCommandCopyImageToBufferKHR(struct gn_vgpu *v, struct gn_request *r,
+                                             const struct gn_args_clCommandCopyImageToBufferKHR *a)
 {
     struct recording rec;
     cl_int result = BEGIN(&rec, a, 2);
@@ -369,11 +400,13 @@ cl_int gn_host_clCommandCopyImageToBufferKHR(struct gn_vgpu *v, struct gn_reques
     if (!result)
         result = write_mem(&rec, a->dst_buffer_object, a->dst_offset, UINT64_MAX);
     if (!result)
-        result = RECORD(&rec, clCommandCopyImageToBufferKHR, a->src_image, a->dst_buffer, a->src_origin, a->region, a->dst_offset);
+        result = RECORD(&rec, clCommandCopyImageToBufferKHR, a->src_image, a->dst_buffer,
+                        a->src_origin, a->region, a->dst_offset);
     return end(&rec, result);
 }
 
-cl_int gn_host_clCommandFillBufferKHR(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_clCommandFillBufferKHR *a)
+cl_int gn_host_clCommandFillBufferKHR(struct gn_vgpu *v, struct gn_request *r,
+                                      const struct gn_args_clCommandFillBufferKHR *a)
 {
     struct recording rec;
     cl_int result = BEGIN(&rec, a, 2);
@@ -381,11 +414,13 @@ cl_int gn_host_clCommandFillBufferKHR(struct gn_vgpu *v, struct gn_request *r, c
         return result;
     result = write_mem(&rec, a->buffer_object, a->offset, a->size);
     if (!result)
-        result = RECORD(&rec, clCommandFillBufferKHR, a->buffer, a->pattern, a->pattern_size, a->offset, a->size);
+        result = RECORD(&rec, clCommandFillBufferKHR, a->buffer, a->pattern, a->pattern_size,
+                        a->offset, a->size);
     return end(&rec, result);
 }
 
-cl_int gn_host_clCommandFillImageKHR(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_clCommandFillImageKHR *a)
+cl_int gn_host_clCommandFillImageKHR(struct gn_vgpu *v, struct gn_request *r,
+                                     const struct gn_args_clCommandFillImageKHR *a)
 {
     struct recording rec;
     cl_int result = BEGIN(&rec, a, 2);
@@ -399,8 +434,10 @@ cl_int gn_host_clCommandFillImageKHR(struct gn_vgpu *v, struct gn_request *r, co
 
 /* ---- launches */
 
-/* Work-group sizes, as the specification of clEnqueueNDRangeKernel has them. All sizes in `local` are set. */
-static cl_int check_local(struct gn_vgpu *v, cl_device_id device, cl_kernel kernel, cl_uint dims, const size_t *global, const size_t *local)
+/* Work-group sizes, as the specification of clEnqueueNDRangeKernel has them. All sizes in `local`
+ * are set. */
+static cl_int check_local(struct gn_vgpu *v, cl_device_id device, cl_kernel kernel, cl_uint dims,
+                          const size_t *global, const size_t *local)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
     size_t sides[3] = {0}, required[3] = {0}, most = 0, of_kernel = 0;
@@ -408,9 +445,12 @@ static cl_int check_local(struct gn_vgpu *v, cl_device_id device, cl_kernel kern
     cl_bool unlike = CL_FALSE;
     cl->clGetDeviceInfo(device, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof sides, sides, NULL);
     cl->clGetDeviceInfo(device, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof most, &most, NULL);
-    cl->clGetDeviceInfo(device, CL_DEVICE_NON_UNIFORM_WORK_GROUP_SUPPORT, sizeof unlike, &unlike, NULL);
-    cl->clGetKernelWorkGroupInfo(kernel, device, CL_KERNEL_WORK_GROUP_SIZE, sizeof of_kernel, &of_kernel, NULL);
-    cl->clGetKernelWorkGroupInfo(kernel, device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof required, required, NULL);
+    cl->clGetDeviceInfo(device, CL_DEVICE_NON_UNIFORM_WORK_GROUP_SUPPORT, sizeof unlike, &unlike,
+                        NULL);
+    cl->clGetKernelWorkGroupInfo(kernel, device, CL_KERNEL_WORK_GROUP_SIZE, sizeof of_kernel,
+                                 &of_kernel, NULL);
+    cl->clGetKernelWorkGroupInfo(kernel, device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof required,
+                                 required, NULL);
     if (of_kernel && of_kernel < most)
         most = of_kernel;
     for (cl_uint i = 0; i < dims; i++)
@@ -427,12 +467,14 @@ static cl_int check_local(struct gn_vgpu *v, cl_device_id device, cl_kernel kern
 }
 
 /* A sub-buffer must begin at the device's alignment. */
-static cl_int check_alignment(struct gn_vgpu *v, cl_device_id device, struct gn_vobject *const *named, uint32_t n)
+static cl_int check_alignment(struct gn_vgpu *v, cl_device_id device,
+                              struct gn_vobject *const *named, uint32_t n)
 {
     cl_uint bits = 0;
     gn_cl(v)->clGetDeviceInfo(device, CL_DEVICE_MEM_BASE_ADDR_ALIGN, sizeof bits, &bits, NULL);
     for (uint32_t i = 0; bits >= 8 && i < n; i++) {
-        const struct gn_mem_detail *mem = named[i] && named[i]->kind == GN_KIND_MEM ? named[i]->detail : NULL;
+        const struct gn_mem_detail *mem =
+            named[i] && named[i]->kind == GN_KIND_MEM ? named[i]->detail : NULL;
         if (mem && mem->borrowed && !mem->element_bytes && mem->origin % (bits / 8))
             return CL_MISALIGNED_SUB_BUFFER_OFFSET;
     }
@@ -448,14 +490,18 @@ static bool all_chosen(const size_t *sizes, cl_uint n)
 }
 
 /* The program's work-group size; without one, the size that the source requires. */
-static const size_t *demanded(struct gn_vgpu *v, cl_device_id device, cl_kernel kernel, const size_t *local, size_t room[3])
+static const size_t *demanded(struct gn_vgpu *v, cl_device_id device, cl_kernel kernel,
+                              const size_t *local, size_t room[3])
 {
-    if (local || gn_cl(v)->clGetKernelWorkGroupInfo(kernel, device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, 3 * sizeof *room, room, NULL))
+    if (local ||
+        gn_cl(v)->clGetKernelWorkGroupInfo(kernel, device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE,
+                                           3 * sizeof *room, room, NULL))
         return local;
     return all_chosen(room, 3) ? room : NULL;
 }
 
-static cl_int record_launch(struct gn_vgpu *v, struct recording *rec, const struct gn_args_RecordLaunch *a, struct gn_vobject *const *named,
+static cl_int record_launch(struct gn_vgpu *v, struct recording *rec,
+                            const struct gn_args_RecordLaunch *a, struct gn_vobject *const *named,
                             uint32_t n_named)
 {
     const cl_device_id device = rec->d->device;
@@ -477,10 +523,11 @@ static cl_int record_launch(struct gn_vgpu *v, struct recording *rec, const stru
     for (uint32_t i = 0; !result && i < n_named; i++)
         result = use(rec, named[i], CL_INVALID_KERNEL_ARGS);
     if (!result)
-        result = gn_kernel_copy_init(v, &rec->command.kernel, a->kernel_object, a->args, a->args_bytes, named);
+        result = gn_kernel_copy_init(v, &rec->command.kernel, a->kernel_object, a->args,
+                                     a->args_bytes, named);
     if (!result)
-        result = RECORD(rec, clCommandNDRangeKernelKHR, NULL, rec->command.kernel.kernel, a->work_dim, a->global_work_offset,
-                        a->global_work_size, local);
+        result = RECORD(rec, clCommandNDRangeKernelKHR, NULL, rec->command.kernel.kernel,
+                        a->work_dim, a->global_work_offset, a->global_work_size, local);
     const struct gn_kernel_detail *k = a->kernel_object->detail;
     if (!result && k->variables)
         rec->command.variables = gn_variables_ref(k->variables);
@@ -489,7 +536,8 @@ static cl_int record_launch(struct gn_vgpu *v, struct recording *rec, const stru
     return result;
 }
 
-cl_int gn_host_RecordLaunch(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_RecordLaunch *a)
+cl_int gn_host_RecordLaunch(struct gn_vgpu *v, struct gn_request *r,
+                            const struct gn_args_RecordLaunch *a)
 {
     struct recording rec;
     uint32_t n_named;
@@ -518,7 +566,8 @@ void gn_admit_EnqueueCommandBuffer(struct gn_vgpu *v, struct gn_command *c)
     (void)c;
 }
 
-int32_t gn_submit_EnqueueCommandBuffer(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue, cl_uint n_waits,
+int32_t gn_submit_EnqueueCommandBuffer(struct gn_vgpu *v, struct gn_command *c,
+                                       cl_command_queue queue, cl_uint n_waits,
                                        const cl_event *waits, cl_event *event)
 {
     const struct gn_wire_EnqueueCommandBuffer *w = gn_command_message(c);
@@ -530,7 +579,8 @@ int32_t gn_submit_EnqueueCommandBuffer(struct gn_vgpu *v, struct gn_command *c, 
         result = e->clEnqueueCommandBufferKHR(1, &queue, c->refs[0]->driver, n_waits, waits, event);
     }
     if (result && !w->shown && !c->asked) {
-        /* The program does not see the event, so it learns of the error as of a command without one. */
+        /* The program does not see the event, so it learns of the error as of a command without
+         * one. */
         pthread_mutex_lock(&v->lock);
         if (!c->queue->late_error)
             c->queue->late_error = result;
@@ -545,6 +595,7 @@ void gn_cmdbuf_wrote(struct gn_vgpu *v, struct gn_vobject *o)
     pthread_mutex_lock(&d->lock);
     for (uint32_t i = 0; i < d->n; i++)
         if (d->commands[i].written.writes)
-            gn_writes_by_host(v, d->commands[i].written.writes, d->commands[i].written.at, d->commands[i].written.n);
+            gn_writes_by_host(v, d->commands[i].written.writes, d->commands[i].written.at,
+                              d->commands[i].written.n);
     pthread_mutex_unlock(&d->lock);
 }

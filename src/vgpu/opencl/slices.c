@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is known of programs and kernels whose launches may go in parts, and the variants that tell a group where it stands. Called by
- * the submitter (before each launch), by the driver's threads (what a launch took), by the helper thread (builds), by who loads (the
- * rest of a launch). None of it changes anything that the program can ask for.
+ * What is known of programs and kernels whose launches may go in parts, and the variants that tell
+ * a group where it stands. Called by the submitter (before each launch), by the driver's threads
+ * (what a launch took), by the helper thread (builds), by who loads (the rest of a launch). None of
+ * it changes anything that the program can ask for.
  */
 #include "slices.h"
 #include "opencl_host.h"
@@ -13,9 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_VARIANTS 8u   /* a program's: one that launches a different size each time is not built anew each time */
-#define MAX_NAME     256u /* a kernel's */
-#define N_PACES      4u
+#define MAX_VARIANTS                                                                               \
+    8u /* a program's: one that launches a different size each time is not built anew each time */
+#define MAX_NAME 256u /* a kernel's */
+#define N_PACES  4u
 
 struct pace {
     uint64_t local[3], groups[3];
@@ -73,7 +75,8 @@ void gn_slices_start(struct gn_vgpu *v)
     pthread_mutex_init(&s->lock, NULL);
     gn_list_init(&s->programs);
     if (given && (!*given || *end || !groups))
-        gn_log(GN_LOG_WARN, "GANTRY_SLICE_GROUPS is no number of work-groups; nothing is cut because of it");
+        gn_log(GN_LOG_WARN,
+               "GANTRY_SLICE_GROUPS is no number of work-groups; nothing is cut because of it");
     else
         v->slice_groups = groups;
     v->slicer = &gn_opencl_slicer;
@@ -81,7 +84,8 @@ void gn_slices_start(struct gn_vgpu *v)
 
 /* ---- programs and kernels */
 
-struct gn_sliced_program *gn_slices_built(struct gn_vgpu *v, cl_program program, const char *options, struct gn_sliced_program *before)
+struct gn_sliced_program *gn_slices_built(struct gn_vgpu *v, cl_program program,
+                                          const char *options, struct gn_sliced_program *before)
 {
     struct gn_slices *s = slices_of(v);
     size_t bytes = 0;
@@ -210,17 +214,21 @@ static struct gn_sliced_kernel *kernel_of(const struct gn_command *c)
     return detail ? detail->sliced : NULL;
 }
 
-/* The launch's geometry, ones behind its last dimension; false: it is none that can be cut, or the driver would not take it. */
-static bool geometry_of(struct gn_command *c, struct pace *ret, struct gn_slice_numbers *ret_numbers)
+/* The launch's geometry, ones behind its last dimension; false: it is none that can be cut, or the
+ * driver would not take it. */
+static bool geometry_of(struct gn_command *c, struct pace *ret,
+                        struct gn_slice_numbers *ret_numbers)
 {
     const struct gn_wire_Launch *w = gn_command_message(c);
     *ret_numbers = (struct gn_slice_numbers){{0, 0, 0}, {1, 1, 1}, {1, 1, 1}};
     *ret = (struct pace){{1, 1, 1}, {1, 1, 1}, 0};
-    /* Which local size a driver would choose can't be known, and it might choose another one for each part. */
+    /* Which local size a driver would choose can't be known, and it might choose another one for
+     * each part. */
     if (w->task || !w->work_dim || w->work_dim > 3 || (w->present & 6) != 6)
         return false;
     for (uint32_t i = 0; i < w->work_dim; i++) {
-        const uint64_t offset = w->present & 1 ? w->global_work_offset[i] : 0, size = w->global_work_size[i];
+        const uint64_t offset = w->present & 1 ? w->global_work_offset[i] : 0,
+                       size = w->global_work_size[i];
         const uint64_t local = w->local_work_size[i];
         uint64_t end;
         if (!size || !local || size % local || !gn_add_u64(offset, size, &end))
@@ -235,7 +243,8 @@ static bool geometry_of(struct gn_command *c, struct pace *ret, struct gn_slice_
 
 static bool same_shape(const struct pace *a, const struct pace *b)
 {
-    return memcmp(a->local, b->local, sizeof a->local) == 0 && memcmp(a->groups, b->groups, sizeof a->groups) == 0;
+    return memcmp(a->local, b->local, sizeof a->local) == 0 &&
+           memcmp(a->groups, b->groups, sizeof a->groups) == 0;
 }
 
 static struct pace *pace_locked(struct gn_sliced_kernel *k, const struct pace *shape)
@@ -246,7 +255,8 @@ static struct pace *pace_locked(struct gn_sliced_kernel *k, const struct pace *s
     return NULL;
 }
 
-static bool look(struct gn_vgpu *v, struct gn_command *c, uint64_t least, struct gn_grid *ret_grid, uint64_t *ret_pace_ps)
+static bool look(struct gn_vgpu *v, struct gn_command *c, uint64_t least, struct gn_grid *ret_grid,
+                 uint64_t *ret_pace_ps)
 {
     struct gn_slices *s = slices_of(v);
     struct gn_sliced_kernel *k = kernel_of(c);
@@ -289,13 +299,16 @@ static void took(struct gn_vgpu *v, struct gn_command *c, uint64_t groups, uint6
 
 /* ---- variants */
 
-/* Appends to a string that has room. What is asked for a dimension that there is not is answered as the driver does. */
+/* Appends to a string that has room. What is asked for a dimension that there is not is answered as
+ * the driver does. */
 static void put(char **at, const char *name, const uint64_t *n)
 {
-    *at += sprintf(*at,
-                   "size_t __gantry_%s(uint d) { return d == 0 ? (size_t)%llu : d == 1 ? (size_t)%llu : d == 2 ? (size_t)%llu : "
-                   "get_%s(d); }\n",
-                   name, (unsigned long long)n[0], (unsigned long long)n[1], (unsigned long long)n[2], name);
+    *at += sprintf(
+        *at,
+        "size_t __gantry_%s(uint d) { return d == 0 ? (size_t)%llu : d == 1 ? (size_t)%llu : d == "
+        "2 ? (size_t)%llu : "
+        "get_%s(d); }\n",
+        name, (unsigned long long)n[0], (unsigned long long)n[1], (unsigned long long)n[2], name);
 }
 
 char *gn_slices_prelude(uint32_t asks, const struct gn_slice_numbers *n)
@@ -309,17 +322,21 @@ char *gn_slices_prelude(uint32_t asks, const struct gn_slice_numbers *n)
         put(&at, "global_size", n->size);
     if (asks & GN_ASKS_NUM_GROUPS)
         put(&at, "num_groups", n->groups);
-    /* A part's offset is the program's and whole groups: the same for all of a group, so a compiler sees that it is. */
+    /* A part's offset is the program's and whole groups: the same for all of a group, so a compiler
+     * sees that it is. */
     if (asks & GN_ASKS_GROUP_ID)
-        at += sprintf(at, "size_t __gantry_group_id(uint d) { return d > 2 ? get_group_id(d) : get_group_id(d) + "
-                          "(get_global_offset(d) - __gantry_global_offset(d)) / get_local_size(d); }\n"
-                          "#define get_group_id(d) __gantry_group_id(d)\n");
+        at += sprintf(
+            at,
+            "size_t __gantry_group_id(uint d) { return d > 2 ? get_group_id(d) : get_group_id(d) + "
+            "(get_global_offset(d) - __gantry_global_offset(d)) / get_local_size(d); }\n"
+            "#define get_group_id(d) __gantry_group_id(d)\n");
     if (asks & GN_ASKS_LINEAR_ID)
-        at += sprintf(at, "size_t __gantry_global_linear_id(void) { return "
-                          "((get_global_id(2) - __gantry_global_offset(2)) * __gantry_global_size(1) + "
-                          "get_global_id(1) - __gantry_global_offset(1)) * __gantry_global_size(0) + "
-                          "get_global_id(0) - __gantry_global_offset(0); }\n"
-                          "#define get_global_linear_id() __gantry_global_linear_id()\n");
+        at += sprintf(at,
+                      "size_t __gantry_global_linear_id(void) { return "
+                      "((get_global_id(2) - __gantry_global_offset(2)) * __gantry_global_size(1) + "
+                      "get_global_id(1) - __gantry_global_offset(1)) * __gantry_global_size(0) + "
+                      "get_global_id(0) - __gantry_global_offset(0); }\n"
+                      "#define get_global_linear_id() __gantry_global_linear_id()\n");
     if (asks & GN_ASKS_GLOBAL_OFFSET)
         at += sprintf(at, "#define get_global_offset(d) __gantry_global_offset(d)\n");
     if (asks & GN_ASKS_GLOBAL_SIZE)
@@ -344,7 +361,8 @@ static void keep_asked(struct gn_slice_numbers *n, uint32_t asks)
 static size_t group_limit(const cl_icd_dispatch *cl, cl_kernel kernel, cl_device_id device)
 {
     size_t most = 0;
-    cl->clGetKernelWorkGroupInfo(kernel, device, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most, NULL);
+    cl->clGetKernelWorkGroupInfo(kernel, device, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most,
+                                 NULL);
     return most;
 }
 
@@ -358,14 +376,16 @@ static bool make(struct variant *x)
     cl_kernel original = NULL;
     cl_int result = CL_OUT_OF_HOST_MEMORY;
     size_t bytes = 0, n_options = 0;
-    char *text = gn_program_source(cl, p->program, &bytes), *prelude = gn_slices_prelude(p->facts.asks, &x->numbers), *options = NULL;
+    char *text = gn_program_source(cl, p->program, &bytes),
+         *prelude = gn_slices_prelude(p->facts.asks, &x->numbers), *options = NULL;
     bool good = false;
 
     cl->clGetProgramInfo(p->program, CL_PROGRAM_CONTEXT, sizeof context, &context, NULL);
     cl->clGetProgramBuildInfo(p->program, x->device, CL_PROGRAM_BUILD_OPTIONS, 0, NULL, &n_options);
     options = calloc(1, n_options + 1);
     if (options && n_options)
-        cl->clGetProgramBuildInfo(p->program, x->device, CL_PROGRAM_BUILD_OPTIONS, n_options, options, NULL);
+        cl->clGetProgramBuildInfo(p->program, x->device, CL_PROGRAM_BUILD_OPTIONS, n_options,
+                                  options, NULL);
     if (text && prelude && options) {
         const char *parts[2] = {prelude, text};
         const size_t lengths[2] = {strlen(prelude), bytes};
@@ -379,7 +399,8 @@ static bool make(struct variant *x)
         original = cl->clCreateKernel(p->program, x->of->name, &result);
     if (!result) {
         x->detail = gn_kernel_detail_new(v, x->kernel);
-        good = x->detail && group_limit(cl, x->kernel, x->device) >= group_limit(cl, original, x->device);
+        good = x->detail &&
+               group_limit(cl, x->kernel, x->device) >= group_limit(cl, original, x->device);
     }
     if (original)
         cl->clReleaseKernel(original);
@@ -387,11 +408,13 @@ static bool make(struct variant *x)
     free(prelude);
     free(options);
     if (!good)
-        gn_debug("vgpu=%08x launches of %s run whole: its variant cannot be built (%d)", v->boot->id, x->of->name, result);
+        gn_debug("vgpu=%08x launches of %s run whole: its variant cannot be built (%d)",
+                 v->boot->id, x->of->name, result);
     return good;
 }
 
-/* The helper thread; of a rest who loads, in tests the submitter. The original and what is known of it are held for it. */
+/* The helper thread; of a rest who loads, in tests the submitter. The original and what is known of
+ * it are held for it. */
 static void build(struct gn_job *job)
 {
     struct variant *x = gn_container_of(job, struct variant, job);
@@ -407,7 +430,8 @@ static void build(struct gn_job *job)
     gn_cl(v)->clReleaseProgram(program);
 }
 
-static struct variant *variant_locked(struct gn_sliced_kernel *k, cl_device_id device, const struct gn_slice_numbers *numbers)
+static struct variant *variant_locked(struct gn_sliced_kernel *k, cl_device_id device,
+                                      const struct gn_slice_numbers *numbers)
 {
     gn_list_for_each(x, &k->program->variants, struct variant, link)
     {
@@ -424,7 +448,8 @@ static bool has_variables(const struct gn_command *c)
     return detail->variables != NULL;
 }
 
-static struct variant *new_variant_locked(struct gn_vgpu *v, struct gn_sliced_kernel *k, cl_device_id device,
+static struct variant *new_variant_locked(struct gn_vgpu *v, struct gn_sliced_kernel *k,
+                                          cl_device_id device,
                                           const struct gn_slice_numbers *numbers)
 {
     struct gn_sliced_program *p = k->program;
@@ -443,8 +468,10 @@ static struct variant *new_variant_locked(struct gn_vgpu *v, struct gn_sliced_ke
     return x;
 }
 
-/* Whatever a part of it is a launch of: made, if it is not there and was measured so often. `at_once`: by the caller. */
-static bool find_how(struct gn_vgpu *v, struct gn_command *c, uint32_t n_measured, bool at_once, void **ret_how)
+/* Whatever a part of it is a launch of: made, if it is not there and was measured so often.
+ * `at_once`: by the caller. */
+static bool find_how(struct gn_vgpu *v, struct gn_command *c, uint32_t n_measured, bool at_once,
+                     void **ret_how)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
     struct gn_slices *s = slices_of(v);
@@ -456,7 +483,9 @@ static bool find_how(struct gn_vgpu *v, struct gn_command *c, uint32_t n_measure
     if (!k->program->facts.asks)
         return true;
     if (!geometry_of(c, &shape, &numbers) ||
-        cl->clGetCommandQueueInfo(c->queue->object->driver, CL_QUEUE_DEVICE, sizeof device, &device, NULL) || has_variables(c))
+        cl->clGetCommandQueueInfo(c->queue->object->driver, CL_QUEUE_DEVICE, sizeof device, &device,
+                                  NULL) ||
+        has_variables(c))
         return false;
     keep_asked(&numbers, k->program->facts.asks);
     pthread_mutex_lock(&s->lock);
@@ -482,7 +511,8 @@ static bool prepare(struct gn_vgpu *v, struct gn_command *c, uint32_t n_measured
 }
 
 /* Of what comes the message alone is known to be well-formed. */
-static bool resume(struct gn_vgpu *v, struct gn_command *c, struct gn_grid *ret_grid, void **ret_how)
+static bool resume(struct gn_vgpu *v, struct gn_command *c, struct gn_grid *ret_grid,
+                   void **ret_how)
 {
     struct gn_sliced_kernel *k = kernel_of(c);
     struct gn_slice_numbers numbers;
@@ -493,7 +523,8 @@ static bool resume(struct gn_vgpu *v, struct gn_command *c, struct gn_grid *ret_
     return gn_grid_groups(ret_grid) && find_how(v, c, 0, true, ret_how);
 }
 
-void gn_slices_variant(const struct gn_cutting *cut, cl_kernel *kernel, struct gn_kernel_detail **detail)
+void gn_slices_variant(const struct gn_cutting *cut, cl_kernel *kernel,
+                       struct gn_kernel_detail **detail)
 {
     const struct variant *x = cut->how;
     if (!x)
@@ -502,5 +533,8 @@ void gn_slices_variant(const struct gn_cutting *cut, cl_kernel *kernel, struct g
     *detail = x->detail;
 }
 
-const struct gn_slicer gn_opencl_slicer = {
-    .class = &gn_opencl_requests[GN_OP_Launch], .look = look, .prepare = prepare, .resume = resume, .took = took};
+const struct gn_slicer gn_opencl_slicer = {.class = &gn_opencl_requests[GN_OP_Launch],
+                                           .look = look,
+                                           .prepare = prepare,
+                                           .resume = resume,
+                                           .took = took};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads a program's text once: comments, strings and numbers are passed over, words looked up. Called after a build, on the helper
- * thread. It does not preprocess: a word in a branch that is never compiled counts, too.
+ * Reads a program's text once: comments, strings and numbers are passed over, words looked up.
+ * Called after a build, on the helper thread. It does not preprocess: a word in a branch that is
+ * never compiled counts, too.
  */
 #include "source_look.h"
 
@@ -17,11 +18,12 @@ struct declaration {
     uint32_t braces, parens;
     /* Words outside of braces and parentheses: all, and those behind a struct's body. */
     uint32_t n_words, n_behind;
-    bool is_harmless;          /* a typedef, a constant, a sampler */
-    bool is_const, is_pointer; /* a const object keeps its initial value; a pointer to one does not */
-    bool is_tag, has_body;     /* of a struct, union or enum; which has been defined in it */
-    bool has_call;             /* parentheses as a function has them */
-    bool has_value;            /* an initializer */
+    bool is_harmless; /* a typedef, a constant, a sampler */
+    bool is_const,
+        is_pointer;        /* a const object keeps its initial value; a pointer to one does not */
+    bool is_tag, has_body; /* of a struct, union or enum; which has been defined in it */
+    bool has_call;         /* parentheses as a function has them */
+    bool has_value;        /* an initializer */
     bool before_attribute, in_attribute;
     bool inner_static, inner_harmless; /* in a function's body, since the last semicolon */
     int last;                          /* the last character that is no blank; of a word 'w' */
@@ -33,10 +35,12 @@ struct text {
     struct declaration now;
 };
 
-/* The next character, lines that a backslash joins being one; -1 at the end. *ret_next: what follows it. */
+/* The next character, lines that a backslash joins being one; -1 at the end. *ret_next: what
+ * follows it. */
 static int look(const struct text *t, const char *at, const char **ret_next)
 {
-    while (at + 1 < t->end && at[0] == '\\' && (at[1] == '\n' || (at[1] == '\r' && at + 2 < t->end && at[2] == '\n')))
+    while (at + 1 < t->end && at[0] == '\\' &&
+           (at[1] == '\n' || (at[1] == '\r' && at + 2 < t->end && at[2] == '\n')))
         at += at[1] == '\n' ? 2 : 3;
     if (at >= t->end)
         return -1;
@@ -102,16 +106,23 @@ static uint32_t asks_of(const char *word)
 static void judge_word(struct text *t, const char *word)
 {
     static const char *const loops[] = {"for", "while", "do", "goto"};
-    static const char *const waits[] = {"volatile",       "__volatile",      "__volatile__",        "mem_fence",
-                                        "read_mem_fence", "write_mem_fence", "CLK_GLOBAL_MEM_FENCE"};
-    static const char *const waits_like[] = {"atomic", "atom_", "__atomic", "__c11_atomic", "__opencl_atomic", "__sync_"};
-    static const char *const strange[] = {"asm", "pipe", "__pipe", "enqueue_kernel", "_Pragma", "push_macro", "pop_macro", "poison"};
-    static const char *const strange_like[] = {"__asm", "__builtin", "__spirv", "__nv", "__amd", "__ockl", "_Z", "read_pipe", "write_pipe"};
+    static const char *const waits[] = {
+        "volatile",       "__volatile",      "__volatile__",        "mem_fence",
+        "read_mem_fence", "write_mem_fence", "CLK_GLOBAL_MEM_FENCE"};
+    static const char *const waits_like[] = {"atomic",       "atom_",           "__atomic",
+                                             "__c11_atomic", "__opencl_atomic", "__sync_"};
+    static const char *const strange[] = {"asm",     "pipe",       "__pipe",    "enqueue_kernel",
+                                          "_Pragma", "push_macro", "pop_macro", "poison"};
+    static const char *const strange_like[] = {"__asm", "__builtin", "__spirv",
+                                               "__nv",  "__amd",     "__ockl",
+                                               "_Z",    "read_pipe", "write_pipe"};
     struct gn_source_facts *f = t->facts;
     f->asks |= asks_of(word);
     f->loops |= is_one_of(word, loops, GN_ARRAY_SIZE(loops));
-    f->waits |= is_one_of(word, waits, GN_ARRAY_SIZE(waits)) || starts_like(word, waits_like, GN_ARRAY_SIZE(waits_like));
-    if (is_one_of(word, strange, GN_ARRAY_SIZE(strange)) || starts_like(word, strange_like, GN_ARRAY_SIZE(strange_like)))
+    f->waits |= is_one_of(word, waits, GN_ARRAY_SIZE(waits)) ||
+                starts_like(word, waits_like, GN_ARRAY_SIZE(waits_like));
+    if (is_one_of(word, strange, GN_ARRAY_SIZE(strange)) ||
+        starts_like(word, strange_like, GN_ARRAY_SIZE(strange_like)))
         leave_whole(t, "it names what is no part of the portable language");
 }
 
@@ -235,7 +246,8 @@ static void take_word(struct text *t, char word[MAX_WORD])
 static void pass_number(struct text *t)
 {
     int c = 0;
-    while (is_word(peek(t)) || peek(t) == '.' || ((c == 'e' || c == 'E' || c == 'p' || c == 'P') && (peek(t) == '+' || peek(t) == '-')))
+    while (is_word(peek(t)) || peek(t) == '.' ||
+           ((c == 'e' || c == 'E' || c == 'p' || c == 'P') && (peek(t) == '+' || peek(t) == '-')))
         c = take(t);
 }
 
@@ -285,11 +297,13 @@ static void pass_blanks(struct text *t)
     }
 }
 
-/* Behind the '#' of a line. Its words are read on by the caller, for which `tests` says whether they are a condition's. */
+/* Behind the '#' of a line. Its words are read on by the caller, for which `tests` says whether
+ * they are a condition's. */
 static void take_directive(struct text *t, bool *tests)
 {
     static const char *const files[] = {"include", "include_next", "import", "embed"};
-    static const char *const conditions[] = {"if", "ifdef", "ifndef", "elif", "elifdef", "elifndef", "undef"};
+    static const char *const conditions[] = {"if",      "ifdef",    "ifndef", "elif",
+                                             "elifdef", "elifndef", "undef"};
     char word[MAX_WORD];
     pass_blanks(t);
     take_word(t, word);

@@ -7,13 +7,14 @@
 #include <stdint.h>
 
 /*
- * What a program's text shows of its kernels: may their groups run in several launches one after the other, and which of the
- * functions that tell a group where it stands do they ask? It is read word by word, not compiled, so every doubt counts against
- * cutting. Pure; any thread.
+ * What a program's text shows of its kernels: may their groups run in several launches one after
+ * the other, and which of the functions that tell a group where it stands do they ask? It is read
+ * word by word, not compiled, so every doubt counts against cutting. Pure; any thread.
  *
- * Groups that wait for groups which come later would wait for ever. That needs a loop, and memory that is read anew in each round:
- * a text with any loop in it and any atomic function, volatile object or fence of global memory is left whole, however harmless
- * it may be. Left whole as well: what includes files (their text isn't here), pastes words together, or names what no portable
+ * Groups that wait for groups which come later would wait for ever. That needs a loop, and memory
+ * that is read anew in each round: a text with any loop in it and any atomic function, volatile
+ * object or fence of global memory is left whole, however harmless it may be. Left whole as well:
+ * what includes files (their text isn't here), pastes words together, or names what no portable
  * kernel has (inline assembly, compiler builtins, pipes, kernels that enqueue kernels).
  */
 enum gn_source_asks {
@@ -27,8 +28,9 @@ enum gn_source_asks {
 struct gn_source_facts {
     uint32_t asks;     /* enum gn_source_asks */
     const char *whole; /* why it runs whole; NULL: it may be cut */
-    bool newer;        /* of a version in which a program may have variables of its own that outlive a launch */
-    bool declares;     /* it seems to declare such variables; one that a macro hides is not seen */
+    bool newer;    /* of a version in which a program may have variables of its own that outlive a
+                      launch */
+    bool declares; /* it seems to declare such variables; one that a macro hides is not seen */
     bool loops, waits, quotes;
 };
 

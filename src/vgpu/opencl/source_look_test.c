@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is said of a program's text, in particular that no disguise hides what counts against cutting. */
+/* What is said of a program's text, in particular that no disguise hides what counts against
+ * cutting. */
 #include "source_look.h"
 
 #include "base/checked.h"
@@ -38,13 +39,18 @@ static void test_ordinary_kernels(void **state)
 {
     (void)state;
     check("", "", true, 0);
-    check("__kernel void k(__global int *a) { a[get_global_id(0)] = get_local_id(0); }", "-cl-std=CL1.2", true, 0);
-    check("kernel void k(global int *a) { for (int i = 0; i < 9; i++) { barrier(CLK_LOCAL_MEM_FENCE); a[i] = 1.5e-3f; } }", "-DN=3 -I.",
-          true, 0);
-    check("kernel void k(global int *a) { a[get_group_id(0)] = get_num_groups (1); }", "", true, GN_ASKS_GROUP_ID | GN_ASKS_NUM_GROUPS);
-    check("#define SIZE get_global_size(0)\nkernel void k(global int *a) { a[get_global_offset(0)] = SIZE; }", "", true,
-          GN_ASKS_GLOBAL_SIZE | GN_ASKS_GLOBAL_OFFSET);
-    check("kernel void k(global int *a) { a[get_global_linear_id()] = 1; }", "", true, GN_ASKS_LINEAR_ID);
+    check("__kernel void k(__global int *a) { a[get_global_id(0)] = get_local_id(0); }",
+          "-cl-std=CL1.2", true, 0);
+    check("kernel void k(global int *a) { for (int i = 0; i < 9; i++) { "
+          "barrier(CLK_LOCAL_MEM_FENCE); a[i] = 1.5e-3f; } }",
+          "-DN=3 -I.", true, 0);
+    check("kernel void k(global int *a) { a[get_group_id(0)] = get_num_groups (1); }", "", true,
+          GN_ASKS_GROUP_ID | GN_ASKS_NUM_GROUPS);
+    check("#define SIZE get_global_size(0)\nkernel void k(global int *a) { a[get_global_offset(0)] "
+          "= SIZE; }",
+          "", true, GN_ASKS_GLOBAL_SIZE | GN_ASKS_GLOBAL_OFFSET);
+    check("kernel void k(global int *a) { a[get_global_linear_id()] = 1; }", "", true,
+          GN_ASKS_LINEAR_ID);
     /* Without a loop nobody waits; without a word that reads anew, neither. */
     check("kernel void k(global int *a) { atomic_inc(a); }", "", true, 0);
     check("kernel void k(volatile global int *a) { a[0] = 1; }", "", true, 0);
@@ -53,8 +59,10 @@ static void test_ordinary_kernels(void **state)
 static void test_what_is_said_in_passing_is_not_said(void **state)
 {
     (void)state;
-    check("// get_group_id(0) volatile #include\n/* atomic_add while ## \\ */ kernel void k() {}", "", true, 0);
-    check("kernel void k() { printf(\"get_group_id \\\" for volatile ## %d\\n\", 'a'); }", "", true, 0);
+    check("// get_group_id(0) volatile #include\n/* atomic_add while ## \\ */ kernel void k() {}",
+          "", true, 0);
+    check("kernel void k() { printf(\"get_group_id \\\" for volatile ## %d\\n\", 'a'); }", "", true,
+          0);
     check("kernel void k() { int my_get_group_id = 0, get_group_id2 = 0x1for; }", "", true, 0);
     check("int a; /* unfinished get_group_id", "", true, 0);
     check("int a; // joined \\\n get_group_id(0)\nint b;", "", true, 0);
@@ -68,7 +76,8 @@ static void test_what_may_wait_runs_whole(void **state)
         "kernel void k(volatile global int *a) { for (;;) if (a[0]) break; }",
         "kernel void k(global int *a) { again: if (!atomic_load_explicit(a, 0)) goto again; }",
         "kernel void k(global int *a) { while (!a[0]) mem_fence(CLK_GLOBAL_MEM_FENCE); }",
-        "kernel void k(global int *a) { while (!a[0]) barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE); }",
+        "kernel void k(global int *a) { while (!a[0]) barrier(CLK_LOCAL_MEM_FENCE | "
+        "CLK_GLOBAL_MEM_FENCE); }",
         "#define AGAIN whi\\\nle\nkernel void k(global int *a) { AGAIN (__c11_atomic_load(a)); }",
         "kernel void k(global int *a) { wh\\\r\nile (ato\\\nmic_or(a, 0)); }",
         "kernel void k(global int *a) { for (;;) { /* */ atomic_inc(a); } }",
@@ -76,7 +85,8 @@ static void test_what_may_wait_runs_whole(void **state)
     (void)state;
     for (size_t i = 0; i < GN_ARRAY_SIZE(waits); i++)
         check(waits[i], "", false, 0);
-    check("kernel void k(global int *a) { LOOP OP(a); }", "-DLOOP=for(;;) -DOP=atomic_inc", false, 0);
+    check("kernel void k(global int *a) { LOOP OP(a); }", "-DLOOP=for(;;) -DOP=atomic_inc", false,
+          0);
     check("kernel void k(global int *a) { for (;;) OP(a); }", "-D OP=atomic_inc", false, 0);
 }
 
@@ -100,10 +110,13 @@ static void test_what_cannot_be_seen_runs_whole(void **state)
         "#ifdef get_global_size\n#endif\n",
         "#if defined(get_group_id)\n#endif\n",
         "#pragma push_macro(\"get_group_id\")\n",
-        "#define TEXT(x) #x\n#define TEXT2(x) TEXT(x)\nkernel void k() { printf(TEXT2(get_group_id(0))); }",
+        "#define TEXT(x) #x\n#define TEXT2(x) TEXT(x)\nkernel void k() { "
+        "printf(TEXT2(get_group_id(0))); }",
     };
-    static const char *const options[] = {"-include other.h",      "-Dget_group_id=mine", "-D get_num_groups(x)=1", "-U get_global_size",
-                                          "-DGID=get_group_id(0)", "-DP(a,b)=a##b",       "-cl-std=CLC++",          "-Dx=__builtin_trap()"};
+    static const char *const options[] = {"-include other.h",       "-Dget_group_id=mine",
+                                          "-D get_num_groups(x)=1", "-U get_global_size",
+                                          "-DGID=get_group_id(0)",  "-DP(a,b)=a##b",
+                                          "-cl-std=CLC++",          "-Dx=__builtin_trap()"};
     (void)state;
     for (size_t i = 0; i < GN_ARRAY_SIZE(hidden); i++)
         check(hidden[i], "", false, 0);
@@ -130,22 +143,29 @@ static void test_variables_are_seen(void **state)
         "SOME_MACRO(4) global int x;",
         "SOME_MACRO;",
         "global atomic_int x = ATOMIC_VAR_INIT(0);",
-        "#ifdef A\nkernel void f(int a) {\n#else\nkernel void f(float a) {\n#endif\n}\nglobal int x;",
+        "#ifdef A\nkernel void f(int a) {\n#else\nkernel void f(float a) {\n#endif\n}\nglobal int "
+        "x;",
         "namespace n { int x; }",
         "glo\\\nbal int x;",
         "/* */ global /* */ int x // \n ;",
     };
     static const char *const declare_none[] = {
         "",
-        "kernel void f(global int *o) { int n = 0; for (int i = 0; i < 3; i++) { n += i; } o[0] = n; }",
+        "kernel void f(global int *o) { int n = 0; for (int i = 0; i < 3; i++) { n += i; } o[0] = "
+        "n; }",
         "constant int table[] = {1, 2, 3}; __constant float4 one = (float4)(1, 2, 3, 4);",
-        "const sampler_t s = CLK_ADDRESS_NONE | CLK_FILTER_NEAREST; constant sampler_t u = CLK_FILTER_LINEAR;",
+        "const sampler_t s = CLK_ADDRESS_NONE | CLK_FILTER_NEAREST; constant sampler_t u = "
+        "CLK_FILTER_LINEAR;",
         "const int n = 5; const global int m = 6;",
-        "typedef struct { int a; float b; } pair; typedef int number; struct s; struct t { int a; }; enum { A, B };",
-        "int f(int a); global int *g(global int *a) { return a; } static inline float h(float x) __attribute__((const));",
-        "__kernel __attribute__((reqd_work_group_size(8, 8, 1))) void f(global int *o) { o[0] = 1; }",
+        "typedef struct { int a; float b; } pair; typedef int number; struct s; struct t { int a; "
+        "}; enum { A, B };",
+        "int f(int a); global int *g(global int *a) { return a; } static inline float h(float x) "
+        "__attribute__((const));",
+        "__kernel __attribute__((reqd_work_group_size(8, 8, 1))) void f(global int *o) { o[0] = "
+        "1; }",
         "kernel void f(global int *o) { static constant int t[] = {1, 2}; o[0] = t[0]; }",
-        "#define DECLARE(t) t add(t a, t b) { return a + b; }\nDECLARE(int)\nDECLARE(float);\nkernel void f() { };",
+        "#define DECLARE(t) t add(t a, t b) { return a + b; "
+        "}\nDECLARE(int)\nDECLARE(float);\nkernel void f() { };",
         "// global int x;\n/* int y; */ kernel void f() { printf(\"int x; {\"); }",
         "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n#define X global int x;\n",
     };
@@ -177,9 +197,12 @@ static void test_any_bytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ordinary_kernels),         cmocka_unit_test(test_what_is_said_in_passing_is_not_said),
-        cmocka_unit_test(test_what_may_wait_runs_whole), cmocka_unit_test(test_what_cannot_be_seen_runs_whole),
-        cmocka_unit_test(test_variables_are_seen),       cmocka_unit_test(test_any_bytes),
+        cmocka_unit_test(test_ordinary_kernels),
+        cmocka_unit_test(test_what_is_said_in_passing_is_not_said),
+        cmocka_unit_test(test_what_may_wait_runs_whole),
+        cmocka_unit_test(test_what_cannot_be_seen_runs_whole),
+        cmocka_unit_test(test_variables_are_seen),
+        cmocka_unit_test(test_any_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shared virtual memory, the vGPU's side. Program and vGPU keep the same window of addresses free; an
- * allocation lies in a data segment that both map there, so a pointer means the same bytes on both sides and
- * nothing is ever copied for it.
+ * Shared virtual memory, the vGPU's side. Program and vGPU keep the same window of addresses free;
+ * an allocation lies in a data segment that both map there, so a pointer means the same bytes on
+ * both sides and nothing is ever copied for it.
  *
- * The driver never learns of these allocations. Having the driver allocate and putting shared pages under its
- * allocation would need an address that is free in the program too, which nobody can promise. So this is offered
- * only on devices whose memory is this process's (a CPU, or system-wide fine grain), and carried as svm_ways.c
- * says. What flags, sizes and alignments are good is still the driver's word: it is asked for an allocation of that
- * kind, which goes back at once.
+ * The driver never learns of these allocations. Having the driver allocate and putting shared pages
+ * under its allocation would need an address that is free in the program too, which nobody can
+ * promise. So this is offered only on devices whose memory is this process's (a CPU, or system-wide
+ * fine grain), and carried as svm_ways.c says. What flags, sizes and alignments are good is still
+ * the driver's word: it is asked for an allocation of that kind, which goes back at once.
  *
- * An address is a number that the guest chose. Commands go on only inside a live allocation, checked when
- * they are given to the driver; what a kernel is given points at least into the window, where nothing of this
- * process's own lies. Pages stay mapped as long as the vGPU lives, so a late free takes nothing away under a
- * command.
+ * An address is a number that the guest chose. Commands go on only inside a live allocation,
+ * checked when they are given to the driver; what a kernel is given points at least into the
+ * window, where nothing of this process's own lies. Pages stay mapped as long as the vGPU lives, so
+ * a late free takes nothing away under a command.
  *
- * A vGPU that moves brings the window and what is live as records (records.h); the bytes stay where they are, in the
- * program's segments, which its new worker maps at the same addresses.
+ * A vGPU that moves brings the window and what is live as records (records.h); the bytes stay where
+ * they are, in the program's segments, which its new worker maps at the same addresses.
  */
 #include "opencl_host.h"
 #include "slices.h"
@@ -41,9 +41,10 @@ struct live {
 struct gn_svm_host {
     pthread_mutex_t lock;
     /* lock */
-    uint64_t window, window_bytes;        /* 0: there is none */
-    uint64_t segment_at[GN_MAX_SEGMENTS]; /* where in the window a data segment is mapped; 0: nowhere */
-    struct live *live;                    /* by address, no two overlap */
+    uint64_t window, window_bytes; /* 0: there is none */
+    uint64_t
+        segment_at[GN_MAX_SEGMENTS]; /* where in the window a data segment is mapped; 0: nowhere */
+    struct live *live;               /* by address, no two overlap */
     size_t n_live, live_capacity;
 };
 
@@ -122,7 +123,8 @@ bool gn_svm_address_ok(struct gn_vgpu *v, uint64_t address)
 static bool add_live_locked(struct gn_svm_host *s, const struct live *l)
 {
     size_t n = rank_locked(s, l->address);
-    if ((n && s->live[n - 1].address + s->live[n - 1].bytes > l->address) || (n < s->n_live && l->address + l->bytes > s->live[n].address))
+    if ((n && s->live[n - 1].address + s->live[n - 1].bytes > l->address) ||
+        (n < s->n_live && l->address + l->bytes > s->live[n].address))
         return false;
     memmove(&s->live[n + 1], &s->live[n], (s->n_live - n) * sizeof *s->live);
     s->live[n] = *l;
@@ -162,23 +164,27 @@ void gn_svm_forget(struct gn_vgpu *v, uint64_t id)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* In a load what the program has freed meanwhile may still be there when its place is somebody else's. */
+/* In a load what the program has freed meanwhile may still be there when its place is somebody
+ * else's. */
 static void forget_range_locked(struct gn_svm_host *s, const struct live *l)
 {
     for (size_t i = s->n_live; i--;)
-        if (s->live[i].address < l->address + l->bytes && l->address < s->live[i].address + s->live[i].bytes)
+        if (s->live[i].address < l->address + l->bytes &&
+            l->address < s->live[i].address + s->live[i].bytes)
             forget_locked(s, i);
 }
 
 /* ---- the window */
 
-static cl_int open_window(const struct gn_vgpu *v, struct gn_svm_host *s, uint64_t address, uint64_t bytes)
+static cl_int open_window(const struct gn_vgpu *v, struct gn_svm_host *s, uint64_t address,
+                          uint64_t bytes)
 {
     void *want = (void *)(uintptr_t)address;
     void *at = want;
     /* A program that hosts its vGPU has reserved them for both. */
     if (!v->hosted)
-        at = mmap(want, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+        at = mmap(want, bytes, PROT_NONE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
     if (at == MAP_FAILED)
         return CL_MEM_OBJECT_ALLOCATION_FAILURE;
     if (at != want) { /* before Linux 4.17 the flag is a hint */
@@ -201,42 +207,49 @@ cl_int gn_host_SvmWindow(struct gn_vgpu *v, struct gn_request *r, const struct g
     uint64_t end;
     bool any = false;
     (void)r;
-    if (s->window || !a->address || a->address % page || !a->bytes || a->bytes % page || a->bytes > WINDOW_LIMIT_BYTES ||
-        !gn_add_u64(a->address, a->bytes, &end) || end > ADDRESS_LIMIT || a->n_devices < p->n_devices) {
+    if (s->window || !a->address || a->address % page || !a->bytes || a->bytes % page ||
+        a->bytes > WINDOW_LIMIT_BYTES || !gn_add_u64(a->address, a->bytes, &end) ||
+        end > ADDRESS_LIMIT || a->n_devices < p->n_devices) {
         gn_vgpu_fault(v, "no window for shared virtual memory can be like this", "SvmWindow");
         return CL_INVALID_VALUE;
     }
     gn_svm_find_ways(v, a->capabilities);
     for (cl_uint i = 0; i < p->n_devices; i++) {
-        cl->clGetDeviceInfo(p->devices[i], CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof a->largest[i], &a->largest[i], NULL);
+        cl->clGetDeviceInfo(p->devices[i], CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof a->largest[i],
+                            &a->largest[i], NULL);
         if (v->boot->memory_limit_bytes && a->largest[i] > v->boot->memory_limit_bytes)
             a->largest[i] = v->boot->memory_limit_bytes;
         any |= a->capabilities[i] != 0;
     }
     cl_int result = any ? open_window(v, s, a->address, a->bytes) : CL_SUCCESS;
-    /* Where there is none, that is not what a vGPU is made from; and where there was one, a program was told so. */
+    /* Where there is none, that is not what a vGPU is made from; and where there was one, a program
+     * was told so. */
     return result || any ? result : CL_INVALID_OPERATION;
 }
 
 /* ---- allocations */
 
 /* Maps a data segment into the window, or sees that it is there already. */
-static bool segment_there_locked(struct gn_vgpu *v, struct gn_svm_host *s, uint32_t index, uint64_t at)
+static bool segment_there_locked(struct gn_vgpu *v, struct gn_svm_host *s, uint32_t index,
+                                 uint64_t at)
 {
     const struct gn_segment *segment = &v->segments[index];
     if (s->segment_at[index])
         return s->segment_at[index] == at;
-    if (!s->window || at < s->window || !gn_range_ok(at - s->window, segment->bytes, s->window_bytes) ||
+    if (!s->window || at < s->window ||
+        !gn_range_ok(at - s->window, segment->bytes, s->window_bytes) ||
         at % (uint64_t)sysconf(_SC_PAGESIZE))
         return false;
     for (uint32_t i = 0; i < GN_MAX_SEGMENTS; i++)
-        if (s->segment_at[i] && at < s->segment_at[i] + v->segments[i].bytes && s->segment_at[i] < at + segment->bytes)
+        if (s->segment_at[i] && at < s->segment_at[i] + v->segments[i].bytes &&
+            s->segment_at[i] < at + segment->bytes)
             return false;
     if (v->hosted) { /* the program maps it there by itself */
         s->segment_at[index] = at;
         return true;
     }
-    void *base = mmap((void *)(uintptr_t)at, segment->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, segment->fd, 0);
+    void *base = mmap((void *)(uintptr_t)at, segment->bytes, PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_FIXED, segment->fd, 0);
     if (base == MAP_FAILED)
         return false;
     /* What a driver starts (a linker, a compiler) has no business with the program's memory. */
@@ -245,7 +258,8 @@ static bool segment_there_locked(struct gn_vgpu *v, struct gn_svm_host *s, uint3
     return true;
 }
 
-void *gn_host_Svm(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Svm *a, cl_int *result)
+void *gn_host_Svm(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Svm *a,
+                  cl_int *result)
 {
     const struct gn_wire_Svm *w = gn_request_message(r);
     struct gn_svm_host *s = host_of(v);
@@ -254,14 +268,16 @@ void *gn_host_Svm(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_
     *result = CL_MEM_OBJECT_ALLOCATION_FAILURE;
     if (!gn_request_charge(r, a->size))
         return NULL;
-    void *tried = a->context && cl->clSVMAlloc ? cl->clSVMAlloc(a->context, a->flags, a->size, a->alignment) : NULL;
+    void *tried = a->context && cl->clSVMAlloc
+                      ? cl->clSVMAlloc(a->context, a->flags, a->size, a->alignment)
+                      : NULL;
     if (!tried)
         return NULL;
     cl->clSVMFree(a->context, tried);
     pthread_mutex_lock(&s->lock);
     bool room = make_room_locked(s);
-    bool there =
-        a->pages && a->address >= w->pages.offset && segment_there_locked(v, s, w->pages.segment - 1, a->address - w->pages.offset);
+    bool there = a->pages && a->address >= w->pages.offset &&
+                 segment_there_locked(v, s, w->pages.segment - 1, a->address - w->pages.offset);
     if (there && r->anew)
         forget_range_locked(s, &l);
     bool good = there && (!room || add_live_locked(s, &l));
@@ -274,22 +290,28 @@ void *gn_host_Svm(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_
     return (void *)(uintptr_t)a->address;
 }
 
-cl_int gn_host_clSetKernelExecInfo(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_clSetKernelExecInfo *a)
+cl_int gn_host_clSetKernelExecInfo(struct gn_vgpu *v, struct gn_request *r,
+                                   const struct gn_args_clSetKernelExecInfo *a)
 {
-    const uint64_t *pointers = a->param_value; /* of a record, what they pointed to may have been freed since */
+    const uint64_t *pointers =
+        a->param_value; /* of a record, what they pointed to may have been freed since */
     if (!gn_cl(v)->clSetKernelExecInfo)
         return CL_INVALID_OPERATION;
-    if (a->param_name != CL_KERNEL_EXEC_INFO_SVM_PTRS && a->param_name != CL_KERNEL_EXEC_INFO_SVM_FINE_GRAIN_SYSTEM)
+    if (a->param_name != CL_KERNEL_EXEC_INFO_SVM_PTRS &&
+        a->param_name != CL_KERNEL_EXEC_INFO_SVM_FINE_GRAIN_SYSTEM)
         return CL_INVALID_VALUE;
     if (a->param_name == CL_KERNEL_EXEC_INFO_SVM_PTRS && pointers)
         for (size_t i = 0; i < a->param_value_size / sizeof *pointers; i++)
-            if (pointers[i] && !gn_svm_live(v, pointers[i], 0) && !(r->anew && gn_svm_address_ok(v, pointers[i])))
+            if (pointers[i] && !gn_svm_live(v, pointers[i], 0) &&
+                !(r->anew && gn_svm_address_ok(v, pointers[i])))
                 return CL_INVALID_VALUE;
     if (a->kernel_object && a->kernel_object->detail)
-        gn_slices_kernel_knows_more(v, ((struct gn_kernel_detail *)a->kernel_object->detail)->sliced);
+        gn_slices_kernel_knows_more(v,
+                                    ((struct gn_kernel_detail *)a->kernel_object->detail)->sliced);
     /* Drivers differ about an empty list. */
     const bool filled = pointers && a->param_value_size;
     if (a->param_name == CL_KERNEL_EXEC_INFO_SVM_PTRS && filled && !gn_svm_tells_lists(v))
         return CL_SUCCESS;
-    return gn_cl(v)->clSetKernelExecInfo(a->kernel, a->param_name, a->param_value_size, a->param_value);
+    return gn_cl(v)->clSetKernelExecInfo(a->kernel, a->param_name, a->param_value_size,
+                                         a->param_value);
 }

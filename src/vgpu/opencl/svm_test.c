@@ -35,7 +35,8 @@ static struct {
     bool by_value; /* its kernel's argument is no pointer */
 } driver;
 
-static cl_int CL_API_CALL device_info(cl_device_id device, cl_device_info name, size_t size, void *value, size_t *size_ret)
+static cl_int CL_API_CALL device_info(cl_device_id device, cl_device_info name, size_t size,
+                                      void *value, size_t *size_ret)
 {
     (void)device, (void)size, (void)size_ret;
     if (name == CL_DEVICE_TYPE)
@@ -43,7 +44,8 @@ static cl_int CL_API_CALL device_info(cl_device_id device, cl_device_info name, 
     else if (name == CL_DEVICE_SVM_CAPABILITIES)
         *(cl_device_svm_capabilities *)value = driver.svm;
     else if (name == CL_DEVICE_EXECUTION_CAPABILITIES)
-        *(cl_device_exec_capabilities *)value = driver.foreign ? CL_EXEC_KERNEL : CL_EXEC_KERNEL | CL_EXEC_NATIVE_KERNEL;
+        *(cl_device_exec_capabilities *)value =
+            driver.foreign ? CL_EXEC_KERNEL : CL_EXEC_KERNEL | CL_EXEC_NATIVE_KERNEL;
     else if (name == CL_DEVICE_MAX_MEM_ALLOC_SIZE)
         *(cl_ulong *)value = GIB;
     else
@@ -53,15 +55,18 @@ static cl_int CL_API_CALL device_info(cl_device_id device, cl_device_info name, 
 
 static int some_object;
 
-static cl_context CL_API_CALL create_context(const cl_context_properties *properties, cl_uint n, const cl_device_id *devices,
-                                             void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *), void *user_data,
-                                             cl_int *result)
+static cl_context CL_API_CALL create_context(const cl_context_properties *properties, cl_uint n,
+                                             const cl_device_id *devices,
+                                             void(CL_CALLBACK *notify)(const char *, const void *,
+                                                                       size_t, void *),
+                                             void *user_data, cl_int *result)
 {
     (void)properties, (void)n, (void)devices, (void)notify, (void)user_data, (void)result;
     return (cl_context)&some_object;
 }
 
-static cl_command_queue CL_API_CALL create_queue(cl_context context, cl_device_id device, cl_command_queue_properties properties,
+static cl_command_queue CL_API_CALL create_queue(cl_context context, cl_device_id device,
+                                                 cl_command_queue_properties properties,
                                                  cl_int *result)
 {
     (void)context, (void)device, (void)properties, (void)result;
@@ -70,8 +75,10 @@ static cl_command_queue CL_API_CALL create_queue(cl_context context, cl_device_i
 
 static unsigned char elsewhere[8];
 
-static cl_int CL_API_CALL native(cl_command_queue queue, void(CL_CALLBACK *f)(void *), void *args, size_t bytes, cl_uint n_mems,
-                                 const cl_mem *mems, const void **places, cl_uint n, const cl_event *waits, cl_event *event)
+static cl_int CL_API_CALL native(cl_command_queue queue, void(CL_CALLBACK *f)(void *), void *args,
+                                 size_t bytes, cl_uint n_mems, const cl_mem *mems,
+                                 const void **places, cl_uint n, const cl_event *waits,
+                                 cl_event *event)
 {
     (void)queue, (void)n, (void)waits, (void)event;
     unsigned char copy[512];
@@ -82,7 +89,8 @@ static cl_int CL_API_CALL native(cl_command_queue queue, void(CL_CALLBACK *f)(vo
     for (cl_uint i = 0; i < n_mems; i++) {
         assert_non_null(mems[i]);
         const void *at = driver.elsewhere ? elsewhere : driver.host;
-        memcpy(copy + ((const unsigned char *)places[i] - (const unsigned char *)args), &at, sizeof at);
+        memcpy(copy + ((const unsigned char *)places[i] - (const unsigned char *)args), &at,
+               sizeof at);
     }
     driver.n_run++;
     if (!driver.deaf)
@@ -90,7 +98,8 @@ static cl_int CL_API_CALL native(cl_command_queue queue, void(CL_CALLBACK *f)(vo
     return CL_SUCCESS;
 }
 
-static cl_mem CL_API_CALL create_buffer(cl_context context, cl_mem_flags flags, size_t size, void *host, cl_int *result)
+static cl_mem CL_API_CALL create_buffer(cl_context context, cl_mem_flags flags, size_t size,
+                                        void *host, cl_int *result)
 {
     (void)context, (void)result;
     assert_true(flags & CL_MEM_USE_HOST_PTR && size && host);
@@ -114,7 +123,8 @@ static cl_int CL_API_CALL set_arg(cl_kernel kernel, cl_uint index, size_t size, 
     return CL_SUCCESS;
 }
 
-static cl_int CL_API_CALL kernel_info(cl_kernel kernel, cl_kernel_info name, size_t size, void *value, size_t *size_ret)
+static cl_int CL_API_CALL kernel_info(cl_kernel kernel, cl_kernel_info name, size_t size,
+                                      void *value, size_t *size_ret)
 {
     const cl_context context = (cl_context)&some_object;
     (void)kernel, (void)size_ret;
@@ -124,8 +134,8 @@ static cl_int CL_API_CALL kernel_info(cl_kernel kernel, cl_kernel_info name, siz
 }
 
 /* Its own functions for shared memory. */
-static cl_int CL_API_CALL copy(cl_command_queue queue, cl_bool blocking, void *dst, const void *src, size_t size, cl_uint n,
-                               const cl_event *waits, cl_event *event)
+static cl_int CL_API_CALL copy(cl_command_queue queue, cl_bool blocking, void *dst, const void *src,
+                               size_t size, cl_uint n, const cl_event *waits, cl_event *event)
 {
     (void)queue, (void)blocking, (void)n, (void)waits;
     memcpy(dst, src, size);
@@ -133,14 +143,17 @@ static cl_int CL_API_CALL copy(cl_command_queue queue, cl_bool blocking, void *d
     return CL_SUCCESS;
 }
 
-static cl_int CL_API_CALL map(cl_command_queue queue, cl_bool blocking, cl_map_flags flags, void *at, size_t size, cl_uint n,
-                              const cl_event *waits, cl_event *event)
+static cl_int CL_API_CALL map(cl_command_queue queue, cl_bool blocking, cl_map_flags flags,
+                              void *at, size_t size, cl_uint n, const cl_event *waits,
+                              cl_event *event)
 {
-    (void)queue, (void)blocking, (void)flags, (void)at, (void)size, (void)n, (void)waits, (void)event;
+    (void)queue, (void)blocking, (void)flags, (void)at, (void)size, (void)n, (void)waits,
+        (void)event;
     return CL_SUCCESS;
 }
 
-static cl_int CL_API_CALL unmap(cl_command_queue queue, void *at, cl_uint n, const cl_event *waits, cl_event *event)
+static cl_int CL_API_CALL unmap(cl_command_queue queue, void *at, cl_uint n, const cl_event *waits,
+                                cl_event *event)
 {
     (void)queue, (void)at, (void)n, (void)waits, (void)event;
     return CL_SUCCESS;
@@ -170,7 +183,8 @@ static cl_int CL_API_CALL release_context(cl_context context)
     return CL_SUCCESS;
 }
 
-static void *CL_API_CALL allocate(cl_context context, cl_svm_mem_flags flags, size_t size, cl_uint alignment)
+static void *CL_API_CALL allocate(cl_context context, cl_svm_mem_flags flags, size_t size,
+                                  cl_uint alignment)
 {
     (void)context, (void)flags, (void)size, (void)alignment;
     driver.n_allocated += !driver.full;
@@ -193,14 +207,17 @@ static cl_int CL_API_CALL set_svm_arg(cl_kernel kernel, cl_uint index, const voi
     return CL_SUCCESS;
 }
 
-static cl_int CL_API_CALL exec_info(cl_kernel kernel, cl_kernel_exec_info name, size_t size, const void *value)
+static cl_int CL_API_CALL exec_info(cl_kernel kernel, cl_kernel_exec_info name, size_t size,
+                                    const void *value)
 {
     (void)kernel, (void)name, (void)size, (void)value;
     return CL_SUCCESS;
 }
 
 /* Its commands are over when they are taken. */
-static cl_int CL_API_CALL set_callback(cl_event event, cl_int status, void(CL_CALLBACK *over)(cl_event, cl_int, void *), void *data)
+static cl_int CL_API_CALL set_callback(cl_event event, cl_int status,
+                                       void(CL_CALLBACK *over)(cl_event, cl_int, void *),
+                                       void *data)
 {
     over(event, status, data);
     return CL_SUCCESS;
@@ -237,7 +254,8 @@ static struct gn_counters counters;
 static struct gn_vgpu *v;
 static struct gn_request r; /* the last one */
 static bool anew;           /* it is a record's */
-static uint64_t window;     /* addresses that are free here; in the test nobody but the vGPU holds them */
+static uint64_t
+    window; /* addresses that are free here; in the test nobody but the vGPU holds them */
 
 static int open_vgpu(void **state)
 {
@@ -246,7 +264,8 @@ static int open_vgpu(void **state)
     memset(&counters, 0, sizeof counters);
     anew = false;
     driver.type = CL_DEVICE_TYPE_CPU;
-    driver.svm = CL_DEVICE_SVM_COARSE_GRAIN_BUFFER | CL_DEVICE_SVM_FINE_GRAIN_BUFFER | CL_DEVICE_SVM_ATOMICS;
+    driver.svm =
+        CL_DEVICE_SVM_COARSE_GRAIN_BUFFER | CL_DEVICE_SVM_FINE_GRAIN_BUFFER | CL_DEVICE_SVM_ATOMICS;
     v = calloc(1, sizeof *v);
     v->boot = &boot;
     v->driver = &table;
@@ -288,8 +307,11 @@ static bool faulty(void)
 static cl_int ask_window(uint64_t address, uint64_t bytes, cl_ulong *capabilities)
 {
     cl_ulong largest[N_DEVICES] = {0};
-    struct gn_args_SvmWindow a = {
-        .address = address, .bytes = bytes, .n_devices = N_DEVICES, .capabilities = capabilities, .largest = largest};
+    struct gn_args_SvmWindow a = {.address = address,
+                                  .bytes = bytes,
+                                  .n_devices = N_DEVICES,
+                                  .capabilities = capabilities,
+                                  .largest = largest};
     gn_request_init(&r, v);
     r.anew = anew;
     cl_int result = gn_host_SvmWindow(v, &r, &a);
@@ -308,13 +330,16 @@ static void open_window(void)
 /* An allocation as a guest would name it; `segment` counts from 0. */
 static bool take(uint64_t id, uint64_t address, uint64_t size, uint32_t segment, uint64_t offset)
 {
-    struct gn_wire_Svm w = {.id = id, .address = address, .size = size, .pages = {segment + 1, 0, offset}};
+    struct gn_wire_Svm w = {
+        .id = id, .address = address, .size = size, .pages = {segment + 1, 0, offset}};
     cl_int result = CL_SUCCESS;
     gn_request_init(&r, v);
     r.anew = anew;
     memcpy(r.bytes, &w, sizeof w);
-    struct gn_args_Svm a = {
-        .context = (cl_context)&some_object, .size = size, .address = address, .pages = gn_vgpu_area(v, segment + 1, offset, size)};
+    struct gn_args_Svm a = {.context = (cl_context)&some_object,
+                            .size = size,
+                            .address = address,
+                            .pages = gn_vgpu_area(v, segment + 1, offset, size)};
     void *made = gn_host_Svm(v, &r, &a, &result);
     assert_true(!made == (result != CL_SUCCESS));
     assert_int_equal(driver.n_allocated, 0);
@@ -350,7 +375,8 @@ static void only_a_sane_window_is_taken(void **state)
 static void a_window_over_something_is_refused_and_harms_nothing(void **state)
 {
     cl_ulong capabilities[N_DEVICES];
-    char *mine = mmap((void *)(uintptr_t)(window + 8192), 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    char *mine = mmap((void *)(uintptr_t)(window + 8192), 4096, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     (void)state;
     mine[0] = 'x';
     assert_int_equal(ask_window(window, GIB, capabilities), CL_MEM_OBJECT_ALLOCATION_FAILURE);
@@ -471,7 +497,10 @@ static int32_t fill(uint64_t bytes, uint64_t pattern_bytes, const void *pattern)
     union {
         struct gn_wire_SvmFill w;
         unsigned char bytes[512];
-    } m = {.w = {.address = window, .size = bytes, .pattern_size = pattern_bytes, .pattern = {0, (uint32_t)pattern_bytes, sizeof m.w}}};
+    } m = {.w = {.address = window,
+                 .size = bytes,
+                 .pattern_size = pattern_bytes,
+                 .pattern = {0, (uint32_t)pattern_bytes, sizeof m.w}}};
     cl_event event = NULL;
     struct gn_command *c = calloc(1, sizeof *c + sizeof m);
     memcpy(m.bytes + sizeof m.w, pattern, pattern_bytes);
@@ -594,7 +623,8 @@ static void a_lie_about_an_allocation_ends_the_vgpu(void **state)
     };
     assert_true(take(1, window + 128, 64, 0, 128));
     for (size_t i = 0; i < GN_ARRAY_SIZE(lies); i++) {
-        assert_false(take(2, window + (uint64_t)lies[i].at, lies[i].size, lies[i].segment, lies[i].offset));
+        assert_false(
+            take(2, window + (uint64_t)lies[i].at, lies[i].size, lies[i].segment, lies[i].offset));
         assert_true(faulty());
     }
     assert_false(take(2, 0, 64, 1, 64));
@@ -617,8 +647,9 @@ static void a_driver_without_memory_is_believed(void **state)
 static void a_list_of_pointers_holds_live_ones_only(void **state)
 {
     uint64_t list[3];
-    struct gn_args_clSetKernelExecInfo a = {
-        .param_name = CL_KERNEL_EXEC_INFO_SVM_PTRS, .param_value_size = sizeof list, .param_value = list};
+    struct gn_args_clSetKernelExecInfo a = {.param_name = CL_KERNEL_EXEC_INFO_SVM_PTRS,
+                                            .param_value_size = sizeof list,
+                                            .param_value = list};
     (void)state;
     open_window();
     assert_true(take(1, window, 64, 0, 0));
@@ -660,7 +691,8 @@ static void a_load_may_bring_what_lies_where_something_freed_lay(void **state)
 
 static void a_program_that_hosts_its_vgpu_keeps_what_lies_in_its_window(void **state)
 {
-    char *mine = mmap((void *)(uintptr_t)window, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    char *mine = mmap((void *)(uintptr_t)window, 8192, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     (void)state;
     mine[0] = mine[4096] = 'x';
     v->hosted = true;

@@ -55,9 +55,11 @@ static void CL_CALLBACK run_job(void *args)
         fill(&j);
 }
 
-static int32_t submit_job(struct gn_vgpu *v, struct job *j, cl_command_queue queue, cl_uint n_waits, const cl_event *waits, cl_event *event)
+static int32_t submit_job(struct gn_vgpu *v, struct job *j, cl_command_queue queue, cl_uint n_waits,
+                          const cl_event *waits, cl_event *event)
 {
-    return gn_cl(v)->clEnqueueNativeKernel(queue, run_job, j, sizeof *j, 0, NULL, NULL, n_waits, waits, event);
+    return gn_cl(v)->clEnqueueNativeKernel(queue, run_job, j, sizeof *j, 0, NULL, NULL, n_waits,
+                                           waits, event);
 }
 
 /* ---- the trial */
@@ -74,7 +76,8 @@ static void CL_CALLBACK run_trial(void *args)
     *t.good = t.seen == t.expected;
 }
 
-static bool try_device(const cl_icd_dispatch *cl, cl_context context, cl_device_id device, cl_mem over, const void *expected)
+static bool try_device(const cl_icd_dispatch *cl, cl_context context, cl_device_id device,
+                       cl_mem over, const void *expected)
 {
     cl_int result;
     cl_command_queue queue = cl->clCreateCommandQueue(context, device, 0, &result);
@@ -83,8 +86,8 @@ static bool try_device(const cl_icd_dispatch *cl, cl_context context, cl_device_
     const void *at = &t.seen;
     bool passed = false;
     if (good)
-        result =
-            cl->clEnqueueNativeKernel(queue, run_trial, &t, sizeof t, over ? 1 : 0, over ? &over : NULL, over ? &at : NULL, 0, NULL, NULL);
+        result = cl->clEnqueueNativeKernel(queue, run_trial, &t, sizeof t, over ? 1 : 0,
+                                           over ? &over : NULL, over ? &at : NULL, 0, NULL, NULL);
     if (good && !cl->clFinish(queue)) {
         passed = !result && *good;
         free(good);
@@ -102,7 +105,9 @@ static bool try_all(const cl_icd_dispatch *cl, const cl_device_id *devices, cl_u
     unsigned char *at = page + TRIAL_OFFSET;
     cl_int result;
     cl_context context = cl->clCreateContext(NULL, n, devices, NULL, NULL, &result);
-    cl_mem over = context && buffers ? cl->clCreateBuffer(context, CL_MEM_USE_HOST_PTR, TRIAL_BYTES - TRIAL_OFFSET, at, &result) : NULL;
+    cl_mem over = context && buffers ? cl->clCreateBuffer(context, CL_MEM_USE_HOST_PTR,
+                                                          TRIAL_BYTES - TRIAL_OFFSET, at, &result)
+                                     : NULL;
     bool good = context && (over || !buffers);
     for (cl_uint i = 0; good && i < n; i++)
         good = try_device(cl, context, devices[i], over, at);
@@ -113,7 +118,8 @@ static bool try_all(const cl_icd_dispatch *cl, const cl_device_id *devices, cl_u
     return good;
 }
 
-/* Of one device: what it would offer, leaving out that any pointer of the program's works, since those are not shared. */
+/* Of one device: what it would offer, leaving out that any pointer of the program's works, since
+ * those are not shared. */
 struct offer {
     cl_device_svm_capabilities capabilities;
     bool system;    /* any pointer may be given to the driver */
@@ -132,11 +138,14 @@ static struct offer offer_of(const cl_icd_dispatch *cl, cl_device_id device)
         cl->clGetDeviceInfo(device, CL_DEVICE_TYPE, sizeof type, &type, NULL))
         return o;
     cl->clGetDeviceInfo(device, CL_DEVICE_EXECUTION_CAPABILITIES, sizeof runs, &runs, NULL);
-    o.native = (type & CL_DEVICE_TYPE_CPU) && (runs & CL_EXEC_NATIVE_KERNEL) && cl->clEnqueueNativeKernel;
+    o.native =
+        (type & CL_DEVICE_TYPE_CPU) && (runs & CL_EXEC_NATIVE_KERNEL) && cl->clEnqueueNativeKernel;
     o.system = all & CL_DEVICE_SVM_FINE_GRAIN_SYSTEM;
-    o.functions = o.system && cl->clEnqueueSVMMemcpy && cl->clEnqueueSVMMap && cl->clEnqueueSVMUnmap;
+    o.functions =
+        o.system && cl->clEnqueueSVMMemcpy && cl->clEnqueueSVMMap && cl->clEnqueueSVMUnmap;
     if (o.native || o.functions)
-        o.capabilities = all & (CL_DEVICE_SVM_COARSE_GRAIN_BUFFER | CL_DEVICE_SVM_FINE_GRAIN_BUFFER | CL_DEVICE_SVM_ATOMICS);
+        o.capabilities = all & (CL_DEVICE_SVM_COARSE_GRAIN_BUFFER |
+                                CL_DEVICE_SVM_FINE_GRAIN_BUFFER | CL_DEVICE_SVM_ATOMICS);
     return o;
 }
 
@@ -159,7 +168,8 @@ void gn_svm_find_ways(struct gn_vgpu *v, cl_device_svm_capabilities *ret_capabil
     ways.native = ways.native && n && try_all(gn_cl(v), devices, n, !ways.pointers);
     /* One way for all: a device that could go only another offers nothing. */
     for (cl_uint i = 0; i < p->n_devices; i++)
-        ret_capabilities[i] = offers && (ways.native || offers[i].functions) ? offers[i].capabilities : 0;
+        ret_capabilities[i] =
+            offers && (ways.native || offers[i].functions) ? offers[i].capabilities : 0;
     ways.pointers |= !ways.native;
     detail->svm_ways = ways;
     free(offers);
@@ -168,7 +178,8 @@ void gn_svm_find_ways(struct gn_vgpu *v, cl_device_svm_capabilities *ret_capabil
 
 /* ---- arguments */
 
-cl_int gn_svm_set_arg(struct gn_vgpu *v, cl_kernel kernel, cl_uint index, uint64_t address, cl_mem *held)
+cl_int gn_svm_set_arg(struct gn_vgpu *v, cl_kernel kernel, cl_uint index, uint64_t address,
+                      cl_mem *held)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
     void *at = (void *)(uintptr_t)address;
@@ -185,10 +196,13 @@ cl_int gn_svm_set_arg(struct gn_vgpu *v, cl_kernel kernel, cl_uint index, uint64
     if (result)
         return result;
     if (at) {
-        /* Freed meanwhile, or just behind its end: a kernel may have it that does not look there. */
+        /* Freed meanwhile, or just behind its end: a kernel may have it that does not look there.
+         */
         const uint64_t bytes = gn_svm_reach(v, address);
         result = cl->clGetKernelInfo(kernel, CL_KERNEL_CONTEXT, sizeof context, &context, NULL);
-        over = result ? NULL : cl->clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes ? bytes : 1, at, &result);
+        over = result ? NULL
+                      : cl->clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
+                                           bytes ? bytes : 1, at, &result);
         if (!over)
             return result;
     }
@@ -223,16 +237,18 @@ void gn_admit_SvmCopy(struct gn_vgpu *v, struct gn_command *c)
     c->fault |= (!w->dst || !w->src) && (!c->area || w->block_bytes != w->size);
 }
 
-int32_t gn_submit_SvmCopy(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue, cl_uint n_waits, const cl_event *waits,
-                          cl_event *event)
+int32_t gn_submit_SvmCopy(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue,
+                          cl_uint n_waits, const cl_event *waits, cl_event *event)
 {
     const struct gn_wire_SvmCopy *w = gn_command_message(c);
     void *dst = w->dst ? (void *)(uintptr_t)w->dst : c->area;
     const void *src = w->src ? (const void *)(uintptr_t)w->src : c->area;
-    if ((w->dst && !gn_svm_live(v, w->dst, w->size)) || (w->src && !gn_svm_live(v, w->src, w->size)))
+    if ((w->dst && !gn_svm_live(v, w->dst, w->size)) ||
+        (w->src && !gn_svm_live(v, w->src, w->size)))
         return CL_INVALID_VALUE;
     if (runs_natively(v))
-        return submit_job(v, &(struct job){.what = COPY, .dst = dst, .src = src, .size = w->size}, queue, n_waits, waits, event);
+        return submit_job(v, &(struct job){.what = COPY, .dst = dst, .src = src, .size = w->size},
+                          queue, n_waits, waits, event);
     return gn_cl(v)->clEnqueueSVMMemcpy(queue, CL_FALSE, dst, src, w->size, n_waits, waits, event);
 }
 
@@ -244,12 +260,13 @@ static void CL_CALLBACK free_pattern(cl_event event, cl_int status, void *patter
 }
 
 /*
- * By the driver's copies, each of all that is there already: PoCL 8 crashes when it fills what it has
- * not allocated, though it says that any pointer will do. The driver reads the pattern when it runs the
- * first copy; nothing keeps the command until then, so the pattern is copied, and freed at that copy's
- * end.
+ * By the driver's copies, each of all that is there already: PoCL 8 crashes when it fills what it
+ * has not allocated, though it says that any pointer will do. The driver reads the pattern when it
+ * runs the first copy; nothing keeps the command until then, so the pattern is copied, and freed at
+ * that copy's end.
  */
-static int32_t fill_by_copies(struct gn_vgpu *v, cl_command_queue queue, char *dst, const void *pattern, size_t pattern_size, size_t size,
+static int32_t fill_by_copies(struct gn_vgpu *v, cl_command_queue queue, char *dst,
+                              const void *pattern, size_t pattern_size, size_t size,
                               cl_uint n_waits, const cl_event *waits, cl_event *event)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
@@ -259,7 +276,8 @@ static int32_t fill_by_copies(struct gn_vgpu *v, cl_command_queue queue, char *d
     if (!lasting)
         return CL_OUT_OF_HOST_MEMORY;
     memcpy(lasting, pattern, pattern_size);
-    cl_int result = cl->clEnqueueSVMMemcpy(queue, CL_FALSE, dst, lasting, done, n_waits, waits, &last);
+    cl_int result =
+        cl->clEnqueueSVMMemcpy(queue, CL_FALSE, dst, lasting, done, n_waits, waits, &last);
     if (result) {
         free(lasting);
         return result;
@@ -288,16 +306,21 @@ void gn_admit_SvmFill(struct gn_vgpu *v, struct gn_command *c)
     (void)c;
 }
 
-int32_t gn_submit_SvmFill(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue, cl_uint n_waits, const cl_event *waits,
-                          cl_event *event)
+int32_t gn_submit_SvmFill(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue,
+                          cl_uint n_waits, const cl_event *waits, cl_event *event)
 {
     const struct gn_wire_SvmFill *w = gn_command_message(c);
     const void *pattern = gn_command_bytes(c, &w->pattern);
-    struct job j = {.what = FILL, .dst = (void *)(uintptr_t)w->address, .size = w->size, .pattern_size = w->pattern_size};
-    if (!gn_svm_live(v, w->address, w->size) || !pattern || !w->pattern_size || w->pattern_size > sizeof j.pattern)
+    struct job j = {.what = FILL,
+                    .dst = (void *)(uintptr_t)w->address,
+                    .size = w->size,
+                    .pattern_size = w->pattern_size};
+    if (!gn_svm_live(v, w->address, w->size) || !pattern || !w->pattern_size ||
+        w->pattern_size > sizeof j.pattern)
         return CL_INVALID_VALUE;
     if (!runs_natively(v))
-        return fill_by_copies(v, queue, j.dst, pattern, w->pattern_size, w->size, n_waits, waits, event);
+        return fill_by_copies(v, queue, j.dst, pattern, w->pattern_size, w->size, n_waits, waits,
+                              event);
     memcpy(j.pattern, pattern, w->pattern_size);
     return submit_job(v, &j, queue, n_waits, waits, event);
 }
@@ -308,15 +331,16 @@ void gn_admit_SvmMap(struct gn_vgpu *v, struct gn_command *c)
     (void)c;
 }
 
-int32_t gn_submit_SvmMap(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue, cl_uint n_waits, const cl_event *waits,
-                         cl_event *event)
+int32_t gn_submit_SvmMap(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue,
+                         cl_uint n_waits, const cl_event *waits, cl_event *event)
 {
     const struct gn_wire_SvmMap *w = gn_command_message(c);
     if (!gn_svm_live(v, w->address, w->size))
         return CL_INVALID_VALUE;
     if (runs_natively(v))
         return submit_job(v, &(struct job){.what = NOTHING}, queue, n_waits, waits, event);
-    return gn_cl(v)->clEnqueueSVMMap(queue, CL_FALSE, w->flags, (void *)(uintptr_t)w->address, w->size, n_waits, waits, event);
+    return gn_cl(v)->clEnqueueSVMMap(queue, CL_FALSE, w->flags, (void *)(uintptr_t)w->address,
+                                     w->size, n_waits, waits, event);
 }
 
 void gn_admit_SvmUnmap(struct gn_vgpu *v, struct gn_command *c)
@@ -325,8 +349,8 @@ void gn_admit_SvmUnmap(struct gn_vgpu *v, struct gn_command *c)
     (void)c;
 }
 
-int32_t gn_submit_SvmUnmap(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue, cl_uint n_waits, const cl_event *waits,
-                           cl_event *event)
+int32_t gn_submit_SvmUnmap(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue,
+                           cl_uint n_waits, const cl_event *waits, cl_event *event)
 {
     const struct gn_wire_SvmUnmap *w = gn_command_message(c);
     if (!gn_svm_live(v, w->address, 0))
@@ -342,8 +366,8 @@ void gn_admit_SvmMigrate(struct gn_vgpu *v, struct gn_command *c)
     (void)c;
 }
 
-int32_t gn_submit_SvmMigrate(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue, cl_uint n_waits, const cl_event *waits,
-                             cl_event *event)
+int32_t gn_submit_SvmMigrate(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue,
+                             cl_uint n_waits, const cl_event *waits, cl_event *event)
 {
     const struct gn_wire_SvmMigrate *w = gn_command_message(c);
     const uint64_t *addresses = gn_command_bytes(c, &w->addresses);
@@ -357,5 +381,6 @@ int32_t gn_submit_SvmMigrate(struct gn_vgpu *v, struct gn_command *c, cl_command
             return CL_INVALID_VALUE;
     if (runs_natively(v))
         return submit_job(v, &(struct job){.what = NOTHING}, queue, n_waits, waits, event);
-    return gn_cl(v)->clEnqueueSVMMigrateMem(queue, w->n, (const void **)addresses, (const size_t *)sizes, w->flags, n_waits, waits, event);
+    return gn_cl(v)->clEnqueueSVMMigrateMem(queue, w->n, (const void **)addresses,
+                                            (const size_t *)sizes, w->flags, n_waits, waits, event);
 }

@@ -44,8 +44,9 @@ static void look_at_program(struct gn_vgpu *v, struct gn_source_facts *f, cl_pro
     free(text);
 }
 
-void gn_variables_look(struct gn_vgpu *v, struct gn_variables *x, cl_program program, const char *options, const cl_program *headers,
-                       cl_uint n_headers, const struct gn_build_files *files)
+void gn_variables_look(struct gn_vgpu *v, struct gn_variables *x, cl_program program,
+                       const char *options, const cl_program *headers, cl_uint n_headers,
+                       const struct gn_build_files *files)
 {
     struct gn_source_facts f = {0};
     gn_source_look_options(&f, options ? options : "");
@@ -63,13 +64,16 @@ void gn_variables_look(struct gn_vgpu *v, struct gn_variables *x, cl_program pro
 
 /* ---- what the driver says */
 
-static bool exist_on(const cl_icd_dispatch *cl, cl_program program, cl_device_id device, bool is_declared)
+static bool exist_on(const cl_icd_dispatch *cl, cl_program program, cl_device_id device,
+                     bool is_declared)
 {
     size_t most = 0, bytes = 0;
-    const bool told = !cl->clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_GLOBAL_VARIABLE_TOTAL_SIZE, sizeof bytes, &bytes, NULL);
+    const bool told = !cl->clGetProgramBuildInfo(
+        program, device, CL_PROGRAM_BUILD_GLOBAL_VARIABLE_TOTAL_SIZE, sizeof bytes, &bytes, NULL);
     if (told && bytes)
         return true;
-    if (cl->clGetDeviceInfo(device, CL_DEVICE_MAX_GLOBAL_VARIABLE_SIZE, sizeof most, &most, NULL) || !most)
+    if (cl->clGetDeviceInfo(device, CL_DEVICE_MAX_GLOBAL_VARIABLE_SIZE, sizeof most, &most, NULL) ||
+        !most)
         return is_declared;
     return !told;
 }
@@ -81,7 +85,8 @@ bool gn_variables_exist(struct gn_vgpu *v, const struct gn_variables *x, cl_prog
     size_t bytes = 0;
     bool exist = false;
     cl_device_id *devices = NULL;
-    if (cl->clGetProgramInfo(program, CL_PROGRAM_DEVICES, 0, NULL, &bytes) || !(devices = malloc(bytes ? bytes : 1)) ||
+    if (cl->clGetProgramInfo(program, CL_PROGRAM_DEVICES, 0, NULL, &bytes) ||
+        !(devices = malloc(bytes ? bytes : 1)) ||
         cl->clGetProgramInfo(program, CL_PROGRAM_DEVICES, bytes, devices, NULL)) {
         free(devices);
         return true; /* unknown, so nothing may be lost */
@@ -101,6 +106,7 @@ const char *gn_variables_obstacle(const struct gn_vobject *o)
         x = ((const struct gn_program_detail *)o->detail)->variables;
     else if (o->kind == GN_KIND_KERNEL && o->detail)
         x = ((const struct gn_kernel_detail *)o->detail)->variables;
-    return x && atomic_load_explicit(&x->is_used, memory_order_relaxed) ? "program-scope variables, whose contents no OpenCL call reads"
-                                                                        : NULL;
+    return x && atomic_load_explicit(&x->is_used, memory_order_relaxed)
+               ? "program-scope variables, whose contents no OpenCL call reads"
+               : NULL;
 }

@@ -31,8 +31,9 @@ void gn_variables_unref(struct gn_variables *x);
  * compiled with, and the files that those include. After a successful build or compilation, on the
  * helper thread.
  */
-void gn_variables_look(struct gn_vgpu *v, struct gn_variables *x, cl_program program, const char *options, const cl_program *headers,
-                       cl_uint n_headers, const struct gn_build_files *files);
+void gn_variables_look(struct gn_vgpu *v, struct gn_variables *x, cl_program program,
+                       const char *options, const cl_program *headers, cl_uint n_headers,
+                       const struct gn_build_files *files);
 
 /*
  * Has the program, which is built, variables? A driver whose devices can have them is asked. One

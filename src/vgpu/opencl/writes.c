@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which memory an OpenCL command of the host's has written, and whose memory an object is. Marks are made on the threads that report
- * ends. What a map for writing has changed comes as a write when it is unmapped.
+ * Which memory an OpenCL command of the host's has written, and whose memory an object is. Marks
+ * are made on the threads that report ends. What a map for writing has changed comes as a write
+ * when it is unmapped.
  */
 #include "opencl_host.h"
 
-int gn_mem_writes_made(struct gn_vobject *o, struct gn_mem_detail *detail, const struct gn_request *r)
+int gn_mem_writes_made(struct gn_vobject *o, struct gn_mem_detail *detail,
+                       const struct gn_request *r)
 {
     const cl_icd_dispatch *cl = gn_cl(o->vgpu);
     struct gn_vobject *source = NULL;
@@ -22,14 +24,16 @@ int gn_mem_writes_made(struct gn_vobject *o, struct gn_mem_detail *detail, const
         return detail->writes ? 0 : -1;
     }
     const struct gn_mem_detail *parent = source->detail;
-    /* A pending command that uses the part alone reads and writes the whole one's contents, which have to move with it. */
+    /* A pending command that uses the part alone reads and writes the whole one's contents, which
+     * have to move with it. */
     if (!parent || !parent->writes || gn_object_hold(o, source))
         return -1;
     detail->borrowed = true;
     detail->writes = gn_writes_ref(parent->writes);
     detail->origin = parent->origin;
     detail->extent = parent->extent;
-    if (!detail->element_bytes && !cl->clGetMemObjectInfo(o->driver, CL_MEM_OFFSET, sizeof offset, &offset, NULL) &&
+    if (!detail->element_bytes &&
+        !cl->clGetMemObjectInfo(o->driver, CL_MEM_OFFSET, sizeof offset, &offset, NULL) &&
         !cl->clGetMemObjectInfo(o->driver, CL_MEM_SIZE, sizeof size, &size, NULL)) {
         detail->origin = offset;
         detail->extent = size;
@@ -65,7 +69,8 @@ static void range_of(const struct gn_command *c, uint64_t *ret_offset, uint64_t 
     }
 }
 
-bool gn_mem_range(const struct gn_mem_detail *detail, uint64_t offset, uint64_t bytes, uint64_t *ret_at, uint64_t *ret_bytes)
+bool gn_mem_range(const struct gn_mem_detail *detail, uint64_t offset, uint64_t bytes,
+                  uint64_t *ret_at, uint64_t *ret_bytes)
 {
     if (offset > detail->extent || !gn_add_u64(detail->origin, offset, ret_at))
         return false;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A vGPU in its own program: passthrough. There is no hand-over to another thread: whoever calls serves his own request, one at a
- * time, under `serving`, which makes him for that moment what the ring thread is in a worker. The keeper thread does what is left of
- * the ring thread's part, which no call brings along: it stands at the gate for all, gives the grant back, obeys recalls of memory.
- * It sleeps on the ring, where nothing comes but what was on its way when the vGPU came to live here, and is nudged as in a worker.
+ * A vGPU in its own program: passthrough. There is no hand-over to another thread: whoever calls
+ * serves his own request, one at a time, under `serving`, which makes him for that moment what the
+ * ring thread is in a worker. The keeper thread does what is left of the ring thread's part, which
+ * no call brings along: it stands at the gate for all, gives the grant back, obeys recalls of
+ * memory. It sleeps on the ring, where nothing comes but what was on its way when the vGPU came to
+ * live here, and is nudged as in a worker.
  */
 #include "vgpu/migrate/released_objects.h"
 #include "vgpu/migrate/transfer.h"
@@ -22,7 +24,8 @@
 #include <unistd.h>
 
 #define END_LOOK_NS 200000
-#define CALM_NS     UINT64_C(1000000000) /* the longest that compiling for a first launch is waited for */
+#define CALM_NS                                                                                    \
+    UINT64_C(1000000000) /* the longest that compiling for a first launch is waited for */
 
 int gn_vgpu_take(struct gn_vgpu *v, const void *message, uint32_t n_bytes)
 {
@@ -68,8 +71,8 @@ static void serve_ring(struct gn_vgpu *v)
         gn_vgpu_fault(v, "the request ring is corrupt", "ring");
 }
 
-/* The device was kept for the program for a while: whether a call came meanwhile, its count says. True: the keeper was woken, and is to
- * look what for; a nudge is heard once. */
+/* The device was kept for the program for a while: whether a call came meanwhile, its count says.
+ * True: the keeper was woken, and is to look what for; a nudge is heard once. */
 static bool keep(struct gn_vgpu *v, uint64_t hold_ns)
 {
     const uint64_t n_calls = atomic_load_explicit(&v->counters->calls, memory_order_relaxed);
@@ -82,8 +85,9 @@ static bool keep(struct gn_vgpu *v, uint64_t hold_ns)
 static void drop_shared(struct gn_vgpu *v)
 {
     const struct gn_vgpu_boot *b = v->boot;
-    struct gn_segment *const shared[] = {(struct gn_segment *)&b->ring, (struct gn_segment *)&b->events, (struct gn_segment *)&b->grants,
-                                         (struct gn_segment *)&b->counters};
+    struct gn_segment *const shared[] = {
+        (struct gn_segment *)&b->ring, (struct gn_segment *)&b->events,
+        (struct gn_segment *)&b->grants, (struct gn_segment *)&b->counters};
     for (size_t i = 0; i < GN_ARRAY_SIZE(shared); i++)
         gn_segment_fini(shared[i]);
     for (uint32_t i = 0; i < atomic_load_explicit(&v->n_segments, memory_order_relaxed); i++)
@@ -111,14 +115,16 @@ void gn_vgpu_enter(struct gn_vgpu *v)
 
 void gn_vgpu_return(struct gn_vgpu *v)
 {
-    if (v->hosted && atomic_fetch_sub_explicit(&v->n_inside, 1, memory_order_seq_cst) == 1 && gn_gate_is_closed(&v->gate))
+    if (v->hosted && atomic_fetch_sub_explicit(&v->n_inside, 1, memory_order_seq_cst) == 1 &&
+        gn_gate_is_closed(&v->gate))
         gn_gate_tell(v);
 }
 
 /*
- * It lives elsewhere now: nothing of the driver's is left behind here, nor memory that was shared. Behind the closed gate the driver
- * has nothing to do, and who still calls looks at `away` alone, so the structure itself stays. A driver may yet say that it has let go
- * of something, on a thread of its own: the memory stays mapped until then.
+ * It lives elsewhere now: nothing of the driver's is left behind here, nor memory that was shared.
+ * Behind the closed gate the driver has nothing to do, and who still calls looks at `away` alone,
+ * so the structure itself stays. A driver may yet say that it has let go of something, on a thread
+ * of its own: the memory stays mapped until then.
  */
 static void clear(struct gn_vgpu *v)
 {
@@ -245,7 +251,8 @@ static bool driver_is_idle(struct gn_vgpu *v)
 static void calm_driver(struct gn_vgpu *v, uint64_t until_ns)
 {
     const struct timespec look = {.tv_nsec = END_LOOK_NS};
-    const uint64_t now_ns = gn_now_ns(), calm_ns = until_ns < now_ns + CALM_NS ? until_ns : now_ns + CALM_NS;
+    const uint64_t now_ns = gn_now_ns(),
+                   calm_ns = until_ns < now_ns + CALM_NS ? until_ns : now_ns + CALM_NS;
     gn_objects_own_thread();
     atomic_store_explicit(&v->gate.holds, true, memory_order_seq_cst);
     while (!driver_is_idle(v) && gn_now_ns() < calm_ns)
@@ -256,24 +263,30 @@ void gn_vgpu_process_ends(struct gn_vgpu *v, uint64_t until_ns)
 {
     const struct timespec look = {.tv_nsec = END_LOOK_NS};
     gn_gate_call_off(v);
-    while ((atomic_load_explicit(&v->moving, memory_order_seq_cst) || atomic_load_explicit(&v->clears, memory_order_seq_cst)) &&
+    while ((atomic_load_explicit(&v->moving, memory_order_seq_cst) ||
+            atomic_load_explicit(&v->clears, memory_order_seq_cst)) &&
            gn_now_ns() < until_ns)
         nanosleep(&look, NULL);
     if (v->came && !gn_lost_is(&v->lost))
         calm_driver(v, until_ns);
 }
 
-/* What the driver still works on ends by itself, and its objects go with the program: nothing waits for either here. */
+/* What the driver still works on ends by itself, and its objects go with the program: nothing waits
+ * for either here. */
 void gn_vgpu_end_hosted(struct gn_vgpu *v)
 {
-    /* Given away, or never taken over: what the program has in common with its vGPU is another host's. */
-    const bool away = v->counters_there || (v->told_to_end && atomic_load_explicit(&v->stands_saved, memory_order_seq_cst));
+    /* Given away, or never taken over: what the program has in common with its vGPU is another
+     * host's. */
+    const bool away =
+        v->counters_there ||
+        (v->told_to_end && atomic_load_explicit(&v->stands_saved, memory_order_seq_cst));
     if (atomic_exchange_explicit(&v->ended, true, memory_order_seq_cst))
         return;
     atomic_store_explicit(&v->away, away, memory_order_seq_cst);
     gn_lost_declare(&v->lost);
     gn_gate_tell(v);
-    /* A program that waits is told by its end of this socket, but for one that another host has now; gantryd by the other. */
+    /* A program that waits is told by its end of this socket, but for one that another host has
+     * now; gantryd by the other. */
     if (!away)
         gn_fd_shutdown(v->boot->session_fd);
     gn_fd_shutdown(v->boot->control_fd);
@@ -286,7 +299,8 @@ void gn_vgpu_forked(struct gn_vgpu *v)
     const struct gn_vgpu_boot *b = v->boot;
     if (atomic_load_explicit(&v->away, memory_order_seq_cst))
         return;
-    const int fds[] = {b->session_fd, b->control_fd, b->tell_fd, b->ring.fd, b->events.fd, b->counters.fd, b->grants.fd, v->lease.wake_fd};
+    const int fds[] = {b->session_fd, b->control_fd,  b->tell_fd,   b->ring.fd,
+                       b->events.fd,  b->counters.fd, b->grants.fd, v->lease.wake_fd};
     for (size_t i = 0; i < GN_ARRAY_SIZE(fds); i++)
         gn_fd_close(fds[i]);
     const uint32_t n = atomic_load_explicit(&v->n_segments, memory_order_acquire);
@@ -294,7 +308,8 @@ void gn_vgpu_forked(struct gn_vgpu *v)
         gn_fd_close(v->segments[i].fd);
 }
 
-/* Loads what a worker hands over, and waits for gantryd's word on which of the two goes on. 0: this one. */
+/* Loads what a worker hands over, and waits for gantryd's word on which of the two goes on. 0: this
+ * one. */
 static int take_over(struct gn_vgpu *v)
 {
     struct gn_gate *g = &v->gate;
@@ -306,7 +321,8 @@ static int take_over(struct gn_vgpu *v)
     return rc ? rc : gn_lost_is(&v->lost) ? -ECANCELED : 0;
 }
 
-int gn_vgpu_start_hosted(struct gn_vgpu *v, struct gn_vgpu_boot *boot, const struct gn_vgpu_api *api)
+int gn_vgpu_start_hosted(struct gn_vgpu *v, struct gn_vgpu_boot *boot,
+                         const struct gn_vgpu_api *api)
 {
     const bool loads = boot->load_fd >= 0;
     v->lease.wake_fd = -1;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The worker's end of a session over tcp. The socket thread receives, serves, and sends what has gathered when it runs out of
- * work; other threads send by themselves what somebody waits for. Whatever is appended is sent at the latest FLUSH_NS later.
- * When the connection breaks, commands go on, and what they say is kept for the connection that comes within the grace.
+ * The worker's end of a session over tcp. The socket thread receives, serves, and sends what has
+ * gathered when it runs out of work; other threads send by themselves what somebody waits for.
+ * Whatever is appended is sent at the latest FLUSH_NS later. When the connection breaks, commands
+ * go on, and what they say is kept for the connection that comes within the grace.
  */
 #include "vgpu/session/session_tcp_internal.h"
 
@@ -73,16 +74,19 @@ static void overflow(struct gn_remote_host *h, int rc)
         gn_vgpu_fault(h->v, "the program does not take what it is told", "tcp");
 }
 
-/* The socket thread sends when it has no more to serve; on other threads (builds, a driver's) somebody waits for this now. */
+/* The socket thread sends when it has no more to serve; on other threads (builds, a driver's)
+ * somebody waits for this now. */
 static void send_now(struct gn_remote_host *h)
 {
     if (!is_socket_thread)
         flush(h);
 }
 
-void gn_remote_host_reply(struct gn_remote_host *h, uint32_t token, int32_t result, const void *payload, size_t n)
+void gn_remote_host_reply(struct gn_remote_host *h, uint32_t token, int32_t result,
+                          const void *payload, size_t n)
 {
-    const struct gn_stream_record record = {(uint32_t)n, GN_RECORD_REPLY, 0, gn_record_pair(token, result)};
+    const struct gn_stream_record record = {(uint32_t)n, GN_RECORD_REPLY, 0,
+                                            gn_record_pair(token, result)};
     int rc = gn_out_append(&h->out, &record, payload);
     if (rc == -EAGAIN)
         rc = gn_out_append_ordered(&h->out, &record, payload);
@@ -90,9 +94,11 @@ void gn_remote_host_reply(struct gn_remote_host *h, uint32_t token, int32_t resu
     send_now(h);
 }
 
-void gn_remote_host_answer(struct gn_remote_host *h, const struct gn_request *r, uint32_t token, const void *payload, size_t n)
+void gn_remote_host_answer(struct gn_remote_host *h, const struct gn_request *r, uint32_t token,
+                           const void *payload, size_t n)
 {
-    const struct gn_stream_record reply = {(uint32_t)n, GN_RECORD_REPLY, 0, gn_record_pair(token, r->result)};
+    const struct gn_stream_record reply = {(uint32_t)n, GN_RECORD_REPLY, 0,
+                                           gn_record_pair(token, r->result)};
     struct gn_out_part parts[GN_REQUEST_MAX_OUTS + 1];
     uint64_t bytes = 0, batch;
     int n_parts = 0, rc = -EAGAIN;
@@ -101,13 +107,15 @@ void gn_remote_host_answer(struct gn_remote_host *h, const struct gn_request *r,
         if (!r->outs[i].bytes || span->segment == GN_SPAN_INLINE)
             continue;
         bytes += span->bytes;
-        parts[n_parts++] =
-            (struct gn_out_part){{span->bytes, GN_RECORD_DATA, (uint16_t)(span->segment - 1), span->offset}, r->outs[i].bytes};
+        parts[n_parts++] = (struct gn_out_part){
+            {span->bytes, GN_RECORD_DATA, (uint16_t)(span->segment - 1), span->offset},
+            r->outs[i].bytes};
     }
     parts[n_parts] = (struct gn_out_part){reply, payload};
     if (r->brings_bytes) {
         const struct gn_area_ref *ref = &r->brings;
-        rc = gn_out_bulk(&h->out, (uint16_t)(ref->segment - 1), ref->offset, gn_vgpu_area(h->v, ref->segment, ref->offset, r->brings_bytes),
+        rc = gn_out_bulk(&h->out, (uint16_t)(ref->segment - 1), ref->offset,
+                         gn_vgpu_area(h->v, ref->segment, ref->offset, r->brings_bytes),
                          r->brings_bytes, true, &batch);
         rc = rc ? rc : -EAGAIN;
     } else if (bytes <= INLINE_BYTES) {
@@ -118,7 +126,9 @@ void gn_remote_host_answer(struct gn_remote_host *h, const struct gn_request *r,
         rc = 0;
         for (int i = 0; i < n_parts && !rc; i++) {
             const struct gn_stream_record *p = &parts[i].record;
-            rc = gn_out_bulk(&h->out, p->part, p->at, gn_vgpu_area(h->v, p->part + 1u, p->at, p->bytes), p->bytes, true, &batch);
+            rc = gn_out_bulk(&h->out, p->part, p->at,
+                             gn_vgpu_area(h->v, p->part + 1u, p->at, p->bytes), p->bytes, true,
+                             &batch);
         }
         if (!rc)
             rc = gn_out_append_ordered(&h->out, &reply, payload);
@@ -136,8 +146,8 @@ void gn_remote_host_event(struct gn_remote_host *h, uint32_t index, enum gn_even
 
 static bool pass_prints(struct gn_remote_host *h, int which);
 
-void gn_remote_host_event_end(struct gn_remote_host *h, uint32_t index, int32_t error, const struct gn_event_times *times,
-                              const struct gn_command *c)
+void gn_remote_host_event_end(struct gn_remote_host *h, uint32_t index, int32_t error,
+                              const struct gn_event_times *times, const struct gn_command *c)
 {
     struct gn_stream_record record = {0, GN_RECORD_EVENT_END, 0, gn_record_pair(index, error)};
     struct gn_stream_times t;
@@ -149,11 +159,14 @@ void gn_remote_host_event_end(struct gn_remote_host *h, uint32_t index, int32_t 
     }
     if (c && c->class->brings && c->area && c->area_bytes && !error) {
         const struct gn_area_ref *ref = &c->area_ref;
-        const struct gn_out_part data = {{(uint32_t)c->area_bytes, GN_RECORD_DATA, (uint16_t)(ref->segment - 1), ref->offset}, c->area};
+        const struct gn_out_part data = {
+            {(uint32_t)c->area_bytes, GN_RECORD_DATA, (uint16_t)(ref->segment - 1), ref->offset},
+            c->area};
         /* Small ones may go ahead of bulk data: their place is nobody else's. */
         rc = c->area_bytes <= INLINE_BYTES ? gn_out_append_all(&h->out, &data, 1) : -EAGAIN;
         if (rc == -EAGAIN)
-            rc = gn_out_bulk(&h->out, data.record.part, ref->offset, c->area, c->area_bytes, true, &batch);
+            rc = gn_out_bulk(&h->out, data.record.part, ref->offset, c->area, c->area_bytes, true,
+                             &batch);
     }
     (void)pass_prints(h, 0);
     if (!rc)
@@ -167,10 +180,12 @@ void gn_remote_host_event_end(struct gn_remote_host *h, uint32_t index, int32_t 
         flush_soon(h);
 }
 
-int gn_remote_host_frame(struct gn_remote_host *h, uint16_t op, uint32_t seq, const void *payload, size_t n)
+int gn_remote_host_frame(struct gn_remote_host *h, uint16_t op, uint32_t seq, const void *payload,
+                         size_t n)
 {
     const struct gn_stream_record record = {(uint32_t)n, GN_RECORD_FRAME, op, seq};
-    int rc = n <= GN_OUT_SMALL_BYTES ? gn_out_append_ordered(&h->out, &record, payload) : gn_out_append(&h->out, &record, payload);
+    int rc = n <= GN_OUT_SMALL_BYTES ? gn_out_append_ordered(&h->out, &record, payload)
+                                     : gn_out_append(&h->out, &record, payload);
     if (op == GN_SESSION_WANT)
         send_now(h); /* a compiler waits */
     else
@@ -197,8 +212,9 @@ static void append_print(struct gn_remote_host *h, uint16_t fd, const char *text
 }
 
 /*
- * Everything that was printed before now goes before what is appended from now on. While objects are made anew the driver's
- * output reaches nobody: the program has it from their first making, and its stream may not stand yet.
+ * Everything that was printed before now goes before what is appended from now on. While objects
+ * are made anew the driver's output reaches nobody: the program has it from their first making, and
+ * its stream may not stand yet.
  */
 static bool pass_prints(struct gn_remote_host *h, int which)
 {
@@ -230,7 +246,8 @@ void gn_remote_host_pass_prints(struct gn_remote_host *h)
 static void *print_thread(void *arg)
 {
     struct gn_remote_host *h = arg;
-    struct pollfd p[2] = {{.fd = h->print_fds[0], .events = POLLIN}, {.fd = h->print_fds[1], .events = POLLIN}};
+    struct pollfd p[2] = {{.fd = h->print_fds[0], .events = POLLIN},
+                          {.fd = h->print_fds[1], .events = POLLIN}};
     for (;;) {
         if (poll(p, 2, -1) < 0 && errno != EINTR)
             return NULL;
@@ -269,18 +286,20 @@ static int catch_prints(struct gn_remote_host *h)
 
 uint64_t gn_remote_host_limit(const struct gn_vgpu *v)
 {
-    const uint64_t limit = v->boot->memory_limit_bytes, ram = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    const uint64_t limit = v->boot->memory_limit_bytes,
+                   ram = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
     return limit ? limit : ram / DEFAULT_PART;
 }
 
 /*
- * This machine's memory is filled by the program that sends, not by the one that has it: so it is counted, a
- * chunk at its first use. What a program may fill is what it may hold, twice (a buffer and its map), and
- * something for what passes through.
+ * This machine's memory is filled by the program that sends, not by the one that has it: so it is
+ * counted, a chunk at its first use. What a program may fill is what it may hold, twice (a buffer
+ * and its map), and something for what passes through.
  */
 static uint64_t most_touched(const struct gn_vgpu *v)
 {
-    const uint64_t ram = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE), limit = gn_remote_host_limit(v);
+    const uint64_t ram = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
+                   limit = gn_remote_host_limit(v);
     return limit < ram / 2 ? 2 * limit + PASSING_BYTES : ram;
 }
 
@@ -291,7 +310,8 @@ bool gn_remote_host_touch(struct gn_remote_host *h, uint32_t segment, uint64_t a
         return true;
     if (!*map && !(*map = calloc(1, h->v->segments[segment].bytes / GN_REMOTE_CHUNK_BYTES / 8 + 1)))
         return false;
-    for (uint64_t i = at / GN_REMOTE_CHUNK_BYTES; i <= (at + bytes - 1) / GN_REMOTE_CHUNK_BYTES; i++) {
+    for (uint64_t i = at / GN_REMOTE_CHUNK_BYTES; i <= (at + bytes - 1) / GN_REMOTE_CHUNK_BYTES;
+         i++) {
         if (!((*map)[i / 8] & 1u << i % 8)) {
             (*map)[i / 8] |= (unsigned char)(1u << i % 8);
             h->touched_bytes += GN_REMOTE_CHUNK_BYTES;
@@ -307,7 +327,8 @@ bool gn_remote_host_touch(struct gn_remote_host *h, uint32_t segment, uint64_t a
 static void untouch(struct gn_remote_host *h, uint32_t segment, uint64_t at, uint64_t bytes)
 {
     unsigned char *map = h->touched[segment];
-    for (uint64_t i = (at + GN_REMOTE_CHUNK_BYTES - 1) / GN_REMOTE_CHUNK_BYTES; map && (i + 1) * GN_REMOTE_CHUNK_BYTES <= at + bytes; i++) {
+    for (uint64_t i = (at + GN_REMOTE_CHUNK_BYTES - 1) / GN_REMOTE_CHUNK_BYTES;
+         map && (i + 1) * GN_REMOTE_CHUNK_BYTES <= at + bytes; i++) {
         if (map[i / 8] & 1u << i % 8) {
             map[i / 8] &= (unsigned char)~(1u << i % 8);
             h->touched_bytes -= GN_REMOTE_CHUNK_BYTES;
@@ -329,13 +350,16 @@ int gn_remote_host_add_segment(struct gn_remote_host *h, uint64_t at, uint64_t b
     struct gn_vgpu *v = h->v;
     struct gn_segment segment = {.fd = -1, .bytes = bytes};
     uint32_t index = atomic_load_explicit(&v->n_segments, memory_order_relaxed);
-    /* A program that has come from this machine's memory tells of all that it has: some have come from its old worker. */
+    /* A program that has come from this machine's memory tells of all that it has: some have come
+     * from its old worker. */
     if (at && at < index)
         return v->segments[at].bytes == bytes ? 0 : -EPROTO;
     if (at != index || index >= GN_MAX_SEGMENTS || !bytes || bytes > GN_LINK_SEGMENT_LIMIT)
         return -EPROTO;
-    /* Nobody else's, but shared memory by its kind: so that its pages can be given back one by one. */
-    segment.base = mmap(NULL, segment.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    /* Nobody else's, but shared memory by its kind: so that its pages can be given back one by one.
+     */
+    segment.base = mmap(NULL, segment.bytes, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (segment.base == MAP_FAILED) {
         gn_vgpu_fault(v, "a data segment cannot be had", strerror(errno));
         return -EPROTO;
@@ -348,13 +372,15 @@ int gn_remote_host_add_segment(struct gn_remote_host *h, uint64_t at, uint64_t b
     return 0;
 }
 
-static int take_free(struct gn_remote_host *h, const struct gn_stream_record *record, const void *payload)
+static int take_free(struct gn_remote_host *h, const struct gn_stream_record *record,
+                     const void *payload)
 {
     uint64_t bytes, page = (uint64_t)sysconf(_SC_PAGESIZE);
     if (record->bytes != sizeof bytes)
         return -EPROTO;
     memcpy(&bytes, payload, sizeof bytes);
-    void *at = record->part < atomic_load_explicit(&h->v->n_segments, memory_order_relaxed) && !(bytes % page) && !(record->at % page)
+    void *at = record->part < atomic_load_explicit(&h->v->n_segments, memory_order_relaxed) &&
+                       !(bytes % page) && !(record->at % page)
                    ? gn_vgpu_area(h->v, record->part + 1u, record->at, bytes)
                    : NULL;
     if (!at)
@@ -372,7 +398,8 @@ static void serve(struct gn_remote_host *h, const void *bytes, uint32_t n, uint6
     gn_vgpu_handle(h->v, &r, n, batch);
 }
 
-static int take_message(struct gn_remote_host *h, const struct gn_stream_record *record, const void *payload)
+static int take_message(struct gn_remote_host *h, const struct gn_stream_record *record,
+                        const void *payload)
 {
     struct gn_msg msg;
     if (record->bytes > GN_MSG_MAX_BYTES || record->bytes < sizeof msg)
@@ -431,11 +458,14 @@ static int take_contents(struct gn_remote_host *h, const void *bytes, uint32_t n
     return 0;
 }
 
-static int take_frame(struct gn_remote_host *h, const struct gn_stream_record *record, const void *payload)
+static int take_frame(struct gn_remote_host *h, const struct gn_stream_record *record,
+                      const void *payload)
 {
     struct gn_session_file file;
     if (record->part == GN_SESSION_FILE_MORE)
-        return h->file.fd >= 0 && record->at == h->file.seq ? take_contents(h, payload, record->bytes) : -EPROTO;
+        return h->file.fd >= 0 && record->at == h->file.seq
+                   ? take_contents(h, payload, record->bytes)
+                   : -EPROTO;
     if (record->part != GN_SESSION_FILE || record->bytes < sizeof file || h->file.fd >= 0)
         return -EPROTO;
     memcpy(&file, payload, sizeof file);
@@ -455,7 +485,8 @@ static int take_frame(struct gn_remote_host *h, const struct gn_stream_record *r
     h->file.seq = (uint32_t)record->at;
     h->file.left = file.bytes;
     h->file.facts = file;
-    return take_contents(h, (const char *)payload + sizeof file, record->bytes - (uint32_t)sizeof file);
+    return take_contents(h, (const char *)payload + sizeof file,
+                         record->bytes - (uint32_t)sizeof file);
 }
 
 static int take(void *context, const struct gn_stream_record *record, const void *payload)
@@ -520,8 +551,9 @@ struct handshake {
 };
 
 /*
- * Whoever knows the session's name gets so far; only who knows its key gets to replace the connection of now. A thread of its
- * own, so that nobody who takes his time here holds up what is served.
+ * Whoever knows the session's name gets so far; only who knows its key gets to replace the
+ * connection of now. A thread of its own, so that nobody who takes his time here holds up what is
+ * served.
  */
 static void *shake_hands(void *arg)
 {
@@ -555,7 +587,8 @@ void gn_remote_host_link(struct gn_remote_host *h, int fd)
     struct handshake *s = malloc(sizeof *s);
     pthread_t thread;
     if (!s || atomic_load_explicit(&h->n_handshakes, memory_order_relaxed) >= MAX_HANDSHAKES) {
-        gn_log(GN_LOG_WARN, "vgpu=%08x a data connection is refused: %s", h->v->boot->id, s ? "too many at once" : "no memory");
+        gn_log(GN_LOG_WARN, "vgpu=%08x a data connection is refused: %s", h->v->boot->id,
+               s ? "too many at once" : "no memory");
         free(s);
         close(fd);
         return;
@@ -596,7 +629,8 @@ static void adopt_next(struct gn_remote_host *h)
     mine.now_ns = gn_now_ns();
     if (!rc)
         rc = gn_tcp_send_all(&tcp, &mine, sizeof mine, deadline);
-    if (!rc && (theirs.magic != GN_STREAM_MAGIC || theirs.version != GN_STREAM_VERSION || theirs.zero))
+    if (!rc &&
+        (theirs.magic != GN_STREAM_MAGIC || theirs.version != GN_STREAM_VERSION || theirs.zero))
         rc = -EPROTO;
     h->tcp = tcp;
     gn_in_connect(&h->in, &h->tcp);
@@ -604,7 +638,8 @@ static void adopt_next(struct gn_remote_host *h)
     if (!rc)
         rc = gn_out_connect(&h->out, &h->tcp, theirs.received);
     if (rc) {
-        gn_log(GN_LOG_WARN, "vgpu=%08x a connection of the program's is refused: %s", h->v->boot->id, strerror(-rc));
+        gn_log(GN_LOG_WARN, "vgpu=%08x a connection of the program's is refused: %s",
+               h->v->boot->id, strerror(-rc));
         disconnect(h);
     }
 }
@@ -637,7 +672,8 @@ static bool sleep_until_ready(struct gn_remote_host *h, uint64_t lost_at_ns)
     return n != 0 || h->tcp.fd >= 0;
 }
 
-/* Serves nothing while the gate is closed; what has been said goes out still, and a new connection is taken for that. */
+/* Serves nothing while the gate is closed; what has been said goes out still, and a new connection
+ * is taken for that. */
 static void stand(struct gn_remote_host *h)
 {
     struct gn_vgpu *v = h->v;
@@ -648,7 +684,8 @@ static void stand(struct gn_remote_host *h)
         const int rc = h->tcp.fd >= 0 && gn_out_pending(&h->out) ? gn_out_flush(&h->out) : 0;
         if (rc && rc != -EAGAIN)
             disconnect(h);
-        const bool blocked = h->tcp.fd >= 0 && atomic_load_explicit(&h->out.blocked, memory_order_relaxed);
+        const bool blocked =
+            h->tcp.fd >= 0 && atomic_load_explicit(&h->out.blocked, memory_order_relaxed);
         struct pollfd p[3] = {{.fd = h->wake_fd, .events = POLLIN},
                               {.fd = h->flush_fd, .events = POLLIN},
                               {.fd = blocked ? h->tcp.fd : -1, .events = POLLOUT}};
@@ -668,10 +705,12 @@ void gn_remote_host_go_on(struct gn_remote_host *h)
     gn_out_release(&h->out);
 }
 
-int gn_remote_host_pause(struct gn_remote_host *h, uint32_t number, uint64_t until_ns, struct gn_error *err)
+int gn_remote_host_pause(struct gn_remote_host *h, uint32_t number, uint64_t until_ns,
+                         struct gn_error *err)
 {
     const struct gn_stream_record record = {0, GN_RECORD_FRAME, GN_SESSION_PAUSE, number};
-    const struct timespec until = {(time_t)(until_ns / 1000000000u), (long)(until_ns % 1000000000u)};
+    const struct timespec until = {(time_t)(until_ns / 1000000000u),
+                                   (long)(until_ns % 1000000000u)};
     int rc = -gn_out_append_ordered(&h->out, &record, NULL);
     wake(h);
     pthread_mutex_lock(&h->pause_lock);
@@ -679,7 +718,8 @@ int gn_remote_host_pause(struct gn_remote_host *h, uint32_t number, uint64_t unt
         rc = pthread_cond_timedwait(&h->pause_wake, &h->pause_lock, &until);
     pthread_mutex_unlock(&h->pause_lock);
     if (rc == ETIMEDOUT)
-        return gn_fail(err, rc, "allow more time, or try again later", "what the program has sent takes longer than the drain may take");
+        return gn_fail(err, rc, "allow more time, or try again later",
+                       "what the program has sent takes longer than the drain may take");
     return rc ? gn_fail(err, rc, NULL, "cannot tell the program: %s", strerror(rc)) : 0;
 }
 
@@ -704,7 +744,8 @@ static int read_some(struct gn_remote_host *h)
 static int spin(struct gn_remote_host *h)
 {
     struct gn_vgpu *v = h->v;
-    bool busy = v->on_processors && atomic_load_explicit(&v->counters->pending, memory_order_relaxed);
+    bool busy =
+        v->on_processors && atomic_load_explicit(&v->counters->pending, memory_order_relaxed);
     uint64_t spin_ns = v->ring.waiter.policy.spin_ns;
     if (busy && spin_ns > GN_SPIN_SHORT_NS)
         spin_ns = GN_SPIN_SHORT_NS;
@@ -757,7 +798,8 @@ void gn_remote_host_loop(struct gn_remote_host *h)
             return;
         }
         if (rc != -EAGAIN && h->tcp.fd >= 0) {
-            gn_log(h->bye ? GN_LOG_DEBUG : GN_LOG_INFO, "vgpu=%08x the connection broke: %s", v->boot->id, strerror(-rc));
+            gn_log(h->bye ? GN_LOG_DEBUG : GN_LOG_INFO, "vgpu=%08x the connection broke: %s",
+                   v->boot->id, strerror(-rc));
             lost_at_ns = gn_now_ns();
             disconnect(h);
         }

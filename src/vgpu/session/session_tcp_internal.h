@@ -9,10 +9,12 @@
 #include "link/worker_wire.h"
 #include "wire/wire.h"
 
-/* What session_tcp.c (a session over tcp, served) and tcp_session_handover.c (the same, handed to another worker) share. */
+/* What session_tcp.c (a session over tcp, served) and tcp_session_handover.c (the same, handed to
+ * another worker) share. */
 #define GN_REMOTE_CHUNK_BYTES (UINT64_C(1) << 20)
 
-/* A message whose bulk data is on its way: the caller waits for its answer, so others may go first. */
+/* A message whose bulk data is on its way: the caller waits for its answer, so others may go first.
+ */
 struct gn_remote_held {
     struct gn_list link;
     uint64_t batch;
@@ -25,7 +27,7 @@ struct gn_remote_host {
     struct gn_stream_out out;
     int wake_fd, flush_fd;
     pthread_mutex_t print_lock; /* from reading what was printed until it is appended */
-    int print_fds[2];           /* what this process writes to its stdout and stderr comes out here */
+    int print_fds[2]; /* what this process writes to its stdout and stderr comes out here */
     _Atomic bool flush_armed;
     _Atomic int n_handshakes;
     _Atomic bool eager; /* the program waits for an event whose end is just being told */
@@ -49,7 +51,8 @@ struct gn_remote_host {
     bool bye;
     pthread_mutex_t pause_lock;
     pthread_cond_t pause_wake;
-    uint32_t paused; /* pause_lock: the number of the move before which the program has sent its last message */
+    uint32_t paused; /* pause_lock: the number of the move before which the program has sent its
+                        last message */
     struct {
         bool begun;
         struct gn_worker_hand_far far; /* its counts: how many are to come yet */
