@@ -100,7 +100,7 @@ static void read_stream(const char *path)
         for (uint32_t i = 0; rc == 0 && s.what == GN_STREAM_IS_PAGES && i < s.n_runs; i++)
             where[i] = landed + s.runs[i].first_page * 4096;
         if (rc == 0 && s.what == GN_STREAM_IS_PAGES)
-            rc = gn_stream_take_pages(r, where);
+            rc = gn_stream_read_pages(r, where);
     }
     if (rc < 0)
         give_up(path, gn_stream_reader_error(r));

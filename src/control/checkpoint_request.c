@@ -58,8 +58,8 @@ static char *refused(const char *what, const struct gn_error *err)
     return gn_control_error(what, err->what, err->fix[0] ? err->fix : NULL);
 }
 
-char *gn_control_take_checkpoint(const struct gn_control_source *source,
-                                 const struct json_t *request)
+char *gn_control_parse_checkpoint(const struct gn_control_source *source,
+                                  const struct json_t *request)
 {
     struct gn_control_wish wish;
     struct gn_error err = {{0}, {0}};
@@ -69,7 +69,7 @@ char *gn_control_take_checkpoint(const struct gn_control_source *source,
     return strdup("");
 }
 
-char *gn_control_take_keep(const struct gn_control_source *source, const struct json_t *request)
+char *gn_control_parse_keep(const struct gn_control_source *source, const struct json_t *request)
 {
     (void)request;
     struct gn_error err = {{0}, {0}};
@@ -101,7 +101,7 @@ static int parse_restore(const json_t *root, struct gn_control_restore *ret, str
     return 0;
 }
 
-char *gn_control_take_restore(const struct gn_control_source *source, const struct json_t *request)
+char *gn_control_parse_restore(const struct gn_control_source *source, const struct json_t *request)
 {
     struct gn_control_restore wish;
     struct gn_error err = {{0}, {0}};

@@ -442,7 +442,7 @@ static const struct request {
     {"status", GN_ROLE_PROGRAM, false, NULL, answer_status},
     {"tenants", GN_ROLE_PROGRAM, false, NULL, answer_tenants},
     {"policy", GN_ROLE_PROGRAM, false, NULL, answer_policy},
-    {"about", GN_ROLE_VIEW, false, FAIL_MIGRATE, gn_control_take_about},
+    {"about", GN_ROLE_VIEW, false, FAIL_MIGRATE, gn_control_parse_about},
     {"trace-start", GN_ROLE_CONTROL, false, "cannot trace", gn_control_trace_start},
     {"trace-read", GN_ROLE_CONTROL, false, "cannot go on tracing", gn_control_trace_read},
     {"trace-stop", GN_ROLE_CONTROL, false, "cannot stop tracing", gn_control_trace_stop},
@@ -451,14 +451,14 @@ static const struct request {
     {"tenant-set", GN_ROLE_CONTROL, false, FAIL_SET, set_a_tenant},
     {"tenant-rm", GN_ROLE_CONTROL, false, FAIL_REMOVE, remove_a_tenant},
     {"drain", GN_ROLE_CONTROL, false, "cannot change whether new programs are taken in",
-     gn_control_take_drain},
+     gn_control_parse_drain},
     {"migrate", GN_ROLE_CONTROL, true, FAIL_MIGRATE, migrate},
     {"receive", GN_ROLE_CONTROL, true, "it is not taken in there",
-     gn_control_take_receive}, /* a tenant's own vGPU, over tcp */
-    {"kill", GN_ROLE_CONTROL, true, "cannot end the vGPU", gn_control_take_kill},
-    {"checkpoint", GN_ROLE_CONTROL, true, "cannot save the vGPU", gn_control_take_checkpoint},
-    {"checkpoint-keep", GN_ROLE_CONTROL, true, "cannot stop the vGPU", gn_control_take_keep},
-    {"restore", GN_ROLE_CONTROL, true, "cannot restore the vGPU", gn_control_take_restore},
+     gn_control_parse_receive}, /* a tenant's own vGPU, over tcp */
+    {"kill", GN_ROLE_CONTROL, true, "cannot end the vGPU", gn_control_parse_kill},
+    {"checkpoint", GN_ROLE_CONTROL, true, "cannot save the vGPU", gn_control_parse_checkpoint},
+    {"checkpoint-keep", GN_ROLE_CONTROL, true, "cannot stop the vGPU", gn_control_parse_keep},
+    {"restore", GN_ROLE_CONTROL, true, "cannot restore the vGPU", gn_control_parse_restore},
 };
 
 static const struct request *find_request(const char *name)

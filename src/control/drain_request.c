@@ -14,7 +14,7 @@ char *gn_control_drain_request(bool on)
     return gn_json_text(root, 0);
 }
 
-char *gn_control_take_drain(const struct gn_control_source *source, const struct json_t *request)
+char *gn_control_parse_drain(const struct gn_control_source *source, const struct json_t *request)
 {
     const json_t *undo = json_object_get(request, "undo");
     struct gn_control_drain d = {.draining = false};

@@ -25,7 +25,7 @@ static const char *text_of(const json_t *value)
                : NULL;
 }
 
-char *gn_control_take_kill(const struct gn_control_source *source, const struct json_t *request)
+char *gn_control_parse_kill(const struct gn_control_source *source, const struct json_t *request)
 {
     const char *vgpu = text_of(json_object_get(request, "vgpu"));
     const json_t *given = json_object_get(request, "reason");

@@ -48,7 +48,7 @@ char *gn_control_receive_request(struct json_t *about)
                         0);
 }
 
-char *gn_control_take_about(const struct gn_control_source *source, const struct json_t *request)
+char *gn_control_parse_about(const struct gn_control_source *source, const struct json_t *request)
 {
     static const char failure[] = "cannot move the vGPU";
     const char *vgpu = json_string_value(json_object_get(request, "vgpu"));
@@ -149,7 +149,7 @@ static int parse_about(const json_t *o, struct gn_control_about *ret, struct gn_
                           "the request does not say well what is to come");
 }
 
-char *gn_control_take_receive(const struct gn_control_source *source, const struct json_t *request)
+char *gn_control_parse_receive(const struct gn_control_source *source, const struct json_t *request)
 {
     char hex[2 * GN_CONTROL_TICKET_BYTES + 1], name[2 * GN_CONTROL_TICKET_BYTES + 1],
         kernel[2 * GN_KERNEL_BYTES + 1];

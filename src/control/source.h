@@ -73,13 +73,15 @@ struct json_t;
 char *gn_control_trace_start(const struct gn_control_source *source, const struct json_t *request);
 char *gn_control_trace_read(const struct gn_control_source *source, const struct json_t *request);
 char *gn_control_trace_stop(const struct gn_control_source *source, const struct json_t *request);
-char *gn_control_take_kill(const struct gn_control_source *source, const struct json_t *request);
-char *gn_control_take_drain(const struct gn_control_source *source, const struct json_t *request);
-char *gn_control_take_about(const struct gn_control_source *source, const struct json_t *request);
-char *gn_control_take_receive(const struct gn_control_source *source, const struct json_t *request);
-char *gn_control_take_checkpoint(const struct gn_control_source *source,
-                                 const struct json_t *request);
-char *gn_control_take_keep(const struct gn_control_source *source, const struct json_t *request);
-char *gn_control_take_restore(const struct gn_control_source *source, const struct json_t *request);
+char *gn_control_parse_kill(const struct gn_control_source *source, const struct json_t *request);
+char *gn_control_parse_drain(const struct gn_control_source *source, const struct json_t *request);
+char *gn_control_parse_about(const struct gn_control_source *source, const struct json_t *request);
+char *gn_control_parse_receive(const struct gn_control_source *source,
+                               const struct json_t *request);
+char *gn_control_parse_checkpoint(const struct gn_control_source *source,
+                                  const struct json_t *request);
+char *gn_control_parse_keep(const struct gn_control_source *source, const struct json_t *request);
+char *gn_control_parse_restore(const struct gn_control_source *source,
+                               const struct json_t *request);
 
 #endif

@@ -158,19 +158,19 @@ struct gn_link;
 struct gn_control_wish;
 int gn_ctl_ask_on(struct gn_link *link, const char *text, json_t **ret, struct gn_error *err);
 
-/* away.c: a vGPU from the gantryd of the link `here` to the one that listens at `to`. What the
- * options say of a move; the address as whoever else connects to it must name it, 0 or -errno; a
- * connection with it, over tcp as this tenant: 0, or -errno: -EACCES: that one is not let in; the
- * move, which takes its time (gn_link_set_patience). 0, and the reply, to be json_decref'd; or as
- * above. */
+/* migrate_outbound.c: a vGPU from the gantryd of the link `here` to the one that listens at `to`.
+ * What the options say of a move; the address as whoever else connects to it must name it, 0 or
+ * -errno; a connection with it, over tcp as this tenant: 0, or -errno: -EACCES: that one is not let
+ * in; the move, which takes its time (gn_link_set_patience). 0, and the reply, to be json_decref'd;
+ * or as above. */
 struct gn_ctl_tokens;
 struct gn_control_wish gn_ctl_move_wish(const struct gn_ctl_args *args);
-int gn_ctl_away_address(const char *to, char *ret,
-                        struct gn_error *err); /* GN_ADDRESS_TEXT_BYTES */
-int gn_ctl_away_connect(const char *address, const struct gn_ctl_tokens *tokens, const char *tenant,
-                        struct gn_link **ret, struct gn_error *err);
-int gn_ctl_away(struct gn_link *here, const struct gn_control_wish *wish,
-                const struct gn_ctl_tokens *tokens, json_t **ret, struct gn_error *err);
+int gn_ctl_outbound_address(const char *to, char *ret,
+                            struct gn_error *err); /* GN_ADDRESS_TEXT_BYTES */
+int gn_ctl_outbound_connect(const char *address, const struct gn_ctl_tokens *tokens,
+                            const char *tenant, struct gn_link **ret, struct gn_error *err);
+int gn_ctl_migrate_outbound(struct gn_link *here, const struct gn_control_wish *wish,
+                            const struct gn_ctl_tokens *tokens, json_t **ret, struct gn_error *err);
 
 int gn_ctl_list_tenants(const struct gn_ctl_args *args);
 

@@ -173,7 +173,7 @@ static enum state move(const struct drain *d, const char *id, json_t **ret, bool
     if (rc)
         return STAYS;
     gn_link_set_patience(here, -1); /* gantryd gives up when it takes too long */
-    rc = gn_ctl_away(here, &wish, &d->tokens, ret, err);
+    rc = gn_ctl_migrate_outbound(here, &wish, &d->tokens, ret, err);
     *ret_barred = rc == -EACCES;
     if (!rc && !json_is_object(json_object_get(*ret, "move")))
         rc = gn_fail(err, EPROTO, not_understood, "gantryd's reply has no \"move\"");
@@ -402,7 +402,7 @@ static int reach(struct drain *d, struct gn_link **ret, struct gn_error *err)
     {
         /* When nobody is let in what was said of the first is said. */
         if (n_tried ? rc == -EACCES : !rc)
-            rc = gn_ctl_away_connect(d->to, &d->tokens, tenant, ret, n_tried++ ? &later : err);
+            rc = gn_ctl_outbound_connect(d->to, &d->tokens, tenant, ret, n_tried++ ? &later : err);
     }
     json_decref(tenants);
     return rc;
@@ -415,7 +415,7 @@ static int begin(struct drain *d, struct gn_error *err)
     json_t *status = NULL;
     struct gn_error ignored;
     bool on = false;
-    int rc = gn_ctl_away_address(d->args->rest[0], d->to, err);
+    int rc = gn_ctl_outbound_address(d->args->rest[0], d->to, err);
     if (!rc)
         rc = gn_ctl_tokens_read(&d->args->token_files, &d->tokens, err);
     if (!rc)

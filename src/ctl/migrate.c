@@ -50,7 +50,7 @@ static int move(const struct gn_ctl_args *args, const struct gn_control_wish *wi
             away ? "gantry ls at both says where the vGPU is" : "gantry ls says how far it is");
         gn_link_set_patience(here, -1); /* gantryd gives up when it takes too long */
         struct gn_ctl_watch *watch = gn_ctl_watch_start(args, wish->vgpu);
-        rc = away ? gn_ctl_away(here, wish, &tokens, &reply, &err)
+        rc = away ? gn_ctl_migrate_outbound(here, wish, &tokens, &reply, &err)
                   : move_here(here, wish, &reply, &err);
         gn_ctl_watch_end(watch);
         gn_link_close(here);

@@ -94,7 +94,7 @@ static int drain(void *ctx, bool on, struct gn_control_drain *ret, struct gn_err
                    NULL);
     d->draining = on;
     if (on)
-        gn_arrivals_turn_away(d);
+        gn_inbound_refuse_all(d);
     *ret = (struct gn_control_drain){.draining = on};
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) ret->n_coming +=
         v->conn && !v->booted && !v->ending;
@@ -117,7 +117,7 @@ static int migrate(void *ctx, const struct gn_control_wish *wish, struct gn_erro
     if (rc)
         return rc;
     if (away)
-        return gn_away_start(w->c, w->c->request_seq, v, wish, err);
+        return gn_outbound_start(w->c, w->c->request_seq, v, wish, err);
     if (to == GN_MOVE_TO_N)
         return gn_fail(err, EOPNOTSUPP,
                        "write local, or unix:PATH or tcp:HOST:PORT of another gantryd",
@@ -156,7 +156,7 @@ static int receive(void *ctx, const struct gn_control_about *what, struct gn_con
     /* Who was admitted to the tenant over tcp could as well attach a program of his there. */
     const bool may =
         w->c->remote && w->c->tenant && strcmp(w->c->tenant->rules.name, what->tenant) == 0;
-    return may || w->c->role == GN_ROLE_CONTROL ? gn_arrival_announce(w->c, what, ret, err)
+    return may || w->c->role == GN_ROLE_CONTROL ? gn_inbound_announce(w->c, what, ret, err)
                                                 : gn_control_refuse_role(err);
 }
 

@@ -218,7 +218,7 @@ static void tell_status(void *ctx, struct gn_control_status *ret)
     ret->walls_missing = d->walls.missing_names;
     ret->draining = d->draining;
     ret->tells_limits = w->c->role >= GN_ROLE_VIEW;
-    gn_crowd_tell(d, ret);
+    gn_conn_limits_describe(d, ret);
     ret->n_dropped_lines = gn_log_writer_dropped();
     gn_list_for_each(t, (struct gn_list *)(uintptr_t)&d->tenants.all, struct gn_tenant, link)
         ret->n_refused_leases += t->n_refused_leases;
@@ -363,9 +363,9 @@ static int about(void *ctx, const char *vgpu, struct gn_control_about *ret, stru
     struct gn_viewer *w = ctx;
     struct gn_vgpu_record *v;
     int rc = gn_viewer_find_vgpu(w, vgpu, &v, err);
-    if (rc || (rc = gn_away_may_begin(v, err)))
+    if (rc || (rc = gn_outbound_may_begin(v, err)))
         return rc;
-    gn_away_about(v, ret);
+    gn_outbound_describe(v, ret);
     return 0;
 }
 

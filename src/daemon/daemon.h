@@ -34,14 +34,14 @@
  * listed as lost until its connection goes. A host that died is started again by the next attach.
  */
 struct gn_daemon;
-struct gn_host;
+struct gn_template;
 struct gn_tcp_listener;
 struct gn_move;
 struct gn_late_attach;
-struct gn_arrival;
+struct gn_inbound;
 
 /* Who is at the other end of a control connection from another machine. */
-struct gn_remote_peer {
+struct gn_session_tcp_peer {
     bool secure;       /* TLS */
     bool proved;       /* that he knows a tenant's token */
     bool control;      /* it came to the port for operators */
@@ -78,7 +78,7 @@ struct gn_conn {
     char program[GN_LINK_NAME_BYTES];
     bool remote; /* from another machine: `peer` says what is known, and the kernel nothing */
     bool bye;    /* the program has said that it ends */
-    struct gn_remote_peer peer;
+    struct gn_session_tcp_peer peer;
     struct gn_tcp_listener *came_by; /* the tcp port; NULL: a socket of this machine */
     struct gn_stranger stranger;     /* over tcp, until its greeting is admitted */
     struct gn_tenant *tenant;        /* that the greeting was admitted to; NULL: none */
@@ -110,7 +110,7 @@ struct gn_vgpu_record {
     struct gn_list link;
     struct gn_daemon *daemon;
     struct gn_quota *quota; /* of the user, or the address, of its program */
-    struct gn_host *host;
+    struct gn_template *host;
     struct gn_conn *conn; /* NULL: the program is gone */
     uint32_t attach_seq;
     uint32_t id;
@@ -159,7 +159,7 @@ struct gn_vgpu_record {
     bool leaving; /* its worker has been asked to save, and has not said yet how that went: no other
                      move before */
     struct gn_vgpu_record *takes_from;
-    struct gn_arrival
+    struct gn_inbound
         *arrival; /* it is on its way from another gantryd (inbound.h); NULL: it is here */
 
     /* checkpoint.c. Its program waits, and whoever shows the key may give it a worker again. */
@@ -192,7 +192,7 @@ struct gn_daemon {
     struct gn_machine machine;
     struct gn_walls walls;
     struct gn_caches caches;
-    struct gn_host *hosts; /* one a driver */
+    struct gn_template *hosts; /* one a driver */
     struct gn_quotas quotas;
     struct {
         struct gn_list
@@ -224,7 +224,7 @@ struct gn_daemon {
     struct gn_refusals refusals;
     /* attach.c */
     uint64_t breach_pause_ns;
-    struct gn_breaches breaches;
+    struct gn_fault_throttle breaches;
     struct gn_list late_attaches;
     struct gn_source attach_timer; /* timerfd, armed only while one of them waits */
     struct gn_scheduler *scheduler;
@@ -243,10 +243,10 @@ void gn_notify_ready(void);
 /* Of a struct gn_socket. */
 void gn_conns_accept(struct gn_source *source, uint32_t events);
 /* A connected Unix socket that does not block; gantryd's from now on. */
-void gn_conns_take(struct gn_daemon *d, int fd, enum gn_role role, struct gn_tenant *bound_to);
+void gn_conns_add(struct gn_daemon *d, int fd, enum gn_role role, struct gn_tenant *bound_to);
 /* One of another machine's program's; fd is as above. NULL: it is closed already. */
-struct gn_conn *gn_conns_take_remote(struct gn_daemon *d, int fd,
-                                     const struct gn_remote_peer *peer);
+struct gn_conn *gn_conns_add_tcp(struct gn_daemon *d, int fd,
+                                 const struct gn_session_tcp_peer *peer);
 void gn_conn_close(struct gn_conn *c);
 void gn_conns_close(struct gn_daemon *d);
 /* Its frame's turn has come (connection_turns.h). */
@@ -264,14 +264,14 @@ int gn_conn_no_room(
 void gn_conn_reply(struct gn_conn *c, uint32_t seq, const char *text);
 
 /* attach.c: false for a malformed one. An attach that waits is forgotten with its connection. */
-bool gn_attach_take(struct gn_conn *c, const struct gn_frame *f);
+bool gn_attach_frame(struct gn_conn *c, const struct gn_frame *f);
 void gn_attach_forget(struct gn_conn *c);
 void gn_attaches_timer(struct gn_source *timer, uint32_t events);
 
 /* memory.c: what is said and heard of device memory. */
 extern const struct gn_lease_ops gn_memory_ops;
 /* A worker's frame. 1: it was about memory; 0: not; -EPROTO. */
-int gn_memory_heard(struct gn_vgpu_record *v, const struct gn_frame *f);
+int gn_memory_frame(struct gn_vgpu_record *v, const struct gn_frame *f);
 /* After whatever may have changed the books: sets the timer, sends replies that have waited for it.
  */
 void gn_memory_settle(struct gn_daemon *d);
@@ -296,21 +296,21 @@ void gn_vgpus_unreachable(struct gn_vgpu_record *v, int rc);
  * it has ended already. */
 int gn_vgpus_end(struct gn_vgpu_record *v, struct gn_error *err);
 /* To its worker; lost when there is none, the worker's end when it does not read. */
-void gn_vgpus_tell_worker(struct gn_vgpu_record *v, uint16_t op, uint32_t seq, const void *payload,
-                          size_t n);
+void gn_vgpus_notify_worker(struct gn_vgpu_record *v, uint16_t op, uint32_t seq,
+                            const void *payload, size_t n);
 int gn_vgpus_add_segment(struct gn_vgpu_record *v, uint32_t seq, uint64_t bytes,
                          struct gn_error *err);
 /* From now on the program at c's end is to v what a worker is. 0 or -errno. */
-int gn_vgpus_watch_host(struct gn_vgpu_record *v, const struct gn_conn *c, struct gn_error *err);
+int gn_vgpus_watch_program(struct gn_vgpu_record *v, const struct gn_conn *c, struct gn_error *err);
 /* The program is gone: the vGPU ends, its worker within the grace. */
 void gn_vgpus_leave(struct gn_vgpu_record *v);
 void gn_vgpus_spawned(struct gn_vgpu_record *v, pid_t pid, int pidfd);
 /* Its program has done what counts against its user (fault_throttle.h). */
-void gn_vgpus_note_breach(const struct gn_vgpu_record *v);
+void gn_vgpus_note_fault(const struct gn_vgpu_record *v);
 /* How the worker ended, as from waitpid. After the pidfd has told that it did, or before. */
 void gn_vgpus_ended(struct gn_vgpu_record *v, int status);
 /* The template is gone: whatever it still owed is not to be waited for. */
-void gn_vgpus_host_lost(struct gn_vgpu_record *v);
+void gn_vgpus_in_process_lost(struct gn_vgpu_record *v);
 void gn_vgpus_spawn_failed(struct gn_vgpu_record *v, const struct gn_error *err);
 /* Sets the timer to the first of the deadlines. */
 void gn_vgpus_arm(struct gn_daemon *d);
@@ -357,14 +357,14 @@ int gn_move_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, enu
                   const struct gn_control_wish *wish, struct gn_error *err);
 /* outbound.c: to another gantryd, whose ticket the wish brings, through the socket that came with
  * the request. */
-int gn_away_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v,
-                  const struct gn_control_wish *wish, struct gn_error *err);
+int gn_outbound_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v,
+                      const struct gn_control_wish *wish, struct gn_error *err);
 /* Could it go, were there a place? 0 or -errno: -ENOENT: its program has ended. */
-int gn_away_may_begin(const struct gn_vgpu_record *v, struct gn_error *err);
+int gn_outbound_may_begin(const struct gn_vgpu_record *v, struct gn_error *err);
 /* COMES, COMES_NEAR, STAY or LEFT, of a program's. False: malformed, or out of place. */
-bool gn_away_heard(struct gn_conn *c, const struct gn_frame *f);
+bool gn_outbound_frame(struct gn_conn *c, const struct gn_frame *f);
 struct gn_control_about;
-void gn_away_about(const struct gn_vgpu_record *v, struct gn_control_about *ret);
+void gn_outbound_describe(const struct gn_vgpu_record *v, struct gn_control_about *ret);
 /* segments.c: is it a session's ring? Reading it can neither wait nor fail then: it is memory, and
  * of that size for good. */
 bool gn_segment_is_session(int fd);
@@ -372,7 +372,7 @@ bool gn_segment_is_session(int fd);
 void gn_move_segment(struct gn_vgpu_record *v, const struct gn_link_segment_made *made, int fd);
 /* What the workers say. 1: it was about a move; 0: it was not; -EPROTO. After 1 v may have another
  * worker: nothing more is to be read. */
-int gn_move_heard(struct gn_vgpu_record *v, const struct gn_frame *f);
+int gn_move_frame(struct gn_vgpu_record *v, const struct gn_frame *f);
 /* The new worker's driver is up. */
 void gn_move_up(struct gn_vgpu_record *n);
 /* v's worker has died, or its program has gone: the move is over. true: v was the new worker, or

@@ -105,7 +105,7 @@ static void signalled(struct gn_source *s, uint32_t events)
     bool end = false;
     while (read(s->fd, &info, sizeof info) == sizeof info) {
         if (info.ssi_signo == SIGCHLD)
-            gn_hosts_reap(d);
+            gn_templates_reap(d);
         else if (info.ssi_signo == SIGHUP)
             gn_log(GN_LOG_WARN,
                    "SIGHUP is ignored: the configuration is read at the start alone; gantry tenant "
@@ -274,7 +274,7 @@ static int start(const struct gn_config *config, struct gn_error *err)
     gn_list_init(&d->conns);
     gn_list_init(&d->vgpus);
     gn_list_init(&d->late_attaches);
-    gn_breaches_init(&d->breaches);
+    gn_fault_throttle_init(&d->breaches);
     gn_list_init(&d->arrivals);
     if (config->socket[0])
         rc = gn_sockets_open(&d->sockets, config->socket, false, err);
@@ -310,8 +310,8 @@ static int start(const struct gn_config *config, struct gn_error *err)
     if (rc == 0)
         rc = gn_loop_add(&d->loop, &d->closed, EPOLLIN, gn_conns_closed_some);
     if (rc == 0)
-        rc = gn_hosts_init(d);
-    gn_crowd_init(d);
+        rc = gn_templates_init(d);
+    gn_conn_limits_init(d);
     if (rc)
         return cannot_start(-rc, err);
     d->tcp_grace_ms = config->tcp_grace_ms ? config->tcp_grace_ms : TCP_GRACE_MS;
@@ -363,7 +363,7 @@ int main(int argc, char **argv)
     gn_config_fini(&config);
     if (rc) {
         gn_sockets_close(&gantryd.sockets);
-        gn_hosts_fini(&gantryd);
+        gn_templates_fini(&gantryd);
         gn_walls_fini(&gantryd.walls);
         stop_scheduler(&gantryd);
         gn_tenants_fini(&gantryd.tenants);
@@ -381,7 +381,7 @@ int main(int argc, char **argv)
         gn_log(GN_LOG_WARN, "%s; who does not read this log may hold gantryd up", err.what);
     rc = gn_loop_run(&gantryd.loop);
     gn_sockets_close(&gantryd.sockets);
-    gn_hosts_fini(&gantryd);
+    gn_templates_fini(&gantryd);
     gn_caches_fini(&gantryd);
     gn_walls_fini(&gantryd.walls);
     gn_log_writer_stop(LOG_END_MS);
@@ -395,7 +395,7 @@ int main(int argc, char **argv)
     gn_loop_fini(&gantryd.loop);
     gn_quotas_fini(&gantryd.quotas, CLOSER_END_MS);
     stop_scheduler(&gantryd);
-    gn_breaches_fini(&gantryd.breaches);
+    gn_fault_throttle_fini(&gantryd.breaches);
     gn_tenants_fini(&gantryd.tenants);
     gn_machine_fini(&gantryd.machine);
     if (rc)

@@ -42,7 +42,7 @@ static int add_cut(struct gn_direct *d, int which, int fd, struct gn_error *err)
                        strerror(errno));
     pthread_mutex_lock(&d->lock);
     d->cuts[which] = copy;
-    if (atomic_load_explicit(&d->end.arrival, memory_order_relaxed) == GN_ARRIVAL_OFF)
+    if (atomic_load_explicit(&d->end.arrival, memory_order_relaxed) == GN_INBOUND_ABORTED)
         gn_fd_shutdown(copy);
     pthread_mutex_unlock(&d->lock);
     return 0;
@@ -162,7 +162,7 @@ static int host(struct gn_direct *d, struct gn_error *err)
     if (rc == 0 && takes_over)
         rc = say_booted(d, err);
     if (rc == 0)
-        rc = gn_vgpu_host(&d->boot, &v, err);
+        rc = gn_vgpu_start_in_program(&d->boot, &v, err);
     pthread_mutex_lock(&d->lock);
     d->vgpu = v;
     pthread_mutex_unlock(&d->lock);
@@ -188,7 +188,7 @@ static bool destroy(struct gn_direct *d)
 
 static int send_here(struct gn_direct *d, const void *message, uint32_t n_bytes)
 {
-    return gn_vgpu_take(d->vgpu, message, n_bytes);
+    return gn_vgpu_serve_message(d->vgpu, message, n_bytes);
 }
 
 static void forked(struct gn_direct *d)
@@ -199,10 +199,10 @@ static void forked(struct gn_direct *d)
 
 static void process_ends(struct gn_direct *d, uint64_t until_ns)
 {
-    int coming = GN_ARRIVAL_COMING;
+    int coming = GN_INBOUND_COMING;
     atomic_store_explicit(&d->end.called_off, true, memory_order_seq_cst);
     pthread_mutex_lock(&d->lock);
-    const bool off = atomic_compare_exchange_strong(&d->end.arrival, &coming, GN_ARRIVAL_OFF);
+    const bool off = atomic_compare_exchange_strong(&d->end.arrival, &coming, GN_INBOUND_ABORTED);
     for (int i = 0; i < N_CUTS; i++)
         if (off)
             gn_fd_shutdown(d->cuts[i]);

@@ -177,7 +177,7 @@ int gn_link_send_file(struct gn_link *l, int fd, struct gn_error *err);
  */
 int gn_link_wait(struct gn_link *l, const struct gn_link_wait *wait,
                  const int fds[static GN_LINK_WAIT_FDS], struct gn_error *err);
-int gn_link_wait_heard(struct gn_link *l, struct gn_error *err);
+int gn_link_wait_accepted(struct gn_link *l, struct gn_error *err);
 /*
  * The same over tcp, where nothing is handed over; connects with gantryd anew when the connection
  * is lost. 1: the vGPU has a worker, which gn_link_data reaches; 0: it waits, and *ret says as what
@@ -204,8 +204,8 @@ int gn_link_claim(struct gn_link *to, const struct gn_link_claim *claim, int rin
                   struct gn_error *err);
 /* What it has said since: GN_LINK_CLAIMED (*ret_claimed), GN_LINK_READY (*ret_ready), 0: nothing,
  * or -errno: it is over. Never waits. */
-int gn_link_claim_heard(struct gn_link *to, struct gn_link_claimed *ret_claimed,
-                        struct gn_link_ready *ret_ready, struct gn_error *err);
+int gn_link_claim_accepted(struct gn_link *to, struct gn_link_claimed *ret_claimed,
+                           struct gn_link_ready *ret_ready, struct gn_error *err);
 /* A segment that the other one has made; fd stays the caller's. Over tcp nothing: records tell of
  * those. */
 int gn_link_pass(struct gn_link *to, uint32_t index, uint64_t bytes, int fd);

@@ -81,8 +81,8 @@ static bool take_claimed(struct gn_link_end *u, const struct gn_frame *f,
     return true;
 }
 
-int gn_link_claim_heard(struct gn_link *to, struct gn_link_claimed *ret_claimed,
-                        struct gn_link_ready *ret_ready, struct gn_error *err)
+int gn_link_claim_accepted(struct gn_link *to, struct gn_link_claimed *ret_claimed,
+                           struct gn_link_ready *ret_ready, struct gn_error *err)
 {
     struct gn_link_end *u = gn_link_end_of(to);
     struct gn_frame f;

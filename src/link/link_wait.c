@@ -36,7 +36,7 @@ int gn_link_wait(struct gn_link *l, const struct gn_link_wait *wait,
     return rc ? gn_link_lost(err, rc == -ETIMEDOUT ? rc : -EPIPE) : 0;
 }
 
-int gn_link_wait_heard(struct gn_link *l, struct gn_error *err)
+int gn_link_wait_accepted(struct gn_link *l, struct gn_error *err)
 {
     struct gn_link_end *u = gn_link_end_of(l);
     struct gn_frame f;

@@ -505,7 +505,7 @@ void gn_out_stop(struct gn_stream_out *o)
 
 /* Their bytes, of those that lie in the ring, are copied: they may be acknowledged, and others come
  * there. */
-static int copy_log_locked(struct gn_stream_out *o, struct gn_out_kept *ret)
+static int copy_log_locked(struct gn_stream_out *o, struct gn_out_retained *ret)
 {
     uint64_t in_ring = 0, at = 0;
     for (uint32_t i = 0; i < o->n_sent; i++)
@@ -531,7 +531,7 @@ static int copy_log_locked(struct gn_stream_out *o, struct gn_out_kept *ret)
     return 0;
 }
 
-int gn_out_hold(struct gn_stream_out *o, struct gn_out_kept *ret)
+int gn_out_hold(struct gn_stream_out *o, struct gn_out_retained *ret)
 {
     bool good = true;
     memset(ret, 0, sizeof *ret);
@@ -548,7 +548,7 @@ int gn_out_hold(struct gn_stream_out *o, struct gn_out_kept *ret)
     pthread_mutex_unlock(&o->queue);
     pthread_mutex_unlock(&o->sending);
     if (r)
-        gn_out_kept_fini(ret);
+        gn_out_retained_fini(ret);
     return r;
 }
 
@@ -561,7 +561,7 @@ void gn_out_release(struct gn_stream_out *o)
     pthread_mutex_unlock(&o->queue);
 }
 
-void gn_out_kept_fini(struct gn_out_kept *k)
+void gn_out_retained_fini(struct gn_out_retained *k)
 {
     free(k->all);
     free(k->copy);
@@ -611,7 +611,7 @@ int gn_out_keep_record(struct gn_stream_out *o, const struct gn_stream_record *r
     return r;
 }
 
-int gn_out_kept_all(struct gn_stream_out *o, uint64_t acknowledged)
+int gn_out_retained_all(struct gn_stream_out *o, uint64_t acknowledged)
 {
     int r = -EPROTO;
     pthread_mutex_lock(&o->queue);

@@ -146,16 +146,16 @@ void gn_out_stop(struct gn_stream_out *o);
  * meanwhile. *ret: what the other side has not acknowledged, a copy of it but for bulk data, which
  * lie where they did. 0 or -ENOMEM.
  */
-struct gn_out_kept {
+struct gn_out_retained {
     uint64_t first,
         acknowledged; /* positions: of the first one kept, which may be acknowledged in part */
     uint32_t n;
     struct gn_out_sent *all;
     unsigned char *copy; /* of the ring */
 };
-int gn_out_hold(struct gn_stream_out *o, struct gn_out_kept *ret);
+int gn_out_hold(struct gn_stream_out *o, struct gn_out_retained *ret);
 void gn_out_release(struct gn_stream_out *o);
-void gn_out_kept_fini(struct gn_out_kept *k);
+void gn_out_retained_fini(struct gn_out_retained *k);
 /*
  * The other one, which has said nothing: goes on at `first`; keeps what comes behind that, in its
  * order, whole small records' bytes or one record, of bulk data where they lie now; and then knows
@@ -165,6 +165,6 @@ void gn_out_go_on(struct gn_stream_out *o, uint64_t first);
 int gn_out_keep_run(struct gn_stream_out *o, const void *bytes, size_t n);
 int gn_out_keep_record(struct gn_stream_out *o, const struct gn_stream_record *r,
                        const void *payload);
-int gn_out_kept_all(struct gn_stream_out *o, uint64_t acknowledged);
+int gn_out_retained_all(struct gn_stream_out *o, uint64_t acknowledged);
 
 #endif

@@ -377,7 +377,7 @@ static void forgotten_bytes_are_not_looked_at(void **state)
 /* What b has not got of a's, c has to say: a's own memory is gone by then, but for bulk data. */
 static void hand_over(struct end *a, struct end *c)
 {
-    struct gn_out_kept kept;
+    struct gn_out_retained kept;
     assert_int_equal(gn_out_hold(&a->out, &kept), 0);
     const struct gn_stream_record late = {0, GN_RECORD_BYE, 0, 0};
     assert_int_equal(gn_out_append(&a->out, &late, NULL),
@@ -401,8 +401,8 @@ static void hand_over(struct end *a, struct end *c)
         assert_int_equal(gn_out_keep_run(&c->out, s->bytes, half), 0);
         assert_int_equal(gn_out_keep_run(&c->out, s->bytes + half, s->n_bytes - half), 0);
     }
-    assert_int_equal(gn_out_kept_all(&c->out, kept.acknowledged), 0);
-    gn_out_kept_fini(&kept);
+    assert_int_equal(gn_out_retained_all(&c->out, kept.acknowledged), 0);
+    gn_out_retained_fini(&kept);
 }
 
 static void another_goes_on_in_its_place(void **state)
@@ -430,9 +430,9 @@ static void another_goes_on_in_its_place(void **state)
             assert_int_equal(gn_out_append_ordered(&a->out, &r, NULL), 0);
         }
         if (what == 98) { /* nothing comes of it */
-            struct gn_out_kept kept;
+            struct gn_out_retained kept;
             assert_int_equal(gn_out_hold(&a->out, &kept), 0);
-            gn_out_kept_fini(&kept);
+            gn_out_retained_fini(&kept);
             add_small(a, n_small++);
             gn_out_release(&a->out);
         }
@@ -473,9 +473,9 @@ static void what_is_kept_must_be_a_stream(void **state)
     assert_int_equal(gn_out_keep_record(&a.out, &bulk, bytes), -EPROTO);
     assert_int_equal(gn_out_keep_run(&a.out, bytes, sizeof bytes), -EPROTO);
     assert_int_equal(gn_out_keep_run(&a.out, bytes, 16), 0);
-    assert_int_equal(gn_out_kept_all(&a.out, 999), -EPROTO);
-    assert_int_equal(gn_out_kept_all(&a.out, 1017), -EPROTO);
-    assert_int_equal(gn_out_kept_all(&a.out, 1016), 0);
+    assert_int_equal(gn_out_retained_all(&a.out, 999), -EPROTO);
+    assert_int_equal(gn_out_retained_all(&a.out, 1017), -EPROTO);
+    assert_int_equal(gn_out_retained_all(&a.out, 1016), 0);
     close_end(&a);
 }
 

@@ -56,7 +56,7 @@ static void read_back(struct world *w, struct gn_sample_file *f)
         for (uint32_t i = 0; i < s.n_runs; i++)
             where[i] = w->buffers[s.memory->id - FIRST_ID].there +
                        s.runs[i].first_page * w->hasher.page_bytes;
-        assert_int_equal(gn_stream_take_pages(r, where), 0);
+        assert_int_equal(gn_stream_read_pages(r, where), 0);
     } while (s.what != GN_STREAM_IS_COMMIT);
     gn_stream_reader_destroy(r);
 }

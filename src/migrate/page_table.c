@@ -84,7 +84,7 @@ static void mark(const struct gn_page_table *t, _Atomic uint64_t *bits, uint64_t
     }
 }
 
-void gn_page_table_host_wrote(struct gn_page_table *t, uint64_t offset, uint64_t n)
+void gn_page_table_cpu_wrote(struct gn_page_table *t, uint64_t offset, uint64_t n)
 {
     mark(t, t->host, offset, n);
 }

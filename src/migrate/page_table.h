@@ -63,7 +63,7 @@ void gn_page_table_destroy(struct gn_page_table *t);
  * of the write would take the old content for the last. Ranges beyond the end are cut off. Any
  * thread; one atomic operation a 64 pages.
  */
-void gn_page_table_host_wrote(struct gn_page_table *t, uint64_t offset, uint64_t n);
+void gn_page_table_cpu_wrote(struct gn_page_table *t, uint64_t offset, uint64_t n);
 /*
  * A kernel that may write there is going to run; called before it is submitted or at any time
  * before the round that stops. The whole buffer costs one load once it is marked; ranges

@@ -81,7 +81,7 @@ static void change(struct world *w)
         for (unsigned writes = 0; writes < 3; writes++) {
             uint64_t at = (draw_locked(w) >> 16) % b->bytes;
             b->here[at] ^= 4;
-            gn_page_table_host_wrote(b->table, at, 1);
+            gn_page_table_cpu_wrote(b->table, at, 1);
         }
     }
 }

@@ -8,7 +8,7 @@
 static void host_writes(struct buffer *b, uint64_t at, uint64_t n, int value)
 {
     memset(b->here + at, value, n);
-    gn_page_table_host_wrote(b->table, at, n);
+    gn_page_table_cpu_wrote(b->table, at, n);
 }
 
 /* What is here is now what was there, and the way back begins: of all that came, or of some of it,
@@ -206,7 +206,7 @@ static void marks_cover_what_they_say(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         uint64_t host = 0, kernel = 0;
-        gn_page_table_host_wrote(t, cases[i].offset, cases[i].n);
+        gn_page_table_cpu_wrote(t, cases[i].offset, cases[i].n);
         if (cases[i].offset || cases[i].n < b->bytes)
             gn_page_table_kernel_writes(t, cases[i].offset, cases[i].n);
         for (uint64_t g = 0; g < t->n_groups; g++) {

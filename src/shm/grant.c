@@ -14,7 +14,7 @@ static bool turn(struct gn_grant_slot *s, uint32_t from, uint32_t to)
                                                    memory_order_seq_cst);
 }
 
-bool gn_grant_take(struct gn_grant_slot *s, bool *ret_tell)
+bool gn_grant_acquire(struct gn_grant_slot *s, bool *ret_tell)
 {
     *ret_tell = false;
     if (atomic_load_explicit(&s->state, memory_order_acquire) == GN_GRANT_HELD ||
@@ -24,7 +24,7 @@ bool gn_grant_take(struct gn_grant_slot *s, bool *ret_tell)
     return false;
 }
 
-bool gn_grant_rest(struct gn_grant_slot *s)
+bool gn_grant_park(struct gn_grant_slot *s)
 {
     /* G0, G1, G2 (tests/model) */
     return turn(s, GN_GRANT_HELD, GN_GRANT_RESTING) &&
@@ -32,7 +32,7 @@ bool gn_grant_rest(struct gn_grant_slot *s)
            turn(s, GN_GRANT_RESTING, GN_GRANT_NONE);
 }
 
-void gn_grant_give(struct gn_grant_slot *s, bool again)
+void gn_grant_yield(struct gn_grant_slot *s, bool again)
 {
     (void)turn(s, GN_GRANT_HELD, again ? GN_GRANT_WANTED : GN_GRANT_NONE);
 }
@@ -41,38 +41,38 @@ bool gn_grant_decline(struct gn_grant_slot *s)
 {
     if (turn(s, GN_GRANT_WANTED, GN_GRANT_NONE))
         return true;
-    return gn_grant_rest(s);
+    return gn_grant_park(s);
 }
 
 /* gantryd's thread alone. */
-static void set_pressed(struct gn_grant_slot *s, bool on)
+static void set_preempted(struct gn_grant_slot *s, bool on)
 {
     const uint32_t before = atomic_load_explicit(&s->pressed, memory_order_relaxed);
     atomic_store_explicit(&s->pressed, on ? (before | 1) + 2 : before & ~1u, memory_order_seq_cst);
 }
 
-bool gn_grant_hand(struct gn_grant_slot *s, uint64_t slice_ns, bool pressed)
+bool gn_grant_assign(struct gn_grant_slot *s, uint64_t slice_ns, bool pressed)
 {
     atomic_store_explicit(&s->slice_ns, slice_ns, memory_order_relaxed);
-    set_pressed(s, pressed);
+    set_preempted(s, pressed);
     if (!turn(s, GN_GRANT_WANTED, GN_GRANT_HELD))
         return false;
     gn_futex_wake(&s->state, 1, false);
     return true;
 }
 
-bool gn_grant_press(struct gn_grant_slot *s)
+bool gn_grant_preempt(struct gn_grant_slot *s)
 {
-    set_pressed(s, true);                         /* G3 */
+    set_preempted(s, true);                       /* G3 */
     if (turn(s, GN_GRANT_RESTING, GN_GRANT_NONE)) /* G4 */
         return true;
     gn_futex_wake(&s->pressed, 1, false);
     return false;
 }
 
-void gn_grant_ease(struct gn_grant_slot *s)
+void gn_grant_clear(struct gn_grant_slot *s)
 {
-    set_pressed(s, false);
+    set_preempted(s, false);
     gn_futex_wake(&s->pressed, 1, false);
 }
 

@@ -56,16 +56,16 @@ _Static_assert(sizeof(struct gn_grant_slot) == 128 &&
 /* ---- the worker: one thread at a time (whoever submits for the device) */
 
 /* true: it is held. false: it is wanted; *ret_tell: gantryd has to be told so. */
-bool gn_grant_take(struct gn_grant_slot *s, bool *ret_tell);
+bool gn_grant_acquire(struct gn_grant_slot *s, bool *ret_tell);
 /* Held, and nothing left to do. true: gantryd has to be told that it is back. */
-bool gn_grant_rest(struct gn_grant_slot *s);
+bool gn_grant_park(struct gn_grant_slot *s);
 /* Held, and back now; `again`: wanted again in the same moment, so that nobody takes it for done.
  * gantryd has to be told. */
-void gn_grant_give(struct gn_grant_slot *s, bool again);
+void gn_grant_yield(struct gn_grant_slot *s, bool again);
 /* Wanted no more. A grant that came meanwhile is rested on: true as above. */
 bool gn_grant_decline(struct gn_grant_slot *s);
 
-static inline bool gn_grant_is_pressed(const struct gn_grant_slot *s)
+static inline bool gn_grant_is_preempted(const struct gn_grant_slot *s)
 {
     return atomic_load_explicit(&s->pressed, memory_order_relaxed) & 1;
 }
@@ -80,11 +80,11 @@ static inline void gn_grant_set_keep(struct gn_grant_slot *s, uint64_t keep_ns)
     atomic_store_explicit(&s->keep_ns, keep_ns, memory_order_relaxed);
 }
 /* Hands it to who wants it, and wakes him. false: he does not want it any more. */
-bool gn_grant_hand(struct gn_grant_slot *s, uint64_t slice_ns, bool pressed);
+bool gn_grant_assign(struct gn_grant_slot *s, uint64_t slice_ns, bool pressed);
 /* To the holder, who may sleep on it. true: he rested, and the grant is back. */
-bool gn_grant_press(struct gn_grant_slot *s);
+bool gn_grant_preempt(struct gn_grant_slot *s);
 /* Nobody waits any more. */
-void gn_grant_ease(struct gn_grant_slot *s);
+void gn_grant_clear(struct gn_grant_slot *s);
 /* What the worker says; anything else than the four is NONE. */
 enum gn_grant_state gn_grant_look(const struct gn_grant_slot *s);
 

@@ -18,7 +18,7 @@ static void put(enum gn_grant_state state, bool pressed)
 
 static bool takes(void)
 {
-    bool tell, held = gn_grant_take(&slot, &tell);
+    bool tell, held = gn_grant_acquire(&slot, &tell);
     assert_false(held && tell);
     return tell;
 }
@@ -26,23 +26,23 @@ static bool takes(void)
 static bool takes_at_once(void)
 {
     bool tell;
-    return gn_grant_take(&slot, &tell);
+    return gn_grant_acquire(&slot, &tell);
 }
 
 static bool rests(void)
 {
-    return gn_grant_rest(&slot);
+    return gn_grant_park(&slot);
 }
 
 static bool gives(void)
 {
-    gn_grant_give(&slot, false);
+    gn_grant_yield(&slot, false);
     return false;
 }
 
 static bool gives_and_wants(void)
 {
-    gn_grant_give(&slot, true);
+    gn_grant_yield(&slot, true);
     return false;
 }
 
@@ -53,17 +53,17 @@ static bool declines(void)
 
 static bool hands(void)
 {
-    return gn_grant_hand(&slot, 77, true);
+    return gn_grant_assign(&slot, 77, true);
 }
 
 static bool presses(void)
 {
-    return gn_grant_press(&slot);
+    return gn_grant_preempt(&slot);
 }
 
 static bool eases(void)
 {
-    gn_grant_ease(&slot);
+    gn_grant_clear(&slot);
     return false;
 }
 
@@ -102,13 +102,13 @@ static void each_transition(void **state)
         }
     }
     put(GN_GRANT_WANTED, false);
-    assert_true(gn_grant_hand(&slot, 77, true));
-    assert_true(gn_grant_is_pressed(&slot));
+    assert_true(gn_grant_assign(&slot, 77, true));
+    assert_true(gn_grant_is_preempted(&slot));
     assert_int_equal(atomic_load(&slot.slice_ns), 77);
-    gn_grant_ease(&slot);
-    assert_false(gn_grant_is_pressed(&slot));
-    assert_false(gn_grant_press(&slot));
-    assert_true(gn_grant_is_pressed(&slot));
+    gn_grant_clear(&slot);
+    assert_false(gn_grant_is_preempted(&slot));
+    assert_false(gn_grant_preempt(&slot));
+    assert_true(gn_grant_is_preempted(&slot));
 }
 
 /* Who looks rarely sees that nobody waited in between: for that moment the driver was given what
@@ -116,15 +116,15 @@ static void each_transition(void **state)
 static void a_press_is_another_than_the_one_before(void **state)
 {
     put(GN_GRANT_WANTED, false);
-    assert_true(gn_grant_hand(&slot, 1, true));
+    assert_true(gn_grant_assign(&slot, 1, true));
     const uint32_t seen = atomic_load(&slot.pressed);
-    gn_grant_ease(&slot);
-    assert_false(gn_grant_press(&slot));
-    assert_true(gn_grant_is_pressed(&slot));
+    gn_grant_clear(&slot);
+    assert_false(gn_grant_preempt(&slot));
+    assert_true(gn_grant_is_preempted(&slot));
     assert_int_not_equal(atomic_load(&slot.pressed), seen);
     atomic_store(&slot.pressed, UINT32_MAX);
-    assert_false(gn_grant_press(&slot));
-    assert_true(gn_grant_is_pressed(&slot));
+    assert_false(gn_grant_preempt(&slot));
+    assert_true(gn_grant_is_preempted(&slot));
 }
 
 static void what_is_no_state_is_none(void **state)
@@ -132,8 +132,8 @@ static void what_is_no_state_is_none(void **state)
     for (uint32_t odd = GN_GRANT_RESTING + 1; odd; odd <<= 1) {
         atomic_store(&slot.state, odd);
         assert_int_equal(gn_grant_look(&slot), GN_GRANT_NONE);
-        assert_false(gn_grant_hand(&slot, 1, false));
-        assert_false(gn_grant_press(&slot));
+        assert_false(gn_grant_assign(&slot, 1, false));
+        assert_false(gn_grant_preempt(&slot));
     }
 }
 
@@ -156,7 +156,7 @@ static void *rest_each_round(void *arg)
     (void)arg;
     for (uint32_t i = 0; i < ROUNDS; i++) {
         meet(&begun, i);
-        worker_told = gn_grant_rest(&slot);
+        worker_told = gn_grant_park(&slot);
         meet(&ended, i);
     }
     return NULL;
@@ -175,7 +175,7 @@ static void a_press_and_a_rest_lose_nothing(void **state)
     for (uint32_t i = 0; i < ROUNDS; i++) {
         put(GN_GRANT_HELD, false);
         meet(&begun, i);
-        gantryd_told = gn_grant_press(&slot);
+        gantryd_told = gn_grant_preempt(&slot);
         meet(&ended, i);
         if (worker_told == gantryd_told)
             fail_msg("round %u: %s", i, worker_told ? "both have it" : "neither has it");
@@ -210,7 +210,7 @@ static void a_hand_and_a_decline_lose_nothing(void **state)
         const bool pressed = i & 1;
         put(GN_GRANT_WANTED, false);
         meet(&begun, i);
-        gantryd_told = gn_grant_hand(&slot, 1, pressed);
+        gantryd_told = gn_grant_assign(&slot, 1, pressed);
         meet(&ended, i);
         const enum gn_grant_state now = gn_grant_look(&slot);
         if (!gantryd_told)
@@ -229,7 +229,7 @@ static void *take_each_round(void *arg)
     (void)arg;
     for (uint32_t i = 0; i < ROUNDS; i++) {
         meet(&begun, i);
-        worker_told = gn_grant_take(&slot, &tell);
+        worker_told = gn_grant_acquire(&slot, &tell);
         meet(&ended, i);
     }
     return NULL;
@@ -247,10 +247,10 @@ static void a_press_and_a_take_lose_nothing(void **state)
     for (uint32_t i = 0; i < ROUNDS; i++) {
         put(GN_GRANT_RESTING, false);
         meet(&begun, i);
-        gantryd_told = gn_grant_press(&slot);
+        gantryd_told = gn_grant_preempt(&slot);
         meet(&ended, i);
         assert_true(worker_told != gantryd_told);
-        assert_true(gn_grant_is_pressed(&slot));
+        assert_true(gn_grant_is_preempted(&slot));
         assert_int_equal(gn_grant_look(&slot), worker_told ? GN_GRANT_HELD : GN_GRANT_WANTED);
     }
     pthread_join(worker, NULL);

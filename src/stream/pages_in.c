@@ -149,7 +149,7 @@ static int check_contents(struct gn_stream_reader *r, const struct gn_known_memo
     return 0;
 }
 
-int gn_stream_take_pages(struct gn_stream_reader *r, void *const *where)
+int gn_stream_read_pages(struct gn_stream_reader *r, void *const *where)
 {
     struct iovec to[GN_STREAM_MOST_RUNS], iov[GN_STREAM_MOST_RUNS];
     int n = 0;

@@ -363,7 +363,7 @@ int gn_stream_next(struct gn_stream_reader *r, struct gn_stream_section *ret)
         return r->failed;
     if (r->over)
         return gn_stream_reader_fail(r, EINVAL, NULL, "the stream is over");
-    if (r->bulk_left && gn_stream_take_pages(r, NULL) < 0)
+    if (r->bulk_left && gn_stream_read_pages(r, NULL) < 0)
         return r->failed;
     while (rc == 1) {
         rc = next_section(r);

@@ -199,7 +199,7 @@ int gn_stream_next(struct gn_stream_reader *r, struct gn_stream_section *ret);
  * checked after they have landed: on a failure what lies there is to be thrown away, with all that
  * was loaded.
  */
-int gn_stream_take_pages(struct gn_stream_reader *r, void *const *where);
+int gn_stream_read_pages(struct gn_stream_reader *r, void *const *where);
 /* How many bytes a run has. */
 uint64_t gn_stream_run_bytes(const struct gn_stream_reader *r, const struct gn_stream_section *s,
                              uint32_t run);

@@ -42,7 +42,7 @@ static int take_pages(struct gn_stream_reader *r, const struct gn_stream_section
     void *where[GN_STREAM_MOST_RUNS];
     for (uint32_t i = 0; i < s->n_runs; i++)
         where[i] = l->buffer + s->runs[i].first_page * 4096;
-    return gn_stream_take_pages(r, where);
+    return gn_stream_read_pages(r, where);
 }
 
 static int load(struct gn_sample_file *f, const struct gn_stream_limits *limits, struct loaded *l)

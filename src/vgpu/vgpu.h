@@ -17,7 +17,7 @@ struct stat;
  * arrival: whoever takes it from COMING first decides whether a vGPU that is taken over from a
  * worker comes.
  */
-enum gn_arrival { GN_ARRIVAL_COMING, GN_ARRIVAL_HERE, GN_ARRIVAL_OFF };
+enum gn_inbound { GN_INBOUND_COMING, GN_INBOUND_CLAIMED, GN_INBOUND_ABORTED };
 struct gn_process_end {
     _Atomic bool called_off;
     _Atomic int arrival;
@@ -63,8 +63,8 @@ struct gn_vgpu_boot {
     int load_fd;
     bool beside; /* that one is the same gantryd's, and the program elsewhere: its stream goes on as
                     it stands */
-    struct gn_tls *load_tls; /* what comes over it is TLS's; of a remote one, from gn_vgpu_take_hand
-                                on. NULL: it is plain */
+    struct gn_tls *load_tls; /* what comes over it is TLS's; of a remote one, from
+                                gn_vgpu_receive_handover on. NULL: it is plain */
     unsigned char load_name[32],
         load_key[32]; /* the key that begins with, of a remote one with tls */
     int file_fd; /* what the vGPU consists of comes from here instead, a file; of a remote one the
@@ -102,12 +102,12 @@ int gn_vgpu_serve(const struct gn_vgpu_boot *boot);
  */
 struct gn_vgpu;
 struct gn_error;
-int gn_vgpu_host(struct gn_vgpu_boot *boot, struct gn_vgpu **ret, struct gn_error *err);
+int gn_vgpu_start_in_program(struct gn_vgpu_boot *boot, struct gn_vgpu **ret, struct gn_error *err);
 
 /* Serves one message on the calling thread, as the ring thread would; the answer, if it wants one,
  * is in its reply slot by then or later. Any thread. 0; -EAGAIN: it lives elsewhere now, and hears
  * the ring; -EPIPE: there is no vGPU any more. */
-int gn_vgpu_take(struct gn_vgpu *v, const void *message, uint32_t n_bytes);
+int gn_vgpu_serve_message(struct gn_vgpu *v, const void *message, uint32_t n_bytes);
 
 /*
  * Hosted, called_off is set, and the process ends: waits until no thread of the vGPU's saves it,

@@ -30,7 +30,7 @@ int gn_wall_make_place(char *path, size_t n_root, mode_t mode);
 int gn_wall_show(const char *from, const char *at, bool writable);
 
 /* user.c */
-int gn_wall_take_user(const struct gn_wall_plan *plan);
+int gn_wall_switch_user(const struct gn_wall_plan *plan);
 /* A user namespace with this one user in it: its processes are counted apart from all others. */
 int gn_wall_own_users(void);
 int gn_wall_drop_privileges(void);

@@ -98,7 +98,7 @@ int gn_wall_raise(const struct gn_wall_plan *given, struct gn_wall_report *ret,
     /* kill(0, ...) reaches the process group: it must be the worker's own. */
     (void)setsid();
     if (plan->mode == GN_WALL_NONE) {
-        if ((rc = gn_wall_take_user(plan)) < 0)
+        if ((rc = gn_wall_switch_user(plan)) < 0)
             return gn_fail(err, -rc, "give gantryd CAP_SETUID and CAP_SETGID",
                            "a worker cannot become user %u: %s", plan->uid, strerror(-rc));
         prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
@@ -119,7 +119,7 @@ int gn_wall_raise(const struct gn_wall_plan *given, struct gn_wall_report *ret,
         cache = GN_WALL_CACHE_AT;
     const bool landlock = gn_wall_has_landlock();
     const int view = scratch && !landlock ? gn_wall_view(plan) : -ENOSYS;
-    if ((rc = gn_wall_take_user(plan)) < 0)
+    if ((rc = gn_wall_switch_user(plan)) < 0)
         return gn_fail(err, -rc, "give gantryd CAP_SETUID and CAP_SETGID",
                        "a worker cannot become user %u: %s", plan->uid, strerror(-rc));
     /* The superuser's processes are not counted, wherever they are. */

@@ -18,7 +18,7 @@
 #include "wall/parts.h"
 #include "wall/users.h"
 
-int gn_wall_take_user(const struct gn_wall_plan *plan)
+int gn_wall_switch_user(const struct gn_wall_plan *plan)
 {
     if (!plan->change_user)
         return 0;

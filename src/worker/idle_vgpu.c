@@ -53,22 +53,22 @@ static char play(const struct gn_vgpu_boot *boot, char byte)
     bool news = false;
     switch (byte) {
     case 'T': /* take, or want */
-        (void)gn_grant_take(s, &news);
+        (void)gn_grant_acquire(s, &news);
         break;
     case 'W': /* wait for it */
         while (gn_grant_look(s) == GN_GRANT_WANTED)
             (void)gn_futex_wait(&s->state, GN_GRANT_WANTED, false, UINT64_MAX);
         break;
     case 'P': /* wait until it is asked for */
-        while (gn_grant_look(s) == GN_GRANT_HELD && !gn_grant_is_pressed(s))
+        while (gn_grant_look(s) == GN_GRANT_HELD && !gn_grant_is_preempted(s))
             (void)poll(NULL, 0, 1);
         break;
     case 'R':
-        news = gn_grant_rest(s);
+        news = gn_grant_park(s);
         break;
     case 'G':
     case 'A': /* give, with nothing left to do, or with more of it */
-        gn_grant_give(s, byte == 'A');
+        gn_grant_yield(s, byte == 'A');
         news = true;
         break;
     default: /* look */

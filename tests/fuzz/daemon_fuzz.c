@@ -86,7 +86,7 @@ static void set_up(void)
     FUZZ_CHECK(gn_quotas_init(&d.quotas, -1, NULL) == 0);
     gn_list_init(&d.conns);
     gn_list_init(&d.vgpus);
-    gn_breaches_init(&d.breaches);
+    gn_fault_throttle_init(&d.breaches);
     gn_caches_init(&d.caches, false);
     FUZZ_CHECK(gn_loop_init(&d.loop) == 0);
     FUZZ_CHECK(gn_turns_init(&d) == 0);
@@ -117,7 +117,7 @@ static void set_up(void)
     FUZZ_CHECK(gn_scheduler_start(&d.scheduler, gn_sched_policy_at(0), &slice_ns, 1, 0, late_fd,
                                   NULL) == 0);
     template_fd = -1;
-    FUZZ_CHECK(gn_hosts_init(&d) == 0);
+    FUZZ_CHECK(gn_templates_init(&d) == 0);
     for (int i = 0; i < N; i++)
         clients[i] = workers[i] = deaths[i] = -1;
     n_spawned = 0;
@@ -174,12 +174,12 @@ static void connect_client(int i)
         return;
     clients[i] = ends[1];
     if (i == N - 1) { /* from another machine */
-        const struct gn_remote_peer peer = {
+        const struct gn_session_tcp_peer peer = {
             .secure = true, .subject = "limited", .address = "somewhere"};
-        gn_conns_take_remote(&d, ends[0], &peer);
+        gn_conns_add_tcp(&d, ends[0], &peer);
     } else {
         static const enum gn_role roles[N - 1] = {GN_ROLE_CONTROL, GN_ROLE_PROGRAM, GN_ROLE_VIEW};
-        gn_conns_take(&d, ends[0], roles[i], NULL);
+        gn_conns_add(&d, ends[0], roles[i], NULL);
     }
 }
 
@@ -468,7 +468,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     all_go();
     FUZZ_CHECK(gn_list_empty(&d.conns) && d.n_conns == 0);
     FUZZ_CHECK(gn_list_empty(&d.vgpus));
-    gn_hosts_fini(&d);
+    gn_templates_fini(&d);
     FUZZ_CHECK(gn_list_empty(&d.turns.lines[0]) && gn_list_empty(&d.turns.lines[1]));
     gn_turns_fini(&d);
     gn_loop_close(&d.loop, &d.grace);
@@ -480,7 +480,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         gn_scheduler_forget(d.scheduler, t->shares);
     gn_scheduler_stop(d.scheduler);
     close_end(&late_fd);
-    gn_breaches_fini(&d.breaches);
+    gn_fault_throttle_fini(&d.breaches);
     gn_tenants_fini(&d.tenants);
     gn_loop_fini(&d.loop);
     FUZZ_CHECK(d.quotas.n_unused <= GN_QUOTAS_REMEMBERED);

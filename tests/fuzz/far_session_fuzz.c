@@ -19,7 +19,7 @@
 
 static struct gn_vgpu_boot boot;
 static struct gn_vgpu v;
-static struct gn_remote_host h;
+static struct gn_vgpu_tcp h;
 
 static void begin(void)
 {
@@ -43,7 +43,7 @@ static void begin(void)
 
 static void end(void)
 {
-    gn_list_for_each(held, &h.held, struct gn_remote_held, link)
+    gn_list_for_each(held, &h.held, struct gn_session_tcp_held, link)
     {
         gn_list_remove(&held->link);
         free(held);
@@ -103,7 +103,7 @@ static bool take(struct fuzz *f, uint32_t number)
             memcpy(payload, at, n);
         frame.payload = payload;
     }
-    const int rc = gn_remote_host_take(&h, &frame);
+    const int rc = gn_vgpu_tcp_take(&h, &frame);
     FUZZ_CHECK(rc == 0 || rc == -EPROTO);
     FUZZ_CHECK(h.n_held <= GN_REPLY_SLOTS &&
                h.touched_bytes <= MOST_TOUCHED + GN_REMOTE_CHUNK_BYTES);
@@ -117,10 +117,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     begin();
     const uint64_t received = fuzz_u8(&f);
     bool good = true;
-    for (uint32_t i = 0; good && !gn_remote_host_has_taken(&h) && (f.left || i < 2); i++)
+    for (uint32_t i = 0; good && !gn_vgpu_tcp_has_taken(&h) && (f.left || i < 2); i++)
         good = take(&f, i);
-    const bool whole = gn_remote_host_has_taken(&h);
-    const int rc = gn_remote_host_goes_on(&h);
+    const bool whole = gn_vgpu_tcp_has_taken(&h);
+    const int rc = gn_vgpu_tcp_goes_on(&h);
     FUZZ_CHECK(rc == 0 || rc == -EPROTO);
     FUZZ_CHECK(whole || rc);
     if (!rc)

@@ -509,7 +509,7 @@ static void disturb(void)
         memcpy(frame, bytes, n);
         uint16_t op = which >> 4;
         if (op != GN_SESSION_WANT)
-            gn_heard(session, op, frame, (uint32_t)n);
+            gn_acks(session, op, frame, (uint32_t)n);
         free(frame);
     }
     if (which & 2) {

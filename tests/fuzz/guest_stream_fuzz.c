@@ -20,7 +20,7 @@
 #define LANDINGS   4u
 
 static struct gn_session s;
-static struct gn_remote r;
+static struct gn_session_tcp r;
 static int peer = -1;
 static uint8_t sum;
 static struct landing_place {
@@ -68,7 +68,7 @@ static void begin(void)
 static void connect_both(void)
 {
     int ends[2];
-    FUZZ_CHECK(gn_out_init(&r.out) == 0 && gn_in_init(&r.in, &gn_remote_in_ops, &r) == 0);
+    FUZZ_CHECK(gn_out_init(&r.out) == 0 && gn_in_init(&r.in, &gn_session_tcp_in_ops, &r) == 0);
     FUZZ_CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) == 0);
     r.tcp = (struct gn_tcp){ends[0], NULL};
     peer = ends[1];
@@ -141,7 +141,7 @@ static void land(struct fuzz *f)
 {
     struct landing_place *p = &places[fuzz_u8(f) % LANDINGS];
     if (p->there) {
-        gn_remote_landed(&r, &p->ref);
+        gn_session_tcp_landed(&r, &p->ref);
         free(p->to);
         *p = (struct landing_place){.there = false};
         return;
@@ -149,7 +149,7 @@ static void land(struct fuzz *f)
     uint32_t bytes = 1u + fuzz_u16(f);
     p->ref = (struct gn_area_ref){1, 0, fuzz_u32(f) % (uint32_t)(AREA_BYTES - bytes)};
     p->to = malloc(bytes);
-    p->there = p->to && gn_remote_land(&r, &p->ref, p->to, bytes);
+    p->there = p->to && gn_session_tcp_land(&r, &p->ref, p->to, bytes);
     FUZZ_CHECK(p->there);
 }
 
@@ -188,10 +188,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     while (f.left && step(&f))
         ;
     FUZZ_CHECK(forget_wants() <= MAX_WANTS);
-    gn_remote_dropped(&r);
+    gn_session_tcp_dropped(&r);
     for (uint32_t i = 0; i < LANDINGS; i++) {
         if (places[i].there)
-            gn_remote_landed(&r, &places[i].ref);
+            gn_session_tcp_landed(&r, &places[i].ref);
         free(places[i].to);
         places[i] = (struct landing_place){.there = false};
     }

@@ -223,7 +223,7 @@ static void free_objects(void)
         for (uint32_t k = 0; chunk && k < GN_OBJECT_CHUNK; k++) {
             struct gn_vobject *o = atomic_load(&chunk[k]);
             if (o)
-                gn_object_take_out(&v, o->id, o->kind);
+                gn_object_remove(&v, o->id, o->kind);
         }
     }
     gn_objects_bury(&v);
@@ -241,9 +241,9 @@ static void let_go(void)
     end_given(); /* markers behind the last commands of queues */
     free_events();
     for (int seq = 0; seq < 256; seq++)
-        for (int n = 0; gn_vgpu_take_folders(&v, (uint64_t)seq, 0, fds) == 0 && n < 64; n++)
+        for (int n = 0; gn_vgpu_set_folders(&v, (uint64_t)seq, 0, fds) == 0 && n < 64; n++)
             continue;
-    gn_svm_host_free(((struct gn_opencl_vgpu *)v.detail)->svm);
+    gn_svm_vgpu_free(((struct gn_opencl_vgpu *)v.detail)->svm);
     FUZZ_CHECK(v.lease.used_bytes == ((struct gn_opencl_vgpu *)v.detail)->printf_bytes);
     close(v.lease.wake_fd);
     free(((struct gn_opencl_vgpu *)v.detail)->extensions);

@@ -129,7 +129,7 @@ static int take(struct gn_stream_reader *r, const struct gn_stream_section *s, b
         /* Exactly as long as it says, so that a sanitizer sees a byte beyond it. */
         where[i] = all || i % 2 ? malloc(n) : NULL;
     }
-    int rc = gn_stream_take_pages(r, where);
+    int rc = gn_stream_read_pages(r, where);
     for (uint32_t i = 0; i < s->n_runs; i++) {
         if (rc == 0 && where[i])
             (void)sum_of(where[i], gn_stream_run_bytes(r, s, i));

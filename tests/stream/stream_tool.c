@@ -102,7 +102,7 @@ static int take(struct gn_stream_reader *r, const struct gn_stream_section *s)
         printf(" run %" PRIu64 " %u %u", run->first_page, run->n_pages, run->zeros);
     }
     putchar('\n');
-    return gn_stream_take_pages(r, where);
+    return gn_stream_read_pages(r, where);
 }
 
 static int show(struct gn_stream_reader *r, const struct gn_stream_section *s)

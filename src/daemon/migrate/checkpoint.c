@@ -88,7 +88,7 @@ int gn_checkpoint_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *
         return gn_fail(err, EIO, NULL, "no random numbers can be had");
     struct gn_move *m = calloc(1, sizeof *m);
     int fd = -1,
-        rc = m ? gn_move_take_file(c, &fd, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
+        rc = m ? gn_move_set_file(c, &fd, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
     GN_FAULT("daemon-before-save");
     if (!rc && gn_frame_push(&v->writer, GN_WORKER_SAVE, 0, 0, &save, sizeof save, &fd, 1))
         rc = gn_fail(err, EPIPE, NULL, "its worker does not hear");
@@ -136,7 +136,7 @@ void gn_checkpoint_saved(struct gn_move *m, int session_fd)
     struct gn_error err;
     GN_FAULT("daemon-checkpoint-saved");
     if (!(m->how.flags & GN_WORKER_SAVE_STOP)) {
-        gn_vgpus_tell_worker(v, GN_WORKER_RESUME, 0, NULL, 0);
+        gn_vgpus_notify_worker(v, GN_WORKER_RESUME, 0, NULL, 0);
         gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: saved, and goes on", v->id);
         gn_move_answer(m, checkpoint_reply(m, "running"));
         gn_move_drop(m);
@@ -365,7 +365,7 @@ int gn_program_waits_far(struct gn_conn *c, uint32_t seq, const struct gn_link_w
     }
     if (v->stopped && !gn_secret_same(v->stop_key, w->wait.key, sizeof w->wait.key))
         return gn_fail(err, EINVAL, NULL, "its vGPU was not stopped so");
-    gn_vgpus_tell_session(v, seq);
+    gn_vgpus_notify_session(v, seq);
     GN_FAULT("daemon-waits-far");
     if (decides) {
         decide(m);
@@ -445,7 +445,7 @@ int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_re
     n->loads_file = true;
     n->host = &d->hosts[d->machine.platforms[v->platform].driver];
     n->ring_at = wish->ring_at;
-    int file_fd = -1, rc = gn_move_take_file(c, &file_fd, err);
+    int file_fd = -1, rc = gn_move_set_file(c, &file_fd, err);
     /* The program's memory is its own: the worker makes what it has, and the session comes with the
      * file. */
     if (!rc && v->remote && gn_vgpus_make_memory(n))

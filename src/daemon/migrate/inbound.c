@@ -30,7 +30,7 @@
 #define MAX_ARRIVALS 64u
 #define MAX_A_TENANT 16u /* of them: no tenant keeps the others out */
 
-struct gn_arrival {
+struct gn_inbound {
     struct gn_list link;
     struct gn_daemon *daemon;
     struct gn_quota *quota;      /* of who announced it */
@@ -54,7 +54,7 @@ struct gn_arrival {
     unsigned char ticket[GN_LINK_TICKET_BYTES], name[GN_LINK_SESSION_BYTES];
 };
 
-static void drop(struct gn_arrival *a)
+static void drop(struct gn_inbound *a)
 {
     gn_quota_close(a->quota, &a->stream_fd);
     gn_quota_put(a->quota);
@@ -78,7 +78,7 @@ static bool is_same(const struct gn_device_record *here,
 /* Which of them stand for those that it has: the same where they are there, others in their order
  * where not. Whether those will do is for the workers to find out, before anything stops. */
 static int choose_devices(const struct gn_platform_record *p, uint64_t mine,
-                          const struct gn_control_about *about, struct gn_arrival *a,
+                          const struct gn_control_about *about, struct gn_inbound *a,
                           struct gn_error *err)
 {
     const uint32_t n = (uint32_t)__builtin_popcountll(mine);
@@ -107,7 +107,7 @@ static int choose_devices(const struct gn_platform_record *p, uint64_t mine,
 }
 
 static int find_platform(const struct gn_daemon *d, const struct gn_tenant *t,
-                         const struct gn_control_about *about, struct gn_arrival *ret,
+                         const struct gn_control_about *about, struct gn_inbound *ret,
                          struct gn_error *err)
 {
     for (uint32_t i = 0; i < d->machine.n_platforms; i++) {
@@ -127,7 +127,7 @@ static uint64_t promised_bytes(const struct gn_daemon *d, const struct gn_tenant
                                uint32_t platform)
 {
     uint64_t n = 0;
-    gn_list_for_each(a, (struct gn_list *)(uintptr_t)&d->arrivals, struct gn_arrival, link)
+    gn_list_for_each(a, (struct gn_list *)(uintptr_t)&d->arrivals, struct gn_inbound, link)
     {
         const uint64_t has = a->vgpu ? a->vgpu->lease.leased_bytes : 0;
         if ((!t || !strcmp(a->tenant, t->rules.name)) && (t || a->platform == platform) &&
@@ -209,15 +209,15 @@ static void say_near(const struct gn_daemon *d, struct gn_control_receipt *ret)
     free(path);
 }
 
-int gn_arrival_announce(struct gn_conn *c, const struct gn_control_about *about,
+int gn_inbound_announce(struct gn_conn *c, const struct gn_control_about *about,
                         struct gn_control_receipt *ret, struct gn_error *err)
 {
     struct gn_daemon *d = c->daemon;
     struct gn_tenant *t = about->tenant[0] ? gn_tenants_find(&d->tenants, about->tenant) : NULL;
-    struct gn_arrival there = {0};
+    struct gn_inbound there = {0};
     uint32_t n = 0, n_own = 0;
     int fd = -1;
-    gn_list_for_each(a, &d->arrivals, struct gn_arrival, link)
+    gn_list_for_each(a, &d->arrivals, struct gn_inbound, link)
     {
         n++;
         n_own += !strcmp(a->tenant, about->tenant);
@@ -250,11 +250,11 @@ int gn_arrival_announce(struct gn_conn *c, const struct gn_control_about *about,
     if (!rc)
         rc = judge_memory(d, t, there.platform, about, err);
     if (!rc && !c->remote)
-        rc = gn_move_take_file(c, &fd, err);
+        rc = gn_move_set_file(c, &fd, err);
     if (!rc && !c->remote && !is_stream(fd))
         rc = gn_fail(err, EINVAL, "use a gantry of gantryd's version",
                      "what the vGPU is to come through is no socket");
-    struct gn_arrival *a = rc ? NULL : calloc(1, sizeof *a);
+    struct gn_inbound *a = rc ? NULL : calloc(1, sizeof *a);
     if (!rc && !a)
         rc = gn_fail(err, ENOMEM, NULL, "out of memory");
     if (!rc && (getrandom(a->ticket, sizeof a->ticket, 0) != sizeof a->ticket ||
@@ -296,10 +296,10 @@ int gn_arrival_announce(struct gn_conn *c, const struct gn_control_about *about,
 /* ---- over tcp */
 
 /* All of them are looked at, whatever is found: how long it takes tells nothing. */
-static struct gn_arrival *by_name(struct gn_daemon *d, const unsigned char *name)
+static struct gn_inbound *by_name(struct gn_daemon *d, const unsigned char *name)
 {
-    struct gn_arrival *found = NULL;
-    gn_list_for_each(a, &d->arrivals, struct gn_arrival, link)
+    struct gn_inbound *found = NULL;
+    gn_list_for_each(a, &d->arrivals, struct gn_inbound, link)
     {
         if (a->remote && gn_secret_same(a->name, name, sizeof a->name))
             found = a;
@@ -307,10 +307,10 @@ static struct gn_arrival *by_name(struct gn_daemon *d, const unsigned char *name
     return found;
 }
 
-bool gn_arrivals_take_stream(struct gn_daemon *d, const unsigned char *name,
-                             const unsigned char *proof, int fd)
+bool gn_inbound_accept_stream(struct gn_daemon *d, const unsigned char *name,
+                              const unsigned char *proof, int fd)
 {
-    struct gn_arrival *a = by_name(d, name);
+    struct gn_inbound *a = by_name(d, name);
     const unsigned char taken = GN_LINK_DATA_TAKEN;
     /* With TLS the handshake with the worker is the proof. */
     if (!a || a->vgpu || a->stream_fd >= 0 ||
@@ -327,22 +327,22 @@ bool gn_arrivals_take_stream(struct gn_daemon *d, const unsigned char *name,
     return true;
 }
 
-int gn_arrivals_find_key(struct gn_daemon *d, const unsigned char *name, struct gn_tls_psk *ret)
+int gn_inbound_find_key(struct gn_daemon *d, const unsigned char *name, struct gn_tls_psk *ret)
 {
-    const struct gn_arrival *a = by_name(d, name);
+    const struct gn_inbound *a = by_name(d, name);
     if (!a || !a->secure || a->vgpu)
         return -ENOENT;
-    gn_arrival_key(a, ret->identity, ret->key);
+    gn_inbound_key(a, ret->identity, ret->key);
     return 0;
 }
 
-bool gn_arrival_is_near(const struct gn_arrival *a, bool *ret_secure)
+bool gn_inbound_is_same_machine(const struct gn_inbound *a, bool *ret_secure)
 {
     *ret_secure = a->secure;
     return a->near;
 }
 
-void gn_arrival_key(const struct gn_arrival *a,
+void gn_inbound_key(const struct gn_inbound *a,
                     unsigned char ret_name[static GN_LINK_SESSION_BYTES],
                     unsigned char ret_key[static GN_LINK_TICKET_BYTES])
 {
@@ -353,10 +353,10 @@ void gn_arrival_key(const struct gn_arrival *a,
 /* ---- claimed */
 
 /* All of them are looked at, whatever is found: how long it takes tells nothing. */
-static struct gn_arrival *by_ticket(struct gn_daemon *d, const struct gn_link_claim *claim)
+static struct gn_inbound *by_ticket(struct gn_daemon *d, const struct gn_link_claim *claim)
 {
-    struct gn_arrival *found = NULL;
-    gn_list_for_each(a, &d->arrivals, struct gn_arrival, link)
+    struct gn_inbound *found = NULL;
+    gn_list_for_each(a, &d->arrivals, struct gn_inbound, link)
     {
         if (gn_secret_same(a->ticket, claim->ticket, sizeof a->ticket) && !a->vgpu)
             found = a;
@@ -378,7 +378,7 @@ static int make_memory(struct gn_vgpu_record *v, const struct gn_conn *c)
 }
 
 /* hand_fd: what the session comes by, of one that is near. */
-static int start(struct gn_arrival *a, struct gn_conn *c, uint32_t seq,
+static int start(struct gn_inbound *a, struct gn_conn *c, uint32_t seq,
                  const struct gn_link_claim *claim, int *ring_fd, int hand_fd, struct gn_error *err)
 {
     struct gn_tenant *t = gn_tenants_find(&a->daemon->tenants, a->tenant);
@@ -425,7 +425,7 @@ static int start(struct gn_arrival *a, struct gn_conn *c, uint32_t seq,
     return 0;
 }
 
-bool gn_arrival_claimed(struct gn_conn *c, struct gn_frame_reader *reader, const struct gn_frame *f)
+bool gn_inbound_claimed(struct gn_conn *c, struct gn_frame_reader *reader, const struct gn_frame *f)
 {
     struct gn_link_claim claim;
     struct gn_error err;
@@ -436,7 +436,7 @@ bool gn_arrival_claimed(struct gn_conn *c, struct gn_frame_reader *reader, const
         return false;
     int ring_fd = c->remote ? -1 : gn_frame_take_fd(reader, 0);
     int hand_fd = near ? gn_frame_take_fd(reader, 1) : -1;
-    struct gn_arrival *a = by_ticket(c->daemon, &claim);
+    struct gn_inbound *a = by_ticket(c->daemon, &claim);
     struct gn_segment ring;
     int rc = 0;
     if (a && (a->remote != (c->remote || near) || (!near && a->secure != c->peer.secure)))
@@ -470,7 +470,7 @@ bool gn_arrival_claimed(struct gn_conn *c, struct gn_frame_reader *reader, const
     return true;
 }
 
-void gn_arrival_up(struct gn_vgpu_record *v)
+void gn_inbound_worker_up(struct gn_vgpu_record *v)
 {
     const struct gn_platform_record *p = &v->daemon->machine.platforms[v->platform];
     struct gn_link_claimed said = {
@@ -500,14 +500,14 @@ static void refuse(struct gn_vgpu_record *v, const struct gn_error *err)
     gn_conn_refuse(c, seq, EREMOTEIO, err);
 }
 
-int gn_arrival_loaded(struct gn_vgpu_record *v, const struct gn_frame *f)
+int gn_inbound_loaded(struct gn_vgpu_record *v, const struct gn_frame *f)
 {
-    struct gn_arrival *a = v->arrival;
+    struct gn_inbound *a = v->arrival;
     struct gn_worker_moved said;
     struct gn_error err;
     if (f->op != GN_WORKER_LOADED || a->ready)
         return f->op == GN_WORKER_LOADED ? -EPROTO : 0;
-    if (!gn_move_said(f, 0, &said))
+    if (!gn_move_answered(f, 0, &said))
         return -EPROTO;
     if (!v->conn)
         return 1;
@@ -544,11 +544,11 @@ static bool take_segment(struct gn_vgpu_record *v, struct gn_frame_reader *reade
     return true;
 }
 
-bool gn_arrival_heard(struct gn_conn *c, struct gn_frame_reader *reader, const struct gn_frame *f)
+bool gn_inbound_frame(struct gn_conn *c, struct gn_frame_reader *reader, const struct gn_frame *f)
 {
     struct gn_vgpu_record *v = c->vgpu;
     if (f->op == GN_LINK_CLAIM)
-        return gn_arrival_claimed(c, reader, f);
+        return gn_inbound_claimed(c, reader, f);
     if (!v || !v->arrival)
         return false;
     if (f->op == GN_LINK_PASS)
@@ -556,7 +556,7 @@ bool gn_arrival_heard(struct gn_conn *c, struct gn_frame_reader *reader, const s
     if (f->n_payload || !v->arrival->ready)
         return false;
     GN_FAULT("daemon-before-go");
-    gn_vgpus_tell_worker(v, GN_WORKER_GO, 0, NULL, 0);
+    gn_vgpus_notify_worker(v, GN_WORKER_GO, 0, NULL, 0);
     v->booted = true;
     drop(v->arrival);
     gn_quota_log(v->quota, GN_LOG_INFO,
@@ -568,7 +568,7 @@ bool gn_arrival_heard(struct gn_conn *c, struct gn_frame_reader *reader, const s
 
 /* ---- over */
 
-void gn_arrival_left(struct gn_vgpu_record *v)
+void gn_inbound_session_left(struct gn_vgpu_record *v)
 {
     if (!v->arrival)
         return;
@@ -576,9 +576,9 @@ void gn_arrival_left(struct gn_vgpu_record *v)
     drop(v->arrival);
 }
 
-static struct gn_arrival *first_of(struct gn_daemon *d, const struct gn_conn *c, uint64_t now_ns)
+static struct gn_inbound *first_of(struct gn_daemon *d, const struct gn_conn *c, uint64_t now_ns)
 {
-    gn_list_for_each(a, &d->arrivals, struct gn_arrival, link)
+    gn_list_for_each(a, &d->arrivals, struct gn_inbound, link)
     {
         if (c ? !a->vgpu && a->asker == c : (!a->vgpu || a->ready) && a->until_ns <= now_ns)
             return a;
@@ -586,21 +586,21 @@ static struct gn_arrival *first_of(struct gn_daemon *d, const struct gn_conn *c,
     return NULL;
 }
 
-void gn_arrivals_forget(struct gn_daemon *d, const struct gn_conn *c)
+void gn_inbound_conn_closed(struct gn_daemon *d, const struct gn_conn *c)
 {
-    struct gn_arrival *a;
+    struct gn_inbound *a;
     while ((a = first_of(d, c, 0)))
         drop(a);
 }
 
-static bool is_loading(const struct gn_arrival *a)
+static bool is_loading(const struct gn_inbound *a)
 {
     return a->vgpu && a->vgpu->conn && !a->ready;
 }
 
-static struct gn_arrival *first_on_its_way(struct gn_daemon *d)
+static struct gn_inbound *first_on_its_way(struct gn_daemon *d)
 {
-    gn_list_for_each(a, &d->arrivals, struct gn_arrival, link)
+    gn_list_for_each(a, &d->arrivals, struct gn_inbound, link)
     {
         if (is_loading(a))
             return a;
@@ -608,19 +608,19 @@ static struct gn_arrival *first_on_its_way(struct gn_daemon *d)
     return NULL;
 }
 
-void gn_arrivals_turn_away(struct gn_daemon *d)
+void gn_inbound_refuse_all(struct gn_daemon *d)
 {
     struct gn_error err;
-    struct gn_arrival *a;
+    struct gn_inbound *a;
     (void)refuse_emptied(&err);
     while ((a = first_on_its_way(d)))
         refuse(a->vgpu, &err); /* and a */
 }
 
-uint64_t gn_arrivals_deadline(const struct gn_daemon *d)
+uint64_t gn_inbound_deadline(const struct gn_daemon *d)
 {
     uint64_t first = 0;
-    gn_list_for_each(a, (struct gn_list *)(uintptr_t)&d->arrivals, struct gn_arrival, link)
+    gn_list_for_each(a, (struct gn_list *)(uintptr_t)&d->arrivals, struct gn_inbound, link)
     {
         const uint64_t next_ns = !a->vgpu || a->ready ? a->until_ns
                                  : is_loading(a)      ? a->stop_watch.look_ns
@@ -632,20 +632,20 @@ uint64_t gn_arrivals_deadline(const struct gn_daemon *d)
 }
 
 /* One whose worker has been stopped for long, with the reason. */
-static struct gn_arrival *find_stopped(struct gn_daemon *d, uint64_t now_ns, struct gn_error *err)
+static struct gn_inbound *find_stopped(struct gn_daemon *d, uint64_t now_ns, struct gn_error *err)
 {
-    gn_list_for_each(a, &d->arrivals, struct gn_arrival, link)
+    gn_list_for_each(a, &d->arrivals, struct gn_inbound, link)
     {
         if (is_loading(a) && a->stop_watch.look_ns <= now_ns &&
-            gn_arrival_awaits_stopped(&a->stop_watch, a->vgpu, now_ns, err))
+            gn_inbound_awaits_stopped(&a->stop_watch, a->vgpu, now_ns, err))
             return a;
     }
     return NULL;
 }
 
-void gn_arrivals_expire(struct gn_daemon *d, uint64_t now_ns)
+void gn_inbound_expire(struct gn_daemon *d, uint64_t now_ns)
 {
-    struct gn_arrival *a;
+    struct gn_inbound *a;
     struct gn_error err;
     while ((a = find_stopped(d, now_ns, &err)))
         refuse(a->vgpu, &err); /* and a */

@@ -75,7 +75,7 @@ static bool is_stream_for(bool tcp, int fd)
            (tcp ? domain == AF_INET || domain == AF_INET6 : domain == AF_UNIX);
 }
 
-int gn_away_may_begin(const struct gn_vgpu_record *v, struct gn_error *err)
+int gn_outbound_may_begin(const struct gn_vgpu_record *v, struct gn_error *err)
 {
     int rc = gn_move_may_begin(v, err);
     if (!rc && v->hosted)
@@ -84,11 +84,11 @@ int gn_away_may_begin(const struct gn_vgpu_record *v, struct gn_error *err)
     return rc ? rc : gn_refuse_stopped_program(v, err);
 }
 
-int gn_away_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v,
-                  const struct gn_control_wish *wish, struct gn_error *err)
+int gn_outbound_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v,
+                      const struct gn_control_wish *wish, struct gn_error *err)
 {
     struct gn_link_move what;
-    int rc = gn_away_may_begin(v, err);
+    int rc = gn_outbound_may_begin(v, err);
     if (!rc)
         rc = judge_address(v, wish->to, err);
     if (!rc)
@@ -96,7 +96,7 @@ int gn_away_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v,
     struct gn_move *m = rc ? NULL : calloc(1, sizeof *m);
     int fd = -1;
     if (!rc)
-        rc = m ? gn_move_take_file(c, &fd, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
+        rc = m ? gn_move_set_file(c, &fd, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
     /* A worker that was started without TLS has somebody in between who speaks it. */
     if (!rc && !is_stream_for(is_tcp(wish->to) && (v->remote || !wish->secure), fd))
         rc = gn_fail(err, EINVAL, "use a gantry of gantryd's version",
@@ -141,7 +141,7 @@ int gn_away_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v,
     return 0;
 }
 
-void gn_away_saved(struct gn_move *m)
+void gn_outbound_saved(struct gn_move *m)
 {
     GN_FAULT("daemon-before-leave");
     m->until_ns = gn_now_ns() + LEAVE_NS;
@@ -151,7 +151,7 @@ void gn_away_saved(struct gn_move *m)
 }
 
 /* It alone knows where it goes on, and may say so at any time: nothing is decided for it. */
-void gn_away_unanswered(struct gn_move *m)
+void gn_outbound_unanswered(struct gn_move *m)
 {
     struct gn_error err;
     m->until_ns = gn_now_ns() + NO_END_NS;
@@ -164,7 +164,7 @@ void gn_away_unanswered(struct gn_move *m)
         m, gn_control_error("it is not known yet whether the vGPU was moved", err.what, err.fix));
 }
 
-void gn_away_unsettled(struct gn_vgpu_record *v, bool returned)
+void gn_outbound_unsettled(struct gn_vgpu_record *v, bool returned)
 {
     struct gn_move *m = v->move && v->move->what == GN_MOVE_AWAY ? v->move : NULL;
     struct gn_error err;
@@ -175,7 +175,7 @@ void gn_away_unsettled(struct gn_vgpu_record *v, bool returned)
     gn_move_give_up(m, &err);
 }
 
-void gn_away_called_off(struct gn_vgpu_record *v, uint32_t number, const struct gn_error *err)
+void gn_outbound_aborted(struct gn_vgpu_record *v, uint32_t number, const struct gn_error *err)
 {
     struct gn_link_error e = {.code = ECANCELED};
     struct gn_conn *c = v->conn;
@@ -208,7 +208,7 @@ static void left(struct gn_move *m, const struct gn_link_ready *r)
     gn_conn_close(c);
 }
 
-bool gn_away_heard(struct gn_conn *c, const struct gn_frame *f)
+bool gn_outbound_frame(struct gn_conn *c, const struct gn_frame *f)
 {
     struct gn_vgpu_record *v = c->vgpu;
     struct gn_move *m =
@@ -248,7 +248,7 @@ static const char *shown_as(const struct gn_device_record *d)
     return gn_kind_name(d->shown_as ? d->shown_as : d->facts.kind);
 }
 
-void gn_away_about(const struct gn_vgpu_record *v, struct gn_control_about *ret)
+void gn_outbound_describe(const struct gn_vgpu_record *v, struct gn_control_about *ret)
 {
     const struct gn_platform_record *p = &v->daemon->machine.platforms[v->platform];
     *ret = (struct gn_control_about){.id = v->id,

@@ -156,7 +156,7 @@ bool gn_move_awaits_stopped(struct gn_move *m, uint64_t now_ns, struct gn_error 
                 now_ns, err);
 }
 
-bool gn_arrival_awaits_stopped(struct gn_stop_watch *watch, const struct gn_vgpu_record *v,
+bool gn_inbound_awaits_stopped(struct gn_stop_watch *watch, const struct gn_vgpu_record *v,
                                uint64_t now_ns, struct gn_error *err)
 {
     struct awaited worker;

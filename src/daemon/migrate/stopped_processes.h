@@ -36,7 +36,7 @@ uint64_t gn_move_next_look(const struct gn_move *m);
 /* Looks at them. True, with the reason: one of them has been stopped for the drain's timeout. */
 bool gn_move_awaits_stopped(struct gn_move *m, uint64_t now_ns, struct gn_error *err);
 /* The same of the worker of a vGPU that comes from another gantryd. */
-bool gn_arrival_awaits_stopped(struct gn_stop_watch *watch, const struct gn_vgpu_record *v,
+bool gn_inbound_awaits_stopped(struct gn_stop_watch *watch, const struct gn_vgpu_record *v,
                                uint64_t now_ns, struct gn_error *err);
 
 #endif

@@ -88,7 +88,7 @@ static void undo(struct gn_move *m, const struct gn_error *err)
     gn_move_answer(
         m, gn_control_error(undone[m->what].failure, why.what, why.fix[0] ? why.fix : NULL));
     if (m->saved && m->what != GN_MOVE_RESTORE)
-        gn_vgpus_tell_worker(v, GN_WORKER_RESUME, 0, NULL, 0);
+        gn_vgpus_notify_worker(v, GN_WORKER_RESUME, 0, NULL, 0);
     if (m->what == GN_MOVE_SAVE)
         gn_checkpoint_given_up(m);
     const bool restore = m->what == GN_MOVE_RESTORE, away = m->what == GN_MOVE_AWAY;
@@ -98,7 +98,7 @@ static void undo(struct gn_move *m, const struct gn_error *err)
     if (restore)
         gn_restore_given_up(v, err);
     if (away)
-        gn_away_called_off(v, number, err);
+        gn_outbound_aborted(v, number, err);
     if (deserted)
         gn_vgpus_lost(v); /* its worker died while another was to say how it goes on */
 }
@@ -169,7 +169,7 @@ static void commit(struct gn_move *m)
     if (m->what == GN_MOVE_RESTORE && !gn_restore_tell(m))
         return;
     GN_FAULT("daemon-program-told");
-    gn_vgpus_tell_worker(v, GN_WORKER_GO, 0, NULL, 0);
+    gn_vgpus_notify_worker(v, GN_WORKER_GO, 0, NULL, 0);
     GN_FAULT("daemon-committed");
     if (m->what == GN_MOVE_RESTORE) {
         gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: restored, worker %d", v->id,
@@ -191,7 +191,7 @@ static void commit(struct gn_move *m)
     gn_vgpus_leave(n);
 }
 
-bool gn_move_said(const struct gn_frame *f, int n_fds, struct gn_worker_moved *ret)
+bool gn_move_answered(const struct gn_frame *f, int n_fds, struct gn_worker_moved *ret)
 {
     return f->n_fds <= n_fds && gn_frame_payload(f, ret, sizeof *ret) &&
            gn_frame_string_ok(ret->what, sizeof ret->what) &&
@@ -227,13 +227,13 @@ static bool other_side_says_why(const struct gn_move *m)
            (m->what == GN_MOVE_LOCAL || m->what == GN_MOVE_AWAY);
 }
 
-int gn_move_heard(struct gn_vgpu_record *v, const struct gn_frame *f)
+int gn_move_frame(struct gn_vgpu_record *v, const struct gn_frame *f)
 {
     struct gn_move *m = v->move ? v->move : v->takes_from ? v->takes_from->move : NULL;
     struct gn_worker_moved said;
     struct gn_link_error refusal;
     if (v->arrival)
-        return gn_arrival_loaded(v, f);
+        return gn_inbound_loaded(v, f);
     if (v->takes_from && f->op == GN_LINK_ERROR && (!v->driver_up || v->hosted) && !m->loaded &&
         gn_frame_payload(f, &refusal, sizeof refusal) &&
         gn_frame_string_ok(refusal.what, sizeof refusal.what) &&
@@ -265,11 +265,11 @@ int gn_move_heard(struct gn_vgpu_record *v, const struct gn_frame *f)
         v->leaving = false;
     if (f->op == GN_WORKER_SAVED && !m) {
         /* Of a move that was given up meanwhile. */
-        gn_vgpus_tell_worker(v, GN_WORKER_RESUME, 0, NULL, 0);
+        gn_vgpus_notify_worker(v, GN_WORKER_RESUME, 0, NULL, 0);
         return 1;
     }
-    if (!m ||
-        !gn_move_said(f, m->what == GN_MOVE_SAVE && (m->how.flags & GN_WORKER_SAVE_STOP), &said))
+    if (!m || !gn_move_answered(f, m->what == GN_MOVE_SAVE && (m->how.flags & GN_WORKER_SAVE_STOP),
+                                &said))
         return -EPROTO;
     if (f->op == GN_WORKER_SAVED && v == m->from && m->asked && !m->saved) {
         m->out = said;
@@ -297,7 +297,7 @@ int gn_move_heard(struct gn_vgpu_record *v, const struct gn_frame *f)
         return -EPROTO;
     }
     if (v->move == m && m->what == GN_MOVE_AWAY && m->saved && !m->in.error) {
-        gn_away_saved(m);
+        gn_outbound_saved(m);
         return 1;
     }
     if ((v->move != m && (!v->takes_from || v->takes_from->move != m)) || m->what == GN_MOVE_SAVE)
@@ -454,7 +454,7 @@ bool gn_move_worker_died(struct gn_vgpu_record *v)
 void gn_move_left(struct gn_vgpu_record *v)
 {
     struct gn_error err;
-    gn_arrival_left(v);
+    gn_inbound_session_left(v);
     if (v->takes_from) {
         gn_fail(&err, EPIPE, "look at what gantryd's log says of it",
                 "the new worker could not be started");
@@ -468,7 +468,7 @@ void gn_move_left(struct gn_vgpu_record *v)
     }
 }
 
-int gn_move_take_file(struct gn_conn *c, int *ret, struct gn_error *err)
+int gn_move_set_file(struct gn_conn *c, int *ret, struct gn_error *err)
 {
     if (c->file_fd < 0)
         return gn_fail(err, EINVAL, "use a gantry of gantryd's version",
@@ -489,7 +489,7 @@ static struct gn_move *asked_by(struct gn_daemon *d, const struct gn_conn *c)
 void gn_move_forget(struct gn_daemon *d, const struct gn_conn *c)
 {
     struct gn_move *m;
-    gn_arrivals_forget(d, c);
+    gn_inbound_conn_closed(d, c);
     while ((m = asked_by(d, c))) {
         m->asker = NULL;
         /* A checkpoint is its asker's to keep: while it is being written, the worker hears of his
@@ -504,7 +504,7 @@ void gn_move_forget(struct gn_daemon *d, const struct gn_conn *c)
 
 uint64_t gn_move_deadline(struct gn_daemon *d)
 {
-    uint64_t first = gn_arrivals_deadline(d);
+    uint64_t first = gn_inbound_deadline(d);
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
     {
         if (!v->move)
@@ -532,7 +532,7 @@ void gn_move_expire(struct gn_daemon *d, uint64_t now_ns)
 {
     struct gn_error err;
     bool again = true;
-    gn_arrivals_expire(d, now_ns);
+    gn_inbound_expire(d, now_ns);
     while (again) {
         again = false;
         gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
@@ -549,7 +549,7 @@ void gn_move_expire(struct gn_daemon *d, uint64_t now_ns)
             if (m->kept)
                 gn_checkpoint_settle(m);
             else if (m->what == GN_MOVE_AWAY && m->saved)
-                gn_away_unanswered(m);
+                gn_outbound_unanswered(m);
             else /* whatever the old worker waits for, the end of the new one ends it: then it says
                     so, and goes on */
                 gn_move_give_up(m, &err);
@@ -599,7 +599,7 @@ static int judge_mode(const struct gn_vgpu_record *v, enum gn_move_to to, struct
             "machine");
     if (to == GN_MOVE_TO_PASSTHROUGH && !v->conn)
         return gn_fail(err, ENOENT, NULL, "its program has ended");
-    return to == GN_MOVE_TO_PASSTHROUGH ? gn_conn_may_host(v->conn, err) : 0;
+    return to == GN_MOVE_TO_PASSTHROUGH ? gn_conn_may_run_in_process(v->conn, err) : 0;
 }
 
 int gn_refuse_leaving(const struct gn_vgpu_record *v, struct gn_error *err)

@@ -53,11 +53,11 @@ int gn_refuse_leaving(const struct gn_vgpu_record *v, struct gn_error *err);
 /* Is all that v's worker has had written? Then its end is not the vGPU's. */
 bool gn_move_has_all(const struct gn_vgpu_record *v);
 /* What came with the request: the caller's. 0 or -errno. */
-int gn_move_take_file(struct gn_conn *c, int *ret, struct gn_error *err);
+int gn_move_set_file(struct gn_conn *c, int *ret, struct gn_error *err);
 /* The old worker is to write into stream_fd. m may be gone after. */
 void gn_move_ask_save(struct gn_move *m);
 /* What a worker says of its part, well-formed. */
-bool gn_move_said(const struct gn_frame *f, int n_fds, struct gn_worker_moved *ret);
+bool gn_move_answered(const struct gn_frame *f, int n_fds, struct gn_worker_moved *ret);
 /* progress.c: how far it is. n: what the counters of who has the vGPU say. The texts are m's. */
 struct gn_counters;
 struct gn_control_moving;
@@ -69,14 +69,14 @@ char *gn_move_figures(const struct gn_move *m, const char *to, uint64_t now_ns, 
 
 /* outbound.c, for transaction.c: all has been written, m may be gone after; nothing comes of it,
  * which v's program hears later. */
-void gn_away_saved(struct gn_move *m);
+void gn_outbound_saved(struct gn_move *m);
 /* Its program has not said in time where it goes on: the asker is told so, and m stays as it is. */
-void gn_away_unanswered(struct gn_move *m);
-void gn_away_called_off(struct gn_vgpu_record *v, uint32_t number, const struct gn_error *err);
+void gn_outbound_unanswered(struct gn_move *m);
+void gn_outbound_aborted(struct gn_vgpu_record *v, uint32_t number, const struct gn_error *err);
 
 /* The connection of a program elsewhere has broken, or it has come back: what that says of a move
  * that is not decided. */
-void gn_away_unsettled(struct gn_vgpu_record *v, bool returned);
+void gn_outbound_unsettled(struct gn_vgpu_record *v, bool returned);
 
 /* What n's worker maps beside v's: the same. n's that are there stay. 0 or -errno. */
 int gn_move_lend(struct gn_vgpu_record *n, const struct gn_vgpu_record *v);

@@ -20,7 +20,7 @@
 struct gn_late_attach {
     struct gn_list link;
     struct gn_conn *conn;
-    struct gn_breaching_user *user;
+    struct gn_fault_user *user;
     uint32_t seq;
     struct gn_link_attach wish;
     int stdio[2]; /* -1: none */
@@ -65,7 +65,7 @@ static void start(struct gn_conn *c, uint32_t seq, const struct gn_link_attach *
 
 static uint64_t may_start(const struct gn_daemon *d, const struct gn_late_attach *l, uint64_t now)
 {
-    return gn_breaches_next_start(l->user, d->breach_pause_ns, now);
+    return gn_fault_throttle_next_start(l->user, d->breach_pause_ns, now);
 }
 
 static void arm(struct gn_daemon *d, uint64_t now)
@@ -120,7 +120,7 @@ void gn_attaches_timer(struct gn_source *timer, uint32_t events)
     while ((l = find_due(d, now))) {
         struct gn_late_attach it = *l;
         l->stdio[0] = l->stdio[1] = -1;
-        gn_breaches_start(l->user, now);
+        gn_fault_throttle_start(l->user, now);
         drop(l);
         start(it.conn, it.seq, &it.wish, it.stdio);
         close_both(it.conn->quota,
@@ -146,16 +146,16 @@ static bool put_off(struct gn_conn *c, uint32_t seq, const struct gn_link_attach
     char who[GN_CONN_USER_BYTES];
     if (!t || c->vgpu || c->control_only || c->claims)
         return false;
-    struct gn_breaching_user *user =
-        gn_breaches_find(&d->breaches, t->rules.name, c->quota->source, now);
+    struct gn_fault_user *user =
+        gn_fault_throttle_find(&d->breaches, t->rules.name, c->quota->source, now);
     if (!user)
         return false;
     /* Behind those of the same user that wait already. */
     const bool waits =
-        user->n_waiting || gn_breaches_next_start(user, d->breach_pause_ns, now) > now;
+        user->n_waiting || gn_fault_throttle_next_start(user, d->breach_pause_ns, now) > now;
     struct gn_late_attach *l = waits ? malloc(sizeof *l) : NULL;
     if (!l) {
-        gn_breaches_start(user, now);
+        gn_fault_throttle_start(user, now);
         return false;
     }
     *l = (struct gn_late_attach){
@@ -175,7 +175,7 @@ static bool put_off(struct gn_conn *c, uint32_t seq, const struct gn_link_attach
     return true;
 }
 
-bool gn_attach_take(struct gn_conn *c, const struct gn_frame *f)
+bool gn_attach_frame(struct gn_conn *c, const struct gn_frame *f)
 {
     struct gn_link_attach a;
     int stdio[2] = {-1, -1};

@@ -40,7 +40,7 @@ static uint32_t reserve_of(const struct gn_daemon *d, uint32_t files)
     return part < RESERVE ? part : RESERVE;
 }
 
-void gn_crowd_init(struct gn_daemon *d)
+void gn_conn_limits_init(struct gn_daemon *d)
 {
     DIR *dir = opendir("/proc/self/fd");
     for (const struct dirent *e; dir && (e = readdir(dir));)
@@ -114,7 +114,7 @@ static bool evict(struct gn_daemon *d, enum gn_role role, const struct gn_conn *
     return true;
 }
 
-bool gn_crowd_evict(struct gn_daemon *d, enum gn_role role)
+bool gn_conn_limits_evict(struct gn_daemon *d, enum gn_role role)
 {
     return evict(d, role, NULL);
 }
@@ -142,14 +142,14 @@ static bool make_room(struct gn_daemon *d, enum gn_role role, uint32_t n_fds,
     return true;
 }
 
-bool gn_crowd_make_room(struct gn_daemon *d, enum gn_role role, uint32_t n_fds)
+bool gn_conn_limits_make_room(struct gn_daemon *d, enum gn_role role, uint32_t n_fds)
 {
     return make_room(d, role, n_fds, NULL);
 }
 
 /* ---- what there is */
 
-void gn_crowd_join(struct gn_conn *c)
+void gn_conn_limits_add(struct gn_conn *c)
 {
     struct gn_quota *q = c->quota;
     c->since_ns = gn_now_ns();
@@ -162,7 +162,7 @@ void gn_crowd_join(struct gn_conn *c)
     }
 }
 
-void gn_crowd_leave_ungreeted(struct gn_conn *c)
+void gn_conn_limits_greeted(struct gn_conn *c)
 {
     if (gn_list_empty(&c->ungreeted))
         return;
@@ -170,7 +170,7 @@ void gn_crowd_leave_ungreeted(struct gn_conn *c)
     c->quota->n_ungreeted--;
 }
 
-void gn_crowd_gone(struct gn_daemon *d)
+void gn_conn_limits_closed(struct gn_daemon *d)
 {
     if (d->n_conns > d->crowd.n_peak)
         d->crowd.n_peak = d->n_conns;
@@ -212,7 +212,7 @@ static struct gn_quota *heaviest(struct gn_daemon *d)
     return found;
 }
 
-void gn_crowd_account(struct gn_conn *c)
+void gn_conn_limits_account(struct gn_conn *c)
 {
     struct gn_daemon *d = c->daemon;
     const bool open = c->socket.fd >= 0, has_vgpu = open && c->vgpu;
@@ -252,7 +252,7 @@ static uint32_t places_left(const struct gn_daemon *d)
     return places > d->crowd.n_vgpus ? places - d->crowd.n_vgpus : 0;
 }
 
-void gn_crowd_tell(const struct gn_daemon *d, struct gn_control_status *ret)
+void gn_conn_limits_describe(const struct gn_daemon *d, struct gn_control_status *ret)
 {
     ret->n_descriptors = n_used(d);
     ret->descriptor_limit = limit();
@@ -295,7 +295,7 @@ static int judge(const struct gn_conn *asker, const struct gn_tenant *t, struct 
     return 0;
 }
 
-int gn_crowd_admit_vgpu(struct gn_conn *c, struct gn_tenant *t, struct gn_error *err)
+int gn_conn_limits_admit_vgpu(struct gn_conn *c, struct gn_tenant *t, struct gn_error *err)
 {
     const int rc = judge(c, t, err);
     if (!rc)

@@ -40,7 +40,7 @@ static void bury(struct gn_corpse *corpse)
     struct gn_daemon *d = c->daemon;
     gn_quota_put(c->quota);
     free(c);
-    gn_crowd_gone(d);
+    gn_conn_limits_closed(d);
 }
 
 /* No descriptor waits in its queue, and none can come any more: closing it waits for nobody. */
@@ -86,8 +86,8 @@ void gn_conn_close(struct gn_conn *c)
     gn_tcp_listener_refuse(c);
     gn_quota_close(c->quota, &c->file_fd);
     explicit_bzero(c->token, sizeof c->token);
-    gn_crowd_leave_ungreeted(c);
-    gn_crowd_account(c);
+    gn_conn_limits_greeted(c);
+    gn_conn_limits_account(c);
     gn_list_remove(&c->of_quota);
     if (c->vgpu) {
         struct gn_vgpu_record *v = c->vgpu;
@@ -130,7 +130,7 @@ static void settle(struct gn_conn *c)
     }
     bool pending = gn_frame_writer_pending(&c->writer);
     bool listen = !c->closing && !c->stuck && !c->waits && c->writer.queued_bytes <= UNREAD_BYTES;
-    gn_crowd_account(c);
+    gn_conn_limits_account(c);
     if (c->closing && !pending)
         gn_conn_close(c);
     else if (gn_loop_change(&c->daemon->loop, &c->socket,
@@ -264,7 +264,7 @@ static void take_hello(struct gn_conn *c, const struct gn_frame *f)
     if (c->remote)
         c->pid = (pid_t)h.pid; /* to be shown; it says nothing here */
     c->greeted = true;
-    gn_crowd_leave_ungreeted(c);
+    gn_conn_limits_greeted(c);
     /* One that claims a vGPU has a ticket to show first. */
     if (!c->claims)
         gn_tcp_listener_admit(c);
@@ -339,7 +339,7 @@ static void take_control(struct gn_conn *c, const struct gn_frame *f)
         c->n_request += f->n_payload;
     }
     if (f->flags & GN_FRAME_MORE) {
-        gn_crowd_account(c);
+        gn_conn_limits_account(c);
         return;
     }
     struct gn_tenant *wait_for = NULL;
@@ -448,7 +448,7 @@ static void take(struct gn_conn *c, const struct gn_frame *f)
         take_hello(c, f);
         break;
     case GN_LINK_ATTACH:
-        if (!gn_attach_take(c, f))
+        if (!gn_attach_frame(c, f))
             fault(c, "sent a malformed attach");
         break;
     case GN_LINK_SEGMENT:
@@ -472,14 +472,14 @@ static void take(struct gn_conn *c, const struct gn_frame *f)
     case GN_LINK_CLAIM:
     case GN_LINK_PASS:
     case GN_LINK_GO:
-        if (!gn_arrival_heard(c, &c->reader, f))
+        if (!gn_inbound_frame(c, &c->reader, f))
             fault(c, "sent what does not belong to a vGPU that comes from another gantryd");
         break;
     case GN_LINK_COMES:
     case GN_LINK_COMES_NEAR:
     case GN_LINK_STAY:
     case GN_LINK_LEFT:
-        if (!gn_away_heard(c, f))
+        if (!gn_outbound_frame(c, f))
             fault(c, "sent what does not belong to a vGPU that goes to another gantryd");
         break;
     case GN_LINK_BYE:
@@ -619,7 +619,7 @@ static struct gn_conn *take_socket(struct gn_daemon *d, int fd, const struct ucr
     gn_list_append(&d->conns, &c->link);
     d->n_conns++;
     gn_loop_prepare(&c->socket, ready);
-    gn_crowd_join(c);
+    gn_conn_limits_add(c);
     return c;
 }
 
@@ -630,7 +630,7 @@ static void hear_first(struct gn_conn *c)
         hear(c);
 }
 
-void gn_conns_take(struct gn_daemon *d, int fd, enum gn_role role, struct gn_tenant *bound_to)
+void gn_conns_add(struct gn_daemon *d, int fd, enum gn_role role, struct gn_tenant *bound_to)
 {
     struct ucred cred;
     socklen_t n = sizeof cred;
@@ -646,10 +646,11 @@ void gn_conns_take(struct gn_daemon *d, int fd, enum gn_role role, struct gn_ten
     hear_first(c);
 }
 
-struct gn_conn *gn_conns_take_remote(struct gn_daemon *d, int fd, const struct gn_remote_peer *peer)
+struct gn_conn *gn_conns_add_tcp(struct gn_daemon *d, int fd,
+                                 const struct gn_session_tcp_peer *peer)
 {
     const struct ucred nobody = {.pid = 0, .uid = (uid_t)-1, .gid = (gid_t)-1};
-    if (!gn_crowd_make_room(d, peer->role, 1)) {
+    if (!gn_conn_limits_make_room(d, peer->role, 1)) {
         gn_quotas_close(&d->quotas, fd);
         return NULL;
     }
@@ -686,15 +687,15 @@ static bool is_awaited(const struct gn_socket *s)
 static bool accept_and_take(struct gn_socket *s)
 {
     struct gn_daemon *d = s->daemon;
-    const bool room = gn_crowd_make_room(d, s->role, 1);
+    const bool room = gn_conn_limits_make_room(d, s->role, 1);
     int fd = room ? accept_one(&s->source) : -1;
-    if (room && fd < 0 && out_of_descriptors() && gn_crowd_evict(d, s->role))
+    if (room && fd < 0 && out_of_descriptors() && gn_conn_limits_evict(d, s->role))
         fd = accept_one(&s->source);
     if (fd < 0 && s->role == GN_ROLE_CONTROL && out_of_descriptors() &&
         gn_sockets_use_spare(&d->sockets))
         fd = accept_one(&s->source);
     if (fd >= 0) {
-        gn_conns_take(d, fd, s->role, s->tenant);
+        gn_conns_add(d, fd, s->role, s->tenant);
         return true;
     }
     if (!room || out_of_descriptors()) {

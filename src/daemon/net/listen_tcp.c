@@ -175,7 +175,7 @@ static void route(struct greeting *g)
         refuse(g, "a data connection of another version");
         return;
     }
-    if (gn_arrivals_take_stream(g->owner->daemon, g->name.session, g->name.proof, g->socket.fd)) {
+    if (gn_inbound_accept_stream(g->owner->daemon, g->name.session, g->name.proof, g->socket.fd)) {
         leave(g);
         return;
     }
@@ -226,11 +226,11 @@ static void give_key(struct greeting *g)
 static void shook_hands(struct greeting *g)
 {
     struct gn_tcp_listener *l = g->owner;
-    struct gn_remote_peer peer = {.secure = true};
+    struct gn_session_tcp_peer peer = {.secure = true};
     unsigned char identity[GN_TLS_IDENTITY_BYTES];
     struct gn_conn *c = NULL;
     struct gn_tcp tcp;
-    gn_handshake_take(g->handshake, &tcp);
+    gn_handshake_finish(g->handshake, &tcp);
     g->handshake = NULL;
     peer.proved = tcp.tls->ops->identity(tcp.tls, identity);
     tcp.tls->ops->subject(tcp.tls, peer.subject, sizeof peer.subject);
@@ -319,14 +319,14 @@ static void say_tls_only(struct greeting *g)
 
 static void take_plain(struct greeting *g)
 {
-    struct gn_remote_peer peer = {.secure = false};
+    struct gn_session_tcp_peer peer = {.secure = false};
     if (!g->owner->insecure) {
         say_tls_only(g);
         refuse(g, "it does not begin with TLS");
         return;
     }
     memcpy(peer.address, g->peer, sizeof peer.address);
-    pass_on(g, gn_conns_take_remote(g->owner->daemon, take_socket(g), &peer));
+    pass_on(g, gn_conns_add_tcp(g->owner->daemon, take_socket(g), &peer));
     leave(g);
 }
 
@@ -450,7 +450,7 @@ static void accept_one(struct gn_source *socket, uint32_t events)
     socklen_t n = sizeof from;
     (void)events;
     int fd = accept4(socket->fd, (struct sockaddr *)&from, &n, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0 && out_of_descriptors() && gn_crowd_evict(l->daemon, GN_ROLE_PROGRAM))
+    if (fd < 0 && out_of_descriptors() && gn_conn_limits_evict(l->daemon, GN_ROLE_PROGRAM))
         fd = accept4(socket->fd, (struct sockaddr *)&from, &n, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0) {
         /* Who waits keeps the socket ready: without a pause that would be one event after the

@@ -54,7 +54,7 @@ void gn_conn_watch_program(struct gn_conn *c)
         gn_loop_close(&c->daemon->loop, &c->process);
 }
 
-int gn_conn_may_host(const struct gn_conn *c, struct gn_error *err)
+int gn_conn_may_run_in_process(const struct gn_conn *c, struct gn_error *err)
 {
     if (c->remote)
         return gn_fail(err, EOPNOTSUPP, "use the mode remote",

@@ -8,6 +8,6 @@
 void gn_conn_watch_program(struct gn_conn *c);
 /* Whether a watched program may have its vGPU in its own process, where gantryd kills it for what
  * it does. 0 or -EOPNOTSUPP. */
-int gn_conn_may_host(const struct gn_conn *c, struct gn_error *err);
+int gn_conn_may_run_in_process(const struct gn_conn *c, struct gn_error *err);
 
 #endif

@@ -71,7 +71,7 @@ void gn_quotas_await(struct gn_quotas *qs);
 void gn_quotas_close(struct gn_quotas *qs, int fd);
 
 uint64_t gn_quota_source_of_user(uid_t uid);
-/* HOST:PORT, as in gn_remote_peer; the port is another one each time, and does not count. */
+/* HOST:PORT, as in gn_session_tcp_peer; the port is another one each time, and does not count. */
 uint64_t gn_quota_source_of_address(const char *address);
 
 /* That of a source in this role; NULL: no memory. Give it back with gn_quota_put(), which takes

@@ -316,7 +316,7 @@ const char *gn_handshake_why(const struct gn_handshake *h)
     return h->err.what;
 }
 
-void gn_handshake_take(struct gn_handshake *h, struct gn_tcp *ret)
+void gn_handshake_finish(struct gn_handshake *h, struct gn_tcp *ret)
 {
     *ret = (struct gn_tcp){h->fd, h->tls};
     free(h);

@@ -18,7 +18,7 @@ struct gn_handshake;
 
 enum gn_handshake_news {
     GN_HANDSHAKE_WANTS_KEY, /* gn_handshake_give_key is next */
-    GN_HANDSHAKE_DONE,      /* gn_handshake_take is next */
+    GN_HANDSHAKE_DONE,      /* gn_handshake_finish is next */
     GN_HANDSHAKE_REFUSED,   /* gn_handshake_give_up is next */
 };
 
@@ -43,7 +43,7 @@ void gn_handshake_give_key(struct gn_handshake *h, const struct gn_tls_psk *psk)
 /* Why it was refused. */
 const char *gn_handshake_why(const struct gn_handshake *h);
 /* The connection is the caller's from now on, and the handshake is no more. */
-void gn_handshake_take(struct gn_handshake *h, struct gn_tcp *ret);
+void gn_handshake_finish(struct gn_handshake *h, struct gn_tcp *ret);
 /* It is not wanted any more, whatever it is doing: its connection is closed soon. */
 void gn_handshake_give_up(struct gn_handshake *h);
 

@@ -122,7 +122,7 @@ static void inside_ready(struct gn_source *source, uint32_t events)
 }
 
 int gn_tls_shuttle_start(struct gn_daemon *d, struct gn_list *all, struct gn_tcp *tcp,
-                         const struct gn_remote_peer *peer, struct gn_conn **ret)
+                         const struct gn_session_tcp_peer *peer, struct gn_conn **ret)
 {
     int ends[2];
     struct shuttle *s = calloc(1, sizeof *s);
@@ -146,7 +146,7 @@ int gn_tls_shuttle_start(struct gn_daemon *d, struct gn_list *all, struct gn_tcp
         end(s);
         return rc;
     }
-    *ret = gn_conns_take_remote(d, ends[1], peer);
+    *ret = gn_conns_add_tcp(d, ends[1], peer);
     /* The first request may have come with the handshake's last bytes. */
     move(s);
     return 0;

@@ -15,7 +15,7 @@
  * -errno. *ret: the connection, NULL: it is closed already.
  */
 int gn_tls_shuttle_start(struct gn_daemon *d, struct gn_list *all, struct gn_tcp *tcp,
-                         const struct gn_remote_peer *peer, struct gn_conn **ret);
+                         const struct gn_session_tcp_peer *peer, struct gn_conn **ret);
 /* Ends all of the list, when their connections are closed. What the network takes at once is sent
  * before. */
 void gn_tls_shuttles_stop(struct gn_list *all);

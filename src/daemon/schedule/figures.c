@@ -30,7 +30,7 @@ void gn_scheduler_count_locked(struct gn_scheduler *s, uint64_t now)
         const uint64_t since = now - d->counted_ns;
         d->count_now = since >= LATELY_NS;
         /* Nothing has happened for long, and not because one command took so long. */
-        d->count_anew = since >= 2 * LATELY_NS && !(holder(d) && holder(d)->pressed_ns);
+        d->count_anew = since >= 2 * LATELY_NS && !(holder(d) && holder(d)->preempted_ns);
         if (d->count_now)
             d->counted_ns = now;
         any |= d->count_now;

@@ -26,7 +26,7 @@ static void end(struct gn_vgpu_record *v, const char *why)
 {
     gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: \"%s\" %s, and is ended", v->id, v->program,
                  why);
-    gn_vgpus_note_breach(v);
+    gn_vgpus_note_fault(v);
     gn_vgpus_kill(v);
 }
 

@@ -29,9 +29,9 @@ static struct gn_share *share_of(struct gn_sched_entity *e)
 /* ---- the lock is held from here on */
 
 /* now 0: nobody waits for it any more. */
-static void set_pressed(struct gn_share *sh, uint64_t now)
+static void set_preempted(struct gn_share *sh, uint64_t now)
 {
-    sh->pressed_ns = now;
+    sh->preempted_ns = now;
     sh->look_ns = now + GN_SCHEDULER_LOOK_NS;
     sh->news = GN_SHARE_NO_NEWS;
 }
@@ -39,7 +39,7 @@ static void set_pressed(struct gn_share *sh, uint64_t now)
 /* It does not hold the device any more. */
 static void clear_grant(struct gn_share *sh)
 {
-    set_pressed(sh, 0);
+    set_preempted(sh, 0);
     sh->granted_ns = sh->owed_ns = 0;
 }
 
@@ -65,21 +65,21 @@ static void dispatch(struct device *d, uint64_t now)
         if (s->running) {
             struct gn_share *sh = share_of(s->running);
             const bool presses = gn_sched_contended(s) || has_cap(sh);
-            if (presses && !sh->pressed_ns) {
-                set_pressed(sh, now);
+            if (presses && !sh->preempted_ns) {
+                set_preempted(sh, now);
                 gn_scheduler_note(d, sh, GN_TRACE_PRESS, 0, 0, now);
-                if (!gn_grant_press(sh->slot))
+                if (!gn_grant_preempt(sh->slot))
                     return;
                 /* It rested: that cost nobody anything. */
                 came_back(d, sh, false, now);
                 continue;
             }
-            if (!presses && sh->pressed_ns) {
+            if (!presses && sh->preempted_ns) {
                 /* Who waited is gone. What was held while he did is charged when it comes back. */
-                gn_grant_ease(sh->slot);
+                gn_grant_clear(sh->slot);
                 gn_scheduler_note(d, sh, GN_TRACE_EASE, 0, 0, now);
                 sh->owed_ns = gn_share_used(sh, now);
-                set_pressed(sh, 0);
+                set_preempted(sh, 0);
             }
             return;
         }
@@ -89,10 +89,10 @@ static void dispatch(struct device *d, uint64_t now)
         struct gn_share *sh = share_of(e);
         const bool presses = gn_sched_contended(s) || has_cap(sh);
         sh->granted_ns = now;
-        set_pressed(sh, presses ? now : 0);
+        set_preempted(sh, presses ? now : 0);
         gn_scheduler_note(d, sh, GN_TRACE_HAND, slice_ns, presses, now);
         gn_grant_set_keep(sh->slot, gn_sched_keep_ns(s, now));
-        if (gn_grant_hand(sh->slot, slice_ns, presses))
+        if (gn_grant_assign(sh->slot, slice_ns, presses))
             return;
         /* The worker has changed its mind before it could see the grant, or plays at it. */
         gn_sched_miss(s, now);
@@ -160,9 +160,9 @@ static uint64_t first_window_ends(const struct gn_scheduler *s)
 /* When a holder that others wait for is late, or over the limit; 0: never. */
 static uint64_t next_news_ns(const struct gn_scheduler *s, const struct gn_share *sh)
 {
-    if (!sh || !sh->pressed_ns || sh->news >= GN_SHARE_OVER_LIMIT)
+    if (!sh || !sh->preempted_ns || sh->news >= GN_SHARE_OVER_LIMIT)
         return 0;
-    const uint64_t limit_ns = s->limit_ns ? sh->pressed_ns + s->limit_ns : UINT64_MAX;
+    const uint64_t limit_ns = s->limit_ns ? sh->preempted_ns + s->limit_ns : UINT64_MAX;
     return limit_ns < sh->look_ns ? limit_ns : sh->look_ns;
 }
 
@@ -173,7 +173,7 @@ static void check_late(struct gn_scheduler *s, const struct device *d, uint64_t 
     if (!at_ns || now < at_ns)
         return;
     sh->news =
-        s->limit_ns && now - sh->pressed_ns >= s->limit_ns ? GN_SHARE_OVER_LIMIT : GN_SHARE_LATE;
+        s->limit_ns && now - sh->preempted_ns >= s->limit_ns ? GN_SHARE_OVER_LIMIT : GN_SHARE_LATE;
     sh->look_ns = now + GN_SCHEDULER_LOOK_NS;
     (void)!write(s->late_fd, &one, sizeof one);
 }
@@ -526,7 +526,7 @@ void gn_scheduler_set_policy(struct gn_scheduler *s, const struct gn_sched_polic
     wake(s);
 }
 
-bool gn_scheduler_is_deaf(struct gn_scheduler *s, const struct gn_shares *sh)
+bool gn_scheduler_is_paused(struct gn_scheduler *s, const struct gn_shares *sh)
 {
     pthread_mutex_lock(&s->lock);
     const bool deaf = sh->deaf;

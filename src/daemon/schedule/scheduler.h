@@ -62,7 +62,7 @@ struct gn_share {
     uint32_t device;
     /* While it holds the grant. */
     uint64_t granted_ns,
-        pressed_ns;   /* since when; since when somebody else waits, 0: nobody does */
+        preempted_ns; /* since when; since when somebody else waits, 0: nobody does */
     uint64_t look_ns; /* when gantryd's thread is to look at a holder that does not answer */
     enum gn_share_news news;
     uint64_t owed_ns; /* to be charged for earlier waiters of this grant, who are gone */
@@ -122,7 +122,7 @@ struct gn_trace_ring;
 void gn_scheduler_trace(struct gn_scheduler *s, struct gn_trace_ring *ring, uint32_t vgpu);
 
 /* Is it not listened to for now? */
-bool gn_scheduler_is_deaf(struct gn_scheduler *s, const struct gn_shares *sh);
+bool gn_scheduler_is_paused(struct gn_scheduler *s, const struct gn_shares *sh);
 
 /*
  * The next vGPU that holds a device, was asked for it by GN_SCHEDULER_LOOK_NS ago or more, and has

@@ -36,7 +36,7 @@ struct gn_scheduler {
 /* What it held counts from when it cost somebody else something. */
 static inline uint64_t gn_share_used(const struct gn_share *sh, uint64_t now)
 {
-    return sh->owed_ns + (sh->pressed_ns ? now - sh->pressed_ns : 0);
+    return sh->owed_ns + (sh->preempted_ns ? now - sh->preempted_ns : 0);
 }
 
 /* trace_points.c: as gn_scheduler_note, somebody wants to know. */

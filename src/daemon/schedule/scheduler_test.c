@@ -71,12 +71,12 @@ static void until_state(struct gn_shares *sh, enum gn_grant_state wanted)
     assert_int_equal(gn_grant_look(slot(sh)), wanted);
 }
 
-static void until_pressed(struct gn_shares *sh)
+static void until_preempted(struct gn_shares *sh)
 {
     const uint64_t end = gn_now_ns() + PATIENCE_NS;
-    while (!gn_grant_is_pressed(slot(sh)) && gn_now_ns() < end)
+    while (!gn_grant_is_preempted(slot(sh)) && gn_now_ns() < end)
         pause_a_little();
-    assert_true(gn_grant_is_pressed(slot(sh)));
+    assert_true(gn_grant_is_preempted(slot(sh)));
 }
 
 static void tell(struct gn_shares *sh)
@@ -87,7 +87,7 @@ static void tell(struct gn_shares *sh)
 
 static bool takes(struct gn_shares *sh)
 {
-    bool news, held = gn_grant_take(slot(sh), &news);
+    bool news, held = gn_grant_acquire(slot(sh), &news);
     if (news)
         tell(sh);
     return held;
@@ -95,7 +95,7 @@ static bool takes(struct gn_shares *sh)
 
 static void gives(struct gn_shares *sh, bool again)
 {
-    gn_grant_give(slot(sh), again);
+    gn_grant_yield(slot(sh), again);
     tell(sh);
 }
 
@@ -106,7 +106,7 @@ static void alone_it_is_asked_once(void **state)
     until_state(&a, GN_GRANT_HELD);
     for (int i = 0; i < 3; i++) {
         assert_true(takes(&a));
-        assert_false(gn_grant_rest(slot(&a)));
+        assert_false(gn_grant_park(slot(&a)));
         assert_int_equal(gn_grant_look(slot(&a)), GN_GRANT_RESTING);
     }
     stop();
@@ -117,7 +117,7 @@ static void who_rests_loses_it_at_once(void **state)
     start(0, 1, 1);
     takes(&a);
     until_state(&a, GN_GRANT_HELD);
-    assert_false(gn_grant_rest(slot(&a)));
+    assert_false(gn_grant_park(slot(&a)));
     takes(&b);
     until_state(&b, GN_GRANT_HELD);
     assert_int_equal(gn_grant_look(slot(&a)), GN_GRANT_NONE);
@@ -130,14 +130,14 @@ static void who_works_is_pressed_and_gives(void **state)
     takes(&a);
     until_state(&a, GN_GRANT_HELD);
     takes(&b);
-    until_pressed(&a);
+    until_preempted(&a);
     assert_int_equal(gn_grant_look(slot(&b)), GN_GRANT_WANTED);
     gives(&a, true);
     until_state(&b, GN_GRANT_HELD);
-    assert_true(gn_grant_is_pressed(slot(&b)));
+    assert_true(gn_grant_is_preempted(slot(&b)));
     assert_int_equal(atomic_load(&slot(&b)->slice_ns), SLICE_NS);
     /* Done, with somebody waiting: back at once. */
-    assert_true(gn_grant_rest(slot(&b)));
+    assert_true(gn_grant_park(slot(&b)));
     tell(&b);
     until_state(&a, GN_GRANT_HELD);
     stop();
@@ -150,13 +150,13 @@ static void a_grant_that_fails_forfeits_what_was_owed(void **state)
     takes(&a);
     until_state(&a, GN_GRANT_HELD);
     takes(&b);
-    until_pressed(&a);
+    until_preempted(&a);
     /* Without a word: gantryd learns of it when it hands the device over. */
     assert_true(gn_grant_decline(slot(&b)));
     gives(&a, true);
     until_state(&a, GN_GRANT_HELD);
     takes(&b);
-    until_pressed(&a);
+    until_preempted(&a);
     /* Under the scheduler's lock: its thread has done with b until a gives the device back. */
     struct gn_share_figures f;
     gn_scheduler_figures(scheduler, &b, 0, &f);
@@ -201,7 +201,7 @@ static void who_traces_hears_of_each_turn(void **state)
     takes(&b);
     hears(ring, &at, &b, GN_TRACE_WANT);
     hears(ring, &at, &a, GN_TRACE_PRESS);
-    until_pressed(&a);
+    until_preempted(&a);
     gives(&a, true);
     hears(ring, &at, &a, GN_TRACE_BACK);
     hears(ring, &at, &b, GN_TRACE_HAND);
@@ -235,7 +235,7 @@ static void whose_end_comes_holds_nobody_up(void **state)
     takes(&a);
     until_state(&a, GN_GRANT_HELD);
     takes(&b);
-    until_pressed(&a);
+    until_preempted(&a);
     gn_scheduler_leave(scheduler, &a);
     until_state(&b, GN_GRANT_HELD);
     stop();
@@ -276,12 +276,12 @@ static void a_waiter_that_leaves_is_charged_for(void **state)
     takes(&a);
     until_state(&a, GN_GRANT_HELD);
     takes(&b);
-    until_pressed(&a);
+    until_preempted(&a);
     for (const uint64_t end = gn_now_ns() + 5000000; gn_now_ns() < end;)
         pause_a_little();
     gn_scheduler_leave(scheduler, &b);
     const uint64_t end = gn_now_ns() + PATIENCE_NS;
-    while (gn_grant_is_pressed(slot(&a)) && gn_now_ns() < end)
+    while (gn_grant_is_preempted(slot(&a)) && gn_now_ns() < end)
         pause_a_little();
     gn_scheduler_figures(scheduler, &a, 0, &f);
     assert_true(f.used_ns >= 5000000);
@@ -294,7 +294,7 @@ static void another_policy_keeps_the_waiters(void **state)
     takes(&a);
     until_state(&a, GN_GRANT_HELD);
     takes(&b);
-    until_pressed(&a);
+    until_preempted(&a);
     gn_scheduler_set_policy(scheduler, gn_sched_policy_find("rr"));
     assert_string_equal(gn_scheduler_policy(scheduler)->name, "rr");
     gives(&a, true);
@@ -362,7 +362,7 @@ static void a_cap_is_kept_and_lifted(void **state)
     gn_scheduler_bound(scheduler, of_a, 100, 0, floors);
     takes(&a);
     until_state(&a, GN_GRANT_HELD);
-    until_pressed(&a);
+    until_preempted(&a);
     /* A ten-thousandth: what this pause costs is worth more than PATIENCE_NS. */
     for (const uint64_t end = gn_now_ns() + 2100000; gn_now_ns() < end;)
         pause_a_little();
@@ -378,7 +378,7 @@ static void a_cap_is_kept_and_lifted(void **state)
     assert_int_equal(gn_grant_look(slot(&a)), GN_GRANT_WANTED);
     gn_scheduler_bound(scheduler, of_a, 0, 0, floors);
     until_state(&a, GN_GRANT_HELD);
-    assert_false(gn_grant_is_pressed(slot(&a)));
+    assert_false(gn_grant_is_preempted(slot(&a)));
     gn_scheduler_bound(scheduler, NULL, 1, 1, floors);
     stop();
 }
@@ -432,7 +432,7 @@ static void a_page_of_nonsense(void **state)
     assert_int_equal(gn_grant_look(slot(&a)), GN_GRANT_HELD);
     atomic_store(&slot(&b)->state, GN_GRANT_NONE);
     takes(&b);
-    until_pressed(&a);
+    until_preempted(&a);
     gives(&a, false);
     until_state(&b, GN_GRANT_HELD);
     stop();
@@ -461,15 +461,15 @@ static void who_tells_without_end_is_heard_now_and_then(void **state)
 {
     const uint64_t end = gn_now_ns() + PATIENCE_NS;
     start(0, 1, 1);
-    while (!gn_scheduler_is_deaf(scheduler, &b) && gn_now_ns() < end)
+    while (!gn_scheduler_is_paused(scheduler, &b) && gn_now_ns() < end)
         tell(&b);
-    assert_true(gn_scheduler_is_deaf(scheduler, &b));
-    assert_false(gn_scheduler_is_deaf(scheduler, &a));
+    assert_true(gn_scheduler_is_paused(scheduler, &b));
+    assert_false(gn_scheduler_is_paused(scheduler, &a));
     takes(&b);
     until_state(&b, GN_GRANT_HELD);
-    assert_false(gn_scheduler_is_deaf(scheduler, &b));
+    assert_false(gn_scheduler_is_paused(scheduler, &b));
     /* Nor is anybody held up by one that leaves meanwhile. */
-    while (!gn_scheduler_is_deaf(scheduler, &b) && gn_now_ns() < end)
+    while (!gn_scheduler_is_paused(scheduler, &b) && gn_now_ns() < end)
         tell(&b);
     gn_scheduler_leave(scheduler, &b);
     takes(&a);

@@ -4,29 +4,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-void gn_breaches_init(struct gn_breaches *b)
+void gn_fault_throttle_init(struct gn_fault_throttle *b)
 {
     gn_list_init(&b->users);
     b->n = 0;
 }
 
-static void forget(struct gn_breaches *b, struct gn_breaching_user *u)
+static void forget(struct gn_fault_throttle *b, struct gn_fault_user *u)
 {
     gn_list_remove(&u->link);
     b->n--;
     free(u);
 }
 
-void gn_breaches_fini(struct gn_breaches *b)
+void gn_fault_throttle_fini(struct gn_fault_throttle *b)
 {
-    gn_list_for_each(u, &b->users, struct gn_breaching_user, link) forget(b, u);
+    gn_list_for_each(u, &b->users, struct gn_fault_user, link) forget(b, u);
 }
 
-struct gn_breaching_user *gn_breaches_find(struct gn_breaches *b, const char *tenant, uint64_t user,
-                                           uint64_t now_ns)
+struct gn_fault_user *gn_fault_throttle_find(struct gn_fault_throttle *b, const char *tenant,
+                                             uint64_t user, uint64_t now_ns)
 {
-    struct gn_breaching_user *found = NULL;
-    gn_list_for_each(u, &b->users, struct gn_breaching_user, link)
+    struct gn_fault_user *found = NULL;
+    gn_list_for_each(u, &b->users, struct gn_fault_user, link)
     {
         if (u->user == user && strcmp(u->tenant, tenant) == 0)
             found = u;
@@ -36,10 +36,10 @@ struct gn_breaching_user *gn_breaches_find(struct gn_breaches *b, const char *te
     return found;
 }
 
-static struct gn_breaching_user *add(struct gn_breaches *b, const char *tenant, uint64_t user)
+static struct gn_fault_user *add(struct gn_fault_throttle *b, const char *tenant, uint64_t user)
 {
-    struct gn_breaching_user *least = NULL;
-    gn_list_for_each(u, &b->users, struct gn_breaching_user, link)
+    struct gn_fault_user *least = NULL;
+    gn_list_for_each(u, &b->users, struct gn_fault_user, link)
     {
         if (!u->n_waiting && (!least || u->level_ns < least->level_ns))
             least = u;
@@ -49,7 +49,7 @@ static struct gn_breaching_user *add(struct gn_breaches *b, const char *tenant, 
             return NULL;
         forget(b, least);
     }
-    struct gn_breaching_user *u = calloc(1, sizeof *u);
+    struct gn_fault_user *u = calloc(1, sizeof *u);
     if (!u)
         return NULL;
     memcpy(u->tenant, tenant, strnlen(tenant, sizeof u->tenant - 1));
@@ -59,11 +59,11 @@ static struct gn_breaching_user *add(struct gn_breaches *b, const char *tenant, 
     return u;
 }
 
-void gn_breaches_note(struct gn_breaches *b, const char *tenant, uint64_t user, uint64_t pause_ns,
-                      uint64_t now_ns)
+void gn_fault_throttle_note(struct gn_fault_throttle *b, const char *tenant, uint64_t user,
+                            uint64_t pause_ns, uint64_t now_ns)
 {
     const uint64_t most = now_ns + GN_BREACHES_MOST * pause_ns;
-    struct gn_breaching_user *u = gn_breaches_find(b, tenant, user, now_ns);
+    struct gn_fault_user *u = gn_fault_throttle_find(b, tenant, user, now_ns);
     if (!u && !(u = add(b, tenant, user)))
         return;
     u->level_ns = (u->level_ns > now_ns ? u->level_ns : now_ns) + pause_ns;
@@ -71,8 +71,8 @@ void gn_breaches_note(struct gn_breaches *b, const char *tenant, uint64_t user, 
         u->level_ns = most;
 }
 
-uint64_t gn_breaches_next_start(const struct gn_breaching_user *u, uint64_t pause_ns,
-                                uint64_t now_ns)
+uint64_t gn_fault_throttle_next_start(const struct gn_fault_user *u, uint64_t pause_ns,
+                                      uint64_t now_ns)
 {
     if (u->level_ns <= now_ns + GN_BREACHES_FREE * pause_ns)
         return now_ns;
@@ -83,7 +83,7 @@ uint64_t gn_breaches_next_start(const struct gn_breaching_user *u, uint64_t paus
     return next > now_ns ? next : now_ns;
 }
 
-void gn_breaches_start(struct gn_breaching_user *u, uint64_t now_ns)
+void gn_fault_throttle_start(struct gn_fault_user *u, uint64_t now_ns)
 {
     u->last_start_ns = now_ns;
 }

@@ -24,12 +24,12 @@
     20u /* more than these count for nothing: a user that stops is soon rid of them */
 #define GN_BREACHES_USERS 4096u /* records at most; the one that is forgotten first gives way */
 
-struct gn_breaches {
+struct gn_fault_throttle {
     struct gn_list users;
     uint32_t n;
 };
 
-struct gn_breaching_user {
+struct gn_fault_user {
     struct gn_list link;
     char tenant[GN_LINK_TENANT_BYTES];
     uint64_t user;
@@ -38,19 +38,19 @@ struct gn_breaching_user {
     uint32_t n_waiting;     /* programs, by the caller's count: the record stays */
 };
 
-void gn_breaches_init(struct gn_breaches *b);
-void gn_breaches_fini(struct gn_breaches *b);
+void gn_fault_throttle_init(struct gn_fault_throttle *b);
+void gn_fault_throttle_fini(struct gn_fault_throttle *b);
 /* pause_ns 0: nobody waits, here and below. Without memory the breach is not counted. */
-void gn_breaches_note(struct gn_breaches *b, const char *tenant, uint64_t user, uint64_t pause_ns,
-                      uint64_t now_ns);
+void gn_fault_throttle_note(struct gn_fault_throttle *b, const char *tenant, uint64_t user,
+                            uint64_t pause_ns, uint64_t now_ns);
 /* NULL: the user has no breaches that count. Valid while somebody waits, else until the next call.
  */
-struct gn_breaching_user *gn_breaches_find(struct gn_breaches *b, const char *tenant, uint64_t user,
-                                           uint64_t now_ns);
+struct gn_fault_user *gn_fault_throttle_find(struct gn_fault_throttle *b, const char *tenant,
+                                             uint64_t user, uint64_t now_ns);
 /* When the next program of the user's may start: now_ns, or later. */
-uint64_t gn_breaches_next_start(const struct gn_breaching_user *u, uint64_t pause_ns,
-                                uint64_t now_ns);
+uint64_t gn_fault_throttle_next_start(const struct gn_fault_user *u, uint64_t pause_ns,
+                                      uint64_t now_ns);
 /* A program of the user's starts. */
-void gn_breaches_start(struct gn_breaching_user *u, uint64_t now_ns);
+void gn_fault_throttle_start(struct gn_fault_user *u, uint64_t now_ns);
 
 #endif

@@ -11,40 +11,40 @@
 #define START (100 * PAUSE)
 #define USER  1000u
 
-static struct gn_breaches b;
+static struct gn_fault_throttle b;
 
 static int set_up(void **state)
 {
     (void)state;
-    gn_breaches_init(&b);
+    gn_fault_throttle_init(&b);
     return 0;
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    gn_breaches_fini(&b);
+    gn_fault_throttle_fini(&b);
     return 0;
 }
 
 static void note(unsigned n, uint64_t now)
 {
     for (unsigned i = 0; i < n; i++)
-        gn_breaches_note(&b, "t", USER, PAUSE, now);
+        gn_fault_throttle_note(&b, "t", USER, PAUSE, now);
 }
 
 /* When a program of the user's may start that asks now. */
 static uint64_t next(uint64_t user, uint64_t now)
 {
-    const struct gn_breaching_user *u = gn_breaches_find(&b, "t", user, now);
-    return u ? gn_breaches_next_start(u, PAUSE, now) : now;
+    const struct gn_fault_user *u = gn_fault_throttle_find(&b, "t", user, now);
+    return u ? gn_fault_throttle_next_start(u, PAUSE, now) : now;
 }
 
 static void let_in(uint64_t user, uint64_t now)
 {
-    struct gn_breaching_user *u = gn_breaches_find(&b, "t", user, now);
+    struct gn_fault_user *u = gn_fault_throttle_find(&b, "t", user, now);
     if (u)
-        gn_breaches_start(u, now);
+        gn_fault_throttle_start(u, now);
 }
 
 static void the_first_ones_cost_nothing(void **state)
@@ -102,8 +102,8 @@ static void other_users_and_tenants_do_not_wait(void **state)
     note(1000, START);
     let_in(USER, START);
     assert_int_equal(next(USER, START), START + PAUSE);
-    assert_null(gn_breaches_find(&b, "t", USER + 1, START));
-    assert_null(gn_breaches_find(&b, "another", USER, START));
+    assert_null(gn_fault_throttle_find(&b, "t", USER + 1, START));
+    assert_null(gn_fault_throttle_find(&b, "another", USER, START));
 }
 
 static void whoever_stops_is_soon_rid_of_it(void **state)
@@ -118,24 +118,25 @@ static void without_a_pause_nobody_waits(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < 1000; i++)
-        gn_breaches_note(&b, "t", USER, 0, START);
-    assert_int_equal(gn_breaches_next_start(gn_breaches_find(&b, "t", USER, START), 0, START),
-                     START);
+        gn_fault_throttle_note(&b, "t", USER, 0, START);
+    assert_int_equal(
+        gn_fault_throttle_next_start(gn_fault_throttle_find(&b, "t", USER, START), 0, START),
+        START);
 }
 
 static void records_are_bounded_and_stay_while_somebody_waits(void **state)
 {
     (void)state;
     note(1000, START);
-    gn_breaches_find(&b, "t", USER, START)->n_waiting = 1;
+    gn_fault_throttle_find(&b, "t", USER, START)->n_waiting = 1;
     for (unsigned i = 0; i < 2 * GN_BREACHES_USERS; i++)
-        gn_breaches_note(&b, "t", USER + 1 + i, PAUSE, START);
+        gn_fault_throttle_note(&b, "t", USER + 1 + i, PAUSE, START);
     assert_int_equal(b.n, GN_BREACHES_USERS);
-    struct gn_breaching_user *u = gn_breaches_find(&b, "t", USER, START + 1000 * PAUSE);
+    struct gn_fault_user *u = gn_fault_throttle_find(&b, "t", USER, START + 1000 * PAUSE);
     assert_non_null(u);
     assert_int_equal(b.n, 1);
     u->n_waiting = 0;
-    assert_null(gn_breaches_find(&b, "another", USER, START + 1000 * PAUSE));
+    assert_null(gn_fault_throttle_find(&b, "another", USER, START + 1000 * PAUSE));
     assert_int_equal(b.n, 0);
 }
 

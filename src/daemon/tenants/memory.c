@@ -52,18 +52,18 @@ static void answer(struct gn_lease_holder *h, uint32_t seq, uint64_t granted_byt
     else
         note_refused(vgpu_of(h));
     struct gn_worker_leased l = {.granted_bytes = granted_bytes};
-    gn_vgpus_tell_worker(vgpu_of(h), GN_WORKER_LEASED, seq, &l, sizeof l);
+    gn_vgpus_notify_worker(vgpu_of(h), GN_WORKER_LEASED, seq, &l, sizeof l);
 }
 
 static void recall(struct gn_lease_holder *h, bool tight)
 {
     struct gn_worker_recall r = {.tight = tight};
-    gn_vgpus_tell_worker(vgpu_of(h), GN_WORKER_RECALL, 0, &r, sizeof r);
+    gn_vgpus_notify_worker(vgpu_of(h), GN_WORKER_RECALL, 0, &r, sizeof r);
 }
 
 const struct gn_lease_ops gn_memory_ops = {answer, recall};
 
-int gn_memory_heard(struct gn_vgpu_record *v, const struct gn_frame *f)
+int gn_memory_frame(struct gn_vgpu_record *v, const struct gn_frame *f)
 {
     struct gn_worker_lease l;
     struct gn_worker_returned r;

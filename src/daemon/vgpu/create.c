@@ -140,12 +140,12 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq,
                      "passthrough allow it"
                    : NULL,
             "the tenant \"%s\" may not use the mode %s", tenant->rules.name, gn_mode_name(mode));
-    int rc = hosted ? gn_conn_may_host(c, err) : 0;
+    int rc = hosted ? gn_conn_may_run_in_process(c, err) : 0;
     if (rc)
         return rc;
     if (a->weight > GN_TENANT_MAX_WEIGHT)
         return gn_fail(err, EINVAL, NULL, "the weight is above %u", GN_TENANT_MAX_WEIGHT);
-    if ((rc = gn_crowd_admit_vgpu(c, tenant, err)))
+    if ((rc = gn_conn_limits_admit_vgpu(c, tenant, err)))
         return rc;
     struct gn_vgpu_record *v = calloc(1, sizeof *v);
     if (!v)
@@ -186,9 +186,9 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq,
     if (rc)
         gn_fail(err, -rc, NULL, "cannot make a vGPU: %s", strerror(-rc));
     else if (hosted)
-        rc = gn_vgpus_watch_host(v, c, err);
+        rc = gn_vgpus_watch_program(v, c, err);
     else
-        rc = gn_host_spawn(v, err);
+        rc = gn_template_spawn(v, err);
     GN_FAULT("daemon-worker-asked-for");
     gn_quota_close(v->quota, &worker_session);
     if (rc) {
@@ -198,15 +198,16 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq,
     v->conn = c;
     c->vgpu = v;
     if (hosted)
-        gn_hosted_ask(v, NULL);
+        gn_passthrough_ask(v, NULL);
     return 0;
 }
 
 struct gn_vgpu_record *gn_vgpus_blank(const struct gn_vgpu_record *like, struct gn_error *err)
 {
     struct gn_daemon *d = like->daemon;
-    struct gn_vgpu_record *n =
-        gn_crowd_make_room(d, GN_ROLE_PROGRAM, GN_CROWD_VGPU_FDS) ? calloc(1, sizeof *n) : NULL;
+    struct gn_vgpu_record *n = gn_conn_limits_make_room(d, GN_ROLE_PROGRAM, GN_CROWD_VGPU_FDS)
+                                   ? calloc(1, sizeof *n)
+                                   : NULL;
     if (!n) {
         gn_fail(err, ENOMEM, NULL, "out of memory or descriptors");
         return NULL;
@@ -253,7 +254,7 @@ struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant
                 tenant->rules.name);
         return NULL;
     }
-    if (gn_crowd_admit_vgpu(c, tenant, err))
+    if (gn_conn_limits_admit_vgpu(c, tenant, err))
         return NULL;
     struct gn_vgpu_record like = {.daemon = d,
                                   .quota = c->quota,

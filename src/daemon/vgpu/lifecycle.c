@@ -101,13 +101,13 @@ static void set_grace(struct gn_daemon *d, uint64_t at_ns)
 
 void gn_vgpus_arm(struct gn_daemon *d)
 {
-    uint64_t first = earlier(gn_move_deadline(d), gn_hosted_deadline(d, gn_now_ns()));
+    uint64_t first = earlier(gn_move_deadline(d), gn_passthrough_deadline(d, gn_now_ns()));
     first = earlier(gn_caches_deadline(d), first);
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
     {
         first = earlier(v->ending ? v->kill_at_ns : 0, first);
         first = earlier(v->return_by_ns, first);
-        first = earlier(gn_host_deadline(v), first);
+        first = earlier(gn_template_deadline(v), first);
         first = earlier(boot_deadline(v), first);
     }
     set_grace(d, first);
@@ -263,7 +263,7 @@ void gn_vgpus_grace(struct gn_source *timer, uint32_t events)
     uint64_t expirations, now = gn_now_ns();
     (void)!read(timer->fd, &expirations, sizeof expirations);
     gn_move_expire(d, now);
-    gn_hosted_watch(d, now);
+    gn_passthrough_watch(d, now);
     gn_caches_expire(d, now);
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record,
                      link) if (v->return_by_ns && v->return_by_ns <= now)
@@ -281,7 +281,7 @@ void gn_vgpus_grace(struct gn_source *timer, uint32_t events)
         else
             gn_vgpus_kill(v);
     }
-    gn_hosts_expire(d, now);
+    gn_templates_expire(d, now);
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
     {
         const uint64_t by_ns = boot_deadline(v);
@@ -324,7 +324,7 @@ static void gone(struct gn_vgpu_record *v)
     struct gn_error err;
     gn_loop_close(&v->daemon->loop, &v->process);
     close_control(v);
-    gn_hosts_worker_gone(v);
+    gn_templates_worker_ended(v);
     gn_orphans_kill(v->daemon);
     if (gn_move_worker_died(v))
         return;
@@ -364,7 +364,7 @@ static void tell_program(struct gn_vgpu_record *v)
         return;
     }
     if (v->arrival) {
-        gn_arrival_up(v);
+        gn_inbound_worker_up(v);
         return;
     }
     struct gn_link_attached a = {.vgpu_id = v->id,
@@ -382,7 +382,7 @@ static void tell_program(struct gn_vgpu_record *v)
     gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) attached, worker %d", v->id,
                  v->program, (int)v->program_pid, (int)v->worker_pid);
     if (v->conn && v->remote)
-        gn_vgpus_tell_session(v, v->attach_seq);
+        gn_vgpus_notify_session(v, v->attach_seq);
     else if (v->conn)
         gn_conn_send(v->conn, GN_LINK_ATTACHED, v->attach_seq, &a, sizeof a, fds, 4);
     /* Its worker's socket must not hang up while a program elsewhere has no end of it. */
@@ -457,11 +457,11 @@ static bool is_breach(int status, int ended_by)
     }
 }
 
-void gn_vgpus_note_breach(const struct gn_vgpu_record *v)
+void gn_vgpus_note_fault(const struct gn_vgpu_record *v)
 {
     struct gn_daemon *d = v->daemon;
-    gn_breaches_note(&d->breaches, v->tenant->rules.name, v->quota->source, d->breach_pause_ns,
-                     gn_now_ns());
+    gn_fault_throttle_note(&d->breaches, v->tenant->rules.name, v->quota->source,
+                           d->breach_pause_ns, gn_now_ns());
 }
 
 static const char *why_ended(const struct gn_vgpu_record *v, int signal)
@@ -481,7 +481,7 @@ void gn_vgpus_ended(struct gn_vgpu_record *v, int status)
                                                      : 0;
     v->reaped = true;
     if (v->booted && is_breach(status, ended_by))
-        gn_vgpus_note_breach(v);
+        gn_vgpus_note_fault(v);
     gn_worker_log_drain(&v->log); /* its last words before those on its end */
     char lost[GN_LINK_NAME_BYTES + 64] = "";
     /* A program that has left has nothing to lose; nor has one whose vGPU another worker has. */
@@ -500,7 +500,7 @@ void gn_vgpus_ended(struct gn_vgpu_record *v, int status)
     gn_vgpus_free_if_over(v);
 }
 
-void gn_vgpus_host_lost(struct gn_vgpu_record *v)
+void gn_vgpus_in_process_lost(struct gn_vgpu_record *v)
 {
     struct gn_error err;
     v->reaped = true;
@@ -534,9 +534,9 @@ static void worker_said(struct gn_source *s, uint32_t events)
         } else if (f.op == GN_WORKER_BOOTED && f.n_payload == 0 && !v->driver_up) {
             v->driver_up = true;
             tell_program(v);
-        } else if ((rc = gn_move_heard(v, &f)) == 1) {
+        } else if ((rc = gn_move_frame(v, &f)) == 1) {
             return;
-        } else if (rc == 0 && (rc = gn_memory_heard(v, &f)) == 1) {
+        } else if (rc == 0 && (rc = gn_memory_frame(v, &f)) == 1) {
             /* done */
         } else if (rc == 0 && f.op == GN_LINK_ERROR && !v->driver_up && v->conn &&
                    gn_frame_payload(&f, &e, sizeof e) &&
@@ -575,8 +575,8 @@ void gn_vgpus_unreachable(struct gn_vgpu_record *v, int rc)
         gn_vgpus_kill(v);
 }
 
-void gn_vgpus_tell_worker(struct gn_vgpu_record *v, uint16_t op, uint32_t seq, const void *payload,
-                          size_t n)
+void gn_vgpus_notify_worker(struct gn_vgpu_record *v, uint16_t op, uint32_t seq,
+                            const void *payload, size_t n)
 {
     if (v->control.fd < 0)
         return;
@@ -628,7 +628,7 @@ int gn_vgpus_make_control(struct gn_vgpu_record *v)
 }
 
 /* Passthrough: the program is to its vGPU what a worker is, and is watched like one. */
-int gn_vgpus_watch_host(struct gn_vgpu_record *v, const struct gn_conn *c, struct gn_error *err)
+int gn_vgpus_watch_program(struct gn_vgpu_record *v, const struct gn_conn *c, struct gn_error *err)
 {
     v->worker_pid = c->pid;
     v->process.fd = fcntl(c->process.fd, F_DUPFD_CLOEXEC, 0);

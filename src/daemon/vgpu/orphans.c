@@ -43,7 +43,7 @@ static void kill_unknown(void *ctx, pid_t pid)
     for (int i = 0; i < n_own; i++)
         if (own[i] == pid)
             return;
-    if (!gn_hosts_have(d, pid) && !gn_caches_know(d, pid))
+    if (!gn_templates_include(d, pid) && !gn_caches_know(d, pid))
         kill(pid, SIGKILL);
 }
 

@@ -14,7 +14,7 @@
 
 #define WATCH_NS UINT64_C(1000000000)
 
-void gn_hosted_ask(struct gn_vgpu_record *v, const struct gn_vgpu_record *from)
+void gn_passthrough_ask(struct gn_vgpu_record *v, const struct gn_vgpu_record *from)
 {
     const struct gn_machine *m = &v->daemon->machine;
     struct gn_link_direct d = {{0}};
@@ -32,7 +32,7 @@ static bool is_watched(const struct gn_vgpu_record *v)
     return v->hosted && v->booted && v->process.fd >= 0 && !v->ending;
 }
 
-uint64_t gn_hosted_deadline(struct gn_daemon *d, uint64_t now_ns)
+uint64_t gn_passthrough_deadline(struct gn_daemon *d, uint64_t now_ns)
 {
     bool any = false;
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) any |= is_watched(v);
@@ -43,7 +43,7 @@ uint64_t gn_hosted_deadline(struct gn_daemon *d, uint64_t now_ns)
     return d->watch_at_ns;
 }
 
-void gn_hosted_watch(struct gn_daemon *d, uint64_t now_ns)
+void gn_passthrough_watch(struct gn_daemon *d, uint64_t now_ns)
 {
     if (!d->watch_at_ns || d->watch_at_ns > now_ns)
         return;

@@ -103,7 +103,7 @@ int gn_tenants_find_psk(struct gn_daemon *d, const unsigned char *identity, stru
         }
     }
     if (rc)
-        rc = gn_arrivals_find_key(d, identity, ret);
+        rc = gn_inbound_find_key(d, identity, ret);
     return rc ? find_session_key(d, identity, ret) : 0;
 }
 
@@ -164,12 +164,12 @@ int gn_vgpus_return(struct gn_vgpu_record *v, struct gn_conn *c, struct gn_error
     v->conn = c;
     c->vgpu = v;
     v->return_by_ns = 0;
-    gn_away_unsettled(v, true);
+    gn_outbound_unsettled(v, true);
     return v->conn == c && is_kept(v) ? 0
                                       : gn_fail(err, ENODEV, NULL, "the session's worker is gone");
 }
 
-void gn_vgpus_tell_session(struct gn_vgpu_record *v, uint32_t seq)
+void gn_vgpus_notify_session(struct gn_vgpu_record *v, uint32_t seq)
 {
     struct gn_link_attached_remote a = {.vgpu_id = v->id,
                                         .platform = v->platform,
@@ -188,7 +188,7 @@ bool gn_vgpus_keep(struct gn_vgpu_record *v)
     if (!v->remote || !is_kept(v) || v->daemon->stopping)
         return false;
     v->conn = NULL;
-    gn_away_unsettled(v, false);
+    gn_outbound_unsettled(v, false);
     v->return_by_ns = gn_now_ns() + v->daemon->tcp_grace_ms * UINT64_C(1000000);
     gn_vgpus_arm(v->daemon);
     return true;

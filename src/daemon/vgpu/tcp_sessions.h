@@ -18,7 +18,7 @@ struct gn_vgpu_record *gn_vgpus_of_conn(const struct gn_conn *c, const unsigned 
                                         const unsigned char *key);
 /* The program on its connection: this is its session. Not sent at once: if that ended the
  * connection, it might end v. */
-void gn_vgpus_tell_session(struct gn_vgpu_record *v, uint32_t seq);
+void gn_vgpus_notify_session(struct gn_vgpu_record *v, uint32_t seq);
 /* For a data connection: where its vGPU speaks TLS the name alone, as the handshake with the worker
  * is the proof. */
 struct gn_vgpu_record *gn_vgpus_for_data(struct gn_daemon *d, const unsigned char *session,

@@ -28,7 +28,7 @@ struct aside {
     int socket_fd; /* open, since a template whose gantryd is gone ends, and its workers with it */
 };
 
-static void stop(struct gn_host *h)
+static void stop(struct gn_template *h)
 {
     if (h->socket.fd < 0)
         return;
@@ -38,7 +38,7 @@ static void stop(struct gn_host *h)
     kill(h->pid, SIGKILL); /* reaped after its SIGCHLD; its workers are told by the kernel */
 }
 
-static const char *library_of(const struct gn_host *h)
+static const char *library_of(const struct gn_template *h)
 {
     return h->daemon->machine.drivers[h->driver].library;
 }
@@ -46,10 +46,10 @@ static const char *library_of(const struct gn_host *h)
 static void forget_workers_of(struct gn_daemon *d, pid_t template)
 {
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) if (v->template_pid == template)
-        gn_vgpus_host_lost(v);
+        gn_vgpus_in_process_lost(v);
 }
 
-static void lost(struct gn_host *h, pid_t pid, const char *why)
+static void lost(struct gn_template *h, pid_t pid, const char *why)
 {
     if (!h->daemon->stopping)
         gn_log(GN_LOG_ERROR, "the template of %s %s; its workers end with it", library_of(h), why);
@@ -58,7 +58,7 @@ static void lost(struct gn_host *h, pid_t pid, const char *why)
 }
 
 /* False when the template said what it cannot say. */
-static bool take(struct gn_host *h, const struct gn_frame *f)
+static bool take(struct gn_template *h, const struct gn_frame *f)
 {
     struct gn_worker_spawned s;
     struct gn_worker_ended e;
@@ -98,7 +98,7 @@ static bool take(struct gn_host *h, const struct gn_frame *f)
 
 static void ready(struct gn_source *s, uint32_t events)
 {
-    struct gn_host *h = gn_container_of(s, struct gn_host, socket);
+    struct gn_template *h = gn_container_of(s, struct gn_template, socket);
     struct gn_frame f;
     int rc = 0;
     if (events & EPOLLOUT)
@@ -120,7 +120,7 @@ static void ready(struct gn_source *s, uint32_t events)
                    EPOLLIN | (gn_frame_writer_pending(&h->writer) ? EPOLLOUT : 0));
 }
 
-static int start(struct gn_host *h, struct gn_error *err)
+static int start(struct gn_template *h, struct gn_error *err)
 {
     const struct gn_machine *m = &h->daemon->machine;
     const struct gn_probe_driver *d = &m->drivers[h->driver];
@@ -131,8 +131,8 @@ static int start(struct gn_host *h, struct gn_error *err)
                           (char *)(uintptr_t)d->library,
                           walls,
                           NULL};
-    /* One that was killed and is not reaped yet is not waited for: gn_hosts_reap takes whatever has
-     * ended. */
+    /* One that was killed and is not reaped yet is not waited for: gn_templates_reap takes whatever
+     * has ended. */
     int rc = gn_worker_spawn(m->worker, argv, h->daemon->walls.mode, &h->socket.fd, &h->pid, err);
     if (rc)
         return rc;
@@ -149,9 +149,9 @@ static int start(struct gn_host *h, struct gn_error *err)
     return 0;
 }
 
-int gn_host_spawn(struct gn_vgpu_record *v, struct gn_error *err)
+int gn_template_spawn(struct gn_vgpu_record *v, struct gn_error *err)
 {
-    struct gn_host *h = v->host;
+    struct gn_template *h = v->host;
     int rc;
     if (h->socket.fd < 0 && (rc = start(h, err)))
         return rc;
@@ -163,7 +163,7 @@ int gn_host_spawn(struct gn_vgpu_record *v, struct gn_error *err)
     v->spawning = true;
     v->template_pid = h->pid;
     v->asked_ns = gn_now_ns();
-    gn_vgpus_arm_by(h->daemon, gn_host_deadline(v));
+    gn_vgpus_arm_by(h->daemon, gn_template_deadline(v));
     return 0;
 }
 
@@ -180,7 +180,7 @@ static void end_if_over(const struct gn_daemon *d, struct aside *a)
 {
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record,
                      link) if (v->template_pid == a->pid && !v->reaped) return;
-    kill(a->pid, SIGKILL); /* gn_hosts_reap takes it */
+    kill(a->pid, SIGKILL); /* gn_templates_reap takes it */
     drop(a);
 }
 
@@ -191,7 +191,7 @@ static struct aside *find_aside(const struct gn_daemon *d, pid_t pid)
     return NULL;
 }
 
-static void set_aside(struct gn_host *h)
+static void set_aside(struct gn_template *h)
 {
     struct gn_daemon *d = h->daemon;
     const pid_t pid = h->pid;
@@ -217,10 +217,10 @@ static void set_aside(struct gn_host *h)
         if (v->template_pid != pid)
             continue;
         if (v->spawning) {
-            gn_vgpus_take_back(v);
+            gn_vgpus_reclaim(v);
             gn_vgpus_spawn_failed(v, &err);
         } else if (v->process.fd < 0 && !v->reaped) {
-            gn_hosts_worker_gone(v);
+            gn_templates_worker_ended(v);
             gn_vgpus_free_if_over(v);
         }
     }
@@ -230,7 +230,7 @@ static void set_aside(struct gn_host *h)
         end_if_over(d, a);
 }
 
-uint64_t gn_host_deadline(const struct gn_vgpu_record *v)
+uint64_t gn_template_deadline(const struct gn_vgpu_record *v)
 {
     if (!v->spawning)
         return 0;
@@ -238,19 +238,19 @@ uint64_t gn_host_deadline(const struct gn_vgpu_record *v)
            v->daemon->start_limit_ms * UINT64_C(1000000);
 }
 
-void gn_hosts_expire(struct gn_daemon *d, uint64_t now_ns)
+void gn_templates_expire(struct gn_daemon *d, uint64_t now_ns)
 {
     for (uint32_t i = 0; i < d->machine.n_drivers; i++) {
-        struct gn_host *h = &d->hosts[i];
+        struct gn_template *h = &d->hosts[i];
         bool hangs = false;
         gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) hangs |=
-            v->host == h && v->spawning && gn_host_deadline(v) <= now_ns;
+            v->host == h && v->spawning && gn_template_deadline(v) <= now_ns;
         if (hangs)
             set_aside(h);
     }
 }
 
-void gn_hosts_worker_gone(struct gn_vgpu_record *v)
+void gn_templates_worker_ended(struct gn_vgpu_record *v)
 {
     struct aside *a = v->reaped ? NULL : find_aside(v->daemon, v->template_pid);
     if (!a)
@@ -263,7 +263,7 @@ void gn_hosts_worker_gone(struct gn_vgpu_record *v)
     end_if_over(v->daemon, a);
 }
 
-bool gn_hosts_have(const struct gn_daemon *d, pid_t pid)
+bool gn_templates_include(const struct gn_daemon *d, pid_t pid)
 {
     for (uint32_t i = 0; i < d->machine.n_drivers; i++)
         if (d->hosts[i].pid == pid)
@@ -271,7 +271,7 @@ bool gn_hosts_have(const struct gn_daemon *d, pid_t pid)
     return find_aside(d, pid) != NULL;
 }
 
-int gn_hosts_init(struct gn_daemon *d)
+int gn_templates_init(struct gn_daemon *d)
 {
     d->hosts = calloc(d->machine.n_drivers, sizeof *d->hosts);
     if (!d->hosts)
@@ -284,7 +284,7 @@ int gn_hosts_init(struct gn_daemon *d)
     }
     /* Started now, so that the first program does not wait for the loading of a library. */
     for (uint32_t i = 0; i < d->machine.n_platforms; i++) {
-        struct gn_host *h = &d->hosts[d->machine.platforms[i].driver];
+        struct gn_template *h = &d->hosts[d->machine.platforms[i].driver];
         struct gn_error err;
         if (h->socket.fd < 0 && start(h, &err))
             gn_log(GN_LOG_WARN, "%s, trying again at the first attach", err.what);
@@ -292,12 +292,12 @@ int gn_hosts_init(struct gn_daemon *d)
     return 0;
 }
 
-void gn_hosts_reap(struct gn_daemon *d)
+void gn_templates_reap(struct gn_daemon *d)
 {
     pid_t pid;
     while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {
         for (uint32_t i = 0; i < d->machine.n_drivers; i++) {
-            struct gn_host *h = &d->hosts[i];
+            struct gn_template *h = &d->hosts[i];
             if (h->pid != pid)
                 continue;
             h->pid = 0;
@@ -323,7 +323,7 @@ static void wait_for(pid_t pid)
     (void)waitpid(pid, NULL, WNOHANG);
 }
 
-void gn_hosts_fini(struct gn_daemon *d)
+void gn_templates_fini(struct gn_daemon *d)
 {
     for (uint32_t i = 0; d->hosts && i < d->machine.n_drivers; i++) {
         stop(&d->hosts[i]);

@@ -9,7 +9,7 @@
  * answer for as long as a start may take is set aside: its workers go on, since they live without
  * it, another takes its place, and it is killed when the last of them has ended.
  */
-struct gn_host {
+struct gn_template {
     struct gn_daemon *daemon;
     uint32_t driver;
     pid_t pid;            /* 0: not running */
@@ -20,19 +20,19 @@ struct gn_host {
     struct gn_frame_writer writer;
 };
 
-int gn_hosts_init(struct gn_daemon *d);
-void gn_hosts_fini(struct gn_daemon *d);
+int gn_templates_init(struct gn_daemon *d);
+void gn_templates_fini(struct gn_daemon *d);
 /* Asks for v's worker, which gets what lies in worker_fd. From then on it is spawning. */
-int gn_host_spawn(struct gn_vgpu_record *v, struct gn_error *err);
+int gn_template_spawn(struct gn_vgpu_record *v, struct gn_error *err);
 /* After SIGCHLD. */
-void gn_hosts_reap(struct gn_daemon *d);
+void gn_templates_reap(struct gn_daemon *d);
 /* Whether it is a template of these. */
-bool gn_hosts_have(const struct gn_daemon *d, pid_t pid);
+bool gn_templates_include(const struct gn_daemon *d, pid_t pid);
 /* Of a vGPU that is being started: when its template has had long enough. 0: its template is not
  * what it waits for. */
-uint64_t gn_host_deadline(const struct gn_vgpu_record *v);
-void gn_hosts_expire(struct gn_daemon *d, uint64_t now_ns);
+uint64_t gn_template_deadline(const struct gn_vgpu_record *v);
+void gn_templates_expire(struct gn_daemon *d, uint64_t now_ns);
 /* Its worker's process has ended: of a template that was set aside nobody says how. */
-void gn_hosts_worker_gone(struct gn_vgpu_record *v);
+void gn_templates_worker_ended(struct gn_vgpu_record *v);
 
 #endif

@@ -37,7 +37,7 @@ int gn_vgpus_join_shares(struct gn_vgpu_record *v);
 int gn_vgpus_send_boot(struct gn_vgpu_record *v, const struct gn_conn *program, int session_fd,
                        const int *stdio);
 /* Lets go of what it was told, as long as it has not been read: there is no worker. */
-void gn_vgpus_take_back(struct gn_vgpu_record *v);
+void gn_vgpus_reclaim(struct gn_vgpu_record *v);
 /* The same: what all processes of its worker may have together (gn_walls_bound_together). */
 uint64_t gn_vgpus_bound_together(const struct gn_vgpu_record *v);
 

@@ -68,7 +68,7 @@ int gn_vgpus_send_boot(struct gn_vgpu_record *v, const struct gn_conn *program, 
     size_t n = 0;
     int null = -1, log = -1, rc;
     bool secure = false;
-    const bool near = v->arrival && gn_arrival_is_near(v->arrival, &secure);
+    const bool near = v->arrival && gn_inbound_is_same_machine(v->arrival, &secure);
     memset(&b, 0, sizeof b);
     b.head = (struct gn_worker_boot){.vgpu_id = v->id,
                                      .platform = p->index_in_driver,
@@ -93,11 +93,11 @@ int gn_vgpus_send_boot(struct gn_vgpu_record *v, const struct gn_conn *program, 
         memcpy(b.head.session, of->session, sizeof b.head.session);
         memcpy(b.head.key, of->key, sizeof b.head.key);
         if (v->arrival)
-            gn_arrival_key(v->arrival, b.head.load_name, b.head.load_key);
+            gn_inbound_key(v->arrival, b.head.load_name, b.head.load_key);
     }
     if (near) {
         b.head.load_tls = secure;
-        gn_arrival_key(v->arrival, b.head.load_name, b.head.load_key);
+        gn_inbound_key(v->arrival, b.head.load_name, b.head.load_key);
     }
     gn_frame_string_set(b.head.program, sizeof b.head.program, v->program);
     gn_frame_string_set(b.head.tenant, sizeof b.head.tenant, v->tenant->rules.name);
@@ -142,7 +142,7 @@ int gn_vgpus_send_boot(struct gn_vgpu_record *v, const struct gn_conn *program, 
     return rc;
 }
 
-void gn_vgpus_take_back(struct gn_vgpu_record *v)
+void gn_vgpus_reclaim(struct gn_vgpu_record *v)
 {
     struct gn_frame_reader reader;
     struct gn_frame f;
@@ -164,9 +164,9 @@ int gn_vgpus_boot_worker(struct gn_vgpu_record *v, const struct gn_conn *program
         rc = gn_vgpus_send_boot(v, program, session_fd, no_stdio);
     if (rc)
         gn_fail(err, -rc, NULL, "cannot make a worker: %s", strerror(-rc));
-    else if (v->hosted && (rc = gn_vgpus_watch_host(v, v->takes_from->conn, err)) == 0)
-        gn_hosted_ask(v, v->takes_from);
+    else if (v->hosted && (rc = gn_vgpus_watch_program(v, v->takes_from->conn, err)) == 0)
+        gn_passthrough_ask(v, v->takes_from);
     else if (!v->hosted)
-        rc = gn_host_spawn(v, err);
+        rc = gn_template_spawn(v, err);
     return rc;
 }

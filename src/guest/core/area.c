@@ -333,7 +333,7 @@ static int try_segment(struct gn_session *s, uint64_t bytes, enum gn_area_use us
     if (gn_session_lost(s))
         return -EPIPE;
     pthread_mutex_lock(&s->link_lock);
-    struct gn_remote *tcp = gn_session_over_tcp(s);
+    struct gn_session_tcp *tcp = gn_session_over_tcp(s);
     const int out = !tcp && !s->link ? -EPIPE : has_room() ? 0 : -EMFILE;
     if (out) {
         pthread_mutex_unlock(&s->link_lock);
@@ -349,7 +349,7 @@ static int try_segment(struct gn_session *s, uint64_t bytes, enum gn_area_use us
     if (!r && !(a = books_new(size)))
         r = -ENOMEM;
     if (!r)
-        r = tcp ? gn_remote_segment(tcp, size, &segment, &index)
+        r = tcp ? gn_session_tcp_segment(tcp, size, &segment, &index)
                 : gn_link_segment(s->link, size, &segment.fd, &index, &err);
     bool made = !r || (r == -EMFILE && !tcp);
     /* gantryd is gone, and the watcher has not heard of it yet. */
@@ -427,9 +427,9 @@ static void give_pages_back(struct gn_session *s, const struct gn_area_segment *
     if (bytes >= PAGES_BACK_BYTES && gn_session_over_tcp(s) &&
         !pthread_mutex_trylock(&s->link_lock)) {
         /* It may be about to come back, and to need no telling. */
-        struct gn_remote *far = gn_session_over_tcp(s);
+        struct gn_session_tcp *far = gn_session_over_tcp(s);
         if (far)
-            gn_remote_free_pages(far, b->segment, b->offset, bytes);
+            gn_session_tcp_free_pages(far, b->segment, b->offset, bytes);
         pthread_mutex_unlock(&s->link_lock);
     }
 }

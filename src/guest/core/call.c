@@ -157,7 +157,7 @@ static void put_blocks(struct gn_call *c)
 /* What was to be sent is not. */
 static void give_up(struct gn_call *c)
 {
-    gn_remote_unship();
+    gn_session_tcp_unship();
     put_blocks(c);
 }
 
@@ -168,18 +168,18 @@ static int send(struct gn_call *c, uint64_t *ret_end)
     struct gn_msg *msg = (void *)c->message;
     msg->size = c->bytes;
     int r = -EAGAIN;
-    struct gn_remote *remote = gn_remote_enter(c->session);
+    struct gn_session_tcp *remote = gn_session_tcp_enter(c->session);
     if (remote) {
         /* Another machine has its own copy, or will have it before the next use of the block is
          * told there. */
         if (ret_end)
             *ret_end = GN_SERVED;
-        r = gn_remote_send(remote, c);
-        gn_remote_leave(remote);
+        r = gn_session_tcp_send(remote, c);
+        gn_session_tcp_leave(remote);
         return r;
     }
-    struct gn_host_here *here = atomic_load_explicit(&c->session->here, memory_order_acquire);
-    if (here && (r = gn_host_here_send(here, c->message, c->bytes)) != -EAGAIN) {
+    struct gn_in_process *here = atomic_load_explicit(&c->session->here, memory_order_acquire);
+    if (here && (r = gn_in_process_send(here, c->message, c->bytes)) != -EAGAIN) {
         if (ret_end)
             *ret_end = GN_SERVED;
         return r ? GN_RESULT_LOST : 0;

@@ -265,7 +265,7 @@ struct gn_guest_api {
                    uint64_t *ret_bytes);
 };
 
-struct gn_remote;
+struct gn_session_tcp;
 
 struct gn_session {
     /* set once */
@@ -275,13 +275,13 @@ struct gn_session {
         *link; /* link_lock to exchange it; NULL: the vGPU is stopped, and no gantryd is there */
     /* The vGPU is on another machine, and has been from the start: threads send to it by themselves
      * (session_tcp.h). NULL: by the ring. */
-    struct gn_remote *_Atomic remote;
-    struct gn_remote *turned; /* which that was, since it is not any more */
-    struct gn_host_here
+    struct gn_session_tcp *_Atomic remote;
+    struct gn_session_tcp *turned; /* which that was, since it is not any more */
+    struct gn_in_process
         *_Atomic here; /* the vGPU is in this process: session_in_process.h. NULL: it is not */
     /* The vGPU is on another machine, and what is put into the ring is sent there (ring_relay.c).
      * NULL: it is not, or has been there from the start. */
-    struct gn_remote *_Atomic far;
+    struct gn_session_tcp *_Atomic far;
     /* The program uses memory that the vGPU has as well, without a message: how often now; it may
      * no more, since the vGPU is about to go, or has gone. */
     _Atomic uint32_t n_at_home;
@@ -327,7 +327,7 @@ struct gn_session {
     uint32_t move_leave,
         move_off; /* the numbers of the latest that may be decided, and that was called off */
     uint32_t
-        move_stands;     /* over tcp: of the latest before which all that was said has been taken */
+        move_quiesced;   /* over tcp: of the latest before which all that was said has been taken */
     uint32_t move_pause; /* over tcp: of the latest before which nothing more is to be said */
     struct gn_relay
         *relay; /* who takes from the ring while the vGPU is far; NULL: nobody, or not yet */
@@ -359,9 +359,9 @@ bool gn_session_stopped(struct gn_session *s, const struct gn_link_stopped *stop
 int gn_session_hand(struct gn_session *s, int hand, int worker_end, uint32_t n_segments);
 int gn_session_hand_last(int hand, uint64_t ring_at);
 /* Over tcp, from the start or by now; NULL: the vGPU shares our memory. */
-static inline struct gn_remote *gn_session_over_tcp(struct gn_session *s)
+static inline struct gn_session_tcp *gn_session_over_tcp(struct gn_session *s)
 {
-    struct gn_remote *r = atomic_load_explicit(&s->remote, memory_order_acquire);
+    struct gn_session_tcp *r = atomic_load_explicit(&s->remote, memory_order_acquire);
     return r ? r : atomic_load_explicit(&s->far, memory_order_acquire);
 }
 /* Before anything is read or written in a buffer's home. False: it is not the vGPU's memory, or
@@ -390,7 +390,7 @@ void gn_session_moving_init(struct gn_session *s);
 void gn_session_move_word(void *ctx, uint16_t op, uint32_t number, const struct gn_link_move *what);
 /* The worker on another machine has said its last word before this move; wants no more from us
  * before it. Whoever reads. */
-void gn_session_move_stands(struct gn_session *s, uint32_t number);
+void gn_session_move_quiesced(struct gn_session *s, uint32_t number);
 void gn_session_move_pause(struct gn_session *s, uint32_t number);
 /* gantryd has hung up: is the vGPU at another one by now? Waits for a move's end. The watcher. */
 bool gn_session_outlives_gantryd(struct gn_session *s);

@@ -58,7 +58,7 @@ static void process_ends(void *ignored)
     atomic_store_explicit(&process.ending, true, memory_order_seq_cst);
     if (mine)
         return;
-    gn_host_here_process_ends(until_ns);
+    gn_in_process_process_ends(until_ns);
     wait_until_zero(&process.n_in, until_ns);
 }
 

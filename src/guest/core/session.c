@@ -73,16 +73,16 @@ static void after_fork_child(void)
             gn_fd_close(s->turn_fd);
             gn_fd_close(s->epoll_fd);
             if (gn_session_over_tcp(s))
-                gn_remote_forked(gn_session_over_tcp(s));
+                gn_session_tcp_forked(gn_session_over_tcp(s));
         }
         gn_fd_close(s->socket);
-        struct gn_host_here *here = atomic_load_explicit(&s->here, memory_order_relaxed);
+        struct gn_in_process *here = atomic_load_explicit(&s->here, memory_order_relaxed);
         if (here)
-            gn_host_here_forked(here);
+            gn_in_process_forked(here);
         gn_fd_close(s->ring_segment.fd);
         gn_fd_close(s->event_segment.fd);
     }
-    gn_host_here_forget();
+    gn_in_process_forget();
     sessions.n = 0;
     atomic_fetch_add_explicit(&gn_epoch, 1, memory_order_relaxed);
     gn_handles_after_fork();
@@ -159,11 +159,11 @@ static void close_all(struct gn_session *s)
  */
 void gn_session_close_lost(struct gn_session *s)
 {
-    struct gn_remote *far = gn_session_over_tcp(s);
+    struct gn_session_tcp *far = gn_session_over_tcp(s);
     (void)gn_session_outlives_gantryd(s); /* a move is over, and the next one sees the loss */
     pthread_mutex_lock(&s->link_lock);
     if (far)
-        pthread_mutex_lock(gn_remote_link_lock(far));
+        pthread_mutex_lock(gn_session_tcp_link_lock(far));
     pthread_mutex_lock(&s->socket_lock);
     pthread_mutex_lock(&sessions.lock); /* a child that is forked finds all of them, or none */
     /* The program has closed them, and the numbers may be another session's by now. */
@@ -173,7 +173,7 @@ void gn_session_close_lost(struct gn_session *s)
     pthread_mutex_unlock(&sessions.lock);
     pthread_mutex_unlock(&s->socket_lock);
     if (far)
-        pthread_mutex_unlock(gn_remote_link_lock(far));
+        pthread_mutex_unlock(gn_session_tcp_link_lock(far));
     pthread_mutex_unlock(&s->link_lock);
     gn_area_discard_unused(s);
 }
@@ -201,12 +201,12 @@ static bool wait_for_it(struct gn_session *s, struct gn_frame_reader *reader,
 }
 
 /* While the vGPU is on another machine. False: it is lost. */
-static bool watch_far(struct gn_session *s, struct gn_remote *far)
+static bool watch_far(struct gn_session *s, struct gn_session_tcp *far)
 {
-    if (!gn_remote_watch_far(s, far))
+    if (!gn_session_tcp_watch_far(s, far))
         return false;
     pthread_mutex_lock(&sessions.lock); /* who ends looks for it there */
-    gn_remote_free(far);
+    gn_session_tcp_free(far);
     pthread_mutex_unlock(&sessions.lock);
     return true;
 }
@@ -227,14 +227,14 @@ void gn_session_look(struct gn_session *s)
     bool cut_off = false;
     if (gn_session_lost(s) || pthread_mutex_trylock(&s->link_lock))
         return;
-    struct gn_remote *far = gn_session_over_tcp(s);
+    struct gn_session_tcp *far = gn_session_over_tcp(s);
     if (!far && !pthread_mutex_trylock(&s->socket_lock)) {
         cut_off = s->link && !is_connected(s);
         pthread_mutex_unlock(&s->socket_lock);
     }
     pthread_mutex_unlock(&s->link_lock);
     if (far)
-        gn_remote_look_at_descriptors(far);
+        gn_session_tcp_look_at_descriptors(far);
     else if (cut_off)
         gn_session_cut_off(s);
 }
@@ -299,7 +299,7 @@ static void init_reader(struct gn_frame_reader *reader, const struct gn_session 
 static void *watch(void *arg)
 {
     struct gn_session *s = arg;
-    struct gn_remote *far = gn_session_over_tcp(s);
+    struct gn_session_tcp *far = gn_session_over_tcp(s);
     struct gn_frame_reader reader;
     struct gn_frame frame;
     struct epoll_event event;
@@ -462,10 +462,10 @@ struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t plat
     };
     gn_session_wishes(&request.weight, &request.memory_bytes);
     /* A driver does not live through a fork: a child is served by a worker. */
-    struct gn_host_here *here = NULL;
+    struct gn_in_process *here = NULL;
     const char *mode = getenv("GANTRY_MODE");
     if (mode && strcmp(mode, "passthrough") == 0 && s->epoch == GN_FIRST_EPOCH) {
-        request.host = gn_host_here_open;
+        request.host = gn_in_process_open;
         request.ctx = &here;
     }
     if (gn_link_connect(NULL, &s->link, err)) {
@@ -473,10 +473,10 @@ struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t plat
         return NULL;
     }
     check_mode(mode);
-    s->link->on_host = gn_host_here_take_over;
+    s->link->on_host = gn_in_process_take_over;
     s->link->on_host_ctx = s;
     s->link->on_move = gn_session_move_word;
-    s->link->on_stop = gn_remote_stop_word;
+    s->link->on_stop = gn_session_tcp_stop_word;
     GN_FAULT("program-greeted");
     int r = gn_link_attach(s->link, &request, &attached, err);
     GN_FAULT("program-attached");
@@ -485,12 +485,12 @@ struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t plat
         s->socket = attached.session_fd;
         s->vgpu_id = attached.vgpu_id;
         s->platform = attached.platform;
-        r = attached.remote ? gn_remote_make_memory(&attached) : 0;
+        r = attached.remote ? gn_session_tcp_make_memory(&attached) : 0;
     }
     if (!r)
         r = map_all(s, &attached);
     if (!r && attached.remote)
-        r = gn_remote_open(s, &attached, err);
+        r = gn_session_tcp_open(s, &attached, err);
     pthread_mutex_lock(&sessions.lock);
     if (!r && sessions.n == MAX_SESSIONS)
         r = -EMFILE;
@@ -516,9 +516,9 @@ __attribute__((destructor)) static void say_bye(void)
     if (pthread_mutex_trylock(&sessions.lock))
         return;
     for (uint32_t i = 0; i < sessions.n; i++) {
-        struct gn_remote *tcp = gn_session_over_tcp(sessions.open[i]);
+        struct gn_session_tcp *tcp = gn_session_over_tcp(sessions.open[i]);
         if (tcp)
-            gn_remote_bye(tcp);
+            gn_session_tcp_bye(tcp);
     }
 }
 

@@ -41,10 +41,11 @@ struct gn_moving {
     bool tcp;                  /* that is what the other one is reached by */
     bool near; /* the vGPU is on another machine, and the other one on this: it is to share our
                   memory again */
-    int hand, session;       /* near: what the new worker gets the session by, and our end of the
-                                session's new socket; -1 */
-    bool paused, handed;     /* near: the ring is to stand; it does, and the worker knows where */
-    struct gn_remote *turns; /* and the vGPU shares our memory yet: for when it does not any more */
+    int hand, session;   /* near: what the new worker gets the session by, and our end of the
+                            session's new socket; -1 */
+    bool paused, handed; /* near: the ring is to stand; it does, and the worker knows where */
+    struct gn_session_tcp
+        *turns; /* and the vGPU shares our memory yet: for when it does not any more */
 };
 
 void gn_session_moving_init(struct gn_session *s)
@@ -60,7 +61,7 @@ static bool has_heard_all(const struct gn_moving *m)
 {
     const struct gn_session *s = m->s;
     return s->move_leave == m->number &&
-           (!gn_session_over_tcp(m->s) || s->move_stands == m->number);
+           (!gn_session_over_tcp(m->s) || s->move_quiesced == m->number);
 }
 
 static bool is_off(void *ctx)
@@ -86,7 +87,8 @@ static bool may_leave(const struct gn_moving *m)
  * wait for what the watcher brings. */
 static pthread_mutex_t *lock_of_link(struct gn_session *s)
 {
-    return gn_session_over_tcp(s) ? gn_remote_link_lock(gn_session_over_tcp(s)) : &s->link_lock;
+    return gn_session_over_tcp(s) ? gn_session_tcp_link_lock(gn_session_over_tcp(s))
+                                  : &s->link_lock;
 }
 
 /* All that the link's end touches: of a session that is to share our memory again that is what is
@@ -110,7 +112,7 @@ static void unlock_link(struct gn_moving *m, pthread_mutex_t *lock)
 static int hear(struct gn_moving *m, struct gn_link *to, struct gn_error *err)
 {
     int rc;
-    while ((rc = gn_link_claim_heard(to, &m->claimed, &m->ready, err)) > 0) {
+    while ((rc = gn_link_claim_accepted(to, &m->claimed, &m->ready, err)) > 0) {
         bool *heard = rc == GN_LINK_CLAIMED ? &m->is_claimed : &m->is_ready;
         if (*heard)
             return gn_fail(err, EPROTO, "see what its log says",
@@ -238,7 +240,7 @@ static int stand_still(struct gn_moving *m, struct gn_error *err)
         m->paused = true;
         gn_relay_pause(s, m->number);
     }
-    if (m->handed || !gn_relay_stands(s, &ring_at))
+    if (m->handed || !gn_relay_quiesced(s, &ring_at))
         return 0;
     m->handed = true;
     GN_FAULT("program-stands");
@@ -305,7 +307,7 @@ static int move(struct gn_moving *m, struct gn_error *err)
         return rc;
     GN_FAULT("program-before-go");
     pthread_mutex_t *lock = lock_of_link(s),
-                    *new_lock = m->turns ? gn_remote_link_lock(m->turns) : NULL;
+                    *new_lock = m->turns ? gn_session_tcp_link_lock(m->turns) : NULL;
     lock_link(m);
     if (new_lock)
         pthread_mutex_lock(new_lock);
@@ -324,7 +326,7 @@ static int move(struct gn_moving *m, struct gn_error *err)
         if (m->near)
             share_again(m);
         else if (gn_session_over_tcp(s))
-            gn_remote_go_over(gn_session_over_tcp(s));
+            gn_session_tcp_go_over(gn_session_over_tcp(s));
         if (!atomic_load_explicit(&s->remote, memory_order_relaxed))
             turn(s);
     }
@@ -365,7 +367,7 @@ static void *mover(void *arg)
     s->n_moves += !rc;
     s->move_deserted = false;
     if (!rc)
-        s->move_leave = s->move_off = s->move_stands = s->move_pause =
+        s->move_leave = s->move_off = s->move_quiesced = s->move_pause =
             0; /* another gantryd's numbers follow */
     pthread_cond_broadcast(&s->moving_wake);
     pthread_mutex_unlock(&s->moving_lock);
@@ -417,10 +419,10 @@ void gn_session_move_word(void *ctx, uint16_t op, uint32_t number, const struct 
     pthread_mutex_unlock(&s->moving_lock);
 }
 
-void gn_session_move_stands(struct gn_session *s, uint32_t number)
+void gn_session_move_quiesced(struct gn_session *s, uint32_t number)
 {
     pthread_mutex_lock(&s->moving_lock);
-    s->move_stands = number;
+    s->move_quiesced = number;
     gn_session_moving_wake_locked(s);
     pthread_mutex_unlock(&s->moving_lock);
 }

@@ -66,12 +66,12 @@ static int empty_homes(struct gn_session *s, bool (*is_off)(void *ctx), void *ct
 }
 
 int gn_relay_prepare(struct gn_session *s, bool (*is_off)(void *ctx), void *ctx,
-                     struct gn_remote **ret, struct gn_error *err)
+                     struct gn_session_tcp **ret, struct gn_error *err)
 {
     if (atomic_load_explicit(&s->here, memory_order_acquire))
         return gn_fail(err, EOPNOTSUPP, "gantry mode VGPU remote, and try again",
                        "the vGPU lives in its program");
-    int rc = gn_remote_new(s, ret);
+    int rc = gn_session_tcp_new(s, ret);
     if (rc)
         return gn_fail(err, -rc, NULL,
                        "the program has no memory or descriptors left for a connection");
@@ -86,23 +86,23 @@ int gn_relay_prepare(struct gn_session *s, bool (*is_off)(void *ctx), void *ctx,
     return rc;
 }
 
-void gn_relay_call_off(struct gn_session *s, struct gn_remote *r)
+void gn_relay_call_off(struct gn_session *s, struct gn_session_tcp *r)
 {
     atomic_store_explicit(&s->homes_shut, atomic_load_explicit(&s->was_far, memory_order_relaxed),
                           memory_order_seq_cst);
-    gn_remote_free(r);
+    gn_session_tcp_free(r);
 }
 
-void gn_relay_begin(struct gn_session *s, struct gn_remote *r, uint32_t grace_ms)
+void gn_relay_begin(struct gn_session *s, struct gn_session_tcp *r, uint32_t grace_ms)
 {
-    gn_remote_begin(r, grace_ms);
+    gn_session_tcp_begin(r, grace_ms);
     atomic_store_explicit(&s->far, r, memory_order_release);
 }
 
 /* ---- after */
 
 /* What a message names goes with it. -EPROTO: it names what is not there. */
-static int pass(struct gn_session *s, struct gn_remote *r, const unsigned char *bytes,
+static int pass(struct gn_session *s, struct gn_session_tcp *r, const unsigned char *bytes,
                 uint32_t n_bytes)
 {
     struct gn_passed passed[GN_MAX_PASSED];
@@ -130,7 +130,7 @@ static int pass(struct gn_session *s, struct gn_remote *r, const unsigned char *
         if (n_brought)
             passed[n++] = (struct gn_passed){ref, n_brought, false};
     }
-    return gn_remote_pass(r, (const void *)bytes, n_bytes, passed, n);
+    return gn_session_tcp_pass(r, (const void *)bytes, n_bytes, passed, n);
 }
 
 struct gn_relay {
@@ -141,7 +141,7 @@ struct gn_relay {
 };
 
 /* True: another takes from the ring from now on. */
-static bool stand(struct gn_session *s, struct gn_remote *r, struct gn_relay *relay)
+static bool stand(struct gn_session *s, struct gn_session_tcp *r, struct gn_relay *relay)
 {
     pthread_mutex_lock(&s->moving_lock);
     const uint32_t number = s->relay_pause;
@@ -149,7 +149,7 @@ static bool stand(struct gn_session *s, struct gn_remote *r, struct gn_relay *re
     if (!number)
         return false;
     gn_ring_release(&relay->ring);
-    gn_remote_say_paused(r, number);
+    gn_session_tcp_say_paused(r, number);
     pthread_mutex_lock(&s->moving_lock);
     relay->stands = number;
     gn_session_moving_wake_locked(s);
@@ -163,7 +163,7 @@ static bool stand(struct gn_session *s, struct gn_remote *r, struct gn_relay *re
 
 void gn_relay_run(struct gn_session *s)
 {
-    struct gn_remote *r = gn_session_over_tcp(s);
+    struct gn_session_tcp *r = gn_session_over_tcp(s);
     const struct gn_waiter waiter = {gn_spin_policy_default(), &s->lost};
     unsigned char bytes[GN_RING_MAX_BYTES];
     struct gn_relay relay = {.ends = false};
@@ -177,7 +177,7 @@ void gn_relay_run(struct gn_session *s)
         const int n = gn_ring_try_receive(&relay.ring, bytes);
         if (n == -EAGAIN) {
             gn_ring_release(&relay.ring);
-            gn_remote_flush(r);
+            gn_session_tcp_flush(r);
             rc = gn_ring_wait(&relay.ring);
         } else {
             rc = n < 0 ? n : pass(s, r, bytes, (uint32_t)n);
@@ -204,17 +204,17 @@ int gn_relay_turn(struct gn_session *s, bool (*is_off)(void *ctx), void *ctx, st
 {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
     const uint64_t until_ns = gn_now_ns() + HOME_NS;
-    struct gn_remote *r = gn_session_over_tcp(s);
+    struct gn_session_tcp *r = gn_session_over_tcp(s);
     if (atomic_load_explicit(&s->remote, memory_order_acquire)) {
         const int rc = gn_thread_start(GN_THREAD_PREFIX "relay", run, s, NULL);
         if (rc)
             return gn_fail(err, -rc, NULL, "the program can start no thread: %s", strerror(-rc));
         atomic_store_explicit(&s->homes_shut, true, memory_order_seq_cst);
         atomic_store_explicit(&s->far, r, memory_order_release);
-        gn_remote_turn(r);
+        gn_session_tcp_turn(r);
         atomic_store_explicit(&s->remote, NULL, memory_order_release);
     }
-    while (!gn_remote_is_empty(r)) {
+    while (!gn_session_tcp_is_empty(r)) {
         if (is_off(ctx))
             return -ECANCELED;
         if (gn_now_ns() >= until_ns)
@@ -233,7 +233,7 @@ void gn_relay_pause(struct gn_session *s, uint32_t number)
     pthread_mutex_unlock(&s->moving_lock);
 }
 
-bool gn_relay_stands(struct gn_session *s, uint64_t *ret_at)
+bool gn_relay_quiesced(struct gn_session *s, uint64_t *ret_at)
 {
     pthread_mutex_lock(&s->moving_lock);
     const bool stands = s->relay && s->relay_pause && s->relay->stands == s->relay_pause;
@@ -253,7 +253,7 @@ void gn_relay_go_on(struct gn_session *s)
 
 void gn_relay_end(struct gn_session *s)
 {
-    struct gn_remote *r = gn_session_over_tcp(s);
+    struct gn_session_tcp *r = gn_session_over_tcp(s);
     /* Before anybody can see that it is not far: who waits for his homes looks at both. */
     atomic_store_explicit(&s->was_far, true, memory_order_release);
     atomic_store_explicit(&s->far, NULL, memory_order_release);
@@ -263,5 +263,5 @@ void gn_relay_end(struct gn_session *s)
     s->relay_pause = 0;
     pthread_cond_broadcast(&s->moving_wake);
     pthread_mutex_unlock(&s->moving_lock);
-    gn_remote_go_home(r);
+    gn_session_tcp_go_home(r);
 }

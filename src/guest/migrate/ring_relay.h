@@ -4,7 +4,7 @@
 
 #include "guest/core/guest_core.h"
 
-struct gn_remote;
+struct gn_session_tcp;
 
 /* While the vGPU of a session that has a ring is on another machine: on its way there, there, and
  * on its way back (docs/moves.md). */
@@ -15,8 +15,8 @@ struct gn_remote;
  * is either called off, or done: link_lock, and the lock of the link over tcp.
  */
 int gn_relay_prepare(struct gn_session *s, bool (*is_off)(void *ctx), void *ctx,
-                     struct gn_remote **ret, struct gn_error *err);
-void gn_relay_call_off(struct gn_session *s, struct gn_remote *r);
+                     struct gn_session_tcp **ret, struct gn_error *err);
+void gn_relay_call_off(struct gn_session *s, struct gn_session_tcp *r);
 /*
  * The vGPU goes from another machine to share our memory, where threads have sent to it by
  * themselves: from now on they use the ring, for good, and a thread of ours sends what comes there.
@@ -24,7 +24,7 @@ void gn_relay_call_off(struct gn_session *s, struct gn_remote *r);
  * `is_off`; it goes on by the ring in any case.
  */
 int gn_relay_turn(struct gn_session *s, bool (*is_off)(void *ctx), void *ctx, struct gn_error *err);
-void gn_relay_begin(struct gn_session *s, struct gn_remote *r, uint32_t grace_ms);
+void gn_relay_begin(struct gn_session *s, struct gn_session_tcp *r, uint32_t grace_ms);
 /* Sends what is in the ring, and what comes there, until the vGPU is lost or shares our memory
  * again. The calling thread. */
 void gn_relay_run(struct gn_session *s);
@@ -34,7 +34,7 @@ void gn_relay_run(struct gn_session *s);
  * *ret_at is where the ring stands. Any thread.
  */
 void gn_relay_pause(struct gn_session *s, uint32_t number);
-bool gn_relay_stands(struct gn_session *s, uint64_t *ret_at);
+bool gn_relay_quiesced(struct gn_session *s, uint64_t *ret_at);
 /* Nothing has come of it; or it does, link_lock and the lock of the link over tcp: then nobody
  * sends there, and the relay ends. */
 void gn_relay_go_on(struct gn_session *s);

@@ -104,7 +104,7 @@ static int wait_at(const struct wait *w)
     int rc = gn_link_wait(s->link, &message, fds, &err);
     gn_fd_close(hand[1]);
     while (!rc) {
-        rc = gn_link_wait_heard(s->link, &err);
+        rc = gn_link_wait_accepted(s->link, &err);
         if (rc == GN_LINK_HAND) {
             /* link_lock: there will be no more segments. When it failed the worker says so, and
              * gantryd. */
@@ -147,7 +147,7 @@ static int look_for_one(struct wait *w)
         s->link = link;
     if (!rc) {
         link->on_move = gn_session_move_word;
-        link->on_host = gn_host_here_take_over;
+        link->on_host = gn_in_process_take_over;
         link->on_host_ctx = s;
     }
     return rc;

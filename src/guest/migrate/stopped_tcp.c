@@ -18,10 +18,10 @@
 #define LOOK_MS      500   /* between two looks for a gantryd */
 #define ASK_AGAIN_MS 10000 /* it may be gone without a word */
 
-void gn_remote_stop_word(void *session, const struct gn_link_stopped *stop)
+void gn_session_tcp_stop_word(void *session, const struct gn_link_stopped *stop)
 {
     struct gn_session *s = session;
-    struct gn_remote *r = gn_session_over_tcp(s);
+    struct gn_session_tcp *r = gn_session_over_tcp(s);
     struct gn_platform_list all;
     if (!r)
         return;
@@ -41,7 +41,7 @@ void gn_remote_stop_word(void *session, const struct gn_link_stopped *stop)
 }
 
 /* 1: it has a worker; 0: it waits; -errno. */
-static int ask(struct gn_remote *r)
+static int ask(struct gn_session_tcp *r)
 {
     struct gn_session *s = r->s;
     struct gn_attached a;
@@ -66,13 +66,13 @@ static int ask(struct gn_remote *r)
     return rc;
 }
 
-void gn_remote_ask_stopped(struct gn_remote *r)
+void gn_session_tcp_ask_stopped(struct gn_session_tcp *r)
 {
     if (ask(r) < 0)
-        gn_remote_broke(r);
+        gn_session_tcp_broke(r);
 }
 
-static void hear(struct gn_remote *r)
+static void hear(struct gn_session_tcp *r)
 {
     pthread_mutex_lock(&r->dialling);
     (void)gn_link_hear(r->s->link); /* whatever it is, it is asked for */
@@ -80,7 +80,7 @@ static void hear(struct gn_remote *r)
 }
 
 /* Until gantryd has said something, or is gone. */
-static void listen(struct gn_remote *r)
+static void listen(struct gn_session_tcp *r)
 {
     struct pollfd p = {.fd = gn_link_poll_fd(r->s->link), .events = POLLIN | POLLRDHUP};
     /* Through TLS it may have come right behind the answer, and poll knows nothing of it. */
@@ -89,9 +89,9 @@ static void listen(struct gn_remote *r)
         hear(r);
 }
 
-void gn_remote_await_restored(struct gn_remote *r)
+void gn_session_tcp_await_restored(struct gn_session_tcp *r)
 {
-    while (atomic_load_explicit(&r->stopped, memory_order_acquire) && !gn_remote_is_over(r)) {
+    while (atomic_load_explicit(&r->stopped, memory_order_acquire) && !gn_session_tcp_is_over(r)) {
         const int rc = ask(r);
         if (rc < 0)
             (void)poll(NULL, 0, LOOK_MS);

@@ -78,7 +78,7 @@ static bool only_user(struct gn_cl_queue *q)
     return atomic_load_explicit(&q->user, memory_order_relaxed) == (uintptr_t)pthread_self();
 }
 
-bool gn_queue_take_idle(struct gn_cl_queue *q, cl_int *result)
+bool gn_queue_acquire_idle(struct gn_cl_queue *q, cl_int *result)
 {
     *result = CL_SUCCESS;
     if (!only_user(q) || !gn_queue_idle(q))
@@ -94,8 +94,8 @@ bool gn_queue_take_idle(struct gn_cl_queue *q, cl_int *result)
     return false;
 }
 
-bool gn_queue_take_alone(struct gn_cl_queue *q, cl_command_type type, cl_uint n,
-                         const cl_event *waits, cl_int *result)
+bool gn_queue_acquire_alone(struct gn_cl_queue *q, cl_command_type type, cl_uint n,
+                            const cl_event *waits, cl_int *result)
 {
     *result = CL_SUCCESS;
     if (!only_user(q))
@@ -110,7 +110,7 @@ bool gn_queue_take_alone(struct gn_cl_queue *q, cl_command_type type, cl_uint n,
         finished(q, sent + 1);
         gn_settle(q->o.session->detail);
     }
-    return gn_queue_take_idle(q, result);
+    return gn_queue_acquire_idle(q, result);
 }
 
 void gn_queue_leave(struct gn_cl_queue *q)

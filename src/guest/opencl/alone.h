@@ -18,10 +18,10 @@
  * error, or CL_SUCCESS when this can't be had (several threads, or an out-of-order queue that is
  * busy) and nothing has happened.
  */
-bool gn_queue_take_alone(struct gn_cl_queue *q, cl_command_type type, cl_uint n,
-                         const cl_event *waits, cl_int *result);
+bool gn_queue_acquire_alone(struct gn_cl_queue *q, cl_command_type type, cl_uint n,
+                            const cl_event *waits, cl_int *result);
 /* The same without waiting: false, too, when something in the queue may not be over. */
-bool gn_queue_take_idle(struct gn_cl_queue *q, cl_int *result);
+bool gn_queue_acquire_idle(struct gn_cl_queue *q, cl_int *result);
 void gn_queue_leave(struct gn_cl_queue *q);
 
 /* A marker, which waits for what its wait list names, or for everything before it in its queue. */

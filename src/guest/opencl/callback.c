@@ -375,7 +375,7 @@ static void notify_of_loss(struct gn_cl_session *s)
     }
 }
 
-void gn_heard(struct gn_session *session, uint16_t op, const void *payload, uint32_t n)
+void gn_acks(struct gn_session *session, uint16_t op, const void *payload, uint32_t n)
 {
     struct gn_cl_session *s = session->detail;
     if (!s)

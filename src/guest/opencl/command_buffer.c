@@ -26,10 +26,10 @@ static struct gn_cl_cmdbuf *of(cl_command_buffer_khr command_buffer)
 /* Over tcp, the event table is as new as the last message from the other machine. */
 static void look_at_events(struct gn_session *s)
 {
-    struct gn_remote *remote = gn_remote_enter(s);
+    struct gn_session_tcp *remote = gn_session_tcp_enter(s);
     if (remote)
-        gn_remote_look(remote);
-    gn_remote_leave(remote);
+        gn_session_tcp_look(remote);
+    gn_session_tcp_leave(remote);
 }
 
 static bool is_over(const struct gn_cl_cmdbuf *b, const struct gn_cl_run *run)

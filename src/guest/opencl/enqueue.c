@@ -282,10 +282,10 @@ cl_int CL_API_CALL gn_clFlush(cl_command_queue command_queue)
     struct gn_object *queue = gn_object_of(command_queue, GN_KIND_QUEUE);
     if (!queue)
         return CL_INVALID_COMMAND_QUEUE;
-    struct gn_remote *remote = gn_remote_enter(queue->session);
+    struct gn_session_tcp *remote = gn_session_tcp_enter(queue->session);
     if (remote)
-        gn_remote_flush(remote);
-    gn_remote_leave(remote);
+        gn_session_tcp_flush(remote);
+    gn_session_tcp_leave(remote);
     /* The vGPU pushes on whatever it has as soon as its ring is empty. */
     return gn_session_lost(queue->session) ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
 }

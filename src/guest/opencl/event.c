@@ -90,10 +90,10 @@ cl_int CL_API_CALL gn_clGetEventInfo(cl_event event, cl_event_info param_name,
                          param_value_size_ret);
     case CL_EVENT_COMMAND_EXECUTION_STATUS: {
         int32_t error = 0;
-        struct gn_remote *remote = gn_remote_enter(e->o.session);
+        struct gn_session_tcp *remote = gn_session_tcp_enter(e->o.session);
         if (remote)
-            gn_remote_look(remote);
-        gn_remote_leave(remote);
+            gn_session_tcp_look(remote);
+        gn_session_tcp_leave(remote);
         cl_int status = (cl_int)gn_event_phase(entry_of(e), &error);
         if (status == CL_COMPLETE) {
             if (error < 0)
@@ -227,9 +227,9 @@ cl_int CL_API_CALL gn_clSetUserEventStatus(cl_event event, cl_int execution_stat
     gn_send_UserEventStatus(s, (cl_uint)e->o.id, execution_status);
     gn_event_finish(entry_of(e), execution_status, NULL);
     /* From here on whoever waits for it may let go of it. */
-    struct gn_remote *remote = gn_remote_enter(s);
+    struct gn_session_tcp *remote = gn_session_tcp_enter(s);
     if (remote)
-        gn_remote_nudge(remote);
-    gn_remote_leave(remote);
+        gn_session_tcp_nudge(remote);
+    gn_session_tcp_leave(remote);
     return gn_session_lost(s) ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
 }

@@ -78,28 +78,28 @@ bool gn_home_far_copy(struct gn_cl_queue *q, const struct gn_transfer *t, cl_uin
     const size_t bytes = t->region[0];
     if (!gn_queue_in_order(q))
         return false;
-    if (!gn_queue_take_alone(q, t->type, n, waits, result))
+    if (!gn_queue_acquire_alone(q, t->type, n, waits, result))
         return *result != CL_SUCCESS;
-    struct gn_remote *r = gn_remote_enter(s);
+    struct gn_session_tcp *r = gn_session_tcp_enter(s);
     if (!r) {
         gn_queue_leave(q);
         return false;
     }
     if (t->write) {
-        *result = gn_remote_ship(r, &ref, t->host.ptr, bytes)
+        *result = gn_session_tcp_ship(r, &ref, t->host.ptr, bytes)
                       ? CL_OUT_OF_RESOURCES
                       : gn_send_HomeBytes(s, t->mem->o.id, &none, 0);
         if (*result)
-            gn_remote_forget(r, t->host.ptr, bytes);
+            gn_session_tcp_forget(r, t->host.ptr, bytes);
     } else {
-        bool landed = gn_remote_land(r, &ref, t->host.ptr, bytes);
+        bool landed = gn_session_tcp_land(r, &ref, t->host.ptr, bytes);
         *result = gn_send_HomeBytes(s, t->mem->o.id, &ref, bytes);
         if (landed)
-            gn_remote_landed(r, &ref);
+            gn_session_tcp_landed(r, &ref);
         else if (!*result)
             memcpy(t->host.ptr, (char *)t->mem->home_block.base + t->origin[0], bytes);
     }
-    gn_remote_leave(r);
+    gn_session_tcp_leave(r);
     gn_queue_leave(q);
     return true;
 }
@@ -109,8 +109,8 @@ bool gn_home_copy(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool bl
 {
     char *home = t->mem->home + t->origin[0];
     uint64_t queued_ns = event ? gn_now_ns() : 0;
-    if (blocking ? !gn_queue_take_alone(q, t->type, n, waits, result)
-                 : n || !gn_queue_take_idle(q, result))
+    if (blocking ? !gn_queue_acquire_alone(q, t->type, n, waits, result)
+                 : n || !gn_queue_acquire_idle(q, result))
         return *result != CL_SUCCESS;
     uint64_t start_ns = event ? gn_now_ns() : 0;
     memcpy(t->write ? home : t->host.ptr, t->write ? t->host.ptr : home, t->region[0]);

@@ -35,8 +35,8 @@ static void mem_drop(struct gn_cl_mem *m)
 
 /* Copies the program's memory to the data area; *ret_ref says where. -ENOMEM and the like as CL
  * errors. */
-static cl_int stage(struct gn_session *s, struct gn_remote *r, const void *host_ptr, uint64_t bytes,
-                    struct gn_block *block, struct gn_area_ref *ret_ref)
+static cl_int stage(struct gn_session *s, struct gn_session_tcp *r, const void *host_ptr,
+                    uint64_t bytes, struct gn_block *block, struct gn_area_ref *ret_ref)
 {
     *ret_ref = (struct gn_area_ref){GN_SPAN_NULL, 0, 0};
     block->segment = GN_NO_BLOCK;
@@ -46,17 +46,17 @@ static cl_int stage(struct gn_session *s, struct gn_remote *r, const void *host_
         return gn_session_lost(s) ? CL_OUT_OF_RESOURCES : CL_MEM_OBJECT_ALLOCATION_FAILURE;
     *ret_ref = gn_block_ref(block, 0);
     if (r)
-        return gn_remote_ship(r, ret_ref, host_ptr, bytes) ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
+        return gn_session_tcp_ship(r, ret_ref, host_ptr, bytes) ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
     memcpy(block->base, host_ptr, bytes);
     return CL_SUCCESS;
 }
 
 /* Of what has failed: what is still to be sent of it may not be looked at, since the program's
  * memory is its own again. */
-static void unstage(struct gn_remote *r, const void *host_ptr, uint64_t bytes)
+static void unstage(struct gn_session_tcp *r, const void *host_ptr, uint64_t bytes)
 {
     if (r && host_ptr)
-        gn_remote_forget(r, host_ptr, bytes);
+        gn_session_tcp_forget(r, host_ptr, bytes);
 }
 
 /* Flags that were not given have their defaults when asked for. */
@@ -84,7 +84,7 @@ static cl_mem create_buffer(cl_context context, const cl_mem_properties *propert
     m->svm = place == GN_SVM_INSIDE;
     cl_bool at_home = CL_FALSE;
     cl_mem_flags told_flags = 0;
-    struct gn_remote *r = gn_remote_enter(c->o.session);
+    struct gn_session_tcp *r = gn_session_tcp_enter(c->o.session);
     bool entered = !properties && gn_home_wanted(c, flags, size, host_ptr) &&
                    gn_session_enter_home(c->o.session);
     bool home = entered && !gn_block_take(c->o.session, GN_AREA_HOME, size, &block);
@@ -95,7 +95,8 @@ static cl_mem create_buffer(cl_context context, const cl_mem_properties *propert
     if (home) {
         ref = gn_block_ref(&block, 0);
         if (host_ptr && r)
-            result = gn_remote_ship(r, &ref, host_ptr, size) ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
+            result =
+                gn_session_tcp_ship(r, &ref, host_ptr, size) ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
         else if (host_ptr)
             memcpy(block.base, host_ptr, size);
     } else if (place == GN_SVM_BEYOND) {
@@ -121,7 +122,7 @@ static cl_mem create_buffer(cl_context context, const cl_mem_properties *propert
             unstage(r, host_ptr, size);
         gn_block_put(c->o.session, &block);
     }
-    gn_remote_leave(r);
+    gn_session_tcp_leave(r);
     if (result) {
         mem_drop(m);
         return gn_refuse(errcode_ret, result);
@@ -252,7 +253,7 @@ static cl_mem create_image(cl_context context, const cl_mem_properties *properti
     m->given = gn_copy_list(properties, &m->n_given);
     bool wanted = host_ptr && (host & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR)) &&
                   !((host & CL_MEM_USE_HOST_PTR) && host != CL_MEM_USE_HOST_PTR);
-    struct gn_remote *r = gn_remote_enter(c->o.session);
+    struct gn_session_tcp *r = gn_session_tcp_enter(c->o.session);
     cl_int result = stage(c->o.session, r, wanted ? host_ptr : NULL, bytes, &block, &ref);
     if (!result)
         result = gn_send_Image(c->o.session, &m->o, context, properties, flags, format, desc,
@@ -260,7 +261,7 @@ static cl_mem create_image(cl_context context, const cl_mem_properties *properti
                                ref.segment == GN_SPAN_NULL ? 0 : bytes, &m->told_flags);
     if (result)
         unstage(r, host_ptr, bytes);
-    gn_remote_leave(r);
+    gn_session_tcp_leave(r);
     gn_block_put(c->o.session, &block);
     if (result) {
         mem_drop(m);

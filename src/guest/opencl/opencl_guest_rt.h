@@ -374,7 +374,7 @@ void gn_svm_free(struct gn_cl_session *s, const void *ptr);
 
 /* ---- callbacks: on a thread of Gantry's, signals blocked, no lock held */
 
-void gn_heard(struct gn_session *s, uint16_t op, const void *payload, uint32_t n);
+void gn_acks(struct gn_session *s, uint16_t op, const void *payload, uint32_t n);
 /* Runs job(arg) on the callback thread, in order. -1: no thread to be had. */
 int gn_callback_later(void (*job)(void *), void *arg);
 /*

@@ -259,10 +259,10 @@ cl_int gn_transfer_send(struct gn_cl_queue *q, const struct gn_transfer *t,
                         const struct gn_command_show *show)
 {
     struct gn_session *s = q->o.session;
-    struct gn_remote *r = t->write ? gn_remote_enter(s) : NULL;
-    const bool lacks = r && gn_remote_ship(r, ref, t->from, area_bytes(t));
+    struct gn_session_tcp *r = t->write ? gn_session_tcp_enter(s) : NULL;
+    const bool lacks = r && gn_session_tcp_ship(r, ref, t->from, area_bytes(t));
     const cl_int result = lacks ? no_block(s) : send_command(q, t, ref, n, waits, show);
-    gn_remote_leave(r);
+    gn_session_tcp_leave(r);
     gn_queue_sent(q);
     return result;
 }
@@ -332,7 +332,7 @@ struct piece {
 };
 
 /* The oldest piece: waits for it, brings its bytes home. */
-static cl_int end_piece(struct gn_session *s, struct gn_remote *r, const struct gn_transfer *t,
+static cl_int end_piece(struct gn_session *s, struct gn_session_tcp *r, const struct gn_transfer *t,
                         struct piece *p, struct gn_event_times *first)
 {
     int32_t error = 0;
@@ -340,7 +340,7 @@ static cl_int end_piece(struct gn_session *s, struct gn_remote *r, const struct 
         error = CL_OUT_OF_RESOURCES;
     if (p->landed) {
         struct gn_area_ref ref = gn_block_ref(&p->block, 0);
-        gn_remote_landed(r, &ref);
+        gn_session_tcp_landed(r, &ref);
     } else if (!error && !t->write) {
         memcpy(t->host.ptr + p->at, p->block.base, p->bytes);
     }
@@ -354,11 +354,11 @@ static cl_int transfer_pieces(struct gn_cl_queue *q, const struct gn_transfer *w
                               const cl_event *waits, cl_event *event)
 {
     struct gn_session *s = q->o.session;
-    struct gn_remote *r = gn_remote_enter(s);
+    struct gn_session_tcp *r = gn_session_tcp_enter(s);
     struct piece pieces[MAX_PIECES];
     /* Between machines as many as it takes to keep the way full, and straight from and to the
      * program's memory. */
-    const uint32_t most = r ? gn_remote_pieces(r, PIECES, MAX_PIECES, PIECE_BYTES) : PIECES;
+    const uint32_t most = r ? gn_session_tcp_pieces(r, PIECES, MAX_PIECES, PIECE_BYTES) : PIECES;
     struct gn_event_times first = {0};
     uint32_t n_sent = 0, n_ended = 0;
     size_t at = 0, total = whole->region[0];
@@ -394,13 +394,14 @@ static cl_int transfer_pieces(struct gn_cl_queue *q, const struct gn_transfer *w
             if (!at)
                 queued_ns = ((struct gn_cl_event *)p->event)->queued_ns;
             struct gn_area_ref ref = gn_block_ref(&p->block, 0);
-            p->landed = r && !t.write && gn_remote_land(r, &ref, whole->host.ptr + at, p->bytes);
+            p->landed =
+                r && !t.write && gn_session_tcp_land(r, &ref, whole->host.ptr + at, p->bytes);
             result = gn_transfer_send(q, &t, &ref, n, waits, &show);
             if (result) {
                 gn_event_finish(&s->events[p->event->id], result, NULL);
                 gn_object_unref(p->event);
                 if (p->landed)
-                    gn_remote_landed(r, &ref);
+                    gn_session_tcp_landed(r, &ref);
                 gn_block_put(s, &p->block);
                 continue;
             }
@@ -427,8 +428,8 @@ static cl_int transfer_pieces(struct gn_cl_queue *q, const struct gn_transfer *w
     }
     /* What failed early may not all have been sent. */
     if (result && r && whole->write)
-        gn_remote_forget(r, whole->host.ptr, total);
-    gn_remote_leave(r);
+        gn_session_tcp_forget(r, whole->host.ptr, total);
+    gn_session_tcp_leave(r);
     gn_settle(s->detail);
     return result;
 }
@@ -442,7 +443,7 @@ cl_int gn_transfer_staged(struct gn_cl_queue *q, const struct gn_transfer *t, cl
         return transfer_whole(q, t, blocking, n, waits, event);
     if (!gn_queue_in_order(q)) /* nothing there is between others' commands but by wait lists */
         return transfer_pieces(q, t, n, waits, event);
-    if (gn_queue_take_alone(q, t->type, n, waits, &result)) {
+    if (gn_queue_acquire_alone(q, t->type, n, waits, &result)) {
         result = transfer_pieces(q, t, 0, NULL, event);
         gn_queue_leave(q);
         return result;

@@ -27,7 +27,7 @@
 
 #define SEND_TIMEOUT_MS 10000
 
-struct gn_host_here {
+struct gn_in_process {
     struct gn_list link;
     const struct gn_direct_table *table;
     struct gn_direct *direct;
@@ -43,7 +43,7 @@ static struct {
         is_inherited; /* written in a forked child alone: the process that it was forked from has */
 } hosts = {.lock = PTHREAD_MUTEX_INITIALIZER, .all = GN_LIST_INIT(hosts.all)};
 
-static void enter(struct gn_host_here *h)
+static void enter(struct gn_in_process *h)
 {
     pthread_mutex_lock(&hosts.lock);
     gn_list_append(&hosts.all, &h->link);
@@ -51,7 +51,7 @@ static void enter(struct gn_host_here *h)
 }
 
 /* One that has come to nothing; it stays while threads of it are there. */
-static void drop(struct gn_host_here *h)
+static void drop(struct gn_in_process *h)
 {
     gn_driver_unloads();
     pthread_mutex_lock(&hosts.lock);
@@ -94,10 +94,10 @@ static int load(const struct gn_direct_table **ret, struct gn_error *err)
     return 0;
 }
 
-static int make(bool take_over, const char *library, int control_fd, struct gn_host_here **ret,
+static int make(bool take_over, const char *library, int control_fd, struct gn_in_process **ret,
                 struct gn_error *err)
 {
-    struct gn_host_here *h = calloc(1, sizeof *h);
+    struct gn_in_process *h = calloc(1, sizeof *h);
     int rc = h ? load(&h->table, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
     if (!rc && !(h->direct = h->table->create()))
         rc = gn_fail(err, ENOMEM, NULL, "out of memory");
@@ -119,7 +119,7 @@ static int make(bool take_over, const char *library, int control_fd, struct gn_h
     return rc;
 }
 
-static int host(bool take_over, const char *library, int control_fd, struct gn_host_here **ret,
+static int host(bool take_over, const char *library, int control_fd, struct gn_in_process **ret,
                 struct gn_error *err)
 {
     if (!gn_driver_enter(take_over)) {
@@ -131,7 +131,7 @@ static int host(bool take_over, const char *library, int control_fd, struct gn_h
     return rc;
 }
 
-int gn_host_here_open(void *ctx, const char *library, int control_fd, struct gn_error *err)
+int gn_in_process_open(void *ctx, const char *library, int control_fd, struct gn_error *err)
 {
     return host(false, library, control_fd, ctx, err);
 }
@@ -159,7 +159,7 @@ static void refuse(int control_fd, const struct gn_error *err)
 static void *take_over(void *arg)
 {
     struct wish *w = arg;
-    struct gn_host_here *h = NULL;
+    struct gn_in_process *h = NULL;
     struct gn_error err;
     /* What is cleared of a vGPU whose take-over has failed closes its own, whenever that is. */
     const int our_fd = gn_fd_duplicate(w->control_fd);
@@ -177,7 +177,7 @@ static void *take_over(void *arg)
     return NULL;
 }
 
-void gn_host_here_take_over(void *ctx, const char *library, int control_fd)
+void gn_in_process_take_over(void *ctx, const char *library, int control_fd)
 {
     struct gn_error err;
     if (hosts.is_inherited) {
@@ -204,24 +204,24 @@ void gn_host_here_take_over(void *ctx, const char *library, int control_fd)
     }
 }
 
-int gn_host_here_send(struct gn_host_here *h, const void *message, uint32_t n_bytes)
+int gn_in_process_send(struct gn_in_process *h, const void *message, uint32_t n_bytes)
 {
     return h->table->send(h->direct, message, n_bytes);
 }
 
-void gn_host_here_forked(struct gn_host_here *h)
+void gn_in_process_forked(struct gn_in_process *h)
 {
     h->table->forked(h->direct);
 }
 
-void gn_host_here_forget(void)
+void gn_in_process_forget(void)
 {
     pthread_mutex_init(&hosts.lock, NULL);
     gn_list_init(&hosts.all);
     hosts.is_inherited = atomic_load_explicit(&hosts.has_loaded, memory_order_relaxed);
 }
 
-void gn_host_here_process_ends(uint64_t until_ns)
+void gn_in_process_process_ends(uint64_t until_ns)
 {
     /* A signal's handler may call exit() while the thread that it interrupts holds the lock. */
     while (pthread_mutex_trylock(&hosts.lock)) {
@@ -229,7 +229,7 @@ void gn_host_here_process_ends(uint64_t until_ns)
             return;
         sched_yield();
     }
-    gn_list_for_each(h, &hosts.all, struct gn_host_here, link)
+    gn_list_for_each(h, &hosts.all, struct gn_in_process, link)
         h->table->process_ends(h->direct, until_ns);
     pthread_mutex_unlock(&hosts.lock);
 }

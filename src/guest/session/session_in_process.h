@@ -11,28 +11,28 @@
  * that is loaded from where this one lies. The session keeps its memory and sockets all the same:
  * only messages go another way.
  */
-struct gn_host_here;
+struct gn_in_process;
 
-/* For struct gn_attach_request: ctx is a struct gn_host_here **. */
-int gn_host_here_open(void *ctx, const char *library, int control_fd, struct gn_error *err);
+/* For struct gn_attach_request: ctx is a struct gn_in_process **. */
+int gn_in_process_open(void *ctx, const char *library, int control_fd, struct gn_error *err);
 /* For struct gn_link's on_host, whose ctx is the session: takes its vGPU over from a worker, on a
  * thread of its own. */
 struct gn_session;
-void gn_host_here_take_over(void *ctx, const char *library, int control_fd);
+void gn_in_process_take_over(void *ctx, const char *library, int control_fd);
 /* 0; -EPIPE: the vGPU is gone; -EAGAIN: it has been moved to another process, which hears the ring.
  */
-int gn_host_here_send(struct gn_host_here *h, const void *message, uint32_t n_bytes);
+int gn_in_process_send(struct gn_in_process *h, const void *message, uint32_t n_bytes);
 /* A forked child: closes what it has inherited of the vGPU. */
-void gn_host_here_forked(struct gn_host_here *h);
+void gn_in_process_forked(struct gn_in_process *h);
 /*
  * The same, after all of its parent's have been closed: it hosts none, and refuses to take one over
  * if its parent has ever loaded a driver.
  */
-void gn_host_here_forget(void);
+void gn_in_process_forget(void);
 /*
  * exit() has begun: whatever vGPUs here do without being asked is called off, and waited for until
  * until_ns at most. Any thread.
  */
-void gn_host_here_process_ends(uint64_t until_ns);
+void gn_in_process_process_ends(uint64_t until_ns);
 
 #endif

@@ -33,19 +33,19 @@
 /* The batch of bulk data that this thread's next message is about; 0: none. */
 static _Thread_local uint64_t my_batch;
 
-static struct gn_remote *of_hook(const struct gn_wait_hook *h)
+static struct gn_session_tcp *of_hook(const struct gn_wait_hook *h)
 {
-    return gn_container_of(h, struct gn_remote, hook);
+    return gn_container_of(h, struct gn_session_tcp, hook);
 }
 
-static void wake_watcher(struct gn_remote *r)
+static void wake_watcher(struct gn_session_tcp *r)
 {
     const int fd = r->wake_fd; /* -1: closed here, after a loss */
     if (fd >= 0 && !gn_fd_signal(fd))
-        gn_remote_cut_off(r);
+        gn_session_tcp_cut_off(r);
 }
 
-void gn_remote_arm(int timer, uint64_t ns)
+void gn_session_tcp_arm(int timer, uint64_t ns)
 {
     const struct itimerspec when = {
         .it_value = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)}};
@@ -54,14 +54,14 @@ void gn_remote_arm(int timer, uint64_t ns)
 
 /* ---- the role of reading */
 
-bool gn_remote_take_role(struct gn_remote *r)
+bool gn_session_tcp_take_role(struct gn_session_tcp *r)
 {
     return !atomic_load_explicit(&r->role, memory_order_relaxed) &&
            !atomic_exchange_explicit(&r->role, 1, memory_order_seq_cst);
 }
 
 /* Somebody who parks after this sees the role free; who parked before is woken to take it. */
-void gn_remote_leave_role(struct gn_remote *r)
+void gn_session_tcp_leave_role(struct gn_session_tcp *r)
 {
     atomic_store_explicit(&r->role, 0, memory_order_seq_cst);
     if (atomic_load_explicit(&r->n_parked, memory_order_seq_cst)) {
@@ -70,37 +70,37 @@ void gn_remote_leave_role(struct gn_remote *r)
     }
 }
 
-void gn_remote_wake_all(struct gn_remote *r)
+void gn_session_tcp_wake_all(struct gn_session_tcp *r)
 {
     atomic_fetch_add_explicit(&r->baton, 1, memory_order_seq_cst);
     gn_futex_wake(&r->baton, INT_MAX, true);
 }
 
 /* The connection is no more: the watcher sees to a new one. */
-void gn_remote_broke(struct gn_remote *r)
+void gn_session_tcp_broke(struct gn_session_tcp *r)
 {
     const int fd = r->tcp.fd;
     if (atomic_exchange_explicit(&r->broken, true, memory_order_seq_cst))
         return;
     if (fd >= 0 && !gn_fd_is_ours(fd))
-        gn_remote_cut_off(r);
+        gn_session_tcp_cut_off(r);
     else
         wake_watcher(r);
 }
 
-static void send_some(struct gn_remote *r, bool watches_room)
+static void send_some(struct gn_session_tcp *r, bool watches_room)
 {
     if (!gn_out_pending(&r->out) || atomic_load_explicit(&r->broken, memory_order_relaxed))
         return;
     int rc = gn_out_flush(&r->out);
     if (rc && rc != -EAGAIN)
-        gn_remote_broke(r);
+        gn_session_tcp_broke(r);
     else if (rc && !watches_room && !atomic_load_explicit(&r->room_watched, memory_order_seq_cst))
         wake_watcher(r);
 }
 
 /* By whoever does not stay to see the socket have room again. */
-void gn_remote_flush(struct gn_remote *r)
+void gn_session_tcp_flush(struct gn_session_tcp *r)
 {
     send_some(r, false);
 }
@@ -121,7 +121,7 @@ static void *area_at(struct gn_session *s, uint32_t segment, uint64_t offset, ui
 
 static void *place(void *context, const struct gn_stream_record *record)
 {
-    struct gn_remote *r = context;
+    struct gn_session_tcp *r = context;
     void *to = NULL;
     pthread_mutex_lock(&r->landings_lock);
     for (uint32_t i = 0; i < MAX_LANDINGS && !to; i++) {
@@ -136,7 +136,8 @@ static void *place(void *context, const struct gn_stream_record *record)
     return to ? to : area_at(r->s, record->part, record->at, record->bytes);
 }
 
-bool gn_remote_land(struct gn_remote *r, const struct gn_area_ref *ref, void *to, uint64_t bytes)
+bool gn_session_tcp_land(struct gn_session_tcp *r, const struct gn_area_ref *ref, void *to,
+                         uint64_t bytes)
 {
     bool found = false;
     pthread_mutex_lock(&r->landings_lock);
@@ -149,7 +150,7 @@ bool gn_remote_land(struct gn_remote *r, const struct gn_area_ref *ref, void *to
     return found;
 }
 
-void gn_remote_landed(struct gn_remote *r, const struct gn_area_ref *ref)
+void gn_session_tcp_landed(struct gn_session_tcp *r, const struct gn_area_ref *ref)
 {
     pthread_mutex_lock(&r->landings_lock);
     for (uint32_t i = 0; i < MAX_LANDINGS; i++) {
@@ -160,14 +161,14 @@ void gn_remote_landed(struct gn_remote *r, const struct gn_area_ref *ref)
         /* Over in the middle of a record of its bytes: so ends no honest worker's. The rest may not
          * come to the program's memory. */
         if (atomic_load_explicit(&r->receiving, memory_order_acquire) == l)
-            gn_remote_broke(r);
+            gn_session_tcp_broke(r);
         while (atomic_load_explicit(&r->receiving, memory_order_acquire) == l)
             pthread_cond_wait(&r->landings_wake, &r->landings_lock);
     }
     pthread_mutex_unlock(&r->landings_lock);
 }
 
-void gn_remote_dropped(struct gn_remote *r)
+void gn_session_tcp_dropped(struct gn_session_tcp *r)
 {
     pthread_mutex_lock(&r->landings_lock);
     atomic_store_explicit(&r->receiving, NULL, memory_order_relaxed);
@@ -175,14 +176,15 @@ void gn_remote_dropped(struct gn_remote *r)
     pthread_mutex_unlock(&r->landings_lock);
 }
 
-uint32_t gn_remote_pieces(struct gn_remote *r, uint32_t least, uint32_t most, uint64_t piece_bytes)
+uint32_t gn_session_tcp_pieces(struct gn_session_tcp *r, uint32_t least, uint32_t most,
+                               uint64_t piece_bytes)
 {
     uint64_t n = least + atomic_load_explicit(&r->trip_ns, memory_order_relaxed) * WIRE_BYTES_NS /
                              piece_bytes;
     return n < most ? (uint32_t)n : most;
 }
 
-static void take_end(struct gn_remote *r, struct gn_event_entry *e,
+static void take_end(struct gn_session_tcp *r, struct gn_event_entry *e,
                      const struct gn_stream_record *record, const void *payload)
 {
     struct gn_stream_times t;
@@ -218,7 +220,7 @@ static void print(uint16_t fd, const char *text, uint32_t n)
     }
 }
 
-static int take_want(struct gn_remote *r, const struct gn_stream_record *record,
+static int take_want(struct gn_session_tcp *r, const struct gn_stream_record *record,
                      const void *payload)
 {
     struct want *w = malloc(sizeof *w + record->bytes);
@@ -244,7 +246,7 @@ static int take_want(struct gn_remote *r, const struct gn_stream_record *record,
 
 static int take(void *context, const struct gn_stream_record *record, const void *payload)
 {
-    struct gn_remote *r = context;
+    struct gn_session_tcp *r = context;
     struct gn_session *s = r->s;
     struct gn_event_entry *e;
     int rc = 0;
@@ -280,7 +282,7 @@ static int take(void *context, const struct gn_stream_record *record, const void
         if (record->part == GN_SESSION_WANT)
             return take_want(r, record, payload);
         if (record->part == GN_SESSION_STANDS) {
-            gn_session_move_stands(s, (uint32_t)record->at);
+            gn_session_move_quiesced(s, (uint32_t)record->at);
             return 0;
         }
         if (record->part == GN_SESSION_PAUSE) {
@@ -299,23 +301,23 @@ static int take(void *context, const struct gn_stream_record *record, const void
     }
 }
 
-const struct gn_in_ops gn_remote_in_ops = {.place = place, .take = take};
+const struct gn_in_ops gn_session_tcp_in_ops = {.place = place, .take = take};
 
 /* With the role. One read; -EAGAIN: nothing is there. */
-static int read_once(struct gn_remote *r)
+static int read_once(struct gn_session_tcp *r)
 {
     int rc = gn_in_read(&r->in);
     if (rc > 0 && gn_out_ack_due(&r->out, r->in.received, r->in.small)) {
         gn_out_owe_ack(&r->out, r->in.received, r->in.small);
-        gn_remote_flush(r);
+        gn_session_tcp_flush(r);
     }
     if (rc < 0 && rc != -EAGAIN)
-        gn_remote_broke(r);
+        gn_session_tcp_broke(r);
     return rc;
 }
 
 /* `stays`: also when nobody waits by the hook any more. */
-static bool is_over(const struct gn_remote *r, const _Atomic uint32_t *word, uint32_t seen,
+static bool is_over(const struct gn_session_tcp *r, const _Atomic uint32_t *word, uint32_t seen,
                     bool stays)
 {
     return (!stays && atomic_load_explicit(&r->turned, memory_order_seq_cst)) ||
@@ -323,7 +325,8 @@ static bool is_over(const struct gn_remote *r, const _Atomic uint32_t *word, uin
            atomic_load_explicit(&r->broken, memory_order_acquire);
 }
 
-static void read_until(struct gn_remote *r, const _Atomic uint32_t *word, uint32_t seen, bool stays)
+static void read_until(struct gn_session_tcp *r, const _Atomic uint32_t *word, uint32_t seen,
+                       bool stays)
 {
     uint64_t spin_ns =
         r->s->waiter.policy.spin_ns < SPIN_NS ? r->s->waiter.policy.spin_ns : SPIN_NS;
@@ -346,7 +349,7 @@ static void read_until(struct gn_remote *r, const _Atomic uint32_t *word, uint32
         atomic_store_explicit(&r->room_watched, blocked, memory_order_seq_cst);
         gn_spin_was_not(&r->habit, looks > 0);
         if (poll(p, 2, (int)(GN_PARK_LOOK_NS / 1000000u)) == 0 && !gn_fd_is_ours(p[0].fd)) {
-            gn_remote_broke(r);
+            gn_session_tcp_broke(r);
             break;
         }
         if (p[0].revents & POLLOUT)
@@ -362,7 +365,7 @@ static void read_until(struct gn_remote *r, const _Atomic uint32_t *word, uint32
 }
 
 /* Where the word is an event's, the worker is told that its end is wanted at once. */
-static uint32_t want_event(struct gn_remote *r, const _Atomic uint32_t *word, uint32_t seen)
+static uint32_t want_event(struct gn_session_tcp *r, const _Atomic uint32_t *word, uint32_t seen)
 {
     const char *at = (const char *)word, *table = (const char *)r->s->events;
     if (at < table || at >= table + GN_EVENT_TABLE_BYTES || (seen & GN_EVENT_WANTED))
@@ -377,26 +380,26 @@ static uint32_t want_event(struct gn_remote *r, const _Atomic uint32_t *word, ui
     return seen | GN_EVENT_WANTED;
 }
 
-static bool look(struct gn_remote *r, const _Atomic uint32_t *word, uint32_t seen, bool stays)
+static bool look(struct gn_session_tcp *r, const _Atomic uint32_t *word, uint32_t seen, bool stays)
 {
     seen = want_event(r, word, seen);
     if (seen == UINT32_MAX)
         return true;
     const bool reads =
-        !atomic_load_explicit(&r->broken, memory_order_acquire) && gn_remote_take_role(r);
+        !atomic_load_explicit(&r->broken, memory_order_acquire) && gn_session_tcp_take_role(r);
     send_some(r, reads);
     if (!reads)
         return atomic_load_explicit(word, memory_order_acquire) != seen;
     read_until(r, word, seen, stays);
     atomic_store_explicit(&r->n_turns, atomic_load_explicit(&r->n_turns, memory_order_relaxed) + 1,
                           memory_order_relaxed);
-    gn_remote_leave_role(r);
+    gn_session_tcp_leave_role(r);
     if (!atomic_exchange_explicit(&r->lease_armed, true, memory_order_seq_cst))
-        gn_remote_arm(r->lease_fd, GN_REMOTE_LEASE_NS);
+        gn_session_tcp_arm(r->lease_fd, GN_REMOTE_LEASE_NS);
     return true;
 }
 
-static void park(struct gn_remote *r, const _Atomic uint32_t *word, uint32_t expected,
+static void park(struct gn_session_tcp *r, const _Atomic uint32_t *word, uint32_t expected,
                  bool private_word, bool stays)
 {
     atomic_fetch_add_explicit(&r->n_parked, 1, memory_order_seq_cst);
@@ -419,7 +422,7 @@ static void park(struct gn_remote *r, const _Atomic uint32_t *word, uint32_t exp
 static bool look_by_hook(const struct gn_wait_hook *hook, const _Atomic uint32_t *word,
                          uint32_t seen)
 {
-    struct gn_remote *r = of_hook(hook);
+    struct gn_session_tcp *r = of_hook(hook);
     atomic_fetch_add_explicit(&r->n_hooked, 1, memory_order_seq_cst);
     const bool again =
         !atomic_load_explicit(&r->turned, memory_order_seq_cst) && look(r, word, seen, false);
@@ -430,19 +433,19 @@ static bool look_by_hook(const struct gn_wait_hook *hook, const _Atomic uint32_t
 static void park_by_hook(const struct gn_wait_hook *hook, const _Atomic uint32_t *word,
                          uint32_t expected, bool private_word)
 {
-    struct gn_remote *r = of_hook(hook);
+    struct gn_session_tcp *r = of_hook(hook);
     park(r, word, expected, private_word, false);
 }
 
-const struct gn_wait_hook gn_remote_hook = {look_by_hook, park_by_hook};
+const struct gn_wait_hook gn_session_tcp_hook = {look_by_hook, park_by_hook};
 
 /* ---- who sends by himself */
 
 static _Thread_local uint32_t depth;
 
-struct gn_remote *gn_remote_enter_it(struct gn_session *s)
+struct gn_session_tcp *gn_session_tcp_enter_it(struct gn_session *s)
 {
-    struct gn_remote *r = atomic_load_explicit(&s->remote, memory_order_acquire);
+    struct gn_session_tcp *r = atomic_load_explicit(&s->remote, memory_order_acquire);
     if (!r)
         return NULL;
     /* Either we see that it has turned, or who turns it sees us. */
@@ -456,44 +459,44 @@ struct gn_remote *gn_remote_enter_it(struct gn_session *s)
     return r;
 }
 
-void gn_remote_leave(struct gn_remote *r)
+void gn_session_tcp_leave(struct gn_session_tcp *r)
 {
     if (r && !--depth)
         atomic_fetch_sub_explicit(&r->n_inside, 1, memory_order_release);
 }
 
-void gn_remote_turn(struct gn_remote *r)
+void gn_session_tcp_turn(struct gn_session_tcp *r)
 {
     atomic_store_explicit(&r->s->lost.hook, NULL, memory_order_release);
     atomic_store_explicit(&r->turned, true, memory_order_seq_cst);
-    gn_remote_nudge(r);
-    gn_remote_wake_all(r);
+    gn_session_tcp_nudge(r);
+    gn_session_tcp_wake_all(r);
 }
 
-bool gn_remote_is_empty(struct gn_remote *r)
+bool gn_session_tcp_is_empty(struct gn_session_tcp *r)
 {
     return !atomic_load_explicit(&r->n_inside, memory_order_seq_cst);
 }
 
-void gn_remote_nudge(struct gn_remote *r)
+void gn_session_tcp_nudge(struct gn_session_tcp *r)
 {
     (void)gn_fd_signal(r->nudge_fd);
 }
 
-void gn_remote_look(struct gn_remote *r)
+void gn_session_tcp_look(struct gn_session_tcp *r)
 {
-    gn_remote_flush(r);
-    if (atomic_load_explicit(&r->broken, memory_order_acquire) || !gn_remote_take_role(r))
+    gn_session_tcp_flush(r);
+    if (atomic_load_explicit(&r->broken, memory_order_acquire) || !gn_session_tcp_take_role(r))
         return;
     while (read_once(r) > 0)
         ;
-    gn_remote_leave_role(r);
+    gn_session_tcp_leave_role(r);
 }
 
 /* ---- what goes */
 
 /* Appends, waiting for room when the worker lags behind. */
-static int append_all(struct gn_remote *r, const struct gn_out_part *parts, int n)
+static int append_all(struct gn_session_tcp *r, const struct gn_out_part *parts, int n)
 {
     for (;;) {
         uint32_t room = atomic_load_explicit(&r->out.room, memory_order_seq_cst);
@@ -506,7 +509,7 @@ static int append_all(struct gn_remote *r, const struct gn_out_part *parts, int 
 }
 
 /* Waits, likewise, while too much bulk data waits to be sent. */
-static int bulk_all(struct gn_remote *r, uint16_t segment, uint64_t at, const void *from,
+static int bulk_all(struct gn_session_tcp *r, uint16_t segment, uint64_t at, const void *from,
                     uint64_t bytes, uint64_t *ret_batch)
 {
     for (;;) {
@@ -522,19 +525,19 @@ static int bulk_all(struct gn_remote *r, uint16_t segment, uint64_t at, const vo
 }
 
 /* Nobody waits for what was sent: it may wait for company. */
-static void flush_soon(struct gn_remote *r)
+static void flush_soon(struct gn_session_tcp *r)
 {
     if (atomic_load_explicit(&r->out.blocked, memory_order_relaxed))
         return; /* the watcher goes on when there is room */
     if (atomic_load_explicit(&r->out.unsent, memory_order_relaxed) >= FLUSH_BYTES)
-        gn_remote_flush(r);
+        gn_session_tcp_flush(r);
     else if (!atomic_exchange_explicit(&r->flush_armed, true, memory_order_seq_cst))
-        gn_remote_arm(r->flush_fd, FLUSH_NS);
+        gn_session_tcp_arm(r->flush_fd, FLUSH_NS);
 }
 
 /* Before the message that they are for: bytes whose place may be used again when this returns.
  * Until then it is nobody else's, so that what others append may come in between. */
-static int append_copied(struct gn_remote *r, uint16_t segment, uint64_t at, const void *from,
+static int append_copied(struct gn_session_tcp *r, uint16_t segment, uint64_t at, const void *from,
                          uint64_t bytes)
 {
     int rc = 0;
@@ -549,7 +552,7 @@ static int append_copied(struct gn_remote *r, uint16_t segment, uint64_t at, con
     return rc;
 }
 
-int gn_remote_send(struct gn_remote *r, struct gn_call *c)
+int gn_session_tcp_send(struct gn_session_tcp *r, struct gn_call *c)
 {
     struct gn_out_part parts[GN_CALL_MAX_BLOCKS + 1];
     const struct gn_msg *msg = (const void *)c->message;
@@ -577,8 +580,8 @@ int gn_remote_send(struct gn_remote *r, struct gn_call *c)
     return rc == -EPIPE ? GN_RESULT_LOST : rc ? GN_RESULT_NO_MEMORY : 0;
 }
 
-int gn_remote_pass(struct gn_remote *r, const struct gn_msg *msg, uint32_t n_bytes,
-                   const struct gn_passed *all, uint32_t n)
+int gn_session_tcp_pass(struct gn_session_tcp *r, const struct gn_msg *msg, uint32_t n_bytes,
+                        const struct gn_passed *all, uint32_t n)
 {
     struct gn_out_part parts[GN_MAX_PASSED + 1];
     uint64_t batch = 0;
@@ -601,7 +604,7 @@ int gn_remote_pass(struct gn_remote *r, const struct gn_msg *msg, uint32_t n_byt
     return rc ? rc : append_all(r, parts, n_parts);
 }
 
-void gn_remote_say_paused(struct gn_remote *r, uint32_t number)
+void gn_session_tcp_say_paused(struct gn_session_tcp *r, uint32_t number)
 {
     const struct gn_stream_record record = {0, GN_RECORD_PAUSED, 0, number};
     int rc;
@@ -611,10 +614,10 @@ void gn_remote_say_paused(struct gn_remote *r, uint32_t number)
         if (rc == -ENOBUFS && !look(r, &r->out.room, room, true))
             park(r, &r->out.room, room, true, true);
     } while (rc == -ENOBUFS);
-    gn_remote_flush(r);
+    gn_session_tcp_flush(r);
 }
 
-void gn_remote_begin(struct gn_remote *r, uint32_t grace_ms)
+void gn_session_tcp_begin(struct gn_session_tcp *r, uint32_t grace_ms)
 {
     struct gn_area *a = &r->s->area;
     r->grace_ns = (uint64_t)grace_ms * 1000000u;
@@ -626,8 +629,8 @@ void gn_remote_begin(struct gn_remote *r, uint32_t grace_ms)
     }
 }
 
-int gn_remote_ship(struct gn_remote *r, const struct gn_area_ref *ref, const void *from,
-                   uint64_t bytes)
+int gn_session_tcp_ship(struct gn_session_tcp *r, const struct gn_area_ref *ref, const void *from,
+                        uint64_t bytes)
 {
     if (ref->segment == GN_SPAN_NULL || !bytes)
         return 0;
@@ -642,17 +645,18 @@ int gn_remote_ship(struct gn_remote *r, const struct gn_area_ref *ref, const voi
     return append_all(r, &part, 1);
 }
 
-void gn_remote_unship(void)
+void gn_session_tcp_unship(void)
 {
     my_batch = 0;
 }
 
-void gn_remote_forget(struct gn_remote *r, const void *from, uint64_t bytes)
+void gn_session_tcp_forget(struct gn_session_tcp *r, const void *from, uint64_t bytes)
 {
     gn_out_forget(&r->out, from, bytes);
 }
 
-void gn_remote_free_pages(struct gn_remote *r, uint32_t segment, uint64_t offset, uint64_t bytes)
+void gn_session_tcp_free_pages(struct gn_session_tcp *r, uint32_t segment, uint64_t offset,
+                               uint64_t bytes)
 {
     const struct gn_stream_record record = {sizeof bytes, GN_RECORD_FREE, (uint16_t)segment,
                                             offset};
@@ -660,8 +664,8 @@ void gn_remote_free_pages(struct gn_remote *r, uint32_t segment, uint64_t offset
                         &bytes); /* without room the pages stay until they are used again */
 }
 
-int gn_remote_segment(struct gn_remote *r, uint64_t bytes, struct gn_segment *ret,
-                      uint32_t *ret_index)
+int gn_session_tcp_segment(struct gn_session_tcp *r, uint64_t bytes, struct gn_segment *ret,
+                           uint32_t *ret_index)
 {
     struct gn_segment segment;
     int rc = r->n_segments + 1 < GN_AREA_SEGMENTS

@@ -16,7 +16,7 @@
     256u /* files asked for at once: builds over there have as many threads at most                \
           */
 
-struct gn_remote {
+struct gn_session_tcp {
     struct gn_wait_hook hook;
     struct gn_session *s;
     uint64_t grace_ns;
@@ -79,35 +79,35 @@ struct want {
 };
 
 /* Sets a timer. */
-void gn_remote_arm(int timer, uint64_t ns);
+void gn_session_tcp_arm(int timer, uint64_t ns);
 /* The role of reading: false: somebody has it. */
-bool gn_remote_take_role(struct gn_remote *r);
+bool gn_session_tcp_take_role(struct gn_session_tcp *r);
 /* Passes it on to somebody who waits for it. */
-void gn_remote_leave_role(struct gn_remote *r);
+void gn_session_tcp_leave_role(struct gn_session_tcp *r);
 /* Everybody who sleeps looks again. */
-void gn_remote_wake_all(struct gn_remote *r);
+void gn_session_tcp_wake_all(struct gn_session_tcp *r);
 /* The connection is no more: the watcher sees to a new one. */
-void gn_remote_broke(struct gn_remote *r);
+void gn_session_tcp_broke(struct gn_session_tcp *r);
 /*
  * The program has closed descriptors of this: it is lost, and the watcher may sleep for ever. Any
  * thread.
  */
-void gn_remote_cut_off(struct gn_remote *r);
+void gn_session_tcp_cut_off(struct gn_session_tcp *r);
 /* The program leaves, or has cut the session off: no connection is made any more. */
-static inline bool gn_remote_is_over(struct gn_remote *r)
+static inline bool gn_session_tcp_is_over(struct gn_session_tcp *r)
 {
     return atomic_load_explicit(&r->leaving, memory_order_seq_cst) ||
            atomic_load_explicit(&r->cut_off, memory_order_seq_cst);
 }
 /* The watcher, when ask_due says so: what holds is asked for. */
-void gn_remote_ask_stopped(struct gn_remote *r);
+void gn_session_tcp_ask_stopped(struct gn_session_tcp *r);
 /* The watcher, while there is no connection: until the vGPU has a worker again, or the program
  * leaves. */
-void gn_remote_await_restored(struct gn_remote *r);
+void gn_session_tcp_await_restored(struct gn_session_tcp *r);
 /* With the role, of a connection that is not read from any more: what it was in the middle of is
  * off. */
-void gn_remote_dropped(struct gn_remote *r);
-extern const struct gn_in_ops gn_remote_in_ops;
-extern const struct gn_wait_hook gn_remote_hook;
+void gn_session_tcp_dropped(struct gn_session_tcp *r);
+extern const struct gn_in_ops gn_session_tcp_in_ops;
+extern const struct gn_wait_hook gn_session_tcp_hook;
 
 #endif

@@ -25,7 +25,7 @@
 #define LONG_BYTES 600000u
 
 static struct gn_session session;
-static struct gn_remote remote;
+static struct gn_session_tcp remote;
 
 /* In the place of the library's own, by the linker's --wrap. */
 void *__real_calloc(size_t n, size_t bytes);
@@ -94,7 +94,7 @@ static int set_up(void **state)
     int ends[2];
     memset(&remote, 0, sizeof remote);
     remote.s = &session;
-    remote.hook = gn_remote_hook;
+    remote.hook = gn_session_tcp_hook;
     pthread_mutex_init(&remote.landings_lock, NULL);
     pthread_cond_init(&remote.landings_wake, NULL);
     for (uint32_t i = 0; i < MAX_LANDINGS; i++)
@@ -102,7 +102,7 @@ static int set_up(void **state)
     remote.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     remote.flush_fd = remote.lease_fd = remote.epoll_fd = remote.nudge_fd = -1;
     if (!w || remote.wake_fd < 0 || gn_out_init(&remote.out) ||
-        gn_in_init(&remote.in, &gn_remote_in_ops, &remote) || gn_in_init(&w->in, &ops, w) ||
+        gn_in_init(&remote.in, &gn_session_tcp_in_ops, &remote) || gn_in_init(&w->in, &ops, w) ||
         socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends))
         return -1;
     remote.tcp = (struct gn_tcp){ends[0], NULL};
@@ -134,7 +134,7 @@ static void hear(struct worker *w, uint32_t n_messages)
         const int rc = gn_in_read(&w->in);
         assert_true(rc > 0 || rc == -EAGAIN);
         assert_int_equal(gn_out_acknowledged(&remote.out, w->in.received), 0);
-        gn_remote_flush(&remote);
+        gn_session_tcp_flush(&remote);
     }
     assert_int_equal(w->n_messages, n_messages);
 }
@@ -179,7 +179,7 @@ static void so_they_do_of_a_message_that_was_in_the_ring(void **state)
     w->seen = w->area + block.offset;
     w->n_seen = LONG_BYTES;
     const struct gn_passed passed = {gn_block_ref(&block, 0), LONG_BYTES, true};
-    assert_int_equal(gn_remote_pass(&remote, &msg, sizeof msg, &passed, 1), 0);
+    assert_int_equal(gn_session_tcp_pass(&remote, &msg, sizeof msg, &passed, 1), 0);
     memset(block.base, 0, LONG_BYTES);
     hear(w, 1);
     assert_true(w->there);
@@ -196,11 +196,11 @@ static void what_is_shipped_for_a_call_that_fails_is_of_no_other_call(void **sta
     void *room;
     assert_int_equal(gn_block_take(&session, GN_AREA_PASSING, LONG_BYTES, &block), 0);
     const struct gn_area_ref ref = gn_block_ref(&block, 0);
-    assert_int_equal(gn_remote_ship(&remote, &ref, bytes, LONG_BYTES), 0);
+    assert_int_equal(gn_session_tcp_ship(&remote, &ref, bytes, LONG_BYTES), 0);
     gn_call_begin(&c, &session, 1, sizeof(struct gn_msg));
     (void)gn_call_room(&c, UINT64_C(1) << 40, &room);
     assert_int_equal(gn_call_post(&c), GN_RESULT_NO_MEMORY);
-    gn_remote_forget(&remote, bytes, LONG_BYTES);
+    gn_session_tcp_forget(&remote, bytes, LONG_BYTES);
     free(bytes);
     memset(w->area, 7, sizeof w->area);
     gn_call_begin(&c, &session, 1, sizeof(struct gn_msg));
@@ -208,7 +208,7 @@ static void what_is_shipped_for_a_call_that_fails_is_of_no_other_call(void **sta
     hear(w, 1);
     assert_int_equal(w->batch, 0);
     while (!w->n_batches) {
-        gn_remote_flush(&remote);
+        gn_session_tcp_flush(&remote);
         (void)gn_in_read(&w->in);
     }
     for (size_t i = 0; i < LONG_BYTES; i++)
@@ -229,7 +229,7 @@ static void what_was_in_the_ring_waits_for_room(void **state)
     assert_int_equal(gn_out_bulk(&remote.out, 0, block.offset, block.base, 1, true, &batch),
                      -ENOBUFS);
     const struct gn_passed passed = {gn_block_ref(&block, 0), LONG_BYTES, false};
-    assert_int_equal(gn_remote_pass(&remote, &msg, sizeof msg, &passed, 1), 0);
+    assert_int_equal(gn_session_tcp_pass(&remote, &msg, sizeof msg, &passed, 1), 0);
     hear(w, 1);
     assert_int_equal(w->batch, 65);
     gn_block_put(&session, &block);
@@ -245,7 +245,7 @@ struct ending {
 static void *end(void *arg)
 {
     struct ending *e = arg;
-    gn_remote_landed(&remote, &e->ref);
+    gn_session_tcp_landed(&remote, &e->ref);
     atomic_store(&e->over, true);
     return NULL;
 }
@@ -257,7 +257,7 @@ static void nothing_comes_to_memory_whose_transfer_is_over(void **state)
     struct gn_stream_record record = {20000, GN_RECORD_DATA, 0, 65536};
     unsigned char to[20000], *bytes = sample(sizeof to);
     pthread_t thread;
-    assert_true(gn_remote_land(&remote, &e.ref, to, sizeof to));
+    assert_true(gn_session_tcp_land(&remote, &e.ref, to, sizeof to));
     assert_int_equal(send(w->tcp.fd, &record, sizeof record, 0), sizeof record);
     assert_int_equal(send(w->tcp.fd, bytes, 5000, 0), 5000);
     assert_true(gn_in_read(&remote.in) > 0);
@@ -268,7 +268,7 @@ static void nothing_comes_to_memory_whose_transfer_is_over(void **state)
     if (atomic_load(&remote.broken)) { /* as the watcher does */
         gn_out_disconnect(&remote.out);
         gn_tcp_close(&remote.tcp);
-        gn_remote_dropped(&remote);
+        gn_session_tcp_dropped(&remote);
     }
     pthread_join(thread, NULL);
     memset(to, 7, sizeof to);
@@ -285,12 +285,12 @@ static void a_transfer_that_is_over_in_time_breaks_nothing(void **state)
     const struct gn_area_ref ref = {1, 0, 65536};
     struct gn_stream_record record = {20000, GN_RECORD_DATA, 0, 65536};
     unsigned char to[20000], *bytes = sample(sizeof to);
-    assert_true(gn_remote_land(&remote, &ref, to, sizeof to));
+    assert_true(gn_session_tcp_land(&remote, &ref, to, sizeof to));
     assert_int_equal(send(w->tcp.fd, &record, sizeof record, 0), sizeof record);
     assert_int_equal(send(w->tcp.fd, bytes, sizeof to, 0), sizeof to);
     while (gn_in_read(&remote.in) > 0)
         ;
-    gn_remote_landed(&remote, &ref);
+    gn_session_tcp_landed(&remote, &ref);
     assert_false(atomic_load(&remote.broken));
     assert_memory_equal(to, bytes, sizeof to);
     free(bytes);
@@ -308,7 +308,7 @@ static void a_segment_that_finds_no_memory_is_not_counted(void **state)
     failing = 0;
     assert_int_equal(gn_block_take(&session, GN_AREA_PASSING, 2 * AREA_BYTES, &block), 0);
     assert_int_equal(block.segment, 1);
-    gn_remote_flush(&remote);
+    gn_session_tcp_flush(&remote);
     assert_int_equal(gn_in_read(&w->in), 1);
     assert_int_equal(w->n_segments, 1);
     assert_int_equal(w->last_segment, 1);
@@ -339,17 +339,17 @@ who_is_in_the_middle_of_something_is_waited_for_and_nobody_begins_by_himself(voi
     assert_int_equal(pthread_create(&sleeper, NULL, wait_for_word, NULL), 0);
     while (!atomic_load(&remote.n_parked))
         sched_yield();
-    assert_ptr_equal(gn_remote_enter(&session), &remote);
-    gn_remote_turn(&remote);
-    assert_false(gn_remote_is_empty(&remote));
+    assert_ptr_equal(gn_session_tcp_enter(&session), &remote);
+    gn_session_tcp_turn(&remote);
+    assert_false(gn_session_tcp_is_empty(&remote));
     /* All of what he has begun, or nothing. */
-    assert_ptr_equal(gn_remote_enter(&session), &remote);
-    gn_remote_leave(&remote);
-    assert_false(gn_remote_is_empty(&remote));
-    gn_remote_leave(&remote);
-    assert_true(gn_remote_is_empty(&remote));
-    assert_null(gn_remote_enter(&session));
-    assert_true(gn_remote_is_empty(&remote));
+    assert_ptr_equal(gn_session_tcp_enter(&session), &remote);
+    gn_session_tcp_leave(&remote);
+    assert_false(gn_session_tcp_is_empty(&remote));
+    gn_session_tcp_leave(&remote);
+    assert_true(gn_session_tcp_is_empty(&remote));
+    assert_null(gn_session_tcp_enter(&session));
+    assert_true(gn_session_tcp_is_empty(&remote));
     /* Who slept by the hook, and for the role of reading, hears now of the word alone, by whoever
      * writes it. */
     while (atomic_load(&remote.n_parked))
@@ -386,7 +386,7 @@ static void hear_nothing(struct gn_session *s, uint16_t op, const void *payload,
 static void *watch(void *arg)
 {
     (void)arg;
-    (void)gn_remote_watch_far(&session, &remote);
+    (void)gn_session_tcp_watch_far(&session, &remote);
     return NULL;
 }
 
@@ -416,7 +416,7 @@ static void what_came_with_an_answer_of_gantryds_is_heard(void **state)
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += 30;
     const int rc = sem_timedwait(&heard, &until);
-    gn_remote_broke(&remote);
+    gn_session_tcp_broke(&remote);
     pthread_join(thread, NULL);
     close(remote.epoll_fd);
     close(remote.nudge_fd);

@@ -31,7 +31,7 @@
 
 /* ---- connections */
 
-static int connect_data(struct gn_remote *r, uint64_t deadline_ns, struct gn_error *err)
+static int connect_data(struct gn_session_tcp *r, uint64_t deadline_ns, struct gn_error *err)
 {
     struct gn_stream_hello hello;
     struct gn_tcp tcp;
@@ -56,7 +56,7 @@ static int connect_data(struct gn_remote *r, uint64_t deadline_ns, struct gn_err
     return 0;
 }
 
-int gn_remote_make_memory(struct gn_attached *a)
+int gn_session_tcp_make_memory(struct gn_attached *a)
 {
     struct gn_segment ring, events, data;
     if (a->data_bytes > MAX_DATA_BYTES)
@@ -79,19 +79,19 @@ int gn_remote_make_memory(struct gn_attached *a)
     return rc;
 }
 
-static int watch_fd(struct gn_remote *r, int fd, uint32_t events, int op)
+static int watch_fd(struct gn_session_tcp *r, int fd, uint32_t events, int op)
 {
     struct epoll_event e = {.events = events, .data.fd = fd};
     return epoll_ctl(r->epoll_fd, op, fd, &e) < 0 ? -errno : 0;
 }
 
-int gn_remote_new(struct gn_session *s, struct gn_remote **ret)
+int gn_session_tcp_new(struct gn_session *s, struct gn_session_tcp **ret)
 {
-    struct gn_remote *r = aligned_alloc(64, gn_align_up(sizeof *r, 64));
+    struct gn_session_tcp *r = aligned_alloc(64, gn_align_up(sizeof *r, 64));
     if (!r)
         return -ENOMEM;
     memset(r, 0, sizeof *r);
-    r->hook = gn_remote_hook;
+    r->hook = gn_session_tcp_hook;
     r->s = s;
     r->tcp = (struct gn_tcp)GN_TCP_NONE;
     pthread_mutex_init(&r->landings_lock, NULL);
@@ -113,7 +113,7 @@ int gn_remote_new(struct gn_session *s, struct gn_remote **ret)
     if (!rc)
         rc = gn_out_init(&r->out);
     if (!rc)
-        rc = gn_in_init(&r->in, &gn_remote_in_ops, r);
+        rc = gn_in_init(&r->in, &gn_session_tcp_in_ops, r);
     if (!rc)
         rc = watch_fd(r, r->wake_fd, EPOLLIN, EPOLL_CTL_ADD);
     if (!rc)
@@ -121,16 +121,16 @@ int gn_remote_new(struct gn_session *s, struct gn_remote **ret)
     if (!rc)
         rc = watch_fd(r, r->lease_fd, EPOLLIN, EPOLL_CTL_ADD);
     if (rc)
-        gn_remote_forked(
+        gn_session_tcp_forked(
             r); /* what it allocated is left, as a session's mappings are that never was */
     else
         *ret = r;
     return rc;
 }
 
-void gn_remote_free(struct gn_remote *r)
+void gn_session_tcp_free(struct gn_session_tcp *r)
 {
-    gn_remote_forked(r);
+    gn_session_tcp_forked(r);
     gn_out_fini(&r->out);
     gn_in_fini(&r->in);
     if (atomic_load_explicit(&r->turned, memory_order_relaxed))
@@ -139,16 +139,16 @@ void gn_remote_free(struct gn_remote *r)
         free(r);
 }
 
-int gn_remote_open(struct gn_session *s, const struct gn_attached *a, struct gn_error *err)
+int gn_session_tcp_open(struct gn_session *s, const struct gn_attached *a, struct gn_error *err)
 {
-    struct gn_remote *r;
-    int rc = gn_remote_new(s, &r);
+    struct gn_session_tcp *r;
+    int rc = gn_session_tcp_new(s, &r);
     if (rc)
         return rc;
     r->grace_ns = (uint64_t)a->grace_ms * 1000000u;
     rc = connect_data(r, gn_now_ns() + OPEN_NS, err);
     if (rc) {
-        gn_remote_forked(r);
+        gn_session_tcp_forked(r);
         return rc;
     }
     atomic_store_explicit(&s->lost.hook, &r->hook, memory_order_release);
@@ -156,24 +156,24 @@ int gn_remote_open(struct gn_session *s, const struct gn_attached *a, struct gn_
     return 0;
 }
 
-pthread_mutex_t *gn_remote_link_lock(struct gn_remote *r)
+pthread_mutex_t *gn_session_tcp_link_lock(struct gn_session_tcp *r)
 {
     return &r->dialling;
 }
 
-void gn_remote_go_over(struct gn_remote *r)
+void gn_session_tcp_go_over(struct gn_session_tcp *r)
 {
     atomic_store_explicit(&r->gone_over, true, memory_order_seq_cst);
-    gn_remote_broke(r);
+    gn_session_tcp_broke(r);
 }
 
-void gn_remote_go_home(struct gn_remote *r)
+void gn_session_tcp_go_home(struct gn_session_tcp *r)
 {
     atomic_store_explicit(&r->gone_home, true, memory_order_seq_cst);
     (void)gn_fd_signal(r->wake_fd);
 }
 
-void gn_remote_bye(struct gn_remote *r)
+void gn_session_tcp_bye(struct gn_session_tcp *r)
 {
     if (pthread_mutex_trylock(&r->dialling))
         return;
@@ -183,7 +183,7 @@ void gn_remote_bye(struct gn_remote *r)
     pthread_mutex_unlock(&r->dialling);
 }
 
-void gn_remote_forked(struct gn_remote *r)
+void gn_session_tcp_forked(struct gn_session_tcp *r)
 {
     int *const fds[] = {&r->tcp.fd,   &r->epoll_fd, &r->wake_fd,
                         &r->flush_fd, &r->lease_fd, &r->nudge_fd};
@@ -197,7 +197,7 @@ void gn_remote_forked(struct gn_remote *r)
 /* ---- the watcher */
 
 /* One record of an answer. -EAGAIN: there is no room now. */
-static int answer_once(struct gn_remote *r, struct want *w, bool *ret_done)
+static int answer_once(struct gn_session_tcp *r, struct want *w, bool *ret_done)
 {
     struct {
         struct gn_session_file file;
@@ -237,7 +237,7 @@ static void drop_want(struct want *w)
     free(w);
 }
 
-static void answer_wants(struct gn_remote *r)
+static void answer_wants(struct gn_session_tcp *r)
 {
     for (;;) {
         bool done = false;
@@ -258,7 +258,7 @@ static void answer_wants(struct gn_remote *r)
         if (rc == -EAGAIN)
             return;
         atomic_store_explicit(&r->answers_waiting, false, memory_order_seq_cst);
-        gn_remote_flush(r);
+        gn_session_tcp_flush(r);
         if (rc || done) {
             drop_want(r->answering);
             r->answering = NULL;
@@ -273,10 +273,10 @@ static bool is_final(int rc)
 }
 
 /* Comes back to the session; false: it is lost. */
-static bool come_back(struct gn_remote *r)
+static bool come_back(struct gn_session_tcp *r)
 {
     struct gn_error err;
-    while (!gn_remote_take_role(r)) {
+    while (!gn_session_tcp_take_role(r)) {
         /* Whoever reads sees `broken` as soon as its poll returns. */
         gn_tcp_shutdown(&r->tcp);
         struct timespec pause = {.tv_nsec = 100000};
@@ -285,7 +285,7 @@ static bool come_back(struct gn_remote *r)
     gn_out_disconnect(&r->out);
     gn_tcp_close(&r->tcp);
     gn_in_connect(&r->in, &r->tcp);
-    gn_remote_dropped(r);
+    gn_session_tcp_dropped(r);
     const bool goes_over = atomic_exchange_explicit(&r->gone_over, false, memory_order_seq_cst);
     /* What the old worker has said has come, all of it; what it has not taken the new one takes. */
     if (goes_over)
@@ -294,11 +294,11 @@ static bool come_back(struct gn_remote *r)
     uint64_t deadline = gn_now_ns() + r->grace_ns;
     for (uint64_t now = gn_now_ns(); rc && !is_final(rc) && now < deadline; now = gn_now_ns()) {
         if (atomic_load_explicit(&r->stopped, memory_order_acquire)) {
-            gn_remote_await_restored(r);
+            gn_session_tcp_await_restored(r);
             now = gn_now_ns();
             deadline = now + r->grace_ns;
         }
-        if (gn_remote_is_over(r))
+        if (gn_session_tcp_is_over(r))
             break;
         rc = connect_data(r, now + TRY_NS < deadline ? now + TRY_NS : deadline, &err);
         /* That it is in a file it may have heard just now. */
@@ -314,50 +314,50 @@ static bool come_back(struct gn_remote *r)
         gn_link_say_left(r->s->link);
         pthread_mutex_unlock(&r->dialling);
     }
-    gn_remote_leave_role(r);
+    gn_session_tcp_leave_role(r);
     if (!rc)
-        gn_remote_wake_all(r);
+        gn_session_tcp_wake_all(r);
     /* Who waits may not look at the connection, of a session that shared its memory before. */
     if (!rc)
-        gn_remote_flush(r);
+        gn_session_tcp_flush(r);
     return !rc;
 }
 
-static void lose(struct gn_remote *r)
+static void lose(struct gn_session_tcp *r)
 {
     gn_out_stop(&r->out);
     gn_tcp_shutdown(&r->tcp);
     /* Nobody reads any more: `broken` is set, and stays so. Nothing of the program's memory is
      * touched from here on. */
-    while (!gn_remote_take_role(r)) {
+    while (!gn_session_tcp_take_role(r)) {
         struct timespec pause = {.tv_nsec = 100000};
         nanosleep(&pause, NULL);
     }
-    gn_remote_dropped(r);
-    gn_remote_leave_role(r);
+    gn_session_tcp_dropped(r);
+    gn_session_tcp_leave_role(r);
     gn_session_declare_lost(r->s);
-    gn_remote_wake_all(r);
+    gn_session_tcp_wake_all(r);
 }
 
 /* Once no thread is in that has not seen the loss. */
-static void close_lost(struct gn_remote *r)
+static void close_lost(struct gn_session_tcp *r)
 {
     const struct timespec pause = {.tv_nsec = 100000};
     while (atomic_load_explicit(&r->n_inside, memory_order_seq_cst) ||
            atomic_load_explicit(&r->n_hooked, memory_order_seq_cst))
         nanosleep(&pause, NULL);
-    gn_remote_forked(r);
+    gn_session_tcp_forked(r);
 }
 
 static void *lose_cut_off(void *arg)
 {
-    struct gn_remote *r = arg;
+    struct gn_session_tcp *r = arg;
     lose(r);
     gn_session_close_lost(r->s);
     return NULL;
 }
 
-void gn_remote_cut_off(struct gn_remote *r)
+void gn_session_tcp_cut_off(struct gn_session_tcp *r)
 {
     if (atomic_exchange_explicit(&r->cut_off, true, memory_order_seq_cst))
         return;
@@ -367,7 +367,7 @@ void gn_remote_cut_off(struct gn_remote *r)
         gn_session_declare_lost(r->s);
 }
 
-void gn_remote_look_at_descriptors(struct gn_remote *r)
+void gn_session_tcp_look_at_descriptors(struct gn_session_tcp *r)
 {
     if (pthread_mutex_trylock(&r->dialling))
         return;
@@ -376,7 +376,7 @@ void gn_remote_look_at_descriptors(struct gn_remote *r)
     const bool cut_off = fd >= 0 && !gn_fd_is_ours(fd);
     pthread_mutex_unlock(&r->dialling);
     if (cut_off)
-        gn_remote_cut_off(r);
+        gn_session_tcp_cut_off(r);
 }
 
 /*
@@ -384,7 +384,7 @@ void gn_remote_look_at_descriptors(struct gn_remote *r)
  * long sleep that takes a thread some ten microseconds, which would lie between the answer it
  * waited for and its next call.
  */
-static bool lease_is_over(struct gn_remote *r, uint32_t *seen_turns)
+static bool lease_is_over(struct gn_session_tcp *r, uint32_t *seen_turns)
 {
     const uint64_t two_trips_ns = 2 * atomic_load_explicit(&r->trip_ns, memory_order_relaxed);
     const uint32_t turns = atomic_load_explicit(&r->n_turns, memory_order_relaxed);
@@ -392,8 +392,8 @@ static bool lease_is_over(struct gn_remote *r, uint32_t *seen_turns)
         turns != *seen_turns && atomic_load_explicit(&r->role, memory_order_seq_cst);
     *seen_turns = turns;
     if (in_use && two_trips_ns < LEASE_MOST_NS) {
-        gn_remote_arm(r->lease_fd,
-                      two_trips_ns < GN_REMOTE_LEASE_NS ? GN_REMOTE_LEASE_NS : two_trips_ns);
+        gn_session_tcp_arm(r->lease_fd,
+                           two_trips_ns < GN_REMOTE_LEASE_NS ? GN_REMOTE_LEASE_NS : two_trips_ns);
         return false;
     }
     /* Before the look at the role: who gives it back after that sets the timer anew. */
@@ -402,7 +402,7 @@ static bool lease_is_over(struct gn_remote *r, uint32_t *seen_turns)
 }
 
 /* False: gantryd is gone. What it says unasked is about moves. */
-static bool hear_gantryd(struct gn_remote *r, uint32_t events)
+static bool hear_gantryd(struct gn_session_tcp *r, uint32_t events)
 {
     if (pthread_mutex_trylock(&r->dialling)) {
         (void)poll(NULL, 0, 1); /* whoever has it is about to be done */
@@ -416,20 +416,20 @@ static bool hear_gantryd(struct gn_remote *r, uint32_t events)
 
 /* What came right behind gantryd's answer has been taken out of the socket with it, through TLS,
  * and epoll knows nothing of it. */
-static void hear_rest(struct gn_remote *r)
+static void hear_rest(struct gn_session_tcp *r)
 {
     pthread_mutex_lock(&r->dialling);
     const int rc =
         atomic_load_explicit(&r->gone_home, memory_order_seq_cst) ? 0 : gn_link_hear(r->s->link);
     pthread_mutex_unlock(&r->dialling);
     if (rc)
-        gn_remote_broke(r);
+        gn_session_tcp_broke(r);
 }
 
 /* Nobody reads or sends any more. */
-static void end(struct gn_remote *r)
+static void end(struct gn_session_tcp *r)
 {
-    while (!gn_remote_take_role(r)) {
+    while (!gn_session_tcp_take_role(r)) {
         struct timespec pause = {.tv_nsec = 100000};
         nanosleep(&pause, NULL);
     }
@@ -448,7 +448,7 @@ static void end(struct gn_remote *r)
 }
 
 /* True: the vGPU shares our memory again; false: it is lost. */
-static bool watch_until_over(struct gn_session *s, struct gn_remote *r)
+static bool watch_until_over(struct gn_session *s, struct gn_session_tcp *r)
 {
     int control = gn_link_poll_fd(s->link);
     uint32_t armed = UINT32_MAX, seen_turns = 0;
@@ -460,7 +460,7 @@ static bool watch_until_over(struct gn_session *s, struct gn_remote *r)
          * waited for.
          */
         if (!new_connection && !gn_fd_is_ours(control))
-            gn_remote_cut_off(r);
+            gn_session_tcp_cut_off(r);
         if (atomic_load_explicit(&r->cut_off, memory_order_seq_cst))
             return false;
         if (new_connection) {
@@ -474,7 +474,7 @@ static bool watch_until_over(struct gn_session *s, struct gn_remote *r)
         bool full = atomic_load_explicit(&r->out.blocked, memory_order_seq_cst) &&
                     !atomic_load_explicit(&r->room_watched, memory_order_seq_cst);
         if (atomic_load_explicit(&r->ask_due, memory_order_acquire))
-            gn_remote_ask_stopped(r);
+            gn_session_tcp_ask_stopped(r);
         uint32_t wanted = (reads ? EPOLLIN : 0) | (full ? EPOLLOUT : 0);
         if (wanted != armed) {
             watch_fd(r, r->tcp.fd, wanted, EPOLL_CTL_MOD);
@@ -483,10 +483,10 @@ static bool watch_until_over(struct gn_session *s, struct gn_remote *r)
         /* Through TLS whoever read last may have taken more out of the socket than he looked at, of
          * which epoll knows nothing. */
         if (reads && gn_tcp_has_more(&r->tcp))
-            gn_remote_look(r);
+            gn_session_tcp_look(r);
         int n = epoll_wait(r->epoll_fd, events, GN_ARRAY_SIZE(events), -1);
         if (n < 0 && errno != EINTR) {
-            gn_remote_cut_off(r);
+            gn_session_tcp_cut_off(r);
             return false;
         }
         for (int i = 0; i < n; i++) {
@@ -496,24 +496,24 @@ static bool watch_until_over(struct gn_session *s, struct gn_remote *r)
             } else if (fd == r->flush_fd) {
                 gn_fd_drain(fd);
                 atomic_store_explicit(&r->flush_armed, false, memory_order_seq_cst);
-                gn_remote_flush(r);
+                gn_session_tcp_flush(r);
             } else if (fd == r->lease_fd) {
                 gn_fd_drain(fd);
                 reads = lease_is_over(r, &seen_turns);
             } else if (fd == control) {
                 if (!hear_gantryd(r, events[i].events))
-                    gn_remote_broke(r);
+                    gn_session_tcp_broke(r);
             } else if (fd == r->tcp.fd) {
                 if (events[i].events & EPOLLOUT)
-                    gn_remote_flush(r);
+                    gn_session_tcp_flush(r);
                 if (events[i].events & (EPOLLERR | EPOLLHUP))
-                    gn_remote_broke(r);
+                    gn_session_tcp_broke(r);
                 if (!(events[i].events & EPOLLIN))
                     continue;
                 /* A waiting thread reads: it says when it has not done so for a while. */
                 reads = !atomic_load_explicit(&r->role, memory_order_seq_cst);
                 if (reads)
-                    gn_remote_look(r);
+                    gn_session_tcp_look(r);
             }
         }
         if (atomic_load_explicit(&r->gone_home, memory_order_seq_cst))
@@ -538,7 +538,7 @@ static bool watch_until_over(struct gn_session *s, struct gn_remote *r)
     return false;
 }
 
-bool gn_remote_watch_far(struct gn_session *s, struct gn_remote *r)
+bool gn_session_tcp_watch_far(struct gn_session *s, struct gn_session_tcp *r)
 {
     const bool home = watch_until_over(s, r);
     if (home)

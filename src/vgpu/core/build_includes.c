@@ -14,16 +14,16 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-struct gn_build_files *gn_build_files_new(void)
+struct gn_build_includes *gn_build_includes_new(void)
 {
-    return calloc(1, sizeof(struct gn_build_files));
+    return calloc(1, sizeof(struct gn_build_includes));
 }
 
-void gn_build_files_free(struct gn_build_files *f)
+void gn_build_includes_free(struct gn_build_includes *f)
 {
     if (!f)
         return;
-    gn_build_files_close(f);
+    gn_build_includes_close(f);
     for (uint32_t i = 0; i < f->n; i++) {
         free(f->all[i].name);
         free(f->all[i].contents);
@@ -32,7 +32,7 @@ void gn_build_files_free(struct gn_build_files *f)
     free(f);
 }
 
-static struct gn_build_file *find(struct gn_build_files *f, const char *name)
+static struct gn_build_file *find(struct gn_build_includes *f, const char *name)
 {
     for (uint32_t i = 0; i < f->n; i++)
         if (strcmp(f->all[i].name, name) == 0)
@@ -40,7 +40,7 @@ static struct gn_build_file *find(struct gn_build_files *f, const char *name)
     return NULL;
 }
 
-static struct gn_build_file *add(struct gn_build_files *f, const char *name, size_t n_name)
+static struct gn_build_file *add(struct gn_build_includes *f, const char *name, size_t n_name)
 {
     if (f->n == GN_BUILD_FILES_MOST)
         return NULL;
@@ -73,8 +73,8 @@ static int read_all(int fd, unsigned char *to, uint64_t n)
     return 0;
 }
 
-void gn_build_files_found(struct gn_build_files *f, const char *name, const struct stat *facts,
-                          int fd)
+void gn_build_includes_found(struct gn_build_includes *f, const char *name,
+                             const struct stat *facts, int fd)
 {
     struct gn_build_file *file = find(f, name);
     if (!file && !(file = add(f, name, strlen(name)))) {
@@ -110,7 +110,7 @@ static bool is_one(const struct gn_build_file *a, const struct gn_build_file *b)
 
 /* A compiler wants a real file, with an identity of its own; and a worker can make one where its
  * driver keeps what it is working on. */
-static int open_one(struct gn_build_files *f, struct gn_build_file *file)
+static int open_one(struct gn_build_includes *f, struct gn_build_file *file)
 {
     const char *folder = getenv("TMPDIR");
     for (uint32_t i = 0; i < f->n; i++)
@@ -132,8 +132,8 @@ static int open_one(struct gn_build_files *f, struct gn_build_file *file)
     return file->fd;
 }
 
-int gn_build_files_give(struct gn_build_files *f, const char *name, bool contents, int *ret_fd,
-                        struct stat *ret_facts)
+int gn_build_includes_give(struct gn_build_includes *f, const char *name, bool contents,
+                           int *ret_fd, struct stat *ret_facts)
 {
     struct gn_build_file *file = find(f, name);
     if (!file || (contents && !file->contents))
@@ -156,7 +156,7 @@ int gn_build_files_give(struct gn_build_files *f, const char *name, bool content
     return 0;
 }
 
-void gn_build_files_close(struct gn_build_files *f)
+void gn_build_includes_close(struct gn_build_includes *f)
 {
     for (uint32_t i = 0; i < f->n; i++)
         if (f->all[i].fd >= 0) {
@@ -173,7 +173,7 @@ struct saved_facts {
     uint64_t device, inode;
 };
 
-uint64_t gn_build_files_bytes(const struct gn_build_files *f)
+uint64_t gn_build_includes_bytes(const struct gn_build_includes *f)
 {
     uint64_t n = 0;
     for (uint32_t i = 0; f && i < f->n; i++)
@@ -181,7 +181,7 @@ uint64_t gn_build_files_bytes(const struct gn_build_files *f)
     return n;
 }
 
-int gn_build_files_save(const struct gn_build_files *f, struct gn_stream_writer *w)
+int gn_build_includes_save(const struct gn_build_includes *f, struct gn_stream_writer *w)
 {
     int rc = 0;
     for (uint32_t i = 0; f && !rc && i < f->n; i++) {
@@ -200,7 +200,7 @@ int gn_build_files_save(const struct gn_build_files *f, struct gn_stream_writer 
     return rc;
 }
 
-static int load_facts(struct gn_build_files *f, const struct gn_stream_part *part)
+static int load_facts(struct gn_build_includes *f, const struct gn_stream_part *part)
 {
     struct saved_facts facts;
     if (part->n < sizeof facts)
@@ -219,7 +219,7 @@ static int load_facts(struct gn_build_files *f, const struct gn_stream_part *par
 }
 
 /* It comes right behind its facts. */
-static int load_contents(struct gn_build_files *f, const struct gn_stream_part *part)
+static int load_contents(struct gn_build_includes *f, const struct gn_stream_part *part)
 {
     uint32_t head[2];
     struct gn_build_file *file = f->n ? &f->all[f->n - 1] : NULL;
@@ -242,21 +242,21 @@ static int load_contents(struct gn_build_files *f, const struct gn_stream_part *
     return 0;
 }
 
-int gn_build_files_load(const struct gn_stream_entry *e, struct gn_build_files **ret)
+int gn_build_includes_load(const struct gn_stream_entry *e, struct gn_build_includes **ret)
 {
     struct gn_stream_entry all = *e;
     struct gn_stream_part part;
-    struct gn_build_files *f = NULL;
+    struct gn_build_includes *f = NULL;
     int rc = 0;
     while (!rc && gn_stream_next_part(&all, &part)) {
         if (part.part != GN_PART_API && part.part != GN_PART_HEADER)
             continue;
-        if (!f && !(f = gn_build_files_new()))
+        if (!f && !(f = gn_build_includes_new()))
             return -ENOMEM;
         rc = part.part == GN_PART_API ? load_facts(f, &part) : load_contents(f, &part);
     }
     if (rc) {
-        gn_build_files_free(f);
+        gn_build_includes_free(f);
         return rc;
     }
     *ret = f;

@@ -28,29 +28,29 @@ struct gn_build_file {
     int fd;                  /* while a build is repeated: of a file that has them; -1 */
 };
 
-struct gn_build_files {
+struct gn_build_includes {
     struct gn_build_file *all;
     uint32_t n, capacity;
     uint64_t total; /* of contents */
     bool lacks;     /* too much, or no memory: not all are here */
 };
 
-struct gn_build_files *gn_build_files_new(void);    /* NULL: no memory */
-void gn_build_files_free(struct gn_build_files *f); /* NULL does nothing */
+struct gn_build_includes *gn_build_includes_new(void);    /* NULL: no memory */
+void gn_build_includes_free(struct gn_build_includes *f); /* NULL does nothing */
 
 /* The program has answered. fd: its contents, which are copied; -1: none were asked for. Never
  * fails: see lacks. */
-void gn_build_files_found(struct gn_build_files *f, const char *name, const struct stat *facts,
-                          int fd);
+void gn_build_includes_found(struct gn_build_includes *f, const char *name,
+                             const struct stat *facts, int fd);
 /* In a build that is repeated. 0 or -errno; *ret_fd is the caller's. */
-int gn_build_files_give(struct gn_build_files *f, const char *name, bool contents, int *ret_fd,
-                        struct stat *ret_facts);
+int gn_build_includes_give(struct gn_build_includes *f, const char *name, bool contents,
+                           int *ret_fd, struct stat *ret_facts);
 /* What that took. */
-void gn_build_files_close(struct gn_build_files *f);
+void gn_build_includes_close(struct gn_build_includes *f);
 
 /* As parts of an entry, and back: *ret is NULL when there are none. 0, -ENOMEM, -EBADMSG. */
-uint64_t gn_build_files_bytes(const struct gn_build_files *f);
-int gn_build_files_save(const struct gn_build_files *f, struct gn_stream_writer *w);
-int gn_build_files_load(const struct gn_stream_entry *e, struct gn_build_files **ret);
+uint64_t gn_build_includes_bytes(const struct gn_build_includes *f);
+int gn_build_includes_save(const struct gn_build_includes *f, struct gn_stream_writer *w);
+int gn_build_includes_load(const struct gn_stream_entry *e, struct gn_build_includes **ret);
 
 #endif

@@ -125,7 +125,7 @@ static void calm(struct gn_vdevice *d)
     /* The program is likely to go on at once: its next message should meet a thread that looks for
      * it, and if none comes that thread gives the grant up. */
     const bool pressed =
-        idle && gn_grant_is_pressed(d->turn.slot) && gn_grant_look(d->turn.slot) == GN_GRANT_HELD;
+        idle && gn_grant_is_preempted(d->turn.slot) && gn_grant_look(d->turn.slot) == GN_GRANT_HELD;
     const bool looks =
         !v->remote &&
         (pressed || (v->on_processors && !v->hosted &&
@@ -134,7 +134,7 @@ static void calm(struct gn_vdevice *d)
     if (looks)
         gn_ring_nudge(&v->ring);
     else if (idle)
-        gn_turn_rest(d);
+        gn_turn_park(d);
 }
 
 /*

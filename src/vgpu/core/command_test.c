@@ -190,7 +190,7 @@ static void start(bool in_order)
 
 static void stop(void)
 {
-    gn_object_take_out(&vgpu, queue_id, KIND_QUEUE);
+    gn_object_remove(&vgpu, queue_id, KIND_QUEUE);
     assert_true(gn_list_empty(&device.queues));
     for (uint32_t i = 0; i < GN_EVENT_ENTRIES / GN_OBJECT_CHUNK; i++)
         free(vgpu.event_chunks[i]);
@@ -228,9 +228,9 @@ static bool told(void)
 
 static void hand(uint64_t slice_ns, bool pressed)
 {
-    assert_true(gn_grant_hand(&slot, slice_ns, pressed));
+    assert_true(gn_grant_assign(&slot, slice_ns, pressed));
     pthread_mutex_lock(&device.role);
-    gn_turn_came(&device);
+    gn_turn_began(&device);
     pthread_mutex_unlock(&device.role);
     gn_device_pump(&device);
 }
@@ -324,7 +324,7 @@ static void test_the_last_end_takes_the_queue_with_it(void **state)
     (void)state;
     start(true);
     enqueue(&plain, 0);
-    gn_object_take_out(&vgpu, queue_id, KIND_QUEUE);
+    gn_object_remove(&vgpu, queue_id, KIND_QUEUE);
     assert_false(gn_list_empty(&device.queues));
     gn_command_over(given[0], 0);
     assert_true(over(0));
@@ -447,7 +447,7 @@ static void test_what_nobody_asks_about_is_waited_for(void **state)
     enqueue(&plain, GN_NO_EVENT);
     hand(LONG, false);
     driver_is_busy = true;
-    gn_turn_rest(&device);
+    gn_turn_park(&device);
     assert_int_equal(gn_grant_look(&slot), GN_GRANT_HELD);
     assert_non_null(quiet);
     driver_is_busy = false;
@@ -455,9 +455,9 @@ static void test_what_nobody_asks_about_is_waited_for(void **state)
     assert_int_equal(gn_grant_look(&slot), GN_GRANT_RESTING);
     /* Somebody waits by the time that it is over: the program has a moment to go on. */
     enqueue(&plain, GN_NO_EVENT);
-    assert_false(gn_grant_press(&slot));
+    assert_false(gn_grant_preempt(&slot));
     driver_is_busy = true;
-    gn_turn_rest(&device);
+    gn_turn_park(&device);
     driver_is_busy = false;
     atomic_store(&vgpu.ring.nudged, false);
     quiet(quiet_arg);
@@ -475,7 +475,7 @@ static void test_the_slice_ends_with_an_empty_driver(void **state)
     scheduled();
     enqueue(&plain, 0);
     hand(LONG, false);
-    assert_false(gn_grant_press(&slot));
+    assert_false(gn_grant_preempt(&slot));
     atomic_store(&slot.slice_ns, 0);
     device.turn.slice_ns = 0; /* it is over */
     enqueue(&plain, 1);
@@ -636,7 +636,7 @@ static void test_who_has_used_up_a_slice_stays_in_line(void **state)
     assert_true(told());
     /* It had no more to do after all. */
     hand(LONG, true);
-    gn_turn_rest(&device);
+    gn_turn_park(&device);
     assert_int_equal(gn_grant_look(&slot), GN_GRANT_NONE);
     assert_true(told());
     unscheduled();
@@ -744,8 +744,8 @@ static void test_what_another_device_waits_for_wakes_it(void **state)
     gn_command_over(given[0], 0);
     gn_command_over(given[1], 0);
     assert_true(over(1) && over(2));
-    gn_object_take_out(&vgpu, first, KIND_QUEUE);
-    gn_object_take_out(&vgpu, second, KIND_QUEUE);
+    gn_object_remove(&vgpu, first, KIND_QUEUE);
+    gn_object_remove(&vgpu, second, KIND_QUEUE);
     stop();
 }
 

@@ -167,7 +167,7 @@ static void submit(struct gn_vdevice *d, struct gn_command *c)
     pthread_mutex_unlock(&v->lock);
     /* What the program does not ask about is followed only where somebody else waits for the
      * device. */
-    const bool timed = v->slicer && c->class == v->slicer->class && d->turn.pressed_ns;
+    const bool timed = v->slicer && c->class == v->slicer->class && d->turn.preempted_ns;
     c->followed = is_followed_write(c);
     const bool tracked =
         e || c->followed || c->teaches ||
@@ -208,7 +208,7 @@ static void after_asking(struct gn_vdevice *d)
     gn_device_wake(d);
 }
 
-int gn_device_take(struct gn_vdevice *d, const struct timespec *until)
+int gn_device_acquire(struct gn_vdevice *d, const struct timespec *until)
 {
     atomic_fetch_add_explicit(&d->n_asking, 1, memory_order_seq_cst);
     const int r = gn_lock_until(&d->role, until);
@@ -218,7 +218,7 @@ int gn_device_take(struct gn_vdevice *d, const struct timespec *until)
     return -r;
 }
 
-void gn_device_return(struct gn_vdevice *d)
+void gn_device_release(struct gn_vdevice *d)
 {
     pthread_mutex_unlock(&d->role);
     after_asking(d);
@@ -326,14 +326,14 @@ void gn_vgpu_flush(struct gn_vgpu *v)
         pthread_mutex_unlock(&d->role);
         /* In a program's own thread nobody comes after it. */
         if (v->hosted && atomic_load_explicit(&d->turn.rests, memory_order_seq_cst))
-            gn_turn_rest(d);
+            gn_turn_park(d);
     }
 }
 
 void gn_vgpu_rest(struct gn_vgpu *v)
 {
     for (uint32_t i = 0; i < v->n_devices; i++)
-        gn_turn_rest(&v->devices[i]);
+        gn_turn_park(&v->devices[i]);
 }
 
 uint64_t gn_vgpu_hold_ns(struct gn_vgpu *v)
@@ -349,21 +349,21 @@ uint64_t gn_vgpu_hold_ns(struct gn_vgpu *v)
 void gn_vgpu_held(struct gn_vgpu *v, bool came)
 {
     for (uint32_t i = 0; i < v->n_devices; i++)
-        if (gn_turn_is_idle(&v->devices[i].turn) && gn_grant_is_pressed(v->devices[i].turn.slot))
+        if (gn_turn_is_idle(&v->devices[i].turn) && gn_grant_is_preempted(v->devices[i].turn.slot))
             gn_turn_held(&v->devices[i], came);
 }
 
 /* In a program nobody else looks for the end of what tells of none, and who has come to wait for
  * the device wants to know. True: look. */
-static bool sleep_on_press(struct gn_vdevice *d)
+static bool sleep_on_preempt(struct gn_vdevice *d)
 {
     struct gn_turn *t = &d->turn;
     const uint32_t pressed = atomic_load_explicit(&t->slot->pressed, memory_order_seq_cst);
-    if (pressed == t->seen_pressed)
+    if (pressed == t->seen_preempted)
         gn_park_or_shared(&d->woken, 0, &d->vgpu->lost, &t->slot->pressed, pressed);
     /* It may have changed there and back: then it is another number. */
-    t->seen_pressed = atomic_load_explicit(&t->slot->pressed, memory_order_seq_cst);
-    return t->seen_pressed & 1;
+    t->seen_preempted = atomic_load_explicit(&t->slot->pressed, memory_order_seq_cst);
+    return t->seen_preempted & 1;
 }
 
 /* Until it is woken, or the grant is there that the device waits for. True: the grant. */
@@ -380,7 +380,7 @@ static bool sleep_on(struct gn_vdevice *d)
         if (wanted)
             gn_park_either(&t->slot->state, GN_GRANT_WANTED, false, &d->vgpu->lost, &d->woken, 0);
         else if (d->vgpu->hosted && t->slot)
-            looks = sleep_on_press(d);
+            looks = sleep_on_preempt(d);
         else
             gn_park(&d->woken, 0, true, &d->vgpu->lost);
     }
@@ -399,7 +399,7 @@ static void *submit_thread(void *arg)
             return NULL; /* the program lives on */
         pthread_mutex_lock(&d->role);
         if (came)
-            gn_turn_came(d);
+            gn_turn_began(d);
         do {
             while (atomic_exchange_explicit(&d->dirty, false, memory_order_seq_cst))
                 drain(d);
@@ -412,7 +412,7 @@ static void *submit_thread(void *arg)
         if (!v->remote && gn_turn_hold_ns(d))
             gn_ring_nudge(&v->ring);
         else
-            gn_turn_rest(d);
+            gn_turn_park(d);
         gn_objects_bury(v);
         atomic_thread_fence(memory_order_seq_cst);
         if (!is_asked(d) && atomic_load_explicit(&d->dirty, memory_order_seq_cst))

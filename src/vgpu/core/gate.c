@@ -34,7 +34,7 @@ int gn_gate_init(struct gn_gate *g)
     return -r;
 }
 
-void gn_gate_stand(struct gn_vgpu *v)
+void gn_gate_quiesce(struct gn_vgpu *v)
 {
     struct gn_gate *g = &v->gate;
     /* The message that was served last is over: its slots are the program's, and whoever takes the
@@ -42,22 +42,22 @@ void gn_gate_stand(struct gn_vgpu *v)
     gn_ring_release(&v->ring);
     gn_vgpu_flush(v);
     pthread_mutex_lock(&g->lock);
-    g->ring_stands = true;
+    g->ring_quiesced = true;
     g->n_ends++;
     pthread_cond_broadcast(&g->wake);
     /* In a program that hosts it, this thread outlives its vGPU. */
     while (atomic_load_explicit(&g->closed, memory_order_relaxed) &&
            !(v->hosted && gn_lost_is(&v->lost)))
         pthread_cond_wait(&g->wake, &g->lock);
-    g->ring_stands = false;
+    g->ring_quiesced = false;
     pthread_mutex_unlock(&g->lock);
 }
 
-void gn_gate_stands(struct gn_vgpu *v, bool stands)
+void gn_gate_quiesced(struct gn_vgpu *v, bool stands)
 {
     struct gn_gate *g = &v->gate;
     pthread_mutex_lock(&g->lock);
-    g->ring_stands = stands;
+    g->ring_quiesced = stands;
     g->n_ends++;
     pthread_cond_broadcast(&g->wake);
     pthread_mutex_unlock(&g->lock);
@@ -71,10 +71,10 @@ void gn_gate_tell(struct gn_vgpu *v)
     pthread_cond_broadcast(&g->wake);
     pthread_mutex_unlock(&g->lock);
     if (v->remote && gn_gate_is_closed(g))
-        gn_remote_host_wake(v->remote);
+        gn_vgpu_tcp_wake(v->remote);
 }
 
-bool gn_gate_deaf(struct gn_vgpu *v, bool at_boundary)
+bool gn_gate_paused(struct gn_vgpu *v, bool at_boundary)
 {
     struct gn_gate *g = &v->gate;
     if (!gn_gate_is_closed(g))
@@ -113,15 +113,15 @@ static int wait_locked(struct gn_vgpu *v, bool (*is)(struct gn_vgpu *v),
     }
 }
 
-static bool ring_stands(struct gn_vgpu *v)
+static bool ring_quiesced(struct gn_vgpu *v)
 {
     pthread_mutex_lock(&v->gate.lock);
-    bool stands = v->gate.ring_stands;
+    bool stands = v->gate.ring_quiesced;
     pthread_mutex_unlock(&v->gate.lock);
     return stands;
 }
 
-bool gn_gate_helpers_rest(struct gn_vgpu *v)
+bool gn_gate_helpers_idle(struct gn_vgpu *v)
 {
     pthread_mutex_lock(&v->helper_lock);
     bool rest = !v->n_helped && !v->n_helping;
@@ -137,7 +137,7 @@ static bool is_drained(struct gn_vgpu *v)
     return drained;
 }
 
-static bool is_deaf(struct gn_vgpu *v)
+static bool is_paused(struct gn_vgpu *v)
 {
     pthread_mutex_lock(&v->gate.lock);
     bool deaf = v->gate.deafened;
@@ -294,7 +294,7 @@ int gn_gate_settle(struct gn_vgpu *v, uint64_t timeout_ns)
 
 int gn_gate_await_helpers(struct gn_vgpu *v, uint64_t timeout_ns)
 {
-    return await(v, gn_gate_helpers_rest, timeout_ns);
+    return await(v, gn_gate_helpers_idle, timeout_ns);
 }
 
 void gn_gate_await_returns(struct gn_vgpu *v)
@@ -347,7 +347,7 @@ static int drain(struct gn_vgpu *v, const struct timespec *until)
     int r = seal_devices(v, until);
     /* Nobody else waits for one device while another one's work is waited for. */
     for (uint32_t i = 0; !r && i < v->n_devices; i++)
-        gn_turn_rest(&v->devices[i]);
+        gn_turn_park(&v->devices[i]);
     if (!r)
         r = start_drain(v);
     pthread_mutex_lock(&g->lock);
@@ -377,13 +377,13 @@ int gn_gate_close(struct gn_vgpu *v, uint64_t timeout_ns, struct gn_error *err)
         return r;
     gn_ring_nudge(&v->ring);
     if (v->remote)
-        gn_remote_host_wake(v->remote);
+        gn_vgpu_tcp_wake(v->remote);
 
     pthread_mutex_lock(&g->lock);
-    r = wait_locked(v, ring_stands, &until);
+    r = wait_locked(v, ring_quiesced, &until);
     if (!r) {
         what = "a build";
-        r = wait_locked(v, gn_gate_helpers_rest, &until);
+        r = wait_locked(v, gn_gate_helpers_idle, &until);
     }
     pthread_mutex_unlock(&g->lock);
     g->stood_ns = gn_now_ns();
@@ -401,7 +401,7 @@ int gn_gate_close(struct gn_vgpu *v, uint64_t timeout_ns, struct gn_error *err)
         pthread_mutex_unlock(&g->lock);
         gn_lease_wake(&v->lease); /* the control thread looks at the gate */
         pthread_mutex_lock(&g->lock);
-        r = wait_locked(v, is_deaf, &until);
+        r = wait_locked(v, is_paused, &until);
     }
     pthread_mutex_unlock(&g->lock);
     for (uint32_t i = 0; !r && i < v->n_devices; i++)
@@ -409,7 +409,7 @@ int gn_gate_close(struct gn_vgpu *v, uint64_t timeout_ns, struct gn_error *err)
     return r ? give_up(v, r, what, err) : 0;
 }
 
-void gn_gate_call_off(struct gn_vgpu *v)
+void gn_gate_abort(struct gn_vgpu *v)
 {
     gn_gate_tell(v);
     pthread_mutex_lock(&v->gate.lock);
@@ -428,7 +428,7 @@ void gn_gate_open(struct gn_vgpu *v)
     pthread_mutex_unlock(&g->lock);
     gn_lease_wake(&v->lease);
     if (v->remote)
-        gn_remote_host_wake(v->remote);
+        gn_vgpu_tcp_wake(v->remote);
     for (uint32_t i = 0; i < v->n_devices; i++) {
         atomic_store_explicit(&v->devices[i].dirty, true, memory_order_seq_cst);
         gn_device_wake(&v->devices[i]);

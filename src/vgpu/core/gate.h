@@ -26,7 +26,7 @@ struct gn_gate {
     pthread_mutex_t lock;
     pthread_cond_t wake; /* CLOCK_MONOTONIC */
     /* lock */
-    bool ring_stands;    /* the ring thread is at the gate */
+    bool ring_quiesced;  /* the ring thread is at the gate */
     bool draining;       /* a thread waits for the driver, maybe of an earlier try */
     bool deaf, deafened; /* the control thread is to let the session's socket be; it does */
     uint64_t n_ends;     /* goes up when something is over, or stands, while the gate is closed */
@@ -72,21 +72,21 @@ void gn_gate_await_returns(struct gn_vgpu *v);
  * Of a hosted vGPU whose process ends: whoever waits here for the device, to save it, gives up.
  * After called_off is set.
  */
-void gn_gate_call_off(struct gn_vgpu *v);
+void gn_gate_abort(struct gn_vgpu *v);
 /* What waited goes on. */
 void gn_gate_open(struct gn_vgpu *v);
 
 /* The ring thread, when it sees that the gate is closed: until it is open. */
-void gn_gate_stand(struct gn_vgpu *v);
+void gn_gate_quiesce(struct gn_vgpu *v);
 /* The thread that serves a program elsewhere: it serves nothing now, or does again. While a slow
  * request goes on it does not stand: a build asks the program for files. */
-void gn_gate_stands(struct gn_vgpu *v, bool stands);
-bool gn_gate_helpers_rest(struct gn_vgpu *v);
+void gn_gate_quiesced(struct gn_vgpu *v, bool stands);
+bool gn_gate_helpers_idle(struct gn_vgpu *v);
 /* Something that may be waited for is over. Any thread that holds none of the vGPU's locks. */
 void gn_gate_tell(struct gn_vgpu *v);
 /* The control thread: is the session's socket to be let be? at_boundary: no part of a frame has
  * been read, and none is to be sent. */
-bool gn_gate_deaf(struct gn_vgpu *v, bool at_boundary);
+bool gn_gate_paused(struct gn_vgpu *v, bool at_boundary);
 
 /* A lock, by CLOCK_MONOTONIC. 0 or ETIMEDOUT. */
 int gn_lock_until(pthread_mutex_t *m, const struct timespec *until);

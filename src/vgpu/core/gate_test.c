@@ -158,7 +158,7 @@ static void *serve_ring(void *arg)
     gn_objects_own_thread();
     while (!atomic_load(&ends)) {
         if (gn_gate_is_closed(&vgpu.gate))
-            gn_gate_stand(&vgpu);
+            gn_gate_quiesce(&vgpu);
         else if (gn_ring_try_receive(&vgpu.ring, message) > 0)
             atomic_fetch_add(&n_served, 1);
         else if (gn_ring_spin(&vgpu.ring) == -EAGAIN)
@@ -224,7 +224,7 @@ static int teardown(void **state)
         gn_list_remove(&c->link);
         gn_command_unref(c);
     }
-    gn_object_take_out(&vgpu, queue_id, KIND_QUEUE);
+    gn_object_remove(&vgpu, queue_id, KIND_QUEUE);
     for (uint32_t i = 0; i < GN_ARRAY_SIZE(vgpu.event_chunks); i++)
         free(vgpu.event_chunks[i]);
     free(vgpu.objects.generations[0]);
@@ -426,8 +426,8 @@ static void test_the_grant_is_given_up_and_asked_for_anew(void **state)
     gn_gate_open(&vgpu);
     gn_device_pump(&device);
     assert_int_equal(gn_grant_look(device.turn.slot), GN_GRANT_WANTED);
-    assert_true(gn_grant_hand(device.turn.slot, 1000000, false));
-    gn_turn_came(&device);
+    assert_true(gn_grant_assign(device.turn.slot, 1000000, false));
+    gn_turn_began(&device);
     gn_device_pump(&device);
     assert_int_equal(phase(1), GN_EVENT_SUBMITTED);
     assert_int_equal(gn_gate_close(&vgpu, LONG_NS, &err), 0);
@@ -447,15 +447,15 @@ static void test_a_grant_is_not_kept_for_what_is_held(void **state)
     enqueue(1, GN_NO_EVENT);
     assert_int_equal(gn_grant_look(device.turn.slot), GN_GRANT_WANTED);
     assert_int_equal(gn_gate_hold(&vgpu, LONG_NS, &err), 0);
-    assert_true(gn_grant_hand(device.turn.slot, 1000000, true));
-    gn_turn_came(&device);
+    assert_true(gn_grant_assign(device.turn.slot, 1000000, true));
+    gn_turn_began(&device);
     assert_int_equal(gn_grant_look(device.turn.slot), GN_GRANT_NONE);
     assert_false(atomic_load(&device.turn.wanted));
     gn_gate_open(&vgpu);
     gn_device_pump(&device);
     assert_int_equal(gn_grant_look(device.turn.slot), GN_GRANT_WANTED);
-    assert_true(gn_grant_hand(device.turn.slot, LONG_NS, true));
-    gn_turn_came(&device);
+    assert_true(gn_grant_assign(device.turn.slot, LONG_NS, true));
+    gn_turn_began(&device);
     gn_device_pump(&device);
     assert_int_equal(phase(1), GN_EVENT_SUBMITTED);
     /* Held, and what is ready behind it may not go. */
@@ -478,7 +478,7 @@ static void test_a_queue_that_is_gone_works_on(void **state)
     still_runs = true;
     enqueue(GN_NO_EVENT, GN_NO_EVENT);
     assert_int_equal(driver.n_given, 0); /* nobody follows it */
-    gn_object_take_out(&vgpu, queue_id, KIND_QUEUE);
+    gn_object_remove(&vgpu, queue_id, KIND_QUEUE);
     assert_non_null(quiet);
     assert_int_equal(gn_gate_settle(&vgpu, SHORT_NS), -ETIMEDOUT);
     assert_int_equal(gn_gate_close(&vgpu, SHORT_NS, &err), -ETIMEDOUT);

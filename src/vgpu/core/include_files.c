@@ -31,8 +31,8 @@ static struct {
     uint32_t number;
     const char *names; /* of the program's folders, one behind the other */
     size_t n_names;
-    struct gn_build_files *found; /* of this build */
-    bool again;                   /* it is repeated, and they are what there is */
+    struct gn_build_includes *found; /* of this build */
+    bool again;                      /* it is repeated, and they are what there is */
     uint32_t seq;
     struct gn_list asked;
 } files = {.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -49,7 +49,7 @@ struct asked {
 };
 
 void gn_vgpu_begin_build(struct gn_vgpu *v, uint32_t number, const char *names, size_t n_names,
-                         struct gn_build_files *found, bool again)
+                         struct gn_build_includes *found, bool again)
 {
     if (!number || !n_names || names[n_names - 1])
         return;
@@ -69,7 +69,7 @@ void gn_vgpu_end_build(void)
     atomic_store_explicit(&building, false, memory_order_relaxed);
     pthread_mutex_lock(&files.lock);
     if (files.found)
-        gn_build_files_close(files.found);
+        gn_build_includes_close(files.found);
     files.found = NULL;
     files.vgpu = NULL;
     files.names = NULL;
@@ -122,7 +122,7 @@ int gn_vgpu_program_file(const char *name, bool contents, int *ret_fd, struct st
     pthread_mutex_lock(&files.lock);
     if (files.vgpu && files.again) {
         int rc = may_be_there_locked(name)
-                     ? gn_build_files_give(files.found, name, contents, ret_fd, ret_facts)
+                     ? gn_build_includes_give(files.found, name, contents, ret_fd, ret_facts)
                      : -ENOENT;
         pthread_mutex_unlock(&files.lock);
         return rc;
@@ -152,7 +152,7 @@ int gn_vgpu_program_file(const char *name, bool contents, int *ret_fd, struct st
     if (rc == 0) {
         pthread_mutex_lock(&files.lock);
         if (files.found)
-            gn_build_files_found(files.found, name, &facts, contents ? a.fd : -1);
+            gn_build_includes_found(files.found, name, &facts, contents ? a.fd : -1);
         pthread_mutex_unlock(&files.lock);
     }
     if (rc || !contents) {
@@ -165,7 +165,7 @@ int gn_vgpu_program_file(const char *name, bool contents, int *ret_fd, struct st
     return rc;
 }
 
-int gn_vgpu_take_file(struct gn_frame_reader *reader, const struct gn_frame *frame)
+int gn_vgpu_receive_file(struct gn_frame_reader *reader, const struct gn_frame *frame)
 {
     struct gn_session_file file;
     if (!gn_frame_payload(frame, &file, sizeof file) || file.zero)

@@ -61,7 +61,7 @@ static int send(struct gn_lease *l, uint16_t op, uint32_t seq, const void *paylo
     return send_with(l, op, seq, payload, n, -1);
 }
 
-int gn_lease_say(struct gn_lease *l, uint16_t op, const void *payload, size_t n, int fd)
+int gn_lease_report(struct gn_lease *l, uint16_t op, const void *payload, size_t n, int fd)
 {
     return send_with(l, op, 0, payload, n, fd);
 }
@@ -99,7 +99,7 @@ static int ask_locked(struct gn_lease *l, uint64_t bytes, const struct timespec 
     return rc;
 }
 
-int gn_lease_take(struct gn_lease *l, uint64_t bytes, bool may_wait)
+int gn_lease_charge(struct gn_lease *l, uint64_t bytes, bool may_wait)
 {
     struct timespec until;
     pthread_mutex_lock(&l->lock);
@@ -149,7 +149,7 @@ static void shed_locked(struct gn_lease *l)
     l->leased_bytes = l->used_bytes;
 }
 
-void gn_lease_give(struct gn_lease *l, uint64_t bytes)
+void gn_lease_refund(struct gn_lease *l, uint64_t bytes)
 {
     if (!bytes)
         return;

@@ -49,11 +49,11 @@ int gn_lease_init(struct gn_lease *l, int control_fd, struct gn_counters *counte
  * again from a thread that may be kept waiting (for gantryd, and for those of the same tenant that
  * it recalls slack from: microseconds as a rule, seconds at worst). Any thread.
  */
-int gn_lease_take(struct gn_lease *l, uint64_t bytes, bool may_wait);
+int gn_lease_charge(struct gn_lease *l, uint64_t bytes, bool may_wait);
 
 /* What was taken is free. Any thread, a driver's too: never waits for anybody, calls nothing but a
  * write to an eventfd. */
-void gn_lease_give(struct gn_lease *l, uint64_t bytes);
+void gn_lease_refund(struct gn_lease *l, uint64_t bytes);
 
 /* gantryd's words, from the control thread. */
 void gn_lease_answered(struct gn_lease *l, uint32_t seq, uint64_t granted_bytes);
@@ -71,7 +71,7 @@ static inline bool gn_lease_is_recalled(const struct gn_lease *l)
 void gn_lease_shed(struct gn_lease *l);
 
 /* One frame to gantryd, whole; fd stays the caller's, -1: none. Any thread. 0 or -errno. */
-int gn_lease_say(struct gn_lease *l, uint16_t op, const void *payload, size_t n, int fd);
+int gn_lease_report(struct gn_lease *l, uint16_t op, const void *payload, size_t n, int fd);
 /* gantryd and the control thread are another host's: what is given back from now on is counted
  * there, and nobody is woken. */
 void gn_lease_leave(struct gn_lease *l, struct gn_counters *counters);

@@ -136,7 +136,7 @@ static void recall(bool tight)
 
 static void *take(void *arg)
 {
-    return (void *)(intptr_t)gn_lease_take(&t.lease, *(const uint64_t *)arg, true);
+    return (void *)(intptr_t)gn_lease_charge(&t.lease, *(const uint64_t *)arg, true);
 }
 
 struct taker {
@@ -167,8 +167,8 @@ static void only_what_is_not_covered_is_asked_for(void **state)
     struct taker a;
     uint32_t seq;
     (void)state;
-    assert_int_equal(gn_lease_take(&t.lease, 0, false), 0);
-    assert_int_equal(gn_lease_take(&t.lease, 1, false), -EAGAIN);
+    assert_int_equal(gn_lease_charge(&t.lease, 0, false), 0);
+    assert_int_equal(gn_lease_charge(&t.lease, 1, false), -EAGAIN);
     begin(&a, 100);
     struct gn_worker_lease ask = expect_question(&seq);
     assert_int_equal(ask.need_bytes, 100);
@@ -176,11 +176,11 @@ static void only_what_is_not_covered_is_asked_for(void **state)
     grant(seq, 1000);
     assert_int_equal(end(&a), 0);
     assert_int_equal(used(), 100);
-    assert_int_equal(gn_lease_take(&t.lease, 900, false), 0); /* slack */
-    assert_int_equal(gn_lease_take(&t.lease, 1, false), -EAGAIN);
-    gn_lease_give(&t.lease, 400);
-    assert_int_equal(gn_lease_take(&t.lease, 400, false), 0);
-    gn_lease_give(&t.lease, 100);
+    assert_int_equal(gn_lease_charge(&t.lease, 900, false), 0); /* slack */
+    assert_int_equal(gn_lease_charge(&t.lease, 1, false), -EAGAIN);
+    gn_lease_refund(&t.lease, 400);
+    assert_int_equal(gn_lease_charge(&t.lease, 400, false), 0);
+    gn_lease_refund(&t.lease, 100);
     begin(&a, 300);
     ask = expect_question(&seq);
     assert_int_equal(ask.need_bytes, 200);
@@ -245,10 +245,10 @@ static void what_is_freed_meanwhile_serves_too(void **state)
     uint32_t seq;
     (void)state;
     t.lease.leased_bytes = 100;
-    assert_int_equal(gn_lease_take(&t.lease, 100, false), 0);
+    assert_int_equal(gn_lease_charge(&t.lease, 100, false), 0);
     begin(&a, 60);
     (void)expect_question(&seq);
-    gn_lease_give(&t.lease, 60);
+    gn_lease_refund(&t.lease, 60);
     grant(seq, 0);
     assert_int_equal(end(&a), 0);
     assert_int_equal(used(), 100);
@@ -258,19 +258,19 @@ static void while_tight_nothing_stays_unused(void **state)
 {
     (void)state;
     t.lease.leased_bytes = 100;
-    assert_int_equal(gn_lease_take(&t.lease, 80, false), 0);
+    assert_int_equal(gn_lease_charge(&t.lease, 80, false), 0);
     recall(true);
     struct gn_worker_returned r = expect_return();
     assert_true(r.bytes == 20 && r.answers == 1);
-    assert_int_equal(gn_lease_take(&t.lease, 1, false), -EAGAIN);
-    gn_lease_give(&t.lease, 30);
+    assert_int_equal(gn_lease_charge(&t.lease, 1, false), -EAGAIN);
+    gn_lease_refund(&t.lease, 30);
     r = expect_return();
     assert_true(r.bytes == 30 && r.answers == 0);
     recall(false);
     r = expect_return();
     assert_true(r.bytes == 0 && r.answers == 1);
-    gn_lease_give(&t.lease, 10);
-    assert_int_equal(gn_lease_take(&t.lease, 10, false), 0);
+    gn_lease_refund(&t.lease, 10);
+    assert_int_equal(gn_lease_charge(&t.lease, 10, false), 0);
     assert_int_equal(used(), 50);
 }
 
@@ -285,7 +285,7 @@ static void a_recall_is_obeyed_once_and_not_before_somebody_does(void **state)
     assert_int_equal(l.leased_bytes, 100);
     gn_lease_recalled(&l, false);
     assert_true(gn_lease_is_recalled(&l));
-    assert_int_equal(gn_lease_take(&l, 40, false), 0);
+    assert_int_equal(gn_lease_charge(&l, 40, false), 0);
     gn_lease_shed(&l);
     assert_false(gn_lease_is_recalled(&l));
     assert_int_equal(l.leased_bytes, 40);
@@ -304,13 +304,13 @@ static void *churn(void *arg)
         seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
         uint64_t n = 1 + seed % (4 * MIB);
         if (held && seed & 1) {
-            gn_lease_give(&t.lease, held);
+            gn_lease_refund(&t.lease, held);
             held = 0;
-        } else if (gn_lease_take(&t.lease, n, i % 8 == 0) == 0) {
+        } else if (gn_lease_charge(&t.lease, n, i % 8 == 0) == 0) {
             held += n;
         }
     }
-    gn_lease_give(&t.lease, held);
+    gn_lease_refund(&t.lease, held);
     return NULL;
 }
 
@@ -333,7 +333,7 @@ static void what_could_not_be_asked_is_asked_anew(void **state)
 {
     (void)state;
     assert_int_equal(shutdown(t.worker_fd, SHUT_WR), 0);
-    assert_int_equal(gn_lease_take(&t.lease, MIB, true), -ENOMEM);
+    assert_int_equal(gn_lease_charge(&t.lease, MIB, true), -ENOMEM);
     assert_false(t.lease.asking); /* or the next one would wait for an answer to this */
 }
 

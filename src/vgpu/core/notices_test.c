@@ -145,7 +145,7 @@ static void test_what_is_owed_goes_out_before_another_has_the_socket(void **stat
     pthread_t thread;
     int r = 1;
     (void)state;
-    gn_gate_stands(&vgpu, true);
+    gn_gate_quiesced(&vgpu, true);
     make_due(N_NOTICES);
     assert_int_equal(gn_gate_close(&vgpu, SHORT_NS, &err), -ETIMEDOUT);
     assert_non_null(strstr(err.what, "socket"));

@@ -116,7 +116,7 @@ static void unname(struct gn_vobject *o)
         o->vgpu->api->unnamed(o);
 }
 
-void gn_object_take_out(struct gn_vgpu *v, uint64_t id, uint16_t kind)
+void gn_object_remove(struct gn_vgpu *v, uint64_t id, uint16_t kind)
 {
     struct gn_vobject *o = NULL;
     pthread_mutex_lock(&v->objects.lock);
@@ -174,7 +174,7 @@ static bool leave_to_builder(struct gn_vobject *o)
 static void bury(struct gn_vobject *o)
 {
     o->vgpu->api->release(o);
-    gn_lease_give(&o->vgpu->lease, o->charged_bytes);
+    gn_lease_refund(&o->vgpu->lease, o->charged_bytes);
     gn_object_forget_records(o);
     /* No deeper than the API's objects are made of each other: an image of a buffer that is a part
      * of another one. */

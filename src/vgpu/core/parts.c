@@ -32,22 +32,22 @@ struct gn_part {
 };
 
 /* Does somebody else want the device, now or a moment ago? *ret_left_ns: of the slice. */
-static bool contended(struct gn_vdevice *d, bool *ret_pressed, uint64_t *ret_left_ns)
+static bool contended(struct gn_vdevice *d, bool *ret_preempted, uint64_t *ret_left_ns)
 {
     struct gn_turn *t = &d->turn;
     if (!t->slot)
         return false;
-    const bool pressed = gn_grant_is_pressed(t->slot);
-    if (!pressed && !t->pressed_ns)
+    const bool pressed = gn_grant_is_preempted(t->slot);
+    if (!pressed && !t->preempted_ns)
         return false;
     const uint64_t now = gn_now_ns(), held_ns = now - t->began_ns;
     if (pressed) {
-        t->pressed_ns = now;
-    } else if (now - t->pressed_ns > CONTENDED_NS) {
-        t->pressed_ns = 0;
+        t->preempted_ns = now;
+    } else if (now - t->preempted_ns > CONTENDED_NS) {
+        t->preempted_ns = 0;
         return false;
     }
-    *ret_pressed = pressed;
+    *ret_preempted = pressed;
     *ret_left_ns = !pressed ? t->slice_ns : held_ns < t->slice_ns ? t->slice_ns - held_ns : 0;
     return true;
 }

@@ -165,9 +165,9 @@ static void test_what_runs_whole(void **state)
     /* Nobody waits. */
     gn_played_start(true, 0);
     gn_played_enqueue(&gn_played_launch, 0, GN_NO_EVENT);
-    assert_true(gn_grant_hand(&gn_played.slot, 6000000, false));
+    assert_true(gn_grant_assign(&gn_played.slot, 6000000, false));
     pthread_mutex_lock(&gn_played.device.role);
-    gn_turn_came(&gn_played.device);
+    gn_turn_began(&gn_played.device);
     pthread_mutex_unlock(&gn_played.device.role);
     gn_device_pump(&gn_played.device);
     assert_int_equal(gn_played.n_parts, 0);
@@ -269,9 +269,9 @@ static void test_alone(void **state)
         gn_played_enqueue(&gn_played_launch, 0, GN_NO_EVENT);
         gn_played_enqueue(&gn_played_other, 1, GN_NO_EVENT);
         if (turns) {
-            assert_true(gn_grant_hand(&gn_played.slot, 6000000, false));
+            assert_true(gn_grant_assign(&gn_played.slot, 6000000, false));
             pthread_mutex_lock(&gn_played.device.role);
-            gn_turn_came(&gn_played.device);
+            gn_turn_began(&gn_played.device);
             pthread_mutex_unlock(&gn_played.device.role);
             gn_device_pump(&gn_played.device);
         }
@@ -391,7 +391,7 @@ static void test_alone_it_keeps_nobody_else(void **state)
         gn_command_over(gn_played.whole[i], 0);
     for (uint32_t i = 0; i < 5; i++)
         assert_int_equal(gn_played_phase(i, NULL), GN_EVENT_DONE);
-    gn_object_take_out(&gn_played.vgpu, id, GN_PLAYED_KIND_QUEUE);
+    gn_object_remove(&gn_played.vgpu, id, GN_PLAYED_KIND_QUEUE);
     gn_played_stop();
 }
 

@@ -171,7 +171,7 @@ void gn_played_start(bool in_order, uint64_t every)
 
 void gn_played_stop(void)
 {
-    gn_object_take_out(&gn_played.vgpu, gn_played.queue_id, GN_PLAYED_KIND_QUEUE);
+    gn_object_remove(&gn_played.vgpu, gn_played.queue_id, GN_PLAYED_KIND_QUEUE);
     assert_true(gn_list_empty(&gn_played.device.queues));
     for (uint32_t i = 0; i < GN_EVENT_ENTRIES / GN_OBJECT_CHUNK; i++)
         free(gn_played.vgpu.event_chunks[i]);
@@ -203,9 +203,9 @@ void gn_played_enqueue(const struct gn_request_class *class, uint32_t event, uin
 
 void gn_played_hand(uint64_t slice_ns)
 {
-    assert_true(gn_grant_hand(&gn_played.slot, slice_ns, true));
+    assert_true(gn_grant_assign(&gn_played.slot, slice_ns, true));
     pthread_mutex_lock(&gn_played.device.role);
-    gn_turn_came(&gn_played.device);
+    gn_turn_began(&gn_played.device);
     pthread_mutex_unlock(&gn_played.device.role);
     gn_device_pump(&gn_played.device);
 }

@@ -35,7 +35,7 @@ static void put(struct gn_vgpu *v, struct gn_record *r)
         for (uint32_t i = 0; i < one->n_pins; i++)
             unref_locked(one->pins[i], &dead);
         free(one->pins);
-        gn_build_files_free(one->files);
+        gn_build_includes_free(one->files);
         free(one);
     }
     pthread_mutex_unlock(&v->objects.lock);

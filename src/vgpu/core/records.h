@@ -26,8 +26,8 @@ struct gn_record {
     int32_t result;  /* of the request: a program that did not build is one, too */
     uint32_t n_bytes;
     uint32_t n_pins;
-    struct gn_record **pins;      /* held: the records of the objects that the request named */
-    struct gn_build_files *files; /* those of the program's that it has read; NULL: none */
+    struct gn_record **pins;         /* held: the records of the objects that the request named */
+    struct gn_build_includes *files; /* those of the program's that it has read; NULL: none */
     unsigned char
         bytes[]; /* the message; what lay in the data area stands behind it, and its span says so */
 };

@@ -141,7 +141,7 @@ static void test_a_thousand_builds_are_one(void **state)
     for (uint32_t i = 1; i <= 1000; i++)
         change(OP_BUILD, KIND_PROGRAM, id(1, 1), i, 0);
     assert_string_equal(gathered(), "1 4.1000");
-    gn_object_take_out(&vgpu, id(1, 1), KIND_PROGRAM);
+    gn_object_remove(&vgpu, id(1, 1), KIND_PROGRAM);
     assert_string_equal(gathered(), "");
 }
 
@@ -152,7 +152,7 @@ static void test_the_last_of_each_key_stays(void **state)
     for (uint32_t i = 0; i < 300; i++)
         change(OP_HINT, KIND_PROGRAM, id(1, 1), 7 + i % 3, 0);
     assert_string_equal(gathered(), "1 5.7 5.8 5.9");
-    gn_object_take_out(&vgpu, id(1, 1), KIND_PROGRAM);
+    gn_object_remove(&vgpu, id(1, 1), KIND_PROGRAM);
 }
 
 static void test_all_additions_stay_in_order(void **state)
@@ -173,7 +173,7 @@ static void test_all_additions_stay_in_order(void **state)
     change(OP_BUILD, KIND_PROGRAM, id(1, 1), 8, 0);
     change(OP_ADD, KIND_PROGRAM, id(1, 1), 9, 0);
     assert_string_equal(gathered(), "1 6.1 6.1 6.4 6.6 4.8 6.9");
-    gn_object_take_out(&vgpu, id(1, 1), KIND_PROGRAM);
+    gn_object_remove(&vgpu, id(1, 1), KIND_PROGRAM);
     assert_string_equal(gathered(), "");
 }
 
@@ -191,7 +191,7 @@ static void test_a_change_that_failed_is_none_unless_the_api_says_so(void **stat
     assert_string_equal(gathered(), "1 4.1 4.4");
     change(OP_BUILD, KIND_PROGRAM, id(1, 1), 5, 0);
     assert_string_equal(gathered(), "1 4.5");
-    gn_object_take_out(&vgpu, id(1, 1), KIND_PROGRAM);
+    gn_object_remove(&vgpu, id(1, 1), KIND_PROGRAM);
 }
 
 /* A linked program needs what it was linked from, as that was then, and whether or not the program
@@ -204,16 +204,16 @@ static void test_what_was_used_stays_as_it_was(void **state)
     make(OP_LINK, KIND_PROGRAM, id(2, 1), id(1, 1));
     change(OP_BUILD, KIND_PROGRAM, id(1, 1), 2, 0);
     assert_string_equal(gathered(), "1 4.1 2 4.2");
-    gn_object_take_out(&vgpu, id(1, 1), KIND_PROGRAM);
+    gn_object_remove(&vgpu, id(1, 1), KIND_PROGRAM);
     assert_string_equal(gathered(), "1 4.1 2");
     make(OP_PROGRAM, KIND_PROGRAM, id(1, 2), 0); /* its index is used again */
     make(OP_KERNEL, KIND_KERNEL, id(3, 1), id(2, 1));
     assert_string_equal(gathered(), "1 4.1 2 1 3");
-    gn_object_take_out(&vgpu, id(2, 1), KIND_PROGRAM);
+    gn_object_remove(&vgpu, id(2, 1), KIND_PROGRAM);
     assert_string_equal(gathered(), "1 4.1 2 1 3");
-    gn_object_take_out(&vgpu, id(3, 1), KIND_KERNEL);
+    gn_object_remove(&vgpu, id(3, 1), KIND_KERNEL);
     assert_string_equal(gathered(), "1");
-    gn_object_take_out(&vgpu, id(1, 2), KIND_PROGRAM);
+    gn_object_remove(&vgpu, id(1, 2), KIND_PROGRAM);
 }
 
 static void test_one_request_that_makes_several_is_one_record(void **state)
@@ -226,11 +226,11 @@ static void test_one_request_that_makes_several_is_one_record(void **state)
         assert_int_equal(gn_request_made(&r, KIND_KERNEL, id(i, 1), &some_driver_object, 0), 0);
     gn_request_fini(&r);
     assert_string_equal(gathered(), "1 3");
-    gn_object_take_out(&vgpu, id(2, 1), KIND_KERNEL);
-    gn_object_take_out(&vgpu, id(4, 1), KIND_KERNEL);
+    gn_object_remove(&vgpu, id(2, 1), KIND_KERNEL);
+    gn_object_remove(&vgpu, id(4, 1), KIND_KERNEL);
     assert_string_equal(gathered(), "1 3");
-    gn_object_take_out(&vgpu, id(3, 1), KIND_KERNEL);
-    gn_object_take_out(&vgpu, id(1, 1), KIND_PROGRAM);
+    gn_object_remove(&vgpu, id(3, 1), KIND_KERNEL);
+    gn_object_remove(&vgpu, id(1, 1), KIND_PROGRAM);
     assert_string_equal(gathered(), "");
 }
 
@@ -241,9 +241,9 @@ static void test_a_long_chain_is_freed_without_a_deep_stack(void **state)
     for (uint32_t i = 1; i < 200000; i++) {
         make(OP_LINK, KIND_PROGRAM, id(i % 2, i / 2 + 2),
              id((i - 1) % 2, (i - 1) / 2 + (i > 1 ? 2 : 1)));
-        gn_object_take_out(&vgpu, id((i - 1) % 2, (i - 1) / 2 + (i > 1 ? 2 : 1)), KIND_PROGRAM);
+        gn_object_remove(&vgpu, id((i - 1) % 2, (i - 1) / 2 + (i > 1 ? 2 : 1)), KIND_PROGRAM);
     }
-    gn_object_take_out(&vgpu, id(199999 % 2, 199999 / 2 + 2), KIND_PROGRAM);
+    gn_object_remove(&vgpu, id(199999 % 2, 199999 / 2 + 2), KIND_PROGRAM);
     assert_string_equal(gathered(), "");
 }
 
@@ -267,7 +267,7 @@ static void test_what_lay_in_the_area_is_in_the_record(void **state)
     assert_memory_equal(all[0]->bytes + kept->text.offset, text, 12);
     gn_records_put(&vgpu, all, n);
 
-    gn_object_take_out(&vgpu, id(1, 1), KIND_PROGRAM);
+    gn_object_remove(&vgpu, id(1, 1), KIND_PROGRAM);
 }
 
 int main(void)

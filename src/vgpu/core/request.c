@@ -197,7 +197,7 @@ bool gn_request_faulty(struct gn_request *r)
 
 bool gn_request_charge(struct gn_request *r, uint64_t bytes)
 {
-    int rc = gn_lease_take(&r->vgpu->lease, bytes, r->off_ring);
+    int rc = gn_lease_charge(&r->vgpu->lease, bytes, r->off_ring);
     if (rc == 0)
         r->charged_bytes += bytes;
     r->defer |= rc == -EAGAIN;
@@ -222,7 +222,7 @@ int32_t gn_request_made(struct gn_request *r, uint16_t kind, uint64_t id, void *
     r->charged_bytes = 0;
     gn_object_record(o, r, result);
     if (r->vgpu->api->made(o, r)) {
-        gn_object_take_out(r->vgpu, id, kind);
+        gn_object_remove(r->vgpu, id, kind);
         return r->vgpu->api->out_of_memory;
     }
     pthread_mutex_lock(&r->vgpu->objects.lock);
@@ -269,7 +269,7 @@ void gn_request_answer(struct gn_request *r)
     if (reply == GN_NO_REPLY)
         return;
     if (r->vgpu->remote)
-        gn_remote_host_answer(r->vgpu->remote, r, reply, payload, n);
+        gn_vgpu_tcp_answer(r->vgpu->remote, r, reply, payload, n);
     else
         gn_reply_send(r->vgpu->view.replies, reply, r->result, payload, n);
 }
@@ -288,8 +288,8 @@ void gn_request_fini(struct gn_request *r)
         gn_list_remove(&b->link);
         free(b);
     }
-    gn_lease_give(&r->vgpu->lease, r->charged_bytes);
+    gn_lease_refund(&r->vgpu->lease, r->charged_bytes);
     if (r->record)
         gn_request_forget_record(r);
-    gn_build_files_free(r->files);
+    gn_build_includes_free(r->files);
 }

@@ -93,7 +93,7 @@ void gn_vgpu_fault(struct gn_vgpu *v, const char *why, const char *what)
 void gn_vgpu_reply(struct gn_vgpu *v, uint32_t token, int32_t result, const void *payload, size_t n)
 {
     if (v->remote)
-        gn_remote_host_reply(v->remote, token, result, payload, n);
+        gn_vgpu_tcp_reply(v->remote, token, result, payload, n);
     else
         gn_reply_send(v->view.replies, token, result, payload, n);
 }
@@ -101,7 +101,7 @@ void gn_vgpu_reply(struct gn_vgpu *v, uint32_t token, int32_t result, const void
 void gn_vgpu_event_post(struct gn_vgpu *v, uint32_t index, enum gn_event_phase phase)
 {
     if (v->remote)
-        gn_remote_host_event(v->remote, index, phase);
+        gn_vgpu_tcp_event(v->remote, index, phase);
     else
         gn_event_post(gn_event_at(v->events, index), phase);
 }
@@ -110,7 +110,7 @@ void gn_vgpu_event_end(struct gn_vgpu *v, uint32_t index, int32_t error,
                        const struct gn_event_times *times, const struct gn_command *c)
 {
     if (v->remote)
-        gn_remote_host_event_end(v->remote, index, error, times, c);
+        gn_vgpu_tcp_event_end(v->remote, index, error, times, c);
     else
         gn_event_finish(gn_event_at(v->events, index), error, times);
 }
@@ -123,7 +123,7 @@ int gn_vgpu_tell(struct gn_vgpu *v, uint16_t op, const void *payload, size_t n)
 int gn_vgpu_send(struct gn_vgpu *v, uint16_t op, uint32_t seq, const void *payload, size_t n)
 {
     if (v->remote)
-        return gn_remote_host_frame(v->remote, op, seq, payload, n);
+        return gn_vgpu_tcp_frame(v->remote, op, seq, payload, n);
     pthread_mutex_lock(&v->session_lock);
     const bool behind = gn_frame_writer_pending(&v->session);
     int r = gn_frame_push(&v->session, op, 0, seq, payload, n, NULL, 0);
@@ -185,7 +185,7 @@ static void take_folders(struct gn_vgpu *v, struct gn_frame_reader *reader,
         gn_vgpu_fault(v, "descriptors for more requests than there can be", "session");
 }
 
-int gn_vgpu_take_folders(struct gn_vgpu *v, uint64_t number, uint32_t n, int *ret_fds)
+int gn_vgpu_set_folders(struct gn_vgpu *v, uint64_t number, uint32_t n, int *ret_fds)
 {
     struct timespec until;
     struct folders *found = NULL;
@@ -238,7 +238,7 @@ static bool take_event(struct gn_vgpu *v, const struct gn_worker_event *e)
         return true;
     case GN_WORKER_EVENT_LINK:
         if (v->remote) {
-            gn_remote_host_link(v->remote, e->fd);
+            gn_vgpu_tcp_link(v->remote, e->fd);
         } else {
             gn_fd_close(e->fd);
             gn_vgpu_fault(v, "a connection came for a program that is on this machine", "link");
@@ -255,13 +255,13 @@ static bool take_event(struct gn_vgpu *v, const struct gn_worker_event *e)
             gn_ring_nudge(&v->ring);
         return true;
     case GN_WORKER_EVENT_SAVE:
-        gn_vgpu_move_away(v, e->fd, &e->save);
+        gn_vgpu_migrate_outbound(v, e->fd, &e->save);
         return true;
     case GN_WORKER_EVENT_RESUME:
         gn_vgpu_resume(v);
         return true;
     case GN_WORKER_EVENT_GO:
-        gn_vgpu_take_over(v);
+        gn_vgpu_resume_as_owner(v);
         return true;
     case GN_WORKER_EVENT_END:
         v->told_to_end = true;
@@ -291,7 +291,7 @@ int gn_vgpu_hear(struct gn_vgpu *v, struct gn_vgpu_ears *ears)
         if (frame.op == GN_SESSION_FOLDERS && !frame.flags && !frame.n_payload) {
             take_folders(v, &ears->session, &frame);
         } else if (frame.op != GN_SESSION_FILE || frame.flags ||
-                   gn_vgpu_take_file(&ears->session, &frame)) {
+                   gn_vgpu_receive_file(&ears->session, &frame)) {
             r = -EPROTO;
             break;
         }
@@ -324,7 +324,7 @@ void *gn_vgpu_control_thread(void *arg)
         const bool left = tell_on(v);
         /* While the vGPU is on its way to another worker, what the program says is for that one to
          * hear. */
-        const bool deaf = gn_gate_deaf(v, !left && gn_frame_reader_rests(&ears.session));
+        const bool deaf = gn_gate_paused(v, !left && gn_frame_reader_rests(&ears.session));
         struct pollfd p[3] = {{.fd = deaf ? -1 : v->boot->session_fd,
                                .events = (short)(POLLIN | (left ? POLLOUT : 0))},
                               {.fd = v->boot->control_fd, .events = POLLIN},
@@ -341,12 +341,12 @@ void *gn_vgpu_control_thread(void *arg)
     if (v->hosted) {
         gn_frame_reader_fini(&ears.control.reader);
         gn_frame_reader_fini(&ears.session);
-        gn_vgpu_end_hosted(v);
+        gn_vgpu_end_in_process(v);
         return NULL;
     }
-    if (v->told_to_end && atomic_load_explicit(&v->stands_saved, memory_order_seq_cst) &&
+    if (v->told_to_end && atomic_load_explicit(&v->saved_awaiting_commit, memory_order_seq_cst) &&
         v->api->end) {
-        gn_kept_leave(v);
+        gn_released_objects_leave(v);
         v->api->end(v);
     }
     /* Nothing is taken down piece by piece: a driver in the middle of a kernel would have to be
@@ -533,7 +533,7 @@ static void ring_loop(struct gn_vgpu *v)
     struct gn_request r;
     while (!atomic_load_explicit(&v->fault, memory_order_relaxed)) {
         if (gn_gate_is_closed(&v->gate)) {
-            gn_gate_stand(v);
+            gn_gate_quiesce(v);
             continue;
         }
         gn_request_init(&r, v);
@@ -626,7 +626,7 @@ int gn_vgpu_open(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struc
         gn_log(GN_LOG_ERROR, "vgpu=%08x the shared segments are not of this version", boot->id);
         return -EPROTO;
     }
-    if (boot->remote && gn_remote_host_start(v)) {
+    if (boot->remote && gn_vgpu_tcp_start(v)) {
         gn_log(GN_LOG_ERROR, "vgpu=%08x cannot start its link: no memory or too many descriptors",
                boot->id);
         return -ENOMEM;
@@ -647,7 +647,7 @@ int gn_vgpu_run(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struct
     if (loads) {
         handed = *boot;
         boot = &handed;
-        if (gn_vgpu_take_hand(&handed))
+        if (gn_vgpu_receive_handover(&handed))
             return 0; /* who has it goes on, and has said why */
     }
     if (gn_vgpu_open(v, boot, api))
@@ -660,10 +660,10 @@ int gn_vgpu_run(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struct
                boot->id);
         return 1;
     }
-    if (loads && gn_vgpu_take_in(v))
+    if (loads && gn_vgpu_receive(v))
         return 1;
     if (v->remote)
-        gn_remote_host_loop(v->remote);
+        gn_vgpu_tcp_loop(v->remote);
     else
         ring_loop(v);
     return atomic_load_explicit(&v->fault, memory_order_relaxed) ? 1 : 0;

@@ -20,11 +20,11 @@ void *gn_vgpu_control_thread(void *arg);
 /* It is away, and its helpers have nothing to do: waits until they have ended. */
 void gn_helpers_end(struct gn_vgpu *v);
 /* session_in_process.c: the program or gantryd is gone, or a start has failed. */
-void gn_vgpu_end_hosted(struct gn_vgpu *v);
-/* session_in_process.c: gn_vgpu_host for a given API; v is zero. When it fails, but `listens`, some
- * of its threads may be there, and look at v. */
-int gn_vgpu_start_hosted(struct gn_vgpu *v, struct gn_vgpu_boot *boot,
-                         const struct gn_vgpu_api *api);
+void gn_vgpu_end_in_process(struct gn_vgpu *v);
+/* session_in_process.c: gn_vgpu_start_in_program for a given API; v is zero. When it fails, but
+ * `listens`, some of its threads may be there, and look at v. */
+int gn_vgpu_start_in_process(struct gn_vgpu *v, struct gn_vgpu_boot *boot,
+                             const struct gn_vgpu_api *api);
 
 /* Serves a request whose class is known, answers and ends it. */
 void gn_vgpu_answer(struct gn_vgpu *v, struct gn_request *r);

@@ -64,7 +64,7 @@ static bool begin(struct gn_vdevice *d)
 {
     struct gn_turn *t = &d->turn;
     bool news;
-    if (gn_grant_take(t->slot, &news)) {
+    if (gn_grant_acquire(t->slot, &news)) {
         t->held = true;
         t->over = false;
         t->began_ns = gn_now_ns();
@@ -81,7 +81,7 @@ static bool begin(struct gn_vdevice *d)
     }
     atomic_store_explicit(&t->wanted, true, memory_order_seq_cst);
     /* Who rested on a device that nobody else wants has it in a moment. */
-    if (t->pressed_ns)
+    if (t->preempted_ns)
         show(d, GN_SPIN_AWAY);
     if (news)
         tell(t);
@@ -146,7 +146,7 @@ static uint64_t keeps_ns(struct gn_turn *t)
 static bool ends_too_soon(struct gn_turn *t, uint64_t now)
 {
     const uint64_t since = atomic_load_explicit(&t->over_at_ns, memory_order_relaxed);
-    return gn_grant_is_pressed(t->slot) && now - t->began_ns >= t->slice_ns &&
+    return gn_grant_is_preempted(t->slot) && now - t->began_ns >= t->slice_ns &&
            now - since < keeps_ns(t);
 }
 
@@ -159,13 +159,13 @@ bool gn_turn_allows(struct gn_vdevice *d)
         gn_device_wake(d); /* it sleeps on the grant from now on */
         return false;
     }
-    const bool pressed = gn_grant_is_pressed(t->slot);
+    const bool pressed = gn_grant_is_preempted(t->slot);
     uint64_t left_ns = t->slice_ns;
     if (pressed) {
         const uint64_t now = gn_now_ns(), held_ns = now - t->began_ns;
         if (now - t->window_ns >= WINDOW_NS)
             classify(d, now);
-        t->pressed_ns = now;
+        t->preempted_ns = now;
         if (ends_now(t, held_ns)) {
             t->over = true;
             gn_device_wake(d);
@@ -187,7 +187,7 @@ uint64_t gn_turn_hold_ns(struct gn_vdevice *d)
 {
     struct gn_turn *t = &d->turn;
     uint64_t ns = 0;
-    if (!gn_turn_is_idle(t) || !gn_grant_is_pressed(t->slot) || pthread_mutex_trylock(&d->role))
+    if (!gn_turn_is_idle(t) || !gn_grant_is_preempted(t->slot) || pthread_mutex_trylock(&d->role))
         return 0;
     const uint64_t held_ns = t->held ? gn_now_ns() - t->began_ns : 0;
     const bool always =
@@ -219,7 +219,7 @@ void gn_turn_held(struct gn_vdevice *d, bool came)
 bool gn_turn_tracks(struct gn_vdevice *d)
 {
     struct gn_turn *t = &d->turn;
-    if (gn_grant_is_pressed(t->slot) || t->n_untold + 1 >= TELL_EVERY ||
+    if (gn_grant_is_preempted(t->slot) || t->n_untold + 1 >= TELL_EVERY ||
         atomic_load_explicit(&t->service_ns, memory_order_relaxed) >= TELL_EACH_NS)
         return true;
     t->n_untold++;
@@ -356,8 +356,8 @@ void gn_turn_end(struct gn_vdevice *d)
      */
     if (!gn_turn_is_idle(t) || !each_queue(d, has_ended))
         each_queue(d, finish);
-    t->pressed_ns = gn_now_ns();
-    classify(d, t->pressed_ns);
+    t->preempted_ns = gn_now_ns();
+    classify(d, t->preempted_ns);
     t->held = t->over = false;
     t->n_untold = 0;
     /*
@@ -367,7 +367,7 @@ void gn_turn_end(struct gn_vdevice *d)
      */
     atomic_store_explicit(&t->wanted, true, memory_order_seq_cst);
     show(d, GN_SPIN_AWAY);
-    gn_grant_give(t->slot, true);
+    gn_grant_yield(t->slot, true);
     tell(t);
 }
 
@@ -376,11 +376,11 @@ static void last_over(void *arg)
 {
     struct gn_vdevice *d = arg;
     atomic_store_explicit(&d->turn.watched, false, memory_order_seq_cst);
-    if (!d->vgpu->remote && gn_grant_is_pressed(d->turn.slot))
+    if (!d->vgpu->remote && gn_grant_is_preempted(d->turn.slot))
         gn_ring_nudge(
             &d->vgpu->ring); /* as after an end that is told: the program is likely to go on */
     else
-        gn_turn_rest(d);
+        gn_turn_park(d);
     gn_vgpu_unhold(d->vgpu);
 }
 
@@ -417,7 +417,7 @@ static bool is_done(struct gn_vdevice *d)
  * Who finds the role taken leaves it to its holder: one that rests looks at `rests` again when it
  * has given the role back, and all that submit rest before they sleep.
  */
-void gn_turn_rest(struct gn_vdevice *d)
+void gn_turn_park(struct gn_vdevice *d)
 {
     struct gn_turn *t = &d->turn;
     if (!t->slot)
@@ -441,8 +441,8 @@ void gn_turn_rest(struct gn_vdevice *d)
                 classify(d, now);
             t->held = false;
             t->n_untold = 0;
-            if (gn_grant_rest(t->slot)) {
-                t->pressed_ns = gn_now_ns();
+            if (gn_grant_park(t->slot)) {
+                t->preempted_ns = gn_now_ns();
                 tell(t);
             }
         }
@@ -461,7 +461,7 @@ static bool leave(struct gn_turn *t)
                was_held = t->held;
     t->held = t->over = false;
     if (was_held)
-        gn_grant_give(t->slot, false);
+        gn_grant_yield(t->slot, false);
     return was_held || (was_wanted && gn_grant_decline(t->slot));
 }
 
@@ -501,7 +501,7 @@ static void rouse(struct gn_vdevice *d)
     pthread_mutex_unlock(&v->lock);
 }
 
-void gn_turn_came(struct gn_vdevice *d)
+void gn_turn_began(struct gn_vdevice *d)
 {
     struct gn_turn *t = &d->turn;
     if (gn_gate_holds(&d->vgpu->gate)) {

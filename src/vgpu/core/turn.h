@@ -27,14 +27,14 @@ struct gn_turn {
     bool over; /* the slice is: drain, and give back */
     bool used; /* the driver was given something in this turn */
     uint64_t began_ns, slice_ns;
-    uint64_t pressed_ns; /* when somebody else was last seen to wait; 0: never, or long ago */
+    uint64_t preempted_ns; /* when somebody else was last seen to wait; 0: never, or long ago */
     uint32_t n_visits;
     uint32_t n_untold; /* given in a row of whose ends the driver is not to tell */
     struct gn_spin_habit
         hold; /* whether its program has come back lately while the device was kept for it */
     uint64_t window_ns,
-        window_waits;      /* since when synchronous calls are counted, and the count then */
-    uint32_t seen_pressed; /* the submit thread's: what it has looked for last */
+        window_waits;        /* since when synchronous calls are counted, and the count then */
+    uint32_t seen_preempted; /* the submit thread's: what it has looked for last */
     /* any thread */
     _Atomic bool wanted; /* the submit thread waits for it */
     _Atomic uint32_t
@@ -55,7 +55,7 @@ struct gn_turn {
 bool gn_turn_allows(struct gn_vdevice *d);
 /* The grant that was wanted is here; while nothing goes to the driver it is given back. The submit
  * thread, the role. */
-void gn_turn_came(struct gn_vdevice *d);
+void gn_turn_began(struct gn_vdevice *d);
 /* The driver has another one that tells of its end. How many commands that end stands for: itself
  * and the untold before. The role. */
 uint32_t gn_turn_given(struct gn_vdevice *d);
@@ -73,7 +73,7 @@ void gn_turn_over(struct gn_vdevice *d, uint32_t covers, uint64_t submit_ns, uin
 /* Is the device's time to be measured, since somebody else waits for it? Any thread. */
 static inline bool gn_turn_measures(const struct gn_turn *t)
 {
-    return t->slot && gn_grant_is_pressed(t->slot);
+    return t->slot && gn_grant_is_preempted(t->slot);
 }
 /* Should the driver tell of the next one's end, although the program does not ask for it? The role.
  */
@@ -82,7 +82,7 @@ bool gn_turn_tracks(struct gn_vdevice *d);
  * thread, the role. */
 void gn_turn_end(struct gn_vdevice *d);
 /* Rests on the grant if there is nothing to do. Any thread that holds no lock. */
-void gn_turn_rest(struct gn_vdevice *d);
+void gn_turn_park(struct gn_vdevice *d);
 /* Gives up the grant, or the wish for it: for a while nothing goes to the driver, which has nothing
  * left. Any thread that holds no lock. */
 void gn_turn_leave(struct gn_vdevice *d);

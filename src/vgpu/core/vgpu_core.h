@@ -41,7 +41,7 @@
 struct gn_vgpu;
 struct gn_command;
 struct gn_request;
-struct gn_remote_host;
+struct gn_vgpu_tcp;
 struct gn_vgpu_contents;
 
 #define GN_OBJECT_CHUNK  1024u
@@ -97,7 +97,7 @@ bool gn_object_give(struct gn_vgpu *v, uint64_t id, uint16_t kind, void *driver)
 /* With a reference, or NULL. *ret_lie is set when the id was never handed out: no honest guest
  * sends such a one. */
 struct gn_vobject *gn_object_get(struct gn_vgpu *v, uint64_t id, uint16_t kind, bool *ret_lie);
-void gn_object_take_out(struct gn_vgpu *v, uint64_t id, uint16_t kind);
+void gn_object_remove(struct gn_vgpu *v, uint64_t id, uint16_t kind);
 void gn_object_unref(struct gn_vobject *o);
 /* A reference on an object that a list names without holding it; false when its end has begun. */
 static inline bool gn_object_ref_if_held(struct gn_vobject *o)
@@ -150,7 +150,7 @@ static inline void *gn_driver_of(const struct gn_vobject *o)
 #define GN_REQUEST_MAX_HELD 8u
 #define GN_REQUEST_MAX_INS  6u
 
-struct gn_build_files;
+struct gn_build_includes;
 struct gn_request {
     struct gn_vgpu *vgpu;
     const struct gn_request_class *class;
@@ -182,7 +182,7 @@ struct gn_request {
     const unsigned char *whole; /* what inline spans name: bytes, or, of a record that is served
                                    anew, more than those */
     bool anew;                  /* it is: nobody waits for its outputs */
-    struct gn_build_files
+    struct gn_build_includes
         *files; /* of the program's, that it has read; its record's, when it gets one */
     _Alignas(16) struct gn_list
         blobs; /* private memory, freed with the request; aligned as what is in it */
@@ -317,7 +317,7 @@ struct gn_vdevice {
     uint32_t n_short;          /* Role: launches in a row from which nothing was learned */
     _Atomic uint32_t n_parts;  /* parts of commands that the driver has */
     _Atomic bool part_waits;   /* something waits for the end of one */
-    _Atomic uint32_t n_asking; /* who wait for the role in gn_device_take */
+    _Atomic uint32_t n_asking; /* who wait for the role in gn_device_acquire */
     pthread_t thread;
     _Atomic uint32_t woken; /* a futex of this process's */
 };
@@ -411,8 +411,8 @@ void gn_device_pump(struct gn_vdevice *d);
 void gn_device_wake(struct gn_vdevice *d);
 /* The role, for something else than to submit: whoever has it gives it up soon. 0 or -ETIMEDOUT. By
  * CLOCK_MONOTONIC. */
-int gn_device_take(struct gn_vdevice *d, const struct timespec *until);
-void gn_device_return(struct gn_vdevice *d);
+int gn_device_acquire(struct gn_vdevice *d, const struct timespec *until);
+void gn_device_release(struct gn_vdevice *d);
 /* Could some command go to the driver now? vgpu->lock. */
 bool gn_device_has_ready_locked(const struct gn_vdevice *d);
 /* The ring thread, before it waits: pushes on what the driver has been given. */
@@ -523,14 +523,14 @@ struct gn_vgpu {
     bool hosted;       /* set once: in its program (session_in_process.c) */
     bool came;         /* set once: of a hosted one, while its program ran (a switch) */
     bool driver_stays; /* set by the API's start: the driver's library cannot be unloaded */
-    pthread_mutex_t serving;   /* of a hosted one: who has it is what the ring thread is elsewhere.
-                                  Before all other locks */
-    pthread_t control;         /* of a hosted one, which its keeper waits for before it clears up */
-    _Atomic bool ended;        /* of a hosted one: its threads are told to end */
-    bool told_to_end;          /* control thread: gantryd's END */
-    _Atomic bool stands_saved; /* all of it has been written for another host, and nothing goes on
-                                  until gantryd's word */
-    _Atomic bool away;         /* of a hosted one: another host has it */
+    pthread_mutex_t serving; /* of a hosted one: who has it is what the ring thread is elsewhere.
+                                Before all other locks */
+    pthread_t control;       /* of a hosted one, which its keeper waits for before it clears up */
+    _Atomic bool ended;      /* of a hosted one: its threads are told to end */
+    bool told_to_end;        /* control thread: gantryd's END */
+    _Atomic bool saved_awaiting_commit; /* all of it has been written for another host, and nothing
+                                  goes on until gantryd's word */
+    _Atomic bool away;                  /* of a hosted one: another host has it */
     _Atomic uint32_t n_inside; /* of a hosted one: reports of the driver's that are being heard */
     _Atomic uint32_t n_holds; /* of what is mapped: the vGPU's own, and of each word that the driver
                                  may still have to say */
@@ -544,7 +544,7 @@ struct gn_vgpu {
     _Atomic bool arriving;          /* it is being made anew, or waits for the word to go on */
     pthread_mutex_t writes_lock;    /* write_tracking.h */
     _Atomic uint32_t follow_writes; /* so many do: commands that write are followed to their ends */
-    struct gn_way_back *way_back;   /* NULL: there is none. Who loads, then who saves */
+    struct gn_delta_base *way_back; /* NULL: there is none. Who loads, then who saves */
     uint64_t remains; /* of a hosted one that is being written: what it will leave (retained.h); 0:
                          nothing. Who saves, then the control thread, then the keeper */
     _Atomic uint32_t n_followed; /* of these, and of launches that teach, the driver has so many */
@@ -585,7 +585,7 @@ struct gn_vgpu {
     struct gn_list folders; /* helper_lock: descriptors that came for requests */
     struct gn_counters *counters;
     struct gn_lease lease;
-    struct gn_remote_host *remote; /* NULL: the program shares our memory */
+    struct gn_vgpu_tcp *remote; /* NULL: the program shares our memory */
     struct gn_tcp
         sent_to; /* of a move over tcp, written and not decided: the connection stays until this
                     worker ends, or goes on. Who saves, then the control thread */
@@ -657,6 +657,6 @@ int gn_vgpu_run(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struct
 
 /* Descriptors that the program sent under a number; -1 while they have not all come. Helper thread:
  * waits. */
-int gn_vgpu_take_folders(struct gn_vgpu *v, uint64_t number, uint32_t n, int *ret_fds);
+int gn_vgpu_set_folders(struct gn_vgpu *v, uint64_t number, uint32_t n, int *ret_fds);
 
 #endif

@@ -32,8 +32,8 @@ static int take_kept(const struct gn_frame *f, uint64_t **ids, uint32_t *n, stru
     return 0;
 }
 
-int gn_heard_fits(struct gn_frame_reader *from, uint32_t timeout_ms, uint32_t *ret_others,
-                  uint64_t **ret_ids, uint32_t *ret_n, struct gn_error *err)
+int gn_acks_fits(struct gn_frame_reader *from, uint32_t timeout_ms, uint32_t *ret_others,
+                 uint64_t **ret_ids, uint32_t *ret_n, struct gn_error *err)
 {
     const uint64_t until_ns = gn_now_ns() + timeout_ms * UINT64_C(1000000);
     uint64_t *ids = NULL;
@@ -61,8 +61,8 @@ int gn_heard_fits(struct gn_frame_reader *from, uint32_t timeout_ms, uint32_t *r
     return 0;
 }
 
-int gn_heard_made(struct gn_frame_reader *from, int timeout_ms, uint32_t step, uint32_t *made,
-                  struct gn_error *err)
+int gn_acks_made(struct gn_frame_reader *from, int timeout_ms, uint32_t step, uint32_t *made,
+                 struct gn_error *err)
 {
     while (*made < step) {
         struct gn_frame f;

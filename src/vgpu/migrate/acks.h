@@ -19,15 +19,15 @@
  * ret_ids NULL: it can have none. 0 or as above; -ENOMEM.
  */
 #define GN_HEARD_KEPT_MOST (1u << 20)
-int gn_heard_fits(struct gn_frame_reader *from, uint32_t timeout_ms, uint32_t *ret_others,
-                  uint64_t **ret_ids, uint32_t *ret_n, struct gn_error *err);
+int gn_acks_fits(struct gn_frame_reader *from, uint32_t timeout_ms, uint32_t *ret_others,
+                 uint64_t **ret_ids, uint32_t *ret_n, struct gn_error *err);
 
 /*
  * Until it has made this step (from 1); *made is the last one of which it has said so. Each word is
  * to tell of a later one: so the wait ends after timeout_ms for each step at most, whatever it
  * says. 0 or as above.
  */
-int gn_heard_made(struct gn_frame_reader *from, int timeout_ms, uint32_t step, uint32_t *made,
-                  struct gn_error *err);
+int gn_acks_made(struct gn_frame_reader *from, int timeout_ms, uint32_t step, uint32_t *made,
+                 struct gn_error *err);
 
 #endif

@@ -50,11 +50,11 @@ static void steps_are_heard_one_after_the_other(void **state)
     say(GN_WORKER_HAND_FITS, 1);
     say(GN_WORKER_HAND_MADE, 1);
     say(GN_WORKER_HAND_MADE, 3);
-    assert_int_equal(gn_heard_fits(&from, TIMEOUT_MS, &others, NULL, NULL, &err), 0);
+    assert_int_equal(gn_acks_fits(&from, TIMEOUT_MS, &others, NULL, NULL, &err), 0);
     assert_int_equal(others, 1);
-    assert_int_equal(gn_heard_made(&from, TIMEOUT_MS, 2, &made, &err), 0);
+    assert_int_equal(gn_acks_made(&from, TIMEOUT_MS, 2, &made, &err), 0);
     assert_int_equal(made, 3);
-    assert_int_equal(gn_heard_made(&from, 0, 3, &made, &err), 0);
+    assert_int_equal(gn_acks_made(&from, 0, 3, &made, &err), 0);
 }
 
 static void who_makes_no_step_is_not_waited_for(void **state)
@@ -65,7 +65,7 @@ static void who_makes_no_step_is_not_waited_for(void **state)
     say(GN_WORKER_HAND_MADE, 1);
     say(GN_WORKER_HAND_MADE, 1);
     say(GN_WORKER_HAND_MADE, 2);
-    assert_int_equal(gn_heard_made(&from, TIMEOUT_MS, 2, &made, &err), -EPROTO);
+    assert_int_equal(gn_acks_made(&from, TIMEOUT_MS, 2, &made, &err), -EPROTO);
 }
 
 static void nor_is_who_says_something_else(void **state)
@@ -73,9 +73,9 @@ static void nor_is_who_says_something_else(void **state)
     struct gn_error err;
     uint32_t made = 0;
     (void)state;
-    assert_int_equal(gn_heard_made(&from, 1, 1, &made, &err), -ETIMEDOUT);
+    assert_int_equal(gn_acks_made(&from, 1, 1, &made, &err), -ETIMEDOUT);
     say(GN_WORKER_HAND_FITS, 1);
-    assert_int_equal(gn_heard_made(&from, TIMEOUT_MS, 1, &made, &err), -EPIPE);
+    assert_int_equal(gn_acks_made(&from, TIMEOUT_MS, 1, &made, &err), -EPIPE);
 }
 
 static void say_kept(const void *ids, uint32_t n_bytes)
@@ -94,13 +94,13 @@ static void what_is_kept_is_heard_first(void **state)
     say_kept(kept, 2 * sizeof *kept);
     say_kept(kept + 2, sizeof *kept);
     say(GN_WORKER_HAND_FITS, 0);
-    assert_int_equal(gn_heard_fits(&from, TIMEOUT_MS, &others, &ids, &n, &err), 0);
+    assert_int_equal(gn_acks_fits(&from, TIMEOUT_MS, &others, &ids, &n, &err), 0);
     assert_int_equal(others, 0);
     assert_int_equal(n, 3);
     assert_memory_equal(ids, kept, sizeof kept);
     free(ids);
     say(GN_WORKER_HAND_FITS, 1);
-    assert_int_equal(gn_heard_fits(&from, TIMEOUT_MS, &others, &ids, &n, &err), 0);
+    assert_int_equal(gn_acks_fits(&from, TIMEOUT_MS, &others, &ids, &n, &err), 0);
     assert_int_equal(n, 0);
     assert_null(ids);
 }
@@ -114,13 +114,13 @@ static void what_cannot_be_kept_is_not_believed(void **state)
     (void)state;
     /* Half an id; none; by one who has never had any; for ever. */
     say_kept(kept, sizeof *kept + 4);
-    assert_int_equal(gn_heard_fits(&from, TIMEOUT_MS, &others, &ids, &n, &err), -EPROTO);
+    assert_int_equal(gn_acks_fits(&from, TIMEOUT_MS, &others, &ids, &n, &err), -EPROTO);
     say_kept(NULL, 0);
-    assert_int_equal(gn_heard_fits(&from, TIMEOUT_MS, &others, &ids, &n, &err), -EPROTO);
+    assert_int_equal(gn_acks_fits(&from, TIMEOUT_MS, &others, &ids, &n, &err), -EPROTO);
     say_kept(kept, sizeof *kept);
-    assert_int_equal(gn_heard_fits(&from, TIMEOUT_MS, &others, NULL, NULL, &err), -EPIPE);
+    assert_int_equal(gn_acks_fits(&from, TIMEOUT_MS, &others, NULL, NULL, &err), -EPIPE);
     say_kept(kept, sizeof kept);
-    assert_int_equal(gn_heard_fits(&from, 1, &others, &ids, &n, &err), -ETIMEDOUT);
+    assert_int_equal(gn_acks_fits(&from, 1, &others, &ids, &n, &err), -ETIMEDOUT);
     assert_null(ids);
 }
 

@@ -17,7 +17,7 @@ struct way {
     bool by_device;
 };
 
-struct gn_way_back {
+struct gn_delta_base {
     struct gn_vgpu *v;
     uint64_t number;
     struct gn_page_hasher here, there;
@@ -29,10 +29,10 @@ struct gn_way_back {
                      and costs nothing here */
 };
 
-void gn_way_back_begin(struct gn_vgpu *v, uint64_t number)
+void gn_delta_base_begin(struct gn_vgpu *v, uint64_t number)
 {
     struct gn_error ignored;
-    struct gn_way_back *b = calloc(1, sizeof *b);
+    struct gn_delta_base *b = calloc(1, sizeof *b);
     if (!b ||
         gn_page_hasher_init(&b->here, GN_PAGE_HASH_XXH3, GN_OUTGOING_PAGE_BYTES, 0, false,
                             &ignored) ||
@@ -48,7 +48,7 @@ void gn_way_back_begin(struct gn_vgpu *v, uint64_t number)
     v->way_back = b;
 }
 
-void gn_way_back_end(struct gn_way_back *b)
+void gn_delta_base_end(struct gn_delta_base *b)
 {
     if (!b)
         return;
@@ -64,8 +64,8 @@ void gn_way_back_end(struct gn_way_back *b)
     free(b);
 }
 
-void gn_way_back_expect(struct gn_way_back *b, uint64_t memory, uint64_t bytes,
-                        struct gn_writes *writes, bool by_device)
+void gn_delta_base_expect(struct gn_delta_base *b, uint64_t memory, uint64_t bytes,
+                          struct gn_writes *writes, bool by_device)
 {
     if (b->n == b->capacity) {
         const uint32_t more = b->capacity ? 2 * b->capacity : 64;
@@ -77,7 +77,7 @@ void gn_way_back_expect(struct gn_way_back *b, uint64_t memory, uint64_t bytes,
     }
     struct way *w = &b->ways[b->n];
     *w = (struct way){.writes = writes, .memory = memory, .by_device = by_device};
-    if (gn_writes_follow(b->v, writes, GN_FOLLOWED_BACK, gn_way_back_hasher(b, by_device), bytes,
+    if (gn_writes_follow(b->v, writes, GN_FOLLOWED_BACK, gn_delta_base_hasher(b, by_device), bytes,
                          &w->table))
         return;
     if (gn_known_put(&b->places, memory, b->n)) {
@@ -92,14 +92,14 @@ void gn_way_back_expect(struct gn_way_back *b, uint64_t memory, uint64_t bytes,
     b->follows = true;
 }
 
-static struct way *find(const struct gn_way_back *b, uint64_t memory)
+static struct way *find(const struct gn_delta_base *b, uint64_t memory)
 {
     const uint32_t *at = gn_known_find(&b->places, memory);
     return at ? &b->ways[*at] : NULL;
 }
 
 /* The last one takes its place. */
-static void drop(struct gn_way_back *b, struct way *w)
+static void drop(struct gn_delta_base *b, struct way *w)
 {
     gn_known_remove(&b->places, w->memory);
     *w = b->ways[--b->n];
@@ -108,7 +108,7 @@ static void drop(struct gn_way_back *b, struct way *w)
         *at = (uint32_t)(w - b->ways);
 }
 
-void gn_way_back_gone(struct gn_way_back *b, uint64_t memory)
+void gn_delta_base_gone(struct gn_delta_base *b, uint64_t memory)
 {
     struct way *w = find(b, memory);
     if (!w)
@@ -117,13 +117,13 @@ void gn_way_back_gone(struct gn_way_back *b, uint64_t memory)
     drop(b, w);
 }
 
-void gn_way_back_stops(struct gn_way_back *b)
+void gn_delta_base_stops(struct gn_delta_base *b)
 {
     b->stops = true;
 }
 
-void gn_way_back_came(struct gn_way_back *b, const struct gn_stream_reader *r,
-                      const struct gn_stream_section *s, void *const *where)
+void gn_delta_base_came(struct gn_delta_base *b, const struct gn_stream_reader *r,
+                        const struct gn_stream_section *s, void *const *where)
 {
     const struct way *w = find(b, s->memory->id);
     const struct gn_stream_hash *hash = s->hashes;
@@ -144,18 +144,18 @@ void gn_way_back_came(struct gn_way_back *b, const struct gn_stream_reader *r,
     }
 }
 
-uint64_t gn_way_back_number(const struct gn_way_back *b)
+uint64_t gn_delta_base_number(const struct gn_delta_base *b)
 {
     return b->number;
 }
 
-const struct gn_page_hasher *gn_way_back_hasher(const struct gn_way_back *b, bool by_device)
+const struct gn_page_hasher *gn_delta_base_hasher(const struct gn_delta_base *b, bool by_device)
 {
     return by_device ? &b->there : &b->here;
 }
 
-struct gn_page_table *gn_way_back_take(struct gn_way_back *b, uint64_t memory, uint64_t bytes,
-                                       struct gn_writes *writes, bool by_device)
+struct gn_page_table *gn_delta_base_take(struct gn_delta_base *b, uint64_t memory, uint64_t bytes,
+                                         struct gn_writes *writes, bool by_device)
 {
     struct way *w = find(b, memory);
     if (!w || w->writes != writes || w->table->bytes != bytes || w->by_device != by_device)

@@ -23,7 +23,7 @@
 struct load {
     struct gn_vgpu *v;
     struct gn_known_ids live, served; /* handles, with their kinds; serials */
-    struct gn_saved_kept *kept;       /* of the live ones: those that only the commands have */
+    struct gn_saved_retained *kept;   /* of the live ones: those that only the commands have */
     uint32_t n_kept;
     uint64_t last_command;
     int64_t clock_ahead_ns; /* of this machine's before the one that it comes from */
@@ -57,7 +57,7 @@ static int load_record(struct load *l, const struct gn_stream_entry *e, struct g
     r->whole = part.bytes;
     r->n_bytes = (uint32_t)part.n;
     memcpy(r->bytes, part.bytes, part.n < sizeof r->bytes ? part.n : sizeof r->bytes);
-    int rc = gn_build_files_load(e, &r->files);
+    int rc = gn_build_includes_load(e, &r->files);
     if (rc) {
         gn_request_fini(r);
         free(r);
@@ -96,7 +96,7 @@ static int load_segment(struct load *l, const struct gn_stream_entry *e, struct 
     if (l->v->boot->near)
         return 0; /* they come from the program */
     if (!l->v->remote || !gn_stream_copy_part(e, GN_PART_STATE, &bytes, sizeof bytes) ||
-        gn_remote_host_add_segment(l->v->remote, e->id, bytes))
+        gn_vgpu_tcp_add_segment(l->v->remote, e->id, bytes))
         return gn_fail(err, EBADMSG, NULL, "a data segment is malformed");
     return 0;
 }
@@ -117,7 +117,7 @@ static int load_link(struct load *l, const struct gn_stream_entry *e, struct gn_
                                .seq = state.seq,
                                .payload = part.bytes,
                                .n_payload = (uint32_t)part.n};
-    const int rc = gn_remote_host_take(l->v->remote, &f);
+    const int rc = gn_vgpu_tcp_take(l->v->remote, &f);
     return rc ? gn_fail(err, rc == -ENOMEM ? ENOMEM : EBADMSG, NULL,
                         rc == -ENOMEM ? "no memory left for the program's session"
                                       : "the program's session is malformed")
@@ -129,12 +129,12 @@ static int load_linked(struct load *l, struct gn_error *err)
 {
     if (!l->v->remote || l->v->boot->file_fd < 0)
         return 0;
-    return gn_remote_host_goes_on(l->v->remote)
+    return gn_vgpu_tcp_goes_on(l->v->remote)
                ? gn_fail(err, EBADMSG, NULL, "the program's session has not come, or is malformed")
                : 0;
 }
 
-static int load_kept(struct load *l, const struct gn_stream_entry *e, struct gn_error *err)
+static int load_released(struct load *l, const struct gn_stream_entry *e, struct gn_error *err)
 {
     struct gn_stream_part part;
     if (l->kept || !gn_stream_find_part(e, GN_PART_STATE, &part) || !part.n ||
@@ -181,11 +181,11 @@ static int load_memories(struct load *l, struct gn_stream_reader *r,
         const struct gn_stream_memory *m = &s->memories[i];
         if (!(m->flags & GN_STREAM_MEMORY_KEPT))
             continue;
-        const void *from = number ? gn_remains_find(number, m->id, m->bytes) : NULL;
+        const void *from = number ? gn_retained_find(number, m->id, m->bytes) : NULL;
         rc = from ? contents->fill(l->v, m->id, from, err)
                   : gn_fail(err, EBADMSG, NULL,
                             "contents do not come that are said to be here, and are not");
-        gn_remains_drop_one(number, m->id);
+        gn_retained_drop_one(number, m->id);
     }
     return rc;
 }
@@ -204,7 +204,7 @@ static int load_gone(struct load *l, const struct gn_stream_section *s, struct g
         const uint32_t *kind = gn_known_find(&l->live, id);
         if (!kind)
             return gn_fail(err, EBADMSG, NULL, "an object is taken back that never came");
-        gn_object_take_out(l->v, id, (uint16_t)*kind);
+        gn_object_remove(l->v, id, (uint16_t)*kind);
         gn_known_remove(&l->live, id);
     }
     return 0;
@@ -240,7 +240,7 @@ static int load_entry(struct load *l, enum gn_stream_table table, const struct g
         if (e->kind == GN_SAVED_SEGMENT)
             return load_segment(l, e, err);
         if (e->kind == GN_SAVED_KEPT)
-            return load_kept(l, e, err);
+            return load_released(l, e, err);
         if (e->kind == GN_SAVED_LINK)
             return load_link(l, e, err);
         if (e->kind == GN_STREAM_SESSION_STOP)
@@ -270,7 +270,7 @@ static int load_entry(struct load *l, enum gn_stream_table table, const struct g
 static int let_go_of_kept(struct load *l, struct gn_error *err)
 {
     for (uint32_t i = 0; i < l->n_kept; i++) {
-        const struct gn_saved_kept *k = &l->kept[i];
+        const struct gn_saved_retained *k = &l->kept[i];
         bool lie = false;
         struct gn_vobject *o = k->kind <= UINT16_MAX && gn_known_find(&l->live, k->id)
                                    ? gn_object_get(l->v, k->id, (uint16_t)k->kind, &lie)
@@ -292,7 +292,7 @@ static void drop_others(struct load *l)
     struct gn_vobject *o;
     for (uint32_t at = 0; (o = gn_object_next(l->v, &at)); at++)
         if (o->records && !o->given && !gn_known_find(&l->live, o->id))
-            gn_object_take_out(l->v, o->id, o->kind);
+            gn_object_remove(l->v, o->id, o->kind);
 }
 
 int gn_vgpu_load(struct gn_vgpu *v, struct gn_stream_reader *r, struct gn_error *err)
@@ -324,7 +324,7 @@ int gn_vgpu_load(struct gn_vgpu *v, struct gn_stream_reader *r, struct gn_error 
             gn_vgpu_made(v, s.round->number); /* the stop's is of no use to anybody, and who goes
                                                  would leave it unread */
         else if (!rc && s.what == GN_STREAM_IS_ROUND && v->way_back)
-            gn_way_back_stops(v->way_back);
+            gn_delta_base_stops(v->way_back);
         else if (!rc && s.what == GN_STREAM_IS_GONE)
             rc = load_gone(&l, &s, err);
     } while (!rc && s.what != GN_STREAM_IS_COMMIT);

@@ -68,8 +68,8 @@ int gn_outgoing_new(struct gn_vgpu *v, bool homes, struct gn_outgoing **ret, str
         return rc;
     }
     /* A device has one key at a time. */
-    out->hasher = v->way_back ? gn_way_back_hasher(v->way_back, false) : &out->own[0];
-    out->there = v->way_back ? gn_way_back_hasher(v->way_back, true) : &out->own[1];
+    out->hasher = v->way_back ? gn_delta_base_hasher(v->way_back, false) : &out->own[0];
+    out->there = v->way_back ? gn_delta_base_hasher(v->way_back, true) : &out->own[1];
     *ret = out;
     return 0;
 }
@@ -92,7 +92,7 @@ void gn_outgoing_free(struct gn_outgoing *out)
         out->v->api->contents->end(out->v);
     /* Who loads had it once, and has used it up. */
     if (out->goes_back)
-        gn_way_back_end(out->v->way_back);
+        gn_delta_base_end(out->v->way_back);
     fini_hashers(out);
     gn_known_fini(&out->places);
     free(out->items);
@@ -191,8 +191,8 @@ void gn_outgoing_goes_back(struct gn_outgoing *out, const uint64_t *ids, uint32_
         const uint32_t *place = ids[i] ? gn_known_find(&out->places, ids[i]) : NULL;
         struct item *it = place ? &out->items[*place] : NULL;
         struct gn_page_table *t = it && !it->kept
-                                      ? gn_way_back_take(out->v->way_back, ids[i], it->bytes,
-                                                         it->writes, it->source.digest != NULL)
+                                      ? gn_delta_base_take(out->v->way_back, ids[i], it->bytes,
+                                                           it->writes, it->source.digest != NULL)
                                       : NULL;
         if (!t)
             continue;
@@ -205,7 +205,7 @@ void gn_outgoing_goes_back(struct gn_outgoing *out, const uint64_t *ids, uint32_
     }
 }
 
-uint64_t gn_outgoing_kept(const struct gn_outgoing *out)
+uint64_t gn_outgoing_retained(const struct gn_outgoing *out)
 {
     uint64_t n = 0;
     for (uint32_t i = 0; i < out->n; i++)

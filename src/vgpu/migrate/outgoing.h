@@ -30,7 +30,7 @@ int gn_outgoing_look(struct gn_outgoing *out, struct gn_vobject *const *objects,
  * were when they came from there (delta_base.h). */
 void gn_outgoing_goes_back(struct gn_outgoing *out, const uint64_t *ids, uint32_t n);
 /* As of the last look, the pages of those that are there already. */
-uint64_t gn_outgoing_kept(const struct gn_outgoing *out);
+uint64_t gn_outgoing_retained(const struct gn_outgoing *out);
 /* As of the last look: how many hold contents that go, and how much. */
 uint32_t gn_outgoing_count(const struct gn_outgoing *out, uint64_t *ret_bytes, uint64_t *ret_pages);
 /* Tells the reader of those that are gone, and of those that have come. The objects themselves have

@@ -68,7 +68,7 @@ static void each(struct gn_vgpu *v, void (*f)(struct gn_vobject *o, struct list 
     pthread_mutex_unlock(&v->lock);
 }
 
-int gn_kept_gather(struct gn_vgpu *v, struct gn_vobject ***ret, uint32_t *ret_n)
+int gn_released_objects_gather(struct gn_vgpu *v, struct gn_vobject ***ret, uint32_t *ret_n)
 {
     struct list l = {0};
     each(v, add, &l);
@@ -81,7 +81,7 @@ int gn_kept_gather(struct gn_vgpu *v, struct gn_vobject ***ret, uint32_t *ret_n)
     return 0;
 }
 
-void gn_kept_leave(struct gn_vgpu *v)
+void gn_released_objects_leave(struct gn_vgpu *v)
 {
     each(v, silence, NULL);
 }

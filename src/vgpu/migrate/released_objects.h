@@ -16,9 +16,9 @@ struct gn_vobject;
 
 /* Each once, held until gn_objects_put. Ahead of the stop, too: what is made anew must come before
  * what has its index now. 0 or -ENOMEM. Any thread of the vGPU's own, at any time. */
-int gn_kept_gather(struct gn_vgpu *v, struct gn_vobject ***ret, uint32_t *ret_n);
+int gn_released_objects_gather(struct gn_vgpu *v, struct gn_vobject ***ret, uint32_t *ret_n);
 /* The vGPU lives elsewhere: what becomes of them is no longer told from here. Behind a closed gate.
  */
-void gn_kept_leave(struct gn_vgpu *v);
+void gn_released_objects_leave(struct gn_vgpu *v);
 
 #endif

@@ -42,7 +42,7 @@ static struct gn_vobject *make(uint32_t index)
 
 static void forget(uint32_t index)
 {
-    gn_object_take_out(&vgpu, id(index), KIND_MEM);
+    gn_object_remove(&vgpu, id(index), KIND_MEM);
 }
 
 static int setup(void **state)
@@ -74,7 +74,7 @@ static int teardown(void **state)
 {
     (void)state;
     gn_list_remove(&pending.link);
-    gn_object_take_out(&vgpu, id(0), KIND_QUEUE);
+    gn_object_remove(&vgpu, id(0), KIND_QUEUE);
     free(vgpu.objects.generations[0]);
     free((void *)atomic_load(&vgpu.objects.chunks[0]));
     return 0;
@@ -85,7 +85,7 @@ static uint32_t kept(void)
 {
     struct gn_vobject **all;
     uint32_t n, bits = 0;
-    assert_int_equal(gn_kept_gather(&vgpu, &all, &n), 0);
+    assert_int_equal(gn_released_objects_gather(&vgpu, &all, &n), 0);
     for (uint32_t i = 0; i < n; i++) {
         assert_false(bits >> gn_id_index(all[i]->id) & 1);
         bits |= 1u << gn_id_index(all[i]->id);

@@ -27,7 +27,7 @@ struct remain {
     unsigned char *at; /* mapped */
 };
 
-struct gn_remains {
+struct gn_retained {
     struct gn_list link;
     uint64_t number;
     /* kept.lock: it is being filled; all of it is there; it is of no use any more, and who fills it
@@ -45,9 +45,9 @@ static struct {
     struct gn_list list; /* lock */
 } kept = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, GN_LIST_INIT(kept.list)};
 
-static struct gn_remains *find_locked(uint64_t number)
+static struct gn_retained *find_locked(uint64_t number)
 {
-    gn_list_for_each(r, &kept.list, struct gn_remains, link)
+    gn_list_for_each(r, &kept.list, struct gn_retained, link)
     {
         if (r->number == number)
             return r;
@@ -55,9 +55,9 @@ static struct gn_remains *find_locked(uint64_t number)
     return NULL;
 }
 
-uint64_t gn_remains_promise(void)
+uint64_t gn_retained_promise(void)
 {
-    struct gn_remains *r = calloc(1, sizeof *r);
+    struct gn_retained *r = calloc(1, sizeof *r);
     if (!r || getrandom(&r->number, sizeof r->number, 0) != sizeof r->number || !r->number) {
         free(r);
         return 0;
@@ -75,7 +75,7 @@ static void unmap(struct remain *one)
     one->at = NULL;
 }
 
-static void destroy(struct gn_remains *r)
+static void destroy(struct gn_retained *r)
 {
     for (uint32_t i = 0; i < r->n; i++)
         unmap(&r->all[i]);
@@ -96,12 +96,12 @@ static uint64_t bytes_of(struct gn_vgpu *v)
     return all;
 }
 
-struct gn_remains *gn_remains_begin(struct gn_vgpu *v)
+struct gn_retained *gn_retained_begin(struct gn_vgpu *v)
 {
     if (v->remains && bytes_of(v) > gn_room() / 2)
-        gn_remains_drop(v->remains);
+        gn_retained_drop(v->remains);
     pthread_mutex_lock(&kept.lock);
-    struct gn_remains *r = find_locked(v->remains);
+    struct gn_retained *r = find_locked(v->remains);
     if (r)
         r->filling = true;
     pthread_mutex_unlock(&kept.lock);
@@ -134,7 +134,7 @@ static int read_all(const struct gn_page_source *source, unsigned char *to, uint
     return rc;
 }
 
-static bool add(struct gn_remains *r, const struct remain *one)
+static bool add(struct gn_retained *r, const struct remain *one)
 {
     if (r->n == r->capacity) {
         const uint32_t more = r->capacity ? 2 * r->capacity : 64;
@@ -150,7 +150,7 @@ static bool add(struct gn_remains *r, const struct remain *one)
     return true;
 }
 
-void gn_remains_keep(struct gn_remains *r, struct gn_vgpu *v, struct gn_vobject *o)
+void gn_retained_keep(struct gn_retained *r, struct gn_vgpu *v, struct gn_vobject *o)
 {
     const struct gn_vgpu_contents *contents = v->api->contents;
     struct remain one = {.id = o->id};
@@ -166,7 +166,7 @@ void gn_remains_keep(struct gn_remains *r, struct gn_vgpu *v, struct gn_vobject 
     contents->shut(v, &source);
 }
 
-void gn_remains_done(struct gn_remains *r, struct gn_vgpu *v)
+void gn_retained_done(struct gn_retained *r, struct gn_vgpu *v)
 {
     if (!r)
         return;
@@ -181,9 +181,9 @@ void gn_remains_done(struct gn_remains *r, struct gn_vgpu *v)
         destroy(r);
 }
 
-uint32_t gn_remains_list(uint64_t number, uint64_t **ret_ids)
+uint32_t gn_retained_list(uint64_t number, uint64_t **ret_ids)
 {
-    struct gn_remains *r;
+    struct gn_retained *r;
     struct timespec until;
     uint32_t n = 0;
     clock_gettime(CLOCK_REALTIME, &until);
@@ -203,29 +203,29 @@ uint32_t gn_remains_list(uint64_t number, uint64_t **ret_ids)
 static struct remain *find(uint64_t number, uint64_t id)
 {
     pthread_mutex_lock(&kept.lock);
-    struct gn_remains *r = find_locked(number);
+    struct gn_retained *r = find_locked(number);
     pthread_mutex_unlock(&kept.lock);
     const uint32_t *at = r && r->whole ? gn_known_find(&r->places, id) : NULL;
     return at ? &r->all[*at] : NULL;
 }
 
-const void *gn_remains_find(uint64_t number, uint64_t id, uint64_t bytes)
+const void *gn_retained_find(uint64_t number, uint64_t id, uint64_t bytes)
 {
     const struct remain *one = find(number, id);
     return one && one->bytes == bytes ? one->at : NULL;
 }
 
-void gn_remains_drop_one(uint64_t number, uint64_t id)
+void gn_retained_drop_one(uint64_t number, uint64_t id)
 {
     struct remain *one = find(number, id);
     if (one)
         unmap(one);
 }
 
-void gn_remains_drop(uint64_t number)
+void gn_retained_drop(uint64_t number)
 {
     pthread_mutex_lock(&kept.lock);
-    struct gn_remains *r = number ? find_locked(number) : NULL;
+    struct gn_retained *r = number ? find_locked(number) : NULL;
     if (r)
         gn_list_remove(&r->link);
     const bool filling = r && r->filling;

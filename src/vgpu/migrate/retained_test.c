@@ -96,7 +96,7 @@ static int tear_down(void **state)
     struct gn_vobject *o;
     (void)state;
     while ((o = gn_object_next(&vgpu, &at)))
-        gn_object_take_out(&vgpu, o->id, o->kind);
+        gn_object_remove(&vgpu, o->id, o->kind);
     for (uint32_t i = 0; i < GN_OBJECT_CHUNKS; i++) {
         free(vgpu.objects.generations[i]);
         free((void *)atomic_load(&vgpu.objects.chunks[i]));
@@ -116,7 +116,7 @@ static struct gn_vobject *object(uint64_t id)
 static uint32_t n_listed(uint64_t number)
 {
     uint64_t *ids;
-    const uint32_t n = gn_remains_list(number, &ids);
+    const uint32_t n = gn_retained_list(number, &ids);
     free(ids);
     return n;
 }
@@ -126,56 +126,56 @@ static void what_was_there_is_found(void **state)
     struct gn_vobject *one = object(ONE), *other = object(OTHER), *broken = object(BROKEN);
     uint64_t *ids;
     (void)state;
-    vgpu.remains = gn_remains_promise();
+    vgpu.remains = gn_retained_promise();
     assert_true(vgpu.remains);
-    struct gn_remains *r = gn_remains_begin(&vgpu);
+    struct gn_retained *r = gn_retained_begin(&vgpu);
     assert_non_null(r);
-    gn_remains_keep(r, &vgpu, one);
-    gn_remains_keep(r, &vgpu, other);
-    gn_remains_keep(r, &vgpu, broken);
-    assert_null(gn_remains_find(vgpu.remains, ONE, BYTES)); /* not all is there yet */
-    gn_remains_done(r, &vgpu);
+    gn_retained_keep(r, &vgpu, one);
+    gn_retained_keep(r, &vgpu, other);
+    gn_retained_keep(r, &vgpu, broken);
+    assert_null(gn_retained_find(vgpu.remains, ONE, BYTES)); /* not all is there yet */
+    gn_retained_done(r, &vgpu);
     assert_int_equal(n_open, 0);
     assert_int_equal(n_ended, 1);
-    assert_int_equal(gn_remains_list(vgpu.remains, &ids), 2);
+    assert_int_equal(gn_retained_list(vgpu.remains, &ids), 2);
     assert_int_equal(ids[0], ONE);
     assert_int_equal(ids[1], OTHER);
     free(ids);
-    assert_memory_equal(gn_remains_find(vgpu.remains, ONE, BYTES), memory, BYTES);
-    assert_memory_equal(gn_remains_find(vgpu.remains, OTHER, BYTES), memory, BYTES);
-    assert_null(gn_remains_find(vgpu.remains, ONE, BYTES - 1));
-    assert_null(gn_remains_find(vgpu.remains, BROKEN, BYTES));
-    assert_null(gn_remains_find(vgpu.remains, 0, BYTES));
-    assert_null(gn_remains_find(vgpu.remains + 1, ONE, BYTES));
-    gn_remains_drop_one(vgpu.remains, ONE);
-    gn_remains_drop_one(vgpu.remains, ONE);
-    assert_null(gn_remains_find(vgpu.remains, ONE, BYTES));
-    gn_remains_drop(vgpu.remains);
+    assert_memory_equal(gn_retained_find(vgpu.remains, ONE, BYTES), memory, BYTES);
+    assert_memory_equal(gn_retained_find(vgpu.remains, OTHER, BYTES), memory, BYTES);
+    assert_null(gn_retained_find(vgpu.remains, ONE, BYTES - 1));
+    assert_null(gn_retained_find(vgpu.remains, BROKEN, BYTES));
+    assert_null(gn_retained_find(vgpu.remains, 0, BYTES));
+    assert_null(gn_retained_find(vgpu.remains + 1, ONE, BYTES));
+    gn_retained_drop_one(vgpu.remains, ONE);
+    gn_retained_drop_one(vgpu.remains, ONE);
+    assert_null(gn_retained_find(vgpu.remains, ONE, BYTES));
+    gn_retained_drop(vgpu.remains);
     assert_int_equal(n_listed(vgpu.remains), 0);
-    gn_remains_drop(vgpu.remains);
-    gn_remains_drop(0);
+    gn_retained_drop(vgpu.remains);
+    gn_retained_drop(0);
 }
 
 static void without_room_nothing_is_kept(void **state)
 {
     struct gn_vobject *huge = object(HUGE);
     (void)state;
-    vgpu.remains = gn_remains_promise();
-    assert_null(gn_remains_begin(&vgpu));
-    gn_remains_keep(NULL, &vgpu, huge);
-    gn_remains_done(NULL, &vgpu);
+    vgpu.remains = gn_retained_promise();
+    assert_null(gn_retained_begin(&vgpu));
+    gn_retained_keep(NULL, &vgpu, huge);
+    gn_retained_done(NULL, &vgpu);
     assert_int_equal(n_listed(vgpu.remains), 0);
 }
 
 static void a_promise_that_is_broken(void **state)
 {
     (void)state;
-    vgpu.remains = gn_remains_promise();
-    gn_remains_drop(vgpu.remains);
-    assert_null(gn_remains_begin(&vgpu));
+    vgpu.remains = gn_retained_promise();
+    gn_retained_drop(vgpu.remains);
+    assert_null(gn_retained_begin(&vgpu));
     assert_int_equal(n_listed(vgpu.remains), 0);
     vgpu.remains = 0;
-    assert_null(gn_remains_begin(&vgpu));
+    assert_null(gn_retained_begin(&vgpu));
     assert_int_equal(n_listed(0), 0);
 }
 
@@ -183,19 +183,19 @@ static void nobody_wants_it_while_it_is_taken(void **state)
 {
     struct gn_vobject *one = object(ONE), *other = object(OTHER);
     (void)state;
-    vgpu.remains = gn_remains_promise();
-    struct gn_remains *r = gn_remains_begin(&vgpu);
-    gn_remains_keep(r, &vgpu, one);
-    gn_remains_drop(vgpu.remains);
-    gn_remains_keep(r, &vgpu, other);
-    gn_remains_done(r, &vgpu);
+    vgpu.remains = gn_retained_promise();
+    struct gn_retained *r = gn_retained_begin(&vgpu);
+    gn_retained_keep(r, &vgpu, one);
+    gn_retained_drop(vgpu.remains);
+    gn_retained_keep(r, &vgpu, other);
+    gn_retained_done(r, &vgpu);
     assert_int_equal(n_listed(vgpu.remains), 0);
 }
 
 static void *leave_later(void *arg)
 {
     usleep(20000);
-    gn_remains_done(arg, &vgpu);
+    gn_retained_done(arg, &vgpu);
     return NULL;
 }
 
@@ -204,13 +204,13 @@ static void who_comes_back_waits_for_who_leaves(void **state)
     struct gn_vobject *one = object(ONE);
     pthread_t thread;
     (void)state;
-    vgpu.remains = gn_remains_promise();
-    struct gn_remains *r = gn_remains_begin(&vgpu);
-    gn_remains_keep(r, &vgpu, one);
+    vgpu.remains = gn_retained_promise();
+    struct gn_retained *r = gn_retained_begin(&vgpu);
+    gn_retained_keep(r, &vgpu, one);
     assert_int_equal(pthread_create(&thread, NULL, leave_later, r), 0);
     assert_int_equal(n_listed(vgpu.remains), 1);
     pthread_join(thread, NULL);
-    gn_remains_drop(vgpu.remains);
+    gn_retained_drop(vgpu.remains);
 }
 
 int main(void)

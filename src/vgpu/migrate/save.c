@@ -101,21 +101,21 @@ static int save_record(struct gn_stream_writer *w, const struct gn_record *r)
     if (!rc)
         rc = gn_stream_part(w, GN_PART_REQUEST, r->bytes, r->n_bytes);
     if (!rc && r->files)
-        rc = gn_build_files_save(r->files, w);
+        rc = gn_build_includes_save(r->files, w);
     return rc ? rc : gn_stream_entry_end(w);
 }
 
-static int save_kept(const struct gn_save *s)
+static int save_released(const struct gn_save *s)
 {
     if (!s->n_kept)
         return 0;
-    struct gn_saved_kept *all = calloc(s->n_kept, sizeof *all);
+    struct gn_saved_retained *all = calloc(s->n_kept, sizeof *all);
     if (!all)
         return -ENOMEM;
     for (uint32_t i = 0; i < s->n_kept; i++)
-        all[i] = (struct gn_saved_kept){.id = s->kept[i]->id,
-                                        .kind = s->kept[i]->kind,
-                                        .event = s->v->api->contents->leaving(s->kept[i])};
+        all[i] = (struct gn_saved_retained){.id = s->kept[i]->id,
+                                            .kind = s->kept[i]->kind,
+                                            .event = s->v->api->contents->leaving(s->kept[i])};
     int rc = save_state(s->w, UINT64_MAX - 2, GN_SAVED_KEPT, all, s->n_kept * sizeof *all);
     free(all);
     return rc;
@@ -149,7 +149,7 @@ static void forget_step(struct gn_save *s)
 static int look(struct gn_save *s, struct gn_error *err)
 {
     forget_step(s);
-    int rc = gn_kept_gather(s->v, &s->kept, &s->n_kept);
+    int rc = gn_released_objects_gather(s->v, &s->kept, &s->n_kept);
     if (!rc)
         rc = gn_records_gather(s->v, s->kept, s->n_kept, &s->now, &s->n_now, &s->objects_now,
                                &s->n_objects);
@@ -215,7 +215,7 @@ static int announce(struct gn_save *s, bool stands, uint32_t n_index)
     for (uint32_t i = 0; i < s->n_now; i++)
         if (!gn_known_find(&s->records, s->now[i]->serial))
             most.entries_bytes +=
-                s->now[i]->n_bytes + ENTRY_BYTES + gn_build_files_bytes(s->now[i]->files);
+                s->now[i]->n_bytes + ENTRY_BYTES + gn_build_includes_bytes(s->now[i]->files);
     if (s->about)
         most.entries_bytes += 2 * ENTRY_BYTES + (uint64_t)v->n_devices * DEVICE_BYTES;
     if (s->others)
@@ -229,7 +229,7 @@ static int announce(struct gn_save *s, bool stands, uint32_t n_index)
         most.entries_bytes += size.n_frames * ENTRY_BYTES + size.bytes;
     }
     most.entries_bytes += (uint64_t)n_index * 4 + ENTRY_BYTES;
-    most.entries_bytes += s->n_kept * sizeof(struct gn_saved_kept) + ENTRY_BYTES;
+    most.entries_bytes += s->n_kept * sizeof(struct gn_saved_retained) + ENTRY_BYTES;
     pthread_mutex_lock(&v->lock);
     for (uint32_t c = 0; c < GN_ARRAY_SIZE(v->event_chunks); c++)
         for (uint32_t i = 0; v->event_chunks[c] && i < GN_OBJECT_CHUNK; i++) {
@@ -475,7 +475,7 @@ int gn_save_devices(struct gn_save *s, struct gn_error *err)
 /* What only stands still behind a closed gate. */
 static int tell_standing(struct gn_save *s)
 {
-    int rc = save_kept(s);
+    int rc = save_released(s);
     if (!rc)
         rc = gn_events_save(s->v, s->w);
     return rc ? rc : gn_commands_save(s->v, s->w);
@@ -607,7 +607,7 @@ int gn_save_rest(struct gn_save *s, struct gn_error *err)
         rc = gn_stream_commit(s->w);
     if (!rc) {
         (void)gn_outgoing_count(s->outgoing, &bytes, &s->figures.pages_total);
-        s->figures.pages_kept = gn_outgoing_kept(s->outgoing);
+        s->figures.pages_kept = gn_outgoing_retained(s->outgoing);
         s->figures.pages_stop = stats.sent_pages + stats.verify.zero;
         s->figures.pages_zero += stats.verify.zero;
         s->figures.sampled = stats.verify.sampled;

@@ -21,7 +21,7 @@ enum gn_saved_kind {
     GN_SAVED_INDICES = 2, /* GN_PART_STATE: u32 each, the latest generation of each index */
     GN_SAVED_SEGMENT = 4, /* of a program on another machine. id: a data segment's index.
                              GN_PART_STATE: u64 bytes. Before what lies in it */
-    GN_SAVED_KEPT = 5,    /* GN_PART_STATE: struct gn_saved_kept each: objects that only pending
+    GN_SAVED_KEPT = 5,    /* GN_PART_STATE: struct gn_saved_retained each: objects that only pending
                              commands have (released_objects.h) */
     GN_SAVED_LINK = 6,    /* of a stopped program on another machine. id: 0 and on. GN_PART_STATE:
                              struct gn_saved_link, GN_PART_API: its payload */
@@ -32,7 +32,7 @@ struct gn_saved_link {
     uint32_t op, seq;
 };
 
-struct gn_saved_kept {
+struct gn_saved_retained {
     uint64_t id;
     uint32_t kind;
     uint32_t event; /* tells the program that the object's memory is its own again; GN_NO_EVENT:

@@ -101,7 +101,7 @@ struct run {
 struct gn_far_session {
     struct gn_vgpu *v;
     struct gn_worker_hand_far far;
-    struct gn_out_kept said;
+    struct gn_out_retained said;
     struct homes homes;
     struct run *runs;
     uint32_t n, capacity;
@@ -191,11 +191,11 @@ static int carry(const struct carrier *to, uint16_t op, uint32_t seq, const void
         &(struct gn_frame){.op = op, .seq = seq, .payload = payload, .n_payload = (uint32_t)n});
 }
 
-static int hand_held(struct gn_remote_host *h, const struct carrier *to)
+static int hand_held(struct gn_vgpu_tcp *h, const struct carrier *to)
 {
     unsigned char frame[sizeof(uint64_t) + GN_MSG_MAX_BYTES];
     int rc = 0;
-    gn_list_for_each(held, &h->held, struct gn_remote_held, link)
+    gn_list_for_each(held, &h->held, struct gn_session_tcp_held, link)
     {
         memcpy(frame, &held->batch, sizeof held->batch);
         memcpy(frame + sizeof held->batch, held->bytes, held->n_bytes);
@@ -241,7 +241,7 @@ static int find_results(struct gn_far_session *s)
     return rc;
 }
 
-static uint32_t n_frames(const struct gn_out_kept *said)
+static uint32_t n_frames(const struct gn_out_retained *said)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < said->n; i++)
@@ -249,7 +249,7 @@ static uint32_t n_frames(const struct gn_out_kept *said)
     return n;
 }
 
-static int hand_said(const struct gn_out_kept *said, const struct carrier *to)
+static int hand_said(const struct gn_out_retained *said, const struct carrier *to)
 {
     int rc = 0;
     for (uint32_t i = 0; i < said->n && !rc; i++) {
@@ -265,7 +265,7 @@ static int hand_said(const struct gn_out_kept *said, const struct carrier *to)
 
 static int find(struct gn_far_session *s, enum gn_far_way way)
 {
-    struct gn_remote_host *h = s->v->remote;
+    struct gn_vgpu_tcp *h = s->v->remote;
     int rc = 0;
     if (h)
         s->far = (struct gn_worker_hand_far){.received = h->in.received,
@@ -273,7 +273,7 @@ static int find(struct gn_far_session *s, enum gn_far_way way)
                                              .n_batches = h->n_batches,
                                              .n_held = h->n_held};
     if (h && way == GN_FAR_BESIDE) {
-        gn_remote_host_pass_prints(h);
+        gn_vgpu_tcp_pass_prints(h);
         rc = gn_out_hold(&h->out, &s->said);
         s->far.first = s->said.first;
         s->far.acknowledged = s->said.acknowledged;
@@ -310,7 +310,7 @@ struct gn_far_size gn_far_session_size(const struct gn_far_session *s)
     struct gn_far_size size = {.n_frames = 1u + s->far.n_held + s->n + s->far.n_said,
                                .bytes = sizeof s->far};
     if (s->v->remote)
-        gn_list_for_each(held, &s->v->remote->held, struct gn_remote_held, link) size.bytes +=
+        gn_list_for_each(held, &s->v->remote->held, struct gn_session_tcp_held, link) size.bytes +=
             sizeof held->batch + held->n_bytes;
     for (uint32_t i = 0; i < s->n; i++)
         size.bytes += sizeof(struct gn_worker_hand_area) + s->runs[i].bytes;
@@ -335,7 +335,7 @@ void gn_far_session_free(struct gn_far_session *s)
 {
     if (!s)
         return;
-    gn_out_kept_fini(&s->said);
+    gn_out_retained_fini(&s->said);
     free(s->homes.all);
     free(s->runs);
     free(s);
@@ -343,13 +343,13 @@ void gn_far_session_free(struct gn_far_session *s)
 
 /* ---- to the new one */
 
-static int take_held(struct gn_remote_host *h, const struct gn_frame *f)
+static int take_held(struct gn_vgpu_tcp *h, const struct gn_frame *f)
 {
     const uint32_t n = f->n_payload - (uint32_t)sizeof(uint64_t);
     if (f->op != GN_WORKER_HAND_HELD || f->n_payload < sizeof(uint64_t) + sizeof(struct gn_msg) ||
         n > GN_MSG_MAX_BYTES)
         return -EPROTO;
-    struct gn_remote_held *held = malloc(sizeof *held + n);
+    struct gn_session_tcp_held *held = malloc(sizeof *held + n);
     if (!held)
         return -ENOMEM;
     memcpy(&held->batch, f->payload, sizeof held->batch);
@@ -360,7 +360,7 @@ static int take_held(struct gn_remote_host *h, const struct gn_frame *f)
     return 0;
 }
 
-static int take_area(struct gn_remote_host *h, const struct gn_frame *f)
+static int take_area(struct gn_vgpu_tcp *h, const struct gn_frame *f)
 {
     struct gn_worker_hand_area area;
     if (f->op != GN_WORKER_HAND_AREA || f->n_payload <= sizeof area)
@@ -370,13 +370,13 @@ static int take_area(struct gn_remote_host *h, const struct gn_frame *f)
     if (area.zero || area.segment >= atomic_load_explicit(&h->v->n_segments, memory_order_relaxed))
         return -EPROTO;
     void *at = gn_vgpu_area(h->v, area.segment + 1, area.at, n);
-    if (!at || !gn_remote_host_touch(h, area.segment, area.at, n))
+    if (!at || !gn_vgpu_tcp_touch(h, area.segment, area.at, n))
         return -EPROTO;
     memcpy(at, (const unsigned char *)f->payload + sizeof area, n);
     return 0;
 }
 
-static int take_said(struct gn_remote_host *h, const struct gn_frame *f)
+static int take_said(struct gn_vgpu_tcp *h, const struct gn_frame *f)
 {
     struct gn_stream_record record;
     if (f->op != GN_WORKER_HAND_SAID || !f->n_payload || f->seq > 1)
@@ -397,7 +397,7 @@ static int take_said(struct gn_remote_host *h, const struct gn_frame *f)
     return at ? gn_out_keep_record(&h->out, &record, at) : -EPROTO;
 }
 
-int gn_remote_host_take(struct gn_remote_host *h, const struct gn_frame *f)
+int gn_vgpu_tcp_take(struct gn_vgpu_tcp *h, const struct gn_frame *f)
 {
     struct gn_worker_hand_far *far = &h->taking.far;
     if (!h->taking.begun) {
@@ -416,17 +416,17 @@ int gn_remote_host_take(struct gn_remote_host *h, const struct gn_frame *f)
     return rc;
 }
 
-bool gn_remote_host_has_taken(const struct gn_remote_host *h)
+bool gn_vgpu_tcp_has_taken(const struct gn_vgpu_tcp *h)
 {
     const struct gn_worker_hand_far *far = &h->taking.far;
     return h->taking.begun && !far->n_held && !far->n_areas && !far->n_said;
 }
 
-int gn_remote_host_goes_on(struct gn_remote_host *h)
+int gn_vgpu_tcp_goes_on(struct gn_vgpu_tcp *h)
 {
     const struct gn_worker_hand_far *far = &h->taking.far;
     const int rc =
-        gn_remote_host_has_taken(h) ? gn_out_kept_all(&h->out, far->acknowledged) : -EPROTO;
+        gn_vgpu_tcp_has_taken(h) ? gn_out_retained_all(&h->out, far->acknowledged) : -EPROTO;
     if (rc)
         return rc;
     h->in.received = far->received;

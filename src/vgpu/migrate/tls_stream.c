@@ -11,7 +11,7 @@
 
 #define MOST_IOVS 64
 
-static int wait_for(struct gn_far_stream *f, short what, struct gn_error *err)
+static int wait_for(struct gn_tls_stream *f, short what, struct gn_error *err)
 {
     struct pollfd p = {.fd = f->tcp.fd, .events = what};
     const uint64_t until_ns = gn_now_ns() + (uint64_t)f->stall_ms * 1000000u;
@@ -35,7 +35,7 @@ static int wait_for(struct gn_far_stream *f, short what, struct gn_error *err)
 
 static int far_write(void *ctx, struct iovec *iov, int n, struct gn_error *err)
 {
-    struct gn_far_stream *f = ctx;
+    struct gn_tls_stream *f = ctx;
     int rc = 0;
     for (gn_iov_advance(&iov, &n, 0); !rc && (n || gn_tcp_unsent(&f->tcp));) {
         const ssize_t sent = n ? gn_tcp_send(&f->tcp, iov, n < MOST_IOVS ? n : MOST_IOVS) : -EAGAIN;
@@ -54,7 +54,7 @@ static int far_write(void *ctx, struct iovec *iov, int n, struct gn_error *err)
 
 static int far_read(void *ctx, struct iovec *iov, int n, struct gn_error *err)
 {
-    struct gn_far_stream *f = ctx;
+    struct gn_tls_stream *f = ctx;
     int rc = 0;
     for (gn_iov_advance(&iov, &n, 0); !rc && n;) {
         const ssize_t got = gn_tcp_recv(&f->tcp, iov, n < MOST_IOVS ? n : MOST_IOVS);
@@ -72,12 +72,12 @@ static int far_read(void *ctx, struct iovec *iov, int n, struct gn_error *err)
     return rc;
 }
 
-struct gn_stream_sink gn_far_sink(struct gn_far_stream *f)
+struct gn_stream_sink gn_far_sink(struct gn_tls_stream *f)
 {
     return (struct gn_stream_sink){far_write, f};
 }
 
-struct gn_stream_source gn_far_source(struct gn_far_stream *f)
+struct gn_stream_source gn_far_source(struct gn_tls_stream *f)
 {
     return (struct gn_stream_source){far_read, f};
 }

@@ -63,11 +63,12 @@ static int hand_over(struct gn_vgpu *v, int fd, struct gn_error *err)
 {
     const int null = v->hosted ? gn_fd_open("/dev/null", O_WRONLY) : -1;
     const uint32_t n = atomic_load_explicit(&v->n_segments, memory_order_acquire);
-    v->remains = v->hosted ? gn_remains_promise() : 0;
+    v->remains = v->hosted ? gn_retained_promise() : 0;
     const struct gn_worker_hand hand = {.ring_at = v->ring.head,
                                         .n_segments = n,
                                         .keeps = v->remains,
-                                        .kept = v->way_back ? gn_way_back_number(v->way_back) : 0};
+                                        .kept =
+                                            v->way_back ? gn_delta_base_number(v->way_back) : 0};
     const int fds[GN_WORKER_HAND_FDS] = {[GN_WORKER_HAND_SESSION] = v->boot->session_fd,
                                          [GN_WORKER_HAND_EVENTS] = v->boot->events.fd,
                                          [GN_WORKER_HAND_DATA] = v->segments[0].fd,
@@ -171,9 +172,8 @@ static int hand_last(struct gn_vgpu *v, const struct away *a, struct gn_error *e
 static int await_made(struct away *a, struct gn_frame_reader *made, uint32_t step,
                       struct gn_error *err)
 {
-    return a->how.flags & GN_WORKER_SAVE_FILE
-               ? 0
-               : gn_heard_made(made, STALL_MS, step, &a->n_made, err);
+    return a->how.flags & GN_WORKER_SAVE_FILE ? 0
+                                              : gn_acks_made(made, STALL_MS, step, &a->n_made, err);
 }
 
 /* First of all, and while the program runs: will the devices do that the other one has? On others
@@ -190,7 +190,7 @@ static int ask_devices(struct away *a, struct gn_save *s, struct gn_frame_reader
     int rc = gn_save_devices(s, err);
     GN_FAULT("move-devices");
     if (!rc)
-        rc = gn_heard_fits(made, STALL_MS, &others, goes_back ? &kept : NULL, &n_kept, err);
+        rc = gn_acks_fits(made, STALL_MS, &others, goes_back ? &kept : NULL, &n_kept, err);
     if (!rc && n_kept)
         gn_save_goes_back(s, kept, n_kept);
     free(kept);
@@ -260,12 +260,12 @@ static int stop(struct gn_vgpu *v, const struct away *a, struct gn_worker_moved 
     said->hold_ns = said->began_ns - before_ns;
     /* From here on its calls wait. */
     if (!rc && a->how.flags & GN_WORKER_SAVE_NEAR &&
-        (rc = gn_remote_host_pause(v->remote, a->how.mark, until_ns, err)))
+        (rc = gn_vgpu_tcp_pause(v->remote, a->how.mark, until_ns, err)))
         gn_gate_open(v);
     if (rc)
         return rc;
     GN_FAULT("move-paused");
-    (void)gn_lease_say(&v->lease, GN_WORKER_STOPS, NULL, 0, -1);
+    (void)gn_lease_report(&v->lease, GN_WORKER_STOPS, NULL, 0, -1);
     rc = gn_gate_close(v, until_ns > said->began_ns ? until_ns - said->began_ns : 0, err);
     said->quiet_ns = gn_now_ns();
     said->stood_ns = v->gate.stood_ns;
@@ -315,7 +315,7 @@ static int save_to(struct gn_vgpu *v, struct away *a, struct gn_worker_moved *sa
     const bool file = a->how.flags & GN_WORKER_SAVE_FILE,
                stops = a->how.flags & GN_WORKER_SAVE_STOP;
     struct gn_stream_fd to = GN_STREAM_FD(a->fd, -1, STALL_MS);
-    struct gn_far_stream far = {.tcp = tcp_of(a), .stall_ms = STALL_MS};
+    struct gn_tls_stream far = {.tcp = tcp_of(a), .stall_ms = STALL_MS};
     struct gn_chunks chunks = {.socket = -1};
     const struct gn_stream_sink sink = file     ? (struct gn_stream_sink){write_chunks, &chunks}
                                        : a->tls ? gn_far_sink(&far)
@@ -357,7 +357,7 @@ static int save_to(struct gn_vgpu *v, struct away *a, struct gn_worker_moved *sa
     if (!rc)
         rc = stop(v, a, said, ret_closed, err);
     if (!rc && v->remote && !file && !(a->how.flags & GN_WORKER_SAVE_BESIDE))
-        gn_remote_host_say_stands(v->remote, a->how.mark);
+        gn_vgpu_tcp_send_quiesced(v->remote, a->how.mark);
     if (!rc && (stops || !file))
         rc = expects_nothing(v, err);
     if (!rc && file) {
@@ -406,7 +406,7 @@ static void say_with(struct gn_vgpu *v, uint16_t op, struct gn_worker_moved *sai
     gn_frame_string_set(said->what, sizeof said->what, rc ? err->what : "");
     gn_frame_string_set(said->fix, sizeof said->fix, rc ? err->fix : "");
     /* If gantryd is gone this process is about to end. */
-    (void)gn_lease_say(&v->lease, op, said, sizeof *said, fd);
+    (void)gn_lease_report(&v->lease, op, said, sizeof *said, fd);
 }
 
 static void say(struct gn_vgpu *v, uint16_t op, struct gn_worker_moved *said, int rc,
@@ -420,20 +420,20 @@ static void say(struct gn_vgpu *v, uint16_t op, struct gn_worker_moved *said, in
 static void go_on(struct gn_vgpu *v)
 {
     if (v->remote)
-        gn_remote_host_go_on(v->remote);
+        gn_vgpu_tcp_go_on(v->remote);
     gn_gate_open(v);
 }
 
 static void leaves_nothing(struct gn_vgpu *v)
 {
-    gn_remains_drop(v->remains);
+    gn_retained_drop(v->remains);
     v->remains = 0;
 }
 
 void gn_vgpu_resume(struct gn_vgpu *v)
 {
     leaves_nothing(v);
-    atomic_store_explicit(&v->stands_saved, false, memory_order_seq_cst);
+    atomic_store_explicit(&v->saved_awaiting_commit, false, memory_order_seq_cst);
     gn_tcp_close(&v->sent_to);
     go_on(v);
 }
@@ -498,7 +498,7 @@ static void *away_thread(void *arg)
     if (rc && closed)
         go_on(v);
     GN_FAULT("move-saved");
-    atomic_store_explicit(&v->stands_saved, !rc, memory_order_seq_cst);
+    atomic_store_explicit(&v->saved_awaiting_commit, !rc, memory_order_seq_cst);
     atomic_store_explicit(&v->moving, false, memory_order_seq_cst);
     /* Of a program elsewhere there is no end of its session that it could have. */
     say_with(v, GN_WORKER_SAVED, &said, rc, &err,
@@ -509,7 +509,7 @@ static void *away_thread(void *arg)
     return NULL;
 }
 
-void gn_vgpu_move_away(struct gn_vgpu *v, int fd, const struct gn_worker_save *how)
+void gn_vgpu_migrate_outbound(struct gn_vgpu *v, int fd, const struct gn_worker_save *how)
 {
     struct gn_worker_moved said = {0};
     struct gn_error err;
@@ -636,7 +636,7 @@ static int take_session(struct gn_vgpu_boot *boot, struct gn_frame_reader *reade
     return rc ? rc : adopt(reader, GN_WORKER_HAND_DATA, GN_LINK_SEGMENT_LIMIT, &boot->data);
 }
 
-int gn_vgpu_take_hand(struct gn_vgpu_boot *boot)
+int gn_vgpu_receive_handover(struct gn_vgpu_boot *boot)
 {
     struct gn_frame_reader reader;
     struct gn_worker_hand hand;
@@ -658,10 +658,10 @@ int gn_vgpu_take_hand(struct gn_vgpu_boot *boot)
 }
 
 /* What is here from the last time; said ahead of all. */
-static void say_what_is_kept(const struct gn_vgpu_boot *boot)
+static void send_retained(const struct gn_vgpu_boot *boot)
 {
     uint64_t *ids;
-    const uint32_t n = boot->kept ? gn_remains_list(boot->kept, &ids) : 0;
+    const uint32_t n = boot->kept ? gn_retained_list(boot->kept, &ids) : 0;
     if (!n)
         return;
     for (uint32_t i = 0; i < n; i += GN_WORKER_HAND_KEPT_MOST) {
@@ -679,7 +679,7 @@ void gn_vgpu_fits(struct gn_vgpu *v, bool others)
     if ((v->remote && v->boot->file_fd < 0) || v->boot->near)
         (void)gn_frame_send_tcp(&far, HAND_TIMEOUT_MS, GN_WORKER_HAND_FITS, 0, others, NULL, 0);
     else if (v->boot->file_fd < 0 && v->boot->load_fd >= 0) {
-        say_what_is_kept(v->boot);
+        send_retained(v->boot);
         (void)gn_frame_send(v->boot->load_fd, 0, GN_WORKER_HAND_FITS, 0, others, NULL, 0, NULL, 0);
     }
 }
@@ -729,17 +729,17 @@ static int take_last_of_far(struct gn_vgpu *v, struct gn_error *err)
 }
 
 /* Where a session over tcp stood. `from` stands behind the stream. */
-static int take_far_session(struct gn_remote_host *h, struct gn_frame_reader *from,
+static int take_far_session(struct gn_vgpu_tcp *h, struct gn_frame_reader *from,
                             struct gn_error *err)
 {
     int rc = 0;
-    while (!rc && !gn_remote_host_has_taken(h)) {
+    while (!rc && !gn_vgpu_tcp_has_taken(h)) {
         struct gn_frame f;
         rc = gn_frame_wait(from, STALL_MS, &f);
-        rc = rc == 1 ? gn_remote_host_take(h, &f) : rc ? rc : -EPROTO;
+        rc = rc == 1 ? gn_vgpu_tcp_take(h, &f) : rc ? rc : -EPROTO;
     }
     if (!rc)
-        rc = gn_remote_host_goes_on(h);
+        rc = gn_vgpu_tcp_goes_on(h);
     return rc ? gn_fail(err, -rc, NULL, "the program's session has not come") : 0;
 }
 
@@ -780,18 +780,18 @@ static int take_last(struct gn_vgpu *v, struct gn_error *err)
 /* Once it has said that everything has come, gantryd's word alone decides. */
 static bool may_come(struct gn_vgpu *v)
 {
-    int coming = GN_ARRIVAL_COMING;
+    int coming = GN_INBOUND_COMING;
     return !v->boot->end ||
-           atomic_compare_exchange_strong(&v->boot->end->arrival, &coming, GN_ARRIVAL_HERE);
+           atomic_compare_exchange_strong(&v->boot->end->arrival, &coming, GN_INBOUND_CLAIMED);
 }
 
-int gn_vgpu_take_in(struct gn_vgpu *v)
+int gn_vgpu_receive(struct gn_vgpu *v)
 {
     struct gn_worker_moved said = {.began_ns = gn_now_ns()};
     /* The other worker may wait for the device, and gantryd ends this one when it is given up. */
     const bool file = v->boot->file_fd >= 0;
     struct gn_stream_fd from = GN_STREAM_FD(file ? v->boot->file_fd : far_fd(v->boot), -1, 0);
-    struct gn_far_stream far = {.tcp = {far_fd(v->boot), v->boot->load_tls}};
+    struct gn_tls_stream far = {.tcp = {far_fd(v->boot), v->boot->load_tls}};
     const struct gn_stream_source source =
         v->boot->load_tls ? gn_far_source(&far) : gn_stream_source_of_fd(&from);
     /* What the objects take is the lease's to allow; of the tables, as much as a program can have.
@@ -806,7 +806,7 @@ int gn_vgpu_take_in(struct gn_vgpu *v)
     struct gn_stream_reader *r;
     GN_FAULT("load-begun");
     if (v->boot->keeps)
-        gn_way_back_begin(v, v->boot->keeps);
+        gn_delta_base_begin(v, v->boot->keeps);
     int rc = gn_stream_reader_create(&source, &limits, &r, &err);
     if (!rc) {
         rc = gn_vgpu_load(v, r, &err);
@@ -814,7 +814,7 @@ int gn_vgpu_take_in(struct gn_vgpu *v)
             err = *gn_stream_reader_error(r);
         gn_stream_reader_destroy(r);
     }
-    gn_remains_drop(v->boot->kept);
+    gn_retained_drop(v->boot->kept);
     GN_FAULT("load-last");
     if (!rc && !file)
         rc = take_last(v, &err);
@@ -828,7 +828,7 @@ int gn_vgpu_take_in(struct gn_vgpu *v)
     return rc;
 }
 
-void gn_vgpu_cannot_take_in(struct gn_vgpu *v, int rc)
+void gn_vgpu_load_failed(struct gn_vgpu *v, int rc)
 {
     struct gn_worker_moved said = {.began_ns = gn_now_ns()};
     struct gn_error err;
@@ -836,7 +836,7 @@ void gn_vgpu_cannot_take_in(struct gn_vgpu *v, int rc)
     say(v, GN_WORKER_LOADED, &said, rc, &err);
 }
 
-void gn_vgpu_take_over(struct gn_vgpu *v)
+void gn_vgpu_resume_as_owner(struct gn_vgpu *v)
 {
     GN_FAULT("load-go");
     if (v->counters_there) {
@@ -852,7 +852,7 @@ void gn_vgpu_take_over(struct gn_vgpu *v)
         pthread_mutex_unlock(&v->lease.lock);
     }
     if (v->remote)
-        gn_remote_host_pass_prints(v->remote); /* to nobody yet */
+        gn_vgpu_tcp_pass_prints(v->remote); /* to nobody yet */
     atomic_store_explicit(&v->arriving, false, memory_order_relaxed);
     gn_gate_open(v);
 }

@@ -19,19 +19,19 @@ struct gn_worker_save;
 
 /* The old worker. Takes fd. Says STOPS, and answers SAVED, from a thread of its own. The control
  * thread. */
-void gn_vgpu_move_away(struct gn_vgpu *v, int fd, const struct gn_worker_save *how);
+void gn_vgpu_migrate_outbound(struct gn_vgpu *v, int fd, const struct gn_worker_save *how);
 /* gantryd's RESUME: nothing has come of it. The control thread. */
 void gn_vgpu_resume(struct gn_vgpu *v);
 
 /* The new worker, in this order. Takes what comes before the stream; waits for it. 0 or -errno. */
-int gn_vgpu_take_hand(struct gn_vgpu_boot *boot);
+int gn_vgpu_receive_handover(struct gn_vgpu_boot *boot);
 /* Closes the gate before there are threads. */
 void gn_vgpu_begin_load(struct gn_vgpu *v);
 /* Loads, and answers LOADED. 0 or -errno. */
-int gn_vgpu_take_in(struct gn_vgpu *v);
+int gn_vgpu_receive(struct gn_vgpu *v);
 /* Instead of it: there are no threads for it. Says why, before anything hangs up. */
-void gn_vgpu_cannot_take_in(struct gn_vgpu *v, int rc);
+void gn_vgpu_load_failed(struct gn_vgpu *v, int rc);
 /* gantryd's GO: the control thread. */
-void gn_vgpu_take_over(struct gn_vgpu *v);
+void gn_vgpu_resume_as_owner(struct gn_vgpu *v);
 
 #endif

@@ -49,12 +49,12 @@ void gn_writes_first_kernel(struct gn_vgpu *v, struct gn_writes *w)
     pthread_mutex_unlock(&v->writes_lock);
 }
 
-void gn_writes_by_host(struct gn_vgpu *v, struct gn_writes *w, uint64_t offset, uint64_t n)
+void gn_writes_by_cpu(struct gn_vgpu *v, struct gn_writes *w, uint64_t offset, uint64_t n)
 {
     pthread_mutex_lock(&v->writes_lock);
     for (int who = 0; who < GN_FOLLOWERS; who++)
         if (w->tables[who])
-            gn_page_table_host_wrote(w->tables[who], offset, n);
+            gn_page_table_cpu_wrote(w->tables[who], offset, n);
     pthread_mutex_unlock(&v->writes_lock);
 }
 
@@ -116,10 +116,10 @@ int gn_vgpu_follow_writes(struct gn_vgpu *v, uint64_t timeout_ns)
     /* Who had a device's role has given the driver what he had in hand; the next one sees the word.
      */
     for (uint32_t i = 0; i < v->n_devices; i++) {
-        const int rc = gn_device_take(&v->devices[i], &until);
+        const int rc = gn_device_acquire(&v->devices[i], &until);
         if (rc)
             return rc;
-        gn_device_return(&v->devices[i]);
+        gn_device_release(&v->devices[i]);
     }
     return 0;
 }

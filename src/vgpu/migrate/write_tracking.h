@@ -50,7 +50,7 @@ static inline void gn_writes_by_kernel(struct gn_vgpu *v, struct gn_writes *w)
 }
 
 /* The host's command that wrote [offset, offset + n) is over, well or not. Any thread. */
-void gn_writes_by_host(struct gn_vgpu *v, struct gn_writes *w, uint64_t offset, uint64_t n);
+void gn_writes_by_cpu(struct gn_vgpu *v, struct gn_writes *w, uint64_t offset, uint64_t n);
 
 /*
  * From now on it is followed, for each purpose by one at a time. What is written by commands that

@@ -126,7 +126,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
-    gn_object_take_out(&vgpu, queue_id, KIND_QUEUE);
+    gn_object_remove(&vgpu, queue_id, KIND_QUEUE);
     for (uint32_t i = 0; i < GN_OBJECT_CHUNKS; i++) {
         free(vgpu.objects.chunks[i]);
         free(vgpu.objects.generations[i]);
@@ -200,16 +200,16 @@ static void test_the_host_while_it_is_followed(void **state)
 {
     struct gn_writes *w = gn_writes_new(false);
     (void)state;
-    gn_writes_by_host(&vgpu, w, 0, PAGE);
+    gn_writes_by_cpu(&vgpu, w, 0, PAGE);
     struct gn_page_table *t = follow(w, 8);
     assert_int_equal(t->host[0], 0);
-    gn_writes_by_host(&vgpu, w, PAGE + 1, PAGE);
+    gn_writes_by_cpu(&vgpu, w, PAGE + 1, PAGE);
     assert_int_equal(t->host[0], 6);
-    gn_writes_by_host(&vgpu, w, 7 * PAGE, UINT64_MAX);
+    gn_writes_by_cpu(&vgpu, w, 7 * PAGE, UINT64_MAX);
     assert_int_equal(t->host[0], 0x86);
     assert_false(t->kernel_all);
     gn_writes_unfollow(&vgpu, w, GN_FOLLOWED_OUT);
-    gn_writes_by_host(&vgpu, w, 0, PAGE);
+    gn_writes_by_cpu(&vgpu, w, 0, PAGE);
     gn_writes_unref(w);
 }
 
@@ -221,7 +221,7 @@ static void test_one_follows_at_a_time(void **state)
     assert_int_equal(gn_writes_follow(&vgpu, same, GN_FOLLOWED_OUT, &hasher, PAGE, &other), -EBUSY);
     gn_writes_unref(same);
     gn_writes_unref(w); /* the program lets go of it: what follows it holds it */
-    gn_writes_by_host(&vgpu, w, 0, PAGE);
+    gn_writes_by_cpu(&vgpu, w, 0, PAGE);
     assert_int_equal(t->host[0], 1);
     gn_writes_unfollow(&vgpu, w, GN_FOLLOWED_OUT);
 }
@@ -234,22 +234,22 @@ static void test_two_follow_each_for_itself(void **state)
     struct gn_page_table *back = NULL;
     (void)state;
     assert_int_equal(gn_writes_follow(&vgpu, w, GN_FOLLOWED_BACK, &hasher, 8 * PAGE, &back), 0);
-    gn_writes_by_host(&vgpu, w, 0, PAGE);
+    gn_writes_by_cpu(&vgpu, w, 0, PAGE);
     struct gn_page_table *out = follow(w, 8);
-    gn_writes_by_host(&vgpu, w, PAGE, PAGE);
+    gn_writes_by_cpu(&vgpu, w, PAGE, PAGE);
     assert_int_equal(back->host[0], 3);
     assert_int_equal(out->host[0], 2);
     gn_writes_by_kernel(&vgpu, w);
     assert_true(back->kernel_all && out->kernel_all);
     gn_writes_unfollow(&vgpu, w, GN_FOLLOWED_OUT);
-    gn_writes_by_host(&vgpu, w, 5 * PAGE, PAGE);
+    gn_writes_by_cpu(&vgpu, w, 5 * PAGE, PAGE);
     (void)follow(w, 8);
     assert_ptr_equal(gn_writes_turn_back(&vgpu, w), back);
-    gn_writes_by_host(&vgpu, w, 7 * PAGE, PAGE);
+    gn_writes_by_cpu(&vgpu, w, 7 * PAGE, PAGE);
     assert_int_equal(back->host[0], 0xa3);
     gn_writes_unref(w);
     gn_writes_unfollow(&vgpu, w, GN_FOLLOWED_BACK); /* nobody does */
-    gn_writes_by_host(&vgpu, w, 2 * PAGE, PAGE);
+    gn_writes_by_cpu(&vgpu, w, 2 * PAGE, PAGE);
     assert_int_equal(back->host[0], 0xa7);
     gn_writes_unfollow(&vgpu, w, GN_FOLLOWED_OUT);
 }

@@ -93,7 +93,7 @@ void *gn_mem_settle(struct gn_vgpu *v, struct gn_request *r, cl_mem mem, cl_int 
         return NULL;
     }
     if (bytes < r->charged_bytes) {
-        gn_lease_give(&v->lease, r->charged_bytes - bytes);
+        gn_lease_refund(&v->lease, r->charged_bytes - bytes);
         r->charged_bytes = bytes;
     }
     return mem;
@@ -138,7 +138,7 @@ void gn_mem_charge_end(struct gn_mem_charge *c)
 {
     if (!c || atomic_fetch_add_explicit(&c->n_ends, 1, memory_order_acq_rel) != 1)
         return;
-    gn_lease_give(&c->v->lease, c->bytes);
+    gn_lease_refund(&c->v->lease, c->bytes);
     free(c);
 }
 
@@ -164,7 +164,7 @@ static bool charge_printf(struct gn_vgpu *v, cl_device_id device)
     if (index >= GN_ARRAY_SIZE(detail->prints) || detail->prints[index])
         return true;
     gn_cl(v)->clGetDeviceInfo(device, CL_DEVICE_PRINTF_BUFFER_SIZE, sizeof bytes, &bytes, NULL);
-    if (gn_lease_take(&v->lease, bytes, true))
+    if (gn_lease_charge(&v->lease, bytes, true))
         return false;
     detail->prints[index] = true;
     detail->printf_bytes += bytes;
@@ -195,10 +195,10 @@ bool gn_program_charge(struct gn_vgpu *v, struct gn_request *r, struct gn_vobjec
             !gn_add_u64(total, variables, &total))
             return false;
     }
-    if (total > *charged && gn_lease_take(&v->lease, total - *charged, true))
+    if (total > *charged && gn_lease_charge(&v->lease, total - *charged, true))
         return false;
     if (total < *charged)
-        gn_lease_give(&v->lease, *charged - total);
+        gn_lease_refund(&v->lease, *charged - total);
     *charged = total;
     return true;
 }
@@ -211,8 +211,8 @@ cl_int gn_host_clGetDeviceInfo(struct gn_vgpu *v, struct gn_request *r,
     const uint64_t limit = v->boot->memory_limit_bytes;
     const uint64_t used = atomic_load_explicit(&v->counters->memory_bytes, memory_order_relaxed);
     cl_int result;
-    if (!gn_told_answer(v, a->device, a->param_name, a->param_value_size, a->param_value,
-                        a->param_value_size_ret, &result))
+    if (!gn_device_answers_answer(v, a->device, a->param_name, a->param_value_size, a->param_value,
+                                  a->param_value_size_ret, &result))
         result = gn_cl(v)->clGetDeviceInfo(a->device, a->param_name, a->param_value_size,
                                            a->param_value, a->param_value_size_ret);
     cl_ulong *bytes = a->param_value;

@@ -36,15 +36,16 @@ static bool is_asked(cl_device_info number)
 
 static int by_number(const void *a, const void *b)
 {
-    const struct gn_told_fact *x = a, *y = b;
+    const struct gn_device_answers_fact *x = a, *y = b;
     return x->number < y->number ? -1 : x->number > y->number;
 }
 
-int gn_told_ask(struct gn_vgpu *v, cl_device_id device, struct gn_told_device *ret)
+int gn_device_answers_ask(struct gn_vgpu *v, cl_device_id device,
+                          struct gn_device_answers_device *ret)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
     const uint32_t n_questions = N_IN_RANGE + GN_ARRAY_SIZE(questions_beyond);
-    struct gn_told_device t = {.facts = calloc(n_questions, sizeof *t.facts)};
+    struct gn_device_answers_device t = {.facts = calloc(n_questions, sizeof *t.facts)};
     size_t total = 0, at = 0;
     if (!t.facts)
         return -ENOMEM;
@@ -53,17 +54,17 @@ int gn_told_ask(struct gn_vgpu *v, cl_device_id device, struct gn_told_device *r
         size_t n = 0;
         if (!is_asked(q) || cl->clGetDeviceInfo(device, q, 0, NULL, &n) || n > MOST_BYTES)
             continue;
-        t.facts[t.n++] = (struct gn_told_fact){.number = q, .n = n};
+        t.facts[t.n++] = (struct gn_device_answers_fact){.number = q, .n = n};
         total += gn_align_up(n, 8);
     }
     t.room = calloc(1, total ? total : 1);
     if (!t.room) {
-        gn_told_fini(&t);
+        gn_device_answers_fini(&t);
         return -ENOMEM;
     }
     uint32_t kept = 0;
     for (uint32_t i = 0; i < t.n; i++) {
-        struct gn_told_fact f = t.facts[i];
+        struct gn_device_answers_fact f = t.facts[i];
         f.bytes = t.room + at;
         at += gn_align_up(f.n, 8);
         if (!f.n || !cl->clGetDeviceInfo(device, f.number, f.n, f.bytes, NULL))
@@ -74,9 +75,9 @@ int gn_told_ask(struct gn_vgpu *v, cl_device_id device, struct gn_told_device *r
     return 0;
 }
 
-int gn_told_read(const struct gn_stream_entry *e, struct gn_told_device *ret)
+int gn_device_answers_read(const struct gn_stream_entry *e, struct gn_device_answers_device *ret)
 {
-    struct gn_told_device t = {0};
+    struct gn_device_answers_device t = {0};
     struct gn_stream_entry all = *e;
     struct gn_stream_part part;
     size_t total = 0, at = 0;
@@ -92,7 +93,7 @@ int gn_told_read(const struct gn_stream_entry *e, struct gn_told_device *ret)
     t.facts = calloc(n ? n : 1, sizeof *t.facts);
     t.room = calloc(1, total ? total : 1);
     if (!t.facts || !t.room) {
-        gn_told_fini(&t);
+        gn_device_answers_fini(&t);
         return -ENOMEM;
     }
     for (all = *e; gn_stream_next_part(&all, &part);) {
@@ -100,8 +101,8 @@ int gn_told_read(const struct gn_stream_entry *e, struct gn_told_device *ret)
         if (part.part != GN_PART_FACT)
             continue;
         memcpy(&number, part.bytes, sizeof number);
-        t.facts[t.n] =
-            (struct gn_told_fact){.number = number, .n = part.n - 8, .bytes = t.room + at};
+        t.facts[t.n] = (struct gn_device_answers_fact){
+            .number = number, .n = part.n - 8, .bytes = t.room + at};
         memcpy(t.facts[t.n].bytes, (const unsigned char *)part.bytes + 8, part.n - 8);
         at += gn_align_up(part.n - 8, 8);
         t.n++;
@@ -111,20 +112,22 @@ int gn_told_read(const struct gn_stream_entry *e, struct gn_told_device *ret)
     return 0;
 }
 
-void gn_told_fini(struct gn_told_device *t)
+void gn_device_answers_fini(struct gn_device_answers_device *t)
 {
     free(t->facts);
     free(t->room);
-    *t = (struct gn_told_device){0};
+    *t = (struct gn_device_answers_device){0};
 }
 
-const struct gn_told_fact *gn_told_find(const struct gn_told_device *t, cl_device_info number)
+const struct gn_device_answers_fact *
+gn_device_answers_find(const struct gn_device_answers_device *t, cl_device_info number)
 {
-    const struct gn_told_fact key = {.number = number};
+    const struct gn_device_answers_fact key = {.number = number};
     return t->n ? bsearch(&key, t->facts, t->n, sizeof *t->facts, by_number) : NULL;
 }
 
-bool gn_told_same(const struct gn_told_device *a, const struct gn_told_device *b)
+bool gn_device_answers_same(const struct gn_device_answers_device *a,
+                            const struct gn_device_answers_device *b)
 {
     if (a->n != b->n)
         return false;
@@ -135,17 +138,19 @@ bool gn_told_same(const struct gn_told_device *a, const struct gn_told_device *b
     return true;
 }
 
-const char *gn_told_text(const struct gn_told_device *t, cl_device_info number, int max, int *ret_n)
+const char *gn_device_answers_text(const struct gn_device_answers_device *t, cl_device_info number,
+                                   int max, int *ret_n)
 {
-    const struct gn_told_fact *f = gn_told_find(t, number);
+    const struct gn_device_answers_fact *f = gn_device_answers_find(t, number);
     const size_t n = f ? strnlen((const char *)f->bytes, f->n) : 0;
     *ret_n = n < (size_t)max ? (int)n : max;
     return f ? (const char *)f->bytes : "";
 }
 
-uint64_t gn_told_number(const struct gn_told_device *t, cl_device_info number, uint32_t i)
+uint64_t gn_device_answers_number(const struct gn_device_answers_device *t, cl_device_info number,
+                                  uint32_t i)
 {
-    const struct gn_told_fact *f = gn_told_find(t, number);
+    const struct gn_device_answers_fact *f = gn_device_answers_find(t, number);
     uint64_t value = 0;
     /* cl_uint and cl_bool have four bytes; all others, and those of which there are several, have
      * eight. */
@@ -163,8 +168,8 @@ static bool is_a_parts_own(cl_device_info number)
            number == CL_DEVICE_PARTITION_AFFINITY_DOMAIN;
 }
 
-bool gn_told_answer(struct gn_vgpu *v, cl_device_id device, cl_device_info number, size_t size,
-                    void *value, size_t *size_ret, cl_int *result)
+bool gn_device_answers_answer(struct gn_vgpu *v, cl_device_id device, cl_device_info number,
+                              size_t size, void *value, size_t *size_ret, cl_int *result)
 {
     const struct gn_opencl_vgpu *detail = v->detail;
     if (!detail->told)
@@ -172,7 +177,7 @@ bool gn_told_answer(struct gn_vgpu *v, cl_device_id device, cl_device_info numbe
     const cl_uint i = gn_device_index(v, device);
     if (detail->platform->devices[i] != device && is_a_parts_own(number))
         return false;
-    const struct gn_told_fact *f = gn_told_find(&detail->told[i], number);
+    const struct gn_device_answers_fact *f = gn_device_answers_find(&detail->told[i], number);
     if (!f)
         return false;
     if (value && size < f->n) {
@@ -187,22 +192,22 @@ bool gn_told_answer(struct gn_vgpu *v, cl_device_id device, cl_device_info numbe
     return true;
 }
 
-int gn_told_keep(struct gn_vgpu *v, uint32_t device, struct gn_told_device *t)
+int gn_device_answers_keep(struct gn_vgpu *v, uint32_t device, struct gn_device_answers_device *t)
 {
     struct gn_opencl_vgpu *detail = v->detail;
     if (!detail->told && !(detail->told = calloc(v->n_devices, sizeof *detail->told)))
         return -ENOMEM;
-    gn_told_fini(&detail->told[device]);
+    gn_device_answers_fini(&detail->told[device]);
     detail->told[device] = *t;
-    *t = (struct gn_told_device){0};
+    *t = (struct gn_device_answers_device){0};
     return 0;
 }
 
-void gn_told_forget(struct gn_vgpu *v)
+void gn_device_answers_forget(struct gn_vgpu *v)
 {
     struct gn_opencl_vgpu *detail = v->detail;
     for (uint32_t i = 0; detail->told && i < v->n_devices; i++)
-        gn_told_fini(&detail->told[i]);
+        gn_device_answers_fini(&detail->told[i]);
     free(detail->told);
     detail->told = NULL;
 }

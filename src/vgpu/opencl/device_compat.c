@@ -182,7 +182,7 @@ void gn_uses_look(struct gn_vgpu *v, struct gn_vobject *const *objects, uint32_t
 
 /* ---- what is lacking */
 
-static void append(struct gn_lacks *l, const char *text, uint32_t n_items)
+static void append(struct gn_device_lacks *l, const char *text, uint32_t n_items)
 {
     const size_t n = strlen(text), sep = l->n ? 2 : 0;
     l->n += n_items;
@@ -195,14 +195,14 @@ static void append(struct gn_lacks *l, const char *text, uint32_t n_items)
                                  sep ? ", " : "", text);
 }
 
-void gn_lacks_add(struct gn_lacks *l, const struct gn_lacks *more)
+void gn_device_compat_add(struct gn_device_lacks *l, const struct gn_device_lacks *more)
 {
     append(l, more->text, more->n - more->left_out);
     l->n += more->left_out;
     l->left_out += more->left_out;
 }
 
-void gn_lack(struct gn_lacks *l, const char *format, ...)
+void gn_lack(struct gn_device_lacks *l, const char *format, ...)
 {
     char one[200];
     va_list ap;
@@ -214,15 +214,15 @@ void gn_lack(struct gn_lacks *l, const char *format, ...)
 }
 
 struct pair {
-    const struct gn_told_device *told, *here;
-    struct gn_lacks *l;
+    const struct gn_device_answers_device *told, *here;
+    struct gn_device_lacks *l;
 };
 
 /* A size in use. */
 static void need_size(const struct pair *p, cl_device_info number, uint32_t i, uint64_t used,
                       const char *what)
 {
-    const uint64_t has = gn_told_number(p->here, number, i);
+    const uint64_t has = gn_device_answers_number(p->here, number, i);
     if (used > has)
         gn_lack(p->l, "%s of %llu (it has %llu)", what, (unsigned long long)used,
                 (unsigned long long)has);
@@ -230,7 +230,7 @@ static void need_size(const struct pair *p, cl_device_info number, uint32_t i, u
 
 static void need_bytes(const struct pair *p, cl_device_info number, uint64_t used, const char *what)
 {
-    const uint64_t has = gn_told_number(p->here, number, 0);
+    const uint64_t has = gn_device_answers_number(p->here, number, 0);
     if (used > has)
         gn_lack(p->l, "%llu KiB of %s (it has %llu)", (unsigned long long)((used + 1023) / 1024),
                 what, (unsigned long long)(has / 1024));
@@ -240,8 +240,8 @@ static void need_bytes(const struct pair *p, cl_device_info number, uint64_t use
 static void need_bits(const struct pair *p, cl_device_info number, const char *what,
                       const char *parts)
 {
-    const uint64_t told = gn_told_number(p->told, number, 0),
-                   has = gn_told_number(p->here, number, 0);
+    const uint64_t told = gn_device_answers_number(p->told, number, 0),
+                   has = gn_device_answers_number(p->here, number, 0);
     if (told && !has)
         gn_lack(p->l, "%s", what);
     else if (told & ~has)
@@ -250,16 +250,16 @@ static void need_bits(const struct pair *p, cl_device_info number, const char *w
 
 static void need_at_least(const struct pair *p, cl_device_info number, const char *what)
 {
-    const uint64_t told = gn_told_number(p->told, number, 0),
-                   has = gn_told_number(p->here, number, 0);
+    const uint64_t told = gn_device_answers_number(p->told, number, 0),
+                   has = gn_device_answers_number(p->here, number, 0);
     if (has < told)
         gn_lack(p->l, "%s", what);
 }
 
 static void need_same(const struct pair *p, cl_device_info number, const char *what)
 {
-    const uint64_t told = gn_told_number(p->told, number, 0),
-                   has = gn_told_number(p->here, number, 0);
+    const uint64_t told = gn_device_answers_number(p->told, number, 0),
+                   has = gn_device_answers_number(p->here, number, 0);
     if (has != told)
         gn_lack(p->l, "%s %llu (it has %llu)", what, (unsigned long long)told,
                 (unsigned long long)has);
@@ -272,8 +272,8 @@ static bool takes_binaries(const struct pair *p)
     static const cl_device_info kind[] = {CL_DEVICE_NAME, CL_DEVICE_VENDOR, CL_DEVICE_VENDOR_ID,
                                           CL_DEVICE_VERSION, CL_DRIVER_VERSION};
     for (size_t i = 0; i < GN_ARRAY_SIZE(kind); i++) {
-        const struct gn_told_fact *told = gn_told_find(p->told, kind[i]),
-                                  *here = gn_told_find(p->here, kind[i]);
+        const struct gn_device_answers_fact *told = gn_device_answers_find(p->told, kind[i]),
+                                            *here = gn_device_answers_find(p->here, kind[i]);
         if (!told || !here || told->n != here->n || memcmp(told->bytes, here->bytes, told->n) != 0)
             return false;
     }
@@ -294,11 +294,12 @@ static bool has_word(const char *words, int n, const char *word, size_t n_word)
 }
 
 /* Whether programs see the extension on this device. */
-static bool shows(const struct gn_told_device *t, const struct gn_carried *c)
+static bool shows(const struct gn_device_answers_device *t, const struct gn_carried *c)
 {
     int n;
-    const char *names = gn_told_text(t, CL_DEVICE_EXTENSIONS, 65536, &n);
-    const struct gn_told_fact *versions = gn_told_find(t, CL_DEVICE_EXTENSIONS_WITH_VERSION);
+    const char *names = gn_device_answers_text(t, CL_DEVICE_EXTENSIONS, 65536, &n);
+    const struct gn_device_answers_fact *versions =
+        gn_device_answers_find(t, CL_DEVICE_EXTENSIONS_WITH_VERSION);
     if (!c->below)
         return has_word(names, n, c->name, strlen(c->name));
     return versions && gn_carried_version(c, (const void *)versions->bytes,
@@ -320,8 +321,10 @@ static void need_command_buffers(const struct pair *p)
     if (!shows(p->told, c) || !shows(p->here, c))
         return;
     need_bits(p, CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR, "command buffers", "some abilities");
-    if (gn_told_number(p->here, CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR, 0) &
-        ~gn_told_number(p->told, CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR, 0))
+    if (gn_device_answers_number(p->here, CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR,
+                                 0) &
+        ~gn_device_answers_number(p->told, CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR,
+                                  0))
         gn_lack(p->l, "command buffers on any queue");
 }
 
@@ -341,8 +344,8 @@ static uint32_t version_in(const char *text, int n)
 static void need_version(const struct pair *p, cl_device_info number, const char *what)
 {
     int n_told, n_here;
-    const char *told = gn_told_text(p->told, number, 256, &n_told),
-               *here = gn_told_text(p->here, number, 256, &n_here);
+    const char *told = gn_device_answers_text(p->told, number, 256, &n_told),
+               *here = gn_device_answers_text(p->here, number, 256, &n_here);
     const uint32_t of = version_in(told, n_told), has = version_in(here, n_here);
     if (has < of)
         gn_lack(p->l, "%s %u.%u (it has %u.%u)", what, of / 1000, of % 1000, has / 1000,
@@ -373,7 +376,7 @@ static bool has_format(struct gn_vgpu *v, cl_context context, const struct gn_sa
 
 /* The driver tells the formats of a context. */
 static void need_formats(struct gn_vgpu *v, uint32_t device, const struct gn_uses *uses,
-                         struct gn_lacks *l)
+                         struct gn_device_lacks *l)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
     const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
@@ -395,9 +398,10 @@ static void need_formats(struct gn_vgpu *v, uint32_t device, const struct gn_use
         cl->clReleaseContext(context);
 }
 
-void gn_lacks_look(struct gn_vgpu *v, uint32_t device, const struct gn_told_device *told,
-                   const struct gn_told_device *here, const struct gn_uses *uses,
-                   struct gn_lacks *l)
+void gn_device_compat_check(struct gn_vgpu *v, uint32_t device,
+                            const struct gn_device_answers_device *told,
+                            const struct gn_device_answers_device *here, const struct gn_uses *uses,
+                            struct gn_device_lacks *l)
 {
     const struct pair p = {told, here, l};
     const struct gn_saved_uses *u = &uses->most;
@@ -419,13 +423,14 @@ void gn_lacks_look(struct gn_vgpu *v, uint32_t device, const struct gn_told_devi
               "images of buffers with a length");
     need_size(&p, CL_DEVICE_MAX_COMPUTE_UNITS, 0, u->sub_units,
               "a part of the device with compute units");
-    if (u->queue_properties & ~gn_told_number(here, CL_DEVICE_QUEUE_ON_HOST_PROPERTIES, 0))
+    if (u->queue_properties &
+        ~gn_device_answers_number(here, CL_DEVICE_QUEUE_ON_HOST_PROPERTIES, 0))
         gn_lack(l, "%s",
                 u->queue_properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE &
-                        ~gn_told_number(here, CL_DEVICE_QUEUE_ON_HOST_PROPERTIES, 0)
+                        ~gn_device_answers_number(here, CL_DEVICE_QUEUE_ON_HOST_PROPERTIES, 0)
                     ? "out-of-order queues"
                     : "queues that tell when commands ran");
-    const char *name = gn_told_text(told, CL_DEVICE_NAME, 60, &n);
+    const char *name = gn_device_answers_text(told, CL_DEVICE_NAME, 60, &n);
     if ((u->flags & GN_USES_BINARY) && !takes_binaries(&p))
         gn_lack(l, "the source of a program of which only a binary of \"%.*s\" is there", n, name);
     need_extensions(&p);
@@ -445,11 +450,12 @@ void gn_lacks_look(struct gn_vgpu *v, uint32_t device, const struct gn_told_devi
     need_at_least(&p, CL_DEVICE_MAX_NUM_SUB_GROUPS, "as many sub-groups in a work-group");
     need_same(&p, CL_DEVICE_ADDRESS_BITS, "addresses of so many bits:");
     need_same(&p, CL_DEVICE_ENDIAN_LITTLE, "the order of bytes, little-endian:");
-    if (gn_told_number(here, CL_DEVICE_MEM_BASE_ADDR_ALIGN, 0) >
-        gn_told_number(told, CL_DEVICE_MEM_BASE_ADDR_ALIGN, 0))
-        gn_lack(l, "sub-buffers aligned to %llu bits (it needs %llu)",
-                (unsigned long long)gn_told_number(told, CL_DEVICE_MEM_BASE_ADDR_ALIGN, 0),
-                (unsigned long long)gn_told_number(here, CL_DEVICE_MEM_BASE_ADDR_ALIGN, 0));
+    if (gn_device_answers_number(here, CL_DEVICE_MEM_BASE_ADDR_ALIGN, 0) >
+        gn_device_answers_number(told, CL_DEVICE_MEM_BASE_ADDR_ALIGN, 0))
+        gn_lack(
+            l, "sub-buffers aligned to %llu bits (it needs %llu)",
+            (unsigned long long)gn_device_answers_number(told, CL_DEVICE_MEM_BASE_ADDR_ALIGN, 0),
+            (unsigned long long)gn_device_answers_number(here, CL_DEVICE_MEM_BASE_ADDR_ALIGN, 0));
     need_version(&p, CL_DEVICE_VERSION, "OpenCL");
     need_version(&p, CL_DEVICE_OPENCL_C_VERSION, "OpenCL C");
     need_formats(v, device, uses, l);

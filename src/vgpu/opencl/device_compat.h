@@ -53,17 +53,19 @@ void gn_uses_look(struct gn_vgpu *v, struct gn_vobject *const *objects, uint32_t
                   struct gn_record *const *records, uint32_t n_records, struct gn_uses *ret);
 
 /* The list, as one sentence; what does not fit is counted, and all of it goes to the log. */
-struct gn_lacks {
+struct gn_device_lacks {
     uint32_t n, left_out;
     size_t bytes;
     char text[320];
 };
-void gn_lack(struct gn_lacks *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void gn_lack(struct gn_device_lacks *l, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 /* A list behind another. */
-void gn_lacks_add(struct gn_lacks *l, const struct gn_lacks *more);
+void gn_device_compat_add(struct gn_device_lacks *l, const struct gn_device_lacks *more);
 /* What `here` lacks that the program was `told`, or that is used. */
-void gn_lacks_look(struct gn_vgpu *v, uint32_t device, const struct gn_told_device *told,
-                   const struct gn_told_device *here, const struct gn_uses *uses,
-                   struct gn_lacks *l);
+void gn_device_compat_check(struct gn_vgpu *v, uint32_t device,
+                            const struct gn_device_answers_device *told,
+                            const struct gn_device_answers_device *here, const struct gn_uses *uses,
+                            struct gn_device_lacks *l);
 
 #endif

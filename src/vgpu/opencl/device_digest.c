@@ -18,7 +18,7 @@
 
 enum shape { SUITS = -1, BY_ITEM = 0, BY_GROUP = 1, HERE };
 
-struct gn_digests {
+struct gn_device_digests {
     uint32_t vgpu;
     const cl_icd_dispatch *cl;
     cl_context context;
@@ -40,13 +40,13 @@ static enum shape wanted(void)
     return SUITS;
 }
 
-bool gn_digests_forced(void)
+bool gn_device_digests_forced(void)
 {
     const enum shape shape = wanted();
     return shape == BY_ITEM || shape == BY_GROUP;
 }
 
-struct gn_digests *gn_digests_new(struct gn_vgpu *v, cl_context context)
+struct gn_device_digests *gn_device_digests_new(struct gn_vgpu *v, cl_context context)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
     const enum shape shape = wanted();
@@ -60,21 +60,21 @@ struct gn_digests *gn_digests_new(struct gn_vgpu *v, cl_context context)
                             NULL) ||
         (unified && shape == SUITS))
         return NULL;
-    struct gn_digests *d = malloc(sizeof *d);
+    struct gn_device_digests *d = malloc(sizeof *d);
     if (d)
-        *d = (struct gn_digests){
+        *d = (struct gn_device_digests){
             .vgpu = v->boot->id, .cl = cl, .context = context, .device = device, .shape = shape};
     return d;
 }
 
-void gn_digests_free(struct gn_digests *d)
+void gn_device_digests_free(struct gn_device_digests *d)
 {
     if (d)
         gn_cl_page_hash_destroy(d->hash);
     free(d);
 }
 
-static void fail(struct gn_digests *d, const struct gn_error *err)
+static void fail(struct gn_device_digests *d, const struct gn_error *err)
 {
     gn_log(GN_LOG_WARN, "vgpu=%08x %s; %s", d->vgpu, err->what, err->fix);
     gn_cl_page_hash_destroy(d->hash);
@@ -82,7 +82,7 @@ static void fail(struct gn_digests *d, const struct gn_error *err)
 }
 
 /* Some pages and the beginning of another: does it say of them what is said here? */
-static int compare(struct gn_digests *d, cl_mem mem, const struct gn_page_hasher *hasher,
+static int compare(struct gn_device_digests *d, cl_mem mem, const struct gn_page_hasher *hasher,
                    const unsigned char *bytes, size_t n, struct gn_error *err)
 {
     unsigned char there[(TRIAL_PAGES + 1) * GN_CL_PAGE_DIGEST_BYTES], here[GN_PAGE_DIGEST_MAX];
@@ -97,7 +97,8 @@ static int compare(struct gn_digests *d, cl_mem mem, const struct gn_page_hasher
     return rc;
 }
 
-static int try_it(struct gn_digests *d, const struct gn_page_hasher *hasher, struct gn_error *err)
+static int try_it(struct gn_device_digests *d, const struct gn_page_hasher *hasher,
+                  struct gn_error *err)
 {
     const size_t n = (size_t)TRIAL_PAGES * hasher->page_bytes + TRIAL_TAIL;
     unsigned char *bytes = malloc(n);
@@ -120,7 +121,7 @@ static int try_it(struct gn_digests *d, const struct gn_page_hasher *hasher, str
     return rc;
 }
 
-void gn_digests_ready(struct gn_digests *d, const struct gn_page_hasher *hasher)
+void gn_device_digests_ready(struct gn_device_digests *d, const struct gn_page_hasher *hasher)
 {
     struct gn_error err;
     if (d->tried)
@@ -136,8 +137,8 @@ void gn_digests_ready(struct gn_digests *d, const struct gn_page_hasher *hasher)
         gn_debug("vgpu=%08x the device hashes pages: %s", d->vgpu, gn_cl_page_hash_shape(d->hash));
 }
 
-int gn_digests_of(struct gn_digests *d, cl_mem mem, uint64_t mem_bytes, uint64_t first, uint64_t n,
-                  void *ret)
+int gn_device_digests_of(struct gn_device_digests *d, cl_mem mem, uint64_t mem_bytes,
+                         uint64_t first, uint64_t n, void *ret)
 {
     struct gn_error err;
     if (!d->hash)

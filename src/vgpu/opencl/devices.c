@@ -21,7 +21,7 @@ static const struct {
              {CL_DEVICE_VERSION, GN_PART_VERSION},
              {CL_DRIVER_VERSION, GN_PART_DRIVER_VERSION}};
 
-static int save_fact(struct gn_stream_writer *w, const struct gn_told_fact *f)
+static int save_fact(struct gn_stream_writer *w, const struct gn_device_answers_fact *f)
 {
     const uint32_t head[2] = {f->number, 0};
     const struct iovec iov[2] = {{(void *)(uintptr_t)head, sizeof head}, {f->bytes, f->n}};
@@ -32,23 +32,24 @@ static int save_device(struct gn_vgpu *v, uint32_t i, struct gn_stream_writer *w
                        const struct gn_uses *uses)
 {
     const struct gn_opencl_vgpu *detail = v->detail;
-    const struct gn_told_device *told = detail->told && detail->told[i].n ? &detail->told[i] : NULL;
-    struct gn_told_device here = {0};
-    int rc = told ? 0 : gn_told_ask(v, detail->platform->devices[i], &here);
+    const struct gn_device_answers_device *told =
+        detail->told && detail->told[i].n ? &detail->told[i] : NULL;
+    struct gn_device_answers_device here = {0};
+    int rc = told ? 0 : gn_device_answers_ask(v, detail->platform->devices[i], &here);
     if (!told)
         told = &here;
     const struct gn_stream_device_state state = {
-        .memory_bytes = gn_told_number(told, CL_DEVICE_GLOBAL_MEM_SIZE, 0),
-        .largest_bytes = gn_told_number(told, CL_DEVICE_MAX_MEM_ALLOC_SIZE, 0),
-        .work_group = gn_told_number(told, CL_DEVICE_MAX_WORK_GROUP_SIZE, 0),
-        .n_units = (uint32_t)gn_told_number(told, CL_DEVICE_MAX_COMPUTE_UNITS, 0)};
+        .memory_bytes = gn_device_answers_number(told, CL_DEVICE_GLOBAL_MEM_SIZE, 0),
+        .largest_bytes = gn_device_answers_number(told, CL_DEVICE_MAX_MEM_ALLOC_SIZE, 0),
+        .work_group = gn_device_answers_number(told, CL_DEVICE_MAX_WORK_GROUP_SIZE, 0),
+        .n_units = (uint32_t)gn_device_answers_number(told, CL_DEVICE_MAX_COMPUTE_UNITS, 0)};
     if (!rc)
         rc = gn_stream_entry_begin(w, GN_STREAM_DEVICES, i, 0, NULL, 0);
     if (!rc)
         rc = gn_stream_part(w, GN_PART_STATE, &state, sizeof state);
     for (size_t t = 0; !rc && t < GN_ARRAY_SIZE(texts); t++) {
         int n;
-        const char *text = gn_told_text(told, texts[t].info, DEVICE_TEXT - 1, &n);
+        const char *text = gn_device_answers_text(told, texts[t].info, DEVICE_TEXT - 1, &n);
         rc = gn_stream_part(w, texts[t].part, text, (uint64_t)n);
     }
     for (uint32_t f = 0; !rc && f < told->n; f++)
@@ -59,7 +60,7 @@ static int save_device(struct gn_vgpu *v, uint32_t i, struct gn_stream_writer *w
         rc = gn_stream_part(w, GN_PART_API + 1, &uses->images[k], sizeof uses->images[k]);
     if (!rc)
         rc = gn_stream_entry_end(w);
-    gn_told_fini(&here);
+    gn_device_answers_fini(&here);
     return rc;
 }
 
@@ -97,37 +98,37 @@ static int read_uses(const struct gn_stream_entry *e, struct gn_uses *ret)
 }
 
 /* One that is as it was needs no look; of another it is kept what the program was told. */
-static int compare(struct gn_vgpu *v, uint32_t i, struct gn_told_device *told,
+static int compare(struct gn_vgpu *v, uint32_t i, struct gn_device_answers_device *told,
                    const struct gn_uses *uses)
 {
     struct gn_opencl_vgpu *detail = v->detail;
-    struct gn_told_device here;
-    struct gn_lacks lacks = {0};
-    int rc = gn_told_ask(v, detail->platform->devices[i], &here);
-    if (rc || gn_told_same(told, &here)) {
+    struct gn_device_answers_device here;
+    struct gn_device_lacks lacks = {0};
+    int rc = gn_device_answers_ask(v, detail->platform->devices[i], &here);
+    if (rc || gn_device_answers_same(told, &here)) {
         if (!rc)
-            gn_told_fini(&here);
+            gn_device_answers_fini(&here);
         return rc;
     }
     if (!detail->lacks && !(detail->lacks = calloc(1, sizeof *detail->lacks)))
         rc = -ENOMEM;
     if (!rc) {
         int n;
-        const char *name = gn_told_text(&here, CL_DEVICE_NAME, 60, &n);
+        const char *name = gn_device_answers_text(&here, CL_DEVICE_NAME, 60, &n);
         lacks.bytes =
             (size_t)snprintf(lacks.text, sizeof lacks.text, "the device \"%.*s\" lacks ", n, name);
-        gn_lacks_look(v, i, told, &here, uses, &lacks);
+        gn_device_compat_check(v, i, told, &here, uses, &lacks);
         if (lacks.n)
-            gn_lacks_add(detail->lacks, &lacks);
+            gn_device_compat_add(detail->lacks, &lacks);
     }
-    gn_told_fini(&here);
-    return rc ? rc : gn_told_keep(v, i, told);
+    gn_device_answers_fini(&here);
+    return rc ? rc : gn_device_answers_keep(v, i, told);
 }
 
 int gn_opencl_check_device(struct gn_vgpu *v, const struct gn_stream_entry *e, bool *ret_last,
                            struct gn_error *err)
 {
-    struct gn_told_device told = {0};
+    struct gn_device_answers_device told = {0};
     struct gn_uses *uses = malloc(sizeof *uses);
     int rc = uses ? read_uses(e, uses) : -ENOMEM;
     if (!rc && (uses->most.n_devices != v->n_devices || e->id >= v->n_devices)) {
@@ -137,11 +138,11 @@ int gn_opencl_check_device(struct gn_vgpu *v, const struct gn_stream_entry *e, b
         return rc;
     }
     if (!rc)
-        rc = gn_told_read(e, &told);
+        rc = gn_device_answers_read(e, &told);
     if (!rc)
         rc = compare(v, (uint32_t)e->id, &told, uses);
     *ret_last = e->id + 1 == v->n_devices;
-    gn_told_fini(&told);
+    gn_device_answers_fini(&told);
     free(uses);
     return rc ? gn_fail(err, -rc, NULL,
                         rc == -ENOMEM ? "no memory left to compare the devices"
@@ -152,7 +153,7 @@ int gn_opencl_check_device(struct gn_vgpu *v, const struct gn_stream_entry *e, b
 int gn_opencl_judge_devices(struct gn_vgpu *v, bool *ret_others, struct gn_error *err)
 {
     struct gn_opencl_vgpu *detail = v->detail;
-    struct gn_lacks *l = detail->lacks;
+    struct gn_device_lacks *l = detail->lacks;
     int rc = 0;
     detail->lacks = NULL;
     *ret_others = detail->told != NULL;

@@ -57,8 +57,8 @@ static bool is_over(const cl_icd_dispatch *cl, cl_event event, cl_int *ret_statu
            *ret_status <= CL_COMPLETE;
 }
 
-int32_t gn_ends_tell(struct gn_vgpu *v, cl_event event,
-                     void(CL_CALLBACK *told)(cl_event, cl_int, void *), void *arg)
+int32_t gn_event_callbacks_ask(struct gn_vgpu *v, cl_event event,
+                               void(CL_CALLBACK *told)(cl_event, cl_int, void *), void *arg)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
     const struct gn_opencl_vgpu *detail = v->detail;
@@ -108,7 +108,7 @@ static bool calls_back(const cl_icd_dispatch *cl, cl_event over)
     return does;
 }
 
-void gn_ends_context_made(struct gn_vobject *context)
+void gn_event_callbacks_context_made(struct gn_vobject *context)
 {
     struct gn_opencl_vgpu *detail = context->vgpu->detail;
     const cl_icd_dispatch *cl = gn_cl(context->vgpu);

@@ -11,10 +11,10 @@
  */
 
 /* In `made`: a context is there. */
-void gn_ends_context_made(struct gn_vobject *context);
+void gn_event_callbacks_context_made(struct gn_vobject *context);
 /* Calls told(event, status, arg) once, perhaps before this returns; then 0. Else the driver's
  * error, and never. Any thread. */
-int32_t gn_ends_tell(struct gn_vgpu *v, cl_event event,
-                     void(CL_CALLBACK *told)(cl_event, cl_int, void *), void *arg);
+int32_t gn_event_callbacks_ask(struct gn_vgpu *v, cl_event event,
+                               void(CL_CALLBACK *told)(cl_event, cl_int, void *), void *arg);
 
 #endif

@@ -127,7 +127,7 @@ bool gn_home_has_room(struct gn_vgpu *v, size_t size)
     pthread_mutex_lock(&detail->homes_lock);
     const uint64_t there = detail->homes_bytes;
     pthread_mutex_unlock(&detail->homes_lock);
-    return gn_range_ok(there, size, gn_remote_host_limit(v));
+    return gn_range_ok(there, size, gn_vgpu_tcp_limit(v));
 }
 
 void gn_homes_end(struct gn_vgpu *v)

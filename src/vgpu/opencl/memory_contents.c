@@ -33,8 +33,8 @@ struct context_queue {
     cl_command_queue queue;
     cl_mem between; /* PIECE_BYTES or more; NULL: not needed yet */
     uint64_t between_bytes;
-    bool in_place;              /* what is mapped is the memory itself */
-    struct gn_digests *digests; /* by the device; NULL: hashed here */
+    bool in_place;                     /* what is mapped is the memory itself */
+    struct gn_device_digests *digests; /* by the device; NULL: hashed here */
 };
 
 /* A memory that comes. */
@@ -67,7 +67,7 @@ static void end(struct gn_vgpu *v)
     for (uint32_t i = 0; c && i < c->n; i++) {
         struct context_queue *q = c->queues[i];
         gn_cl(v)->clFinish(q->queue);
-        gn_digests_free(q->digests);
+        gn_device_digests_free(q->digests);
         if (q->between)
             gn_cl(v)->clReleaseMemObject(q->between);
         gn_cl(v)->clReleaseCommandQueue(q->queue);
@@ -157,9 +157,9 @@ static struct context_queue *queue_for(struct gn_vgpu *v, cl_mem mem)
     /* The program may let go of it meanwhile. */
     cl->clRetainContext(context);
     q->context = context;
-    q->in_place = !gn_digests_forced() && look_in_place(v, q);
+    q->in_place = !gn_device_digests_forced() && look_in_place(v, q);
     if (!q->in_place)
-        q->digests = gn_digests_new(v, context);
+        q->digests = gn_device_digests_new(v, context);
     c->queues[c->n++] = q;
     return q;
 }
@@ -385,14 +385,14 @@ static int read_source(void *ctx, uint64_t offset, void *dst, uint64_t n)
 static int digest_source(void *ctx, uint64_t first_page, uint64_t n_pages, void *ret)
 {
     const struct source *s = ctx;
-    return gn_digests_of(s->queue->digests, s->content.mem, s->content.bytes, first_page, n_pages,
-                         ret);
+    return gn_device_digests_of(s->queue->digests, s->content.mem, s->content.bytes, first_page,
+                                n_pages, ret);
 }
 
 static void ready(struct gn_vgpu *v, struct gn_page_source *source)
 {
     const struct source *s = source->ctx;
-    gn_digests_ready(s->queue->digests, s->there);
+    gn_device_digests_ready(s->queue->digests, s->there);
 }
 
 /* Are its pages hashed by its device? A kernel may not read what is for kernels to write alone. */
@@ -559,9 +559,9 @@ static int expect(struct gn_vgpu *v, const struct gn_stream_memory *m, struct gn
         in->mapped = gn_cl(v)->clEnqueueMapBuffer(q->queue, content.mem, CL_TRUE, CL_MAP_WRITE, 0,
                                                   content.bytes, 0, NULL, NULL, &result);
     if (v->way_back)
-        gn_way_back_expect(v->way_back, m->id, m->bytes,
-                           ((const struct gn_mem_detail *)o->detail)->writes,
-                           device_hashes(q, &content));
+        gn_delta_base_expect(v->way_back, m->id, m->bytes,
+                             ((const struct gn_mem_detail *)o->detail)->writes,
+                             device_hashes(q, &content));
     return 0;
 }
 
@@ -581,7 +581,7 @@ static bool gone(struct gn_vgpu *v, uint64_t memory)
         return false;
     const uint32_t at = *place;
     if (v->way_back)
-        gn_way_back_gone(v->way_back, memory);
+        gn_delta_base_gone(v->way_back, memory);
     let_go(v, &c->in[at]);
     gn_known_remove(&c->places, memory);
     c->in[at] = c->in[--c->n_in];
@@ -603,9 +603,9 @@ static int write_whole(struct gn_vgpu *v, struct context_queue *q, const struct 
 static int take_pages(struct gn_vgpu *v, struct gn_stream_reader *r,
                       const struct gn_stream_section *s, void *const *where)
 {
-    int rc = gn_stream_take_pages(r, where);
+    int rc = gn_stream_read_pages(r, where);
     if (!rc && v->way_back)
-        gn_way_back_came(v->way_back, r, s, where);
+        gn_delta_base_came(v->way_back, r, s, where);
     return rc;
 }
 
@@ -709,7 +709,7 @@ const struct gn_vgpu_contents gn_opencl_contents = {.obstacle = obstacle,
                                                     .open = open_source,
                                                     .ready = ready,
                                                     .shut = shut_source,
-                                                    .settle = gn_opencl_settle,
+                                                    .settle = gn_opencl_drain_queues,
                                                     .end = end,
                                                     .leaving = gn_home_leaving,
                                                     .leave_by = gn_home_leave_by,

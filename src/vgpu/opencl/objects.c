@@ -14,7 +14,7 @@ cl_int gn_host_DestroyObject(struct gn_vgpu *v, struct gn_request *r,
                              const struct gn_args_DestroyObject *a)
 {
     (void)r;
-    gn_object_take_out(v, a->object, (uint16_t)a->kind);
+    gn_object_remove(v, a->object, (uint16_t)a->kind);
     return CL_SUCCESS;
 }
 

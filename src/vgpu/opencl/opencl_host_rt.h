@@ -15,11 +15,11 @@
 
 /* What generated and handwritten handlers of the OpenCL vGPU share. */
 
-struct gn_svm_host;
+struct gn_svm_vgpu;
 struct gn_home;
-struct gn_told_device;
+struct gn_device_answers_device;
 struct gn_variables;
-struct gn_lacks;
+struct gn_device_lacks;
 
 /* Whether a device's driver works on host memory in place: it is tried once, by the first buffer
  * that would gain. */
@@ -36,15 +36,16 @@ struct gn_opencl_vgpu {
     struct gn_extensions *extensions; /* set once */
     uint64_t largest_bytes;           /* of any device's allocations */
     uint64_t largest_side;            /* of any device's images, in pixels or layers */
-    struct gn_svm_host *svm;
+    struct gn_svm_vgpu *svm;
     struct gn_svm_ways {
         bool native;              /* commands are native kernels */
         bool pointers;            /* arguments are the pointers themselves */
     } svm_ways;                   /* set with the window */
     struct gn_contents *contents; /* while it is saved or loaded */
-    struct gn_told_device *
+    struct gn_device_answers_device *
         told; /* device_answers.h: of each device, where it is another than it was; NULL: of none */
-    struct gn_lacks *lacks; /* while it is loaded: what the devices here have been found to lack */
+    struct gn_device_lacks
+        *lacks; /* while it is loaded: what the devices here have been found to lack */
     /* Helper thread. */
     bool prints[GN_WORKER_MAX_DEVICES]; /* a program that may print was built for this device */
     uint64_t printf_bytes;              /* charged for that, as long as the vGPU is there */
@@ -63,8 +64,8 @@ extern const struct gn_vgpu_api gn_opencl_vgpu_api;
 /* memory_contents.c: what memory objects hold, for moves. */
 extern const struct gn_vgpu_contents gn_opencl_contents;
 /* queue_drain.c: of the above. */
-int gn_opencl_settle(struct gn_vgpu *v, struct gn_vobject *const *objects, uint32_t n,
-                     uint64_t timeout_ns, struct gn_error *err);
+int gn_opencl_drain_queues(struct gn_vgpu *v, struct gn_vobject *const *objects, uint32_t n,
+                           uint64_t timeout_ns, struct gn_error *err);
 
 static inline const cl_icd_dispatch *gn_cl(const struct gn_vgpu *v)
 {
@@ -229,9 +230,9 @@ void gn_home_leave_by(struct gn_vobject *o, uint32_t event);
 struct gn_home *gn_home_take(void);
 
 /* Shared virtual memory. Any thread. */
-struct gn_svm_host *gn_svm_host_new(void);
+struct gn_svm_vgpu *gn_svm_vgpu_new(void);
 /* Only a test ever outlives its vGPU. */
-void gn_svm_host_free(struct gn_svm_host *s);
+void gn_svm_vgpu_free(struct gn_svm_vgpu *s);
 /* Do these bytes lie in one live allocation? */
 bool gn_svm_live(struct gn_vgpu *v, uint64_t address, uint64_t bytes);
 /* So many bytes of a live allocation begin there. 0: it lies in none. */

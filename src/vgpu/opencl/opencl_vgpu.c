@@ -46,7 +46,7 @@ static int start(struct gn_vgpu *v)
     pthread_mutex_init(&detail->homes_lock, NULL);
     gn_list_init(&detail->homes);
     detail->platform = p;
-    detail->svm = gn_svm_host_new();
+    detail->svm = gn_svm_vgpu_new();
     v->detail = detail;
     v->n_devices = p->n_devices;
     v->devices = calloc(p->n_devices, sizeof *v->devices);
@@ -177,7 +177,7 @@ static int made(struct gn_vobject *o, const struct gn_request *r)
 {
     switch (o->kind) {
     case GN_KIND_CONTEXT:
-        gn_ends_context_made(o);
+        gn_event_callbacks_context_made(o);
         return 0;
     case GN_KIND_QUEUE:
         return gn_queue_made(o);
@@ -283,7 +283,7 @@ static void CL_CALLBACK event_over(cl_event event, cl_int status, void *user_dat
 
 static int32_t when_over(struct gn_vgpu *v, void *event, struct gn_command *c)
 {
-    return gn_ends_tell(v, event, event_over, c);
+    return gn_event_callbacks_ask(v, event, event_over, c);
 }
 
 static void CL_CALLBACK event_part_over(cl_event event, cl_int status, void *user_data)
@@ -293,7 +293,7 @@ static void CL_CALLBACK event_part_over(cl_event event, cl_int status, void *use
 
 static int32_t when_part_over(struct gn_vgpu *v, void *event, struct gn_part *part)
 {
-    return gn_ends_tell(v, event, event_part_over, part);
+    return gn_event_callbacks_ask(v, event, event_part_over, part);
 }
 
 static void release_event(struct gn_vgpu *v, void *event)
@@ -335,7 +335,7 @@ static int32_t when_quiet(struct gn_vgpu *v, void *event, void (*call)(void *arg
     if (!q)
         return CL_OUT_OF_HOST_MEMORY;
     *q = (struct quiet){call, arg};
-    int32_t result = gn_ends_tell(v, event, event_quiet, q);
+    int32_t result = gn_event_callbacks_ask(v, event, event_quiet, q);
     if (result)
         free(q);
     return result;
@@ -408,14 +408,14 @@ int gn_vgpu_serve(const struct gn_vgpu_boot *boot)
     return gn_vgpu_run(&vgpu, boot, &gn_opencl_vgpu_api);
 }
 
-int gn_vgpu_host(struct gn_vgpu_boot *boot, struct gn_vgpu **ret, struct gn_error *err)
+int gn_vgpu_start_in_program(struct gn_vgpu_boot *boot, struct gn_vgpu **ret, struct gn_error *err)
 {
     struct gn_vgpu *v =
         aligned_alloc(_Alignof(struct gn_vgpu), gn_align_up(sizeof *v, _Alignof(struct gn_vgpu)));
     if (!v)
         return gn_fail(err, ENOMEM, NULL, "out of memory");
     memset(v, 0, sizeof *v);
-    int rc = gn_vgpu_start_hosted(v, boot, &gn_opencl_vgpu_api);
+    int rc = gn_vgpu_start_in_process(v, boot, &gn_opencl_vgpu_api);
     *ret = v->listens ? v : NULL; /* its threads look at it */
     if (!v->listens)
         free(v);

@@ -87,7 +87,7 @@ cl_int gn_host_Stdout(struct gn_vgpu *v, struct gn_request *r, const struct gn_a
 {
     int fd;
     (void)r;
-    if (gn_vgpu_take_folders(v, a->number, 1, &fd))
+    if (gn_vgpu_set_folders(v, a->number, 1, &fd))
         return CL_OUT_OF_RESOURCES;
     fflush(stdout);
     int moved = dup2(fd, STDOUT_FILENO);
@@ -112,7 +112,7 @@ static void begin_build(struct gn_vgpu *v, struct gn_request *r, uint32_t number
     if (v->hosted)
         return;
     if (!r->anew && number && n)
-        r->files = gn_build_files_new();
+        r->files = gn_build_includes_new();
     if (r->files || !r->anew)
         gn_vgpu_begin_build(v, r->anew ? 1 : number, folders, n, r->files, r->anew);
 }
@@ -126,7 +126,7 @@ static void end_build(struct gn_vgpu *v, struct gn_request *r, struct gn_vobject
     if (r->files && r->files->lacks && o)
         gn_object_unsaveable(o);
     if (r->files && !r->files->n) {
-        gn_build_files_free(r->files);
+        gn_build_includes_free(r->files);
         r->files = NULL;
     }
 }

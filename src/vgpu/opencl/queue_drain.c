@@ -105,16 +105,16 @@ static int settle_one(struct gn_vgpu *v, struct settling *s, const struct gn_vob
     struct gn_vdevice *d = queue->detail ? ((const struct gn_vqueue *)queue->detail)->device : NULL;
     if (!d)
         return 0;
-    int rc = gn_device_take(d, until);
+    int rc = gn_device_acquire(d, until);
     if (rc)
         return rc;
     rc = settle_queue(v, s, queue->driver);
-    gn_device_return(d);
+    gn_device_release(d);
     return rc;
 }
 
-int gn_opencl_settle(struct gn_vgpu *v, struct gn_vobject *const *objects, uint32_t n,
-                     uint64_t timeout_ns, struct gn_error *err)
+int gn_opencl_drain_queues(struct gn_vgpu *v, struct gn_vobject *const *objects, uint32_t n,
+                           uint64_t timeout_ns, struct gn_error *err)
 {
     const uint64_t at_ns = gn_now_ns() + timeout_ns;
     const struct timespec until = {(time_t)(at_ns / 1000000000u), (long)(at_ns % 1000000000u)};

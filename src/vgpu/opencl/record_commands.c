@@ -595,7 +595,7 @@ void gn_cmdbuf_wrote(struct gn_vgpu *v, struct gn_vobject *o)
     pthread_mutex_lock(&d->lock);
     for (uint32_t i = 0; i < d->n; i++)
         if (d->commands[i].written.writes)
-            gn_writes_by_host(v, d->commands[i].written.writes, d->commands[i].written.at,
-                              d->commands[i].written.n);
+            gn_writes_by_cpu(v, d->commands[i].written.writes, d->commands[i].written.at,
+                             d->commands[i].written.n);
     pthread_mutex_unlock(&d->lock);
 }

@@ -38,7 +38,7 @@ struct live {
     uint64_t address, bytes, id;
 };
 
-struct gn_svm_host {
+struct gn_svm_vgpu {
     pthread_mutex_t lock;
     /* lock */
     uint64_t window, window_bytes; /* 0: there is none */
@@ -48,15 +48,15 @@ struct gn_svm_host {
     size_t n_live, live_capacity;
 };
 
-struct gn_svm_host *gn_svm_host_new(void)
+struct gn_svm_vgpu *gn_svm_vgpu_new(void)
 {
-    struct gn_svm_host *s = calloc(1, sizeof *s);
+    struct gn_svm_vgpu *s = calloc(1, sizeof *s);
     if (s)
         pthread_mutex_init(&s->lock, NULL);
     return s;
 }
 
-void gn_svm_host_free(struct gn_svm_host *s)
+void gn_svm_vgpu_free(struct gn_svm_vgpu *s)
 {
     if (s && s->window)
         munmap((void *)(uintptr_t)s->window, s->window_bytes);
@@ -65,7 +65,7 @@ void gn_svm_host_free(struct gn_svm_host *s)
     free(s);
 }
 
-static struct gn_svm_host *host_of(struct gn_vgpu *v)
+static struct gn_svm_vgpu *host_of(struct gn_vgpu *v)
 {
     return ((struct gn_opencl_vgpu *)v->detail)->svm;
 }
@@ -73,7 +73,7 @@ static struct gn_svm_host *host_of(struct gn_vgpu *v)
 /* ---- what is live */
 
 /* How many begin at or below an address. */
-static size_t rank_locked(const struct gn_svm_host *s, uint64_t address)
+static size_t rank_locked(const struct gn_svm_vgpu *s, uint64_t address)
 {
     size_t low = 0, high = s->n_live;
     while (low < high) {
@@ -88,7 +88,7 @@ static size_t rank_locked(const struct gn_svm_host *s, uint64_t address)
 
 bool gn_svm_live(struct gn_vgpu *v, uint64_t address, uint64_t bytes)
 {
-    struct gn_svm_host *s = host_of(v);
+    struct gn_svm_vgpu *s = host_of(v);
     pthread_mutex_lock(&s->lock);
     size_t n = rank_locked(s, address);
     bool inside = n && gn_range_ok(address - s->live[n - 1].address, bytes, s->live[n - 1].bytes);
@@ -98,7 +98,7 @@ bool gn_svm_live(struct gn_vgpu *v, uint64_t address, uint64_t bytes)
 
 uint64_t gn_svm_reach(struct gn_vgpu *v, uint64_t address)
 {
-    struct gn_svm_host *s = host_of(v);
+    struct gn_svm_vgpu *s = host_of(v);
     uint64_t bytes = 0;
     pthread_mutex_lock(&s->lock);
     size_t n = rank_locked(s, address);
@@ -110,7 +110,7 @@ uint64_t gn_svm_reach(struct gn_vgpu *v, uint64_t address)
 
 bool gn_svm_address_ok(struct gn_vgpu *v, uint64_t address)
 {
-    struct gn_svm_host *s = host_of(v);
+    struct gn_svm_vgpu *s = host_of(v);
     if (!address)
         return true;
     pthread_mutex_lock(&s->lock);
@@ -120,7 +120,7 @@ bool gn_svm_address_ok(struct gn_vgpu *v, uint64_t address)
 }
 
 /* False when it would lie over another. */
-static bool add_live_locked(struct gn_svm_host *s, const struct live *l)
+static bool add_live_locked(struct gn_svm_vgpu *s, const struct live *l)
 {
     size_t n = rank_locked(s, l->address);
     if ((n && s->live[n - 1].address + s->live[n - 1].bytes > l->address) ||
@@ -132,7 +132,7 @@ static bool add_live_locked(struct gn_svm_host *s, const struct live *l)
     return true;
 }
 
-static bool make_room_locked(struct gn_svm_host *s)
+static bool make_room_locked(struct gn_svm_vgpu *s)
 {
     if (s->n_live < s->live_capacity)
         return true;
@@ -145,7 +145,7 @@ static bool make_room_locked(struct gn_svm_host *s)
     return true;
 }
 
-static void forget_locked(struct gn_svm_host *s, size_t i)
+static void forget_locked(struct gn_svm_vgpu *s, size_t i)
 {
     s->n_live--;
     memmove(&s->live[i], &s->live[i + 1], (s->n_live - i) * sizeof *s->live);
@@ -153,7 +153,7 @@ static void forget_locked(struct gn_svm_host *s, size_t i)
 
 void gn_svm_forget(struct gn_vgpu *v, uint64_t id)
 {
-    struct gn_svm_host *s = host_of(v);
+    struct gn_svm_vgpu *s = host_of(v);
     pthread_mutex_lock(&s->lock);
     for (size_t i = 0; i < s->n_live; i++) {
         if (s->live[i].id == id) {
@@ -166,7 +166,7 @@ void gn_svm_forget(struct gn_vgpu *v, uint64_t id)
 
 /* In a load what the program has freed meanwhile may still be there when its place is somebody
  * else's. */
-static void forget_range_locked(struct gn_svm_host *s, const struct live *l)
+static void forget_range_locked(struct gn_svm_vgpu *s, const struct live *l)
 {
     for (size_t i = s->n_live; i--;)
         if (s->live[i].address < l->address + l->bytes &&
@@ -176,7 +176,7 @@ static void forget_range_locked(struct gn_svm_host *s, const struct live *l)
 
 /* ---- the window */
 
-static cl_int open_window(const struct gn_vgpu *v, struct gn_svm_host *s, uint64_t address,
+static cl_int open_window(const struct gn_vgpu *v, struct gn_svm_vgpu *s, uint64_t address,
                           uint64_t bytes)
 {
     void *want = (void *)(uintptr_t)address;
@@ -200,7 +200,7 @@ static cl_int open_window(const struct gn_vgpu *v, struct gn_svm_host *s, uint64
 
 cl_int gn_host_SvmWindow(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_SvmWindow *a)
 {
-    struct gn_svm_host *s = host_of(v);
+    struct gn_svm_vgpu *s = host_of(v);
     const struct gn_cl_platform *p = gn_platform_of(v);
     const cl_icd_dispatch *cl = gn_cl(v);
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -230,7 +230,7 @@ cl_int gn_host_SvmWindow(struct gn_vgpu *v, struct gn_request *r, const struct g
 /* ---- allocations */
 
 /* Maps a data segment into the window, or sees that it is there already. */
-static bool segment_there_locked(struct gn_vgpu *v, struct gn_svm_host *s, uint32_t index,
+static bool segment_there_locked(struct gn_vgpu *v, struct gn_svm_vgpu *s, uint32_t index,
                                  uint64_t at)
 {
     const struct gn_segment *segment = &v->segments[index];
@@ -262,7 +262,7 @@ void *gn_host_Svm(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_
                   cl_int *result)
 {
     const struct gn_wire_Svm *w = gn_request_message(r);
-    struct gn_svm_host *s = host_of(v);
+    struct gn_svm_vgpu *s = host_of(v);
     const cl_icd_dispatch *cl = gn_cl(v);
     struct live l = {a->address, a->size, w->id};
     *result = CL_MEM_OBJECT_ALLOCATION_FAILURE;

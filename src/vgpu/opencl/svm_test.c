@@ -273,7 +273,7 @@ static int open_vgpu(void **state)
     v->counters = &counters;
     assert_int_equal(gn_lease_init(&v->lease, -1, &counters), 0);
     v->lease.leased_bytes = UINT64_MAX;
-    detail.svm = gn_svm_host_new();
+    detail.svm = gn_svm_vgpu_new();
     gn_lost_init(&v->lost);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(gn_segment_create("test", SEGMENT, &v->segments[i]), 0);
@@ -293,7 +293,7 @@ static int close_vgpu(void **state)
     munmap((void *)(uintptr_t)window, GIB);
     for (int i = 0; i < 3; i++)
         gn_segment_fini(&v->segments[i]);
-    gn_svm_host_free(detail.svm);
+    gn_svm_vgpu_free(detail.svm);
     close(v->lease.wake_fd);
     free(v);
     return 0;

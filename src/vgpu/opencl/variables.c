@@ -46,7 +46,7 @@ static void look_at_program(struct gn_vgpu *v, struct gn_source_facts *f, cl_pro
 
 void gn_variables_look(struct gn_vgpu *v, struct gn_variables *x, cl_program program,
                        const char *options, const cl_program *headers, cl_uint n_headers,
-                       const struct gn_build_files *files)
+                       const struct gn_build_includes *files)
 {
     struct gn_source_facts f = {0};
     gn_source_look_options(&f, options ? options : "");

@@ -33,7 +33,7 @@ void gn_variables_unref(struct gn_variables *x);
  */
 void gn_variables_look(struct gn_vgpu *v, struct gn_variables *x, cl_program program,
                        const char *options, const cl_program *headers, cl_uint n_headers,
-                       const struct gn_build_files *files);
+                       const struct gn_build_includes *files);
 
 /*
  * Has the program, which is built, variables? A driver whose devices can have them is asked. One

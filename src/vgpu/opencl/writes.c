@@ -89,6 +89,6 @@ void gn_opencl_wrote(struct gn_vgpu *v, struct gn_command *c)
             gn_cmdbuf_wrote(v, o);
         const struct gn_mem_detail *detail = o && o->kind == GN_KIND_MEM ? o->detail : NULL;
         if (detail && detail->writes && gn_mem_range(detail, offset, bytes, &at, &n))
-            gn_writes_by_host(v, detail->writes, at, n);
+            gn_writes_by_cpu(v, detail->writes, at, n);
     }
 }

@@ -27,7 +27,7 @@
 #define CALM_NS                                                                                    \
     UINT64_C(1000000000) /* the longest that compiling for a first launch is waited for */
 
-int gn_vgpu_take(struct gn_vgpu *v, const void *message, uint32_t n_bytes)
+int gn_vgpu_serve_message(struct gn_vgpu *v, const void *message, uint32_t n_bytes)
 {
     struct gn_request r;
     if (n_bytes > sizeof r.bytes)
@@ -143,7 +143,7 @@ static void clear(struct gn_vgpu *v)
     gn_helpers_end(v);
     for (uint32_t i = 0; i < v->n_devices; i++)
         pthread_join(v->devices[i].thread, NULL);
-    gn_kept_leave(v);
+    gn_released_objects_leave(v);
     for (uint32_t i = 0; i < v->n_devices; i++) {
         gn_list_for_each(q, &v->devices[i].queues, struct gn_vqueue, link)
         {
@@ -155,12 +155,12 @@ static void clear(struct gn_vgpu *v)
             gn_object_unref(object);
         }
     }
-    struct gn_remains *remains = v->api->contents ? gn_remains_begin(v) : NULL;
+    struct gn_retained *remains = v->api->contents ? gn_retained_begin(v) : NULL;
     while (!gn_vgpu_is_called_off(v) && (o = gn_object_next(v, &index))) {
-        gn_remains_keep(remains, v, o);
-        gn_object_take_out(v, o->id, o->kind);
+        gn_retained_keep(remains, v, o);
+        gn_object_remove(v, o->id, o->kind);
     }
-    gn_remains_done(remains, v);
+    gn_retained_done(remains, v);
     gn_objects_bury(v);
     if (v->api->leave && !gn_vgpu_is_called_off(v))
         v->api->leave(v);
@@ -179,7 +179,7 @@ static void *keeper_thread(void *arg)
     while (!gn_lost_is(&v->lost)) {
         pthread_mutex_lock(&v->serving);
         while (gn_gate_is_closed(&v->gate) && !gn_lost_is(&v->lost))
-            gn_gate_stand(v);
+            gn_gate_quiesce(v);
         if (gn_lost_is(&v->lost)) {
             pthread_mutex_unlock(&v->serving);
             break;
@@ -262,7 +262,7 @@ static void calm_driver(struct gn_vgpu *v, uint64_t until_ns)
 void gn_vgpu_process_ends(struct gn_vgpu *v, uint64_t until_ns)
 {
     const struct timespec look = {.tv_nsec = END_LOOK_NS};
-    gn_gate_call_off(v);
+    gn_gate_abort(v);
     while ((atomic_load_explicit(&v->moving, memory_order_seq_cst) ||
             atomic_load_explicit(&v->clears, memory_order_seq_cst)) &&
            gn_now_ns() < until_ns)
@@ -273,13 +273,13 @@ void gn_vgpu_process_ends(struct gn_vgpu *v, uint64_t until_ns)
 
 /* What the driver still works on ends by itself, and its objects go with the program: nothing waits
  * for either here. */
-void gn_vgpu_end_hosted(struct gn_vgpu *v)
+void gn_vgpu_end_in_process(struct gn_vgpu *v)
 {
     /* Given away, or never taken over: what the program has in common with its vGPU is another
      * host's. */
     const bool away =
         v->counters_there ||
-        (v->told_to_end && atomic_load_explicit(&v->stands_saved, memory_order_seq_cst));
+        (v->told_to_end && atomic_load_explicit(&v->saved_awaiting_commit, memory_order_seq_cst));
     if (atomic_exchange_explicit(&v->ended, true, memory_order_seq_cst))
         return;
     atomic_store_explicit(&v->away, away, memory_order_seq_cst);
@@ -313,7 +313,7 @@ void gn_vgpu_forked(struct gn_vgpu *v)
 static int take_over(struct gn_vgpu *v)
 {
     struct gn_gate *g = &v->gate;
-    int rc = gn_vgpu_take_in(v);
+    int rc = gn_vgpu_receive(v);
     pthread_mutex_lock(&g->lock);
     while (!rc && gn_gate_is_closed(g) && !gn_lost_is(&v->lost))
         pthread_cond_wait(&g->wake, &g->lock);
@@ -321,12 +321,12 @@ static int take_over(struct gn_vgpu *v)
     return rc ? rc : gn_lost_is(&v->lost) ? -ECANCELED : 0;
 }
 
-int gn_vgpu_start_hosted(struct gn_vgpu *v, struct gn_vgpu_boot *boot,
-                         const struct gn_vgpu_api *api)
+int gn_vgpu_start_in_process(struct gn_vgpu *v, struct gn_vgpu_boot *boot,
+                             const struct gn_vgpu_api *api)
 {
     const bool loads = boot->load_fd >= 0;
     v->lease.wake_fd = -1;
-    int rc = loads ? gn_vgpu_take_hand(boot) : 0;
+    int rc = loads ? gn_vgpu_receive_handover(boot) : 0;
     if (!rc)
         rc = gn_vgpu_open(v, boot, api);
     if (rc) {
@@ -343,12 +343,12 @@ int gn_vgpu_start_hosted(struct gn_vgpu *v, struct gn_vgpu_boot *boot,
     if (!rc)
         rc = gn_vgpu_start_thread(v, keeper_thread, v, NULL);
     if (rc && loads)
-        gn_vgpu_cannot_take_in(v, rc);
+        gn_vgpu_load_failed(v, rc);
     if (!rc && loads)
         rc = take_over(v);
     if (loads)
         gn_fd_close(boot->load_fd);
     if (rc)
-        gn_vgpu_end_hosted(v);
+        gn_vgpu_end_in_process(v);
     return rc;
 }

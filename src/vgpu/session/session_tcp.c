@@ -36,27 +36,27 @@
 
 static _Thread_local bool is_socket_thread;
 
-static void wake(struct gn_remote_host *h)
+static void wake(struct gn_vgpu_tcp *h)
 {
     const uint64_t one = 1;
     (void)!write(h->wake_fd, &one, sizeof one);
 }
 
-void gn_remote_host_wake(struct gn_remote_host *h)
+void gn_vgpu_tcp_wake(struct gn_vgpu_tcp *h)
 {
     wake(h);
 }
 
 /* ---- sending */
 
-static void flush(struct gn_remote_host *h)
+static void flush(struct gn_vgpu_tcp *h)
 {
     /* The socket thread polls for room, and finds out about a broken connection by itself. */
     if (gn_out_pending(&h->out) && gn_out_flush(&h->out) && !is_socket_thread)
         wake(h);
 }
 
-static void flush_soon(struct gn_remote_host *h)
+static void flush_soon(struct gn_vgpu_tcp *h)
 {
     if (is_socket_thread || atomic_load_explicit(&h->out.blocked, memory_order_relaxed))
         return;
@@ -68,7 +68,7 @@ static void flush_soon(struct gn_remote_host *h)
     }
 }
 
-static void overflow(struct gn_remote_host *h, int rc)
+static void overflow(struct gn_vgpu_tcp *h, int rc)
 {
     if (rc && rc != -EPIPE)
         gn_vgpu_fault(h->v, "the program does not take what it is told", "tcp");
@@ -76,14 +76,14 @@ static void overflow(struct gn_remote_host *h, int rc)
 
 /* The socket thread sends when it has no more to serve; on other threads (builds, a driver's)
  * somebody waits for this now. */
-static void send_now(struct gn_remote_host *h)
+static void send_now(struct gn_vgpu_tcp *h)
 {
     if (!is_socket_thread)
         flush(h);
 }
 
-void gn_remote_host_reply(struct gn_remote_host *h, uint32_t token, int32_t result,
-                          const void *payload, size_t n)
+void gn_vgpu_tcp_reply(struct gn_vgpu_tcp *h, uint32_t token, int32_t result, const void *payload,
+                       size_t n)
 {
     const struct gn_stream_record record = {(uint32_t)n, GN_RECORD_REPLY, 0,
                                             gn_record_pair(token, result)};
@@ -94,8 +94,8 @@ void gn_remote_host_reply(struct gn_remote_host *h, uint32_t token, int32_t resu
     send_now(h);
 }
 
-void gn_remote_host_answer(struct gn_remote_host *h, const struct gn_request *r, uint32_t token,
-                           const void *payload, size_t n)
+void gn_vgpu_tcp_answer(struct gn_vgpu_tcp *h, const struct gn_request *r, uint32_t token,
+                        const void *payload, size_t n)
 {
     const struct gn_stream_record reply = {(uint32_t)n, GN_RECORD_REPLY, 0,
                                            gn_record_pair(token, r->result)};
@@ -137,17 +137,17 @@ void gn_remote_host_answer(struct gn_remote_host *h, const struct gn_request *r,
     send_now(h);
 }
 
-void gn_remote_host_event(struct gn_remote_host *h, uint32_t index, enum gn_event_phase phase)
+void gn_vgpu_tcp_event(struct gn_vgpu_tcp *h, uint32_t index, enum gn_event_phase phase)
 {
     const struct gn_stream_record record = {0, GN_RECORD_EVENT, (uint16_t)phase, index};
     overflow(h, gn_out_append_ordered(&h->out, &record, NULL));
     flush_soon(h);
 }
 
-static bool pass_prints(struct gn_remote_host *h, int which);
+static bool pass_prints(struct gn_vgpu_tcp *h, int which);
 
-void gn_remote_host_event_end(struct gn_remote_host *h, uint32_t index, int32_t error,
-                              const struct gn_event_times *times, const struct gn_command *c)
+void gn_vgpu_tcp_event_end(struct gn_vgpu_tcp *h, uint32_t index, int32_t error,
+                           const struct gn_event_times *times, const struct gn_command *c)
 {
     struct gn_stream_record record = {0, GN_RECORD_EVENT_END, 0, gn_record_pair(index, error)};
     struct gn_stream_times t;
@@ -180,8 +180,8 @@ void gn_remote_host_event_end(struct gn_remote_host *h, uint32_t index, int32_t 
         flush_soon(h);
 }
 
-int gn_remote_host_frame(struct gn_remote_host *h, uint16_t op, uint32_t seq, const void *payload,
-                         size_t n)
+int gn_vgpu_tcp_frame(struct gn_vgpu_tcp *h, uint16_t op, uint32_t seq, const void *payload,
+                      size_t n)
 {
     const struct gn_stream_record record = {(uint32_t)n, GN_RECORD_FRAME, op, seq};
     int rc = n <= GN_OUT_SMALL_BYTES ? gn_out_append_ordered(&h->out, &record, payload)
@@ -195,7 +195,7 @@ int gn_remote_host_frame(struct gn_remote_host *h, uint16_t op, uint32_t seq, co
 
 /* ---- what is printed */
 
-static void append_print(struct gn_remote_host *h, uint16_t fd, const char *text, uint32_t n)
+static void append_print(struct gn_vgpu_tcp *h, uint16_t fd, const char *text, uint32_t n)
 {
     struct gn_stream_record record = {n, GN_RECORD_PRINT, fd, 0};
     int rc = gn_out_append(&h->out, &record, text);
@@ -216,7 +216,7 @@ static void append_print(struct gn_remote_host *h, uint16_t fd, const char *text
  * are made anew the driver's output reaches nobody: the program has it from their first making, and
  * its stream may not stand yet.
  */
-static bool pass_prints(struct gn_remote_host *h, int which)
+static bool pass_prints(struct gn_vgpu_tcp *h, int which)
 {
     char text[4096];
     bool any = false;
@@ -236,7 +236,7 @@ static bool pass_prints(struct gn_remote_host *h, int which)
     return any;
 }
 
-void gn_remote_host_pass_prints(struct gn_remote_host *h)
+void gn_vgpu_tcp_pass_prints(struct gn_vgpu_tcp *h)
 {
     (void)pass_prints(h, 0);
     (void)pass_prints(h, 1);
@@ -245,7 +245,7 @@ void gn_remote_host_pass_prints(struct gn_remote_host *h)
 /* For text that belongs to no event's end, and for more of it than a pipe holds. */
 static void *print_thread(void *arg)
 {
-    struct gn_remote_host *h = arg;
+    struct gn_vgpu_tcp *h = arg;
     struct pollfd p[2] = {{.fd = h->print_fds[0], .events = POLLIN},
                           {.fd = h->print_fds[1], .events = POLLIN}};
     for (;;) {
@@ -257,7 +257,7 @@ static void *print_thread(void *arg)
     }
 }
 
-static int catch_prints(struct gn_remote_host *h)
+static int catch_prints(struct gn_vgpu_tcp *h)
 {
     pthread_t thread;
     pthread_mutex_init(&h->print_lock, NULL);
@@ -284,7 +284,7 @@ static int catch_prints(struct gn_remote_host *h)
 /* Of this machine's memory, what a program without a limit may have of it by default. */
 #define DEFAULT_PART 4u
 
-uint64_t gn_remote_host_limit(const struct gn_vgpu *v)
+uint64_t gn_vgpu_tcp_limit(const struct gn_vgpu *v)
 {
     const uint64_t limit = v->boot->memory_limit_bytes,
                    ram = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
@@ -299,11 +299,11 @@ uint64_t gn_remote_host_limit(const struct gn_vgpu *v)
 static uint64_t most_touched(const struct gn_vgpu *v)
 {
     const uint64_t ram = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
-                   limit = gn_remote_host_limit(v);
+                   limit = gn_vgpu_tcp_limit(v);
     return limit < ram / 2 ? 2 * limit + PASSING_BYTES : ram;
 }
 
-bool gn_remote_host_touch(struct gn_remote_host *h, uint32_t segment, uint64_t at, uint64_t bytes)
+bool gn_vgpu_tcp_touch(struct gn_vgpu_tcp *h, uint32_t segment, uint64_t at, uint64_t bytes)
 {
     unsigned char **map = &h->touched[segment];
     if (!bytes)
@@ -324,7 +324,7 @@ bool gn_remote_host_touch(struct gn_remote_host *h, uint32_t segment, uint64_t a
 }
 
 /* Whole chunks of what is not needed any more. */
-static void untouch(struct gn_remote_host *h, uint32_t segment, uint64_t at, uint64_t bytes)
+static void untouch(struct gn_vgpu_tcp *h, uint32_t segment, uint64_t at, uint64_t bytes)
 {
     unsigned char *map = h->touched[segment];
     for (uint64_t i = (at + GN_REMOTE_CHUNK_BYTES - 1) / GN_REMOTE_CHUNK_BYTES;
@@ -338,14 +338,14 @@ static void untouch(struct gn_remote_host *h, uint32_t segment, uint64_t at, uin
 
 static void *place(void *context, const struct gn_stream_record *record)
 {
-    struct gn_remote_host *h = context;
+    struct gn_vgpu_tcp *h = context;
     if (record->part >= atomic_load_explicit(&h->v->n_segments, memory_order_relaxed))
         return NULL;
     void *at = gn_vgpu_area(h->v, record->part + 1u, record->at, record->bytes);
-    return at && gn_remote_host_touch(h, record->part, record->at, record->bytes) ? at : NULL;
+    return at && gn_vgpu_tcp_touch(h, record->part, record->at, record->bytes) ? at : NULL;
 }
 
-int gn_remote_host_add_segment(struct gn_remote_host *h, uint64_t at, uint64_t bytes)
+int gn_vgpu_tcp_add_segment(struct gn_vgpu_tcp *h, uint64_t at, uint64_t bytes)
 {
     struct gn_vgpu *v = h->v;
     struct gn_segment segment = {.fd = -1, .bytes = bytes};
@@ -372,7 +372,7 @@ int gn_remote_host_add_segment(struct gn_remote_host *h, uint64_t at, uint64_t b
     return 0;
 }
 
-static int take_free(struct gn_remote_host *h, const struct gn_stream_record *record,
+static int take_free(struct gn_vgpu_tcp *h, const struct gn_stream_record *record,
                      const void *payload)
 {
     uint64_t bytes, page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -390,7 +390,7 @@ static int take_free(struct gn_remote_host *h, const struct gn_stream_record *re
     return 0;
 }
 
-static void serve(struct gn_remote_host *h, const void *bytes, uint32_t n, uint64_t batch)
+static void serve(struct gn_vgpu_tcp *h, const void *bytes, uint32_t n, uint64_t batch)
 {
     struct gn_request r;
     gn_request_init(&r, h->v);
@@ -398,7 +398,7 @@ static void serve(struct gn_remote_host *h, const void *bytes, uint32_t n, uint6
     gn_vgpu_handle(h->v, &r, n, batch);
 }
 
-static int take_message(struct gn_remote_host *h, const struct gn_stream_record *record,
+static int take_message(struct gn_vgpu_tcp *h, const struct gn_stream_record *record,
                         const void *payload)
 {
     struct gn_msg msg;
@@ -416,7 +416,7 @@ static int take_message(struct gn_remote_host *h, const struct gn_stream_record 
     /* Who waits for an answer has a slot for it. */
     if (h->n_held == GN_REPLY_SLOTS)
         return -EPROTO;
-    struct gn_remote_held *held = malloc(sizeof *held + record->bytes);
+    struct gn_session_tcp_held *held = malloc(sizeof *held + record->bytes);
     if (!held)
         return -ENOMEM;
     held->batch = record->at;
@@ -427,11 +427,11 @@ static int take_message(struct gn_remote_host *h, const struct gn_stream_record 
     return 0;
 }
 
-static void batch_came(struct gn_remote_host *h)
+static void batch_came(struct gn_vgpu_tcp *h)
 {
     h->n_batches++;
     gn_commands_batch_came(h->v, h->n_batches);
-    gn_list_for_each(held, &h->held, struct gn_remote_held, link)
+    gn_list_for_each(held, &h->held, struct gn_session_tcp_held, link)
     {
         if (held->batch > h->n_batches)
             continue;
@@ -443,7 +443,7 @@ static void batch_came(struct gn_remote_host *h)
 }
 
 /* Contents of a file that a build includes; in the end it is told to who asked. */
-static int take_contents(struct gn_remote_host *h, const void *bytes, uint32_t n)
+static int take_contents(struct gn_vgpu_tcp *h, const void *bytes, uint32_t n)
 {
     if (n > h->file.left)
         return -EPROTO;
@@ -458,7 +458,7 @@ static int take_contents(struct gn_remote_host *h, const void *bytes, uint32_t n
     return 0;
 }
 
-static int take_frame(struct gn_remote_host *h, const struct gn_stream_record *record,
+static int take_frame(struct gn_vgpu_tcp *h, const struct gn_stream_record *record,
                       const void *payload)
 {
     struct gn_session_file file;
@@ -491,7 +491,7 @@ static int take_frame(struct gn_remote_host *h, const struct gn_stream_record *r
 
 static int take(void *context, const struct gn_stream_record *record, const void *payload)
 {
-    struct gn_remote_host *h = context;
+    struct gn_vgpu_tcp *h = context;
     struct gn_event_entry *e;
     switch (record->type) {
     case GN_RECORD_FRAME:
@@ -506,7 +506,7 @@ static int take(void *context, const struct gn_stream_record *record, const void
     case GN_RECORD_MESSAGE:
         return take_message(h, record, payload);
     case GN_RECORD_SEGMENT:
-        return gn_remote_host_add_segment(h, record->part, record->at);
+        return gn_vgpu_tcp_add_segment(h, record->part, record->at);
     case GN_RECORD_FREE:
         return take_free(h, record, payload);
     case GN_RECORD_WAIT:
@@ -535,7 +535,7 @@ static const struct gn_in_ops in_ops = {.place = place, .take = take};
 
 /* ---- connections */
 
-static void offer(struct gn_remote_host *h, struct gn_tcp tcp)
+static void offer(struct gn_vgpu_tcp *h, struct gn_tcp tcp)
 {
     pthread_mutex_lock(&h->next_lock);
     struct gn_tcp old = h->next;
@@ -546,7 +546,7 @@ static void offer(struct gn_remote_host *h, struct gn_tcp tcp)
 }
 
 struct handshake {
-    struct gn_remote_host *h;
+    struct gn_vgpu_tcp *h;
     int fd;
 };
 
@@ -577,7 +577,7 @@ static void *shake_hands(void *arg)
     return NULL;
 }
 
-void gn_remote_host_link(struct gn_remote_host *h, int fd)
+void gn_vgpu_tcp_link(struct gn_vgpu_tcp *h, int fd)
 {
     gn_tcp_set_up(fd);
     if (!h->v->boot->tls) {
@@ -604,14 +604,14 @@ void gn_remote_host_link(struct gn_remote_host *h, int fd)
     pthread_detach(thread);
 }
 
-static void disconnect(struct gn_remote_host *h)
+static void disconnect(struct gn_vgpu_tcp *h)
 {
     gn_out_disconnect(&h->out);
     gn_tcp_close(&h->tcp);
 }
 
 /* Goes on with a connection that has come, if one has. */
-static void adopt_next(struct gn_remote_host *h)
+static void adopt_next(struct gn_vgpu_tcp *h)
 {
     struct gn_stream_hello mine = {.magic = GN_STREAM_MAGIC, .version = GN_STREAM_VERSION}, theirs;
     struct gn_tcp tcp;
@@ -651,7 +651,7 @@ static void drain_counter(int fd)
 }
 
 /* Sleeps until something is to be done; false: the program has not come back in time. */
-static bool sleep_until_ready(struct gn_remote_host *h, uint64_t lost_at_ns)
+static bool sleep_until_ready(struct gn_vgpu_tcp *h, uint64_t lost_at_ns)
 {
     bool blocked = atomic_load_explicit(&h->out.blocked, memory_order_relaxed);
     struct pollfd p[3] = {{.fd = h->wake_fd, .events = POLLIN},
@@ -674,11 +674,11 @@ static bool sleep_until_ready(struct gn_remote_host *h, uint64_t lost_at_ns)
 
 /* Serves nothing while the gate is closed; what has been said goes out still, and a new connection
  * is taken for that. */
-static void stand(struct gn_remote_host *h)
+static void stand(struct gn_vgpu_tcp *h)
 {
     struct gn_vgpu *v = h->v;
     gn_vgpu_flush(v);
-    gn_gate_stands(v, true);
+    gn_gate_quiesced(v, true);
     while (gn_gate_is_closed(&v->gate) && !atomic_load_explicit(&v->fault, memory_order_relaxed)) {
         adopt_next(h);
         const int rc = h->tcp.fd >= 0 && gn_out_pending(&h->out) ? gn_out_flush(&h->out) : 0;
@@ -697,16 +697,16 @@ static void stand(struct gn_remote_host *h)
             atomic_store_explicit(&h->flush_armed, false, memory_order_seq_cst);
         }
     }
-    gn_gate_stands(v, false);
+    gn_gate_quiesced(v, false);
 }
 
-void gn_remote_host_go_on(struct gn_remote_host *h)
+void gn_vgpu_tcp_go_on(struct gn_vgpu_tcp *h)
 {
     gn_out_release(&h->out);
 }
 
-int gn_remote_host_pause(struct gn_remote_host *h, uint32_t number, uint64_t until_ns,
-                         struct gn_error *err)
+int gn_vgpu_tcp_pause(struct gn_vgpu_tcp *h, uint32_t number, uint64_t until_ns,
+                      struct gn_error *err)
 {
     const struct gn_stream_record record = {0, GN_RECORD_FRAME, GN_SESSION_PAUSE, number};
     const struct timespec until = {(time_t)(until_ns / 1000000000u),
@@ -723,16 +723,16 @@ int gn_remote_host_pause(struct gn_remote_host *h, uint32_t number, uint64_t unt
     return rc ? gn_fail(err, rc, NULL, "cannot tell the program: %s", strerror(rc)) : 0;
 }
 
-void gn_remote_host_say_stands(struct gn_remote_host *h, uint32_t number)
+void gn_vgpu_tcp_send_quiesced(struct gn_vgpu_tcp *h, uint32_t number)
 {
     const struct gn_stream_record record = {0, GN_RECORD_FRAME, GN_SESSION_STANDS, number};
-    gn_remote_host_pass_prints(h);
+    gn_vgpu_tcp_pass_prints(h);
     overflow(h, gn_out_append_ordered(&h->out, &record, NULL));
     wake(h); /* it may have to wait for room */
 }
 
 /* As gn_in_read. However it came, the program may wait for the room that it has taken. */
-static int read_some(struct gn_remote_host *h)
+static int read_some(struct gn_vgpu_tcp *h)
 {
     const int rc = gn_in_read(&h->in);
     if (rc > 0 && gn_out_ack_due(&h->out, h->in.received, h->in.small))
@@ -741,7 +741,7 @@ static int read_some(struct gn_remote_host *h)
 }
 
 /* Looks for more for a while, as a ring's thread does. */
-static int spin(struct gn_remote_host *h)
+static int spin(struct gn_vgpu_tcp *h)
 {
     struct gn_vgpu *v = h->v;
     bool busy =
@@ -766,13 +766,13 @@ static int spin(struct gn_remote_host *h)
     }
 }
 
-void gn_remote_host_loop(struct gn_remote_host *h)
+void gn_vgpu_tcp_loop(struct gn_vgpu_tcp *h)
 {
     struct gn_vgpu *v = h->v;
     uint64_t lost_at_ns = gn_now_ns();
     is_socket_thread = true;
     while (!atomic_load_explicit(&v->fault, memory_order_relaxed) && !h->bye) {
-        if (gn_gate_is_closed(&v->gate) && gn_gate_helpers_rest(v)) {
+        if (gn_gate_is_closed(&v->gate) && gn_gate_helpers_idle(v)) {
             stand(h);
             lost_at_ns = gn_now_ns(); /* nobody could come back meanwhile, or before it was here */
             continue;
@@ -812,10 +812,10 @@ void gn_remote_host_loop(struct gn_remote_host *h)
     }
 }
 
-int gn_remote_host_start(struct gn_vgpu *v)
+int gn_vgpu_tcp_start(struct gn_vgpu *v)
 {
-    static struct gn_remote_host host;
-    struct gn_remote_host *h = &host;
+    static struct gn_vgpu_tcp host;
+    struct gn_vgpu_tcp *h = &host;
     pthread_condattr_t attr;
     h->v = v;
     h->tcp = h->next = (struct gn_tcp)GN_TCP_NONE;

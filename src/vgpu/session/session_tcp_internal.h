@@ -15,14 +15,14 @@
 
 /* A message whose bulk data is on its way: the caller waits for its answer, so others may go first.
  */
-struct gn_remote_held {
+struct gn_session_tcp_held {
     struct gn_list link;
     uint64_t batch;
     uint32_t n_bytes;
     unsigned char bytes[];
 };
 
-struct gn_remote_host {
+struct gn_vgpu_tcp {
     struct gn_vgpu *v;
     struct gn_stream_out out;
     int wake_fd, flush_fd;
@@ -60,6 +60,6 @@ struct gn_remote_host {
 };
 
 /* Something comes to lie there. False: the program has more than it may, and the vGPU ends. */
-bool gn_remote_host_touch(struct gn_remote_host *h, uint32_t segment, uint64_t at, uint64_t bytes);
+bool gn_vgpu_tcp_touch(struct gn_vgpu_tcp *h, uint32_t segment, uint64_t at, uint64_t bytes);
 
 #endif

@@ -104,7 +104,7 @@ static int announce_far(const char *address, struct gn_link *there, json_t *abou
     return rc;
 }
 
-int gn_ctl_away_address(const char *to, char *ret, struct gn_error *err)
+int gn_ctl_outbound_address(const char *to, char *ret, struct gn_error *err)
 {
     struct gn_address a;
     char *path;
@@ -132,8 +132,8 @@ static bool is_tcp(const char *address)
     return strncmp(address, "tcp:", 4) == 0;
 }
 
-int gn_ctl_away_connect(const char *address, const struct gn_ctl_tokens *tokens, const char *tenant,
-                        struct gn_link **ret, struct gn_error *err)
+int gn_ctl_outbound_connect(const char *address, const struct gn_ctl_tokens *tokens,
+                            const char *tenant, struct gn_link **ret, struct gn_error *err)
 {
     const struct gn_link_who who = {
         .tenant = tenant, .token = gn_ctl_tokens_find(tokens, tenant), .role = GN_ROLE_CONTROL};
@@ -149,15 +149,15 @@ int gn_ctl_away_connect(const char *address, const struct gn_ctl_tokens *tokens,
     return rc;
 }
 
-int gn_ctl_away(struct gn_link *here, const struct gn_control_wish *wish,
-                const struct gn_ctl_tokens *tokens, json_t **ret, struct gn_error *err)
+int gn_ctl_migrate_outbound(struct gn_link *here, const struct gn_control_wish *wish,
+                            const struct gn_ctl_tokens *tokens, json_t **ret, struct gn_error *err)
 {
     char address[GN_ADDRESS_TEXT_BYTES];
     struct gn_control_wish with_ticket = *wish;
     struct gn_link *there = NULL;
     json_t *told = NULL;
     struct receipt receipt = {.fd = -1};
-    int rc = gn_ctl_away_address(wish->to, address, err);
+    int rc = gn_ctl_outbound_address(wish->to, address, err);
     const bool tcp = !rc && is_tcp(address);
     if (!rc)
         rc = ask(here, gn_control_about_request(wish->vgpu), &told, err);
@@ -170,7 +170,7 @@ int gn_ctl_away(struct gn_link *here, const struct gn_control_wish *wish,
         rc = gn_fail(err, EOPNOTSUPP, "name tcp:HOST:PORT of another gantryd",
                      "its program is attached over tcp, and cannot reach a socket of this machine");
     if (!rc)
-        rc = gn_ctl_away_connect(address, tokens, tenant, &there, err);
+        rc = gn_ctl_outbound_connect(address, tokens, tenant, &there, err);
     if (!rc)
         rc = tcp ? announce_far(address, there, about, &receipt, err)
                  : announce(there, about, &receipt, err);
