@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -139,6 +140,7 @@ static void *run(void *closer)
 {
     struct gn_closer *c = closer;
     bool cuts;
+    prctl(PR_SET_NAME, "gantry-close");
     const timer_t cutter = make_cutter(&cuts);
     pthread_mutex_lock(&c->lock);
     while (wait_for_work_locked(c)) {

@@ -447,8 +447,10 @@ def idle(case):
             if len(family) != 4:
                 raise Wrong("not the processes that were expected: {}".format(family))
             # Spinning ends, and threads go to sleep, some time after the last call: wait for a quiet moment of each first.
+            # A thread that has closed descriptors waits a second for more, and ends.
             def sleeps():
-                return all(state == "S" for pid in family.values() for _, _, state in threads_of(pid))
+                return all(state == "S" and name != "gantry-close"
+                           for pid in family.values() for _, name, state in threads_of(pid))
             if not wait_until(sleeps, 20):
                 raise Wrong("somebody never sleeps: {}".format({n: threads_of(pid) for n, pid in family.items()}))
             subprocess.run(["sleep", "0.3"], check=True)
