@@ -66,16 +66,26 @@ void gn_command_forget(struct gn_command *c)
 
 /* ---- the end of a command */
 
-/* The next one whose end may be told, taken off; NULL: none now. */
+/* Whether the ends of all commands that it waited for have been told. If not, whichever thread
+ * tells the last of them looks at this queue again. */
+static bool may_be_told_locked(struct gn_command *c)
+{
+    for (uint32_t i = 0; i < c->n_before; i++)
+        if (!atomic_load_explicit(&c->producers[i]->told, memory_order_acquire)) {
+            c->vgpu->ends_held = true;
+            return false;
+        }
+    return true;
+}
+
+/* The next command of the queue whose end may be told; NULL: none now. */
 static struct gn_command *next_told_locked(struct gn_vqueue *q)
 {
     bool first = true;
     gn_list_for_each(c, &q->open, struct gn_command, link)
     {
-        if (c->ended && (first || !c->ordered)) {
-            gn_list_remove(&c->link);
+        if (c->ended && (first || !c->ordered) && may_be_told_locked(c))
             return c;
-        }
         if (q->in_order)
             return NULL;
         first = false;
@@ -91,14 +101,66 @@ static void tell_end(struct gn_command *c)
 
     gn_list_init(&told);
     gn_command_drop_objects(c);
-    pthread_mutex_lock(&v->lock);
-    gn_vevent_over_locked(gn_vevent_at(v, index), c->end_error, &told);
-    pthread_mutex_unlock(&v->lock);
-    gn_vevent_told(v, &told, c->end_error);
-    GN_FAULT("worker-end-told");
-    /* From here on the guest may use the index anew. */
-    gn_vgpu_event_end(v, index, c->end_error, &c->times, c);
+    gn_command_drop_producers(c);
+    if (index != GN_NO_EVENT) {
+        pthread_mutex_lock(&v->lock);
+        gn_vevent_over_locked(gn_vevent_at(v, index), c->end_error, &told);
+        pthread_mutex_unlock(&v->lock);
+        gn_vevent_told(v, &told, c->end_error);
+        GN_FAULT("worker-end-told");
+        /* From here on the guest may use the index anew. */
+        gn_vgpu_event_end(v, index, c->end_error, &c->times, c);
+    }
+    atomic_store_explicit(&c->told, true, memory_order_release);
     gn_command_unref(c);
+}
+
+/* Tells the ends of a queue that can be told. Another thread that is doing so looks again itself.
+ * vgpu->lock, released meanwhile: the caller has a reference to the queue's object. */
+static void tell_ends_locked(struct gn_vqueue *q)
+{
+    struct gn_vgpu *v = q->device->vgpu;
+    struct gn_command *c;
+    if (q->telling)
+        return;
+    q->telling = true;
+    while ((c = next_told_locked(q))) {
+        gn_list_remove(&c->link);
+        pthread_mutex_unlock(&v->lock);
+        tell_end(c);
+        pthread_mutex_lock(&v->lock);
+    }
+    q->telling = false;
+}
+
+/* A queue with an end that can be told and that no thread tells; NULL: none. */
+static struct gn_vqueue *queue_to_tell_locked(struct gn_vgpu *v)
+{
+    for (uint32_t i = 0; i < v->n_devices; i++)
+        gn_list_for_each(q, &v->devices[i].queues, struct gn_vqueue, link)
+        {
+            if (!q->telling && next_told_locked(q))
+                return q;
+        }
+    return NULL;
+}
+
+/* Tells the ends of other queues that waited for those which have just been told. */
+static void tell_held_ends_locked(struct gn_vgpu *v)
+{
+    struct gn_vqueue *q;
+    while (v->ends_held) {
+        v->ends_held = false;
+        if (!(q = queue_to_tell_locked(v)))
+            return;
+        struct gn_vobject *queue_object = q->object;
+        atomic_fetch_add_explicit(&queue_object->n_refs, 1, memory_order_relaxed);
+        v->ends_held = true;
+        tell_ends_locked(q);
+        pthread_mutex_unlock(&v->lock);
+        gn_object_unref(queue_object);
+        pthread_mutex_lock(&v->lock);
+    }
 }
 
 /* Whoever is woken may take our processor: nothing that somebody waits for is left to be done. */
@@ -179,7 +241,7 @@ static void over(struct gn_command *c, int32_t error)
         c->times.start_ns = c->cut->times.start_ns;
     }
     struct gn_vdevice *d = q->device;
-    if (gn_command_head_of(c)->event == GN_NO_EVENT) {
+    if (gn_command_head_of(c)->event == GN_NO_EVENT && !c->open) {
         gn_command_drop_objects(c);
         gn_command_unref(c);
         calm(d);
@@ -196,15 +258,8 @@ static void over(struct gn_command *c, int32_t error)
         c->open = true;
         gn_list_append(&q->open, &c->link);
     }
-    if (!q->telling) {
-        q->telling = true;
-        while ((c = next_told_locked(q))) {
-            pthread_mutex_unlock(&v->lock);
-            tell_end(c);
-            pthread_mutex_lock(&v->lock);
-        }
-        q->telling = false;
-    }
+    tell_ends_locked(q);
+    tell_held_ends_locked(v);
     pthread_mutex_unlock(&v->lock);
     gn_object_unref(queue_object);
     calm(d);

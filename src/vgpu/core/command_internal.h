@@ -51,13 +51,23 @@ static inline struct gn_command *gn_command_new(struct gn_vgpu *v,
  */
 void gn_command_drop_objects(struct gn_command *c);
 
-/* Once given to the driver, a command no longer needs those before it: keeping them would keep the
- * whole chain. */
+/* Drops the references to the commands of its wait list: when its end is told or it fails. A longer
+ * life would keep the whole chain. Called without vgpu->lock. */
 static inline void gn_command_drop_producers(struct gn_command *c)
 {
-    for (uint32_t i = 0; i < c->n_producers; i++)
+    const uint32_t n = c->n_producers ? c->n_producers : c->n_before;
+    for (uint32_t i = 0; i < n; i++)
         gn_command_unref(c->producers[i]);
-    c->n_producers = 0;
+    c->n_producers = c->n_before = 0;
+}
+
+/* The driver has it, or its first part: it needs no wait list any more. */
+static inline void gn_command_given(struct gn_command *c)
+{
+    if (c->n_producers) {
+        c->n_before = c->n_producers;
+        c->n_producers = 0;
+    }
 }
 
 /* The command never was: its event's index is the guest's again as soon as it hears of it.

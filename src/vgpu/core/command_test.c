@@ -714,8 +714,50 @@ static void enqueue_behind(uint64_t queue, uint32_t event, uint32_t wait)
     } m = {{sizeof m, 0, 0, GN_NO_REPLY, 0},
            {queue, {GN_SPAN_INLINE, 4, sizeof m.msg + sizeof m.head}, event, 0},
            {wait, 0}};
-    gn_event_arm(&vgpu.events[event]);
+    if (event != GN_NO_EVENT)
+        gn_event_arm(&vgpu.events[event]);
     gn_command_admit(&vgpu, &plain, (const void *)&m, sizeof m, 0);
+}
+
+/* The driver's threads may report the end of a command before that of one it depends on. */
+static void test_a_dependent_of_another_queue_ends_later(void **state)
+{
+    (void)state;
+    start(true);
+    const uint64_t first = put_queue(8, 0), second = put_queue(9, 0), third = put_queue(10, 0);
+    enqueue_behind(first, 0, 40);
+    enqueue_behind(second, 1, 0);
+    enqueue_behind(third, 2, 1);
+    assert_int_equal(n_given, 3);
+    gn_command_over(given[2], 0);
+    gn_command_over(given[1], 0);
+    assert_false(over(0) || over(1) || over(2));
+    gn_command_over(given[0], 0);
+    assert_true(over(0) && over(1) && over(2));
+    gn_object_remove(&vgpu, first, KIND_QUEUE);
+    gn_object_remove(&vgpu, second, KIND_QUEUE);
+    gn_object_remove(&vgpu, third, KIND_QUEUE);
+    stop();
+}
+
+/* The dependent has no event; the one behind it shows that it is over. */
+static void test_a_dependent_without_an_event_ends_later(void **state)
+{
+    (void)state;
+    start(true);
+    const uint64_t first = put_queue(8, 0), second = put_queue(9, 0);
+    enqueue_behind(first, 0, 40);
+    enqueue_behind(second, GN_NO_EVENT, 0);
+    enqueue_behind(second, 1, 40);
+    assert_int_equal(n_given, 3);
+    gn_command_over(given[2], 0);
+    gn_command_over(given[1], 0);
+    assert_false(over(0) || over(1));
+    gn_command_over(given[0], 0);
+    assert_true(over(0) && over(1));
+    gn_object_remove(&vgpu, first, KIND_QUEUE);
+    gn_object_remove(&vgpu, second, KIND_QUEUE);
+    stop();
 }
 
 /* The first device's command waits for the second one's, which waits for the program. */
@@ -787,6 +829,8 @@ int main(void)
         cmocka_unit_test(test_padding_is_zero),
         cmocka_unit_test(test_what_is_dropped_waits_for_no_data),
         cmocka_unit_test(test_what_the_driver_is_not_given_is_judged),
+        cmocka_unit_test(test_a_dependent_of_another_queue_ends_later),
+        cmocka_unit_test(test_a_dependent_without_an_event_ends_later),
         cmocka_unit_test(test_what_another_device_waits_for_wakes_it),
         cmocka_unit_test(test_a_driver_that_turns_out_slow_is_flushed),
     };

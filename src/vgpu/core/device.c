@@ -83,7 +83,7 @@ static void refused(struct gn_command *c, int32_t error)
 
 void gn_command_accepted(struct gn_command *c)
 {
-    gn_command_drop_producers(c);
+    gn_command_given(c);
     if (c->asked)
         answer(c, 0);
     c->asked = false;
@@ -134,7 +134,7 @@ static void submit(struct gn_vdevice *d, struct gn_command *c)
     c->submit_ns = gn_now_ns();
     if (!result)
         result = gn_command_give(d, c, c->submit_ns, NULL, &driver_event);
-    gn_command_drop_producers(c);
+    gn_command_given(c);
     if (c->doomed && c->asked) {
         /* The call is good; the command is not run. */
         answer(c, 0);
@@ -159,18 +159,20 @@ static void submit(struct gn_vdevice *d, struct gn_command *c)
     }
     struct gn_vevent *e = index == GN_NO_EVENT ? NULL : gn_vevent_at(v, index);
     bool watched = e && !gn_list_empty(&e->watches);
-    if (e) {
+    const bool shown = e || c->n_before;
+    if (shown) {
         c->open = true;
         gn_list_append(&q->open, &c->link);
-        gn_vevent_given_locked(e, c);
     }
+    if (e)
+        gn_vevent_given_locked(e, c);
     pthread_mutex_unlock(&v->lock);
     /* What the program does not ask about is followed only where somebody else waits for the
      * device. */
     const bool timed = v->slicer && c->class == v->slicer->class && d->turn.preempted_ns;
     c->followed = is_followed_write(c);
     const bool tracked =
-        e || c->followed || c->teaches ||
+        shown || c->followed || c->teaches ||
         (driver_event && d->turn.slot && (!q->in_order || timed || gn_turn_tracks(d)));
     gn_command_unref(before_last);
 

@@ -168,11 +168,12 @@ static void given(struct gn_vdevice *d, struct gn_part *part, void *event)
         e->begun = true;
     if (cut->next_group == cut->n_groups) {
         gn_list_remove(&c->link);
-        if (e) {
+        if (e || c->n_before) {
             c->open = true;
             gn_list_append(&q->open, &c->link);
-            gn_vevent_given_locked(e, c);
         }
+        if (e)
+            gn_vevent_given_locked(e, c);
     }
     pthread_mutex_unlock(&v->lock);
     gn_command_unref(before_last);

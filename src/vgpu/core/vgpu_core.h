@@ -297,8 +297,9 @@ struct gn_vqueue {
     struct gn_list pending;
     int32_t late_error;      /* of a command that no event shows; the next finish tells it */
     struct gn_command *last; /* last one given to the driver */
-    struct gn_list open; /* with an event, given to the driver, whose end the program has not been
-                            told; in that order */
+    /* Commands that the driver has and whose ends the program has not been told, in that order:
+     * those with an event, and those that wait for commands of other queues. */
+    struct gn_list open;
     bool telling; /* somebody tells the ends of `open`, and will tell those that come meanwhile */
     _Atomic uint32_t n_unflushed;
 };
@@ -346,8 +347,12 @@ struct gn_command {
     uint32_t n_objects;
     uint32_t n_waits;
     struct gn_blocker *blockers; /* one a wait; those that wait are linked */
-    uint32_t n_producers; /* vgpu->lock: commands that the driver has and that this one follows */
+    /* Commands of its wait list that the driver has. `n_producers` until the driver has this one,
+     * too; then `n_before`: their ends are told before its own, and the references are dropped. */
+    uint32_t n_producers; /* vgpu->lock */
+    uint32_t n_before;
     struct gn_command **producers;
+    _Atomic bool told; /* the program has been told its end */
     void *area;
     struct gn_area_ref area_ref;
     uint64_t area_bytes;
@@ -543,6 +548,7 @@ struct gn_vgpu {
     _Atomic bool clears;            /* of a hosted one that is away: its keeper clears up */
     _Atomic bool arriving;          /* it is being made anew, or waits for the word to go on */
     pthread_mutex_t writes_lock;    /* write_tracking.h */
+    bool ends_held;                 /* lock: an end waits to be told for one of another queue */
     _Atomic uint32_t follow_writes; /* so many do: commands that write are followed to their ends */
     struct gn_delta_base *way_back; /* NULL: there is none. Who loads, then who saves */
     uint64_t remains; /* of a hosted one that is being written: what it will leave (retained.h); 0:
