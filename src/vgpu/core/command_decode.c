@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a command's message names, looked up and copied while it is taken in: for generated code. */
+/*
+ * Decodes a command's message: looks up the handles and copies the data that the message names.
+ * Called by generated code, on the thread that admits the command. Never calls the driver.
+ */
 #include "vgpu/core/vgpu_core.h"
 
 #include <stdlib.h>
@@ -83,8 +86,7 @@ void *gn_command_area(struct gn_command *c, const struct gn_area_ref *ref, uint6
     if (ref->segment == GN_SPAN_NULL)
         return NULL;
     if (!bytes)
-        return &nothing; /* a pointer was given: whether none of its bytes may be moved is the
-                            driver's to say */
+        return &nothing; /* a pointer was given with a size of 0: the driver judges that */
     void *at = gn_vgpu_area(c->vgpu, ref->segment, ref->offset, bytes);
     if (!at)
         c->fault = true;

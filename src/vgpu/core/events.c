@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The vGPU's own view of events. The shared table is written here and never read back: what
- * commands depend on stands in private memory. User events are events whose command is the program.
+ * The vGPU's own view of events. The shared event table is written and never read back: the
+ * dependencies of commands stand in private memory. A user event is one that the program completes.
+ * Called by the ring thread, by submitters, by the driver's threads (completion), and by the
+ * threads that save and load the vGPU.
  */
 #include "vgpu/migrate/save.h"
 
@@ -35,7 +37,7 @@ static void tell_event(struct gn_vgpu *v, uint64_t cookie, int32_t status)
     gn_vgpu_tell(v, GN_SESSION_EVENT, &e, sizeof e);
 }
 
-/* Moves to `told` the watches that a phase (or, being over, an error) satisfies. */
+/* Moves to `told` the watches that this phase satisfies. 0: all of them; the event is over. */
 static void take_watches(struct gn_vevent *e, int32_t phase, struct gn_list *told)
 {
     gn_list_for_each(w, &e->watches, struct watch, link)
@@ -68,8 +70,7 @@ static void unblock(struct gn_vevent *e, struct gn_command *producer, int32_t er
             b->command->doomed = b->command->vgpu->api->wait_failed;
         struct gn_vdevice *d = b->command->queue->device;
         atomic_store_explicit(&d->dirty, true, memory_order_seq_cst);
-        /* Who has given the producer to its device looks for what is ready there, and nowhere else.
-         */
+        /* The caller looks for ready commands on the producer's device only. */
         if (producer && d != producer->queue->device)
             gn_device_wake(d);
     }
@@ -174,7 +175,7 @@ int gn_event_watch(struct gn_vgpu *v, uint32_t index, int32_t phase, uint64_t co
     return 0;
 }
 
-/* ---- saved, and set up again where the vGPU goes on: behind a closed gate */
+/* ---- saving and restoring, behind a closed gate */
 
 static int save_event(struct gn_stream_writer *w, uint32_t index, const struct gn_vevent *e)
 {
@@ -183,7 +184,10 @@ static int save_event(struct gn_stream_writer *w, uint32_t index, const struct g
         .error = e->error,
         .flags = e->state == GN_EVENT_PENDING && e->user ? GN_STREAM_EVENT_USER : 0,
     };
-    /* Over and well is what an unused one is, too: a long run leaves no trace. */
+    /*
+     * An event that ended without an error equals an unused one. Skipping it keeps the checkpoint
+     * of a long run small.
+     */
     if (state.phase == GN_STREAM_EVENT_OVER && state.error >= 0)
         return 0;
     int rc = gn_stream_entry_begin(w, GN_STREAM_EVENTS, (uint64_t)index + 1, 0, NULL, 0);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A vGPU's lease of device memory; see lease.h. */
+/*
+ * A vGPU's lease of device memory: see lease.h. Any thread charges and refunds; the control thread
+ * delivers gantryd's answers and recalls. Never calls the driver.
+ */
 #include "vgpu/core/lease.h"
 
 #include "base/checked.h"
@@ -13,14 +16,16 @@
 #include <time.h>
 #include <unistd.h>
 
-/* What is asked for beyond the need. gantryd gives less where little is left. */
+/* Asked for on top of the need. gantryd grants less when little is left. */
 #define SLACK_BYTES (UINT64_C(32) << 20)
-/* gantryd answers well within it; without an answer the allocation fails, and a late grant is
- * slack. */
+/*
+ * gantryd answers well within it. Without an answer the allocation fails, and a late grant becomes
+ * slack.
+ */
 #define ANSWER_TIMEOUT_S 10
 #define SEND_TIMEOUT_MS  10000
 
-/* On the stack of a thread that waits. Under the lease's lock. */
+/* On the stack of the thread that waits. Under the lease's lock. */
 struct gn_lease_asker {
     uint64_t bytes;
     bool answered, taken;
@@ -67,8 +72,8 @@ int gn_lease_report(struct gn_lease *l, uint16_t op, const void *payload, size_t
 }
 
 /*
- * Asks gantryd for what is missing. When the answer comes it is taken from at once, before a recall
- * on its heels can take it away again. 0: taken.
+ * Asks gantryd for the missing bytes. The control thread charges the answer as soon as it arrives,
+ * before a recall right behind it can take it away. 0: charged.
  */
 static int ask_locked(struct gn_lease *l, uint64_t bytes, const struct timespec *until)
 {
@@ -89,8 +94,10 @@ static int ask_locked(struct gn_lease *l, uint64_t bytes, const struct timespec 
             rc = -ETIMEDOUT;
     if (asker.answered)
         return asker.taken ? 0 : -ENOMEM;
-    /* Nobody asks anew before the answer is there; what it brings is slack. To what was not sent
-     * none comes. */
+    /*
+     * `asking` stays set until the answer comes, so no thread asks again; its grant becomes slack.
+     * A request that was not sent gets no answer.
+     */
     l->asker = NULL;
     if (!sent) {
         l->asking = false;
@@ -116,7 +123,7 @@ int gn_lease_charge(struct gn_lease *l, uint64_t bytes, bool may_wait)
         }
         if (rc == -EAGAIN)
             rc = ask_locked(l, bytes, &until);
-        /* Refused; but something may have been freed here meanwhile. */
+        /* Refused, but another thread may have freed memory meanwhile. */
         if (rc && take_locked(l, bytes))
             rc = 0;
         if (rc)
@@ -128,7 +135,7 @@ int gn_lease_charge(struct gn_lease *l, uint64_t bytes, bool may_wait)
 
 void gn_lease_wake(struct gn_lease *l)
 {
-    (void)gn_fd_signal(l->wake_fd); /* full is awake, too */
+    (void)gn_fd_signal(l->wake_fd); /* a full counter wakes, too */
 }
 
 void gn_lease_leave(struct gn_lease *l, struct gn_counters *counters)
@@ -142,7 +149,7 @@ void gn_lease_leave(struct gn_lease *l, struct gn_counters *counters)
     gn_fd_close(fd);
 }
 
-/* Takes what is unused out of the lease. */
+/* Moves the unused bytes out of the lease. */
 static void shed_locked(struct gn_lease *l)
 {
     l->returning_bytes += l->leased_bytes - l->used_bytes;
