@@ -15,9 +15,9 @@ struct gn_stream_writer;
  * build, and the destination of a migration repeats the build with them. A repeated build finds no
  * other files. One thread at a time.
  */
-#define GN_BUILD_FILES_MOST_BYTES                                                                  \
-    (UINT64_C(64) << 20) /* of one build; a program object that read more cannot be moved */
-#define GN_BUILD_FILES_MOST 16384u
+/* Of one build; a program object that read more cannot be moved. */
+#define GN_BUILD_FILES_MOST_BYTES (UINT64_C(64) << 20)
+#define GN_BUILD_FILES_MOST       16384u
 
 struct gn_build_file {
     char *name;

@@ -74,7 +74,7 @@ void gn_command_forget(struct gn_command *c)
 
 /* ---- completion */
 
-/* Removes and returns the next command whose completion may be reported; NULL: none now. */
+/* Removes and returns the next command to report as complete; NULL: none now. */
 static struct gn_command *next_told_locked(struct gn_vqueue *q)
 {
     bool first = true;

@@ -85,8 +85,9 @@ void *gn_command_area(struct gn_command *c, const struct gn_area_ref *ref, uint6
     c->fault |= ref->zero != 0;
     if (ref->segment == GN_SPAN_NULL)
         return NULL;
+    /* A pointer was given with a size of 0: the driver judges that. */
     if (!bytes)
-        return &nothing; /* a pointer was given with a size of 0: the driver judges that */
+        return &nothing;
     void *at = gn_vgpu_area(c->vgpu, ref->segment, ref->offset, bytes);
     if (!at)
         c->fault = true;

@@ -19,7 +19,7 @@
 /* Asked for on top of the need. gantryd grants less when little is left. */
 #define SLACK_BYTES (UINT64_C(32) << 20)
 /*
- * gantryd answers well within it. Without an answer the allocation fails, and a late grant becomes
+ * Gantryd answers well within it. Without an answer the allocation fails, and a late grant becomes
  * slack.
  */
 #define ANSWER_TIMEOUT_S 10

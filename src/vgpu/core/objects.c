@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The object table: what the guest's handles stand for. The guest chooses indices and generations,
- * so that it need not wait for an answer to use a handle; the table believes neither. The ring
- * thread creates and destroys, the helper thread creates; whoever else uses an object holds a
- * reference.
+ * The object table: maps the guest's handles to objects. The guest chooses indices and generations,
+ * so that it can use a handle before the answer arrives; the table trusts neither. The ring thread
+ * creates and removes objects, the helper thread creates them; every other thread that uses an
+ * object holds a reference. The API's release, and with it the driver, is called only on the vGPU's
+ * own threads.
  */
 #include "vgpu/core/vgpu_core.h"
 
@@ -51,7 +52,7 @@ struct gn_vobject *gn_object_put(struct gn_vgpu *v, uint64_t id, uint16_t kind, 
     o->driver = driver;
     atomic_init(&o->n_refs, 1);
     pthread_mutex_lock(&t->lock);
-    /* An honest guest tells of an object's end before it uses its index again. */
+    /* A correct guest reports an object's end before it reuses the index. */
     if (grow_locked(t, index / GN_OBJECT_CHUNK) ||
         generation <= t->generations[index / GN_OBJECT_CHUNK][index % GN_OBJECT_CHUNK] ||
         atomic_load_explicit(slot_of(v, index), memory_order_relaxed)) {
@@ -73,7 +74,7 @@ bool gn_object_give(struct gn_vgpu *v, uint64_t id, uint16_t kind, void *driver)
     return o != NULL;
 }
 
-/* The objects' lock. */
+/* Under the objects' lock. */
 static struct gn_vobject *find_aside(struct gn_vgpu *v, uint64_t id, uint16_t kind)
 {
     struct gn_vobject *o = v->objects.aside;
@@ -100,7 +101,8 @@ struct gn_vobject *gn_object_get(struct gn_vgpu *v, uint64_t id, uint16_t kind, 
     } else if ((o = find_aside(v, id, kind))) {
         atomic_fetch_add_explicit(&o->n_refs, 1, memory_order_relaxed);
     } else {
-        /* An object that was there once may be named by a thread that lost a race with its release.
+        /*
+         * A stale handle: a thread of the program may have lost a race with the object's release.
          */
         if (!slot || gn_id_generation(id) >
                          v->objects.generations[index / GN_OBJECT_CHUNK][index % GN_OBJECT_CHUNK])
@@ -133,8 +135,10 @@ void gn_object_remove(struct gn_vgpu *v, uint64_t id, uint16_t kind)
     gn_object_unref(o);
 }
 
-/* Set in the vGPU's own threads. The driver's threads report completions, and releasing an object
- * there could wait for that very thread: they leave it to a submit thread. */
+/*
+ * Set in the vGPU's own threads. A driver's thread reports completions, and a release there could
+ * wait for that very thread, so it leaves the release to a submit thread.
+ */
 static _Thread_local bool own_thread;
 
 void gn_objects_own_thread(void)
@@ -150,9 +154,10 @@ void gn_objects_builder_thread(void)
 }
 
 /*
- * A driver may hold a release back until a build is over, and a build may wait for a file of the
- * program's, which over tcp the thread receives that is about to release. So as long as builds go
- * on the builder's thread releases what its driver builds from. True: it will.
+ * A driver may delay a release until a build is over, and a build may wait for a file of the
+ * program's. Over tcp the thread that is about to release is the one that receives this file. So
+ * while builds are running, the builder's thread releases the objects that its driver builds from.
+ * True: it will.
  */
 static bool leave_to_builder(struct gn_vobject *o)
 {
@@ -161,7 +166,7 @@ static bool leave_to_builder(struct gn_vobject *o)
         !v->api->release_waits_for_builds || !v->api->release_waits_for_builds(o->kind))
         return false;
     pthread_mutex_lock(&v->objects.lock);
-    /* The builder counts down before it looks at the list, with the lock. */
+    /* The builder decrements n_building before it looks at the list, under the lock. */
     const bool builds = atomic_load_explicit(&v->n_building, memory_order_seq_cst);
     if (builds) {
         o->next_dead = v->objects.dead_behind_builds;
@@ -176,8 +181,10 @@ static void bury(struct gn_vobject *o)
     o->vgpu->api->release(o);
     gn_lease_refund(&o->vgpu->lease, o->charged_bytes);
     gn_object_forget_records(o);
-    /* No deeper than the API's objects are made of each other: an image of a buffer that is a part
-     * of another one. */
+    /*
+     * Recursion is limited by how deep the API nests objects: an image of a buffer that is a
+     * sub-buffer.
+     */
     for (uint32_t i = 0; i < o->n_holds; i++)
         gn_object_unref(o->holds[i]);
     free(o->holds);

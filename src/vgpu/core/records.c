@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The records of live objects: see records.h. Written by the threads that serve requests, when a
- * request has made or changed something; gathered by who saves. Never on the path of a command.
+ * The records of live objects: see records.h. Written by the threads that serve requests, after a
+ * request has made or changed an object; gathered by the thread that saves the vGPU. Not on the
+ * path of commands, and never calls the driver.
  */
 #include "vgpu/core/records.h"
 
@@ -12,12 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* By a list of its own, not by calls: what was made from what may be a long chain. */
+/* Iterative, not recursive: records may hold each other in a long chain. */
 static void unref_locked(struct gn_record *r, struct gn_record **ret_dead)
 {
     if (--r->n_refs)
         return;
-    /* Its serial has no more use, and its place holds the list. */
+    /* The serial is no longer needed; its field links the list of dead records. */
     r->serial = (uint64_t)(uintptr_t)*ret_dead;
     *ret_dead = r;
 }
@@ -41,7 +42,7 @@ static void put(struct gn_vgpu *v, struct gn_record *r)
     pthread_mutex_unlock(&v->objects.lock);
 }
 
-/* ---- making one */
+/* ---- making a record */
 
 static uint32_t count_links(const struct gn_vobject *o)
 {
@@ -59,7 +60,10 @@ static void pin_all(struct gn_record *record, const struct gn_vobject *o)
     }
 }
 
-/* What the request names, but for what it changes: that has its records itself. */
+/*
+ * Pins the records of the objects that the request names, except of the object that it changes,
+ * which has its records itself.
+ */
 static int pin(struct gn_vgpu *v, struct gn_record *record, const struct gn_request *r,
                const struct gn_vobject *changed)
 {
@@ -83,8 +87,10 @@ static int pin(struct gn_vgpu *v, struct gn_record *record, const struct gn_requ
     return rc;
 }
 
-/* What lay in the data area is appended, and its span made to point there, so that the record
- * stands alone. */
+/*
+ * Copies the message. The bytes of the data area are appended and the spans changed to point there,
+ * so that the record needs nothing else.
+ */
 static struct gn_record *copy(const struct gn_request *r)
 {
     uint64_t bytes = gn_align_up(r->n_bytes, 8);
@@ -96,8 +102,10 @@ static struct gn_record *copy(const struct gn_request *r)
     record->op = ((const struct gn_msg *)gn_request_message(r))->op;
     record->n_bytes = (uint32_t)bytes;
     memcpy(record->bytes, r->whole, r->n_bytes);
-    /* Who served it may have made its message another one (one that says more than was kept of it,
-     * say). */
+    /*
+     * The serving function may have changed its message (for example to name more than the program
+     * still holds).
+     */
     memcpy(record->bytes, r->bytes, r->n_bytes < sizeof r->bytes ? r->n_bytes : sizeof r->bytes);
     uint64_t at = gn_align_up(r->n_bytes, 8);
     for (uint32_t i = 0; i < r->n_ins; i++) {
@@ -110,8 +118,10 @@ static struct gn_record *copy(const struct gn_request *r)
     return record;
 }
 
-/* Does the new one say again what the old one said? A change that failed may have left in place
- * what a change before it did: then both are made anew. */
+/*
+ * Whether the new record makes the old one unnecessary. A failed change may leave an earlier
+ * change's effects in place: then both are kept.
+ */
 static bool replaces(const struct gn_request *r, const struct gn_record *old,
                      const struct gn_record *new)
 {
@@ -135,8 +145,10 @@ void gn_object_record(struct gn_vobject *o, struct gn_request *r, int32_t result
         }
     }
     if (!link || !r->record || (first && pin(v, r->record, r, o))) {
-        /* It can be used, and not be moved: whoever saves finds that an object has no record, or an
-         * unfinished one. */
+        /*
+         * The object can be used but not migrated: saving fails on an object without complete
+         * records.
+         */
         gn_object_unsaveable(o);
         free(link);
         return;
@@ -146,7 +158,7 @@ void gn_object_record(struct gn_vobject *o, struct gn_request *r, int32_t result
         r->record->serial = ++v->objects.last_serial;
     link->record = r->record;
     link->record->n_refs++;
-    /* An addition replaces nothing, and there may be thousands. */
+    /* An addition replaces nothing, and there may be thousands of them: no search. */
     struct gn_record_link **at =
         r->class->adds && o->last_record ? &o->last_record->next : &o->records;
     while (*at) {
@@ -202,7 +214,7 @@ void gn_request_forget_record(struct gn_request *r)
     r->record = NULL;
 }
 
-/* ---- gathering */
+/* ---- gathering records */
 
 struct heap {
     struct gn_record **all;
@@ -233,22 +245,23 @@ static int by_serial(const void *a, const void *b)
     return (*x)->serial < (*y)->serial ? -1 : (*x)->serial > (*y)->serial;
 }
 
-/* Sorts, and leaves each one once. */
+/* Sorts by serial and removes duplicates. */
 static void order(struct heap *h)
 {
     uint32_t n = 0;
     if (h->n)
         qsort(h->all, h->n, sizeof(struct gn_record *), by_serial);
     for (uint32_t i = 0; i < h->n; i++) {
+        /* the entry that stays holds a reference */
         if (n && h->all[n - 1] == h->all[i])
-            h->all[i]->n_refs--; /* the one that stays holds it */
+            h->all[i]->n_refs--;
         else
             h->all[n++] = h->all[i];
     }
     h->n = n;
 }
 
-/* What a chunk's slot holds, unless it is just being made. The objects' lock. */
+/* The object in a chunk's slot, unless it is still being made. Under the objects' lock. */
 static struct gn_vobject *made_at(struct gn_vgpu *v, uint32_t chunk, uint32_t i)
 {
     struct gn_vobject *_Atomic *slots =
@@ -300,7 +313,7 @@ void gn_objects_put(struct gn_vobject **objects, uint32_t n)
     free(objects);
 }
 
-/* The objects' lock. */
+/* Under the objects' lock. */
 static void add_all(struct heap *h, const struct gn_vobject *o)
 {
     if (o && o->unsaveable)
@@ -326,8 +339,7 @@ int gn_records_gather(struct gn_vgpu *v, struct gn_vobject *const *kept, uint32_
     for (uint32_t i = 0; i < n_kept; i++)
         add_all(&h, kept[i]);
     order(&h);
-    /* What a record holds has a lesser serial, and may hold others: so, until a round finds nothing
-     * new. */
+    /* A record's pins have lower serials, and pins of their own: repeat until nothing is added. */
     for (uint32_t before = UINT32_MAX; !h.error && h.n != before;) {
         before = h.n;
         for (uint32_t i = 0; i < before && !h.error; i++)
@@ -335,7 +347,7 @@ int gn_records_gather(struct gn_vgpu *v, struct gn_vobject *const *kept, uint32_
                 add(&h, h.all[i]->pins[p]);
         order(&h);
     }
-    /* With the same lock held: what an object needs is among the records. */
+    /* Under the same lock, so that all records that these objects need are among those gathered. */
     if (!h.error && ret_objects)
         h.error = hold_locked(v, kept, n_kept, &objects, &n_objects);
     pthread_mutex_unlock(&v->objects.lock);
