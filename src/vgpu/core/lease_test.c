@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A lease between threads that take and give and a gantryd that is played here, over a socket as in
- * earnest.
+/*
+ * Unit tests of the lease: threads that charge and refund, and a fake gantryd at the other end of a
+ * real socket.
  */
 #include "vgpu/core/lease.h"
 
@@ -26,14 +27,16 @@ static struct {
     struct gn_lease lease;
     struct gn_counters counters;
     int worker_fd, gantryd_fd;
-    struct gn_frame_reader reader; /* gantryd's */
+    struct gn_frame_reader reader; /* of gantryd */
     struct gn_worker_control control;
     pthread_t control_thread;
     _Atomic bool ends;
 } t;
 
-/* In the C library's place: the wall clock is set an hour ahead after each look, and no wait may
- * end by that. */
+/*
+ * Replaces the C library's: the wall clock jumps by an hour with each call. No wait may end because
+ * of that.
+ */
 int clock_gettime(clockid_t clock, struct timespec *now)
 {
     const int r = (int)syscall(SYS_clock_gettime, clock, now);
@@ -41,7 +44,7 @@ int clock_gettime(clockid_t clock, struct timespec *now)
     return r;
 }
 
-/* The worker's control thread, as serve.c has it, but that it obeys a recall itself. */
+/* The worker's control thread as in serve.c, except that it obeys recalls itself. */
 static void *listen_to_gantryd(void *arg)
 {
     struct gn_worker_event e;
@@ -233,7 +236,7 @@ static void one_asks_at_a_time(void **state)
     struct gn_worker_lease ask = expect_question(&second);
     assert_int_equal(ask.need_bytes, 50);
     assert_true(second != first);
-    grant(first, 0); /* what nobody asks any more changes nothing */
+    grant(first, 0); /* a second answer to the first request is ignored */
     grant(second, 50);
     assert_int_equal(end(&b), 0);
     assert_int_equal(used(), 170);
@@ -295,8 +298,10 @@ static void a_recall_is_obeyed_once_and_not_before_somebody_does(void **state)
     close(l.wake_fd);
 }
 
-/* Four threads allocate and free as fast as they can under a gantryd that grants, refuses and
- * recalls: nothing is lost. */
+/*
+ * Four threads allocate and free as fast as they can while gantryd grants, refuses and recalls: no
+ * byte is lost.
+ */
 static void *churn(void *arg)
 {
     uint64_t seed = 88172645463325252u + (uintptr_t)arg, held = 0;
@@ -334,7 +339,7 @@ static void what_could_not_be_asked_is_asked_anew(void **state)
     (void)state;
     assert_int_equal(shutdown(t.worker_fd, SHUT_WR), 0);
     assert_int_equal(gn_lease_charge(&t.lease, MIB, true), -ENOMEM);
-    assert_false(t.lease.asking); /* or the next one would wait for an answer to this */
+    assert_false(t.lease.asking); /* else the next request would wait for this one's answer */
 }
 
 static void nothing_is_lost_between_threads(void **state)
