@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Exclusive use of a queue (alone.h), and markers. Called on the program's threads. Never holds
+ * user_lock while it waits for anything but the device.
+ */
 #include "alone.h"
 
 #include "opencl_guest.h"
 
-#define SEVERAL 1u /* no thread's number */
+#define SEVERAL 1u /* not a valid pthread_t */
 
 void gn_queue_used(struct gn_cl_queue *q)
 {
@@ -12,7 +16,10 @@ void gn_queue_used(struct gn_cl_queue *q)
         atomic_compare_exchange_strong_explicit(&q->user, &none, (uintptr_t)pthread_self(),
                                                 memory_order_relaxed, memory_order_relaxed))
         return;
-    /* Who is alone checks that under the lock: either he sees this, or this waits for him. */
+    /*
+     * The exclusive user checks q->user under the lock: either it sees this store, or this thread
+     * waits for it.
+     */
     pthread_mutex_lock(&q->user_lock);
     atomic_store_explicit(&q->user, SEVERAL, memory_order_relaxed);
     pthread_mutex_unlock(&q->user_lock);
@@ -63,7 +70,7 @@ cl_int gn_marker_wait(struct gn_cl_queue *q, cl_command_type type, cl_uint n, co
     return result;
 }
 
-/* `sent` commands are over, whichever. */
+/* All of the first `sent` commands are complete. */
 static void finished(struct gn_cl_queue *q, uint64_t sent)
 {
     uint64_t before = atomic_load_explicit(&q->n_finished, memory_order_relaxed);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Maps and unmaps. A mapped region is the buffer's home, or lies in the data area as a copy, or,
- * for CL_MEM_USE_HOST_PTR, at the program's own address. A map is a read into it, an unmap of a
- * region that was mapped for writing a write from it, so the vGPU knows of neither.
+ * Maps and unmaps. A mapped region is in the buffer's home, or a copy in the data area, or, for
+ * CL_MEM_USE_HOST_PTR, at the program's own address. A map is sent as a read into the region, and
+ * the unmap of a region mapped for writing as a write from it, so the vGPU needs no maps. Called on
+ * the program's threads. Only blocking calls wait for the device.
  */
 #include "alone.h"
 #include "opencl_guest.h"
@@ -14,8 +15,9 @@
 
 #define READS_MAP  (CL_MAP_READ | CL_MAP_WRITE)
 #define WRITES_MAP (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION)
-#define ALIGN      4096u                /* what a pointer into a buffer keeps of its offset */
-#define WHOLE_MAX  (UINT64_C(64) << 20) /* a larger buffer's maps lie each on its own */
+/* A mapped pointer keeps its offset in the buffer modulo this. */
+#define ALIGN     4096u
+#define WHOLE_MAX (UINT64_C(64) << 20) /* maps of a larger buffer are allocated one by one */
 
 static cl_int check(cl_command_queue command_queue, cl_mem mem, bool image, cl_map_flags flags,
                     cl_uint n, const cl_event *waits, struct gn_cl_queue **ret_q,
@@ -40,7 +42,7 @@ static cl_int check(cl_command_queue command_queue, cl_mem mem, bool image, cl_m
     return CL_SUCCESS;
 }
 
-/* What the driver says to a map, and, for an image, its pitches. */
+/* The driver's verdict on a map, and, for an image, its pitches. */
 static cl_int probe(struct gn_cl_queue *q, struct gn_cl_mem *m, cl_map_flags flags,
                     const struct gn_cl_map *map, cl_ulong *pitches)
 {
@@ -55,7 +57,7 @@ static bool odd_flags(cl_map_flags flags)
            ((flags & CL_MAP_WRITE_INVALIDATE_REGION) && (flags & READS_MAP));
 }
 
-/* ---- where regions lie */
+/* ---- placement of regions */
 
 void gn_mapping_put(struct gn_session *s, struct gn_cl_mapping *mapping)
 {
@@ -97,7 +99,7 @@ static struct gn_cl_mapping *mapping_of_whole(struct gn_cl_mem *m)
     return mapping;
 }
 
-/* Gives a buffer's region its place; -1: there is none. */
+/* Places a buffer's region. -1: no memory. */
 static int place_buffer(struct gn_cl_mem *m, struct gn_cl_map *map)
 {
     size_t at = map->origin[0];
@@ -120,8 +122,10 @@ static int place_buffer(struct gn_cl_mem *m, struct gn_cl_map *map)
     return map->mapping ? 0 : -1;
 }
 
-/* A region that a live map for writing covers holds what the program wrote there: it is not read
- * over. */
+/*
+ * Whether a live map for writing covers the region: then it has the program's data, which a read
+ * must not overwrite.
+ */
 static bool written_here(struct gn_cl_mem *m, const struct gn_cl_map *map)
 {
     bool covered = false;
@@ -165,7 +169,7 @@ static struct gn_cl_map *leave(struct gn_cl_mem *m, const void *mapped_ptr)
     return map;
 }
 
-/* ---- filling */
+/* ---- filling the region */
 
 static struct gn_area_ref map_ref(const struct gn_cl_map *map)
 {
@@ -173,15 +177,17 @@ static struct gn_area_ref map_ref(const struct gn_cl_map *map)
     return gn_block_ref(b, (uint64_t)((char *)map->ptr - (char *)b->base));
 }
 
-/* What the host may not read a driver copies first: a map for writing must keep the bytes that the
- * program leaves alone. */
+/*
+ * For memory that the host may not read, the driver makes a copy first: a map for writing must
+ * preserve the bytes that the program does not change.
+ */
 static cl_int read_by_copy(struct gn_cl_queue *q, const struct gn_cl_map *map,
                            const struct gn_transfer *whole, cl_bool blocking, cl_uint n,
                            const cl_event *waits, cl_event *event)
 {
     cl_command_queue queue = (cl_command_queue)q;
     struct gn_cl_mem *m = whole->mem;
-    /* An image over a buffer is the buffer's bytes; of those PoCL can make a copy. */
+    /* An image over a buffer has the buffer's bytes, and PoCL can copy the buffer only. */
     const bool over = m->type == CL_MEM_OBJECT_IMAGE1D_BUFFER && m->source;
     const bool image = m->type != CL_MEM_OBJECT_BUFFER && !over;
     const size_t from = map->origin[0] * (over ? m->element_bytes : 1);
@@ -213,14 +219,14 @@ static cl_int read_by_copy(struct gn_cl_queue *q, const struct gn_cl_map *map,
 }
 
 /*
- * A map of a buffer that is at home: there is nothing to do but to wait for what comes before it. A
- * marker would wait for too much in an out-of-order queue, and a driver has no say about a marker:
- * a byte is read then. Until that is over the home must stay where it is.
+ * Maps a buffer at home: only waits for earlier commands. Where a marker would wait for too much
+ * (in an out-of-order queue), or the driver must judge the call, it reads one byte instead. The
+ * home must not move until that is complete.
  */
 static cl_int reach(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking, cl_uint n,
                     const cl_event *waits, cl_event *event)
 {
-    static char nowhere; /* settled copies are made under a lock */
+    static char nowhere; /* gn_settle copies under a lock */
     char here;
     struct gn_session *s = q->o.session;
     int32_t error = 0;
@@ -282,7 +288,7 @@ static cl_int fill(struct gn_cl_queue *q, struct gn_cl_map *map, struct gn_trans
     struct gn_command_show show = {GN_NO_EVENT, 0, t->doubt};
     bool reads = !(map->flags & CL_MAP_WRITE_INVALIDATE_REGION) || map->flags & CL_MAP_READ;
     int32_t error = 0;
-    /* Shared memory is already there. */
+    /* Shared virtual memory needs no read. */
     reads = reads && !t->mem->svm && !written_here(t->mem, map);
     if (map->at_home)
         return reach(q, t, blocking, n, waits, event);
@@ -323,7 +329,7 @@ static cl_int fill(struct gn_cl_queue *q, struct gn_cl_map *map, struct gn_trans
                                            : CL_MAP_FAILURE;
 }
 
-/* The rest of a map whose region has its place, or none. */
+/* Completes a map, after the region has been placed or not (ptr NULL). */
 static void *map_region(struct gn_cl_queue *q, struct gn_cl_mem *m, struct gn_cl_map *map,
                         struct gn_transfer *t, cl_bool blocking, cl_uint n, const cl_event *waits,
                         cl_event *event, cl_int *errcode_ret)
@@ -391,16 +397,16 @@ static bool is_layered(const struct gn_cl_mem *m)
            m->type == CL_MEM_OBJECT_IMAGE2D_ARRAY;
 }
 
-/* One row: of its pitch nothing depends. */
+/* Images of one row: their pitch has no effect. */
 static bool is_flat(const struct gn_cl_mem *m)
 {
     return m->type == CL_MEM_OBJECT_IMAGE1D || m->type == CL_MEM_OBJECT_IMAGE1D_BUFFER;
 }
 
 /*
- * The pitches of an image's map as the driver says them, asked once an image; odd flags are always
- * asked about. A map for writing alone is not tried: its unmap may write over another queue's
- * kernel.
+ * The driver's pitches for an image's map, asked once per image; unusual flags are always asked
+ * about. A map for writing only is not tried, since its unmap could overwrite the results of
+ * another queue's kernel.
  */
 static cl_int ask_pitches(struct gn_cl_queue *q, struct gn_cl_mem *m, const struct gn_cl_map *map,
                           size_t told[2])
@@ -438,9 +444,9 @@ static cl_int ask_pitches(struct gn_cl_queue *q, struct gn_cl_mem *m, const stru
 }
 
 /*
- * How the rows of an image's region lie in the data area, or at the program's own address: as the
- * driver would have them, where it can be asked. `told` is what the program hears: one row's pitch
- * may be anything. It is 0 where the driver writes none, as PoCL of a 1D image over a buffer.
+ * Chooses the layout of an image's region in the data area, or at the program's own address: the
+ * driver's, where it can be asked. `told` is the value for the program: for one row the pitch may
+ * be anything. It is 0 where the driver reports none, as PoCL does for a 1D image over a buffer.
  */
 static cl_int choose_pitches(struct gn_cl_queue *q, struct gn_cl_mem *m, struct gn_cl_map *map,
                              size_t told[2])
@@ -533,7 +539,7 @@ void *CL_API_CALL gn_clEnqueueMapImage(cl_command_queue command_queue, cl_mem im
     return ptr;
 }
 
-/* The write that an unmap is, from where the region lies. */
+/* The write that an unmap sends, from the region's place. */
 static struct gn_transfer unmap_transfer(struct gn_cl_mem *m, const struct gn_cl_map *map)
 {
     struct gn_transfer t = {
@@ -576,13 +582,15 @@ cl_int CL_API_CALL gn_clEnqueueUnmapMemObject(cl_command_queue command_queue, cl
     if (!map)
         return CL_INVALID_VALUE;
     struct gn_transfer t = unmap_transfer(m, map);
-    /* What it has written there is seen by who shuts the homes, or goes to the vGPU like what lies
-     * elsewhere. */
+    /*
+     * The program's writes to the home are visible to the thread that sets homes_shut, or are sent
+     * to the vGPU as for other regions.
+     */
     atomic_thread_fence(memory_order_seq_cst);
     bool at_home = map->at_home && !atomic_load_explicit(&s->homes_shut, memory_order_seq_cst);
     bool writes = (map->flags & WRITES_MAP) && !m->svm && !at_home;
     if (at_home && !event && !num_events_in_wait_list) {
-        /* What was written is there, and nobody can tell when that became so. */
+        /* The data is in place already, and no event shows the time. */
         free(map);
         return gn_session_lost(s) ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
     }

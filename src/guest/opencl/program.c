@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs. Sources are joined before they travel. A build happens in the vGPU, which asks here for
- * the files that it includes, so that they are the program's.
+ * Program objects and builds. Sources are concatenated before they are sent. The vGPU builds, and
+ * asks this process for the files that the sources include. Called on the program's threads; the
+ * build's callback runs on the callback thread.
  */
 #include "opencl_guest.h"
 
@@ -34,7 +35,10 @@ static cl_program program_or_error(struct gn_cl_program *p, cl_int result, cl_in
     return (cl_program)p;
 }
 
-/* The devices of a program that was made for some of its context's; holds them. */
+/*
+ * Stores, with references, the devices of a program object that was made for some devices of its
+ * context.
+ */
 static cl_int keep_devices(struct gn_cl_program *p, cl_uint n, const cl_device_id *devices)
 {
     p->devices = malloc((n ? n : 1) * sizeof(struct gn_cl_device *));
@@ -48,7 +52,7 @@ static cl_int keep_devices(struct gn_cl_program *p, cl_uint n, const cl_device_i
     return CL_SUCCESS;
 }
 
-/* Kernels print when a text says so, here or in what it includes. */
+/* Whether kernels may print: the text names printf, or includes other files. */
 static bool may_print(const void *text, size_t bytes)
 {
     return bytes && (memmem(text, bytes, "printf", 6) || memmem(text, bytes, "#include", 8));
@@ -72,7 +76,7 @@ void gn_first_stdout(struct gn_cl_session *s)
 void gn_follow_stdout(struct gn_cl_session *s)
 {
     uint64_t file[2];
-    /* What is printed elsewhere comes as text, and goes to the stdout of that moment. */
+    /* Output of a vGPU on another machine, or in this process, needs no descriptor. */
     if (gn_session_over_tcp(s->session) ||
         atomic_load_explicit(&s->session->here, memory_order_relaxed) || !stdout_file(file))
         return;
@@ -193,7 +197,7 @@ static void add_folder(void *folders, const char *path)
     gn_folders_add(folders, path);
 }
 
-/* What a build may include: the working directory and what its options name. */
+/* The folders that a build may include: the working directory and those in its options. */
 static struct gn_folders *folders_of(struct gn_session *s, const char *options)
 {
     struct gn_folders *f = gn_folders_open(s);
@@ -216,8 +220,10 @@ static void tell_program(void *arg)
     free(n);
 }
 
-/* The call's own errors (bad arguments) are its alone; what became of the build is told to whoever
- * asked to be told. */
+/*
+ * Errors of the call itself (bad arguments) are only returned; the result of a build is also passed
+ * to the callback.
+ */
 static cl_int built(struct gn_cl_program *p, cl_int result,
                     void(CL_CALLBACK *notify)(cl_program, void *), void *user_data)
 {
@@ -236,7 +242,7 @@ static cl_int built(struct gn_cl_program *p, cl_int result,
     return result;
 }
 
-/* The errors that are found before the driver hears of a build. */
+/* Errors that are detected before the driver is asked to build. */
 static cl_int check_build(struct gn_cl_program *p, cl_uint num_devices,
                           const cl_device_id *device_list, const void *notify,
                           const void *user_data)

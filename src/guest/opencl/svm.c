@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shared virtual memory: the commands. Only shared pointers go to the vGPU as they are. The
- * program's other memory is not there: a copy from or to it goes through the data area like any
- * transfer, and it is no argument of a kernel.
+ * Shared virtual memory: the commands. Only shared pointers are passed to the vGPU unchanged. The
+ * program's other memory is not accessible there: a copy from or to it goes through the data area
+ * like any transfer, and it cannot be a kernel argument. Called on the program's threads; free
+ * functions run on the callback thread.
  */
 #include "opencl_guest.h"
 #include "transfer.h"
@@ -28,7 +29,7 @@ static cl_int check_queue(cl_command_queue command_queue, struct command *c)
     return gn_svm_capabilities(c->q->device) ? CL_SUCCESS : CL_INVALID_OPERATION;
 }
 
-/* The wait list, and the event when somebody wants one. */
+/* Checks the wait list, and creates the event if it is wanted. */
 static cl_int begin(struct command *c, cl_command_type type, int doubt, bool wanted, cl_uint n,
                     const cl_event *waits)
 {
@@ -64,8 +65,10 @@ static bool is_inside(const struct command *c, const void *ptr, size_t bytes)
     return gn_svm_find(c->s, ptr, bytes) == GN_SVM_INSIDE;
 }
 
-/* Between two places that are both the program's own: the vGPU keeps the order, this process
- * copies. */
+/*
+ * Copies between two places in the program's own memory: the vGPU keeps the order, this process
+ * copies.
+ */
 static cl_int copy_at_home(struct command *c, cl_bool blocking, void *dst, const void *src,
                            size_t size, cl_uint n, const cl_event *waits, cl_event *event)
 {
@@ -247,15 +250,16 @@ cl_int CL_API_CALL gn_clEnqueueSVMMigrateMem(cl_command_queue command_queue,
 /* ---- freeing in the order of a queue */
 
 struct freeing {
-    struct gn_cl_queue *q; /* held */
-    cl_event gate; /* a user event: the program's function has run. NULL: there is no function */
+    struct gn_cl_queue *q; /* reference */
+    /* A user event, set when the program's function has returned; NULL: no function. */
+    cl_event gate;
     void(CL_CALLBACK *free_func)(cl_command_queue, cl_uint, void **, void *);
     void *user_data;
     cl_uint n;
     void *pointers[];
 };
 
-/* The queue has come to it. On the callback thread. */
+/* The queue has reached the command. On the callback thread. */
 static void CL_CALLBACK free_now(cl_event event, cl_int status, void *user_data)
 {
     struct freeing *f = user_data;
@@ -273,9 +277,9 @@ static void CL_CALLBACK free_now(cl_event event, cl_int status, void *user_data)
 }
 
 /*
- * Freeing is the program's to do, so to the vGPU it is a marker. With a function of the program's
- * it is two: the second waits for a user event that is set once the function has returned, so that
- * the event, and what follows in the queue, come after it.
+ * The program frees memory in this process, so the vGPU gets a marker. With a free function there
+ * are two markers: the second waits for a user event that is set after the function has returned,
+ * so that the event, and later commands in the queue, follow the function.
  */
 cl_int CL_API_CALL gn_clEnqueueSVMFree(
     cl_command_queue command_queue, cl_uint num_svm_pointers, void **svm_pointers,
@@ -338,7 +342,7 @@ cl_int CL_API_CALL gn_clEnqueueSVMFree(
         *event = came;
     }
     if (gn_clSetEventCallback(came, CL_COMPLETE, free_now, f)) {
-        /* No memory for a callback: wait for it here. */
+        /* No memory for a callback: wait here. */
         int32_t error = 0;
         if (gn_event_wait(&first.session->events[first.shown->id], &first.session->waiter, &error))
             error = CL_OUT_OF_RESOURCES;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The entry points of reads and writes: what each checks by itself, and how its data lie. What the
- * specification refuses but a driver may take (odd pitches, regions of nothing) goes to the driver
- * as the program gave it.
+ * The entry points of reads and writes: their checks, and the layout of their data. Arguments that
+ * the specification rejects but a driver may accept (unusual pitches, empty regions) are passed to
+ * the driver unchanged. Called on the program's threads.
  */
 #include "opencl_guest.h"
 #include "transfer.h"
@@ -12,7 +12,7 @@
 #define READ_FORBIDDEN  (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS)
 #define WRITE_FORBIDDEN (CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS)
 
-/* What every transfer checks first; on success *ret_q and t->mem are set. */
+/* The checks of every transfer; on success sets *ret_q and t->mem. */
 static cl_int check(cl_command_queue command_queue, cl_mem mem, bool image, const void *ptr,
                     cl_uint n, const cl_event *waits, struct gn_transfer *t,
                     struct gn_cl_queue **ret_q)
@@ -73,8 +73,7 @@ cl_int CL_API_CALL gn_clEnqueueWriteBuffer(cl_command_queue command_queue, cl_me
                   num_events_in_wait_list, event_wait_list, event);
 }
 
-/* The pitches of a rectangle, defaults filled in; false when they break the specification's rules.
- */
+/* Fills in the default pitches of a rectangle; false when they violate the specification. */
 static bool pitches(const size_t *origin, const size_t *region, size_t *row, size_t *slice,
                     uint64_t *ret_end, uint64_t *ret_start, bool *ret_odd)
 {
@@ -123,7 +122,7 @@ static cl_int rect(cl_command_queue command_queue, cl_mem mem, bool write, cl_bo
                  &odd_host))
         return CL_INVALID_VALUE;
     if (odd_host) {
-        /* The driver judges these pitches, so it gets them, and data that lie so. */
+        /* The driver judges these pitches, so it gets them, and data with this layout. */
         t.area_row_pitch = given_row_pitch;
         t.area_slice_pitch = given_slice_pitch;
     }
@@ -192,7 +191,7 @@ static cl_int image(cl_command_queue command_queue, cl_mem mem, bool write, cl_b
            least_slice = rows_are_slices ? least_row : least_row * region[1];
     bool odd = least_row < row || (slice_pitch && slice_pitch < least_slice);
     if (odd) {
-        /* The driver judges these pitches, so it gets them, and data that lie so. */
+        /* The driver judges these pitches, so it gets them, and data with this layout. */
         t.area_row_pitch = row_pitch;
         t.area_slice_pitch = slice_pitch;
     }
@@ -203,7 +202,7 @@ static cl_int image(cl_command_queue command_queue, cl_mem mem, bool write, cl_b
         slice_pitch = least_slice;
     memcpy(t.origin, origin, sizeof t.origin);
     memcpy(t.region, region, sizeof t.region);
-    /* The layers of an array of lines stand in its second dimension, a slice pitch apart. */
+    /* The layers of a 1D image array are its second dimension, one slice pitch apart. */
     t.host = rows_are_slices ? (struct gn_layout){(char *)ptr, row,         region[1],
                                                   region[2],   slice_pitch, slice_pitch * region[1],
                                                   odd}
