@@ -2,7 +2,7 @@
 /*
  * Reads pages: checks the description, reads the contents into their destination, then checks each
  * page's hash. Called on the reader's thread. The cost of a section is limited: it has at most one
- * megabyte of contents, and no page of a memory comes twice in one round.
+ * megabyte of contents, and in one round a memory gets at most as many pages as it has.
  */
 #include "base/checked.h"
 #include "stream/stream_internal.h"

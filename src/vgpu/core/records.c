@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The records of live objects: see records.h. Written by the threads that serve requests, after a
- * request has made or changed an object; gathered by the thread that saves the vGPU. Not on the
- * path of commands, and never calls the driver.
+ * request has made or changed an object; gathered by the thread that saves the vGPU. Never on the
+ * path of a command. Calls the driver only to release an object that is no longer referenced.
  */
 #include "vgpu/core/records.h"
 

@@ -3,7 +3,7 @@
  * Decodes a request that the guest waits for. The message has been copied out of the ring once; its
  * bytes in the data area are copied here, once, into private memory, and only the copy is used.
  * Called by generated code on the ring thread, or on the helper or lease thread for requests that
- * may wait. Never calls the driver, except to release an object that could not be registered.
+ * may wait. Calls the driver only to release objects.
  */
 #include "vgpu/session/session_tcp.h"
 

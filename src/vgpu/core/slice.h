@@ -47,8 +47,8 @@ uint64_t gn_grid_groups(const struct gn_grid *g);
 /*
  * Cuts a box of about `want` groups that starts at group `at`, where an earlier cut with the same
  * `least` ended. It has at least `least` groups, unless the whole grid has fewer, and leaves either
- * nothing or at least `least`. It has at most 2 * want + least groups. Returns its number of
- * groups; 0 when `at` is behind the last group.
+ * nothing or at least `least`. It has at most 2 * max(want, least) + least groups. Returns its
+ * number of groups; 0 when `at` is behind the last group.
  */
 uint64_t gn_grid_cut(const struct gn_grid *g, uint64_t at, uint64_t want, uint64_t least,
                      struct gn_box *ret);
