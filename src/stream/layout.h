@@ -131,7 +131,7 @@ struct gn_stream_stop {
 };
 static_assert(sizeof(struct gn_stream_stop) == 48, "stream");
 
-/* Of "devices": the id is the device's index in the vGPU. */
+/* GN_PART_STATE of "devices": the id is the device's index in the vGPU. */
 struct gn_stream_device_state {
     uint64_t memory_bytes;
     uint64_t largest_bytes; /* largest single allocation */
@@ -141,7 +141,7 @@ struct gn_stream_device_state {
 };
 static_assert(sizeof(struct gn_stream_device_state) == 32, "stream");
 
-/* Of "events": the id is the index in the session's table. */
+/* GN_PART_STATE of "events": the id is the index in the session's table. */
 enum gn_stream_event_phase { GN_STREAM_EVENT_OVER = 0, GN_STREAM_EVENT_PENDING = 3 };
 #define GN_STREAM_EVENT_USER 1u
 struct gn_stream_event_state {

@@ -93,7 +93,7 @@ struct gn_vgpu_boot {
      */
     uint64_t keeps, kept;
     uint64_t ring_at; /* the ring position from which on it serves */
-    /* Of a vGPU from a checkpoint: the program's output. Not for tcp or in-process vGPUs. */
+    /* The program's output, for a vGPU from a checkpoint; not for tcp or in-process vGPUs. */
     int stdio_fds[2];
     struct gn_segment *more; /* data segments after the first */
     uint32_t n_more;

@@ -30,7 +30,7 @@ struct wrapped {
     void *arg;
 };
 
-/* Of the load that this thread runs. before NULL: it loads nothing. */
+/* The load in progress on this thread. before NULL: none. */
 static _Thread_local struct {
     bool (*before)(void *ctx);
     void *ctx;

@@ -15,7 +15,7 @@ struct gn_stream_writer;
  * build, and the destination of a migration repeats the build with them. A repeated build finds no
  * other files. One thread at a time.
  */
-/* Of one build; a program object that read more cannot be moved. */
+/* Limit per build; a program object that read more cannot be migrated. */
 #define GN_BUILD_FILES_MOST_BYTES (UINT64_C(64) << 20)
 #define GN_BUILD_FILES_MOST       16384u
 

@@ -19,7 +19,7 @@
 
 /* A vGPU that has waited for the device this recently is expected to wait again. */
 #define CONTENDED_NS 1000000000u
-/* Of launches known to be short every 13th is measured, since their length may change. */
+/* Every 13th launch that is known to be short is measured, since its length may change. */
 #define TEACH_EVERY 13u
 /* A kernel's first launch may be long because the driver compiles: no reason to compile more. */
 #define MEASURED_ALONE 2u
