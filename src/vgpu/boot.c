@@ -17,7 +17,7 @@
 #include "shm/grant.h"
 #include "shm/segment.h"
 
-static int take_apart(struct gn_frame_reader *reader, const struct gn_frame *f, struct gn_boot *b)
+static int decode_boot(struct gn_frame_reader *reader, const struct gn_frame *f, struct gn_boot *b)
 {
     if (f->op == GN_WORKER_BOOT && f->lost_fds)
         return -EMFILE;
@@ -55,7 +55,7 @@ int gn_boot_receive(int control_fd, struct gn_boot *ret)
     gn_frame_reader_init(&reader, control_fd);
     int rc = gn_frame_wait(&reader, -1, &f);
     if (rc >= 0)
-        rc = take_apart(&reader, &f, ret);
+        rc = decode_boot(&reader, &f, ret);
     gn_frame_reader_fini(&reader);
     return rc;
 }

@@ -35,7 +35,7 @@ void gn_build_includes_free(struct gn_build_includes *f)
     free(f);
 }
 
-static struct gn_build_file *find(struct gn_build_includes *f, const char *name)
+static struct gn_build_file *find_file(struct gn_build_includes *f, const char *name)
 {
     for (uint32_t i = 0; i < f->n; i++)
         if (strcmp(f->all[i].name, name) == 0)
@@ -43,7 +43,7 @@ static struct gn_build_file *find(struct gn_build_includes *f, const char *name)
     return NULL;
 }
 
-static struct gn_build_file *add(struct gn_build_includes *f, const char *name, size_t n_name)
+static struct gn_build_file *add_file(struct gn_build_includes *f, const char *name, size_t n_name)
 {
     if (f->n == GN_BUILD_FILES_MOST)
         return NULL;
@@ -79,8 +79,8 @@ static int read_all(int fd, unsigned char *to, uint64_t n)
 void gn_build_includes_found(struct gn_build_includes *f, const char *name,
                              const struct stat *facts, int fd)
 {
-    struct gn_build_file *file = find(f, name);
-    if (!file && !(file = add(f, name, strlen(name)))) {
+    struct gn_build_file *file = find_file(f, name);
+    if (!file && !(file = add_file(f, name, strlen(name)))) {
         f->lacks = true;
         return;
     }
@@ -106,7 +106,7 @@ void gn_build_includes_found(struct gn_build_includes *f, const char *name,
 
 /* ---- repeated builds */
 
-static bool is_one(const struct gn_build_file *a, const struct gn_build_file *b)
+static bool is_same_file(const struct gn_build_file *a, const struct gn_build_file *b)
 {
     return a->device == b->device && a->inode == b->inode;
 }
@@ -115,11 +115,11 @@ static bool is_one(const struct gn_build_file *a, const struct gn_build_file *b)
  * A compiler wants a real file with an inode of its own. In a worker, TMPDIR is the directory in
  * which the driver may create files.
  */
-static int open_one(struct gn_build_includes *f, struct gn_build_file *file)
+static int open_copy(struct gn_build_includes *f, struct gn_build_file *file)
 {
     const char *folder = getenv("TMPDIR");
     for (uint32_t i = 0; i < f->n; i++)
-        if (f->all[i].fd >= 0 && is_one(&f->all[i], file) && f->all[i].bytes == file->bytes)
+        if (f->all[i].fd >= 0 && is_same_file(&f->all[i], file) && f->all[i].bytes == file->bytes)
             return f->all[i].fd;
     file->fd =
         open(folder ? folder : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600); /* in a worker */
@@ -140,12 +140,12 @@ static int open_one(struct gn_build_includes *f, struct gn_build_file *file)
 int gn_build_includes_give(struct gn_build_includes *f, const char *name, bool contents,
                            int *ret_fd, struct stat *ret_facts)
 {
-    struct gn_build_file *file = find(f, name);
+    struct gn_build_file *file = find_file(f, name);
     if (!file || (contents && !file->contents))
         return -ENOENT;
     if (contents) {
         /* The duplicates share one file offset; the compiler reads one after the other. */
-        const int fd = open_one(f, file);
+        const int fd = open_copy(f, file);
         if (fd < 0 || lseek(fd, 0, SEEK_SET) < 0 || (*ret_fd = gn_fd_duplicate(fd)) < 0)
             return -EIO;
     }
@@ -217,7 +217,7 @@ static int load_facts(struct gn_build_includes *f, const struct gn_stream_part *
     const char *name = (const char *)part->bytes + sizeof facts;
     if (facts.n_name != part->n - sizeof facts || !facts.n_name || memchr(name, 0, facts.n_name))
         return -EBADMSG;
-    struct gn_build_file *file = add(f, name, facts.n_name);
+    struct gn_build_file *file = add_file(f, name, facts.n_name);
     if (!file)
         return f->n == GN_BUILD_FILES_MOST ? -EBADMSG : -ENOMEM;
     file->mode = facts.mode;

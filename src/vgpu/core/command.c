@@ -75,7 +75,7 @@ void gn_command_forget(struct gn_command *c)
 /* ---- completion */
 
 /* Removes and returns the next command to report as complete; NULL: none now. */
-static struct gn_command *next_told_locked(struct gn_vqueue *q)
+static struct gn_command *next_reportable_locked(struct gn_vqueue *q)
 {
     bool first = true;
     gn_list_for_each(c, &q->open, struct gn_command, link)
@@ -91,7 +91,7 @@ static struct gn_command *next_told_locked(struct gn_vqueue *q)
     return NULL;
 }
 
-static void tell_end(struct gn_command *c)
+static void report_completion(struct gn_command *c)
 {
     struct gn_vgpu *v = c->vgpu;
     uint32_t index = gn_command_head_of(c)->event;
@@ -121,7 +121,7 @@ static void wake_dirty(struct gn_vgpu *v)
 }
 
 /* After a completion has been reported: the device may have become idle. */
-static void calm(struct gn_vdevice *d)
+static void check_for_idle(struct gn_vdevice *d)
 {
     struct gn_vgpu *v = d->vgpu;
     const bool idle = gn_turn_is_idle(&d->turn);
@@ -158,7 +158,7 @@ static void calm(struct gn_vdevice *d)
  * earlier event complete. A completion therefore waits in `open` for those before it, and one
  * thread per queue reports them.
  */
-static void over(struct gn_command *c, int32_t error)
+static void end_command(struct gn_command *c, int32_t error)
 {
     struct gn_vgpu *v = c->vgpu;
     struct gn_vqueue *q = c->queue;
@@ -200,7 +200,7 @@ static void over(struct gn_command *c, int32_t error)
     if (gn_command_head_of(c)->event == GN_NO_EVENT) {
         gn_command_drop_objects(c);
         gn_command_unref(c);
-        calm(d);
+        check_for_idle(d);
         return;
     }
     /* Keeps the queue: reporting its last command may drop the last reference on it. */
@@ -216,23 +216,23 @@ static void over(struct gn_command *c, int32_t error)
     }
     if (!q->telling) {
         q->telling = true;
-        while ((c = next_told_locked(q))) {
+        while ((c = next_reportable_locked(q))) {
             pthread_mutex_unlock(&v->lock);
-            tell_end(c);
+            report_completion(c);
             pthread_mutex_lock(&v->lock);
         }
         q->telling = false;
     }
     pthread_mutex_unlock(&v->lock);
     gn_object_unref(queue_object);
-    calm(d);
+    check_for_idle(d);
 }
 
 void gn_command_over(struct gn_command *c, int32_t error)
 {
     struct gn_vgpu *v = c->vgpu;
     gn_vgpu_enter(v);
-    over(c, error);
+    end_command(c, error);
     gn_vgpu_return(v);
 }
 
@@ -250,7 +250,7 @@ void gn_command_follow_locked(struct gn_command *c, struct gn_command *producer)
  * The event indices that the command waits for, where they lie in the message or in the data area.
  * They are read once, at admission.
  */
-static const uint32_t *find_waits(struct gn_command *c)
+static const uint32_t *locate_wait_list(struct gn_command *c)
 {
     const struct gn_span *span = &gn_command_head_of(c)->waits;
     if (span->segment == GN_SPAN_NULL || !span->bytes)
@@ -317,7 +317,7 @@ void gn_command_enter_waits_locked(struct gn_command *c, const uint32_t *waits)
     }
 }
 
-static bool kept_locked(const struct gn_vqueue *q)
+static bool has_blocked_locked(const struct gn_vqueue *q)
 {
     gn_list_for_each(c, &q->pending, struct gn_command, link)
     {
@@ -331,8 +331,8 @@ static bool kept_locked(const struct gn_vqueue *q)
  * Rejects a command that could not be created. The error is the driver's error for no memory or for
  * a stale handle.
  */
-static void turn_away(struct gn_vgpu *v, const struct gn_msg *msg,
-                      const struct gn_command_head *head, int32_t error)
+static void reject(struct gn_vgpu *v, const struct gn_msg *msg, const struct gn_command_head *head,
+                   int32_t error)
 {
     if (msg->flags & GN_MSG_ASK)
         gn_vgpu_reply(v, msg->reply, error, NULL, 0);
@@ -371,11 +371,11 @@ void gn_command_admit(struct gn_vgpu *v, const struct gn_request_class *class,
         return;
     }
     if (!c) {
-        turn_away(v, msg, head, queue ? v->api->out_of_memory : v->api->invalid_handle);
+        reject(v, msg, head, queue ? v->api->out_of_memory : v->api->invalid_handle);
         gn_object_unref(queue);
         return;
     }
-    const uint32_t *waits = find_waits(c);
+    const uint32_t *waits = locate_wait_list(c);
     c->fault |= head->zero != 0;
     if (!c->fault)
         class->admit(v, c);
@@ -395,14 +395,14 @@ void gn_command_admit(struct gn_vgpu *v, const struct gn_request_class *class,
         /*
          * Only this thread adds commands: if nothing in the queue is blocked now, nothing will be.
          */
-        if (c->asked && !assumed && class->judge && (c->n_blockers || kept_locked(q))) {
+        if (c->asked && !assumed && class->judge && (c->n_blockers || has_blocked_locked(q))) {
             pthread_mutex_unlock(&v->lock);
             assumed = class->judge(v, c);
             pthread_mutex_lock(&v->lock);
         }
         gn_list_append(&q->pending, &c->link);
         gn_count(&v->counters->pending, 1);
-        kept = c->asked && kept_locked(q);
+        kept = c->asked && has_blocked_locked(q);
         dropped = kept && assumed;
         if (dropped) {
             gn_list_remove(&c->link);

@@ -16,7 +16,7 @@ void gn_command_ref(struct gn_command *c, uint32_t i, uint16_t kind, uint64_t id
         c->fault = true;
 }
 
-static void *keep_blob(struct gn_command *c, uint64_t bytes)
+static void *add_blob(struct gn_command *c, uint64_t bytes)
 {
     void *blob = c->n_blobs < GN_ARRAY_SIZE(c->blobs) ? malloc(bytes ? bytes : 1) : NULL;
     if (blob) {
@@ -38,7 +38,7 @@ void gn_command_in(struct gn_command *c, struct gn_span *span, uint64_t bytes)
         c->fault |= !gn_range_ok(span->offset, bytes, c->n_bytes) || span->offset % 8;
     } else {
         const void *from = gn_vgpu_area(c->vgpu, span->segment, span->offset, bytes);
-        void *blob = from ? keep_blob(c, bytes) : NULL;
+        void *blob = from ? add_blob(c, bytes) : NULL;
         c->fault |= !from;
         if (blob) {
             memcpy(blob, from, bytes);

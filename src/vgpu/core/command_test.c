@@ -222,13 +222,13 @@ static void scheduled(void)
     assert_true(device.turn.tell_fd >= 0);
 }
 
-static bool told(void)
+static bool was_gantryd_told(void)
 {
     uint64_t n;
     return read(device.turn.tell_fd, &n, sizeof n) == sizeof n;
 }
 
-static void hand(uint64_t slice_ns, bool pressed)
+static void assign_grant(uint64_t slice_ns, bool pressed)
 {
     assert_true(gn_grant_assign(&slot, slice_ns, pressed));
     pthread_mutex_lock(&device.role);
@@ -427,10 +427,10 @@ static void test_nothing_goes_to_the_driver_without_a_grant(void **state)
     enqueue(&plain, 1);
     assert_int_equal(n_given, 0);
     assert_int_equal(gn_grant_look(&slot), GN_GRANT_WANTED);
-    assert_true(told());
-    hand(LONG, false);
+    assert_true(was_gantryd_told());
+    assign_grant(LONG, false);
     assert_int_equal(n_given, 2);
-    assert_false(told());
+    assert_false(was_gantryd_told());
     gn_command_over(given[0], 0);
     gn_command_over(given[1], 0);
     assert_true(over(0) && over(1));
@@ -440,7 +440,7 @@ static void test_nothing_goes_to_the_driver_without_a_grant(void **state)
     assert_int_equal(n_given, 3);
     assert_int_equal(gn_grant_look(&slot), GN_GRANT_HELD);
     gn_command_over(given[2], 0);
-    assert_false(told());
+    assert_false(was_gantryd_told());
     unscheduled();
 }
 
@@ -450,7 +450,7 @@ static void test_what_nobody_asks_about_is_waited_for(void **state)
     start(true);
     scheduled();
     enqueue(&plain, GN_NO_EVENT);
-    hand(LONG, false);
+    assign_grant(LONG, false);
     driver_is_busy = true;
     gn_turn_park(&device);
     assert_int_equal(gn_grant_look(&slot), GN_GRANT_HELD);
@@ -479,20 +479,20 @@ static void test_the_slice_ends_with_an_empty_driver(void **state)
     start(true);
     scheduled();
     enqueue(&plain, 0);
-    hand(LONG, false);
+    assign_grant(LONG, false);
     assert_false(gn_grant_preempt(&slot));
     atomic_store(&slot.slice_ns, 0);
     device.turn.slice_ns = 0; /* the slice has ended */
     enqueue(&plain, 1);
     assert_int_equal(n_given, 1);
-    assert_true(told());
+    assert_true(was_gantryd_told());
     end_turn();
     assert_int_equal(n_finished, 1);
     /* Wanted again at once. */
     assert_int_equal(gn_grant_look(&slot), GN_GRANT_WANTED);
-    assert_true(told());
+    assert_true(was_gantryd_told());
     gn_command_over(given[0], 0);
-    hand(LONG, true);
+    assign_grant(LONG, true);
     assert_int_equal(n_given, 2);
     gn_command_over(given[1], 0);
     unscheduled();
@@ -505,7 +505,7 @@ static void test_while_others_wait_the_driver_has_a_slice_of_work(void **state)
     scheduled();
     for (uint32_t i = 0; i < 5; i++)
         enqueue(&plain, i);
-    hand(LONG, true);
+    assign_grant(LONG, true);
     /* The commands' length is not known yet. */
     assert_int_equal(n_given, 2);
     gn_command_over(given[0], 0);
@@ -532,7 +532,7 @@ static void test_while_others_wait_the_driver_has_a_slice_of_work(void **state)
     gn_vgpu_rest(&vgpu);
     assert_int_equal(gn_vgpu_hold_ns(&vgpu), 0);
     assert_int_equal(gn_grant_look(&slot), GN_GRANT_NONE);
-    assert_true(told());
+    assert_true(was_gantryd_told());
     unscheduled();
 }
 
@@ -549,7 +549,7 @@ static void test_the_times_of_many_commands_are_not_believed(void **state)
     started_ns = 1000;
     ended_ns = 1010;
     enqueue(&plain, 0);
-    hand(LONG, true);
+    assign_grant(LONG, true);
     gn_command_over(given[0], 0);
     assert_int_equal(atomic_load(&slot.device_ns), 10);
     started_ns = 2000;
@@ -575,14 +575,14 @@ static void test_while_others_wait_a_turn_ends_where_it_is_nearest_to_its_slice(
         enqueue(&plain, i);
     vgpu.on_processors = true;
     atomic_store(&device.turn.service_ns, 3 * LONG);
-    hand(LONG, true);
+    assign_grant(LONG, true);
     assert_int_equal(n_given, 1);
     gn_command_over(given[0], 0);
     atomic_store(&device.turn.service_ns, 3 * LONG);
     gn_device_pump(&device);
     assert_int_equal(n_given, 1);
     assert_true(device.turn.over);
-    told();
+    was_gantryd_told();
     end_turn();
     assert_int_equal(n_finished, 0);
     /*
@@ -590,7 +590,7 @@ static void test_while_others_wait_a_turn_ends_where_it_is_nearest_to_its_slice(
      * command takes three fifths of a slice: two are nearer to a slice than one.
      */
     atomic_store(&device.turn.service_ns, LONG / 5 * 3);
-    hand(LONG, true);
+    assign_grant(LONG, true);
     assert_int_equal(n_given, 3);
     gn_command_over(given[1], 0);
     assert_false(atomic_load(&device.dirty));
@@ -612,7 +612,7 @@ static void test_alone_the_driver_has_a_slice_of_work_and_is_refilled_at_half(vo
     atomic_store(&device.turn.service_ns, 100);
     for (uint32_t i = 0; i < 10; i++)
         enqueue(&plain, i);
-    hand(400, false);
+    assign_grant(400, false);
     assert_int_equal(n_given, 4);
     gn_command_over(given[0], 0);
     assert_false(atomic_load(&device.dirty));
@@ -637,20 +637,20 @@ static void test_who_has_used_up_a_slice_stays_in_line(void **state)
     start(true);
     scheduled();
     enqueue(&plain, 0);
-    hand(LONG, true);
-    assert_true(told());
+    assign_grant(LONG, true);
+    assert_true(was_gantryd_told());
     device.turn.over = true;
     gn_command_over(given[0], 0);
     end_turn();
     /* No finish on an idle queue. */
     assert_int_equal(n_finished, 0);
     assert_int_equal(gn_grant_look(&slot), GN_GRANT_WANTED);
-    assert_true(told());
+    assert_true(was_gantryd_told());
     /* The program had no more work after all. */
-    hand(LONG, true);
+    assign_grant(LONG, true);
     gn_turn_park(&device);
     assert_int_equal(gn_grant_look(&slot), GN_GRANT_NONE);
-    assert_true(told());
+    assert_true(was_gantryd_told());
     unscheduled();
 }
 
@@ -664,23 +664,23 @@ static void test_a_slice_that_ends_while_the_program_thinks_costs_no_place(void 
     start(true);
     scheduled();
     enqueue(&plain, 0);
-    hand(LONG, true);
-    assert_true(told());
+    assign_grant(LONG, true);
+    assert_true(was_gantryd_told());
     gn_command_over(given[0], 0);
     device.turn.slice_ns = 0;
     assert_int_equal(gn_vgpu_hold_ns(&vgpu), 0);
     gn_vgpu_rest(&vgpu);
     end_turn(); /* the submit thread's part, as if woken */
     assert_int_equal(gn_grant_look(&slot), GN_GRANT_WANTED);
-    assert_true(told());
+    assert_true(was_gantryd_told());
 
-    hand(LONG, true);
+    assign_grant(LONG, true);
     device.turn.slice_ns = 0;
     atomic_store(&device.turn.over_at_ns, 1);
     gn_vgpu_rest(&vgpu);
     end_turn();
     assert_int_equal(gn_grant_look(&slot), GN_GRANT_NONE);
-    assert_true(told());
+    assert_true(was_gantryd_told());
     unscheduled();
 }
 
@@ -695,7 +695,7 @@ static void test_the_device_is_kept_as_long_as_gantryd_says(void **state)
     scheduled();
     enqueue(&plain, 0);
     gn_grant_set_keep(&slot, LONG / 2);
-    hand(LONG, true);
+    assign_grant(LONG, true);
     gn_command_over(given[0], 0);
     assert_int_equal(gn_vgpu_hold_ns(&vgpu), 500000);
     atomic_store(&slot.interactive, 1);

@@ -83,7 +83,7 @@ void gn_vgpu_end_build(void)
  * Whether the name may lie in one of the program's folders. Saves a request for each of the
  * driver's own files.
  */
-static bool may_be_there_locked(const char *name)
+static bool may_be_in_folders_locked(const char *name)
 {
     for (size_t at = 0; at < files.n_names; at += strlen(files.names + at) + 1) {
         const char *folder = files.names + at;
@@ -96,7 +96,7 @@ static bool may_be_there_locked(const char *name)
     return false;
 }
 
-static int ask_locked(struct asked *a, uint32_t how, const char *name)
+static int send_request_locked(struct asked *a, uint32_t how, const char *name)
 {
     struct {
         struct gn_session_want want;
@@ -126,16 +126,16 @@ int gn_vgpu_program_file(const char *name, bool contents, int *ret_fd, struct st
     gn_list_init(&a.link);
     pthread_mutex_lock(&files.lock);
     if (files.vgpu && files.again) {
-        int rc = may_be_there_locked(name)
+        int rc = may_be_in_folders_locked(name)
                      ? gn_build_includes_give(files.found, name, contents, ret_fd, ret_facts)
                      : -ENOENT;
         pthread_mutex_unlock(&files.lock);
         return rc;
     }
-    int rc =
-        !files.vgpu || !may_be_there_locked(name)
-            ? -ENOENT
-            : ask_locked(&a, contents ? GN_SESSION_WANT_CONTENTS : GN_SESSION_WANT_FACTS, name);
+    int rc = !files.vgpu || !may_be_in_folders_locked(name)
+                 ? -ENOENT
+                 : send_request_locked(
+                       &a, contents ? GN_SESSION_WANT_CONTENTS : GN_SESSION_WANT_FACTS, name);
     while (rc == 0 && !a.answered)
         rc = -pthread_cond_clockwait(&files.wake, &files.lock, CLOCK_MONOTONIC, &until);
     gn_list_remove(&a.link);

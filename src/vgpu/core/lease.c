@@ -43,7 +43,7 @@ int gn_lease_init(struct gn_lease *l, int control_fd, struct gn_counters *counte
     return l->wake_fd < 0 ? -errno : 0;
 }
 
-static bool take_locked(struct gn_lease *l, uint64_t bytes)
+static bool charge_locked(struct gn_lease *l, uint64_t bytes)
 {
     if (bytes > l->leased_bytes - l->used_bytes)
         return false;
@@ -52,8 +52,8 @@ static bool take_locked(struct gn_lease *l, uint64_t bytes)
     return true;
 }
 
-static int send_with(struct gn_lease *l, uint16_t op, uint32_t seq, const void *payload, size_t n,
-                     int fd)
+static int send_frame_with_fd(struct gn_lease *l, uint16_t op, uint32_t seq, const void *payload,
+                              size_t n, int fd)
 {
     pthread_mutex_lock(&l->send_lock);
     int rc = gn_frame_send(l->control_fd, SEND_TIMEOUT_MS, op, 0, seq, payload, n, &fd, fd >= 0);
@@ -61,21 +61,21 @@ static int send_with(struct gn_lease *l, uint16_t op, uint32_t seq, const void *
     return rc;
 }
 
-static int send(struct gn_lease *l, uint16_t op, uint32_t seq, const void *payload, size_t n)
+static int send_frame(struct gn_lease *l, uint16_t op, uint32_t seq, const void *payload, size_t n)
 {
-    return send_with(l, op, seq, payload, n, -1);
+    return send_frame_with_fd(l, op, seq, payload, n, -1);
 }
 
 int gn_lease_report(struct gn_lease *l, uint16_t op, const void *payload, size_t n, int fd)
 {
-    return send_with(l, op, 0, payload, n, fd);
+    return send_frame_with_fd(l, op, 0, payload, n, fd);
 }
 
 /*
  * Asks gantryd for the missing bytes. The control thread charges the answer as soon as it arrives,
  * before a recall right behind it can take it away. 0: charged.
  */
-static int ask_locked(struct gn_lease *l, uint64_t bytes, const struct timespec *until)
+static int request_bytes_locked(struct gn_lease *l, uint64_t bytes, const struct timespec *until)
 {
     const uint64_t need = bytes - (l->leased_bytes - l->used_bytes);
     struct gn_worker_lease ask = {.need_bytes = need, .want_bytes = need};
@@ -86,7 +86,7 @@ static int ask_locked(struct gn_lease *l, uint64_t bytes, const struct timespec 
     l->asking = true;
     l->asker = &asker;
     pthread_mutex_unlock(&l->lock);
-    rc = send(l, GN_WORKER_LEASE, seq, &ask, sizeof ask);
+    rc = send_frame(l, GN_WORKER_LEASE, seq, &ask, sizeof ask);
     const bool sent = !rc;
     pthread_mutex_lock(&l->lock);
     while (rc == 0 && !asker.answered)
@@ -110,7 +110,7 @@ int gn_lease_charge(struct gn_lease *l, uint64_t bytes, bool may_wait)
 {
     struct timespec until;
     pthread_mutex_lock(&l->lock);
-    int rc = take_locked(l, bytes) ? 0 : l->control_fd < 0 ? -ENOMEM : -EAGAIN;
+    int rc = charge_locked(l, bytes) ? 0 : l->control_fd < 0 ? -ENOMEM : -EAGAIN;
     if (rc == -EAGAIN && may_wait) {
         clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_sec += ANSWER_TIMEOUT_S;
@@ -118,13 +118,13 @@ int gn_lease_charge(struct gn_lease *l, uint64_t bytes, bool may_wait)
             if (pthread_cond_clockwait(&l->answered, &l->lock, CLOCK_MONOTONIC, &until) ==
                 ETIMEDOUT)
                 rc = -ETIMEDOUT;
-            else if (take_locked(l, bytes))
+            else if (charge_locked(l, bytes))
                 rc = 0;
         }
         if (rc == -EAGAIN)
-            rc = ask_locked(l, bytes, &until);
+            rc = request_bytes_locked(l, bytes, &until);
         /* Refused, but another thread may have freed memory meanwhile. */
-        if (rc && take_locked(l, bytes))
+        if (rc && charge_locked(l, bytes))
             rc = 0;
         if (rc)
             rc = -ENOMEM;
@@ -150,7 +150,7 @@ void gn_lease_leave(struct gn_lease *l, struct gn_counters *counters)
 }
 
 /* Moves the unused bytes out of the lease. */
-static void shed_locked(struct gn_lease *l)
+static void shed_unused_locked(struct gn_lease *l)
 {
     l->returning_bytes += l->leased_bytes - l->used_bytes;
     l->leased_bytes = l->used_bytes;
@@ -164,7 +164,7 @@ void gn_lease_refund(struct gn_lease *l, uint64_t bytes)
     l->used_bytes -= bytes;
     gn_counter_set(&l->counters->memory_bytes, l->used_bytes);
     if (l->tight) {
-        shed_locked(l);
+        shed_unused_locked(l);
         gn_lease_wake(l);
     }
     pthread_mutex_unlock(&l->lock);
@@ -177,7 +177,7 @@ void gn_lease_answered(struct gn_lease *l, uint32_t seq, uint64_t granted_bytes)
     if (l->asking && l->seq == seq) {
         l->asking = false;
         if (l->asker) {
-            l->asker->taken = granted_bytes && take_locked(l, l->asker->bytes);
+            l->asker->taken = granted_bytes && charge_locked(l, l->asker->bytes);
             l->asker->answered = true;
         }
         l->asker = NULL;
@@ -200,7 +200,7 @@ void gn_lease_shed(struct gn_lease *l)
     if (gn_lease_is_recalled(l)) {
         atomic_store_explicit(&l->recall, false, memory_order_relaxed);
         l->owed = true;
-        shed_locked(l);
+        shed_unused_locked(l);
         gn_lease_wake(l);
     }
     pthread_mutex_unlock(&l->lock);
@@ -214,5 +214,5 @@ int gn_lease_settle(struct gn_lease *l)
     l->returning_bytes = 0;
     l->owed = false;
     pthread_mutex_unlock(&l->lock);
-    return r.bytes || r.answers ? send(l, GN_WORKER_RETURNED, 0, &r, sizeof r) : 0;
+    return r.bytes || r.answers ? send_frame(l, GN_WORKER_RETURNED, 0, &r, sizeof r) : 0;
 }

@@ -120,7 +120,7 @@ static struct gn_worker_returned expect_return(void)
     return r;
 }
 
-static void say(uint16_t op, uint32_t seq, const void *payload, size_t n)
+static void send_to_worker(uint16_t op, uint32_t seq, const void *payload, size_t n)
 {
     assert_int_equal(gn_frame_send(t.gantryd_fd, 60000, op, 0, seq, payload, n, NULL, 0), 0);
 }
@@ -128,16 +128,16 @@ static void say(uint16_t op, uint32_t seq, const void *payload, size_t n)
 static void grant(uint32_t seq, uint64_t bytes)
 {
     struct gn_worker_leased l = {bytes};
-    say(GN_WORKER_LEASED, seq, &l, sizeof l);
+    send_to_worker(GN_WORKER_LEASED, seq, &l, sizeof l);
 }
 
 static void recall(bool tight)
 {
     struct gn_worker_recall r = {.tight = tight};
-    say(GN_WORKER_RECALL, 0, &r, sizeof r);
+    send_to_worker(GN_WORKER_RECALL, 0, &r, sizeof r);
 }
 
-static void *take(void *arg)
+static void *charge_thread(void *arg)
 {
     return (void *)(intptr_t)gn_lease_charge(&t.lease, *(const uint64_t *)arg, true);
 }
@@ -147,13 +147,13 @@ struct taker {
     uint64_t bytes;
 };
 
-static void begin(struct taker *taker, uint64_t bytes)
+static void start_charge(struct taker *taker, uint64_t bytes)
 {
     taker->bytes = bytes;
-    assert_int_equal(pthread_create(&taker->thread, NULL, take, &taker->bytes), 0);
+    assert_int_equal(pthread_create(&taker->thread, NULL, charge_thread, &taker->bytes), 0);
 }
 
-static int end(struct taker *taker)
+static int finish_charge(struct taker *taker)
 {
     void *rc;
     pthread_join(taker->thread, &rc);
@@ -172,23 +172,23 @@ static void only_what_is_not_covered_is_asked_for(void **state)
     (void)state;
     assert_int_equal(gn_lease_charge(&t.lease, 0, false), 0);
     assert_int_equal(gn_lease_charge(&t.lease, 1, false), -EAGAIN);
-    begin(&a, 100);
+    start_charge(&a, 100);
     struct gn_worker_lease ask = expect_question(&seq);
     assert_int_equal(ask.need_bytes, 100);
     assert_true(ask.want_bytes > 100);
     grant(seq, 1000);
-    assert_int_equal(end(&a), 0);
+    assert_int_equal(finish_charge(&a), 0);
     assert_int_equal(used(), 100);
     assert_int_equal(gn_lease_charge(&t.lease, 900, false), 0); /* slack */
     assert_int_equal(gn_lease_charge(&t.lease, 1, false), -EAGAIN);
     gn_lease_refund(&t.lease, 400);
     assert_int_equal(gn_lease_charge(&t.lease, 400, false), 0);
     gn_lease_refund(&t.lease, 100);
-    begin(&a, 300);
+    start_charge(&a, 300);
     ask = expect_question(&seq);
     assert_int_equal(ask.need_bytes, 200);
     grant(seq, 0);
-    assert_int_equal(end(&a), -ENOMEM);
+    assert_int_equal(finish_charge(&a), -ENOMEM);
     assert_int_equal(used(), 900);
 }
 
@@ -197,11 +197,11 @@ static void what_is_larger_than_anything_wraps_nothing(void **state)
     struct taker a;
     uint32_t seq;
     (void)state;
-    begin(&a, UINT64_MAX);
+    start_charge(&a, UINT64_MAX);
     struct gn_worker_lease ask = expect_question(&seq);
     assert_true(ask.need_bytes == UINT64_MAX && ask.want_bytes == UINT64_MAX);
     grant(seq, 0);
-    assert_int_equal(end(&a), -ENOMEM);
+    assert_int_equal(finish_charge(&a), -ENOMEM);
     assert_int_equal(used(), 0);
 }
 
@@ -210,14 +210,14 @@ static void a_grant_is_its_askers_before_a_recall_behind_it(void **state)
     struct taker a;
     uint32_t seq;
     (void)state;
-    begin(&a, 100);
+    start_charge(&a, 100);
     (void)expect_question(&seq);
     grant(seq, 150);
     recall(false);
     struct gn_worker_returned r = expect_return();
     assert_int_equal(r.bytes, 50);
     assert_int_equal(r.answers, 1);
-    assert_int_equal(end(&a), 0);
+    assert_int_equal(finish_charge(&a), 0);
     assert_int_equal(used(), 100);
 }
 
@@ -227,18 +227,18 @@ static void one_asks_at_a_time(void **state)
     uint32_t first, second;
     struct gn_frame f;
     (void)state;
-    begin(&a, 100);
+    start_charge(&a, 100);
     (void)expect_question(&first);
-    begin(&b, 70);
+    start_charge(&b, 70);
     assert_int_equal(gn_frame_read(&t.reader, &f), 0);
     grant(first, 120);
-    assert_int_equal(end(&a), 0);
+    assert_int_equal(finish_charge(&a), 0);
     struct gn_worker_lease ask = expect_question(&second);
     assert_int_equal(ask.need_bytes, 50);
     assert_true(second != first);
     grant(first, 0); /* a second answer to the first request is ignored */
     grant(second, 50);
-    assert_int_equal(end(&b), 0);
+    assert_int_equal(finish_charge(&b), 0);
     assert_int_equal(used(), 170);
 }
 
@@ -249,11 +249,11 @@ static void what_is_freed_meanwhile_serves_too(void **state)
     (void)state;
     t.lease.leased_bytes = 100;
     assert_int_equal(gn_lease_charge(&t.lease, 100, false), 0);
-    begin(&a, 60);
+    start_charge(&a, 60);
     (void)expect_question(&seq);
     gn_lease_refund(&t.lease, 60);
     grant(seq, 0);
-    assert_int_equal(end(&a), 0);
+    assert_int_equal(finish_charge(&a), 0);
     assert_int_equal(used(), 100);
 }
 

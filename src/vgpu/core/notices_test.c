@@ -77,7 +77,7 @@ static void make_due(uint32_t n)
     assert_int_equal(gn_user_event_set(&vgpu, 0, 0), 0);
 }
 
-static void hear_all(uint32_t n)
+static void expect_notices(uint32_t n)
 {
     struct gn_session_event told;
     struct gn_frame f;
@@ -93,7 +93,7 @@ static void test_a_stopped_program_hears_all_when_it_goes_on(void **state)
 {
     (void)state;
     make_due(N_NOTICES);
-    hear_all(N_NOTICES);
+    expect_notices(N_NOTICES);
     assert_int_equal(vgpu.fault, 0);
 }
 
@@ -151,7 +151,7 @@ static void test_what_is_owed_goes_out_before_another_has_the_socket(void **stat
     assert_non_null(strstr(err.what, "socket"));
     assert_false(gn_gate_is_closed(&vgpu.gate));
     assert_int_equal(pthread_create(&thread, NULL, close_gate, &r), 0);
-    hear_all(N_NOTICES);
+    expect_notices(N_NOTICES);
     pthread_join(thread, NULL);
     assert_int_equal(r, 0);
     gn_gate_open(&vgpu);

@@ -112,7 +112,7 @@ struct gn_vobject *gn_object_get(struct gn_vgpu *v, uint64_t id, uint16_t kind, 
     return o;
 }
 
-static void unname(struct gn_vobject *o)
+static void notify_unnamed(struct gn_vobject *o)
 {
     if (o && o->vgpu->api->unnamed)
         o->vgpu->api->unnamed(o);
@@ -131,7 +131,7 @@ void gn_object_remove(struct gn_vgpu *v, uint64_t id, uint16_t kind)
             o = NULL;
     }
     pthread_mutex_unlock(&v->objects.lock);
-    unname(o);
+    notify_unnamed(o);
     gn_object_unref(o);
 }
 
@@ -159,7 +159,7 @@ void gn_objects_builder_thread(void)
  * while builds are running, the builder's thread releases the objects that its driver builds from.
  * True: it will.
  */
-static bool leave_to_builder(struct gn_vobject *o)
+static bool defer_to_builder(struct gn_vobject *o)
 {
     struct gn_vgpu *v = o->vgpu;
     if (is_builder || !atomic_load_explicit(&v->n_building, memory_order_seq_cst) ||
@@ -176,7 +176,7 @@ static bool leave_to_builder(struct gn_vobject *o)
     return builds;
 }
 
-static void bury(struct gn_vobject *o)
+static void release_object(struct gn_vobject *o)
 {
     o->vgpu->api->release(o);
     gn_lease_refund(&o->vgpu->lease, o->charged_bytes);
@@ -195,10 +195,10 @@ void gn_object_unref(struct gn_vobject *o)
 {
     if (!o || atomic_fetch_sub_explicit(&o->n_refs, 1, memory_order_acq_rel) != 1)
         return;
-    if (leave_to_builder(o))
+    if (defer_to_builder(o))
         return;
     if (own_thread) {
-        bury(o);
+        release_object(o);
         return;
     }
     struct gn_vgpu *v = o->vgpu;
@@ -209,7 +209,7 @@ void gn_object_unref(struct gn_vobject *o)
     gn_device_wake(&v->devices[0]);
 }
 
-static void bury_all(struct gn_vgpu *v, struct gn_vobject **list)
+static void release_list(struct gn_vgpu *v, struct gn_vobject **list)
 {
     pthread_mutex_lock(&v->objects.lock);
     struct gn_vobject *o = *list;
@@ -217,24 +217,24 @@ static void bury_all(struct gn_vgpu *v, struct gn_vobject **list)
     pthread_mutex_unlock(&v->objects.lock);
     while (o) {
         struct gn_vobject *next = o->next_dead;
-        if (!leave_to_builder(o))
-            bury(o);
+        if (!defer_to_builder(o))
+            release_object(o);
         o = next;
     }
 }
 
 void gn_objects_bury(struct gn_vgpu *v)
 {
-    bury_all(v, &v->objects.dead);
+    release_list(v, &v->objects.dead);
 }
 
 void gn_objects_built(struct gn_vgpu *v)
 {
     atomic_fetch_sub_explicit(&v->n_building, 1, memory_order_seq_cst);
-    bury_all(v, &v->objects.dead_behind_builds);
+    release_list(v, &v->objects.dead_behind_builds);
 }
 
-static bool make_place_locked(struct gn_vobject *o, uint32_t n)
+static bool reserve_holds_locked(struct gn_vobject *o, uint32_t n)
 {
     if (n <= o->holds_capacity - o->n_holds)
         return true;
@@ -250,7 +250,7 @@ static bool make_place_locked(struct gn_vobject *o, uint32_t n)
 int gn_object_reserve_holds(struct gn_vobject *o, uint32_t n)
 {
     pthread_mutex_lock(&o->vgpu->objects.lock);
-    const bool has_place = make_place_locked(o, n);
+    const bool has_place = reserve_holds_locked(o, n);
     pthread_mutex_unlock(&o->vgpu->objects.lock);
     return has_place ? 0 : -ENOMEM;
 }
@@ -268,7 +268,7 @@ int gn_object_hold(struct gn_vobject *o, struct gn_vobject *other)
             high = middle;
     }
     if (low == o->n_holds || o->holds[low] != other) {
-        rc = make_place_locked(o, 1) ? 0 : -ENOMEM;
+        rc = reserve_holds_locked(o, 1) ? 0 : -ENOMEM;
         if (!rc) {
             memmove(&o->holds[low + 1], &o->holds[low],
                     (o->n_holds - low) * sizeof(struct gn_vobject *));
@@ -327,7 +327,7 @@ void gn_object_make_room(struct gn_vgpu *v, uint64_t id)
         o = NULL;
     }
     pthread_mutex_unlock(&v->objects.lock);
-    unname(o);
+    notify_unnamed(o);
 }
 
 void gn_objects_drop_aside(struct gn_vgpu *v)

@@ -34,7 +34,7 @@ struct gn_part {
 /*
  * Whether another vGPU waits for the device, now or a moment ago. *ret_left_ns: rest of the slice.
  */
-static bool contended(struct gn_vdevice *d, bool *ret_preempted, uint64_t *ret_left_ns)
+static bool is_contended(struct gn_vdevice *d, bool *ret_preempted, uint64_t *ret_left_ns)
 {
     struct gn_turn *t = &d->turn;
     if (!t->slot)
@@ -58,7 +58,7 @@ static bool contended(struct gn_vdevice *d, bool *ret_preempted, uint64_t *ret_l
  * Parts that the driver has. While other vGPUs wait, parts of all commands, since the device's time
  * is shared.
  */
-static uint32_t n_open(struct gn_vdevice *d, const struct gn_cutting *cut, bool shares)
+static uint32_t count_open_parts(struct gn_vdevice *d, const struct gn_cutting *cut, bool shares)
 {
     if (shares || !cut)
         return shares ? atomic_load_explicit(&d->n_parts, memory_order_seq_cst) : 0;
@@ -77,14 +77,14 @@ static bool waits_for_a_part(struct gn_vdevice *d, const struct gn_cutting *cut,
 {
     /* Set before the second look; a part's end decrements the count before it reads part_waits. */
     atomic_store_explicit(&d->part_waits, true, memory_order_seq_cst);
-    return n_open(d, cut, shares) >= n_seen;
+    return count_open_parts(d, cut, shares) >= n_seen;
 }
 
 /*
  * Whether the device runs the command next if it is submitted now: then the time to its end is its
  * own.
  */
-static bool is_next(const struct gn_command *c)
+static bool runs_next(const struct gn_command *c)
 {
     const struct gn_vqueue *q = c->queue;
     return !c->n_producers && (!q->last || !q->last->driver_event ||
@@ -92,12 +92,13 @@ static bool is_next(const struct gn_command *c)
 }
 
 /* For a command that is submitted whole: whether its launch is to be measured. */
-static bool teaches(struct gn_vdevice *d, const struct gn_command *c, const struct gn_slice_case *k)
+static bool should_measure(struct gn_vdevice *d, const struct gn_command *c,
+                           const struct gn_slice_case *k)
 {
     if (!gn_slice_is_long(k->groups, k->pace_ps) && ++d->n_short < TEACH_EVERY)
         return false;
     d->n_short = 0;
-    return c->queue->measured || is_next(c);
+    return c->queue->measured || runs_next(c);
 }
 
 static struct gn_cutting *cutting_new(const struct gn_grid *grid, void *how)
@@ -112,8 +113,8 @@ static struct gn_cutting *cutting_new(const struct gn_grid *grid, void *how)
 }
 
 /* Starts to cut a command. NULL: it runs whole. */
-static struct gn_cutting *begin(struct gn_vgpu *v, struct gn_command *c, const struct gn_grid *grid,
-                                uint32_t n_measured)
+static struct gn_cutting *begin_cutting(struct gn_vgpu *v, struct gn_command *c,
+                                        const struct gn_grid *grid, uint32_t n_measured)
 {
     void *how = NULL;
     struct gn_cutting *cut =
@@ -126,7 +127,7 @@ static struct gn_cutting *begin(struct gn_vgpu *v, struct gn_command *c, const s
     return cut;
 }
 
-static bool failed(struct gn_vgpu *v, const struct gn_cutting *cut)
+static bool has_failed(struct gn_vgpu *v, const struct gn_cutting *cut)
 {
     pthread_mutex_lock(&v->lock);
     const bool is = cut->error != 0;
@@ -138,7 +139,7 @@ static bool failed(struct gn_vgpu *v, const struct gn_cutting *cut)
  * Submits no further part. The command ends with the last part that the driver has, or here if it
  * has none.
  */
-static void give_up(struct gn_command *c, int32_t error)
+static void abort_command(struct gn_command *c, int32_t error)
 {
     struct gn_vgpu *v = c->vgpu;
     pthread_mutex_lock(&v->lock);
@@ -154,7 +155,7 @@ static void give_up(struct gn_command *c, int32_t error)
 }
 
 /* The driver has accepted the part: updates the command, its event and the turn. */
-static void given(struct gn_vdevice *d, struct gn_part *part, void *event)
+static void record_submitted_part(struct gn_vdevice *d, struct gn_part *part, void *event)
 {
     struct gn_command *c = part->command;
     struct gn_vgpu *v = c->vgpu;
@@ -198,8 +199,8 @@ static void given(struct gn_vdevice *d, struct gn_part *part, void *event)
 }
 
 /* GN_PARTS_WHOLE: the driver refused the first part, and is to judge the whole command. */
-static enum gn_parts_verdict give(struct gn_vdevice *d, struct gn_command *c, uint64_t want,
-                                  uint64_t least, bool shares)
+static enum gn_parts_verdict submit_part(struct gn_vdevice *d, struct gn_command *c, uint64_t want,
+                                         uint64_t least, bool shares)
 {
     struct gn_vgpu *v = c->vgpu;
     struct gn_cutting *cut = c->cut;
@@ -209,7 +210,7 @@ static enum gn_parts_verdict give(struct gn_vdevice *d, struct gn_command *c, ui
      * While other vGPUs wait, every command's end is tracked, so the start of this part on the
      * device is known.
      */
-    const bool teaches = shares || !first || c->queue->measured || is_next(c);
+    const bool teaches = shares || !first || c->queue->measured || runs_next(c);
     struct gn_part *part = calloc(1, sizeof *part);
     const uint64_t groups = gn_grid_cut(&cut->grid, cut->next_group, want, least, &cut->now);
     const uint64_t submit_ns = gn_now_ns();
@@ -220,7 +221,7 @@ static enum gn_parts_verdict give(struct gn_vdevice *d, struct gn_command *c, ui
     if (!part || result) {
         free(part);
         if (!first) {
-            give_up(c, result);
+            abort_command(c, result);
             return GN_PARTS_TAKEN;
         }
         free(c->cut);
@@ -232,7 +233,7 @@ static enum gn_parts_verdict give(struct gn_vdevice *d, struct gn_command *c, ui
         c->submit_ns = submit_ns;
         gn_command_accepted(c);
     }
-    given(d, part, event);
+    record_submitted_part(d, part, event);
     /* The callback may run, and end the command, before this returns. */
     if (v->api->when_part_over(v, event, part))
         gn_part_over(part, event, v->api->out_of_memory);
@@ -248,23 +249,23 @@ enum gn_parts_verdict gn_parts_next(struct gn_vdevice *d, struct gn_command *c)
     struct gn_grid grid;
     bool pressed = false;
 
-    if (cut && failed(v, cut)) {
-        give_up(c, 0);
+    if (cut && has_failed(v, cut)) {
+        abort_command(c, 0);
         return GN_PARTS_TAKEN;
     }
     if (c->doomed || c->no_memory)
         return GN_PARTS_WHOLE;
-    const bool shares = v->slice_groups || contended(d, &pressed, &k.left_ns);
+    const bool shares = v->slice_groups || is_contended(d, &pressed, &k.left_ns);
     if (!v->slicer->look(v, c, least, &grid, &k.pace_ps) && !cut)
         return GN_PARTS_WHOLE;
     k.groups = cut ? cut->n_groups - cut->next_group : gn_grid_groups(&grid);
     k.slice_ns = d->turn.slice_ns;
     k.max_open = pressed ? 1 : 2;
-    k.n_open = n_open(d, cut, shares);
+    k.n_open = count_open_parts(d, cut, shares);
     if (!shares)
         k.slice_ns = k.left_ns = k.max_open * GN_SLICE_ALONE_NS;
     if (!shares && !cut && !gn_slice_is_long(k.groups, k.pace_ps)) {
-        c->teaches = teaches(d, c, &k);
+        c->teaches = should_measure(d, c, &k);
         return GN_PARTS_WHOLE;
     }
 
@@ -296,11 +297,14 @@ enum gn_parts_verdict gn_parts_next(struct gn_vdevice *d, struct gn_command *c)
     case GN_SLICE_PART:
         break;
     }
-    if (!cut && !(cut = begin(v, c, &grid, v->slice_groups ? 0 : shares ? 1 : MEASURED_ALONE))) {
-        c->teaches = !shares && teaches(d, c, &k);
+    if (!cut && !(cut = begin_cutting(v, c, &grid,
+                                      v->slice_groups ? 0
+                                      : shares        ? 1
+                                                      : MEASURED_ALONE))) {
+        c->teaches = !shares && should_measure(d, c, &k);
         return GN_PARTS_WHOLE;
     }
-    return give(d, c, groups, least, shares);
+    return submit_part(d, c, groups, least, shares);
 }
 
 bool gn_parts_resume(struct gn_command *c, uint64_t next, const struct gn_event_times *times)

@@ -14,7 +14,7 @@
 #include <string.h>
 
 /* Iterative, not recursive: records may hold each other in a long chain. */
-static void unref_locked(struct gn_record *r, struct gn_record **ret_dead)
+static void unref_record_locked(struct gn_record *r, struct gn_record **ret_dead)
 {
     if (--r->n_refs)
         return;
@@ -23,18 +23,18 @@ static void unref_locked(struct gn_record *r, struct gn_record **ret_dead)
     *ret_dead = r;
 }
 
-static void put(struct gn_vgpu *v, struct gn_record *r)
+static void unref_record(struct gn_vgpu *v, struct gn_record *r)
 {
     struct gn_record *dead = NULL;
     if (!r)
         return;
     pthread_mutex_lock(&v->objects.lock);
-    unref_locked(r, &dead);
+    unref_record_locked(r, &dead);
     while (dead) {
         struct gn_record *one = dead;
         dead = (struct gn_record *)(uintptr_t)one->serial;
         for (uint32_t i = 0; i < one->n_pins; i++)
-            unref_locked(one->pins[i], &dead);
+            unref_record_locked(one->pins[i], &dead);
         free(one->pins);
         gn_build_includes_free(one->files);
         free(one);
@@ -52,7 +52,7 @@ static uint32_t count_links(const struct gn_vobject *o)
     return n;
 }
 
-static void pin_all(struct gn_record *record, const struct gn_vobject *o)
+static void pin_records_of(struct gn_record *record, const struct gn_vobject *o)
 {
     for (const struct gn_record_link *l = o ? o->records : NULL; l; l = l->next) {
         l->record->n_refs++;
@@ -64,8 +64,8 @@ static void pin_all(struct gn_record *record, const struct gn_vobject *o)
  * Pins the records of the objects that the request names, except of the object that it changes,
  * which has its records itself.
  */
-static int pin(struct gn_vgpu *v, struct gn_record *record, const struct gn_request *r,
-               const struct gn_vobject *changed)
+static int pin_inputs(struct gn_vgpu *v, struct gn_record *record, const struct gn_request *r,
+                      const struct gn_vobject *changed)
 {
     uint64_t n = 0;
     int rc = 0;
@@ -79,10 +79,10 @@ static int pin(struct gn_vgpu *v, struct gn_record *record, const struct gn_requ
         rc = -ENOMEM;
     for (uint32_t i = 0; n && !rc && i < r->n_held; i++)
         if (r->held[i] != changed)
-            pin_all(record, r->held[i]);
+            pin_records_of(record, r->held[i]);
     for (uint32_t a = 0; n && !rc && a < r->n_arrays; a++)
         for (uint64_t i = 0; i < r->arrays[a].n; i++)
-            pin_all(record, r->arrays[a].objects[i]);
+            pin_records_of(record, r->arrays[a].objects[i]);
     pthread_mutex_unlock(&v->objects.lock);
     return rc;
 }
@@ -91,7 +91,7 @@ static int pin(struct gn_vgpu *v, struct gn_record *record, const struct gn_requ
  * Copies the message. The bytes of the data area are appended and the spans changed to point there,
  * so that the record needs nothing else.
  */
-static struct gn_record *copy(const struct gn_request *r)
+static struct gn_record *copy_message(const struct gn_request *r)
 {
     uint64_t bytes = gn_align_up(r->n_bytes, 8);
     for (uint32_t i = 0; i < r->n_ins; i++)
@@ -136,7 +136,7 @@ void gn_object_record(struct gn_vobject *o, struct gn_request *r, int32_t result
     struct gn_record_link *link = calloc(1, sizeof *link), *gone = NULL;
     bool first = !r->record;
     if (link && first) {
-        r->record = copy(r);
+        r->record = copy_message(r);
         if (r->record) {
             r->record->n_refs = 1;
             r->record->result = result;
@@ -144,7 +144,7 @@ void gn_object_record(struct gn_vobject *o, struct gn_request *r, int32_t result
             r->files = NULL;
         }
     }
-    if (!link || !r->record || (first && pin(v, r->record, r, o))) {
+    if (!link || !r->record || (first && pin_inputs(v, r->record, r, o))) {
         /*
          * The object can be used but not migrated: saving fails on an object without complete
          * records.
@@ -177,7 +177,7 @@ void gn_object_record(struct gn_vobject *o, struct gn_request *r, int32_t result
     while (gone) {
         struct gn_record_link *l = gone;
         gone = l->next;
-        put(v, l->record);
+        unref_record(v, l->record);
         free(l);
     }
 }
@@ -203,14 +203,14 @@ void gn_object_forget_records(struct gn_vobject *o)
     while (o->records) {
         struct gn_record_link *l = o->records;
         o->records = l->next;
-        put(o->vgpu, l->record);
+        unref_record(o->vgpu, l->record);
         free(l);
     }
 }
 
 void gn_request_forget_record(struct gn_request *r)
 {
-    put(r->vgpu, r->record);
+    unref_record(r->vgpu, r->record);
     r->record = NULL;
 }
 
@@ -222,7 +222,7 @@ struct heap {
     int error;
 };
 
-static void add(struct heap *h, struct gn_record *r)
+static void add_record(struct heap *h, struct gn_record *r)
 {
     if (h->n == h->capacity) {
         uint32_t more = h->capacity ? 2 * h->capacity : 256;
@@ -246,7 +246,7 @@ static int by_serial(const void *a, const void *b)
 }
 
 /* Sorts by serial and removes duplicates. */
-static void order(struct heap *h)
+static void sort_unique(struct heap *h)
 {
     uint32_t n = 0;
     if (h->n)
@@ -262,7 +262,7 @@ static void order(struct heap *h)
 }
 
 /* The object in a chunk's slot, unless it is still being made. Under the objects' lock. */
-static struct gn_vobject *made_at(struct gn_vgpu *v, uint32_t chunk, uint32_t i)
+static struct gn_vobject *made_object_at(struct gn_vgpu *v, uint32_t chunk, uint32_t i)
 {
     struct gn_vobject *_Atomic *slots =
         atomic_load_explicit(&v->objects.chunks[chunk], memory_order_relaxed);
@@ -270,8 +270,8 @@ static struct gn_vobject *made_at(struct gn_vgpu *v, uint32_t chunk, uint32_t i)
     return o && (o->whole || o->given) ? o : NULL;
 }
 
-static int hold_locked(struct gn_vgpu *v, struct gn_vobject *const *kept, uint32_t n_kept,
-                       struct gn_vobject ***ret, uint32_t *ret_n)
+static int hold_objects_locked(struct gn_vgpu *v, struct gn_vobject *const *kept, uint32_t n_kept,
+                               struct gn_vobject ***ret, uint32_t *ret_n)
 {
     uint32_t capacity = n_kept, n = n_kept;
     struct gn_vobject **all = calloc(n_kept ? n_kept : 1, sizeof(struct gn_vobject *));
@@ -294,7 +294,7 @@ static int hold_locked(struct gn_vgpu *v, struct gn_vobject *const *kept, uint32
             all = more;
         }
         for (uint32_t i = 0; i < GN_OBJECT_CHUNK; i++) {
-            struct gn_vobject *o = made_at(v, c, i);
+            struct gn_vobject *o = made_object_at(v, c, i);
             if (!o || o->given)
                 continue;
             atomic_fetch_add_explicit(&o->n_refs, 1, memory_order_relaxed);
@@ -314,12 +314,12 @@ void gn_objects_put(struct gn_vobject **objects, uint32_t n)
 }
 
 /* Under the objects' lock. */
-static void add_all(struct heap *h, const struct gn_vobject *o)
+static void add_records_of(struct heap *h, const struct gn_vobject *o)
 {
     if (o && o->unsaveable)
         h->error = -ENODATA;
     for (struct gn_record_link *l = o ? o->records : NULL; l && !h->error; l = l->next)
-        add(h, l->record);
+        add_record(h, l->record);
 }
 
 int gn_records_gather(struct gn_vgpu *v, struct gn_vobject *const *kept, uint32_t n_kept,
@@ -334,22 +334,22 @@ int gn_records_gather(struct gn_vgpu *v, struct gn_vobject *const *kept, uint32_
         if (!atomic_load_explicit(&v->objects.chunks[c], memory_order_relaxed))
             continue;
         for (uint32_t i = 0; i < GN_OBJECT_CHUNK; i++)
-            add_all(&h, made_at(v, c, i));
+            add_records_of(&h, made_object_at(v, c, i));
     }
     for (uint32_t i = 0; i < n_kept; i++)
-        add_all(&h, kept[i]);
-    order(&h);
+        add_records_of(&h, kept[i]);
+    sort_unique(&h);
     /* A record's pins have lower serials, and pins of their own: repeat until nothing is added. */
     for (uint32_t before = UINT32_MAX; !h.error && h.n != before;) {
         before = h.n;
         for (uint32_t i = 0; i < before && !h.error; i++)
             for (uint32_t p = 0; p < h.all[i]->n_pins && !h.error; p++)
-                add(&h, h.all[i]->pins[p]);
-        order(&h);
+                add_record(&h, h.all[i]->pins[p]);
+        sort_unique(&h);
     }
     /* Under the same lock, so that all records that these objects need are among those gathered. */
     if (!h.error && ret_objects)
-        h.error = hold_locked(v, kept, n_kept, &objects, &n_objects);
+        h.error = hold_objects_locked(v, kept, n_kept, &objects, &n_objects);
     pthread_mutex_unlock(&v->objects.lock);
     if (h.error) {
         gn_records_put(v, h.all, h.n);
@@ -367,6 +367,6 @@ int gn_records_gather(struct gn_vgpu *v, struct gn_vobject *const *kept, uint32_
 void gn_records_put(struct gn_vgpu *v, struct gn_record **records, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
-        put(v, records[i]);
+        unref_record(v, records[i]);
     free(records);
 }

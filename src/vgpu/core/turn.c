@@ -35,7 +35,7 @@
 /* While other vGPUs wait, the submitter is woken this long before the driver runs dry. */
 #define REFILL_NS 50000u
 
-static void tell(struct gn_turn *t)
+static void notify_gantryd(struct gn_turn *t)
 {
     (void)gn_fd_signal(t->tell_fd);
 }
@@ -65,7 +65,7 @@ static void classify(struct gn_vdevice *d, uint64_t now)
  * Tells waiting program threads whether to spin: yes while this vGPU holds the device and the
  * spinner does not run on one of the device's processors (FairGV 3.2.3).
  */
-static void show(struct gn_vdevice *d, enum gn_spin_turn whose)
+static void publish_spin_turn(struct gn_vdevice *d, enum gn_spin_turn whose)
 {
     if (whose == GN_SPIN_MINE && !gn_vgpu_is_apart(d->vgpu))
         whose = GN_SPIN_ANY;
@@ -74,7 +74,7 @@ static void show(struct gn_vdevice *d, enum gn_spin_turn whose)
         atomic_store_explicit(word, whose, memory_order_relaxed);
 }
 
-static bool begin(struct gn_vdevice *d)
+static bool acquire_grant(struct gn_vdevice *d)
 {
     struct gn_turn *t = &d->turn;
     bool news;
@@ -82,7 +82,7 @@ static bool begin(struct gn_vdevice *d)
         t->held = true;
         t->over = false;
         t->began_ns = gn_now_ns();
-        show(d, GN_SPIN_MINE);
+        publish_spin_turn(d, GN_SPIN_MINE);
         if (atomic_load_explicit(&t->wanted, memory_order_relaxed)) {
             t->window_ns = t->began_ns;
             t->window_waits = count_waits(d);
@@ -96,9 +96,9 @@ static bool begin(struct gn_vdevice *d)
     atomic_store_explicit(&t->wanted, true, memory_order_seq_cst);
     /* With no other vGPU waiting, a parked grant comes back at once: no need to stop spinning. */
     if (t->preempted_ns)
-        show(d, GN_SPIN_AWAY);
+        publish_spin_turn(d, GN_SPIN_AWAY);
     if (news)
-        tell(t);
+        notify_gantryd(t);
     return false;
 }
 
@@ -139,7 +139,7 @@ static uint32_t refill_at(const struct gn_vdevice *d, bool pressed, uint32_t mos
  * While other vGPUs wait: whether the slice is over for new commands. A command that would run
  * mostly past the end is not submitted, unless it is the turn's first.
  */
-static bool ends_now(const struct gn_turn *t, uint64_t held_ns)
+static bool is_slice_used_up(const struct gn_turn *t, uint64_t held_ns)
 {
     const uint64_t each = atomic_load_explicit(&t->service_ns, memory_order_relaxed);
     return t->over || held_ns >= t->slice_ns ||
@@ -150,7 +150,7 @@ static bool ends_now(const struct gn_turn *t, uint64_t held_ns)
 /*
  * For how long after its last completion the device is kept for a program. Under the device role.
  */
-static uint64_t keeps_ns(struct gn_turn *t)
+static uint64_t keep_limit_ns(struct gn_turn *t)
 {
     const uint64_t asked = atomic_load_explicit(&t->slot->keep_ns, memory_order_relaxed);
     if (asked == GN_GRANT_KEEP_ALL)
@@ -165,11 +165,11 @@ static uint64_t keeps_ns(struct gn_turn *t)
  * it was clear that the program has no more work. A program that has sent nothing since before this
  * turn has none; otherwise it could keep the device idle in every turn. Under the device role.
  */
-static bool ends_too_soon(struct gn_turn *t, uint64_t now)
+static bool may_have_more_work(struct gn_turn *t, uint64_t now)
 {
     const uint64_t since = atomic_load_explicit(&t->over_at_ns, memory_order_relaxed);
     return gn_grant_is_preempted(t->slot) && now - t->began_ns >= t->slice_ns &&
-           now - since < keeps_ns(t);
+           now - since < keep_limit_ns(t);
 }
 
 bool gn_turn_allows(struct gn_vdevice *d)
@@ -177,7 +177,7 @@ bool gn_turn_allows(struct gn_vdevice *d)
     struct gn_turn *t = &d->turn;
     if (!t->slot)
         return true;
-    if (!t->held && !begin(d)) {
+    if (!t->held && !acquire_grant(d)) {
         gn_device_wake(d); /* from now on it sleeps on the grant */
         return false;
     }
@@ -188,7 +188,7 @@ bool gn_turn_allows(struct gn_vdevice *d)
         if (now - t->window_ns >= WINDOW_NS)
             classify(d, now);
         t->preempted_ns = now;
-        if (ends_now(t, held_ns)) {
+        if (is_slice_used_up(t, held_ns)) {
             t->over = true;
             gn_device_wake(d);
             return false;
@@ -217,7 +217,7 @@ uint64_t gn_turn_hold_ns(struct gn_vdevice *d)
     const bool always =
         atomic_load_explicit(&t->slot->interactive, memory_order_relaxed) ||
         atomic_load_explicit(&t->slot->keep_ns, memory_order_relaxed) == GN_GRANT_KEEP_ALL;
-    const uint64_t most = keeps_ns(t);
+    const uint64_t most = keep_limit_ns(t);
     if (t->held && !t->over && held_ns < t->slice_ns && (always || gn_spin_is_worth(&t->hold)))
         ns = t->slice_ns - held_ns < most ? t->slice_ns - held_ns : most;
     pthread_mutex_unlock(&d->role);
@@ -233,7 +233,7 @@ void gn_turn_held(struct gn_vdevice *d, bool came)
         return;
     if (came)
         gn_spin_was_worth(&t->hold, true);
-    else if (t->held && !ends_too_soon(t, gn_now_ns()))
+    else if (t->held && !may_have_more_work(t, gn_now_ns()))
         gn_spin_was_not(&t->hold, true);
     pthread_mutex_unlock(&d->role);
     if (atomic_load_explicit(&d->dirty, memory_order_seq_cst))
@@ -364,14 +364,14 @@ static bool each_queue(struct gn_vdevice *d,
     return all;
 }
 
-static bool finish(struct gn_vdevice *d, void *queue, void *last_event)
+static bool finish_queue(struct gn_vdevice *d, void *queue, void *last_event)
 {
     (void)last_event;
     d->vgpu->api->finish(d->vgpu, queue);
     return true;
 }
 
-static bool has_ended(struct gn_vdevice *d, void *queue, void *last_event)
+static bool is_queue_over(struct gn_vdevice *d, void *queue, void *last_event)
 {
     (void)queue;
     return d->vgpu->api->is_over(d->vgpu, last_event);
@@ -386,8 +386,8 @@ void gn_turn_end(struct gn_vdevice *d)
      * A finish on an idle queue would only cost a wake. An out-of-order queue reports the end of
      * each of its commands.
      */
-    if (!gn_turn_is_idle(t) || !each_queue(d, has_ended))
-        each_queue(d, finish);
+    if (!gn_turn_is_idle(t) || !each_queue(d, is_queue_over))
+        each_queue(d, finish_queue);
     t->preempted_ns = gn_now_ns();
     classify(d, t->preempted_ns);
     t->held = t->over = false;
@@ -398,13 +398,13 @@ void gn_turn_end(struct gn_vdevice *d)
      * would lose its place and its credit each time.
      */
     atomic_store_explicit(&t->wanted, true, memory_order_seq_cst);
-    show(d, GN_SPIN_AWAY);
+    publish_spin_turn(d, GN_SPIN_AWAY);
     gn_grant_yield(t->slot, true);
-    tell(t);
+    notify_gantryd(t);
 }
 
 /* The last command of a queue without tracked completions is over. The driver's thread. */
-static void last_over(void *arg)
+static void on_last_command_over(void *arg)
 {
     struct gn_vdevice *d = arg;
     atomic_store_explicit(&d->turn.watched, false, memory_order_seq_cst);
@@ -416,7 +416,7 @@ static void last_over(void *arg)
     gn_vgpu_unhold(d->vgpu);
 }
 
-static bool is_over(struct gn_vdevice *d, void *queue, void *last_event)
+static bool is_queue_over_or_watched(struct gn_vdevice *d, void *queue, void *last_event)
 {
     const struct gn_vgpu_api *api = d->vgpu->api;
     (void)queue;
@@ -425,7 +425,7 @@ static bool is_over(struct gn_vdevice *d, void *queue, void *last_event)
     if (!atomic_exchange_explicit(&d->turn.watched, true, memory_order_seq_cst)) {
         /* Its end is not tracked otherwise. */
         gn_vgpu_hold(d->vgpu);
-        if (api->when_quiet(d->vgpu, last_event, last_over, d)) {
+        if (api->when_quiet(d->vgpu, last_event, on_last_command_over, d)) {
             gn_vgpu_unhold(d->vgpu);
             atomic_store_explicit(&d->turn.watched, false, memory_order_seq_cst);
         }
@@ -434,7 +434,7 @@ static bool is_over(struct gn_vdevice *d, void *queue, void *last_event)
     return api->is_over(d->vgpu, last_event);
 }
 
-static bool is_done(struct gn_vdevice *d)
+static bool is_device_idle(struct gn_vdevice *d)
 {
     struct gn_vgpu *v = d->vgpu;
     if (!gn_turn_is_idle(&d->turn))
@@ -442,7 +442,7 @@ static bool is_done(struct gn_vdevice *d)
     pthread_mutex_lock(&v->lock);
     bool ready = gn_device_has_ready_locked(d) && !gn_gate_holds(&v->gate);
     pthread_mutex_unlock(&v->lock);
-    return !ready && each_queue(d, is_over);
+    return !ready && each_queue(d, is_queue_over_or_watched);
 }
 
 /*
@@ -459,12 +459,12 @@ void gn_turn_park(struct gn_vdevice *d)
         if (pthread_mutex_trylock(&d->role))
             return;
         if (atomic_exchange_explicit(&t->rests, false, memory_order_seq_cst) && t->held &&
-            !t->over && is_done(d)) {
+            !t->over && is_device_idle(d)) {
             /*
              * A program that is about to continue keeps its place in line, as at the end of every
              * slice: it may have more work.
              */
-            if (ends_too_soon(t, gn_now_ns())) {
+            if (may_have_more_work(t, gn_now_ns())) {
                 t->over = true;
                 pthread_mutex_unlock(&d->role);
                 gn_device_wake(d);
@@ -477,7 +477,7 @@ void gn_turn_park(struct gn_vdevice *d)
             t->n_untold = 0;
             if (gn_grant_park(t->slot)) {
                 t->preempted_ns = gn_now_ns();
-                tell(t);
+                notify_gantryd(t);
             }
         }
         pthread_mutex_unlock(&d->role);
@@ -489,7 +489,7 @@ void gn_turn_park(struct gn_vdevice *d)
 }
 
 /* True: gantryd has to be told. Under the device role. */
-static bool leave(struct gn_turn *t)
+static bool give_up_grant(struct gn_turn *t)
 {
     const bool was_wanted = atomic_exchange_explicit(&t->wanted, false, memory_order_seq_cst),
                was_held = t->held;
@@ -505,10 +505,10 @@ void gn_turn_leave(struct gn_vdevice *d)
     if (!t->slot)
         return;
     pthread_mutex_lock(&d->role);
-    const bool news = leave(t);
+    const bool news = give_up_grant(t);
     pthread_mutex_unlock(&d->role);
     if (news)
-        tell(t);
+        notify_gantryd(t);
     gn_device_wake(d); /* it may sleep on a grant that is no longer wanted */
 }
 
@@ -517,7 +517,7 @@ void gn_turn_leave(struct gn_vdevice *d)
  * this command is submitted, not when it is over, so that the thread is running by then. Such a
  * thread waits for the last command of some queue.
  */
-static void rouse(struct gn_vdevice *d)
+static void wake_waiting_threads(struct gn_vdevice *d)
 {
     struct gn_vgpu *v = d->vgpu;
     if (v->remote)
@@ -540,11 +540,12 @@ void gn_turn_began(struct gn_vdevice *d)
     struct gn_turn *t = &d->turn;
     if (gn_gate_holds(&d->vgpu->gate)) {
         /* While the driver drains, or a build runs, other vGPUs may use the device. */
-        if (leave(t))
-            tell(t);
+        if (give_up_grant(t))
+            notify_gantryd(t);
         return;
     }
-    if (!t->held && begin(d) && atomic_load_explicit(&t->slot->interactive, memory_order_relaxed))
-        rouse(d);
+    if (!t->held && acquire_grant(d) &&
+        atomic_load_explicit(&t->slot->interactive, memory_order_relaxed))
+        wake_waiting_threads(d);
     atomic_store_explicit(&d->dirty, true, memory_order_seq_cst);
 }
