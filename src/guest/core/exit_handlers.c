@@ -46,7 +46,7 @@ static struct {
 } entry = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Looked up once, while the entry has its original value. */
-static register_fn *real_locked(void)
+static register_fn *real_function_locked(void)
 {
     register_fn *real = atomic_load_explicit(&entry.registers, memory_order_relaxed);
     if (!real) {
@@ -120,7 +120,7 @@ static ElfW(Sym) * find_entry_locked(void)
 {
     ElfW(Sym) *symbol = NULL;
     Dl_info info;
-    char *address = (char *)(uintptr_t)real_locked();
+    char *address = (char *)(uintptr_t)real_function_locked();
     if (!address || !dladdr1(address, &info, (void **)&symbol, RTLD_DL_SYMENT))
         return NULL;
     if (!symbol || !info.dli_sname || strcmp(info.dli_sname, "__cxa_atexit"))
@@ -129,7 +129,7 @@ static ElfW(Sym) * find_entry_locked(void)
     return plain && (char *)info.dli_fbase + symbol->st_value == address ? symbol : NULL;
 }
 
-static bool divert_locked(void)
+static bool divert_entry_locked(void)
 {
     ElfW(Sym) *symbol = find_entry_locked();
     if (!symbol)
@@ -137,14 +137,14 @@ static bool divert_locked(void)
     entry.symbol = symbol;
     entry.value = symbol->st_value;
     /* The dynamic linker adds the C library's load address to the value. */
-    const ElfW(Addr) base = (ElfW(Addr))(uintptr_t)real_locked() - symbol->st_value;
+    const ElfW(Addr) base = (ElfW(Addr))(uintptr_t)real_function_locked() - symbol->st_value;
     return set_value(symbol, (ElfW(Addr))(uintptr_t)register_wrapped - base);
 }
 
 bool gn_exit_handlers_wrap(bool (*before)(void *ctx), void *ctx)
 {
     pthread_mutex_lock(&entry.lock);
-    const bool diverted = entry.n_users || divert_locked();
+    const bool diverted = entry.n_users || divert_entry_locked();
     entry.n_users += diverted;
     pthread_mutex_unlock(&entry.lock);
     if (!diverted)
@@ -170,7 +170,7 @@ unsigned gn_exit_handlers_release(void)
 int gn_exit_handlers_add(void (*run)(void *))
 {
     pthread_mutex_lock(&entry.lock);
-    register_fn *real = real_locked();
+    register_fn *real = real_function_locked();
     pthread_mutex_unlock(&entry.lock);
     return real ? real(run, NULL, NULL) : -1;
 }

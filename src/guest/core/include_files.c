@@ -42,7 +42,7 @@ uint32_t gn_session_number(void)
     return atomic_fetch_add_explicit(&next_number, 1, memory_order_relaxed);
 }
 
-static void add(struct gn_folders *f, const char *text, const char *path)
+static void add_folder_entry(struct gn_folders *f, const char *text, const char *path)
 {
     size_t n = strlen(text);
     while (n > 1 && text[n - 1] == '/')
@@ -77,10 +77,10 @@ struct gn_folders *gn_folders_open(struct gn_session *s)
         gn_list_init(&f->link);
         /* Services run in "/", and must not expose the whole file system. */
         if (!here || strcmp(here, "/") != 0)
-            add(f, "", ".");
+            add_folder_entry(f, "", ".");
         /* A compiler may turn relative names into absolute ones. */
         if (here && here[0] == '/' && here[1])
-            add(f, here, ".");
+            add_folder_entry(f, here, ".");
     }
     free(here);
     return f;
@@ -89,7 +89,7 @@ struct gn_folders *gn_folders_open(struct gn_session *s)
 void gn_folders_add(struct gn_folders *f, const char *path)
 {
     if (f && *path)
-        add(f, path, path);
+        add_folder_entry(f, path, path);
 }
 
 uint32_t gn_folders_offer(struct gn_folders *f, const char **ret_names, size_t *ret_n)
@@ -143,7 +143,7 @@ static bool leads_out(const char *name)
 }
 
 /* The part of the name behind the folder; NULL: the name does not lie in it. */
-static const char *inside(const struct folder *f, const char *name)
+static const char *name_inside_folder(const struct folder *f, const char *name)
 {
     size_t n = strlen(f->text);
     const char *rest = name;
@@ -160,8 +160,8 @@ static const char *inside(const struct folder *f, const char *name)
     return *rest ? rest : ".";
 }
 
-static int look(const struct folder *f, const char *rest, uint32_t how, struct stat *st,
-                int *ret_fd)
+static int open_or_stat(const struct folder *f, const char *rest, uint32_t how, struct stat *st,
+                        int *ret_fd)
 {
     if (how == GN_SESSION_WANT_FACTS)
         return fstatat(f->fd, rest, st, 0) < 0 ? -errno : 0;
@@ -176,8 +176,8 @@ static int look(const struct folder *f, const char *rest, uint32_t how, struct s
     return 0;
 }
 
-static int find(struct gn_session *s, uint32_t number, const char *name, uint32_t how,
-                struct stat *st, int *ret_fd)
+static int find_in_folders(struct gn_session *s, uint32_t number, const char *name, uint32_t how,
+                           struct stat *st, int *ret_fd)
 {
     int rc = -ENOENT;
     pthread_mutex_lock(&s->folders_lock);
@@ -186,9 +186,9 @@ static int find(struct gn_session *s, uint32_t number, const char *name, uint32_
         if (f->number != number)
             continue;
         for (uint32_t i = 0; i < f->n && rc; i++) {
-            const char *rest = inside(&f->items[i], name);
+            const char *rest = name_inside_folder(&f->items[i], name);
             if (rest)
-                rc = look(&f->items[i], rest, how, st, ret_fd);
+                rc = open_or_stat(&f->items[i], rest, how, st, ret_fd);
         }
     }
     pthread_mutex_unlock(&s->folders_lock);
@@ -205,7 +205,7 @@ void gn_folders_look(struct gn_session *s, const void *payload, uint32_t n,
     const char *name = (const char *)payload + sizeof want;
     if (n > sizeof want && name[n - sizeof want - 1] == 0) {
         memcpy(&want, payload, sizeof want);
-        rc = find(s, want.number, name, want.how, &st, &fd);
+        rc = find_in_folders(s, want.number, name, want.how, &st, &fd);
     }
     file.error = (uint32_t)-rc;
     if (rc == 0) {

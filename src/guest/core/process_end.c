@@ -124,7 +124,7 @@ void gn_driver_unloads(void)
  * Keeps the load reachable for leak checkers: the pointers in the handlers are gone once they have
  * run.
  */
-static void retain(struct load *l)
+static void retain_load(struct load *l)
 {
     pthread_mutex_lock(&process.lock);
     l->next = process.retained;
@@ -143,7 +143,7 @@ void gn_driver_left(void)
     atomic_store_explicit(&l->over, true, memory_order_seq_cst);
     mine = NULL;
     if (has_handlers)
-        retain(l);
+        retain_load(l);
     else
         free(l);
     atomic_fetch_sub_explicit(&process.n_in, 1, memory_order_seq_cst);

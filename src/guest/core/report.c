@@ -34,7 +34,7 @@ extern char **environ;
  * Whether the user expects Gantry here. Its ICD may be installed on machines that do not use it;
  * there, a program that finds no gantryd gets no message.
  */
-static bool is_expected(void)
+static bool is_gantry_expected(void)
 {
     struct gn_address address;
     for (char **e = environ; e && *e; e++)
@@ -109,6 +109,6 @@ void gn_say(const char *format, ...)
 void gn_session_report(const struct gn_error *err)
 {
     static _Atomic bool said;
-    if (is_expected() && !atomic_exchange_explicit(&said, true, memory_order_relaxed))
+    if (is_gantry_expected() && !atomic_exchange_explicit(&said, true, memory_order_relaxed))
         gn_say("%s%s%s", err->what, err->fix[0] ? "; " : "", err->fix);
 }

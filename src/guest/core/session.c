@@ -189,7 +189,7 @@ void gn_session_close_lost(struct gn_session *s)
  * Reads gantryd's messages, unless another thread has a request to gantryd open: then that thread
  * reads them. False: gantryd is gone.
  */
-static bool hear_gantryd(struct gn_session *s, short events)
+static bool read_gantryd(struct gn_session *s, short events)
 {
     const bool hung_up = events & (POLLRDHUP | POLLHUP | POLLERR);
     if (pthread_mutex_trylock(&s->link_lock)) {
@@ -202,7 +202,7 @@ static bool hear_gantryd(struct gn_session *s, short events)
     return r == 0 && !hung_up;
 }
 
-static bool wait_for_it(struct gn_session *s, struct gn_frame_reader *reader,
+static bool handle_stop(struct gn_session *s, struct gn_frame_reader *reader,
                         const struct gn_frame *frame)
 {
     struct gn_link_stopped stop;
@@ -215,7 +215,7 @@ static bool watch_far(struct gn_session *s, struct gn_session_tcp *far)
 {
     if (!gn_session_tcp_watch_far(s, far))
         return false;
-    pthread_mutex_lock(&sessions.lock); /* say_bye reads it under the lock */
+    pthread_mutex_lock(&sessions.lock); /* disconnect_all reads it under the lock */
     gn_session_tcp_free(far);
     pthread_mutex_unlock(&sessions.lock);
     return true;
@@ -261,7 +261,7 @@ void gn_sessions_look(void)
         gn_session_look(all[i]);
 }
 
-static void slept(struct gn_lost *lost)
+static void check_lost_session(struct gn_lost *lost)
 {
     gn_session_look(gn_container_of(lost, struct gn_session, lost));
 }
@@ -272,7 +272,7 @@ static void slept(struct gn_lost *lost)
  * when a socket was replaced, since a copy of the old one in another process would keep it in the
  * epoll. False: the program has closed a descriptor.
  */
-static bool look_out(struct gn_session *s, uint64_t serials[static N_LOOKED_AT])
+static bool prepare_epoll(struct gn_session *s, uint64_t serials[static N_LOOKED_AT])
 {
     const int fds[N_LOOKED_AT] = {s->socket, gn_link_poll_fd(s->link),
                                   atomic_load_explicit(&s->turn_fd, memory_order_acquire)};
@@ -321,7 +321,7 @@ static void *watch(void *arg)
         return NULL;
     }
     init_reader(&reader, s);
-    while (look_out(s, serials)) {
+    while (prepare_epoll(s, serials)) {
         const int n = epoll_wait(s->epoll_fd, &event, 1, -1);
         if (n < 0 && errno != EINTR)
             break;
@@ -331,7 +331,7 @@ static void *watch(void *arg)
             if (frame.op == GN_SESSION_WANT)
                 gn_folders_answer(s, frame.seq, frame.payload, frame.n_payload);
             else if (frame.op == GN_LINK_STOPPED)
-                went_on = wait_for_it(s, &reader, &frame);
+                went_on = handle_stop(s, &reader, &frame);
             else
                 s->api->heard(s, frame.op, frame.payload, frame.n_payload);
         }
@@ -364,7 +364,7 @@ static void *watch(void *arg)
             break;
         /* Polls anew: the vGPU may have been stopped since epoll_wait. */
         struct pollfd p = {.fd = gn_link_poll_fd(s->link), .events = POLLIN | POLLRDHUP};
-        if (poll(&p, 1, 0) > 0 && !hear_gantryd(s, p.revents) && !gn_session_outlives_gantryd(s))
+        if (poll(&p, 1, 0) > 0 && !read_gantryd(s, p.revents) && !gn_session_outlives_gantryd(s))
             break;
     }
     gn_frame_reader_fini(&reader);
@@ -408,7 +408,7 @@ void gn_session_wishes(uint32_t *ret_weight, uint64_t *ret_memory_bytes)
 }
 
 /* An unknown mode counts as remote, and is reported once per process. */
-static void check_mode(const char *mode)
+static void warn_of_unknown_mode(const char *mode)
 {
     static _Atomic bool told;
     if (!mode || !*mode || strcmp(mode, "remote") == 0 || strcmp(mode, "passthrough") == 0)
@@ -420,7 +420,7 @@ static void check_mode(const char *mode)
             mode);
 }
 
-static int map_all(struct gn_session *s, const struct gn_attached *a)
+static int map_segments(struct gn_session *s, const struct gn_attached *a)
 {
     struct gn_segment data;
     int r = gn_segment_adopt(a->ring_fd, a->ring_bytes, &s->ring_segment);
@@ -460,7 +460,7 @@ struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t plat
     s->epoch = atomic_load_explicit(&gn_epoch, memory_order_relaxed);
     s->socket = s->epoll_fd = -1;
     gn_lost_init(&s->lost);
-    s->lost.slept = slept;
+    s->lost.slept = check_lost_session;
     s->waiter = (struct gn_waiter){gn_spin_policy_default(), &s->lost};
     pthread_mutex_init(&s->link_lock, NULL);
     pthread_mutex_init(&s->socket_lock, NULL);
@@ -487,7 +487,7 @@ struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t plat
         free(s);
         return NULL;
     }
-    check_mode(mode);
+    warn_of_unknown_mode(mode);
     s->link->on_host = gn_in_process_take_over;
     s->link->on_host_ctx = s;
     s->link->on_move = gn_session_move_word;
@@ -503,7 +503,7 @@ struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t plat
         r = attached.remote ? gn_session_tcp_make_memory(&attached) : 0;
     }
     if (!r)
-        r = map_all(s, &attached);
+        r = map_segments(s, &attached);
     if (!r && attached.remote)
         r = gn_session_tcp_open(s, &attached, err);
     pthread_mutex_lock(&sessions.lock);
@@ -527,7 +527,7 @@ struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t plat
 /*
  * Tells gantryds on other machines, so that they do not keep a vGPU for a program that has ended.
  */
-__attribute__((destructor)) static void say_bye(void)
+__attribute__((destructor)) static void disconnect_all(void)
 {
     if (pthread_mutex_trylock(&sessions.lock))
         return;

@@ -71,7 +71,7 @@ cl_int gn_marker_wait(struct gn_cl_queue *q, cl_command_type type, cl_uint n, co
 }
 
 /* All of the first `sent` commands are complete. */
-static void finished(struct gn_cl_queue *q, uint64_t sent)
+static void note_finished(struct gn_cl_queue *q, uint64_t sent)
 {
     uint64_t before = atomic_load_explicit(&q->n_finished, memory_order_relaxed);
     while (before < sent &&
@@ -80,7 +80,7 @@ static void finished(struct gn_cl_queue *q, uint64_t sent)
         ;
 }
 
-static bool only_user(struct gn_cl_queue *q)
+static bool is_only_user(struct gn_cl_queue *q)
 {
     return atomic_load_explicit(&q->user, memory_order_relaxed) == (uintptr_t)pthread_self();
 }
@@ -88,14 +88,14 @@ static bool only_user(struct gn_cl_queue *q)
 bool gn_queue_acquire_idle(struct gn_cl_queue *q, cl_int *result)
 {
     *result = CL_SUCCESS;
-    if (!only_user(q) || !gn_queue_idle(q))
+    if (!is_only_user(q) || !gn_queue_idle(q))
         return false;
     if (gn_session_lost(q->o.session)) {
         *result = CL_OUT_OF_RESOURCES;
         return false;
     }
     pthread_mutex_lock(&q->user_lock);
-    if (only_user(q))
+    if (is_only_user(q))
         return true;
     pthread_mutex_unlock(&q->user_lock);
     return false;
@@ -105,7 +105,7 @@ bool gn_queue_acquire_alone(struct gn_cl_queue *q, cl_command_type type, cl_uint
                             const cl_event *waits, cl_int *result)
 {
     *result = CL_SUCCESS;
-    if (!only_user(q))
+    if (!is_only_user(q))
         return false;
     if (n || !gn_queue_idle(q)) {
         uint64_t sent = atomic_load_explicit(&q->n_sent, memory_order_acquire);
@@ -114,7 +114,7 @@ bool gn_queue_acquire_alone(struct gn_cl_queue *q, cl_command_type type, cl_uint
         *result = gn_marker_wait(q, type, n, waits, NULL);
         if (*result)
             return false;
-        finished(q, sent + 1);
+        note_finished(q, sent + 1);
         gn_settle(q->o.session->detail);
     }
     return gn_queue_acquire_idle(q, result);

@@ -49,8 +49,8 @@ static void wait_for_job_locked(void)
     bool looks = true;
     while (gn_list_empty(&callbacks.jobs)) {
         /*
-         * Stored before the count is read: either this thread sees the new callback, or await()
-         * sees `looks` false.
+         * Stored before the count is read: either this thread sees the new callback, or
+         * expect_callback() sees `looks` false.
          */
         atomic_store_explicit(&callbacks.looks, looks, memory_order_seq_cst);
         if (!looks && !atomic_load_explicit(&callbacks.n_awaited, memory_order_seq_cst)) {
@@ -68,7 +68,7 @@ static void wait_for_job_locked(void)
     atomic_store_explicit(&callbacks.looks, true, memory_order_relaxed);
 }
 
-static void *call_back(void *arg)
+static void *run_callbacks(void *arg)
 {
     (void)arg;
     pthread_mutex_lock(&callbacks.lock);
@@ -102,7 +102,7 @@ static int start_locked(void)
     pthread_cond_init(&callbacks.idle, &attr);
     pthread_condattr_destroy(&attr);
     callbacks.runs = false;
-    if (gn_thread_start(GN_THREAD_PREFIX "call", call_back, NULL, NULL))
+    if (gn_thread_start(GN_THREAD_PREFIX "call", run_callbacks, NULL, NULL))
         return -1;
     callbacks.ready = true;
     callbacks.epoch = epoch;
@@ -117,7 +117,7 @@ void gn_callbacks_forked(void)
 }
 
 /* Announces one more expected callback, which gn_callback_later will deliver. */
-static void await(void)
+static void expect_callback(void)
 {
     atomic_fetch_add_explicit(&callbacks.n_awaited, 1, memory_order_seq_cst);
     if (atomic_load_explicit(&callbacks.looks, memory_order_seq_cst))
@@ -171,7 +171,7 @@ struct watch {
     void *user_data;
 };
 
-static void tell_event(void *arg)
+static void run_event_callback(void *arg)
 {
     struct watch *w = arg;
     /* Data that the program may read after the callback must have arrived. */
@@ -185,22 +185,22 @@ static void tell_event(void *arg)
  * The worker sends the notice of a completion, and then writes it to the event table. The program's
  * callback runs after both. On the callback thread.
  */
-static void tell_end(void *arg)
+static void run_when_event_complete(void *arg)
 {
     struct watch *w = arg;
     struct gn_session *s = w->event->o.session;
     int32_t error;
     if (w->status <= CL_COMPLETE)
         (void)gn_event_wait(&s->events[w->event->o.id], &s->waiter, &error);
-    tell_event(w);
+    run_event_callback(w);
 }
 
-static void fire(struct watch *w, cl_int status)
+static void queue_event_callback(struct watch *w, cl_int status)
 {
     atomic_fetch_sub_explicit(&callbacks.n_awaited, 1, memory_order_relaxed);
     w->status = status;
-    if (gn_callback_later(tell_end, w))
-        tell_event(w);
+    if (gn_callback_later(run_when_event_complete, w))
+        run_event_callback(w);
 }
 
 /* The vGPU is lost: every callback that still waits is called with an error. */
@@ -216,7 +216,7 @@ static void fail_watches(struct gn_cl_session *s)
         pthread_mutex_unlock(&s->watch_lock);
         if (!w)
             return;
-        fire(w, GN_EVENT_LOST);
+        queue_event_callback(w, GN_EVENT_LOST);
     }
 }
 
@@ -242,7 +242,7 @@ cl_int CL_API_CALL gn_clSetEventCallback(cl_event event, cl_int type,
     uint64_t cookie = w->cookie = ++s->next_cookie;
     gn_list_append(&s->watches, &w->link);
     pthread_mutex_unlock(&s->watch_lock);
-    await();
+    expect_callback();
     gn_send_WatchEvent(session, (cl_uint)e->o.id, type, cookie);
     /* From here on the callback may release the event. */
     if (gn_session_lost(session))
@@ -250,7 +250,7 @@ cl_int CL_API_CALL gn_clSetEventCallback(cl_event event, cl_int type,
     return CL_SUCCESS;
 }
 
-static void heard_event(struct gn_cl_session *s, const void *payload)
+static void handle_event_notice(struct gn_cl_session *s, const void *payload)
 {
     struct gn_session_event heard;
     struct watch *found = NULL;
@@ -266,7 +266,7 @@ static void heard_event(struct gn_cl_session *s, const void *payload)
     }
     pthread_mutex_unlock(&s->watch_lock);
     if (found)
-        fire(found, heard.status);
+        queue_event_callback(found, heard.status);
 }
 
 /* ---- contexts */
@@ -281,7 +281,7 @@ struct context_notice {
     char text[];
 };
 
-static void tell_context(void *arg)
+static void run_context_callback(void *arg)
 {
     struct context_notice *n = arg;
     n->context->notify(n->text, NULL, 0, n->context->user_data);
@@ -340,12 +340,12 @@ static void notify_context(struct gn_cl_session *s, uint64_t id, const char *tex
     pthread_mutex_unlock(&s->watch_lock);
     if (!notice->context)
         free(notice);
-    else if (gn_callback_later(tell_context, notice))
-        tell_context(notice);
+    else if (gn_callback_later(run_context_callback, notice))
+        run_context_callback(notice);
 }
 
 /* The payload may be unaligned. */
-static void heard_context(struct gn_cl_session *s, const void *payload, uint32_t n)
+static void handle_context_notice(struct gn_cl_session *s, const void *payload, uint32_t n)
 {
     struct gn_session_context head;
     const char *text = (const char *)payload + sizeof head;
@@ -387,9 +387,9 @@ void gn_acks(struct gn_session *session, uint16_t op, const void *payload, uint3
     if (!s)
         return;
     if (op == GN_SESSION_EVENT && n == sizeof(struct gn_session_event)) {
-        heard_event(s, payload);
+        handle_event_notice(s, payload);
     } else if (op == GN_SESSION_CONTEXT) {
-        heard_context(s, payload, n);
+        handle_context_notice(s, payload, n);
     } else if (!payload) {
         fail_watches(s);
         if (gn_session_lost(session))

@@ -32,8 +32,8 @@ static cl_int named_platform(const cl_context_properties *properties, struct gn_
  * Asks the driver for the context's devices: it may list a device once that was given twice, or a
  * root device in place of its sub-devices.
  */
-static cl_int find_devices(struct gn_cl_context *c, cl_uint num_devices,
-                           const cl_device_id *devices)
+static cl_int query_devices(struct gn_cl_context *c, cl_uint num_devices,
+                            const cl_device_id *devices)
 {
     const struct gn_cl_devices *all = gn_cl_devices_of(c->root);
     cl_uint n = 0, room = num_devices + all->n;
@@ -97,7 +97,7 @@ static cl_context create(const cl_context_properties *properties, cl_uint num_de
         gn_object_drop(&c->o);
         return gn_refuse(ret, result);
     }
-    result = find_devices(c, num_devices, devices);
+    result = query_devices(c, num_devices, devices);
     if (result) {
         gn_object_unref(&c->o);
         return gn_refuse(ret, result);
@@ -113,7 +113,7 @@ static cl_context create(const cl_context_properties *properties, cl_uint num_de
  * left continues with its old device handles; a program that still has one gets the loss as an
  * error until it has released all.
  */
-static bool begin_anew(cl_device_id device)
+static bool replace_lost_vgpu(cl_device_id device)
 {
     struct gn_cl_device *d = gn_object_of(device, GN_KIND_DEVICE);
     if (!d || !d->o.rooted)
@@ -134,9 +134,9 @@ cl_context CL_API_CALL gn_clCreateContext(const cl_context_properties *propertie
 {
     cl_int result;
     if (devices && num_devices)
-        (void)begin_anew(devices[0]);
+        (void)replace_lost_vgpu(devices[0]);
     cl_context c = create(properties, num_devices, devices, pfn_notify, user_data, &result);
-    if (!c && result == GN_RESULT_LOST && begin_anew(devices[0]))
+    if (!c && result == GN_RESULT_LOST && replace_lost_vgpu(devices[0]))
         c = create(properties, num_devices, devices, pfn_notify, user_data, &result);
     if (errcode_ret)
         *errcode_ret = result;

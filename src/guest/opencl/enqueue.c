@@ -131,7 +131,7 @@ static bool is_good_group(struct gn_cl_kernel *k, uint64_t group)
     return false;
 }
 
-static void keep_good_group(struct gn_cl_kernel *k, uint64_t group)
+static void remember_good_group(struct gn_cl_kernel *k, uint64_t group)
 {
     uint32_t i =
         atomic_fetch_add_explicit(&k->next_good, 1, memory_order_relaxed) % GN_ARRAY_SIZE(k->good);
@@ -143,8 +143,8 @@ static void keep_good_group(struct gn_cl_kernel *k, uint64_t group)
  * Sizes that are plainly valid. Whether other sizes are (no work-items, groups that do not divide
  * the range) is for the driver to judge each time.
  */
-static bool is_plain(const struct gn_cl_kernel *k, cl_uint work_dim, const size_t *global,
-                     const size_t *local)
+static bool has_plain_sizes(const struct gn_cl_kernel *k, cl_uint work_dim, const size_t *global,
+                            const size_t *local)
 {
     const bool required = k->required[0] != 0;
     for (cl_uint i = 0; i < work_dim; i++)
@@ -168,7 +168,7 @@ static int check_launch(const struct gn_cl_queue *q, struct gn_cl_kernel *k, cl_
         return CL_INVALID_KERNEL_ARGS;
     if (work_dim < 1 || work_dim > 3)
         return CL_INVALID_WORK_DIMENSION;
-    if (!is_plain(k, work_dim, global, local))
+    if (!has_plain_sizes(k, work_dim, global, local))
         return GN_ASK(CL_SUCCESS);
     return !local || is_good_group(k, packed_group(q, work_dim, local)) ? GN_SURE
                                                                         : GN_ASK(CL_SUCCESS);
@@ -212,8 +212,8 @@ static cl_int launch(cl_command_queue command_queue, cl_kernel kernel, cl_uint w
                             offset ? offsets : NULL, global ? globals : NULL, local ? locals : NULL,
                             bytes ? run : NULL, bytes, n, list, &show);
     if (!result && local && show.doubt == GN_ASK(CL_SUCCESS) &&
-        is_plain(k, work_dim, global, local))
-        keep_good_group(k, packed_group((const void *)queue, work_dim, locals));
+        has_plain_sizes(k, work_dim, global, local))
+        remember_good_group(k, packed_group((const void *)queue, work_dim, locals));
     return gn_command_sent(queue, shown, event, result);
 }
 

@@ -17,7 +17,7 @@
 #define ACCESS      (CL_MEM_READ_WRITE | CL_MEM_WRITE_ONLY | CL_MEM_READ_ONLY)
 #define HOST_ACCESS (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS)
 
-static bool one_at_most(cl_mem_flags flags)
+static bool has_one_bit_at_most(cl_mem_flags flags)
 {
     return !(flags & (flags - 1));
 }
@@ -25,11 +25,11 @@ static bool one_at_most(cl_mem_flags flags)
 /*
  * The driver must see an invalid use as the program made it: only plainly valid buffers get a home.
  */
-static bool plainly_right(cl_mem_flags flags, const void *host_ptr)
+static bool is_plainly_valid(cl_mem_flags flags, const void *host_ptr)
 {
     return !(flags & ~(cl_mem_flags)(ACCESS | HOST_ACCESS | CL_MEM_ALLOC_HOST_PTR |
                                      CL_MEM_COPY_HOST_PTR)) &&
-           one_at_most(flags & ACCESS) && one_at_most(flags & HOST_ACCESS) &&
+           has_one_bit_at_most(flags & ACCESS) && has_one_bit_at_most(flags & HOST_ACCESS) &&
            !(flags & CL_MEM_COPY_HOST_PTR) == !host_ptr;
 }
 
@@ -40,7 +40,7 @@ bool gn_home_wanted(struct gn_cl_context *c, cl_mem_flags flags, size_t size, co
      * Over tcp a home pays for large buffers only: their data is sent and received without a copy
      * on the other side.
      */
-    if (!plainly_right(flags, host_ptr) || !size ||
+    if (!is_plainly_valid(flags, host_ptr) || !size ||
         (gn_session_over_tcp(c->o.session) && size < GN_HOME_FAR_BYTES))
         return false;
     if (limit == GN_HOME_NOT_ASKED) {

@@ -12,7 +12,7 @@
 #define MOST_ARGS ((cl_uint)UINT16_MAX + 1)
 
 /* The vGPU's answers are not trusted; they may differ between two requests. */
-static cl_int kernel_facts(struct gn_cl_kernel *k)
+static cl_int query_kernel_facts(struct gn_cl_kernel *k)
 {
     struct gn_arg_fact stack[32], *facts = stack;
     cl_uint n = 0;
@@ -56,10 +56,11 @@ cl_int gn_made_clCreateKernel(struct gn_object *made, cl_program program, const 
     struct gn_cl_kernel *k = (void *)made;
     (void)kernel_name;
     k->program = (void *)program;
-    return kernel_facts(k);
+    return query_kernel_facts(k);
 }
 
-static bool keep_arg(struct gn_cl_kernel *k, cl_uint i, const struct gn_arg *arg, const void *value)
+static bool store_arg(struct gn_cl_kernel *k, cl_uint i, const struct gn_arg *arg,
+                      const void *value)
 {
     struct gn_cl_arg *a = &k->args[i];
     uint32_t tail = gn_arg_tail(arg->kind, arg->bytes);
@@ -90,9 +91,9 @@ cl_int gn_made_clCloneKernel(struct gn_object *made, cl_kernel source_kernel)
     gn_object_ref(&source->program->o);
     k->o.parent = &source->program->o;
     gn_object_unref(&source->o);
-    cl_int result = kernel_facts(k);
+    cl_int result = query_kernel_facts(k);
     for (cl_uint i = 0; !result && i < k->n_args && i < source->n_args; i++) {
-        if (source->args[i].set && !keep_arg(k, i, &source->args[i].arg, source->args[i].tail))
+        if (source->args[i].set && !store_arg(k, i, &source->args[i].arg, source->args[i].tail))
             result = CL_OUT_OF_HOST_MEMORY;
         k->args[i].good_bytes = source->args[i].good_bytes;
         k->args[i].good_empty_bytes = source->args[i].good_empty_bytes;
@@ -138,7 +139,7 @@ cl_int CL_API_CALL gn_clCreateKernelsInProgram(cl_program program, cl_uint num_k
         n = n_made;
     }
     for (cl_uint i = 0; !result && i < n_made; i++)
-        result = kernel_facts(made[i]);
+        result = query_kernel_facts(made[i]);
     for (cl_uint i = 0; i < n_made; i++) {
         if (!result)
             kernels[i] = (cl_kernel)made[i];
@@ -157,8 +158,8 @@ cl_int CL_API_CALL gn_clCreateKernelsInProgram(cl_program program, cl_uint num_k
 /* ---- arguments */
 
 /* Asks the driver about one argument, and remembers its size if it is accepted. */
-static cl_int ask_arg(struct gn_cl_kernel *k, cl_uint i, const struct gn_arg *arg,
-                      const void *value)
+static cl_int ask_driver_about_arg(struct gn_cl_kernel *k, cl_uint i, const struct gn_arg *arg,
+                                   const void *value)
 {
     struct {
         struct gn_arg arg;
@@ -176,7 +177,7 @@ static cl_int ask_arg(struct gn_cl_kernel *k, cl_uint i, const struct gn_arg *ar
     if (run != &stack)
         free(run);
     if (!result && i < k->n_args) {
-        if (!keep_arg(k, i, arg, value))
+        if (!store_arg(k, i, arg, value))
             return CL_OUT_OF_HOST_MEMORY;
         if (arg->kind == GN_ARG_LOCAL)
             k->args[i].good_empty_bytes = arg->bytes;
@@ -199,7 +200,7 @@ static struct gn_object *object_in(const struct gn_cl_kernel *k, const void *arg
  * Whether the value is one of Gantry's live handles, for an argument without compiler information.
  * Does not read memory that may be unmapped.
  */
-static bool plausible(const void *arg_value)
+static bool may_be_handle(const void *arg_value)
 {
     uintptr_t handle;
     memcpy(&handle, arg_value, sizeof handle);
@@ -207,18 +208,18 @@ static bool plausible(const void *arg_value)
 }
 
 /* sure: the driver has accepted such an argument before. */
-static cl_int give_arg(struct gn_cl_kernel *k, const struct gn_arg *arg, const void *value,
-                       bool sure)
+static cl_int set_arg(struct gn_cl_kernel *k, const struct gn_arg *arg, const void *value,
+                      bool sure)
 {
     if (!sure || gn_session_lost(k->o.session))
-        return ask_arg(k, arg->index, arg, value);
-    return keep_arg(k, arg->index, arg, value) ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
+        return ask_driver_about_arg(k, arg->index, arg, value);
+    return store_arg(k, arg->index, arg, value) ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
 }
 
 /* The class of an argument without compiler information, judged by the handle that it contains. */
 static uint32_t class_of_value(const struct gn_cl_kernel *k, size_t arg_size, const void *arg_value)
 {
-    if (arg_size != sizeof(cl_mem) || !plausible(arg_value))
+    if (arg_size != sizeof(cl_mem) || !may_be_handle(arg_value))
         return GN_ARG_CLASS_VALUE;
     if (object_in(k, arg_value, GN_KIND_SAMPLER))
         return GN_ARG_CLASS_SAMPLER;
@@ -248,7 +249,7 @@ static struct gn_object *object_of_value(const struct gn_cl_kernel *k, const voi
 {
     static const uint16_t kinds[] = {GN_KIND_MEM, GN_KIND_SAMPLER, GN_KIND_QUEUE};
     struct gn_object *o = object_in(k, arg_value, wanted);
-    for (size_t i = 0; !o && i < GN_ARRAY_SIZE(kinds) && plausible(arg_value); i++)
+    for (size_t i = 0; !o && i < GN_ARRAY_SIZE(kinds) && may_be_handle(arg_value); i++)
         o = object_in(k, arg_value, kinds[i]);
     return o;
 }
@@ -300,7 +301,7 @@ cl_int CL_API_CALL gn_clSetKernelArg(cl_kernel kernel, cl_uint arg_index, size_t
         /* Local memory, a NULL memory object, or an error: the driver decides. */
         arg.kind = GN_ARG_LOCAL;
         sure = arg_size && (class == GN_ARG_CLASS_LOCAL || a->good_empty_bytes == arg_size);
-        return give_arg(k, &arg, NULL, sure);
+        return set_arg(k, &arg, NULL, sure);
     }
     if (class == GN_ARG_CLASS_UNKNOWN)
         class = class_of_value(k, arg_size, arg_value);
@@ -342,7 +343,7 @@ cl_int CL_API_CALL gn_clSetKernelArg(cl_kernel kernel, cl_uint arg_index, size_t
         sure = arg_size && a->good_bytes == arg_size && !a->good_shape;
         break;
     }
-    cl_int result = give_arg(k, &arg, arg_value, sure);
+    cl_int result = set_arg(k, &arg, arg_value, sure);
     if (!result) {
         a->good_shape = shape;
         a->named = o;
@@ -365,7 +366,7 @@ cl_int CL_API_CALL gn_clSetKernelArgSVMPointer(cl_kernel kernel, cl_uint arg_ind
         return CL_INVALID_ARG_VALUE;
     arg.value = (uintptr_t)arg_value;
     const struct gn_cl_arg *a = &k->args[arg_index];
-    return give_arg(k, &arg, NULL, a->set && a->arg.kind == GN_ARG_SVM);
+    return set_arg(k, &arg, NULL, a->set && a->arg.kind == GN_ARG_SVM);
 }
 
 cl_int gn_local_clGetKernelInfo(cl_kernel kernel, cl_kernel_info param_name,

@@ -19,9 +19,9 @@
 #define ALIGN     4096u
 #define WHOLE_MAX (UINT64_C(64) << 20) /* maps of a larger buffer are allocated one by one */
 
-static cl_int check(cl_command_queue command_queue, cl_mem mem, bool image, cl_map_flags flags,
-                    cl_uint n, const cl_event *waits, struct gn_cl_queue **ret_q,
-                    struct gn_cl_mem **ret_m)
+static cl_int check_map(cl_command_queue command_queue, cl_mem mem, bool image, cl_map_flags flags,
+                        cl_uint n, const cl_event *waits, struct gn_cl_queue **ret_q,
+                        struct gn_cl_mem **ret_m)
 {
     struct gn_cl_queue *q = gn_object_of(command_queue, GN_KIND_QUEUE);
     if (!q)
@@ -43,15 +43,15 @@ static cl_int check(cl_command_queue command_queue, cl_mem mem, bool image, cl_m
 }
 
 /* The driver's verdict on a map, and, for an image, its pitches. */
-static cl_int probe(struct gn_cl_queue *q, struct gn_cl_mem *m, cl_map_flags flags,
-                    const struct gn_cl_map *map, cl_ulong *pitches)
+static cl_int probe_map(struct gn_cl_queue *q, struct gn_cl_mem *m, cl_map_flags flags,
+                        const struct gn_cl_map *map, cl_ulong *pitches)
 {
     const cl_ulong place[6] = {map->origin[0], map->origin[1], map->origin[2],
                                map->region[0], map->region[1], map->region[2]};
     return gn_send_MapProbe(q->o.session, (cl_command_queue)q, (cl_mem)m, flags, place, pitches);
 }
 
-static bool odd_flags(cl_map_flags flags)
+static bool has_unusual_flags(cl_map_flags flags)
 {
     return flags & ~(cl_map_flags)(READS_MAP | WRITES_MAP) ||
            ((flags & CL_MAP_WRITE_INVALIDATE_REGION) && (flags & READS_MAP));
@@ -126,7 +126,7 @@ static int place_buffer(struct gn_cl_mem *m, struct gn_cl_map *map)
  * Whether a live map for writing covers the region: then it has the program's data, which a read
  * must not overwrite.
  */
-static bool written_here(struct gn_cl_mem *m, const struct gn_cl_map *map)
+static bool is_under_write_map(struct gn_cl_mem *m, const struct gn_cl_map *map)
 {
     bool covered = false;
     pthread_mutex_lock(&m->lock);
@@ -138,7 +138,7 @@ static bool written_here(struct gn_cl_mem *m, const struct gn_cl_map *map)
     return covered;
 }
 
-static void enter(struct gn_cl_mem *m, struct gn_cl_map *map)
+static void add_map(struct gn_cl_mem *m, struct gn_cl_map *map)
 {
     pthread_mutex_lock(&m->lock);
     map->next = m->maps;
@@ -147,7 +147,7 @@ static void enter(struct gn_cl_mem *m, struct gn_cl_map *map)
     pthread_mutex_unlock(&m->lock);
 }
 
-static struct gn_cl_map *leave(struct gn_cl_mem *m, const void *mapped_ptr)
+static struct gn_cl_map *remove_map(struct gn_cl_mem *m, const void *mapped_ptr)
 {
     struct gn_cl_map *map = NULL;
     struct gn_cl_mapping *whole = NULL;
@@ -223,8 +223,8 @@ static cl_int read_by_copy(struct gn_cl_queue *q, const struct gn_cl_map *map,
  * (in an out-of-order queue), or the driver must judge the call, it reads one byte instead. The
  * home must not move until that is complete.
  */
-static cl_int reach(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking, cl_uint n,
-                    const cl_event *waits, cl_event *event)
+static cl_int await_region(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking,
+                           cl_uint n, const cl_event *waits, cl_event *event)
 {
     static char nowhere; /* gn_settle copies under a lock */
     char here;
@@ -281,17 +281,17 @@ static cl_int reach(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool 
 }
 
 /* `t` is the read that fills the region. */
-static cl_int fill(struct gn_cl_queue *q, struct gn_cl_map *map, struct gn_transfer *t,
-                   cl_bool blocking, cl_uint n, const cl_event *waits, cl_event *event)
+static cl_int fill_region(struct gn_cl_queue *q, struct gn_cl_map *map, struct gn_transfer *t,
+                          cl_bool blocking, cl_uint n, const cl_event *waits, cl_event *event)
 {
     struct gn_session *s = q->o.session;
     struct gn_command_show show = {GN_NO_EVENT, 0, t->doubt};
     bool reads = !(map->flags & CL_MAP_WRITE_INVALIDATE_REGION) || map->flags & CL_MAP_READ;
     int32_t error = 0;
     /* Shared virtual memory needs no read. */
-    reads = reads && !t->mem->svm && !written_here(t->mem, map);
+    reads = reads && !t->mem->svm && !is_under_write_map(t->mem, map);
     if (map->at_home)
-        return reach(q, t, blocking, n, waits, event);
+        return await_region(q, t, blocking, n, waits, event);
     if (reads && t->mem->flags & CL_MEM_HOST_WRITE_ONLY)
         return read_by_copy(q, map, t, blocking, n, waits, event);
     if (reads && !map->mapping)
@@ -340,7 +340,7 @@ static void *map_region(struct gn_cl_queue *q, struct gn_cl_mem *m, struct gn_cl
     void *ptr = map->ptr;
     t->host.ptr = ptr;
     if (!result)
-        result = fill(q, map, t, blocking, n, waits, event);
+        result = fill_region(q, map, t, blocking, n, waits, event);
     else if (map->at_home)
         gn_session_leave_home(q->o.session);
     if (result) {
@@ -348,7 +348,7 @@ static void *map_region(struct gn_cl_queue *q, struct gn_cl_mem *m, struct gn_cl
         free(map);
         return gn_refuse(errcode_ret, result);
     }
-    enter(m, map);
+    add_map(m, map);
     if (errcode_ret)
         *errcode_ret = CL_SUCCESS;
     return ptr;
@@ -364,8 +364,8 @@ void *CL_API_CALL gn_clEnqueueMapBuffer(cl_command_queue command_queue, cl_mem b
 {
     struct gn_cl_queue *q;
     struct gn_cl_mem *m;
-    cl_int result = check(command_queue, buffer, false, map_flags, num_events_in_wait_list,
-                          event_wait_list, &q, &m);
+    cl_int result = check_map(command_queue, buffer, false, map_flags, num_events_in_wait_list,
+                              event_wait_list, &q, &m);
     if (!result && (!size || !gn_range_ok(offset, size, m->size)))
         result = CL_INVALID_VALUE;
     struct gn_cl_map *map = result ? NULL : calloc(1, sizeof *map);
@@ -375,7 +375,7 @@ void *CL_API_CALL gn_clEnqueueMapBuffer(cl_command_queue command_queue, cl_mem b
     map->origin[0] = offset;
     map->region[0] = size;
     map->region[1] = map->region[2] = 1;
-    if (odd_flags(map_flags) && (result = probe(q, m, map_flags, map, NULL))) {
+    if (has_unusual_flags(map_flags) && (result = probe_map(q, m, map_flags, map, NULL))) {
         free(map);
         return gn_refuse(errcode_ret, result);
     }
@@ -411,7 +411,7 @@ static bool is_flat(const struct gn_cl_mem *m)
 static cl_int ask_pitches(struct gn_cl_queue *q, struct gn_cl_mem *m, const struct gn_cl_map *map,
                           size_t told[2])
 {
-    const bool odd = odd_flags(map->flags),
+    const bool odd = has_unusual_flags(map->flags),
                readable = !(m->flags & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS));
     pthread_mutex_lock(&m->lock);
     const bool asked = m->map_asked;
@@ -423,7 +423,7 @@ static cl_int ask_pitches(struct gn_cl_queue *q, struct gn_cl_mem *m, const stru
     cl_int result;
     if (odd || readable) {
         cl_ulong pitches[2] = {0, 0};
-        result = probe(q, m, odd ? map->flags : CL_MAP_READ, map, pitches);
+        result = probe_map(q, m, odd ? map->flags : CL_MAP_READ, map, pitches);
         told[0] = pitches[0];
         told[1] = pitches[1];
     } else {
@@ -490,8 +490,8 @@ void *CL_API_CALL gn_clEnqueueMapImage(cl_command_queue command_queue, cl_mem im
 {
     struct gn_cl_queue *q;
     struct gn_cl_mem *m;
-    cl_int result = check(command_queue, image, true, map_flags, num_events_in_wait_list,
-                          event_wait_list, &q, &m);
+    cl_int result = check_map(command_queue, image, true, map_flags, num_events_in_wait_list,
+                              event_wait_list, &q, &m);
     if (!result && (!origin || !region || !image_row_pitch || !region[0] || !region[1] ||
                     !region[2] || !gn_inside_image(m, origin, region)))
         result = CL_INVALID_VALUE;
@@ -573,12 +573,12 @@ cl_int CL_API_CALL gn_clEnqueueUnmapMemObject(cl_command_queue command_queue, cl
     m = gn_object_beside(o, memobj, GN_KIND_MEM);
     if (!m)
         return CL_INVALID_MEM_OBJECT;
-    cl_int result = check(command_queue, memobj, m->type != CL_MEM_OBJECT_BUFFER, 0,
-                          num_events_in_wait_list, event_wait_list, &q, &m);
+    cl_int result = check_map(command_queue, memobj, m->type != CL_MEM_OBJECT_BUFFER, 0,
+                              num_events_in_wait_list, event_wait_list, &q, &m);
     if (result)
         return result;
     struct gn_session *s = q->o.session;
-    struct gn_cl_map *map = leave(m, mapped_ptr);
+    struct gn_cl_map *map = remove_map(m, mapped_ptr);
     if (!map)
         return CL_INVALID_VALUE;
     struct gn_transfer t = unmap_transfer(m, map);
@@ -615,7 +615,7 @@ cl_int CL_API_CALL gn_clEnqueueUnmapMemObject(cl_command_queue command_queue, cl
             gn_event_finish(&s->events[e->id], result, NULL);
             gn_object_unref(e);
         }
-        enter(m, map);
+        add_map(m, map);
         return result;
     }
     if (event) {

@@ -54,8 +54,8 @@ static struct gn_session *open_session(uint32_t index)
 #define MAX_DEVICES 64u
 
 /* Queries the types of the devices, and how this process should wait for them. */
-static bool learn_devices(struct gn_session *s, cl_device_type types[static MAX_DEVICES],
-                          cl_uint ranks[static MAX_DEVICES], cl_uint *ret_n)
+static bool query_device_types(struct gn_session *s, cl_device_type types[static MAX_DEVICES],
+                               cl_uint ranks[static MAX_DEVICES], cl_uint *ret_n)
 {
     cl_uint on_processors = 0;
     if (gn_send_Devices(s, MAX_DEVICES, types, ranks, ret_n, &on_processors) ||
@@ -68,7 +68,7 @@ static bool learn_devices(struct gn_session *s, cl_device_type types[static MAX_
 }
 
 /* A device is identified by its name; its number may change. */
-static void learn_name(struct gn_session *s, uint64_t id, char ret[static GN_CL_DEVICE_NAME])
+static void query_device_name(struct gn_session *s, uint64_t id, char ret[static GN_CL_DEVICE_NAME])
 {
     struct gn_cl_device d = {.o = {.id = id}};
     memset(ret, 0, GN_CL_DEVICE_NAME);
@@ -86,8 +86,9 @@ static bool is_among(const struct gn_cl_devices *all, const struct gn_cl_device 
 }
 
 /* An old handle of the same device that is not used for one of the new devices. */
-static struct gn_cl_device *known_as(const struct gn_cl_root *root, const struct gn_cl_devices *new,
-                                     const char *name, cl_device_type type)
+static struct gn_cl_device *find_known_device(const struct gn_cl_root *root,
+                                              const struct gn_cl_devices *new, const char *name,
+                                              cl_device_type type)
 {
     for (cl_uint i = 0; root->known && i < root->known->n; i++) {
         struct gn_cl_device *d = root->known->all[i];
@@ -105,8 +106,8 @@ static struct gn_cl_device *bind_device(struct gn_cl_root *root, struct gn_sessi
 {
     char name[GN_CL_DEVICE_NAME];
     const uint64_t id = gn_session_reserve_id(s);
-    learn_name(s, id, name);
-    struct gn_cl_device *d = id ? known_as(root, new, name, type) : NULL;
+    query_device_name(s, id, name);
+    struct gn_cl_device *d = id ? find_known_device(root, new, name, type) : NULL;
     if (!d && id && (d = (void *)gn_object_new_root(s, GN_KIND_DEVICE))) {
         d->root = root;
         d->o.dispatch = &gn_opencl_dispatch;
@@ -152,7 +153,8 @@ static bool bind(struct gn_cl_root *root, struct gn_session *s)
     cl_device_type types[MAX_DEVICES];
     cl_uint ranks[MAX_DEVICES], n = 0;
     const uint64_t id = gn_session_reserve_id(s);
-    struct gn_cl_devices *new = id &&learn_devices(s, types, ranks, &n) ? devices_new(n) : NULL;
+    struct gn_cl_devices *new =
+        id &&query_device_types(s, types, ranks, &n) ? devices_new(n) : NULL;
     while (new &&new->n < n) {
         struct gn_cl_device *d = bind_device(root, s, new, types[new->n]);
         if (!d)

@@ -39,7 +39,7 @@ static cl_program program_or_error(struct gn_cl_program *p, cl_int result, cl_in
  * Stores, with references, the devices of a program object that was made for some devices of its
  * context.
  */
-static cl_int keep_devices(struct gn_cl_program *p, cl_uint n, const cl_device_id *devices)
+static cl_int store_devices(struct gn_cl_program *p, cl_uint n, const cl_device_id *devices)
 {
     p->devices = malloc((n ? n : 1) * sizeof(struct gn_cl_device *));
     if (!p->devices)
@@ -144,7 +144,7 @@ cl_program CL_API_CALL gn_clCreateProgramWithBinary(cl_context context, cl_uint 
     cl_ulong *wide = malloc(num_devices * sizeof *wide);
     cl_int *status = malloc(num_devices * sizeof *status);
     struct gn_cl_program *p = all && wide && status ? program_new(c) : NULL;
-    cl_int result = p ? keep_devices(p, num_devices, device_list) : CL_OUT_OF_HOST_MEMORY;
+    cl_int result = p ? store_devices(p, num_devices, device_list) : CL_OUT_OF_HOST_MEMORY;
     for (cl_uint i = 0; !result && i < num_devices; i++) {
         wide[i] = binaries[i] ? lengths[i] : lengths[i] | GN_NO_BINARY;
         if (!binaries[i] || !lengths[i])
@@ -176,7 +176,7 @@ cl_int gn_made_clCreateProgramWithBuiltInKernels(struct gn_object *made, cl_cont
     struct gn_cl_program *p = (void *)made;
     (void)kernel_names;
     p->context = (void *)context;
-    return keep_devices(p, num_devices, device_list);
+    return store_devices(p, num_devices, device_list);
 }
 
 cl_int gn_made_clCreateProgramWithIL(struct gn_object *made, cl_context context, const void *il,
@@ -224,8 +224,8 @@ static void tell_program(void *arg)
  * Errors of the call itself (bad arguments) are only returned; the result of a build is also passed
  * to the callback.
  */
-static cl_int built(struct gn_cl_program *p, cl_int result,
-                    void(CL_CALLBACK *notify)(cl_program, void *), void *user_data)
+static cl_int finish_build(struct gn_cl_program *p, cl_int result,
+                           void(CL_CALLBACK *notify)(cl_program, void *), void *user_data)
 {
     gn_binaries_forget(p);
     gn_build_logs_forget(p);
@@ -272,7 +272,7 @@ cl_int CL_API_CALL gn_clBuildProgram(cl_program program, cl_uint num_devices,
     result = gn_send_Build(p->o.session, program, num_devices, device_list, options, names,
                            names_bytes, number);
     gn_folders_close(folders);
-    return built(p, result, pfn_notify, user_data);
+    return finish_build(p, result, pfn_notify, user_data);
 }
 
 cl_int CL_API_CALL gn_clCompileProgram(cl_program program, cl_uint num_devices,
@@ -313,7 +313,7 @@ cl_int CL_API_CALL gn_clCompileProgram(cl_program program, cl_uint num_devices,
                              bytes, folder_names, folder_bytes, number);
     gn_folders_close(folders);
     free(names);
-    return built(p, result, pfn_notify, user_data);
+    return finish_build(p, result, pfn_notify, user_data);
 }
 
 cl_program CL_API_CALL gn_clLinkProgram(cl_context context, cl_uint num_devices,
@@ -341,13 +341,13 @@ cl_program CL_API_CALL gn_clLinkProgram(cl_context context, cl_uint num_devices,
     for (cl_uint i = 0; i < num_input_programs; i++)
         if (((struct gn_cl_program *)input_programs[i])->may_print)
             p->may_print = true;
-    cl_int result = device_list ? keep_devices(p, num_devices, device_list) : CL_SUCCESS;
+    cl_int result = device_list ? store_devices(p, num_devices, device_list) : CL_SUCCESS;
     if (!result)
         result = gn_send_Link(c->o.session, &p->o, context, num_devices, device_list, options,
                               num_input_programs, input_programs, &made);
     if (result && !made)
         return program_or_error(p, result, errcode_ret);
-    built(p, result, pfn_notify, user_data);
+    finish_build(p, result, pfn_notify, user_data);
     if (errcode_ret)
         *errcode_ret = result;
     return (cl_program)p;

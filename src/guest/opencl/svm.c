@@ -30,8 +30,8 @@ static cl_int check_queue(cl_command_queue command_queue, struct command *c)
 }
 
 /* Checks the wait list, and creates the event if it is wanted. */
-static cl_int begin(struct command *c, cl_command_type type, int doubt, bool wanted, cl_uint n,
-                    const cl_event *waits)
+static cl_int begin_command(struct command *c, cl_command_type type, int doubt, bool wanted,
+                            cl_uint n, const cl_event *waits)
 {
     cl_int result = gn_command_begin(&c->q->o, n, waits);
     if (result)
@@ -69,15 +69,15 @@ static bool is_inside(const struct command *c, const void *ptr, size_t bytes)
  * Copies between two places in the program's own memory: the vGPU keeps the order, this process
  * copies.
  */
-static cl_int copy_at_home(struct command *c, cl_bool blocking, void *dst, const void *src,
-                           size_t size, cl_uint n, const cl_event *waits, cl_event *event)
+static cl_int copy_in_program(struct command *c, cl_bool blocking, void *dst, const void *src,
+                              size_t size, cl_uint n, const cl_event *waits, cl_event *event)
 {
     struct gn_block block;
     struct gn_layout to = {dst, size, 1, 1, size, size, false};
     int32_t error = 0;
     if (gn_block_take(c->session, GN_AREA_PASSING, size, &block))
         return gn_session_lost(c->session) ? CL_OUT_OF_RESOURCES : CL_OUT_OF_HOST_MEMORY;
-    cl_int result = begin(c, CL_COMMAND_SVM_MEMCPY, GN_SURE, true, n, waits);
+    cl_int result = begin_command(c, CL_COMMAND_SVM_MEMCPY, GN_SURE, true, n, waits);
     struct gn_object *shown = c->shown;
     if (!result) {
         memcpy(block.base, src, size);
@@ -119,11 +119,11 @@ cl_int CL_API_CALL gn_clEnqueueSVMMemcpy(cl_command_queue command_queue, cl_bool
     if (to == GN_SVM_BEYOND || from == GN_SVM_BEYOND)
         return CL_INVALID_VALUE;
     if (to == GN_SVM_NOT && from == GN_SVM_NOT)
-        return copy_at_home(&c, blocking_copy, dst_ptr, src_ptr, size, num_events_in_wait_list,
-                            event_wait_list, event);
+        return copy_in_program(&c, blocking_copy, dst_ptr, src_ptr, size, num_events_in_wait_list,
+                               event_wait_list, event);
     if (to == GN_SVM_INSIDE && from == GN_SVM_INSIDE) {
-        result = begin(&c, CL_COMMAND_SVM_MEMCPY, GN_SURE, event || blocking_copy,
-                       num_events_in_wait_list, event_wait_list);
+        result = begin_command(&c, CL_COMMAND_SVM_MEMCPY, GN_SURE, event || blocking_copy,
+                               num_events_in_wait_list, event_wait_list);
         if (result)
             return result;
         struct gn_area_ref none = {GN_SPAN_NULL, 0, 0};
@@ -159,8 +159,8 @@ cl_int CL_API_CALL gn_clEnqueueSVMMemFill(cl_command_queue command_queue, void *
         (pattern_size & (pattern_size - 1)) || size % pattern_size ||
         (uintptr_t)svm_ptr % pattern_size || !is_inside(&c, svm_ptr, size))
         return CL_INVALID_VALUE;
-    result = begin(&c, CL_COMMAND_SVM_MEMFILL, GN_SURE, event != NULL, num_events_in_wait_list,
-                   event_wait_list);
+    result = begin_command(&c, CL_COMMAND_SVM_MEMFILL, GN_SURE, event != NULL,
+                           num_events_in_wait_list, event_wait_list);
     if (result)
         return result;
     result = gn_send_SvmFill(c.session, command_queue, (uintptr_t)svm_ptr, pattern, pattern_size,
@@ -183,8 +183,8 @@ cl_int CL_API_CALL gn_clEnqueueSVMMap(cl_command_queue command_queue, cl_bool bl
     bool usual =
         flags && !(flags & ~known) &&
         (!(flags & CL_MAP_WRITE_INVALIDATE_REGION) || flags == CL_MAP_WRITE_INVALIDATE_REGION);
-    result = begin(&c, CL_COMMAND_SVM_MAP, usual ? GN_SURE : GN_ASK(CL_SUCCESS),
-                   event || blocking_map, num_events_in_wait_list, event_wait_list);
+    result = begin_command(&c, CL_COMMAND_SVM_MAP, usual ? GN_SURE : GN_ASK(CL_SUCCESS),
+                           event || blocking_map, num_events_in_wait_list, event_wait_list);
     if (result)
         return result;
     result = gn_send_SvmMap(c.session, command_queue, flags, (uintptr_t)svm_ptr, size,
@@ -202,8 +202,8 @@ cl_int CL_API_CALL gn_clEnqueueSVMUnmap(cl_command_queue command_queue, void *sv
         return result;
     if (!svm_ptr || !is_inside(&c, svm_ptr, 0))
         return CL_INVALID_VALUE;
-    result = begin(&c, CL_COMMAND_SVM_UNMAP, GN_SURE, event != NULL, num_events_in_wait_list,
-                   event_wait_list);
+    result = begin_command(&c, CL_COMMAND_SVM_UNMAP, GN_SURE, event != NULL,
+                           num_events_in_wait_list, event_wait_list);
     if (result)
         return result;
     result = gn_send_SvmUnmap(c.session, command_queue, (uintptr_t)svm_ptr, num_events_in_wait_list,
@@ -235,8 +235,8 @@ cl_int CL_API_CALL gn_clEnqueueSVMMigrateMem(cl_command_queue command_queue,
         all[i] = (uintptr_t)svm_pointers[i];
         all[num_svm_pointers + i] = sizes ? sizes[i] : 0;
     }
-    result = begin(&c, CL_COMMAND_SVM_MIGRATE_MEM, GN_SURE, event != NULL, num_events_in_wait_list,
-                   event_wait_list);
+    result = begin_command(&c, CL_COMMAND_SVM_MIGRATE_MEM, GN_SURE, event != NULL,
+                           num_events_in_wait_list, event_wait_list);
     if (!result) {
         result = gn_send_SvmMigrate(c.session, command_queue, all, all + num_svm_pointers,
                                     num_svm_pointers, flags, num_events_in_wait_list,
@@ -306,8 +306,8 @@ cl_int CL_API_CALL gn_clEnqueueSVMFree(
     memcpy(f->pointers, svm_pointers, num_svm_pointers * sizeof *f->pointers);
     gn_object_ref(&f->q->o);
 
-    result =
-        begin(&first, CL_COMMAND_SVM_FREE, GN_SURE, true, num_events_in_wait_list, event_wait_list);
+    result = begin_command(&first, CL_COMMAND_SVM_FREE, GN_SURE, true, num_events_in_wait_list,
+                           event_wait_list);
     if (!result && pfn_free_func) {
         f->gate = gn_clCreateUserEvent((cl_context)f->q->context, &result);
         if (result) {
@@ -331,7 +331,7 @@ cl_int CL_API_CALL gn_clEnqueueSVMFree(
         return result;
     }
     if (f->gate) {
-        result = begin(&second, CL_COMMAND_SVM_FREE, GN_SURE, event != NULL, 1, &f->gate);
+        result = begin_command(&second, CL_COMMAND_SVM_FREE, GN_SURE, event != NULL, 1, &f->gate);
         if (!result) {
             result = gn_send_clEnqueueMarkerWithWaitList(second.session, command_queue, 1, &f->gate,
                                                          &second.show);

@@ -50,8 +50,8 @@ static void *reserve(uint64_t bytes, int attempt)
     return at;
 }
 
-static bool agree(struct gn_cl_session *s, struct gn_cl_root *root, uint64_t *ret_capabilities,
-                  uint64_t *ret_largest)
+static bool agree_on_window(struct gn_cl_session *s, struct gn_cl_root *root,
+                            uint64_t *ret_capabilities, uint64_t *ret_largest)
 {
     const struct gn_cl_devices *devices = gn_cl_devices_of(root);
     uint64_t bytes = WINDOW_MOST;
@@ -95,7 +95,7 @@ static void open_window(struct gn_cl_root *root)
          */
         const bool far = gn_session_over_tcp(s->session) ||
                          atomic_load_explicit(&s->session->was_far, memory_order_acquire);
-        if (capabilities && largest && !far && agree(s, root, capabilities, largest)) {
+        if (capabilities && largest && !far && agree_on_window(s, root, capabilities, largest)) {
             for (cl_uint i = 0; i < devices->n; i++) {
                 devices->all[i]->svm = capabilities[i];
                 devices->all[i]->svm_largest = largest[i];
@@ -109,7 +109,7 @@ static void open_window(struct gn_cl_root *root)
 }
 
 /* A sub-device has the capabilities of its root device. */
-static const struct gn_cl_device *whole(const struct gn_cl_device *d)
+static const struct gn_cl_device *root_device(const struct gn_cl_device *d)
 {
     while (d->o.parent)
         d = (const void *)d->o.parent;
@@ -119,7 +119,7 @@ static const struct gn_cl_device *whole(const struct gn_cl_device *d)
 cl_device_svm_capabilities gn_svm_capabilities(const struct gn_cl_device *d)
 {
     open_window(d->root);
-    return whole(d)->svm;
+    return root_device(d)->svm;
 }
 
 /* ---- live allocations */
@@ -176,7 +176,7 @@ static bool enter(struct gn_cl_session *s, struct gn_cl_svm *m)
     return room;
 }
 
-static struct gn_cl_svm *leave(struct gn_cl_session *s, const void *ptr)
+static struct gn_cl_svm *remove_allocation(struct gn_cl_session *s, const void *ptr)
 {
     struct gn_cl_svm *m = NULL;
     pthread_mutex_lock(&s->svm_lock);
@@ -193,7 +193,7 @@ static struct gn_cl_svm *leave(struct gn_cl_session *s, const void *ptr)
 /* Tells the vGPU before the block can be allocated again. */
 void gn_svm_free(struct gn_cl_session *s, const void *ptr)
 {
-    struct gn_cl_svm *m = leave(s, ptr);
+    struct gn_cl_svm *m = remove_allocation(s, ptr);
     if (!m)
         return;
     struct gn_block block = m->block;
@@ -213,8 +213,8 @@ void *CL_API_CALL gn_clSVMAlloc(cl_context context, cl_svm_mem_flags flags, size
         return NULL;
     for (cl_uint i = 0; i < c->n_devices; i++) {
         offered |= gn_svm_capabilities(c->devices[i]);
-        if (whole(c->devices[i])->svm_largest < largest)
-            largest = whole(c->devices[i])->svm_largest;
+        if (root_device(c->devices[i])->svm_largest < largest)
+            largest = root_device(c->devices[i])->svm_largest;
     }
     if (!offered || size > largest)
         return NULL;

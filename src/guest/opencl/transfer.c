@@ -209,7 +209,7 @@ static bool make_room(struct gn_cl_session *s, uint64_t bytes, bool far)
 
 /* ---- sending */
 
-static cl_int no_block(struct gn_session *s)
+static cl_int block_error(struct gn_session *s)
 {
     return gn_session_lost(s) ? CL_OUT_OF_RESOURCES : CL_OUT_OF_HOST_MEMORY;
 }
@@ -266,7 +266,7 @@ cl_int gn_transfer_send(struct gn_cl_queue *q, const struct gn_transfer *t,
     struct gn_session *s = q->o.session;
     struct gn_session_tcp *r = t->write ? gn_session_tcp_enter(s) : NULL;
     const bool lacks = r && gn_session_tcp_ship(r, ref, t->from, area_bytes(t));
-    const cl_int result = lacks ? no_block(s) : send_command(q, t, ref, n, waits, show);
+    const cl_int result = lacks ? block_error(s) : send_command(q, t, ref, n, waits, show);
     gn_session_tcp_leave(r);
     gn_queue_sent(q);
     return result;
@@ -294,7 +294,7 @@ static cl_int transfer_whole(struct gn_cl_queue *q, const struct gn_transfer *t,
             show.doubt = GN_ASK(CL_SUCCESS);
     }
     if (gn_block_take(s, GN_AREA_PASSING, bytes ? bytes : 1, &block))
-        return no_block(s);
+        return block_error(s);
     if (t->write)
         copy_layout(&t->host, block.base, true);
     struct gn_object *e = gn_event_new(&q->o, t->type, &show);
@@ -385,7 +385,7 @@ static cl_int transfer_pieces(struct gn_cl_queue *q, const struct gn_transfer *w
                 p->block.segment = GN_NO_BLOCK;
             if (p->block.segment == GN_NO_BLOCK &&
                 gn_block_take(s, GN_AREA_PASSING, PIECE_BYTES, &p->block)) {
-                result = no_block(s);
+                result = block_error(s);
                 continue;
             }
             if (r)

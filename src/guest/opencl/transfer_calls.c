@@ -13,9 +13,9 @@
 #define WRITE_FORBIDDEN (CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS)
 
 /* The checks of every transfer; on success sets *ret_q and t->mem. */
-static cl_int check(cl_command_queue command_queue, cl_mem mem, bool image, const void *ptr,
-                    cl_uint n, const cl_event *waits, struct gn_transfer *t,
-                    struct gn_cl_queue **ret_q)
+static cl_int check_transfer(cl_command_queue command_queue, cl_mem mem, bool image,
+                             const void *ptr, cl_uint n, const cl_event *waits,
+                             struct gn_transfer *t, struct gn_cl_queue **ret_q)
 {
     struct gn_cl_queue *q = gn_object_of(command_queue, GN_KIND_QUEUE);
     if (!q)
@@ -42,7 +42,7 @@ static cl_int buffer(cl_command_queue command_queue, cl_mem mem, bool write, cl_
     struct gn_transfer t = {
         .kind = GN_TRANSFER_BUFFER, .write = write, .origin = {offset}, .region = {size, 1, 1}};
     struct gn_cl_queue *q;
-    cl_int result = check(command_queue, mem, false, ptr, n, waits, &t, &q);
+    cl_int result = check_transfer(command_queue, mem, false, ptr, n, waits, &t, &q);
     if (result)
         return result;
     if (!gn_range_ok(offset, size, t.mem->size))
@@ -74,8 +74,8 @@ cl_int CL_API_CALL gn_clEnqueueWriteBuffer(cl_command_queue command_queue, cl_me
 }
 
 /* Fills in the default pitches of a rectangle; false when they violate the specification. */
-static bool pitches(const size_t *origin, const size_t *region, size_t *row, size_t *slice,
-                    uint64_t *ret_end, uint64_t *ret_start, bool *ret_odd)
+static bool fill_in_pitches(const size_t *origin, const size_t *region, size_t *row, size_t *slice,
+                            uint64_t *ret_end, uint64_t *ret_start, bool *ret_odd)
 {
     uint64_t start, end, tail;
     if (!*row)
@@ -106,7 +106,7 @@ static cl_int rect(cl_command_queue command_queue, cl_mem mem, bool write, cl_bo
     struct gn_transfer t = {.kind = GN_TRANSFER_RECT, .write = write};
     struct gn_cl_queue *q;
     uint64_t start, end, host_start, host_end;
-    cl_int result = check(command_queue, mem, false, ptr, n, waits, &t, &q);
+    cl_int result = check_transfer(command_queue, mem, false, ptr, n, waits, &t, &q);
     if (result)
         return result;
     if (!buffer_origin || !host_origin || !region)
@@ -115,11 +115,11 @@ static cl_int rect(cl_command_queue command_queue, cl_mem mem, bool write, cl_bo
     bool odd, odd_host, empty = !region[0] || !region[1] || !region[2];
     t.buffer_row_pitch = buffer_row_pitch;
     t.buffer_slice_pitch = buffer_slice_pitch;
-    if (!pitches(buffer_origin, region, &buffer_row_pitch, &buffer_slice_pitch, &end, &start,
-                 &odd) ||
+    if (!fill_in_pitches(buffer_origin, region, &buffer_row_pitch, &buffer_slice_pitch, &end,
+                         &start, &odd) ||
         end > t.mem->size ||
-        !pitches(host_origin, region, &host_row_pitch, &host_slice_pitch, &host_end, &host_start,
-                 &odd_host))
+        !fill_in_pitches(host_origin, region, &host_row_pitch, &host_slice_pitch, &host_end,
+                         &host_start, &odd_host))
         return CL_INVALID_VALUE;
     if (odd_host) {
         /* The driver judges these pitches, so it gets them, and data with this layout. */
@@ -180,7 +180,7 @@ static cl_int image(cl_command_queue command_queue, cl_mem mem, bool write, cl_b
 {
     struct gn_transfer t = {.kind = GN_TRANSFER_IMAGE, .write = write, .doubt = GN_ASK(CL_SUCCESS)};
     struct gn_cl_queue *q;
-    cl_int result = check(command_queue, mem, true, ptr, n, waits, &t, &q);
+    cl_int result = check_transfer(command_queue, mem, true, ptr, n, waits, &t, &q);
     if (result)
         return result;
     if (!origin || !region || !gn_inside_image(t.mem, origin, region))
