@@ -94,8 +94,8 @@ uint64_t gn_stream_run_bytes(const struct gn_stream_reader *r, const struct gn_s
 }
 
 /* Decompresses the bulk into the destinations of the runs. */
-static int unpack(struct gn_stream_reader *r, const unsigned char *packed, size_t n,
-                  const struct iovec *to, int n_to)
+static int decompress(struct gn_stream_reader *r, const unsigned char *packed, size_t n,
+                      const struct iovec *to, int n_to)
 {
     ZSTD_inBuffer in = {packed, n, 0};
     size_t left = 1;
@@ -189,7 +189,7 @@ int gn_stream_read_pages(struct gn_stream_reader *r, void *const *where)
             return r->failed;
         if (gn_stream_checksum(r->packed.bytes, bulk) != r->pages.packed_checksum)
             return gn_stream_damaged(r, "its pages are damaged");
-        if (unpack(r, r->packed.bytes, bulk, to, n) < 0)
+        if (decompress(r, r->packed.bytes, bulk, to, n) < 0)
             return r->failed;
     } else {
         memcpy(iov, to, (size_t)n * sizeof *to);

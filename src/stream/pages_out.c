@@ -30,7 +30,7 @@ uint64_t gn_stream_pages_bytes(const struct gn_known_memory *m, uint32_t page_by
 }
 
 /* 0: compressed to packed.n bytes; 1: compression does not pay; or -errno. */
-static int pack(struct gn_stream_writer *w, struct part_of_pages *p)
+static int compress_pages(struct gn_stream_writer *w, struct part_of_pages *p)
 {
     if (!w->zstd) {
         w->zstd = ZSTD_createCCtx();
@@ -71,7 +71,7 @@ static int send_pages(struct gn_stream_writer *w, struct part_of_pages *p)
     if (!p->n_runs)
         return 0;
     if (w->packing == GN_STREAM_ZSTD && p->raw_bytes) {
-        int rc = pack(w, p);
+        int rc = compress_pages(w, p);
         if (rc < 0)
             return rc;
         if (rc == 0) {
@@ -96,7 +96,7 @@ static int send_pages(struct gn_stream_writer *w, struct part_of_pages *p)
 }
 
 /* Sends the section if it has no room for another run, or for n_bytes more. */
-static int room(struct gn_stream_writer *w, struct part_of_pages *p, uint64_t n_bytes)
+static int make_room(struct gn_stream_writer *w, struct part_of_pages *p, uint64_t n_bytes)
 {
     if (p->n_runs < GN_STREAM_MOST_RUNS && p->raw_bytes + n_bytes <= GN_STREAM_MOST_PAGES_BYTES)
         return 0;
@@ -114,7 +114,7 @@ static int add_zeros(struct gn_stream_writer *w, struct part_of_pages *p, uint64
         last->n_pages += n;
         return 0;
     }
-    if (room(w, p, 0) < 0)
+    if (make_room(w, p, 0) < 0)
         return w->failed;
     p->runs[p->n_runs++] = (struct gn_stream_run_head){first, n, 1};
     return 0;
@@ -123,7 +123,7 @@ static int add_zeros(struct gn_stream_writer *w, struct part_of_pages *p, uint64
 static int add_page(struct gn_stream_writer *w, struct part_of_pages *p, uint64_t page,
                     const unsigned char *bytes, size_t n, const struct gn_stream_hash *hash)
 {
-    if (room(w, p, n) < 0)
+    if (make_room(w, p, n) < 0)
         return w->failed;
     struct gn_stream_run_head *last = p->n_runs ? &p->runs[p->n_runs - 1] : NULL;
     struct iovec *iov = &p->iov[p->n_iov];

@@ -193,7 +193,7 @@ static int next_section(struct gn_stream_reader *r)
 
 /* ---- contents of sections */
 
-static int take_announce(struct gn_stream_reader *r)
+static int read_announce(struct gn_stream_reader *r)
 {
     const struct gn_stream_announce *a = (const void *)r->body.bytes;
     const struct gn_stream_limits *l = &r->limits;
@@ -218,7 +218,7 @@ static int take_announce(struct gn_stream_reader *r)
     return 0;
 }
 
-static int take_memory(struct gn_stream_reader *r)
+static int read_memory(struct gn_stream_reader *r)
 {
     const struct gn_stream_memory *all = (const void *)r->body.bytes;
     size_t n = r->body.n / sizeof *all;
@@ -245,7 +245,7 @@ static int take_memory(struct gn_stream_reader *r)
     return 0;
 }
 
-static int take_gone(struct gn_stream_reader *r)
+static int read_gone(struct gn_stream_reader *r)
 {
     const struct gn_stream_gone *all = (const void *)r->body.bytes;
     size_t n = r->body.n / sizeof *all;
@@ -270,7 +270,7 @@ static int take_gone(struct gn_stream_reader *r)
     return 0;
 }
 
-static int take_round(struct gn_stream_reader *r)
+static int read_round(struct gn_stream_reader *r)
 {
     const struct gn_stream_round *round = (const void *)r->body.bytes;
     if (r->body.n != sizeof *round || round->number != r->round + 1 ||
@@ -287,7 +287,7 @@ static int take_round(struct gn_stream_reader *r)
     return 0;
 }
 
-static int take_commit(struct gn_stream_reader *r)
+static int read_commit(struct gn_stream_reader *r)
 {
     const struct gn_stream_commit *c = (const void *)r->body.bytes;
     if (r->body.n != sizeof *c || c->zero)
@@ -309,7 +309,7 @@ static int take_commit(struct gn_stream_reader *r)
     return 0;
 }
 
-static int take_table(struct gn_stream_reader *r, enum gn_stream_table table)
+static int read_table(struct gn_stream_reader *r, enum gn_stream_table table)
 {
     r->section.what = GN_STREAM_IS_TABLE;
     r->section.table = table;
@@ -321,12 +321,12 @@ static int take_table(struct gn_stream_reader *r, enum gn_stream_table table)
 static const struct {
     const char *name;
     int (*take)(struct gn_stream_reader *r);
-} kinds[] = {{"announce", take_announce}, {"memory", take_memory},
-             {"gone", take_gone},         {"round", take_round},
-             {"commit", take_commit},     {"pages", gn_stream_check_pages}};
+} kinds[] = {{"announce", read_announce}, {"memory", read_memory},
+             {"gone", read_gone},         {"round", read_round},
+             {"commit", read_commit},     {"pages", gn_stream_check_pages}};
 
 /* 0; 1: an unknown optional section, to be skipped; or -errno. */
-static int take_section(struct gn_stream_reader *r)
+static int read_section(struct gn_stream_reader *r)
 {
     const char *name = r->section.name;
     int (*take)(struct gn_stream_reader *) = NULL;
@@ -352,9 +352,9 @@ static int take_section(struct gn_stream_reader *r)
             (unsigned long long)r->head_offset, r->head.version, SECTION_VERSION);
     if (r->head.flags || (r->head.bulk_bytes && take != gn_stream_check_pages))
         return gn_stream_damaged(r, "it is malformed");
-    if (!r->announced && take != take_announce)
+    if (!r->announced && take != read_announce)
         return gn_stream_damaged(r, "it comes before the announcement");
-    return take ? take(r) : take_table(r, (enum gn_stream_table)table);
+    return take ? take(r) : read_table(r, (enum gn_stream_table)table);
 }
 
 int gn_stream_next(struct gn_stream_reader *r, struct gn_stream_section *ret)
@@ -369,7 +369,7 @@ int gn_stream_next(struct gn_stream_reader *r, struct gn_stream_section *ret)
     while (rc == 1) {
         rc = next_section(r);
         if (rc == 0)
-            rc = take_section(r);
+            rc = read_section(r);
         if (rc >= 0)
             link_section(r);
     }

@@ -18,7 +18,7 @@
 enum { UNKNOWN, SOCKET, PLAIN_FILE, OTHER };
 
 /* Detects the type of descriptor, once. A blocking pipe would wait beyond the time limit. */
-static void look(struct gn_stream_fd *f)
+static void detect_kind(struct gn_stream_fd *f)
 {
     struct stat st;
     if (f->kind != UNKNOWN)
@@ -66,7 +66,7 @@ static int wait_for(struct gn_stream_fd *f, short what, struct gn_error *err)
  * A fast peer or a file never makes the caller wait, so stop_fd is checked before each piece as
  * well.
  */
-static int may_go_on(const struct gn_stream_fd *f, struct gn_error *err)
+static int check_stop(const struct gn_stream_fd *f, struct gn_error *err)
 {
     struct pollfd p = {.fd = f->stop_fd, .events = POLLIN};
     if (f->stop_fd >= 0 && poll(&p, 1, 0) > 0)
@@ -82,8 +82,8 @@ static int at_most(int n)
 static int fd_write(void *ctx, struct iovec *iov, int n, struct gn_error *err)
 {
     struct gn_stream_fd *f = ctx;
-    int rc = may_go_on(f, err);
-    look(f);
+    int rc = check_stop(f, err);
+    detect_kind(f);
     for (gn_iov_advance(&iov, &n, 0); rc == 0 && n;) {
         ssize_t done;
         if (f->kind == SOCKET) {
@@ -111,8 +111,8 @@ static int fd_write(void *ctx, struct iovec *iov, int n, struct gn_error *err)
 static int fd_read(void *ctx, struct iovec *iov, int n, struct gn_error *err)
 {
     struct gn_stream_fd *f = ctx;
-    int rc = may_go_on(f, err);
-    look(f);
+    int rc = check_stop(f, err);
+    detect_kind(f);
     for (gn_iov_advance(&iov, &n, 0); rc == 0 && n;) {
         ssize_t done;
         if (f->kind == SOCKET) {
