@@ -139,13 +139,13 @@ static void check_for_idle(struct gn_vdevice *d)
      * The program probably continues at once: make the ring thread poll for the next message. If
      * none comes, the ring thread gives up the grant.
      */
-    const bool pressed =
+    const bool preempted =
         idle && gn_grant_is_preempted(d->turn.slot) && gn_grant_look(d->turn.slot) == GN_GRANT_HELD;
     const bool looks =
         !v->remote &&
-        (pressed || (v->on_processors && !v->hosted &&
-                     !atomic_load_explicit(&v->counters->pending, memory_order_relaxed) &&
-                     (gn_vgpu_is_apart(v) || gn_spin_room())));
+        (preempted || (v->on_processors && !v->hosted &&
+                       !atomic_load_explicit(&v->counters->pending, memory_order_relaxed) &&
+                       (gn_vgpu_is_apart(v) || gn_spin_room())));
     if (looks)
         gn_ring_nudge(&v->ring);
     else if (idle)

@@ -228,9 +228,9 @@ static bool was_gantryd_told(void)
     return read(device.turn.tell_fd, &n, sizeof n) == sizeof n;
 }
 
-static void assign_grant(uint64_t slice_ns, bool pressed)
+static void assign_grant(uint64_t slice_ns, bool preempted)
 {
-    assert_true(gn_grant_assign(&slot, slice_ns, pressed));
+    assert_true(gn_grant_assign(&slot, slice_ns, preempted));
     pthread_mutex_lock(&device.role);
     gn_turn_began(&device);
     pthread_mutex_unlock(&device.role);

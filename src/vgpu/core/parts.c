@@ -39,18 +39,18 @@ static bool is_contended(struct gn_vdevice *d, bool *ret_preempted, uint64_t *re
     struct gn_turn *t = &d->turn;
     if (!t->slot)
         return false;
-    const bool pressed = gn_grant_is_preempted(t->slot);
-    if (!pressed && !t->preempted_ns)
+    const bool preempted = gn_grant_is_preempted(t->slot);
+    if (!preempted && !t->preempted_ns)
         return false;
     const uint64_t now = gn_now_ns(), held_ns = now - t->began_ns;
-    if (pressed) {
+    if (preempted) {
         t->preempted_ns = now;
     } else if (now - t->preempted_ns > CONTENDED_NS) {
         t->preempted_ns = 0;
         return false;
     }
-    *ret_preempted = pressed;
-    *ret_left_ns = !pressed ? t->slice_ns : held_ns < t->slice_ns ? t->slice_ns - held_ns : 0;
+    *ret_preempted = preempted;
+    *ret_left_ns = !preempted ? t->slice_ns : held_ns < t->slice_ns ? t->slice_ns - held_ns : 0;
     return true;
 }
 
@@ -247,7 +247,7 @@ enum gn_parts_verdict gn_parts_next(struct gn_vdevice *d, struct gn_command *c)
     const uint64_t least = v->slice_groups ? v->slice_groups : GN_SLICE_LEAST_GROUPS;
     struct gn_slice_case k = {.least = least};
     struct gn_grid grid;
-    bool pressed = false;
+    bool preempted = false;
 
     if (cut && has_failed(v, cut)) {
         abort_command(c, 0);
@@ -255,12 +255,12 @@ enum gn_parts_verdict gn_parts_next(struct gn_vdevice *d, struct gn_command *c)
     }
     if (c->doomed || c->no_memory)
         return GN_PARTS_WHOLE;
-    const bool shares = v->slice_groups || is_contended(d, &pressed, &k.left_ns);
+    const bool shares = v->slice_groups || is_contended(d, &preempted, &k.left_ns);
     if (!v->slicer->look(v, c, least, &grid, &k.pace_ps) && !cut)
         return GN_PARTS_WHOLE;
     k.groups = cut ? cut->n_groups - cut->next_group : gn_grid_groups(&grid);
     k.slice_ns = d->turn.slice_ns;
-    k.max_open = pressed ? 1 : 2;
+    k.max_open = preempted ? 1 : 2;
     k.n_open = count_open_parts(d, cut, shares);
     if (!shares)
         k.slice_ns = k.left_ns = k.max_open * GN_SLICE_ALONE_NS;

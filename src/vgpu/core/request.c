@@ -218,8 +218,9 @@ int32_t gn_request_made(struct gn_request *r, uint16_t kind, uint64_t id, void *
         gn_object_make_room(r->vgpu, id);
     struct gn_vobject *o = gn_object_put(r->vgpu, id, kind, driver);
     if (!o) {
-        struct gn_vobject homeless = {.vgpu = r->vgpu, .kind = kind, .driver = driver, .n_refs = 1};
-        r->vgpu->api->release(&homeless);
+        struct gn_vobject unregistered = {
+            .vgpu = r->vgpu, .kind = kind, .driver = driver, .n_refs = 1};
+        r->vgpu->api->release(&unregistered);
         gn_vgpu_fault(r->vgpu, "a new object's handle is taken", r->class->name);
         return r->vgpu->api->out_of_memory;
     }

@@ -111,10 +111,10 @@ static uint32_t clamp(uint64_t n, uint32_t least)
  * How many commands the driver may have: a slice's worth, or, while other vGPUs wait, as many as
  * end nearest to the slice's end.
  */
-static uint32_t most_ahead(const struct gn_turn *t, bool pressed, uint64_t left_ns)
+static uint32_t most_ahead(const struct gn_turn *t, bool preempted, uint64_t left_ns)
 {
     const uint64_t each = atomic_load_explicit(&t->service_ns, memory_order_relaxed);
-    if (pressed)
+    if (preempted)
         return each ? clamp((left_ns + each / 2) / each, 1) : AHEAD_LEAST;
     return clamp(each ? t->slice_ns / each : AHEAD_FIRST, AHEAD_LEAST);
 }
@@ -126,10 +126,10 @@ static uint32_t most_ahead(const struct gn_turn *t, bool pressed, uint64_t left_
  * only the error of that estimate is corrected. A device that computes on processors does not idle
  * while the submitter wakes, and a wake costs it more.
  */
-static uint32_t refill_at(const struct gn_vdevice *d, bool pressed, uint32_t most)
+static uint32_t refill_at(const struct gn_vdevice *d, bool preempted, uint32_t most)
 {
     const uint64_t each = atomic_load_explicit(&d->turn.service_ns, memory_order_relaxed);
-    if (!pressed || !each)
+    if (!preempted || !each)
         return most > AHEAD_LEAST ? most / 2 + 1 : most;
     const uint32_t low = (uint32_t)(REFILL_NS / each) + (d->vgpu->on_processors ? 1 : AHEAD_LEAST);
     return low < most ? low : most;
@@ -181,9 +181,9 @@ bool gn_turn_allows(struct gn_vdevice *d)
         gn_device_wake(d); /* from now on it sleeps on the grant */
         return false;
     }
-    const bool pressed = gn_grant_is_preempted(t->slot);
+    const bool preempted = gn_grant_is_preempted(t->slot);
     uint64_t left_ns = t->slice_ns;
-    if (pressed) {
+    if (preempted) {
         const uint64_t now = gn_now_ns(), held_ns = now - t->began_ns;
         if (now - t->window_ns >= WINDOW_NS)
             classify(d, now);
@@ -195,14 +195,14 @@ bool gn_turn_allows(struct gn_vdevice *d)
         }
         left_ns = t->slice_ns - held_ns;
     }
-    const uint32_t most = most_ahead(t, pressed, left_ns);
+    const uint32_t most = most_ahead(t, preempted, left_ns);
     if (atomic_load_explicit(&t->n_ahead, memory_order_seq_cst) < most)
         return true;
     /*
      * Set before the second look: the completion that makes room is either seen here or sees
      * `held_up`.
      */
-    const uint32_t low = refill_at(d, pressed, most);
+    const uint32_t low = refill_at(d, preempted, most);
     atomic_store_explicit(&t->held_up, low, memory_order_seq_cst);
     return atomic_load_explicit(&t->n_ahead, memory_order_seq_cst) < low;
 }
