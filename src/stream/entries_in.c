@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Entries of a table as they come in: the whole body is walked and checked once, before any entry
- * is shown, so that walking it again needs to check nothing. What a part says in itself is for
- * whoever reads it to judge.
+ * Reads the entries of a table. The whole body is checked once, before any entry is returned, so
+ * that iterating over it needs no further checks. The contents of a part are for its reader to
+ * check. Called on the reader's thread. Never reads from the source.
  */
 #include "base/checked.h"
 #include "stream/stream_internal.h"
@@ -18,7 +18,7 @@ static bool all_zero(const unsigned char *p, uint64_t n)
     return true;
 }
 
-/* The entry's parts fill it exactly. */
+/* Checks that the parts fill the entry exactly. */
 static bool parts_ok(const struct gn_stream_entry_head *e, const unsigned char *at, uint64_t left)
 {
     for (uint32_t i = 0; i < e->n_parts; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chooses, once, the hash for the processor that this runs on. Any thread. The hash is compiled in:
- * whatever loads this needs no library for it; docs/migration-stream.md has the figures.
+ * Selects the hash variant for this processor, once. Any thread. The hash is compiled in, so no
+ * library is needed for it; figures are in docs/migration-stream.md.
  */
 #include "stream/hash_variant.h"
 
@@ -13,8 +13,10 @@ typedef struct gn_stream_hash hash_function(const void *bytes, size_t n);
 static hash_function *choose(void)
 {
 #ifdef GN_HASH_WIDE
-    /* Processors before these lower their clock for wide instructions, which slows whoever else is
-     * on them. */
+    /*
+     * Older processors lower their clock for 512-bit instructions, which slows the other programs
+     * on them.
+     */
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vbmi2"))
         return gn_stream_hash_avx512;
     if (__builtin_cpu_supports("avx2"))
@@ -28,7 +30,7 @@ struct gn_stream_hash gn_stream_hash(const void *bytes, size_t n)
     static hash_function *_Atomic chosen;
     hash_function *f = atomic_load_explicit(&chosen, memory_order_relaxed);
     if (!f) {
-        f = choose(); /* the same for all threads that come here at once */
+        f = choose(); /* several threads may do this at once, with the same result */
         atomic_store_explicit(&chosen, f, memory_order_relaxed);
     }
     return f(bytes, n);
@@ -41,6 +43,6 @@ bool gn_stream_all_zero(const void *bytes, size_t n)
     for (size_t i = 0; i < head; i++)
         if (p[i])
             return false;
-    /* Sixteen zeros, and everything equals what stands sixteen before it. */
+    /* The first 16 bytes are zero, and each later byte equals the one 16 bytes before it. */
     return n <= 16 || memcmp(p, p + 16, n - 16) == 0;
 }

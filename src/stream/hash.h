@@ -7,11 +7,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What a stream is checked with, and what pages are told apart by: XXH3-128 without a seed. Any
- * thread. */
+/* XXH3-128 without a seed: the checksums of a stream and the identity of pages. Any thread. */
 struct gn_stream_hash gn_stream_hash(const void *bytes, size_t n);
 
-/* Its lower half: a section's checksums. */
+/* The lower half: the checksum of a section. */
 static inline uint64_t gn_stream_checksum(const void *bytes, size_t n)
 {
     return gn_stream_hash(bytes, n).low;
@@ -22,7 +21,7 @@ static inline bool gn_stream_hash_equal(struct gn_stream_hash a, struct gn_strea
     return a.low == b.low && a.high == b.high;
 }
 
-/* All n bytes are zero. Costs one look at the first word of a page that is not. */
+/* Whether all n bytes are zero. On a page that is not, this usually reads only the first word. */
 bool gn_stream_all_zero(const void *bytes, size_t n);
 
 #endif

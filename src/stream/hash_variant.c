@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* XXH3-128 once for each kind of processor; compiled with that kind's flags and with its name.
- * hash.c chooses. */
+/*
+ * XXH3-128. Compiled once per processor type, with that type's flags and function name; hash.c
+ * selects one. Called on any thread.
+ */
 #include "stream/hash_variant.h"
 
 #define XXH_INLINE_ALL

@@ -4,7 +4,7 @@
 
 #include "stream/hash.h"
 
-/* The same result each; the processor must have what the name says. */
+/* All return the same hash. The processor must support the named instructions. */
 struct gn_stream_hash gn_stream_hash_any(const void *bytes, size_t n);
 struct gn_stream_hash gn_stream_hash_avx2(const void *bytes, size_t n);
 struct gn_stream_hash gn_stream_hash_avx512(const void *bytes, size_t n);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which ids and pages of a stream have come. Reader and writer use it, on their one thread; no cost
- * grows with what is only said. */
+/*
+ * Tracks the objects, memories and pages that a stream has carried so far: see known.h. Called by a
+ * reader or a writer on its one thread. Allocates in proportion to received data, never to
+ * announced sizes.
+ */
 #include "stream/known.h"
 
 #include <errno.h>
@@ -75,7 +78,7 @@ void gn_known_remove(struct gn_known_ids *k, uint64_t id)
     if (!value)
         return;
     uint32_t mask = k->capacity - 1, hole = (uint32_t)(value - k->values);
-    /* What was put off by the hole moves up, so that no mark of a removed one is needed. */
+    /* Entries that the hole displaced move up, so that no tombstone is needed. */
     for (uint32_t i = (hole + 1) & mask; k->keys[i]; i = (i + 1) & mask) {
         uint32_t home = place_of(k, k->keys[i]);
         if (((i - home) & mask) >= ((i - hole) & mask)) {

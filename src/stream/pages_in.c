@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pages as they come in: what they are is checked first, then they are read to where they belong,
- * then their contents are checked, page by page. Called by the reader's thread. What one section
- * can cost is bounded: a megabyte of contents, and in a round no page of a memory comes more often
- * than the memory has pages.
+ * Reads pages: checks the description, reads the contents into their destination, then checks each
+ * page's hash. Called on the reader's thread. The cost of a section is limited: it has at most one
+ * megabyte of contents, and in one round a memory gets at most as many pages as it has.
  */
 #include "base/checked.h"
 #include "stream/stream_internal.h"
@@ -14,7 +13,7 @@
 
 #define MOST GN_STREAM_MOST_PAGES_BYTES
 
-/* The pages of a section that hold data, and their bytes. */
+/* Number of pages with data in a section, and their bytes. */
 struct sums {
     uint64_t hashes, bytes;
 };
@@ -94,15 +93,15 @@ uint64_t gn_stream_run_bytes(const struct gn_stream_reader *r, const struct gn_s
              : 0;
 }
 
-/* Unpacks all of it into the runs' places. */
-static int unpack(struct gn_stream_reader *r, const unsigned char *packed, size_t n,
-                  const struct iovec *to, int n_to)
+/* Decompresses the bulk into the destinations of the runs. */
+static int decompress(struct gn_stream_reader *r, const unsigned char *packed, size_t n,
+                      const struct iovec *to, int n_to)
 {
     ZSTD_inBuffer in = {packed, n, 0};
     size_t left = 1;
     if (!r->zstd) {
         r->zstd = ZSTD_createDCtx();
-        /* A window that is wider than a section's pages is a lie, and memory. */
+        /* A window larger than a section's pages is invalid and would waste memory. */
         if (!r->zstd || ZSTD_isError(ZSTD_DCtx_setParameter(r->zstd, ZSTD_d_windowLogMax, 20)))
             return gn_stream_reader_fail(r, ENOMEM, NULL, "no memory left to read the stream");
     }
@@ -116,7 +115,7 @@ static int unpack(struct gn_stream_reader *r, const unsigned char *packed, size_
                 return gn_stream_damaged(r, "its pages cannot be unpacked");
         }
     }
-    /* The frame's end may still be due. */
+    /* The end of the frame may not have been read yet. */
     unsigned char none;
     ZSTD_outBuffer out = {&none, 0, 0};
     if (left)
@@ -190,7 +189,7 @@ int gn_stream_read_pages(struct gn_stream_reader *r, void *const *where)
             return r->failed;
         if (gn_stream_checksum(r->packed.bytes, bulk) != r->pages.packed_checksum)
             return gn_stream_damaged(r, "its pages are damaged");
-        if (unpack(r, r->packed.bytes, bulk, to, n) < 0)
+        if (decompress(r, r->packed.bytes, bulk, to, n) < 0)
             return r->failed;
     } else {
         memcpy(iov, to, (size_t)n * sizeof *to);
@@ -198,6 +197,6 @@ int gn_stream_read_pages(struct gn_stream_reader *r, void *const *where)
             return r->failed;
     }
     int rc = check_contents(r, m, to);
-    r->section.n_runs = 0; /* taken */
+    r->section.n_runs = 0; /* they have been read */
     return rc;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pages on their way out. Called by the writer's thread. At most a megabyte goes into one section:
- * what has just been hashed is sent while it still lies in the processor's cache, and a reader
- * knows what unpacking can cost. Nothing is copied unless packed.
+ * Writes pages. Called on the writer's thread. A section has at most one megabyte of pages, so that
+ * a page is sent while it is still in the cache after hashing, and so that a reader knows the cost
+ * of decompression. Never copies pages that it does not compress.
  */
 #include "base/checked.h"
 #include "stream/stream_internal.h"
@@ -11,14 +11,14 @@
 #include <string.h>
 #include <zstd.h>
 
-/* A section that is being put together. */
+/* A section that is being assembled. */
 struct part_of_pages {
     const struct gn_known_memory *memory;
     uint32_t n_runs, n_hashes, n_iov;
     uint64_t raw_bytes;
     struct gn_stream_run_head runs[GN_STREAM_MOST_RUNS];
     struct gn_stream_hash hashes[GN_STREAM_MOST_PAGES_BYTES / 4096];
-    struct iovec iov[1 + GN_STREAM_MOST_PAGES_BYTES / 4096]; /* [0] is the section's own */
+    struct iovec iov[1 + GN_STREAM_MOST_PAGES_BYTES / 4096]; /* [0] is for the section's body */
 };
 
 uint64_t gn_stream_pages_bytes(const struct gn_known_memory *m, uint32_t page_bytes, uint64_t first,
@@ -29,8 +29,8 @@ uint64_t gn_stream_pages_bytes(const struct gn_known_memory *m, uint32_t page_by
     return end - begin;
 }
 
-/* 0: packed.n bytes; 1: it does not pay. */
-static int pack(struct gn_stream_writer *w, struct part_of_pages *p)
+/* 0: compressed to packed.n bytes; 1: compression does not pay; or -errno. */
+static int compress_pages(struct gn_stream_writer *w, struct part_of_pages *p)
 {
     if (!w->zstd) {
         w->zstd = ZSTD_createCCtx();
@@ -42,7 +42,7 @@ static int pack(struct gn_stream_writer *w, struct part_of_pages *p)
     w->packed.n = 0;
     if (gn_buffer_room(&w->packed, GN_STREAM_MOST_PAGES_BYTES) < 0)
         return gn_stream_writer_fail(w, ENOMEM, NULL, "no memory left to compress the stream");
-    /* Less room than there are bytes: what does not fit stays as it is. */
+    /* The output is smaller than the input by 1/16: pages that do not fit are sent uncompressed. */
     ZSTD_outBuffer out = {w->packed.bytes, p->raw_bytes - p->raw_bytes / 16, 0};
     ZSTD_CCtx_reset(w->zstd, ZSTD_reset_session_only);
     ZSTD_CCtx_setPledgedSrcSize(w->zstd, p->raw_bytes);
@@ -71,7 +71,7 @@ static int send_pages(struct gn_stream_writer *w, struct part_of_pages *p)
     if (!p->n_runs)
         return 0;
     if (w->packing == GN_STREAM_ZSTD && p->raw_bytes) {
-        int rc = pack(w, p);
+        int rc = compress_pages(w, p);
         if (rc < 0)
             return rc;
         if (rc == 0) {
@@ -95,8 +95,8 @@ static int send_pages(struct gn_stream_writer *w, struct part_of_pages *p)
     return 0;
 }
 
-/* Makes room for another run, or for n bytes more in the last one. */
-static int room(struct gn_stream_writer *w, struct part_of_pages *p, uint64_t n_bytes)
+/* Sends the section if it has no room for another run, or for n_bytes more. */
+static int make_room(struct gn_stream_writer *w, struct part_of_pages *p, uint64_t n_bytes)
 {
     if (p->n_runs < GN_STREAM_MOST_RUNS && p->raw_bytes + n_bytes <= GN_STREAM_MOST_PAGES_BYTES)
         return 0;
@@ -114,7 +114,7 @@ static int add_zeros(struct gn_stream_writer *w, struct part_of_pages *p, uint64
         last->n_pages += n;
         return 0;
     }
-    if (room(w, p, 0) < 0)
+    if (make_room(w, p, 0) < 0)
         return w->failed;
     p->runs[p->n_runs++] = (struct gn_stream_run_head){first, n, 1};
     return 0;
@@ -123,7 +123,7 @@ static int add_zeros(struct gn_stream_writer *w, struct part_of_pages *p, uint64
 static int add_page(struct gn_stream_writer *w, struct part_of_pages *p, uint64_t page,
                     const unsigned char *bytes, size_t n, const struct gn_stream_hash *hash)
 {
-    if (room(w, p, n) < 0)
+    if (make_room(w, p, n) < 0)
         return w->failed;
     struct gn_stream_run_head *last = p->n_runs ? &p->runs[p->n_runs - 1] : NULL;
     struct iovec *iov = &p->iov[p->n_iov];
@@ -136,7 +136,7 @@ static int add_page(struct gn_stream_writer *w, struct part_of_pages *p, uint64_
     if (iov && (const unsigned char *)iov->iov_base + iov->iov_len == bytes) {
         iov->iov_len += n;
     } else {
-        /* Never more than the hashes: one a page at most. */
+        /* No more vectors than hashes: at most one per page. */
         p->iov[++p->n_iov] = (struct iovec){(void *)(uintptr_t)bytes, n};
     }
     p->hashes[p->n_hashes++] = hash ? *hash : gn_stream_hash(bytes, n);

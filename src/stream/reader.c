@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads a stream that anybody may have written. Called by whoever loads a vGPU, on one thread. Each
- * section is checked whole before anything of it is shown; what it may cost is bounded by what was
- * announced and allowed, and memory grows with what has come, not with what is said to come.
- * Nothing behind the end is taken from the source. Entries are entries_in.c's, pages pages_in.c's.
+ * Reads a stream from an untrusted sender. Called by the thread that loads a vGPU. Each section is
+ * checked completely before any of it is returned. The cost of a section is limited by the
+ * announcement and by the caller's limits, and memory use grows with received data, not with
+ * announced sizes. Never reads past the end of the stream. Entries are read by entries_in.c, pages
+ * by pages_in.c.
  */
 #include "base/checked.h"
 #include "stream/stream_internal.h"
@@ -47,7 +48,7 @@ int gn_stream_reader_fail(struct gn_stream_reader *r, int code, const char *fix,
     return rc;
 }
 
-/* A sentence about the section at hand. */
+/* Fails with a message about the current section. */
 static int about_section(struct gn_stream_reader *r, int code, const char *fix, const char *fmt,
                          va_list ap)
 {
@@ -110,7 +111,7 @@ static int fetch(struct gn_stream_reader *r, void *to, size_t n)
     return gn_stream_fetch(r, &iov, 1, n);
 }
 
-/* ---- heads and bodies */
+/* ---- section heads and bodies */
 
 static bool name_ok(const char *name)
 {
@@ -151,7 +152,7 @@ static int read_head(struct gn_stream_reader *r)
     return 0;
 }
 
-/* Memory grows as bytes come: a lie about a length costs what was sent. */
+/* Allocates as bytes arrive, so that a false length costs only as much as was sent. */
 static int read_body(struct gn_stream_reader *r)
 {
     uint64_t bytes = r->head.body_bytes + 8, sum;
@@ -173,7 +174,7 @@ static int read_body(struct gn_stream_reader *r)
     return 0;
 }
 
-/* Everything that stands before the commit is bound into one number. */
+/* Adds the section to the chain of checksums, which the commit verifies. */
 static void link_section(struct gn_stream_reader *r)
 {
     uint64_t link[3] = {r->chain, r->head.checksum, 0};
@@ -190,9 +191,9 @@ static int next_section(struct gn_stream_reader *r)
     return rc;
 }
 
-/* ---- what is in them */
+/* ---- contents of sections */
 
-static int take_announce(struct gn_stream_reader *r)
+static int read_announce(struct gn_stream_reader *r)
 {
     const struct gn_stream_announce *a = (const void *)r->body.bytes;
     const struct gn_stream_limits *l = &r->limits;
@@ -217,7 +218,7 @@ static int take_announce(struct gn_stream_reader *r)
     return 0;
 }
 
-static int take_memory(struct gn_stream_reader *r)
+static int read_memory(struct gn_stream_reader *r)
 {
     const struct gn_stream_memory *all = (const void *)r->body.bytes;
     size_t n = r->body.n / sizeof *all;
@@ -244,7 +245,7 @@ static int take_memory(struct gn_stream_reader *r)
     return 0;
 }
 
-static int take_gone(struct gn_stream_reader *r)
+static int read_gone(struct gn_stream_reader *r)
 {
     const struct gn_stream_gone *all = (const void *)r->body.bytes;
     size_t n = r->body.n / sizeof *all;
@@ -269,7 +270,7 @@ static int take_gone(struct gn_stream_reader *r)
     return 0;
 }
 
-static int take_round(struct gn_stream_reader *r)
+static int read_round(struct gn_stream_reader *r)
 {
     const struct gn_stream_round *round = (const void *)r->body.bytes;
     if (r->body.n != sizeof *round || round->number != r->round + 1 ||
@@ -286,7 +287,7 @@ static int take_round(struct gn_stream_reader *r)
     return 0;
 }
 
-static int take_commit(struct gn_stream_reader *r)
+static int read_commit(struct gn_stream_reader *r)
 {
     const struct gn_stream_commit *c = (const void *)r->body.bytes;
     if (r->body.n != sizeof *c || c->zero)
@@ -308,7 +309,7 @@ static int take_commit(struct gn_stream_reader *r)
     return 0;
 }
 
-static int take_table(struct gn_stream_reader *r, enum gn_stream_table table)
+static int read_table(struct gn_stream_reader *r, enum gn_stream_table table)
 {
     r->section.what = GN_STREAM_IS_TABLE;
     r->section.table = table;
@@ -320,12 +321,12 @@ static int take_table(struct gn_stream_reader *r, enum gn_stream_table table)
 static const struct {
     const char *name;
     int (*take)(struct gn_stream_reader *r);
-} kinds[] = {{"announce", take_announce}, {"memory", take_memory},
-             {"gone", take_gone},         {"round", take_round},
-             {"commit", take_commit},     {"pages", gn_stream_check_pages}};
+} kinds[] = {{"announce", read_announce}, {"memory", read_memory},
+             {"gone", read_gone},         {"round", read_round},
+             {"commit", read_commit},     {"pages", gn_stream_check_pages}};
 
-/* 1: nobody knows it, and it may be passed over. */
-static int take_section(struct gn_stream_reader *r)
+/* 0; 1: an unknown optional section, to be skipped; or -errno. */
+static int read_section(struct gn_stream_reader *r)
 {
     const char *name = r->section.name;
     int (*take)(struct gn_stream_reader *) = NULL;
@@ -351,9 +352,9 @@ static int take_section(struct gn_stream_reader *r)
             (unsigned long long)r->head_offset, r->head.version, SECTION_VERSION);
     if (r->head.flags || (r->head.bulk_bytes && take != gn_stream_check_pages))
         return gn_stream_damaged(r, "it is malformed");
-    if (!r->announced && take != take_announce)
+    if (!r->announced && take != read_announce)
         return gn_stream_damaged(r, "it comes before the announcement");
-    return take ? take(r) : take_table(r, (enum gn_stream_table)table);
+    return take ? take(r) : read_table(r, (enum gn_stream_table)table);
 }
 
 int gn_stream_next(struct gn_stream_reader *r, struct gn_stream_section *ret)
@@ -368,7 +369,7 @@ int gn_stream_next(struct gn_stream_reader *r, struct gn_stream_section *ret)
     while (rc == 1) {
         rc = next_section(r);
         if (rc == 0)
-            rc = take_section(r);
+            rc = read_section(r);
         if (rc >= 0)
             link_section(r);
     }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ends of a stream that are descriptors. Called by a writer's or a reader's one thread. A wait
- * is never without an end: each ends when something moves, when nothing has for the time agreed, or
- * when somebody says stop.
+ * Sinks and sources on descriptors. Called on the one thread of a writer or reader. Every wait
+ * ends: on progress, after the agreed time without progress, or when stop_fd becomes readable.
  */
 #include "base/clock.h"
 #include "base/iov.h"
@@ -18,8 +17,8 @@
 
 enum { UNKNOWN, SOCKET, PLAIN_FILE, OTHER };
 
-/* Looks once what it is. A pipe that blocked would hold us beyond every limit. */
-static void look(struct gn_stream_fd *f)
+/* Detects the type of descriptor, once. A blocking pipe would wait beyond the time limit. */
+static void detect_kind(struct gn_stream_fd *f)
 {
     struct stat st;
     if (f->kind != UNKNOWN)
@@ -63,9 +62,11 @@ static int wait_for(struct gn_stream_fd *f, short what, struct gn_error *err)
     }
 }
 
-/* A peer that is quick, or a file, never makes us wait: so it is asked before each piece as well.
+/*
+ * A fast peer or a file never makes the caller wait, so stop_fd is checked before each piece as
+ * well.
  */
-static int may_go_on(const struct gn_stream_fd *f, struct gn_error *err)
+static int check_stop(const struct gn_stream_fd *f, struct gn_error *err)
 {
     struct pollfd p = {.fd = f->stop_fd, .events = POLLIN};
     if (f->stop_fd >= 0 && poll(&p, 1, 0) > 0)
@@ -81,8 +82,8 @@ static int at_most(int n)
 static int fd_write(void *ctx, struct iovec *iov, int n, struct gn_error *err)
 {
     struct gn_stream_fd *f = ctx;
-    int rc = may_go_on(f, err);
-    look(f);
+    int rc = check_stop(f, err);
+    detect_kind(f);
     for (gn_iov_advance(&iov, &n, 0); rc == 0 && n;) {
         ssize_t done;
         if (f->kind == SOCKET) {
@@ -110,8 +111,8 @@ static int fd_write(void *ctx, struct iovec *iov, int n, struct gn_error *err)
 static int fd_read(void *ctx, struct iovec *iov, int n, struct gn_error *err)
 {
     struct gn_stream_fd *f = ctx;
-    int rc = may_go_on(f, err);
-    look(f);
+    int rc = check_stop(f, err);
+    detect_kind(f);
     for (gn_iov_advance(&iov, &n, 0); rc == 0 && n;) {
         ssize_t done;
         if (f->kind == SOCKET) {

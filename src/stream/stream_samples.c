@@ -163,7 +163,7 @@ int gn_sample_write(struct gn_stream_writer *w, unsigned char *buffer)
     gn_stream_put_memories(w, &memory, 1);
     gn_stream_round_begin(w, GN_STREAM_PRECOPY);
     gn_stream_put_pages(w, BUFFER, &(struct gn_stream_run){.n_pages = 21, .bytes = buffer}, 1);
-    /* What the program did meanwhile. */
+    /* The program's writes between the rounds. */
     memset(buffer + 2 * 4096, 0, 4096);
     memset(buffer + 9 * 4096, 0x55, 2 * 4096);
     memset(buffer + 20 * 4096, 0xaa, 100);

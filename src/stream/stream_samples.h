@@ -5,9 +5,9 @@
 #include "stream/stream.h"
 
 /*
- * Streams for tests: in memory, small, with something of everything; the same bytes each time but
- * for the two times in section "stream", which a test may set to 0 (and mend the checksums) or not
- * look at.
+ * Streams for tests: in memory, small, with every kind of section. The bytes are the same each
+ * time, except for the two times in section "stream", which a test may set to 0 (with new
+ * checksums) or ignore.
  */
 struct gn_sample_file {
     unsigned char *bytes;
@@ -21,9 +21,11 @@ void gn_sample_free(struct gn_sample_file *f);
 
 #define GN_SAMPLE_BUFFER_BYTES (20u * 4096 + 100) /* the last page is short */
 
-/* A vGPU with a tenant, a device, a context, a program, a kernel, a buffer of
- * GN_SAMPLE_BUFFER_BYTES, an event, a callback, a pending command and a map; two rounds. `buffer`
- * gets the buffer's contents at the end. */
+/*
+ * Writes a vGPU with a tenant, a device, a context, a program, a kernel, a buffer of
+ * GN_SAMPLE_BUFFER_BYTES, an event, a callback, a pending command and a map, in two rounds.
+ * `buffer` receives the buffer's final contents.
+ */
 int gn_sample_write(struct gn_stream_writer *w, unsigned char *buffer);
 
 #endif

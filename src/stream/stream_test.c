@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the writer says is what the reader hears; whatever is cut, altered, newer or too much is one
- * sentence. */
+/*
+ * Unit tests of writer and reader: data survives a round trip, and truncated, altered, newer or too
+ * large streams are rejected with one sentence.
+ */
 #include "base/checked.h"
 #include "stream/hash_variant.h"
 #include "stream/stream_samples.h"
@@ -133,7 +135,7 @@ static void every_bit_counts(void **state)
     gn_sample_free(&f);
 }
 
-/* What has come counts against the last announcement, whatever the ones before allowed. */
+/* Received data counts against the last announcement, even if an earlier one allowed more. */
 static void less_announced_than_came_allows_nothing_more(void **state)
 {
     static struct loaded l;
@@ -161,7 +163,7 @@ static void less_announced_than_came_allows_nothing_more(void **state)
     gn_sample_free(&f);
 }
 
-/* All variants that this processor has agree, at every length. */
+/* All variants that this processor supports agree, at every length. */
 static void hashes_agree(void **state)
 {
     static unsigned char bytes[5000];
@@ -177,7 +179,7 @@ static void hashes_agree(void **state)
             assert_true(gn_stream_hash_equal(h, gn_stream_hash_avx512(bytes, n)));
 #endif
     }
-    /* From xxHash's own description: the empty input. */
+    /* The hash of empty input, from xxHash's specification. */
     struct gn_stream_hash none = gn_stream_hash("", 0);
     assert_true(none.high == 0x99aa06d3014798d8 && none.low == 0x6001c324468d497f);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes a stream: what gathers to sections, and sections to the sink. Called by whoever saves a
- * vGPU, on one thread. It never seeks, and holds no more than the entries that gather (256 KiB, or
- * one entry that is longer). Pages are pages_out.c's.
+ * Writes a stream: gathers entries into sections and sends sections to the sink. Called by the
+ * thread that saves a vGPU. Never seeks, and buffers no more than the entries being gathered (256
+ * KiB, or one longer entry). Pages are written by pages_out.c.
  */
 #include "base/checked.h"
 #include "base/clock.h"
@@ -118,7 +118,7 @@ static int send_small(struct gn_stream_writer *w, const char *name)
     return gn_stream_send_section(w, name, &w->small, &own, 0, 0);
 }
 
-/* ---- entries that gather */
+/* ---- entries */
 
 int gn_stream_flush(struct gn_stream_writer *w)
 {
@@ -224,7 +224,7 @@ int gn_stream_entry_end(struct gn_stream_writer *w)
     return 0;
 }
 
-/* ---- the small sections */
+/* ---- small sections */
 
 static int put_small(struct gn_stream_writer *w, const char *name, const void *bytes, size_t n)
 {

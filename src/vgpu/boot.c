@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Takes the boot message apart, for workers and for programs in passthrough alike. Thread: whoever
- * boots, before there are others. */
+/*
+ * Decodes the boot message and maps the vGPU's segments, for workers and for programs in
+ * passthrough. Called by the thread that starts the vGPU, before it has other threads. Never calls
+ * the driver.
+ */
 #include "vgpu/boot.h"
 
 #include <errno.h>
@@ -14,7 +17,7 @@
 #include "shm/grant.h"
 #include "shm/segment.h"
 
-static int take_apart(struct gn_frame_reader *reader, const struct gn_frame *f, struct gn_boot *b)
+static int decode_boot(struct gn_frame_reader *reader, const struct gn_frame *f, struct gn_boot *b)
 {
     if (f->op == GN_WORKER_BOOT && f->lost_fds)
         return -EMFILE;
@@ -52,7 +55,7 @@ int gn_boot_receive(int control_fd, struct gn_boot *ret)
     gn_frame_reader_init(&reader, control_fd);
     int rc = gn_frame_wait(&reader, -1, &f);
     if (rc >= 0)
-        rc = take_apart(&reader, &f, ret);
+        rc = decode_boot(&reader, &f, ret);
     gn_frame_reader_fini(&reader);
     return rc;
 }
@@ -90,10 +93,11 @@ static int map_segments(struct gn_boot *b, struct gn_vgpu_boot *v, struct gn_err
         {GN_WORKER_BOOT_GRANTS, GN_GRANT_BYTES, &v->grants},
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        /* Of a vGPU that is taken over these come from who has it. */
+        /* A vGPU that is taken over gets these from its present owner, */
         if (b->wire.loads && !b->wire.remote &&
             (all[i].to == &v->events || all[i].to == &v->data)) {
-            gn_boot_close(b, all[i].which); /* but a file's, or a socket's, which is taken */
+            /* Unless the descriptor is a checkpoint file or a socket, which was taken above. */
+            gn_boot_close(b, all[i].which);
             continue;
         }
         int rc = gn_segment_adopt(b->fds[all[i].which], all[i].bytes, all[i].to);

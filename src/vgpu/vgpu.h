@@ -12,10 +12,10 @@ struct gn_tls;
 struct stat;
 
 /*
- * What a hosted vGPU and whoever ends its process know of each other. called_off: set once the
- * process ends; from then on the vGPU's threads begin nothing that the program does not ask for.
- * arrival: whoever takes it from COMING first decides whether a vGPU that is taken over from a
- * worker comes.
+ * Shared between an in-process vGPU and the code that runs at its process's end. called_off: set
+ * when the process ends; from then on the vGPU's threads start nothing that the program does not
+ * ask for. arrival: the first thread to change it from GN_INBOUND_COMING decides whether the
+ * program takes the vGPU over from a worker.
  */
 enum gn_inbound { GN_INBOUND_COMING, GN_INBOUND_CLAIMED, GN_INBOUND_ABORTED };
 struct gn_process_end {
@@ -24,106 +24,124 @@ struct gn_process_end {
 };
 
 /*
- * What a vGPU starts from. Who hosts it fills it; descriptors and mappings are the vGPU's from then
- * on, and none of them need be given back: a worker ends with its vGPU, and in a program they go
- * with the program or with a start that fails.
+ * The start parameters of a vGPU, filled in by the process that runs it. The vGPU owns the
+ * descriptors and mappings and need not release them: a worker ends with its vGPU; in a program
+ * they last as long as the process, or until a failed start releases them.
  */
 struct gn_vgpu_boot {
     uint32_t id;
-    const char *program; /* its name, for log lines; quoted already */
+    const char *program; /* name for log lines, already quoted */
     const char *tenant;
     uint32_t weight;
-    uint64_t memory_limit_bytes; /* 0: what the device has */
-    const uint32_t *ranks; /* of each device: in which order they are offered to a program that does
-                              not choose. NULL: as they stand */
+    uint64_t memory_limit_bytes; /* 0: as much as the device has */
+    /* Per device: its rank in the default order of devices; NULL: the order in which they stand. */
+    const uint32_t *ranks;
 
-    int session_fd; /* to the program. Hangs up when the program is gone: then gn_vgpu_serve returns
-                     */
-    int control_fd; /* to gantryd: link/worker_control.h. Hangs up when gantryd is gone: likewise */
+    int session_fd; /* to the program; hangs up when the program is gone: gn_vgpu_serve returns */
+    /* To gantryd (link/worker_control.h); hangs up when gantryd is gone: gn_vgpu_serve returns. */
+    int control_fd;
 
     bool hosted; /* passthrough: this process is the program */
-    /* Of a hosted one; else NULL. */
+    /* In-process only; else NULL. */
     struct gn_process_end *end;
 
     /* Mapped, shared and sealed. */
     struct gn_segment ring, events, data;
-    struct gn_segment counters; /* struct gn_counters at its start; written here, read by gantryd */
-    struct gn_segment grants;   /* struct gn_grant_page */
-    bool takes_turns;           /* nothing goes to a device without its grant */
-    int tell_fd;                /* an eventfd: gantryd is to look at the grants */
+    /* Begins with struct gn_counters; written by the vGPU, read by gantryd. */
+    struct gn_segment counters;
+    struct gn_segment grants; /* struct gn_grant_page */
+    bool takes_turns;         /* nothing is submitted to a device without its grant */
+    int tell_fd;              /* eventfd that makes gantryd read the grant page */
 
-    /* The program is on another machine: data connections come over control_fd, and nobody else has
-     * these segments. */
+    /*
+     * A tcp session: the program is on another machine. Its data connections come over control_fd,
+     * and the segments are private to this process.
+     */
     bool remote, tls;
-    uint32_t grace_ms; /* how long to wait for a new connection when one broke */
+    uint32_t grace_ms; /* how long to wait for the program to connect again */
     unsigned char session[32], key[32];
 
-    /* It takes over from another worker: session, events, data and what the vGPU consists of come
-     * from there. -1: it does not. */
+    /*
+     * The vGPU is taken over from another worker, which sends session, events, data and state over
+     * this socket. -1: no.
+     */
     int load_fd;
-    bool beside; /* that one is the same gantryd's, and the program elsewhere: its stream goes on as
-                    it stands */
-    struct gn_tls *load_tls; /* what comes over it is TLS's; of a remote one, from
-                                gn_vgpu_receive_handover on. NULL: it is plain */
-    unsigned char load_name[32],
-        load_key[32]; /* the key that begins with, of a remote one with tls */
-    int file_fd; /* what the vGPU consists of comes from here instead, a file; of a remote one the
-                    session, too. -1: no */
-    bool near;  /* or from here, a worker on another machine, and the session from the program, over
-                   load_fd */
-    int far_fd; /* -1: not near */
-    bool far_secure; /* by TLS, with the key above */
-    uint64_t keeps,
-        kept; /* as the one that has it says of contents (retained.h, delta_base.h). 0: neither */
-    uint64_t ring_at; /* the ring's position from which on it serves */
-    int stdio_fds[2]; /* the program's output, of one that comes from a file; not of a remote or a
-                         hosted one */
-    struct gn_segment *more; /* data segments behind the first */
+    /*
+     * Tcp session, and the other worker belongs to the same gantryd: the tcp stream continues
+     * unchanged.
+     */
+    bool beside;
+    /* Tcp session: the TLS state of load_fd, from gn_vgpu_receive_handover on; NULL: plain. */
+    struct gn_tls *load_tls;
+    /* Tcp session with TLS: name and key that the handover starts with. */
+    unsigned char load_name[32], load_key[32];
+    /*
+     * The state comes from this checkpoint file; with a tcp session the session does, too. -1: no.
+     */
+    int file_fd;
+    /*
+     * The state comes from a worker on another machine (far_fd), the session from the program over
+     * load_fd.
+     */
+    bool near;
+    int far_fd;      /* -1 unless `near` */
+    bool far_secure; /* far_fd uses TLS with the key above */
+    /*
+     * Contents of memory objects (retained.h, delta_base.h). keeps: the number under which the
+     * source retains them. kept: the number under which a program has retained this vGPU's. 0:
+     * none.
+     */
+    uint64_t keeps, kept;
+    uint64_t ring_at; /* the ring position from which on it serves */
+    /* The program's output, for a vGPU from a checkpoint; not for tcp or in-process vGPUs. */
+    int stdio_fds[2];
+    struct gn_segment *more; /* data segments after the first */
     uint32_t n_more;
 
-    struct gn_backend_platform
-        *platform; /* brought up, with the devices that the operator selected */
+    /* Initialized, with the devices that the operator selected. */
+    struct gn_backend_platform *platform;
 };
 
 /*
- * Serves the vGPU on the calling thread and those it starts, until the program or gantryd is gone.
- * Returns the process's exit status. The worker has its program's stdout and stderr on descriptors
- * 1 and 2.
+ * Serves the vGPU on the calling thread and the threads that it starts, until the program or
+ * gantryd is gone. Returns the process's exit status. In a worker, descriptors 1 and 2 are the
+ * program's stdout and stderr.
  */
 int gn_vgpu_serve(const struct gn_vgpu_boot *boot);
 
 /*
- * Passthrough: makes the vGPU in its own program, or, if the boot has a load_fd, takes it over from
- * a worker; then it waits for gantryd, which decides. Its threads are started, with all signals
- * blocked, and it serves; the boot must stay. Nothing ends the process: when gantryd is gone, or
- * takes the vGPU away, the session's socket hangs up and requests are turned away. 0, or -errno
- * with a sentence; then *ret is not NULL if some of its threads are there all the same, and the
- * boot must stay.
+ * Passthrough: creates the vGPU in its own program, or, if the boot has a load_fd, takes it over
+ * from a worker and waits for gantryd's decision. Its threads run with all signals blocked, and it
+ * serves requests; the boot must stay. It never ends the process: when gantryd is gone, or takes
+ * the vGPU away, the session socket hangs up and requests are rejected. 0, or -errno with a
+ * sentence. If *ret is not NULL after an error, some of its threads are still running and the boot
+ * must stay.
  */
 struct gn_vgpu;
 struct gn_error;
 int gn_vgpu_start_in_program(struct gn_vgpu_boot *boot, struct gn_vgpu **ret, struct gn_error *err);
 
-/* Serves one message on the calling thread, as the ring thread would; the answer, if it wants one,
- * is in its reply slot by then or later. Any thread. 0; -EAGAIN: it lives elsewhere now, and hears
- * the ring; -EPIPE: there is no vGPU any more. */
+/*
+ * Serves one message on the calling thread, as the ring thread of a worker would. Its answer, if it
+ * wants one, is in its reply slot by the time of the return or later. Any thread. 0; -EAGAIN: the
+ * vGPU has moved to another process that reads the ring; -EPIPE: there is no vGPU any more.
+ */
 int gn_vgpu_serve_message(struct gn_vgpu *v, const void *message, uint32_t n_bytes);
 
 /*
- * Hosted, called_off is set, and the process ends: waits until no thread of the vGPU's saves it,
- * nor clears up behind it. Any thread; at the latest at until_ns.
+ * In-process, with called_off set, when the process ends: waits until no thread of the vGPU's is
+ * saving it or clearing up after it has left. Any thread; returns at until_ns at the latest.
  */
 void gn_vgpu_process_ends(struct gn_vgpu *v, uint64_t until_ns);
 
-/* In a forked child, which has none of the vGPU's threads: closes the descriptors that the child
- * has inherited. */
+/* In a forked child, which has none of the vGPU's threads: closes the inherited descriptors. */
 void gn_vgpu_forked(struct gn_vgpu *v);
 
 /*
- * A file of the program's by the name that a compiler knows, while a build goes on: opened for
- * reading (`contents`), or its facts alone. Either pointer may be NULL when it is not asked for.
- * Any thread; waits for the program. -ENOENT at once when no build goes on or the name lies in none
- * of the program's folders.
+ * Looks up one of the program's files, by the name that a compiler uses, during a build: opens it
+ * for reading (`contents`), or only returns its stat data. Either pointer may be NULL when it is
+ * not asked for. Any thread; waits for the program. -ENOENT at once when no build runs or the name
+ * lies in none of the program's folders.
  */
 int gn_vgpu_program_file(const char *name, bool contents, int *ret_fd, struct stat *ret_facts);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Segments of the data area that the vGPU gets as well, and that cannot be mapped here; the test is
- * gantryd. */
+/*
+ * Unit test of data-area segments that the vGPU has but the program cannot map. The test stands in
+ * for gantryd.
+ */
 #include "guest/core/guest_core.h"
 
 #include <errno.h>
@@ -52,7 +54,10 @@ static void what_cannot_be_mapped_is_counted(void **state)
     unmappable = true;
     assert_int_equal(gn_block_take(&session, GN_AREA_PASSING, 2 * AREA_BYTES, &block), -EINVAL);
     unmappable = false;
-    /* As many are told to who takes the session over, each with what there is of it. */
+    /*
+     * The next owner of the session gets both segments, so both are counted, with their file
+     * descriptors.
+     */
     assert_int_equal(session.area.n_segments, 2);
     assert_true(gn_area_segment_fd(&session.area, 1, &bytes) >= 0);
     assert_true(bytes >= 2 * AREA_BYTES);

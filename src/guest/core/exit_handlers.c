@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Wraps the exit handlers of libraries that a thread of Gantry's loads. A library registers the
- * destructor of each static object through the C library's __cxa_atexit, which the dynamic linker
- * looks up in the program's own order: no library that is loaded later can come before the C
- * library. So for the time of a load the C library's entry in its table of symbols leads here. The
- * page is private to the process, the change is one aligned word, and calls of other threads are
- * passed on as they came. Called by threads that load a driver (session_in_process.c) only. Never
+ * destructors of its static objects through __cxa_atexit. The dynamic linker resolves that name in
+ * the program's lookup order, in which no library loaded later can precede the C library. So for
+ * the duration of a load, the entry in the C library's symbol table is changed to point here. The
+ * page is private to the process, the change is one aligned word, and calls on other threads are
+ * passed on unchanged. Called only by threads that load a driver (session_in_process.c). Never
  * changes code.
  */
 #include "guest/core/exit_handlers.h"
@@ -30,7 +30,7 @@ struct wrapped {
     void *arg;
 };
 
-/* What this thread's load wants; before NULL: it loads nothing. */
+/* The load in progress on this thread. before NULL: none. */
 static _Thread_local struct {
     bool (*before)(void *ctx);
     void *ctx;
@@ -39,14 +39,14 @@ static _Thread_local struct {
 
 static struct {
     pthread_mutex_t lock;
-    unsigned n_users;               /* lock, as the rest */
-    register_fn *_Atomic registers; /* the C library's own; NULL: not looked for yet */
+    unsigned n_users;               /* lock, as are the fields below */
+    register_fn *_Atomic registers; /* the C library's function; NULL: not looked up yet */
     ElfW(Sym) * symbol;
-    ElfW(Addr) value; /* the entry's own */
+    ElfW(Addr) value; /* the entry's original value */
 } entry = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Looked up once, and not while the entry leads here. */
-static register_fn *real_locked(void)
+/* Looked up once, while the entry has its original value. */
+static register_fn *real_function_locked(void)
 {
     register_fn *real = atomic_load_explicit(&entry.registers, memory_order_relaxed);
     if (!real) {
@@ -64,7 +64,7 @@ static void run_wrapped(void *arg)
     free(w);
 }
 
-/* Stands in for __cxa_atexit in libraries that are being loaded. */
+/* Called in place of __cxa_atexit by libraries that are being loaded. */
 static int register_wrapped(void (*run)(void *), void *arg, void *library)
 {
     register_fn *real = atomic_load_explicit(&entry.registers, memory_order_relaxed);
@@ -82,7 +82,7 @@ static int register_wrapped(void (*run)(void *), void *arg, void *library)
 
 struct place {
     uintptr_t at;
-    int protection; /* of the segment that it lies in; -1: it lies in none */
+    int protection; /* protection of the segment around `at`; -1: there is none */
 };
 
 static int find_segment(struct dl_phdr_info *info, size_t n, void *arg)
@@ -115,12 +115,12 @@ static bool set_value(ElfW(Sym) * symbol, ElfW(Addr) value)
     return true;
 }
 
-/* The entry that lookups of __cxa_atexit find; NULL: it is none that can be changed. */
+/* The symbol table entry for __cxa_atexit; NULL: it cannot be changed. */
 static ElfW(Sym) * find_entry_locked(void)
 {
     ElfW(Sym) *symbol = NULL;
     Dl_info info;
-    char *address = (char *)(uintptr_t)real_locked();
+    char *address = (char *)(uintptr_t)real_function_locked();
     if (!address || !dladdr1(address, &info, (void **)&symbol, RTLD_DL_SYMENT))
         return NULL;
     if (!symbol || !info.dli_sname || strcmp(info.dli_sname, "__cxa_atexit"))
@@ -129,22 +129,22 @@ static ElfW(Sym) * find_entry_locked(void)
     return plain && (char *)info.dli_fbase + symbol->st_value == address ? symbol : NULL;
 }
 
-static bool divert_locked(void)
+static bool divert_entry_locked(void)
 {
     ElfW(Sym) *symbol = find_entry_locked();
     if (!symbol)
         return false;
     entry.symbol = symbol;
     entry.value = symbol->st_value;
-    /* The dynamic linker adds the address of the C library to the value. */
-    const ElfW(Addr) base = (ElfW(Addr))(uintptr_t)real_locked() - symbol->st_value;
+    /* The dynamic linker adds the C library's load address to the value. */
+    const ElfW(Addr) base = (ElfW(Addr))(uintptr_t)real_function_locked() - symbol->st_value;
     return set_value(symbol, (ElfW(Addr))(uintptr_t)register_wrapped - base);
 }
 
 bool gn_exit_handlers_wrap(bool (*before)(void *ctx), void *ctx)
 {
     pthread_mutex_lock(&entry.lock);
-    const bool diverted = entry.n_users || divert_locked();
+    const bool diverted = entry.n_users || divert_entry_locked();
     entry.n_users += diverted;
     pthread_mutex_unlock(&entry.lock);
     if (!diverted)
@@ -170,7 +170,7 @@ unsigned gn_exit_handlers_release(void)
 int gn_exit_handlers_add(void (*run)(void *))
 {
     pthread_mutex_lock(&entry.lock);
-    register_fn *real = real_locked();
+    register_fn *real = real_function_locked();
     pthread_mutex_unlock(&entry.lock);
     return real ? real(run, NULL, NULL) : -1;
 }

@@ -5,27 +5,30 @@
 #include <stdbool.h>
 
 /*
- * The handlers that libraries register for exit() while a thread of Gantry's loads them: the
- * destructors of a driver's static objects. exit() runs the youngest handler first, so these run
- * before any handler that was registered ahead of the load, even while constructors of the same
- * library still run on the loading thread.
+ * The exit() handlers that libraries register while a thread of Gantry's loads them: the
+ * destructors of a driver's static objects. exit() runs the newest handler first, so these run
+ * before every handler registered before the load, possibly while the library's constructors still
+ * run on the loading thread.
  */
 
 /*
- * From here to gn_exit_handlers_release() each handler that the calling thread's libraries register
- * is wrapped: `before` runs ahead of it, on the thread that calls exit() or dlclose(), and says
- * whether it is to run at all. May be called by several threads, each with its own `before`; does
- * not nest. False: this process does not let it (its C library's pages cannot be written): handlers
- * are registered as ever.
+ * From now until gn_exit_handlers_release(), each handler that the calling thread's libraries
+ * register is wrapped: `before` runs ahead of it, on the thread that calls exit() or dlclose(), and
+ * returns whether the handler runs at all. Several threads may call this, each with its own
+ * `before`; calls do not nest. False: not possible in this process (the C library's pages cannot be
+ * written); handlers are registered as usual.
  */
 bool gn_exit_handlers_wrap(bool (*before)(void *ctx), void *ctx);
-/* Ends it. How many handlers were wrapped. `ctx` must stay for ever if there were any. */
+/*
+ * Ends the wrapping. Returns the number of wrapped handlers. If it is not 0, `ctx` must stay valid
+ * for ever.
+ */
 unsigned gn_exit_handlers_release(void);
 
-/* Registers a handler that only exit() runs, never a dlclose(). 0, or -1: no memory. */
+/* Registers a handler that only exit() runs, not dlclose(). 0, or -1: no memory. */
 int gn_exit_handlers_add(void (*run)(void *));
 
-/* Around fork(); the second in both processes. */
+/* Around fork(). The second one is called in both processes. */
 void gn_exit_handlers_before_fork(void);
 void gn_exit_handlers_after_fork(void);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The files that a build includes are the program's, and so are the rights to read them: the vGPU
- * can open none of them. While a build goes on its worker asks for files by the names that the
- * compiler knows, and the session's watcher thread answers with what lies in the working directory
- * or in a folder that the build's options name. Nothing else is opened for anybody.
+ * Gives a build's include files to the vGPU. The files and the rights to read them are the
+ * program's; the worker can open none of them. During a build the worker asks for files by the
+ * names that the compiler uses, and the session's watcher thread answers with files from the
+ * working directory or from a folder that the build options name. Never opens any other file.
  */
 #include "guest/core/guest_core.h"
 
@@ -22,16 +22,16 @@
 
 struct folder {
     int fd;
-    char *text; /* what names begin with that lie in it; "": those that begin with no slash */
+    char *text; /* the prefix of names in this folder; "": relative names */
 };
 
 struct gn_folders {
-    struct gn_list link; /* in its session's folders, under folders_lock */
+    struct gn_list link; /* in the session's folders, under folders_lock */
     struct gn_session *session;
     uint32_t number;
     uint32_t n;
     size_t n_names;
-    char *names; /* every text, each with its terminating zero */
+    char *names; /* all `text`s, each with its terminating zero */
     struct folder items[GN_FOLDERS_MAX];
 };
 
@@ -42,7 +42,7 @@ uint32_t gn_session_number(void)
     return atomic_fetch_add_explicit(&next_number, 1, memory_order_relaxed);
 }
 
-static void add(struct gn_folders *f, const char *text, const char *path)
+static void add_folder_entry(struct gn_folders *f, const char *text, const char *path)
 {
     size_t n = strlen(text);
     while (n > 1 && text[n - 1] == '/')
@@ -50,7 +50,7 @@ static void add(struct gn_folders *f, const char *text, const char *path)
     if (f->n == GN_FOLDERS_MAX)
         return;
     struct folder *item = &f->items[f->n];
-    /* One that is not there gives nothing, as it would a compiler of this process. */
+    /* A missing folder is ignored, as a compiler in this process would. */
     item->fd = gn_fd_open(path, O_PATH | O_DIRECTORY);
     if (item->fd < 0)
         return;
@@ -75,12 +75,12 @@ struct gn_folders *gn_folders_open(struct gn_session *s)
         f->session = s;
         f->number = gn_session_number();
         gn_list_init(&f->link);
-        /* A service stands in the root, and does not mean to give out all there is. */
+        /* Services run in "/", and must not expose the whole file system. */
         if (!here || strcmp(here, "/") != 0)
-            add(f, "", ".");
-        /* A compiler may make names absolute. */
+            add_folder_entry(f, "", ".");
+        /* A compiler may turn relative names into absolute ones. */
         if (here && here[0] == '/' && here[1])
-            add(f, here, ".");
+            add_folder_entry(f, here, ".");
     }
     free(here);
     return f;
@@ -89,7 +89,7 @@ struct gn_folders *gn_folders_open(struct gn_session *s)
 void gn_folders_add(struct gn_folders *f, const char *path)
 {
     if (f && *path)
-        add(f, path, path);
+        add_folder_entry(f, path, path);
 }
 
 uint32_t gn_folders_offer(struct gn_folders *f, const char **ret_names, size_t *ret_n)
@@ -121,8 +121,10 @@ void gn_folders_close(struct gn_folders *f)
     free(f);
 }
 
-/* Does a name inside a folder lead out of it again? Links do not count: whoever made them meant
- * them. */
+/*
+ * Whether a name in a folder leaves it by "..". Symbolic links are followed: the user has made them
+ * on purpose.
+ */
 static bool leads_out(const char *name)
 {
     int depth = 0;
@@ -140,8 +142,8 @@ static bool leads_out(const char *name)
     return false;
 }
 
-/* The part of the name inside the folder, or NULL: it does not lie there. */
-static const char *inside(const struct folder *f, const char *name)
+/* The part of the name behind the folder; NULL: the name does not lie in it. */
+static const char *name_inside_folder(const struct folder *f, const char *name)
 {
     size_t n = strlen(f->text);
     const char *rest = name;
@@ -158,8 +160,8 @@ static const char *inside(const struct folder *f, const char *name)
     return *rest ? rest : ".";
 }
 
-static int look(const struct folder *f, const char *rest, uint32_t how, struct stat *st,
-                int *ret_fd)
+static int open_or_stat(const struct folder *f, const char *rest, uint32_t how, struct stat *st,
+                        int *ret_fd)
 {
     if (how == GN_SESSION_WANT_FACTS)
         return fstatat(f->fd, rest, st, 0) < 0 ? -errno : 0;
@@ -168,14 +170,14 @@ static int look(const struct folder *f, const char *rest, uint32_t how, struct s
         return -errno;
     if (fstat(fd, st) < 0 || !S_ISREG(st->st_mode)) {
         gn_fd_close(fd);
-        return -EACCES; /* nothing that could wait, and nothing to be walked from */
+        return -EACCES; /* no file that may block a reader, and no directory to walk from */
     }
     *ret_fd = fd;
     return 0;
 }
 
-static int find(struct gn_session *s, uint32_t number, const char *name, uint32_t how,
-                struct stat *st, int *ret_fd)
+static int find_in_folders(struct gn_session *s, uint32_t number, const char *name, uint32_t how,
+                           struct stat *st, int *ret_fd)
 {
     int rc = -ENOENT;
     pthread_mutex_lock(&s->folders_lock);
@@ -184,9 +186,9 @@ static int find(struct gn_session *s, uint32_t number, const char *name, uint32_
         if (f->number != number)
             continue;
         for (uint32_t i = 0; i < f->n && rc; i++) {
-            const char *rest = inside(&f->items[i], name);
+            const char *rest = name_inside_folder(&f->items[i], name);
             if (rest)
-                rc = look(&f->items[i], rest, how, st, ret_fd);
+                rc = open_or_stat(&f->items[i], rest, how, st, ret_fd);
         }
     }
     pthread_mutex_unlock(&s->folders_lock);
@@ -203,7 +205,7 @@ void gn_folders_look(struct gn_session *s, const void *payload, uint32_t n,
     const char *name = (const char *)payload + sizeof want;
     if (n > sizeof want && name[n - sizeof want - 1] == 0) {
         memcpy(&want, payload, sizeof want);
-        rc = find(s, want.number, name, want.how, &st, &fd);
+        rc = find_in_folders(s, want.number, name, want.how, &st, &fd);
     }
     file.error = (uint32_t)-rc;
     if (rc == 0) {
@@ -223,7 +225,7 @@ void gn_folders_answer(struct gn_session *s, uint32_t seq, const void *payload, 
     int fd;
     gn_folders_look(s, payload, n, &file, &fd);
     pthread_mutex_lock(&s->socket_lock);
-    /* A worker that does not take the answer is one that is gone. */
+    /* A worker that does not take the answer is dying. */
     (void)gn_frame_send(s->socket, SEND_TIMEOUT_MS, GN_SESSION_FILE, 0, seq, &file, sizeof file,
                         &fd, fd >= 0);
     pthread_mutex_unlock(&s->socket_lock);

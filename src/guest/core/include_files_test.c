@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a program gives out of its files: asked over a socket, as a worker asks. */
+/* Unit tests of the files that a program gives out, asked for over a socket as a worker does. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +32,7 @@ static void make(const char *name, const char *text)
     close(fd);
 }
 
-/* The errno of the answer; the text that was found, in `text` of 64 bytes. */
+/* Returns the answer's error number; copies the file's text to `text` (64 bytes). */
 static int ask(uint32_t number, uint32_t how, const char *name, char *text)
 {
     struct {
@@ -114,7 +114,7 @@ static void what_lies_in_the_folders_is_given_out(void **state)
     gn_folders_add(f, "no/such/folder");
     const uint32_t number = gn_folders_offer(f, &names, &n);
     assert_int_not_equal(number, 0);
-    assert_string_equal(names, ""); /* the working directory first */
+    assert_string_equal(names, ""); /* the working directory comes first */
     assert_int_equal(names[n - 1], 0);
     const char *const good[] = {"a.h",         "./a.h",     "deep/b.h",
                                 "deep/../a.h", "deep//b.h", "../blank folder/d.h"};
@@ -127,14 +127,14 @@ static void what_lies_in_the_folders_is_given_out(void **state)
     snprintf(path, sizeof path, "%s/here/deep/b.h", top);
     assert_int_equal(ask(number, GN_SESSION_WANT_CONTENTS, path, text), 0);
     assert_string_equal(text, "b");
-    /* Whoever made a link meant it. */
+    /* Links are followed. */
     assert_int_equal(ask(number, GN_SESSION_WANT_CONTENTS, "link.h", text), 0);
     assert_string_equal(text, "secret");
     assert_int_equal(ask(number, GN_SESSION_WANT_FACTS, "deep", NULL), 0);
     assert_int_equal(ask(number, GN_SESSION_WANT_FACTS, "a.h", NULL), 0);
     gn_folders_close(f);
-    assert_int_equal(ask(number, GN_SESSION_WANT_CONTENTS, "a.h", NULL),
-                     ENOENT); /* the build is over */
+    /* the build has ended */
+    assert_int_equal(ask(number, GN_SESSION_WANT_CONTENTS, "a.h", NULL), ENOENT);
 }
 
 static void nothing_else_is(void **state)
@@ -165,11 +165,11 @@ static void nothing_else_is(void **state)
         if (bad[i][0])
             assert_int_not_equal(ask(number, GN_SESSION_WANT_FACTS, bad[i], NULL), 0);
     }
-    /* What could keep the reader waiting, or be walked from. */
+    /* Files that may block a reader, and directories to walk from. */
     assert_int_equal(ask(number, GN_SESSION_WANT_CONTENTS, "fifo", NULL), EACCES);
     assert_int_equal(ask(number, GN_SESSION_WANT_CONTENTS, "deep", NULL), EACCES);
-    assert_int_equal(ask(number + 1, GN_SESSION_WANT_CONTENTS, "a.h", NULL),
-                     ENOENT); /* another build's */
+    /* the number of another build */
+    assert_int_equal(ask(number + 1, GN_SESSION_WANT_CONTENTS, "a.h", NULL), ENOENT);
     gn_folders_close(f);
 }
 
@@ -191,7 +191,7 @@ static void what_is_malformed_is_an_error(void **state)
 {
     static const char bytes[] = {1, 0, 0, 0, 1, 0, 0, 0, 'a', '.', 'h'};
     (void)state;
-    for (uint32_t n = 0; n <= sizeof bytes; n++) { /* never with its terminating zero */
+    for (uint32_t n = 0; n <= sizeof bytes; n++) { /* never terminated by a zero */
         struct gn_frame_reader reader;
         struct gn_session_file file;
         struct gn_frame f;

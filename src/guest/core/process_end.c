@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Holds exit() back until Gantry's threads are out of a driver. Two handlers see to it: one that is
- * registered ahead of the first load, one behind each load that has registered handlers, so that it
- * runs ahead of those. While a load goes on its own handlers are wrapped (exit_handlers.h). Entered
- * by threads that load a driver, and by whichever thread calls exit(), also from a signal's
- * handler: each wait has a deadline.
+ * Makes exit() wait until Gantry's threads have left the driver. Two exit handlers do this: one
+ * registered before the first load, and one after each load that has registered handlers, so that
+ * it runs before these. While a load is in progress, its own handlers are wrapped
+ * (exit_handlers.h). Called by threads that load a driver, and by the thread that calls exit(),
+ * possibly in a signal handler. Never waits without a deadline.
  */
 #include "guest/core/process_end.h"
 
@@ -19,25 +19,29 @@
 #include "guest/session/session_in_process.h"
 
 /*
- * How long exit() waits for Gantry's threads. A driver comes up within a second; one that hangs
- * must not keep the process.
+ * How long exit() waits for Gantry's threads. A driver starts within a second; a driver that hangs
+ * must not keep the process alive.
  */
 #define LEAVE_NS UINT64_C(10000000000)
 #define LOOK_NS  200000
 
-/* One load. Retained when it registered handlers, which point to it until they have run. */
+/*
+ * One load of a driver. Retained if it has registered handlers, which point to it until they have
+ * run.
+ */
 struct load {
-    struct load *next; /* lock: of the retained ones */
+    struct load *next; /* lock: next in the retained list */
     _Atomic bool over, unloads;
-    bool opens;   /* lock: the driver is not up yet */
-    bool wrapped; /* its handlers are */
+    bool opens;   /* lock: the driver is not initialized yet */
+    bool wrapped; /* its handlers are wrapped */
 };
 
 static struct {
     pthread_mutex_t lock;
-    bool registered;                /* lock: the first handler is */
-    struct load *retained;          /* lock */
-    _Atomic uint32_t n_in, n_opens; /* loads that go on; of those, whose driver is not up yet */
+    bool registered;       /* lock: the first handler has been registered */
+    struct load *retained; /* lock */
+    /* Loads in progress; those that are still initializing their driver. */
+    _Atomic uint32_t n_in, n_opens;
     _Atomic bool ending;
 } process = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -50,7 +54,9 @@ static void wait_until_zero(const _Atomic uint32_t *n, uint64_t until_ns)
         nanosleep(&look, NULL);
 }
 
-/* exit() has begun. A driver that calls it while it is being loaded does not wait for itself. */
+/*
+ * exit() has begun. A driver that calls exit() while it is being loaded does not wait for itself.
+ */
 static void process_ends(void *ignored)
 {
     const uint64_t until_ns = gn_now_ns() + LEAVE_NS;
@@ -62,7 +68,10 @@ static void process_ends(void *ignored)
     wait_until_zero(&process.n_in, until_ns);
 }
 
-/* A library that unloads in the middle of its load is no end of the process. */
+/*
+ * A library may run its handlers because it is unloaded during its own load: the process does not
+ * end then.
+ */
 static bool before_handler(void *ctx)
 {
     const struct load *l = ctx;
@@ -70,8 +79,8 @@ static bool before_handler(void *ctx)
         return true;
     process_ends(NULL);
     /*
-     * While we waited its library may have gone, and all handlers with it but this one, which
-     * exit() had in hand.
+     * During the wait the library may have been unloaded, with all handlers except this one, which
+     * exit() had already taken.
      */
     return !atomic_load_explicit(&l->unloads, memory_order_seq_cst);
 }
@@ -89,7 +98,7 @@ bool gn_driver_enter(bool unless_ending)
     pthread_mutex_unlock(&process.lock);
     l->opens = true;
     mine = l;
-    /* Either we see that it ends, or the ending process sees us. */
+    /* Either this thread sees `ending`, or the ending process sees n_in. */
     if (unless_ending && atomic_load_explicit(&process.ending, memory_order_seq_cst)) {
         gn_driver_left();
         return false;
@@ -111,8 +120,11 @@ void gn_driver_unloads(void)
     atomic_store_explicit(&mine->unloads, true, memory_order_seq_cst);
 }
 
-/* The handlers' own pointers to it are gone when they have run: leak checks look for it here. */
-static void retain(struct load *l)
+/*
+ * Keeps the load reachable for leak checkers: the pointers in the handlers are gone once they have
+ * run.
+ */
+static void retain_load(struct load *l)
 {
     pthread_mutex_lock(&process.lock);
     l->next = process.retained;
@@ -125,13 +137,13 @@ void gn_driver_left(void)
     struct load *l = mine;
     const bool has_handlers = gn_exit_handlers_release() || !l->wrapped;
     gn_driver_is_up();
-    /* Ahead of `over`: from then on this handler alone holds exit() back. */
+    /* Before `over` is set: from then on only this handler makes exit() wait. */
     if (has_handlers)
         (void)gn_exit_handlers_add(process_ends);
     atomic_store_explicit(&l->over, true, memory_order_seq_cst);
     mine = NULL;
     if (has_handlers)
-        retain(l);
+        retain_load(l);
     else
         free(l);
     atomic_fetch_sub_explicit(&process.n_in, 1, memory_order_seq_cst);
@@ -139,7 +151,7 @@ void gn_driver_left(void)
 
 void gn_process_before_fork(void)
 {
-    /* A child that inherits half a load can neither load anything itself nor end as it should. */
+    /* A child forked in the middle of a load could neither load a driver nor end normally. */
     if (!mine)
         wait_until_zero(&process.n_opens, gn_now_ns() + LEAVE_NS);
     pthread_mutex_lock(&process.lock);

@@ -6,29 +6,29 @@
 #include <stdint.h>
 
 /*
- * The end of the process by exit() or by return from main. Threads of Gantry's live on while exit()
- * runs the handlers of a driver that passthrough has loaded, and those take apart what the driver's
- * calls stand on. So ahead of the driver's first handler Gantry's own threads leave the driver, and
- * enter it no more; the program's threads are the program's affair, as natively. Without a driver
- * in the process nothing of this is registered.
+ * The end of the process by exit(), or by return from main. Gantry's threads still run while exit()
+ * calls the handlers of a driver that passthrough has loaded, and these destroy state that the
+ * driver's functions use. So before the driver's first handler runs, Gantry's threads leave the
+ * driver and do not enter it again. The program's own threads are the program's responsibility, as
+ * without Gantry. A process without a driver registers no handler.
  */
 
 /*
- * A thread is about to load a driver, bring it up and give it something to do. unless_ending: false
- * when the process is ending already, and nothing is to be loaded; a thread of the program's that
- * asks for a device in a handler of its own loads anyhow. Ends with gn_driver_left(); by the same
- * thread. One at a time a thread.
+ * Before a thread loads a driver, initializes it and gives it work. unless_ending: returns false
+ * when the process is already ending, and nothing is loaded; without it a program thread that asks
+ * for a device in an exit handler still loads the driver. Ended by gn_driver_left() on the same
+ * thread. Does not nest.
  */
 bool gn_driver_enter(bool unless_ending);
-/* The driver is loaded and up: a fork need not wait for this thread any more. */
+/* The driver is initialized: a fork need no longer wait for this thread. */
 void gn_driver_is_up(void);
-/* It may be unloaded now, before this load is over. */
+/* The driver may be unloaded from here on, before this load ends. */
 void gn_driver_unloads(void);
 void gn_driver_left(void);
 
 /*
- * Around fork(); the second in the parent, the third in the child. Waits while a driver is being
- * loaded.
+ * Around fork(): in the parent before it, in the parent after it, and in the child. The first waits
+ * while a driver is being initialized.
  */
 void gn_process_before_fork(void);
 void gn_process_after_fork(void);

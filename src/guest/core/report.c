@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lines on a program's stderr: why Gantry gives it no vGPU, since an ICD loader passes no
- * reason on, and about troubles that no error code tells. Called on threads of
- * the program and of Gantry, with any locks of an API's front end held. It never waits, raises no
- * signal and opens no descriptor.
+ * Writes to the program's stderr: the reason why Gantry gives the program no vGPU, which an ICD
+ * loader does not pass on, and problems for which there is no error code. Called on threads of the
+ * program and of Gantry, with any lock of an API's front end held. Never waits, raises no signal,
+ * and opens no descriptor.
  */
 #include "guest/core/report.h"
 
@@ -30,9 +30,11 @@
 
 extern char **environ;
 
-/* Gantry's ICD may be installed where nobody uses Gantry: then a program that finds no gantryd is
- * told nothing. */
-static bool is_expected(void)
+/*
+ * Whether the user expects Gantry here. Its ICD may be installed on machines that do not use it;
+ * there, a program that finds no gantryd gets no message.
+ */
+static bool is_gantry_expected(void)
 {
     struct gn_address address;
     for (char **e = environ; e && *e; e++)
@@ -42,7 +44,7 @@ static bool is_expected(void)
                                                 !address.tcp && access(address.path, F_OK) == 0);
 }
 
-/* Without waiting for a reader: a line that does not fit now is lost. */
+/* Does not wait for a reader: a line that does not fit is lost. */
 static ssize_t write_at_once(const char *line, size_t n)
 {
     struct iovec iov = {(void *)(uintptr_t)line, n};
@@ -57,11 +59,11 @@ static ssize_t write_at_once(const char *line, size_t n)
     ssize_t done = pwritev2(STDERR_FILENO, &iov, 1, -1, RWF_NOWAIT);
     if (done >= 0 || (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL && errno != ESPIPE))
         return done;
-    /* What says that it is ready takes a line at once. */
+    /* A descriptor that polls as writable accepts a line at once. */
     return poll(&p, 1, 0) == 1 && p.revents == POLLOUT ? write(STDERR_FILENO, line, n) : -1;
 }
 
-/* A pipe without a reader and a limit of a file's size raise signals that would end the program. */
+/* Suppresses SIGPIPE and SIGXFSZ, which would end the program. */
 static void write_quietly(const char *line, size_t n)
 {
     const int saved = errno;
@@ -107,6 +109,6 @@ void gn_say(const char *format, ...)
 void gn_session_report(const struct gn_error *err)
 {
     static _Atomic bool said;
-    if (is_expected() && !atomic_exchange_explicit(&said, true, memory_order_relaxed))
+    if (is_gantry_expected() && !atomic_exchange_explicit(&said, true, memory_order_relaxed))
         gn_say("%s%s%s", err->what, err->fix[0] ? "; " : "", err->fix);
 }

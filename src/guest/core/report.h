@@ -5,12 +5,12 @@
 #include "base/error.h"
 
 /*
- * Writes a line "gantry: ..." to the program's stderr, about a trouble that no error code tells; at
- * most a few lines in a program's life. GANTRY_LOG=none silences it. Never waits. Any thread.
+ * Writes a line "gantry: ..." to the program's stderr, for a problem without an error code; a few
+ * lines per process at most. GANTRY_LOG=none silences it. Never waits. Any thread.
  */
 void gn_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* The reason why this process gets no vGPU, once a process, where somebody expects Gantry. */
+/* Reports why this process gets no vGPU, once, and only where the user expects Gantry. */
 void gn_session_report(const struct gn_error *err);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A session's life: attach, watch for loss, survive a fork. The watcher thread sleeps in poll(2) on
- * the worker's and gantryd's sockets; when either hangs up it declares the loss, which wakes every
- * thread that waits. A forked child drops what it inherited and opens sessions of its own; the
- * parent's go on undisturbed.
+ * A session's life: attach, loss, and fork. Called by the program's threads; each session has a
+ * watcher thread, which sleeps in epoll on the sockets of the worker and of gantryd. When either
+ * hangs up, it declares the loss, which wakes every waiting thread. A forked child drops the
+ * inherited sessions and opens its own; the parent's are not affected. Never waits for an answer of
+ * the worker's.
  */
 #include "guest/core/guest_core.h"
 
@@ -44,7 +45,7 @@ static void before_fork(void)
     gn_process_before_fork();
     pthread_mutex_lock(&sessions.lock);
     gn_handles_before_fork();
-    gn_fd_before_fork(); /* the holder of sessions.lock closes descriptors */
+    gn_fd_before_fork(); /* a thread closes descriptors with sessions.lock held */
 }
 
 static void after_fork_parent(void)
@@ -55,15 +56,20 @@ static void after_fork_parent(void)
     gn_process_after_fork();
 }
 
-/* The child has none of the parent's threads and, by MADV_DONTFORK, none of its shared memory: only
- * the descriptors. Of what those threads were using (a connection's TLS, a reader's buffer) nothing
- * is touched: it may be in any state. */
+/*
+ * The child has none of the parent's threads and, by MADV_DONTFORK, none of its shared memory, only
+ * the descriptors. State that those threads were using (a TLS connection, a reader's buffer) may be
+ * inconsistent and is not touched.
+ */
 static void after_fork_child(void)
 {
     gn_fd_after_fork();
     for (uint32_t i = 0; i < sessions.n; i++) {
         struct gn_session *s = sessions.open[i];
-        /* Where the program has closed all, files without an inode may be its own by now. */
+        /*
+         * If the program has closed all descriptors, those without an inode may be the program's
+         * own now.
+         */
         const bool cut_off = s->link && !gn_fd_is_ours(gn_link_poll_fd(s->link));
         if (s->link)
             gn_link_forked(s->link);
@@ -124,7 +130,7 @@ static void forget_locked(struct gn_session *s)
             sessions.open[i--] = sessions.open[--sessions.n];
 }
 
-/* The watcher may sleep for ever: nothing that it waits for is there any more. */
+/* The watcher may sleep for ever, since its descriptors are gone. */
 void gn_session_cut_off(struct gn_session *s)
 {
     gn_session_note_cut_off(s);
@@ -154,19 +160,20 @@ static void close_all(struct gn_session *s)
 }
 
 /*
- * Its memory stays: threads may be about to see the loss, and the program may have buffers mapped.
- * The watcher, last of all.
+ * The memory stays: threads may not have noticed the loss yet, and the program may have buffers
+ * mapped. The watcher thread, as its last action.
  */
 void gn_session_close_lost(struct gn_session *s)
 {
     struct gn_session_tcp *far = gn_session_over_tcp(s);
-    (void)gn_session_outlives_gantryd(s); /* a move is over, and the next one sees the loss */
+    /* A migration in progress ends here, and a later one sees the loss. */
+    (void)gn_session_outlives_gantryd(s);
     pthread_mutex_lock(&s->link_lock);
     if (far)
         pthread_mutex_lock(gn_session_tcp_link_lock(far));
     pthread_mutex_lock(&s->socket_lock);
-    pthread_mutex_lock(&sessions.lock); /* a child that is forked finds all of them, or none */
-    /* The program has closed them, and the numbers may be another session's by now. */
+    pthread_mutex_lock(&sessions.lock); /* a forked child finds all of them open, or none */
+    /* The program has closed them; their numbers may belong to another session now. */
     if (!is_cut_off(s))
         close_all(s);
     forget_locked(s);
@@ -178,21 +185,24 @@ void gn_session_close_lost(struct gn_session *s)
     gn_area_discard_unused(s);
 }
 
-/* Unless somebody asks gantryd for something: then what comes is his to read. False: gantryd is
- * gone. */
-static bool hear_gantryd(struct gn_session *s, short events)
+/*
+ * Reads gantryd's messages, unless another thread has a request to gantryd open: then that thread
+ * reads them. False: gantryd is gone.
+ */
+static bool read_gantryd(struct gn_session *s, short events)
 {
     const bool hung_up = events & (POLLRDHUP | POLLHUP | POLLERR);
     if (pthread_mutex_trylock(&s->link_lock)) {
-        (void)poll(NULL, 0, 1); /* his answer stays readable until he has run */
+        (void)poll(NULL, 0, 1); /* the message stays readable until that thread has run */
         return true;
     }
-    const int r = gn_link_hear(s->link); /* its last words, too: a move may be decided by them */
+    /* Also reads the last messages before a hang-up: they may decide a migration. */
+    const int r = gn_link_hear(s->link);
     pthread_mutex_unlock(&s->link_lock);
     return r == 0 && !hung_up;
 }
 
-static bool wait_for_it(struct gn_session *s, struct gn_frame_reader *reader,
+static bool handle_stop(struct gn_session *s, struct gn_frame_reader *reader,
                         const struct gn_frame *frame)
 {
     struct gn_link_stopped stop;
@@ -200,20 +210,20 @@ static bool wait_for_it(struct gn_session *s, struct gn_frame_reader *reader,
            gn_session_stopped(s, &stop, gn_frame_take_fd(reader, 0));
 }
 
-/* While the vGPU is on another machine. False: it is lost. */
+/* While the session is a tcp session. False: it is lost. */
 static bool watch_far(struct gn_session *s, struct gn_session_tcp *far)
 {
     if (!gn_session_tcp_watch_far(s, far))
         return false;
-    pthread_mutex_lock(&sessions.lock); /* who ends looks for it there */
+    pthread_mutex_lock(&sessions.lock); /* disconnect_all reads it under the lock */
     gn_session_tcp_free(far);
     pthread_mutex_unlock(&sessions.lock);
     return true;
 }
 
 /*
- * False: the program has closed it. Then its numbers may be the program's by now, or another
- * session's.
+ * False: the program has closed the descriptors. Their numbers may belong to the program or to
+ * another session now.
  */
 static bool is_connected(const struct gn_session *s)
 {
@@ -221,7 +231,7 @@ static bool is_connected(const struct gn_session *s)
            gn_fd_is_ours(gn_link_poll_fd(s->link));
 }
 
-/* Unless somebody uses them now: then that thread notices, or it is looked again. */
+/* Skips a session that is in use: its user notices the loss itself, or a later call does. */
 void gn_session_look(struct gn_session *s)
 {
     bool cut_off = false;
@@ -251,18 +261,18 @@ void gn_sessions_look(void)
         gn_session_look(all[i]);
 }
 
-static void slept(struct gn_lost *lost)
+static void check_lost_session(struct gn_lost *lost)
 {
     gn_session_look(gn_container_of(lost, struct gn_session, lost));
 }
 
 /*
- * The epoll that the watcher waits with. It does not keep the sockets open, as a poll
- * under way does: where a program closes them, the worker and gantryd learn of it at once. Made
- * anew when a socket has been exchanged for another, since a copy in another process keeps the old
- * one in the epoll. False: the program has closed one.
+ * Sets up the epoll that the watcher sleeps in. Unlike a poll in progress, it does not keep the
+ * sockets open: when the program closes them, the worker and gantryd notice at once. Set up again
+ * when a socket was replaced, since a copy of the old one in another process would keep it in the
+ * epoll. False: the program has closed a descriptor.
  */
-static bool look_out(struct gn_session *s, uint64_t serials[static N_LOOKED_AT])
+static bool prepare_epoll(struct gn_session *s, uint64_t serials[static N_LOOKED_AT])
 {
     const int fds[N_LOOKED_AT] = {s->socket, gn_link_poll_fd(s->link),
                                   atomic_load_explicit(&s->turn_fd, memory_order_acquire)};
@@ -311,7 +321,7 @@ static void *watch(void *arg)
         return NULL;
     }
     init_reader(&reader, s);
-    while (look_out(s, serials)) {
+    while (prepare_epoll(s, serials)) {
         const int n = epoll_wait(s->epoll_fd, &event, 1, -1);
         if (n < 0 && errno != EINTR)
             break;
@@ -321,17 +331,22 @@ static void *watch(void *arg)
             if (frame.op == GN_SESSION_WANT)
                 gn_folders_answer(s, frame.seq, frame.payload, frame.n_payload);
             else if (frame.op == GN_LINK_STOPPED)
-                went_on = wait_for_it(s, &reader, &frame);
+                went_on = handle_stop(s, &reader, &frame);
             else
                 s->api->heard(s, frame.op, frame.payload, frame.n_payload);
         }
         if (r == -EMFILE) {
-            /* The frame brings descriptors, and there is room for none. It stays in the socket. */
+            /*
+             * The frame carries descriptors, and the process has no room for them. It stays in the
+             * socket.
+             */
             (void)poll(NULL, 0, ROOM_LOOK_MS);
             r = 0;
         }
-        /* Its worker may have ended because the vGPU is on another machine; what it has said before
-         * has all been heard. */
+        /*
+         * The worker may have ended because the vGPU is on another machine now. All its messages
+         * have been read.
+         */
         if (r < 0 && went_on)
             (void)gn_session_outlives_gantryd(s);
         far = gn_session_over_tcp(s);
@@ -341,15 +356,15 @@ static void *watch(void *arg)
                 gn_session_close_lost(s);
                 return NULL;
             }
-            init_reader(&reader, s); /* of another socket, of the worker that it has here */
+            init_reader(&reader, s); /* a new socket, of the vGPU's worker on this machine */
             r = 0;
             continue;
         }
         if (!went_on || r < 0)
             break;
-        /* Not what was polled before, when the vGPU was stopped meanwhile. */
+        /* Polls anew: the vGPU may have been stopped since epoll_wait. */
         struct pollfd p = {.fd = gn_link_poll_fd(s->link), .events = POLLIN | POLLRDHUP};
-        if (poll(&p, 1, 0) > 0 && !hear_gantryd(s, p.revents) && !gn_session_outlives_gantryd(s))
+        if (poll(&p, 1, 0) > 0 && !read_gantryd(s, p.revents) && !gn_session_outlives_gantryd(s))
             break;
     }
     gn_frame_reader_fini(&reader);
@@ -375,7 +390,7 @@ int gn_session_platforms(struct gn_platform_list *ret)
     return r;
 }
 
-/* SIZE: a number with K, M, G or T. */
+/* A number, with an optional unit K, M, G or T. */
 static uint64_t env_size(const char *name)
 {
     const char *text = getenv(name);
@@ -392,8 +407,8 @@ void gn_session_wishes(uint32_t *ret_weight, uint64_t *ret_memory_bytes)
     *ret_memory_bytes = env_size("GANTRY_MEMORY");
 }
 
-/* Of a mode that is none the program gets remote, which is told once a process. */
-static void check_mode(const char *mode)
+/* An unknown mode counts as remote, and is reported once per process. */
+static void warn_of_unknown_mode(const char *mode)
 {
     static _Atomic bool told;
     if (!mode || !*mode || strcmp(mode, "remote") == 0 || strcmp(mode, "passthrough") == 0)
@@ -405,7 +420,7 @@ static void check_mode(const char *mode)
             mode);
 }
 
-static int map_all(struct gn_session *s, const struct gn_attached *a)
+static int map_segments(struct gn_session *s, const struct gn_attached *a)
 {
     struct gn_segment data;
     int r = gn_segment_adopt(a->ring_fd, a->ring_bytes, &s->ring_segment);
@@ -445,7 +460,7 @@ struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t plat
     s->epoch = atomic_load_explicit(&gn_epoch, memory_order_relaxed);
     s->socket = s->epoll_fd = -1;
     gn_lost_init(&s->lost);
-    s->lost.slept = slept;
+    s->lost.slept = check_lost_session;
     s->waiter = (struct gn_waiter){gn_spin_policy_default(), &s->lost};
     pthread_mutex_init(&s->link_lock, NULL);
     pthread_mutex_init(&s->socket_lock, NULL);
@@ -461,7 +476,7 @@ struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t plat
         .stderr_fd = gn_fd_is_open(STDERR_FILENO) ? STDERR_FILENO : -1,
     };
     gn_session_wishes(&request.weight, &request.memory_bytes);
-    /* A driver does not live through a fork: a child is served by a worker. */
+    /* A driver does not survive a fork: a child is served by a worker. */
     struct gn_in_process *here = NULL;
     const char *mode = getenv("GANTRY_MODE");
     if (mode && strcmp(mode, "passthrough") == 0 && s->epoch == GN_FIRST_EPOCH) {
@@ -472,7 +487,7 @@ struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t plat
         free(s);
         return NULL;
     }
-    check_mode(mode);
+    warn_of_unknown_mode(mode);
     s->link->on_host = gn_in_process_take_over;
     s->link->on_host_ctx = s;
     s->link->on_move = gn_session_move_word;
@@ -488,7 +503,7 @@ struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t plat
         r = attached.remote ? gn_session_tcp_make_memory(&attached) : 0;
     }
     if (!r)
-        r = map_all(s, &attached);
+        r = map_segments(s, &attached);
     if (!r && attached.remote)
         r = gn_session_tcp_open(s, &attached, err);
     pthread_mutex_lock(&sessions.lock);
@@ -500,8 +515,7 @@ struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t plat
         sessions.open[sessions.n++] = s;
     pthread_mutex_unlock(&sessions.lock);
     if (r) {
-        /* Mappings of a session that never was are left behind: nobody can tell which of them are
-         * there. */
+        /* The mappings of a failed session are leaked: it is not known which of them exist. */
         gn_fd_close(s->socket);
         gn_link_close(s->link);
         free(s);
@@ -510,8 +524,10 @@ struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t plat
     return s;
 }
 
-/* So that a vGPU on another machine is not kept for a program that has ended. */
-__attribute__((destructor)) static void say_bye(void)
+/*
+ * Tells gantryds on other machines, so that they do not keep a vGPU for a program that has ended.
+ */
+__attribute__((destructor)) static void disconnect_all(void)
 {
     if (pthread_mutex_trylock(&sessions.lock))
         return;

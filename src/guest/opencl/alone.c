@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Exclusive use of a queue (alone.h), and markers. Called on the program's threads. Never holds
+ * user_lock while it waits for anything but the device.
+ */
 #include "alone.h"
 
 #include "opencl_guest.h"
 
-#define SEVERAL 1u /* no thread's number */
+#define SEVERAL 1u /* not a valid pthread_t */
 
 void gn_queue_used(struct gn_cl_queue *q)
 {
@@ -12,7 +16,10 @@ void gn_queue_used(struct gn_cl_queue *q)
         atomic_compare_exchange_strong_explicit(&q->user, &none, (uintptr_t)pthread_self(),
                                                 memory_order_relaxed, memory_order_relaxed))
         return;
-    /* Who is alone checks that under the lock: either he sees this, or this waits for him. */
+    /*
+     * The exclusive user checks q->user under the lock: either it sees this store, or this thread
+     * waits for it.
+     */
     pthread_mutex_lock(&q->user_lock);
     atomic_store_explicit(&q->user, SEVERAL, memory_order_relaxed);
     pthread_mutex_unlock(&q->user_lock);
@@ -63,8 +70,8 @@ cl_int gn_marker_wait(struct gn_cl_queue *q, cl_command_type type, cl_uint n, co
     return result;
 }
 
-/* `sent` commands are over, whichever. */
-static void finished(struct gn_cl_queue *q, uint64_t sent)
+/* All of the first `sent` commands are complete. */
+static void note_finished(struct gn_cl_queue *q, uint64_t sent)
 {
     uint64_t before = atomic_load_explicit(&q->n_finished, memory_order_relaxed);
     while (before < sent &&
@@ -73,7 +80,7 @@ static void finished(struct gn_cl_queue *q, uint64_t sent)
         ;
 }
 
-static bool only_user(struct gn_cl_queue *q)
+static bool is_only_user(struct gn_cl_queue *q)
 {
     return atomic_load_explicit(&q->user, memory_order_relaxed) == (uintptr_t)pthread_self();
 }
@@ -81,14 +88,14 @@ static bool only_user(struct gn_cl_queue *q)
 bool gn_queue_acquire_idle(struct gn_cl_queue *q, cl_int *result)
 {
     *result = CL_SUCCESS;
-    if (!only_user(q) || !gn_queue_idle(q))
+    if (!is_only_user(q) || !gn_queue_idle(q))
         return false;
     if (gn_session_lost(q->o.session)) {
         *result = CL_OUT_OF_RESOURCES;
         return false;
     }
     pthread_mutex_lock(&q->user_lock);
-    if (only_user(q))
+    if (is_only_user(q))
         return true;
     pthread_mutex_unlock(&q->user_lock);
     return false;
@@ -98,7 +105,7 @@ bool gn_queue_acquire_alone(struct gn_cl_queue *q, cl_command_type type, cl_uint
                             const cl_event *waits, cl_int *result)
 {
     *result = CL_SUCCESS;
-    if (!only_user(q))
+    if (!is_only_user(q))
         return false;
     if (n || !gn_queue_idle(q)) {
         uint64_t sent = atomic_load_explicit(&q->n_sent, memory_order_acquire);
@@ -107,7 +114,7 @@ bool gn_queue_acquire_alone(struct gn_cl_queue *q, cl_command_type type, cl_uint
         *result = gn_marker_wait(q, type, n, waits, NULL);
         if (*result)
             return false;
-        finished(q, sent + 1);
+        note_finished(q, sent + 1);
         gn_settle(q->o.session->detail);
     }
     return gn_queue_acquire_idle(q, result);

@@ -5,36 +5,36 @@
 #include "guest/opencl/opencl_guest_rt.h"
 
 /*
- * Being alone on a queue. Some transfers are not one command in the vGPU: a copy made here is none,
- * a long one is many. Nothing there would keep a command that another thread sends meanwhile from
- * running in the middle. So a queue remembers the one thread that has used it; only that thread may
- * make such a transfer, and a second one, when it first comes, waits until the one under way is
- * over. From then on the queue's transfers are one command each.
+ * Exclusive use of a queue. Some transfers are not one command in the vGPU: a copy made in this
+ * process is none, a long transfer is several. In the vGPU nothing would keep another thread's
+ * command from running in between. So a queue remembers the one thread that has used it. Only that
+ * thread may make such a transfer; when a second thread first uses the queue, it waits for the
+ * transfer in progress. From then on each of the queue's transfers is one command.
  */
 
 /*
- * Waits until everything in the queue and `waits` is over, and keeps other threads off. True:
- * gn_queue_leave ends it; nothing waits meanwhile for anything but the device. False: *result is an
- * error, or CL_SUCCESS when this can't be had (several threads, or an out-of-order queue that is
- * busy) and nothing has happened.
+ * Waits until everything in the queue and `waits` is complete, and keeps other threads out. True:
+ * ended by gn_queue_leave; until then the caller waits for nothing but the device. False: *result
+ * is an error, or CL_SUCCESS when it is not possible (several threads, or a busy out-of-order
+ * queue) and nothing has been done.
  */
 bool gn_queue_acquire_alone(struct gn_cl_queue *q, cl_command_type type, cl_uint n,
                             const cl_event *waits, cl_int *result);
-/* The same without waiting: false, too, when something in the queue may not be over. */
+/* The same without waiting: also false when a command in the queue may be incomplete. */
 bool gn_queue_acquire_idle(struct gn_cl_queue *q, cl_int *result);
 void gn_queue_leave(struct gn_cl_queue *q);
 
-/* A marker, which waits for what its wait list names, or for everything before it in its queue. */
+/* Sends a marker, which waits for its wait list, or for all earlier commands in its queue. */
 cl_int gn_send_marker(struct gn_cl_queue *q, cl_uint n, const cl_event *waits,
                       const struct gn_command_show *show);
-/* Sends one with an event, a reference of the caller's. */
+/* Sends a marker with an event; the caller gets a reference on it. */
 cl_int gn_marker_new(struct gn_cl_queue *q, cl_command_type type, cl_uint n, const cl_event *waits,
                      struct gn_object **ret_event);
-/* Sends one and waits for it. *ret_event (may be NULL) is its event, when it ended well. */
+/* Sends a marker and waits for it. *ret_event (may be NULL) gets its event if it succeeded. */
 cl_int gn_marker_wait(struct gn_cl_queue *q, cl_command_type type, cl_uint n, const cl_event *waits,
                       struct gn_object **ret_event);
 
-/* Nothing of the queue's is under way. */
+/* Whether all commands of the queue are complete. */
 static inline bool gn_queue_idle(struct gn_cl_queue *q)
 {
     return atomic_load_explicit(&q->n_sent, memory_order_acquire) ==

@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A binary that has grown since it was last asked for is asked for again, so often. */
+/* A binary that has grown since the last query is queried again, up to this often. */
 #define TRIES 8u
 
 struct gn_cl_binaries {
     cl_uint n;
     uint64_t *sizes;
-    unsigned char *bytes; /* one behind the other */
+    unsigned char *bytes; /* all binaries, one behind the other */
 };
 
 void gn_binaries_free(struct gn_cl_binaries *b)
@@ -124,8 +124,10 @@ static void copy(const struct gn_cl_binaries *b, unsigned char *const *out)
     }
 }
 
-/* The program's pointers come without sizes: each has room for as much as the program was told
- * last. */
+/*
+ * The program's buffers come without sizes: each has room for the size that the program was last
+ * told.
+ */
 cl_int gn_binaries(struct gn_cl_program *p, cl_uint n, size_t param_value_size, unsigned char **out,
                    size_t *param_value_size_ret)
 {
@@ -145,7 +147,7 @@ cl_int gn_binaries(struct gn_cl_program *p, cl_uint n, size_t param_value_size, 
     pthread_mutex_unlock(&s->binaries_lock);
     if (known)
         return CL_SUCCESS;
-    /* A program that never asked for sizes has the driver's word alone, as it has natively. */
+    /* A program that never asked for sizes gets the driver's current answer, as without Gantry. */
     cl_int result = fetch(p, n, &b);
     if (!result)
         copy(b, out);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of the data area a message takes along to the vGPU, told from the message alone: for those
- * that were put into the ring before anybody knew that the vGPU is on another machine
- * (guest/migrate/ring_relay.c). */
+/*
+ * Finds the data in the data area that a message carries to the vGPU, from the message alone: for
+ * messages that were put into the ring before the program knew that its vGPU is on another machine
+ * (guest/migrate/ring_relay.c). Called by the relay. Never reads the data itself.
+ */
 #include "opencl_guest.h"
 #include "opencl_pixel.h"
 #include "opencl_wire.h"
@@ -27,8 +29,10 @@ bool gn_opencl_brings(const void *message, uint32_t n_bytes, struct gn_area_ref 
         BRINGS(clEnqueueWriteBuffer, ptr, w->size)
         BRINGS(clEnqueueWriteBufferRect, ptr,
                gn_pitched_bytes(1, w->region, w->host_row_pitch, w->host_slice_pitch, false))
-        /* How large an element of the image is it does not say; what is written has a block of its
-         * own. */
+        /*
+         * The message does not contain the size of the image's elements. 0: the whole block, which
+         * belongs to this write alone.
+         */
         BRINGS(clEnqueueWriteImage, ptr, 0)
     default:
         return false;

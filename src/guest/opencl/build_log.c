@@ -16,7 +16,7 @@
 
 struct gn_build_log {
     struct gn_build_log *next;
-    cl_device_id device; /* the program's context holds it */
+    cl_device_id device; /* a reference is held by the program object's context */
     size_t n_bytes;
     char text[];
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Callbacks into the program: on one thread of Gantry's, signals blocked, in the order of what they
- * tell, under no lock. The watcher hears from the worker and hands over; it never runs a program's
- * code itself, since that may wait for anything.
+ * Calls the program's callbacks: on one thread of Gantry's, with signals blocked, in the order of
+ * the events, without locks. The watcher thread receives the worker's notices and queues them here.
+ * It never runs the program's code itself, since that may wait for anything.
  */
 #include "base/clock.h"
 #include "base/thread.h"
@@ -23,13 +23,13 @@ struct job {
 
 static struct {
     pthread_mutex_t lock;
-    pthread_cond_t wake, idle; /* there is a job; there is none, and none runs */
+    pthread_cond_t wake, idle; /* there is a job; there is no job, and none is running */
     struct gn_list jobs;
-    uint32_t epoch; /* of the thread; another one means that a fork lost it */
+    uint32_t epoch; /* of the thread; if it differs, a fork has lost the thread */
     pthread_t thread;
-    bool ready, runs;           /* the thread; a job */
-    _Atomic bool looks;         /* the thread is awake, or sleeps no longer than GN_PARK_LOOK_NS */
-    _Atomic uint32_t n_awaited; /* callbacks that are to come */
+    bool ready, runs;           /* the thread exists; a job is running */
+    _Atomic bool looks;         /* the thread is awake, or sleeps for GN_PARK_LOOK_NS at most */
+    _Atomic uint32_t n_awaited; /* callbacks that the program still expects */
 } callbacks = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static int wait_locked(pthread_cond_t *c, uint64_t for_ns)
@@ -41,14 +41,17 @@ static int wait_locked(pthread_cond_t *c, uint64_t for_ns)
 }
 
 /*
- * Until there is a job. A callback that is awaited may never come: a watcher sleeps on when the
- * program has closed its sockets.
+ * Waits for a job. An expected callback may never come: a watcher is not woken when the program
+ * closes its sockets, so this thread checks the sessions at intervals.
  */
 static void wait_for_job_locked(void)
 {
     bool looks = true;
     while (gn_list_empty(&callbacks.jobs)) {
-        /* Before the count is read: either it is seen here, or await() sees that nothing looks. */
+        /*
+         * Stored before the count is read: either this thread sees the new callback, or
+         * expect_callback() sees `looks` false.
+         */
         atomic_store_explicit(&callbacks.looks, looks, memory_order_seq_cst);
         if (!looks && !atomic_load_explicit(&callbacks.n_awaited, memory_order_seq_cst)) {
             pthread_cond_wait(&callbacks.wake, &callbacks.lock);
@@ -65,7 +68,7 @@ static void wait_for_job_locked(void)
     atomic_store_explicit(&callbacks.looks, true, memory_order_relaxed);
 }
 
-static void *call_back(void *arg)
+static void *run_callbacks(void *arg)
 {
     (void)arg;
     pthread_mutex_lock(&callbacks.lock);
@@ -99,7 +102,7 @@ static int start_locked(void)
     pthread_cond_init(&callbacks.idle, &attr);
     pthread_condattr_destroy(&attr);
     callbacks.runs = false;
-    if (gn_thread_start(GN_THREAD_PREFIX "call", call_back, NULL, NULL))
+    if (gn_thread_start(GN_THREAD_PREFIX "call", run_callbacks, NULL, NULL))
         return -1;
     callbacks.ready = true;
     callbacks.epoch = epoch;
@@ -113,8 +116,8 @@ void gn_callbacks_forked(void)
     atomic_store_explicit(&callbacks.looks, false, memory_order_relaxed);
 }
 
-/* One more is to come, until gn_callback_later brings it. */
-static void await(void)
+/* Announces one more expected callback, which gn_callback_later will deliver. */
+static void expect_callback(void)
 {
     atomic_fetch_add_explicit(&callbacks.n_awaited, 1, memory_order_seq_cst);
     if (atomic_load_explicit(&callbacks.looks, memory_order_seq_cst))
@@ -162,16 +165,16 @@ void gn_callbacks_finish(uint64_t within_ns)
 struct watch {
     struct gn_list link;
     uint64_t cookie;
-    struct gn_cl_event *event; /* held */
+    struct gn_cl_event *event; /* reference */
     cl_int status;
     void(CL_CALLBACK *notify)(cl_event, cl_int, void *);
     void *user_data;
 };
 
-static void tell_event(void *arg)
+static void run_event_callback(void *arg)
 {
     struct watch *w = arg;
-    /* What the program may read once it knows must be there. */
+    /* Data that the program may read after the callback must have arrived. */
     gn_settle(gn_cl_session_of(&w->event->o));
     w->notify((cl_event)w->event, w->status, w->user_data);
     gn_object_unref(&w->event->o);
@@ -179,28 +182,28 @@ static void tell_event(void *arg)
 }
 
 /*
- * The worker sends the notice of an end, and writes the end into the event table just after. A
- * callback runs when both are done. On the callback thread.
+ * The worker sends the notice of a completion, and then writes it to the event table. The program's
+ * callback runs after both. On the callback thread.
  */
-static void tell_end(void *arg)
+static void run_when_event_complete(void *arg)
 {
     struct watch *w = arg;
     struct gn_session *s = w->event->o.session;
     int32_t error;
     if (w->status <= CL_COMPLETE)
         (void)gn_event_wait(&s->events[w->event->o.id], &s->waiter, &error);
-    tell_event(w);
+    run_event_callback(w);
 }
 
-static void fire(struct watch *w, cl_int status)
+static void queue_event_callback(struct watch *w, cl_int status)
 {
     atomic_fetch_sub_explicit(&callbacks.n_awaited, 1, memory_order_relaxed);
     w->status = status;
-    if (gn_callback_later(tell_end, w))
-        tell_event(w);
+    if (gn_callback_later(run_when_event_complete, w))
+        run_event_callback(w);
 }
 
-/* The vGPU is lost: every callback that still waits is told so. */
+/* The vGPU is lost: every callback that still waits is called with an error. */
 static void fail_watches(struct gn_cl_session *s)
 {
     for (;;) {
@@ -213,7 +216,7 @@ static void fail_watches(struct gn_cl_session *s)
         pthread_mutex_unlock(&s->watch_lock);
         if (!w)
             return;
-        fire(w, GN_EVENT_LOST);
+        queue_event_callback(w, GN_EVENT_LOST);
     }
 }
 
@@ -239,15 +242,15 @@ cl_int CL_API_CALL gn_clSetEventCallback(cl_event event, cl_int type,
     uint64_t cookie = w->cookie = ++s->next_cookie;
     gn_list_append(&s->watches, &w->link);
     pthread_mutex_unlock(&s->watch_lock);
-    await();
+    expect_callback();
     gn_send_WatchEvent(session, (cl_uint)e->o.id, type, cookie);
-    /* From here on the callback may let go of the event. */
+    /* From here on the callback may release the event. */
     if (gn_session_lost(session))
         fail_watches(s);
     return CL_SUCCESS;
 }
 
-static void heard_event(struct gn_cl_session *s, const void *payload)
+static void handle_event_notice(struct gn_cl_session *s, const void *payload)
 {
     struct gn_session_event heard;
     struct watch *found = NULL;
@@ -263,7 +266,7 @@ static void heard_event(struct gn_cl_session *s, const void *payload)
     }
     pthread_mutex_unlock(&s->watch_lock);
     if (found)
-        fire(found, heard.status);
+        queue_event_callback(found, heard.status);
 }
 
 /* ---- contexts */
@@ -274,11 +277,11 @@ struct context_listener {
 };
 
 struct context_notice {
-    struct gn_cl_context *context; /* held */
+    struct gn_cl_context *context; /* reference */
     char text[];
 };
 
-static void tell_context(void *arg)
+static void run_context_callback(void *arg)
 {
     struct context_notice *n = arg;
     n->context->notify(n->text, NULL, 0, n->context->user_data);
@@ -312,7 +315,10 @@ void gn_context_deaf(struct gn_cl_context *c)
     pthread_mutex_unlock(&s->watch_lock);
 }
 
-/* The context of this id, unless it has gone, hears a text that ends with its NUL. */
+/*
+ * Queues a text, with its terminating NUL, for the callback of the context with this id, if the
+ * context still exists.
+ */
 static void notify_context(struct gn_cl_session *s, uint64_t id, const char *text, size_t bytes)
 {
     struct context_notice *notice = malloc(sizeof *notice + bytes);
@@ -323,7 +329,7 @@ static void notify_context(struct gn_cl_session *s, uint64_t id, const char *tex
     pthread_mutex_lock(&s->watch_lock);
     gn_list_for_each(l, &s->contexts, struct context_listener, link)
     {
-        /* One that is on its way out is not brought back. */
+        /* A context with no references left is not revived. */
         _Atomic uint32_t *n_refs = &l->context->o.n_refs;
         uint32_t refs = atomic_load_explicit(n_refs, memory_order_relaxed);
         while (l->context->o.id == id && refs && !notice->context)
@@ -334,12 +340,12 @@ static void notify_context(struct gn_cl_session *s, uint64_t id, const char *tex
     pthread_mutex_unlock(&s->watch_lock);
     if (!notice->context)
         free(notice);
-    else if (gn_callback_later(tell_context, notice))
-        tell_context(notice);
+    else if (gn_callback_later(run_context_callback, notice))
+        run_context_callback(notice);
 }
 
-/* Payloads lie wherever they came to lie. */
-static void heard_context(struct gn_cl_session *s, const void *payload, uint32_t n)
+/* The payload may be unaligned. */
+static void handle_context_notice(struct gn_cl_session *s, const void *payload, uint32_t n)
 {
     struct gn_session_context head;
     const char *text = (const char *)payload + sizeof head;
@@ -351,7 +357,7 @@ static void heard_context(struct gn_cl_session *s, const void *payload, uint32_t
     notify_context(s, head.cookie, text, head.text_bytes);
 }
 
-/* One after the other: a context may go while it is told, and others come. */
+/* One by one, without the lock: contexts may be released and created meanwhile. */
 static void notify_of_loss(struct gn_cl_session *s)
 {
     const char *why = atomic_load_explicit(&s->session->lost_why, memory_order_acquire);
@@ -381,9 +387,9 @@ void gn_acks(struct gn_session *session, uint16_t op, const void *payload, uint3
     if (!s)
         return;
     if (op == GN_SESSION_EVENT && n == sizeof(struct gn_session_event)) {
-        heard_event(s, payload);
+        handle_event_notice(s, payload);
     } else if (op == GN_SESSION_CONTEXT) {
-        heard_context(s, payload, n);
+        handle_context_notice(s, payload, n);
     } else if (!payload) {
         fail_watches(s);
         if (gn_session_lost(session))

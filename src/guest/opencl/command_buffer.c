@@ -104,8 +104,10 @@ static cl_int begin_run(struct gn_cl_cmdbuf *b, struct gn_object *queue, bool sh
 
 /* ---- creating and ending */
 
-/* The flags in a list of properties. False: an unknown property, whose value a driver might take
- * for a pointer. */
+/*
+ * Reads the flags from a list of properties. False: an unknown property; a driver might take its
+ * value for a pointer.
+ */
 static bool read_properties(const cl_command_buffer_properties_khr *properties,
                             cl_command_buffer_flags_khr *ret_flags)
 {
@@ -234,7 +236,7 @@ cl_int gn_cmdbuf_added(struct gn_object *o, struct gn_addition *a, cl_int result
     return CL_SUCCESS;
 }
 
-/* The kernel, and the objects that its arguments name and that live still. */
+/* Holds the kernel and the live objects that its arguments name. */
 static struct gn_addition *add_launch(struct gn_cl_cmdbuf *b, struct gn_cl_kernel *k)
 {
     void **named = calloc(k->n_args + (size_t)1, sizeof *named);
@@ -260,7 +262,7 @@ static cl_int check_launch(const struct gn_cl_cmdbuf *b, const struct gn_cl_kern
 {
     if (k->program->context != b->queue->context)
         return CL_INVALID_CONTEXT;
-    /* No property is defined but by extensions that are not carried. */
+    /* All defined properties belong to extensions that Gantry does not carry. */
     if (properties && properties[0])
         return CL_INVALID_VALUE;
     if (work_dim < 1 || work_dim > 3)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contexts and command queues. */
+/*
+ * Contexts and command queues. Called on the program's threads. Contexts of a lost vGPU stay lost;
+ * a new one is created on a new vGPU.
+ */
 #include "home.h"
 #include "opencl_guest.h"
 
@@ -8,8 +11,10 @@
 
 #define CALLBACKS_NS UINT64_C(1000000000)
 
-/* The platform that the properties name; CL_INVALID_PLATFORM for one that is none. NULL: they name
- * none. */
+/*
+ * The platform that the properties name, or NULL if they name none. CL_INVALID_PLATFORM: it is not
+ * a platform.
+ */
 static cl_int named_platform(const cl_context_properties *properties, struct gn_cl_root **ret)
 {
     *ret = NULL;
@@ -23,10 +28,12 @@ static cl_int named_platform(const cl_context_properties *properties, struct gn_
     return CL_SUCCESS;
 }
 
-/* The devices that the driver says there are: it may name one once that was given twice, or the
- * whole for its parts. */
-static cl_int find_devices(struct gn_cl_context *c, cl_uint num_devices,
-                           const cl_device_id *devices)
+/*
+ * Asks the driver for the context's devices: it may list a device once that was given twice, or a
+ * root device in place of its sub-devices.
+ */
+static cl_int query_devices(struct gn_cl_context *c, cl_uint num_devices,
+                            const cl_device_id *devices)
 {
     const struct gn_cl_devices *all = gn_cl_devices_of(c->root);
     cl_uint n = 0, room = num_devices + all->n;
@@ -90,7 +97,7 @@ static cl_context create(const cl_context_properties *properties, cl_uint num_de
         gn_object_drop(&c->o);
         return gn_refuse(ret, result);
     }
-    result = find_devices(c, num_devices, devices);
+    result = query_devices(c, num_devices, devices);
     if (result) {
         gn_object_unref(&c->o);
         return gn_refuse(ret, result);
@@ -102,18 +109,18 @@ static cl_context create(const cl_context_properties *properties, cl_uint num_de
 }
 
 /*
- * True: the vGPU was lost, and there is another. A program that has nothing of it any more begins
- * anew, with the handles of devices that it has; one that has is told of the loss as long as it
- * does.
+ * True: the vGPU was lost and there is a new one. A program that has no object of the lost vGPU
+ * left continues with its old device handles; a program that still has one gets the loss as an
+ * error until it has released all.
  */
-static bool begin_anew(cl_device_id device)
+static bool replace_lost_vgpu(cl_device_id device)
 {
     struct gn_cl_device *d = gn_object_of(device, GN_KIND_DEVICE);
     if (!d || !d->o.rooted)
         return false;
-    struct gn_session *s = d->root->o.session; /* the device may be gone since an earlier one */
+    struct gn_session *s = d->root->o.session; /* the device may belong to an earlier session */
     gn_session_look(s);
-    /* A callback that has told the program of the loss may have its object until it returns. */
+    /* A callback that reports the loss may hold an object until it returns. */
     if (gn_session_lost(s) && gn_session_is_used(s))
         gn_callbacks_finish(CALLBACKS_NS);
     return gn_session_lost(s) && !gn_session_is_used(s) && gn_root_revive(&d->o);
@@ -127,9 +134,9 @@ cl_context CL_API_CALL gn_clCreateContext(const cl_context_properties *propertie
 {
     cl_int result;
     if (devices && num_devices)
-        (void)begin_anew(devices[0]);
+        (void)replace_lost_vgpu(devices[0]);
     cl_context c = create(properties, num_devices, devices, pfn_notify, user_data, &result);
-    if (!c && result == GN_RESULT_LOST && begin_anew(devices[0]))
+    if (!c && result == GN_RESULT_LOST && replace_lost_vgpu(devices[0]))
         c = create(properties, num_devices, devices, pfn_notify, user_data, &result);
     if (errcode_ret)
         *errcode_ret = result;
@@ -204,7 +211,7 @@ static cl_int queue_made(struct gn_object *made, cl_context context, cl_device_i
     q->context = (void *)context;
     q->device = (void *)device;
     gn_object_ref(&q->device->o);
-    /* What it became: a driver may add to what was asked for. */
+    /* The actual properties: a driver may add to those that were asked for. */
     return gn_send_clGetCommandQueueInfo(made->session, (cl_command_queue)made, CL_QUEUE_PROPERTIES,
                                          sizeof q->properties, &q->properties, NULL);
 }
@@ -245,8 +252,10 @@ cl_int gn_local_clGetCommandQueueInfo(cl_command_queue command_queue,
         return gn_answer(q->given, q->n_given * sizeof *q->given, param_value_size, param_value,
                          param_value_size_ret);
     case CL_QUEUE_DEVICE_DEFAULT: {
-        /* No device of ours has queues of its own: the driver says what it says, and a handle would
-         * be its own. */
+        /*
+         * On-device queues are not supported. The driver judges the query; its handle would be
+         * meaningless to the program.
+         */
         void *queue = NULL;
         cl_int result = gn_send_clGetCommandQueueInfo(q->o.session, command_queue, param_name,
                                                       sizeof queue, &queue, NULL);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Commands that move no data of the program's: launches, markers, barriers, the ends of queues, and
- * the checks that let a command go without an answer. A check says GN_SURE, or what to answer
- * should the driver not be at hand to say.
+ * Commands that carry none of the program's data: launches, markers, barriers, flush and finish,
+ * and the checks that allow a command to be sent without waiting for an answer. A check returns
+ * GN_SURE, or the answer to give if the driver cannot be asked. Called on the program's threads.
+ * Only clFinish waits for the device.
  */
 #include "guest/session/session_tcp.h"
 #include "opencl_guest.h"
@@ -14,7 +15,10 @@ cl_int gn_command_sent(struct gn_object *queue, struct gn_object *shown, cl_even
 {
     gn_queue_sent((void *)queue);
     if (shown && result) {
-        /* It never came to the vGPU, or the vGPU forgot it: the entry is this process's again. */
+        /*
+         * The command has not reached the vGPU, or was rejected: this process completes the event's
+         * entry.
+         */
         gn_event_finish(&queue->session->events[shown->id], result, NULL);
         gn_object_unref(shown);
     } else if (shown) {
@@ -34,8 +38,7 @@ static int check_range(const struct gn_cl_queue *q, const struct gn_cl_mem *m, s
         return CL_INVALID_CONTEXT;
     if (!gn_range_ok(offset, size, m->size))
         return CL_INVALID_VALUE;
-    /* The alignment that a sub-buffer must have is the device's; what to say to no bytes, the
-     * driver's. */
+    /* The device defines the alignment of sub-buffers; the driver judges a size of 0. */
     return m->source || !size ? GN_ASK(CL_SUCCESS) : GN_SURE;
 }
 
@@ -94,9 +97,9 @@ cl_uint gn_kernel_args(const struct gn_cl_kernel *k, unsigned char *run)
 }
 
 /*
- * Work-group sizes that the driver has taken: what it took it takes again, and so whatever is
- * smaller in each dimension, on the same device. Three sizes and the device's place in the tables,
- * 16 bits each; 0: none.
+ * Work-group sizes that the driver has accepted: it accepts them again, and all sizes that are
+ * smaller in each dimension, on the same device. Packed into 16 bits each: three sizes and the
+ * device's index; 0: none.
  */
 static uint64_t packed_group(const struct gn_cl_queue *q, cl_uint work_dim, const size_t *local)
 {
@@ -128,7 +131,7 @@ static bool is_good_group(struct gn_cl_kernel *k, uint64_t group)
     return false;
 }
 
-static void keep_good_group(struct gn_cl_kernel *k, uint64_t group)
+static void remember_good_group(struct gn_cl_kernel *k, uint64_t group)
 {
     uint32_t i =
         atomic_fetch_add_explicit(&k->next_good, 1, memory_order_relaxed) % GN_ARRAY_SIZE(k->good);
@@ -136,24 +139,26 @@ static void keep_good_group(struct gn_cl_kernel *k, uint64_t group)
         atomic_store_explicit(&k->good[i], group, memory_order_relaxed);
 }
 
-/* Sizes that are good as far as they show it. What else a driver may take (no work-items at all,
- * groups that do not divide the whole) is its own to say, each time. */
-static bool is_plain(const struct gn_cl_kernel *k, cl_uint work_dim, const size_t *global,
-                     const size_t *local)
+/*
+ * Sizes that are plainly valid. Whether other sizes are (no work-items, groups that do not divide
+ * the range) is for the driver to judge each time.
+ */
+static bool has_plain_sizes(const struct gn_cl_kernel *k, cl_uint work_dim, const size_t *global,
+                            const size_t *local)
 {
     const bool required = k->required[0] != 0;
     for (cl_uint i = 0; i < work_dim; i++)
         if (!global || !global[i] || (local && (!local[i] || global[i] % local[i])) ||
             (required && (!local || local[i] != k->required[i])))
             return false;
-    /* A group is one work-item wide in the dimensions that a launch leaves out. */
+    /* In the dimensions that a launch omits, a group is one work-item wide. */
     for (cl_uint i = work_dim; required && i < 3; i++)
         if (k->required[i] != 1)
             return false;
     return true;
 }
 
-/* The errors that a launch shows by itself. */
+/* The errors of a launch that this process can detect. */
 static int check_launch(const struct gn_cl_queue *q, struct gn_cl_kernel *k, cl_uint work_dim,
                         const size_t *global, const size_t *local)
 {
@@ -163,7 +168,7 @@ static int check_launch(const struct gn_cl_queue *q, struct gn_cl_kernel *k, cl_
         return CL_INVALID_KERNEL_ARGS;
     if (work_dim < 1 || work_dim > 3)
         return CL_INVALID_WORK_DIMENSION;
-    if (!is_plain(k, work_dim, global, local))
+    if (!has_plain_sizes(k, work_dim, global, local))
         return GN_ASK(CL_SUCCESS);
     return !local || is_good_group(k, packed_group(q, work_dim, local)) ? GN_SURE
                                                                         : GN_ASK(CL_SUCCESS);
@@ -207,8 +212,8 @@ static cl_int launch(cl_command_queue command_queue, cl_kernel kernel, cl_uint w
                             offset ? offsets : NULL, global ? globals : NULL, local ? locals : NULL,
                             bytes ? run : NULL, bytes, n, list, &show);
     if (!result && local && show.doubt == GN_ASK(CL_SUCCESS) &&
-        is_plain(k, work_dim, global, local))
-        keep_good_group(k, packed_group((const void *)queue, work_dim, locals));
+        has_plain_sizes(k, work_dim, global, local))
+        remember_good_group(k, packed_group((const void *)queue, work_dim, locals));
     return gn_command_sent(queue, shown, event, result);
 }
 
@@ -275,7 +280,7 @@ cl_int CL_API_CALL gn_clEnqueueBarrier(cl_command_queue command_queue)
     return gn_clEnqueueBarrierWithWaitList(command_queue, 0, NULL, NULL);
 }
 
-/* ---- the ends of queues */
+/* ---- flush and finish */
 
 cl_int CL_API_CALL gn_clFlush(cl_command_queue command_queue)
 {
@@ -286,7 +291,7 @@ cl_int CL_API_CALL gn_clFlush(cl_command_queue command_queue)
     if (remote)
         gn_session_tcp_flush(remote);
     gn_session_tcp_leave(remote);
-    /* The vGPU pushes on whatever it has as soon as its ring is empty. */
+    /* The vGPU flushes by itself as soon as its ring is empty. */
     return gn_session_lost(queue->session) ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
 }
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events: their state stands in the session's table, so asking and waiting cost no message. */
+/*
+ * Events. Their state is in the session's event table, so queries and waits need no message. Called
+ * on the program's threads. Never calls a callback of the program's.
+ */
 #include "guest/session/session_tcp.h"
 #include "opencl_guest.h"
 
@@ -131,7 +134,7 @@ cl_int CL_API_CALL gn_clReleaseEvent(cl_event event)
     return CL_SUCCESS;
 }
 
-/* A device of OpenCL 1 knows no such time. */
+/* Devices of OpenCL 1.x do not define this time. */
 static bool knows_complete(struct gn_cl_device *d)
 {
     char version[256] = "";
@@ -161,7 +164,9 @@ cl_int CL_API_CALL gn_clGetEventProfilingInfo(cl_event event, cl_profiling_info 
         t.submit_ns = e->first.submit_ns;
         t.start_ns = e->first.start_ns;
     }
-    /* Queued is this process's clock, the others are the worker's word: they never run backwards.
+    /*
+     * The queued time is from this process's clock, the others are from the worker: make them
+     * monotonic.
      */
     if (t.submit_ns < e->queued_ns)
         t.submit_ns = e->queued_ns;
@@ -189,7 +194,7 @@ cl_int CL_API_CALL gn_clGetEventProfilingInfo(cl_event event, cl_profiling_info 
     return gn_answer(&value, sizeof value, param_value_size, param_value, param_value_size_ret);
 }
 
-/* ---- user events: the program is the one who writes them, here and, by a message, in the vGPU */
+/* ---- user events: the program completes them, in this process and, by a message, in the vGPU */
 
 cl_event CL_API_CALL gn_clCreateUserEvent(cl_context context, cl_int *errcode_ret)
 {
@@ -226,7 +231,7 @@ cl_int CL_API_CALL gn_clSetUserEventStatus(cl_event event, cl_int execution_stat
                               memory_order_relaxed);
     gn_send_UserEventStatus(s, (cl_uint)e->o.id, execution_status);
     gn_event_finish(entry_of(e), execution_status, NULL);
-    /* From here on whoever waits for it may let go of it. */
+    /* From here on a waiting thread may release the event. */
     struct gn_session_tcp *remote = gn_session_tcp_enter(s);
     if (remote)
         gn_session_tcp_nudge(remote);

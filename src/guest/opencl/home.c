@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Buffers with their home in the data area: see home.h. Called on the program's threads. Only the
+ * copies of blocking calls wait for the device.
+ */
 #include "home.h"
 
 #include "alone.h"
@@ -13,32 +17,35 @@
 #define ACCESS      (CL_MEM_READ_WRITE | CL_MEM_WRITE_ONLY | CL_MEM_READ_ONLY)
 #define HOST_ACCESS (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS)
 
-static bool one_at_most(cl_mem_flags flags)
+static bool has_one_bit_at_most(cl_mem_flags flags)
 {
     return !(flags & (flags - 1));
 }
 
-/* A wrong use must meet the driver as the program made it: only what is plainly right gets a home.
+/*
+ * The driver must see an invalid use as the program made it: only plainly valid buffers get a home.
  */
-static bool plainly_right(cl_mem_flags flags, const void *host_ptr)
+static bool is_plainly_valid(cl_mem_flags flags, const void *host_ptr)
 {
     return !(flags & ~(cl_mem_flags)(ACCESS | HOST_ACCESS | CL_MEM_ALLOC_HOST_PTR |
                                      CL_MEM_COPY_HOST_PTR)) &&
-           one_at_most(flags & ACCESS) && one_at_most(flags & HOST_ACCESS) &&
+           has_one_bit_at_most(flags & ACCESS) && has_one_bit_at_most(flags & HOST_ACCESS) &&
            !(flags & CL_MEM_COPY_HOST_PTR) == !host_ptr;
 }
 
 bool gn_home_wanted(struct gn_cl_context *c, cl_mem_flags flags, size_t size, const void *host_ptr)
 {
     uint64_t limit = atomic_load_explicit(&c->home_limit, memory_order_relaxed);
-    /* Between machines what is worth a home is long data: it comes and goes without a copy on the
-     * other side. */
-    if (!plainly_right(flags, host_ptr) || !size ||
+    /*
+     * Over tcp a home pays for large buffers only: their data is sent and received without a copy
+     * on the other side.
+     */
+    if (!is_plainly_valid(flags, host_ptr) || !size ||
         (gn_session_over_tcp(c->o.session) && size < GN_HOME_FAR_BYTES))
         return false;
     if (limit == GN_HOME_NOT_ASKED) {
         cl_ulong largest = 0;
-        /* Devices that share a context may each have a memory of its own. */
+        /* Devices that share a context may each have their own memory. */
         if (c->n_devices != 1 ||
             gn_send_clGetDeviceInfo(c->o.session, (cl_device_id)c->devices[0],
                                     CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof largest, &largest, NULL))
@@ -58,8 +65,9 @@ void gn_home_leave(struct gn_cl_mem *m)
 {
     struct gn_session *s = m->o.session;
     uint32_t event = gn_event_index_take(s);
-    /* Without an index nobody will ever say that the memory is free: it stays taken while the
-     * session lives.
+    /*
+     * Without an event index it cannot be known when the block is free: it stays allocated while
+     * the session lives.
      */
     if (event == GN_NO_EVENT)
         return;
@@ -67,7 +75,7 @@ void gn_home_leave(struct gn_cl_mem *m)
     gn_block_put_when(s, &m->home_block, event);
 }
 
-/* ---- one copy */
+/* ---- reads and writes as one copy */
 
 bool gn_home_far_copy(struct gn_cl_queue *q, const struct gn_transfer *t, cl_uint n,
                       const cl_event *waits, cl_int *result)
@@ -117,7 +125,10 @@ bool gn_home_copy(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool bl
     gn_queue_leave(q);
     gn_session_copied(q->o.session, GN_COPIED_ONCE);
     if (event) {
-        /* The vGPU must know an event that others may wait for; its times are those of the copy. */
+        /*
+         * The vGPU must know an event that other commands may wait for. Its times are those of the
+         * copy.
+         */
         struct gn_object *shown;
         *result = blocking ? gn_marker_wait(q, t->type, 0, NULL, &shown)
                            : gn_marker_new(q, t->type, 0, NULL, &shown);

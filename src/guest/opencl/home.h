@@ -5,40 +5,42 @@
 #include "guest/opencl/opencl_guest_rt.h"
 
 /*
- * Homes: buffers that lie in the data area itself (GViM 3.2's one-copy and bypass paths). Where the
- * device works on the host's memory and the driver does so in place, such a buffer is the same
- * memory for the program, the worker and the kernels: a map costs nothing, a blocking read or write
- * one copy, made here. Which buffers have one is chosen at creation; nothing that a program can ask
- * shows it.
+ * Homes: buffers that are allocated in the data area itself (GViM 3.2's one-copy and bypass paths).
+ * Where the device uses the host's memory and the driver works in place, such a buffer is the same
+ * memory for the program, the worker and the kernels: a map costs nothing, and a blocking read or
+ * write is one copy, made in the program. Whether a buffer has a home is decided at creation, and
+ * invisible to the program.
  */
 
-#define GN_HOME_NOT_ASKED UINT64_MAX /* of a context's home_limit */
+#define GN_HOME_NOT_ASKED UINT64_MAX /* initial value of a context's home_limit */
 
-/* The flags and host pointer of a buffer that may have a home, in a context that has not been told
- * otherwise.
+/*
+ * Whether a buffer with these flags and this host pointer may have a home, as far as is known in
+ * this context.
  */
 bool gn_home_wanted(struct gn_cl_context *c, cl_mem_flags flags, size_t size, const void *host_ptr);
-/* The driver does not work in place: no buffer of the context need ask again. */
+/* The driver does not work in place: no buffer of the context will ask for a home again. */
 void gn_home_refused(struct gn_cl_context *c);
-/* Before the end of a buffer with a home of its own is told: the block comes back when the driver
- * has let go.
+/*
+ * Before the release of a buffer with a home is sent: the block is freed when the driver has
+ * released the buffer.
  */
 void gn_home_leave(struct gn_cl_mem *m);
 
 struct gn_transfer;
 
 /*
- * A read or write of a buffer at home by one copy, which is over when this returns. One that does
- * not block is made so only when there is nothing to wait for. True: it was done, or failed, and
- * *result is what the call answers. False: nothing has happened; it goes another way (another
- * thread uses the queue, or what lies before it cannot be waited for).
+ * Reads or writes a buffer with a home by one copy, which is complete on return. A non-blocking
+ * call does so only if it need not wait. True: done or failed, and *result is the call's result.
+ * False: nothing was done, and the caller must transfer in another way (another thread uses the
+ * queue, or earlier commands cannot be waited for).
  */
 bool gn_home_copy(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking, cl_uint n,
                   const cl_event *waits, cl_event *event, cl_int *result);
 
 /*
- * The same between machines, for a buffer with a far home: its bytes go straight from the program's
- * memory to the buffer's and back.
+ * The same over tcp, for a buffer with a far home: its bytes go directly between the program's
+ * memory and the buffer's.
  */
 bool gn_home_far_copy(struct gn_cl_queue *q, const struct gn_transfer *t, cl_uint n,
                       const cl_event *waits, cl_int *result);

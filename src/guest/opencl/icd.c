@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an ICD loader sees: five exported names (docs/icd.md). Nothing else of this library refers
- * to them, since the loader's own functions of the same names would be found instead.
+ * The five functions that an ICD loader looks up (docs/icd.md). No other code in this library may
+ * refer to them by name: the loader's own functions of the same names would be found instead.
+ * Called on the program's threads, possibly with the loader's locks held.
  */
 #include "opencl_guest.h"
 
@@ -66,7 +67,7 @@ void *CL_API_CALL gn_clGetExtensionFunctionAddress(const char *name)
         {"clIcdSetPlatformDispatchDataKHR", (void *)clIcdSetPlatformDispatchDataKHR},
         {"clGetPlatformInfo", (void *)gn_clGetPlatformInfo},
         {"clGetExtensionFunctionAddress", (void *)gn_clGetExtensionFunctionAddress},
-        /* Extensions whose calls became the core's under the core's meaning. */
+        /* Extension functions that became core functions with the same meaning. */
         {"clCreateCommandQueueWithPropertiesKHR", (void *)gn_clCreateCommandQueueWithProperties},
         {"clGetKernelSubGroupInfoKHR", (void *)gn_clGetKernelSubGroupInfoKHR},
         {"clCreateProgramWithILKHR", (void *)gn_clCreateProgramWithIL},
@@ -75,7 +76,7 @@ void *CL_API_CALL gn_clGetExtensionFunctionAddress(const char *name)
     for (size_t i = 0; name && i < GN_ARRAY_SIZE(functions); i++)
         if (strcmp(functions[i].name, name) == 0)
             return functions[i].function;
-    /* A loader asks for none of these while it has its locks, so that they may attach. */
+    /* A loader does not ask for these while it holds its locks, so this may attach to gantryd. */
     if (!name || !gn_opencl_extension_function(name, &extension))
         return NULL;
     const struct gn_cl_root *root = gn_first_platform();

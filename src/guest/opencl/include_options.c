@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the folders that a build's options name. Drivers differ in what they make of quotes and
- * blanks, so every reading of an option is taken: a folder too many harms nobody, since all of them
- * are the program's own. Pure.
+ * Finds the folders in a build's options. Drivers differ in how they treat quotes and blanks, so
+ * every interpretation is accepted: an extra folder does no harm, since all of them are the
+ * program's own. Pure.
  */
 #include "guest/opencl/include_options.h"
 
@@ -11,8 +11,10 @@
 
 #define MAX_PATH 4096
 
-/* One word as a shell would read it, from *at, and the same without a look at quotes. False at the
- * end. */
+/*
+ * Reads one word from *at as a shell would, and the same word without removing quotes. False at the
+ * end.
+ */
 static bool next_word(const char **at, char *unquoted, char *raw)
 {
     const char *s = *at + strspn(*at, " \t\r\n");

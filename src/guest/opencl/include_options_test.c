@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Unit tests of the folders found in build options. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -68,7 +69,7 @@ static void nothing_is_too_long(void **state)
     options[19999] = 0;
     found[0] = 0;
     gn_include_options(options, note, NULL);
-    assert_true(strlen(found) < 4096); /* cut: no such folder can be */
+    assert_true(strlen(found) < 4096); /* truncated: no such folder can exist */
     free(options);
 }
 

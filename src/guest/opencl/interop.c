@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Entry points that share objects with another API of the program's process. A vGPU is in another
- * process, so there is nothing to share: each refuses, in the shape that its slot has.
+ * Entry points for sharing objects with another API of the process. The vGPU is in another process,
+ * so each of them returns an error, with the signature of its slot in the dispatch table. Called on
+ * the program's threads.
  */
 #include "opencl_interop.h"
 #include "opencl_guest.h"

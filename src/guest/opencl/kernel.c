@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernels. Setting an argument costs no message once the driver has accepted one of its size: it is
- * kept here and travels with the launch. What cannot be judged here is the driver's to judge.
+ * Kernels and their arguments. Once the driver has accepted an argument of some size, setting it
+ * needs no message: it is stored here and sent with the launch. Arguments that cannot be judged
+ * here are judged by the driver. Called on the program's threads, one at a time per kernel.
  */
 #include "opencl_guest.h"
 
@@ -10,8 +11,8 @@
 
 #define MOST_ARGS ((cl_uint)UINT16_MAX + 1)
 
-/* All is what the vGPU says, which may be anything, and something else the second time. */
-static cl_int kernel_facts(struct gn_cl_kernel *k)
+/* The vGPU's answers are not trusted; they may differ between two requests. */
+static cl_int query_kernel_facts(struct gn_cl_kernel *k)
 {
     struct gn_arg_fact stack[32], *facts = stack;
     cl_uint n = 0;
@@ -33,7 +34,7 @@ static cl_int kernel_facts(struct gn_cl_kernel *k)
     for (cl_uint i = 0; !result && i < n; i++)
         k->args[i].fact = facts[i];
     k->n_args = result ? 0 : n;
-    /* Of a kernel whose program has several devices it is the same on all that have it at all. */
+    /* With several devices, the value is the same on all devices that have the kernel. */
     const struct gn_cl_program *p = k->program;
     const struct gn_cl_device *device = p->n_devices            ? p->devices[0]
                                         : p->context->n_devices ? p->context->devices[0]
@@ -42,7 +43,7 @@ static cl_int kernel_facts(struct gn_cl_kernel *k)
         gn_send_clGetKernelWorkGroupInfo(k->o.session, (cl_kernel)k, (cl_device_id)device,
                                          CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof k->required,
                                          k->required, NULL);
-    /* Global sizes are divided by these. */
+    /* Global sizes are divided by these, so none may be 0. */
     if (!k->required[0] || !k->required[1] || !k->required[2])
         memset(k->required, 0, sizeof k->required);
     if (facts != stack)
@@ -55,10 +56,11 @@ cl_int gn_made_clCreateKernel(struct gn_object *made, cl_program program, const 
     struct gn_cl_kernel *k = (void *)made;
     (void)kernel_name;
     k->program = (void *)program;
-    return kernel_facts(k);
+    return query_kernel_facts(k);
 }
 
-static bool keep_arg(struct gn_cl_kernel *k, cl_uint i, const struct gn_arg *arg, const void *value)
+static bool store_arg(struct gn_cl_kernel *k, cl_uint i, const struct gn_arg *arg,
+                      const void *value)
 {
     struct gn_cl_arg *a = &k->args[i];
     uint32_t tail = gn_arg_tail(arg->kind, arg->bytes);
@@ -83,13 +85,15 @@ cl_int gn_made_clCloneKernel(struct gn_object *made, cl_kernel source_kernel)
 {
     struct gn_cl_kernel *k = (void *)made, *source = (void *)source_kernel;
     k->program = source->program;
-    /* A clone's parent is the program, as any kernel's: the source may go first. */
+    /*
+     * A clone's parent is the program, as for any kernel: the source kernel may be released first.
+     */
     gn_object_ref(&source->program->o);
     k->o.parent = &source->program->o;
     gn_object_unref(&source->o);
-    cl_int result = kernel_facts(k);
+    cl_int result = query_kernel_facts(k);
     for (cl_uint i = 0; !result && i < k->n_args && i < source->n_args; i++) {
-        if (source->args[i].set && !keep_arg(k, i, &source->args[i].arg, source->args[i].tail))
+        if (source->args[i].set && !store_arg(k, i, &source->args[i].arg, source->args[i].tail))
             result = CL_OUT_OF_HOST_MEMORY;
         k->args[i].good_bytes = source->args[i].good_bytes;
         k->args[i].good_empty_bytes = source->args[i].good_empty_bytes;
@@ -135,7 +139,7 @@ cl_int CL_API_CALL gn_clCreateKernelsInProgram(cl_program program, cl_uint num_k
         n = n_made;
     }
     for (cl_uint i = 0; !result && i < n_made; i++)
-        result = kernel_facts(made[i]);
+        result = query_kernel_facts(made[i]);
     for (cl_uint i = 0; i < n_made; i++) {
         if (!result)
             kernels[i] = (cl_kernel)made[i];
@@ -153,9 +157,9 @@ cl_int CL_API_CALL gn_clCreateKernelsInProgram(cl_program program, cl_uint num_k
 
 /* ---- arguments */
 
-/* Asks the driver about one argument; remembers its size when it is good. */
-static cl_int ask_arg(struct gn_cl_kernel *k, cl_uint i, const struct gn_arg *arg,
-                      const void *value)
+/* Asks the driver about one argument, and remembers its size if it is accepted. */
+static cl_int ask_driver_about_arg(struct gn_cl_kernel *k, cl_uint i, const struct gn_arg *arg,
+                                   const void *value)
 {
     struct {
         struct gn_arg arg;
@@ -173,11 +177,12 @@ static cl_int ask_arg(struct gn_cl_kernel *k, cl_uint i, const struct gn_arg *ar
     if (run != &stack)
         free(run);
     if (!result && i < k->n_args) {
-        if (!keep_arg(k, i, arg, value))
+        if (!store_arg(k, i, arg, value))
             return CL_OUT_OF_HOST_MEMORY;
         if (arg->kind == GN_ARG_LOCAL)
             k->args[i].good_empty_bytes = arg->bytes;
-        else if (arg->kind != GN_ARG_SVM) /* an address is no word about a value's size */
+        /* An address does not show that a value of this size is valid. */
+        else if (arg->kind != GN_ARG_SVM)
             k->args[i].good_bytes = arg->bytes;
     }
     return result;
@@ -191,28 +196,30 @@ static struct gn_object *object_in(const struct gn_cl_kernel *k, const void *arg
     return gn_object_beside(&k->o, handle, kind);
 }
 
-/* Is this a live handle of ours, for an argument of which the compiler tells nothing? Looks at no
- * memory that is not. */
-static bool plausible(const void *arg_value)
+/*
+ * Whether the value is one of Gantry's live handles, for an argument without compiler information.
+ * Does not read memory that may be unmapped.
+ */
+static bool may_be_handle(const void *arg_value)
 {
     uintptr_t handle;
     memcpy(&handle, arg_value, sizeof handle);
     return handle && handle % 64 == 0 && gn_handle_known((const void *)handle);
 }
 
-/* sure: the driver has taken such an argument before. */
-static cl_int give_arg(struct gn_cl_kernel *k, const struct gn_arg *arg, const void *value,
-                       bool sure)
+/* sure: the driver has accepted such an argument before. */
+static cl_int set_arg(struct gn_cl_kernel *k, const struct gn_arg *arg, const void *value,
+                      bool sure)
 {
     if (!sure || gn_session_lost(k->o.session))
-        return ask_arg(k, arg->index, arg, value);
-    return keep_arg(k, arg->index, arg, value) ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
+        return ask_driver_about_arg(k, arg->index, arg, value);
+    return store_arg(k, arg->index, arg, value) ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
 }
 
-/* What the handle of an argument of which the compiler tells nothing stands for. */
+/* The class of an argument without compiler information, judged by the handle that it contains. */
 static uint32_t class_of_value(const struct gn_cl_kernel *k, size_t arg_size, const void *arg_value)
 {
-    if (arg_size != sizeof(cl_mem) || !plausible(arg_value))
+    if (arg_size != sizeof(cl_mem) || !may_be_handle(arg_value))
         return GN_ARG_CLASS_VALUE;
     if (object_in(k, arg_value, GN_KIND_SAMPLER))
         return GN_ARG_CLASS_SAMPLER;
@@ -233,14 +240,16 @@ static uint16_t kind_of_class(uint32_t class)
                                          : GN_KIND_MEM;
 }
 
-/* The object whose handle the value is; NULL: none. One of another kind than the argument takes is
- * the driver's to refuse. */
+/*
+ * The object that the value is a handle of; NULL: none. A wrong kind of object is left to the
+ * driver to reject.
+ */
 static struct gn_object *object_of_value(const struct gn_cl_kernel *k, const void *arg_value,
                                          uint16_t wanted)
 {
     static const uint16_t kinds[] = {GN_KIND_MEM, GN_KIND_SAMPLER, GN_KIND_QUEUE};
     struct gn_object *o = object_in(k, arg_value, wanted);
-    for (size_t i = 0; !o && i < GN_ARRAY_SIZE(kinds) && plausible(arg_value); i++)
+    for (size_t i = 0; !o && i < GN_ARRAY_SIZE(kinds) && may_be_handle(arg_value); i++)
         o = object_in(k, arg_value, kinds[i]);
     return o;
 }
@@ -252,7 +261,9 @@ static uint8_t arg_of_kind(uint16_t kind)
                                    : GN_ARG_MEM;
 }
 
-/* What a driver looks at beside the size: which kind of object, and of an image how it may be used.
+/*
+ * Properties besides the size that a driver checks: the kind of object, and the access flags of an
+ * image.
  */
 static uint64_t shape_of(const struct gn_object *o)
 {
@@ -277,26 +288,26 @@ cl_int CL_API_CALL gn_clSetKernelArg(cl_kernel kernel, cl_uint arg_index, size_t
         return CL_INVALID_KERNEL;
     if (arg_index >= k->n_args)
         return CL_INVALID_ARG_INDEX;
-    /* Without a value it is local memory, of which a device may have any amount. */
+    /* Without a value the argument is local memory, and its size is limited by the device only. */
     if (arg_size > GN_ARG_MAX_BYTES && arg_value)
         return CL_INVALID_ARG_SIZE;
     struct gn_cl_arg *a = &k->args[arg_index];
     uint32_t class = a->fact.class;
-    struct gn_object *o = NULL; /* that the value is the handle of */
+    struct gn_object *o = NULL; /* the object that the value is a handle of */
     uint64_t shape = 0;
     bool sure = false;
 
     if (!arg_value) {
-        /* Local memory, no memory object, or an error: the driver tells them apart. */
+        /* Local memory, a NULL memory object, or an error: the driver decides. */
         arg.kind = GN_ARG_LOCAL;
         sure = arg_size && (class == GN_ARG_CLASS_LOCAL || a->good_empty_bytes == arg_size);
-        return give_arg(k, &arg, NULL, sure);
+        return set_arg(k, &arg, NULL, sure);
     }
     if (class == GN_ARG_CLASS_UNKNOWN)
         class = class_of_value(k, arg_size, arg_value);
     switch (class) {
     case GN_ARG_CLASS_LOCAL: {
-        /* The driver is to see that there was one; what it holds is nothing to anybody. */
+        /* The driver must see that a value was given; its contents do not matter. */
         static const char zeros[1024];
         if (arg_size > sizeof zeros)
             return CL_INVALID_ARG_VALUE;
@@ -312,8 +323,9 @@ cl_int CL_API_CALL gn_clSetKernelArg(cl_kernel kernel, cl_uint arg_index, size_t
         arg.kind = GN_ARG_NULL;
         if (arg_size != sizeof(void *) && kind != GN_KIND_MEM)
             return CL_INVALID_ARG_SIZE;
+        /* the driver judges the size, or the missing object */
         if (arg_size != sizeof(void *) || !has_handle(arg_value))
-            break; /* the driver judges the size, or that there is no object */
+            break;
         o = object_of_value(k, arg_value, kind);
         if (!o)
             return kind == GN_KIND_MEM       ? CL_INVALID_MEM_OBJECT
@@ -331,7 +343,7 @@ cl_int CL_API_CALL gn_clSetKernelArg(cl_kernel kernel, cl_uint arg_index, size_t
         sure = arg_size && a->good_bytes == arg_size && !a->good_shape;
         break;
     }
-    cl_int result = give_arg(k, &arg, arg_value, sure);
+    cl_int result = set_arg(k, &arg, arg_value, sure);
     if (!result) {
         a->good_shape = shape;
         a->named = o;
@@ -349,12 +361,12 @@ cl_int CL_API_CALL gn_clSetKernelArgSVMPointer(cl_kernel kernel, cl_uint arg_ind
         return CL_INVALID_KERNEL;
     if (arg_index >= k->n_args)
         return CL_INVALID_ARG_INDEX;
-    /* The program's other memory is not the vGPU's: no kernel could read it. */
+    /* The program's other memory is not accessible to the vGPU. */
     if (arg_value && gn_svm_find(gn_cl_session_of(&k->o), arg_value, 0) != GN_SVM_INSIDE)
         return CL_INVALID_ARG_VALUE;
     arg.value = (uintptr_t)arg_value;
     const struct gn_cl_arg *a = &k->args[arg_index];
-    return give_arg(k, &arg, NULL, a->set && a->arg.kind == GN_ARG_SVM);
+    return set_arg(k, &arg, NULL, a->set && a->arg.kind == GN_ARG_SVM);
 }
 
 cl_int gn_local_clGetKernelInfo(cl_kernel kernel, cl_kernel_info param_name,

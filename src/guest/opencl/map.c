@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Maps and unmaps. A mapped region is the buffer's home, or lies in the data area as a copy, or,
- * for CL_MEM_USE_HOST_PTR, at the program's own address. A map is a read into it, an unmap of a
- * region that was mapped for writing a write from it, so the vGPU knows of neither.
+ * Maps and unmaps. A mapped region is in the buffer's home, or a copy in the data area, or, for
+ * CL_MEM_USE_HOST_PTR, at the program's own address. A map is sent as a read into the region, and
+ * the unmap of a region mapped for writing as a write from it, so the vGPU needs no maps. Called on
+ * the program's threads. Only blocking calls wait for the device.
  */
 #include "alone.h"
 #include "opencl_guest.h"
@@ -14,12 +15,13 @@
 
 #define READS_MAP  (CL_MAP_READ | CL_MAP_WRITE)
 #define WRITES_MAP (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION)
-#define ALIGN      4096u                /* what a pointer into a buffer keeps of its offset */
-#define WHOLE_MAX  (UINT64_C(64) << 20) /* a larger buffer's maps lie each on its own */
+/* A mapped pointer keeps its offset in the buffer modulo this. */
+#define ALIGN     4096u
+#define WHOLE_MAX (UINT64_C(64) << 20) /* maps of a larger buffer are allocated one by one */
 
-static cl_int check(cl_command_queue command_queue, cl_mem mem, bool image, cl_map_flags flags,
-                    cl_uint n, const cl_event *waits, struct gn_cl_queue **ret_q,
-                    struct gn_cl_mem **ret_m)
+static cl_int check_map(cl_command_queue command_queue, cl_mem mem, bool image, cl_map_flags flags,
+                        cl_uint n, const cl_event *waits, struct gn_cl_queue **ret_q,
+                        struct gn_cl_mem **ret_m)
 {
     struct gn_cl_queue *q = gn_object_of(command_queue, GN_KIND_QUEUE);
     if (!q)
@@ -40,22 +42,22 @@ static cl_int check(cl_command_queue command_queue, cl_mem mem, bool image, cl_m
     return CL_SUCCESS;
 }
 
-/* What the driver says to a map, and, for an image, its pitches. */
-static cl_int probe(struct gn_cl_queue *q, struct gn_cl_mem *m, cl_map_flags flags,
-                    const struct gn_cl_map *map, cl_ulong *pitches)
+/* The driver's verdict on a map, and, for an image, its pitches. */
+static cl_int probe_map(struct gn_cl_queue *q, struct gn_cl_mem *m, cl_map_flags flags,
+                        const struct gn_cl_map *map, cl_ulong *pitches)
 {
     const cl_ulong place[6] = {map->origin[0], map->origin[1], map->origin[2],
                                map->region[0], map->region[1], map->region[2]};
     return gn_send_MapProbe(q->o.session, (cl_command_queue)q, (cl_mem)m, flags, place, pitches);
 }
 
-static bool odd_flags(cl_map_flags flags)
+static bool has_unusual_flags(cl_map_flags flags)
 {
     return flags & ~(cl_map_flags)(READS_MAP | WRITES_MAP) ||
            ((flags & CL_MAP_WRITE_INVALIDATE_REGION) && (flags & READS_MAP));
 }
 
-/* ---- where regions lie */
+/* ---- placement of regions */
 
 void gn_mapping_put(struct gn_session *s, struct gn_cl_mapping *mapping)
 {
@@ -97,7 +99,7 @@ static struct gn_cl_mapping *mapping_of_whole(struct gn_cl_mem *m)
     return mapping;
 }
 
-/* Gives a buffer's region its place; -1: there is none. */
+/* Places a buffer's region. -1: no memory. */
 static int place_buffer(struct gn_cl_mem *m, struct gn_cl_map *map)
 {
     size_t at = map->origin[0];
@@ -120,9 +122,11 @@ static int place_buffer(struct gn_cl_mem *m, struct gn_cl_map *map)
     return map->mapping ? 0 : -1;
 }
 
-/* A region that a live map for writing covers holds what the program wrote there: it is not read
- * over. */
-static bool written_here(struct gn_cl_mem *m, const struct gn_cl_map *map)
+/*
+ * Whether a live map for writing covers the region: then it has the program's data, which a read
+ * must not overwrite.
+ */
+static bool is_under_write_map(struct gn_cl_mem *m, const struct gn_cl_map *map)
 {
     bool covered = false;
     pthread_mutex_lock(&m->lock);
@@ -134,7 +138,7 @@ static bool written_here(struct gn_cl_mem *m, const struct gn_cl_map *map)
     return covered;
 }
 
-static void enter(struct gn_cl_mem *m, struct gn_cl_map *map)
+static void add_map(struct gn_cl_mem *m, struct gn_cl_map *map)
 {
     pthread_mutex_lock(&m->lock);
     map->next = m->maps;
@@ -143,7 +147,7 @@ static void enter(struct gn_cl_mem *m, struct gn_cl_map *map)
     pthread_mutex_unlock(&m->lock);
 }
 
-static struct gn_cl_map *leave(struct gn_cl_mem *m, const void *mapped_ptr)
+static struct gn_cl_map *remove_map(struct gn_cl_mem *m, const void *mapped_ptr)
 {
     struct gn_cl_map *map = NULL;
     struct gn_cl_mapping *whole = NULL;
@@ -165,7 +169,7 @@ static struct gn_cl_map *leave(struct gn_cl_mem *m, const void *mapped_ptr)
     return map;
 }
 
-/* ---- filling */
+/* ---- filling the region */
 
 static struct gn_area_ref map_ref(const struct gn_cl_map *map)
 {
@@ -173,15 +177,17 @@ static struct gn_area_ref map_ref(const struct gn_cl_map *map)
     return gn_block_ref(b, (uint64_t)((char *)map->ptr - (char *)b->base));
 }
 
-/* What the host may not read a driver copies first: a map for writing must keep the bytes that the
- * program leaves alone. */
+/*
+ * For memory that the host may not read, the driver makes a copy first: a map for writing must
+ * preserve the bytes that the program does not change.
+ */
 static cl_int read_by_copy(struct gn_cl_queue *q, const struct gn_cl_map *map,
                            const struct gn_transfer *whole, cl_bool blocking, cl_uint n,
                            const cl_event *waits, cl_event *event)
 {
     cl_command_queue queue = (cl_command_queue)q;
     struct gn_cl_mem *m = whole->mem;
-    /* An image over a buffer is the buffer's bytes; of those PoCL can make a copy. */
+    /* An image over a buffer has the buffer's bytes, and PoCL can copy the buffer only. */
     const bool over = m->type == CL_MEM_OBJECT_IMAGE1D_BUFFER && m->source;
     const bool image = m->type != CL_MEM_OBJECT_BUFFER && !over;
     const size_t from = map->origin[0] * (over ? m->element_bytes : 1);
@@ -213,14 +219,14 @@ static cl_int read_by_copy(struct gn_cl_queue *q, const struct gn_cl_map *map,
 }
 
 /*
- * A map of a buffer that is at home: there is nothing to do but to wait for what comes before it. A
- * marker would wait for too much in an out-of-order queue, and a driver has no say about a marker:
- * a byte is read then. Until that is over the home must stay where it is.
+ * Maps a buffer at home: only waits for earlier commands. Where a marker would wait for too much
+ * (in an out-of-order queue), or the driver must judge the call, it reads one byte instead. The
+ * home must not move until that is complete.
  */
-static cl_int reach(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking, cl_uint n,
-                    const cl_event *waits, cl_event *event)
+static cl_int await_region(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking,
+                           cl_uint n, const cl_event *waits, cl_event *event)
 {
-    static char nowhere; /* settled copies are made under a lock */
+    static char nowhere; /* gn_settle copies under a lock */
     char here;
     struct gn_session *s = q->o.session;
     int32_t error = 0;
@@ -275,17 +281,17 @@ static cl_int reach(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool 
 }
 
 /* `t` is the read that fills the region. */
-static cl_int fill(struct gn_cl_queue *q, struct gn_cl_map *map, struct gn_transfer *t,
-                   cl_bool blocking, cl_uint n, const cl_event *waits, cl_event *event)
+static cl_int fill_region(struct gn_cl_queue *q, struct gn_cl_map *map, struct gn_transfer *t,
+                          cl_bool blocking, cl_uint n, const cl_event *waits, cl_event *event)
 {
     struct gn_session *s = q->o.session;
     struct gn_command_show show = {GN_NO_EVENT, 0, t->doubt};
     bool reads = !(map->flags & CL_MAP_WRITE_INVALIDATE_REGION) || map->flags & CL_MAP_READ;
     int32_t error = 0;
-    /* Shared memory is already there. */
-    reads = reads && !t->mem->svm && !written_here(t->mem, map);
+    /* Shared virtual memory needs no read. */
+    reads = reads && !t->mem->svm && !is_under_write_map(t->mem, map);
     if (map->at_home)
-        return reach(q, t, blocking, n, waits, event);
+        return await_region(q, t, blocking, n, waits, event);
     if (reads && t->mem->flags & CL_MEM_HOST_WRITE_ONLY)
         return read_by_copy(q, map, t, blocking, n, waits, event);
     if (reads && !map->mapping)
@@ -323,7 +329,7 @@ static cl_int fill(struct gn_cl_queue *q, struct gn_cl_map *map, struct gn_trans
                                            : CL_MAP_FAILURE;
 }
 
-/* The rest of a map whose region has its place, or none. */
+/* Completes a map, after the region has been placed or not (ptr NULL). */
 static void *map_region(struct gn_cl_queue *q, struct gn_cl_mem *m, struct gn_cl_map *map,
                         struct gn_transfer *t, cl_bool blocking, cl_uint n, const cl_event *waits,
                         cl_event *event, cl_int *errcode_ret)
@@ -334,7 +340,7 @@ static void *map_region(struct gn_cl_queue *q, struct gn_cl_mem *m, struct gn_cl
     void *ptr = map->ptr;
     t->host.ptr = ptr;
     if (!result)
-        result = fill(q, map, t, blocking, n, waits, event);
+        result = fill_region(q, map, t, blocking, n, waits, event);
     else if (map->at_home)
         gn_session_leave_home(q->o.session);
     if (result) {
@@ -342,7 +348,7 @@ static void *map_region(struct gn_cl_queue *q, struct gn_cl_mem *m, struct gn_cl
         free(map);
         return gn_refuse(errcode_ret, result);
     }
-    enter(m, map);
+    add_map(m, map);
     if (errcode_ret)
         *errcode_ret = CL_SUCCESS;
     return ptr;
@@ -358,8 +364,8 @@ void *CL_API_CALL gn_clEnqueueMapBuffer(cl_command_queue command_queue, cl_mem b
 {
     struct gn_cl_queue *q;
     struct gn_cl_mem *m;
-    cl_int result = check(command_queue, buffer, false, map_flags, num_events_in_wait_list,
-                          event_wait_list, &q, &m);
+    cl_int result = check_map(command_queue, buffer, false, map_flags, num_events_in_wait_list,
+                              event_wait_list, &q, &m);
     if (!result && (!size || !gn_range_ok(offset, size, m->size)))
         result = CL_INVALID_VALUE;
     struct gn_cl_map *map = result ? NULL : calloc(1, sizeof *map);
@@ -369,7 +375,7 @@ void *CL_API_CALL gn_clEnqueueMapBuffer(cl_command_queue command_queue, cl_mem b
     map->origin[0] = offset;
     map->region[0] = size;
     map->region[1] = map->region[2] = 1;
-    if (odd_flags(map_flags) && (result = probe(q, m, map_flags, map, NULL))) {
+    if (has_unusual_flags(map_flags) && (result = probe_map(q, m, map_flags, map, NULL))) {
         free(map);
         return gn_refuse(errcode_ret, result);
     }
@@ -391,21 +397,21 @@ static bool is_layered(const struct gn_cl_mem *m)
            m->type == CL_MEM_OBJECT_IMAGE2D_ARRAY;
 }
 
-/* One row: of its pitch nothing depends. */
+/* Images of one row: their pitch has no effect. */
 static bool is_flat(const struct gn_cl_mem *m)
 {
     return m->type == CL_MEM_OBJECT_IMAGE1D || m->type == CL_MEM_OBJECT_IMAGE1D_BUFFER;
 }
 
 /*
- * The pitches of an image's map as the driver says them, asked once an image; odd flags are always
- * asked about. A map for writing alone is not tried: its unmap may write over another queue's
- * kernel.
+ * The driver's pitches for an image's map, asked once per image; unusual flags are always asked
+ * about. A map for writing only is not tried, since its unmap could overwrite the results of
+ * another queue's kernel.
  */
 static cl_int ask_pitches(struct gn_cl_queue *q, struct gn_cl_mem *m, const struct gn_cl_map *map,
                           size_t told[2])
 {
-    const bool odd = odd_flags(map->flags),
+    const bool odd = has_unusual_flags(map->flags),
                readable = !(m->flags & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS));
     pthread_mutex_lock(&m->lock);
     const bool asked = m->map_asked;
@@ -417,7 +423,7 @@ static cl_int ask_pitches(struct gn_cl_queue *q, struct gn_cl_mem *m, const stru
     cl_int result;
     if (odd || readable) {
         cl_ulong pitches[2] = {0, 0};
-        result = probe(q, m, odd ? map->flags : CL_MAP_READ, map, pitches);
+        result = probe_map(q, m, odd ? map->flags : CL_MAP_READ, map, pitches);
         told[0] = pitches[0];
         told[1] = pitches[1];
     } else {
@@ -438,9 +444,9 @@ static cl_int ask_pitches(struct gn_cl_queue *q, struct gn_cl_mem *m, const stru
 }
 
 /*
- * How the rows of an image's region lie in the data area, or at the program's own address: as the
- * driver would have them, where it can be asked. `told` is what the program hears: one row's pitch
- * may be anything. It is 0 where the driver writes none, as PoCL of a 1D image over a buffer.
+ * Chooses the layout of an image's region in the data area, or at the program's own address: the
+ * driver's, where it can be asked. `told` is the value for the program: for one row the pitch may
+ * be anything. It is 0 where the driver reports none, as PoCL does for a 1D image over a buffer.
  */
 static cl_int choose_pitches(struct gn_cl_queue *q, struct gn_cl_mem *m, struct gn_cl_map *map,
                              size_t told[2])
@@ -484,8 +490,8 @@ void *CL_API_CALL gn_clEnqueueMapImage(cl_command_queue command_queue, cl_mem im
 {
     struct gn_cl_queue *q;
     struct gn_cl_mem *m;
-    cl_int result = check(command_queue, image, true, map_flags, num_events_in_wait_list,
-                          event_wait_list, &q, &m);
+    cl_int result = check_map(command_queue, image, true, map_flags, num_events_in_wait_list,
+                              event_wait_list, &q, &m);
     if (!result && (!origin || !region || !image_row_pitch || !region[0] || !region[1] ||
                     !region[2] || !gn_inside_image(m, origin, region)))
         result = CL_INVALID_VALUE;
@@ -533,7 +539,7 @@ void *CL_API_CALL gn_clEnqueueMapImage(cl_command_queue command_queue, cl_mem im
     return ptr;
 }
 
-/* The write that an unmap is, from where the region lies. */
+/* The write that an unmap sends, from the region's place. */
 static struct gn_transfer unmap_transfer(struct gn_cl_mem *m, const struct gn_cl_map *map)
 {
     struct gn_transfer t = {
@@ -567,22 +573,24 @@ cl_int CL_API_CALL gn_clEnqueueUnmapMemObject(cl_command_queue command_queue, cl
     m = gn_object_beside(o, memobj, GN_KIND_MEM);
     if (!m)
         return CL_INVALID_MEM_OBJECT;
-    cl_int result = check(command_queue, memobj, m->type != CL_MEM_OBJECT_BUFFER, 0,
-                          num_events_in_wait_list, event_wait_list, &q, &m);
+    cl_int result = check_map(command_queue, memobj, m->type != CL_MEM_OBJECT_BUFFER, 0,
+                              num_events_in_wait_list, event_wait_list, &q, &m);
     if (result)
         return result;
     struct gn_session *s = q->o.session;
-    struct gn_cl_map *map = leave(m, mapped_ptr);
+    struct gn_cl_map *map = remove_map(m, mapped_ptr);
     if (!map)
         return CL_INVALID_VALUE;
     struct gn_transfer t = unmap_transfer(m, map);
-    /* What it has written there is seen by who shuts the homes, or goes to the vGPU like what lies
-     * elsewhere. */
+    /*
+     * The program's writes to the home are visible to the thread that sets homes_shut, or are sent
+     * to the vGPU as for other regions.
+     */
     atomic_thread_fence(memory_order_seq_cst);
     bool at_home = map->at_home && !atomic_load_explicit(&s->homes_shut, memory_order_seq_cst);
     bool writes = (map->flags & WRITES_MAP) && !m->svm && !at_home;
     if (at_home && !event && !num_events_in_wait_list) {
-        /* What was written is there, and nobody can tell when that became so. */
+        /* The data is in place already, and no event shows the time. */
         free(map);
         return gn_session_lost(s) ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
     }
@@ -607,7 +615,7 @@ cl_int CL_API_CALL gn_clEnqueueUnmapMemObject(cl_command_queue command_queue, cl
             gn_event_finish(&s->events[e->id], result, NULL);
             gn_object_unref(e);
         }
-        enter(m, map);
+        add_map(m, map);
         return result;
     }
     if (event) {

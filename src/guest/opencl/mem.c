@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory objects and samplers: buffers, sub-buffers, images, pipes. What the program passed as
- * host_ptr travels at creation; memory that must stay at the program's own address
- * (CL_MEM_USE_HOST_PTR) is kept in step by maps and unmaps.
+ * Memory objects and samplers: buffers, sub-buffers, images, pipes. The contents of host_ptr are
+ * sent at creation; memory that must stay at the program's own address (CL_MEM_USE_HOST_PTR) is
+ * synchronized by maps and unmaps. Called on the program's threads. Never waits for a command.
  */
 #include "guest/session/session_tcp.h"
 #include "home.h"
@@ -33,8 +33,7 @@ static void mem_drop(struct gn_cl_mem *m)
     gn_object_drop(&m->o);
 }
 
-/* Copies the program's memory to the data area; *ret_ref says where. -ENOMEM and the like as CL
- * errors. */
+/* Copies the program's memory to a block of the data area, *ret_ref. Returns a CL error. */
 static cl_int stage(struct gn_session *s, struct gn_session_tcp *r, const void *host_ptr,
                     uint64_t bytes, struct gn_block *block, struct gn_area_ref *ret_ref)
 {
@@ -51,15 +50,14 @@ static cl_int stage(struct gn_session *s, struct gn_session_tcp *r, const void *
     return CL_SUCCESS;
 }
 
-/* Of what has failed: what is still to be sent of it may not be looked at, since the program's
- * memory is its own again. */
+/* After a failure: the rest must not be sent, since the program may reuse its memory. */
 static void unstage(struct gn_session_tcp *r, const void *host_ptr, uint64_t bytes)
 {
     if (r && host_ptr)
         gn_session_tcp_forget(r, host_ptr, bytes);
 }
 
-/* Flags that were not given have their defaults when asked for. */
+/* Flags with the specification's defaults, for queries. */
 static cl_mem_flags derived_flags(cl_mem_flags flags)
 {
     return flags & ACCESS ? flags : flags | CL_MEM_READ_WRITE;
@@ -88,7 +86,7 @@ static cl_mem create_buffer(cl_context context, const cl_mem_properties *propert
     bool entered = !properties && gn_home_wanted(c, flags, size, host_ptr) &&
                    gn_session_enter_home(c->o.session);
     bool home = entered && !gn_block_take(c->o.session, GN_AREA_HOME, size, &block);
-    /* Contents that the driver would refuse with the rest are not read. */
+    /* Does not read contents that the driver will reject together with the flags. */
     bool wanted = host_ptr && !m->svm && (host & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR)) &&
                   !((host & CL_MEM_USE_HOST_PTR) && host != CL_MEM_USE_HOST_PTR);
     cl_int result = CL_SUCCESS;
@@ -192,7 +190,7 @@ cl_int gn_made_clCreatePipe(struct gn_object *made, cl_context context, cl_mem_f
 
 /* ---- images */
 
-/* What host_ptr holds, counted with the pitches given or implied. */
+/* Size of the data at host_ptr, with the given or default pitches. */
 static uint64_t image_bytes(const cl_image_desc *d, size_t element, size_t *row, size_t *slice)
 {
     *row = d->image_row_pitch ? d->image_row_pitch : d->image_width * element;
@@ -340,7 +338,7 @@ cl_int gn_local_clGetMemObjectInfo(cl_mem memobj, cl_mem_info param_name, size_t
         if (m->type == CL_MEM_OBJECT_PIPE)
             result = gn_send_clGetMemObjectInfo(m->o.session, memobj, param_name, sizeof flags,
                                                 &flags, NULL);
-        /* The driver's object may be made from a copy, or in the data area. */
+        /* The driver's object may be a copy, or in the data area. */
         flags = (flags & ~(cl_mem_flags)HOST_PTR) | (m->flags & HOST_PTR);
         return result ? result
                       : gn_answer(&flags, sizeof flags, param_value_size, param_value,

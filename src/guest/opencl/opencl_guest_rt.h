@@ -9,8 +9,7 @@
 #include <CL/cl_ext.h>
 #include <CL/cl_icd.h>
 
-/* What the files of the OpenCL front end, generated and handwritten, share: objects and small
- * helpers. */
+/* Objects and helpers shared by the generated and handwritten files of the OpenCL front end. */
 
 /* cl_khr_icd 2.0: see docs/icd.md. */
 #ifndef CL_ICD2_TAG_KHR
@@ -19,7 +18,7 @@
 #define GN_ICD2_TAG CL_ICD2_TAG_KHR
 #endif
 
-/* Of the same, and younger than Debian 12's headers. */
+/* Also of cl_khr_icd 2.0; missing in Debian 12's headers. */
 #ifndef CL_PLATFORM_UNLOADABLE_KHR
 #define CL_PLATFORM_UNLOADABLE_KHR 0x0921
 #endif
@@ -32,13 +31,12 @@ struct gn_cl_devices {
     struct gn_cl_device *all[];
 };
 
-struct gn_cl_root { /* platform */
+struct gn_cl_root { /* a platform */
     struct gn_object o;
-    struct gn_platform platform; /* by its names */
-    struct gn_cl_devices
-        *_Atomic devices; /* those that there are now; one that was exchanged for another stays */
-    struct gn_cl_devices
-        *known; /* and those that there ever were: programs may have their handles */
+    struct gn_platform platform; /* name and API */
+    /* The current devices; a replaced list stays allocated. */
+    struct gn_cl_devices *_Atomic devices;
+    struct gn_cl_devices *known; /* all devices ever: the program may still have their handles */
 };
 
 static inline const struct gn_cl_devices *gn_cl_devices_of(const struct gn_cl_root *root)
@@ -49,11 +47,11 @@ static inline const struct gn_cl_devices *gn_cl_devices_of(const struct gn_cl_ro
 #define GN_CL_DEVICE_NAME 128
 
 struct gn_cl_device {
-    struct gn_object o; /* parent: the device it is a part of, or NULL */
+    struct gn_object o; /* parent: the device it is a sub-device of, or NULL */
     struct gn_cl_root *root;
     char name[GN_CL_DEVICE_NAME]; /* of a root device */
     cl_device_type type;
-    cl_uint rank;                       /* the default device is the one with the least */
+    cl_uint rank;                       /* the device with the lowest rank is the default */
     _Atomic cl_version command_buffers; /* gn_command_buffers_of */
     cl_device_svm_capabilities svm;     /* of a root device, once the session's svm_opened is set */
     uint64_t svm_largest;
@@ -68,33 +66,36 @@ struct gn_destructor {
 struct gn_cl_context {
     struct gn_object o;
     struct gn_cl_root *root;
-    struct gn_cl_device **devices; /* holds them */
+    struct gn_cl_device **devices; /* references */
     cl_uint n_devices;
     cl_context_properties *properties; /* as given, the ending zero included; NULL: none given */
     cl_uint n_properties;
     void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *);
     void *user_data;
     struct gn_destructor *_Atomic destructors;
-    _Atomic uint64_t home_limit; /* the largest buffer that may have its home in the data area */
+    _Atomic uint64_t home_limit; /* size limit of buffers with their home in the data area */
 };
 
 struct gn_cl_queue {
     struct gn_object o; /* parent: the context */
     struct gn_cl_context *context;
-    struct gn_cl_device *device; /* holds it */
+    struct gn_cl_device *device; /* reference */
     cl_command_queue_properties properties;
-    cl_queue_properties *given; /* of ...WithProperties; NULL: none */
+    cl_queue_properties *given; /* properties as given to ...WithProperties; NULL: none */
     cl_uint n_given;
-    _Atomic uint64_t n_sent, n_finished; /* commands; all of those counted in n_finished are over */
-    _Atomic uintptr_t user;    /* the thread that alone has used it; 0: none yet, 1: several have */
+    _Atomic uint64_t n_sent, n_finished; /* commands; the first n_finished are complete */
+    /* The only thread that has used it; 0: none yet, 1: several threads have. */
+    _Atomic uintptr_t user;
     pthread_mutex_t user_lock; /* held while its only user copies to or from a buffer's home */
 };
 
-/* Where maps lie in the data area: those of a buffer that live at once lie in one, as far from each
- * other as in the buffer. */
+/*
+ * The memory of maps in the data area. All live maps of a buffer share one, at the same distances
+ * as in the buffer.
+ */
 struct gn_cl_mapping {
     struct gn_block block;
-    _Atomic uint32_t n_refs; /* the object's, each map's, each unmap's that is not over */
+    _Atomic uint32_t n_refs; /* of the object, of each map, and of each incomplete unmap */
 };
 
 struct gn_cl_map {
@@ -102,25 +103,26 @@ struct gn_cl_map {
     void *ptr;
     struct gn_cl_mapping *mapping; /* NULL: at the program's own address */
     cl_map_flags flags;
-    bool at_home;                  /* ptr is where the buffer lies */
-    size_t origin[3], region[3];   /* of an image in pixels, of a buffer in bytes */
+    bool at_home;                  /* ptr points into the buffer's home */
+    size_t origin[3], region[3];   /* in pixels for an image, in bytes for a buffer */
     size_t row_pitch, slice_pitch; /* of an image, in the mapping */
 };
 
 struct gn_cl_mem {
-    struct gn_object o; /* parent: the context, or the object it is a part of */
+    struct gn_object o; /* parent: the context, or the object of which it is a part */
     struct gn_cl_context *context;
     cl_mem_object_type type;
     cl_mem_flags flags;            /* as the specification derives them */
-    cl_mem_flags told_flags;       /* as the driver said them when it was made; but a pipe's */
+    cl_mem_flags told_flags;       /* as the driver reported them at creation; not for a pipe */
     size_t size;                   /* of a buffer */
     size_t element_bytes;          /* of an image */
-    size_t extent[3];              /* of an image; 0: not known */
-    size_t row_pitch, slice_pitch; /* that host_ptr has, of an image */
+    size_t extent[3];              /* of an image; 0: unknown */
+    size_t row_pitch, slice_pitch; /* of an image: the layout of host_ptr */
     char *host_ptr;                /* of CL_MEM_USE_HOST_PTR */
-    bool svm;                      /* host_ptr is the vGPU's memory too */
-    bool far;   /* home_block is its home, on another machine: here it is only a name */
-    char *home; /* where a buffer lies in the data area; NULL: elsewhere. See home.h */
+    bool svm;                      /* host_ptr is shared virtual memory */
+    /* The home is on another machine; home_block only reserves its address in the data area. */
+    bool far;
+    char *home;                 /* the buffer's memory in the data area; NULL: none. See home.h */
     struct gn_block home_block; /* of a whole buffer */
     struct gn_cl_mem *source;
     size_t offset; /* in source */
@@ -128,14 +130,14 @@ struct gn_cl_mem {
     cl_uint n_given;
     pthread_mutex_t lock;
     struct gn_cl_map *maps;                /* lock */
-    struct gn_cl_mapping *mapping;         /* lock; of the whole buffer, while maps live */
-    bool map_asked;                        /* lock; of an image: these two are known */
-    size_t map_row_pitch, map_slice_pitch; /* lock; as its driver says them */
+    struct gn_cl_mapping *mapping;         /* lock; of the whole buffer, while it is mapped */
+    bool map_asked;                        /* lock; of an image: the two pitches below are known */
+    size_t map_row_pitch, map_slice_pitch; /* lock; as the driver reports them */
     cl_uint n_maps;                        /* lock */
     struct gn_destructor *_Atomic destructors;
 };
 
-/* An allocation of shared virtual memory: no handle that a program sees. */
+/* An allocation of shared virtual memory; not a handle of the program's. */
 struct gn_cl_svm {
     struct gn_object o; /* parent: the context */
     char *ptr;
@@ -152,23 +154,23 @@ struct gn_cl_program {
     struct gn_cl_context *context;
     struct gn_cl_device **devices; /* NULL: the context's */
     cl_uint n_devices;
-    _Atomic bool may_print;          /* its kernels may: see gn_follow_stdout */
-    struct gn_cl_binaries *binaries; /* binaries_lock: of the last build; NULL: not asked for */
+    _Atomic bool may_print;          /* its kernels may print: see gn_follow_stdout */
+    struct gn_cl_binaries *binaries; /* binaries_lock: of the last build; NULL: not queried yet */
     uint64_t n_binaries_forgotten;   /* binaries_lock */
-    struct gn_build_log
-        *build_logs;   /* build_logs_lock: one per device that was asked for its log */
-    uint64_t n_builds; /* build_logs_lock */
+    struct gn_build_log *build_logs; /* build_logs_lock: one per device with a queried log */
+    uint64_t n_builds;               /* build_logs_lock */
     struct gn_destructor *_Atomic destructors;
 };
 
 struct gn_cl_arg {
-    struct gn_object
-        *named; /* the object of arg.value's id when it was set; not held: check before use */
+    struct gn_object *named; /* the object with id arg.value; no reference: check before use */
     struct gn_arg_fact fact;
     bool set;
-    uint32_t good_bytes;       /* a size that the driver has accepted with a value; 0: none yet */
-    uint32_t good_empty_bytes; /* the same without a value: local memory, or no memory object */
-    uint64_t good_shape; /* of the object with which good_bytes was accepted; 0: it was no object */
+    uint32_t good_bytes; /* size that the driver has accepted with a value; 0: none yet */
+    /* Size that it has accepted without a value (local memory, or a NULL object). */
+    uint32_t good_empty_bytes;
+    /* shape_of() the object that was accepted with good_bytes; 0: not an object. */
+    uint64_t good_shape;
     struct gn_arg arg;
     void *tail;
     uint32_t tail_capacity;
@@ -179,20 +181,22 @@ struct gn_cl_kernel {
     struct gn_cl_program *program;
     cl_uint n_args, n_set;
     struct gn_cl_arg *args;
-    size_t required[3]; /* the work-group size that the source demands; 0: none */
-    _Atomic uint64_t
-        good[4]; /* work-group sizes that the driver has taken, packed: see enqueue.c */
+    size_t required[3]; /* the work-group size that the source requires; 0: none */
+    /* work-group sizes that the driver has accepted, packed: see enqueue.c. */
+    _Atomic uint64_t good[4];
     _Atomic uint32_t next_good;
 };
 
 struct gn_cl_event {
-    struct gn_object o; /* its id is its index in the event table; parent: the queue, or a user
-                           event's context */
+    /*
+     * Its id is its index in the event table; parent: the queue, or, for a user event, the context.
+     */
+    struct gn_object o;
     struct gn_cl_queue *queue; /* NULL: a user event */
     struct gn_cl_context *context;
     cl_command_type type;
     uint64_t queued_ns;
-    _Atomic bool set;            /* a user event whose status was set */
+    _Atomic bool set;            /* a user event with its status set */
     _Atomic cl_uint n_own;       /* references that the program does not see */
     struct gn_event_times first; /* of the first piece of a transfer in pieces; start_ns 0: none */
 };
@@ -213,31 +217,32 @@ struct gn_cl_cmdbuf {
     _Atomic bool accepted; /* the driver has accepted a run, so it accepts the next */
     _Atomic bool may_print;
     pthread_mutex_t lock;
-    bool finalized; /* lock, as the rest */
+    bool finalized; /* lock, as are the fields below */
     struct gn_addition *additions;
     struct gn_cl_run {
         uint32_t index;          /* in the event table */
         struct gn_object *event; /* the event with this index; NULL: the program has none */
-    } * runs;                    /* not over at the last look; the oldest first */
+    } * runs;                    /* incomplete at the last check; the oldest first */
     size_t n_runs, runs_capacity;
 };
 
-/* The session's OpenCL side. */
+/* The OpenCL part of a session. */
 struct gn_cl_session {
     struct gn_session *session;
     pthread_mutex_t settle_lock;
-    struct gn_list staged; /* settle_lock: transfers whose last step is this process's */
+    struct gn_list staged; /* settle_lock: transfers that this process has to complete */
     _Atomic uint32_t n_staged;
     _Atomic uint64_t staged_bytes;
-    _Atomic uint32_t n_open_user_events; /* that the program has not set */
+    _Atomic uint32_t n_open_user_events; /* not set by the program yet */
     pthread_mutex_t watch_lock;
     struct gn_list watches; /* watch_lock: event callbacks */
     struct gn_list contexts;
     uint64_t next_cookie;
-    pthread_mutex_t binaries_lock;   /* a leaf */
-    pthread_mutex_t build_logs_lock; /* a leaf */
+    pthread_mutex_t binaries_lock;   /* no other lock is taken under it */
+    pthread_mutex_t build_logs_lock; /* no other lock is taken under it */
     pthread_mutex_t stdout_lock;
-    uint64_t stdout_file[2];       /* stdout_lock: device and inode that the worker prints to */
+    /* stdout_lock: device and inode of the file that the worker prints to. */
+    uint64_t stdout_file[2];
     pthread_mutex_t svm_open_lock; /* held while the vGPU is asked, once */
     bool svm_opened;               /* svm_open_lock */
     pthread_mutex_t svm_lock;
@@ -252,7 +257,7 @@ static inline struct gn_cl_session *gn_cl_session_of(const struct gn_object *o)
 
 extern const struct gn_guest_api gn_opencl_api;
 
-/* Sets *errcode_ret (may be NULL) and is NULL. */
+/* Sets *errcode_ret (may be NULL) and returns NULL. */
 static inline void *gn_refuse(cl_int *errcode_ret, cl_int error)
 {
     if (errcode_ret)
@@ -260,28 +265,33 @@ static inline void *gn_refuse(cl_int *errcode_ret, cl_int error)
     return NULL;
 }
 
-/* The platform of a program that names none; NULL: there is none. */
+/* The platform for a program that names none; NULL: there is none. */
 struct gn_cl_root *gn_first_platform(void);
-/* A program's binaries (binaries.c), of n devices; `forget` when it has been built again. */
+/*
+ * A program object's binaries (binaries.c), for n devices. `forget` is called when it has been
+ * built again.
+ */
 cl_int gn_binary_sizes(struct gn_cl_program *p, cl_uint n, size_t param_value_size,
                        void *param_value, size_t *param_value_size_ret);
 cl_int gn_binaries(struct gn_cl_program *p, cl_uint n, size_t param_value_size, unsigned char **out,
                    size_t *param_value_size_ret);
 void gn_binaries_forget(struct gn_cl_program *p);
-void gn_binaries_free(struct gn_cl_binaries *b); /* NULL does nothing */
+void gn_binaries_free(struct gn_cl_binaries *b); /* NULL: ignored */
 /* Retained build logs (build_log.c). A build of the program calls `forget`. */
 void gn_build_logs_forget(struct gn_cl_program *p);
-void gn_build_logs_free(struct gn_build_log *logs); /* NULL does nothing */
-/* The answer to a clGet*Info. */
+void gn_build_logs_free(struct gn_build_log *logs); /* NULL: ignored */
+/* Answers a clGet*Info. */
 cl_int gn_answer(const void *value, size_t bytes, size_t param_value_size, void *param_value,
                  size_t *param_value_size_ret);
-/* A zero-terminated list of pairs, copied with its end; *ret_n counts all elements. NULL and 0 for
- * NULL. */
+/*
+ * Copies a zero-terminated list of pairs; *ret_n is the number of elements, including the zero.
+ * NULL and 0 for NULL.
+ */
 uint64_t *gn_copy_list(const void *list, cl_uint *ret_n);
 bool gn_objects_beside(const struct gn_object *beside, const void *handles, size_t n,
                        uint16_t kind);
 int gn_add_destructor(struct gn_destructor *_Atomic *list, void *notify, void *user_data);
-/* Calls and frees them, the last added first. */
+/* Calls and frees the destructors, the last added first. */
 void gn_run_destructors(struct gn_destructor *_Atomic *list, void *handle);
 
 /* clRetain* and clRelease*. */
@@ -307,42 +317,48 @@ GN_COUNTED(cmdbuf)
 
 /* ---- commands */
 
-/* Writes the arguments as a launch carries them. The number of bytes, or UINT32_MAX: more than the
- * maximum. */
+/*
+ * Encodes the arguments for a launch. Returns the number of bytes, or UINT32_MAX if they exceed the
+ * maximum.
+ */
 #define GN_ARGS_MAX_BYTES 16384u
 cl_uint gn_kernel_args(const struct gn_cl_kernel *k, unsigned char *run);
 
-/* Every command's first step: notes who uses the queue. CL_SUCCESS, or the error of a wait list
- * that it may not be given. */
+/*
+ * The first step of every command: notes the calling thread as a user of the queue, and checks the
+ * wait list. CL_SUCCESS, or an error.
+ */
 cl_int gn_command_begin(struct gn_object *queue, cl_uint n, const cl_event *list);
-/* An event for a command about to be sent; fills show->event. NULL: no memory. */
+/* Creates an event for a command about to be sent, and sets show->event. NULL: no memory. */
 struct gn_object *gn_event_new(struct gn_object *queue, cl_command_type type,
                                struct gn_command_show *show);
-/* After the sending: the event goes to the program, or away. */
+/* After a command was sent: gives its event to the program, or releases it. */
 cl_int gn_command_sent(struct gn_object *queue, struct gn_object *shown, cl_event *event,
                        cl_int result);
-/* What a blocking call answers when its command ended so. */
+/* The result of a blocking call for its command's error. */
 static inline cl_int gn_blocking_result(int32_t error)
 {
     return error == GN_EVENT_WAIT_FAILED ? CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST : error;
 }
-/* Another thread than `user` uses the queue. */
+/* A thread other than `user` uses the queue. */
 void gn_queue_used(struct gn_cl_queue *q);
-/* A command has gone to the vGPU: counted behind the sending, so that whoever then waits for the
- * count waits for it too. */
+/*
+ * A command was sent to the vGPU. Counted after sending, so that a thread that waits for this count
+ * waits for the command.
+ */
 static inline void gn_queue_sent(struct gn_cl_queue *q)
 {
     atomic_fetch_add_explicit(&q->n_sent, 1, memory_order_release);
 }
-/* Everything that this process still has to do for transfers that are over. */
+/* Completes all finished transfers in this process. */
 void gn_settle(struct gn_cl_session *s);
-/* brought.c: struct gn_guest_api's. */
+/* brought.c: implements the member of struct gn_guest_api. */
 bool gn_opencl_brings(const void *message, uint32_t n_bytes, struct gn_area_ref *ret_ref,
                       uint64_t *ret_bytes);
 
 void gn_mapping_put(struct gn_session *s, struct gn_cl_mapping *mapping);
 
-/* Before a launch that may print: the program may have put something else on its stdout. */
+/* Before a launch that may print: the program may have redirected its stdout. */
 void gn_follow_stdout(struct gn_cl_session *s);
 void gn_first_stdout(struct gn_cl_session *s);
 
@@ -350,8 +366,7 @@ void gn_first_stdout(struct gn_cl_session *s);
 
 /* The version of cl_khr_command_buffer that programs see of this device; 0: none. */
 cl_version gn_command_buffers_of(struct gn_cl_device *d);
-/* An entry point of an extension that some device of the platform has; NULL: there is none of this
- * name. */
+/* The entry point `name` of an extension that some device of the platform has; NULL: none. */
 void *gn_platform_function(const struct gn_cl_root *root, const char *name);
 /*
  * Around a request that records. add holds the objects that the command names; NULL: no memory.
@@ -366,19 +381,22 @@ void gn_cmdbuf_gone(struct gn_cl_cmdbuf *b);
 
 cl_device_svm_capabilities gn_svm_capabilities(const struct gn_cl_device *d);
 enum gn_svm_place { GN_SVM_NOT, GN_SVM_INSIDE, GN_SVM_BEYOND };
-/* Where these bytes lie: not in shared memory, inside one allocation, or begin in one and go on
- * behind it. */
+/*
+ * Whether a range is outside shared memory, inside one allocation, or starts inside one and exceeds
+ * it.
+ */
 enum gn_svm_place gn_svm_find(struct gn_cl_session *s, const void *ptr, size_t bytes);
-/* What begins there; nothing when that is no live allocation. */
+/* Frees the allocation at ptr; ignored if there is none. */
 void gn_svm_free(struct gn_cl_session *s, const void *ptr);
 
-/* ---- callbacks: on a thread of Gantry's, signals blocked, no lock held */
+/* ---- callbacks: on a thread of Gantry's, with signals blocked, without locks */
 
 void gn_acks(struct gn_session *s, uint16_t op, const void *payload, uint32_t n);
-/* Runs job(arg) on the callback thread, in order. -1: no thread to be had. */
+/* Runs job(arg) on the callback thread, in order. -1: the thread could not be started. */
 int gn_callback_later(void (*job)(void *), void *arg);
 /*
- * Waits for those that are due, but for a callback that does not return, and on their own thread.
+ * Waits until all due callbacks have returned, at most within_ns. Does nothing on the callback
+ * thread.
  */
 void gn_callbacks_finish(uint64_t within_ns);
 /* In a forked child, before anything else. */

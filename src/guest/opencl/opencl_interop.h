@@ -5,7 +5,7 @@
 #include <CL/cl.h>
 #include <stdint.h>
 
-/* Slots of the dispatch table that refuse; the D3D ones have no type on Linux. */
+/* Slots of the dispatch table that return errors; the D3D ones have no type on Linux. */
 cl_mem CL_API_CALL gn_clCreateFromGLBuffer(cl_context c, cl_mem_flags f, cl_uint b,
                                            cl_int *errcode_ret);
 cl_mem CL_API_CALL gn_clCreateFromGLTexture2D(cl_context c, cl_mem_flags f, cl_uint t, cl_int m,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Platforms and devices: one platform a vendor platform of gantryd's, with the vendor's own
- * strings. A process attaches to all of them at its first look, and a forked child anew.
+ * Platforms and devices: one platform per vendor platform of gantryd's, with the vendor's own
+ * strings. A process attaches to all of them at its first query, and a forked child again. Called
+ * on the program's threads. Handles of platforms and root devices are never freed.
  */
 #include "opencl_guest.h"
 #include "opencl_carried.h"
@@ -16,12 +17,12 @@
 
 static struct {
     pthread_mutex_t lock;
-    uint32_t epoch; /* lock: of the list below; 0: none yet */
+    uint32_t epoch; /* lock: of the list below; 0: no list yet */
     struct gn_cl_root *roots[GN_LINK_MAX_PLATFORMS];
     cl_uint n;
 } platforms = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-#define NOT_ASKED 1u /* no version of an extension */
+#define NOT_ASKED 1u /* not a valid version of an extension */
 
 /* ---- attaching */
 
@@ -52,9 +53,9 @@ static struct gn_session *open_session(uint32_t index)
 
 #define MAX_DEVICES 64u
 
-/* What the devices are shown as; also how this process is to wait for them. */
-static bool learn_devices(struct gn_session *s, cl_device_type types[static MAX_DEVICES],
-                          cl_uint ranks[static MAX_DEVICES], cl_uint *ret_n)
+/* Queries the types of the devices, and how this process should wait for them. */
+static bool query_device_types(struct gn_session *s, cl_device_type types[static MAX_DEVICES],
+                               cl_uint ranks[static MAX_DEVICES], cl_uint *ret_n)
 {
     cl_uint on_processors = 0;
     if (gn_send_Devices(s, MAX_DEVICES, types, ranks, ret_n, &on_processors) ||
@@ -66,14 +67,14 @@ static bool learn_devices(struct gn_session *s, cl_device_type types[static MAX_
     return true;
 }
 
-/* A device is known by its name, whichever number it has. */
-static void learn_name(struct gn_session *s, uint64_t id, char ret[static GN_CL_DEVICE_NAME])
+/* A device is identified by its name; its number may change. */
+static void query_device_name(struct gn_session *s, uint64_t id, char ret[static GN_CL_DEVICE_NAME])
 {
     struct gn_cl_device d = {.o = {.id = id}};
     memset(ret, 0, GN_CL_DEVICE_NAME);
     if (gn_send_clGetDeviceInfo(s, (cl_device_id)&d, CL_DEVICE_NAME, GN_CL_DEVICE_NAME - 1, ret,
                                 NULL))
-        ret[0] = 0; /* a longer one is not told from others */
+        ret[0] = 0; /* a longer name counts as no name */
 }
 
 static bool is_among(const struct gn_cl_devices *all, const struct gn_cl_device *d)
@@ -84,9 +85,10 @@ static bool is_among(const struct gn_cl_devices *all, const struct gn_cl_device 
     return false;
 }
 
-/* A handle that stood for such a device before, and stands for none of the new ones. */
-static struct gn_cl_device *known_as(const struct gn_cl_root *root, const struct gn_cl_devices *new,
-                                     const char *name, cl_device_type type)
+/* An old handle of the same device that is not used for one of the new devices. */
+static struct gn_cl_device *find_known_device(const struct gn_cl_root *root,
+                                              const struct gn_cl_devices *new, const char *name,
+                                              cl_device_type type)
 {
     for (cl_uint i = 0; root->known && i < root->known->n; i++) {
         struct gn_cl_device *d = root->known->all[i];
@@ -98,17 +100,14 @@ static struct gn_cl_device *known_as(const struct gn_cl_root *root, const struct
     return NULL;
 }
 
-/*
- * The device that is the session's next, by the handle that the program has for it, or by a new
- * one.
- */
+/* Binds the session's next device to the program's old handle for it, or to a new one. */
 static struct gn_cl_device *bind_device(struct gn_cl_root *root, struct gn_session *s,
                                         const struct gn_cl_devices *new, cl_device_type type)
 {
     char name[GN_CL_DEVICE_NAME];
     const uint64_t id = gn_session_reserve_id(s);
-    learn_name(s, id, name);
-    struct gn_cl_device *d = id ? known_as(root, new, name, type) : NULL;
+    query_device_name(s, id, name);
+    struct gn_cl_device *d = id ? find_known_device(root, new, name, type) : NULL;
     if (!d && id && (d = (void *)gn_object_new_root(s, GN_KIND_DEVICE))) {
         d->root = root;
         d->o.dispatch = &gn_opencl_dispatch;
@@ -127,7 +126,7 @@ static struct gn_cl_devices *devices_new(cl_uint n)
     return calloc(1, sizeof(struct gn_cl_devices) + n * sizeof(struct gn_cl_device *));
 }
 
-/* All handles that there ever were, those of `new` among them. False: no memory. */
+/* Keeps the list of all handles ever given out, including `new`. False: no memory. */
 static bool remember_devices(struct gn_cl_root *root, const struct gn_cl_devices *new)
 {
     const cl_uint n = root->known ? root->known->n : 0;
@@ -145,16 +144,17 @@ static bool remember_devices(struct gn_cl_root *root, const struct gn_cl_devices
 }
 
 /*
- * The platform and its devices stand for this session from now on. A device is the same when its
- * name and type are; a handle whose device is there no more stays with the session that it had, and
- * a device that was not there gets a new one.
+ * Binds the platform and its devices to this session. A device is the same if its name and type
+ * are. The handle of a device that no longer exists stays with its old session; a new device gets a
+ * new handle.
  */
 static bool bind(struct gn_cl_root *root, struct gn_session *s)
 {
     cl_device_type types[MAX_DEVICES];
     cl_uint ranks[MAX_DEVICES], n = 0;
     const uint64_t id = gn_session_reserve_id(s);
-    struct gn_cl_devices *new = id &&learn_devices(s, types, ranks, &n) ? devices_new(n) : NULL;
+    struct gn_cl_devices *new =
+        id &&query_device_types(s, types, ranks, &n) ? devices_new(n) : NULL;
     while (new &&new->n < n) {
         struct gn_cl_device *d = bind_device(root, s, new, types[new->n]);
         if (!d)
@@ -172,7 +172,7 @@ static bool bind(struct gn_cl_root *root, struct gn_session *s)
     return true;
 }
 
-/* gantryd may number its platforms anew when it is started again. */
+/* A restarted gantryd may number its platforms differently. */
 static bool find_platform(const struct gn_platform *wanted, uint32_t *ret_index)
 {
     struct gn_platform_list list;
@@ -197,7 +197,9 @@ static struct gn_cl_root *attach(const struct gn_platform *platform)
     return bind(root, s) ? root : NULL;
 }
 
-/* Its session is a parent's of this process, or lost: the handles come to stand for another one. */
+/*
+ * The platform's session belongs to the parent process, or is lost: binds the handles to a new one.
+ */
 static bool revive_locked(struct gn_cl_root *root)
 {
     const bool ours = root->o.epoch == atomic_load_explicit(&gn_epoch, memory_order_relaxed);
@@ -213,13 +215,13 @@ static bool revive(struct gn_object *o)
     struct gn_cl_root *root =
         o->kind == GN_KIND_PLATFORM ? (void *)o : ((struct gn_cl_device *)o)->root;
     pthread_mutex_lock(&platforms.lock);
-    /* A device may be one that is there no more. */
+    /* The device may no longer exist. */
     const bool revived = revive_locked(root) && o->session == root->o.session;
     pthread_mutex_unlock(&platforms.lock);
     return revived;
 }
 
-/* Another thread may have held them at the fork, and is not here to give them back. */
+/* At the fork another thread may have held these locks, and does not exist in the child. */
 static void after_fork_child(void)
 {
     pthread_mutex_init(&platforms.lock, NULL);
@@ -285,7 +287,7 @@ cl_int CL_API_CALL gn_clGetPlatformIDs(cl_uint num_entries, cl_platform_id *out,
 
 /* ---- extensions */
 
-/* What a vGPU says that it has to tell, believed up to here. */
+/* Limit on the size of a vGPU's answer. */
 #define MOST_TOLD (size_t)(1u << 20)
 
 typedef cl_int ask_fn(void *handle, cl_uint name, size_t size, void *value, size_t *size_ret);
@@ -302,7 +304,7 @@ static cl_int ask_device(void *handle, cl_uint name, size_t size, void *value, s
                                    size_ret);
 }
 
-/* An answer of any length, with `more` bytes of zeros behind it; malloc'd. */
+/* A malloc'd answer of any length, followed by `more` zero bytes. */
 static cl_int ask_all(ask_fn *ask, void *handle, cl_uint name, size_t more, void **ret,
                       size_t *ret_n)
 {
@@ -320,11 +322,11 @@ static cl_int ask_all(ask_fn *ask, void *handle, cl_uint name, size_t more, void
     return result;
 }
 
-/* A platform or a device, which advertises extensions. */
+/* A platform or a device: it lists extensions. */
 struct advertiser {
     ask_fn *ask;
     void *handle;
-    cl_uint names, versions; /* queries */
+    cl_uint names, versions; /* the queries for the lists */
 };
 
 static struct advertiser advertiser_of(void *handle)
@@ -336,7 +338,7 @@ static struct advertiser advertiser_of(void *handle)
                                CL_DEVICE_EXTENSIONS_WITH_VERSION};
 }
 
-/* 0: no carried version, or no versions at all. */
+/* The carried version; 0: none, or the driver reports no versions. */
 static cl_version version_of(const struct advertiser *a, const struct gn_carried *c)
 {
     void *list;
@@ -348,14 +350,14 @@ static cl_version version_of(const struct advertiser *a, const struct gn_carried
     return version;
 }
 
-/* A word of the list without versions. */
+/* Whether a name in the list without versions is carried. */
 static bool is_carried(const struct advertiser *a, const char *name, size_t n)
 {
     const struct gn_carried *c = gn_carried_named(name, n);
     return c && (!c->below || version_of(a, c));
 }
 
-/* The vendor's string, without what is not carried; malloc'd. */
+/* The vendor's string without the extensions that are not carried; malloc'd. */
 static char *filter(const struct advertiser *a, const char *all, const char *always)
 {
     size_t have = 0;
@@ -429,7 +431,7 @@ void *gn_platform_function(const struct gn_cl_root *root, const char *name)
     const char *extension;
     const struct gn_cl_devices *devices = gn_cl_devices_of(root);
     void *function = gn_opencl_extension_function(name, &extension);
-    /* There is one such extension: the next one brings a table. */
+    /* Only one extension has functions so far; the next one needs a table. */
     for (cl_uint i = 0; function && i < devices->n; i++)
         if (gn_command_buffers_of(devices->all[i]))
             return function;
@@ -458,7 +460,7 @@ cl_int gn_local_clGetPlatformInfo(cl_platform_id platform, cl_platform_info para
 
 /* ---- devices */
 
-/* The driver's default, or one of its kind that has less to do. */
+/* The driver's default device, or a less loaded one of the same type. */
 static const struct gn_cl_device *default_device(struct gn_cl_root *root)
 {
     const struct gn_cl_devices *devices = gn_cl_devices_of(root);
@@ -480,8 +482,8 @@ static bool is_of_type(const struct gn_cl_device *d, cl_device_type asked)
 }
 
 /*
- * All of them stand in the driver's order, always: a program may number them. One that asks for
- * fewer than there are does not choose, and the first that it gets is the least loaded one.
+ * Devices are always listed in the driver's order, since a program may number them. A program that
+ * asks for fewer than there are does not choose; it gets the least loaded device first.
  */
 cl_int CL_API_CALL gn_clGetDeviceIDs(cl_platform_id platform, cl_device_type device_type,
                                      cl_uint num_entries, cl_device_id *devices,
@@ -549,8 +551,10 @@ cl_int gn_local_clGetDeviceInfo(cl_device_id device, cl_device_info param_name,
     case CL_DEVICE_EXTENSIONS_WITH_VERSION:
         return answer_versions(&a, false, param_value_size, param_value, param_value_size_ret);
     case CL_DEVICE_EXECUTION_CAPABILITIES: {
-        /* A native kernel is a function of the program's, which the worker does not have: the one
-         * thing masked out. */
+        /*
+         * Native kernels are functions of the program's, which the worker cannot call. This is the
+         * only capability that is masked out.
+         */
         cl_device_exec_capabilities c = 0;
         cl_int result = ask_device(device, param_name, sizeof c, &c, NULL);
         c &= ~(cl_device_exec_capabilities)CL_EXEC_NATIVE_KERNEL;
@@ -559,7 +563,7 @@ cl_int gn_local_clGetDeviceInfo(cl_device_id device, cl_device_info param_name,
                    : gn_answer(&c, sizeof c, param_value_size, param_value, param_value_size_ret);
     }
     default: {
-        /* A driver from before shared virtual memory does not know the question. */
+        /* A driver without shared virtual memory does not know this query. */
         cl_device_svm_capabilities svm = 0;
         cl_int result = ask_device(device, param_name, sizeof svm, &svm, NULL);
         if (!result && svm)
@@ -582,7 +586,7 @@ cl_int CL_API_CALL gn_clCreateSubDevices(cl_device_id in_device,
         return CL_INVALID_DEVICE;
     if (!properties)
         return CL_INVALID_VALUE;
-    /* By counts, zero ends the counts; otherwise it ends the list. */
+    /* For BY_COUNTS a zero ends the counts; otherwise it ends the list. */
     if (properties[0] == CL_DEVICE_PARTITION_BY_COUNTS) {
         while (n_properties < 1024 &&
                properties[n_properties] != CL_DEVICE_PARTITION_BY_COUNTS_LIST_END)
@@ -619,7 +623,7 @@ cl_int CL_API_CALL gn_clCreateSubDevices(cl_device_id in_device,
     if (!result)
         result = gn_send_SubDevices(d->o.session, in_device, properties, n_properties, ids,
                                     num_devices, &n);
-    /* There are as many as the program has room for, or the driver had refused. */
+    /* The driver would have failed if the program had room for fewer. */
     if (n > n_made)
         n = n_made;
     for (cl_uint i = 0; i < n_made; i++) {

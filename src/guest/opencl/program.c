@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs. Sources are joined before they travel. A build happens in the vGPU, which asks here for
- * the files that it includes, so that they are the program's.
+ * Program objects and builds. Sources are concatenated before they are sent. The vGPU builds, and
+ * asks this process for the files that the sources include. Called on the program's threads; the
+ * build's callback runs on the callback thread.
  */
 #include "opencl_guest.h"
 
@@ -34,8 +35,11 @@ static cl_program program_or_error(struct gn_cl_program *p, cl_int result, cl_in
     return (cl_program)p;
 }
 
-/* The devices of a program that was made for some of its context's; holds them. */
-static cl_int keep_devices(struct gn_cl_program *p, cl_uint n, const cl_device_id *devices)
+/*
+ * Stores, with references, the devices of a program object that was made for some devices of its
+ * context.
+ */
+static cl_int store_devices(struct gn_cl_program *p, cl_uint n, const cl_device_id *devices)
 {
     p->devices = malloc((n ? n : 1) * sizeof(struct gn_cl_device *));
     if (!p->devices)
@@ -48,7 +52,7 @@ static cl_int keep_devices(struct gn_cl_program *p, cl_uint n, const cl_device_i
     return CL_SUCCESS;
 }
 
-/* Kernels print when a text says so, here or in what it includes. */
+/* Whether kernels may print: the text names printf, or includes other files. */
 static bool may_print(const void *text, size_t bytes)
 {
     return bytes && (memmem(text, bytes, "printf", 6) || memmem(text, bytes, "#include", 8));
@@ -72,7 +76,7 @@ void gn_first_stdout(struct gn_cl_session *s)
 void gn_follow_stdout(struct gn_cl_session *s)
 {
     uint64_t file[2];
-    /* What is printed elsewhere comes as text, and goes to the stdout of that moment. */
+    /* Output of a vGPU on another machine, or in this process, needs no descriptor. */
     if (gn_session_over_tcp(s->session) ||
         atomic_load_explicit(&s->session->here, memory_order_relaxed) || !stdout_file(file))
         return;
@@ -140,7 +144,7 @@ cl_program CL_API_CALL gn_clCreateProgramWithBinary(cl_context context, cl_uint 
     cl_ulong *wide = malloc(num_devices * sizeof *wide);
     cl_int *status = malloc(num_devices * sizeof *status);
     struct gn_cl_program *p = all && wide && status ? program_new(c) : NULL;
-    cl_int result = p ? keep_devices(p, num_devices, device_list) : CL_OUT_OF_HOST_MEMORY;
+    cl_int result = p ? store_devices(p, num_devices, device_list) : CL_OUT_OF_HOST_MEMORY;
     for (cl_uint i = 0; !result && i < num_devices; i++) {
         wide[i] = binaries[i] ? lengths[i] : lengths[i] | GN_NO_BINARY;
         if (!binaries[i] || !lengths[i])
@@ -172,7 +176,7 @@ cl_int gn_made_clCreateProgramWithBuiltInKernels(struct gn_object *made, cl_cont
     struct gn_cl_program *p = (void *)made;
     (void)kernel_names;
     p->context = (void *)context;
-    return keep_devices(p, num_devices, device_list);
+    return store_devices(p, num_devices, device_list);
 }
 
 cl_int gn_made_clCreateProgramWithIL(struct gn_object *made, cl_context context, const void *il,
@@ -193,7 +197,7 @@ static void add_folder(void *folders, const char *path)
     gn_folders_add(folders, path);
 }
 
-/* What a build may include: the working directory and what its options name. */
+/* The folders that a build may include: the working directory and those in its options. */
 static struct gn_folders *folders_of(struct gn_session *s, const char *options)
 {
     struct gn_folders *f = gn_folders_open(s);
@@ -216,10 +220,12 @@ static void tell_program(void *arg)
     free(n);
 }
 
-/* The call's own errors (bad arguments) are its alone; what became of the build is told to whoever
- * asked to be told. */
-static cl_int built(struct gn_cl_program *p, cl_int result,
-                    void(CL_CALLBACK *notify)(cl_program, void *), void *user_data)
+/*
+ * Errors of the call itself (bad arguments) are only returned; the result of a build is also passed
+ * to the callback.
+ */
+static cl_int finish_build(struct gn_cl_program *p, cl_int result,
+                           void(CL_CALLBACK *notify)(cl_program, void *), void *user_data)
 {
     gn_binaries_forget(p);
     gn_build_logs_forget(p);
@@ -236,7 +242,7 @@ static cl_int built(struct gn_cl_program *p, cl_int result,
     return result;
 }
 
-/* The errors that are found before the driver hears of a build. */
+/* Errors that are detected before the driver is asked to build. */
 static cl_int check_build(struct gn_cl_program *p, cl_uint num_devices,
                           const cl_device_id *device_list, const void *notify,
                           const void *user_data)
@@ -266,7 +272,7 @@ cl_int CL_API_CALL gn_clBuildProgram(cl_program program, cl_uint num_devices,
     result = gn_send_Build(p->o.session, program, num_devices, device_list, options, names,
                            names_bytes, number);
     gn_folders_close(folders);
-    return built(p, result, pfn_notify, user_data);
+    return finish_build(p, result, pfn_notify, user_data);
 }
 
 cl_int CL_API_CALL gn_clCompileProgram(cl_program program, cl_uint num_devices,
@@ -307,7 +313,7 @@ cl_int CL_API_CALL gn_clCompileProgram(cl_program program, cl_uint num_devices,
                              bytes, folder_names, folder_bytes, number);
     gn_folders_close(folders);
     free(names);
-    return built(p, result, pfn_notify, user_data);
+    return finish_build(p, result, pfn_notify, user_data);
 }
 
 cl_program CL_API_CALL gn_clLinkProgram(cl_context context, cl_uint num_devices,
@@ -335,13 +341,13 @@ cl_program CL_API_CALL gn_clLinkProgram(cl_context context, cl_uint num_devices,
     for (cl_uint i = 0; i < num_input_programs; i++)
         if (((struct gn_cl_program *)input_programs[i])->may_print)
             p->may_print = true;
-    cl_int result = device_list ? keep_devices(p, num_devices, device_list) : CL_SUCCESS;
+    cl_int result = device_list ? store_devices(p, num_devices, device_list) : CL_SUCCESS;
     if (!result)
         result = gn_send_Link(c->o.session, &p->o, context, num_devices, device_list, options,
                               num_input_programs, input_programs, &made);
     if (result && !made)
         return program_or_error(p, result, errcode_ret);
-    built(p, result, pfn_notify, user_data);
+    finish_build(p, result, pfn_notify, user_data);
     if (errcode_ret)
         *errcode_ret = result;
     return (cl_program)p;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small things that every family of calls needs. */
+/*
+ * Helpers that all families of calls use: answers, lists, destructors, the release of objects.
+ * Called on the program's threads.
+ */
 #include "home.h"
 #include "opencl_guest.h"
 
@@ -69,7 +72,7 @@ void gn_run_destructors(struct gn_destructor *_Atomic *list, void *handle)
     }
 }
 
-/* ---- the end of objects */
+/* ---- release of objects */
 
 static void put_devices(struct gn_cl_device **devices, cl_uint n)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shared virtual memory: the commands. Only shared pointers go to the vGPU as they are. The
- * program's other memory is not there: a copy from or to it goes through the data area like any
- * transfer, and it is no argument of a kernel.
+ * Shared virtual memory: the commands. Only shared pointers are passed to the vGPU unchanged. The
+ * program's other memory is not accessible there: a copy from or to it goes through the data area
+ * like any transfer, and it cannot be a kernel argument. Called on the program's threads; free
+ * functions run on the callback thread.
  */
 #include "opencl_guest.h"
 #include "transfer.h"
@@ -28,9 +29,9 @@ static cl_int check_queue(cl_command_queue command_queue, struct command *c)
     return gn_svm_capabilities(c->q->device) ? CL_SUCCESS : CL_INVALID_OPERATION;
 }
 
-/* The wait list, and the event when somebody wants one. */
-static cl_int begin(struct command *c, cl_command_type type, int doubt, bool wanted, cl_uint n,
-                    const cl_event *waits)
+/* Checks the wait list, and creates the event if it is wanted. */
+static cl_int begin_command(struct command *c, cl_command_type type, int doubt, bool wanted,
+                            cl_uint n, const cl_event *waits)
 {
     cl_int result = gn_command_begin(&c->q->o, n, waits);
     if (result)
@@ -64,17 +65,19 @@ static bool is_inside(const struct command *c, const void *ptr, size_t bytes)
     return gn_svm_find(c->s, ptr, bytes) == GN_SVM_INSIDE;
 }
 
-/* Between two places that are both the program's own: the vGPU keeps the order, this process
- * copies. */
-static cl_int copy_at_home(struct command *c, cl_bool blocking, void *dst, const void *src,
-                           size_t size, cl_uint n, const cl_event *waits, cl_event *event)
+/*
+ * Copies between two places in the program's own memory: the vGPU keeps the order, this process
+ * copies.
+ */
+static cl_int copy_in_program(struct command *c, cl_bool blocking, void *dst, const void *src,
+                              size_t size, cl_uint n, const cl_event *waits, cl_event *event)
 {
     struct gn_block block;
     struct gn_layout to = {dst, size, 1, 1, size, size, false};
     int32_t error = 0;
     if (gn_block_take(c->session, GN_AREA_PASSING, size, &block))
         return gn_session_lost(c->session) ? CL_OUT_OF_RESOURCES : CL_OUT_OF_HOST_MEMORY;
-    cl_int result = begin(c, CL_COMMAND_SVM_MEMCPY, GN_SURE, true, n, waits);
+    cl_int result = begin_command(c, CL_COMMAND_SVM_MEMCPY, GN_SURE, true, n, waits);
     struct gn_object *shown = c->shown;
     if (!result) {
         memcpy(block.base, src, size);
@@ -116,11 +119,11 @@ cl_int CL_API_CALL gn_clEnqueueSVMMemcpy(cl_command_queue command_queue, cl_bool
     if (to == GN_SVM_BEYOND || from == GN_SVM_BEYOND)
         return CL_INVALID_VALUE;
     if (to == GN_SVM_NOT && from == GN_SVM_NOT)
-        return copy_at_home(&c, blocking_copy, dst_ptr, src_ptr, size, num_events_in_wait_list,
-                            event_wait_list, event);
+        return copy_in_program(&c, blocking_copy, dst_ptr, src_ptr, size, num_events_in_wait_list,
+                               event_wait_list, event);
     if (to == GN_SVM_INSIDE && from == GN_SVM_INSIDE) {
-        result = begin(&c, CL_COMMAND_SVM_MEMCPY, GN_SURE, event || blocking_copy,
-                       num_events_in_wait_list, event_wait_list);
+        result = begin_command(&c, CL_COMMAND_SVM_MEMCPY, GN_SURE, event || blocking_copy,
+                               num_events_in_wait_list, event_wait_list);
         if (result)
             return result;
         struct gn_area_ref none = {GN_SPAN_NULL, 0, 0};
@@ -156,8 +159,8 @@ cl_int CL_API_CALL gn_clEnqueueSVMMemFill(cl_command_queue command_queue, void *
         (pattern_size & (pattern_size - 1)) || size % pattern_size ||
         (uintptr_t)svm_ptr % pattern_size || !is_inside(&c, svm_ptr, size))
         return CL_INVALID_VALUE;
-    result = begin(&c, CL_COMMAND_SVM_MEMFILL, GN_SURE, event != NULL, num_events_in_wait_list,
-                   event_wait_list);
+    result = begin_command(&c, CL_COMMAND_SVM_MEMFILL, GN_SURE, event != NULL,
+                           num_events_in_wait_list, event_wait_list);
     if (result)
         return result;
     result = gn_send_SvmFill(c.session, command_queue, (uintptr_t)svm_ptr, pattern, pattern_size,
@@ -180,8 +183,8 @@ cl_int CL_API_CALL gn_clEnqueueSVMMap(cl_command_queue command_queue, cl_bool bl
     bool usual =
         flags && !(flags & ~known) &&
         (!(flags & CL_MAP_WRITE_INVALIDATE_REGION) || flags == CL_MAP_WRITE_INVALIDATE_REGION);
-    result = begin(&c, CL_COMMAND_SVM_MAP, usual ? GN_SURE : GN_ASK(CL_SUCCESS),
-                   event || blocking_map, num_events_in_wait_list, event_wait_list);
+    result = begin_command(&c, CL_COMMAND_SVM_MAP, usual ? GN_SURE : GN_ASK(CL_SUCCESS),
+                           event || blocking_map, num_events_in_wait_list, event_wait_list);
     if (result)
         return result;
     result = gn_send_SvmMap(c.session, command_queue, flags, (uintptr_t)svm_ptr, size,
@@ -199,8 +202,8 @@ cl_int CL_API_CALL gn_clEnqueueSVMUnmap(cl_command_queue command_queue, void *sv
         return result;
     if (!svm_ptr || !is_inside(&c, svm_ptr, 0))
         return CL_INVALID_VALUE;
-    result = begin(&c, CL_COMMAND_SVM_UNMAP, GN_SURE, event != NULL, num_events_in_wait_list,
-                   event_wait_list);
+    result = begin_command(&c, CL_COMMAND_SVM_UNMAP, GN_SURE, event != NULL,
+                           num_events_in_wait_list, event_wait_list);
     if (result)
         return result;
     result = gn_send_SvmUnmap(c.session, command_queue, (uintptr_t)svm_ptr, num_events_in_wait_list,
@@ -232,8 +235,8 @@ cl_int CL_API_CALL gn_clEnqueueSVMMigrateMem(cl_command_queue command_queue,
         all[i] = (uintptr_t)svm_pointers[i];
         all[num_svm_pointers + i] = sizes ? sizes[i] : 0;
     }
-    result = begin(&c, CL_COMMAND_SVM_MIGRATE_MEM, GN_SURE, event != NULL, num_events_in_wait_list,
-                   event_wait_list);
+    result = begin_command(&c, CL_COMMAND_SVM_MIGRATE_MEM, GN_SURE, event != NULL,
+                           num_events_in_wait_list, event_wait_list);
     if (!result) {
         result = gn_send_SvmMigrate(c.session, command_queue, all, all + num_svm_pointers,
                                     num_svm_pointers, flags, num_events_in_wait_list,
@@ -247,15 +250,16 @@ cl_int CL_API_CALL gn_clEnqueueSVMMigrateMem(cl_command_queue command_queue,
 /* ---- freeing in the order of a queue */
 
 struct freeing {
-    struct gn_cl_queue *q; /* held */
-    cl_event gate; /* a user event: the program's function has run. NULL: there is no function */
+    struct gn_cl_queue *q; /* reference */
+    /* A user event, set when the program's function has returned; NULL: no function. */
+    cl_event gate;
     void(CL_CALLBACK *free_func)(cl_command_queue, cl_uint, void **, void *);
     void *user_data;
     cl_uint n;
     void *pointers[];
 };
 
-/* The queue has come to it. On the callback thread. */
+/* The queue has reached the command. On the callback thread. */
 static void CL_CALLBACK free_now(cl_event event, cl_int status, void *user_data)
 {
     struct freeing *f = user_data;
@@ -273,9 +277,9 @@ static void CL_CALLBACK free_now(cl_event event, cl_int status, void *user_data)
 }
 
 /*
- * Freeing is the program's to do, so to the vGPU it is a marker. With a function of the program's
- * it is two: the second waits for a user event that is set once the function has returned, so that
- * the event, and what follows in the queue, come after it.
+ * The program frees memory in this process, so the vGPU gets a marker. With a free function there
+ * are two markers: the second waits for a user event that is set after the function has returned,
+ * so that the event, and later commands in the queue, follow the function.
  */
 cl_int CL_API_CALL gn_clEnqueueSVMFree(
     cl_command_queue command_queue, cl_uint num_svm_pointers, void **svm_pointers,
@@ -302,8 +306,8 @@ cl_int CL_API_CALL gn_clEnqueueSVMFree(
     memcpy(f->pointers, svm_pointers, num_svm_pointers * sizeof *f->pointers);
     gn_object_ref(&f->q->o);
 
-    result =
-        begin(&first, CL_COMMAND_SVM_FREE, GN_SURE, true, num_events_in_wait_list, event_wait_list);
+    result = begin_command(&first, CL_COMMAND_SVM_FREE, GN_SURE, true, num_events_in_wait_list,
+                           event_wait_list);
     if (!result && pfn_free_func) {
         f->gate = gn_clCreateUserEvent((cl_context)f->q->context, &result);
         if (result) {
@@ -327,7 +331,7 @@ cl_int CL_API_CALL gn_clEnqueueSVMFree(
         return result;
     }
     if (f->gate) {
-        result = begin(&second, CL_COMMAND_SVM_FREE, GN_SURE, event != NULL, 1, &f->gate);
+        result = begin_command(&second, CL_COMMAND_SVM_FREE, GN_SURE, event != NULL, 1, &f->gate);
         if (!result) {
             result = gn_send_clEnqueueMarkerWithWaitList(second.session, command_queue, 1, &f->gate,
                                                          &second.show);
@@ -338,7 +342,7 @@ cl_int CL_API_CALL gn_clEnqueueSVMFree(
         *event = came;
     }
     if (gn_clSetEventCallback(came, CL_COMPLETE, free_now, f)) {
-        /* No memory for a callback: wait for it here. */
+        /* No memory for a callback: wait here. */
         int32_t error = 0;
         if (gn_event_wait(&first.session->events[first.shown->id], &first.session->waiter, &error))
             error = CL_OUT_OF_RESOURCES;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shared virtual memory: the memory. The program keeps a window of addresses free and asks the vGPU
- * to keep the same one free; an allocation is a block of a data segment that both map there. So a
- * pointer holds on both sides, inside other shared memory too, maps copy nothing, and fine-grained
- * sharing is what shared memory does anyway. Nothing of it is set up before the program shows an
- * interest, and it is offered only where the driver goes along (see the vGPU's side).
+ * Shared virtual memory: the memory. The program reserves a window of addresses and asks the vGPU
+ * to reserve the same one; an allocation is a block of a data segment that both map there. So a
+ * pointer is valid on both sides, also when it is stored in shared memory; maps copy nothing, and
+ * fine-grained sharing works as in any shared memory. The window is set up when the program first
+ * asks for it, and offered only where the driver supports it (see the vGPU's side). Called on the
+ * program's threads.
  */
 #include "opencl_guest.h"
 
@@ -21,23 +22,23 @@
 #define WINDOW_LEAST (UINT64_C(1) << 30)
 #define WINDOW_ALIGN (UINT64_C(1) << 30)
 #define WINDOW_TRIES 8
-#define REGION_START                                                                               \
-    UINT64_C(0x200000000000) /* far from what kernels and sanitizers use on 47-bit machines */
+/* Far from the addresses that kernels and sanitizers use on 47-bit machines. */
+#define REGION_START    UINT64_C(0x200000000000)
 #define REGION_BYTES    UINT64_C(0x200000000000)
 #define ALIGNMENT_LIMIT 65536u
-#define GIVE_BACK_BYTES                                                                            \
-    (UINT64_C(1) << 20) /* freed pieces from here on return their pages to the system */
-#define PAGE_BYTES UINT64_C(4096)
+/* Freed blocks from this size on return their pages to the system. */
+#define GIVE_BACK_BYTES (UINT64_C(1) << 20)
+#define PAGE_BYTES      UINT64_C(4096)
 
 /* ---- the window */
 
-/* Addresses that nothing uses, here at least; NULL: none to be had. */
+/* Reserves addresses that are unused in this process; NULL: none found. */
 static void *reserve(uint64_t bytes, int attempt)
 {
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     uint64_t random = 0;
     void *want = NULL;
-    /* The kernel's own choice, tried last, is near its choice for the worker's libraries. */
+    /* The kernel's own choice, tried last, is close to the worker's libraries. */
     if (attempt < WINDOW_TRIES / 2 &&
         getrandom(&random, sizeof random, GRND_NONBLOCK) == sizeof random)
         want = (void *)(uintptr_t)(REGION_START +
@@ -49,8 +50,8 @@ static void *reserve(uint64_t bytes, int attempt)
     return at;
 }
 
-static bool agree(struct gn_cl_session *s, struct gn_cl_root *root, uint64_t *ret_capabilities,
-                  uint64_t *ret_largest)
+static bool agree_on_window(struct gn_cl_session *s, struct gn_cl_root *root,
+                            uint64_t *ret_capabilities, uint64_t *ret_largest)
 {
     const struct gn_cl_devices *devices = gn_cl_devices_of(root);
     uint64_t bytes = WINDOW_MOST;
@@ -83,15 +84,18 @@ static void open_window(struct gn_cl_root *root)
     struct gn_cl_session *s = gn_cl_session_of(&root->o);
     pthread_mutex_lock(&s->svm_open_lock);
     if (!s->svm_opened) {
-        /* In a forked child these are the parent's answers, after a loss the lost vGPU's. */
+        /* In a forked child these are the parent's values, after a loss those of the lost vGPU. */
         for (cl_uint i = 0; i < devices->n; i++)
             devices->all[i]->svm = 0;
         uint64_t *capabilities = calloc(devices->n, sizeof *capabilities);
         uint64_t *largest = calloc(devices->n, sizeof *largest);
-        /* Memory at the same addresses can't be had on another machine, nor from there. */
+        /*
+         * A vGPU on another machine, or one that comes from there, cannot have memory at the same
+         * addresses.
+         */
         const bool far = gn_session_over_tcp(s->session) ||
                          atomic_load_explicit(&s->session->was_far, memory_order_acquire);
-        if (capabilities && largest && !far && agree(s, root, capabilities, largest)) {
+        if (capabilities && largest && !far && agree_on_window(s, root, capabilities, largest)) {
             for (cl_uint i = 0; i < devices->n; i++) {
                 devices->all[i]->svm = capabilities[i];
                 devices->all[i]->svm_largest = largest[i];
@@ -104,8 +108,8 @@ static void open_window(struct gn_cl_root *root)
     pthread_mutex_unlock(&s->svm_open_lock);
 }
 
-/* A part of a device shares as the whole does. */
-static const struct gn_cl_device *whole(const struct gn_cl_device *d)
+/* A sub-device has the capabilities of its root device. */
+static const struct gn_cl_device *root_device(const struct gn_cl_device *d)
 {
     while (d->o.parent)
         d = (const void *)d->o.parent;
@@ -115,12 +119,12 @@ static const struct gn_cl_device *whole(const struct gn_cl_device *d)
 cl_device_svm_capabilities gn_svm_capabilities(const struct gn_cl_device *d)
 {
     open_window(d->root);
-    return whole(d)->svm;
+    return root_device(d)->svm;
 }
 
 /* ---- live allocations */
 
-/* How many begin at or below an address. */
+/* The number of allocations that begin at or below an address. */
 static size_t rank_locked(const struct gn_cl_session *s, const char *at)
 {
     size_t low = 0, high = s->n_svm;
@@ -172,7 +176,7 @@ static bool enter(struct gn_cl_session *s, struct gn_cl_svm *m)
     return room;
 }
 
-static struct gn_cl_svm *leave(struct gn_cl_session *s, const void *ptr)
+static struct gn_cl_svm *remove_allocation(struct gn_cl_session *s, const void *ptr)
 {
     struct gn_cl_svm *m = NULL;
     pthread_mutex_lock(&s->svm_lock);
@@ -186,10 +190,10 @@ static struct gn_cl_svm *leave(struct gn_cl_session *s, const void *ptr)
     return m;
 }
 
-/* The vGPU hears of it before anybody can be given the block anew. */
+/* Tells the vGPU before the block can be allocated again. */
 void gn_svm_free(struct gn_cl_session *s, const void *ptr)
 {
-    struct gn_cl_svm *m = leave(s, ptr);
+    struct gn_cl_svm *m = remove_allocation(s, ptr);
     if (!m)
         return;
     struct gn_block block = m->block;
@@ -209,8 +213,8 @@ void *CL_API_CALL gn_clSVMAlloc(cl_context context, cl_svm_mem_flags flags, size
         return NULL;
     for (cl_uint i = 0; i < c->n_devices; i++) {
         offered |= gn_svm_capabilities(c->devices[i]);
-        if (whole(c->devices[i])->svm_largest < largest)
-            largest = whole(c->devices[i])->svm_largest;
+        if (root_device(c->devices[i])->svm_largest < largest)
+            largest = root_device(c->devices[i])->svm_largest;
     }
     if (!offered || size > largest)
         return NULL;

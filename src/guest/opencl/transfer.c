@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads and writes. Where the buffer's home is in the data area, a blocking one is a copy made
- * here. Small ones cross in one block of the data area; long blocking ones in pieces, so that the
- * worker's copy and ours overlap and both stay in the cache. A read that does not block is finished
- * by whichever call first lets the program know that it is over.
+ * Reads and writes. With a buffer at home in the data area, a blocking transfer is one copy made in
+ * this process. A small transfer uses one block of the data area; a long blocking one goes in
+ * pieces, so that the worker's copy and this process's overlap and both stay in the cache. A
+ * non-blocking read is completed by the first call that lets the program see its end (gn_settle).
+ * Called on the program's threads.
  */
 #include "guest/session/session_tcp.h"
 #include "alone.h"
@@ -18,12 +19,13 @@
 #define PIECE_BYTES (512u << 10)
 #define MAX_PIECES  64u
 #define PIECES      4u
-/* What a program may have under way in transfers that it does not wait for, before it is made to
- * wait for the oldest. */
+/* Limit on non-blocking transfers in progress; beyond it, the program waits for the oldest. */
 #define STAGED_BYTES (UINT64_C(32) << 20)
 #define LARGE_BYTES  (UINT64_C(1) << 20)
-/* The same over tcp, where both machines keep them, of any size; and at most, where what is under
- * way waits for the program itself. The worker lets a session fill somewhat more (session_tcp.c).
+/*
+ * The same over tcp, where both machines hold the data, for transfers of any size; and the hard
+ * limit, when the transfers in progress wait for the program itself. The worker accepts somewhat
+ * more per session (session_tcp.c).
  */
 #define STAGED_FAR_BYTES (UINT64_C(128) << 20)
 #define STAGED_FAR_MOST  (UINT64_C(576) << 20)
@@ -47,15 +49,15 @@ static void copy_layout(const struct gn_layout *l, char *area, bool to_area)
     }
 }
 
-/* ---- what remains to be done in this process */
+/* ---- completion in this process */
 
 struct staged {
     struct gn_list link;
-    struct gn_object *event; /* held */
+    struct gn_object *event; /* reference */
     struct gn_block block;
     struct gn_layout to; /* ptr NULL: nothing to copy */
     struct gn_cl_mapping *mapping;
-    bool at_home; /* gn_session_leave_home in the end */
+    bool at_home; /* call gn_session_leave_home when done */
 };
 
 cl_int gn_settle_later(struct gn_cl_session *s, struct gn_object *event, struct gn_block *block,
@@ -63,7 +65,7 @@ cl_int gn_settle_later(struct gn_cl_session *s, struct gn_object *event, struct 
 {
     struct staged *st = calloc(1, sizeof *st);
     if (!st) {
-        /* Done now, then. */
+        /* No memory: complete it now. */
         int32_t error = 0;
         int r = gn_event_wait(&s->session->events[event->id], &s->session->waiter, &error);
         if (!r && !error && to)
@@ -123,7 +125,7 @@ void gn_settle_home_later(struct gn_cl_session *s, struct gn_object *event)
     pthread_mutex_unlock(&s->settle_lock);
 }
 
-/* Copies under the lock: whoever comes second must not return before the bytes are there. */
+/* Copies under the lock: a second caller must not return before the data is complete. */
 void gn_settle(struct gn_cl_session *s)
 {
     struct gn_list done;
@@ -141,7 +143,7 @@ void gn_settle(struct gn_cl_session *s)
         gn_list_remove(&st->link);
         gn_list_append(&done, &st->link);
         atomic_fetch_sub_explicit(&s->staged_bytes, st->block.bytes, memory_order_relaxed);
-        /* Whoever then sees none, and does not take the lock, sees the bytes too. */
+        /* A thread that reads 0 without taking the lock sees the data, too. */
         atomic_fetch_sub_explicit(&s->n_staged, 1, memory_order_release);
     }
     pthread_mutex_unlock(&s->settle_lock);
@@ -156,7 +158,10 @@ void gn_settle(struct gn_cl_session *s)
     }
 }
 
-/* The oldest of what is under way that ends without the program, held; NULL: there is none. */
+/*
+ * The oldest transfer that completes without an action of the program's, with a reference; NULL:
+ * none.
+ */
 static struct gn_object *find_ending(struct gn_cl_session *s, bool of_any_phase)
 {
     struct gn_object *event = NULL;
@@ -175,12 +180,12 @@ static struct gn_object *find_ending(struct gn_cl_session *s, bool of_any_phase)
 }
 
 /*
- * Makes room for a transfer that does not block: blocks that are used again stay in the cache and
- * cost no new pages. Only what the driver already has is waited for, since that ends without the
- * program: what is still held back may wait for a user event that this very thread is going to set.
- * Over tcp the driver has what has arrived, which may be little of it: there anything is waited for
- * unless such an event is open. False: there is more under way than may be, and none of it can be
- * waited for.
+ * Makes room for a non-blocking transfer: reused blocks stay in the cache and need no new pages.
+ * Waits only for transfers that the driver has, since these complete without the program; one that
+ * is still pending may wait for a user event that this very thread is going to set. Over tcp,
+ * transfers that have not arrived are not in the driver, so it waits for any of them unless the
+ * program has unset user events. False: the hard limit is exceeded and no transfer can be waited
+ * for.
  */
 static bool make_room(struct gn_cl_session *s, uint64_t bytes, bool far)
 {
@@ -204,12 +209,12 @@ static bool make_room(struct gn_cl_session *s, uint64_t bytes, bool far)
 
 /* ---- sending */
 
-static cl_int no_block(struct gn_session *s)
+static cl_int block_error(struct gn_session *s)
 {
     return gn_session_lost(s) ? CL_OUT_OF_RESOURCES : CL_OUT_OF_HOST_MEMORY;
 }
 
-/* Bytes of the area that a transfer is about. */
+/* Number of bytes in the data area. */
 static uint64_t area_bytes(const struct gn_transfer *t)
 {
     if (t->kind == GN_TRANSFER_BUFFER || t->kind == GN_TRANSFER_SVM)
@@ -261,13 +266,13 @@ cl_int gn_transfer_send(struct gn_cl_queue *q, const struct gn_transfer *t,
     struct gn_session *s = q->o.session;
     struct gn_session_tcp *r = t->write ? gn_session_tcp_enter(s) : NULL;
     const bool lacks = r && gn_session_tcp_ship(r, ref, t->from, area_bytes(t));
-    const cl_int result = lacks ? no_block(s) : send_command(q, t, ref, n, waits, show);
+    const cl_int result = lacks ? block_error(s) : send_command(q, t, ref, n, waits, show);
     gn_session_tcp_leave(r);
     gn_queue_sent(q);
     return result;
 }
 
-/* One block, one command. */
+/* A transfer by one block and one command. */
 static cl_int transfer_whole(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking,
                              cl_uint n, const cl_event *waits, cl_event *event)
 {
@@ -284,12 +289,12 @@ static cl_int transfer_whole(struct gn_cl_queue *q, const struct gn_transfer *t,
     if (!blocking && (far || bytes > LARGE_BYTES)) {
         if (!make_room(s->detail, bytes, far))
             return CL_MEM_OBJECT_ALLOCATION_FAILURE;
-        /* The answer says that the driver has it: the next one may wait for it. */
+        /* The answer shows that the driver has the command: a later call may wait for it. */
         if (show.doubt == GN_SURE && !far)
             show.doubt = GN_ASK(CL_SUCCESS);
     }
     if (gn_block_take(s, GN_AREA_PASSING, bytes ? bytes : 1, &block))
-        return no_block(s);
+        return block_error(s);
     if (t->write)
         copy_layout(&t->host, block.base, true);
     struct gn_object *e = gn_event_new(&q->o, t->type, &show);
@@ -328,10 +333,10 @@ struct piece {
     struct gn_block block;
     struct gn_object *event;
     size_t at, bytes;
-    bool landed; /* comes straight to the program's memory */
+    bool landed; /* received directly into the program's memory */
 };
 
-/* The oldest piece: waits for it, brings its bytes home. */
+/* Waits for the oldest piece, and copies the data of a read. */
 static cl_int end_piece(struct gn_session *s, struct gn_session_tcp *r, const struct gn_transfer *t,
                         struct piece *p, struct gn_event_times *first)
 {
@@ -349,15 +354,17 @@ static cl_int end_piece(struct gn_session *s, struct gn_session_tcp *r, const st
     return gn_blocking_result(error);
 }
 
-/* A long blocking transfer of a buffer: PIECES of it are on their way at a time. */
+/* A long blocking transfer of a buffer: PIECES are in progress at a time. */
 static cl_int transfer_pieces(struct gn_cl_queue *q, const struct gn_transfer *whole, cl_uint n,
                               const cl_event *waits, cl_event *event)
 {
     struct gn_session *s = q->o.session;
     struct gn_session_tcp *r = gn_session_tcp_enter(s);
     struct piece pieces[MAX_PIECES];
-    /* Between machines as many as it takes to keep the way full, and straight from and to the
-     * program's memory. */
+    /*
+     * Over tcp, enough pieces to keep the connection busy, directly from and to the program's
+     * memory.
+     */
     const uint32_t most = r ? gn_session_tcp_pieces(r, PIECES, MAX_PIECES, PIECE_BYTES) : PIECES;
     struct gn_event_times first = {0};
     uint32_t n_sent = 0, n_ended = 0;
@@ -378,7 +385,7 @@ static cl_int transfer_pieces(struct gn_cl_queue *q, const struct gn_transfer *w
                 p->block.segment = GN_NO_BLOCK;
             if (p->block.segment == GN_NO_BLOCK &&
                 gn_block_take(s, GN_AREA_PASSING, PIECE_BYTES, &p->block)) {
-                result = no_block(s);
+                result = block_error(s);
                 continue;
             }
             if (r)
@@ -414,7 +421,7 @@ static cl_int transfer_pieces(struct gn_cl_queue *q, const struct gn_transfer *w
         if (ended && !result)
             result = ended;
         if (n_ended == n_sent && at >= total && event && !result) {
-            /* The last piece shows the whole. */
+            /* The last piece's event stands for the whole transfer. */
             struct gn_cl_event *e = (void *)p->event;
             e->queued_ns = queued_ns;
             e->first = first;
@@ -422,11 +429,11 @@ static cl_int transfer_pieces(struct gn_cl_queue *q, const struct gn_transfer *w
         } else {
             gn_object_unref(p->event);
         }
-        /* A lost worker may still write there: then nobody else may have it. */
+        /* The worker of a lost session may still write to the block: never reuse it. */
         if (n_ended + most > n_sent && (at >= total || result) && !gn_session_lost(s))
             gn_block_put(s, &p->block);
     }
-    /* What failed early may not all have been sent. */
+    /* After an early failure some data may not have been sent. */
     if (result && r && whole->write)
         gn_session_tcp_forget(r, whole->host.ptr, total);
     gn_session_tcp_leave(r);
@@ -441,7 +448,7 @@ cl_int gn_transfer_staged(struct gn_cl_queue *q, const struct gn_transfer *t, cl
     if (!blocking || (t->kind != GN_TRANSFER_BUFFER && t->kind != GN_TRANSFER_SVM) ||
         t->region[0] <= PIECE_BYTES)
         return transfer_whole(q, t, blocking, n, waits, event);
-    if (!gn_queue_in_order(q)) /* nothing there is between others' commands but by wait lists */
+    if (!gn_queue_in_order(q)) /* only wait lists order such a queue */
         return transfer_pieces(q, t, n, waits, event);
     if (gn_queue_acquire_alone(q, t->type, n, waits, &result)) {
         result = transfer_pieces(q, t, 0, NULL, event);

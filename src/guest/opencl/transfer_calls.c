@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The entry points of reads and writes: what each checks by itself, and how its data lie. What the
- * specification refuses but a driver may take (odd pitches, regions of nothing) goes to the driver
- * as the program gave it.
+ * The entry points of reads and writes: their checks, and the layout of their data. Arguments that
+ * the specification rejects but a driver may accept (unusual pitches, empty regions) are passed to
+ * the driver unchanged. Called on the program's threads.
  */
 #include "opencl_guest.h"
 #include "transfer.h"
@@ -12,10 +12,10 @@
 #define READ_FORBIDDEN  (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS)
 #define WRITE_FORBIDDEN (CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS)
 
-/* What every transfer checks first; on success *ret_q and t->mem are set. */
-static cl_int check(cl_command_queue command_queue, cl_mem mem, bool image, const void *ptr,
-                    cl_uint n, const cl_event *waits, struct gn_transfer *t,
-                    struct gn_cl_queue **ret_q)
+/* The checks of every transfer; on success sets *ret_q and t->mem. */
+static cl_int check_transfer(cl_command_queue command_queue, cl_mem mem, bool image,
+                             const void *ptr, cl_uint n, const cl_event *waits,
+                             struct gn_transfer *t, struct gn_cl_queue **ret_q)
 {
     struct gn_cl_queue *q = gn_object_of(command_queue, GN_KIND_QUEUE);
     if (!q)
@@ -42,7 +42,7 @@ static cl_int buffer(cl_command_queue command_queue, cl_mem mem, bool write, cl_
     struct gn_transfer t = {
         .kind = GN_TRANSFER_BUFFER, .write = write, .origin = {offset}, .region = {size, 1, 1}};
     struct gn_cl_queue *q;
-    cl_int result = check(command_queue, mem, false, ptr, n, waits, &t, &q);
+    cl_int result = check_transfer(command_queue, mem, false, ptr, n, waits, &t, &q);
     if (result)
         return result;
     if (!gn_range_ok(offset, size, t.mem->size))
@@ -73,10 +73,9 @@ cl_int CL_API_CALL gn_clEnqueueWriteBuffer(cl_command_queue command_queue, cl_me
                   num_events_in_wait_list, event_wait_list, event);
 }
 
-/* The pitches of a rectangle, defaults filled in; false when they break the specification's rules.
- */
-static bool pitches(const size_t *origin, const size_t *region, size_t *row, size_t *slice,
-                    uint64_t *ret_end, uint64_t *ret_start, bool *ret_odd)
+/* Fills in the default pitches of a rectangle; false when they violate the specification. */
+static bool fill_in_pitches(const size_t *origin, const size_t *region, size_t *row, size_t *slice,
+                            uint64_t *ret_end, uint64_t *ret_start, bool *ret_odd)
 {
     uint64_t start, end, tail;
     if (!*row)
@@ -107,7 +106,7 @@ static cl_int rect(cl_command_queue command_queue, cl_mem mem, bool write, cl_bo
     struct gn_transfer t = {.kind = GN_TRANSFER_RECT, .write = write};
     struct gn_cl_queue *q;
     uint64_t start, end, host_start, host_end;
-    cl_int result = check(command_queue, mem, false, ptr, n, waits, &t, &q);
+    cl_int result = check_transfer(command_queue, mem, false, ptr, n, waits, &t, &q);
     if (result)
         return result;
     if (!buffer_origin || !host_origin || !region)
@@ -116,14 +115,14 @@ static cl_int rect(cl_command_queue command_queue, cl_mem mem, bool write, cl_bo
     bool odd, odd_host, empty = !region[0] || !region[1] || !region[2];
     t.buffer_row_pitch = buffer_row_pitch;
     t.buffer_slice_pitch = buffer_slice_pitch;
-    if (!pitches(buffer_origin, region, &buffer_row_pitch, &buffer_slice_pitch, &end, &start,
-                 &odd) ||
+    if (!fill_in_pitches(buffer_origin, region, &buffer_row_pitch, &buffer_slice_pitch, &end,
+                         &start, &odd) ||
         end > t.mem->size ||
-        !pitches(host_origin, region, &host_row_pitch, &host_slice_pitch, &host_end, &host_start,
-                 &odd_host))
+        !fill_in_pitches(host_origin, region, &host_row_pitch, &host_slice_pitch, &host_end,
+                         &host_start, &odd_host))
         return CL_INVALID_VALUE;
     if (odd_host) {
-        /* The driver judges these pitches, so it gets them, and data that lie so. */
+        /* The driver judges these pitches, so it gets them, and data with this layout. */
         t.area_row_pitch = given_row_pitch;
         t.area_slice_pitch = given_slice_pitch;
     }
@@ -181,7 +180,7 @@ static cl_int image(cl_command_queue command_queue, cl_mem mem, bool write, cl_b
 {
     struct gn_transfer t = {.kind = GN_TRANSFER_IMAGE, .write = write, .doubt = GN_ASK(CL_SUCCESS)};
     struct gn_cl_queue *q;
-    cl_int result = check(command_queue, mem, true, ptr, n, waits, &t, &q);
+    cl_int result = check_transfer(command_queue, mem, true, ptr, n, waits, &t, &q);
     if (result)
         return result;
     if (!origin || !region || !gn_inside_image(t.mem, origin, region))
@@ -192,7 +191,7 @@ static cl_int image(cl_command_queue command_queue, cl_mem mem, bool write, cl_b
            least_slice = rows_are_slices ? least_row : least_row * region[1];
     bool odd = least_row < row || (slice_pitch && slice_pitch < least_slice);
     if (odd) {
-        /* The driver judges these pitches, so it gets them, and data that lie so. */
+        /* The driver judges these pitches, so it gets them, and data with this layout. */
         t.area_row_pitch = row_pitch;
         t.area_slice_pitch = slice_pitch;
     }
@@ -203,7 +202,7 @@ static cl_int image(cl_command_queue command_queue, cl_mem mem, bool write, cl_b
         slice_pitch = least_slice;
     memcpy(t.origin, origin, sizeof t.origin);
     memcpy(t.region, region, sizeof t.region);
-    /* The layers of an array of lines stand in its second dimension, a slice pitch apart. */
+    /* The layers of a 1D image array are its second dimension, one slice pitch apart. */
     t.host = rows_are_slices ? (struct gn_layout){(char *)ptr, row,         region[1],
                                                   region[2],   slice_pitch, slice_pitch * region[1],
                                                   odd}

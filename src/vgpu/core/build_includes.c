@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files that builds found: see build_includes.h. Called by whichever thread of the compiler
- * opens one, with include_files.c's lock held, and by who saves and loads. */
+/*
+ * The program's files that builds have read: see build_includes.h. Called, with include_files.c's
+ * lock held, by the compiler threads that open files, and by the threads that save and load the
+ * vGPU. Never asks the program for a file; include_files.c does.
+ */
 #include "vgpu/core/build_includes.h"
 
 #include "base/checked.h"
@@ -32,7 +35,7 @@ void gn_build_includes_free(struct gn_build_includes *f)
     free(f);
 }
 
-static struct gn_build_file *find(struct gn_build_includes *f, const char *name)
+static struct gn_build_file *find_file(struct gn_build_includes *f, const char *name)
 {
     for (uint32_t i = 0; i < f->n; i++)
         if (strcmp(f->all[i].name, name) == 0)
@@ -40,7 +43,7 @@ static struct gn_build_file *find(struct gn_build_includes *f, const char *name)
     return NULL;
 }
 
-static struct gn_build_file *add(struct gn_build_includes *f, const char *name, size_t n_name)
+static struct gn_build_file *add_file(struct gn_build_includes *f, const char *name, size_t n_name)
 {
     if (f->n == GN_BUILD_FILES_MOST)
         return NULL;
@@ -59,7 +62,7 @@ static struct gn_build_file *add(struct gn_build_includes *f, const char *name, 
     return &f->all[f->n++];
 }
 
-/* Without a word about where the compiler's own reading stands. */
+/* By pread(), which leaves the compiler's file offset alone. */
 static int read_all(int fd, unsigned char *to, uint64_t n)
 {
     for (uint64_t at = 0; at < n;) {
@@ -76,8 +79,8 @@ static int read_all(int fd, unsigned char *to, uint64_t n)
 void gn_build_includes_found(struct gn_build_includes *f, const char *name,
                              const struct stat *facts, int fd)
 {
-    struct gn_build_file *file = find(f, name);
-    if (!file && !(file = add(f, name, strlen(name)))) {
+    struct gn_build_file *file = find_file(f, name);
+    if (!file && !(file = add_file(f, name, strlen(name)))) {
         f->lacks = true;
         return;
     }
@@ -86,7 +89,7 @@ void gn_build_includes_found(struct gn_build_includes *f, const char *name,
     file->inode = facts->st_ino;
     if (fd < 0 || file->contents)
         return;
-    /* What the program says of its size is not believed: its descriptor's is. */
+    /* The size is the descriptor's: the program's own figure is not trusted. */
     struct stat now;
     if (fstat(fd, &now) < 0 || !S_ISREG(now.st_mode) || now.st_size < 0 ||
         (uint64_t)now.st_size > GN_BUILD_FILES_MOST_BYTES - f->total ||
@@ -101,20 +104,22 @@ void gn_build_includes_found(struct gn_build_includes *f, const char *name,
     f->total += file->bytes;
 }
 
-/* ---- repeated */
+/* ---- repeated builds */
 
-static bool is_one(const struct gn_build_file *a, const struct gn_build_file *b)
+static bool is_same_file(const struct gn_build_file *a, const struct gn_build_file *b)
 {
     return a->device == b->device && a->inode == b->inode;
 }
 
-/* A compiler wants a real file, with an identity of its own; and a worker can make one where its
- * driver keeps what it is working on. */
-static int open_one(struct gn_build_includes *f, struct gn_build_file *file)
+/*
+ * A compiler wants a real file with an inode of its own. In a worker, TMPDIR is the directory in
+ * which the driver may create files.
+ */
+static int open_copy(struct gn_build_includes *f, struct gn_build_file *file)
 {
     const char *folder = getenv("TMPDIR");
     for (uint32_t i = 0; i < f->n; i++)
-        if (f->all[i].fd >= 0 && is_one(&f->all[i], file) && f->all[i].bytes == file->bytes)
+        if (f->all[i].fd >= 0 && is_same_file(&f->all[i], file) && f->all[i].bytes == file->bytes)
             return f->all[i].fd;
     file->fd =
         open(folder ? folder : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600); /* in a worker */
@@ -135,12 +140,12 @@ static int open_one(struct gn_build_includes *f, struct gn_build_file *file)
 int gn_build_includes_give(struct gn_build_includes *f, const char *name, bool contents,
                            int *ret_fd, struct stat *ret_facts)
 {
-    struct gn_build_file *file = find(f, name);
+    struct gn_build_file *file = find_file(f, name);
     if (!file || (contents && !file->contents))
         return -ENOENT;
     if (contents) {
-        /* Whoever gets it reads it by itself, one after the other: their place in it is common. */
-        const int fd = open_one(f, file);
+        /* The duplicates share one file offset; the compiler reads one after the other. */
+        const int fd = open_copy(f, file);
         if (fd < 0 || lseek(fd, 0, SEEK_SET) < 0 || (*ret_fd = gn_fd_duplicate(fd)) < 0)
             return -EIO;
     }
@@ -167,7 +172,10 @@ void gn_build_includes_close(struct gn_build_includes *f)
 
 /* ---- in a stream */
 
-/* GN_PART_API of a record: of one name. GN_PART_HEADER of the same name brings contents. */
+/*
+ * GN_PART_API of a record: the facts of one name. A GN_PART_HEADER with the same name carries the
+ * contents.
+ */
 struct saved_facts {
     uint32_t mode, n_name;
     uint64_t device, inode;
@@ -209,7 +217,7 @@ static int load_facts(struct gn_build_includes *f, const struct gn_stream_part *
     const char *name = (const char *)part->bytes + sizeof facts;
     if (facts.n_name != part->n - sizeof facts || !facts.n_name || memchr(name, 0, facts.n_name))
         return -EBADMSG;
-    struct gn_build_file *file = add(f, name, facts.n_name);
+    struct gn_build_file *file = add_file(f, name, facts.n_name);
     if (!file)
         return f->n == GN_BUILD_FILES_MOST ? -EBADMSG : -ENOMEM;
     file->mode = facts.mode;
@@ -218,7 +226,7 @@ static int load_facts(struct gn_build_includes *f, const struct gn_stream_part *
     return 0;
 }
 
-/* It comes right behind its facts. */
+/* This part follows directly behind the facts of its file. */
 static int load_contents(struct gn_build_includes *f, const struct gn_stream_part *part)
 {
     uint32_t head[2];

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pending commands. A command is admitted by the ring thread, waits in its queue until nothing in
- * the vGPU keeps it, is then given to the driver (device.c), and ends when the driver says so, on
- * whichever thread. What waits for the program (user events) stays here.
+ * Pending commands: admission, dependencies and completion. The ring thread admits a command. The
+ * command waits in its queue until nothing in the vGPU blocks it, the submitter (device.c) hands it
+ * to the driver, and the driver's completion callback, on the driver's own thread, ends it.
+ * Commands that depend on user events wait here, since the program sets those events. This file
+ * never hands a command to the driver.
  *
- * A command is its message: it can be kept, moved and given to another driver as it is
+ * A command is its message: it can be saved, moved and given to another driver unchanged
  * (saved_commands.c).
  */
 #include "vgpu/core/command_internal.h"
@@ -29,7 +31,10 @@ void gn_command_drop_objects(struct gn_command *c)
     for (uint32_t i = 0; i < c->n_objects; i++)
         gn_object_unref(c->object_refs[i]);
     c->n_objects = 0;
-    /* The queue's last command outlives its run, so it must not keep the queue. */
+    /*
+     * queue->last keeps a command referenced after its completion, so the command must not keep the
+     * queue object alive.
+     */
     gn_object_unref(c->queue_object);
     c->queue_object = NULL;
 }
@@ -59,16 +64,19 @@ void gn_command_free(struct gn_command *c)
 void gn_command_forget(struct gn_command *c)
 {
     gn_list_remove(&c->link);
-    /* Of one that was cut the queue keeps what the driver has had last. */
+    /*
+     * A sliced command may stay referenced by queue->last: drop its objects now, not with its last
+     * reference.
+     */
     gn_command_drop_objects(c);
     gn_command_unref(c);
 }
 
-/* ---- the end of a command */
+/* ---- completion */
 
-/* Whether the ends of all commands that it waited for have been told. If not, whichever thread
- * tells the last of them looks at this queue again. */
-static bool may_be_told_locked(struct gn_command *c)
+/* Whether all commands that it waited for have been reported as complete. If not, the thread that
+ * reports the last of them looks at this queue again. */
+static bool may_be_reported_locked(struct gn_command *c)
 {
     for (uint32_t i = 0; i < c->n_before; i++)
         if (!atomic_load_explicit(&c->producers[i]->told, memory_order_acquire)) {
@@ -78,13 +86,13 @@ static bool may_be_told_locked(struct gn_command *c)
     return true;
 }
 
-/* The next command of the queue whose end may be told; NULL: none now. */
-static struct gn_command *next_told_locked(struct gn_vqueue *q)
+/* The next command to report as complete; NULL: none now. */
+static struct gn_command *next_reportable_locked(struct gn_vqueue *q)
 {
     bool first = true;
     gn_list_for_each(c, &q->open, struct gn_command, link)
     {
-        if (c->ended && (first || !c->ordered) && may_be_told_locked(c))
+        if (c->ended && (first || !c->ordered) && may_be_reported_locked(c))
             return c;
         if (q->in_order)
             return NULL;
@@ -93,7 +101,7 @@ static struct gn_command *next_told_locked(struct gn_vqueue *q)
     return NULL;
 }
 
-static void tell_end(struct gn_command *c)
+static void report_completion(struct gn_command *c)
 {
     struct gn_vgpu *v = c->vgpu;
     uint32_t index = gn_command_head_of(c)->event;
@@ -108,62 +116,65 @@ static void tell_end(struct gn_command *c)
         pthread_mutex_unlock(&v->lock);
         gn_vevent_told(v, &told, c->end_error);
         GN_FAULT("worker-end-told");
-        /* From here on the guest may use the index anew. */
+        /* From here on the guest may reuse the event's index. */
         gn_vgpu_event_end(v, index, c->end_error, &c->times, c);
     }
     atomic_store_explicit(&c->told, true, memory_order_release);
     gn_command_unref(c);
 }
 
-/* Tells the ends of a queue that can be told. Another thread that is doing so looks again itself.
+/* Reports what is complete of a queue. A thread that is doing so already looks again itself.
  * vgpu->lock, released meanwhile: the caller has a reference to the queue's object. */
-static void tell_ends_locked(struct gn_vqueue *q)
+static void report_queue_locked(struct gn_vqueue *q)
 {
     struct gn_vgpu *v = q->device->vgpu;
     struct gn_command *c;
     if (q->telling)
         return;
     q->telling = true;
-    while ((c = next_told_locked(q))) {
+    while ((c = next_reportable_locked(q))) {
         gn_list_remove(&c->link);
         pthread_mutex_unlock(&v->lock);
-        tell_end(c);
+        report_completion(c);
         pthread_mutex_lock(&v->lock);
     }
     q->telling = false;
 }
 
-/* A queue with an end that can be told and that no thread tells; NULL: none. */
-static struct gn_vqueue *queue_to_tell_locked(struct gn_vgpu *v)
+/* A queue with a command to report, which no thread reports; NULL: none. */
+static struct gn_vqueue *reportable_queue_locked(struct gn_vgpu *v)
 {
     for (uint32_t i = 0; i < v->n_devices; i++)
         gn_list_for_each(q, &v->devices[i].queues, struct gn_vqueue, link)
         {
-            if (!q->telling && next_told_locked(q))
+            if (!q->telling && next_reportable_locked(q))
                 return q;
         }
     return NULL;
 }
 
-/* Tells the ends of other queues that waited for those which have just been told. */
-static void tell_held_ends_locked(struct gn_vgpu *v)
+/* Reports commands of other queues that waited for those which have just been reported. */
+static void report_held_locked(struct gn_vgpu *v)
 {
     struct gn_vqueue *q;
     while (v->ends_held) {
         v->ends_held = false;
-        if (!(q = queue_to_tell_locked(v)))
+        if (!(q = reportable_queue_locked(v)))
             return;
         struct gn_vobject *queue_object = q->object;
         atomic_fetch_add_explicit(&queue_object->n_refs, 1, memory_order_relaxed);
         v->ends_held = true;
-        tell_ends_locked(q);
+        report_queue_locked(q);
         pthread_mutex_unlock(&v->lock);
         gn_object_unref(queue_object);
         pthread_mutex_lock(&v->lock);
     }
 }
 
-/* Whoever is woken may take our processor: nothing that somebody waits for is left to be done. */
+/*
+ * Comes last: a woken thread may preempt this one, so nothing that another thread waits for may be
+ * left to do.
+ */
 static void wake_dirty(struct gn_vgpu *v)
 {
     for (uint32_t i = 0; i < v->n_devices; i++)
@@ -171,28 +182,32 @@ static void wake_dirty(struct gn_vgpu *v)
             gn_device_wake(&v->devices[i]);
 }
 
-/* After an end that has been told: the device may have nothing left. */
-static void calm(struct gn_vdevice *d)
+/* After a completion has been reported: the device may have become idle. */
+static void check_for_idle(struct gn_vdevice *d)
 {
     struct gn_vgpu *v = d->vgpu;
     const bool idle = gn_turn_is_idle(&d->turn);
     if (gn_gate_is_closed(&v->gate))
         gn_gate_tell(v);
-    /* There is more to submit, or the slice is over: who sees to that looks for what else there is,
-     * too. */
+    /*
+     * There is more to submit, or the slice is over: the woken submit thread also checks whether
+     * the device is idle.
+     */
     const bool is_seen_to = atomic_load_explicit(&d->dirty, memory_order_seq_cst);
     wake_dirty(v);
     if (is_seen_to)
         return;
-    /* The program is likely to go on at once: its next message should meet a thread that looks for
-     * it, and if none comes that thread gives the grant up. */
-    const bool pressed =
+    /*
+     * The program probably continues at once: make the ring thread poll for the next message. If
+     * none comes, the ring thread gives up the grant.
+     */
+    const bool preempted =
         idle && gn_grant_is_preempted(d->turn.slot) && gn_grant_look(d->turn.slot) == GN_GRANT_HELD;
     const bool looks =
         !v->remote &&
-        (pressed || (v->on_processors && !v->hosted &&
-                     !atomic_load_explicit(&v->counters->pending, memory_order_relaxed) &&
-                     (gn_vgpu_is_apart(v) || gn_spin_room())));
+        (preempted || (v->on_processors && !v->hosted &&
+                       !atomic_load_explicit(&v->counters->pending, memory_order_relaxed) &&
+                       (gn_vgpu_is_apart(v) || gn_spin_room())));
     if (looks)
         gn_ring_nudge(&v->ring);
     else if (idle)
@@ -200,11 +215,12 @@ static void calm(struct gn_vdevice *d)
 }
 
 /*
- * A driver may report ends in any order, from several threads at once. The program sees them as the
- * queue has them: who has waited for a command, or for the queue, finds every earlier event
- * complete. So an end waits here for those before it, and one thread a queue tells them.
+ * A driver may report completions in any order and from several threads at once. The program sees
+ * them in queue order: a thread that has waited for a command, or for the queue, finds every
+ * earlier event complete. A completion therefore waits in `open` for those before it, and one
+ * thread per queue reports them.
  */
-static void over(struct gn_command *c, int32_t error)
+static void end_command(struct gn_command *c, int32_t error)
 {
     struct gn_vgpu *v = c->vgpu;
     struct gn_vqueue *q = c->queue;
@@ -234,8 +250,10 @@ static void over(struct gn_command *c, int32_t error)
     c->times.submit_ns = c->submit_ns;
     if (q->profiling && c->driver_event && error >= 0)
         v->api->times(v, c->driver_event, &c->times);
-    /* What another machine's clock has said of its first part is not believed where it would be
-     * over before it began. */
+    /*
+     * The first part's times may come from another machine's clock: ignored if its start lies
+     * behind the end.
+     */
     if (c->cut && c->cut->times.start_ns && c->cut->times.start_ns <= c->times.end_ns) {
         c->times.submit_ns = c->cut->times.submit_ns;
         c->times.start_ns = c->cut->times.start_ns;
@@ -244,32 +262,32 @@ static void over(struct gn_command *c, int32_t error)
     if (gn_command_head_of(c)->event == GN_NO_EVENT && !c->open) {
         gn_command_drop_objects(c);
         gn_command_unref(c);
-        calm(d);
+        check_for_idle(d);
         return;
     }
-    /* The last one told would take the queue with it. */
+    /* Keeps the queue: reporting its last command may drop the last reference on it. */
     struct gn_vobject *queue_object = c->queue_object;
     atomic_fetch_add_explicit(&queue_object->n_refs, 1, memory_order_relaxed);
     pthread_mutex_lock(&v->lock);
     c->ended = true;
     c->end_error = error < 0 ? error : 0;
     if (!c->open) {
-        /* The driver never had it. */
+        /* The driver never received it. */
         c->open = true;
         gn_list_append(&q->open, &c->link);
     }
-    tell_ends_locked(q);
-    tell_held_ends_locked(v);
+    report_queue_locked(q);
+    report_held_locked(v);
     pthread_mutex_unlock(&v->lock);
     gn_object_unref(queue_object);
-    calm(d);
+    check_for_idle(d);
 }
 
 void gn_command_over(struct gn_command *c, int32_t error)
 {
     struct gn_vgpu *v = c->vgpu;
     gn_vgpu_enter(v);
-    over(c, error);
+    end_command(c, error);
     gn_vgpu_return(v);
 }
 
@@ -283,9 +301,11 @@ void gn_command_follow_locked(struct gn_command *c, struct gn_command *producer)
 
 /* ---- admission: the ring thread */
 
-/* The indices of the events that the command waits for, where they came: looked at once, at
- * admission. */
-static const uint32_t *find_waits(struct gn_command *c)
+/*
+ * The event indices that the command waits for, where they lie in the message or in the data area.
+ * They are read once, at admission.
+ */
+static const uint32_t *locate_wait_list(struct gn_command *c)
 {
     const struct gn_span *span = &gn_command_head_of(c)->waits;
     if (span->segment == GN_SPAN_NULL || !span->bytes)
@@ -310,7 +330,7 @@ static const uint32_t *find_waits(struct gn_command *c)
     return from;
 }
 
-/* False when the guest breaks the rules of the event table. */
+/* False: the guest broke the rules of the event table. */
 static bool enter_event_locked(struct gn_command *c)
 {
     const struct gn_command_head *head = gn_command_head_of(c);
@@ -324,7 +344,7 @@ static bool enter_event_locked(struct gn_command *c)
     e->user = e->begun = false;
     e->error = 0;
     e->producer = NULL;
-    /* The guest has armed its own entry, which is another one there. */
+    /* Over tcp the guest has armed its own copy of the entry, not this one. */
     if (c->vgpu->remote)
         gn_event_arm(gn_event_at(c->vgpu->events, head->event));
     return true;
@@ -333,7 +353,7 @@ static bool enter_event_locked(struct gn_command *c)
 void gn_command_enter_waits_locked(struct gn_command *c, const uint32_t *waits)
 {
     for (uint32_t i = 0; i < c->n_waits; i++) {
-        /* Once: the program may write to it meanwhile. */
+        /* Read once: the program may overwrite it meanwhile. */
         const uint32_t event = __atomic_load_n(&waits[i], __ATOMIC_RELAXED);
         struct gn_vevent *e = gn_vevent_at(c->vgpu, event);
         gn_list_init(&c->blockers[i].link);
@@ -352,7 +372,7 @@ void gn_command_enter_waits_locked(struct gn_command *c, const uint32_t *waits)
     }
 }
 
-static bool kept_locked(const struct gn_vqueue *q)
+static bool has_blocked_locked(const struct gn_vqueue *q)
 {
     gn_list_for_each(c, &q->pending, struct gn_command, link)
     {
@@ -362,9 +382,12 @@ static bool kept_locked(const struct gn_vqueue *q)
     return false;
 }
 
-/* Not to be had: the answer is what a driver out of memory, or with a stale handle, would say. */
-static void turn_away(struct gn_vgpu *v, const struct gn_msg *msg,
-                      const struct gn_command_head *head, int32_t error)
+/*
+ * Rejects a command that could not be created. The error is the driver's error for no memory or for
+ * a stale handle.
+ */
+static void reject(struct gn_vgpu *v, const struct gn_msg *msg, const struct gn_command_head *head,
+                   int32_t error)
 {
     if (msg->flags & GN_MSG_ASK)
         gn_vgpu_reply(v, msg->reply, error, NULL, 0);
@@ -403,11 +426,11 @@ void gn_command_admit(struct gn_vgpu *v, const struct gn_request_class *class,
         return;
     }
     if (!c) {
-        turn_away(v, msg, head, queue ? v->api->out_of_memory : v->api->invalid_handle);
+        reject(v, msg, head, queue ? v->api->out_of_memory : v->api->invalid_handle);
         gn_object_unref(queue);
         return;
     }
-    const uint32_t *waits = find_waits(c);
+    const uint32_t *waits = locate_wait_list(c);
     c->fault |= head->zero != 0;
     if (!c->fault)
         class->admit(v, c);
@@ -424,15 +447,17 @@ void gn_command_admit(struct gn_vgpu *v, const struct gn_request_class *class,
         gn_command_enter_waits_locked(c, waits);
         if (batch)
             gn_command_await_batch_locked(c, batch);
-        /* Only this thread adds commands: what is not kept now will not be. */
-        if (c->asked && !assumed && class->judge && (c->n_blockers || kept_locked(q))) {
+        /*
+         * Only this thread adds commands: if nothing in the queue is blocked now, nothing will be.
+         */
+        if (c->asked && !assumed && class->judge && (c->n_blockers || has_blocked_locked(q))) {
             pthread_mutex_unlock(&v->lock);
             assumed = class->judge(v, c);
             pthread_mutex_lock(&v->lock);
         }
         gn_list_append(&q->pending, &c->link);
         gn_count(&v->counters->pending, 1);
-        kept = c->asked && kept_locked(q);
+        kept = c->asked && has_blocked_locked(q);
         dropped = kept && assumed;
         if (dropped) {
             gn_list_remove(&c->link);
@@ -447,7 +472,7 @@ void gn_command_admit(struct gn_vgpu *v, const struct gn_request_class *class,
         atomic_store_explicit(&q->device->dirty, true, memory_order_seq_cst);
     }
     pthread_mutex_unlock(&v->lock);
-    /* A good one that was not dropped may be over by now, and gone. */
+    /* An accepted command may already be complete and freed. */
     if (!good) {
         gn_vgpu_fault(v, "a command is malformed", class->name);
         gn_command_unref(c);

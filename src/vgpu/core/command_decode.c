@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a command's message names, looked up and copied while it is taken in: for generated code. */
+/*
+ * Decodes a command's message: looks up the handles and copies the data that the message names.
+ * Called by generated code, on the thread that admits the command. Never calls the driver.
+ */
 #include "vgpu/core/vgpu_core.h"
 
 #include <stdlib.h>
@@ -13,7 +16,7 @@ void gn_command_ref(struct gn_command *c, uint32_t i, uint16_t kind, uint64_t id
         c->fault = true;
 }
 
-static void *keep_blob(struct gn_command *c, uint64_t bytes)
+static void *add_blob(struct gn_command *c, uint64_t bytes)
 {
     void *blob = c->n_blobs < GN_ARRAY_SIZE(c->blobs) ? malloc(bytes ? bytes : 1) : NULL;
     if (blob) {
@@ -35,7 +38,7 @@ void gn_command_in(struct gn_command *c, struct gn_span *span, uint64_t bytes)
         c->fault |= !gn_range_ok(span->offset, bytes, c->n_bytes) || span->offset % 8;
     } else {
         const void *from = gn_vgpu_area(c->vgpu, span->segment, span->offset, bytes);
-        void *blob = from ? keep_blob(c, bytes) : NULL;
+        void *blob = from ? add_blob(c, bytes) : NULL;
         c->fault |= !from;
         if (blob) {
             memcpy(blob, from, bytes);
@@ -82,9 +85,9 @@ void *gn_command_area(struct gn_command *c, const struct gn_area_ref *ref, uint6
     c->fault |= ref->zero != 0;
     if (ref->segment == GN_SPAN_NULL)
         return NULL;
+    /* A pointer was given with a size of 0: the driver judges that. */
     if (!bytes)
-        return &nothing; /* a pointer was given: whether none of its bytes may be moved is the
-                            driver's to say */
+        return &nothing;
     void *at = gn_vgpu_area(c->vgpu, ref->segment, ref->offset, bytes);
     if (!at)
         c->fault = true;

@@ -8,8 +8,8 @@
 #include <string.h>
 
 /*
- * What command.c, device.c and saved_commands.c, and nobody else, know of a command. What stands
- * here whole is on the path of every command, and is no call there.
+ * The inside of a command, for command.c, device.c, saved_commands.c and an API's judge only. The
+ * functions that are inline here are on the path of every command.
  */
 
 static inline const struct gn_command_head *gn_command_head_of(const struct gn_command *c)
@@ -23,9 +23,9 @@ static inline const struct gn_msg *gn_command_msg_of(const struct gn_command *c)
 }
 
 /*
- * A command of these bytes, which are copied, and of this queue, whose reference it takes, with one
- * reference of its own. Nothing in it has been looked at. Whoever takes it in. NULL: no memory, and
- * the reference is the caller's still.
+ * Creates a command from this message, which is copied. The command takes over the caller's
+ * reference on the queue and has one reference of its own. The message is neither decoded nor
+ * checked. NULL: no memory; the queue reference stays the caller's.
  */
 static inline struct gn_command *gn_command_new(struct gn_vgpu *v,
                                                 const struct gn_request_class *class,
@@ -47,12 +47,16 @@ static inline struct gn_command *gn_command_new(struct gn_vgpu *v,
     return c;
 }
 
-/* What it needed until it was given to the driver, or until its end. Any thread that holds no lock.
+/*
+ * Drops the objects that the command needed until it was submitted or ended. Any thread, without
+ * locks.
  */
 void gn_command_drop_objects(struct gn_command *c);
 
-/* Drops the references to the commands of its wait list: when its end is told or it fails. A longer
- * life would keep the whole chain. Called without vgpu->lock. */
+/*
+ * Drops the references to the commands of its wait list: once it is reported as complete, or has
+ * failed. Keeping them longer would keep the whole chain. Called without vgpu->lock.
+ */
 static inline void gn_command_drop_producers(struct gn_command *c)
 {
     const uint32_t n = c->n_producers ? c->n_producers : c->n_before;
@@ -70,8 +74,10 @@ static inline void gn_command_given(struct gn_command *c)
     }
 }
 
-/* The command never was: its event's index is the guest's again as soon as it hears of it.
- * vgpu->lock. */
+/*
+ * The command is dropped at admission: the guest may reuse its event's index as soon as it has the
+ * answer. Under vgpu->lock.
+ */
 static inline void gn_command_forget_event_locked(struct gn_command *c)
 {
     const uint32_t event = gn_command_head_of(c)->event;
@@ -82,10 +88,12 @@ static inline void gn_command_forget_event_locked(struct gn_command *c)
     }
 }
 
-/* Links it with what it waits for: as many indices of events as it has waits, none of which need be
- * one. vgpu->lock. */
+/*
+ * Links the command with the events that it waits for: c->n_waits indices, not validated; an index
+ * outside the table is ignored. Under vgpu->lock.
+ */
 void gn_command_enter_waits_locked(struct gn_command *c, const uint32_t *waits);
-/* It waits for bulk data, too: all of it up to this batch. vgpu->lock. */
+/* Makes the command wait for bulk data, too: all of it up to this batch. Under vgpu->lock. */
 static inline void gn_command_await_batch_locked(struct gn_command *c, uint64_t batch)
 {
     c->batch = batch;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ends of commands, reported by a driver in any order: what the program sees of them. And whose
- * turn it is. */
+/*
+ * Unit tests of command completion when a driver reports ends in any order, and of a vGPU's turns
+ * on a device.
+ */
 #include "vgpu/core/vgpu_core.h"
 
 #include "shm/counters.h"
@@ -18,7 +20,7 @@
 #define KIND_QUEUE 1u
 #define N          16u
 
-/* ---- an API whose driver keeps what it is given until the test ends it */
+/* ---- a fake API: its driver keeps each command until the test ends it */
 
 static struct gn_command *given[N];
 static uint32_t n_given;
@@ -37,7 +39,7 @@ static int32_t submit(struct gn_vgpu *v, struct gn_command *c, void *queue, uint
     return 0;
 }
 
-/* A finish that finds nothing left to wait for in the driver. */
+/* A finish that has nothing to wait for in the driver. */
 static int32_t submit_over(struct gn_vgpu *v, struct gn_command *c, void *queue, uint32_t n_waits,
                            void *const *waits, void **event)
 {
@@ -155,7 +157,7 @@ static struct gn_vdevice device;
 static struct gn_counters counters;
 static struct gn_vgpu_boot boot;
 static struct gn_grant_slot slot;
-static struct gn_ring ring; /* nobody sleeps on it */
+static struct gn_ring ring; /* no thread sleeps on it */
 static uint64_t queue_id;
 
 static void start(bool in_order)
@@ -211,7 +213,7 @@ static void enqueue(const struct gn_request_class *class, uint32_t event)
     gn_command_admit(&vgpu, class, (const void *)&m, sizeof m, 0);
 }
 
-/* ---- gantryd and the submit thread, played */
+/* ---- the parts of gantryd and of the submit thread */
 
 static void scheduled(void)
 {
@@ -220,15 +222,15 @@ static void scheduled(void)
     assert_true(device.turn.tell_fd >= 0);
 }
 
-static bool told(void)
+static bool was_gantryd_told(void)
 {
     uint64_t n;
     return read(device.turn.tell_fd, &n, sizeof n) == sizeof n;
 }
 
-static void hand(uint64_t slice_ns, bool pressed)
+static void assign_grant(uint64_t slice_ns, bool preempted)
 {
-    assert_true(gn_grant_assign(&slot, slice_ns, pressed));
+    assert_true(gn_grant_assign(&slot, slice_ns, preempted));
     pthread_mutex_lock(&device.role);
     gn_turn_began(&device);
     pthread_mutex_unlock(&device.role);
@@ -271,7 +273,8 @@ static void test_in_order_queue_ends_in_order(void **state)
     stop();
 }
 
-/* Whoever has finished a queue finds every event of it complete, though the driver has not called
+/*
+ * After a finish returns, every event of the queue is complete, even if the driver has not called
  * back yet.
  */
 static void test_finish_waits_for_what_is_not_told(void **state)
@@ -331,7 +334,7 @@ static void test_the_last_end_takes_the_queue_with_it(void **state)
     stop();
 }
 
-/* What must be zero is: it may mean something one day. */
+/* Reserved fields must be zero, so that they can get a meaning later. */
 static void test_padding_is_zero(void **state)
 {
     struct {
@@ -347,8 +350,10 @@ static void test_padding_is_zero(void **state)
     stop();
 }
 
-/* An answer is due while its data is on its way: it is dropped, and what comes then is nothing to
- * it. */
+/*
+ * An answer is due while the command's data is still on its way: the command is dropped, and data
+ * that arrives later does not affect it.
+ */
 static void test_what_is_dropped_waits_for_no_data(void **state)
 {
     static struct gn_reply_slot reply;
@@ -383,7 +388,7 @@ static int32_t ask(uint32_t event, uint64_t batch, int32_t assumed)
     return reply.result;
 }
 
-/* The driver's answer where it can be had, and else the vGPU's. */
+/* The driver judges a command that it is given; the vGPU judges one that has to wait. */
 static void test_what_the_driver_is_not_given_is_judged(void **state)
 {
     (void)state;
@@ -399,7 +404,7 @@ static void test_what_the_driver_is_not_given_is_judged(void **state)
     verdict = 0;
     assert_int_equal(ask(1, 1, 0), 0);
     assert_int_equal(n_judged, 2);
-    /* The guest knows better. */
+    /* The guest's own verdict comes first. */
     assert_int_equal(ask(2, 1, -9), -9);
     assert_int_equal(n_judged, 2);
     assert_int_equal(n_given, 1);
@@ -422,20 +427,20 @@ static void test_nothing_goes_to_the_driver_without_a_grant(void **state)
     enqueue(&plain, 1);
     assert_int_equal(n_given, 0);
     assert_int_equal(gn_grant_look(&slot), GN_GRANT_WANTED);
-    assert_true(told());
-    hand(LONG, false);
+    assert_true(was_gantryd_told());
+    assign_grant(LONG, false);
     assert_int_equal(n_given, 2);
-    assert_false(told());
+    assert_false(was_gantryd_told());
     gn_command_over(given[0], 0);
     gn_command_over(given[1], 0);
     assert_true(over(0) && over(1));
-    /* Nothing is left: it rests, and goes on without a word. */
+    /* Idle: the grant is parked, and acquired again without gantryd. */
     assert_int_equal(gn_grant_look(&slot), GN_GRANT_RESTING);
     enqueue(&plain, 2);
     assert_int_equal(n_given, 3);
     assert_int_equal(gn_grant_look(&slot), GN_GRANT_HELD);
     gn_command_over(given[2], 0);
-    assert_false(told());
+    assert_false(was_gantryd_told());
     unscheduled();
 }
 
@@ -445,7 +450,7 @@ static void test_what_nobody_asks_about_is_waited_for(void **state)
     start(true);
     scheduled();
     enqueue(&plain, GN_NO_EVENT);
-    hand(LONG, false);
+    assign_grant(LONG, false);
     driver_is_busy = true;
     gn_turn_park(&device);
     assert_int_equal(gn_grant_look(&slot), GN_GRANT_HELD);
@@ -453,7 +458,7 @@ static void test_what_nobody_asks_about_is_waited_for(void **state)
     driver_is_busy = false;
     quiet(quiet_arg);
     assert_int_equal(gn_grant_look(&slot), GN_GRANT_RESTING);
-    /* Somebody waits by the time that it is over: the program has a moment to go on. */
+    /* Another vGPU waits when the command ends: the program gets a moment to continue. */
     enqueue(&plain, GN_NO_EVENT);
     assert_false(gn_grant_preempt(&slot));
     driver_is_busy = true;
@@ -474,20 +479,20 @@ static void test_the_slice_ends_with_an_empty_driver(void **state)
     start(true);
     scheduled();
     enqueue(&plain, 0);
-    hand(LONG, false);
+    assign_grant(LONG, false);
     assert_false(gn_grant_preempt(&slot));
     atomic_store(&slot.slice_ns, 0);
-    device.turn.slice_ns = 0; /* it is over */
+    device.turn.slice_ns = 0; /* the slice has ended */
     enqueue(&plain, 1);
     assert_int_equal(n_given, 1);
-    assert_true(told());
+    assert_true(was_gantryd_told());
     end_turn();
     assert_int_equal(n_finished, 1);
-    /* Wanted again in the same moment. */
+    /* Wanted again at once. */
     assert_int_equal(gn_grant_look(&slot), GN_GRANT_WANTED);
-    assert_true(told());
+    assert_true(was_gantryd_told());
     gn_command_over(given[0], 0);
-    hand(LONG, true);
+    assign_grant(LONG, true);
     assert_int_equal(n_given, 2);
     gn_command_over(given[1], 0);
     unscheduled();
@@ -500,12 +505,12 @@ static void test_while_others_wait_the_driver_has_a_slice_of_work(void **state)
     scheduled();
     for (uint32_t i = 0; i < 5; i++)
         enqueue(&plain, i);
-    hand(LONG, true);
-    /* Nobody knows yet how long they take. */
+    assign_grant(LONG, true);
+    /* The commands' length is not known yet. */
     assert_int_equal(n_given, 2);
     gn_command_over(given[0], 0);
     assert_true(atomic_load(&device.dirty));
-    /* An hour each: the second is all that the slice has room for. */
+    /* An hour each: the slice has room for the second only. */
     atomic_store(&device.turn.service_ns, LONG);
     gn_device_pump(&device);
     assert_int_equal(n_given, 2);
@@ -517,20 +522,24 @@ static void test_while_others_wait_the_driver_has_a_slice_of_work(void **state)
     assert_int_equal(n_given, 5);
     for (uint32_t i = 2; i < 5; i++)
         gn_command_over(given[i], 0);
-    /* Somebody waits, and the program may go on at any moment: the ring's thread waits for that
-     * before it gives back. */
+    /*
+     * Another vGPU waits, and the program may continue at any moment: the ring thread waits for it
+     * before it yields.
+     */
     assert_true(atomic_load(&vgpu.ring.nudged));
     assert_int_equal(gn_grant_look(&slot), GN_GRANT_HELD);
     assert_true(gn_vgpu_hold_ns(&vgpu) > 0);
     gn_vgpu_rest(&vgpu);
     assert_int_equal(gn_vgpu_hold_ns(&vgpu), 0);
     assert_int_equal(gn_grant_look(&slot), GN_GRANT_NONE);
-    assert_true(told());
+    assert_true(was_gantryd_told());
     unscheduled();
 }
 
-/* A driver may tell of a command that runs many when the last of them has been noticed, and of
- * nothing before. */
+/*
+ * A driver may measure a command that stands for many only from the last of them, and report a time
+ * that is too short.
+ */
 static void test_the_times_of_many_commands_are_not_believed(void **state)
 {
     const struct timespec takes = {0, 3000000};
@@ -540,7 +549,7 @@ static void test_the_times_of_many_commands_are_not_believed(void **state)
     started_ns = 1000;
     ended_ns = 1010;
     enqueue(&plain, 0);
-    hand(LONG, true);
+    assign_grant(LONG, true);
     gn_command_over(given[0], 0);
     assert_int_equal(atomic_load(&slot.device_ns), 10);
     started_ns = 2000;
@@ -554,8 +563,9 @@ static void test_the_times_of_many_commands_are_not_believed(void **state)
     unscheduled();
 }
 
-/* What would be done in the next turn for the most part begins there; but a turn that has done
- * nothing would be none. */
+/*
+ * A command that would run mostly in the next turn is left to it, unless this turn has run nothing.
+ */
 static void test_while_others_wait_a_turn_ends_where_it_is_nearest_to_its_slice(void **state)
 {
     (void)state;
@@ -565,20 +575,22 @@ static void test_while_others_wait_a_turn_ends_where_it_is_nearest_to_its_slice(
         enqueue(&plain, i);
     vgpu.on_processors = true;
     atomic_store(&device.turn.service_ns, 3 * LONG);
-    hand(LONG, true);
+    assign_grant(LONG, true);
     assert_int_equal(n_given, 1);
     gn_command_over(given[0], 0);
     atomic_store(&device.turn.service_ns, 3 * LONG);
     gn_device_pump(&device);
     assert_int_equal(n_given, 1);
     assert_true(device.turn.over);
-    told();
+    was_gantryd_told();
     end_turn();
     assert_int_equal(n_finished, 0);
-    /* A device that is this machine's processors has no time of its own to lose: it is told when
-     * there is nothing left. Three fifths of a slice each: two are nearer to it than one. */
+    /*
+     * A device that computes on this machine's processors is refilled only when it is idle. Each
+     * command takes three fifths of a slice: two are nearer to a slice than one.
+     */
     atomic_store(&device.turn.service_ns, LONG / 5 * 3);
-    hand(LONG, true);
+    assign_grant(LONG, true);
     assert_int_equal(n_given, 3);
     gn_command_over(given[1], 0);
     assert_false(atomic_load(&device.dirty));
@@ -591,7 +603,7 @@ static void test_while_others_wait_a_turn_ends_where_it_is_nearest_to_its_slice(
     unscheduled();
 }
 
-/* Who comes later waits no longer than that. */
+/* So a newcomer waits no longer than a slice. */
 static void test_alone_the_driver_has_a_slice_of_work_and_is_refilled_at_half(void **state)
 {
     (void)state;
@@ -600,13 +612,13 @@ static void test_alone_the_driver_has_a_slice_of_work_and_is_refilled_at_half(vo
     atomic_store(&device.turn.service_ns, 100);
     for (uint32_t i = 0; i < 10; i++)
         enqueue(&plain, i);
-    hand(400, false);
+    assign_grant(400, false);
     assert_int_equal(n_given, 4);
     gn_command_over(given[0], 0);
     assert_false(atomic_load(&device.dirty));
     gn_command_over(given[1], 0);
     assert_true(atomic_load(&device.dirty));
-    /* What was measured is not of this device. */
+    /* Overwrites the measured time, which the test's completions made meaningless. */
     atomic_store(&device.turn.service_ns, 100);
     gn_device_pump(&device);
     assert_int_equal(n_given, 6);
@@ -625,53 +637,57 @@ static void test_who_has_used_up_a_slice_stays_in_line(void **state)
     start(true);
     scheduled();
     enqueue(&plain, 0);
-    hand(LONG, true);
-    assert_true(told());
+    assign_grant(LONG, true);
+    assert_true(was_gantryd_told());
     device.turn.over = true;
     gn_command_over(given[0], 0);
     end_turn();
-    /* Nobody asks the driver to wait for what is over. */
+    /* No finish on an idle queue. */
     assert_int_equal(n_finished, 0);
     assert_int_equal(gn_grant_look(&slot), GN_GRANT_WANTED);
-    assert_true(told());
-    /* It had no more to do after all. */
-    hand(LONG, true);
+    assert_true(was_gantryd_told());
+    /* The program had no more work after all. */
+    assign_grant(LONG, true);
     gn_turn_park(&device);
     assert_int_equal(gn_grant_look(&slot), GN_GRANT_NONE);
-    assert_true(told());
+    assert_true(was_gantryd_told());
     unscheduled();
 }
 
-/* Nor when that comes while it looks at what it got: it is about to send more. One that has not
- * come in all the time that the device is kept for it has no more. */
+/*
+ * A slice may end while the program still looks at a result: it keeps its place. A program that has
+ * not sent anything in all the time that the device was kept for it has no more work.
+ */
 static void test_a_slice_that_ends_while_the_program_thinks_costs_no_place(void **state)
 {
     (void)state;
     start(true);
     scheduled();
     enqueue(&plain, 0);
-    hand(LONG, true);
-    assert_true(told());
+    assign_grant(LONG, true);
+    assert_true(was_gantryd_told());
     gn_command_over(given[0], 0);
     device.turn.slice_ns = 0;
     assert_int_equal(gn_vgpu_hold_ns(&vgpu), 0);
     gn_vgpu_rest(&vgpu);
-    end_turn(); /* the submit thread's, woken for it */
+    end_turn(); /* the submit thread's part, as if woken */
     assert_int_equal(gn_grant_look(&slot), GN_GRANT_WANTED);
-    assert_true(told());
+    assert_true(was_gantryd_told());
 
-    hand(LONG, true);
+    assign_grant(LONG, true);
     device.turn.slice_ns = 0;
     atomic_store(&device.turn.over_at_ns, 1);
     gn_vgpu_rest(&vgpu);
     end_turn();
     assert_int_equal(gn_grant_look(&slot), GN_GRANT_NONE);
-    assert_true(told());
+    assert_true(was_gantryd_told());
     unscheduled();
 }
 
-/* Where others' turns are long the device is kept for longer, for a program that always comes back,
- * and for no other. */
+/*
+ * The device is kept longer where other vGPUs' turns are long, but only for a program that always
+ * comes back.
+ */
 static void test_the_device_is_kept_as_long_as_gantryd_says(void **state)
 {
     (void)state;
@@ -679,7 +695,7 @@ static void test_the_device_is_kept_as_long_as_gantryd_says(void **state)
     scheduled();
     enqueue(&plain, 0);
     gn_grant_set_keep(&slot, LONG / 2);
-    hand(LONG, true);
+    assign_grant(LONG, true);
     gn_command_over(given[0], 0);
     assert_int_equal(gn_vgpu_hold_ns(&vgpu), 500000);
     atomic_store(&slot.interactive, 1);
@@ -760,7 +776,9 @@ static void test_a_dependent_without_an_event_ends_later(void **state)
     stop();
 }
 
-/* The first device's command waits for the second one's, which waits for the program. */
+/*
+ * The first device's command waits for the second device's command, which waits for a user event.
+ */
 static void test_what_another_device_waits_for_wakes_it(void **state)
 {
     (void)state;
@@ -791,7 +809,7 @@ static void test_what_another_device_waits_for_wakes_it(void **state)
     stop();
 }
 
-/* From then on it is the submit thread's to flush, and so is what it was given before. */
+/* Once a device counts as slow, the submit thread flushes it, including earlier commands. */
 static void test_a_driver_that_turns_out_slow_is_flushed(void **state)
 {
     (void)state;

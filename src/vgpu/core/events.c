@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The vGPU's own view of events. The shared table is written here and never read back: what
- * commands depend on stands in private memory. User events are events whose command is the program.
+ * The vGPU's own view of events. The shared event table is written and never read back: the
+ * dependencies of commands stand in private memory. A user event is one that the program completes.
+ * Called by the ring thread, by submitters, by the driver's threads (completion), and by the
+ * threads that save and load the vGPU.
  */
 #include "vgpu/migrate/save.h"
 
@@ -29,14 +31,14 @@ struct gn_vevent *gn_vevent_at(struct gn_vgpu *v, uint32_t index)
     return *chunk ? &(*chunk)[index % GN_OBJECT_CHUNK] : NULL;
 }
 
-static void tell_event(struct gn_vgpu *v, uint64_t cookie, int32_t status)
+static void send_event_notice(struct gn_vgpu *v, uint64_t cookie, int32_t status)
 {
     struct gn_session_event e = {cookie, status, 0};
     gn_vgpu_tell(v, GN_SESSION_EVENT, &e, sizeof e);
 }
 
-/* Moves to `told` the watches that a phase (or, being over, an error) satisfies. */
-static void take_watches(struct gn_vevent *e, int32_t phase, struct gn_list *told)
+/* Moves to `told` the watches that this phase satisfies. 0: all of them; the event is over. */
+static void collect_watches(struct gn_vevent *e, int32_t phase, struct gn_list *told)
 {
     gn_list_for_each(w, &e->watches, struct watch, link)
     {
@@ -47,16 +49,16 @@ static void take_watches(struct gn_vevent *e, int32_t phase, struct gn_list *tol
     }
 }
 
-static void tell_watches(struct gn_vgpu *v, struct gn_list *told, int32_t error)
+static void notify_watches(struct gn_vgpu *v, struct gn_list *told, int32_t error)
 {
     gn_list_for_each(w, told, struct watch, link)
     {
-        tell_event(v, w->cookie, error < 0 ? error : w->phase);
+        send_event_notice(v, w->cookie, error < 0 ? error : w->phase);
         free(w);
     }
 }
 
-static void unblock(struct gn_vevent *e, struct gn_command *producer, int32_t error)
+static void unblock_commands(struct gn_vevent *e, struct gn_command *producer, int32_t error)
 {
     gn_list_for_each(b, &e->blocked, struct gn_blocker, link)
     {
@@ -68,8 +70,7 @@ static void unblock(struct gn_vevent *e, struct gn_command *producer, int32_t er
             b->command->doomed = b->command->vgpu->api->wait_failed;
         struct gn_vdevice *d = b->command->queue->device;
         atomic_store_explicit(&d->dirty, true, memory_order_seq_cst);
-        /* Who has given the producer to its device looks for what is ready there, and nowhere else.
-         */
+        /* The caller looks for ready commands on the producer's device only. */
         if (producer && d != producer->queue->device)
             gn_device_wake(d);
     }
@@ -79,7 +80,7 @@ void gn_vevent_given_locked(struct gn_vevent *e, struct gn_command *producer)
 {
     e->state = GN_EVENT_GIVEN;
     e->producer = producer;
-    unblock(e, producer, 0);
+    unblock_commands(e, producer, 0);
 }
 
 void gn_vevent_over_locked(struct gn_vevent *e, int32_t error, struct gn_list *told)
@@ -87,13 +88,13 @@ void gn_vevent_over_locked(struct gn_vevent *e, int32_t error, struct gn_list *t
     e->error = error < 0 ? error : 0;
     e->state = GN_EVENT_OVER;
     e->producer = NULL;
-    unblock(e, NULL, e->error);
-    take_watches(e, 0, told);
+    unblock_commands(e, NULL, e->error);
+    collect_watches(e, 0, told);
 }
 
 void gn_vevent_told(struct gn_vgpu *v, struct gn_list *told, int32_t error)
 {
-    tell_watches(v, told, error);
+    notify_watches(v, told, error);
 }
 
 void gn_vevent_submitted(struct gn_vgpu *v, uint32_t index)
@@ -103,9 +104,9 @@ void gn_vevent_submitted(struct gn_vgpu *v, uint32_t index)
     pthread_mutex_lock(&v->lock);
     struct gn_vevent *e = gn_vevent_at(v, index);
     if (e)
-        take_watches(e, GN_EVENT_SUBMITTED, &told);
+        collect_watches(e, GN_EVENT_SUBMITTED, &told);
     pthread_mutex_unlock(&v->lock);
-    tell_watches(v, &told, 0);
+    notify_watches(v, &told, 0);
 }
 
 int gn_user_event_new(struct gn_vgpu *v, uint32_t index)
@@ -136,13 +137,13 @@ int gn_user_event_set(struct gn_vgpu *v, uint32_t index, int32_t status)
         e->state = GN_EVENT_OVER;
         e->user = false;
         e->error = status < 0 ? status : 0;
-        unblock(e, NULL, e->error);
-        take_watches(e, 0, &told);
+        unblock_commands(e, NULL, e->error);
+        collect_watches(e, 0, &told);
     }
     pthread_mutex_unlock(&v->lock);
     if (!good)
         return -EPROTO;
-    tell_watches(v, &told, status);
+    notify_watches(v, &told, status);
     for (uint32_t i = 0; i < v->n_devices; i++)
         gn_device_pump(&v->devices[i]);
     return 0;
@@ -169,12 +170,12 @@ int gn_event_watch(struct gn_vgpu *v, uint32_t index, int32_t phase, uint64_t co
     pthread_mutex_unlock(&v->lock);
     if (now) {
         free(w);
-        tell_event(v, cookie, error < 0 ? error : phase);
+        send_event_notice(v, cookie, error < 0 ? error : phase);
     }
     return 0;
 }
 
-/* ---- saved, and set up again where the vGPU goes on: behind a closed gate */
+/* ---- saving and restoring, behind a closed gate */
 
 static int save_event(struct gn_stream_writer *w, uint32_t index, const struct gn_vevent *e)
 {
@@ -183,7 +184,10 @@ static int save_event(struct gn_stream_writer *w, uint32_t index, const struct g
         .error = e->error,
         .flags = e->state == GN_EVENT_PENDING && e->user ? GN_STREAM_EVENT_USER : 0,
     };
-    /* Over and well is what an unused one is, too: a long run leaves no trace. */
+    /*
+     * An event that ended without an error equals an unused one. Skipping it keeps the checkpoint
+     * of a long run small.
+     */
     if (state.phase == GN_STREAM_EVENT_OVER && state.error >= 0)
         return 0;
     int rc = gn_stream_entry_begin(w, GN_STREAM_EVENTS, (uint64_t)index + 1, 0, NULL, 0);
@@ -205,8 +209,9 @@ static int save_watches(struct gn_stream_writer *w, uint32_t index, const struct
     return rc;
 }
 
-static int each_event(struct gn_vgpu *v, struct gn_stream_writer *w,
-                      int (*save)(struct gn_stream_writer *, uint32_t, const struct gn_vevent *))
+static int save_each_event(struct gn_vgpu *v, struct gn_stream_writer *w,
+                           int (*save)(struct gn_stream_writer *, uint32_t,
+                                       const struct gn_vevent *))
 {
     int rc = 0;
     for (uint32_t c = 0; c < GN_ARRAY_SIZE(v->event_chunks); c++)
@@ -217,8 +222,8 @@ static int each_event(struct gn_vgpu *v, struct gn_stream_writer *w,
 
 int gn_events_save(struct gn_vgpu *v, struct gn_stream_writer *w)
 {
-    int rc = each_event(v, w, save_event);
-    return rc ? rc : each_event(v, w, save_watches);
+    int rc = save_each_event(v, w, save_event);
+    return rc ? rc : save_each_event(v, w, save_watches);
 }
 
 static int restore_watch(struct gn_vgpu *v, const struct gn_stream_entry *e,

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Closing the gate of a vGPU whose driver does as the test says. */
+/*
+ * Unit tests of the gate: a vGPU is quiesced while a fake driver completes commands as the test
+ * says.
+ */
 #include "vgpu/core/vgpu_core.h"
 
 #include <errno.h>
@@ -16,13 +19,13 @@
 #define LONG_NS    UINT64_C(20000000000)
 #define SHORT_NS   UINT64_C(50000000)
 
-/* ---- a driver that ends what it has when it is finished, and finishes when the test lets it */
+/* ---- a fake driver: a finish completes all commands, and returns when the test allows it */
 
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t wake;
     bool holds;      /* finishes do not return */
-    bool tells_late; /* ends are told by the test */
+    bool tells_late; /* the test reports completions itself */
     struct gn_command *given[8];
     uint32_t n_given, n_finishing;
 } driver = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
@@ -103,7 +106,7 @@ static void release_event(struct gn_vgpu *v, void *event)
     (void)v, (void)event;
 }
 
-/* The command given last goes on, and when it ends the test says so here. */
+/* The last command keeps running; the test calls `quiet` when it ends. */
 static bool still_runs;
 static void (*quiet)(void *arg);
 static void *quiet_arg;
@@ -150,7 +153,7 @@ static pthread_t ring_thread;
 static _Atomic bool ends;
 static _Atomic uint32_t n_served;
 
-/* The ring thread's part, and nothing more. */
+/* The ring thread's loop, reduced to the gate and the ring. */
 static void *serve_ring(void *arg)
 {
     unsigned char message[GN_RING_MAX_BYTES];
@@ -217,7 +220,7 @@ static int teardown(void **state)
     gn_lost_declare(&vgpu.lost);
     gn_ring_nudge(&vgpu.ring);
     pthread_join(ring_thread, NULL);
-    /* What waits for ever. */
+    /* Commands that wait for an event that is never set. */
     gn_list_for_each(q, &device.queues, struct gn_vqueue, link)
         gn_list_for_each(c, &q->pending, struct gn_command, link)
     {
@@ -234,7 +237,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* A command with this event, that waits for another (GN_NO_EVENT: none). */
+/* Enqueues a command with this event that waits for another event (GN_NO_EVENT: for none). */
 static void enqueue(uint32_t event, uint32_t wait)
 {
     struct {
@@ -277,7 +280,7 @@ static void test_what_has_begun_ends_and_what_waits_stays(void **state)
     assert_int_equal(phase(1), GN_EVENT_DONE);
     assert_int_equal(phase(2), GN_EVENT_QUEUED);
     assert_int_equal(n_pending(), 1);
-    /* Set now, it makes the command ready; nothing is given to the driver. */
+    /* The command becomes ready, but is not submitted while the gate is closed. */
     assert_int_equal(gn_user_event_set(&vgpu, 9, 0), 0);
     assert_int_equal(phase(2), GN_EVENT_QUEUED);
     gn_gate_open(&vgpu);
@@ -306,7 +309,7 @@ static void test_requests_wait_in_the_ring(void **state)
     assert_int_equal(atomic_load(&n_served), 2);
 }
 
-/* The driver's word on an end may come after its queue is finished. */
+/* The driver may report a completion after the queue has been finished. */
 static void *close_gate(void *arg)
 {
     struct gn_error err;
@@ -341,10 +344,10 @@ static void test_a_drain_that_takes_too_long_is_given_up(void **state)
     assert_int_equal(gn_gate_close(&vgpu, SHORT_NS, &err), -ETIMEDOUT);
     assert_non_null(strstr(err.what, "longer"));
     assert_false(gn_gate_is_closed(&vgpu.gate));
-    /* The program goes on. */
+    /* The program continues. */
     enqueue(2, GN_NO_EVENT);
     assert_int_equal(phase(2), GN_EVENT_SUBMITTED);
-    /* The first wait goes on, too; until it is over, there is no second one. */
+    /* The first wait goes on, too. Until it ends, there is no second one. */
     assert_int_equal(gn_gate_close(&vgpu, SHORT_NS, &err), -EBUSY);
     let_finish();
     pthread_mutex_lock(&vgpu.gate.lock);
@@ -356,7 +359,7 @@ static void test_a_drain_that_takes_too_long_is_given_up(void **state)
     gn_gate_open(&vgpu);
 }
 
-/* Ahead of the stop: the driver gets nothing more, and the program is served. */
+/* Ahead of the stop: nothing is submitted any more, but the program is served. */
 static void *hold_gate(void *arg)
 {
     struct gn_error err;
@@ -431,13 +434,16 @@ static void test_the_grant_is_given_up_and_asked_for_anew(void **state)
     gn_device_pump(&device);
     assert_int_equal(phase(1), GN_EVENT_SUBMITTED);
     assert_int_equal(gn_gate_close(&vgpu, LONG_NS, &err), 0);
-    assert_int_equal(gn_grant_look(device.turn.slot),
-                     GN_GRANT_RESTING); /* gantryd's as soon as it presses */
+    /* gantryd's as soon as it preempts */
+    assert_int_equal(gn_grant_look(device.turn.slot), GN_GRANT_RESTING);
     assert_int_equal(phase(1), GN_EVENT_DONE);
     gn_gate_open(&vgpu);
 }
 
-/* Another device's work, or a build, may hold a stop up for long: others use this one meanwhile. */
+/*
+ * Another device's work, or a build, may delay a stop for long: meanwhile other vGPUs use this
+ * device.
+ */
 static void test_a_grant_is_not_kept_for_what_is_held(void **state)
 {
     struct gn_error err;
@@ -458,7 +464,7 @@ static void test_a_grant_is_not_kept_for_what_is_held(void **state)
     gn_turn_began(&device);
     gn_device_pump(&device);
     assert_int_equal(phase(1), GN_EVENT_SUBMITTED);
-    /* Held, and what is ready behind it may not go. */
+    /* The grant is held, and the commands that are ready behind it are held back. */
     enqueue(2, GN_NO_EVENT);
     enqueue(3, GN_NO_EVENT);
     enqueue(4, GN_NO_EVENT);
@@ -469,15 +475,14 @@ static void test_a_grant_is_not_kept_for_what_is_held(void **state)
     gn_gate_open(&vgpu);
 }
 
-/* A queue that the program lets go of while it works: its last command is waited for all the same.
- */
+/* The program releases a queue while a command runs: this last command is still waited for. */
 static void test_a_queue_that_is_gone_works_on(void **state)
 {
     struct gn_error err;
     (void)state;
     still_runs = true;
     enqueue(GN_NO_EVENT, GN_NO_EVENT);
-    assert_int_equal(driver.n_given, 0); /* nobody follows it */
+    assert_int_equal(driver.n_given, 0); /* its completion is not tracked */
     gn_object_remove(&vgpu, queue_id, KIND_QUEUE);
     assert_non_null(quiet);
     assert_int_equal(gn_gate_settle(&vgpu, SHORT_NS), -ETIMEDOUT);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The program's files, for builds: the vGPU can open none of them, so it asks the program over the
- * session's socket and waits. Whoever opens files in this process (the worker, in the compiler's
- * place) comes here with the names; the control thread brings the answers.
+ * The program's include files, for builds. The vGPU can open none of them, so it asks the program
+ * over the session socket and waits. Called by the functions that open files in this process (a
+ * worker's own open and stat), on any thread of the compiler's; the control thread delivers the
+ * answers. Never opens a file by name.
  */
 #include "vgpu/core/include_files.h"
 
@@ -22,23 +23,25 @@
 #define ANSWER_TIMEOUT_S 10
 #define MAX_NAME_BYTES   4096u
 
-/* The build that goes on: the helper thread does one after the other, but a driver's own threads
- * may open files. */
+/*
+ * The build in progress. The helper thread runs one at a time, but a driver's own threads may open
+ * files.
+ */
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t wake;
     struct gn_vgpu *vgpu; /* lock, as all below; NULL: no build */
     uint32_t number;
-    const char *names; /* of the program's folders, one behind the other */
+    const char *names; /* the program's folders, each with its terminating zero */
     size_t n_names;
-    struct gn_build_includes *found; /* of this build */
-    bool again;                      /* it is repeated, and they are what there is */
+    struct gn_build_includes *found; /* by this build */
+    bool again;                      /* a repeated build: `found` is all there is */
     uint32_t seq;
     struct gn_list asked;
 } files = {.lock = PTHREAD_MUTEX_INITIALIZER,
            .wake = PTHREAD_COND_INITIALIZER,
            .asked = GN_LIST_INIT(files.asked)};
-static _Atomic bool building; /* so that others' opening of files costs nothing */
+static _Atomic bool building; /* makes unrelated opens cheap */
 
 struct asked {
     struct gn_list link;
@@ -76,9 +79,11 @@ void gn_vgpu_end_build(void)
     pthread_mutex_unlock(&files.lock);
 }
 
-/* May the name lie in one of the program's folders? Saves asking for every file of the driver's
- * own. */
-static bool may_be_there_locked(const char *name)
+/*
+ * Whether the name may lie in one of the program's folders. Saves a request for each of the
+ * driver's own files.
+ */
+static bool may_be_in_folders_locked(const char *name)
 {
     for (size_t at = 0; at < files.n_names; at += strlen(files.names + at) + 1) {
         const char *folder = files.names + at;
@@ -91,7 +96,7 @@ static bool may_be_there_locked(const char *name)
     return false;
 }
 
-static int ask_locked(struct asked *a, uint32_t how, const char *name)
+static int send_request_locked(struct asked *a, uint32_t how, const char *name)
 {
     struct {
         struct gn_session_want want;
@@ -121,16 +126,16 @@ int gn_vgpu_program_file(const char *name, bool contents, int *ret_fd, struct st
     gn_list_init(&a.link);
     pthread_mutex_lock(&files.lock);
     if (files.vgpu && files.again) {
-        int rc = may_be_there_locked(name)
+        int rc = may_be_in_folders_locked(name)
                      ? gn_build_includes_give(files.found, name, contents, ret_fd, ret_facts)
                      : -ENOENT;
         pthread_mutex_unlock(&files.lock);
         return rc;
     }
-    int rc =
-        !files.vgpu || !may_be_there_locked(name)
-            ? -ENOENT
-            : ask_locked(&a, contents ? GN_SESSION_WANT_CONTENTS : GN_SESSION_WANT_FACTS, name);
+    int rc = !files.vgpu || !may_be_in_folders_locked(name)
+                 ? -ENOENT
+                 : send_request_locked(
+                       &a, contents ? GN_SESSION_WANT_CONTENTS : GN_SESSION_WANT_FACTS, name);
     while (rc == 0 && !a.answered)
         rc = -pthread_cond_clockwait(&files.wake, &files.lock, CLOCK_MONOTONIC, &until);
     gn_list_remove(&a.link);
@@ -188,6 +193,6 @@ void gn_vgpu_file_came(uint32_t seq, const struct gn_session_file *file, int fd)
         pthread_cond_broadcast(&files.wake);
     }
     pthread_mutex_unlock(&files.lock);
-    /* One that nobody waits for any more is an answer that came too late. */
+    /* The answer came after the timeout: nobody waits for it. */
     gn_fd_close(fd);
 }

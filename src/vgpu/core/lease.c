@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A vGPU's lease of device memory; see lease.h. */
+/*
+ * A vGPU's lease of device memory: see lease.h. Any thread charges and refunds; the control thread
+ * delivers gantryd's answers and recalls. Never calls the driver.
+ */
 #include "vgpu/core/lease.h"
 
 #include "base/checked.h"
@@ -13,14 +16,16 @@
 #include <time.h>
 #include <unistd.h>
 
-/* What is asked for beyond the need. gantryd gives less where little is left. */
+/* Asked for on top of the need. gantryd grants less when little is left. */
 #define SLACK_BYTES (UINT64_C(32) << 20)
-/* gantryd answers well within it; without an answer the allocation fails, and a late grant is
- * slack. */
+/*
+ * Gantryd answers well within it. Without an answer the allocation fails, and a late grant becomes
+ * slack.
+ */
 #define ANSWER_TIMEOUT_S 10
 #define SEND_TIMEOUT_MS  10000
 
-/* On the stack of a thread that waits. Under the lease's lock. */
+/* On the stack of the thread that waits. Under the lease's lock. */
 struct gn_lease_asker {
     uint64_t bytes;
     bool answered, taken;
@@ -38,7 +43,7 @@ int gn_lease_init(struct gn_lease *l, int control_fd, struct gn_counters *counte
     return l->wake_fd < 0 ? -errno : 0;
 }
 
-static bool take_locked(struct gn_lease *l, uint64_t bytes)
+static bool charge_locked(struct gn_lease *l, uint64_t bytes)
 {
     if (bytes > l->leased_bytes - l->used_bytes)
         return false;
@@ -47,8 +52,8 @@ static bool take_locked(struct gn_lease *l, uint64_t bytes)
     return true;
 }
 
-static int send_with(struct gn_lease *l, uint16_t op, uint32_t seq, const void *payload, size_t n,
-                     int fd)
+static int send_frame_with_fd(struct gn_lease *l, uint16_t op, uint32_t seq, const void *payload,
+                              size_t n, int fd)
 {
     pthread_mutex_lock(&l->send_lock);
     int rc = gn_frame_send(l->control_fd, SEND_TIMEOUT_MS, op, 0, seq, payload, n, &fd, fd >= 0);
@@ -56,21 +61,21 @@ static int send_with(struct gn_lease *l, uint16_t op, uint32_t seq, const void *
     return rc;
 }
 
-static int send(struct gn_lease *l, uint16_t op, uint32_t seq, const void *payload, size_t n)
+static int send_frame(struct gn_lease *l, uint16_t op, uint32_t seq, const void *payload, size_t n)
 {
-    return send_with(l, op, seq, payload, n, -1);
+    return send_frame_with_fd(l, op, seq, payload, n, -1);
 }
 
 int gn_lease_report(struct gn_lease *l, uint16_t op, const void *payload, size_t n, int fd)
 {
-    return send_with(l, op, 0, payload, n, fd);
+    return send_frame_with_fd(l, op, 0, payload, n, fd);
 }
 
 /*
- * Asks gantryd for what is missing. When the answer comes it is taken from at once, before a recall
- * on its heels can take it away again. 0: taken.
+ * Asks gantryd for the missing bytes. The control thread charges the answer as soon as it arrives,
+ * before a recall right behind it can take it away. 0: charged.
  */
-static int ask_locked(struct gn_lease *l, uint64_t bytes, const struct timespec *until)
+static int request_bytes_locked(struct gn_lease *l, uint64_t bytes, const struct timespec *until)
 {
     const uint64_t need = bytes - (l->leased_bytes - l->used_bytes);
     struct gn_worker_lease ask = {.need_bytes = need, .want_bytes = need};
@@ -81,7 +86,7 @@ static int ask_locked(struct gn_lease *l, uint64_t bytes, const struct timespec 
     l->asking = true;
     l->asker = &asker;
     pthread_mutex_unlock(&l->lock);
-    rc = send(l, GN_WORKER_LEASE, seq, &ask, sizeof ask);
+    rc = send_frame(l, GN_WORKER_LEASE, seq, &ask, sizeof ask);
     const bool sent = !rc;
     pthread_mutex_lock(&l->lock);
     while (rc == 0 && !asker.answered)
@@ -89,8 +94,10 @@ static int ask_locked(struct gn_lease *l, uint64_t bytes, const struct timespec 
             rc = -ETIMEDOUT;
     if (asker.answered)
         return asker.taken ? 0 : -ENOMEM;
-    /* Nobody asks anew before the answer is there; what it brings is slack. To what was not sent
-     * none comes. */
+    /*
+     * `asking` stays set until the answer comes, so no thread asks again; its grant becomes slack.
+     * A request that was not sent gets no answer.
+     */
     l->asker = NULL;
     if (!sent) {
         l->asking = false;
@@ -103,7 +110,7 @@ int gn_lease_charge(struct gn_lease *l, uint64_t bytes, bool may_wait)
 {
     struct timespec until;
     pthread_mutex_lock(&l->lock);
-    int rc = take_locked(l, bytes) ? 0 : l->control_fd < 0 ? -ENOMEM : -EAGAIN;
+    int rc = charge_locked(l, bytes) ? 0 : l->control_fd < 0 ? -ENOMEM : -EAGAIN;
     if (rc == -EAGAIN && may_wait) {
         clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_sec += ANSWER_TIMEOUT_S;
@@ -111,13 +118,13 @@ int gn_lease_charge(struct gn_lease *l, uint64_t bytes, bool may_wait)
             if (pthread_cond_clockwait(&l->answered, &l->lock, CLOCK_MONOTONIC, &until) ==
                 ETIMEDOUT)
                 rc = -ETIMEDOUT;
-            else if (take_locked(l, bytes))
+            else if (charge_locked(l, bytes))
                 rc = 0;
         }
         if (rc == -EAGAIN)
-            rc = ask_locked(l, bytes, &until);
-        /* Refused; but something may have been freed here meanwhile. */
-        if (rc && take_locked(l, bytes))
+            rc = request_bytes_locked(l, bytes, &until);
+        /* Refused, but another thread may have freed memory meanwhile. */
+        if (rc && charge_locked(l, bytes))
             rc = 0;
         if (rc)
             rc = -ENOMEM;
@@ -128,7 +135,7 @@ int gn_lease_charge(struct gn_lease *l, uint64_t bytes, bool may_wait)
 
 void gn_lease_wake(struct gn_lease *l)
 {
-    (void)gn_fd_signal(l->wake_fd); /* full is awake, too */
+    (void)gn_fd_signal(l->wake_fd); /* a full counter wakes, too */
 }
 
 void gn_lease_leave(struct gn_lease *l, struct gn_counters *counters)
@@ -142,8 +149,8 @@ void gn_lease_leave(struct gn_lease *l, struct gn_counters *counters)
     gn_fd_close(fd);
 }
 
-/* Takes what is unused out of the lease. */
-static void shed_locked(struct gn_lease *l)
+/* Moves the unused bytes out of the lease. */
+static void shed_unused_locked(struct gn_lease *l)
 {
     l->returning_bytes += l->leased_bytes - l->used_bytes;
     l->leased_bytes = l->used_bytes;
@@ -157,7 +164,7 @@ void gn_lease_refund(struct gn_lease *l, uint64_t bytes)
     l->used_bytes -= bytes;
     gn_counter_set(&l->counters->memory_bytes, l->used_bytes);
     if (l->tight) {
-        shed_locked(l);
+        shed_unused_locked(l);
         gn_lease_wake(l);
     }
     pthread_mutex_unlock(&l->lock);
@@ -170,7 +177,7 @@ void gn_lease_answered(struct gn_lease *l, uint32_t seq, uint64_t granted_bytes)
     if (l->asking && l->seq == seq) {
         l->asking = false;
         if (l->asker) {
-            l->asker->taken = granted_bytes && take_locked(l, l->asker->bytes);
+            l->asker->taken = granted_bytes && charge_locked(l, l->asker->bytes);
             l->asker->answered = true;
         }
         l->asker = NULL;
@@ -193,7 +200,7 @@ void gn_lease_shed(struct gn_lease *l)
     if (gn_lease_is_recalled(l)) {
         atomic_store_explicit(&l->recall, false, memory_order_relaxed);
         l->owed = true;
-        shed_locked(l);
+        shed_unused_locked(l);
         gn_lease_wake(l);
     }
     pthread_mutex_unlock(&l->lock);
@@ -207,5 +214,5 @@ int gn_lease_settle(struct gn_lease *l)
     l->returning_bytes = 0;
     l->owed = false;
     pthread_mutex_unlock(&l->lock);
-    return r.bytes || r.answers ? send(l, GN_WORKER_RETURNED, 0, &r, sizeof r) : 0;
+    return r.bytes || r.answers ? send_frame(l, GN_WORKER_RETURNED, 0, &r, sizeof r) : 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A lease between threads that take and give and a gantryd that is played here, over a socket as in
- * earnest.
+/*
+ * Unit tests of the lease: threads that charge and refund, and a fake gantryd at the other end of a
+ * real socket.
  */
 #include "vgpu/core/lease.h"
 
@@ -26,14 +27,16 @@ static struct {
     struct gn_lease lease;
     struct gn_counters counters;
     int worker_fd, gantryd_fd;
-    struct gn_frame_reader reader; /* gantryd's */
+    struct gn_frame_reader reader; /* of gantryd */
     struct gn_worker_control control;
     pthread_t control_thread;
     _Atomic bool ends;
 } t;
 
-/* In the C library's place: the wall clock is set an hour ahead after each look, and no wait may
- * end by that. */
+/*
+ * Replaces the C library's: the wall clock jumps by an hour with each call. No wait may end because
+ * of that.
+ */
 int clock_gettime(clockid_t clock, struct timespec *now)
 {
     const int r = (int)syscall(SYS_clock_gettime, clock, now);
@@ -41,7 +44,7 @@ int clock_gettime(clockid_t clock, struct timespec *now)
     return r;
 }
 
-/* The worker's control thread, as serve.c has it, but that it obeys a recall itself. */
+/* The worker's control thread as in serve.c, except that it obeys recalls itself. */
 static void *listen_to_gantryd(void *arg)
 {
     struct gn_worker_event e;
@@ -117,7 +120,7 @@ static struct gn_worker_returned expect_return(void)
     return r;
 }
 
-static void say(uint16_t op, uint32_t seq, const void *payload, size_t n)
+static void send_to_worker(uint16_t op, uint32_t seq, const void *payload, size_t n)
 {
     assert_int_equal(gn_frame_send(t.gantryd_fd, 60000, op, 0, seq, payload, n, NULL, 0), 0);
 }
@@ -125,16 +128,16 @@ static void say(uint16_t op, uint32_t seq, const void *payload, size_t n)
 static void grant(uint32_t seq, uint64_t bytes)
 {
     struct gn_worker_leased l = {bytes};
-    say(GN_WORKER_LEASED, seq, &l, sizeof l);
+    send_to_worker(GN_WORKER_LEASED, seq, &l, sizeof l);
 }
 
 static void recall(bool tight)
 {
     struct gn_worker_recall r = {.tight = tight};
-    say(GN_WORKER_RECALL, 0, &r, sizeof r);
+    send_to_worker(GN_WORKER_RECALL, 0, &r, sizeof r);
 }
 
-static void *take(void *arg)
+static void *charge_thread(void *arg)
 {
     return (void *)(intptr_t)gn_lease_charge(&t.lease, *(const uint64_t *)arg, true);
 }
@@ -144,13 +147,13 @@ struct taker {
     uint64_t bytes;
 };
 
-static void begin(struct taker *taker, uint64_t bytes)
+static void start_charge(struct taker *taker, uint64_t bytes)
 {
     taker->bytes = bytes;
-    assert_int_equal(pthread_create(&taker->thread, NULL, take, &taker->bytes), 0);
+    assert_int_equal(pthread_create(&taker->thread, NULL, charge_thread, &taker->bytes), 0);
 }
 
-static int end(struct taker *taker)
+static int finish_charge(struct taker *taker)
 {
     void *rc;
     pthread_join(taker->thread, &rc);
@@ -169,23 +172,23 @@ static void only_what_is_not_covered_is_asked_for(void **state)
     (void)state;
     assert_int_equal(gn_lease_charge(&t.lease, 0, false), 0);
     assert_int_equal(gn_lease_charge(&t.lease, 1, false), -EAGAIN);
-    begin(&a, 100);
+    start_charge(&a, 100);
     struct gn_worker_lease ask = expect_question(&seq);
     assert_int_equal(ask.need_bytes, 100);
     assert_true(ask.want_bytes > 100);
     grant(seq, 1000);
-    assert_int_equal(end(&a), 0);
+    assert_int_equal(finish_charge(&a), 0);
     assert_int_equal(used(), 100);
     assert_int_equal(gn_lease_charge(&t.lease, 900, false), 0); /* slack */
     assert_int_equal(gn_lease_charge(&t.lease, 1, false), -EAGAIN);
     gn_lease_refund(&t.lease, 400);
     assert_int_equal(gn_lease_charge(&t.lease, 400, false), 0);
     gn_lease_refund(&t.lease, 100);
-    begin(&a, 300);
+    start_charge(&a, 300);
     ask = expect_question(&seq);
     assert_int_equal(ask.need_bytes, 200);
     grant(seq, 0);
-    assert_int_equal(end(&a), -ENOMEM);
+    assert_int_equal(finish_charge(&a), -ENOMEM);
     assert_int_equal(used(), 900);
 }
 
@@ -194,11 +197,11 @@ static void what_is_larger_than_anything_wraps_nothing(void **state)
     struct taker a;
     uint32_t seq;
     (void)state;
-    begin(&a, UINT64_MAX);
+    start_charge(&a, UINT64_MAX);
     struct gn_worker_lease ask = expect_question(&seq);
     assert_true(ask.need_bytes == UINT64_MAX && ask.want_bytes == UINT64_MAX);
     grant(seq, 0);
-    assert_int_equal(end(&a), -ENOMEM);
+    assert_int_equal(finish_charge(&a), -ENOMEM);
     assert_int_equal(used(), 0);
 }
 
@@ -207,14 +210,14 @@ static void a_grant_is_its_askers_before_a_recall_behind_it(void **state)
     struct taker a;
     uint32_t seq;
     (void)state;
-    begin(&a, 100);
+    start_charge(&a, 100);
     (void)expect_question(&seq);
     grant(seq, 150);
     recall(false);
     struct gn_worker_returned r = expect_return();
     assert_int_equal(r.bytes, 50);
     assert_int_equal(r.answers, 1);
-    assert_int_equal(end(&a), 0);
+    assert_int_equal(finish_charge(&a), 0);
     assert_int_equal(used(), 100);
 }
 
@@ -224,18 +227,18 @@ static void one_asks_at_a_time(void **state)
     uint32_t first, second;
     struct gn_frame f;
     (void)state;
-    begin(&a, 100);
+    start_charge(&a, 100);
     (void)expect_question(&first);
-    begin(&b, 70);
+    start_charge(&b, 70);
     assert_int_equal(gn_frame_read(&t.reader, &f), 0);
     grant(first, 120);
-    assert_int_equal(end(&a), 0);
+    assert_int_equal(finish_charge(&a), 0);
     struct gn_worker_lease ask = expect_question(&second);
     assert_int_equal(ask.need_bytes, 50);
     assert_true(second != first);
-    grant(first, 0); /* what nobody asks any more changes nothing */
+    grant(first, 0); /* a second answer to the first request is ignored */
     grant(second, 50);
-    assert_int_equal(end(&b), 0);
+    assert_int_equal(finish_charge(&b), 0);
     assert_int_equal(used(), 170);
 }
 
@@ -246,11 +249,11 @@ static void what_is_freed_meanwhile_serves_too(void **state)
     (void)state;
     t.lease.leased_bytes = 100;
     assert_int_equal(gn_lease_charge(&t.lease, 100, false), 0);
-    begin(&a, 60);
+    start_charge(&a, 60);
     (void)expect_question(&seq);
     gn_lease_refund(&t.lease, 60);
     grant(seq, 0);
-    assert_int_equal(end(&a), 0);
+    assert_int_equal(finish_charge(&a), 0);
     assert_int_equal(used(), 100);
 }
 
@@ -295,8 +298,10 @@ static void a_recall_is_obeyed_once_and_not_before_somebody_does(void **state)
     close(l.wake_fd);
 }
 
-/* Four threads allocate and free as fast as they can under a gantryd that grants, refuses and
- * recalls: nothing is lost. */
+/*
+ * Four threads allocate and free as fast as they can while gantryd grants, refuses and recalls: no
+ * byte is lost.
+ */
 static void *churn(void *arg)
 {
     uint64_t seed = 88172645463325252u + (uintptr_t)arg, held = 0;
@@ -334,7 +339,7 @@ static void what_could_not_be_asked_is_asked_anew(void **state)
     (void)state;
     assert_int_equal(shutdown(t.worker_fd, SHUT_WR), 0);
     assert_int_equal(gn_lease_charge(&t.lease, MIB, true), -ENOMEM);
-    assert_false(t.lease.asking); /* or the next one would wait for an answer to this */
+    assert_false(t.lease.asking); /* else the next request would wait for this one's answer */
 }
 
 static void nothing_is_lost_between_threads(void **state)

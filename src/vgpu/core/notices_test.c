@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a vGPU tells a program over its socket, when the program does not read it. */
+/* Unit tests of the vGPU's notices to a program that does not read its socket. */
 #include "vgpu/core/serve.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 static struct gn_vgpu vgpu;
 static struct gn_counters counters;
 static struct gn_vgpu_boot boot;
-static struct gn_ring ring; /* nobody sleeps on it */
+static struct gn_ring ring; /* no thread sleeps on it */
 static int program, gantryd;
 static struct gn_frame_reader reader;
 static pthread_t control_thread;
@@ -68,7 +68,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* So many callbacks, which the end of one event makes due. */
+/* Makes n callbacks due with the end of one event. */
 static void make_due(uint32_t n)
 {
     assert_int_equal(gn_user_event_new(&vgpu, 0), 0);
@@ -77,7 +77,7 @@ static void make_due(uint32_t n)
     assert_int_equal(gn_user_event_set(&vgpu, 0, 0), 0);
 }
 
-static void hear_all(uint32_t n)
+static void expect_notices(uint32_t n)
 {
     struct gn_session_event told;
     struct gn_frame f;
@@ -93,11 +93,11 @@ static void test_a_stopped_program_hears_all_when_it_goes_on(void **state)
 {
     (void)state;
     make_due(N_NOTICES);
-    hear_all(N_NOTICES);
+    expect_notices(N_NOTICES);
     assert_int_equal(vgpu.fault, 0);
 }
 
-/* The socket takes none of them at once. */
+/* The socket takes none of the frames in one write. */
 static void test_long_ones_come_whole(void **state)
 {
     static unsigned char text[LONG_BYTES];
@@ -138,7 +138,7 @@ static void *close_gate(void *arg)
     return NULL;
 }
 
-/* Another worker would go on in the middle of a frame. */
+/* Otherwise the next owner would continue in the middle of a frame. */
 static void test_what_is_owed_goes_out_before_another_has_the_socket(void **state)
 {
     struct gn_error err;
@@ -151,7 +151,7 @@ static void test_what_is_owed_goes_out_before_another_has_the_socket(void **stat
     assert_non_null(strstr(err.what, "socket"));
     assert_false(gn_gate_is_closed(&vgpu.gate));
     assert_int_equal(pthread_create(&thread, NULL, close_gate, &r), 0);
-    hear_all(N_NOTICES);
+    expect_notices(N_NOTICES);
     pthread_join(thread, NULL);
     assert_int_equal(r, 0);
     gn_gate_open(&vgpu);

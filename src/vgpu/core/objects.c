@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The object table: what the guest's handles stand for. The guest chooses indices and generations,
- * so that it need not wait for an answer to use a handle; the table believes neither. The ring
- * thread creates and destroys, the helper thread creates; whoever else uses an object holds a
- * reference.
+ * The object table: maps the guest's handles to objects. The guest chooses indices and generations,
+ * so that it can use a handle before the answer arrives; the table trusts neither. The ring thread
+ * creates and removes objects, the helper thread creates them; every other thread that uses an
+ * object holds a reference. The API's release, and with it the driver, is called only on the vGPU's
+ * own threads.
  */
 #include "vgpu/core/vgpu_core.h"
 
@@ -51,7 +52,7 @@ struct gn_vobject *gn_object_put(struct gn_vgpu *v, uint64_t id, uint16_t kind, 
     o->driver = driver;
     atomic_init(&o->n_refs, 1);
     pthread_mutex_lock(&t->lock);
-    /* An honest guest tells of an object's end before it uses its index again. */
+    /* A correct guest reports an object's end before it reuses the index. */
     if (grow_locked(t, index / GN_OBJECT_CHUNK) ||
         generation <= t->generations[index / GN_OBJECT_CHUNK][index % GN_OBJECT_CHUNK] ||
         atomic_load_explicit(slot_of(v, index), memory_order_relaxed)) {
@@ -73,7 +74,7 @@ bool gn_object_give(struct gn_vgpu *v, uint64_t id, uint16_t kind, void *driver)
     return o != NULL;
 }
 
-/* The objects' lock. */
+/* Under the objects' lock. */
 static struct gn_vobject *find_aside(struct gn_vgpu *v, uint64_t id, uint16_t kind)
 {
     struct gn_vobject *o = v->objects.aside;
@@ -100,7 +101,8 @@ struct gn_vobject *gn_object_get(struct gn_vgpu *v, uint64_t id, uint16_t kind, 
     } else if ((o = find_aside(v, id, kind))) {
         atomic_fetch_add_explicit(&o->n_refs, 1, memory_order_relaxed);
     } else {
-        /* An object that was there once may be named by a thread that lost a race with its release.
+        /*
+         * A stale handle: a thread of the program may have lost a race with the object's release.
          */
         if (!slot || gn_id_generation(id) >
                          v->objects.generations[index / GN_OBJECT_CHUNK][index % GN_OBJECT_CHUNK])
@@ -110,7 +112,7 @@ struct gn_vobject *gn_object_get(struct gn_vgpu *v, uint64_t id, uint16_t kind, 
     return o;
 }
 
-static void unname(struct gn_vobject *o)
+static void notify_unnamed(struct gn_vobject *o)
 {
     if (o && o->vgpu->api->unnamed)
         o->vgpu->api->unnamed(o);
@@ -129,12 +131,14 @@ void gn_object_remove(struct gn_vgpu *v, uint64_t id, uint16_t kind)
             o = NULL;
     }
     pthread_mutex_unlock(&v->objects.lock);
-    unname(o);
+    notify_unnamed(o);
     gn_object_unref(o);
 }
 
-/* Set in the vGPU's own threads. The driver's threads report completions, and releasing an object
- * there could wait for that very thread: they leave it to a submit thread. */
+/*
+ * Set in the vGPU's own threads. A driver's thread reports completions, and a release there could
+ * wait for that very thread, so it leaves the release to a submit thread.
+ */
 static _Thread_local bool own_thread;
 
 void gn_objects_own_thread(void)
@@ -150,18 +154,19 @@ void gn_objects_builder_thread(void)
 }
 
 /*
- * A driver may hold a release back until a build is over, and a build may wait for a file of the
- * program's, which over tcp the thread receives that is about to release. So as long as builds go
- * on the builder's thread releases what its driver builds from. True: it will.
+ * A driver may delay a release until a build is over, and a build may wait for a file of the
+ * program's. Over tcp the thread that is about to release is the one that receives this file. So
+ * while builds are running, the builder's thread releases the objects that its driver builds from.
+ * True: it will.
  */
-static bool leave_to_builder(struct gn_vobject *o)
+static bool defer_to_builder(struct gn_vobject *o)
 {
     struct gn_vgpu *v = o->vgpu;
     if (is_builder || !atomic_load_explicit(&v->n_building, memory_order_seq_cst) ||
         !v->api->release_waits_for_builds || !v->api->release_waits_for_builds(o->kind))
         return false;
     pthread_mutex_lock(&v->objects.lock);
-    /* The builder counts down before it looks at the list, with the lock. */
+    /* The builder decrements n_building before it looks at the list, under the lock. */
     const bool builds = atomic_load_explicit(&v->n_building, memory_order_seq_cst);
     if (builds) {
         o->next_dead = v->objects.dead_behind_builds;
@@ -171,13 +176,15 @@ static bool leave_to_builder(struct gn_vobject *o)
     return builds;
 }
 
-static void bury(struct gn_vobject *o)
+static void release_object(struct gn_vobject *o)
 {
     o->vgpu->api->release(o);
     gn_lease_refund(&o->vgpu->lease, o->charged_bytes);
     gn_object_forget_records(o);
-    /* No deeper than the API's objects are made of each other: an image of a buffer that is a part
-     * of another one. */
+    /*
+     * Recursion is limited by how deep the API nests objects: an image of a buffer that is a
+     * sub-buffer.
+     */
     for (uint32_t i = 0; i < o->n_holds; i++)
         gn_object_unref(o->holds[i]);
     free(o->holds);
@@ -188,10 +195,10 @@ void gn_object_unref(struct gn_vobject *o)
 {
     if (!o || atomic_fetch_sub_explicit(&o->n_refs, 1, memory_order_acq_rel) != 1)
         return;
-    if (leave_to_builder(o))
+    if (defer_to_builder(o))
         return;
     if (own_thread) {
-        bury(o);
+        release_object(o);
         return;
     }
     struct gn_vgpu *v = o->vgpu;
@@ -202,7 +209,7 @@ void gn_object_unref(struct gn_vobject *o)
     gn_device_wake(&v->devices[0]);
 }
 
-static void bury_all(struct gn_vgpu *v, struct gn_vobject **list)
+static void release_list(struct gn_vgpu *v, struct gn_vobject **list)
 {
     pthread_mutex_lock(&v->objects.lock);
     struct gn_vobject *o = *list;
@@ -210,24 +217,24 @@ static void bury_all(struct gn_vgpu *v, struct gn_vobject **list)
     pthread_mutex_unlock(&v->objects.lock);
     while (o) {
         struct gn_vobject *next = o->next_dead;
-        if (!leave_to_builder(o))
-            bury(o);
+        if (!defer_to_builder(o))
+            release_object(o);
         o = next;
     }
 }
 
 void gn_objects_bury(struct gn_vgpu *v)
 {
-    bury_all(v, &v->objects.dead);
+    release_list(v, &v->objects.dead);
 }
 
 void gn_objects_built(struct gn_vgpu *v)
 {
     atomic_fetch_sub_explicit(&v->n_building, 1, memory_order_seq_cst);
-    bury_all(v, &v->objects.dead_behind_builds);
+    release_list(v, &v->objects.dead_behind_builds);
 }
 
-static bool make_place_locked(struct gn_vobject *o, uint32_t n)
+static bool reserve_holds_locked(struct gn_vobject *o, uint32_t n)
 {
     if (n <= o->holds_capacity - o->n_holds)
         return true;
@@ -243,7 +250,7 @@ static bool make_place_locked(struct gn_vobject *o, uint32_t n)
 int gn_object_reserve_holds(struct gn_vobject *o, uint32_t n)
 {
     pthread_mutex_lock(&o->vgpu->objects.lock);
-    const bool has_place = make_place_locked(o, n);
+    const bool has_place = reserve_holds_locked(o, n);
     pthread_mutex_unlock(&o->vgpu->objects.lock);
     return has_place ? 0 : -ENOMEM;
 }
@@ -261,7 +268,7 @@ int gn_object_hold(struct gn_vobject *o, struct gn_vobject *other)
             high = middle;
     }
     if (low == o->n_holds || o->holds[low] != other) {
-        rc = make_place_locked(o, 1) ? 0 : -ENOMEM;
+        rc = reserve_holds_locked(o, 1) ? 0 : -ENOMEM;
         if (!rc) {
             memmove(&o->holds[low + 1], &o->holds[low],
                     (o->n_holds - low) * sizeof(struct gn_vobject *));
@@ -320,7 +327,7 @@ void gn_object_make_room(struct gn_vgpu *v, uint64_t id)
         o = NULL;
     }
     pthread_mutex_unlock(&v->objects.lock);
-    unname(o);
+    notify_unnamed(o);
 }
 
 void gn_objects_drop_aside(struct gn_vgpu *v)

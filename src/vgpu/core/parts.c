@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Gives long commands to the driver a part at a time: while others wait for the device what is left
- * of the slice takes, and with nobody waiting what a move may have to wait for. Called by whoever
- * submits, before a command of the class that can be cut goes as a whole. Parts of one command
- * follow each other: in an in-order queue by themselves, in another one because each waits for the
- * one before it; so the last one's end is the end of all, and what follows the command follows its
- * last part.
+ * Submits long commands to the driver in parts (parts.h). While other vGPUs wait for the device, a
+ * part fills the rest of the time slice; with no other vGPU waiting, it is short enough for a
+ * migration to wait for. Called by the submitter, before a command of the class that can be cut is
+ * submitted whole. The parts of one command run one after the other: an in-order queue ensures it,
+ * in an out-of-order queue each part waits for the one before. So the end of the last part is the
+ * end of all, and later commands depend on the last part only. Completions come on the driver's
+ * threads.
  */
 #include "vgpu/core/parts.h"
 
@@ -16,45 +17,48 @@
 
 #include <stdlib.h>
 
-#define CONTENDED_NS                                                                               \
-    1000000000u /* who has waited for the device so short a time ago will wait again */
-#define TEACH_EVERY                                                                                \
-    13u /* of launches that are known to be short one is measured, since they may not stay so */
-#define MEASURED_ALONE                                                                             \
-    2u /* a kernel's first launch may be long because the driver compiles, which is no reason to   \
-          compile more */
+/* A vGPU that has waited for the device this recently is expected to wait again. */
+#define CONTENDED_NS 1000000000u
+/* Every 13th launch that is known to be short is measured, since its length may change. */
+#define TEACH_EVERY 13u
+/* A kernel's first launch may be long because the driver compiles: no reason to compile more. */
+#define MEASURED_ALONE 2u
 
 struct gn_part {
     struct gn_command *command;
     uint64_t groups, submit_ns;
-    uint32_t covers; /* of the turn; 0: it takes no part */
+    uint32_t covers; /* commands that its end stands for in the turn; 0: there are no turns */
     bool first, teaches;
 };
 
-/* Does somebody else want the device, now or a moment ago? *ret_left_ns: of the slice. */
-static bool contended(struct gn_vdevice *d, bool *ret_preempted, uint64_t *ret_left_ns)
+/*
+ * Whether another vGPU waits for the device, now or a moment ago. *ret_left_ns: rest of the slice.
+ */
+static bool is_contended(struct gn_vdevice *d, bool *ret_preempted, uint64_t *ret_left_ns)
 {
     struct gn_turn *t = &d->turn;
     if (!t->slot)
         return false;
-    const bool pressed = gn_grant_is_preempted(t->slot);
-    if (!pressed && !t->preempted_ns)
+    const bool preempted = gn_grant_is_preempted(t->slot);
+    if (!preempted && !t->preempted_ns)
         return false;
     const uint64_t now = gn_now_ns(), held_ns = now - t->began_ns;
-    if (pressed) {
+    if (preempted) {
         t->preempted_ns = now;
     } else if (now - t->preempted_ns > CONTENDED_NS) {
         t->preempted_ns = 0;
         return false;
     }
-    *ret_preempted = pressed;
-    *ret_left_ns = !pressed ? t->slice_ns : held_ns < t->slice_ns ? t->slice_ns - held_ns : 0;
+    *ret_preempted = preempted;
+    *ret_left_ns = !preempted ? t->slice_ns : held_ns < t->slice_ns ? t->slice_ns - held_ns : 0;
     return true;
 }
 
-/* Parts that the driver has: while others wait, of all commands, since it is the device's time that
- * counts. */
-static uint32_t n_open(struct gn_vdevice *d, const struct gn_cutting *cut, bool shares)
+/*
+ * Parts that the driver has. While other vGPUs wait, parts of all commands, since the device's time
+ * is shared.
+ */
+static uint32_t count_open_parts(struct gn_vdevice *d, const struct gn_cutting *cut, bool shares)
 {
     if (shares || !cut)
         return shares ? atomic_load_explicit(&d->n_parts, memory_order_seq_cst) : 0;
@@ -64,32 +68,37 @@ static uint32_t n_open(struct gn_vdevice *d, const struct gn_cutting *cut, bool 
     return n;
 }
 
-/* True: one of the parts that the driver was seen to have will wake the submit thread by its end.
- * False: it is over already. */
+/*
+ * True: the end of one of the n_seen parts will wake the submit thread. False: it has ended
+ * already.
+ */
 static bool waits_for_a_part(struct gn_vdevice *d, const struct gn_cutting *cut, bool shares,
                              uint32_t n_seen)
 {
-    /* Announced before the second look; a part counts itself off before it looks whether somebody
-     * waits. */
+    /* Set before the second look; a part's end decrements the count before it reads part_waits. */
     atomic_store_explicit(&d->part_waits, true, memory_order_seq_cst);
-    return n_open(d, cut, shares) >= n_seen;
+    return count_open_parts(d, cut, shares) >= n_seen;
 }
 
-/* Given now, it is what the device does next: so the time to its end is its own. */
-static bool is_next(const struct gn_command *c)
+/*
+ * Whether the device runs the command next if it is submitted now: then the time to its end is its
+ * own.
+ */
+static bool runs_next(const struct gn_command *c)
 {
     const struct gn_vqueue *q = c->queue;
     return !c->n_producers && (!q->last || !q->last->driver_event ||
                                c->vgpu->api->is_over(c->vgpu, q->last->driver_event));
 }
 
-/* It goes whole. */
-static bool teaches(struct gn_vdevice *d, const struct gn_command *c, const struct gn_slice_case *k)
+/* For a command that is submitted whole: whether its launch is to be measured. */
+static bool should_measure(struct gn_vdevice *d, const struct gn_command *c,
+                           const struct gn_slice_case *k)
 {
     if (!gn_slice_is_long(k->groups, k->pace_ps) && ++d->n_short < TEACH_EVERY)
         return false;
     d->n_short = 0;
-    return c->queue->measured || is_next(c);
+    return c->queue->measured || runs_next(c);
 }
 
 static struct gn_cutting *cutting_new(const struct gn_grid *grid, void *how)
@@ -103,9 +112,9 @@ static struct gn_cutting *cutting_new(const struct gn_grid *grid, void *how)
     return cut;
 }
 
-/* Begins to cut it; NULL: it runs whole. */
-static struct gn_cutting *begin(struct gn_vgpu *v, struct gn_command *c, const struct gn_grid *grid,
-                                uint32_t n_measured)
+/* Starts to cut a command. NULL: it runs whole. */
+static struct gn_cutting *begin_cutting(struct gn_vgpu *v, struct gn_command *c,
+                                        const struct gn_grid *grid, uint32_t n_measured)
 {
     void *how = NULL;
     struct gn_cutting *cut =
@@ -118,7 +127,7 @@ static struct gn_cutting *begin(struct gn_vgpu *v, struct gn_command *c, const s
     return cut;
 }
 
-static bool failed(struct gn_vgpu *v, const struct gn_cutting *cut)
+static bool has_failed(struct gn_vgpu *v, const struct gn_cutting *cut)
 {
     pthread_mutex_lock(&v->lock);
     const bool is = cut->error != 0;
@@ -126,8 +135,11 @@ static bool failed(struct gn_vgpu *v, const struct gn_cutting *cut)
     return is;
 }
 
-/* No more of it goes to the driver. The last part that is there, or this, is its end. */
-static void give_up(struct gn_command *c, int32_t error)
+/*
+ * Submits no further part. The command ends with the last part that the driver has, or here if it
+ * has none.
+ */
+static void abort_command(struct gn_command *c, int32_t error)
 {
     struct gn_vgpu *v = c->vgpu;
     pthread_mutex_lock(&v->lock);
@@ -142,8 +154,8 @@ static void give_up(struct gn_command *c, int32_t error)
         gn_command_over(c, error);
 }
 
-/* The driver has it: what the program sees, and what others in the vGPU do. */
-static void given(struct gn_vdevice *d, struct gn_part *part, void *event)
+/* The driver has accepted the part: updates the command, its event and the turn. */
+static void record_submitted_part(struct gn_vdevice *d, struct gn_part *part, void *event)
 {
     struct gn_command *c = part->command;
     struct gn_vgpu *v = c->vgpu;
@@ -187,17 +199,19 @@ static void given(struct gn_vdevice *d, struct gn_part *part, void *event)
     part->covers = d->turn.slot ? gn_turn_given(d) : 0;
 }
 
-/* WHOLE: the driver refuses its first part, and is to judge the command itself. */
-static enum gn_parts_verdict give(struct gn_vdevice *d, struct gn_command *c, uint64_t want,
-                                  uint64_t least, bool shares)
+/* GN_PARTS_WHOLE: the driver refused the first part, and is to judge the whole command. */
+static enum gn_parts_verdict submit_part(struct gn_vdevice *d, struct gn_command *c, uint64_t want,
+                                         uint64_t least, bool shares)
 {
     struct gn_vgpu *v = c->vgpu;
     struct gn_cutting *cut = c->cut;
     void *event = NULL;
     const bool first = !cut->next_group;
-    /* While others wait all that the device does is followed, so it is known when it began with
-     * this one. */
-    const bool teaches = shares || !first || c->queue->measured || is_next(c);
+    /*
+     * While other vGPUs wait, every command's end is tracked, so the start of this part on the
+     * device is known.
+     */
+    const bool teaches = shares || !first || c->queue->measured || runs_next(c);
     struct gn_part *part = calloc(1, sizeof *part);
     const uint64_t groups = gn_grid_cut(&cut->grid, cut->next_group, want, least, &cut->now);
     const uint64_t submit_ns = gn_now_ns();
@@ -208,7 +222,7 @@ static enum gn_parts_verdict give(struct gn_vdevice *d, struct gn_command *c, ui
     if (!part || result) {
         free(part);
         if (!first) {
-            give_up(c, result);
+            abort_command(c, result);
             return GN_PARTS_TAKEN;
         }
         free(c->cut);
@@ -220,8 +234,8 @@ static enum gn_parts_verdict give(struct gn_vdevice *d, struct gn_command *c, ui
         c->submit_ns = submit_ns;
         gn_command_accepted(c);
     }
-    given(d, part, event);
-    /* Its end may be told before this returns, and be the command's. */
+    record_submitted_part(d, part, event);
+    /* The callback may run, and end the command, before this returns. */
     if (v->api->when_part_over(v, event, part))
         gn_part_over(part, event, v->api->out_of_memory);
     return GN_PARTS_TAKEN;
@@ -234,25 +248,25 @@ enum gn_parts_verdict gn_parts_next(struct gn_vdevice *d, struct gn_command *c)
     const uint64_t least = v->slice_groups ? v->slice_groups : GN_SLICE_LEAST_GROUPS;
     struct gn_slice_case k = {.least = least};
     struct gn_grid grid;
-    bool pressed = false;
+    bool preempted = false;
 
-    if (cut && failed(v, cut)) {
-        give_up(c, 0);
+    if (cut && has_failed(v, cut)) {
+        abort_command(c, 0);
         return GN_PARTS_TAKEN;
     }
     if (c->doomed || c->no_memory)
         return GN_PARTS_WHOLE;
-    const bool shares = v->slice_groups || contended(d, &pressed, &k.left_ns);
+    const bool shares = v->slice_groups || is_contended(d, &preempted, &k.left_ns);
     if (!v->slicer->look(v, c, least, &grid, &k.pace_ps) && !cut)
         return GN_PARTS_WHOLE;
     k.groups = cut ? cut->n_groups - cut->next_group : gn_grid_groups(&grid);
     k.slice_ns = d->turn.slice_ns;
-    k.max_open = pressed ? 1 : 2;
-    k.n_open = n_open(d, cut, shares);
+    k.max_open = preempted ? 1 : 2;
+    k.n_open = count_open_parts(d, cut, shares);
     if (!shares)
         k.slice_ns = k.left_ns = k.max_open * GN_SLICE_ALONE_NS;
     if (!shares && !cut && !gn_slice_is_long(k.groups, k.pace_ps)) {
-        c->teaches = teaches(d, c, &k);
+        c->teaches = should_measure(d, c, &k);
         return GN_PARTS_WHOLE;
     }
 
@@ -284,11 +298,14 @@ enum gn_parts_verdict gn_parts_next(struct gn_vdevice *d, struct gn_command *c)
     case GN_SLICE_PART:
         break;
     }
-    if (!cut && !(cut = begin(v, c, &grid, v->slice_groups ? 0 : shares ? 1 : MEASURED_ALONE))) {
-        c->teaches = !shares && teaches(d, c, &k);
+    if (!cut && !(cut = begin_cutting(v, c, &grid,
+                                      v->slice_groups ? 0
+                                      : shares        ? 1
+                                                      : MEASURED_ALONE))) {
+        c->teaches = !shares && should_measure(d, c, &k);
         return GN_PARTS_WHOLE;
     }
-    return give(d, c, groups, least, shares);
+    return submit_part(d, c, groups, least, shares);
 }
 
 bool gn_parts_resume(struct gn_command *c, uint64_t next, const struct gn_event_times *times)
@@ -342,8 +359,10 @@ void gn_part_over(struct gn_part *part, void *event, int32_t status)
     const int32_t error = cut->error;
     const bool given_all = cut->next_group == cut->n_groups, end = given_all && !cut->n_open;
     pthread_mutex_unlock(&v->lock);
-    /* Counted off before this looks whether somebody waits for it; or what is pending of it is to
-     * be taken off. */
+    /*
+     * After n_parts was decremented: submit more if a command waits for a part, or remove the
+     * pending rest of a failed command.
+     */
     if (atomic_exchange_explicit(&d->part_waits, false, memory_order_seq_cst) ||
         (error && !given_all))
         atomic_store_explicit(&d->dirty, true, memory_order_seq_cst);

@@ -11,63 +11,79 @@ struct gn_command;
 struct gn_request_class;
 
 /*
- * Commands that go to the driver in parts (kernel slicing, FairGV 3.3.2). Such a command stays at
- * its place among the pending ones until its last part has been given: between two parts the grant
- * may go to somebody else, or the gate may close, and what is pending is the message and the number
- * of the next group, which is all that a move takes along. To the program it is one command with
- * one event, submitted with its first part, over with its last, or with the first that fails; then
- * no more are given.
+ * Commands that are submitted in parts (kernel slicing, FairGV 3.3.2). Such a command keeps its
+ * place in the pending list until its last part has been submitted. Between two parts the grant may
+ * go to another vGPU, or the gate may close; the message and the number of the next group are all
+ * that a migration takes along. To the program it is one command with one event, submitted with its
+ * first part, complete with its last part, or failed with the first part that fails, after which no
+ * part is submitted.
  */
 struct gn_cutting {
     struct gn_grid grid;
     uint64_t n_groups;
     void *how; /* the API's, from its prepare */
-    /* the role */
-    uint64_t next_group; /* those below have been given; also read under vgpu->lock */
-    struct gn_box now;   /* what class->submit is to give */
-    uint32_t waits_in;   /* the pass of its device in which it is to wait for the end of a part */
+    /* under the device role */
+    uint64_t next_group; /* all groups below it have been submitted; also read under vgpu->lock */
+    struct gn_box now;   /* the part that class->submit is to submit */
+    uint32_t waits_in;   /* the device's pass in which it waits for the end of a part */
     /* vgpu->lock */
     uint32_t n_open;             /* parts that the driver has */
-    int32_t error;               /* of the first that failed */
-    struct gn_event_times times; /* of the first part; whoever reports its end */
+    int32_t error;               /* of the first part that failed */
+    struct gn_event_times times; /* of the first part; set by the thread that reports its end */
 };
 
-/* The API's half. */
+/* The API's half of slicing. */
 struct gn_slicer {
     const struct gn_request_class *class; /* of commands that may be cut */
-    /* May this one be, in parts of at least `least` groups? Then its grid, and what a group takes
-     * as far as that is known. The role. */
+    /*
+     * Whether this command may be cut into parts of at least `least` groups; if so, returns its
+     * grid, and the time per group if known, else 0. Under the device role.
+     */
     bool (*look)(struct gn_vgpu *v, struct gn_command *c, uint64_t least, struct gn_grid *ret_grid,
                  uint64_t *ret_pace_ps);
-    /* About to be cut. False: what that needs is not there; it is being made, if what it takes was
-     * measured at least so often. The role. */
+    /*
+     * Called before a command is cut. False: the kernel variant that this needs is not there; it is
+     * being built if the kernel's time was measured at least n_measured times. Under the device
+     * role.
+     */
     bool (*prepare)(struct gn_vgpu *v, struct gn_command *c, uint32_t n_measured, void **ret_how);
-    /* It was cut elsewhere, and its rest can't run whole: its grid, and what its parts need, made
-     * at once. False: not here. Who loads. */
+    /*
+     * For a command that was cut on the source of a migration: returns its grid, and in *ret_how
+     * the kernel variant for its parts, which is built at once. False: not possible here. The
+     * thread that loads the vGPU.
+     */
     bool (*resume)(struct gn_vgpu *v, struct gn_command *c, struct gn_grid *ret_grid,
                    void **ret_how);
-    /* So many groups of it (0: all) took the device so long. Any thread, while the command lives.
-     */
+    /* `groups` groups of it (0: all) took the device `ns`. Any thread, while the command lives. */
     void (*took)(struct gn_vgpu *v, struct gn_command *c, uint64_t groups, uint64_t ns);
 };
 
-/* One launch: the driver's, until it is over. */
+/* One launch; the driver's callback owns it until the part is over. */
 struct gn_part;
 
 enum gn_parts_verdict {
-    GN_PARTS_WHOLE, /* nothing has been done: it goes as any other */
-    GN_PARTS_TAKEN, /* something was given, or it has ended: look again for what is ready */
-    GN_PARTS_WAITS, /* nothing of it can be given in this pass, but of others; the submit thread
-                       will be woken */
-    GN_PARTS_LATER, /* nothing can be given now; the submit thread will be woken */
+    GN_PARTS_WHOLE, /* nothing was done: submit it as any other command */
+    /* A part was submitted, or the command has ended: look for ready commands again. */
+    GN_PARTS_TAKEN,
+    /*
+     * No part of this command can be submitted in this pass, but other commands can; the submit
+     * thread will be woken.
+     */
+    GN_PARTS_WAITS,
+    GN_PARTS_LATER, /* nothing can be submitted now; the submit thread will be woken */
 };
 
-/* A command that is ready and that a turn allows. The role, and no lock. */
+/*
+ * Submits the next part of a command that is ready and that the turn allows. Under the device role,
+ * without locks.
+ */
 enum gn_parts_verdict gn_parts_next(struct gn_vdevice *d, struct gn_command *c);
-/* Of a command that is just being taken in, and has no waits: groups below `next` have run
- * elsewhere. False: it can't go on so. */
+/*
+ * For a command that is being loaded and has no waits: groups below `next` have run on the source.
+ * False: it cannot be continued.
+ */
 bool gn_parts_resume(struct gn_command *c, uint64_t next, const struct gn_event_times *times);
-/* A part's end, by the driver's event; any thread. */
+/* The driver reports the end of a part. Any thread. */
 void gn_part_over(struct gn_part *part, void *event, int32_t status);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Commands in parts: when they are cut, what the program is told of it, who has the device between
- * two parts. */
+/*
+ * Unit tests of commands in parts: when a command is cut, the phases that the program sees, and the
+ * grant between two parts.
+ */
 #include "vgpu/core/played_parts.h"
 
 #include <setjmp.h>
@@ -11,8 +13,10 @@
 
 #define LONG UINT64_C(3600000000000)
 
-/* One event, submitted with the first part and over with the last; times of the first and of the
- * last. */
+/*
+ * One event, submitted with the first part and complete with the last. The times are those of the
+ * first and of the last part.
+ */
 static void test_one_command_to_the_program(void **state)
 {
     int32_t error = 1;
@@ -22,7 +26,7 @@ static void test_one_command_to_the_program(void **state)
     assert_int_equal(gn_played.n_parts, 4);
     gn_played_check_once(20000);
     assert_int_equal(gn_played_phase(0, &error), GN_EVENT_SUBMITTED);
-    /* In order by themselves. */
+    /* An in-order queue needs no waits between parts. */
     for (uint32_t i = 0; i < 4; i++)
         assert_int_equal(gn_played.parts[i].n_waits, 0);
     for (uint32_t i = 0; i < 3; i++) {
@@ -52,7 +56,7 @@ static void test_ends_come_in_any_order(void **state)
     gn_played_stop();
 }
 
-/* Nothing orders an out-of-order queue's launches but their events. */
+/* In an out-of-order queue only events order the parts. */
 static void test_out_of_order_parts_follow_each_other(void **state)
 {
     (void)state;
@@ -92,24 +96,25 @@ static void test_without_an_event(void **state)
     gn_played_stop();
 }
 
-/* While others wait: no more than the slice has room for; then the grant goes, and what is left
- * stays pending. */
+/*
+ * While other vGPUs wait, a part is no longer than the slice. Then the grant is yielded, and the
+ * rest stays pending.
+ */
 static void test_between_two_parts_the_grant_goes(void **state)
 {
     int32_t error = 0;
     (void)state;
     gn_played_start(true, 0);
     gn_played_enqueue(&gn_played_launch, 0, GN_NO_EVENT);
-    gn_played_enqueue(
-        &gn_played_other, 1,
-        0); /* waits for it, in the driver when that has the last part, here until then */
+    /* Waits for the launch: in the driver once that has the last part, here until then. */
+    gn_played_enqueue(&gn_played_other, 1, 0);
     assert_int_equal(gn_played.n_parts, 0);
     gn_played_hand(6000000);
     assert_int_equal(gn_played.n_parts, 1);
     assert_true(gn_played.parts[0].box.n[0] >= 1500 && gn_played.parts[0].box.n[0] <= 6000);
     assert_int_equal(gn_played_phase(0, NULL), GN_EVENT_SUBMITTED);
     assert_int_equal(gn_played_phase(1, NULL), GN_EVENT_QUEUED);
-    /* The slice is over while it runs. */
+    /* The slice ends while the part runs. */
     gn_played.device.turn.slice_ns = 0;
     gn_played_end(0, 0);
     assert_int_equal(gn_played.n_took, 1);
@@ -141,18 +146,20 @@ static void test_between_two_parts_the_grant_goes(void **state)
     gn_played_stop();
 }
 
-/* Only what would outlast the slice, and only if it can be. */
+/* Only a launch that would outlast the slice is cut, and only if it can be. */
 static void test_what_runs_whole(void **state)
 {
     (void)state;
     for (int why = 0; why < 4; why++) {
         gn_played_start(true, 0);
+        /* 2 ms in all */
         if (why == 0)
-            gn_played.pace_ps = 100000; /* 2 ms in all */
+            gn_played.pace_ps = 100000;
         if (why == 1)
             gn_played.groups = 2999;
+        /* a kernel variant that is not built yet */
         if (why == 2)
-            gn_played.ready = false; /* a variant that is not built yet */
+            gn_played.ready = false;
         gn_played_enqueue(why == 3 ? &gn_played_other : &gn_played_launch, 0, GN_NO_EVENT);
         gn_played_hand(6000000);
         assert_int_equal(gn_played.n_parts, 0);
@@ -162,7 +169,7 @@ static void test_what_runs_whole(void **state)
         assert_int_equal(gn_played.n_took, why == 3 ? 0 : 1);
         gn_played_stop();
     }
-    /* Nobody waits. */
+    /* No other vGPU waits. */
     gn_played_start(true, 0);
     gn_played_enqueue(&gn_played_launch, 0, GN_NO_EVENT);
     assert_true(gn_grant_assign(&gn_played.slot, 6000000, false));
@@ -176,7 +183,7 @@ static void test_what_runs_whole(void **state)
     gn_played_stop();
 }
 
-/* The first part that fails is the end, as soon as the driver has no other of it. */
+/* The first part that fails ends the command as soon as the driver has no other part of it. */
 static void test_a_part_fails(void **state)
 {
     int32_t error = 0;
@@ -194,7 +201,7 @@ static void test_a_part_fails(void **state)
     gn_command_over(gn_played.whole[0], 0);
     gn_played_stop();
 
-    /* The rest is not given. */
+    /* The rest is not submitted. */
     gn_played_start(true, 0);
     gn_played_enqueue(&gn_played_launch, 0, GN_NO_EVENT);
     gn_played_enqueue(&gn_played_other, 1, 0);
@@ -214,7 +221,7 @@ static void test_the_driver_refuses_a_part(void **state)
 {
     int32_t error = 0;
     (void)state;
-    /* The first: the driver judges the whole. */
+    /* The first part: the driver judges the whole command. */
     gn_played_start(true, 5000);
     gn_played.refuse_at = 1;
     gn_played_enqueue(&gn_played_launch, 0, GN_NO_EVENT);
@@ -222,7 +229,7 @@ static void test_the_driver_refuses_a_part(void **state)
     assert_int_equal(gn_played_phase(0, &error), GN_EVENT_DONE);
     assert_int_equal(error, -4);
     gn_played_stop();
-    /* A later one. */
+    /* A later part. */
     gn_played_start(true, 5000);
     gn_played.refuse_at = 3;
     gn_played_enqueue(&gn_played_launch, 0, GN_NO_EVENT);
@@ -235,7 +242,7 @@ static void test_the_driver_refuses_a_part(void **state)
     gn_played_stop();
 }
 
-/* What it waits for keeps all of it. */
+/* An unset user event blocks all parts. */
 static void test_user_events_keep_it(void **state)
 {
     (void)state;
@@ -248,7 +255,7 @@ static void test_user_events_keep_it(void **state)
     for (uint32_t i = 0; i < 4; i++)
         gn_played_end(i, 0);
     assert_int_equal(gn_played_phase(0, NULL), GN_EVENT_DONE);
-    /* And one that fails: nothing of it runs. */
+    /* If the user event fails, no part runs. */
     int32_t error = 0;
     assert_int_equal(gn_user_event_new(&gn_played.vgpu, 5), 0);
     gn_played_enqueue(&gn_played_launch, 1, 5);
@@ -259,7 +266,7 @@ static void test_user_events_keep_it(void **state)
     gn_played_stop();
 }
 
-/* Nobody waits: a long one goes in parts all the same, two at a time. */
+/* No other vGPU waits: a long launch still goes in parts, two at a time. */
 static void test_alone(void **state)
 {
     (void)state;
@@ -284,7 +291,7 @@ static void test_alone(void **state)
         }
         assert_int_equal(gn_played.n_parts, 12);
         gn_played_check_once(120000);
-        /* What comes behind it is the driver's to keep in order. */
+        /* The driver orders the commands behind it. */
         assert_int_equal(gn_played.n_whole, 1);
         gn_played_end(10, 0);
         assert_int_equal(gn_played_phase(0, NULL), GN_EVENT_SUBMITTED);
@@ -296,7 +303,7 @@ static void test_alone(void **state)
     }
 }
 
-/* Of which nothing is known: its first part tells, and that is waited for. */
+/* An unknown kernel: the first part is measured before more is submitted. */
 static void test_alone_and_not_known(void **state)
 {
     (void)state;
@@ -312,7 +319,7 @@ static void test_alone_and_not_known(void **state)
     gn_played_end(2, 0);
     gn_played_check_once(20000);
     assert_int_equal(gn_played_phase(0, NULL), GN_EVENT_DONE);
-    /* Behind something else its time tells nothing; the next part's does. */
+    /* Behind another command a part's time is not the kernel's own; the next part's is. */
     gn_played.pace_ps = 0;
     gn_played.n_took = 0;
     gn_played.busy = true;
@@ -330,7 +337,9 @@ static void test_alone_and_not_known(void **state)
     gn_played_stop();
 }
 
-/* Short ones go whole, and one in a while is measured; so is each long one that can't be cut. */
+/*
+ * Short launches run whole, and every 13th is measured; so is each long launch that cannot be cut.
+ */
 static void test_alone_and_whole(void **state)
 {
     uint32_t n = 0;
@@ -349,7 +358,7 @@ static void test_alone_and_whole(void **state)
     gn_played.ready = false;
     gn_played.groups = 120000;
     for (uint32_t i = 0; i < 3; i++) {
-        gn_played.busy = i == 2; /* what it takes can't be known */
+        gn_played.busy = i == 2; /* its time cannot be measured */
         gn_played_enqueue(&gn_played_launch, GN_NO_EVENT, GN_NO_EVENT);
         assert_int_equal(gn_played.n_whole, i < 2);
         if (gn_played.n_whole)
@@ -360,8 +369,10 @@ static void test_alone_and_whole(void **state)
     gn_played_stop();
 }
 
-/* While it waits for the end of a part, others may go to the driver: a queue out of order, and
- * other queues. */
+/*
+ * While a command waits for the end of a part, other commands may be submitted: of an out-of-order
+ * queue, and of other queues.
+ */
 static void test_alone_it_keeps_nobody_else(void **state)
 {
     (void)state;

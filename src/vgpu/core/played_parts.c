@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The vGPU and the driver of the tests of commands in parts: see played_parts.h. */
+/*
+ * The fake vGPU and driver for tests of commands in parts: see played_parts.h. Called on the test's
+ * thread only.
+ */
 #include "vgpu/core/played_parts.h"
 #include "base/descriptor.h"
 
@@ -13,7 +16,7 @@
 #include <cmocka.h>
 
 struct gn_played gn_played;
-static struct gn_ring ring; /* nobody sleeps on it */
+static struct gn_ring ring; /* no thread sleeps on it */
 
 static void admit(struct gn_vgpu *v, struct gn_command *c)
 {
@@ -110,7 +113,7 @@ static void took(struct gn_vgpu *v, struct gn_command *c, uint64_t n, uint64_t n
     gn_played.pace_ps = gn_played.pace_ps ? gn_played.pace_ps : 1000000;
 }
 
-/* By their op. */
+/* Indexed by op. */
 const struct gn_request_class gn_played_requests[] = {
     {.name = "launch", .admit = admit, .submit = submit},
     {.name = "other", .admit = admit, .submit = submit}};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The records of live objects: see records.h. Written by the threads that serve requests, when a
- * request has made or changed something; gathered by who saves. Never on the path of a command.
+ * The records of live objects: see records.h. Written by the threads that serve requests, after a
+ * request has made or changed an object; gathered by the thread that saves the vGPU. Never on the
+ * path of a command. Calls the driver only to release an object that is no longer referenced.
  */
 #include "vgpu/core/records.h"
 
@@ -12,28 +13,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* By a list of its own, not by calls: what was made from what may be a long chain. */
-static void unref_locked(struct gn_record *r, struct gn_record **ret_dead)
+/* Iterative, not recursive: records may hold each other in a long chain. */
+static void unref_record_locked(struct gn_record *r, struct gn_record **ret_dead)
 {
     if (--r->n_refs)
         return;
-    /* Its serial has no more use, and its place holds the list. */
+    /* The serial is no longer needed; its field links the list of dead records. */
     r->serial = (uint64_t)(uintptr_t)*ret_dead;
     *ret_dead = r;
 }
 
-static void put(struct gn_vgpu *v, struct gn_record *r)
+static void unref_record(struct gn_vgpu *v, struct gn_record *r)
 {
     struct gn_record *dead = NULL;
     if (!r)
         return;
     pthread_mutex_lock(&v->objects.lock);
-    unref_locked(r, &dead);
+    unref_record_locked(r, &dead);
     while (dead) {
         struct gn_record *one = dead;
         dead = (struct gn_record *)(uintptr_t)one->serial;
         for (uint32_t i = 0; i < one->n_pins; i++)
-            unref_locked(one->pins[i], &dead);
+            unref_record_locked(one->pins[i], &dead);
         free(one->pins);
         gn_build_includes_free(one->files);
         free(one);
@@ -41,7 +42,7 @@ static void put(struct gn_vgpu *v, struct gn_record *r)
     pthread_mutex_unlock(&v->objects.lock);
 }
 
-/* ---- making one */
+/* ---- making a record */
 
 static uint32_t count_links(const struct gn_vobject *o)
 {
@@ -51,7 +52,7 @@ static uint32_t count_links(const struct gn_vobject *o)
     return n;
 }
 
-static void pin_all(struct gn_record *record, const struct gn_vobject *o)
+static void pin_records_of(struct gn_record *record, const struct gn_vobject *o)
 {
     for (const struct gn_record_link *l = o ? o->records : NULL; l; l = l->next) {
         l->record->n_refs++;
@@ -59,9 +60,12 @@ static void pin_all(struct gn_record *record, const struct gn_vobject *o)
     }
 }
 
-/* What the request names, but for what it changes: that has its records itself. */
-static int pin(struct gn_vgpu *v, struct gn_record *record, const struct gn_request *r,
-               const struct gn_vobject *changed)
+/*
+ * Pins the records of the objects that the request names, except of the object that it changes,
+ * which has its records itself.
+ */
+static int pin_inputs(struct gn_vgpu *v, struct gn_record *record, const struct gn_request *r,
+                      const struct gn_vobject *changed)
 {
     uint64_t n = 0;
     int rc = 0;
@@ -75,17 +79,19 @@ static int pin(struct gn_vgpu *v, struct gn_record *record, const struct gn_requ
         rc = -ENOMEM;
     for (uint32_t i = 0; n && !rc && i < r->n_held; i++)
         if (r->held[i] != changed)
-            pin_all(record, r->held[i]);
+            pin_records_of(record, r->held[i]);
     for (uint32_t a = 0; n && !rc && a < r->n_arrays; a++)
         for (uint64_t i = 0; i < r->arrays[a].n; i++)
-            pin_all(record, r->arrays[a].objects[i]);
+            pin_records_of(record, r->arrays[a].objects[i]);
     pthread_mutex_unlock(&v->objects.lock);
     return rc;
 }
 
-/* What lay in the data area is appended, and its span made to point there, so that the record
- * stands alone. */
-static struct gn_record *copy(const struct gn_request *r)
+/*
+ * Copies the message. The bytes of the data area are appended and the spans changed to point there,
+ * so that the record needs nothing else.
+ */
+static struct gn_record *copy_message(const struct gn_request *r)
 {
     uint64_t bytes = gn_align_up(r->n_bytes, 8);
     for (uint32_t i = 0; i < r->n_ins; i++)
@@ -96,8 +102,10 @@ static struct gn_record *copy(const struct gn_request *r)
     record->op = ((const struct gn_msg *)gn_request_message(r))->op;
     record->n_bytes = (uint32_t)bytes;
     memcpy(record->bytes, r->whole, r->n_bytes);
-    /* Who served it may have made its message another one (one that says more than was kept of it,
-     * say). */
+    /*
+     * The serving function may have changed its message (for example to name more than the program
+     * still holds).
+     */
     memcpy(record->bytes, r->bytes, r->n_bytes < sizeof r->bytes ? r->n_bytes : sizeof r->bytes);
     uint64_t at = gn_align_up(r->n_bytes, 8);
     for (uint32_t i = 0; i < r->n_ins; i++) {
@@ -110,8 +118,10 @@ static struct gn_record *copy(const struct gn_request *r)
     return record;
 }
 
-/* Does the new one say again what the old one said? A change that failed may have left in place
- * what a change before it did: then both are made anew. */
+/*
+ * Whether the new record makes the old one unnecessary. A failed change may leave an earlier
+ * change's effects in place: then both are kept.
+ */
 static bool replaces(const struct gn_request *r, const struct gn_record *old,
                      const struct gn_record *new)
 {
@@ -126,7 +136,7 @@ void gn_object_record(struct gn_vobject *o, struct gn_request *r, int32_t result
     struct gn_record_link *link = calloc(1, sizeof *link), *gone = NULL;
     bool first = !r->record;
     if (link && first) {
-        r->record = copy(r);
+        r->record = copy_message(r);
         if (r->record) {
             r->record->n_refs = 1;
             r->record->result = result;
@@ -134,9 +144,11 @@ void gn_object_record(struct gn_vobject *o, struct gn_request *r, int32_t result
             r->files = NULL;
         }
     }
-    if (!link || !r->record || (first && pin(v, r->record, r, o))) {
-        /* It can be used, and not be moved: whoever saves finds that an object has no record, or an
-         * unfinished one. */
+    if (!link || !r->record || (first && pin_inputs(v, r->record, r, o))) {
+        /*
+         * The object can be used but not migrated: saving fails on an object without complete
+         * records.
+         */
         gn_object_unsaveable(o);
         free(link);
         return;
@@ -146,7 +158,7 @@ void gn_object_record(struct gn_vobject *o, struct gn_request *r, int32_t result
         r->record->serial = ++v->objects.last_serial;
     link->record = r->record;
     link->record->n_refs++;
-    /* An addition replaces nothing, and there may be thousands. */
+    /* An addition replaces nothing, and there may be thousands of them: no search. */
     struct gn_record_link **at =
         r->class->adds && o->last_record ? &o->last_record->next : &o->records;
     while (*at) {
@@ -165,7 +177,7 @@ void gn_object_record(struct gn_vobject *o, struct gn_request *r, int32_t result
     while (gone) {
         struct gn_record_link *l = gone;
         gone = l->next;
-        put(v, l->record);
+        unref_record(v, l->record);
         free(l);
     }
 }
@@ -191,18 +203,18 @@ void gn_object_forget_records(struct gn_vobject *o)
     while (o->records) {
         struct gn_record_link *l = o->records;
         o->records = l->next;
-        put(o->vgpu, l->record);
+        unref_record(o->vgpu, l->record);
         free(l);
     }
 }
 
 void gn_request_forget_record(struct gn_request *r)
 {
-    put(r->vgpu, r->record);
+    unref_record(r->vgpu, r->record);
     r->record = NULL;
 }
 
-/* ---- gathering */
+/* ---- gathering records */
 
 struct heap {
     struct gn_record **all;
@@ -210,7 +222,7 @@ struct heap {
     int error;
 };
 
-static void add(struct heap *h, struct gn_record *r)
+static void add_record(struct heap *h, struct gn_record *r)
 {
     if (h->n == h->capacity) {
         uint32_t more = h->capacity ? 2 * h->capacity : 256;
@@ -233,23 +245,24 @@ static int by_serial(const void *a, const void *b)
     return (*x)->serial < (*y)->serial ? -1 : (*x)->serial > (*y)->serial;
 }
 
-/* Sorts, and leaves each one once. */
-static void order(struct heap *h)
+/* Sorts by serial and removes duplicates. */
+static void sort_unique(struct heap *h)
 {
     uint32_t n = 0;
     if (h->n)
         qsort(h->all, h->n, sizeof(struct gn_record *), by_serial);
     for (uint32_t i = 0; i < h->n; i++) {
+        /* the entry that stays holds a reference */
         if (n && h->all[n - 1] == h->all[i])
-            h->all[i]->n_refs--; /* the one that stays holds it */
+            h->all[i]->n_refs--;
         else
             h->all[n++] = h->all[i];
     }
     h->n = n;
 }
 
-/* What a chunk's slot holds, unless it is just being made. The objects' lock. */
-static struct gn_vobject *made_at(struct gn_vgpu *v, uint32_t chunk, uint32_t i)
+/* The object in a chunk's slot, unless it is still being made. Under the objects' lock. */
+static struct gn_vobject *made_object_at(struct gn_vgpu *v, uint32_t chunk, uint32_t i)
 {
     struct gn_vobject *_Atomic *slots =
         atomic_load_explicit(&v->objects.chunks[chunk], memory_order_relaxed);
@@ -257,8 +270,8 @@ static struct gn_vobject *made_at(struct gn_vgpu *v, uint32_t chunk, uint32_t i)
     return o && (o->whole || o->given) ? o : NULL;
 }
 
-static int hold_locked(struct gn_vgpu *v, struct gn_vobject *const *kept, uint32_t n_kept,
-                       struct gn_vobject ***ret, uint32_t *ret_n)
+static int hold_objects_locked(struct gn_vgpu *v, struct gn_vobject *const *kept, uint32_t n_kept,
+                               struct gn_vobject ***ret, uint32_t *ret_n)
 {
     uint32_t capacity = n_kept, n = n_kept;
     struct gn_vobject **all = calloc(n_kept ? n_kept : 1, sizeof(struct gn_vobject *));
@@ -281,7 +294,7 @@ static int hold_locked(struct gn_vgpu *v, struct gn_vobject *const *kept, uint32
             all = more;
         }
         for (uint32_t i = 0; i < GN_OBJECT_CHUNK; i++) {
-            struct gn_vobject *o = made_at(v, c, i);
+            struct gn_vobject *o = made_object_at(v, c, i);
             if (!o || o->given)
                 continue;
             atomic_fetch_add_explicit(&o->n_refs, 1, memory_order_relaxed);
@@ -300,13 +313,13 @@ void gn_objects_put(struct gn_vobject **objects, uint32_t n)
     free(objects);
 }
 
-/* The objects' lock. */
-static void add_all(struct heap *h, const struct gn_vobject *o)
+/* Under the objects' lock. */
+static void add_records_of(struct heap *h, const struct gn_vobject *o)
 {
     if (o && o->unsaveable)
         h->error = -ENODATA;
     for (struct gn_record_link *l = o ? o->records : NULL; l && !h->error; l = l->next)
-        add(h, l->record);
+        add_record(h, l->record);
 }
 
 int gn_records_gather(struct gn_vgpu *v, struct gn_vobject *const *kept, uint32_t n_kept,
@@ -321,23 +334,22 @@ int gn_records_gather(struct gn_vgpu *v, struct gn_vobject *const *kept, uint32_
         if (!atomic_load_explicit(&v->objects.chunks[c], memory_order_relaxed))
             continue;
         for (uint32_t i = 0; i < GN_OBJECT_CHUNK; i++)
-            add_all(&h, made_at(v, c, i));
+            add_records_of(&h, made_object_at(v, c, i));
     }
     for (uint32_t i = 0; i < n_kept; i++)
-        add_all(&h, kept[i]);
-    order(&h);
-    /* What a record holds has a lesser serial, and may hold others: so, until a round finds nothing
-     * new. */
+        add_records_of(&h, kept[i]);
+    sort_unique(&h);
+    /* A record's pins have lower serials, and pins of their own: repeat until nothing is added. */
     for (uint32_t before = UINT32_MAX; !h.error && h.n != before;) {
         before = h.n;
         for (uint32_t i = 0; i < before && !h.error; i++)
             for (uint32_t p = 0; p < h.all[i]->n_pins && !h.error; p++)
-                add(&h, h.all[i]->pins[p]);
-        order(&h);
+                add_record(&h, h.all[i]->pins[p]);
+        sort_unique(&h);
     }
-    /* With the same lock held: what an object needs is among the records. */
+    /* Under the same lock, so that all records that these objects need are among those gathered. */
     if (!h.error && ret_objects)
-        h.error = hold_locked(v, kept, n_kept, &objects, &n_objects);
+        h.error = hold_objects_locked(v, kept, n_kept, &objects, &n_objects);
     pthread_mutex_unlock(&v->objects.lock);
     if (h.error) {
         gn_records_put(v, h.all, h.n);
@@ -355,6 +367,6 @@ int gn_records_gather(struct gn_vgpu *v, struct gn_vobject *const *kept, uint32_
 void gn_records_put(struct gn_vgpu *v, struct gn_record **records, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
-        put(v, records[i]);
+        unref_record(v, records[i]);
     free(records);
 }

@@ -9,55 +9,57 @@ struct gn_vgpu;
 struct gn_vobject;
 
 /*
- * What the live objects were made from, and no history (Crane 4.1.1, 4.1.2). A record is a request
- * that made objects or changed one, whole and private. It holds the records of everything it names,
- * so that what a live object needs is there as long as it is, whether or not the program still has
- * a handle on it: a linked program keeps the sources it was linked from, not the programs. A change
- * that is made again takes the place of the one before; of requests that add to an object
- * (class->adds) all stay.
+ * The requests that the live objects were made from, without history (Crane 4.1.1, 4.1.2). A record
+ * is a complete, private copy of a request that made or changed objects. It holds the records of
+ * all objects that the request names, so a live object's inputs exist as long as it does, even
+ * after the program has released them: a linked program object keeps the sources it was linked
+ * from, not the program objects. A repeated change replaces the record before it; requests that add
+ * to an object (class->adds) are all kept.
  *
- * Serving the records anew in the order of their serials makes the objects anew, under the same
- * ids. Records are counted, under the objects' lock; what is in one never changes.
+ * Serving the records again in the order of their serials recreates the objects under the same ids.
+ * Records are reference-counted under the objects' lock, and immutable.
  */
 struct gn_record {
-    uint32_t n_refs; /* objects' lock */
+    uint32_t n_refs; /* under the objects' lock */
     uint32_t op;
-    uint64_t serial; /* of this vGPU's records; the order in which their requests were served */
-    int32_t result;  /* of the request: a program that did not build is one, too */
+    uint64_t serial; /* order in which this vGPU served the requests */
+    int32_t result;  /* of the request: a failed program build is a record, too */
     uint32_t n_bytes;
     uint32_t n_pins;
-    struct gn_record **pins;         /* held: the records of the objects that the request named */
-    struct gn_build_includes *files; /* those of the program's that it has read; NULL: none */
-    unsigned char
-        bytes[]; /* the message; what lay in the data area stands behind it, and its span says so */
+    /* References: the records of the objects that the request named. */
+    struct gn_record **pins;
+    struct gn_build_includes *files; /* include files that the build has read; NULL: none */
+    /* The message, followed by its bytes from the data area, with its spans adjusted. */
+    unsigned char bytes[];
 };
 
-/* An object's own: what made it, and what has changed it since. */
+/* One of an object's records: the request that made it, and each that changed it since. */
 struct gn_record_link {
     struct gn_record_link *next;
     struct gn_record *record;
 };
 
-/* The request has made o, or changed it. A request makes one record, however many objects it makes.
- */
+/* The request has made or changed o. One request has one record, however many objects it makes. */
 void gn_object_record(struct gn_vobject *o, struct gn_request *r, int32_t result);
-/* The serial of the record that made it; 0: nothing did, or there was no memory for one. Any
- * thread. */
+/*
+ * The serial of the record that made the object; 0: no request did, or there was no memory for a
+ * record. Any thread.
+ */
 uint64_t gn_object_made_by(const struct gn_vobject *o);
-/* Its records do not hold all that makes it. */
+/* Marks the object: its records do not suffice to recreate it. */
 void gn_object_unsaveable(struct gn_vobject *o);
-/* The object is gone. */
+/* Called when the object is released. */
 void gn_object_forget_records(struct gn_vobject *o);
-/* The request is over. */
+/* Called when the request is over. */
 void gn_request_forget_record(struct gn_request *r);
 
 /*
- * The records that all live objects need, and these that pending commands keep
- * (released_objects.h), by serial, each held until gn_records_put; and, when asked for, those
- * objects, each held until gn_objects_put. An object that is just being made is not among them, nor
- * are platform and devices, which nothing made: of them there are the records of what has changed
- * them. 0, -ENOMEM, or -ENODATA when an object's records do not hold all that makes it. Any thread,
- * at any time.
+ * Gathers the records that all live objects need, and those of the objects in `kept` that pending
+ * commands keep (released_objects.h), sorted by serial, each with a reference until gn_records_put;
+ * if ret_objects is not NULL also those objects, each with a reference until gn_objects_put.
+ * Objects that are still being made are left out, and so are the platform and the devices, which no
+ * request made; records of changes to them are included. 0, -ENOMEM, or -ENODATA when an object's
+ * records do not suffice to recreate it. Any thread, at any time.
  */
 int gn_records_gather(struct gn_vgpu *v, struct gn_vobject *const *kept, uint32_t n_kept,
                       struct gn_record ***ret, uint32_t *ret_n, struct gn_vobject ***ret_objects,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What live objects were made from: all that is needed to make them anew, and nothing that grows
- * with time. */
+/*
+ * Unit tests of records: all that is needed to recreate the live objects, and no growth with time.
+ */
 #include "vgpu/core/vgpu_core.h"
 
 #include <setjmp.h>
@@ -13,7 +14,10 @@
 enum { KIND_PROGRAM = 1, KIND_KERNEL };
 enum { OP_PROGRAM = 1, OP_LINK, OP_KERNEL, OP_BUILD, OP_HINT, OP_ADD };
 
-/* Every message of this test: what is made or changed, what is named, and a word. */
+/*
+ * The message of every request in this test: the object made or changed, the object named, and a
+ * word.
+ */
 struct message {
     struct gn_msg msg;
     uint64_t object, named;
@@ -109,7 +113,7 @@ static void change(uint16_t op, uint16_t kind, uint64_t id, uint32_t word, int32
     gn_request_fini(&r);
 }
 
-/* The ops of what would be saved now, as digits; of changes with their word. */
+/* The ops of the records that would be saved now, as text, each with its word if that is not 0. */
 static const char *gathered(void)
 {
     static char text[256];
@@ -165,8 +169,8 @@ static void test_all_additions_stay_in_order(void **state)
     change(OP_BUILD, KIND_PROGRAM, id(1, 1), 3, 0);
     change(OP_ADD, KIND_PROGRAM, id(1, 1), 4, 0);
     assert_string_equal(gathered(), "1 6.1 6.1 4.3 6.4");
-    change(OP_BUILD, KIND_PROGRAM, id(1, 1), 5,
-           0); /* it replaces the one before it, and is the last now */
+    /* replaces the earlier build, and is now the last */
+    change(OP_BUILD, KIND_PROGRAM, id(1, 1), 5, 0);
     change(OP_ADD, KIND_PROGRAM, id(1, 1), 6, 0);
     assert_string_equal(gathered(), "1 6.1 6.1 6.4 4.5 6.6");
     change(OP_BUILD, KIND_PROGRAM, id(1, 1), 7, 0);
@@ -185,8 +189,8 @@ static void test_a_change_that_failed_is_none_unless_the_api_says_so(void **stat
     change(OP_BUILD, KIND_PROGRAM, id(1, 1), 2, -30);
     assert_string_equal(gathered(), "1 4.1");
     change(OP_BUILD, KIND_PROGRAM, id(1, 1), 3, -11);
-    assert_string_equal(gathered(),
-                        "1 4.1 4.3"); /* the driver may have kept what the build before it made */
+    /* The driver may have kept the result of the earlier build. */
+    assert_string_equal(gathered(), "1 4.1 4.3");
     change(OP_BUILD, KIND_PROGRAM, id(1, 1), 4, -11);
     assert_string_equal(gathered(), "1 4.1 4.4");
     change(OP_BUILD, KIND_PROGRAM, id(1, 1), 5, 0);
@@ -194,8 +198,10 @@ static void test_a_change_that_failed_is_none_unless_the_api_says_so(void **stat
     gn_object_remove(&vgpu, id(1, 1), KIND_PROGRAM);
 }
 
-/* A linked program needs what it was linked from, as that was then, and whether or not the program
- * has kept it. */
+/*
+ * A linked program object needs its inputs as they were at link time, whether or not the program
+ * has released them.
+ */
 static void test_what_was_used_stays_as_it_was(void **state)
 {
     (void)state;
@@ -206,7 +212,7 @@ static void test_what_was_used_stays_as_it_was(void **state)
     assert_string_equal(gathered(), "1 4.1 2 4.2");
     gn_object_remove(&vgpu, id(1, 1), KIND_PROGRAM);
     assert_string_equal(gathered(), "1 4.1 2");
-    make(OP_PROGRAM, KIND_PROGRAM, id(1, 2), 0); /* its index is used again */
+    make(OP_PROGRAM, KIND_PROGRAM, id(1, 2), 0); /* the index is reused */
     make(OP_KERNEL, KIND_KERNEL, id(3, 1), id(2, 1));
     assert_string_equal(gathered(), "1 4.1 2 1 3");
     gn_object_remove(&vgpu, id(2, 1), KIND_PROGRAM);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Decoding a request that the guest waits for. The message has been copied out of the ring once;
- * what lies in the data area is copied here, once, into private memory, and only the copy is looked
- * at. Used by generated code, on the ring thread or, for requests marked slow, on the helper
- * thread.
+ * Decodes a request that the guest waits for. The message has been copied out of the ring once; its
+ * bytes in the data area are copied here, once, into private memory, and only the copy is used.
+ * Called by generated code on the ring thread, or on the helper or lease thread for requests that
+ * may wait. Calls the driver only to release objects.
  */
 #include "vgpu/session/session_tcp.h"
 
@@ -16,13 +16,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What one request may bring or ask for; a program's binary is the largest honest one. */
+/*
+ * Limit on the inputs and outputs of a request. A program object's binary is the largest legitimate
+ * one.
+ */
 #define REQUEST_LIMIT_BYTES (UINT64_C(1) << 31)
 
 struct blob {
     struct gn_list link;
-    unsigned char bytes[]; /* aligned as malloc aligns: no attribute here, or the list's head would
-                              have to be, too */
+    /* malloc's alignment; an attribute here would force the list head to the same alignment. */
+    unsigned char bytes[];
 };
 _Static_assert(offsetof(struct blob, bytes) % 16 == 0, "bytes are aligned for any type");
 
@@ -70,7 +73,7 @@ void *gn_request_in(struct gn_request *r, const struct gn_span *span, uint64_t b
             return NULL;
         }
         from = r->whole + span->offset;
-        /* A driver may want its types aligned as C does. */
+        /* A driver may require C's natural alignment. */
         if (span->offset % 8 == 0)
             return (void *)from;
     } else {
@@ -130,8 +133,10 @@ void *gn_request_string(struct gn_request *r, const struct gn_span *span)
 void *gn_request_list(struct gn_request *r, const struct gn_span *span)
 {
     uint64_t *list = gn_request_in(r, span, span->bytes);
-    /* Pairs and the zero that ends them: with a key in the last place a driver would read on behind
-     * it. */
+    /*
+     * Pairs and the terminating zero. With a key in the last place the driver would read past the
+     * end.
+     */
     if (list && (span->bytes % 16 != 8 || list[span->bytes / 8 - 1]))
         r->fault = true;
     return list;
@@ -213,8 +218,9 @@ int32_t gn_request_made(struct gn_request *r, uint16_t kind, uint64_t id, void *
         gn_object_make_room(r->vgpu, id);
     struct gn_vobject *o = gn_object_put(r->vgpu, id, kind, driver);
     if (!o) {
-        struct gn_vobject homeless = {.vgpu = r->vgpu, .kind = kind, .driver = driver, .n_refs = 1};
-        r->vgpu->api->release(&homeless);
+        struct gn_vobject unregistered = {
+            .vgpu = r->vgpu, .kind = kind, .driver = driver, .n_refs = 1};
+        r->vgpu->api->release(&unregistered);
         gn_vgpu_fault(r->vgpu, "a new object's handle is taken", r->class->name);
         return r->vgpu->api->out_of_memory;
     }
@@ -281,8 +287,7 @@ void gn_request_fini(struct gn_request *r)
     for (uint32_t a = 0; a < r->n_arrays; a++)
         for (uint64_t i = 0; i < r->arrays[a].n; i++)
             gn_object_unref(r->arrays[a].objects[i]);
-    /* Not with gn_list_for_each, which takes the list's head for a blob, too: that is aligned for
-     * less. */
+    /* Not gn_list_for_each: it treats the list head as a blob, and the head is less aligned. */
     while (!gn_list_empty(&r->blobs)) {
         struct blob *b = gn_list_first(&r->blobs, struct blob, link);
         gn_list_remove(&b->link);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a launch is cut into parts: arithmetic alone. Called by the submitter, for launches of whose
- * length others would suffer. */
+/*
+ * How a launch is cut into parts: arithmetic only. Called by the submitter, for launches that would
+ * keep other vGPUs waiting. Never calls the driver, allocates nothing.
+ */
 #include "vgpu/core/slice.h"
 
 #include "base/checked.h"
@@ -15,8 +17,8 @@ uint64_t gn_grid_groups(const struct gn_grid *g)
 
 /*
  * A box is a run of units of one level: groups of a row, rows of a plane, or planes. A level that
- * has been begun is finished before a higher one goes on, and is never left with less than `least`,
- * so every later cut has enough in its level.
+ * has been started is completed before a higher one, and its rest is never smaller than `least`, so
+ * that every later cut finds enough groups in its level.
  */
 uint64_t gn_grid_cut(const struct gn_grid *g, uint64_t at, uint64_t want, uint64_t least,
                      struct gn_box *ret)
@@ -81,7 +83,7 @@ enum gn_slice_verdict gn_slice_decide(const struct gn_slice_case *k, uint64_t *r
     if (k->n_open >= k->max_open)
         return GN_SLICE_WAIT;
     if (!k->pace_ps) {
-        /* The first part tells what the rest takes. */
+        /* The first part is measured before more is submitted. */
         if (k->n_open)
             return GN_SLICE_WAIT;
         *ret_groups = k->least;
@@ -90,7 +92,7 @@ enum gn_slice_verdict gn_slice_decide(const struct gn_slice_case *k, uint64_t *r
     const uint64_t left_ns = k->left_ns / k->max_open;
     if (gn_pace_ns(k->pace_ps, k->groups) <= left_ns || k->groups < 2 * k->least)
         return GN_SLICE_ALL;
-    /* Late in the slice, what would mostly lie beyond its end is left to the next one. */
+    /* Late in the slice: a part that would run mostly past its end waits for the next slice. */
     if (k->left_ns < k->slice_ns / 2 && k->left_ns < least_ns / 2)
         return GN_SLICE_STOP;
     *ret_groups =

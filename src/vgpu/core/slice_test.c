@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whatever a grid looks like and however it is cut: every group runs once, in order, in parts of a
- * size that pays. */
+/*
+ * Unit tests of cutting: for any grid and any cut, every group runs once, in order, in parts of at
+ * least the minimum size.
+ */
 #include "vgpu/core/slice.h"
 
 #include "base/checked.h"
@@ -27,7 +29,7 @@ static uint64_t number_of(const struct gn_grid *g, uint64_t x, uint64_t y, uint6
     return (z * g->groups[1] + y) * g->groups[0] + x;
 }
 
-/* Cuts the grid as `want` says, 0: a different size each time. */
+/* Cuts the grid into parts of about `want` groups; 0: a different size each time. */
 static void check_grid(const struct gn_grid *g, uint64_t want, uint64_t least)
 {
     const uint64_t all = gn_grid_groups(g);
@@ -48,8 +50,7 @@ static void check_grid(const struct gn_grid *g, uint64_t want, uint64_t least)
                 for (uint64_t x = 0; x < box.n[0]; x++) {
                     const uint64_t i =
                         number_of(g, box.first[0] + x, box.first[1] + y, box.first[2] + z);
-                    /* Those before `at` have run; so this one is new, and lies in what is said to
-                     * have run next time. */
+                    /* Groups below `at` have run; the new part is exactly [at, at + n). */
                     assert_true(i >= at && i < at + n);
                     assert_false(seen[i]);
                     seen[i] = 1;
@@ -98,7 +99,7 @@ static void test_a_grid_that_cannot_be_counted_is_none(void **state)
     assert_int_equal(gn_grid_groups(&empty), 0);
     assert_int_equal(gn_grid_cut(&wide, 0, 1, 1, &box), 0);
     assert_int_equal(gn_grid_cut(&empty, 0, 1, 1, &box), 0);
-    /* As large as it gets: nothing overflows. */
+    /* The largest possible grids do not overflow. */
     const struct gn_grid huge = {{UINT64_C(1) << 31, UINT64_C(1) << 31, 2}};
     assert_int_equal(gn_grid_cut(&huge, UINT64_C(1) << 62, UINT64_MAX, 1500, &box), UINT64_C(1)
                                                                                         << 62);
@@ -111,17 +112,17 @@ static void test_what_a_group_takes(void **state)
     assert_int_equal(gn_pace_of(1000, 5000000), 5000000);
     assert_int_equal(gn_pace_of(0, 5), 0);
     assert_int_equal(gn_pace_of(5, 0), 0);
-    assert_int_equal(gn_pace_of(UINT64_MAX, 1), 1); /* known, if short */
+    assert_int_equal(gn_pace_of(UINT64_MAX, 1), 1); /* known, even if tiny */
     assert_int_equal(gn_pace_ns(5000000, 1000), 5000000);
     assert_int_equal(gn_pace_ns(UINT64_MAX, UINT64_MAX), UINT64_MAX);
     assert_int_equal(gn_pace_learn(0, 7), 7);
     assert_int_equal(gn_pace_learn(7, 0), 7);
-    /* A first launch that has compiled: forgotten after a few. */
+    /* A first launch that included compilation loses its weight after a few samples. */
     uint64_t pace = 100000;
     for (int i = 0; i < 6; i++)
         pace = gn_pace_learn(pace, 10);
     assert_true(pace >= 10 && pace < 100);
-    /* One that was held up is not the rule. */
+    /* A single delayed launch does not dominate. */
     assert_true(gn_pace_learn(100, 1000) < 400);
 }
 
@@ -129,7 +130,7 @@ static void test_what_a_group_takes(void **state)
 
 static void test_what_goes_next(void **state)
 {
-    /* A second in all: 200,000 groups of 5 us. */
+    /* One second in all: 200,000 groups of 5 us. */
     struct gn_slice_case k = {.groups = 200000,
                               .pace_ps = 5000000,
                               .least = 1500,
@@ -138,7 +139,7 @@ static void test_what_goes_next(void **state)
                               .max_open = 1};
     uint64_t n = 0;
     (void)state;
-    /* 6 ms are 1,200 groups; no part has so few. */
+    /* 6 ms are 1,200 groups, fewer than the minimum. */
     assert_int_equal(gn_slice_decide(&k, &n), GN_SLICE_PART);
     assert_int_equal(n, 1500);
     k.pace_ps = 1000000;
@@ -147,27 +148,27 @@ static void test_what_goes_next(void **state)
     /* One at a time. */
     k.n_open = 1;
     assert_int_equal(gn_slice_decide(&k, &n), GN_SLICE_WAIT);
-    /* With room for two, each has half. */
+    /* With room for two parts, each gets half. */
     k.max_open = 2;
     assert_int_equal(gn_slice_decide(&k, &n), GN_SLICE_PART);
     assert_int_equal(n, 3000);
     k.max_open = 1, k.n_open = 0;
-    /* Nearly over: 1,500 groups take 1.5 ms, and 0.5 ms are left. */
+    /* Nearly over: 1,500 groups take 1.5 ms, 0.5 ms are left. */
     k.left_ns = MS / 2;
     assert_int_equal(gn_slice_decide(&k, &n), GN_SLICE_STOP);
     k.left_ns = MS;
     assert_int_equal(gn_slice_decide(&k, &n), GN_SLICE_PART);
     assert_int_equal(n, 1500);
-    /* However slow a group is, a whole slice is room enough for a part. */
+    /* However slow the groups are, a whole slice always fits one part. */
     k.left_ns = 6 * MS, k.pace_ps = 1000 * MS;
     assert_int_equal(gn_slice_decide(&k, &n), GN_SLICE_PART);
     assert_int_equal(n, 1500);
-    /* What is left fits, or would not be worth a cut. */
+    /* The rest fits into the slice, or is too small for a cut. */
     k.pace_ps = 1000000, k.groups = 5000;
     assert_int_equal(gn_slice_decide(&k, &n), GN_SLICE_ALL);
     k.pace_ps = 1000 * MS, k.groups = 2999;
     assert_int_equal(gn_slice_decide(&k, &n), GN_SLICE_ALL);
-    /* Nobody knows what it takes: a small part tells. */
+    /* The pace is unknown: a small part measures it. */
     k.pace_ps = 0, k.groups = 200000;
     assert_int_equal(gn_slice_decide(&k, &n), GN_SLICE_PART);
     assert_int_equal(n, 1500);

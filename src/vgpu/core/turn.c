@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A vGPU's turns on a device: acquires and yields the device's grant, limits the commands that the
+ * driver may have, and measures their time. Called by the submitter under the device role, and by
+ * the driver's threads for completions. Never submits a command; finish and is_over are the only
+ * driver calls, and when_quiet the only callback that it asks for.
+ */
 #include "vgpu/core/turn.h"
 
 #include "base/clock.h"
@@ -7,25 +13,29 @@
 
 #include <unistd.h>
 
-#define HOLD_NS 500000u /* a program that waited is woken, decides and sends meanwhile; */
-#define HOLD_LONG_NS                                                                               \
-    2000000u /* one that always does so is worth waiting for: it comes, and is held up if it does  \
-                not */
-#define WINDOW_NS                                                                                  \
-    10000000u /* FairGV 3.2.3: more synchronous calls than so many in so long make a vGPU          \
-                 interactive */
-#define WINDOW_MOST  10u
-#define TELL_EVERY   8u      /* with nobody waiting: of so many commands one tells of its end, */
-#define TELL_EACH_NS 250000u /* but each one that takes this long */
-#define AHEAD_FIRST  32u     /* commands, while nobody knows how long they take and nobody waits */
-#define AHEAD_LEAST                                                                                \
-    2u /* the driver has so many, however long they take: else the device waits for us in between  \
-        */
-#define REFILL_NS                                                                                  \
-    50000u /* while others wait, who submits is woken so long before the driver has nothing left   \
-            */
+/* How long the device is kept for a program that waited: it wakes, decides and sends meanwhile. */
+#define HOLD_NS 500000u
+/*
+ * For a program that always comes back in time; it would be delayed if the device were given away.
+ */
+#define HOLD_LONG_NS 2000000u
+/* FairGV 3.2.3: more than WINDOW_MOST synchronous calls in this time make a vGPU interactive */
+#define WINDOW_NS   10000000u
+#define WINDOW_MOST 10u
+/* With no other vGPU waiting, one of this many commands reports its end, */
+#define TELL_EVERY   8u
+#define TELL_EACH_NS 250000u /* and each command that takes this long */
+/* Commands that the driver may have while their length is unknown and no other vGPU waits. */
+#define AHEAD_FIRST 32u
+/*
+ * The driver has at least this many, however long they take, so that the device need not wait for
+ * more.
+ */
+#define AHEAD_LEAST 2u
+/* While other vGPUs wait, the submitter is woken this long before the driver runs dry. */
+#define REFILL_NS 50000u
 
-static void tell(struct gn_turn *t)
+static void notify_gantryd(struct gn_turn *t)
 {
     (void)gn_fd_signal(t->tell_fd);
 }
@@ -36,8 +46,10 @@ static uint64_t count_waits(const struct gn_vdevice *d)
            atomic_load_explicit(&d->vgpu->counters->sync_calls, memory_order_relaxed);
 }
 
-/* At a slice's end, and whenever a window is over. Only the time in which the grant was held
- * counts. The role. */
+/*
+ * Updates `interactive`, at a slice's end and after each window. Only time with the grant held
+ * counts. Under the device role.
+ */
 static void classify(struct gn_vdevice *d, uint64_t now)
 {
     struct gn_turn *t = &d->turn;
@@ -49,9 +61,11 @@ static void classify(struct gn_vdevice *d, uint64_t now)
     t->window_waits = waits;
 }
 
-/* Who waits in the program spins while the device is his, where he is in no kernel's way, and else
- * leaves his processor to who has it (FairGV 3.2.3). */
-static void show(struct gn_vdevice *d, enum gn_spin_turn whose)
+/*
+ * Tells waiting program threads whether to spin: yes while this vGPU holds the device and the
+ * spinner does not run on one of the device's processors (FairGV 3.2.3).
+ */
+static void publish_spin_turn(struct gn_vdevice *d, enum gn_spin_turn whose)
 {
     if (whose == GN_SPIN_MINE && !gn_vgpu_is_apart(d->vgpu))
         whose = GN_SPIN_ANY;
@@ -60,7 +74,7 @@ static void show(struct gn_vdevice *d, enum gn_spin_turn whose)
         atomic_store_explicit(word, whose, memory_order_relaxed);
 }
 
-static bool begin(struct gn_vdevice *d)
+static bool acquire_grant(struct gn_vdevice *d)
 {
     struct gn_turn *t = &d->turn;
     bool news;
@@ -68,7 +82,7 @@ static bool begin(struct gn_vdevice *d)
         t->held = true;
         t->over = false;
         t->began_ns = gn_now_ns();
-        show(d, GN_SPIN_MINE);
+        publish_spin_turn(d, GN_SPIN_MINE);
         if (atomic_load_explicit(&t->wanted, memory_order_relaxed)) {
             t->window_ns = t->began_ns;
             t->window_waits = count_waits(d);
@@ -80,11 +94,11 @@ static bool begin(struct gn_vdevice *d)
         return true;
     }
     atomic_store_explicit(&t->wanted, true, memory_order_seq_cst);
-    /* Who rested on a device that nobody else wants has it in a moment. */
+    /* With no other vGPU waiting, a parked grant comes back at once: no need to stop spinning. */
     if (t->preempted_ns)
-        show(d, GN_SPIN_AWAY);
+        publish_spin_turn(d, GN_SPIN_AWAY);
     if (news)
-        tell(t);
+        notify_gantryd(t);
     return false;
 }
 
@@ -93,35 +107,39 @@ static uint32_t clamp(uint64_t n, uint32_t least)
     return n < least ? least : n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
 }
 
-/* How many commands the driver may have: what takes it a slice, or, where others wait, what ends
- * nearest to the slice's end. */
-static uint32_t most_ahead(const struct gn_turn *t, bool pressed, uint64_t left_ns)
+/*
+ * How many commands the driver may have: a slice's worth, or, while other vGPUs wait, as many as
+ * end nearest to the slice's end.
+ */
+static uint32_t most_ahead(const struct gn_turn *t, bool preempted, uint64_t left_ns)
 {
     const uint64_t each = atomic_load_explicit(&t->service_ns, memory_order_relaxed);
-    if (pressed)
+    if (preempted)
         return each ? clamp((left_ns + each / 2) / each, 1) : AHEAD_LEAST;
     return clamp(each ? t->slice_ns / each : AHEAD_FIRST, AHEAD_LEAST);
 }
 
 /*
- * The driver has all that it may have now: below which number is it to be given more? Not at each
- * end, since who submits is woken for it: half of a slice's work keeps the device busy meanwhile.
- * Where others wait that was what the slice holds, and only what it was misjudged by is to be
- * added. A device that computes on processors has none idle while we come; to be woken once more
- * costs it more.
+ * The driver has as many commands as it may have now: below which number does it get more? Not at
+ * each completion, since that would wake the submitter each time: half a slice's work keeps the
+ * device busy meanwhile. While other vGPUs wait, the driver already has the rest of the slice, and
+ * only the error of that estimate is corrected. A device that computes on processors does not idle
+ * while the submitter wakes, and a wake costs it more.
  */
-static uint32_t refill_at(const struct gn_vdevice *d, bool pressed, uint32_t most)
+static uint32_t refill_at(const struct gn_vdevice *d, bool preempted, uint32_t most)
 {
     const uint64_t each = atomic_load_explicit(&d->turn.service_ns, memory_order_relaxed);
-    if (!pressed || !each)
+    if (!preempted || !each)
         return most > AHEAD_LEAST ? most / 2 + 1 : most;
     const uint32_t low = (uint32_t)(REFILL_NS / each) + (d->vgpu->on_processors ? 1 : AHEAD_LEAST);
     return low < most ? low : most;
 }
 
-/* Others wait: is another command to begin in this slice? Not one of which less than half would be
- * in it, unless it is the first. */
-static bool ends_now(const struct gn_turn *t, uint64_t held_ns)
+/*
+ * While other vGPUs wait: whether the slice is over for new commands. A command that would run
+ * mostly past the end is not submitted, unless it is the turn's first.
+ */
+static bool is_slice_used_up(const struct gn_turn *t, uint64_t held_ns)
 {
     const uint64_t each = atomic_load_explicit(&t->service_ns, memory_order_relaxed);
     return t->over || held_ns >= t->slice_ns ||
@@ -129,8 +147,10 @@ static bool ends_now(const struct gn_turn *t, uint64_t held_ns)
             t->slice_ns - held_ns < each / 2);
 }
 
-/* For how long after its last end the device is kept for a program. The role. */
-static uint64_t keeps_ns(struct gn_turn *t)
+/*
+ * For how long after its last completion the device is kept for a program. Under the device role.
+ */
+static uint64_t keep_limit_ns(struct gn_turn *t)
 {
     const uint64_t asked = atomic_load_explicit(&t->slot->keep_ns, memory_order_relaxed);
     if (asked == GN_GRANT_KEEP_ALL)
@@ -140,14 +160,16 @@ static uint64_t keeps_ns(struct gn_turn *t)
     return HOLD_NS;
 }
 
-/* Held, pressed, and nothing left: has the slice come to its end before it was clear that the
- * program has no more? One that has sent nothing since before this turn has none, or it could idle
- * from turn to turn. The role. */
-static bool ends_too_soon(struct gn_turn *t, uint64_t now)
+/*
+ * The grant is held, other vGPUs wait, and the driver is idle: whether the slice has ended before
+ * it was clear that the program has no more work. A program that has sent nothing since before this
+ * turn has none; otherwise it could keep the device idle in every turn. Under the device role.
+ */
+static bool may_have_more_work(struct gn_turn *t, uint64_t now)
 {
     const uint64_t since = atomic_load_explicit(&t->over_at_ns, memory_order_relaxed);
     return gn_grant_is_preempted(t->slot) && now - t->began_ns >= t->slice_ns &&
-           now - since < keeps_ns(t);
+           now - since < keep_limit_ns(t);
 }
 
 bool gn_turn_allows(struct gn_vdevice *d)
@@ -155,30 +177,32 @@ bool gn_turn_allows(struct gn_vdevice *d)
     struct gn_turn *t = &d->turn;
     if (!t->slot)
         return true;
-    if (!t->held && !begin(d)) {
-        gn_device_wake(d); /* it sleeps on the grant from now on */
+    if (!t->held && !acquire_grant(d)) {
+        gn_device_wake(d); /* from now on it sleeps on the grant */
         return false;
     }
-    const bool pressed = gn_grant_is_preempted(t->slot);
+    const bool preempted = gn_grant_is_preempted(t->slot);
     uint64_t left_ns = t->slice_ns;
-    if (pressed) {
+    if (preempted) {
         const uint64_t now = gn_now_ns(), held_ns = now - t->began_ns;
         if (now - t->window_ns >= WINDOW_NS)
             classify(d, now);
         t->preempted_ns = now;
-        if (ends_now(t, held_ns)) {
+        if (is_slice_used_up(t, held_ns)) {
             t->over = true;
             gn_device_wake(d);
             return false;
         }
         left_ns = t->slice_ns - held_ns;
     }
-    const uint32_t most = most_ahead(t, pressed, left_ns);
+    const uint32_t most = most_ahead(t, preempted, left_ns);
     if (atomic_load_explicit(&t->n_ahead, memory_order_seq_cst) < most)
         return true;
-    /* Announced before the second look, so that the end that makes room either is seen here or sees
-     * that we wait. */
-    const uint32_t low = refill_at(d, pressed, most);
+    /*
+     * Set before the second look: the completion that makes room is either seen here or sees
+     * `held_up`.
+     */
+    const uint32_t low = refill_at(d, preempted, most);
     atomic_store_explicit(&t->held_up, low, memory_order_seq_cst);
     return atomic_load_explicit(&t->n_ahead, memory_order_seq_cst) < low;
 }
@@ -193,7 +217,7 @@ uint64_t gn_turn_hold_ns(struct gn_vdevice *d)
     const bool always =
         atomic_load_explicit(&t->slot->interactive, memory_order_relaxed) ||
         atomic_load_explicit(&t->slot->keep_ns, memory_order_relaxed) == GN_GRANT_KEEP_ALL;
-    const uint64_t most = keeps_ns(t);
+    const uint64_t most = keep_limit_ns(t);
     if (t->held && !t->over && held_ns < t->slice_ns && (always || gn_spin_is_worth(&t->hold)))
         ns = t->slice_ns - held_ns < most ? t->slice_ns - held_ns : most;
     pthread_mutex_unlock(&d->role);
@@ -209,7 +233,7 @@ void gn_turn_held(struct gn_vdevice *d, bool came)
         return;
     if (came)
         gn_spin_was_worth(&t->hold, true);
-    else if (t->held && !ends_too_soon(t, gn_now_ns()))
+    else if (t->held && !may_have_more_work(t, gn_now_ns()))
         gn_spin_was_not(&t->hold, true);
     pthread_mutex_unlock(&d->role);
     if (atomic_load_explicit(&d->dirty, memory_order_seq_cst))
@@ -250,8 +274,10 @@ void gn_turn_ended(struct gn_turn *t)
     atomic_store_explicit(&t->over_at_ns, gn_now_ns(), memory_order_relaxed);
 }
 
-/* What the device worked for it: the part of [start, end] that no earlier command is charged with,
- * so that overlapping commands are charged once (FairGV 3.3.1, by the driver's profiling times). */
+/*
+ * The device time of a command: the part of [start, end] that no earlier command was charged for,
+ * so that overlapping commands are charged once (FairGV 3.3.1, from the driver's profiling times).
+ */
 static uint64_t device_time(struct gn_turn *t, uint64_t start_ns, uint64_t end_ns)
 {
     uint64_t before = atomic_load_explicit(&t->device_end_ns, memory_order_relaxed);
@@ -276,7 +302,7 @@ void gn_turn_over(struct gn_vdevice *d, uint32_t covers, uint64_t submit_ns, uin
     const uint64_t old = atomic_load_explicit(&t->service_ns, memory_order_relaxed);
     const uint64_t each = took / covers;
     atomic_store_explicit(&t->service_ns, old ? (3 * old + each) / 4 : each, memory_order_relaxed);
-    /* A clock of the device's that says more than ours is not believed. */
+    /* A device clock that shows more than the host's clock is not trusted. */
     uint64_t ran = took;
     if (end_ns > start_ns) {
         ran = device_time(t, start_ns, end_ns);
@@ -293,8 +319,10 @@ void gn_turn_over(struct gn_vdevice *d, uint32_t covers, uint64_t submit_ns, uin
         atomic_store_explicit(&d->dirty, true, memory_order_seq_cst);
 }
 
-/* The next queue that this visit has not seen, held, with its last command, held; NULL: there is
- * none left. vgpu->lock. */
+/*
+ * The next queue that this pass has not visited, and its last command, with a reference on both;
+ * NULL: none left. Under vgpu->lock.
+ */
 static struct gn_vqueue *next_queue_locked(struct gn_vdevice *d, struct gn_command **ret_last)
 {
     gn_list_for_each(q, &d->queues, struct gn_vqueue, link)
@@ -311,7 +339,10 @@ static struct gn_vqueue *next_queue_locked(struct gn_vdevice *d, struct gn_comma
     return NULL;
 }
 
-/* Calls f for each queue that the driver has been given something of, without a lock. The role. */
+/*
+ * Calls f for each queue of which the driver has received a command, without locks. Under the
+ * device role.
+ */
 static bool each_queue(struct gn_vdevice *d,
                        bool (*f)(struct gn_vdevice *d, void *queue, void *last_event))
 {
@@ -333,14 +364,14 @@ static bool each_queue(struct gn_vdevice *d,
     return all;
 }
 
-static bool finish(struct gn_vdevice *d, void *queue, void *last_event)
+static bool finish_queue(struct gn_vdevice *d, void *queue, void *last_event)
 {
     (void)last_event;
     d->vgpu->api->finish(d->vgpu, queue);
     return true;
 }
 
-static bool has_ended(struct gn_vdevice *d, void *queue, void *last_event)
+static bool is_queue_over(struct gn_vdevice *d, void *queue, void *last_event)
 {
     (void)queue;
     return d->vgpu->api->is_over(d->vgpu, last_event);
@@ -351,49 +382,50 @@ void gn_turn_end(struct gn_vdevice *d)
     struct gn_turn *t = &d->turn;
     if (!t->held || !t->over)
         return;
-    /* Who waits in the driver for what is over is woken for nothing. Of queues whose commands end
-     * in any order each one tells of its end.
+    /*
+     * A finish on an idle queue would only cost a wake. An out-of-order queue reports the end of
+     * each of its commands.
      */
-    if (!gn_turn_is_idle(t) || !each_queue(d, has_ended))
-        each_queue(d, finish);
+    if (!gn_turn_is_idle(t) || !each_queue(d, is_queue_over))
+        each_queue(d, finish_queue);
     t->preempted_ns = gn_now_ns();
     classify(d, t->preempted_ns);
     t->held = t->over = false;
     t->n_untold = 0;
     /*
-     * Wanted again, whether there is anything ready or not: who has used up a slice goes on, and a
-     * program that waits for each of its commands has none ready in this moment. If it stopped
-     * wanting it would lose its place, and what it is owed, every time.
+     * Wants the grant again at once, with or without ready commands. A program that waits for each
+     * of its commands has none ready at this moment; if the vGPU stopped wanting the grant, it
+     * would lose its place and its credit each time.
      */
     atomic_store_explicit(&t->wanted, true, memory_order_seq_cst);
-    show(d, GN_SPIN_AWAY);
+    publish_spin_turn(d, GN_SPIN_AWAY);
     gn_grant_yield(t->slot, true);
-    tell(t);
+    notify_gantryd(t);
 }
 
-/* The last command of a queue whose ends nobody asked for is over. The driver's thread. */
-static void last_over(void *arg)
+/* The last command of a queue without tracked completions is over. The driver's thread. */
+static void on_last_command_over(void *arg)
 {
     struct gn_vdevice *d = arg;
     atomic_store_explicit(&d->turn.watched, false, memory_order_seq_cst);
+    /* As after a reported completion: the program probably continues. */
     if (!d->vgpu->remote && gn_grant_is_preempted(d->turn.slot))
-        gn_ring_nudge(
-            &d->vgpu->ring); /* as after an end that is told: the program is likely to go on */
+        gn_ring_nudge(&d->vgpu->ring);
     else
         gn_turn_park(d);
     gn_vgpu_unhold(d->vgpu);
 }
 
-static bool is_over(struct gn_vdevice *d, void *queue, void *last_event)
+static bool is_queue_over_or_watched(struct gn_vdevice *d, void *queue, void *last_event)
 {
     const struct gn_vgpu_api *api = d->vgpu->api;
     (void)queue;
     if (api->is_over(d->vgpu, last_event))
         return true;
     if (!atomic_exchange_explicit(&d->turn.watched, true, memory_order_seq_cst)) {
-        /* Nobody waits for it. */
+        /* Its end is not tracked otherwise. */
         gn_vgpu_hold(d->vgpu);
-        if (api->when_quiet(d->vgpu, last_event, last_over, d)) {
+        if (api->when_quiet(d->vgpu, last_event, on_last_command_over, d)) {
             gn_vgpu_unhold(d->vgpu);
             atomic_store_explicit(&d->turn.watched, false, memory_order_seq_cst);
         }
@@ -402,7 +434,7 @@ static bool is_over(struct gn_vdevice *d, void *queue, void *last_event)
     return api->is_over(d->vgpu, last_event);
 }
 
-static bool is_done(struct gn_vdevice *d)
+static bool is_device_idle(struct gn_vdevice *d)
 {
     struct gn_vgpu *v = d->vgpu;
     if (!gn_turn_is_idle(&d->turn))
@@ -410,12 +442,12 @@ static bool is_done(struct gn_vdevice *d)
     pthread_mutex_lock(&v->lock);
     bool ready = gn_device_has_ready_locked(d) && !gn_gate_holds(&v->gate);
     pthread_mutex_unlock(&v->lock);
-    return !ready && each_queue(d, is_over);
+    return !ready && each_queue(d, is_queue_over_or_watched);
 }
 
 /*
- * Who finds the role taken leaves it to its holder: one that rests looks at `rests` again when it
- * has given the role back, and all that submit rest before they sleep.
+ * A thread that finds the role taken leaves the check to the role's holder: gn_turn_park reads
+ * `rests` again after it has released the role, and every submitter calls it before it sleeps.
  */
 void gn_turn_park(struct gn_vdevice *d)
 {
@@ -427,10 +459,12 @@ void gn_turn_park(struct gn_vdevice *d)
         if (pthread_mutex_trylock(&d->role))
             return;
         if (atomic_exchange_explicit(&t->rests, false, memory_order_seq_cst) && t->held &&
-            !t->over && is_done(d)) {
-            /* A program that is about to go on stays in line, as with every slice's end; it is not
-             * known to have no more work. */
-            if (ends_too_soon(t, gn_now_ns())) {
+            !t->over && is_device_idle(d)) {
+            /*
+             * A program that is about to continue keeps its place in line, as at the end of every
+             * slice: it may have more work.
+             */
+            if (may_have_more_work(t, gn_now_ns())) {
                 t->over = true;
                 pthread_mutex_unlock(&d->role);
                 gn_device_wake(d);
@@ -443,19 +477,19 @@ void gn_turn_park(struct gn_vdevice *d)
             t->n_untold = 0;
             if (gn_grant_park(t->slot)) {
                 t->preempted_ns = gn_now_ns();
-                tell(t);
+                notify_gantryd(t);
             }
         }
         pthread_mutex_unlock(&d->role);
         atomic_thread_fence(memory_order_seq_cst);
     }
-    /* Whoever came meanwhile found the role taken and left. */
+    /* Threads that found the role taken meanwhile have left. */
     if (atomic_load_explicit(&d->dirty, memory_order_seq_cst))
         gn_device_wake(d);
 }
 
-/* True: gantryd has to be told. The role. */
-static bool leave(struct gn_turn *t)
+/* True: gantryd has to be told. Under the device role. */
+static bool give_up_grant(struct gn_turn *t)
 {
     const bool was_wanted = atomic_exchange_explicit(&t->wanted, false, memory_order_seq_cst),
                was_held = t->held;
@@ -471,19 +505,19 @@ void gn_turn_leave(struct gn_vdevice *d)
     if (!t->slot)
         return;
     pthread_mutex_lock(&d->role);
-    const bool news = leave(t);
+    const bool news = give_up_grant(t);
     pthread_mutex_unlock(&d->role);
     if (news)
-        tell(t);
-    gn_device_wake(d); /* it may sleep on a grant that nobody wants any more */
+        notify_gantryd(t);
+    gn_device_wake(d); /* it may sleep on a grant that is no longer wanted */
 }
 
 /*
- * GPU-centric coscheduling (FairGV 3.2.3): the thread that waits for what the driver is about to be
- * given is woken now, not when that is over, and is on its processor by then. It waits for the last
- * command of some queue.
+ * GPU-centric coscheduling (FairGV 3.2.3): wakes the program thread that waits for a command before
+ * this command is submitted, not when it is over, so that the thread is running by then. Such a
+ * thread waits for the last command of some queue.
  */
-static void rouse(struct gn_vdevice *d)
+static void wake_waiting_threads(struct gn_vdevice *d)
 {
     struct gn_vgpu *v = d->vgpu;
     if (v->remote)
@@ -505,13 +539,13 @@ void gn_turn_began(struct gn_vdevice *d)
 {
     struct gn_turn *t = &d->turn;
     if (gn_gate_holds(&d->vgpu->gate)) {
-        /* For as long as the rest of the driver's work takes, or somebody's build, others may use
-         * the device. */
-        if (leave(t))
-            tell(t);
+        /* While the driver drains, or a build runs, other vGPUs may use the device. */
+        if (give_up_grant(t))
+            notify_gantryd(t);
         return;
     }
-    if (!t->held && begin(d) && atomic_load_explicit(&t->slot->interactive, memory_order_relaxed))
-        rouse(d);
+    if (!t->held && acquire_grant(d) &&
+        atomic_load_explicit(&t->slot->interactive, memory_order_relaxed))
+        wake_waiting_threads(d);
     atomic_store_explicit(&d->dirty, true, memory_order_seq_cst);
 }

@@ -13,88 +13,104 @@ struct gn_vdevice;
 struct gn_command;
 
 /*
- * A vGPU's turns on one device: the worker's end of the grant. Whoever submits asks before each
- * command. Alone, a vGPU holds its grant, and the driver is given what takes it about a slice, so
- * that who comes waits no longer; when others want the device, too (the slot is pressed), it gives
- * the driver no more than what is left of its slice takes, lets that drain, and gives the grant
- * back.
+ * A vGPU's turns (time slices) on one device: the worker's end of the grant. The submitter asks
+ * before each command. While no other vGPU wants the device, the vGPU keeps its grant and the
+ * driver gets about one slice of work at a time, so that a newcomer waits no longer than that.
+ * While others want it (the slot is preempted), the driver gets no more than fits into the rest of
+ * the slice; then the submit thread lets it drain and yields the grant.
  */
 struct gn_turn {
-    struct gn_grant_slot *slot; /* NULL: nobody schedules this device. Set once, as tell_fd */
-    int tell_fd;                /* an eventfd: gantryd is to look at the page */
-    /* the device's role */
+    struct gn_grant_slot *slot; /* NULL: the device is not scheduled. Set once, as tell_fd is */
+    int tell_fd;                /* eventfd that makes gantryd read the grant page */
+    /* under the device role */
     bool held;
-    bool over; /* the slice is: drain, and give back */
-    bool used; /* the driver was given something in this turn */
+    bool over; /* the slice has ended: drain, then yield */
+    bool used; /* a command was submitted in this turn */
     uint64_t began_ns, slice_ns;
-    uint64_t preempted_ns; /* when somebody else was last seen to wait; 0: never, or long ago */
+    uint64_t preempted_ns; /* when another vGPU was last seen to wait; 0: never, or long ago */
     uint32_t n_visits;
-    uint32_t n_untold; /* given in a row of whose ends the driver is not to tell */
-    struct gn_spin_habit
-        hold; /* whether its program has come back lately while the device was kept for it */
-    uint64_t window_ns,
-        window_waits;        /* since when synchronous calls are counted, and the count then */
-    uint32_t seen_preempted; /* the submit thread's: what it has looked for last */
+    uint32_t n_untold; /* commands submitted in a row without a reported completion */
+    /* Whether the program has lately come back while the device was kept for it. */
+    struct gn_spin_habit hold;
+    /* Start of the window in which synchronous calls are counted, and their count then. */
+    uint64_t window_ns, window_waits;
+    uint32_t seen_preempted; /* the submit thread's: preempt count that it has last seen */
     /* any thread */
-    _Atomic bool wanted; /* the submit thread waits for it */
-    _Atomic uint32_t
-        held_up;        /* something ready waits for n_ahead to fall below this; 0: nothing does */
-    _Atomic bool rests; /* somebody has found nothing left to do, and is to see to it */
-    _Atomic bool watched;           /* the last command of some queue will tell of its end */
-    _Atomic uint32_t n_given;       /* commands that the driver has and whose ends it will tell */
-    _Atomic uint32_t n_ahead;       /* those and the untold before them */
-    _Atomic uint64_t over_at_ns;    /* the last end */
-    _Atomic uint64_t service_ns;    /* what one takes, lately */
-    _Atomic uint64_t device_end_ns; /* the last end by the device's own clock; 0: none */
-    _Atomic uint64_t
-        n_dry; /* ends that left the driver with nothing: the program waited, or is about to */
+    _Atomic bool wanted; /* the submit thread waits for the grant */
+    /* A ready command waits for n_ahead to fall below this; 0: none does. */
+    _Atomic uint32_t held_up;
+    _Atomic bool rests;             /* a thread found the device idle: park the grant */
+    _Atomic bool watched;           /* a callback is set on the last command of some queue */
+    _Atomic uint32_t n_given;       /* commands in the driver that report their completion */
+    _Atomic uint32_t n_ahead;       /* those and the unreported ones before them */
+    _Atomic uint64_t over_at_ns;    /* time of the last completion */
+    _Atomic uint64_t service_ns;    /* recent average time of a command */
+    _Atomic uint64_t device_end_ns; /* last end by the device's own clock; 0: none */
+    /* Completions that left the driver idle: the program waited, or is about to. */
+    _Atomic uint64_t n_dry;
 };
 
-/* May the next command go to the driver? The device's role, and vgpu->lock. When not, the submit
- * thread will be woken. */
+/*
+ * Whether the next command may be submitted. If not, the submit thread will be woken. Under the
+ * device role and vgpu->lock.
+ */
 bool gn_turn_allows(struct gn_vdevice *d);
-/* The grant that was wanted is here; while nothing goes to the driver it is given back. The submit
- * thread, the role. */
+/*
+ * The wanted grant has arrived. It is yielded again while the gate holds commands back. The submit
+ * thread, under the device role.
+ */
 void gn_turn_began(struct gn_vdevice *d);
-/* The driver has another one that tells of its end. How many commands that end stands for: itself
- * and the untold before. The role. */
+/*
+ * A command with a reported completion was submitted. Returns how many commands this completion
+ * stands for: itself and the unreported ones before it. Under the device role.
+ */
 uint32_t gn_turn_given(struct gn_vdevice *d);
-/* What one that is over now, and was given then, took the device by our clock. Before gn_turn_over;
- * any thread. */
+/*
+ * Device time, by the host's clock, of a command that was submitted at submit_ns and is over now.
+ * Call it before gn_turn_over. Any thread.
+ */
 uint64_t gn_turn_service_ns(const struct gn_turn *t, uint64_t submit_ns);
-/* One is over now of which no turn knows. Any thread. */
+/* A command that no turn counts is over. Any thread. */
 void gn_turn_ended(struct gn_turn *t);
-/* One that was given at submit_ns is over, and with it those that it stands for. It ran from
- * start_ns to end_ns by the device's clock, if that was measured (else 0, 0). The device may be
- * `dirty` then: whoever has said that the command is over wakes it, not sooner, since who is woken
- * may take the caller's processor, and give the device to others. Any thread. */
+/*
+ * A command submitted at submit_ns is over, and with it the commands that it stands for. It ran
+ * from start_ns to end_ns by the device's clock, if that was measured (else 0, 0). This may set the
+ * device's `dirty`; the caller wakes the submit thread after it has reported the completion, not
+ * before, since a woken thread may preempt the caller and give the device away. Any thread.
+ */
 void gn_turn_over(struct gn_vdevice *d, uint32_t covers, uint64_t submit_ns, uint64_t start_ns,
                   uint64_t end_ns);
-/* Is the device's time to be measured, since somebody else waits for it? Any thread. */
+/* Whether to measure device time, because another vGPU waits. Any thread. */
 static inline bool gn_turn_measures(const struct gn_turn *t)
 {
     return t->slot && gn_grant_is_preempted(t->slot);
 }
-/* Should the driver tell of the next one's end, although the program does not ask for it? The role.
+/*
+ * Whether the driver should report the next command's completion, although the program does not ask
+ * for it. Under the device role.
  */
 bool gn_turn_tracks(struct gn_vdevice *d);
-/* The slice is over: waits until the driver has nothing left, and gives the grant back. The submit
- * thread, the role. */
+/*
+ * At the end of a slice: waits until the driver is idle, then yields the grant. The submit thread,
+ * under the device role.
+ */
 void gn_turn_end(struct gn_vdevice *d);
-/* Rests on the grant if there is nothing to do. Any thread that holds no lock. */
+/* Parks the grant if there is nothing to do. Any thread, without locks. */
 void gn_turn_park(struct gn_vdevice *d);
-/* Gives up the grant, or the wish for it: for a while nothing goes to the driver, which has nothing
- * left. Any thread that holds no lock. */
+/*
+ * Gives up the grant, or the wish for it, because nothing will be submitted for a while. The driver
+ * must be idle. Any thread, without locks.
+ */
 void gn_turn_leave(struct gn_vdevice *d);
 /*
- * Held, pressed, and the driver has nothing: how long to wait for the program before the grant is
- * given back (FairGV 3.2.2, hybrid spinning; here who waits sleeps). The time is charged like any
- * other. 0: not at all. Any thread.
+ * The grant is held, other vGPUs wait, and the driver is idle: how long to wait for the program
+ * before the grant is given up (FairGV 3.2.2, hybrid spinning, except that the waiting thread
+ * sleeps). The time is charged as any other. 0: not at all. Any thread.
  */
 uint64_t gn_turn_hold_ns(struct gn_vdevice *d);
-/* After such a wait: it came, or not. Any thread. */
+/* After such a wait. `came`: the program sent a message. Any thread. */
 void gn_turn_held(struct gn_vdevice *d, bool came);
-/* Has the driver nothing of which it would tell? */
+/* Whether the driver has no command that reports its completion. */
 static inline bool gn_turn_is_idle(const struct gn_turn *t)
 {
     return t->slot && !atomic_load_explicit(&t->n_given, memory_order_seq_cst);
