@@ -697,7 +697,7 @@ def scribbled(a, seconds=None):
         if crash:
             raise Wrong("seed {}, {}: {}".format(seed, program, new))
         if "ended with status 1" in new and not REASON.search(new):
-            raise Wrong("seed {}: {} ended without a reason: {}".format(seed, program, new))
+            raise Wrong("seed {}: {} ended without a reason: {}{}".format(seed, program, new, p.last_words()))
         ended += bool(REASON.search(new))
         a.neighbour_works(1)
         rounds += 1
