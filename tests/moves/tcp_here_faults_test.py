@@ -104,7 +104,9 @@ class Faults(StopsCase):
                 self.assertEqual(status, 1, said)
                 # A program that notices the loss first ends with an error.
                 self.assertRegex(json.dumps(said["error"]), "the vGPU is lost|its program has ended")
-                self.assertEqual([t["leased_bytes"] for t in a.ctl("tenant", "ls")["tenants"]], [0])
+                # Not before the kernel has freed both workers.
+                self.assertTrue(wait_until(
+                    lambda: [t["leased_bytes"] for t in a.ctl("tenant", "ls")["tenants"]] == [0], TIMEOUT_S))
                 self.is_lost(a, program)
 
     def back_or_away(self, point, *words):
