@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A load beside attackers, over the same load alone; alone against alone is the noise. The attackers, another tenant's programs, try ten times a
-second."""
+"""A load beside attackers, over the same load alone; alone against alone is the noise. And how long a
+program of another tenant waits for gantryd's answer to its greeting beside them. The attackers, another
+tenant's programs, try ten times a second."""
 
 import os
 import select
 import statistics
 import subprocess
 import sys
+import time
 
 from .figures import chart, limit, series
 from .rows import Findings, Group, barred, figure
@@ -15,6 +17,9 @@ from .targets import BenchError, clean_environment, run_json
 
 LOADS = ["matrixMul", "BlackScholes", "hotspot"]
 BAR = 1.05
+GREETING_MS = 50
+GREETINGS = 100     # of which the slowest counts
+GREETING_PAUSE_S = 0.01
 TENANT = "stranger"
 FIRST_ATTACK_S = 30
 
@@ -44,6 +49,33 @@ class Storm:
             raise BenchError("the attackers gave up: " + said[-200:])
 
 
+def slowest_greeting(path):
+    """Milliseconds from connect() until the answer to the greeting is there."""
+    sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/daemon"))
+    from gantryd_harness import Client
+
+    took = []
+    for _ in range(GREETINGS):
+        began = time.monotonic()
+        client = Client(path)
+        took.append((time.monotonic() - began) * 1e3)
+        client.socket.close()
+        time.sleep(GREETING_PAUSE_S)
+    return max(took)
+
+
+def greetings(context):
+    path = context.gantry.address[len("unix:"):]
+    alone, attacked = [], []
+    for _ in range(context.pairs):
+        alone.append(slowest_greeting(path))
+        with Storm(context):
+            attacked.append(slowest_greeting(path))
+    context.progress(f"greetings: {max(attacked):.1f} ms")
+    return barred(f"the slowest of {GREETINGS} greetings", attacked, at_most=GREETING_MS, unit="ms",
+                  beside=alone)
+
+
 def run(context):
     if context.gantry is None:
         raise BenchError("needs a staged tree")
@@ -71,4 +103,6 @@ def run(context):
     drawn = chart("points", "", "A round beside attackers over alone", "over alone", [
         series("beside attackers", attacked_over), series("alone over alone", alone_over)], [limit(BAR, f"at most {BAR}")])
     return Findings("Attacks: time of a round beside attackers over alone",
-                    [Group(rows=rows, beside="alone over alone"), Group("Times", times)], [drawn])
+                    [Group(rows=rows, beside="alone over alone"),
+                     Group("Greetings of another tenant", [greetings(context)], beside="alone"),
+                     Group("Times", times)], [drawn])
