@@ -109,7 +109,7 @@ void gn_session_declare_lost(struct gn_session *s)
     pthread_mutex_lock(&s->events_lock);
     uint32_t n = s->n_events;
     pthread_mutex_unlock(&s->events_lock);
-    gn_event_fail_all(s->events, n, GN_EVENT_LOST);
+    gn_event_fail_all(s->events, n, s->api->result_lost);
     s->api->heard(s, 0, NULL, 0);
 }
 

@@ -4,6 +4,7 @@
 
 #include "backend/opencl/cl_platform.h"
 #include "link/worker_wire.h"
+#include "opencl_arguments.h"
 #include "opencl_names.h"
 #include "opencl_pixel.h"
 #include "vgpu/core/vgpu_core.h"
