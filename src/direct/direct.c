@@ -25,6 +25,7 @@
 #define N_CUTS 2
 
 struct gn_direct {
+    const char *api;
     struct gn_boot said;
     struct gn_vgpu_boot boot;
     pthread_mutex_t lock;
@@ -60,10 +61,10 @@ static void drop_cuts(struct gn_direct *d)
 
 static int bring_up(struct gn_direct *d, const char *library, struct gn_error *err)
 {
-    const struct gn_backend_ops *backend = gn_backend_named("opencl");
+    const struct gn_backend_ops *backend = gn_backend_named(d->api);
     void *handle;
     if (!backend)
-        return gn_fail(err, ENOSYS, NULL, "this build serves no OpenCL");
+        return gn_fail(err, ENOSYS, NULL, "this build does not serve %s", d->api);
     int rc = backend->open_library(library, &handle, err);
     if (rc == 0)
         rc = backend->bring_up(handle, d->said.wire.platform, d->said.devices,
@@ -93,7 +94,7 @@ static void install_fork_handlers(void)
     pthread_atfork(gn_fd_before_fork, gn_fd_after_fork, gn_fd_after_fork_child);
 }
 
-static struct gn_direct *create(void)
+static struct gn_direct *create(const char *api)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct gn_direct *d = malloc(sizeof *d);
@@ -101,7 +102,8 @@ static struct gn_direct *create(void)
     gn_fd_in_program();
     if (!d)
         return NULL;
-    *d = (struct gn_direct){.boot = {.control_fd = -1,
+    *d = (struct gn_direct){.api = api,
+                            .boot = {.control_fd = -1,
                                      .hosted = true,
                                      .end = &d->end,
                                      .session_fd = -1,

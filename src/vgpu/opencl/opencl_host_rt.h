@@ -61,7 +61,6 @@ struct gn_opencl_vgpu {
                                                     finds out */
 };
 
-extern const struct gn_vgpu_api gn_opencl_vgpu_api;
 /* memory_contents.c: what memory objects hold, for moves. */
 extern const struct gn_vgpu_contents gn_opencl_contents;
 /* queue_drain.c: of the above. */
