@@ -17,7 +17,7 @@ def layout(api, call):
             ctype, size = WIDTH[api.types[p.ctype]]
             (small if size == 4 else fields).append((ctype, p.name, size, p.ctype))
         elif p.mode == "handle":
-            if call.served == "command" and p.kind == "queue":
+            if call.served == "command" and p.kind == api.dialect.QUEUE_KIND:
                 continue
             fields.append(("uint64_t", p.name, 8, p.kind))
         elif p.mode == "vec":
