@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "backend/api_info.h"
 #include "base/error.h"
 
 /*
@@ -58,7 +59,7 @@ struct gn_backend_platform {
 };
 
 struct gn_backend_ops {
-    const char *api; /* "opencl" */
+    const struct gn_api_info *info;
 
     /* Calls found(ctx, library) once a driver installed on this machine, in a fixed order. */
     int (*list_drivers)(void (*found)(void *ctx, const char *library), void *ctx,

@@ -9,7 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/icd.h"
+#include "backend/api_info.h"
+#include "backend/opencl/icd_file.h"
 #include "ctl/doctor.h"
 
 #define SHOWN 3 /* by name, to people */
@@ -29,7 +30,7 @@ static void add(json_t *drivers, const char *path)
 static void add_file(json_t *drivers, const char *path)
 {
     char library[4096];
-    if (gn_icd_read(path, library, sizeof library) && !gn_icd_is_gantrys(library))
+    if (gn_icd_read(path, library, sizeof library) && !gn_api_is_front_end(library))
         add(drivers, path);
 }
 
@@ -41,7 +42,7 @@ static void add_vendors(json_t *drivers, const char *path)
     DIR *dir = *path && stat(path, &st) == 0 && S_ISDIR(st.st_mode) ? opendir(path) : NULL;
     if (!dir && gn_icd_is_name(path))
         add_file(drivers, path);
-    else if (!dir && *path && !gn_icd_is_gantrys(path))
+    else if (!dir && *path && !gn_api_is_front_end(path))
         add(drivers, path);
     if (!dir)
         return;

@@ -13,7 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/icd.h"
+#include "backend/api_info.h"
+#include "backend/opencl/icd_file.h"
 #include "ctl/doctor.h"
 
 #ifndef SO_PEERPIDFD
@@ -99,7 +100,7 @@ static int try_directory(struct gn_doctor *d, const char *path)
             (size_t)snprintf(file, sizeof file, "%s/%s", path, e->d_name) >= sizeof file ||
             !gn_icd_read(file, library, sizeof library))
             continue;
-        if (gn_icd_is_gantrys(library))
+        if (gn_api_is_front_end(library))
             continue;
         try_driver(d, library);
         n++;

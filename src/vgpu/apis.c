@@ -19,7 +19,7 @@ static const struct gn_vgpu_api *const gn_vgpu_apis[] = {&gn_opencl_vgpu_api};
 static const struct gn_vgpu_api *api_of(const struct gn_vgpu_boot *boot)
 {
     for (size_t i = 0; i < GN_ARRAY_SIZE(gn_vgpu_apis); i++)
-        if (strcmp(gn_vgpu_apis[i]->name, boot->platform->ops->api) == 0)
+        if (strcmp(gn_vgpu_apis[i]->name, boot->platform->ops->info->name) == 0)
             return gn_vgpu_apis[i];
     return NULL;
 }
@@ -30,7 +30,7 @@ int gn_vgpu_serve(const struct gn_vgpu_boot *boot)
     const struct gn_vgpu_api *api = api_of(boot);
     if (!api) {
         gn_log(GN_LOG_ERROR, "vgpu=%08x this build serves no vGPU of %s", boot->id,
-               boot->platform->ops->api);
+               boot->platform->ops->info->name);
         return 1;
     }
     return gn_vgpu_run(&vgpu, boot, api);
@@ -42,7 +42,7 @@ int gn_vgpu_start_in_program(struct gn_vgpu_boot *boot, struct gn_vgpu **ret, st
     *ret = NULL;
     if (!api)
         return gn_fail(err, ENOSYS, NULL, "this build serves no vGPU of %s",
-                       boot->platform->ops->api);
+                       boot->platform->ops->info->name);
     struct gn_vgpu *v =
         aligned_alloc(_Alignof(struct gn_vgpu), gn_align_up(sizeof *v, _Alignof(struct gn_vgpu)));
     if (!v)

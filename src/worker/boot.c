@@ -58,6 +58,8 @@ static int raise_walls(const struct gn_worker_start *start, const struct gn_boot
         .cache = b->wall.cache[0] ? b->wall.cache : NULL,
         .layered = b->wall.layered,
         .library = start->path,
+        .config_paths = start->backend->info->config_paths,
+        .cache_variables = start->backend->info->cache_variables,
         .data_bytes = b->wall.data_bytes,
         /* For a program on another machine it makes the session's memory itself. */
         .shares = !b->wall.data_bytes || b->wire.remote};

@@ -57,7 +57,7 @@ int gn_worker_list_drivers(int socket)
     struct sink s = {.socket = socket};
     for (int i = 0; gn_backends[i]; i++) {
         struct gn_error err = {{0}, {0}};
-        s.api = gn_backends[i]->api;
+        s.api = gn_backends[i]->info->name;
         int rc = gn_backends[i]->list_drivers(driver_found, &s, &err);
         if (rc) {
             gn_worker_refuse(socket, 0, rc, &err);

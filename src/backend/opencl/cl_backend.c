@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/opencl/cl_info.h"
 #include "backend/opencl/cl_platform.h"
 #include "base/checked.h"
 
@@ -254,7 +255,7 @@ void *gn_cl_extension(const struct gn_cl_platform *p, const char *name)
 }
 
 const struct gn_backend_ops gn_cl_backend = {
-    .api = "opencl",
+    .info = &gn_cl_info,
     .list_drivers = gn_cl_list_drivers,
     .open_library = open_library,
     .probe = probe,

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/icd.h"
+#include "backend/opencl/icd_file.h"
 
 #define SYSTEM_VENDORS "/etc/OpenCL/vendors"
 
