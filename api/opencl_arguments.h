@@ -6,13 +6,13 @@
 #include <stdint.h>
 
 /*
- * What OpenCL's messages carry beside their generated structs: kernel arguments, what a compiler
- * knows of them, and the marks in binaries and statuses. Included by both halves; docs/wire.md is
+ * The parts of OpenCL's messages that are not generated: kernel arguments, the compiler's facts
+ * about them, and marks in binaries and statuses. Both halves include it; docs/wire.md is
  * normative.
  */
 
-/* One kernel argument in a launch; `bytes` of value follow unless it is a handle, then the next
- * begins at 8. */
+/* One kernel argument of a launch. A value of more than eight bytes follows the struct
+ * (gn_arg_tail); the next argument begins at a multiple of 8. */
 enum gn_arg_kind {
     GN_ARG_BYTES = 1,
     GN_ARG_LOCAL,
@@ -27,26 +27,26 @@ struct gn_arg {
     uint16_t index;
     uint8_t kind; /* enum gn_arg_kind */
     uint8_t zero;
-    uint32_t bytes; /* what the program gave as arg_size */
-    uint64_t value; /* of MEM, SAMPLER, QUEUE: the handle; of SVM: the address; of BYTES: the first
-                       eight bytes */
+    uint32_t bytes; /* the program's arg_size */
+    /* MEM, SAMPLER, QUEUE: the handle; SVM: the address; BYTES: the first eight bytes */
+    uint64_t value;
 };
 static_assert(sizeof(struct gn_arg) == 16, "wire");
 
 #define GN_ARG_MAX_BYTES 65536u
 
-/* How many bytes follow a struct gn_arg in a run of arguments: values of up to eight bytes stand in
- * it. */
+/* Bytes that follow a struct gn_arg in a run of arguments; a value of up to eight bytes is in the
+ * struct itself. */
 static inline uint32_t gn_arg_tail(uint8_t kind, uint32_t bytes)
 {
     return kind == GN_ARG_BYTES && bytes > 8 ? (bytes + 7u) & ~7u : 0;
 }
 
-/* A binary that is NULL, in its length; a status that the driver left alone. */
+/* Set in a binary's length: the binary is NULL. A status that the driver did not write. */
 #define GN_NO_BINARY (UINT64_C(1) << 63)
 #define GN_UNTOUCHED INT32_MIN
 
-/* What an argument is, as the compiler knows it. */
+/* The class of an argument, as the compiler knows it. */
 enum gn_arg_class {
     GN_ARG_CLASS_UNKNOWN,
     GN_ARG_CLASS_VALUE,

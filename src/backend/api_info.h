@@ -5,17 +5,18 @@
 #include <stdbool.h>
 
 /*
- * What is known of an API without any of its drivers: constants, for gantryd, the walls and the
- * command line, which load no driver and name no API. A library of its own, which links none.
+ * Constants of an API, for gantryd, the walls and the command line, which load no driver and name
+ * no API. The library links no driver.
  */
 struct gn_api_info {
-    const char *name;      /* as it is called on the wire: "opencl" */
+    const char *name;      /* its name on the wire: "opencl" */
     const char *title;     /* as people write it: "OpenCL" */
     const char *front_end; /* the file name of the library that programs load as their driver */
 
     /* Advice where no driver is installed. */
     const char *install_hint;
-    /* That the API's loaders find Gantry's front end and no driver: what is wrong, and advice. */
+    /* For a machine where the API's loaders find Gantry's front end and no driver: the error and
+     * the advice. */
     const char *only_own, *only_own_hint;
     /* For gantryd --help: where drivers are found. */
     const char *where_drivers;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list of APIs whose drivers this build can open. */
+/* The list of the APIs whose drivers this build opens. Called by workers, and by programs in
+ * passthrough; any thread. */
 #include "backend/backend.h"
 
 #include <stddef.h>

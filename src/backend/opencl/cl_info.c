@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is known of OpenCL without a driver. */
+/* OpenCL's constants for processes that load no driver (backend/api_info.h). */
 #include "backend/opencl/cl_info.h"
 
 #include <stddef.h>
