@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OpenCL's names and rules: dialects.py says what each is for."""
+"""OpenCL's names and rules; dialects.py explains each."""
 
 TITLE = "OpenCL"
 GUEST_INCLUDE = "guest/opencl/opencl_guest_rt.h"
@@ -27,11 +27,11 @@ INVALID = {"platform": "CL_INVALID_PLATFORM", "device": "CL_INVALID_DEVICE", "co
            "program": "CL_INVALID_PROGRAM", "kernel": "CL_INVALID_KERNEL", "event": "CL_INVALID_EVENT",
            "cmdbuf": "CL_INVALID_COMMAND_BUFFER_KHR"}
 
-# What a creating entry point makes, by a word in its name; the first that fits.
+# The type that a creating entry point returns, by a word in its name; the first that fits.
 MADE = (("Context", "cl_context"), ("CommandBuffer", "cl_command_buffer_khr"), ("Buffer", "cl_mem"), ("Image", "cl_mem"),
         ("Program", "cl_program"), ("UserEvent", "cl_event"))
 
-# Their places in the table hold a mark instead.
+# The table has a mark in their places.
 MARKED = ("clGetPlatformIDs", "clUnloadCompiler")
 
 
@@ -57,7 +57,7 @@ def returned_type(call):
 
 
 def driver_table(call):
-    """The ICD's table, or what was asked for by name."""
+    """The ICD's table, or that of the extensions' functions."""
     return "gn_extensions(v)" if call.extension else "gn_cl(v)"
 
 

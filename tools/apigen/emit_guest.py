@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the guest's half: a gn_send_* for every request, the stubs that need no hand, and the table of entry points."""
+"""Writes the guest's half: a gn_send_* for every request, the generated stubs, and the table of entry points."""
 import re
 
 from emit_wire import layout
@@ -18,7 +18,7 @@ def element(p):
 
 
 def send_params(call):
-    """What gn_send_X takes: the session, what it makes, and the parameters that travel."""
+    """The parameters of gn_send_X: the session, the new object, and the parameters that travel."""
     params = ["struct gn_session *session"]
     if call.served == "create":
         params.append("struct gn_object *made")
@@ -85,7 +85,7 @@ def send_body(api, call, out):
             out(f"    w->{n} = gn_call_handles(&c, {n}, {p.length});")
         elif p.mode == "out":
             outs.append(p)
-    # What limits another output is fetched even when the program does not ask for it.
+    # An output that limits another is fetched even when the program passes NULL for it.
     for p in [q for q in outs if q.name in valids]:
         out(f"    {pointee(p)} valid_{p.name} = 0;")
         out(f"    w->{p.name} = gn_call_out(&c, &valid_{p.name}, sizeof valid_{p.name});")
@@ -119,13 +119,13 @@ def call_param(call, name):
 
 
 def check_handles(call, out, failed):
-    """The first handle leads to the session; the others may be NULL, which the driver judges, but not wrong."""
+    """The first handle gives the session. The others may be NULL, which the driver judges, but must be of their kind."""
     d = call.dialect
     for i, p in enumerate(q for q in call.params if q.mode in ("handle", "null")):
         if p.mode == "null":
             out(f"    if ({p.name})\n        return {failed(p.error)};")
         elif i == 0:
-            # A question about a root, which programs keep for good, begins anew where the vGPU is lost.
+            # Programs never release root objects: a query about one replaces a lost vGPU.
             of = "anew" if call.served == "info" and p.kind in d.ROOT_KINDS else "of"
             out(f"    struct gn_object *object = gn_object_{of}({p.name}, {kind(p.kind)});")
             out(f"    if (!object)\n        return {failed(d.invalid(p.kind))};")
@@ -201,7 +201,7 @@ def stub(call, out):
 
 
 def addition(call, out):
-    """The objects that the request names live as long as the object that it adds to."""
+    """The object that the request adds to keeps those that the request names alive."""
     to = call_param(call, call.track[1])
     named = [p.name for p in call.params if p.mode == "handle" and p is not to]
     if named:

@@ -20,7 +20,7 @@ def args_struct(call, out):
 
 
 def expression(call, text, command):
-    """A length with its parameters as the host holds them."""
+    """A length expression over the decoded message."""
     def replace(m):
         word = m.group(0)
         p = next((q for q in call.params if q.name == word), None)
@@ -41,7 +41,7 @@ def bytes_of(call, p):
 
 
 def driver(call):
-    """The driver's function: in its table, or asked for by name."""
+    """The driver's function."""
     return f"{call.dialect.driver_table(call)}->{call.name}"
 
 
@@ -50,7 +50,7 @@ def pads(api, call):
 
 
 def known_names(call, out):
-    """What the driver may answer with is known by type: no pointer of this process's, and no handle."""
+    """Queries whose answers are plain values. An unknown query could answer with a pointer or a handle of this process."""
     name = call.dialect.QUERY[0]
     ctype = next(p.ctype for p in call.params if p.name == name)
     out(f"bool gn_asks_{call.name}({ctype} {name})\n{{\n    switch ({name}) {{")
@@ -60,15 +60,15 @@ def known_names(call, out):
 
 
 def known_keys(call, out):
-    """Likewise of what the driver takes."""
+    """List keys whose values are plain. The driver could take an unknown key's value for a pointer."""
     for name, (error, keys) in call.keys.items():
         if keys and error != "host":
             out(f"static const uint64_t keys_{call.name}_{name}[] = {{{', '.join(keys)}}};\n")
 
 
 def refuse(call, out):
-    """A key that is not among those. Instead of an unknown question the driver is asked a known one, without room: what else is
-    wrong is its to say."""
+    """Refuses an unknown key. In place of an unknown query the driver is asked a known one, without room, so that it still
+    reports other errors."""
     if call.served == "info":
         name, room, answer, used = call.dialect.QUERY
         out(f"    const bool known = gn_asks_{call.name}(a.{name});\n    if (!known) {{\n        a.{name} = {call.asks[0]};")
@@ -81,7 +81,7 @@ def refuse(call, out):
 
 
 def request(api, call, out):
-    """A request that is answered: decode into args, then the driver, or the hand."""
+    """A request with a reply: decodes the message into args, then calls the driver or the handwritten handler."""
     d = api.dialect
     if call.served == "info":
         known_names(call, out)
@@ -108,7 +108,7 @@ def request(api, call, out):
             out(f"    a.{n} = gn_request_out(r, &w->{n}, {bytes_of(call, p)});")
         elif p.mode == "area":
             out(f"    a.{n} = gn_request_area(r, &w->{n}, {bytes_of(call, p)});")
-    # The guest's own stub never leaves these out: a message that does is no honest guest's, and handlers rely on it.
+    # The guest's stub always sends these, so a message without them is hostile; handlers rely on them.
     for p in call.wire_params():
         if p.mode in ("in", "out", "handles", "string", "list") and not p.optional:
             out(f"    gn_request_need(r, &w->{p.name});")

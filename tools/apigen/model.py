@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads an API description into a model and checks that it means something. docs/api-description.md is the manual."""
+"""Reads an API description into a model and checks it. docs/api-description.md is the manual."""
 import re
 from dataclasses import dataclass, field
 
@@ -18,14 +18,14 @@ class Param:
     name: str
     mode: str             # value handle handles in out string list vec area fixed null waits event err local callback
     kind: str = ""        # of handle and handles
-    length: str = ""      # an expression over the other parameters
+    length: str = ""      # an expression of the other parameters
     in_bytes: bool = False
     optional: bool = False
     output: bool = False  # of area
-    valid: str = ""       # the parameter that says how much of this output holds something
-    always: bool = False  # an output that comes with a failure too
+    valid: str = ""       # the parameter with the number of valid elements of this output
+    always: bool = False  # an output that is written on failure, too
     callback: str = ""    # the parameter list of a callback
-    error: str = ""       # of null: what the entry point returns for anything else
+    error: str = ""       # of null: the result for any other pointer
     mark: str = ""        # of a callback: its dialect's CALLBACK
 
     def declare(self):
@@ -43,19 +43,19 @@ class Call:
     message: bool         # a request of Gantry's own, no entry point
     since: str = ""
     extension: str = ""   # the extension that the entry point belongs to; "": it is the core's
-    kind: str = ""        # what a create makes, a retain keeps, an info asks about
-    error: str = ""       # what an absent call returns
+    kind: str = ""        # the kind of handle that a create makes, a retain counts, an info asks about
+    error: str = ""       # an absent call's result
     slow: bool = False
     quiet: bool = False
     stub: bool = False    # the guest's stub is handwritten
-    check: bool = False   # a handwritten check decides in the program
+    check: bool = False   # a handwritten check judges the arguments in the program
     ordered: bool = False # a command that, without a wait list, follows all before it in its queue
     fence: bool = False   # a command that all after it in its queue follow
-    many: bool = False    # a command for which the driver runs many, so that its event's times are not theirs
+    many: bool = False    # a command for which the driver runs several: its event's times are not the command's
     host: bool = False    # the host's handler is handwritten
-    made: bool = False    # a handwritten hook fills in what the guest keeps
-    judge: bool = False   # a handwritten hook answers for the driver while it cannot be asked
-    event: str = ""       # what its event says that it is
+    made: bool = False    # a handwritten hook fills in the guest's object
+    judge: bool = False   # a handwritten hook judges a command that cannot be given to the driver yet
+    event: str = ""       # the command's type, which its event reports
     track: list = field(default_factory=list)
     local_names: list = field(default_factory=list)
     asks: list = field(default_factory=list)     # the questions that travel
@@ -256,7 +256,7 @@ class Reader:
 
 
 class Checker:
-    """What a description says must make sense, not only parse."""
+    """The checks beyond syntax."""
 
     def __init__(self, reader, call):
         self.reader, self.call, self.dialect = reader, call, call.dialect
@@ -289,7 +289,7 @@ class Checker:
         self.keys(names)
 
     def words(self):
-        """A word that its call has no use for would be ignored without a word."""
+        """Refuses words that have no effect on their call."""
         c = self.call
         for word, good, where in (
                 ("check", c.served == "command" and not c.message and not c.stub, "a command's generated stub has"),
@@ -318,7 +318,7 @@ class Checker:
             self.fail("creates an object but does not say what it is tracked by: track parent PARAMETER")
 
     def info(self):
-        """What a query's stub takes for granted: a value, the room for it, and how much of it was used."""
+        """A query's stub relies on these: an answer, its room, and its length."""
         name, room, answer, used = self.dialect.QUERY
         shape = {p.name: (p.ctype, p.mode, p.length) for p in self.call.params}
         if shape.get(answer, ("", ""))[1] != "out":
@@ -334,7 +334,7 @@ class Checker:
         self.once(self.call.asks)
 
     def keys(self, names):
-        """A driver may take a pointer for the value of a key that Gantry does not know."""
+        """The driver could take an unknown key's value for a pointer."""
         for p in self.call.params:
             if p.mode == "list" and p.name not in self.call.keys:
                 self.fail(f"does not say which keys may stand in {p.name}: keys {p.name} ERROR [KEY...]", p.line)
@@ -431,7 +431,7 @@ class Checker:
             self.fail(f"'track {first}' is not for what is served '{self.call.served}'")
 
     def recorders(self):
-        """The kinds of objects that hold commands: some call adds to one."""
+        """The kinds of objects that record commands, to which some call adds."""
         kinds = set()
         for c in self.reader.api.calls:
             if c.track[:1] == ["adds"]:
