@@ -12,6 +12,7 @@
 #include "backend/api_info.h"
 #include "backend/opencl/icd_file.h"
 #include "ctl/doctor.h"
+#include "ctl/opencl/cl_ctl.h"
 
 #define SHOWN 3 /* by name, to people */
 
@@ -65,12 +66,12 @@ static void name_some(const json_t *drivers, char *ret, size_t n)
         snprintf(ret + at, n - at, " and %zu more", all - shown);
 }
 
-void gn_doctor_check_bypass(struct gn_doctor *d)
+void gn_cl_check_bypass(struct gn_doctor *d)
 {
     const char *named = getenv("OCL_ICD_VENDORS");
     json_t *drivers = json_array(), *finding;
     char names[800];
-    add_vendors(drivers, gn_doctor_system_vendors());
+    add_vendors(drivers, gn_cl_system_vendors());
     if (named)
         add_vendors(drivers, named);
     name_some(drivers, names, sizeof names);
