@@ -14,10 +14,24 @@ SYSCONF = $(if $(filter /usr,$(PREFIX)),$(DESTDIR)/etc,$(DESTDIR)$(PREFIX)/etc)
 
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
-.PHONY: all help deps stage install test test-quick test-programs fuzz soak bench bench-fairness bench-move results demo clean format check-format
+.PHONY: all help deps stage install build-tests benches test test-quick test-programs fuzz soak
+.PHONY: bench bench-fairness bench-move results demo clean format check-format
 
+# What is installed, and nothing else.
 all: $(BUILD)/build.ninja
-	@ninja -C $(BUILD) -j $(JOBS)
+	@ninja -C $(BUILD) -j $(JOBS) product
+
+# A folder that was set up without what the tests need has none.
+.PHONY: with-tests
+with-tests: $(BUILD)/build.ninja
+	@grep -q '"name": "tests", "value": "enabled"' $(BUILD)/meson-info/intro-buildoptions.json || \
+	    $(MESON) configure $(BUILD) -Dtests=enabled
+
+build-tests: with-tests
+	@ninja -C $(BUILD) -j $(JOBS) product meson-test-prereq
+
+benches: with-tests
+	@ninja -C $(BUILD) -j $(JOBS) benches
 
 # A folder that was set up by hand may have another prefix.
 .PHONY: rooted
@@ -31,7 +45,7 @@ $(BUILD)/build.ninja:
 	@$(MESON) setup $(BUILD) --prefix=/ --libdir=lib --libexecdir=libexec $(SETUP)
 
 help:
-	@echo 'make                  build into $(BUILD)/'
+	@echo 'make                  build what is installed into $(BUILD)/; no tests'
 	@echo 'make deps             install the packages that are missing (apt; nothing to do is quick); others ask on a terminal'
 	@echo 'make stage            leave a tree in $(BUILD)/stage that runs without installing; then for instance:'
 	@echo '                        $(BUILD)/stage/bin/gantryd --socket /tmp/g.sock &'
@@ -39,7 +53,8 @@ help:
 	@echo '                      or without `gantry run`, any program:'
 	@echo '                        OCL_ICD_VENDORS=$(CURDIR)/$(BUILD)/stage/etc/OpenCL/vendors GANTRY_CONNECT=unix:/tmp/g.sock clinfo'
 	@echo 'make install          install under PREFIX=$(PREFIX) (DESTDIR=... for packages)'
-	@echo 'make demo             two real programs share one device: the quick start'
+	@echo 'make demo             two real programs share one device: the quick start; installs what is missing'
+	@echo 'make build-tests      build the tests, too; make test and meson test do so by themselves'
 	@echo 'make test             everything: the suites, then again under ASan+UBSan, then threads under TSan'
 	@echo 'make test-quick       unit tests and structure: less than a minute once it is built'
 	@echo 'make test-programs    the real programs, natively and through Gantry; PROGRAM=ffmpeg-unsharp for one'
@@ -79,7 +94,7 @@ test:
 test-quick: all
 	@python3 tools/run-tests.py --build $(BUILD) quick
 
-test-programs: stage
+test-programs: stage build-tests
 	@/usr/bin/python3 tests/programs/runner.py --stage $(BUILD)/stage $(PROGRAM)
 
 KILLS           ?= 500
@@ -88,8 +103,9 @@ MIGRATIONS      ?= 1000
 SCRIBBLE_SECONDS ?= 600
 ENDS ?= 1000
 
-soak: stage
+soak:
 	@tools/deps.sh --ask build test
+	@$(MAKE) --no-print-directory stage build-tests
 	@python3 -B tests/faults/campaign.py --build $(BUILD) --kills $(KILLS) --seed $(SEED)
 	@python3 -B tests/faults/crowd.py --build $(BUILD)
 	@for route in local mode unix tcp stop; do \
@@ -103,7 +119,7 @@ soak: stage
 FUZZ_SECONDS ?= 60
 
 $(BUILD)-fuzz/build.ninja:
-	@CC=clang $(MESON) setup $(BUILD)-fuzz -Dfuzz=true -Db_lundef=false
+	@CC=clang $(MESON) setup $(BUILD)-fuzz -Dtests=enabled -Dfuzz=true -Db_lundef=false
 
 fuzz:
 	@tools/deps.sh --ask build test fuzz
@@ -111,22 +127,28 @@ fuzz:
 	@ninja -C $(BUILD)-fuzz -j $(JOBS) fuzzers
 	@python3 tools/fuzz.py --build $(BUILD)-fuzz --seconds $(FUZZ_SECONDS) $(TARGET)
 
-bench: stage
+bench:
 	@tools/deps.sh --ask build bench
+	@$(MAKE) --no-print-directory stage benches
 	@bench/run.py --build $(BUILD) $(BENCH)
 
-bench-fairness: stage
+bench-fairness:
 	@tools/deps.sh --ask build figures
+	@$(MAKE) --no-print-directory stage benches
 	@bench/fairness/run.py --build $(BUILD) $(FAIRNESS)
 
-bench-move: stage
+bench-move:
 	@tools/deps.sh --ask build bench
+	@$(MAKE) --no-print-directory stage benches
 	@bench/moves/run.py --build $(BUILD) $(MOVES)
 
 results:
 	@bench/results.py
 
 demo:
+	@echo 'demo: 1. install with apt what is missing to build Gantry and to run the demo'
+	@echo '      2. build Gantry, without its tests, into $(BUILD)/; nothing of it is installed'
+	@echo '      3. run ffmpeg and clpeak at the same time on one OpenCL device'
 	@tools/deps.sh --ask build demo
 	@$(MAKE) --no-print-directory stage
 	@tools/demo.sh $(BUILD)/stage

@@ -11,8 +11,8 @@
 #define GN_COMMAND_BUFFER "cl_khr_command_buffer"
 
 /*
- * Extensions that add no entry point, or only ones that Gantry carries. One that is not here is not
- * advertised, however harmless: its calls would be missing.
+ * Extensions that add no entry point, or whose entry points Gantry carries. Gantry advertises no
+ * other: a program would miss its calls.
  */
 static const struct gn_carried {
     const char *name;
@@ -21,7 +21,7 @@ static const struct gn_carried {
     {"cl_khr_3d_image_writes", 0, 0},
     {"cl_khr_async_work_group_copy_fence", 0, 0},
     {"cl_khr_byte_addressable_store", 0, 0},
-    /* 0.9.4 adds entry points, 0.9.5 a parameter to all that record. */
+    /* 0.9.4 adds entry points, 0.9.5 a parameter to all recording calls. */
     {GN_COMMAND_BUFFER, CL_MAKE_VERSION(0, 9, 0), CL_MAKE_VERSION(0, 9, 4)},
     {"cl_khr_create_command_queue", 0, 0},
     {"cl_khr_depth_images", 0, 0},
@@ -98,11 +98,16 @@ static inline bool gn_carries_version(const struct gn_carried *c, cl_version ver
     return !c->below || (version >= c->from && version < c->below);
 }
 
-/* The extension's version in a driver's list of n, whose names may lack their ends. 0: absent, or a version that is not carried. */
-static inline cl_version gn_carried_version(const struct gn_carried *c, const cl_name_version *list, size_t n)
+/*
+ * The extension's version in a driver's list of n, whose names may lack their terminating zeros. 0:
+ * absent, or a version that is not carried.
+ */
+static inline cl_version gn_carried_version(const struct gn_carried *c, const cl_name_version *list,
+                                            size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (strncmp(list[i].name, c->name, sizeof list[i].name) == 0 && gn_carries_version(c, list[i].version))
+        if (strncmp(list[i].name, c->name, sizeof list[i].name) == 0 &&
+            gn_carries_version(c, list[i].version))
             return list[i].version;
     return 0;
 }

@@ -2,7 +2,7 @@
 #ifndef GN_API_OPENCL_NAMES_H
 #define GN_API_OPENCL_NAMES_H
 
-/* Questions of the extensions in opencl_carried.h that not all releases of the headers have. */
+/* Queries of the extensions in opencl_carried.h that some releases of the headers lack. */
 #include <CL/cl.h>
 #include <CL/cl_ext.h>
 

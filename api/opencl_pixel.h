@@ -6,8 +6,10 @@
 
 #include <CL/cl.h>
 
-/* Bytes of an element of an image format (the specification's table of channel types); 0 for one that is not there. Both
- * sides count the bytes of images, and neither may believe the other. */
+/*
+ * Bytes of one element of an image format, by the specification's table of channel types; 0 for an
+ * unknown format. Guest and vGPU both use it: neither believes the other's sizes.
+ */
 static inline size_t gn_pixel_bytes(const cl_image_format *f)
 {
     size_t channels, bytes;
@@ -72,16 +74,18 @@ static inline size_t gn_pixel_bytes(const cl_image_format *f)
     default:
         return 0;
     }
-    /* A pixel of RGBx has room for its x. */
+    /* RGBx and sRGBx store the unused channel. */
     if (f->image_channel_order == CL_RGBx || f->image_channel_order == CL_sRGBx)
         channels = 4;
     return channels * bytes;
 }
 
-/* Bytes that an image region may touch in host memory; pitches of 0 are tight. `lines`: of an array of lines, which lie
- * a slice pitch apart in the second dimension. Saturates. */
-static inline uint64_t gn_pitched_bytes(uint64_t element, const uint64_t *region, uint64_t row_pitch, uint64_t slice_pitch,
-                                        bool lines)
+/*
+ * Bytes that an image region may touch in host memory; a pitch of 0 is tight. `lines`: an array of
+ * one-dimensional images, which lie a slice pitch apart in the second dimension. Saturates.
+ */
+static inline uint64_t gn_pitched_bytes(uint64_t element, const uint64_t *region,
+                                        uint64_t row_pitch, uint64_t slice_pitch, bool lines)
 {
     uint64_t row = 0, slice = 0, bytes = 0;
     if (!gn_mul_u64(region[0], element, &row))

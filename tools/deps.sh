@@ -20,11 +20,11 @@ g++ libviennacl-dev
 clinfo clpeak hashcat ffmpeg x264 python3-numpy python3-opencv python3-pyopencl clblast-tests
 python3-simtk libopenmm-plugins'
 
-# The loads are our own; whole programs are measured with these.
-bench='ocl-icd-opencl-dev pocl-opencl-icd clpeak ffmpeg hashcat gnuplot-nox'
+# The loads are our own; whole programs are measured with these. The build files of tests and benches need cmocka.
+bench='libcmocka-dev ocl-icd-opencl-dev pocl-opencl-icd clpeak ffmpeg hashcat gnuplot-nox'
 
 # Loads of our own, and pictures of what was measured.
-figures='ocl-icd-opencl-dev pocl-opencl-icd gnuplot-nox'
+figures='libcmocka-dev ocl-icd-opencl-dev pocl-opencl-icd gnuplot-nox'
 
 # libFuzzer comes with clang.
 fuzz='clang libclang-rt-dev'
@@ -92,7 +92,11 @@ fi
 
 # Asked before sudo, which asks for a password.
 if [ -n "$ask" ] && [ -t 0 ] && [ -t 2 ]; then
-    printf 'deps: missing: %s\ndeps: install these, and what they need, with apt-get? [Y/n] ' "$missing" >&2
+    # What apt-get would fetch, one a line with its size: needs no rights. Nothing where apt's lists are missing.
+    # shellcheck disable=SC2086
+    fetched=$(apt-get install -y -qq --no-install-recommends --print-uris $missing 2>/dev/null |
+        awk '{ n++; bytes += $3 } END { if (n) printf " (%d packages in all, %.0f MB to download)", n, bytes / 1e6 }')
+    printf 'deps: missing: %s%s\ndeps: install these, and what they need, with apt-get? [Y/n] ' "$missing" "$fetched" >&2
     read -r answer || answer=n
     case $answer in
     '' | [Yy] | [Yy][Ee][Ss]) ;;

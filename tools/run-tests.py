@@ -44,7 +44,7 @@ class Phase:
         self.stage = stage
         self.env = env or {}
         self.slower = slower
-        self.parts = parts   # only what its tests need is built
+        self.parts = parts   # Meson builds what the tests of these suites need, no more
 
 
 def phases(kind, build):
@@ -53,7 +53,7 @@ def phases(kind, build):
     # system calls mean nothing there either.
     not_sanitized = ["programs", "counts", "no-sanitizer"]
     if kind == "quick":
-        return [Phase("quick", build, only=["unit", "structure"], without=["slow"])]
+        return [Phase("quick", build, only=["unit", "structure"], without=["slow"], parts=True)]
     return [
         Phase("normal build", build, stage=True),
         # What UBSan finds ends the process that it is in, whatever that process's environment says.
@@ -77,14 +77,14 @@ def run(command, env=None):
 
 
 def prepare(phase, meson):
-    """Builds, unless Meson builds what its tests need; the name of the step that failed, or None."""
-    if not os.path.exists(os.path.join(phase.folder, "build.ninja")):
-        if run(["make", "--no-print-directory", "BUILD=" + phase.folder, "MESON=" + meson, "SETUP=" + " ".join(phase.setup),
-                os.path.join(phase.folder, "build.ninja")]) != 0:
-            return "configure"
+    """Builds the product and all tests, unless Meson builds what the phase's tests need; the name of
+    the step that failed, or None."""
+    make = ["make", "--no-print-directory", "BUILD=" + phase.folder, "MESON=" + meson]
+    if run(make + ["SETUP=" + " ".join(phase.setup), "with-tests"]) != 0:
+        return "configure"
     if phase.parts:
         return None
-    if run(["make", "--no-print-directory", "BUILD=" + phase.folder, "MESON=" + meson, "stage" if phase.stage else "all"]) != 0:
+    if run(make + ["build-tests"] + (["stage"] if phase.stage else [])) != 0:
         return "build"
     return None
 

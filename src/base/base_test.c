@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/checked.h"
 #include "base/error.h"
-#include "base/icd.h"
 #include "base/iov.h"
 #include "base/list.h"
 #include "base/part.h"
@@ -189,32 +188,6 @@ static void bytes_are_dropped_off_the_front(void **state)
     assert_int_equal(n, 0);
 }
 
-static void an_icd_file_names_a_library(void **state)
-{
-    static const struct {
-        const char *text, *library; /* NULL: none */
-    } cases[] = {{"libx.so\n", "libx.so"},
-                 {"libx.so \t\r\nmore", "libx.so"},
-                 {"libx.so", "libx.so"},
-                 {"\nlibx.so\n", NULL},
-                 {"", NULL}};
-    char path[] = "/tmp/gn-icd-XXXXXX", library[32];
-    (void)state;
-    assert_true(gn_icd_is_name("a.icd") && !gn_icd_is_name(".icd") && !gn_icd_is_name("a.icd~") &&
-                !gn_icd_is_name("a"));
-    close(mkstemp(path));
-    for (size_t i = 0; i < GN_ARRAY_SIZE(cases); i++) {
-        FILE *f = fopen(path, "we");
-        fputs(cases[i].text, f);
-        fclose(f);
-        assert_int_equal(gn_icd_read(path, library, sizeof library), cases[i].library != NULL);
-        if (cases[i].library)
-            assert_string_equal(library, cases[i].library);
-    }
-    unlink(path);
-    assert_false(gn_icd_read(path, library, sizeof library));
-}
-
 static void put(const char *root, const char *name, const char *text)
 {
     char path[256];
@@ -276,7 +249,6 @@ int main(void)
         cmocka_unit_test(parts_are_what_people_write),
         cmocka_unit_test(list_keeps_order_while_removing),
         cmocka_unit_test(bytes_are_dropped_off_the_front),
-        cmocka_unit_test(an_icd_file_names_a_library),
         cmocka_unit_test(room_is_what_machine_and_groups_leave),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

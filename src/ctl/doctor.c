@@ -16,6 +16,7 @@
 
 #include "base/text.h"
 #include "control/control.h"
+#include "ctl/api.h"
 
 /* A driver that wakes a card up can take long; one that hangs must not keep the other findings
  * back. */
@@ -131,9 +132,11 @@ int gn_ctl_doctor(const struct gn_ctl_args *args)
                           .prints = !args->json};
     gn_doctor_check_daemon(&d);
     gn_doctor_check_installation(&d);
-    gn_doctor_check_loader(&d);
-    gn_doctor_check_bypass(&d);
-    gn_doctor_check_drivers(&d);
+    for (int i = 0; gn_ctl_apis[i]; i++) {
+        gn_ctl_apis[i]->check_loader(&d);
+        gn_ctl_apis[i]->check_bypass(&d);
+        gn_ctl_apis[i]->check_drivers(&d);
+    }
     gn_doctor_check_kernel(&d);
     gn_doctor_check_processors(&d);
     int rc = args->json ? print_json(args, &d) : gn_ctl_flush(args);

@@ -31,16 +31,9 @@ void gn_doctor_check_daemon(struct gn_doctor *d);
 /* It takes in no new programs. */
 bool gn_doctor_is_drained(const struct gn_doctor *d);
 void gn_doctor_check_installation(struct gn_doctor *d);
-/* doctor_bypass.c: drivers that programs can load past Gantry. */
-void gn_doctor_check_bypass(struct gn_doctor *d);
-/* doctor_machine.c: the drivers, and what the kernel offers. */
-void gn_doctor_check_drivers(struct gn_doctor *d);
-/* Where an OpenCL loader looks for ICD files when nothing else is said. */
-const char *gn_doctor_system_vendors(void);
+/* doctor_machine.c: the kernel's features and the processors. */
 void gn_doctor_check_kernel(struct gn_doctor *d);
 void gn_doctor_check_processors(struct gn_doctor *d);
-/* doctor_loader.c: the OpenCL loader, and what programs see through it. */
-void gn_doctor_check_loader(struct gn_doctor *d);
 
 /*
  * Does something that may crash, hang or print, in a child: `work` fills a result of n bytes, and

@@ -53,10 +53,6 @@ struct gn_inspected {
     uint32_t n_rounds, n_events, n_calls, n_maps;
 };
 
-/* The names of an API's kind of object, and of the call that a command stands for; NULL: not known.
- */
-const char *gn_inspect_kind_name(const char *api, uint32_t kind);
-const char *gn_inspect_call_name(const char *api, uint32_t op);
 uint64_t gn_inspect_zero_pages(const struct gn_inspected_memory *m);
 json_t *gn_inspect_json(const struct gn_inspected *f);
 /* 0 or -ENOMEM. */

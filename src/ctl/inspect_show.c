@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/checked.h"
+#include "ctl/api.h"
 #include "ctl/inspect.h"
 #include "ctl/table.h"
 
@@ -38,7 +39,8 @@ static void sum_kinds(const struct gn_inspected *f, struct kind_sum sums[MOST_KI
 
 static void kind_text(const struct gn_inspected *f, uint32_t kind, char ret[32])
 {
-    const char *name = gn_inspect_kind_name(f->about.api, kind);
+    const struct gn_ctl_api *api = gn_ctl_api_named(f->about.api);
+    const char *name = api ? api->kind_name(kind) : NULL;
     if (name)
         snprintf(ret, 32, "%s", name);
     else
@@ -85,7 +87,8 @@ static struct call_sum *sum_calls(const struct gn_inspected *f, uint32_t *ret_n)
 
 static void call_text(const struct gn_inspected *f, uint32_t op, char ret[32])
 {
-    const char *name = gn_inspect_call_name(f->about.api, op);
+    const struct gn_ctl_api *api = gn_ctl_api_named(f->about.api);
+    const char *name = api ? api->call_name(op) : NULL;
     if (name)
         snprintf(ret, 32, "%s", name);
     else

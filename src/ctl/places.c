@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/icd.h"
+#include "backend/opencl/icd_file.h"
 #include "ctl/ctl.h"
 
 #define ICD_FILE "gantry.icd"

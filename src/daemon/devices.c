@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/icd.h"
+#include "backend/api_info.h"
 #include "base/log.h"
 #include "daemon/vgpu/spawn.h"
 #include "link/frame.h"
@@ -104,7 +104,7 @@ static bool skip_own(struct gn_machine *m)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < m->n_drivers; i++)
-        if (!gn_icd_is_gantrys(m->drivers[i].library))
+        if (!gn_api_is_front_end(m->drivers[i].library))
             m->drivers[n++] = m->drivers[i];
     const bool only_own = m->n_drivers && !n;
     m->n_drivers = n;
@@ -236,7 +236,7 @@ static int select_devices(struct gn_machine *m, const struct gn_config *config,
 int gn_machine_probe(struct gn_machine *m, const struct gn_config *config, int signal_fd,
                      struct gn_error *err)
 {
-    static const char fix[] = "install an OpenCL driver, for instance pocl-opencl-icd";
+    const char *fix = gn_api_infos[0]->install_hint;
     char *const argv[] = {(char[]){"gantry-worker"}, (char[]){"--list-drivers"}, NULL};
     memset(m, 0, sizeof *m);
     int rc = gn_worker_find(m->worker, sizeof m->worker, err);
@@ -245,10 +245,8 @@ int gn_machine_probe(struct gn_machine *m, const struct gn_config *config, int s
     if (rc)
         return rc;
     if (!skip_own(m))
-        return gn_fail(
-            err, ENODEV,
-            "name the vendors' ICD files in OCL_ICD_VENDORS, or install an OpenCL driver",
-            "the only ICD file where loaders look is Gantry's own");
+        return gn_fail(err, ENODEV, gn_api_infos[0]->only_own_hint, "%s",
+                       gn_api_infos[0]->only_own);
     if (m->n_drivers == 0)
         return gn_fail(err, ENODEV, fix, "no driver is installed");
     for (uint32_t i = 0; i < m->n_drivers; i++) {

@@ -16,6 +16,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "backend/api_info.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "control/json_region.h"
@@ -36,7 +37,7 @@ static const char help[] =
     "               [--policy NAME] [--slice MS] [--kernel-limit SECONDS]\n"
     "               [--breach-pause MS] [--start-limit SECONDS]\n"
     "\n"
-    "Shares this machine's OpenCL devices among programs.\n"
+    "Shares this machine's devices among programs.\n"
     "\n"
     "  --config FILE      read settings from an INI file; options given here win\n"
     "  --socket PATH      listen there; else at /run/gantry/gantry.sock for root,\n"
@@ -64,9 +65,8 @@ static const char help[] =
     "  --walls MODE       what confines workers: required, available (the default) or none\n"
     "  --help, --version\n"
     "\n"
-    "Drivers are found where OpenCL's loaders find them (OCL_ICD_VENDORS). GANTRY_LOG says\n"
-    "what is logged: none, error, warn (the default), info or debug. SIGTERM ends gantryd\n"
-    "and its workers; SIGHUP, SIGUSR1, SIGUSR2 and SIGALRM are ignored.\n";
+    "GANTRY_LOG says what is logged: none, error, warn (the default), info or debug. SIGTERM\n"
+    "ends gantryd and its workers; SIGHUP, SIGUSR1, SIGUSR2 and SIGALRM are ignored.\n";
 
 #define TCP_GRACE_MS    5000
 #define KERNEL_LIMIT_NS UINT64_C(60000000000)
@@ -76,6 +76,14 @@ static const char help[] =
 #define LOG_END_MS      1000 /* for the last lines to be written */
 
 static struct gn_daemon gantryd;
+
+static int show_help(void)
+{
+    fputs(help, stdout);
+    for (int i = 0; gn_api_infos[i]; i++)
+        printf("%s\n", gn_api_infos[i]->where_drivers);
+    return fflush(stdout) || ferror(stdout) ? 1 : 0;
+}
 
 static int die(int rc, const struct gn_error *err, int status)
 {
@@ -350,7 +358,7 @@ int main(int argc, char **argv)
         return die(rc, &err, rc == -EINVAL ? 2 : 1);
     }
     if (action == GN_OPTIONS_HELP)
-        return fputs(help, stdout) < 0 || fflush(stdout) ? 1 : 0;
+        return show_help();
     if (action == GN_OPTIONS_VERSION)
         return printf("gantryd %s\n", GN_VERSION) < 0 || fflush(stdout) ? 1 : 0;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libgantry-vgpu.so: a vGPU inside its program, for passthrough (Crane 3). Boots it as a worker
- * would, without what confines a worker: the driver is opened in the program, which is trusted with
- * it. Called by the front end's library, on the thread whose call was the first to want a device;
- * nothing is printed, and no descriptor or signal of the program's is touched.
+ * does, without walls: the program is trusted with the driver. Called by the front end's library,
+ * on the program's thread whose call first needs a device, or on the thread that takes a vGPU over.
+ * Prints nothing and touches no descriptor or signal of the program.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,15 +25,16 @@
 #define N_CUTS 2
 
 struct gn_direct {
+    const char *api;
     struct gn_boot said;
     struct gn_vgpu_boot boot;
     pthread_mutex_t lock;
-    struct gn_vgpu *vgpu; /* lock: set once its threads may be there */
-    int cuts[N_CUTS];     /* lock: duplicates of the sockets that a boot or a host waits at; -1 */
+    struct gn_vgpu *vgpu; /* lock: set once its threads may exist */
+    int cuts[N_CUTS];     /* lock: duplicates of the sockets that boot and host wait on; -1: none */
     struct gn_process_end end;
 };
 
-/* From here on whoever reads or writes at this socket can be called off. */
+/* From here on process_ends can interrupt a thread that reads or writes this socket. */
 static int add_cut(struct gn_direct *d, int which, int fd, struct gn_error *err)
 {
     const int copy = gn_fd_duplicate(fd);
@@ -60,10 +61,10 @@ static void drop_cuts(struct gn_direct *d)
 
 static int bring_up(struct gn_direct *d, const char *library, struct gn_error *err)
 {
-    const struct gn_backend_ops *backend = gn_backend_named("opencl");
+    const struct gn_backend_ops *backend = gn_backend_named(d->api);
     void *handle;
     if (!backend)
-        return gn_fail(err, ENOSYS, NULL, "this build serves no OpenCL");
+        return gn_fail(err, ENOSYS, NULL, "this build does not serve %s", d->api);
     int rc = backend->open_library(library, &handle, err);
     if (rc == 0)
         rc = backend->bring_up(handle, d->said.wire.platform, d->said.devices,
@@ -71,7 +72,7 @@ static int bring_up(struct gn_direct *d, const char *library, struct gn_error *e
     return rc;
 }
 
-/* What is the worker's alone: a program's stdout is its own, and so is what it logs. */
+/* Descriptors that only a worker uses: in passthrough the program's stdout and log are its own. */
 static void close_what_is_not_wanted(struct gn_direct *d)
 {
     static const int unwanted[] = {GN_WORKER_BOOT_STDOUT, GN_WORKER_BOOT_STDERR,
@@ -93,7 +94,7 @@ static void install_fork_handlers(void)
     pthread_atfork(gn_fd_before_fork, gn_fd_after_fork, gn_fd_after_fork_child);
 }
 
-static struct gn_direct *create(void)
+static struct gn_direct *create(const char *api)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct gn_direct *d = malloc(sizeof *d);
@@ -101,7 +102,8 @@ static struct gn_direct *create(void)
     gn_fd_in_program();
     if (!d)
         return NULL;
-    *d = (struct gn_direct){.boot = {.control_fd = -1,
+    *d = (struct gn_direct){.api = api,
+                            .boot = {.control_fd = -1,
                                      .hosted = true,
                                      .end = &d->end,
                                      .session_fd = -1,
@@ -157,8 +159,8 @@ static int host(struct gn_direct *d, struct gn_error *err)
     const bool takes_over = d->said.wire.loads != 0;
     struct gn_vgpu *v = NULL;
     int rc = is_called_off(d, err);
-    /* One that is taken over comes after the word that its driver is up; one that begins is to
-     * serve by then. */
+    /* A vGPU that is taken over is sent after BOOTED; a new vGPU must serve before BOOTED is
+     * sent. */
     if (rc == 0 && takes_over)
         rc = say_booted(d, err);
     if (rc == 0)
@@ -193,7 +195,7 @@ static int send_here(struct gn_direct *d, const void *message, uint32_t n_bytes)
 
 static void forked(struct gn_direct *d)
 {
-    gn_fd_after_fork_child(); /* the handler of our own may come later */
+    gn_fd_after_fork_child(); /* this library's own fork handler may run later */
     gn_vgpu_forked(d->vgpu);
 }
 

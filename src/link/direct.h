@@ -13,7 +13,7 @@
  * mode only, exports this table; nothing else of either is seen by the other. Both are of one
  * build: the version is that of this table.
  */
-#define GN_DIRECT_VERSION 2u
+#define GN_DIRECT_VERSION 3u
 #define GN_DIRECT_LIBRARY "libgantry-vgpu.so"
 #define GN_DIRECT_SYMBOL  "gn_direct_table"
 
@@ -22,8 +22,8 @@ struct gn_direct;
 /* Each call but send, forked and process_ends comes from the one thread that makes the vGPU. */
 struct gn_direct_table {
     uint32_t version;
-    /* NULL: no memory. */
-    struct gn_direct *(*create)(void);
+    /* For a vGPU of this API; the name must stay. NULL: no memory. */
+    struct gn_direct *(*create)(const char *api);
     /*
      * Takes control_fd, hears there from gantryd what the vGPU is to be, loads the vendor's driver
      * `library` and brings it up. takes_over: a worker has the vGPU. 0, or -errno with a sentence.

@@ -34,11 +34,10 @@ enum gn_page_hash_kind {
     GN_PAGE_HASH_XOR256,
 };
 
-#define GN_PAGE_BYTES_MIN    4096u
-#define GN_PAGE_BYTES_MAX    65536u
-#define GN_PAGE_DIGEST_MAX   32u
-#define GN_PAGE_NH_PASSES    4u
-#define GN_PAGE_NH_KEY_WORDS (GN_PAGE_BYTES_MAX / 4 + 2 * (GN_PAGE_NH_PASSES - 1))
+#define GN_PAGE_BYTES_MIN  4096u
+#define GN_PAGE_BYTES_MAX  65536u
+#define GN_PAGE_DIGEST_MAX 32u
+#define GN_PAGE_NH_PASSES  4u
 
 /* Set once by init, then read by any thread. */
 struct gn_page_hasher {

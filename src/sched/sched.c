@@ -240,15 +240,6 @@ void gn_sched_remove(struct gn_sched *s, struct gn_sched_entity *e, uint64_t now
         s->policy->forget(&t->queue, &e->node);
 }
 
-int gn_sched_set_weight(struct gn_sched *s, struct gn_sched_entity *e, uint32_t weight)
-{
-    (void)s;
-    if (!weight_ok(weight))
-        return -EINVAL;
-    e->node.weight = weight;
-    return 0;
-}
-
 void gn_sched_wake(struct gn_sched *s, struct gn_sched_entity *e, uint64_t now_ns)
 {
     struct gn_sched_tenant *t = e->tenant;

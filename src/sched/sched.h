@@ -73,7 +73,6 @@ int gn_sched_add(struct gn_sched *s, struct gn_sched_tenant *t, struct gn_sched_
                  uint32_t weight, uint64_t now_ns);
 /* Whatever it is doing; what it still held is not charged. */
 void gn_sched_remove(struct gn_sched *s, struct gn_sched_entity *e, uint64_t now_ns);
-int gn_sched_set_weight(struct gn_sched *s, struct gn_sched_entity *e, uint32_t weight);
 
 /* It has work. Nothing happens when it has had some, or holds the device. */
 void gn_sched_wake(struct gn_sched *s, struct gn_sched_entity *e, uint64_t now_ns);

@@ -77,7 +77,7 @@ static enum gn_event_phase phase_of(uint32_t word)
 static int32_t read_error(const struct gn_event_entry *e)
 {
     int32_t error = __atomic_load_n(&e->error, __ATOMIC_RELAXED);
-    return error > 0 ? GN_EVENT_LOST : error;
+    return error > 0 ? GN_EVENT_BAD : error;
 }
 
 enum gn_event_phase gn_event_phase(const struct gn_event_entry *e, int32_t *ret_error)

@@ -24,8 +24,8 @@ enum gn_event_phase {
     GN_EVENT_QUEUED = 3
 };
 
-/* What the error of a lost event is: "out of resources". */
-#define GN_EVENT_LOST (-5)
+/* The error of an event for which the worker reports an impossible one: a positive number. */
+#define GN_EVENT_BAD INT32_MIN
 
 struct gn_event_entry {
     /*
@@ -81,7 +81,7 @@ bool gn_event_want(struct gn_event_entry *e);
 void gn_event_arm(struct gn_event_entry *e);
 
 /* The phase now; when it is GN_EVENT_DONE also the error (ret_error may be NULL). A positive one is
- * GN_EVENT_LOST. */
+ * GN_EVENT_BAD. */
 enum gn_event_phase gn_event_phase(const struct gn_event_entry *e, int32_t *ret_error);
 
 /* Copies the times; only after gn_event_phase or gn_event_wait has told that the event is terminal.

@@ -115,7 +115,6 @@ static void a_session_segment_is_ready_for_use(void **state)
     assert_int_equal(gn_segment_map(&s), 0);
     assert_int_equal(gn_session_map(s.base, s.bytes, &v), 0);
     assert_ptr_equal(v.requests, (char *)s.base + GN_SESSION_REQUESTS_AT);
-    assert_ptr_equal(v.notices, (char *)s.base + GN_SESSION_NOTICES_AT);
     assert_ptr_equal(v.replies, (char *)s.base + GN_SESSION_REPLIES_AT);
 
     struct gn_lost lost;

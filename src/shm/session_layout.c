@@ -40,7 +40,6 @@ int gn_session_map(void *base, uint64_t bytes, struct gn_session_view *ret)
         .counts = (struct gn_session_counts *)(at + GN_SESSION_COUNTS_AT),
         .turn = (struct gn_session_turn *)(at + GN_SESSION_TURN_AT),
         .requests = (struct gn_ring *)(at + GN_SESSION_REQUESTS_AT),
-        .notices = (struct gn_ring *)(at + GN_SESSION_NOTICES_AT),
         .replies = (struct gn_reply_slot *)(at + GN_SESSION_REPLIES_AT),
     };
     return 0;

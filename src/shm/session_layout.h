@@ -16,7 +16,6 @@
 #define GN_SESSION_MAGIC         UINT64_C(0x31676e6972746e67) /* "gntring1" */
 #define GN_SESSION_VERSION       1u
 #define GN_SESSION_REQUEST_SLOTS 1024u
-#define GN_SESSION_NOTICE_SLOTS  256u
 #define GN_SESSION_PAGE          4096u
 
 struct gn_session_header {
@@ -39,21 +38,19 @@ struct gn_session_turn {
     _Atomic uint32_t whose; /* enum gn_spin_turn */
 };
 
-#define GN_SESSION_COUNTS_AT   64u
-#define GN_SESSION_TURN_AT     128u
-#define GN_SESSION_REQUESTS_AT GN_SESSION_PAGE
-#define GN_SESSION_NOTICES_AT  (GN_SESSION_REQUESTS_AT + GN_RING_BYTES(GN_SESSION_REQUEST_SLOTS))
-#define GN_SESSION_REPLIES_AT  (GN_SESSION_NOTICES_AT + GN_RING_BYTES(GN_SESSION_NOTICE_SLOTS))
-#define GN_SESSION_REPLIES     (GN_REPLY_SLOTS * sizeof(struct gn_reply_slot))
-#define GN_SESSION_END         (GN_SESSION_REPLIES_AT + GN_SESSION_REPLIES)
+#define GN_SESSION_COUNTS_AT    64u
+#define GN_SESSION_TURN_AT      128u
+#define GN_SESSION_REQUESTS_AT  GN_SESSION_PAGE
+#define GN_SESSION_REQUESTS_END (GN_SESSION_REQUESTS_AT + GN_RING_BYTES(GN_SESSION_REQUEST_SLOTS))
+#define GN_SESSION_REPLIES_AT   86272u /* what lies between is reserved, and zero */
+#define GN_SESSION_REPLIES      (GN_REPLY_SLOTS * sizeof(struct gn_reply_slot))
+#define GN_SESSION_END          (GN_SESSION_REPLIES_AT + GN_SESSION_REPLIES)
 #define GN_SESSION_BYTES                                                                           \
     ((GN_SESSION_END + 65535) / 65536 * 65536) /* whole pages of any size in use */
 
 _Static_assert(sizeof(struct gn_session_header) == 16, "session header layout");
-_Static_assert(GN_SESSION_REQUESTS_AT % 64 == 0 && GN_SESSION_NOTICES_AT % 64 == 0 &&
-                   GN_SESSION_REPLIES_AT % 64 == 0,
-               "cache lines");
-_Static_assert(GN_SESSION_REQUESTS_AT == 4096 && GN_SESSION_NOTICES_AT == 69760 &&
+_Static_assert(GN_SESSION_REQUESTS_AT % 64 == 0 && GN_SESSION_REPLIES_AT % 64 == 0, "cache lines");
+_Static_assert(GN_SESSION_REQUESTS_AT == 4096 && GN_SESSION_REQUESTS_END == 69760 &&
                    GN_SESSION_REPLIES_AT == 86272 && GN_SESSION_END == 102656 &&
                    GN_SESSION_BYTES == 131072,
                "session layout of version 1, as docs/ring.md draws it");
@@ -62,7 +59,6 @@ struct gn_session_view {
     struct gn_session_counts *counts;
     struct gn_session_turn *turn;
     struct gn_ring *requests; /* guest to worker, GN_SESSION_REQUEST_SLOTS */
-    struct gn_ring *notices;  /* worker to guest, GN_SESSION_NOTICE_SLOTS */
     struct gn_reply_slot *replies;
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The slot ring. Requests travel over one (guest threads to the worker's ring thread), notices over
- * another (worker threads to the guest's notice thread). In a steady state neither side makes a
- * system call: both find what they want while they spin, and wake only who says that it sleeps.
+ * The slot ring: messages from the program's threads to the worker's ring thread. In a steady state
+ * neither side makes a system call: each finds what it waits for while it spins, and wakes the
+ * other only when that has announced that it sleeps.
  *
  * The labels P0, C0 ... name the two ends of each ordering edge; tests/model/ explores them and
  * shows that each is needed.

@@ -487,11 +487,6 @@ const struct gn_stream_about *gn_stream_reader_about(const struct gn_stream_read
     return &r->about;
 }
 
-void gn_stream_reader_limit(struct gn_stream_reader *r, const struct gn_stream_limits *limits)
-{
-    r->limits = *limits;
-}
-
 uint64_t gn_stream_reader_offset(const struct gn_stream_reader *r)
 {
     return r->offset;

@@ -163,8 +163,6 @@ int gn_stream_reader_create(const struct gn_stream_source *source,
 void gn_stream_reader_destroy(struct gn_stream_reader *r); /* NULL: ignored */
 const struct gn_error *gn_stream_reader_error(const struct gn_stream_reader *r);
 const struct gn_stream_about *gn_stream_reader_about(const struct gn_stream_reader *r);
-/* Changes the limits, for example when the tenant is known. */
-void gn_stream_reader_limit(struct gn_stream_reader *r, const struct gn_stream_limits *limits);
 
 enum gn_stream_what {
     GN_STREAM_IS_TABLE = 1,

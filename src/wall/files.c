@@ -32,7 +32,6 @@ static const struct {
     {"/etc/debian_version", GN_WALL_READ},
     {"/etc/os-release", GN_WALL_READ},
     {"/etc/alternatives", GN_WALL_READ},
-    {"/etc/OpenCL", GN_WALL_READ},
     {"/etc/ssl/openssl.cnf", GN_WALL_READ},
     {"/etc/nvidia", GN_WALL_READ},
     {"/etc/drirc", GN_WALL_READ},
@@ -136,6 +135,8 @@ void gn_wall_driver_files(const struct gn_wall_plan *plan,
     char library[PATH_MAX];
     for (size_t i = 0; i < GN_ARRAY_SIZE(fixed); i++)
         each(ctx, fixed[i].path, fixed[i].how);
+    for (const char *const *path = plan->config_paths; path && *path; path++)
+        each(ctx, *path, GN_WALL_READ);
     /* Mapped and shared it is memory that no bound counts. */
     each(ctx, "/dev/zero", plan->shares ? GN_WALL_DEVICE : GN_WALL_READ);
     each_device(each, ctx);

@@ -45,13 +45,14 @@ void gn_wall_names(uint32_t walls, char *ret, size_t n)
 /* Where drivers keep what they compile, and what they forget. As the worker's user: the folder for
  * temporary files is made inside a folder of that user's, where another user's rights could be led
  * astray. */
-static void point_drivers(const char *cache, bool scratch)
+static void point_drivers(const struct gn_wall_plan *plan, const char *cache, bool scratch)
 {
     static const char *const caches[] = {"XDG_CACHE_HOME",        "CUDA_CACHE_PATH",
                                          "NEO_CACHE_DIR",         "AMD_COMGR_CACHE_DIR",
                                          "MESA_SHADER_CACHE_DIR", "HOME"};
     char path[4096];
-    setenv("POCL_CACHE_DIR", cache, 1);
+    for (const char *const *name = plan->cache_variables; name && *name; name++)
+        setenv(*name, cache, 1);
     for (size_t i = 0; i < GN_ARRAY_SIZE(caches); i++)
         setenv(caches[i], cache, 1);
     if (scratch)
@@ -103,7 +104,7 @@ int gn_wall_raise(const struct gn_wall_plan *given, struct gn_wall_report *ret,
                            "a worker cannot become user %u: %s", plan->uid, strerror(-rc));
         prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
         if (cache)
-            point_drivers(cache, false);
+            point_drivers(plan, cache, false);
         *ret = r;
         return 0;
     }
@@ -129,7 +130,7 @@ int gn_wall_raise(const struct gn_wall_plan *given, struct gn_wall_report *ret,
     rc = gn_wall_drop_privileges();
     note(&r, GN_WALL_PRIVILEGES, rc ? rc : super ? -EPERM : 0);
     if (cache)
-        point_drivers(cache, scratch);
+        point_drivers(plan, cache, scratch);
     note(&r, GN_WALL_FILES,
          landlock ? gn_wall_landlock(plan, cache, scratch, &r.landlock_abi) : view);
     note(&r, GN_WALL_SYSCALLS, gn_wall_filter(apart, plan->shares, plan->data_bytes != 0));

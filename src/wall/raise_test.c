@@ -48,11 +48,15 @@ static struct child behind_walls(enum gn_wall_mode mode, uint64_t data_bytes,
             _exit(1);
         pid_t worker = gn_wall_fork(&f);
         if (worker == 0) {
+            static const char *const config_paths[] = {"/etc/passwd", NULL};
+            static const char *const cache_variables[] = {"AN_APIS_CACHE", NULL};
             struct gn_wall_plan plan = {.mode = mode,
                                         .change_user = geteuid() == 0,
                                         .uid = NOBODY,
                                         .gid = NOBODY,
                                         .cache = cache,
+                                        .config_paths = config_paths,
+                                        .cache_variables = cache_variables,
                                         .data_bytes = data_bytes};
             struct gn_error err;
             gn_wall_follow(&f);
@@ -86,8 +90,10 @@ static int files(const struct gn_wall_report *r)
     char path[4096];
     if (!(r->have & GN_WALL_FILES))
         return 0;
-    if (opens("/etc/shadow", O_RDONLY) == 0 || opens("/etc/passwd", O_RDONLY) == 0)
+    if (opens("/etc/shadow", O_RDONLY) == 0 || opens("/etc/group", O_RDONLY) == 0)
         return 1;
+    if (opens("/etc/passwd", O_RDONLY) != 0 || opens("/etc/passwd", O_RDWR) == 0)
+        return 8;
     if (opens(outside, O_RDONLY) == 0)
         return 2;
     if (opens("/usr/bin/env", O_RDONLY) != 0)
@@ -96,7 +102,7 @@ static int files(const struct gn_wall_report *r)
         return 4;
     if (opens("/proc/1/environ", O_RDONLY) == 0)
         return 5;
-    snprintf(path, sizeof path, "%s/made", getenv("POCL_CACHE_DIR"));
+    snprintf(path, sizeof path, "%s/made", getenv("AN_APIS_CACHE"));
     if (opens(path, O_RDWR | O_CREAT) != 0 || unlink(path) != 0)
         return 6;
     snprintf(path, sizeof path, "%s/made", getenv("TMPDIR"));

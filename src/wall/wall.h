@@ -51,6 +51,9 @@ struct gn_wall_plan {
     bool layered; /* the cache is .../NAME/all of wall/layers.h, which is there; else the worker
                      makes its folder */
     const char *library; /* the driver's; NULL: none */
+    /* What its API's drivers read, and variables that name their kernel cache; each ends with NULL.
+     * NULL: none. */
+    const char *const *config_paths, *const *cache_variables;
     uint64_t data_bytes; /* of private memory that it may have; 0: no bound */
     bool shares;         /* it may make shared memory, which no bound counts */
 };

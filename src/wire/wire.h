@@ -6,14 +6,13 @@
 #include <stdint.h>
 
 /*
- * What every message between a front end and its vGPU has in common, whatever the API and whatever
- * the link. Little endian, fixed width, naturally aligned. docs/wire.md is normative.
+ * The parts that all messages between a front end and its vGPU share, for every API and every link.
+ * Little endian, fixed width, naturally aligned. docs/wire.md is normative.
  */
 
-/* Messages travel whole in ring slots; what is longer lies in the data area and is named by a span.
- */
+/* A message travels whole in ring slots. Longer data lies in the data area, and a span names it. */
 #define GN_MSG_MAX_BYTES 896u
-/* What a reply carries itself. */
+/* Bytes that a reply carries itself. */
 #define GN_REPLY_MAX_BYTES 48u
 
 #define GN_NO_REPLY 0u
@@ -29,15 +28,15 @@ struct gn_msg {
 static_assert(sizeof(struct gn_msg) == 16, "wire");
 
 /*
- * A command that the guest is not sure about: the vGPU asks the driver at once and replies what it
- * says. While the command still waits for something the driver cannot be asked: then it stays when
- * `assumed` is 0 and is dropped otherwise, and `assumed` is the reply; or, where that is 0, what
- * the vGPU finds wrong with the command.
+ * The guest cannot judge the command: the vGPU gives it to the driver at once and replies with the
+ * driver's result. A command that still waits for another cannot be given to the driver. Then, when
+ * `assumed` is not 0, it is dropped and `assumed` is the reply; when it is 0, the vGPU judges the
+ * command itself, and either keeps it or drops it and replies with the error.
  */
 #define GN_MSG_ASK 1u
 
-/* Where bytes lie that belong to a message: in it, in a data segment, or nowhere (the program
- * passed NULL). */
+/* Bytes that belong to a message: in the message, in a data segment, or none (the program passed
+ * NULL). */
 #define GN_SPAN_INLINE 0u
 #define GN_SPAN_NULL   UINT32_MAX
 
@@ -48,7 +47,7 @@ struct gn_span {
 };
 static_assert(sizeof(struct gn_span) == 16, "wire");
 
-/* Bulk data in the data area, whose length the message's other fields give. */
+/* Bulk data in the data area; other fields of the message give its length. */
 struct gn_area_ref {
     uint32_t segment; /* the data segment's index + 1, or GN_SPAN_NULL */
     uint32_t zero;
@@ -56,7 +55,7 @@ struct gn_area_ref {
 };
 static_assert(sizeof(struct gn_area_ref) == 16, "wire");
 
-/* A command begins with where it is queued, what it waits for and which event shows it. */
+/* Every command begins with its queue, its wait list and its event. */
 struct gn_command_head {
     uint64_t queue;
     struct gn_span waits; /* event indices, uint32_t each */
@@ -81,73 +80,20 @@ static inline uint64_t gn_id_make(uint32_t index, uint32_t generation)
     return (uint64_t)generation << 32 | index;
 }
 
-/* One kernel argument in a launch; `bytes` of value follow unless it is a handle, then the next
- * begins at 8. */
-enum gn_arg_kind {
-    GN_ARG_BYTES = 1,
-    GN_ARG_LOCAL,
-    GN_ARG_MEM,
-    GN_ARG_SAMPLER,
-    GN_ARG_SVM,
-    GN_ARG_NULL,
-    GN_ARG_QUEUE
-};
-
-struct gn_arg {
-    uint16_t index;
-    uint8_t kind; /* enum gn_arg_kind */
-    uint8_t zero;
-    uint32_t bytes; /* what the program gave as arg_size */
-    uint64_t value; /* of MEM, SAMPLER, QUEUE: the handle; of SVM: the address; of BYTES: the first
-                       eight bytes */
-};
-static_assert(sizeof(struct gn_arg) == 16, "wire");
-
-#define GN_ARG_MAX_BYTES 65536u
-
-/* How many bytes follow a struct gn_arg in a run of arguments: values of up to eight bytes stand in
- * it. */
-static inline uint32_t gn_arg_tail(uint8_t kind, uint32_t bytes)
-{
-    return kind == GN_ARG_BYTES && bytes > 8 ? (bytes + 7u) & ~7u : 0;
-}
-
-/* An event's status when its command was not run because one that it waited for had failed. */
+/* The status of an event whose command did not run because an event in its wait list failed. */
 #define GN_EVENT_WAIT_FAILED (-1)
 
-/* A binary that is NULL, in its length; a status that the driver left alone. */
-#define GN_NO_BINARY (UINT64_C(1) << 63)
-#define GN_UNTOUCHED INT32_MIN
-
-/* What an argument is, as the compiler knows it. */
-enum gn_arg_class {
-    GN_ARG_CLASS_UNKNOWN,
-    GN_ARG_CLASS_VALUE,
-    GN_ARG_CLASS_LOCAL,
-    GN_ARG_CLASS_MEM,
-    GN_ARG_CLASS_IMAGE,
-    GN_ARG_CLASS_SAMPLER,
-    GN_ARG_CLASS_PIPE,
-    GN_ARG_CLASS_QUEUE
-};
-
-struct gn_arg_fact {
-    uint32_t class;  /* enum gn_arg_class */
-    uint32_t access; /* bit 0: a kernel may write through it */
-};
-static_assert(sizeof(struct gn_arg_fact) == 8, "wire");
-
-/* Frames on the session's socket, which program and worker share: what needs a descriptor or comes
- * unasked. */
+/* Frames on the session's socket between program and worker: those that carry a descriptor, and
+ * those that the worker sends on its own. */
 enum gn_session_op {
     GN_SESSION_EVENT = 1,   /* worker -> program: gn_session_event */
     GN_SESSION_CONTEXT = 2, /* worker -> program: gn_session_context and its text */
-    /* program -> worker: seq is what a request names; the descriptor of stdout */
+    /* program -> worker: the descriptor of stdout; a request names it by this seq */
     GN_SESSION_FOLDERS = 3,
-    /* worker -> program: gn_session_want and a file's name; seq is repeated in the answer */
+    /* worker -> program: gn_session_want and a file's name; the answer repeats seq */
     GN_SESSION_WANT = 4,
-    GN_SESSION_FILE = 5, /* program -> worker: gn_session_file, and the file's descriptor when it
-                            was to be opened */
+    GN_SESSION_FILE = 5, /* program -> worker: gn_session_file, and the file's descriptor when its
+                            contents were wanted */
 };
 
 struct gn_session_event {
@@ -164,29 +110,28 @@ struct gn_session_context {
 };
 static_assert(sizeof(struct gn_session_context) == 16, "wire");
 
-/* Over tcp contents follow a gn_session_file in its frame, and go on in frames of this op and seq.
- */
+/* Over tcp the contents follow the gn_session_file in its frame and continue in frames of this op
+ * and the same seq. */
 #define GN_SESSION_FILE_MORE    6
 #define GN_SESSION_HAS_CONTENTS 1u
 #define GN_SESSION_FILE_MOST    (UINT64_C(64) << 20) /* bytes of one file */
 
-/* worker -> program, over tcp: nothing follows until the move of this number (seq) is decided. No
- * payload */
+/* worker -> program, over tcp: nothing follows until migration `seq` is decided. No payload */
 #define GN_SESSION_STANDS 7
-/* The same way, and by seq as well: the program is to send no more messages until then, and to say
- * so (GN_RECORD_PAUSED). No payload */
+/* worker -> program, over tcp: the program stops sending messages until migration `seq` is decided,
+ * and confirms it (GN_RECORD_PAUSED). No payload */
 #define GN_SESSION_PAUSE 8
 
-/* A build includes a file. The name follows, with its terminating zero. */
+/* A build asks for a file that it includes. The name follows, with its terminating zero. */
 enum { GN_SESSION_WANT_CONTENTS = 1, GN_SESSION_WANT_FACTS = 2 };
 struct gn_session_want {
-    uint32_t number; /* of the build's folders */
+    uint32_t number; /* the number under which the build's folders were sent */
     uint32_t how;    /* GN_SESSION_WANT_* */
 };
 static_assert(sizeof(struct gn_session_want) == 8, "wire");
 
 struct gn_session_file {
-    uint32_t error; /* an errno; 0: the rest holds */
+    uint32_t error; /* an errno; 0: the other fields are valid */
     uint32_t mode;  /* st_mode */
     uint64_t bytes;
     uint64_t device;

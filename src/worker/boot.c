@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A worker between its fork from the template and its vGPU: takes what gantryd gives it, puts on
- * the program's stdout and stderr, brings the driver up. Main thread of a fresh worker; the first
- * to call into the vendor's library.
+ * A worker's start, from its fork to its vGPU: receives the boot message from gantryd, takes over
+ * the program's stdout and stderr, raises the walls and brings the driver up. Main thread of a new
+ * worker; the first code that calls the vendor's library.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,8 +21,8 @@
 #include "vgpu/boot.h"
 #include "worker/worker.h"
 
-/* A driver's prints are the program's. Our own lines go to gantryd by a pipe; of gantryd's own
- * stderr nothing stays here. */
+/* The driver prints to the program's stdout and stderr. Log lines go to gantryd through a pipe;
+ * gantryd's own stderr is closed here. */
 static int put_on_stdio(struct gn_boot *b)
 {
     gn_log_to(b->fds[GN_WORKER_BOOT_LOG]);
@@ -45,7 +45,7 @@ static int bring_up(const struct gn_worker_start *start, const struct gn_boot *b
     return rc;
 }
 
-/* From here on this process is taken for its program's accomplice. */
+/* From here on the process counts as hostile: it may run the program's kernels. */
 static int raise_walls(const struct gn_worker_start *start, const struct gn_boot *b,
                        struct gn_error *err)
 {
@@ -58,8 +58,10 @@ static int raise_walls(const struct gn_worker_start *start, const struct gn_boot
         .cache = b->wall.cache[0] ? b->wall.cache : NULL,
         .layered = b->wall.layered,
         .library = start->path,
+        .config_paths = start->backend->info->config_paths,
+        .cache_variables = start->backend->info->cache_variables,
         .data_bytes = b->wall.data_bytes,
-        /* For a program on another machine it makes the session's memory itself. */
+        /* For a program on another machine the worker creates the session's memory itself. */
         .shares = !b->wall.data_bytes || b->wire.remote};
     struct gn_wall_report report;
     _Static_assert(sizeof plan.groups == sizeof b->wall.groups,
@@ -70,11 +72,11 @@ static int raise_walls(const struct gn_worker_start *start, const struct gn_boot
 
 static void become_worker(const struct gn_worker_start *start)
 {
-    /* The template dies with gantryd, and this with the template. */
+    /* The template ends with gantryd, and this worker with the template. */
     gn_wall_follow(&start->forker);
     if (chdir("/") < 0)
         _exit(1);
-    /* Kernels print to a pipe whose reader may be gone; that must not end the vGPU. */
+    /* A kernel may print to a pipe without a reader, which must not end the vGPU. */
     signal(SIGPIPE, SIG_IGN);
 }
 
@@ -96,7 +98,7 @@ _Noreturn void gn_worker_run(const struct gn_worker_start *start)
     if (rc < 0)
         _exit(rc == -EPIPE ? 0 : 1);
     GN_FAULT("worker-boot-received");
-    /* Before anything is walled off. Without it no data connection comes about, and that is said
+    /* Before the walls are up. Without TLS no data connection is made, and that failure is reported
      * then. */
     if (b.wire.remote == GN_WORKER_REMOTE_TLS || b.wire.load_tls)
         (void)gn_tls_load(NULL);
@@ -127,8 +129,7 @@ _Noreturn void gn_worker_run(const struct gn_worker_start *start)
 
     GN_FAULT("worker-booted");
     int status = gn_vgpu_serve(&v);
-    /* Not exit(): drivers' own clean-up at exit has been seen to crash, and the kernel frees
-     * everything anyhow. */
+    /* Not exit(): some drivers crash in their exit handlers, and the kernel frees everything. */
     fflush(NULL);
     _exit(status);
 }

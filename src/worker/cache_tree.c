@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs in a process that is there for this alone (keep_cache.c): it may be slow, and may be ended
- * at any point. */
+/* Copies, trims and removes folders of kernel caches. Called by keep_cache.c on the main thread of
+ * its own process: may be slow, and may be killed at any point. Never follows a link. */
 #include "worker/cache_tree.h"
 
 #include <dirent.h>
@@ -22,7 +22,7 @@
 #define MOST_FILES 200000u
 #define COPY_BYTES (256u << 10)
 #define TEMPORARY  ".gantry-new"
-#define FREE_PART  20u /* of the file system is not used */
+#define FREE_PART  20u /* of the file system stays free */
 
 static bool is_entry(const struct dirent *e)
 {
@@ -34,8 +34,8 @@ static int open_folder(int at, const char *name)
     return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* Calls each(ctx, folder, entry, what it is) for what is in the folder. The first result that is
- * not 0 ends it. */
+/* Calls each(ctx, folder, name, stat) for the folder's entries. Stops at the first result that is
+ * not 0. */
 static int for_each(int folder,
                     int (*each)(void *ctx, int folder, const char *name, const struct stat *st),
                     void *ctx)
@@ -109,7 +109,7 @@ static bool is_whiteout(const struct stat *st)
     return S_ISCHR(st->st_mode) && st->st_rdev == makedev(0, 0);
 }
 
-/* Instead of the folder below, and not together with it. */
+/* The folder replaces the one in the lower layer. */
 static bool is_opaque(int fd)
 {
     char value = 0;
@@ -141,7 +141,7 @@ static int copy_bytes(int from, int to, uint64_t bytes)
         if (n < 0)
             return -errno;
         if (n == 0)
-            return -EAGAIN; /* it has become shorter */
+            return -EAGAIN; /* the file has become shorter */
         for (ssize_t done = 0; done < n;) {
             const ssize_t m = write(to, buffer + done, (size_t)(n - done));
             if (m < 0)
@@ -189,7 +189,7 @@ static int copy_file(struct copying *c, int folder, const char *name)
     if (rc == 0 && (fchown(to, rules->uid, rules->gid) < 0 || fchmod(to, st.st_mode & 0777) < 0 ||
                     futimens(to, times) < 0))
         rc = -errno;
-    /* A folder there gives way to a file of its name. */
+    /* A file replaces a folder of the same name. */
     if (rc == 0 && fstatat(c->to, name, &there, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(there.st_mode))
         rc = gn_cache_remove(c->to, name);
     if (rc == 0 && renameat(c->to, TEMPORARY, c->to, name) < 0)
@@ -253,7 +253,7 @@ int gn_cache_copy(int from, int to, struct gn_cache_copy *rules)
     return for_each(from, copy_one, &c);
 }
 
-/* ---- a bound on what is there */
+/* ---- trimming */
 
 struct one_file {
     struct timespec written;
@@ -266,7 +266,7 @@ struct census {
     uint64_t bytes;
     dev_t device;
     int depth;
-    /* of the second walk */
+    /* second walk */
     const struct one_file *oldest;
 };
 
@@ -303,7 +303,7 @@ static int count_one(void *ctx, int folder, const char *name, const struct stat 
     return 0;
 }
 
-/* Those before `oldest`, and folders that are empty. */
+/* Removes files older than `oldest`, and empty folders. */
 static int drop_one(void *ctx, int folder, const char *name, const struct stat *st)
 {
     struct census *c = ctx;
@@ -326,7 +326,7 @@ void gn_cache_trim(int folder, uint64_t most_bytes)
         return;
     }
     c.device = st.st_dev;
-    /* More files than are ever there: all of them go. */
+    /* Too many files to sort: removes all. */
     const bool too_many = for_each(folder, count_one, &c) == -E2BIG;
     if (too_many || c.bytes > most_bytes) {
         uint32_t i = 0;
@@ -339,15 +339,14 @@ void gn_cache_trim(int folder, uint64_t most_bytes)
     free(c.all);
 }
 
-/* ---- users who do not come any more */
+/* ---- caches that are no longer used */
 
 struct sweep {
     time_t used_before;
     uint32_t n;
 };
 
-/* TENANT@UID or @UID, and perhaps .kept: the folder of all caches may be one that others use,
- * too. */
+/* TENANT@UID or @UID, with .kept or without: the root may hold other files, too. */
 static bool is_cache_name(const char *name)
 {
     const char *at = strrchr(name, '@');

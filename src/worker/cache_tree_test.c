@@ -133,7 +133,7 @@ static void nothing_else_is_copied_or_followed(void **state)
     assert_null(text_of("others/g"));
 }
 
-/* A file of many names is as many files when it is copied. */
+/* A file with many names is copied as many files. */
 static void all_of_it_is_bounded(void **state)
 {
     char name[16];
@@ -170,7 +170,7 @@ static void what_was_removed_above_is_removed(void **state)
     make_file("kept/folder/gone", "x", 0, 0);
     if (mknodat(from, "gone", S_IFCHR, makedev(0, 0)) < 0 ||
         mknodat(from, "folder", S_IFCHR, makedev(0, 0)) < 0)
-        skip(); /* not the superuser, who alone has layers */
+        skip(); /* only root has layers */
     assert_int_equal(gn_cache_copy(from, to, &rules), 0);
     assert_null(text_of("kept/gone"));
     assert_int_equal(faccessat(to, "folder", F_OK, 0), -1);

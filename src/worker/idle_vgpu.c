@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For tests of the worker's and the daemon's side of attaching: a vGPU that serves nothing, counts
- * the data segments it is given, echoes a byte of the session socket after printing it, and ends as
- * a vGPU must, unless a byte asks it to misbehave. Some bytes play with the grant of its first
- * device; the answer is the state that the grant is in then, as a digit.
+ * For tests of attaching, of the worker's and the daemon's side: a vGPU that serves no message,
+ * counts the data segments that it receives, prints and echoes each byte of the session socket, and
+ * ends as a vGPU must, unless a byte tells it to misbehave. Some bytes change the grant of its
+ * first device; the answer is the grant's state after that, as a digit.
  */
 #include <errno.h>
 #include <poll.h>
@@ -19,7 +19,7 @@
 #include "shm/grant.h"
 #include "vgpu/vgpu.h"
 
-/* Asks for memory without end, and reads no answer. */
+/* Sends lease requests for ever and reads no answer. */
 static _Noreturn void ask_without_end(int control_fd)
 {
     struct gn_worker_lease ask = {.need_bytes = 1, .want_bytes = 1};
@@ -27,7 +27,7 @@ static _Noreturn void ask_without_end(int control_fd)
         (void)gn_frame_send(control_fd, -1, GN_WORKER_LEASE, 0, 1, &ask, sizeof ask, NULL, 0);
 }
 
-/* As a worker would that a hostile kernel has taken over: it goes on for ever, whatever happens. */
+/* Behaves like a worker that a hostile kernel controls: never ends. */
 static _Noreturn void misbehave(int control_fd, char how)
 {
     signal(SIGTERM, SIG_IGN);

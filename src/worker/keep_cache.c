@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is new in a user's layered kernel cache is copied to the disk, where the user's next workers
- * find it. A process of its own, started by gantryd: the copying takes its time, and reads what
- * workers have made. It runs with gantryd's rights, since the folder that it writes is the
- * superuser's, and with nothing else to do.
+ * Copies the new files of a user's layered kernel cache to the disk, for the user's next workers. A
+ * separate process, started by gantryd: copying may take long, and reads files that hostile workers
+ * wrote. It runs with gantryd's rights, since root owns the folder that it writes, and does nothing
+ * else. Main thread.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,9 +21,9 @@
 #include "worker/worker.h"
 
 #define NICENESS        10
-#define MOST_SECONDS    60 /* then it ends, and what is not copied is compiled anew */
+#define MOST_SECONDS    60 /* then the process ends, and drivers compile the rest again */
 #define SETTLED_SECONDS 2
-#define FILE_PART       4u /* of the bound is the largest file */
+#define FILE_PART       4u /* the largest file may take this part of the bound */
 
 static int open_folder(const char *path)
 {

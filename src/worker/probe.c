@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The probe: a short-lived process that calls a vendor's driver for what gantryd must know of its
- * devices. Should the driver crash or hang, only the probe does.
+ * The probe: a short-lived process that asks a vendor's driver for the facts that gantryd needs
+ * about its devices. A driver that crashes or hangs takes only the probe with it. Main thread.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ _Static_assert(GN_BACKEND_MAX_DEVICES == GN_WORKER_MAX_DEVICES, "devices of a pl
 
 struct sink {
     int socket;
-    int rc; /* of the first send that failed */
+    int rc; /* the first failed send's; 0: none */
     const char *api;
 };
 
@@ -37,7 +37,7 @@ void gn_worker_refuse(int socket, unsigned seq, int code, const struct gn_error 
     struct gn_link_error e = {.code = (uint32_t)(code < 0 ? -code : code)};
     gn_frame_string_set(e.what, sizeof e.what, err->what);
     gn_frame_string_set(e.fix, sizeof e.fix, err->fix);
-    /* When gantryd is gone there is nobody left to tell. */
+    /* A failure means that gantryd is gone. */
     (void)gn_frame_send(socket, SEND_TIMEOUT_MS, GN_LINK_ERROR, 0, seq, &e, sizeof e, NULL, 0);
 }
 
@@ -57,7 +57,7 @@ int gn_worker_list_drivers(int socket)
     struct sink s = {.socket = socket};
     for (int i = 0; gn_backends[i]; i++) {
         struct gn_error err = {{0}, {0}};
-        s.api = gn_backends[i]->api;
+        s.api = gn_backends[i]->info->name;
         int rc = gn_backends[i]->list_drivers(driver_found, &s, &err);
         if (rc) {
             gn_worker_refuse(socket, 0, rc, &err);

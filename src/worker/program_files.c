@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The C library's functions by which compilers open files, put in front of its own: the dynamic
- * linker looks into this executable first, whoever calls. A file that this process cannot open may
- * be one of the program's, and while a build goes on the program is asked for it. So a driver's
- * compiler finds what it would find inside the program, under the same names and with the program's
- * rights, and this process needs no right to any of it.
+ * Replaces the C library's functions by which compilers open files: the dynamic linker finds this
+ * executable's first, for calls from any library. A file that this process cannot open may be one
+ * of the program's; during a build the program is asked for it. So a driver's compiler finds the
+ * files that it would find inside the program, under the same names and with the program's rights,
+ * and this process needs no access to them.
  *
- * Any thread, at any time, also before main: nothing here needs to be set up.
+ * Any thread, at any time, also before main: nothing here needs setting up.
  */
 #undef _FILE_OFFSET_BITS /* with it, open would be another name of open64 */
 #undef _FORTIFY_SOURCE
@@ -23,8 +23,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* What was meant for the program: a relative name (this process stands nowhere), or one that leads
- * nowhere here. */
+/* A relative name, which means nothing in this process, or a file that cannot be opened here. */
 static bool may_be_the_programs(const char *name, int error)
 {
     return name && (error == ENOENT || error == EACCES || error == EPERM || error == ENOTDIR);
@@ -97,7 +96,7 @@ EXPORT int openat64(int folder, const char *name, int flags, ...)
     return open_any(folder, name, flags, mode);
 }
 
-/* Those that callers get who were compiled with _FORTIFY_SOURCE. */
+/* The entry points for callers compiled with _FORTIFY_SOURCE. */
 int __open_2(const char *name, int flags);
 int __open64_2(const char *name, int flags);
 
@@ -179,7 +178,7 @@ EXPORT FILE *fopen64(const char *restrict name, const char *restrict mode)
 
 #if defined(__x86_64__)
 _Static_assert(sizeof(struct stat) == sizeof(struct stat64), "one layout");
-/* Those of callers that were built against a C library before 2.33. */
+/* The entry points for callers built against a C library before 2.33. */
 int __xstat(int version, const char *name, struct stat *st);
 int __xstat64(int version, const char *name, struct stat64 *st);
 

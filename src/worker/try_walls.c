@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What of the walls can be had on this machine: raised around a process that then ends, forked and
- * confined as a worker is. So gantryd and the operator know before any program comes.
+ * Finds out which walls this machine has: a child is forked and confined as a worker is, reports,
+ * and ends. gantryd and the operator know the answer before the first program attaches. Main
+ * thread.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +19,7 @@
 
 #define SEND_TIMEOUT_MS 5000
 
-/* In a process of its own, with which the mounts end. */
+/* In a child of its own; the mounts end with it. */
 static int mount_layers(void)
 {
     int rc = gn_wall_own_mounts();
@@ -46,7 +47,7 @@ static bool can_mount_layers(enum gn_wall_mode walls)
 
 static int raise_and_tell(int socket, const struct gn_wall_forker *forker, enum gn_wall_mode walls)
 {
-    /* As for a program of the superuser's: any user but him. */
+    /* As for a program of root's: any other user. */
     struct gn_wall_plan plan = {
         .mode = walls, .change_user = geteuid() == 0, .uid = 65534, .gid = 65534};
     struct gn_wall_report report = {0, 0};

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gantry-worker: what gantryd starts so that no driver is ever loaded into gantryd itself. Not
- * meant to be typed. */
+/*
+ * gantry-worker: the processes in which gantryd has drivers run, since it loads none itself. Only
+ * gantryd starts it. main runs on the main thread, reads the first argument and never returns: each
+ * part ends the process.
+ */
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,8 +22,8 @@ static int usage(void)
     return 2;
 }
 
-/* Not return, nor exit(): what drivers do at exit has been seen to crash, and gantryd, which has
- * heard all that there is to hear, may kill us in the middle of it. */
+/* Neither return nor exit(): some drivers crash in their exit handlers, and gantryd, which has its
+ * answer, may kill this process meanwhile. */
 static _Noreturn void end(int status)
 {
     fflush(NULL);
@@ -28,9 +31,9 @@ static _Noreturn void end(int status)
 }
 
 /*
- * These end a process that expects none of them, and with it vGPUs; no part of Gantry sends them.
- * Before a driver is loaded: one that installs a handler keeps it. What a driver executes ignores
- * them, too.
+ * By default these signals end a process, and vGPUs with it; no part of Gantry sends them. Called
+ * before a driver is loaded, so that a driver's own handler stays. Programs that a driver executes
+ * ignore them, too.
  */
 static void ignore_stray_signals(void)
 {
@@ -48,7 +51,7 @@ int main(int argc, char **argv)
         return usage();
     gn_log_init("gantry-worker", GN_LOG_WARN);
     ignore_stray_signals();
-    /* gantryd's end is the end of everything below it, however it ends: also before this line. */
+    /* This process ends with gantryd, even when gantryd has ended before this line. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     struct pollfd parent = {.fd = GN_WORKER_SOCKET};
     if (poll(&parent, 1, 0) == 1)

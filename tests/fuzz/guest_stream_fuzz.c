@@ -36,7 +36,8 @@ static void heard(struct gn_session *session, uint16_t op, const void *payload, 
         sum += ((const uint8_t *)payload)[i] + (uint8_t)op;
 }
 
-static const struct gn_guest_api api = {.name = "fuzz", .heard = heard};
+static const struct gn_guest_api api = {
+    .name = "fuzz", .heard = heard, .result_lost = -5, .result_no_memory = -6};
 
 static void begin(void)
 {

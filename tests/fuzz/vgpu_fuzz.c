@@ -16,6 +16,7 @@
 #include "guarded.h"
 #include "link/worker_wire.h"
 #include "opencl_host.h"
+#include "opencl_vgpu.h"
 #include "strict_driver.h"
 #include "vgpu/core/serve.h"
 

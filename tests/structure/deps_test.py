@@ -14,7 +14,8 @@ LOG = 'echo "$(basename "$0") $*" >>"$DEPS_LOG"\n'
 STAND_INS = {
     "dpkg-query": 'printf "%s" "$INSTALLED"\n',
     "apt-cache": 'shift 2; for p; do echo "Package: $p"; done\n',
-    "apt-get": LOG + 'case "$*" in *--assume-no*) echo "0 upgraded, 7 newly installed, 0 to remove and 0 not upgraded."\n'
+    "apt-get": 'case "$*" in *--print-uris*) echo "http://a a.deb 3000000"; echo "http://b b.deb 2000000"; exit;; esac\n'
+               + LOG + 'case "$*" in *--assume-no*) echo "0 upgraded, 7 newly installed, 0 to remove and 0 not upgraded."\n'
                      'echo "Need to get 5 MB of archives."\n'
                      'echo "After this operation, 9 MB of additional disk space will be used."; exit 1;; esac\n',
     "sudo": 'shift $([ "$1" = -n ] && echo 1 || echo 0); exec "$@"\n',
@@ -58,11 +59,15 @@ class Deps(unittest.TestCase):
     def test_the_demo_takes_little(self):
         self.assertEqual(self.run_without("--list", "demo")[1].split(), ["clpeak", "ffmpeg", "ocl-icd-libopencl1", "pocl-opencl-icd"])
 
+    def test_the_demo_needs_no_test_package(self):
+        listed = self.run_without("--list", "build", "demo")[1].split()
+        self.assertTrue(set(listed).isdisjoint({"libcmocka-dev", "ocl-icd-opencl-dev", "oclgrind", "clang-format", "valgrind", "hashcat"}))
+
     def test_no_is_no(self):
         for answer in (b"n", b"no", b"x"):
             status, said = self.run_on_terminal(answer, "--ask", "demo")
             self.assertEqual(status, 1)
-            self.assertIn("missing: clpeak ffmpeg ", said)
+            self.assertIn("missing: clpeak ffmpeg ocl-icd-libopencl1 pocl-opencl-icd (2 packages in all, 5 MB to download)", said)
             self.assertIn("nothing is installed", said)
             self.assertFalse(os.path.exists(self.log))
 

@@ -99,6 +99,15 @@ class Folders(Tree):
     def test_a_folder_that_nobody_described(self):
         self.one(self.check(**{"src/new/a.c": LICENCE}), "src/new is not in")
 
+    def test_a_header_that_may_be_used_alone(self):
+        table = TABLE.replace("| sockets | wire, shm |", "| sockets | wire, shm, `vgpu/info.h` |").replace("| shm, wire |", "| wire |")
+        self.assertEqual(self.check(**{"ARCHITECTURE.md": table, "src/link/a.c": LICENCE + '#include "vgpu/info.h"\n'}), [])
+        self.one(self.check(**{"ARCHITECTURE.md": table, "src/link/a.c": LICENCE + '#include "vgpu/other.h"\n'}), "link may not use vgpu")
+        self.one(self.check(**{"ARCHITECTURE.md": table.replace("vgpu/info.h", "nowhere/info.h"), "src/link/a.c": LICENCE}), "nowhere/info.h")
+        self.one(self.check(**{"ARCHITECTURE.md": table.replace("| `core`: table; `opencl`: dispatch | wire |",
+                                                                "| `core`: table; `opencl`: dispatch | wire, link |"),
+                               "src/link/a.c": LICENCE}), "a circle")
+
     def test_a_circle(self):
         self.one(self.check(**{"ARCHITECTURE.md": TABLE.replace("| messages | - |", "| messages | link |")}), "a circle")
 
@@ -141,6 +150,13 @@ class Files(Tree):
     def test_an_api_where_none_belongs(self):
         self.one(self.check(**{"src/link/a.c": LICENCE + "int f(cl_mem m);\n"}), "cl_mem", "link knows no API")
         self.one(self.check(**{"src/link/a.c": LICENCE + "int f = CL_SUCCESS;\n"}), "link knows no API")
+        clean = {"src/link/a.c": LICENCE}
+        for path, text, what, folder in (("vgpu/core/a.c", "int f = GN_KIND_MEM;\n", "GN_KIND_MEM", "vgpu/core"),
+                                         ("daemon/net/a.c", 'char f[] = "OpenCL";\n', "OpenCL", "daemon"),
+                                         ("vgpu/migrate/a.c", '#include "vgpu/opencl/a.h"\n', "opencl", "vgpu/migrate")):
+            self.one(self.check(**{**clean, "src/" + path: LICENCE + text}), what, folder + " knows no API")
+            clean["src/" + path] = LICENCE
+        self.assertEqual(self.check(**{**clean, "src/daemon/a_test.c": LICENCE + 'char f[] = "OpenCL";\n'}), [])
 
     def test_a_close_on_the_loop(self):
         self.one(self.check(**{"src/daemon/net/attach.c": LICENCE + "void f(int fd)\n{\n    close(fd);\n}\n"}), "attach.c: calls close()")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Reads an API description, checks it, writes the code that follows from it. The same input gives the same bytes."""
+"""Reads an API description, checks it and writes the code for it. The same input gives the same bytes."""
 import argparse
 import os
 import sys
@@ -22,7 +22,7 @@ OUTPUTS = {
 
 
 def check_lock(api, description, path, update):
-    """A number, once given, means that call for ever."""
+    """Numbers are never reused: a call keeps the number that the lock file has."""
     locked = {}
     with open(path, encoding="utf-8") as f:
         for at, line in enumerate(f, 1):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes docs/opencl-calls.md: every entry point and how it is served."""
+"""Writes the table of calls for people: every entry point and how it is served."""
 
 SERVED = {
     "local": "in the program",
@@ -14,7 +14,7 @@ SERVED = {
 
 
 def emit(api, out):
-    out("<!-- Written by apigen: do not edit. -->\n# OpenCL calls and how each is served\n")
+    out(f"<!-- Written by apigen: do not edit. -->\n# {api.dialect.TITLE} calls and how each is served\n")
     out("| Call | Since | Served | Op | Tracked |\n| --- | --- | --- | --- | --- |")
     for c in api.calls:
         if c.message:
@@ -28,7 +28,7 @@ def emit(api, out):
             how += ", checked in the program"
         out(f"| `{c.name}` | {c.since or c.extension} | {how} | {c.number if c.travels else '-'} | {' '.join(c.track) or '-'} |")
     for name in api.absent:
-        out(f"| `{name}` | - | returns CL_INVALID_OPERATION | - | - |")
+        out(f"| `{name}` | - | returns {api.dialect.UNSUPPORTED} | - | - |")
     out("\n## Requests of Gantry's own\n\n| Request | Op | Tracked |\n| --- | --- | --- |")
     for c in api.calls:
         if c.message:

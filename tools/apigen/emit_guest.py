@@ -1,13 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the guest's half: a gn_send_* for every request, the stubs that need no hand, and the dispatch table."""
+"""Writes the guest's half: a gn_send_* for every request, the generated stubs, and the table of entry points."""
 import re
 
 from emit_wire import layout
-
-INVALID = {"platform": "CL_INVALID_PLATFORM", "device": "CL_INVALID_DEVICE", "context": "CL_INVALID_CONTEXT",
-           "queue": "CL_INVALID_COMMAND_QUEUE", "mem": "CL_INVALID_MEM_OBJECT", "sampler": "CL_INVALID_SAMPLER",
-           "program": "CL_INVALID_PROGRAM", "kernel": "CL_INVALID_KERNEL", "event": "CL_INVALID_EVENT",
-           "cmdbuf": "CL_INVALID_COMMAND_BUFFER_KHR"}
 
 
 def kind(k):
@@ -23,7 +18,7 @@ def element(p):
 
 
 def send_params(call):
-    """What gn_send_X takes: the session, what it makes, and the parameters that travel."""
+    """The parameters of gn_send_X: the session, the new object, and the parameters that travel."""
     params = ["struct gn_session *session"]
     if call.served == "create":
         params.append("struct gn_object *made")
@@ -31,43 +26,26 @@ def send_params(call):
         if p.mode in ("local", "callback", "fixed", "null", "event", "err"):
             continue
         params.append(f"const struct gn_area_ref *{p.name}" if p.mode == "area" else p.declare())
+    d = call.dialect
     if call.served == "command" and not call.param("waits"):
-        params += ["cl_uint num_events_in_wait_list", "const cl_event *event_wait_list"]
+        params += [f"{d.COUNT} {d.WAITS[0]}", f"const {d.EVENT} *{d.WAITS[1]}"]
     if call.served == "command":
         params.append("const struct gn_command_show *show")
     return params
 
 
 def prototype(call):
-    result = "void" if call.quiet else "cl_int"
+    result = "void" if call.quiet else call.dialect.RESULT
     return f"{result} gn_send_{call.name}({', '.join(send_params(call))})"
 
 
 def api_prototype(call):
     params = ", ".join(p.declare() for p in call.params) or "void"
-    err = call.param("err")
-    returned = {"clCreateContext": "cl_context"}.get(call.name)
-    if call.name == "clSVMAlloc" or call.name.startswith("clEnqueueMap") or "ExtensionFunctionAddress" in call.name:
-        returned = "void *"
-    elif call.name == "clSVMFree":
-        returned = "void"
-    elif err:
-        returned = result_type(call)
-    return f"{returned or 'cl_int'} CL_API_CALL gn_{call.name}({params})"
-
-
-def result_type(call):
-    """The handle that a creating entry point returns."""
-    if call.served == "create":
-        return {"queue": "cl_command_queue", "cmdbuf": "cl_command_buffer_khr"}.get(call.kind, f"cl_{call.kind}")
-    for word, t in (("Context", "cl_context"), ("CommandBuffer", "cl_command_buffer_khr"), ("Buffer", "cl_mem"), ("Image", "cl_mem"), ("Program", "cl_program"),
-                    ("UserEvent", "cl_event")):
-        if word in call.name:
-            return t
-    raise KeyError(f"what does {call.name} return?")
+    return f"{call.dialect.returned_type(call)} {call.dialect.CALL}gn_{call.name}({params})"
 
 
 def send_body(api, call, out):
+    d = api.dialect
     names = {f[1] for f in layout(api, call)}
     wire = f"struct gn_wire_{call.name}"
     out("{")
@@ -75,7 +53,7 @@ def send_body(api, call, out):
     out(f"    {wire} *w = gn_call_begin(&c, session, GN_OP_{call.name}, sizeof *w);")
     if call.served == "command":
         queue = call.params[0].name
-        out(f"    gn_call_command(&c, &w->head, {queue}, num_events_in_wait_list, event_wait_list, show);")
+        out(f"    gn_call_command(&c, &w->head, {queue}, {d.WAITS[0]}, {d.WAITS[1]}, show);")
     if call.served == "create":
         out("    w->id = made->id;")
     if "present" in names:
@@ -83,14 +61,14 @@ def send_body(api, call, out):
     bit = 0
     valids = {p.valid: p for p in call.params if p.valid}
     if call.served == "info":
-        valids["param_value_size_ret"] = call_param(call, "param_value")
+        valids[d.QUERY[3]] = call_param(call, d.QUERY[2])
     outs = []
     for p in call.wire_params():
         n = p.name
         if p.mode == "value":
             out(f"    w->{n} = {n};")
         elif p.mode == "handle":
-            if not (call.served == "command" and p.kind == "queue"):
+            if not (call.served == "command" and p.kind == d.QUEUE_KIND):
                 out(f"    w->{n} = gn_id_of({n});")
         elif p.mode == "vec":
             out(f"    gn_call_vec(w->{n}, &w->present, {bit}, {n});")
@@ -107,7 +85,7 @@ def send_body(api, call, out):
             out(f"    w->{n} = gn_call_handles(&c, {n}, {p.length});")
         elif p.mode == "out":
             outs.append(p)
-    # What limits another output is fetched even when the program does not ask for it.
+    # An output that limits another is fetched even when the program passes NULL for it.
     for p in [q for q in outs if q.name in valids]:
         out(f"    {pointee(p)} valid_{p.name} = 0;")
         out(f"    w->{p.name} = gn_call_out(&c, &valid_{p.name}, sizeof valid_{p.name});")
@@ -127,7 +105,7 @@ def send_body(api, call, out):
     elif call.served == "command":
         out("    return gn_call_submit(&c, show);")
     elif any(q.name in valids for q in outs):
-        out("    cl_int result = gn_call_wait(&c);")
+        out(f"    {d.RESULT} result = gn_call_wait(&c);")
         for p in [q for q in outs if q.name in valids]:
             out(f"    if (!result && {p.name})\n        *{p.name} = valid_{p.name};")
         out("    return result;")
@@ -141,22 +119,23 @@ def call_param(call, name):
 
 
 def check_handles(call, out, failed):
-    """The first handle leads to the session; the others may be NULL, which the driver judges, but not wrong."""
+    """The first handle gives the session. The others may be NULL, which the driver judges, but must be of their kind."""
+    d = call.dialect
     for i, p in enumerate(q for q in call.params if q.mode in ("handle", "null")):
         if p.mode == "null":
             out(f"    if ({p.name})\n        return {failed(p.error)};")
         elif i == 0:
-            # A question about a platform or a device begins anew where the vGPU is lost.
-            of = "anew" if call.served == "info" and p.kind in ("platform", "device") else "of"
+            # Programs never release root objects: a query about one replaces a lost vGPU.
+            of = "anew" if call.served == "info" and p.kind in d.ROOT_KINDS else "of"
             out(f"    struct gn_object *object = gn_object_{of}({p.name}, {kind(p.kind)});")
-            out(f"    if (!object)\n        return {failed(INVALID[p.kind])};")
+            out(f"    if (!object)\n        return {failed(d.invalid(p.kind))};")
         else:
             out(f"    if ({p.name} && !gn_object_beside(object, {p.name}, {kind(p.kind)}))")
-            out(f"        return {failed(INVALID[p.kind])};")
+            out(f"        return {failed(d.invalid(p.kind))};")
     for p in call.params:
         if p.mode == "handles":
             out(f"    if ({p.name} && !gn_objects_beside(object, {p.name}, {p.length}, {kind(p.kind)}))")
-            out(f"        return {failed(INVALID[p.kind])};")
+            out(f"        return {failed(d.invalid(p.kind))};")
 
 
 def arguments(call):
@@ -168,45 +147,47 @@ def arguments(call):
 
 
 def stub(call, out):
+    d = call.dialect
     out(api_prototype(call))
     out("{")
     if call.served in ("retain", "release"):
         p = call.params[0]
         out(f"    struct gn_object *object = gn_object_of({p.name}, {kind(call.kind)});")
-        out(f"    if (!object)\n        return {INVALID[call.kind]};")
+        out(f"    if (!object)\n        return {d.invalid(call.kind)};")
         out(f"    return gn_{call.kind}_{call.served}(object);")
     elif call.served == "absent":
         for p in call.params:
             out(f"    (void){p.name};")
         out(f"    return {call.error};")
     elif call.served == "create":
-        check_handles(call, out, lambda e: f"gn_refuse(errcode_ret, {e})")
+        check_handles(call, out, lambda e: f"gn_refuse({d.ERROR}, {e})")
         out(f"    struct gn_object *made = gn_object_new(object->session, {kind(call.kind)}, object);")
-        out("    if (!made)\n        return gn_refuse(errcode_ret, CL_OUT_OF_HOST_MEMORY);")
-        out(f"    cl_int result = gn_send_{call.name}({', '.join(arguments(call))});")
+        out(f"    if (!made)\n        return gn_refuse({d.ERROR}, {d.NO_MEMORY});")
+        out(f"    {d.RESULT} result = gn_send_{call.name}({', '.join(arguments(call))});")
         if call.made:
             args = ", ".join(["made"] + [p.name for p in call.params if p.mode != "err"])
             out(f"    if (!result)\n        result = gn_made_{call.name}({args});")
         out("    if (result)\n        gn_object_drop(made), made = NULL;")
-        out("    if (errcode_ret)\n        *errcode_ret = result;")
+        out(f"    if ({d.ERROR})\n        *{d.ERROR} = result;")
         out("    return (void *)made;")
     elif call.served == "command":
         check_handles(call, out, lambda e: e)
-        out("    cl_int result = gn_command_begin(object, num_events_in_wait_list, event_wait_list);")
+        waits, n_waits, event = d.WAITS[1], d.WAITS[0], d.WAITS[2]
+        out(f"    {d.RESULT} result = gn_command_begin(object, {n_waits}, {waits});")
         out("    if (result)\n        return result;")
         out("    struct gn_command_show show = {GN_NO_EVENT, 0, GN_ASK(0)};")
         if call.check:
             args = ", ".join(p.name for p in call.params if p.mode not in ("waits", "event"))
             out(f"    show.doubt = gn_check_{call.name}({args});")
-        out(f"    struct gn_object *shown = event ? gn_event_new(object, {call.event}, &show) : NULL;")
-        out("    if (event && !shown)\n        return CL_OUT_OF_HOST_MEMORY;")
+        out(f"    struct gn_object *shown = {event} ? gn_event_new(object, {call.event}, &show) : NULL;")
+        out(f"    if ({event} && !shown)\n        return {d.NO_MEMORY};")
         args = ", ".join([a for a in arguments(call)] + ["&show"])
         out(f"    result = gn_send_{call.name}({args});")
-        out("    return gn_command_sent(object, shown, event, result);")
+        out(f"    return gn_command_sent(object, shown, {event}, result);")
     else:
         check_handles(call, out, lambda e: e)
         if call.local_names:
-            out("    switch (param_name) {")
+            out(f"    switch ({d.QUERY[0]}) {{")
             for name in call.local_names:
                 out(f"    case {name}:")
             args = ", ".join(p.name for p in call.params)
@@ -220,13 +201,13 @@ def stub(call, out):
 
 
 def addition(call, out):
-    """The objects that the request names live as long as the object that it adds to."""
+    """The object that the request adds to keeps those that the request names alive."""
     to = call_param(call, call.track[1])
     named = [p.name for p in call.params if p.mode == "handle" and p is not to]
     if named:
         out(f"    void *const named[] = {{{', '.join(named)}}};")
     out(f"    struct gn_addition *addition = gn_{to.kind}_add(object, {'named' if named else 'NULL'}, {len(named)});")
-    out("    if (!addition)\n        return CL_OUT_OF_HOST_MEMORY;")
+    out(f"    if (!addition)\n        return {call.dialect.NO_MEMORY};")
     out(f"    return gn_{to.kind}_added(object, addition, gn_send_{call.name}({', '.join(arguments(call))}));")
 
 
@@ -237,7 +218,7 @@ def generated(call):
 def emit_header(api, out):
     out("/* SPDX-License-Identifier: Apache-2.0 */\n/* Written by apigen: do not edit. */")
     out(f"#ifndef GN_{api.name.upper()}_GUEST_H\n#define GN_{api.name.upper()}_GUEST_H\n")
-    out('#include "guest/opencl/opencl_guest_rt.h"\n')
+    out(f'#include "{api.dialect.GUEST_INCLUDE}"\n')
     out("/* Requests: encode, send, wait. */")
     for c in api.calls:
         if c.travels:
@@ -251,24 +232,24 @@ def emit_header(api, out):
         if c.message:
             continue
         if c.local_names:
-            out(f"cl_int gn_local_{c.name}({', '.join(p.declare() for p in c.params)});")
+            out(f"{c.dialect.RESULT} gn_local_{c.name}({', '.join(p.declare() for p in c.params)});")
         if c.made:
             params = ", ".join(["struct gn_object *made"] + [p.declare() for p in c.params if p.mode != "err"])
-            out(f"cl_int gn_made_{c.name}({params});")
+            out(f"{c.dialect.RESULT} gn_made_{c.name}({params});")
         if c.check:
             params = ", ".join(p.declare() for p in c.params if p.mode not in ("waits", "event"))
             out(f"int gn_check_{c.name}({params});")
     out("\n/* Where a message's inputs are named: offsets of its gn_spans, the last one 0. */")
-    out("const uint16_t *gn_opencl_inputs(uint16_t op);")
-    out("\nextern struct _cl_icd_dispatch gn_opencl_dispatch;")
+    out(f"const uint16_t *gn_{api.name}_inputs(uint16_t op);")
+    api.dialect.declare_table(api, out)
     out("\n/* The function behind the name of an entry point that is in the table, or NULL. */")
-    out("void *gn_opencl_function(const char *name);")
+    out(f"void *gn_{api.name}_function(const char *name);")
     out("/* The function behind the name of an extension's entry point, and which extension that is; or NULL. */")
-    out("void *gn_opencl_extension_function(const char *name, const char **ret_extension);\n\n#endif")
+    out(f"void *gn_{api.name}_extension_function(const char *name, const char **ret_extension);\n\n#endif")
 
 
 def inputs(api, out):
-    out("const uint16_t *gn_opencl_inputs(uint16_t op)\n{")
+    out(f"const uint16_t *gn_{api.name}_inputs(uint16_t op)\n{{")
     out("    static const uint16_t none[1];\n    switch (op) {")
     for c in api.calls:
         if not c.travels:
@@ -283,7 +264,7 @@ def inputs(api, out):
 
 def emit_source(api, out):
     out("/* SPDX-License-Identifier: Apache-2.0 */\n/* Written by apigen: do not edit. */")
-    out('#include "opencl_guest.h"\n#include "opencl_wire.h"\n\n#include <stddef.h>\n#include <string.h>\n')
+    out(f'#include "{api.name}_guest.h"\n#include "{api.name}_wire.h"\n\n#include <stddef.h>\n#include <string.h>\n')
     for c in api.calls:
         if c.travels:
             out(prototype(c))
@@ -292,28 +273,19 @@ def emit_source(api, out):
         if generated(c):
             stub(c, out)
     inputs(api, out)
-    out("struct _cl_icd_dispatch gn_opencl_dispatch = {")
-    for c in api.calls:
-        if not c.message and not c.extension and c.name not in ("clGetPlatformIDs", "clUnloadCompiler"):
-            out(f"    .{c.name} = gn_{c.name},")
-    out("    /* Version 2.0 of cl_khr_icd: these two say so, and no loader calls them. */")
-    out("    .clGetPlatformIDs = (cl_api_clGetPlatformIDs)GN_ICD2_TAG,")
-    out("    .clUnloadCompiler = (cl_api_clUnloadCompiler)GN_ICD2_TAG,")
-    for name in api.absent:
-        out(f"    .{name} = (void *)gn_{name},")
-    out("};\n")
+    api.dialect.emit_table(api, out)
     out("static const struct {\n    const char *name;\n    void *function;\n} functions[] = {")
     for name in sorted([c.name for c in api.calls if not c.message and not c.extension] + api.absent):
         out(f'    {{"{name}", (void *)gn_{name}}},')
     out("};\n")
-    out("void *gn_opencl_function(const char *name)\n{")
+    out(f"void *gn_{api.name}_function(const char *name)\n{{")
     out("    size_t low = 0, high = sizeof functions / sizeof functions[0];")
     out("    while (low < high) {\n        size_t middle = (low + high) / 2;")
     out("        int order = strcmp(name, functions[middle].name);")
     out("        if (!order)\n            return functions[middle].function;")
     out("        if (order < 0)\n            high = middle;\n        else\n            low = middle + 1;\n    }")
     out("    return NULL;\n}\n")
-    out("void *gn_opencl_extension_function(const char *name, const char **ret_extension)\n{")
+    out(f"void *gn_{api.name}_extension_function(const char *name, const char **ret_extension)\n{{")
     for c in sorted((c for c in api.calls if c.extension), key=lambda c: c.name):
         out(f'    if (!strcmp(name, "{c.name}")) {{\n        *ret_extension = "{c.extension}";')
         out(f"        return (void *)gn_{c.name};\n    }}")

@@ -2,7 +2,7 @@
 """Writes the host's half: decoding with every check, the call into the driver, and the table of requests."""
 import re
 
-from emit_guest import element, kind, pointee, result_type
+from emit_guest import element, kind, pointee
 from emit_wire import layout
 
 
@@ -20,12 +20,12 @@ def args_struct(call, out):
 
 
 def expression(call, text, command):
-    """A length with its parameters as the host holds them."""
+    """A length expression over the decoded message."""
     def replace(m):
         word = m.group(0)
         p = next((q for q in call.params if q.name == word), None)
         if p is None:
-            return {"product": "gn_product", "rect_span": "gn_rect_span", "image_span": "gn_image_span"}.get(word, word)
+            return call.dialect.LENGTH_WORDS.get(word, word)
         if p.mode == "handle":
             return f"c->refs[{refs(call).index(p)}]"
         return f"w->{word}"
@@ -33,7 +33,7 @@ def expression(call, text, command):
 
 
 def refs(call):
-    return [p for p in call.params if p.mode == "handle" and not (call.served == "command" and p.kind == "queue")]
+    return [p for p in call.params if p.mode == "handle" and not (call.served == "command" and p.kind == call.dialect.QUEUE_KIND)]
 
 
 def bytes_of(call, p):
@@ -41,8 +41,8 @@ def bytes_of(call, p):
 
 
 def driver(call):
-    """The driver's function: in its table, or asked for by name."""
-    return f"{'gn_extensions' if call.extension else 'gn_cl'}(v)->{call.name}"
+    """The driver's function."""
+    return f"{call.dialect.driver_table(call)}->{call.name}"
 
 
 def pads(api, call):
@@ -50,27 +50,29 @@ def pads(api, call):
 
 
 def known_names(call, out):
-    """What the driver may answer with is known by type: no pointer of this process's, and no handle."""
-    ctype = next(p.ctype for p in call.params if p.name == "param_name")
-    out(f"bool gn_asks_{call.name}({ctype} param_name)\n{{\n    switch (param_name) {{")
+    """Queries whose answers are plain values. An unknown query could answer with a pointer or a handle of this process."""
+    name = call.dialect.QUERY[0]
+    ctype = next(p.ctype for p in call.params if p.name == name)
+    out(f"bool gn_asks_{call.name}({ctype} {name})\n{{\n    switch ({name}) {{")
     for name in call.asks:
         out(f"    case {name}:")
     out("        return true;\n    default:\n        return false;\n    }\n}\n")
 
 
 def known_keys(call, out):
-    """Likewise of what the driver takes."""
+    """List keys whose values are plain. The driver could take an unknown key's value for a pointer."""
     for name, (error, keys) in call.keys.items():
         if keys and error != "host":
             out(f"static const uint64_t keys_{call.name}_{name}[] = {{{', '.join(keys)}}};\n")
 
 
 def refuse(call, out):
-    """A key that is not among those. Instead of an unknown question the driver is asked a known one, without room: what else is
-    wrong is its to say."""
+    """Refuses an unknown key. In place of an unknown query the driver is asked a known one, without room, so that it still
+    reports other errors."""
     if call.served == "info":
-        out(f"    const bool known = gn_asks_{call.name}(a.param_name);\n    if (!known) {{\n        a.param_name = {call.asks[0]};")
-        out("        a.param_value = NULL;\n        a.param_value_size = 0;\n        a.param_value_size_ret = NULL;\n    }")
+        name, room, answer, used = call.dialect.QUERY
+        out(f"    const bool known = gn_asks_{call.name}(a.{name});\n    if (!known) {{\n        a.{name} = {call.asks[0]};")
+        out(f"        a.{answer} = NULL;\n        a.{room} = 0;\n        a.{used} = NULL;\n    }}")
     for name, (error, keys) in call.keys.items():
         known = f"keys_{call.name}_{name}, GN_ARRAY_SIZE(keys_{call.name}_{name})" if keys else "NULL, 0"
         if error != "host":
@@ -79,7 +81,8 @@ def refuse(call, out):
 
 
 def request(api, call, out):
-    """A request that is answered: decode into args, then the driver, or the hand."""
+    """A request with a reply: decodes the message into args, then calls the driver or the handwritten handler."""
+    d = api.dialect
     if call.served == "info":
         known_names(call, out)
     known_keys(call, out)
@@ -105,7 +108,7 @@ def request(api, call, out):
             out(f"    a.{n} = gn_request_out(r, &w->{n}, {bytes_of(call, p)});")
         elif p.mode == "area":
             out(f"    a.{n} = gn_request_area(r, &w->{n}, {bytes_of(call, p)});")
-    # The guest's own stub never leaves these out: a message that does is no honest guest's, and handlers rely on it.
+    # The guest's stub always sends these, so a message without them is hostile; handlers rely on them.
     for p in call.wire_params():
         if p.mode in ("in", "out", "handles", "string", "list") and not p.optional:
             out(f"    gn_request_need(r, &w->{p.name});")
@@ -119,26 +122,27 @@ def request(api, call, out):
             continue
         driver_args.append({"fixed": p.length, "null": "NULL"}.get(p.mode) or f"a.{p.name}")
     if call.served == "create":
-        out("    cl_int result = CL_SUCCESS;")
+        out(f"    {d.RESULT} result = {d.SUCCESS};")
         if call.host:
             out(f"    void *made = gn_host_{call.name}(v, r, &a, &result);")
         else:
             out(f"    void *made = NULL;\n    if ({driver(call)})")
             out(f"        made = {driver(call)}({', '.join(driver_args + ['&result'])});")
-            out("    else\n        result = CL_INVALID_OPERATION;")
+            out(f"    else\n        result = {d.UNSUPPORTED};")
         out(f"    r->result = gn_request_made(r, {kind(call.kind)}, w->id, made, result);")
     elif call.host:
         out(f"    r->result = gn_host_{call.name}(v, r, &a);")
     else:
-        out(f"    r->result = {driver(call)} ? {driver(call)}({', '.join(driver_args)}) : CL_INVALID_OPERATION;")
+        out(f"    r->result = {driver(call)} ? {driver(call)}({', '.join(driver_args)}) : {d.UNSUPPORTED};")
     if call.served == "info":
-        out("    if (!known && r->result == CL_SUCCESS)\n        r->result = CL_INVALID_VALUE;")
+        out(f"    if (!known && r->result == {d.SUCCESS})\n        r->result = {d.UNKNOWN_QUERY};")
     if call.track and call.track[0] in ("changes", "adds"):
         out(f"    gn_request_changed(r, a.{call.track[1]}_object);")
     out("}\n")
 
 
 def command(api, call, out):
+    d = api.dialect
     wire = f"struct gn_wire_{call.name}"
     out(f"static void admit_{call.name}(struct gn_vgpu *v, struct gn_command *c)\n{{")
     out(f"    {wire} *w = gn_command_message(c);\n    (void)v;\n    (void)w;")
@@ -160,14 +164,14 @@ def command(api, call, out):
     out("                       void *const *waits, void **event)\n{")
     out(f"    const {wire} *w = gn_command_message(c);\n    (void)w;")
     if call.host:
-        out(f"    return gn_submit_{call.name}(v, c, queue, n_waits, (const cl_event *)waits, (cl_event *)event);")
+        out(f"    return gn_submit_{call.name}(v, c, queue, n_waits, (const {d.EVENT} *)waits, ({d.EVENT} *)event);")
         out("}\n")
         return
     args, bit = [], 0
     for p in call.params:
         n = p.name
         if p.mode == "handle":
-            args.append("queue" if p.kind == "queue" else f"gn_driver_of(c->refs[{refs(call).index(p)}])")
+            args.append("queue" if p.kind == d.QUEUE_KIND else f"gn_driver_of(c->refs[{refs(call).index(p)}])")
         elif p.mode == "value":
             args.append(f"w->{n}")
         elif p.mode == "fixed":
@@ -180,13 +184,13 @@ def command(api, call, out):
         elif p.mode == "in":
             args.append(f"gn_command_bytes(c, &w->{n})")
         elif p.mode == "handles":
-            args.append("(const cl_mem *)c->objects")
+            args.append(f"(const {d.MEMORY} *)c->objects")
         elif p.mode == "area":
             args.append("c->area")
         elif p.mode == "event":
-            args += ["n_waits", "(const cl_event *)waits", "(cl_event *)event"]
+            args += ["n_waits", f"(const {d.EVENT} *)waits", f"({d.EVENT} *)event"]
     out("    /* A vendor's table may have holes, or end with an older version. */")
-    out(f"    if (!{driver(call)})\n        return CL_INVALID_OPERATION;")
+    out(f"    if (!{driver(call)})\n        return {d.UNSUPPORTED};")
     out(f"    return {driver(call)}({', '.join(args)});")
     out("}\n")
 
@@ -210,7 +214,8 @@ def parents(call):
 def emit_header(api, out):
     out("/* SPDX-License-Identifier: Apache-2.0 */\n/* Written by apigen: do not edit. */")
     out(f"#ifndef GN_{api.name.upper()}_HOST_H\n#define GN_{api.name.upper()}_HOST_H\n")
-    out('#include "vgpu/opencl/opencl_host_rt.h"\n#include "opencl_wire.h"\n')
+    d = api.dialect
+    out(f'#include "{d.HOST_INCLUDE}"\n#include "{api.name}_wire.h"\n')
     for c in api.calls:
         if not c.travels or c.served == "command":
             continue
@@ -221,24 +226,24 @@ def emit_header(api, out):
             continue
         if c.served == "command":
             out(f"void gn_admit_{c.name}(struct gn_vgpu *v, struct gn_command *c);")
-            out(f"int32_t gn_submit_{c.name}(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue, cl_uint n_waits, "
-                "const cl_event *waits, cl_event *event);")
+            out(f"int32_t gn_submit_{c.name}(struct gn_vgpu *v, struct gn_command *c, {d.QUEUE} queue, {d.COUNT} n_waits, "
+                f"const {d.EVENT} *waits, {d.EVENT} *event);")
         elif c.served == "create":
             out(f"void *gn_host_{c.name}(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_{c.name} *a, "
-                "cl_int *result);")
+                f"{d.RESULT} *result);")
         else:
-            out(f"cl_int gn_host_{c.name}(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_{c.name} *a);")
+            out(f"{d.RESULT} gn_host_{c.name}(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_{c.name} *a);")
     out("\n/* Whether an answer to that question is known by type: the driver is asked no other. */")
     for c in api.calls:
         if c.served == "info":
-            ctype = next(p.ctype for p in c.params if p.name == "param_name")
-            out(f"bool gn_asks_{c.name}({ctype} param_name);")
+            ctype = next(p.ctype for p in c.params if p.name == d.QUERY[0])
+            out(f"bool gn_asks_{c.name}({ctype} {d.QUERY[0]});")
     out("\n/* What a command that has to wait would be answered, as far as can be told: 0, or an error. */")
     for c in api.calls:
         if c.judge:
             out(f"int32_t gn_judge_{c.name}(struct gn_vgpu *v, struct gn_command *c);")
     extensions(api, out)
-    out("\nextern const struct gn_request_class gn_opencl_requests[GN_OP_MAX];\n\n#endif")
+    out(f"\nextern const struct gn_request_class gn_{api.name}_requests[GN_OP_MAX];\n\n#endif")
 
 
 def extensions(api, out):
@@ -248,20 +253,19 @@ def extensions(api, out):
     out("\n/* The driver's entry points of extensions, which are asked for by name; NULL: it has none. */")
     out("struct gn_extensions {")
     for c in calls:
-        returned = result_type(c) if c.param("err") else "cl_int"
         params = ", ".join(p.declare() for p in c.params) or "void"
-        out(f"    {returned}(CL_API_CALL *{c.name})({params});")
+        out(f"    {c.dialect.returned_type(c)}({c.dialect.CALL}*{c.name})({params});")
     out("};\n")
     out("void gn_extensions_find(struct gn_extensions *e, void *(*find)(void *ctx, const char *name), void *ctx);")
 
 
 def emit_source(api, out):
     out("/* SPDX-License-Identifier: Apache-2.0 */\n/* Written by apigen: do not edit. */")
-    out('#include "opencl_host.h"\n\n#include <stddef.h>\n')
+    out(f'#include "{api.name}_host.h"\n\n#include <stddef.h>\n')
     for c in api.calls:
         if c.travels:
             (command if c.served == "command" else request)(api, c, out)
-    out("const struct gn_request_class gn_opencl_requests[GN_OP_MAX] = {")
+    out(f"const struct gn_request_class gn_{api.name}_requests[GN_OP_MAX] = {{")
     for c in api.calls:
         if not c.travels:
             continue

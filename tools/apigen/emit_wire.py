@@ -5,7 +5,7 @@ WIDTH = {"u32": ("uint32_t", 4), "i32": ("int32_t", 4), "u64": ("uint64_t", 8)}
 
 
 def layout(api, call):
-    """Fields after struct gn_msg, widest first within a class of alignment, so that nothing is padded but the end."""
+    """The fields after struct gn_msg: those of eight bytes and more, then those of four, so that only the end is padded."""
     fields = []  # (ctype, name, bytes, comment)
     if call.served == "command":
         fields.append(("struct gn_command_head", "head", 32, ""))
@@ -17,7 +17,7 @@ def layout(api, call):
             ctype, size = WIDTH[api.types[p.ctype]]
             (small if size == 4 else fields).append((ctype, p.name, size, p.ctype))
         elif p.mode == "handle":
-            if call.served == "command" and p.kind == "queue":
+            if call.served == "command" and p.kind == api.dialect.QUEUE_KIND:
                 continue
             fields.append(("uint64_t", p.name, 8, p.kind))
         elif p.mode == "vec":

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads an API description into a model and checks that it means something. docs/api-description.md is the manual."""
+"""Reads an API description into a model and checks it. docs/api-description.md is the manual."""
 import re
 from dataclasses import dataclass, field
+
+import dialects
 
 
 class DescriptionError(Exception):
@@ -12,22 +14,23 @@ class DescriptionError(Exception):
 @dataclass
 class Param:
     line: int
-    ctype: str            # as C writes it, without the name: "const cl_event *"
+    ctype: str            # as C writes it, without the name: "const float *"
     name: str
     mode: str             # value handle handles in out string list vec area fixed null waits event err local callback
     kind: str = ""        # of handle and handles
-    length: str = ""      # an expression over the other parameters
+    length: str = ""      # an expression of the other parameters
     in_bytes: bool = False
     optional: bool = False
     output: bool = False  # of area
-    valid: str = ""       # the parameter that says how much of this output holds something
-    always: bool = False  # an output that comes with a failure too
+    valid: str = ""       # the parameter with the number of valid elements of this output
+    always: bool = False  # an output that is written on failure, too
     callback: str = ""    # the parameter list of a callback
-    error: str = ""       # of null: what the entry point returns for anything else
+    error: str = ""       # of null: the result for any other pointer
+    mark: str = ""        # of a callback: its dialect's CALLBACK
 
     def declare(self):
         if self.mode == "callback":
-            return f"void(CL_CALLBACK *{self.name})({self.callback})"
+            return f"void({self.mark}*{self.name})({self.callback})"
         return f"{self.ctype}{'' if self.ctype.endswith('*') else ' '}{self.name}"
 
 
@@ -39,25 +42,26 @@ class Call:
     served: str           # local forward info create command retain release absent
     message: bool         # a request of Gantry's own, no entry point
     since: str = ""
-    extension: str = ""   # the extension that the entry point belongs to; "": it is the core's, and in the ICD's table
-    kind: str = ""        # what a create makes, a retain keeps, an info asks about
-    error: str = ""       # what an absent call returns
+    extension: str = ""   # the extension that the entry point belongs to; "": it is the core's
+    kind: str = ""        # the kind of handle that a create makes, a retain counts, an info asks about
+    error: str = ""       # an absent call's result
     slow: bool = False
     quiet: bool = False
     stub: bool = False    # the guest's stub is handwritten
-    check: bool = False   # a handwritten check decides in the program
+    check: bool = False   # a handwritten check judges the arguments in the program
     ordered: bool = False # a command that, without a wait list, follows all before it in its queue
     fence: bool = False   # a command that all after it in its queue follow
-    many: bool = False    # a command for which the driver runs many, so that its event's times are not theirs
+    many: bool = False    # a command for which the driver runs several: its event's times are not the command's
     host: bool = False    # the host's handler is handwritten
-    made: bool = False    # a handwritten hook fills in what the guest keeps
-    judge: bool = False   # a handwritten hook answers for the driver while it cannot be asked
-    event: str = ""       # CL_COMMAND_*
+    made: bool = False    # a handwritten hook fills in the guest's object
+    judge: bool = False   # a handwritten hook judges a command that cannot be given to the driver yet
+    event: str = ""       # the command's type, which its event reports
     track: list = field(default_factory=list)
     local_names: list = field(default_factory=list)
-    asks: list = field(default_factory=list)     # the values of param_name that travel
+    asks: list = field(default_factory=list)     # the questions that travel
     keys: dict = field(default_factory=dict)     # of a list: (the error for any other key, the keys that may stand in it)
     params: list = field(default_factory=list)
+    dialect: object = None
 
     def param(self, mode):
         return next((p for p in self.params if p.mode == mode), None)
@@ -73,6 +77,7 @@ class Call:
 @dataclass
 class Api:
     name: str = ""
+    dialect: object = dialects.DEFAULT
     types: dict = field(default_factory=dict)
     handles: list = field(default_factory=list)
     calls: list = field(default_factory=list)
@@ -105,6 +110,12 @@ class Reader:
         self.call = None
         if what == "api" and len(words) == 2:
             self.api.name = words[1]
+        elif what == "dialect" and len(words) == 2:
+            if words[1] not in dialects.DIALECTS:
+                self.fail(f"there is no dialect {words[1]}")
+            if self.api.calls:
+                self.fail("the dialect is said before the first call")
+            self.api.dialect = dialects.DIALECTS[words[1]]
         elif what == "types" and len(words) > 2:
             if words[1] not in ("u32", "i32", "u64"):
                 self.fail(f"a scalar is u32, i32 or u64, not {words[1]}")
@@ -144,7 +155,7 @@ class Reader:
         served = words.pop(0)
         if served not in SERVED:
             self.fail(f"{name} is served '{served}', which is none of {' '.join(SERVED)}")
-        call = Call(self.at, name, number, served, what == "message", since, extension)
+        call = Call(self.at, name, number, served, what == "message", since, extension, dialect=self.api.dialect)
         if served in ("create", "retain", "release", "info"):
             if not words or words[0] not in self.api.handles:
                 self.fail(f"{name} does not say which handle it is about")
@@ -185,7 +196,8 @@ class Reader:
             m = re.match(r"^callback\s+(\w+)\((.*)\)$", body)
             if not m:
                 self.fail("callback NAME(PARAMETERS) is what a callback looks like")
-            self.call.params.append(Param(self.at, "", m.group(1), "callback", callback=m.group(2)))
+            self.call.params.append(Param(self.at, "", m.group(1), "callback", callback=m.group(2),
+                                          mark=self.api.dialect.CALLBACK))
         else:
             self.parameter(body)
 
@@ -244,10 +256,10 @@ class Reader:
 
 
 class Checker:
-    """What a description says must make sense, not only parse."""
+    """The checks beyond syntax."""
 
     def __init__(self, reader, call):
-        self.reader, self.call = reader, call
+        self.reader, self.call, self.dialect = reader, call, call.dialect
 
     def fail(self, message, line=None):
         self.reader.fail(f"{self.call.name}: {message}", line or self.call.line)
@@ -277,7 +289,7 @@ class Checker:
         self.keys(names)
 
     def words(self):
-        """A word that its call has no use for would be ignored without a word."""
+        """Refuses words that have no effect on their call."""
         c = self.call
         for word, good, where in (
                 ("check", c.served == "command" and not c.message and not c.stub, "a command's generated stub has"),
@@ -301,27 +313,28 @@ class Checker:
     def create(self):
         c = self.call
         if not c.param("err"):
-            self.fail("creates an object but has no errcode_ret")
+            self.fail(f"creates an object but has no {self.dialect.ERROR}")
         if c.track[:1] != ["parent"]:
             self.fail("creates an object but does not say what it is tracked by: track parent PARAMETER")
 
     def info(self):
-        """What a query's stub takes for granted: a value, the room for it, and how much of it was used."""
+        """A query's stub relies on these: an answer, its room, and its length."""
+        name, room, answer, used = self.dialect.QUERY
         shape = {p.name: (p.ctype, p.mode, p.length) for p in self.call.params}
-        if shape.get("param_value", ("", ""))[1] != "out":
-            self.fail("is an info without a param_value")
-        if shape["param_value"][2] != "param_value_size" or shape.get("param_value_size", ("", ""))[1] != "value":
-            self.fail("is an info whose param_value has not the size param_value_size")
-        if shape.get("param_value_size_ret") != ("size_t *", "out", "1"):
-            self.fail("is an info without a param_value_size_ret : out[1]")
-        if shape.get("param_name", ("", ""))[1] != "value":
-            self.fail("is an info without a param_name")
+        if shape.get(answer, ("", ""))[1] != "out":
+            self.fail(f"is an info without a {answer}")
+        if shape[answer][2] != room or shape.get(room, ("", ""))[1] != "value":
+            self.fail(f"is an info whose {answer} has not the size {room}")
+        if shape.get(used) != ("size_t *", "out", "1"):
+            self.fail(f"is an info without a {used} : out[1]")
+        if shape.get(name, ("", ""))[1] != "value":
+            self.fail(f"is an info without a {name}")
         if not self.call.asks:
             self.fail("is an info that does not say which names may travel: asks NAME...")
         self.once(self.call.asks)
 
     def keys(self, names):
-        """A driver may take a pointer for the value of a key that Gantry does not know."""
+        """The driver could take an unknown key's value for a pointer."""
         for p in self.call.params:
             if p.mode == "list" and p.name not in self.call.keys:
                 self.fail(f"does not say which keys may stand in {p.name}: keys {p.name} ERROR [KEY...]", p.line)
@@ -339,12 +352,12 @@ class Checker:
 
     def command(self):
         c = self.call
-        if not c.params or c.params[0].kind != "queue" or c.params[0].mode != "handle":
+        if not c.params or c.params[0].kind != self.dialect.QUEUE_KIND or c.params[0].mode != "handle":
             self.fail("is a command whose first parameter is no queue")
         if not (c.message or c.stub) and not c.event:
             self.fail("is a command that does not say which type its event has")
         tail = [(p.name, p.mode) for p in c.params if p.mode in ("waits", "event")]
-        wanted = [("num_events_in_wait_list", "waits"), ("event_wait_list", "waits"), ("event", "event")]
+        wanted = list(zip(self.dialect.WAITS, ("waits", "waits", "event")))
         if tail != wanted and not (c.message and not tail):
             self.fail("is a command that does not end with a wait list and an event")
         if tail and [p.name for p in c.params[-3:]] != [name for name, _ in wanted]:
@@ -352,7 +365,7 @@ class Checker:
         for p in c.params:
             if p.mode in ("out", "string", "list"):
                 self.fail(f"{p.name} cannot travel with a command: nobody waits for its answer, and its end is not known", p.line)
-            if p.mode == "handles" and p.kind != "mem":
+            if p.mode == "handles" and p.kind != self.dialect.MEMORY_KIND:
                 self.fail(f"{p.name}: an array of a command's holds memory objects", p.line)
         # What struct gn_command has room for.
         count = {mode: sum(p.mode == mode for p in c.params) for mode in ("handle", "handles", "area", "in")}
@@ -407,7 +420,7 @@ class Checker:
             p = names.get(word)
             if not p:
                 self.fail(f"tracks '{word}', which is no parameter")
-            written = p.mode == "handle" and p.kind in {"mem"} | self.recorders()
+            written = p.mode == "handle" and p.kind in {self.dialect.MEMORY_KIND} | self.recorders()
             if first == "writes" and not written and (words, p.mode) != (["args"], "in"):
                 self.fail(f"writes {word}, which is no memory object and has no recorded commands")
             if first in ("changes", "adds") and (p.mode != "handle" or len(words) > 1):
@@ -418,7 +431,7 @@ class Checker:
             self.fail(f"'track {first}' is not for what is served '{self.call.served}'")
 
     def recorders(self):
-        """The kinds of objects that hold commands: some call adds to one."""
+        """The kinds of objects that record commands, to which some call adds."""
         kinds = set()
         for c in self.reader.api.calls:
             if c.track[:1] == ["adds"]:
@@ -448,7 +461,8 @@ class Checker:
             self.fail(f"{p.name} points at void: its length is in bytes", p.line)
         if p.length and p.mode != "fixed":
             for word in re.findall(r"\b[a-z_]\w*", p.length):
-                if word not in names and word not in ("sizeof", "product", "rect_span", "image_span") and not word.startswith("cl_"):
+                if word not in names and word not in ("sizeof", *self.dialect.LENGTH_WORDS) and \
+                        not word.startswith(self.dialect.TYPE_PREFIX):
                     self.fail(f"the length of {p.name} uses {word}, which is no parameter", p.line)
         if p.valid and p.valid not in names:
             self.fail(f"{p.valid} is no parameter", p.line)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opens an OpenCL vendor's client driver itself, as an ICD loader would, and reads what the daemon
- * must know. Runs in probes and workers, on their main thread, before anything else calls the
- * driver.
+ * Opens an OpenCL vendor's driver as an ICD loader would, and reads the facts that gantryd needs.
+ * Called in probes and workers on the main thread, and in passthrough on the program's thread that
+ * makes the vGPU, before other code calls the driver.
  */
 #include "backend/opencl/cl_backend.h"
 
@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/opencl/cl_info.h"
 #include "backend/opencl/cl_platform.h"
 #include "base/checked.h"
 
@@ -22,7 +23,7 @@
 #define CL_PLATFORM_UNLOADABLE_KHR 0x0921
 #endif
 
-/* What every object of an ICD begins with. */
+/* The start of every object of an ICD. */
 struct icd_object {
     const cl_icd_dispatch *dispatch;
 };
@@ -44,7 +45,7 @@ static const cl_icd_dispatch *dispatch_of(cl_platform_id id)
     return object.dispatch;
 }
 
-/* The driver's platforms. The only entry points that an ICD must export are asked for by name. */
+/* The driver's platforms. Looks up by name the only entry points that an ICD must export. */
 static int platforms_of(void *library, cl_platform_id *ids, cl_uint *ret_n, struct gn_error *err)
 {
     cl_api_clGetExtensionFunctionAddress address =
@@ -71,7 +72,7 @@ static void platform_string(const cl_icd_dispatch *d, cl_platform_id id, cl_plat
 {
     char text[4096] = "";
     size_t got = 0;
-    /* Longer than any sane answer: then it stays empty. */
+    /* An answer that does not fit leaves the string empty. */
     if (d->clGetPlatformInfo(id, what, sizeof text - 1, text, &got) != CL_SUCCESS)
         text[0] = 0;
     snprintf(ret, n, "%.*s", (int)(n - 1), text);
@@ -86,7 +87,7 @@ static void device_string(const cl_icd_dispatch *d, cl_device_id id, cl_device_i
     snprintf(ret, n, "%.*s", (int)(n - 1), text);
 }
 
-/* Gantry's own ICD may be installed beside the vendors'. */
+/* Gantry's own ICD may be installed beside the vendors' ICDs. */
 static bool is_gantry(const cl_icd_dispatch *d, cl_platform_id id)
 {
     char suffix[64];
@@ -117,7 +118,7 @@ static void device_facts(const cl_icd_dispatch *d, cl_device_id id, struct gn_de
     cl_device_type type = 0;
     cl_uint units = 0, clock = 0;
     cl_ulong memory = 0, allocation = 0, local = 0;
-    /* A driver that cannot tell leaves the zero. */
+    /* A query that fails leaves the zero. */
     (void)d->clGetDeviceInfo(id, CL_DEVICE_TYPE, sizeof type, &type, NULL);
     (void)d->clGetDeviceInfo(id, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof units, &units, NULL);
     (void)d->clGetDeviceInfo(id, CL_DEVICE_MAX_CLOCK_FREQUENCY, sizeof clock, &clock, NULL);
@@ -254,7 +255,7 @@ void *gn_cl_extension(const struct gn_cl_platform *p, const char *name)
 }
 
 const struct gn_backend_ops gn_cl_backend = {
-    .api = "opencl",
+    .info = &gn_cl_info,
     .list_drivers = gn_cl_list_drivers,
     .open_library = open_library,
     .probe = probe,

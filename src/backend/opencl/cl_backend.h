@@ -7,8 +7,8 @@
 /* OpenCL vendors' installable client drivers. */
 extern const struct gn_backend_ops gn_cl_backend;
 
-/* The installed drivers: what the ICD loaders would load, by the same variables; .icd files in the
- * order of their names, which a directory's own order is not. */
+/* Calls found(ctx, library) for each driver that an ICD loader would load, by the same environment
+ * variables; .icd files in the order of their names. */
 int gn_cl_list_drivers(void (*found)(void *ctx, const char *library), void *ctx,
                        struct gn_error *err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the OpenCL drivers of this machine the way the ICD loaders do. Called by the probe only;
- * loads nothing. */
+/* Finds the OpenCL drivers of this machine as the ICD loaders do. Called by the probe alone, on its
+ * main thread; loads nothing. */
 #include "backend/opencl/cl_backend.h"
 
 #include <dirent.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/icd.h"
+#include "backend/opencl/icd_file.h"
 
 #define SYSTEM_VENDORS "/etc/OpenCL/vendors"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An OpenCL driver for tests: one platform with two devices that can be asked for their facts and
- * nothing else. What $FAKE_VENDOR says makes it one of the drivers that one hopes not to meet.
+ * An OpenCL driver for tests: one platform with two devices, which answers queries about them and
+ * does nothing else. $FAKE_VENDOR makes it misbehave in one of several ways.
  */
 #include <CL/cl_icd.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernels that hash pages, and what it takes to run them. Called by a move's hashing threads,
- * through a queue of its own on the vGPU's context. Never touches a program's own objects but to
- * read the buffer it is given.
+ * The kernels that hash pages, and the code that runs them. Called by a migration's hashing
+ * threads; uses a queue of its own on the vGPU's context. Of the program's objects it only reads
+ * the buffer that it is given.
  */
 #include "backend/opencl/page_hash_cl.h"
 
@@ -16,15 +16,14 @@
 #include "base/checked.h"
 
 #define GROUP_ITEMS 64u
-#define ROW_ITEMS                                                                                  \
-    4u /* of a shape that a device builds code for by its size: so always the same one */
-#define LEAST_PAGES 4096u /* digests that there is room for, so that room is made once */
+#define ROW_ITEMS   4u    /* fixed: some devices compile code for each work-group size */
+#define LEAST_PAGES 4096u /* the least number of digests to allocate room for */
 #define TEXT(...)   #__VA_ARGS__
 
 /*
- * PAGE_WORDS: words of 64 bits in a page. `bytes` is the buffer's; the word at its end is filled up
- * with zeros. Words are little-endian. tail_word: bytewise, since reading a whole word there would
- * read beyond the buffer.
+ * PAGE_WORDS: 64-bit words in a page. `bytes` is the buffer's size; its last word is padded with
+ * zeros. Words are little-endian. tail_word reads bytes, since a whole word would reach beyond the
+ * buffer.
  */
 static const char source[] = TEXT(
     ulong product(ulong w, uint k0, uint k1) {
@@ -288,8 +287,8 @@ static int run(struct gn_cl_page_hash *h, cl_mem buffer, uint64_t buffer_bytes, 
         return say(err, rc, "clEnqueueNDRangeKernel");
     rc = h->cl->clEnqueueReadBuffer(h->queue, h->out, CL_TRUE, 0, n_pages * GN_CL_PAGE_DIGEST_BYTES,
                                     ret, 1, &over, NULL);
-    /* A launch that was taken may fail later, and what is read then are digests of earlier pages.
-     */
+    /* A launch may fail after it was accepted; the digests read then are those of an earlier
+     * run. */
     const cl_int told = h->cl->clGetEventInfo(over, CL_EVENT_COMMAND_EXECUTION_STATUS,
                                               sizeof status, &status, NULL);
     h->cl->clReleaseEvent(over);

@@ -23,6 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "backend/api_info.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/daemon.h"
@@ -95,14 +96,25 @@ static void choose_other_user(struct gn_walls *w)
     }
 }
 
+/* Where gantryd's environment tells drivers to keep what they compile; NULL: nowhere. */
+static const char *drivers_cache(void)
+{
+    for (int i = 0; gn_api_infos[i]; i++)
+        for (const char *const *name = gn_api_infos[i]->cache_variables; *name; name++) {
+            const char *path = getenv(*name);
+            if (path && *path == '/')
+                return path;
+        }
+    return NULL;
+}
+
 static void choose_cache(struct gn_walls *w, const char *configured)
 {
-    const char *pocl = getenv("POCL_CACHE_DIR"), *xdg = getenv("XDG_CACHE_HOME"),
-               *home = getenv("HOME");
+    const char *own = drivers_cache(), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     if (configured && *configured)
         snprintf(w->cache, sizeof w->cache, "%s", configured);
-    else if (pocl && *pocl == '/')
-        snprintf(w->cache, sizeof w->cache, "%s", pocl);
+    else if (own)
+        snprintf(w->cache, sizeof w->cache, "%s", own);
     else if (geteuid() == 0)
         snprintf(w->cache, sizeof w->cache, "/var/cache/gantry");
     else if (xdg && *xdg == '/')

@@ -31,12 +31,12 @@ static struct gn_block *take_block(struct gn_call *c, uint64_t bytes)
     if (c->failed)
         return NULL;
     if (bytes > UINT32_MAX || c->n_blocks == GN_CALL_MAX_BLOCKS) {
-        c->failed = GN_RESULT_NO_MEMORY;
+        c->failed = c->session->api->result_no_memory;
         return NULL;
     }
     int r = gn_block_take(c->session, GN_AREA_PASSING, bytes ? bytes : 1, b);
     if (r) {
-        c->failed = r == -EPIPE ? GN_RESULT_LOST : GN_RESULT_NO_MEMORY;
+        c->failed = gn_session_failure(c->session, r);
         return NULL;
     }
     c->n_blocks++;
@@ -182,14 +182,14 @@ static int send(struct gn_call *c, uint64_t *ret_end)
     if (here && (r = gn_in_process_send(here, c->message, c->bytes)) != -EAGAIN) {
         if (ret_end)
             *ret_end = GN_SERVED;
-        return r ? GN_RESULT_LOST : 0;
+        return r ? c->session->api->result_lost : 0;
     }
     if (here) {
         atomic_store_explicit(&c->session->replies.at_once, false, memory_order_relaxed);
         atomic_store_explicit(&c->session->here, NULL, memory_order_release);
     }
     r = gn_ring_send(&c->session->requests, c->message, c->bytes, NULL, 0, ret_end);
-    return r == -EPIPE ? GN_RESULT_LOST : r ? GN_RESULT_NO_MEMORY : 0;
+    return r ? gn_session_failure(c->session, r) : 0;
 }
 
 static void copy_outs(struct gn_call *c, const struct gn_reply *reply, bool limited)
@@ -218,7 +218,7 @@ int gn_call_wait(struct gn_call *c)
     uint32_t token;
     int result = c->failed;
     if (!result && gn_reply_take(replies, &token))
-        result = GN_RESULT_LOST;
+        result = c->session->api->result_lost;
     if (result) {
         give_up(c);
         return result;
@@ -227,7 +227,7 @@ int gn_call_wait(struct gn_call *c)
     result = send(c, NULL);
     bool replied = !result && !gn_reply_wait(replies, token, &reply);
     if (!result)
-        result = replied ? reply.result : GN_RESULT_LOST;
+        result = replied ? reply.result : c->session->api->result_lost;
     if (replied && (!result || c->outs_always)) {
         /* What says how much of an output holds something comes first. */
         copy_outs(c, &reply, false);

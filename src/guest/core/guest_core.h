@@ -8,6 +8,7 @@
 #include "shm/session_layout.h"
 #include "wire/wire.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -19,11 +20,6 @@
  * Lock order: an API's own locks, then session->ids_lock, area->lock, slabs. No lock is held while
  * waiting for a vGPU.
  */
-
-/* What calls return when the vGPU is lost or memory is out; the numbers of OpenCL, and of CUDA's
- * front end its own. */
-#define GN_RESULT_LOST      (-5)
-#define GN_RESULT_NO_MEMORY (-6)
 
 #define GN_OBJECT_MAGIC 0x6e67u
 #define GN_MAX_KINDS    16
@@ -175,7 +171,7 @@ static inline struct gn_area_ref gn_block_ref(const struct gn_block *b, uint64_t
 
 struct gn_call {
     struct gn_session *session;
-    int failed; /* sticky: a GN_RESULT_* */
+    int failed; /* sticky: the API's result_lost or result_no_memory */
     uint32_t bytes;
     uint32_t n_outs, n_blocks, inline_outs;
     uint32_t out_blocks; /* bit i: blocks[i] is for an output */
@@ -217,9 +213,10 @@ void gn_call_vec(uint64_t *field, uint32_t *present, uint32_t bit, const size_t 
 /* `waits` are handles of events: their indices travel. */
 void gn_call_command(struct gn_call *c, struct gn_command_head *head, const void *queue,
                      uint32_t n_waits, const void *waits, const struct gn_command_show *show);
-/* Sends and waits for the answer: its result, or a GN_RESULT_*. */
+/* Sends and waits for the answer: its result, or the API's result_lost or
+ * result_no_memory. */
 int gn_call_wait(struct gn_call *c);
-/* Sends; nobody answers. 0 or a GN_RESULT_*. */
+/* Sends; nobody answers. 0, result_lost or result_no_memory. */
 int gn_call_post(struct gn_call *c);
 /* Sends a command, and waits for the driver's verdict when there is a doubt. */
 int gn_call_submit(struct gn_call *c, const struct gn_command_show *show);
@@ -263,6 +260,9 @@ struct gn_guest_api {
     const uint16_t *(*inputs)(uint16_t op);
     bool (*brings)(const void *message, uint32_t n_bytes, struct gn_area_ref *ret_ref,
                    uint64_t *ret_bytes);
+    /* What calls return when the vGPU is lost, and how events end then; when memory is out. Both
+     * negative. */
+    int32_t result_lost, result_no_memory;
 };
 
 struct gn_session_tcp;
@@ -339,6 +339,11 @@ struct gn_session {
 /* Attaches to a platform: connects, maps, starts the watcher. NULL with a sentence in err. */
 struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t platform,
                                    struct gn_error *err);
+/* What a call returns when a send has ended with rc, which is not 0. */
+static inline int32_t gn_session_failure(const struct gn_session *s, int rc)
+{
+    return rc == -EPIPE ? s->api->result_lost : s->api->result_no_memory;
+}
 /* Platforms of the daemon that this process is to use; -errno when there is none. */
 int gn_session_platforms(struct gn_platform_list *ret);
 static inline bool gn_session_lost(const struct gn_session *s)

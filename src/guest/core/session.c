@@ -109,7 +109,7 @@ void gn_session_declare_lost(struct gn_session *s)
     pthread_mutex_lock(&s->events_lock);
     uint32_t n = s->n_events;
     pthread_mutex_unlock(&s->events_lock);
-    gn_event_fail_all(s->events, n, GN_EVENT_LOST);
+    gn_event_fail_all(s->events, n, s->api->result_lost);
     s->api->heard(s, 0, NULL, 0);
 }
 
@@ -477,11 +477,10 @@ struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t plat
     };
     gn_session_wishes(&request.weight, &request.memory_bytes);
     /* A driver does not survive a fork: a child is served by a worker. */
-    struct gn_in_process *here = NULL;
     const char *mode = getenv("GANTRY_MODE");
     if (mode && strcmp(mode, "passthrough") == 0 && s->epoch == GN_FIRST_EPOCH) {
         request.host = gn_in_process_open;
-        request.ctx = &here;
+        request.ctx = s;
     }
     if (gn_link_connect(NULL, &s->link, err)) {
         free(s);
@@ -495,7 +494,6 @@ struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t plat
     GN_FAULT("program-greeted");
     int r = gn_link_attach(s->link, &request, &attached, err);
     GN_FAULT("program-attached");
-    atomic_store_explicit(&s->here, here, memory_order_relaxed);
     if (!r) {
         s->socket = attached.session_fd;
         s->vgpu_id = attached.vgpu_id;

@@ -216,7 +216,7 @@ static void fail_watches(struct gn_cl_session *s)
         pthread_mutex_unlock(&s->watch_lock);
         if (!w)
             return;
-        queue_event_callback(w, GN_EVENT_LOST);
+        queue_event_callback(w, CL_OUT_OF_RESOURCES);
     }
 }
 

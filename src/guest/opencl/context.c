@@ -136,7 +136,7 @@ cl_context CL_API_CALL gn_clCreateContext(const cl_context_properties *propertie
     if (devices && num_devices)
         (void)replace_lost_vgpu(devices[0]);
     cl_context c = create(properties, num_devices, devices, pfn_notify, user_data, &result);
-    if (!c && result == GN_RESULT_LOST && replace_lost_vgpu(devices[0]))
+    if (!c && result == CL_OUT_OF_RESOURCES && replace_lost_vgpu(devices[0]))
         c = create(properties, num_devices, devices, pfn_notify, user_data, &result);
     if (errcode_ret)
         *errcode_ret = result;

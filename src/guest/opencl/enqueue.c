@@ -323,5 +323,5 @@ cl_int CL_API_CALL gn_clFinish(cl_command_queue command_queue)
                                                   memory_order_release, memory_order_relaxed))
         ;
     gn_settle(s->detail);
-    return result ? result : error;
+    return result ? result : gn_event_status(error);
 }

@@ -100,7 +100,7 @@ cl_int CL_API_CALL gn_clGetEventInfo(cl_event event, cl_event_info param_name,
         cl_int status = (cl_int)gn_event_phase(entry_of(e), &error);
         if (status == CL_COMPLETE) {
             if (error < 0)
-                status = error;
+                status = gn_event_status(error);
             gn_settle(gn_cl_session_of(&e->o));
         }
         return gn_answer(&status, sizeof status, param_value_size, param_value,

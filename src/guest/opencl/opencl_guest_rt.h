@@ -4,6 +4,7 @@
 
 #include "guest/core/guest_core.h"
 #include "guest/core/loss.h"
+#include "opencl_arguments.h"
 #include "opencl_wire.h"
 
 #include <CL/cl_ext.h>
@@ -335,10 +336,16 @@ struct gn_object *gn_event_new(struct gn_object *queue, cl_command_type type,
 /* After a command was sent: gives its event to the program, or releases it. */
 cl_int gn_command_sent(struct gn_object *queue, struct gn_object *shown, cl_event *event,
                        cl_int result);
-/* The result of a blocking call for its command's error. */
+/* The status that the program sees of an event that ended so. */
+static inline cl_int gn_event_status(int32_t error)
+{
+    return error == GN_EVENT_BAD ? CL_OUT_OF_RESOURCES : error;
+}
+/* What a blocking call answers when its command ended so. */
 static inline cl_int gn_blocking_result(int32_t error)
 {
-    return error == GN_EVENT_WAIT_FAILED ? CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST : error;
+    return error == GN_EVENT_WAIT_FAILED ? CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST
+                                         : gn_event_status(error);
 }
 /* A thread other than `user` uses the queue. */
 void gn_queue_used(struct gn_cl_queue *q);

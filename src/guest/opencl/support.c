@@ -174,4 +174,6 @@ const struct gn_guest_api gn_opencl_api = {
     .settle = settle,
     .inputs = gn_opencl_inputs,
     .brings = gn_opencl_brings,
+    .result_lost = CL_OUT_OF_RESOURCES,
+    .result_no_memory = CL_OUT_OF_HOST_MEMORY,
 };

@@ -94,12 +94,12 @@ static int load(const struct gn_direct_table **ret, struct gn_error *err)
     return 0;
 }
 
-static int make(bool take_over, const char *library, int control_fd, struct gn_in_process **ret,
-                struct gn_error *err)
+static int make(const char *api, bool take_over, const char *library, int control_fd,
+                struct gn_in_process **ret, struct gn_error *err)
 {
     struct gn_in_process *h = calloc(1, sizeof *h);
     int rc = h ? load(&h->table, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
-    if (!rc && !(h->direct = h->table->create()))
+    if (!rc && !(h->direct = h->table->create(api)))
         rc = gn_fail(err, ENOMEM, NULL, "out of memory");
     if (rc) {
         gn_fd_close(control_fd);
@@ -119,21 +119,25 @@ static int make(bool take_over, const char *library, int control_fd, struct gn_i
     return rc;
 }
 
-static int host(bool take_over, const char *library, int control_fd, struct gn_in_process **ret,
-                struct gn_error *err)
+static int host(const char *api, bool take_over, const char *library, int control_fd,
+                struct gn_in_process **ret, struct gn_error *err)
 {
     if (!gn_driver_enter(take_over)) {
         gn_fd_close(control_fd);
         return gn_fail(err, ECANCELED, NULL, "the program ends");
     }
-    const int rc = make(take_over, library, control_fd, ret, err);
+    const int rc = make(api, take_over, library, control_fd, ret, err);
     gn_driver_left();
     return rc;
 }
 
 int gn_in_process_open(void *ctx, const char *library, int control_fd, struct gn_error *err)
 {
-    return host(false, library, control_fd, ctx, err);
+    struct gn_session *s = ctx;
+    struct gn_in_process *h = NULL;
+    const int rc = host(s->api->name, false, library, control_fd, &h, err);
+    atomic_store_explicit(&s->here, h, memory_order_relaxed);
+    return rc;
 }
 
 /* ---- later */
@@ -166,7 +170,7 @@ static void *take_over(void *arg)
     if (our_fd < 0) {
         gn_fail(&err, errno, NULL, "no descriptor is left in the program: %s", strerror(errno));
         refuse(w->control_fd, &err);
-    } else if (host(true, w->library, w->control_fd, &h, &err)) {
+    } else if (host(w->session->api->name, true, w->library, w->control_fd, &h, &err)) {
         refuse(our_fd, &err);
     } else {
         gn_fd_close(our_fd);

@@ -577,7 +577,7 @@ int gn_session_tcp_send(struct gn_session_tcp *r, struct gn_call *c)
         rc = append_all(r, parts, n);
     if (!rc && (msg->reply == GN_NO_REPLY))
         flush_soon(r);
-    return rc == -EPIPE ? GN_RESULT_LOST : rc ? GN_RESULT_NO_MEMORY : 0;
+    return rc ? gn_session_failure(r->s, rc) : 0;
 }
 
 int gn_session_tcp_pass(struct gn_session_tcp *r, const struct gn_msg *msg, uint32_t n_bytes,

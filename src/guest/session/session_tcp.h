@@ -81,7 +81,8 @@ void gn_session_tcp_look_at_descriptors(struct gn_session_tcp *r);
 /* In a forked child: closes what it inherited. */
 void gn_session_tcp_forked(struct gn_session_tcp *r);
 
-/* Sends a message with its inputs; waits only while too much is under way. 0 or a GN_RESULT_*. */
+/* Sends a message with its inputs; waits only while too much is under way. 0, or the API's
+ * result_lost or result_no_memory. */
 int gn_session_tcp_send(struct gn_session_tcp *r, struct gn_call *c);
 /* A data segment of this process's, mapped, made known to the worker. */
 int gn_session_tcp_segment(struct gn_session_tcp *r, uint64_t bytes, struct gn_segment *ret,

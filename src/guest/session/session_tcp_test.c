@@ -24,6 +24,8 @@
 #define AREA_BYTES (UINT64_C(4) << 20)
 #define LONG_BYTES 600000u
 
+#define NO_MEMORY (-6)
+
 static struct gn_session session;
 static struct gn_session_tcp remote;
 
@@ -75,11 +77,19 @@ static int take(void *context, const struct gn_stream_record *r, const void *pay
 
 static const struct gn_in_ops ops = {place, take};
 
+static void hear_nothing(struct gn_session *s, uint16_t op, const void *payload, uint32_t n)
+{
+    (void)s, (void)op, (void)payload, (void)n;
+}
+
+static const struct gn_guest_api api = {.heard = hear_nothing, .result_no_memory = NO_MEMORY};
+
 /* The program, which the tests share. */
 static int begin(void **state)
 {
     struct gn_segment data;
     (void)state;
+    session.api = &api;
     gn_lost_init(&session.lost);
     session.waiter = (struct gn_waiter){gn_spin_policy_default(), &session.lost};
     session.remote = &remote;
@@ -199,7 +209,7 @@ static void what_is_shipped_for_a_call_that_fails_is_of_no_other_call(void **sta
     assert_int_equal(gn_session_tcp_ship(&remote, &ref, bytes, LONG_BYTES), 0);
     gn_call_begin(&c, &session, 1, sizeof(struct gn_msg));
     (void)gn_call_room(&c, UINT64_C(1) << 40, &room);
-    assert_int_equal(gn_call_post(&c), GN_RESULT_NO_MEMORY);
+    assert_int_equal(gn_call_post(&c), NO_MEMORY);
     gn_session_tcp_forget(&remote, bytes, LONG_BYTES);
     free(bytes);
     memset(w->area, 7, sizeof w->area);
@@ -378,11 +388,6 @@ static int fake_hear(struct gn_link *link)
     return 0;
 }
 
-static void hear_nothing(struct gn_session *s, uint16_t op, const void *payload, uint32_t n)
-{
-    (void)s, (void)op, (void)payload, (void)n;
-}
-
 static void *watch(void *arg)
 {
     (void)arg;
@@ -395,14 +400,12 @@ static void what_came_with_an_answer_of_gantryds_is_heard(void **state)
 {
     static const struct gn_link_ops link_ops = {
         .name = "fake", .poll_fd = fake_poll_fd, .hear = fake_hear};
-    static const struct gn_guest_api api = {.heard = hear_nothing};
     struct gn_link link = {.ops = &link_ops};
     struct epoll_event wake = {.events = EPOLLIN};
     struct timespec until;
     pthread_t thread;
     (void)state;
     session.link = &link;
-    session.api = &api;
     pthread_mutex_init(&remote.dialling, NULL);
     pthread_mutex_init(&remote.wants_lock, NULL);
     gn_list_init(&remote.wants);

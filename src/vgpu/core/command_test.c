@@ -3,7 +3,7 @@
  * Unit tests of command completion when a driver reports ends in any order, and of a vGPU's turns
  * on a device.
  */
-#include "vgpu/core/vgpu_core.h"
+#include "vgpu/core/fake_api.h"
 
 #include "shm/counters.h"
 
@@ -17,27 +17,9 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#define KIND_QUEUE 1u
-#define N          16u
+#define N 16u
 
 /* ---- a fake API: its driver keeps each command until the test ends it */
-
-static struct gn_command *given[N];
-static uint32_t n_given;
-static int some_driver_event;
-
-static void admit(struct gn_vgpu *v, struct gn_command *c)
-{
-    (void)v, (void)c;
-}
-
-static int32_t submit(struct gn_vgpu *v, struct gn_command *c, void *queue, uint32_t n_waits,
-                      void *const *waits, void **event)
-{
-    (void)v, (void)c, (void)queue, (void)n_waits, (void)waits;
-    *event = &some_driver_event;
-    return 0;
-}
 
 /* A finish that has nothing to wait for in the driver. */
 static int32_t submit_over(struct gn_vgpu *v, struct gn_command *c, void *queue, uint32_t n_waits,
@@ -52,7 +34,7 @@ static int32_t submit_slowly(struct gn_vgpu *v, struct gn_command *c, void *queu
 {
     const struct timespec takes = {0, 3000000};
     assert_int_equal(clock_nanosleep(CLOCK_MONOTONIC, 0, &takes, NULL), 0);
-    return submit(v, c, queue, n_waits, waits, event);
+    return gn_fake_submit(v, c, queue, n_waits, waits, event);
 }
 
 static int32_t submit_refused(struct gn_vgpu *v, struct gn_command *c, void *queue,
@@ -62,22 +44,7 @@ static int32_t submit_refused(struct gn_vgpu *v, struct gn_command *c, void *que
     return -6;
 }
 
-static int32_t when_over(struct gn_vgpu *v, void *event, struct gn_command *c)
-{
-    (void)v, (void)event;
-    given[n_given++] = c;
-    return 0;
-}
-
-static void release_event(struct gn_vgpu *v, void *event)
-{
-    (void)v, (void)event;
-}
-
 static uint32_t n_finished;
-static bool driver_is_busy;
-static void (*quiet)(void *arg);
-static void *quiet_arg;
 
 static void finish_queue(struct gn_vgpu *v, void *queue)
 {
@@ -85,26 +52,12 @@ static void finish_queue(struct gn_vgpu *v, void *queue)
     n_finished++;
 }
 
-static bool is_over(struct gn_vgpu *v, void *event)
-{
-    (void)v, (void)event;
-    return !driver_is_busy;
-}
-
-static int32_t when_quiet(struct gn_vgpu *v, void *event, void (*call)(void *arg), void *arg)
-{
-    (void)v, (void)event;
-    quiet = call;
-    quiet_arg = arg;
-    return 0;
-}
-
 static uint32_t n_flushed;
 
 static void flush(struct gn_vgpu *v, void *queue)
 {
     (void)v, (void)queue;
-    n_flushed = n_given;
+    n_flushed = gn_fake.n_given;
 }
 
 static uint64_t started_ns, ended_ns;
@@ -116,16 +69,12 @@ static void ran(struct gn_vgpu *v, void *event, uint64_t *ret_start_ns, uint64_t
     *ret_end_ns = ended_ns;
 }
 
-static void release(struct gn_vobject *o)
-{
-    gn_queue_free(o->detail);
-}
-
-static const struct gn_request_class plain = {.name = "plain", .admit = admit, .submit = submit};
+static const struct gn_request_class plain = {
+    .name = "plain", .admit = gn_fake_admit, .submit = gn_fake_submit};
 static const struct gn_request_class many = {
-    .name = "many", .admit = admit, .submit = submit, .many = true};
+    .name = "many", .admit = gn_fake_admit, .submit = gn_fake_submit, .many = true};
 static const struct gn_request_class slow = {
-    .name = "slow", .admit = admit, .submit = submit_slowly};
+    .name = "slow", .admit = gn_fake_admit, .submit = submit_slowly};
 static uint32_t n_judged;
 static int32_t verdict;
 
@@ -137,19 +86,12 @@ static int32_t judge(struct gn_vgpu *v, struct gn_command *c)
 }
 
 static const struct gn_request_class judged = {
-    .name = "judged", .admit = admit, .submit = submit, .judge = judge};
+    .name = "judged", .admit = gn_fake_admit, .submit = gn_fake_submit, .judge = judge};
 static const struct gn_request_class finish = {
-    .name = "finish", .admit = admit, .submit = submit_over, .ordered = true};
+    .name = "finish", .admit = gn_fake_admit, .submit = submit_over, .ordered = true};
 static const struct gn_request_class refused = {
-    .name = "refused", .admit = admit, .submit = submit_refused};
-static const struct gn_vgpu_api api = {.when_over = when_over,
-                                       .release_event = release_event,
-                                       .release = release,
-                                       .queue_kind = KIND_QUEUE,
-                                       .flush = flush,
-                                       .finish = finish_queue,
-                                       .is_over = is_over,
-                                       .when_quiet = when_quiet,
+    .name = "refused", .admit = gn_fake_admit, .submit = submit_refused};
+static const struct gn_vgpu_api api = {GN_FAKE_API, .flush = flush, .finish = finish_queue,
                                        .ran = ran};
 
 static struct gn_vgpu vgpu;
@@ -164,9 +106,9 @@ static void start(bool in_order)
 {
     memset(&vgpu, 0, sizeof vgpu);
     memset(&device, 0, sizeof device);
-    n_given = n_finished = n_flushed = 0;
-    driver_is_busy = false;
-    quiet = NULL;
+    gn_fake.n_given = n_finished = n_flushed = 0;
+    gn_fake.busy = false;
+    gn_fake.quiet = NULL;
     memset(&slot, 0, sizeof slot);
     vgpu.ring.ring = &ring;
     vgpu.api = &api;
@@ -184,7 +126,7 @@ static void start(bool in_order)
     pthread_mutex_init(&device.role, NULL);
     gn_objects_own_thread();
     queue_id = gn_id_make(7, 1);
-    struct gn_vobject *queue = gn_object_put(&vgpu, queue_id, KIND_QUEUE, &some_driver_event);
+    struct gn_vobject *queue = gn_object_put(&vgpu, queue_id, GN_FAKE_KIND_QUEUE, &gn_fake.event);
     assert_non_null(queue);
     queue->detail = gn_queue_new(&vgpu, queue, 0, in_order, false, true);
     assert_non_null(queue->detail);
@@ -192,7 +134,7 @@ static void start(bool in_order)
 
 static void stop(void)
 {
-    gn_object_remove(&vgpu, queue_id, KIND_QUEUE);
+    gn_object_remove(&vgpu, queue_id, GN_FAKE_KIND_QUEUE);
     assert_true(gn_list_empty(&device.queues));
     for (uint32_t i = 0; i < GN_EVENT_ENTRIES / GN_OBJECT_CHUNK; i++)
         free(vgpu.event_chunks[i]);
@@ -261,11 +203,11 @@ static void test_in_order_queue_ends_in_order(void **state)
     start(true);
     for (uint32_t i = 0; i < 3; i++)
         enqueue(&plain, i);
-    assert_int_equal(n_given, 3);
-    gn_command_over(given[2], 0);
-    gn_command_over(given[1], -5);
+    assert_int_equal(gn_fake.n_given, 3);
+    gn_command_over(gn_fake.given[2], 0);
+    gn_command_over(gn_fake.given[1], -5);
     assert_false(over(0) || over(1) || over(2));
-    gn_command_over(given[0], 0);
+    gn_command_over(gn_fake.given[0], 0);
     int32_t error = 0;
     assert_true(over(0) && over(1) && over(2));
     gn_event_phase(&vgpu.events[1], &error);
@@ -285,7 +227,7 @@ static void test_finish_waits_for_what_is_not_told(void **state)
         enqueue(&plain, 0);
         enqueue(&finish, 1);
         assert_false(over(1));
-        gn_command_over(given[0], 0);
+        gn_command_over(gn_fake.given[0], 0);
         assert_true(over(0) && over(1));
         stop();
     }
@@ -298,10 +240,10 @@ static void test_out_of_order_queue_ends_as_the_driver_does(void **state)
     enqueue(&plain, 0);
     enqueue(&plain, 1);
     enqueue(&finish, 2);
-    gn_command_over(given[1], 0);
+    gn_command_over(gn_fake.given[1], 0);
     assert_true(over(1));
     assert_false(over(0) || over(2));
-    gn_command_over(given[0], 0);
+    gn_command_over(gn_fake.given[0], 0);
     assert_true(over(0) && over(2));
     stop();
 }
@@ -314,7 +256,7 @@ static void test_what_the_driver_refuses_has_its_place(void **state)
     enqueue(&plain, 0);
     enqueue(&refused, 1);
     assert_false(over(1));
-    gn_command_over(given[0], 0);
+    gn_command_over(gn_fake.given[0], 0);
     assert_true(over(0) && over(1));
     gn_event_phase(&vgpu.events[1], &error);
     assert_int_equal(error, -6);
@@ -327,9 +269,9 @@ static void test_the_last_end_takes_the_queue_with_it(void **state)
     (void)state;
     start(true);
     enqueue(&plain, 0);
-    gn_object_remove(&vgpu, queue_id, KIND_QUEUE);
+    gn_object_remove(&vgpu, queue_id, GN_FAKE_KIND_QUEUE);
     assert_false(gn_list_empty(&device.queues));
-    gn_command_over(given[0], 0);
+    gn_command_over(gn_fake.given[0], 0);
     assert_true(over(0));
     stop();
 }
@@ -371,7 +313,7 @@ static void test_what_is_dropped_waits_for_no_data(void **state)
     assert_int_equal(reply.result, -5);
     assert_true(gn_list_empty(&vgpu.batch_waiters));
     gn_commands_batch_came(&vgpu, 1);
-    assert_int_equal(n_given, 0);
+    assert_int_equal(gn_fake.n_given, 0);
     stop();
 }
 
@@ -397,7 +339,7 @@ static void test_what_the_driver_is_not_given_is_judged(void **state)
     n_judged = 0;
     verdict = -7;
     assert_int_equal(ask(0, 0, 0), 0);
-    assert_int_equal(n_given, 1);
+    assert_int_equal(gn_fake.n_given, 1);
     assert_int_equal(n_judged, 0);
     assert_int_equal(ask(1, 1, 0), -7);
     assert_true(gn_list_empty(&vgpu.batch_waiters));
@@ -407,11 +349,11 @@ static void test_what_the_driver_is_not_given_is_judged(void **state)
     /* The guest's own verdict comes first. */
     assert_int_equal(ask(2, 1, -9), -9);
     assert_int_equal(n_judged, 2);
-    assert_int_equal(n_given, 1);
+    assert_int_equal(gn_fake.n_given, 1);
     gn_commands_batch_came(&vgpu, 1);
-    assert_int_equal(n_given, 2);
-    gn_command_over(given[0], 0);
-    gn_command_over(given[1], 0);
+    assert_int_equal(gn_fake.n_given, 2);
+    gn_command_over(gn_fake.given[0], 0);
+    gn_command_over(gn_fake.given[1], 0);
     assert_true(over(0) && over(1));
     stop();
 }
@@ -425,21 +367,21 @@ static void test_nothing_goes_to_the_driver_without_a_grant(void **state)
     scheduled();
     enqueue(&plain, 0);
     enqueue(&plain, 1);
-    assert_int_equal(n_given, 0);
+    assert_int_equal(gn_fake.n_given, 0);
     assert_int_equal(gn_grant_look(&slot), GN_GRANT_WANTED);
     assert_true(was_gantryd_told());
     assign_grant(LONG, false);
-    assert_int_equal(n_given, 2);
+    assert_int_equal(gn_fake.n_given, 2);
     assert_false(was_gantryd_told());
-    gn_command_over(given[0], 0);
-    gn_command_over(given[1], 0);
+    gn_command_over(gn_fake.given[0], 0);
+    gn_command_over(gn_fake.given[1], 0);
     assert_true(over(0) && over(1));
     /* Idle: the grant is parked, and acquired again without gantryd. */
     assert_int_equal(gn_grant_look(&slot), GN_GRANT_RESTING);
     enqueue(&plain, 2);
-    assert_int_equal(n_given, 3);
+    assert_int_equal(gn_fake.n_given, 3);
     assert_int_equal(gn_grant_look(&slot), GN_GRANT_HELD);
-    gn_command_over(given[2], 0);
+    gn_command_over(gn_fake.given[2], 0);
     assert_false(was_gantryd_told());
     unscheduled();
 }
@@ -451,21 +393,21 @@ static void test_what_nobody_asks_about_is_waited_for(void **state)
     scheduled();
     enqueue(&plain, GN_NO_EVENT);
     assign_grant(LONG, false);
-    driver_is_busy = true;
+    gn_fake.busy = true;
     gn_turn_park(&device);
     assert_int_equal(gn_grant_look(&slot), GN_GRANT_HELD);
-    assert_non_null(quiet);
-    driver_is_busy = false;
-    quiet(quiet_arg);
+    assert_non_null(gn_fake.quiet);
+    gn_fake.busy = false;
+    gn_fake.quiet(gn_fake.quiet_arg);
     assert_int_equal(gn_grant_look(&slot), GN_GRANT_RESTING);
     /* Another vGPU waits when the command ends: the program gets a moment to continue. */
     enqueue(&plain, GN_NO_EVENT);
     assert_false(gn_grant_preempt(&slot));
-    driver_is_busy = true;
+    gn_fake.busy = true;
     gn_turn_park(&device);
-    driver_is_busy = false;
+    gn_fake.busy = false;
     atomic_store(&vgpu.ring.nudged, false);
-    quiet(quiet_arg);
+    gn_fake.quiet(gn_fake.quiet_arg);
     assert_true(atomic_load(&vgpu.ring.nudged));
     assert_int_equal(gn_grant_look(&slot), GN_GRANT_HELD);
     gn_vgpu_rest(&vgpu);
@@ -484,17 +426,17 @@ static void test_the_slice_ends_with_an_empty_driver(void **state)
     atomic_store(&slot.slice_ns, 0);
     device.turn.slice_ns = 0; /* the slice has ended */
     enqueue(&plain, 1);
-    assert_int_equal(n_given, 1);
+    assert_int_equal(gn_fake.n_given, 1);
     assert_true(was_gantryd_told());
     end_turn();
     assert_int_equal(n_finished, 1);
     /* Wanted again at once. */
     assert_int_equal(gn_grant_look(&slot), GN_GRANT_WANTED);
     assert_true(was_gantryd_told());
-    gn_command_over(given[0], 0);
+    gn_command_over(gn_fake.given[0], 0);
     assign_grant(LONG, true);
-    assert_int_equal(n_given, 2);
-    gn_command_over(given[1], 0);
+    assert_int_equal(gn_fake.n_given, 2);
+    gn_command_over(gn_fake.given[1], 0);
     unscheduled();
 }
 
@@ -507,21 +449,21 @@ static void test_while_others_wait_the_driver_has_a_slice_of_work(void **state)
         enqueue(&plain, i);
     assign_grant(LONG, true);
     /* The commands' length is not known yet. */
-    assert_int_equal(n_given, 2);
-    gn_command_over(given[0], 0);
+    assert_int_equal(gn_fake.n_given, 2);
+    gn_command_over(gn_fake.given[0], 0);
     assert_true(atomic_load(&device.dirty));
     /* An hour each: the slice has room for the second only. */
     atomic_store(&device.turn.service_ns, LONG);
     gn_device_pump(&device);
-    assert_int_equal(n_given, 2);
+    assert_int_equal(gn_fake.n_given, 2);
     gn_device_pump(&device);
-    assert_int_equal(n_given, 2);
+    assert_int_equal(gn_fake.n_given, 2);
     atomic_store(&device.turn.service_ns, 1);
-    gn_command_over(given[1], 0);
+    gn_command_over(gn_fake.given[1], 0);
     gn_device_pump(&device);
-    assert_int_equal(n_given, 5);
+    assert_int_equal(gn_fake.n_given, 5);
     for (uint32_t i = 2; i < 5; i++)
-        gn_command_over(given[i], 0);
+        gn_command_over(gn_fake.given[i], 0);
     /*
      * Another vGPU waits, and the program may continue at any moment: the ring thread waits for it
      * before it yields.
@@ -550,15 +492,15 @@ static void test_the_times_of_many_commands_are_not_believed(void **state)
     ended_ns = 1010;
     enqueue(&plain, 0);
     assign_grant(LONG, true);
-    gn_command_over(given[0], 0);
+    gn_command_over(gn_fake.given[0], 0);
     assert_int_equal(atomic_load(&slot.device_ns), 10);
     started_ns = 2000;
     ended_ns = 2010;
     enqueue(&many, 1);
     gn_device_pump(&device);
-    assert_int_equal(n_given, 2);
+    assert_int_equal(gn_fake.n_given, 2);
     assert_int_equal(clock_nanosleep(CLOCK_MONOTONIC, 0, &takes, NULL), 0);
-    gn_command_over(given[1], 0);
+    gn_command_over(gn_fake.given[1], 0);
     assert_true(atomic_load(&slot.device_ns) >= 3000000);
     unscheduled();
 }
@@ -576,11 +518,11 @@ static void test_while_others_wait_a_turn_ends_where_it_is_nearest_to_its_slice(
     vgpu.on_processors = true;
     atomic_store(&device.turn.service_ns, 3 * LONG);
     assign_grant(LONG, true);
-    assert_int_equal(n_given, 1);
-    gn_command_over(given[0], 0);
+    assert_int_equal(gn_fake.n_given, 1);
+    gn_command_over(gn_fake.given[0], 0);
     atomic_store(&device.turn.service_ns, 3 * LONG);
     gn_device_pump(&device);
-    assert_int_equal(n_given, 1);
+    assert_int_equal(gn_fake.n_given, 1);
     assert_true(device.turn.over);
     was_gantryd_told();
     end_turn();
@@ -591,14 +533,14 @@ static void test_while_others_wait_a_turn_ends_where_it_is_nearest_to_its_slice(
      */
     atomic_store(&device.turn.service_ns, LONG / 5 * 3);
     assign_grant(LONG, true);
-    assert_int_equal(n_given, 3);
-    gn_command_over(given[1], 0);
+    assert_int_equal(gn_fake.n_given, 3);
+    gn_command_over(gn_fake.given[1], 0);
     assert_false(atomic_load(&device.dirty));
-    gn_command_over(given[2], 0);
+    gn_command_over(gn_fake.given[2], 0);
     assert_true(atomic_load(&device.dirty));
     atomic_store(&device.turn.service_ns, 1);
     gn_device_pump(&device);
-    gn_command_over(given[3], 0);
+    gn_command_over(gn_fake.given[3], 0);
     vgpu.on_processors = false;
     unscheduled();
 }
@@ -613,18 +555,18 @@ static void test_alone_the_driver_has_a_slice_of_work_and_is_refilled_at_half(vo
     for (uint32_t i = 0; i < 10; i++)
         enqueue(&plain, i);
     assign_grant(400, false);
-    assert_int_equal(n_given, 4);
-    gn_command_over(given[0], 0);
+    assert_int_equal(gn_fake.n_given, 4);
+    gn_command_over(gn_fake.given[0], 0);
     assert_false(atomic_load(&device.dirty));
-    gn_command_over(given[1], 0);
+    gn_command_over(gn_fake.given[1], 0);
     assert_true(atomic_load(&device.dirty));
     /* Overwrites the measured time, which the test's completions made meaningless. */
     atomic_store(&device.turn.service_ns, 100);
     gn_device_pump(&device);
-    assert_int_equal(n_given, 6);
+    assert_int_equal(gn_fake.n_given, 6);
     atomic_store(&device.turn.service_ns, 1);
     for (uint32_t i = 2; i < 10; i++) {
-        gn_command_over(given[i], 0);
+        gn_command_over(gn_fake.given[i], 0);
         gn_device_pump(&device);
     }
     unscheduled();
@@ -640,7 +582,7 @@ static void test_who_has_used_up_a_slice_stays_in_line(void **state)
     assign_grant(LONG, true);
     assert_true(was_gantryd_told());
     device.turn.over = true;
-    gn_command_over(given[0], 0);
+    gn_command_over(gn_fake.given[0], 0);
     end_turn();
     /* No finish on an idle queue. */
     assert_int_equal(n_finished, 0);
@@ -666,7 +608,7 @@ static void test_a_slice_that_ends_while_the_program_thinks_costs_no_place(void 
     enqueue(&plain, 0);
     assign_grant(LONG, true);
     assert_true(was_gantryd_told());
-    gn_command_over(given[0], 0);
+    gn_command_over(gn_fake.given[0], 0);
     device.turn.slice_ns = 0;
     assert_int_equal(gn_vgpu_hold_ns(&vgpu), 0);
     gn_vgpu_rest(&vgpu);
@@ -696,7 +638,7 @@ static void test_the_device_is_kept_as_long_as_gantryd_says(void **state)
     enqueue(&plain, 0);
     gn_grant_set_keep(&slot, LONG / 2);
     assign_grant(LONG, true);
-    gn_command_over(given[0], 0);
+    gn_command_over(gn_fake.given[0], 0);
     assert_int_equal(gn_vgpu_hold_ns(&vgpu), 500000);
     atomic_store(&slot.interactive, 1);
     assert_true(gn_vgpu_hold_ns(&vgpu) == LONG / 2);
@@ -714,7 +656,7 @@ static struct gn_vdevice both[2];
 static uint64_t put_queue(uint32_t index, uint32_t of_device)
 {
     const uint64_t id = gn_id_make(index, 1);
-    struct gn_vobject *queue = gn_object_put(&vgpu, id, KIND_QUEUE, &some_driver_event);
+    struct gn_vobject *queue = gn_object_put(&vgpu, id, GN_FAKE_KIND_QUEUE, &gn_fake.event);
     assert_non_null(queue);
     queue->detail = gn_queue_new(&vgpu, queue, of_device, true, false, true);
     assert_non_null(queue->detail);
@@ -744,15 +686,15 @@ static void test_a_dependent_of_another_queue_ends_later(void **state)
     enqueue_behind(first, 0, 40);
     enqueue_behind(second, 1, 0);
     enqueue_behind(third, 2, 1);
-    assert_int_equal(n_given, 3);
-    gn_command_over(given[2], 0);
-    gn_command_over(given[1], 0);
+    assert_int_equal(gn_fake.n_given, 3);
+    gn_command_over(gn_fake.given[2], 0);
+    gn_command_over(gn_fake.given[1], 0);
     assert_false(over(0) || over(1) || over(2));
-    gn_command_over(given[0], 0);
+    gn_command_over(gn_fake.given[0], 0);
     assert_true(over(0) && over(1) && over(2));
-    gn_object_remove(&vgpu, first, KIND_QUEUE);
-    gn_object_remove(&vgpu, second, KIND_QUEUE);
-    gn_object_remove(&vgpu, third, KIND_QUEUE);
+    gn_object_remove(&vgpu, first, GN_FAKE_KIND_QUEUE);
+    gn_object_remove(&vgpu, second, GN_FAKE_KIND_QUEUE);
+    gn_object_remove(&vgpu, third, GN_FAKE_KIND_QUEUE);
     stop();
 }
 
@@ -765,14 +707,14 @@ static void test_a_dependent_without_an_event_ends_later(void **state)
     enqueue_behind(first, 0, 40);
     enqueue_behind(second, GN_NO_EVENT, 0);
     enqueue_behind(second, 1, 40);
-    assert_int_equal(n_given, 3);
-    gn_command_over(given[2], 0);
-    gn_command_over(given[1], 0);
+    assert_int_equal(gn_fake.n_given, 3);
+    gn_command_over(gn_fake.given[2], 0);
+    gn_command_over(gn_fake.given[1], 0);
     assert_false(over(0) || over(1));
-    gn_command_over(given[0], 0);
+    gn_command_over(gn_fake.given[0], 0);
     assert_true(over(0) && over(1));
-    gn_object_remove(&vgpu, first, KIND_QUEUE);
-    gn_object_remove(&vgpu, second, KIND_QUEUE);
+    gn_object_remove(&vgpu, first, GN_FAKE_KIND_QUEUE);
+    gn_object_remove(&vgpu, second, GN_FAKE_KIND_QUEUE);
     stop();
 }
 
@@ -796,16 +738,16 @@ static void test_what_another_device_waits_for_wakes_it(void **state)
     enqueue_behind(second, 1, 0);
     enqueue_behind(first, 2, 1);
     assert_int_equal(gn_user_event_set(&vgpu, 0, 0), 0);
-    assert_int_equal(n_given, 1);
+    assert_int_equal(gn_fake.n_given, 1);
     assert_int_equal(atomic_load(&both[0].woken), 1);
     assert_int_equal(atomic_load(&both[1].woken), 0);
     gn_device_pump(&both[0]);
-    assert_int_equal(n_given, 2);
-    gn_command_over(given[0], 0);
-    gn_command_over(given[1], 0);
+    assert_int_equal(gn_fake.n_given, 2);
+    gn_command_over(gn_fake.given[0], 0);
+    gn_command_over(gn_fake.given[1], 0);
     assert_true(over(1) && over(2));
-    gn_object_remove(&vgpu, first, KIND_QUEUE);
-    gn_object_remove(&vgpu, second, KIND_QUEUE);
+    gn_object_remove(&vgpu, first, GN_FAKE_KIND_QUEUE);
+    gn_object_remove(&vgpu, second, GN_FAKE_KIND_QUEUE);
     stop();
 }
 
@@ -822,7 +764,7 @@ static void test_a_driver_that_turns_out_slow_is_flushed(void **state)
     gn_vgpu_flush(&vgpu);
     assert_true(n_flushed == 3 || atomic_load(&device.woken));
     for (uint32_t i = 0; i < 3; i++)
-        gn_command_over(given[i], 0);
+        gn_command_over(gn_fake.given[i], 0);
     stop();
 }
 

@@ -3,7 +3,7 @@
  * Unit tests of the gate: a vGPU is quiesced while a fake driver completes commands as the test
  * says.
  */
-#include "vgpu/core/vgpu_core.h"
+#include "vgpu/core/fake_api.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -15,9 +15,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#define KIND_QUEUE 1u
-#define LONG_NS    UINT64_C(20000000000)
-#define SHORT_NS   UINT64_C(50000000)
+#define LONG_NS  UINT64_C(20000000000)
+#define SHORT_NS UINT64_C(50000000)
 
 /* ---- a fake driver: a finish completes all commands, and returns when the test allows it */
 
@@ -26,44 +25,8 @@ static struct {
     pthread_cond_t wake;
     bool holds;      /* finishes do not return */
     bool tells_late; /* the test reports completions itself */
-    struct gn_command *given[8];
-    uint32_t n_given, n_finishing;
+    uint32_t n_finishing;
 } driver = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
-static int some_driver_event;
-
-static void admit(struct gn_vgpu *v, struct gn_command *c)
-{
-    (void)v, (void)c;
-}
-
-static int32_t submit(struct gn_vgpu *v, struct gn_command *c, void *queue, uint32_t n_waits,
-                      void *const *waits, void **event)
-{
-    (void)v, (void)c, (void)queue, (void)n_waits, (void)waits;
-    *event = &some_driver_event;
-    return 0;
-}
-
-static int32_t when_over(struct gn_vgpu *v, void *event, struct gn_command *c)
-{
-    (void)v, (void)event;
-    pthread_mutex_lock(&driver.lock);
-    driver.given[driver.n_given++] = c;
-    pthread_mutex_unlock(&driver.lock);
-    return 0;
-}
-
-static void end_all(void)
-{
-    pthread_mutex_lock(&driver.lock);
-    while (driver.n_given) {
-        struct gn_command *c = driver.given[--driver.n_given];
-        pthread_mutex_unlock(&driver.lock);
-        gn_command_over(c, 0);
-        pthread_mutex_lock(&driver.lock);
-    }
-    pthread_mutex_unlock(&driver.lock);
-}
 
 static void finish_queue(struct gn_vgpu *v, void *queue)
 {
@@ -77,7 +40,7 @@ static void finish_queue(struct gn_vgpu *v, void *queue)
     bool late = driver.tells_late;
     pthread_mutex_unlock(&driver.lock);
     if (!late)
-        end_all();
+        gn_fake_end_all();
 }
 
 static void let_finish(void)
@@ -96,50 +59,10 @@ static void until_finishing(void)
     pthread_mutex_unlock(&driver.lock);
 }
 
-static void flush(struct gn_vgpu *v, void *queue)
-{
-    (void)v, (void)queue;
-}
-
-static void release_event(struct gn_vgpu *v, void *event)
-{
-    (void)v, (void)event;
-}
-
-/* The last command keeps running; the test calls `quiet` when it ends. */
-static bool still_runs;
-static void (*quiet)(void *arg);
-static void *quiet_arg;
-
-static bool is_over(struct gn_vgpu *v, void *event)
-{
-    (void)v, (void)event;
-    return !still_runs;
-}
-
-static int32_t when_quiet(struct gn_vgpu *v, void *event, void (*call)(void *arg), void *arg)
-{
-    (void)v, (void)event;
-    quiet = call;
-    quiet_arg = arg;
-    return 0;
-}
-
-static void release(struct gn_vobject *o)
-{
-    gn_queue_free(o->detail);
-}
-
-static const struct gn_request_class plain = {.name = "plain", .admit = admit, .submit = submit};
-static const struct gn_vgpu_api api = {.when_over = when_over,
-                                       .release_event = release_event,
-                                       .release = release,
-                                       .flush = flush,
-                                       .finish = finish_queue,
-                                       .is_over = is_over,
-                                       .when_quiet = when_quiet,
-                                       .queue_kind = KIND_QUEUE,
-                                       .wait_failed = -14};
+static const struct gn_request_class plain = {
+    .name = "plain", .admit = gn_fake_admit, .submit = gn_fake_submit};
+static const struct gn_vgpu_api api = {GN_FAKE_API, .flush = gn_fake_leave_queue,
+                                       .finish = finish_queue, .wait_failed = -14};
 
 static struct gn_vgpu vgpu;
 static struct gn_vdevice device;
@@ -177,9 +100,9 @@ static int setup(void **state)
     memset(&device, 0, sizeof device);
     memset(&grants, 0, sizeof grants);
     memset(ring_memory, 0, sizeof ring_memory);
-    driver.holds = driver.tells_late = still_runs = false;
-    quiet = NULL;
-    driver.n_given = 0;
+    driver.holds = driver.tells_late = gn_fake.busy = false;
+    gn_fake.quiet = NULL;
+    gn_fake.n_given = 0;
     vgpu.api = &api;
     vgpu.boot = &boot;
     vgpu.counters = &counters;
@@ -202,7 +125,7 @@ static int setup(void **state)
     gn_device_init(&vgpu, 0);
     gn_objects_own_thread();
     queue_id = gn_id_make(7, 1);
-    struct gn_vobject *queue = gn_object_put(&vgpu, queue_id, KIND_QUEUE, &some_driver_event);
+    struct gn_vobject *queue = gn_object_put(&vgpu, queue_id, GN_FAKE_KIND_QUEUE, &gn_fake.event);
     assert_non_null(queue);
     queue->detail = gn_queue_new(&vgpu, queue, 0, true, false, false);
     atomic_store(&ends, false);
@@ -227,7 +150,7 @@ static int teardown(void **state)
         gn_list_remove(&c->link);
         gn_command_unref(c);
     }
-    gn_object_remove(&vgpu, queue_id, KIND_QUEUE);
+    gn_object_remove(&vgpu, queue_id, GN_FAKE_KIND_QUEUE);
     for (uint32_t i = 0; i < GN_ARRAY_SIZE(vgpu.event_chunks); i++)
         free(vgpu.event_chunks[i]);
     free(vgpu.objects.generations[0]);
@@ -286,7 +209,7 @@ static void test_what_has_begun_ends_and_what_waits_stays(void **state)
     gn_gate_open(&vgpu);
     gn_device_pump(&device);
     assert_int_equal(phase(2), GN_EVENT_SUBMITTED);
-    end_all();
+    gn_fake_end_all();
     assert_int_equal(phase(2), GN_EVENT_DONE);
 }
 
@@ -328,7 +251,7 @@ static void test_ends_that_are_told_late_are_waited_for(void **state)
     assert_int_equal(pthread_create(&thread, NULL, close_gate, &r), 0);
     until_finishing();
     let_finish();
-    end_all();
+    gn_fake_end_all();
     pthread_join(thread, NULL);
     assert_int_equal(r, 0);
     assert_int_equal(phase(1), GN_EVENT_DONE);
@@ -395,7 +318,7 @@ static void test_commands_are_held_while_the_program_goes_on(void **state)
     gn_gate_open(&vgpu);
     gn_device_pump(&device);
     assert_int_equal(phase(2), GN_EVENT_SUBMITTED);
-    end_all();
+    gn_fake_end_all();
 }
 
 static void test_a_hold_that_takes_too_long_is_given_up(void **state)
@@ -468,7 +391,7 @@ static void test_a_grant_is_not_kept_for_what_is_held(void **state)
     enqueue(2, GN_NO_EVENT);
     enqueue(3, GN_NO_EVENT);
     enqueue(4, GN_NO_EVENT);
-    end_all();
+    gn_fake_end_all();
     assert_int_equal(gn_gate_hold(&vgpu, LONG_NS, &err), 0);
     assert_true(n_pending() > 0);
     assert_int_equal(gn_grant_look(device.turn.slot), GN_GRANT_NONE);
@@ -480,14 +403,14 @@ static void test_a_queue_that_is_gone_works_on(void **state)
 {
     struct gn_error err;
     (void)state;
-    still_runs = true;
+    gn_fake.busy = true;
     enqueue(GN_NO_EVENT, GN_NO_EVENT);
-    assert_int_equal(driver.n_given, 0); /* its completion is not tracked */
-    gn_object_remove(&vgpu, queue_id, KIND_QUEUE);
-    assert_non_null(quiet);
+    assert_int_equal(gn_fake.n_given, 0); /* its completion is not tracked */
+    gn_object_remove(&vgpu, queue_id, GN_FAKE_KIND_QUEUE);
+    assert_non_null(gn_fake.quiet);
     assert_int_equal(gn_gate_settle(&vgpu, SHORT_NS), -ETIMEDOUT);
     assert_int_equal(gn_gate_close(&vgpu, SHORT_NS, &err), -ETIMEDOUT);
-    quiet(quiet_arg);
+    gn_fake.quiet(gn_fake.quiet_arg);
     assert_int_equal(gn_gate_settle(&vgpu, LONG_NS), 0);
     assert_int_equal(gn_gate_close(&vgpu, LONG_NS, &err), 0);
 }

@@ -5,6 +5,7 @@
  */
 #include "vgpu/core/played_parts.h"
 #include "base/descriptor.h"
+#include "vgpu/core/fake_api.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,12 +17,8 @@
 #include <cmocka.h>
 
 struct gn_played gn_played;
+_Static_assert(GN_PLAYED_KIND_QUEUE == GN_FAKE_KIND_QUEUE, "gn_fake_release frees its queues");
 static struct gn_ring ring; /* no thread sleeps on it */
-
-static void admit(struct gn_vgpu *v, struct gn_command *c)
-{
-    (void)v, (void)c;
-}
 
 static int32_t submit(struct gn_vgpu *v, struct gn_command *c, void *queue, uint32_t n_waits,
                       void *const *waits, void **event)
@@ -54,11 +51,6 @@ static int32_t when_part_over(struct gn_vgpu *v, void *event, struct gn_part *pa
     return 0;
 }
 
-static void release_event(struct gn_vgpu *v, void *event)
-{
-    (void)v, (void)event;
-}
-
 static void times(struct gn_vgpu *v, void *event, struct gn_event_times *ret)
 {
     (void)v;
@@ -67,20 +59,10 @@ static void times(struct gn_vgpu *v, void *event, struct gn_event_times *ret)
     ret->submit_ns = ret->start_ns - 10;
 }
 
-static void finish_queue(struct gn_vgpu *v, void *queue)
-{
-    (void)v, (void)queue;
-}
-
 static bool is_over(struct gn_vgpu *v, void *event)
 {
     (void)v, (void)event;
     return !gn_played.busy;
-}
-
-static void release(struct gn_vobject *o)
-{
-    gn_queue_free(o->detail);
 }
 
 static bool look(struct gn_vgpu *v, struct gn_command *c, uint64_t least, struct gn_grid *ret_grid,
@@ -115,21 +97,22 @@ static void took(struct gn_vgpu *v, struct gn_command *c, uint64_t n, uint64_t n
 
 /* Indexed by op. */
 const struct gn_request_class gn_played_requests[] = {
-    {.name = "launch", .admit = admit, .submit = submit},
-    {.name = "other", .admit = admit, .submit = submit}};
+    {.name = "launch", .admit = gn_fake_admit, .submit = submit},
+    {.name = "other", .admit = gn_fake_admit, .submit = submit}};
 const struct gn_request_class gn_played_marker = {
-    .name = "marker", .admit = admit, .submit = submit, .ordered = true};
+    .name = "marker", .admit = gn_fake_admit, .submit = submit, .ordered = true};
 static const struct gn_slicer slicer = {
     .class = &gn_played_launch, .look = look, .prepare = prepare, .resume = resume, .took = took};
-static const struct gn_vgpu_api api = {.when_over = when_over,
+static const struct gn_vgpu_api api = {.name = "fake",
+                                       .when_over = when_over,
                                        .when_part_over = when_part_over,
-                                       .release_event = release_event,
-                                       .release = release,
+                                       .release_event = gn_fake_release_event,
+                                       .release = gn_fake_release,
                                        .requests = gn_played_requests,
                                        .n_requests = 2,
                                        .queue_kind = GN_PLAYED_KIND_QUEUE,
-                                       .finish = finish_queue,
-                                       .flush = finish_queue,
+                                       .finish = gn_fake_leave_queue,
+                                       .flush = gn_fake_leave_queue,
                                        .is_over = is_over,
                                        .times = times,
                                        .out_of_memory = -5,

@@ -454,6 +454,7 @@ int gn_event_watch(struct gn_vgpu *v, uint32_t index, int32_t phase, uint64_t co
 /* ---- the API below */
 
 struct gn_vgpu_api {
+    const char *name; /* as backends and front ends call it: "opencl" */
     const struct gn_request_class *requests;
     uint32_t n_requests;
     int (*start)(struct gn_vgpu *v);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Objects that live for others: which of them move with pending commands, and when they end. */
 #include "vgpu/migrate/released_objects.h"
-#include "vgpu/core/vgpu_core.h"
+#include "vgpu/core/fake_api.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { KIND_QUEUE = 1, KIND_MEM };
+#define KIND_MEM 2u
 
 static uint32_t n_released;
 static int some_driver_object;
@@ -17,11 +17,10 @@ static int some_driver_object;
 static void release(struct gn_vobject *o)
 {
     n_released++;
-    if (o->kind == KIND_QUEUE)
-        gn_queue_free(o->detail);
+    gn_fake_release(o);
 }
 
-static const struct gn_vgpu_api api = {.release = release, .queue_kind = KIND_QUEUE};
+static const struct gn_vgpu_api api = {.release = release, .queue_kind = GN_FAKE_KIND_QUEUE};
 static struct gn_vgpu vgpu;
 static struct gn_vdevice device;
 static struct gn_counters counters;
@@ -62,7 +61,7 @@ static int setup(void **state)
     device.vgpu = &vgpu;
     gn_list_init(&device.queues);
     gn_objects_own_thread();
-    queue = gn_object_put(&vgpu, id(0), KIND_QUEUE, &some_driver_object);
+    queue = gn_object_put(&vgpu, id(0), GN_FAKE_KIND_QUEUE, &some_driver_object);
     assert_non_null(queue);
     queue->detail = gn_queue_new(&vgpu, queue, 0, true, false, false);
     pending.queue_object = queue;
@@ -74,7 +73,7 @@ static int teardown(void **state)
 {
     (void)state;
     gn_list_remove(&pending.link);
-    gn_object_remove(&vgpu, id(0), KIND_QUEUE);
+    gn_object_remove(&vgpu, id(0), GN_FAKE_KIND_QUEUE);
     free(vgpu.objects.generations[0]);
     free((void *)atomic_load(&vgpu.objects.chunks[0]));
     return 0;

@@ -625,13 +625,3 @@ const struct gn_save_figures *gn_save_figures(const struct gn_save *s)
 {
     return &s->figures;
 }
-
-int gn_vgpu_save(struct gn_vgpu *v, struct gn_stream_writer *w, struct gn_error *err)
-{
-    struct gn_save *s = NULL;
-    int rc = gn_save_new(v, w, false, 0, &s, err);
-    if (!rc)
-        rc = gn_save_rest(s, err);
-    gn_save_free(s);
-    return rc;
-}

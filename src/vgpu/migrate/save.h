@@ -179,9 +179,6 @@ const struct gn_save_figures *gn_save_figures(const struct gn_save *s);
 uint32_t gn_save_n_steps(const struct gn_save *s);
 void gn_save_free(struct gn_save *s); /* NULL does nothing */
 
-/* All of it at once. The gate is closed. 0 or -errno and a sentence. */
-int gn_vgpu_save(struct gn_vgpu *v, struct gn_stream_writer *w, struct gn_error *err);
-
 /* The gate is closed, and nothing has been made. What comes is believed in nothing; on failure the
  * vGPU is of no use. */
 int gn_vgpu_load(struct gn_vgpu *v, struct gn_stream_reader *r, struct gn_error *err);

@@ -322,7 +322,7 @@ static int save_to(struct gn_vgpu *v, struct away *a, struct gn_worker_moved *sa
                                                 : gn_stream_sink_of_fd(&to);
     const struct gn_stream_options options = {.purpose =
                                                   file ? GN_STREAM_CHECKPOINT : GN_STREAM_MOVE,
-                                              .api = "opencl",
+                                              .api = v->api->name,
                                               .creator = "gantry"};
     struct gn_stream_stop stopped;
     const struct gn_saved_about about = {.vgpu_id = a->how.vgpu_id,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is known of who writes: kernels once and for ever, the host's commands while somebody
  * follows them. */
-#include "vgpu/core/vgpu_core.h"
+#include "vgpu/core/fake_api.h"
 #include "vgpu/migrate/write_tracking.h"
 
 #include <errno.h>
@@ -14,35 +14,12 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#define PAGE       4096u
-#define KIND_QUEUE 1u
-#define KIND_MEM   2u
+#define PAGE     4096u
+#define KIND_MEM 2u
 
 /* ---- a driver that keeps what it is given until the test ends it */
 
-static struct gn_command *given[8];
-static uint32_t n_given, n_wrote;
-static int some_driver_event;
-
-static void admit(struct gn_vgpu *v, struct gn_command *c)
-{
-    (void)v, (void)c;
-}
-
-static int32_t submit(struct gn_vgpu *v, struct gn_command *c, void *queue, uint32_t n_waits,
-                      void *const *waits, void **event)
-{
-    (void)v, (void)c, (void)queue, (void)n_waits, (void)waits;
-    *event = &some_driver_event;
-    return 0;
-}
-
-static int32_t when_over(struct gn_vgpu *v, void *event, struct gn_command *c)
-{
-    (void)v, (void)event;
-    given[n_given++] = c;
-    return 0;
-}
+static uint32_t n_wrote;
 
 static void wrote(struct gn_vgpu *v, struct gn_command *c)
 {
@@ -50,40 +27,13 @@ static void wrote(struct gn_vgpu *v, struct gn_command *c)
     n_wrote++;
 }
 
-static void release_event(struct gn_vgpu *v, void *event)
-{
-    (void)v, (void)event;
-}
-
-static bool is_over(struct gn_vgpu *v, void *event)
-{
-    (void)v, (void)event;
-    return true;
-}
-
-static void release(struct gn_vobject *o)
-{
-    if (o->kind == KIND_QUEUE)
-        gn_queue_free(o->detail);
-}
-
-static void flush(struct gn_vgpu *v, void *queue)
-{
-    (void)v, (void)queue;
-}
-
 static const struct gn_request_class writes = {
-    .name = "writes", .admit = admit, .submit = submit, .writes = 1};
-static const struct gn_request_class reads = {.name = "reads", .admit = admit, .submit = submit};
+    .name = "writes", .admit = gn_fake_admit, .submit = gn_fake_submit, .writes = 1};
+static const struct gn_request_class reads = {
+    .name = "reads", .admit = gn_fake_admit, .submit = gn_fake_submit};
 static const struct gn_request_class launches = {
-    .name = "launches", .admit = admit, .submit = submit, .writes = GN_WRITES_ARGS};
-static const struct gn_vgpu_api api = {.when_over = when_over,
-                                       .release_event = release_event,
-                                       .release = release,
-                                       .flush = flush,
-                                       .is_over = is_over,
-                                       .wrote = wrote,
-                                       .queue_kind = KIND_QUEUE};
+    .name = "launches", .admit = gn_fake_admit, .submit = gn_fake_submit, .writes = GN_WRITES_ARGS};
+static const struct gn_vgpu_api api = {GN_FAKE_API, .flush = gn_fake_leave_queue, .wrote = wrote};
 
 static struct gn_vgpu vgpu;
 static struct gn_vdevice device;
@@ -99,7 +49,7 @@ static int setup(void **state)
     (void)state;
     memset(&vgpu, 0, sizeof vgpu);
     memset(&device, 0, sizeof device);
-    n_given = n_wrote = 0;
+    gn_fake.n_given = n_wrote = 0;
     vgpu.api = &api;
     vgpu.boot = &boot;
     vgpu.counters = &counters;
@@ -117,7 +67,7 @@ static int setup(void **state)
     gn_device_init(&vgpu, 0);
     gn_objects_own_thread();
     queue_id = gn_id_make(7, 1);
-    struct gn_vobject *queue = gn_object_put(&vgpu, queue_id, KIND_QUEUE, &some_driver_event);
+    struct gn_vobject *queue = gn_object_put(&vgpu, queue_id, GN_FAKE_KIND_QUEUE, &gn_fake.event);
     assert_non_null(queue);
     queue->detail = gn_queue_new(&vgpu, queue, 0, true, false, false);
     return gn_page_hasher_init(&hasher, GN_PAGE_HASH_XXH3, PAGE, 0, false, &err);
@@ -126,7 +76,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
-    gn_object_remove(&vgpu, queue_id, KIND_QUEUE);
+    gn_object_remove(&vgpu, queue_id, GN_FAKE_KIND_QUEUE);
     for (uint32_t i = 0; i < GN_OBJECT_CHUNKS; i++) {
         free(vgpu.objects.chunks[i]);
         free(vgpu.objects.generations[i]);
@@ -260,25 +210,25 @@ static void test_commands_that_write(void **state)
 {
     (void)state;
     give(&writes);
-    assert_int_equal(n_given, 0);
+    assert_int_equal(gn_fake.n_given, 0);
     assert_int_equal(gn_vgpu_follow_writes(&vgpu, 0), 0);
     assert_int_equal(gn_vgpu_follow_writes(&vgpu, 0), 0);
     gn_vgpu_follow_writes_no_more(&vgpu);
     give(&reads);
     give(&launches);
-    assert_int_equal(n_given, 0);
+    assert_int_equal(gn_fake.n_given, 0);
     give(&writes);
     give(&writes);
-    assert_int_equal(n_given, 2);
+    assert_int_equal(gn_fake.n_given, 2);
     assert_int_equal(vgpu.n_followed, 2);
     gn_vgpu_follow_writes_no_more(&vgpu);
-    gn_command_over(given[0], 0);
+    gn_command_over(gn_fake.given[0], 0);
     assert_int_equal(n_wrote, 1);
-    gn_command_over(given[1], -5);
+    gn_command_over(gn_fake.given[1], -5);
     assert_int_equal(n_wrote, 2); /* a part of it may be there */
     assert_int_equal(vgpu.n_followed, 0);
     give(&writes);
-    assert_int_equal(n_given, 2);
+    assert_int_equal(gn_fake.n_given, 2);
 }
 
 /* A driver that holds who gives it a kernel until that is over holds nobody else for longer than he

@@ -202,12 +202,3 @@ int gn_device_answers_keep(struct gn_vgpu *v, uint32_t device, struct gn_device_
     *t = (struct gn_device_answers_device){0};
     return 0;
 }
-
-void gn_device_answers_forget(struct gn_vgpu *v)
-{
-    struct gn_opencl_vgpu *detail = v->detail;
-    for (uint32_t i = 0; detail->told && i < v->n_devices; i++)
-        gn_device_answers_fini(&detail->told[i]);
-    free(detail->told);
-    detail->told = NULL;
-}

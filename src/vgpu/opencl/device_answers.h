@@ -49,6 +49,5 @@ bool gn_device_answers_answer(struct gn_vgpu *v, cl_device_id device, cl_device_
  * memory: -ENOMEM. Before anything is served.
  */
 int gn_device_answers_keep(struct gn_vgpu *v, uint32_t device, struct gn_device_answers_device *t);
-void gn_device_answers_forget(struct gn_vgpu *v);
 
 #endif

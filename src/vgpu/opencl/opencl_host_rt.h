@@ -4,6 +4,7 @@
 
 #include "backend/opencl/cl_platform.h"
 #include "link/worker_wire.h"
+#include "opencl_arguments.h"
 #include "opencl_names.h"
 #include "opencl_pixel.h"
 #include "vgpu/core/vgpu_core.h"
@@ -60,7 +61,6 @@ struct gn_opencl_vgpu {
                                                     finds out */
 };
 
-extern const struct gn_vgpu_api gn_opencl_vgpu_api;
 /* memory_contents.c: what memory objects hold, for moves. */
 extern const struct gn_vgpu_contents gn_opencl_contents;
 /* queue_drain.c: of the above. */

@@ -375,6 +375,7 @@ static void ran(struct gn_vgpu *v, void *event, uint64_t *ret_start_ns, uint64_t
 }
 
 const struct gn_vgpu_api gn_opencl_vgpu_api = {
+    .name = "opencl",
     .requests = gn_opencl_requests,
     .n_requests = GN_OP_MAX,
     .start = start,
@@ -401,24 +402,3 @@ const struct gn_vgpu_api gn_opencl_vgpu_api = {
     .wait_failed = GN_EVENT_WAIT_FAILED,
     .invalid_handle = CL_INVALID_COMMAND_QUEUE,
 };
-
-int gn_vgpu_serve(const struct gn_vgpu_boot *boot)
-{
-    static struct gn_vgpu vgpu;
-    return gn_vgpu_run(&vgpu, boot, &gn_opencl_vgpu_api);
-}
-
-int gn_vgpu_start_in_program(struct gn_vgpu_boot *boot, struct gn_vgpu **ret, struct gn_error *err)
-{
-    struct gn_vgpu *v =
-        aligned_alloc(_Alignof(struct gn_vgpu), gn_align_up(sizeof *v, _Alignof(struct gn_vgpu)));
-    if (!v)
-        return gn_fail(err, ENOMEM, NULL, "out of memory");
-    memset(v, 0, sizeof *v);
-    int rc = gn_vgpu_start_in_process(v, boot, &gn_opencl_vgpu_api);
-    *ret = v->listens ? v : NULL; /* its threads look at it */
-    if (!v->listens)
-        free(v);
-    return rc ? gn_fail(err, -rc, NULL, "cannot start a vGPU in this program: %s", strerror(-rc))
-              : 0;
-}

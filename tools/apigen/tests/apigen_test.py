@@ -3,9 +3,10 @@
 """The generator: descriptions in, text out.
 
     apigen_test.py                run the tests
-    apigen_test.py --refresh      write golden/ anew from tiny.api; look at the difference before committing it
+    apigen_test.py --refresh      write golden/ anew from tiny.api and toy.api; look at the difference before committing it
 
-`tiny.api` uses every word of the language, `golden/` holds what must follow. `bad.txt` holds descriptions that must be refused, at a
+`tiny.api` uses every word of the language, in OpenCL's dialect; `toy.api` is of an API that shares no name with OpenCL, whose dialect is
+dialect_toy.py. `golden/` holds what must follow from both. `bad.txt` holds descriptions that must be refused, at a
 given line, with a given message: one at least for each check, which a test of its own makes sure of. Two mutation tests take away one
 check, or one line of output, at a time, and want the tests above to notice.
 """
@@ -20,14 +21,17 @@ import tempfile
 import types
 import unittest
 
+import dialect_toy
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOOL = os.path.dirname(HERE)
 ROOT = os.path.dirname(os.path.dirname(TOOL))
 TINY = os.path.join(HERE, "tiny.api")
+TOY = os.path.join(HERE, "toy.api")
 GOLDEN = os.path.join(HERE, "golden")
 OPENCL = os.path.join(ROOT, "api", "opencl.api")
 NUMBERS = os.path.join(ROOT, "api", "numbers.lock")
-MODULES = ("model", "emit_wire", "emit_guest", "emit_host", "emit_docs", "apigen")
+MODULES = ("dialect_opencl", "dialects", "model", "emit_wire", "emit_guest", "emit_host", "emit_docs", "apigen")
 
 
 def source(name):
@@ -55,6 +59,7 @@ def load(trees=None):
             sys.modules.pop(name, None)
             if module:
                 sys.modules[name] = module
+    loaded["dialects"].DIALECTS["toy"] = dialect_toy
     return loaded
 
 
@@ -69,11 +74,16 @@ def outputs(modules, path):
     return texts
 
 
+def made(modules):
+    """What the two descriptions give: {file in golden/: text}."""
+    return {name + suffix: text for name, path in (("tiny_", TINY), ("toy_", TOY)) for suffix, text in outputs(modules, path).items()}
+
+
 def golden():
     texts = {}
-    for suffix in load()["apigen"].OUTPUTS:
-        with open(os.path.join(GOLDEN, "tiny_" + suffix), encoding="utf-8") as f:
-            texts[suffix] = f.read()
+    for name in os.listdir(GOLDEN):
+        with open(os.path.join(GOLDEN, name), encoding="utf-8") as f:
+            texts[name] = f.read()
     return texts
 
 
@@ -146,10 +156,20 @@ class Golden(unittest.TestCase):
     maxDiff = None
 
     def test_outputs(self):
-        self.assertEqual(sorted(os.listdir(GOLDEN)), sorted("tiny_" + suffix for suffix in load()["apigen"].OUTPUTS))
-        made = outputs(load(), TINY)
-        for suffix, text in golden().items():
-            self.assertEqual(text, made[suffix], "golden/tiny_{} is not what tiny.api gives: see --refresh".format(suffix))
+        texts = made(load())
+        self.assertEqual(sorted(os.listdir(GOLDEN)), sorted(texts))
+        for name, text in golden().items():
+            self.assertEqual(text, texts[name], "golden/{} is not what its description gives: see --refresh".format(name))
+
+    def test_only_its_dialect_names_opencl(self):
+        """Neither the tool's own modules nor what a description of another API gives."""
+        names = re.compile(r"\bCL_|\bcl_|\bcl[A-Z]|[Oo]pen[Cc][Ll]|\b[Ii][Cc][Dd]\b")
+        for name, text in golden().items():
+            if name.startswith("toy_"):
+                self.assertIsNone(names.search(text), name)
+        for name in ("model", "emit_wire", "emit_guest", "emit_host", "emit_docs", "apigen"):
+            with open(os.path.join(TOOL, name + ".py"), encoding="utf-8") as f:
+                self.assertIsNone(names.search(f.read()), name)
 
     def test_tiny_uses_the_whole_language(self):
         """Each way to be served, to travel and to be tracked, and each word."""
@@ -189,12 +209,12 @@ class Golden(unittest.TestCase):
     def test_each_line_of_output_counts(self):
         """Takes one line of the emitters away at a time: golden/ must differ, or a line is written that nothing compares."""
         wanted = golden()
-        for name in ("emit_wire", "emit_guest", "emit_host", "emit_docs"):
+        for name in ("dialect_opencl", "emit_wire", "emit_guest", "emit_host", "emit_docs"):
             lines = [node.lineno for node in ast.walk(source(name)) if is_output(node)]
             self.assertGreater(len(lines), 5, name)
             for line in lines:
                 tree = without(name, lambda node, line=line: is_output(node) and node.lineno == line)
-                self.assertNotEqual(outputs(load({name: tree}), TINY), wanted, "{}.py:{} can go unseen".format(name, line))
+                self.assertNotEqual(made(load({name: tree})), wanted, "{}.py:{} can go unseen".format(name, line))
 
 
 class Refusals(unittest.TestCase):
@@ -302,10 +322,10 @@ class OpenCL(unittest.TestCase):
 
 def refresh():
     os.makedirs(GOLDEN, exist_ok=True)
-    for suffix, text in outputs(load(), TINY).items():
-        with open(os.path.join(GOLDEN, "tiny_" + suffix), "w", encoding="utf-8") as f:
+    for name, text in made(load()).items():
+        with open(os.path.join(GOLDEN, name), "w", encoding="utf-8") as f:
             f.write(text)
-    print("golden/ is what tiny.api gives now: look at `git diff` before you commit it")
+    print("golden/ is what tiny.api and toy.api give now: look at `git diff` before you commit it")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Written by apigen: do not edit. */
-#include "opencl_guest.h"
-#include "opencl_wire.h"
+#include "tiny_guest.h"
+#include "tiny_wire.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -450,7 +450,7 @@ cl_int CL_API_CALL gn_clCommandFillKHR(cl_command_buffer_khr command_buffer, cl_
     return gn_cmdbuf_added(object, addition, gn_send_clCommandFillKHR(object->session, command_buffer, buffer));
 }
 
-const uint16_t *gn_opencl_inputs(uint16_t op)
+const uint16_t *gn_tiny_inputs(uint16_t op)
 {
     static const uint16_t none[1];
     switch (op) {
@@ -523,7 +523,7 @@ const uint16_t *gn_opencl_inputs(uint16_t op)
     }
 }
 
-struct _cl_icd_dispatch gn_opencl_dispatch = {
+struct _cl_icd_dispatch gn_tiny_dispatch = {
     .clGetDeviceIDs = gn_clGetDeviceIDs,
     .clGetDeviceInfo = gn_clGetDeviceInfo,
     .clRetainDevice = gn_clRetainDevice,
@@ -567,7 +567,7 @@ static const struct {
     {"clSetProgramConstant", (void *)gn_clSetProgramConstant},
 };
 
-void *gn_opencl_function(const char *name)
+void *gn_tiny_function(const char *name)
 {
     size_t low = 0, high = sizeof functions / sizeof functions[0];
     while (low < high) {
@@ -583,7 +583,7 @@ void *gn_opencl_function(const char *name)
     return NULL;
 }
 
-void *gn_opencl_extension_function(const char *name, const char **ret_extension)
+void *gn_tiny_extension_function(const char *name, const char **ret_extension)
 {
     if (!strcmp(name, "clCommandBarrierKHR")) {
         *ret_extension = "cl_khr_command_buffer";

@@ -56,13 +56,13 @@ cl_int gn_made_clCreateBuffer(struct gn_object *made, cl_context context, const 
 int gn_check_clEnqueueFill(cl_command_queue command_queue, cl_mem buffer, const void *pattern, size_t pattern_size);
 
 /* Where a message's inputs are named: offsets of its gn_spans, the last one 0. */
-const uint16_t *gn_opencl_inputs(uint16_t op);
+const uint16_t *gn_tiny_inputs(uint16_t op);
 
-extern struct _cl_icd_dispatch gn_opencl_dispatch;
+extern struct _cl_icd_dispatch gn_tiny_dispatch;
 
 /* The function behind the name of an entry point that is in the table, or NULL. */
-void *gn_opencl_function(const char *name);
+void *gn_tiny_function(const char *name);
 /* The function behind the name of an extension's entry point, and which extension that is; or NULL. */
-void *gn_opencl_extension_function(const char *name, const char **ret_extension);
+void *gn_tiny_extension_function(const char *name, const char **ret_extension);
 
 #endif

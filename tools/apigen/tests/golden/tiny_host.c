@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Written by apigen: do not edit. */
-#include "opencl_host.h"
+#include "tiny_host.h"
 
 #include <stddef.h>
 
@@ -406,7 +406,7 @@ static int32_t submit_EnqueueCommandBuffer(struct gn_vgpu *v, struct gn_command 
     return gn_submit_EnqueueCommandBuffer(v, c, queue, n_waits, (const cl_event *)waits, (cl_event *)event);
 }
 
-const struct gn_request_class gn_opencl_requests[GN_OP_MAX] = {
+const struct gn_request_class gn_tiny_requests[GN_OP_MAX] = {
     [GN_OP_clGetDeviceInfo] = {.name = "clGetDeviceInfo", .fixed_bytes = sizeof(struct gn_wire_clGetDeviceInfo), .serve = host_clGetDeviceInfo},
     [GN_OP_Context] = {.name = "Context", .fixed_bytes = sizeof(struct gn_wire_Context), .serve = host_Context, .creates = GN_KIND_CONTEXT},
     [GN_OP_clCreateBuffer] = {.name = "clCreateBuffer", .fixed_bytes = sizeof(struct gn_wire_clCreateBuffer), .serve = host_clCreateBuffer, .creates = GN_KIND_MEM, .parents = {offsetof(struct gn_wire_clCreateBuffer, context)}, .n_parents = 1},

@@ -4,7 +4,7 @@
 #define GN_TINY_HOST_H
 
 #include "vgpu/opencl/opencl_host_rt.h"
-#include "opencl_wire.h"
+#include "tiny_wire.h"
 
 struct gn_args_clGetDeviceInfo {
     cl_device_id device;
@@ -148,6 +148,6 @@ struct gn_extensions {
 
 void gn_extensions_find(struct gn_extensions *e, void *(*find)(void *ctx, const char *name), void *ctx);
 
-extern const struct gn_request_class gn_opencl_requests[GN_OP_MAX];
+extern const struct gn_request_class gn_tiny_requests[GN_OP_MAX];
 
 #endif

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "ctl/doctor.h"
+#include "ctl/opencl/cl_ctl.h"
 #include "link/address.h"
 
 #define LOADER         "libOpenCL.so.1"
@@ -210,7 +211,7 @@ static void check_environment(struct gn_doctor *d)
                       d->places.vendors);
 }
 
-void gn_doctor_check_loader(struct gn_doctor *d)
+void gn_cl_check_loader(struct gn_doctor *d)
 {
     struct gn_error err;
     struct gn_address a;

@@ -9,8 +9,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/icd.h"
+#include "backend/api_info.h"
+#include "backend/opencl/icd_file.h"
 #include "ctl/doctor.h"
+#include "ctl/opencl/cl_ctl.h"
 
 #define SHOWN 3 /* by name, to people */
 
@@ -29,7 +31,7 @@ static void add(json_t *drivers, const char *path)
 static void add_file(json_t *drivers, const char *path)
 {
     char library[4096];
-    if (gn_icd_read(path, library, sizeof library) && !gn_icd_is_gantrys(library))
+    if (gn_icd_read(path, library, sizeof library) && !gn_api_is_front_end(library))
         add(drivers, path);
 }
 
@@ -41,7 +43,7 @@ static void add_vendors(json_t *drivers, const char *path)
     DIR *dir = *path && stat(path, &st) == 0 && S_ISDIR(st.st_mode) ? opendir(path) : NULL;
     if (!dir && gn_icd_is_name(path))
         add_file(drivers, path);
-    else if (!dir && *path && !gn_icd_is_gantrys(path))
+    else if (!dir && *path && !gn_api_is_front_end(path))
         add(drivers, path);
     if (!dir)
         return;
@@ -64,12 +66,12 @@ static void name_some(const json_t *drivers, char *ret, size_t n)
         snprintf(ret + at, n - at, " and %zu more", all - shown);
 }
 
-void gn_doctor_check_bypass(struct gn_doctor *d)
+void gn_cl_check_bypass(struct gn_doctor *d)
 {
     const char *named = getenv("OCL_ICD_VENDORS");
     json_t *drivers = json_array(), *finding;
     char names[800];
-    add_vendors(drivers, gn_doctor_system_vendors());
+    add_vendors(drivers, gn_cl_system_vendors());
     if (named)
         add_vendors(drivers, named);
     name_some(drivers, names, sizeof names);

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the numbers in a checkpoint are called. Written by hand from api/opencl.api; a test
  * compares. */
-#include "ctl/inspect.h"
+#include "ctl/opencl/cl_ctl.h"
 
-#include <string.h>
+#include <stddef.h>
 
 #include "base/checked.h"
 
 /* The `handles` line, whose order is their numbers. */
-static const char *const opencl_kinds[] = {NULL,     "platform", "device",  "context",
-                                           "queue",  "mem",      "sampler", "program",
-                                           "kernel", "event",    "svm",     "cmdbuf"};
+static const char *const kinds[] = {NULL,      "platform", "device", "context", "queue", "mem",
+                                    "sampler", "program",  "kernel", "event",   "svm",   "cmdbuf"};
 
 /* Requests that are commands, by the calls of OpenCL that they stand for. */
 static const struct {
     uint32_t op;
     const char *call;
-} opencl_commands[] = {
+} commands[] = {
     {38, "clFinish"},
     {64, "clEnqueueSVMMemcpy"},
     {65, "clEnqueueSVMMemFill"},
@@ -43,16 +42,15 @@ static const struct {
     {206, "clEnqueueCommandBufferKHR"},
 };
 
-const char *gn_inspect_kind_name(const char *api, uint32_t kind)
+const char *gn_cl_kind_name(uint32_t kind)
 {
-    return strcmp(api, "opencl") == 0 && kind < GN_ARRAY_SIZE(opencl_kinds) ? opencl_kinds[kind]
-                                                                            : NULL;
+    return kind < GN_ARRAY_SIZE(kinds) ? kinds[kind] : NULL;
 }
 
-const char *gn_inspect_call_name(const char *api, uint32_t op)
+const char *gn_cl_call_name(uint32_t op)
 {
-    for (size_t i = 0; strcmp(api, "opencl") == 0 && i < GN_ARRAY_SIZE(opencl_commands); i++)
-        if (opencl_commands[i].op == op)
-            return opencl_commands[i].call;
+    for (size_t i = 0; i < GN_ARRAY_SIZE(commands); i++)
+        if (commands[i].op == op)
+            return commands[i].call;
     return NULL;
 }

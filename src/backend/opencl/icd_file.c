@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/icd.h"
+/* Reads the OpenCL loaders' .icd files. Called by probes, gantryd and gantry; loads nothing. */
+#include "backend/opencl/icd_file.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -10,15 +11,9 @@ bool gn_icd_is_name(const char *name)
     return n > 4 && strcmp(name + n - 4, ".icd") == 0;
 }
 
-bool gn_icd_is_gantrys(const char *library)
-{
-    const char *slash = strrchr(library, '/');
-    return strcmp(slash ? slash + 1 : library, "libgantry-opencl.so") == 0;
-}
-
 bool gn_icd_read(const char *path, char *ret, size_t n)
 {
-    FILE *f = fopen(path, "re"); /* in a worker, in gantryd or in gantry */
+    FILE *f = fopen(path, "re");
     if (!f)
         return false;
     bool ok = fgets(ret, (int)n, f) != NULL;
