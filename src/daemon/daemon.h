@@ -8,6 +8,7 @@
 
 #include "daemon/tenants/fault_throttle.h"
 #include "daemon/vgpu/kernel_caches.h"
+#include "daemon/vgpu/owner.h"
 #include "daemon/devices.h"
 #include "daemon/loop.h"
 #include "daemon/tenants/vgpu_owner.h"
@@ -36,9 +37,8 @@
 struct gn_daemon;
 struct gn_template;
 struct gn_tcp_listener;
-struct gn_move;
 struct gn_late_attach;
-struct gn_inbound;
+struct gn_owner_deadlines;
 
 /* Who is at the other end of a control connection from another machine. */
 struct gn_session_tcp_peer {
@@ -153,24 +153,16 @@ struct gn_vgpu_record {
     struct gn_frame_reader reader;
     struct gn_frame_writer writer;
 
-    /* A move (transaction.c). `move`: of the vGPU; `takes_from`: of a record that only stands for
-     * the worker that is to take over. */
-    struct gn_move *move;
-    bool leaving; /* its worker has been asked to save, and has not said yet how that went: no other
-                     move before */
-    struct gn_vgpu_record *takes_from;
-    struct gn_inbound
-        *arrival; /* it is on its way from another gantryd (inbound.h); NULL: it is here */
+    struct gn_record_owner *owned_by; /* owner.h; NULL: it serves its program, or waits stopped */
 
-    /* checkpoint.c. Its program waits, and whoever shows the key may give it a worker again. */
+    /* checkpoint.c. Its program waits, and the holder of the key may give it a worker again. */
     bool stopped;
     unsigned char stop_key[GN_LINK_STOP_KEY_BYTES];
     uint32_t wait_seq; /* of the program's WAIT */
-    int hand_fd; /* where the session comes from when it is asked for; -1: the program does not wait
-                    yet, or is on another machine */
-    bool loads_file; /* of one that takes over: from a file, which is in data_fd, at this place of
-                        the ring */
-    uint64_t ring_at;
+    int hand_fd;       /* by which the program hands over its session; -1: the program does not wait
+                          yet, or is on another machine */
+    uint64_t
+        ring_at; /* of a worker that loads a file, which is in data_fd: where the ring stands */
 
     /* A program on another machine. */
     bool remote, secure;
@@ -232,8 +224,9 @@ struct gn_daemon {
     struct gn_tracing tracing;
     struct gn_source late; /* eventfd: the scheduler waits for holders of devices */
     bool stopping;
-    bool draining;           /* no program gets a vGPU that has none */
-    struct gn_list arrivals; /* inbound.c */
+    bool draining;                           /* no program gets a vGPU that has none */
+    struct gn_list arrivals;                 /* inbound.c */
+    const struct gn_owner_deadlines *owners; /* what owners of records wait for */
 };
 
 /* listener.c: tells the service manager, if there is one (NOTIFY_SOCKET). */
@@ -332,8 +325,10 @@ int gn_vgpus_boot_worker(struct gn_vgpu_record *v, const struct gn_conn *program
 /* lifecycle.c: from now on v's worker is n's, and n's is v's. 0, or -EBUSY and nothing has changed.
  */
 int gn_vgpus_swap_workers(struct gn_vgpu_record *v, struct gn_vgpu_record *n);
-/* create.c: a record for a worker that is to take the place of this one's. NULL: no memory, and a
- * sentence. */
+/* create.c: events and data area of a session of which no memory comes. 0 or -errno. */
+int gn_vgpus_make_memory(struct gn_vgpu_record *v);
+/* A record for a worker that is to take the place of this one's. NULL: no memory, and a sentence.
+ */
 struct gn_vgpu_record *gn_vgpus_blank(const struct gn_vgpu_record *like, struct gn_error *err);
 
 /* device_load.c: the devices of the platform, as bits, that it has made a queue for, by its
@@ -343,68 +338,9 @@ uint64_t gn_loads_of(const struct gn_vgpu_record *v);
 void gn_loads_rank(struct gn_daemon *d, uint32_t platform, uint64_t devices,
                    uint8_t ranks[static GN_WORKER_MAX_DEVICES]);
 
-/* transaction.c: a vGPU from its worker to a new one. The answer to `c` comes later. 0 or -errno.
- */
-struct gn_control_wish;
-enum gn_move_to {
-    GN_MOVE_TO_LOCAL,       /* a new worker, wherever it was */
-    GN_MOVE_TO_REMOTE,      /* out of its program */
-    GN_MOVE_TO_PASSTHROUGH, /* into its program */
-    GN_MOVE_TO_N
-};
-extern const char *const gn_move_names[GN_MOVE_TO_N];
-int gn_move_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, enum gn_move_to to,
-                  const struct gn_control_wish *wish, struct gn_error *err);
-/* outbound.c: to another gantryd, whose ticket the wish brings, through the socket that came with
- * the request. */
-int gn_outbound_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v,
-                      const struct gn_control_wish *wish, struct gn_error *err);
-/* Could it go, were there a place? 0 or -errno: -ENOENT: its program has ended. */
-int gn_outbound_may_begin(const struct gn_vgpu_record *v, struct gn_error *err);
-/* COMES, COMES_NEAR, STAY or LEFT, of a program's. False: malformed, or out of place. */
-bool gn_outbound_frame(struct gn_conn *c, const struct gn_frame *f);
-struct gn_control_about;
-void gn_outbound_describe(const struct gn_vgpu_record *v, struct gn_control_about *ret);
 /* segments.c: is it a session's ring? Reading it can neither wait nor fail then: it is memory, and
  * of that size for good. */
 bool gn_segment_is_session(int fd);
-/* The program has got another data segment, which its worker has been told of. */
-void gn_move_segment(struct gn_vgpu_record *v, const struct gn_link_segment_made *made, int fd);
-/* What the workers say. 1: it was about a move; 0: it was not; -EPROTO. After 1 v may have another
- * worker: nothing more is to be read. */
-int gn_move_frame(struct gn_vgpu_record *v, const struct gn_frame *f);
-/* The new worker's driver is up. */
-void gn_move_up(struct gn_vgpu_record *n);
-/* v's worker has died, or its program has gone: the move is over. true: v was the new worker, or
- * waits for it. */
-bool gn_move_worker_died(struct gn_vgpu_record *v);
-void gn_move_left(struct gn_vgpu_record *v);
-/* Nobody waits for the answer any more. */
-void gn_move_forget(struct gn_daemon *d, const struct gn_conn *c);
-/* The deadlines: the first one after now, 0: none; and what is over. */
-uint64_t gn_move_deadline(struct gn_daemon *d);
-void gn_move_expire(struct gn_daemon *d, uint64_t now_ns);
-
-/* checkpoint.c: a vGPU into a file, and back. Answers come later, as of a move; a restore's at once
- * (*ret_absent) when nobody waits. */
-struct gn_control_restore;
-int gn_checkpoint_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, bool stop,
-                        uint32_t drain_timeout_ms, struct gn_error *err);
-/* The file of the stop that this connection asked for is safe. */
-int gn_checkpoint_keep(struct gn_conn *c, uint32_t seq, struct gn_error *err);
-/* A program that may not have heard that its vGPU is in a file is back. */
-void gn_checkpoint_returned(struct gn_vgpu_record *v);
-/* The vGPU whose program waits for this file, or NULL and why. */
-struct gn_vgpu_record *gn_restore_awaits(struct gn_daemon *d, const struct gn_control_restore *wish,
-                                         struct gn_error *err);
-int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_restore *wish,
-                     bool *ret_absent, struct gn_error *err);
-/* A program waits for its vGPU. Takes the descriptors it keeps out of fds. 0 or -errno. */
-int gn_program_waits(struct gn_conn *c, uint32_t seq, const struct gn_link_wait *w,
-                     int fds[static GN_LINK_WAIT_FDS], struct gn_error *err);
-/* The same of one on another machine. Its vGPU may have a worker: it is told so. */
-int gn_program_waits_far(struct gn_conn *c, uint32_t seq, const struct gn_link_wait_far *w,
-                         struct gn_error *err);
 /* create.c, for them: a record of a vGPU that is stopped, with these devices (0: all that its
  * tenant may use). id: as an operator announced it, used if it is free; 0: new. Takes ring_fd. */
 struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant *tenant,

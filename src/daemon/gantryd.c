@@ -24,6 +24,7 @@
 #include "daemon/vgpu/template.h"
 #include "daemon/net/listen_tcp.h"
 #include "daemon/log_writer.h"
+#include "daemon/migrate/migration.h"
 #include "daemon/vgpu/spawn.h"
 #include "daemon/net/connection_turns.h"
 #include "link/address.h"
@@ -276,6 +277,7 @@ static int start(const struct gn_config *config, struct gn_error *err)
     gn_list_init(&d->late_attaches);
     gn_fault_throttle_init(&d->breaches);
     gn_list_init(&d->arrivals);
+    d->owners = &gn_migration_deadlines;
     if (config->socket[0])
         rc = gn_sockets_open(&d->sockets, config->socket, false, err);
     else if ((rc = gn_address_default_socket(geteuid(), getenv("XDG_RUNTIME_DIR"), &address,

@@ -15,7 +15,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "daemon/migrate/checkpoint.h"
 #include "daemon/migrate/inbound.h"
+#include "daemon/migrate/outbound.h"
 #include "daemon/net/connection_limits.h"
 #include "daemon/net/listen_tcp.h"
 #include "daemon/tenants/admission.h"
@@ -82,7 +84,7 @@ void gn_conn_close(struct gn_conn *c)
     gn_memory_drop_held(c);
     gn_attach_forget(c);
     gn_tracing_conn_gone(d, c);
-    gn_move_forget(d, c);
+    gn_migrations_forget(d, c);
     gn_tcp_listener_refuse(c);
     gn_quota_close(c->quota, &c->file_fd);
     explicit_bzero(c->token, sizeof c->token);

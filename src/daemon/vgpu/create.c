@@ -12,7 +12,6 @@
 
 #include "base/fault.h"
 #include "daemon/tenants/admission.h"
-#include "daemon/migrate/inbound.h"
 #include "daemon/net/connection_limits.h"
 #include "daemon/vgpu/device_choice.h"
 #include "daemon/vgpu/passthrough.h"

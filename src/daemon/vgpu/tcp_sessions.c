@@ -13,10 +13,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/secret.h"
-#include "daemon/migrate/inbound.h"
 #include "daemon/daemon.h"
-#include "daemon/migrate/transaction.h"
+#include "daemon/migrate/inbound.h"
 #include "daemon/vgpu/tcp_sessions.h"
+#include "daemon/vgpu/vgpu_internal.h"
 
 int gn_vgpus_make_session(struct gn_vgpu_record *v, const struct gn_conn *c)
 {
@@ -122,21 +122,18 @@ static bool is_alive(const struct gn_vgpu_record *v)
     return v->booted && !v->ending && v->process.fd >= 0 && v->control.fd >= 0;
 }
 
-/* All of it is, and its program may yet say that it waits, or has said so. */
-static bool is_in_file(const struct gn_vgpu_record *v)
-{
-    const struct gn_move *m = v->move;
-    return v->stopped ||
-           (m && m->what == GN_MOVE_SAVE && m->saved && m->how.flags & GN_WORKER_SAVE_STOP);
-}
-
-/* It has a worker, or all of it has gone to one that is about to have it: by that one the program
- * may come back. Or it is in a file. */
+/* It has a worker, or all of it is in a file, or has gone to a worker that is about to have it: its
+ * program may come back. */
 static bool is_kept(const struct gn_vgpu_record *v)
 {
     return is_alive(v) ||
-           (v->booted && (is_in_file(v) || (!v->ending && v->move &&
-                                            v->move->what == GN_MOVE_LOCAL && v->move->saved)));
+           (v->booted && (v->stopped || (!v->ending && gn_vgpus_saved(v) == GN_RECORD_SAVED_HERE)));
+}
+
+static void notify_owner(struct gn_vgpu_record *v, bool is_back)
+{
+    if (v->owned_by && v->owned_by->ops->link)
+        v->owned_by->ops->link(v->owned_by, v, is_back);
 }
 
 void gn_vgpus_link(struct gn_vgpu_record *v, int fd)
@@ -164,7 +161,7 @@ int gn_vgpus_return(struct gn_vgpu_record *v, struct gn_conn *c, struct gn_error
     v->conn = c;
     c->vgpu = v;
     v->return_by_ns = 0;
-    gn_outbound_unsettled(v, true);
+    notify_owner(v, true);
     return v->conn == c && is_kept(v) ? 0
                                       : gn_fail(err, ENODEV, NULL, "the session's worker is gone");
 }
@@ -188,7 +185,7 @@ bool gn_vgpus_keep(struct gn_vgpu_record *v)
     if (!v->remote || !is_kept(v) || v->daemon->stopping)
         return false;
     v->conn = NULL;
-    gn_outbound_unsettled(v, false);
+    notify_owner(v, false);
     v->return_by_ns = gn_now_ns() + v->daemon->tcp_grace_ms * UINT64_C(1000000);
     gn_vgpus_arm(v->daemon);
     return true;
