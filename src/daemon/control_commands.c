@@ -16,6 +16,9 @@
 #include "daemon/daemon.h"
 #include "daemon/tenants/tenant_change.h"
 #include "daemon/control_viewer.h"
+#include "daemon/control_commands.h"
+#include "daemon/migrate/migration.h"
+#include "daemon/vgpu/lifecycle.h"
 
 /* ---- what an owner may do; an operator may do all */
 

@@ -16,6 +16,10 @@
 #include "daemon/vgpu/device_choice.h"
 #include "daemon/log_writer.h"
 #include "daemon/control_viewer.h"
+#include "daemon/migrate/migration.h"
+#include "daemon/schedule/shares.h"
+#include "daemon/vgpu/device_load.h"
+#include "daemon/vgpu/lifecycle.h"
 #include "shm/counters.h"
 #include "shm/session_layout.h"
 

@@ -18,8 +18,12 @@
 #include "daemon/daemon.h"
 #include "daemon/vgpu/template.h"
 #include "daemon/migrate/migration.h"
+#include "daemon/programs.h"
 #include "daemon/vgpu/spawn.h"
 #include "daemon/net/connection_turns.h"
+#include "daemon/tenants/memory.h"
+#include "daemon/vgpu/lifecycle.h"
+#include "daemon/vgpu/orphans.h"
 #include "fuzz.h"
 #include "link/worker_wire.h"
 
@@ -88,6 +92,7 @@ static void set_up(void)
     gn_list_init(&d.vgpus);
     gn_list_init(&d.arrivals);
     d.owners = &gn_migration_deadlines;
+    d.programs = &gn_programs;
     gn_fault_throttle_init(&d.breaches);
     gn_caches_init(&d.caches, false);
     FUZZ_CHECK(gn_loop_init(&d.loop) == 0);

@@ -28,6 +28,11 @@
 #include "daemon/vgpu/template.h"
 #include "daemon/net/program_watch.h"
 #include "daemon/vgpu/tcp_sessions.h"
+#include "daemon/migrate/migration.h"
+#include "daemon/vgpu/create.h"
+#include "daemon/vgpu/lifecycle.h"
+#include "daemon/vgpu/segments.h"
+#include "daemon/vgpu/worker.h"
 #include "shm/session_layout.h"
 
 static const struct gn_migration_ops save_ops, restore_ops;
@@ -177,8 +182,11 @@ static void save_act(struct gn_migration *m, uint32_t action, const struct gn_er
     case GN_TX_DO_FLUSH:
         ask_flush(m);
         break;
-    case GN_TX_DO_STAY: /* where the worker is dead, the program now hears that it is */
-        close_session(m->from);
+    case GN_TX_DO_STAY:
+        /* Where the worker is dead, the program now hears that it is. A program over tcp has no end
+         * of the session: gantryd keeps it open for the worker. */
+        if (!m->from->remote)
+            close_session(m->from);
         break;
     case GN_TX_DO_RECALL:
         if (m->from->conn)

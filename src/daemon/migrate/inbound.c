@@ -28,6 +28,11 @@
 #include "daemon/migrate/migration.h"
 #include "daemon/net/program_watch.h"
 #include "daemon/vgpu/tcp_sessions.h"
+#include "daemon/tenants/memory.h"
+#include "daemon/vgpu/create.h"
+#include "daemon/vgpu/lifecycle.h"
+#include "daemon/vgpu/segments.h"
+#include "daemon/vgpu/worker.h"
 #include "shm/session_layout.h"
 
 #define MAX_ARRIVALS 64u

@@ -18,6 +18,10 @@
 #include "daemon/net/program_watch.h"
 #include "daemon/vgpu/device_choice.h"
 #include "daemon/vgpu/template.h"
+#include "daemon/migrate/migration.h"
+#include "daemon/vgpu/create.h"
+#include "daemon/vgpu/lifecycle.h"
+#include "daemon/vgpu/worker.h"
 
 const char *const gn_migrate_names[GN_MIGRATE_TO_N] = {[GN_MIGRATE_TO_LOCAL] = "local",
                                                        [GN_MIGRATE_TO_REMOTE] = "remote",

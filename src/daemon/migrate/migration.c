@@ -20,6 +20,9 @@
 #include "control/control.h"
 #include "daemon/migrate/inbound.h"
 #include "daemon/process_stat.h"
+#include "daemon/tenants/memory.h"
+#include "daemon/vgpu/lifecycle.h"
+#include "daemon/vgpu/worker.h"
 
 /* At this rate memory is sent ahead of the stop, at least, unless the asker wants less. */
 #define SLOWEST_BYTES_PER_S UINT64_C(50000000)

@@ -21,6 +21,9 @@
 #include "base/log.h"
 #include "control/control.h"
 #include "daemon/vgpu/device_choice.h"
+#include "daemon/migrate/migration.h"
+#include "daemon/vgpu/create.h"
+#include "daemon/vgpu/lifecycle.h"
 
 static bool is_tcp(const char *address)
 {

@@ -10,6 +10,9 @@
 #include "daemon/daemon.h"
 #include "daemon/vgpu/vgpu_internal.h"
 #include "daemon/vgpu/device_choice.h"
+#include "daemon/schedule/shares.h"
+#include "daemon/vgpu/device_load.h"
+#include "daemon/vgpu/worker.h"
 #include "sched/choose.h"
 #include "shm/counters.h"
 

@@ -26,6 +26,11 @@
 #include "daemon/vgpu/template.h"
 #include "daemon/vgpu/tcp_sessions.h"
 #include "daemon/vgpu/vgpu_internal.h"
+#include "daemon/schedule/shares.h"
+#include "daemon/tenants/memory.h"
+#include "daemon/vgpu/lifecycle.h"
+#include "daemon/vgpu/orphans.h"
+#include "daemon/vgpu/worker.h"
 #include "shm/counters.h"
 
 #define GRACE_NS         UINT64_C(1000000000) /* for a worker to end by itself */
@@ -166,13 +171,6 @@ void gn_vgpus_free_if_over(struct gn_vgpu_record *v)
         gn_vgpus_arm(d);
     if (d->stopping && gn_list_empty(&d->vgpus))
         gn_loop_stop(&d->loop);
-}
-
-void gn_vgpus_kill(struct gn_vgpu_record *v)
-{
-    v->kill_at_ns = 0;
-    if (v->process.fd >= 0)
-        (void)syscall(SYS_pidfd_send_signal, v->process.fd, SIGKILL, NULL, 0);
 }
 
 static bool is_held(const struct gn_vgpu_record *v)
@@ -582,33 +580,6 @@ static void worker_said(struct gn_source *s, uint32_t events)
     }
     gn_loop_change(&v->daemon->loop, s,
                    EPOLLIN | (gn_frame_writer_pending(&v->writer) ? EPOLLOUT : 0));
-}
-
-void gn_vgpus_unreachable(struct gn_vgpu_record *v, int rc)
-{
-    if (!v->hosted || (rc != -EPIPE && rc != -ECONNRESET))
-        gn_vgpus_kill(v);
-}
-
-void gn_vgpus_notify_worker(struct gn_vgpu_record *v, uint16_t op, uint32_t seq,
-                            const void *payload, size_t n)
-{
-    if (v->control.fd < 0)
-        return;
-    const int rc = gn_frame_push(&v->writer, op, 0, seq, payload, n, NULL, 0);
-    if (rc)
-        gn_vgpus_unreachable(v, rc);
-    else if (gn_frame_writer_pending(&v->writer))
-        gn_loop_change(&v->daemon->loop, &v->control, EPOLLIN | EPOLLOUT);
-}
-
-bool gn_vgpus_is_busy(const struct gn_vgpu_record *v)
-{
-    uint64_t pending = 0;
-    /* Read, not mapped: nothing that a worker does to its segment can hurt here. */
-    return pread(v->counters_fd, &pending, sizeof pending, offsetof(struct gn_counters, pending)) ==
-               sizeof pending &&
-           pending;
 }
 
 const char *gn_vgpus_state(const struct gn_vgpu_record *v)

@@ -9,6 +9,7 @@
 
 #include "base/fault.h"
 #include "daemon/daemon.h"
+#include "daemon/vgpu/segments.h"
 #include "shm/segment.h"
 #include "shm/session_layout.h"
 

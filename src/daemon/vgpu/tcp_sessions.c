@@ -14,9 +14,9 @@
 #include "base/log.h"
 #include "base/secret.h"
 #include "daemon/daemon.h"
-#include "daemon/migrate/inbound.h"
 #include "daemon/vgpu/tcp_sessions.h"
 #include "daemon/vgpu/vgpu_internal.h"
+#include "daemon/vgpu/lifecycle.h"
 
 int gn_vgpus_make_session(struct gn_vgpu_record *v, const struct gn_conn *c)
 {
@@ -62,8 +62,7 @@ struct gn_vgpu_record *gn_vgpus_for_data(struct gn_daemon *d, const unsigned cha
 }
 
 /* A program that has come from another gantryd need not know a token of this one. */
-static int find_session_key(const struct gn_daemon *d, const unsigned char *name,
-                            struct gn_tls_psk *ret)
+int gn_vgpus_find_key(const struct gn_daemon *d, const unsigned char *name, struct gn_tls_psk *ret)
 {
     const struct gn_vgpu_record *v = by_name(d, name);
     if (!v || !v->secure)
@@ -71,50 +70,6 @@ static int find_session_key(const struct gn_daemon *d, const unsigned char *name
     memcpy(ret->identity, v->session, sizeof ret->identity);
     memcpy(ret->key, v->key, sizeof ret->key);
     return 0;
-}
-
-/* Made once a token: a stranger may ask for keys as often as it likes. */
-static const struct gn_tls_psk *psk_of(struct gn_tenant *t, const struct gn_tls_ops *ops)
-{
-    const struct gn_tenant_rules *r = &t->rules;
-    if (r->n_token < GN_TLS_TOKEN_MIN)
-        return NULL;
-    if (t->psk_n_token == r->n_token && gn_secret_same(t->psk_token, r->token, sizeof r->token))
-        return &t->psk;
-    t->psk_n_token = 0;
-    if (ops->derive(r->token, r->n_token, &t->psk))
-        return NULL;
-    t->psk_n_token = r->n_token;
-    memcpy(t->psk_token, r->token, sizeof r->token);
-    return &t->psk;
-}
-
-int gn_tenants_find_psk(struct gn_daemon *d, const unsigned char *identity, struct gn_tls_psk *ret)
-{
-    const struct gn_tls_ops *ops = gn_tls_load(NULL);
-    int rc = -ENOENT;
-    /* All of them, whatever is found: how long it takes tells nothing. */
-    gn_list_for_each(t, &d->tenants.all, struct gn_tenant, link)
-    {
-        const struct gn_tls_psk *psk = ops ? psk_of(t, ops) : NULL;
-        if (psk && ops->same(psk->identity, identity, sizeof psk->identity)) {
-            *ret = *psk;
-            rc = 0;
-        }
-    }
-    if (rc)
-        rc = gn_inbound_find_key(d, identity, ret);
-    return rc ? find_session_key(d, identity, ret) : 0;
-}
-
-bool gn_tenants_have_tokens(const struct gn_daemon *d)
-{
-    gn_list_for_each(t, (struct gn_list *)(uintptr_t)&d->tenants.all, struct gn_tenant, link)
-    {
-        if (t->rules.n_token >= GN_TLS_TOKEN_MIN)
-            return true;
-    }
-    return false;
 }
 
 static bool is_alive(const struct gn_vgpu_record *v)

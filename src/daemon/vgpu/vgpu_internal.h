@@ -41,9 +41,5 @@ int gn_vgpus_send_boot(struct gn_vgpu_record *v, const struct gn_conn *program, 
                        const int *stdio);
 /* Lets go of what it was told, as long as it has not been read: there is no worker. */
 void gn_vgpus_reclaim(struct gn_vgpu_record *v);
-/* The record whose program's session its worker is to serve: itself, or another one. */
-const struct gn_vgpu_record *gn_vgpus_session_of(const struct gn_vgpu_record *v);
-/* What all processes of its worker may have together (gn_walls_bound_together). */
-uint64_t gn_vgpus_bound_together(const struct gn_vgpu_record *v);
 
 #endif

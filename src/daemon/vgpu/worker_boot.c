@@ -10,6 +10,9 @@
 #include "daemon/vgpu/passthrough.h"
 #include "daemon/vgpu/template.h"
 #include "daemon/vgpu/vgpu_internal.h"
+#include "daemon/vgpu/create.h"
+#include "daemon/vgpu/lifecycle.h"
+#include "daemon/vgpu/worker.h"
 #include "shm/counters.h"
 
 /*
@@ -33,21 +36,6 @@ static void take_cache(struct gn_vgpu_record *v, const struct gn_conn *program,
     bool layered;
     v->cache = gn_cache_acquire(d, name, uid, gid, &layered, wall->cache, sizeof wall->cache);
     wall->layered = layered;
-}
-
-const struct gn_vgpu_record *gn_vgpus_session_of(const struct gn_vgpu_record *v)
-{
-    struct gn_record_owner *o = v->owned_by;
-    const struct gn_vgpu_record *other = o && o->ops->session_of ? o->ops->session_of(o, v) : NULL;
-    return other ? other : v;
-}
-
-uint64_t gn_vgpus_bound_together(const struct gn_vgpu_record *v)
-{
-    const bool remote = gn_vgpus_session_of(v)->remote;
-    const struct gn_platform_record *p = &v->daemon->machine.platforms[v->platform];
-    return gn_walls_bound_together(&v->daemon->walls, p, remote, gn_holder_limit(&v->lease),
-                                   v->lease.leased_bytes);
 }
 
 static void name_group(struct gn_vgpu_record *v, struct gn_worker_boot_wall *wall)
