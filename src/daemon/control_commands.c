@@ -8,11 +8,17 @@
 #include "base/log.h"
 #include "control/control.h"
 #include "daemon/tenants/admission.h"
+#include "daemon/migrate/checkpoint.h"
 #include "daemon/migrate/inbound.h"
+#include "daemon/migrate/local.h"
+#include "daemon/migrate/outbound.h"
 #include "daemon/config.h"
 #include "daemon/daemon.h"
 #include "daemon/tenants/tenant_change.h"
 #include "daemon/control_viewer.h"
+#include "daemon/control_commands.h"
+#include "daemon/migrate/migration.h"
+#include "daemon/vgpu/lifecycle.h"
 
 /* ---- what an owner may do; an operator may do all */
 
@@ -106,23 +112,23 @@ static int migrate(void *ctx, const struct gn_control_wish *wish, struct gn_erro
     struct gn_viewer *w = ctx;
     struct gn_vgpu_record *v;
     const bool away = strncmp(wish->to, "unix:", 5) == 0 || strncmp(wish->to, "tcp:", 4) == 0;
-    enum gn_move_to to = 0;
-    while (to < GN_MOVE_TO_N && strcmp(wish->to, gn_move_names[to]) != 0)
+    enum gn_migrate_to to = 0;
+    while (to < GN_MIGRATE_TO_N && strcmp(wish->to, gn_migrate_names[to]) != 0)
         to++;
     int rc = find_for(w,
-                      away                     ? 0
-                      : to == GN_MOVE_TO_LOCAL ? GN_RIGHT_MIGRATE
-                                               : GN_RIGHT_MODE,
+                      away                        ? 0
+                      : to == GN_MIGRATE_TO_LOCAL ? GN_RIGHT_MIGRATE
+                                                  : GN_RIGHT_MODE,
                       wish->vgpu, &v, err);
     if (rc)
         return rc;
     if (away)
-        return gn_outbound_start(w->c, w->c->request_seq, v, wish, err);
-    if (to == GN_MOVE_TO_N)
+        return gn_migrate_outbound(w->c, w->c->request_seq, v, wish, err);
+    if (to == GN_MIGRATE_TO_N)
         return gn_fail(err, EOPNOTSUPP,
                        "write local, or unix:PATH or tcp:HOST:PORT of another gantryd",
                        "this gantryd moves no vGPU to \"%.100s\"", wish->to);
-    return gn_move_start(w->c, w->c->request_seq, v, to, wish, err);
+    return gn_migrate_local(w->c, w->c->request_seq, v, to, wish, err);
 }
 
 static int kill_vgpu(void *ctx, const char *vgpu, const char *reason, uint32_t *ret_id,

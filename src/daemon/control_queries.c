@@ -9,14 +9,17 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "control/control.h"
-#include "daemon/migrate/inbound.h"
+#include "daemon/migrate/outbound.h"
 #include "daemon/config.h"
 #include "daemon/net/connection_limits.h"
 #include "daemon/daemon.h"
 #include "daemon/vgpu/device_choice.h"
 #include "daemon/log_writer.h"
-#include "daemon/migrate/transaction.h"
 #include "daemon/control_viewer.h"
+#include "daemon/migrate/migration.h"
+#include "daemon/schedule/shares.h"
+#include "daemon/vgpu/device_load.h"
+#include "daemon/vgpu/lifecycle.h"
 #include "shm/counters.h"
 #include "shm/session_layout.h"
 
@@ -83,8 +86,9 @@ static void list_vgpus(void *ctx, void (*each)(void *arg, const struct gn_contro
         const uint64_t maps = own.maps < n.copies_two ? own.maps : n.copies_two;
         const uint64_t used = gn_loads_of(v);
         struct gn_control_moving moving;
-        if (v->move)
-            gn_move_progress(v->move, &n, now_ns, &moving);
+        const struct gn_migration *m = gn_migration_of(v);
+        if (m)
+            gn_migration_progress(m, &n, now_ns, &moving);
         while (n_devices < gn_vgpus_n_devices(v)) {
             const uint32_t i = v->order[n_devices];
             devices[n_devices] = share_of(v, n_devices, first_device(&d->machine, v->platform) + i,
@@ -104,7 +108,7 @@ static void list_vgpus(void *ctx, void (*each)(void *arg, const struct gn_contro
             .mode = gn_mode_name(v->hosted ? GN_MODE_PASSTHROUGH : GN_MODE_REMOTE),
             .driver_stays = !v->hosted && v->driver_stays,
             .state = gn_vgpus_state(v),
-            .moving = v->move ? &moving : NULL,
+            .moving = m ? &moving : NULL,
             .weight = v->weight,
             .memory_bytes = memory_of(v, &n),
             .leased_bytes = v->lease.leased_bytes,

@@ -25,8 +25,16 @@
 #include "daemon/vgpu/template.h"
 #include "daemon/net/listen_tcp.h"
 #include "daemon/log_writer.h"
+#include "daemon/migrate/migration.h"
 #include "daemon/vgpu/spawn.h"
 #include "daemon/net/connection_turns.h"
+#include "daemon/net/attach.h"
+#include "daemon/net/listener.h"
+#include "daemon/programs.h"
+#include "daemon/schedule/late_holders.h"
+#include "daemon/tenants/memory.h"
+#include "daemon/vgpu/lifecycle.h"
+#include "daemon/vgpu/orphans.h"
 #include "link/address.h"
 
 static const char help[] =
@@ -284,6 +292,8 @@ static int start(const struct gn_config *config, struct gn_error *err)
     gn_list_init(&d->late_attaches);
     gn_fault_throttle_init(&d->breaches);
     gn_list_init(&d->arrivals);
+    d->owners = &gn_migration_deadlines;
+    d->programs = &gn_programs;
     if (config->socket[0])
         rc = gn_sockets_open(&d->sockets, config->socket, false, err);
     else if ((rc = gn_address_default_socket(geteuid(), getenv("XDG_RUNTIME_DIR"), &address,

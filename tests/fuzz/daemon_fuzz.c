@@ -17,9 +17,13 @@
 #include "base/log.h"
 #include "daemon/daemon.h"
 #include "daemon/vgpu/template.h"
-#include "daemon/migrate/transaction.h"
+#include "daemon/migrate/migration.h"
+#include "daemon/programs.h"
 #include "daemon/vgpu/spawn.h"
 #include "daemon/net/connection_turns.h"
+#include "daemon/tenants/memory.h"
+#include "daemon/vgpu/lifecycle.h"
+#include "daemon/vgpu/orphans.h"
 #include "fuzz.h"
 #include "link/worker_wire.h"
 
@@ -86,6 +90,9 @@ static void set_up(void)
     FUZZ_CHECK(gn_quotas_init(&d.quotas, -1, NULL) == 0);
     gn_list_init(&d.conns);
     gn_list_init(&d.vgpus);
+    gn_list_init(&d.arrivals);
+    d.owners = &gn_migration_deadlines;
+    d.programs = &gn_programs;
     gn_fault_throttle_init(&d.breaches);
     gn_caches_init(&d.caches, false);
     FUZZ_CHECK(gn_loop_init(&d.loop) == 0);
@@ -150,9 +157,10 @@ static void turn(void)
     /* What a worker says late is never taken for an answer to the next that is asked of it. */
     gn_list_for_each(v, &d.vgpus, struct gn_vgpu_record, link)
     {
-        const struct gn_move *m = v->control.fd >= 0 ? v->move : NULL;
-        FUZZ_CHECK(!m || m->what == GN_MOVE_RESTORE || !m->asked || m->saved || m->out.error ||
-                   v->leaving);
+        const struct gn_migration *m = v->control.fd >= 0 ? gn_migration_of(v) : NULL;
+        const bool saving = m && m->tx.kind != GN_TX_RESTORE && m->tx.state > GN_TX_BOOTING &&
+                            m->tx.state < GN_TX_SOURCE_FAILED;
+        FUZZ_CHECK(!saving || m->source_busy);
     }
 }
 
@@ -333,8 +341,8 @@ static void a_second_later(void)
     {
         v->kill_at_ns = v->kill_at_ns ? 1 : 0;
         v->return_by_ns = v->return_by_ns ? 1 : 0;
-        if (v->move)
-            v->move->until_ns = 1;
+        if (gn_migration_of(v))
+            gn_migration_of(v)->tx.until_ns = 1;
     }
     gn_vgpus_grace(&d.grace, EPOLLIN);
     gn_memory_timer(&d.lease_timer, EPOLLIN);

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Holds the tree to what ARCHITECTURE.md says of it.
 
-    structure.py folders ROOT               who includes whom: the table `| Folder | What lives there | May use |`
+    structure.py folders ROOT               which folder includes which: the table `| Folder | What lives there | May use |`
+    structure.py circles ROOT               no files that call or include each other in a circle across sub-folders
     structure.py files ROOT                 licence line, lengths of files and lines, include guards, no OpenCL where it has no business, and no
                                             descriptor made but by base/descriptor.h in what programs load
     structure.py format ROOT                as `make format` leaves it
@@ -54,6 +55,11 @@ CLOSE_NOTHING = {"src/daemon/" + name
                               "vgpu/worker_boot.c")}
 
 
+# Folders whose sub-folders are held to one direction. In the others the circles are shown, and are no violation yet.
+NO_CIRCLES = ("daemon",)
+SUB_FOLDERS = ("daemon", "guest", "vgpu")
+
+
 class NotThere(Exception):
     pass
 
@@ -78,6 +84,7 @@ class House:
     def __init__(self, text):
         self.may_use = {}
         self.may_include = {}   # headers that are allowed one by one, of folders that are not
+        self.named = {}     # of each folder: what its description has in backquotes
         self.problems = []
         inside = False
         for line in text.splitlines():
@@ -91,6 +98,7 @@ class House:
                     uses = {word.strip(" `") for word in cells[2].split(",")}
                     self.may_include[folder] = {word for word in uses if word.endswith(".h")}
                     self.may_use[folder] = uses - self.may_include[folder] - {"libc", "-", ""}
+                    self.named[folder] = set(re.findall(r"`(\w+)`", cells[1]))
         for folder, uses in self.may_use.items():
             for unknown in sorted(uses - set(self.may_use)):
                 self.problems.append("ARCHITECTURE.md: {} may use {}, which is not in the table".format(folder, unknown))
@@ -138,6 +146,10 @@ def check_folders(root):
     for folder in sorted(os.listdir(os.path.join(root, "src"))):
         if os.path.isdir(os.path.join(root, "src", folder)) and folder not in rules.may_use:
             problems.append("src/{} is not in ARCHITECTURE.md's table".format(folder))
+    for folder in SUB_FOLDERS:
+        for inner in sub_folders(root, folder):
+            if inner not in rules.named.get(folder, ()):
+                problems.append("src/{}/{} is not in ARCHITECTURE.md's table".format(folder, inner))
     for path in sources(root, "src"):
         inside = os.path.relpath(path, "src")
         user = inside.split(os.sep)[0]
@@ -160,6 +172,76 @@ def check_folders(root):
                     problems.append("{}: {} may not use {}".format(where, user, used))
                 if included.endswith("_internal.h") and used != user:
                     problems.append("{}: {} is {}'s own".format(where, included, used))
+    return problems
+
+
+def sub_folders(root, folder):
+    where = os.path.join(root, "src", folder)
+    return sorted(name for name in os.listdir(where) if os.path.isdir(os.path.join(where, name))) if os.path.isdir(where) else []
+
+
+def code_of(text):
+    return re.sub(r"/\*.*?\*/|//[^\n]*|\"(?:[^\"\\\n]|\\.)*\"", " ", text, flags=re.S)
+
+
+# What is defined at the beginning of a line, and is not static: a function with its body, or an object with its initializer.
+DEFINITION = re.compile(r"^(?!static\b|extern\b|typedef\b|#|\s)[\w\s*]*?\b(gn_\w+)(?:\[[^\]\n]*\])*\s*(?:=|\((?:[^(){};]|\([^()]*\))*\)\s*\{)", re.M)
+
+
+def uses(root, folder):
+    """Of each file of the folder: the files of it that it includes, and those that define what it calls."""
+    paths = [path for path in sources(root, os.path.join("src", folder)) if not path.endswith("_test.c")]
+    texts = {path: read(os.path.join(root, path)) for path in paths}
+    code = {path: code_of(texts[path]) for path in paths}
+    defined_in = {name: path for path in paths if path.endswith(".c") for name in DEFINITION.findall(code[path])}
+    edges = {}
+    for path in paths:
+        edges[path] = {os.path.join("src", name) for name in re.findall(r'^\s*#\s*include\s*"([^"]+)"', texts[path], re.M)} & set(paths)
+        if path.endswith(".c"):
+            edges[path] |= {defined_in[name] for name in set(re.findall(r"\bgn_\w+", code[path])) if name in defined_in} - {path}
+    return edges
+
+
+def circles(edges):
+    """Groups of files each of which reaches each other (Tarjan)."""
+    number, low, stack, found = {}, {}, [], []
+
+    def visit(file):
+        number[file] = low[file] = len(number)
+        stack.append(file)
+        for used in sorted(edges[file]):
+            if used not in number:
+                visit(used)
+            if used in stack:
+                low[file] = min(low[file], low[used])
+        if low[file] == number[file]:
+            at = stack.index(file)
+            group = stack[at:]
+            del stack[at:]
+            if len(group) > 1:
+                found.append(sorted(group))
+
+    sys.setrecursionlimit(10000)
+    for file in sorted(edges):
+        if file not in number:
+            visit(file)
+    return found
+
+
+def check_circles(root):
+    problems = []
+    for folder in SUB_FOLDERS:
+        edges = uses(root, folder)
+        for group in circles(edges):
+            if len({os.path.dirname(path) for path in group}) == 1:
+                continue
+            across = ["{} -> {}".format(path, used) for path in group for used in sorted(edges[path] & set(group))
+                      if os.path.dirname(path) != os.path.dirname(used)]
+            line = "src/{}: {} files in a circle across sub-folders: {}".format(folder, len(group), "; ".join(across))
+            if folder in NO_CIRCLES:
+                problems.append(line)
+            else:
+                print("not held yet: " + line)
     return problems
 
 
@@ -293,7 +375,7 @@ def check_library(build):
     return problems
 
 
-CHECKS = {"folders": check_folders, "files": check_files, "format": check_format, "headers": check_headers, "library": check_library}
+CHECKS = {"folders": check_folders, "circles": check_circles, "files": check_files, "format": check_format, "headers": check_headers, "library": check_library}
 
 
 def main():

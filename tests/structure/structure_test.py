@@ -108,6 +108,9 @@ class Folders(Tree):
                                                                 "| `core`: table; `opencl`: dispatch | wire, link |"),
                                "src/link/a.c": LICENCE}), "a circle")
 
+    def test_a_sub_folder_that_nobody_described(self):
+        self.one(self.check(**{"src/vgpu/session/a.c": LICENCE}), "src/vgpu/session is not in")
+
     def test_a_circle(self):
         self.one(self.check(**{"ARCHITECTURE.md": TABLE.replace("| messages | - |", "| messages | link |")}), "a circle")
 
@@ -121,6 +124,47 @@ class Folders(Tree):
         self.write({"src/base/a.c": LICENCE})
         with self.assertRaises(structure.NotThere):
             structure.check_folders(self.root)
+
+
+class Circles(Tree):
+    A = LICENCE + '#include "daemon/net/a.h"\nint gn_a(int n)\n{\n    return n;\n}\n'
+    B = LICENCE + '#include "daemon/vgpu/b.h"\n#include "daemon/net/a.h"\nint gn_b(int n, int (*f)(int))\n{\n    return f(gn_a(n));\n}\n'
+    FILES = {"src/daemon/net/a.c": A, "src/daemon/vgpu/b.c": B, "src/daemon/net/a.h": header("GN_A_H", "int gn_a(int n);\n"),
+             "src/daemon/vgpu/b.h": header("GN_B_H", "int gn_b(int n, int (*f)(int));\n")}
+
+    def check(self, **changed):
+        self.write({**self.FILES, **changed})
+        return structure.check_circles(self.root)
+
+    def test_one_direction_passes(self):
+        self.assertEqual(self.check(), [])
+
+    def test_a_circle_of_calls(self):
+        back = self.A.replace("return n;", "return n ? gn_b(0, 0) : 0;")
+        self.one(self.check(**{"src/daemon/net/a.c": back}), "2 files", "net/a.c -> src/daemon/vgpu/b.c", "vgpu/b.c -> src/daemon/net/a.c")
+
+    def test_a_circle_over_a_third_file_and_a_table(self):
+        table = LICENCE + "const struct gn_ops gn_table = {.b = gn_b};\n"
+        back = self.A.replace("return n;", "return gn_table.x;")
+        self.one(self.check(**{"src/daemon/net/a.c": back, "src/daemon/net/table.c": table}), "3 files")
+
+    def test_names_in_comments_texts_and_declarations_are_no_calls(self):
+        back = self.A.replace("return n;", 'return n; /* gn_b() */ puts("gn_b");').replace("int gn_a", "static int gn_c(int);\nint gn_a")
+        self.assertEqual(self.check(**{"src/daemon/net/a.c": back}), [])
+
+    def test_a_circle_of_headers(self):
+        self.one(self.check(**{"src/daemon/net/a.h": header("GN_A_H", '#include "daemon/vgpu/b.h"\n'),
+                               "src/daemon/vgpu/b.h": header("GN_B_H", '#include "daemon/net/a.h"\n')}), "net/a.h -> src/daemon/vgpu/b.h")
+
+    def test_a_circle_in_one_folder_is_its_own_affair(self):
+        back = self.A.replace("return n;", "return n ? gn_b(0, 0) : 0;")
+        self.assertEqual(self.check(**{"src/daemon/net/a.c": back, "src/daemon/net/b.c": self.B, "src/daemon/vgpu/b.c": LICENCE}), [])
+
+    def test_in_a_folder_that_is_not_held_yet_it_is_no_violation(self):
+        back = self.A.replace("return n;", "return n ? gn_b(0, 0) : 0;")
+        moved = {path.replace("daemon", "guest"): text.replace("daemon", "guest") for path, text in self.FILES.items()}
+        self.write({**moved, "src/guest/net/a.c": back.replace("daemon", "guest")})
+        self.assertEqual(structure.check_circles(self.root), [])
 
 
 class Files(Tree):

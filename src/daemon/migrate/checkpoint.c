@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A vGPU into a file and out of one; docs/moves.md. gantryd sees neither: `gantry` gives it the end
- * of a socket to write to, and a file to read from, and it passes them to the worker. Whose file it
- * is is said by a key, made at each stop, which is in the file and with the program and nowhere
- * else: without it no vGPU is put back, and with it only into the program that stopped, once.
+ * A vGPU into a file and out of one; docs/moves.md. gantryd has no file: `gantry` gives it the end
+ * of a socket to write to, and a file to read from, and gantryd passes both to the worker. A key,
+ * made at each stop, is in the file and with the program and nowhere else. Only its holder can
+ * restore the vGPU, only into the program that stopped, and only once.
  *
- * A stop is decided by one message, to the program, over the worker's end of the session's socket:
- * before it the worker can go on, after it the program waits, and needs neither this worker nor
- * this gantryd. Over tcp, where what was sent may not come, the program's answer decides. gantryd's
- * thread.
+ * One message to the program decides a stop, sent over the worker's end of the session's socket:
+ * before it the worker can go on, after it the program waits and needs neither this worker nor this
+ * gantryd. Over tcp, where a message may be lost, the program's answer decides. Called by control
+ * commands and with the program's frames, on gantryd's thread; it never waits.
  */
+#include "daemon/migrate/checkpoint.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,40 +25,34 @@
 #include "base/secret.h"
 #include "control/control.h"
 #include "daemon/tenants/admission.h"
-#include "daemon/migrate/inbound.h"
 #include "daemon/vgpu/template.h"
-#include "daemon/migrate/transaction.h"
 #include "daemon/net/program_watch.h"
 #include "daemon/vgpu/tcp_sessions.h"
+#include "daemon/migrate/migration.h"
+#include "daemon/vgpu/create.h"
+#include "daemon/vgpu/lifecycle.h"
+#include "daemon/vgpu/segments.h"
+#include "daemon/vgpu/worker.h"
 #include "shm/session_layout.h"
 
-#define FILE_NS UINT64_C(3600000000000) /* to write or read a file: who asks may give up before */
-#define KEEP_NS UINT64_C(600000000000)  /* to bring it to the disk */
-#define SETTLE_NS                                                                                  \
-    UINT64_C(2000000000) /* for the old worker's end, and for the program to say that it waits */
-#define TELL_NS                                                                                    \
-    UINT64_C(10000000000) /* for a program on another machine to say so: until then it is not      \
-                             decided */
-
-static void set_deadline(struct gn_move *m, uint64_t in_ns)
-{
-    m->until_ns = gn_now_ns() + in_ns;
-    gn_vgpus_arm(m->from->daemon);
-}
+static const struct gn_migration_ops save_ops, restore_ops;
 
 static void close_session(struct gn_vgpu_record *v)
 {
     gn_quota_close(v->quota, &v->session_fd);
 }
 
+/* Not sent at once: a connection that breaks over it might end the vGPU that is in hand. */
+static void say(struct gn_conn *c, uint16_t op, const void *payload, size_t n)
+{
+    (void)gn_frame_push(&c->writer, op, 0, 0, payload, n, NULL, 0);
+    gn_loop_change(&c->daemon->loop, &c->socket, EPOLLIN | EPOLLOUT);
+}
+
 /* ---- out */
 
-int gn_checkpoint_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, bool stop,
-                        uint32_t drain_timeout_ms, struct gn_error *err)
+static int judge_checkpoint(const struct gn_vgpu_record *v, bool stop, struct gn_error *err)
 {
-    struct gn_worker_save save = {.drain_timeout_ms = drain_timeout_ms,
-                                  .flags = GN_WORKER_SAVE_FILE | (stop ? GN_WORKER_SAVE_STOP : 0),
-                                  .vgpu_id = v->id};
     if (v->remote && !v->conn)
         return gn_fail(err, ENOTCONN, "try again in a moment",
                        "the connection to its program is broken");
@@ -68,53 +64,52 @@ int gn_checkpoint_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *
             "goes on, and the file is to look at",
             "its program has come from another gantryd, and has no token by which it could come "
             "back to this one");
-    if (v->remote && stop)
-        save.flags |= GN_WORKER_SAVE_FAR | GN_WORKER_SAVE_BESIDE;
     if (v->hosted)
         return gn_fail(err, EOPNOTSUPP, "gantry mode VGPU remote, and try again",
                        "it lives in its program, which cannot be saved from there yet");
-    if (v->move)
-        return gn_fail(err, EBUSY, "wait until it is over", "it is being moved or saved already");
-    if (v->leaving)
-        return gn_refuse_leaving(v, err);
-    if (v->stopped)
-        return gn_fail(err, ESRCH, "gantry restore gives its program a worker again",
-                       "it is stopped, and in a file already");
+    const int rc = gn_migration_refuse_busy(v, err);
+    if (rc)
+        return rc;
     if (!v->booted || v->ending || !v->conn || v->process.fd < 0 || v->control.fd < 0)
         return gn_fail(err, ENODEV, NULL, "it has no worker any more");
-    if (stop && gn_refuse_stopped_program(v, err))
-        return -EBUSY;
-    if (stop && getrandom(save.key, sizeof save.key, 0) != sizeof save.key)
-        return gn_fail(err, EIO, NULL, "no random numbers can be had");
-    struct gn_move *m = calloc(1, sizeof *m);
-    int fd = -1,
-        rc = m ? gn_move_set_file(c, &fd, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
+    return stop ? gn_refuse_stopped_program(v, err) : 0;
+}
+
+int gn_checkpoint_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, bool stop,
+                        uint32_t drain_timeout_ms, struct gn_error *err)
+{
+    struct gn_worker_save how = {.drain_timeout_ms = drain_timeout_ms,
+                                 .flags = GN_WORKER_SAVE_FILE | (stop ? GN_WORKER_SAVE_STOP : 0),
+                                 .vgpu_id = v->id};
+    const enum gn_transaction_kind kind = !stop       ? GN_TX_SNAPSHOT
+                                          : v->remote ? GN_TX_STOP_TCP
+                                                      : GN_TX_STOP;
+    int fd = -1, rc = judge_checkpoint(v, stop, err);
+    if (!rc && kind == GN_TX_STOP_TCP)
+        how.flags |= GN_WORKER_SAVE_FAR | GN_WORKER_SAVE_BESIDE;
+    if (!rc && stop && getrandom(how.key, sizeof how.key, 0) != sizeof how.key)
+        rc = gn_fail(err, EIO, NULL, "no random numbers can be had");
+    struct gn_migration *m = rc ? NULL : gn_migration_new(kind, &save_ops, v, c, seq, &how, err);
+    if (!rc)
+        rc = m ? gn_migration_take_file(c, &fd, err) : -ENOMEM;
     GN_FAULT("daemon-before-save");
-    if (!rc && gn_frame_push(&v->writer, GN_WORKER_SAVE, 0, 0, &save, sizeof save, &fd, 1))
+    if (!rc && gn_frame_push(&v->writer, GN_WORKER_SAVE, 0, 0, &how, sizeof how, &fd, 1))
         rc = gn_fail(err, EPIPE, NULL, "its worker does not hear");
+    explicit_bzero(how.key, sizeof how.key);
     gn_quota_close(c->quota, &fd);
     if (rc) {
-        free(m);
+        if (m)
+            gn_migration_cancel(m);
         return rc;
     }
     if (gn_frame_writer_pending(&v->writer))
         gn_loop_change(&v->daemon->loop, &v->control, EPOLLIN | EPOLLOUT);
-    *m = (struct gn_move){.what = GN_MOVE_SAVE,
-                          .from = v,
-                          .asker = c,
-                          .seq = seq,
-                          .how = save,
-                          .stream_fd = -1,
-                          .asked = true,
-                          .began_ns = gn_now_ns()};
-    explicit_bzero(save.key, sizeof save.key);
-    v->move = m;
-    v->leaving = true;
-    set_deadline(m, (uint64_t)drain_timeout_ms * 1000000u + FILE_NS);
+    m->source_busy = true;
+    gn_migration_attach(m, NULL);
     return 0;
 }
 
-static char *checkpoint_reply(const struct gn_move *m, const char *state)
+static char *figures(const struct gn_migration *m, const char *state)
 {
     const struct gn_worker_moved *out = &m->out;
     return gn_control_checkpoint_reply(
@@ -129,72 +124,91 @@ static char *checkpoint_reply(const struct gn_move *m, const char *state)
                                         .bytes = out->bytes});
 }
 
-void gn_checkpoint_saved(struct gn_move *m, int session_fd)
+static char *save_reply(const struct gn_migration *m)
+{
+    return figures(m, m->tx.kind == GN_TX_SNAPSHOT ? "running" : "stopped");
+}
+
+/* All is written: the asker is to bring the file to the disk. */
+static void ask_flush(struct gn_migration *m)
 {
     struct gn_vgpu_record *v = m->from;
     struct gn_conn *c = m->asker;
     struct gn_error err;
+    int rc = 0;
     GN_FAULT("daemon-checkpoint-saved");
-    if (!(m->how.flags & GN_WORKER_SAVE_STOP)) {
-        gn_vgpus_notify_worker(v, GN_WORKER_RESUME, 0, NULL, 0);
-        gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: saved, and goes on", v->id);
-        gn_move_answer(m, checkpoint_reply(m, "running"));
-        gn_move_drop(m);
+    if (m->session_lost)
+        rc = gn_conn_no_room(&err);
+    else if (!c)
+        rc = gn_fail(&err, EPROTO, NULL, "the command that asked for it has ended");
+    else if (v->session_fd < 0 && !v->remote)
+        rc = gn_fail(&err, EPROTO, NULL, "its worker does not let go of its program");
+    if (rc) {
+        (void)gn_migration_input(m, GN_TX_ON_FAILED, &err);
         return;
     }
-    v->session_fd = session_fd < 0 ? -1 : session_fd;
-    if (session_fd == -EMFILE) {
-        gn_conn_no_room(&err);
-        gn_move_give_up(m, &err);
-        return;
-    }
-    if ((session_fd < 0 && !v->remote) || !c) {
-        gn_fail(&err, EPROTO, NULL,
-                c ? "its worker does not let go of its program"
-                  : "the command that asked for it has ended");
-        gn_move_give_up(m, &err);
-        return;
-    }
-    set_deadline(m, KEEP_NS);
-    char *text = checkpoint_reply(m, "saved");
+    char *text = figures(m, "saved");
     m->answered = true;
     if (text)
-        gn_conn_reply(c, m->seq, text); /* gone meanwhile: gn_move_forget */
+        gn_conn_reply(c, m->seq, text);
     free(text);
 }
 
-static void say(struct gn_conn *c, uint16_t op, const void *payload, size_t n)
+static void settle(struct gn_migration *m)
 {
-    /* Not sent at once: if that ended the connection, it might end its vGPU, which is in hand. */
-    (void)gn_frame_push(&c->writer, op, 0, 0, payload, n, NULL, 0);
-    gn_loop_change(&c->daemon->loop, &c->socket, EPOLLIN | EPOLLOUT);
+    const struct gn_vgpu_record *v = m->from;
+    if ((v->remote || v->hand_fd >= 0) && v->process.fd < 0)
+        (void)gn_migration_input(m, GN_TX_ON_SETTLED, NULL);
 }
 
-void gn_checkpoint_given_up(struct gn_move *m)
-{
-    struct gn_vgpu_record *v = m->from;
-    close_session(v); /* where the worker is dead, the program now hears that it is */
-    if (m->told && v->conn)
-        say(v->conn, GN_LINK_RESTORED, NULL, 0);
-}
-
-/* From here on its worker is not needed. */
-static void decide(struct gn_move *m)
+/* The program waits from here on, and its worker is not needed. */
+static void park(struct gn_migration *m)
 {
     struct gn_vgpu_record *v = m->from;
     memcpy(v->stop_key, m->how.key, sizeof v->stop_key);
-    v->stopped = m->kept = true;
+    v->stopped = true;
     gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) is stopped, and in a file", v->id,
                  v->program, (int)v->program_pid);
     if (v->process.fd < 0)
         gn_vgpus_worker_over(v);
     else
         gn_vgpus_end_worker(v);
-    set_deadline(m, SETTLE_NS);
 }
 
-/* Decides where the program shares the machine. */
-static int tell_stopped(struct gn_move *m, struct gn_error *err)
+static void save_act(struct gn_migration *m, uint32_t action, const struct gn_error *err)
+{
+    (void)err;
+    switch (action) {
+    case GN_TX_DO_FLUSH:
+        ask_flush(m);
+        break;
+    case GN_TX_DO_STAY:
+        /* Where the worker is dead, the program now hears that it is. A program over tcp has no end
+         * of the session: gantryd keeps it open for the worker. */
+        if (!m->from->remote)
+            close_session(m->from);
+        break;
+    case GN_TX_DO_RECALL:
+        if (m->from->conn)
+            say(m->from->conn, GN_LINK_RESTORED, NULL, 0);
+        break;
+    case GN_TX_DO_PARK:
+        park(m);
+        break;
+    case GN_TX_DO_SETTLE:
+        settle(m);
+        break;
+    }
+}
+
+static const struct gn_migration_ops save_ops = {.what = "checkpoint",
+                                                 .failure = "no checkpoint was made",
+                                                 .outcome = "the program goes on",
+                                                 .act = save_act,
+                                                 .reply = save_reply};
+
+/* Where the program shares the machine this decides. */
+static int tell_stopped(const struct gn_migration *m, struct gn_error *err)
 {
     struct gn_vgpu_record *v = m->from;
     struct gn_link_stopped stopped = {.vgpu_id = v->id};
@@ -216,19 +230,20 @@ static int tell_stopped(struct gn_move *m, struct gn_error *err)
 
 void gn_checkpoint_returned(struct gn_vgpu_record *v)
 {
+    const struct gn_migration *m = gn_migration_of(v);
     struct gn_error err;
-    if (v->move && v->move->told && !v->stopped)
-        (void)tell_stopped(v->move, &err); /* it is connected */
+    if (m && m->tx.state == GN_TX_TOLD)
+        (void)tell_stopped(m, &err); /* it is connected */
 }
 
 int gn_checkpoint_keep(struct gn_conn *c, uint32_t seq, struct gn_error *err)
 {
-    struct gn_move *m = NULL;
+    struct gn_migration *m = NULL;
     gn_list_for_each(v, &c->daemon->vgpus, struct gn_vgpu_record, link)
     {
-        if (v->move && v->move->what == GN_MOVE_SAVE && v->move->asker == c && v->move->stops &&
-            v->move->saved && !v->move->kept && !v->move->told)
-            m = v->move;
+        struct gn_migration *of = gn_migration_of(v);
+        if (of && of->ops == &save_ops && of->asker == c && of->tx.state == GN_TX_SAVED)
+            m = of;
     }
     if (!m)
         return gn_fail(err, EINVAL, NULL,
@@ -240,36 +255,20 @@ int gn_checkpoint_keep(struct gn_conn *c, uint32_t seq, struct gn_error *err)
         rc = tell_stopped(m, err);
     if (rc) {
         m->asker = NULL; /* this is the answer */
-        gn_move_give_up(m, err);
+        (void)gn_migration_input(m, GN_TX_ON_FAILED, err);
         return rc;
     }
     GN_FAULT("daemon-stopped");
     m->seq = seq;
     m->answered = false;
-    if (m->from->remote) {
-        m->told = true;
+    if (m->from->remote)
         gn_quota_log(m->from->quota, GN_LOG_INFO,
                      "vgpu=%08x: \"%s\" (%d) is told that it is in a file", m->from->id,
                      m->from->program, (int)m->from->program_pid);
-        set_deadline(m, TELL_NS);
-        return 0;
-    }
-    close_session(m->from);
-    decide(m);
+    else
+        close_session(m->from);
+    (void)gn_migration_input(m, GN_TX_ON_TOLD, NULL);
     return 0;
-}
-
-static bool settled(const struct gn_move *m)
-{
-    return (m->from->remote || m->from->hand_fd >= 0) && m->from->process.fd < 0;
-}
-
-void gn_checkpoint_settle(struct gn_move *m)
-{
-    if (!settled(m) && m->until_ns > gn_now_ns())
-        return;
-    gn_move_answer(m, checkpoint_reply(m, "stopped"));
-    gn_move_drop(m);
 }
 
 /* ---- the program waits */
@@ -281,7 +280,8 @@ int gn_program_waits(struct gn_conn *c, uint32_t seq, const struct gn_link_wait 
     int code = 0;
     if (v && (!v->stopped || !gn_secret_same(v->stop_key, w->key, sizeof w->key)))
         return gn_fail(err, EINVAL, NULL, "this connection's vGPU was not stopped");
-    if (v && v->move && v->move->what == GN_MOVE_RESTORE)
+    struct gn_migration *m = v ? gn_migration_of(v) : NULL;
+    if (m && m->tx.kind == GN_TX_RESTORE)
         return gn_fail(err, EBUSY, NULL, "it is being restored already");
     if (!v) {
         if (!gn_segment_is_session(fds[GN_LINK_WAIT_RING]))
@@ -305,8 +305,8 @@ int gn_program_waits(struct gn_conn *c, uint32_t seq, const struct gn_link_wait 
     v->hand_fd = fds[GN_LINK_WAIT_HAND];
     fds[GN_LINK_WAIT_HAND] = -1;
     v->wait_seq = seq;
-    if (v->move)
-        gn_checkpoint_settle(v->move);
+    if (m)
+        (void)gn_migration_input(m, GN_TX_ON_WAITS, NULL);
     return 0;
 }
 
@@ -355,9 +355,9 @@ int gn_program_waits_far(struct gn_conn *c, uint32_t seq, const struct gn_link_w
         return rc;
     if (!v && !(v = take_up(c, &w->wait, err)))
         return -EACCES;
-    struct gn_move *m = v->move;
-    const bool decides =
-        !v->stopped && m && m->told && gn_secret_same(m->how.key, w->wait.key, sizeof w->wait.key);
+    struct gn_migration *m = gn_migration_of(v);
+    const bool decides = m && m->tx.state == GN_TX_TOLD &&
+                         gn_secret_same(m->how.key, w->wait.key, sizeof w->wait.key);
     v->n_segments = w->wait.n_segments;
     if (!v->stopped && !decides) {
         gn_conn_send(c, GN_LINK_RETURNED, seq, NULL, 0, NULL, 0);
@@ -367,10 +367,8 @@ int gn_program_waits_far(struct gn_conn *c, uint32_t seq, const struct gn_link_w
         return gn_fail(err, EINVAL, NULL, "its vGPU was not stopped so");
     gn_vgpus_notify_session(v, seq);
     GN_FAULT("daemon-waits-far");
-    if (decides) {
-        decide(m);
-        gn_checkpoint_settle(m);
-    }
+    if (decides)
+        (void)gn_migration_input(m, GN_TX_ON_WAITS, NULL);
     return 0;
 }
 
@@ -399,6 +397,76 @@ struct gn_vgpu_record *gn_restore_awaits(struct gn_daemon *d, const struct gn_co
     return NULL;
 }
 
+/* Before the destination may go on: a program must not believe that it still waits, once anything
+ * has happened that is not in the file. */
+static void tell_restored(struct gn_vgpu_record *v)
+{
+    v->stopped = false;
+    explicit_bzero(v->stop_key, sizeof v->stop_key);
+    if (v->remote && v->conn)
+        say(v->conn, GN_LINK_RESTORED, NULL, 0); /* it asks before it believes that */
+    else if (!v->remote)
+        gn_conn_send(v->conn, GN_LINK_RESTORED, v->wait_seq, NULL, 0, NULL, 0);
+}
+
+static void commit(struct gn_migration *m)
+{
+    struct gn_vgpu_record *v = m->from;
+    struct gn_error err;
+    int rc = 0;
+    GN_FAULT("daemon-before-commit");
+    if (v->conn && gn_frame_writer_pending(&v->conn->writer))
+        rc = gn_fail(&err, EBUSY, "try again", "its program does not read what gantryd says");
+    if (rc || gn_migration_exchange(m, &err)) {
+        (void)gn_migration_input(m, GN_TX_ON_FAILED, &err);
+        return;
+    }
+    tell_restored(v);
+    if (gn_transaction_is_over(m->tx.state))
+        return; /* the program has gone */
+    GN_FAULT("daemon-program-told");
+    gn_vgpus_notify_worker(v, GN_WORKER_GO, 0, NULL, 0);
+    GN_FAULT("daemon-committed");
+    gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: restored, worker %d", v->id,
+                 (int)v->worker_pid);
+    (void)gn_migration_input(m, GN_TX_ON_DONE, NULL);
+}
+
+static void restore_act(struct gn_migration *m, uint32_t action, const struct gn_error *err)
+{
+    struct gn_vgpu_record *v = m->from;
+    switch (action) {
+    case GN_TX_DO_FETCH:
+        if (!v->remote) /* the file of a remote one has all of its session */
+            gn_conn_send(v->conn, GN_LINK_HAND, v->wait_seq, NULL, 0, NULL, 0);
+        break;
+    case GN_TX_DO_COMMIT:
+        commit(m);
+        break;
+    case GN_TX_DO_STAY:
+        /* The session may have gone over the socket that the program waits with: the program makes
+         * another one. */
+        if (v->conn && !v->remote)
+            gn_conn_refuse(v->conn, v->wait_seq, EAGAIN, err);
+        break;
+    }
+}
+
+static char *restore_reply(const struct gn_migration *m)
+{
+    return gn_control_restore_reply(
+        &(struct gn_control_restored){.id = m->from->id,
+                                      .boot_ns = m->in.began_ns - m->began_ns,
+                                      .load_ns = m->in.done_ns - m->in.began_ns,
+                                      .bytes = m->in.bytes});
+}
+
+static const struct gn_migration_ops restore_ops = {.what = "restore",
+                                                    .failure = "the vGPU was not restored",
+                                                    .outcome = "its program waits on",
+                                                    .act = restore_act,
+                                                    .reply = restore_reply};
+
 int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_restore *wish,
                      bool *ret_absent, struct gn_error *err)
 {
@@ -419,81 +487,43 @@ int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_re
             "the checkpoint is of a vGPU of the tenant \"%.63s\", and the program that waits is "
             "of \"%s\"",
             wish->tenant, v->tenant->rules.name);
-    if (v->move)
+    if (gn_migration_of(v))
         return gn_fail(err, EBUSY, "wait until it is over", "it is being restored already");
     if (d->stopping)
         return gn_fail(err, ESHUTDOWN, NULL, "gantryd is ending");
     if (d->draining)
         return gn_fail(err, ESHUTDOWN, "gantry drain --undo ends that",
                        "this gantryd is being emptied, and gives no program a worker");
-    struct gn_move *m = calloc(1, sizeof *m);
-    struct gn_vgpu_record *n = m ? gn_vgpus_blank(v, err) : NULL;
-    if (!n) {
-        free(m);
-        return gn_fail(err, ENOMEM, NULL, "out of memory");
+    struct gn_vgpu_record *n = gn_vgpus_blank(v, err);
+    if (!n)
+        return -ENOMEM;
+    struct gn_migration *m =
+        gn_migration_new(GN_TX_RESTORE, &restore_ops, v, c, seq, &(struct gn_worker_save){0}, err);
+    if (!m) {
+        gn_vgpus_leave(n);
+        return -ENOMEM;
     }
-    *m = (struct gn_move){.what = GN_MOVE_RESTORE,
-                          .from = v,
-                          .to = n,
-                          .asker = c,
-                          .seq = seq,
-                          .stream_fd = -1,
-                          .saved = true,
-                          .began_ns = gn_now_ns()};
-    v->move = m;
-    n->takes_from = v;
-    n->loads_file = true;
     n->host = &d->hosts[d->machine.platforms[v->platform].driver];
     n->ring_at = wish->ring_at;
-    int file_fd = -1, rc = gn_move_set_file(c, &file_fd, err);
-    /* The program's memory is its own: the worker makes what it has, and the session comes with the
-     * file. */
+    gn_migration_attach(m, n);
+    int file_fd = -1, rc = gn_migration_take_file(c, &file_fd, err);
+    /* The memory of a program elsewhere is its own: the worker makes what it has, and the session
+     * comes with the file. */
     if (!rc && v->remote && gn_vgpus_make_memory(n))
         rc = gn_fail(err, ENOMEM, NULL, "out of memory or descriptors");
     else if (!rc && !v->remote)
         n->data_fd = file_fd;
-    if (!rc && gn_move_lend(n, v))
-        rc = gn_fail(err, EMFILE, NULL, "out of descriptors");
+    if (!rc)
+        rc = gn_migration_lend(m, err);
     if (!rc)
         rc = gn_vgpus_boot_worker(n, v->conn, v->remote ? file_fd : v->hand_fd, err);
     if (file_fd != n->data_fd)
         gn_quota_close(c->quota, &file_fd);
     if (rc) {
-        m->asker = NULL;
-        gn_move_drop(m);
-        gn_vgpus_leave(n);
+        gn_migration_cancel(m);
         return rc;
     }
     gn_quota_close(v->quota, &v->hand_fd);
     GN_FAULT("daemon-restore-begun");
-    set_deadline(m, FILE_NS);
     return 0;
-}
-
-void gn_restore_given_up(struct gn_vgpu_record *v, const struct gn_error *err)
-{
-    /* Over the socket that it waits with the session may have gone: the program makes another. */
-    if (v->conn && !v->remote)
-        gn_conn_refuse(v->conn, v->wait_seq, EAGAIN, err);
-}
-
-bool gn_restore_tell(struct gn_move *m)
-{
-    struct gn_vgpu_record *v = m->from;
-    v->stopped = false;
-    explicit_bzero(v->stop_key, sizeof v->stop_key);
-    if (v->remote && v->conn)
-        say(v->conn, GN_LINK_RESTORED, NULL, 0); /* it asks before it believes that */
-    else if (!v->remote)
-        gn_conn_send(v->conn, GN_LINK_RESTORED, v->wait_seq, NULL, 0, NULL, 0);
-    return v->move == m;
-}
-
-char *gn_restore_reply(const struct gn_move *m)
-{
-    return gn_control_restore_reply(
-        &(struct gn_control_restored){.id = m->from->id,
-                                      .boot_ns = m->in.began_ns - m->began_ns,
-                                      .load_ns = m->in.done_ns - m->in.began_ns,
-                                      .bytes = m->in.bytes});
 }

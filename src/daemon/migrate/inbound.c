@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A vGPU from another gantryd, on the side of the gantryd that takes it in (inbound.h). Announced
+ * by control commands, claimed and decided by the program's frames; its transaction is INBOUND in
+ * the table of transaction.c. gantryd's thread; it never waits.
+ */
 #include "daemon/tenants/admission.h"
 #include "daemon/vgpu/device_choice.h"
 #include "daemon/migrate/inbound.h"
@@ -20,18 +25,24 @@
 #include "base/secret.h"
 #include "control/control.h"
 #include "daemon/net/listen_tcp.h"
-#include "daemon/migrate/transaction.h"
+#include "daemon/migrate/migration.h"
 #include "daemon/net/program_watch.h"
 #include "daemon/vgpu/tcp_sessions.h"
+#include "daemon/tenants/memory.h"
+#include "daemon/vgpu/create.h"
+#include "daemon/vgpu/lifecycle.h"
+#include "daemon/vgpu/segments.h"
+#include "daemon/vgpu/worker.h"
 #include "shm/session_layout.h"
 
-#define TICKET_NS    UINT64_C(60000000000)
-#define DECIDE_NS    UINT64_C(600000000000) /* for the program, once all is loaded */
 #define MAX_ARRIVALS 64u
 #define MAX_A_TENANT 16u /* of them: no tenant keeps the others out */
 
 struct gn_inbound {
+    struct gn_corpse corpse;
     struct gn_list link;
+    struct gn_record_owner record_owner; /* of `vgpu` */
+    struct gn_transaction tx;            /* INBOUND */
     struct gn_daemon *daemon;
     struct gn_quota *quota;      /* of who announced it */
     struct gn_conn *asker;       /* NULL: claimed */
@@ -42,27 +53,120 @@ struct gn_inbound {
     uint64_t devices; /* of the platform: those that will stand for its own, in this order */
     uint8_t order[GN_WORKER_MAX_DEVICES];
     uint64_t need_bytes, limit_bytes;
-    uint64_t until_ns; /* of the ticket, and of the program's decision; in between it is the one
-                          that is left who sets limits */
-    uint64_t claimed_ns, up_ns;
-    struct gn_stop_watch stop_watch; /* of its worker, until it is ready */
+    uint64_t claimed_ns, up_ns, load_ns;
+    struct gn_stop_watch stop_watch; /* of its worker, until that has loaded */
     int stream_fd;                   /* -1: it has not come, or the worker has it */
-    bool ready;
-    bool remote, secure; /* the program is on another machine; it speaks TLS */
-    bool near; /* so its gantryd took it to be, but it is here, and its new worker shares its memory
-                */
+    bool remote, secure;             /* the program is on another machine; it speaks TLS */
+    bool near; /* its gantryd took it to be on another machine, but it is on this one, and its new
+                  worker shares its memory */
     unsigned char ticket[GN_LINK_TICKET_BYTES], name[GN_LINK_SESSION_BYTES];
 };
 
-static void drop(struct gn_inbound *a)
+static const struct gn_record_owner_ops owner_ops;
+
+static struct gn_inbound *of(const struct gn_record_owner *o)
 {
-    gn_quota_close(a->quota, &a->stream_fd);
+    return gn_container_of(o, struct gn_inbound, record_owner);
+}
+
+static struct gn_inbound *arrival_of(const struct gn_vgpu_record *v)
+{
+    return v && v->owned_by && v->owned_by->ops == &owner_ops ? of(v->owned_by) : NULL;
+}
+
+static void bury(struct gn_corpse *corpse)
+{
+    struct gn_inbound *a = gn_container_of(corpse, struct gn_inbound, corpse);
     gn_quota_put(a->quota);
-    if (a->vgpu)
-        a->vgpu->arrival = NULL;
+    free(a);
+}
+
+/* ---- its transaction */
+
+static void tell_claimed(struct gn_inbound *a)
+{
+    struct gn_vgpu_record *v = a->vgpu;
+    const struct gn_platform_record *p = &v->daemon->machine.platforms[v->platform];
+    struct gn_link_claimed said = {
+        .vgpu_id = v->id, .platform = {.index = v->platform, .n_devices = gn_vgpus_n_devices(v)}};
+    memcpy(said.platform.api, p->api, sizeof said.platform.api);
+    memcpy(said.platform.name, p->name, sizeof said.platform.name);
+    a->up_ns = gn_now_ns();
+    if (!v->remote) {
+        gn_conn_send(v->conn, GN_LINK_CLAIMED, v->attach_seq, &said, sizeof said, NULL, 0);
+        return;
+    }
+    struct gn_link_claimed_remote far = {.claimed = said, .grace_ms = v->daemon->tcp_grace_ms};
+    memcpy(far.session, v->session, sizeof far.session);
+    memcpy(far.key, v->key, sizeof far.key);
+    gn_conn_send(v->conn, GN_LINK_CLAIMED_REMOTE, v->attach_seq, &far, sizeof far, NULL, 0);
+    explicit_bzero(&far, sizeof far);
+}
+
+static void tell_ready(struct gn_inbound *a)
+{
+    const struct gn_link_ready ready = {.boot_ns = a->up_ns - a->claimed_ns, .load_ns = a->load_ns};
+    GN_FAULT("daemon-before-ready");
+    gn_conn_send(a->vgpu->conn, GN_LINK_READY, a->vgpu->attach_seq, &ready, sizeof ready, NULL, 0);
+}
+
+static void go(struct gn_vgpu_record *v)
+{
+    GN_FAULT("daemon-before-go");
+    gn_vgpus_notify_worker(v, GN_WORKER_GO, 0, NULL, 0);
+    v->booted = true;
+    gn_quota_log(v->quota, GN_LOG_INFO,
+                 "vgpu=%08x: \"%s\" (%d) has come from another gantryd, worker %d", v->id,
+                 v->program, (int)v->program_pid, (int)v->worker_pid);
+    GN_FAULT("daemon-gone-over");
+}
+
+/* The program stays at the gantryd that it came from. */
+static void refuse(struct gn_vgpu_record *v, const struct gn_error *err)
+{
+    struct gn_conn *c = v->conn;
+    gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: it does not come: %s", v->id, err->what);
+    c->vgpu = NULL;
+    c->closing = true;
+    const uint32_t seq = v->attach_seq;
+    gn_vgpus_leave(v);
+    gn_conn_refuse(c, seq, EREMOTEIO, err);
+}
+
+static void detach(struct gn_inbound *a)
+{
+    if (a->vgpu && a->tx.state == GN_TX_COMMITTED) {
+        a->vgpu->owned_by = NULL;
+    } else if (a->vgpu) {
+        gn_migration_leave_late(a->vgpu);
+        gn_vgpus_give_up_id(a->vgpu); /* so that it may be tried again at once */
+    }
+    gn_quota_close(a->quota, &a->stream_fd);
     gn_list_remove(&a->link);
     explicit_bzero(a->ticket, sizeof a->ticket);
-    free(a);
+    gn_loop_bury(&a->daemon->loop, &a->corpse, bury);
+}
+
+/* 0, or -EPROTO: it is out of place. `a` may be over then; its memory lasts until this turn of the
+ * loop is over. */
+static int input(struct gn_inbound *a, enum gn_transaction_input what, const struct gn_error *err)
+{
+    uint32_t actions;
+    if (!gn_transaction_step(&a->tx, what, gn_now_ns(), &actions))
+        return -EPROTO;
+    if (gn_transaction_is_over(a->tx.state))
+        detach(a);
+    else
+        gn_vgpus_arm(a->daemon);
+    if (actions & GN_TX_DO_CLAIMED)
+        tell_claimed(a);
+    if (actions & GN_TX_DO_READY)
+        tell_ready(a);
+    if (actions & GN_TX_DO_GO)
+        go(a->vgpu);
+    if (actions & GN_TX_DO_STAY)
+        refuse(a->vgpu, err);
+    return 0;
 }
 
 /* ---- announced */
@@ -250,7 +354,7 @@ int gn_inbound_announce(struct gn_conn *c, const struct gn_control_about *about,
     if (!rc)
         rc = judge_memory(d, t, there.platform, about, err);
     if (!rc && !c->remote)
-        rc = gn_move_set_file(c, &fd, err);
+        rc = gn_migration_take_file(c, &fd, err);
     if (!rc && !c->remote && !is_stream(fd))
         rc = gn_fail(err, EINVAL, "use a gantry of gantryd's version",
                      "what the vGPU is to come through is no socket");
@@ -281,7 +385,8 @@ int gn_inbound_announce(struct gn_conn *c, const struct gn_control_about *about,
     a->secure = c->remote && c->peer.secure;
     if (c->remote)
         a->owner = gn_owner_of(c, t);
-    a->until_ns = gn_now_ns() + TICKET_NS;
+    a->record_owner.ops = &owner_ops;
+    gn_transaction_begin(&a->tx, GN_TX_INBOUND, 0, gn_now_ns());
     gn_list_append(&d->arrivals, &a->link);
     ret->named = a->remote;
     if (about->remote)
@@ -332,22 +437,9 @@ int gn_inbound_find_key(struct gn_daemon *d, const unsigned char *name, struct g
     const struct gn_inbound *a = by_name(d, name);
     if (!a || !a->secure || a->vgpu)
         return -ENOENT;
-    gn_inbound_key(a, ret->identity, ret->key);
+    memcpy(ret->identity, a->name, sizeof a->name);
+    memcpy(ret->key, a->ticket, sizeof a->ticket);
     return 0;
-}
-
-bool gn_inbound_is_same_machine(const struct gn_inbound *a, bool *ret_secure)
-{
-    *ret_secure = a->secure;
-    return a->near;
-}
-
-void gn_inbound_key(const struct gn_inbound *a,
-                    unsigned char ret_name[static GN_LINK_SESSION_BYTES],
-                    unsigned char ret_key[static GN_LINK_TICKET_BYTES])
-{
-    memcpy(ret_name, a->name, sizeof a->name);
-    memcpy(ret_key, a->ticket, sizeof a->ticket);
 }
 
 /* ---- claimed */
@@ -366,14 +458,15 @@ static struct gn_inbound *by_ticket(struct gn_daemon *d, const struct gn_link_cl
 
 /* In their places: they come with the session. Over tcp there is none that could be shared, and the
  * worker has its own. Of one that is near its session and what it consists of come by two ways. */
-static int make_memory(struct gn_vgpu_record *v, const struct gn_conn *c)
+static int make_memory(const struct gn_inbound *a, struct gn_vgpu_record *v,
+                       const struct gn_conn *c)
 {
     if (c->remote) {
         int rc = gn_vgpus_make_memory(v);
         return rc ? rc : gn_vgpus_make_session(v, c);
     }
     v->events_fd = fcntl(v->ring_fd, F_DUPFD_CLOEXEC, 0);
-    v->data_fd = fcntl(v->arrival->near ? v->arrival->stream_fd : v->ring_fd, F_DUPFD_CLOEXEC, 0);
+    v->data_fd = fcntl(a->near ? a->stream_fd : v->ring_fd, F_DUPFD_CLOEXEC, 0);
     return v->events_fd < 0 || v->data_fd < 0 ? -EMFILE : 0;
 }
 
@@ -402,7 +495,7 @@ static int start(struct gn_inbound *a, struct gn_conn *c, uint32_t seq,
         return -ENOMEM;
     *ring_fd = -1;
     v->stopped = v->booted = v->driver_up = false;
-    v->arrival = a;
+    v->owned_by = &a->record_owner;
     v->attach_seq = seq;
     v->n_segments = claim->n_segments;
     if (c->remote) /* its connection shows a ticket, and no token */
@@ -411,7 +504,8 @@ static int start(struct gn_inbound *a, struct gn_conn *c, uint32_t seq,
     a->asker = NULL;
     a->claimed_ns = a->stop_watch.look_ns = gn_now_ns();
     c->tenant = t;
-    int rc = make_memory(v, c);
+    (void)input(a, GN_TX_ON_CLAIM, NULL);
+    int rc = make_memory(a, v, c);
     rc = rc ? gn_fail(err, -rc, NULL, "cannot make its session: %s", strerror(-rc))
             : gn_vgpus_boot_worker(v, c, a->near ? hand_fd : a->stream_fd, err);
     if (rc) {
@@ -420,12 +514,11 @@ static int start(struct gn_inbound *a, struct gn_conn *c, uint32_t seq,
         return rc;
     }
     gn_quota_close(a->quota, &a->stream_fd);
-    gn_vgpus_arm(a->daemon);
     GN_FAULT("daemon-claimed");
     return 0;
 }
 
-bool gn_inbound_claimed(struct gn_conn *c, struct gn_frame_reader *reader, const struct gn_frame *f)
+static bool claim_frame(struct gn_conn *c, struct gn_frame_reader *reader, const struct gn_frame *f)
 {
     struct gn_link_claim claim;
     struct gn_error err;
@@ -470,61 +563,61 @@ bool gn_inbound_claimed(struct gn_conn *c, struct gn_frame_reader *reader, const
     return true;
 }
 
-void gn_inbound_worker_up(struct gn_vgpu_record *v)
+static void on_up(struct gn_record_owner *o, struct gn_vgpu_record *v)
 {
-    const struct gn_platform_record *p = &v->daemon->machine.platforms[v->platform];
-    struct gn_link_claimed said = {
-        .vgpu_id = v->id, .platform = {.index = v->platform, .n_devices = gn_vgpus_n_devices(v)}};
-    memcpy(said.platform.api, p->api, sizeof said.platform.api);
-    memcpy(said.platform.name, p->name, sizeof said.platform.name);
-    v->arrival->up_ns = gn_now_ns();
-    if (!v->remote) {
-        gn_conn_send(v->conn, GN_LINK_CLAIMED, v->attach_seq, &said, sizeof said, NULL, 0);
-        return;
-    }
-    struct gn_link_claimed_remote far = {.claimed = said, .grace_ms = v->daemon->tcp_grace_ms};
-    memcpy(far.session, v->session, sizeof far.session);
-    memcpy(far.key, v->key, sizeof far.key);
-    gn_conn_send(v->conn, GN_LINK_CLAIMED_REMOTE, v->attach_seq, &far, sizeof far, NULL, 0);
-    explicit_bzero(&far, sizeof far);
+    (void)v;
+    (void)input(of(o), GN_TX_ON_UP, NULL);
 }
 
-static void refuse(struct gn_vgpu_record *v, const struct gn_error *err)
+static int on_frame(struct gn_record_owner *o, struct gn_vgpu_record *v, const struct gn_frame *f)
 {
-    struct gn_conn *c = v->conn;
-    gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: it does not come: %s", v->id, err->what);
-    c->vgpu = NULL;
-    c->closing = true;
-    const uint32_t seq = v->attach_seq;
-    gn_vgpus_leave(v);
-    gn_conn_refuse(c, seq, EREMOTEIO, err);
-}
-
-int gn_inbound_loaded(struct gn_vgpu_record *v, const struct gn_frame *f)
-{
-    struct gn_inbound *a = v->arrival;
+    struct gn_inbound *a = of(o);
     struct gn_worker_moved said;
     struct gn_error err;
-    if (f->op != GN_WORKER_LOADED || a->ready)
-        return f->op == GN_WORKER_LOADED ? -EPROTO : 0;
-    if (!gn_move_answered(f, 0, &said))
+    if (f->op != GN_WORKER_LOADED)
+        return 0;
+    if (!gn_migration_parse_report(f, 0, &said))
         return -EPROTO;
     if (!v->conn)
         return 1;
-    if (said.error) {
+    a->load_ns = said.done_ns - said.began_ns;
+    if (said.error)
         gn_fail(&err, -said.error, said.fix[0] ? said.fix : NULL, "%s", said.what);
-        refuse(v, &err);
-        return 1;
-    }
-    const struct gn_link_ready ready = {.boot_ns = a->up_ns - a->claimed_ns,
-                                        .load_ns = said.done_ns - said.began_ns};
-    a->ready = true;
-    a->until_ns = gn_now_ns() + DECIDE_NS;
-    gn_vgpus_arm(v->daemon);
-    GN_FAULT("daemon-before-ready");
-    gn_conn_send(v->conn, GN_LINK_READY, v->attach_seq, &ready, sizeof ready, NULL, 0);
-    return 1;
+    return input(a, said.error ? GN_TX_ON_LOAD_FAILED : GN_TX_ON_LOADED, &err) ? -EPROTO : 1;
 }
+
+static bool on_death(struct gn_record_owner *o, struct gn_vgpu_record *v)
+{
+    struct gn_error err;
+    if (!v->conn)
+        return false;
+    gn_holder_gone(&v->lease, gn_now_ns());
+    gn_memory_settle(v->daemon);
+    gn_fail(&err, ENODEV, "look at what gantryd's log says of it",
+            "the new worker ended before it had taken over");
+    return input(of(o), GN_TX_ON_DEST_DIED, &err) == 0;
+}
+
+static void on_left(struct gn_record_owner *o, struct gn_vgpu_record *v)
+{
+    (void)v;
+    (void)input(of(o), GN_TX_ON_PROGRAM_GONE, NULL);
+}
+
+static void on_boot(struct gn_record_owner *o, const struct gn_vgpu_record *v,
+                    struct gn_worker_boot *boot)
+{
+    const struct gn_inbound *a = of(o);
+    boot->loads = a->near ? GN_WORKER_LOADS_FAR : GN_WORKER_LOADS_WORKER;
+    boot->load_tls = a->near && a->secure;
+    if (v->remote || a->near) {
+        memcpy(boot->load_name, a->name, sizeof boot->load_name);
+        memcpy(boot->load_key, a->ticket, sizeof boot->load_key);
+    }
+}
+
+static const struct gn_record_owner_ops owner_ops = {
+    .up = on_up, .acknowledged = on_frame, .died = on_death, .left = on_left, .boot = on_boot};
 
 static bool take_segment(struct gn_vgpu_record *v, struct gn_frame_reader *reader,
                          const struct gn_frame *f)
@@ -546,56 +639,30 @@ static bool take_segment(struct gn_vgpu_record *v, struct gn_frame_reader *reade
 
 bool gn_inbound_frame(struct gn_conn *c, struct gn_frame_reader *reader, const struct gn_frame *f)
 {
-    struct gn_vgpu_record *v = c->vgpu;
+    struct gn_inbound *a = arrival_of(c->vgpu);
     if (f->op == GN_LINK_CLAIM)
-        return gn_inbound_claimed(c, reader, f);
-    if (!v || !v->arrival)
+        return claim_frame(c, reader, f);
+    if (!a)
         return false;
     if (f->op == GN_LINK_PASS)
-        return take_segment(v, reader, f);
-    if (f->n_payload || !v->arrival->ready)
-        return false;
-    GN_FAULT("daemon-before-go");
-    gn_vgpus_notify_worker(v, GN_WORKER_GO, 0, NULL, 0);
-    v->booted = true;
-    drop(v->arrival);
-    gn_quota_log(v->quota, GN_LOG_INFO,
-                 "vgpu=%08x: \"%s\" (%d) has come from another gantryd, worker %d", v->id,
-                 v->program, (int)v->program_pid, (int)v->worker_pid);
-    GN_FAULT("daemon-gone-over");
-    return true;
+        return take_segment(c->vgpu, reader, f);
+    return !f->n_payload && input(a, GN_TX_ON_GOES_ON, NULL) == 0;
 }
 
-/* ---- over */
-
-void gn_inbound_session_left(struct gn_vgpu_record *v)
-{
-    if (!v->arrival)
-        return;
-    gn_vgpus_give_up_id(v); /* so that it may be tried again at once */
-    drop(v->arrival);
-}
-
-static struct gn_inbound *first_of(struct gn_daemon *d, const struct gn_conn *c, uint64_t now_ns)
-{
-    gn_list_for_each(a, &d->arrivals, struct gn_inbound, link)
-    {
-        if (c ? !a->vgpu && a->asker == c : (!a->vgpu || a->ready) && a->until_ns <= now_ns)
-            return a;
-    }
-    return NULL;
-}
+/* ---- ends */
 
 void gn_inbound_conn_closed(struct gn_daemon *d, const struct gn_conn *c)
 {
-    struct gn_inbound *a;
-    while ((a = first_of(d, c, 0)))
-        drop(a);
+    gn_list_for_each(a, &d->arrivals, struct gn_inbound, link)
+    {
+        if (a->asker == c)
+            (void)input(a, GN_TX_ON_ASKER_GONE, NULL);
+    }
 }
 
 static bool is_loading(const struct gn_inbound *a)
 {
-    return a->vgpu && a->vgpu->conn && !a->ready;
+    return (a->tx.state == GN_TX_BOOTING || a->tx.state == GN_TX_PRECOPY) && a->vgpu->conn;
 }
 
 static struct gn_inbound *first_on_its_way(struct gn_daemon *d)
@@ -614,7 +681,7 @@ void gn_inbound_refuse_all(struct gn_daemon *d)
     struct gn_inbound *a;
     (void)refuse_emptied(&err);
     while ((a = first_on_its_way(d)))
-        refuse(a->vgpu, &err); /* and a */
+        (void)input(a, GN_TX_ON_FAILED, &err);
 }
 
 uint64_t gn_inbound_deadline(const struct gn_daemon *d)
@@ -622,23 +689,25 @@ uint64_t gn_inbound_deadline(const struct gn_daemon *d)
     uint64_t first = 0;
     gn_list_for_each(a, (struct gn_list *)(uintptr_t)&d->arrivals, struct gn_inbound, link)
     {
-        const uint64_t next_ns = !a->vgpu || a->ready ? a->until_ns
-                                 : is_loading(a)      ? a->stop_watch.look_ns
-                                                      : 0;
-        if (next_ns && (!first || next_ns < first))
+        const uint64_t next_ns = is_loading(a) ? a->stop_watch.look_ns : a->tx.until_ns;
+        if (!first || next_ns < first)
             first = next_ns;
     }
     return first;
 }
 
-/* One whose worker has been stopped for long, with the reason. */
-static struct gn_inbound *find_stopped(struct gn_daemon *d, uint64_t now_ns, struct gn_error *err)
+/* One that is due, with the reason. */
+static struct gn_inbound *find_due(struct gn_daemon *d, uint64_t now_ns, struct gn_error *err)
 {
     gn_list_for_each(a, &d->arrivals, struct gn_inbound, link)
     {
         if (is_loading(a) && a->stop_watch.look_ns <= now_ns &&
             gn_inbound_awaits_stopped(&a->stop_watch, a->vgpu, now_ns, err))
             return a;
+        if (a->tx.until_ns > now_ns)
+            continue;
+        gn_fail(err, ETIMEDOUT, "move it again", "its program has not said where it goes on");
+        return a;
     }
     return NULL;
 }
@@ -647,15 +716,10 @@ void gn_inbound_expire(struct gn_daemon *d, uint64_t now_ns)
 {
     struct gn_inbound *a;
     struct gn_error err;
-    while ((a = find_stopped(d, now_ns, &err)))
-        refuse(a->vgpu, &err); /* and a */
-    while ((a = first_of(d, NULL, now_ns))) {
-        if (a->vgpu) {
-            gn_fail(&err, ETIMEDOUT, "move it again", "its program has not said where it goes on");
-            refuse(a->vgpu, &err); /* and a */
-            continue;
-        }
-        gn_log(GN_LOG_WARN, "the ticket of vGPU %08x has run out before its program came", a->id);
-        drop(a);
+    while ((a = find_due(d, now_ns, &err))) {
+        if (a->tx.state == GN_TX_ANNOUNCED)
+            gn_log(GN_LOG_WARN, "the ticket of vGPU %08x has run out before its program came",
+                   a->id);
+        (void)input(a, GN_TX_ON_DEADLINE, &err);
     }
 }

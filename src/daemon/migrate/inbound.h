@@ -24,23 +24,9 @@ bool gn_inbound_accept_stream(struct gn_daemon *d, const unsigned char *name,
                               const unsigned char *proof, int fd);
 /* The key of this name. 0 or -ENOENT. */
 int gn_inbound_find_key(struct gn_daemon *d, const unsigned char *name, struct gn_tls_psk *ret);
-/* The program was taken to be on another machine, and is here: its session comes from itself, and
- * what the vGPU consists of from over there; by TLS? */
-bool gn_inbound_is_same_machine(const struct gn_inbound *a, bool *ret_secure);
-void gn_inbound_key(const struct gn_inbound *a,
-                    unsigned char ret_name[static GN_LINK_SESSION_BYTES],
-                    unsigned char ret_key[static GN_LINK_TICKET_BYTES]);
-/* create.c: events and data area of a session of which no memory comes. 0 or -errno. */
-int gn_vgpus_make_memory(struct gn_vgpu_record *v);
-/* The program's words. False: they are malformed, or out of place. */
-bool gn_inbound_claimed(struct gn_conn *c, struct gn_frame_reader *reader,
-                        const struct gn_frame *f);
+/* CLAIM, PASS or GO, of a program's. False: malformed, or out of place. */
 bool gn_inbound_frame(struct gn_conn *c, struct gn_frame_reader *reader, const struct gn_frame *f);
-/* Its worker is up; what it says of the load: 1, or -EPROTO. */
-void gn_inbound_worker_up(struct gn_vgpu_record *v);
-int gn_inbound_loaded(struct gn_vgpu_record *v, const struct gn_frame *f);
-/* The vGPU, or who announced it, is gone. */
-void gn_inbound_session_left(struct gn_vgpu_record *v);
+/* Who announced it is gone. */
 void gn_inbound_conn_closed(struct gn_daemon *d, const struct gn_conn *c);
 /* This gantryd is being emptied: what is on its way here, and could not yet go on here, goes on
  * where it was. */

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A vGPU to another gantryd, seen from the one that it leaves; docs/moves.md. What goes over is the
- * worker's to write, into a socket whose other end the other gantryd has; that one is not spoken to
- * from here. The program is told where to go, and says how it went. When the worker has written
- * everything the program alone decides: it may, once it is told so, and until it has said which way
- * this worker neither goes on nor ends. gantryd's thread.
+ * A vGPU to another gantryd, on the side of the gantryd that it leaves; docs/moves.md. The source
+ * writes into a socket whose other end the other gantryd has; the two gantryds do not speak with
+ * each other. The program is told where to go and decides: once the source has written everything,
+ * and until the program has said which way, this side neither goes on nor ends. Called by control
+ * commands and with the program's frames, on gantryd's thread; it never waits.
  */
+#include "daemon/migrate/outbound.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,15 +21,9 @@
 #include "base/log.h"
 #include "control/control.h"
 #include "daemon/vgpu/device_choice.h"
-#include "daemon/migrate/transaction.h"
-
-#define CLAIM_NS                                                                                   \
-    UINT64_C(                                                                                      \
-        30000000000) /* for the program to come to the other one, and a worker to be up there */
-#define LEAVE_NS                                                                                   \
-    UINT64_C(90000000000) /* for it to say where it goes on: it waits a minute for the other one   \
-                             itself */
-#define NO_END_NS (UINT64_MAX / 2)
+#include "daemon/migrate/migration.h"
+#include "daemon/vgpu/create.h"
+#include "daemon/vgpu/lifecycle.h"
 
 static bool is_tcp(const char *address)
 {
@@ -75,48 +71,122 @@ static bool is_stream_for(bool tcp, int fd)
            (tcp ? domain == AF_INET || domain == AF_INET6 : domain == AF_UNIX);
 }
 
+/* Tells the program that it may go on at the destination. */
+static void offer(struct gn_migration *m)
+{
+    GN_FAULT("daemon-before-leave");
+    gn_conn_send(m->from->conn, GN_LINK_LEAVE, m->number, NULL, 0, NULL, 0);
+    GN_FAULT("daemon-leave-told");
+}
+
+/* Only the program knows where it goes on, and may say so at any time. */
+static void advise(struct gn_migration *m)
+{
+    struct gn_error err;
+    gn_fail(&err, ETIMEDOUT, "look with gantry ls at both gantryds when its program goes on",
+            "the program of %08x does not say where it goes on (it may be stopped); until it does, "
+            "the vGPU waits at both",
+            m->from->id);
+    gn_quota_log(m->from->quota, GN_LOG_WARN, "vgpu=%08x: %s", m->from->id, err.what);
+    gn_migration_answer(
+        m, gn_control_error("it is not known yet whether the vGPU was moved", err.what, err.fix));
+}
+
+static void stay(struct gn_migration *m, const struct gn_error *err)
+{
+    struct gn_link_error e = {.code = ECANCELED};
+    struct gn_conn *c = m->from->conn;
+    if (!c || c->socket.fd < 0)
+        return;
+    gn_frame_string_set(e.what, sizeof e.what, err->what);
+    gn_frame_string_set(e.fix, sizeof e.fix, err->fix);
+    /* Not sent at once: a connection that breaks over it would end the record that is in hand. */
+    (void)gn_frame_push(&c->writer, GN_LINK_STAY, 0, m->number, &e, sizeof e, NULL, 0);
+    gn_loop_change(&c->daemon->loop, &c->socket, EPOLLIN | EPOLLOUT);
+}
+
+/* The program has gone. Its record here is only left to wait for the worker's end. */
+static void release(struct gn_migration *m)
+{
+    struct gn_vgpu_record *v = m->from;
+    struct gn_conn *c = v->conn;
+    if (!c)
+        return;
+    c->vgpu = NULL;
+    v->booted = false;      /* it is in no list any more */
+    gn_vgpus_give_up_id(v); /* the vGPU may come back before this worker is dead */
+    gn_vgpus_leave(v);
+    /* A thread of the program may sleep in poll on its end of this, which keeps it from hanging
+     * up. */
+    gn_conn_close(c);
+}
+
+static void act(struct gn_migration *m, uint32_t action, const struct gn_error *err)
+{
+    switch (action) {
+    case GN_TX_DO_OFFER:
+        offer(m);
+        break;
+    case GN_TX_DO_ADVISE:
+        advise(m);
+        break;
+    case GN_TX_DO_STAY:
+        stay(m, err);
+        break;
+    case GN_TX_DO_RELEASE:
+        release(m);
+        break;
+    }
+}
+
+static char *reply(const struct gn_migration *m)
+{
+    return gn_migration_figures(m, m->address, m->boot_ns, m->load_ns);
+}
+
+static const struct gn_migration_ops ops = {.what = "move",
+                                            .failure = "the vGPU was not moved",
+                                            .outcome = "the vGPU goes on where it was",
+                                            .act = act,
+                                            .reply = reply};
+
+/* ---- what commands ask for */
+
 int gn_outbound_may_begin(const struct gn_vgpu_record *v, struct gn_error *err)
 {
-    int rc = gn_move_may_begin(v, err);
+    int rc = gn_migration_may_begin(v, err);
     if (!rc && v->hosted)
         rc = gn_fail(err, EOPNOTSUPP, "gantry mode VGPU remote, and try again",
                      "it lives in its program, which cannot be moved from there yet");
     return rc ? rc : gn_refuse_stopped_program(v, err);
 }
 
-int gn_outbound_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v,
-                      const struct gn_control_wish *wish, struct gn_error *err)
+int gn_migrate_outbound(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v,
+                        const struct gn_control_wish *wish, struct gn_error *err)
 {
+    struct gn_worker_save how = {.drain_timeout_ms = wish->drain_timeout_ms,
+                                 .n_ahead = wish->rounds,
+                                 .bytes_per_s = wish->bandwidth_bytes};
     struct gn_link_move what;
-    int rc = gn_outbound_may_begin(v, err);
+    int fd = -1, rc = gn_outbound_may_begin(v, err);
     if (!rc)
         rc = judge_address(v, wish->to, err);
     if (!rc)
         rc = read_where(v, wish, &what, err);
-    struct gn_move *m = rc ? NULL : calloc(1, sizeof *m);
-    int fd = -1;
     if (!rc)
-        rc = m ? gn_move_set_file(c, &fd, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
-    /* A worker that was started without TLS has somebody in between who speaks it. */
+        rc = gn_migration_take_file(c, &fd, err);
+    /* A worker that was started without TLS has `gantry` speak it in its place. */
     if (!rc && !is_stream_for(is_tcp(wish->to) && (v->remote || !wish->secure), fd))
         rc = gn_fail(err, EINVAL, "use a gantry of gantryd's version",
                      "what the vGPU is to go through is no socket of the kind that its way is");
-    if (rc) {
+    struct gn_migration *m =
+        rc ? NULL : gn_migration_new(GN_TX_OUTBOUND, &ops, v, c, seq, &how, err);
+    if (!m) {
         gn_quota_close(c->quota, &fd);
-        free(m);
-        return rc;
+        return rc ? rc : -ENOMEM;
     }
-    *m = (struct gn_move){.what = GN_MOVE_AWAY,
-                          .from = v,
-                          .asker = c,
-                          .seq = seq,
-                          .how = {.drain_timeout_ms = wish->drain_timeout_ms,
-                                  .n_ahead = wish->rounds,
-                                  .bytes_per_s = wish->bandwidth_bytes},
-                          .stream_fd = fd,
-                          .began_ns = gn_now_ns(),
-                          .until_ns = gn_now_ns() + CLAIM_NS};
-    /* No other gantryd's that the program remembers. */
+    m->stream_fd = fd;
+    /* A number that no other gantryd has given the program. */
     while (!m->number)
         if (getrandom(&m->number, sizeof m->number, 0) != sizeof m->number)
             m->number = (uint32_t)gn_now_ns();
@@ -128,118 +198,65 @@ int gn_outbound_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v,
         memcpy(m->how.key, what.ticket, sizeof m->how.key);
         memcpy(m->how.name, what.name, sizeof m->how.name);
     }
-    v->move = m;
-    gn_cache_keep(v->daemon,
-                  v->cache); /* the other gantryd may be this machine's, and compile the same */
-    gn_vgpus_arm(v->daemon);
+    gn_migration_attach(m, NULL);
+    /* The other gantryd may be of this machine, and compile the same kernels. */
+    gn_cache_keep(v->daemon, v->cache);
     GN_FAULT("daemon-before-move-told");
-    const bool near = v->conn && v->conn->hears_near && what.near[0];
+    const bool near = v->conn->hears_near && what.near[0];
     gn_conn_send(v->conn, GN_LINK_MOVE, m->number, &what,
-                 near ? sizeof what : GN_LINK_MOVE_PLAIN_BYTES, NULL,
-                 0); /* gone meanwhile: gn_move_left */
+                 near ? sizeof what : GN_LINK_MOVE_PLAIN_BYTES, NULL, 0);
     explicit_bzero(&what, sizeof what);
     return 0;
 }
 
-void gn_outbound_saved(struct gn_move *m)
-{
-    GN_FAULT("daemon-before-leave");
-    m->until_ns = gn_now_ns() + LEAVE_NS;
-    gn_vgpus_arm(m->from->daemon);
-    gn_conn_send(m->from->conn, GN_LINK_LEAVE, m->number, NULL, 0, NULL, 0);
-    GN_FAULT("daemon-leave-told");
-}
+/* ---- what the program says */
 
-/* It alone knows where it goes on, and may say so at any time: nothing is decided for it. */
-void gn_outbound_unanswered(struct gn_move *m)
+static bool goes_on(struct gn_migration *m, const struct gn_link_ready *r)
 {
-    struct gn_error err;
-    m->until_ns = gn_now_ns() + NO_END_NS;
-    gn_fail(&err, ETIMEDOUT, "look with gantry ls at both gantryds when its program goes on",
-            "the program of %08x does not say where it goes on (it may be stopped); until it does, "
-            "the vGPU waits at both",
-            m->from->id);
-    gn_quota_log(m->from->quota, GN_LOG_WARN, "vgpu=%08x: %s", m->from->id, err.what);
-    gn_move_answer(
-        m, gn_control_error("it is not known yet whether the vGPU was moved", err.what, err.fix));
-}
-
-void gn_outbound_unsettled(struct gn_vgpu_record *v, bool returned)
-{
-    struct gn_move *m = v->move && v->move->what == GN_MOVE_AWAY ? v->move : NULL;
-    struct gn_error err;
-    /* Once all is written it may have gone over: who comes back has not. */
-    if (!m || m->saved != returned)
-        return;
-    gn_fail(&err, ENOTCONN, "try again", "the connection to its program broke");
-    gn_move_give_up(m, &err);
-}
-
-void gn_outbound_aborted(struct gn_vgpu_record *v, uint32_t number, const struct gn_error *err)
-{
-    struct gn_link_error e = {.code = ECANCELED};
-    struct gn_conn *c = v->conn;
-    if (!c || c->socket.fd < 0)
-        return;
-    gn_frame_string_set(e.what, sizeof e.what, err->what);
-    gn_frame_string_set(e.fix, sizeof e.fix, err->fix);
-    /* Not sent at once: if that ended the connection, it would end v, which is in hand. */
-    (void)gn_frame_push(&c->writer, GN_LINK_STAY, 0, number, &e, sizeof e, NULL, 0);
-    gn_loop_change(&c->daemon->loop, &c->socket, EPOLLIN | EPOLLOUT);
-}
-
-static void left(struct gn_move *m, const struct gn_link_ready *r)
-{
-    struct gn_vgpu_record *v = m->from;
-    struct gn_conn *c = v->conn;
-    const uint64_t now = gn_now_ns();
     GN_FAULT("daemon-left");
-    gn_quota_log(v->quota, GN_LOG_INFO,
-                 "vgpu=%08x: moved to the gantryd at %s, stopped for %llu us", v->id, m->address,
-                 (unsigned long long)(now - m->out.began_ns) / 1000);
-    gn_move_answer(m, gn_move_figures(m, m->address, now, r->boot_ns, r->load_ns));
-    gn_move_drop(m);
-    c->vgpu = NULL;
-    v->booted = false;      /* nobody's any more: its worker is only waited for */
-    gn_vgpus_give_up_id(v); /* which may come back before it is dead */
-    gn_vgpus_leave(v);
-    /* A thread of the program may sleep in poll on what was its end of this, which keeps it from
-     * hanging up. */
-    gn_conn_close(c);
+    if (m->tx.state == GN_TX_SAVED)
+        gn_quota_log(m->from->quota, GN_LOG_INFO,
+                     "vgpu=%08x: moved to the gantryd at %s, stopped for %llu us", m->from->id,
+                     m->address, (unsigned long long)(gn_now_ns() - m->out.began_ns) / 1000);
+    m->boot_ns = r->boot_ns;
+    m->load_ns = r->load_ns;
+    return gn_migration_input(m, GN_TX_ON_GOES_ON, NULL) == 0;
+}
+
+/* The program's words are those of the destination, which speaks through it. */
+static bool stays(struct gn_migration *m, const struct gn_link_error *e)
+{
+    struct gn_error err;
+    gn_fail(&err, EREMOTEIO, e->fix[0] ? e->fix : NULL, "%s", e->what);
+    if (!m->in.error) { /* the first reason counts */
+        m->in.error = -EREMOTEIO;
+        gn_frame_string_set(m->in.what, sizeof m->in.what, e->what);
+        gn_frame_string_set(m->in.fix, sizeof m->in.fix, e->fix);
+    }
+    return gn_migration_input(m, GN_TX_ON_LOAD_FAILED, &err) == 0;
 }
 
 bool gn_outbound_frame(struct gn_conn *c, const struct gn_frame *f)
 {
     struct gn_vgpu_record *v = c->vgpu;
-    struct gn_move *m =
-        v && v->move && v->move->what == GN_MOVE_AWAY && v->move->number == f->seq ? v->move : NULL;
+    struct gn_migration *m = v ? gn_migration_of(v) : NULL;
     struct gn_link_error e;
     struct gn_link_ready r;
-    struct gn_error err;
+    if (m && (m->tx.kind != GN_TX_OUTBOUND || m->number != f->seq))
+        m = NULL; /* it is over already; the program does not know yet */
     switch (f->op) {
     case GN_LINK_COMES:
     case GN_LINK_COMES_NEAR:
-        if (f->n_payload || !v || (m && m->asked) || (f->op == GN_LINK_COMES_NEAR && !v->remote))
+        if (f->n_payload || !v || (f->op == GN_LINK_COMES_NEAR && !v->remote))
             return false;
         if (m && f->op == GN_LINK_COMES_NEAR)
             m->how.flags |= GN_WORKER_SAVE_NEAR;
-        if (m)
-            gn_move_ask_save(m);
-        return true;
+        return !m || gn_migration_input(m, GN_TX_ON_UP, NULL) == 0;
     case GN_LINK_STAY:
-        if (!gn_frame_payload(f, &e, sizeof e) || !gn_frame_string_ok(e.what, sizeof e.what) ||
-            !gn_frame_string_ok(e.fix, sizeof e.fix))
-            return false;
-        if (!m)
-            return true; /* it was given up from here already */
-        gn_fail(&err, EREMOTEIO, e.fix[0] ? e.fix : NULL, "%s", e.what);
-        gn_move_fails_there(m, &err);
-        return true;
+        return gn_frame_payload(f, &e, sizeof e) && gn_frame_string_ok(e.what, sizeof e.what) &&
+               gn_frame_string_ok(e.fix, sizeof e.fix) && (!m || stays(m, &e));
     default:
-        if (!m || !m->saved || !gn_frame_payload(f, &r, sizeof r))
-            return false;
-        left(m, &r);
-        return true;
+        return m && gn_frame_payload(f, &r, sizeof r) && goes_on(m, &r);
     }
 }
 

@@ -12,7 +12,7 @@
 
 #include "control/control.h"
 #include "daemon/daemon.h"
-#include "daemon/migrate/transaction.h"
+#include "daemon/migrate/migration.h"
 #include "daemon/process_stat.h"
 
 #define LOOK_NS UINT64_C(250000000) /* between two looks at the processes of one move */
@@ -108,48 +108,43 @@ static bool look(struct gn_stop_watch *w, const struct awaited *awaited, unsigne
     return false;
 }
 
-/* Has the program the next word? */
-static bool awaits_program(const struct gn_move *m)
+/* Whether it is the program's turn to answer. */
+static bool awaits_program(const struct gn_migration *m)
 {
-    switch (m->what) {
-    case GN_MOVE_AWAY:
-        return !m->asked || m->saved;
-    case GN_MOVE_RESTORE:
-        return m->asked && !m->loaded;
-    default:
-        return false;
-    }
+    const enum gn_transaction_state state = m->tx.state;
+    return (m->tx.kind == GN_TX_OUTBOUND && (state == GN_TX_BOOTING || state == GN_TX_SAVED)) ||
+           (m->tx.kind == GN_TX_RESTORE && state == GN_TX_SAVED);
 }
 
-static unsigned list_awaited(const struct gn_move *m, struct awaited ret[static MAX_AWAITED])
+static unsigned list_awaited(const struct gn_migration *m, struct awaited ret[static MAX_AWAITED])
 {
     const struct gn_vgpu_record *v = m->from, *to = m->to;
-    const bool saves = m->asked && !m->saved;
+    const bool loads = to && m->tx.state != GN_TX_LOADED;
     unsigned n = 0;
     /* In passthrough the program is the worker. */
-    if (awaits_program(m) || (saves && v->hosted) || (to && to->hosted && !m->loaded))
+    if (awaits_program(m) || (m->source_busy && v->hosted) || (loads && to->hosted))
         n += add_program(v, &ret[n]);
-    if (saves && !v->hosted)
+    if (m->source_busy && !v->hosted)
         n += add_worker(v, &ret[n]);
-    if (to && !to->hosted && !m->loaded)
+    if (loads && !to->hosted)
         n += add_worker(to, &ret[n]);
     return n;
 }
 
-uint64_t gn_move_next_look(const struct gn_move *m)
+uint64_t gn_migration_next_look(const struct gn_migration *m)
 {
     return m->stop_watch.look_ns ? m->stop_watch.look_ns : m->began_ns + LOOK_NS;
 }
 
-bool gn_move_awaits_stopped(struct gn_move *m, uint64_t now_ns, struct gn_error *err)
+bool gn_migration_awaits_stopped(struct gn_migration *m, uint64_t now_ns, struct gn_error *err)
 {
     struct awaited awaited[MAX_AWAITED];
     const uint32_t limit_ms =
-        m->what == GN_MOVE_RESTORE ? GN_CONTROL_DRAIN_MS : m->how.drain_timeout_ms;
-    /* The program decides, however long it takes, and nobody is left to be told that it is stopped.
-     */
-    if (m->what == GN_MOVE_AWAY && m->saved && !m->asker) {
-        m->stop_watch.look_ns = UINT64_MAX / 2;
+        m->tx.kind == GN_TX_RESTORE ? GN_CONTROL_DRAIN_MS : m->how.drain_timeout_ms;
+    /* The program decides, however long it takes, and nobody is left to be told that it is
+     * stopped. */
+    if (m->tx.kind == GN_TX_OUTBOUND && m->tx.state == GN_TX_SAVED && !m->asker) {
+        m->stop_watch.look_ns = UINT64_MAX;
         return false;
     }
     return look(&m->stop_watch, awaited, list_awaited(m, awaited), (uint64_t)limit_ms * 1000000u,

@@ -14,6 +14,8 @@
 #include "daemon/tenants/admission.h"
 #include "daemon/daemon.h"
 #include "daemon/net/program_watch.h"
+#include "daemon/net/attach.h"
+#include "daemon/vgpu/create.h"
 
 #define LOG_EVERY_NS UINT64_C(10000000000)
 

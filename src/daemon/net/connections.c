@@ -15,18 +15,15 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "daemon/migrate/inbound.h"
 #include "daemon/net/connection_limits.h"
 #include "daemon/net/listen_tcp.h"
 #include "daemon/tenants/admission.h"
 #include "daemon/daemon.h"
 #include "daemon/process_stat.h"
-#include "daemon/vgpu/tcp_sessions.h"
 #include "daemon/net/connection_turns.h"
 
-#define MAX_QUEUED_BYTES  (GN_LINK_CONTROL_LIMIT + (1u << 20))
-#define MAX_REQUEST_BYTES (64u << 10) /* a control request's; far more than any */
-#define UNREAD_BYTES      (64u << 10) /* of answers: who leaves so many unread is not listened to */
+#define MAX_QUEUED_BYTES (GN_LINK_CONTROL_LIMIT + (1u << 20))
+#define UNREAD_BYTES     (64u << 10) /* of answers: who leaves so many unread is not listened to */
 #define GREETING_BYTES                                                                             \
     (sizeof(struct gn_frame_header) + sizeof(struct gn_link_hello) +                               \
      sizeof(struct gn_link_identity))
@@ -79,22 +76,14 @@ void gn_conn_close(struct gn_conn *c)
     free(c->request);
     c->request = NULL;
     gn_turns_remove(c);
-    gn_memory_drop_held(c);
-    gn_attach_forget(c);
-    gn_tracing_conn_gone(d, c);
-    gn_move_forget(d, c);
+    d->programs->forget(c);
     gn_tcp_listener_refuse(c);
     gn_quota_close(c->quota, &c->file_fd);
     explicit_bzero(c->token, sizeof c->token);
     gn_conn_limits_greeted(c);
     gn_conn_limits_account(c);
     gn_list_remove(&c->of_quota);
-    if (c->vgpu) {
-        struct gn_vgpu_record *v = c->vgpu;
-        c->vgpu = NULL;
-        if (c->bye || !gn_vgpus_keep(v))
-            gn_vgpus_leave(v);
-    }
+    d->programs->leave(c);
     gn_list_remove(&c->link);
     d->n_conns--;
     gn_loop_bury(&d->loop, &c->corpse, bury);
@@ -109,7 +98,7 @@ void gn_conns_close(struct gn_daemon *d)
         gn_conn_close(gn_list_first(&d->conns, struct gn_conn, link));
 }
 
-static void fault(struct gn_conn *c, const char *what)
+void gn_conn_fault(struct gn_conn *c, const char *what)
 {
     gn_quota_log(c->quota, GN_LOG_WARN, "the program %d (\"%s\") %s; its connection is closed",
                  (int)c->pid, c->program, what);
@@ -123,7 +112,7 @@ static void settle(struct gn_conn *c)
         return;
     if (c->writer.fault) {
         if (c->writer.fault == -ENOBUFS)
-            fault(c, "does not read its answers");
+            gn_conn_fault(c, "does not read its answers");
         else
             gn_conn_close(c);
         return;
@@ -228,7 +217,7 @@ static void take_hello(struct gn_conn *c, const struct gn_frame *f)
     struct gn_error err;
     int code = 0;
     if (c->greeted || !parse_hello(f, &h, &who)) {
-        fault(c, "sent a malformed greeting");
+        gn_conn_fault(c, "sent a malformed greeting");
         return;
     }
     gn_frame_string_set(c->program, sizeof c->program, h.program);
@@ -273,40 +262,6 @@ static void take_hello(struct gn_conn *c, const struct gn_frame *f)
     welcome(c, f->seq, h.features);
 }
 
-static void take_segment(struct gn_conn *c, const struct gn_frame *f)
-{
-    struct gn_link_segment s;
-    struct gn_error err;
-    if (!gn_frame_payload(f, &s, sizeof s)) {
-        fault(c, "sent a malformed request for a segment");
-        return;
-    }
-    int rc = c->vgpu ? gn_vgpus_add_segment(c->vgpu, f->seq, s.bytes, &err)
-                     : gn_fail(&err, EINVAL, NULL, "this connection has no vGPU");
-    if (rc)
-        gn_conn_refuse(c, f->seq, rc, &err);
-}
-
-static void take_return(struct gn_conn *c, const struct gn_frame *f)
-{
-    struct gn_link_return r;
-    struct gn_error err;
-    if (!c->remote || !gn_frame_payload(f, &r, sizeof r)) {
-        fault(c, "sent a malformed wish to return");
-        return;
-    }
-    struct gn_vgpu_record *v = gn_vgpus_of_conn(c, r.session, r.key);
-    int rc = !v           ? gn_fail(&err, ENODEV, NULL, "there is no such session any more")
-             : v->stopped ? gn_fail(&err, EAGAIN, NULL, "its vGPU is in a file")
-                          : gn_vgpus_return(v, c, &err);
-    if (rc) {
-        gn_conn_refuse(c, f->seq, rc, &err);
-        return;
-    }
-    gn_checkpoint_returned(v);
-    gn_conn_send(c, GN_LINK_RETURNED, f->seq, NULL, 0, NULL, 0);
-}
-
 void gn_conn_reply(struct gn_conn *c, uint32_t seq, const char *text)
 {
     if (c->socket.fd < 0)
@@ -322,92 +277,15 @@ void gn_conn_reply(struct gn_conn *c, uint32_t seq, const char *text)
     settle(c);
 }
 
-static void take_control(struct gn_conn *c, const struct gn_frame *f)
-{
-    if (c->n_request + f->n_payload > MAX_REQUEST_BYTES) {
-        fault(c, "sent a control request that is too long");
-        return;
-    }
-    if (f->n_payload) {
-        char *grown = realloc(c->request, c->n_request + f->n_payload);
-        if (!grown) {
-            gn_conn_close(c);
-            return;
-        }
-        c->request = grown;
-        memcpy(c->request + c->n_request, f->payload, f->n_payload);
-        c->n_request += f->n_payload;
-    }
-    if (f->flags & GN_FRAME_MORE) {
-        gn_conn_limits_account(c);
-        return;
-    }
-    struct gn_tenant *wait_for = NULL;
-    c->request_seq = f->seq;
-    char *reply =
-        gn_daemon_answer(c->daemon, c, c->request ? c->request : "", c->n_request, &wait_for);
-    free(c->request);
-    c->request = NULL;
-    c->n_request = 0;
-    /* What the request did not take is of no use to the next; and who waits at its other end waits
-     * for nothing. */
-    gn_quota_close(c->quota, &c->file_fd);
-    if (!reply) {
-        gn_conn_close(c);
-        return;
-    }
-    if (!*reply) {
-        free(reply); /* it comes when what was asked for is done */
-        return;
-    }
-    gn_memory_hold(c, wait_for, f->seq, reply);
-    gn_memory_settle(c->daemon);
-}
-
 /* For the next control request. */
 static void take_file(struct gn_conn *c, const struct gn_frame *f)
 {
     if (!c->control_only || f->n_payload || f->n_fds != 1) {
-        fault(c, "sent a file that nobody asked for");
+        gn_conn_fault(c, "sent a file that nobody asked for");
         return;
     }
     gn_quota_close(c->quota, &c->file_fd);
     c->file_fd = gn_frame_take_fd(&c->reader, 0);
-}
-
-static void take_wait_far(struct gn_conn *c, const struct gn_frame *f)
-{
-    struct gn_link_wait_far w;
-    struct gn_error err;
-    if (c->control_only || !gn_frame_payload(f, &w, sizeof w) ||
-        w.wait.n_segments > GN_LINK_MAX_SEGMENTS || f->n_fds) {
-        fault(c, "sent a malformed wish to wait for its vGPU");
-        return;
-    }
-    int rc = gn_program_waits_far(c, f->seq, &w, &err);
-    explicit_bzero(&w, sizeof w);
-    if (rc)
-        gn_conn_refuse(c, f->seq, rc, &err);
-}
-
-static void take_wait(struct gn_conn *c, const struct gn_frame *f)
-{
-    struct gn_link_wait w;
-    struct gn_error err;
-    int fds[GN_LINK_WAIT_FDS];
-    if (c->control_only || !gn_frame_payload(f, &w, sizeof w) ||
-        w.n_segments > GN_LINK_MAX_SEGMENTS || f->n_fds != GN_LINK_WAIT_FDS) {
-        fault(c, "sent a malformed wish to wait for its vGPU");
-        return;
-    }
-    for (int i = 0; i < GN_LINK_WAIT_FDS; i++)
-        fds[i] = gn_frame_take_fd(&c->reader, i);
-    int rc = gn_program_waits(c, f->seq, &w, fds, &err);
-    for (int i = 0; i < GN_LINK_WAIT_FDS; i++)
-        gn_quota_close(c->quota, &fds[i]);
-    explicit_bzero(&w, sizeof w);
-    if (rc)
-        gn_conn_refuse(c, f->seq, rc, &err);
 }
 
 int gn_conn_no_room(struct gn_error *err)
@@ -430,13 +308,14 @@ static void refuse_for_room(struct gn_conn *c, const struct gn_frame *f)
 
 static void take(struct gn_conn *c, const struct gn_frame *f)
 {
+    const char *wrong;
     if (f->op != GN_LINK_ATTACH && f->op != GN_LINK_FILE && f->op != GN_LINK_WAIT &&
         f->op != GN_LINK_CLAIM && f->op != GN_LINK_PASS && (f->n_fds || f->lost_fds)) {
-        fault(c, "sent descriptors that nobody asked for");
+        gn_conn_fault(c, "sent descriptors that nobody asked for");
         return;
     }
     if ((!c->greeted && f->op != GN_LINK_HELLO) || (f->flags && f->op != GN_LINK_CONTROL)) {
-        fault(c, "sent a frame out of place");
+        gn_conn_fault(c, "sent a frame out of place");
         return;
     }
     if (f->lost_fds) {
@@ -447,47 +326,17 @@ static void take(struct gn_conn *c, const struct gn_frame *f)
     case GN_LINK_HELLO:
         take_hello(c, f);
         break;
-    case GN_LINK_ATTACH:
-        if (!gn_attach_frame(c, f))
-            fault(c, "sent a malformed attach");
-        break;
-    case GN_LINK_SEGMENT:
-        take_segment(c, f);
-        break;
-    case GN_LINK_CONTROL:
-        take_control(c, f);
-        break;
-    case GN_LINK_RETURN:
-        take_return(c, f);
-        break;
     case GN_LINK_FILE:
         take_file(c, f);
-        break;
-    case GN_LINK_WAIT:
-        if (c->remote)
-            take_wait_far(c, f);
-        else
-            take_wait(c, f);
-        break;
-    case GN_LINK_CLAIM:
-    case GN_LINK_PASS:
-    case GN_LINK_GO:
-        if (!gn_inbound_frame(c, &c->reader, f))
-            fault(c, "sent what does not belong to a vGPU that comes from another gantryd");
-        break;
-    case GN_LINK_COMES:
-    case GN_LINK_COMES_NEAR:
-    case GN_LINK_STAY:
-    case GN_LINK_LEFT:
-        if (!gn_outbound_frame(c, f))
-            fault(c, "sent what does not belong to a vGPU that goes to another gantryd");
         break;
     case GN_LINK_BYE:
         c->bye = true;
         gn_conn_close(c);
         break;
     default:
-        fault(c, "sent an unknown frame");
+        wrong = c->daemon->programs->frame(c, f);
+        if (wrong)
+            gn_conn_fault(c, wrong);
     }
 }
 
@@ -555,7 +404,7 @@ static void hear(struct gn_conn *c)
 {
     const int rc = gn_frame_read(&c->reader, &c->frame);
     if (rc == -EPROTO) {
-        fault(c, "sent what is no frame");
+        gn_conn_fault(c, "sent what is no frame");
     } else if (rc < 0) {
         gn_conn_close(c);
     } else if (rc == 1 && is_served_at_once(c->frame.op)) {

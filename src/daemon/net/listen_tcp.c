@@ -20,9 +20,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "daemon/migrate/inbound.h"
 #include "daemon/net/connection_limits.h"
-#include "daemon/vgpu/tcp_sessions.h"
+#include "daemon/tenants/tenant_keys.h"
 #include "daemon/net/tls_handshakes.h"
 #include "daemon/net/tls_shuttle.h"
 #include "link/frame.h"
@@ -170,22 +169,14 @@ void gn_tcp_listener_refuse(struct gn_conn *c)
 
 static void route(struct greeting *g)
 {
-    struct gn_vgpu_record *v;
     if (g->name.version != GN_LINK_VERSION || g->name.zero) {
         refuse(g, "a data connection of another version");
         return;
     }
-    if (gn_inbound_accept_stream(g->owner->daemon, g->name.session, g->name.proof, g->socket.fd)) {
+    if (g->owner->daemon->programs->data(g->owner->daemon, &g->name, g->socket.fd))
         leave(g);
-        return;
-    }
-    v = gn_vgpus_for_data(g->owner->daemon, g->name.session, g->name.proof);
-    if (!v) {
+    else
         refuse(g, "a data connection that names no session of ours");
-        return;
-    }
-    gn_vgpus_link(v, g->socket.fd); /* the worker's copy is its own */
-    leave(g);
 }
 
 static void read_name(struct greeting *g)
@@ -217,8 +208,8 @@ static bool is_operator(const struct gn_config *config, const char *subject)
 static void give_key(struct greeting *g)
 {
     struct gn_tls_psk psk;
-    const int rc =
-        gn_tenants_find_psk(g->owner->daemon, gn_handshake_wanted_key(g->handshake), &psk);
+    struct gn_daemon *d = g->owner->daemon;
+    const int rc = d->programs->find_key(d, gn_handshake_wanted_key(g->handshake), &psk);
     gn_handshake_give_key(g->handshake, rc ? NULL : &psk);
     explicit_bzero(&psk, sizeof psk);
 }
@@ -474,7 +465,7 @@ static int set_up_tls(struct gn_tcp_listener *l, const struct gn_config *config,
             "operators are known over tcp by their certificates alone: listening at tcp:%s:%u "
             "lacks what that takes",
             a->host, a->port);
-    const bool credentials = certificate || gn_tenants_have_tokens(l->daemon);
+    const bool credentials = certificate || gn_tenants_have_tokens(&l->daemon->tenants);
     if (certificate != key)
         return gn_fail(err, EINVAL, "give both",
                        "a certificate and its key go together: only the %s is given",

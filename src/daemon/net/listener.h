@@ -35,6 +35,8 @@ int gn_listener_publish(struct gn_listener *l, struct gn_error *err);
 int gn_listener_set_access(struct gn_listener *l, mode_t mode, gid_t group, struct gn_error *err);
 /* Removes the socket of this name if nobody listens there. */
 void gn_listener_sweep(int dir_fd, const char *name);
+/* Tells the service manager, if there is one (NOTIFY_SOCKET), that gantryd is ready. */
+void gn_notify_ready(void);
 /* Removes what open and publish have made; the socket only while it is still ours. Does not close
  * fd. */
 void gn_listener_remove(struct gn_listener *l);

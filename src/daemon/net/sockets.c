@@ -15,6 +15,7 @@
 
 #include "base/checked.h"
 #include "daemon/daemon.h"
+#include "daemon/net/listener.h"
 #include "link/address.h"
 
 #define NO_GROUP ((gid_t)-1)

@@ -18,6 +18,7 @@
 
 #include "base/log.h"
 #include "daemon/daemon.h"
+#include "daemon/net/listener.h"
 
 #define FOLDER      "tenants"
 #define SOCKET_NAME "gantry.sock"

@@ -14,6 +14,9 @@
 #include "base/log.h"
 #include "daemon/daemon.h"
 #include "daemon/process_stat.h"
+#include "daemon/schedule/late_holders.h"
+#include "daemon/vgpu/lifecycle.h"
+#include "daemon/vgpu/worker.h"
 
 static bool is_stopped(const struct gn_vgpu_record *v)
 {

@@ -2,6 +2,7 @@
 /* Who has which part of each device, and what his weight entitles him to: for listings. gantryd's
  * thread. */
 #include "daemon/daemon.h"
+#include "daemon/schedule/shares.h"
 
 static struct gn_share *share_on(struct gn_vgpu_record *v, uint32_t device)
 {

@@ -12,6 +12,8 @@
 #include "base/clock.h"
 #include "daemon/daemon.h"
 #include "daemon/vgpu/vgpu_internal.h"
+#include "daemon/tenants/memory.h"
+#include "daemon/vgpu/worker.h"
 
 static struct gn_vgpu_record *vgpu_of(struct gn_lease_holder *h)
 {

@@ -3,6 +3,7 @@
  * gantryd's thread.
  */
 #include "daemon/tenants/tenant_change.h"
+#include "daemon/tenants/memory.h"
 
 #include <errno.h>
 #include <string.h>

@@ -10,4 +10,7 @@
 int gn_tenant_change(struct gn_daemon *d, const struct gn_control_change *c,
                      struct gn_tenant **ret_wait_for, struct gn_error *err);
 
+/* Tells the scheduler what the rules say of its share. After its first vGPU, and any change. */
+void gn_tenant_reckon(struct gn_daemon *d, struct gn_tenant *t);
+
 #endif

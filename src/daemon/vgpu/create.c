@@ -12,7 +12,6 @@
 
 #include "base/fault.h"
 #include "daemon/tenants/admission.h"
-#include "daemon/migrate/inbound.h"
 #include "daemon/net/connection_limits.h"
 #include "daemon/vgpu/device_choice.h"
 #include "daemon/vgpu/passthrough.h"
@@ -20,6 +19,10 @@
 #include "daemon/net/program_watch.h"
 #include "daemon/vgpu/tcp_sessions.h"
 #include "daemon/vgpu/vgpu_internal.h"
+#include "daemon/tenants/tenant_change.h"
+#include "daemon/vgpu/create.h"
+#include "daemon/vgpu/device_load.h"
+#include "daemon/vgpu/lifecycle.h"
 #include "shm/counters.h"
 #include "shm/event_table.h"
 #include "shm/segment.h"

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "daemon/tenants/selector.h"
+#include "daemon/vgpu/device_load.h"
 
 void gn_vgpus_set_devices(struct gn_vgpu_record *v, uint64_t devices, const uint8_t *order)
 {

@@ -8,7 +8,11 @@
 #include <unistd.h>
 
 #include "daemon/daemon.h"
+#include "daemon/vgpu/vgpu_internal.h"
 #include "daemon/vgpu/device_choice.h"
+#include "daemon/schedule/shares.h"
+#include "daemon/vgpu/device_load.h"
+#include "daemon/vgpu/worker.h"
 #include "sched/choose.h"
 #include "shm/counters.h"
 
@@ -53,7 +57,8 @@ static void weigh(struct gn_daemon *d, uint32_t platform, uint32_t device,
     gn_list_for_each(t, &d->tenants.all, struct gn_tenant, link) t->is_there = t->is_busy = false;
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
     {
-        if (v->platform != platform || v->ending || v->takes_from || !(stands_on(v) >> device & 1))
+        if (v->platform != platform || v->ending || gn_vgpus_session_of(v) != v ||
+            !(stands_on(v) >> device & 1))
             continue;
         ret->n++;
         if (!v->tenant->is_there)

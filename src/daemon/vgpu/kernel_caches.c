@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "daemon/daemon.h"
 #include "daemon/vgpu/spawn.h"
+#include "daemon/vgpu/lifecycle.h"
 #include "wall/layers.h"
 
 #define LINGER_NS    UINT64_C(1000000000) /* a program that starts soon finds the layer as it was */

@@ -22,12 +22,15 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
-#include "daemon/migrate/inbound.h"
 #include "daemon/vgpu/passthrough.h"
 #include "daemon/vgpu/template.h"
-#include "daemon/migrate/transaction.h"
 #include "daemon/vgpu/tcp_sessions.h"
 #include "daemon/vgpu/vgpu_internal.h"
+#include "daemon/schedule/shares.h"
+#include "daemon/tenants/memory.h"
+#include "daemon/vgpu/lifecycle.h"
+#include "daemon/vgpu/orphans.h"
+#include "daemon/vgpu/worker.h"
 #include "shm/counters.h"
 
 #define GRACE_NS         UINT64_C(1000000000) /* for a worker to end by itself */
@@ -101,7 +104,7 @@ static void set_grace(struct gn_daemon *d, uint64_t at_ns)
 
 void gn_vgpus_arm(struct gn_daemon *d)
 {
-    uint64_t first = earlier(gn_move_deadline(d), gn_passthrough_deadline(d, gn_now_ns()));
+    uint64_t first = earlier(d->owners->first(d), gn_passthrough_deadline(d, gn_now_ns()));
     first = earlier(gn_caches_deadline(d), first);
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
     {
@@ -170,11 +173,16 @@ void gn_vgpus_free_if_over(struct gn_vgpu_record *v)
         gn_loop_stop(&d->loop);
 }
 
-void gn_vgpus_kill(struct gn_vgpu_record *v)
+static bool is_held(const struct gn_vgpu_record *v)
 {
-    v->kill_at_ns = 0;
-    if (v->process.fd >= 0)
-        (void)syscall(SYS_pidfd_send_signal, v->process.fd, SIGKILL, NULL, 0);
+    const struct gn_record_owner *o = v->owned_by;
+    return o && o->ops->holds && o->ops->holds(o, v);
+}
+
+enum gn_record_saved gn_vgpus_saved(const struct gn_vgpu_record *v)
+{
+    const struct gn_record_owner *o = v->owned_by;
+    return o && o->ops->saved ? o->ops->saved(o, v) : GN_RECORD_NOT_SAVED;
 }
 
 int gn_vgpus_end(struct gn_vgpu_record *v, struct gn_error *err)
@@ -183,7 +191,7 @@ int gn_vgpus_end(struct gn_vgpu_record *v, struct gn_error *err)
         return gn_fail(err, EOPNOTSUPP,
                        "end the program, or gantry mode VGPU remote, and try again",
                        "it lives in its program, which would end with it");
-    if (v->move)
+    if (is_held(v))
         return gn_fail(err, EBUSY, "wait until that is over", "it is being moved or saved");
     if (v->stopped)
         return gn_fail(err, ESRCH, "end the program that waits for it",
@@ -221,7 +229,8 @@ void gn_vgpus_end_worker(struct gn_vgpu_record *v)
 void gn_vgpus_leave(struct gn_vgpu_record *v)
 {
     v->conn = NULL;
-    gn_move_left(v);
+    if (v->owned_by)
+        v->owned_by->ops->left(v->owned_by, v);
     v->return_by_ns = 0;
     gn_holder_ending(&v->lease);
     drop_program_side(v);
@@ -249,7 +258,7 @@ static void give_up_start(struct gn_vgpu_record *v)
     gn_quota_log(v->quota, GN_LOG_WARN,
                  "vgpu=%08x: its worker %d has not started its driver within %u s, and is killed",
                  v->id, (int)v->worker_pid, limit_s);
-    if (v->conn && !v->arrival) {
+    if (v->conn && !v->owned_by) {
         gn_fail(&err, ETIMEDOUT, "try again; an operator may allow more (--start-limit)",
                 "the worker has not started the driver within %u s", limit_s);
         refuse(v, ETIMEDOUT, &err);
@@ -262,7 +271,7 @@ void gn_vgpus_grace(struct gn_source *timer, uint32_t events)
     struct gn_daemon *d = gn_container_of(timer, struct gn_daemon, grace);
     uint64_t expirations, now = gn_now_ns();
     (void)!read(timer->fd, &expirations, sizeof expirations);
-    gn_move_expire(d, now);
+    d->owners->expire(d, now);
     gn_passthrough_watch(d, now);
     gn_caches_expire(d, now);
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record,
@@ -326,14 +335,17 @@ static void gone(struct gn_vgpu_record *v)
     close_control(v);
     gn_templates_worker_ended(v);
     gn_orphans_kill(v->daemon);
-    if (gn_move_worker_died(v))
+    if (v->owned_by && v->owned_by->ops->died(v->owned_by, v))
         return;
+    if (v->stopped) {
+        gn_vgpus_worker_over(v);
+        return;
+    }
     if (!v->booted && v->conn) {
         leave_books(v);
         gn_fail(&err, ENODEV, "look at what gantryd's log says of it",
-                v->arrival  ? "the new worker ended before it had taken over"
-                : v->hosted ? "the program could not host its vGPU"
-                            : "the worker died while it started the driver");
+                v->hosted ? "the program could not host its vGPU"
+                          : "the worker died while it started the driver");
         refuse(v, ENODEV, &err);
         return;
     }
@@ -359,12 +371,8 @@ static void tell_program(struct gn_vgpu_record *v)
 {
     if (!v->driver_up || v->spawning || v->booted || v->ending || v->process.fd < 0)
         return;
-    if (v->takes_from) {
-        gn_move_up(v);
-        return;
-    }
-    if (v->arrival) {
-        gn_inbound_worker_up(v);
+    if (v->owned_by) {
+        v->owned_by->ops->up(v->owned_by, v);
         return;
     }
     struct gn_link_attached a = {.vgpu_id = v->id,
@@ -485,7 +493,7 @@ void gn_vgpus_ended(struct gn_vgpu_record *v, int status)
     gn_worker_log_drain(&v->log); /* its last words before those on its end */
     char lost[GN_LINK_NAME_BYTES + 64] = "";
     /* A program that has left has nothing to lose; nor has one whose vGPU another worker has. */
-    if (!v->ending && (v->conn || v->booted) && !gn_move_has_all(v))
+    if (!v->ending && (v->conn || v->booted) && !gn_vgpus_saved(v))
         snprintf(lost, sizeof lost, "; \"%s\" (%d) has lost its device", v->program,
                  (int)v->program_pid);
     /* A program that notices the loss may hang up before the template tells how the worker ended.
@@ -520,6 +528,11 @@ void gn_vgpus_spawn_failed(struct gn_vgpu_record *v, const struct gn_error *err)
     refuse(v, EAGAIN, err);
 }
 
+static int owner_frame(struct gn_vgpu_record *v, const struct gn_frame *f)
+{
+    return v->owned_by ? v->owned_by->ops->acknowledged(v->owned_by, v, f) : 0;
+}
+
 static void worker_said(struct gn_source *s, uint32_t events)
 {
     struct gn_vgpu_record *v = gn_container_of(s, struct gn_vgpu_record, control);
@@ -534,7 +547,7 @@ static void worker_said(struct gn_source *s, uint32_t events)
         } else if (f.op == GN_WORKER_BOOTED && f.n_payload == 0 && !v->driver_up) {
             v->driver_up = true;
             tell_program(v);
-        } else if ((rc = gn_move_frame(v, &f)) == 1) {
+        } else if ((rc = owner_frame(v, &f)) == 1) {
             return;
         } else if (rc == 0 && (rc = gn_memory_frame(v, &f)) == 1) {
             /* done */
@@ -569,36 +582,9 @@ static void worker_said(struct gn_source *s, uint32_t events)
                    EPOLLIN | (gn_frame_writer_pending(&v->writer) ? EPOLLOUT : 0));
 }
 
-void gn_vgpus_unreachable(struct gn_vgpu_record *v, int rc)
-{
-    if (!v->hosted || (rc != -EPIPE && rc != -ECONNRESET))
-        gn_vgpus_kill(v);
-}
-
-void gn_vgpus_notify_worker(struct gn_vgpu_record *v, uint16_t op, uint32_t seq,
-                            const void *payload, size_t n)
-{
-    if (v->control.fd < 0)
-        return;
-    const int rc = gn_frame_push(&v->writer, op, 0, seq, payload, n, NULL, 0);
-    if (rc)
-        gn_vgpus_unreachable(v, rc);
-    else if (gn_frame_writer_pending(&v->writer))
-        gn_loop_change(&v->daemon->loop, &v->control, EPOLLIN | EPOLLOUT);
-}
-
-bool gn_vgpus_is_busy(const struct gn_vgpu_record *v)
-{
-    uint64_t pending = 0;
-    /* Read, not mapped: nothing that a worker does to its segment can hurt here. */
-    return pread(v->counters_fd, &pending, sizeof pending, offsetof(struct gn_counters, pending)) ==
-               sizeof pending &&
-           pending;
-}
-
 const char *gn_vgpus_state(const struct gn_vgpu_record *v)
 {
-    if (v->move)
+    if (is_held(v))
         return "moving";
     if (v->stopped)
         return "stopped";

@@ -10,6 +10,7 @@
 #include <sys/prctl.h>
 
 #include "daemon/vgpu/template.h"
+#include "daemon/vgpu/orphans.h"
 
 #define MAX_OWN 64
 

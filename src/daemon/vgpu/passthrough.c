@@ -5,6 +5,7 @@
  * is such a vGPU, on gantryd's thread. Grants are the scheduler's to watch.
  */
 #include "daemon/vgpu/passthrough.h"
+#include "daemon/vgpu/worker.h"
 
 #include <stddef.h>
 #include <unistd.h>

@@ -9,6 +9,7 @@
 
 #include "base/fault.h"
 #include "daemon/daemon.h"
+#include "daemon/vgpu/segments.h"
 #include "shm/segment.h"
 #include "shm/session_layout.h"
 
@@ -43,7 +44,8 @@ int gn_vgpus_add_segment(struct gn_vgpu_record *v, uint32_t seq, uint64_t bytes,
     if (rc == 0 && gn_frame_writer_pending(&v->writer))
         gn_loop_change(&v->daemon->loop, &v->control, EPOLLIN | EPOLLOUT);
     if (rc == 0) {
-        gn_move_segment(v, &made, s.fd);
+        if (v->owned_by && v->owned_by->ops->segment)
+            v->owned_by->ops->segment(v->owned_by, v, &made, s.fd);
         GN_FAULT("daemon-segment-half-told");
         v->n_segments++;
         gn_conn_send(v->conn, GN_LINK_SEGMENT_MADE, seq, &made, sizeof made, &s.fd, 1);

@@ -13,10 +13,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/secret.h"
-#include "daemon/migrate/inbound.h"
 #include "daemon/daemon.h"
-#include "daemon/migrate/transaction.h"
 #include "daemon/vgpu/tcp_sessions.h"
+#include "daemon/vgpu/vgpu_internal.h"
+#include "daemon/vgpu/lifecycle.h"
 
 int gn_vgpus_make_session(struct gn_vgpu_record *v, const struct gn_conn *c)
 {
@@ -62,8 +62,7 @@ struct gn_vgpu_record *gn_vgpus_for_data(struct gn_daemon *d, const unsigned cha
 }
 
 /* A program that has come from another gantryd need not know a token of this one. */
-static int find_session_key(const struct gn_daemon *d, const unsigned char *name,
-                            struct gn_tls_psk *ret)
+int gn_vgpus_find_key(const struct gn_daemon *d, const unsigned char *name, struct gn_tls_psk *ret)
 {
     const struct gn_vgpu_record *v = by_name(d, name);
     if (!v || !v->secure)
@@ -73,70 +72,23 @@ static int find_session_key(const struct gn_daemon *d, const unsigned char *name
     return 0;
 }
 
-/* Made once a token: a stranger may ask for keys as often as it likes. */
-static const struct gn_tls_psk *psk_of(struct gn_tenant *t, const struct gn_tls_ops *ops)
-{
-    const struct gn_tenant_rules *r = &t->rules;
-    if (r->n_token < GN_TLS_TOKEN_MIN)
-        return NULL;
-    if (t->psk_n_token == r->n_token && gn_secret_same(t->psk_token, r->token, sizeof r->token))
-        return &t->psk;
-    t->psk_n_token = 0;
-    if (ops->derive(r->token, r->n_token, &t->psk))
-        return NULL;
-    t->psk_n_token = r->n_token;
-    memcpy(t->psk_token, r->token, sizeof r->token);
-    return &t->psk;
-}
-
-int gn_tenants_find_psk(struct gn_daemon *d, const unsigned char *identity, struct gn_tls_psk *ret)
-{
-    const struct gn_tls_ops *ops = gn_tls_load(NULL);
-    int rc = -ENOENT;
-    /* All of them, whatever is found: how long it takes tells nothing. */
-    gn_list_for_each(t, &d->tenants.all, struct gn_tenant, link)
-    {
-        const struct gn_tls_psk *psk = ops ? psk_of(t, ops) : NULL;
-        if (psk && ops->same(psk->identity, identity, sizeof psk->identity)) {
-            *ret = *psk;
-            rc = 0;
-        }
-    }
-    if (rc)
-        rc = gn_inbound_find_key(d, identity, ret);
-    return rc ? find_session_key(d, identity, ret) : 0;
-}
-
-bool gn_tenants_have_tokens(const struct gn_daemon *d)
-{
-    gn_list_for_each(t, (struct gn_list *)(uintptr_t)&d->tenants.all, struct gn_tenant, link)
-    {
-        if (t->rules.n_token >= GN_TLS_TOKEN_MIN)
-            return true;
-    }
-    return false;
-}
-
 static bool is_alive(const struct gn_vgpu_record *v)
 {
     return v->booted && !v->ending && v->process.fd >= 0 && v->control.fd >= 0;
 }
 
-/* All of it is, and its program may yet say that it waits, or has said so. */
-static bool is_in_file(const struct gn_vgpu_record *v)
-{
-    const struct gn_move *m = v->move;
-    return v->stopped ||
-           (m && m->what == GN_MOVE_SAVE && m->saved && m->how.flags & GN_WORKER_SAVE_STOP);
-}
-
-/* It has a worker, or all of it has gone to one that is about to have it: by that one the program
- * may come back. Or it is in a file. */
+/* It has a worker, or all of it is in a file, or has gone to a worker that is about to have it: its
+ * program may come back. */
 static bool is_kept(const struct gn_vgpu_record *v)
 {
     return is_alive(v) ||
-           (v->booted && (is_in_file(v) || (!v->ending && v->move &&
-                                            v->move->what == GN_MOVE_LOCAL && v->move->saved)));
+           (v->booted && (v->stopped || (!v->ending && gn_vgpus_saved(v) == GN_RECORD_SAVED_HERE)));
+}
+
+static void notify_owner(struct gn_vgpu_record *v, bool is_back)
+{
+    if (v->owned_by && v->owned_by->ops->link)
+        v->owned_by->ops->link(v->owned_by, v, is_back);
 }
 
 void gn_vgpus_link(struct gn_vgpu_record *v, int fd)
@@ -164,7 +116,7 @@ int gn_vgpus_return(struct gn_vgpu_record *v, struct gn_conn *c, struct gn_error
     v->conn = c;
     c->vgpu = v;
     v->return_by_ns = 0;
-    gn_outbound_unsettled(v, true);
+    notify_owner(v, true);
     return v->conn == c && is_kept(v) ? 0
                                       : gn_fail(err, ENODEV, NULL, "the session's worker is gone");
 }
@@ -188,7 +140,7 @@ bool gn_vgpus_keep(struct gn_vgpu_record *v)
     if (!v->remote || !is_kept(v) || v->daemon->stopping)
         return false;
     v->conn = NULL;
-    gn_outbound_unsettled(v, false);
+    notify_owner(v, false);
     v->return_by_ns = gn_now_ns() + v->daemon->tcp_grace_ms * UINT64_C(1000000);
     gn_vgpus_arm(v->daemon);
     return true;

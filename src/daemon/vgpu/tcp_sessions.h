@@ -8,11 +8,8 @@
  * come back. gantryd's thread. */
 
 int gn_vgpus_make_session(struct gn_vgpu_record *v, const struct gn_conn *c);
-/* A tenant's token as a key for TLS, by that key's name; or the key of a vGPU that comes, or has
- * come, from elsewhere. 0 or -ENOENT. */
-int gn_tenants_find_psk(struct gn_daemon *d, const unsigned char *identity, struct gn_tls_psk *ret);
-/* Has any tenant a token? */
-bool gn_tenants_have_tokens(const struct gn_daemon *d);
+/* The key of the vGPU whose session has this name, for TLS. 0 or -ENOENT. */
+int gn_vgpus_find_key(const struct gn_daemon *d, const unsigned char *name, struct gn_tls_psk *ret);
 /* NULL: none has this name and this key, or not on such a connection. */
 struct gn_vgpu_record *gn_vgpus_of_conn(const struct gn_conn *c, const unsigned char *session,
                                         const unsigned char *key);

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "daemon/vgpu/spawn.h"
 #include "daemon/vgpu/vgpu_internal.h"
+#include "daemon/vgpu/lifecycle.h"
 
 /* Requests that a template has not read yet: it forks in milliseconds, so this many waiting is a
  * template that hangs. */

@@ -24,6 +24,9 @@ void gn_vgpus_free_if_over(struct gn_vgpu_record *v);
  * worker_fd. */
 int gn_vgpus_make_control(struct gn_vgpu_record *v);
 
+/* Is all that its worker had saved, so that the worker is not needed any more? */
+enum gn_record_saved gn_vgpus_saved(const struct gn_vgpu_record *v);
+
 /* create.c: an id that no vGPU has. */
 int gn_vgpus_make_id(struct gn_daemon *d, uint32_t *ret);
 /* Gives it its part in each of its devices. */
@@ -38,7 +41,5 @@ int gn_vgpus_send_boot(struct gn_vgpu_record *v, const struct gn_conn *program, 
                        const int *stdio);
 /* Lets go of what it was told, as long as it has not been read: there is no worker. */
 void gn_vgpus_reclaim(struct gn_vgpu_record *v);
-/* The same: what all processes of its worker may have together (gn_walls_bound_together). */
-uint64_t gn_vgpus_bound_together(const struct gn_vgpu_record *v);
 
 #endif

@@ -6,11 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/migrate/inbound.h"
 #include "daemon/vgpu/device_choice.h"
 #include "daemon/vgpu/passthrough.h"
 #include "daemon/vgpu/template.h"
 #include "daemon/vgpu/vgpu_internal.h"
+#include "daemon/vgpu/create.h"
+#include "daemon/vgpu/lifecycle.h"
+#include "daemon/vgpu/worker.h"
 #include "shm/counters.h"
 
 /*
@@ -36,15 +38,6 @@ static void take_cache(struct gn_vgpu_record *v, const struct gn_conn *program,
     wall->layered = layered;
 }
 
-uint64_t gn_vgpus_bound_together(const struct gn_vgpu_record *v)
-{
-    /* The program's link is the vGPU's, whichever worker has it. */
-    const bool remote = v->takes_from ? v->takes_from->remote : v->remote;
-    const struct gn_platform_record *p = &v->daemon->machine.platforms[v->platform];
-    return gn_walls_bound_together(&v->daemon->walls, p, remote, gn_holder_limit(&v->lease),
-                                   v->lease.leased_bytes);
-}
-
 static void name_group(struct gn_vgpu_record *v, struct gn_worker_boot_wall *wall)
 {
     struct gn_memory_groups *g = &v->daemon->walls.memory_groups;
@@ -57,8 +50,7 @@ int gn_vgpus_send_boot(struct gn_vgpu_record *v, const struct gn_conn *program, 
                        const int *stdio)
 {
     const struct gn_platform_record *p = &v->daemon->machine.platforms[v->platform];
-    /* The program's link is the vGPU's, whichever worker has it. */
-    const struct gn_vgpu_record *of = v->takes_from ? v->takes_from : v;
+    const struct gn_vgpu_record *of = gn_vgpus_session_of(v);
     struct {
         struct gn_worker_boot head;
         unsigned char rest[GN_WORKER_MAX_DEVICES * sizeof(struct gn_worker_boot_device) +
@@ -67,8 +59,6 @@ int gn_vgpus_send_boot(struct gn_vgpu_record *v, const struct gn_conn *program, 
     struct gn_worker_boot_wall wall;
     size_t n = 0;
     int null = -1, log = -1, rc;
-    bool secure = false;
-    const bool near = v->arrival && gn_inbound_is_same_machine(v->arrival, &secure);
     memset(&b, 0, sizeof b);
     b.head = (struct gn_worker_boot){.vgpu_id = v->id,
                                      .platform = p->index_in_driver,
@@ -79,12 +69,6 @@ int gn_vgpus_send_boot(struct gn_vgpu_record *v, const struct gn_conn *program, 
                                      .data_bytes = v->data_bytes,
                                      .counters_bytes = GN_COUNTERS_BYTES,
                                      .takes_turns = v->takes_turns,
-                                     .loads = near             ? GN_WORKER_LOADS_FAR
-                                              : v->arrival     ? GN_WORKER_LOADS_WORKER
-                                              : !v->takes_from ? 0
-                                              : v->loads_file  ? GN_WORKER_LOADS_FILE
-                                              : of->remote     ? GN_WORKER_LOADS_BESIDE
-                                                               : GN_WORKER_LOADS_WORKER,
                                      .ring_at = v->ring_at,
                                      .memory_limit_bytes = gn_holder_limit(&v->lease)};
     if (of->remote) {
@@ -92,13 +76,9 @@ int gn_vgpus_send_boot(struct gn_vgpu_record *v, const struct gn_conn *program, 
         b.head.grace_ms = v->daemon->tcp_grace_ms;
         memcpy(b.head.session, of->session, sizeof b.head.session);
         memcpy(b.head.key, of->key, sizeof b.head.key);
-        if (v->arrival)
-            gn_inbound_key(v->arrival, b.head.load_name, b.head.load_key);
     }
-    if (near) {
-        b.head.load_tls = secure;
-        gn_inbound_key(v->arrival, b.head.load_name, b.head.load_key);
-    }
+    if (v->owned_by)
+        v->owned_by->ops->boot(v->owned_by, v, &b.head);
     gn_frame_string_set(b.head.program, sizeof b.head.program, v->program);
     gn_frame_string_set(b.head.tenant, sizeof b.head.tenant, v->tenant->rules.name);
     for (uint32_t k = 0; k < gn_vgpus_n_devices(v); k++) {
@@ -164,8 +144,8 @@ int gn_vgpus_boot_worker(struct gn_vgpu_record *v, const struct gn_conn *program
         rc = gn_vgpus_send_boot(v, program, session_fd, no_stdio);
     if (rc)
         gn_fail(err, -rc, NULL, "cannot make a worker: %s", strerror(-rc));
-    else if (v->hosted && (rc = gn_vgpus_watch_program(v, v->takes_from->conn, err)) == 0)
-        gn_passthrough_ask(v, v->takes_from);
+    else if (v->hosted && (rc = gn_vgpus_watch_program(v, gn_vgpus_session_of(v)->conn, err)) == 0)
+        gn_passthrough_ask(v, gn_vgpus_session_of(v));
     else if (!v->hosted)
         rc = gn_template_spawn(v, err);
     return rc;

@@ -1,0 +1,637 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Carries migrations on: turns the frames and ends of workers, programs and askers into inputs of
+ * the transaction (transaction.c), and carries out the actions that all kinds share. It is the
+ * owner of the records under way. gantryd's thread; it never waits.
+ */
+#include "daemon/migrate/migration.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "control/control.h"
+#include "daemon/migrate/inbound.h"
+#include "daemon/process_stat.h"
+#include "daemon/tenants/memory.h"
+#include "daemon/vgpu/lifecycle.h"
+#include "daemon/vgpu/worker.h"
+
+/* At this rate memory is sent ahead of the stop, at least, unless the asker wants less. */
+#define SLOWEST_BYTES_PER_S UINT64_C(50000000)
+
+static const struct gn_record_owner_ops owner_ops, late_ops;
+static struct gn_record_owner late_owner = {&late_ops};
+
+static struct gn_migration *of(const struct gn_record_owner *o)
+{
+    return gn_container_of(o, struct gn_migration, owner);
+}
+
+struct gn_migration *gn_migration_of(const struct gn_vgpu_record *v)
+{
+    const struct gn_record_owner *o = v->owned_by;
+    return o && o->ops == &owner_ops && of(o)->from == v ? of(o) : NULL;
+}
+
+/* ---- begin and end */
+
+struct gn_migration *gn_migration_new(enum gn_transaction_kind kind,
+                                      const struct gn_migration_ops *ops, struct gn_vgpu_record *v,
+                                      struct gn_conn *asker, uint32_t seq,
+                                      const struct gn_worker_save *how, struct gn_error *err)
+{
+    struct gn_migration *m = calloc(1, sizeof *m);
+    if (!m) {
+        gn_fail(err, ENOMEM, NULL, "out of memory");
+        return NULL;
+    }
+    *m = (struct gn_migration){.owner = {&owner_ops},
+                               .ops = ops,
+                               .from = v,
+                               .asker = asker,
+                               .seq = seq,
+                               .how = *how,
+                               .stream_fd = -1,
+                               .began_ns = gn_now_ns()};
+    gn_transaction_begin(&m->tx, kind, (uint64_t)how->drain_timeout_ms * 1000000u, m->began_ns);
+    return m;
+}
+
+void gn_migration_attach(struct gn_migration *m, struct gn_vgpu_record *to)
+{
+    m->to = to;
+    m->from->owned_by = &m->owner;
+    if (to)
+        to->owned_by = &m->owner;
+    gn_vgpus_arm(m->from->daemon);
+}
+
+static void bury(struct gn_corpse *corpse)
+{
+    free(gn_container_of(corpse, struct gn_migration, corpse));
+}
+
+/* The records are their own again. Late words of their workers are still to be expected. */
+static void detach(struct gn_migration *m)
+{
+    if (m->from->owned_by == &m->owner)
+        m->from->owned_by = m->source_busy ? &late_owner : NULL;
+    if (m->to)
+        m->to->owned_by = &late_owner;
+    gn_quota_close(m->from->quota, &m->stream_fd);
+    explicit_bzero(m->how.key, sizeof m->how.key);
+    gn_loop_bury(&m->from->daemon->loop, &m->corpse, bury);
+}
+
+void gn_migration_cancel(struct gn_migration *m)
+{
+    if (gn_transaction_is_over(m->tx.state))
+        return;
+    m->tx.state = GN_TX_ENDED;
+    detach(m);
+    if (m->to)
+        gn_vgpus_leave(m->to);
+}
+
+/* ---- actions */
+
+void gn_migration_answer(struct gn_migration *m, char *text)
+{
+    struct gn_conn *c = m->asker;
+    m->asker = NULL; /* a connection that breaks over the answer asks for nothing any more */
+    if (c && text && !m->answered)
+        gn_conn_reply(c, m->seq, text);
+    free(text);
+}
+
+static bool is_ending(pid_t pid)
+{
+    enum { PF_EXITING = 4 }; /* the kernel's; proc(5) has it in `flags` */
+    struct gn_process_stat stat;
+    /* Cannot be read: a process of another namespace. */
+    return gn_process_stat_read(pid, &stat) == 0 && (stat.flags & PF_EXITING);
+}
+
+/* False also of a program on another machine. */
+static bool is_running(const struct gn_vgpu_record *v)
+{
+    struct gn_process_stat stat;
+    return !v->remote && gn_process_stat_read(v->program_pid, &stat) == 0 &&
+           !is_ending(v->program_pid);
+}
+
+/* A program that ends takes its worker with it, and its worker may be gone before gantryd hears of
+ * the program; one that runs on hangs up when it notices that the worker has ended. */
+static bool has_program(const struct gn_vgpu_record *v)
+{
+    char byte;
+    const struct gn_conn *c = v->conn;
+    return !c || is_running(v) ||
+           (recv(c->socket.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0 &&
+            (c->remote || !is_ending(c->pid)));
+}
+
+static const char *why_left(const struct gn_vgpu_record *v)
+{
+    struct pollfd worker = {.fd = v->process.fd, .events = POLLIN};
+    if (v->return_by_ns)
+        return "its program has not come back";
+    const bool worker_ended =
+        v->process.fd < 0 || poll(&worker, 1, 0) == 1 || is_ending(v->worker_pid);
+    return worker_ended && is_running(v) ? "its worker has ended; the vGPU is lost"
+                                         : "its program has ended";
+}
+
+static void excuse(struct gn_migration *m, const struct gn_error *err)
+{
+    const struct gn_vgpu_record *v = m->from;
+    struct gn_error why;
+    const bool lost = m->tx.kind != GN_TX_RESTORE && v->process.fd < 0;
+    if (m->tx.state == GN_TX_ENDED) {
+        gn_migration_answer(m, gn_control_error("it was given up", why_left(v), NULL));
+        return;
+    }
+    gn_fail(&why, EREMOTEIO, err->fix, "%s; %s", err->what,
+            lost ? "the vGPU is lost" : m->ops->outcome);
+    gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: %s: %s", v->id, m->ops->failure, why.what);
+    gn_migration_answer(m,
+                        gn_control_error(m->ops->failure, why.what, why.fix[0] ? why.fix : NULL));
+}
+
+/* Ahead of the stop each round may send everything, and programs are built. */
+static uint64_t ahead_ns(const struct gn_migration *m)
+{
+    const uint64_t least = m->how.bytes_per_s && m->how.bytes_per_s < SLOWEST_BYTES_PER_S
+                               ? m->how.bytes_per_s
+                               : SLOWEST_BYTES_PER_S;
+    const double s = 60.0 + (double)m->from->lease.leased_bytes / (double)least * 1.5;
+    const double ns = m->how.n_ahead * (s + m->how.drain_timeout_ms / 1e3) * 1e9;
+    return ns < 1e18 ? (uint64_t)ns : UINT64_C(1000000000000000000);
+}
+
+static void ask_save(struct gn_migration *m)
+{
+    struct gn_vgpu_record *v = m->from;
+    struct gn_error err;
+    if (gn_frame_push(&v->writer, GN_WORKER_SAVE, 0, 0, &m->how, sizeof m->how, &m->stream_fd, 1)) {
+        gn_fail(&err, EPIPE, NULL, "its worker does not hear");
+        (void)gn_migration_input(m, GN_TX_ON_FAILED, &err);
+        return;
+    }
+    if (gn_frame_writer_pending(&v->writer))
+        gn_loop_change(&v->daemon->loop, &v->control, EPOLLIN | EPOLLOUT);
+    m->source_busy = true;
+    m->asked_ns = gn_now_ns();
+    gn_quota_close(v->quota, &m->stream_fd);
+}
+
+static void resume(struct gn_migration *m)
+{
+    if (m->from->process.fd < 0)
+        gn_vgpus_lost(m->from); /* it died while it was not known how the vGPU goes on */
+    else
+        gn_vgpus_notify_worker(m->from, GN_WORKER_RESUME, 0, NULL, 0);
+}
+
+static void carry_out(struct gn_migration *m, uint32_t action, const struct gn_error *err)
+{
+    switch (action) {
+    case GN_TX_DO_SAVE:
+        ask_save(m);
+        break;
+    case GN_TX_DO_RESUME:
+        resume(m);
+        break;
+    case GN_TX_DO_REPORT:
+        gn_migration_answer(m, m->ops->reply(m));
+        break;
+    case GN_TX_DO_EXCUSE:
+        excuse(m, err);
+        break;
+    case GN_TX_DO_DISMISS:
+        if (m->to)
+            gn_vgpus_leave(m->to);
+        break;
+    default:
+        m->ops->act(m, action, err);
+    }
+}
+
+int gn_migration_input(struct gn_migration *m, enum gn_transaction_input input,
+                       const struct gn_error *err)
+{
+    uint32_t actions;
+    if (input == GN_TX_ON_UP && m->tx.kind != GN_TX_RESTORE) {
+        GN_FAULT("daemon-before-save");
+        m->tx.ahead_ns = ahead_ns(m);
+    }
+    if (!gn_transaction_step(&m->tx, input, gn_now_ns(), &actions))
+        return -EPROTO;
+    if (gn_transaction_is_over(m->tx.state))
+        detach(m);
+    else
+        gn_vgpus_arm(m->from->daemon);
+    for (; actions; actions &= actions - 1)
+        carry_out(m, actions & -actions, err);
+    return 0;
+}
+
+int gn_migration_exchange(struct gn_migration *m, struct gn_error *err)
+{
+    return gn_vgpus_swap_workers(m->from, m->to)
+               ? gn_fail(err, EBUSY, "try again", "its worker does not read what gantryd says")
+               : 0;
+}
+
+/* ---- what workers say */
+
+bool gn_migration_parse_report(const struct gn_frame *f, int n_fds, struct gn_worker_moved *ret)
+{
+    return f->n_fds <= n_fds && gn_frame_payload(f, ret, sizeof *ret) &&
+           gn_frame_string_ok(ret->what, sizeof ret->what) &&
+           gn_frame_string_ok(ret->fix, sizeof ret->fix) && ret->error <= 0 &&
+           ret->error >= -INT32_MAX;
+}
+
+static const struct gn_error *reason_of(const struct gn_worker_moved *report, struct gn_error *ret)
+{
+    gn_fail(ret, -report->error, report->fix[0] ? report->fix : NULL, "%s", report->what);
+    return ret;
+}
+
+static int destination_said(struct gn_migration *m, const struct gn_vgpu_record *n,
+                            const struct gn_frame *f)
+{
+    struct gn_worker_moved report;
+    struct gn_link_error refusal;
+    struct gn_error err;
+    if (f->op == GN_LINK_ERROR && (!n->driver_up || n->hosted) &&
+        gn_frame_payload(f, &refusal, sizeof refusal) &&
+        gn_frame_string_ok(refusal.what, sizeof refusal.what) &&
+        gn_frame_string_ok(refusal.fix, sizeof refusal.fix)) {
+        gn_fail(&err, ENODEV, refusal.fix[0] ? refusal.fix : NULL, "%s", refusal.what);
+        return gn_migration_input(m, GN_TX_ON_NO_DRIVER, &err) ? -EPROTO : 1;
+    }
+    if (f->op != GN_WORKER_LOADED)
+        return 0;
+    if (!gn_migration_parse_report(f, 0, &report))
+        return -EPROTO;
+    m->in = report;
+    return gn_migration_input(m, report.error ? GN_TX_ON_LOAD_FAILED : GN_TX_ON_LOADED,
+                              reason_of(report.error ? &report : &m->out, &err))
+               ? -EPROTO
+               : 1;
+}
+
+static int source_said(struct gn_migration *m, struct gn_vgpu_record *v, const struct gn_frame *f)
+{
+    const bool with_session = m->tx.kind == GN_TX_STOP;
+    struct gn_worker_moved report;
+    struct gn_error err;
+    if (f->op == GN_WORKER_STOPS && f->n_payload == 0 && f->n_fds == 0)
+        return gn_migration_input(m, GN_TX_ON_STOPS, NULL) ? -EPROTO : 1;
+    if (f->op != GN_WORKER_SAVED)
+        return 0;
+    if (!m->source_busy || !gn_migration_parse_report(f, with_session, &report))
+        return -EPROTO;
+    m->source_busy = false;
+    m->out = report;
+    if (with_session && !report.error) {
+        v->session_fd = f->n_fds ? gn_frame_take_fd(&v->reader, 0) : -1;
+        m->session_lost = f->lost_fds;
+    }
+    /* A source whose stream breaks knows nothing else. The destination has the reason. */
+    const bool broken = report.error == -EPIPE || report.error == -ECONNRESET;
+    const bool not_its_own = m->tx.state == GN_TX_DEST_FAILED && (broken || !report.error);
+    return gn_migration_input(m,
+                              !report.error ? GN_TX_ON_SAVED
+                              : broken      ? GN_TX_ON_SAVE_BROKEN
+                                            : GN_TX_ON_SAVE_FAILED,
+                              reason_of(not_its_own ? &m->in : &report, &err))
+               ? -EPROTO
+               : 1;
+}
+
+static int on_frame(struct gn_record_owner *o, struct gn_vgpu_record *v, const struct gn_frame *f)
+{
+    return v == of(o)->to ? destination_said(of(o), v, f) : source_said(of(o), v, f);
+}
+
+static void on_up(struct gn_record_owner *o, struct gn_vgpu_record *n)
+{
+    (void)n;
+    (void)gn_migration_input(of(o), GN_TX_ON_UP, NULL);
+}
+
+/* ---- ends */
+
+static bool on_death(struct gn_record_owner *o, struct gn_vgpu_record *v)
+{
+    struct gn_migration *m = of(o);
+    struct gn_error err;
+    if (v == m->to) {
+        gn_holder_gone(&v->lease, gn_now_ns());
+        gn_memory_settle(v->daemon);
+        if (m->in.error)
+            reason_of(&m->in, &err);
+        else
+            gn_fail(&err, EPIPE, "look at what gantryd's log says of it",
+                    "the new worker ended before it had taken over");
+        (void)gn_migration_input(m, GN_TX_ON_DEST_DIED, &err);
+        return true;
+    }
+    const bool has_all = gn_transaction_has_all(&m->tx);
+    if (has_program(v))
+        gn_fail(&err, EPIPE, "look at what gantryd's log says of it",
+                "the vGPU's own worker ended before all of it was saved");
+    else
+        gn_fail(&err, EPIPE, NULL, "its program has ended");
+    if (v->stopped)
+        gn_vgpus_worker_over(v);
+    (void)gn_migration_input(m, GN_TX_ON_SOURCE_DIED, &err);
+    return has_all;
+}
+
+static void on_left(struct gn_record_owner *o, struct gn_vgpu_record *v)
+{
+    struct gn_migration *m = of(o);
+    struct gn_error err;
+    if (v != m->to) {
+        (void)gn_migration_input(m, GN_TX_ON_PROGRAM_GONE, NULL);
+        return;
+    }
+    m->to = NULL; /* it is on its way out already */
+    v->owned_by = &late_owner;
+    gn_fail(&err, EPIPE, "look at what gantryd's log says of it",
+            "the new worker could not be started");
+    (void)gn_migration_input(m, GN_TX_ON_DEST_DIED, &err);
+}
+
+static void on_link(struct gn_record_owner *o, struct gn_vgpu_record *v, bool is_back)
+{
+    struct gn_error err;
+    (void)v;
+    gn_fail(&err, ENOTCONN, "try again", "the connection to its program broke");
+    (void)gn_migration_input(of(o), is_back ? GN_TX_ON_LINK_BACK : GN_TX_ON_LINK_BROKEN, &err);
+}
+
+void gn_migrations_forget(struct gn_daemon *d, const struct gn_conn *c)
+{
+    struct gn_error err;
+    gn_inbound_conn_closed(d, c);
+    gn_fail(&err, ECANCELED, NULL, "the command that asked for it has ended");
+    for (bool again = true; again;) {
+        again = false;
+        gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
+        {
+            struct gn_migration *m = gn_migration_of(v);
+            if (!m || m->asker != c)
+                continue;
+            m->asker = NULL;
+            (void)gn_migration_input(m, GN_TX_ON_ASKER_GONE, &err);
+            again = true; /* the list may be another one now */
+            break;
+        }
+    }
+}
+
+/* ---- what else an owner is asked */
+
+static void on_segment(struct gn_record_owner *o, struct gn_vgpu_record *v,
+                       const struct gn_link_segment_made *made, int fd)
+{
+    const struct gn_migration *m = of(o);
+    struct gn_vgpu_record *n = m->to;
+    /* A source that was not asked yet hands over all segments that it has. */
+    if (v != m->from || m->tx.state == GN_TX_BOOTING || !n || n->control.fd < 0)
+        return;
+    const int rc = gn_frame_push(&n->writer, GN_WORKER_SEGMENT, 0, 0, made, sizeof *made, &fd, 1);
+    if (rc)
+        gn_vgpus_unreachable(n, rc); /* the source goes on */
+    else if (gn_frame_writer_pending(&n->writer))
+        gn_loop_change(&n->daemon->loop, &n->control, EPOLLIN | EPOLLOUT);
+}
+
+static struct gn_vgpu_record *session_of(struct gn_record_owner *o, const struct gn_vgpu_record *v)
+{
+    return v == of(o)->to ? of(o)->from : NULL;
+}
+
+static void on_boot(struct gn_record_owner *o, const struct gn_vgpu_record *v,
+                    struct gn_worker_boot *boot)
+{
+    (void)v;
+    boot->loads = of(o)->tx.kind == GN_TX_RESTORE ? GN_WORKER_LOADS_FILE
+                  : of(o)->from->remote           ? GN_WORKER_LOADS_BESIDE
+                                                  : GN_WORKER_LOADS_WORKER;
+}
+
+static enum gn_record_saved saved(const struct gn_record_owner *o, const struct gn_vgpu_record *v)
+{
+    const struct gn_migration *m = of(o);
+    if (v != m->from || !gn_transaction_has_all(&m->tx))
+        return GN_RECORD_NOT_SAVED;
+    return m->tx.kind == GN_TX_OUTBOUND ? GN_RECORD_SAVED_ELSEWHERE : GN_RECORD_SAVED_HERE;
+}
+
+static bool holds(const struct gn_record_owner *o, const struct gn_vgpu_record *v)
+{
+    return v == of(o)->from;
+}
+
+static const struct gn_record_owner_ops owner_ops = {.up = on_up,
+                                                     .acknowledged = on_frame,
+                                                     .died = on_death,
+                                                     .left = on_left,
+                                                     .link = on_link,
+                                                     .segment = on_segment,
+                                                     .session_of = session_of,
+                                                     .boot = on_boot,
+                                                     .saved = saved,
+                                                     .holds = holds};
+
+/* ---- late words, of workers that do not know yet that it is over */
+
+static int late_frame(struct gn_record_owner *o, struct gn_vgpu_record *v, const struct gn_frame *f)
+{
+    struct gn_transaction over = {.kind = GN_TX_LOCAL, .state = GN_TX_ABORTED};
+    struct gn_worker_moved report;
+    enum gn_transaction_input input;
+    uint32_t actions;
+    (void)o;
+    if (f->op == GN_WORKER_STOPS && !f->n_payload)
+        input = GN_TX_ON_STOPS;
+    else if (f->op == GN_WORKER_SAVED && gn_migration_parse_report(f, 1, &report))
+        input = report.error ? GN_TX_ON_SAVE_FAILED : GN_TX_ON_SAVED;
+    else if (f->op == GN_WORKER_LOADED && v->ending)
+        input = GN_TX_ON_LOADED;
+    else if (f->op == GN_LINK_ERROR && v->ending && v->hosted)
+        input = GN_TX_ON_NO_DRIVER;
+    else
+        return 0;
+    if (!gn_transaction_step(&over, input, 0, &actions))
+        return -EPROTO;
+    if (f->op == GN_WORKER_SAVED)
+        v->owned_by = NULL;
+    if (actions & GN_TX_DO_RESUME)
+        gn_vgpus_notify_worker(v, GN_WORKER_RESUME, 0, NULL, 0);
+    return 1;
+}
+
+static void late_up(struct gn_record_owner *o, struct gn_vgpu_record *v)
+{
+    (void)o, (void)v;
+}
+
+static bool late_death(struct gn_record_owner *o, struct gn_vgpu_record *v)
+{
+    (void)o;
+    v->owned_by = NULL;
+    return false;
+}
+
+static void late_left(struct gn_record_owner *o, struct gn_vgpu_record *v)
+{
+    (void)o, (void)v;
+}
+
+static const struct gn_record_owner_ops late_ops = {
+    .up = late_up, .acknowledged = late_frame, .died = late_death, .left = late_left};
+
+void gn_migration_leave_late(struct gn_vgpu_record *v)
+{
+    v->owned_by = &late_owner;
+}
+
+/* ---- deadlines */
+
+static uint64_t next_look(const struct gn_migration *m)
+{
+    const uint64_t look_ns = gn_migration_next_look(m);
+    return look_ns < m->tx.until_ns ? look_ns : m->tx.until_ns;
+}
+
+static uint64_t first_deadline(struct gn_daemon *d)
+{
+    uint64_t first = gn_inbound_deadline(d);
+    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
+    {
+        const struct gn_migration *m = gn_migration_of(v);
+        if (m && (!first || next_look(m) < first))
+            first = next_look(m);
+    }
+    return first;
+}
+
+static void say_late(const struct gn_migration *m, struct gn_error *ret)
+{
+    if (m->tx.state == GN_TX_TOLD)
+        gn_fail(ret, ETIMEDOUT, "try again later", "its program does not say that it waits");
+    else if (m->tx.kind == GN_TX_OUTBOUND && m->tx.state == GN_TX_BOOTING)
+        gn_fail(ret, ETIMEDOUT, "look whether the program is stopped, and try again later",
+                "its program has not said that the other gantryd takes it in");
+    else
+        gn_fail(ret, ETIMEDOUT, "try again later", "the workers took too long");
+}
+
+/* One that is due, with the reason. */
+static struct gn_migration *find_due(struct gn_daemon *d, uint64_t now_ns, struct gn_error *err)
+{
+    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
+    {
+        struct gn_migration *m = gn_migration_of(v);
+        if (!m)
+            continue;
+        if (gn_migration_next_look(m) <= now_ns && gn_migration_awaits_stopped(m, now_ns, err))
+            return m;
+        if (m->tx.until_ns > now_ns)
+            continue;
+        say_late(m, err);
+        return m;
+    }
+    return NULL;
+}
+
+static void expire(struct gn_daemon *d, uint64_t now_ns)
+{
+    struct gn_migration *m;
+    struct gn_error err;
+    gn_inbound_expire(d, now_ns);
+    while ((m = find_due(d, now_ns, &err)))
+        (void)gn_migration_input(m, GN_TX_ON_DEADLINE, &err);
+}
+
+const struct gn_owner_deadlines gn_migration_deadlines = {first_deadline, expire};
+
+/* ---- what all kinds need at the beginning */
+
+static int keep(int fd)
+{
+    return fcntl(fd, F_DUPFD_CLOEXEC, 0);
+}
+
+int gn_migration_lend(struct gn_migration *m, struct gn_error *err)
+{
+    const struct gn_vgpu_record *v = m->from;
+    struct gn_vgpu_record *n = m->to;
+    n->ring_fd = keep(v->ring_fd);
+    /* Placeholders: events and data come with the session. */
+    if (n->events_fd < 0)
+        n->events_fd = keep(v->ring_fd);
+    if (n->data_fd < 0)
+        n->data_fd = keep(v->ring_fd);
+    n->counters_fd = keep(v->counters_fd);
+    n->shares.page.fd = keep(v->shares.page.fd);
+    n->shares.tell_fd = keep(v->shares.tell_fd);
+    return n->ring_fd < 0 || n->events_fd < 0 || n->data_fd < 0 || n->counters_fd < 0 ||
+                   n->shares.page.fd < 0 || n->shares.tell_fd < 0
+               ? gn_fail(err, EMFILE, NULL, "out of memory or descriptors")
+               : 0;
+}
+
+int gn_migration_take_file(struct gn_conn *c, int *ret, struct gn_error *err)
+{
+    if (c->file_fd < 0)
+        return gn_fail(err, EINVAL, "use a gantry of gantryd's version",
+                       "the request came without a file");
+    *ret = c->file_fd;
+    c->file_fd = -1;
+    return 0;
+}
+
+int gn_migration_refuse_busy(const struct gn_vgpu_record *v, struct gn_error *err)
+{
+    if (gn_migration_of(v))
+        return gn_fail(err, EBUSY, "wait until it is over", "it is being moved already");
+    if (v->owned_by == &late_owner)
+        return gn_refuse_stopped_worker(v, err)
+                   ? -EBUSY
+                   : gn_fail(err, EBUSY, "try again in a moment",
+                             "its worker has not ended an earlier move yet");
+    return v->stopped ? gn_fail(err, ESRCH, "restore it with gantry restore",
+                                "it is stopped, and in a file already")
+                      : 0;
+}
+
+int gn_migration_may_begin(const struct gn_vgpu_record *v, struct gn_error *err)
+{
+    if (v->remote && !v->conn)
+        return gn_fail(err, ENOTCONN, "try again in a moment",
+                       "the connection to its program is broken");
+    if (!v->conn || (!v->remote && !has_program(v)))
+        return gn_fail(err, ENOENT, NULL, "its program has ended");
+    const int rc = gn_migration_refuse_busy(v, err);
+    if (rc)
+        return rc;
+    if (!v->booted || v->ending || v->process.fd < 0 || v->control.fd < 0)
+        return gn_fail(err, ENODEV, NULL, "it has no worker any more");
+    return 0;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_DAEMON_MIGRATE_MIGRATION_H
+#define GN_DAEMON_MIGRATE_MIGRATION_H
+
+#include "daemon/daemon.h"
+#include "daemon/migrate/stopped_processes.h"
+#include "daemon/migrate/transaction.h"
+
+/*
+ * A vGPU of this gantryd that is migrated, saved or restored; docs/moves.md. One at a time for each
+ * vGPU. migration.c feeds its transaction with inputs; local.c, outbound.c and checkpoint.c begin
+ * it, and carry out the actions of their kinds. gantryd's thread.
+ *
+ * The destination's worker has a record of its own, which is in no list that users see. When the
+ * migration commits the two records exchange their workers, and the destination's record ends with
+ * the old worker in it.
+ */
+enum gn_migrate_to {
+    GN_MIGRATE_TO_LOCAL,       /* a new worker, wherever it was */
+    GN_MIGRATE_TO_REMOTE,      /* out of its program */
+    GN_MIGRATE_TO_PASSTHROUGH, /* into its program */
+    GN_MIGRATE_TO_N
+};
+extern const char *const gn_migrate_names[GN_MIGRATE_TO_N];
+
+struct gn_migration;
+struct gn_migration_ops {
+    const char *what;              /* as `gantry ls` shows it */
+    const char *failure, *outcome; /* what an abort says: it was not done; the vGPU goes on */
+    /* Carries out one action of the transaction that is this kind's own; err: the reason of an
+     * abort. May feed the next input. */
+    void (*act)(struct gn_migration *m, uint32_t action, const struct gn_error *err);
+    /* The answer of one that has succeeded; NULL: no memory. */
+    char *(*reply)(const struct gn_migration *m);
+};
+
+struct gn_migration {
+    struct gn_corpse corpse;
+    struct gn_record_owner owner; /* of `from` and `to`, until it is over */
+    struct gn_transaction tx;
+    const struct gn_migration_ops *ops;
+    struct gn_vgpu_record *from;
+    struct gn_vgpu_record *to; /* NULL: the destination is no worker of this gantryd's */
+    struct gn_conn *asker;     /* NULL: nobody waits for the answer */
+    uint32_t seq;              /* of the request */
+    bool answered;             /* the request has been; STOP has a second one */
+    bool source_busy;          /* the source was asked to save, and has not said how that went */
+    bool session_lost;         /* STOP: there was no room for the session's descriptor */
+    enum gn_migrate_to where;  /* LOCAL and IN_PROCESS */
+    struct gn_worker_save how;
+    int stream_fd;                       /* the source's end, until the source has it */
+    uint32_t number;                     /* OUTBOUND: what the program calls it */
+    char address[GN_LINK_ADDRESS_BYTES]; /* OUTBOUND: the other gantryd's */
+    uint64_t boot_ns, load_ns;           /* OUTBOUND: the destination's, by the program's word */
+    uint64_t began_ns, asked_ns;
+    struct gn_stop_watch stop_watch;
+    struct gn_worker_moved out, in; /* what the source and the destination have reported */
+};
+
+/* A migration of v that nothing has happened to. NULL: no memory, and a sentence. */
+struct gn_migration *gn_migration_new(enum gn_transaction_kind kind,
+                                      const struct gn_migration_ops *ops, struct gn_vgpu_record *v,
+                                      struct gn_conn *asker, uint32_t seq,
+                                      const struct gn_worker_save *how, struct gn_error *err);
+/* Gives it its records: from now on their life cycles are reported to it. `to` may be NULL. */
+void gn_migration_attach(struct gn_migration *m, struct gn_vgpu_record *to);
+/* Takes back what gn_migration_new() and gn_migration_attach() have done, and answers nobody. */
+void gn_migration_cancel(struct gn_migration *m);
+/* Makes the transaction's step and carries out its actions. 0, or -EPROTO: it is out of place. m
+ * may be over then; its memory lasts until this turn of the loop is over. */
+int gn_migration_input(struct gn_migration *m, enum gn_transaction_input input,
+                       const struct gn_error *err);
+/* The vGPU's migration; NULL: there is none. */
+struct gn_migration *gn_migration_of(const struct gn_vgpu_record *v);
+/* The last word to the asker. Takes `text`, which may be NULL. */
+void gn_migration_answer(struct gn_migration *m, char *text);
+
+/* Makes the records exchange their workers. 0, or -EBUSY and nothing has changed. */
+int gn_migration_exchange(struct gn_migration *m, struct gn_error *err);
+/* Gives `to` what its worker maps beside the source's: the same. Descriptors that `to` has stay. 0
+ * or -errno and a sentence. */
+int gn_migration_lend(struct gn_migration *m, struct gn_error *err);
+
+/* Can v be migrated now? 0 or -errno: -ENOENT: its program has ended. */
+int gn_migration_may_begin(const struct gn_vgpu_record *v, struct gn_error *err);
+/* -EBUSY while v is migrated, or its worker does not know yet that a migration is over; -ESRCH of
+ * one that is in a file. */
+int gn_migration_refuse_busy(const struct gn_vgpu_record *v, struct gn_error *err);
+/* The descriptor that came with the request: the caller's. 0 or -errno. */
+int gn_migration_take_file(struct gn_conn *c, int *ret, struct gn_error *err);
+
+/* A worker's report, well-formed, with at most n_fds descriptors. */
+bool gn_migration_parse_report(const struct gn_frame *f, int n_fds, struct gn_worker_moved *ret);
+/* The worker that this record has may not know yet that a migration is over: its late frames are
+ * no violation. */
+void gn_migration_leave_late(struct gn_vgpu_record *v);
+
+/* Nobody waits at c for answers any more. */
+void gn_migrations_forget(struct gn_daemon *d, const struct gn_conn *c);
+extern const struct gn_owner_deadlines gn_migration_deadlines;
+
+/* progress.c: how far it is. n: the counters of the vGPU's worker. The texts are m's. */
+struct gn_counters;
+struct gn_control_moving;
+void gn_migration_progress(const struct gn_migration *m, const struct gn_counters *n,
+                           uint64_t now_ns, struct gn_control_moving *ret);
+/* local.c, for outbound.c, too: the reply of a migration that is done. */
+char *gn_migration_figures(const struct gn_migration *m, const char *to, uint64_t boot_ns,
+                           uint64_t load_ns);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_DAEMON_TENANTS_MEMORY_H
+#define GN_DAEMON_TENANTS_MEMORY_H
+
+#include "daemon/loop.h"
+#include "daemon/tenants/leases.h"
+#include "link/frame.h"
+
+/* Device memory between the books (leases.h) and the workers' sockets. gantryd's thread. */
+struct gn_conn;
+struct gn_daemon;
+struct gn_tenant;
+struct gn_vgpu_record;
+
+extern const struct gn_lease_ops gn_memory_ops;
+/* A worker's frame. 1: it was about memory; 0: it was not; -EPROTO. */
+int gn_memory_frame(struct gn_vgpu_record *v, const struct gn_frame *f);
+/* After any change of the books: sets the timer, and sends replies that have waited for it. */
+void gn_memory_settle(struct gn_daemon *d);
+void gn_memory_timer(struct gn_source *timer, uint32_t events);
+/* Holds a reply back until the tenant's workers have returned what was recalled. */
+void gn_memory_hold(struct gn_conn *c, struct gn_tenant *t, uint32_t seq, char *reply);
+void gn_memory_drop_held(struct gn_conn *c);
+
+#endif

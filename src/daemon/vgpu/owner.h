@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_DAEMON_VGPU_OWNER_H
+#define GN_DAEMON_VGPU_OWNER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "link/frame.h"
+#include "link/link_wire.h"
+
+/*
+ * To what a vGPU record belongs while it does not simply serve its program: a migration, a
+ * checkpoint, an arrival from another gantryd. The code on life cycles and tcp sessions calls the
+ * owner through this table, and knows no kind of owner by name. (The user or tenant that a vGPU
+ * belongs to is another thing: tenants/vgpu_owner.h.)
+ *
+ * A record's `owner` is NULL when nothing is under way. The owner sets and clears it; each call may
+ * do so, and may end the record, whose memory lasts until this turn of the loop is over. All calls
+ * are on gantryd's thread.
+ */
+struct gn_daemon;
+struct gn_vgpu_record;
+struct gn_record_owner;
+struct gn_worker_boot;
+
+/* Is all that the record's worker had saved, so that the worker is not needed any more? */
+enum gn_record_saved {
+    GN_RECORD_NOT_SAVED,
+    GN_RECORD_SAVED_HERE, /* its program may come back to this gantryd */
+    GN_RECORD_SAVED_ELSEWHERE
+};
+
+struct gn_record_owner_ops {
+    /* The worker's driver is up, and the worker can be watched. */
+    void (*up)(struct gn_record_owner *o, struct gn_vgpu_record *v);
+    /* A frame of the worker's. 1: it is dealt with, and nothing more may be read now, as the record
+     * may have another worker; 0: it is not the owner's; -EPROTO. */
+    int (*acknowledged)(struct gn_record_owner *o, struct gn_vgpu_record *v,
+                        const struct gn_frame *f);
+    /* The worker is dead. True: the owner has dealt with it, and the vGPU is not lost. */
+    bool (*died)(struct gn_record_owner *o, struct gn_vgpu_record *v);
+    /* The program is gone, or the record is to end. */
+    void (*left)(struct gn_record_owner *o, struct gn_vgpu_record *v);
+
+    /* The rest may be NULL. */
+
+    /* The connection of a program over tcp has broken, or is back. */
+    void (*link)(struct gn_record_owner *o, struct gn_vgpu_record *v, bool is_back);
+    /* The program and its worker have got another data segment. */
+    void (*segment)(struct gn_record_owner *o, struct gn_vgpu_record *v,
+                    const struct gn_link_segment_made *made, int fd);
+    /* The record whose program's session the worker of v is to serve; NULL is v itself. */
+    struct gn_vgpu_record *(*session_of)(struct gn_record_owner *o, const struct gn_vgpu_record *v);
+    /* What a worker that is about to start has to load. */
+    void (*boot)(struct gn_record_owner *o, const struct gn_vgpu_record *v,
+                 struct gn_worker_boot *boot);
+    enum gn_record_saved (*saved)(const struct gn_record_owner *o, const struct gn_vgpu_record *v);
+    /* The vGPU is on its way, and must not be ended by a command. */
+    bool (*holds)(const struct gn_record_owner *o, const struct gn_vgpu_record *v);
+};
+
+struct gn_record_owner {
+    const struct gn_record_owner_ops *ops;
+};
+
+/* What owners wait for. */
+struct gn_owner_deadlines {
+    /* When the first deadline is; 0: there is none. */
+    uint64_t (*first)(struct gn_daemon *d);
+    void (*expire)(struct gn_daemon *d, uint64_t now_ns);
+};
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_DAEMON_VGPU_VGPU_RECORD_H
+#define GN_DAEMON_VGPU_VGPU_RECORD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "daemon/loop.h"
+#include "daemon/net/quota.h"
+#include "daemon/schedule/scheduler.h"
+#include "daemon/tenants/leases.h"
+#include "daemon/tenants/vgpu_owner.h"
+#include "daemon/vgpu/kernel_caches.h"
+#include "daemon/vgpu/memory_groups.h"
+#include "daemon/vgpu/owner.h"
+#include "daemon/vgpu/worker_log.h"
+#include "link/frame.h"
+#include "link/link_wire.h"
+
+/* All that gantryd knows of one vGPU. gantryd's thread. */
+struct gn_conn;
+struct gn_daemon;
+struct gn_template;
+struct gn_tenant;
+
+struct gn_vgpu_record {
+    struct gn_corpse corpse;
+    struct gn_list link;
+    struct gn_daemon *daemon;
+    struct gn_quota *quota; /* of the user, or the address, of its program */
+    struct gn_template *host;
+    struct gn_conn *conn; /* NULL: the program is gone */
+    uint32_t attach_seq;
+    uint32_t id;
+    uint32_t platform;
+    uint64_t devices; /* of the platform, as bits: those that the tenant may use, or those it was
+                         moved to */
+    uint8_t order[GN_WORKER_MAX_DEVICES]; /* the same by number, as its program and its worker count
+                                             them */
+    uint8_t ranks[GN_WORKER_MAX_DEVICES]; /* of those: in which order they are offered to a program
+                                             that does not choose; 0 first */
+    struct gn_tenant *tenant;             /* there as long as this is */
+    char program[GN_LINK_NAME_BYTES];
+    pid_t program_pid;
+    struct gn_owner owner;
+    uint32_t weight;
+    struct gn_lease_holder lease;
+    bool refused_told; /* memory.c */
+    struct gn_shares shares;
+    bool takes_turns;  /* its worker waits for grants */
+    bool driver_stays; /* a driver that cannot be unloaded is in its program, in use or not */
+    bool hosted; /* passthrough: its program is its worker. `host` is NULL, `process` and worker_pid
+                    are the program's */
+    uint32_t n_segments;
+    struct gn_cache *cache;       /* of its worker's kernels; NULL: none */
+    struct gn_memory_group group; /* its worker's */
+
+    bool starting; /* counted in its quota: its program waits for it */
+    bool spawning; /* the template has not answered yet */
+    pid_t template_pid;
+    uint64_t asked_ns; /* that one for a worker, and then the worker to start its driver */
+    bool driver_up;
+    bool booted; /* the program has been told */
+    bool ending; /* on its way out: killed at kill_at_ns, 0: killed already */
+    uint64_t kill_at_ns;
+    bool reaped; /* the template has told how the worker ended, or will never tell */
+    pid_t worker_pid;
+    pid_t inner_pid;          /* the same, as the template sees it */
+    struct gn_source process; /* pidfd of the worker */
+    struct gn_source control;
+    struct gn_frame_reader reader;
+    struct gn_frame_writer writer;
+
+    struct gn_record_owner *owned_by; /* owner.h; NULL: it serves its program, or waits stopped */
+
+    /* checkpoint.c. Its program waits, and the holder of the key may give it a worker again. */
+    bool stopped;
+    unsigned char stop_key[GN_LINK_STOP_KEY_BYTES];
+    uint32_t wait_seq; /* of the program's WAIT */
+    int hand_fd;       /* by which the program hands over its session; -1: the program does not wait
+                          yet, or is on another machine */
+    uint64_t
+        ring_at; /* of a worker that loads a file, which is in data_fd: where the ring stands */
+
+    /* A program on another machine. */
+    bool remote, secure;
+    uint64_t return_by_ns; /* its connection broke: it has until then; 0: it is connected */
+    unsigned char session[GN_LINK_SESSION_BYTES], key[GN_LINK_KEY_BYTES];
+
+    struct gn_worker_log log;
+    int worker_fd; /* the other end of `control`, until a worker has it: what waits in its queue is
+                      given up on this thread by nobody */
+    int counters_fd;
+    int ring_fd; /* kept for what the program counts itself */
+    /* For the program, until it has them. */
+    int session_fd, events_fd, data_fd;
+    uint64_t ring_bytes, events_bytes, data_bytes;
+};
+
+#endif

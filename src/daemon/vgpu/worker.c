@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What gantryd does to a vGPU's worker from outside: tells it something, kills it, bounds its
+ * memory. Called wherever a worker is spoken to; it calls no code on life cycles, so that its
+ * callers may be called by that. gantryd's thread.
+ */
+#include "daemon/vgpu/worker.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "daemon/daemon.h"
+#include "shm/counters.h"
+
+void gn_vgpus_kill(struct gn_vgpu_record *v)
+{
+    v->kill_at_ns = 0;
+    if (v->process.fd >= 0)
+        (void)syscall(SYS_pidfd_send_signal, v->process.fd, SIGKILL, NULL, 0);
+}
+
+void gn_vgpus_unreachable(struct gn_vgpu_record *v, int rc)
+{
+    if (!v->hosted || (rc != -EPIPE && rc != -ECONNRESET))
+        gn_vgpus_kill(v);
+}
+
+void gn_vgpus_notify_worker(struct gn_vgpu_record *v, uint16_t op, uint32_t seq,
+                            const void *payload, size_t n)
+{
+    if (v->control.fd < 0)
+        return;
+    const int rc = gn_frame_push(&v->writer, op, 0, seq, payload, n, NULL, 0);
+    if (rc)
+        gn_vgpus_unreachable(v, rc);
+    else if (gn_frame_writer_pending(&v->writer))
+        gn_loop_change(&v->daemon->loop, &v->control, EPOLLIN | EPOLLOUT);
+}
+
+bool gn_vgpus_is_busy(const struct gn_vgpu_record *v)
+{
+    uint64_t pending = 0;
+    /* Read, not mapped: nothing that a worker does to its segment can hurt here. */
+    return pread(v->counters_fd, &pending, sizeof pending, offsetof(struct gn_counters, pending)) ==
+               sizeof pending &&
+           pending;
+}
+
+const struct gn_vgpu_record *gn_vgpus_session_of(const struct gn_vgpu_record *v)
+{
+    struct gn_record_owner *o = v->owned_by;
+    const struct gn_vgpu_record *other = o && o->ops->session_of ? o->ops->session_of(o, v) : NULL;
+    return other ? other : v;
+}
+
+uint64_t gn_vgpus_bound_together(const struct gn_vgpu_record *v)
+{
+    const bool remote = gn_vgpus_session_of(v)->remote;
+    const struct gn_platform_record *p = &v->daemon->machine.platforms[v->platform];
+    return gn_walls_bound_together(&v->daemon->walls, p, remote, gn_holder_limit(&v->lease),
+                                   v->lease.leased_bytes);
+}
