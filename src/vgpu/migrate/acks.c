@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a worker says to the one whose vGPU it takes over; see acks.h. It may be on another machine:
- * it is believed nothing. */
+/*
+ * Messages of the destination worker to the source; see acks.h. The saving thread reads them. The
+ * destination may be on another machine: nothing in a message is trusted.
+ */
 #include "vgpu/migrate/acks.h"
 
 #include "base/clock.h"
@@ -17,7 +19,7 @@ static int nothing_heard(int rc, struct gn_error *err)
                                     : "the other worker has ended");
 }
 
-/* Adds what a frame says to *ids. */
+/* Appends a frame's ids to *ids. */
 static int take_kept(const struct gn_frame *f, uint64_t **ids, uint32_t *n, struct gn_error *err)
 {
     const uint32_t more = f->n_payload / (uint32_t)sizeof **ids;
