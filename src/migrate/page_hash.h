@@ -9,26 +9,24 @@
 #include "base/error.h"
 
 /*
- * What a page's content is remembered by (gMig 3.3.1). Two hashes decide what is sent:
+ * Digests of a page's content (gMig 3.3.1). Two hashes may decide whether a page is sent:
  *
  * - XXH3, 128 bits: the fastest on a processor, and the one that the migration stream checks pages
- * with, so one hash serves both.
+ *   with, so one hash serves both.
  * - NH, four Toeplitz sums of 64 bits: a sum of products in any order, so that a GPU's many
  * threads, a processor's vectors and the plain loop here give the same digest, bit for bit (the
  * kernels: backend/opencl/page_hash_cl.c). For any two different contents of a page the probability
  * over the key that their digests agree is at most 2^-128 (Black, Halevi, Krawczyk, Krovetz,
- * Rogaway: UMAC, 1999). All four sums are kept, 32 bytes: folding them would lose that proof.
+ * Rogaway: UMAC, 1999). All four sums are kept, 32 bytes: folding them would lose that proof. Each
+ * hasher draws its own key, so its digests are meaningless to any other hasher.
  *
- *   Its key is drawn for each hasher; its digests mean nothing anywhere else.
+ * A program that crafts two contents with equal XXH3 digests can corrupt only its own migration.
  *
- * A program that prepares two contents that look alike to XXH3 could spoil its own move, nobody
- * else's.
- *
- * XOR256 is the paper's fastest. It cannot tell a page of zeros from a page of one repeated word,
- * nor swapped words, so whoever asks for it must say that it is for a benchmark.
+ * XOR256 is the paper's fastest hash. It cannot tell a page of zeros from a page of one repeated
+ * word, nor detect swapped words, so a caller must declare that it runs a benchmark.
  */
 enum gn_page_hash_kind {
-    GN_PAGE_HASH_NONE, /* nothing is verified: every page that may have changed counts as changed */
+    GN_PAGE_HASH_NONE, /* no verification: every page that may have changed counts as changed */
     GN_PAGE_HASH_XXH3,
     GN_PAGE_HASH_NH,
     GN_PAGE_HASH_XOR256,
@@ -46,24 +44,26 @@ struct gn_page_hasher {
     uint32_t digest_bytes; /* 0, 16 or 32 */
     void (*digest)(const struct gn_page_hasher *h, const void *page, size_t n, void *ret);
     uint32_t *key;                          /* NH: page_bytes / 4 + 6 words; NULL for the others */
-    unsigned char zero[GN_PAGE_DIGEST_MAX]; /* of a whole page of zeros */
+    unsigned char zero[GN_PAGE_DIGEST_MAX]; /* the digest of a whole page of zeros */
 };
 
 /*
- * seed, of NH: 0 draws the key from the system; anything else gives the same key each time, for
- * tests. benchmark: what has no other use (XOR256) is not refused. 0, -EINVAL (page_bytes, kind),
- * -EPERM (refused), -ENOMEM, or what getrandom says.
+ * seed, for NH: 0 draws the key from the system; any other value gives the same key each time, for
+ * tests. benchmark: allow XOR256, which has no other use. Returns 0, -EINVAL (page_bytes, kind),
+ * -EPERM (not allowed), -ENOMEM, or getrandom's error.
  */
 int gn_page_hasher_init(struct gn_page_hasher *h, enum gn_page_hash_kind kind, uint32_t page_bytes,
                         uint64_t seed, bool benchmark, struct gn_error *err);
 void gn_page_hasher_fini(struct gn_page_hasher *h);
 
-/* "none", "xxh3", "nh", "xor256". -EINVAL when there is none of that name. */
+/* "none", "xxh3", "nh" or "xor256". -EINVAL for any other name. */
 int gn_page_hash_named(const char *name, enum gn_page_hash_kind *ret);
 
-/* The digest of n bytes, 1 to page_bytes, at any address; h->digest_bytes are written. A page's n
- * never changes (only a buffer's last page has less than page_bytes), so digests of different
- * lengths are never compared. */
+/*
+ * Computes the digest of n bytes, 1 to page_bytes, at any address, and writes h->digest_bytes. A
+ * page's n never changes (only a buffer's last page is shorter than page_bytes), so digests of
+ * different lengths are never compared.
+ */
 static inline void gn_page_digest(const struct gn_page_hasher *h, const void *page, size_t n,
                                   void *ret)
 {

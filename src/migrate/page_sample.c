@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples of pages and the choice whether to use them. Pure arithmetic, called by a round's threads
- * (the choice under their lock).
+ * Samples of pages, and the choice whether to use them. Pure arithmetic; a round's threads call it
+ * (the choice under their lock). It never reads the clock.
  */
 #include "migrate/page_sample.h"
 
@@ -37,32 +37,42 @@ struct gn_page_sample gn_page_sample_take(unsigned n_bytes, const void *page, si
     return s;
 }
 
-/* Before anything was measured, in parts of a page's hash. */
+/* Assumed before the first measurement, in parts of a page's hash. */
 #define SAMPLE_COST 0.06
 #define HASHED_COST 1.2
-/* Sampling has to promise this part of a page's hash to begin, and that to go on: a choice at the
- * border is noise, and to leave the one way for the other costs something itself (the processor
- * reads ahead anew). */
+/*
+ * Sampling starts when it promises to save the first part of a page's hash, and continues while it
+ * promises the second. A choice at the border would follow noise, and each switch has a cost (the
+ * processor's prefetch starts anew).
+ */
 #define LEAST_GAIN    0.1
 #define LEAST_GAIN_ON 0.03
-/* To sample behind what has changed pays where it tells this part of those pages, however few of
- * all they are. */
+/*
+ * Sampling behind changed pages pays where it detects this part of those pages, however few they
+ * are.
+ */
 #define RUNS_FROM 0.8
-/* In parts of a hash: a sample there, and the end of a run, where the processor reads ahead anew.
+/*
+ * In parts of a hash: a sample in a run, and the end of a run, where the processor's prefetch
+ * starts anew.
  */
 #define RUNS_COST     0.15
 #define RUNS_END_COST 0.7
-/* What is known of so few pages is chance; of more, the last batches tell most. */
+/* A rate from fewer pages is chance. Of more pages, the last batches weigh most. */
 #define RUNS_KNOWN  32
 #define RECENT_PART 0.125
-/* The first batches find nothing in the caches, and nothing read ahead: one alone would make
- * hashing look dearer than it is. */
+/*
+ * The first batches find cold caches and no prefetch: one alone would make hashing look more
+ * expensive than it is.
+ */
 #define KNOWN_AFTER 3u
 /* A look costs an eighth of hashing the page. */
 #define LOOK_EVERY 16u
 #define OFF_EVERY  64u
-/* A trial that did not pay is repeated after so many batches, then after twice as many, for what
- * made it dear may have passed. */
+/*
+ * A trial that did not pay is repeated after so many batches, then after twice as many, because the
+ * cause of the cost may have passed.
+ */
 #define RETRY_FIRST 64u
 #define RETRY_LAST  4096u
 
@@ -92,14 +102,14 @@ static void add(struct gn_sample_cost *cost, double ns)
     cost->ns[cost->n++ % GN_SAMPLE_RECENT] = ns;
 }
 
-/* What a page that is hashed costs more when those before it were not. */
+/* The extra cost of a hashed page when the pages before it were not hashed. */
 static double detour(const struct gn_sample_choice *c, double hash_ns)
 {
     const double more = median(&c->hashed, HASHED_COST * hash_ns) - hash_ns;
     return more > 0 ? more : 0;
 }
 
-/* What a page saves on average. */
+/* The time saved on one page, on average. */
 static double gain(const struct gn_sample_choice *c, enum gn_sample_place i, double hash_ns)
 {
     return c->hit_rate[i] * hash_ns - median(&c->sample[i], SAMPLE_COST * hash_ns) -
@@ -111,7 +121,7 @@ static bool may_take_runs(const struct gn_sample_choice *c)
     return c->behind >= RUNS_KNOWN && c->told_behind >= RUNS_FROM * c->behind;
 }
 
-/* The same when samples are taken in runs only: of pages behind one that was told. */
+/* Same as gain(), when samples are taken only in runs: behind a page that a sample detected. */
 static double gain_in_runs(const struct gn_sample_choice *c, double hash_ns)
 {
     const double told = c->told_behind / c->behind;
@@ -139,7 +149,10 @@ enum gn_sample_place gn_sample_choose(struct gn_sample_choice *c, bool *ret_look
     }
     if (may_take_runs(c) && (best == GN_SAMPLE_OFF || gain_in_runs(c, hash_ns) > best_gain))
         best = GN_SAMPLE_RUNS;
-    /* Now and then without, to see what the other places would have told or what a hash costs. */
+    /*
+     * Sometimes a batch without sampling, to measure the hit rates of the other places or the cost
+     * of a hash.
+     */
     if (best != GN_SAMPLE_OFF && batch % OFF_EVERY == OFF_EVERY - 1) {
         *ret_look = batch / OFF_EVERY % 2;
         return GN_SAMPLE_OFF;
@@ -162,7 +175,7 @@ static void note_unused(struct gn_sample_choice *c)
 
 static void rate(struct gn_sample_choice *c, const struct gn_sample_batch *b)
 {
-    if (b->behind) { /* where nothing has changed, nothing is learnt of what has */
+    if (b->behind) { /* a batch without changes teaches nothing about changed pages */
         c->behind += b->behind - RECENT_PART * c->behind;
         c->told_behind += b->told_behind - RECENT_PART * c->told_behind;
     }

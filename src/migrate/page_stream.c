@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sink that writes a round's pages into a migration stream; on the thread that runs the round.
- * The runs of a group go out together: changed pages lie scattered, and a section with a system
- * call for each would cost more than hashing it.
+ * The sink that writes a round's pages into a migration stream; called on the thread that runs the
+ * round. The runs of a group go out together: changed pages lie scattered, and a section with a
+ * system call for each would cost more than hashing it.
  */
 #include "migrate/page_stream.h"
 

@@ -6,10 +6,11 @@
 #include "stream/stream.h"
 
 /*
- * Rounds into a migration stream: a sink for gn_rounds_run. Before a round the caller puts the
- * memories and begins the round in the stream; an item's cookie is gn_page_stream_cookie of the id
- * that its memory has there. The engine's pages are the stream's in size. When a round failed, the
- * reason is gn_stream_writer_error's. Embedded; the writer is the caller's.
+ * Writes rounds into a migration stream: a sink for gn_rounds_run. Before a round the caller writes
+ * the memories and begins the round in the stream. An item's cookie is gn_page_stream_cookie of its
+ * memory's id in the stream. The engine's page size is the stream's. When a round failed,
+ * gn_stream_writer_error tells the reason. The struct is embedded in the caller's; the caller owns
+ * the writer.
  */
 struct gn_page_stream {
     struct gn_stream_writer *writer;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The verification of 64 pages, on a round's thread. While kernels go on writing, a page is copied
- * once and the copy is hashed and sent: hashing one reading and sending another would let a page
- * that changed in between and back again pass as sent. Never writes into the table but for the
+ * once, and that copy is hashed and sent: if one reading were hashed and another sent, a page that
+ * changed in between and back again would pass as sent. It never writes into the table but for the
  * host's marks.
  */
 #include "migrate/verify.h"
@@ -24,14 +24,14 @@ static unsigned next_run(uint64_t bits, unsigned from, unsigned *ret_n)
     return first;
 }
 
-/* In a run that is sampled: pages are fetched so far ahead. */
+/* In a sampled run, pages are prefetched this far ahead. */
 #define SAMPLES_AHEAD 6u
 
 #define for_each_page(i, bits)                                                                     \
     for (uint64_t rest_ = (bits), i; rest_ && (i = (uint64_t)__builtin_ctzll(rest_), 1);           \
          rest_ &= rest_ - 1)
 
-/* What one group's verification hands around. */
+/* The arguments of one group's verification. */
 struct group {
     struct gn_page_table *t;
     const struct gn_page_source *source;
@@ -56,7 +56,7 @@ static const unsigned char *old_digest(const struct group *v, uint64_t i)
     return v->t->digests + (v->g * GN_PAGE_GROUP + i) * v->digest_bytes;
 }
 
-/* Brings the pages of `bits` where they can be looked at. */
+/* Makes the pages of `bits` readable at slot->content. */
 static int fetch(const struct group *v, uint64_t bits)
 {
     uint64_t base = v->g * GN_PAGE_GROUP * v->page_bytes;
@@ -90,7 +90,7 @@ static void foresee_page(const struct group *v, uint64_t i)
         __builtin_prefetch(p + line);
 }
 
-/* A page that is hashed after a gap is one that the processor did not see coming. */
+/* Prefetches a page that is hashed after a gap, which the processor's own prefetch misses. */
 static void foresee(const struct group *v, uint64_t rest, uint64_t i)
 {
     rest &= rest - 1;
@@ -112,18 +112,22 @@ static void foresee_sample(const struct group *v, uint64_t i, enum gn_sample_pla
                                                    : page_of(v, i) + length_of(v, i) - 1);
 }
 
-/* Of `bits`, the pages whose sample differs. */
+/* Returns the pages of `bits` with a different sample. */
 static uint64_t sample(const struct group *v, uint64_t bits, enum gn_sample_place place)
 {
     uint64_t differ = 0;
-    /* Each first look at a page misses the caches: many misses at once take hardly longer than one.
+    /*
+     * Each first access to a page misses the caches: many misses in parallel take hardly longer
+     * than one.
      */
     for_each_page(i, bits) foresee_sample(v, i, place);
     for_each_page(i, bits) differ |= (uint64_t)told(v, i, place) << i;
     return differ;
 }
 
-/* Is the page's digest another one than that which was sent? The new one goes into the slot. */
+/*
+ * True if the page's digest differs from the one that was sent. The new digest goes into the slot.
+ */
 static bool hash(const struct group *v, uint64_t i)
 {
     unsigned char *digest = v->slot->digests + i * v->digest_bytes;
@@ -131,7 +135,7 @@ static bool hash(const struct group *v, uint64_t i)
     return memcmp(digest, old_digest(v, i), v->digest_bytes) != 0;
 }
 
-/* Of `bits`, the pages whose digest differs. */
+/* Returns the pages of `bits` with a different digest. */
 static uint64_t hash_all(const struct group *v, uint64_t bits)
 {
     uint64_t differ = 0;
@@ -143,7 +147,9 @@ static uint64_t hash_all(const struct group *v, uint64_t bits)
     return differ;
 }
 
-/* A changed page that was hashed just now: which places tell it? The first of them, or `otherwise`.
+/*
+ * For a changed page that was just hashed: counts which places detect the change. Returns the first
+ * of them, or `otherwise`.
  */
 static enum gn_sample_place look(const struct group *v, uint64_t i, enum gn_sample_place otherwise)
 {
@@ -158,9 +164,10 @@ static enum gn_sample_place look(const struct group *v, uint64_t i, enum gn_samp
 }
 
 /*
- * One page after the other, and what a sample says of those behind one that it told. With `use`
- * they are not hashed: *ret_sampled; without, it is only found out. A page that has changed and
- * that the sample does not tell ends no run; one that has not changed does.
+ * Hashes the pages one after the other, and samples those behind a page that a sample detected.
+ * With `use`, pages that the sample detects are not hashed but put into *ret_sampled; without, they
+ * are only counted. A changed page that the sample does not detect does not end a run; an unchanged
+ * page does.
  */
 static uint64_t hash_in_runs(const struct group *v, uint64_t bits, bool use, uint64_t *ret_sampled)
 {
@@ -191,8 +198,7 @@ static uint64_t hash_in_runs(const struct group *v, uint64_t bits, bool use, uin
     return differ;
 }
 
-/* The pages of `bits` were read and may be unchanged: those that are not. Fills the slot's batch.
- */
+/* Returns the changed pages of `bits`, which have been fetched. Fills the slot's batch. */
 static uint64_t verify(const struct group *v, uint64_t bits, uint64_t *ret_sampled)
 {
     struct gn_verify_slot *slot = v->slot;
@@ -221,7 +227,7 @@ static uint64_t verify(const struct group *v, uint64_t bits, uint64_t *ret_sampl
     return sampled | changed;
 }
 
-/* By digests that the device worked out. What differs is still to be read. */
+/* Compares the digests that the device computed. Pages that differ still have to be read. */
 static uint64_t verify_on_device(const struct group *v, uint64_t bits)
 {
     uint64_t differ = 0;
@@ -234,8 +240,10 @@ static uint64_t verify_on_device(const struct group *v, uint64_t bits)
     return differ;
 }
 
-/* What is known of a page by its digest is kept with it; `fresh` are the pages whose digest is in
- * the slot already. */
+/*
+ * Records digest and sample of these pages in the slot; `fresh` are the pages with a digest in the
+ * slot already.
+ */
 static void remember(const struct group *v, uint64_t bits, uint64_t fresh)
 {
     struct gn_verify_slot *slot = v->slot;
@@ -244,7 +252,7 @@ static void remember(const struct group *v, uint64_t bits, uint64_t fresh)
     uint64_t t0 = gn_now_ns();
     for_each_page(i, bits)
     {
-        if (!(fresh >> i & 1)) /* else verify() put it there */
+        if (!(fresh >> i & 1)) /* verify() put the digest of a fresh page there */
             gn_page_digest(v->t->hasher, page_of(v, i), length_of(v, i),
                            slot->digests + i * v->digest_bytes);
         slot->samples[i] = gn_page_sample_take(v->t->sample_bytes, page_of(v, i), length_of(v, i));
@@ -258,8 +266,10 @@ static void find_zeros(const struct group *v, uint64_t bits)
 {
     for_each_page(i, bits)
     {
-        /* Pages with a digest need looking at only if it is that of zeros; it says no more than
-         * that: it is a hash. */
+        /*
+         * A page with a digest is examined only if the digest is the one of zeros. An equal digest
+         * is no proof, because it is a hash.
+         */
         if ((v->slot->known >> i & 1) && length_of(v, i) == v->page_bytes &&
             memcmp(v->slot->digests + i * v->digest_bytes, v->t->hasher->zero, v->digest_bytes) !=
                 0)
@@ -274,8 +284,7 @@ static uint64_t count(uint64_t bits)
     return (uint64_t)__builtin_popcountll(bits);
 }
 
-/* Samples tell nothing of a page that is to be hashed again anyhow: in every round but the last
- * one. */
+/* Only a live round needs digests of the pages that it sends; no round follows a stop. */
 static bool needs_digest(const struct group *v)
 {
     return v->how->kind == GN_ROUND_LIVE;
@@ -334,8 +343,11 @@ int gn_verify_group(struct gn_page_table *t, const struct gn_page_source *source
     memset(&slot->stats, 0, sizeof slot->stats);
     memset(&slot->batch, 0, sizeof slot->batch);
 
-    /* V0 pairs with M0: a mark that is taken here was made after its write, which the reading below
-     * therefore sees. Taken after the reading, a write between the two would be forgotten. */
+    /*
+     * V0 pairs with M0: a mark that is cleared here was set after its write, which the reading
+     * below therefore sees. If the mark were cleared after the reading, a write between the two
+     * would be lost.
+     */
     uint64_t host = atomic_exchange_explicit(&t->host[g], 0, memory_order_acquire) & valid;
     uint64_t kernel = valid;
     if (!t->doubts && !atomic_load_explicit(&t->kernel_all, memory_order_acquire))

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The event table. The worker's threads post and finish; the program's threads arm, look and wait.
- * The worker never reads anything back but the parked bit, through the exchange that ends the
- * event.
+ * The event table. The worker's threads post and finish; the program's threads arm, read and wait.
+ * The worker reads nothing back but the parked bit, through the exchange that ends the event.
  */
 #include "shm/event_table.h"
 
@@ -27,13 +26,13 @@ void gn_event_post(struct gn_event_entry *e, enum gn_event_phase phase)
     uint32_t cpu = gn_spin_cpu();
     if (cpu != atomic_load_explicit(&e->cpu, memory_order_relaxed))
         atomic_store_explicit(&e->cpu, cpu, memory_order_relaxed);
-    /* Sleepers wait for the end only and are left alone. */
+    /* Sleepers wait only for the end and are not woken. */
     atomic_fetch_and_explicit(&e->word, PHASE_BITS(phase) | GN_EVENT_PARKED, memory_order_release);
 }
 
 static bool finish(struct gn_event_entry *e)
 {
-    /* E0 pairs E1 and E2: publishes error and times, and learns whether anybody sleeps. */
+    /* E0 pairs E1 and E2: publishes error and times, and learns whether a thread sleeps. */
     uint32_t old = atomic_exchange_explicit(&e->word, 0, memory_order_seq_cst);
     if (old & GN_EVENT_PARKED)
         gn_futex_wake(&e->word, INT_MAX, false);
@@ -117,17 +116,20 @@ int gn_event_wait(struct gn_event_entry *e, const struct gn_waiter *waiter, int3
                 atomic_load_explicit(&waiter->lost->hook, memory_order_acquire);
             if (hook ? hook->look(hook, &e->word, word) : gn_spin_again(&spin))
                 continue;
-            /* E2 pairs E0: read-modify-writes of one word; either E0 sees the bit or this fails and
-             * sees the end. */
+            /*
+             * E2 pairs E0: both are read-modify-writes of one word; either E0 sees the bit, or this
+             * one fails and sees the end.
+             */
             if (!(word & GN_EVENT_PARKED) && !atomic_compare_exchange_strong_explicit(
                                                  &e->word, &word, word | GN_EVENT_PARKED,
                                                  memory_order_acq_rel, memory_order_acquire))
                 continue;
-            /* A phase in between changes the word: then this returns at once, and does not if
-             * asleep already.
+            /*
+             * A new phase changes the word. Before the sleep it makes this call return at once;
+             * during the sleep it does not wake the thread.
              */
             gn_park(&e->word, word | GN_EVENT_PARKED, false, waiter->lost);
-            /* Woken, and it is not over: it soon is (gn_event_rouse). */
+            /* Woken before the end: the end is near (gn_event_rouse), so spin again. */
             gn_spin_start(&spin, &waiter->policy,
                           (uint16_t)atomic_load_explicit(&e->cpu, memory_order_relaxed));
         }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Unit tests of the event table: phases, waits, a lost worker, hostile values. */
 #include "shm/event_table.h"
 #include "shm/futex.h"
 #include "shm/segment.h"
@@ -133,7 +134,7 @@ static void the_end_wakes_all_and_a_phase_wakes_none(void **state)
     assert_int_equal(atomic_load(&gn_futex_n_wakes), wakes + 1);
     join(s, threads, 0, -9999);
     gn_event_arm(e);
-    gn_event_finish(e, 0, NULL); /* nobody sleeps: no wake */
+    gn_event_finish(e, 0, NULL); /* no sleeper: no wake */
     assert_int_equal(atomic_load(&gn_futex_n_wakes), wakes + 1);
     free(e);
 }
@@ -187,7 +188,7 @@ static void the_table_takes_memory_only_where_it_is_used(void **state)
     gn_event_arm(&table[0]);
     gn_event_arm(&table[GN_EVENT_ENTRIES - 1]);
     assert_int_equal(fstat(s.fd, &st), 0);
-    assert_true(st.st_blocks * 512 <= 2 * 2 * 1024 * 1024); /* two pages, be they huge */
+    assert_true(st.st_blocks * 512 <= 2 * 2 * 1024 * 1024); /* two pages, even if huge */
     gn_segment_fini(&s);
 }
 

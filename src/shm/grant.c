@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The grant page's transitions. Each is one compare-and-exchange; rest and press are each a store
- * and then a look at what the other side stores, in the one order of sequentially consistent
- * accesses, so that either the worker sees the press or gantryd sees the rest.
+ * The transitions of a grant page. The worker's submitting thread and gantryd's scheduler thread
+ * call them; none blocks. Each is one compare-and-exchange. Park and preempt are each a store
+ * followed by a load of the other side's word; in the total order of sequentially consistent
+ * accesses either the worker sees the preemption or gantryd sees the parked grant.
  */
 #include "shm/grant.h"
 
@@ -26,7 +27,7 @@ bool gn_grant_acquire(struct gn_grant_slot *s, bool *ret_tell)
 
 bool gn_grant_park(struct gn_grant_slot *s)
 {
-    /* G0, G1, G2 (tests/model) */
+    /* G0, G1, G2 (labels of tests/model) */
     return turn(s, GN_GRANT_HELD, GN_GRANT_RESTING) &&
            (atomic_load_explicit(&s->pressed, memory_order_seq_cst) & 1) &&
            turn(s, GN_GRANT_RESTING, GN_GRANT_NONE);
@@ -44,7 +45,7 @@ bool gn_grant_decline(struct gn_grant_slot *s)
     return gn_grant_park(s);
 }
 
-/* gantryd's thread alone. */
+/* Only gantryd's scheduler thread calls it. */
 static void set_preempted(struct gn_grant_slot *s, bool on)
 {
     const uint32_t before = atomic_load_explicit(&s->pressed, memory_order_relaxed);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Unit tests of the reply slots: tokens, waits, a lost worker, hostile values. */
 #include "shm/reply.h"
 #include "shm/shm_test.h"
 
@@ -81,7 +82,7 @@ static void an_answer_of_an_earlier_generation_is_not_taken(void **state)
     uint32_t old, now;
     struct gn_reply reply;
     assert_int_equal(gn_reply_take(&f->r, &old), 0);
-    gn_reply_put(&f->r, old); /* given up: the request could not be sent */
+    gn_reply_put(&f->r, old); /* released unused, as when the request could not be sent */
     assert_int_equal(gn_reply_take(&f->r, &now), 0);
     gn_reply_send(f->slots, old, 1, NULL, 0);
     gn_lost_declare(&f->lost);

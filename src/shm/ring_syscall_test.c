@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A steady state makes no system call on either side: guest and worker exchange 100,000 calls, each
- * with an event, under a seccomp filter that kills whoever makes any. The same exchange with
- * parking shows that the filter bites.
+ * Checks that a steady state makes no system call on either side: guest and worker exchange 100,000
+ * calls, each with an event, under a seccomp filter that kills the process on any call. The same
+ * exchange with parking shows that the filter works.
  */
 #include "shm/event_table.h"
 #include "shm/session_layout.h"
@@ -19,7 +19,7 @@
 
 #define N_CALLS 100000u
 
-/* In the same segment layout as a session, with room for one event beside. */
+/* The segment layout of a session, followed by one event. */
 struct shared {
     struct gn_ring *ring;
     struct gn_reply_slot *replies;
@@ -95,7 +95,7 @@ static void exchange(uint64_t spin_ns, int status[2])
                        (struct gn_reply_slot *)(base + GN_SESSION_REPLIES_AT),
                        (struct gn_event_entry *)(base + GN_SESSION_BYTES)};
     struct gn_waiter waiter = {.policy = {spin_ns}, .lost = &lost};
-    gn_spin_pause_ps(); /* calibrated before the filter: the pthread_once may wake */
+    gn_spin_pause_ps(); /* calibrate before the filter: pthread_once may wake */
     pid_t pids[2];
     for (int i = 0; i < 2; i++) {
         pids[i] = fork();
@@ -108,7 +108,7 @@ static void exchange(uint64_t spin_ns, int status[2])
                 worker(&s, waiter);
         }
     }
-    /* Whoever ends badly leaves the other one waiting. */
+    /* A side that fails leaves the other one waiting. */
     for (int n = 0; n < 2; n++) {
         int st;
         pid_t pid = wait(&st);

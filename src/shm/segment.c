@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sealed memfd segments. gantryd creates them and never maps them; guests and workers adopt them.
- * The seals are set before the descriptor is handed to anybody, so no one can have changed the size
- * in between.
+ * Sealed memfd segments. gantryd creates them and never maps them; guests and workers adopt them,
+ * at attach. The seals are set before another process gets the descriptor, so the size cannot have
+ * changed in between.
  */
 #include "shm/segment.h"
 
@@ -49,7 +49,10 @@ int gn_segment_map(struct gn_segment *s)
     void *base = mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, 0);
     if (base == MAP_FAILED)
         return -errno;
-    /* A forked child opens its own session: in this one it would write into its parent's rings. */
+    /*
+     * A forked child opens its own session: through this mapping it would write into its parent's
+     * rings.
+     */
     if (madvise(base, s->bytes, MADV_DONTFORK) < 0) {
         int error = errno;
         munmap(base, s->bytes);

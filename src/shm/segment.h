@@ -5,15 +5,15 @@
 #include <stdint.h>
 
 /*
- * A sealed piece of memory that two processes share: a memfd whose size can never change again, so
- * that no peer can make a mapped page vanish (SIGBUS). Its pages are zero and not allocated before
- * they are touched.
+ * A sealed piece of memory that two processes share: a memfd with a size that can never change
+ * again, so that no peer can make a mapped page vanish (SIGBUS). Its pages are zero and not
+ * allocated before the first access.
  *
- * Functions return 0 or -errno. A segment is used by one thread until it is mapped; the mapping by
- * any.
+ * Functions return 0 or -errno. One thread uses a segment until it is mapped; any thread uses the
+ * mapping.
  */
 struct gn_segment {
-    int fd;         /* owned; -1 when there is none */
+    int fd;         /* owned; -1: none */
     void *base;     /* NULL while not mapped */
     uint64_t bytes; /* the file's size */
 };
@@ -28,7 +28,7 @@ struct gn_segment {
 int gn_segment_create(const char *name, uint64_t bytes, struct gn_segment *ret);
 
 /*
- * Takes a descriptor that came from elsewhere, checks it (an ordinary memfd, shrinking and growing
+ * Checks a descriptor received from another process (an ordinary memfd, shrinking and growing
  * sealed, not empty, at most max_bytes: else -EINVAL) and maps it. On success the segment owns fd;
  * on failure the caller still does.
  */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Unit tests of sealed segments and of the session layout. */
 #include "shm/segment.h"
 #include "shm/session_layout.h"
 #include "shm/shm_test.h"

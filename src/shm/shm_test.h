@@ -2,7 +2,7 @@
 #ifndef GN_SHM_TEST_H
 #define GN_SHM_TEST_H
 
-/* What the tests of this folder share. */
+/* Helpers of this folder's tests. */
 #include "base/checked.h"
 #include "shm/park.h"
 

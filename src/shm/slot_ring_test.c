@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Unit tests of the slot ring with one producer and one consumer: lengths, wraps, waits, a lost
+ * peer, and every impossible value that a hostile peer can write.
+ */
 #include "shm/shm_test.h"
 #include "shm/slot_ring.h"
 
@@ -17,13 +21,13 @@ struct fixture {
     unsigned char buf[GN_RING_MAX_BYTES];
 };
 
-/* Whom the look at the clock that is the n-th from now nudges. */
+/* The consumer that the n-th reading of the clock from now nudges. */
 static struct {
     struct gn_ring_consumer *c;
     unsigned looks_left;
 } nudge;
 
-/* True: what was asked for before has happened. */
+/* Arms a nudge. Returns true if the previous one has happened. */
 static bool nudges_at_look(struct gn_ring_consumer *c, unsigned n)
 {
     const bool happened = !nudge.c;
@@ -32,7 +36,7 @@ static bool nudges_at_look(struct gn_ring_consumer *c, unsigned n)
     return happened;
 }
 
-/* In the C library's place. */
+/* Replaces the C library's function. */
 int clock_gettime(clockid_t clock, struct timespec *now)
 {
     struct gn_ring_consumer *c = nudge.c;
@@ -170,7 +174,7 @@ static void positions_wrap(void **state)
             assert_true(gn_ring_passed(&f->p, end));
             assert_true(gn_ring_passed(&f->p, first_end));
         }
-        /* Fill it right there. */
+        /* Fill the ring at the wrap. */
         for (unsigned k = 0; k < CAPACITY; k++)
             assert_int_equal(send_pattern(f, k, 1, 1, NULL), 0);
         assert_int_equal(send_pattern(f, 0, 1, 1, NULL), -EAGAIN);
@@ -236,7 +240,7 @@ static void where_a_consumer_stopped_can_be_told(void **state)
             assert_int_equal(send_pattern(f, k, n, n, &later), 0);
             assert_int_equal(gn_ring_stopped_at(&f->p), end);
             receive_pattern(f, k, n);
-            /* Not released yet: whoever comes next would be given it again. */
+            /* Not released yet: the next consumer would receive it again. */
             assert_int_equal(gn_ring_stopped_at(&f->p), end);
             gn_ring_release(&f->c);
             assert_int_equal(gn_ring_stopped_at(&f->p), later);
@@ -368,7 +372,7 @@ static void a_nudge_ends_a_park_and_nothing_else(void **state)
     struct sleeper s = {.f = f, .wait = wait_message};
     unsigned char buf[GN_RING_MAX_BYTES];
     pthread_t thread;
-    gn_ring_nudge(&f->c); /* nobody sleeps: the next who would does not */
+    gn_ring_nudge(&f->c); /* no thread sleeps: the next park returns at once */
     assert_int_equal(gn_ring_wait(&f->c), 0);
     start_sleeper(&s, &thread);
     gn_ring_nudge(&f->c);
@@ -393,8 +397,7 @@ static void a_park_may_have_an_end(void **state)
     done(f);
 }
 
-/* Wherever a nudge comes between two looks at the clock, that park ends by it or the next one does.
- */
+/* At every place between two readings of the clock, a nudge ends this park or the next one. */
 static void a_nudge_at_a_parks_end_is_heard(void **state)
 {
     struct fixture *f = at(0);
@@ -452,7 +455,7 @@ static void a_lost_peer_wakes_everybody(void **state)
             pthread_join(threads[i], NULL);
             assert_int_equal(s[i].result, -EPIPE);
         }
-        /* Whoever comes later does not fall asleep, and what was sent is still there to be read. */
+        /* A thread that comes later does not fall asleep, and sent messages can still be read. */
         assert_int_equal(wait_message(empty), -EPIPE);
         assert_int_equal(send_one(empty), -EPIPE);
         assert_int_equal(wait_message(full), 0);

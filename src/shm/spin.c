@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The clock of the spinning loops. Any thread. The clock is read once in some microseconds only
- * (and not at all in a wait that ends before that): a look at it costs as much as several looks at
- * the awaited word. No system call: the vDSO answers for the clock and rseq for the processor.
+ * The spinning loops' clock and processor look-ups. Any thread. The clock is read once in some
+ * microseconds (and not at all in a wait that ends before): one reading costs as much as several
+ * polls of the awaited word. Spinning makes no system call: the vDSO answers for the clock and rseq
+ * for the processor; only sched_yield, /proc/loadavg and sched_setaffinity are calls, and those are
+ * rare.
  */
 #include "shm/spin.h"
 
@@ -21,9 +23,11 @@
 #define CLOCK_INTERVAL_NS 2000u /* how long to pause between two looks at the clock */
 #define SETTLE_NS         15000u
 #define ROOM_LOOK_NS      5000000u
-#define ROOM_SOON_NS                                                                               \
-    1000000u /* who spins is to leave soon after others come, lest they be given the peer's        \
-                processor; looking costs 4 us */
+/*
+ * a spinner has to leave soon after other threads become runnable, or the scheduler puts them on
+ * the peer's processor; one reading of /proc/loadavg takes 4 us
+ */
+#define ROOM_SOON_NS     1000000u
 #define YIELD_AFTER_NS   8000u
 #define PART_AFTER       8u       /* waits in a row */
 #define PART_FIRST_NS    1000000u /* between two attempts, at first */
@@ -80,7 +84,7 @@ static bool on_my_cpu(uint16_t peer_cpu)
 static _Atomic uint64_t looked_ns;
 static _Atomic bool room;
 
-/* How many threads run or could; UINT_MAX when that can't be told. */
+/* The number of runnable threads; UINT_MAX when it cannot be read. */
 static unsigned count_runnable(void)
 {
     char text[64];
@@ -113,15 +117,16 @@ bool gn_spin_room(void)
     return has_room(gn_now_ns(), ROOM_LOOK_NS);
 }
 
-/* Looked up only after a while of spinning: right at the start of a wait the peer still works on
- * what was sent. */
+/*
+ * Reads the load only after a while of spinning: at the start of a wait the peer is still busy with
+ * the message just sent.
+ */
 static bool is_roomy(uint64_t now, uint64_t spun_ns)
 {
     return (spun_ns < SETTLE_NS && !is_looked(now, ROOM_SOON_NS)) || has_room(now, ROOM_SOON_NS);
 }
 
-/* Leaves this processor for another one of those allowed, and is allowed all of them again at once.
- */
+/* Moves this thread to another processor of its affinity mask, then restores the mask. */
 static bool move_away(void)
 {
     cpu_set_t allowed, others;
@@ -145,13 +150,16 @@ void gn_spin_part(struct gn_spin_parting *p, uint16_t peer_cpu)
     uint64_t now = gn_now_ns();
     if (now < p->next_ns)
         return;
-    /* Parted long ago, and together again by accident: that is no reason to hesitate. */
+    /* Separated long ago and together again by accident: start with the shortest interval again. */
     if (!p->interval_ns || now - p->next_ns > PART_FORGET_NS)
         p->interval_ns = PART_FIRST_NS;
     else if (p->interval_ns < PART_LAST_NS)
         p->interval_ns *= 2;
     p->next_ns = now + p->interval_ns;
-    /* The two share a processor: as many threads as processors leave one without work. */
+    /*
+     * The two threads share a processor: if at most as many threads as processors are runnable, one
+     * processor is idle.
+     */
     if (count_runnable() <= n_processors && move_away())
         p->n_moves++;
 }
@@ -213,8 +221,10 @@ bool gn_spin_look_at_clock(struct gn_spin *s)
             s->spin_ns = 0;
             return false;
         }
-        /* What is waited for may be waiting for this processor: then it gets it, and otherwise
-         * nobody does. */
+        /*
+         * The awaited thread may be waiting for this processor: the yield then gives it the
+         * processor, and otherwise has no effect.
+         */
         if (s->roomy_ns && spun_ns >= YIELD_AFTER_NS)
             sched_yield();
     }

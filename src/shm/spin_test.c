@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Unit tests of spinning and parking. */
 #include "base/clock.h"
 #include "shm/futex.h"
 #include "shm/shm_test.h"
@@ -22,7 +23,7 @@ static uint64_t count_steps(uint64_t spin_ns, uint16_t peer_cpu, uint64_t limit)
     gn_spin_start(&s, &policy, peer_cpu);
     while (n < limit && gn_spin_again(&s))
         n++;
-    if (n < limit) /* once over, it stays over */
+    if (n < limit) /* after its end a spin stays over */
         assert_false(gn_spin_again(&s));
     return n;
 }
@@ -69,7 +70,7 @@ static void who_wakes_all_the_sleepers_sleeps_himself(void **state)
     nanosleep(&calm, NULL);
     uint64_t before = gn_now_ns();
     gn_spin_woke_peer();
-    gn_spin_woke_peer(); /* the same awakening */
+    gn_spin_woke_peer(); /* the same wake-up */
     assert_false(spins(roomy));
     assert_true(spins(roomy));
     gn_spin_woke_peer();
@@ -89,7 +90,7 @@ static void who_parts_may_go_where_he_could_before(void **state)
         gn_spin_part(&apart, GN_CPU_UNKNOWN);
         gn_spin_part(&together, gn_spin_cpu());
     }
-    assert_int_equal(apart.n_moves, 0); /* whether the others found room is the machine's affair */
+    assert_int_equal(apart.n_moves, 0); /* whether the others found room depends on the machine */
     assert_int_equal(sched_getaffinity(0, sizeof after, &after), 0);
     assert_true(CPU_EQUAL(&before, &after));
 }
@@ -118,13 +119,13 @@ static uint64_t spun_ns(const struct gn_spin_policy *policy)
     return gn_now_ns() - start;
 }
 
-/* Whether there is room or not. */
+/* In both cases of room. */
 static void who_has_the_device_looks_for_its_end_and_who_has_not_does_not(void **state)
 {
     _Atomic uint32_t turn = GN_SPIN_MINE;
     const struct gn_spin_policy policy = {.spin_ns = 2000, .roomy_ns = 20000000, .turn = &turn};
     assert_true(spun_ns(&policy) >= 20000000);
-    /* Any time that it takes is the machine's; of many, one is not so long. */
+    /* Load on the machine may lengthen a spin; at least one of many is short. */
     turn = GN_SPIN_AWAY;
     uint64_t least = UINT64_MAX;
     for (int i = 0; i < 1000 && least >= 20000000; i++) {
@@ -134,8 +135,9 @@ static void who_has_the_device_looks_for_its_end_and_who_has_not_does_not(void *
     assert_true(least < 20000000);
 }
 
-/* Whether there is room is the machine's affair; what a wait without more time than `spin_ns` does
- * is not. */
+/*
+ * Whether there is room depends on the machine. A spin lasts at least spin_ns in any case.
+ */
 static void room_lengthens_a_spin_and_never_shortens_it(void **state)
 {
     struct gn_spin_policy policy = {.spin_ns = 1000000, .roomy_ns = 3000000};

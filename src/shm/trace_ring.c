@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The trace ring. Threads of a worker or of gantryd put events; one thread of the reader gets them.
+ * Neither side blocks or makes a system call.
+ */
 #include "shm/trace_ring.h"
 
 #include <stddef.h>
@@ -12,16 +16,19 @@ void gn_trace_put(struct gn_trace_ring *r, const struct gn_trace_event *e)
     for (;;) {
         struct gn_trace_slot *s = &r->slots[at % GN_TRACE_SLOTS];
         const uint64_t wanted = at / GN_TRACE_SLOTS * 2;
-        /* T0: pairs with T3; else we could write what is still being read. */
+        /*
+         * T0: pairs with T3; without it this thread could overwrite an event that is still being
+         * read.
+         */
         const uint64_t turn = atomic_load_explicit(&s->turn, memory_order_acquire);
         if (turn < wanted) {
             atomic_fetch_add_explicit(&r->n_dropped, 1, memory_order_relaxed);
             return;
         }
-        if (turn > wanted) { /* somebody was quicker */
+        if (turn > wanted) { /* another thread claimed it first */
             const uint64_t now = atomic_load_explicit(&r->n_claimed, memory_order_relaxed);
             if (now == at)
-                return; /* nobody was: it is broken */
+                return; /* no thread did: the ring is corrupt */
             at = now;
             continue;
         }

@@ -9,14 +9,14 @@
 #include "base/trace.h"
 
 /*
- * Where trace points are kept until somebody reads them: a segment of slots that any number of
- * threads put into and one reads, without a lock or a system call. It is made when somebody traces;
- * without one a trace point is a look at a pointer. Full, what comes is counted and let go. A
- * worker's is written by the worker, which may write anything: who reads believes no number in it,
- * copies an event once, and judges the copy.
+ * A ring of trace events: any number of threads write, one reads, without a lock or a system call.
+ * The segment is made when a trace starts; without one a trace point costs one test of a pointer.
+ * When the ring is full, new events are dropped and counted. A worker's ring is written by the
+ * worker and may contain anything: the reader trusts no number in it, copies an event once, and
+ * validates the copy.
  *
- * A slot's `turn` counts rounds: even, it is free in the round turn / 2; odd, it holds that round's
- * event. Zeros are right.
+ * A slot's `turn` counts rounds: even: free in round turn / 2; odd: holds that round's event. Zeros
+ * are a valid start.
  */
 #define GN_TRACE_SLOTS 8192u
 
@@ -27,7 +27,7 @@ struct gn_trace_slot {
 _Static_assert(sizeof(struct gn_trace_slot) == 128, "two lines a slot");
 
 struct gn_trace_ring {
-    _Alignas(64) _Atomic uint32_t off; /* whoever reads has stopped: put nothing */
+    _Alignas(64) _Atomic uint32_t off; /* the reader has stopped: write nothing */
     _Alignas(64) _Atomic uint64_t n_claimed;
     _Atomic uint64_t n_dropped;
     _Alignas(128) struct gn_trace_slot slots[GN_TRACE_SLOTS];
@@ -38,15 +38,15 @@ struct gn_trace_ring {
 /* Any thread. */
 void gn_trace_put(struct gn_trace_ring *r, const struct gn_trace_event *e);
 
-/* The reader's own count: never in the ring. Zeros at the start. */
+/* The reader's own count, never in the ring. All zeros at first. */
 struct gn_trace_reader {
     uint64_t n_read;
-    uint64_t n_dropped; /* that have been told */
+    uint64_t n_dropped; /* already reported */
 };
 
-/* The next event, copied. One thread. */
+/* Copies the next event. False: none. One thread. */
 bool gn_trace_get(struct gn_trace_ring *r, struct gn_trace_reader *at, struct gn_trace_event *ret);
-/* How many were let go since this was asked last; a claim. */
+/* The number of events dropped since the last call; from the writer, not verified. */
 uint64_t gn_trace_dropped(const struct gn_trace_ring *r, struct gn_trace_reader *at);
 
 #endif

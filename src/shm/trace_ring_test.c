@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trace rings: nothing is lost without being counted, order is each thread's own, and a broken ring
- * breaks nobody. */
+/*
+ * Tests of trace rings: no event is lost uncounted, each thread's events keep their order, and a
+ * corrupt ring crashes neither side.
+ */
 #include "shm/trace_ring.h"
 
 #include <pthread.h>

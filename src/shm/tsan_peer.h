@@ -3,11 +3,11 @@
 #define GN_SHM_TSAN_PEER_H
 
 /*
- * ThreadSanitizer sees one process. When a thread hands memory to the peer and the peer hands it to
- * another thread of this process, the edge between the two threads runs through the peer and is
- * invisible; these two mark its ends. They do nothing in other builds, and order nothing in any:
- * the atomics beside them must be right by themselves. Only writers of one kind are joined, so what
- * is between the two sides stays under test where both are threads.
+ * Annotations for ThreadSanitizer, which sees one process. When a thread hands memory to the peer
+ * and the peer hands it to another thread of this process, the ordering edge runs through the peer
+ * and is invisible; these two functions mark its ends. They do nothing in other builds and order
+ * nothing in any build: the adjacent atomics must be right by themselves. Only accesses of the same
+ * side are joined, so the order between the two sides stays under test where both are threads.
  */
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)

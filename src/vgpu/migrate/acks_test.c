@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whoever writes a vGPU and the other end's words; the test is the other end. */
+/* Unit tests of the source and the messages of the destination, played by the test. */
 #include "vgpu/migrate/acks.h"
 
 #include "link/worker_wire.h"
@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#define TIMEOUT_MS 30000 /* for what has been said already */
+#define TIMEOUT_MS 30000 /* for messages that have been sent already */
 
 static int ends[2];
 static struct gn_frame_reader from;
@@ -112,7 +112,7 @@ static void what_cannot_be_kept_is_not_believed(void **state)
     uint64_t *ids = NULL;
     uint32_t others, n;
     (void)state;
-    /* Half an id; none; by one who has never had any; for ever. */
+    /* Half an id; none; from a destination that cannot have any; without end. */
     say_kept(kept, sizeof *kept + 4);
     assert_int_equal(gn_acks_fits(&from, TIMEOUT_MS, &others, &ids, &n, &err), -EPROTO);
     say_kept(NULL, 0);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes a vGPU out of a stream: serves its records anew, in their order, and leaves of what that
- * makes what lived. What comes ahead of the stop may be taken back, and more may follow. Run once,
- * by a thread of a worker that has nothing yet, behind a closed gate. The stream is a stranger's: a
- * record is decoded by the same code that decodes a program's request.
+ * Makes a vGPU from a stream: serves its records again, in their order, and keeps the objects that
+ * were live. Objects sent in advance may be removed, and more may follow. Run once, by a thread of
+ * a worker that has nothing yet, behind a closed gate. The stream is not trusted: a record is
+ * decoded by the code that decodes a program's request.
  */
 #include "vgpu/migrate/retained.h"
 #include "vgpu/session/session_tcp.h"
@@ -23,10 +23,10 @@
 struct load {
     struct gn_vgpu *v;
     struct gn_known_ids live, served; /* handles, with their kinds; serials */
-    struct gn_saved_retained *kept;   /* of the live ones: those that only the commands have */
+    struct gn_saved_retained *kept;   /* of the live objects: those that only the commands need */
     uint32_t n_kept;
     uint64_t last_command;
-    int64_t clock_ahead_ns; /* of this machine's before the one that it comes from */
+    int64_t clock_ahead_ns; /* this machine's clock minus the source's */
     bool devices_known;
 };
 
@@ -45,7 +45,7 @@ static int load_record(struct load *l, const struct gn_stream_entry *e, struct g
     const struct gn_request_class *class = &v->api->requests[state.op];
     struct gn_msg msg;
     if (!class->name || !class->serve || part.n < class->fixed_bytes || part.n < sizeof msg)
-        return gn_fail(err, EBADMSG, NULL, "a record is of no request that makes anything");
+        return gn_fail(err, EBADMSG, NULL, "a record is not of a request that makes an object");
     memcpy(&msg, part.bytes, sizeof msg);
     struct gn_request *r = msg.op == state.op ? malloc(sizeof *r) : NULL;
     if (!r)
@@ -70,8 +70,8 @@ static int load_record(struct load *l, const struct gn_stream_entry *e, struct g
         rc = gn_fail(err, EBADMSG, NULL, "a record of %s is malformed", class->name);
     else if (r->result != state.result)
         rc = gn_fail(err, ENODEV, NULL,
-                     "the driver does not make it anew: %s gives %d here and gave %d", class->name,
-                     r->result, state.result);
+                     "the driver cannot make an object again: %s returns %d here and returned %d",
+                     class->name, r->result, state.result);
     gn_request_fini(r);
     free(r);
     return rc;
@@ -101,15 +101,14 @@ static int load_segment(struct load *l, const struct gn_stream_entry *e, struct 
     return 0;
 }
 
-/* Of a program elsewhere that was stopped. */
+/* A frame of the session of a stopped program on another machine. */
 static int load_link(struct load *l, const struct gn_stream_entry *e, struct gn_error *err)
 {
     struct gn_saved_link state;
     struct gn_stream_part part;
     if (!l->v->remote || l->v->boot->file_fd < 0)
-        return gn_fail(
-            err, EBADMSG, NULL,
-            "it is of a program that is attached over tcp, and the one that waits is not");
+        return gn_fail(err, EBADMSG, NULL,
+                       "it belongs to a program attached over tcp, and the waiting program is not");
     if (!gn_stream_copy_part(e, GN_PART_STATE, &state, sizeof state) || state.op > UINT16_MAX ||
         !gn_stream_find_part(e, GN_PART_API, &part) || part.n > GN_FRAME_MAX_PAYLOAD)
         return gn_fail(err, EBADMSG, NULL, "the program's session is malformed");
@@ -124,13 +123,15 @@ static int load_link(struct load *l, const struct gn_stream_entry *e, struct gn_
               : 0;
 }
 
-/* It goes on where it stood, and its commands know what has come of them. */
+/*
+ * Resumes the session at its saved position, and lets commands continue that have all their data.
+ */
 static int load_linked(struct load *l, struct gn_error *err)
 {
     if (!l->v->remote || l->v->boot->file_fd < 0)
         return 0;
     return gn_vgpu_tcp_goes_on(l->v->remote)
-               ? gn_fail(err, EBADMSG, NULL, "the program's session has not come, or is malformed")
+               ? gn_fail(err, EBADMSG, NULL, "the program's session is missing, or is malformed")
                : 0;
 }
 
@@ -139,10 +140,12 @@ static int load_released(struct load *l, const struct gn_stream_entry *e, struct
     struct gn_stream_part part;
     if (l->kept || !gn_stream_find_part(e, GN_PART_STATE, &part) || !part.n ||
         part.n % sizeof *l->kept || part.n > UINT32_MAX)
-        return gn_fail(err, EBADMSG, NULL, "the list of what pending commands keep is malformed");
+        return gn_fail(err, EBADMSG, NULL,
+                       "the list of objects kept by pending commands is malformed");
     l->kept = malloc(part.n);
     if (!l->kept)
-        return gn_fail(err, ENOMEM, NULL, "no memory left for what pending commands keep");
+        return gn_fail(err, ENOMEM, NULL,
+                       "no memory left for the objects kept by pending commands");
     memcpy(l->kept, part.bytes, part.n);
     l->n_kept = (uint32_t)(part.n / sizeof *l->kept);
     return 0;
@@ -169,7 +172,7 @@ static int load_object(struct load *l, const struct gn_stream_entry *e, struct g
                : 0;
 }
 
-/* Of some of it only what has changed comes. */
+/* For memories that are retained here only changed pages come. */
 static int load_memories(struct load *l, struct gn_stream_reader *r,
                          const struct gn_stream_section *s, struct gn_error *err)
 {
@@ -184,13 +187,13 @@ static int load_memories(struct load *l, struct gn_stream_reader *r,
         const void *from = number ? gn_retained_find(number, m->id, m->bytes) : NULL;
         rc = from ? contents->fill(l->v, m->id, from, err)
                   : gn_fail(err, EBADMSG, NULL,
-                            "contents do not come that are said to be here, and are not");
+                            "the stream relies on retained contents that are not here");
         gn_retained_drop_one(number, m->id);
     }
     return rc;
 }
 
-/* The program has let go of it while all this came. */
+/* The program has released it during the transfer. */
 static int load_gone(struct load *l, const struct gn_stream_section *s, struct gn_error *err)
 {
     GN_FAULT("load-gone");
@@ -198,25 +201,25 @@ static int load_gone(struct load *l, const struct gn_stream_section *s, struct g
         const uint64_t id = s->gone[i].id;
         if (s->gone[i].what == GN_STREAM_GONE_MEMORY) {
             if (!l->v->api->contents->gone(l->v, id))
-                return gn_fail(err, EBADMSG, NULL, "contents are taken back that never came");
+                return gn_fail(err, EBADMSG, NULL, "the stream removes contents that never came");
             continue;
         }
         const uint32_t *kind = gn_known_find(&l->live, id);
         if (!kind)
-            return gn_fail(err, EBADMSG, NULL, "an object is taken back that never came");
+            return gn_fail(err, EBADMSG, NULL, "the stream removes an object that never came");
         gn_object_remove(l->v, id, (uint16_t)*kind);
         gn_known_remove(&l->live, id);
     }
     return 0;
 }
 
-/* Nothing is made before it is known that the devices will do. */
+/* Nothing is made before the devices are known to be compatible. */
 static int load_device(struct load *l, const struct gn_stream_entry *e, struct gn_error *err)
 {
     bool last = false, others = false;
     GN_FAULT("load-device");
     if (l->devices_known)
-        return gn_fail(err, EBADMSG, NULL, "more devices come than it has");
+        return gn_fail(err, EBADMSG, NULL, "the stream has more devices than the vGPU");
     int rc = l->v->api->contents->check_device(l->v, e, &last, err);
     if (rc || !last)
         return rc;
@@ -244,8 +247,8 @@ static int load_entry(struct load *l, enum gn_stream_table table, const struct g
         if (e->kind == GN_SAVED_LINK)
             return load_link(l, e, err);
         if (e->kind == GN_STREAM_SESSION_STOP)
-            return 0; /* gantryd's to look at, and done */
-        return gn_fail(err, EBADMSG, NULL, "a part of it is of no kind that is known");
+            return 0; /* gantryd has read it */
+        return gn_fail(err, EBADMSG, NULL, "an entry is of an unknown kind");
     case GN_STREAM_DEVICES:
         return load_device(l, e, err);
     case GN_STREAM_OBJECTS:
@@ -259,14 +262,14 @@ static int load_entry(struct load *l, enum gn_stream_table table, const struct g
         l->last_command = e->id;
         return gn_command_restore(l->v, e, l->clock_ahead_ns)
                    ? gn_fail(err, EBADMSG, NULL,
-                             "a pending command is malformed, or its rest cannot run here")
+                             "a pending command is malformed, or cannot continue here")
                    : 0;
     default:
-        return 0; /* for people to read */
+        return 0; /* for display */
     }
 }
 
-/* The program has no handle on them. */
+/* Releases the objects to which the program has no handle. */
 static int let_go_of_kept(struct load *l, struct gn_error *err)
 {
     for (uint32_t i = 0; i < l->n_kept; i++) {
@@ -277,7 +280,7 @@ static int let_go_of_kept(struct load *l, struct gn_error *err)
                                    : NULL;
         if (!o || (k->event != GN_NO_EVENT && !gn_event_at(l->v->events, k->event))) {
             gn_object_unref(o);
-            return gn_fail(err, EBADMSG, NULL, "pending commands keep what never came");
+            return gn_fail(err, EBADMSG, NULL, "pending commands keep an object that never came");
         }
         l->v->api->contents->leave_by(o, k->event);
         gn_object_unref(o);
@@ -286,7 +289,7 @@ static int let_go_of_kept(struct load *l, struct gn_error *err)
     return 0;
 }
 
-/* What was needed to make others, and had gone itself. */
+/* Releases the objects that were needed only to make others. */
 static void drop_others(struct load *l)
 {
     struct gn_vobject *o;
@@ -304,8 +307,10 @@ int gn_vgpu_load(struct gn_vgpu *v, struct gn_stream_reader *r, struct gn_error 
     err->what[0] = 0;
     if (!v->api->contents)
         return gn_fail(err, EOPNOTSUPP, NULL, "an interface that cannot be loaded");
-    /* Just written. On one machine there is one clock; a file's is of this machine, and behind
-     * ours, or it was started anew since. */
+    /*
+     * The stream was written just now. Workers on one machine share the clock. A file's time is
+     * from this machine and in the past, unless the machine was rebooted since.
+     */
     const uint64_t now_ns = gn_now_ns(), then_ns = gn_stream_reader_about(r)->monotonic_ns;
     if (v->remote && v->boot->file_fd >= 0 ? then_ns > now_ns
                                            : (v->remote && !v->boot->beside) || v->boot->near)
@@ -321,8 +326,11 @@ int gn_vgpu_load(struct gn_vgpu *v, struct gn_stream_reader *r, struct gn_error 
         else if (!rc && s.what == GN_STREAM_IS_PAGES)
             rc = v->api->contents->load(v, r, &s, err);
         else if (!rc && s.what == GN_STREAM_IS_ROUND && s.round->kind != GN_STREAM_STOP)
-            gn_vgpu_made(v, s.round->number); /* the stop's is of no use to anybody, and who goes
-                                                 would leave it unread */
+            /*
+             * not for the stop's round: the source does not wait for it, and would leave it unread
+             * when it ends
+             */
+            gn_vgpu_made(v, s.round->number);
         else if (!rc && s.what == GN_STREAM_IS_ROUND && v->way_back)
             gn_delta_base_stops(v->way_back);
         else if (!rc && s.what == GN_STREAM_IS_GONE)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The objects whose contents are being sent, with a page table and a source each; what the rounds
- * of src/migrate work on. Run by the thread that saves; the API's sources are read by one hashing
- * thread of the rounds'.
+ * The objects with contents being sent, with a page table and a source each; the rounds of
+ * src/migrate work on them. Run by the saving thread; one hashing thread of the rounds reads the
+ * API's sources.
  */
 #include "vgpu/migrate/outgoing.h"
 
@@ -18,7 +18,7 @@
 #include <string.h>
 
 #define PAGE_BYTES GN_OUTGOING_PAGE_BYTES
-#define N_HASHERS  1u /* sources are for one thread at a time */
+#define N_HASHERS  1u /* sources allow one thread at a time */
 
 struct item {
     struct gn_vobject *object; /* held */
@@ -26,7 +26,7 @@ struct item {
     struct gn_page_table *table;
     struct gn_page_source source;
     uint64_t bytes;
-    bool told, here, kept; /* kept: whoever loads has it from before */
+    bool told, here, kept; /* kept: the destination retains it */
 };
 
 struct gn_outgoing {
@@ -34,12 +34,12 @@ struct gn_outgoing {
     bool homes;
     struct gn_page_hasher own[2];
     const struct gn_page_hasher *hasher,
-        *there; /* of what is hashed here; and by its device, if that is asked */
+        *there; /* for memory hashed on the host; and by its device */
     bool goes_back;
     struct gn_rounds *rounds;
     struct item *items;
     uint32_t n, capacity;
-    struct gn_known_ids places; /* in items, by the object's id */
+    struct gn_known_ids places; /* indices in `items`, by the object's id */
     struct gn_stream_gone *gone;
     uint32_t n_gone, gone_capacity;
 };
@@ -54,7 +54,7 @@ int gn_outgoing_new(struct gn_vgpu *v, bool homes, struct gn_outgoing **ret, str
 {
     struct gn_outgoing *out = calloc(1, sizeof *out);
     if (!out)
-        return gn_fail(err, ENOMEM, NULL, "no memory left to send what its memory holds");
+        return gn_fail(err, ENOMEM, NULL, "no memory left to send memory contents");
     out->v = v;
     out->homes = homes;
     int rc = gn_page_hasher_init(&out->own[0], GN_PAGE_HASH_XXH3, PAGE_BYTES, 0, false, err);
@@ -90,7 +90,7 @@ void gn_outgoing_free(struct gn_outgoing *out)
         let_go(out, &out->items[i]);
     if (out->v->api->contents)
         out->v->api->contents->end(out->v);
-    /* Who loads had it once, and has used it up. */
+    /* The destination had the contents once, and has used them up. */
     if (out->goes_back)
         gn_delta_base_end(out->v->way_back);
     fini_hashers(out);
@@ -102,7 +102,7 @@ void gn_outgoing_free(struct gn_outgoing *out)
 
 static int no_memory(struct gn_error *err)
 {
-    return gn_fail(err, ENOMEM, NULL, "no memory left to follow what its memory holds");
+    return gn_fail(err, ENOMEM, NULL, "no memory left to track memory contents");
 }
 
 static int add(struct gn_outgoing *out, struct gn_vobject *o, uint64_t bytes,
@@ -126,9 +126,9 @@ static int add(struct gn_outgoing *out, struct gn_vobject *o, uint64_t bytes,
                           i->source.digest ? out->there : out->hasher, bytes, &i->table);
     if (rc) {
         out->v->api->contents->shut(out->v, &i->source);
-        return rc == -ENOMEM ? no_memory(err)
-                             : gn_fail(err, -rc, NULL, "cannot follow what its memory holds: %s",
-                                       strerror(-rc));
+        return rc == -ENOMEM
+                   ? no_memory(err)
+                   : gn_fail(err, -rc, NULL, "cannot track memory contents: %s", strerror(-rc));
     }
     if (gn_known_put(&out->places, o->id, out->n)) {
         gn_writes_unfollow(out->v, writes, GN_FOLLOWED_OUT);
@@ -140,7 +140,7 @@ static int add(struct gn_outgoing *out, struct gn_vobject *o, uint64_t bytes,
     return 0;
 }
 
-/* The last one takes its place. */
+/* The last item moves into the free place. */
 static int drop(struct gn_outgoing *out, uint32_t at)
 {
     const uint64_t id = out->items[at].object->id;
@@ -196,9 +196,11 @@ void gn_outgoing_goes_back(struct gn_outgoing *out, const uint64_t *ids, uint32_
                                       : NULL;
         if (!t)
             continue;
-        /* A kernel may write what it is given as `const`, and nobody knows. Elsewhere that would
-         * have to be between the first round and the stop; but this one may have been away for
-         * days: so all is looked at once. */
+        /*
+         * A kernel may write memory that it was given as `const`, unnoticed. In other migrations
+         * that would have to happen between the first round and the stop, but this vGPU may have
+         * been away for days: so all pages are compared once.
+         */
         t->doubts = true;
         it->table = t;
         it->kept = true;
@@ -252,7 +254,7 @@ int gn_outgoing_tell_new(struct gn_outgoing *out, struct gn_stream_writer *w)
     return rc || !n ? rc : gn_stream_put_memories(w, some, n);
 }
 
-/* What gantryd shows of it. */
+/* Progress for gantryd. */
 struct progress {
     struct gn_counters *counters;
     struct gn_stream_writer *w;
@@ -276,8 +278,10 @@ static struct progress begin_progress(const struct gn_outgoing *out, struct gn_s
     return (struct progress){c, w};
 }
 
-/* Devices get ready to hash where something will be hashed, before anything has been read: so
- * nothing grows old meanwhile. */
+/*
+ * Prepares devices for hashing where pages will be hashed, before anything is read, so that the
+ * pages read do not age meanwhile.
+ */
 static void get_ready(struct gn_outgoing *out)
 {
     for (uint32_t i = 0; i < out->n; i++) {
@@ -318,7 +322,7 @@ int gn_outgoing_round(struct gn_outgoing *out, struct gn_stream_writer *w, enum 
     for (uint32_t i = 0; i < out->n && !rc; i++)
         out->items[i].table->doubts = false;
     free(items);
-    /* The stream's own reason is the better one. */
+    /* The stream's own reason is more precise. */
     const struct gn_error *said = gn_stream_writer_error(w);
     if (rc && said->what[0])
         gn_fail(err, -rc, said->fix, "%s", said->what);

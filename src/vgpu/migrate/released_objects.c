@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finds released objects that pending commands still need; see released_objects.h. Called by the
+ * saving thread, and by the thread that leaves a vGPU. It holds the vGPU's lock during a walk and
+ * never calls the driver.
+ */
 #include "vgpu/migrate/released_objects.h"
 
 #include "vgpu/migrate/save.h"
@@ -36,8 +41,10 @@ static void silence(struct gn_vobject *o, struct list *l)
         o->vgpu->api->contents->leave_by(o, GN_NO_EVENT);
 }
 
-/* And at the objects that it holds. Once in a walk: thousands of commands may name an object that
- * holds thousands. */
+/*
+ * Visits an object and the objects that it holds. Each once in a walk: thousands of commands may
+ * name an object that holds thousands.
+ */
 static void look_at(struct gn_vobject *o, void (*f)(struct gn_vobject *o, struct list *l),
                     struct list *l)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Objects that live for others: which of them move with pending commands, and when they end. */
+/*
+ * Unit tests of objects that live for others: which of them migrate with pending commands, and when
+ * they end.
+ */
 #include "vgpu/migrate/released_objects.h"
 #include "vgpu/core/fake_api.h"
 
@@ -79,7 +82,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* The indices of what is kept, as bits. */
+/* A bit mask of the indices of released objects that are kept. */
 static uint32_t kept(void)
 {
     struct gn_vobject **all;
@@ -126,7 +129,7 @@ static void test_many_are_held_once_each(void **state)
     assert_int_equal(n_released, 21);
 }
 
-/* A command names a part alone: the whole, which nobody else has any more, moves with it. */
+/* A command names only a part: the whole buffer, which has no other user, migrates with it. */
 static void test_what_is_held_moves_with_the_command(void **state)
 {
     struct gn_vobject *part = make(1), *whole = make(2), *other = make(3);

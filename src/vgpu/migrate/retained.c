@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Contents of memory objects that have left the process; see retained.h. Taken by the keeper of a
- * vGPU that leaves, used up by the thread of another that comes, maybe before the first has done.
+ * Contents of memory objects that have left the process; see retained.h. The keeper of the leaving
+ * vGPU fills them; the loading thread of the returning vGPU uses them, possibly before the first
+ * has finished.
  */
 #include "vgpu/migrate/retained.h"
 
@@ -19,24 +20,26 @@
 #include <sys/random.h>
 #include <time.h>
 
-#define PIECE_BYTES UINT64_C(1048576) /* of pages */
+#define PIECE_BYTES UINT64_C(1048576) /* whole pages */
 #define LEAVES_S    20
 
 struct remain {
     uint64_t id, bytes;
-    unsigned char *at; /* mapped */
+    unsigned char *at; /* mapped; NULL: none */
 };
 
 struct gn_retained {
     struct gn_list link;
     uint64_t number;
-    /* kept.lock: it is being filled; all of it is there; it is of no use any more, and who fills it
-     * frees it */
+    /*
+     * kept.lock. filling: contents are being added; whole: all are there; unwanted: not needed any
+     * more, the filling thread frees it
+     */
     bool filling, whole, unwanted;
-    /* of who fills it, then of who comes back */
+    /* used by the filling thread, then by the returning vGPU */
     struct remain *all;
     uint32_t n, capacity;
-    struct gn_known_ids places; /* in `all` */
+    struct gn_known_ids places; /* indices in `all` */
 };
 
 static struct {
@@ -108,7 +111,7 @@ struct gn_retained *gn_retained_begin(struct gn_vgpu *v)
     return r;
 }
 
-/* Pages of zeros take none of ours. */
+/* Zero pages are skipped, so they take no memory. */
 static void copy(unsigned char *to, const unsigned char *from, uint64_t n)
 {
     for (uint64_t at = 0; at < n; at += GN_OUTGOING_PAGE_BYTES) {

@@ -10,35 +10,45 @@ struct gn_vobject;
 struct gn_retained;
 
 /*
- * What a program keeps of a vGPU that leaves it (passthrough): the contents of memory objects, in
- * memory of its own, so that when it comes back only what has changed since need come (Crane 4.1.1
- * preserves them in DRAM; delta_base.h is the other half). The process's, by numbers that are
- * drawn: a vGPU that comes back is another one to it. They are taken when the other host has taken
- * over, object by object as these are released, so they lengthen no stop, and once only.
+ * Contents that a program retains of a vGPU that leaves it (passthrough): copies of memory objects
+ * in the program's own memory, so that only changed pages have to come when the vGPU returns (Crane
+ * 4.1.1 preserves them in DRAM; delta_base.h is the other half). They belong to the process and are
+ * found by random numbers, because a returning vGPU is a new one to it. They are copied after the
+ * other worker has taken over, object by object as these are released, so they lengthen no stop;
+ * and once only.
  *
- * Nothing is kept where there is no room for twice as much, and nothing that there is no memory
- * for.
+ * Nothing is retained when free memory is less than twice the contents, or when an allocation
+ * fails.
  */
 
-/* What is being written may leave something under this number. 0: no number is to be had, and
- * nothing is kept. */
+/*
+ * Draws a number under which the vGPU being saved may leave contents. 0: no number available,
+ * nothing is retained.
+ */
 uint64_t gn_retained_promise(void);
 
-/* By who leaves, before objects are released. NULL: nothing is kept. */
+/* By the leaving vGPU, before it releases objects. NULL: nothing is retained. */
 struct gn_retained *gn_retained_begin(struct gn_vgpu *v);
-/* Of each object before it is released. NULL does nothing. */
+/* For each object before its release. NULL: no effect. */
 void gn_retained_keep(struct gn_retained *r, struct gn_vgpu *v, struct gn_vobject *o);
 void gn_retained_done(struct gn_retained *r, struct gn_vgpu *v);
 
-/* By who comes back. Those that there are, for the caller to free; waits for who is still leaving,
- * 20 s at most. 0: none, or no memory to say so. */
+/*
+ * By the returning vGPU. Lists the retained memories; the caller frees the list. Waits, at most 20
+ * s, for a vGPU that is still leaving. 0: none, or no memory for the list.
+ */
 uint32_t gn_retained_list(uint64_t number, uint64_t **ret_ids);
-/* What that memory held. NULL: it is not kept, or had another size. Until it is dropped. */
+/*
+ * The retained content of a memory, valid until it is dropped. NULL: it is not retained, or had
+ * another size.
+ */
 const void *gn_retained_find(uint64_t number, uint64_t id, uint64_t bytes);
 void gn_retained_drop_one(uint64_t number, uint64_t id);
 
-/* All of them, also of a promise: nothing comes of it, or they have served. A number that is not
- * known does nothing. */
+/*
+ * Drops all contents of a number, also of one without contents: the migration failed, or they have
+ * been used. An unknown number has no effect.
+ */
 void gn_retained_drop(uint64_t number);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes a vGPU into a stream, in steps: what there is at some moment of a running program, what
- * has come and gone since, and at last, behind a closed gate, the rest. What a step looks at is
- * held until its end, and records never change, so that the program goes on meanwhile. Run by the
- * thread that saves.
+ * Writes a vGPU into a stream, in steps: the state at some moment of a running program, then the
+ * changes since, and at last, behind a closed gate, the rest. A step holds the objects that it
+ * writes until its end, and records never change, so the program continues meanwhile. Run by the
+ * saving thread. It never changes the vGPU.
  */
 #include "vgpu/migrate/save.h"
 
@@ -20,33 +20,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ENTRY_BYTES  256u /* at most, of an entry without its contents */
+#define ENTRY_BYTES  256u /* limit for an entry without its contents */
 #define DEVICE_BYTES 65536u
 
 struct gn_save {
     struct gn_vgpu *v;
     struct gn_stream_writer *w;
     struct gn_outgoing *outgoing;
-    const struct gn_saved_about *about;        /* NULL: it is no checkpoint, or it has been said */
-    const struct gn_far_session *session;      /* NULL: of that nothing goes along */
-    struct gn_known_ids records, objects_told; /* by serial; by id, with the kind */
+    const struct gn_saved_about *about;        /* NULL: no checkpoint, or already written */
+    const struct gn_far_session *session;      /* NULL: no session is included */
+    struct gn_known_ids records, objects_told; /* announced ones: by serial; by id, with the kind */
     struct told {
         uint64_t id, made_by; /* the serial of its first record */
-    } * told;                 /* the objects again, in a list */
+    } * told;                 /* the announced objects as a list */
     uint32_t n_told, told_capacity;
     uint32_t n_rounds, n_steps;
-    uint32_t n_segments; /* told, the first one among them, which is there from the start */
+    uint32_t n_segments; /* announced, including the first one, which exists from the start */
     bool follows, settled;
-    bool others; /* it goes to other devices */
-    bool far;    /* to where none of the program's memory is */
+    bool others; /* the destination's devices differ */
+    bool far;    /* the destination has none of the program's memory */
     struct gn_save_figures figures;
-    /* this step's; held */
+    /* of this step; held */
     struct gn_record **now;
     uint32_t n_now;
     struct gn_vobject **objects_now;
     struct gn_vobject *const *objects;
     uint32_t n_objects;
-    struct gn_vobject **kept; /* of them, those that only pending commands have */
+    struct gn_vobject **kept; /* of them, those that only pending commands need */
     uint32_t n_kept;
 };
 
@@ -69,7 +69,7 @@ static uint32_t n_indices(const struct gn_vgpu *v)
     return n;
 }
 
-/* An entry of the session's that is nothing but a state. */
+/* Writes a session entry that has only a state. */
 static int save_state(struct gn_stream_writer *w, uint64_t id, uint32_t kind, const void *state,
                       uint64_t bytes)
 {
@@ -134,7 +134,7 @@ static int save_object(struct gn_vgpu *v, struct gn_stream_writer *w, const stru
     return rc ? rc : gn_stream_entry_end(w);
 }
 
-/* ---- what there is */
+/* ---- collecting the state */
 
 static void forget_step(struct gn_save *s)
 {
@@ -157,14 +157,14 @@ static int look(struct gn_save *s, struct gn_error *err)
     if (rc == -ENODATA)
         return gn_fail(
             err, EOPNOTSUPP, NULL,
-            "a program of it includes more files than are kept, or there was no memory for them");
+            "the included files of one of its programs are too large to keep, or there was no memory for them");
     if (rc)
-        return gn_fail(err, -rc, NULL, "no memory left to know what it consists of");
+        return gn_fail(err, -rc, NULL, "no memory left to collect its objects");
     rc = obstacle(s, err);
     return rc ? rc : gn_outgoing_look(s->outgoing, s->objects, s->n_objects, err);
 }
 
-/* ---- what is told */
+/* ---- writing the state */
 
 static int by_id(const void *a, const void *b)
 {
@@ -181,7 +181,7 @@ static const struct gn_vobject *find(const struct gn_save *s, uint64_t id)
     return found ? *found : NULL;
 }
 
-/* Something that lives has the record that made it. By serial, as they are gathered. */
+/* True if a live object needs the record that made it. Records are sorted by serial. */
 static bool is_needed(const struct gn_save *s, uint64_t made_by)
 {
     uint32_t low = 0, high = s->n_now;
@@ -195,13 +195,13 @@ static bool is_needed(const struct gn_save *s, uint64_t made_by)
     return low < s->n_now && s->now[low]->serial == made_by;
 }
 
-/* Gone, and others are made of it. */
+/* It is gone, but others were made from it. */
 static bool lingers(const struct gn_save *s, const struct told *t)
 {
     return !find(s, t->id) && is_needed(s, t->made_by);
 }
 
-/* The most that will have come after this step. */
+/* Announces upper limits for everything written after this step. */
 static int announce(struct gn_save *s, bool stands, uint32_t n_index)
 {
     struct gn_vgpu *v = s->v;
@@ -250,7 +250,7 @@ static int announce(struct gn_save *s, bool stands, uint32_t n_index)
     return gn_stream_announce(s->w, &most);
 }
 
-/* Whose it is, where it ran, and who waits for it. */
+/* Writes the owner, the devices, and the stopped program. */
 static int tell_about(struct gn_save *s)
 {
     struct gn_vgpu *v = s->v;
@@ -278,7 +278,7 @@ static int tell_about(struct gn_save *s)
     return save_state(w, UINT64_MAX - 1, GN_STREAM_SESSION_STOP, about->stop, sizeof *about->stop);
 }
 
-/* What is told after this may lie there. */
+/* Call it before anything that may lie in a segment. */
 static int tell_segments(struct gn_save *s)
 {
     struct gn_vgpu *v = s->v;
@@ -315,9 +315,9 @@ static int tell_session(const struct gn_save *s)
 }
 
 /*
- * Before what is new: an index may have been used again, and a program is not built anew while it
- * has kernels. But what others are made of has to be there as long as records may name it: it goes
- * when nothing more comes.
+ * Writes removed objects before new ones: an index may have been reused, and a program cannot be
+ * rebuilt while it has kernels. But an object from which others were made stays as long as records
+ * may name it: it is removed when no more records come.
  */
 static int tell_gone(struct gn_save *s, bool lingering_too)
 {
@@ -378,15 +378,17 @@ static int tell_objects(struct gn_save *s, bool stands)
         const bool known = gn_known_find(&s->objects_told, o->id);
         if (!known)
             rc = remember(s, o);
-        /* Of a queue it is also told what it owes the program: at the end. Other devices are to
-         * know how objects were used meanwhile. */
+        /*
+         * A queue's late error is written at the end. If the devices differ, the destination also
+         * has to know how objects were used meanwhile.
+         */
         if (!rc && (!known || (stands && (s->others || o->kind == s->v->api->queue_kind))))
             rc = save_object(s->v, s->w, o, stands);
     }
     return rc;
 }
 
-/* ---- the steps */
+/* ---- steps */
 
 static int fail(const struct gn_save *s, int rc, struct gn_error *err)
 {
@@ -472,7 +474,7 @@ int gn_save_devices(struct gn_save *s, struct gn_error *err)
     return fail(s, rc, err);
 }
 
-/* What only stands still behind a closed gate. */
+/* State that is stable only behind a closed gate. */
 static int tell_standing(struct gn_save *s)
 {
     int rc = save_released(s);
@@ -481,7 +483,7 @@ static int tell_standing(struct gn_save *s)
     return rc ? rc : gn_commands_save(s->v, s->w);
 }
 
-/* What there is now, but no contents. stands: the gate is closed. */
+/* Writes the present state except contents. stands: the gate is closed. */
 static int tell_all(struct gn_save *s, bool stands)
 {
     const uint32_t n_index = stands ? n_indices(s->v) : 0;
@@ -516,7 +518,9 @@ int gn_save_for_others(struct gn_save *s, struct gn_error *err)
     s->others = true;
     if (s->n_rounds > 1)
         return 0;
-    /* A round without pages: so that what came before it is known to have been made. */
+    /*
+     * A round without pages, so that the destination reports when it has made everything before it.
+     */
     s->n_rounds = 2;
     err->what[0] = 0;
     int rc = look(s, err);
@@ -547,17 +551,19 @@ int gn_save_ahead(struct gn_save *s, uint64_t bytes_per_s, uint64_t timeout_ns,
         s->follows = true;
         if (gn_vgpu_follow_writes(s->v, timeout_ns))
             rc = gn_fail(err, ETIMEDOUT, "allow more time, or try again later",
-                         "the driver took longer over a command than the drain may take");
+                         "the driver's call took longer than the drain timeout");
     }
     if (!rc)
         rc = look(s, err);
-    /* What was given to the driver before anybody followed it ends unseen: so before anything is
-     * read. */
+    /*
+     * Commands given to the driver before tracking began end untracked: wait for them before
+     * anything is read.
+     */
     if (!rc && !s->settled)
         rc = s->v->api->contents->settle(s->v, s->objects, s->n_objects, timeout_ns, err);
     if (!rc && !s->settled && gn_gate_settle(s->v, timeout_ns))
         rc = gn_fail(err, ETIMEDOUT, "allow more time, or try again later",
-                     "the device's work took longer than the drain may take");
+                     "the device's work took longer than the drain timeout");
     s->settled = !rc;
     if (!rc)
         rc = tell_all(s, false);

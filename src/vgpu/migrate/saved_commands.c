@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pending commands into a stream, and out of one where the vGPU goes on: behind a closed gate, on
- * the thread that saves or loads. A command that was saved is taken in again by the steps of a new
- * one (command.c), but for its waits, which stand beside its message.
+ * Pending commands into a stream and out of one: behind a closed gate, on the saving or loading
+ * thread. A saved command is admitted by the steps of a new one (command.c), except for its waits,
+ * which are saved beside its message.
  */
 #include "vgpu/core/command_internal.h"
 
@@ -18,7 +18,9 @@ struct copy {
     uint64_t n;
 };
 
-/* The message, with what it had copied out of the data area behind it, and without its wait list.
+/*
+ * The message, followed by the data that it had copied out of the data area, and without its wait
+ * list.
  */
 static int copy_message(const struct gn_command *c, struct copy *ret)
 {
@@ -60,14 +62,16 @@ static int save_command(struct gn_stream_writer *w, const struct gn_command *c, 
     for (uint32_t i = 0; !rc && i < c->n_waits; i++)
         if (c->blockers[i].command && !gn_list_empty(&c->blockers[i].link))
             waits[n++] = c->blockers[i].event;
-    /* What the driver had of what it follows is over; it would have told of a failure. */
+    /*
+     * The commands that it follows in the driver are over; a failed one would have been reported.
+     */
     for (uint32_t i = 0; i < c->n_producers; i++)
         if (c->producers[i]->end_error < 0)
             own.command.doomed = c->vgpu->api->wait_failed;
     if (done)
         gn_debug("vgpu=%08x %s of %llu groups is saved behind group %llu", c->vgpu->boot->id,
                  c->class->name, (unsigned long long)cut->n_groups, (unsigned long long)done);
-    /* A part of it has failed, and nobody has taken the rest off yet: nothing more of it runs. */
+    /* A part of it has failed, and no thread has removed the rest yet: the rest must not run. */
     if (cut && cut->error)
         own.command.doomed = cut->error;
     if (!rc)
@@ -107,7 +111,7 @@ static bool is_restorable(const struct gn_vgpu *v, const struct gn_stream_entry 
            message->n >= sizeof *msg + sizeof(struct gn_command_head) && msg->op == e->kind;
 }
 
-/* The rest of one that was cut. Its times are by the clock of whoever wrote them. */
+/* Continues a sliced command. Its times are in the clock of the machine that wrote them. */
 static bool resume(struct gn_command *c, const struct gn_stream_command_state *state,
                    int64_t clock_ahead_ns)
 {

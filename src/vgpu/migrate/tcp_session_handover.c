@@ -1,14 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A session over tcp, from one worker to another (docs/moves.md). What the program has sent goes on
- * where the old worker stopped reading: it keeps what is not acknowledged, and sends from there
- * what the new one has not taken. What the old one has said has all reached the program before it
- * goes over, so of that nothing is handed. In the data area lies what messages have brought that
- * are not over yet; which those are only the program knows, so all goes that has come and is not
- * zero, but for objects' memory, which the stream has. Of a program that shared its memory with the
- * old worker no records are under way, and all of the data area that there is may have come. All of
- * it is frames, which a connection carries from worker to worker, or the entries of a file. Run by
- * who saves and by who loads; the socket thread stands, or is not there yet.
+ * Hands a tcp session from one worker to another (docs/moves.md). The saving and the loading thread
+ * run it; the socket thread is quiesced, or does not exist yet.
+ *
+ * Program to worker: the destination continues where the source stopped reading. The program keeps
+ * records that are not acknowledged, and sends again those that the destination has not received.
+ *
+ * Worker to program: to a worker of another gantryd, the handover begins when everything that the
+ * source has sent has reached the program. To a worker of the same gantryd, or into a file, records
+ * that the program may not have received are handed over, too.
+ *
+ * The data area holds data of messages that are not complete yet. Only the program knows which, so
+ * every page that has come and is not zero is sent, except objects' memory, which the stream has.
+ * If the program shared its memory with the source, no records are in transit, and any used page of
+ * the data area may be needed.
+ *
+ * Everything consists of frames, which go through a connection between the workers or become
+ * entries of a file.
  */
 #include "vgpu/session/session_tcp_internal.h"
 
@@ -22,13 +30,13 @@
 #include <unistd.h>
 
 #define PAGE_BYTES 4096u
-#define RUN_BYTES  (12u * PAGE_BYTES) /* of one frame */
-#define MAX_HELD   GN_REPLY_SLOTS     /* who waits for an answer has a slot for it */
+#define RUN_BYTES  (12u * PAGE_BYTES) /* in one frame */
+#define MAX_HELD   GN_REPLY_SLOTS     /* each waiter for an answer has a reply slot */
 #define MAX_AREAS  (UINT32_C(1) << 22)
 
 static const unsigned char zeros[PAGE_BYTES];
 
-/* ---- from the old one */
+/* ---- source */
 
 struct home {
     const unsigned char *base;
@@ -36,7 +44,7 @@ struct home {
 };
 
 struct homes {
-    struct home *all; /* by their addresses */
+    struct home *all; /* sorted by address */
     uint32_t n, capacity;
 };
 
@@ -70,7 +78,7 @@ static int find_homes(struct gn_vgpu *v, struct homes *ret)
     return 0;
 }
 
-/* How many bytes from here are an object's, in whole pages. */
+/* The number of bytes from this page on, in whole pages, that belong to an object. */
 static uint64_t home_bytes(const struct homes *h, const unsigned char *page)
 {
     uint32_t low = 0, high = h->n;
@@ -97,7 +105,7 @@ struct run {
     uint64_t at;
 };
 
-/* Found first, and then handed: the program may write there meanwhile. */
+/* The runs are found first and handed over later, because the program may write there meanwhile. */
 struct gn_far_session {
     struct gn_vgpu *v;
     struct gn_worker_hand_far far;
@@ -121,7 +129,7 @@ static int add_run(struct gn_far_session *h, const struct run *run)
     return 0;
 }
 
-/* Every run of pages between the two. */
+/* Adds every run of pages in [at, end). */
 static int find_runs(struct gn_far_session *h, uint32_t segment, uint64_t at, uint64_t end)
 {
     const unsigned char *base = h->v->segments[segment].base;
@@ -139,7 +147,7 @@ static int find_runs(struct gn_far_session *h, uint32_t segment, uint64_t at, ui
     return rc;
 }
 
-/* What the program has sent, by chunks. */
+/* Adds the data that the program has sent, by chunks. */
 static int find_touched(struct gn_far_session *h, uint32_t segment, const unsigned char *touched)
 {
     const uint64_t bytes = h->v->segments[segment].bytes,
@@ -154,7 +162,7 @@ static int find_touched(struct gn_far_session *h, uint32_t segment, const unsign
     return rc;
 }
 
-/* What there is of memory that the program has as well. */
+/* Adds the used pages of memory that the program maps, too. */
 static int find_used(struct gn_far_session *h, uint32_t segment)
 {
     const struct gn_segment *s = &h->v->segments[segment];
@@ -178,7 +186,7 @@ static int find_areas(struct gn_far_session *h)
     return rc;
 }
 
-/* Where the frames go. */
+/* The receiver of frames. */
 struct carrier {
     int (*carry)(void *ctx, const struct gn_frame *f);
     void *ctx;
@@ -226,8 +234,10 @@ static struct gn_stream_record record_of(const struct gn_out_sent *s)
     return record;
 }
 
-/* Results that are on their way to the program lie in the area, where nothing tells what is still
- * needed of it but this. */
+/*
+ * Results in transit to the program lie in the data area. Only this list knows that they are still
+ * needed.
+ */
 static int find_results(struct gn_far_session *s)
 {
     int rc = 0;
@@ -341,7 +351,7 @@ void gn_far_session_free(struct gn_far_session *s)
     free(s);
 }
 
-/* ---- to the new one */
+/* ---- destination */
 
 static int take_held(struct gn_vgpu_tcp *h, const struct gn_frame *f)
 {
@@ -432,7 +442,10 @@ int gn_vgpu_tcp_goes_on(struct gn_vgpu_tcp *h)
     h->in.received = far->received;
     h->in.small = far->small;
     h->n_batches = far->n_batches;
-    /* One that waits for nothing would wait for ever: no honest worker hands such a one. */
+    /*
+     * A message without anything to wait for would wait forever; an honest source hands over none.
+     * Any such message is let through now.
+     */
     gn_commands_batch_came(h->v, h->n_batches);
     return 0;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stream through TLS, between two workers. Who reads and who writes has one thread for it. */
+/*
+ * A stream through TLS, between two workers. The reader and the writer each have one thread for it,
+ * which may block here.
+ */
 #include "vgpu/migrate/tls_stream.h"
 
 #include "base/clock.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Both ends of a move between two workers, of one machine or, of a program that is attached over
- * tcp, of two. The old worker's part runs on a thread of its own, since its control thread must go
- * on hearing; the new one's on what will be its ring thread. Nothing here decides who goes on.
+ * Both ends of a migration between two workers, of one machine or, for a program attached over tcp,
+ * of two. The source's part runs on a thread of its own, because its control thread must keep
+ * listening; the destination's on the thread that becomes its ring thread. Neither decides which
+ * worker continues.
  */
 #include "vgpu/migrate/transfer.h"
 
@@ -27,33 +28,33 @@
 #include <string.h>
 #include <unistd.h>
 
-#define STALL_MS                                                                                   \
-    60000u /* the other worker does not read for so long: it hangs. It may have programs to build  \
-            */
-#define FILE_STALL_MS    120000u /* a disk may take its time; who writes to it gives up before */
+/* limit while the other worker does not read: it hangs. It may have programs to build */
+#define STALL_MS 60000u
+/* a disk may be slow; the command that writes the file gives up before */
+#define FILE_STALL_MS    120000u
 #define HAND_TIMEOUT_MS  10000
 #define FIRST_TIMEOUT_MS 120000
 #define HOLD_TRIES       4u
-#define SOON_NS                                                                                    \
-    UINT64_C(100000000) /* the other one is behind by more: meanwhile much may have changed */
+/* the destination is behind by more: much may have changed meanwhile */
+#define SOON_NS UINT64_C(100000000)
 
-/* ---- from the old one */
+/* ---- source */
 
 struct away {
     struct gn_vgpu *vgpu;
     int fd;
-    struct gn_tls *tls; /* of a move over tcp that goes through it */
-    uint32_t n_made;    /* steps that the other one has said to have made */
+    struct gn_tls *tls; /* of a migration over tcp with TLS */
+    uint32_t n_made;    /* number of steps that the destination has reported as made */
     struct gn_worker_save how;
 };
 
-/* Where it goes: one thread's, so that it may have as many of these as it likes. */
+/* The connection to the destination. Only one thread uses it, so any number of these may exist. */
 static struct gn_tcp tcp_of(const struct away *a)
 {
     return (struct gn_tcp){a->fd, a->tls};
 }
 
-/* A program that hosts its vGPU may have closed it. */
+/* An in-process program may have closed its stdout or stderr. */
 static int stdio_or(int fd, int null)
 {
     return gn_fd_is_open(fd) ? fd : null;
@@ -86,14 +87,17 @@ static int hand_over(struct gn_vgpu *v, int fd, struct gn_error *err)
               : 0;
 }
 
-/* To a worker on another machine, maybe: of the session there is nothing that could be handed. */
+/*
+ * Greets a worker that may be on another machine: nothing of the session can be handed over as a
+ * descriptor.
+ */
 static int greet_far(struct away *a, struct gn_error *err)
 {
     const struct gn_worker_hand hand = {.ring_at = a->vgpu->segments[0].bytes, .n_segments = 1};
     struct gn_tls_psk psk;
     int rc = 0;
     gn_tcp_set_up(a->fd);
-    /* It builds programs ahead of the stop, and reads nothing meanwhile. */
+    /* The destination builds programs before the stop, and reads nothing meanwhile. */
     gn_tcp_set_patience(a->fd, STALL_MS);
     if (a->how.flags & GN_WORKER_SAVE_TLS) {
         memcpy(psk.identity, a->how.name, sizeof psk.identity);
@@ -107,18 +111,18 @@ static int greet_far(struct away *a, struct gn_error *err)
         return rc;
     struct gn_tcp to = tcp_of(a);
     rc = gn_frame_send_tcp(&to, HAND_TIMEOUT_MS, GN_WORKER_HAND, 0, 0, &hand, sizeof hand);
-    return rc ? gn_fail(err, -rc, NULL, "cannot reach the new worker: %s", strerror(-rc)) : 0;
+    return rc ? gn_fail(err, -rc, NULL, "cannot reach the destination worker: %s", strerror(-rc))
+              : 0;
 }
 
-/* Descriptors that have come for a request which has not: they would be lost. */
+/* Fails if a descriptor has come for a request that has not: it would be lost. */
 static int expects_nothing(struct gn_vgpu *v, struct gn_error *err)
 {
     pthread_mutex_lock(&v->helper_lock);
     bool expects = !gn_list_empty(&v->folders);
     pthread_mutex_unlock(&v->helper_lock);
-    return expects
-               ? gn_fail(err, EAGAIN, "try again", "the program is just handing over a descriptor")
-               : 0;
+    return expects ? gn_fail(err, EAGAIN, "try again", "the program is handing over a descriptor")
+                   : 0;
 }
 
 struct carried {
@@ -152,8 +156,7 @@ static int hand_far(struct gn_vgpu *v, const struct away *a, struct gn_error *er
               : 0;
 }
 
-/* What was not the same all the time: where the ring stands, and where what the program prints
- * goes. */
+/* Hands over the parts that changed until the end: the ring's position, stdout and stderr. */
 static int hand_last(struct gn_vgpu *v, const struct away *a, struct gn_error *err)
 {
     const struct gn_worker_hand_last last = {.ring_at = v->ring.head};
@@ -176,14 +179,16 @@ static int await_made(struct away *a, struct gn_frame_reader *made, uint32_t ste
                                               : gn_acks_made(made, STALL_MS, step, &a->n_made, err);
 }
 
-/* First of all, and while the program runs: will the devices do that the other one has? On others
- * all is made ahead. */
+/*
+ * The first exchange, while the program runs: asks whether the destination's devices are
+ * compatible. If they differ, everything is made in advance.
+ */
 static int ask_devices(struct away *a, struct gn_save *s, struct gn_frame_reader *made,
                        struct gn_error *err)
 {
     uint32_t others = 0, n_kept = 0;
     uint64_t *kept = NULL;
-    /* To another machine nothing has come from there. */
+    /* A destination on another machine retains nothing. */
     const bool goes_back = a->vgpu->way_back && !(a->how.flags & GN_WORKER_SAVE_FAR);
     if (a->how.flags & GN_WORKER_SAVE_FILE)
         return gn_save_check(s, err);
@@ -201,7 +206,7 @@ static int ask_devices(struct away *a, struct gn_save *s, struct gn_frame_reader
     return rc;
 }
 
-/* Ahead of the gate: as much as was asked for. */
+/* Sends as many rounds before the gate closes as were requested. */
 static int save_ahead(struct away *a, struct gn_save *s, struct gn_frame_reader *made,
                       struct gn_error *err)
 {
@@ -211,8 +216,9 @@ static int save_ahead(struct away *a, struct gn_save *s, struct gn_frame_reader 
             gn_save_ahead(s, a->how.bytes_per_s, (uint64_t)a->how.drain_timeout_ms * 1000000u, err);
         GN_FAULT("move-ahead");
     }
-    /* A build that is going on would be waited for behind the closed gate, and so would what the
-     * other one still builds. */
+    /*
+     * Otherwise the wait for a running build, here or at the destination, would fall into the stop.
+     */
     for (uint32_t i = 0; !rc && a->how.n_ahead && i < GN_SAVE_MORE; i++) {
         const uint64_t before_ns = gn_now_ns();
         gn_counter_set(&a->vgpu->counters->save_waits, 1);
@@ -226,14 +232,16 @@ static int save_ahead(struct away *a, struct gn_save *s, struct gn_frame_reader 
         rc =
             gn_save_ahead(s, a->how.bytes_per_s, (uint64_t)a->how.drain_timeout_ms * 1000000u, err);
     }
-    /* A connection whose end leaves something unread may lose what it has sent. */
+    /* A connection that ends with unread data may lose data that it has sent. */
     if (!rc && (a->how.flags & GN_WORKER_SAVE_FAR))
         rc = await_made(a, made, gn_save_n_steps(s), err);
     return rc;
 }
 
-/* The driver is done, and no build goes on: what the stop would have to wait for. A program that
- * builds all the time is stopped in one. */
+/*
+ * Waits until the driver has drained and no build runs: the stop would have to wait for both. A
+ * program that builds all the time is stopped during a build.
+ */
 static int hold(struct gn_vgpu *v, uint64_t until_ns, struct gn_error *err)
 {
     for (uint32_t i = 0;; i++) {
@@ -242,14 +250,14 @@ static int hold(struct gn_vgpu *v, uint64_t until_ns, struct gn_error *err)
         GN_FAULT("move-held");
         if (rc || i == HOLD_TRIES || !gn_gate_await_helpers(v, 0))
             return rc;
-        /* Its other threads' commands are not held up by that. */
+        /* The commands of its other threads are not held up during the wait. */
         gn_gate_open(v);
         now_ns = gn_now_ns();
         (void)gn_gate_await_helpers(v, until_ns > now_ns ? until_ns - now_ns : 0);
     }
 }
 
-/* *ret_closed: the gate is. */
+/* *ret_closed: the gate is closed. */
 static int stop(struct gn_vgpu *v, const struct away *a, struct gn_worker_moved *said,
                 bool *ret_closed, struct gn_error *err)
 {
@@ -258,7 +266,7 @@ static int stop(struct gn_vgpu *v, const struct away *a, struct gn_worker_moved 
     int rc = hold(v, until_ns, err);
     said->began_ns = gn_now_ns();
     said->hold_ns = said->began_ns - before_ns;
-    /* From here on its calls wait. */
+    /* From here on the program's calls wait. */
     if (!rc && a->how.flags & GN_WORKER_SAVE_NEAR &&
         (rc = gn_vgpu_tcp_pause(v->remote, a->how.mark, until_ns, err)))
         gn_gate_open(v);
@@ -285,7 +293,7 @@ static void where_it_stops(struct gn_vgpu *v, const struct gn_worker_save *how,
     memcpy(ret->key, how->key, sizeof ret->key);
 }
 
-/* To who writes a file. */
+/* Sends chunks to the command that writes a file. */
 static int write_chunks(void *ctx, struct iovec *iov, int n, struct gn_error *err)
 {
     int rc = gn_chunks_write(ctx, iov, n, FILE_STALL_MS);
@@ -296,7 +304,7 @@ static int write_chunks(void *ctx, struct iovec *iov, int n, struct gn_error *er
 static int open_chunks(struct gn_chunks *c, int *fd, struct gn_error *err)
 {
     int rc = gn_chunks_accept(c, *fd, HAND_TIMEOUT_MS);
-    *fd = -1; /* it is c's */
+    *fd = -1; /* c owns it */
     return rc ? gn_fail(err, -rc, "use a gantry of gantryd's version",
                         "the command that writes the file gave no memory for it: %s", strerror(-rc))
               : 0;
@@ -336,8 +344,10 @@ static int save_to(struct gn_vgpu *v, struct away *a, struct gn_worker_moved *sa
     int rc = file ? open_chunks(&chunks, &a->fd, err) : 0;
     if (!rc)
         rc = gn_stream_writer_create(&sink, &options, &w, err);
-    /* What lies in the program's memory stays with a program that waits; where it shares none, it
-     * all goes. */
+    /*
+     * Contents in the program's memory stay there if the program waits for a restore; everything is
+     * sent if the destination does not share the program's memory.
+     */
     if (!rc)
         rc = gn_save_new(v, w, (file && !stops) || (a->how.flags & GN_WORKER_SAVE_FAR),
                          a->how.n_ahead, &s, err);
@@ -351,7 +361,10 @@ static int save_to(struct gn_vgpu *v, struct away *a, struct gn_worker_moved *sa
     if (!rc)
         rc = save_ahead(a, s, &made, err);
     gn_frame_reader_fini(&made);
-    /* It has built them, and from here on the program waits for the network. */
+    /*
+     * The destination has built its programs; from here on the program waits for the network, so
+     * use the short timeout again.
+     */
     if (a->how.n_ahead && a->how.flags & GN_WORKER_SAVE_FAR)
         gn_tcp_set_up(a->fd);
     if (!rc)
@@ -415,8 +428,10 @@ static void say(struct gn_vgpu *v, uint16_t op, struct gn_worker_moved *said, in
     say_with(v, op, said, rc, err, -1);
 }
 
-/* It stays. Before the gate opens: another move may close it before the thread that stands there
- * has looked. */
+/*
+ * The source resumes. The session goes first: another migration may close the gate before the
+ * quiesced thread has looked.
+ */
 static void go_on(struct gn_vgpu *v)
 {
     if (v->remote)
@@ -439,8 +454,8 @@ void gn_vgpu_resume(struct gn_vgpu *v)
 }
 
 /*
- * What the process's end may shut down: a duplicate, since whoever writes closes its own at times.
- * Without one the end waits.
+ * Publishes a descriptor that the end of the process may shut down: a duplicate, because the saving
+ * thread may close its own. Without one the end waits.
  */
 static void open_save_fd(struct gn_vgpu *v, int fd)
 {
@@ -487,7 +502,7 @@ static void *away_thread(void *arg)
     if (!rc)
         rc = save_to(v, a, &said, &closed, &err);
     close_save_fd(v);
-    struct gn_tcp left = tcp_of(a); /* -1: another has it */
+    struct gn_tcp left = tcp_of(a); /* -1: owned by another now */
     if (!rc && (a->how.flags & GN_WORKER_SAVE_FAR))
         v->sent_to = left;
     else if (!rc)
@@ -500,10 +515,12 @@ static void *away_thread(void *arg)
     GN_FAULT("move-saved");
     atomic_store_explicit(&v->saved_awaiting_commit, !rc, memory_order_seq_cst);
     atomic_store_explicit(&v->moving, false, memory_order_seq_cst);
-    /* Of a program elsewhere there is no end of its session that it could have. */
+    /* A program attached over tcp has no session socket to hand over. */
     say_with(v, GN_WORKER_SAVED, &said, rc, &err,
              stops && !rc && !v->remote ? v->boot->session_fd : -1);
-    /* Whoever loads fails by that: what gantryd hears first is the reason. */
+    /*
+     * The destination fails when the connection closes; report the reason to gantryd before that.
+     */
     if (rc)
         gn_tcp_close(&left);
     return NULL;
@@ -525,14 +542,14 @@ void gn_vgpu_migrate_outbound(struct gn_vgpu *v, int fd, const struct gn_worker_
         *a = (struct away){.vgpu = v, .fd = fd, .how = *how};
     if (!a || gn_vgpu_start_thread(v, away_thread, a, NULL)) {
         atomic_store_explicit(&v->moving, false, memory_order_seq_cst);
-        say(v, GN_WORKER_SAVED, &said, gn_fail(&err, ENOMEM, NULL, "no memory left to move it"),
+        say(v, GN_WORKER_SAVED, &said, gn_fail(&err, ENOMEM, NULL, "no memory left to migrate it"),
             &err);
         gn_fd_close(fd);
         free(a);
     }
 }
 
-/* ---- to the new one */
+/* ---- destination */
 
 static int adopt(struct gn_frame_reader *reader, int i, uint64_t most_bytes, struct gn_segment *ret)
 {
@@ -559,8 +576,10 @@ static int take_segment(struct gn_vgpu_boot *boot, struct gn_frame_reader *reade
     return rc;
 }
 
-/* Last of all: the output of a driver that makes objects anew the program has already. A hosting
- * one keeps its own. */
+/*
+ * Takes stdout and stderr last: the program has already seen the output of a driver that makes
+ * objects again. An in-process vGPU keeps its own.
+ */
 static int take_stdio(const int fds[2], bool hosted)
 {
     int rc = hosted                                                               ? 0
@@ -571,13 +590,13 @@ static int take_stdio(const int fds[2], bool hosted)
     return rc;
 }
 
-/* A worker on another machine, maybe: where it writes. */
+/* The connection to a source that may be on another machine. */
 static int far_fd(const struct gn_vgpu_boot *boot)
 {
     return boot->near ? boot->far_fd : boot->load_fd;
 }
 
-/* From such a one. */
+/* Greets such a source. */
 static int take_far(struct gn_vgpu_boot *boot)
 {
     const uint64_t deadline_ns = gn_now_ns() + FIRST_TIMEOUT_MS * UINT64_C(1000000);
@@ -601,7 +620,10 @@ static int take_far(struct gn_vgpu_boot *boot)
     gn_frame_reader_init(&reader, from.fd);
     reader.tcp = &from;
     int rc = gn_frame_wait(&reader, FIRST_TIMEOUT_MS, &f);
-    /* The data area is as large everywhere: what lies where is the program's to know. */
+    /*
+     * The data area has the same size on all machines, because the program chooses the places in
+     * it.
+     */
     if (rc == 1)
         rc = f.op == GN_WORKER_HAND && gn_frame_payload(&f, &hand, sizeof hand) &&
                      hand.ring_at == boot->data.bytes && hand.n_segments == 1
@@ -611,7 +633,7 @@ static int take_far(struct gn_vgpu_boot *boot)
     return rc;
 }
 
-/* What comes with the first frame. */
+/* Adopts the descriptors of the first frame. */
 static int take_session(struct gn_vgpu_boot *boot, struct gn_frame_reader *reader,
                         const struct gn_worker_hand *hand)
 {
@@ -619,11 +641,11 @@ static int take_session(struct gn_vgpu_boot *boot, struct gn_frame_reader *reade
                         gn_frame_take_fd(reader, GN_WORKER_HAND_STDERR)};
     boot->session_fd = gn_frame_take_fd(reader, GN_WORKER_HAND_SESSION);
     if (boot->file_fd < 0)
-        boot->ring_at = hand->ring_at; /* what a program does not know, a file does */
+        boot->ring_at = hand->ring_at; /* a file knows the position; a program does not */
     boot->keeps = hand->keeps;
     boot->kept = boot->hosted ? hand->kept : 0;
     for (int i = 0; i < 2; i++) {
-        /* Without a file they come once more, with GN_WORKER_HAND_LAST. */
+        /* Without a file they come again, with GN_WORKER_HAND_LAST. */
         const bool keeps = boot->file_fd >= 0 && !boot->hosted;
         boot->stdio_fds[i] = keeps ? fds[i] : -1;
         if (!keeps)
@@ -657,7 +679,7 @@ int gn_vgpu_receive_handover(struct gn_vgpu_boot *boot)
     return !rc && boot->near ? take_far(boot) : rc;
 }
 
-/* What is here from the last time; said ahead of all. */
+/* Sends the ids of the retained memories, before the answer about the devices. */
 static void send_retained(const struct gn_vgpu_boot *boot)
 {
     uint64_t *ids;
@@ -672,7 +694,7 @@ static void send_retained(const struct gn_vgpu_boot *boot)
     free(ids);
 }
 
-/* One that cannot be said: whoever writes finds out. */
+/* A failed send is ignored: the source notices it. */
 void gn_vgpu_fits(struct gn_vgpu *v, bool others)
 {
     struct gn_tcp far = {far_fd(v->boot), v->boot->load_tls};
@@ -686,7 +708,7 @@ void gn_vgpu_fits(struct gn_vgpu *v, bool others)
 
 void gn_vgpu_made(struct gn_vgpu *v, uint32_t round)
 {
-    /* One that cannot be said is of no use: whoever writes goes on. */
+    /* A failed send is ignored: the source continues. */
     struct gn_tcp far = {far_fd(v->boot), v->boot->load_tls};
     if ((v->remote && v->boot->file_fd < 0) || v->boot->near)
         (void)gn_frame_send_tcp(&far, HAND_TIMEOUT_MS, GN_WORKER_HAND_MADE, 0, round, NULL, 0);
@@ -700,13 +722,15 @@ void gn_vgpu_begin_load(struct gn_vgpu *v)
     atomic_store_explicit(&v->gate.holds, true, memory_order_seq_cst);
     v->gate.deaf = true;
     atomic_store_explicit(&v->arriving, true, memory_order_relaxed);
-    /* Those that gantryd reads are still the other worker's to write. */
+    /* The source still writes the counters that gantryd reads. */
     v->counters_there = v->counters;
     v->counters = v->lease.counters = &v->load_counters;
 }
 
-/* From a worker on another machine nothing of the session comes that the program has: it was
- * silent. */
+/*
+ * From a source on another machine, to a program that shares memory with this worker: checks that
+ * it hands over no parts of the session. The program was quiesced, so there are none.
+ */
 static int take_last_of_far(struct gn_vgpu *v, struct gn_error *err)
 {
     struct gn_tcp far = {v->boot->far_fd, v->boot->load_tls};
@@ -725,10 +749,10 @@ static int take_last_of_far(struct gn_vgpu *v, struct gn_error *err)
     if (rc == 1)
         rc = f.op == GN_WORKER_HAND_LAST && gn_frame_payload(&f, &last, sizeof last) ? 0 : -EPROTO;
     gn_frame_reader_fini(&reader);
-    return rc ? gn_fail(err, -rc, NULL, "the end of what the vGPU consists of has not come") : 0;
+    return rc ? gn_fail(err, -rc, NULL, "the end of the vGPU's state is missing") : 0;
 }
 
-/* Where a session over tcp stood. `from` stands behind the stream. */
+/* Takes the state of a tcp session. `from` is positioned behind the stream. */
 static int take_far_session(struct gn_vgpu_tcp *h, struct gn_frame_reader *from,
                             struct gn_error *err)
 {
@@ -740,10 +764,10 @@ static int take_far_session(struct gn_vgpu_tcp *h, struct gn_frame_reader *from,
     }
     if (!rc)
         rc = gn_vgpu_tcp_goes_on(h);
-    return rc ? gn_fail(err, -rc, NULL, "the program's session has not come") : 0;
+    return rc ? gn_fail(err, -rc, NULL, "the program's session is missing") : 0;
 }
 
-/* The place in the ring, and where output goes, after all else. */
+/* Takes the position in the ring, stdout and stderr, after everything else. */
 static int take_last(struct gn_vgpu *v, struct gn_error *err)
 {
     struct gn_worker_hand_last last;
@@ -774,10 +798,12 @@ static int take_last(struct gn_vgpu *v, struct gn_error *err)
         v->ring.head = last.ring_at;
     }
     gn_frame_reader_fini(&reader);
-    return rc ? gn_fail(err, -rc, NULL, "the program's session has not come") : 0;
+    return rc ? gn_fail(err, -rc, NULL, "the program's session is missing") : 0;
 }
 
-/* Once it has said that everything has come, gantryd's word alone decides. */
+/*
+ * False if the program ends. After it has reported that everything has come, only gantryd decides.
+ */
 static bool may_come(struct gn_vgpu *v)
 {
     int coming = GN_INBOUND_COMING;
@@ -788,13 +814,18 @@ static bool may_come(struct gn_vgpu *v)
 int gn_vgpu_receive(struct gn_vgpu *v)
 {
     struct gn_worker_moved said = {.began_ns = gn_now_ns()};
-    /* The other worker may wait for the device, and gantryd ends this one when it is given up. */
+    /*
+     * No timeout: the source may wait for the device, and gantryd ends this worker when the
+     * migration is given up.
+     */
     const bool file = v->boot->file_fd >= 0;
     struct gn_stream_fd from = GN_STREAM_FD(file ? v->boot->file_fd : far_fd(v->boot), -1, 0);
     struct gn_tls_stream far = {.tcp = {far_fd(v->boot), v->boot->load_tls}};
     const struct gn_stream_source source =
         v->boot->load_tls ? gn_far_source(&far) : gn_stream_source_of_fd(&from);
-    /* What the objects take is the lease's to allow; of the tables, as much as a program can have.
+    /*
+     * The lease limits the objects' memory. Tables are limited to the largest number of objects of
+     * a program.
      */
     const struct gn_stream_limits limits = {.memory_bytes = UINT64_MAX / 2,
                                             .entries_bytes = UINT64_C(4) << 30,
@@ -852,7 +883,7 @@ void gn_vgpu_resume_as_owner(struct gn_vgpu *v)
         pthread_mutex_unlock(&v->lease.lock);
     }
     if (v->remote)
-        gn_vgpu_tcp_pass_prints(v->remote); /* to nobody yet */
+        gn_vgpu_tcp_pass_prints(v->remote); /* no reader yet */
     atomic_store_explicit(&v->arriving, false, memory_order_relaxed);
     gn_gate_open(v);
 }

@@ -11,16 +11,17 @@
 struct gn_vgpu;
 
 /*
- * Who writes a memory object, so that its contents can be sent while the program runs (gMig 3.3.1;
- * Crane 4.1.2). Two things are kept:
+ * Tracks the writers of a memory object, so that its contents can be sent while the program runs
+ * (gMig 3.3.1; Crane 4.1.2). Two things are recorded:
  *
- * - whether a kernel has ever been given it to write. Always known, at no cost once it is so: what
- * kernels have written is found by hash, for nobody says which pages that was;
- * - while it is followed, a page table with marks: of kernels, and of the writes, copies and fills
- * of the host's, where they were. One for who sends it now, and one for the way back
- * (delta_base.h), from when it came.
+ * - whether a kernel has ever been given the memory for writing. Always known, without cost after
+ * the first time. Pages that kernels have written are found by hash, because no interface reports
+ * them;
+ * - while the memory is tracked, a page table with marks: of kernels, and of the host's writes,
+ * copies and fills with their ranges. There is one table for the present save, and one for the
+ * return (delta_base.h), from when the contents came.
  *
- * One of these belongs to memory, not to a handle: sub-buffers and images over a buffer share that
+ * A gn_writes belongs to memory, not to a handle: sub-buffers and images over a buffer share that
  * buffer's. Counted; a handle's detail holds a reference.
  */
 enum gn_follower { GN_FOLLOWED_OUT, GN_FOLLOWED_BACK, GN_FOLLOWERS };
@@ -30,46 +31,48 @@ struct gn_writes {
     _Atomic uint32_t n_refs;
     _Atomic int by_kernels; /* enum gn_kernels_write; goes from NOT_YET to DO once */
     struct gn_page_table
-        *tables[GN_FOLLOWERS]; /* vgpu->writes_lock; NULL: that one does not follow it */
+        *tables[GN_FOLLOWERS]; /* vgpu->writes_lock; NULL: not tracked for this purpose */
 };
 
-/* never: its flags forbid kernels to write it. NULL: no memory. */
+/* never: the object's flags forbid kernels to write it. NULL: no memory. */
 struct gn_writes *gn_writes_new(bool never);
 struct gn_writes *gn_writes_ref(struct gn_writes *w);
-void gn_writes_unref(struct gn_writes *w); /* NULL does nothing */
+void gn_writes_unref(struct gn_writes *w); /* NULL: no effect */
 
-/* Not by_kernels' common case. */
+/* The slow path of gn_writes_by_kernel. */
 void gn_writes_first_kernel(struct gn_vgpu *v, struct gn_writes *w);
 
-/* A kernel that may write it is about to be given to the driver, or may be from now on. Any thread.
- */
+/* Call it before a kernel that may write the memory is given to the driver. Any thread. */
 static inline void gn_writes_by_kernel(struct gn_vgpu *v, struct gn_writes *w)
 {
     if (atomic_load_explicit(&w->by_kernels, memory_order_relaxed) == GN_KERNELS_NOT_YET)
         gn_writes_first_kernel(v, w);
 }
 
-/* The host's command that wrote [offset, offset + n) is over, well or not. Any thread. */
+/* A host command that wrote [offset, offset + n) is over, successfully or not. Any thread. */
 void gn_writes_by_cpu(struct gn_vgpu *v, struct gn_writes *w, uint64_t offset, uint64_t n);
 
 /*
- * From now on it is followed, for each purpose by one at a time. What is written by commands that
- * are over counts as contents, not as marks; those that the driver has already are the caller's to
- * wait for (gn_vgpu_follow_writes). The table is the caller's until unfollow, which frees it. 0,
- * -EBUSY, or what gn_page_table_create says.
+ * Starts tracking, for one user of each purpose at a time. Writes of commands that are over count
+ * as contents, not as marks; the caller waits for those that the driver has already
+ * (gn_vgpu_follow_writes). The caller may use the table until unfollow, which frees it. Returns 0,
+ * -EBUSY, or gn_page_table_create's error.
  */
 int gn_writes_follow(struct gn_vgpu *v, struct gn_writes *w, enum gn_follower who,
                      const struct gn_page_hasher *hasher, uint64_t bytes,
                      struct gn_page_table **ret);
 void gn_writes_unfollow(struct gn_vgpu *v, struct gn_writes *w, enum gn_follower who);
-/* It is sent the way back: the table of that is the one to send by, instead of the fresh one. */
+/*
+ * The vGPU returns: replaces the fresh table for the save with the one for the return, and gives
+ * that.
+ */
 struct gn_page_table *gn_writes_turn_back(struct gn_vgpu *v, struct gn_writes *w);
 
 /*
- * While anybody follows writes, every command of the host's that writes is followed to its end.
- * When this returns, each one that is given to the driver from then on is; what the driver has
- * already may not be. Any thread that has no device's role. 0, or -ETIMEDOUT: a driver has not
- * returned from what it was given in that time; they are followed all the same.
+ * While writes are tracked, every host command that writes is followed to its end. After this call,
+ * that holds for each command given to the driver; it may not hold for those that the driver has
+ * already. Any thread that has no device's role. Returns 0, or -ETIMEDOUT: a driver's call has not
+ * returned in that time; tracking is on nevertheless.
  */
 int gn_vgpu_follow_writes(struct gn_vgpu *v, uint64_t timeout_ns);
 void gn_vgpu_follow_writes_no_more(struct gn_vgpu *v);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is known of who writes: kernels once and for ever, the host's commands while somebody
- * follows them. */
+/*
+ * Unit tests of write tracking: kernels once and for all, host commands while their writes are
+ * tracked.
+ */
 #include "vgpu/core/fake_api.h"
 #include "vgpu/migrate/write_tracking.h"
 
@@ -17,7 +19,7 @@
 #define PAGE     4096u
 #define KIND_MEM 2u
 
-/* ---- a driver that keeps what it is given until the test ends it */
+/* ---- a driver that keeps its commands until the test ends them */
 
 static uint32_t n_wrote;
 
@@ -106,7 +108,7 @@ static struct gn_page_table *follow(struct gn_writes *w, uint64_t pages)
     return t;
 }
 
-/* A kernel that came before is known of afterwards, whoever asks. */
+/* A kernel before the tracking is known afterwards, for every purpose. */
 static void test_a_kernel_before_it_is_followed(void **state)
 {
     struct gn_writes *w = gn_writes_new(false);
@@ -133,7 +135,7 @@ static void test_a_kernel_while_it_is_followed(void **state)
     gn_writes_unref(w);
 }
 
-/* Memory that kernels may not write is not hashed because somebody passed it to one. */
+/* Memory that kernels may not write is not hashed because it was passed to one. */
 static void test_a_kernel_that_may_only_read(void **state)
 {
     struct gn_writes *w = gn_writes_new(true);
@@ -170,14 +172,13 @@ static void test_one_follows_at_a_time(void **state)
     (void)state;
     assert_int_equal(gn_writes_follow(&vgpu, same, GN_FOLLOWED_OUT, &hasher, PAGE, &other), -EBUSY);
     gn_writes_unref(same);
-    gn_writes_unref(w); /* the program lets go of it: what follows it holds it */
+    gn_writes_unref(w); /* the program releases it: the tracking holds it */
     gn_writes_by_cpu(&vgpu, w, 0, PAGE);
     assert_int_equal(t->host[0], 1);
     gn_writes_unfollow(&vgpu, w, GN_FOLLOWED_OUT);
 }
 
-/* A checkpoint is written between the way there and the way back: what it has been told is told to
- * both. */
+/* A checkpoint is written between departure and return: both purposes get each mark. */
 static void test_two_follow_each_for_itself(void **state)
 {
     struct gn_writes *w = gn_writes_new(false);
@@ -198,14 +199,13 @@ static void test_two_follow_each_for_itself(void **state)
     gn_writes_by_cpu(&vgpu, w, 7 * PAGE, PAGE);
     assert_int_equal(back->host[0], 0xa3);
     gn_writes_unref(w);
-    gn_writes_unfollow(&vgpu, w, GN_FOLLOWED_BACK); /* nobody does */
+    gn_writes_unfollow(&vgpu, w, GN_FOLLOWED_BACK); /* not tracked any more */
     gn_writes_by_cpu(&vgpu, w, 2 * PAGE, PAGE);
     assert_int_equal(back->host[0], 0xa7);
     gn_writes_unfollow(&vgpu, w, GN_FOLLOWED_OUT);
 }
 
-/* Commands that nobody waits for are told of when they are over, as long as somebody follows what
- * they write; not others. */
+/* The end of a command without waiters is reported while its writes are tracked, and only then. */
 static void test_commands_that_write(void **state)
 {
     (void)state;
@@ -225,14 +225,16 @@ static void test_commands_that_write(void **state)
     gn_command_over(gn_fake.given[0], 0);
     assert_int_equal(n_wrote, 1);
     gn_command_over(gn_fake.given[1], -5);
-    assert_int_equal(n_wrote, 2); /* a part of it may be there */
+    assert_int_equal(n_wrote, 2); /* part of it may have been written */
     assert_int_equal(vgpu.n_followed, 0);
     give(&writes);
     assert_int_equal(gn_fake.n_given, 2);
 }
 
-/* A driver that holds who gives it a kernel until that is over holds nobody else for longer than he
- * allows. */
+/*
+ * A driver that holds the caller until its kernel is over holds other threads no longer than their
+ * timeout.
+ */
 static void test_a_driver_that_does_not_return(void **state)
 {
     (void)state;

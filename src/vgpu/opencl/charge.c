@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Device memory on the account of this vGPU's tenant: what a creation is charged before the driver
- * is asked, what the driver says that it took, and when it has really freed it. Bytes are counted
- * as requested. Ring thread and lease thread; the end of a charge comes on whatever thread the
- * driver destroys its object on.
+ * Charges device memory to this vGPU's tenant: before the driver allocates it, adjusted to the size
+ * that the driver reports, and refunded when the driver has freed it. Bytes are counted as
+ * requested. Ring thread and lease thread; a charge ends on the thread on which the driver destroys
+ * its object. It never talks to gantryd itself: the lease does.
  */
 #include "opencl_host.h"
 #include "device_answers.h"
@@ -16,8 +16,7 @@
 
 bool gn_mem_charge(struct gn_vgpu *v, struct gn_request *r, uint64_t bytes)
 {
-    /* More than the driver ever gives is the driver's to refuse, by the error that it has for it.
-     */
+    /* The driver refuses a size beyond any device's limit, with its own error. */
     return bytes > ((const struct gn_opencl_vgpu *)v->detail)->largest_bytes ||
            gn_request_charge(r, bytes);
 }
@@ -102,10 +101,10 @@ void *gn_mem_settle(struct gn_vgpu *v, struct gn_request *r, cl_mem mem, cl_int 
 /* ---- until it is gone */
 
 /*
- * Our last reference is not always the last: sub-buffers, commands and the driver's own caches hold
- * an object too. So the bytes come back when both have happened, our release and the driver's word
- * that the object is being destroyed; which comes before the memory is free, hence not at the word
- * alone.
+ * The vGPU's reference is not always the last: sub-buffers, commands and the driver's caches hold
+ * an object, too. So the bytes are refunded after both events: the vGPU's release, and the driver's
+ * destructor callback. The callback alone is not enough, because it comes before the memory is
+ * free.
  */
 struct gn_mem_charge {
     struct gn_vgpu *v;
@@ -155,7 +154,7 @@ bool gn_program_prints(struct gn_vobject *o)
     return found;
 }
 
-/* The buffer is the device's, and stays when the program has gone. */
+/* The buffer belongs to the device and stays when the program has ended. */
 static bool charge_printf(struct gn_vgpu *v, cl_device_id device)
 {
     struct gn_opencl_vgpu *detail = v->detail;
@@ -179,7 +178,7 @@ bool gn_program_charge(struct gn_vgpu *v, struct gn_request *r, struct gn_vobjec
     uint64_t *charged = o ? &o->charged_bytes : &r->charged_bytes;
     uint64_t total = 0;
     size_t bytes = 0;
-    /* A program for more sub-devices than that tells nothing. */
+    /* For a program with more sub-devices than that the query fails; nothing is charged. */
     if (cl->clGetProgramInfo(program, CL_PROGRAM_DEVICES, sizeof devices, devices, &bytes))
         return true;
     for (size_t i = 0; i < bytes / sizeof devices[0]; i++) {
@@ -203,7 +202,7 @@ bool gn_program_charge(struct gn_vgpu *v, struct gn_request *r, struct gn_vobjec
     return true;
 }
 
-/* ---- what is told */
+/* ---- answers to queries */
 
 cl_int gn_host_clGetDeviceInfo(struct gn_vgpu *v, struct gn_request *r,
                                const struct gn_args_clGetDeviceInfo *a)
@@ -223,12 +222,14 @@ cl_int gn_host_clGetDeviceInfo(struct gn_vgpu *v, struct gn_request *r,
     switch (a->param_name) {
     case CL_DEVICE_GLOBAL_MEM_SIZE:
     case CL_DEVICE_MAX_MEM_ALLOC_SIZE:
-        /* Not so with what the driver itself says; but what is told of another one may be of any
-         * length. */
+        /*
+         * The driver's own answers have this size. A stored answer of another device may have any
+         * length.
+         */
         if (a->param_value_size >= sizeof *bytes && *bytes > limit)
             *bytes = limit;
         break;
-    case CL_DEVICE_GLOBAL_FREE_MEMORY_AMD: /* kilobytes, and those of the largest free block */
+    case CL_DEVICE_GLOBAL_FREE_MEMORY_AMD: /* in kilobytes: the total, and the largest free block */
         for (size_t i = 0; i < 2 && (i + 1) * sizeof *kib <= a->param_value_size; i++)
             if (kib[i] > (limit > used ? limit - used : 0) / 1024)
                 kib[i] = (limit > used ? limit - used : 0) / 1024;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a program was told of its devices. Asked by whoever saves or loads, on its one thread,
- * before or beside the ring thread, which answers from what is kept: that never changes once
- * something is served. */
+/*
+ * The stored answers of device queries. The saving or loading thread fills them, before or beside
+ * the ring thread, which answers from them; they never change after the first request is served.
+ */
 #include "device_answers.h"
 
 #include "opencl_host.h"
@@ -11,12 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The questions of the specification and of most extensions stand in this range. */
+/* This range has the queries of the specification and of most extensions. */
 #define FIRST_QUESTION 0x1001u
 #define LAST_QUESTION  0x107fu
-#define MOST_BYTES     65536u /* of one answer */
+#define MOST_BYTES     65536u /* limit for one answer */
 
-/* Questions of carried extensions outside that range, in the order of their numbers. */
+/* Queries of carried extensions outside that range, in ascending order. */
 static const cl_device_info questions_beyond[] = {
     CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR,
     CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR,
@@ -28,7 +29,7 @@ static cl_device_info question(uint32_t i)
     return i < N_IN_RANGE ? FIRST_QUESTION + i : questions_beyond[i - N_IN_RANGE];
 }
 
-/* An answer of unknown type may be a pointer; and a part's type is its own. */
+/* An answer of unknown type may be a pointer. A sub-device's partition type is its own. */
 static bool is_asked(cl_device_info number)
 {
     return gn_asks_clGetDeviceInfo(number) && number != CL_DEVICE_PARTITION_TYPE;
@@ -152,15 +153,14 @@ uint64_t gn_device_answers_number(const struct gn_device_answers_device *t, cl_d
 {
     const struct gn_device_answers_fact *f = gn_device_answers_find(t, number);
     uint64_t value = 0;
-    /* cl_uint and cl_bool have four bytes; all others, and those of which there are several, have
-     * eight. */
+    /* cl_uint and cl_bool have four bytes; all others, and arrays, have eight for each element. */
     const size_t each = f && f->n == 4 ? 4 : 8;
     if (f && (i + (size_t)1) * each <= f->n)
         memcpy(&value, f->bytes + i * each, each);
     return value;
 }
 
-/* What a part of a device says of itself. */
+/* Queries that a sub-device answers by itself. */
 static bool is_a_parts_own(cl_device_info number)
 {
     return number == CL_DEVICE_MAX_COMPUTE_UNITS || number == CL_DEVICE_PARTITION_MAX_SUB_DEVICES ||

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a vGPU uses of its devices, and whether others have it: see device_compat.h. By whoever
- * saves or loads, on its one thread; on the way of no command. */
+/*
+ * The features that a vGPU uses of its devices, and whether other devices have them: see
+ * device_compat.h. The saving or loading thread calls it; no command's path goes through it.
+ */
 #include "device_compat.h"
 
 #include "base/log.h"
@@ -13,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what is used */
+/* ---- features in use */
 
 static void most(uint64_t *have, uint64_t n)
 {
@@ -21,7 +23,7 @@ static void most(uint64_t *have, uint64_t n)
         *have = n;
 }
 
-/* The devices of a context, as bits. */
+/* The devices of a context, as a bit mask. */
 static uint64_t devices_of(struct gn_vgpu *v, cl_context context)
 {
     cl_device_id devices[GN_WORKER_MAX_DEVICES];
@@ -120,7 +122,7 @@ static void use_kernel(struct gn_vgpu *v, const struct gn_vobject *o, struct gn_
         cl_ulong local = 0;
         if (!(on >> i & 1))
             continue;
-        /* One that was not built for this device has none. */
+        /* A kernel that was not built for this device has none. */
         if (!gn_cl(v)->clGetKernelWorkGroupInfo(o->driver, gn_platform_of(v)->devices[i],
                                                 CL_KERNEL_LOCAL_MEM_SIZE, sizeof local, &local,
                                                 NULL))
@@ -164,7 +166,7 @@ void gn_uses_look(struct gn_vgpu *v, struct gn_vobject *const *objects, uint32_t
         else if (o->kind == GN_KIND_DEVICE)
             use_part(v, o, ret);
     }
-    /* A program's own, or that of one that it was linked from. */
+    /* The program's own binary, or one of a program that it was linked from. */
     for (uint32_t i = 0; i < n_records; i++)
         if (records[i]->op == GN_OP_ProgramFromBinaries)
             flags = GN_USES_BINARY;
@@ -180,13 +182,13 @@ void gn_uses_look(struct gn_vgpu *v, struct gn_vobject *const *objects, uint32_t
     }
 }
 
-/* ---- what is lacking */
+/* ---- missing features */
 
 static void append(struct gn_device_lacks *l, const char *text, uint32_t n_items)
 {
     const size_t n = strlen(text), sep = l->n ? 2 : 0;
     l->n += n_items;
-    /* Room is left for how many do not fit. */
+    /* Leaves room for the number of items that do not fit. */
     if (l->left_out || l->bytes + sep + n + 16 >= sizeof l->text) {
         l->left_out += n_items;
         return;
@@ -209,7 +211,7 @@ void gn_lack(struct gn_device_lacks *l, const char *format, ...)
     va_start(ap, format);
     vsnprintf(one, sizeof one, format, ap);
     va_end(ap);
-    gn_debug("it cannot come: the device lacks %s", one);
+    gn_debug("incompatible device: it lacks %s", one);
     append(l, one, 1);
 }
 
@@ -218,7 +220,7 @@ struct pair {
     struct gn_device_lacks *l;
 };
 
-/* A size in use. */
+/* Checks a size in use. */
 static void need_size(const struct pair *p, cl_device_info number, uint32_t i, uint64_t used,
                       const char *what)
 {
@@ -236,7 +238,7 @@ static void need_bytes(const struct pair *p, cl_device_info number, uint64_t use
                 what, (unsigned long long)(has / 1024));
 }
 
-/* Something that it was told of and may have built on. */
+/* Checks an ability that the program was told of and may rely on. */
 static void need_bits(const struct pair *p, cl_device_info number, const char *what,
                       const char *parts)
 {
@@ -265,8 +267,10 @@ static void need_same(const struct pair *p, cl_device_info number, const char *w
                 (unsigned long long)has);
 }
 
-/* Of a kind, with a driver: so it takes the other one's binaries. How much memory there is, or how
- * fast a clock, may be another answer each day. */
+/*
+ * True if the device is of the same kind with the same driver, so that it accepts the other one's
+ * binaries. Memory size and clock rate are not compared: they may change from day to day.
+ */
 static bool takes_binaries(const struct pair *p)
 {
     static const cl_device_info kind[] = {CL_DEVICE_NAME, CL_DEVICE_VENDOR, CL_DEVICE_VENDOR_ID,
@@ -313,8 +317,10 @@ static void need_extensions(const struct pair *p)
             gn_lack(p->l, "%s", gn_carried[i].name);
 }
 
-/* The capabilities and required queue properties that the program was told of. need_extensions
- * names a device without the extension. */
+/*
+ * Compares capabilities and required queue properties with those that the program was told of.
+ * need_extensions reports a device without the extension.
+ */
 static void need_command_buffers(const struct pair *p)
 {
     const struct gn_carried *c = gn_carried_named(GN_COMMAND_BUFFER, sizeof GN_COMMAND_BUFFER - 1);
@@ -374,7 +380,7 @@ static bool has_format(struct gn_vgpu *v, cl_context context, const struct gn_sa
     return found;
 }
 
-/* The driver tells the formats of a context. */
+/* The driver lists formats for a context, so one is made for the query. */
 static void need_formats(struct gn_vgpu *v, uint32_t device, const struct gn_uses *uses,
                          struct gn_device_lacks *l)
 {
@@ -407,7 +413,7 @@ void gn_device_compat_check(struct gn_vgpu *v, uint32_t device,
     const struct gn_saved_uses *u = &uses->most;
     int n;
     need_bytes(&p, CL_DEVICE_GLOBAL_MEM_SIZE, u->memory_bytes, "device memory");
-    need_bytes(&p, CL_DEVICE_MAX_MEM_ALLOC_SIZE, u->largest_bytes, "memory in one piece");
+    need_bytes(&p, CL_DEVICE_MAX_MEM_ALLOC_SIZE, u->largest_bytes, "memory in one allocation");
     need_bytes(&p, CL_DEVICE_LOCAL_MEM_SIZE, u->local_bytes, "local memory");
     need_size(&p, CL_DEVICE_MAX_WORK_GROUP_SIZE, 0, u->work_items, "work-groups");
     for (uint32_t side = 0; side < 3; side++)
@@ -421,18 +427,17 @@ void gn_device_compat_check(struct gn_vgpu *v, uint32_t device,
     need_size(&p, CL_DEVICE_IMAGE_MAX_ARRAY_SIZE, 0, u->image_layers, "image arrays with a length");
     need_size(&p, CL_DEVICE_IMAGE_MAX_BUFFER_SIZE, 0, u->image_elements,
               "images of buffers with a length");
-    need_size(&p, CL_DEVICE_MAX_COMPUTE_UNITS, 0, u->sub_units,
-              "a part of the device with compute units");
+    need_size(&p, CL_DEVICE_MAX_COMPUTE_UNITS, 0, u->sub_units, "a sub-device with compute units");
     if (u->queue_properties &
         ~gn_device_answers_number(here, CL_DEVICE_QUEUE_ON_HOST_PROPERTIES, 0))
         gn_lack(l, "%s",
                 u->queue_properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE &
                         ~gn_device_answers_number(here, CL_DEVICE_QUEUE_ON_HOST_PROPERTIES, 0)
                     ? "out-of-order queues"
-                    : "queues that tell when commands ran");
+                    : "queues with profiling");
     const char *name = gn_device_answers_text(told, CL_DEVICE_NAME, 60, &n);
     if ((u->flags & GN_USES_BINARY) && !takes_binaries(&p))
-        gn_lack(l, "the source of a program of which only a binary of \"%.*s\" is there", n, name);
+        gn_lack(l, "the source of a program that has only a binary of \"%.*s\" is there", n, name);
     need_extensions(&p);
     need_command_buffers(&p);
     need_bits(&p, CL_DEVICE_DOUBLE_FP_CONFIG, "double precision", "some abilities");
@@ -448,8 +453,8 @@ void gn_device_compat_check(struct gn_vgpu *v, uint32_t device,
     need_at_least(&p, CL_DEVICE_WORK_GROUP_COLLECTIVE_FUNCTIONS_SUPPORT, "work-group functions");
     need_at_least(&p, CL_DEVICE_NON_UNIFORM_WORK_GROUP_SUPPORT, "work-groups of unlike sizes");
     need_at_least(&p, CL_DEVICE_MAX_NUM_SUB_GROUPS, "as many sub-groups in a work-group");
-    need_same(&p, CL_DEVICE_ADDRESS_BITS, "addresses of so many bits:");
-    need_same(&p, CL_DEVICE_ENDIAN_LITTLE, "the order of bytes, little-endian:");
+    need_same(&p, CL_DEVICE_ADDRESS_BITS, "the address size in bits:");
+    need_same(&p, CL_DEVICE_ENDIAN_LITTLE, "the byte order, little-endian:");
     if (gn_device_answers_number(here, CL_DEVICE_MEM_BASE_ADDR_ALIGN, 0) >
         gn_device_answers_number(told, CL_DEVICE_MEM_BASE_ADDR_ALIGN, 0))
         gn_lack(

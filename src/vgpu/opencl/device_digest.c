@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether a context's device hashes pages, and its doing so. The launches go through a queue of
- * their own and are no command of the vGPU's: nobody waits for them but the move, and no grant and
- * no charge knows them. Run by the thread that saves, and, of digests, by its hashing thread.
+ * Tests whether a context's device can hash pages, and lets it do so. The launches go through a
+ * queue of their own and are not commands of the vGPU: only the migration waits for them, and they
+ * need no grant and no charge. Run by the saving thread and, for digests, by its hashing thread.
  */
 #include "device_digest.h"
 
@@ -25,7 +25,7 @@ struct gn_device_digests {
     cl_device_id device;
     enum shape shape;
     bool tried;
-    struct gn_cl_page_hash *hash; /* NULL: not ready, or it has failed */
+    struct gn_cl_page_hash *hash; /* NULL: not ready, or failed */
 };
 
 static enum shape wanted(void)
@@ -36,7 +36,7 @@ static enum shape wanted(void)
         if (strcmp(given, words[i]) == 0)
             return (enum shape)i;
     if (given)
-        gn_log(GN_LOG_WARN, "GANTRY_PAGE_HASH is none of item, group and host; it does nothing");
+        gn_log(GN_LOG_WARN, "GANTRY_PAGE_HASH is none of item, group and host; ignored");
     return SUITS;
 }
 
@@ -81,7 +81,7 @@ static void fail(struct gn_device_digests *d, const struct gn_error *err)
     d->hash = NULL;
 }
 
-/* Some pages and the beginning of another: does it say of them what is said here? */
+/* Compares the digests of some whole pages and of a short one with those computed on the host. */
 static int compare(struct gn_device_digests *d, cl_mem mem, const struct gn_page_hasher *hasher,
                    const unsigned char *bytes, size_t n, struct gn_error *err)
 {
@@ -92,7 +92,7 @@ static int compare(struct gn_device_digests *d, cl_mem mem, const struct gn_page
                        i < TRIAL_PAGES ? hasher->page_bytes : TRIAL_TAIL, here);
         if (memcmp(here, there + (size_t)i * GN_CL_PAGE_DIGEST_BYTES, sizeof here))
             rc = gn_fail(err, EIO, "pages will be read and hashed by the processor",
-                         "the device hashes pages wrongly");
+                         "the device computes wrong page hashes");
     }
     return rc;
 }

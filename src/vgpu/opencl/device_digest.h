@@ -6,30 +6,38 @@
 #include "opencl_host_rt.h"
 
 /*
- * Digests of buffers' pages by the device that holds them (gMig 5.1), for the moves of a vGPU whose
- * device has a memory of its own: so only pages that have changed are read. The kernels are
- * backend/opencl/page_hash_cl.h's, built once a context by gn_device_digests_ready, and tried
- * there: whatever a device gets wrong, the pages are read and hashed here.
+ * Digests of buffers' pages computed by the device that holds them (gMig 5.1), for migrations of a
+ * vGPU with a device that has its own memory: then only changed pages are read. The kernels come
+ * from backend/opencl/page_hash_cl.h. gn_device_digests_ready builds them once for each context and
+ * tests them; if the device computes wrong digests, the host reads and hashes the pages.
  *
- * One a context, and that of one device: which of several holds a buffer at the moment nobody
- * tells.
+ * Only for contexts with one device: OpenCL does not tell which of several devices holds a buffer
+ * at the moment.
  */
 struct gn_device_digests;
 
-/* GANTRY_PAGE_HASH asks for one of the kernels: no memory is looked at in its place. */
+/* True if GANTRY_PAGE_HASH demands one of the kernels; then memory is not read in place. */
 bool gn_device_digests_forced(void);
 
-/* NULL: this context's buffers are hashed here. The context is the caller's, and outlives it. */
+/*
+ * NULL: the host hashes this context's buffers. The caller owns the context, which outlives the
+ * digests.
+ */
 struct gn_device_digests *gn_device_digests_new(struct gn_vgpu *v, cl_context context);
 /* NULL does nothing. */
 void gn_device_digests_free(struct gn_device_digests *d);
 
-/* Takes up to seconds the first time, where the compiler's cache is cold. The hasher is that of all
- * digests, an NH. */
+/*
+ * Builds and tests the kernels at the first call, which takes up to seconds when the compiler's
+ * cache is cold. The hasher is the one of all digests, an NH.
+ */
 void gn_device_digests_ready(struct gn_device_digests *d, const struct gn_page_hasher *hasher);
 
-/* Of n pages of a buffer; the buffer's last one may be short. By one thread at a time. 0, or
- * -errno: they are hashed here; after a device has failed it is not asked again. */
+/*
+ * Computes the digests of n pages of a buffer; the buffer's last page may be short. One thread at a
+ * time. Returns 0, or -errno: then the host hashes them. After an error the device is not used
+ * again.
+ */
 int gn_device_digests_of(struct gn_device_digests *d, cl_mem mem, uint64_t mem_bytes,
                          uint64_t first, uint64_t n, void *ret);
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A vGPU's devices in a stream: what its program was told of them and what it uses of them; and
- * whether those that are here can stand for them. By whoever saves or loads, on its one thread. */
+/*
+ * A vGPU's devices in a stream: the answers that its program received and the features that it
+ * uses; and whether the devices here can replace them. The saving or loading thread calls it; it
+ * never changes a driver's object.
+ */
 #include "device_compat.h"
 #include "opencl_host.h"
 #include "vgpu/migrate/save.h"
@@ -12,7 +15,7 @@
 
 #define DEVICE_TEXT 256u
 
-/* For people, and for whoever shows a file. */
+/* For display, also by programs that show a file. */
 static const struct {
     cl_device_info info;
     uint32_t part;
@@ -78,7 +81,7 @@ int gn_opencl_save_devices(struct gn_vgpu *v, struct gn_stream_writer *w,
     return rc;
 }
 
-/* ---- elsewhere */
+/* ---- at the destination */
 
 static int read_uses(const struct gn_stream_entry *e, struct gn_uses *ret)
 {
@@ -97,7 +100,10 @@ static int read_uses(const struct gn_stream_entry *e, struct gn_uses *ret)
     return 0;
 }
 
-/* One that is as it was needs no look; of another it is kept what the program was told. */
+/*
+ * A device with equal answers needs no check. For another one, stores the answers that the program
+ * received.
+ */
 static int compare(struct gn_vgpu *v, uint32_t i, struct gn_device_answers_device *told,
                    const struct gn_uses *uses)
 {
@@ -132,7 +138,7 @@ int gn_opencl_check_device(struct gn_vgpu *v, const struct gn_stream_entry *e, b
     struct gn_uses *uses = malloc(sizeof *uses);
     int rc = uses ? read_uses(e, uses) : -ENOMEM;
     if (!rc && (uses->most.n_devices != v->n_devices || e->id >= v->n_devices)) {
-        rc = gn_fail(err, ENODEV, NULL, "it has %u devices, and %u are here for it",
+        rc = gn_fail(err, ENODEV, NULL, "it has %u devices, and %u are available here",
                      uses->most.n_devices, v->n_devices);
         free(uses);
         return rc;
@@ -176,7 +182,10 @@ int gn_opencl_save_object(struct gn_vgpu *v, struct gn_stream_writer *w, const s
     return k ? gn_stream_part(w, GN_PART_API, &state, sizeof state) : 0;
 }
 
-/* How large its work-groups may be is for the driver to say, who has built it. */
+/*
+ * The destination's driver decides how large a kernel's work-groups may be, because it has built
+ * the kernel.
+ */
 int gn_opencl_check_object(struct gn_vgpu *v, const struct gn_vobject *o,
                            const struct gn_stream_entry *e, struct gn_error *err)
 {
@@ -200,8 +209,8 @@ int gn_opencl_check_object(struct gn_vgpu *v, const struct gn_vobject *o,
         (void)gn_cl(v)->clGetKernelInfo(o->driver, CL_KERNEL_FUNCTION_NAME, sizeof name, name,
                                         NULL);
         return gn_fail(err, ENODEV, "choose a device that has it",
-                       "its kernel %.60s runs in work-groups of %llu, and here of at most %zu",
-                       name, (unsigned long long)state.work_items, most);
+                       "its kernel %.60s uses work-groups of %llu, and the device allows %zu", name,
+                       (unsigned long long)state.work_items, most);
     }
     return 0;
 }

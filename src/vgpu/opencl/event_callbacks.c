@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whoever comes first tells of an event's end: the driver's callback, or the look after it was
- * asked for. What a driver forgets to call is never let go of; that is only of events that end
- * between the look before and the one after.
+ * Reports an event's end once, from the first of two sources: the driver's callback, or the status
+ * read after the callback was set. The ring thread and submitters ask; the report comes on their
+ * threads or on the driver's. If a driver forgets a callback, its struct end is never freed; this
+ * happens only for events that end between the two status reads.
  */
 #include "event_callbacks.h"
 
@@ -72,7 +73,7 @@ int32_t gn_event_callbacks_ask(struct gn_vgpu *v, cl_event event,
     struct end *e = end_new(told, arg);
     if (!e)
         return CL_OUT_OF_HOST_MEMORY;
-    cl->clRetainEvent(event); /* whoever is told may let go of it */
+    cl->clRetainEvent(event); /* the function called may release it */
     const cl_int result = cl->clSetEventCallback(event, CL_COMPLETE, driver_tells, e);
     if (!result && is_over(cl, event, &status))
         tell(e, event, status);

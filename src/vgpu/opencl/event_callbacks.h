@@ -5,15 +5,17 @@
 #include "opencl_host_rt.h"
 
 /*
- * A command's end is told once. Some drivers never call back for an event that was over when they
- * were asked to: whether this one does is found out at the first context, and of one that is not
- * known to, each event is looked at once more.
+ * Reports a command's end exactly once. Some drivers do not call back for an event that was
+ * complete when the callback was set. The first context tests whether this driver does. If it is
+ * not known to, each event's status is read once more after the callback was set.
  */
 
-/* In `made`: a context is there. */
+/* Called by `made` for a new context. */
 void gn_event_callbacks_context_made(struct gn_vobject *context);
-/* Calls told(event, status, arg) once, perhaps before this returns; then 0. Else the driver's
- * error, and never. Any thread. */
+/*
+ * Calls told(event, status, arg) once, possibly before this function returns, and returns 0. Else
+ * returns the driver's error and never calls it. Any thread.
+ */
 int32_t gn_event_callbacks_ask(struct gn_vgpu *v, cl_event event,
                                void(CL_CALLBACK *told)(cl_event, cl_int, void *), void *arg);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Buffers that lie in the data area (homes). To the driver they are buffers over host memory; what
- * makes them worth having is that some drivers work on that memory in place, without maps telling
- * them to. The specification does not promise it, so the driver is tried before it is believed.
+ * Buffers in the data area (homes). The driver sees buffers over host memory. They pay because some
+ * drivers work on that memory in place, without maps. The specification does not promise this, so
+ * the driver is tested first. Ring thread and lease thread make homes; the driver's threads end
+ * them.
  */
 #include "opencl_host.h"
 #include "vgpu/session/session_tcp.h"
@@ -17,11 +18,13 @@ struct gn_home {
     struct gn_vgpu *vgpu;
     struct gn_list link; /* in the vGPU's homes; homes_lock */
     size_t bytes;
-    _Atomic uint32_t event; /* over when the driver has let go; GN_NO_EVENT: nobody asks */
+    _Atomic uint32_t event; /* ends when the driver no longer uses the memory; GN_NO_EVENT: none */
 };
 
-/* Made, and not entered as an object yet: both happen on one thread, the ring thread or the lease
- * thread. */
+/*
+ * Made, but not entered as an object yet. Both happen on one thread, the ring thread or the lease
+ * thread.
+ */
 static _Thread_local struct gn_home *new_home;
 
 struct gn_home *gn_home_take(void)
@@ -31,7 +34,7 @@ struct gn_home *gn_home_take(void)
     return home;
 }
 
-/* Does what one side writes stand where the other reads, with nobody mapping anything? */
+/* True if the data written by one side is visible to the other without any map. */
 static bool seen_at_once(const cl_icd_dispatch *cl, cl_command_queue queue, cl_mem mem,
                          uint32_t *page)
 {
@@ -74,7 +77,7 @@ static bool works_in_place(const cl_icd_dispatch *cl, cl_device_id device)
         cl->clReleaseCommandQueue(queue);
     if (context)
         cl->clReleaseContext(context);
-    /* The driver may hold on to it for a while: the page stays. */
+    /* The page is not unmapped: the driver may use it for a while. */
     return good;
 }
 
@@ -98,8 +101,7 @@ bool gn_home_possible(struct gn_vgpu *v, cl_context context)
     return in_place == GN_IN_PLACE_YES;
 }
 
-/* The driver's last word about a buffer: its memory is no longer used. On a thread of the driver's.
- */
+/* The driver's destructor callback: it no longer uses the buffer's memory. On a driver's thread. */
 static void CL_CALLBACK left(cl_mem mem, void *user_data)
 {
     struct gn_home *home = user_data;
@@ -114,8 +116,10 @@ static void CL_CALLBACK left(cl_mem mem, void *user_data)
         gn_vgpu_event_end(v, event, 0, NULL, NULL);
     pthread_mutex_unlock(&detail->homes_lock);
     free(home);
-    /* A driver lets go of a buffer when it likes, also long after its last queue was finished and
-     * its vGPU has gone. */
+    /*
+     * A driver may release a buffer late, even after its last queue was finished and its vGPU has
+     * ended.
+     */
     gn_vgpu_unhold(v);
 }
 
@@ -155,8 +159,7 @@ cl_mem gn_home_buffer(struct gn_vgpu *v, cl_context context, cl_mem_flags flags,
     home->vgpu = v;
     home->bytes = size;
     atomic_init(&home->event, GN_NO_EVENT);
-    /* The specification's default, which a driver may fill in only where there is no flag at all.
-     */
+    /* The specification's default. A driver may apply it only when there is no flag at all. */
     if (!flags)
         flags = CL_MEM_READ_WRITE;
     flags &= ~(cl_mem_flags)(CL_MEM_COPY_HOST_PTR | CL_MEM_ALLOC_HOST_PTR);
@@ -188,10 +191,10 @@ cl_int gn_host_LeaveHome(struct gn_vgpu *v, struct gn_request *r, const struct g
     struct gn_vobject *o = gn_object_get(v, a->buffer, GN_KIND_MEM, &lie);
     struct gn_mem_detail *detail = o ? o->detail : NULL;
     if (lie || !gn_event_at(v->events, a->event))
-        gn_vgpu_fault(v, "what leaves no home leaves it", "LeaveHome");
+        gn_vgpu_fault(v, "a buffer that is not at home leaves its home", "LeaveHome");
     else if (detail && !detail->home)
         gn_vgpu_event_end(v, a->event, 0, NULL,
-                          NULL); /* it has had one, before it was on another machine */
+                          NULL); /* it had one before it was on another machine */
     else if (detail)
         atomic_store_explicit(&detail->home->event, a->event, memory_order_release);
     if (o)
@@ -224,7 +227,7 @@ cl_int gn_host_HomeBytes(struct gn_vgpu *v, struct gn_request *r, const struct g
 {
     const struct gn_wire_HomeBytes *w = gn_request_message(r);
     gn_count(&v->counters->copies_mapped, 1);
-    /* Whose bytes they are says the area: nothing lies there that is not the program's. */
+    /* The area needs no owner check: it contains only the program's own bytes. */
     if (a->bytes) {
         r->brings = w->bytes;
         r->brings_bytes = a->size;

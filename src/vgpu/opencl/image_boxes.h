@@ -6,9 +6,9 @@
 #include <stdint.h>
 
 /*
- * An image's pixels in the order in which a migration stream has them: row after row, slice after
- * slice, without padding. A run of pixels in that order is at most five boxes of the image: the end
- * of a row, whole rows, whole slices, whole rows, the beginning of a row. Pure.
+ * The pixels of an image in the order of a migration stream: row after row, slice after slice,
+ * without padding. A run of pixels in that order is at most five boxes of the image: the end of a
+ * row, whole rows, whole slices, whole rows, the beginning of a row. Pure.
  */
 #define GN_IMAGE_MOST_BOXES 5u
 
@@ -18,9 +18,9 @@ struct gn_image_box {
 };
 
 /*
- * The boxes of the pixels [first, first + n) of an image of this size, in their order; their
- * number. size: columns, rows (or lines of a 1-D array), slices (or layers), each at least 1. The
- * run lies inside the image.
+ * Computes the boxes of the pixels [first, first + n) of an image of this size, in order, and
+ * returns their number. size: columns, rows (or lines of a 1-D array), slices (or layers), each at
+ * least 1. The run must lie inside the image.
  */
 unsigned gn_image_boxes(const size_t size[3], uint64_t first, uint64_t n,
                         struct gn_image_box ret[GN_IMAGE_MOST_BOXES]);

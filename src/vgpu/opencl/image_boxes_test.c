@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Unit tests of image_boxes.c: every run of pixels of small images of each shape. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,7 +8,7 @@
 
 #include "vgpu/opencl/image_boxes.h"
 
-/* Each pixel of the run once, in order, and no other. */
+/* Checks that the boxes cover each pixel of the run once, in order, and no other. */
 static void check_run(const size_t size[3], uint64_t first, uint64_t n)
 {
     struct gn_image_box boxes[GN_IMAGE_MOST_BOXES];

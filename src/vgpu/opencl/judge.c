@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a command is answered that has to wait for the program: a driver judges a command when it is
- * given it, and this one is given later. Called by the ring thread at admission, without a lock. It
- * asks the driver about the objects, never changes one, and gives the driver no command that would
- * do anything.
+ * Decides the answer to a command that has to wait for the program. A driver validates a command
+ * when it is submitted, and this one is submitted later. The ring thread calls it at admission,
+ * without a lock. It asks the driver about the objects, never changes one, and submits no command
+ * that would have an effect.
  *
- * A command of nothing (no bytes, an empty region, a launch of no work-items) is the exception:
- * whether that is an error depends on the driver and its version, and giving it to the driver does
- * nothing. So it is given at once, to a queue of its own, for the answer alone. A launch without a
- * work-group size, whose kernel requires one, is given in the same way, behind an event that fails:
- * it never runs. Where a driver may take more than the specification says (pitches that are too
- * small), nothing is refused: what it does not take fails when it is given it.
+ * An empty command (no bytes, an empty region, a launch without work-items) is the exception:
+ * whether it is an error depends on the driver and its version, and submitting it has no effect. So
+ * it is submitted at once, to a queue of its own, only for the answer. A launch without a
+ * work-group size, of a kernel that requires one, is submitted in the same way, behind an event
+ * that fails: it never runs. Where a driver may accept more than the specification allows (pitches
+ * that are too small), nothing is refused here: the command fails when it is submitted, if the
+ * driver does not accept it.
  */
 #include "opencl_host.h"
 #include "vgpu/core/command_internal.h"
@@ -39,7 +40,7 @@ static cl_context context_of(struct gn_vgpu *v, const struct gn_command *c)
     return context;
 }
 
-/* The driver's own answer to a command that waits for `gate`, if there is one. */
+/* The driver's answer to the command submitted behind `gate`, or without one if gate is NULL. */
 static int32_t ask_behind(struct gn_vgpu *v, struct gn_command *c, cl_context context,
                           const cl_event *gate)
 {
@@ -59,13 +60,13 @@ static int32_t ask_behind(struct gn_vgpu *v, struct gn_command *c, cl_context co
     return result;
 }
 
-/* The driver's own answer to a command of nothing. */
+/* The driver's answer to an empty command. */
 static int32_t ask(struct gn_vgpu *v, struct gn_command *c)
 {
     return ask_behind(v, c, context_of(v, c), NULL);
 }
 
-/* The driver's own answer to a command that it must not run. */
+/* The driver's answer to a command that must not run. */
 static int32_t ask_without_running(struct gn_vgpu *v, struct gn_command *c)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
@@ -95,7 +96,7 @@ static uint64_t buffer_bytes(struct gn_vgpu *v, const struct gn_vobject *o)
     return bytes;
 }
 
-/* Do two ranges of buffers share bytes, by whatever objects they are named? */
+/* True if two ranges of buffers share bytes, also through different objects. */
 static bool is_overlap(const struct gn_vobject *a, uint64_t at, const struct gn_vobject *b,
                        uint64_t b_at, uint64_t bytes)
 {
@@ -154,8 +155,7 @@ struct rectangle {
     uint64_t origin[3], row_pitch, slice_pitch;
 };
 
-/* Where it begins, and how many bytes lie between its first and its last one. False: too many to
- * count. */
+/* Computes the rectangle's first byte, and the bytes from it to the last. False: overflow. */
 static bool span_of(const struct rectangle *r, const uint64_t *region, uint64_t *ret_start,
                     uint64_t *ret_bytes)
 {
@@ -184,7 +184,9 @@ static int32_t judge_rectangle(struct gn_vgpu *v, const struct gn_vobject *buffe
                : CL_INVALID_VALUE;
 }
 
-/* Does a line of length n at a fit beside one at b, when both come again every `pitch`? */
+/*
+ * True if a line of length n at a and one at b do not overlap when both repeat every `pitch` bytes.
+ */
 static bool fits_beside(uint64_t a, uint64_t b, uint64_t n, uint64_t pitch)
 {
     return (b >= a + n && b + n <= a + pitch) || (a >= b + n && a + n <= b + pitch);
@@ -256,7 +258,7 @@ static bool is_inside(struct gn_vgpu *v, const struct gn_vobject *image, const u
            gn_range_ok(origin[2], region[2], slices ? slices : 1);
 }
 
-/* Of images with mip levels an origin says more than where. */
+/* For images with mip levels an origin also selects the level. */
 static bool has_levels(struct gn_vgpu *v, const struct gn_vobject *image)
 {
     cl_uint levels = 0;
@@ -321,7 +323,7 @@ int32_t gn_judge_clEnqueueCopyImage(struct gn_vgpu *v, struct gn_command *c)
     return result;
 }
 
-/* A region of an image, and as many bytes of a buffer. */
+/* Checks a region of an image, and as many bytes of a buffer. */
 static int32_t judge_both(struct gn_vgpu *v, struct gn_command *c, const struct gn_vobject *image,
                           const uint64_t *origin, const uint64_t *region,
                           const struct gn_vobject *buffer, uint64_t offset)
@@ -351,8 +353,7 @@ int32_t gn_judge_clEnqueueCopyBufferToImage(struct gn_vgpu *v, struct gn_command
 
 /* ---- launches */
 
-/* May the last work-group of a row be smaller? Where the driver does not say that it may not, it
- * may. */
+/* True if all work-groups must have the same size. Unknown counts as false. */
 static bool is_uniform(struct gn_vgpu *v, cl_device_id device)
 {
     const cl_icd_dispatch *cl = gn_cl(v);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Kernels and launches. Arguments travel with the launch; the driver's kernel is given only those
- * that differ from what it has.
+ * that differ from its present ones. The ring thread admits launches, a submitter gives them to the
+ * driver, and the serving threads handle requests.
  */
 #include "opencl_host.h"
 #include "slices.h"
@@ -116,7 +117,7 @@ cl_int gn_host_Kernels(struct gn_vgpu *v, struct gn_request *r, const struct gn_
     if (a->num_kernels && !kernels)
         return CL_OUT_OF_HOST_MEMORY;
     cl_int result = gn_cl(v)->clCreateKernelsInProgram(a->program, a->num_kernels, kernels, &n);
-    /* All of them are the vGPU's, whatever becomes of one. */
+    /* All of them belong to the vGPU, even if one cannot be entered. */
     bool good = !result && kernels;
     for (cl_uint i = 0; good && i < n && i < a->num_kernels; i++) {
         cl_int one =
@@ -130,8 +131,10 @@ cl_int gn_host_Kernels(struct gn_vgpu *v, struct gn_request *r, const struct gn_
 
 /* ---- arguments: a run of struct gn_arg, each followed by its tail */
 
-/* A handle is as large as a handle, whatever the program says: the driver would read so many bytes
- * of it. */
+/*
+ * Checks sizes. A handle must have the size of a handle, because the driver reads as many bytes of
+ * it as it is told.
+ */
 static bool arg_good(const struct gn_arg *arg)
 {
     switch (arg->kind) {
@@ -150,7 +153,10 @@ static bool arg_good(const struct gn_arg *arg)
     }
 }
 
-/* The next one, or NULL at the end; *at moves behind it. A run that does not add up sets *fault. */
+/*
+ * Returns the next argument, or NULL at the end, and moves *at behind it. A malformed run sets
+ * *fault.
+ */
 static const struct gn_arg *next_arg(const unsigned char *run, uint64_t bytes, uint64_t *at,
                                      bool *fault)
 {
@@ -184,7 +190,7 @@ static cl_int set_arg(const cl_icd_dispatch *cl, cl_kernel kernel, const struct 
                       void *driver)
 {
     const void *tail = arg + 1;
-    static char none[GN_ARG_MAX_BYTES]; /* a NULL of any size that a program may give it */
+    static char none[GN_ARG_MAX_BYTES]; /* a NULL of any size that a program may pass */
     switch (arg->kind) {
     case GN_ARG_LOCAL:
         return cl->clSetKernelArg(kernel, arg->index, arg->bytes, NULL);
@@ -208,8 +214,10 @@ static bool same_arg(const struct gn_applied_arg *have, const struct gn_arg *arg
            (!tail || memcmp(have->tail, arg + 1, tail) == 0);
 }
 
-/* Remembers what the driver's kernel was given; on no memory it forgets, and the argument is given
- * again next time. */
+/*
+ * Records the argument that the driver's kernel was given. Without memory it records nothing, and
+ * the argument is given again next time.
+ */
 static void remember_arg(struct gn_applied_arg *have, const struct gn_arg *arg)
 {
     uint32_t tail = gn_arg_tail(arg->kind, arg->bytes);
@@ -224,17 +232,17 @@ static void remember_arg(struct gn_applied_arg *have, const struct gn_arg *arg)
     have->arg = *arg;
 }
 
-/* o: what the argument names, if it names anything. */
+/* o: the object that the argument names, or NULL. */
 static cl_int apply_arg(struct gn_vgpu *v, cl_kernel kernel, struct gn_kernel_detail *k,
                         const struct gn_arg *arg, const struct gn_vobject *o)
 {
     const struct gn_mem_detail *mem = o && arg->kind == GN_ARG_MEM ? o->detail : NULL;
     if (arg->index < k->n_args && same_arg(&k->applied[arg->index], arg))
         return CL_SUCCESS;
-    /* Before the driver has it. One that has it already was marked then. */
+    /* Before the driver gets it. An argument that the driver has already was marked then. */
     if (mem && mem->writes && (arg->index >= k->n_args || k->applied[arg->index].writes))
         gn_writes_by_kernel(v, mem->writes);
-    /* Of an argument that there is not, the driver's word. */
+    /* For an index without an argument, the driver returns the error. */
     struct gn_applied_arg none = {0},
                           *have = arg->index < k->n_args ? &k->applied[arg->index] : &none;
     cl_int result = arg->kind == GN_ARG_SVM
@@ -342,7 +350,7 @@ static cl_int give_all(struct gn_vgpu *v, const struct gn_kernel_detail *k,
     while (!result && run && (arg = next_arg(run, bytes, &at, &fault))) {
         const struct gn_vobject *o = arg_handle_kind(arg) ? named[n++] : NULL;
         const struct gn_mem_detail *mem = o && arg->kind == GN_ARG_MEM ? o->detail : NULL;
-        /* In rising order, so their number shows that none is missing. */
+        /* Arguments come in rising order, so the count shows that none is missing. */
         if (arg->index != n_given++ || n_given > k->n_args)
             return CL_INVALID_KERNEL_ARGS;
         if (mem && mem->writes && k->applied[arg->index].writes)
@@ -400,8 +408,10 @@ void gn_admit_Launch(struct gn_vgpu *v, struct gn_command *c)
     }
 }
 
-/* The groups of a box: an NDRange of its own, whose offset is the program's and what lies before
- * it. */
+/*
+ * Enqueues the groups of a box: an NDRange of its own, with the program's offset plus the box's
+ * position.
+ */
 static cl_int enqueue_part(const cl_icd_dispatch *cl, cl_command_queue queue, cl_kernel kernel,
                            const struct gn_wire_Launch *w, const struct gn_box *box,
                            cl_uint n_waits, const cl_event *waits, cl_event *event)
@@ -424,7 +434,7 @@ static void raise_to(_Atomic uint64_t *most, uint64_t n)
     }
 }
 
-/* The driver has accepted these sizes. */
+/* Raises the recorded maxima to these sizes. */
 void gn_kernel_note_sizes(struct gn_kernel_detail *k, cl_uint work_dim,
                           const size_t *local_work_size)
 {
@@ -478,7 +488,7 @@ int32_t gn_submit_Launch(struct gn_vgpu *v, struct gn_command *c, cl_command_que
     return result;
 }
 
-/* ---- the end of a queue's work */
+/* ---- clFinish */
 
 void gn_admit_Finish(struct gn_vgpu *v, struct gn_command *c)
 {
@@ -511,13 +521,17 @@ int32_t gn_submit_Finish(struct gn_vgpu *v, struct gn_command *c, cl_command_que
         !cl->clGetEventInfo(last, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status,
                             NULL) &&
         status <= CL_COMPLETE) {
-        /* Nothing is left to wait for. Some drivers never call back for an event that is over. */
+        /*
+         * Nothing is left to wait for. Some drivers do not call back for an event that is complete.
+         */
         cl->clReleaseEvent(last);
         return CL_SUCCESS;
     }
     if (last) {
-        /* In order, the last event's end is the end of all: nothing needs to be queued to learn of
-         * it. */
+        /*
+         * In an in-order queue the end of the last event is the end of all, so nothing needs to be
+         * enqueued.
+         */
         *event = last;
         return CL_SUCCESS;
     }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What memory objects hold, into a stream and out of one. Queues of its own are used, one a
- * context, which nobody else sees. What a program forbids its host to read or write (CL_MEM_HOST_*)
- * is copied on the device, to or from a buffer that may be. Where the driver's maps show the memory
- * itself (tried once), contents are neither read nor written but looked at in their place.
+ * Contents of memory objects, into a stream and out of one. The file uses queues of its own, one
+ * for each context, invisible to the program. Memory that the program has closed to host reads or
+ * writes (CL_MEM_HOST_*) is copied on the device, to or from a buffer that is open to them. Where
+ * the driver's maps expose the memory itself (tested once for each context), contents are accessed
+ * in place.
  *
- * Nothing goes of what is a view of another object (sub-buffers, images over buffers), and of what
- * lies in the data area: that stays where the program is. Run by the thread that saves, by its
- * hashing thread (sources), and by the thread that loads.
+ * Views of other objects (sub-buffers, images over buffers) are not sent, nor is memory in the data
+ * area, which stays where the program is. Run by the saving thread, by its hashing thread
+ * (sources), and by the loading thread.
  */
 #include "device_digest.h"
 #include "image_boxes.h"
@@ -33,20 +34,20 @@ struct context_queue {
     cl_command_queue queue;
     cl_mem between; /* PIECE_BYTES or more; NULL: not needed yet */
     uint64_t between_bytes;
-    bool in_place;                     /* what is mapped is the memory itself */
-    struct gn_device_digests *digests; /* by the device; NULL: hashed here */
+    bool in_place;                     /* a map exposes the memory itself */
+    struct gn_device_digests *digests; /* computed by the device; NULL: by the host */
 };
 
-/* A memory that comes. */
+/* A memory that is being loaded. */
 struct incoming {
     struct gn_vobject *object; /* held */
-    void *mapped;              /* NULL: it is written */
+    void *mapped;              /* NULL: contents are written by commands */
 };
 
 struct gn_contents {
     struct context_queue **queues;
     uint32_t n;
-    /* In. */
+    /* during a load */
     struct incoming *in;
     uint32_t n_in, in_capacity;
     struct gn_known_ids places; /* in `in` */
@@ -83,8 +84,9 @@ static void end(struct gn_vgpu *v)
     detail->contents = NULL;
 }
 
-/* Does a map, as long as it lasts, show what the device writes, and the device what is written
- * there? */
+/*
+ * True if a map, while it lasts, shows the device's writes, and the device sees writes to the map.
+ */
 static bool maps_show(const cl_icd_dispatch *cl, cl_command_queue queue, cl_mem mem)
 {
     const size_t last = PROBE_BYTES / sizeof(uint32_t) - 1;
@@ -154,7 +156,7 @@ static struct context_queue *queue_for(struct gn_vgpu *v, cl_mem mem)
         free(q);
         return NULL;
     }
-    /* The program may let go of it meanwhile. */
+    /* The program may release it meanwhile. */
     cl->clRetainContext(context);
     q->context = context;
     q->in_place = !gn_device_digests_forced() && look_in_place(v, q);
@@ -178,18 +180,18 @@ static cl_mem between(struct gn_vgpu *v, struct context_queue *q, uint64_t bytes
     return q->between;
 }
 
-/* ---- which, and how large */
+/* ---- properties of contents */
 
 struct content {
     cl_mem mem;
     bool image;
-    const void *home; /* where it lies, of one in the program's memory */
+    const void *home; /* of a buffer in the program's memory: its address */
     uint64_t bytes;
     size_t size[3], pixel_bytes; /* of an image */
     cl_mem_flags flags;
 };
 
-/* False: nothing of it goes. `homes`: also of what lies in the program's memory. */
+/* False: nothing of it is sent. `homes`: include memory that lies in the program's memory. */
 static bool look_at(struct gn_vgpu *v, const struct gn_vobject *o, bool homes, struct content *ret)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
@@ -254,7 +256,7 @@ static const char *obstacle(struct gn_vgpu *v, struct gn_vobject *const *objects
     return NULL;
 }
 
-/* ---- out */
+/* ---- saving */
 
 static cl_int read_buffer(struct gn_vgpu *v, struct context_queue *q, const struct content *c,
                           uint64_t at, uint64_t n, void *to)
@@ -269,7 +271,7 @@ static cl_int read_buffer(struct gn_vgpu *v, struct context_queue *q, const stru
                   : cl->clEnqueueReadBuffer(q->queue, by, CL_TRUE, 0, n, to, 0, NULL, NULL);
 }
 
-/* Whole pixels. The queue is in order: the last of the commands is waited for. */
+/* Reads whole pixels. The queue is in order, so only the last command blocks. */
 static cl_int read_pixels(struct gn_vgpu *v, struct context_queue *q, const struct content *c,
                           uint64_t first, uint64_t n, void *to)
 {
@@ -294,14 +296,14 @@ static cl_int read_pixels(struct gn_vgpu *v, struct context_queue *q, const stru
     if (!result && !direct)
         result = cl->clEnqueueReadBuffer(q->queue, by, CL_TRUE, 0, at, to, 0, NULL, NULL);
     if (result)
-        cl->clFinish(q->queue); /* earlier boxes may still be on their way into `to` */
+        cl->clFinish(q->queue); /* earlier boxes may still be writing into `to` */
     return result;
 }
 
 /* The pixels that the bytes [at, at + n) touch. */
 struct pixels {
     uint64_t first, n;
-    uint64_t ahead_bytes; /* of the first of them, before `at` */
+    uint64_t ahead_bytes; /* of the first of them, the bytes before `at` */
     bool whole;           /* the bytes are those pixels */
 };
 
@@ -313,7 +315,7 @@ static struct pixels pixels_of(const struct content *c, uint64_t at, uint64_t n)
     return p;
 }
 
-/* Pixels of three bytes do not fit into pages. */
+/* Pages may begin and end within a pixel, for instance with pixels of three bytes. */
 static cl_int read_image(struct gn_vgpu *v, struct context_queue *q, const struct content *c,
                          uint64_t at, uint64_t n, void *to)
 {
@@ -336,7 +338,7 @@ static bool look(struct gn_vgpu *v, const struct gn_vobject *o, bool homes, uint
         return false;
     *ret_bytes = c.bytes;
     *ret_writes = ((const struct gn_mem_detail *)o->detail)->writes;
-    /* What the program writes or sends there is no command's: it is found by hash. */
+    /* The program writes its memory without commands, so changes are found by hash. */
     if (c.home)
         gn_writes_by_kernel(v, *ret_writes);
     return true;
@@ -351,25 +353,27 @@ static const void *home(struct gn_vgpu *v, const struct gn_vobject *o, uint64_t 
     return c.home;
 }
 
-/* Of a memory that is not looked at in its place. */
+/* The source of a memory's contents. */
 struct source {
     struct gn_vgpu *v;
     struct content content;
     struct context_queue *queue;
-    void *mapped; /* else */
+    void *mapped; /* NULL: not read in place */
     const struct gn_page_hasher *there;
 };
 
 /*
- * Reads no more than it is asked for: a page's marks are taken just before, and what is read
- * earlier than that may be older than a write whose mark is gone.
+ * Reads exactly the requested range. A page's marks are cleared just before: anything read earlier
+ * could be older than a write with its mark gone.
  */
 static int read_source(void *ctx, uint64_t offset, void *dst, uint64_t n)
 {
     struct source *s = ctx;
     const struct content *c = &s->content;
-    /* The program may write there while its vGPU stands: a page that changed on its way would not
-     * be what its checksum says. */
+    /*
+     * Copied even though it is mapped: the program may write here while its vGPU is quiesced, and a
+     * page that changed during sending would not match its checksum.
+     */
     if (c->home)
         return memcpy(dst, (const unsigned char *)c->home + offset, n), 0;
     for (uint64_t done = 0; done < n; done += PIECE_BYTES) {
@@ -395,7 +399,7 @@ static void ready(struct gn_vgpu *v, struct gn_page_source *source)
     gn_device_digests_ready(s->queue->digests, s->there);
 }
 
-/* Are its pages hashed by its device? A kernel may not read what is for kernels to write alone. */
+/* True if the device can hash its pages. A kernel may not read a CL_MEM_WRITE_ONLY buffer. */
 static bool device_hashes(const struct context_queue *q, const struct content *c)
 {
     return q->digests && !c->home && !c->image && !(c->flags & CL_MEM_WRITE_ONLY);
@@ -435,7 +439,7 @@ static void shut_source(struct gn_vgpu *v, struct gn_page_source *source)
     *source = (struct gn_page_source){0};
 }
 
-/* ---- in */
+/* ---- loading */
 
 static cl_int write_buffer(struct gn_vgpu *v, struct context_queue *q, const struct content *c,
                            uint64_t at, uint64_t n, const void *from)
@@ -478,7 +482,7 @@ static cl_int write_pixels(struct gn_vgpu *v, struct context_queue *q, const str
     return result ? result : finished;
 }
 
-/* A pixel that two pages share keeps what has come of it. */
+/* A pixel shared by two pages keeps the bytes that the other page wrote. */
 static cl_int write_image(struct gn_vgpu *v, struct context_queue *q, const struct content *c,
                           uint64_t at, uint64_t n, const void *from)
 {
@@ -509,13 +513,12 @@ static struct gn_vobject *object_of(struct gn_vgpu *v, uint64_t id, uint64_t byt
 
 static int unwritable(struct gn_error *err, cl_int result)
 {
-    return gn_fail(err, EIO, NULL, "the driver does not take the contents of its memory: error %d",
-                   result);
+    return gn_fail(err, EIO, NULL, "the driver cannot write memory contents: error %d", result);
 }
 
 static int no_room(struct gn_error *err)
 {
-    return gn_fail(err, ENOMEM, NULL, "no memory left to load what its memory holds");
+    return gn_fail(err, ENOMEM, NULL, "no memory left to load memory contents");
 }
 
 static int load_run(struct gn_vgpu *v, struct context_queue *q, const struct content *c,
@@ -526,18 +529,18 @@ static int load_run(struct gn_vgpu *v, struct context_queue *q, const struct con
     return result ? unwritable(err, result) : 0;
 }
 
-/* A memory is told of. */
+/* Prepares for a memory that the stream announces. */
 static int expect(struct gn_vgpu *v, const struct gn_stream_memory *m, struct gn_error *err)
 {
     struct gn_contents *c = contents_of(v);
     struct content content;
     cl_int result = CL_SUCCESS;
-    /* One memory an object, under its name: so it is found again. */
+    /* Each object has one memory, under its own id, so it is found again. */
     struct gn_vobject *o = m->id == m->object ? object_of(v, m->object, m->bytes, &content) : NULL;
     if (!o || !c || gn_known_find(&c->places, m->id)) {
         gn_object_unref(o);
         return gn_fail(err, EBADMSG, NULL,
-                       "contents are announced of no memory object, or of one of another size");
+                       "contents are announced for no memory object, or for one of another size");
     }
     struct context_queue *q = queue_for(v, o->driver);
     if (c->n_in == c->in_capacity) {
@@ -609,7 +612,7 @@ static int take_pages(struct gn_vgpu *v, struct gn_stream_reader *r,
     return rc;
 }
 
-/* Runs of zeros may be longer than a piece, and come one by one, whole or in parts. */
+/* Runs of zeros may be longer than a piece. */
 static int write_runs(struct gn_vgpu *v, struct gn_stream_reader *r,
                       const struct gn_stream_section *s, struct context_queue *q,
                       const struct content *content, const uint64_t *at, struct gn_error *err)
@@ -644,7 +647,7 @@ static int load_pages(struct gn_vgpu *v, struct gn_stream_reader *r,
     uint64_t at[GN_STREAM_MOST_RUNS];
     if (!in)
         return gn_fail(err, c ? EBADMSG : ENOMEM, NULL,
-                       "contents came that are no memory object's, or there is no memory for them");
+                       "contents came for no memory object, or there is no memory for them");
     for (uint32_t i = 0; i < s->n_runs; i++)
         at[i] = s->runs[i].first_page * page_bytes;
     unsigned char *to = in->mapped;

@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handlers of requests that make, change or end objects other than programs and kernels. */
+/*
+ * Handlers of requests that make, change or release objects, except programs and kernels. Run by
+ * the ring thread, the lease thread, and the loading thread. They pass no pointer of the program to
+ * the driver.
+ */
 #include "opencl_host.h"
 #include "opencl_pixel.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Stands for a host pointer that the program gave where none is allowed: the driver must see one to
- * refuse it. */
+/*
+ * Replaces a host pointer that the program passed where none is allowed, so that the driver sees
+ * one and refuses it.
+ */
 static char some_host_memory[64];
 
 cl_int gn_host_DestroyObject(struct gn_vgpu *v, struct gn_request *r,
@@ -38,7 +44,7 @@ cl_int gn_host_SubDevices(struct gn_vgpu *v, struct gn_request *r,
     cl_uint n = 0;
     if (a->ids && !devices)
         return CL_OUT_OF_HOST_MEMORY;
-    /* Whatever the guest calls its end, the driver finds one. */
+    /* The driver always finds a terminator, even if the guest sends none. */
     cl_device_partition_property *properties =
         a->properties
             ? gn_request_alloc(r, gn_times(a->n_properties + UINT64_C(3), sizeof *properties))
@@ -62,8 +68,11 @@ cl_int gn_host_SubDevices(struct gn_vgpu *v, struct gn_request *r,
     return result;
 }
 
-/* A process has one vGPU, but for a program that hosts one of each platform. Set with a vGPU's
- * first context, until it leaves. */
+/*
+ * The vGPUs of this process that receive messages about contexts. A worker has one vGPU; a program
+ * with in-process vGPUs has one for each platform. Set with a vGPU's first context, until it
+ * leaves.
+ */
 #define MAX_SPEAKERS  64u
 #define SPEAKER_SHIFT 26u
 #define SPEAKER_MASK  ((uint64_t)(MAX_SPEAKERS - 1) << SPEAKER_SHIFT)
@@ -73,13 +82,16 @@ static struct gn_vgpu *_Atomic speakers[MAX_SPEAKERS];
 static _Atomic uint32_t next_speaker;
 _Static_assert(sizeof(void *) >= sizeof(uint64_t), "an id travels as a pointer");
 
-/* Its place there; NULL says that there is none. */
+/* The vGPU's place in `speakers`; NULL: none is free. */
 static struct gn_vgpu *_Atomic *speaker_of(struct gn_vgpu *v)
 {
     for (uint32_t i = 0; i < MAX_SPEAKERS; i++)
         if (atomic_load(&speakers[i]) == v)
             return &speakers[i];
-    /* In turn: a driver may still speak of a context of the one that has left its place last. */
+    /*
+     * Places are used in rotation: a driver may still report about a context of the vGPU that left
+     * its place last.
+     */
     for (uint32_t i = 0; i < MAX_SPEAKERS; i++) {
         struct gn_vgpu *none = NULL;
         struct gn_vgpu *_Atomic *place =
@@ -101,8 +113,11 @@ void gn_speaker_leave(struct gn_vgpu *v)
 static void CL_CALLBACK context_says(const char *text, const void *private_info,
                                      size_t private_bytes, void *user_data)
 {
-    /* The context's id and its vGPU's place: nothing that would have to outlive the last that a
-     * driver says of it. An index of an object has fewer bits than there is room for. */
+    /*
+     * user_data holds the context's id and its vGPU's place, by value, because a driver may call at
+     * any later time. The index in an id has fewer bits than its field, so the place fits beside
+     * it.
+     */
     const uint64_t said = (uintptr_t)user_data;
     struct gn_vgpu *v = atomic_load(&speakers[(uint32_t)said >> SPEAKER_SHIFT]);
     struct {
@@ -111,7 +126,10 @@ static void CL_CALLBACK context_says(const char *text, const void *private_info,
     } notice = {.head = {.cookie = said & ~SPEAKER_MASK}};
     (void)private_info;
     (void)private_bytes;
-    /* What is made anew has been told of, and of what has left nobody wants to hear. */
+    /*
+     * Messages about objects that are made again have been delivered before; those about a vGPU
+     * that has left are dropped.
+     */
     if (!v || atomic_load_explicit(&v->arriving, memory_order_relaxed))
         return;
     size_t bytes = strnlen(text, sizeof notice.text - 1);
@@ -126,7 +144,7 @@ void *gn_host_Context(struct gn_vgpu *v, struct gn_request *r, const struct gn_a
     uint64_t id = ((const struct gn_wire_Context *)gn_request_message(r))->id;
     cl_context_properties *properties = NULL;
     if (a->n_properties && a->properties) {
-        /* One more: a key in the last place would have no value. */
+        /* One more for the terminator: a key in the last place would have no value. */
         properties =
             gn_request_alloc(r, gn_times(a->n_properties + UINT64_C(1), sizeof *properties));
         if (!properties) {
@@ -145,14 +163,17 @@ void *gn_host_Context(struct gn_vgpu *v, struct gn_request *r, const struct gn_a
         }
     }
     struct gn_vgpu *_Atomic *speaker = a->notify ? speaker_of(v) : NULL;
-    /* An id that no object can have is refused when there is one; the driver may speak before. */
+    /* An impossible id is refused when the object is entered; the driver may report before that. */
     id = (id & ~SPEAKER_MASK) | (speaker ? (uint64_t)(speaker - speakers) << SPEAKER_SHIFT : 0);
     return gn_cl(v)->clCreateContext(properties, a->num_devices, a->devices,
                                      speaker ? context_says : NULL,
                                      speaker ? (void *)(uintptr_t)id : NULL, result);
 }
 
-/* A device that is neither a root one nor among those named has no name that the program knows. */
+/*
+ * The id under which the program knows the device; 0 for a device that is neither a root device nor
+ * among those named.
+ */
 static cl_ulong device_name(struct gn_vgpu *v, const struct gn_request *r,
                             const struct gn_args_ContextDevices *a, cl_device_id device)
 {
@@ -186,8 +207,8 @@ cl_int gn_host_ContextDevices(struct gn_vgpu *v, struct gn_request *r,
 }
 
 /*
- * Memory at the program's own address cannot be the driver's: its contents travel, and the guest
- * brings them back where the specification says so (map, and unmap).
+ * The driver cannot use memory at the program's address. The contents travel, and the guest copies
+ * them back where the specification requires it (map and unmap).
  */
 static cl_mem_flags driver_flags(cl_mem_flags flags, bool has_host_ptr, const void **host_ptr)
 {
@@ -201,7 +222,7 @@ static cl_mem_flags driver_flags(cl_mem_flags flags, bool has_host_ptr, const vo
     return flags;
 }
 
-/* Will a driver that takes these flags read what host_ptr points at? */
+/* True if a driver that accepts these flags will read the memory at host_ptr. */
 static bool has_contents(cl_mem_flags flags, bool has_host_ptr)
 {
     const cl_mem_flags host =
@@ -219,7 +240,7 @@ static void *create_buffer(struct gn_vgpu *v, const struct gn_args_Buffer *a, cl
     return gn_cl(v)->clCreateBuffer(a->context, flags, size, (void *)host_ptr, result);
 }
 
-/* Too much memory is asked for: so it is `why`, unless the driver finds something else wrong. */
+/* Refuses a buffer that is too large: the error is `why`, unless the driver finds another one. */
 static void *refuse_buffer(struct gn_vgpu *v, const struct gn_args_Buffer *a, cl_mem_flags flags,
                            const void *host_ptr, cl_int why, cl_int *result)
 {
@@ -232,8 +253,8 @@ static void *refuse_buffer(struct gn_vgpu *v, const struct gn_args_Buffer *a, cl
 }
 
 /*
- * What it was made from is not its contents: they are saved apart. So the message is made what
- * makes the object anew, before it becomes its record. One that is at home keeps saying where.
+ * Turns the message into the object's record, which makes the object again: contents are saved
+ * apart, so the record must not name them. A buffer at home keeps the place of its home.
  */
 static void forget_contents(uint64_t *flags, struct gn_area_ref *host_ptr, uint64_t *initial,
                             uint32_t *has_host_ptr)
@@ -244,7 +265,7 @@ static void forget_contents(uint64_t *flags, struct gn_area_ref *host_ptr, uint6
     *has_host_ptr = CL_FALSE;
 }
 
-/* What the program will be told, of an object that has just been made. */
+/* The flags that the program sees for an object just made. */
 static cl_mem_flags flags_of(struct gn_vgpu *v, cl_mem mem, cl_mem_flags given)
 {
     cl_mem_flags flags = given;
@@ -259,22 +280,22 @@ static void *make_buffer(struct gn_vgpu *v, struct gn_request *r, const struct g
     const void *host_ptr = a->host_ptr;
     if (!a->svm && has_contents(a->flags, a->has_host_ptr) &&
         (host_ptr ? a->initial : 0) < a->size) {
-        gn_vgpu_fault(v, "a buffer has less contents than it has bytes", "Buffer");
+        gn_vgpu_fault(v, "a buffer's initial contents are shorter than the buffer", "Buffer");
         return NULL;
     }
     cl_mem_flags flags = a->flags;
     *a->at_home = CL_FALSE;
     if (a->home && (a->initial != a->size || !host_ptr)) {
-        gn_vgpu_fault(v, "a buffer's home is not of its size", "Buffer");
+        gn_vgpu_fault(v, "a buffer's home does not have its size", "Buffer");
         return NULL;
     }
-    if (a->svm) { /* counted where it was allocated */
+    if (a->svm) { /* charged at its allocation */
         if (gn_svm_live(v, a->svm, a->size))
             return create_buffer(v, a, flags, a->size, (const void *)(uintptr_t)a->svm, result);
         *result = CL_INVALID_HOST_PTR;
         return NULL;
     }
-    /* More than the device is said to have; then, more than there is now. */
+    /* First check: more than the reported device memory. Second: more than is available now. */
     const bool too_large = limit && a->size > limit;
     if (too_large || !gn_mem_charge(v, r, a->size)) {
         if (r->defer)
@@ -289,7 +310,7 @@ static void *make_buffer(struct gn_vgpu *v, struct gn_request *r, const struct g
         return gn_home_buffer(v, a->context, flags, a->size, (void *)(uintptr_t)host_ptr, result);
     }
     if (a->home && r->anew) {
-        /* Its contents are in the data area, and this driver does not work there. */
+        /* Its contents are in the data area, and this driver does not work there in place. */
         *result = CL_INVALID_OPERATION;
         return NULL;
     }
@@ -303,8 +324,10 @@ void *gn_host_Buffer(struct gn_vgpu *v, struct gn_request *r, const struct gn_ar
 {
     struct gn_wire_Buffer *w = (void *)r->bytes;
     struct gn_args_Buffer plain = *a;
-    /* It has been where the program's memory was not, and that is the program's own now: it may lie
-     * mapped there. */
+    /*
+     * The vGPU comes from a worker that did not share the program's memory. That memory is the
+     * program's own now; the buffer may be mapped there. So the buffer gets no home.
+     */
     if (r->anew && v->boot->near && a->home) {
         forget_contents(&plain.flags, &w->host_ptr, &plain.initial, &w->has_host_ptr);
         plain.host_ptr = NULL;
@@ -320,7 +343,10 @@ void *gn_host_Buffer(struct gn_vgpu *v, struct gn_request *r, const struct gn_ar
     return made;
 }
 
-/* How many bytes the driver will read from a host pointer, as the specification counts them. */
+/*
+ * The number of bytes that the driver will read from a host pointer, according to the
+ * specification.
+ */
 static uint64_t image_initial_bytes(const cl_image_format *format, const cl_image_desc *d)
 {
     uint64_t row =
@@ -354,7 +380,7 @@ static void *create_image(struct gn_vgpu *v, const struct gn_args_Image *a, cl_m
                                    result);
 }
 
-/* As refuse_buffer: the smallest image of that kind shows what else may be wrong. */
+/* As refuse_buffer: tries the smallest image of that kind to find other errors. */
 static void *refuse_image(struct gn_vgpu *v, const struct gn_args_Image *a, cl_mem_flags flags,
                           const void *host_ptr, cl_int *result)
 {
@@ -384,12 +410,12 @@ static void *make_image(struct gn_vgpu *v, struct gn_request *r, const struct gn
         desc.mem_object = a->source;
         if (a->image_format && has_contents(a->flags, a->has_host_ptr) &&
             (host_ptr ? a->initial : 0) < image_initial_bytes(a->image_format, &desc)) {
-            gn_vgpu_fault(v, "an image has less contents than it has bytes", "Image");
+            gn_vgpu_fault(v, "an image's initial contents are shorter than the image", "Image");
             return NULL;
         }
     }
     cl_mem_flags flags = driver_flags(a->flags, a->has_host_ptr, &host_ptr);
-    /* One over another object's memory takes none of its own. */
+    /* An image over another object's memory has none of its own. */
     if (!a->image_desc || !a->image_format || a->source)
         return create_image(v, a, flags, a->image_desc ? &desc : NULL, host_ptr, result);
     if (!gn_mem_charge(v, r, gn_image_bytes(v, a->image_format, &desc)))
@@ -421,7 +447,7 @@ void *gn_host_clCreatePipe(struct gn_vgpu *v, struct gn_request *r,
         *result = CL_MEM_OBJECT_ALLOCATION_FAILURE;
         return NULL;
     }
-    /* No property is known. What else is wrong the driver says first. */
+    /* Pipes have no properties. The driver reports other errors first. */
     const bool known = gn_list_knows(a->properties, NULL, 0);
     const cl_pipe_properties *properties = known ? a->properties : NULL;
     cl_mem made =
@@ -439,7 +465,7 @@ void *gn_host_clCreateSubBuffer(struct gn_vgpu *v, struct gn_request *r,
                                 const struct gn_args_clCreateSubBuffer *a, cl_int *result)
 {
     (void)r;
-    /* What another type's description points at is not known. */
+    /* The size of another type's description is not known. */
     if (a->buffer_create_type != CL_BUFFER_CREATE_TYPE_REGION) {
         *result = CL_INVALID_VALUE;
         return NULL;
@@ -493,7 +519,8 @@ cl_int gn_host_UserEventStatus(struct gn_vgpu *v, struct gn_request *r,
 {
     (void)r;
     if (gn_user_event_set(v, a->event, a->status))
-        gn_vgpu_fault(v, "an event that is no open user event is set", "UserEventStatus");
+        gn_vgpu_fault(v, "a status is set for an event that is no open user event",
+                      "UserEventStatus");
     return CL_SUCCESS;
 }
 

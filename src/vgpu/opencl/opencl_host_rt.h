@@ -14,7 +14,7 @@
 #include <CL/cl_icd.h>
 #include <pthread.h>
 
-/* What generated and handwritten handlers of the OpenCL vGPU share. */
+/* Declarations shared by the generated and the handwritten handlers of the OpenCL vGPU. */
 
 struct gn_svm_vgpu;
 struct gn_home;
@@ -22,11 +22,13 @@ struct gn_device_answers_device;
 struct gn_variables;
 struct gn_device_lacks;
 
-/* Whether a device's driver works on host memory in place: it is tried once, by the first buffer
- * that would gain. */
+/*
+ * Whether a device's driver works on host memory in place. The first buffer that would benefit
+ * triggers the test.
+ */
 enum gn_in_place { GN_IN_PLACE_UNKNOWN, GN_IN_PLACE_NO, GN_IN_PLACE_YES };
 
-/* What is known of programs whose launches may go in parts (slices.h). */
+/* Programs with launches that may be sliced (slices.h). */
 struct gn_slices {
     pthread_mutex_t lock;
     struct gn_list programs;
@@ -35,35 +37,34 @@ struct gn_slices {
 struct gn_opencl_vgpu {
     struct gn_cl_platform *platform;
     struct gn_extensions *extensions; /* set once */
-    uint64_t largest_bytes;           /* of any device's allocations */
-    uint64_t largest_side;            /* of any device's images, in pixels or layers */
+    uint64_t largest_bytes;           /* largest CL_DEVICE_MAX_MEM_ALLOC_SIZE of any device */
+    uint64_t largest_side;            /* largest image side of any device, in pixels or layers */
     struct gn_svm_vgpu *svm;
     struct gn_svm_ways {
         bool native;              /* commands are native kernels */
         bool pointers;            /* arguments are the pointers themselves */
     } svm_ways;                   /* set with the window */
-    struct gn_contents *contents; /* while it is saved or loaded */
-    struct gn_device_answers_device *
-        told; /* device_answers.h: of each device, where it is another than it was; NULL: of none */
-    struct gn_device_lacks
-        *lacks; /* while it is loaded: what the devices here have been found to lack */
+    struct gn_contents *contents; /* during a save or a load */
+    /* device_answers.h: of each device, where it differs from the first one; NULL: none differs */
+    struct gn_device_answers_device *told;
+    struct gn_device_lacks *lacks; /* during a load: features that the devices here lack */
     /* Helper thread. */
     bool prints[GN_WORKER_MAX_DEVICES]; /* a program that may print was built for this device */
-    uint64_t printf_bytes;              /* charged for that, as long as the vGPU is there */
+    uint64_t printf_bytes;              /* charged for that until the vGPU ends */
     struct gn_slices slices;
-    atomic_bool ends_tried, tells_ends; /* event_callbacks.c: whether the driver calls back for what
-                                           is over has been looked at; it does */
+    /* event_callbacks.c: the driver has been tested; it calls back for completed events */
+    atomic_bool ends_tried, tells_ends;
     /* home.c */
     pthread_mutex_t homes_lock;
-    struct gn_list homes;                        /* that the driver has not let go of */
-    uint64_t homes_bytes;                        /* homes_lock: the sum of theirs */
-    _Atomic int in_place[GN_WORKER_MAX_DEVICES]; /* enum gn_in_place, by device; whoever looks first
-                                                    finds out */
+    struct gn_list homes; /* buffers that the driver still uses */
+    uint64_t homes_bytes; /* homes_lock: sum of their sizes */
+    /* enum gn_in_place, by device; the first user tests it */
+    _Atomic int in_place[GN_WORKER_MAX_DEVICES];
 };
 
-/* memory_contents.c: what memory objects hold, for moves. */
+/* memory_contents.c: contents of memory objects, for migrations. */
 extern const struct gn_vgpu_contents gn_opencl_contents;
-/* queue_drain.c: of the above. */
+/* queue_drain.c: part of gn_opencl_contents. */
 int gn_opencl_drain_queues(struct gn_vgpu *v, struct gn_vobject *const *objects, uint32_t n,
                            uint64_t timeout_ns, struct gn_error *err);
 
@@ -82,32 +83,38 @@ static inline struct gn_cl_platform *gn_platform_of(const struct gn_vgpu *v)
     return ((const struct gn_opencl_vgpu *)v->detail)->platform;
 }
 
-/* The device that a driver's device is, or is a part of: an index in vgpu->devices. */
+/* The index in vgpu->devices of the root device of `device`, which may be a sub-device. */
 cl_uint gn_device_index(struct gn_vgpu *v, cl_device_id device);
 
-/* Kinds of detail: a queue's is struct gn_vqueue. */
+/* Kinds of detail. A queue's detail is struct gn_vqueue. */
 struct gn_mem_detail {
     size_t element_bytes; /* of an image's element; 0: no image */
-    bool lines;           /* an array of lines: a slice pitch apart, in the second dimension */
-    struct gn_mem_charge *charge; /* device memory that it holds; NULL: none of its own */
-    struct gn_home *home; /* of a buffer in the data area; the driver's last callback frees it,
-                             after the release */
-    /* Who writes the memory: this object's own, or, of a sub-buffer or an image over a buffer,
-     * those bytes of that buffer's. */
+    bool lines;           /* an array of lines: its second dimension is a slice pitch apart */
+    struct gn_mem_charge *charge; /* its device memory; NULL: it has none of its own */
+    /* of a buffer in the data area; the driver's last callback frees it, after the release */
+    struct gn_home *home;
+    /*
+     * Write tracking of the memory: this object's own, or, for a sub-buffer or an image over a
+     * buffer, that buffer's.
+     */
     struct gn_writes *writes;
     bool borrowed;
-    bool svm; /* it lies in shared virtual memory: of which the driver knows nothing, and which
-                 stays with the program */
-    uint64_t origin, extent; /* in that memory; extent: at most */
+    /*
+     * it lies in shared virtual memory: the driver does not know it, and it stays with the program
+     */
+    bool svm;
+    /* the object's place in the memory of `writes`; extent: an upper bound */
+    uint64_t origin, extent;
 };
 
-/* A program's. */
+/* Detail of a program. */
 struct gn_program_detail {
-    struct gn_sliced_program *sliced; /* helper thread, in a build; NULL: its launches run whole */
-    struct gn_variables *variables;   /* set once; held */
+    /* set by the helper thread in a build; NULL: its launches run whole */
+    struct gn_sliced_program *sliced;
+    struct gn_variables *variables; /* set once; held */
 };
 
-/* devices.c: of struct gn_vgpu_contents. */
+/* devices.c: functions of struct gn_vgpu_contents. */
 struct gn_stream_writer;
 struct gn_stream_entry;
 struct gn_record;
@@ -122,65 +129,75 @@ int gn_opencl_save_object(struct gn_vgpu *v, struct gn_stream_writer *w,
 int gn_opencl_check_object(struct gn_vgpu *v, const struct gn_vobject *o,
                            const struct gn_stream_entry *e, struct gn_error *err);
 
-/* writes.c. After creation; 0 or no memory. */
+/* writes.c. Called after creation. Returns 0, or nonzero: no memory. */
 int gn_mem_writes_made(struct gn_vobject *o, struct gn_mem_detail *detail,
                        const struct gn_request *r);
-/* Where these bytes of an object lie in its memory; false: outside, and the driver has refused to
- * write there. */
+/*
+ * Converts a range of the object into a range of its memory. False: outside; then the driver has
+ * refused the write.
+ */
 bool gn_mem_range(const struct gn_mem_detail *detail, uint64_t offset, uint64_t bytes,
                   uint64_t *ret_at, uint64_t *ret_bytes);
-/* A command that writes objects is over. */
+/* Called when a command that writes objects is over. */
 void gn_opencl_wrote(struct gn_vgpu *v, struct gn_command *c);
 
-/* After creation of a queue: its detail. Not 0: no memory. */
+/* Makes a queue's detail, after its creation. Nonzero: no memory. */
 int gn_queue_made(struct gn_vobject *o);
 
-/* Device memory on the tenant's account (charge.c). False: it may not be had now; see
- * gn_request_charge. */
+/* Charges device memory to the tenant (charge.c). False: none now; see gn_request_charge. */
 bool gn_mem_charge(struct gn_vgpu *v, struct gn_request *r, uint64_t bytes);
-/* The pixels of an image, without padding; UINT64_MAX when that does not fit, or when no device has
- * such an image. */
+/*
+ * The size of an image's pixels, without padding; UINT64_MAX when it overflows or when no device
+ * has such an image.
+ */
 uint64_t gn_image_bytes(struct gn_vgpu *v, const cl_image_format *format, const cl_image_desc *d);
-/* At the start: what no device has more of. */
+/* At the start: reads the largest sizes of any device. */
 void gn_learn_largest(struct gn_vgpu *v);
-/* After creation: makes the charge what the driver says that it took. NULL and *result: no room for
- * that, it is gone again. */
+/*
+ * After creation: adjusts the charge to the driver's size. NULL and *result: there is no room for
+ * it, and the object has been released.
+ */
 void *gn_mem_settle(struct gn_vgpu *v, struct gn_request *r, cl_mem mem, cl_int *result);
-/* From now on the object's charge ends by itself, once the driver has destroyed it and
- * gn_mem_charge_end was called after our own release. NULL: no memory. */
+/*
+ * Ties the charge to the object: it ends when the driver has destroyed the object and
+ * gn_mem_charge_end was called after the vGPU's own release. NULL: no memory.
+ */
 struct gn_mem_charge *gn_mem_charge_keep(struct gn_vobject *o);
 void gn_mem_charge_end(struct gn_mem_charge *c);
-/* After a build or a link that went well: charges what the driver says that the program holds, to
- * the program (NULL: to the request, whose object it becomes). False: there is no room for that.
- * Helper thread. */
+/*
+ * After a successful build or link: charges the program's memory, as the driver reports it, to the
+ * program's object (NULL: to the request, which will own the object). False: there is no room for
+ * it. Helper thread.
+ */
 bool gn_program_charge(struct gn_vgpu *v, struct gn_request *r, struct gn_vobject *o,
                        cl_program program, bool prints);
-/* May its kernels print, as far as what it was made from shows? */
+/* True if its kernels may print, judging by its records. */
 bool gn_program_prints(struct gn_vobject *o);
-/* programs.c: the program's text, a string to free, and its length. NULL: there is none. */
+/* programs.c: the program's source, which the caller frees, and its length. NULL: there is none. */
 char *gn_program_source(const cl_icd_dispatch *cl, cl_program program, size_t *ret_bytes);
 
 struct gn_kernel_detail {
-    pthread_mutex_t
-        lock; /* held from the first argument to the launch: a kernel has one set of arguments */
+    /* held from the first argument to the launch: a kernel has only one set of arguments */
+    pthread_mutex_t lock;
     cl_uint n_args;
     struct gn_applied_arg {
         struct gn_arg arg; /* kind 0: not set */
         void *tail;        /* of arg: malloc'd */
-        cl_mem
-            over; /* the buffer that an address in shared virtual memory is given as; NULL: none */
-        bool writes;                 /* memory given here may be written */
-    } * applied;                     /* what the driver's kernel was given last */
+        cl_mem over; /* the buffer made over an address in shared virtual memory; NULL: none */
+        bool writes; /* the kernel may write the memory given here */
+    } * applied;     /* the arguments that the driver's kernel has */
     struct gn_sliced_kernel *sliced; /* set once; NULL: its launches run whole */
     struct gn_variables *variables;  /* set once; held; NULL: its program has none */
-    /* Of the work-groups that the program chose the size of: the most items, and the longest sides.
-     * Whoever submits. */
+    /*
+     * Of work-groups with a size chosen by the program: the most items, and the longest sides.
+     * Written by the submitting thread.
+     */
     _Atomic uint64_t most_items, most_sides[3];
 };
 
 /*
- * The objects that a run of arguments names, each a struct gn_arg followed by its tail; as an array
- * of the request. NULL: an error in *result. On the thread that serves.
+ * The objects named by a run of arguments, each a struct gn_arg followed by its tail, as an array
+ * of the request. NULL: an error in *result. On the serving thread.
  */
 struct gn_vobject **gn_kernel_args_named(struct gn_request *r, const void *run, uint64_t bytes,
                                          uint32_t *ret_n, cl_int *result);
@@ -191,72 +208,80 @@ struct gn_kernel_copy {
     cl_uint n_args;
     cl_mem *over; /* n_args buffers over shared virtual memory, or NULL */
 };
-/* With the arguments of a run, which names these objects. fini also after an error. On the thread
- * that serves. */
+/*
+ * Makes a copy with the arguments of a run, which names these objects. Call fini also after an
+ * error. On the serving thread.
+ */
 cl_int gn_kernel_copy_init(struct gn_vgpu *v, struct gn_kernel_copy *copy,
                            const struct gn_vobject *kernel, const void *run, uint64_t bytes,
                            struct gn_vobject *const *named);
 void gn_kernel_copy_fini(const cl_icd_dispatch *cl, const struct gn_kernel_copy *copy);
-/* A driver has accepted a launch with these local sizes. */
+/* Called when a driver has accepted a launch with these local sizes. */
 void gn_kernel_note_sizes(struct gn_kernel_detail *k, cl_uint work_dim,
                           const size_t *local_work_size);
 struct gn_kernel_detail *gn_kernel_detail_new(struct gn_vgpu *v, cl_kernel kernel);
-/* After the driver's kernel. */
+/* Call it after the release of the driver's kernel. */
 void gn_kernel_detail_free(const cl_icd_dispatch *cl, struct gn_kernel_detail *k);
 
-/* record_commands.c: command buffers. At the start: the driver's calls of extensions. Not 0: no
- * memory. */
+/*
+ * record_commands.c: command buffers. At the start: finds the driver's extension functions.
+ * Nonzero: no memory.
+ */
 int gn_extensions_start(struct gn_vgpu *v);
 int gn_cmdbuf_made(struct gn_vobject *o, const struct gn_request *r);
 void gn_cmdbuf_release(struct gn_vobject *o);
-/* A run is over: marks the bytes that the buffer's fills and copies wrote. Any thread. */
+/*
+ * Called when a run is over: marks the bytes that the buffer's fills and copies wrote. Any thread.
+ */
 void gn_cmdbuf_wrote(struct gn_vgpu *v, struct gn_vobject *o);
 
 /* Buffers in the data area. Ring thread. */
 bool gn_home_possible(struct gn_vgpu *v, cl_context context);
-/* Whether a program of another machine may have that much more of this machine's memory so. */
+/*
+ * Whether a program on another machine may use that much more of this machine's memory for homes.
+ */
 bool gn_home_has_room(struct gn_vgpu *v, size_t size);
-/* NULL and *result when the driver refuses. */
+/* Makes a buffer over its home. NULL and *result when the driver refuses. */
 cl_mem gn_home_buffer(struct gn_vgpu *v, cl_context context, cl_mem_flags flags, size_t size,
                       void *bytes, cl_int *result);
-/* objects.c: what the driver says of its contexts from now on is not told. */
+/* objects.c: from now on, messages of the driver about its contexts are dropped. */
 void gn_speaker_leave(struct gn_vgpu *v);
-/* The driver ends with this process: what the program waits for it to let go of is free. */
+/* The driver ends with this process: ends the events of all homes that the program waits for. */
 void gn_homes_end(struct gn_vgpu *v);
-/* The event that will tell that an object's home is free: struct gn_vgpu_contents. */
+/* The event that ends when the object's home is free; see struct gn_vgpu_contents. */
 uint32_t gn_home_leaving(const struct gn_vobject *o);
 void gn_home_leave_by(struct gn_vobject *o, uint32_t event);
-/* The home of the buffer that this thread has made last, once; NULL: it has none. */
+/* The home of the buffer that this thread made last, once; NULL: it has none. */
 struct gn_home *gn_home_take(void);
 
 /* Shared virtual memory. Any thread. */
 struct gn_svm_vgpu *gn_svm_vgpu_new(void);
-/* Only a test ever outlives its vGPU. */
+/* For tests, which outlive their vGPU. */
 void gn_svm_vgpu_free(struct gn_svm_vgpu *s);
-/* Do these bytes lie in one live allocation? */
+/* True if these bytes lie in one live allocation. */
 bool gn_svm_live(struct gn_vgpu *v, uint64_t address, uint64_t bytes);
-/* So many bytes of a live allocation begin there. 0: it lies in none. */
+/* The bytes from address to the end of its live allocation. 0: it lies in none. */
 uint64_t gn_svm_reach(struct gn_vgpu *v, uint64_t address);
-/* May a kernel be given this? NULL, and what lies in the window. */
+/* True if a kernel may get this address: NULL, or an address in the window. */
 bool gn_svm_address_ok(struct gn_vgpu *v, uint64_t address);
 void gn_svm_forget(struct gn_vgpu *v, uint64_t id);
 
 static const size_t gn_zero3[3];
 
-/* Bytes of a region; UINT64_MAX when that does not fit. */
+/* Size of a region; UINT64_MAX when it overflows. */
 static inline uint64_t gn_product(const uint64_t *region)
 {
     return gn_times(gn_times(region[0], region[1]), region[2]);
 }
 
-/* Bytes that a rectangle of a buffer may touch in host memory with these pitches; 0: tight. */
+/* Bytes of host memory that a rectangle of a buffer may touch with these pitches; 0: tight. */
 static inline uint64_t gn_rect_span(const uint64_t *region, uint64_t row_pitch,
                                     uint64_t slice_pitch)
 {
     return gn_pitched_bytes(1, region, row_pitch, slice_pitch, false);
 }
 
-/* Bytes that an image region may touch in host memory with these pitches; 0: tight. */
+/* Bytes of host memory that an image region may touch with these pitches; 0: tight. */
 static inline uint64_t gn_image_span(const struct gn_vobject *image, const uint64_t *region,
                                      uint64_t row_pitch, uint64_t slice_pitch)
 {

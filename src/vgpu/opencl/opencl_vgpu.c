@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The OpenCL vGPU: plugs the vendor's driver into the core. Objects' life, completion of commands,
- * and what the program learns at attach.
+ * The OpenCL vGPU: connects the vendor's driver to the core. Life of objects, completion of
+ * commands, and the data that the program receives at attach. The core calls these functions on its
+ * threads; the completion callbacks run on the driver's.
  */
 #include "base/log.h"
 #include "event_callbacks.h"
@@ -37,8 +38,10 @@ static int start(struct gn_vgpu *v)
     struct gn_cl_platform *p = gn_cl_platform_of(v->boot->platform);
     if (!detail)
         return -1;
-    /* A driver that prints by way of the C library keeps nothing back; a program's own buffers are
-     * its own. */
+    /*
+     * Makes output that a driver prints through the C library appear at once. In-process, the
+     * program's own buffering is left alone.
+     */
     if (!v->hosted)
         setvbuf(stdout, NULL, _IONBF, 0);
     v->driver = (void *)p->dispatch;
@@ -57,7 +60,7 @@ static int start(struct gn_vgpu *v)
         cl_device_type type = 0;
         if (!gn_object_give(v, gn_id_make(i + 1, 1), GN_KIND_DEVICE, p->devices[i]))
             return -1;
-        /* What it is, not what it is shown as. */
+        /* The real type, not the one that is shown. */
         p->dispatch->clGetDeviceInfo(p->devices[i], CL_DEVICE_TYPE, sizeof type, &type, NULL);
         v->on_processors |= (type & CL_DEVICE_TYPE_CPU) != 0;
     }
@@ -120,7 +123,7 @@ static int program_made(struct gn_vobject *o, const struct gn_request *r)
         free(p);
         return -1;
     }
-    /* A linked program has variables of its own, declared by those that it was linked from. */
+    /* A linked program has variables of its own, declared by its inputs. */
     for (uint32_t list = 0; list < r->n_arrays; list++)
         for (uint64_t i = 0; i < r->arrays[list].n; i++) {
             const struct gn_vobject *input = r->arrays[list].objects[i];
@@ -143,15 +146,17 @@ static void program_free(struct gn_vgpu *v, struct gn_program_detail *p)
     free(p);
 }
 
-/* Of the program that a new kernel is made from, or of the kernel that it is a clone of. NULL: the
- * program has none. */
+/*
+ * Returns the variables of the program that a new kernel is made from, or of the kernel that it is
+ * a clone of. NULL: the program has none.
+ */
 static struct gn_variables *variables_of(struct gn_vgpu *v, const struct gn_request *r)
 {
     for (uint32_t i = 0; i < r->n_held; i++) {
         const struct gn_vobject *from = r->held[i];
         struct gn_variables *x = NULL;
         if (!from->detail)
-            continue; /* it is just being made */
+            continue; /* the object that is being made */
         if (from->kind == GN_KIND_KERNEL)
             x = ((struct gn_kernel_detail *)from->detail)->variables;
         else if (from->kind == GN_KIND_PROGRAM)
@@ -194,22 +199,21 @@ static int made(struct gn_vobject *o, const struct gn_request *r)
     }
 }
 
-/* What was compiled, and what holds it. */
+/* Compiled objects, and objects that hold them. */
 static bool release_waits_for_builds(uint16_t kind)
 {
     return kind == GN_KIND_PROGRAM || kind == GN_KIND_KERNEL || kind == GN_KIND_CONTEXT ||
            kind == GN_KIND_CMDBUF;
 }
 
-/* A freed allocation's addresses are free from that moment on, in a load as well as in a request.
- */
+/* The addresses of a freed allocation are available at once, in a load as well as in a request. */
 static void unnamed(struct gn_vobject *o)
 {
     if (o->kind == GN_KIND_SVM)
         gn_svm_forget(o->vgpu, o->id);
 }
 
-/* A program that did not build has a status and a log, also where only its options were bad. */
+/* A program with a failed build has a status and a log, even if only its options were invalid. */
 static bool changes_though(int32_t result)
 {
     switch (result) {
@@ -277,7 +281,7 @@ static void CL_CALLBACK event_over(cl_event event, cl_int status, void *user_dat
 {
     struct gn_command *c = user_data;
     (void)event;
-    /* A finish ends well whatever became of the command before it. */
+    /* A finish succeeds even if the command before it failed. */
     gn_command_over(c, status < 0 && c->class != &gn_opencl_requests[GN_OP_Finish] ? status : 0);
 }
 
@@ -306,7 +310,7 @@ static void finish(struct gn_vgpu *v, void *queue)
     gn_cl(v)->clFinish(queue);
 }
 
-/* One that is not to be had counts as over: there is nothing to wait for. */
+/* An unreadable status counts as complete: there is nothing to wait for. */
 static bool is_over(struct gn_vgpu *v, void *event)
 {
     cl_int status = CL_COMPLETE;
@@ -349,7 +353,9 @@ static void times(struct gn_vgpu *v, void *event, struct gn_event_times *ret)
     cl->clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start_ns, &start_ns,
                                 NULL);
     cl->clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end_ns, &end_ns, NULL);
-    /* The device's clock is not the program's: the end is now, and the distances are the device's.
+    /*
+     * The device's clock differs from the program's: the end is set to now, and the intervals come
+     * from the device.
      */
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);

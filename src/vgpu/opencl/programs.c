@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs: made, built, linked, read back. Building runs on the helper thread; what a source
- * includes is asked of the program.
+ * Programs: creation, builds, links, binaries. Builds run on the helper thread; the worker asks the
+ * program for included files. Nothing here opens a file by itself.
  */
 #include "base/descriptor.h"
 #include "opencl_host.h"
@@ -55,7 +55,7 @@ void *gn_host_ProgramFromBinaries(struct gn_vgpu *v, struct gn_request *r,
         if (a->lengths[i] & GN_NO_BINARY)
             continue;
         if (!gn_range_ok(at, lengths[i], a->binaries ? a->bytes : 0)) {
-            gn_vgpu_fault(v, "binaries are longer than what came", "ProgramFromBinaries");
+            gn_vgpu_fault(v, "the binaries are longer than the data sent", "ProgramFromBinaries");
             return NULL;
         }
         binaries[i] = a->binaries + at;
@@ -103,12 +103,14 @@ static struct gn_vobject *program_of(const struct gn_request *r, cl_program prog
     return NULL;
 }
 
-/* The program is asked for files while its own call lasts; when its vGPU is made anew those that
- * were found then are there again. */
+/*
+ * The program is asked for files only during its own call; when the vGPU is made again, the files
+ * found then are used.
+ */
 static void begin_build(struct gn_vgpu *v, struct gn_request *r, uint32_t number,
                         const char *folders, size_t n)
 {
-    /* A hosted driver opens the program's files as its own. */
+    /* An in-process driver opens the program's files directly. */
     if (v->hosted)
         return;
     if (!r->anew && number && n)
@@ -117,7 +119,7 @@ static void begin_build(struct gn_vgpu *v, struct gn_request *r, uint32_t number
         gn_vgpu_begin_build(v, r->anew ? 1 : number, folders, n, r->files, r->anew);
 }
 
-/* What it was built from lies in files that are kept with its record, unless they are too large. */
+/* Included files stay with the build's record, unless they are too large. */
 static void end_build(struct gn_vgpu *v, struct gn_request *r, struct gn_vobject *o)
 {
     if (v->hosted)
@@ -140,7 +142,7 @@ cl_int gn_host_Build(struct gn_vgpu *v, struct gn_request *r, const struct gn_ar
     end_build(v, r, o);
     if (!result && o && !gn_program_charge(v, r, o, a->program, gn_program_prints(o)))
         result = CL_OUT_OF_RESOURCES;
-    /* This request holds the object, and nobody else writes there. */
+    /* This request holds the object, and no other thread writes the detail. */
     if (!result && o && o->detail) {
         struct gn_program_detail *p = o->detail;
         gn_variables_look(v, p->variables, a->program, a->options, NULL, 0, r->files);
@@ -179,7 +181,7 @@ cl_int gn_host_Compile(struct gn_vgpu *v, struct gn_request *r, const struct gn_
     return result;
 }
 
-/* May any of the programs that it is made from print? */
+/* True if an input program may print. */
 static bool inputs_print(const struct gn_request *r)
 {
     for (uint32_t list = 0; list < r->n_arrays; list++)
@@ -206,7 +208,7 @@ void *gn_host_Link(struct gn_vgpu *v, struct gn_request *r, const struct gn_args
     return program;
 }
 
-/* One a device; they live as long as the request. */
+/* One size for each device; the array lives as long as the request. */
 static cl_int binary_sizes(struct gn_vgpu *v, struct gn_request *r, cl_program program,
                            cl_uint *ret_n, size_t **ret_sizes)
 {

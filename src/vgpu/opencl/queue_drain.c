@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waits until all is over that the driver has at this moment, while the program goes on. Run by the
- * thread that saves. */
+/*
+ * Waits until the driver has completed the commands that it has at this moment, while the program
+ * continues. Run by the saving thread; the driver's threads call back. It never stops the
+ * submission of new commands.
+ */
 #include "opencl_host.h"
 #include "vgpu/migrate/save.h"
 
@@ -12,13 +15,14 @@
 struct settling {
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    uint32_t n_left, n_refs; /* lock; a reference each marker that may call back, and ours */
+    /* lock; n_refs: one for each marker that may call back, and the caller's */
+    uint32_t n_left, n_refs;
 };
 
 struct marker {
     struct settling *settling;
     /* settling->lock */
-    uint32_t n_refs; /* the callback's, and until it has been looked at */
+    uint32_t n_refs; /* the callback's, and the caller's until the status has been read */
     bool over;
 };
 
@@ -60,7 +64,7 @@ static void CL_CALLBACK marker_over(cl_event event, cl_int status, void *user_da
     unref_settling_locked(s);
 }
 
-/* Behind all that the queue has. */
+/* Puts a marker behind all commands of the queue. */
 static int settle_queue(struct gn_vgpu *v, struct settling *s, cl_command_queue queue)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
@@ -81,7 +85,7 @@ static int settle_queue(struct gn_vgpu *v, struct settling *s, cl_command_queue 
     pthread_mutex_unlock(&s->lock);
     const bool told = !cl->clSetEventCallback(event, CL_COMPLETE, marker_over, m);
     cl->clFlush(queue);
-    /* Some drivers never call back for an event that is over. */
+    /* Some drivers do not call back for a completed event. */
     const bool over = !cl->clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status,
                                           &status, NULL) &&
                       status <= CL_COMPLETE;
@@ -90,15 +94,17 @@ static int settle_queue(struct gn_vgpu *v, struct settling *s, cl_command_queue 
     if (over)
         over_locked(m);
     if (!told)
-        m->n_refs--, s->n_refs--; /* ours is left of each */
+        m->n_refs--, s->n_refs--; /* only the caller's reference is left of each */
     const bool waits = told || over;
     unref_marker_locked(m);
     pthread_mutex_unlock(&s->lock);
     return waits ? 0 : -EIO;
 }
 
-/* As the one who submits: a driver that runs commands in its callers (PoCL's `basic`) locks itself
- * up when two of them submit at once. */
+/*
+ * Acquires the device's role first: a driver that runs commands in its callers (PoCL's `basic`)
+ * deadlocks when two threads submit at once.
+ */
 static int settle_one(struct gn_vgpu *v, struct settling *s, const struct gn_vobject *queue,
                       const struct timespec *until)
 {
@@ -138,6 +144,6 @@ int gn_opencl_drain_queues(struct gn_vgpu *v, struct gn_vobject *const *objects,
     unref_settling_locked(s);
     if (rc == -ETIMEDOUT)
         return gn_fail(err, ETIMEDOUT, "allow more time, or try again later",
-                       "the device's work took longer than the drain may take");
+                       "the device's work took longer than the drain timeout");
     return rc ? gn_fail(err, -rc, NULL, "cannot wait for the device") : 0;
 }

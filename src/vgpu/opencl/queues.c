@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Command queues. Where the device's time is shared out it has to be measured, and the driver
- * measures best (FairGV 3.3.1): its queues then take times, whether the program asked for that or
- * not. The program is told of it only what it asked for.
+ * Command queues. Sharing device time requires measuring it, and the driver measures best (FairGV
+ * 3.3.1): the driver's queues then have profiling enabled, even if the program did not ask for it.
+ * Queries return only the properties that the program asked for. Run by the ring thread and the
+ * loading thread.
  */
 #include "opencl_host.h"
 #include "opencl_host_rt.h"
@@ -11,8 +12,10 @@
 
 #define MAX_PROPERTIES 16u
 
-/* Of the queue that this thread has made and not entered as an object yet: the program did not ask
- * for times. */
+/*
+ * For the queue that this thread has made and not yet entered as an object: the program did not ask
+ * for profiling.
+ */
 static _Thread_local bool times_are_ours;
 
 int gn_queue_made(struct gn_vobject *o)
@@ -48,14 +51,16 @@ void *gn_host_clCreateCommandQueue(struct gn_vgpu *v, struct gn_request *r,
                                         a->properties | CL_QUEUE_PROFILING_ENABLE, result);
         times_are_ours = made != NULL;
     }
-    /* What the driver says is what it says to the program's own request. */
+    /* The errors are those of the program's own request. */
     if (!made)
         made = cl->clCreateCommandQueue(a->context, a->device, a->properties, result);
     return made;
 }
 
-/* The program's list with times asked for, too; false: it asks itself, is for the device's own use,
- * or is too long for us. */
+/*
+ * Copies the program's list and adds profiling. False: the program asks for profiling itself, the
+ * queue is a device queue, or the list is too long.
+ */
 static bool with_times(const cl_queue_properties *asked, cl_queue_properties *ret)
 {
     uint32_t n = 0;
@@ -113,7 +118,7 @@ cl_int gn_host_clGetCommandQueueInfo(struct gn_vgpu *v, struct gn_request *r,
     if (result == CL_SUCCESS && q && !q->profiling && a->param_name == CL_QUEUE_PROPERTIES &&
         properties)
         *properties &= ~(cl_command_queue_properties)CL_QUEUE_PROFILING_ENABLE;
-    /* A handle would be the driver's own. */
+    /* The value would be the driver's own handle. */
     if (result == CL_SUCCESS && a->param_name == CL_QUEUE_DEVICE_DEFAULT && a->param_value)
         memset(a->param_value, 0, a->param_value_size);
     return result;

@@ -4,10 +4,10 @@
  * on another worker, in the order of its commands (records.h), so the numbers that the program has
  * must be the same there: a synchronization point is the number of its command, not the driver's.
  * Recording runs on the ring thread, or on the lease thread when gantryd has to be asked for
- * memory. A run is one command, which reaches the driver like any other.
+ * memory. A run is one command, which is submitted like any other.
  *
  * A driver may check a recorded command less than an enqueued one: PoCL 3.1 reads through a NULL
- * memory object, and through the command that it did not make when a launch is invalid. Both are
+ * memory object, and through the command that it failed to make when a launch is invalid. Both are
  * refused here.
  */
 #include "opencl_carried.h"
@@ -18,8 +18,8 @@
 #include <string.h>
 
 #define MOST_COMMANDS 16384u
-#define COMMAND_BYTES                                                                              \
-    2048u /* of the driver and the records for a command, besides its request's bytes */
+/* memory of the driver and the records for a command, besides its request's bytes */
+#define COMMAND_BYTES 2048u
 
 /* Bytes that a recorded fill or copy writes. */
 struct written {
@@ -35,16 +35,17 @@ struct recorded {
 };
 
 struct gn_cmdbuf_detail {
-    cl_context context;   /* set once */
-    cl_device_id device;  /* set once */
-    pthread_mutex_t lock; /* held over the driver's calls that record: they have one order */
+    cl_context context;  /* set once */
+    cl_device_id device; /* set once */
+    /* held during the driver's recording calls, so that they have one order */
+    pthread_mutex_t lock;
     /* lock */
     bool finalized;
     uint32_t n, capacity;
     struct recorded *commands;
 };
 
-/* ---- a buffer's life */
+/* ---- life of a buffer */
 
 /* Whether the device has a carried version of the extension. */
 static bool has_command_buffers(struct gn_vgpu *v, cl_device_id device)
@@ -116,7 +117,7 @@ int gn_cmdbuf_made(struct gn_vobject *o, const struct gn_request *r)
     if (!d)
         return -1;
     pthread_mutex_init(&d->lock, NULL);
-    /* The request names the queue alone. */
+    /* The request names only the queue. */
     gn_cl(o->vgpu)->clGetCommandQueueInfo(r->held[0]->driver, CL_QUEUE_DEVICE, sizeof d->device,
                                           &d->device, NULL);
     gn_cl(o->vgpu)->clGetCommandQueueInfo(r->held[0]->driver, CL_QUEUE_CONTEXT, sizeof d->context,
@@ -174,8 +175,8 @@ struct recording {
     cl_sync_point_khr *ret_point;
     cl_uint n_waits;
     cl_sync_point_khr *waits; /* the driver's */
-    struct gn_vobject **uses; /* the objects that the command names, which the buffer holds once the
-                                 driver has the command */
+    /* objects that the command names; the buffer holds them once the driver has the command */
+    struct gn_vobject **uses;
     uint32_t n_uses;
     struct recorded command;
 };
@@ -193,7 +194,7 @@ static bool make_place(struct gn_cmdbuf_detail *d)
     return true;
 }
 
-/* Puts the driver's numbers of the program's points into rec->waits. */
+/* Translates the program's sync points into the driver's, into rec->waits. */
 static cl_int find_waits(struct recording *rec, cl_uint n, const cl_sync_point_khr *list)
 {
     if (!n != !list)
@@ -238,7 +239,10 @@ static cl_int begin_locked(struct recording *rec, uint32_t most_uses, cl_uint n_
                                                                        : CL_OUT_OF_RESOURCES;
 }
 
-/* After an error nothing is recorded, and end() must not be called. */
+/*
+ * On success the buffer's lock is held until end(). After an error nothing is recorded, and end()
+ * must not be called.
+ */
 static cl_int begin(struct gn_vgpu *v, struct gn_request *r, struct gn_vobject *buffer,
                     uint32_t most_uses, cl_uint n_waits, const cl_sync_point_khr *waits,
                     cl_sync_point_khr *ret_point, struct recording *rec)
@@ -254,7 +258,7 @@ static cl_int begin(struct gn_vgpu *v, struct gn_request *r, struct gn_vobject *
     return result;
 }
 
-/* The object lives as long as the buffer, if the command is recorded. */
+/* Adds an object that lives as long as the buffer, if the command is recorded. */
 static cl_int use(struct recording *rec, struct gn_vobject *o, cl_int missing)
 {
     if (!o)
@@ -263,7 +267,9 @@ static cl_int use(struct recording *rec, struct gn_vobject *o, cl_int missing)
     return CL_SUCCESS;
 }
 
-/* The same for memory that the command reads, and for memory of which it writes these bytes. */
+/*
+ * Same as use(), for memory that the command reads, and for memory in which it writes these bytes.
+ */
 static cl_int read_mem(struct recording *rec, struct gn_vobject *mem)
 {
     return use(rec, mem, CL_INVALID_MEM_OBJECT);
@@ -279,7 +285,7 @@ static cl_int write_mem(struct recording *rec, struct gn_vobject *mem, uint64_t 
     return result;
 }
 
-/* With the driver's result, or the error that came before. */
+/* Finishes a recording, with the driver's result or an earlier error. */
 static cl_int end(struct recording *rec, cl_int result)
 {
     struct gn_cmdbuf_detail *d = rec->d;
@@ -298,8 +304,10 @@ static cl_int end(struct recording *rec, cl_int result)
     return result;
 }
 
-/* The parts that all requests to record have: `a` is the arguments, `rec` the recording, which
- * names at most so many objects. */
+/*
+ * The common parts of all record requests: `a` are the arguments, `rec` is the recording, which
+ * names at most most_uses objects.
+ */
 #define BEGIN(rec, a, most_uses)                                                                   \
     begin(v, r, (a)->command_buffer_object, most_uses, (a)->num_sync_points_in_wait_list,          \
           (a)->sync_point_wait_list, (a)->sync_point, rec)
@@ -434,8 +442,10 @@ cl_int gn_host_clCommandFillImageKHR(struct gn_vgpu *v, struct gn_request *r,
 
 /* ---- launches */
 
-/* Work-group sizes, as the specification of clEnqueueNDRangeKernel has them. All sizes in `local`
- * are set. */
+/*
+ * Checks work-group sizes as the specification of clEnqueueNDRangeKernel does. All sizes in `local`
+ * are set.
+ */
 static cl_int check_local(struct gn_vgpu *v, cl_device_id device, cl_kernel kernel, cl_uint dims,
                           const size_t *global, const size_t *local)
 {
@@ -573,14 +583,16 @@ int32_t gn_submit_EnqueueCommandBuffer(struct gn_vgpu *v, struct gn_command *c,
     const struct gn_wire_EnqueueCommandBuffer *w = gn_command_message(c);
     const struct gn_extensions *e = gn_extensions(v);
     cl_int result = CL_INVALID_COMMAND_BUFFER_KHR;
-    /* On the command's queue, which may be another than the buffer's. */
+    /* The command's queue may differ from the buffer's. */
     if (c->refs[0] && e->clEnqueueCommandBufferKHR) {
         use_variables(c->refs[0]->detail);
         result = e->clEnqueueCommandBufferKHR(1, &queue, c->refs[0]->driver, n_waits, waits, event);
     }
     if (result && !w->shown && !c->asked) {
-        /* The program does not see the event, so it learns of the error as of a command without
-         * one. */
+        /*
+         * The program does not see the event, so the error is reported as for a command without
+         * one.
+         */
         pthread_mutex_lock(&v->lock);
         if (!c->queue->late_error)
             c->queue->late_error = result;

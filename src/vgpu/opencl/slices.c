@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is known of programs and kernels whose launches may go in parts, and the variants that tell
- * a group where it stands. Called by the submitter (before each launch), by the driver's threads
- * (what a launch took), by the helper thread (builds), by who loads (the rest of a launch). None of
- * it changes anything that the program can ask for.
+ * The facts of programs and kernels with launches that may be sliced, and the variants that give a
+ * group its position in the whole launch. Called by the submitter (before each launch), by the
+ * driver's threads (measured times), by the helper thread (builds), and by the loading thread (the
+ * rest of a launch). It changes nothing that the program can query.
  */
 #include "slices.h"
 #include "opencl_host.h"
@@ -14,10 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_VARIANTS                                                                               \
-    8u /* a program's: one that launches a different size each time is not built anew each time */
-#define MAX_NAME 256u /* a kernel's */
-#define N_PACES  4u
+/* for each program: a program that launches a different size each time is not rebuilt each time */
+#define MAX_VARIANTS 8u
+#define MAX_NAME     256u /* of a kernel */
+#define N_PACES      4u
 
 struct pace {
     uint64_t local[3], groups[3];
@@ -25,19 +25,19 @@ struct pace {
 };
 
 struct gn_sliced_kernel {
-    struct gn_list link; /* in its program's */
+    struct gn_list link; /* in its program's list */
     struct gn_sliced_program *program;
     bool knows_more;
     struct pace paces[N_PACES];
-    uint32_t n_learned, n_measured; /* shapes; launches and parts */
-    uint64_t last_ps;               /* of any geometry */
+    uint32_t n_learned, n_measured; /* number of shapes learned; of launches and parts measured */
+    uint64_t last_ps;               /* of any shape */
     char name[MAX_NAME];
 };
 
 enum variant_state { VARIANT_BUILDING, VARIANT_READY, VARIANT_FAILED };
 
 struct variant {
-    struct gn_list link; /* in its program's */
+    struct gn_list link; /* in its program's list */
     struct gn_job job;
     struct gn_vgpu *vgpu;
     /* set once */
@@ -45,15 +45,15 @@ struct variant {
     cl_device_id device;
     struct gn_slice_numbers numbers;
     enum variant_state state;
-    /* there when READY */
+    /* valid when READY */
     cl_program program;
     cl_kernel kernel;
     struct gn_kernel_detail *detail;
 };
 
-/* All under the lock of struct gn_slices, but what is set once. */
+/* Everything is under the lock of struct gn_slices, except members that are set once. */
 struct gn_sliced_program {
-    struct gn_list link; /* among all, until it is built anew */
+    struct gn_list link; /* in the list of all programs, until it is rebuilt */
     cl_program program;
     uint32_t n_refs;
     struct gn_source_facts facts; /* set once */
@@ -75,8 +75,7 @@ void gn_slices_start(struct gn_vgpu *v)
     pthread_mutex_init(&s->lock, NULL);
     gn_list_init(&s->programs);
     if (given && (!*given || *end || !groups))
-        gn_log(GN_LOG_WARN,
-               "GANTRY_SLICE_GROUPS is no number of work-groups; nothing is cut because of it");
+        gn_log(GN_LOG_WARN, "GANTRY_SLICE_GROUPS is not a number of work-groups; ignored");
     else
         v->slice_groups = groups;
     v->slicer = &gn_opencl_slicer;
@@ -95,7 +94,7 @@ struct gn_sliced_program *gn_slices_built(struct gn_vgpu *v, cl_program program,
         free(p);
         return before;
     }
-    /* Another device may still have what was built before. */
+    /* Another device may still use the earlier build. */
     if (before)
         p->facts = before->facts;
     gn_source_look(&p->facts, text, bytes);
@@ -214,16 +213,17 @@ static struct gn_sliced_kernel *kernel_of(const struct gn_command *c)
     return detail ? detail->sliced : NULL;
 }
 
-/* The launch's geometry, ones behind its last dimension; false: it is none that can be cut, or the
- * driver would not take it. */
+/*
+ * The launch's geometry, padded with ones. False: a kind of launch that is never sliced, or that
+ * the driver would refuse.
+ */
 static bool geometry_of(struct gn_command *c, struct pace *ret,
                         struct gn_slice_numbers *ret_numbers)
 {
     const struct gn_wire_Launch *w = gn_command_message(c);
     *ret_numbers = (struct gn_slice_numbers){{0, 0, 0}, {1, 1, 1}, {1, 1, 1}};
     *ret = (struct pace){{1, 1, 1}, {1, 1, 1}, 0};
-    /* Which local size a driver would choose can't be known, and it might choose another one for
-     * each part. */
+    /* The driver would choose the local size, perhaps a different one for each part. */
     if (w->task || !w->work_dim || w->work_dim > 3 || (w->present & 6) != 6)
         return false;
     for (uint32_t i = 0; i < w->work_dim; i++) {
@@ -299,8 +299,10 @@ static void took(struct gn_vgpu *v, struct gn_command *c, uint64_t groups, uint6
 
 /* ---- variants */
 
-/* Appends to a string that has room. What is asked for a dimension that there is not is answered as
- * the driver does. */
+/*
+ * Appends a function to a string with enough room. For a dimension above 2 it returns the driver's
+ * value.
+ */
 static void put(char **at, const char *name, const uint64_t *n)
 {
     *at += sprintf(
@@ -322,8 +324,10 @@ char *gn_slices_prelude(uint32_t asks, const struct gn_slice_numbers *n)
         put(&at, "global_size", n->size);
     if (asks & GN_ASKS_NUM_GROUPS)
         put(&at, "num_groups", n->groups);
-    /* A part's offset is the program's and whole groups: the same for all of a group, so a compiler
-     * sees that it is. */
+    /*
+     * A part's offset is the program's plus whole groups. It is the same for all items of a group,
+     * and a compiler can see that.
+     */
     if (asks & GN_ASKS_GROUP_ID)
         at += sprintf(
             at,
@@ -347,7 +351,10 @@ char *gn_slices_prelude(uint32_t asks, const struct gn_slice_numbers *n)
     return text;
 }
 
-/* Zero what the variant does not hold, so that launches which differ in that alone share one. */
+/*
+ * Zeroes the numbers that the variant does not contain, so that launches that differ only in those
+ * share one.
+ */
 static void keep_asked(struct gn_slice_numbers *n, uint32_t asks)
 {
     if (!(asks & (GN_ASKS_GROUP_ID | GN_ASKS_GLOBAL_OFFSET | GN_ASKS_LINEAR_ID)))
@@ -366,7 +373,9 @@ static size_t group_limit(const cl_icd_dispatch *cl, cl_kernel kernel, cl_device
     return most;
 }
 
-/* True: all of it is there, and takes what the original takes. */
+/*
+ * Builds the variant. True: it is complete, and accepts the same work-group sizes as the original.
+ */
 static bool make(struct variant *x)
 {
     struct gn_vgpu *v = x->vgpu;
@@ -413,8 +422,10 @@ static bool make(struct variant *x)
     return good;
 }
 
-/* The helper thread; of a rest who loads, in tests the submitter. The original and what is known of
- * it are held for it. */
+/*
+ * Run by the helper thread; for the rest of a launch by the loading thread, in tests by the
+ * submitter. The original program and its facts are held for it.
+ */
 static void build(struct gn_job *job)
 {
     struct variant *x = gn_container_of(job, struct variant, job);
@@ -468,8 +479,10 @@ static struct variant *new_variant_locked(struct gn_vgpu *v, struct gn_sliced_ke
     return x;
 }
 
-/* Whatever a part of it is a launch of: made, if it is not there and was measured so often.
- * `at_once`: by the caller. */
+/*
+ * Finds the variant for the parts of a command, or NULL in *ret_how if none is needed. Makes it if
+ * it is missing and the kernel was measured n_measured times. `at_once`: the caller builds it.
+ */
 static bool find_how(struct gn_vgpu *v, struct gn_command *c, uint32_t n_measured, bool at_once,
                      void **ret_how)
 {
@@ -510,7 +523,7 @@ static bool prepare(struct gn_vgpu *v, struct gn_command *c, uint32_t n_measured
     return find_how(v, c, n_measured, v->slice_groups != 0, ret_how);
 }
 
-/* Of what comes the message alone is known to be well-formed. */
+/* Only the message of a loaded command is known to be well-formed. */
 static bool resume(struct gn_vgpu *v, struct gn_command *c, struct gn_grid *ret_grid,
                    void **ret_how)
 {

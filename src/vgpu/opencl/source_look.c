@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads a program's text once: comments, strings and numbers are passed over, words looked up.
- * Called after a build, on the helper thread. It does not preprocess: a word in a branch that is
- * never compiled counts, too.
+ * Scans a program's text once: it skips comments, strings and numbers, and looks words up. Called
+ * after a build, on the helper thread. It does not preprocess: a word in a branch that is never
+ * compiled counts, too.
  */
 #include "source_look.h"
 
@@ -13,20 +13,20 @@
 
 #define MAX_WORD 64u
 
-/* Where a reader of declarations stands, and the facts of the one that it reads. */
+/* The state of the scanner of declarations, and the facts of the current declaration. */
 struct declaration {
     uint32_t braces, parens;
-    /* Words outside of braces and parentheses: all, and those behind a struct's body. */
+    /* Words outside braces and parentheses: all, and those behind a struct's body. */
     uint32_t n_words, n_behind;
     bool is_harmless; /* a typedef, a constant, a sampler */
     bool is_const,
         is_pointer;        /* a const object keeps its initial value; a pointer to one does not */
-    bool is_tag, has_body; /* of a struct, union or enum; which has been defined in it */
-    bool has_call;         /* parentheses as a function has them */
+    bool is_tag, has_body; /* a struct, union or enum; with its definition */
+    bool has_call;         /* it has parentheses like a function */
     bool has_value;        /* an initializer */
     bool before_attribute, in_attribute;
     bool inner_static, inner_harmless; /* in a function's body, since the last semicolon */
-    int last;                          /* the last character that is no blank; of a word 'w' */
+    int last;                          /* the last character that is no blank; 'w' for a word */
 };
 
 struct text {
@@ -35,8 +35,10 @@ struct text {
     struct declaration now;
 };
 
-/* The next character, lines that a backslash joins being one; -1 at the end. *ret_next: what
- * follows it. */
+/*
+ * The next character, after joining lines that end with a backslash; -1 at the end. *ret_next: the
+ * position behind it.
+ */
 static int look(const struct text *t, const char *at, const char **ret_next)
 {
     while (at + 1 < t->end && at[0] == '\\' &&
@@ -102,7 +104,7 @@ static uint32_t asks_of(const char *word)
     return 0;
 }
 
-/* A word's second half may be pasted or come by an escape: those are caught where they stand. */
+/* A word may be completed by pasting or an escape: those are detected where they occur. */
 static void judge_word(struct text *t, const char *word)
 {
     static const char *const loops[] = {"for", "while", "do", "goto"};
@@ -123,11 +125,13 @@ static void judge_word(struct text *t, const char *word)
                 starts_like(word, waits_like, GN_ARRAY_SIZE(waits_like));
     if (is_one_of(word, strange, GN_ARRAY_SIZE(strange)) ||
         starts_like(word, strange_like, GN_ARRAY_SIZE(strange_like)))
-        leave_whole(t, "it names what is no part of the portable language");
+        leave_whole(t, "it uses words outside portable OpenCL C");
 }
 
-/* ---- declarations. Functions, types and constants are told apart; whatever else ends with a
- * semicolon is a variable. */
+/*
+ * ---- declarations. Functions, types and constants are recognized; everything else that ends with
+ * a semicolon is a variable.
+ */
 
 static void end_declaration(struct declaration *d)
 {
@@ -158,7 +162,7 @@ static void declare_word(struct text *t, const char *word)
     d->is_tag |= is_one_of(word, tags, GN_ARRAY_SIZE(tags));
 }
 
-/* At its semicolon. */
+/* Called at its semicolon. */
 static bool declares_variable(const struct declaration *d)
 {
     if (d->is_harmless || !d->n_words || (d->is_const && !d->is_pointer))
@@ -209,7 +213,7 @@ static void declare_mark(struct text *t, int c)
         d->parens--;
         if (!d->parens && d->in_attribute) {
             d->in_attribute = false;
-            return; /* it changes nothing of what stands before it */
+            return; /* an attribute changes nothing of the declaration before it */
         }
     } else if (c == '=' && is_outside) {
         d->has_value = true;
@@ -231,7 +235,7 @@ static void declare_mark(struct text *t, int c)
     d->last = c;
 }
 
-/* What does not fit into `word` is cut off: no word that is looked for is so long. */
+/* A word that is longer than `word` is cut off: no searched word is as long. */
 static void take_word(struct text *t, char word[MAX_WORD])
 {
     size_t n = 0;
@@ -263,7 +267,10 @@ static void pass_quoted(struct text *t, int quote)
     }
 }
 
-/* At a '/': true when it began a comment, which is passed. A newline that ends one is left. */
+/*
+ * Called behind a '/'. True when it began a comment, which is skipped. A newline that ends one is
+ * not consumed.
+ */
 static bool pass_comment(struct text *t)
 {
     if (peek(t) == '/') {
@@ -297,8 +304,10 @@ static void pass_blanks(struct text *t)
     }
 }
 
-/* Behind the '#' of a line. Its words are read on by the caller, for which `tests` says whether
- * they are a condition's. */
+/*
+ * Called behind the '#' of a line. The caller reads the rest of the line; `tests`: it is a
+ * condition.
+ */
 static void take_directive(struct text *t, bool *tests)
 {
     static const char *const files[] = {"include", "include_next", "import", "embed"};
@@ -314,7 +323,7 @@ static void take_directive(struct text *t, bool *tests)
         pass_blanks(t);
         take_word(t, word);
         if (asks_of(word))
-            leave_whole(t, "it defines a function that tells where a group stands");
+            leave_whole(t, "it defines a position function");
         judge_word(t, word);
     }
 }
@@ -331,7 +340,7 @@ static void look_at(struct text *t)
             if (!directive)
                 declare_word(t, word);
             if (tests && asks_of(word))
-                leave_whole(t, "it looks at a function that tells where a group stands");
+                leave_whole(t, "a preprocessor condition names a position function");
             line_begins = false;
             continue;
         }
@@ -362,7 +371,7 @@ static void look_at(struct text *t)
         } else if (c == '"' || c == '\'') {
             pass_quoted(t, c);
         } else if (c == '\\' || (c == '?' && peek(t) == '?')) {
-            leave_whole(t, "it spells characters by their number");
+            leave_whole(t, "it spells characters by escapes");
         }
         if (!directive && !isspace(c))
             declare_mark(t, c);
@@ -383,9 +392,9 @@ void gn_source_look_options(struct gn_source_facts *f, const char *options)
     struct text t = {.at = options, .end = options + strlen(options), .facts = f};
     for (size_t i = 0; i < GN_ARRAY_SIZE(strange); i++)
         if (strstr(options, strange[i]))
-            leave_whole(&t, "its build options do more than define words");
+            leave_whole(&t, "its build options do more than define macros");
     f->newer |= strstr(options, "-cl-std") && !strstr(options, "-cl-std=CL1");
-    /* Quotes and backslashes are the option parser's: what stands between them counts. */
+    /* Quotes and backslashes belong to the option parser; the words between them count. */
     while (t.at < t.end) {
         char word[MAX_WORD];
         const int c = (unsigned char)*t.at;
@@ -399,7 +408,7 @@ void gn_source_look_options(struct gn_source_facts *f, const char *options)
         take_word(&t, word);
         judge_word(&t, word);
         if (strstr(word, "get_g") || strstr(word, "get_num_groups") || f->asks != asks)
-            leave_whole(&t, "its build options name a function that tells where a group stands");
+            leave_whole(&t, "its build options name a position function");
     }
 }
 
@@ -410,5 +419,5 @@ void gn_source_judge(struct gn_source_facts *f)
     if (f->loops && f->waits)
         f->whole = "its groups may wait for each other";
     else if (f->quotes && f->asks)
-        f->whole = "it makes text of its own words";
+        f->whole = "it turns macro arguments into strings";
 }

@@ -7,15 +7,15 @@
 #include <stdint.h>
 
 /*
- * What a program's text shows of its kernels: may their groups run in several launches one after
- * the other, and which of the functions that tell a group where it stands do they ask? It is read
- * word by word, not compiled, so every doubt counts against cutting. Pure; any thread.
+ * Examines a program's text: whether the groups of its kernels may run in several launches one
+ * after the other, and which position functions (get_group_id ...) its kernels call. The text is
+ * scanned word by word, not compiled, so every doubt counts against slicing. Pure; any thread.
  *
- * Groups that wait for groups which come later would wait for ever. That needs a loop, and memory
- * that is read anew in each round: a text with any loop in it and any atomic function, volatile
- * object or fence of global memory is left whole, however harmless it may be. Left whole as well:
- * what includes files (their text isn't here), pastes words together, or names what no portable
- * kernel has (inline assembly, compiler builtins, pipes, kernels that enqueue kernels).
+ * Groups that wait for later groups would wait forever. Such a wait needs a loop, and memory that
+ * each iteration reads again. A text with any loop and any atomic function, volatile object or
+ * fence of global memory is therefore left whole, even if it is harmless. Also left whole: a text
+ * that includes files (their text is not here), pastes words together, or names something outside
+ * portable OpenCL C (inline assembly, compiler builtins, pipes, kernels that enqueue kernels).
  */
 enum gn_source_asks {
     GN_ASKS_GROUP_ID = 1,
@@ -27,17 +27,16 @@ enum gn_source_asks {
 
 struct gn_source_facts {
     uint32_t asks;     /* enum gn_source_asks */
-    const char *whole; /* why it runs whole; NULL: it may be cut */
-    bool newer;    /* of a version in which a program may have variables of its own that outlive a
-                      launch */
-    bool declares; /* it seems to declare such variables; one that a macro hides is not seen */
+    const char *whole; /* why launches run whole; NULL: they may be sliced */
+    bool newer;        /* the OpenCL C version may have program-scope variables */
+    bool declares;     /* it seems to declare such variables; one hidden by a macro is not found */
     bool loops, waits, quotes;
 };
 
-/* Zeros at the start; the program's text, in one part or more, then its build options. */
+/* Start from zeros; pass the program's text, in one part or more, then its build options. */
 void gn_source_look(struct gn_source_facts *f, const char *text, size_t n);
 void gn_source_look_options(struct gn_source_facts *f, const char *options);
-/* After both: the verdict stands in `whole`. */
+/* Call it last: writes the verdict into `whole`. */
 void gn_source_judge(struct gn_source_facts *f);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is said of a program's text, in particular that no disguise hides what counts against
- * cutting. */
+/*
+ * Tests the facts found in a program's text, in particular that no disguise hides a construct that
+ * forbids slicing.
+ */
 #include "source_look.h"
 
 #include "base/checked.h"
@@ -14,7 +16,7 @@
 static struct gn_source_facts facts_of(const char *text, const char *options)
 {
     struct gn_source_facts f = {0};
-    /* Exactly as long as it is, so that a sanitizer sees who reads on. */
+    /* A copy of the exact length, so that a sanitizer detects reads beyond the end. */
     const size_t n = strlen(text);
     char *copy = malloc(n ? n : 1);
     assert_non_null(copy);
@@ -51,7 +53,7 @@ static void test_ordinary_kernels(void **state)
           "", true, GN_ASKS_GLOBAL_SIZE | GN_ASKS_GLOBAL_OFFSET);
     check("kernel void k(global int *a) { a[get_global_linear_id()] = 1; }", "", true,
           GN_ASKS_LINEAR_ID);
-    /* Without a loop nobody waits; without a word that reads anew, neither. */
+    /* Without a loop no group waits; nor without a word that makes memory be read again. */
     check("kernel void k(global int *a) { atomic_inc(a); }", "", true, 0);
     check("kernel void k(volatile global int *a) { a[0] = 1; }", "", true, 0);
 }
@@ -178,7 +180,7 @@ static void test_variables_are_seen(void **state)
             fail_msg("a variable in %s", declare_none[i]);
 }
 
-/* Whatever comes: it ends, and reads nothing that is not there. */
+/* For any bytes, the scan ends and reads nothing beyond them. */
 static void test_any_bytes(void **state)
 {
     static const char bits[] = "/*\\\n\"'#%:?e1._ad\r <\xff";

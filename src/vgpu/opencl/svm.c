@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shared virtual memory, the vGPU's side. Program and vGPU keep the same window of addresses free;
- * an allocation lies in a data segment that both map there, so a pointer means the same bytes on
- * both sides and nothing is ever copied for it.
+ * Shared virtual memory, the vGPU's side. Program and vGPU reserve the same window of addresses; an
+ * allocation lies in a data segment that both map there, so a pointer means the same bytes on both
+ * sides and nothing is ever copied for it.
  *
- * The driver never learns of these allocations. Having the driver allocate and putting shared pages
- * under its allocation would need an address that is free in the program too, which nobody can
- * promise. So this is offered only on devices whose memory is this process's (a CPU, or system-wide
- * fine grain), and carried as svm_ways.c says. What flags, sizes and alignments are good is still
- * the driver's word: it is asked for an allocation of that kind, which goes back at once.
+ * The driver never learns of these allocations. If the driver allocated and Gantry put shared pages
+ * under the allocation, its address would have to be free in the program too, which cannot be
+ * guaranteed. So this is offered only on devices that use this process's memory (a CPU, or
+ * system-wide fine grain), and implemented as svm_ways.c says. The driver still decides which
+ * flags, sizes and alignments are valid: it is asked for an allocation of that kind, which is freed
+ * at once.
  *
- * An address is a number that the guest chose. Commands go on only inside a live allocation,
- * checked when they are given to the driver; what a kernel is given points at least into the
- * window, where nothing of this process's own lies. Pages stay mapped as long as the vGPU lives, so
- * a late free takes nothing away under a command.
+ * An address is a number that the guest chose. Commands run only inside a live allocation, checked
+ * at submission; a kernel's pointer at least points into the window, which contains nothing of this
+ * process. Pages stay mapped as long as the vGPU lives, so a late free removes no page under a
+ * command.
  *
- * A vGPU that moves brings the window and what is live as records (records.h); the bytes stay where
- * they are, in the program's segments, which its new worker maps at the same addresses.
+ * A vGPU that migrates takes the window and the live allocations along as records (records.h). The
+ * bytes stay in the program's segments, which the new worker maps at the same addresses.
  */
 #include "opencl_host.h"
 #include "slices.h"
@@ -41,10 +42,10 @@ struct live {
 struct gn_svm_vgpu {
     pthread_mutex_t lock;
     /* lock */
-    uint64_t window, window_bytes; /* 0: there is none */
-    uint64_t
-        segment_at[GN_MAX_SEGMENTS]; /* where in the window a data segment is mapped; 0: nowhere */
-    struct live *live;               /* by address, no two overlap */
+    uint64_t window, window_bytes; /* 0: no window */
+    /* the address in the window at which a data segment is mapped; 0: not mapped */
+    uint64_t segment_at[GN_MAX_SEGMENTS];
+    struct live *live; /* by address, no two overlap */
     size_t n_live, live_capacity;
 };
 
@@ -70,9 +71,9 @@ static struct gn_svm_vgpu *host_of(struct gn_vgpu *v)
     return ((struct gn_opencl_vgpu *)v->detail)->svm;
 }
 
-/* ---- what is live */
+/* ---- live allocations */
 
-/* How many begin at or below an address. */
+/* The number of allocations that begin at or below an address. */
 static size_t rank_locked(const struct gn_svm_vgpu *s, uint64_t address)
 {
     size_t low = 0, high = s->n_live;
@@ -119,7 +120,7 @@ bool gn_svm_address_ok(struct gn_vgpu *v, uint64_t address)
     return inside;
 }
 
-/* False when it would lie over another. */
+/* False when it overlaps another. */
 static bool add_live_locked(struct gn_svm_vgpu *s, const struct live *l)
 {
     size_t n = rank_locked(s, l->address);
@@ -164,8 +165,10 @@ void gn_svm_forget(struct gn_vgpu *v, uint64_t id)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* In a load what the program has freed meanwhile may still be there when its place is somebody
- * else's. */
+/*
+ * During a load, an allocation that the program has freed meanwhile may still be in the list when
+ * another one takes its place.
+ */
 static void forget_range_locked(struct gn_svm_vgpu *s, const struct live *l)
 {
     for (size_t i = s->n_live; i--;)
@@ -181,7 +184,7 @@ static cl_int open_window(const struct gn_vgpu *v, struct gn_svm_vgpu *s, uint64
 {
     void *want = (void *)(uintptr_t)address;
     void *at = want;
-    /* A program that hosts its vGPU has reserved them for both. */
+    /* A program with an in-process vGPU has reserved the window for both. */
     if (!v->hosted)
         at = mmap(want, bytes, PROT_NONE,
                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
@@ -210,7 +213,7 @@ cl_int gn_host_SvmWindow(struct gn_vgpu *v, struct gn_request *r, const struct g
     if (s->window || !a->address || a->address % page || !a->bytes || a->bytes % page ||
         a->bytes > WINDOW_LIMIT_BYTES || !gn_add_u64(a->address, a->bytes, &end) ||
         end > ADDRESS_LIMIT || a->n_devices < p->n_devices) {
-        gn_vgpu_fault(v, "no window for shared virtual memory can be like this", "SvmWindow");
+        gn_vgpu_fault(v, "the window for shared virtual memory is invalid", "SvmWindow");
         return CL_INVALID_VALUE;
     }
     gn_svm_find_ways(v, a->capabilities);
@@ -222,14 +225,16 @@ cl_int gn_host_SvmWindow(struct gn_vgpu *v, struct gn_request *r, const struct g
         any |= a->capabilities[i] != 0;
     }
     cl_int result = any ? open_window(v, s, a->address, a->bytes) : CL_SUCCESS;
-    /* Where there is none, that is not what a vGPU is made from; and where there was one, a program
-     * was told so. */
+    /*
+     * Without a window the request must not become part of the vGPU's records, and if the vGPU had
+     * one, the program was told so: fail in both cases.
+     */
     return result || any ? result : CL_INVALID_OPERATION;
 }
 
 /* ---- allocations */
 
-/* Maps a data segment into the window, or sees that it is there already. */
+/* Maps a data segment into the window, or checks that it is mapped there already. */
 static bool segment_there_locked(struct gn_vgpu *v, struct gn_svm_vgpu *s, uint32_t index,
                                  uint64_t at)
 {
@@ -244,7 +249,7 @@ static bool segment_there_locked(struct gn_vgpu *v, struct gn_svm_vgpu *s, uint3
         if (s->segment_at[i] && at < s->segment_at[i] + v->segments[i].bytes &&
             s->segment_at[i] < at + segment->bytes)
             return false;
-    if (v->hosted) { /* the program maps it there by itself */
+    if (v->hosted) { /* the program maps it there itself */
         s->segment_at[index] = at;
         return true;
     }
@@ -252,7 +257,7 @@ static bool segment_there_locked(struct gn_vgpu *v, struct gn_svm_vgpu *s, uint3
                       MAP_SHARED | MAP_FIXED, segment->fd, 0);
     if (base == MAP_FAILED)
         return false;
-    /* What a driver starts (a linker, a compiler) has no business with the program's memory. */
+    /* Processes that a driver starts (a linker, a compiler) must not get the program's memory. */
     madvise(base, segment->bytes, MADV_DONTFORK);
     s->segment_at[index] = at;
     return true;
@@ -283,7 +288,8 @@ void *gn_host_Svm(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_
     bool good = there && (!room || add_live_locked(s, &l));
     pthread_mutex_unlock(&s->lock);
     if (!good)
-        gn_vgpu_fault(v, "shared virtual memory does not lie where the guest says", "Svm");
+        gn_vgpu_fault(v, "an allocation of shared virtual memory is not at the guest's address",
+                      "Svm");
     if (!good || !room)
         return NULL;
     *result = CL_SUCCESS;
@@ -294,7 +300,7 @@ cl_int gn_host_clSetKernelExecInfo(struct gn_vgpu *v, struct gn_request *r,
                                    const struct gn_args_clSetKernelExecInfo *a)
 {
     const uint64_t *pointers =
-        a->param_value; /* of a record, what they pointed to may have been freed since */
+        a->param_value; /* in a record, their targets may have been freed since */
     if (!gn_cl(v)->clSetKernelExecInfo)
         return CL_INVALID_OPERATION;
     if (a->param_name != CL_KERNEL_EXEC_INFO_SVM_PTRS &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared virtual memory against guests that lie about it, and drivers that will not have it. */
+/* Tests of shared virtual memory against guests that lie and drivers that refuse. */
 #include "opencl_host.h"
 #include "svm.h"
 
@@ -17,22 +17,22 @@
 #define SEGMENT   (UINT64_C(64) << 10)
 #define N_DEVICES 2u
 
-/* ---- a driver */
+/* ---- a simulated driver */
 
 static struct {
     cl_device_type type;
     cl_device_svm_capabilities svm;
     bool foreign;   /* has no native kernels */
-    bool deaf;      /* says yes to a native kernel and runs none */
-    bool stern;     /* refuses it */
+    bool deaf;      /* accepts a native kernel and runs none */
+    bool stern;     /* refuses native kernels */
     bool elsewhere; /* works on copies of host memory */
-    bool full;      /* has no shared memory to give */
+    bool full;      /* has no shared memory left */
     int n_allocated, n_run;
-    unsigned char *host; /* of the buffer made last */
+    unsigned char *host; /* of the latest buffer */
     int n_buffers;
     cl_mem argument; /* set last */
     const void *pointer;
-    bool by_value; /* its kernel's argument is no pointer */
+    bool by_value; /* the kernel's argument is no pointer */
 } driver;
 
 static cl_int CL_API_CALL device_info(cl_device_id device, cl_device_info name, size_t size,
@@ -133,7 +133,7 @@ static cl_int CL_API_CALL kernel_info(cl_kernel kernel, cl_kernel_info name, siz
     return CL_SUCCESS;
 }
 
-/* Its own functions for shared memory. */
+/* The driver's functions for shared memory. */
 static cl_int CL_API_CALL copy(cl_command_queue queue, cl_bool blocking, void *dst, const void *src,
                                size_t size, cl_uint n, const cl_event *waits, cl_event *event)
 {
@@ -214,7 +214,7 @@ static cl_int CL_API_CALL exec_info(cl_kernel kernel, cl_kernel_exec_info name, 
     return CL_SUCCESS;
 }
 
-/* Its commands are over when they are taken. */
+/* Commands are complete when they are accepted. */
 static cl_int CL_API_CALL set_callback(cl_event event, cl_int status,
                                        void(CL_CALLBACK *over)(cl_event, cl_int, void *),
                                        void *data)
@@ -252,10 +252,9 @@ static struct gn_opencl_vgpu detail = {.platform = &platform};
 static struct gn_vgpu_boot boot;
 static struct gn_counters counters;
 static struct gn_vgpu *v;
-static struct gn_request r; /* the last one */
-static bool anew;           /* it is a record's */
-static uint64_t
-    window; /* addresses that are free here; in the test nobody but the vGPU holds them */
+static struct gn_request r; /* the latest one */
+static bool anew;           /* it comes from a record */
+static uint64_t window; /* addresses that are free here; in the test only the vGPU reserves them */
 
 static int open_vgpu(void **state)
 {
@@ -327,7 +326,7 @@ static void open_window(void)
     assert_true(capabilities[0] && capabilities[1]);
 }
 
-/* An allocation as a guest would name it; `segment` counts from 0. */
+/* An allocation as a guest would request it; `segment` counts from 0. */
 static bool take(uint64_t id, uint64_t address, uint64_t size, uint32_t segment, uint64_t offset)
 {
     struct gn_wire_Svm w = {
@@ -445,7 +444,7 @@ static void a_driver_that_copies_host_memory_offers_nothing(void **state)
     offers_nothing();
 }
 
-/* ---- what stands for the driver's functions */
+/* ---- replacements of the driver's functions */
 
 static void an_argument_is_a_buffer_at_that_address(void **state)
 {
@@ -458,7 +457,7 @@ static void an_argument_is_a_buffer_at_that_address(void **state)
     assert_int_equal(gn_svm_set_arg(v, NULL, 0, window + 9, &held), CL_SUCCESS);
     assert_ptr_equal(driver.host, (void *)(uintptr_t)(window + 9));
     assert_true(held && driver.argument == held && driver.n_buffers == 1);
-    /* Where nothing lives, too: only a kernel looks there. */
+    /* Also at an address without an allocation: only a kernel accesses it. */
     assert_int_equal(gn_svm_set_arg(v, NULL, 0, window + 64, &held), CL_SUCCESS);
     assert_int_equal(driver.n_buffers, 1);
     assert_int_equal(gn_svm_set_arg(v, NULL, 0, 0, &held), CL_SUCCESS);
@@ -491,7 +490,7 @@ static void with_system_sharing_an_argument_is_the_pointer(void **state)
     assert_true(gn_svm_tells_lists(v));
 }
 
-/* A command for the bytes from the window's beginning on. */
+/* Submits a fill of the bytes from the beginning of the window. */
 static int32_t fill(uint64_t bytes, uint64_t pattern_bytes, const void *pattern)
 {
     union {
@@ -544,7 +543,7 @@ static void an_allocation_is_the_segment_at_its_address(void **state)
     assert_false(faulty());
     strcpy((char *)v->segments[1].base + 4096, "shared");
     assert_string_equal((char *)(uintptr_t)(window + 4096), "shared");
-    /* Charged to the request, whose object it becomes. */
+    /* Charged to the request, which passes the charge to its object. */
     assert_int_equal(r.charged_bytes, 100);
     assert_int_equal(atomic_load(&counters.memory_bytes), 100);
     gn_svm_forget(v, 1);
@@ -561,7 +560,7 @@ static void an_allocation_that_the_lease_does_not_cover_is_none(void **state)
     assert_false(take(1, window + 4096, 100, 1, 4096));
     assert_false(faulty());
     assert_int_equal(r.charged_bytes, 0);
-    assert_false(r.defer); /* there is nobody to ask */
+    assert_false(r.defer); /* there is no gantryd to ask */
     assert_true(take(1, window + 4096, 99, 1, 4096));
     assert_false(take(2, window + 8192, 1, 1, 8192));
     gn_svm_forget(v, 1);
@@ -589,7 +588,7 @@ static void what_is_live_is_known_to_the_byte(void **state)
     gn_svm_forget(v, 77);
     assert_false(gn_svm_live(v, window + 256, 1));
     assert_true(gn_svm_live(v, window + 512, 256));
-    /* A pointer that is given to a kernel only has to stay out of this process's own memory. */
+    /* A pointer for a kernel only has to stay out of this process's own memory. */
     assert_true(gn_svm_address_ok(v, 0));
     assert_true(gn_svm_address_ok(v, window + 256));
     assert_true(gn_svm_address_ok(v, window + GIB - 1));
@@ -611,10 +610,10 @@ static void a_lie_about_an_allocation_ends_the_vgpu(void **state)
         uint64_t offset, size;
     } lies[] = {
         {-4096, 1, 0, 64},                        /* before the window */
-        {(int64_t)(GIB - SEGMENT / 2), 1, 0, 64}, /* its segment goes on behind it */
-        {(int64_t)GIB, 1, 0, 64},                 /* behind it */
+        {(int64_t)(GIB - SEGMENT / 2), 1, 0, 64}, /* its segment ends behind the window */
+        {(int64_t)GIB, 1, 0, 64},                 /* behind the window */
         {100, 1, 0, 64},                          /* between pages */
-        {0, 1, 4096, 64},                         /* the segment would begin before */
+        {0, 1, 4096, 64},                         /* the segment would begin before the window */
         {4096, 1, 0, 64},                         /* over another segment */
         {128, 0, 128, 64},                        /* over another allocation */
         {64, 0, 64, 128},                         /* likewise, from below */
@@ -661,7 +660,7 @@ static void a_list_of_pointers_holds_live_ones_only(void **state)
     assert_int_equal(gn_host_clSetKernelExecInfo(v, &r, &a), CL_INVALID_VALUE);
     list[2] = window + 4096;
     assert_int_equal(gn_host_clSetKernelExecInfo(v, &r, &a), CL_INVALID_VALUE);
-    /* Of a record: it was live once. */
+    /* In a record: it was live once. */
     r.anew = true;
     assert_int_equal(gn_host_clSetKernelExecInfo(v, &r, &a), CL_SUCCESS);
     list[2] = (uintptr_t)&some_object;

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How shared virtual memory is carried: the commands and the kernels' arguments.
+ * The ways to implement shared virtual memory: commands and kernel arguments. Called by the ring
+ * thread, by submitters, and by the helper thread (the test at the start).
  *
- * Only the driver's own allocations may be given to its functions for shared memory, but where a
- * device has fine-grain system sharing. On a processor all of it is done without them: what a
- * command does is a native kernel, in whose place in its queue this file copies and fills; a
- * kernel's argument is a buffer over host memory, at that address. That the driver works there in
- * place is tried once, by what the specification allows: a native kernel sees the address of a
- * buffer that it is given. With system sharing an argument is the pointer itself. A device that has
- * system sharing and no native kernels carries out the commands by itself.
+ * The driver's SVM functions may be used only for the driver's own allocations, except where a
+ * device has fine-grain system sharing. On a CPU device everything is done without them: a command
+ * is a native kernel, which holds the command's place in the queue while this file copies and
+ * fills; a kernel argument is a buffer over host memory, at that address. One test shows whether
+ * the driver works there in place, by a property that the specification defines: a native kernel
+ * sees the address of a buffer that it is given. With system sharing an argument is the pointer
+ * itself. A device with system sharing and without native kernels runs the commands by its own
+ * functions.
  */
 #include "svm.h"
 #include "opencl_host.h"
@@ -18,9 +20,9 @@
 
 #define MOST_PATTERN 128u
 #define TRIAL_BYTES  4096u
-#define TRIAL_OFFSET 3u /* an argument may point anywhere */
+#define TRIAL_OFFSET 3u /* an argument may have any alignment */
 
-/* ---- in the place of a command */
+/* ---- replacements of commands */
 
 enum what { NOTHING, COPY, FILL };
 
@@ -36,7 +38,7 @@ static void fill(const struct job *j)
 {
     size_t done = j->pattern_size < j->size ? j->pattern_size : j->size;
     memcpy(j->dst, j->pattern, done);
-    /* What is there is the pattern, for what comes behind it. */
+    /* The part already filled is the pattern for the rest. */
     while (done < j->size) {
         const size_t more = done < j->size - done ? done : j->size - done;
         memcpy((char *)j->dst + done, j->dst, more);
@@ -44,7 +46,7 @@ static void fill(const struct job *j)
     }
 }
 
-/* On a thread of the driver's, which may put what it is given anywhere. */
+/* On a driver's thread. The driver may place the arguments at any alignment. */
 static void CL_CALLBACK run_job(void *args)
 {
     struct job j;
@@ -62,7 +64,7 @@ static int32_t submit_job(struct gn_vgpu *v, struct job *j, cl_command_queue que
                                            waits, event);
 }
 
-/* ---- the trial */
+/* ---- the test of the driver */
 
 struct trial {
     const void *seen, *expected;
@@ -91,16 +93,19 @@ static bool try_device(const cl_icd_dispatch *cl, cl_context context, cl_device_
     if (good && !cl->clFinish(queue)) {
         passed = !result && *good;
         free(good);
-    } /* else it may still run */
+    } /* else the native kernel may still run */
     if (queue)
         cl->clReleaseCommandQueue(queue);
     return passed;
 }
 
-/* Does a native kernel run on each of these, and see a buffer where its host memory is? */
+/*
+ * True if a native kernel runs on each of these devices, and sees a buffer at the address of its
+ * host memory.
+ */
 static bool try_all(const cl_icd_dispatch *cl, const cl_device_id *devices, cl_uint n, bool buffers)
 {
-    /* The driver may hold on to it for a while. */
+    /* Static, because the driver may use it for a while after the release. */
     static _Alignas(64) unsigned char page[TRIAL_BYTES];
     unsigned char *at = page + TRIAL_OFFSET;
     cl_int result;
@@ -118,13 +123,15 @@ static bool try_all(const cl_icd_dispatch *cl, const cl_device_id *devices, cl_u
     return good;
 }
 
-/* Of one device: what it would offer, leaving out that any pointer of the program's works, since
- * those are not shared. */
+/*
+ * The capabilities that one device could offer. System sharing is left out: the program's other
+ * pointers are not shared.
+ */
 struct offer {
     cl_device_svm_capabilities capabilities;
     bool system;    /* any pointer may be given to the driver */
     bool native;    /* the commands can be native kernels */
-    bool functions; /* or the driver's own */
+    bool functions; /* the commands can be the driver's functions */
 };
 
 static struct offer offer_of(const cl_icd_dispatch *cl, cl_device_id device)
@@ -166,7 +173,7 @@ void gn_svm_find_ways(struct gn_vgpu *v, cl_device_svm_capabilities *ret_capabil
         ways.pointers &= offers[i].system;
     }
     ways.native = ways.native && n && try_all(gn_cl(v), devices, n, !ways.pointers);
-    /* One way for all: a device that could go only another offers nothing. */
+    /* One way for all devices: a device that supports only another one offers nothing. */
     for (cl_uint i = 0; i < p->n_devices; i++)
         ret_capabilities[i] =
             offers && (ways.native || offers[i].functions) ? offers[i].capabilities : 0;
@@ -190,13 +197,17 @@ cl_int gn_svm_set_arg(struct gn_vgpu *v, cl_kernel kernel, cl_uint index, uint64
         return CL_INVALID_OPERATION;
     if (((struct gn_opencl_vgpu *)v->detail)->svm_ways.pointers)
         return cl->clSetKernelArgSVMPointer(kernel, index, at);
-    /* A driver may take a buffer for each argument of a handle's size: a double, an image, a
-     * sampler. It takes a pointer only where the argument is one. */
+    /*
+     * A driver may accept a buffer for any argument of a handle's size (a double, an image, a
+     * sampler), but a pointer only for a pointer argument: so test with NULL first.
+     */
     result = cl->clSetKernelArgSVMPointer(kernel, index, NULL);
     if (result)
         return result;
     if (at) {
-        /* Freed meanwhile, or just behind its end: a kernel may have it that does not look there.
+        /*
+         * The address may be freed by now, or just behind an allocation; a kernel may get it if it
+         * does not access it.
          */
         const uint64_t bytes = gn_svm_reach(v, address);
         result = cl->clGetKernelInfo(kernel, CL_KERNEL_CONTEXT, sizeof context, &context, NULL);
@@ -223,7 +234,7 @@ bool gn_svm_tells_lists(struct gn_vgpu *v)
     return ((struct gn_opencl_vgpu *)v->detail)->svm_ways.pointers;
 }
 
-/* ---- commands. Without a way for them there is no live allocation. */
+/* ---- commands. Without a way there is no live allocation. */
 
 static bool runs_natively(struct gn_vgpu *v)
 {
@@ -260,10 +271,10 @@ static void CL_CALLBACK free_pattern(cl_event event, cl_int status, void *patter
 }
 
 /*
- * By the driver's copies, each of all that is there already: PoCL 8 crashes when it fills what it
- * has not allocated, though it says that any pointer will do. The driver reads the pattern when it
- * runs the first copy; nothing keeps the command until then, so the pattern is copied, and freed at
- * that copy's end.
+ * Fills with the driver's copies, each of everything filled so far: PoCL 8 crashes when it fills
+ * memory that it has not allocated, although it reports system sharing. The driver reads the
+ * pattern when it runs the first copy, and the command may be gone by then, so the pattern is
+ * copied, and freed at the end of that copy.
  */
 static int32_t fill_by_copies(struct gn_vgpu *v, cl_command_queue queue, char *dst,
                               const void *pattern, size_t pattern_size, size_t size,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the programs that have program-scope variables, and remembers whether a launch may have
+ * Finds the programs that have program-scope variables, and records whether a launch may have
  * written them: see variables.h. Called by the helper thread (builds), by the threads that make
  * kernels, by the submitter and by the saving thread. It never waits and never changes a program.
  */
@@ -33,7 +33,7 @@ void gn_variables_unref(struct gn_variables *x)
         free(x);
 }
 
-/* ---- what the text says */
+/* ---- the text */
 
 static void look_at_program(struct gn_vgpu *v, struct gn_source_facts *f, cl_program program)
 {
@@ -62,7 +62,7 @@ void gn_variables_look(struct gn_vgpu *v, struct gn_variables *x, cl_program pro
         atomic_store_explicit(&x->is_declared, true, memory_order_release);
 }
 
-/* ---- what the driver says */
+/* ---- the driver */
 
 static bool exist_on(const cl_icd_dispatch *cl, cl_program program, cl_device_id device,
                      bool is_declared)
@@ -89,7 +89,7 @@ bool gn_variables_exist(struct gn_vgpu *v, const struct gn_variables *x, cl_prog
         !(devices = malloc(bytes ? bytes : 1)) ||
         cl->clGetProgramInfo(program, CL_PROGRAM_DEVICES, bytes, devices, NULL)) {
         free(devices);
-        return true; /* unknown, so nothing may be lost */
+        return true; /* unknown: assume that there are variables, so that no content is lost */
     }
     for (size_t i = 0; !exist && i < bytes / sizeof *devices; i++)
         exist = exist_on(cl, program, devices[i], is_declared);
@@ -97,7 +97,7 @@ bool gn_variables_exist(struct gn_vgpu *v, const struct gn_variables *x, cl_prog
     return exist;
 }
 
-/* ---- what that means for a save */
+/* ---- consequences for a save */
 
 const char *gn_variables_obstacle(const struct gn_vobject *o)
 {

@@ -8,8 +8,8 @@
 
 /*
  * Program-scope variables. OpenCL has no call that reads or writes them, so a vGPU cannot carry
- * their contents: a program that is built anew elsewhere begins with their initial values. A vGPU
- * with a program whose variables a launch may have written is therefore not saved.
+ * their contents: a program that is rebuilt elsewhere begins with their initial values. A vGPU is
+ * therefore not saved if a launch may have written the variables of one of its programs.
  *
  * One object per program, shared with its kernels, because the variables live as long as the
  * program or any kernel of it. Counted.
@@ -36,9 +36,9 @@ void gn_variables_look(struct gn_vgpu *v, struct gn_variables *x, cl_program pro
                        const struct gn_build_includes *files);
 
 /*
- * Has the program, which is built, variables? A driver whose devices can have them is asked. One
- * that says that its devices cannot may still take them (PoCL 3.1 with -cl-std=CL2.0 does, and
- * reports a size of 0): there the text decides.
+ * True if the built program has variables. If a device can have them, its driver is asked. A driver
+ * may accept them although it reports that its devices cannot have them (PoCL 3.1 with
+ * -cl-std=CL2.0 does, and reports a size of 0): then the text decides.
  */
 bool gn_variables_exist(struct gn_vgpu *v, const struct gn_variables *x, cl_program program);
 
@@ -50,8 +50,10 @@ static inline void gn_variables_use(struct gn_variables *x)
         atomic_store_explicit(&x->is_used, true, memory_order_relaxed);
 }
 
-/* What keeps the object's program from being saved, as the rest of "it uses ..."; NULL: nothing.
- * The saving thread. */
+/*
+ * The reason why the object's program cannot be saved, as the rest of "it uses ..."; NULL: none.
+ * The saving thread.
+ */
 const char *gn_variables_obstacle(const struct gn_vobject *o);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which memory an OpenCL command of the host's has written, and whose memory an object is. Marks
- * are made on the threads that report ends. What a map for writing has changed comes as a write
- * when it is unmapped.
+ * Which memory a host command has written, and to which memory an object belongs. Called by the
+ * threads that report ends and by those that make objects. Data written through a map comes as a
+ * write at the unmap.
  */
 #include "opencl_host.h"
 
@@ -14,7 +14,7 @@ int gn_mem_writes_made(struct gn_vobject *o, struct gn_mem_detail *detail,
     cl_mem_flags flags = 0;
     size_t offset = 0, size = 0;
     detail->extent = UINT64_MAX;
-    /* A request that makes memory names other memory only to make it out of that. */
+    /* A request that makes a memory object names another one only as its source. */
     for (uint32_t i = 0; i < r->n_held; i++)
         if (r->held[i] != o && r->held[i]->kind == GN_KIND_MEM)
             source = r->held[i];
@@ -24,8 +24,10 @@ int gn_mem_writes_made(struct gn_vobject *o, struct gn_mem_detail *detail,
         return detail->writes ? 0 : -1;
     }
     const struct gn_mem_detail *parent = source->detail;
-    /* A pending command that uses the part alone reads and writes the whole one's contents, which
-     * have to move with it. */
+    /*
+     * A pending command that names only the part uses the whole one's contents, which have to
+     * migrate with it.
+     */
     if (!parent || !parent->writes || gn_object_hold(o, source))
         return -1;
     detail->borrowed = true;
@@ -41,7 +43,7 @@ int gn_mem_writes_made(struct gn_vobject *o, struct gn_mem_detail *detail,
     return 0;
 }
 
-/* The bytes of the object that a plain command has written; else all of them. */
+/* The range that a plain command has written; for other commands, everything. */
 static void range_of(const struct gn_command *c, uint64_t *ret_offset, uint64_t *ret_bytes)
 {
     switch (((const struct gn_msg *)(const void *)c->bytes)->op) {
