@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads the .icd files of OpenCL loaders (icd.h). Called by gantryd, gantry and workers, on any
+ * thread. Loads no library. */
 #include "base/icd.h"
 
 #include <stdio.h>
