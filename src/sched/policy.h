@@ -49,12 +49,12 @@ struct gn_sched_queue {
             RB_HEAD(gn_sched_tree, gn_sched_node) tree;
             uint64_t time; /* virtual time */
             uint64_t arrivals;
+            /* The longest recent turns of two nodes, in virtual time, the longer one first. */
             struct gn_sched_step {
                 /* only compared, never dereferenced: the node may be freed */
                 const struct gn_sched_node *of;
                 uint64_t tag, at_ns;
-            } longest[2]; /* the longest recent turns of two nodes, in virtual time, the longer one
-                             first */
+            } longest[2];
         } fair;
         struct {
             struct gn_list list;

@@ -92,7 +92,7 @@ static int daily_work(void)
     if (!big)
         return 4;
     memset(big, 1, 64u << 20);
-    /* Grown without mremap. */
+    /* realloc() that grows without mremap. */
     char *grown = realloc(big, 128u << 20);
     if (!grown || grown[0] != 1 || grown[(64u << 20) - 1] != 1)
         return 10;

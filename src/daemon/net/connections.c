@@ -255,9 +255,8 @@ static void take_hello(struct gn_conn *c, const struct gn_frame *f)
     else if (c->role == GN_ROLE_VIEW && !c->control_only)
         code = gn_fail(&err, EACCES, "name the program socket in GANTRY_CONNECT",
                        "gantryd's view socket is for queries, and programs cannot attach there");
-    else if (!c->claims &&
-             (!c->control_only || c->role == GN_ROLE_PROGRAM)) /* Control requests on the view and
-                                                                  control sockets need no tenant. */
+    /* Control requests on the view and control sockets need no tenant. */
+    else if (!c->claims && (!c->control_only || c->role == GN_ROLE_PROGRAM))
         c->tenant = gn_admit(c, who.tenant, &code, &err);
     if (code) {
         c->closing = true;

@@ -15,12 +15,12 @@
  *
  * gantryd's thread only. Time is an argument; nothing is allocated.
  */
-#define GN_STRANGERS_MOST      256u
-#define GN_STRANGERS_NS        UINT64_C(5000000000)
-#define GN_STRANGERS_BURST_NS  UINT64_C(500000000)
-#define GN_STRANGERS_PART      20u
-#define GN_STRANGERS_ADDRESSES 256u /* addresses with a debt; the one that owes least is replaced  \
-                                     */
+#define GN_STRANGERS_MOST     256u
+#define GN_STRANGERS_NS       UINT64_C(5000000000)
+#define GN_STRANGERS_BURST_NS UINT64_C(500000000)
+#define GN_STRANGERS_PART     20u
+/* Addresses with a debt; the one that owes least is replaced. */
+#define GN_STRANGERS_ADDRESSES 256u
 
 struct gn_stranger {
     struct gn_list link; /* alone in the list: not a stranger */
