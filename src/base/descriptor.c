@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes descriptors, and keeps them off the first three numbers of a program. Any thread; `lock` is
- * held only where one of these is closed, so that a fork finds nothing held.
+ * Creates Gantry's descriptors and keeps them off the first three numbers in a program
+ * (descriptor.h). Called by all code that runs in programs, on any thread. `lock` is held only in a
+ * program in which one of the first three is closed, while a descriptor is created; fork() takes
+ * it, so that the child never inherits it locked by another thread.
  */
 #include "base/descriptor.h"
 
@@ -25,13 +27,13 @@
 static _Atomic bool in_program;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* A program's own, by their numbers. */
+/* Gantry's descriptors in a program, by number. */
 static struct {
-    pthread_mutex_t lock; /* taken behind the other */
+    pthread_mutex_t lock; /* taken after the other lock */
     struct file {
         dev_t device;
         ino_t inode;
-        uint64_t serial; /* 0: nothing is known of it */
+        uint64_t serial; /* 0: unknown */
     } * files;
     int n;
     uint64_t n_made;
@@ -69,7 +71,7 @@ static bool make_room_locked(int fd)
     return true;
 }
 
-/* One that cannot be remembered is taken for ours. */
+/* A descriptor that cannot be recorded for lack of memory counts as ours. */
 static int remember(int fd)
 {
     const int error = errno;
@@ -116,7 +118,8 @@ void gn_fd_close(int fd)
 {
     if (fd < 0)
         return;
-    /* Under no lock where another process's descriptor may wait as it is closed. */
+    /* Outside programs no lock is taken: close() of a descriptor that another process sent may
+     * block. */
     if (!atomic_load_explicit(&in_program, memory_order_relaxed)) {
         close(fd);
         return;
@@ -162,7 +165,7 @@ int gn_fd_replace(int fd, int at)
     return rc < 0 ? -1 : 0;
 }
 
-/* Closed ones of the first three, held. */
+/* Closed numbers among the first three, occupied by descriptors of this file. */
 struct held {
     bool locked;
     int n;
@@ -175,7 +178,7 @@ static struct held hold(void)
     bool closed = false;
     if (!atomic_load_explicit(&in_program, memory_order_relaxed))
         return h;
-    /* One that another thread holds is free again in a moment. */
+    /* A number occupied by another thread counts as closed: that thread frees it soon. */
     for (int fd = 0; fd < FIRST_OURS; fd++)
         closed |= !gn_fd_is_open(fd);
     if (!closed)
@@ -198,7 +201,8 @@ static void let_go(const struct held *h)
     const int error = errno;
     for (int i = 0; i < h->n; i++) {
         const int flags = fcntl(h->fds[i], F_GETFL);
-        if (flags >= 0 && flags & O_PATH) /* else the program has put something else there */
+        /* Otherwise the program has opened a file of its own under this number. */
+        if (flags >= 0 && flags & O_PATH)
             close(h->fds[i]);
     }
     if (h->locked)
@@ -206,8 +210,8 @@ static void let_go(const struct held *h)
     errno = error;
 }
 
-/* One that came to lie there all the same: nothing could be held, or the program closed its own
- * just now. */
+/* Moves a descriptor that still got one of the first three numbers: none could be occupied, or the
+ * program closed its own just now. */
 static int raise_one(int fd)
 {
     if (fd < 0 || fd >= FIRST_OURS || !atomic_load_explicit(&in_program, memory_order_relaxed))

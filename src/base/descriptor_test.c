@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Descriptors of a program, and of one without the first three: a child, whose status says which
- * line fails.
- */
+/* Tests of descriptors in a program, and in one without the first three. Each runs in a child, and
+ * the child's exit status tells the line that failed. */
 #include "base/descriptor.h"
 
 #include <errno.h>
@@ -50,7 +48,7 @@ static void are_free(void)
         NEED(fcntl(fd, F_GETFD) < 0 && errno == EBADF);
 }
 
-/* A socket's end with something in it that brings two descriptors along. */
+/* Returns the receiving end of a socket pair with a message that carries two descriptors. */
 static int something_comes(void)
 {
     union {
@@ -148,7 +146,7 @@ static void *makes(void *arg)
     return arg;
 }
 
-/* Two threads make descriptors, a third one writes to the first three meanwhile. */
+/* Two threads create descriptors while a third writes to the first three numbers. */
 static void beside_who_writes(void)
 {
     pthread_t writer, makers[2];
@@ -169,7 +167,7 @@ static void test_nothing_is_written_anywhere(void **state)
     in_child(beside_who_writes);
 }
 
-/* The program closes one of Gantry's, and has a file of its own under the number. */
+/* The program closes one of Gantry's descriptors and gets its number for a file of its own. */
 static void replace_behind(int fd)
 {
     int own[2];
@@ -207,7 +205,8 @@ static void test_a_program_closes_and_replaces_them(void **state)
     in_child(close_behind);
 }
 
-/* Two libraries of a program have a table each: the number was another file in this one's. */
+/* Two libraries in a program each have their own table: this one's still has an older file under
+ * the number. */
 static void adopt(void)
 {
     gn_fd_in_program();

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Fills in an error (error.h). Called everywhere, on any thread. Never logs: the caller decides
+ * about that. */
 #include "base/error.h"
 
 #include <stdarg.h>

@@ -2,18 +2,16 @@
 #ifndef GN_BASE_ERROR_H
 #define GN_BASE_ERROR_H
 
-/*
- * One sentence for a person, beside an -errno for the code. Functions of the outer layers take a
- * `struct gn_error *` as their last parameter; it may be NULL. `what` says what failed and why,
- * `fix` what to do about it.
- */
+/* A message for people, in addition to the -errno for the code. Functions of the outer layers have
+ * a `struct gn_error *` as their last parameter; it may be NULL. The first member says which
+ * operation failed and why, `fix` how to correct it. */
 struct gn_error {
     char what[384];
     char fix[256];
 };
 
-/* Fills err (when not NULL) and returns -code, so that a failure is `return gn_fail(err, EINVAL,
- * "fix", "what %s", x)`. */
+/* Fills in err (unless it is NULL) and returns -code, so that a failure is `return gn_fail(err,
+ * EINVAL, "fix", "cannot open %s", x)`. */
 int gn_fail(struct gn_error *err, int code, const char *fix, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 

@@ -3,12 +3,14 @@
 #define GN_BASE_FAULT_H
 
 /*
- * Named points at which a test ends a process that a kill at random would hardly ever hit there, or
- * holds it while something else happens: GN_FAULT("name") is nothing at all, unless the build is
- * made for it (-Dfaults=true). Then the process kills itself, as by kill -9, when it gets for the
- * n-th time to the point that $GANTRY_FAULT names: "name" or "name:n". At the one that $GANTRY_HOLD
- * names the thread stands until the process gets SIGCONT, which it catches as soon as it stands
- * there, and not before: so /proc says to others that it does. Any thread.
+ * Named points in the code for tests: at GN_FAULT("name") a test can kill a process that a random
+ * kill would hardly ever hit there, or hold a thread while another event happens. Compiles to
+ * nothing unless the build has -Dfaults=true.
+ *
+ * The process kills itself, as by kill -9, when it reaches the point in $GANTRY_FAULT for the n-th
+ * time: "name" or "name:n". At the point in $GANTRY_HOLD the thread stops until the process
+ * receives SIGCONT. The process has a handler for SIGCONT from then on, and not before, so other
+ * processes can see in /proc that the thread has stopped. Any thread.
  */
 #ifdef GN_FAULTS
 
@@ -38,11 +40,11 @@ static inline void gn_fault_go_on(int number)
     sem_post(&gn_fault_held);
 }
 
-/* The first process of a namespace cannot be stopped by itself: only this thread is. */
+/* The first process of a namespace cannot stop itself with a signal, so only this thread waits. */
 static inline void gn_fault_hold(void)
 {
     struct sigaction go_on = {.sa_handler = gn_fault_go_on,
-                              .sa_flags = SA_RESTART}; /* its other threads' calls go on */
+                              .sa_flags = SA_RESTART}; /* calls of its other threads continue */
     sem_init(&gn_fault_held, 0, 0);
     sigaction(SIGCONT, &go_on, NULL);
     while (sem_wait(&gn_fault_held) < 0 && errno == EINTR)
@@ -56,7 +58,7 @@ static inline void gn_fault_at(const char *name, _Atomic int *times)
         gn_fault_hold();
     if (gn_fault_is_now("GANTRY_FAULT", name, now))
         (void)kill(getpid(), SIGKILL),
-            _exit(137); /* the first process of a namespace can't be killed from inside it */
+            _exit(137); /* the first process of a namespace cannot be killed from inside it */
 }
 
 #define GN_FAULT(name)                                                                             \

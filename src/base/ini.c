@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* INI files: cut into lines, sections, keys and values. Pure, but for gn_ini_read. */
+/* Splits INI files into sections, keys and values (ini.h). Called by the readers of configuration
+ * files and of simulations, on any thread. Pure, except that gn_ini_read() reads a file; it
+ * interprets no key. */
 #include "base/ini.h"
 
 #include "base/descriptor.h"

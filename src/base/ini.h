@@ -7,33 +7,33 @@
 #include "base/error.h"
 
 /*
- * Files of [SECTION], KEY = VALUE, # COMMENT and ; COMMENT, a line each, read from the top: every
- * mistake is an error that names the file and the line. Blanks around names and values do not
- * count; a value is never empty. What sections and keys there are is the callbacks' business; they
- * return 0 or -errno, and what they are given lasts until they return.
+ * Parses files with lines of the form [SECTION], KEY = VALUE, # COMMENT or ; COMMENT. Every mistake
+ * is an error that names the file and the line. Blanks around names and values are ignored; a value
+ * is never empty. The callbacks decide which sections and keys are valid and return 0 or -errno;
+ * their arguments are valid until they return.
  */
 struct gn_ini {
-    const char *path; /* as errors name it */
+    const char *path; /* the name used in errors */
     int (*section)(struct gn_ini *ini, char *name);
     int (*key)(struct gn_ini *ini, const char *key,
-               const char *value); /* before any section, too */
+               const char *value); /* also called before the first section */
     void *ctx;
-    int line; /* the one in hand, from 1 */
+    int line; /* the current line, from 1 */
     struct gn_error *err;
 };
 
-/* The text of n bytes. 0 or -EBADMSG, or what a callback returned. */
+/* Parses n bytes of text. 0, -EBADMSG, or the result of a callback. */
 int gn_ini_parse(struct gn_ini *ini, const char *text, size_t n);
-/* The file ini->path, of at most 1 MiB. `what` is what it is, as in "cannot read the configuration
- * x". */
+/* Reads and parses the file ini->path, of at most 1 MiB. The second argument names its kind in
+ * errors, as in "cannot read the configuration x". */
 int gn_ini_read(struct gn_ini *ini, const char *what);
 
-/* For callbacks: PATH:LINE: what "quoted". Returns -EBADMSG. */
+/* For callbacks: sets an error of the form PATH:LINE: message "quoted". Returns -EBADMSG. */
 int gn_ini_complain(struct gn_ini *ini, const char *fix, const char *what, const char *quoted);
-/* The same with an error of somebody else's behind the place. */
+/* The same with the message of another error after PATH:LINE. */
 int gn_ini_pass_on(struct gn_ini *ini, const struct gn_error *inner);
 
-/* Without blanks before and behind; changes s. */
+/* Removes blanks at both ends; changes s. */
 char *gn_ini_trim(char *s);
 
 #endif

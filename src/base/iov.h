@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <sys/uio.h>
 
-/* Drops n bytes off the front, and then what is empty there. */
+/* Removes n bytes at the front, and then empty entries there. */
 static inline void gn_iov_advance(struct iovec **iov, int *n_iov, size_t n)
 {
     while (*n_iov && n >= (*iov)->iov_len) {

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads the id of the running kernel (kernel.h). Called by front ends and gantryd, on any
+ * thread. */
 #include "base/kernel.h"
 
 #include "base/descriptor.h"

@@ -6,10 +6,8 @@
 
 #define GN_KERNEL_BYTES 16
 
-/*
- * The running kernel, told from all others: processes for which it is the same can share memory.
- * Its boot id, which containers see, too. Any thread. False: it cannot be had.
- */
+/* Writes a number that identifies the running kernel: processes with the same number can share
+ * memory. It is the boot id, which containers see, too. Any thread. False: it cannot be read. */
 bool gn_kernel_id(unsigned char ret[static GN_KERNEL_BYTES]);
 
 #endif

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Parses and formats parts of a device (part.h). Called by the configuration and by control
+ * requests, on any thread. Pure. */
 #include "base/part.h"
 
 #include <ctype.h>
@@ -23,7 +25,7 @@ int gn_part_parse(const char *text, uint32_t *ret, struct gn_error *err)
     }
     for (; isdigit((unsigned char)*p); p++, digits = true) {
         some |= *p != '0';
-        /* Beyond the whole it is refused, whatever comes after. */
+        /* Above the whole the value is refused, so later digits need not be added. */
         if (value <= GN_PART_WHOLE)
             value = value * 10 + (uint64_t)(*p - '0') * one;
     }
@@ -32,7 +34,7 @@ int gn_part_parse(const char *text, uint32_t *ret, struct gn_error *err)
             some |= *p != '0';
             unit /= 10;
             value += (uint64_t)(*p - '0') * unit;
-            /* What is cut off may be all that is more than the whole. */
+            /* Digits that are cut off may be all that exceeds the whole. */
             if (unit == 0 && value == GN_PART_WHOLE && *p != '0')
                 value++;
         }

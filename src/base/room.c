@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is left of memory, as the kernel tells it in files. */
+/* Estimates the memory that is still free, from /proc/meminfo and cgroups (room.h). Called on any
+ * thread. Reads files; allocates nothing large and never waits for memory. */
 #include "base/room.h"
 
 #include "base/descriptor.h"
@@ -27,7 +28,7 @@ static bool number_in(const char *folder, const char *name, uint64_t *ret)
     if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, name) >= sizeof path)
         return false;
     FILE *f = open_text(path);
-    const bool is = f && fscanf(f, "%" SCNu64, ret) == 1; /* "max" is none */
+    const bool is = f && fscanf(f, "%" SCNu64, ret) == 1; /* "max" is not a number: no limit */
     if (f)
         fclose(f);
     return is;
@@ -47,7 +48,7 @@ static uint64_t available(const char *proc)
     return kib * 1024;
 }
 
-/* Of the group and all those around it. */
+/* The lowest remainder of the group and of all groups above it. */
 static uint64_t left_by_groups(char *group, const size_t root)
 {
     uint64_t least = UINT64_MAX, most, now;

@@ -4,13 +4,11 @@
 
 #include <stdint.h>
 
-/*
- * How many bytes this process may still take without anybody being short of memory for it: what the
- * machine has available, and what its control groups (version 2) leave it. An estimate of this
- * moment; 0 when nobody says. Any thread.
- */
+/* How many bytes this process may still allocate before the machine runs short: the lower of the
+ * machine's available memory and the remainder of its cgroups' limits (version 2). An estimate for
+ * this moment; 0 if it is unknown. Any thread. */
 uint64_t gn_room(void);
-/* The same by the files of a test: /proc, and where control groups are mounted. */
+/* The same for tests, with other places for /proc and for the mount of the cgroups. */
 uint64_t gn_room_by(const char *proc, const char *groups);
 
 #endif

@@ -6,10 +6,10 @@
 #include <stddef.h>
 
 /*
- * What our own threads inside somebody else's process block: every signal that may as well be
- * another thread's. Those that an instruction raises are not: blocked they end the process,
- * whatever its handlers are. A driver may have some (PoCL steps over a division by zero), and so
- * may a program whose callbacks run here.
+ * The set of signals that Gantry's threads block in a program: all that another thread could
+ * receive instead. Signals that an instruction raises are not in it: if they are blocked they end
+ * the process even if it has handlers. A driver may have such a handler (PoCL skips a division by
+ * zero), and so may a program, with callbacks that run on these threads.
  */
 static inline void gn_signals_of_others(sigset_t *ret)
 {

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Parses sizes (size.h). Called by the configuration and by control requests, on any
+ * thread. Pure. */
 #include "base/size.h"
 
 #include <ctype.h>

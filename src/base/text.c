@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cleans texts of unknown origin for terminals and logs. Any thread; allocates nothing. */
+/* Cleans texts of unknown origin for terminals and logs (text.h). Called wherever such a text is
+ * printed, on any thread. Allocates nothing. */
 #include "base/text.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
-/* The bytes of the UTF-8 sequence at s, and its character; 0: it is none. */
+/* Decodes the UTF-8 sequence at s into *ret. Returns its length; 0: not valid. */
 static size_t decode(const unsigned char *s, size_t n, uint32_t *ret)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -30,8 +31,8 @@ static size_t decode(const unsigned char *s, size_t n, uint32_t *ret)
     return length;
 }
 
-/* Unicode's Default_Ignorable_Code_Point: a terminal draws nothing, so two texts that differ look
- * the same. */
+/* Unicode's Default_Ignorable_Code_Point: a terminal draws nothing for them, so two different texts
+ * could look the same. */
 static bool is_invisible(uint32_t c)
 {
     static const struct {

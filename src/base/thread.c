@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Starts threads. A thread names itself: pthread_setname_np() of another thread opens a file for
- * writing, which may come to be a program's stdout.
- */
+/* Starts Gantry's threads in programs (thread.h). Called on any thread; never blocks. The new
+ * thread names itself: pthread_setname_np() on another thread opens a file for writing, and that
+ * could get the number of a program's stdout. */
 #include "base/thread.h"
 
 #include "base/signals.h"

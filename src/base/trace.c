@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The table of trace points, and the text of an event (trace.h). Called by gantryd, by the trace
+ * reader of gantry and by the simulator, on any thread. Pure. */
 #include "base/trace.h"
 
 #include <string.h>

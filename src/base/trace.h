@@ -5,23 +5,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/*
- * Trace points: what may be told of turns, and how a thing told looks. Where they are kept and how
- * they travel is shm/trace_ring.h's. Times are CLOCK_MONOTONIC in nanoseconds.
- */
+/* Trace points: the kinds of events in a trace and the layout of one event. shm/trace_ring.h stores
+ * and transports them. Times are CLOCK_MONOTONIC in nanoseconds. */
 enum gn_trace_kind {
-    /* gantryd: of vGPUs and tenants */
+    /* from gantryd, about vGPUs and tenants */
     GN_TRACE_ATTACH = 1, /* text: "TENANT PROGRAM" */
     GN_TRACE_END,
-    GN_TRACE_TENANT, /* its settings were changed; text: its name */
+    GN_TRACE_TENANT, /* its settings have changed; text: its name */
     GN_TRACE_POLICY, /* text: its name */
-    /* gantryd's scheduler: of a vGPU on a device */
+    /* from gantryd's scheduler, about a vGPU on a device */
     GN_TRACE_WANT,  /* it has work */
-    GN_TRACE_LEAVE, /* and has it no more, without a turn */
-    GN_TRACE_HAND,  /* the turn is its: slice_ns, pressed */
-    GN_TRACE_PRESS, /* others wait */
-    GN_TRACE_EASE,  /* and are gone */
-    GN_TRACE_BACK,  /* the turn is over: charged_ns, again (it wants another) */
+    GN_TRACE_LEAVE, /* it has no more work and did not get the device */
+    GN_TRACE_HAND,  /* it gets the device: slice_ns, pressed */
+    GN_TRACE_PRESS, /* it is preempted: others wait */
+    GN_TRACE_EASE,  /* the others have gone */
+    GN_TRACE_BACK,  /* it gives the device back: charged_ns, again (it has more work) */
     GN_TRACE_N_KINDS
 };
 
@@ -29,25 +27,25 @@ enum gn_trace_kind {
 
 struct gn_trace_event {
     uint64_t at_ns;
-    uint64_t a, b; /* what they are: gn_trace_kinds */
-    uint32_t vgpu; /* 0: of none */
+    uint64_t a, b; /* meaning: see gn_trace_kinds */
+    uint32_t vgpu; /* 0: none */
     uint16_t device;
     uint8_t kind;
     uint8_t n_text;
-    char text[GN_TRACE_TEXT_BYTES]; /* n_text of it */
+    char text[GN_TRACE_TEXT_BYTES]; /* only the first n_text bytes count */
 };
 _Static_assert(sizeof(struct gn_trace_event) == 120, "trace event");
 
 struct gn_trace_kind_name {
-    const char *name, *a, *b; /* a, b NULL: means nothing */
+    const char *name, *a, *b; /* a, b NULL: unused */
     bool on_device;
 };
-/* By kind; 0 has no name. */
+/* Indexed by kind; 0 has no name. */
 extern const struct gn_trace_kind_name gn_trace_kinds[GN_TRACE_N_KINDS];
-/* 0: there is none of this name. */
+/* Returns 0 if there is no kind of this name. */
 enum gn_trace_kind gn_trace_kind_named(const char *name);
 
-/* Up to GN_TRACE_TEXT_BYTES of it. */
+/* Stores up to GN_TRACE_TEXT_BYTES bytes of the text. */
 void gn_trace_set_text(struct gn_trace_event *e, const char *text);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pure; allocates nothing. */
+/* Token buckets and limits on log lines (bucket.h). Called by quota.c, connection_turns.c and
+ * worker_log.c on gantryd's thread. Pure, except that it reads the log level; allocates nothing. */
 #include "daemon/bucket.h"
 
 #include "base/log.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Tests of bucket.c: the burst, the period, and the count of dropped lines. */
 #include "daemon/bucket.h"
 
 #include <setjmp.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads that do nothing but close(). They come when there is work that no idle one takes, and go
- * when there has been none for a while. Descriptors wait in lists chained by their numbers, so that
- * handing one over needs no memory but a word for each number.
+ * Threads that only call close() (closer.h). gantryd's thread hands descriptors to them and never
+ * waits. A thread starts when there is work and no idle thread, and ends after a while without
+ * work. Waiting descriptors are in lists chained by their numbers, so that adding one needs memory
+ * for one int per number and no more.
  */
 #include "daemon/closer.h"
 
@@ -24,16 +25,16 @@
 
 #define STACK_BYTES (256u << 10)
 #define IDLE_NS     UINT64_C(1000000000)
-#define CUT_NS      1000000 /* a close() is interrupted this often */
+#define CUT_NS      1000000 /* interval of the signal that interrupts a close() */
 #define FIRST_ROOM  1024u
 
 struct gn_closer {
     pthread_mutex_t lock;
-    pthread_cond_t work; /* some has come, or it is over */
-    pthread_cond_t done; /* something was closed, or a thread has gone */
-    /* under the lock */
-    struct gn_list sources; /* with work, and fewer threads than they may have; served by turns */
-    int *next;              /* by descriptor: the one that waits behind it, plus one */
+    pthread_cond_t work; /* signalled when there is work, or at the end */
+    pthread_cond_t done; /* signalled when a descriptor was closed or a thread has ended */
+    /* guarded by the lock */
+    struct gn_list sources; /* sources with work and fewer threads than allowed; served in turns */
+    int *next;              /* indexed by descriptor: the next one in its source's list, plus one */
     size_t n_next;
     uint32_t n_threads, n_idle, n_pending;
     bool over, awaited;
@@ -43,7 +44,7 @@ struct gn_closer {
 
 static void wake(int signal)
 {
-    (void)signal; /* that it comes is enough: what waits in close() is interrupted */
+    (void)signal; /* the signal alone interrupts a close() that waits */
 }
 
 static timer_t make_cutter(bool *ret_there)
@@ -69,7 +70,7 @@ static struct timespec in_ns(uint64_t ns)
                              .tv_nsec = (long)(ns % 1000000000u)};
 }
 
-/* Lists the source when a thread may take something of it. */
+/* Puts the source into the list if a thread may take work from it. */
 static void list_locked(struct gn_closer *c, struct gn_closing *s)
 {
     if (s->listed || !s->n_waiting || s->n_busy >= GN_CLOSER_A_SOURCE)
@@ -95,8 +96,8 @@ static struct gn_closing *take_locked(struct gn_closer *c, int *ret_fd)
 
 static void *run(void *closer);
 
-/* One thread more, if there is work that no other is about to take. Without one, whoever is there
- * takes it later. */
+/* Starts a thread if there is work and no idle thread. If that fails, an existing thread does the
+ * work later. */
 static void add_thread_locked(struct gn_closer *c)
 {
     sigset_t all, before;
@@ -116,7 +117,7 @@ static void add_thread_locked(struct gn_closer *c)
     pthread_attr_destroy(&attr);
 }
 
-/* False: there has been none for a while, or it is over. */
+/* Returns false after a while without work, or at the end. */
 static bool wait_for_work_locked(struct gn_closer *c)
 {
     const struct timespec until = in_ns(IDLE_NS);
@@ -146,7 +147,7 @@ static void *run(void *closer)
     while (wait_for_work_locked(c)) {
         int fd;
         struct gn_closing *s = take_locked(c, &fd);
-        add_thread_locked(c); /* this one may not come back */
+        add_thread_locked(c); /* before close(), from which this thread may not return */
         pthread_mutex_unlock(&c->lock);
         set_cutter(cutter, cuts, CUT_NS);
         (void)close(fd);
@@ -167,7 +168,8 @@ static void *run(void *closer)
 
 int gn_closer_start(int news_fd, struct gn_closer **ret, struct gn_error *err)
 {
-    struct sigaction interrupt = {.sa_handler = wake}; /* no SA_RESTART */
+    /* without SA_RESTART, so that close() is interrupted */
+    struct sigaction interrupt = {.sa_handler = wake};
     pthread_condattr_t monotonic;
     struct gn_closer *c = calloc(1, sizeof *c);
     if (!c)
@@ -225,7 +227,7 @@ static bool make_room_locked(struct gn_closer *c, int fd)
 void gn_closer_add(struct gn_closer *c, struct gn_closing *s, int fd)
 {
     pthread_mutex_lock(&c->lock);
-    /* Without memory for a word it stays open, and is counted as if it waited. */
+    /* Without memory for its number the descriptor stays open, and counts as waiting. */
     if (make_room_locked(c, fd)) {
         c->next[fd] = 0;
         if (s->last)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Descriptors whose close() waits: for a signal, and for nothing at all (played by __wrap_close).
- */
+/* Tests of closer.c with close() calls that wait: some end on a signal, others hang (simulated by
+ * __wrap_close). */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -93,7 +93,7 @@ static int make_hanging(void)
     return fd;
 }
 
-/* A socket with unsent data, whose peer does not read, that lingers for a day. */
+/* A socket that lingers for a day: it has unsent data, and its peer does not read. */
 static int make_lingering(int *ret_peer)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -139,7 +139,7 @@ static void lingering_is_cut_short(void **state)
         close(peers[i]);
 }
 
-/* In the queue of a Unix socket, which nobody has read. */
+/* The same in the unread queue of a Unix socket. */
 static void and_so_it_is_in_a_queue(void **state)
 {
     struct gn_closing s = {0};
@@ -160,7 +160,7 @@ static void and_so_it_is_in_a_queue(void **state)
         const int fd = make_lingering(&peers[i]);
         memcpy(CMSG_DATA(&control.head), &fd, sizeof fd);
         assert_int_equal(sendmsg(ends[0], &message, 0), 1);
-        close(fd); /* the one in the queue is the last */
+        close(fd); /* the queue has the last reference */
     }
     close(ends[0]);
     gn_closer_add(closer, &s, ends[1]);
@@ -171,7 +171,7 @@ static void and_so_it_is_in_a_queue(void **state)
 
 static void a_source_that_hangs_holds_up_itself_alone(void **state)
 {
-    static struct gn_closing bad; /* until the end of the closer */
+    static struct gn_closing bad; /* used until the closer ends */
     struct gn_closing good = {0};
     for (int i = 0; i < 50; i++)
         gn_closer_add(closer, &bad, make_hanging());
@@ -205,8 +205,8 @@ static void the_end_waits_for_none_of_them(void **state)
     assert_int_equal(gn_closer_start(-1, &closer, &err), 0);
     gn_closer_add(hung, &s, make_hanging());
     wait_until_hanging(1);
-    gn_closer_stop(hung, 1);                /* returns */
-    static struct gn_closer *volatile kept; /* its thread's still: no leak */
+    gn_closer_stop(hung, 1);                /* returns although one hangs */
+    static struct gn_closer *volatile kept; /* its thread still uses it: not a leak */
     kept = hung;
     pthread_mutex_lock(&lock);
     released = true;

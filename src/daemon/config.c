@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The configuration file: what sections and keys there are. */
+/* Reads gantryd's configuration file: its sections and keys, and the functions that set each
+ * setting, which options.c uses for the command line, too. Called at gantryd's start, on its only
+ * thread at that time. May block on files and on the user database. */
 #include "daemon/config.h"
 #include "daemon/vgpu/worker_walls.h"
 
@@ -370,7 +372,7 @@ static int set_token_file(struct parser *p, struct gn_config_tenant *t, const ch
 static const struct {
     const char *key;
     int (*set)(struct gn_tenant_rules *, const char *value,
-               struct gn_error *); /* NULL: the token's file */
+               struct gn_error *); /* NULL: the token file */
     bool repeated;
 } tenant_keys[] = {
     {"weight", gn_tenant_set_weight, false}, {"cap", gn_tenant_set_cap, false},

@@ -15,30 +15,29 @@
 /* A [tenant NAME] section. */
 struct gn_config_tenant {
     struct gn_tenant_rules rules;
-    char token_file[256]; /* "": none; read by gn_config_read alone */
+    char token_file[256]; /* "": none; read by gn_config_read() only */
     int token_line;
     int cap_line, floor_line; /* 0: not set */
-    unsigned keys;            /* those seen that may not be repeated */
+    unsigned keys;            /* keys already seen, to find those given twice */
 };
 
-/* What an operator wants of gantryd, from the configuration file and the command line. */
+/* gantryd's settings, from the configuration file and the command line. */
 struct gn_config {
-    const char
-        *path; /* of the file, for what is found wrong later; the caller's. NULL: none was read */
-    char socket[256];                                  /* "": the default */
-    struct gn_selector devices[GN_CONFIG_MAX_DEVICES]; /* those to offer; none: all */
+    const char *path; /* the file's name for later errors; the caller's. NULL: none was read */
+    char socket[256]; /* "": the default */
+    struct gn_selector devices[GN_CONFIG_MAX_DEVICES]; /* the devices to offer; none: all */
     int n_devices;
     struct gn_selector settings[GN_CONFIG_MAX_DEVICES]; /* [device NAME] sections */
     int n_settings;
     char listen[320];         /* "": not over tcp */
     char listen_control[320]; /* for operators; "": not over tcp */
     char operator_subjects[GN_CONFIG_MAX_OPERATORS][64];
-    int n_operator_subjects; /* the common names of their certificates */
+    int n_operator_subjects; /* common names of operators' certificates */
     bool insecure;
     char tls_certificate[256], tls_key[256], tls_authority[256]; /* files; "": none */
     uint32_t tcp_grace_ms;                                       /* 0: the default */
     bool policy_set;
-    const struct gn_sched_policy *policy; /* NULL: none, and nobody takes turns */
+    const struct gn_sched_policy *policy; /* NULL: none, so devices are not scheduled */
     uint64_t slice_ns;                    /* 0: the default */
     bool kernel_limit_set;
     uint64_t kernel_limit_ns; /* 0: none */
@@ -54,19 +53,19 @@ struct gn_config {
 
 void gn_config_fini(struct gn_config *config);
 
-/* Reads an INI file over what *config holds, and the token files that it names. Errors name the
- * file and the line. */
+/* Reads an INI file and the token files that it names. Settings in the file replace those in
+ * *config. Errors name the file and the line. */
 int gn_config_read(const char *path, struct gn_config *config, struct gn_error *err);
 
-/* The same, of a text of n bytes; opens nothing. */
+/* The same for n bytes of text; opens no token files. */
 int gn_config_parse(const char *path, const char *text, size_t n, struct gn_config *config,
                     struct gn_error *err);
 
-/* A policy by its name. 0, or -EINVAL and their names. */
+/* Finds a policy by name; "none": *ret is NULL. 0, or -EINVAL with all names in the error. */
 #define GN_POLICY_NONE "none"
 int gn_policy_parse(const char *name, const struct gn_sched_policy **ret, struct gn_error *err);
 
-/* One setting, as `key = value` in [gantryd] or as an option. */
+/* Set one setting, given as `key = value` in [gantryd] or as an option. */
 int gn_config_set_socket(struct gn_config *config, const char *value, struct gn_error *err);
 int gn_config_set_listen(struct gn_config *config, const char *value, struct gn_error *err);
 int gn_config_set_listen_control(struct gn_config *config, const char *value, struct gn_error *err);
@@ -88,9 +87,8 @@ int gn_config_add_device(struct gn_config *config, const char *value, struct gn_
 
 enum gn_options_action { GN_OPTIONS_RUN, GN_OPTIONS_HELP, GN_OPTIONS_VERSION };
 
-/* The command line; --config is read first, whatever its place. 0, or -errno; -EINVAL is an error
- * of usage.
- */
+/* Parses the command line. --config is read first, wherever it stands. 0, or -errno; -EINVAL is a
+ * usage error. */
 int gn_options_parse(int argc, char **argv, struct gn_config *config, enum gn_options_action *ret,
                      struct gn_error *err);
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Tests of config.c, options.c and selector.c: valid files and command lines, and an error for each
+ * mistake. */
 #include "daemon/config.h"
 
 #include <errno.h>
@@ -217,7 +219,7 @@ static void token_files_are_read_with_the_file(void **state)
     char conf[] = "/tmp/gantry-config-XXXXXX", token[] = "/tmp/gantry-token-XXXXXX", text[128];
     static const struct {
         const char *token;
-        const char *complaint; /* NULL: it is good */
+        const char *complaint; /* NULL: valid */
     } cases[] = {
         {"0123456789abcdef", NULL},
         {"0123456789abcdef \r\n", NULL},

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What gantryd does at commands (control/control.h), and the answer to every control request.
- * gantryd's thread. */
+/* The commands among the control requests (control/control.h): they change gantryd, a tenant or a
+ * vGPU. connections.c calls gn_daemon_answer() for every control request, on gantryd's thread;
+ * commands that take time answer later. A command checks the rights of its connection first. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,10 +21,10 @@
 #include "daemon/migrate/migration.h"
 #include "daemon/vgpu/lifecycle.h"
 
-/* ---- what an owner may do; an operator may do all */
+/* ---- rights: an operator may do everything, an owner only the operations in the tenant's rules */
 
-/* Operators, and owners in a tenant that gives them this right: some vGPU of the peer's may be
- * meant. */
+/* Whether the peer may use this kind of command on any vGPU: operators, and peers in a tenant that
+ * gives its owners the right. */
 static int judge_right(const struct gn_viewer *w, uint32_t right, struct gn_error *err)
 {
     const struct gn_tenant *t = w->c->tenant;
@@ -41,7 +42,7 @@ static int judge_owner(const struct gn_viewer *w, const struct gn_vgpu_record *v
                          "only the owner of vGPU %08x and operators may", v->id);
 }
 
-/* The vGPU of a command for which an owner needs this right. */
+/* Finds the vGPU of a command and checks that the peer may use the command on it. */
 static int find_for(const struct gn_viewer *w, uint32_t right, const char *text,
                     struct gn_vgpu_record **ret, struct gn_error *err)
 {
@@ -51,7 +52,7 @@ static int find_for(const struct gn_viewer *w, uint32_t right, const char *text,
     return rc ? rc : judge_owner(w, *ret, err);
 }
 
-/* ---- what operators change is in the log, with the user that changed it */
+/* ---- changes by operators are logged with the user that made them */
 
 static void log_change(const struct gn_viewer *w, const char *what, const char *quoted)
 {
@@ -69,7 +70,7 @@ static int set_policy(void *ctx, const char *name, struct gn_error *err)
         return rc;
     const bool same = policy ? w->d->takes_turns && policy == gn_scheduler_policy(w->d->scheduler)
                              : !w->d->takes_turns;
-    /* A vGPU that has begun without turns goes on so: its worker knows of none. */
+    /* A vGPU that started without scheduling continues without: its worker waits for no grants. */
     w->d->takes_turns = policy != NULL;
     if (policy)
         gn_scheduler_set_policy(w->d->scheduler, policy);
@@ -159,7 +160,8 @@ static int receive(void *ctx, const struct gn_control_about *what, struct gn_con
                    struct gn_error *err)
 {
     struct gn_viewer *w = ctx;
-    /* Who was admitted to the tenant over tcp could as well attach a program of his there. */
+    /* A peer admitted to the tenant over tcp may bring a vGPU here, just as it may attach a
+     * program. */
     const bool may =
         w->c->remote && w->c->tenant && strcmp(w->c->tenant->rules.name, what->tenant) == 0;
     return may || w->c->role == GN_ROLE_CONTROL ? gn_inbound_announce(w->c, what, ret, err)
@@ -193,7 +195,7 @@ static int restore(void *ctx, const struct gn_control_restore *wish, bool *ret_a
     if (v && (rc = judge_owner(w, v, err)))
         return rc;
     if (!v && w->c->role != GN_ROLE_CONTROL) {
-        /* No more: others' vGPUs are not to be found out about. */
+        /* The answer tells no more than that, so that nobody finds out about vGPUs of others. */
         *ret_absent = true;
         return gn_fail(
             err, ESRCH,

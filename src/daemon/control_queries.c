@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What gantryd answers to queries (control/control.h): it changes nothing. gantryd's thread. */
+/* The queries among the control requests (control/control.h): lists of vGPUs, devices, tenants and
+ * so on, for the peer that asks. Called by control_commands.c on gantryd's thread. Changes nothing
+ * and never blocks. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,7 +25,7 @@
 #include "shm/counters.h"
 #include "shm/session_layout.h"
 
-/* A worker's own word on what it uses; it has no more than its lease. */
+/* Memory in use as the worker reports it, but at most its lease. */
 static uint64_t memory_of(const struct gn_vgpu_record *v, const struct gn_counters *n)
 {
     return n->memory_bytes < v->lease.leased_bytes ? n->memory_bytes : v->lease.leased_bytes;
@@ -35,7 +37,7 @@ static void read_counters(const struct gn_vgpu_record *v, struct gn_counters *re
     (void)!pread(v->counters_fd, ret, sizeof *ret, 0);
 }
 
-/* The number of a platform's first device. */
+/* The number of a platform's first device, over all platforms. */
 static uint32_t first_device(const struct gn_machine *m, uint32_t platform)
 {
     uint32_t n = 0;
@@ -44,7 +46,7 @@ static uint32_t first_device(const struct gn_machine *m, uint32_t platform)
     return n;
 }
 
-/* The i-th of the vGPU's devices. */
+/* The share of the vGPU in the i-th of its devices. */
 static struct gn_control_share share_of(const struct gn_vgpu_record *v, uint32_t i, uint32_t index,
                                         const char *name, bool used)
 {
@@ -79,7 +81,7 @@ static void list_vgpus(void *ctx, void (*each)(void *arg, const struct gn_contro
         struct gn_counters n;
         uint32_t n_devices = 0;
         if (!v->booted || !gn_viewer_sees(w, v->tenant))
-            continue; /* its program does not have it yet; or it is not his to see */
+            continue; /* its program does not have it yet, or the peer may not see it */
         read_counters(v, &n);
         struct gn_session_counts own = {0};
         (void)!pread(v->ring_fd, &own, sizeof own, GN_SESSION_COUNTS_AT);
@@ -125,7 +127,7 @@ static void list_vgpus(void *ctx, void (*each)(void *arg, const struct gn_contro
     }
 }
 
-/* Those that may use any of these devices, whichever tenant's. */
+/* Counts vGPUs, of all tenants, that may use any of these devices. */
 static uint32_t count_vgpus(const struct gn_viewer *w, uint32_t platform, uint64_t devices,
                             uint64_t *ret_leased)
 {
@@ -141,7 +143,7 @@ static uint32_t count_vgpus(const struct gn_viewer *w, uint32_t platform, uint64
     return n;
 }
 
-/* What all have of the device of this number, and those together that the viewer does not see. */
+/* Adds up the use of a device: by all vGPUs, and by those that the peer may not see. */
 static void add_use(const struct gn_viewer *w, const struct gn_device_record *of,
                     struct gn_control_device *ret)
 {
@@ -334,7 +336,7 @@ static void list_policies(void *ctx, void (*each)(void *arg, const struct gn_con
                       .name = p->name, .about = p->about, .in_force = d->takes_turns && p == now});
 }
 
-/* By its id, or the beginning of it that no other has. 0 or -errno: -ENOENT: there is none. */
+/* Finds a vGPU by its id or by a unique prefix of it. 0 or -errno: -ENOENT: there is none. */
 int gn_viewer_find_vgpu(const struct gn_viewer *w, const char *text, struct gn_vgpu_record **ret,
                         struct gn_error *err)
 {

@@ -5,8 +5,7 @@
 #include "control/source.h"
 #include "daemon/daemon.h"
 
-/* The connection that a control request came by; the `ctx` of the queries and commands of one
- * request. */
+/* The peer of a control request. It is the `ctx` of the queries and commands of that request. */
 struct gn_viewer {
     struct gn_daemon *d;
     struct gn_conn *c;
@@ -14,14 +13,14 @@ struct gn_viewer {
         *wait_for; /* the reply waits until this tenant's workers have followed the change */
 };
 
-/* Viewers and operators see every tenant, others their own. */
+/* Viewers and operators see every tenant, other peers only their own. */
 static inline bool gn_viewer_sees(const struct gn_viewer *w, const struct gn_tenant *t)
 {
     return w->c->role >= GN_ROLE_VIEW || w->c->tenant == t;
 }
 
-/* control_queries.c: one that the viewer sees, by its id or the beginning of it that no other has.
- * 0 or -errno: -ENOENT: there is none. */
+/* control_queries.c: finds a vGPU that the viewer may see, by its id or by a unique prefix of it. 0
+ * or -errno: -ENOENT: there is none. */
 int gn_viewer_find_vgpu(const struct gn_viewer *w, const char *text, struct gn_vgpu_record **ret,
                         struct gn_error *err);
 

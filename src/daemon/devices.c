@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Learns this machine's drivers and devices from probes at start, before anything is served. */
+/*
+ * Finds this machine's drivers and devices at gantryd's start (devices.h): each driver is probed in
+ * a process of its own, and the configuration selects among the devices. Called by gantryd.c before
+ * the event loop runs. Blocks, but not longer than PROBE_TIMEOUT_NS for each probe. Loads no driver
+ * into gantryd.
+ */
 #include "daemon/devices.h"
 
 #include <errno.h>
@@ -15,13 +20,13 @@
 #include "daemon/vgpu/spawn.h"
 #include "link/frame.h"
 
-/* A driver that wakes a sleeping card up can take long; one that hangs must not keep gantryd from
- * its other devices. */
+/* A driver may need long to wake a card; one that hangs must not keep gantryd from its other
+ * devices. */
 #define PROBE_TIMEOUT_NS UINT64_C(60000000000)
 #define SLICE_NS         UINT64_C(6000000) /* FairGV 3.3.2 */
 
-/* Calls take(arg, frame) for each frame of a probe until its end. 0, -errno, or what take returned.
- */
+/* Starts a probe and calls take(arg, frame) for each of its frames until it ends. 0, -errno, or an
+ * error of take(). */
 static int run_probe(const struct gn_machine *m, char *const argv[], int signal_fd,
                      int (*take)(void *arg, const struct gn_frame *), void *arg,
                      struct gn_error *err)
@@ -98,8 +103,8 @@ static int take_driver(void *arg, const struct gn_frame *f)
     return 0;
 }
 
-/* Gantry's own, which programs are to find where loaders look, is no driver of devices. False: it
- * was the only one. */
+/* Removes Gantry's own ICD file, which programs find where loaders look: it is not a driver of
+ * devices. False: it was the only one. */
 static bool skip_own(struct gn_machine *m)
 {
     uint32_t n = 0;
@@ -165,7 +170,7 @@ static int probe_driver(struct gn_machine *m, uint32_t driver, int signal_fd, st
     return rc;
 }
 
-/* Marks what the selector means, over all devices in order. False when it means none. */
+/* Applies a selector to all devices in order and marks those that match. False if none does. */
 static bool mark(struct gn_machine *m, const struct gn_selector *s, bool *selected,
                  bool settings_only)
 {
@@ -188,7 +193,7 @@ static bool mark(struct gn_machine *m, const struct gn_selector *s, bool *select
     return any;
 }
 
-/* Drops devices not selected, and platforms left without one. */
+/* Drops devices that are not selected, and platforms without devices. */
 static void keep(struct gn_machine *m, const bool *selected)
 {
     uint32_t n = 0;

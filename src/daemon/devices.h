@@ -8,18 +8,18 @@
 #include "daemon/config.h"
 #include "link/worker_wire.h"
 
-/* What vGPUs have had of a device together. */
+/* Totals of a device over all vGPUs. */
 struct gn_device_use {
-    uint64_t device_ns, used_ns, waited_ns, n_grants; /* as struct gn_share_figures */
+    uint64_t device_ns, used_ns, waited_ns, n_grants; /* as in struct gn_share_figures */
 };
 
-/* What the probes found and the operator selected. Built once at start; only `past` changes
- * afterwards. */
+/* A device that a probe found and the configuration selected. Set once at start; only `past`
+ * changes afterwards. */
 struct gn_device_record {
-    struct gn_device_use past; /* of the vGPUs that have left the device */
+    struct gn_device_use past; /* of vGPUs that have left the device */
     struct gn_probe_device facts;
-    uint32_t shown_as; /* GN_DEVICE_*; 0: as it is */
-    uint64_t slice_ns; /* how long a turn is while others wait */
+    uint32_t shown_as; /* GN_DEVICE_*; 0: its own type */
+    uint64_t slice_ns; /* the slice: the longest turn while others wait */
 };
 
 struct gn_platform_record {
@@ -34,18 +34,16 @@ struct gn_platform_record {
 #define GN_MAX_DRIVERS 64
 
 struct gn_machine {
-    char worker[4096]; /* gantry-worker's path */
+    char worker[4096]; /* path of gantry-worker */
     uint32_t n_drivers;
     struct gn_probe_driver drivers[GN_MAX_DRIVERS];
     uint32_t n_platforms;
     struct gn_platform_record *platforms;
 };
 
-/*
- * Finds the drivers, probes each in a process of its own and keeps the devices that the
- * configuration selects. A driver that fails is left out with a warning; none left is an error.
- * `signal_fd` becomes readable when gantryd is to end: -EINTR then. Blocks.
- */
+/* Finds the drivers, probes each in a process of its own, and keeps the devices that the
+ * configuration selects. A driver that fails is left out with a warning; having none left is an
+ * error. `signal_fd` becomes readable when gantryd is to end: returns -EINTR then. Blocks. */
 int gn_machine_probe(struct gn_machine *m, const struct gn_config *config, int signal_fd,
                      struct gn_error *err);
 void gn_machine_fini(struct gn_machine *m);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gantryd: meets programs at a socket, makes each its vGPU's memory and has a worker host it. It
- * loads no driver, sleeps while nothing happens, and has three threads: this one, the scheduler's,
- * and the log's.
+ * The main program of gantryd, the daemon that accepts programs at its sockets, gives each a vGPU
+ * and has a worker process run it. This file starts all parts, runs the event loop on this thread,
+ * and stops the parts in order. Other threads: the scheduler's and the log's, always; and as needed
+ * one for TLS handshakes, one that removes cgroups, and those that close descriptors. gantryd loads
+ * no vendor's driver, and sleeps while nothing happens.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -80,8 +82,8 @@ static const char help[] =
 #define KERNEL_LIMIT_NS UINT64_C(60000000000)
 #define BREACH_PAUSE_NS UINT64_C(1000000000)
 #define START_LIMIT_MS  60000
-#define CLOSER_END_MS   1000 /* for what is still to be closed */
-#define LOG_END_MS      1000 /* for the last lines to be written */
+#define CLOSER_END_MS   1000 /* for descriptors that are still to be closed */
+#define LOG_END_MS      1000 /* to write the last lines */
 
 static struct gn_daemon gantryd;
 
@@ -102,8 +104,8 @@ static int die(int rc, const struct gn_error *err, int status)
     return status;
 }
 
-/* One whose program may yet come back. With one of them another may leave: that of a move between
- * them. */
+/* A vGPU with a program that may reconnect. gn_vgpus_leave() of one may end another, in a move
+ * between the two, so the caller starts over each time. */
 static struct gn_vgpu_record *awaited(struct gn_daemon *d)
 {
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
@@ -147,8 +149,8 @@ static void signalled(struct gn_source *s, uint32_t events)
         gn_loop_stop(&d->loop);
 }
 
-/* Started without some of 0, 1 and 2: a socket must not take their numbers, which children get as
- * their stdio. */
+/* If gantryd is started without some of 0, 1 and 2, its sockets must not get these numbers, because
+ * children use them as their stdio. */
 static void fill_stdio(void)
 {
     int fd;
@@ -190,8 +192,8 @@ static int watch_signals(struct gn_error *err)
     return 0;
 }
 
-/* Waits for a signal to end by, not for the SIGCHLD of a probe: the probes' readiness tells of
- * those. */
+/* Receives the signals that end gantryd, but not SIGCHLD: while probing, a probe's socket tells
+ * that it has ended. */
 static int end_signal_fd(struct gn_error *err)
 {
     sigset_t set;
@@ -227,7 +229,7 @@ static int start_scheduler(struct gn_daemon *d, const struct gn_config *config,
     return rc;
 }
 
-/* After the last vGPU. */
+/* Call after the last vGPU has ended. */
 static void stop_scheduler(struct gn_daemon *d)
 {
     if (!d->scheduler)
@@ -241,7 +243,8 @@ static void stop_scheduler(struct gn_daemon *d)
     d->scheduler = NULL;
 }
 
-/* By the file's lines: the first floor that is too much is to blame. */
+/* Checks floors in the order of the file, so that the error names the line of the first one that
+ * exceeds a device. */
 static int check_floors(const struct gn_daemon *d, const struct gn_config *config,
                         struct gn_error *err)
 {
@@ -386,7 +389,7 @@ int main(int argc, char **argv)
         stop_scheduler(&gantryd);
         gn_tenants_fini(&gantryd.tenants);
         gn_machine_fini(&gantryd.machine);
-        /* Told to end while it started: that is no failure. */
+        /* Told to end while it started: that is not a failure. */
         return rc == -EINTR ? 0 : die(rc, &err, 1);
     }
     tell_address("listening", gantryd.tcp);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One thread that writes what every other thread of gantryd logs. Those copy their lines under a
- * lock that is never held over a write. */
+/* The thread that writes gantryd's log to stderr (log_writer.h). gn_log() calls write_line() on any
+ * thread: it copies the line into a ring under a lock that is never held during a write, so it
+ * never blocks. */
 #include "daemon/log_writer.h"
 
 #include <errno.h>
@@ -15,20 +16,20 @@
 
 #include "base/log.h"
 
-#define PIECE_BYTES                                                                                \
-    4096u /* PIPE_BUF: lines of other processes on the same pipe do not come in between. Longer    \
-             than any line */
+/* PIPE_BUF, so that lines of other processes on the same pipe do not get in between. No line is
+ * longer. */
+#define PIECE_BYTES 4096u
 
 static struct {
     /* set once */
     pthread_t thread;
     bool runs;
-    /* under the lock */
+    /* guarded by the lock */
     pthread_mutex_t lock;
-    pthread_cond_t more;    /* lines have come, or it is over */
-    pthread_cond_t written; /* all of them have been */
+    pthread_cond_t more;    /* signalled when there are lines, or at the end */
+    pthread_cond_t written; /* signalled when all lines are written */
     bool over, writes;
-    size_t at, n; /* the lines that wait: n bytes from at on, around the end */
+    size_t at, n; /* the waiting lines: n bytes from at on, in a ring */
     uint64_t n_dropped, n_dropped_told;
     char lines[GN_LOG_WRITER_BYTES];
 } w = {.lock = PTHREAD_MUTEX_INITIALIZER, .more = PTHREAD_COND_INITIALIZER};
@@ -45,7 +46,7 @@ static bool put_locked(const char *line, size_t n)
     return true;
 }
 
-/* In the place of the lines that were dropped. */
+/* Adds a line that tells how many were dropped at this place. */
 static void put_dropped_locked(void)
 {
     char line[128];
@@ -69,12 +70,12 @@ static void write_line(const char *line, size_t n)
     pthread_mutex_unlock(&w.lock);
 }
 
-/* As many whole lines as a piece may have. */
+/* Takes as many whole lines as fit into a piece. */
 static size_t take_locked(char piece[static PIECE_BYTES])
 {
     size_t n = 0;
     if (!w.n) {
-        w.at = 0; /* the pages that are in use already */
+        w.at = 0; /* starts at the front again, to touch few pages */
         put_dropped_locked();
     }
     for (size_t i = 0; i < w.n && i < PIECE_BYTES; i++) {
@@ -87,8 +88,8 @@ static size_t take_locked(char piece[static PIECE_BYTES])
     return n;
 }
 
-/* Waits for as long as it takes. What cannot be written at all is lost: there is nowhere left to
- * say it. */
+/* Writes everything, however long that takes. After an error the rest is lost: there is no other
+ * place to report it. */
 static void write_all(const char *piece, size_t n)
 {
     while (n) {
@@ -171,7 +172,7 @@ void gn_log_writer_stop(int timeout_ms)
     const bool done = !w.n && !w.writes;
     w.n = 0;
     pthread_mutex_unlock(&w.lock);
-    /* One that hangs in a write is left to the end of the process. */
+    /* A thread that hangs in a write stays until the process ends. */
     if (done)
         pthread_join(w.thread, NULL);
     else

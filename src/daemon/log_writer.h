@@ -6,20 +6,17 @@
 
 #include "base/error.h"
 
-/*
- * Writes gantryd's log to stderr on a thread of its own, so that a pipe that nobody reads, a
- * stopped terminal or a slow disk holds up nobody else. Lines wait in memory of
- * GN_LOG_WRITER_BYTES; a line that finds no room there is dropped and counted, and a line says how
- * many were, as soon as stderr takes it.
- */
+/* Writes gantryd's log to stderr on a thread of its own, so that an unread pipe, a stopped terminal
+ * or a slow disk delays no other thread. Lines wait in GN_LOG_WRITER_BYTES of memory. A line
+ * without room there is dropped and counted; the count is logged as soon as stderr accepts it. */
 #define GN_LOG_WRITER_BYTES (256u << 10)
 
-/* From now on gn_log() never waits for stderr. 0 or -errno. */
+/* From now on gn_log() never blocks on stderr. 0 or -errno. */
 int gn_log_writer_start(struct gn_error *err);
-/* Waits until the lines that are there have been written, at most timeout_ms; the others are lost.
- * gn_log() writes by itself again. */
+/* Waits at most timeout_ms until all lines are written; the rest is lost. After that gn_log()
+ * writes to stderr itself again. */
 void gn_log_writer_stop(int timeout_ms);
-/* Lines dropped since the start. Any thread. */
+/* The number of lines dropped since the start. Any thread. */
 uint64_t gn_log_writer_dropped(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gantryd's log into a pipe that is read, and into one that nobody reads. */
+/* Tests of log_writer.c with a pipe that is read and with one that is not. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -43,7 +43,7 @@ static int end(void **state)
     return 0;
 }
 
-/* A reader that has gone: what waits in a write ends. */
+/* Closes the reading end, which ends a write that waits. */
 static int end_without_reader(void **state)
 {
     close(pipe_ends[0]);
@@ -51,7 +51,7 @@ static int end_without_reader(void **state)
     return end(state);
 }
 
-/* Reads until this has come, behind what was read before. */
+/* Reads until this word has arrived, after the text read before. */
 static void read_until(const char *word)
 {
     size_t n = strlen(said);
@@ -83,7 +83,7 @@ static void an_unread_log_holds_up_nobody(void **state)
     const uint64_t before = gn_log_writer_dropped();
     unsigned n_dropped = 0, n_lines = 0, n;
     said[0] = 0;
-    for (int i = 0; i < 20000; i++) /* returns, though nobody reads */
+    for (int i = 0; i < 20000; i++) /* returns although the pipe is not read */
         gn_log(
             GN_LOG_WARN,
             "an unread line of about one hundred bytes, which is what lines mostly are; number %d",
@@ -108,7 +108,7 @@ static void the_end_does_not_wait_for_ever(void **state)
             GN_LOG_WARN,
             "an unread line of about one hundred bytes, which is what lines mostly are; number %d",
             i);
-    gn_log_writer_stop(1); /* returns */
+    gn_log_writer_stop(1); /* returns although a write hangs */
 }
 
 int main(void)

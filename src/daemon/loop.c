@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* gantryd's event loop (loop.h). Everything runs on gantryd's thread and calls the callbacks there.
+ * It never closes a descriptor that another process has chosen: close() could block. */
 #include "daemon/loop.h"
 
 #include <errno.h>
@@ -53,7 +55,7 @@ int gn_loop_change(struct gn_loop *l, struct gn_source *s, uint32_t events)
     struct epoll_event e = {.events = events, .data.ptr = s};
     if (s->fd < 0 || s->events == events)
         return 0;
-    /* A change fails only for a descriptor that is not there, which is a bug of the caller's. */
+    /* Changing a registered descriptor cannot fail unless the caller has a bug. */
     if (epoll_ctl(l->epoll_fd, s->muted ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, s->fd, &e) < 0 && s->muted)
         return -errno;
     s->events = events;
@@ -73,7 +75,7 @@ void gn_loop_mute(struct gn_loop *l, struct gn_source *s)
 int gn_loop_release(struct gn_loop *l, struct gn_source *s)
 {
     const int fd = s->fd;
-    /* The open file may live on in another process, and epoll would go on telling of it. */
+    /* The open file may live on in another process, and epoll would keep reporting it. */
     if (fd >= 0)
         (void)epoll_ctl(l->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
     s->fd = -1;
@@ -101,7 +103,7 @@ int gn_loop_turn(struct gn_loop *l, int timeout_ms)
         return errno == EINTR ? 0 : -errno;
     for (int i = 0; i < n; i++) {
         struct gn_source *s = events[i].data.ptr;
-        if (s->fd >= 0) /* not closed by a callback of this round */
+        if (s->fd >= 0) /* not closed by an earlier callback of this round */
             s->ready(s, events[i].events);
     }
     l->has_more = l->after && l->after(l);

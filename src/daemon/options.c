@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gantryd's command line. It wins over the configuration file; --device there replaces the file's.
- * Options are taken by their whole names only: an abbreviation that is right today would be
- * ambiguous with the next option.
+ * Parses gantryd's command line at its start (config.h). Options replace settings of the
+ * configuration file; --device replaces all of the file's. Option names cannot be abbreviated: an
+ * abbreviation that is unique today could become ambiguous with the next option. Opens no file but
+ * the one of --config.
  */
 #include <errno.h>
 #include <string.h>
@@ -49,7 +50,7 @@ static const struct option *find(const char *name, size_t n)
     return NULL;
 }
 
-/* Takes the option at argv[*at] and its value, and moves on. */
+/* Takes the option at argv[*at] and its value, and advances *at. */
 static int next_option(char **argv, int *at, const struct option **ret, const char **ret_value,
                        struct gn_error *err)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads /proc/PID/stat and those of a process's threads. Any thread of gantryd; never blocks, since
- * /proc is the kernel's own. */
+/* Reads /proc/PID/stat of a process and of its threads (process_stat.h). Called by program_watch.c,
+ * late_holders.c, and the code that starts and moves vGPUs, on any thread of gantryd. Never blocks,
+ * since /proc is in the kernel. Never signals a process. */
 #include "daemon/process_stat.h"
 
 #include <dirent.h>
@@ -24,7 +25,7 @@ static int read_stat(int folder, const char *path, struct gn_process_stat *ret)
     if (n < 0)
         return -code;
     text[n] = 0;
-    /* The name may contain anything but a NUL: the last parenthesis is the end of it. */
+    /* The name may contain any character but NUL: its end is the last parenthesis. */
     const char *after_name = strrchr(text, ')');
     if (!after_name ||
         sscanf(after_name,
@@ -68,7 +69,7 @@ int gn_process_user(pid_t pid, uid_t *ret)
     return rc;
 }
 
-/* The state of the first of its threads for which `wanted` holds; 0: of none. */
+/* The state of the first thread for which `wanted` returns true; 0: there is none. */
 static char find_state(pid_t pid, bool (*wanted)(char state))
 {
     char path[32], state = 0;

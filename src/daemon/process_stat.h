@@ -6,28 +6,24 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/*
- * What /proc tells of a process by its number. The number may belong to another process by the time
- * that the answer is used: the caller holds a pidfd that says whether the first one has ended, or
- * compares start times.
- */
+/* Information from /proc about a process by its id. Another process may have the id by the time the
+ * answer is used: the caller needs a pidfd to check that the first one has not ended, or compares
+ * start times. */
 struct gn_process_stat {
-    char state;     /* R, S, D, T, t, Z ... */
-    unsigned flags; /* the kernel's PF_ */
-    uint64_t
-        start_ticks; /* of the kernel's clock (sysconf(_SC_CLK_TCK)) since the machine's start */
+    char state;           /* R, S, D, T, t, Z ... */
+    unsigned flags;       /* the kernel's PF_ flags */
+    uint64_t start_ticks; /* in clock ticks (sysconf(_SC_CLK_TCK)) since the machine's start */
 };
 
-/* 0 or -errno; -ESRCH: there is no such process in this process's namespace. */
+/* Returns 0 or -errno; -ESRCH: there is no such process in this namespace. */
 int gn_process_stat_read(pid_t pid, struct gn_process_stat *ret);
-/* The present time by the same clock. */
+/* The present time in the same ticks. */
 uint64_t gn_process_ticks_now(void);
-/* Its effective user. 0 or -errno. */
+/* Reads the effective user id. 0 or -errno. */
 int gn_process_user(pid_t pid, uid_t *ret);
-/* The state of its first thread that has not ended, for all of them; 0: it cannot be told. Reads
- * one or two files of /proc. */
+/* The state of the first thread that has not ended; 0: unknown. Reads one or two files of /proc. */
 char gn_process_state(pid_t pid);
-/* One of its threads is stopped, by a signal or by a debugger. False when it cannot be told. */
+/* Whether one of its threads is stopped, by a signal or a debugger. False if unknown. */
 bool gn_process_is_stopped(pid_t pid);
 
 #endif

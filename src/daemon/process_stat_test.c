@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Tests of process_stat.c with children that are running, stopped or partly ended. */
 #include "daemon/process_stat.h"
 
 #include <errno.h>
@@ -14,8 +15,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-/* A child that waits for a signal, under a name that a careless reader takes for the end of its
- * own. */
+/* A child that waits for a signal. A careless parser would find the end of its name too early. */
 static pid_t start_child(void)
 {
     const pid_t pid = fork();
@@ -80,7 +80,7 @@ static void *wait_for_end(void *arg)
     return NULL;
 }
 
-/* Its first thread has ended, and has no state but that. */
+/* The first thread has ended, and its state tells nothing else. */
 static void a_stopped_process_without_its_first_thread_is_seen(void **state)
 {
     struct gn_process_stat stat;

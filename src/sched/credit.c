@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Credit scheduling as Xen has it, which Pegasus builds on: every period's time is shared out as
- * credit by weight, run time burns it, and who has some left goes before who has not, in turn. What
- * is not burned in a period does not pile up.
+ * Credit scheduling as in Xen, on which Pegasus builds. In every period each node gets credit in
+ * proportion to its weight, and running uses it up. Nodes with credit left come before nodes
+ * without, each group round robin. Credit not used in a period is lost.
  *
- * credit polls: who has no work keeps the device until his slice is over. credit-hs gives it back
+ * credit polls: a vGPU without work keeps the device until its slice ends. credit-hs gives it back
  * (hybrid spinning). strict adds Pegasus' strict coscheduling (FairGV, algorithms 1 and 2): when
- * the processors' scheduler runs a program, its vGPU takes the device at once if nobody ready has
- * more credit.
+ * the CPU scheduler runs a program, its vGPU takes the device at once unless a ready vGPU has more
+ * credit. Called by sched.c; pure.
  */
 #include "sched/policy.h"
 
@@ -38,8 +38,8 @@ static void share_out(struct gn_sched_queue *q)
         const struct gn_list *before = list_of(q, n);
         int64_t part = (int64_t)((uint64_t)PERIOD_NS * n->weight / weights);
         n->credit.ns = n->credit.ns > 0 ? part : n->credit.ns + part;
-        /* Who stays where he is keeps his place: else those that joined late would never get to the
-         * front. */
+        /* A node that stays in its list keeps its place there: otherwise nodes that joined late
+         * would never get to the front. */
         if (n->ready && list_of(q, n) != before) {
             gn_list_remove(&n->credit.link);
             gn_list_append(list_of(q, n), &n->credit.link);
@@ -49,7 +49,7 @@ static void share_out(struct gn_sched_queue *q)
 
 static void catch_up(struct gn_sched_queue *q, uint64_t now_ns)
 {
-    /* After a long silence one sharing out is as good as many. */
+    /* After a long idle time, one new period has the same effect as many. */
     if (now_ns < q->credit.next_ns)
         return;
     share_out(q);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The table of scheduling policies, by index and by name (policy.h). Called by gantryd's
+ * configuration and by the simulator. Pure. */
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>

@@ -10,31 +10,31 @@
 #include "base/list.h"
 
 /*
- * A policy orders nodes in one queue. sched.c puts two such queues on top of each other: a device's
- * tenants, and each tenant's vGPUs. A policy is one file and one entry in policies.c. Pure: time is
- * an argument, in nanoseconds of any clock that does not run backwards; nothing is allocated; one
- * thread at a time.
+ * The interface of a scheduling policy, which orders nodes in one queue. sched.c uses two levels of
+ * queues: the tenants of a device, and the vGPUs of each tenant. A policy is one file and one entry
+ * in policies.c. Pure: time is an argument, in nanoseconds of any monotonic clock; nothing is
+ * allocated; one thread at a time.
  */
 #define GN_SCHED_WEIGHT_MAX 1000000u
 
 struct gn_sched_node {
     uint32_t weight; /* 1 to GN_SCHED_WEIGHT_MAX */
-    bool ready;      /* in its queue: has work, and does not hold the device */
+    bool ready;      /* in its queue: it has work and does not hold the device */
     union {
         struct {
             RB_ENTRY(gn_sched_node) link;
-            uint64_t start; /* tag: see fair.c */
+            uint64_t start; /* start tag: see fair.c */
             uint32_t rest;
-            uint64_t since;   /* a number that grows: who has waited longer goes first */
-            uint64_t left_ns; /* when it had no work any more, */
-            uint64_t owed;    /* and how far its tag was behind the others' then */
+            uint64_t since;   /* increasing number: at equal tags the longest waiter is first */
+            uint64_t left_ns; /* when it last went idle */
+            uint64_t owed;    /* how far its tag was behind the virtual time then */
         } fair;
         struct {
             struct gn_list link;
         } rr;
         struct {
             struct gn_list link, member;
-            int64_t ns; /* credit left; below zero: overdrawn */
+            int64_t ns; /* credit left; negative: overdrawn */
             bool known;
         } credit;
     };
@@ -47,58 +47,59 @@ struct gn_sched_queue {
     union {
         struct {
             RB_HEAD(gn_sched_tree, gn_sched_node) tree;
-            uint64_t time; /* virtual */
+            uint64_t time; /* virtual time */
             uint64_t arrivals;
+            /* The longest recent turns of two nodes, in virtual time, the longer one first. */
             struct gn_sched_step {
-                const struct gn_sched_node *of; /* compared and never followed: it may be gone */
+                /* only compared, never dereferenced: the node may be freed */
+                const struct gn_sched_node *of;
                 uint64_t tag, at_ns;
-            } longest[2]; /* the longest turns lately, in virtual time, of two nodes; the longer one
-                             first */
+            } longest[2];
         } fair;
         struct {
             struct gn_list list;
         } rr;
         struct {
-            struct gn_list under, over; /* ready: with credit, without */
-            struct gn_list members;     /* all that share out the next period's */
-            uint64_t next_ns;           /* when it is shared out */
+            struct gn_list under, over; /* ready nodes with and without credit */
+            struct gn_list members;     /* all nodes that share the credit of the next period */
+            uint64_t next_ns;           /* when that period starts */
         } credit;
     };
 };
 
 struct gn_sched_policy {
     const char *name;
-    const char *about; /* a line for people */
-    bool conserving; /* who has no work gives the device back; otherwise he polls until his slice is
-                        over */
-    bool by_cpu;     /* the processors' scheduler may ask for a change (Pegasus) */
+    const char *about; /* one line for help texts */
+    /* a vGPU without work gives the device back; otherwise it polls until its slice ends */
+    bool conserving;
+    bool by_cpu; /* the CPU scheduler may request a change (Pegasus) */
     void (*init)(struct gn_sched_queue *q, uint64_t now_ns);
-    /* A node that was not ready is. */
+    /* A node becomes ready. */
     void (*ready)(struct gn_sched_queue *q, struct gn_sched_node *n, uint64_t now_ns);
     void (*unready)(struct gn_sched_queue *q, struct gn_sched_node *n, uint64_t now_ns);
-    /* The ready node whose turn it is, which stays in the queue; NULL: none is ready. */
+    /* The ready node that is next; it stays in the queue. NULL: none is ready. */
     struct gn_sched_node *(*first)(struct gn_sched_queue *q, uint64_t now_ns);
-    /* How long it may have the device, given the usual slice. */
+    /* The node's slice, given the device's usual slice. */
     uint64_t (*slice)(struct gn_sched_queue *q, const struct gn_sched_node *n, uint64_t slice_ns);
-    /* The node, not ready meanwhile, has used so much of the device. */
+    /* Charges the node, which is not ready meanwhile, for used_ns of the device. */
     void (*charge)(struct gn_sched_queue *q, struct gn_sched_node *n, uint64_t used_ns,
                    uint64_t now_ns);
-    /* The node was picked and did not take the device, so that nothing is charged. NULL: it loses
-     * nothing. */
+    /* The node was picked but did not take the device, so nothing is charged. NULL: the policy
+     * takes nothing from it. */
     void (*forfeit)(struct gn_sched_queue *q, struct gn_sched_node *n);
-    /* by_cpu: may `wanted`, which is ready, take the place of `running`? */
+    /* by_cpu: whether `wanted`, which is ready, may replace `running`. */
     bool (*prefers)(struct gn_sched_queue *q, const struct gn_sched_node *wanted,
                     const struct gn_sched_node *running, uint64_t now_ns);
-    /* A node goes for good; it is not ready. NULL: nothing to forget. */
+    /* The node is about to be freed; it is not ready. NULL: nothing to do. */
     void (*forget)(struct gn_sched_queue *q, struct gn_sched_node *n);
 };
 
-/* NULL: there is none of that name. */
+/* Returns NULL if there is no policy of that name. */
 const struct gn_sched_policy *gn_sched_policy_find(const char *name);
-/* The i-th, NULL behind the last; the first is the default. */
+/* The i-th policy, NULL after the last; the first is the default. */
 const struct gn_sched_policy *gn_sched_policy_at(unsigned i);
 
-/* "fair, credit, ...", in text, which it returns. */
+/* Writes "fair, credit, ..." into text and returns text. */
 const char *gn_sched_policy_names(char *text, size_t n);
 
 extern const struct gn_sched_policy gn_sched_fair, gn_sched_rr, gn_sched_xenocredit,

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * In turn (GViM 4.1). rr gives everybody a slice; xenocredit a number of slices that his weight
- * says: the ticks of 1024, 512, 256 and 512 credits are 4, 2, 1 and 2. What a kernel overruns is
- * neither measured nor paid back.
- */
+/* Round robin (GViM 4.1). rr gives every node one slice. xenocredit gives slices in proportion to
+ * weights: credits of 1024, 512, 256 and 512 become 4, 2, 1 and 2 ticks. A kernel that overruns its
+ * slice is neither measured nor charged for. Called by sched.c; pure. */
 #include "sched/policy.h"
 
 static void init(struct gn_sched_queue *q, uint64_t now_ns)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The folder of a kernel cache that lies on the disk as it is, made by the worker that is to use
- * it, before it becomes its user: gantryd's loop opens no folder of a user's, where a file system
- * of that user's own could have it wait. Only the worker of that user waits then.
+ * Creates the folder of a kernel cache that is kept on disk without layers. The worker that will
+ * use it calls this before it changes to its user. gantryd itself never opens a folder of a user's:
+ * a file system of that user's could block gantryd's event loop, but here it blocks only that
+ * user's worker.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,11 +16,9 @@
 
 #include "wall/parts.h"
 
-/*
- * Makes the open folder the user's own, mode 0700. Its descriptor is changed and never its name:
- * the user could put another file, or a link to one, under any name in a folder of its own. -EPERM:
- * the folder belongs to a third user.
- */
+/* Makes the open folder the user's own, with mode 0700. Works on the descriptor and never on the
+ * name: in a folder of its own, the user could put another file or a link under any name. -EPERM:
+ * the folder belongs to a third user. */
 static int own_folder(int fd, uid_t uid, gid_t gid)
 {
     struct stat st;
@@ -32,8 +31,8 @@ static int own_folder(int fd, uid_t uid, gid_t gid)
     return (st.st_mode & 0777) != 0700 && fchmod(fd, 0700) < 0 ? -errno : 0;
 }
 
-/* A file that is locked while the worker lives: its cache is in use. No descriptor of a folder
- * stays, by which the worker could come to others. */
+/* Locks a file for the life of the worker, which marks the cache as in use. No descriptor of a
+ * folder stays open, since the worker could reach other files through it. */
 static void lock_cache(int root, const char *name)
 {
     char lock[NAME_MAX + 1];
@@ -41,7 +40,7 @@ static void lock_cache(int root, const char *name)
         return;
     const int fd = openat(root, lock, O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd >= 0)
-        (void)flock(fd, LOCK_SH | LOCK_NB); /* and stays open */
+        (void)flock(fd, LOCK_SH | LOCK_NB); /* stays open on purpose */
 }
 
 int gn_wall_make_cache(const struct gn_wall_plan *plan)
@@ -63,7 +62,7 @@ int gn_wall_make_cache(const struct gn_wall_plan *plan)
     if (rc == 0)
         rc = fd < 0 ? -errno : own_folder(fd, uid, plan->change_user ? plan->gid : (gid_t)-1);
     if (rc == 0) {
-        (void)futimens(fd, NULL); /* when it was used last */
+        (void)futimens(fd, NULL); /* records when it was last used */
         lock_cache(root, name);
     }
     if (fd >= 0)

@@ -13,9 +13,8 @@ struct gn_wall_filter {
     struct sock_filter code[GN_WALL_FILTER_MAX];
 };
 
-/* The filter of a worker whose own pid (as it sees it) is `pid`; the rest as for gn_wall_filter
- * (parts.h). -E2BIG when it does not fit.
- */
+/* Creates the filter for a worker with process id `pid`, as the worker itself sees it. The other
+ * arguments are those of gn_wall_filter (parts.h). -E2BIG: the filter is too long. */
 int gn_wall_make_filter(struct gn_wall_filter *f, bool apart, bool shares, bool bounded,
                         uint32_t pid);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mounts of layered folders. gantryd's thread, and the process that keeps what was new. */
+/* Mounts and unmounts folders in two layers (layers.h). Called by gantryd at its start, by the
+ * process that stores new files of kernel caches, and on gantryd's thread. */
 #include "wall/layers.h"
 
 #include <errno.h>
@@ -16,7 +17,7 @@ int gn_wall_own_mounts(void)
 {
     if (unshare(CLONE_NEWNS) < 0)
         return -errno;
-    /* What the machine mounts later is seen here, too, and not the other way round. */
+    /* Mounts that the machine makes later appear here, too, but not the other way round. */
     return mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0 ? -errno : 0;
 }
 
@@ -32,7 +33,7 @@ static int make_owned(int folder, const char *name, uid_t uid, gid_t gid)
     return rc;
 }
 
-/* By descriptors, since a comma or a colon in a path would be read as part of the options. */
+/* Uses descriptors because a comma or a colon in a path would be parsed as part of the options. */
 static int mount_both(int at_fd, int new_fd, int kept_fd)
 {
     char options[128], target[64];

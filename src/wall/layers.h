@@ -7,30 +7,30 @@
 #include <sys/types.h>
 
 /*
- * A folder in two layers, for a user whose processes may fill it: below, what is kept on the disk
- * and is not written; above, what is new, in memory of a bounded size. What is full is full for
- * that user alone.
+ * A folder in two layers, for a user that could fill it. The lower layer is on disk and is not
+ * written. The upper layer has the new files, in memory of a limited size; when it is full, it is
+ * full for that user alone.
  *
- * The mounts are made in a mount namespace of the caller's own, where nobody else sees them and
- * with which they end. It needs CAP_SYS_ADMIN and a kernel with overlayfs.
+ * The mounts are in a mount namespace of the caller's own: no other process sees them, and they end
+ * with the namespace. This needs CAP_SYS_ADMIN and a kernel with overlayfs.
  */
 
-/* From now on what the calling process mounts is its own and its later children's. The process has
- * one thread. 0 or -errno. */
+/* Moves the calling process, which must have one thread, into a mount namespace of its own: only it
+ * and its later children see its later mounts. 0 or -errno. */
 int gn_wall_own_mounts(void);
 
-/* Folders inside one of the caller's own, by name. */
-#define GN_WALL_LAYERS_ALL   "all"       /* both layers, for the user */
-#define GN_WALL_LAYERS_NEW   "new"       /* the memory */
-#define GN_WALL_LAYERS_UPPER "new/upper" /* in it what is new */
+/* Names of folders inside the folder `at` of gn_wall_layers_mount(). */
+#define GN_WALL_LAYERS_ALL   "all"       /* both layers together, for the user */
+#define GN_WALL_LAYERS_NEW   "new"       /* the memory file system */
+#define GN_WALL_LAYERS_UPPER "new/upper" /* the new files in it */
 
-/*
- * Mounts the two layers in `at`, a folder of the caller's own that is empty, above `kept_fd`. uid
- * and gid own what is new. 0, or -errno and nothing is mounted.
- */
+/* Mounts the two layers in `at`, an empty folder of the caller's own, with `kept_fd` as the lower
+ * layer. uid and gid own the upper layer, which is limited to `bytes` and `entries`. 0, or -errno
+ * and nothing is mounted. */
 int gn_wall_layers_mount(const char *at, int kept_fd, uid_t uid, gid_t gid, uint64_t bytes,
                          uint32_t entries);
-/* Undoes it, and removes what is in `at`. What a process still uses stays until that is over. */
+/* Unmounts the layers and empties `at`. Files that a process still uses stay until it has closed
+ * them. */
 void gn_wall_layers_unmount(const char *at);
 
 #endif

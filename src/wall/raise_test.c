@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All walls together, around a child that was forked as a worker is; what cannot be had here is
- * skipped. */
+/* Tests of all walls together, around a child forked like a worker. Walls that this machine cannot
+ * have are skipped. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -33,8 +33,8 @@ struct child {
     int result;
 };
 
-/* Raises what can be had in a child that lives as a worker does, does the work there, and brings
- * back what it found. */
+/* Raises the available walls in a child like a worker, runs work() there, and returns the child's
+ * results. */
 static struct child behind_walls(enum gn_wall_mode mode, uint64_t data_bytes,
                                  int (*work)(const struct gn_wall_report *))
 {
@@ -119,7 +119,7 @@ static void only_what_a_driver_needs_opens(void **state)
         skip();
     assert_int_equal(c.result, 0);
     assert_true(c.report.landlock_abi >= 1);
-    /* Its temporary file went with it, or lies in its tenant's folder. */
+    /* Its temporary file was removed with it, or is in the tenant's folder. */
     char path[128];
     snprintf(path, sizeof path, "%s/made", "/tmp");
     assert_int_not_equal(access(path, F_OK), 0);
@@ -129,7 +129,7 @@ static int scratch(const struct gn_wall_report *r)
 {
     if (!(r->have & GN_WALL_SCRATCH))
         return 0;
-    /* Nothing of anybody's but the cache. */
+    /* Only the cache is there, and no file of others. */
     DIR *dir = opendir("/tmp");
     if (!dir)
         return 1;
@@ -208,8 +208,8 @@ static void a_fork_bomb_is_small(void **state)
     assert_int_equal(c.result, 0);
     if (!(c.report.have & GN_WALL_PROCESSES))
         skip();
-    /* That this test ends at all shows that they ended with their first: each holds the pipe's
-     * other end open. */
+    /* This test ends only if all processes ended with their first one: each holds the other end of
+     * the pipe open. */
 }
 
 static int fill_memory(const struct gn_wall_report *r)
@@ -221,7 +221,7 @@ static int fill_memory(const struct gn_wall_report *r)
             return 1;
     if (total < (UINT64_C(64) << 20))
         return 2;
-    /* Page tables of what is only read, and the stack. */
+    /* Page tables of memory that is only read, and the stack. */
     if (mmap(NULL, (size_t)1 << 46, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
              0) != MAP_FAILED)
         return 3;
@@ -275,7 +275,7 @@ static void names_are_words(void **state)
     assert_string_equal(text, "files, processes");
     gn_wall_names(0, text, sizeof text);
     assert_string_equal(text, "");
-    gn_wall_names(GN_WALL_ALL, text, 8); /* too small: cut, never beyond */
+    gn_wall_names(GN_WALL_ALL, text, 8); /* too small: cut off, never overrun */
     assert_int_equal(strlen(text), 7);
 }
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A mount namespace of the worker's own. In it /tmp and /dev/shm are empty, bounded, and gone with
- * the worker, however it ends; /proc shows its own processes alone; its tenant's cache lies in
- * /tmp, so that the folders above the cache need not be open to the worker's user. Of a driver that
- * lies in /tmp its prefix shows there, read-only.
+ * Gives the worker a mount namespace of its own. In it, /tmp and /dev/shm are empty, limited in
+ * size, and removed with the worker however it ends. /proc shows only the worker's processes. The
+ * tenant's cache appears in /tmp, so the folders above the cache need not be open to the worker's
+ * user. If a driver is installed in /tmp, its prefix is mounted there again, read-only. Called by
+ * raise.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +25,7 @@
 #define SHM_AT      "/tmp/shm"
 #define MAX_BYTES   "512m"
 #define MAX_ENTRIES "65536"
-#define FREE_PART   20u /* of a file system, less than which is nearly full */
+#define FREE_PART   20u /* a file system with less than this part free counts as nearly full */
 
 static int make_folder(const char *path, const struct gn_wall_plan *plan)
 {
@@ -40,8 +41,8 @@ static int bind_fd(int fd, const char *at)
     return mount(from, at, NULL, MS_BIND | MS_REC, NULL) < 0 ? -errno : 0;
 }
 
-/* Of a file system that is nearly full others need the rest: what is compiled is kept in memory,
- * and gone with the worker. */
+/* If the file system is nearly full, the rest is left to others: compiled kernels are then kept in
+ * memory and lost with the worker. */
 static bool is_nearly_full(int fd)
 {
     struct statvfs v;
@@ -49,7 +50,8 @@ static bool is_nearly_full(int fd)
                                      (v.f_files && v.f_favail < v.f_files / FREE_PART));
 }
 
-/* Where caches in layers are mounted, which is two folders above each. -1: there are none. */
+/* Opens the folder where all layered caches are mounted, two levels above each cache. -1: there is
+ * none. */
 static int open_all_caches(const struct gn_wall_plan *plan)
 {
     char all[PATH_MAX];
@@ -59,8 +61,8 @@ static int open_all_caches(const struct gn_wall_plan *plan)
     return open(dirname(dirname(all)), O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* What is mounted for other users is not to be held, nor seen, by this worker. By its descriptor,
- * since it may lie below what is covered by now. */
+/* Unmounts the caches of other users, so that this worker neither sees them nor keeps them in use.
+ * Works on the descriptor, since the folder may be covered by now. */
 static void leave_all_caches(int fd)
 {
     char path[32];
@@ -68,7 +70,7 @@ static void leave_all_caches(int fd)
     (void)umount2(path, MNT_DETACH);
 }
 
-/* The parts of a driver that lie where temporary files do, and so would be hidden. */
+/* The parts of a driver that are in the folders for temporary files and would be hidden by them. */
 struct hidden {
     int n;
     struct {
@@ -90,8 +92,8 @@ static void find_hidden(void *ctx, const char *path, unsigned how)
     h->parts[h->n++].fd = fd;
 }
 
-/* Not to be written: others run it. What cannot be shown is not there, and the driver says if it
- * minds. */
+/* Mounts a hidden part again, read-only, since other programs run it. A part that cannot be mounted
+ * is missing: the driver reports it if it needs it. */
 static void show_again(int fd, char *path)
 {
     struct stat is, shown;
@@ -99,7 +101,7 @@ static void show_again(int fd, char *path)
     if (fstat(fd, &is) < 0)
         return;
     if (stat(path, &shown) == 0 && shown.st_dev == is.st_dev && shown.st_ino == is.st_ino)
-        return; /* it lies in another part */
+        return; /* it is inside another part */
     snprintf(from, sizeof from, "/proc/self/fd/%d", fd);
     if (gn_wall_make_place(path, strlen("/tmp"), is.st_mode) == 0)
         (void)gn_wall_show(from, path, false);
@@ -118,7 +120,7 @@ static int fill(const struct gn_wall_plan *plan, int cache, struct hidden *hidde
         (plan->layered || !is_nearly_full(cache)))
         rc = bind_fd(cache, GN_WALL_CACHE_AT);
     if (rc == 0 && (rc = make_folder(SHM_AT, plan)) == 0)
-        /* A machine without /dev/shm has none that could be shared. */
+        /* If the machine has no /dev/shm, there is none to hide. */
         (void)mount(SHM_AT, "/dev/shm", NULL, MS_BIND, NULL);
     for (int i = 0; rc == 0 && i < hidden->n; i++)
         show_again(hidden->parts[i].fd, hidden->parts[i].path);
@@ -133,8 +135,8 @@ int gn_wall_scratch(const struct gn_wall_plan *plan)
     int cache = -1, rc = 0;
     if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return -errno;
-    /* Opened in this namespace, to be bound in it, and before what may lie above them is covered.
-     */
+    /* Opened in this namespace, in which they are mounted, and before a mount may cover the folders
+     * above them. */
     if (plan->cache &&
         (cache = open(plan->cache, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0)
         return -errno;
@@ -143,8 +145,8 @@ int gn_wall_scratch(const struct gn_wall_plan *plan)
     rc = fill(plan, cache, &hidden);
     if (rc == 0 && all_caches >= 0)
         leave_all_caches(all_caches);
-    /* Refused where part of the machine's own is covered, as in containers: then Landlock alone
-     * hides the rest. */
+    /* Fails if parts of the machine's /proc are covered, as in containers: then only Landlock hides
+     * the rest. */
     if (rc == 0 && getpid() == 1)
         (void)mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
     if (all_caches >= 0)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A file or folder of the machine at another place in the worker's mount namespace, not to be
- * written there.
- */
+/* Mounts a file or folder of the machine at another place in the worker's mount namespace, usually
+ * read-only. Called by scratch.c and view.c while a worker raises its walls. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -13,7 +11,7 @@
 
 #include "wall/parts.h"
 
-/* The folders above path, which lie below its first n_root characters. */
+/* Creates the folders above path, below its first n_root characters. */
 static int make_parents(char *path, size_t n_root)
 {
     for (char *slash = path + n_root + 1; (slash = strchr(slash, '/')); *slash++ = '/') {
@@ -43,7 +41,7 @@ int gn_wall_make_place(char *path, size_t n_root, mode_t mode)
     return 0;
 }
 
-/* The mount's prohibitions stay: in a user namespace they must. */
+/* The restrictions of the mount stay: in a user namespace they must. */
 static unsigned long kept_flags(const char *at)
 {
     static const struct {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Whom a worker is and what it may: another user when gantryd is the superuser, a user namespace of
- * its own so that its processes are counted apart, and in the end no capability and no way to any.
- */
+/* The user and the rights of a worker: another user if gantryd runs as root, a user namespace of
+ * its own so that its processes are counted apart, and at last no capability and no way to get one.
+ * Called by raise.c in the worker; gn_wall_map_user() also by processes.c. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -43,7 +42,8 @@ static int write_file(const char *path, const char *text)
 int gn_wall_map_user(uid_t uid, gid_t gid)
 {
     char text[64];
-    /* The files are the superuser's while the process counts as one that was privileged. */
+    /* The files in /proc/self belong to root while the process still counts as one that had
+     * privileges. */
     prctl(PR_SET_DUMPABLE, 1);
     int rc = write_file("/proc/self/setgroups", "deny");
     snprintf(text, sizeof text, "%u %u 1", uid, uid);
@@ -67,8 +67,7 @@ int gn_wall_drop_privileges(void)
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct none[2];
     memset(none, 0, sizeof none);
-    /* What cannot be dropped is not there: without CAP_SETPCAP both fail, and no_new_privs alone
-     * must do. */
+    /* Without CAP_SETPCAP the next two steps fail: then no_new_privs alone must suffice. */
     (void)prctl(PR_SET_SECUREBITS, SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
                                        SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
                                        SECBIT_NO_CAP_AMBIENT_RAISE |

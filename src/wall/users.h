@@ -4,9 +4,8 @@
 
 #include <sys/types.h>
 
-/* Right after entering a user namespace: the one user and group in it, under their own numbers. 0
- * or -errno.
- */
+/* Maps one user and one group, under their own numbers, into the user namespace that the process
+ * has just entered. 0 or -errno. */
 int gn_wall_map_user(uid_t uid, gid_t gid);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the kernel has no Landlock: a root of the worker's own, in which there is nothing but what
- * a driver may need, read-only, and the worker's temporary folders. Made in the worker's mount
- * namespace, after those. It is as tight as Landlock as long as the worker holds no descriptor of a
- * folder outside, and it is given none.
+ * Replaces Landlock where the kernel has none: the worker gets a root of its own, which has only
+ * the files that a driver may need, read-only, and the worker's temporary folders. It is made in
+ * the worker's mount namespace, after those folders. It is as tight as Landlock if the worker has
+ * no descriptor of a folder outside, and no such descriptor is given to it. Called by raise.c.
  */
 #include <errno.h>
 #include <limits.h>
@@ -20,8 +20,8 @@
 #define ROOT     "/tmp/root"
 #define OLD_ROOT ROOT "/.old"
 
-/* One entry of the driver's files. What cannot be shown is not there: the driver says if it minds.
- */
+/* Adds one of the driver's files. A file that cannot be mounted is missing: the driver reports it
+ * if it needs it. */
 static void add(void *ctx, const char *path, unsigned how)
 {
     char at[PATH_MAX], target[PATH_MAX];
@@ -30,7 +30,7 @@ static void add(void *ctx, const char *path, unsigned how)
     if (strncmp(path, "/proc", 5) == 0 || strncmp(path, "/tmp/", 5) == 0 || lstat(path, &st) < 0 ||
         (size_t)snprintf(at, sizeof at, ROOT "%s", path) >= sizeof at)
         return;
-    /* A device is written on a read-only mount, too. */
+    /* A device can be written even on a read-only mount. */
     if (S_ISCHR(st.st_mode) && !(how & GN_WALL_DEVICE) && strcmp(path, "/dev/zero") == 0)
         return;
     if (gn_wall_make_place(at, strlen(ROOT), st.st_mode))
@@ -41,13 +41,13 @@ static void add(void *ctx, const char *path, unsigned how)
         (void)!symlink(target, at);
         return;
     }
-    /* Other mounts below it (a /usr/local of its own) are shown only as far as the folders beneath
-     * them. */
+    /* If another file system is mounted below it (a /usr/local of its own), only the folders
+     * beneath that mount appear. */
     (void)gn_wall_show(path, at, how & GN_WALL_DEVICE);
 }
 
-/* A part of a driver that gn_wall_scratch shows in the worker's own /tmp, of which a bind shows the
- * folder alone. */
+/* Adds a part of a driver that gn_wall_scratch() has mounted again in the worker's /tmp: a bind
+ * mount of /tmp does not include it. */
 static void add_shown_again(void *ctx, const char *path, unsigned how)
 {
     char at[PATH_MAX];
@@ -57,7 +57,7 @@ static void add_shown_again(void *ctx, const char *path, unsigned how)
         (void)gn_wall_show(path, at, false);
 }
 
-/* Its own processes' alone, or nothing. */
+/* Adds a /proc with only the worker's own processes, or none. */
 static int add_processes(void)
 {
     char self[16];
@@ -66,7 +66,8 @@ static int add_processes(void)
         return 0;
     if (mkdir(ROOT "/proc", 0755) < 0)
         return -errno;
-    /* Not to be written: a worker could make itself the last to go when memory runs out. */
+    /* Read-only: with write access a worker could protect itself from the kernel's out-of-memory
+     * killer. */
     return gn_wall_show("/proc", ROOT "/proc", false);
 }
 
@@ -99,7 +100,7 @@ int gn_wall_view(const struct gn_wall_plan *plan)
         (void)umount2(ROOT, MNT_DETACH);
         return rc;
     }
-    /* From here on there is no way back. */
+    /* From here on the old root is gone, so a failure ends the process. */
     if (chdir("/") < 0 || umount2("/.old", MNT_DETACH) < 0 || rmdir("/.old") < 0 ||
         mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV, NULL) < 0)
         _exit(1);

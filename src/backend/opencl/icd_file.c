@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the OpenCL loaders' .icd files. Called by probes, gantryd and gantry; loads nothing. */
+/*
+ * Reads the .icd files of OpenCL loaders (icd_file.h). Called by probes, gantryd and gantry, on any
+ * thread. Loads no library.
+ */
 #include "backend/opencl/icd_file.h"
 
 #include <stdio.h>

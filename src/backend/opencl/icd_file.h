@@ -5,11 +5,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The OpenCL loaders' .icd files: each names a driver's library on its first line. Any thread. */
+/* The .icd files of OpenCL loaders: the first line of each names a driver's library. Any thread. */
 
-/* Whether it ends as such a file's name does. */
+/* Whether the name ends as the names of such files do. */
 bool gn_icd_is_name(const char *name);
-/* The first line without blanks at its end; false when the file has none. */
+/* Reads the first line without blanks at its end; false if it is empty. */
 bool gn_icd_read(const char *path, char *ret, size_t n);
 
 #endif

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program's wish for a vGPU, from its frame to the start of a worker. It waits here when its
- * user's programs have broken too many of late in its tenant (fault_throttle.h). gantryd's only
- * thread.
+ * ATTACH frames: a program asks for a vGPU. Called by connections.c for each frame, on gantryd's
+ * thread. Checks the frame and the tenant's rules, then starts the worker (create.c), which answers
+ * the program later. An attach waits here when programs of the same user have recently caused too
+ * many faults in this tenant (fault_throttle.h). Nothing here blocks: waiting attaches are in a
+ * list with a timer.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -25,7 +27,7 @@ struct gn_late_attach {
     struct gn_fault_user *user;
     uint32_t seq;
     struct gn_link_attach wish;
-    int stdio[2]; /* -1: none */
+    int stdio[2]; /* stdout and stderr of the program; -1: none */
 };
 
 static void close_both(struct gn_quota *q, int *stdio)
@@ -34,7 +36,7 @@ static void close_both(struct gn_quota *q, int *stdio)
         gn_quota_close(q, &stdio[i]);
 }
 
-/* stdio stays the caller's. */
+/* The caller still owns the descriptors in stdio. */
 static void start(struct gn_conn *c, uint32_t seq, const struct gn_link_attach *a, const int *stdio)
 {
     struct gn_error err;
@@ -51,7 +53,7 @@ static void start(struct gn_conn *c, uint32_t seq, const struct gn_link_attach *
         rc = gn_fail(&err, EACCES, NULL, "the tenant of this connection was removed");
     else if ((rc = gn_admit_anybody(c->daemon, &err)))
         gn_admit_refused(c, false, &err);
-    else /* as the rules are now, whatever they were at the greeting */
+    else /* The rules may have changed since the greeting, so the tenant is checked again. */
         tenant = gn_admit(c, a->tenant[0] ? a->tenant : c->tenant->rules.name, &rc, &err);
     if (tenant && a->mode == GN_LINK_MODE_PASSTHROUGH && !c->remote)
         gn_conn_watch_program(c);
@@ -63,7 +65,7 @@ static void start(struct gn_conn *c, uint32_t seq, const struct gn_link_attach *
         gn_conn_watch_program(c);
 }
 
-/* ---- those that wait */
+/* ---- attaches that wait */
 
 static uint64_t may_start(const struct gn_daemon *d, const struct gn_late_attach *l, uint64_t now)
 {
@@ -117,8 +119,8 @@ void gn_attaches_timer(struct gn_source *timer, uint32_t events)
     struct gn_late_attach *l;
     (void)events;
     (void)!read(timer->fd, &expirations, sizeof expirations);
-    /* From the beginning each time: a start may close any connection, and what waits for it goes
-     * with it. */
+    /* The search starts over each time: a start may close any connection, which also frees its
+     * waiting attach. */
     while ((l = find_due(d, now))) {
         struct gn_late_attach it = *l;
         l->stdio[0] = l->stdio[1] = -1;
@@ -126,19 +128,21 @@ void gn_attaches_timer(struct gn_source *timer, uint32_t events)
         drop(l);
         start(it.conn, it.seq, &it.wish, it.stdio);
         close_both(it.conn->quota,
-                   it.stdio); /* the connection may be closed, and lasts until this turn's end */
+                   /* start() may have closed the connection; its memory stays valid until the end
+                    * of this loop iteration. */
+                   it.stdio);
     }
     arm(d, now);
 }
 
-/* The tenant whose breaches count: found by name alone, since who may not use it is refused at
- * once. */
+/* The tenant in which faults are counted. Looked up by name without a permission check: start()
+ * refuses a user without access at once. */
 static struct gn_tenant *tenant_of(const struct gn_conn *c, const struct gn_link_attach *a)
 {
     return a->tenant[0] ? gn_tenants_find(&c->daemon->tenants, a->tenant) : c->tenant;
 }
 
-/* False: it need not wait, or can't. */
+/* Returns false when the attach need not wait, or when there is no memory to let it wait. */
 static bool put_off(struct gn_conn *c, uint32_t seq, const struct gn_link_attach *a,
                     const int *stdio)
 {
@@ -152,7 +156,7 @@ static bool put_off(struct gn_conn *c, uint32_t seq, const struct gn_link_attach
         gn_fault_throttle_find(&d->breaches, t->rules.name, c->quota->source, now);
     if (!user)
         return false;
-    /* Behind those of the same user that wait already. */
+    /* An attach also waits behind earlier waiting attaches of the same user. */
     const bool waits =
         user->n_waiting || gn_fault_throttle_next_start(user, d->breach_pause_ns, now) > now;
     struct gn_late_attach *l = waits ? malloc(sizeof *l) : NULL;

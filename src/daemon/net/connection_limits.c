@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One account of descriptors and memory: whose they are, and who gives some back when they run
- * short. gantryd's thread. */
+/*
+ * Counts the descriptors and the memory that connections and vGPUs use in gantryd, and closes
+ * connections when either runs short (connection_limits.h). Called by connections.c, create.c and
+ * the listeners, on gantryd's thread. Never closes a connection that has a vGPU to get descriptors.
+ */
 #include "daemon/net/connection_limits.h"
 
 #include <dirent.h>
@@ -16,15 +19,15 @@
 
 #define MAX_IDLE       8192u
 #define MAX_HELD_BYTES (UINT64_C(64) << 20)
-#define RESERVE        320u /* a message brings at most 253 */
-#define VGPU_BEGIN_FDS 16u  /* while it is made */
-/* vGPUs that a tenant may have beyond its limit, whose programs have left */
+#define RESERVE        320u /* one message carries at most 253 descriptors */
+#define VGPU_BEGIN_FDS 16u  /* open at the same time while a vGPU is being created */
+/* A tenant may exceed its limit by this many vGPUs when their programs have already exited. */
 #define DYING        32u
-#define CROWD        16 /* from so many on, memory that it leaves behind is worth the trouble */
-#define GREETING_NS  UINT64_C(1000000000) /* an honest program has greeted by then */
+#define CROWD        16 /* the peak of connections from which malloc_trim() is worth its cost */
+#define GREETING_NS  UINT64_C(1000000000) /* a well-behaved program has greeted within this time */
 #define LOG_EVERY_NS UINT64_C(10000000000)
 
-/* Descriptors that may be open: now, since an operator may change it (prlimit). */
+/* The soft limit of open files. Read each time: an operator may change it with prlimit. */
 static uint32_t limit(void)
 {
     struct rlimit files;
@@ -33,7 +36,7 @@ static uint32_t limit(void)
     return (uint32_t)files.rlim_cur;
 }
 
-/* Of those that gantryd's own leave. */
+/* Descriptors kept in reserve: at most a third of those that gantryd's own files leave. */
 static uint32_t reserve_of(const struct gn_daemon *d, uint32_t files)
 {
     const uint32_t part = files > d->crowd.n_own_fds ? (files - d->crowd.n_own_fds) / 3 : 0;
@@ -54,7 +57,7 @@ static uint32_t n_used(const struct gn_daemon *d)
     return d->crowd.n_own_fds + d->crowd.n_fds + d->crowd.n_vgpus * GN_CROWD_VGPU_FDS;
 }
 
-/* ---- who goes */
+/* ---- eviction */
 
 static void tell(struct gn_daemon *d, const struct gn_conn *c, const char *why)
 {
@@ -71,8 +74,8 @@ static void tell(struct gn_daemon *d, const struct gn_conn *c, const char *why)
     d->crowd.n_untold = 0;
 }
 
-/* The oldest that has not greeted, unless it has just come; else the oldest but `spared`. NULL: all
- * others of the user's have vGPUs. */
+/* The oldest connection of the user that has not greeted, unless it is younger than GREETING_NS;
+ * otherwise the oldest one without a vGPU, except `spared`. NULL: there is none. */
 static struct gn_conn *idlest_of(struct gn_quota *q, const struct gn_conn *spared)
 {
     struct gn_conn *silent = gn_list_empty(&q->ungreeted)
@@ -88,7 +91,7 @@ static struct gn_conn *idlest_of(struct gn_quota *q, const struct gn_conn *spare
     return NULL;
 }
 
-/* Of the user that holds most in this role. */
+/* The connection to evict in this role: it belongs to the user with the most descriptors. */
 static struct gn_conn *idlest_in(struct gn_daemon *d, enum gn_role role,
                                  const struct gn_conn *spared)
 {
@@ -119,7 +122,8 @@ bool gn_conn_limits_evict(struct gn_daemon *d, enum gn_role role)
     return evict(d, role, NULL);
 }
 
-/* Those that wait to be closed are open still: beyond half of the reserve they count like others.
+/*
+ * Descriptors that wait to be closed are still open: beyond half of the reserve they count as used.
  */
 static uint32_t n_taken(struct gn_daemon *d, uint32_t reserve)
 {
@@ -147,7 +151,7 @@ bool gn_conn_limits_make_room(struct gn_daemon *d, enum gn_role role, uint32_t n
     return make_room(d, role, n_fds, NULL);
 }
 
-/* ---- what there is */
+/* ---- accounting */
 
 void gn_conn_limits_add(struct gn_conn *c)
 {
@@ -189,7 +193,7 @@ static uint32_t fds_of(const struct gn_conn *c)
     return n;
 }
 
-/* Of a user's connections, the one that holds most. */
+/* The connection of the user that holds the most memory. */
 static struct gn_conn *largest_of(struct gn_quota *q)
 {
     struct gn_conn *largest = NULL;
@@ -216,7 +220,7 @@ void gn_conn_limits_account(struct gn_conn *c)
 {
     struct gn_daemon *d = c->daemon;
     const bool open = c->socket.fd >= 0, has_vgpu = open && c->vgpu;
-    /* Those of a vGPU's connection are counted with it. */
+    /* GN_CROWD_VGPU_FDS covers the descriptors of a connection that has a vGPU. */
     const uint32_t fds = open && !c->vgpu ? fds_of(c) : 0;
     const size_t bytes = open ? c->n_request + c->writer.queued_bytes + c->reader.capacity : 0;
     d->crowd.n_with_vgpus += has_vgpu - c->counts_as_vgpus;
@@ -239,7 +243,7 @@ void gn_conn_limits_account(struct gn_conn *c)
 
 /* ---- vGPUs */
 
-/* How many there may be, of all tenants, and how many more. */
+/* How many vGPUs the descriptor limit allows, over all tenants. */
 static uint32_t n_places(const struct gn_daemon *d)
 {
     const uint32_t files = limit(), own = reserve_of(d, files) + d->crowd.n_own_fds;
@@ -261,7 +265,7 @@ void gn_conn_limits_describe(const struct gn_daemon *d, struct gn_control_status
     ret->n_evicted = d->crowd.n_evicted;
 }
 
-/* Of those whose programs are there still, or may come back. */
+/* The tenant's vGPUs, less those that have lost their program for good. */
 static uint32_t n_living(const struct gn_daemon *d, const struct gn_tenant *t)
 {
     uint32_t n = 0;
@@ -270,7 +274,8 @@ static uint32_t n_living(const struct gn_daemon *d, const struct gn_tenant *t)
     return n;
 }
 
-/* The connection that asks loses no place to its own vGPU: it is refused instead. */
+/* The asking connection is never evicted to make room for its own vGPU: the attach is refused
+ * instead. */
 static int judge(const struct gn_conn *asker, const struct gn_tenant *t, struct gn_error *err)
 {
     struct gn_daemon *d = asker->daemon;

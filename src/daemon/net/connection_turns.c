@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which connection's frame is served next. gantryd's thread; called by the loop after each look at
- * its sockets. */
+/* Chooses the frame that is served next (connection_turns.h). The event loop calls it after each
+ * epoll_wait(), on gantryd's thread. It reads no socket: connections.c does, and queues the frame
+ * here. */
 #include "daemon/net/connection_turns.h"
 
 #include <errno.h>
@@ -27,7 +28,7 @@ static enum gn_turn kind_of(const struct gn_conn *c)
     }
 }
 
-/* The line that users stand in for a frame of this kind. */
+/* Users wait in two queues: one for greetings, one for all other frames. */
 static bool is_greeting(enum gn_turn kind)
 {
     return kind == GN_TURN_GREETING;
@@ -41,8 +42,8 @@ static bool stands_in_line(const struct gn_quota *q, bool greeting)
     return false;
 }
 
-/* Whether a frame of this kind may be served now. False: *ret_at_ns is when, if time alone decides
- * it. */
+/* Whether a frame of this kind may be served now. If not, and only time is missing, *ret_at_ns is
+ * the time from which it may. */
 static bool may_be_served(struct gn_quota *q, enum gn_turn kind, uint64_t now_ns,
                           uint64_t *ret_at_ns)
 {
@@ -71,7 +72,8 @@ static void arm(struct gn_daemon *d, uint64_t at_ns)
     (void)timerfd_settime(d->turns.timer.fd, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
-/* Of the first user in line that has a frame which may be served. False: there is none. */
+/* Serves one frame of the first user in the queue that has one which may be served. False: there is
+ * none. */
 static bool serve_one(struct gn_daemon *d, bool greeting, uint64_t now_ns)
 {
     uint64_t first_ns = 0;
@@ -84,7 +86,7 @@ static bool serve_one(struct gn_daemon *d, bool greeting, uint64_t now_ns)
             continue;
         }
         gn_turns_remove(c);
-        if (stands_in_line(q, greeting)) { /* behind the others */
+        if (stands_in_line(q, greeting)) { /* the user goes to the end of the queue */
             gn_list_remove(&q->turn[greeting]);
             gn_list_append(&d->turns.lines[greeting], &q->turn[greeting]);
         }
@@ -96,7 +98,7 @@ static bool serve_one(struct gn_daemon *d, bool greeting, uint64_t now_ns)
     return false;
 }
 
-/* True: there may be more to serve at once. */
+/* Returns true when more frames may be ready: the loop then does not sleep. */
 static bool serve(struct gn_loop *loop)
 {
     struct gn_daemon *d = gn_container_of(loop, struct gn_daemon, loop);
@@ -111,7 +113,8 @@ static void timed(struct gn_source *timer, uint32_t events)
 {
     uint64_t expirations;
     (void)events;
-    (void)!read(timer->fd, &expirations, sizeof expirations); /* and the loop calls serve() */
+    /* the loop calls serve() after this event */
+    (void)!read(timer->fd, &expirations, sizeof expirations);
 }
 
 void gn_turns_add(struct gn_conn *c)

@@ -5,26 +5,27 @@
 #include "daemon/daemon.h"
 
 /*
- * Frames that cost time, one after the other: between two looks at its sockets the loop serves some
- * greetings, and one frame of another kind (an attach, a segment, a request), users by turns. So a
- * greeting waits for one such frame at most, however many are there. A connection is not read while
- * a frame of it waits. Two kinds wait for more than their turn: a user has GN_TURNS_STARTING
- * programs whose vGPUs are being made at a time, and GN_TURNS_REQUESTS control requests at once,
- * then one in GN_TURNS_REQUEST_NS. Requests of those that may do everything are not counted.
- * gantryd's thread.
+ * Queues frames that cost time, so that no user delays the others. Between two calls of
+ * epoll_wait() the loop serves up to GN_TURNS_GREETINGS greetings and one other frame (an attach, a
+ * segment, a control request), round robin over users. So a greeting waits for at most one such
+ * frame, no matter how many are queued. A connection is not read while one of its frames is queued.
+ *
+ * Two kinds have a further limit for each user: GN_TURNS_STARTING vGPUs may be starting at a time,
+ * and after a burst of GN_TURNS_REQUESTS control requests one is served every GN_TURNS_REQUEST_NS.
+ * Operators' requests are not limited. gantryd's thread only.
  */
 #define GN_TURNS_GREETINGS  16u
 #define GN_TURNS_STARTING   16u
 #define GN_TURNS_REQUESTS   40u
 #define GN_TURNS_REQUEST_NS UINT64_C(50000000)
 
-/* 0 or -errno. */
+/* Returns 0 or -errno. */
 int gn_turns_init(struct gn_daemon *d);
-/* After the last connection, before the loop's end. */
+/* Call after the last connection is closed and before the loop ends. */
 void gn_turns_fini(struct gn_daemon *d);
-/* The connection's frame waits to be served by gn_conn_serve(). */
+/* Queues the connection's frame for gn_conn_serve(). */
 void gn_turns_add(struct gn_conn *c);
-/* The connection is gone. */
+/* Removes the connection's frame from the queue. Harmless if none is queued. */
 void gn_turns_remove(struct gn_conn *c);
 
 #endif

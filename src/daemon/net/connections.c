@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections of programs and of `gantry`. Whatever a peer sends, the worst that follows is the end
- * of his own connection; a fault is logged once.
+ * Control connections, of programs and of the `gantry` command: accepts them, reads their frames,
+ * calls the function that each frame asks for, and sends the answers. The event loop calls it, on
+ * gantryd's thread; it never blocks. A peer that breaks the protocol loses its own connection and
+ * nothing else, with one line in the log.
  */
 #include <errno.h>
 #include <poll.h>
@@ -23,13 +25,15 @@
 #include "daemon/net/connection_turns.h"
 
 #define MAX_QUEUED_BYTES (GN_LINK_CONTROL_LIMIT + (1u << 20))
-#define UNREAD_BYTES     (64u << 10) /* of answers: who leaves so many unread is not listened to */
+/* Bytes of answers: a peer that leaves more than this unread is not read either. */
+#define UNREAD_BYTES (64u << 10)
 #define GREETING_BYTES                                                                             \
     (sizeof(struct gn_frame_header) + sizeof(struct gn_link_hello) +                               \
      sizeof(struct gn_link_identity))
-#define LOG_EVERY_NS   UINT64_C(10000000000)
-#define ACCEPTS_A_TURN 32 /* taking one costs less than it costs to make one */
-#define MAX_FDS        2  /* of a frame: CLAIM's, WAIT's, ATTACH's */
+#define LOG_EVERY_NS UINT64_C(10000000000)
+/* Accepting a connection costs gantryd less than opening one costs the peer. */
+#define ACCEPTS_A_TURN 32
+#define MAX_FDS        2 /* descriptors in a frame: CLAIM, WAIT and ATTACH bring this many */
 
 static void bury(struct gn_corpse *corpse)
 {
@@ -40,24 +44,25 @@ static void bury(struct gn_corpse *corpse)
     gn_conn_limits_closed(d);
 }
 
-/* No descriptor waits in its queue, and none can come any more: closing it waits for nobody. */
+/* No descriptor is in the socket's receive queue and none can arrive any more, so close() cannot
+ * block on one. */
 static bool is_clean(int fd)
 {
-    static char bytes[256u << 10]; /* more than a queue holds */
+    static char bytes[256u << 10]; /* more than a socket's queue holds */
     struct iovec iov = {.iov_base = bytes, .iov_len = sizeof bytes};
     struct msghdr all = {.msg_iov = &iov, .msg_iovlen = 1};
     int n = 0;
     if (ioctl(fd, FIONREAD, &n) < 0)
         return false;
-    /* A look takes nothing out of the queue, so nothing is closed by it; where there is no room for
-     * descriptors, it says that there are. */
+    /* MSG_PEEK leaves the descriptors in the queue, so none is closed. Without room for control
+     * data MSG_CTRUNC reports that there are some. */
     return !n || (recvmsg(fd, &all, MSG_PEEK | MSG_DONTWAIT) == n && !(all.msg_flags & MSG_CTRUNC));
 }
 
 static void close_socket(struct gn_conn *c)
 {
     int fd = gn_loop_release(&c->daemon->loop, &c->socket);
-    (void)shutdown(fd, SHUT_RDWR); /* its peer hears of it now, whenever it is closed */
+    (void)shutdown(fd, SHUT_RDWR); /* the peer sees the end now, even if close() happens later */
     if (c->remote || is_clean(fd))
         close(fd);
     else
@@ -92,8 +97,7 @@ void gn_conn_close(struct gn_conn *c)
 
 void gn_conns_close(struct gn_daemon *d)
 {
-    /* No walk: who is told of the end of one and does not hear it is closed meanwhile, and may be
-     * the next. */
+    /* Not a loop over the list: closing one connection may close others, among them the next. */
     while (!gn_list_empty(&d->conns))
         gn_conn_close(gn_list_first(&d->conns, struct gn_conn, link));
 }
@@ -105,7 +109,7 @@ void gn_conn_fault(struct gn_conn *c, const char *what)
     gn_conn_close(c);
 }
 
-/* After anything was queued. */
+/* Call after anything was queued: handles write errors and sets the events to wait for. */
 static void settle(struct gn_conn *c)
 {
     if (c->socket.fd < 0)
@@ -133,7 +137,7 @@ void gn_conn_send(struct gn_conn *c, uint16_t op, uint32_t seq, const void *payl
     if (c->socket.fd < 0)
         return;
     (void)gn_frame_push(&c->writer, op, 0, seq, payload, n, fds,
-                        n_fds); /* settle() sees the fault */
+                        n_fds); /* settle() handles an error */
     settle(c);
 }
 
@@ -171,7 +175,7 @@ static void welcome(struct gn_conn *c, uint32_t seq, uint64_t features)
                  sizeof w.head + w.head.n_platforms * sizeof w.platforms[0], NULL, 0);
 }
 
-/* The greeting and, where it comes along, who greets. False: malformed. */
+/* Parses the greeting and the optional identity. False: malformed. */
 static bool parse_hello(const struct gn_frame *f, struct gn_link_hello *h,
                         struct gn_link_identity *who)
 {
@@ -191,9 +195,8 @@ static bool parse_hello(const struct gn_frame *f, struct gn_link_hello *h,
            strnlen(who->token, sizeof who->token) == who->n_token;
 }
 
-/* Of the tcp port for operators, whose handshake asks for a certificate of any name: is this an
- * operator, that asks and attaches nothing?
- */
+/* Checks a greeting at the tcp port for operators, where TLS accepts every certificate of the
+ * authority: the peer must be an operator, and its connection for control requests only. */
 static int judge_remote_operator(const struct gn_conn *c, struct gn_error *err)
 {
     if (c->role != GN_ROLE_CONTROL)
@@ -241,9 +244,8 @@ static void take_hello(struct gn_conn *c, const struct gn_frame *f)
     else if (c->role == GN_ROLE_VIEW && !c->control_only)
         code = gn_fail(&err, EACCES, "name the program socket in GANTRY_CONNECT",
                        "gantryd's view socket is for queries, and programs cannot attach there");
-    else if (!c->claims &&
-             (!c->control_only ||
-              c->role == GN_ROLE_PROGRAM)) /* viewers' and operators' requests need no tenant */
+    /* Control requests on the view and control sockets need no tenant. */
+    else if (!c->claims && (!c->control_only || c->role == GN_ROLE_PROGRAM))
         c->tenant = gn_admit(c, who.tenant, &code, &err);
     if (code) {
         c->closing = true;
@@ -251,10 +253,10 @@ static void take_hello(struct gn_conn *c, const struct gn_frame *f)
         return;
     }
     if (c->remote)
-        c->pid = (pid_t)h.pid; /* to be shown; it says nothing here */
+        c->pid = (pid_t)h.pid; /* For display only: the number means nothing on this machine. */
     c->greeted = true;
     gn_conn_limits_greeted(c);
-    /* One that claims a vGPU has a ticket to show first. */
+    /* A connection that claims a vGPU is admitted when it shows its ticket. */
     if (!c->claims)
         gn_tcp_listener_admit(c);
     c->reader.max_bytes = GN_FRAME_MAX_BYTES;
@@ -277,7 +279,7 @@ void gn_conn_reply(struct gn_conn *c, uint32_t seq, const char *text)
     settle(c);
 }
 
-/* For the next control request. */
+/* Stores the descriptor for the next control request. */
 static void take_file(struct gn_conn *c, const struct gn_frame *f)
 {
     if (!c->control_only || f->n_payload || f->n_fds != 1) {
@@ -294,7 +296,7 @@ int gn_conn_no_room(struct gn_error *err)
                    "gantryd has no descriptors left");
 }
 
-/* Its descriptors are lost. */
+/* Refuses a frame that lost its descriptors because gantryd was at its limit of open files. */
 static void refuse_for_room(struct gn_conn *c, const struct gn_frame *f)
 {
     struct gn_error err;
@@ -302,7 +304,8 @@ static void refuse_for_room(struct gn_conn *c, const struct gn_frame *f)
     gn_quota_log(c->quota, GN_LOG_WARN, "the program %d (\"%s\") is refused: %s", (int)c->pid,
                  c->program, err.what);
     c->closing |=
-        f->op == GN_LINK_FILE || f->op == GN_LINK_PASS; /* these have no answer of their own */
+        /* these two have no answer that could carry the error */
+        f->op == GN_LINK_FILE || f->op == GN_LINK_PASS;
     gn_conn_refuse(c, f->seq, rc, &err);
 }
 
@@ -340,7 +343,7 @@ static void take(struct gn_conn *c, const struct gn_frame *f)
     }
 }
 
-/* Nothing is read of who has too many descriptors here that cannot be closed. */
+/* A connection is not read while too many descriptors of its user wait to be closed. */
 static bool is_stuck(struct gn_conn *c)
 {
     if (!gn_quota_is_stuck(c->quota))
@@ -370,7 +373,7 @@ void gn_conns_closed_some(struct gn_source *news, uint32_t events)
     }
 }
 
-/* What is said of a move is waited for, and costs nothing. */
+/* Frames about a migration are cheap and another process waits for them: they are not queued. */
 static bool is_served_at_once(uint16_t op)
 {
     switch (op) {
@@ -386,7 +389,7 @@ static bool is_served_at_once(uint16_t op)
     }
 }
 
-/* What it waits for is the answer alone: nobody is left to get it. */
+/* Frames that only ask for an answer: without a peer there is no reason to serve them. */
 static bool is_moot_without_peer(uint16_t op)
 {
     return op == GN_LINK_ATTACH || op == GN_LINK_SEGMENT || op == GN_LINK_WAIT ||
@@ -399,7 +402,7 @@ void gn_conn_serve(struct gn_conn *c)
     settle(c);
 }
 
-/* One frame, so that one busy peer does not keep the others waiting. */
+/* Reads one frame at a time, so that a busy peer does not delay the others. */
 static void hear(struct gn_conn *c)
 {
     const int rc = gn_frame_read(&c->reader, &c->frame);
@@ -429,10 +432,10 @@ static void ready(struct gn_source *s, uint32_t events)
     if (c->waits) {
         if (hung_up && is_moot_without_peer(c->frame.op))
             gn_conn_close(c);
-        else if (hung_up) /* what it has said comes first */
+        else if (hung_up) /* the queued frame is served before the connection is closed */
             gn_loop_mute(&c->daemon->loop, &c->socket);
     } else if (c->closing || is_stuck(c)) {
-        if (hung_up) /* a peer to whom only a farewell is being written may, too */
+        if (hung_up) /* applies also while the last error is still being written */
             gn_conn_close(c);
     } else if (c->writer.queued_bytes <= UNREAD_BYTES) {
         hear(c);
@@ -472,7 +475,8 @@ static struct gn_conn *take_socket(struct gn_daemon *d, int fd, const struct ucr
     return c;
 }
 
-/* Most have said who they are by now: no event is waited for. NULL: there is none. */
+/* Reads right away instead of waiting for an event: most peers have sent their greeting by now.
+ * NULL: ignored. */
 static void hear_first(struct gn_conn *c)
 {
     if (c)
@@ -524,15 +528,15 @@ static bool out_of_descriptors(void)
     return errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
 }
 
-/* Whether a peer waits to be accepted. accept() does not tell: it fails first for lack of a
- * descriptor, and a connection would be evicted for nobody. */
+/* Whether a peer is waiting to be accepted. accept() cannot tell: without a free descriptor it
+ * fails before it looks, and a connection would be evicted for no peer. */
 static bool is_awaited(const struct gn_socket *s)
 {
     struct pollfd p = {.fd = s->source.fd, .events = POLLIN};
     return s->source.fd >= 0 && poll(&p, 1, 0) == 1;
 }
 
-/* False: there is none, or it cannot be taken. */
+/* Returns false when no peer waits or it cannot be accepted. */
 static bool accept_and_take(struct gn_socket *s)
 {
     struct gn_daemon *d = s->daemon;
@@ -556,7 +560,7 @@ static bool accept_and_take(struct gn_socket *s)
                 d->n_conns, room ? strerror(errno) : "all of them have vGPUs, or are being closed");
             d->full_told_ns = now;
         }
-        /* With none to wait for, trying again is all that is left. */
+        /* The end of a connection or vGPU resumes the socket; without any it must stay enabled. */
         if (d->n_conns || d->crowd.n_vgpus)
             gn_sockets_pause(&d->sockets, s);
     }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tcp port: takes connections, finds out by their first bytes what they are, and passes them
- * on. Until their greeting is admitted they are strangers (strangers.h); a refusal of one is a line
- * in the log, unless there have just been many.
+ * The tcp ports: accepts connections, recognizes by the first bytes whether each is TLS, a data
+ * connection or a plain control connection, and passes it on. The event loop calls it, on gantryd's
+ * thread; TLS handshakes run on their own thread (tls_handshakes.h). Until its greeting is
+ * admitted, a connection counts as a stranger (strangers.h). Each refusal writes a line to the log,
+ * up to LINES_A_WINDOW in a window. Nothing here blocks.
  */
 #include "daemon/net/listen_tcp.h"
 
@@ -28,7 +30,7 @@
 #include "link/address.h"
 #include "link/tcp.h"
 
-#define TLS_FIRST_BYTE 0x16 /* a handshake record */
+#define TLS_FIRST_BYTE 0x16 /* first byte of a TLS handshake record */
 #define LOG_WINDOW_NS  UINT64_C(10000000000)
 #define LINES_A_WINDOW 10u
 #define PAUSE_NS       UINT64_C(5000000000)
@@ -37,31 +39,32 @@ struct gn_tcp_listener {
     struct gn_daemon *daemon;
     struct gn_source socket, timer, news;
     struct gn_list greetings, shuttles;
-    struct gn_handshakes *handshakes; /* NULL: there is no TLS */
+    struct gn_handshakes *handshakes; /* NULL: TLS is not set up */
     bool insecure;
-    bool control;            /* for operators, by certificates alone */
-    struct gn_config config; /* whose files TLS names */
+    /* the port for operators, which accepts TLS with client certificates only */
+    bool control;
+    struct gn_config config; /* holds the file names that TLS uses */
     struct gn_strangers strangers;
     char address[GN_ADDRESS_MAX_HOST + 16];
-    uint64_t resume_ns; /* out of descriptors until then; 0: not */
-    uint64_t window_ns; /* of the log */
+    uint64_t resume_ns; /* accepting is paused for lack of descriptors until then; 0: not paused */
+    uint64_t window_ns; /* when the current window of log lines began */
     uint32_t n_lines, n_unsaid;
 };
 
-/* A connection that has not said yet what it wants. */
+/* A connection that has not identified itself yet. */
 struct greeting {
     struct gn_corpse corpse;
     struct gn_list link;
     struct gn_tcp_listener *owner;
     struct gn_stranger stranger;
     struct gn_source socket;
-    struct gn_handshake *handshake; /* which has the socket; NULL: none */
+    struct gn_handshake *handshake; /* it owns the socket; NULL: none */
     char peer[64];
     struct gn_link_data name;
-    size_t have; /* bytes of name */
+    size_t have; /* bytes of `name` received */
 };
 
-/* ---- the log: once a connection, and not all of a flood */
+/* ---- the log: one line a connection, with a limit */
 
 static void refuse_line(struct gn_tcp_listener *l, const char *peer, const char *why)
 {
@@ -96,8 +99,8 @@ static void bury(struct gn_corpse *corpse)
     free(gn_container_of(corpse, struct greeting, corpse));
 }
 
-/* It has said what it wants, or is no longer there; its descriptor is its new owner's when that has
- * taken it, and so is its place among the strangers. */
+/* Ends the greeting: the connection was passed on, or is closed here. When it was passed on, the
+ * new owner has its descriptor and its place among the strangers. */
 static void leave(struct greeting *g)
 {
     struct gn_tcp_listener *l = g->owner;
@@ -117,7 +120,7 @@ static void refuse(struct greeting *g, const char *why)
     leave(g);
 }
 
-/* The descriptor for somebody else: the loop no longer knows it. */
+/* Removes the descriptor from the loop and passes it to the caller. */
 static int take_socket(struct greeting *g)
 {
     int fd = g->socket.fd;
@@ -126,7 +129,7 @@ static int take_socket(struct greeting *g)
     return fd;
 }
 
-/* why NULL: its time is over; here and below. */
+/* Here and below, why NULL means that its deadline has passed. */
 static void end_greeting(struct gn_stranger *s, const char *why)
 {
     struct greeting *g = gn_container_of(s, struct greeting, stranger);
@@ -143,7 +146,8 @@ static void end_conn(struct gn_stranger *s, const char *why)
     gn_conn_close(c);
 }
 
-/* To where greetings are heard; as long as that is not admitted it stays a stranger. */
+/* Passes the connection to connections.c, which reads its greeting. It stays a stranger until that
+ * is admitted. c NULL: it was closed. */
 static void pass_on(struct greeting *g, struct gn_conn *c)
 {
     if (!c)
@@ -281,7 +285,8 @@ static void start_tls(struct greeting *g)
 {
     struct gn_tcp_listener *l = g->owner;
     struct gn_error err = {{0}, {0}};
-    /* Without credentials of its own gantryd still has those of vGPUs that come from elsewhere. */
+    /* A gantryd without credentials still accepts vGPUs from other gantryds: a ticket carries a
+     * key. */
     if (!l->handshakes && start_handshakes(l, &err)) {
         refuse(g, err.what);
         return;
@@ -291,7 +296,7 @@ static void start_tls(struct greeting *g)
         refuse(g, "out of memory");
 }
 
-/* To a program without credentials: who runs it should know what is missing. */
+/* Tells a program without credentials, and so its user, which settings are missing. */
 static void say_tls_only(struct greeting *g)
 {
     struct gn_link_error e = {.code = EACCES};
@@ -302,7 +307,9 @@ static void say_tls_only(struct greeting *g)
                             ? "set GANTRY_TLS_CERT and GANTRY_TLS_KEY to an operator's"
                             : "set GANTRY_TOKEN, or GANTRY_TLS_CERT and GANTRY_TLS_KEY");
     (void)gn_frame_send(g->socket.fd, 0, GN_LINK_ERROR, 0, 0, &e, sizeof e, NULL, 0);
-    /* What has come and is not read would make the system throw the farewell away. */
+    /*
+     * With unread data in the socket, close() would send a reset and the peer would lose the error.
+     */
     char rest[512];
     while (recv(g->socket.fd, rest, sizeof rest, MSG_DONTWAIT) > 0)
         ;
@@ -339,13 +346,14 @@ static void ready(struct gn_source *s, uint32_t events)
     else if (first[0] == TLS_FIRST_BYTE)
         start_tls(g);
     else if (!g->owner->control &&
-             memcmp(first, &magic, (size_t)n) == 0) /* a part of it: the rest decides */
+             memcmp(first, &magic, (size_t)n) ==
+                 0) /* At most 8 bytes are compared: read_name() and route() check the rest. */
         read_name(g);
     else
         take_plain(g);
 }
 
-/* ---- all of them */
+/* ---- the listener */
 
 static void timed_out(struct gn_source *timer, uint32_t events)
 {
@@ -371,7 +379,8 @@ static void peer_name(const struct sockaddr_storage *from, socklen_t n, char *re
     snprintf(ret, n_ret, from->ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
 }
 
-/* A number for the address, or for the network of which one host commonly has all addresses. */
+/* A number for the peer's address: IPv4 whole, IPv6 its /64 network, since one host usually has all
+ * addresses of it. */
 static uint64_t address_number(const struct sockaddr_storage *from)
 {
     const struct sockaddr_in *v4 = (const struct sockaddr_in *)from;
@@ -444,8 +453,7 @@ static void accept_one(struct gn_source *socket, uint32_t events)
     if (fd < 0 && out_of_descriptors() && gn_conn_limits_evict(l->daemon, GN_ROLE_PROGRAM))
         fd = accept4(socket->fd, (struct sockaddr *)&from, &n, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0) {
-        /* Who waits keeps the socket ready: without a pause that would be one event after the
-         * other. */
+        /* A waiting peer keeps the socket readable: without a pause the loop would spin on it. */
         if (out_of_descriptors())
             pause_accepting(l);
         return;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gantryd's socket: bound under a temporary name, so that nobody connects before there is something
- * to offer, then renamed into place. A lock on the directory keeps two gantryds that start at once
- * from taking each other's place.
+ * A listening Unix socket of gantryd. It is bound under a temporary name, so that no program
+ * connects before gantryd is ready, then renamed into place. A lock on the directory keeps two
+ * gantryds that start at the same time from replacing each other's socket. Called by sockets.c and
+ * tenant_sockets.c on gantryd's thread, at start and when tenants change; waits at most LOCK_NS for
+ * the lock. Never accepts connections. Also notifies the service manager.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -23,7 +25,7 @@
 #include "link/address.h"
 
 #define BACKLOG                                                                                    \
-    1024 /* of connections that wait to be taken: whoever comes last waits for all of them */
+    1024 /* Connections that may wait to be accepted: a new one waits for all earlier ones. */
 #define TEMPORARY     ".gantryd-"
 #define LOCK_NS       UINT64_C(2000000000)
 #define LOCK_PAUSE_NS 5000000
@@ -34,14 +36,14 @@ static const char *name_of(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* Its name as seen from the directory of dir_fd. */
+/* The socket's name relative to dir_fd. */
 static const char *own_name(const struct gn_listener *l)
 {
     return l->path + l->name_at;
 }
 
-/* The directory's descriptor instead of its path: a temporary name may be longer than the one asked
- * for. */
+/* Uses the directory's descriptor in place of its path: a temporary name may be longer than the
+ * final one, and the path has to fit in sun_path. */
 static socklen_t address_in(int dir_fd, const char *name, struct sockaddr_un *ret)
 {
     memset(ret, 0, sizeof *ret);
@@ -50,7 +52,8 @@ static socklen_t address_in(int dir_fd, const char *name, struct sockaddr_un *re
     return sizeof *ret;
 }
 
-/* Whether somebody listens there: 0, or an errno; ECONNREFUSED and ENOENT: nobody. */
+/* Whether a process listens there: 0 means yes, ECONNREFUSED and ENOENT mean no, otherwise the
+ * errno of connect(). */
 static int knock(int dir_fd, const char *name)
 {
     struct sockaddr_un at;
@@ -63,7 +66,7 @@ static int knock(int dir_fd, const char *name)
     return rc;
 }
 
-/* Nothing at the path, or a socket that nobody listens at: 0. */
+/* Returns 0 when nothing exists at the path, or a socket without a listener. */
 static int check_free(const struct gn_listener *l, struct gn_error *err)
 {
     const char *path = l->path;
@@ -101,7 +104,7 @@ static int open_directory(struct gn_listener *l, bool make_dir, struct gn_error 
     return 0;
 }
 
-/* What gantryds that were killed while they started have left behind. */
+/* Removes temporary sockets that gantryds left behind when they were killed during their start. */
 static void sweep(int dir_fd)
 {
     char own[sizeof TEMPORARY + 16];
@@ -124,9 +127,10 @@ static void sweep(int dir_fd)
     closedir(dir);
 }
 
-static unsigned n_bound; /* by this process: each has a name of its own */
+static unsigned n_bound; /* counts the sockets of this process, so that each gets its own name */
 
-/* With the directory locked: sweep() must not meet a socket that does not listen yet. */
+/* Call with the directory locked: sweep() of another gantryd must not see a socket that is bound
+ * but does not listen yet. */
 static int bind_temporary(struct gn_listener *l, struct gn_error *err)
 {
     struct sockaddr_un at;
@@ -149,8 +153,8 @@ static int bind_temporary(struct gn_listener *l, struct gn_error *err)
     return 0;
 }
 
-/* Others hold it for as long as starting takes them; who holds it longer is no gantryd that starts,
- * and may hold it for ever. */
+/* A gantryd holds the lock only while it starts. Another process may hold it forever, so the wait
+ * has an end. */
 static int lock_directory(const struct gn_listener *l, struct gn_error *err)
 {
     const uint64_t until = gn_now_ns() + LOCK_NS;
@@ -178,7 +182,7 @@ static int set_path(struct gn_listener *l, const char *path, size_t name_at, str
     return 0;
 }
 
-/* With dir_fd and the path set. */
+/* Needs dir_fd and the path. */
 static int bind_and_listen(struct gn_listener *l, struct gn_error *err)
 {
     int rc = check_free(l, err);
@@ -232,8 +236,8 @@ int gn_listener_publish(struct gn_listener *l, struct gn_error *err)
     return rc;
 }
 
-/* The socket's file; -errno, and -ESTALE when another file has its name. A descriptor, since the
- * folder may belong to a user that puts a link to any file in the socket's place. */
+/* Opens the socket's file; -errno, -ESTALE when another file has its name. A descriptor is needed
+ * because the folder may belong to a user that replaces the socket by a link to any file. */
 static int open_socket_file(const struct gn_listener *l)
 {
     struct stat st;
@@ -253,8 +257,8 @@ int gn_listener_set_access(struct gn_listener *l, mode_t mode, gid_t group, stru
     if (l->dir_fd < 0)
         return 0;
     int fd = open_socket_file(l), rc = fd < 0 ? fd : 0;
-    /* The group first: it must not have the rights of the one before. fchmod() takes no descriptor
-     * of O_PATH. */
+    /* The group is set first, so that the previous group never has the new mode. fchmod() does not
+     * accept an O_PATH descriptor. */
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     if (rc == 0 && group != (gid_t)-1 && fchownat(fd, "", (uid_t)-1, group, AT_EMPTY_PATH) < 0)
         rc = -errno;
@@ -291,7 +295,7 @@ void gn_listener_remove(struct gn_listener *l)
     if (l->made_dir) {
         char dir[sizeof l->path];
         snprintf(dir, sizeof dir, "%.*s", (int)l->name_at, l->path);
-        (void)rmdir(dir); /* stays when somebody else has put something there */
+        (void)rmdir(dir); /* fails, as it should, when the directory is not empty */
     }
 }
 
@@ -308,7 +312,7 @@ void gn_notify_ready(void)
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return;
-    /* A manager that cannot be told will say so itself. */
+    /* If this fails, the manager reports that gantryd did not start. */
     (void)sendto(fd, "READY=1", 7, MSG_NOSIGNAL, (struct sockaddr *)&to,
                  (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n));
     close(fd);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pidfd of the process at a connection's other end. The kernel gives it from Linux 6.5 on, and
- * from 6.16 on also of a process that has ended. Where it does not, the number that the process had
- * when it connected is all there is, and another process may have it by now: what is opened by its
- * number is only watched, and nothing is ever done to it. gantryd's thread.
+ * Watches the process at a connection's other end by its pidfd. Called by connections.c, attach.c
+ * and the migrations, on gantryd's thread. The kernel gives the pidfd of a socket's peer from Linux
+ * 6.5 on, and from 6.16 on also after the peer has ended. Older kernels only give the process id at
+ * the time of connect(), which another process may have by now: a pidfd opened from it is only
+ * watched, and gantryd never kills the process through it.
  */
 #include <errno.h>
 #include <sys/epoll.h>
@@ -19,20 +20,21 @@
 #define SO_PEERPIDFD 77
 #endif
 
-/* The program's death ends its vGPU even where a child of it holds a copy of the socket. */
+/* When the program dies its vGPU ends, even if a child process still holds a copy of the socket. */
 static void program_gone(struct gn_source *s, uint32_t events)
 {
     (void)events;
     gn_conn_close(gn_container_of(s, struct gn_conn, process));
 }
 
-/* -1: the process with that number is another one, or none. */
+/* Returns -1 when the process with that id is gone or is not the one that connected. */
 static int open_by_number(const struct gn_conn *c)
 {
     struct gn_process_stat stat;
     uid_t uid;
     int fd = c->pid > 0 ? (int)syscall(SYS_pidfd_open, c->pid, 0) : -1;
-    /* Read after it was opened: a process that took the number meanwhile is younger still. */
+    /* The checks come after the open: a process that took the id in between has started later than
+     * the connection. */
     if (fd >= 0 && (gn_process_stat_read(c->pid, &stat) || stat.start_ticks > c->taken_ticks ||
                     gn_process_user(c->pid, &uid) || uid != c->uid)) {
         close(fd);
@@ -44,7 +46,7 @@ static int open_by_number(const struct gn_conn *c)
 void gn_conn_watch_program(struct gn_conn *c)
 {
     socklen_t n = sizeof c->process.fd;
-    /* A second one would leave the first in the loop for ever. */
+    /* Already watched. A second pidfd would leave the first in the loop forever. */
     if (c->socket.fd < 0 || c->process.fd >= 0)
         return;
     c->process_proved = getsockopt(c->socket.fd, SOL_SOCKET, SO_PEERPIDFD, &c->process.fd, &n) == 0;

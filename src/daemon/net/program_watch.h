@@ -4,10 +4,10 @@
 
 #include "daemon/daemon.h"
 
-/* The program's death is its connection's end. */
+/* Closes the connection when its program dies. */
 void gn_conn_watch_program(struct gn_conn *c);
-/* Whether a watched program may have its vGPU in its own process, where gantryd kills it for what
- * it does. 0 or -EOPNOTSUPP. */
+/* Whether a watched program may run its vGPU in its own process. That needs a pidfd that the kernel
+ * vouches for, since gantryd kills that process for its faults. 0 or -EOPNOTSUPP. */
 int gn_conn_may_run_in_process(const struct gn_conn *c, struct gn_error *err);
 
 #endif

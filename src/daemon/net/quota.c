@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One account a source: who it is, who uses it, and the lines of the log that it may cause.
- * gantryd's thread. */
+/*
+ * Accounts of the sources of connections: created on the first connection, shared by all
+ * connections and vGPUs of a source, and remembered for a while after the last one ends (quota.h).
+ * Also limits the log lines that a source causes, and passes its descriptors to the closer thread.
+ * Called by connections.c, connection_limits.c, create.c and others on gantryd's thread; never
+ * blocks.
+ */
 #include "daemon/net/quota.h"
 
 #include <stdarg.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which Unix sockets gantryd listens at, and with which permissions (sockets.h). Called by
- * gantryd's start and end, and when a change of tenants changes the users that may attach. It
- * accepts nothing itself: connections.c does. gantryd's thread.
+ * Opens, publishes, pauses and closes gantryd's Unix sockets and sets their permissions
+ * (sockets.h). Called at gantryd's start and end, by connections.c, and when a change of tenants
+ * changes the users that may attach; on gantryd's thread. Accepts no connections: connections.c
+ * does. Opening may block for a while, to look up groups and to lock a directory.
  */
 #include "daemon/net/sockets.h"
 
@@ -19,13 +20,12 @@
 #include "link/address.h"
 
 #define NO_GROUP ((gid_t)-1)
-#define NO_SPARE (-2) /* before the start, and at the end */
+#define NO_SPARE (-2) /* value of spare_fd before the start and after the end */
 
-/* The group whose members may open the socket of a role, where gantryd runs as root and the machine
- * has that group. */
+/* The group that may open the socket of a role, if gantryd runs as root and the group exists. */
 static const char *const group_names[GN_ROLE_N] = {NULL, "gantry-view", "gantry-operator"};
 
-/* The program socket last, by which programs find gantryd. */
+/* The program socket is last, because programs find gantryd by it. */
 static const enum gn_role in_order[] = {GN_ROLE_CONTROL, GN_ROLE_VIEW, GN_ROLE_PROGRAM};
 
 void gn_sockets_init(struct gn_sockets *s, struct gn_daemon *d)
@@ -37,7 +37,7 @@ void gn_sockets_init(struct gn_sockets *s, struct gn_daemon *d)
             .daemon = d, .source = {.fd = -1}, .at = GN_LISTENER_NONE, .role = role};
 }
 
-/* At the start only: a group may be looked up at a server, which answers when it likes. */
+/* Called at the start only: the lookup may ask a directory server and block. */
 static gid_t group_of(enum gn_role role)
 {
     const struct group *g =

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Bounds the tcp connections that have not proved anything yet, and the processor time of failed
+ * TLS handshakes by address (strangers.h). Called by listen_tcp.c on gantryd's thread. Allocates
+ * nothing, reads no clock and closes nothing itself: the caller does, by the end() of the stranger.
+ */
 #include "daemon/net/strangers.h"
 
 #include <string.h>
@@ -58,7 +63,7 @@ struct gn_stranger *gn_strangers_in_excess(struct gn_strangers *s)
         const uint32_t n = count(s, x->address);
         if (n > most) {
             most = n;
-            found = x; /* the oldest of its address, since that comes first */
+            found = x; /* the oldest of its address, since the list is in order of age */
         }
     }
     return found;
@@ -79,7 +84,7 @@ void gn_strangers_replace(struct gn_stranger *from, struct gn_stranger *to)
     to->address = from->address;
     to->deadline_ns = from->deadline_ns;
     to->cost_ns = from->cost_ns;
-    /* Right behind it, since the list is in the order of deadlines. */
+    /* Inserted right behind `from`: the list is in the order of deadlines. */
     gn_list_append(from->link.next, &to->link);
     gn_list_remove(&from->link);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Tests of strangers.c: the limit on connections, their deadlines, and the debts of addresses. */
 #include "daemon/net/strangers.h"
 
 #include <setjmp.h>
@@ -31,7 +32,7 @@ static void an_address_with_many_gives_way_to_the_others(void **state)
         assert_null(gn_strangers_in_excess(&s));
         gn_strangers_add(&s, &all[i], FLOOD, NOW + i);
     }
-    /* The oldest of the flood, although the other is older. */
+    /* The oldest of the flood, although the other connection is older. */
     assert_ptr_equal(gn_strangers_in_excess(&s), &all[1]);
     gn_strangers_refuse(&s, &all[1], NOW);
     assert_null(gn_strangers_in_excess(&s));
@@ -45,7 +46,7 @@ static void time_is_one_for_all_that_it_takes(void **state)
     assert_int_equal(gn_strangers_deadline(&s), 0);
     for (uint32_t i = 0; i < 3; i++)
         gn_strangers_add(&s, &all[i], OTHER, NOW + i);
-    /* From a handshake to a greeting: the deadline stays, and so does the order. */
+    /* From handshake to greeting: neither the deadline nor the order changes. */
     gn_strangers_replace(&all[0], &all[5]);
     assert_false(gn_stranger_is(&all[0]));
     assert_int_equal(gn_strangers_deadline(&s), NOW + GN_STRANGERS_NS);
@@ -62,7 +63,7 @@ static void time_is_one_for_all_that_it_takes(void **state)
     assert_int_equal(gn_strangers_deadline(&s), 0);
 }
 
-/* One after the other, as fast as they are let in, for 100 seconds. */
+/* Handshakes that fail one after the other, as fast as they are accepted, for 100 seconds. */
 static void handshakes_that_come_to_nothing_are_paid_for(void **state)
 {
     const uint64_t cost = 4000000, seconds = 100;
@@ -100,7 +101,7 @@ static void many_addresses_need_no_more_memory(void **state)
         all[0].cost_ns = GN_STRANGERS_BURST_NS * (i == 5 ? 100 : 2);
         gn_strangers_refuse(&s, &all[0], NOW);
     }
-    /* The one that owes most is not forgotten for them. */
+    /* The address with the largest debt is still remembered. */
     assert_false(gn_strangers_may_come(&s, 1005, NOW));
 }
 

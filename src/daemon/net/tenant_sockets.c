@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sockets of single tenants (sockets.h), each in a folder of its own that a container mounts.
- * They lie in a folder that only gantryd's user enters, so the mount is the credential and uids
- * inside the container do not matter. The folder of the program socket may belong to another user:
- * what is found there is opened without following links, and believed when it is gantryd's own.
- * gantryd's thread.
+ * The sockets of single tenants (sockets.h), each in a folder of its own that a container can
+ * mount. These folders lie in a folder that only gantryd's user can enter: the mount is the
+ * credential, and user ids inside the container do not matter. The folder of the program socket may
+ * belong to another user, so everything in it is opened without following links and used only if
+ * gantryd's user owns it. Called by sockets.c and by changes of tenants, on gantryd's thread.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -23,8 +23,8 @@
 #define FOLDER      "tenants"
 #define SOCKET_NAME "gantry.sock"
 
-/* The folder `name` in dir_fd, made when it is missing, gantryd's own and of exactly this mode: its
- * descriptor, or -errno. */
+/* Opens the folder `name` in dir_fd, creating it if needed, and sets its mode. Fails with -EPERM if
+ * another user owns it. Returns a descriptor or -errno. */
 static int open_own_folder(int dir_fd, const char *name, mode_t mode)
 {
     struct stat st;
@@ -42,7 +42,8 @@ static int open_own_folder(int dir_fd, const char *name, mode_t mode)
     return rc ? rc : fd;
 }
 
-/* Of the program socket's folder; -errno: there is none. */
+/* Opens the folder of all tenants, beside the program socket. make: creates it if needed. Returns a
+ * descriptor or -errno. */
 static int open_tenants(const struct gn_daemon *d, bool make)
 {
     const int dir_fd = d->sockets.of[GN_ROLE_PROGRAM].at.dir_fd;
@@ -54,7 +55,8 @@ static int open_tenants(const struct gn_daemon *d, bool make)
     return fd < 0 ? -errno : fd;
 }
 
-/* The folder of all tenants, and that of one before; each stays when something is in it. */
+/* Removes the folder of a former tenant (name NULL: none) and the folder of all tenants, if they
+ * are empty. */
 static void remove_folders(const struct gn_daemon *d, int tenants, const char *name)
 {
     if (name)
@@ -62,8 +64,8 @@ static void remove_folders(const struct gn_daemon *d, int tenants, const char *n
     (void)unlinkat(d->sockets.of[GN_ROLE_PROGRAM].at.dir_fd, FOLDER, AT_REMOVEDIR);
 }
 
-/* Where it is reached on this machine; *ret_name_at: from where on as seen from the folder of all
- * tenants. */
+/* Writes the path of a tenant's socket. *ret_name_at: offset of the part relative to the folder of
+ * all tenants. */
 static int path_of(const struct gn_daemon *d, const char *tenant, char *ret, size_t n,
                    size_t *ret_name_at)
 {
@@ -86,7 +88,7 @@ static void close_socket(struct gn_socket *s)
     gn_listener_remove(&s->at);
     if (s->source.fd >= 0)
         (void)gn_loop_release(&d->loop, &s->source);
-    /* Connections that nobody has accepted may hold descriptors whose close() waits. */
+    /* Connections in the backlog may hold descriptors with a close() that blocks. */
     if (s->at.fd >= 0)
         gn_quotas_close(&d->quotas, s->at.fd);
     gn_loop_bury(&d->loop, &s->corpse, bury);
@@ -156,8 +158,8 @@ void gn_tenant_socket_close(struct gn_tenant *t)
     close(tenants);
 }
 
-/* Those of tenants that have none now. Another gantryd of this folder may have some: its sockets
- * answer. */
+/* Removes the sockets of tenants without one. If another gantryd uses this folder, its sockets
+ * answer and stay. */
 static void sweep(const struct gn_daemon *d)
 {
     int fd = open_tenants(d, false);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The thread of handshakes. A handshake belongs to one side at a time: to the thread while it is
- * under way, and to the loop from its news to the loop's answer. The lock guards the two queues
- * between them and which handshakes are given up, nothing else; OpenSSL is called without it.
+ * Runs TLS handshakes on a thread of its own (tls_handshakes.h). A handshake belongs to one side at
+ * a time: to the thread while it is in progress, and to the event loop from its news until the
+ * loop's answer. The lock guards the two queues between them and the given_up flags, nothing else:
+ * OpenSSL is called without it. The loop's functions never block; the thread touches no other data
+ * of gantryd.
  */
 #include "daemon/net/tls_handshakes.h"
 
@@ -25,24 +27,24 @@
 #include "daemon/net/strangers.h"
 
 #define NICENESS                                                                                   \
-    10 /* honest handshakes are few, and a flood of others is to cost programs little */
+    10 /* Few handshakes are honest, and a flood of others must not slow down programs. */
 
 struct gn_handshake {
     struct gn_handshakes *all;
     void *owner;
     uint64_t address;
     int fd;
-    /* lock */
+    /* guarded by the lock */
     struct gn_list queue; /* in all->todo or all->news */
     bool given_up;
-    /* whose turn it is */
+    /* used by the side that owns the handshake */
     struct gn_list link; /* in all->under_way */
     struct gn_tls *tls;
     uint64_t cost_ns;
     enum gn_handshake_news news;
     unsigned char wanted[GN_TLS_IDENTITY_BYTES];
     struct gn_error err;
-    uint32_t events; /* what epoll waits for */
+    uint32_t events; /* events registered with epoll */
     bool watched;
 };
 
@@ -51,11 +53,11 @@ struct gn_handshakes {
     int epoll_fd, wake_fd, news_fd;
     const struct gn_tls_ops *ops;
     struct gn_tls_config config;
-    /* lock */
+    /* guarded by the lock */
     pthread_mutex_t lock;
     bool stop;
-    struct gn_list todo, news; /* gn_handshake.queue */
-    /* the thread's */
+    struct gn_list todo, news; /* linked by gn_handshake.queue */
+    /* used by the thread alone */
     struct gn_list under_way;
     struct file_stamp {
         dev_t device;
@@ -71,7 +73,7 @@ static void tell(int fd)
     (void)!write(fd, &one, sizeof one);
 }
 
-/* ---- the files */
+/* ---- certificate and key files */
 
 static void stamp(const struct gn_handshakes *all, struct file_stamp ret[3])
 {
@@ -94,7 +96,8 @@ static bool same_stamps(const struct file_stamp a[3], const struct file_stamp b[
     return same;
 }
 
-/* Files that are wrong now may be half written: what they were is served until they are right. */
+/* Reloads files that have changed. They may be half written: until they are valid the old ones stay
+ * in use. */
 static void read_changed_files(struct gn_handshakes *all)
 {
     struct file_stamp now[3];
@@ -131,7 +134,7 @@ static void watch(struct gn_handshake *h, uint32_t events)
     struct epoll_event e = {.events = events, .data.ptr = h};
     if (h->watched && h->events == events)
         return;
-    /* Fails for want of memory alone; then the deadline ends it. */
+    /* Fails only for lack of memory; then the handshake ends at its deadline. */
     (void)epoll_ctl(h->all->epoll_fd, h->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, h->fd, &e);
     h->watched = true;
     h->events = events;
@@ -145,7 +148,7 @@ static void report(struct gn_handshake *h, enum gn_handshake_news news)
     h->news = news;
     gn_list_remove(&h->link);
     pthread_mutex_lock(&all->lock);
-    /* One that is given up lies in `todo`, for its end. */
+    /* A handshake that was given up is in `todo` already, to be freed. */
     if (!h->given_up)
         gn_list_append(&all->news, &h->queue);
     pthread_mutex_unlock(&all->lock);
@@ -195,7 +198,7 @@ static void step(struct gn_handshake *h)
     }
 }
 
-/* What the loop has asked for meanwhile. False: to stop. */
+/* Handles the requests of the loop. Returns false when the thread is to stop. */
 static bool obey(struct gn_handshakes *all)
 {
     for (;;) {
@@ -215,13 +218,13 @@ static bool obey(struct gn_handshakes *all)
         if (given_up)
             destroy(h);
         else if (h->tls)
-            step(h); /* it has its key */
+            step(h); /* the loop has given it its key */
         else
             watch(h, EPOLLIN);
     }
 }
 
-/* One step for each address: what is left is ready again in the next round. */
+/* One step for each address in a round; epoll reports the rest again in the next. */
 static void serve(struct gn_handshakes *all, const struct epoll_event *events, int n)
 {
     uint64_t served[GN_STRANGERS_MOST + 1], ignored;
@@ -254,7 +257,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* ---- the loop's thread */
+/* ---- on the event loop's thread */
 
 static void push(struct gn_handshake *h)
 {
@@ -384,7 +387,7 @@ int gn_handshakes_start(const struct gn_tls_config *config, int news_fd, struct 
     }
     rc = open_descriptors(all);
     if (rc == 0) {
-        /* Signals are the loop's. */
+        /* Signals are handled by the event loop, so this thread blocks them. */
         sigfillset(&every);
         pthread_sigmask(SIG_SETMASK, &every, &before);
         rc = -pthread_create(&all->thread, NULL, run, all);

@@ -7,44 +7,47 @@
 #include "link/tls.h"
 
 /*
- * TLS handshakes with strangers, on a thread of their own: one takes milliseconds of a processor,
- * which gantryd's loop has not. Certificate and key are read once, and anew when their files
- * change. The thread gives way to programs, and serves addresses by turns.
+ * TLS handshakes of tcp connections, on a thread of their own: each takes milliseconds of processor
+ * time, too long for gantryd's event loop. Certificate and key are loaded once, and again when
+ * their files change. The thread has a low priority, and serves addresses in turns.
  *
- * All functions are for the loop's thread; none blocks.
+ * Call all functions on the event loop's thread; none blocks, except that gn_handshakes_stop()
+ * joins the thread.
  */
 struct gn_handshakes;
 struct gn_handshake;
 
 enum gn_handshake_news {
-    GN_HANDSHAKE_WANTS_KEY, /* gn_handshake_give_key is next */
-    GN_HANDSHAKE_DONE,      /* gn_handshake_finish is next */
-    GN_HANDSHAKE_REFUSED,   /* gn_handshake_give_up is next */
+    GN_HANDSHAKE_WANTS_KEY, /* call gn_handshake_give_key next */
+    GN_HANDSHAKE_DONE,      /* call gn_handshake_finish next */
+    GN_HANDSHAKE_REFUSED,   /* call gn_handshake_give_up next */
 };
 
-/* news_fd, an eventfd of the caller's, is told that gn_handshakes_next has something. config's
- * texts stay the caller's, and stay. 0, or -errno and a sentence: also what is wrong with the
- * files. */
+/* news_fd: an eventfd of the caller's, written to when gn_handshakes_next() has something. The
+ * strings of config stay the caller's and must stay valid. 0, or -errno and sets err, also for
+ * errors in the files. */
 int gn_handshakes_start(const struct gn_tls_config *config, int news_fd, struct gn_handshakes **ret,
                         struct gn_error *err);
-/* Those under way end; nothing of them may be used any more. NULL is fine. */
+/* Ends all handshakes: none of them may be used any more. NULL: ignored. */
 void gn_handshakes_stop(struct gn_handshakes *all);
 
-/* Takes fd. `owner` comes back with the news. NULL: no memory, and fd is closed. */
+/* Takes fd. `owner` is returned with the news. NULL: no memory, and fd is closed. */
 struct gn_handshake *gn_handshake_begin(struct gn_handshakes *all, int fd, uint64_t address,
                                         void *owner);
-/* The next that has something to tell, its owner, and the processor time that it has cost so far.
- */
+/* The next handshake that has news, its owner, and the processor time it has used so far. NULL:
+ * none. */
 struct gn_handshake *gn_handshakes_next(struct gn_handshakes *all, enum gn_handshake_news *ret,
                                         void **ret_owner, uint64_t *ret_cost_ns);
-/* The name of the key that it wants; and the key. NULL: there is none of this name. */
+/* wanted_key: the identity of the key that the client uses. give_key: that key; NULL: there is
+ * none. */
 const unsigned char *gn_handshake_wanted_key(const struct gn_handshake *h);
 void gn_handshake_give_key(struct gn_handshake *h, const struct gn_tls_psk *psk);
-/* Why it was refused. */
+/* Why the handshake was refused. */
 const char *gn_handshake_why(const struct gn_handshake *h);
-/* The connection is the caller's from now on, and the handshake is no more. */
+/* Passes the connection to the caller and frees the handshake. */
 void gn_handshake_finish(struct gn_handshake *h, struct gn_tcp *ret);
-/* It is not wanted any more, whatever it is doing: its connection is closed soon. */
+/* Ends the handshake in any state; its connection is closed soon. The handshake must not be used
+ * any more. */
 void gn_handshake_give_up(struct gn_handshake *h);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between TLS and frames, on gantryd's thread; never blocks. When either side ends, what has come
- * is passed on and both are closed. */
+/* Copies bytes between a TLS connection and a socket pair (tls_shuttle.h). Called by listen_tcp.c
+ * and by the event loop, on gantryd's thread; never blocks. When either side ends, the bytes
+ * received so far are passed on and both sides are closed. */
 #include "daemon/net/tls_shuttle.h"
 
 #include <errno.h>
@@ -14,17 +15,17 @@
 
 struct way {
     unsigned char bytes[ROOM_BYTES];
-    size_t at, n; /* what waits */
-    bool over;    /* nothing comes any more */
+    size_t at, n; /* bytes that wait to be sent */
+    bool over;    /* no more bytes will arrive */
 };
 
 struct shuttle {
     struct gn_corpse corpse;
-    struct gn_list link; /* among its listener's */
+    struct gn_list link; /* in the list of its listener */
     struct gn_daemon *daemon;
     struct gn_source outside, inside;
     struct gn_tcp tcp;
-    struct way in, out; /* in: to gantryd */
+    struct way in, out; /* in: towards gantryd */
 };
 
 static void bury(struct gn_corpse *corpse)
@@ -44,7 +45,8 @@ static void end(struct shuttle *s)
     gn_loop_bury(&s->daemon->loop, &s->corpse, bury);
 }
 
-/* Moves what it can. False: this way is over and everything of it has arrived, or it is broken. */
+/* Copies as much as possible. False: this direction is finished and all its bytes are delivered, or
+ * it is broken. */
 static bool move_in(struct shuttle *s)
 {
     struct way *w = &s->in;
@@ -147,7 +149,7 @@ int gn_tls_shuttle_start(struct gn_daemon *d, struct gn_list *all, struct gn_tcp
         return rc;
     }
     *ret = gn_conns_add_tcp(d, ends[1], peer);
-    /* The first request may have come with the handshake's last bytes. */
+    /* The first request may have arrived with the last bytes of the handshake. */
     move(s);
     return 0;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What each vGPU had of a device, and had lately. Counters are looked at once a second while
- * anything happens; in between, and while nothing does, nobody is woken for it.
+ * The figures of shares for listings: device time, waiting time and grants, in total and for the
+ * last second or two. Called by scheduler.c on the scheduler's thread and by shares.c on gantryd's
+ * thread, under the scheduler's lock. Counters are sampled at most once a second, and only while
+ * something happens: no timer wakes the thread for them.
  */
 #include <string.h>
 
@@ -29,7 +31,7 @@ void gn_scheduler_count_locked(struct gn_scheduler *s, uint64_t now)
         struct device *d = &s->devices[i];
         const uint64_t since = now - d->counted_ns;
         d->count_now = since >= LATELY_NS;
-        /* Nothing has happened for long, and not because one command took so long. */
+        /* Nothing has happened for long, and the reason is not one long command. */
         d->count_anew = since >= 2 * LATELY_NS && !(holder(d) && holder(d)->preempted_ns);
         if (d->count_now)
             d->counted_ns = now;
@@ -66,7 +68,7 @@ void gn_scheduler_figures(struct gn_scheduler *s, const struct gn_shares *sh, ui
     ret->n_grants = c.n_grants;
     ret->lately_ns = c.used_ns - share->before.used_ns;
     ret->device_ns = c.device_ns;
-    /* A worker's word, which may go back. */
+    /* The worker reports it, and may report less than before. */
     ret->lately_device_ns =
         c.device_ns > share->before.device_ns ? c.device_ns - share->before.device_ns : 0;
     ret->holds = holder(&s->devices[share->device]) == share && state == GN_GRANT_HELD;

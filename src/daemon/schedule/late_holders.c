@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vGPUs that hold a device and do not answer a preemption. One whose worker its user has stopped
- * (SIGSTOP, a debugger) would keep everybody from the device for as long as that user likes: it is
- * ended as soon as it is seen. Others may run a long kernel, and have until --kernel-limit.
- * gantryd's thread.
+ * Ends vGPUs that hold a device and do not answer a preemption. Called by the event loop when the
+ * scheduler reports such holders, on gantryd's thread. If the user has stopped the worker (SIGSTOP,
+ * a debugger), all other programs would wait for as long as that user likes, so the vGPU is ended
+ * at once. Otherwise it may be running a long kernel, and has until --kernel-limit.
  *
- * A program in passthrough is not ended for being stopped: its user may have suspended it, and its
- * tenant is trusted with the device.
+ * A program in passthrough is not ended because it is stopped: its user may have suspended it, and
+ * its tenant is trusted with the device.
  */
 #include <poll.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@
 static bool is_stopped(const struct gn_vgpu_record *v)
 {
     struct pollfd ended = {.fd = v->process.fd, .events = POLLIN};
-    /* Asked afterwards: the number was the worker's own all the time. */
+    /* Checked last: if the worker is still alive, the process id was its own all along. */
     return v->process.fd >= 0 && gn_process_is_stopped(v->worker_pid) && poll(&ended, 1, 0) == 0;
 }
 

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The scheduler's thread (scheduler.h): waits for eventfds of workers and for its timer, reads the
+ * workers' grant pages, and passes the devices on as src/sched decides. The functions below
+ * "gantryd's thread" are called by gantryd's main thread; every access is under the lock, which is
+ * never held while waiting. The scheduler never believes a page: a worker can only give up its own
+ * grant.
+ */
 #include "daemon/schedule/scheduler.h"
 
 #include <errno.h>
@@ -15,9 +22,9 @@
 #include "daemon/schedule/scheduler_internal.h"
 
 #define EVENTS_A_TURN 64
-#define WAKE_UP       UINT64_MAX /* epoll's word for our own eventfd, and for the timer */
+#define WAKE_UP       UINT64_MAX /* epoll data of wake_fd and of the timer */
 #define TIMER         (UINT64_MAX - 1)
-/* A turn takes two or three tells, and the shortest turns tens of microseconds. */
+/* A turn needs two or three notifications, and the shortest turns take tens of microseconds. */
 #define TELLS_MOST      512u
 #define TELLS_WINDOW_NS UINT64_C(10000000)
 
@@ -26,9 +33,9 @@ static struct gn_share *share_of(struct gn_sched_entity *e)
     return gn_container_of(e, struct gn_share, entity);
 }
 
-/* ---- the lock is held from here on */
+/* ---- called with the lock held */
 
-/* now 0: nobody waits for it any more. */
+/* Records that the holder is preempted since `now`; 0: no vGPU waits for it. */
 static void set_preempted(struct gn_share *sh, uint64_t now)
 {
     sh->preempted_ns = now;
@@ -36,7 +43,7 @@ static void set_preempted(struct gn_share *sh, uint64_t now)
     sh->news = GN_SHARE_NO_NEWS;
 }
 
-/* It does not hold the device any more. */
+/* The share no longer holds the device. */
 static void clear_grant(struct gn_share *sh)
 {
     set_preempted(sh, 0);
@@ -56,7 +63,8 @@ static bool has_cap(const struct gn_share *sh)
     return sh->entity.tenant->cap != 0;
 }
 
-/* Whoever holds the device keeps it, or is asked for it; nobody does: it is given to the next. */
+/* While a vGPU holds the device: preempts it if others wait, or withdraws the preemption. Otherwise
+ * grants the device to the next one. */
 static void dispatch(struct device *d, uint64_t now)
 {
     struct gn_sched *s = &d->sched;
@@ -70,12 +78,14 @@ static void dispatch(struct device *d, uint64_t now)
                 gn_scheduler_note(d, sh, GN_TRACE_PRESS, 0, 0, now);
                 if (!gn_grant_preempt(sh->slot))
                     return;
-                /* It rested: that cost nobody anything. */
+                /* It was parked: the preemption took the grant back at once, without delaying the
+                 * worker. */
                 came_back(d, sh, false, now);
                 continue;
             }
             if (!presses && sh->preempted_ns) {
-                /* Who waited is gone. What was held while he did is charged when it comes back. */
+                /* The waiting vGPU has gone. The time that it waited is charged when the holder
+                 * yields. */
                 gn_grant_clear(sh->slot);
                 gn_scheduler_note(d, sh, GN_TRACE_EASE, 0, 0, now);
                 sh->owed_ns = gn_share_used(sh, now);
@@ -94,14 +104,14 @@ static void dispatch(struct device *d, uint64_t now)
         gn_grant_set_keep(sh->slot, gn_sched_keep_ns(s, now));
         if (gn_grant_assign(sh->slot, slice_ns, presses))
             return;
-        /* The worker has changed its mind before it could see the grant, or plays at it. */
+        /* The worker stopped wanting the device before it could see the grant, or pretends to. */
         gn_sched_miss(s, now);
         gn_scheduler_note(d, sh, GN_TRACE_BACK, 0, false, now);
         clear_grant(sh);
     }
 }
 
-/* A worker has changed something in its page. */
+/* Reads the grant page of a worker that has sent a notification. */
 static void look(struct gn_scheduler *s, struct gn_shares *of, uint64_t now)
 {
     for (uint32_t i = 0; i < of->n; i++) {
@@ -124,8 +134,8 @@ static void look(struct gn_scheduler *s, struct gn_shares *of, uint64_t now)
     }
 }
 
-/* Edges, since nobody reads it: each tell is one, and one that came meanwhile is there at once when
- * it is listened to again. */
+/* Edge-triggered, since this thread never reads the eventfd: each notification is an edge. One that
+ * arrived while the eventfd was disabled is reported as soon as it is enabled. */
 static void listen_to(struct gn_scheduler *s, struct gn_shares *of, bool on)
 {
     struct epoll_event e = {.events = on ? EPOLLIN | EPOLLET : 0, .data.u64 = of->index};
@@ -145,7 +155,8 @@ static void hear(struct gn_scheduler *s, struct gn_shares *of, uint64_t now)
     }
     look(s, of, now);
     if (++of->n_tells >= TELLS_MOST && !of->deaf) {
-        of->window_ns = now; /* from now on: so who was the first to go is the first to be back */
+        /* the window starts now, so that the list stays in the order in which windows end */
+        of->window_ns = now;
         listen_to(s, of, false);
     }
 }
@@ -157,7 +168,7 @@ static uint64_t first_window_ends(const struct gn_scheduler *s)
                : gn_list_first(&s->deaf, struct gn_shares, deaf_link)->window_ns + TELLS_WINDOW_NS;
 }
 
-/* When a holder that others wait for is late, or over the limit; 0: never. */
+/* When to report that a preempted holder is late or over the limit; 0: never. */
 static uint64_t next_news_ns(const struct gn_scheduler *s, const struct gn_share *sh)
 {
     if (!sh || !sh->preempted_ns || sh->news >= GN_SHARE_OVER_LIMIT)
@@ -283,7 +294,7 @@ int gn_scheduler_start(struct gn_scheduler **ret, const struct gn_sched_policy *
     if (rc == 0)
         rc = watch(s, s->wake_fd, EPOLLIN, WAKE_UP);
     if (rc == 0) {
-        /* Signals are gantryd's thread's. */
+        /* Signals are handled on gantryd's thread. */
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &before);
         rc = -pthread_create(&s->thread, NULL, run, s);
@@ -310,7 +321,7 @@ void gn_scheduler_stop(struct gn_scheduler *s)
     close_all(s);
 }
 
-/* ---- gantryd's thread */
+/* ---- called on gantryd's thread */
 
 int gn_shares_init(struct gn_shares *sh, uint32_t vgpu)
 {
@@ -380,7 +391,7 @@ int gn_scheduler_join(struct gn_scheduler *s, struct gn_shares *sh,
         s->table[sh->index] = sh;
         sh->joined = true;
         sh->tenant = *tenant;
-        /* More devices than slots: those are nobody's to schedule. */
+        /* Devices beyond the number of slots are not scheduled. */
         sh->n = n < GN_GRANT_DEVICES ? n : GN_GRANT_DEVICES;
         for (uint32_t i = 0; i < sh->n; i++) {
             sh->all[i].of = sh;
@@ -401,7 +412,7 @@ void gn_scheduler_leave(struct gn_scheduler *s, struct gn_shares *sh)
     pthread_mutex_lock(&s->lock);
     for (uint32_t i = 0; i < sh->n; i++) {
         struct gn_sched *of = &s->devices[sh->all[i].device].sched;
-        /* To the tenant what it used is charged all the same. */
+        /* The tenant is still charged for the time used. */
         if (of->running == &sh->all[i].entity)
             came_back(&s->devices[sh->all[i].device], &sh->all[i], false, gn_now_ns());
         else if (sh->all[i].entity.node.ready)
@@ -433,8 +444,8 @@ void gn_scheduler_weigh(struct gn_scheduler *s, struct gn_tenant_shares *tenant,
 static void bound_locked(struct gn_sched *of, struct gn_sched_tenant *t, uint32_t cap,
                          uint32_t floor, uint64_t now)
 {
-    /* In an order in which the floor is never above the cap; and what does not change keeps what it
-     * has saved. */
+    /* In this order the floor is never above the cap. Values that do not change keep their saved
+     * time. */
     if (floor < t->floor)
         (void)gn_sched_tenant_set_floor(of, t, floor, now);
     if (cap != t->cap)
@@ -475,8 +486,8 @@ const struct gn_sched_policy *gn_scheduler_policy(struct gn_scheduler *s)
     return policy;
 }
 
-/* The same tenants and vGPUs under another policy: what they have used stays known, tags and
- * credits begin anew. */
+/* Starts the same tenants and vGPUs under another policy: their totals remain, tags and credits
+ * start over. */
 static void begin_anew(struct gn_scheduler *s, uint32_t device, uint64_t now)
 {
     struct gn_sched *of = &s->devices[device].sched;

@@ -7,43 +7,45 @@
 #include "daemon/schedule/scheduler.h"
 #include "shm/trace_ring.h"
 
-/* What scheduler.c and figures.c, and nobody else, know of the scheduler. */
+/* The scheduler's data, shared by scheduler.c, figures.c and trace_points.c and used
+ * nowhere else. */
 struct device {
     struct gn_sched sched;
-    uint64_t retry_ns;   /* 0: nothing to come back for */
-    uint64_t counted_ns; /* its shares were, last */
+    uint64_t retry_ns;   /* when to look for a capped tenant; 0: not needed */
+    uint64_t counted_ns; /* when its shares were last sampled */
     bool count_now, count_anew;
-    struct gn_trace_ring *trace; /* NULL: nobody wants to know */
-    uint32_t traced;             /* this vGPU alone; 0: all */
+    struct gn_trace_ring *trace; /* NULL: not traced */
+    uint32_t traced;             /* only this vGPU; 0: all */
 };
 
 struct gn_scheduler {
     pthread_t thread;
     int epoll_fd, timer_fd, wake_fd, late_fd;
     uint64_t limit_ns; /* 0: none */
-    /* lock */
+    /* guarded by the lock */
     pthread_mutex_t lock;
     bool stop;
     const struct gn_sched_policy *policy;
     struct gn_shares *
-        *table; /* by index: an event names an index, and may come after its vGPU is gone */
+        /* indexed by the epoll data of events, which may arrive after their vGPU has left */
+        *table;
     uint32_t n_table;
     struct gn_list deaf; /* gn_shares, in the order in which their windows end */
     uint32_t n_devices;
     struct device devices[];
 };
 
-/* What it held counts from when it cost somebody else something. */
+/* Time to charge to the holder: only time in which other vGPUs waited. */
 static inline uint64_t gn_share_used(const struct gn_share *sh, uint64_t now)
 {
     return sh->owed_ns + (sh->preempted_ns ? now - sh->preempted_ns : 0);
 }
 
-/* trace_points.c: as gn_scheduler_note, somebody wants to know. */
+/* trace_points.c: gn_scheduler_note() when tracing is on. */
 void gn_scheduler_note_locked(const struct device *d, const struct gn_share *sh,
                               enum gn_trace_kind kind, uint64_t a, uint64_t b, uint64_t now);
 
-/* A trace point. The lock is held. */
+/* Writes a trace point. Call with the lock held. */
 static inline void gn_scheduler_note(const struct device *d, const struct gn_share *sh,
                                      enum gn_trace_kind kind, uint64_t a, uint64_t b, uint64_t now)
 {
@@ -51,7 +53,7 @@ static inline void gn_scheduler_note(const struct device *d, const struct gn_sha
         gn_scheduler_note_locked(d, sh, kind, a, b, now);
 }
 
-/* figures.c: once a second what is charged is counted, for the share of late. The lock is held. */
+/* figures.c: samples the totals once a second, for the recent shares. Call with the lock held. */
 void gn_scheduler_count_locked(struct gn_scheduler *s, uint64_t now);
 
 #endif

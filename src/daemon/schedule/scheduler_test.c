@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The scheduler's thread against pages that this thread plays the workers of. Time only ends a wait
- * that would never end. */
+/* Tests of the scheduler's thread: this thread plays the workers on their grant pages. Timeouts
+ * only end waits that would last forever. */
 #include <fcntl.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -136,7 +136,7 @@ static void who_works_is_pressed_and_gives(void **state)
     until_state(&b, GN_GRANT_HELD);
     assert_true(gn_grant_is_preempted(slot(&b)));
     assert_int_equal(atomic_load(&slot(&b)->slice_ns), SLICE_NS);
-    /* Done, with somebody waiting: back at once. */
+    /* It has no more work and another vGPU waits: it yields at once. */
     assert_true(gn_grant_park(slot(&b)));
     tell(&b);
     until_state(&a, GN_GRANT_HELD);
@@ -151,13 +151,13 @@ static void a_grant_that_fails_forfeits_what_was_owed(void **state)
     until_state(&a, GN_GRANT_HELD);
     takes(&b);
     until_preempted(&a);
-    /* Without a word: gantryd learns of it when it hands the device over. */
+    /* It does not notify gantryd, which finds out when it grants the device. */
     assert_true(gn_grant_decline(slot(&b)));
     gives(&a, true);
     until_state(&a, GN_GRANT_HELD);
     takes(&b);
     until_preempted(&a);
-    /* Under the scheduler's lock: its thread has done with b until a gives the device back. */
+    /* This takes the scheduler's lock: its thread does not touch b again until a yields. */
     struct gn_share_figures f;
     gn_scheduler_figures(scheduler, &b, 0, &f);
     assert_int_equal(f.n_grants, 1);
@@ -167,7 +167,7 @@ static void a_grant_that_fails_forfeits_what_was_owed(void **state)
     stop();
 }
 
-/* The next event is this one; that it comes is only a matter of time. */
+/* Waits for the next event, which must be this one. */
 static void hears(struct gn_trace_ring *ring, struct gn_trace_reader *at, struct gn_shares *sh,
                   enum gn_trace_kind kind)
 {
@@ -197,7 +197,7 @@ static void who_traces_hears_of_each_turn(void **state)
     takes(&a);
     until_state(&a, GN_GRANT_HELD);
     gn_scheduler_trace(scheduler, ring, 0);
-    hears(ring, &at, &a, GN_TRACE_HAND); /* as it stands */
+    hears(ring, &at, &a, GN_TRACE_HAND); /* the state at the start */
     takes(&b);
     hears(ring, &at, &b, GN_TRACE_WANT);
     hears(ring, &at, &a, GN_TRACE_PRESS);
@@ -210,7 +210,7 @@ static void who_traces_hears_of_each_turn(void **state)
     hears(ring, &at, &b, GN_TRACE_BACK);
     hears(ring, &at, &a, GN_TRACE_HAND);
     until_state(&a, GN_GRANT_HELD);
-    /* Of one alone. */
+    /* Events of one vGPU. */
     gn_scheduler_trace(scheduler, ring, b.vgpu);
     gives(&a, false);
     until_state(&a, GN_GRANT_NONE);
@@ -218,7 +218,7 @@ static void who_traces_hears_of_each_turn(void **state)
     hears(ring, &at, &b, GN_TRACE_WANT);
     hears(ring, &at, &b, GN_TRACE_HAND);
     until_state(&b, GN_GRANT_HELD);
-    /* Of nobody. */
+    /* Tracing is off. */
     gn_scheduler_trace(scheduler, NULL, 0);
     gives(&b, false);
     takes(&a);
@@ -241,7 +241,7 @@ static void whose_end_comes_holds_nobody_up(void **state)
     stop();
 }
 
-/* Both always have work, and hold what they get for about as long: turns go by weight. */
+/* Both always have work and hold the device for about the same time: turns follow the weights. */
 static void turns_go_by_weight(void **state)
 {
     struct gn_share_figures fa, fb;
@@ -261,14 +261,14 @@ static void turns_go_by_weight(void **state)
     }
     gn_scheduler_figures(scheduler, &a, 0, &fa);
     gn_scheduler_figures(scheduler, &b, 0, &fb);
-    /* By time, exactly but for a turn or two, however long a turn took. */
+    /* In proportion by time, within a turn or two. */
     assert_true(fb.used_ns > 2 * fa.used_ns);
     assert_true(fb.used_ns < 4 * fa.used_ns);
     assert_true(fa.waited_ns > fb.waited_ns);
     stop();
 }
 
-/* Whoever waits and goes away has waited. */
+/* The time that a vGPU waited is charged even if it leaves before it gets the device. */
 static void a_waiter_that_leaves_is_charged_for(void **state)
 {
     struct gn_share_figures f;
@@ -305,7 +305,7 @@ static void another_policy_keeps_the_waiters(void **state)
     stop();
 }
 
-/* The next vGPU that is late, waited for. */
+/* Waits for the next late vGPU. */
 static uint32_t next_late(bool *ret_over_limit)
 {
     const uint64_t end = gn_now_ns() + PATIENCE_NS;
@@ -333,8 +333,7 @@ static void who_never_gives_is_named(void **state)
     stop();
 }
 
-/* Before the limit, and without one, a holder that does not answer is named to be looked at, again
- * and again. */
+/* Before the limit, and without one, a holder that does not answer is reported again and again. */
 static void who_does_not_answer_is_looked_at(void **state)
 {
     bool over_limit;
@@ -353,8 +352,8 @@ static void who_does_not_answer_is_looked_at(void **state)
     stop();
 }
 
-/* Alone, with a tenth of the device: asked for it from the start; and who is over his cap waits
- * until it is lifted. */
+/* A capped vGPU is preempted from the start even if it is alone; above its cap it waits until the
+ * cap is lifted. */
 static void a_cap_is_kept_and_lifted(void **state)
 {
     static const bool floors[] = {true, true};
@@ -363,15 +362,15 @@ static void a_cap_is_kept_and_lifted(void **state)
     takes(&a);
     until_state(&a, GN_GRANT_HELD);
     until_preempted(&a);
-    /* A ten-thousandth: what this pause costs is worth more than PATIENCE_NS. */
+    /* The cap is a ten-thousandth: this pause uses up more time than PATIENCE_NS refills. */
     for (const uint64_t end = gn_now_ns() + 2100000; gn_now_ns() < end;)
         pause_a_little();
     gives(&a, true);
     takes(&b);
-    until_state(&b, GN_GRANT_HELD); /* who has no cap is not held up */
+    until_state(&b, GN_GRANT_HELD); /* a vGPU without a cap is not delayed */
     assert_int_equal(gn_grant_look(slot(&a)), GN_GRANT_WANTED);
     gives(&b, false);
-    /* Somebody who comes and goes proves that the scheduler has looked since. */
+    /* A vGPU that comes and goes proves that the scheduler has looked in between. */
     takes(&b);
     until_state(&b, GN_GRANT_HELD);
     gives(&b, false);
@@ -383,7 +382,7 @@ static void a_cap_is_kept_and_lifted(void **state)
     stop();
 }
 
-/* A floor comes before the weights, where it holds at all. */
+/* A floor takes precedence over weights, on the devices where it applies. */
 static void a_floor_goes_first(void **state)
 {
     static const bool here[] = {false, true}, elsewhere[] = {true, false};
@@ -391,11 +390,11 @@ static void a_floor_goes_first(void **state)
     for (int i = 0; i < 2; i++) {
         start(0, 1, 1000);
         gn_scheduler_bound(scheduler, of_a, 0, 900000, i ? elsewhere : here);
-        /* More than all of it, where both hold: the second is left out, and nothing breaks. */
+        /* Both floors together exceed the device: the second is ignored. */
         gn_scheduler_bound(scheduler, of_b, 0, 200000, i ? elsewhere : here);
         takes(&a);
         takes(&b);
-        /* By weight, a has a turn in a thousand. */
+        /* By weight, a has one turn in a thousand. */
         memset(&fa, 0, sizeof fa);
         for (int j = 0; j < (i ? 100 : 3000) && fa.n_grants < 20; j++) {
             const uint64_t patience = gn_now_ns() + PATIENCE_NS;
@@ -418,7 +417,7 @@ static void a_floor_goes_first(void **state)
     }
 }
 
-/* Whatever a page says, only the holder's giving back has a consequence, and that is his own. */
+/* Garbage in a page affects only the vGPU of that page. */
 static void a_page_of_nonsense(void **state)
 {
     start(0, 1, 1);
@@ -438,7 +437,7 @@ static void a_page_of_nonsense(void **state)
     stop();
 }
 
-/* The eventfd is the worker's as well: it may empty it, and have reads of it wait. */
+/* The worker has the eventfd, too: it may read it empty and make reads block. */
 static void who_empties_its_eventfd_holds_nobody_up(void **state)
 {
     uint64_t counter;
@@ -447,7 +446,7 @@ static void who_empties_its_eventfd_holds_nobody_up(void **state)
     for (int i = 0; i < 20000; i++) {
         tell(&b);
         struct pollfd p = {.fd = b.tell_fd, .events = POLLIN};
-        /* Nobody else reads, or this would wait. */
+        /* If another process read it, this read would block. */
         assert_int_equal(poll(&p, 1, 0), 1);
         assert_int_equal(read(b.tell_fd, &counter, sizeof counter), sizeof counter);
     }
@@ -456,7 +455,7 @@ static void who_empties_its_eventfd_holds_nobody_up(void **state)
     stop();
 }
 
-/* It is not listened to for a moment, and then it is again. */
+/* A worker that notifies too often is ignored for a moment, then heard again. */
 static void who_tells_without_end_is_heard_now_and_then(void **state)
 {
     const uint64_t end = gn_now_ns() + PATIENCE_NS;
@@ -468,7 +467,7 @@ static void who_tells_without_end_is_heard_now_and_then(void **state)
     takes(&b);
     until_state(&b, GN_GRANT_HELD);
     assert_false(gn_scheduler_is_paused(scheduler, &b));
-    /* Nor is anybody held up by one that leaves meanwhile. */
+    /* A paused vGPU that leaves delays no other. */
     while (!gn_scheduler_is_paused(scheduler, &b) && gn_now_ns() < end)
         tell(&b);
     gn_scheduler_leave(scheduler, &b);

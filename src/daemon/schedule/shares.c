@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who has which part of each device, and what his weight entitles him to: for listings. gantryd's
- * thread. */
+/* Calculates, for listings, the part of each device that a vGPU uses and the part that its weight
+ * entitles it to. Called by the control requests and when a vGPU leaves, on gantryd's thread. Reads
+ * the scheduler's figures and changes no share. */
 #include "daemon/daemon.h"
 #include "daemon/schedule/shares.h"
 
@@ -17,7 +18,7 @@ const struct gn_share *gn_shares_on(const struct gn_vgpu_record *v, uint32_t dev
     return share_on((struct gn_vgpu_record *)(uintptr_t)v, device);
 }
 
-/* By its number. */
+/* Finds a device by its number over all platforms. */
 static struct gn_device_record *find_device(struct gn_machine *m, uint32_t device)
 {
     for (uint32_t p = 0; p < m->n_platforms; device -= m->platforms[p++].n_devices)
@@ -41,7 +42,7 @@ void gn_shares_leave(struct gn_vgpu_record *v)
     }
 }
 
-/* By weight, first among the tenants that have work, then among a tenant's vGPUs that do. */
+/* Divides by weight, first among tenants with work, then among the vGPUs with work of each. */
 static void reckon_device(struct gn_daemon *d, uint32_t device)
 {
     uint64_t all_used = 0, all_weights = 0;
@@ -68,8 +69,8 @@ static void reckon_device(struct gn_daemon *d, uint32_t device)
         if (f->busy)
             sh->entitled = (double)f->tenant_weight / (double)all_weights * f->weight /
                            (double)v->tenant->busy_weights;
-        /* Where nobody waited nothing is charged, and device time tells; before any is told, the
-         * grant does. */
+        /* If no vGPU waited, nothing was charged and device time counts; before any is reported,
+         * the holder counts as using all. */
         sh->part = all_used         ? (double)f->lately_ns / (double)all_used
                    : all_device > 0 ? (double)f->lately_device_ns / all_device
                                     : f->holds;

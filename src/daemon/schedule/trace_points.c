@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The scheduler's trace points: what they put where. Who begins and ends it is tracing.c, on
- * gantryd's thread. */
+/*
+ * Writes the scheduler's trace points into the trace ring. Called by scheduler.c with the lock
+ * held, on the scheduler's thread or gantryd's. tracing.c starts and stops it, on gantryd's thread.
+ */
 #include "base/clock.h"
 #include "daemon/schedule/scheduler_internal.h"
 
@@ -17,7 +19,7 @@ void gn_scheduler_note_locked(const struct device *d, const struct gn_share *sh,
                                                     .kind = (uint8_t)kind});
 }
 
-/* What went before, for whom it goes on. */
+/* Writes the present state of a share, as the start of a trace. */
 static void tell_state(const struct gn_scheduler *s, const struct gn_share *sh, uint64_t now)
 {
     const struct device *d = &s->devices[sh->device];

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who traces, and what he is told: tracing.h. */
+/* Starts, reads and ends the one trace that may run, and writes gantryd's own trace points
+ * (tracing.h). Called by the control requests and by the code that starts and ends vGPUs, on
+ * gantryd's thread; never blocks. */
 #include "daemon/schedule/tracing.h"
 
 #include <errno.h>
@@ -32,7 +34,7 @@ void gn_tracing_attach(struct gn_daemon *d, struct gn_vgpu_record *v)
     char text[GN_TRACE_TEXT_BYTES + 1];
     if (!follows(&d->tracing, v->id))
         return;
-    /* Together they fit. */
+    /* At these lengths both fit. */
     snprintf(text, sizeof text, "%.63s %.23s", v->tenant->rules.name, v->program);
     gn_tracing_note(d, GN_TRACE_ATTACH, v->id, text);
 }
@@ -42,9 +44,9 @@ void gn_tracing_end(struct gn_daemon *d, struct gn_vgpu_record *v)
     gn_tracing_note(d, GN_TRACE_END, v->id, "");
 }
 
-/* ---- its beginning and end */
+/* ---- start and end */
 
-/* An id, or a piece of one that is no other's. */
+/* Finds a vGPU by its id or by a unique prefix of it; "": *ret is 0. */
 static int find_vgpu(struct gn_daemon *d, const char *prefix, uint32_t *ret, struct gn_error *err)
 {
     uint32_t found = 0;
@@ -117,7 +119,7 @@ void gn_tracing_conn_gone(struct gn_daemon *d, struct gn_conn *c)
 
 /* ---- reading */
 
-/* gantryd's own: they are as they were put. */
+/* Reads from gantryd's own ring: no other process can change its events. */
 static uint32_t read_own(struct gn_tracing *t, uint32_t most,
                          void (*each)(void *arg, const struct gn_trace_event *), void *arg)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who may attach to which tenant. gantryd's thread; a refusal is logged, so far as the log is not
- * to be filled with them. */
+/* Decides whether a connection may use a tenant (admission.h). Called by connections.c for
+ * greetings, by attach.c for attaches and by the control requests, on gantryd's thread. Logs
+ * refusals within the limits of refusals.h. Never blocks, and changes no tenant. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,8 +17,8 @@
 #define SO_PEERGROUPS 59
 #endif
 
-/* The peer's supplementary groups as they were when he connected; malloc'd, NULL: none, or the
- * kernel does not tell. */
+/* The peer's supplementary groups at the time it connected, malloc'd; NULL: none, or the kernel
+ * does not tell. */
 static gid_t *groups_of(int socket, uint32_t *ret_n)
 {
     socklen_t bytes = 0;
@@ -31,7 +32,8 @@ static gid_t *groups_of(int socket, uint32_t *ret_n)
     return groups;
 }
 
-/* The peer as the tenants' rules judge it, with its groups; free(*ret_groups). */
+/* The peer's properties that the tenants' rules are checked against. The caller frees
+ * *ret_groups. */
 static struct gn_peer peer_of(struct gn_conn *c, gid_t **ret_groups)
 {
     struct gn_peer peer = {.remote = c->remote,
@@ -48,15 +50,15 @@ static struct gn_peer peer_of(struct gn_conn *c, gid_t **ret_groups)
     return peer;
 }
 
-/* The only tenant that admits the peer without a token; NULL: none, or several. `names`: those that
- * do. */
+/* The only tenant that admits the peer without a token; NULL: none or several do. `names`: a list
+ * of those that do. */
 static struct gn_tenant *only_tenant(struct gn_daemon *d, struct gn_peer peer, char *names,
                                      size_t n)
 {
     struct gn_tenant *found = NULL;
     unsigned n_found = 0, n_left_out = 0;
     size_t at = 0;
-    peer.n_token = 0; /* one that is shown is not to be tried at every tenant */
+    peer.n_token = 0; /* a token must not be tried on every tenant */
     names[0] = 0;
     gn_list_for_each(t, &d->tenants.all, struct gn_tenant, link)
     {
@@ -96,8 +98,8 @@ void gn_admit_refused(struct gn_conn *c, bool wrong_token, const struct gn_error
            gn_conn_name_user(c, who), before, err->what);
 }
 
-/* The sentence for a peer that may not attach to this tenant; the same for a tenant that is not
- * there, of which others need not know. */
+/* Sets the error for a peer that may not attach to this tenant. The same error is used for a tenant
+ * that does not exist, so that peers cannot find out which tenants there are. */
 static int refuse(const struct gn_conn *c, const char *shown, const char *others,
                   struct gn_error *err)
 {
@@ -117,8 +119,8 @@ static int refuse(const struct gn_conn *c, const char *shown, const char *others
     return gn_fail(err, EACCES, fix, "%s may not attach to \"%s\"", who, shown);
 }
 
-/* A connection of a tenant's socket belongs to that tenant, and whichever user its peer is does not
- * matter. */
+/* A connection of a tenant's socket may use that tenant and no other. The user id of its peer does
+ * not matter. */
 static struct gn_tenant *admit_bound(struct gn_conn *c, const char *name, int *ret_code,
                                      struct gn_error *err)
 {

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A leaky bucket of faults for each user of each tenant (fault_throttle.h). Called by attach.c, and
+ * by the code that ends vGPUs, on gantryd's thread. Reads no clock, starts and delays nothing
+ * itself: it only tells the caller when the next program may start. */
 #include "daemon/tenants/fault_throttle.h"
 
 #include <stdlib.h>
@@ -76,7 +79,8 @@ uint64_t gn_fault_throttle_next_start(const struct gn_fault_user *u, uint64_t pa
 {
     if (u->level_ns <= now_ns + GN_BREACHES_FREE * pause_ns)
         return now_ns;
-    /* The level may have fallen by then, and no sooner than that are programs let in together. */
+    /* The start waits for the end of the pause or until the level has fallen, whichever comes
+     * first. Programs start together only once the level has fallen. */
     const uint64_t fallen = u->level_ns - GN_BREACHES_FREE * pause_ns;
     const uint64_t next =
         u->last_start_ns + pause_ns < fallen ? u->last_start_ns + pause_ns : fallen;

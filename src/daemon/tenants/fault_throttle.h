@@ -9,20 +9,22 @@
 #include "link/link_wire.h"
 
 /*
- * A program that breaks its vGPU (a message that no front end sends, a system call that no driver
- * makes, a crash in the driver, a kernel beyond its limit) costs the machine a worker's start each
- * time, some 10 ms of a processor that others then lack. A user that does so again and again starts
- * programs one in a pause, as a leaky bucket has it: GN_BREACHES_FREE at once, and one a pause
- * thereafter. One record for each user of each tenant: nobody waits for the breaches of another. No
- * place in time is promised to a program that waits, so that one that leaves takes none from the
- * next.
+ * Delays the programs of users that cause faults again and again. A fault is a message that no
+ * front end sends, a system call that no driver makes, a crash in the driver, or a kernel beyond
+ * its time limit. Each fault costs the start of a new worker: about 10 ms of processor time that
+ * other programs then lack.
  *
- * gantryd's only thread; time is an argument.
+ * A leaky bucket: after GN_BREACHES_FREE faults at once, the user's programs start one in a pause.
+ * There is one record for each user of each tenant, so nobody waits for another user's faults. A
+ * waiting program has no reserved start time, so that a program that gives up delays none of the
+ * others.
+ *
+ * gantryd's thread only; time is an argument.
  */
 #define GN_BREACHES_FREE 10u
 #define GN_BREACHES_MOST                                                                           \
-    20u /* more than these count for nothing: a user that stops is soon rid of them */
-#define GN_BREACHES_USERS 4096u /* records at most; the one that is forgotten first gives way */
+    20u /* The level stops here, so that a user recovers soon after its faults end. */
+#define GN_BREACHES_USERS 4096u /* number of records; the one with the lowest level is replaced */
 
 struct gn_fault_throttle {
     struct gn_list users;
@@ -33,24 +35,27 @@ struct gn_fault_user {
     struct gn_list link;
     char tenant[GN_LINK_TENANT_BYTES];
     uint64_t user;
-    uint64_t level_ns;      /* the breaches that are not yet forgotten, a pause each, end then */
-    uint64_t last_start_ns; /* of a program that the level could have made wait; 0: none */
-    uint32_t n_waiting;     /* programs, by the caller's count: the record stays */
+    /* the bucket's level as a time: one pause for each fault that still counts */
+    uint64_t level_ns;
+    uint64_t last_start_ns; /* of the last program that started while a record existed; 0: none */
+    /* programs that wait, counted by the caller; the record stays while there are any */
+    uint32_t n_waiting;
 };
 
 void gn_fault_throttle_init(struct gn_fault_throttle *b);
 void gn_fault_throttle_fini(struct gn_fault_throttle *b);
-/* pause_ns 0: nobody waits, here and below. Without memory the breach is not counted. */
+/* Counts a fault. pause_ns 0 means, here and below, that programs never wait. Without memory the
+ * fault is not counted. */
 void gn_fault_throttle_note(struct gn_fault_throttle *b, const char *tenant, uint64_t user,
                             uint64_t pause_ns, uint64_t now_ns);
-/* NULL: the user has no breaches that count. Valid while somebody waits, else until the next call.
- */
+/* Returns the user's record; NULL: no faults that count. Valid while n_waiting is not 0, otherwise
+ * until the next call. */
 struct gn_fault_user *gn_fault_throttle_find(struct gn_fault_throttle *b, const char *tenant,
                                              uint64_t user, uint64_t now_ns);
-/* When the next program of the user's may start: now_ns, or later. */
+/* When the next program of the user may start: now_ns or later. */
 uint64_t gn_fault_throttle_next_start(const struct gn_fault_user *u, uint64_t pause_ns,
                                       uint64_t now_ns);
-/* A program of the user's starts. */
+/* Records that a program of the user starts now. */
 void gn_fault_throttle_start(struct gn_fault_user *u, uint64_t now_ns);
 
 #endif

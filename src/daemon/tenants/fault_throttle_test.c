@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Tests of fault_throttle.c: faults that are free, the pause between starts, and the bound on
+ * records. */
 #include "daemon/tenants/fault_throttle.h"
 
 #include <setjmp.h>
@@ -33,7 +35,7 @@ static void note(unsigned n, uint64_t now)
         gn_fault_throttle_note(&b, "t", USER, PAUSE, now);
 }
 
-/* When a program of the user's may start that asks now. */
+/* When a program of the user may start if it asks now. */
 static uint64_t next(uint64_t user, uint64_t now)
 {
     const struct gn_fault_user *u = gn_fault_throttle_find(&b, "t", user, now);
@@ -61,7 +63,7 @@ static void whoever_goes_on_starts_one_program_a_pause(void **state)
 {
     unsigned n = 0;
     (void)state;
-    /* Breaks one as soon as it is there, for 100 pauses. */
+    /* Each program causes a fault as soon as it has started, for 100 pauses. */
     for (uint64_t now = START; now < START + 100 * PAUSE; n++) {
         now = next(USER, now);
         let_in(USER, now);
@@ -86,7 +88,7 @@ static void programs_that_wait_start_one_a_pause_until_the_level_has_fallen(void
     assert_int_equal(next(USER, now), now);
 }
 
-/* Programs that ask and leave, whatever their number, put off nobody. */
+/* Programs that ask and then leave delay no others, however many there are. */
 static void asking_takes_no_place(void **state)
 {
     (void)state;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The books of device memory; see leases.h. gantryd's thread; says what is to be said through the
- * account's ops. */
+/* Accounts of leased device memory (leases.h): grants, recalls and refusals. Called by memory.c and
+ * by the code that starts and ends vGPUs, on gantryd's thread. Does no I/O: messages to workers go
+ * through the account's ops. */
 #include "daemon/tenants/leases.h"
 
 #include <errno.h>
 
-/* So much of the room that is left, at most, goes along as slack: the nearer the limit, the less
- * lies about unused. */
+/* Slack is granted up to this part of the remaining room: near the limit, little memory is leased
+ * without being used. */
 #define SLACK_PART 8
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -14,7 +15,7 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* What is left of a limit; 0: there is none. */
+/* The room below a limit; limit 0: unlimited. */
 static uint64_t room_of(uint64_t limit, uint64_t taken)
 {
     return !limit ? UINT64_MAX - taken : limit > taken ? limit - taken : 0;
@@ -53,7 +54,8 @@ void gn_holder_join(struct gn_lease_holder *h, struct gn_lease_account *a, uint6
 static void recall(struct gn_lease_holder *h, uint64_t now_ns)
 {
     if (h->recalled) {
-        /* What it is about to say may be older than what it is asked for now. */
+        /* The answer under way may have been sent before this recall, so another one must follow
+         * it. */
         h->again = true;
         return;
     }
@@ -64,7 +66,8 @@ static void recall(struct gn_lease_holder *h, uint64_t now_ns)
     h->account->ops->recall(h, h->tight);
 }
 
-/* Everybody learns whether what he frees may stay with him. */
+/* Tells all holders when the account goes over or back under its limit: while it is over, memory
+ * that they free must be returned at once. */
 static void tell_tightness(struct gn_lease_account *a, uint64_t now_ns)
 {
     bool over = is_over(a);
@@ -111,7 +114,7 @@ static void grant(struct gn_lease_holder *h, uint64_t room, uint64_t own_room)
     answer(h, h->need_bytes + slack);
 }
 
-/* When the ask is to be looked at again; 0: it is answered. */
+/* Answers the ask or lets it wait. Returns when to look again; 0: answered. */
 static uint64_t consider(struct gn_lease_holder *h, uint64_t now_ns)
 {
     struct gn_lease_account *a = h->account;

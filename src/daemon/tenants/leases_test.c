@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The books of device memory, with workers that are played here: honest ones, silent ones, and many
- * at random. */
+/* Tests of leases.c with simulated workers: correct ones, silent ones, and many at random. */
 #include "daemon/tenants/leases.h"
 
 #include <errno.h>
@@ -12,14 +11,14 @@
 
 #define MIB UINT64_C(1048576)
 
-/* A worker as the books see it: what it was told, in order. */
+/* A worker, with the messages that it received. */
 struct worker {
     struct gn_lease_holder h;
     int n_answers, n_recalls;
     uint32_t seq;
     uint64_t granted;
     bool tight;
-    /* of the random run */
+    /* used by the random test */
     uint64_t leased, used;
     bool owes, asks, dead;
 };
@@ -87,7 +86,7 @@ static void without_a_limit_all_that_is_wanted_is_granted(void **state)
     start(&a, 0, w, 2);
     ask(&w[0], 1, 1 << 20, 1);
     assert_int_equal(w[0].granted, 1 << 20);
-    /* What no device has is nobody's, so that there is always some for the others. */
+    /* More than GN_LEASE_MOST is never granted, so that other holders always find some. */
     ask(&w[0], UINT64_MAX - (1 << 20), UINT64_MAX, 1);
     assert_int_equal(w[0].granted, 0);
     ask(&w[0], 1, UINT64_MAX, 1);
@@ -136,7 +135,7 @@ static void slack_of_others_is_recalled_before_a_refusal(void **state)
     assert_int_equal(gn_holder_returned(&w[0].h, 40, true, 2), 0);
     assert_int_equal(w[2].granted, 50);
     assert_int_equal(a.leased_bytes, 100);
-    /* Nobody has any. */
+    /* No holder has slack. */
     ask(&w[2], 1, 1, 3);
     assert_int_equal(gn_holder_returned(&w[1].h, 0, true, 3), 0);
     assert_int_equal(w[2].n_answers, 1);
@@ -152,7 +151,7 @@ static void an_answer_older_than_the_ask_does_not_count(void **state)
     start(&a, 100, w, 3);
     ask(&w[0], 100, 100, 1);
     ask(&w[1], 10, 10, 1);
-    ask(&w[2], 10, 10, 1); /* after what w[0] is about to say */
+    ask(&w[2], 10, 10, 1); /* w[0]'s next answer was sent before this ask */
     assert_int_equal(w[0].n_recalls, 1);
     assert_int_equal(gn_holder_returned(&w[0].h, 0, true, 1), 0);
     assert_int_equal(w[0].n_recalls, 2);
@@ -180,9 +179,9 @@ static void a_silent_worker_costs_its_tenant_a_bounded_time_once(void **state)
     assert_int_equal(w[1].n_answers, 1);
     assert_int_equal(w[1].granted, 0);
     ask(&w[1], 50, 50, at);
-    assert_int_equal(w[1].n_answers, 2); /* nobody waits for him again, */
+    assert_int_equal(w[1].n_answers, 2); /* no ask waits for the silent worker again */
     assert_int_equal(w[0].n_recalls, 1);
-    assert_int_equal(gn_holder_returned(&w[0].h, 90, true, at), 0); /* until he speaks */
+    assert_int_equal(gn_holder_returned(&w[0].h, 90, true, at), 0); /* until it answers */
     ask(&w[1], 50, 50, at);
     assert_int_equal(w[1].granted, 50);
 }
@@ -200,7 +199,7 @@ static void who_is_ending_is_waited_for(void **state)
     gn_holder_gone(&w[0].h, 2);
     assert_int_equal(w[1].granted, 100);
     assert_int_equal(a.leased_bytes, 100);
-    /* But not for ever. */
+    /* But the wait has an end. */
     memset(&w[0], 0, sizeof w[0]);
     gn_holder_join(&w[0].h, &a, 0);
     gn_holder_ending(&w[1].h);
@@ -220,9 +219,9 @@ static void death_frees_and_ends_an_ask(void **state)
     ask(&w[0], 100, 100, 1);
     ask(&w[1], 100, 100, 1);
     ask(&w[2], 60, 60, 1);
-    gn_holder_gone(&w[1].h, 1); /* while it asks */
+    gn_holder_gone(&w[1].h, 1); /* while its ask is pending */
     assert_int_equal(w[1].n_answers, 0);
-    gn_holder_gone(&w[0].h, 1); /* while its answer is owed */
+    gn_holder_gone(&w[0].h, 1); /* while it owes an answer */
     assert_int_equal(w[2].granted, 60);
     gn_holder_gone(&w[0].h, 1);
     gn_holder_gone(&w[2].h, 1);
@@ -246,11 +245,11 @@ static void a_lowered_limit_takes_slack_back_and_stops_grants(void **state)
     assert_int_equal(gn_holder_returned(&w[0].h, 40, true, 2), 0);
     assert_int_equal(gn_holder_returned(&w[1].h, 0, true, 2), 0);
     assert_int_equal(a.leased_bytes, 100);
-    ask(&w[1], 1, 1, 2); /* the other one's slack may be there again */
+    ask(&w[1], 1, 1, 2); /* a recall comes first: the other holder may have slack again */
     assert_int_equal(gn_holder_returned(&w[0].h, 0, true, 2), 0);
     assert_int_equal(w[1].granted, 0);
     assert_int_equal(w[1].n_answers, 2);
-    /* What is freed comes back by itself, and below the limit everything is as before. */
+    /* Freed memory is returned without a recall; under the limit, holders may keep it again. */
     w[0].n_recalls = w[1].n_recalls = 0;
     assert_int_equal(gn_holder_returned(&w[0].h, 49, false, 3), 0);
     assert_int_equal(w[0].n_recalls, 0);
@@ -291,17 +290,18 @@ static void no_worker_gives_what_it_does_not_have(void **state)
     ask(&w[1], 50, 50, 1);
     assert_int_equal(gn_holder_returned(&w[0].h, 51, false, 1), -EPROTO);
     assert_int_equal(gn_holder_returned(&w[0].h, UINT64_MAX, false, 1), -EPROTO);
-    assert_int_equal(gn_holder_returned(&w[0].h, 1, true, 1), -EPROTO);  /* nobody asked */
-    assert_int_equal(gn_holder_returned(&w[0].h, 0, false, 1), -EPROTO); /* of nothing */
+    assert_int_equal(gn_holder_returned(&w[0].h, 1, true, 1), -EPROTO);  /* without a recall */
+    assert_int_equal(gn_holder_returned(&w[0].h, 0, false, 1), -EPROTO); /* returns nothing */
     assert_int_equal(gn_holder_ask(&w[0].h, 1, 0, 5, 1), -EPROTO);
     assert_int_equal(gn_holder_ask(&w[0].h, 1, 5, 4, 1), -EPROTO);
     ask(&w[0], 50, 50, 1);
-    assert_int_equal(gn_holder_ask(&w[0].h, 2, 50, 50, 1), -EPROTO); /* two at once */
+    /* a second ask while one is pending */
+    assert_int_equal(gn_holder_ask(&w[0].h, 2, 50, 50, 1), -EPROTO);
     assert_int_equal(a.leased_bytes, 100);
 }
 
-/* Eight workers that allocate, free, answer late or never, die and come back; the limit moves.
- * Nobody ever holds more than is booked, and what is booked grows only within the limit. */
+/* Eight workers allocate, free, answer late or never, die and come back, while the limit changes.
+ * No worker ever holds more than its account says, and the sum grows only within the limit. */
 static void at_random_the_books_never_go_over(void **state)
 {
     enum { N = 8, STEPS = 200000 };
@@ -340,7 +340,7 @@ static void at_random_the_books_never_go_over(void **state)
                 assert_int_equal(gn_holder_returned(&it->h, n, false, now), n ? 0 : -EPROTO);
             }
             break;
-        case 5: /* answers what it owes */
+        case 5: /* answers a recall */
             if (it->owes) {
                 it->owes = false;
                 n = it->leased - it->used;
@@ -348,7 +348,7 @@ static void at_random_the_books_never_go_over(void **state)
                 assert_int_equal(gn_holder_returned(&it->h, n, true, now), 0);
             }
             break;
-        case 6: /* dies, and another comes */
+        case 6: /* dies and is replaced, or the limit changes */
             if (r / 512 % 8 == 0) {
                 gn_holder_gone(&it->h, now);
                 memset(it, 0, sizeof *it);

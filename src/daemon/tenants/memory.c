@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Device memory between the books (leases.c) and the workers' sockets: what a worker asks and
- * returns, what it is told, and the time that an answer may take. gantryd's thread.
+ * Passes messages about device memory between the workers' sockets and the accounts (leases.c),
+ * sets the limits of the workers' processes to their leases, and delays replies to operators until
+ * workers have followed a change. Called by lifecycle.c for workers' frames and by the control
+ * requests, on gantryd's thread. Never waits for a worker: a timer ends each wait.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,13 +26,13 @@ static void bound(struct gn_vgpu_record *v)
 {
     const struct gn_daemon *d = v->daemon;
     const struct gn_platform_record *p = &d->machine.platforms[v->platform];
-    if (v->hosted) /* what else its program's process holds is not the lease's affair */
+    if (v->hosted) /* the program's process also holds memory that is not part of the lease */
         return;
     gn_walls_follow_lease(&d->walls, p, v->process.fd, v->worker_pid, v->lease.leased_bytes);
     gn_memory_group_raise(&d->walls.memory_groups, &v->group, gn_vgpus_bound_together(v));
 }
 
-/* Each is counted; a vGPU's first one is told, since a program may try again and again. */
+/* Counts every refusal, but logs only the first of a vGPU: a program may retry forever. */
 static void note_refused(struct gn_vgpu_record *v)
 {
     const struct gn_lease_account *a = &v->tenant->memory;
@@ -85,7 +87,7 @@ int gn_memory_frame(struct gn_vgpu_record *v, const struct gn_frame *f)
     return rc ? rc : 1;
 }
 
-/* ---- replies that wait */
+/* ---- replies that wait for workers */
 
 static bool is_settled(const struct gn_tenant *t)
 {
@@ -119,7 +121,7 @@ static void send_held(struct gn_conn *c)
 void gn_memory_hold(struct gn_conn *c, struct gn_tenant *t, uint32_t seq, char *reply)
 {
     if (c->held)
-        send_held(c); /* one at a time; replies keep their order */
+        send_held(c); /* one held reply at a time, so that replies keep their order */
     c->held = reply;
     c->held_seq = seq;
     c->held_for = t;
@@ -139,7 +141,7 @@ static struct gn_conn *first_over(struct gn_daemon *d, uint64_t now_ns)
     return NULL;
 }
 
-/* ---- time */
+/* ---- the timer */
 
 void gn_memory_settle(struct gn_daemon *d)
 {
@@ -153,7 +155,8 @@ void gn_memory_settle(struct gn_daemon *d)
         if (at && (!next || at < next))
             next = at;
     }
-    /* Sending closes who does not read, and with him perhaps others: no walk goes on after it. */
+    /* Sending may close the connection of a peer that does not read, and with it others, so the
+     * search starts over. */
     struct gn_conn *over;
     while (d->n_held && (over = first_over(d, now)))
         send_held(over);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Counts refused peers by source, to limit log lines and token guesses (refusals.h). Called by
+ * admission.c on gantryd's thread. Pure: no I/O, no clock. */
 #include "daemon/tenants/refusals.h"
 
 static struct gn_refusal *find(struct gn_refusals *r, uint64_t source, uint64_t now_ns)

@@ -5,15 +5,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/*
- * Keeps those who are refused from filling the log and from trying tokens in a loop. One record a
- * source (a user's number, or a hash of an address), the longest idle one is reused, so the memory
- * is bounded and a source that keeps on is not forgotten. Pure: time is an argument.
- */
+/* Keeps refused peers from filling the log and from guessing tokens in a loop. There is one record
+ * for each source (a user id, or a hash of an address). The record that was idle longest is reused:
+ * memory is bounded, and a source that keeps trying is not forgotten. Pure: time is an argument. */
 #define GN_REFUSALS_SOURCES   64
 #define GN_REFUSALS_WINDOW_NS UINT64_C(10000000000)
-#define GN_REFUSALS_LINES     3  /* of a source in a window are logged */
-#define GN_REFUSALS_TOKENS    20 /* wrong ones of a source in a window: then none is looked at */
+#define GN_REFUSALS_LINES     3 /* log lines for a source in a window */
+/* Wrong tokens from a source in a window; after that no token of it is checked. */
+#define GN_REFUSALS_TOKENS 20
 
 struct gn_refusals {
     struct gn_refusal {
@@ -22,12 +21,12 @@ struct gn_refusals {
     } sources[GN_REFUSALS_SOURCES];
 };
 
-/* True when a line is to be written; *ret_more then counts those of the source that were not,
- * before. */
+/* Counts a refusal. Returns true if it should be logged; *ret_more is then the number of earlier
+ * refusals of the source that were not logged. */
 bool gn_refusals_note(struct gn_refusals *r, uint64_t source, bool wrong_token, uint64_t now_ns,
                       uint32_t *ret_more);
 
-/* Whether a token from there is to be looked at now. */
+/* Whether a token from this source may be checked now. */
 bool gn_refusals_may_try(struct gn_refusals *r, uint64_t source, uint64_t now_ns);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How an operator names devices, on the command line and in the configuration file. Pure. */
+/* Parses and matches device selectors, as operators write them on the command line and in the
+ * configuration file (selector.h). Pure; any thread. */
 #include "daemon/tenants/selector.h"
 
 #include <ctype.h>
@@ -32,7 +33,8 @@ const char *gn_kind_name(uint32_t kind)
     return "custom";
 }
 
-/* Cuts ":digits" off the end of name; -1 when there is none, -2 when the number is out of range. */
+/* Removes ":digits" from the end of name and returns the number; -1: there is none, -2: it is out
+ * of range. */
 static int cut_index(char *name)
 {
     char *colon = strrchr(name, ':');

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Changes of tenants while gantryd runs: all of a change is checked, then all of it holds.
- * gantryd's thread.
- */
+/* Changes tenants while gantryd runs. A change is checked as a whole and then applied as a whole.
+ * Called by the control requests on gantryd's thread. Never blocks, and writes no configuration
+ * file. */
 #include "daemon/tenants/tenant_change.h"
 #include "daemon/tenants/memory.h"
 
@@ -74,11 +74,11 @@ void gn_tenant_reckon(struct gn_daemon *d, struct gn_tenant *t)
     gn_scheduler_bound(d->scheduler, t->shares, t->rules.cap, t->rules.floor, floors);
 }
 
-/* Nobody is to hold what is about to be freed. */
+/* Removes all references to the tenant before it is freed. */
 static int remove_tenant(struct gn_daemon *d, struct gn_tenant *t, struct gn_error *err)
 {
     if (t->n_vgpus == 0)
-        gn_memory_settle(d); /* replies that waited for it */
+        gn_memory_settle(d); /* sends replies that wait for this tenant */
     struct gn_tenant_shares *shares = t->shares;
     int rc = gn_tenants_may_remove(t, err);
     if (rc)

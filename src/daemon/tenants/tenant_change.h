@@ -5,8 +5,8 @@
 #include "control/control.h"
 #include "daemon/daemon.h"
 
-/* 0, or -errno and nothing has changed. *ret_wait_for: the tenant whose workers have still to
- * follow; untouched: none. */
+/* Applies a change of a tenant. 0, or -errno and nothing has changed. *ret_wait_for: the tenant
+ * with workers that must still follow the change; untouched if there is none. */
 int gn_tenant_change(struct gn_daemon *d, const struct gn_control_change *c,
                      struct gn_tenant **ret_wait_for, struct gn_error *err);
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What may be said of a tenant, checked. gantryd's thread, at its start and live. */
+/* Parses and checks the settings of a tenant (tenant_rules.h). Called by config.c at gantryd's
+ * start and by tenant_change.c later, on gantryd's thread. May block at the start, when it looks up
+ * users and groups or reads a token file. */
 #include "daemon/tenants/tenant_rules.h"
 
 #include <errno.h>
@@ -94,7 +96,7 @@ int gn_tenant_name_check(const char *name, struct gn_error *err)
     return 0;
 }
 
-/* A decimal number of at most `most`; false for anything else. */
+/* Parses a decimal number of at most `most`; false for any other text. */
 static bool parse_number(const char *text, unsigned long long most, unsigned long long *ret)
 {
     size_t n = strlen(text);
@@ -238,7 +240,7 @@ int gn_tenant_read_token(struct gn_tenant_rules *r, const char *path, struct gn_
 bool gn_tenant_token_is(const struct gn_tenant_rules *r, const void *token, size_t n)
 {
     const unsigned char *given = token;
-    /* Over the whole field, whatever the lengths are. */
+    /* Compares the whole field, for any lengths, so that the time tells nothing about the token. */
     unsigned differ = r->n_token ^ (unsigned)n;
     for (size_t i = 0; i < sizeof r->token; i++) {
         volatile unsigned char mine = r->token[i];

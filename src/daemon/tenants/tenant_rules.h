@@ -10,8 +10,8 @@
 #include "daemon/tenants/selector.h"
 #include "link/link_wire.h"
 
-/* What an operator says of a tenant, in the configuration file or live. Plain values; no thread
- * owns them. */
+/* The settings of a tenant, from the configuration file or a control request. Plain values, owned
+ * by no thread. */
 
 #define GN_TENANT_MAX_IDS     64
 #define GN_TENANT_MAX_DEVICES 16
@@ -19,7 +19,7 @@
 #define GN_TENANT_MAX_VGPUS   1000000u
 #define GN_TENANT_WEIGHT      100u
 
-/* What the owner of a vGPU may do with it by a socket for programs. */
+/* Operations that the owner of a vGPU may request on a program socket. */
 #define GN_RIGHT_KILL       1u
 #define GN_RIGHT_CHECKPOINT 2u
 #define GN_RIGHT_RESTORE    4u
@@ -33,36 +33,39 @@
 struct gn_tenant_rules {
     char name[GN_LINK_TENANT_BYTES];
     uint32_t weight;
-    uint32_t cap, floor; /* of each device that it may use, in millionths (base/part.h); 0: none */
+    /* of each device that the tenant may use, in millionths (base/part.h); 0: none */
+    uint32_t cap, floor;
     uint64_t memory_limit_bytes; /* 0: none */
     uint32_t vgpus; /* at a time; 0: as many as gantryd's descriptors allow (connection_limits.c) */
-    /* The users of this machine that may attach: any of these. */
+    /* The users of this machine that may attach: those that match any of these fields. */
     bool any_uid;
-    bool no_uid; /* said to be nobody; then there are none below */
+    bool no_uid; /* `uid = none`; n_uids is 0 then */
     uint32_t n_uids, n_gids;
     uid_t uids[GN_TENANT_MAX_IDS];
     gid_t gids[GN_TENANT_MAX_IDS];
-    bool socket;      /* whoever comes by a socket of its own may attach */
-    uint32_t n_token; /* 0: no token lets anybody in */
+    /* the tenant has a socket of its own, and every peer that uses it may attach */
+    bool socket;
+    uint32_t n_token; /* 0: no token, so none admits a peer */
     unsigned char token[GN_LINK_TOKEN_BYTES];
     uint32_t owner; /* GN_RIGHT_* */
     bool owner_said;
     uint32_t modes; /* GN_MODE_* */
     uint32_t n_devices;
-    struct gn_selector devices[GN_TENANT_MAX_DEVICES]; /* none: all */
+    struct gn_selector devices[GN_TENANT_MAX_DEVICES]; /* none: all devices */
 };
 
-/* The rules of a tenant of whom nothing is said but his name. */
+/* Sets the rules of a tenant without any settings. */
 void gn_tenant_rules_init(struct gn_tenant_rules *r, const char *name);
 
-/* Letters, digits, `_ . -`, up to 63 of them. 0 or -EINVAL. */
+/* Checks for 1 to 63 letters, digits, `_ . -`. 0 or -EINVAL. */
 int gn_tenant_name_check(const char *name, struct gn_error *err);
 
 /*
- * One setting, as text: the keys of [tenant NAME]. Those that may be repeated add to what is there.
- * "none" for cap, floor, memory, vgpus, token-file and uid, "any" for uid and device mean no limit,
- * no claim, the default, no token, nobody; everybody, every device. Users and groups go by number
- * or by name (which asks this machine's user database, and may block). 0 or -errno.
+ * Parse one setting of a [tenant NAME] section. Settings that may be repeated add to earlier ones.
+ * "none" means: for cap and memory no limit, for floor none, for vgpus the default, for token-file
+ * no token, for uid no user. "any" means every user or every device. Users and groups are numbers
+ * or names; a name is looked up in this machine's user database, which may block. Return 0 or
+ * -errno.
  */
 int gn_tenant_set_weight(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
 int gn_tenant_set_cap(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
@@ -73,35 +76,35 @@ int gn_tenant_set_vgpus(struct gn_tenant_rules *r, const char *value, struct gn_
 int gn_tenant_add_uid(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
 int gn_tenant_add_gid(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
 int gn_tenant_read_token(struct gn_tenant_rules *r, const char *path, struct gn_error *err);
-/* Some of their names, with commas between, or none; the first takes the place of the default. */
+/* value: names of rights separated by commas, or "none". The first call replaces the default. */
 int gn_tenant_add_owner(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
 int gn_tenant_add_mode(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
 int gn_tenant_add_device(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
 
-/* What the settings have to be together: the floor is not above the cap. 0 or -EINVAL. */
+/* Checks that the settings fit together: the floor is not above the cap. 0 or -EINVAL. */
 int gn_tenant_rules_check(const struct gn_tenant_rules *r, struct gn_error *err);
 
-/* n 0 removes it. Errors as gn_token_check. */
+/* Sets the token; n 0 removes it. Errors as gn_token_check. */
 int gn_tenant_set_token(struct gn_tenant_rules *r, const char *token, size_t n,
                         struct gn_error *err);
 
-/* In a time that does not depend on where they differ. False when there is no token. */
+/* Compares in constant time. False if the tenant has no token. */
 bool gn_tenant_token_is(const struct gn_tenant_rules *r, const void *token, size_t n);
 
-/* A bit of GN_MODE_*; 0 for anything else. */
+/* Returns the bit GN_MODE_* of a name; 0 for any other text. */
 uint32_t gn_mode_parse(const char *text);
 const char *gn_mode_name(uint32_t mode);
-/* The name of 1u << i, i below GN_RIGHT_N. */
+/* Returns the name of the right 1u << i; i < GN_RIGHT_N. */
 const char *gn_right_name(uint32_t i);
 
-/* Does it say which users of this machine it admits? A token is no such rule: it admits whoever
- * shows it. */
+/* Whether the rules say which users of this machine may attach. A token does not count: it admits
+ * any user that has it. */
 static inline bool gn_tenant_has_rule(const struct gn_tenant_rules *r)
 {
     return r->any_uid || r->no_uid || r->n_uids || r->n_gids;
 }
 
-/* Does it admit others than those that a `default` without a rule admits? */
+/* Whether the rules admit users that `default` without settings does not. */
 static inline bool gn_tenant_admits_others(const struct gn_tenant_rules *r)
 {
     return r->any_uid || r->n_uids || r->n_gids || r->n_token;

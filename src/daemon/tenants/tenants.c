@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tenants, and who and what they admit. gantryd's thread; no I/O. */
+/* The table of tenants, and the checks of a peer and of devices against a tenant's rules
+ * (tenants.h). Called by admission.c, tenant_change.c, connections.c, create.c and the migrations,
+ * on gantryd's thread. No I/O. */
 #include "daemon/tenants/tenants.h"
 
 #include <errno.h>
@@ -107,8 +109,8 @@ bool gn_tenants_admit_others(const struct gn_tenants *t)
 
 int gn_tenant_admits(const struct gn_tenant_rules *r, const struct gn_peer *peer)
 {
-    /* A token that is shown has to be the right one, whoever shows it: a mistake is better told
-     * than passed over. */
+    /* A token that a peer shows must be right, even if its user alone would be admitted: reporting
+     * the mistake is better than ignoring it. */
     if (peer->n_token && r->n_token)
         return gn_tenant_token_is(r, peer->token, peer->n_token) ? 0 : -EPERM;
     if (peer->remote) {
@@ -132,7 +134,8 @@ int gn_tenant_admits(const struct gn_tenant_rules *r, const struct gn_peer *peer
     return -EACCES;
 }
 
-/* Calls found for each device that the selector means. */
+/* Adds the devices of `platform` that the selector matches to *bits. Returns whether it matches any
+ * device of any platform. */
 static bool each_selected(const struct gn_selector *s, const struct gn_machine *m,
                           uint32_t platform, uint64_t *bits)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whom a tenant admits, to what, and what becomes of those who are refused. */
+/* Tests of tenants.c and refusals.c: which peers and devices a tenant admits, floors, and the
+ * limits on refusals. */
 #include "daemon/tenants/tenants.h"
 
 #include <errno.h>
@@ -61,7 +62,8 @@ static void a_token_admits_whoever_shows_it(void **state)
     struct gn_tenant_rules r = rules_of("a");
     struct gn_error err;
     struct gn_peer p = {.uid = 8, .gid = 9, .token = TOKEN, .n_token = strlen(TOKEN)};
-    assert_int_equal(gn_tenant_admits(&r, &p), -EACCES); /* there is none to match */
+    /* the tenant has no token that could match */
+    assert_int_equal(gn_tenant_admits(&r, &p), -EACCES);
     assert_false(gn_tenant_token_is(&r, "", 0));
     assert_int_equal(gn_tenant_set_token(&r, TOKEN, strlen(TOKEN), &err), 0);
     assert_true(gn_tenant_admits_others(&r));
@@ -74,7 +76,7 @@ static void a_token_admits_whoever_shows_it(void **state)
         p.n_token = strlen(wrong[i]);
         assert_int_equal(gn_tenant_admits(&r, &p), -EPERM);
     }
-    /* Not even the operator's own mistake passes. */
+    /* An operator's wrong token is refused, too. */
     p.is_operator = true;
     assert_int_equal(gn_tenant_admits(&r, &p), -EPERM);
     p.n_token = 0;
@@ -183,7 +185,7 @@ static void floors_are_promised_once(void **state)
     struct gn_tenant *blue = gn_tenants_find(&t, "blue"), *green = gn_tenants_find(&t, "green");
     assert_int_equal(gn_tenants_floors_check(&t, blue, false, &blue->rules, &m, &err), 0);
     assert_int_equal(gn_tenants_floors_check(&t, green, false, &green->rules, &m, &err), 0);
-    /* On every device what is left of it; a tenant without a floor asks for nothing. */
+    /* On every device the rest is available; a tenant without a floor needs none. */
     red.floor = 300000;
     assert_int_equal(gn_tenants_floors_check(&t, NULL, false, &red, &m, &err), 0);
     red.floor = 300001;
@@ -196,14 +198,15 @@ static void floors_are_promised_once(void **state)
     assert_non_null(strstr(err.fix, "at most 0.3 is left"));
     red.floor = 0;
     assert_int_equal(gn_tenants_floors_check(&t, NULL, false, &red, &m, &err), 0);
-    /* His own floor before is no other's; another device may have no room for it. */
+    /* A tenant's previous floor does not count against its new one; another device may
+     * lack room. */
     struct gn_tenant_rules more = blue->rules;
     more.floor = 1000000;
     assert_int_equal(gn_tenants_floors_check(&t, blue, false, &more, &m, &err), 0);
     more = blue->rules;
     assert_int_equal(gn_tenant_add_device(&more, "any", &err), 0);
     assert_int_equal(gn_tenants_floors_check(&t, blue, false, &more, &m, &err), -ENOSPC);
-    /* In a file, only what stands above counts. */
+    /* In a file, only tenants above this one count. */
     assert_int_equal(gn_tenants_floors_check(&t, blue, true, &more, &m, &err), 0);
     green->rules.n_devices = 0;
     assert_int_equal(gn_tenants_floors_check(&t, green, true, &green->rules, &m, &err), -ENOSPC);
@@ -217,7 +220,7 @@ static void refusals_fill_no_log(void **state)
     uint64_t now = 5;
     for (int i = 0; i < 100; i++)
         assert_int_equal(gn_refusals_note(&r, 1000, false, now, &more), i < GN_REFUSALS_LINES);
-    /* Others are heard. */
+    /* Other sources are still logged. */
     assert_true(gn_refusals_note(&r, 1001, false, now, &more));
     assert_int_equal(more, 0);
     now += GN_REFUSALS_WINDOW_NS;
@@ -225,7 +228,7 @@ static void refusals_fill_no_log(void **state)
     assert_int_equal(more, 100 - GN_REFUSALS_LINES);
     assert_true(gn_refusals_note(&r, 1000, false, now, &more));
     assert_int_equal(more, 0);
-    /* Nobody hides behind the many: who keeps on is remembered. */
+    /* A source that keeps trying is remembered, even among many others. */
     for (uint64_t source = 2000; source < 2000 + 10 * GN_REFUSALS_SOURCES; source++) {
         gn_refusals_note(&r, source, false, now++, &more);
         gn_refusals_note(&r, 1000, false, now++, &more);

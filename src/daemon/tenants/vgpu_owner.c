@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose vGPU it is: vgpu_owner.h. Called when a vGPU is made, and at the commands that owners have.
- */
+/* Determines the owner of a vGPU and recognizes it again (vgpu_owner.h). Called when a vGPU is
+ * created and for commands that owners may give, on gantryd's thread. Pure. */
 #include "daemon/tenants/vgpu_owner.h"
 
 #include <string.h>

@@ -6,16 +6,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/*
- * The owner of a vGPU: the peer that attached it, known again by its uid, or over tcp by the token
- * or the certificate of its tenant. What an owner may do is a rule of the tenant. Plain values;
- * gantryd's thread.
- */
+/* The owner of a vGPU: the peer that attached it. It is recognized by its user id, or over tcp by
+ * the token or the certificate of its tenant. The tenant's rules list the operations that an owner
+ * may request. Plain values; gantryd's thread. */
 struct gn_conn;
 struct gn_tenant;
 
 enum gn_owner_kind {
-    GN_OWNER_NOBODY, /* of a peer without credentials, say */
+    GN_OWNER_NOBODY, /* no owner, for instance for a peer without credentials */
     GN_OWNER_USER,
     GN_OWNER_TOKEN,
     GN_OWNER_CERTIFICATE,
@@ -23,13 +21,13 @@ enum gn_owner_kind {
 
 struct gn_owner {
     enum gn_owner_kind kind;
-    uid_t uid;      /* USER */
-    uint64_t token; /* TOKEN: which of those that the tenant has had (gn_tenant.n_tokens) */
+    uid_t uid;      /* for USER */
+    uint64_t token; /* for TOKEN: which token of the tenant (gn_tenant.n_tokens) */
 };
 
-/* Of what the peer of this connection attaches in this tenant. */
+/* The owner of a vGPU that the peer of this connection attaches in this tenant. */
 struct gn_owner gn_owner_of(const struct gn_conn *c, const struct gn_tenant *t);
-/* Is the peer of this connection, which is admitted to this tenant, the owner? */
+/* Whether the peer of this connection, which is admitted to this tenant, is the owner. */
 bool gn_owner_is(const struct gn_owner *o, const struct gn_conn *c, const struct gn_tenant *t);
 
 #endif
