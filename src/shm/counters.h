@@ -6,34 +6,35 @@
 #include <stdint.h>
 
 /*
- * A vGPU's counters, in a segment of their own that the worker writes and gantryd reads; the
- * program has no access. Relaxed everywhere; a field that several threads write is added to
- * atomically: a reader may see numbers of slightly different moments. A new segment's zeros are
- * right. Fields are only ever added at the end.
+ * The counters of a vGPU, in a segment of their own that the worker writes and gantryd reads; the
+ * program has no access. All accesses are relaxed. A field that several threads write is updated
+ * with an atomic addition. A reader may see values of slightly different moments. A new segment is
+ * all zeros, which is a valid initial state. New fields are added at the end only.
  */
 #define GN_COUNTERS_BYTES 4096u
 
 struct gn_counters {
-    _Atomic uint64_t calls;      /* messages received */
-    _Atomic uint64_t sync_calls; /* of them, those whose program waited for the answer */
-    _Atomic uint64_t
-        copies_two; /* transfers by the way of a shared buffer that both sides copied */
-    _Atomic uint64_t copies_mapped; /* by one copy, of memory both sides map */
-    _Atomic uint64_t copies_bypass; /* by none */
-    _Atomic uint64_t memory_bytes;  /* device memory held now, as requested */
-    _Atomic uint64_t pending;       /* commands not yet complete, now */
-    _Atomic uint64_t
-        devices; /* as bits, in the vGPU's own order: those that it has made a queue for */
-    /* of the last save, maybe under way; by the thread that saves */
-    _Atomic uint64_t save_waits;       /* 1: for a build, here or at the other end */
-    _Atomic uint64_t save_round;       /* 0: no contents yet; the stop's is the last */
-    _Atomic uint64_t save_round_bytes; /* of contents that this round has done with, sent or not */
-    _Atomic uint64_t save_bytes;       /* of contents, all */
-    _Atomic uint64_t save_sent_bytes;  /* of the stream */
+    _Atomic uint64_t calls;         /* messages received */
+    _Atomic uint64_t sync_calls;    /* of these, the ones with a program waiting for the answer */
+    _Atomic uint64_t copies_two;    /* transfers through a shared buffer, copied by both sides */
+    _Atomic uint64_t copies_mapped; /* transfers with one copy, of memory that both sides map */
+    _Atomic uint64_t copies_bypass; /* transfers without a copy */
+    _Atomic uint64_t memory_bytes;  /* device memory allocated now, as requested */
+    _Atomic uint64_t pending;       /* commands that are not complete, now */
+    /* Bit mask in the vGPU's own device order: devices for which it has created a queue. */
+    _Atomic uint64_t devices;
+    /* the last save, which may be in progress; written by the saving thread */
+    /* 1: the save waits for a build, at the source or the destination. */
+    _Atomic uint64_t save_waits;
+    /* 0: no contents yet; the last round is the one of the stop. */
+    _Atomic uint64_t save_round;
+    _Atomic uint64_t save_round_bytes; /* contents that this round has processed, sent or not */
+    _Atomic uint64_t save_bytes;       /* all contents */
+    _Atomic uint64_t save_sent_bytes;  /* the stream so far */
 };
 _Static_assert(sizeof(struct gn_counters) <= GN_COUNTERS_BYTES, "counters");
 
-/* By the field's one writer. */
+/* For a field with a single writer. */
 static inline void gn_counter_add(_Atomic uint64_t *c, uint64_t n)
 {
     atomic_store_explicit(c, atomic_load_explicit(c, memory_order_relaxed) + n,

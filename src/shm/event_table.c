@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The event table. The worker's threads post and finish; the program's threads arm, look and wait.
- * The worker never reads anything back but the parked bit, through the exchange that ends the
- * event.
+ * The event table: posting, ending and waiting for events in shared memory. The worker's threads
+ * post and finish events; the program's threads arm, query and wait. The worker never trusts a
+ * value that it reads back from an entry: the parked and wanted bits only decide whether to wake or
+ * notify a waiter.
  */
 #include "shm/event_table.h"
 
@@ -17,8 +18,10 @@ void gn_event_arm(struct gn_event_entry *e)
     e->error = 0;
     e->submit_ns = e->start_ns = e->end_ns = 0;
     atomic_store_explicit(&e->cpu, GN_CPU_UNKNOWN, memory_order_relaxed);
-    /* A0 pairs F0: sequentially consistent, so that either F0 sees the armed word or the send after
-     * it sees `lost`. */
+    /*
+     * A0 pairs F0. Sequentially consistent: either F0 sees the armed word, or the send that follows
+     * A0 sees `lost`.
+     */
     atomic_store_explicit(&e->word, PHASE_BITS(GN_EVENT_QUEUED), memory_order_seq_cst);
 }
 
@@ -27,13 +30,15 @@ void gn_event_post(struct gn_event_entry *e, enum gn_event_phase phase)
     uint32_t cpu = gn_spin_cpu();
     if (cpu != atomic_load_explicit(&e->cpu, memory_order_relaxed))
         atomic_store_explicit(&e->cpu, cpu, memory_order_relaxed);
-    /* Sleepers wait for the end only and are left alone. */
+    /* Sleepers wait for the end only, so an intermediate phase does not wake them. */
     atomic_fetch_and_explicit(&e->word, PHASE_BITS(phase) | GN_EVENT_PARKED, memory_order_release);
 }
 
 static bool finish(struct gn_event_entry *e)
 {
-    /* E0 pairs E1 and E2: publishes error and times, and learns whether anybody sleeps. */
+    /*
+     * E0 pairs E1 and E2: publishes the error and the times, and reports whether a thread sleeps.
+     */
     uint32_t old = atomic_exchange_explicit(&e->word, 0, memory_order_seq_cst);
     if (old & GN_EVENT_PARKED)
         gn_futex_wake(&e->word, INT_MAX, false);
@@ -82,8 +87,8 @@ static int32_t read_error(const struct gn_event_entry *e)
 
 enum gn_event_phase gn_event_phase(const struct gn_event_entry *e, int32_t *ret_error)
 {
-    enum gn_event_phase phase =
-        phase_of(atomic_load_explicit(&e->word, memory_order_acquire)); /* E1 pairs E0 */
+    /* E1 pairs E0 */
+    enum gn_event_phase phase = phase_of(atomic_load_explicit(&e->word, memory_order_acquire));
     if (phase == GN_EVENT_DONE && ret_error)
         *ret_error = read_error(e);
     return phase;
@@ -117,17 +122,20 @@ int gn_event_wait(struct gn_event_entry *e, const struct gn_waiter *waiter, int3
                 atomic_load_explicit(&waiter->lost->hook, memory_order_acquire);
             if (hook ? hook->look(hook, &e->word, word) : gn_spin_again(&spin))
                 continue;
-            /* E2 pairs E0: read-modify-writes of one word; either E0 sees the bit or this fails and
-             * sees the end. */
+            /*
+             * E2 pairs E0. Both are read-modify-writes of one word: either E0 sees the bit, or this
+             * exchange fails and sees the end.
+             */
             if (!(word & GN_EVENT_PARKED) && !atomic_compare_exchange_strong_explicit(
                                                  &e->word, &word, word | GN_EVENT_PARKED,
                                                  memory_order_acq_rel, memory_order_acquire))
                 continue;
-            /* A phase in between changes the word: then this returns at once, and does not if
-             * asleep already.
+            /*
+             * An intermediate phase changes the word. A thread that is not yet asleep then returns
+             * at once; a thread that is asleep stays asleep.
              */
             gn_park(&e->word, word | GN_EVENT_PARKED, false, waiter->lost);
-            /* Woken, and it is not over: it soon is (gn_event_rouse). */
+            /* Woken before the end (gn_event_rouse): the end is near, so spin again. */
             gn_spin_start(&spin, &waiter->policy,
                           (uint16_t)atomic_load_explicit(&e->cpu, memory_order_relaxed));
         }

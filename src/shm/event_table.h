@@ -9,10 +9,10 @@
 #include <stdint.h>
 
 /*
- * The state of a session's events, in shared memory: the worker writes, the program reads, so
- * asking and waiting cost no message. The table is sparse; a page of it exists from its first use.
- * Who hands out indices, and when one may be used again, is the guest's business: not before the
- * event is terminal and no thread waits for it.
+ * The state of a session's events, in shared memory. The worker writes it and the program reads it,
+ * so that queries and waits send no message. The table is sparse: a page of it is allocated at its
+ * first use. The guest allocates the indices. It reuses an index only after the event has become
+ * terminal and no thread waits for it.
  */
 #define GN_EVENT_ENTRIES     (1u << 20)
 #define GN_EVENT_TABLE_BYTES ((uint64_t)GN_EVENT_ENTRIES * 64)
@@ -24,26 +24,24 @@ enum gn_event_phase {
     GN_EVENT_QUEUED = 3
 };
 
-/* What the error of a lost event is: "out of resources". */
+/* The error of a lost event: "out of resources". */
 #define GN_EVENT_LOST (-5)
 
 struct gn_event_entry {
     /*
-     * One bit for each phase that is still to come, so that every step only clears bits: a step
-     * needs no look at the old value and keeps GN_EVENT_PARKED. Zero: terminal.
+     * One bit for each phase that is still to come. Each step only clears bits, so a step does not
+     * read the old value and preserves GN_EVENT_PARKED. No phase bit set: terminal.
      */
     _Atomic uint32_t word;
     int32_t error;        /* 0 or negative; valid when terminal */
-    _Atomic uint32_t cpu; /* where the worker last worked on it */
+    _Atomic uint32_t cpu; /* the processor on which the worker last updated the entry */
     uint32_t zero;
     uint64_t submit_ns, start_ns, end_ns; /* the program's CLOCK_MONOTONIC; valid when terminal */
     uint64_t zero_more[3];
 };
 
-#define GN_EVENT_PARKED 8u /* somebody sleeps on `word`, or is about to */
-#define GN_EVENT_WANTED                                                                            \
-    16u /* of a link's: a worker elsewhere has been told that somebody waits                       \
-         */
+#define GN_EVENT_PARKED 8u  /* a thread sleeps on `word`, or is about to */
+#define GN_EVENT_WANTED 16u /* tcp: the remote worker has been told that a thread waits */
 
 _Static_assert(sizeof(struct gn_event_entry) == 64, "an entry is one cache line");
 _Static_assert(offsetof(struct gn_event_entry, submit_ns) == 16, "event entry layout");
@@ -52,7 +50,7 @@ struct gn_event_times {
     uint64_t submit_ns, start_ns, end_ns;
 };
 
-/* NULL for an index outside the table: an index that came from a peer goes through here. */
+/* NULL for an index outside the table. Every index that a peer has sent must be checked here. */
 static inline struct gn_event_entry *gn_event_at(struct gn_event_entry *table, uint64_t index)
 {
     return index < GN_EVENT_ENTRIES ? &table[index] : NULL;
@@ -60,44 +58,59 @@ static inline struct gn_event_entry *gn_event_at(struct gn_event_entry *table, u
 
 /* ---- the worker; one thread at a time for one entry ---- */
 
-/* Reports GN_EVENT_SUBMITTED or GN_EVENT_RUNNING. Phases only go down: a later report of a higher
- * one is ignored. */
+/*
+ * Reports GN_EVENT_SUBMITTED or GN_EVENT_RUNNING. Phases only go down: a later report of a higher
+ * phase is ignored.
+ */
 void gn_event_post(struct gn_event_entry *e, enum gn_event_phase phase);
 
-/* Reports the end: error is 0 or negative; times may be NULL (all zero). Wakes the waiters. Once an
- * event. True: somebody waits for it. */
+/*
+ * Reports the end: error is 0 or negative; times may be NULL (all zero). Wakes the waiters. Called
+ * once for an event. Returns true if a thread waits for the event.
+ */
 bool gn_event_finish(struct gn_event_entry *e, int32_t error, const struct gn_event_times *times);
 
-/* Its end is near, for the device is the vGPU's from now on: who sleeps on it is woken to look for
- * it, so that it runs when the end comes (FairGV 3.2.3, GPU-centric coscheduling). Any thread. */
+/*
+ * The vGPU has just acquired the device, so the event ends soon. Wakes the threads that sleep on
+ * the event, so that they spin and are running when it ends (FairGV 3.2.3, GPU-centric
+ * coscheduling). Any thread.
+ */
 void gn_event_rouse(struct gn_event_entry *e);
 
-/* A guest elsewhere waits for the event, whose entry here it does not see. False: it is over. */
+/*
+ * Records that a remote guest, which does not see this table, waits for the event. False: the event
+ * is terminal already.
+ */
 bool gn_event_want(struct gn_event_entry *e);
 
 /* ---- the guest; any thread ---- */
 
-/* Makes the entry QUEUED. Before the request that names it is sent. */
+/* Makes the entry QUEUED. Call it before sending the request that names the event. */
 void gn_event_arm(struct gn_event_entry *e);
 
-/* The phase now; when it is GN_EVENT_DONE also the error (ret_error may be NULL). A positive one is
- * GN_EVENT_LOST. */
+/*
+ * The current phase; if it is GN_EVENT_DONE, also the error (ret_error may be NULL). A positive
+ * error is reported as GN_EVENT_LOST.
+ */
 enum gn_event_phase gn_event_phase(const struct gn_event_entry *e, int32_t *ret_error);
 
-/* Copies the times; only after gn_event_phase or gn_event_wait has told that the event is terminal.
+/*
+ * Copies the times. Call it only after gn_event_phase or gn_event_wait has reported that the event
+ * is terminal.
  */
 void gn_event_read_times(const struct gn_event_entry *e, struct gn_event_times *ret);
 
-/* Spins, then parks, until the event is terminal. 0 and its error, or -EPIPE when the peer was lost
- * before.
+/*
+ * Spins, then parks, until the event is terminal. Returns 0 and the event's error, or -EPIPE if the
+ * peer was lost first.
  */
 int gn_event_wait(struct gn_event_entry *e, const struct gn_waiter *waiter, int32_t *ret_error);
 
 /*
- * After the worker's death (and after gn_lost_declare): the guest itself ends every event below
- * n_entries that is not terminal with `error`, and wakes their waiters. Returns how many. A thread
- * that arms an event at the same time either has it ended here or is told -EPIPE by gn_ring_send,
- * and ends it then with gn_event_finish.
+ * Called by the guest after the worker's death and after gn_lost_declare. Ends every event below
+ * n_entries that is not terminal with `error`, and wakes its waiters. Returns the number of events
+ * ended. If a thread arms an event concurrently, either this function ends the event, or
+ * gn_ring_send returns -EPIPE to that thread, which then calls gn_event_finish.
  */
 uint32_t gn_event_fail_all(struct gn_event_entry *table, uint32_t n_entries, int32_t error);
 

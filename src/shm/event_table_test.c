@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tests of the event table: phases, indices out of range, hostile contents, waits and wakes, and
+ * the end of all events when the worker is lost.
+ */
 #include "shm/event_table.h"
 #include "shm/futex.h"
 #include "shm/segment.h"
@@ -21,8 +25,8 @@ static void phases_go_down_to_the_end(void **state)
     struct gn_event_entry *e = fresh(1);
     int32_t error = 99;
     struct gn_event_times times = {10, 20, 30}, read;
-    assert_int_equal(gn_event_phase(e, &error),
-                     GN_EVENT_DONE); /* fresh memory is a finished event */
+    /* fresh memory is a finished event */
+    assert_int_equal(gn_event_phase(e, &error), GN_EVENT_DONE);
     assert_int_equal(error, 0);
     error = 99;
     gn_event_arm(e);
@@ -31,7 +35,7 @@ static void phases_go_down_to_the_end(void **state)
     assert_int_equal(gn_event_phase(e, &error), GN_EVENT_SUBMITTED);
     gn_event_post(e, GN_EVENT_RUNNING);
     assert_int_equal(gn_event_phase(e, &error), GN_EVENT_RUNNING);
-    gn_event_post(e, GN_EVENT_SUBMITTED); /* late */
+    gn_event_post(e, GN_EVENT_SUBMITTED); /* late: ignored */
     assert_int_equal(gn_event_phase(e, &error), GN_EVENT_RUNNING);
     assert_int_equal(error, 99);
     gn_event_finish(e, -14, &times);
@@ -42,7 +46,7 @@ static void phases_go_down_to_the_end(void **state)
     assert_int_equal(gn_event_wait(e, &waiter, &error), 0);
     assert_int_equal(error, -14);
 
-    gn_event_arm(e); /* used again */
+    gn_event_arm(e); /* the entry is reused */
     assert_int_equal(gn_event_phase(e, NULL), GN_EVENT_QUEUED);
     gn_event_finish(e, 0, NULL);
     assert_int_equal(gn_event_wait(e, &waiter, &error), 0);
@@ -70,7 +74,7 @@ static void a_hostile_worker_cannot_report_a_positive_error(void **state)
     gn_event_finish(e, 7, NULL);
     assert_int_equal(gn_event_phase(e, &error), GN_EVENT_DONE);
     assert_int_equal(error, GN_EVENT_LOST);
-    atomic_store(&e->word, UINT32_MAX); /* any word is one of the four phases */
+    atomic_store(&e->word, UINT32_MAX); /* any word decodes to one of the four phases */
     assert_int_equal(gn_event_phase(e, &error), GN_EVENT_QUEUED);
     atomic_store(&e->word, UINT32_MAX & ~7u);
     assert_int_equal(gn_event_phase(e, &error), GN_EVENT_DONE);
@@ -131,7 +135,7 @@ static void the_end_wakes_all_and_a_phase_wakes_none(void **state)
     assert_int_equal(atomic_load(&gn_futex_n_wakes), wakes + 1);
     join(s, threads, 0, -9999);
     gn_event_arm(e);
-    gn_event_finish(e, 0, NULL); /* nobody sleeps: no wake */
+    gn_event_finish(e, 0, NULL); /* no thread sleeps: no wake */
     assert_int_equal(atomic_load(&gn_futex_n_wakes), wakes + 1);
     free(e);
 }
@@ -185,7 +189,7 @@ static void the_table_takes_memory_only_where_it_is_used(void **state)
     gn_event_arm(&table[0]);
     gn_event_arm(&table[GN_EVENT_ENTRIES - 1]);
     assert_int_equal(fstat(s.fd, &st), 0);
-    assert_true(st.st_blocks * 512 <= 2 * 2 * 1024 * 1024); /* two pages, be they huge */
+    assert_true(st.st_blocks * 512 <= 2 * 2 * 1024 * 1024); /* two pages, possibly huge ones */
     gn_segment_fini(&s);
 }
 

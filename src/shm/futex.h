@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 /*
- * Thin wrappers around futex(2): the only system calls of the rings. A word in shared memory needs
- * the shared kind of futex (its key is the page of the file, not the address), a word of this
- * process alone the private kind.
+ * Thin wrappers around futex(2), the only system calls of the rings. A word in shared memory needs
+ * a shared futex (its key is the page of the file, not the address); a word of this process alone
+ * uses a private futex.
  *
  * Every call is counted, so that a test can assert that a steady state makes none.
  */
@@ -23,9 +23,9 @@ extern _Atomic uint64_t gn_futex_n_waits;
 extern _Atomic uint64_t gn_futex_n_wakes;
 
 /*
- * Sleeps while *word == expected, at most timeout_ns (UINT64_MAX: no limit). 0 when woken, else
- * -EAGAIN (the word differs), -ETIMEDOUT or -EINTR. May return 0 for no reason: the caller looks
- * again at what it waits for.
+ * Sleeps while *word == expected, for at most timeout_ns (UINT64_MAX: no limit). Returns 0 when
+ * woken, else -EAGAIN (the word differs), -ETIMEDOUT or -EINTR. Spurious returns of 0 are possible:
+ * the caller checks its condition again.
  */
 static inline int gn_futex_wait(const _Atomic uint32_t *word, uint32_t expected, bool private_word,
                                 uint64_t timeout_ns)
@@ -38,7 +38,7 @@ static inline int gn_futex_wait(const _Atomic uint32_t *word, uint32_t expected,
     return -errno;
 }
 
-/* Wakes at most n sleepers (INT_MAX: all) and returns how many woke. */
+/* Wakes at most n sleepers (INT_MAX: all) and returns the number of threads woken. */
 static inline int gn_futex_wake(const _Atomic uint32_t *word, int n, bool private_word)
 {
     int op = private_word ? FUTEX_WAKE_PRIVATE : FUTEX_WAKE;

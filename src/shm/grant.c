@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The grant page's transitions. Each is one compare-and-exchange; rest and press are each a store
- * and then a look at what the other side stores, in the one order of sequentially consistent
- * accesses, so that either the worker sees the press or gantryd sees the rest.
+ * The transitions of the grant page, called by the worker's submitting threads and by gantryd's
+ * scheduler. Each transition is one compare-and-exchange. Park and preempt are each a store
+ * followed by a load of the other side's word, all sequentially consistent: either the worker sees
+ * the preempt flag, or gantryd sees the parked grant. No function here sleeps.
  */
 #include "shm/grant.h"
 
@@ -26,7 +27,7 @@ bool gn_grant_acquire(struct gn_grant_slot *s, bool *ret_tell)
 
 bool gn_grant_park(struct gn_grant_slot *s)
 {
-    /* G0, G1, G2 (tests/model) */
+    /* G0, G1, G2, in this order (tests/model) */
     return turn(s, GN_GRANT_HELD, GN_GRANT_RESTING) &&
            (atomic_load_explicit(&s->pressed, memory_order_seq_cst) & 1) &&
            turn(s, GN_GRANT_RESTING, GN_GRANT_NONE);
@@ -44,7 +45,7 @@ bool gn_grant_decline(struct gn_grant_slot *s)
     return gn_grant_park(s);
 }
 
-/* gantryd's thread alone. */
+/* Called by gantryd's scheduler thread alone. */
 static void set_preempted(struct gn_grant_slot *s, bool on)
 {
     const uint32_t before = atomic_load_explicit(&s->pressed, memory_order_relaxed);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each transition of a grant page from each state, and the two ends against each other. */
+/*
+ * Tests of the grant page: each transition from each state, and worker and gantryd racing against
+ * each other.
+ */
 #include "shm/grant.h"
 #include "shm/shm_test.h"
 
@@ -67,13 +70,13 @@ static bool eases(void)
     return false;
 }
 
-/* What each does in NONE, WANTED, HELD and RESTING: the state after it, and what it returns. */
+/* Each action in NONE, WANTED, HELD and RESTING: the state after it, and its return value. */
 static void each_transition(void **state)
 {
     enum { N = GN_GRANT_NONE, W = GN_GRANT_WANTED, H = GN_GRANT_HELD, R = GN_GRANT_RESTING };
     static const struct {
         bool (*act)(void);
-        bool pressed; /* before */
+        bool pressed; /* before the action */
         struct {
             uint32_t state;
             bool returns;
@@ -111,8 +114,10 @@ static void each_transition(void **state)
     assert_true(gn_grant_is_preempted(&slot));
 }
 
-/* Who looks rarely sees that nobody waited in between: for that moment the driver was given what
- * tells of no end. */
+/*
+ * A holder seldom reads the flag while it is clear. In that time it may submit commands without
+ * tracking their end, so it has to notice that the flag was cleared in between.
+ */
 static void a_press_is_another_than_the_one_before(void **state)
 {
     put(GN_GRANT_WANTED, false);
@@ -137,13 +142,15 @@ static void what_is_no_state_is_none(void **state)
     }
 }
 
-/* ---- two threads, in step: both begin a round together, and a round is judged when both are
- * through */
+/*
+ * ---- two threads in step: both begin a round together, and the main thread checks the round after
+ * both have finished
+ */
 
 static _Atomic uint32_t begun, ended;
 static bool worker_told, gantryd_told;
 
-/* Both have come: counter is at two a round. */
+/* Returns when both threads have arrived: the counter grows by two in each round. */
 static void meet(_Atomic uint32_t *counter, uint32_t round)
 {
     atomic_fetch_add(counter, 1);
@@ -162,8 +169,7 @@ static void *rest_each_round(void *arg)
     return NULL;
 }
 
-/* Held, somebody comes: it is back exactly once, by the one side or the other, however the two
- * meet. */
+/* HELD, preempt against park: exactly one side gets the grant back, in every interleaving. */
 static void a_press_and_a_rest_lose_nothing(void **state)
 {
     pthread_t worker;
@@ -197,8 +203,10 @@ static void *decline_each_round(void *arg)
     return NULL;
 }
 
-/* Wanted, then no more, while it is handed out: either it was handed out, and rests or is back by
- * the worker's word, or it was not, and gantryd is told that nobody wants it. */
+/*
+ * WANTED, assign against decline: either the grant was assigned, and is parked or returned by the
+ * worker; or it was not, and the worker must tell gantryd that the request is withdrawn.
+ */
 static void a_hand_and_a_decline_lose_nothing(void **state)
 {
     pthread_t worker;
@@ -235,8 +243,10 @@ static void *take_each_round(void *arg)
     return NULL;
 }
 
-/* Rested on, taken up again while somebody comes: one of the two has it. Who lost it wants it, or
- * is pressed. */
+/*
+ * RESTING, preempt against acquire: one of the two gets the grant. If the worker loses, the slot is
+ * WANTED; if gantryd loses, the worker sees the preempt flag.
+ */
 static void a_press_and_a_take_lose_nothing(void **state)
 {
     pthread_t worker;

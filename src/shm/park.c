@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sleeping on a shared word and on the loss of the peer at once. Called by every wait of this
- * folder when spinning did not help; any thread. Never spins and never decides whether the wait is
- * over.
+ * Sleeping on a shared word and on the loss of the peer at the same time. The waits of this folder,
+ * and other waits of the worker and the guest, call it on any thread when spinning has not helped.
+ * It never spins and never decides whether the wait is over.
  */
 #include "shm/park.h"
 
@@ -18,7 +18,7 @@
 _Atomic uint64_t gn_futex_n_waits;
 _Atomic uint64_t gn_futex_n_wakes;
 
-/* Our own copy of the kernel's structure: headers older than the running kernel lack it. */
+/* Own copy of the kernel's structure: older kernel headers lack it. */
 struct waitv {
     uint64_t expected;
     uint64_t address;
@@ -49,7 +49,7 @@ void gn_park_without_waitv(bool on)
     atomic_store_explicit(&no_waitv, on, memory_order_relaxed);
 }
 
-/* False: for_ns are over, or a piece of them. */
+/* False: for_ns, or a part of it, has elapsed. */
 static bool sleep_on(const _Atomic uint32_t *word, uint32_t expected, bool private_word,
                      const struct gn_lost *lost, const _Atomic uint32_t *other,
                      uint32_t other_expected, bool private_other, uint64_t for_ns)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reply slots. The guest's threads take, wait and put; the worker's threads send. Slots are handed
- * out by flags of the guest's own, so the worker never reads anything here but one bit, through the
- * exchange that publishes its answer.
+ * Reply slots. The guest's threads take, wait and put; the worker's threads send. The guest
+ * allocates the slots with flags in its private memory. The worker reads nothing here but one bit,
+ * in the exchange that publishes its answer.
  */
 #include "shm/reply.h"
 
@@ -23,8 +23,10 @@ void gn_replies_init(struct gn_replies *r, struct gn_reply_slot *slots, struct g
     atomic_init(&r->peer_cpu, GN_CPU_UNKNOWN);
 }
 
-/* Each thread starts at a slot of its own and comes back to the one it used last: its lines are
- * warm and nobody else's. */
+/*
+ * Each thread starts at a slot of its own and returns to the one that it used last: its cache lines
+ * are warm and not shared with other threads.
+ */
 static _Thread_local uint32_t my_slot = UINT32_MAX;
 static _Atomic uint32_t next_thread;
 
@@ -37,8 +39,10 @@ static bool try_take(struct gn_replies *r, uint32_t *ret_token)
         struct gn_reply_owner *owner = &r->owners[index];
         if (k > 0 && atomic_load_explicit(&owner->taken, memory_order_seq_cst))
             continue;
-        /* T0 pairs T1: the generation of the slot's last user is seen. Sequentially consistent for
-         * the starved. */
+        /*
+         * T0 pairs T1: makes the generation of the slot's last user visible. Sequentially
+         * consistent for the starved threads.
+         */
         if (atomic_exchange_explicit(&owner->taken, 1, memory_order_seq_cst))
             continue;
         uint32_t generation = (owner->generation + 1) & 0xffffff;
@@ -59,8 +63,10 @@ int gn_reply_take(struct gn_replies *r, uint32_t *ret_token)
     atomic_fetch_add_explicit(&r->n_starved, 1, memory_order_seq_cst);
     int result = 0;
     for (;;) {
-        /* Read before the slots: a put that the look misses changes it, and then the park does not
-         * sleep. */
+        /*
+         * Read before the slots: a put that try_take misses changes this value, and gn_park then
+         * returns at once.
+         */
         uint32_t freed = atomic_load_explicit(&r->n_freed, memory_order_seq_cst);
         if (try_take(r, ret_token))
             break;
@@ -76,8 +82,10 @@ int gn_reply_take(struct gn_replies *r, uint32_t *ret_token)
 
 void gn_reply_put(struct gn_replies *r, uint32_t token)
 {
-    /* T1 pairs T0. Sequentially consistent with n_starved: either the starved thread sees the slot,
-     * or it is seen here. */
+    /*
+     * T1 pairs T0. Sequentially consistent with n_starved: either the starved thread sees the free
+     * slot, or this thread sees n_starved.
+     */
     atomic_store_explicit(&r->owners[token & INDEX_MASK].taken, 0, memory_order_seq_cst);
     if (atomic_load_explicit(&r->n_starved, memory_order_seq_cst)) {
         atomic_fetch_add_explicit(&r->n_freed, 1, memory_order_seq_cst);
@@ -106,7 +114,7 @@ int gn_reply_wait(struct gn_replies *r, uint32_t token, struct gn_reply *ret)
             if (answers(state, token))
                 break;
             if (gn_lost_is(r->waiter.lost)) {
-                /* It may have answered just before it died. */
+                /* The peer may have answered just before it was lost. */
                 state = atomic_load_explicit(&slot->state, memory_order_acquire);
                 if (answers(state, token))
                     break;
@@ -117,9 +125,9 @@ int gn_reply_wait(struct gn_replies *r, uint32_t token, struct gn_reply *ret)
             if (hook ? hook->look(hook, &slot->state, state) : gn_spin_again(&spin))
                 continue;
             /*
-             * R1 pairs W0: both are read-modify-writes of the state, so either the answer comes
-             * later and sees the flag, or this one fails and sees the answer. A failure only means
-             * to look again.
+             * R1 pairs W0. Both are read-modify-writes of the state: either the answer comes later
+             * and sees the flag, or this exchange fails and sees the answer. After a failure the
+             * loop checks again.
              */
             if (!(state & GN_REPLY_PARKED) && !atomic_compare_exchange_strong_explicit(
                                                   &slot->state, &state, state | GN_REPLY_PARKED,
@@ -129,7 +137,7 @@ int gn_reply_wait(struct gn_replies *r, uint32_t token, struct gn_reply *ret)
             gn_park(&slot->state, state | GN_REPLY_PARKED, false, r->waiter.lost);
         }
     }
-    /* Read once, as in the ring. */
+    /* Each field is read once, as in the ring. */
     ret->n_bytes = __atomic_load_n(&slot->n_bytes, __ATOMIC_RELAXED);
     ret->result = __atomic_load_n(&slot->result, __ATOMIC_RELAXED);
     uint32_t cpu = __atomic_load_n(&slot->cpu, __ATOMIC_RELAXED);
@@ -153,8 +161,10 @@ void gn_reply_send(struct gn_reply_slot *slots, uint32_t token, int32_t result, 
         memcpy(slot->payload, payload, n_bytes);
     gn_tsan_to_peer(slot->payload);
     GN_FAULT("worker-before-reply");
-    /* W0 pairs R0 and R1: publishes the answer and learns, in the same access, whether anybody
-     * sleeps. */
+    /*
+     * W0 pairs R0 and R1: publishes the answer and learns, in the same access, whether the calling
+     * thread sleeps.
+     */
     uint32_t old =
         atomic_exchange_explicit(&slot->state, token & ~INDEX_MASK, memory_order_seq_cst);
     if (old & GN_REPLY_PARKED)

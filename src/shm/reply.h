@@ -10,14 +10,14 @@
 #include <stdint.h>
 
 /*
- * Where the answer to a synchronous call arrives: one 64-byte slot a call in flight. The guest
- * takes a slot and names it in the request by a token; the worker, on any of its threads, answers
- * into it; the calling thread finds the answer where it looks, so nobody has to sort answers by
- * thread.
+ * Reply slots: one 64-byte slot for the answer of each synchronous call in flight. The guest takes
+ * a slot and names it in the request by a token. Any thread of the worker writes the answer into
+ * that slot, and the calling thread finds it there, so that no thread has to dispatch answers to
+ * callers.
  *
- * A token is the slot's index and a generation, which goes up each time the slot is taken. The
- * answer to generation g sets the state to g: so arming a slot writes nothing in shared memory, a
- * fresh zeroed slot is right, and an answer that comes too late is not taken for another one. See
+ * A token is the slot's index and a generation, which increases each time the slot is taken. The
+ * answer to generation g sets the state to g. Therefore taking a slot writes nothing in shared
+ * memory, a zeroed slot is valid, and a late answer is not mistaken for a newer one. See
  * docs/ring.md.
  */
 #define GN_REPLY_SLOTS   256u
@@ -38,7 +38,7 @@ _Static_assert(offsetof(struct gn_reply_slot, result) == 8 &&
                    offsetof(struct gn_reply_slot, payload) == 16,
                "reply layout");
 
-/* A request that wants no answer carries this. Never a token: generation 0 is never used. */
+/* The token of a request that has no answer. Never a real token: generation 0 is not used. */
 #define GN_REPLY_NONE 0u
 
 /* The guest's side: private memory, shared by its threads. */
@@ -46,17 +46,17 @@ struct gn_replies {
     /* set once */
     struct gn_reply_slot *slots;
     struct gn_waiter waiter;
-    _Atomic bool at_once; /* answers are there as a rule when the request has been sent: the first
-                             look is taken at once */
-    /* any thread */
+    /* Answers are usually there as soon as the request is sent: check without lingering first. */
+    _Atomic bool at_once;
+    /* accessed by any thread */
     _Alignas(64) _Atomic uint32_t n_starved; /* threads that wait for a free slot */
-    _Atomic uint32_t n_freed;                /* what they sleep on */
-    _Atomic uint32_t peer_cpu;               /* where the last answer came from */
+    _Atomic uint32_t n_freed;                /* futex word of these threads */
+    _Atomic uint32_t peer_cpu;               /* the processor that sent the last answer */
     _Atomic uint64_t n_parks;                /* counter */
     struct gn_reply_owner {
-        _Alignas(64) _Atomic uint32_t
-            taken;           /* a line each, so that calling threads do not disturb each other */
-        uint32_t generation; /* belongs to the thread that has taken the slot */
+        /* A cache line each, so that calling threads do not disturb each other. */
+        _Alignas(64) _Atomic uint32_t taken;
+        uint32_t generation; /* owned by the thread that has taken the slot */
     } owners[GN_REPLY_SLOTS];
 };
 
@@ -69,24 +69,25 @@ struct gn_reply {
 
 void gn_replies_init(struct gn_replies *r, struct gn_reply_slot *slots, struct gn_waiter waiter);
 
-/* Takes a slot; waits while all are taken. 0 and a token, or -EPIPE when the peer is lost. Any
- * thread. */
+/*
+ * Takes a slot; waits while all are taken. Returns 0 and a token, or -EPIPE if the peer is lost.
+ * Any thread.
+ */
 int gn_reply_take(struct gn_replies *r, uint32_t *ret_token);
 
-/* Gives the slot back: after the wait, or when the request could not be sent. */
+/* Releases the slot: after the wait, or if the request could not be sent. */
 void gn_reply_put(struct gn_replies *r, uint32_t token);
 
 /*
- * Spins, then parks, until the answer is there, and copies it. 0; -EPIPE when the peer was lost
- * before it answered; -EPROTO when the answer's length is impossible. The thread that took the
- * token; at most once a token.
+ * Spins, then parks, until the answer arrives, and copies it. Returns 0; -EPIPE if the peer was
+ * lost before it answered; -EPROTO if the answer's length is impossible. Called by the thread that
+ * took the token, at most once for a token.
  */
 int gn_reply_wait(struct gn_replies *r, uint32_t token, struct gn_reply *ret);
 
 /*
- * The worker's side, any thread: answers a request once. Bytes beyond GN_REPLY_PAYLOAD are a bug of
- * the caller's. A token that a hostile guest made up writes into that guest's own slots and nowhere
- * else.
+ * The worker's side, any thread: answers a request once. n_bytes above GN_REPLY_PAYLOAD is a bug of
+ * the caller. A forged token of a hostile guest can only write into that guest's own slots.
  */
 void gn_reply_send(struct gn_reply_slot *slots, uint32_t token, int32_t result, const void *payload,
                    size_t n_bytes);

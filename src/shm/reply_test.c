@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tests of the reply slots: tokens and generations, late and forged answers, parking, starvation,
+ * and the loss of the peer.
+ */
 #include "shm/reply.h"
 #include "shm/shm_test.h"
 
@@ -59,9 +63,9 @@ static void tokens_are_never_none_and_change_with_each_use(void **state)
     assert_int_equal(gn_reply_take(&f->r, &before), 0);
     gn_reply_put(&f->r, before);
     f->r.owners[before & 255].generation = 0xfffffe;
-    for (int i = 0; i < 4; i++) { /* over the wrap of the generation */
+    for (int i = 0; i < 4; i++) { /* across the wrap of the generation */
         assert_int_equal(gn_reply_take(&f->r, &now), 0);
-        assert_int_equal(now & 255, before & 255); /* a thread comes back to its slot */
+        assert_int_equal(now & 255, before & 255); /* a thread returns to its slot */
         assert_int_not_equal(now, GN_REPLY_NONE);
         assert_int_not_equal(now >> 8, 0);
         assert_int_not_equal(now, before);
@@ -81,7 +85,7 @@ static void an_answer_of_an_earlier_generation_is_not_taken(void **state)
     uint32_t old, now;
     struct gn_reply reply;
     assert_int_equal(gn_reply_take(&f->r, &old), 0);
-    gn_reply_put(&f->r, old); /* given up: the request could not be sent */
+    gn_reply_put(&f->r, old); /* released unused: the request could not be sent */
     assert_int_equal(gn_reply_take(&f->r, &now), 0);
     gn_reply_send(f->slots, old, 1, NULL, 0);
     gn_lost_declare(&f->lost);
@@ -110,7 +114,7 @@ static void any_token_stays_inside_the_array(void **state)
     struct fixture *f = fresh(0);
     const uint32_t tokens[] = {0, 255, 256, 0x7fffffff, UINT32_MAX};
     for (size_t i = 0; i < GN_ARRAY_SIZE(tokens); i++)
-        gn_reply_send(f->slots, tokens[i], 1, "x", 1); /* ASan is the judge */
+        gn_reply_send(f->slots, tokens[i], 1, "x", 1); /* ASan checks the writes */
     done(f);
 }
 
@@ -196,7 +200,7 @@ static void a_lost_worker_wakes_every_caller(void **state)
         }
         for (int i = 3; i < (int)GN_REPLY_SLOTS; i++)
             assert_int_equal(gn_reply_take(&f->r, &token), 0);
-        c[3] = (struct caller){.f = f}; /* waits for a slot */
+        c[3] = (struct caller){.f = f}; /* waits for a free slot */
         for (int i = 0; i < 4; i++)
             start(&c[i], &threads[i]);
         gn_lost_declare(&f->lost);

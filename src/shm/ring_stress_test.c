@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Many producer threads against one consumer, which is another process or (so that TSan sees both
- * sides) a thread. Every message names its thread and number and is checked byte by byte; each
- * thread's numbers must arrive in order.
+ * Stress test: many producer threads against one consumer, which is another process or (so that
+ * TSan sees both sides) a thread. Every message names its thread and number and is checked byte by
+ * byte; the numbers of each thread must arrive in order.
  */
 #include "shm/session_layout.h"
 #include "shm/shm_test.h"
@@ -14,7 +14,7 @@
 #define N_THREADS 4u
 
 struct run {
-    uint32_t n_messages; /* a thread */
+    uint32_t n_messages; /* for each thread */
     uint32_t capacity;
     uint64_t start;
     uint64_t producer_spin_ns, consumer_spin_ns;
@@ -48,7 +48,7 @@ static void *produce(void *arg)
     uint32_t random = t->thread * 7919 + 1;
     for (uint32_t k = 0; k < t->run->n_messages; k++) {
         random = random * 1664525 + 1013904223;
-        /* Mostly one slot, now and then up to all sixteen. */
+        /* Mostly one slot, sometimes up to all sixteen. */
         uint32_t n = random >> 29 ? (random >> 8) % 40 : (random >> 8) % (uint32_t)sizeof m.fill;
         bool call = t->run->answers && k % 16 == 0;
         m.number = k;
@@ -74,7 +74,7 @@ struct consumer_thread {
     const struct run *run;
     struct gn_session_view *view;
     struct gn_lost *lost;
-    int failed; /* the line that found something wrong */
+    int failed; /* the line of the failed check, or 0 */
 };
 
 #define EXPECT(what)                                                                               \
@@ -119,7 +119,7 @@ static void *consume(void *arg)
     return NULL;
 }
 
-/* Fails the producers too when the consumer gives up, instead of hanging them. */
+/* Declares the loss when the consumer fails, so that the producers fail too instead of hanging. */
 static void *consume_and_tell(void *arg)
 {
     struct consumer_thread *t = arg;
@@ -194,11 +194,13 @@ static void stress(const struct run *run, bool in_process)
 
 static const struct run spinning = {
     MANY, GN_SESSION_REQUEST_SLOTS, 0, GN_SPIN_DEFAULT_NS, GN_SPIN_DEFAULT_NS, true};
-/* The smallest ring, next to the wrap of 32-bit positions: mostly full, so producers starve and
- * park. */
+/*
+ * The smallest ring, close to the wrap of 32-bit positions: mostly full, so producers starve and
+ * park.
+ */
 static const struct run cramped = {FEW, GN_RING_MIN_SLOTS,  UINT32_MAX - 1000,
                                    0,   GN_SPIN_DEFAULT_NS, false};
-/* Nobody spins: every empty ring and every pending answer parks its waiter. */
+/* No spinning: every empty ring and every pending answer parks its waiter. */
 static const struct run parking = {FEW, GN_RING_MIN_SLOTS, UINT32_MAX - 1000, 0, 0, true};
 
 static void two_processes_spinning(void **state)

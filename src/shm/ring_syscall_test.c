@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A steady state makes no system call on either side: guest and worker exchange 100,000 calls, each
- * with an event, under a seccomp filter that kills whoever makes any. The same exchange with
- * parking shows that the filter bites.
+ * with an event, under a seccomp filter that kills a process that makes any. The same exchange with
+ * parking shows that the filter is effective.
  */
 #include "shm/event_table.h"
 #include "shm/session_layout.h"
@@ -19,7 +19,7 @@
 
 #define N_CALLS 100000u
 
-/* In the same segment layout as a session, with room for one event beside. */
+/* The segment layout of a session, plus room for one event. */
 struct shared {
     struct gn_ring *ring;
     struct gn_reply_slot *replies;
@@ -95,7 +95,7 @@ static void exchange(uint64_t spin_ns, int status[2])
                        (struct gn_reply_slot *)(base + GN_SESSION_REPLIES_AT),
                        (struct gn_event_entry *)(base + GN_SESSION_BYTES)};
     struct gn_waiter waiter = {.policy = {spin_ns}, .lost = &lost};
-    gn_spin_pause_ps(); /* calibrated before the filter: the pthread_once may wake */
+    gn_spin_pause_ps(); /* calibrate before the filter: pthread_once may make a futex call */
     pid_t pids[2];
     for (int i = 0; i < 2; i++) {
         pids[i] = fork();
@@ -108,7 +108,7 @@ static void exchange(uint64_t spin_ns, int status[2])
                 worker(&s, waiter);
         }
     }
-    /* Whoever ends badly leaves the other one waiting. */
+    /* A side that fails leaves the other one waiting, so end it. */
     for (int n = 0; n < 2; n++) {
         int st;
         pid_t pid = wait(&st);
@@ -123,8 +123,9 @@ static void exchange(uint64_t spin_ns, int status[2])
 static void calls_make_no_system_call(void **state)
 {
     int status[2];
+    /* two sides that never park need two processors */
     if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
-        skip(); /* two sides that never park need two processors */
+        skip();
     exchange(GN_SPIN_FOREVER, status);
     assert_int_equal(status[0], 0);
     assert_int_equal(status[1], 0);
@@ -144,7 +145,8 @@ int main(void)
         cmocka_unit_test(calls_make_no_system_call),
         cmocka_unit_test(the_filter_would_have_caught_one),
     };
+    /* the sanitizers make system calls of their own */
     if (GN_TEST_SANITIZED)
-        return 77; /* the sanitizers make system calls of their own */
+        return 77;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sealed memfd segments. gantryd creates them and never maps them; guests and workers adopt them.
- * The seals are set before the descriptor is handed to anybody, so no one can have changed the size
- * in between.
+ * Sealed memfd segments. gantryd creates them and never maps session segments; guests and workers
+ * adopt them. The seals are set before any other process gets the descriptor, so that no process
+ * can change the size in between.
  */
 #include "shm/segment.h"
 
@@ -49,7 +49,10 @@ int gn_segment_map(struct gn_segment *s)
     void *base = mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, 0);
     if (base == MAP_FAILED)
         return -errno;
-    /* A forked child opens its own session: in this one it would write into its parent's rings. */
+    /*
+     * A forked child opens a session of its own: with this mapping it would write into its parent's
+     * rings.
+     */
     if (madvise(base, s->bytes, MADV_DONTFORK) < 0) {
         int error = errno;
         munmap(base, s->bytes);
@@ -64,14 +67,17 @@ int gn_segment_adopt(int fd, uint64_t max_bytes, struct gn_segment *ret)
     struct stat st;
     struct statfs fs;
     int seals = fcntl(fd, F_GET_SEALS);
+    /* -EINVAL if the descriptor is not a memfd */
     if (seals < 0)
-        return -errno; /* -EINVAL when this is no memfd at all */
+        return -errno;
     if ((seals & (F_SEAL_SHRINK | F_SEAL_GROW)) != (F_SEAL_SHRINK | F_SEAL_GROW))
         return -EINVAL;
     if (fstat(fd, &st) < 0 || fstatfs(fd, &fs) < 0)
         return -errno;
-    /* A memfd of huge pages can be sealed too, and raises SIGBUS when the pool of huge pages is
-     * empty. */
+    /*
+     * A memfd of huge pages can also be sealed, but raises SIGBUS when the pool of huge pages is
+     * empty.
+     */
     if (fs.f_type != TMPFS_MAGIC)
         return -EINVAL;
     if (st.st_size <= 0 || (uint64_t)st.st_size > max_bytes)

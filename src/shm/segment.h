@@ -5,15 +5,15 @@
 #include <stdint.h>
 
 /*
- * A sealed piece of memory that two processes share: a memfd whose size can never change again, so
- * that no peer can make a mapped page vanish (SIGBUS). Its pages are zero and not allocated before
- * they are touched.
+ * A sealed piece of memory that two processes share: a memfd with a size that is fixed by seals, so
+ * that no peer can make a mapped page vanish (SIGBUS). Its pages are zero, and allocated at the
+ * first access.
  *
- * Functions return 0 or -errno. A segment is used by one thread until it is mapped; the mapping by
- * any.
+ * Functions return 0 or -errno. One thread uses a segment until it is mapped; any thread may use
+ * the mapping.
  */
 struct gn_segment {
-    int fd;         /* owned; -1 when there is none */
+    int fd;         /* owned; -1 if there is none */
     void *base;     /* NULL while not mapped */
     uint64_t bytes; /* the file's size */
 };
@@ -23,23 +23,26 @@ struct gn_segment {
         -1, 0, 0                                                                                   \
     }
 
-/* Makes a segment and does not map it. `bytes` is rounded up to whole pages; 0 is -EINVAL. `name`
- * shows in /proc. */
+/*
+ * Creates a segment without mapping it. `bytes` is rounded up to whole pages; 0 is -EINVAL. `name`
+ * shows in /proc.
+ */
 int gn_segment_create(const char *name, uint64_t bytes, struct gn_segment *ret);
 
 /*
- * Takes a descriptor that came from elsewhere, checks it (an ordinary memfd, shrinking and growing
- * sealed, not empty, at most max_bytes: else -EINVAL) and maps it. On success the segment owns fd;
- * on failure the caller still does.
+ * Checks a descriptor received from another process (an ordinary memfd, sealed against shrinking
+ * and growing, not empty, at most max_bytes: else -EINVAL) and maps it. On success the segment owns
+ * fd; on failure the caller still owns it.
  */
 int gn_segment_adopt(int fd, uint64_t max_bytes, struct gn_segment *ret);
 
-/* Maps a created segment, readable and writable, not inherited over fork. Does nothing when mapped
- * already.
+/*
+ * Maps a created segment, readable and writable, not inherited over fork. Does nothing if it is
+ * mapped already.
  */
 int gn_segment_map(struct gn_segment *s);
 
-/* Unmaps, closes, and leaves GN_SEGMENT_NONE. */
+/* Unmaps, closes, and sets *s to GN_SEGMENT_NONE. */
 void gn_segment_fini(struct gn_segment *s);
 
 #endif

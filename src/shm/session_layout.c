@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The layout of a session's ring segment. gantryd creates it; guest and worker find their way in it
- * once, at attach. */
+/*
+ * The layout of a session's ring segment. gantryd creates the segment; the guest and the worker
+ * each locate its parts once, at attach. Nothing here runs afterwards.
+ */
 #include "shm/session_layout.h"
 
 #include <errno.h>
@@ -31,7 +33,7 @@ int gn_session_map(void *base, uint64_t bytes, struct gn_session_view *ret)
     if (bytes != GN_SESSION_BYTES || (uintptr_t)base % GN_SESSION_PAGE != 0)
         return -EINVAL;
     memcpy(&header, base, sizeof header);
-    __asm__ volatile("" ::: "memory"); /* the copy is what is checked */
+    __asm__ volatile("" ::: "memory"); /* check the copy, never the shared bytes */
     if (header.magic != GN_SESSION_MAGIC || header.version != GN_SESSION_VERSION ||
         header.zero != 0)
         return -EINVAL;

@@ -9,9 +9,9 @@
 #include <stdint.h>
 
 /*
- * The ring segment of a session. Every offset and capacity is a constant of this version and none
- * is read from shared memory. The header names the version for whoever meets the segment; the
- * version is agreed in the handshake.
+ * The ring segment of a session. Every offset and capacity is a constant of this version; none is
+ * read from shared memory. The handshake agrees on the version; the header repeats it as a check
+ * and for debugging.
  */
 #define GN_SESSION_MAGIC         UINT64_C(0x31676e6972746e67) /* "gntring1" */
 #define GN_SESSION_VERSION       1u
@@ -25,16 +25,18 @@ struct gn_session_header {
     uint32_t zero;
 };
 
-/* What the program alone knows of how its data moved; a claim, for people to read. Zeros at the
- * start. */
+/*
+ * How the program's data moved, as far as only the program knows. Informational, not trusted. All
+ * zeros at the start.
+ */
 struct gn_session_counts {
-    _Atomic uint64_t copies_mapped; /* by one copy, of memory both sides map */
-    _Atomic uint64_t copies_bypass; /* by none */
-    _Atomic uint64_t maps; /* of the vGPU's transfers, those that were maps: the device's copy was
-                              the only one */
+    _Atomic uint64_t copies_mapped; /* transfers with one copy, of memory that both sides map */
+    _Atomic uint64_t copies_bypass; /* transfers without a copy */
+    /* Of the vGPU's transfers, those that were maps: the device's copy was the only one. */
+    _Atomic uint64_t maps;
 };
 
-/* What the worker tells who waits in the program. Zeros at the start. */
+/* The worker's hint to threads that wait in the program. All zeros at the start. */
 struct gn_session_turn {
     _Atomic uint32_t whose; /* enum gn_spin_turn */
 };
@@ -46,8 +48,8 @@ struct gn_session_turn {
 #define GN_SESSION_REPLIES_AT  (GN_SESSION_NOTICES_AT + GN_RING_BYTES(GN_SESSION_NOTICE_SLOTS))
 #define GN_SESSION_REPLIES     (GN_REPLY_SLOTS * sizeof(struct gn_reply_slot))
 #define GN_SESSION_END         (GN_SESSION_REPLIES_AT + GN_SESSION_REPLIES)
-#define GN_SESSION_BYTES                                                                           \
-    ((GN_SESSION_END + 65535) / 65536 * 65536) /* whole pages of any size in use */
+/* whole pages, for every page size in use */
+#define GN_SESSION_BYTES ((GN_SESSION_END + 65535) / 65536 * 65536)
 
 _Static_assert(sizeof(struct gn_session_header) == 16, "session header layout");
 _Static_assert(GN_SESSION_REQUESTS_AT % 64 == 0 && GN_SESSION_NOTICES_AT % 64 == 0 &&
@@ -62,15 +64,19 @@ struct gn_session_view {
     struct gn_session_counts *counts;
     struct gn_session_turn *turn;
     struct gn_ring *requests; /* guest to worker, GN_SESSION_REQUEST_SLOTS */
-    struct gn_ring *notices;  /* worker to guest, GN_SESSION_NOTICE_SLOTS */
+    /* Worker to guest, GN_SESSION_NOTICE_SLOTS; part of the layout, but not used. */
+    struct gn_ring *notices;
     struct gn_reply_slot *replies;
 };
 
-/* Makes the segment with its header, not mapped. Zeroed rings are empty rings: nothing else needs
- * to be written. */
+/*
+ * Creates the segment with its header, unmapped. Zeroed rings are empty rings, so nothing else has
+ * to be written.
+ */
 int gn_session_create(const char *name, struct gn_segment *ret);
 
-/* Finds the parts of a mapped segment. -EINVAL when its size or its header is not of this version.
+/*
+ * Locates the parts of a mapped segment. -EINVAL if its size or its header is not of this version.
  */
 int gn_session_map(void *base, uint64_t bytes, struct gn_session_view *ret);
 

@@ -2,7 +2,7 @@
 #ifndef GN_SHM_TEST_H
 #define GN_SHM_TEST_H
 
-/* What the tests of this folder share. */
+/* Helpers shared by the tests of this folder. */
 #include "base/checked.h"
 #include "shm/park.h"
 
@@ -36,7 +36,7 @@ static inline void *gn_test_shared(size_t bytes)
     return p;
 }
 
-/* Returns when the thread sleeps in the kernel: state S in /proc, no guess about time. */
+/* Returns when the thread sleeps in the kernel: state S in /proc, not after a guessed time. */
 void gn_test_wait_until_asleep(pid_t tid);
 
 #endif

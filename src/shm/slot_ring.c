@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The slot ring. Requests travel over one (guest threads to the worker's ring thread), notices over
- * another (worker threads to the guest's notice thread). In a steady state neither side makes a
- * system call: both find what they want while they spin, and wake only who says that it sleeps.
+ * The slot ring, which carries requests from the guest's threads to the worker's ring thread. In a
+ * steady state neither side makes a system call: each finds its data while it spins, and wakes the
+ * peer only if the peer has marked itself as asleep.
  *
  * The labels P0, C0 ... name the two ends of each ordering edge; tests/model/ explores them and
  * shows that each is needed.
@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-/* A slot is free for position p when its seq is the lap of p, published when it is one more. */
+/* A slot is free for position p if its seq is the lap of p, and published if it is one more. */
 static inline uint32_t lap(uint64_t position, uint32_t capacity)
 {
     return (uint32_t)position & ~(capacity - 1);
@@ -59,20 +59,23 @@ int gn_ring_producer_init(struct gn_ring_producer *p, struct gn_ring *ring, uint
 }
 
 /*
- * Is there room up to (not including) `end`? The consumer frees in order, so a free slot says that
- * all before it are. Looks far ahead first: one look then serves half a lap of messages, and the
- * slot that the consumer polls is not disturbed by a read before it is written.
+ * Is there room up to (not including) `end`? The consumer frees in order, so a free slot implies
+ * that all slots before it are free. It checks far ahead first: one check then serves half a lap of
+ * messages, and the slot that the consumer polls is not read before it is written.
  */
 static bool has_room(struct gn_ring_producer *p, uint64_t end)
 {
-    /* P1a pairs P1b: who trusts another thread's look also sees all that this look saw (C1). */
+    /*
+     * P1a pairs P1b: a thread that relies on another thread's check also sees everything that this
+     * check saw (C1).
+     */
     if (atomic_load_explicit(&p->known_free, memory_order_acquire) >= end)
         return true;
     uint64_t tries[2] = {end + p->capacity / 2, end};
     for (int i = 0; i < 2; i++) {
         struct gn_slot *last = slot_at(p->ring, tries[i] - 1, p->capacity);
         /*
-         * P1 pairs C1: without it the message could be written over one that is still being copied.
+         * P1 pairs C1: without it the message could overwrite one that is still being copied.
          * Sequentially consistent, because it is also the re-read after `starved` is set (S1).
          */
         if (atomic_load_explicit(&last->seq, memory_order_seq_cst) ==
@@ -89,21 +92,25 @@ static bool has_room(struct gn_ring_producer *p, uint64_t end)
     return false;
 }
 
-/* Claims n slots; false when there is no room. */
+/* Claims n slots; false if there is no room. */
 static bool claim(struct gn_ring_producer *p, uint32_t n, uint64_t *ret_start)
 {
     uint64_t tail = atomic_load_explicit(&p->tail, memory_order_relaxed);
     for (;;) {
         if (!has_room(p, tail + n)) {
-            /* Another thread may have gone round the ring since tail was read: then that was no
-             * verdict. */
+            /*
+             * Other threads may have advanced the tail by a whole lap since it was read; the result
+             * is then not valid.
+             */
             uint64_t now = atomic_load_explicit(&p->tail, memory_order_relaxed);
             if (now == tail)
                 return false;
             tail = now;
             continue;
         }
-        /* 64 bits wide and private, so it never returns to a value while a thread is held up here.
+        /*
+         * The tail has 64 bits and is private, so it never returns to an old value while a thread
+         * is delayed here.
          */
         if (atomic_compare_exchange_weak_explicit(&p->tail, &tail, tail + n, memory_order_relaxed,
                                                   memory_order_relaxed)) {
@@ -113,7 +120,7 @@ static bool claim(struct gn_ring_producer *p, uint32_t n, uint64_t *ret_start)
     }
 }
 
-/* Copies up to one payload from the two pieces of the message and moves them on. */
+/* Copies up to one payload from the two pieces of the message and advances both. */
 static void fill_payload(struct gn_slot *slot, const unsigned char **head, size_t *head_bytes,
                          const unsigned char **tail, size_t *tail_bytes)
 {
@@ -155,9 +162,9 @@ int gn_ring_try_send(struct gn_ring_producer *p, const void *head, size_t head_b
         gn_tsan_to_peer(slot->payload);
     }
     /*
-     * P0 pairs C0: the fill becomes visible with it. From the last slot to the first, because the
-     * consumer takes a published first slot as proof that the whole message is there. The first one
-     * is sequentially consistent: between it and P2 no sleeping consumer may be missed (see C3).
+     * P0 pairs C0: makes the payload visible. From the last slot to the first, because a published
+     * first slot tells the consumer that the whole message is there. The store to the first slot is
+     * sequentially consistent: between it and P2 no sleeping consumer may be missed (see C3).
      */
     for (uint32_t i = n; i-- > 1;)
         atomic_store_explicit(&slot_at(p->ring, start + i, p->capacity)->seq,
@@ -166,14 +173,17 @@ int gn_ring_try_send(struct gn_ring_producer *p, const void *head, size_t head_b
     atomic_store_explicit(&slot_at(p->ring, start, p->capacity)->seq, lap(start, p->capacity) + 1,
                           memory_order_seq_cst);
     GN_FAULT("program-published");
-    /* P2: not before P0. Of several producers one takes the flag and wakes; the others need not. */
+    /*
+     * P2: not before P0. The one producer that clears the flag wakes the consumer; the others need
+     * not.
+     */
     if (atomic_load_explicit(&p->ring->parked, memory_order_seq_cst) &&
         atomic_exchange_explicit(&p->ring->parked, 0, memory_order_seq_cst)) {
         gn_futex_wake(&p->ring->parked, 1, false);
         gn_spin_woke_peer();
     }
-    gn_spin_prefetch_for_write(
-        slot_at(p->ring, start + n, p->capacity)); /* the next message's slot */
+    /* the next message's slot */
+    gn_spin_prefetch_for_write(slot_at(p->ring, start + n, p->capacity));
     if (ret_end)
         *ret_end = start + n;
     return 0;
@@ -183,12 +193,12 @@ int gn_ring_try_send(struct gn_ring_producer *p, const void *head, size_t head_b
 static void park_starved(struct gn_ring_producer *p, uint32_t n)
 {
     /*
-     * S0 pairs C4: both are read-modify-writes of one word, so one comes first. If this one, the
-     * consumer sees it and wakes; if the consumer's, its frees before are seen by S1. Not cleared
-     * when room is found: others may sleep.
+     * S0 pairs C4. Both are read-modify-writes of one word, so one precedes the other. If S0 is
+     * first, the consumer sees it and wakes this thread; if C4 is first, S1 sees the slots that
+     * were freed before it. The flag is not cleared when room is found: other threads may sleep.
      */
     atomic_exchange_explicit(&p->ring->starved, 1, memory_order_seq_cst);
-    /* S1: looks again (tail included: room is wanted behind it). */
+    /* S1: checks again, with a fresh tail, because the room must be behind it. */
     uint64_t tail = atomic_load_explicit(&p->tail, memory_order_seq_cst);
     if (has_room(p, tail + n))
         return;
@@ -207,8 +217,10 @@ int gn_ring_send(struct gn_ring_producer *p, const void *head, size_t head_bytes
 
     uint32_t n = (uint32_t)((head_bytes + tail_bytes + GN_SLOT_PAYLOAD - 1) / GN_SLOT_PAYLOAD);
     struct gn_spin spin;
-    /* A full ring means that the consumer is busy, wherever it runs; its processor is not known
-     * here. */
+    /*
+     * A full ring means that the consumer is busy, wherever it runs; its processor is not known
+     * here.
+     */
     gn_spin_start(&spin, &p->waiter.policy, GN_CPU_UNKNOWN);
     for (;;) {
         if (gn_lost_is(p->waiter.lost))
@@ -223,12 +235,14 @@ int gn_ring_send(struct gn_ring_producer *p, const void *head, size_t head_bytes
 
 bool gn_ring_passed(struct gn_ring_producer *p, uint64_t end)
 {
-    uint64_t next_use =
-        end - 1 + p->capacity; /* the position that the message's last slot serves next */
+    /* The position that the message's last slot serves next. */
+    uint64_t next_use = end - 1 + p->capacity;
     if (atomic_load_explicit(&p->known_free, memory_order_acquire) > next_use)
         return true;
-    /* P1 again. The seq is of that lap or of one that began while we looked: no wrap to mind,
-     * known_free saw to it. */
+    /*
+     * P1 again. The seq is of that lap or of one that began during this check; wrapping is no
+     * problem, because known_free has excluded older laps.
+     */
     uint32_t seq =
         atomic_load_explicit(&slot_at(p->ring, end - 1, p->capacity)->seq, memory_order_acquire);
     return (int32_t)(seq - lap(next_use, p->capacity)) >= 0;
@@ -264,16 +278,18 @@ void gn_ring_release(struct gn_ring_consumer *c)
     if (c->n_held == 0)
         return;
     /*
-     * C1 pairs P1: what was copied out, and what the message pointed at, is read before the slot is
-     * free. From the first slot to the last, because a producer takes a free slot as proof that all
-     * before it are free.
+     * C1 pairs P1: the message, and the data that it refers to, is read before the slot is free.
+     * From the first slot to the last, because a free slot tells a producer that all slots before
+     * it are free.
      */
     for (uint64_t p = c->head - c->n_held; p < c->head; p++)
         atomic_store_explicit(&slot_at(c->ring, p, c->capacity)->seq,
                               lap(p, c->capacity) + c->capacity, memory_order_release);
     c->n_held = 0;
-    /* C4 pairs S0. A plain load would not do: it could be answered before the stores above are
-     * visible. */
+    /*
+     * C4 pairs S0. A plain load is not enough: it could be satisfied before the stores above are
+     * visible.
+     */
     if (atomic_exchange_explicit(&c->ring->starved, 0, memory_order_seq_cst))
         gn_futex_wake(&c->ring->starved, INT_MAX, false);
 }
@@ -292,7 +308,7 @@ int gn_ring_try_receive(struct gn_ring_consumer *c, unsigned char buf[static GN_
 
     struct gn_slot *slot = slot_at(c->ring, c->head, c->capacity);
     uint32_t expected = lap(c->head, c->capacity);
-    /* C0 pairs P0: without it the copy below could hold what was in the slot before. */
+    /* C0 pairs P0: without it the copy below could read the slot's previous contents. */
     uint32_t seq = atomic_load_explicit(&slot->seq, memory_order_acquire);
     if (seq == expected)
         return -EAGAIN;
@@ -314,7 +330,7 @@ int gn_ring_try_receive(struct gn_ring_consumer *c, unsigned char buf[static GN_
             return fault(c);
         memcpy(buf + (size_t)i * GN_SLOT_PAYLOAD, slot->payload, GN_SLOT_PAYLOAD);
     }
-    /* From here on the copy is the message: no later read may be answered from the slots again. */
+    /* From here on the copy is the message: the compiler may not read the slots again. */
     __asm__ volatile("" ::: "memory");
 
     c->head += n;
@@ -335,8 +351,10 @@ bool gn_ring_has(struct gn_ring_consumer *c)
     return is_ready(c, memory_order_acquire);
 }
 
-/* As P2 and C2: either the flag is seen by a consumer that has marked itself as asleep, or the mark
- * is seen here. */
+/*
+ * Pairs as P2 and C2 do: either a consumer that has marked itself as asleep sees `nudged`, or this
+ * thread sees the mark.
+ */
 void gn_ring_nudge(struct gn_ring_consumer *c)
 {
     atomic_store_explicit(&c->nudged, true, memory_order_seq_cst);
@@ -351,8 +369,9 @@ int gn_ring_spin(struct gn_ring_consumer *c)
     if (c->fault)
         return 0;
     gn_ring_release(c);
-    /* After a message that had to be waited for, the next one is likely to be a whole round trip
-     * away. */
+    /*
+     * After a message that had to be waited for, the next one is probably a whole round trip away.
+     */
     if (c->was_empty)
         gn_spin_linger(&c->waiter.policy);
     c->was_empty = !is_ready(c, memory_order_relaxed);
@@ -374,9 +393,9 @@ int gn_ring_park(struct gn_ring_consumer *c, uint64_t for_ns)
     const uint64_t until_ns = for_ns ? gn_now_ns() + for_ns : 0;
     for (;;) {
         /*
-         * C2 and C3 against P0 and P2: in the one order of sequentially consistent accesses either
+         * C2 and C3 pair P0 and P2: in the total order of sequentially consistent accesses, either
          * C3 follows P0 and sees the message, or P2 follows C2 and sees the flag. Acquire and
-         * release are NOT enough: both loads could be answered before either store is visible, and
+         * release are NOT enough: both loads could be satisfied before either store is visible, and
          * the consumer would sleep on a full ring.
          */
         atomic_store_explicit(&c->ring->parked, 1, memory_order_seq_cst); /* C2 */
@@ -396,7 +415,7 @@ int gn_ring_park(struct gn_ring_consumer *c, uint64_t for_ns)
         const bool late = for_ns && gn_now_ns() >= until_ns;
         if (ready || lost || nudged || late) {
             atomic_store_explicit(&c->ring->parked, 0, memory_order_relaxed);
-            /* One that has come since the look above is taken here, and so is heard here. */
+            /* This exchange also consumes a nudge that came after the load above. */
             nudged |= atomic_exchange_explicit(&c->nudged, false, memory_order_acq_rel);
             return ready || (nudged && !lost) ? 0 : lost ? -EPIPE : -ETIMEDOUT;
         }

@@ -12,16 +12,15 @@
 /*
  * A bounded ring of 64-byte slots in shared memory: many producers (the threads of one process),
  * one consumer (a thread of another process). docs/ring.md is the normative description, with the
- * labelled edges P0, C0
- * ... that the comments in slot_ring.c name.
+ * labelled edges P0, C0 ... that the comments in slot_ring.c name.
  *
- * A message is 1 to GN_RING_MAX_BYTES bytes and takes one slot for each started GN_SLOT_PAYLOAD
- * bytes, one after the other. Messages of one thread arrive in the order it sent them. Zeroed
- * memory is an empty ring at position 0.
+ * A message has 1 to GN_RING_MAX_BYTES bytes and takes one slot for each started GN_SLOT_PAYLOAD
+ * bytes, in consecutive slots. Messages of one thread arrive in the order in which it sent them.
+ * Zeroed memory is an empty ring at position 0.
  *
- * The peer is hostile: capacity and positions are never read from shared memory, and whatever a
- * peer writes there costs at worst a fault (-EPROTO, sticky) or a wait that a lost peer ends.
- * Nothing shared is read twice.
+ * The peer is hostile. Capacity and positions are never read from shared memory, and no shared
+ * field is read twice. Any value that a peer writes causes at worst a fault (-EPROTO, sticky) or a
+ * wait that ends when the peer is lost.
  */
 #define GN_SLOT_BYTES     64u
 #define GN_SLOT_PAYLOAD   56u
@@ -30,18 +29,18 @@
 #define GN_RING_MIN_SLOTS (2 * GN_RING_MAX_SLOTS) /* the smallest capacity */
 
 struct gn_slot {
-    _Atomic uint32_t seq; /* lap: free; lap + 1: published; (lap of position p: p with the slot's
-                             index cleared) */
-    uint16_t n_bytes;     /* first slot: bytes of the whole message; others: 0 */
-    uint16_t cpu;         /* first slot: the processor that the sender ran on */
+    /* Lap: free; lap + 1: published. The lap of position p is p with the slot's index cleared. */
+    _Atomic uint32_t seq;
+    uint16_t n_bytes; /* first slot: bytes of the whole message; others: 0 */
+    uint16_t cpu;     /* first slot: the processor that the sender ran on */
     unsigned char payload[GN_SLOT_PAYLOAD];
 };
 
 struct gn_ring {
     _Alignas(64) _Atomic uint32_t parked; /* 1: the consumer sleeps here, or is about to */
     unsigned char zero_parked[60];
-    _Alignas(64) _Atomic uint32_t
-        starved; /* 1: some producer sleeps here for want of a slot, or is about to */
+    /* 1: a producer sleeps here because the ring is full, or is about to. */
+    _Alignas(64) _Atomic uint32_t starved;
     unsigned char zero_starved[60];
     struct gn_slot slots[];
 };
@@ -56,12 +55,12 @@ _Static_assert(offsetof(struct gn_ring, starved) == 64 && offsetof(struct gn_rin
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2,
                "atomics in shared memory must not be locks of one process");
 
-/* Bytes of shared memory of a ring; capacity is a power of two, at least GN_RING_MIN_SLOTS. */
+/* Size of a ring in shared memory; capacity is a power of two, at least GN_RING_MIN_SLOTS. */
 #define GN_RING_BYTES(capacity) (sizeof(struct gn_ring) + (uint64_t)(capacity)*GN_SLOT_BYTES)
 
 /*
- * Empties the ring; the next position is `start` on both sides. Only while nobody uses it, and not
- * needed for zeroed memory that starts at 0.
+ * Empties the ring; the next position is `start` on both sides. Only while no thread uses the ring.
+ * Not needed for zeroed memory that starts at 0.
  */
 void gn_ring_reset(struct gn_ring *ring, uint32_t capacity, uint64_t start);
 
@@ -71,42 +70,47 @@ struct gn_ring_producer {
     struct gn_ring *ring;
     uint32_t capacity;
     struct gn_waiter waiter;
-    /* any thread */
+    /* accessed by any thread */
     _Alignas(64) _Atomic uint64_t tail; /* the next position to claim */
-    _Atomic uint64_t
-        known_free; /* positions before this one may be claimed without looking at the slot */
+    /* Positions before this one may be claimed without reading the slot. */
+    _Atomic uint64_t known_free;
     _Alignas(64) _Atomic uint32_t n_waits; /* counter: sends that had to park */
 };
 
-/* Refuses (-EINVAL) a capacity that is no power of two or too small, or a ring that is not aligned
- * to 64. */
+/*
+ * Returns -EINVAL for a capacity that is too small or not a power of two, or a ring that is not
+ * aligned to 64 bytes.
+ */
 int gn_ring_producer_init(struct gn_ring_producer *p, struct gn_ring *ring, uint32_t capacity,
                           uint64_t start, struct gn_waiter waiter);
 
 /*
- * Sends head followed by tail as one message (tail may be empty). Any thread. 0, -EAGAIN when the
- * ring has no room, -EMSGSIZE when the message is empty or larger than GN_RING_MAX_BYTES. Never
- * sleeps; wakes the consumer if it is parked. *ret_end (when not NULL) is the position behind the
+ * Sends head followed by tail as one message (tail may be empty). Any thread. Returns 0, -EAGAIN if
+ * the ring has no room, -EMSGSIZE if the message is empty or larger than GN_RING_MAX_BYTES. Never
+ * sleeps; wakes the consumer if it is parked. *ret_end (if not NULL) is the position behind the
  * message, for gn_ring_passed.
  */
 int gn_ring_try_send(struct gn_ring_producer *p, const void *head, size_t head_bytes,
                      const void *tail, size_t tail_bytes, uint64_t *ret_end);
 
-/* The same, but waits for room; -EPIPE instead of -EAGAIN when the peer is lost. A lost peer is
- * told before sending. */
+/*
+ * Like gn_ring_try_send, but waits for room; -EPIPE instead of -EAGAIN if the peer is lost. A peer
+ * that is lost before the call is reported without sending.
+ */
 int gn_ring_send(struct gn_ring_producer *p, const void *head, size_t head_bytes, const void *tail,
                  size_t tail_bytes, uint64_t *ret_end);
 
 /*
- * Has the consumer released everything before `end`? Then it is done with the message that ended
- * there, and what the message pointed at in the data area may be reused. Any thread, at any later
+ * Has the consumer released every slot before `end`? If so, it is done with the message that ended
+ * there, and the data area that the message referred to may be reused. Any thread, at any later
  * time.
  */
 bool gn_ring_passed(struct gn_ring_producer *p, uint64_t end);
 
 /*
- * Where the next consumer goes on when the last one has ended, or stands for good, with all
- * released that it has received: the oldest position that was not. Any thread.
+ * The position at which the next consumer must start: the oldest position that has not been
+ * released. Valid if the previous consumer has ended, or has stopped for good, and has released
+ * everything that it received. Any thread.
  */
 uint64_t gn_ring_stopped_at(struct gn_ring_producer *p);
 
@@ -115,50 +119,59 @@ struct gn_ring_consumer {
     struct gn_ring *ring;
     uint32_t capacity;
     struct gn_waiter waiter;
-    uint64_t head;     /* the next position to look at */
-    uint32_t n_held;   /* slots before head that are not released yet */
-    uint16_t peer_cpu; /* sender's processor in the last message; GN_CPU_UNKNOWN before */
-    uint16_t n_bytes;  /* of the last message */
-    bool was_empty;    /* the last wait did not find its message at the first look */
-    int fault;         /* 0 or the sticky -EPROTO */
-    uint64_t n_parks;  /* counter */
+    uint64_t head;   /* the next position to read */
+    uint32_t n_held; /* slots before head that are not released yet */
+    /* The sender's processor in the last message; GN_CPU_UNKNOWN before the first. */
+    uint16_t peer_cpu;
+    uint16_t n_bytes; /* of the last message */
+    bool was_empty;   /* the last wait did not find its message at the first check */
+    int fault;        /* 0 or the sticky -EPROTO */
+    uint64_t n_parks; /* counter */
     struct gn_spin_parting parting;
     _Atomic bool nudged;
 };
 
-/* `start` is where the producers start, or where an earlier consumer of this ring stopped (its
- * head). -EINVAL as above. */
+/*
+ * `start` is the position at which the producers start, or at which an earlier consumer of this
+ * ring stopped (its head). -EINVAL as for gn_ring_producer_init.
+ */
 int gn_ring_consumer_init(struct gn_ring_consumer *c, struct gn_ring *ring, uint32_t capacity,
                           uint64_t start, struct gn_waiter waiter);
 
 /*
- * Copies the next message into buf, of at least GN_RING_MAX_BYTES bytes (bytes behind the message's
- * end are unspecified), and returns its length; -EAGAIN when there is none, -EPROTO for ever after
- * a fault. The message's slots stay taken, which tells the sender that it is still worked on, until
- * the next receive, wait or release.
+ * Copies the next message into buf, which has at least GN_RING_MAX_BYTES bytes (bytes behind the
+ * message's end are unspecified), and returns its length; -EAGAIN if there is none; after a fault
+ * always -EPROTO. The slots of the message stay occupied until the next receive, spin, wait or
+ * release; until then gn_ring_passed tells the sender that the message is in use.
  */
 int gn_ring_try_receive(struct gn_ring_consumer *c, unsigned char buf[static GN_RING_MAX_BYTES]);
 
-/* Frees the slots of the last message and wakes producers that wait for room. Does nothing the
- * second time.
+/*
+ * Frees the slots of the last message and wakes producers that wait for room. A second call does
+ * nothing.
  */
 void gn_ring_release(struct gn_ring_consumer *c);
 
 /*
- * Spins until a receive would return something else than -EAGAIN: 0, or -EPIPE when the peer is
- * lost and the ring is empty, or -EAGAIN when nothing came while it was worth spinning.
+ * Spins until a receive would not return -EAGAIN. Returns 0; -EPIPE if the peer is lost and the
+ * ring is empty; or -EAGAIN if nothing came while spinning was worth it.
  */
 int gn_ring_spin(struct gn_ring_consumer *c);
-/* Parks for the same, or until a nudge: 0 or -EPIPE; or for so long (0: for ever): -ETIMEDOUT. */
+/*
+ * Parks until a receive would not return -EAGAIN, or until a nudge: 0, or -EPIPE if the peer is
+ * lost; or -ETIMEDOUT after for_ns (0: no limit).
+ */
 int gn_ring_park(struct gn_ring_consumer *c, uint64_t for_ns);
 /* Spins, then parks. */
 int gn_ring_wait(struct gn_ring_consumer *c);
 
-/* Is there a message, or a fault, to be received? Not while another thread receives. */
+/* Is there a message, or a fault, to receive? Not while another thread receives. */
 bool gn_ring_has(struct gn_ring_consumer *c);
 
-/* Ends a park of the consumer's, this one or the next, so that it spins again: a message is
- * expected soon, or there is something to see to. Any thread of its process. */
+/*
+ * Ends the consumer's current park, or its next one, so that it spins again: a message is expected
+ * soon, or there is other work for the thread. Any thread of its process.
+ */
 void gn_ring_nudge(struct gn_ring_consumer *c);
 
 #endif

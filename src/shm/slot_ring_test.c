@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tests of the slot ring: sizes, order, full and empty rings, wrapping positions, hostile
+ * producers, waits, nudges and the loss of the peer.
+ */
 #include "shm/shm_test.h"
 #include "shm/slot_ring.h"
 
@@ -17,13 +21,13 @@ struct fixture {
     unsigned char buf[GN_RING_MAX_BYTES];
 };
 
-/* Whom the look at the clock that is the n-th from now nudges. */
+/* The consumer to nudge at the n-th clock read from now. */
 static struct {
     struct gn_ring_consumer *c;
     unsigned looks_left;
 } nudge;
 
-/* True: what was asked for before has happened. */
+/* Arms the nudge. True: the nudge armed before has happened. */
 static bool nudges_at_look(struct gn_ring_consumer *c, unsigned n)
 {
     const bool happened = !nudge.c;
@@ -32,7 +36,7 @@ static bool nudges_at_look(struct gn_ring_consumer *c, unsigned n)
     return happened;
 }
 
-/* In the C library's place. */
+/* Replaces the C library's function. */
 int clock_gettime(clockid_t clock, struct timespec *now)
 {
     struct gn_ring_consumer *c = nudge.c;
@@ -132,17 +136,17 @@ static void a_full_ring_says_so_and_recovers(void **state)
         assert_int_equal(send_pattern(f, k, 8, 8, NULL), 0);
     assert_int_equal(send_pattern(f, 99, 8, 8, NULL), -EAGAIN);
     receive_pattern(f, 0, 8);
-    /* The message is still held: its slot is not free yet. */
+    /* The message is not released: its slot is not free yet. */
     assert_int_equal(send_pattern(f, 99, 8, 8, NULL), -EAGAIN);
     gn_ring_release(&f->c);
     gn_ring_release(&f->c);
-    assert_int_equal(send_pattern(f, 99, 57, 8, NULL), -EAGAIN); /* wants two */
+    assert_int_equal(send_pattern(f, 99, 57, 8, NULL), -EAGAIN); /* needs two slots */
     assert_int_equal(send_pattern(f, CAPACITY, 8, 8, NULL), 0);
     assert_int_equal(send_pattern(f, 99, 8, 8, NULL), -EAGAIN);
     for (unsigned k = 1; k <= CAPACITY; k++)
         receive_pattern(f, k, 8);
     assert_int_equal(gn_ring_try_receive(&f->c, f->buf), -EAGAIN);
-    /* All free again: two messages of the largest size fill the ring exactly. */
+    /* All slots are free again: two messages of the largest size fill the ring exactly. */
     assert_int_equal(send_pattern(f, 1, GN_RING_MAX_BYTES, 0, NULL), 0);
     assert_int_equal(send_pattern(f, 2, GN_RING_MAX_BYTES, 0, NULL), 0);
     assert_int_equal(send_pattern(f, 3, 1, 0, NULL), -EAGAIN);
@@ -170,7 +174,7 @@ static void positions_wrap(void **state)
             assert_true(gn_ring_passed(&f->p, end));
             assert_true(gn_ring_passed(&f->p, first_end));
         }
-        /* Fill it right there. */
+        /* Fill the ring at this position. */
         for (unsigned k = 0; k < CAPACITY; k++)
             assert_int_equal(send_pattern(f, k, 1, 1, NULL), 0);
         assert_int_equal(send_pattern(f, 0, 1, 1, NULL), -EAGAIN);
@@ -185,8 +189,7 @@ static void passed_stays_true_however_late_it_is_asked(void **state)
     assert_int_equal(send_pattern(f, 1, 1, 1, &end), 0);
     receive_pattern(f, 1, 1);
     gn_ring_release(&f->c);
-    /* As if 2^31 and 2^32 slots had gone by, where a 32-bit difference would turn negative or zero.
-     */
+    /* As if 2^31 and 2^32 slots had passed: a 32-bit difference would become negative or zero. */
     const uint64_t later[] = {(UINT64_C(1) << 31) + 5, (UINT64_C(1) << 32) - CAPACITY,
                               (UINT64_C(1) << 32) + 5};
     for (size_t i = 0; i < GN_ARRAY_SIZE(later); i++) {
@@ -236,7 +239,7 @@ static void where_a_consumer_stopped_can_be_told(void **state)
             assert_int_equal(send_pattern(f, k, n, n, &later), 0);
             assert_int_equal(gn_ring_stopped_at(&f->p), end);
             receive_pattern(f, k, n);
-            /* Not released yet: whoever comes next would be given it again. */
+            /* Not released yet: the next consumer would receive it again. */
             assert_int_equal(gn_ring_stopped_at(&f->p), end);
             gn_ring_release(&f->c);
             assert_int_equal(gn_ring_stopped_at(&f->p), later);
@@ -368,7 +371,7 @@ static void a_nudge_ends_a_park_and_nothing_else(void **state)
     struct sleeper s = {.f = f, .wait = wait_message};
     unsigned char buf[GN_RING_MAX_BYTES];
     pthread_t thread;
-    gn_ring_nudge(&f->c); /* nobody sleeps: the next who would does not */
+    gn_ring_nudge(&f->c); /* no thread sleeps: the next park ends at once */
     assert_int_equal(gn_ring_wait(&f->c), 0);
     start_sleeper(&s, &thread);
     gn_ring_nudge(&f->c);
@@ -393,8 +396,7 @@ static void a_park_may_have_an_end(void **state)
     done(f);
 }
 
-/* Wherever a nudge comes between two looks at the clock, that park ends by it or the next one does.
- */
+/* A nudge between any two clock reads ends that park or the next one. */
 static void a_nudge_at_a_parks_end_is_heard(void **state)
 {
     struct fixture *f = at(0);
@@ -452,7 +454,10 @@ static void a_lost_peer_wakes_everybody(void **state)
             pthread_join(threads[i], NULL);
             assert_int_equal(s[i].result, -EPIPE);
         }
-        /* Whoever comes later does not fall asleep, and what was sent is still there to be read. */
+        /*
+         * A thread that comes later does not fall asleep, and messages already sent can still be
+         * received.
+         */
         assert_int_equal(wait_message(empty), -EPIPE);
         assert_int_equal(send_one(empty), -EPIPE);
         assert_int_equal(wait_message(full), 0);

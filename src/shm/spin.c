@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The clock of the spinning loops. Any thread. The clock is read once in some microseconds only
- * (and not at all in a wait that ends before that): a look at it costs as much as several looks at
- * the awaited word. No system call: the vDSO answers for the clock and rseq for the processor.
+ * Spinning: how long a waiting thread spins before it parks, and on which processor. Called by all
+ * waits, on any thread. The clock is read only once in some microseconds (and not at all in a wait
+ * that ends sooner), because reading it costs as much as several reads of the awaited word. The
+ * spinning itself makes no system call but sched_yield after YIELD_AFTER_NS under a policy with
+ * roomy_ns: the vDSO provides the clock and rseq the processor. Checks of the load read
+ * /proc/loadavg, at most once in ROOM_SOON_NS.
  */
 #include "shm/spin.h"
 
@@ -18,12 +21,14 @@
 #include <unistd.h>
 
 #define LINGER_NS         75u /* a little less than the shortest round trip over two cache lines */
-#define CLOCK_INTERVAL_NS 2000u /* how long to pause between two looks at the clock */
+#define CLOCK_INTERVAL_NS 2000u /* pause between two clock reads */
 #define SETTLE_NS         15000u
 #define ROOM_LOOK_NS      5000000u
-#define ROOM_SOON_NS                                                                               \
-    1000000u /* who spins is to leave soon after others come, lest they be given the peer's        \
-                processor; looking costs 4 us */
+/*
+ * A spinner must stop soon after other threads become runnable, so that they do not take the peer's
+ * processor. One check costs 4 us.
+ */
+#define ROOM_SOON_NS     1000000u
 #define YIELD_AFTER_NS   8000u
 #define PART_AFTER       8u       /* waits in a row */
 #define PART_FIRST_NS    1000000u /* between two attempts, at first */
@@ -40,7 +45,7 @@ static unsigned n_processors;
 
 static void calibrate(void)
 {
-    /* The fastest of a few runs: a run that was preempted would make a pause look long. */
+    /* The fastest of a few runs: a preempted run would make a pause look long. */
     uint64_t best_ps = UINT64_MAX;
     for (int run = 0; run < CALIBRATION_RUNS; run++) {
         uint64_t start = gn_now_ns(), now, n = 0;
@@ -80,7 +85,7 @@ static bool on_my_cpu(uint16_t peer_cpu)
 static _Atomic uint64_t looked_ns;
 static _Atomic bool room;
 
-/* How many threads run or could; UINT_MAX when that can't be told. */
+/* The number of runnable threads; UINT_MAX if it is unknown. */
 static unsigned count_runnable(void)
 {
     char text[64];
@@ -113,15 +118,13 @@ bool gn_spin_room(void)
     return has_room(gn_now_ns(), ROOM_LOOK_NS);
 }
 
-/* Looked up only after a while of spinning: right at the start of a wait the peer still works on
- * what was sent. */
+/* Checked only after some spinning: at the start of a wait the peer still works on the message. */
 static bool is_roomy(uint64_t now, uint64_t spun_ns)
 {
     return (spun_ns < SETTLE_NS && !is_looked(now, ROOM_SOON_NS)) || has_room(now, ROOM_SOON_NS);
 }
 
-/* Leaves this processor for another one of those allowed, and is allowed all of them again at once.
- */
+/* Moves the thread to another allowed processor, and then restores the full set of allowed ones. */
 static bool move_away(void)
 {
     cpu_set_t allowed, others;
@@ -145,13 +148,16 @@ void gn_spin_part(struct gn_spin_parting *p, uint16_t peer_cpu)
     uint64_t now = gn_now_ns();
     if (now < p->next_ns)
         return;
-    /* Parted long ago, and together again by accident: that is no reason to hesitate. */
+    /* Separated long ago, and together again by chance: start with the short interval. */
     if (!p->interval_ns || now - p->next_ns > PART_FORGET_NS)
         p->interval_ns = PART_FIRST_NS;
     else if (p->interval_ns < PART_LAST_NS)
         p->interval_ns *= 2;
     p->next_ns = now + p->interval_ns;
-    /* The two share a processor: as many threads as processors leave one without work. */
+    /*
+     * Both threads share a processor, so with at most as many runnable threads as processors one is
+     * idle.
+     */
     if (count_runnable() <= n_processors && move_away())
         p->n_moves++;
 }
@@ -201,20 +207,22 @@ bool gn_spin_look_at_clock(struct gn_spin *s)
         return false;
     if (s->spin_ns != GN_SPIN_FOREVER) {
         uint64_t now = gn_now_ns();
-        if (s->started_ns == 0) /* the first interval has gone by already */
+        if (s->started_ns == 0) /* the first interval has passed already */
             s->started_ns = now - CLOCK_INTERVAL_NS;
         uint64_t spun_ns = now - s->started_ns;
         const uint32_t turn =
             s->turn ? atomic_load_explicit(s->turn, memory_order_relaxed) : GN_SPIN_ANY;
         bool over = spun_ns >= s->spin_ns && (spun_ns >= s->roomy_ns || turn == GN_SPIN_AWAY ||
                                               (turn != GN_SPIN_MINE && !is_roomy(now, spun_ns)));
-        /* The scheduler may have put this thread on the peer's processor meanwhile. */
+        /* The scheduler may have moved this thread to the peer's processor meanwhile. */
         if (over || (!s->roomy_ns && on_my_cpu(s->peer_cpu))) {
             s->spin_ns = 0;
             return false;
         }
-        /* What is waited for may be waiting for this processor: then it gets it, and otherwise
-         * nobody does. */
+        /*
+         * The thread that does the awaited work may need this processor: yield to it. If no thread
+         * needs the processor, the yield returns at once.
+         */
         if (s->roomy_ns && spun_ns >= YIELD_AFTER_NS)
             sched_yield();
     }

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The trace ring: any thread of a worker or of gantryd puts events, and one thread of gantryd gets
+ * them. No function sleeps, locks or makes a system call. The reader never relies on a value that a
+ * writer controls.
+ */
 #include "shm/trace_ring.h"
 
 #include <stddef.h>
@@ -12,16 +17,17 @@ void gn_trace_put(struct gn_trace_ring *r, const struct gn_trace_event *e)
     for (;;) {
         struct gn_trace_slot *s = &r->slots[at % GN_TRACE_SLOTS];
         const uint64_t wanted = at / GN_TRACE_SLOTS * 2;
-        /* T0: pairs with T3; else we could write what is still being read. */
+        /* T0 pairs T3: otherwise the slot could be overwritten while it is being read. */
         const uint64_t turn = atomic_load_explicit(&s->turn, memory_order_acquire);
         if (turn < wanted) {
             atomic_fetch_add_explicit(&r->n_dropped, 1, memory_order_relaxed);
             return;
         }
-        if (turn > wanted) { /* somebody was quicker */
+        if (turn > wanted) { /* another thread has claimed the slot */
             const uint64_t now = atomic_load_explicit(&r->n_claimed, memory_order_relaxed);
+            /* no thread has: the ring is corrupt */
             if (now == at)
-                return; /* nobody was: it is broken */
+                return;
             at = now;
             continue;
         }
@@ -29,8 +35,8 @@ void gn_trace_put(struct gn_trace_ring *r, const struct gn_trace_event *e)
                                                    memory_order_relaxed))
             continue;
         memcpy(&s->event, e, offsetof(struct gn_trace_event, text) + e->n_text);
-        atomic_store_explicit(&s->turn, wanted + 1,
-                              memory_order_release); /* T1: publishes the event to T2 */
+        /* T1: publishes the event to T2 */
+        atomic_store_explicit(&s->turn, wanted + 1, memory_order_release);
         return;
     }
 }
@@ -44,8 +50,8 @@ bool gn_trace_get(struct gn_trace_ring *r, struct gn_trace_reader *at, struct gn
     memcpy(ret, &s->event, sizeof *ret);
     if (ret->n_text > sizeof ret->text)
         ret->n_text = 0;
-    atomic_store_explicit(&s->turn, wanted + 1,
-                          memory_order_release); /* T3: the slot is free to T0 */
+    /* T3: the slot is free to T0 */
+    atomic_store_explicit(&s->turn, wanted + 1, memory_order_release);
     at->n_read++;
     return true;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trace rings: nothing is lost without being counted, order is each thread's own, and a broken ring
- * breaks nobody. */
+/*
+ * Tests of trace rings: every lost event is counted, the order of each thread is preserved, and a
+ * corrupt ring does no harm.
+ */
 #include "shm/trace_ring.h"
 
 #include <pthread.h>

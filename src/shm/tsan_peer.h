@@ -3,11 +3,12 @@
 #define GN_SHM_TSAN_PEER_H
 
 /*
- * ThreadSanitizer sees one process. When a thread hands memory to the peer and the peer hands it to
- * another thread of this process, the edge between the two threads runs through the peer and is
- * invisible; these two mark its ends. They do nothing in other builds, and order nothing in any:
- * the atomics beside them must be right by themselves. Only writers of one kind are joined, so what
- * is between the two sides stays under test where both are threads.
+ * ThreadSanitizer sees one process. When a thread passes memory to the peer and the peer passes it
+ * to another thread of this process, the ordering edge between the two threads runs through the
+ * peer and is invisible. These two functions mark its ends. In other builds they do nothing, and in
+ * no build do they order anything: the atomics next to them must be correct by themselves. They
+ * join writers of one kind only, so that TSan still checks the accesses between the two sides if
+ * both are threads.
  */
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
