@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The token bucket of a bandwidth limit; called by the thread that sends. */
+/*
+ * The token bucket of a bandwidth limit. The thread that sends calls it; it never sleeps and never
+ * reads the clock.
+ */
 #include "migrate/pacer.h"
 
 #include "base/checked.h"
@@ -22,7 +25,7 @@ void gn_pacer_sent(struct gn_pacer *p, uint64_t n, uint64_t now_ns)
     __extension__ typedef unsigned __int128 wide;
     if (!p->bytes_per_s)
         return;
-    /* What an idle line has not used is lost, but for the last 10 ms. */
+    /* Unused bandwidth of an idle line expires, except for the last 10 ms. */
     uint64_t from = now_ns > BURST_NS ? now_ns - BURST_NS : 0;
     if (from < p->free_at_ns)
         from = p->free_at_ns;

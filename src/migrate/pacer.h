@@ -5,9 +5,10 @@
 #include <stdint.h>
 
 /*
- * A bandwidth limit: a token bucket that holds 10 ms of the rate. It is kept as the time at which
- * the line will be free: a piece of any size may be sent whole when that has come, and the next one
- * waits for what it took. Pure: time is an argument, and may stand still. Not thread-safe.
+ * A bandwidth limit: a token bucket that holds 10 ms of the rate. Its state is the time at which
+ * the line becomes free. From then on a piece of any size may be sent whole, and the next piece
+ * waits for the time that the first one takes. Pure: time is an argument and may stand still. Not
+ * thread-safe.
  */
 struct gn_pacer {
     uint64_t bytes_per_s; /* 0: no limit */
@@ -15,9 +16,9 @@ struct gn_pacer {
 };
 
 void gn_pacer_init(struct gn_pacer *p, uint64_t bytes_per_s, uint64_t now_ns);
-/* How long to wait before anything more may be sent; 0: not at all. */
+/* The time to wait before sending more; 0: send now. */
 uint64_t gn_pacer_wait_ns(const struct gn_pacer *p, uint64_t now_ns);
-/* n bytes, of any number, are being sent. */
+/* Records that n bytes are being sent; n may be any number. */
 void gn_pacer_sent(struct gn_pacer *p, uint64_t n, uint64_t now_ns);
 
 #endif

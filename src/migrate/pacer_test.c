@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The limit in virtual time: what goes through in a second, whatever the pieces. */
+/* Tests of the limit in virtual time: the bytes sent in a second, for pieces of any size. */
 #include "migrate/pacer.h"
 
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 
 #define S UINT64_C(1000000000)
 
-/* Sends pieces for `seconds` as fast as the limit lets it. */
+/* Sends pieces for `seconds` as fast as the limit allows. */
 static uint64_t pump(uint64_t rate, uint64_t piece, uint64_t seconds)
 {
     struct gn_pacer p;
@@ -42,7 +42,10 @@ static void the_rate_holds(void **state)
             uint64_t seconds = pieces[j] / rates[i] * 8 + 2,
                      sent = pump(rates[i], pieces[j], seconds);
             uint64_t due = rates[i] * seconds;
-            /* Ten milliseconds ahead, the piece in hand, a rounding of a nanosecond a piece. */
+            /*
+             * Tolerance: ten milliseconds ahead, one piece, and a rounding of one nanosecond for
+             * each piece.
+             */
             assert_true(sent <= due + rates[i] / 100 + pieces[j]);
             assert_true(sent + pieces[j] + due / 500 >= due);
         }
@@ -80,7 +83,7 @@ static void extremes_do_not_wrap(void **state)
     gn_pacer_init(&p, UINT64_MAX, S);
     gn_pacer_sent(&p, 1, S);
     assert_in_range(gn_pacer_wait_ns(&p, S), 0, 1);
-    /* Time that goes back, or stands still. */
+    /* A clock that goes back or stands still. */
     gn_pacer_init(&p, 1000, 100 * S);
     gn_pacer_sent(&p, 1000, 50 * S);
     assert_int_equal(gn_pacer_wait_ns(&p, 50 * S), 51 * S);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The hashes of pages, as plain functions of memory. Called by a round's threads for every page
- * that has to be verified, so nothing here locks, allocates or looks at the clock, except for
- * making a key.
+ * The hashes of pages, as plain functions of memory. A round's threads call them for every page to
+ * verify, so nothing here locks, allocates or reads the clock, except for the creation of a hasher.
  */
 #include "migrate/page_hash.h"
 
@@ -27,8 +26,10 @@ static void digest_xxh3(const struct gn_page_hasher *h, const void *page, size_t
     memcpy(ret, &hash, sizeof hash);
 }
 
-/* The plain words of 64 bits, little-endian as on every machine that Gantry builds on; a last piece
- * is filled up with zeros. */
+/*
+ * Word i of the page: 64 bits, little-endian as on every machine that Gantry supports; a last
+ * partial word is padded with zeros.
+ */
 static uint64_t word_at(const unsigned char *page, size_t n, size_t i)
 {
     uint64_t w = 0;
@@ -62,7 +63,7 @@ static void digest_nh(const struct gn_page_hasher *h, const void *page, size_t n
 }
 
 #if defined(__x86_64__)
-/* Four words at once; the rest of a short page by the plain loop. */
+/* Four words at once; the plain loop processes the rest of a short page. */
 __attribute__((target("avx2"))) static void digest_nh_avx2(const struct gn_page_hasher *h,
                                                            const void *page, size_t n, void *ret)
 {

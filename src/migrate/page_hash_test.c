@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hashes against plain forms of themselves, and what they can and cannot tell apart. */
+/*
+ * Tests of the hashes: against plain implementations, with known answers, and which contents they
+ * distinguish.
+ */
 #include "migrate/page_hash.h"
 
 #include <errno.h>
@@ -43,7 +46,7 @@ static void init(struct gn_page_hasher *h, enum gn_page_hash_kind kind, uint32_t
     assert_int_equal(gn_page_hasher_init(h, kind, page_bytes, seed, true, NULL), 0);
 }
 
-/* NH as the paper has it, a word of 32 bits after the other. */
+/* NH as in the paper, one word of 32 bits after the other. */
 static void plain_nh(const struct gn_page_hasher *h, const unsigned char *page, size_t n,
                      uint64_t sums[4])
 {
@@ -70,7 +73,7 @@ static void equals_its_plain_form(void **state)
     init(&xxh3, GN_PAGE_HASH_XXH3, GN_PAGE_BYTES_MAX, 7);
     scramble(page, sizeof page);
     for (unsigned round = 0; round < 300; round++) {
-        /* Every length up to some vectors, then any; at odd addresses too. */
+        /* Every length up to some vectors, then random lengths; also at odd addresses. */
         size_t n = round < 200 ? round + 1 : 1 + draw() % GN_PAGE_BYTES_MAX;
         const unsigned char *p = page + round % 2;
         uint64_t got[4], want[4];
@@ -89,7 +92,7 @@ static void equals_its_plain_form(void **state)
     gn_page_hasher_fini(&xxh3);
 }
 
-/* Known answers: a kernel on a device must go on giving these. */
+/* Known answers: a device's kernel must give the same. */
 static void nh_of_a_known_key(void **state)
 {
     struct gn_page_hasher h;
@@ -130,7 +133,7 @@ static void every_changed_bit_is_seen(void **state)
     }
 }
 
-/* What a program's own data look like: one word all over, rows that changed places. */
+/* Regular contents, as programs have them: one word repeated, rows in another order. */
 static void regular_contents_differ(void **state)
 {
     for (unsigned k = 0; k < 3; k++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples of pages and the choice whether to use them. Pure arithmetic, called by a round's threads
- * (the choice under their lock).
+ * Samples of pages, and the choice whether to use them. Pure arithmetic; a round's threads call it
+ * (the choice under the round's lock). It never reads the clock.
  */
 #include "migrate/page_sample.h"
 
@@ -37,32 +37,44 @@ struct gn_page_sample gn_page_sample_take(unsigned n_bytes, const void *page, si
     return s;
 }
 
-/* Before anything was measured, in parts of a page's hash. */
+/* Assumed costs before any measurement, as fractions of the time to hash a page. */
 #define SAMPLE_COST 0.06
 #define HASHED_COST 1.2
-/* Sampling has to promise this part of a page's hash to begin, and that to go on: a choice at the
- * border is noise, and to leave the one way for the other costs something itself (the processor
- * reads ahead anew). */
+/*
+ * Sampling must promise to save LEAST_GAIN of a page's hash to begin, and LEAST_GAIN_ON to
+ * continue. A choice at the border is noise, and each change costs something itself (the hardware
+ * prefetcher starts anew).
+ */
 #define LEAST_GAIN    0.1
 #define LEAST_GAIN_ON 0.03
-/* To sample behind what has changed pays where it tells this part of those pages, however few of
- * all they are. */
+/*
+ * Sampling in runs, behind a changed page, pays if samples detect this fraction of those pages,
+ * however few the pages are.
+ */
 #define RUNS_FROM 0.8
-/* In parts of a hash: a sample there, and the end of a run, where the processor reads ahead anew.
+/*
+ * As fractions of a hash: a sample in a run, and the end of a run, at which the prefetcher starts
+ * anew.
  */
 #define RUNS_COST     0.15
 #define RUNS_END_COST 0.7
-/* What is known of so few pages is chance; of more, the last batches tell most. */
+/*
+ * A rate measured on fewer pages is not significant; with more pages, the last batches count most.
+ */
 #define RUNS_KNOWN  32
 #define RECENT_PART 0.125
-/* The first batches find nothing in the caches, and nothing read ahead: one alone would make
- * hashing look dearer than it is. */
+/*
+ * The first batches find cold caches and no prefetched data; a single one would make hashing look
+ * too expensive.
+ */
 #define KNOWN_AFTER 3u
-/* A look costs an eighth of hashing the page. */
+/* A batch that also looks at the samples of hashed pages costs an eighth more. */
 #define LOOK_EVERY 16u
 #define OFF_EVERY  64u
-/* A trial that did not pay is repeated after so many batches, then after twice as many, for what
- * made it dear may have passed. */
+/*
+ * A trial that did not pay is repeated after so many batches, then after twice as many, because the
+ * reason for its cost may have gone.
+ */
 #define RETRY_FIRST 64u
 #define RETRY_LAST  4096u
 
@@ -92,14 +104,14 @@ static void add(struct gn_sample_cost *cost, double ns)
     cost->ns[cost->n++ % GN_SAMPLE_RECENT] = ns;
 }
 
-/* What a page that is hashed costs more when those before it were not. */
+/* The extra cost of hashing a page if the pages before it were not hashed. */
 static double detour(const struct gn_sample_choice *c, double hash_ns)
 {
     const double more = median(&c->hashed, HASHED_COST * hash_ns) - hash_ns;
     return more > 0 ? more : 0;
 }
 
-/* What a page saves on average. */
+/* The average saving for a page. */
 static double gain(const struct gn_sample_choice *c, enum gn_sample_place i, double hash_ns)
 {
     return c->hit_rate[i] * hash_ns - median(&c->sample[i], SAMPLE_COST * hash_ns) -
@@ -111,7 +123,7 @@ static bool may_take_runs(const struct gn_sample_choice *c)
     return c->behind >= RUNS_KNOWN && c->told_behind >= RUNS_FROM * c->behind;
 }
 
-/* The same when samples are taken in runs only: of pages behind one that was told. */
+/* The same if only pages behind a detected page are sampled. */
 static double gain_in_runs(const struct gn_sample_choice *c, double hash_ns)
 {
     const double told = c->told_behind / c->behind;
@@ -139,7 +151,10 @@ enum gn_sample_place gn_sample_choose(struct gn_sample_choice *c, bool *ret_look
     }
     if (may_take_runs(c) && (best == GN_SAMPLE_OFF || gain_in_runs(c, hash_ns) > best_gain))
         best = GN_SAMPLE_RUNS;
-    /* Now and then without, to see what the other places would have told or what a hash costs. */
+    /*
+     * Now and then a batch without sampling, to measure the hit rates of the other places or the
+     * cost of a hash.
+     */
     if (best != GN_SAMPLE_OFF && batch % OFF_EVERY == OFF_EVERY - 1) {
         *ret_look = batch / OFF_EVERY % 2;
         return GN_SAMPLE_OFF;
@@ -162,7 +177,7 @@ static void note_unused(struct gn_sample_choice *c)
 
 static void rate(struct gn_sample_choice *c, const struct gn_sample_batch *b)
 {
-    if (b->behind) { /* where nothing has changed, nothing is learnt of what has */
+    if (b->behind) { /* a batch without changed pages says nothing about changed pages */
         c->behind += b->behind - RECENT_PART * c->behind;
         c->told_behind += b->told_behind - RECENT_PART * c->told_behind;
     }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples byte by byte, and the choice in virtual time: what it costs against hashing all. */
+/*
+ * Tests of samples byte by byte, and of the choice in virtual time: its cost compared with hashing
+ * every page.
+ */
 #include "migrate/page_sample.h"
 
 #include <setjmp.h>
@@ -31,7 +34,7 @@ static void samples_are_the_bytes_they_are_of(void **state)
     assert_int_equal(gn_page_sample_at(GN_SAMPLE_SPREAD, 1, page, sizeof page), page[2048]);
 }
 
-/* A buffer's last page may have a single byte; under a sanitizer nothing beyond it may be read. */
+/* A buffer's last page may have a single byte; under a sanitizer no byte beyond it may be read. */
 static void short_pages_are_sampled_whole(void **state)
 {
     for (size_t n = 1; n <= 9; n++) {
@@ -53,13 +56,14 @@ static void short_pages_are_sampled_whole(void **state)
     }
 }
 
-/* A machine: what things cost on it, and how pages change. */
+/* A simulated machine: its costs, and the pattern in which pages change. */
 struct machine {
     double hash_ns, hashed_ns, sample_ns[GN_SAMPLE_PLACES];
-    double hits[GN_SAMPLE_PLACES]; /* of all pages */
-    double run; /* so many pages that are told lie side by side, in the mean; 0: each by itself */
-    double look_ns;   /* a page that is hashed and looked at, too, in one place that tells it */
-    double other_way; /* of the first batch after those of the other way, this much more */
+    double hits[GN_SAMPLE_PLACES]; /* as fractions of all pages */
+    double run; /* mean number of adjacent pages that a sample detects; 0: each page by itself */
+    double look_ns; /* cost of examining one place of a hashed page that detects it */
+    /* Extra cost, as a fraction, of the first batch after a change between hashing and sampling. */
+    double other_way;
 };
 
 static uint64_t random_state = 88172645463325252u;
@@ -72,7 +76,7 @@ static double draw(void)
     return (double)(random_state >> 11) / (double)(UINT64_C(1) << 53);
 }
 
-/* Which places tell a page. */
+/* The places that detect a page. */
 struct page {
     bool by[GN_SAMPLE_PLACES];
 };
@@ -96,8 +100,10 @@ static enum gn_sample_place teller(const struct page *page)
     return p;
 }
 
-/* One batch as the verification goes through it: fills b, and returns what hashing and looking
- * cost. */
+/*
+ * One batch as the verification processes it: fills b, and returns the cost of hashing and
+ * examining.
+ */
 static double verify(struct gn_sample_batch *b, const struct machine *m, struct page *page)
 {
     enum gn_sample_place behind = GN_SAMPLE_OFF;
@@ -135,8 +141,10 @@ static double verify(struct gn_sample_batch *b, const struct machine *m, struct 
     return took;
 }
 
-/* The time of n batches of 64 pages by choice. noise: one batch in 50 takes a hundred times as long
- * to the clock, which the choice sees but which is not counted. */
+/*
+ * The time of n batches of 64 pages by choice. noise: one batch in 50 seems to take a hundred times
+ * as long; the choice sees that, but the total does not count it.
+ */
 static double run(struct gn_sample_choice *c, const struct machine *m, unsigned n, bool noise)
 {
     double total = 0;
@@ -162,8 +170,10 @@ static double run(struct gn_sample_choice *c, const struct machine *m, unsigned 
 
 static const struct machine dear = {.hash_ns = 500, .hashed_ns = 650, .sample_ns = {30, 30, 90}};
 
-/* gMig's Tropics: 52.6 % of the pages verified had changed, 46.7 % of all are told by their first
- * byte. */
+/*
+ * gMig's Tropics: 52.6 % of the verified pages had changed; the first byte detects 46.7 % of all
+ * pages.
+ */
 static void the_papers_mix_is_a_fifth_cheaper(void **state)
 {
     for (unsigned noise = 0; noise < 2; noise++) {
@@ -185,7 +195,7 @@ static void no_mix_is_two_percent_dearer(void **state)
             for (unsigned noise = 0; noise < 2; noise++) {
                 struct gn_sample_choice c;
                 struct machine m = dear;
-                /* The changed pages are told by one place, by all, or by none. */
+                /* The changed pages are detected by one place, by all, or by none. */
                 for (enum gn_sample_place p = 0; p < GN_SAMPLE_PLACES; p++)
                     m.hits[p] = where == 3 || where == p ? percent / 100.0 : 0;
                 if (percent % 10 == 0 && where == 0)
@@ -200,7 +210,7 @@ static void no_mix_is_two_percent_dearer(void **state)
     }
 }
 
-/* A move's buffers follow each other: what held for one need not hold for the next. */
+/* The buffers of a migration follow each other: a rate of one buffer need not hold for the next. */
 static void a_changed_mix_is_followed(void **state)
 {
     struct gn_sample_choice c;
@@ -218,11 +228,11 @@ static void a_changed_mix_is_followed(void **state)
     for (unsigned i = 0; i < 64; i++)
         sampled += gn_sample_choose(&c, &look) < GN_SAMPLE_PLACES;
     assert_int_equal(sampled, 0);
-    /* Where nothing has changed, samples in runs are none. */
+    /* Without changed pages, sampling in runs takes no samples. */
     assert_true(run(&c, &clean, 640, false) <= 1.0001 * 500 * 64 * 640);
 }
 
-/* Where a sample costs as much as a hash, it is not taken. */
+/* If a sample costs as much as a hash, no samples are taken. */
 static void dear_samples_are_left_alone(void **state)
 {
     struct gn_sample_choice c;
@@ -233,8 +243,10 @@ static void dear_samples_are_left_alone(void **state)
     assert_true(took < 1.02 * 300 * 64 * 1000);
 }
 
-/* An AMD EPYC: it reads ahead so well that leaving out every second page saves little, and what it
- * has to find anew costs. */
+/*
+ * An AMD EPYC: its prefetcher works so well that skipping every second page saves little, and a
+ * restart of the prefetcher is expensive.
+ */
 static const struct machine far_sighted = {
     .hash_ns = 210, .hashed_ns = 370, .sample_ns = {16, 16, 60}, .look_ns = 10, .other_way = 0.2};
 
@@ -264,8 +276,9 @@ static void what_saves_much_is_taken(void **state)
     assert_true(run(&c, &m, 1000, true) < 0.35 * 210 * 64 * 1000);
 }
 
-/* Whole buffers that have changed beside whole ones that have not, however few: by time a page, and
- * by pages that are hashed all the same.
+/*
+ * Whole changed buffers beside whole unchanged ones, however few: checks the time for a page, and
+ * the pages that are hashed although a sample could detect them.
  */
 static void what_lies_together_is_told_by_what_lies_before(void **state)
 {
@@ -287,7 +300,7 @@ static void what_lies_together_is_told_by_what_lies_before(void **state)
     }
 }
 
-/* Of runs of two pages, the second one is hardly foreseen by the first. */
+/* In runs of two pages the first page hardly predicts the second. */
 static void short_runs_are_left_alone(void **state)
 {
     for (unsigned percent = 0; percent <= 35; percent += 5) {

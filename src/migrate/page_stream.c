@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sink that writes a round's pages into a migration stream; on the thread that runs the round.
- * The runs of a group go out together: changed pages lie scattered, and a section with a system
- * call for each would cost more than hashing it.
+ * The sink that writes a round's pages into a migration stream; called on the thread that runs the
+ * round. It writes the runs of a group together: changed pages are scattered, and a section with a
+ * system call for each run would cost more than hashing it. It never reads pages itself.
  */
 #include "migrate/page_stream.h"
 

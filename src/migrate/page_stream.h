@@ -6,10 +6,11 @@
 #include "stream/stream.h"
 
 /*
- * Rounds into a migration stream: a sink for gn_rounds_run. Before a round the caller puts the
- * memories and begins the round in the stream; an item's cookie is gn_page_stream_cookie of the id
- * that its memory has there. The engine's pages are the stream's in size. When a round failed, the
- * reason is gn_stream_writer_error's. Embedded; the writer is the caller's.
+ * Rounds into a migration stream: a sink for gn_rounds_run. Before a round the caller writes the
+ * memories and the beginning of the round to the stream. An item's cookie is gn_page_stream_cookie
+ * of its memory's id in the stream. The engine and the stream use the same page size. If a round
+ * fails, gn_stream_writer_error has the reason. Embedded in the caller's struct; the caller owns
+ * the writer.
  */
 struct gn_page_stream {
     struct gn_stream_writer *writer;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rounds written into a stream and read back: the reader has what was there when writing stopped.
+/*
+ * Rounds written into a stream and read back: the reader has the contents of the moment at which
+ * writing stopped.
  */
 #include "migrate/rounds_world.h"
 

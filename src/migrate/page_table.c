@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bits and digests of a buffer's pages. Marks are made by the threads of a vGPU while a round
- * reads them; the memory order that this takes is on the accesses, here and in verify.c.
+ * The bits and digests of a buffer's pages. The threads of a vGPU set marks while a round reads
+ * them; the memory order for that is on the accesses, here and in verify.c. No function here locks
+ * or reads page contents, except for gn_page_table_has.
  */
 #include "migrate/page_table.h"
 
@@ -37,7 +38,8 @@ int gn_page_table_create(const struct gn_page_hasher *hasher, uint64_t bytes, bo
     t->kernel = zeroed(t->n_groups, sizeof *t->kernel);
     t->sent = zeroed(t->n_groups, sizeof *t->sent);
     t->hashed = zeroed(t->n_groups, sizeof *t->hashed);
-    /* calloc's untouched memory takes no pages: a buffer that no kernel writes pays for no digests.
+    /*
+     * calloc's untouched memory uses no pages: a buffer that no kernel writes pays for no digests.
      */
     t->digests = zeroed(n_pages, hasher->digest_bytes ? hasher->digest_bytes : 1);
     t->samples = zeroed(n_pages, sizeof *t->samples);
@@ -75,9 +77,11 @@ static void mark(const struct gn_page_table *t, _Atomic uint64_t *bits, uint64_t
             mask &= UINT64_MAX << first % GN_PAGE_GROUP;
         if (g == last / GN_PAGE_GROUP)
             mask &= UINT64_MAX >> (GN_PAGE_GROUP - 1 - last % GN_PAGE_GROUP);
-        /* M0: releases what was written before the mark to the round that takes the mark (V0). The
-         * order of a mark that stands already is another marker's, not ours, so host marks are
-         * always written. */
+        /*
+         * M0: releases the writes before the mark to the round that takes the mark (V0). If the bit
+         * is set already, its memory order is that of another marker, so a host mark is always
+         * written.
+         */
         if (bits == t->host ||
             (atomic_load_explicit(&bits[g], memory_order_relaxed) & mask) != mask)
             atomic_fetch_or_explicit(&bits[g], mask, memory_order_release);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pipeline of a move. Hashing threads take groups of pages in the round's order, each into the
- * next free slot of a ring; the thread that runs the round sends the slots in the same order and
- * puts what was sent into the tables. So a table is written by one thread, and a group is read by
- * one other before its slot is ready and by none after. A slot changes hands under the lock only;
- * source and sink are called without it.
+ * The pipeline of a migration's rounds. Hashing threads take groups of pages in the round's order,
+ * each into the next free slot of a ring. The thread that runs the round sends the slots in the
+ * same order and records the sent pages in the tables. So a single thread writes a table, and a
+ * group is read by one other thread before its slot is ready and by none after. A slot changes
+ * owner under the lock only. Source and sink are called without the lock.
  */
 #include "migrate/rounds.h"
 
@@ -21,8 +21,7 @@
 #define MAX_THREADS   64u
 #define MAX_SLOTS     16u
 #define STAGING_BYTES (UINT64_C(16) << 20)
-/* Groups whose digests the device works out in one go: a launch costs it as much as hashing
- * megabytes. */
+/* Number of groups that the device hashes at once: a launch costs as much as hashing megabytes. */
 #define DEVICE_SPAN 64u
 
 struct slot {
@@ -33,18 +32,20 @@ struct slot {
     int error;
 };
 
-/* Digests of one buffer by its device, this round's. */
+/* One buffer's digests in this round, computed by its device. */
 struct device_digests {
-    unsigned char *all; /* NULL: the buffer is hashed here */
+    unsigned char *all; /* NULL: the buffer is hashed on the CPU */
     /* under device_lock */
-    uint64_t groups; /* worked out so far */
-    bool failed;     /* the others are hashed here */
+    uint64_t groups; /* number of groups computed so far */
+    bool failed;     /* the remaining groups are hashed on the CPU */
 };
 
-/* In which order a round goes through the groups of all buffers, as if they were one: from 0 on in
- * strides, which have no divisor in common with their number. */
+/*
+ * The order in which a round visits the groups of all buffers, numbered as if they were one buffer:
+ * from 0 in strides. The stride has no common divisor with the number of groups.
+ */
 struct order {
-    uint64_t *first; /* of each buffer, and the number of all */
+    uint64_t *first; /* first group of each buffer, then the number of all groups */
     uint64_t n, stride;
     /* under lock */
     uint64_t at, n_taken;
@@ -66,23 +67,23 @@ struct gn_rounds {
 
     /* under lock */
     pthread_mutex_t lock;
-    pthread_cond_t work;  /* hashing threads: a round begins, slots are free, the end */
-    pthread_cond_t ready; /* the sending thread: slots are ready, cancelled */
+    pthread_cond_t work;  /* hashing threads wait for: a round begins, slots are free, quit */
+    pthread_cond_t ready; /* the sending thread waits for: slots are ready, cancelled */
     bool running, quit, cancelled;
-    int error; /* the first; nothing is taken any more */
+    int error; /* the first error; from then on no group is taken */
     struct order order;
     uint64_t taken, sent;  /* slots since the round began: [sent, taken) are in use */
-    unsigned n_ready;      /* of these */
-    unsigned idle_hashers; /* asleep in `work` */
+    unsigned n_ready;      /* ready slots among these */
+    unsigned idle_hashers; /* threads asleep in `work` */
     bool sender_asleep;
-    unsigned wake_at; /* ready slots for which the sender is woken */
+    unsigned wake_at; /* number of ready slots at which the sender is woken */
     struct gn_sample_choice choice;
     struct gn_verify_stats sum;
 
-    /* under device_lock, which is never held with the other */
+    /* under device_lock, which is never held together with `lock` */
     pthread_mutex_t device_lock;
 
-    /* a slot's is whose turn it is */
+    /* each slot belongs to one thread at a time */
     struct slot slots[MAX_SLOTS];
 };
 
@@ -114,7 +115,7 @@ static void next_locked(struct gn_rounds *r, struct slot *s)
     o->at = o->at < o->n - o->stride ? o->at + o->stride : o->at - (o->n - o->stride);
 }
 
-/* The next group into the next slot. */
+/* Takes the next group into the next slot. */
 static struct slot *take_locked(struct gn_rounds *r, struct gn_verify_how *how)
 {
     struct slot *s = &r->slots[r->taken++ % r->n_slots];
@@ -122,15 +123,20 @@ static struct slot *take_locked(struct gn_rounds *r, struct gn_verify_how *how)
     s->ready = false;
     s->error = 0;
     *how = (struct gn_verify_how){.kind = r->options.kind, .place = GN_SAMPLE_OFF};
-    /* Where digests are kept, a page that its sample tells would be hashed all the same. */
+    /*
+     * Sample only in the stop: a live round needs the digests, so it hashes a page even if a sample
+     * detects it.
+     */
     if (r->options.kind == GN_ROUND_STOP)
         how->place = r->options.sample == GN_SAMPLE_AUTO ? gn_sample_choose(&r->choice, &how->look)
                                                          : r->options.sample;
     return s;
 }
 
-/* Does any page of these groups have a digest to compare with? They have not been sent in this
- * round, so nobody writes them. */
+/*
+ * Does any page of these groups have a digest to compare with? These groups have not been sent in
+ * this round, so no thread writes them.
+ */
 static bool worth_asking(const struct gn_page_table *t, uint64_t from, uint64_t to)
 {
     for (uint64_t g = from; g < to; g++) {
@@ -182,15 +188,15 @@ static void finish_locked(struct gn_rounds *r, struct slot *s)
     r->n_ready++;
     if (s->error && !r->error) {
         r->error = s->error;
-        pthread_cond_signal(&r->ready); /* the limit may hold the sender back for long */
+        pthread_cond_signal(&r->ready); /* the sender may be waiting long for the bandwidth limit */
     }
     if (s->v.batch.n_pages >= 8)
         gn_sample_note(&r->choice, &s->v.batch);
     gn_verify_stats_add(&r->sum, &s->v.stats);
     /*
-     * Waking costs both threads about as much as hashing a group, so the sender is woken for
-     * several, and for fewer only when nobody would wake him later: the ring is full, or everything
-     * has been taken.
+     * A wake costs both threads about as much as hashing a group. So the sender is woken for
+     * several slots, and for fewer only if no later wake would come: the ring is full, or all
+     * groups have been taken.
      */
     bool last = !may_take(r);
     if (r->sender_asleep && (last || r->n_ready >= r->wake_at)) {
@@ -221,7 +227,7 @@ static void *hasher(void *arg)
     return NULL;
 }
 
-/* Waits for the limit. Returns whether to go on. */
+/* Waits for the bandwidth limit. Returns whether to continue. */
 static bool pace(struct gn_rounds *r, const struct gn_pacer *pacer, struct gn_round_stats *stats)
 {
     uint64_t now = gn_now_ns(), wait_ns = gn_pacer_wait_ns(pacer, now);
@@ -243,7 +249,7 @@ static bool pace(struct gn_rounds *r, const struct gn_pacer *pacer, struct gn_ro
     return go_on;
 }
 
-/* The runs of pages in one slot. 0, -ECANCELED or what the sink said. */
+/* Sends the runs of pages in one slot. Returns 0, -ECANCELED or the sink's error. */
 static int send_slot(struct gn_rounds *r, const struct slot *s, struct gn_pacer *pacer,
                      struct gn_round_stats *stats)
 {
@@ -295,8 +301,10 @@ static int send_slot(struct gn_rounds *r, const struct slot *s, struct gn_pacer 
 
 static void free_slots_locked(struct gn_rounds *r)
 {
-    /* Hashers were stopped by the full ring: let half of it come free before they are woken, as
-     * finish_locked does. */
+    /*
+     * The full ring stopped the hashing threads: wake them when half of it is free, to save wakes
+     * as finish_locked does.
+     */
     if (r->idle_hashers && may_take(r) && r->taken - r->sent <= r->n_slots / 2)
         pthread_cond_broadcast(&r->work);
 }
@@ -310,8 +318,10 @@ static void commit(struct gn_rounds *r, const struct slot *s)
         r->options.done(r->options.done_ctx, t->bytes - at < n ? t->bytes - at : n);
 }
 
-/* The sending thread's part. Returns when all is sent, or nobody works on a slot any more and
- * something has failed. */
+/*
+ * The sending thread's part. Returns when everything is sent, or when a step has failed and no
+ * thread works on a slot any more.
+ */
 static void send_all(struct gn_rounds *r, struct gn_round_stats *stats)
 {
     struct gn_pacer pacer;
@@ -370,10 +380,10 @@ static uint64_t divisor(uint64_t a, uint64_t b)
 }
 
 /*
- * What a program changes lies together, and so does what it leaves alone: one after the other,
- * there would be nothing to send while the one is hashed, and nothing to hash while the other is
- * sent. The golden ratio's strides spread both over the round. Where all is sent, memory is best
- * read as it lies; and a device hashes what lies together.
+ * Changed pages are usually adjacent, and so are unchanged ones. In sequential order there would be
+ * nothing to send while unchanged pages are hashed, and nothing to hash while changed ones are
+ * sent. Strides by the golden ratio spread both over the round. If all pages are sent, memory is
+ * best read sequentially; a device also hashes adjacent pages together.
  */
 static void choose_order(struct gn_rounds *r, const struct gn_round_options *options,
                          const struct gn_round_item *items, size_t n_items)
@@ -524,7 +534,7 @@ int gn_rounds_create(uint32_t page_bytes, unsigned n_threads, struct gn_rounds *
     for (unsigned i = 0; i < r->n_slots; i++)
         r->slots[i].v.staging = r->staging + i * group_bytes;
 
-    /* A program's signals are none of these threads' business. */
+    /* These threads must not handle the program's signals. */
     sigset_t all, before;
     gn_signals_of_others(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

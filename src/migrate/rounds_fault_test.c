@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each step of a move fails once: the sink, a source, a device, memory, a thread, somebody who
- * cancels. The round ends with the reason, nobody touches anything afterwards, nothing leaks (under
- * ASan), and the next attempt brings everything over. */
+/*
+ * Each step of a migration fails once: the sink, a source, a device, an allocation, a thread; or
+ * the round is cancelled. The round ends with the reason, no thread accesses anything afterwards,
+ * nothing leaks (under ASan), and the next attempt transfers everything.
+ */
 #include "migrate/rounds_world.h"
 
 #include <semaphore.h>
 
 #define PAGE 4096u
 
-/* The linker leads these calls of the code under test here. */
+/* The linker redirects these calls of the code under test to the wrappers below. */
 static long fail_allocation_at, fail_thread_at;
 
 void *__real_malloc(size_t n);
@@ -24,7 +26,7 @@ int __real_pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m,
 int __wrap_pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m,
                                   const struct timespec *until);
 
-/* Posted with the lock held that only the wait itself gives up. */
+/* Posted while holding the lock, which only the wait itself releases. */
 static sem_t held_back;
 static bool tell_held_back;
 
@@ -86,8 +88,10 @@ static void change(struct world *w)
     }
 }
 
-/* The three moments of a move: the first round, a later one, the last. `arm` sets what is to fail
- * for the n-th time; a moment is done with when the fault did not come any more. */
+/*
+ * The three phases of a migration: the first round, a later one, the last. `arm` makes the n-th
+ * call fail; a phase is complete when the fault no longer occurs.
+ */
 static unsigned each_moment(unsigned threads, void (*arm)(struct world *, long), int expected)
 {
     unsigned failures = 0;
@@ -157,7 +161,7 @@ static void a_source_that_fails(void **state)
         assert_true(each_moment(threads, arm_read, -EIO) >= 20);
 }
 
-/* What it does not hash is read and hashed here. */
+/* Pages that the device does not hash are read and hashed on the CPU. */
 static void a_device_that_fails(void **state)
 {
     unsigned failures = 0;
@@ -202,7 +206,7 @@ static void cancelled_at_any_point(void **state)
             assert_int_equal(r, happened ? -ECANCELED : 0);
             if (happened) {
                 assert_true(w.calls - calls >= (uint64_t)n);
-                /* Nothing starts after it. */
+                /* No round starts after it. */
                 calls = w.calls;
                 assert_int_equal(world_round(&w, STOP, NULL), -ECANCELED);
                 assert_int_equal(w.calls, calls);
@@ -220,7 +224,7 @@ static void *cancel(void *rounds)
     return NULL;
 }
 
-/* At a byte a second the round would take a week. */
+/* At one byte a second the round would take a week. */
 static int cancel_in_the_sink(void *ctx, void *cookie, uint64_t offset, const void *data,
                               uint64_t n, const void *digests)
 {
@@ -244,7 +248,7 @@ static void cancelled_while_held_back(void **state)
     world_fini(&w);
 }
 
-/* The limit holds the sender back for days: only who fails can end that. */
+/* The limit holds the sender back for days: only an error can end that wait. */
 static int fail_when_the_sender_is_held_back(void *ctx, uint64_t offset, void *dst, uint64_t n)
 {
     if (!offset)
@@ -261,8 +265,8 @@ static void a_source_that_fails_while_the_sender_is_held_back(void **state)
     world_init(&w, GN_PAGE_HASH_NH, PAGE, 1, 6);
     struct buffer *b = world_add(&w, 2 * GN_PAGE_GROUP * PAGE, true, READ);
     memset(b->here, 1, b->bytes);
-    memset(b->here + PAGE, 0,
-           PAGE); /* so the first group goes out in two runs: the second one is held back */
+    /* So the first group has two runs, and the second run is held back. */
+    memset(b->here + PAGE, 0, PAGE);
     w.items[0].source.read = fail_when_the_sender_is_held_back;
     o.bytes_per_s = 1;
     sem_init(&held_back, 0, 0);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rounds over buffers that change at random: what arrives is what was there when writing stopped;
- * and each of gMig's sets by itself. */
+/*
+ * Rounds over buffers that change at random: the destination has the contents of the moment at
+ * which writing stopped. Also tests each of gMig's sets by itself.
+ */
 #include "migrate/rounds_world.h"
 
 #define PAGE 4096u
@@ -11,8 +13,9 @@ static void host_writes(struct buffer *b, uint64_t at, uint64_t n, int value)
     gn_page_table_cpu_wrote(b->table, at, n);
 }
 
-/* What is here is now what was there, and the way back begins: of all that came, or of some of it,
- * it is known that the other side has it.
+/*
+ * Swaps source and destination: the migration back begins, and the new source knows all or some of
+ * the contents that the other side has.
  */
 static void goes_back(struct world *w, bool all)
 {
@@ -37,9 +40,11 @@ static void goes_back(struct world *w, bool all)
     }
 }
 
-/* Everything at random, a few hundred times, or fewer: sizes down to a byte, all ways to be read,
- * kernels and the host writing between and during rounds, up to three threads; and then back where
- * it all came from, which still has it. */
+/*
+ * Everything at random, a few hundred times, or fewer: sizes down to one byte, all kinds of
+ * sources, kernels and the host writing between and during rounds, up to three threads; and then
+ * back to the source, which still has the contents.
+ */
 static void random_moves(void **state)
 {
     const uint64_t seeds = few() ? 60 : 400;
@@ -72,7 +77,7 @@ static void random_moves(void **state)
                         kernel_runs_locked(b, (unsigned)(draw_locked(&w) % 20));
                         pthread_mutex_unlock(&w.lock);
                     } else if (draw(&w, 8) == 0) {
-                        /* The first kernel that writes it. */
+                        /* The first kernel that writes the buffer. */
                         b->kernels = true;
                         gn_page_table_kernel_writes(b->table, 0, b->bytes);
                     }
@@ -102,12 +107,12 @@ static void random_moves(void **state)
     }
 }
 
-/* A value that is another one just while it is sent: what is hashed must be what is sent. */
+/* A value that differs only while it is sent: the bytes hashed must be the bytes sent. */
 static int read_between(void *ctx, uint64_t offset, void *dst, uint64_t n)
 {
     struct buffer *b = ctx;
     pthread_mutex_lock(&b->w->lock);
-    /* 1 for each second reader. */
+    /* 1 for every second read. */
     b->here[0] = (unsigned char)(b->w->reads++ % 2);
     memcpy(dst, b->here + offset, n);
     b->here[0] = 0;
@@ -142,7 +147,7 @@ static void unwritten_buffers_are_not_read_again(void **state)
     memset(b->here, 3, b->bytes);
     assert_int_equal(world_round(&w, LIVE, &s), 0);
     assert_int_equal(s.verify.unseen, 101);
-    assert_int_equal(s.verify.hash_ns, 0); /* nor is its first sending hashed */
+    assert_int_equal(s.verify.hash_ns, 0); /* the first sending is not hashed either */
     uint64_t reads = w.reads;
     assert_int_equal(world_round(&w, LIVE, &s), 0);
     assert_int_equal(world_round(&w, STOP, &s), 0);
@@ -153,8 +158,10 @@ static void unwritten_buffers_are_not_read_again(void **state)
     world_fini(&w);
 }
 
-/* T_d, and H: a page that both wrote is sent without being verified, and its digest is that of what
- * was sent. */
+/*
+ * T_d and H: a page that both wrote is sent without verification, and its digest is that of the
+ * content sent.
+ */
 static void host_pages_go_unhashed(void **state)
 {
     struct world w;
@@ -168,11 +175,14 @@ static void host_pages_go_unhashed(void **state)
     host_writes(both, 70 * PAGE, 1, 2);
     assert_int_equal(world_round(&w, LIVE, &s), 0);
     assert_int_equal(s.verify.host, 3);
-    assert_int_equal(s.verify.hashed, 199); /* all of the other but the page that the host wrote */
+    /* All pages of the other buffer except for the one that the host wrote. */
+    assert_int_equal(s.verify.hashed, 199);
     assert_int_equal(s.verify.clean, 199);
     assert_int_equal(s.sent_pages, 3);
-    /* Had the digest not been renewed, the page would be sent again; had it become that of zeros,
-     * it would be lost here. */
+    /*
+     * If the digest had not been renewed, the page would be sent again; if it had become that of
+     * zeros, the page would be lost here.
+     */
     both->here[70 * PAGE] = 0;
     assert_int_equal(world_round(&w, STOP, &s), 0);
     assert_int_equal(s.sent_pages + s.verify.zero, 1);
@@ -222,7 +232,7 @@ static void marks_cover_what_they_say(void **state)
     world_fini(&w);
 }
 
-/* A kernel that writes part of a buffer: only that part is ever verified. */
+/* A kernel that writes part of a buffer: only that part is verified. */
 static void sub_buffers_are_verified_alone(void **state)
 {
     struct world w;
@@ -240,8 +250,10 @@ static void sub_buffers_are_verified_alone(void **state)
     world_fini(&w);
 }
 
-/* Of a run of changed pages the first one of each group is hashed, and one that the sample does not
- * tell; what has not changed costs no sample but the one behind the run. */
+/*
+ * In a run of changed pages, only the first page of each group is hashed, and a page that the
+ * sample does not detect. The only unchanged page that is sampled is the one behind the run.
+ */
 static void behind_a_page_that_was_told_there_is_no_hash(void **state)
 {
     struct world w;
@@ -261,7 +273,7 @@ static void behind_a_page_that_was_told_there_is_no_hash(void **state)
     world_fini(&w);
 }
 
-/* The bus carries changed pages only. */
+/* Only changed pages cross the bus. */
 static void device_digests_spare_the_bus(void **state)
 {
     for (unsigned threads = 0; threads < 3; threads++) {
@@ -292,7 +304,7 @@ static void device_digests_spare_the_bus(void **state)
     }
 }
 
-/* What came before it failed holds; the rest is read. */
+/* Digests computed before the failure remain valid; the other pages are read. */
 static void a_device_that_hashes_no_more(void **state)
 {
     for (unsigned threads = 0; threads < 3; threads++) {
@@ -318,7 +330,7 @@ static void a_device_that_hashes_no_more(void **state)
     }
 }
 
-/* What came, and then is changed: of that alone something is sent. */
+/* After a migration back and forth, only changed pages are sent. */
 static void coming_back_sends_what_changed(void **state)
 {
     static const enum gn_page_hash_kind kinds[] = {GN_PAGE_HASH_XXH3, GN_PAGE_HASH_NH};
@@ -347,13 +359,12 @@ static void coming_back_sends_what_changed(void **state)
         assert_all_there(&w);
         gn_page_table_forget(by_host->table);
         assert_int_equal(world_round(&w, STOP, &s), 0);
-        assert_int_equal(s.sent_pages, 500 + 1); /* and what was sent in a stop */
+        assert_int_equal(s.sent_pages, 500 + 1); /* and the page sent in a stop */
         world_fini(&w);
     }
 }
 
-/* What nobody is known to have written is looked at where that is in doubt: once, and not in the
- * stop. */
+/* With `doubts`, pages without a known writer are compared: once, and not in the stop. */
 static void what_is_doubted_is_compared(void **state)
 {
     struct world w;
@@ -377,8 +388,10 @@ static void what_is_doubted_is_compared(void **state)
     world_fini(&w);
 }
 
-/* Of what came when nobody had the time to hash it, all that a kernel may have written since goes
- * again. */
+/*
+ * Contents that arrived without a digest: all pages that a kernel may have written since are sent
+ * again.
+ */
 static void what_came_unhashed_goes_again(void **state)
 {
     struct world w;
@@ -401,7 +414,7 @@ static void what_came_unhashed_goes_again(void **state)
     world_fini(&w);
 }
 
-/* A last round keeps no digests of what it sends, and may not leave older ones. */
+/* A stop round stores no digests of the pages that it sends, and must drop older ones. */
 static void what_was_known_before_is_forgotten(void **state)
 {
     struct world w;
@@ -416,7 +429,7 @@ static void what_was_known_before_is_forgotten(void **state)
     world_fini(&w);
 }
 
-/* The paper's basic form, beside which the others are measured. */
+/* The paper's basic form, the baseline of the other measurements. */
 static void without_a_hash_all_is_sent(void **state)
 {
     struct world w;
@@ -447,7 +460,7 @@ static void hostile_sizes_are_refused(void **state)
     assert_null(t);
     assert_null(r);
 
-    /* A table of other pages than the engine's; no buffers at all. */
+    /* A table with a page size other than the engine's; no buffers at all. */
     struct gn_error err;
     struct gn_round_stats s;
     struct world w;
@@ -465,8 +478,10 @@ static void hostile_sizes_are_refused(void **state)
     world_fini(&w);
 }
 
-/* A slow line: the hashing threads fill the ring and sleep; a fast one: the sender does. Both end,
- * in order. */
+/*
+ * With a slow sink the hashing threads fill the ring and sleep; with a fast one the sender sleeps.
+ * Both end, in order.
+ */
 static void order_is_kept(void **state)
 {
     struct world w;
@@ -483,7 +498,7 @@ static void order_is_kept(void **state)
     world_fini(&w);
 }
 
-/* The reads when the n-th page was sent. */
+/* The number of reads at the moment when the n-th page was sent. */
 struct meeting {
     struct world *w;
     uint64_t n_sent, looked_at[3];
@@ -500,8 +515,10 @@ static int met(void *ctx, void *cookie, uint64_t offset, const void *data, uint6
     return sink_data(m->w, cookie, offset, data, n, digests);
 }
 
-/* Of 500 groups in two buffers, 100 that lie together have changed: in the stop a quarter of them
- * has been sent when a quarter of all was looked at, and so on. */
+/*
+ * Two buffers have 500 groups, of which 100 adjacent ones have changed. In the stop, a quarter of
+ * the changed groups has been sent when a quarter of all groups has been read, and so on.
+ */
 static void what_changed_is_spread_over_the_stop(void **state)
 {
     struct world w;

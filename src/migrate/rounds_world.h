@@ -3,8 +3,9 @@
 #define GN_MIGRATE_ROUNDS_WORLD_H
 
 /*
- * For tests: some buffers here and their copies there. Sources read them (and can change them as
- * they are being read, as kernels do); the sink writes the copies, and fails when told to.
+ * For tests: some buffers at the source and their copies at the destination. Sources read the
+ * buffers (and can change them during the read, as kernels do); the sink writes the copies, and
+ * fails on request.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -20,7 +21,7 @@
 
 #define MAX_BUFFERS 6
 
-/* Whether this is a build in which a round takes many times as long, and fewer must do. */
+/* A build in which a round takes many times as long, so that fewer rounds must suffice. */
 static inline bool few(void)
 {
     return getenv("MIGRATE_FEW") != NULL;
@@ -33,7 +34,7 @@ struct buffer {
     unsigned char *here, *there;
     uint64_t bytes;
     struct gn_page_table *table;
-    bool kernels; /* kernels write it */
+    bool kernels; /* kernels write this buffer */
 };
 
 struct world {
@@ -44,13 +45,14 @@ struct world {
     struct gn_page_sink sink;
     struct gn_rounds *rounds;
 
-    pthread_mutex_t lock; /* the random numbers, counts and what changes while it is read */
+    /* Protects the random numbers, the counts, and buffers that change during reads. */
+    pthread_mutex_t lock;
     uint64_t random;
     bool lively; /* reading a buffer changes it, before and after */
     uint64_t reads, read_bytes, digests, digested_pages;
-    long fail_read_at, fail_digest_at; /* the n-th call from now, 1 for the next; 0: never */
+    long fail_read_at, fail_digest_at; /* the n-th call from now fails, 1 for the next; 0: never */
 
-    /* by the sending thread alone */
+    /* used by the sending thread alone */
     uint64_t calls, digests_given;
     long fail_call_at;
     long cancel_call_at;
@@ -72,8 +74,10 @@ static inline uint64_t draw(struct world *w, uint64_t below)
     return x;
 }
 
-/* A kernel's writes: bytes here and there, now and then zeros, now and then what stood there. The
- * lock is held. */
+/*
+ * A kernel's writes: bytes at random places, sometimes zeros, sometimes the value that was there.
+ * The lock is held.
+ */
 static inline void kernel_runs_locked(struct buffer *b, unsigned writes)
 {
     struct world *w = b->w;
@@ -85,7 +89,7 @@ static inline void kernel_runs_locked(struct buffer *b, unsigned writes)
             memset(b->here + at, 0, n);
             break;
         case 1:
-            b->here[at] ^= 1; /* twice is nothing */
+            b->here[at] ^= 1; /* flipping twice restores the value */
             break;
         default:
             memset(b->here + at, (int)(draw_locked(w) >> 24), n);

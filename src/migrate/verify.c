@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The verification of 64 pages, on a round's thread. While kernels go on writing, a page is copied
- * once and the copy is hashed and sent: hashing one reading and sending another would let a page
- * that changed in between and back again pass as sent. Never writes into the table but for the
- * host's marks.
+ * The verification of one group of 64 pages, on a round's thread. While kernels write, a page is
+ * copied once, and the copy is hashed and sent: if one read were hashed and another one sent, a
+ * page that changes in between and back again would pass as sent. It never writes to the table
+ * except for the host marks, gn_verify_commit and gn_verify_undo.
  */
 #include "migrate/verify.h"
 
@@ -24,14 +24,14 @@ static unsigned next_run(uint64_t bits, unsigned from, unsigned *ret_n)
     return first;
 }
 
-/* In a run that is sampled: pages are fetched so far ahead. */
+/* In a sampled run: number of pages to prefetch ahead. */
 #define SAMPLES_AHEAD 6u
 
 #define for_each_page(i, bits)                                                                     \
     for (uint64_t rest_ = (bits), i; rest_ && (i = (uint64_t)__builtin_ctzll(rest_), 1);           \
          rest_ &= rest_ - 1)
 
-/* What one group's verification hands around. */
+/* The arguments of one group's verification. */
 struct group {
     struct gn_page_table *t;
     const struct gn_page_source *source;
@@ -56,7 +56,7 @@ static const unsigned char *old_digest(const struct group *v, uint64_t i)
     return v->t->digests + (v->g * GN_PAGE_GROUP + i) * v->digest_bytes;
 }
 
-/* Brings the pages of `bits` where they can be looked at. */
+/* Makes the pages of `bits` readable at slot->content. */
 static int fetch(const struct group *v, uint64_t bits)
 {
     uint64_t base = v->g * GN_PAGE_GROUP * v->page_bytes;
@@ -90,7 +90,9 @@ static void foresee_page(const struct group *v, uint64_t i)
         __builtin_prefetch(p + line);
 }
 
-/* A page that is hashed after a gap is one that the processor did not see coming. */
+/*
+ * The hardware prefetcher does not predict a page that is hashed after a gap, so prefetch it here.
+ */
 static void foresee(const struct group *v, uint64_t rest, uint64_t i)
 {
     rest &= rest - 1;
@@ -112,18 +114,20 @@ static void foresee_sample(const struct group *v, uint64_t i, enum gn_sample_pla
                                                    : page_of(v, i) + length_of(v, i) - 1);
 }
 
-/* Of `bits`, the pages whose sample differs. */
+/* The pages of `bits` with a different sample. */
 static uint64_t sample(const struct group *v, uint64_t bits, enum gn_sample_place place)
 {
     uint64_t differ = 0;
-    /* Each first look at a page misses the caches: many misses at once take hardly longer than one.
+    /*
+     * The first access to each page misses the caches: many concurrent misses take hardly longer
+     * than one.
      */
     for_each_page(i, bits) foresee_sample(v, i, place);
     for_each_page(i, bits) differ |= (uint64_t)told(v, i, place) << i;
     return differ;
 }
 
-/* Is the page's digest another one than that which was sent? The new one goes into the slot. */
+/* Does the page's digest differ from the one that was sent? The new digest goes into the slot. */
 static bool hash(const struct group *v, uint64_t i)
 {
     unsigned char *digest = v->slot->digests + i * v->digest_bytes;
@@ -131,7 +135,7 @@ static bool hash(const struct group *v, uint64_t i)
     return memcmp(digest, old_digest(v, i), v->digest_bytes) != 0;
 }
 
-/* Of `bits`, the pages whose digest differs. */
+/* The pages of `bits` with a different digest. */
 static uint64_t hash_all(const struct group *v, uint64_t bits)
 {
     uint64_t differ = 0;
@@ -143,7 +147,9 @@ static uint64_t hash_all(const struct group *v, uint64_t bits)
     return differ;
 }
 
-/* A changed page that was hashed just now: which places tell it? The first of them, or `otherwise`.
+/*
+ * For a changed page that has just been hashed: counts the places that detect it. Returns the first
+ * of them, or `otherwise`.
  */
 static enum gn_sample_place look(const struct group *v, uint64_t i, enum gn_sample_place otherwise)
 {
@@ -158,9 +164,9 @@ static enum gn_sample_place look(const struct group *v, uint64_t i, enum gn_samp
 }
 
 /*
- * One page after the other, and what a sample says of those behind one that it told. With `use`
- * they are not hashed: *ret_sampled; without, it is only found out. A page that has changed and
- * that the sample does not tell ends no run; one that has not changed does.
+ * Hashes page after page, and samples the pages behind a page that a sample detected. With `use`, a
+ * page that is detected is not hashed (*ret_sampled); without, all pages are hashed and the samples
+ * only counted. A changed page that the sample does not detect ends no run; an unchanged page does.
  */
 static uint64_t hash_in_runs(const struct group *v, uint64_t bits, bool use, uint64_t *ret_sampled)
 {
@@ -191,7 +197,9 @@ static uint64_t hash_in_runs(const struct group *v, uint64_t bits, bool use, uin
     return differ;
 }
 
-/* The pages of `bits` were read and may be unchanged: those that are not. Fills the slot's batch.
+/*
+ * The pages of `bits` have been read and may be unchanged: returns the changed ones. Fills the
+ * slot's batch.
  */
 static uint64_t verify(const struct group *v, uint64_t bits, uint64_t *ret_sampled)
 {
@@ -221,7 +229,7 @@ static uint64_t verify(const struct group *v, uint64_t bits, uint64_t *ret_sampl
     return sampled | changed;
 }
 
-/* By digests that the device worked out. What differs is still to be read. */
+/* By digests that the device computed. Pages that differ have yet to be read. */
 static uint64_t verify_on_device(const struct group *v, uint64_t bits)
 {
     uint64_t differ = 0;
@@ -234,8 +242,10 @@ static uint64_t verify_on_device(const struct group *v, uint64_t bits)
     return differ;
 }
 
-/* What is known of a page by its digest is kept with it; `fresh` are the pages whose digest is in
- * the slot already. */
+/*
+ * Stores the digest and the sample of each page in the slot; `fresh` are the pages with their
+ * digest in the slot already.
+ */
 static void remember(const struct group *v, uint64_t bits, uint64_t fresh)
 {
     struct gn_verify_slot *slot = v->slot;
@@ -244,7 +254,7 @@ static void remember(const struct group *v, uint64_t bits, uint64_t fresh)
     uint64_t t0 = gn_now_ns();
     for_each_page(i, bits)
     {
-        if (!(fresh >> i & 1)) /* else verify() put it there */
+        if (!(fresh >> i & 1)) /* otherwise verify() stored it */
             gn_page_digest(v->t->hasher, page_of(v, i), length_of(v, i),
                            slot->digests + i * v->digest_bytes);
         slot->samples[i] = gn_page_sample_take(v->t->sample_bytes, page_of(v, i), length_of(v, i));
@@ -258,8 +268,10 @@ static void find_zeros(const struct group *v, uint64_t bits)
 {
     for_each_page(i, bits)
     {
-        /* Pages with a digest need looking at only if it is that of zeros; it says no more than
-         * that: it is a hash. */
+        /*
+         * A page with a known digest is scanned only if the digest is that of zeros. The digest
+         * alone is no proof, because it is a hash.
+         */
         if ((v->slot->known >> i & 1) && length_of(v, i) == v->page_bytes &&
             memcmp(v->slot->digests + i * v->digest_bytes, v->t->hasher->zero, v->digest_bytes) !=
                 0)
@@ -274,8 +286,10 @@ static uint64_t count(uint64_t bits)
     return (uint64_t)__builtin_popcountll(bits);
 }
 
-/* Samples tell nothing of a page that is to be hashed again anyhow: in every round but the last
- * one. */
+/*
+ * Needed in every round but the last one: such a page is verified again, and then its digest is
+ * compared. A sample is no substitute.
+ */
 static bool needs_digest(const struct group *v)
 {
     return v->how->kind == GN_ROUND_LIVE;
@@ -334,8 +348,10 @@ int gn_verify_group(struct gn_page_table *t, const struct gn_page_source *source
     memset(&slot->stats, 0, sizeof slot->stats);
     memset(&slot->batch, 0, sizeof slot->batch);
 
-    /* V0 pairs with M0: a mark that is taken here was made after its write, which the reading below
-     * therefore sees. Taken after the reading, a write between the two would be forgotten. */
+    /*
+     * V0 pairs M0: a mark that is taken here was set after its write, which the read below
+     * therefore sees. If the mark were taken after the read, a write between the two would be lost.
+     */
     uint64_t host = atomic_exchange_explicit(&t->host[g], 0, memory_order_acquire) & valid;
     uint64_t kernel = valid;
     if (!t->doubts && !atomic_load_explicit(&t->kernel_all, memory_order_acquire))
