@@ -5,7 +5,7 @@
  * that ends sooner), because reading it costs as much as several reads of the awaited word. The
  * spinning itself makes no system call but sched_yield after YIELD_AFTER_NS under a policy with
  * roomy_ns: the vDSO provides the clock and rseq the processor. Checks of the load read
- * /proc/loadavg, at most once in ROOM_SOON_NS.
+ * /proc/loadavg; they are at least ROOM_SOON_NS apart.
  */
 #include "shm/spin.h"
 
