@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a worker says to the one whose vGPU it takes over; see acks.h. It may be on another machine:
- * it is believed nothing. */
+/*
+ * The acknowledgements that the destination worker sends to the source worker; see acks.h. Called
+ * by the source's saving thread. The destination may be on another machine, so no message is
+ * trusted.
+ */
 #include "vgpu/migrate/acks.h"
 
 #include "base/clock.h"
@@ -17,7 +20,7 @@ static int nothing_heard(int rc, struct gn_error *err)
                                     : "the other worker has ended");
 }
 
-/* Adds what a frame says to *ids. */
+/* Appends the ids of a frame to *ids. */
 static int take_kept(const struct gn_frame *f, uint64_t **ids, uint32_t *n, struct gn_error *err)
 {
     const uint32_t more = f->n_payload / (uint32_t)sizeof **ids;

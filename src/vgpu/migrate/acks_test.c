@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whoever writes a vGPU and the other end's words; the test is the other end. */
+/*
+ * Tests of the acknowledgements between a source and a destination worker; the test plays the
+ * destination.
+ */
 #include "vgpu/migrate/acks.h"
 
 #include "link/worker_wire.h"
@@ -14,7 +17,7 @@
 
 #include <cmocka.h>
 
-#define TIMEOUT_MS 30000 /* for what has been said already */
+#define TIMEOUT_MS 30000 /* for messages that have been sent already */
 
 static int ends[2];
 static struct gn_frame_reader from;
@@ -112,7 +115,7 @@ static void what_cannot_be_kept_is_not_believed(void **state)
     uint64_t *ids = NULL;
     uint32_t others, n;
     (void)state;
-    /* Half an id; none; by one who has never had any; for ever. */
+    /* Half an id; none; from a destination that never had any; without an end. */
     say_kept(kept, sizeof *kept + 4);
     assert_int_equal(gn_acks_fits(&from, TIMEOUT_MS, &others, &ids, &n, &err), -EPROTO);
     say_kept(NULL, 0);

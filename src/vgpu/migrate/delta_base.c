@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a worker remembers of contents that came out of a program, for when they go back; see
- * delta_base.h. */
+/*
+ * The delta base: the worker's record of contents that came from a program, for the migration back;
+ * see delta_base.h. Called by the loading thread, then by the saving thread. It never copies
+ * contents, only digests and marks.
+ */
 #include "vgpu/migrate/delta_base.h"
 
 #include "stream/known.h"
@@ -11,7 +14,7 @@
 #include <stdlib.h>
 
 struct way {
-    struct gn_writes *writes; /* held by its being followed */
+    struct gn_writes *writes; /* referenced through gn_writes_follow */
     struct gn_page_table *table;
     uint64_t memory;
     bool by_device;
@@ -23,10 +26,13 @@ struct gn_delta_base {
     struct gn_page_hasher here, there;
     struct way *ways;
     uint32_t n, capacity;
-    struct gn_known_ids places; /* in ways */
+    struct gn_known_ids places; /* indices in `ways`, by memory id */
     bool stops;
-    bool follows; /* something has come that is to be followed: most programs' memory is their own,
-                     and costs nothing here */
+    /*
+     * A memory to follow has arrived. Most programs have all their memories in their own memory,
+     * and then nothing is followed.
+     */
+    bool follows;
 };
 
 void gn_delta_base_begin(struct gn_vgpu *v, uint64_t number)
@@ -87,7 +93,7 @@ void gn_delta_base_expect(struct gn_delta_base *b, uint64_t memory, uint64_t byt
     b->n++;
     if (b->follows)
         return;
-    /* Nothing runs yet: there is nothing to wait for. */
+    /* No command runs yet, so there is nothing to wait for. */
     (void)gn_vgpu_follow_writes(b->v, 0);
     b->follows = true;
 }
@@ -98,7 +104,7 @@ static struct way *find(const struct gn_delta_base *b, uint64_t memory)
     return at ? &b->ways[*at] : NULL;
 }
 
-/* The last one takes its place. */
+/* The last entry takes the place of the dropped one. */
 static void drop(struct gn_delta_base *b, struct way *w)
 {
     gn_known_remove(&b->places, w->memory);
@@ -134,8 +140,10 @@ void gn_delta_base_came(struct gn_delta_base *b, const struct gn_stream_reader *
         for (uint32_t k = 0; k < run->n_pages; k++) {
             const unsigned char *content =
                 (const unsigned char *)where[i] + (uint64_t)k * GN_OUTGOING_PAGE_BYTES;
-            /* The stream's hash is the processor's digest. The other one takes time, which nobody
-             * has while the program stands. */
+            /*
+             * The stream's hash is the digest for memories that are hashed on the CPU. The digest
+             * for a device would have to be computed, which must not prolong the stop.
+             */
             const bool known = !w->by_device && !run->zeros;
             gn_page_table_has(w->table, run->first_page + k,
                               w->by_device && b->stops ? NULL : content, known ? hash : NULL);

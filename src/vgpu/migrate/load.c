@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes a vGPU out of a stream: serves its records anew, in their order, and leaves of what that
- * makes what lived. What comes ahead of the stop may be taken back, and more may follow. Run once,
- * by a thread of a worker that has nothing yet, behind a closed gate. The stream is a stranger's: a
- * record is decoded by the same code that decodes a program's request.
+ * Creates a vGPU from a stream: serves its object records again, in their order, and then removes
+ * the objects that were not alive at the source. Data sent before the stop may be withdrawn, and
+ * more may follow. Run once, by a thread of a worker that has no objects yet, behind a closed gate.
+ * The stream is not trusted: the code that decodes a program's requests also decodes the records.
  */
 #include "vgpu/migrate/retained.h"
 #include "vgpu/session/session_tcp.h"
@@ -23,10 +23,10 @@
 struct load {
     struct gn_vgpu *v;
     struct gn_known_ids live, served; /* handles, with their kinds; serials */
-    struct gn_saved_retained *kept;   /* of the live ones: those that only the commands have */
+    struct gn_saved_retained *kept;   /* live objects that only pending commands still reference */
     uint32_t n_kept;
     uint64_t last_command;
-    int64_t clock_ahead_ns; /* of this machine's before the one that it comes from */
+    int64_t clock_ahead_ns; /* how far this machine's clock is ahead of the source's */
     bool devices_known;
 };
 
@@ -93,15 +93,16 @@ static int load_indices(struct load *l, const struct gn_stream_entry *e, struct 
 static int load_segment(struct load *l, const struct gn_stream_entry *e, struct gn_error *err)
 {
     uint64_t bytes;
+    /* the program provides them */
     if (l->v->boot->near)
-        return 0; /* they come from the program */
+        return 0;
     if (!l->v->remote || !gn_stream_copy_part(e, GN_PART_STATE, &bytes, sizeof bytes) ||
         gn_vgpu_tcp_add_segment(l->v->remote, e->id, bytes))
         return gn_fail(err, EBADMSG, NULL, "a data segment is malformed");
     return 0;
 }
 
-/* Of a program elsewhere that was stopped. */
+/* One frame of the session of a stopped program that is attached over tcp. */
 static int load_link(struct load *l, const struct gn_stream_entry *e, struct gn_error *err)
 {
     struct gn_saved_link state;
@@ -124,7 +125,7 @@ static int load_link(struct load *l, const struct gn_stream_entry *e, struct gn_
               : 0;
 }
 
-/* It goes on where it stood, and its commands know what has come of them. */
+/* Resumes that session: its commands learn which of their data has arrived. */
 static int load_linked(struct load *l, struct gn_error *err)
 {
     if (!l->v->remote || l->v->boot->file_fd < 0)
@@ -169,7 +170,7 @@ static int load_object(struct load *l, const struct gn_stream_entry *e, struct g
                : 0;
 }
 
-/* Of some of it only what has changed comes. */
+/* For some memories only the changed pages follow. */
 static int load_memories(struct load *l, struct gn_stream_reader *r,
                          const struct gn_stream_section *s, struct gn_error *err)
 {
@@ -190,7 +191,7 @@ static int load_memories(struct load *l, struct gn_stream_reader *r,
     return rc;
 }
 
-/* The program has let go of it while all this came. */
+/* Objects that the program has released since the stream announced them. */
 static int load_gone(struct load *l, const struct gn_stream_section *s, struct gn_error *err)
 {
     GN_FAULT("load-gone");
@@ -210,7 +211,7 @@ static int load_gone(struct load *l, const struct gn_stream_section *s, struct g
     return 0;
 }
 
-/* Nothing is made before it is known that the devices will do. */
+/* No object is created before the devices are known to be compatible. */
 static int load_device(struct load *l, const struct gn_stream_entry *e, struct gn_error *err)
 {
     bool last = false, others = false;
@@ -243,8 +244,9 @@ static int load_entry(struct load *l, enum gn_stream_table table, const struct g
             return load_released(l, e, err);
         if (e->kind == GN_SAVED_LINK)
             return load_link(l, e, err);
+        /* for gantryd, which has read it */
         if (e->kind == GN_STREAM_SESSION_STOP)
-            return 0; /* gantryd's to look at, and done */
+            return 0;
         return gn_fail(err, EBADMSG, NULL, "a part of it is of no kind that is known");
     case GN_STREAM_DEVICES:
         return load_device(l, e, err);
@@ -262,11 +264,11 @@ static int load_entry(struct load *l, enum gn_stream_table table, const struct g
                              "a pending command is malformed, or its rest cannot run here")
                    : 0;
     default:
-        return 0; /* for people to read */
+        return 0; /* informational */
     }
 }
 
-/* The program has no handle on them. */
+/* The program has no handle for these objects. */
 static int let_go_of_kept(struct load *l, struct gn_error *err)
 {
     for (uint32_t i = 0; i < l->n_kept; i++) {
@@ -286,7 +288,7 @@ static int let_go_of_kept(struct load *l, struct gn_error *err)
     return 0;
 }
 
-/* What was needed to make others, and had gone itself. */
+/* Objects that were only needed to create others, and were gone at the source. */
 static void drop_others(struct load *l)
 {
     struct gn_vobject *o;
@@ -304,8 +306,10 @@ int gn_vgpu_load(struct gn_vgpu *v, struct gn_stream_reader *r, struct gn_error 
     err->what[0] = 0;
     if (!v->api->contents)
         return gn_fail(err, EOPNOTSUPP, NULL, "an interface that cannot be loaded");
-    /* Just written. On one machine there is one clock; a file's is of this machine, and behind
-     * ours, or it was started anew since. */
+    /*
+     * The time in the header is that of its writing. Workers of one machine share a clock. The time
+     * of a file is of this machine and in the past, unless the machine was rebooted since.
+     */
     const uint64_t now_ns = gn_now_ns(), then_ns = gn_stream_reader_about(r)->monotonic_ns;
     if (v->remote && v->boot->file_fd >= 0 ? then_ns > now_ns
                                            : (v->remote && !v->boot->beside) || v->boot->near)
@@ -320,9 +324,12 @@ int gn_vgpu_load(struct gn_vgpu *v, struct gn_stream_reader *r, struct gn_error 
             rc = load_memories(&l, r, &s, err);
         else if (!rc && s.what == GN_STREAM_IS_PAGES)
             rc = v->api->contents->load(v, r, &s, err);
+        /*
+         * No acknowledgement for the stop: the source does not need it, and would close the
+         * connection with it unread.
+         */
         else if (!rc && s.what == GN_STREAM_IS_ROUND && s.round->kind != GN_STREAM_STOP)
-            gn_vgpu_made(v, s.round->number); /* the stop's is of no use to anybody, and who goes
-                                                 would leave it unread */
+            gn_vgpu_made(v, s.round->number);
         else if (!rc && s.what == GN_STREAM_IS_ROUND && v->way_back)
             gn_delta_base_stops(v->way_back);
         else if (!rc && s.what == GN_STREAM_IS_GONE)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The objects whose contents are being sent, with a page table and a source each; what the rounds
- * of src/migrate work on. Run by the thread that saves; the API's sources are read by one hashing
- * thread of the rounds'.
+ * The memory objects that are being sent, with a page table and a source each; the rounds
+ * of src/migrate work on them. Run by the saving thread; one hashing thread of the rounds reads the
+ * API's sources. It never writes to an object.
  */
 #include "vgpu/migrate/outgoing.h"
 
@@ -18,28 +18,32 @@
 #include <string.h>
 
 #define PAGE_BYTES GN_OUTGOING_PAGE_BYTES
-#define N_HASHERS  1u /* sources are for one thread at a time */
+#define N_HASHERS  1u /* a source supports one thread at a time */
 
 struct item {
-    struct gn_vobject *object; /* held */
+    struct gn_vobject *object; /* referenced */
     struct gn_writes *writes;
     struct gn_page_table *table;
     struct gn_page_source source;
     uint64_t bytes;
-    bool told, here, kept; /* kept: whoever loads has it from before */
+    /*
+     * Told: announced in the stream; here: present at the last look; kept: the destination has
+     * retained contents.
+     */
+    bool told, here, kept;
 };
 
 struct gn_outgoing {
     struct gn_vgpu *v;
     bool homes;
     struct gn_page_hasher own[2];
-    const struct gn_page_hasher *hasher,
-        *there; /* of what is hashed here; and by its device, if that is asked */
+    /* For memory hashed on the CPU; for memory that its device hashes. */
+    const struct gn_page_hasher *hasher, *there;
     bool goes_back;
     struct gn_rounds *rounds;
     struct item *items;
     uint32_t n, capacity;
-    struct gn_known_ids places; /* in items, by the object's id */
+    struct gn_known_ids places; /* indices in `items`, by the object's id */
     struct gn_stream_gone *gone;
     uint32_t n_gone, gone_capacity;
 };
@@ -90,7 +94,7 @@ void gn_outgoing_free(struct gn_outgoing *out)
         let_go(out, &out->items[i]);
     if (out->v->api->contents)
         out->v->api->contents->end(out->v);
-    /* Who loads had it once, and has used it up. */
+    /* The destination has used up its retained contents, so the delta base is invalid. */
     if (out->goes_back)
         gn_delta_base_end(out->v->way_back);
     fini_hashers(out);
@@ -140,7 +144,7 @@ static int add(struct gn_outgoing *out, struct gn_vobject *o, uint64_t bytes,
     return 0;
 }
 
-/* The last one takes its place. */
+/* The last item takes the place of the dropped one. */
 static int drop(struct gn_outgoing *out, uint32_t at)
 {
     const uint64_t id = out->items[at].object->id;
@@ -196,9 +200,11 @@ void gn_outgoing_goes_back(struct gn_outgoing *out, const uint64_t *ids, uint32_
                                       : NULL;
         if (!t)
             continue;
-        /* A kernel may write what it is given as `const`, and nobody knows. Elsewhere that would
-         * have to be between the first round and the stop; but this one may have been away for
-         * days: so all is looked at once. */
+        /*
+         * A kernel may write memory that it got as `const`, and no mark shows it. In other
+         * migrations this matters only between the first round and the stop, but this memory may
+         * have been away for days: so compare all of it once.
+         */
         t->doubts = true;
         it->table = t;
         it->kept = true;
@@ -252,7 +258,7 @@ int gn_outgoing_tell_new(struct gn_outgoing *out, struct gn_stream_writer *w)
     return rc || !n ? rc : gn_stream_put_memories(w, some, n);
 }
 
-/* What gantryd shows of it. */
+/* The progress that gantryd shows. */
 struct progress {
     struct gn_counters *counters;
     struct gn_stream_writer *w;
@@ -276,8 +282,10 @@ static struct progress begin_progress(const struct gn_outgoing *out, struct gn_s
     return (struct progress){c, w};
 }
 
-/* Devices get ready to hash where something will be hashed, before anything has been read: so
- * nothing grows old meanwhile. */
+/*
+ * Prepares devices for hashing if they will be used, before anything is read, so that the contents
+ * read do not become outdated meanwhile.
+ */
 static void get_ready(struct gn_outgoing *out)
 {
     for (uint32_t i = 0; i < out->n; i++) {
@@ -318,7 +326,7 @@ int gn_outgoing_round(struct gn_outgoing *out, struct gn_stream_writer *w, enum 
     for (uint32_t i = 0; i < out->n && !rc; i++)
         out->items[i].table->doubts = false;
     free(items);
-    /* The stream's own reason is the better one. */
+    /* The stream's own error is more specific. */
     const struct gn_error *said = gn_stream_writer_error(w);
     if (rc && said->what[0])
         gn_fail(err, -rc, said->fix, "%s", said->what);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Commands in parts that are saved between two of them, and whose rest goes on elsewhere. */
+/* Sliced commands that are saved between two parts and resumed at the destination. */
 #include "stream/stream_samples.h"
 #include "vgpu/core/played_parts.h"
 #include "vgpu/migrate/save.h"
@@ -19,7 +19,7 @@ static void hold(bool holds)
     gn_device_pump(&gn_played.device);
 }
 
-/* What is pending into a stream, with this said of the first one instead of what is so. */
+/* Saves the pending commands; `lie` replaces the true state of the first one. */
 static void save(struct gn_sample_file *f, const struct gn_stream_command_state *lie)
 {
     const struct gn_stream_sink sink = gn_sample_sink(f);
@@ -56,7 +56,7 @@ static void save(struct gn_sample_file *f, const struct gn_stream_command_state 
     gn_stream_writer_destroy(w);
 }
 
-/* Takes in what was saved. The first failure, or 0. */
+/* Loads the saved commands. Returns the first error, or 0. */
 static int load(struct gn_sample_file *f, int64_t clock_ahead_ns)
 {
     const struct gn_stream_source source = gn_sample_source(f);
@@ -84,7 +84,7 @@ static void forget_pending(void)
     }
 }
 
-/* A launch with a sixth of it run, behind a gate that holds; saved. */
+/* Saves a launch of which a sixth has run, while the gate holds. */
 static void cut_and_save(struct gn_sample_file *f, const struct gn_stream_command_state *lie)
 {
     gn_played_start(true, GN_PLAYED_NO_TURNS);
@@ -114,7 +114,7 @@ static void test_the_gate_cuts_it(void **state)
     struct gn_sample_file f;
     (void)state;
     cut_and_save(&f, NULL);
-    /* Nobody took it: it goes on here. */
+    /* No destination loaded it: it continues here. */
     hold(false);
     for (uint32_t i = 2; i < 12; i++)
         gn_played_end(i, 0);
@@ -133,7 +133,7 @@ static void test_its_rest_goes_on_elsewhere(void **state)
     cut_and_save(&f, NULL);
     forget_pending();
     gn_played_stop();
-    /* A device on which a group takes longer; the gate is closed while it comes. */
+    /* A device with slower work-groups; the gate is closed during the load. */
     gn_played_start(true, GN_PLAYED_NO_TURNS);
     gn_played.groups = 120000;
     gn_played.pace_ps = 4000000;
@@ -152,7 +152,7 @@ static void test_its_rest_goes_on_elsewhere(void **state)
     assert_int_equal(gn_played.n_parts, 40);
     assert_int_equal(gn_played.parts[39].box.first[0] + gn_played.parts[39].box.n[0], 120000);
     assert_int_equal(gn_played_phase(0, NULL), GN_EVENT_DONE);
-    /* It began with its first part, by the clock here, and ended with its last. */
+    /* It began with its first part, by the local clock, and ended with its last. */
     assert_int_equal(gn_played.vgpu.events[0].submit_ns, 1040);
     assert_int_equal(gn_played.vgpu.events[0].start_ns, 1050);
     assert_int_equal(gn_played.vgpu.events[0].end_ns, 1000 + 39 * 100 + 90);
@@ -162,7 +162,7 @@ static void test_its_rest_goes_on_elsewhere(void **state)
     gn_sample_free(&f);
 }
 
-/* What a stream says of it is no more than a claim. */
+/* The stream's claims about a command are checked. */
 static void test_a_rest_that_is_none(void **state)
 {
     static const struct gn_stream_command_state lies[] = {
@@ -171,7 +171,7 @@ static void test_a_rest_that_is_none(void **state)
         {.event = 0, .start_ns = 5}, /* it has not begun */
         {.event = 0, .submit_ns = 5},
         {.event = 0, .done = 20000, .submit_ns = 6, .start_ns = 5},
-        {.event = 1, .done = 20000}, /* another's event */
+        {.event = 1, .done = 20000}, /* the event of another command */
         {.event = 0, .done = 20000, .zero = 1},
     };
     struct gn_sample_file f;
@@ -183,7 +183,7 @@ static void test_a_rest_that_is_none(void **state)
         gn_played_stop();
         gn_played_start(true, GN_PLAYED_NO_TURNS);
         gn_played.groups = 120000;
-        gn_played.ready = !last; /* it can't be cut here */
+        gn_played.ready = !last; /* it cannot be sliced here */
         atomic_store(&gn_played.vgpu.gate.holds, true);
         pending_events(2);
         assert_int_equal(load(&f, 0), -EBADMSG);
@@ -191,7 +191,7 @@ static void test_a_rest_that_is_none(void **state)
         gn_played_stop();
         gn_sample_free(&f);
     }
-    /* Of a kind that is never cut. */
+    /* A kind of command that is never sliced. */
     const struct gn_stream_command_state lie = {.event = 0, .done = 20000};
     gn_played_start(true, GN_PLAYED_NO_TURNS);
     atomic_store(&gn_played.vgpu.gate.holds, true);
@@ -204,7 +204,7 @@ static void test_a_rest_that_is_none(void **state)
     gn_sample_free(&f);
 }
 
-/* A part fails while the gate holds: the command fails, wherever it goes on. */
+/* A part fails while the gate holds: the command fails, at the source or at the destination. */
 static void test_a_rest_behind_a_part_that_failed(void **state)
 {
     struct gn_sample_file f = {0};

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finds the objects that the program has released and that pending commands still need; see
+ * released_objects.h. Called by the saving thread, and once the vGPU has left. It takes the vGPU's
+ * lock and never calls the driver.
+ */
 #include "vgpu/migrate/released_objects.h"
 
 #include "vgpu/migrate/save.h"
@@ -36,8 +41,10 @@ static void silence(struct gn_vobject *o, struct list *l)
         o->vgpu->api->contents->leave_by(o, GN_NO_EVENT);
 }
 
-/* And at the objects that it holds. Once in a walk: thousands of commands may name an object that
- * holds thousands. */
+/*
+ * Calls f for the object and for the objects that it holds. Once for each object in a walk:
+ * thousands of commands may name an object that holds thousands.
+ */
 static void look_at(struct gn_vobject *o, void (*f)(struct gn_vobject *o, struct list *l),
                     struct list *l)
 {

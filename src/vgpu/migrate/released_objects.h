@@ -8,16 +8,20 @@ struct gn_vgpu;
 struct gn_vobject;
 
 /*
- * Objects that the program has let go of, and that commands which are pending still need: a kernel
- * that was released behind its launch. No handle stands for them any more, and another object may
- * have their index. They move with the commands, and end with them. So do the objects that such an
- * object holds (gn_object_hold): the buffer of a part, the objects of recorded commands.
+ * Objects that the program has released and that pending commands still need: for example a kernel
+ * released after its launch. They have no handle any more, and another object may have their index.
+ * They migrate with the commands, and end with them. The same holds for the objects that such an
+ * object holds (gn_object_hold): the buffer of a sub-buffer, the objects of recorded commands.
  */
 
-/* Each once, held until gn_objects_put. Ahead of the stop, too: what is made anew must come before
- * what has its index now. 0 or -ENOMEM. Any thread of the vGPU's own, at any time. */
+/*
+ * Gathers each of these objects once, referenced until gn_objects_put. Also called before the stop:
+ * an object must be recreated before the object that has its index now. Returns 0 or -ENOMEM. Any
+ * thread of the vGPU's own, at any time.
+ */
 int gn_released_objects_gather(struct gn_vgpu *v, struct gn_vobject ***ret, uint32_t *ret_n);
-/* The vGPU lives elsewhere: what becomes of them is no longer told from here. Behind a closed gate.
+/*
+ * The vGPU has left: this process no longer reports the end of these objects. Behind a closed gate.
  */
 void gn_released_objects_leave(struct gn_vgpu *v);
 

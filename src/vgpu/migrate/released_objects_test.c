@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Objects that live for others: which of them move with pending commands, and when they end. */
+/* Objects that live for others: which of them migrate with pending commands, and when they end. */
 #include "vgpu/migrate/released_objects.h"
 #include "vgpu/core/vgpu_core.h"
 
@@ -80,7 +80,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* The indices of what is kept, as bits. */
+/* The indices of the gathered objects, as bits. */
 static uint32_t kept(void)
 {
     struct gn_vobject **all;
@@ -127,7 +127,10 @@ static void test_many_are_held_once_each(void **state)
     assert_int_equal(n_released, 21);
 }
 
-/* A command names a part alone: the whole, which nobody else has any more, moves with it. */
+/*
+ * A command names only a sub-buffer: its buffer, which has no other reference, migrates with the
+ * command.
+ */
 static void test_what_is_held_moves_with_the_command(void **state)
 {
     struct gn_vobject *part = make(1), *whole = make(2), *other = make(3);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Contents of memory objects that have left the process; see retained.h. Taken by the keeper of a
- * vGPU that leaves, used up by the thread of another that comes, maybe before the first has done.
+ * Retained contents of memory objects that have left the process; see retained.h. The keeper of a
+ * vGPU that leaves fills them; the loading thread of a vGPU that comes back uses them, possibly
+ * before the keeper has finished. Nothing here sends contents anywhere.
  */
 #include "vgpu/migrate/retained.h"
 
@@ -19,30 +20,32 @@
 #include <sys/random.h>
 #include <time.h>
 
-#define PIECE_BYTES UINT64_C(1048576) /* of pages */
+#define PIECE_BYTES UINT64_C(1048576) /* whole pages */
 #define LEAVES_S    20
 
 struct remain {
     uint64_t id, bytes;
-    unsigned char *at; /* mapped */
+    unsigned char *at; /* mapped memory */
 };
 
 struct gn_retained {
     struct gn_list link;
     uint64_t number;
-    /* kept.lock: it is being filled; all of it is there; it is of no use any more, and who fills it
-     * frees it */
+    /*
+     * Under kept.lock. filling: being filled; whole: complete; unwanted: dropped while it was being
+     * filled, so the filling thread frees it.
+     */
     bool filling, whole, unwanted;
-    /* of who fills it, then of who comes back */
+    /* owned by the filling thread, then by the thread that comes back */
     struct remain *all;
     uint32_t n, capacity;
-    struct gn_known_ids places; /* in `all` */
+    struct gn_known_ids places; /* indices in `all`, by memory id */
 };
 
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    struct gn_list list; /* lock */
+    struct gn_list list; /* under lock */
 } kept = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, GN_LIST_INIT(kept.list)};
 
 static struct gn_retained *find_locked(uint64_t number)
@@ -108,7 +111,7 @@ struct gn_retained *gn_retained_begin(struct gn_vgpu *v)
     return r;
 }
 
-/* Pages of zeros take none of ours. */
+/* Pages of zeros use no memory in the copy. */
 static void copy(unsigned char *to, const unsigned char *from, uint64_t n)
 {
     for (uint64_t at = 0; at < n; at += GN_OUTGOING_PAGE_BYTES) {

@@ -10,35 +10,45 @@ struct gn_vobject;
 struct gn_retained;
 
 /*
- * What a program keeps of a vGPU that leaves it (passthrough): the contents of memory objects, in
- * memory of its own, so that when it comes back only what has changed since need come (Crane 4.1.1
- * preserves them in DRAM; delta_base.h is the other half). The process's, by numbers that are
- * drawn: a vGPU that comes back is another one to it. They are taken when the other host has taken
- * over, object by object as these are released, so they lengthen no stop, and once only.
+ * The contents that a program retains of a vGPU that leaves it (passthrough): copies of memory
+ * objects, in the program's own memory, so that only the pages changed since must come back with
+ * the vGPU (Crane 4.1.1 preserves them in DRAM; delta_base.h is the other half). They belong to the
+ * process and have random numbers, because a vGPU that comes back is a new one. They are copied
+ * after the destination has taken over, object by object just before each is released, so they do
+ * not prolong the stop.
  *
- * Nothing is kept where there is no room for twice as much, and nothing that there is no memory
- * for.
+ * Nothing is retained unless there is room for twice as much. Objects that cannot be copied for
+ * lack of memory are skipped.
  */
 
-/* What is being written may leave something under this number. 0: no number is to be had, and
- * nothing is kept. */
+/*
+ * Reserves a number for the contents that the vGPU being saved may leave. 0: no number is
+ * available, and nothing is retained.
+ */
 uint64_t gn_retained_promise(void);
 
-/* By who leaves, before objects are released. NULL: nothing is kept. */
+/*
+ * Called by the keeper of a vGPU that leaves, before objects are released. NULL: nothing is
+ * retained.
+ */
 struct gn_retained *gn_retained_begin(struct gn_vgpu *v);
-/* Of each object before it is released. NULL does nothing. */
+/* For each object, before it is released. NULL does nothing. */
 void gn_retained_keep(struct gn_retained *r, struct gn_vgpu *v, struct gn_vobject *o);
 void gn_retained_done(struct gn_retained *r, struct gn_vgpu *v);
 
-/* By who comes back. Those that there are, for the caller to free; waits for who is still leaving,
- * 20 s at most. 0: none, or no memory to say so. */
+/*
+ * Called for a vGPU that comes back: the ids of the retained memories, which the caller frees.
+ * Waits for a vGPU that is still leaving, 20 s at most. 0: none, or no memory for the list.
+ */
 uint32_t gn_retained_list(uint64_t number, uint64_t **ret_ids);
-/* What that memory held. NULL: it is not kept, or had another size. Until it is dropped. */
+/* The contents of this memory, valid until dropped. NULL: not retained, or of another size. */
 const void *gn_retained_find(uint64_t number, uint64_t id, uint64_t bytes);
 void gn_retained_drop_one(uint64_t number, uint64_t id);
 
-/* All of them, also of a promise: nothing comes of it, or they have served. A number that is not
- * known does nothing. */
+/*
+ * Drops all contents of the number, also a reservation: the migration was aborted, or the contents
+ * have been used. An unknown number does nothing.
+ */
 void gn_retained_drop(uint64_t number);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a vGPU leaves in its program, and finds there again. The driver is played: an object's
- * contents are some bytes. */
+/*
+ * Tests of the contents that a vGPU leaves in its program and uses when it comes back. The driver
+ * is a fake: an object's contents are some bytes.
+ */
 #include "vgpu/migrate/retained.h"
 
 #include "migrate/verify.h"
@@ -133,7 +135,7 @@ static void what_was_there_is_found(void **state)
     gn_retained_keep(r, &vgpu, one);
     gn_retained_keep(r, &vgpu, other);
     gn_retained_keep(r, &vgpu, broken);
-    assert_null(gn_retained_find(vgpu.remains, ONE, BYTES)); /* not all is there yet */
+    assert_null(gn_retained_find(vgpu.remains, ONE, BYTES)); /* not complete yet */
     gn_retained_done(r, &vgpu);
     assert_int_equal(n_open, 0);
     assert_int_equal(n_ended, 1);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes a vGPU into a stream, in steps: what there is at some moment of a running program, what
- * has come and gone since, and at last, behind a closed gate, the rest. What a step looks at is
- * held until its end, and records never change, so that the program goes on meanwhile. Run by the
- * thread that saves.
+ * Writes a vGPU into a stream, in steps: the state at some moment of the running program, the
+ * changes since, and finally, behind a closed gate, the rest. The objects that a step examines stay
+ * referenced until the step ends, and records never change, so the program can run meanwhile. Run
+ * by the saving thread. It changes nothing that the program can see.
  */
 #include "vgpu/migrate/save.h"
 
@@ -20,33 +20,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ENTRY_BYTES  256u /* at most, of an entry without its contents */
+#define ENTRY_BYTES  256u /* upper limit of an entry without its contents */
 #define DEVICE_BYTES 65536u
 
 struct gn_save {
     struct gn_vgpu *v;
     struct gn_stream_writer *w;
     struct gn_outgoing *outgoing;
-    const struct gn_saved_about *about;        /* NULL: it is no checkpoint, or it has been said */
-    const struct gn_far_session *session;      /* NULL: of that nothing goes along */
+    const struct gn_saved_about *about;        /* NULL: no checkpoint, or already written */
+    const struct gn_far_session *session;      /* NULL: no part of the session is saved */
     struct gn_known_ids records, objects_told; /* by serial; by id, with the kind */
     struct told {
         uint64_t id, made_by; /* the serial of its first record */
-    } * told;                 /* the objects again, in a list */
+    } * told;                 /* the same objects as a list */
     uint32_t n_told, told_capacity;
     uint32_t n_rounds, n_steps;
-    uint32_t n_segments; /* told, the first one among them, which is there from the start */
+    uint32_t n_segments; /* announced segments; the first one always exists */
     bool follows, settled;
-    bool others; /* it goes to other devices */
-    bool far;    /* to where none of the program's memory is */
+    bool others; /* the destination has other devices */
+    bool far;    /* the destination shares no memory with the program */
     struct gn_save_figures figures;
-    /* this step's; held */
+    /* of the current step; referenced */
     struct gn_record **now;
     uint32_t n_now;
     struct gn_vobject **objects_now;
     struct gn_vobject *const *objects;
     uint32_t n_objects;
-    struct gn_vobject **kept; /* of them, those that only pending commands have */
+    struct gn_vobject **kept; /* objects that only pending commands still reference */
     uint32_t n_kept;
 };
 
@@ -69,7 +69,7 @@ static uint32_t n_indices(const struct gn_vgpu *v)
     return n;
 }
 
-/* An entry of the session's that is nothing but a state. */
+/* A session entry that consists of a state only. */
 static int save_state(struct gn_stream_writer *w, uint64_t id, uint32_t kind, const void *state,
                       uint64_t bytes)
 {
@@ -134,7 +134,7 @@ static int save_object(struct gn_vgpu *v, struct gn_stream_writer *w, const stru
     return rc ? rc : gn_stream_entry_end(w);
 }
 
-/* ---- what there is */
+/* ---- gathering the current state */
 
 static void forget_step(struct gn_save *s)
 {
@@ -164,7 +164,7 @@ static int look(struct gn_save *s, struct gn_error *err)
     return rc ? rc : gn_outgoing_look(s->outgoing, s->objects, s->n_objects, err);
 }
 
-/* ---- what is told */
+/* ---- writing it */
 
 static int by_id(const void *a, const void *b)
 {
@@ -181,7 +181,9 @@ static const struct gn_vobject *find(const struct gn_save *s, uint64_t id)
     return found ? *found : NULL;
 }
 
-/* Something that lives has the record that made it. By serial, as they are gathered. */
+/*
+ * Some live object still needs the record that created this one. The records are sorted by serial.
+ */
 static bool is_needed(const struct gn_save *s, uint64_t made_by)
 {
     uint32_t low = 0, high = s->n_now;
@@ -195,13 +197,13 @@ static bool is_needed(const struct gn_save *s, uint64_t made_by)
     return low < s->n_now && s->now[low]->serial == made_by;
 }
 
-/* Gone, and others are made of it. */
+/* The object has gone, but others were created from it. */
 static bool lingers(const struct gn_save *s, const struct told *t)
 {
     return !find(s, t->id) && is_needed(s, t->made_by);
 }
 
-/* The most that will have come after this step. */
+/* Announces upper limits for everything up to the end of this step. */
 static int announce(struct gn_save *s, bool stands, uint32_t n_index)
 {
     struct gn_vgpu *v = s->v;
@@ -250,7 +252,7 @@ static int announce(struct gn_save *s, bool stands, uint32_t n_index)
     return gn_stream_announce(s->w, &most);
 }
 
-/* Whose it is, where it ran, and who waits for it. */
+/* Owner, devices, and the program that waits. */
 static int tell_about(struct gn_save *s)
 {
     struct gn_vgpu *v = s->v;
@@ -278,7 +280,7 @@ static int tell_about(struct gn_save *s)
     return save_state(w, UINT64_MAX - 1, GN_STREAM_SESSION_STOP, about->stop, sizeof *about->stop);
 }
 
-/* What is told after this may lie there. */
+/* Later entries may refer to these segments. */
 static int tell_segments(struct gn_save *s)
 {
     struct gn_vgpu *v = s->v;
@@ -315,9 +317,9 @@ static int tell_session(const struct gn_save *s)
 }
 
 /*
- * Before what is new: an index may have been used again, and a program is not built anew while it
- * has kernels. But what others are made of has to be there as long as records may name it: it goes
- * when nothing more comes.
+ * Called before new objects are written: an index may have been reused, and a program cannot be
+ * rebuilt while it has kernels. An object from which others were created must stay as long as
+ * records may name it, so it goes only after the last record.
  */
 static int tell_gone(struct gn_save *s, bool lingering_too)
 {
@@ -378,8 +380,10 @@ static int tell_objects(struct gn_save *s, bool stands)
         const bool known = gn_known_find(&s->objects_told, o->id);
         if (!known)
             rc = remember(s, o);
-        /* Of a queue it is also told what it owes the program: at the end. Other devices are to
-         * know how objects were used meanwhile. */
+        /*
+         * At the end, a queue's entry also has the error that it still owes the program. Other
+         * devices must also know how objects have been used meanwhile.
+         */
         if (!rc && (!known || (stands && (s->others || o->kind == s->v->api->queue_kind))))
             rc = save_object(s->v, s->w, o, stands);
     }
@@ -472,7 +476,7 @@ int gn_save_devices(struct gn_save *s, struct gn_error *err)
     return fail(s, rc, err);
 }
 
-/* What only stands still behind a closed gate. */
+/* State that is stable only behind a closed gate. */
 static int tell_standing(struct gn_save *s)
 {
     int rc = save_released(s);
@@ -481,7 +485,7 @@ static int tell_standing(struct gn_save *s)
     return rc ? rc : gn_commands_save(s->v, s->w);
 }
 
-/* What there is now, but no contents. stands: the gate is closed. */
+/* Writes the current state without contents. stands: the gate is closed. */
 static int tell_all(struct gn_save *s, bool stands)
 {
     const uint32_t n_index = stands ? n_indices(s->v) : 0;
@@ -516,7 +520,9 @@ int gn_save_for_others(struct gn_save *s, struct gn_error *err)
     s->others = true;
     if (s->n_rounds > 1)
         return 0;
-    /* A round without pages: so that what came before it is known to have been made. */
+    /*
+     * A round without pages: its acknowledgement shows that everything before it has been created.
+     */
     s->n_rounds = 2;
     err->what[0] = 0;
     int rc = look(s, err);
@@ -551,8 +557,10 @@ int gn_save_ahead(struct gn_save *s, uint64_t bytes_per_s, uint64_t timeout_ns,
     }
     if (!rc)
         rc = look(s, err);
-    /* What was given to the driver before anybody followed it ends unseen: so before anything is
-     * read. */
+    /*
+     * Commands given to the driver before tracking began end unnoticed, so wait for them before
+     * reading any contents.
+     */
     if (!rc && !s->settled)
         rc = s->v->api->contents->settle(s->v, s->objects, s->n_objects, timeout_ns, err);
     if (!rc && !s->settled && gn_gate_settle(s->v, timeout_ns))

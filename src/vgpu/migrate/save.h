@@ -7,27 +7,39 @@
 #include "vgpu/core/vgpu_core.h"
 
 /*
- * A vGPU into a stream, and out of one into a worker that has none yet (Crane 4.1.2; gMig 3.3.1).
- * What goes: the records of its live objects, which handles stand for what, its events and who
- * waits to be told of them, its pending commands, the contents of its memory objects. What stays is
- * the program's: rings, event table, data area; so handles, mapped pointers and waiting threads
- * notice nothing. Contents that lie in the data area stay there, too.
+ * Saves a vGPU to a stream, and loads one into a worker that has none yet (Crane 4.1.2; gMig
+ * 3.3.1). The stream has the records of live objects, the table of handles, events and their
+ * pending callbacks, pending commands, and the contents of memory objects. Rings, event table and
+ * data area belong to the program and are not saved, so that handles, mapped pointers and waiting
+ * threads stay valid. Contents in the data area also stay there.
  */
 
-/* Entries of the stream's "session" table: parts of the vGPU's own. */
+/* Entries of the stream's "session" table: internal state of the vGPU. */
 enum gn_saved_kind {
-    /* id: its serial. GN_PART_REQUEST; GN_PART_STATE: struct gn_saved_record */
+    /* id: the serial. GN_PART_REQUEST; GN_PART_STATE: struct gn_saved_record. */
     GN_SAVED_RECORD = 1,
     GN_SAVED_INDICES = 2, /* GN_PART_STATE: u32 each, the latest generation of each index */
-    GN_SAVED_SEGMENT = 4, /* of a program on another machine. id: a data segment's index.
-                             GN_PART_STATE: u64 bytes. Before what lies in it */
-    GN_SAVED_KEPT = 5,    /* GN_PART_STATE: struct gn_saved_retained each: objects that only pending
-                             commands have (released_objects.h) */
-    GN_SAVED_LINK = 6,    /* of a stopped program on another machine. id: 0 and on. GN_PART_STATE:
-                             struct gn_saved_link, GN_PART_API: its payload */
+    /*
+     * A data segment of a program over tcp. id: its index. GN_PART_STATE: u64 bytes. Comes before
+     * entries that refer to the segment.
+     */
+    GN_SAVED_SEGMENT = 4,
+    /*
+     * GN_PART_STATE: an array of struct gn_saved_retained: objects that only pending commands still
+     * reference (released_objects.h).
+     */
+    GN_SAVED_KEPT = 5,
+    /*
+     * The session of a stopped program over tcp. id: counts from 0. GN_PART_STATE: struct
+     * gn_saved_link, GN_PART_API: the frame's payload.
+     */
+    GN_SAVED_LINK = 6,
 };
 
-/* A frame of where a session over tcp stood, as one worker hands it to another (session_tcp.h). */
+/*
+ * One frame of the state of a tcp session, as the source worker hands it to the destination
+ * (session_tcp.h).
+ */
 struct gn_saved_link {
     uint32_t op, seq;
 };
@@ -35,8 +47,11 @@ struct gn_saved_link {
 struct gn_saved_retained {
     uint64_t id;
     uint32_t kind;
-    uint32_t event; /* tells the program that the object's memory is its own again; GN_NO_EVENT:
-                       none does */
+    /*
+     * The event that tells the program that the object's memory is its own again; GN_NO_EVENT:
+     * none.
+     */
+    uint32_t event;
 };
 
 struct gn_saved_record {
@@ -45,155 +60,193 @@ struct gn_saved_record {
 };
 
 /* GN_PART_API of a command. */
-#define GN_SAVED_ASKED   1u /* somebody waits for the driver's verdict */
-#define GN_SAVED_ORDERED 2u /* it came without a wait list, and follows all that is before it */
+#define GN_SAVED_ASKED   1u /* a program thread waits for the driver's result */
+#define GN_SAVED_ORDERED 2u /* came without a wait list, and follows all commands before it */
 struct gn_saved_command {
     uint32_t flags;
     int32_t doomed;
 };
-/* The same, of a program on another machine, whose bulk data is still on its way. */
+/* The same, for a program over tcp that still has bulk data in flight. */
 struct gn_saved_waiting {
     struct gn_saved_command command;
     uint64_t batch;
 };
 
-/* The API's half: what its memory objects hold. Out: by who saves, on one thread, but for a source,
- * which is one other thread's. */
+/*
+ * The API's functions for the contents of memory objects. For saving they are called on the saving
+ * thread, except for a source, which one other thread uses.
+ */
 struct gn_page_hasher;
 struct gn_page_source;
 struct gn_record;
 struct gn_writes;
 struct gn_vgpu_contents {
-    /* NULL: they can be saved; or why not, as the rest of "it uses ...". */
+    /* NULL: these objects can be saved. Otherwise the reason, as the rest of "it uses ...". */
     const char *(*obstacle)(struct gn_vgpu *v, struct gn_vobject *const *objects, uint32_t n);
-    /* Its devices: what the program was told of them, and what these objects and records, which are
-     * held, use of them. */
+    /*
+     * Saves the devices: their properties as the program has seen them, and the features that these
+     * objects and records, which are referenced, use.
+     */
     int (*save_devices)(struct gn_vgpu *v, struct gn_stream_writer *w,
                         struct gn_vobject *const *objects, uint32_t n,
                         struct gn_record *const *records, uint32_t n_records);
-    /* In, before anything is made: each of them, until *ret_last. Then: can those that are here
-     * stand for them? 0, and whether they are others; or -errno and a list of what is lacking. */
+    /*
+     * For loading, before any object is created: checks each saved device, until *ret_last. Then
+     * judge_devices decides whether the local devices can replace them: 0, and whether they
+     * differ; or -errno and a list of the missing features.
+     */
     int (*check_device)(struct gn_vgpu *v, const struct gn_stream_entry *e, bool *ret_last,
                         struct gn_error *err);
     int (*judge_devices)(struct gn_vgpu *v, bool *ret_others, struct gn_error *err);
-    /* What is told of an object beyond that it lives, but a queue's; and whether that holds here.
+    /*
+     * Writes the state of an object other than a queue; checks on load whether that state is valid
+     * here.
      */
     int (*save_object)(struct gn_vgpu *v, struct gn_stream_writer *w, const struct gn_vobject *o);
     int (*check_object)(struct gn_vgpu *v, const struct gn_vobject *o,
                         const struct gn_stream_entry *e, struct gn_error *err);
-    /* Has it contents of its own that go? Then how much, and who writes them. */
+    /* Has the object contents of its own to send? If so, their size and their write tracking. */
     bool (*look)(struct gn_vgpu *v, const struct gn_vobject *o, bool homes, uint64_t *ret_bytes,
                  struct gn_writes **ret_writes);
-    /* Where it lies in the data area; NULL: it does not. */
+    /* The object's place in the data area; NULL: none. */
     const void *(*home)(struct gn_vgpu *v, const struct gn_vobject *o, uint64_t *ret_bytes);
-    /* How to come by them, until it is shut. The object is held meanwhile. `there`: the hasher
-     * whose digests a device works out, where it can. */
+    /*
+     * Opens a source for the contents, valid until shut. The object stays referenced meanwhile.
+     * `there`: the hasher for digests that a device computes, if it can.
+     */
     int (*open)(struct gn_vgpu *v, struct gn_vobject *o, const struct gn_page_hasher *there,
                 struct gn_page_source *ret, struct gn_error *err);
-    /* Ahead, as long as time does not matter: what the source's digests take. Without, it may have
-     * none. */
+    /*
+     * Called before time matters: prepares the source's device digests. Without this call it may
+     * have none.
+     */
     void (*ready)(struct gn_vgpu *v, struct gn_page_source *source);
     void (*shut)(struct gn_vgpu *v, struct gn_page_source *source);
-    /* Waits until all is over that the driver has in the queues among these objects. 0, -ETIMEDOUT
-     * or -ENOMEM. */
+    /*
+     * Waits until the driver has completed all commands in the queues among these objects. Returns
+     * 0, -ETIMEDOUT or -ENOMEM.
+     */
     int (*settle)(struct gn_vgpu *v, struct gn_vobject *const *objects, uint32_t n,
                   uint64_t timeout_ns, struct gn_error *err);
     void (*end)(struct gn_vgpu *v);
-    /* In: a section of memories or pages. */
+    /* For loading: a section of memories or pages. */
     int (*load)(struct gn_vgpu *v, struct gn_stream_reader *r, const struct gn_stream_section *s,
                 struct gn_error *err);
-    /* Of an object that the program has let go of: the event that tells when its memory in the data
-     * area is free; GN_NO_EVENT: none. */
+    /*
+     * For an object that the program has released: the event that tells when its memory in the data
+     * area is free; GN_NO_EVENT: none.
+     */
     uint32_t (*leaving)(const struct gn_vobject *o);
     void (*leave_by)(struct gn_vobject *o, uint32_t event);
-    /* What a memory of which has been told holds, as far as nothing else comes. */
+    /* Sets the initial contents of an announced memory; pages that arrive later overwrite them. */
     int (*fill)(struct gn_vgpu *v, uint64_t memory, const void *from, struct gn_error *err);
-    /* A memory that has come is no more. False: it never came. */
+    /* A memory that has been announced is gone. False: it was never announced. */
     bool (*gone)(struct gn_vgpu *v, uint64_t memory);
-    /* All of them have come, or nothing more will. */
+    /* All contents have arrived, or no more will. */
     void (*loaded)(struct gn_vgpu *v);
 };
 
 /*
- * Saving, in steps: as much as can be ahead, while the program runs (Crane 4.1.2; gMig's one-shot
- * pre-copy, 3.3.1), then the rest behind a closed gate. Each step tells what has come since the one
- * before, and what is gone. By one thread, which is the vGPU's own; one at a time. Nothing is
- * changed that the program can see.
+ * Saving in steps: as much as possible while the program runs (Crane 4.1.2; gMig's one-shot
+ * pre-copy, 3.3.1), then the rest behind a closed gate. Each step writes the objects that are new
+ * since the previous step, and those that have gone. One thread, which is the vGPU's own; one save
+ * at a time. Nothing changes that the program can see.
  */
 struct gn_save;
 
 struct gn_save_figures {
-    uint64_t pages_total,
-        pages_kept;      /* of all memories at the end; of those that whoever loads had before */
-    uint64_t pages_zero; /* sent by naming them; in all rounds */
-    uint64_t pages_ahead, pages_stop; /* sent, zero ones among them */
-    uint64_t sampled, hashed,
-        device;          /* in the stop: told by their samples; hashed; of these, by the device */
-    uint64_t read_bytes; /* out of the objects in the stop */
+    /* Pages of all memories at the end; pages of memories that the destination had retained. */
+    uint64_t pages_total, pages_kept;
+    uint64_t pages_zero;              /* sent as zeros, without content; in all rounds */
+    uint64_t pages_ahead, pages_stop; /* sent, including zero pages */
+    /* In the stop: detected by their samples; hashed; hashed by the device. */
+    uint64_t sampled, hashed, device;
+    uint64_t read_bytes; /* read from the objects in the stop */
     uint64_t ahead_ns;
     uint64_t hash_ns, send_ns; /* of the stop's round */
-    uint64_t told_ns; /* when all of the stop had been told but contents; CLOCK_MONOTONIC */
+    /* When everything of the stop but contents had been written; CLOCK_MONOTONIC. */
+    uint64_t told_ns;
 };
 
-#define GN_SAVE_MORE 8u /* steps ahead beyond those that were announced */
+#define GN_SAVE_MORE 8u /* further steps, beyond those announced */
 
-/* homes: also the contents of what lies in the program's memory. n_ahead: how many rounds will come
- * before the last. */
+/*
+ * homes: also send contents in the program's memory. n_ahead: the number of rounds before the last.
+ */
 int gn_save_new(struct gn_vgpu *v, struct gn_stream_writer *w, bool homes, uint32_t n_ahead,
                 struct gn_save **ret, struct gn_error *err);
-/* What a checkpoint says of itself; held until the next step, which tells it. */
+/* A checkpoint's description of itself; must stay valid until the next step, which writes it. */
 struct gn_saved_about {
     uint32_t vgpu_id;
-    const struct gn_stream_stop *stop; /* NULL: the program goes on */
+    const struct gn_stream_stop *stop; /* NULL: the program continues */
 };
 void gn_save_checkpoint(struct gn_save *s, const struct gn_saved_about *about);
-/* Before the last step: where the session of a program elsewhere stands goes along. Held until
- * then. */
+/*
+ * Before the last step: also save the session of a program over tcp, which must stay valid until
+ * then.
+ */
 struct gn_far_session;
 void gn_save_session(struct gn_save *s, const struct gn_far_session *session);
-/* Before any step: whoever loads shares no memory with the program, and is told what data segments
- * there are. */
+/*
+ * Before any step: the destination shares no memory with the program, and is told the data
+ * segments.
+ */
 void gn_save_for_far(struct gn_save *s);
-/* Before all else and while the program runs: can what there is be saved? */
+/* First of all and while the program runs: can the current objects be saved? */
 int gn_save_check(struct gn_save *s, struct gn_error *err);
-/* Of a move, before all else and while the program runs: its devices, so that whoever loads can say
- * no. */
+/*
+ * For a migration, first of all and while the program runs: writes the devices, so that the
+ * destination can reject them.
+ */
 int gn_save_devices(struct gn_save *s, struct gn_error *err);
-/* They are others: objects are told of once more in the end, and all but contents goes ahead even
- * where contents don't (n_ahead 0). */
+/*
+ * The destination's devices differ: objects are written once more at the end, and everything
+ * but contents is sent before the stop even if contents are not (n_ahead 0).
+ */
 int gn_save_for_others(struct gn_save *s, struct gn_error *err);
-/* Behind the devices and before all else: these memories came from there, and are there still
- * (outgoing.h). */
+/*
+ * After the devices and before everything else: these memories came from the destination, which has
+ * retained them (outgoing.h).
+ */
 void gn_save_goes_back(struct gn_save *s, const uint64_t *ids, uint32_t n);
-/* One round ahead; any time. bytes_per_s 0: no limit. What the driver has at the first may take so
- * long to be over. */
+/*
+ * One round before the stop; any time. bytes_per_s 0: no limit. timeout_ns: at the first call,
+ * limit for the commands that the driver has.
+ */
 int gn_save_ahead(struct gn_save *s, uint64_t bytes_per_s, uint64_t timeout_ns,
                   struct gn_error *err);
-/* Has something been made meanwhile that is slow to make, a program? Then another step ahead is
- * worth its while. */
+/*
+ * Has an object that is slow to recreate (a program) been created meanwhile? If so, another step
+ * before the stop pays.
+ */
 bool gn_save_is_behind(struct gn_save *s);
-/* The gate is closed: all that is left, and the commit. */
+/* Writes the rest and the commit. The gate is closed. */
 int gn_save_rest(struct gn_save *s, struct gn_error *err);
 const struct gn_save_figures *gn_save_figures(const struct gn_save *s);
-/* How many steps there were: the number of the last one's round. */
+/* The number of steps so far, which is the number of the last one's round. */
 uint32_t gn_save_n_steps(const struct gn_save *s);
 void gn_save_free(struct gn_save *s); /* NULL does nothing */
 
-/* All of it at once. The gate is closed. 0 or -errno and a sentence. */
+/* Saves everything at once. The gate is closed. Returns 0, or -errno and a message. */
 int gn_vgpu_save(struct gn_vgpu *v, struct gn_stream_writer *w, struct gn_error *err);
 
-/* The gate is closed, and nothing has been made. What comes is believed in nothing; on failure the
- * vGPU is of no use. */
+/*
+ * The gate is closed, and no object exists. The stream is not trusted; after a failure the vGPU
+ * cannot be used.
+ */
 int gn_vgpu_load(struct gn_vgpu *v, struct gn_stream_reader *r, struct gn_error *err);
-/* transfer.c, for whoever loads: its devices will do; all is made that came before this round. */
+/*
+ * In transfer.c, called during a load: the devices are compatible; everything before this round has
+ * been created.
+ */
 void gn_vgpu_fits(struct gn_vgpu *v, bool others);
 void gn_vgpu_made(struct gn_vgpu *v, uint32_t round);
 
-/* Between the core's files: events.c, saved_commands.c. vgpu->lock is not held. */
+/* Internal: in events.c and saved_commands.c. vgpu->lock is not held. */
 int gn_events_save(struct gn_vgpu *v, struct gn_stream_writer *w);
 int gn_event_restore(struct gn_vgpu *v, const struct gn_stream_entry *e);
 int gn_commands_save(struct gn_vgpu *v, struct gn_stream_writer *w);
-/* clock_ahead_ns: of this machine's before the one that wrote it. */
+/* clock_ahead_ns: how far this machine's clock is ahead of the source's. */
 int gn_command_restore(struct gn_vgpu *v, const struct gn_stream_entry *e, int64_t clock_ahead_ns);
 
 #endif

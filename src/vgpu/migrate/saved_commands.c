@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pending commands into a stream, and out of one where the vGPU goes on: behind a closed gate, on
- * the thread that saves or loads. A command that was saved is taken in again by the steps of a new
- * one (command.c), but for its waits, which stand beside its message.
+ * Saves pending commands to a stream and restores them at the destination: behind a closed gate, on
+ * the saving or loading thread. A restored command goes through the same steps as a new one
+ * (command.c), except for its wait list, which is stored beside its message. Nothing here calls the
+ * driver.
  */
 #include "vgpu/core/command_internal.h"
 
@@ -18,8 +19,7 @@ struct copy {
     uint64_t n;
 };
 
-/* The message, with what it had copied out of the data area behind it, and without its wait list.
- */
+/* The message, without its wait list, followed by the data that was copied out of the data area. */
 static int copy_message(const struct gn_command *c, struct copy *ret)
 {
     uint64_t at = gn_align_up(c->n_bytes, 8);
@@ -60,14 +60,17 @@ static int save_command(struct gn_stream_writer *w, const struct gn_command *c, 
     for (uint32_t i = 0; !rc && i < c->n_waits; i++)
         if (c->blockers[i].command && !gn_list_empty(&c->blockers[i].link))
             waits[n++] = c->blockers[i].event;
-    /* What the driver had of what it follows is over; it would have told of a failure. */
+    /*
+     * The driver has completed the commands that this one follows. If one failed, this one fails
+     * too, as the driver would have reported.
+     */
     for (uint32_t i = 0; i < c->n_producers; i++)
         if (c->producers[i]->end_error < 0)
             own.command.doomed = c->vgpu->api->wait_failed;
     if (done)
         gn_debug("vgpu=%08x %s of %llu groups is saved behind group %llu", c->vgpu->boot->id,
                  c->class->name, (unsigned long long)cut->n_groups, (unsigned long long)done);
-    /* A part of it has failed, and nobody has taken the rest off yet: nothing more of it runs. */
+    /* A part has failed, and the rest has not been removed yet: no more of the command runs. */
     if (cut && cut->error)
         own.command.doomed = cut->error;
     if (!rc)
@@ -107,7 +110,7 @@ static bool is_restorable(const struct gn_vgpu *v, const struct gn_stream_entry 
            message->n >= sizeof *msg + sizeof(struct gn_command_head) && msg->op == e->kind;
 }
 
-/* The rest of one that was cut. Its times are by the clock of whoever wrote them. */
+/* The rest of a sliced command. Its times are by the source's clock. */
 static bool resume(struct gn_command *c, const struct gn_stream_command_state *state,
                    int64_t clock_ahead_ns)
 {

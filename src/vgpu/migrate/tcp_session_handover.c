@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A session over tcp, from one worker to another (docs/moves.md). What the program has sent goes on
- * where the old worker stopped reading: it keeps what is not acknowledged, and sends from there
- * what the new one has not taken. What the old one has said has all reached the program before it
- * goes over, so of that nothing is handed. In the data area lies what messages have brought that
- * are not over yet; which those are only the program knows, so all goes that has come and is not
- * zero, but for objects' memory, which the stream has. Of a program that shared its memory with the
- * old worker no records are under way, and all of the data area that there is may have come. All of
- * it is frames, which a connection carries from worker to worker, or the entries of a file. Run by
- * who saves and by who loads; the socket thread stands, or is not there yet.
+ * Hands over a tcp session from the source worker to the destination worker (docs/moves.md). Runs
+ * on the saving and on the loading thread, while the socket thread is paused or not started yet; it
+ * never uses the program's connection.
+ *
+ * Records from the program continue where the source stopped reading: the program keeps
+ * unacknowledged records and resends those that the destination has not received. Records to the
+ * program are handed over only with GN_FAR_BESIDE, the unacknowledged ones; otherwise they have all
+ * reached the program before it attaches to the destination.
+ *
+ * The data area has the data of messages that have not completed. Only the program knows which data
+ * that is, so all data that has arrived and is not zero is handed over, except for objects' memory,
+ * which is in the stream. If the program shared memory with the source, no records are in flight,
+ * and any allocated page of the data area may be in use.
+ *
+ * All of this is frames, which a connection carries from worker to worker, or which are entries of
+ * a file.
  */
 #include "vgpu/session/session_tcp_internal.h"
 
@@ -22,13 +29,14 @@
 #include <unistd.h>
 
 #define PAGE_BYTES 4096u
-#define RUN_BYTES  (12u * PAGE_BYTES) /* of one frame */
-#define MAX_HELD   GN_REPLY_SLOTS     /* who waits for an answer has a slot for it */
-#define MAX_AREAS  (UINT32_C(1) << 22)
+#define RUN_BYTES  (12u * PAGE_BYTES) /* in one frame */
+/* A program thread that waits for an answer has a slot for it. */
+#define MAX_HELD  GN_REPLY_SLOTS
+#define MAX_AREAS (UINT32_C(1) << 22)
 
 static const unsigned char zeros[PAGE_BYTES];
 
-/* ---- from the old one */
+/* ---- the source */
 
 struct home {
     const unsigned char *base;
@@ -36,7 +44,7 @@ struct home {
 };
 
 struct homes {
-    struct home *all; /* by their addresses */
+    struct home *all; /* sorted by address */
     uint32_t n, capacity;
 };
 
@@ -70,7 +78,7 @@ static int find_homes(struct gn_vgpu *v, struct homes *ret)
     return 0;
 }
 
-/* How many bytes from here are an object's, in whole pages. */
+/* The number of bytes from here that belong to an object, in whole pages. */
 static uint64_t home_bytes(const struct homes *h, const unsigned char *page)
 {
     uint32_t low = 0, high = h->n;
@@ -97,7 +105,7 @@ struct run {
     uint64_t at;
 };
 
-/* Found first, and then handed: the program may write there meanwhile. */
+/* The runs are found first and sent later, because the program may write to the area meanwhile. */
 struct gn_far_session {
     struct gn_vgpu *v;
     struct gn_worker_hand_far far;
@@ -121,7 +129,7 @@ static int add_run(struct gn_far_session *h, const struct run *run)
     return 0;
 }
 
-/* Every run of pages between the two. */
+/* Adds every run of non-zero pages between `at` and `end`. */
 static int find_runs(struct gn_far_session *h, uint32_t segment, uint64_t at, uint64_t end)
 {
     const unsigned char *base = h->v->segments[segment].base;
@@ -139,7 +147,7 @@ static int find_runs(struct gn_far_session *h, uint32_t segment, uint64_t at, ui
     return rc;
 }
 
-/* What the program has sent, by chunks. */
+/* The chunks that the program has sent. */
 static int find_touched(struct gn_far_session *h, uint32_t segment, const unsigned char *touched)
 {
     const uint64_t bytes = h->v->segments[segment].bytes,
@@ -154,7 +162,7 @@ static int find_touched(struct gn_far_session *h, uint32_t segment, const unsign
     return rc;
 }
 
-/* What there is of memory that the program has as well. */
+/* The allocated pages of memory that the program also maps. */
 static int find_used(struct gn_far_session *h, uint32_t segment)
 {
     const struct gn_segment *s = &h->v->segments[segment];
@@ -178,7 +186,7 @@ static int find_areas(struct gn_far_session *h)
     return rc;
 }
 
-/* Where the frames go. */
+/* The destination of the frames. */
 struct carrier {
     int (*carry)(void *ctx, const struct gn_frame *f);
     void *ctx;
@@ -226,8 +234,10 @@ static struct gn_stream_record record_of(const struct gn_out_sent *s)
     return record;
 }
 
-/* Results that are on their way to the program lie in the area, where nothing tells what is still
- * needed of it but this. */
+/*
+ * Results in flight to the program are in the data area, and only these records show that they are
+ * still needed.
+ */
 static int find_results(struct gn_far_session *s)
 {
     int rc = 0;
@@ -341,7 +351,7 @@ void gn_far_session_free(struct gn_far_session *s)
     free(s);
 }
 
-/* ---- to the new one */
+/* ---- the destination */
 
 static int take_held(struct gn_vgpu_tcp *h, const struct gn_frame *f)
 {
@@ -432,7 +442,10 @@ int gn_vgpu_tcp_goes_on(struct gn_vgpu_tcp *h)
     h->in.received = far->received;
     h->in.small = far->small;
     h->n_batches = far->n_batches;
-    /* One that waits for nothing would wait for ever: no honest worker hands such a one. */
+    /*
+     * A command must not wait for data that has arrived already: it would wait for ever. No honest
+     * worker hands over such a command.
+     */
     gn_commands_batch_came(h->v, h->n_batches);
     return 0;
 }

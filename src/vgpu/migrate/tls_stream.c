@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stream through TLS, between two workers. Who reads and who writes has one thread for it. */
+/*
+ * A stream through TLS, between two workers. One thread uses each end: the saving thread writes,
+ * the loading thread reads. It never closes the connection.
+ */
 #include "vgpu/migrate/tls_stream.h"
 
 #include "base/clock.h"

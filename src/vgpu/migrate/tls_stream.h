@@ -5,12 +5,12 @@
 #include "link/tcp.h"
 #include "stream/stream.h"
 
-/* The end of a stream (stream/stream.h) that goes through TLS. One thread's. */
+/* One end of a stream (stream/stream.h) through TLS. For one thread. */
 struct gn_tls_stream {
     struct gn_tcp tcp; /* not owned */
-    uint32_t stall_ms; /* nothing moves for so long: -ETIMEDOUT; 0: wait for ever, that is until the
-                          connection is found dead */
-    uint64_t n_bytes;  /* how many have passed */
+    /* Without progress for this long: -ETIMEDOUT. 0: wait until the connection is found dead. */
+    uint32_t stall_ms;
+    uint64_t n_bytes; /* bytes transferred so far */
 };
 
 struct gn_stream_sink gn_far_sink(struct gn_tls_stream *f);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Both ends of a move between two workers, of one machine or, of a program that is attached over
- * tcp, of two. The old worker's part runs on a thread of its own, since its control thread must go
- * on hearing; the new one's on what will be its ring thread. Nothing here decides who goes on.
+ * Both ends of a migration between two workers, on one machine or, for a program attached over tcp,
+ * on two. The source's part runs on a thread of its own, because its control thread must continue
+ * to receive messages; the destination's part runs on its future ring thread. Nothing here decides
+ * which worker owns the vGPU: gantryd does.
  */
 #include "vgpu/migrate/transfer.h"
 
@@ -27,33 +28,35 @@
 #include <string.h>
 #include <unistd.h>
 
-#define STALL_MS                                                                                   \
-    60000u /* the other worker does not read for so long: it hangs. It may have programs to build  \
-            */
-#define FILE_STALL_MS    120000u /* a disk may take its time; who writes to it gives up before */
+/*
+ * The other worker has not read for this long: it hangs. The limit allows for programs that it has
+ * to build.
+ */
+#define STALL_MS         60000u
+#define FILE_STALL_MS    120000u /* a disk may be slow; the writer of the file gives up earlier */
 #define HAND_TIMEOUT_MS  10000
 #define FIRST_TIMEOUT_MS 120000
 #define HOLD_TRIES       4u
-#define SOON_NS                                                                                    \
-    UINT64_C(100000000) /* the other one is behind by more: meanwhile much may have changed */
+/* If the destination lags by more, much may have changed meanwhile. */
+#define SOON_NS UINT64_C(100000000)
 
-/* ---- from the old one */
+/* ---- the source */
 
 struct away {
     struct gn_vgpu *vgpu;
     int fd;
-    struct gn_tls *tls; /* of a move over tcp that goes through it */
-    uint32_t n_made;    /* steps that the other one has said to have made */
+    struct gn_tls *tls; /* of a migration over tcp with TLS */
+    uint32_t n_made;    /* steps that the destination has acknowledged */
     struct gn_worker_save how;
 };
 
-/* Where it goes: one thread's, so that it may have as many of these as it likes. */
+/* The destination's connection. A gn_tcp is for one thread, which may have several copies. */
 static struct gn_tcp tcp_of(const struct away *a)
 {
     return (struct gn_tcp){a->fd, a->tls};
 }
 
-/* A program that hosts its vGPU may have closed it. */
+/* A program with an in-process vGPU may have closed this descriptor. */
 static int stdio_or(int fd, int null)
 {
     return gn_fd_is_open(fd) ? fd : null;
@@ -86,14 +89,17 @@ static int hand_over(struct gn_vgpu *v, int fd, struct gn_error *err)
               : 0;
 }
 
-/* To a worker on another machine, maybe: of the session there is nothing that could be handed. */
+/*
+ * Greets a destination that may be on another machine: no descriptors of the session can be handed
+ * over.
+ */
 static int greet_far(struct away *a, struct gn_error *err)
 {
     const struct gn_worker_hand hand = {.ring_at = a->vgpu->segments[0].bytes, .n_segments = 1};
     struct gn_tls_psk psk;
     int rc = 0;
     gn_tcp_set_up(a->fd);
-    /* It builds programs ahead of the stop, and reads nothing meanwhile. */
+    /* The destination builds programs before the stop, and reads nothing meanwhile. */
     gn_tcp_set_patience(a->fd, STALL_MS);
     if (a->how.flags & GN_WORKER_SAVE_TLS) {
         memcpy(psk.identity, a->how.name, sizeof psk.identity);
@@ -110,7 +116,7 @@ static int greet_far(struct away *a, struct gn_error *err)
     return rc ? gn_fail(err, -rc, NULL, "cannot reach the new worker: %s", strerror(-rc)) : 0;
 }
 
-/* Descriptors that have come for a request which has not: they would be lost. */
+/* Fails if descriptors have arrived for a request that has not: they would be lost. */
 static int expects_nothing(struct gn_vgpu *v, struct gn_error *err)
 {
     pthread_mutex_lock(&v->helper_lock);
@@ -152,8 +158,10 @@ static int hand_far(struct gn_vgpu *v, const struct away *a, struct gn_error *er
               : 0;
 }
 
-/* What was not the same all the time: where the ring stands, and where what the program prints
- * goes. */
+/*
+ * Hands over the parts of the session that were not constant: the ring position, and the
+ * descriptors for the program's output.
+ */
 static int hand_last(struct gn_vgpu *v, const struct away *a, struct gn_error *err)
 {
     const struct gn_worker_hand_last last = {.ring_at = v->ring.head};
@@ -176,14 +184,16 @@ static int await_made(struct away *a, struct gn_frame_reader *made, uint32_t ste
                                               : gn_acks_made(made, STALL_MS, step, &a->n_made, err);
 }
 
-/* First of all, and while the program runs: will the devices do that the other one has? On others
- * all is made ahead. */
+/*
+ * First, while the program runs: are the destination's devices compatible? If they differ, all
+ * objects are created there before the stop.
+ */
 static int ask_devices(struct away *a, struct gn_save *s, struct gn_frame_reader *made,
                        struct gn_error *err)
 {
     uint32_t others = 0, n_kept = 0;
     uint64_t *kept = NULL;
-    /* To another machine nothing has come from there. */
+    /* Another machine has no retained contents. */
     const bool goes_back = a->vgpu->way_back && !(a->how.flags & GN_WORKER_SAVE_FAR);
     if (a->how.flags & GN_WORKER_SAVE_FILE)
         return gn_save_check(s, err);
@@ -201,7 +211,7 @@ static int ask_devices(struct away *a, struct gn_save *s, struct gn_frame_reader
     return rc;
 }
 
-/* Ahead of the gate: as much as was asked for. */
+/* Before the gate closes: as many rounds as requested. */
 static int save_ahead(struct away *a, struct gn_save *s, struct gn_frame_reader *made,
                       struct gn_error *err)
 {
@@ -211,8 +221,10 @@ static int save_ahead(struct away *a, struct gn_save *s, struct gn_frame_reader 
             gn_save_ahead(s, a->how.bytes_per_s, (uint64_t)a->how.drain_timeout_ms * 1000000u, err);
         GN_FAULT("move-ahead");
     }
-    /* A build that is going on would be waited for behind the closed gate, and so would what the
-     * other one still builds. */
+    /*
+     * Wait now for builds in progress, here and at the destination: otherwise the stop would have
+     * to wait for them.
+     */
     for (uint32_t i = 0; !rc && a->how.n_ahead && i < GN_SAVE_MORE; i++) {
         const uint64_t before_ns = gn_now_ns();
         gn_counter_set(&a->vgpu->counters->save_waits, 1);
@@ -226,14 +238,19 @@ static int save_ahead(struct away *a, struct gn_save *s, struct gn_frame_reader 
         rc =
             gn_save_ahead(s, a->how.bytes_per_s, (uint64_t)a->how.drain_timeout_ms * 1000000u, err);
     }
-    /* A connection whose end leaves something unread may lose what it has sent. */
+    /*
+     * A connection that is closed with unread data may lose data that it has sent, so read all
+     * acknowledgements.
+     */
     if (!rc && (a->how.flags & GN_WORKER_SAVE_FAR))
         rc = await_made(a, made, gn_save_n_steps(s), err);
     return rc;
 }
 
-/* The driver is done, and no build goes on: what the stop would have to wait for. A program that
- * builds all the time is stopped in one. */
+/*
+ * Waits until the driver is idle and no build runs, so that the stop need not wait for them. A
+ * program that builds all the time is stopped during a build.
+ */
 static int hold(struct gn_vgpu *v, uint64_t until_ns, struct gn_error *err)
 {
     for (uint32_t i = 0;; i++) {
@@ -242,14 +259,14 @@ static int hold(struct gn_vgpu *v, uint64_t until_ns, struct gn_error *err)
         GN_FAULT("move-held");
         if (rc || i == HOLD_TRIES || !gn_gate_await_helpers(v, 0))
             return rc;
-        /* Its other threads' commands are not held up by that. */
+        /* The build must not hold up the commands of the program's other threads. */
         gn_gate_open(v);
         now_ns = gn_now_ns();
         (void)gn_gate_await_helpers(v, until_ns > now_ns ? until_ns - now_ns : 0);
     }
 }
 
-/* *ret_closed: the gate is. */
+/* *ret_closed: whether the gate is closed. */
 static int stop(struct gn_vgpu *v, const struct away *a, struct gn_worker_moved *said,
                 bool *ret_closed, struct gn_error *err)
 {
@@ -258,7 +275,7 @@ static int stop(struct gn_vgpu *v, const struct away *a, struct gn_worker_moved 
     int rc = hold(v, until_ns, err);
     said->began_ns = gn_now_ns();
     said->hold_ns = said->began_ns - before_ns;
-    /* From here on its calls wait. */
+    /* From here on the program's calls wait. */
     if (!rc && a->how.flags & GN_WORKER_SAVE_NEAR &&
         (rc = gn_vgpu_tcp_pause(v->remote, a->how.mark, until_ns, err)))
         gn_gate_open(v);
@@ -285,7 +302,7 @@ static void where_it_stops(struct gn_vgpu *v, const struct gn_worker_save *how,
     memcpy(ret->key, how->key, sizeof ret->key);
 }
 
-/* To who writes a file. */
+/* The sink for the process that writes a file. */
 static int write_chunks(void *ctx, struct iovec *iov, int n, struct gn_error *err)
 {
     int rc = gn_chunks_write(ctx, iov, n, FILE_STALL_MS);
@@ -296,7 +313,7 @@ static int write_chunks(void *ctx, struct iovec *iov, int n, struct gn_error *er
 static int open_chunks(struct gn_chunks *c, int *fd, struct gn_error *err)
 {
     int rc = gn_chunks_accept(c, *fd, HAND_TIMEOUT_MS);
-    *fd = -1; /* it is c's */
+    *fd = -1; /* owned by c now */
     return rc ? gn_fail(err, -rc, "use a gantry of gantryd's version",
                         "the command that writes the file gave no memory for it: %s", strerror(-rc))
               : 0;
@@ -336,8 +353,10 @@ static int save_to(struct gn_vgpu *v, struct away *a, struct gn_worker_moved *sa
     int rc = file ? open_chunks(&chunks, &a->fd, err) : 0;
     if (!rc)
         rc = gn_stream_writer_create(&sink, &options, &w, err);
-    /* What lies in the program's memory stays with a program that waits; where it shares none, it
-     * all goes. */
+    /*
+     * Contents in the program's memory stay with a program that waits. If the destination shares no
+     * memory with the program, all contents are sent.
+     */
     if (!rc)
         rc = gn_save_new(v, w, (file && !stops) || (a->how.flags & GN_WORKER_SAVE_FAR),
                          a->how.n_ahead, &s, err);
@@ -351,7 +370,7 @@ static int save_to(struct gn_vgpu *v, struct away *a, struct gn_worker_moved *sa
     if (!rc)
         rc = save_ahead(a, s, &made, err);
     gn_frame_reader_fini(&made);
-    /* It has built them, and from here on the program waits for the network. */
+    /* The destination has built its programs; from here on the program waits for the network. */
     if (a->how.n_ahead && a->how.flags & GN_WORKER_SAVE_FAR)
         gn_tcp_set_up(a->fd);
     if (!rc)
@@ -405,7 +424,7 @@ static void say_with(struct gn_vgpu *v, uint16_t op, struct gn_worker_moved *sai
     said->done_ns = gn_now_ns();
     gn_frame_string_set(said->what, sizeof said->what, rc ? err->what : "");
     gn_frame_string_set(said->fix, sizeof said->fix, rc ? err->fix : "");
-    /* If gantryd is gone this process is about to end. */
+    /* If gantryd is gone, this process is about to end. */
     (void)gn_lease_report(&v->lease, op, said, sizeof *said, fd);
 }
 
@@ -415,8 +434,10 @@ static void say(struct gn_vgpu *v, uint16_t op, struct gn_worker_moved *said, in
     say_with(v, op, said, rc, err, -1);
 }
 
-/* It stays. Before the gate opens: another move may close it before the thread that stands there
- * has looked. */
+/*
+ * The vGPU stays here. Resume the session before the gate opens: another migration may close the
+ * gate before the paused socket thread has checked.
+ */
 static void go_on(struct gn_vgpu *v)
 {
     if (v->remote)
@@ -439,8 +460,8 @@ void gn_vgpu_resume(struct gn_vgpu *v)
 }
 
 /*
- * What the process's end may shut down: a duplicate, since whoever writes closes its own at times.
- * Without one the end waits.
+ * A duplicate that the end of the process may shut down, because the saving thread sometimes closes
+ * its own descriptor. Without a duplicate the end has to wait.
  */
 static void open_save_fd(struct gn_vgpu *v, int fd)
 {
@@ -487,7 +508,7 @@ static void *away_thread(void *arg)
     if (!rc)
         rc = save_to(v, a, &said, &closed, &err);
     close_save_fd(v);
-    struct gn_tcp left = tcp_of(a); /* -1: another has it */
+    struct gn_tcp left = tcp_of(a); /* -1 if the chunks own it */
     if (!rc && (a->how.flags & GN_WORKER_SAVE_FAR))
         v->sent_to = left;
     else if (!rc)
@@ -500,10 +521,13 @@ static void *away_thread(void *arg)
     GN_FAULT("move-saved");
     atomic_store_explicit(&v->saved_awaiting_commit, !rc, memory_order_seq_cst);
     atomic_store_explicit(&v->moving, false, memory_order_seq_cst);
-    /* Of a program elsewhere there is no end of its session that it could have. */
+    /* Programs attached over tcp have no session socket to hand over. */
     say_with(v, GN_WORKER_SAVED, &said, rc, &err,
              stops && !rc && !v->remote ? v->boot->session_fd : -1);
-    /* Whoever loads fails by that: what gantryd hears first is the reason. */
+    /*
+     * Closing makes the destination fail. It comes after the report, so that gantryd receives the
+     * reason first.
+     */
     if (rc)
         gn_tcp_close(&left);
     return NULL;
@@ -532,7 +556,7 @@ void gn_vgpu_migrate_outbound(struct gn_vgpu *v, int fd, const struct gn_worker_
     }
 }
 
-/* ---- to the new one */
+/* ---- the destination */
 
 static int adopt(struct gn_frame_reader *reader, int i, uint64_t most_bytes, struct gn_segment *ret)
 {
@@ -559,8 +583,10 @@ static int take_segment(struct gn_vgpu_boot *boot, struct gn_frame_reader *reade
     return rc;
 }
 
-/* Last of all: the output of a driver that makes objects anew the program has already. A hosting
- * one keeps its own. */
+/*
+ * Called last: the driver may print while objects are recreated, and the program has had that
+ * output before. A program with an in-process vGPU keeps its own descriptors.
+ */
 static int take_stdio(const int fds[2], bool hosted)
 {
     int rc = hosted                                                               ? 0
@@ -571,13 +597,13 @@ static int take_stdio(const int fds[2], bool hosted)
     return rc;
 }
 
-/* A worker on another machine, maybe: where it writes. */
+/* The connection to a source that may be on another machine. */
 static int far_fd(const struct gn_vgpu_boot *boot)
 {
     return boot->near ? boot->far_fd : boot->load_fd;
 }
 
-/* From such a one. */
+/* Receives the greeting of such a source. */
 static int take_far(struct gn_vgpu_boot *boot)
 {
     const uint64_t deadline_ns = gn_now_ns() + FIRST_TIMEOUT_MS * UINT64_C(1000000);
@@ -601,7 +627,7 @@ static int take_far(struct gn_vgpu_boot *boot)
     gn_frame_reader_init(&reader, from.fd);
     reader.tcp = &from;
     int rc = gn_frame_wait(&reader, FIRST_TIMEOUT_MS, &f);
-    /* The data area is as large everywhere: what lies where is the program's to know. */
+    /* The data area has the same size everywhere: its layout is the program's. */
     if (rc == 1)
         rc = f.op == GN_WORKER_HAND && gn_frame_payload(&f, &hand, sizeof hand) &&
                      hand.ring_at == boot->data.bytes && hand.n_segments == 1
@@ -611,19 +637,20 @@ static int take_far(struct gn_vgpu_boot *boot)
     return rc;
 }
 
-/* What comes with the first frame. */
+/* The descriptors and numbers of the first frame. */
 static int take_session(struct gn_vgpu_boot *boot, struct gn_frame_reader *reader,
                         const struct gn_worker_hand *hand)
 {
     const int fds[2] = {gn_frame_take_fd(reader, GN_WORKER_HAND_STDOUT),
                         gn_frame_take_fd(reader, GN_WORKER_HAND_STDERR)};
     boot->session_fd = gn_frame_take_fd(reader, GN_WORKER_HAND_SESSION);
+    /* For a restore, the file has the position, and the program does not know it. */
     if (boot->file_fd < 0)
-        boot->ring_at = hand->ring_at; /* what a program does not know, a file does */
+        boot->ring_at = hand->ring_at;
     boot->keeps = hand->keeps;
     boot->kept = boot->hosted ? hand->kept : 0;
     for (int i = 0; i < 2; i++) {
-        /* Without a file they come once more, with GN_WORKER_HAND_LAST. */
+        /* Without a file they come again, with GN_WORKER_HAND_LAST. */
         const bool keeps = boot->file_fd >= 0 && !boot->hosted;
         boot->stdio_fds[i] = keeps ? fds[i] : -1;
         if (!keeps)
@@ -657,7 +684,7 @@ int gn_vgpu_receive_handover(struct gn_vgpu_boot *boot)
     return !rc && boot->near ? take_far(boot) : rc;
 }
 
-/* What is here from the last time; said ahead of all. */
+/* Sends the ids of retained contents, before everything else. */
 static void send_retained(const struct gn_vgpu_boot *boot)
 {
     uint64_t *ids;
@@ -672,7 +699,7 @@ static void send_retained(const struct gn_vgpu_boot *boot)
     free(ids);
 }
 
-/* One that cannot be said: whoever writes finds out. */
+/* If the message cannot be sent, the source notices by itself. */
 void gn_vgpu_fits(struct gn_vgpu *v, bool others)
 {
     struct gn_tcp far = {far_fd(v->boot), v->boot->load_tls};
@@ -686,7 +713,7 @@ void gn_vgpu_fits(struct gn_vgpu *v, bool others)
 
 void gn_vgpu_made(struct gn_vgpu *v, uint32_t round)
 {
-    /* One that cannot be said is of no use: whoever writes goes on. */
+    /* A failure is ignored: the source does not depend on this message. */
     struct gn_tcp far = {far_fd(v->boot), v->boot->load_tls};
     if ((v->remote && v->boot->file_fd < 0) || v->boot->near)
         (void)gn_frame_send_tcp(&far, HAND_TIMEOUT_MS, GN_WORKER_HAND_MADE, 0, round, NULL, 0);
@@ -700,13 +727,15 @@ void gn_vgpu_begin_load(struct gn_vgpu *v)
     atomic_store_explicit(&v->gate.holds, true, memory_order_seq_cst);
     v->gate.deaf = true;
     atomic_store_explicit(&v->arriving, true, memory_order_relaxed);
-    /* Those that gantryd reads are still the other worker's to write. */
+    /* The source still writes the counters that gantryd reads. */
     v->counters_there = v->counters;
     v->counters = v->lease.counters = &v->load_counters;
 }
 
-/* From a worker on another machine nothing of the session comes that the program has: it was
- * silent. */
+/*
+ * The source's tcp session is not handed over: it was paused, so nothing is in flight, and the
+ * program has its own data area.
+ */
 static int take_last_of_far(struct gn_vgpu *v, struct gn_error *err)
 {
     struct gn_tcp far = {v->boot->far_fd, v->boot->load_tls};
@@ -728,7 +757,7 @@ static int take_last_of_far(struct gn_vgpu *v, struct gn_error *err)
     return rc ? gn_fail(err, -rc, NULL, "the end of what the vGPU consists of has not come") : 0;
 }
 
-/* Where a session over tcp stood. `from` stands behind the stream. */
+/* Receives the state of a tcp session. `from` is positioned after the stream. */
 static int take_far_session(struct gn_vgpu_tcp *h, struct gn_frame_reader *from,
                             struct gn_error *err)
 {
@@ -743,7 +772,7 @@ static int take_far_session(struct gn_vgpu_tcp *h, struct gn_frame_reader *from,
     return rc ? gn_fail(err, -rc, NULL, "the program's session has not come") : 0;
 }
 
-/* The place in the ring, and where output goes, after all else. */
+/* Receives the ring position and the output descriptors, after everything else. */
 static int take_last(struct gn_vgpu *v, struct gn_error *err)
 {
     struct gn_worker_hand_last last;
@@ -777,7 +806,7 @@ static int take_last(struct gn_vgpu *v, struct gn_error *err)
     return rc ? gn_fail(err, -rc, NULL, "the program's session has not come") : 0;
 }
 
-/* Once it has said that everything has come, gantryd's word alone decides. */
+/* After this worker has reported that everything has arrived, only gantryd decides. */
 static bool may_come(struct gn_vgpu *v)
 {
     int coming = GN_INBOUND_COMING;
@@ -788,13 +817,18 @@ static bool may_come(struct gn_vgpu *v)
 int gn_vgpu_receive(struct gn_vgpu *v)
 {
     struct gn_worker_moved said = {.began_ns = gn_now_ns()};
-    /* The other worker may wait for the device, and gantryd ends this one when it is given up. */
+    /*
+     * No time limit: the source may wait for the device, and gantryd ends this worker if the
+     * migration is aborted.
+     */
     const bool file = v->boot->file_fd >= 0;
     struct gn_stream_fd from = GN_STREAM_FD(file ? v->boot->file_fd : far_fd(v->boot), -1, 0);
     struct gn_tls_stream far = {.tcp = {far_fd(v->boot), v->boot->load_tls}};
     const struct gn_stream_source source =
         v->boot->load_tls ? gn_far_source(&far) : gn_stream_source_of_fd(&from);
-    /* What the objects take is the lease's to allow; of the tables, as much as a program can have.
+    /*
+     * The lease limits the memory of the objects; the tables may be as large as a program can make
+     * them.
      */
     const struct gn_stream_limits limits = {.memory_bytes = UINT64_MAX / 2,
                                             .entries_bytes = UINT64_C(4) << 30,
@@ -851,8 +885,9 @@ void gn_vgpu_resume_as_owner(struct gn_vgpu *v)
         v->counters_there = NULL;
         pthread_mutex_unlock(&v->lease.lock);
     }
+    /* Drops the output of the load, which the program has had before. */
     if (v->remote)
-        gn_vgpu_tcp_pass_prints(v->remote); /* to nobody yet */
+        gn_vgpu_tcp_pass_prints(v->remote);
     atomic_store_explicit(&v->arriving, false, memory_order_relaxed);
     gn_gate_open(v);
 }

@@ -5,33 +5,41 @@
 #include "vgpu/core/vgpu_core.h"
 
 /*
- * A vGPU from one worker to another, on one machine: the two ends of it (docs/moves.md). The old
- * worker hands over what is the program's (the session's socket, the segments) and writes the vGPU
- * behind it, as much as can be while the program runs, then what is left; the new one makes it anew
- * as it comes, and gets the place in the ring last. Which of them goes on is gantryd's word, and
- * each waits for it behind its closed gate.
+ * Migrates a vGPU from one worker to another: both ends (docs/moves.md). The source hands over the
+ * program's session (the socket, the segments) and writes the vGPU after it: as much as possible
+ * while the program runs, then the rest. The destination creates the vGPU as the stream arrives,
+ * and gets the ring position last. gantryd decides which of the two continues; each waits for that
+ * decision behind its closed gate.
  *
- * A checkpoint is the same with a file, but that nobody takes the session: it stays with the
- * program, or, when the vGPU stops, gantryd gets the worker's end of its socket, for the program,
- * who hands all of it to the worker that loads the file later.
+ * A checkpoint is the same with a file, but without a handover of the session. The session stays
+ * with the program. If the vGPU stops, gantryd gets the worker's end of the session socket for the
+ * program, which passes the whole session to the worker that later loads the file.
  */
 struct gn_worker_save;
 
-/* The old worker. Takes fd. Says STOPS, and answers SAVED, from a thread of its own. The control
- * thread. */
+/*
+ * The source. Takes ownership of fd. Reports STOPS, and answers SAVED, from a thread of its own.
+ * Called on the control thread.
+ */
 void gn_vgpu_migrate_outbound(struct gn_vgpu *v, int fd, const struct gn_worker_save *how);
-/* gantryd's RESUME: nothing has come of it. The control thread. */
+/* gantryd's RESUME: the migration was aborted. Called on the control thread. */
 void gn_vgpu_resume(struct gn_vgpu *v);
 
-/* The new worker, in this order. Takes what comes before the stream; waits for it. 0 or -errno. */
+/*
+ * The destination calls these in this order. Receives the data before the stream; waits for it.
+ * Returns 0 or -errno.
+ */
 int gn_vgpu_receive_handover(struct gn_vgpu_boot *boot);
-/* Closes the gate before there are threads. */
+/* Closes the gate; called before there are other threads. */
 void gn_vgpu_begin_load(struct gn_vgpu *v);
-/* Loads, and answers LOADED. 0 or -errno. */
+/* Loads, and answers LOADED. Returns 0 or -errno. */
 int gn_vgpu_receive(struct gn_vgpu *v);
-/* Instead of it: there are no threads for it. Says why, before anything hangs up. */
+/*
+ * Instead of gn_vgpu_receive, if its threads cannot be started: reports the reason before any
+ * connection closes.
+ */
 void gn_vgpu_load_failed(struct gn_vgpu *v, int rc);
-/* gantryd's GO: the control thread. */
+/* gantryd's GO. Called on the control thread. */
 void gn_vgpu_resume_as_owner(struct gn_vgpu *v);
 
 #endif

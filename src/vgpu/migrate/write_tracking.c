@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Marks of who writes what. Made by the threads that submit and those that report ends; read by
- * whoever sends contents ahead. Marks are made under one lock, which is taken for a kernel only the
- * first time that it is given some memory, and for commands of the host's only while something is
- * followed.
+ * Write tracking: marks which memory has been written and by which kind of writer. Submitting
+ * threads and driver callbacks set marks; the saving thread reads them. One lock protects the
+ * marks. It is taken for a kernel only when a memory is passed to a kernel for the first time, and
+ * for commands of the host only while a memory is followed. Nothing here reads contents.
  */
 #include "vgpu/migrate/write_tracking.h"
 
@@ -31,15 +31,14 @@ struct gn_writes *gn_writes_ref(struct gn_writes *w)
 
 void gn_writes_unref(struct gn_writes *w)
 {
-    /* Whoever follows it holds one: the table is gone by then. */
+    /* Each follower has a reference, so the tables are gone by now. */
     if (w && atomic_fetch_sub_explicit(&w->n_refs, 1, memory_order_acq_rel) == 1)
         free(w);
 }
 
 void gn_writes_first_kernel(struct gn_vgpu *v, struct gn_writes *w)
 {
-    /* Either this comes first, and whoever begins to follow sees it; or there is a table to mark.
-     */
+    /* Either this store comes first, and a new follower sees it; or there is a table to mark. */
     pthread_mutex_lock(&v->writes_lock);
     if (atomic_load_explicit(&w->by_kernels, memory_order_relaxed) == GN_KERNELS_NOT_YET)
         atomic_store_explicit(&w->by_kernels, GN_KERNELS_DO, memory_order_relaxed);
@@ -113,7 +112,9 @@ int gn_vgpu_follow_writes(struct gn_vgpu *v, uint64_t timeout_ns)
     const uint64_t at_ns = gn_now_ns() + timeout_ns;
     const struct timespec until = {(time_t)(at_ns / 1000000000u), (long)(at_ns % 1000000000u)};
     atomic_fetch_add_explicit(&v->follow_writes, 1, memory_order_seq_cst);
-    /* Who had a device's role has given the driver what he had in hand; the next one sees the word.
+    /*
+     * Acquire each device once: the previous holder of its role has then passed its command to the
+     * driver, and the next holder sees follow_writes.
      */
     for (uint32_t i = 0; i < v->n_devices; i++) {
         const int rc = gn_device_acquire(&v->devices[i], &until);

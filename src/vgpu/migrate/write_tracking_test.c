@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is known of who writes: kernels once and for ever, the host's commands while somebody
- * follows them. */
+/*
+ * Tests of write tracking: kernels are recorded for ever, the host's commands while there is a
+ * follower.
+ */
 #include "vgpu/core/vgpu_core.h"
 #include "vgpu/migrate/write_tracking.h"
 
@@ -18,7 +20,7 @@
 #define KIND_QUEUE 1u
 #define KIND_MEM   2u
 
-/* ---- a driver that keeps what it is given until the test ends it */
+/* ---- a fake driver that holds its commands until the test ends them */
 
 static struct gn_command *given[8];
 static uint32_t n_given, n_wrote;
@@ -156,7 +158,7 @@ static struct gn_page_table *follow(struct gn_writes *w, uint64_t pages)
     return t;
 }
 
-/* A kernel that came before is known of afterwards, whoever asks. */
+/* A kernel that ran before the memory is followed is known to every follower. */
 static void test_a_kernel_before_it_is_followed(void **state)
 {
     struct gn_writes *w = gn_writes_new(false);
@@ -183,7 +185,7 @@ static void test_a_kernel_while_it_is_followed(void **state)
     gn_writes_unref(w);
 }
 
-/* Memory that kernels may not write is not hashed because somebody passed it to one. */
+/* Memory that kernels may not write is not hashed only because it was passed to one. */
 static void test_a_kernel_that_may_only_read(void **state)
 {
     struct gn_writes *w = gn_writes_new(true);
@@ -220,14 +222,13 @@ static void test_one_follows_at_a_time(void **state)
     (void)state;
     assert_int_equal(gn_writes_follow(&vgpu, same, GN_FOLLOWED_OUT, &hasher, PAGE, &other), -EBUSY);
     gn_writes_unref(same);
-    gn_writes_unref(w); /* the program lets go of it: what follows it holds it */
+    gn_writes_unref(w); /* the program releases it: the follower still has a reference */
     gn_writes_by_cpu(&vgpu, w, 0, PAGE);
     assert_int_equal(t->host[0], 1);
     gn_writes_unfollow(&vgpu, w, GN_FOLLOWED_OUT);
 }
 
-/* A checkpoint is written between the way there and the way back: what it has been told is told to
- * both. */
+/* A checkpoint is written while a delta base exists: both get all marks. */
 static void test_two_follow_each_for_itself(void **state)
 {
     struct gn_writes *w = gn_writes_new(false);
@@ -248,14 +249,16 @@ static void test_two_follow_each_for_itself(void **state)
     gn_writes_by_cpu(&vgpu, w, 7 * PAGE, PAGE);
     assert_int_equal(back->host[0], 0xa3);
     gn_writes_unref(w);
-    gn_writes_unfollow(&vgpu, w, GN_FOLLOWED_BACK); /* nobody does */
+    gn_writes_unfollow(&vgpu, w, GN_FOLLOWED_BACK); /* not followed any more */
     gn_writes_by_cpu(&vgpu, w, 2 * PAGE, PAGE);
     assert_int_equal(back->host[0], 0xa7);
     gn_writes_unfollow(&vgpu, w, GN_FOLLOWED_OUT);
 }
 
-/* Commands that nobody waits for are told of when they are over, as long as somebody follows what
- * they write; not others. */
+/*
+ * Commands that no program thread waits for are reported at their end as long as the memory that
+ * they write is followed; other commands are not.
+ */
 static void test_commands_that_write(void **state)
 {
     (void)state;
@@ -275,14 +278,13 @@ static void test_commands_that_write(void **state)
     gn_command_over(given[0], 0);
     assert_int_equal(n_wrote, 1);
     gn_command_over(given[1], -5);
-    assert_int_equal(n_wrote, 2); /* a part of it may be there */
+    assert_int_equal(n_wrote, 2); /* a part of the data may have been written */
     assert_int_equal(vgpu.n_followed, 0);
     give(&writes);
     assert_int_equal(n_given, 2);
 }
 
-/* A driver that holds who gives it a kernel until that is over holds nobody else for longer than he
- * allows. */
+/* A driver call that blocks until its kernel ends delays other threads by at most their timeout. */
 static void test_a_driver_that_does_not_return(void **state)
 {
     (void)state;
