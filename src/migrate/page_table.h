@@ -45,6 +45,7 @@ struct gn_page_table {
     _Atomic bool kernel_all; /* equivalent to all bits of `kernel` */
 
     /* owned by the round */
+
     /* Hash and compare all pages, even if no writer is known. Set by the caller between rounds. */
     bool doubts;
     uint64_t *sent, *hashed;

@@ -64,10 +64,11 @@ struct gn_verify_slot {
     unsigned char *staging;
 
     /* written by gn_verify_group */
+
     /* Content of the group's page 0: staging, or the source's memory. */
     const unsigned char *content;
     uint64_t send, zero; /* bits: pages to send; pages of these that are zeros */
-    uint64_t known;      /* pages of `send` for which the digest below is current */
+    uint64_t known;      /* pages of `send` with the digest of `content` below */
     /* Pages of `known` with a digest and sample that go into the table. */
     uint64_t hashed;
     unsigned char digests[GN_PAGE_GROUP * GN_PAGE_DIGEST_MAX];

@@ -23,7 +23,8 @@ struct gn_counters {
     _Atomic uint64_t pending;       /* commands that are not complete, now */
     /* Bit mask in the vGPU's own device order: devices for which it has created a queue. */
     _Atomic uint64_t devices;
-    /* the last save, which may be in progress; written by the saving thread */
+    /* The fields below describe the last save, which may be in progress; written by its thread. */
+
     /* 1: the save waits for a build, at the source or the destination. */
     _Atomic uint64_t save_waits;
     /* 0: no contents yet; the last round is the one of the stop. */
