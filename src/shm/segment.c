@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sealed memfd segments. gantryd creates them and never maps session segments; guests and workers
- * adopt them. The seals are set before any other process gets the descriptor, so that no process
- * can change the size in between.
+ * Sealed memfd segments, on any thread. gantryd creates the segments of a session and never maps
+ * them; guest and worker adopt them. The seals are set before any other process gets the
+ * descriptor, so that no process can change the size in between.
  */
 #include "shm/segment.h"
 

@@ -32,7 +32,7 @@ enum gn_spin_turn {
     GN_SPIN_AWAY, /* other vGPUs: spinning is useless and may disturb them; roomy_ns is ignored */
     /*
      * This vGPU, and this thread does not run on a processor that its kernels use: spin for
-     * roomy_ns, whatever the load.
+     * roomy_ns, at any load.
      */
     GN_SPIN_MINE,
 };

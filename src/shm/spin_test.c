@@ -123,7 +123,7 @@ static uint64_t spun_ns(const struct gn_spin_policy *policy)
     return gn_now_ns() - start;
 }
 
-/* In each case whatever the load. */
+/* At any load of the machine. */
 static void who_has_the_device_looks_for_its_end_and_who_has_not_does_not(void **state)
 {
     _Atomic uint32_t turn = GN_SPIN_MINE;

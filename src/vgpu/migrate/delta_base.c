@@ -29,8 +29,8 @@ struct gn_delta_base {
     struct gn_known_ids places; /* indices in `ways`, by memory id */
     bool stops;
     /*
-     * A memory to follow has arrived. Most programs have all their memories in their own memory,
-     * and then nothing is followed.
+     * A memory to follow has been announced. The contents of most programs are in the program's own
+     * memory, and then nothing is followed.
      */
     bool follows;
 };

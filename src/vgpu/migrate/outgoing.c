@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory objects that are being sent, with a page table and a source each; the rounds
- * of src/migrate work on them. Run by the saving thread; one hashing thread of the rounds reads the
+ * The memory objects that are being sent, with a page table and a source each; the rounds of
+ * src/migrate work on them. Run by the saving thread; one hashing thread of the rounds reads the
  * API's sources. It never writes to an object.
  */
 #include "vgpu/migrate/outgoing.h"

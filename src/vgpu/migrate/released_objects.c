@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds the objects that the program has released and that pending commands still need; see
- * released_objects.h. Called by the saving thread, and once the vGPU has left. It takes the vGPU's
- * lock and never calls the driver.
+ * released_objects.h. Called by the saving thread, and by the thread that ends a vGPU that has
+ * left. It takes the vGPU's lock and never waits for a command.
  */
 #include "vgpu/migrate/released_objects.h"
 

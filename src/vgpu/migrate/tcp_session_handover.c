@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Hands over a tcp session from the source worker to the destination worker (docs/moves.md). Runs
- * on the saving and on the loading thread, while the socket thread is paused or not started yet; it
- * never uses the program's connection.
+ * on the saving and on the loading thread, while the socket thread is paused or not started yet. It
+ * never decides which worker owns the session.
  *
  * Records from the program continue where the source stopped reading: the program keeps
  * unacknowledged records and resends those that the destination has not received. Records to the
