@@ -713,7 +713,7 @@ void gn_vgpu_fits(struct gn_vgpu *v, bool others)
 
 void gn_vgpu_made(struct gn_vgpu *v, uint32_t round)
 {
-    /* A failure is ignored: the source does not depend on this message. */
+    /* A failure is ignored: a source that waits for this message reads its socket. */
     struct gn_tcp far = {far_fd(v->boot), v->boot->load_tls};
     if ((v->remote && v->boot->file_fd < 0) || v->boot->near)
         (void)gn_frame_send_tcp(&far, HAND_TIMEOUT_MS, GN_WORKER_HAND_MADE, 0, round, NULL, 0);
