@@ -66,7 +66,7 @@ struct gn_page_sample gn_page_sample_take(unsigned n_bytes, const void *page, si
  * expensive than it is.
  */
 #define KNOWN_AFTER 3u
-/* A look costs an eighth of hashing the page. */
+/* A batch that also looks at the samples of hashed pages costs an eighth more. */
 #define LOOK_EVERY 16u
 #define OFF_EVERY  64u
 /*

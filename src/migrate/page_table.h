@@ -22,7 +22,7 @@
  * comparison. hashed the digest is that of the content that was sent. A page that only the host
  * writes is never hashed; if a kernel writes it later, it is sent once more without comparison.
  *
- * Pages go in groups of 64, the bits of one word. The table of a buffer of n pages takes n *
+ * Pages form groups of 64, the bits of one word. The table of a buffer of n pages takes n *
  * (digest_bytes + 12.5) bytes.
  *
  * Threads: any thread may set marks at any time. Everything else belongs to the round in progress
@@ -36,9 +36,9 @@ struct gn_page_table {
     uint64_t bytes, n_pages, n_groups;
     unsigned sample_bytes;
 
-    /* marks */
+    /* marks, set by any thread */
     _Atomic uint64_t *host, *kernel;
-    _Atomic bool kernel_all; /* stands for all bits of `kernel` */
+    _Atomic bool kernel_all; /* equivalent to all bits of `kernel` */
 
     /* used by the round */
     /*

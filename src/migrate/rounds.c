@@ -68,14 +68,14 @@ struct gn_rounds {
 
     /* under lock */
     pthread_mutex_t lock;
-    pthread_cond_t work;  /* hashing threads: a round begins, slots are free, the end */
-    pthread_cond_t ready; /* the sending thread: slots are ready, cancelled */
+    pthread_cond_t work;  /* hashing threads wait for: a round begins, slots are free, quit */
+    pthread_cond_t ready; /* the sending thread waits for: slots are ready, cancelled */
     bool running, quit, cancelled;
     int error; /* the first error; after it no group is taken */
     struct order order;
     uint64_t taken, sent;  /* slots since the round began: [sent, taken) are in use */
-    unsigned n_ready;      /* of these */
-    unsigned idle_hashers; /* asleep in `work` */
+    unsigned n_ready;      /* ready slots among these */
+    unsigned idle_hashers; /* threads asleep in `work` */
     bool sender_asleep;
     unsigned wake_at; /* number of ready slots at which the sender is woken */
     struct gn_sample_choice choice;

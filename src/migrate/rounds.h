@@ -22,8 +22,8 @@
  */
 
 struct gn_round_item {
-    struct gn_page_table
-        *table; /* in one item of a round only; all tables of an engine have one page size */
+    /* In only one item of a round; all tables of an engine have the same page size. */
+    struct gn_page_table *table;
     struct gn_page_source source;
     void *cookie; /* passed to the sink */
 };

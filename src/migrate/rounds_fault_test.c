@@ -224,7 +224,7 @@ static void *cancel(void *rounds)
     return NULL;
 }
 
-/* At a byte a second the round would take a week. */
+/* At one byte a second the round would take a week. */
 static int cancel_in_the_sink(void *ctx, void *cookie, uint64_t offset, const void *data,
                               uint64_t n, const void *digests)
 {

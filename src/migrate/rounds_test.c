@@ -77,7 +77,7 @@ static void random_moves(void **state)
                         kernel_runs_locked(b, (unsigned)(draw_locked(&w) % 20));
                         pthread_mutex_unlock(&w.lock);
                     } else if (draw(&w, 8) == 0) {
-                        /* The first kernel that writes it. */
+                        /* The first kernel that writes the buffer. */
                         b->kernels = true;
                         gn_page_table_kernel_writes(b->table, 0, b->bytes);
                     }
@@ -112,7 +112,7 @@ static int read_between(void *ctx, uint64_t offset, void *dst, uint64_t n)
 {
     struct buffer *b = ctx;
     pthread_mutex_lock(&b->w->lock);
-    /* 1 for each second reader. */
+    /* 1 for every second read. */
     b->here[0] = (unsigned char)(b->w->reads++ % 2);
     memcpy(dst, b->here + offset, n);
     b->here[0] = 0;
@@ -147,7 +147,7 @@ static void unwritten_buffers_are_not_read_again(void **state)
     memset(b->here, 3, b->bytes);
     assert_int_equal(world_round(&w, LIVE, &s), 0);
     assert_int_equal(s.verify.unseen, 101);
-    assert_int_equal(s.verify.hash_ns, 0); /* nor is its first sending hashed */
+    assert_int_equal(s.verify.hash_ns, 0); /* the first sending is not hashed either */
     uint64_t reads = w.reads;
     assert_int_equal(world_round(&w, LIVE, &s), 0);
     assert_int_equal(world_round(&w, STOP, &s), 0);

@@ -34,7 +34,7 @@ struct buffer {
     unsigned char *here, *there;
     uint64_t bytes;
     struct gn_page_table *table;
-    bool kernels; /* kernels write it */
+    bool kernels; /* kernels write this buffer */
 };
 
 struct world {

@@ -22,7 +22,7 @@ struct gn_page_source {
      * meanwhile, except in the round of the stop. NULL: use read().
      */
     const void *memory;
-    /* Copies [offset, offset + n), inside the buffer, to dst. 0 or -errno. */
+    /* Copies [offset, offset + n), which is inside the buffer, to dst. Returns 0 or -errno. */
     int (*read)(void *ctx, uint64_t offset, void *dst, uint64_t n);
     /*
      * For memory that is not the host's (gMig 5.1): computes on the device the digests of n_pages

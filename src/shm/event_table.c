@@ -16,8 +16,10 @@ void gn_event_arm(struct gn_event_entry *e)
     e->error = 0;
     e->submit_ns = e->start_ns = e->end_ns = 0;
     atomic_store_explicit(&e->cpu, GN_CPU_UNKNOWN, memory_order_relaxed);
-    /* A0 pairs F0: sequentially consistent, so that either F0 sees the armed word or the send after
-     * it sees `lost`. */
+    /*
+     * A0 pairs F0. Sequentially consistent: either F0 sees the armed word, or the send that follows
+     * A0 sees `lost`.
+     */
     atomic_store_explicit(&e->word, PHASE_BITS(GN_EVENT_QUEUED), memory_order_seq_cst);
 }
 
@@ -81,8 +83,8 @@ static int32_t read_error(const struct gn_event_entry *e)
 
 enum gn_event_phase gn_event_phase(const struct gn_event_entry *e, int32_t *ret_error)
 {
-    enum gn_event_phase phase =
-        phase_of(atomic_load_explicit(&e->word, memory_order_acquire)); /* E1 pairs E0 */
+    /* E1 pairs E0 */
+    enum gn_event_phase phase = phase_of(atomic_load_explicit(&e->word, memory_order_acquire));
     if (phase == GN_EVENT_DONE && ret_error)
         *ret_error = read_error(e);
     return phase;

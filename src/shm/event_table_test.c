@@ -24,8 +24,8 @@ static void phases_go_down_to_the_end(void **state)
     struct gn_event_entry *e = fresh(1);
     int32_t error = 99;
     struct gn_event_times times = {10, 20, 30}, read;
-    assert_int_equal(gn_event_phase(e, &error),
-                     GN_EVENT_DONE); /* fresh memory is a finished event */
+    /* fresh memory is a finished event */
+    assert_int_equal(gn_event_phase(e, &error), GN_EVENT_DONE);
     assert_int_equal(error, 0);
     error = 99;
     gn_event_arm(e);
@@ -34,7 +34,7 @@ static void phases_go_down_to_the_end(void **state)
     assert_int_equal(gn_event_phase(e, &error), GN_EVENT_SUBMITTED);
     gn_event_post(e, GN_EVENT_RUNNING);
     assert_int_equal(gn_event_phase(e, &error), GN_EVENT_RUNNING);
-    gn_event_post(e, GN_EVENT_SUBMITTED); /* late */
+    gn_event_post(e, GN_EVENT_SUBMITTED); /* late: ignored */
     assert_int_equal(gn_event_phase(e, &error), GN_EVENT_RUNNING);
     assert_int_equal(error, 99);
     gn_event_finish(e, -14, &times);
@@ -45,7 +45,7 @@ static void phases_go_down_to_the_end(void **state)
     assert_int_equal(gn_event_wait(e, &waiter, &error), 0);
     assert_int_equal(error, -14);
 
-    gn_event_arm(e); /* used again */
+    gn_event_arm(e); /* the entry is reused */
     assert_int_equal(gn_event_phase(e, NULL), GN_EVENT_QUEUED);
     gn_event_finish(e, 0, NULL);
     assert_int_equal(gn_event_wait(e, &waiter, &error), 0);

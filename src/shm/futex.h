@@ -38,7 +38,7 @@ static inline int gn_futex_wait(const _Atomic uint32_t *word, uint32_t expected,
     return -errno;
 }
 
-/* Wakes at most n sleepers (INT_MAX: all) and returns how many woke. */
+/* Wakes at most n sleepers (INT_MAX: all) and returns the number of threads woken. */
 static inline int gn_futex_wake(const _Atomic uint32_t *word, int n, bool private_word)
 {
     int op = private_word ? FUTEX_WAKE_PRIVATE : FUTEX_WAKE;

@@ -76,7 +76,7 @@ static void each_transition(void **state)
     enum { N = GN_GRANT_NONE, W = GN_GRANT_WANTED, H = GN_GRANT_HELD, R = GN_GRANT_RESTING };
     static const struct {
         bool (*act)(void);
-        bool pressed; /* before */
+        bool pressed; /* before the action */
         struct {
             uint32_t state;
             bool returns;

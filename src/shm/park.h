@@ -48,7 +48,7 @@ struct gn_wait_hook {
 
 void gn_lost_init(struct gn_lost *lost);
 
-/* Final until the next gn_lost_init. Any thread; wakes every thread parked with this `lost`. */
+/* Stays set until the next gn_lost_init. Any thread; wakes every thread parked with this `lost`. */
 void gn_lost_declare(struct gn_lost *lost);
 
 /* Sequentially consistent: gn_event_fail_all in event_table.h depends on it. */

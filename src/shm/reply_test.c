@@ -60,9 +60,9 @@ static void tokens_are_never_none_and_change_with_each_use(void **state)
     assert_int_equal(gn_reply_take(&f->r, &before), 0);
     gn_reply_put(&f->r, before);
     f->r.owners[before & 255].generation = 0xfffffe;
-    for (int i = 0; i < 4; i++) { /* over the wrap of the generation */
+    for (int i = 0; i < 4; i++) { /* across the wrap of the generation */
         assert_int_equal(gn_reply_take(&f->r, &now), 0);
-        assert_int_equal(now & 255, before & 255); /* a thread comes back to its slot */
+        assert_int_equal(now & 255, before & 255); /* a thread returns to its slot */
         assert_int_not_equal(now, GN_REPLY_NONE);
         assert_int_not_equal(now >> 8, 0);
         assert_int_not_equal(now, before);
@@ -111,7 +111,7 @@ static void any_token_stays_inside_the_array(void **state)
     struct fixture *f = fresh(0);
     const uint32_t tokens[] = {0, 255, 256, 0x7fffffff, UINT32_MAX};
     for (size_t i = 0; i < GN_ARRAY_SIZE(tokens); i++)
-        gn_reply_send(f->slots, tokens[i], 1, "x", 1); /* ASan is the judge */
+        gn_reply_send(f->slots, tokens[i], 1, "x", 1); /* ASan checks the writes */
     done(f);
 }
 
@@ -197,7 +197,7 @@ static void a_lost_worker_wakes_every_caller(void **state)
         }
         for (int i = 3; i < (int)GN_REPLY_SLOTS; i++)
             assert_int_equal(gn_reply_take(&f->r, &token), 0);
-        c[3] = (struct caller){.f = f}; /* waits for a slot */
+        c[3] = (struct caller){.f = f}; /* waits for a free slot */
         for (int i = 0; i < 4; i++)
             start(&c[i], &threads[i]);
         gn_lost_declare(&f->lost);

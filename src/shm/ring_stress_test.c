@@ -74,7 +74,7 @@ struct consumer_thread {
     const struct run *run;
     struct gn_session_view *view;
     struct gn_lost *lost;
-    int failed; /* the line that found something wrong */
+    int failed; /* the line of the failed check, or 0 */
 };
 
 #define EXPECT(what)                                                                               \
@@ -194,8 +194,10 @@ static void stress(const struct run *run, bool in_process)
 
 static const struct run spinning = {
     MANY, GN_SESSION_REQUEST_SLOTS, 0, GN_SPIN_DEFAULT_NS, GN_SPIN_DEFAULT_NS, true};
-/* The smallest ring, next to the wrap of 32-bit positions: mostly full, so producers starve and
- * park. */
+/*
+ * The smallest ring, close to the wrap of 32-bit positions: mostly full, so producers starve and
+ * park.
+ */
 static const struct run cramped = {FEW, GN_RING_MIN_SLOTS,  UINT32_MAX - 1000,
                                    0,   GN_SPIN_DEFAULT_NS, false};
 /* No side spins: every empty ring and every pending answer parks its waiter. */

@@ -123,8 +123,9 @@ static void exchange(uint64_t spin_ns, int status[2])
 static void calls_make_no_system_call(void **state)
 {
     int status[2];
+    /* two sides that never park need two processors */
     if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
-        skip(); /* two sides that never park need two processors */
+        skip();
     exchange(GN_SPIN_FOREVER, status);
     assert_int_equal(status[0], 0);
     assert_int_equal(status[1], 0);
@@ -144,7 +145,8 @@ int main(void)
         cmocka_unit_test(calls_make_no_system_call),
         cmocka_unit_test(the_filter_would_have_caught_one),
     };
+    /* the sanitizers make system calls of their own */
     if (GN_TEST_SANITIZED)
-        return 77; /* the sanitizers make system calls of their own */
+        return 77;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,14 +67,17 @@ int gn_segment_adopt(int fd, uint64_t max_bytes, struct gn_segment *ret)
     struct stat st;
     struct statfs fs;
     int seals = fcntl(fd, F_GET_SEALS);
+    /* -EINVAL if the descriptor is not a memfd */
     if (seals < 0)
-        return -errno; /* -EINVAL when this is no memfd at all */
+        return -errno;
     if ((seals & (F_SEAL_SHRINK | F_SEAL_GROW)) != (F_SEAL_SHRINK | F_SEAL_GROW))
         return -EINVAL;
     if (fstat(fd, &st) < 0 || fstatfs(fd, &fs) < 0)
         return -errno;
-    /* A memfd of huge pages can be sealed too, and raises SIGBUS when the pool of huge pages is
-     * empty. */
+    /*
+     * A memfd of huge pages can also be sealed, but raises SIGBUS when the pool of huge pages is
+     * empty.
+     */
     if (fs.f_type != TMPFS_MAGIC)
         return -EINVAL;
     if (st.st_size <= 0 || (uint64_t)st.st_size > max_bytes)

@@ -23,8 +23,10 @@ struct gn_segment {
         -1, 0, 0                                                                                   \
     }
 
-/* Makes a segment and does not map it. `bytes` is rounded up to whole pages; 0 is -EINVAL. `name`
- * shows in /proc. */
+/*
+ * Creates a segment without mapping it. `bytes` is rounded up to whole pages; 0 is -EINVAL. `name`
+ * shows in /proc.
+ */
 int gn_segment_create(const char *name, uint64_t bytes, struct gn_segment *ret);
 
 /*
@@ -34,12 +36,13 @@ int gn_segment_create(const char *name, uint64_t bytes, struct gn_segment *ret);
  */
 int gn_segment_adopt(int fd, uint64_t max_bytes, struct gn_segment *ret);
 
-/* Maps a created segment, readable and writable, not inherited over fork. Does nothing when mapped
- * already.
+/*
+ * Maps a created segment, readable and writable, not inherited over fork. Does nothing if it is
+ * mapped already.
  */
 int gn_segment_map(struct gn_segment *s);
 
-/* Unmaps, closes, and leaves GN_SEGMENT_NONE. */
+/* Unmaps, closes, and sets *s to GN_SEGMENT_NONE. */
 void gn_segment_fini(struct gn_segment *s);
 
 #endif

@@ -40,7 +40,7 @@ static void two_adopters_see_the_same_memory(void **state)
     assert_int_equal(gn_segment_adopt(dup(made.fd), 1 << 20, &b), 0);
     ((char *)a.base)[17] = 42;
     assert_int_equal(((char *)b.base)[17], 42);
-    assert_int_equal(gn_segment_map(&a), 0); /* again: no effect */
+    assert_int_equal(gn_segment_map(&a), 0); /* the second call has no effect */
     gn_segment_fini(&a);
     gn_segment_fini(&b);
     gn_segment_fini(&made);

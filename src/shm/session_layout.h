@@ -72,7 +72,8 @@ struct gn_session_view {
  */
 int gn_session_create(const char *name, struct gn_segment *ret);
 
-/* Finds the parts of a mapped segment. -EINVAL when its size or its header is not of this version.
+/*
+ * Locates the parts of a mapped segment. -EINVAL if its size or its header is not of this version.
  */
 int gn_session_map(void *base, uint64_t bytes, struct gn_session_view *ret);
 

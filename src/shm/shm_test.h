@@ -36,7 +36,7 @@ static inline void *gn_test_shared(size_t bytes)
     return p;
 }
 
-/* Returns when the thread sleeps in the kernel: state S in /proc, no guess about time. */
+/* Returns when the thread sleeps in the kernel: state S in /proc, not after a guessed time. */
 void gn_test_wait_until_asleep(pid_t tid);
 
 #endif

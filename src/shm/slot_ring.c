@@ -17,7 +17,7 @@
 
 #include <string.h>
 
-/* A slot is free for position p when its seq is the lap of p, published when it is one more. */
+/* A slot is free for position p if its seq is the lap of p, and published if it is one more. */
 static inline uint32_t lap(uint64_t position, uint32_t capacity)
 {
     return (uint32_t)position & ~(capacity - 1);
@@ -76,7 +76,7 @@ static bool has_room(struct gn_ring_producer *p, uint64_t end)
     for (int i = 0; i < 2; i++) {
         struct gn_slot *last = slot_at(p->ring, tries[i] - 1, p->capacity);
         /*
-         * P1 pairs C1: without it the message could be written over one that is still being copied.
+         * P1 pairs C1: without it the message could overwrite one that is still being copied.
          * Sequentially consistent, because it is also the re-read after `starved` is set (S1).
          */
         if (atomic_load_explicit(&last->seq, memory_order_seq_cst) ==
@@ -93,7 +93,7 @@ static bool has_room(struct gn_ring_producer *p, uint64_t end)
     return false;
 }
 
-/* Claims n slots; false when there is no room. */
+/* Claims n slots; false if there is no room. */
 static bool claim(struct gn_ring_producer *p, uint32_t n, uint64_t *ret_start)
 {
     uint64_t tail = atomic_load_explicit(&p->tail, memory_order_relaxed);
@@ -109,7 +109,9 @@ static bool claim(struct gn_ring_producer *p, uint32_t n, uint64_t *ret_start)
             tail = now;
             continue;
         }
-        /* 64 bits wide and private, so it never returns to a value while a thread is held up here.
+        /*
+         * The tail has 64 bits and is private, so it never returns to an old value while a thread
+         * is delayed here.
          */
         if (atomic_compare_exchange_weak_explicit(&p->tail, &tail, tail + n, memory_order_relaxed,
                                                   memory_order_relaxed)) {
@@ -119,7 +121,7 @@ static bool claim(struct gn_ring_producer *p, uint32_t n, uint64_t *ret_start)
     }
 }
 
-/* Copies up to one payload from the two pieces of the message and moves them on. */
+/* Copies up to one payload from the two pieces of the message and advances both. */
 static void fill_payload(struct gn_slot *slot, const unsigned char **head, size_t *head_bytes,
                          const unsigned char **tail, size_t *tail_bytes)
 {
@@ -181,8 +183,8 @@ int gn_ring_try_send(struct gn_ring_producer *p, const void *head, size_t head_b
         gn_futex_wake(&p->ring->parked, 1, false);
         gn_spin_woke_peer();
     }
-    gn_spin_prefetch_for_write(
-        slot_at(p->ring, start + n, p->capacity)); /* the next message's slot */
+    /* the next message's slot */
+    gn_spin_prefetch_for_write(slot_at(p->ring, start + n, p->capacity));
     if (ret_end)
         *ret_end = start + n;
     return 0;
@@ -390,9 +392,9 @@ int gn_ring_park(struct gn_ring_consumer *c, uint64_t for_ns)
     const uint64_t until_ns = for_ns ? gn_now_ns() + for_ns : 0;
     for (;;) {
         /*
-         * C2 and C3 against P0 and P2: in the one order of sequentially consistent accesses either
+         * C2 and C3 pair P0 and P2: in the total order of sequentially consistent accesses, either
          * C3 follows P0 and sees the message, or P2 follows C2 and sees the flag. Acquire and
-         * release are NOT enough: both loads could be answered before either store is visible, and
+         * release are NOT enough: both loads could be satisfied before either store is visible, and
          * the consumer would sleep on a full ring.
          */
         atomic_store_explicit(&c->ring->parked, 1, memory_order_seq_cst); /* C2 */

@@ -58,7 +58,7 @@ _Static_assert(offsetof(struct gn_ring, starved) == 64 && offsetof(struct gn_rin
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2,
                "atomics in shared memory must not be locks of one process");
 
-/* Bytes of shared memory of a ring; capacity is a power of two, at least GN_RING_MIN_SLOTS. */
+/* Size of a ring in shared memory; capacity is a power of two, at least GN_RING_MIN_SLOTS. */
 #define GN_RING_BYTES(capacity) (sizeof(struct gn_ring) + (uint64_t)(capacity)*GN_SLOT_BYTES)
 
 /*
@@ -73,7 +73,7 @@ struct gn_ring_producer {
     struct gn_ring *ring;
     uint32_t capacity;
     struct gn_waiter waiter;
-    /* any thread */
+    /* accessed by any thread */
     _Alignas(64) _Atomic uint64_t tail; /* the next position to claim */
     _Atomic uint64_t
         known_free; /* positions below this one may be claimed without a look at the slot */

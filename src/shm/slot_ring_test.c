@@ -136,17 +136,17 @@ static void a_full_ring_says_so_and_recovers(void **state)
         assert_int_equal(send_pattern(f, k, 8, 8, NULL), 0);
     assert_int_equal(send_pattern(f, 99, 8, 8, NULL), -EAGAIN);
     receive_pattern(f, 0, 8);
-    /* The message is still held: its slot is not free yet. */
+    /* The message is not released: its slot is not free yet. */
     assert_int_equal(send_pattern(f, 99, 8, 8, NULL), -EAGAIN);
     gn_ring_release(&f->c);
     gn_ring_release(&f->c);
-    assert_int_equal(send_pattern(f, 99, 57, 8, NULL), -EAGAIN); /* wants two */
+    assert_int_equal(send_pattern(f, 99, 57, 8, NULL), -EAGAIN); /* needs two slots */
     assert_int_equal(send_pattern(f, CAPACITY, 8, 8, NULL), 0);
     assert_int_equal(send_pattern(f, 99, 8, 8, NULL), -EAGAIN);
     for (unsigned k = 1; k <= CAPACITY; k++)
         receive_pattern(f, k, 8);
     assert_int_equal(gn_ring_try_receive(&f->c, f->buf), -EAGAIN);
-    /* All free again: two messages of the largest size fill the ring exactly. */
+    /* All slots are free again: two messages of the largest size fill the ring exactly. */
     assert_int_equal(send_pattern(f, 1, GN_RING_MAX_BYTES, 0, NULL), 0);
     assert_int_equal(send_pattern(f, 2, GN_RING_MAX_BYTES, 0, NULL), 0);
     assert_int_equal(send_pattern(f, 3, 1, 0, NULL), -EAGAIN);
@@ -189,8 +189,7 @@ static void passed_stays_true_however_late_it_is_asked(void **state)
     assert_int_equal(send_pattern(f, 1, 1, 1, &end), 0);
     receive_pattern(f, 1, 1);
     gn_ring_release(&f->c);
-    /* As if 2^31 and 2^32 slots had gone by, where a 32-bit difference would turn negative or zero.
-     */
+    /* As if 2^31 and 2^32 slots had passed: a 32-bit difference would become negative or zero. */
     const uint64_t later[] = {(UINT64_C(1) << 31) + 5, (UINT64_C(1) << 32) - CAPACITY,
                               (UINT64_C(1) << 32) + 5};
     for (size_t i = 0; i < GN_ARRAY_SIZE(later); i++) {

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #define LINGER_NS         75u /* a little less than the shortest round trip over two cache lines */
-#define CLOCK_INTERVAL_NS 2000u /* how long to pause between two looks at the clock */
+#define CLOCK_INTERVAL_NS 2000u /* pause between two clock reads */
 #define SETTLE_NS         15000u
 #define ROOM_LOOK_NS      5000000u
 /*
@@ -44,7 +44,7 @@ static unsigned n_processors;
 
 static void calibrate(void)
 {
-    /* The fastest of a few runs: a run that was preempted would make a pause look long. */
+    /* The fastest of a few runs: a preempted run would make a pause look long. */
     uint64_t best_ps = UINT64_MAX;
     for (int run = 0; run < CALIBRATION_RUNS; run++) {
         uint64_t start = gn_now_ns(), now, n = 0;
@@ -209,14 +209,14 @@ bool gn_spin_look_at_clock(struct gn_spin *s)
         return false;
     if (s->spin_ns != GN_SPIN_FOREVER) {
         uint64_t now = gn_now_ns();
-        if (s->started_ns == 0) /* the first interval has gone by already */
+        if (s->started_ns == 0) /* the first interval has passed already */
             s->started_ns = now - CLOCK_INTERVAL_NS;
         uint64_t spun_ns = now - s->started_ns;
         const uint32_t turn =
             s->turn ? atomic_load_explicit(s->turn, memory_order_relaxed) : GN_SPIN_ANY;
         bool over = spun_ns >= s->spin_ns && (spun_ns >= s->roomy_ns || turn == GN_SPIN_AWAY ||
                                               (turn != GN_SPIN_MINE && !is_roomy(now, spun_ns)));
-        /* The scheduler may have put this thread on the peer's processor meanwhile. */
+        /* The scheduler may have moved this thread to the peer's processor meanwhile. */
         if (over || (!s->roomy_ns && on_my_cpu(s->peer_cpu))) {
             s->spin_ns = 0;
             return false;

@@ -46,14 +46,18 @@ enum gn_spin_turn {
 #define GN_SPIN_ROOMY_NS 400000u
 #define GN_CPU_UNKNOWN   0xffffu
 
-/* GN_SPIN_DEFAULT_NS, or 0 on a machine with one processor. Calibrates on the first call (about 100
- * us). */
+/*
+ * GN_SPIN_DEFAULT_NS, or 0 on a machine with one processor. Calibrates at the first call (about 100
+ * us).
+ */
 struct gn_spin_policy gn_spin_policy_default(void);
 
 /* The duration of one pause on this machine, in picoseconds. Calibrates on the first call. */
 uint64_t gn_spin_pause_ps(void);
 
-/* The processor this thread runs on (glibc answers from rseq: no system call), or GN_CPU_UNKNOWN.
+/*
+ * The processor that this thread runs on (glibc reads it from rseq: no system call), or
+ * GN_CPU_UNKNOWN.
  */
 static inline uint16_t gn_spin_cpu(void)
 {
@@ -126,18 +130,19 @@ bool gn_spin_room(void);
 
 /* One spin in progress: a local of the thread that spins. */
 struct gn_spin {
-    uint32_t n_pauses; /* pauses left before the clock is read */
-    uint64_t spin_ns;  /* the policy's */
+    uint32_t n_pauses; /* pauses left before the next clock read */
+    uint64_t spin_ns;  /* from the policy */
     uint64_t roomy_ns;
     const _Atomic uint32_t *turn;
-    uint64_t started_ns; /* 0 until the clock has been read once */
+    uint64_t started_ns; /* 0 until the first clock read */
     uint16_t peer_cpu;
 };
 
 /*
- * for (gn_spin_start(&s, policy, peer_cpu); !ready(); )
- *     if (!gn_spin_again(&s))
- *         park();
+ * Use:
+ *   for (gn_spin_start(&s, policy, peer_cpu); !ready(); )
+ *       if (!gn_spin_again(&s))
+ *           park();
  */
 void gn_spin_start(struct gn_spin *s, const struct gn_spin_policy *policy, uint16_t peer_cpu);
 

@@ -27,6 +27,7 @@ void gn_trace_put(struct gn_trace_ring *r, const struct gn_trace_event *e)
         }
         if (turn > wanted) { /* another thread claimed it first */
             const uint64_t now = atomic_load_explicit(&r->n_claimed, memory_order_relaxed);
+            /* no thread has: the ring is corrupt */
             if (now == at)
                 return; /* no thread did: the ring is corrupt */
             at = now;
@@ -36,8 +37,8 @@ void gn_trace_put(struct gn_trace_ring *r, const struct gn_trace_event *e)
                                                    memory_order_relaxed))
             continue;
         memcpy(&s->event, e, offsetof(struct gn_trace_event, text) + e->n_text);
-        atomic_store_explicit(&s->turn, wanted + 1,
-                              memory_order_release); /* T1: publishes the event to T2 */
+        /* T1: publishes the event to T2 */
+        atomic_store_explicit(&s->turn, wanted + 1, memory_order_release);
         return;
     }
 }
@@ -51,8 +52,8 @@ bool gn_trace_get(struct gn_trace_ring *r, struct gn_trace_reader *at, struct gn
     memcpy(ret, &s->event, sizeof *ret);
     if (ret->n_text > sizeof ret->text)
         ret->n_text = 0;
-    atomic_store_explicit(&s->turn, wanted + 1,
-                          memory_order_release); /* T3: the slot is free to T0 */
+    /* T3: the slot is free to T0 */
+    atomic_store_explicit(&s->turn, wanted + 1, memory_order_release);
     at->n_read++;
     return true;
 }

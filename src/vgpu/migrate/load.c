@@ -93,8 +93,9 @@ static int load_indices(struct load *l, const struct gn_stream_entry *e, struct 
 static int load_segment(struct load *l, const struct gn_stream_entry *e, struct gn_error *err)
 {
     uint64_t bytes;
+    /* the program provides them */
     if (l->v->boot->near)
-        return 0; /* they come from the program */
+        return 0;
     if (!l->v->remote || !gn_stream_copy_part(e, GN_PART_STATE, &bytes, sizeof bytes) ||
         gn_vgpu_tcp_add_segment(l->v->remote, e->id, bytes))
         return gn_fail(err, EBADMSG, NULL, "a data segment is malformed");
@@ -246,6 +247,7 @@ static int load_entry(struct load *l, enum gn_stream_table table, const struct g
             return load_released(l, e, err);
         if (e->kind == GN_SAVED_LINK)
             return load_link(l, e, err);
+        /* for gantryd, which has read it */
         if (e->kind == GN_STREAM_SESSION_STOP)
             return 0; /* gantryd has read it */
         return gn_fail(err, EBADMSG, NULL, "an entry is of an unknown kind");
@@ -325,6 +327,10 @@ int gn_vgpu_load(struct gn_vgpu *v, struct gn_stream_reader *r, struct gn_error 
             rc = load_memories(&l, r, &s, err);
         else if (!rc && s.what == GN_STREAM_IS_PAGES)
             rc = v->api->contents->load(v, r, &s, err);
+        /*
+         * No acknowledgement for the stop: the source does not need it, and would close the
+         * connection with it unread.
+         */
         else if (!rc && s.what == GN_STREAM_IS_ROUND && s.round->kind != GN_STREAM_STOP)
             /*
              * not for the stop's round: the source does not wait for it, and would leave it unread

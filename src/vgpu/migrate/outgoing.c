@@ -21,7 +21,7 @@
 #define N_HASHERS  1u /* sources allow one thread at a time */
 
 struct item {
-    struct gn_vobject *object; /* held */
+    struct gn_vobject *object; /* referenced */
     struct gn_writes *writes;
     struct gn_page_table *table;
     struct gn_page_source source;

@@ -45,7 +45,7 @@ struct gn_retained {
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    struct gn_list list; /* lock */
+    struct gn_list list; /* under lock */
 } kept = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, GN_LIST_INIT(kept.list)};
 
 static struct gn_retained *find_locked(uint64_t number)

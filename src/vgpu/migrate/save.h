@@ -16,7 +16,7 @@
 
 /* Kinds of entries in the stream's "session" table. */
 enum gn_saved_kind {
-    /* id: its serial. GN_PART_REQUEST; GN_PART_STATE: struct gn_saved_record */
+    /* id: the serial. GN_PART_REQUEST; GN_PART_STATE: struct gn_saved_record. */
     GN_SAVED_RECORD = 1,
     GN_SAVED_INDICES = 2, /* GN_PART_STATE: u32 for each index, its latest generation */
     /*

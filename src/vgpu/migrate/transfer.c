@@ -418,7 +418,7 @@ static void say_with(struct gn_vgpu *v, uint16_t op, struct gn_worker_moved *sai
     said->done_ns = gn_now_ns();
     gn_frame_string_set(said->what, sizeof said->what, rc ? err->what : "");
     gn_frame_string_set(said->fix, sizeof said->fix, rc ? err->fix : "");
-    /* If gantryd is gone this process is about to end. */
+    /* If gantryd is gone, this process is about to end. */
     (void)gn_lease_report(&v->lease, op, said, sizeof *said, fd);
 }
 
@@ -640,6 +640,7 @@ static int take_session(struct gn_vgpu_boot *boot, struct gn_frame_reader *reade
     const int fds[2] = {gn_frame_take_fd(reader, GN_WORKER_HAND_STDOUT),
                         gn_frame_take_fd(reader, GN_WORKER_HAND_STDERR)};
     boot->session_fd = gn_frame_take_fd(reader, GN_WORKER_HAND_SESSION);
+    /* For a restore, the file has the position, and the program does not know it. */
     if (boot->file_fd < 0)
         boot->ring_at = hand->ring_at; /* a file knows the position; a program does not */
     boot->keeps = hand->keeps;
@@ -882,6 +883,7 @@ void gn_vgpu_resume_as_owner(struct gn_vgpu *v)
         v->counters_there = NULL;
         pthread_mutex_unlock(&v->lease.lock);
     }
+    /* Drops the output of the load, which the program has had before. */
     if (v->remote)
         gn_vgpu_tcp_pass_prints(v->remote); /* no reader yet */
     atomic_store_explicit(&v->arriving, false, memory_order_relaxed);

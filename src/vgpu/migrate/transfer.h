@@ -30,7 +30,7 @@ void gn_vgpu_resume(struct gn_vgpu *v);
  * stream. Returns 0 or -errno.
  */
 int gn_vgpu_receive_handover(struct gn_vgpu_boot *boot);
-/* Closes the gate before there are threads. */
+/* Closes the gate; called before there are other threads. */
 void gn_vgpu_begin_load(struct gn_vgpu *v);
 /* Loads, and answers LOADED. Returns 0 or -errno. */
 int gn_vgpu_receive(struct gn_vgpu *v);
