@@ -10,10 +10,9 @@
 #include "base/list.h"
 
 /*
- * A policy orders nodes in one queue. sched.c puts two such queues on top of each other: a device's
- * tenants, and each tenant's vGPUs. A policy is one file and one entry in policies.c. Pure: time is
- * an argument, in nanoseconds of any clock that does not run backwards; nothing is allocated; one
- * thread at a time.
+ * A policy orders nodes in one queue. sched.c stacks two such queues: a device's tenants, and each
+ * tenant's vGPUs. A policy is one file and one entry in policies.c. Pure: time is an argument, in
+ * nanoseconds of any monotonic clock; nothing is allocated; one thread at a time.
  */
 #define GN_SCHED_WEIGHT_MAX 1000000u
 
@@ -23,18 +22,22 @@ struct gn_sched_node {
     union {
         struct {
             RB_ENTRY(gn_sched_node) link;
-            uint64_t start; /* tag: see fair.c */
+            uint64_t start; /* start tag: see fair.c */
             uint32_t rest;
-            uint64_t since;   /* a number that grows: who has waited longer goes first */
-            uint64_t left_ns; /* when it had no work any more, */
-            uint64_t owed;    /* and how far its tag was behind the others' then */
+            /*
+             * A sequence number: of two nodes with equal tags, the one that became ready first goes
+             * first.
+             */
+            uint64_t since;
+            uint64_t left_ns; /* when it last ran out of work */
+            uint64_t owed;    /* how far its tag was behind the virtual time then */
         } fair;
         struct {
             struct gn_list link;
         } rr;
         struct {
             struct gn_list link, member;
-            int64_t ns; /* credit left; below zero: overdrawn */
+            int64_t ns; /* credit left; negative: overdrawn */
             bool known;
         } credit;
     };
@@ -47,58 +50,64 @@ struct gn_sched_queue {
     union {
         struct {
             RB_HEAD(gn_sched_tree, gn_sched_node) tree;
-            uint64_t time; /* virtual */
+            uint64_t time; /* virtual time */
             uint64_t arrivals;
             struct gn_sched_step {
-                const struct gn_sched_node *of; /* compared and never followed: it may be gone */
+                /* Only compared, never dereferenced: the node may be freed. */
+                const struct gn_sched_node *of;
                 uint64_t tag, at_ns;
-            } longest[2]; /* the longest turns lately, in virtual time, of two nodes; the longer one
-                             first */
+                /*
+                 * The longest recent turns, in virtual time, of two different nodes; the longer one
+                 * first.
+                 */
+            } longest[2];
         } fair;
         struct {
             struct gn_list list;
         } rr;
         struct {
-            struct gn_list under, over; /* ready: with credit, without */
-            struct gn_list members;     /* all that share out the next period's */
-            uint64_t next_ns;           /* when it is shared out */
+            struct gn_list under, over; /* ready nodes: with credit, without credit */
+            struct gn_list members;     /* all nodes that share the next period's credit */
+            uint64_t next_ns;           /* when that is distributed */
         } credit;
     };
 };
 
 struct gn_sched_policy {
     const char *name;
-    const char *about; /* a line for people */
-    bool conserving; /* who has no work gives the device back; otherwise he polls until his slice is
-                        over */
-    bool by_cpu;     /* the processors' scheduler may ask for a change (Pegasus) */
+    const char *about; /* one line for people */
+    /* True: a vGPU without work gives the device back. False: it polls until its slice is over. */
+    bool conserving;
+    bool by_cpu; /* The processors' scheduler may ask for a change of holder (Pegasus). */
     void (*init)(struct gn_sched_queue *q, uint64_t now_ns);
-    /* A node that was not ready is. */
+    /* Adds a node that was not ready to the queue. unready removes it. */
     void (*ready)(struct gn_sched_queue *q, struct gn_sched_node *n, uint64_t now_ns);
     void (*unready)(struct gn_sched_queue *q, struct gn_sched_node *n, uint64_t now_ns);
-    /* The ready node whose turn it is, which stays in the queue; NULL: none is ready. */
+    /* Returns the ready node that is next, which stays in the queue. NULL: no node is ready. */
     struct gn_sched_node *(*first)(struct gn_sched_queue *q, uint64_t now_ns);
-    /* How long it may have the device, given the usual slice. */
+    /* Returns for how long the node may hold the device, given the usual slice. */
     uint64_t (*slice)(struct gn_sched_queue *q, const struct gn_sched_node *n, uint64_t slice_ns);
-    /* The node, not ready meanwhile, has used so much of the device. */
+    /* Charges the node, which is not ready meanwhile, for used_ns of device time. */
     void (*charge)(struct gn_sched_queue *q, struct gn_sched_node *n, uint64_t used_ns,
                    uint64_t now_ns);
-    /* The node was picked and did not take the device, so that nothing is charged. NULL: it loses
-     * nothing. */
+    /*
+     * The node was picked but did not acquire the device, so nothing is charged. NULL: it loses
+     * nothing.
+     */
     void (*forfeit)(struct gn_sched_queue *q, struct gn_sched_node *n);
-    /* by_cpu: may `wanted`, which is ready, take the place of `running`? */
+    /* by_cpu policies only: may `wanted`, which is ready, replace `running`? */
     bool (*prefers)(struct gn_sched_queue *q, const struct gn_sched_node *wanted,
                     const struct gn_sched_node *running, uint64_t now_ns);
-    /* A node goes for good; it is not ready. NULL: nothing to forget. */
+    /* Removes the state of a node that goes for good and is not ready. NULL: there is none. */
     void (*forget)(struct gn_sched_queue *q, struct gn_sched_node *n);
 };
 
-/* NULL: there is none of that name. */
+/* Returns NULL if no policy has that name. */
 const struct gn_sched_policy *gn_sched_policy_find(const char *name);
-/* The i-th, NULL behind the last; the first is the default. */
+/* Returns the i-th policy, or NULL after the last one. The first is the default. */
 const struct gn_sched_policy *gn_sched_policy_at(unsigned i);
 
-/* "fair, credit, ...", in text, which it returns. */
+/* Writes "fair, credit, ..." to text, which has room for n bytes, and returns text. */
 const char *gn_sched_policy_names(char *text, size_t n);
 
 extern const struct gn_sched_policy gn_sched_fair, gn_sched_rr, gn_sched_xenocredit,

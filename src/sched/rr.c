@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * In turn (GViM 4.1). rr gives everybody a slice; xenocredit a number of slices that his weight
- * says: the ticks of 1024, 512, 256 and 512 credits are 4, 2, 1 and 2. What a kernel overruns is
- * neither measured nor paid back.
+ * Round robin (GViM 4.1). rr gives each node one slice. xenocredit gives each node a number of
+ * slices by its weight: 1024, 512, 256 and 512 credits are 4, 2, 1 and 2 ticks. The time by which a
+ * kernel overruns is neither measured nor paid back.
+ *
+ * sched.c calls the functions through struct gn_sched_policy, on the thread of the scheduler that
+ * owns the queue. They never allocate, lock or read a clock.
  */
 #include "sched/policy.h"
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The policies in virtual time: programs that launch kernels of some length and think between them,
- * on a device that runs one grant at a time. Nothing here waits, so a second costs a millisecond.
+/*
+ * Tests the policies in virtual time: programs launch kernels of some length and think between
+ * them, on a device that runs one grant at a time. The tests never wait, so a second costs a
+ * millisecond.
  */
 #include "sched/sched.h"
 #include "sched/choose.h"
@@ -22,7 +24,7 @@
 
 struct prog {
     struct gn_sched_entity e;
-    uint64_t kernel_ns, think_ns; /* think 0: the next kernel is always there */
+    uint64_t kernel_ns, think_ns; /* think 0: the next kernel is always ready */
     uint64_t wakes_at_ns;         /* while it thinks */
     bool thinking;
 };
@@ -109,8 +111,9 @@ static void step(struct world *w, uint64_t end)
     while (!p->think_ns && used < slice);
     w->busy_ns += used;
     uint64_t held = used;
+    /* polls */
     if (p->think_ns && !w->s.policy->conserving && held < slice)
-        held = slice; /* polls */
+        held = slice;
     advance(w, start + held);
     if (p->think_ns) {
         p->thinking = true;
@@ -161,8 +164,10 @@ static void weights_are_shares_whatever_the_kernels(void **state)
     }
 }
 
-/* FairGV figure 4: weights 1 and 2, slices of 10 ms; one is away from 70 to 105 and earns nothing
- * by it. */
+/*
+ * FairGV figure 4: weights 1 and 2, slices of 10 ms. One vGPU is absent from 70 to 105 ms and earns
+ * nothing by it.
+ */
 static void the_paper_s_example(void **state)
 {
     struct gn_sched s;
@@ -182,7 +187,7 @@ static void the_paper_s_example(void **state)
         now += 10 * MS;
         gn_sched_yield(&s, 10 * MS, i + 1 < GN_ARRAY_SIZE(order) || order[i] != 0, now);
     }
-    /* vGPU 1 is blocked at 70; at 105 it is next, and only once. */
+    /* vGPU 1 blocks at 70 ms; at 105 ms it is next, and only once. */
     for (; now < 105 * MS; now += 10 * MS) {
         assert_ptr_equal(gn_sched_pick(&s, now, &slice, &retry), &e[1]);
         gn_sched_yield(&s, 10 * MS, true, now + 10 * MS);
@@ -198,8 +203,8 @@ static void an_overrun_is_paid_back_even_by_who_sleeps(void **state)
     struct world w;
     world_init(&w, "fair");
     struct gn_sched_tenant *greedy = tenant(&w, 100), *other = tenant(&w, 100);
-    prog(&w, greedy, 100, S,
-         1 * US); /* a second each time, and gone for a moment before the next */
+    /* Runs a second each time, and is absent for a moment before the next. */
+    prog(&w, greedy, 100, S, 1 * US);
     prog(&w, other, 100, 200 * US, 0);
     run(&w, 60 * S);
     assert_near(share(&w, greedy, 0, w.now), 0.5, 0.02);
@@ -232,8 +237,10 @@ static void a_device_is_never_idle_while_somebody_has_work(void **state)
     assert_true(share(&w, lazy, 0, w.now) > 0.08);
 }
 
-/* Start-time fair queuing's bound: two busy ones are never further apart, by weight, than a grant
- * of each. */
+/*
+ * The bound of start-time fair queuing: two busy nodes are never further apart, by weight, than one
+ * grant of each.
+ */
 static void lag_stays_within_the_bound(void **state)
 {
     struct world w;
@@ -326,7 +333,7 @@ static void caps_of_several_hold_beside_each_other(void **state)
         assert_near(share(&w, t[i], 0, w.now), 0.1, 0.005);
 }
 
-/* Each change of hands costs the device something. */
+/* Each change of holder costs device time, so the number of grants must stay small. */
 static void a_capped_tenant_has_whole_slices(void **state)
 {
     struct world w;
@@ -356,7 +363,7 @@ static void what_a_cap_leaves_is_the_others(void **state)
     assert_true(share(&w, capped, before, w.now - start) > 0.74);
 }
 
-/* Time that is worth less than a nanosecond of it is not lost when others' turns are short. */
+/* Time worth less than a nanosecond of the cap is not lost when others' turns are short. */
 static void a_small_cap_fills_however_often_it_is_looked_at(void **state)
 {
     struct world w;
@@ -463,15 +470,15 @@ static void strict_lets_a_program_bring_its_vgpu(void **state)
         gn_sched_wake(&s, &e[i], 0);
     }
     assert_ptr_equal(gn_sched_pick(&s, 31 * MS, &slice, &retry), &e[0]);
-    assert_true(gn_sched_ask(&s, &e[1], 31 * MS)); /* as much credit as who runs */
+    assert_true(gn_sched_ask(&s, &e[1], 31 * MS)); /* as much credit as the holder */
     assert_false(gn_sched_ask(&s, &e[0], 31 * MS));
     gn_sched_yield(&s, 1 * MS, true, 32 * MS);
     assert_ptr_equal(gn_sched_pick(&s, 32 * MS, &slice, &retry), &e[1]);
-    assert_false(gn_sched_ask(&s, &e[0], 32 * MS)); /* has less by now */
+    assert_false(gn_sched_ask(&s, &e[0], 32 * MS)); /* has less credit now */
     assert_false(gn_sched_ask(&s, &e[1], 32 * MS));
 }
 
-/* ---- whatever happens */
+/* ---- all policies */
 
 static void nobody_is_lost_under_any_policy(void **state)
 {
@@ -495,7 +502,7 @@ static void nobody_is_lost_under_any_policy(void **state)
             if (!w.progs[k].e.used_ns)
                 fail_msg("%s: program %d of weight %u, kernels of %lu ns, never ran", policy->name,
                          k, w.progs[k].e.node.weight, (unsigned long)w.progs[k].kernel_ns);
-        /* Anybody may go at any time, who holds the device too. */
+        /* Any program may end at any time, also the holder of the device. */
         uint64_t slice, retry;
         for (int k = 0; k < 40; k++) {
             if (k % 2)
@@ -511,7 +518,7 @@ static void nobody_is_lost_under_any_policy(void **state)
     }
 }
 
-/* Its others, which waited while it had the device, wait like anybody's. */
+/* The holder ends. Its tenant's other entities, which waited meanwhile, are still in line. */
 static void who_goes_with_the_device_leaves_its_tenant_in_turn(void **state)
 {
     struct world w;
@@ -541,8 +548,10 @@ static struct gn_sched_entity *next(struct world *w)
     return gn_sched_pick(&w->s, w->now, &slice, &retry);
 }
 
-/* A program that waits for its results, beside one whose kernels take a second each and cannot be
- * split. */
+/*
+ * A program that waits for its results runs beside one whose kernels take a second each and cannot
+ * be sliced.
+ */
 static void a_moments_absence_costs_nothing_that_is_owed(void **state)
 {
     struct world w;
@@ -553,8 +562,10 @@ static void a_moments_absence_costs_nothing_that_is_owed(void **state)
     assert_ptr_equal(next(&w), &a->e);
     w.now += 1 * S;
     gn_sched_yield(&w.s, 1 * S, true, w.now);
-    /* It is owed a second, and away for a moment after six milliseconds of it, in which the long
-     * one comes in. */
+    /*
+     * The short one is owed a second. After 6 ms of it, it is absent for a moment, and the long one
+     * gets the device.
+     */
     assert_ptr_equal(next(&w), &b->e);
     w.now += SLICE;
     gn_sched_yield(&w.s, SLICE, false, w.now);
@@ -563,7 +574,7 @@ static void a_moments_absence_costs_nothing_that_is_owed(void **state)
     gn_sched_wake(&w.s, &b->e, w.now);
     w.now += 999 * MS;
     gn_sched_yield(&w.s, 1 * S, true, w.now);
-    /* It gets all of that before the long one is next. */
+    /* The short one gets all of its credit before the long one is next. */
     uint64_t got = SLICE;
     while (next(&w) == &b->e) {
         got += SLICE;
@@ -574,7 +585,7 @@ static void a_moments_absence_costs_nothing_that_is_owed(void **state)
     gn_sched_yield(&w.s, 1 * S, true, w.now);
 }
 
-/* And earns nothing: away for moments again and again is no way to save up. */
+/* Repeated short absences earn no credit. */
 static void momentary_absence_earns_nothing(void **state)
 {
     struct world w;
@@ -601,7 +612,7 @@ static void momentary_absence_earns_nothing(void **state)
     gn_sched_yield(&w.s, SLICE, true, w.now);
 }
 
-/* How long `e` has the device without a break, when both always have work. */
+/* Returns for how long `e` holds the device without a break, when both always have work. */
 static uint64_t spree_of(struct world *w, struct gn_sched_entity *e)
 {
     uint64_t got = 0;
@@ -615,7 +626,7 @@ static uint64_t spree_of(struct world *w, struct gn_sched_entity *e)
     return got;
 }
 
-/* A program that lets each grant fail, and wants the device again before a moment is over. */
+/* A program lets each grant fail, and wants the device again before a moment is over. */
 static void grants_that_fail_earn_nothing(void **state)
 {
     struct world w;
@@ -636,8 +647,10 @@ static void grants_that_fail_earn_nothing(void **state)
     assert_in_range(spree_of(&w, &saver->e), 0, 2 * SLICE);
 }
 
-/* The same of one that takes each grant for an instant: alone in its tenant, or beside another
- * program of its tenant's. */
+/*
+ * A program acquires each grant for an instant only: alone in its tenant, or beside another program
+ * of its tenant.
+ */
 static void grants_used_for_an_instant_earn_two_turns_at_most(void **state)
 {
     (void)state;
@@ -664,8 +677,7 @@ static void grants_used_for_an_instant_earn_two_turns_at_most(void **state)
     }
 }
 
-/* Nor does a long turn of its own let a program save up more: what others' turns are like counts.
- */
+/* A long turn of its own does not let a program save up more credit: only others' turns count. */
 static void a_long_turn_of_ones_own_raises_no_bound(void **state)
 {
     struct world w;
@@ -694,8 +706,9 @@ static void a_long_turn_of_ones_own_raises_no_bound(void **state)
     assert_in_range(spree_of(&w, &saver->e), 0, 3 * SLICE);
 }
 
-/* To wait in vain for who holds the device costs at most a twentieth of what giving it up would
- * cost; the more, the longer others' turns.
+/*
+ * Waiting in vain for a holder costs at most a twentieth of the cost of giving the device up. That
+ * cost grows with the length of others' turns.
  */
 static void the_device_is_kept_by_what_turns_cost_lately(void **state)
 {
