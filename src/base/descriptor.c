@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes descriptors, and keeps them off the first three numbers of a program. Any thread; `lock` is
- * held only where one of these is closed, so that a fork finds nothing held.
+ * Makes and closes descriptors, and keeps Gantry's out of the numbers 0 to 2 of a program. All code
+ * that may run in a program calls it, on any thread; in other processes it only makes the plain
+ * system calls.
+ *
+ * `lock` is held only while placeholders occupy closed ones of the first three numbers. The fork
+ * handlers acquire it, so a child never inherits a placeholder.
  */
 #include "base/descriptor.h"
 
@@ -25,13 +29,13 @@
 static _Atomic bool in_program;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* A program's own, by their numbers. */
+/* The descriptors that Gantry made in this program, by number. */
 static struct {
-    pthread_mutex_t lock; /* taken behind the other */
+    pthread_mutex_t lock; /* acquired after the other lock */
     struct file {
         dev_t device;
         ino_t inode;
-        uint64_t serial; /* 0: nothing is known of it */
+        uint64_t serial; /* 0: unknown */
     } * files;
     int n;
     uint64_t n_made;
@@ -69,7 +73,7 @@ static bool make_room_locked(int fd)
     return true;
 }
 
-/* One that cannot be remembered is taken for ours. */
+/* A descriptor that cannot be remembered counts as Gantry's. */
 static int remember(int fd)
 {
     const int error = errno;
@@ -116,7 +120,7 @@ void gn_fd_close(int fd)
 {
     if (fd < 0)
         return;
-    /* Under no lock where another process's descriptor may wait as it is closed. */
+    /* Without a lock here, because the close() of another process's descriptor may block. */
     if (!atomic_load_explicit(&in_program, memory_order_relaxed)) {
         close(fd);
         return;
@@ -162,7 +166,7 @@ int gn_fd_replace(int fd, int at)
     return rc < 0 ? -1 : 0;
 }
 
-/* Closed ones of the first three, held. */
+/* The placeholders that occupy closed ones of the first three numbers. */
 struct held {
     bool locked;
     int n;
@@ -175,7 +179,7 @@ static struct held hold(void)
     bool closed = false;
     if (!atomic_load_explicit(&in_program, memory_order_relaxed))
         return h;
-    /* One that another thread holds is free again in a moment. */
+    /* A number that another thread's placeholder occupies counts as closed. */
     for (int fd = 0; fd < FIRST_OURS; fd++)
         closed |= !gn_fd_is_open(fd);
     if (!closed)
@@ -198,7 +202,8 @@ static void let_go(const struct held *h)
     const int error = errno;
     for (int i = 0; i < h->n; i++) {
         const int flags = fcntl(h->fds[i], F_GETFL);
-        if (flags >= 0 && flags & O_PATH) /* else the program has put something else there */
+        /* Otherwise the program has put a file of its own there. */
+        if (flags >= 0 && flags & O_PATH)
             close(h->fds[i]);
     }
     if (h->locked)
@@ -206,8 +211,10 @@ static void let_go(const struct held *h)
     errno = error;
 }
 
-/* One that came to lie there all the same: nothing could be held, or the program closed its own
- * just now. */
+/*
+ * Moves a descriptor above 2 that got a low number despite the placeholders: none could be made, or
+ * the program closed its own a moment ago.
+ */
 static int raise_one(int fd)
 {
     if (fd < 0 || fd >= FIRST_OURS || !atomic_load_explicit(&in_program, memory_order_relaxed))

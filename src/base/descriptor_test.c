@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Descriptors of a program, and of one without the first three: a child, whose status says which
- * line fails.
+ * Tests the descriptors of a program, and of a program without the first three. Each case runs in a
+ * child; its exit status says which line failed.
  */
 #include "base/descriptor.h"
 
@@ -50,7 +50,7 @@ static void are_free(void)
         NEED(fcntl(fd, F_GETFD) < 0 && errno == EBADF);
 }
 
-/* A socket's end with something in it that brings two descriptors along. */
+/* Returns a socket with a message in it that carries two descriptors. */
 static int something_comes(void)
 {
     union {
@@ -148,7 +148,7 @@ static void *makes(void *arg)
     return arg;
 }
 
-/* Two threads make descriptors, a third one writes to the first three meanwhile. */
+/* Two threads make descriptors while a third one writes to the first three numbers. */
 static void beside_who_writes(void)
 {
     pthread_t writer, makers[2];
@@ -169,7 +169,7 @@ static void test_nothing_is_written_anywhere(void **state)
     in_child(beside_who_writes);
 }
 
-/* The program closes one of Gantry's, and has a file of its own under the number. */
+/* The program closes one of Gantry's descriptors and gets a file of its own under the number. */
 static void replace_behind(int fd)
 {
     int own[2];
@@ -207,7 +207,7 @@ static void test_a_program_closes_and_replaces_them(void **state)
     in_child(close_behind);
 }
 
-/* Two libraries of a program have a table each: the number was another file in this one's. */
+/* Two libraries of a program have a table each: in this library's, the number was another file. */
 static void adopt(void)
 {
     gn_fd_in_program();

@@ -3,17 +3,19 @@
 #define GN_BASE_ERROR_H
 
 /*
- * One sentence for a person, beside an -errno for the code. Functions of the outer layers take a
- * `struct gn_error *` as their last parameter; it may be NULL. `what` says what failed and why,
- * `fix` what to do about it.
+ * One sentence for a person, next to an -errno for the code. Functions of the outer layers have a
+ * `struct gn_error *` as their last parameter; it may be NULL. `what` is the message with the
+ * reason, `fix` how to correct the failure.
  */
 struct gn_error {
     char what[384];
     char fix[256];
 };
 
-/* Fills err (when not NULL) and returns -code, so that a failure is `return gn_fail(err, EINVAL,
- * "fix", "what %s", x)`. */
+/*
+ * Fills err (unless it is NULL) and returns -code, so that a failure is `return gn_fail(err,
+ * EINVAL, "fix", "cannot do %s", x)`.
+ */
 int gn_fail(struct gn_error *err, int code, const char *fix, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 

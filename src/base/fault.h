@@ -3,12 +3,12 @@
 #define GN_BASE_FAULT_H
 
 /*
- * Named points at which a test ends a process that a kill at random would hardly ever hit there, or
- * holds it while something else happens: GN_FAULT("name") is nothing at all, unless the build is
- * made for it (-Dfaults=true). Then the process kills itself, as by kill -9, when it gets for the
- * n-th time to the point that $GANTRY_FAULT names: "name" or "name:n". At the one that $GANTRY_HOLD
- * names the thread stands until the process gets SIGCONT, which it catches as soon as it stands
- * there, and not before: so /proc says to others that it does. Any thread.
+ * Named points at which a test kills or holds a process, for moments that a random kill would
+ * hardly ever hit. GN_FAULT("name") is empty unless the build has -Dfaults=true. Then the process
+ * kills itself with SIGKILL when it reaches, for the n-th time, the point that $GANTRY_FAULT names:
+ * "name" or "name:n". At the point that $GANTRY_HOLD names, the thread waits until the process gets
+ * SIGCONT. The handler for SIGCONT is installed only when the thread waits, so /proc shows to a
+ * test that it does. Any thread.
  */
 #ifdef GN_FAULTS
 
@@ -38,11 +38,11 @@ static inline void gn_fault_go_on(int number)
     sem_post(&gn_fault_held);
 }
 
-/* The first process of a namespace cannot be stopped by itself: only this thread is. */
+/* Holds this thread alone: the first process of a namespace cannot stop itself. */
 static inline void gn_fault_hold(void)
 {
-    struct sigaction go_on = {.sa_handler = gn_fault_go_on,
-                              .sa_flags = SA_RESTART}; /* its other threads' calls go on */
+    /* system calls of other threads restart */
+    struct sigaction go_on = {.sa_handler = gn_fault_go_on, .sa_flags = SA_RESTART};
     sem_init(&gn_fault_held, 0, 0);
     sigaction(SIGCONT, &go_on, NULL);
     while (sem_wait(&gn_fault_held) < 0 && errno == EINTR)
@@ -54,9 +54,9 @@ static inline void gn_fault_at(const char *name, _Atomic int *times)
     const int now = atomic_fetch_add_explicit(times, 1, memory_order_relaxed) + 1;
     if (gn_fault_is_now("GANTRY_HOLD", name, now))
         gn_fault_hold();
+    /* The first process of a namespace cannot be killed from inside it, so it exits. */
     if (gn_fault_is_now("GANTRY_FAULT", name, now))
-        (void)kill(getpid(), SIGKILL),
-            _exit(137); /* the first process of a namespace can't be killed from inside it */
+        (void)kill(getpid(), SIGKILL), _exit(137);
 }
 
 #define GN_FAULT(name)                                                                             \

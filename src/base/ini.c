@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* INI files: cut into lines, sections, keys and values. Pure, but for gn_ini_read. */
+/*
+ * Parses INI files into lines, sections, keys and values. gantryd calls it for its configuration,
+ * and `gantry sim` for workloads, on their main threads. It never interprets a key. Only
+ * gn_ini_read does I/O.
+ */
 #include "base/ini.h"
 
 #include "base/descriptor.h"

@@ -7,33 +7,39 @@
 #include "base/error.h"
 
 /*
- * Files of [SECTION], KEY = VALUE, # COMMENT and ; COMMENT, a line each, read from the top: every
- * mistake is an error that names the file and the line. Blanks around names and values do not
- * count; a value is never empty. What sections and keys there are is the callbacks' business; they
- * return 0 or -errno, and what they are given lasts until they return.
+ * Files of [SECTION], KEY = VALUE, # COMMENT and ; COMMENT, one a line, read from the top. Each
+ * mistake is an error that names the file and the line. Blanks around names and values are ignored;
+ * a value is never empty. The callbacks define the valid sections and keys. They return 0 or
+ * -errno, and their arguments are valid until they return.
  */
 struct gn_ini {
     const char *path; /* as errors name it */
     int (*section)(struct gn_ini *ini, char *name);
-    int (*key)(struct gn_ini *ini, const char *key,
-               const char *value); /* before any section, too */
+    /* The keys before any section come here as well. */
+    int (*key)(struct gn_ini *ini, const char *key, const char *value);
     void *ctx;
-    int line; /* the one in hand, from 1 */
+    int line; /* number of the current line, from 1 */
     struct gn_error *err;
 };
 
-/* The text of n bytes. 0 or -EBADMSG, or what a callback returned. */
+/* Parses n bytes of text. Returns 0, -EBADMSG, or the error of a callback. */
 int gn_ini_parse(struct gn_ini *ini, const char *text, size_t n);
-/* The file ini->path, of at most 1 MiB. `what` is what it is, as in "cannot read the configuration
- * x". */
+/*
+ * Parses the file ini->path, of at most 1 MiB. The second argument names the kind of file in
+ * errors, as in "cannot read the configuration x".
+ */
 int gn_ini_read(struct gn_ini *ini, const char *what);
 
-/* For callbacks: PATH:LINE: what "quoted". Returns -EBADMSG. */
+/*
+ * For callbacks: fills the error with PATH:LINE, the message and the quoted text. Returns -EBADMSG.
+ */
 int gn_ini_complain(struct gn_ini *ini, const char *fix, const char *what, const char *quoted);
-/* The same with an error of somebody else's behind the place. */
+/*
+ * For callbacks: fills the error with PATH:LINE and the text of an inner error. Returns -EBADMSG.
+ */
 int gn_ini_pass_on(struct gn_ini *ini, const struct gn_error *inner);
 
-/* Without blanks before and behind; changes s. */
+/* Removes blanks at both ends; changes s. */
 char *gn_ini_trim(char *s);
 
 #endif

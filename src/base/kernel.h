@@ -7,8 +7,8 @@
 #define GN_KERNEL_BYTES 16
 
 /*
- * The running kernel, told from all others: processes for which it is the same can share memory.
- * Its boot id, which containers see, too. Any thread. False: it cannot be had.
+ * Sets ret to the id of the running kernel, its boot id, which containers see as well. Processes
+ * with the same id can share memory. Any thread. False: the id cannot be read.
  */
 bool gn_kernel_id(unsigned char ret[static GN_KERNEL_BYTES]);
 

@@ -5,12 +5,12 @@
 #include <stdint.h>
 
 /*
- * How many bytes this process may still take without anybody being short of memory for it: what the
- * machine has available, and what its control groups (version 2) leave it. An estimate of this
- * moment; 0 when nobody says. Any thread.
+ * Returns how many bytes this process may still allocate before memory becomes short: the lesser of
+ * the machine's available memory and the room in its control groups (version 2). An estimate of
+ * this moment; 0 if the kernel does not tell. Any thread.
  */
 uint64_t gn_room(void);
-/* The same by the files of a test: /proc, and where control groups are mounted. */
+/* The same with a test's files in place of /proc and of the mount point of control groups. */
 uint64_t gn_room_by(const char *proc, const char *groups);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Compares in a time that tells nothing of where two secrets differ. */
+/* Compares two secrets in constant time. */
 static inline bool gn_secret_same(const void *a, const void *b, size_t n)
 {
     const volatile unsigned char *x = a, *y = b;

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Parses sizes in options and configurations. gantryd and gantry call it, on any thread. It never
+ * depends on the locale.
+ */
 #include "base/size.h"
 
 #include <ctype.h>

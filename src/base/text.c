@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cleans texts of unknown origin for terminals and logs. Any thread; allocates nothing. */
+/*
+ * Cleans text of unknown origin for terminals and logs. All of Gantry calls it, on any thread. It
+ * never allocates.
+ */
 #include "base/text.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
-/* The bytes of the UTF-8 sequence at s, and its character; 0: it is none. */
+/*
+ * Returns the length of the UTF-8 sequence at s and sets its character, or returns 0 if there is
+ * none.
+ */
 static size_t decode(const unsigned char *s, size_t n, uint32_t *ret)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -30,8 +36,10 @@ static size_t decode(const unsigned char *s, size_t n, uint32_t *ret)
     return length;
 }
 
-/* Unicode's Default_Ignorable_Code_Point: a terminal draws nothing, so two texts that differ look
- * the same. */
+/*
+ * Unicode's Default_Ignorable_Code_Point: terminals draw nothing for these characters, so two
+ * different texts would look the same.
+ */
 static bool is_invisible(uint32_t c)
 {
     static const struct {

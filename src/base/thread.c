@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Starts threads. A thread names itself: pthread_setname_np() of another thread opens a file for
- * writing, which may come to be a program's stdout.
+ * Starts Gantry's threads in a program. The guest library and the vGPU call it, on any thread. A
+ * thread names itself: pthread_setname_np() for another thread opens a file for writing, which
+ * could get the number of the program's stdout. It never changes the caller's signal mask.
  */
 #include "base/thread.h"
 

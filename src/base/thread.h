@@ -4,13 +4,13 @@
 
 #include <pthread.h>
 
-/* How the names of Gantry's threads in a program begin. */
+/* the prefix of the names of Gantry's threads in a program */
 #define GN_THREAD_PREFIX "gantry-"
 
 /*
- * Starts a thread of Gantry's in somebody else's process: it blocks every signal that may as well
- * be another thread's (base/signals.h). `name` has at most 15 characters; NULL: that of the thread
- * that calls. ret NULL: the thread is detached. 0 or -errno. Any thread.
+ * Starts a thread of Gantry's in a program. It blocks every signal that another thread can handle
+ * as well (base/signals.h). `name` has at most 15 characters; NULL: the name of the calling thread.
+ * ret NULL: the thread is detached. Returns 0 or -errno. Any thread.
  */
 int gn_thread_start(const char *name, void *(*run)(void *), void *arg, pthread_t *ret);
 

@@ -6,22 +6,22 @@
 #include <stdint.h>
 
 /*
- * Trace points: what may be told of turns, and how a thing told looks. Where they are kept and how
- * they travel is shm/trace_ring.h's. Times are CLOCK_MONOTONIC in nanoseconds.
+ * Trace points: the kinds of events about turns, and the format of an event. shm/trace_ring.h
+ * stores and transports them. Times are CLOCK_MONOTONIC in nanoseconds.
  */
 enum gn_trace_kind {
-    /* gantryd: of vGPUs and tenants */
+    /* gantryd: events of vGPUs and tenants */
     GN_TRACE_ATTACH = 1, /* text: "TENANT PROGRAM" */
     GN_TRACE_END,
-    GN_TRACE_TENANT, /* its settings were changed; text: its name */
+    GN_TRACE_TENANT, /* its settings have changed; text: its name */
     GN_TRACE_POLICY, /* text: its name */
-    /* gantryd's scheduler: of a vGPU on a device */
+    /* gantryd's scheduler: events of a vGPU on a device */
     GN_TRACE_WANT,  /* it has work */
-    GN_TRACE_LEAVE, /* and has it no more, without a turn */
-    GN_TRACE_HAND,  /* the turn is its: slice_ns, pressed */
-    GN_TRACE_PRESS, /* others wait */
-    GN_TRACE_EASE,  /* and are gone */
-    GN_TRACE_BACK,  /* the turn is over: charged_ns, again (it wants another) */
+    GN_TRACE_LEAVE, /* it has no work any more, without a turn */
+    GN_TRACE_HAND,  /* it gets the grant: slice_ns, pressed */
+    GN_TRACE_PRESS, /* preempted: other vGPUs wait */
+    GN_TRACE_EASE,  /* no other vGPU waits any more */
+    GN_TRACE_BACK,  /* the grant came back: charged_ns, again (it wants another turn) */
     GN_TRACE_N_KINDS
 };
 
@@ -29,25 +29,25 @@ enum gn_trace_kind {
 
 struct gn_trace_event {
     uint64_t at_ns;
-    uint64_t a, b; /* what they are: gn_trace_kinds */
-    uint32_t vgpu; /* 0: of none */
+    uint64_t a, b; /* their meaning: gn_trace_kinds */
+    uint32_t vgpu; /* 0: no vGPU */
     uint16_t device;
     uint8_t kind;
     uint8_t n_text;
-    char text[GN_TRACE_TEXT_BYTES]; /* n_text of it */
+    char text[GN_TRACE_TEXT_BYTES]; /* n_text bytes, no terminator */
 };
 _Static_assert(sizeof(struct gn_trace_event) == 120, "trace event");
 
 struct gn_trace_kind_name {
-    const char *name, *a, *b; /* a, b NULL: means nothing */
+    const char *name, *a, *b; /* a, b NULL: unused */
     bool on_device;
 };
-/* By kind; 0 has no name. */
+/* Indexed by kind; 0 has no name. */
 extern const struct gn_trace_kind_name gn_trace_kinds[GN_TRACE_N_KINDS];
-/* 0: there is none of this name. */
+/* Returns 0 if no kind has this name. */
 enum gn_trace_kind gn_trace_kind_named(const char *name);
 
-/* Up to GN_TRACE_TEXT_BYTES of it. */
+/* Copies at most GN_TRACE_TEXT_BYTES. */
 void gn_trace_set_text(struct gn_trace_event *e, const char *text);
 
 #endif
