@@ -27,7 +27,7 @@ int gn_part_parse(const char *text, uint32_t *ret, struct gn_error *err)
     }
     for (; isdigit((unsigned char)*p); p++, digits = true) {
         some |= *p != '0';
-        /* A value above the whole is rejected later, whatever digits follow. */
+        /* A value above the whole is rejected later, so further digits do not matter. */
         if (value <= GN_PART_WHOLE)
             value = value * 10 + (uint64_t)(*p - '0') * one;
     }

@@ -9,7 +9,7 @@
  * Sets ret to the signals that Gantry's threads inside a program block: every signal that another
  * thread can handle as well. Signals that an instruction raises stay unblocked: if they were
  * blocked, they would end the process despite its handlers. A driver may have such handlers (PoCL
- * steps over a division by zero), and so may a program, whose callbacks run on these threads.
+ * steps over a division by zero), and so may a program: its callbacks run on these threads.
  */
 static inline void gn_signals_of_others(sigset_t *ret)
 {

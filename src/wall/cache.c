@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The folder of a kernel cache that lies on the disk as it is, made by the worker that is to use
- * it, before it becomes its user: gantryd's loop opens no folder of a user's, where a file system
- * of that user's own could have it wait. Only the worker of that user waits then.
+ * Makes the folder of a kernel cache without layers. The worker that will use the cache calls it,
+ * on its main thread, before it changes its user. gantryd's loop never opens a folder of a user,
+ * because a file system of that user's own could block it; here only that user's worker blocks.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,9 +16,9 @@
 #include "wall/parts.h"
 
 /*
- * Makes the open folder the user's own, mode 0700. Its descriptor is changed and never its name:
- * the user could put another file, or a link to one, under any name in a folder of its own. -EPERM:
- * the folder belongs to a third user.
+ * Makes the open folder the user's own, mode 0700. It changes the descriptor and never a name: the
+ * user could put another file, or a link to one, under any name in its own folder. -EPERM: the
+ * folder belongs to a third user.
  */
 static int own_folder(int fd, uid_t uid, gid_t gid)
 {
@@ -32,16 +32,19 @@ static int own_folder(int fd, uid_t uid, gid_t gid)
     return (st.st_mode & 0777) != 0700 && fchmod(fd, 0700) < 0 ? -errno : 0;
 }
 
-/* A file that is locked while the worker lives: its cache is in use. No descriptor of a folder
- * stays, by which the worker could come to others. */
+/*
+ * Locks a file while the worker lives, which marks its cache as in use. No descriptor of a folder
+ * stays open, because the worker could reach other folders through it.
+ */
 static void lock_cache(int root, const char *name)
 {
     char lock[NAME_MAX + 1];
     if ((size_t)snprintf(lock, sizeof lock, "%s.lock", name) >= sizeof lock)
         return;
     const int fd = openat(root, lock, O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    /* stays open */
     if (fd >= 0)
-        (void)flock(fd, LOCK_SH | LOCK_NB); /* and stays open */
+        (void)flock(fd, LOCK_SH | LOCK_NB);
 }
 
 int gn_wall_make_cache(const struct gn_wall_plan *plan)
@@ -63,7 +66,7 @@ int gn_wall_make_cache(const struct gn_wall_plan *plan)
     if (rc == 0)
         rc = fd < 0 ? -errno : own_folder(fd, uid, plan->change_user ? plan->gid : (gid_t)-1);
     if (rc == 0) {
-        (void)futimens(fd, NULL); /* when it was used last */
+        (void)futimens(fd, NULL); /* records the last use */
         lock_cache(root, name);
     }
     if (fd >= 0)

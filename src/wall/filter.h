@@ -13,8 +13,9 @@ struct gn_wall_filter {
     struct sock_filter code[GN_WALL_FILTER_MAX];
 };
 
-/* The filter of a worker whose own pid (as it sees it) is `pid`; the rest as for gn_wall_filter
- * (parts.h). -E2BIG when it does not fit.
+/*
+ * Builds the filter of a worker that sees its own pid as `pid`; the other arguments are those of
+ * gn_wall_filter (parts.h). -E2BIG: the filter does not fit.
  */
 int gn_wall_make_filter(struct gn_wall_filter *f, bool apart, bool shares, bool bounded,
                         uint32_t pid);

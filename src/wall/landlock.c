@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Landlock: from here on nothing opens but what gn_wall_driver_files names, the tenant's cache and
- * the worker's own temporary files; nothing is written but the latter two; no TCP port is bound or
- * connected, no abstract socket connected, no process outside signalled or traced. Descriptors that
- * the worker has, or is given, go on working.
+ * Raises the Landlock wall, on the worker's main thread. From then on the worker can open only the
+ * files that gn_wall_driver_files lists, the tenant's cache and its own temporary files, and can
+ * write only the latter two. It can bind or connect no TCP port, connect no abstract socket, and
+ * signal or trace no process outside. It never affects descriptors that the worker has or receives.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 
 #include "wall/parts.h"
 
-/* The kernel's interface, written out: system headers may be older than the kernel. */
+/* The kernel's interface is repeated here, because system headers may be older than the kernel. */
 #ifndef SYS_landlock_create_ruleset
 #define SYS_landlock_create_ruleset 444
 #define SYS_landlock_add_rule       445
@@ -40,12 +40,12 @@ enum {
     FS_MAKE_BLOCK = 1 << 11,
     FS_MAKE_SYM = 1 << 12,
     FS_REFER = 1 << 13,     /* from version 2 */
-    FS_TRUNCATE = 1 << 14,  /* 3 */
-    FS_IOCTL_DEV = 1 << 15, /* 5 */
+    FS_TRUNCATE = 1 << 14,  /* from version 3 */
+    FS_IOCTL_DEV = 1 << 15, /* from version 5 */
 };
 #define FS_VERSION_1 0x1fff
-#define NET_ALL      3u /* bind and connect, 4 */
-#define SCOPE_ALL    3u /* abstract sockets and signals, 6 */
+#define NET_ALL      3u /* bind and connect; from version 4 */
+#define SCOPE_ALL    3u /* abstract sockets and signals; from version 6 */
 
 #define FS_FILE_ONLY (FS_EXECUTE | FS_WRITE_FILE | FS_READ_FILE | FS_TRUNCATE | FS_IOCTL_DEV)
 #define FS_READS     (FS_READ_FILE | FS_READ_DIR)
@@ -65,7 +65,7 @@ struct path_beneath {
 struct rules {
     int fd;
     uint64_t handled;
-    int rc; /* of the first that failed */
+    int rc; /* the first error */
 };
 
 static uint64_t rights(unsigned how)
@@ -87,8 +87,9 @@ static void allow(void *ctx, const char *path, unsigned how)
     struct rules *r = ctx;
     struct stat st;
     int fd = open(path, O_PATH | O_CLOEXEC);
+    /* A file that is absent, or forbidden to this user, needs no rule. */
     if (fd < 0)
-        return; /* what is not there, or not for this user, needs no rule */
+        return;
     struct path_beneath rule = {.allowed = rights(how) & r->handled, .parent = fd};
     if (fstat(fd, &st) == 0 && !S_ISDIR(st.st_mode))
         rule.allowed &= FS_FILE_ONLY;
@@ -119,7 +120,7 @@ int gn_wall_landlock(const struct gn_wall_plan *plan, const char *cache, bool sc
         attr.fs |= FS_IOCTL_DEV;
     if (abi >= 6)
         attr.scope = SCOPE_ALL;
-    /* An older kernel takes a longer struct when what it does not know is zero. */
+    /* An older kernel accepts a longer struct if the fields that it does not know are zero. */
     struct rules r = {.handled = attr.fs};
     r.fd = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof attr, 0);
     if (r.fd < 0)

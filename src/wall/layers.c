@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mounts of layered folders. gantryd's thread, and the process that keeps what was new. */
+/*
+ * Mounts and unmounts layered folders. gantryd's cache thread calls it, and the process that saves
+ * new files. It never copies a file.
+ */
 #include "wall/layers.h"
 
 #include <errno.h>
@@ -16,7 +19,7 @@ int gn_wall_own_mounts(void)
 {
     if (unshare(CLONE_NEWNS) < 0)
         return -errno;
-    /* What the machine mounts later is seen here, too, and not the other way round. */
+    /* Later mounts of the machine appear here as well, but not the reverse. */
     return mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0 ? -errno : 0;
 }
 
@@ -32,7 +35,7 @@ static int make_owned(int folder, const char *name, uid_t uid, gid_t gid)
     return rc;
 }
 
-/* By descriptors, since a comma or a colon in a path would be read as part of the options. */
+/* By descriptors, because a comma or a colon in a path would be parsed as part of the options. */
 static int mount_both(int at_fd, int new_fd, int kept_fd)
 {
     char options[128], target[64];

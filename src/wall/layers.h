@@ -7,30 +7,35 @@
 #include <sys/types.h>
 
 /*
- * A folder in two layers, for a user whose processes may fill it: below, what is kept on the disk
- * and is not written; above, what is new, in memory of a bounded size. What is full is full for
- * that user alone.
+ * A folder in two layers, for a user that may fill it. The lower layer is on the disk and
+ * read-only. The upper layer holds new files, in memory of a bounded size. When it is full, it is
+ * full for that user alone.
  *
- * The mounts are made in a mount namespace of the caller's own, where nobody else sees them and
- * with which they end. It needs CAP_SYS_ADMIN and a kernel with overlayfs.
+ * The mounts are in the caller's own mount namespace: no other process sees them, and they end with
+ * it. This needs CAP_SYS_ADMIN and a kernel with overlayfs.
  */
 
-/* From now on what the calling process mounts is its own and its later children's. The process has
- * one thread. 0 or -errno. */
+/*
+ * Gives the calling process a mount namespace of its own: its later mounts are visible to it and
+ * its later children only. The process must have one thread. Returns 0 or -errno.
+ */
 int gn_wall_own_mounts(void);
 
-/* Folders inside one of the caller's own, by name. */
+/* Folders inside the `at` folder, by name. */
 #define GN_WALL_LAYERS_ALL   "all"       /* both layers, for the user */
-#define GN_WALL_LAYERS_NEW   "new"       /* the memory */
-#define GN_WALL_LAYERS_UPPER "new/upper" /* in it what is new */
+#define GN_WALL_LAYERS_NEW   "new"       /* the memory file system */
+#define GN_WALL_LAYERS_UPPER "new/upper" /* the new files in it */
 
 /*
- * Mounts the two layers in `at`, a folder of the caller's own that is empty, above `kept_fd`. uid
- * and gid own what is new. 0, or -errno and nothing is mounted.
+ * Mounts the two layers in `at`, an empty folder of the caller's, above `kept_fd`. uid and gid own
+ * the new files. Returns 0, or -errno and nothing is mounted.
  */
 int gn_wall_layers_mount(const char *at, int kept_fd, uid_t uid, gid_t gid, uint64_t bytes,
                          uint32_t entries);
-/* Undoes it, and removes what is in `at`. What a process still uses stays until that is over. */
+/*
+ * Unmounts them and removes the folders in `at`. A mount that is still in use stays until its last
+ * user is done.
+ */
 void gn_wall_layers_unmount(const char *at);
 
 #endif

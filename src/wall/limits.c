@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Limits of a worker. It cannot lift them: the filter of system calls refuses that. Soft ones,
- * where gantryd may want to change them later.
+ * Resource limits of a worker, set on its main thread before its user changes. The worker never
+ * lifts them: the filter of system calls refuses that. The limit on private memory is soft, because
+ * gantryd may change it later.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,14 +14,14 @@
 
 #define MAX_DESCRIPTORS 4096
 #define MAX_FILE_BYTES  (UINT64_C(8) << 30)
-#define OWN_THREADS     96 /* its own, and those of a driver's compilers */
+#define OWN_THREADS     96 /* the worker's threads, and those of a driver's compilers */
 #define THREADS_A_CPU   4
-#define MAX_STACK_BYTES                                                                            \
-    (UINT64_C(64) << 20) /* of the first thread, whose stack grows and counts for nothing else */
+/* The first thread's stack grows on demand and counts for no other limit. */
+#define MAX_STACK_BYTES (UINT64_C(64) << 20)
 /*
- * Addresses: a window for shared virtual memory, and data segments that are mapped as a whole and
- * touched where they are used. What is mapped and only read costs page tables, which no other limit
- * counts: a 512th of this.
+ * Address space: a window for shared virtual memory, and data segments that are mapped whole and
+ * touched where they are used. Memory that is mapped and only read costs page tables, which no
+ * other limit counts: a 512th of this.
  */
 #define ADDRESS_BYTES  (UINT64_C(256) << 30)
 #define ADDRESS_FACTOR 4u
@@ -50,7 +51,7 @@ static int lower(int what, uint64_t limit, bool hard)
     return setrlimit(what, &now) < 0 ? -errno : 0;
 }
 
-/* When memory runs out, a worker is to go before any other process. */
+/* When memory runs out, the kernel must kill a worker before any other process. */
 static int first_to_go(void)
 {
     static const char score[] = "1000";
@@ -73,7 +74,7 @@ int gn_wall_limit(const struct gn_wall_plan *plan)
 {
     const bool bounded = plan->data_bytes && !SANITIZED;
     int rc[] = {
-        lower(RLIMIT_CORE, 0, true), /* it would hold the program's data, in whatever folder */
+        lower(RLIMIT_CORE, 0, true), /* a core file would contain the program's data */
         lower(RLIMIT_NOFILE, MAX_DESCRIPTORS, true),
         lower(RLIMIT_FSIZE, MAX_FILE_BYTES, true),
         bounded ? lower(RLIMIT_DATA, plan->data_bytes, false) : 0,

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Process namespaces: a template lives in one, and each of its workers in another inside it, as its
- * first process. So a worker can name no process but its own and its children, the kernel ends all
- * of them with it, and a template's end is the end of everything below.
+ * Process namespaces. A template lives in one, and each of its workers is the first process of
+ * another one inside it. So a worker can name no process but its own and its children; the kernel
+ * ends all of them with the worker, and all workers with the template. gantryd's loop calls
+ * gn_wall_spawn; the template's only thread and its forked worker call the rest. It never waits for
+ * a process.
  */
 #include <errno.h>
 #include <linux/capability.h>
@@ -18,8 +20,7 @@
 #include "wall/users.h"
 #include "wall/wall.h"
 
-/* Namespaces can be made only with this right, which exec would take from whoever is not the
- * superuser. */
+/* Making a namespace needs this capability, which exec drops unless the user is the superuser. */
 static void keep_over_exec(int cap)
 {
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -39,8 +40,9 @@ pid_t gn_wall_spawn(enum gn_wall_mode mode)
     pid_t pid;
     if (mode == GN_WALL_NONE)
         return fork();
-    /* Not through the C library, which knows no flags: all that its fork does besides is undone by
-     * exec. */
+    /*
+     * Not with the C library's fork(), which has no flags: exec undoes all else that fork() does.
+     */
     if (uid == 0 &&
         (pid = (pid_t)syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, NULL, NULL, NULL, NULL)) >= 0)
         return pid;
@@ -50,8 +52,10 @@ pid_t gn_wall_spawn(enum gn_wall_mode mode)
     if (pid < 0)
         return fork();
     if (pid == 0) {
-        /* Unmapped it would be a user without files. Where that fails (it has been seen to be
-         * forbidden), what comes next fails too, and the template goes on as it is. */
+        /*
+         * Without a mapping it would be a user without files. If the mapping fails (some systems
+         * forbid it), the next steps fail too, and the template continues as it is.
+         */
         (void)gn_wall_map_user(uid, gid);
         keep_over_exec(CAP_SYS_ADMIN);
     }
@@ -65,7 +69,7 @@ int gn_wall_forker_init(struct gn_wall_forker *f, enum gn_wall_mode mode)
         return -errno;
     f->apart = false;
     if (mode != GN_WALL_NONE) {
-        /* Going back is what takes more rights: it is tried first. */
+        /* Returning to the own namespace takes more rights, so it is tried first. */
         f->apart = setns(f->self, CLONE_NEWPID) == 0;
     }
     return 0;
@@ -76,7 +80,7 @@ pid_t gn_wall_fork(struct gn_wall_forker *f)
     if (!f->apart)
         return fork();
     if (unshare(CLONE_NEWPID) < 0) {
-        /* As many namespaces as the kernel allows: this worker goes without. */
+        /* The kernel's maximum of namespaces is reached: this worker runs without one. */
         return fork();
     }
     pid_t pid = fork();
@@ -92,15 +96,15 @@ pid_t gn_wall_fork(struct gn_wall_forker *f)
 }
 
 /*
- * The first process of a namespace is not ended by what it raises itself: without this a driver
- * that aborts would go on. A fault of the processor's does end it, by its own name.
+ * The first process of a namespace is not ended by signals that it raises itself: without this
+ * handler a driver that aborts would continue. A processor fault does end it, with its own signal.
  */
 static void end_by(int signal_number, siginfo_t *info, void *context)
 {
     (void)context;
     if (info->si_code > 0) {
         signal(signal_number, SIG_DFL);
-        return; /* into the same fault again */
+        return; /* returns into the same fault */
     }
     _exit(128 + signal_number);
 }
@@ -120,7 +124,7 @@ void gn_wall_follow(const struct gn_wall_forker *f)
 {
     struct pollfd p = {.fd = f->self, .events = POLLIN};
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    /* It may have ended before. */
+    /* The template may have ended before. */
     if (poll(&p, 1, 0) == 1)
         _exit(0);
     close(f->self);

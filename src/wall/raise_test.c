@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All walls together, around a child that was forked as a worker is; what cannot be had here is
- * skipped. */
+/*
+ * Tests all walls together, around a child that is forked as a worker is. Walls that this machine
+ * cannot have are skipped.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -33,8 +35,10 @@ struct child {
     int result;
 };
 
-/* Raises what can be had in a child that lives as a worker does, does the work there, and brings
- * back what it found. */
+/*
+ * Raises the available walls in a child that lives as a worker does, calls work() there, and
+ * returns its findings.
+ */
 static struct child behind_walls(enum gn_wall_mode mode, uint64_t data_bytes,
                                  int (*work)(const struct gn_wall_report *))
 {
@@ -119,7 +123,7 @@ static void only_what_a_driver_needs_opens(void **state)
         skip();
     assert_int_equal(c.result, 0);
     assert_true(c.report.landlock_abi >= 1);
-    /* Its temporary file went with it, or lies in its tenant's folder. */
+    /* Its temporary file ended with it, or lies in its tenant's folder. */
     char path[128];
     snprintf(path, sizeof path, "%s/made", "/tmp");
     assert_int_not_equal(access(path, F_OK), 0);
@@ -129,7 +133,7 @@ static int scratch(const struct gn_wall_report *r)
 {
     if (!(r->have & GN_WALL_SCRATCH))
         return 0;
-    /* Nothing of anybody's but the cache. */
+    /* Only the cache and the worker's own shared memory are visible. */
     DIR *dir = opendir("/tmp");
     if (!dir)
         return 1;
@@ -208,8 +212,10 @@ static void a_fork_bomb_is_small(void **state)
     assert_int_equal(c.result, 0);
     if (!(c.report.have & GN_WALL_PROCESSES))
         skip();
-    /* That this test ends at all shows that they ended with their first: each holds the pipe's
-     * other end open. */
+    /*
+     * The test ends only if the others ended with their first process: each holds the pipe's other
+     * end open.
+     */
 }
 
 static int fill_memory(const struct gn_wall_report *r)
@@ -221,7 +227,7 @@ static int fill_memory(const struct gn_wall_report *r)
             return 1;
     if (total < (UINT64_C(64) << 20))
         return 2;
-    /* Page tables of what is only read, and the stack. */
+    /* Page tables of memory that is only read, and the stack. */
     if (mmap(NULL, (size_t)1 << 46, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
              0) != MAP_FAILED)
         return 3;
@@ -275,7 +281,7 @@ static void names_are_words(void **state)
     assert_string_equal(text, "files, processes");
     gn_wall_names(0, text, sizeof text);
     assert_string_equal(text, "");
-    gn_wall_names(GN_WALL_ALL, text, 8); /* too small: cut, never beyond */
+    gn_wall_names(GN_WALL_ALL, text, 8); /* too small: truncated, no overflow */
     assert_int_equal(strlen(text), 7);
 }
 

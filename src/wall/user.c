@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whom a worker is and what it may: another user when gantryd is the superuser, a user namespace of
- * its own so that its processes are counted apart, and in the end no capability and no way to any.
+ * Sets a worker's user and rights, on its main thread: another user if gantryd is the superuser, a
+ * user namespace of its own so that its processes are counted apart, and finally no capability and
+ * no way to get one. It never changes the user of gantryd.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -43,7 +44,7 @@ static int write_file(const char *path, const char *text)
 int gn_wall_map_user(uid_t uid, gid_t gid)
 {
     char text[64];
-    /* The files are the superuser's while the process counts as one that was privileged. */
+    /* The files belong to the superuser while the process counts as formerly privileged. */
     prctl(PR_SET_DUMPABLE, 1);
     int rc = write_file("/proc/self/setgroups", "deny");
     snprintf(text, sizeof text, "%u %u 1", uid, uid);
@@ -67,8 +68,7 @@ int gn_wall_drop_privileges(void)
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct none[2];
     memset(none, 0, sizeof none);
-    /* What cannot be dropped is not there: without CAP_SETPCAP both fail, and no_new_privs alone
-     * must do. */
+    /* Without CAP_SETPCAP both fail, and there is nothing to drop: no_new_privs alone must do. */
     (void)prctl(PR_SET_SECUREBITS, SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
                                        SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
                                        SECBIT_NO_CAP_AMBIENT_RAISE |

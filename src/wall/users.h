@@ -4,8 +4,9 @@
 
 #include <sys/types.h>
 
-/* Right after entering a user namespace: the one user and group in it, under their own numbers. 0
- * or -errno.
+/*
+ * Maps the one user and group of a new user namespace to their own numbers. Call it right after
+ * entering the namespace. Returns 0 or -errno.
  */
 int gn_wall_map_user(uid_t uid, gid_t gid);
 
