@@ -196,7 +196,7 @@ struct gn_control_change {
 struct gn_control_policy {
     const char *name;
     const char *about; /* one line for people */
-    bool in_force;     /* True for one of them. */
+    bool in_force;     /* true for exactly one */
 };
 
 /*
@@ -385,8 +385,8 @@ char *gn_control_policy_request(const char *name);
 /* trace_reply.c: returns the text of a "trace-start" request, malloc'd; vgpu may be NULL. */
 char *gn_control_trace_request(const char *vgpu);
 /*
- * move_request.c: builds the text of a request, malloc'd; parses a request, in which the texts of
- * *ret point; builds the reply of a finished migration, malloc'd.
+ * move_request.c: builds the text of a request, malloc'd; parses a request into *ret,
+ * with texts that point into the request; builds the reply of a finished migration, malloc'd.
  */
 char *gn_control_move_request(const struct gn_control_wish *wish);
 int gn_control_parse_wish(const struct json_t *request, struct gn_control_wish *ret,

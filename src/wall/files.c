@@ -140,7 +140,7 @@ void gn_wall_driver_files(const struct gn_wall_plan *plan,
         each(ctx, fixed[i].path, fixed[i].how);
     for (const char *const *path = plan->config_paths; path && *path; path++)
         each(ctx, *path, GN_WALL_READ);
-    /* A shared mapping of it is memory that no limit counts. */
+    /* A shared mapping of it is memory that RLIMIT_DATA does not count. */
     each(ctx, "/dev/zero", plan->shares ? GN_WALL_DEVICE : GN_WALL_READ);
     each_device(each, ctx);
     each_library_folder(each, ctx);

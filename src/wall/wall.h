@@ -63,7 +63,7 @@ struct gn_wall_plan {
      */
     const char *const *config_paths, *const *cache_variables;
     uint64_t data_bytes; /* maximum of private memory in bytes; 0: no limit */
-    bool shares;         /* the worker may make shared memory, which no limit counts */
+    bool shares;         /* may make shared memory, which only a memory cgroup counts */
 };
 
 struct gn_wall_report {
