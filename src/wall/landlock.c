@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Raises the Landlock wall, on the worker's main thread. From then on the worker can open only the
- * files that gn_wall_driver_files lists, the tenant's cache and its own temporary files, and can
- * write only the latter two. It can bind or connect no TCP port, connect no abstract socket, and
- * signal or trace no process outside. It never affects descriptors that the worker has or receives.
+ * files that gn_wall_driver_files lists, the tenant's cache and its own temporary files. It can
+ * write only the latter two and devices. It can bind or connect no TCP port, connect no abstract
+ * socket, and signal or trace no process outside. It never affects descriptors that the worker has
+ * or receives.
  */
 #include <errno.h>
 #include <fcntl.h>
