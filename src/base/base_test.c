@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests arithmetic, errors, texts, parts of a device, lists, vectors, .icd files and room in
- * memory. */
+/* Tests arithmetic, errors, texts, parts of a device, lists, vectors and room in memory. */
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/iov.h"
