@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of the small modules of src/base: checked arithmetic, errors, texts, parts, lists, iovecs,
- * .icd files and room in memory. */
+/* Tests arithmetic, errors, texts, parts of a device, lists, vectors and room in memory. */
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/iov.h"
@@ -56,8 +55,8 @@ static void texts_are_cleaned(void **state)
         {"plain ~ text", "plain ~ text"},
         {"\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80", "\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80"},
         {"a\nb\tc\x1b[31m\x7f", "a?b?c?[31m?"},
-        {"\xc2\x9b", "??"},      /* CSI as a C1 character */
-        {"\x9b", "?"},           /* and as the byte that some terminals take for it */
+        {"\xc2\x9b", "??"},      /* CSI as one character of C1 */
+        {"\x9b", "?"},           /* the same as the single byte that some terminals interpret */
         {"\xe2\x80\xae", "???"}, /* RIGHT-TO-LEFT OVERRIDE */
         {"\xe2\x81\xa6x\xe2\x81\xa9", "???x???"}, /* isolates */
         {"\xd8\x9c\xe2\x80\x8e\xe2\x80\xa8", "????????"},
@@ -66,8 +65,8 @@ static void texts_are_cleaned(void **state)
          "a???b???"},                                     /* ZERO WIDTH SPACE, byte order mark */
         {"\xf3\xa0\x80\x80\xf3\xa0\x81\xbf", "????????"}, /* the first and the last tag character */
         {"\xc2\xad\xc2\xae\xef\xb8\x8f", "??\xc2\xae???"},
-        {"\xc0\x8a \xe0\x80\x8a", "?? ???"}, /* overlong encodings of a newline */
-        {"\xed\xa0\x80", "???"},             /* half of a surrogate pair */
+        {"\xc0\x8a \xe0\x80\x8a", "?? ???"}, /* overlong encodings of newline */
+        {"\xed\xa0\x80", "???"},             /* half of a surrogate */
         {"\xf4\x90\x80\x80", "????"},        /* beyond the last character */
         {"ab\xc3", "ab?"},
         {"\xe2\x82", "??"},
@@ -200,7 +199,7 @@ static void put(const char *root, const char *name, const char *text)
     assert_int_equal(fclose(f), 0);
 }
 
-/* The tightest limit counts. */
+/* The narrowest limit decides. */
 static void room_is_what_machine_and_groups_leave(void **state)
 {
     static const char *const folders[] = {"self", "g", "g/a", "g/a/b"};

@@ -6,8 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Arithmetic on numbers that a peer chose. Returns true and sets *ret; on overflow returns false
- * and leaves *ret unchanged. */
+/*
+ * Arithmetic on numbers that a peer chose. Returns true and sets *ret, or false and leaves *ret as
+ * it is.
+ */
 static inline bool gn_add_u64(uint64_t a, uint64_t b, uint64_t *ret)
 {
     uint64_t sum;
@@ -26,7 +28,7 @@ static inline bool gn_mul_u64(uint64_t a, uint64_t b, uint64_t *ret)
     return true;
 }
 
-/* Whether [offset, offset+n) lies inside [0, size). */
+/* True if [offset, offset+n) lies inside [0, size). */
 static inline bool gn_range_ok(uint64_t offset, uint64_t n, uint64_t size)
 {
     return offset <= size && n <= size - offset;

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <time.h>
 
-/* CLOCK_MONOTONIC in nanoseconds. The vDSO answers it without a system call. */
+/* Returns CLOCK_MONOTONIC in nanoseconds. The vDSO answers without a system call. */
 static inline uint64_t gn_now_ns(void)
 {
     struct timespec ts;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Creates Gantry's descriptors and keeps them off the first three numbers in a program
- * (descriptor.h). Called by all code that runs in programs, on any thread. `lock` is held only in a
- * program in which one of the first three is closed, while a descriptor is created; fork() takes
- * it, so that the child never inherits it locked by another thread.
+ * Makes and closes descriptors, and keeps Gantry's out of the numbers 0 to 2 of a program. All code
+ * that may run in a program calls it, on any thread; in other processes it only makes the plain
+ * system calls.
+ *
+ * `lock` is held only while placeholders occupy closed ones of the first three numbers. The fork
+ * handlers acquire it, so a child never inherits a placeholder.
  */
 #include "base/descriptor.h"
 
@@ -27,9 +29,9 @@
 static _Atomic bool in_program;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Gantry's descriptors in a program, by number. */
+/* The descriptors that Gantry made in this program, by number. */
 static struct {
-    pthread_mutex_t lock; /* taken after the other lock */
+    pthread_mutex_t lock; /* acquired after the other lock */
     struct file {
         dev_t device;
         ino_t inode;
@@ -71,7 +73,7 @@ static bool make_room_locked(int fd)
     return true;
 }
 
-/* A descriptor that cannot be recorded for lack of memory counts as ours. */
+/* A descriptor that cannot be remembered counts as Gantry's. */
 static int remember(int fd)
 {
     const int error = errno;
@@ -118,8 +120,7 @@ void gn_fd_close(int fd)
 {
     if (fd < 0)
         return;
-    /* Outside programs no lock is taken: close() of a descriptor that another process sent may
-     * block. */
+    /* Without a lock here, because the close() of another process's descriptor may block. */
     if (!atomic_load_explicit(&in_program, memory_order_relaxed)) {
         close(fd);
         return;
@@ -165,7 +166,7 @@ int gn_fd_replace(int fd, int at)
     return rc < 0 ? -1 : 0;
 }
 
-/* Closed numbers among the first three, occupied by descriptors of this file. */
+/* The placeholders that occupy closed ones of the first three numbers. */
 struct held {
     bool locked;
     int n;
@@ -178,7 +179,7 @@ static struct held hold(void)
     bool closed = false;
     if (!atomic_load_explicit(&in_program, memory_order_relaxed))
         return h;
-    /* A number occupied by another thread counts as closed: that thread frees it soon. */
+    /* A number that another thread's placeholder occupies counts as closed. */
     for (int fd = 0; fd < FIRST_OURS; fd++)
         closed |= !gn_fd_is_open(fd);
     if (!closed)
@@ -201,7 +202,7 @@ static void let_go(const struct held *h)
     const int error = errno;
     for (int i = 0; i < h->n; i++) {
         const int flags = fcntl(h->fds[i], F_GETFL);
-        /* Otherwise the program has opened a file of its own under this number. */
+        /* Otherwise the program has put a file of its own there. */
         if (flags >= 0 && flags & O_PATH)
             close(h->fds[i]);
     }
@@ -210,8 +211,10 @@ static void let_go(const struct held *h)
     errno = error;
 }
 
-/* Moves a descriptor that still got one of the first three numbers: none could be occupied, or the
- * program closed its own just now. */
+/*
+ * Moves a descriptor above 2 that got a low number despite the placeholders: none could be made, or
+ * the program closed its own a moment ago.
+ */
 static int raise_one(int fd)
 {
     if (fd < 0 || fd >= FIRST_OURS || !atomic_load_explicit(&in_program, memory_order_relaxed))

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of descriptors in a program, and in one without the first three. Each runs in a child, and
- * the child's exit status tells the line that failed. */
+/*
+ * Tests the descriptors of a program, and of a program without the first three. Each case runs in a
+ * child; its exit status says which line failed.
+ */
 #include "base/descriptor.h"
 
 #include <errno.h>
@@ -48,7 +50,7 @@ static void are_free(void)
         NEED(fcntl(fd, F_GETFD) < 0 && errno == EBADF);
 }
 
-/* Returns the receiving end of a socket pair with a message that carries two descriptors. */
+/* Returns a socket with a message in it that carries two descriptors. */
 static int something_comes(void)
 {
     union {
@@ -146,7 +148,7 @@ static void *makes(void *arg)
     return arg;
 }
 
-/* Two threads create descriptors while a third writes to the first three numbers. */
+/* Two threads make descriptors while a third one writes to the first three numbers. */
 static void beside_who_writes(void)
 {
     pthread_t writer, makers[2];
@@ -167,7 +169,7 @@ static void test_nothing_is_written_anywhere(void **state)
     in_child(beside_who_writes);
 }
 
-/* The program closes one of Gantry's descriptors and gets its number for a file of its own. */
+/* The program closes one of Gantry's descriptors and gets a file of its own under the number. */
 static void replace_behind(int fd)
 {
     int own[2];
@@ -205,8 +207,7 @@ static void test_a_program_closes_and_replaces_them(void **state)
     in_child(close_behind);
 }
 
-/* Two libraries in a program each have their own table: this one's still has an older file under
- * the number. */
+/* Two libraries of a program have a table each: in this library's, the number was another file. */
 static void adopt(void)
 {
     gn_fd_in_program();

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fills in an error (error.h). Called everywhere, on any thread. Never logs: the caller decides
- * about that. */
+/* Fills a struct gn_error. All of Gantry calls it, on any thread. It never allocates or logs. */
 #include "base/error.h"
 
 #include <stdarg.h>

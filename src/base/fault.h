@@ -3,14 +3,12 @@
 #define GN_BASE_FAULT_H
 
 /*
- * Named points in the code for tests: at GN_FAULT("name") a test can kill a process that a random
- * kill would hardly ever hit there, or hold a thread while another event happens. Compiles to
- * nothing unless the build has -Dfaults=true.
- *
- * The process kills itself, as by kill -9, when it reaches the point in $GANTRY_FAULT for the n-th
- * time: "name" or "name:n". At the point in $GANTRY_HOLD the thread stops until the process
- * receives SIGCONT. The process has a handler for SIGCONT from then on, and not before, so other
- * processes can see in /proc that the thread has stopped. Any thread.
+ * Named points at which a test kills or holds a process, for moments that a random kill would
+ * hardly ever hit. GN_FAULT("name") is empty unless the build has -Dfaults=true. Then the process
+ * kills itself with SIGKILL when it reaches, for the n-th time, the point that $GANTRY_FAULT names:
+ * "name" or "name:n". At the point that $GANTRY_HOLD names, the thread waits until the process gets
+ * SIGCONT. The handler for SIGCONT is installed only when the thread waits, so /proc shows to a
+ * test that it does. Any thread.
  */
 #ifdef GN_FAULTS
 
@@ -40,11 +38,11 @@ static inline void gn_fault_go_on(int number)
     sem_post(&gn_fault_held);
 }
 
-/* The first process of a namespace cannot stop itself with a signal, so only this thread waits. */
+/* Holds this thread alone: the first process of a namespace cannot stop itself. */
 static inline void gn_fault_hold(void)
 {
-    struct sigaction go_on = {.sa_handler = gn_fault_go_on,
-                              .sa_flags = SA_RESTART}; /* calls of its other threads continue */
+    /* system calls of other threads restart */
+    struct sigaction go_on = {.sa_handler = gn_fault_go_on, .sa_flags = SA_RESTART};
     sem_init(&gn_fault_held, 0, 0);
     sigaction(SIGCONT, &go_on, NULL);
     while (sem_wait(&gn_fault_held) < 0 && errno == EINTR)
@@ -56,9 +54,9 @@ static inline void gn_fault_at(const char *name, _Atomic int *times)
     const int now = atomic_fetch_add_explicit(times, 1, memory_order_relaxed) + 1;
     if (gn_fault_is_now("GANTRY_HOLD", name, now))
         gn_fault_hold();
+    /* The first process of a namespace cannot be killed from inside it, so it exits. */
     if (gn_fault_is_now("GANTRY_FAULT", name, now))
-        (void)kill(getpid(), SIGKILL),
-            _exit(137); /* the first process of a namespace cannot be killed from inside it */
+        (void)kill(getpid(), SIGKILL), _exit(137);
 }
 
 #define GN_FAULT(name)                                                                             \

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Splits INI files into sections, keys and values (ini.h). Called by the readers of configuration
- * files and of simulations, on any thread. Pure, except that gn_ini_read() reads a file; it
- * interprets no key. */
+/*
+ * Parses INI files into lines, sections, keys and values. gantryd calls it for its configuration,
+ * and `gantry sim` for workloads, on their main threads. It never interprets a key. Only
+ * gn_ini_read does I/O.
+ */
 #include "base/ini.h"
 
 #include "base/descriptor.h"

@@ -7,30 +7,36 @@
 #include "base/error.h"
 
 /*
- * Parses files with lines of the form [SECTION], KEY = VALUE, # COMMENT or ; COMMENT. Every mistake
- * is an error that names the file and the line. Blanks around names and values are ignored; a value
- * is never empty. The callbacks decide which sections and keys are valid and return 0 or -errno;
- * their arguments are valid until they return.
+ * Files of [SECTION], KEY = VALUE, # COMMENT and ; COMMENT, one a line, read from the top. Each
+ * mistake is an error that names the file and the line. Blanks around names and values are ignored;
+ * a value is never empty. The callbacks define the valid sections and keys. They return 0 or
+ * -errno, and their arguments are valid until they return.
  */
 struct gn_ini {
-    const char *path; /* the name used in errors */
+    const char *path; /* as errors name it */
     int (*section)(struct gn_ini *ini, char *name);
-    int (*key)(struct gn_ini *ini, const char *key,
-               const char *value); /* also called before the first section */
+    /* The keys before any section come here as well. */
+    int (*key)(struct gn_ini *ini, const char *key, const char *value);
     void *ctx;
-    int line; /* the current line, from 1 */
+    int line; /* number of the current line, from 1 */
     struct gn_error *err;
 };
 
-/* Parses n bytes of text. 0, -EBADMSG, or the result of a callback. */
+/* Parses n bytes of text. Returns 0, -EBADMSG, or the error of a callback. */
 int gn_ini_parse(struct gn_ini *ini, const char *text, size_t n);
-/* Reads and parses the file ini->path, of at most 1 MiB. The second argument names its kind in
- * errors, as in "cannot read the configuration x". */
+/*
+ * Parses the file ini->path, of at most 1 MiB. The second argument names the kind of file in
+ * errors, as in "cannot read the configuration x".
+ */
 int gn_ini_read(struct gn_ini *ini, const char *what);
 
-/* For callbacks: sets an error of the form PATH:LINE: message "quoted". Returns -EBADMSG. */
+/*
+ * For callbacks: fills the error with PATH:LINE, the message and the quoted text. Returns -EBADMSG.
+ */
 int gn_ini_complain(struct gn_ini *ini, const char *fix, const char *what, const char *quoted);
-/* The same with the message of another error after PATH:LINE. */
+/*
+ * For callbacks: fills the error with PATH:LINE and the text of an inner error. Returns -EBADMSG.
+ */
 int gn_ini_pass_on(struct gn_ini *ini, const struct gn_error *inner);
 
 /* Removes blanks at both ends; changes s. */

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <sys/uio.h>
 
-/* Removes n bytes at the front, and then empty entries there. */
+/* Drops n bytes, and then empty entries, from the front of the vector. */
 static inline void gn_iov_advance(struct iovec **iov, int *n_iov, size_t n)
 {
     while (*n_iov && n >= (*iov)->iov_len) {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the id of the running kernel (kernel.h). Called by front ends and gantryd, on any
- * thread. */
+/*
+ * Identifies the running kernel. gantryd and the guest library call it on any thread to find out
+ * whether two processes can share memory. It never caches the id.
+ */
 #include "base/kernel.h"
 
 #include "base/descriptor.h"

@@ -6,8 +6,10 @@
 
 #define GN_KERNEL_BYTES 16
 
-/* Writes a number that identifies the running kernel: processes with the same number can share
- * memory. It is the boot id, which containers see, too. Any thread. False: it cannot be read. */
+/*
+ * Sets ret to the id of the running kernel, its boot id, which containers see as well. Processes
+ * with the same id can share memory. Any thread. False: the id cannot be read.
+ */
 bool gn_kernel_id(unsigned char ret[static GN_KERNEL_BYTES]);
 
 #endif

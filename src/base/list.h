@@ -4,8 +4,10 @@
 
 #include "base/checked.h"
 
-/* An intrusive, circular, doubly linked list. A head and an unlinked entry both point to
- * themselves. */
+/*
+ * An intrusive, circular, doubly linked list. A head and an unlinked entry both point to
+ * themselves.
+ */
 struct gn_list {
     struct gn_list *prev, *next;
 };
@@ -43,10 +45,10 @@ static inline void gn_list_remove(struct gn_list *entry)
 /* The list must not be empty. */
 #define gn_list_first(head, type, member) gn_container_of((head)->next, type, member)
 #define gn_list_last(head, type, member)  gn_container_of((head)->prev, type, member)
-/* Returns NULL for the head, which is not in an entry. */
+/* NULL for the head, which is in no entry. */
 #define gn_list_entry(node, head, type, member)                                                    \
     ((node) == (head) ? NULL : gn_container_of(node, type, member))
-/* The current entry may be removed in the loop. */
+/* The loop body may remove the current entry. */
 #define gn_list_for_each(it, head, type, member)                                                   \
     for (type *it = gn_list_entry((head)->next, head, type, member), *it##_next;                   \
          it && (it##_next = gn_list_entry(it->member.next, head, type, member), 1);                \

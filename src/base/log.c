@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes log lines (log.h). Called on any thread; may block on stderr unless gn_log_through() has
- * set a function. Allocates nothing and keeps errno. */
+/*
+ * Writes log lines. All of Gantry calls it, on any thread. It never blocks on anything but the
+ * write of a line, and keeps errno.
+ */
 #include "base/log.h"
 
 #include <errno.h>
@@ -14,7 +16,7 @@
 
 static const char *const level_names[] = {"none", "error", "warn", "info", "debug"};
 
-/* Set by gn_log_init(), before threads start. */
+/* gn_log_init sets these once, before threads start. */
 static const char *log_who = "gantry";
 static enum gn_log_level log_level = GN_LOG_NONE;
 static int log_fd = STDERR_FILENO;
@@ -54,7 +56,7 @@ void gn_log_line(char *line, size_t n)
         return;
     }
     if (write(log_fd, line, n) < 0) {
-        /* There is no place left to report this. */
+        /* There is no other place to report this error. */
     }
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parses and formats parts of a device (part.h). Called by the configuration and by control
- * requests, on any thread. Pure. */
+/*
+ * Parses and prints parts of a device, for caps and floors. gantryd and gantry call it, on any
+ * thread. It never depends on the locale.
+ */
 #include "base/part.h"
 
 #include <ctype.h>
@@ -25,7 +27,7 @@ int gn_part_parse(const char *text, uint32_t *ret, struct gn_error *err)
     }
     for (; isdigit((unsigned char)*p); p++, digits = true) {
         some |= *p != '0';
-        /* Above the whole the value is refused, so later digits need not be added. */
+        /* A value above the whole is rejected later, so further digits do not matter. */
         if (value <= GN_PART_WHOLE)
             value = value * 10 + (uint64_t)(*p - '0') * one;
     }
@@ -34,7 +36,7 @@ int gn_part_parse(const char *text, uint32_t *ret, struct gn_error *err)
             some |= *p != '0';
             unit /= 10;
             value += (uint64_t)(*p - '0') * unit;
-            /* Digits that are cut off may be all that exceeds the whole. */
+            /* The digits that are cut off may be all that exceeds the whole. */
             if (unit == 0 && value == GN_PART_WHOLE && *p != '0')
                 value++;
         }

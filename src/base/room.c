@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Estimates the memory that is still free, from /proc/meminfo and cgroups (room.h). Called on any
- * thread. Reads files; allocates nothing large and never waits for memory. */
+/*
+ * Reads from the kernel's files how much memory is left. A vGPU calls it before it retains memory
+ * contents, on any thread. It never caches the result.
+ */
 #include "base/room.h"
 
 #include "base/descriptor.h"
@@ -28,7 +30,8 @@ static bool number_in(const char *folder, const char *name, uint64_t *ret)
     if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, name) >= sizeof path)
         return false;
     FILE *f = open_text(path);
-    const bool is = f && fscanf(f, "%" SCNu64, ret) == 1; /* "max" is not a number: no limit */
+    /* "max" is no number: there is no limit. */
+    const bool is = f && fscanf(f, "%" SCNu64, ret) == 1;
     if (f)
         fclose(f);
     return is;
@@ -48,7 +51,7 @@ static uint64_t available(const char *proc)
     return kib * 1024;
 }
 
-/* The lowest remainder of the group and of all groups above it. */
+/* Returns the least room of the group and all its ancestors. */
 static uint64_t left_by_groups(char *group, const size_t root)
 {
     uint64_t least = UINT64_MAX, most, now;

@@ -4,11 +4,13 @@
 
 #include <stdint.h>
 
-/* How many bytes this process may still allocate before the machine runs short: the lower of the
- * machine's available memory and the remainder of its cgroups' limits (version 2). An estimate for
- * this moment; 0 if it is unknown. Any thread. */
+/*
+ * Returns how many bytes this process may still allocate before memory becomes short: the lesser of
+ * the machine's available memory and the room in its control groups (version 2). An estimate of
+ * this moment; 0 if the kernel does not tell. Any thread.
+ */
 uint64_t gn_room(void);
-/* The same for tests, with other places for /proc and for the mount of the cgroups. */
+/* The same with a test's files in place of /proc and of the mount point of control groups. */
 uint64_t gn_room_by(const char *proc, const char *groups);
 
 #endif

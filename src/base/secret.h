@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Compares two secrets in a time that does not depend on where they differ. */
+/* Compares two secrets in constant time. */
 static inline bool gn_secret_same(const void *a, const void *b, size_t n)
 {
     const volatile unsigned char *x = a, *y = b;

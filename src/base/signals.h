@@ -6,10 +6,10 @@
 #include <stddef.h>
 
 /*
- * The set of signals that Gantry's threads block in a program: all that another thread could
- * receive instead. Signals that an instruction raises are not in it: if they are blocked they end
- * the process even if it has handlers. A driver may have such a handler (PoCL skips a division by
- * zero), and so may a program, with callbacks that run on these threads.
+ * Sets ret to the signals that Gantry's threads inside a program block: every signal that another
+ * thread can handle as well. Signals that an instruction raises stay unblocked: if they were
+ * blocked, they would end the process despite its handlers. A driver may have such handlers (PoCL
+ * steps over a division by zero), and so may a program: its callbacks run on these threads.
  */
 static inline void gn_signals_of_others(sigset_t *ret)
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parses sizes (size.h). Called by the configuration and by control requests, on any
- * thread. Pure. */
+/*
+ * Parses sizes in options and configurations. gantryd and gantry call it, on any thread. It never
+ * depends on the locale.
+ */
 #include "base/size.h"
 
 #include <ctype.h>

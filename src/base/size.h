@@ -6,8 +6,10 @@
 
 #include "base/error.h"
 
-/* Parses a size: digits, then optionally K, M, G or T (in either case) for powers of 1024. 0 or
- * -EINVAL. Pure. */
+/*
+ * Parses a SIZE as people write it: digits, then K, M, G or T (in either case) for powers of 1024.
+ * Returns 0 or -EINVAL. Pure.
+ */
 int gn_size_parse(const char *text, uint64_t *ret, struct gn_error *err);
 
 #endif

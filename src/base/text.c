@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cleans texts of unknown origin for terminals and logs (text.h). Called wherever such a text is
- * printed, on any thread. Allocates nothing. */
+/*
+ * Cleans text of unknown origin for terminals and logs. All of Gantry calls it, on any thread. It
+ * never allocates.
+ */
 #include "base/text.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
-/* Decodes the UTF-8 sequence at s into *ret. Returns its length; 0: not valid. */
+/*
+ * Returns the length of the UTF-8 sequence at s and sets its character, or returns 0 if there is
+ * none.
+ */
 static size_t decode(const unsigned char *s, size_t n, uint32_t *ret)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -31,8 +36,10 @@ static size_t decode(const unsigned char *s, size_t n, uint32_t *ret)
     return length;
 }
 
-/* Unicode's Default_Ignorable_Code_Point: a terminal draws nothing for them, so two different texts
- * could look the same. */
+/*
+ * Unicode's Default_Ignorable_Code_Point: terminals draw nothing for these characters, so two
+ * different texts would look the same.
+ */
 static bool is_invisible(uint32_t c)
 {
     static const struct {

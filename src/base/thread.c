@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starts Gantry's threads in programs (thread.h). Called on any thread; never blocks. The new
- * thread names itself: pthread_setname_np() on another thread opens a file for writing, and that
- * could get the number of a program's stdout. */
+/*
+ * Starts Gantry's threads in a program. The guest library and the vGPU call it, on any thread. A
+ * thread names itself: pthread_setname_np() for another thread opens a file for writing, which
+ * could get the number of the program's stdout. It never changes the caller's signal mask.
+ */
 #include "base/thread.h"
 
 #include "base/signals.h"

@@ -4,12 +4,14 @@
 
 #include <pthread.h>
 
-/* The prefix of the names of Gantry's threads in a program. */
+/* the prefix of the names of Gantry's threads in a program */
 #define GN_THREAD_PREFIX "gantry-"
 
-/* Starts one of Gantry's threads in a program. It blocks every signal that another thread could
- * receive instead (base/signals.h). `name` has at most 15 characters; NULL: the name of the calling
- * thread. ret NULL: the thread is detached. 0 or -errno. Any thread. */
+/*
+ * Starts a thread of Gantry's in a program. It blocks every signal that another thread can handle
+ * as well (base/signals.h). `name` has at most 15 characters; NULL: the name of the calling thread.
+ * ret NULL: the thread is detached. Returns 0 or -errno. Any thread.
+ */
 int gn_thread_start(const char *name, void *(*run)(void *), void *arg, pthread_t *ret);
 
 #endif

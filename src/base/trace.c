@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of trace points, and the text of an event (trace.h). Called by gantryd, by the trace
- * reader of gantry and by the simulator, on any thread. Pure. */
+/*
+ * The table of trace points by kind and by name. gantryd and gantry call it, on any thread. It
+ * never stores an event.
+ */
 #include "base/trace.h"
 
 #include <string.h>

@@ -5,21 +5,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Trace points: the kinds of events in a trace and the layout of one event. shm/trace_ring.h stores
- * and transports them. Times are CLOCK_MONOTONIC in nanoseconds. */
+/*
+ * Trace points: the kinds of events about turns, and the format of an event. shm/trace_ring.h
+ * stores and transports them. Times are CLOCK_MONOTONIC in nanoseconds.
+ */
 enum gn_trace_kind {
-    /* from gantryd, about vGPUs and tenants */
+    /* gantryd: events of vGPUs and tenants */
     GN_TRACE_ATTACH = 1, /* text: "TENANT PROGRAM" */
     GN_TRACE_END,
     GN_TRACE_TENANT, /* its settings have changed; text: its name */
     GN_TRACE_POLICY, /* text: its name */
-    /* from gantryd's scheduler, about a vGPU on a device */
+    /* gantryd's scheduler: events of a vGPU on a device */
     GN_TRACE_WANT,  /* it has work */
-    GN_TRACE_LEAVE, /* it has no more work and did not get the device */
-    GN_TRACE_HAND,  /* it gets the device: slice_ns, pressed */
-    GN_TRACE_PRESS, /* it is preempted: others wait */
-    GN_TRACE_EASE,  /* the others have gone */
-    GN_TRACE_BACK,  /* it gives the device back: charged_ns, again (it has more work) */
+    GN_TRACE_LEAVE, /* it has no work any more, without a turn */
+    GN_TRACE_HAND,  /* it gets the grant: slice_ns, pressed */
+    GN_TRACE_PRESS, /* preempted: other vGPUs wait */
+    GN_TRACE_EASE,  /* no other vGPU waits any more */
+    GN_TRACE_BACK,  /* the grant came back: charged_ns, again (it wants another turn) */
     GN_TRACE_N_KINDS
 };
 
@@ -27,12 +29,12 @@ enum gn_trace_kind {
 
 struct gn_trace_event {
     uint64_t at_ns;
-    uint64_t a, b; /* meaning: see gn_trace_kinds */
-    uint32_t vgpu; /* 0: none */
+    uint64_t a, b; /* their meaning: gn_trace_kinds */
+    uint32_t vgpu; /* 0: no vGPU */
     uint16_t device;
     uint8_t kind;
     uint8_t n_text;
-    char text[GN_TRACE_TEXT_BYTES]; /* only the first n_text bytes count */
+    char text[GN_TRACE_TEXT_BYTES]; /* n_text bytes, no terminator */
 };
 _Static_assert(sizeof(struct gn_trace_event) == 120, "trace event");
 
@@ -42,10 +44,10 @@ struct gn_trace_kind_name {
 };
 /* Indexed by kind; 0 has no name. */
 extern const struct gn_trace_kind_name gn_trace_kinds[GN_TRACE_N_KINDS];
-/* Returns 0 if there is no kind of this name. */
+/* Returns 0 if no kind has this name. */
 enum gn_trace_kind gn_trace_kind_named(const char *name);
 
-/* Stores up to GN_TRACE_TEXT_BYTES bytes of the text. */
+/* Copies at most GN_TRACE_TEXT_BYTES. */
 void gn_trace_set_text(struct gn_trace_event *e, const char *text);
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The requests for a checkpoint and a restore, and what is said of those that are done. */
+/*
+ * Builds and parses the requests for a checkpoint and a restore, and builds their replies. `gantry`
+ * builds requests; gantryd's loop does the rest. It never opens the file of a checkpoint.
+ */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>

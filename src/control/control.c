@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The one schema of control requests. gantryd calls gn_control_handle on one thread; `gantry` makes
- * requests. Knows nothing of sockets: the link carries the texts.
+ * The schema of the control requests. gantryd calls gn_control_handle on its loop; `gantry` builds
+ * requests. It never touches a socket: the link carries the texts.
  */
 #include "control/source.h"
 #include "control/json_region.h"
@@ -15,7 +15,7 @@
 
 #include "base/part.h"
 
-#define REPLY_DIGITS 6 /* of shares */
+#define REPLY_DIGITS 6 /* digits of shares in a reply */
 
 static json_t *number(uint64_t n)
 {
@@ -77,7 +77,7 @@ char *gn_control_policy_request(const char *name)
     return gn_json_text(root, REPLY_DIGITS);
 }
 
-/* Of millionths. */
+/* Converts from millionths. */
 static json_t *part(uint32_t millionths)
 {
     return json_real(millionths / (double)GN_PART_WHOLE);
@@ -218,7 +218,7 @@ static json_t *numbers(uint32_t n, const uint32_t *items)
 
 struct tenant_list {
     json_t *list;
-    const char *only; /* NULL: all */
+    const char *only; /* one tenant; NULL: all */
 };
 
 static void add_tenant(void *arg, const struct gn_control_tenant *t)
@@ -267,7 +267,7 @@ static char *reply_tenants(const struct gn_control_source *source, const char *o
 
 struct policy_list {
     json_t *list;
-    json_t *in_force; /* its name */
+    json_t *in_force; /* the name of the policy in force */
 };
 
 static void add_policy(void *arg, const struct gn_control_policy *p)
@@ -291,7 +291,7 @@ static char *reply_policy(const struct gn_control_source *source)
     return gn_json_text(all, REPLY_DIGITS);
 }
 
-/* ---- queries: they change nothing */
+/* ---- queries: no side effects */
 
 static char *answer_ls(const struct gn_control_source *source, const json_t *request)
 {
@@ -425,10 +425,9 @@ static char *migrate(const struct gn_control_source *source, const json_t *reque
 }
 
 /*
- * Every request that there is: the least role of a connection that may make it, the handler, and
- * the sentence that a refusal begins with. `judged`: a connection of a lower role gets as far as
- * the handler, which knows whether the object of the command is that connection's own. Viewers have
- * no commands.
+ * All requests: the least role of a connection that may make it, the handler, and the first
+ * sentence of a refusal. `judged`: a program's connection gets as far as the handler, which decides
+ * whether the object of the command is that connection's own. Viewers have no commands.
  */
 static const struct request {
     const char *name;
@@ -454,7 +453,7 @@ static const struct request {
      gn_control_parse_drain},
     {"migrate", GN_ROLE_CONTROL, true, FAIL_MIGRATE, migrate},
     {"receive", GN_ROLE_CONTROL, true, "it is not taken in there",
-     gn_control_parse_receive}, /* a tenant's own vGPU, over tcp */
+     gn_control_parse_receive}, /* for a tenant's own vGPU, over tcp */
     {"kill", GN_ROLE_CONTROL, true, "cannot end the vGPU", gn_control_parse_kill},
     {"checkpoint", GN_ROLE_CONTROL, true, "cannot save the vGPU", gn_control_parse_checkpoint},
     {"checkpoint-keep", GN_ROLE_CONTROL, true, "cannot stop the vGPU", gn_control_parse_keep},

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Tests the control requests and replies against a source that answers from constants. */
 #include "control/source.h"
 #include "control/json_region.h"
 
@@ -283,8 +284,9 @@ static void a_request_is_made_and_understood(void **state)
     free(reply);
 }
 
-/* A word of a command line that is no UTF-8 is asked for all the same, and refused like any that
- * nobody knows. */
+/*
+ * A word of a command line that is not UTF-8 is sent all the same, and refused like an unknown one.
+ */
 static void no_word_of_a_wish_is_left_out(void **state)
 {
     const struct gn_control_wish wish = {
@@ -326,7 +328,7 @@ static void bad_requests_get_an_error(void **state)
         assert_memory_equal(reply, "{\"version\":1,\"error\":{\"what\":\"", 30);
         free(reply);
     }
-    /* Not a string's end: a request is its bytes. */
+    /* A NUL is not the end: a request has a length. */
     char *reply =
         gn_control_handle(&source, GN_ROLE_CONTROL, "{\"version\":1,\"request\":\"ls\"}\0", 29);
     assert_non_null(strstr(reply, "\"error\""));
@@ -416,7 +418,7 @@ static void a_change_is_made_and_understood(void **state)
     c.has_token = true;
     c.token = "\xff\xff";
     c.n_token = 2;
-    assert_null(gn_control_change_request(&c)); /* no text */
+    assert_null(gn_control_change_request(&c)); /* not UTF-8 */
 }
 
 static void changes_that_are_none_change_nothing(void **state)
@@ -509,12 +511,14 @@ static void errors_have_their_three_parts(void **state)
     free(one);
 }
 
-/* A source without any command: a command that a role does not allow must be refused before it is
- * looked for. */
+/*
+ * A source without commands: a command that a role does not allow must be refused before it is
+ * called.
+ */
 static void each_role_has_its_requests(void **state)
 {
     static const char *const questions[] = {"ls", "devices", "status", "tenants", "policy"};
-    /* The last are those that owners have: of programs the handler is asked. */
+    /* Owners have the last ones: for programs the handler decides. */
     static const char *const refused[] = {
         "trace-start", "trace-read",      "trace-stop", "policy-set", "tenant-add",
         "tenant-set",  "tenant-rm",       "drain",      "kill",       "migrate",
@@ -553,7 +557,7 @@ static void nothing_of_an_answer_is_kept(void **state)
     static const char request[] = "{\"version\":1,\"request\":\"ls\"}";
     assert_int_equal(gn_json_region_bytes(), 0);
     char *reply = gn_control_handle(&many, GN_ROLE_CONTROL, request, strlen(request));
-    assert_true(strlen(reply) > 256 * 1024); /* more than a block, at once too */
+    assert_true(strlen(reply) > 256 * 1024); /* larger than a block, in one allocation too */
     assert_string_equal(reply + strlen(reply) - 2, "]}");
     free(reply);
     assert_int_equal(gn_json_region_bytes(), 0);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The request that empties a gantryd: no new programs. */
+/*
+ * Builds and handles the request that drains a gantryd, so that it accepts no new programs.
+ * `gantry` builds it; gantryd's loop handles it. It never ends a vGPU.
+ */
 #include <errno.h>
 #include <jansson.h>
 

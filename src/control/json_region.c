@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A memory region for jansson, and JSON texts. gantryd and gantry call it on the one thread that
+ * uses jansson. It never allocates jansson's memory from the heap once gn_json_region_use has been
+ * called.
+ */
 #include "control/json_region.h"
 
 #include <jansson.h>
@@ -12,15 +17,15 @@
 #define BLOCK_BYTES (UINT64_C(256) << 10)
 #define ALIGNMENT   16u
 
-/* From the system one by one, so that giving them back moves no limit of the heap's. */
+/* Each block is mapped on its own, so that freeing it does not raise the heap's mmap threshold. */
 struct block {
     struct block *next;
     uint64_t bytes, used;
 };
 
 static struct {
-    struct block *blocks; /* pieces come from the first */
-    uint64_t n_pieces;    /* in use */
+    struct block *blocks; /* pieces come from the first block */
+    uint64_t n_pieces;    /* pieces in use */
     uint64_t bytes;
 } region;
 

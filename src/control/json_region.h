@@ -7,22 +7,26 @@
 struct json_t;
 
 /*
- * Memory for JSON in a process that lives for long: everything that jansson allocates comes from a
- * region of its own, which goes back to the system when nothing of it is in use. A listing of
- * hundreds of vGPUs is many thousands of small pieces; on the heap the C library keeps some of
- * every size for later, wherever they lie, and with them the pages around them.
+ * Memory for JSON in a long-lived process. All of jansson's allocations come from a separate
+ * region, which returns to the system when none of it is in use. A listing of hundreds of vGPUs
+ * makes many thousands of small allocations; on the heap, the C library would retain some of every
+ * size, and with them the pages around them.
  *
- * For the whole process, before its first JSON; from then on one thread only uses jansson.
+ * It applies to the whole process. Call it before the first JSON; from then on only one thread may
+ * use jansson.
  */
 void gn_json_region_use(void);
-/* What the region takes now, in bytes. */
+/* Returns the region's current size in bytes. */
 size_t gn_json_region_bytes(void);
 
-/* Names come from programs, drivers and command lines; one that is no UTF-8 has its odd bytes
- * replaced. NULL: no memory. */
+/*
+ * Makes a JSON string of a name from a program, a driver or a command line. Replaces the non-ASCII
+ * bytes of a name that is not UTF-8. NULL: out of memory.
+ */
 struct json_t *gn_json_string(const char *s);
-/* Compact text in ASCII, which no terminal obeys, whatever the names in it; the caller's to free();
- * takes root. digits: of numbers that are no integers; 0: all. NULL: root was NULL, or no memory.
+/*
+ * Returns compact ASCII text without characters that a terminal interprets; free() it. Releases
+ * root. digits: precision of real numbers; 0: full. NULL: root was NULL, or out of memory.
  */
 char *gn_json_text(struct json_t *root, unsigned digits);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The request that ends a vGPU. */
+/*
+ * Builds and handles the request that ends a vGPU. `gantry` builds it; gantryd's loop handles it.
+ * It never signals a process itself.
+ */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -17,7 +20,7 @@ char *gn_control_kill_request(const char *vgpu, const char *reason)
     return gn_json_text(root, 0);
 }
 
-/* NULL: it is none, or has a NUL in it. */
+/* Returns NULL if the value is not a string, or has a NUL in it. */
 static const char *text_of(const json_t *value)
 {
     return json_is_string(value) && strlen(json_string_value(value)) == json_string_length(value)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The request for a move, and what is said of one that is done. */
+/*
+ * Builds and parses the request for a migration, and builds its reply. `gantry` builds requests;
+ * gantryd's loop does the rest. It never checks whether the migration is possible.
+ */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>

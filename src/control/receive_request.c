@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What two gantryds are told of each other before a vGPU goes from one to the other. Who carries it
- * may have changed it. */
+/*
+ * Builds and handles the requests about a migration between two gantryds. `gantry` carries them;
+ * each gantryd's loop handles them. It never trusts a request: the client may have changed it.
+ */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -84,7 +86,7 @@ char *gn_control_parse_about(const struct gn_control_source *source, const struc
         0);
 }
 
-/* NULL: none, or none without a NUL in it. */
+/* Returns NULL if the value is not a string, or has a NUL in it. */
 static const char *text_in(const json_t *o, const char *key)
 {
     const json_t *value = json_object_get(o, key);

@@ -6,9 +6,9 @@
 #include "link/role.h"
 
 /*
- * Where the answers come from: gantryd. Queries change nothing; what a lower role sees less of is
- * left out by them. A function that lists calls `each` once an item; what an item points at need
- * only hold during the call.
+ * The interface through which gantryd answers requests. Queries change nothing, and leave out the
+ * things that a connection's role may not see. A function that lists items calls `each` once per
+ * item; the item's pointers need to be valid during that call only.
  */
 struct gn_control_queries {
     void (*vgpus)(void *ctx, void (*each)(void *arg, const struct gn_control_vgpu *), void *arg);
@@ -21,31 +21,34 @@ struct gn_control_queries {
                     void *arg);
     void (*policies)(void *ctx, void (*each)(void *arg, const struct gn_control_policy *),
                      void *arg);
-    bool (*draining)(void *ctx); /* NULL: never */
-    /* 0 and *ret, whose texts hold until the next request; or -errno: -ENOENT: it is not there. */
+    bool (*draining)(void *ctx); /* NULL: never draining */
+    /*
+     * Returns 0 and *ret, with texts that are valid until the next request, or -errno. -ENOENT: no
+     * such vGPU.
+     */
     int (*about)(void *ctx, const char *vgpu, struct gn_control_about *ret, struct gn_error *err);
 };
 
-/* Commands change something. 0, or -errno and nothing was changed. */
+/* Commands change something. Each returns 0, or -errno and nothing has changed. */
 struct gn_control_commands {
     int (*set_policy)(void *ctx, const char *name, struct gn_error *err);
-    /* vgpu: the only vGPU to trace, "": all; START only. NULL: there is no tracing. */
+    /* vgpu: the only vGPU to trace, "": all; for START only. NULL: tracing is not supported. */
     int (*trace)(void *ctx, enum gn_control_tracing what, const char *vgpu,
                  struct gn_control_trace *ret,
                  void (*each)(void *arg, const struct gn_trace_event *), void *arg,
                  struct gn_error *err);
-    /* The change's values are well-formed, not more. */
+    /* The values of the change are well-formed, but not checked further. */
     int (*change)(void *ctx, const struct gn_control_change *change, struct gn_error *err);
     int (*drain)(void *ctx, bool on, struct gn_control_drain *ret, struct gn_error *err);
-    int (*migrate)(void *ctx, const struct gn_control_wish *wish,
-                   struct gn_error *err); /* 0: the answer comes later */
-    /* -ENOMEM: too little device memory for it, now. */
+    /* 0: the reply comes later */
+    int (*migrate)(void *ctx, const struct gn_control_wish *wish, struct gn_error *err);
+    /* -ENOMEM: not enough device memory at the moment. */
     int (*receive)(void *ctx, const struct gn_control_about *about, struct gn_control_receipt *ret,
                    struct gn_error *err);
-    /* The vGPU ends as when its worker is lost. -ENOENT: it is not there, or has ended. */
+    /* Ends the vGPU as the loss of its worker does. -ENOENT: no such vGPU, or it has ended. */
     int (*kill)(void *ctx, const char *vgpu, const char *reason, uint32_t *ret_id,
                 struct gn_error *err);
-    /* As migrate. `restore`: *ret_absent when it failed because no program waits. */
+    /* These reply later, as migrate does. `restore`: sets *ret_absent if no program waits. */
     int (*checkpoint)(void *ctx, const struct gn_control_wish *wish, struct gn_error *err);
     int (*keep)(void *ctx, struct gn_error *err);
     int (*restore)(void *ctx, const struct gn_control_restore *wish, bool *ret_absent,
@@ -59,16 +62,18 @@ struct gn_control_source {
 };
 
 /*
- * A request's reply, malloc'd; NULL when memory is out; empty when it comes later. The request is n
- * bytes, from anybody, over a connection of this role.
+ * Returns the reply to a request, malloc'd. NULL: out of memory. Empty: the reply comes later. The
+ * request is n bytes from an untrusted peer, over a connection of this role.
  */
 char *gn_control_handle(const struct gn_control_source *source, enum gn_role role,
                         const char *request, size_t n);
-/* -EPERM, and the sentence for a connection whose role does not allow the request. */
+/* Returns -EPERM, with the sentence for a connection that has too low a role for the request. */
 int gn_control_refuse_role(struct gn_error *err);
 
-/* The handlers of control.c's table that stand in files of their own. The reply is as
- * gn_control_handle's. */
+/*
+ * The handlers of control.c's table that are in files of their own. Each returns a reply as
+ * gn_control_handle does.
+ */
 struct json_t;
 char *gn_control_trace_start(const struct gn_control_source *source, const struct json_t *request);
 char *gn_control_trace_read(const struct gn_control_source *source, const struct json_t *request);

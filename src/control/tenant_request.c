@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A change of tenants as JSON, both ways: gantryd takes it apart, `gantry` makes it. Knows the
- * form, not what is allowed. */
+/*
+ * Builds and parses a change of tenants. `gantry` builds it; gantryd's loop parses it. It never
+ * decides whether a change is allowed: it checks the form only.
+ */
 #include "control/control.h"
 #include "control/json_region.h"
 
@@ -63,7 +65,7 @@ static int take_part(const json_t *value, const char *key, uint32_t *ret, struct
     if (!json_is_number(value) || !(part >= 0 && part <= 1))
         return wrong(err, key, "a part of a device, from 0 to 1");
     *ret = (uint32_t)(part * GN_PART_WHOLE + 0.5);
-    /* What is more than nothing is not no limit. */
+    /* A value above 0 must not become 0, which means no limit. */
     if (part > 0 && *ret == 0)
         *ret = 1;
     return 0;
@@ -201,7 +203,7 @@ char *gn_control_change_request(const struct gn_control_change *c)
         json_object_set_new(o, "modes", texts(c->n_modes, c->modes));
     if (c->has_devices)
         json_object_set_new(o, "devices", texts(c->n_devices, c->devices));
-    /* A value that is no text of UTF-8 was not set; nor was anything without memory. */
+    /* A value that is not UTF-8 was not set, and nothing was set without memory. */
     if (json_object_size(o) == 3u + c->has_weight + c->has_cap + c->has_floor + c->has_memory +
                                    c->has_vgpus + c->has_uids + c->has_gids + c->has_token +
                                    c->has_socket + c->has_owner + c->has_modes + c->has_devices)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The requests about tracing, and events as JSON. */
+/*
+ * Builds and handles the requests about tracing, with events as JSON. `gantry` builds them;
+ * gantryd's loop handles them. It never stores an event.
+ */
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +16,7 @@ static json_t *number(uint64_t n)
     return json_integer(n > INT64_MAX ? INT64_MAX : (json_int_t)n);
 }
 
-/* It may come from a driver, by way of a worker. */
+/* The text may come from a driver through a worker. */
 static json_t *text_of(const struct gn_trace_event *e)
 {
     char plain[GN_TRACE_TEXT_BYTES];

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compares the loads of devices (choose.h). Called by device_load.c and by the simulator. Pure. */
+/*
+ * Compares two devices as places for a new vGPU. gantryd's loop calls it to order the devices that
+ * it offers to a program, and `gantry sim` for the programs that it simulates. It never reads
+ * scheduler state: the caller fills both loads.
+ */
 #include "sched/choose.h"
 
 bool gn_sched_less_loaded(const struct gn_sched_load *a, const struct gn_sched_load *b)

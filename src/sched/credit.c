@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Credit scheduling as in Xen, on which Pegasus builds. In every period each node gets credit in
- * proportion to its weight, and running uses it up. Nodes with credit left come before nodes
- * without, each group round robin. Credit not used in a period is lost.
+ * Credit scheduling as in Xen, which Pegasus builds on. Each period's time is distributed as credit
+ * by weight, and run time consumes it. Nodes with credit left run before nodes without, round
+ * robin. Credit that is not consumed in a period does not accumulate.
  *
- * credit polls: a vGPU without work keeps the device until its slice ends. credit-hs gives it back
- * (hybrid spinning). strict adds Pegasus' strict coscheduling (FairGV, algorithms 1 and 2): when
- * the CPU scheduler runs a program, its vGPU takes the device at once unless a ready vGPU has more
- * credit. Called by sched.c; pure.
+ * credit polls: a vGPU without work holds the device until its slice is over. credit-hs gives the
+ * device back instead (hybrid spinning). strict adds Pegasus' strict coscheduling (FairGV,
+ * algorithms 1 and 2): when the processors' scheduler runs a program, its vGPU gets the device at
+ * once unless a ready vGPU has more credit.
+ *
+ * sched.c calls the functions through struct gn_sched_policy, on the thread of the scheduler that
+ * owns the queue. They never allocate, lock or read a clock.
  */
 #include "sched/policy.h"
 
@@ -38,8 +41,10 @@ static void share_out(struct gn_sched_queue *q)
         const struct gn_list *before = list_of(q, n);
         int64_t part = (int64_t)((uint64_t)PERIOD_NS * n->weight / weights);
         n->credit.ns = n->credit.ns > 0 ? part : n->credit.ns + part;
-        /* A node that stays in its list keeps its place there: otherwise nodes that joined late
-         * would never get to the front. */
+        /*
+         * A node whose list does not change stays in its position: otherwise late nodes would never
+         * get to the front.
+         */
         if (n->ready && list_of(q, n) != before) {
             gn_list_remove(&n->credit.link);
             gn_list_append(list_of(q, n), &n->credit.link);
@@ -49,7 +54,7 @@ static void share_out(struct gn_sched_queue *q)
 
 static void catch_up(struct gn_sched_queue *q, uint64_t now_ns)
 {
-    /* After a long idle time, one new period has the same effect as many. */
+    /* After a long silence, one distribution is as good as many. */
     if (now_ns < q->credit.next_ns)
         return;
     share_out(q);

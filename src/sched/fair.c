@@ -1,30 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Start-time fair queuing (FairGV 3.2.1). Each node has a start tag, its run time so far divided by
- * its weight, and the node with the lowest tag is next. A node that wakes up gets the queue's
- * virtual time, which is the lowest tag of all nodes with work, unless its own tag is higher. So
- * idling earns nothing, and a node still pays for an earlier overrun.
+ * its weight, and the node with the least tag is next. A node that wakes up gets the queue's
+ * virtual time, the least tag of all nodes with work, unless its own tag is greater: idling earns
+ * nothing, and an earlier overrun is still paid back.
  *
- * A node that was idle only for a moment, such as a program that looks at one result before it
- * requests the next, keeps the time that it was owed when it went idle, and earns nothing more
- * meanwhile. Otherwise such a program would lose all it is owed at every result, if others overrun
- * their slices.
+ * A node that was absent for only a moment, such as a program that looks at one result before it
+ * asks for the next, keeps the credit that it had when it left, and earns nothing while it is
+ * absent. Otherwise a program that waits for its results would lose all its credit at each of them,
+ * when others overrun their slices.
  *
- * The time kept over an absence is at most two of the longest recent turns of other nodes, so that
- * a node cannot save up time by taking the device for an instant again and again. A node that lets
- * a grant fail keeps nothing. Called by sched.c; pure.
+ * The credit that a node keeps over an absence is bounded by two of the longest turns that other
+ * nodes recently had: a node cannot save up credit by acquiring the device for an instant each
+ * time. A node that lets a grant fail keeps no credit.
+ *
+ * sched.c calls the functions through struct gn_sched_policy, on the thread of the scheduler that
+ * owns the queue. They never allocate, lock or read a clock.
  */
 #include "sched/policy.h"
 
-/* Tags count nanoseconds of a node with this weight. Two tags lose their order only when they are
- * further apart than a year of the whole device at the lowest weight. Remainders of divisions are
- * kept, so that no weight gets time for free. */
+/*
+ * Tags count nanoseconds of a node of this weight. At the least weight a node can use the whole
+ * device for a year before two tags are so far apart that their order is lost. The remainder of
+ * each division is kept in fair.rest, so that no weight makes time free.
+ */
 #define UNIT_WEIGHT 256u
-#define MOMENT_NS   6000000u /* a slice */
-#define KEPT_TURNS  2u       /* the most turns of others that a returning node is owed */
+#define MOMENT_NS   6000000u /* one slice */
+#define KEPT_TURNS  2u       /* The bound on kept credit, in turns of other nodes. */
 #define LATELY_NS   UINT64_C(10000000000)
 
-/* Tags are compared by their difference, so that a wrap does no harm. */
+/* Compares tags by their distance, because tags wrap around. */
 static int compare(const struct gn_sched_node *a, const struct gn_sched_node *b)
 {
     int64_t d = (int64_t)(a->fair.start - b->fair.start);
@@ -33,7 +38,7 @@ static int compare(const struct gn_sched_node *a, const struct gn_sched_node *b)
     return d < 0 ? -1 : d > 0;
 }
 
-/* Some of the functions that the macros define are not used. */
+/* The macros generate functions that this file does not use. */
 #define UNUSED static __attribute__((unused))
 RB_PROTOTYPE_INTERNAL(gn_sched_tree, gn_sched_node, fair.link, compare, UNUSED)
 RB_GENERATE_INTERNAL(gn_sched_tree, gn_sched_node, fair.link, compare, UNUSED)
@@ -52,8 +57,10 @@ static void init(struct gn_sched_queue *q, uint64_t now_ns)
     q->fair.longest[0] = q->fair.longest[1] = (struct gn_sched_step){NULL, 0, 0};
 }
 
-/* Records a turn. The two longest recent turns are of two different nodes, so that for each node
- * there is one of another. */
+/*
+ * Records a turn. The two longest recent turns belong to two different nodes, so that each node
+ * finds one of another node.
+ */
 static void note_step(struct gn_sched_queue *q, const struct gn_sched_node *n, uint64_t tag,
                       uint64_t now_ns)
 {
@@ -98,7 +105,7 @@ static struct gn_sched_node *first(struct gn_sched_queue *q, uint64_t now_ns)
 {
     (void)now_ns;
     struct gn_sched_node *n = RB_MIN(gn_sched_tree, &q->fair.tree);
-    /* While it runs, its tag is the lowest of all nodes with work: the virtual time. */
+    /* While this node runs, its tag is the least of all active nodes: the virtual time. */
     if (n && (int64_t)(n->fair.start - q->fair.time) > 0)
         q->fair.time = n->fair.start;
     return n;
@@ -118,7 +125,7 @@ static void charge(struct gn_sched_queue *q, struct gn_sched_node *n, uint64_t u
     note_step(q, n, weighed / n->weight, now_ns);
     n->fair.start += weighed / n->weight;
     n->fair.rest = (uint32_t)(weighed % n->weight);
-    /* If this node goes idle now, the next node's tag is the virtual time. */
+    /* If this node leaves now, the next node's tag is the virtual time. */
     const struct gn_sched_node *next = RB_MIN(gn_sched_tree, &q->fair.tree);
     n->fair.owed = behind(next ? next->fair.start : q->fair.time, n);
     if (n->fair.owed > most_kept(q, n))

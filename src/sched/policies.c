@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of scheduling policies, by index and by name (policy.h). Called by gantryd's
- * configuration and by the simulator. Pure. */
+/*
+ * The table of scheduling policies, by index and by name. gantryd calls it for its configuration
+ * and for `gantry policy`, `gantry sim` for its options; any thread may, because the table is
+ * constant. It never holds state of a device.
+ */
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Round robin (GViM 4.1). rr gives every node one slice. xenocredit gives slices in proportion to
- * weights: credits of 1024, 512, 256 and 512 become 4, 2, 1 and 2 ticks. A kernel that overruns its
- * slice is neither measured nor charged for. Called by sched.c; pure. */
+/*
+ * Round robin (GViM 4.1). rr gives each node one slice. xenocredit gives each node a number of
+ * slices by its weight: 1024, 512, 256 and 512 credits are 4, 2, 1 and 2 ticks. The time by which a
+ * kernel overruns is neither measured nor paid back.
+ *
+ * sched.c calls the functions through struct gn_sched_policy, on the thread of the scheduler that
+ * owns the queue. They never allocate, lock or read a clock.
+ */
 #include "sched/policy.h"
 
 static void init(struct gn_sched_queue *q, uint64_t now_ns)

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two levels of queues of one policy, with caps and floors beside them (sched.h). A tenant is ready
- * when one of its entities is ready, none of them holds the device, and its cap allows it. Called
- * by the scheduler's thread of gantryd and by the simulator; pure. */
+/*
+ * The scheduler of one device: two levels of queues under one policy, with caps and floors. A
+ * tenant is ready when at least one of its entities is ready, none of them holds the device, and
+ * its cap allows it.
+ *
+ * gantryd calls it on its scheduler thread, `gantry sim` on its main thread. It never allocates,
+ * locks or reads a clock.
+ */
 #include "sched/sched.h"
 
 #include <errno.h>
 #include <string.h>
 
-#define WINDOW_NS 100000000u /* the period over which caps and floors are averaged */
+#define WINDOW_NS 100000000u /* the time over which caps and floors hold */
 #define LATELY_NS UINT64_C(10000000000)
 #define KEEP_PART 20u
 
@@ -57,15 +62,17 @@ void gn_sched_init(struct gn_sched *s, const struct gn_sched_policy *policy, uin
     gn_list_init(&s->floored);
 }
 
-/* ---- caps and floors: buckets that fill with time and drain with use */
+/* ---- caps and floors: buckets that time fills and use empties */
 
 static int64_t part_of(uint64_t ns, uint32_t part)
 {
     return (int64_t)(ns / GN_SCHED_WHOLE * part + ns % GN_SCHED_WHOLE * part / GN_SCHED_WHOLE);
 }
 
-/* Fills a bucket up to now_ns. *at_ns: the time up to which it was filled. Time that is worth less
- * than a whole nanosecond is left for the next call. */
+/*
+ * Fills a bucket up to now_ns. *at_ns is the time up to which the bucket is filled. Time that is
+ * not yet worth a whole nanosecond stays for the next call.
+ */
 static void fill(int64_t *bucket, uint64_t *at_ns, uint32_t part, uint64_t now_ns)
 {
     const int64_t most = part_of(WINDOW_NS, part);
@@ -78,7 +85,7 @@ static void fill(int64_t *bucket, uint64_t *at_ns, uint32_t part, uint64_t now_n
         *bucket = most;
 }
 
-/* A floor accumulates only while the tenant has work. */
+/* A floor's debt grows only while the tenant has work. */
 static void fill_floor(struct gn_sched_tenant *t, uint64_t now_ns)
 {
     if (t->n_ready || t->node.ready)
@@ -87,15 +94,17 @@ static void fill_floor(struct gn_sched_tenant *t, uint64_t now_ns)
         t->floor_at_ns = now_ns;
 }
 
-/* The time that a capped tenant needs in its bucket before it may continue: a slice, or all that
- * its cap ever allows. With smaller pieces, most of the time would go into switching. */
+/*
+ * Returns how much a capped tenant needs in its bucket before it may run: a slice, or the whole
+ * bucket if that is less. With smaller pieces, the changes of holder would consume most of them.
+ */
 static int64_t cap_least(const struct gn_sched *s, const struct gn_sched_tenant *t)
 {
     const int64_t most = part_of(WINDOW_NS, t->cap);
     return most < (int64_t)s->slice_ns ? most : (int64_t)s->slice_ns;
 }
 
-/* When the bucket is full enough for the tenant to continue. */
+/* Returns when a tenant that has used up its cap may run again. */
 static uint64_t cap_ends_ns(const struct gn_sched *s, const struct gn_sched_tenant *t)
 {
     const uint64_t owed = (uint64_t)(cap_least(s, t) - t->cap_ns);
@@ -111,12 +120,12 @@ static bool keeps_off(const struct gn_sched *s, struct gn_sched_tenant *t, uint6
     return t->cap_ns <= 0 || t->cap_ns < cap_least(s, t);
 }
 
-/* Moves the tenant to the list or queue where it belongs now. */
+/* Moves the tenant to the queue or to the capped list, as its state requires. */
 static void place(struct gn_sched *s, struct gn_sched_tenant *t, uint64_t now_ns)
 {
     const bool wants = t->n_ready && (!s->running || s->running->tenant != t);
     const bool capped = wants && keeps_off(s, t, now_ns);
-    /* A tenant that stays in the list keeps its place, so that a loop over the list ends. */
+    /* A tenant that stays capped keeps its position, so that a walk over the list ends. */
     if (!capped)
         gn_list_remove(&t->waiting);
     else if (gn_list_empty(&t->waiting))
@@ -132,7 +141,7 @@ static void release_capped(struct gn_sched *s, uint64_t now_ns)
     gn_list_for_each(t, &s->capped, struct gn_sched_tenant, waiting) place(s, t, now_ns);
 }
 
-/* The tenant that is furthest below its floor; NULL: none is below. */
+/* Returns the tenant that is owed most of its floor, or NULL if no tenant is owed anything. */
 static struct gn_sched_tenant *most_owed(struct gn_sched *s, uint64_t now_ns)
 {
     struct gn_sched_tenant *found = NULL;
@@ -207,7 +216,7 @@ int gn_sched_tenant_set_weight(struct gn_sched *s, struct gn_sched_tenant *t, ui
     (void)s;
     if (!weight_ok(weight))
         return -EINVAL;
-    /* The weight counts for time used from now on: no policy orders queued nodes by weight. */
+    /* The new weight applies to future use only: no policy orders queued nodes by weight. */
     t->node.weight = weight;
     return 0;
 }
@@ -289,7 +298,7 @@ struct gn_sched_entity *gn_sched_pick(struct gn_sched *s, uint64_t now_ns, uint6
     struct gn_sched_node *n = s->policy->first(&t->queue, now_ns);
     struct gn_sched_entity *e = gn_container_of(n, struct gn_sched_entity, node);
 
-    /* The slice comes from the tenant's queue; its entities take turns. */
+    /* The tenant's slice sets its part of the device; its entities take turns within it. */
     *ret_slice_ns = s->policy->slice(&s->queue, &t->node, s->slice_ns);
     if (t->cap && t->cap_ns < (int64_t)*ret_slice_ns)
         *ret_slice_ns = (uint64_t)t->cap_ns;

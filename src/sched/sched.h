@@ -7,39 +7,38 @@
 /*
  * Decides which vGPU gets a device next, and for how long. Tenants share the device by weight, and
  * a tenant's vGPUs share the tenant's part, so that more processes gain nothing. A policy orders
- * each of the two levels. A tenant may also have a cap (never more than this part of the device,
- * even if it is alone) and a floor (at least this part while it has work).
+ * each of the two levels. Besides its weight a tenant may have a cap (never more than this part of
+ * the device, even alone) and a floor (at least this part while it has work).
  *
- * A turn is the time from gn_sched_pick() to gn_sched_yield(); a slice is the longest turn that is
- * granted. A struct gn_sched belongs to one device; its entities are vGPUs on that device:
+ * Pure: time is an argument, in nanoseconds of any monotonic clock. The caller owns the structs;
+ * nothing is allocated. One thread at a time. Each device has its own struct gn_sched; its
+ * entities are the vGPUs on that device.
  *
- *   wake -> pick (it holds the device) -> yield, with the time it used -> pick ...
- *
- * Pure: time is an argument, in nanoseconds of any monotonic clock. The caller owns all structs;
- * nothing is allocated. One thread at a time.
+ *   wake -> pick (the entity holds the device) -> yield, with the time used -> pick ...
  */
-#define GN_SCHED_WHOLE 1000000u /* caps and floors are parts of a million */
+#define GN_SCHED_WHOLE 1000000u /* The unit of caps and floors is parts per million. */
 
 struct gn_sched_entity;
 
 struct gn_sched_tenant {
-    struct gn_sched_node node;       /* in the device's queue of tenants */
-    struct gn_sched_queue queue;     /* of its entities */
-    struct gn_list link;             /* in gn_sched.tenants */
-    struct gn_list waiting;          /* in gn_sched.capped while its cap keeps it from running */
-    struct gn_list promised;         /* in gn_sched.floored while it has a floor */
-    uint32_t n_ready;                /* number of ready entities */
-    uint32_t cap, floor;             /* of GN_SCHED_WHOLE; 0: none */
-    int64_t cap_ns, floor_ns;        /* time it may still use; time it is owed */
-    uint64_t cap_at_ns, floor_at_ns; /* when these two were last filled */
-    uint64_t used_ns;                /* total */
+    struct gn_sched_node node;   /* among the device's tenants */
+    struct gn_sched_queue queue; /* of its entities */
+    struct gn_list link;         /* in gn_sched.tenants */
+    struct gn_list waiting;      /* in gn_sched.capped while its cap excludes it */
+    struct gn_list promised;     /* in gn_sched.floored while it has a floor */
+    uint32_t n_ready;            /* number of ready entities */
+    uint32_t cap, floor;         /* parts of GN_SCHED_WHOLE; 0: none */
+    /* Buckets: the time that the cap still allows; the time that the floor still owes. */
+    int64_t cap_ns, floor_ns;
+    uint64_t cap_at_ns, floor_at_ns; /* the times up to which the buckets are filled */
+    uint64_t used_ns;                /* counter */
 };
 
 struct gn_sched_entity {
-    struct gn_sched_node node; /* in its tenant's queue */
+    struct gn_sched_node node; /* among its tenant's entities */
     struct gn_sched_tenant *tenant;
     uint64_t ready_at_ns;
-    uint64_t used_ns, waited_ns; /* totals: time with the device; time ready without it */
+    uint64_t used_ns, waited_ns; /* Counters: time on the device; time ready without it. */
     uint64_t n_grants;
 };
 
@@ -48,8 +47,8 @@ struct gn_sched {
     struct gn_sched_queue queue;
     uint64_t slice_ns;
     struct gn_list tenants, capped, floored;
-    struct gn_sched_entity *running;    /* holds the device; NULL: none */
-    uint32_t floors;                    /* sum of all floors */
+    struct gn_sched_entity *running;    /* holds the device, or NULL */
+    uint32_t floors;                    /* sum of all tenants' floors */
     uint32_t n_ready;                   /* number of ready entities */
     uint64_t longest_ns, longest_at_ns; /* the longest recent turn, and when it ended */
 };
@@ -57,52 +56,65 @@ struct gn_sched {
 void gn_sched_init(struct gn_sched *s, const struct gn_sched_policy *policy, uint64_t slice_ns,
                    uint64_t now_ns);
 
-/* weight: 1 to GN_SCHED_WEIGHT_MAX. Returns -EINVAL for any other and changes nothing. */
+/* weight: 1 to GN_SCHED_WEIGHT_MAX. -EINVAL: out of range, nothing has changed. */
 int gn_sched_tenant_add(struct gn_sched *s, struct gn_sched_tenant *t, uint32_t weight,
                         uint64_t now_ns);
-/* Removes a tenant that has no entities. */
+/* The tenant must have no entities left. */
 void gn_sched_tenant_remove(struct gn_sched *s, struct gn_sched_tenant *t, uint64_t now_ns);
-/* cap: in parts of GN_SCHED_WHOLE; 0: none. Takes effect at once. -EINVAL: out of range, or below
- * the floor. */
+/*
+ * cap: parts of GN_SCHED_WHOLE, 0: none. -EINVAL: out of range, or below the floor. It holds at
+ * once.
+ */
 int gn_sched_tenant_set_cap(struct gn_sched *s, struct gn_sched_tenant *t, uint32_t cap,
                             uint64_t now_ns);
-/* Returns -EINVAL if the floor is out of range or above the tenant's cap, -ENOSPC if all floors
- * together would exceed the device. */
+/*
+ * -EINVAL: out of range, or above the tenant's cap. -ENOSPC: the sum of all floors would exceed the
+ * device.
+ */
 int gn_sched_tenant_set_floor(struct gn_sched *s, struct gn_sched_tenant *t, uint32_t floor,
                               uint64_t now_ns);
 int gn_sched_tenant_set_weight(struct gn_sched *s, struct gn_sched_tenant *t, uint32_t weight);
 
 int gn_sched_add(struct gn_sched *s, struct gn_sched_tenant *t, struct gn_sched_entity *e,
                  uint32_t weight, uint64_t now_ns);
-/* Removes an entity in any state. A turn that it has not ended is not charged. */
+/* Removes an entity in any state. If it holds the device, that turn is not charged. */
 void gn_sched_remove(struct gn_sched *s, struct gn_sched_entity *e, uint64_t now_ns);
 
-/* The entity has work. Does nothing if it is ready or holds the device. */
+/* The entity has work. Does nothing if it is ready already, or holds the device. */
 void gn_sched_wake(struct gn_sched *s, struct gn_sched_entity *e, uint64_t now_ns);
-/* The entity has no more work; it does not hold the device. Does nothing if it is not ready. */
+/* The entity has no work any more, and was not picked. */
 void gn_sched_sleep(struct gn_sched *s, struct gn_sched_entity *e, uint64_t now_ns);
 
-/* Chooses the next holder of a free device, and the longest time that it may hold it. NULL: none;
- * *ret_retry_ns is then when to call again even if no entity wakes (a cap allows more), or 0. */
+/*
+ * Picks the next holder of the device, if it has none, and sets for how long at most. NULL: there
+ * is no candidate; *ret_retry_ns is then the time at which a cap allows a tenant again, when the
+ * caller must ask again even without a wake, or 0.
+ */
 struct gn_sched_entity *gn_sched_pick(struct gn_sched *s, uint64_t now_ns, uint64_t *ret_slice_ns,
                                       uint64_t *ret_retry_ns);
-/* Ends the holder's turn, in which it used used_ns; more_work: it is ready again at once. */
+/*
+ * The holder gives the device back and has used it for used_ns. more_work: it is ready again at
+ * once.
+ */
 void gn_sched_yield(struct gn_sched *s, uint64_t used_ns, bool more_work, uint64_t now_ns);
-/* The picked entity did not take the device. Nothing is charged, and the entity and its tenant lose
- * the time they were owed: otherwise a node could save time by letting grants fail. The entity has
- * no work until it wakes. */
+/*
+ * The picked entity did not acquire the device. Nothing is charged, but the entity and its tenant
+ * forfeit their credit: otherwise a node that lets grants fail could save it up. The entity has no
+ * work until it wakes.
+ */
 void gn_sched_miss(struct gn_sched *s, uint64_t now_ns);
 /*
- * How long the holder should keep the device when it has no work at the moment. If recent turns
- * were long and cannot be cut short, giving the device up may cost as much as such a turn, so
- * waiting for a twentieth of that is worthwhile. UINT64_MAX: to the end of the slice, under a
- * policy that polls.
+ * Returns for how long a holder without work should keep the device. If recent turns of work that
+ * cannot be sliced were long, giving the device up may cost as much as one of them; waiting in vain
+ * costs at most a twentieth of that. UINT64_MAX: to the slice's end, under a policy that polls.
  */
 uint64_t gn_sched_keep_ns(const struct gn_sched *s, uint64_t now_ns);
-/* Whether the device is held while another entity waits: then the time must be measured. */
+/* True if an entity waits while another holds the device. Then the use must be measured. */
 bool gn_sched_contended(const struct gn_sched *s);
-/* The CPU scheduler runs the program of e: whether to take the device from its holder. Only for
- * policies with by_cpu. */
+/*
+ * The processors' scheduler runs this entity's program: must the holder give the device up to it?
+ * Always false for policies without by_cpu.
+ */
 bool gn_sched_ask(struct gn_sched *s, struct gn_sched_entity *e, uint64_t now_ns);
 
 #endif

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of the policies in virtual time: programs that launch kernels of a given length and think
- * between them, on a device that runs one grant at a time. Nothing here waits: a second of virtual
- * time takes a millisecond. */
+/*
+ * Tests the policies in virtual time: programs launch kernels of some length and think between
+ * them, on a device that runs one grant at a time. The tests never wait, so a second costs a
+ * millisecond.
+ */
 #include "sched/sched.h"
 #include "sched/choose.h"
 
@@ -22,7 +24,7 @@
 
 struct prog {
     struct gn_sched_entity e;
-    uint64_t kernel_ns, think_ns; /* think_ns 0: the next kernel is always ready */
+    uint64_t kernel_ns, think_ns; /* think 0: the next kernel is always ready */
     uint64_t wakes_at_ns;         /* while it thinks */
     bool thinking;
 };
@@ -89,7 +91,7 @@ static void advance(struct world *w, uint64_t to)
     w->now = to;
 }
 
-/* Simulates one grant, or the time until the next possible one. */
+/* One grant, or the time until there can be one. */
 static void step(struct world *w, uint64_t end)
 {
     uint64_t slice, retry, used = 0, start = w->now;
@@ -109,8 +111,9 @@ static void step(struct world *w, uint64_t end)
     while (!p->think_ns && used < slice);
     w->busy_ns += used;
     uint64_t held = used;
+    /* polls */
     if (p->think_ns && !w->s.policy->conserving && held < slice)
-        held = slice; /* polls */
+        held = slice;
     advance(w, start + held);
     if (p->think_ns) {
         p->thinking = true;
@@ -161,8 +164,10 @@ static void weights_are_shares_whatever_the_kernels(void **state)
     }
 }
 
-/* FairGV figure 4: weights 1 and 2, slices of 10 ms; one vGPU is idle from 70 to 105 ms and earns
- * nothing by that. */
+/*
+ * FairGV figure 4: weights 1 and 2, slices of 10 ms. One vGPU is absent from 70 to 105 ms and earns
+ * nothing by it.
+ */
 static void the_paper_s_example(void **state)
 {
     struct gn_sched s;
@@ -182,7 +187,7 @@ static void the_paper_s_example(void **state)
         now += 10 * MS;
         gn_sched_yield(&s, 10 * MS, i + 1 < GN_ARRAY_SIZE(order) || order[i] != 0, now);
     }
-    /* vGPU 1 is blocked at 70 ms; at 105 ms it is next, and only once. */
+    /* vGPU 1 blocks at 70 ms; at 105 ms it is next, and only once. */
     for (; now < 105 * MS; now += 10 * MS) {
         assert_ptr_equal(gn_sched_pick(&s, now, &slice, &retry), &e[1]);
         gn_sched_yield(&s, 10 * MS, true, now + 10 * MS);
@@ -198,7 +203,8 @@ static void an_overrun_is_paid_back_even_by_who_sleeps(void **state)
     struct world w;
     world_init(&w, "fair");
     struct gn_sched_tenant *greedy = tenant(&w, 100), *other = tenant(&w, 100);
-    prog(&w, greedy, 100, S, 1 * US); /* kernels of a second, with a short idle time after each */
+    /* Runs a second each time, and is absent for a moment before the next. */
+    prog(&w, greedy, 100, S, 1 * US);
     prog(&w, other, 100, 200 * US, 0);
     run(&w, 60 * S);
     assert_near(share(&w, greedy, 0, w.now), 0.5, 0.02);
@@ -224,15 +230,17 @@ static void a_device_is_never_idle_while_somebody_has_work(void **state)
     struct world w;
     world_init(&w, "fair");
     struct gn_sched_tenant *lazy = tenant(&w, 100), *busy = tenant(&w, 100);
-    prog(&w, lazy, 100, 1 * MS, 4 * MS); /* idle for four fifths of the time */
+    prog(&w, lazy, 100, 1 * MS, 4 * MS); /* sleeps four fifths of its time */
     prog(&w, busy, 100, 500 * US, 0);
     run(&w, 20 * S);
     assert_near((double)w.busy_ns / (double)w.now, 1.0, 0.001);
     assert_true(share(&w, lazy, 0, w.now) > 0.08);
 }
 
-/* The bound of start-time fair queuing: two busy nodes never differ, by weight, by more than a turn
- * of each. */
+/*
+ * The bound of start-time fair queuing: two busy nodes are never further apart, by weight, than one
+ * grant of each.
+ */
 static void lag_stays_within_the_bound(void **state)
 {
     struct world w;
@@ -325,7 +333,7 @@ static void caps_of_several_hold_beside_each_other(void **state)
         assert_near(share(&w, t[i], 0, w.now), 0.1, 0.005);
 }
 
-/* Each switch costs the device some time. */
+/* Each change of holder costs device time, so the number of grants must stay small. */
 static void a_capped_tenant_has_whole_slices(void **state)
 {
     struct world w;
@@ -355,7 +363,7 @@ static void what_a_cap_leaves_is_the_others(void **state)
     assert_true(share(&w, capped, before, w.now - start) > 0.74);
 }
 
-/* Time worth less than a nanosecond of the cap is not lost when the turns of others are short. */
+/* Time worth less than a nanosecond of the cap is not lost when others' turns are short. */
 static void a_small_cap_fills_however_often_it_is_looked_at(void **state)
 {
     struct world w;
@@ -397,7 +405,7 @@ static void floors_never_promise_more_than_there_is(void **state)
     assert_int_equal(w.s.floors, 400000);
 }
 
-/* ---- the other policies, as the papers describe them */
+/* ---- the rivals, as the papers describe them */
 
 static void rr_does_not_know_weights(void **state)
 {
@@ -462,11 +470,11 @@ static void strict_lets_a_program_bring_its_vgpu(void **state)
         gn_sched_wake(&s, &e[i], 0);
     }
     assert_ptr_equal(gn_sched_pick(&s, 31 * MS, &slice, &retry), &e[0]);
-    assert_true(gn_sched_ask(&s, &e[1], 31 * MS)); /* as much credit as the running one */
+    assert_true(gn_sched_ask(&s, &e[1], 31 * MS)); /* as much credit as the holder */
     assert_false(gn_sched_ask(&s, &e[0], 31 * MS));
     gn_sched_yield(&s, 1 * MS, true, 32 * MS);
     assert_ptr_equal(gn_sched_pick(&s, 32 * MS, &slice, &retry), &e[1]);
-    assert_false(gn_sched_ask(&s, &e[0], 32 * MS)); /* has less credit by now */
+    assert_false(gn_sched_ask(&s, &e[0], 32 * MS)); /* has less credit now */
     assert_false(gn_sched_ask(&s, &e[1], 32 * MS));
 }
 
@@ -494,7 +502,7 @@ static void nobody_is_lost_under_any_policy(void **state)
             if (!w.progs[k].e.used_ns)
                 fail_msg("%s: program %d of weight %u, kernels of %lu ns, never ran", policy->name,
                          k, w.progs[k].e.node.weight, (unsigned long)w.progs[k].kernel_ns);
-        /* Entities can be removed at any time, the holder of the device included. */
+        /* Any program may end at any time, also the holder of the device. */
         uint64_t slice, retry;
         for (int k = 0; k < 40; k++) {
             if (k % 2)
@@ -510,7 +518,7 @@ static void nobody_is_lost_under_any_policy(void **state)
     }
 }
 
-/* When the holder is removed, the other entities of its tenant are ready again. */
+/* The holder ends. Its tenant's other entities, which waited meanwhile, are still in line. */
 static void who_goes_with_the_device_leaves_its_tenant_in_turn(void **state)
 {
     struct world w;
@@ -540,8 +548,10 @@ static struct gn_sched_entity *next(struct world *w)
     return gn_sched_pick(&w->s, w->now, &slice, &retry);
 }
 
-/* A program that waits for its results, beside one with kernels of a second that cannot be
- * split. */
+/*
+ * A program that waits for its results runs beside one whose kernels take a second each and cannot
+ * be sliced.
+ */
 static void a_moments_absence_costs_nothing_that_is_owed(void **state)
 {
     struct world w;
@@ -552,8 +562,10 @@ static void a_moments_absence_costs_nothing_that_is_owed(void **state)
     assert_ptr_equal(next(&w), &a->e);
     w.now += 1 * S;
     gn_sched_yield(&w.s, 1 * S, true, w.now);
-    /* It is owed a second, and goes idle for a moment after using a slice of that; the long one
-     * runs meanwhile. */
+    /*
+     * The short one is owed a second. After 6 ms of it, it is absent for a moment, and the long one
+     * gets the device.
+     */
     assert_ptr_equal(next(&w), &b->e);
     w.now += SLICE;
     gn_sched_yield(&w.s, SLICE, false, w.now);
@@ -562,7 +574,7 @@ static void a_moments_absence_costs_nothing_that_is_owed(void **state)
     gn_sched_wake(&w.s, &b->e, w.now);
     w.now += 999 * MS;
     gn_sched_yield(&w.s, 1 * S, true, w.now);
-    /* It gets all the time it is owed before the long one is next. */
+    /* The short one gets all of its credit before the long one is next. */
     uint64_t got = SLICE;
     while (next(&w) == &b->e) {
         got += SLICE;
@@ -573,7 +585,7 @@ static void a_moments_absence_costs_nothing_that_is_owed(void **state)
     gn_sched_yield(&w.s, 1 * S, true, w.now);
 }
 
-/* Going idle for moments again and again earns nothing. */
+/* Repeated short absences earn no credit. */
 static void momentary_absence_earns_nothing(void **state)
 {
     struct world w;
@@ -600,7 +612,7 @@ static void momentary_absence_earns_nothing(void **state)
     gn_sched_yield(&w.s, SLICE, true, w.now);
 }
 
-/* How long `e` keeps the device in successive turns, when both always have work. */
+/* Returns for how long `e` holds the device without a break, when both always have work. */
 static uint64_t spree_of(struct world *w, struct gn_sched_entity *e)
 {
     uint64_t got = 0;
@@ -614,7 +626,7 @@ static uint64_t spree_of(struct world *w, struct gn_sched_entity *e)
     return got;
 }
 
-/* A program that lets each grant fail and wants the device again within a moment. */
+/* A program lets each grant fail, and wants the device again before a moment is over. */
 static void grants_that_fail_earn_nothing(void **state)
 {
     struct world w;
@@ -635,8 +647,10 @@ static void grants_that_fail_earn_nothing(void **state)
     assert_in_range(spree_of(&w, &saver->e), 0, 2 * SLICE);
 }
 
-/* The same for a program that takes each grant for an instant: alone in its tenant, or beside
- * another program of its tenant. */
+/*
+ * A program acquires each grant for an instant only: alone in its tenant, or beside another program
+ * of its tenant.
+ */
 static void grants_used_for_an_instant_earn_two_turns_at_most(void **state)
 {
     (void)state;
@@ -663,7 +677,7 @@ static void grants_used_for_an_instant_earn_two_turns_at_most(void **state)
     }
 }
 
-/* A program's own long turn does not raise its bound: only the turns of others count. */
+/* A long turn of its own does not let a program save up more credit: only others' turns count. */
 static void a_long_turn_of_ones_own_raises_no_bound(void **state)
 {
     struct world w;
@@ -692,8 +706,10 @@ static void a_long_turn_of_ones_own_raises_no_bound(void **state)
     assert_in_range(spree_of(&w, &saver->e), 0, 3 * SLICE);
 }
 
-/* Keeping the device while idle costs at most a twentieth of giving it up: the longer the turns of
- * others, the longer it is kept. */
+/*
+ * Waiting in vain for a holder costs at most a twentieth of the cost of giving the device up. That
+ * cost grows with the length of others' turns.
+ */
 static void the_device_is_kept_by_what_turns_cost_lately(void **state)
 {
     struct world w;
@@ -712,7 +728,7 @@ static void the_device_is_kept_by_what_turns_cost_lately(void **state)
 
 static void the_least_loaded_device_is_that_with_the_least_to_share(void **state)
 {
-    /* Each load is greater than the one before. */
+    /* Each is more loaded than the one before it. */
     static const struct gn_sched_load loads[] = {
         {.busy_weights = 0, .weights = 0, .n = 0},
         {.busy_weights = 0, .weights = 100, .n = 1},

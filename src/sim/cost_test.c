@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a decision's cost grows with the number of vGPUs, in a count that no other load on the
- * machine changes: the scheduler is compiled once more so that every basic block that it runs is
- * counted
- * (-fsanitize-coverage=trace-pc), trees, lists and all.
+ * Tests how a decision's cost grows with the number of vGPUs. The count does not depend on the
+ * machine's load: the scheduler is compiled once more so that every basic block that it runs is
+ * counted (-fsanitize-coverage=trace-pc), including trees and lists.
  */
 #include "sched/sched.h"
 
@@ -19,7 +18,7 @@
 
 static uint64_t blocks;
 
-/* Called at the beginning of each basic block of the scheduler. */
+/* The compiler calls it at the beginning of each basic block of the scheduler. */
 void __sanitizer_cov_trace_pc(void);
 __attribute__((no_sanitize("address", "undefined", "thread"))) void __sanitizer_cov_trace_pc(void)
 {
@@ -38,8 +37,10 @@ static void count(struct cost *c, uint64_t *n, uint64_t since)
     c->most = spent > c->most ? spent : c->most;
 }
 
-/* n vGPUs of n_tenants tenants and all weights; after each turn of up to 12 ms one of three goes to
- * sleep and another wakes up. A decision is a turn's end, a wake and the next pick. */
+/*
+ * n vGPUs of n_tenants tenants with all weights. After each turn of up to 12 ms, one of three goes
+ * to sleep and another wakes up. A decision is the end of a turn, a wake and the next pick.
+ */
 static struct cost measure(const struct gn_sched_policy *policy, uint32_t n, uint32_t n_tenants)
 {
     struct gn_sched s;
@@ -79,8 +80,8 @@ static const uint32_t sizes[] = {10, 100, 1000, 10000};
 
 static void a_decision_grows_no_faster_than_the_logarithm(void **state)
 {
-    static const uint32_t tenants_of[] = {1,
-                                          10}; /* vGPUs a tenant: a tree of tenants; two levels */
+    /* vGPUs per tenant: a tree of tenants, then two levels. */
+    static const uint32_t tenants_of[] = {1, 10};
     for (size_t k = 0; k < GN_ARRAY_SIZE(tenants_of) + 1; k++) {
         struct cost c[GN_ARRAY_SIZE(sizes)];
         for (size_t i = 0; i < GN_ARRAY_SIZE(sizes); i++) {
@@ -91,7 +92,7 @@ static void a_decision_grows_no_faster_than_the_logarithm(void **state)
                           sizes[i], n_tenants, c[i].mean, (unsigned long)c[i].most);
         }
         for (size_t i = 1; i < GN_ARRAY_SIZE(sizes); i++) {
-            /* log n grows by as much from each size to the next. */
+            /* log n grows by the same amount from each size to the next. */
             assert_true(c[i].mean <= c[0].mean * (double)(i + 1));
             assert_true(c[i].most <= c[0].most * (i + 1));
             if (i > 1)
@@ -100,7 +101,7 @@ static void a_decision_grows_no_faster_than_the_logarithm(void **state)
     }
 }
 
-/* The count sees what is not so: xenocredit looks at all that are ready. */
+/* Shows that the count would detect linear growth: xenocredit looks at all ready nodes. */
 static void the_count_would_see_more(void **state)
 {
     const struct cost few = measure(&gn_sched_xenocredit, 10, 10),

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The description of a workload: its keys, which a file and a command line share. Whatever is wrong
- * is one sentence; in a file it names the line.
+ * Parses the description of a workload: the keys that a file and a command line share. Each mistake
+ * is one sentence; in a file it names the line. `gantry sim` calls it on its main thread. It never
+ * runs the workload.
  */
 #include "sim/workload.h"
 
@@ -12,10 +13,10 @@
 #include "base/checked.h"
 #include "base/ini.h"
 
-#define GIVEN_THINK 1u /* of gn_sim_program.given */
+#define GIVEN_THINK 1u /* bits of gn_sim_program.given */
 #define GIVEN_EVERY 2u
 
-/* What the keys of a tenant say together. */
+/* Checks a tenant's keys against each other and against other tenants. */
 static int judge_tenant(const struct gn_sim_workload *w, const struct gn_sim_tenant *t,
                         struct gn_error *err)
 {
@@ -150,7 +151,7 @@ static int set_program(struct gn_sim_workload *w, uint32_t program, const char *
     return set_key(p, k, value, err);
 }
 
-/* ---- keys of tenants; the others are those of a program by its name */
+/* ---- keys of tenants; the other keys belong to the program of the same name */
 
 static int set_tenant(struct gn_sim_workload *w, uint32_t tenant, const char *key,
                       const char *value, struct gn_error *err)
@@ -190,7 +191,7 @@ static int set_tenant(struct gn_sim_workload *w, uint32_t tenant, const char *ke
     return set_key(&w->programs[own == GN_SIM_NONE ? w->n_programs - 1 : own], k, value, err);
 }
 
-/* ---- keys of the whole */
+/* ---- keys of the whole simulation */
 
 static int set_devices(struct gn_sim_workload *w, const char *value, struct gn_error *err)
 {
@@ -306,8 +307,8 @@ struct parser {
     struct gn_ini ini;
     struct gn_sim_workload *w;
     enum { NO_SECTION, SECTION_SIM, SECTION_TENANT, SECTION_PROGRAM } section;
-    uint32_t index; /* of the tenant or program */
-    unsigned given; /* keys of [sim] */
+    uint32_t index; /* index of the tenant or program */
+    unsigned given; /* keys of [sim] that were given */
 };
 
 static int start_section(struct gn_ini *ini, char *name)
@@ -334,7 +335,7 @@ static int start_section(struct gn_ini *ini, char *name)
     return rc ? gn_ini_pass_on(ini, &inner) : 0;
 }
 
-/* A path in the file is relative to the file. */
+/* A path in the file is relative to the file's folder. */
 static int set_trace_beside(struct parser *p, const char *value, struct gn_error *err)
 {
     const char *slash = strrchr(p->ini.path, '/');

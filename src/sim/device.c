@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a device does: one kernel at a time, to its end. A grant lasts until its slice is used; who
- * has no work gives it back after the spin time, or polls until the slice is over, as his policy
- * is. Every decision is src/sched's.
+ * Simulates a device: it runs one kernel at a time, to its end. A grant lasts until its slice is
+ * used. A vGPU without work gives the grant back after the spin time, or polls until the slice is
+ * over, as its policy requires. The events of a run call it, on the thread of the run. It never
+ * makes a scheduling decision itself: src/sched does.
  */
 #include "sim/sim_internal.h"
 
@@ -28,7 +29,7 @@ static void run(struct gn_sim_world *world, struct gn_sim_device *d)
     gn_sim_heap_set(&world->heap, &d->timer, world->now_ns + ns);
 }
 
-/* A launch that is begun while its vGPU holds the device waited for those before it alone. */
+/* A launch that begins while its vGPU holds the device waited only for earlier launches. */
 static void run_next(struct gn_sim_world *world, struct gn_sim_device *d)
 {
     const uint64_t launched_ns = gn_sim_program_launched(world, d->holder);
@@ -73,7 +74,7 @@ static void pick(struct gn_sim_world *world, struct gn_sim_device *d)
     run(world, d);
 }
 
-/* The time without work was for nothing from when somebody waited. */
+/* Counts the time without work as wasted from when another vGPU waited. */
 static void end_idling(struct gn_sim_world *world, struct gn_sim_device *d)
 {
     const uint64_t since = d->idle_ns > d->contended_ns ? d->idle_ns : d->contended_ns;
@@ -167,7 +168,10 @@ void gn_sim_device_work(struct gn_sim_world *world, struct gn_sim_vgpu *v)
         return;
     }
     note_contention(world, d);
-    /* Its program runs, since it has just launched: where a policy looks at that, this is when. */
+    /*
+     * The program has just launched, so a processor runs it: policies that depend on that are asked
+     * now.
+     */
     if (gn_sched_ask(&d->sched, &v->e, world->now_ns)) {
         d->asked = true;
         if (d->state == GN_SIM_HOLDS) {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times and the numbers drawn from them. Nothing is drawn in floating point: it would make two
- * machines differ. */
+/*
+ * Parses times and draws random numbers from them. `gantry sim` calls it on its main thread. It
+ * never draws in floating point, because results would differ between machines.
+ */
 #include "sim/draw.h"
 
 #include <errno.h>
@@ -31,13 +33,13 @@ void gn_sim_random_init(struct gn_sim_random *r, uint64_t seed, uint64_t stream)
     r->state = scramble(seed + 1) ^ scramble(scramble(stream + UINT64_C(0x632be59bd9b4e019)));
 }
 
-/* part / 2^64 of n. */
+/* Returns part / 2^64 of n. */
 static uint64_t scaled(uint64_t n, uint64_t part)
 {
     return (uint64_t)((gn_sim_wide)n * part >> 64);
 }
 
-/* Von Neumann's way: how long falling runs of numbers are tells all that a logarithm would. */
+/* Von Neumann's method: the lengths of falling runs of numbers replace the logarithm. */
 static uint64_t exponential(uint64_t mean, struct gn_sim_random *r)
 {
     for (uint64_t whole = 0;; whole++) {
@@ -78,8 +80,10 @@ double gn_sim_time_mean(const struct gn_sim_time *t)
 
 /* ---- text */
 
-/* Digits, perhaps a point and more digits, in units of 1/scale (a power of ten); what is finer is
- * cut off. */
+/*
+ * Parses digits, optionally with a point and more digits, in units of 1/scale (a power of ten).
+ * Finer digits are cut off.
+ */
 static bool take_decimal(const char **text, uint64_t scale, uint64_t *ret)
 {
     const char *p = *text;
@@ -109,7 +113,7 @@ static const struct {
              {"min", UINT64_C(60000000000)},
              {"h", UINT64_C(3600000000000)}};
 
-/* n characters. */
+/* Parses n characters. */
 static bool parse_ns(const char *text, size_t n, uint64_t *ret)
 {
     char copy[48];

@@ -8,15 +8,17 @@
 #include "base/error.h"
 
 /*
- * Times as a workload's description writes them, and numbers drawn from them. Whole numbers only: a
- * seed gives the same on every machine. Pure.
+ * Times as a workload's description writes them, and random numbers drawn from them. Integers only,
+ * so that a seed gives the same results on every machine. Pure.
  */
-#define GN_SIM_MAX_NS      (UINT64_C(30) * 24 * 3600 * 1000000000) /* a month */
+#define GN_SIM_MAX_NS      (UINT64_C(30) * 24 * 3600 * 1000000000) /* 30 days */
 #define GN_SIM_MAX_CHOICES 8
 
 __extension__ typedef unsigned __int128 gn_sim_wide;
 
-/* A stream of numbers of its own for each (seed, stream). May be copied: the copy goes on alike. */
+/*
+ * An independent stream of numbers for each (seed, stream). A copy continues with the same numbers.
+ */
 struct gn_sim_random {
     uint64_t state;
 };
@@ -27,25 +29,32 @@ enum gn_sim_shape { GN_SIM_CONSTANT, GN_SIM_BETWEEN, GN_SIM_EXPONENTIAL, GN_SIM_
 
 struct gn_sim_time {
     enum gn_sim_shape shape;
-    uint32_t n;                      /* of ns */
-    uint64_t ns[GN_SIM_MAX_CHOICES]; /* the value; least and most; the mean; each as likely */
+    uint32_t n; /* number of values in ns */
+    /* The value; minimum and maximum; the mean; or values of equal probability. */
+    uint64_t ns[GN_SIM_MAX_CHOICES];
 };
 
-/* In the mean. */
+/* Returns the mean. */
 double gn_sim_time_mean(const struct gn_sim_time *t);
 uint64_t gn_sim_draw(const struct gn_sim_time *t, struct gn_sim_random *r);
 
-/* "200us", "1.5ms", "2s", "0"; ns, us, ms, s, min, h. 0 or -EINVAL, as all of these. */
+/*
+ * Parses "200us", "1.5ms", "2s" or "0", in ns, us, ms, s, min or h. Like all parsers here, it
+ * returns 0 or -EINVAL.
+ */
 int gn_sim_parse_ns(const char *text, uint64_t *ret, struct gn_error *err);
 /* "200us", "100us..300us", "exp:200us", "20us/5ms". */
 int gn_sim_parse_time(const char *text, struct gn_sim_time *ret, struct gn_error *err);
-/* "0.25" or "25%", of the whole (GN_SCHED_WHOLE); what names it in a sentence, as in "a cap". */
+/*
+ * Parses "0.25" or "25%" to parts of GN_SCHED_WHOLE. The first argument names the value in errors,
+ * as in "a cap".
+ */
 int gn_sim_parse_part(const char *what, const char *text, uint32_t *ret, struct gn_error *err);
-/* A whole number from least to most; what: "a weight". */
+/* Parses an integer from least to most. The first argument names it in errors: "a weight". */
 int gn_sim_parse_count(const char *what, const char *text, uint32_t least, uint32_t most,
                        uint32_t *ret, struct gn_error *err);
 
-/* "200us", "1.54ms", "2s": three digits. ret has room for 24. Returns ret. */
+/* Formats with three digits: "200us", "1.54ms", "2s". ret has room for 24 bytes. Returns ret. */
 char *gn_sim_format_ns(uint64_t ns, char *ret);
 
 #endif

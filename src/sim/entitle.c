@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each round shares out what is left by weight among those not fixed yet. Where that breaks bounds,
- * those are fixed at theirs that break them in the direction that weighs more: they would break
- * them in every later round too. So there are at most as many rounds as claims, and mostly two or
- * three.
+ * Computes entitlements in rounds. Each round distributes the rest by weight among the claims that
+ * are not fixed yet. If that breaks bounds, the claims that break them in the direction with the
+ * larger sum are fixed at their bounds, because they would break them in every later round too. So
+ * there are at most as many rounds as claims, and usually two or three.
+ *
+ * world.c calls it on the thread of the run. It never allocates.
  */
 #include "sim/entitle.h"
 

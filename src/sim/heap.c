@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A binary heap of timers that know their places, so that any can be moved. */
+/*
+ * A binary heap of timers. Each timer knows its index, so that any timer can be moved. The other
+ * files of this folder call it on the thread of the run. It never calls a timer's function.
+ */
 #include "sim/heap.h"
 
 #include <assert.h>
@@ -32,7 +35,7 @@ static void put(struct gn_sim_heap *h, struct gn_sim_timer *t, size_t place)
     t->place = place;
 }
 
-/* To where it belongs, from a place that is free. */
+/* Moves the timer up or down to its position, starting at a free index. */
 static void settle(struct gn_sim_heap *h, struct gn_sim_timer *t, size_t place)
 {
     while (place > 1 && before(t, h->timers[place / 2])) {

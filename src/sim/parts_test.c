@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts that need no world: timers, waiting times, entitlements. */
+/* Tests the parts that need no simulated world: timers, waiting times, entitlements. */
 #include "sim/entitle.h"
 #include "sim/heap.h"
 #include "sim/waits.h"
@@ -14,7 +14,7 @@
 
 #define N 200
 
-/* Against a plain search of all of them, while they are set, moved and cleared at random. */
+/* Compares the heap with a linear search, while timers are set, moved and cleared at random. */
 static void timers_come_in_order(void **state)
 {
     static struct gn_sim_timer timers[N];
@@ -77,7 +77,7 @@ static void waits_are_counted(void **state)
     gn_sim_waits_fini(&sum);
 }
 
-/* The class of every number holds it, from the least to the greatest. */
+/* The class of every number contains it, from the least to the greatest. */
 static void no_wait_is_too_long(void **state)
 {
     for (int bits = 0; bits < 64; bits++) {
@@ -112,15 +112,14 @@ static void parts_by_weight_within_bounds(void **state)
     c[1].most = 0.25;
     gn_sim_entitle(c, 3);
     CHECK(0.65, 0.25, 0.1);
-    c[0].most = 0.2; /* nobody wants the rest */
+    c[0].most = 0.2; /* no claim wants the rest */
     gn_sim_entitle(c, 3);
     CHECK(0.2, 0.25, 0.1);
     c[0] = (struct gn_sim_claim){.weight = 1, .least = 0.4, .most = 1};
     c[1].most = c[2].most = 1;
     gn_sim_entitle(c, 3);
     CHECK(0.4, 0.24, 0.36);
-    c[2].most =
-        0.1; /* a floor and a cap at once: what the cap leaves is more than the floor asks for */
+    c[2].most = 0.1; /* A floor and a cap at once: the cap leaves more than the floor asks for. */
     gn_sim_entitle(c, 3);
     CHECK(0.4, 0.5, 0.1);
     c[1].most = 0;

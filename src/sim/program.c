@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What programs do: come, launch, think, go. There are four kinds: one that always has work; one
- * that thinks after each burst; one that launches on a schedule, and one whose launches were
- * recorded, whatever has ended by then.
+ * Simulates programs: they arrive, launch, think and leave. There are four kinds: one that always
+ * has work; one that thinks after each burst; one that launches on a schedule; and one with
+ * recorded launches, which do not depend on the completion of earlier ones. Timers and device.c
+ * call it on the thread of the run. It never grants a device.
  */
 #include "sim/sim_internal.h"
 

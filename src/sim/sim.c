@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run: events in the order of virtual time, then the sums. */
+/*
+ * Runs a simulation: events in the order of virtual time, then the sums. `gantry sim` calls it on
+ * its main thread. It never sleeps or waits for a real clock.
+ */
 #include "sim/sim_internal.h"
 
 #include <errno.h>
@@ -9,9 +12,9 @@
 
 #include "base/clock.h"
 
-#define MAX_EVENTS UINT64_C(1000000000) /* some minutes */
+#define MAX_EVENTS UINT64_C(1000000000) /* takes some minutes */
 
-/* What reading the clock twice takes, at its best. */
+/* Returns the least time that reading the clock twice takes. */
 static uint64_t clock_cost(void)
 {
     uint64_t least = UINT64_MAX;
@@ -22,7 +25,7 @@ static uint64_t clock_cost(void)
     return least;
 }
 
-/* Those that still wait may be the ones that wait longest. */
+/* Includes the vGPUs that still wait at the end, which may have waited longest. */
 static void count_waiting(struct gn_sim_world *world)
 {
     for (uint32_t i = 0; i < world->n_vgpus; i++) {

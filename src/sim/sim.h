@@ -6,61 +6,67 @@
 #include "sim/workload.h"
 
 /*
- * The scheduler of src/sched, unchanged, on a workload in virtual time. docs/sim.md has the model.
- * One thread at a time; nothing is shared between runs. The same workload and seed give the same
- * result, but for what is measured on the real clock.
+ * Runs the unchanged scheduler of src/sched on a workload in virtual time. docs/sim.md describes
+ * the model. One thread at a time; runs share nothing. The same workload and seed give the same
+ * result, except for times measured on the real clock.
  */
 struct gn_sim_usage {
     uint32_t n_vgpus;
-    uint64_t used_ns; /* of devices: kernels' time */
-    uint64_t kernels; /* that ended */
+    uint64_t used_ns; /* of devices: the kernels' time */
+    uint64_t kernels; /* kernels that ended */
     uint64_t turns;   /* grants of a device */
     uint64_t left;    /* kernels that were launched on a schedule and did not begin */
-    /* Until the device was granted, one for each time that it was waited for; the longest also of
-     * those who wait at the end. */
+    /*
+     * Time until the device was granted, one value for each wait. The longest value includes vGPUs
+     * that still wait at the end.
+     */
     struct gn_sim_waits waits;
 };
 
 struct gn_sim_tenant_result { /* all copies of a tenant */
     struct gn_sim_usage usage;
-    double share, entitled; /* of all devices' time */
-    double least_ratio,
-        most_ratio; /* of a copy: what it got of what it was entitled to; -1: to nothing */
+    double share, entitled; /* parts of all devices' time */
+    /* Over its copies: received time divided by entitled time. -1: entitled to nothing. */
+    double least_ratio, most_ratio;
 };
 
 struct gn_sim_device_result {
     uint64_t busy_ns;
-    uint64_t wasted_ns; /* held without work while somebody waited */
+    uint64_t wasted_ns; /* held without work while another vGPU waited */
     uint64_t turns;
-    uint32_t n_vgpus; /* that came to it */
+    uint32_t n_vgpus; /* vGPUs that arrived at it */
 };
 
-/* Calls of the scheduler, and what they took on the real clock where that was measured. */
+/* Calls of the scheduler, and their time on the real clock if it was measured. */
 struct gn_sim_decisions {
     uint64_t n_picks, n_yields, n_wakes;
-    uint64_t clock_ns; /* of all of them, without what reading the clock takes; 0: not measured */
+    uint64_t clock_ns; /* sum of all of them, without the time to read the clock; 0: not measured */
 };
 
 struct gn_sim_result {
     const struct gn_sched_policy *policy;
     uint64_t time_ns;
     struct gn_sim_usage all;
-    struct gn_sim_tenant_result *tenants; /* as the workload's */
-    struct gn_sim_usage *programs;        /* as the workload's */
-    struct gn_sim_device_result *devices; /* as many as the workload's */
+    struct gn_sim_tenant_result *tenants; /* in the workload's order */
+    struct gn_sim_usage *programs;        /* in the workload's order */
+    struct gn_sim_device_result *devices; /* one for each device of the workload */
     uint32_t n_tenants, n_programs, n_devices;
-    double fairness; /* the least ratio of a tenant over the greatest; -1: there is none */
+    double fairness; /* the least ratio of a tenant divided by the greatest; -1: none */
     struct gn_sim_decisions decisions;
 };
 
-/* The workload is finished (gn_sim_workload_finish). measure: on the real clock, too. 0 or -ENOMEM.
+/*
+ * The workload must be finished (gn_sim_workload_finish). measure: also measure on the real clock.
+ * Returns 0, -ENOMEM, or -E2BIG if there are too many events.
  */
 int gn_sim_run(const struct gn_sim_workload *w, const struct gn_sched_policy *policy, bool measure,
                struct gn_sim_result *ret, struct gn_error *err);
 void gn_sim_result_fini(struct gn_sim_result *r);
 
-/* What a decision costs beside so many vGPUs of as many tenants on one device, half of which always
- * have work. */
+/*
+ * Measures the cost of a decision with n_vgpus vGPUs of as many tenants on one device; half of them
+ * always have work.
+ */
 int gn_sim_cost(const struct gn_sched_policy *policy, uint32_t n_vgpus,
                 struct gn_sim_decisions *ret, struct gn_error *err);
 

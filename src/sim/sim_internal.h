@@ -8,32 +8,36 @@
 #include "sim/heap.h"
 #include "sim/sim.h"
 
-/* The world that is simulated: world.c has devices and who sits on them, device.c what a device
- * does, program.c what programs do. */
+/*
+ * The simulated world: world.c has the devices and the tenants on them, device.c the behaviour of a
+ * device, program.c the behaviour of programs.
+ */
 
 #define GN_SIM_NEVER UINT64_MAX
 
-struct gn_sim_owner; /* a tenant: one copy */
+struct gn_sim_owner; /* one copy of a tenant */
 struct gn_sim_vgpu;
 
 enum gn_sim_device_state { GN_SIM_FREE, GN_SIM_RUNS, GN_SIM_HOLDS /* without work */ };
 
 struct gn_sim_device {
     struct gn_sched sched;
-    struct gn_sim_timer
-        timer; /* FREE: when a cap gives way; RUNS: the kernel's end; HOLDS: patience ends */
+    /* FREE: when a cap allows the next turn. RUNS: the kernel's end. HOLDS: the end of spinning. */
+    struct gn_sim_timer timer;
     enum gn_sim_device_state state;
     struct gn_sim_vgpu *holder;             /* NULL: FREE */
-    bool asked;                             /* it is to be given back after this kernel */
+    bool asked;                             /* the holder must give it back after this kernel */
     uint64_t granted_ns, slice_ns, used_ns; /* of this grant */
-    uint64_t wasted_ns;                     /* of this grant: charged, too */
-    uint64_t contended_ns; /* since when somebody waits, in this grant; GN_SIM_NEVER: nobody does */
-    uint64_t began_ns, settled_ns; /* RUNS: the kernel; it is accounted for until then */
-    uint64_t idle_ns;              /* HOLDS: since when */
+    uint64_t wasted_ns;                     /* of this grant; charged as well */
+    /* Since when another vGPU has waited during this grant; GN_SIM_NEVER: none waits. */
+    uint64_t contended_ns;
+    /* RUNS: the kernel's begin; the time up to which it is accounted for. */
+    uint64_t began_ns, settled_ns;
+    uint64_t idle_ns; /* HOLDS: since when it has had no work */
     struct gn_list seats;
-    struct gn_sched_load
-        load; /* who is there counts as busy: what programs will do is not known beforehand */
-    uint64_t epoch_ns; /* since when the same vGPUs are here */
+    /* Present tenants count by weight whether busy or not: future work of programs is unknown. */
+    struct gn_sched_load load;
+    uint64_t epoch_ns; /* since when the same vGPUs have been here */
     struct gn_sim_device_result *result;
 };
 
@@ -44,7 +48,7 @@ struct gn_sim_seat {
     struct gn_sim_device *device;
     struct gn_list in_device, in_owner;
     uint32_t n_vgpus, n_working;
-    double wants; /* what its vGPUs would use if they were alone: a sum */
+    double wants; /* Sum of the parts that its vGPUs would each use alone. */
     /* In this epoch. */
     uint64_t used_ns, worked_ns, working_since_ns;
 };
@@ -61,15 +65,16 @@ struct gn_sim_vgpu {
     const struct gn_sim_program *program;
     struct gn_sim_usage *usage;
     struct gn_sim_owner *owner;
-    struct gn_sim_seat *seat; /* NULL: it has not come */
-    struct gn_sim_timer step; /* it comes; or the next launch */
+    struct gn_sim_seat *seat; /* NULL: it has not arrived */
+    struct gn_sim_timer step; /* its arrival, or the next launch */
     struct gn_sim_timer leave;
-    struct gn_sim_random random, launches,
-        behind;          /* kernels and thoughts; launches; the same, later */
-    uint64_t behind_ns;  /* when the launch in hand was */
-    uint64_t n_launched; /* not all of it ended; of a program that always has work: of no meaning */
-    uint32_t burst_left; /* of the launch in hand; 0: it has not begun */
-    uint32_t recorded_next, recorded_first; /* requests: to be launched, to be run */
+    /* Random streams: kernels and thinking; launches; the launches again, read later. */
+    struct gn_sim_random random, launches, behind;
+    uint64_t behind_ns; /* when the current launch was made */
+    /* Launches that have not ended. Meaningless for a program that always has work. */
+    uint64_t n_launched;
+    uint32_t burst_left;                    /* of the current launch; 0: it has not begun */
+    uint32_t recorded_next, recorded_first; /* indexes of requests: next to launch, next to run */
     bool working, leaving;
 };
 
@@ -83,50 +88,53 @@ struct gn_sim_world {
     uint32_t n_owners;
     struct gn_sim_vgpu *vgpus;
     uint32_t n_vgpus;
-    struct gn_sim_seat *seats; /* room for one a vGPU: more are never taken */
+    struct gn_sim_seat *seats; /* room for one per vGPU, which is the maximum */
     uint32_t n_seats;
-    struct gn_sim_claim *claims; /* room for one an owner */
+    struct gn_sim_claim *claims; /* room for one per owner */
     bool measure;
     uint64_t clock_cost_ns;
-    bool out_of_memory; /* the run ends */
+    bool out_of_memory; /* ends the run */
 };
 
 /* world.c */
-/* 0 or -ENOMEM; to be ended with fini in either case. The result's lists are there. */
+/* Returns 0 or -ENOMEM; call fini in either case. The result's arrays must exist. */
 int gn_sim_world_init(struct gn_sim_world *world, const struct gn_sim_workload *w,
                       const struct gn_sched_policy *policy, struct gn_sim_result *result);
 void gn_sim_world_fini(struct gn_sim_world *world);
-/* Finds it a place on the least loaded device. */
+/* Places the vGPU on the least loaded device. */
 void gn_sim_seat_take(struct gn_sim_world *world, struct gn_sim_vgpu *v);
 void gn_sim_seat_leave(struct gn_sim_world *world, struct gn_sim_vgpu *v);
 void gn_sim_set_working(struct gn_sim_world *world, struct gn_sim_vgpu *v, bool working);
-/* What was used and entitled to since the last time. */
+/* Accounts for used time since the last call. gn_sim_epoch_end also accounts for entitled time. */
 void gn_sim_device_settle(struct gn_sim_world *world, struct gn_sim_device *d);
 void gn_sim_epoch_end(struct gn_sim_world *world, struct gn_sim_device *d);
 void gn_sim_add_wait(struct gn_sim_world *world, struct gn_sim_vgpu *v, uint64_t ns);
 
 /* device.c */
 void gn_sim_device_fire(struct gn_sim_timer *t, void *world);
-/* The vGPU, which has a seat, has work. */
+/* The vGPU, which has a seat, has work now. */
 void gn_sim_device_work(struct gn_sim_world *world, struct gn_sim_vgpu *v);
-/* It goes; true: at once, false: when its kernel ends. */
+/* The vGPU leaves. True: it has left; false: it leaves when its kernel ends. */
 bool gn_sim_device_leave(struct gn_sim_world *world, struct gn_sim_vgpu *v);
-/* Time is over. */
+/* Closes the accounts at the end of the run. */
 void gn_sim_device_finish(struct gn_sim_world *world, struct gn_sim_device *d);
 
 /* program.c */
 void gn_sim_program_arrive(struct gn_sim_timer *t, void *world);
 void gn_sim_program_leave(struct gn_sim_timer *t, void *world);
-/* The part of a device that a vGPU of it would use if it were alone. */
+/* Returns the part of a device that one vGPU of the program would use alone. */
 double gn_sim_program_wants(const struct gn_sim_program *p);
 void gn_sim_program_gone(struct gn_sim_world *world, struct gn_sim_vgpu *v);
 bool gn_sim_program_has_work(const struct gn_sim_vgpu *v);
-/* The next kernel's time. Has work. */
+/* Begins the next kernel of a vGPU with work, and returns its duration. */
 uint64_t gn_sim_program_begin(struct gn_sim_world *world, struct gn_sim_vgpu *v);
 void gn_sim_program_end(struct gn_sim_world *world, struct gn_sim_vgpu *v);
-/* When the launch was whose first kernel is next; GN_SIM_NEVER: none is, or it always has work. */
+/*
+ * Returns the time of the launch that begins with the next kernel. GN_SIM_NEVER: no launch begins,
+ * or the program always has work.
+ */
 uint64_t gn_sim_program_launched(const struct gn_sim_world *world, const struct gn_sim_vgpu *v);
-/* Kernels launched on a schedule that did not begin. */
+/* Returns the number of scheduled or recorded kernels that did not begin. */
 uint64_t gn_sim_program_left(const struct gn_sim_vgpu *v);
 
 #endif

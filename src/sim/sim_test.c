@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs whose results a person can reckon, and what holds for every run. */
+/* Tests runs with results that can be calculated by hand, and properties of every run. */
 #include "sim/sim.h"
 
 #include <errno.h>
@@ -52,10 +52,12 @@ static double busy(const struct gn_sim_result *result)
             fail_msg("%s is %.5f and not %.5f", #value, value_, wanted_);                          \
     } while (0)
 
-/* ---- by hand */
+/* ---- calculated by hand */
 
-/* Slices of 6 ms in turn: a waits for 0 at its first, b for 6, then each for 6 while the other
- * runs. 12 s are 1000 turns each. */
+/*
+ * Slices of 6 ms in turn: a waits for 0 ms first, b for 6 ms, then each for 6 ms while the other
+ * runs. 12 s are 1000 turns each.
+ */
 static void two_equal_tenants(void **state)
 {
     simulate("fair", "[sim]\ntime = 12s\n[tenant a]\n[tenant b]\n");
@@ -93,8 +95,10 @@ static void one_two_three(void **state)
     assert_near(busy(&r), 1, 1e-9);
 }
 
-/* rr knows no weights: each gets a third, the first twice what it is entitled to, the last two
- * thirds. */
+/*
+ * rr ignores weights: each gets a third. That is twice the entitlement of the first, and two thirds
+ * of the entitlement of the last.
+ */
 static void unfairness_shows(void **state)
 {
     simulate(
@@ -130,7 +134,9 @@ static void a_floor_against_weights(void **state)
     assert_near(r.tenants[1].entitled, 0.70, 1e-6);
 }
 
-/* One kernel of 1 ms every 10 ms beside one that always works: a tenth, and the rest is not lost.
+/*
+ * One kernel of 1 ms every 10 ms, next to a tenant that always works: it uses a tenth, and the rest
+ * is not lost.
  */
 static void who_has_no_work_costs_nothing(void **state)
 {
@@ -140,12 +146,13 @@ static void who_has_no_work_costs_nothing(void **state)
     assert_near(r.tenants[0].entitled, 0.1, 0.001);
     assert_near(r.tenants[1].share, 0.9, 0.001);
     assert_near(busy(&r), 1, 1e-9);
-    /* It comes into a slice of the other, and is next. */
+    /* It arrives during a slice of the other, and is next. */
     assert_true(r.tenants[0].usage.waits.longest_ns <= 6 * MS);
     assert_int_equal(r.tenants[0].usage.kernels, 999);
 }
 
-/* Launches every 10 ms, alone, spinning for 50 us after each: nobody waits, so nothing is wasted.
+/*
+ * Launches every 10 ms, alone, spinning for 50 us after each: no vGPU waits, so no time is wasted.
  */
 static void spinning_costs_only_who_waits(void **state)
 {
@@ -154,20 +161,24 @@ static void spinning_costs_only_who_waits(void **state)
     assert_int_equal(r.devices[0].wasted_ns, 0);
     assert_int_equal(r.tenants[0].usage.waits.longest_ns, 0);
     end(state);
-    /* Thinks for 1 ms after each kernel of 1 ms: each turn ends with 50 us of spinning, which the
-     * other waits for. */
+    /*
+     * Thinks for 1 ms after each kernel of 1 ms: each turn ends with 50 us of spinning, for which
+     * the other waits.
+     */
     simulate("fair", "[tenant lazy]\nthink = 1ms\n[tenant busy]\n");
     assert_near((double)r.devices[0].wasted_ns / (double)r.time_ns,
                 (double)r.tenants[0].usage.turns * 50e-6 / 10, 1e-9);
     assert_near(busy(&r) + (double)r.devices[0].wasted_ns / (double)r.time_ns, 1, 1e-9);
     end(state);
-    /* Thinks for less than the spin time: it keeps the device for its slice. */
+    /* Thinks for less than the spin time, so it holds the device for its slice. */
     simulate("fair", "[tenant chatty]\nkernel = 20us\nthink = 10us\n[tenant busy]\n");
     assert_near((double)r.tenants[0].usage.kernels / (double)r.tenants[0].usage.turns, 300, 2);
 }
 
-/* Kernels of a second beside some of 200 us, equal weights: half each, a second's wait for the
- * short one. */
+/*
+ * Kernels of a second next to some of 200 us, with equal weights: half each, and a second's wait
+ * for the short one.
+ */
 static void a_second_beside_200_us(void **state)
 {
     simulate("fair",
@@ -178,8 +189,7 @@ static void a_second_beside_200_us(void **state)
     assert_true(r.fairness > 0.96);
 }
 
-/* It waits nearly all the time, but could use no more than a 26th of the device if it were alone.
- */
+/* It waits nearly all the time, but could use no more than a 26th of the device alone. */
 static void nobody_is_entitled_to_more_than_it_can_use(void **state)
 {
     simulate("fair", "[tenant bulk]\nkernel = 1s\n[tenant chat]\nkernel = 200us\nthink = 5ms\n");
@@ -206,8 +216,10 @@ static void more_vgpus_gain_nothing(void **state)
     assert_near((double)r.programs[1].used_ns / (double)r.time_ns, 0.375, 0.001);
 }
 
-/* Overload: 1.5 kernels of 1 ms come each millisecond; what is not begun is counted, and the wait
- * grows. */
+/*
+ * Overload: 1.5 kernels of 1 ms arrive each millisecond. Kernels that do not begin are counted, and
+ * the wait grows.
+ */
 static void overload_shows(void **state)
 {
     simulate("fair", "[sim]\ntime = 3s\n[tenant a]\nevery = 2ms\nburst = 3\n");
@@ -219,7 +231,7 @@ static void overload_shows(void **state)
 
 static void the_ways_to_come_and_go(void **state)
 {
-    /* b is there for the second half: a has 3/4 of the whole. */
+    /* b is present in the second half: a has 3/4 of the whole. */
     simulate("fair", "[sim]\ntime = 20s\n[tenant a]\n[tenant b]\narrive = 10s\n");
     assert_near(r.tenants[0].share, 0.75, 0.001);
     assert_near(r.tenants[0].entitled, 0.75, 1e-6);
@@ -235,12 +247,12 @@ static void the_ways_to_come_and_go(void **state)
     assert_true(r.tenants[2].least_ratio < 0);
     assert_near(r.fairness, 1, 0.005);
     end(state);
-    /* In the middle of a kernel: that one ends. */
+    /* It leaves in the middle of a kernel: that kernel ends. */
     simulate("fair", "[sim]\ntime = 20s\n[tenant a]\nkernel = 3s\nstay = 7s\n");
     assert_int_equal(r.tenants[0].usage.used_ns, 9 * S);
     assert_int_equal(r.tenants[0].usage.kernels, 3);
     end(state);
-    /* It has left its device, for c: b is on the other. */
+    /* a has left its device, which c gets: b is on the other one. */
     simulate("fair",
              "[sim]\ndevices = 2\ntime = 20s\n[tenant a]\nweight = 300\nkernel = 3s\nstay = "
              "7s\n[tenant b]\n"
@@ -266,8 +278,10 @@ static void the_least_loaded_device(void **state)
         assert_int_equal(r.devices[i].n_vgpus, 3);
 }
 
-/* A kernel of 1 ms, then 5 ms of spinning, and a launch just after: what it held while the other
- * waited is charged, so the other has its three quarters. */
+/*
+ * A kernel of 1 ms, then 5 ms of spinning, and a launch just after. The time that it held while the
+ * other waited is charged, so the other has its three quarters.
+ */
 static void what_is_wasted_is_charged(void **state)
 {
     simulate("fair",
@@ -288,8 +302,10 @@ static void polling_wastes_the_device(void **state)
     assert_true(busy(&r) > 0.99);
 }
 
-/* strict: who launches, and has credit, gets the device after the kernel in hand, not after the
- * slice. */
+/*
+ * strict: a vGPU that launches, and has credit, gets the device after the current kernel, not after
+ * the slice.
+ */
 static void strict_brings_the_vgpu_with_its_program(void **state)
 {
     static const char text[] =
@@ -302,9 +318,9 @@ static void strict_brings_the_vgpu_with_its_program(void **state)
     assert_true(r.tenants[0].usage.waits.n > 300);
 }
 
-/* ---- whatever is simulated */
+/* ---- all simulations */
 
-/* Everything of a result that is to be the same; ret has room for n. */
+/* Prints all parts of a result that must be reproducible; ret has room for n bytes. */
 static void describe(const struct gn_sim_result *result, char *ret, size_t n)
 {
     size_t at = 0;
@@ -376,7 +392,7 @@ static void sums_agree_under_every_policy(void **state)
     }
 }
 
-/* tests/commands looks at the memory that this takes, in a process of its own. */
+/* tests/commands checks the memory that this takes, in a process of its own. */
 static void ten_thousand_vgpus_on_a_hundred_devices(void **state)
 {
     simulate("fair",

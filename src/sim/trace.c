@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Recorded workloads: CSV with a line of names, or JSON objects a line each; start_ns, vgpu, tenant
- * and kernel_ns. Other columns and fields are ignored, so that a recorder may add some. Whatever is
- * wrong is one sentence that names the line.
+ * Reads recorded workloads: CSV with a line of names, or one JSON object per line, with start_ns,
+ * vgpu, tenant and kernel_ns. Other columns and fields are ignored, so that a recorder may add
+ * some. Each mistake is one sentence that names the line. `gantry sim` calls it on its main thread.
+ * It never runs the workload.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -22,7 +23,7 @@ enum column { START, VGPU, TENANT, KERNEL, N_COLUMNS };
 
 static const char *const names[N_COLUMNS] = {"start_ns", "vgpu", "tenant", "kernel_ns"};
 
-/* A line's values. */
+/* The values of one line. */
 struct row {
     uint64_t start_ns, kernel_ns;
     char vgpu[GN_SIM_NAME_BYTES], tenant[GN_SIM_NAME_BYTES];
@@ -39,10 +40,10 @@ struct reader {
     uint32_t line;
     bool json;
     int columns[MAX_COLUMNS]; /* enum column, or -1 */
-    int n_columns;            /* 0: the line of names is still to come */
+    int n_columns;            /* 0: the line of names has not been read yet */
     void *vgpus;              /* a tree of struct known */
     size_t room_requests, room_vgpus;
-    uint32_t *program_of; /* a tenant's index gives that of the program with its recorded vGPUs */
+    uint32_t *program_of; /* Maps a tenant's index to the program that holds its recorded vGPUs. */
     struct gn_error *err;
 };
 
@@ -149,14 +150,14 @@ static int read_json(struct reader *r, const char *line, struct row *row)
     return rc;
 }
 
-/* ---- what a line says */
+/* ---- the meaning of a line */
 
 static int compare_known(const void *a, const void *b)
 {
     return strcmp(((const struct known *)a)->name, ((const struct known *)b)->name);
 }
 
-/* The program that the recorded vGPUs of a tenant belong to. */
+/* Returns the program that holds the recorded vGPUs of a tenant. */
 static int program_of(struct reader *r, uint32_t tenant, uint32_t *ret)
 {
     struct gn_sim_workload *w = r->w;
@@ -259,7 +260,7 @@ static int add_row(struct reader *r, const struct row *row)
     return 0;
 }
 
-/* By time, and by line where that is the same: `next` is still the number of the line before. */
+/* Sorts by time, then by line: `next` still holds the line's index. */
 static int compare_requests(const void *a, const void *b)
 {
     const struct gn_sim_request *x = a, *y = b;
@@ -268,7 +269,7 @@ static int compare_requests(const void *a, const void *b)
     return x->next < y->next ? -1 : x->next > y->next;
 }
 
-/* Each vGPU's requests become a list in the order of time. */
+/* Links each vGPU's requests to a list in the order of time. */
 static void link_requests(struct gn_sim_trace *t)
 {
     if (t->n_requests)
@@ -280,7 +281,7 @@ static void link_requests(struct gn_sim_trace *t)
     }
 }
 
-/* line: as fgets leaves it; whole: nothing of it is still to come. */
+/* line: as fgets returns it; whole: the line is complete. */
 static int read_line(struct reader *r, char *line, bool whole)
 {
     struct row row = {.start_ns = 0};

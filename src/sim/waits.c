@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Classes of waiting times: row 0 has one for each number below 64, row k 64 for those of 6 + k
- * bits. */
+/*
+ * Classes of waiting times: row 0 has one class for each number below 64, row k has 64 classes for
+ * numbers of 6 + k bits. The simulation calls it on its thread. It never allocates more than 59
+ * rows.
+ */
 #include "sim/waits.h"
 
 #include <errno.h>
@@ -19,7 +22,7 @@ static int row_of(uint64_t ns)
     return ns < 64 ? 0 : 58 - __builtin_clzll(ns);
 }
 
-/* The greatest value of a class. */
+/* Returns the greatest value of a class. */
 static uint64_t most_of(int row, int column)
 {
     if (row == 0)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A workload: its tenants and programs, as by default until a description says more, and what is
- * judged at the end. */
+/*
+ * Makes a workload: its tenants and programs with default values, and the checks at the end of its
+ * description. `gantry sim` calls it on its main thread. It never parses a description: describe.c
+ * does.
+ */
 #include "sim/workload.h"
 
 #include <ctype.h>
@@ -113,7 +116,7 @@ int gn_sim_workload_new_program(struct gn_sim_workload *w, const char *name, uin
     return 0;
 }
 
-/* ---- the end */
+/* ---- end of the description */
 
 uint32_t gn_sim_workload_vgpus(const struct gn_sim_workload *w)
 {
@@ -135,7 +138,7 @@ static int give_programs(struct gn_sim_workload *w, struct gn_error *err)
     return 0;
 }
 
-/* Without a time of its own a recorded workload ends when its last kernel would, alone. */
+/* Without a given time, a recorded workload ends when its last kernel would, if it ran alone. */
 static uint64_t recorded_time(const struct gn_sim_trace *t)
 {
     uint64_t end = 0;

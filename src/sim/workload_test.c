@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Descriptions of workloads, by file, by words and recorded: what they mean, and what every mistake
- * says. */
+/*
+ * Tests descriptions of workloads, by file, by words and recorded: their meaning, and the error for
+ * every mistake.
+ */
 #include "sim/workload.h"
 
 #include <errno.h>
@@ -209,7 +211,7 @@ static void what_is_described_is_judged_as_a_whole(void **state)
 
 /* ---- recorded */
 
-/* Reads text as a recorded workload, beside a tenant "a" of weight 7. */
+/* Reads text as a recorded workload, next to a tenant "a" of weight 7. */
 static int record(struct gn_sim_workload *w, const char *text, size_t n, struct gn_error *err)
 {
     char path[] = "/tmp/gantry-trace-XXXXXX";
@@ -339,7 +341,7 @@ static void times_are_written_short(void **state)
         assert_string_equal(gn_sim_format_ns(all[i].ns, text), all[i].text);
 }
 
-/* What is drawn is as described, and a stream depends on its own number alone. */
+/* Drawn numbers have the described distribution, and a stream depends on its own number only. */
 static void what_is_drawn_is_as_described(void **state)
 {
     struct gn_sim_random random, same, other;
@@ -360,9 +362,10 @@ static void what_is_drawn_is_as_described(void **state)
         large += ns > 3000000;
     }
     assert_true(alike < 10);
-    assert_true(sum / n > 0.98 && sum / n < 1.02);         /* the mean */
-    assert_true(squares / n > 1.92 && squares / n < 2.08); /* of squares: twice its square */
-    assert_true(large > 0.045 * n && large < 0.055 * n);   /* beyond thrice the mean: e^-3 */
+    assert_true(sum / n > 0.98 && sum / n < 1.02); /* the mean */
+    /* the mean of squares: twice the square of the mean */
+    assert_true(squares / n > 1.92 && squares / n < 2.08);
+    assert_true(large > 0.045 * n && large < 0.055 * n); /* above three times the mean: e^-3 */
     assert_int_equal(gn_sim_parse_time("10us..20us", &t, &err), 0);
     uint64_t least = UINT64_MAX, most = 0;
     for (int i = 0; i < n; i++) {

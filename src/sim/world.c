@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Devices, the tenants that sit on them, and the books: what each used and what it was entitled to.
- * All memory is taken at the start; while time goes on none is, but for classes of waiting times.
+ * The simulated devices, the tenants on them, and the accounts: the time that each used and the
+ * time that it was entitled to. All memory is allocated at the start, except for classes of waiting
+ * times. sim.c and program.c call it on the thread of the run. It never chooses the next vGPU.
  *
- * Who is entitled to what is reckoned over epochs, in which the same vGPUs are on a device. One
- * that had work (nearly) all the time wanted what it would have used alone; any other wanted what
- * it used.
+ * Entitlements are computed for epochs, in which the same vGPUs are on a device. A tenant that had
+ * work (nearly) all the time wanted the time that it would have used alone; any other tenant wanted
+ * the time that it used.
  */
 #include "sim/sim_internal.h"
 
@@ -13,11 +14,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Streams of random numbers: each vGPU has some of its own, so that no policy changes what another
- * draws. */
+/*
+ * Streams of random numbers: each vGPU has its own, so that a policy cannot change another vGPU's
+ * numbers.
+ */
 enum { STREAM_KERNELS, STREAM_LAUNCHES, N_STREAMS };
 
-#define ALWAYS 0.95 /* who had work for this part of an epoch is said to have had it always */
+/* A tenant with work for this part of an epoch counts as having had work always. */
+#define ALWAYS 0.95
 
 static void owners_init(struct gn_sim_world *world)
 {
@@ -30,7 +34,7 @@ static void owners_init(struct gn_sim_world *world)
     }
 }
 
-/* Where a tenant's copies begin among the owners. */
+/* Returns the index of a tenant's first copy among the owners. */
 static uint32_t first_owner(const struct gn_sim_workload *w, uint32_t tenant)
 {
     uint32_t at = 0;
@@ -117,7 +121,7 @@ void gn_sim_world_fini(struct gn_sim_world *world)
     free(world->claims);
 }
 
-/* ---- the books */
+/* ---- the accounts */
 
 void gn_sim_device_settle(struct gn_sim_world *world, struct gn_sim_device *d)
 {
@@ -215,7 +219,7 @@ static struct gn_sim_seat *find_seat(struct gn_sim_world *world, struct gn_sim_o
     s->device = d;
     gn_list_init(&s->in_device);
     gn_list_append(&o->seats, &s->in_owner);
-    /* The description has been judged: none of these can be refused. */
+    /* The description has been checked: none of these calls can fail. */
     (void)gn_sched_tenant_add(&d->sched, &s->t, o->tenant->weight, world->now_ns);
     (void)gn_sched_tenant_set_cap(&d->sched, &s->t, o->tenant->cap, world->now_ns);
     (void)gn_sched_tenant_set_floor(&d->sched, &s->t, o->tenant->floor, world->now_ns);

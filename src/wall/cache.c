@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Creates the folder of a kernel cache that is kept on disk without layers. The worker that will
- * use it calls this before it changes to its user. gantryd itself never opens a folder of a user's:
- * a file system of that user's could block gantryd's event loop, but here it blocks only that
- * user's worker.
+ * Makes the folder of a kernel cache without layers. The worker that will use the cache calls it,
+ * on its main thread, before it changes its user. gantryd's loop never opens a folder of a user,
+ * because a file system of that user's own could block it; here only that user's worker blocks.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,9 +15,11 @@
 
 #include "wall/parts.h"
 
-/* Makes the open folder the user's own, with mode 0700. Works on the descriptor and never on the
- * name: in a folder of its own, the user could put another file or a link under any name. -EPERM:
- * the folder belongs to a third user. */
+/*
+ * Makes the open folder the user's own, mode 0700. It changes the descriptor and never a name: the
+ * user could put another file, or a link to one, under any name in its own folder. -EPERM: the
+ * folder belongs to a third user.
+ */
 static int own_folder(int fd, uid_t uid, gid_t gid)
 {
     struct stat st;
@@ -31,16 +32,19 @@ static int own_folder(int fd, uid_t uid, gid_t gid)
     return (st.st_mode & 0777) != 0700 && fchmod(fd, 0700) < 0 ? -errno : 0;
 }
 
-/* Locks a file for the life of the worker, which marks the cache as in use. No descriptor of a
- * folder stays open, since the worker could reach other files through it. */
+/*
+ * Locks a file while the worker lives, which marks its cache as in use. No descriptor of a folder
+ * stays open, because the worker could reach other folders through it.
+ */
 static void lock_cache(int root, const char *name)
 {
     char lock[NAME_MAX + 1];
     if ((size_t)snprintf(lock, sizeof lock, "%s.lock", name) >= sizeof lock)
         return;
     const int fd = openat(root, lock, O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    /* stays open */
     if (fd >= 0)
-        (void)flock(fd, LOCK_SH | LOCK_NB); /* stays open on purpose */
+        (void)flock(fd, LOCK_SH | LOCK_NB);
 }
 
 int gn_wall_make_cache(const struct gn_wall_plan *plan)
@@ -62,7 +66,7 @@ int gn_wall_make_cache(const struct gn_wall_plan *plan)
     if (rc == 0)
         rc = fd < 0 ? -errno : own_folder(fd, uid, plan->change_user ? plan->gid : (gid_t)-1);
     if (rc == 0) {
-        (void)futimens(fd, NULL); /* records when it was last used */
+        (void)futimens(fd, NULL); /* records the last use */
         lock_cache(root, name);
     }
     if (fd >= 0)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The list of files and folders that a driver may need: the system's programs and libraries,
- * descriptions of the machine, and device nodes. Every user of the machine can open all of them
- * anyway. Called by landlock.c, view.c and scratch.c in a worker that raises its walls. Opens
- * nothing but /dev, to read its names.
+ * Lists the files that a driver may need: the system's programs and libraries, to read and run;
+ * files that describe the machine; and device nodes. Every user of the machine may open all of them
+ * without Gantry, too. landlock.c, view.c and scratch.c call it on the worker's main thread. It
+ * never opens the files; it reads only the names in /dev and resolves the driver's path.
  */
 #include <dirent.h>
 #include <limits.h>
@@ -73,7 +73,7 @@ static const struct {
     {"/dev/dxg", GN_WALL_DEVICE},
 };
 
-/* Devices with a number in their name, or with names that only the vendor knows. */
+/* Prefixes of devices with a number, or with vendor-specific names. */
 static const char *const families[] = {"nvidia",     "mali",  "xclmgmt",
                                        "intel-fpga", "cndrv", "davinci"};
 
@@ -94,8 +94,10 @@ static void each_device(void (*each)(void *ctx, const char *path, unsigned how),
     closedir(dir);
 }
 
-/* Folders of a driver installed under a prefix of its own: its library is in PREFIX/lib or below,
- * and needs the files beside it. */
+/*
+ * For a driver with its own prefix: its library is in PREFIX/lib or below, and needs the folders
+ * next to that.
+ */
 static void each_of_prefix(char *library, void (*each)(void *ctx, const char *path, unsigned how),
                            void *ctx)
 {
@@ -114,7 +116,7 @@ static void each_of_prefix(char *library, void (*each)(void *ctx, const char *pa
             each(ctx, path, GN_WALL_READ | GN_WALL_RUN);
 }
 
-/* The folders where the operator has said that libraries are. */
+/* The folders in which the operator told the loader to search. */
 static void each_library_folder(void (*each)(void *ctx, const char *path, unsigned how), void *ctx)
 {
     char path[PATH_MAX];
@@ -138,7 +140,7 @@ void gn_wall_driver_files(const struct gn_wall_plan *plan,
         each(ctx, fixed[i].path, fixed[i].how);
     for (const char *const *path = plan->config_paths; path && *path; path++)
         each(ctx, *path, GN_WALL_READ);
-    /* A shared mapping of /dev/zero is memory that no limit counts. */
+    /* A shared mapping of it is memory that RLIMIT_DATA does not count. */
     each(ctx, "/dev/zero", plan->shares ? GN_WALL_DEVICE : GN_WALL_READ);
     each_device(each, ctx);
     each_library_folder(each, ctx);
@@ -146,7 +148,7 @@ void gn_wall_driver_files(const struct gn_wall_plan *plan,
         each_of_prefix(library, each, ctx);
 }
 
-/* Whether the path is below /tmp, and neither in the worker's own folders there nor a way out. */
+/* True for a path below /tmp that is neither the worker's own nor leads out of /tmp. */
 bool gn_wall_is_temporary(const char *path)
 {
     static const char *const own[] = {"cache", "shm", "root"};
@@ -172,8 +174,10 @@ static void pass_temporary(void *ctx, const char *path, unsigned how)
         t->each(t->ctx, path, how);
 }
 
-/* Also adds the folder of the library itself: further libraries may be beside it, under
- * any name. */
+/*
+ * Includes the library's folder under any name, because a library's dependencies are often next to
+ * it.
+ */
 static void each_of_library(const char *library, struct temporary *t)
 {
     char path[PATH_MAX];

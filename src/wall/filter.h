@@ -13,8 +13,10 @@ struct gn_wall_filter {
     struct sock_filter code[GN_WALL_FILTER_MAX];
 };
 
-/* Creates the filter for a worker with process id `pid`, as the worker itself sees it. The other
- * arguments are those of gn_wall_filter (parts.h). -E2BIG: the filter is too long. */
+/*
+ * Builds the filter of a worker that sees its own pid as `pid`; the other arguments are those of
+ * gn_wall_filter (parts.h). -E2BIG: the filter does not fit.
+ */
 int gn_wall_make_filter(struct gn_wall_filter *f, bool apart, bool shares, bool bounded,
                         uint32_t pid);
 

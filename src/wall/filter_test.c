@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of the filter of system calls with the real kernel: each test is a child that installs the
- * filter and tries one call. */
+/*
+ * Tests the filter of system calls in the kernel: each test is a child that raises it and tries one
+ * thing.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -31,8 +33,10 @@
 
 #define NO_FILTER 199
 
-/* Runs work() in a child behind the filter. Returns the child's wait status; its exit status is the
- * result of work(). */
+/*
+ * Returns the wait status of a child that raises the filter and then calls work(). The result of
+ * work() is its exit status.
+ */
 static int in_child(int (*work)(void), bool apart)
 {
     int status;
@@ -92,7 +96,7 @@ static int daily_work(void)
     if (!big)
         return 4;
     memset(big, 1, 64u << 20);
-    /* realloc() that grows without mremap. */
+    /* grown without mremap */
     char *grown = realloc(big, 128u << 20);
     if (!grown || grown[0] != 1 || grown[(64u << 20) - 1] != 1)
         return 10;
@@ -213,7 +217,7 @@ static int try_shared_stack(void)
         mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_GROWSDOWN, -1, 0);
     return p == MAP_FAILED ? errno : 0;
 }
-/* Tries to make one page of the first thread's stack into many. */
+/* Would turn one page of the first thread's stack into many. */
 static int try_larger_stack(void)
 {
     char here;
@@ -317,7 +321,7 @@ static int mount_something(void)
     return error_of(syscall(SYS_mount, "none", "/tmp", "tmpfs", 0, NULL));
 }
 #if defined(__x86_64__)
-/* Calls getpid of the 32-bit ABI; the same number means writev in the 64-bit one. */
+/* getpid of the 32-bit ABI: its number means writev in the 64-bit ABI. */
 static int other_abi(void)
 {
     int result;
@@ -342,7 +346,10 @@ static void an_intruder_ends(void **state)
 #endif
 }
 
-/* Where shared memory is allowed, as for a program on another machine, stacks are still refused. */
+/*
+ * A worker that may make shared memory, as for a program on another machine, still may not make
+ * stacks.
+ */
 static void no_stack_is_made_where_memory_may_be_shared(void **state)
 {
     int status;
@@ -367,7 +374,7 @@ static void check_form(bool shares, bool bounded)
 {
     static struct gn_wall_filter f;
     assert_int_equal(gn_wall_make_filter(&f, false, shares, bounded, 4711), 0);
-    /* The kernel checks jumps, too; this also shows that no path runs off the end. */
+    /* The kernel checks jumps as well; this shows that no path runs off the end. */
     for (unsigned i = 0; i < f.n; i++) {
         if (BPF_CLASS(f.code[i].code) == BPF_JMP) {
             assert_true(i + 1u + f.code[i].jt < f.n);

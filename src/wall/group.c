@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory cgroups of workers. A worker that starts creates its own and enters it; gantryd chooses
- * the folder, raises the limit and removes the group (daemon/vgpu/memory_groups.c). To create,
- * enter or remove a group, the kernel takes its cgroup lock, which any other entry on the machine
- * may hold for tens of milliseconds. Writing a limit does not take that lock, and is the only
- * operation that gantryd's event loop performs.
+ * Memory cgroups of workers. A starting worker makes its own and enters it; gantryd names the
+ * folder, raises the limit and removes the group (daemon/memory_groups.c). Making, entering and
+ * removing wait for the kernel's cgroup lock, which any entry on the machine holds for up to tens
+ * of milliseconds. Writing a limit does not; gantryd's loop never does more than that.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -41,9 +40,11 @@ int gn_wall_group_bound(const char *folder, uint64_t most_bytes)
         (void)gn_wall_group_write(folder, "memory.swap.max", text);
         return rc;
     }
-    /* cgroup version 1: the limit on memory and swap together must never be below the limit on
-     * memory. So it is written first, for the case that both rise, and again last, for the case
-     * that there was none. Kernels without swap accounting lack the file. */
+    /*
+     * Version 1. The limit on memory and swap together must never be below the limit on memory. So
+     * it is written first when both rise, and last when there was none. Kernels without swap
+     * accounting lack the file.
+     */
     (void)gn_wall_group_write(folder, "memory.memsw.limit_in_bytes", text);
     rc = gn_wall_group_write(folder, "memory.limit_in_bytes", text);
     (void)gn_wall_group_write(folder, "memory.memsw.limit_in_bytes", text);
@@ -77,7 +78,7 @@ void gn_wall_group_make(struct gn_wall_group *g, const char *folder, uint64_t mo
 static void *enter(void *arg)
 {
     const struct gn_wall_group *g = arg;
-    if (write(g->fd, "0", 1) < 0) /* moves the calling process with all its threads */
+    if (write(g->fd, "0", 1) < 0) /* 0 means the calling process, with all its threads. */
         go_without("cgroup.procs", -errno);
     return NULL;
 }

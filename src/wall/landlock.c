@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Confines the worker with Landlock. Afterwards it can open only the files of
- * gn_wall_driver_files(), the tenant's cache and its own temporary files, and can write only the
- * last two. It can bind or connect no TCP port, connect to no abstract socket, and signal or trace
- * no process outside. Descriptors that it already has, or receives later, keep working. Called by
- * raise.c.
+ * Raises the Landlock wall, on the worker's main thread. From then on the worker can open only the
+ * files that gn_wall_driver_files lists, the tenant's cache and its own temporary files. It can
+ * write only the latter two and devices. It can bind or connect no TCP port, connect no abstract
+ * socket, and signal or trace no process outside. It never affects descriptors that the worker has
+ * or receives.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 
 #include "wall/parts.h"
 
-/* The kernel's interface, defined here because system headers may be older than the kernel. */
+/* The kernel's interface is repeated here, because system headers may be older than the kernel. */
 #ifndef SYS_landlock_create_ruleset
 #define SYS_landlock_create_ruleset 444
 #define SYS_landlock_add_rule       445
@@ -40,13 +40,13 @@ enum {
     FS_MAKE_FIFO = 1 << 10,
     FS_MAKE_BLOCK = 1 << 11,
     FS_MAKE_SYM = 1 << 12,
-    FS_REFER = 1 << 13,     /* since version 2 */
-    FS_TRUNCATE = 1 << 14,  /* since version 3 */
-    FS_IOCTL_DEV = 1 << 15, /* since version 5 */
+    FS_REFER = 1 << 13,     /* from version 2 */
+    FS_TRUNCATE = 1 << 14,  /* from version 3 */
+    FS_IOCTL_DEV = 1 << 15, /* from version 5 */
 };
 #define FS_VERSION_1 0x1fff
-#define NET_ALL      3u /* bind and connect, since version 4 */
-#define SCOPE_ALL    3u /* abstract sockets and signals, since version 6 */
+#define NET_ALL      3u /* bind and connect; from version 4 */
+#define SCOPE_ALL    3u /* abstract sockets and signals; from version 6 */
 
 #define FS_FILE_ONLY (FS_EXECUTE | FS_WRITE_FILE | FS_READ_FILE | FS_TRUNCATE | FS_IOCTL_DEV)
 #define FS_READS     (FS_READ_FILE | FS_READ_DIR)
@@ -66,7 +66,7 @@ struct path_beneath {
 struct rules {
     int fd;
     uint64_t handled;
-    int rc; /* error of the first rule that failed */
+    int rc; /* the first error */
 };
 
 static uint64_t rights(unsigned how)
@@ -88,8 +88,9 @@ static void allow(void *ctx, const char *path, unsigned how)
     struct rules *r = ctx;
     struct stat st;
     int fd = open(path, O_PATH | O_CLOEXEC);
+    /* A file that is absent, or forbidden to this user, needs no rule. */
     if (fd < 0)
-        return; /* a file that is missing, or not open to this user, needs no rule */
+        return;
     struct path_beneath rule = {.allowed = rights(how) & r->handled, .parent = fd};
     if (fstat(fd, &st) == 0 && !S_ISDIR(st.st_mode))
         rule.allowed &= FS_FILE_ONLY;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mounts and unmounts folders in two layers (layers.h). Called by gantryd at its start, by the
- * process that stores new files of kernel caches, and on gantryd's thread. */
+/*
+ * Mounts and unmounts layered folders. gantryd's cache thread calls it, and the process that saves
+ * new files. It never copies a file.
+ */
 #include "wall/layers.h"
 
 #include <errno.h>
@@ -17,7 +19,7 @@ int gn_wall_own_mounts(void)
 {
     if (unshare(CLONE_NEWNS) < 0)
         return -errno;
-    /* Mounts that the machine makes later appear here, too, but not the other way round. */
+    /* Later mounts of the machine appear here as well, but not the reverse. */
     return mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0 ? -errno : 0;
 }
 
@@ -33,7 +35,7 @@ static int make_owned(int folder, const char *name, uid_t uid, gid_t gid)
     return rc;
 }
 
-/* Uses descriptors because a comma or a colon in a path would be parsed as part of the options. */
+/* By descriptors, because a comma or a colon in a path would be parsed as part of the options. */
 static int mount_both(int at_fd, int new_fd, int kept_fd)
 {
     char options[128], target[64];

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sets the resource limits of a worker. Called by raise.c. The worker cannot raise them again: the
- * filter of system calls refuses that. Limits that gantryd may change later are soft ones. */
+/*
+ * Resource limits of a worker, set on its main thread before its user changes. The worker never
+ * lifts them: the filter of system calls refuses that. The limit on private memory is soft, because
+ * gantryd may change it later.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -11,17 +14,19 @@
 
 #define MAX_DESCRIPTORS 4096
 #define MAX_FILE_BYTES  (UINT64_C(8) << 30)
-#define OWN_THREADS     96 /* its own threads and those of a driver's compilers */
+#define OWN_THREADS     96 /* the worker's threads, and those of a driver's compilers */
 #define THREADS_A_CPU   4
-#define MAX_STACK_BYTES                                                                            \
-    (UINT64_C(64) << 20) /* Of the first thread: its stack grows, and no other limit counts it. */
-/* Address space: room for shared virtual memory, and for data segments, which are mapped as a whole
- * but touched only where they are used. Memory that is mapped and only read costs page tables,
- * which no other limit counts: a 512th of this. */
+/* The first thread's stack grows on demand and counts for no other limit. */
+#define MAX_STACK_BYTES (UINT64_C(64) << 20)
+/*
+ * Address space: a window for shared virtual memory, and data segments that are mapped whole and
+ * touched where they are used. Memory that is mapped and only read costs page tables, which no
+ * other limit counts: a 512th of this.
+ */
 #define ADDRESS_BYTES  (UINT64_C(256) << 30)
 #define ADDRESS_FACTOR 4u
 
-/* A sanitizer's shadow memory is private memory of many terabytes. */
+/* A sanitizer's shadow is private memory of many terabytes. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
 #elif defined(__has_feature)
@@ -46,7 +51,7 @@ static int lower(int what, uint64_t limit, bool hard)
     return setrlimit(what, &now) < 0 ? -errno : 0;
 }
 
-/* When memory runs out, the kernel should kill a worker before any other process. */
+/* When memory runs out, the kernel must kill a worker before any other process. */
 static int first_to_go(void)
 {
     static const char score[] = "1000";
@@ -69,8 +74,7 @@ int gn_wall_limit(const struct gn_wall_plan *plan)
 {
     const bool bounded = plan->data_bytes && !SANITIZED;
     int rc[] = {
-        /* a core file would contain the program's data, in an arbitrary folder */
-        lower(RLIMIT_CORE, 0, true),
+        lower(RLIMIT_CORE, 0, true), /* a core file would contain the program's data */
         lower(RLIMIT_NOFILE, MAX_DESCRIPTORS, true),
         lower(RLIMIT_FSIZE, MAX_FILE_BYTES, true),
         bounded ? lower(RLIMIT_DATA, plan->data_bytes, false) : 0,

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Process namespaces. A template runs in one, and each of its workers runs inside it in another, as
- * the first process. So a worker can name only its own processes, the kernel ends all of them with
- * the worker, and the end of a template ends all its workers. gn_wall_spawn() is called by gantryd;
- * the other functions by a template and by a worker right after the fork, with one thread.
+ * Process namespaces. A template lives in one, and each of its workers is the first process of
+ * another one inside it. So a worker can name no process but its own and its children; the kernel
+ * ends all of them with the worker, and all workers with the template. gantryd's loop calls
+ * gn_wall_spawn; the template's only thread and its forked worker call the rest. It never waits for
+ * a process.
  */
 #include <errno.h>
 #include <linux/capability.h>
@@ -19,8 +20,7 @@
 #include "wall/users.h"
 #include "wall/wall.h"
 
-/* Creating namespaces needs this capability, which exec would otherwise remove from a user other
- * than root. */
+/* Making a namespace needs this capability, which exec drops unless the user is the superuser. */
 static void keep_over_exec(int cap)
 {
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -40,8 +40,9 @@ pid_t gn_wall_spawn(enum gn_wall_mode mode)
     pid_t pid;
     if (mode == GN_WALL_NONE)
         return fork();
-    /* Not through the C library, which accepts no flags: exec undoes everything else that its
-     * fork() would do. */
+    /*
+     * Not with the C library's fork(), which has no flags: exec undoes all else that fork() does.
+     */
     if (uid == 0 &&
         (pid = (pid_t)syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, NULL, NULL, NULL, NULL)) >= 0)
         return pid;
@@ -51,8 +52,10 @@ pid_t gn_wall_spawn(enum gn_wall_mode mode)
     if (pid < 0)
         return fork();
     if (pid == 0) {
-        /* Without a mapping the user would own no files. If the mapping fails (some systems forbid
-         * it), the next steps fail too, and the template continues without namespaces. */
+        /*
+         * Without a mapping it would be a user without files. If the mapping fails (some systems
+         * forbid it), the next steps fail too, and the template continues as it is.
+         */
         (void)gn_wall_map_user(uid, gid);
         keep_over_exec(CAP_SYS_ADMIN);
     }
@@ -66,7 +69,7 @@ int gn_wall_forker_init(struct gn_wall_forker *f, enum gn_wall_mode mode)
         return -errno;
     f->apart = false;
     if (mode != GN_WALL_NONE) {
-        /* Returning to the namespace needs more rights than leaving it, so that is tried first. */
+        /* Returning to the own namespace takes more rights, so it is tried first. */
         f->apart = setns(f->self, CLONE_NEWPID) == 0;
     }
     return 0;
@@ -77,7 +80,7 @@ pid_t gn_wall_fork(struct gn_wall_forker *f)
     if (!f->apart)
         return fork();
     if (unshare(CLONE_NEWPID) < 0) {
-        /* The kernel's limit of namespaces is reached: this worker has none of its own. */
+        /* The kernel's maximum of namespaces is reached: this worker runs without one. */
         return fork();
     }
     pid_t pid = fork();
@@ -92,14 +95,16 @@ pid_t gn_wall_fork(struct gn_wall_forker *f)
     return pid;
 }
 
-/* Signals that the first process of a namespace sends itself do not end it: without this handler a
- * driver that calls abort() would continue. A CPU fault does end it, with the right signal. */
+/*
+ * The first process of a namespace is not ended by signals that it raises itself: without this
+ * handler a driver that aborts would continue. A processor fault does end it, with its own signal.
+ */
 static void end_by(int signal_number, siginfo_t *info, void *context)
 {
     (void)context;
     if (info->si_code > 0) {
         signal(signal_number, SIG_DFL);
-        return; /* returns to the instruction, which faults again */
+        return; /* returns into the same fault */
     }
     _exit(128 + signal_number);
 }
@@ -119,7 +124,7 @@ void gn_wall_follow(const struct gn_wall_forker *f)
 {
     struct pollfd p = {.fd = f->self, .events = POLLIN};
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    /* The template may have ended before the call above. */
+    /* The template may have ended before. */
     if (poll(&p, 1, 0) == 1)
         _exit(0);
     close(f->self);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Raises all walls around the calling process, one after the other. The order matters: mounts need
+ * Raises the walls around the calling process, one after the other. The order matters: mounts need
  * rights that the user does not have, Landlock forbids mounts, and the filter of system calls
- * forbids the calls that raise the other walls. A worker's main thread calls it before any code of
- * the vendor runs. No wall can be taken down afterwards.
+ * forbids the calls that build the other walls. A worker's main thread calls it before any of the
+ * vendor's code has run. It never lowers a wall.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -42,9 +42,11 @@ void gn_wall_names(uint32_t walls, char *ret, size_t n)
     }
 }
 
-/* Sets the environment variables for drivers' caches, and removes others. Runs as the worker's
- * user: the folder for temporary files is created inside a folder of that user's, where a process
- * with more rights could be tricked. */
+/*
+ * Sets the variables that tell drivers where to put compiled kernels and temporary files. It runs
+ * as the worker's user: the folder for temporary files is made inside that user's folder, where
+ * links could misdirect another user's rights.
+ */
 static void point_drivers(const struct gn_wall_plan *plan, const char *cache, bool scratch)
 {
     static const char *const caches[] = {"XDG_CACHE_HOME",        "CUDA_CACHE_PATH",
@@ -58,10 +60,8 @@ static void point_drivers(const struct gn_wall_plan *plan, const char *cache, bo
     if (scratch)
         setenv("TMPDIR", "/tmp", 1);
     else if ((size_t)snprintf(path, sizeof path, "%s/tmp", cache) < sizeof path) {
-        (void)mkdir(
-            path,
-            /* usually exists; if this fails, the driver reports that it cannot write there */
-            0700);
+        /* It usually exists; if not, the driver reports that it cannot write there. */
+        (void)mkdir(path, 0700);
         setenv("TMPDIR", path, 1);
     }
 }
@@ -77,7 +77,7 @@ static void note(struct gn_wall_report *r, uint32_t wall, int rc)
     gn_debug("wall: %s: %s", name, strerror(-rc));
 }
 
-/* Without the folder the driver works, but compiles everything again. */
+/* Without its folder the driver still works, but compiles everything anew. */
 static void make_cache(struct gn_wall_plan *plan)
 {
     const int rc = plan->cache && !plan->layered ? gn_wall_make_cache(plan) : 0;
@@ -97,7 +97,7 @@ int gn_wall_raise(const struct gn_wall_plan *given, struct gn_wall_report *ret,
     int rc;
     make_cache(plan);
     const char *cache = plan->cache;
-    /* kill(0, ...) reaches the whole process group, so the worker needs its own. */
+    /* kill(0, ...) reaches the process group, so that must be the worker's own. */
     (void)setsid();
     if (plan->mode == GN_WALL_NONE) {
         if ((rc = gn_wall_switch_user(plan)) < 0)
@@ -109,7 +109,7 @@ int gn_wall_raise(const struct gn_wall_plan *given, struct gn_wall_report *ret,
         *ret = r;
         return 0;
     }
-    /* The worker's children cannot open the libraries that gantryd was told to preload. */
+    /* Libraries that gantryd had to preload are not visible to its worker's children. */
     unsetenv("LD_PRELOAD");
     note(&r, GN_WALL_PROCESSES, apart ? 0 : -ENOSYS);
     rc = gn_wall_limit(plan);
@@ -124,7 +124,7 @@ int gn_wall_raise(const struct gn_wall_plan *given, struct gn_wall_report *ret,
     if ((rc = gn_wall_switch_user(plan)) < 0)
         return gn_fail(err, -rc, "give gantryd CAP_SETUID and CAP_SETGID",
                        "a worker cannot become user %u: %s", plan->uid, strerror(-rc));
-    /* The kernel does not count root's processes, in any namespace. */
+    /* The kernel never counts the superuser's processes. */
     const bool super = geteuid() == 0;
     rc = gn_wall_own_users();
     note(&r, GN_WALL_NUMBER, rc ? rc : super ? -EPERM : gn_wall_limit_number());

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of all walls together, around a child forked like a worker. Walls that this machine cannot
- * have are skipped. */
+/*
+ * Tests all walls together, around a child that is forked as a worker is. Walls that this machine
+ * cannot have are skipped.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -33,8 +35,10 @@ struct child {
     int result;
 };
 
-/* Raises the available walls in a child like a worker, runs work() there, and returns the child's
- * results. */
+/*
+ * Raises the available walls in a child that lives as a worker does, calls work() there, and
+ * returns its findings.
+ */
 static struct child behind_walls(enum gn_wall_mode mode, uint64_t data_bytes,
                                  int (*work)(const struct gn_wall_report *))
 {
@@ -119,7 +123,7 @@ static void only_what_a_driver_needs_opens(void **state)
         skip();
     assert_int_equal(c.result, 0);
     assert_true(c.report.landlock_abi >= 1);
-    /* Its temporary file was removed with it, or is in the tenant's folder. */
+    /* Its temporary file ended with it, or lies in its tenant's folder. */
     char path[128];
     snprintf(path, sizeof path, "%s/made", "/tmp");
     assert_int_not_equal(access(path, F_OK), 0);
@@ -129,7 +133,7 @@ static int scratch(const struct gn_wall_report *r)
 {
     if (!(r->have & GN_WALL_SCRATCH))
         return 0;
-    /* Only the cache is there, and no file of others. */
+    /* Only the cache and the worker's own shared memory are visible. */
     DIR *dir = opendir("/tmp");
     if (!dir)
         return 1;
@@ -208,8 +212,10 @@ static void a_fork_bomb_is_small(void **state)
     assert_int_equal(c.result, 0);
     if (!(c.report.have & GN_WALL_PROCESSES))
         skip();
-    /* This test ends only if all processes ended with their first one: each holds the other end of
-     * the pipe open. */
+    /*
+     * The test ends only if the others ended with their first process: each holds the pipe's other
+     * end open.
+     */
 }
 
 static int fill_memory(const struct gn_wall_report *r)
@@ -275,7 +281,7 @@ static void names_are_words(void **state)
     assert_string_equal(text, "files, processes");
     gn_wall_names(0, text, sizeof text);
     assert_string_equal(text, "");
-    gn_wall_names(GN_WALL_ALL, text, 8); /* too small: cut off, never overrun */
+    gn_wall_names(GN_WALL_ALL, text, 8); /* too small: truncated, no overflow */
     assert_int_equal(strlen(text), 7);
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Gives the worker a mount namespace of its own. In it, /tmp and /dev/shm are empty, limited in
- * size, and removed with the worker however it ends. /proc shows only the worker's processes. The
- * tenant's cache appears in /tmp, so the folders above the cache need not be open to the worker's
- * user. If a driver is installed in /tmp, its prefix is mounted there again, read-only. Called by
- * raise.c.
+ * Makes a mount namespace for the worker, on its main thread. In it /tmp and /dev/shm are empty,
+ * bounded, and end with the worker; /proc shows the worker's processes only. The tenant's cache is
+ * mounted in /tmp, so that the folders above the cache need not be open to the worker's user. If
+ * the driver is in /tmp, its prefix is mounted there, read-only. It never changes a mount of the
+ * machine.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,7 @@
 #define SHM_AT      "/tmp/shm"
 #define MAX_BYTES   "512m"
 #define MAX_ENTRIES "65536"
-#define FREE_PART   20u /* a file system with less than this part free counts as nearly full */
+#define FREE_PART   20u /* A file system with less than this part free is nearly full. */
 
 static int make_folder(const char *path, const struct gn_wall_plan *plan)
 {
@@ -41,8 +41,10 @@ static int bind_fd(int fd, const char *at)
     return mount(from, at, NULL, MS_BIND | MS_REC, NULL) < 0 ? -errno : 0;
 }
 
-/* If the file system is nearly full, the rest is left to others: compiled kernels are then kept in
- * memory and lost with the worker. */
+/*
+ * On a file system that is nearly full, others need the rest: compiled kernels then stay in memory
+ * and end with the worker.
+ */
 static bool is_nearly_full(int fd)
 {
     struct statvfs v;
@@ -50,8 +52,9 @@ static bool is_nearly_full(int fd)
                                      (v.f_files && v.f_favail < v.f_files / FREE_PART));
 }
 
-/* Opens the folder where all layered caches are mounted, two levels above each cache. -1: there is
- * none. */
+/*
+ * Opens the folder under which layered caches are mounted, two levels above each cache. -1: none.
+ */
 static int open_all_caches(const struct gn_wall_plan *plan)
 {
     char all[PATH_MAX];
@@ -61,8 +64,10 @@ static int open_all_caches(const struct gn_wall_plan *plan)
     return open(dirname(dirname(all)), O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* Unmounts the caches of other users, so that this worker neither sees them nor keeps them in use.
- * Works on the descriptor, since the folder may be covered by now. */
+/*
+ * Unmounts the caches of other users, which this worker must neither hold nor see. By descriptor,
+ * because the folder may be below a path that is covered by now.
+ */
 static void leave_all_caches(int fd)
 {
     char path[32];
@@ -70,7 +75,7 @@ static void leave_all_caches(int fd)
     (void)umount2(path, MNT_DETACH);
 }
 
-/* The parts of a driver that are in the folders for temporary files and would be hidden by them. */
+/* The parts of a driver that are below /tmp, and so would be hidden. */
 struct hidden {
     int n;
     struct {
@@ -92,16 +97,19 @@ static void find_hidden(void *ctx, const char *path, unsigned how)
     h->parts[h->n++].fd = fd;
 }
 
-/* Mounts a hidden part again, read-only, since other programs run it. A part that cannot be mounted
- * is missing: the driver reports it if it needs it. */
+/*
+ * Mounted read-only, because other users run it. A part that cannot be mounted is absent, and the
+ * driver reports it if it matters.
+ */
 static void show_again(int fd, char *path)
 {
     struct stat is, shown;
     char from[32];
     if (fstat(fd, &is) < 0)
         return;
+    /* it is inside another part */
     if (stat(path, &shown) == 0 && shown.st_dev == is.st_dev && shown.st_ino == is.st_ino)
-        return; /* it is inside another part */
+        return;
     snprintf(from, sizeof from, "/proc/self/fd/%d", fd);
     if (gn_wall_make_place(path, strlen("/tmp"), is.st_mode) == 0)
         (void)gn_wall_show(from, path, false);
@@ -120,7 +128,7 @@ static int fill(const struct gn_wall_plan *plan, int cache, struct hidden *hidde
         (plan->layered || !is_nearly_full(cache)))
         rc = bind_fd(cache, GN_WALL_CACHE_AT);
     if (rc == 0 && (rc = make_folder(SHM_AT, plan)) == 0)
-        /* If the machine has no /dev/shm, there is none to hide. */
+        /* Without /dev/shm, the machine has no shared memory to separate. */
         (void)mount(SHM_AT, "/dev/shm", NULL, MS_BIND, NULL);
     for (int i = 0; rc == 0 && i < hidden->n; i++)
         show_again(hidden->parts[i].fd, hidden->parts[i].path);
@@ -135,8 +143,7 @@ int gn_wall_scratch(const struct gn_wall_plan *plan)
     int cache = -1, rc = 0;
     if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return -errno;
-    /* Opened in this namespace, in which they are mounted, and before a mount may cover the folders
-     * above them. */
+    /* Opened in this namespace, in which it is bound, and before anything covers its path. */
     if (plan->cache &&
         (cache = open(plan->cache, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0)
         return -errno;
@@ -145,8 +152,10 @@ int gn_wall_scratch(const struct gn_wall_plan *plan)
     rc = fill(plan, cache, &hidden);
     if (rc == 0 && all_caches >= 0)
         leave_all_caches(all_caches);
-    /* Fails if parts of the machine's /proc are covered, as in containers: then only Landlock hides
-     * the rest. */
+    /*
+     * The kernel refuses it where parts of the machine's /proc are covered, as in containers: then
+     * Landlock alone hides the rest.
+     */
     if (rc == 0 && getpid() == 1)
         (void)mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
     if (all_caches >= 0)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mounts a file or folder of the machine at another place in the worker's mount namespace, usually
- * read-only. Called by scratch.c and view.c while a worker raises its walls. */
+/*
+ * Makes a file or folder of the machine visible at another place in the worker's mount namespace.
+ * scratch.c and view.c call it on the worker's main thread. It never makes a place writable unless
+ * the caller asks.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -11,7 +14,7 @@
 
 #include "wall/parts.h"
 
-/* Creates the folders above path, below its first n_root characters. */
+/* Makes the folders above path that are below its first n_root characters. */
 static int make_parents(char *path, size_t n_root)
 {
     for (char *slash = path + n_root + 1; (slash = strchr(slash, '/')); *slash++ = '/') {
@@ -41,7 +44,7 @@ int gn_wall_make_place(char *path, size_t n_root, mode_t mode)
     return 0;
 }
 
-/* The restrictions of the mount stay: in a user namespace they must. */
+/* Returns the restrictions of the mount; in a user namespace they must be kept. */
 static unsigned long kept_flags(const char *at)
 {
     static const struct {

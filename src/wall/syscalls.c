@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The filter of system calls. It allows the calls that drivers were measured to need and refuses
- * all others. Calls that no driver makes but an intruder would (to look into other processes, to
- * change the machine) end the process at once, and so do calls through another ABI, in which
- * numbers mean other calls. Called by raise.c, last.
+ * The filter of system calls: an allowlist of the calls that drivers were measured to need; all
+ * others fail. Calls that no driver makes and an intruder would (looking into other processes,
+ * changing the machine) end the process at once; so does a call through another ABI, in which
+ * numbers mean other calls.
  *
- * It is written by hand instead of with libseccomp, because every worker builds it between its fork
- * and the driver's first instruction, in microseconds.
+ * A worker's main thread builds it between its fork and the driver's first instruction, in
+ * microseconds; that is why it is hand-written and does not use libseccomp. It never allocates.
  */
 #include <asm/sockios.h>
 #include <errno.h>
@@ -43,9 +43,9 @@
 
 #define ALLOW   SECCOMP_RET_ALLOW
 #define REFUSE  (SECCOMP_RET_ERRNO | EPERM)
-#define UNKNOWN (SECCOMP_RET_ERRNO | ENOSYS) /* the C library then works without the call */
+#define UNKNOWN (SECCOMP_RET_ERRNO | ENOSYS) /* the C library then uses another call, or none */
 #define NO_ROOM (SECCOMP_RET_ERRNO | ENOMEM) /* the caller has another way */
-#define PRETEND (SECCOMP_RET_ERRNO | 0)      /* reports success and does nothing */
+#define PRETEND (SECCOMP_RET_ERRNO | 0)      /* succeeds and does nothing */
 #define END     SECCOMP_RET_KILL_PROCESS
 
 struct builder {
@@ -77,15 +77,17 @@ static size_t arg_low(unsigned i)
     return offsetof(struct seccomp_data, args) + i * sizeof(uint64_t);
 }
 
-/* With the call's number in the accumulator: returns `action` if it is nr. */
+/* Returns `action` if the number, which is in the accumulator, is nr. */
 static void number(struct builder *b, int nr, uint32_t action)
 {
     emit(b, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, (uint32_t)nr);
     finish(b, action);
 }
 
-/* Returns `yes` if the low half of the argument, masked, is one of the values, otherwise `no`. The
- * kernel uses most such arguments as ints. */
+/*
+ * Returns `yes` if (the low half of the argument & mask) is one of the values, else `no`. Most
+ * arguments are ints to the kernel.
+ */
 static void when(struct builder *b, int nr, unsigned arg, uint32_t mask, const uint32_t *values,
                  unsigned n, uint32_t yes, uint32_t no)
 {
@@ -98,7 +100,7 @@ static void when(struct builder *b, int nr, unsigned arg, uint32_t mask, const u
     finish(b, yes);
 }
 
-/* Returns `yes` if the argument is NULL, otherwise `no`. */
+/* Returns `yes` if the argument is NULL, else `no`. */
 static void when_null(struct builder *b, int nr, unsigned arg, uint32_t yes, uint32_t no)
 {
     emit(b, BPF_JMP | BPF_JEQ | BPF_K, 0, 6, (uint32_t)nr);
@@ -114,10 +116,10 @@ static void when_null(struct builder *b, int nr, unsigned arg, uint32_t yes, uin
     (const uint32_t[]){__VA_ARGS__}, sizeof((uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t)
 #define WHOLE 0xffffffffu
 
-#define SHARED_BYTES 8192u /* of one shared mapping */
+#define SHARED_BYTES 8192u /* maximum of one shared mapping */
 
 static const int allowed[] = {
-    /* files and descriptors: Landlock limits which files can be opened */
+    /* files and descriptors: Landlock decides which files may be opened */
     SYS_read, SYS_write, SYS_readv, SYS_writev, SYS_pread64, SYS_pwrite64, SYS_preadv, SYS_pwritev,
     SYS_preadv2, SYS_pwritev2, SYS_close, SYS_close_range, SYS_lseek, SYS_fstat, SYS_newfstatat,
     SYS_statx, SYS_statfs, SYS_fstatfs, SYS_faccessat, SYS_faccessat2, SYS_readlinkat,
@@ -135,7 +137,7 @@ static const int allowed[] = {
     SYS_brk, SYS_munmap, SYS_mprotect, SYS_madvise, SYS_mincore, SYS_msync, SYS_mlock, SYS_mlock2,
     SYS_munlock, SYS_mlockall, SYS_munlockall, SYS_mbind, SYS_set_mempolicy, SYS_get_mempolicy,
     SYS_pkey_alloc, SYS_pkey_free, SYS_pkey_mprotect, SYS_membarrier,
-    /* the worker's own threads and processes */
+    /* threads and processes of the worker */
     SYS_execve, SYS_execveat, SYS_exit, SYS_exit_group, SYS_wait4, SYS_waitid, SYS_set_tid_address,
     SYS_set_robust_list, SYS_get_robust_list, SYS_futex, SYS_sched_yield, SYS_sched_getaffinity,
     SYS_sched_getparam, SYS_sched_getscheduler, SYS_sched_get_priority_max,
@@ -150,19 +152,21 @@ static const int allowed[] = {
     SYS_clock_gettime, SYS_clock_getres, SYS_clock_nanosleep, SYS_nanosleep, SYS_gettimeofday,
     SYS_getitimer, SYS_setitimer, SYS_timer_create, SYS_timer_settime, SYS_timer_gettime,
     SYS_timer_getoverrun, SYS_timer_delete,
-    /* descriptions of the machine */
+    /* properties of the machine */
     SYS_uname, SYS_sysinfo, SYS_getrandom};
 
-/* Calls newer than the headers of some systems on which this is built. */
+/* Numbers that the headers of some build systems lack. */
 static const int allowed_new[] = {449 /* futex_waitv */,   451 /* cachestat */,
                                   454 /* futex_wake */,    455 /* futex_wait */,
                                   456 /* futex_requeue */, 462 /* mseal */};
 
-/* Programs that a driver starts make these calls and report a failure, but nothing depends on the
- * effect. */
+/*
+ * Programs that a driver starts call these and fail if the call fails, but nothing depends on the
+ * effect.
+ */
 static const int pretended[] = {SYS_fchmod, SYS_fchmodat, SYS_utimensat};
 
-/* Known calls that workers may not make. A library may try them and continue without. */
+/* Known, but forbidden to a worker. A library may try one, so it gets an error and continues. */
 static const int refused[] = {
     /* sockets */
     SYS_socket, SYS_connect, SYS_bind, SYS_listen, SYS_accept, SYS_accept4,
@@ -170,19 +174,19 @@ static const int refused[] = {
     SYS_truncate, SYS_mknodat, SYS_fchown, SYS_fchownat, SYS_setxattr, SYS_lsetxattr, SYS_fsetxattr,
     SYS_removexattr, SYS_lremovexattr, SYS_fremovexattr, SYS_inotify_init1, SYS_fanotify_init,
     SYS_name_to_handle_at, SYS_vmsplice, SYS_quotactl, SYS_acct,
-    /* processes and their users */
+    /* processes, and their users */
     SYS_setpriority, SYS_sched_setscheduler, SYS_sched_setparam, SYS_sched_setattr, SYS_ioprio_set,
     SYS_setrlimit, SYS_personality, SYS_unshare, SYS_capset, SYS_kcmp, SYS_pidfd_open,
     SYS_process_madvise, SYS_migrate_pages, SYS_move_pages, SYS_setuid, SYS_setgid, SYS_setreuid,
     SYS_setregid, SYS_setresuid, SYS_setresgid, SYS_setgroups, SYS_setfsuid, SYS_setfsgid,
-    /* objects that processes share by name */
+    /* objects that other processes could share by name */
     SYS_shmget, SYS_shmat, SYS_shmctl, SYS_semget, SYS_semop, SYS_semctl, SYS_msgget, SYS_msgsnd,
     SYS_msgrcv, SYS_mq_open, SYS_add_key, SYS_request_key, SYS_keyctl,
-    /* large interfaces of the kernel, and the machine */
+    /* broad kernel interfaces, and the machine */
     SYS_perf_event_open, SYS_userfaultfd, SYS_bpf, SYS_io_uring_setup, SYS_syslog,
     SYS_clock_settime, SYS_settimeofday, SYS_sethostname, SYS_vhangup};
 
-/* Only an intruder makes these calls. */
+/* Only an intruder makes these. */
 static const int ending[] = {
     /* other processes */
     SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_pidfd_getfd,
@@ -194,9 +198,9 @@ static const int ending[] = {
     SYS_swapoff};
 
 #if defined(__x86_64__)
-/* Calls that newer architectures never had. */
+/* Calls that newer architectures do not have. */
 static const int allowed_old[] = {
-    /* treated like their newer forms */
+    /* like their newer forms */
     SYS_stat,  SYS_lstat,  SYS_access,  SYS_readlink, SYS_getdents,     SYS_mkdir,
     SYS_rmdir, SYS_unlink, SYS_rename,  SYS_link,     SYS_symlink,      SYS_renameat,
     SYS_dup2,  SYS_pipe,   SYS_eventfd, SYS_signalfd, SYS_epoll_create, SYS_epoll_wait,
@@ -204,7 +208,7 @@ static const int allowed_old[] = {
     SYS_time,  SYS_alarm,  SYS_pause};
 static const int pretended_old[] = {SYS_chmod, SYS_utime, SYS_utimes, SYS_futimesat};
 static const int refused_old[] = {
-    /* treated like their newer forms */
+    /* like their newer forms */
     SYS_mknod, SYS_chown, SYS_lchown, SYS_inotify_init, SYS_iopl, SYS_ioperm, SYS_modify_ldt};
 #endif
 
@@ -214,7 +218,10 @@ static void numbers(struct builder *b, const int *list, size_t n, uint32_t actio
         number(b, list[i], action);
 }
 
-/* Calls that name a process. In its own process namespace, a worker can name only its own. */
+/*
+ * Calls that name a process. In a process namespace of its own a worker can name only its own
+ * processes.
+ */
 static void of_processes(struct builder *b, bool apart, uint32_t pid)
 {
     static const int by_first[] = {SYS_kill, SYS_tgkill, SYS_rt_sigqueueinfo,
@@ -224,7 +231,7 @@ static void of_processes(struct builder *b, bool apart, uint32_t pid)
         when(b, by_first[i], 0, WHOLE, ONE_OF(pid), ALLOW, else_refuse);
     number(b, SYS_tkill, else_refuse);
     when(b, SYS_sched_setaffinity, 0, WHOLE, ONE_OF(0, pid), ALLOW, else_refuse);
-    /* Limits may be read but not set. */
+    /* Limits may be read. */
     when_null(b, SYS_prlimit64, 2, ALLOW, REFUSE);
 }
 
@@ -232,17 +239,18 @@ static void with_arguments(struct builder *b)
 {
     const uint32_t namespaces = CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |
                                 CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWCGROUP;
-    /* Descriptor 1 may be the program's terminal: refuses to insert input and to take the terminal
-     * over. */
+    /*
+     * The program's terminal may be on descriptor 1: the worker must not type on it or acquire it.
+     */
     when(b, SYS_ioctl, 1, WHOLE,
          ONE_OF(TIOCSTI, TIOCLINUX, TIOCSCTTY, TIOCSETD, TIOCCONS, FIOSETOWN, SIOCSPGRP), REFUSE,
          ALLOW);
-    /* The flags of clone3 are in memory, where a filter cannot look, so clone3 is reported as
-     * missing. */
+    /* clone3 is not allowed: its flags are in memory, which a filter cannot read. */
     when(b, SYS_clone, 0, namespaces, ONE_OF(0), ALLOW, REFUSE);
-    /* Older Landlock versions let a readable file be truncated, and check nothing if the access
-     * mode is neither to read nor to write. openat2 is reported as missing, for the same reason as
-     * clone3. */
+    /*
+     * Old versions of Landlock allow a readable file to be truncated, and check nothing if the
+     * access mode is neither read nor write. openat2 is not allowed, for the same reason as clone3.
+     */
     when(b, SYS_openat, 2, O_TRUNC | O_ACCMODE, ONE_OF(O_TRUNC, O_ACCMODE, O_TRUNC | O_ACCMODE),
          REFUSE, ALLOW);
 #if defined(__x86_64__)
@@ -250,7 +258,7 @@ static void with_arguments(struct builder *b)
          REFUSE, ALLOW);
     number(b, SYS_creat, ALLOW);
 #endif
-    /* These send signals through a descriptor. */
+    /* Signals through a descriptor. */
     when(b, SYS_fcntl, 1, WHOLE, ONE_OF(F_SETOWN, F_SETOWN_EX, F_SETSIG), REFUSE, ALLOW);
     /* Streams only: a datagram socket could send to any socket that has a name. */
     when(b, SYS_socketpair, 1, 0xfu, ONE_OF(1), ALLOW, REFUSE);
@@ -263,14 +271,13 @@ static void with_arguments(struct builder *b)
 }
 
 /*
- * Memory that RLIMIT_DATA does not count. If the worker may create shared memory, only a memory
- * cgroup counts it. Otherwise a vGPU needs a few bytes of it, to test how its driver handles such
- * memory; the kernel limits the number of mappings.
+ * Memory that RLIMIT_DATA does not count. If the worker may make shared memory, only a memory
+ * cgroup counts that. Otherwise a vGPU needs a few bytes of it, to test how its driver handles such
+ * memory; the kernel bounds the number of mappings.
  *
- * A mapping marked as a stack counts only for RLIMIT_STACK, which is checked when a stack grows but
- * not when it is created (MAP_GROWSDOWN, map_shadow_stack) or enlarged (mremap of part of a
- * thread's own stack). So stacks cannot be created, and no mapping can be enlarged: the C library
- * copies instead.
+ * Stacks, by a mapping's flag, count for RLIMIT_STACK only, which is checked when they grow but not
+ * when they are made (MAP_GROWSDOWN, map_shadow_stack) or enlarged (mremap of a part of a thread's
+ * own stack). So no stack may be made and nothing enlarged: the C library copies instead.
  */
 static void of_memory(struct builder *b, bool shares, bool bounded)
 {
@@ -307,8 +314,10 @@ int gn_wall_make_filter(struct gn_wall_filter *f, bool apart, bool shares, bool 
     emit(&b, BPF_JMP | BPF_JGE | BPF_K, 0, 1, X32_BIT);
     finish(&b, END);
 #endif
-    /* Calls with checked arguments come first: for all others, kernels from 5.11 on do not run the
-     * filter at all. */
+    /*
+     * The calls with arguments to check come first. For the others, kernels from 5.11 on do not run
+     * the filter at all.
+     */
     with_arguments(&b);
     of_processes(&b, apart, pid);
     of_memory(&b, shares, bounded);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The user and the rights of a worker: another user if gantryd runs as root, a user namespace of
- * its own so that its processes are counted apart, and at last no capability and no way to get one.
- * Called by raise.c in the worker; gn_wall_map_user() also by processes.c. */
+/*
+ * Sets a worker's user and rights, on its main thread: another user if gantryd is the superuser, a
+ * user namespace of its own so that its processes are counted apart, and finally no capability and
+ * no way to get one. It never changes the user of gantryd.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -42,8 +44,7 @@ static int write_file(const char *path, const char *text)
 int gn_wall_map_user(uid_t uid, gid_t gid)
 {
     char text[64];
-    /* The files in /proc/self belong to root while the process still counts as one that had
-     * privileges. */
+    /* The files belong to the superuser while the process counts as formerly privileged. */
     prctl(PR_SET_DUMPABLE, 1);
     int rc = write_file("/proc/self/setgroups", "deny");
     snprintf(text, sizeof text, "%u %u 1", uid, uid);
@@ -67,7 +68,7 @@ int gn_wall_drop_privileges(void)
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct none[2];
     memset(none, 0, sizeof none);
-    /* Without CAP_SETPCAP the next two steps fail: then no_new_privs alone must suffice. */
+    /* Without CAP_SETPCAP both fail, and there is nothing to drop: no_new_privs alone must do. */
     (void)prctl(PR_SET_SECUREBITS, SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
                                        SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
                                        SECBIT_NO_CAP_AMBIENT_RAISE |

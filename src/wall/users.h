@@ -4,8 +4,10 @@
 
 #include <sys/types.h>
 
-/* Maps one user and one group, under their own numbers, into the user namespace that the process
- * has just entered. 0 or -errno. */
+/*
+ * Maps the one user and group of a new user namespace to their own numbers. Call it right after
+ * entering the namespace. Returns 0 or -errno.
+ */
 int gn_wall_map_user(uid_t uid, gid_t gid);
 
 #endif

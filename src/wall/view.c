@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Replaces Landlock where the kernel has none: the worker gets a root of its own, which has only
- * the files that a driver may need, read-only, and the worker's temporary folders. It is made in
- * the worker's mount namespace, after those folders. It is as tight as Landlock if the worker has
- * no descriptor of a folder outside, and no such descriptor is given to it. Called by raise.c.
+ * A root for the worker on kernels without Landlock, with only the files that a driver may need,
+ * read-only, and the worker's temporary folders. The worker's main thread makes it in the worker's
+ * mount namespace, after the temporary folders. It is as tight as Landlock while the worker holds
+ * no descriptor of a folder outside, and the worker never gets one.
  */
 #include <errno.h>
 #include <limits.h>
@@ -20,8 +20,10 @@
 #define ROOT     "/tmp/root"
 #define OLD_ROOT ROOT "/.old"
 
-/* Adds one of the driver's files. A file that cannot be mounted is missing: the driver reports it
- * if it needs it. */
+/*
+ * Adds one of the driver's files. A file that cannot be mounted is absent: the driver reports it if
+ * it matters.
+ */
 static void add(void *ctx, const char *path, unsigned how)
 {
     char at[PATH_MAX], target[PATH_MAX];
@@ -30,7 +32,7 @@ static void add(void *ctx, const char *path, unsigned how)
     if (strncmp(path, "/proc", 5) == 0 || strncmp(path, "/tmp/", 5) == 0 || lstat(path, &st) < 0 ||
         (size_t)snprintf(at, sizeof at, ROOT "%s", path) >= sizeof at)
         return;
-    /* A device can be written even on a read-only mount. */
+    /* A device is writable even on a read-only mount. */
     if (S_ISCHR(st.st_mode) && !(how & GN_WALL_DEVICE) && strcmp(path, "/dev/zero") == 0)
         return;
     if (gn_wall_make_place(at, strlen(ROOT), st.st_mode))
@@ -41,13 +43,17 @@ static void add(void *ctx, const char *path, unsigned how)
         (void)!symlink(target, at);
         return;
     }
-    /* If another file system is mounted below it (a /usr/local of its own), only the folders
-     * beneath that mount appear. */
+    /*
+     * Other mounts below this path (such as a separate /usr/local) are not included: only the
+     * folders beneath them are visible.
+     */
     (void)gn_wall_show(path, at, how & GN_WALL_DEVICE);
 }
 
-/* Adds a part of a driver that gn_wall_scratch() has mounted again in the worker's /tmp: a bind
- * mount of /tmp does not include it. */
+/*
+ * Adds a part of a driver that gn_wall_scratch mounted in the worker's own /tmp: binding /tmp shows
+ * only the empty folder.
+ */
 static void add_shown_again(void *ctx, const char *path, unsigned how)
 {
     char at[PATH_MAX];
@@ -57,7 +63,7 @@ static void add_shown_again(void *ctx, const char *path, unsigned how)
         (void)gn_wall_show(path, at, false);
 }
 
-/* Adds a /proc with only the worker's own processes, or none. */
+/* Adds /proc if it shows only the worker's processes; otherwise there is none. */
 static int add_processes(void)
 {
     char self[16];
@@ -66,8 +72,10 @@ static int add_processes(void)
         return 0;
     if (mkdir(ROOT "/proc", 0755) < 0)
         return -errno;
-    /* Read-only: with write access a worker could protect itself from the kernel's out-of-memory
-     * killer. */
+    /*
+     * Read-only: otherwise a worker could make itself the last process to be killed when memory
+     * runs out.
+     */
     return gn_wall_show("/proc", ROOT "/proc", false);
 }
 
@@ -100,7 +108,7 @@ int gn_wall_view(const struct gn_wall_plan *plan)
         (void)umount2(ROOT, MNT_DETACH);
         return rc;
     }
-    /* From here on the old root is gone, so a failure ends the process. */
+    /* The old root is unmounted from here on, so a failure must end the process. */
     if (chdir("/") < 0 || umount2("/.old", MNT_DETACH) < 0 || rmdir("/.old") < 0 ||
         mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV, NULL) < 0)
         _exit(1);
