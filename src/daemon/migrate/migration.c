@@ -486,25 +486,7 @@ static int late_frame(struct gn_record_owner *o, struct gn_vgpu_record *v, const
     return 1;
 }
 
-static void late_up(struct gn_record_owner *o, struct gn_vgpu_record *v)
-{
-    (void)o, (void)v;
-}
-
-static bool late_death(struct gn_record_owner *o, struct gn_vgpu_record *v)
-{
-    (void)o;
-    v->owned_by = NULL;
-    return false;
-}
-
-static void late_left(struct gn_record_owner *o, struct gn_vgpu_record *v)
-{
-    (void)o, (void)v;
-}
-
-static const struct gn_record_owner_ops late_ops = {
-    .up = late_up, .acknowledged = late_frame, .died = late_death, .left = late_left};
+static const struct gn_record_owner_ops late_ops = {.acknowledged = late_frame};
 
 void gn_migration_leave_late(struct gn_vgpu_record *v)
 {
@@ -611,7 +593,7 @@ int gn_migration_refuse_busy(const struct gn_vgpu_record *v, struct gn_error *er
 {
     if (gn_migration_of(v))
         return gn_fail(err, EBUSY, "wait until it is over", "it is being moved already");
-    if (v->owned_by == &late_owner)
+    if (v->owned_by == &late_owner && v->process.fd >= 0)
         return gn_refuse_stopped_worker(v, err)
                    ? -EBUSY
                    : gn_fail(err, EBUSY, "try again in a moment",

@@ -138,12 +138,6 @@ void gn_transaction_begin(struct gn_transaction *t, enum gn_transaction_kind kin
  * the order of their bits. False: the input is out of place, and nothing has changed. */
 bool gn_transaction_step(struct gn_transaction *t, enum gn_transaction_input input, uint64_t now_ns,
                          uint32_t *ret_actions);
-/* The row of a table for these; NULL: there is none. */
-const struct gn_transaction_row *gn_transaction_find(const struct gn_transaction_row *rows,
-                                                     size_t n, enum gn_transaction_kind kind,
-                                                     enum gn_transaction_state state,
-                                                     enum gn_transaction_input input);
-
 static inline bool gn_transaction_is_over(enum gn_transaction_state state)
 {
     return state >= GN_TX_COMMITTED;

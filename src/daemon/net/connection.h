@@ -125,7 +125,5 @@ void gn_conn_refuse(struct gn_conn *c, uint32_t seq, int code, const struct gn_e
 int gn_conn_no_room(struct gn_error *err);
 /* A control request's reply. */
 void gn_conn_reply(struct gn_conn *c, uint32_t seq, const char *text);
-/* Its peer breaks the protocol: it is logged and closed. */
-void gn_conn_fault(struct gn_conn *c, const char *what);
 
 #endif

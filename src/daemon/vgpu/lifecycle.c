@@ -229,7 +229,7 @@ void gn_vgpus_end_worker(struct gn_vgpu_record *v)
 void gn_vgpus_leave(struct gn_vgpu_record *v)
 {
     v->conn = NULL;
-    if (v->owned_by)
+    if (v->owned_by && v->owned_by->ops->left)
         v->owned_by->ops->left(v->owned_by, v);
     v->return_by_ns = 0;
     gn_holder_ending(&v->lease);
@@ -335,7 +335,7 @@ static void gone(struct gn_vgpu_record *v)
     close_control(v);
     gn_templates_worker_ended(v);
     gn_orphans_kill(v->daemon);
-    if (v->owned_by && v->owned_by->ops->died(v->owned_by, v))
+    if (v->owned_by && v->owned_by->ops->died && v->owned_by->ops->died(v->owned_by, v))
         return;
     if (v->stopped) {
         gn_vgpus_worker_over(v);
@@ -371,7 +371,7 @@ static void tell_program(struct gn_vgpu_record *v)
 {
     if (!v->driver_up || v->spawning || v->booted || v->ending || v->process.fd < 0)
         return;
-    if (v->owned_by) {
+    if (v->owned_by && v->owned_by->ops->up) {
         v->owned_by->ops->up(v->owned_by, v);
         return;
     }

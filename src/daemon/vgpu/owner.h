@@ -30,6 +30,7 @@ enum gn_record_saved {
     GN_RECORD_SAVED_ELSEWHERE
 };
 
+/* Each function may be NULL. */
 struct gn_record_owner_ops {
     /* The worker's driver is up, and the worker can be watched. */
     void (*up)(struct gn_record_owner *o, struct gn_vgpu_record *v);
@@ -41,8 +42,6 @@ struct gn_record_owner_ops {
     bool (*died)(struct gn_record_owner *o, struct gn_vgpu_record *v);
     /* The program is gone, or the record is to end. */
     void (*left)(struct gn_record_owner *o, struct gn_vgpu_record *v);
-
-    /* The rest may be NULL. */
 
     /* The connection of a program over tcp has broken, or is back. */
     void (*link)(struct gn_record_owner *o, struct gn_vgpu_record *v, bool is_back);

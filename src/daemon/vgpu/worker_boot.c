@@ -77,7 +77,7 @@ int gn_vgpus_send_boot(struct gn_vgpu_record *v, const struct gn_conn *program, 
         memcpy(b.head.session, of->session, sizeof b.head.session);
         memcpy(b.head.key, of->key, sizeof b.head.key);
     }
-    if (v->owned_by)
+    if (v->owned_by && v->owned_by->ops->boot)
         v->owned_by->ops->boot(v->owned_by, v, &b.head);
     gn_frame_string_set(b.head.program, sizeof b.head.program, v->program);
     gn_frame_string_set(b.head.tenant, sizeof b.head.tenant, v->tenant->rules.name);
