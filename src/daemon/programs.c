@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What gantryd does at the frames and ends of connections: leads each frame to the code that serves
- * it, in tenants, vgpu, migrate and the control requests. Those call connections, which call back
- * through the table here (net/connection.h), so that no folder calls another one in a circle.
- * gantryd's thread; it never waits.
+ * Serves the frames and ends of connections: leads each frame to tenants, vgpu, migrate or the
+ * control requests. Those call connections, and connections call back through the table here
+ * (net/connection.h), so that no folders call each other in a circle. gantryd's thread; it never
+ * waits.
  */
 #include "daemon/programs.h"
 
@@ -27,7 +27,7 @@
 
 #define MAX_REQUEST_BYTES (64u << 10) /* a control request's; far more than any */
 
-/* ---- frames: each returns what is wrong with it, or NULL */
+/* ---- frames: each function returns a violation, or NULL */
 
 static const char *serve_segment(struct gn_conn *c, const struct gn_frame *f)
 {

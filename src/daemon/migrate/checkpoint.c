@@ -56,7 +56,7 @@ static int judge_checkpoint(const struct gn_vgpu_record *v, bool stop, struct gn
     if (v->remote && !v->conn)
         return gn_fail(err, ENOTCONN, "try again in a moment",
                        "the connection to its program is broken");
-    /* It is let in by its session's key, which ends with this gantryd. */
+    /* It is admitted by its session's key, which ends with this gantryd. */
     if (v->remote && stop && v->conn->claims)
         return gn_fail(
             err, EOPNOTSUPP,
@@ -207,7 +207,7 @@ static const struct gn_migration_ops save_ops = {.what = "checkpoint",
                                                  .act = save_act,
                                                  .reply = save_reply};
 
-/* Where the program shares the machine this decides. */
+/* In shared memory this message decides. */
 static int tell_stopped(const struct gn_migration *m, struct gn_error *err)
 {
     struct gn_vgpu_record *v = m->from;
@@ -249,7 +249,7 @@ int gn_checkpoint_keep(struct gn_conn *c, uint32_t seq, struct gn_error *err)
         return gn_fail(err, EINVAL, NULL,
                        "no vGPU waits for this file, or it has waited for too long and goes on");
     GN_FAULT("daemon-before-stop");
-    /* A program that was stopped while the file was written would not hear that it has to wait. */
+    /* A program that was stopped by a signal meanwhile would not hear that it has to wait. */
     int rc = gn_refuse_stopped_program(m->from, err);
     if (!rc)
         rc = tell_stopped(m, err);
@@ -301,7 +301,7 @@ int gn_program_waits(struct gn_conn *c, uint32_t seq, const struct gn_link_wait 
         gn_conn_watch_program(c);
     }
     gn_quota_close(v->quota, &v->hand_fd);
-    v->n_segments = w->n_segments; /* whose numbers the program's next ones follow */
+    v->n_segments = w->n_segments; /* the program's next segments have the numbers behind it */
     v->hand_fd = fds[GN_LINK_WAIT_HAND];
     fds[GN_LINK_WAIT_HAND] = -1;
     v->wait_seq = seq;
@@ -507,8 +507,8 @@ int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_re
     n->ring_at = wish->ring_at;
     gn_migration_attach(m, n);
     int file_fd = -1, rc = gn_migration_take_file(c, &file_fd, err);
-    /* The memory of a program elsewhere is its own: the worker makes what it has, and the session
-     * comes with the file. */
+    /* The memory of a program over tcp is its own: the worker makes its side, and the session comes
+     * with the file. */
     if (!rc && v->remote && gn_vgpus_make_memory(n))
         rc = gn_fail(err, ENOMEM, NULL, "out of memory or descriptors");
     else if (!rc && !v->remote)

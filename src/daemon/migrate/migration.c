@@ -251,7 +251,7 @@ int gn_migration_exchange(struct gn_migration *m, struct gn_error *err)
                : 0;
 }
 
-/* ---- what workers say */
+/* ---- frames of workers */
 
 bool gn_migration_parse_report(const struct gn_frame *f, int n_fds, struct gn_worker_moved *ret)
 {
@@ -308,7 +308,7 @@ static int source_said(struct gn_migration *m, struct gn_vgpu_record *v, const s
         v->session_fd = f->n_fds ? gn_frame_take_fd(&v->reader, 0) : -1;
         m->session_lost = f->lost_fds;
     }
-    /* A source whose stream breaks knows nothing else. The destination has the reason. */
+    /* A source with a broken stream knows no more than that. The destination has the reason. */
     const bool broken = report.error == -EPIPE || report.error == -ECONNRESET;
     const bool not_its_own = m->tx.state == GN_TX_DEST_FAILED && (broken || !report.error);
     return gn_migration_input(m,
@@ -403,7 +403,7 @@ void gn_migrations_forget(struct gn_daemon *d, const struct gn_conn *c)
     }
 }
 
-/* ---- what else an owner is asked */
+/* ---- other questions to an owner */
 
 static void on_segment(struct gn_record_owner *o, struct gn_vgpu_record *v,
                        const struct gn_link_segment_made *made, int fd)
@@ -524,7 +524,7 @@ static void say_late(const struct gn_migration *m, struct gn_error *ret)
         gn_fail(ret, ETIMEDOUT, "try again later", "the workers took too long");
 }
 
-/* One that is due, with the reason. */
+/* The first that is due, with the reason. */
 static struct gn_migration *find_due(struct gn_daemon *d, uint64_t now_ns, struct gn_error *err)
 {
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
@@ -553,7 +553,7 @@ static void expire(struct gn_daemon *d, uint64_t now_ns)
 
 const struct gn_owner_deadlines gn_migration_deadlines = {first_deadline, expire};
 
-/* ---- what all kinds need at the beginning */
+/* ---- the beginning, for all kinds */
 
 static int keep(int fd)
 {

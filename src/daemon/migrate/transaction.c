@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of a migration's states (transaction.h). migration.c and inbound.c feed it with what
- * workers, programs and askers do, on gantryd's thread, and carry out its actions. This file does
- * no I/O and knows nothing of records and connections.
+ * The table of a migration's states (transaction.h). migration.c and inbound.c feed it with the
+ * acts and ends of workers, programs and askers, on gantryd's thread, and carry out its actions.
+ * This file does no I/O and knows nothing of records and connections.
  */
 #include "daemon/migrate/transaction.h"
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* More data segments for a program and its worker, in the order that lets the worker know of one
- * first. gantryd's thread. */
+/*
+ * More data segments for a program and its worker. The worker is told of a segment first, so that
+ * no message names one that it does not know. gantryd's thread.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -27,7 +29,7 @@ int gn_vgpus_add_segment(struct gn_vgpu_record *v, uint32_t seq, uint64_t bytes,
     struct gn_link_segment_made made = {.index = v->n_segments + 1, .bytes = bytes};
     struct gn_segment s;
     int rc;
-    /* Its program asks again. */
+    /* The program asks again. */
     if (v->stopped)
         return gn_fail(err, EAGAIN, NULL, "the vGPU is on its way to another worker");
     if (!v->booted || v->control.fd < 0)
