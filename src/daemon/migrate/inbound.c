@@ -125,7 +125,8 @@ static void go(struct gn_vgpu_record *v)
 static void refuse(struct gn_vgpu_record *v, const struct gn_error *err)
 {
     struct gn_conn *c = v->conn;
-    gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: it does not come: %s", v->id, err->what);
+    gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: refused, and stays where it was: %s", v->id,
+                 err->what);
     c->vgpu = NULL;
     c->closing = true;
     const uint32_t seq = v->attach_seq;
@@ -294,8 +295,8 @@ static int judge_link(const struct gn_conn *c, const struct gn_control_about *ab
             about->secure ? "give --token-file, and the other gantryd that tenant's token"
                           : "attach the program with a token (GANTRY_TOKEN)",
             about->secure
-                ? "its program speaks TLS, and would not go on without"
-                : "its program is attached without TLS, and the other gantryd was reached with");
+                ? "its program uses TLS, and the other gantryd was reached without"
+                : "its program is attached without TLS, and the other gantryd was reached with TLS");
     return 0;
 }
 
@@ -359,13 +360,13 @@ int gn_inbound_announce(struct gn_conn *c, const struct gn_control_about *about,
         rc = gn_migration_take_file(c, &fd, err);
     if (!rc && !c->remote && !is_stream(fd))
         rc = gn_fail(err, EINVAL, "use a gantry of gantryd's version",
-                     "what the vGPU is to come through is no socket");
+                     "the descriptor for the vGPU's contents is no socket");
     struct gn_inbound *a = rc ? NULL : calloc(1, sizeof *a);
     if (!rc && !a)
         rc = gn_fail(err, ENOMEM, NULL, "out of memory");
     if (!rc && (getrandom(a->ticket, sizeof a->ticket, 0) != sizeof a->ticket ||
                 getrandom(a->name, sizeof a->name, 0) != sizeof a->name))
-        rc = gn_fail(err, EIO, NULL, "no random numbers can be had");
+        rc = gn_fail(err, EIO, NULL, "cannot get random numbers");
     if (rc) {
         gn_quota_close(c->quota, &fd);
         free(a);
@@ -485,13 +486,12 @@ static int start(struct gn_inbound *a, struct gn_conn *c, uint32_t seq,
     if (!t)
         return gn_fail(err, ENOENT, NULL, "its tenant was removed there");
     if (c->is_bound && c->bound_to != t)
-        return gn_fail(err, EACCES, NULL,
-                       "it is another tenant's than the one whose socket it comes by");
+        return gn_fail(err, EACCES, NULL, "its tenant is not the one of this socket");
     if (a->daemon->draining)
         return refuse_emptied(err);
     if (a->stream_fd < 0)
         return gn_fail(err, EINVAL, "move it again",
-                       "nobody has connected to send what the vGPU consists of");
+                       "the source has not connected to send the vGPU's contents");
     struct gn_vgpu_record *v =
         gn_vgpus_make_stopped(c, t, a->id, &like, a->devices, a->order, *ring_fd, err);
     if (!v)
@@ -538,11 +538,10 @@ static bool claim_frame(struct gn_conn *c, struct gn_frame_reader *reader, const
     if (a && (a->remote != (c->remote || near) || (!near && a->secure != c->peer.secure)))
         a = NULL; /* no program that its own gantryd has sent connects in this way */
     if ((!c->remote && !gn_segment_is_session(ring_fd)) || (near && !is_stream(hand_fd)))
-        rc = gn_fail(&err, EINVAL, NULL, "what came is no session");
+        rc = gn_fail(&err, EINVAL, NULL, "the descriptors are no session");
     else if (!a)
-        rc =
-            gn_fail(&err, EACCES, "move it again",
-                    "the ticket is none that was given out there for it, was used, or has run out");
+        rc = gn_fail(&err, EACCES, "move it again",
+                     "the ticket is unknown there, was used, or has expired");
     if (!rc && c->remote && (rc = gn_session_create("gantry-ring", &ring)))
         gn_fail(&err, -rc, NULL, "cannot make its session: %s", strerror(-rc));
     else if (!rc && c->remote)
@@ -596,8 +595,7 @@ static bool on_death(struct gn_record_owner *o, struct gn_vgpu_record *v)
         return false;
     gn_holder_gone(&v->lease, gn_now_ns());
     gn_memory_settle(v->daemon);
-    gn_fail(&err, ENODEV, "look at what gantryd's log says of it",
-            "the new worker ended before it had taken over");
+    gn_fail(&err, ENODEV, "see gantryd's log", "the new worker ended before it had taken over");
     return input(of(o), GN_TX_ON_DEST_DIED, &err) == 0;
 }
 
@@ -709,7 +707,7 @@ static struct gn_inbound *find_due(struct gn_daemon *d, uint64_t now_ns, struct 
             return a;
         if (a->tx.until_ns > now_ns)
             continue;
-        gn_fail(err, ETIMEDOUT, "move it again", "its program has not said where it goes on");
+        gn_fail(err, ETIMEDOUT, "move it again", "its program has not decided in time");
         return a;
     }
     return NULL;

@@ -182,7 +182,7 @@ static void ask_save(struct gn_migration *m)
     struct gn_vgpu_record *v = m->from;
     struct gn_error err;
     if (gn_frame_push(&v->writer, GN_WORKER_SAVE, 0, 0, &m->how, sizeof m->how, &m->stream_fd, 1)) {
-        gn_fail(&err, EPIPE, NULL, "its worker does not hear");
+        gn_fail(&err, EPIPE, NULL, "its worker cannot be reached");
         (void)gn_migration_input(m, GN_TX_ON_FAILED, &err);
         return;
     }
@@ -343,14 +343,14 @@ static bool on_death(struct gn_record_owner *o, struct gn_vgpu_record *v)
         if (m->in.error)
             reason_of(&m->in, &err);
         else
-            gn_fail(&err, EPIPE, "look at what gantryd's log says of it",
+            gn_fail(&err, EPIPE, "see gantryd's log",
                     "the new worker ended before it had taken over");
         (void)gn_migration_input(m, GN_TX_ON_DEST_DIED, &err);
         return true;
     }
     const bool has_all = gn_transaction_has_all(&m->tx);
     if (has_program(v))
-        gn_fail(&err, EPIPE, "look at what gantryd's log says of it",
+        gn_fail(&err, EPIPE, "see gantryd's log",
                 "the vGPU's own worker ended before all of it was saved");
     else
         gn_fail(&err, EPIPE, NULL, "its program has ended");
@@ -370,8 +370,7 @@ static void on_left(struct gn_record_owner *o, struct gn_vgpu_record *v)
     }
     m->to = NULL; /* it is on its way out already */
     v->owned_by = &late_owner;
-    gn_fail(&err, EPIPE, "look at what gantryd's log says of it",
-            "the new worker could not be started");
+    gn_fail(&err, EPIPE, "see gantryd's log", "the new worker could not be started");
     (void)gn_migration_input(m, GN_TX_ON_DEST_DIED, &err);
 }
 

@@ -178,7 +178,7 @@ int gn_migrate_outbound(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *
     /* A worker that was started without TLS has `gantry` speak it in its place. */
     if (!rc && !is_stream_for(is_tcp(wish->to) && (v->remote || !wish->secure), fd))
         rc = gn_fail(err, EINVAL, "use a gantry of gantryd's version",
-                     "what the vGPU is to go through is no socket of the kind that its way is");
+                     "the descriptor for the vGPU's contents is no socket of the right kind");
     struct gn_migration *m =
         rc ? NULL : gn_migration_new(GN_TX_OUTBOUND, &ops, v, c, seq, &how, err);
     if (!m) {

@@ -285,7 +285,7 @@ struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant
     if (rc == 0)
         rc = make_shares(v);
     if (rc) {
-        gn_fail(err, -rc, NULL, "cannot take a vGPU in: %s", strerror(-rc));
+        gn_fail(err, -rc, NULL, "cannot make the vGPU: %s", strerror(-rc));
         gn_vgpus_free_if_over(v);
         return NULL;
     }

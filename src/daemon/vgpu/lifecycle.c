@@ -211,8 +211,7 @@ static void let_go(struct gn_vgpu_record *v)
 {
     gn_quota_log(
         v->quota, GN_LOG_WARN,
-        "vgpu=%08x: \"%s\" (%d) does not say that it has let go of its device; it is not waited "
-        "for",
+        "vgpu=%08x: \"%s\" (%d) has not released its device in time; gantryd goes on without it",
         v->id, v->program, (int)v->program_pid);
     gone(v);
 }
@@ -346,7 +345,7 @@ static void gone(struct gn_vgpu_record *v)
     }
     if (!v->booted && v->conn) {
         leave_books(v);
-        gn_fail(&err, ENODEV, "look at what gantryd's log says of it",
+        gn_fail(&err, ENODEV, "see gantryd's log",
                 v->hosted ? "the program could not host its vGPU"
                           : "the worker died while it started the driver");
         refuse(v, ENODEV, &err);
@@ -515,10 +514,9 @@ void gn_vgpus_in_process_lost(struct gn_vgpu_record *v)
     struct gn_error err;
     v->reaped = true;
     if (v->spawning)
-        gn_vgpus_spawn_failed(v,
-                              (gn_fail(&err, EPIPE, "look at what gantryd's log says of the driver",
-                                       "the driver's template process ended"),
-                               &err));
+        gn_vgpus_spawn_failed(v, (gn_fail(&err, EPIPE, "see gantryd's log about the driver",
+                                          "the driver's template process ended"),
+                                  &err));
     else
         gn_vgpus_free_if_over(v);
 }

@@ -36,9 +36,10 @@ int gn_vgpus_add_segment(struct gn_vgpu_record *v, uint32_t seq, uint64_t bytes,
         return gn_fail(err, ENODEV, NULL, "there is no worker");
     if (bytes == 0 || bytes > GN_LINK_SEGMENT_LIMIT || bytes % 4096 ||
         v->n_segments == GN_LINK_MAX_SEGMENTS)
-        return gn_fail(err, EINVAL, NULL,
-                       "no such segment can be had: whole pages, at most %d of them",
-                       GN_LINK_MAX_SEGMENTS);
+        return gn_fail(
+            err, EINVAL, NULL,
+            "bad segment: the size must be whole pages, and there are at most %d segments",
+            GN_LINK_MAX_SEGMENTS);
     rc = gn_segment_create("gantry-data", bytes, &s);
     if (rc)
         return gn_fail(err, -rc, NULL, "cannot make a segment: %s", strerror(-rc));
@@ -53,6 +54,6 @@ int gn_vgpus_add_segment(struct gn_vgpu_record *v, uint32_t seq, uint64_t bytes,
         gn_conn_send(v->conn, GN_LINK_SEGMENT_MADE, seq, &made, sizeof made, &s.fd, 1);
     }
     gn_segment_fini(&s);
-    return rc ? gn_fail(err, -rc, NULL, "the worker does not take a segment: %s", strerror(-rc))
+    return rc ? gn_fail(err, -rc, NULL, "the worker cannot be told of a segment: %s", strerror(-rc))
               : 0;
 }

@@ -262,7 +262,7 @@ void gn_templates_worker_ended(struct gn_vgpu_record *v)
     v->reaped = true;
     if (!v->ending)
         gn_quota_log(v->quota, GN_LOG_WARN,
-                     "vgpu=%08x: its worker %d ended; how, its template does not say", v->id,
+                     "vgpu=%08x: its worker %d ended; its template does not report how", v->id,
                      (int)v->worker_pid);
     end_if_over(v->daemon, a);
 }

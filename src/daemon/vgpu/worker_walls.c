@@ -144,9 +144,9 @@ int gn_walls_init(struct gn_walls *w, const struct gn_machine *m, enum gn_wall_m
     if (mode != GN_WALL_NONE)
         gn_memory_groups_init(&w->memory_groups, "/proc/self/cgroup", "/sys/fs/cgroup");
     if (mode == GN_WALL_NONE)
-        gn_log(GN_LOG_WARN, "walls = none: programs' kernels may do whatever their user may");
+        gn_log(GN_LOG_WARN, "walls = none: programs' kernels may do all that their user may");
     else if (w->missing_names[0])
-        gn_log(GN_LOG_WARN, "workers go without these walls, which cannot be had here: %s",
+        gn_log(GN_LOG_WARN, "workers go without these walls, which this machine lacks: %s",
                w->missing_names);
     /* Few gantryds may make cgroups, and each process is bounded without: `gantry doctor` says so,
      * and no warning. */
