@@ -481,10 +481,10 @@ int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_re
     if (*ret_absent)
         return -ESRCH;
     if (strcmp(wish->tenant, v->tenant->rules.name) != 0)
-        return gn_fail(
-            err, EACCES, NULL,
-            "the checkpoint is of a vGPU of the tenant \"%.63s\", and the waiting program is of \"%s\"",
-            wish->tenant, v->tenant->rules.name);
+        return gn_fail(err, EACCES, NULL,
+                       "the checkpoint is of a vGPU of the tenant \"%.63s\", and the "
+                       "waiting program is of \"%s\"",
+                       wish->tenant, v->tenant->rules.name);
     if (gn_migration_of(v))
         return gn_fail(err, EBUSY, "wait until it is over", "it is being restored already");
     if (d->stopping)

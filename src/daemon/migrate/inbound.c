@@ -294,9 +294,9 @@ static int judge_link(const struct gn_conn *c, const struct gn_control_about *ab
             err, EACCES,
             about->secure ? "give --token-file, and the other gantryd that tenant's token"
                           : "attach the program with a token (GANTRY_TOKEN)",
-            about->secure
-                ? "its program uses TLS, and the other gantryd was reached without"
-                : "its program is attached without TLS, and the other gantryd was reached with TLS");
+            about->secure ? "its program uses TLS, and the other gantryd was reached without"
+                          : "its program is attached without TLS, and the other gantryd was "
+                            "reached with TLS");
     return 0;
 }
 
