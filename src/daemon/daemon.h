@@ -37,15 +37,15 @@ struct gn_daemon {
     struct gn_template *hosts; /* one a driver */
     struct gn_quotas quotas;
     struct {
-        struct gn_list
-            lines[2]; /* quotas: of users whose greetings wait ([true]), and other frames */
+        struct gn_list lines[2]; /* quotas of users with waiting greetings ([true]), and with other
+                                    waiting frames */
         struct gn_source timer;
     } turns;
-    struct gn_source closed; /* eventfd: of what was to be closed some is */
+    struct gn_source closed; /* eventfd: the closer has closed some descriptors */
     struct gn_list conns, vgpus;
-    const struct gn_conn_ops *programs; /* what connections are for */
+    const struct gn_conn_ops *programs; /* the frames and ends of connections */
     uint32_t n_conns;
-    struct { /* connection_limits.c; counts that are shown grow for ever */
+    struct { /* connection_limits.c; the counts that are shown never go back */
         uint32_t n_own_fds, n_fds, n_with_vgpus, n_vgpus;
         uint64_t n_bytes, told_ns;
         uint32_t n_untold, n_peak;
@@ -54,15 +54,15 @@ struct gn_daemon {
     uint64_t full_told_ns; /* connections.c */
     struct gn_sockets sockets;
     struct gn_source signals;
-    struct gn_source grace; /* timerfd, armed only while a vGPU is on its way out */
+    struct gn_source grace; /* timerfd, armed only while there is a deadline of a vGPU */
     struct gn_tcp_listener *tcp, *tcp_control; /* NULL: none */
     uint64_t grace_at_ns;                      /* 0: not armed */
     uint32_t tcp_grace_ms, start_limit_ms;
-    uint64_t watch_at_ns; /* passthrough.c; 0: nobody is to be watched */
-    bool insecure; /* whoever comes over tcp without credentials may use the tenant `default` */
+    uint64_t watch_at_ns; /* passthrough.c; 0: there is no vGPU to watch */
+    bool insecure;        /* over tcp, programs without credentials may use the tenant `default` */
     struct gn_tenants tenants;
-    struct gn_source lease_timer; /* timerfd, armed only while somebody waits for memory */
-    uint64_t lease_timer_ns;      /* what it is set to; 0: nothing */
+    struct gn_source lease_timer; /* timerfd, armed only while a worker waits for memory */
+    uint64_t lease_timer_ns;      /* when it expires; 0: it is not armed */
     uint32_t n_held;              /* replies */
     struct gn_refusals refusals;
     /* attach.c */
@@ -71,13 +71,13 @@ struct gn_daemon {
     struct gn_list late_attaches;
     struct gn_source attach_timer; /* timerfd, armed only while one of them waits */
     struct gn_scheduler *scheduler;
-    bool takes_turns; /* there is a policy: vGPUs from now on have the device one after the other */
+    bool takes_turns; /* there is a policy: vGPUs that start from now on take turns */
     struct gn_tracing tracing;
     struct gn_source late; /* eventfd: the scheduler waits for holders of devices */
     bool stopping;
-    bool draining;                           /* no program gets a vGPU that has none */
+    bool draining;                           /* programs get no new vGPUs */
     struct gn_list arrivals;                 /* inbound.c */
-    const struct gn_owner_deadlines *owners; /* what owners of records wait for */
+    const struct gn_owner_deadlines *owners; /* deadlines of owners of records */
 };
 
 #endif

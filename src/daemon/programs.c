@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What gantryd does at the frames and ends of connections: leads each frame to the code that serves
- * it, in tenants, vgpu, migrate and the control requests. Those call connections, which call back
- * through the table here (net/connection.h), so that no folder calls another one in a circle.
- * gantryd's thread; it never waits.
+ * Serves the frames and ends of connections: leads each frame to tenants, vgpu, migrate or the
+ * control requests. Those call connections, and connections call back through the table here
+ * (net/connection.h), so that no folders call each other in a circle. gantryd's thread; it never
+ * waits.
  */
 #include "daemon/programs.h"
 
@@ -27,7 +27,7 @@
 
 #define MAX_REQUEST_BYTES (64u << 10) /* a control request's; far more than any */
 
-/* ---- frames: each returns what is wrong with it, or NULL */
+/* ---- frames: each function returns a violation, or NULL */
 
 static const char *serve_segment(struct gn_conn *c, const struct gn_frame *f)
 {
@@ -47,7 +47,7 @@ static const char *serve_return(struct gn_conn *c, const struct gn_frame *f)
     struct gn_link_return r;
     struct gn_error err;
     if (!c->remote || !gn_frame_payload(f, &r, sizeof r))
-        return "sent a malformed wish to return";
+        return "sent a malformed request to return";
     struct gn_vgpu_record *v = gn_vgpus_of_conn(c, r.session, r.key);
     int rc = !v           ? gn_fail(&err, ENODEV, NULL, "there is no such session any more")
              : v->stopped ? gn_fail(&err, EAGAIN, NULL, "its vGPU is in a file")
@@ -115,7 +115,7 @@ static const char *serve_wait(struct gn_conn *c, const struct gn_frame *f)
         c->remote ? gn_frame_payload(f, &far, sizeof far) : gn_frame_payload(f, &here, sizeof here);
     if (c->control_only || !whole || f->n_fds != (c->remote ? 0 : GN_LINK_WAIT_FDS) ||
         (c->remote ? far.wait.n_segments : here.n_segments) > GN_LINK_MAX_SEGMENTS)
-        return "sent a malformed wish to wait for its vGPU";
+        return "sent a malformed request to wait for its vGPU";
     if (c->remote) {
         rc = gn_program_waits_far(c, f->seq, &far, &err);
         explicit_bzero(&far, sizeof far);
@@ -148,16 +148,13 @@ static const char *serve(struct gn_conn *c, const struct gn_frame *f)
     case GN_LINK_CLAIM:
     case GN_LINK_PASS:
     case GN_LINK_GO:
-        return gn_inbound_frame(c, &c->reader, f)
-                   ? NULL
-                   : "sent what does not belong to a vGPU that comes from another gantryd";
+        return gn_inbound_frame(c, &c->reader, f) ? NULL
+                                                  : "sent a frame of an arrival out of place";
     case GN_LINK_COMES:
     case GN_LINK_COMES_NEAR:
     case GN_LINK_STAY:
     case GN_LINK_LEFT:
-        return gn_outbound_frame(c, f)
-                   ? NULL
-                   : "sent what does not belong to a vGPU that goes to another gantryd";
+        return gn_outbound_frame(c, f) ? NULL : "sent a frame of a migration out of place";
     default:
         return "sent an unknown frame";
     }

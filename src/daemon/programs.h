@@ -4,7 +4,7 @@
 
 #include "daemon/net/connection.h"
 
-/* programs.c: what gantryd does at the frames and ends of connections. gantryd's thread. */
+/* Serves the frames and ends of connections (programs.c). gantryd's thread. */
 extern const struct gn_conn_ops gn_programs;
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The table of src/daemon/migrate/transaction.c among workers, a program and an asker, each of
- * which may fail or die at any moment, and whose words may come late: all of what can happen is
- * visited, for each kind. Then the same with one wrong entry in the table, for each entry and each
- * way to be wrong.
+ * which may fail or die at any moment, and send messages that arrive late: all sequences of events
+ * are explored, for each kind. Then the same with one wrong entry in the table, for each entry and
+ * each way to be wrong.
  *
- * What is assumed: the words of one process arrive in their order; a program decides for the
+ * Assumptions: the messages of one process arrive in their order; a program decides for the
  * destination only when it was offered to go and the destination has everything; and gantryd reads
  * that word before the ten minutes are over that it waits for it.
  */
@@ -55,7 +55,7 @@ struct world {
     uint8_t back;                     /* the program has come back: it has not gone */
     uint8_t link_broke;               /* once */
     uint8_t session;                  /* gantryd has the program's end of it */
-    uint8_t lied;                     /* the destination has not got what it says */
+    uint8_t lied;                     /* the destination has not loaded everything */
     uint8_t fault;                    /* anything has gone wrong */
 };
 
@@ -188,7 +188,7 @@ static void act(struct world *w, uint32_t action)
     }
 }
 
-/* What each step has to bring along. */
+/* Checks one step. */
 static void judge_step(const struct world *w, enum gn_transaction_input input, uint32_t actions)
 {
     const uint32_t last = GN_TX_DO_RESUME | GN_TX_DO_STAY | GN_TX_DO_RECALL | GN_TX_DO_REPORT |
@@ -246,7 +246,7 @@ static void hear(struct world *w, struct queue *q)
         feed(w, input);
 }
 
-/* ---- what can happen */
+/* ---- events */
 
 enum event {
     HEAR_SOURCE,
@@ -538,9 +538,9 @@ static bool happens(struct world *w, enum event e)
     return false;
 }
 
-/* ---- what must hold */
+/* ---- invariants */
 
-/* Does the state say what has been heard? */
+/* Whether the state follows from the messages that were read. */
 static void judge_state(const struct world *w)
 {
     const uint8_t state = w->state;

@@ -166,18 +166,18 @@ class Daemons(BetweenTwo, MovesCase):
             self.assertEqual(reply.op, ERROR)
             self.assertIsNone(claimer.receive())
             return reply.error()[1]
-        self.assertIn("none that was given out", refused(os.urandom(32), vgpu, ring))
-        self.assertIn("none that was given out", refused(ticket[:31] + bytes([ticket[31] ^ 1]), vgpu, ring))
+        self.assertIn("the ticket is unknown there", refused(os.urandom(32), vgpu, ring))
+        self.assertIn("the ticket is unknown there", refused(ticket[:31] + bytes([ticket[31] ^ 1]), vgpu, ring))
         self.assertIn("no session", refused(ticket, vgpu, asker.socket.fileno()))
         with open(os.devnull, "rb") as null:
             self.assertIn("no session", refused(ticket, vgpu, null.fileno()))
-        self.assertTrue(wait_until(lambda: "none that was given out" in b.log(), TIMEOUT_S), b.log())
+        self.assertTrue(wait_until(lambda: "the ticket is unknown there" in b.log(), TIMEOUT_S), b.log())
         # Used: nobody else has it after, and who has it is not asked for before all is there.
         # The ticket decides which vGPU it is: the program may know it by an older id.
         claimer, reply = self.claim(b, ticket, vgpu ^ 1, ring)
         self.assertEqual(reply.op, CLAIMED)
         self.assertEqual(struct.unpack_from("<I", reply.payload)[0], vgpu)
-        self.assertIn("none that was given out", refused(ticket, vgpu, ring))
+        self.assertIn("the ticket is unknown there", refused(ticket, vgpu, ring))
         claimer.send(frame(GO, 0))
         self.assertIsNone(claimer.receive())
         # Its asker has gone.

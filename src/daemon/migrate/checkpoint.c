@@ -56,7 +56,7 @@ static int judge_checkpoint(const struct gn_vgpu_record *v, bool stop, struct gn
     if (v->remote && !v->conn)
         return gn_fail(err, ENOTCONN, "try again in a moment",
                        "the connection to its program is broken");
-    /* It is let in by its session's key, which ends with this gantryd. */
+    /* It is admitted by its session's key, which ends with this gantryd. */
     if (v->remote && stop && v->conn->claims)
         return gn_fail(
             err, EOPNOTSUPP,
@@ -88,13 +88,13 @@ int gn_checkpoint_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *
     if (!rc && kind == GN_TX_STOP_TCP)
         how.flags |= GN_WORKER_SAVE_FAR | GN_WORKER_SAVE_BESIDE;
     if (!rc && stop && getrandom(how.key, sizeof how.key, 0) != sizeof how.key)
-        rc = gn_fail(err, EIO, NULL, "no random numbers can be had");
+        rc = gn_fail(err, EIO, NULL, "cannot get random numbers");
     struct gn_migration *m = rc ? NULL : gn_migration_new(kind, &save_ops, v, c, seq, &how, err);
     if (!rc)
         rc = m ? gn_migration_take_file(c, &fd, err) : -ENOMEM;
     GN_FAULT("daemon-before-save");
     if (!rc && gn_frame_push(&v->writer, GN_WORKER_SAVE, 0, 0, &how, sizeof how, &fd, 1))
-        rc = gn_fail(err, EPIPE, NULL, "its worker does not hear");
+        rc = gn_fail(err, EPIPE, NULL, "its worker cannot be reached");
     explicit_bzero(how.key, sizeof how.key);
     gn_quota_close(c->quota, &fd);
     if (rc) {
@@ -142,7 +142,7 @@ static void ask_flush(struct gn_migration *m)
     else if (!c)
         rc = gn_fail(&err, EPROTO, NULL, "the command that asked for it has ended");
     else if (v->session_fd < 0 && !v->remote)
-        rc = gn_fail(&err, EPROTO, NULL, "its worker does not let go of its program");
+        rc = gn_fail(&err, EPROTO, NULL, "its worker did not hand over the program's session");
     if (rc) {
         (void)gn_migration_input(m, GN_TX_ON_FAILED, &err);
         return;
@@ -207,7 +207,7 @@ static const struct gn_migration_ops save_ops = {.what = "checkpoint",
                                                  .act = save_act,
                                                  .reply = save_reply};
 
-/* Where the program shares the machine this decides. */
+/* In shared memory this message decides. */
 static int tell_stopped(const struct gn_migration *m, struct gn_error *err)
 {
     struct gn_vgpu_record *v = m->from;
@@ -249,7 +249,7 @@ int gn_checkpoint_keep(struct gn_conn *c, uint32_t seq, struct gn_error *err)
         return gn_fail(err, EINVAL, NULL,
                        "no vGPU waits for this file, or it has waited for too long and goes on");
     GN_FAULT("daemon-before-stop");
-    /* A program that was stopped while the file was written would not hear that it has to wait. */
+    /* A program that was stopped by a signal meanwhile would not hear that it has to wait. */
     int rc = gn_refuse_stopped_program(m->from, err);
     if (!rc)
         rc = tell_stopped(m, err);
@@ -285,7 +285,7 @@ int gn_program_waits(struct gn_conn *c, uint32_t seq, const struct gn_link_wait 
         return gn_fail(err, EBUSY, NULL, "it is being restored already");
     if (!v) {
         if (!gn_segment_is_session(fds[GN_LINK_WAIT_RING]))
-            return gn_fail(err, EINVAL, NULL, "what came is no session");
+            return gn_fail(err, EINVAL, NULL, "the descriptors are no session");
         if (!c->tenant)
             return gn_fail(err, EACCES, NULL, "the tenant of this connection was removed");
         struct gn_tenant *tenant = gn_admit(c, c->tenant->rules.name, &code, err);
@@ -295,13 +295,12 @@ int gn_program_waits(struct gn_conn *c, uint32_t seq, const struct gn_link_wait 
         if (!v)
             return -ENOMEM;
         fds[GN_LINK_WAIT_RING] = -1;
-        gn_quota_log(v->quota, GN_LOG_INFO,
-                     "vgpu=%08x: \"%s\" (%d) waits for it, which is in a file", v->id, v->program,
-                     (int)v->program_pid);
+        gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) waits for a restore", v->id,
+                     v->program, (int)v->program_pid);
         gn_conn_watch_program(c);
     }
     gn_quota_close(v->quota, &v->hand_fd);
-    v->n_segments = w->n_segments; /* whose numbers the program's next ones follow */
+    v->n_segments = w->n_segments; /* the program's next segments have the numbers behind it */
     v->hand_fd = fds[GN_LINK_WAIT_HAND];
     fds[GN_LINK_WAIT_HAND] = -1;
     v->wait_seq = seq;
@@ -333,14 +332,14 @@ static struct gn_vgpu_record *take_up(struct gn_conn *c, const struct gn_link_wa
         return NULL;
     }
     if (gn_vgpus_make_session(v, c)) {
-        gn_fail(err, EIO, NULL, "no random numbers can be had");
+        gn_fail(err, EIO, NULL, "cannot get random numbers");
         c->vgpu = NULL;
         v->stopped = false;
         gn_vgpus_leave(v);
         return NULL;
     }
-    gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) waits for it, which is in a file",
-                 v->id, v->program, (int)v->program_pid);
+    gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) waits for a restore", v->id,
+                 v->program, (int)v->program_pid);
     return v;
 }
 
@@ -364,7 +363,7 @@ int gn_program_waits_far(struct gn_conn *c, uint32_t seq, const struct gn_link_w
         return 0;
     }
     if (v->stopped && !gn_secret_same(v->stop_key, w->wait.key, sizeof w->wait.key))
-        return gn_fail(err, EINVAL, NULL, "its vGPU was not stopped so");
+        return gn_fail(err, EINVAL, NULL, "its vGPU was not stopped with this key");
     gn_vgpus_notify_session(v, seq);
     GN_FAULT("daemon-waits-far");
     if (decides)
@@ -482,18 +481,17 @@ int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_re
     if (*ret_absent)
         return -ESRCH;
     if (strcmp(wish->tenant, v->tenant->rules.name) != 0)
-        return gn_fail(
-            err, EACCES, NULL,
-            "the checkpoint is of a vGPU of the tenant \"%.63s\", and the program that waits is "
-            "of \"%s\"",
-            wish->tenant, v->tenant->rules.name);
+        return gn_fail(err, EACCES, NULL,
+                       "the checkpoint is of a vGPU of the tenant \"%.63s\", and the "
+                       "waiting program is of \"%s\"",
+                       wish->tenant, v->tenant->rules.name);
     if (gn_migration_of(v))
         return gn_fail(err, EBUSY, "wait until it is over", "it is being restored already");
     if (d->stopping)
         return gn_fail(err, ESHUTDOWN, NULL, "gantryd is ending");
     if (d->draining)
         return gn_fail(err, ESHUTDOWN, "gantry drain --undo ends that",
-                       "this gantryd is being emptied, and gives no program a worker");
+                       "this gantryd is being emptied, and starts no workers");
     struct gn_vgpu_record *n = gn_vgpus_blank(v, err);
     if (!n)
         return -ENOMEM;
@@ -507,8 +505,8 @@ int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_re
     n->ring_at = wish->ring_at;
     gn_migration_attach(m, n);
     int file_fd = -1, rc = gn_migration_take_file(c, &file_fd, err);
-    /* The memory of a program elsewhere is its own: the worker makes what it has, and the session
-     * comes with the file. */
+    /* The memory of a program over tcp is its own: the worker makes its side, and the session comes
+     * with the file. */
     if (!rc && v->remote && gn_vgpus_make_memory(n))
         rc = gn_fail(err, ENOMEM, NULL, "out of memory or descriptors");
     else if (!rc && !v->remote)

@@ -7,8 +7,9 @@
 /* A vGPU into a file, and out of one. gantryd's thread. Each `int` is 0 or -errno. */
 struct gn_control_restore;
 
-/* Into a file, whose writing end came with the request. The answer to `c` comes when it is written.
- * With `stop` the program is to wait afterwards: `c` then has to ask gn_checkpoint_keep(). */
+/* Saves v into a file. The socket to write to came with the request; the answer to `c` comes when
+ * all is written. With `stop` the program waits afterwards: `c` then has to ask for
+ * gn_checkpoint_keep(). */
 int gn_checkpoint_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, bool stop,
                         uint32_t drain_timeout_ms, struct gn_error *err);
 /* The file of the stop that this connection has asked for is on the disk. The answer comes later.
@@ -17,7 +18,7 @@ int gn_checkpoint_keep(struct gn_conn *c, uint32_t seq, struct gn_error *err);
 /* A program over tcp is back that may not have heard that its vGPU is in a file. */
 void gn_checkpoint_returned(struct gn_vgpu_record *v);
 
-/* The vGPU whose program waits for this file. NULL, and a sentence: there is none. */
+/* The vGPU that waits for this file. NULL, and a sentence: there is none. */
 struct gn_vgpu_record *gn_restore_awaits(struct gn_daemon *d, const struct gn_control_restore *wish,
                                          struct gn_error *err);
 /* Restores it from a file that came with the request. The answer comes later, or at once

@@ -36,7 +36,7 @@
 #include "shm/session_layout.h"
 
 #define MAX_ARRIVALS 64u
-#define MAX_A_TENANT 16u /* of them: no tenant keeps the others out */
+#define MAX_A_TENANT 16u /* of a tenant, so that no tenant takes all */
 
 struct gn_inbound {
     struct gn_corpse corpse;
@@ -44,7 +44,7 @@ struct gn_inbound {
     struct gn_record_owner record_owner; /* of `vgpu` */
     struct gn_transaction tx;            /* INBOUND */
     struct gn_daemon *daemon;
-    struct gn_quota *quota;      /* of who announced it */
+    struct gn_quota *quota;      /* of the announcing connection */
     struct gn_conn *asker;       /* NULL: claimed */
     struct gn_owner owner;       /* announced over tcp: the credential that announced it */
     struct gn_vgpu_record *vgpu; /* NULL: not claimed */
@@ -125,7 +125,8 @@ static void go(struct gn_vgpu_record *v)
 static void refuse(struct gn_vgpu_record *v, const struct gn_error *err)
 {
     struct gn_conn *c = v->conn;
-    gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: it does not come: %s", v->id, err->what);
+    gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: refused, and stays where it was: %s", v->id,
+                 err->what);
     c->vgpu = NULL;
     c->closing = true;
     const uint32_t seq = v->attach_seq;
@@ -179,8 +180,9 @@ static bool is_same(const struct gn_device_record *here,
            !strcmp(f->version, there->version) && !strcmp(f->driver_version, there->driver_version);
 }
 
-/* Which of them stand for those that it has: the same where they are there, others in their order
- * where not. Whether those will do is for the workers to find out, before anything stops. */
+/* Chooses the devices here that take the places of its own: the same ones where there are any, else
+ * others in their order. The workers find out whether those are compatible, before anything stops.
+ */
 static int choose_devices(const struct gn_platform_record *p, uint64_t mine,
                           const struct gn_control_about *about, struct gn_inbound *a,
                           struct gn_error *err)
@@ -225,8 +227,8 @@ static int find_platform(const struct gn_daemon *d, const struct gn_tenant *t,
                    "there is no platform \"%.100s\" for it", about->platform);
 }
 
-/* Of what has been announced and not been loaded yet: of this tenant's (NULL: of everybody's), on
- * this platform. */
+/* Memory that is announced and not loaded yet: of this tenant, or (NULL) of all on this platform.
+ */
 static uint64_t promised_bytes(const struct gn_daemon *d, const struct gn_tenant *t,
                                uint32_t platform)
 {
@@ -278,7 +280,8 @@ static bool is_stream(int fd)
            getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) == 0 && domain == AF_UNIX;
 }
 
-/* A link over tcp stays one; another becomes what this gantryd is reached by. */
+/* A tcp session stays one; any other session becomes one of the kind that this gantryd is reached
+ * by. */
 static int judge_link(const struct gn_conn *c, const struct gn_control_about *about,
                       struct gn_error *err)
 {
@@ -291,9 +294,9 @@ static int judge_link(const struct gn_conn *c, const struct gn_control_about *ab
             err, EACCES,
             about->secure ? "give --token-file, and the other gantryd that tenant's token"
                           : "attach the program with a token (GANTRY_TOKEN)",
-            about->secure
-                ? "its program speaks TLS, and would not go on without"
-                : "its program is attached without TLS, and the other gantryd was reached with");
+            about->secure ? "its program uses TLS, and the other gantryd was reached without"
+                          : "its program is attached without TLS, and the other gantryd was "
+                            "reached with TLS");
     return 0;
 }
 
@@ -303,7 +306,7 @@ static int refuse_emptied(struct gn_error *err)
                    "that gantryd is being emptied itself");
 }
 
-/* For a program that finds itself on this machine. */
+/* For a program that turns out to be on this machine. */
 static void say_near(const struct gn_daemon *d, struct gn_control_receipt *ret)
 {
     char *path = realpath(gn_sockets_path(&d->sockets), NULL);
@@ -357,13 +360,13 @@ int gn_inbound_announce(struct gn_conn *c, const struct gn_control_about *about,
         rc = gn_migration_take_file(c, &fd, err);
     if (!rc && !c->remote && !is_stream(fd))
         rc = gn_fail(err, EINVAL, "use a gantry of gantryd's version",
-                     "what the vGPU is to come through is no socket");
+                     "the descriptor for the vGPU's contents is no socket");
     struct gn_inbound *a = rc ? NULL : calloc(1, sizeof *a);
     if (!rc && !a)
         rc = gn_fail(err, ENOMEM, NULL, "out of memory");
     if (!rc && (getrandom(a->ticket, sizeof a->ticket, 0) != sizeof a->ticket ||
                 getrandom(a->name, sizeof a->name, 0) != sizeof a->name))
-        rc = gn_fail(err, EIO, NULL, "no random numbers can be had");
+        rc = gn_fail(err, EIO, NULL, "cannot get random numbers");
     if (rc) {
         gn_quota_close(c->quota, &fd);
         free(a);
@@ -400,7 +403,7 @@ int gn_inbound_announce(struct gn_conn *c, const struct gn_control_about *about,
 
 /* ---- over tcp */
 
-/* All of them are looked at, whatever is found: how long it takes tells nothing. */
+/* Always looks at all of them: the time it takes says nothing about the secret. */
 static struct gn_inbound *by_name(struct gn_daemon *d, const unsigned char *name)
 {
     struct gn_inbound *found = NULL;
@@ -417,7 +420,7 @@ bool gn_inbound_accept_stream(struct gn_daemon *d, const unsigned char *name,
 {
     struct gn_inbound *a = by_name(d, name);
     const unsigned char taken = GN_LINK_DATA_TAKEN;
-    /* With TLS the handshake with the worker is the proof. */
+    /* With TLS the handshake with the worker proves the key. */
     if (!a || a->vgpu || a->stream_fd >= 0 ||
         (!a->secure && !gn_secret_same(a->ticket, proof, sizeof a->ticket)))
         return false;
@@ -444,7 +447,7 @@ int gn_inbound_find_key(struct gn_daemon *d, const unsigned char *name, struct g
 
 /* ---- claimed */
 
-/* All of them are looked at, whatever is found: how long it takes tells nothing. */
+/* Always looks at all of them: the time it takes says nothing about the secret. */
 static struct gn_inbound *by_ticket(struct gn_daemon *d, const struct gn_link_claim *claim)
 {
     struct gn_inbound *found = NULL;
@@ -456,8 +459,9 @@ static struct gn_inbound *by_ticket(struct gn_daemon *d, const struct gn_link_cl
     return found;
 }
 
-/* In their places: they come with the session. Over tcp there is none that could be shared, and the
- * worker has its own. Of one that is near its session and what it consists of come by two ways. */
+/* Placeholders: events and data come with the session. Over tcp no memory can be shared, and the
+ * worker makes its own. From tcp to shared memory, the session comes from the program and the
+ * contents from the source, over two sockets. */
 static int make_memory(const struct gn_inbound *a, struct gn_vgpu_record *v,
                        const struct gn_conn *c)
 {
@@ -470,7 +474,7 @@ static int make_memory(const struct gn_inbound *a, struct gn_vgpu_record *v,
     return v->events_fd < 0 || v->data_fd < 0 ? -EMFILE : 0;
 }
 
-/* hand_fd: what the session comes by, of one that is near. */
+/* hand_fd: the socket for the session, when a tcp session becomes one in shared memory. */
 static int start(struct gn_inbound *a, struct gn_conn *c, uint32_t seq,
                  const struct gn_link_claim *claim, int *ring_fd, int hand_fd, struct gn_error *err)
 {
@@ -482,13 +486,12 @@ static int start(struct gn_inbound *a, struct gn_conn *c, uint32_t seq,
     if (!t)
         return gn_fail(err, ENOENT, NULL, "its tenant was removed there");
     if (c->is_bound && c->bound_to != t)
-        return gn_fail(err, EACCES, NULL,
-                       "it is another tenant's than the one whose socket it comes by");
+        return gn_fail(err, EACCES, NULL, "its tenant is not the one of this socket");
     if (a->daemon->draining)
         return refuse_emptied(err);
     if (a->stream_fd < 0)
         return gn_fail(err, EINVAL, "move it again",
-                       "nobody has connected to send what the vGPU consists of");
+                       "the source has not connected to send the vGPU's contents");
     struct gn_vgpu_record *v =
         gn_vgpus_make_stopped(c, t, a->id, &like, a->devices, a->order, *ring_fd, err);
     if (!v)
@@ -533,13 +536,12 @@ static bool claim_frame(struct gn_conn *c, struct gn_frame_reader *reader, const
     struct gn_segment ring;
     int rc = 0;
     if (a && (a->remote != (c->remote || near) || (!near && a->secure != c->peer.secure)))
-        a = NULL; /* nobody who was told of it by its gantryd comes so */
+        a = NULL; /* no program that its own gantryd has sent connects in this way */
     if ((!c->remote && !gn_segment_is_session(ring_fd)) || (near && !is_stream(hand_fd)))
-        rc = gn_fail(&err, EINVAL, NULL, "what came is no session");
+        rc = gn_fail(&err, EINVAL, NULL, "the descriptors are no session");
     else if (!a)
-        rc =
-            gn_fail(&err, EACCES, "move it again",
-                    "the ticket is none that was given out there for it, was used, or has run out");
+        rc = gn_fail(&err, EACCES, "move it again",
+                     "the ticket is unknown there, was used, or has expired");
     if (!rc && c->remote && (rc = gn_session_create("gantry-ring", &ring)))
         gn_fail(&err, -rc, NULL, "cannot make its session: %s", strerror(-rc));
     else if (!rc && c->remote)
@@ -593,8 +595,7 @@ static bool on_death(struct gn_record_owner *o, struct gn_vgpu_record *v)
         return false;
     gn_holder_gone(&v->lease, gn_now_ns());
     gn_memory_settle(v->daemon);
-    gn_fail(&err, ENODEV, "look at what gantryd's log says of it",
-            "the new worker ended before it had taken over");
+    gn_fail(&err, ENODEV, "see gantryd's log", "the new worker ended before it had taken over");
     return input(of(o), GN_TX_ON_DEST_DIED, &err) == 0;
 }
 
@@ -696,7 +697,7 @@ uint64_t gn_inbound_deadline(const struct gn_daemon *d)
     return first;
 }
 
-/* One that is due, with the reason. */
+/* The first that is due, with the reason. */
 static struct gn_inbound *find_due(struct gn_daemon *d, uint64_t now_ns, struct gn_error *err)
 {
     gn_list_for_each(a, &d->arrivals, struct gn_inbound, link)
@@ -706,7 +707,7 @@ static struct gn_inbound *find_due(struct gn_daemon *d, uint64_t now_ns, struct 
             return a;
         if (a->tx.until_ns > now_ns)
             continue;
-        gn_fail(err, ETIMEDOUT, "move it again", "its program has not said where it goes on");
+        gn_fail(err, ETIMEDOUT, "move it again", "its program has not decided in time");
         return a;
     }
     return NULL;

@@ -5,13 +5,14 @@
 #include "daemon/daemon.h"
 
 /*
- * vGPUs that come from another gantryd (docs/moves.md). An operator announces one, with a socket
- * that its old worker writes to: devices and memory are looked at now, and he gets a ticket. The
- * program shows it, once; a worker loads what comes; then the program decides. gantryd's thread.
+ * vGPUs that come from another gantryd (docs/moves.md). An operator announces a vGPU, with a
+ * socket that its source writes to; this gantryd checks devices and memory, and answers with a
+ * ticket. The program shows the ticket, once; a worker loads the vGPU; then the program decides.
+ * gantryd's thread.
  *
- * Of a program on another machine it is announced over tcp, by who has its tenant's token; the
- * socket is a data connection of its own, which begins with the arrival's name, and the ticket is
- * that name's key.
+ * The vGPU of a program on another machine is announced over tcp, by a connection that was
+ * admitted to its tenant. The socket is then a data connection, which begins with the arrival's
+ * name; the ticket is that name's key.
  */
 struct gn_control_about;
 struct gn_control_receipt;
@@ -19,19 +20,18 @@ struct gn_inbound;
 
 int gn_inbound_announce(struct gn_conn *c, const struct gn_control_about *about,
                         struct gn_control_receipt *ret, struct gn_error *err);
-/* A data connection of this name: takes a copy of it. False: nobody waits for it. */
+/* Takes a copy of a data connection of this name. False: no arrival has this name. */
 bool gn_inbound_accept_stream(struct gn_daemon *d, const unsigned char *name,
                               const unsigned char *proof, int fd);
 /* The key of this name. 0 or -ENOENT. */
 int gn_inbound_find_key(struct gn_daemon *d, const unsigned char *name, struct gn_tls_psk *ret);
 /* CLAIM, PASS or GO, of a program's. False: malformed, or out of place. */
 bool gn_inbound_frame(struct gn_conn *c, struct gn_frame_reader *reader, const struct gn_frame *f);
-/* Who announced it is gone. */
+/* The announcing connection is closed. */
 void gn_inbound_conn_closed(struct gn_daemon *d, const struct gn_conn *c);
-/* This gantryd is being emptied: what is on its way here, and could not yet go on here, goes on
- * where it was. */
+/* This gantryd is being drained: vGPUs that have not loaded everything stay at their source. */
 void gn_inbound_refuse_all(struct gn_daemon *d);
-/* When the first ticket runs out, 0: there is none; and those that have. */
+/* The first deadline, 0: there is none; and serves those that are due. */
 uint64_t gn_inbound_deadline(const struct gn_daemon *d);
 void gn_inbound_expire(struct gn_daemon *d, uint64_t now_ns);
 

@@ -182,7 +182,7 @@ static void ask_save(struct gn_migration *m)
     struct gn_vgpu_record *v = m->from;
     struct gn_error err;
     if (gn_frame_push(&v->writer, GN_WORKER_SAVE, 0, 0, &m->how, sizeof m->how, &m->stream_fd, 1)) {
-        gn_fail(&err, EPIPE, NULL, "its worker does not hear");
+        gn_fail(&err, EPIPE, NULL, "its worker cannot be reached");
         (void)gn_migration_input(m, GN_TX_ON_FAILED, &err);
         return;
     }
@@ -251,7 +251,7 @@ int gn_migration_exchange(struct gn_migration *m, struct gn_error *err)
                : 0;
 }
 
-/* ---- what workers say */
+/* ---- frames of workers */
 
 bool gn_migration_parse_report(const struct gn_frame *f, int n_fds, struct gn_worker_moved *ret)
 {
@@ -308,7 +308,7 @@ static int source_said(struct gn_migration *m, struct gn_vgpu_record *v, const s
         v->session_fd = f->n_fds ? gn_frame_take_fd(&v->reader, 0) : -1;
         m->session_lost = f->lost_fds;
     }
-    /* A source whose stream breaks knows nothing else. The destination has the reason. */
+    /* A source with a broken stream knows no more than that. The destination has the reason. */
     const bool broken = report.error == -EPIPE || report.error == -ECONNRESET;
     const bool not_its_own = m->tx.state == GN_TX_DEST_FAILED && (broken || !report.error);
     return gn_migration_input(m,
@@ -343,14 +343,14 @@ static bool on_death(struct gn_record_owner *o, struct gn_vgpu_record *v)
         if (m->in.error)
             reason_of(&m->in, &err);
         else
-            gn_fail(&err, EPIPE, "look at what gantryd's log says of it",
+            gn_fail(&err, EPIPE, "see gantryd's log",
                     "the new worker ended before it had taken over");
         (void)gn_migration_input(m, GN_TX_ON_DEST_DIED, &err);
         return true;
     }
     const bool has_all = gn_transaction_has_all(&m->tx);
     if (has_program(v))
-        gn_fail(&err, EPIPE, "look at what gantryd's log says of it",
+        gn_fail(&err, EPIPE, "see gantryd's log",
                 "the vGPU's own worker ended before all of it was saved");
     else
         gn_fail(&err, EPIPE, NULL, "its program has ended");
@@ -370,8 +370,7 @@ static void on_left(struct gn_record_owner *o, struct gn_vgpu_record *v)
     }
     m->to = NULL; /* it is on its way out already */
     v->owned_by = &late_owner;
-    gn_fail(&err, EPIPE, "look at what gantryd's log says of it",
-            "the new worker could not be started");
+    gn_fail(&err, EPIPE, "see gantryd's log", "the new worker could not be started");
     (void)gn_migration_input(m, GN_TX_ON_DEST_DIED, &err);
 }
 
@@ -403,7 +402,7 @@ void gn_migrations_forget(struct gn_daemon *d, const struct gn_conn *c)
     }
 }
 
-/* ---- what else an owner is asked */
+/* ---- other questions to an owner */
 
 static void on_segment(struct gn_record_owner *o, struct gn_vgpu_record *v,
                        const struct gn_link_segment_made *made, int fd)
@@ -486,25 +485,7 @@ static int late_frame(struct gn_record_owner *o, struct gn_vgpu_record *v, const
     return 1;
 }
 
-static void late_up(struct gn_record_owner *o, struct gn_vgpu_record *v)
-{
-    (void)o, (void)v;
-}
-
-static bool late_death(struct gn_record_owner *o, struct gn_vgpu_record *v)
-{
-    (void)o;
-    v->owned_by = NULL;
-    return false;
-}
-
-static void late_left(struct gn_record_owner *o, struct gn_vgpu_record *v)
-{
-    (void)o, (void)v;
-}
-
-static const struct gn_record_owner_ops late_ops = {
-    .up = late_up, .acknowledged = late_frame, .died = late_death, .left = late_left};
+static const struct gn_record_owner_ops late_ops = {.acknowledged = late_frame};
 
 void gn_migration_leave_late(struct gn_vgpu_record *v)
 {
@@ -542,7 +523,7 @@ static void say_late(const struct gn_migration *m, struct gn_error *ret)
         gn_fail(ret, ETIMEDOUT, "try again later", "the workers took too long");
 }
 
-/* One that is due, with the reason. */
+/* The first that is due, with the reason. */
 static struct gn_migration *find_due(struct gn_daemon *d, uint64_t now_ns, struct gn_error *err)
 {
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
@@ -571,7 +552,7 @@ static void expire(struct gn_daemon *d, uint64_t now_ns)
 
 const struct gn_owner_deadlines gn_migration_deadlines = {first_deadline, expire};
 
-/* ---- what all kinds need at the beginning */
+/* ---- the beginning, for all kinds */
 
 static int keep(int fd)
 {
@@ -611,7 +592,7 @@ int gn_migration_refuse_busy(const struct gn_vgpu_record *v, struct gn_error *er
 {
     if (gn_migration_of(v))
         return gn_fail(err, EBUSY, "wait until it is over", "it is being moved already");
-    if (v->owned_by == &late_owner)
+    if (v->owned_by == &late_owner && v->process.fd >= 0)
         return gn_refuse_stopped_worker(v, err)
                    ? -EBUSY
                    : gn_fail(err, EBUSY, "try again in a moment",

@@ -26,7 +26,7 @@ extern const char *const gn_migrate_names[GN_MIGRATE_TO_N];
 struct gn_migration;
 struct gn_migration_ops {
     const char *what;              /* as `gantry ls` shows it */
-    const char *failure, *outcome; /* what an abort says: it was not done; the vGPU goes on */
+    const char *failure, *outcome; /* texts of an abort: it was not done; the vGPU goes on */
     /* Carries out one action of the transaction that is this kind's own; err: the reason of an
      * abort. May feed the next input. */
     void (*act)(struct gn_migration *m, uint32_t action, const struct gn_error *err);
@@ -49,12 +49,12 @@ struct gn_migration {
     enum gn_migrate_to where;  /* LOCAL and IN_PROCESS */
     struct gn_worker_save how;
     int stream_fd;                       /* the source's end, until the source has it */
-    uint32_t number;                     /* OUTBOUND: what the program calls it */
+    uint32_t number;                     /* OUTBOUND: its number in the program's frames */
     char address[GN_LINK_ADDRESS_BYTES]; /* OUTBOUND: the other gantryd's */
     uint64_t boot_ns, load_ns;           /* OUTBOUND: the destination's, by the program's word */
     uint64_t began_ns, asked_ns;
     struct gn_stop_watch stop_watch;
-    struct gn_worker_moved out, in; /* what the source and the destination have reported */
+    struct gn_worker_moved out, in; /* the reports of the source and the destination */
 };
 
 /* A migration of v that nothing has happened to. NULL: no memory, and a sentence. */
@@ -64,7 +64,7 @@ struct gn_migration *gn_migration_new(enum gn_transaction_kind kind,
                                       const struct gn_worker_save *how, struct gn_error *err);
 /* Gives it its records: from now on their life cycles are reported to it. `to` may be NULL. */
 void gn_migration_attach(struct gn_migration *m, struct gn_vgpu_record *to);
-/* Takes back what gn_migration_new() and gn_migration_attach() have done, and answers nobody. */
+/* Takes back gn_migration_new() and gn_migration_attach(), without an answer to the asker. */
 void gn_migration_cancel(struct gn_migration *m);
 /* Makes the transaction's step and carries out its actions. 0, or -EPROTO: it is out of place. m
  * may be over then; its memory lasts until this turn of the loop is over. */
@@ -77,8 +77,8 @@ void gn_migration_answer(struct gn_migration *m, char *text);
 
 /* Makes the records exchange their workers. 0, or -EBUSY and nothing has changed. */
 int gn_migration_exchange(struct gn_migration *m, struct gn_error *err);
-/* Gives `to` what its worker maps beside the source's: the same. Descriptors that `to` has stay. 0
- * or -errno and a sentence. */
+/* Gives `to` copies of the descriptors that its worker maps like the source. Descriptors that `to`
+ * has stay. 0 or -errno and a sentence. */
 int gn_migration_lend(struct gn_migration *m, struct gn_error *err);
 
 /* Can v be migrated now? 0 or -errno: -ENOENT: its program has ended. */

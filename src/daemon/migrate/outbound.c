@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A vGPU to another gantryd, on the side of the gantryd that it leaves; docs/moves.md. The source
- * writes into a socket whose other end the other gantryd has; the two gantryds do not speak with
- * each other. The program is told where to go and decides: once the source has written everything,
- * and until the program has said which way, this side neither goes on nor ends. Called by control
- * commands and with the program's frames, on gantryd's thread; it never waits.
+ * writes into a socket to the other gantryd; the two gantryds do not speak with each other. The
+ * program is told where to go and decides: once the source has written everything, and until the
+ * program has decided, this side neither goes on nor ends. Called by control commands and with the
+ * program's frames, on gantryd's thread; it never waits.
  */
 #include "daemon/migrate/outbound.h"
 
@@ -40,7 +40,7 @@ static int read_where(const struct gn_vgpu_record *v, const struct gn_control_wi
     if (strlen(wish->to) >= sizeof ret->address)
         return gn_fail(err, ENAMETOOLONG, NULL, "the address is too long");
     memcpy(ret->address, wish->to, strlen(wish->to));
-    /* Whether it is on that machine the program knows. */
+    /* The program knows whether it is on that machine. */
     if (v->remote && is_tcp(wish->to) && wish->near && strlen(wish->near) < sizeof ret->near &&
         wish->kernel && gn_control_parse_hex(wish->kernel, ret->kernel, sizeof ret->kernel))
         memcpy(ret->near, wish->near, strlen(wish->near));
@@ -61,7 +61,7 @@ static int judge_address(const struct gn_vgpu_record *v, const char *to, struct 
     return 0;
 }
 
-/* Where the old worker writes to. */
+/* Whether the source can write to it. */
 static bool is_stream_for(bool tcp, int fd)
 {
     int kind = 0, domain = 0;
@@ -150,7 +150,7 @@ static const struct gn_migration_ops ops = {.what = "move",
                                             .act = act,
                                             .reply = reply};
 
-/* ---- what commands ask for */
+/* ---- commands */
 
 int gn_outbound_may_begin(const struct gn_vgpu_record *v, struct gn_error *err)
 {
@@ -178,7 +178,7 @@ int gn_migrate_outbound(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *
     /* A worker that was started without TLS has `gantry` speak it in its place. */
     if (!rc && !is_stream_for(is_tcp(wish->to) && (v->remote || !wish->secure), fd))
         rc = gn_fail(err, EINVAL, "use a gantry of gantryd's version",
-                     "what the vGPU is to go through is no socket of the kind that its way is");
+                     "the descriptor for the vGPU's contents is no socket of the right kind");
     struct gn_migration *m =
         rc ? NULL : gn_migration_new(GN_TX_OUTBOUND, &ops, v, c, seq, &how, err);
     if (!m) {
@@ -209,7 +209,7 @@ int gn_migrate_outbound(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *
     return 0;
 }
 
-/* ---- what the program says */
+/* ---- the program's frames */
 
 static bool goes_on(struct gn_migration *m, const struct gn_link_ready *r)
 {
@@ -223,7 +223,7 @@ static bool goes_on(struct gn_migration *m, const struct gn_link_ready *r)
     return gn_migration_input(m, GN_TX_ON_GOES_ON, NULL) == 0;
 }
 
-/* The program's words are those of the destination, which speaks through it. */
+/* The program also reports the failures of the destination. */
 static bool stays(struct gn_migration *m, const struct gn_link_error *e)
 {
     struct gn_error err;

@@ -9,9 +9,9 @@
  * 0 or -errno, and then nothing was begun. gantryd's thread. */
 int gn_migrate_outbound(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v,
                         const struct gn_control_wish *wish, struct gn_error *err);
-/* Could it go, were there a place? 0 or -errno: -ENOENT: its program has ended. */
+/* Whether v can be migrated to another gantryd now. 0 or -errno: -ENOENT: its program has ended. */
 int gn_outbound_may_begin(const struct gn_vgpu_record *v, struct gn_error *err);
-/* What another gantryd has to know of it. The texts are v's. */
+/* Describes v for another gantryd. The texts are v's. */
 struct gn_control_about;
 void gn_outbound_describe(const struct gn_vgpu_record *v, struct gn_control_about *ret);
 /* COMES, COMES_NEAR, STAY or LEFT, of a program's. False: malformed, or out of place. */

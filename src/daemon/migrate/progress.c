@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far a vGPU is on its way. What its worker's counters say is a claim, and only shown. */
+/*
+ * The progress of a migration, for `gantry ls`. The counters are its worker's claims: they are
+ * shown, and nothing depends on them. gantryd's thread.
+ */
 #include "control/control.h"
 #include "daemon/migrate/migration.h"
 #include "shm/counters.h"

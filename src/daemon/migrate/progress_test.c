@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is said of a vGPU on its way, by what gantryd knows and its worker claims. */
+/* The progress that is shown of a migration, from its state and its worker's counters. */
 #include "daemon/migrate/migration.h"
 
 #include "control/control.h"
@@ -71,7 +71,7 @@ static void test_sizes(void **state)
     assert_int_equal(s.done_bytes, 30);
     assert_int_equal(s.total_bytes, 40);
     assert_int_equal(s.sent_bytes, 99);
-    /* A worker says what it likes. */
+    /* A worker may report anything. */
     n.save_round_bytes = UINT64_MAX;
     n.save_round = UINT64_MAX;
     s = see(&m, &n);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which processes a move needs answers of, and whether one of them is stopped. Their user can stop
- * them at any time, so without this a user holds up `gantry drain` for as long as the slowest move
- * may take. gantryd's thread; it reads /proc and waits for nothing.
+ * The processes that a migration needs answers of, and whether one of them is stopped. Their user
+ * can stop them at any time, and could otherwise hold up `gantry drain` for as long as the slowest
+ * migration may take. gantryd's thread; it reads /proc and never waits.
  */
 #include "daemon/migrate/stopped_processes.h"
 
@@ -15,7 +15,7 @@
 #include "daemon/migrate/migration.h"
 #include "daemon/process_stat.h"
 
-#define LOOK_NS UINT64_C(250000000) /* between two looks at the processes of one move */
+#define LOOK_NS UINT64_C(250000000) /* between two looks at the processes of one migration */
 
 enum { MAX_AWAITED = 3 };
 
@@ -42,16 +42,15 @@ static bool add_worker(const struct gn_vgpu_record *v, struct awaited *ret)
     return true;
 }
 
-/* The pidfd is asked after /proc: its process has not ended, so the number was that process's all
- * the time. */
+/* Asked after /proc was read: the process has not ended, so the number was its own all the time. */
 static bool is_alive(const struct awaited *p)
 {
     struct pollfd ended = {.fd = p->pidfd, .events = POLLIN};
     return poll(&ended, 1, 0) == 0;
 }
 
-/* One thread that a debugger holds is enough to silence a worker. A program may have any number of
- * threads, of which one is read. */
+/* A worker with one thread held by a debugger answers nothing. Of a program, which may have any
+ * number of threads, only the first thread's state is read. */
 static bool is_stopped(const struct awaited *p)
 {
     const char state = p->name ? gn_process_state(p->pid) : 0;
@@ -141,8 +140,8 @@ bool gn_migration_awaits_stopped(struct gn_migration *m, uint64_t now_ns, struct
     struct awaited awaited[MAX_AWAITED];
     const uint32_t limit_ms =
         m->tx.kind == GN_TX_RESTORE ? GN_CONTROL_DRAIN_MS : m->how.drain_timeout_ms;
-    /* The program decides, however long it takes, and nobody is left to be told that it is
-     * stopped. */
+    /* The program decides, however long it takes, and no asker is left to hear that it is stopped.
+     */
     if (m->tx.kind == GN_TX_OUTBOUND && m->tx.state == GN_TX_SAVED && !m->asker) {
         m->stop_watch.look_ns = UINT64_MAX;
         return false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of a migration's states (transaction.h). migration.c and inbound.c feed it with what
- * workers, programs and askers do, on gantryd's thread, and carry out its actions. This file does
- * no I/O and knows nothing of records and connections.
+ * The table of a migration's states (transaction.h). migration.c and inbound.c feed it with the
+ * acts and ends of workers, programs and askers, on gantryd's thread, and carry out its actions.
+ * This file does no I/O and knows nothing of records and connections.
  */
 #include "daemon/migrate/transaction.h"
 
@@ -175,23 +175,22 @@ void gn_transaction_begin(struct gn_transaction *t, enum gn_transaction_kind kin
     set_limit(t, first[kind].limit, now_ns);
 }
 
-const struct gn_transaction_row *gn_transaction_find(const struct gn_transaction_row *rows,
-                                                     size_t n, enum gn_transaction_kind kind,
-                                                     enum gn_transaction_state state,
-                                                     enum gn_transaction_input input)
+static const struct gn_transaction_row *find_row(const struct gn_transaction *t,
+                                                 enum gn_transaction_input input)
 {
-    for (size_t i = 0; i < n; i++)
-        if ((rows[i].kinds >> kind & 1) && (rows[i].states >> state & 1) &&
-            (rows[i].inputs >> input & 1))
-            return &rows[i];
+    for (size_t i = 0; i < gn_transaction_n_rows; i++) {
+        const struct gn_transaction_row *row = &gn_transaction_rows[i];
+        if ((row->kinds >> t->kind & 1) && (row->states >> t->state & 1) &&
+            (row->inputs >> input & 1))
+            return row;
+    }
     return NULL;
 }
 
 bool gn_transaction_step(struct gn_transaction *t, enum gn_transaction_input input, uint64_t now_ns,
                          uint32_t *ret_actions)
 {
-    const struct gn_transaction_row *row =
-        gn_transaction_find(gn_transaction_rows, gn_transaction_n_rows, t->kind, t->state, input);
+    const struct gn_transaction_row *row = find_row(t, input);
     *ret_actions = 0;
     if (!row)
         return false;

@@ -61,8 +61,8 @@ enum gn_transaction_input {
     GN_TX_ON_TOLD,         /* the file is safe, and the program was told that it is in it */
     GN_TX_ON_WAITS,        /* the program waits for its vGPU */
     GN_TX_ON_SETTLED,      /* the source has ended, and the program waits */
-    GN_TX_ON_DONE,         /* what was to be carried out is done */
-    GN_TX_ON_FAILED,       /* it could not be done, or an operator calls it off */
+    GN_TX_ON_DONE,         /* the action is carried out */
+    GN_TX_ON_FAILED,       /* the action could not be carried out, or an operator cancels it */
     GN_TX_ON_ASKER_GONE,   /* nobody waits for the answer */
     GN_TX_ON_LINK_BROKEN,  /* the connection of a program over tcp broke; it may come back */
     GN_TX_ON_LINK_BACK,    /* it has come back */
@@ -127,7 +127,7 @@ struct gn_transaction {
     enum gn_transaction_state state;
     uint64_t until_ns; /* UINT64_MAX: no deadline */
     uint64_t drain_ns; /* how long the stop may wait for the device */
-    uint64_t ahead_ns; /* how long what is ahead of the stop may take */
+    uint64_t ahead_ns; /* how long the rounds ahead of the stop may take */
 };
 
 /* A transaction at its beginning. An INBOUND one is ANNOUNCED, one into a file is at PRECOPY, as
@@ -138,12 +138,6 @@ void gn_transaction_begin(struct gn_transaction *t, enum gn_transaction_kind kin
  * the order of their bits. False: the input is out of place, and nothing has changed. */
 bool gn_transaction_step(struct gn_transaction *t, enum gn_transaction_input input, uint64_t now_ns,
                          uint32_t *ret_actions);
-/* The row of a table for these; NULL: there is none. */
-const struct gn_transaction_row *gn_transaction_find(const struct gn_transaction_row *rows,
-                                                     size_t n, enum gn_transaction_kind kind,
-                                                     enum gn_transaction_state state,
-                                                     enum gn_transaction_input input);
-
 static inline bool gn_transaction_is_over(enum gn_transaction_state state)
 {
     return state >= GN_TX_COMMITTED;

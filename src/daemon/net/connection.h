@@ -35,7 +35,7 @@ struct gn_conn {
     struct gn_corpse corpse;
     struct gn_list link;
     struct gn_daemon *daemon;
-    struct gn_quota *quota; /* of the user, or the address, at its other end */
+    struct gn_quota *quota; /* of the peer's user or address */
     struct gn_source socket;
     struct gn_source process; /* pidfd of the program, once it attached; -1: it cannot be watched */
     bool process_proved;  /* the kernel says that the pidfd is the peer's: it may be killed by it */
@@ -53,11 +53,11 @@ struct gn_conn {
     bool hears_near; /* its program may be told how another gantryd is reached on that one's machine
                       */
     pid_t pid;       /* of the program, in our namespace; 0: not visible from here */
-    uid_t uid;       /* who connected, by the kernel's word */
+    uid_t uid;       /* the peer's, as the kernel says */
     gid_t gid;
     enum gn_role role; /* of the socket that accepted it; it never changes */
     char program[GN_LINK_NAME_BYTES];
-    bool remote; /* from another machine: `peer` says what is known, and the kernel nothing */
+    bool remote; /* from another machine: `peer` describes it, and the kernel knows nothing of it */
     bool bye;    /* the program has said that it ends */
     struct gn_session_tcp_peer peer;
     struct gn_tcp_listener *came_by; /* the tcp port; NULL: a socket of this machine */
@@ -70,12 +70,12 @@ struct gn_conn {
     struct gn_vgpu_record *vgpu;
     char *request; /* a control request in parts */
     size_t n_request;
-    /* A reply that waits until the tenant's workers have done what it says. */
+    /* A reply that waits until the tenant's workers have followed the change. */
     char *held;
     uint32_t request_seq; /* of the control request in hand */
     uint32_t held_seq;
     struct gn_tenant *held_for;
-    int file_fd; /* what the next control request is about; -1: nothing */
+    int file_fd; /* a descriptor that the next control request is about; -1: none */
     uint64_t held_until_ns;
     /* connection_limits.c */
     struct gn_list of_quota, ungreeted;
@@ -86,11 +86,11 @@ struct gn_conn {
     struct gn_late_attach *late; /* attach.c; NULL: none */
 };
 
-/* What connections are for. The code of connections knows their frames' meaning, the vGPUs and the
- * sessions through this table alone. */
+/* How frames and ends of connections are served. The code of connections knows vGPUs, sessions and
+ * requests through this table alone. */
 struct gn_conn_ops {
-    /* A frame of a program that has greeted. NULL, or what is wrong with it, which ends the
-     * connection. */
+    /* Serves a frame of a peer that has greeted. NULL, or the violation, which ends the connection.
+     */
     const char *(*frame)(struct gn_conn *c, const struct gn_frame *f);
     /* The connection is closed: nothing that it has asked for is answered any more; and its vGPU
      * has lost its program, or waits for it to come back. */
@@ -103,7 +103,7 @@ struct gn_conn_ops {
     int (*find_key)(struct gn_daemon *d, const unsigned char *identity, struct gn_tls_psk *ret);
 };
 
-/* Accepts what waits at a struct gn_socket. */
+/* Accepts connections at a struct gn_socket. */
 void gn_conns_accept(struct gn_source *source, uint32_t events);
 /* A connected Unix socket that does not block; gantryd's from now on. */
 void gn_conns_add(struct gn_daemon *d, int fd, enum gn_role role, struct gn_tenant *bound_to);
@@ -125,7 +125,5 @@ void gn_conn_refuse(struct gn_conn *c, uint32_t seq, int code, const struct gn_e
 int gn_conn_no_room(struct gn_error *err);
 /* A control request's reply. */
 void gn_conn_reply(struct gn_conn *c, uint32_t seq, const char *text);
-/* Its peer breaks the protocol: it is logged and closed. */
-void gn_conn_fault(struct gn_conn *c, const char *what);
 
 #endif

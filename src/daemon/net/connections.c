@@ -102,7 +102,7 @@ void gn_conns_close(struct gn_daemon *d)
         gn_conn_close(gn_list_first(&d->conns, struct gn_conn, link));
 }
 
-void gn_conn_fault(struct gn_conn *c, const char *what)
+static void fault(struct gn_conn *c, const char *what)
 {
     gn_quota_log(c->quota, GN_LOG_WARN, "the program %d (\"%s\") %s; its connection is closed",
                  (int)c->pid, c->program, what);
@@ -116,7 +116,7 @@ static void settle(struct gn_conn *c)
         return;
     if (c->writer.fault) {
         if (c->writer.fault == -ENOBUFS)
-            gn_conn_fault(c, "does not read its answers");
+            fault(c, "does not read its answers");
         else
             gn_conn_close(c);
         return;
@@ -220,7 +220,7 @@ static void take_hello(struct gn_conn *c, const struct gn_frame *f)
     struct gn_error err;
     int code = 0;
     if (c->greeted || !parse_hello(f, &h, &who)) {
-        gn_conn_fault(c, "sent a malformed greeting");
+        fault(c, "sent a malformed greeting");
         return;
     }
     gn_frame_string_set(c->program, sizeof c->program, h.program);
@@ -283,7 +283,7 @@ void gn_conn_reply(struct gn_conn *c, uint32_t seq, const char *text)
 static void take_file(struct gn_conn *c, const struct gn_frame *f)
 {
     if (!c->control_only || f->n_payload || f->n_fds != 1) {
-        gn_conn_fault(c, "sent a file that nobody asked for");
+        fault(c, "sent a file that nobody asked for");
         return;
     }
     gn_quota_close(c->quota, &c->file_fd);
@@ -314,11 +314,11 @@ static void take(struct gn_conn *c, const struct gn_frame *f)
     const char *wrong;
     if (f->op != GN_LINK_ATTACH && f->op != GN_LINK_FILE && f->op != GN_LINK_WAIT &&
         f->op != GN_LINK_CLAIM && f->op != GN_LINK_PASS && (f->n_fds || f->lost_fds)) {
-        gn_conn_fault(c, "sent descriptors that nobody asked for");
+        fault(c, "sent descriptors that nobody asked for");
         return;
     }
     if ((!c->greeted && f->op != GN_LINK_HELLO) || (f->flags && f->op != GN_LINK_CONTROL)) {
-        gn_conn_fault(c, "sent a frame out of place");
+        fault(c, "sent a frame out of place");
         return;
     }
     if (f->lost_fds) {
@@ -339,7 +339,7 @@ static void take(struct gn_conn *c, const struct gn_frame *f)
     default:
         wrong = c->daemon->programs->frame(c, f);
         if (wrong)
-            gn_conn_fault(c, wrong);
+            fault(c, wrong);
     }
 }
 
@@ -407,7 +407,7 @@ static void hear(struct gn_conn *c)
 {
     const int rc = gn_frame_read(&c->reader, &c->frame);
     if (rc == -EPROTO) {
-        gn_conn_fault(c, "sent what is no frame");
+        fault(c, "sent what is no frame");
     } else if (rc < 0) {
         gn_conn_close(c);
     } else if (rc == 1 && is_served_at_once(c->frame.op)) {

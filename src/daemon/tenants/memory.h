@@ -18,7 +18,7 @@ int gn_memory_frame(struct gn_vgpu_record *v, const struct gn_frame *f);
 /* After any change of the books: sets the timer, and sends replies that have waited for it. */
 void gn_memory_settle(struct gn_daemon *d);
 void gn_memory_timer(struct gn_source *timer, uint32_t events);
-/* Holds a reply back until the tenant's workers have returned what was recalled. */
+/* Holds a reply back until the tenant's workers have returned the recalled memory. */
 void gn_memory_hold(struct gn_conn *c, struct gn_tenant *t, uint32_t seq, char *reply);
 void gn_memory_drop_held(struct gn_conn *c);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a vGPU comes to be: its record, an id, the memory and sockets that are its, a part in its
- * devices; for a program that attaches, for a worker that is to take another's place, for one that
- * waits stopped. What becomes of it then is lifecycle.c's.
+ * Makes vGPU records: an id, memory and sockets, a part in the devices. For a program that
+ * attaches, for a worker that is to take over from another one, and for a vGPU that waits stopped.
+ * lifecycle.c has their later life. gantryd's thread.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@
 #include "shm/segment.h"
 #include "shm/session_layout.h"
 
-#define DATA_AREA_BYTES (UINT64_C(64) << 20) /* sparse: what is not touched costs nothing */
+#define DATA_AREA_BYTES (UINT64_C(64) << 20) /* sparse: untouched pages cost nothing */
 #define DEFAULT_WEIGHT  100u
 
 int gn_vgpus_make_id(struct gn_daemon *d, uint32_t *ret)
@@ -44,7 +44,7 @@ int gn_vgpus_make_id(struct gn_daemon *d, uint32_t *ret)
 
 void gn_vgpus_give_up_id(struct gn_vgpu_record *v)
 {
-    /* The template's answer comes under this one. */
+    /* The template's answer names this id. */
     if (!v->spawning)
         (void)gn_vgpus_make_id(v->daemon, &v->id);
 }
@@ -60,7 +60,7 @@ static int make_segment(const char *name, uint64_t bytes, int *ret_fd, uint64_t 
     return rc;
 }
 
-/* Its part in each device, in the order that its worker knows them by. */
+/* Its part in each device, in its worker's order of devices. */
 int gn_vgpus_join_shares(struct gn_vgpu_record *v)
 {
     const struct gn_machine *m = &v->daemon->machine;
@@ -73,7 +73,7 @@ int gn_vgpus_join_shares(struct gn_vgpu_record *v)
     if (rc == 0)
         rc = gn_scheduler_join(v->daemon->scheduler, &v->shares, &v->tenant->shares,
                                v->tenant->rules.weight, v->weight, devices, n);
-    /* With its first one the tenant, too, was made. */
+    /* The tenant's own entry is made with its first vGPU. */
     if (rc == 0)
         gn_tenant_reckon(v->daemon, v->tenant);
     if (rc == 0)
@@ -87,8 +87,8 @@ static int make_shares(struct gn_vgpu_record *v)
     return rc ? rc : gn_vgpus_join_shares(v);
 }
 
-/* The session's memory and the two sockets. What was made before a failure is freed with the vGPU.
- */
+/* Makes the session's memory and the two sockets. After a failure the vGPU's end frees the parts
+ * that were made. */
 static int make_parts(struct gn_vgpu_record *v, int *ret_worker_session)
 {
     struct gn_segment ring;
@@ -285,7 +285,7 @@ struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant
     if (rc == 0)
         rc = make_shares(v);
     if (rc) {
-        gn_fail(err, -rc, NULL, "cannot take a vGPU in: %s", strerror(-rc));
+        gn_fail(err, -rc, NULL, "cannot make the vGPU: %s", strerror(-rc));
         gn_vgpus_free_if_over(v);
         return NULL;
     }

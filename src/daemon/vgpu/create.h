@@ -7,8 +7,8 @@
 /* New vGPU records (create.c), and their workers (worker_boot.c). gantryd's thread. Each `int` is 0
  * or -errno. */
 
-/* A vGPU for the program at c's end, whose attach is answered later. After a failure it has none.
- */
+/* Makes a vGPU for the program of c. The attach is answered later; after a failure there is no
+ * vGPU. */
 int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq,
                    const struct gn_link_attach *a, const int *stdio, struct gn_error *err);
 /* A record for a worker that is to take the place of this one's. NULL: no memory, and a sentence.
@@ -20,7 +20,7 @@ struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant
                                              uint32_t id, const struct gn_link_wait *w,
                                              uint64_t devices, const uint8_t *order, int ring_fd,
                                              struct gn_error *err);
-/* Events and data area of a session whose program has no memory to share. */
+/* Makes events and data area of a session with a program that has no memory to share. */
 int gn_vgpus_make_memory(struct gn_vgpu_record *v);
 /* The vGPU lives elsewhere, and its worker here is only waited for: another one may have its id. */
 void gn_vgpus_give_up_id(struct gn_vgpu_record *v);

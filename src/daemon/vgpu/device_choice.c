@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which devices stand for those that a vGPU's program knows: as it began, and after a move to
- * another one. gantryd's thread. */
+/*
+ * Which devices a vGPU's program has: from its start, and after a migration to another device.
+ * gantryd's thread.
+ */
 #include "daemon/vgpu/device_choice.h"
 
 #include <errno.h>
@@ -27,7 +29,7 @@ uint32_t gn_vgpus_n_devices(const struct gn_vgpu_record *v)
     return (uint32_t)__builtin_popcountll(v->devices);
 }
 
-/* The one of the platform's devices that the text names, of those in `among`. */
+/* The device of the platform that the text names, of those in `among`. */
 static int find(const struct gn_platform_record *p, uint64_t among, const char *text, uint32_t *ret,
                 struct gn_error *err)
 {
@@ -53,7 +55,7 @@ static int find(const struct gn_platform_record *p, uint64_t among, const char *
                              "there is no device \"%.60s\" for it", text);
 }
 
-/* The one that it works on. */
+/* The device that it works on. */
 static int find_used(const struct gn_vgpu_record *v, uint32_t *ret, struct gn_error *err)
 {
     const uint64_t used = gn_loads_of(v) & v->devices;
@@ -89,7 +91,7 @@ int gn_vgpus_choose_device(const struct gn_vgpu_record *v, const char *text,
     if (from == to)
         return gn_fail(err, EALREADY, NULL, "it is on the device \"%.100s\" already",
                        p->devices[to].facts.name);
-    /* Where it has the other one, too, they change places. */
+    /* When it has the other device, too, the two change places. */
     uint8_t order[GN_WORKER_MAX_DEVICES];
     memcpy(order, v->order, sizeof order);
     for (uint32_t k = 0; k < gn_vgpus_n_devices(v); k++)

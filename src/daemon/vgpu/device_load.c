@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a new vGPU goes. A program that names its device goes there; one that takes whatever it is
- * offered is offered the least loaded device first, which is settled here when it attaches.
+ * The order in which devices are offered to a new vGPU. A program that names its device gets that
+ * one. Any other program is offered the least loaded device first, as loads are when it attaches.
  * gantryd's thread.
  */
 #include <stddef.h>
@@ -40,7 +40,7 @@ static uint64_t stands_on(const struct gn_vgpu_record *v)
 static bool works_on(const struct gn_vgpu_record *v, uint32_t device)
 {
     uint32_t slot = 0;
-    /* What begins is not idle. */
+    /* A vGPU that is starting is not idle. */
     if (!(gn_loads_of(v) >> device & 1))
         return true;
     if (!v->takes_turns)

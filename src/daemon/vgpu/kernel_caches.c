@@ -22,7 +22,7 @@
 #include "daemon/vgpu/lifecycle.h"
 #include "wall/layers.h"
 
-#define LINGER_NS    UINT64_C(1000000000) /* a program that starts soon finds the layer as it was */
+#define LINGER_NS    UINT64_C(1000000000) /* so long an unused layer stays for the next program */
 #define SWEEP_NS     UINT64_C(86400000000000)
 #define LOG_EVERY_NS UINT64_C(10000000000)
 #define MOST_KEEPERS 2u
@@ -36,10 +36,10 @@ struct gn_cache {
     char name[GN_LINK_TENANT_BYTES + 16];
     uint32_t n_workers;
     bool layered;
-    enum { OPEN, CLOSING } state; /* CLOSING: in layers, and no worker comes to it any more */
+    enum { OPEN, CLOSING } state; /* CLOSING: in layers, and no new worker gets it */
     uint32_t generation;
-    uint64_t close_at_ns; /* 0: it is used */
-    bool keep;            /* a keeper is wanted, for what is new */
+    uint64_t close_at_ns; /* 0: it is in use */
+    bool keep;            /* a keeper has to copy new kernels to the disk */
     int lock_fd;
     struct gn_source keeper; /* fd -1: none is running */
     pid_t keeper_pid;
@@ -77,7 +77,7 @@ static void forget(struct gn_cache *c)
     gn_loop_bury(&c->daemon->loop, &c->corpse, bury);
 }
 
-/* Its keeper has unmounted it, as a rule: to give much memory back takes a while. */
+/* As a rule its keeper has unmounted it: freeing much memory takes a while. */
 static void end(struct gn_cache *c)
 {
     char at[PATH_MAX];
@@ -104,7 +104,7 @@ static void keeper_ended(struct gn_source *keeper, uint32_t events)
     start_keepers(d);
 }
 
-/* Until its end no other process may have its number: it is reaped afterwards. */
+/* Reaped only at its end, so that no other process gets its number. */
 static int start_keeper(struct gn_cache *c)
 {
     struct gn_daemon *d = c->daemon;
@@ -181,7 +181,7 @@ bool gn_caches_know(const struct gn_daemon *d, pid_t pid)
 
 /* ---- layers */
 
-/* 0, or -errno: whatever is there belongs to gantryd's user alone. */
+/* 0, or -errno: all that is in it has to be gantryd's user's alone. */
 static int make_own_folder(int at, const char *name, mode_t mode, int *ret_fd)
 {
     struct stat st;
@@ -203,7 +203,7 @@ static int make_kept(int kept, uid_t uid, gid_t gid)
     struct stat st;
     if (mkdirat(kept, "files", 0700) < 0 && errno != EEXIST)
         return -errno;
-    /* Its folder is gantryd's: nobody else could have put anything else there. */
+    /* Its folder is gantryd's: no other user can have put anything there. */
     const int fd = openat(kept, "files", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &st) < 0 || (st.st_uid != uid && fchown(fd, uid, gid) < 0)) {
         const int rc = -errno;
@@ -214,8 +214,8 @@ static int make_kept(int kept, uid_t uid, gid_t gid)
     return fd;
 }
 
-/* Where layers are mounted, in memory of gantryd's own, so that nothing of them is left when it is
- * gone. */
+/* Layers are mounted in a memory file system of gantryd's own, so that nothing of them outlives
+ * gantryd. */
 static int make_ready(struct gn_caches *all, int root)
 {
     char path[64];
@@ -309,7 +309,7 @@ static struct gn_cache *make(struct gn_daemon *d, const char *name, uid_t uid, g
     gn_list_append(&all->all, &c->link);
     int rc = c->layered ? mount_layers(c, uid, gid) : 0;
     if (rc) {
-        /* A file system that cannot be a layer's, maybe. The worker makes a folder on it, then. */
+        /* The file system may not support layers. Then the worker makes a folder on it. */
         tell(all, "cannot be in layers, and is not bounded", name, rc);
         c->layered = false;
     }

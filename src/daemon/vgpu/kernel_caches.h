@@ -7,14 +7,14 @@
 #include "daemon/loop.h"
 
 /*
- * Folders of kernel caches, by the user whose programs' kernels lie in them, or by the tenant where
- * a tenant's token, certificate or socket stands for its users: what one has compiled, no other
- * ever runs. Nobody's cache can fill what others need: where gantryd is the superuser and may
- * mount, a cache is a bounded layer of memory above what is kept on the disk (wall/layers.h),
- * shared by its workers. When the last of them has gone, a process of its own copies what is new to
- * the disk. Elsewhere it is a folder on the disk, which its worker makes (wall/cache.c).
+ * Folders of kernel caches: one for each user, or for each tenant where a token, a certificate or
+ * a tenant's socket stands for its users. No user runs kernels that another one has compiled.
  *
- * Caches that nobody has used for GN_CACHE_UNUSED_DAYS are removed. gantryd's thread.
+ * No cache can fill the disk for others: where gantryd is the superuser and may mount, a cache is
+ * a bounded layer of memory above a folder on the disk (wall/layers.h), shared by its workers.
+ * When the last of them has ended, a process of its own, the keeper, copies new kernels to the
+ * disk. Elsewhere the cache is a folder on the disk, which its worker makes (wall/cache.c). Caches
+ * that are unused for GN_CACHE_UNUSED_DAYS are removed. gantryd's thread.
  */
 #define GN_CACHE_LAYER_BYTES   (UINT64_C(512) << 20)
 #define GN_CACHE_LAYER_ENTRIES 65536u
@@ -34,7 +34,8 @@ struct gn_caches {
     pid_t sweeper_pid;
 };
 
-/* At the start, while gantryd has one thread: in layers, if they can be mounted. */
+/* At gantryd's start, while it has one thread. layers: caches may be layers, if those can be
+ * mounted. */
 void gn_caches_init(struct gn_caches *all, bool can_mount);
 /*
  * One more worker uses the cache of this name, as this user. ret: its folder, of `n` bytes, which
@@ -43,13 +44,13 @@ void gn_caches_init(struct gn_caches *all, bool can_mount);
  */
 struct gn_cache *gn_cache_acquire(struct gn_daemon *d, const char *name, uid_t uid, gid_t gid,
                                   bool *ret_layered, char *ret, size_t n);
-/* It does so no more. NULL is fine. */
+/* One worker less uses it. NULL: ignored. */
 void gn_cache_release(struct gn_daemon *d, struct gn_cache *c);
-/* Its new kernels are wanted on the disk soon: another gantryd of this machine may look there. NULL
- * is fine. */
+/* Copies its new kernels to the disk soon, where another gantryd of this machine may look. NULL:
+ * ignored. */
 void gn_cache_keep(struct gn_daemon *d, struct gn_cache *c);
 
-/* When a cache is to be closed, 0: none is; and closes those whose time has come. */
+/* When the next cache is to be closed, 0: none is; and closes those that are due. */
 uint64_t gn_caches_deadline(const struct gn_daemon *d);
 void gn_caches_expire(struct gn_daemon *d, uint64_t now_ns);
 /* A child of gantryd's that keeps or sweeps. */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The life of a vGPU as gantryd sees it, once it is made (create.c) and a worker asked for: the
- * program gets its part when the worker is up; then only ends are waited for. The worker's pidfd is
- * the one word on its death; everything a worker says is checked like a program's words.
+ * The life of a vGPU as gantryd sees it, once its record is made (create.c) and a worker asked
+ * for: the program gets its session when the worker is up, and then gantryd waits for ends. Only
+ * the worker's pidfd says that the worker is dead; a worker's frames are checked like a program's.
+ * Called by connections, templates and owners of records (owner.h), on gantryd's thread; it never
+ * waits.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -49,12 +51,12 @@ static void bury(struct gn_corpse *corpse)
     bool last = gn_list_empty(&v->daemon->vgpus);
     gn_quota_put(v->quota);
     free(v);
-    /* After a crowd, what it took goes back to the system, and gantryd is as small as before. */
+    /* After many vGPUs their memory goes back to the system. */
     if (last)
         (void)malloc_trim(0);
 }
 
-/* What only the start needs. */
+/* Closes descriptors that only the start needs. */
 static void drop_program_side(struct gn_vgpu_record *v)
 {
     gn_quota_close(v->quota, &v->session_fd);
@@ -64,7 +66,7 @@ static void drop_program_side(struct gn_vgpu_record *v)
 
 static void gone(struct gn_vgpu_record *v);
 
-/* Made, or not to be: another of its user's may begin. */
+/* The start is over, well or not: another vGPU of the user may start. */
 static void end_start(struct gn_vgpu_record *v)
 {
     v->quota->n_starting -= v->starting;
@@ -81,7 +83,7 @@ static void close_control(struct gn_vgpu_record *v)
     gn_frame_writer_fini(&v->writer);
 }
 
-/* When its worker has had long enough to start its driver; 0: it need not. */
+/* When its worker must have started its driver; 0: there is no such deadline. */
 static uint64_t boot_deadline(const struct gn_vgpu_record *v)
 {
     if (v->hosted || v->spawning || v->driver_up || v->ending || v->process.fd < 0)
@@ -122,7 +124,7 @@ void gn_vgpus_arm_by(struct gn_daemon *d, uint64_t at_ns)
         set_grace(d, at_ns);
 }
 
-/* Once; not again when it is buried. */
+/* Once: the record's end calls it again. */
 static void leave_scheduler(struct gn_vgpu_record *v)
 {
     if (!v->shares.joined)
@@ -132,7 +134,7 @@ static void leave_scheduler(struct gn_vgpu_record *v)
     gn_tracing_end(v->daemon, v);
 }
 
-/* What gantryd holds for a worker that has ended. */
+/* Releases resources of a worker that has ended. */
 static void release_worker_resources(struct gn_vgpu_record *v)
 {
     gn_cache_release(v->daemon, v->cache);
@@ -142,7 +144,7 @@ static void release_worker_resources(struct gn_vgpu_record *v)
 
 void gn_vgpus_free_if_over(struct gn_vgpu_record *v)
 {
-    /* One that is in a file needs no worker, and its program may be coming back. */
+    /* A stopped vGPU needs no worker, and its program may be coming back. */
     if (v->conn || v->spawning || v->process.fd >= 0 || !v->reaped ||
         (v->stopped && v->return_by_ns))
         return;
@@ -159,12 +161,13 @@ void gn_vgpus_free_if_over(struct gn_vgpu_record *v)
     close_control(v);
     drop_program_side(v);
     gn_worker_log_close(&v->log);
-    gn_vgpus_close_own(&v->ring_fd); /* a session's, whoever made it */
+    gn_vgpus_close_own(
+        &v->ring_fd); /* a session's ring is sealed memory, also one that the program has made */
     gn_vgpus_close_own(&v->counters_fd);
     gn_quota_close(v->quota, &v->hand_fd);
     gn_quota_close(v->quota, &v->worker_fd);
     gn_list_remove(&v->link);
-    if (v->booted) /* others were no program's: a worker that was to take another's place, say */
+    if (v->booted) /* other records were no program's: a destination of a migration, for instance */
         gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: gone", v->id);
     gn_loop_bury(&d->loop, &v->corpse, bury);
     if (was_ending)
@@ -202,14 +205,13 @@ int gn_vgpus_end(struct gn_vgpu_record *v, struct gn_error *err)
     return 0;
 }
 
-/* A program that was to let go of its vGPU and does not answer, since it is stopped maybe: it is
- * told by the sockets' ends. */
+/* A program in passthrough that was asked to release its vGPU does not answer; it may be stopped.
+ * The end of its sockets tells it. */
 static void let_go(struct gn_vgpu_record *v)
 {
     gn_quota_log(
         v->quota, GN_LOG_WARN,
-        "vgpu=%08x: \"%s\" (%d) does not say that it has let go of its device; it is not waited "
-        "for",
+        "vgpu=%08x: \"%s\" (%d) has not released its device in time; gantryd goes on without it",
         v->id, v->program, (int)v->program_pid);
     gone(v);
 }
@@ -229,7 +231,7 @@ void gn_vgpus_end_worker(struct gn_vgpu_record *v)
 void gn_vgpus_leave(struct gn_vgpu_record *v)
 {
     v->conn = NULL;
-    if (v->owned_by)
+    if (v->owned_by && v->owned_by->ops->left)
         v->owned_by->ops->left(v->owned_by, v);
     v->return_by_ns = 0;
     gn_holder_ending(&v->lease);
@@ -238,7 +240,7 @@ void gn_vgpus_leave(struct gn_vgpu_record *v)
     gn_vgpus_free_if_over(v);
 }
 
-/* The program asked and cannot have it: its connection goes on without a vGPU. */
+/* The program cannot have the vGPU that it asked for: its connection goes on without one. */
 static void refuse(struct gn_vgpu_record *v, int code, const struct gn_error *err)
 {
     struct gn_conn *c = v->conn;
@@ -250,7 +252,7 @@ static void refuse(struct gn_vgpu_record *v, int code, const struct gn_error *er
     gn_vgpus_leave(v);
 }
 
-/* Its worker does not get ready. */
+/* Its worker has not started its driver in time. */
 static void give_up_start(struct gn_vgpu_record *v)
 {
     struct gn_error err;
@@ -263,7 +265,7 @@ static void give_up_start(struct gn_vgpu_record *v)
                 "the worker has not started the driver within %u s", limit_s);
         refuse(v, ETIMEDOUT, &err);
     }
-    gn_vgpus_kill(v); /* and the others that wait for it hear of its end */
+    gn_vgpus_kill(v); /* an owner of the record hears of the worker's end */
 }
 
 void gn_vgpus_grace(struct gn_source *timer, uint32_t events)
@@ -327,7 +329,7 @@ void gn_vgpus_worker_over(struct gn_vgpu_record *v)
     gn_memory_settle(v->daemon);
 }
 
-/* What has hosted it does not any more. */
+/* Its worker has ended, or its program, in passthrough, does not host it any more. */
 static void gone(struct gn_vgpu_record *v)
 {
     struct gn_error err;
@@ -335,7 +337,7 @@ static void gone(struct gn_vgpu_record *v)
     close_control(v);
     gn_templates_worker_ended(v);
     gn_orphans_kill(v->daemon);
-    if (v->owned_by && v->owned_by->ops->died(v->owned_by, v))
+    if (v->owned_by && v->owned_by->ops->died && v->owned_by->ops->died(v->owned_by, v))
         return;
     if (v->stopped) {
         gn_vgpus_worker_over(v);
@@ -343,7 +345,7 @@ static void gone(struct gn_vgpu_record *v)
     }
     if (!v->booted && v->conn) {
         leave_books(v);
-        gn_fail(&err, ENODEV, "look at what gantryd's log says of it",
+        gn_fail(&err, ENODEV, "see gantryd's log",
                 v->hosted ? "the program could not host its vGPU"
                           : "the worker died while it started the driver");
         refuse(v, ENODEV, &err);
@@ -355,23 +357,21 @@ static void gone(struct gn_vgpu_record *v)
 static void worker_died(struct gn_source *s, uint32_t events)
 {
     struct gn_vgpu_record *v = gn_container_of(s, struct gn_vgpu_record, process);
-    /* A worker may have been exchanged for another between the event and now. */
+    /* The records may have exchanged their workers between the event and now. */
     struct pollfd dead = {.fd = v->process.fd, .events = POLLIN};
     if (v->process.fd < 0 || poll(&dead, 1, 0) < 1)
         return;
     gone(v);
 }
 
-/*
- * The program gets its part, once the worker's driver is up and the worker can be watched. The
- * words on both come over different sockets, in either order. Not of one that nobody waits for any
- * more: it would be listed as a vGPU until its end.
- */
+/* Gives the program its session, once the worker's driver is up and the worker can be watched; the
+ * two become known over different sockets, in either order. A vGPU whose program is gone is left
+ * out: it would be listed until its end. */
 static void tell_program(struct gn_vgpu_record *v)
 {
     if (!v->driver_up || v->spawning || v->booted || v->ending || v->process.fd < 0)
         return;
-    if (v->owned_by) {
+    if (v->owned_by && v->owned_by->ops->up) {
         v->owned_by->ops->up(v->owned_by, v);
         return;
     }
@@ -393,7 +393,8 @@ static void tell_program(struct gn_vgpu_record *v)
         gn_vgpus_notify_session(v, v->attach_seq);
     else if (v->conn)
         gn_conn_send(v->conn, GN_LINK_ATTACHED, v->attach_seq, &a, sizeof a, fds, 4);
-    /* Its worker's socket must not hang up while a program elsewhere has no end of it. */
+    /* A program over tcp has no end of its worker's socket, which must not hang up: gantryd keeps
+     * the program's end. */
     int session_fd = v->session_fd;
     if (v->remote)
         v->session_fd = -1;
@@ -402,7 +403,7 @@ static void tell_program(struct gn_vgpu_record *v)
         v->session_fd = session_fd;
 }
 
-/* The template may live in a process namespace of its own, and numbers processes as that does. */
+/* The template may live in a process namespace of its own, with other process numbers. */
 static pid_t pid_here(int pidfd, pid_t there)
 {
     char path[32], line[128];
@@ -434,10 +435,10 @@ void gn_vgpus_spawned(struct gn_vgpu_record *v, pid_t pid, int pidfd)
             refuse(v, ENOMEM, (gn_fail(&err, ENOMEM, NULL, "cannot watch a worker"), &err));
             return;
         }
-        gn_vgpus_leave(v); /* who is to have another's place may be waited for */
+        gn_vgpus_leave(v); /* an owner may wait for this worker */
         return;
     }
-    /* The grace ran out, or the worker left its socket, before there was somebody to kill. */
+    /* The grace ran out, or the worker closed its socket, before its pidfd was known. */
     if ((v->ending && v->kill_at_ns == 0) || v->control.fd < 0) {
         gn_vgpus_kill(v);
     } else {
@@ -446,8 +447,8 @@ void gn_vgpus_spawned(struct gn_vgpu_record *v, pid_t pid, int pidfd)
     }
 }
 
-/* Was it something that its program has done? Nobody kills a worker with these, and one that is
- * told to end says 0. */
+/* Whether the program has caused this end: gantryd kills no worker with these signals, and a worker
+ * that is told to end exits with 0. */
 static bool is_breach(int status, int ended_by)
 {
     switch (ended_by) {
@@ -490,14 +491,14 @@ void gn_vgpus_ended(struct gn_vgpu_record *v, int status)
     v->reaped = true;
     if (v->booted && is_breach(status, ended_by))
         gn_vgpus_note_fault(v);
-    gn_worker_log_drain(&v->log); /* its last words before those on its end */
+    gn_worker_log_drain(&v->log); /* the worker's last lines before gantryd's line on its end */
     char lost[GN_LINK_NAME_BYTES + 64] = "";
-    /* A program that has left has nothing to lose; nor has one whose vGPU another worker has. */
+    /* A program that has left loses nothing; nor does one whose vGPU is saved for another worker.
+     */
     if (!v->ending && (v->conn || v->booted) && !gn_vgpus_saved(v))
         snprintf(lost, sizeof lost, "; \"%s\" (%d) has lost its device", v->program,
                  (int)v->program_pid);
-    /* A program that notices the loss may hang up before the template tells how the worker ended.
-     */
+    /* A program that notices the loss may hang up before the template says how the worker ended. */
     const bool killed_here = v->ending && !v->kill_at_ns;
     if (ended_by && !killed_here)
         gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: its worker %d was ended by signal %d%s%s",
@@ -513,10 +514,9 @@ void gn_vgpus_in_process_lost(struct gn_vgpu_record *v)
     struct gn_error err;
     v->reaped = true;
     if (v->spawning)
-        gn_vgpus_spawn_failed(v,
-                              (gn_fail(&err, EPIPE, "look at what gantryd's log says of the driver",
-                                       "the driver's template process ended"),
-                               &err));
+        gn_vgpus_spawn_failed(v, (gn_fail(&err, EPIPE, "see gantryd's log about the driver",
+                                          "the driver's template process ended"),
+                                  &err));
     else
         gn_vgpus_free_if_over(v);
 }
@@ -539,7 +539,7 @@ static void worker_said(struct gn_source *s, uint32_t events)
     struct gn_link_error e;
     struct gn_frame f;
     int rc = events & EPOLLOUT ? gn_frame_flush(&v->writer) : 0;
-    /* Some at a time: a worker that talks without end keeps nobody else waiting. */
+    /* A few frames at a time: a worker that sends without end must not delay others. */
     for (int i = 0; i < FRAMES_A_TURN && rc >= 0 && (rc = gn_frame_read(&v->reader, &f)) == 1;
          i++) {
         if (f.n_fds && f.op != GN_WORKER_SAVED) {
@@ -569,11 +569,11 @@ static void worker_said(struct gn_source *s, uint32_t events)
             return;
     }
     if (rc < 0 && v->hosted && rc != -EPROTO) {
-        gone(v); /* the program has let go of it, or is about to be seen dead */
+        gone(v); /* the program has released it, or its death is about to be seen */
         return;
     }
     if (rc < 0) {
-        /* Ending, dead, or no longer to be reached: in no case may it go on. */
+        /* The worker is ending, dead or unreachable: it must not go on. */
         close_control(v);
         gn_vgpus_kill(v);
         return;
@@ -608,12 +608,12 @@ int gn_vgpus_make_control(struct gn_vgpu_record *v)
     v->worker_fd = control[1];
     gn_frame_reader_init(&v->reader, v->control.fd);
     v->reader.sink = &v->quota->sink;
-    v->reader.max_fds = 1; /* a session's socket, of one that was saved */
+    v->reader.max_fds = 1; /* a session's socket, with SAVED */
     init_writer(v);
     return gn_loop_add(&v->daemon->loop, &v->control, EPOLLIN, worker_said);
 }
 
-/* Passthrough: the program is to its vGPU what a worker is, and is watched like one. */
+/* In passthrough the program is the worker, and is watched like one. */
 int gn_vgpus_watch_program(struct gn_vgpu_record *v, const struct gn_conn *c, struct gn_error *err)
 {
     v->worker_pid = c->pid;
@@ -630,7 +630,7 @@ static void swap_sources(struct gn_loop *l, struct gn_source *a, struct gn_sourc
     const struct gn_source was = *a;
     *a = *b;
     *b = was;
-    /* epoll is to tell of each by its new place. */
+    /* epoll has to report each at its new address. */
     a->events = b->events = 0;
     gn_loop_change(l, a, EPOLLIN);
     gn_loop_change(l, b, EPOLLIN);
@@ -677,8 +677,8 @@ int gn_vgpus_swap_workers(struct gn_vgpu_record *v, struct gn_vgpu_record *n)
     SWAP(v->asked_ns, n->asked_ns);
     SWAP(v->hosted, n->hosted);
     if (memcmp(v->order, n->order, sizeof v->order) != 0) {
-        /* Nobody holds a grant: the one stands still, and the other one has not begun. What the
-         * page says stays. */
+        /* Neither worker holds a grant: the source stands still, and the destination has not begun.
+         * The grant page stays as it is. */
         gn_scheduler_leave(v->daemon->scheduler, &v->shares);
         SWAP(v->devices, n->devices);
         for (uint32_t i = 0; i < GN_WORKER_MAX_DEVICES; i++)
@@ -687,7 +687,7 @@ int gn_vgpus_swap_workers(struct gn_vgpu_record *v, struct gn_vgpu_record *n)
             gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: no memory left to share out its device",
                          v->id);
     }
-    /* What each has on lease, and owes. Both are in one account, whose sum stays. */
+    /* Leases and recalls. Both records are in one account, whose sum stays. */
     SWAP(v->lease.leased_bytes, n->lease.leased_bytes);
     SWAP(v->lease.tight, n->lease.tight);
     SWAP(v->lease.recalled, n->lease.recalled);

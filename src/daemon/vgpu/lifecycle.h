@@ -14,7 +14,7 @@ int gn_vgpus_end(struct gn_vgpu_record *v, struct gn_error *err);
 void gn_vgpus_leave(struct gn_vgpu_record *v);
 /* Asks the worker to end, and kills it when it does not. */
 void gn_vgpus_end_worker(struct gn_vgpu_record *v);
-/* A stopped vGPU's worker is dead: what it had is free. */
+/* A stopped vGPU's worker is dead: its resources are free. */
 void gn_vgpus_worker_over(struct gn_vgpu_record *v);
 /* The worker is dead, and no other one takes over. */
 void gn_vgpus_lost(struct gn_vgpu_record *v);

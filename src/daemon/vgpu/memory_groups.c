@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Before and after gantryd's loop, on its main thread: finds gantryd's cgroup, makes the group of
- * all workers, and removes it. On the loop: names workers' groups and raises their bounds, which
- * waits for nothing. On a thread of its own: removes workers' groups.
+ * Memory cgroups of workers (memory_groups.h). Before and after gantryd's loop, on its main
+ * thread: finds gantryd's cgroup, makes the group of all workers, and removes it. On the loop:
+ * names workers' groups and raises their bounds, which never waits. On a thread of its own:
+ * removes workers' groups.
  */
 #include "daemon/vgpu/memory_groups.h"
 
@@ -25,9 +26,9 @@
 #include "wall/wall.h"
 
 #define PREFIX      "gantry-"
-#define MAIN        "gantry-main" /* gantryd's, version 2: groups of groups have no processes */
+#define MAIN        "gantry-main" /* gantryd's, version 2: it has no groups in it */
 #define STACK_BYTES (256u << 10)
-#define AGAIN_NS    100000000u /* until groups that have processes still are tried again */
+#define AGAIN_NS    100000000u /* before the next try to remove groups that still have processes */
 
 static bool read_file(const char *folder, const char *name, char *ret, size_t n)
 {
@@ -108,7 +109,7 @@ static bool is_delegated(const char *folder)
     return false;
 }
 
-/* Version 2: gantryd moves one down, so that its own group may have groups with bounds. */
+/* Version 2: gantryd moves into a group below its own, which may then have groups with bounds. */
 static int step_down(const struct gn_memory_groups *g)
 {
     char folder[PATH_MAX];
@@ -128,7 +129,7 @@ static void step_up(const struct gn_memory_groups *g)
     (void)rmdir(folder);
 }
 
-/* What still has processes cannot be removed. */
+/* A group that has processes cannot be removed. */
 static void remove_with_workers(const char *root)
 {
     DIR *dir = opendir(root);
@@ -140,7 +141,7 @@ static void remove_with_workers(const char *root)
     (void)rmdir(root);
 }
 
-/* Those of gantryds that were killed. */
+/* Groups of gantryds that were killed. */
 static void remove_old(const char *own)
 {
     char path[PATH_MAX];
@@ -160,7 +161,7 @@ static void remove_old(const char *own)
         closedir(dir);
 }
 
-/* False: that is no memory cgroup, or no bound can be read there. */
+/* False: it is no memory cgroup, or its bound cannot be read. */
 static bool find_most(const struct gn_memory_groups *g, uint64_t *ret)
 {
     const uint64_t machine = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
@@ -181,12 +182,12 @@ static int make_root(struct gn_memory_groups *g, uint64_t most_bytes)
         return -errno;
     int rc = g->v2 ? gn_wall_group_write(g->root, "cgroup.subtree_control", "+memory\n") : 0;
     if (!g->v2) {
-        /* What current kernels do in any case. */
+        /* The default of current kernels. */
         (void)gn_wall_group_write(g->root, "memory.use_hierarchy", "1\n");
-        /* A worker at its bound is to end, and not to hang. */
+        /* A worker at its bound has to end, not to hang. */
         (void)gn_wall_group_write(g->root, "memory.oom_control", "0\n");
     }
-    /* Of memory alone: what the machine has of swap is all workers'. */
+    /* A bound on memory alone: all workers share the machine's swap. */
     snprintf(text, sizeof text, "%llu\n", (unsigned long long)most_bytes);
     (void)gn_wall_group_write(g->root, limit_name(g), text);
     if (rc)
@@ -307,7 +308,7 @@ static bool add_locked(struct gn_memory_groups *g, uint32_t number)
     return true;
 }
 
-/* Leaves, of n groups, those that have processes still: they are on their way out. */
+/* Removes n groups, and leaves those in the list that still have processes, which are ending. */
 static size_t remove_some(const struct gn_memory_groups *g, uint32_t *numbers, size_t n)
 {
     char folder[PATH_MAX];
@@ -349,7 +350,8 @@ static void *run(void *groups)
         n = remove_some(g, numbers, n);
         pthread_mutex_lock(&g->lock);
         for (size_t i = 0; i < n; i++)
-            (void)add_locked(g, numbers[i]); /* what is forgotten goes at gantryd's end */
+            (void)add_locked(
+                g, numbers[i]); /* a group that is forgotten is removed at gantryd's end */
         free(numbers);
         again = n > 0;
     }

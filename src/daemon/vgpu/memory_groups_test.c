@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* On folders that stand in for the kernel's: what is written where. tests/walls uses real cgroups.
+/* Writes to folders in the place of the kernel's. tests/walls uses real cgroups.
  */
 #include "daemon/vgpu/memory_groups.h"
 

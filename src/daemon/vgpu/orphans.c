@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes that a worker started (its driver's compilers, or worse) and left behind. gantryd is
- * their subreaper, so they become its children the moment that their worker is gone, and are killed
- * then.
+ * Processes that a worker has started (its driver's compilers, or others) and left behind. gantryd
+ * is their subreaper: they become its children when their worker ends, and are killed then.
+ * gantryd's thread.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -14,9 +14,7 @@
 
 #define MAX_OWN 64
 
-/* Children that gantryd was started with: whoever became gantryd by exec may have had some. Not
- * ours to kill.
- */
+/* Children from before gantryd's exec. gantryd must not kill them. */
 static pid_t own[MAX_OWN];
 static int n_own;
 
@@ -51,7 +49,7 @@ static void kill_unknown(void *ctx, pid_t pid)
 void gn_orphans_adopt(void)
 {
     for_each_child(note, NULL);
-    /* Without it orphans go to init, who is right to let them live. */
+    /* Without this, orphans go to init, which lets them live. */
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 

@@ -9,14 +9,14 @@
 #include "link/link_wire.h"
 
 /*
- * To what a vGPU record belongs while it does not simply serve its program: a migration, a
- * checkpoint, an arrival from another gantryd. The code on life cycles and tcp sessions calls the
- * owner through this table, and knows no kind of owner by name. (The user or tenant that a vGPU
- * belongs to is another thing: tenants/vgpu_owner.h.)
+ * The owner of a vGPU record that does not simply serve its program: a migration, a checkpoint, an
+ * arrival from another gantryd. The code on life cycles and tcp sessions calls the owner through
+ * this table, and knows no kind of owner by name. (tenants/vgpu_owner.h is about the user or
+ * tenant of a vGPU, and has nothing to do with this.)
  *
- * A record's `owner` is NULL when nothing is under way. The owner sets and clears it; each call may
- * do so, and may end the record, whose memory lasts until this turn of the loop is over. All calls
- * are on gantryd's thread.
+ * A record's `owned_by` is NULL when nothing is under way. The owner sets and clears it. Each call
+ * may do so, and may end the record; its memory lasts until this turn of the loop is over. All
+ * calls are on gantryd's thread.
  */
 struct gn_daemon;
 struct gn_vgpu_record;
@@ -30,6 +30,7 @@ enum gn_record_saved {
     GN_RECORD_SAVED_ELSEWHERE
 };
 
+/* Each function may be NULL. */
 struct gn_record_owner_ops {
     /* The worker's driver is up, and the worker can be watched. */
     void (*up)(struct gn_record_owner *o, struct gn_vgpu_record *v);
@@ -42,16 +43,14 @@ struct gn_record_owner_ops {
     /* The program is gone, or the record is to end. */
     void (*left)(struct gn_record_owner *o, struct gn_vgpu_record *v);
 
-    /* The rest may be NULL. */
-
     /* The connection of a program over tcp has broken, or is back. */
     void (*link)(struct gn_record_owner *o, struct gn_vgpu_record *v, bool is_back);
     /* The program and its worker have got another data segment. */
     void (*segment)(struct gn_record_owner *o, struct gn_vgpu_record *v,
                     const struct gn_link_segment_made *made, int fd);
-    /* The record whose program's session the worker of v is to serve; NULL is v itself. */
+    /* The record with the session that the worker of v is to serve; NULL: v itself. */
     struct gn_vgpu_record *(*session_of)(struct gn_record_owner *o, const struct gn_vgpu_record *v);
-    /* What a worker that is about to start has to load. */
+    /* Fills in the source that a worker loads from when it starts. */
     void (*boot)(struct gn_record_owner *o, const struct gn_vgpu_record *v,
                  struct gn_worker_boot *boot);
     enum gn_record_saved (*saved)(const struct gn_record_owner *o, const struct gn_vgpu_record *v);
@@ -63,7 +62,7 @@ struct gn_record_owner {
     const struct gn_record_owner_ops *ops;
 };
 
-/* What owners wait for. */
+/* Deadlines of owners. */
 struct gn_owner_deadlines {
     /* When the first deadline is; 0: there is none. */
     uint64_t (*first)(struct gn_daemon *d);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Watching vGPUs that live in their programs: their limits are kept by code in the program, so what
- * it says of itself is held against what gantryd has allowed. Looked at once a second while there
- * is such a vGPU, on gantryd's thread. Grants are the scheduler's to watch.
+ * Watches vGPUs that live in their programs. Code in the program enforces their limits, so once a
+ * second, while there is such a vGPU, gantryd compares the memory that the program reports with
+ * its lease. The scheduler watches grants. gantryd's thread.
  */
 #include "daemon/vgpu/passthrough.h"
 #include "daemon/vgpu/worker.h"
@@ -52,8 +52,8 @@ void gn_passthrough_watch(struct gn_daemon *d, uint64_t now_ns)
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
     {
         uint64_t used_bytes = 0;
-        /* What is taken is taken from the lease, which the library thinks no greater than it is
-         * here, at any moment. */
+        /* The library takes memory from its lease, which it never believes to be larger than it is
+         * here. */
         if (!is_watched(v) ||
             pread(v->counters_fd, &used_bytes, sizeof used_bytes,
                   offsetof(struct gn_counters, memory_bytes)) != sizeof used_bytes ||

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* More data segments for a program and its worker, in the order that lets the worker know of one
- * first. gantryd's thread. */
+/*
+ * More data segments for a program and its worker. The worker is told of a segment first, so that
+ * no message names one that it does not know. gantryd's thread.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -27,16 +29,17 @@ int gn_vgpus_add_segment(struct gn_vgpu_record *v, uint32_t seq, uint64_t bytes,
     struct gn_link_segment_made made = {.index = v->n_segments + 1, .bytes = bytes};
     struct gn_segment s;
     int rc;
-    /* Its program asks again. */
+    /* The program asks again. */
     if (v->stopped)
         return gn_fail(err, EAGAIN, NULL, "the vGPU is on its way to another worker");
     if (!v->booted || v->control.fd < 0)
         return gn_fail(err, ENODEV, NULL, "there is no worker");
     if (bytes == 0 || bytes > GN_LINK_SEGMENT_LIMIT || bytes % 4096 ||
         v->n_segments == GN_LINK_MAX_SEGMENTS)
-        return gn_fail(err, EINVAL, NULL,
-                       "no such segment can be had: whole pages, at most %d of them",
-                       GN_LINK_MAX_SEGMENTS);
+        return gn_fail(
+            err, EINVAL, NULL,
+            "bad segment: the size must be whole pages, and there are at most %d segments",
+            GN_LINK_MAX_SEGMENTS);
     rc = gn_segment_create("gantry-data", bytes, &s);
     if (rc)
         return gn_fail(err, -rc, NULL, "cannot make a segment: %s", strerror(-rc));
@@ -51,6 +54,6 @@ int gn_vgpus_add_segment(struct gn_vgpu_record *v, uint32_t seq, uint64_t bytes,
         gn_conn_send(v->conn, GN_LINK_SEGMENT_MADE, seq, &made, sizeof made, &s.fd, 1);
     }
     gn_segment_fini(&s);
-    return rc ? gn_fail(err, -rc, NULL, "the worker does not take a segment: %s", strerror(-rc))
+    return rc ? gn_fail(err, -rc, NULL, "the worker cannot be told of a segment: %s", strerror(-rc))
               : 0;
 }

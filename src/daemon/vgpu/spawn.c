@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starts gantry-worker as a probe or a template. Main thread of gantryd, which has no other. */
+/* Starts gantry-worker as a probe or a template. gantryd's main thread. */
 #include "daemon/vgpu/spawn.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ void gn_raise_descriptor_limit(void)
     if (getrlimit(RLIMIT_NOFILE, &first_limit) < 0)
         return;
     struct rlimit more = {.rlim_cur = first_limit.rlim_max, .rlim_max = first_limit.rlim_max};
-    /* With fewer descriptors fewer programs are served; that is said when it happens. */
+    /* With fewer descriptors gantryd serves fewer programs, and says so when it refuses one. */
     (void)setrlimit(RLIMIT_NOFILE, &more);
 }
 
@@ -54,14 +54,14 @@ int gn_worker_find(char *ret_path, size_t n, struct gn_error *err)
 static _Noreturn void become(const char *path, char *const argv[], int socket)
 {
     sigset_t none;
-    setsid(); /* a terminal's Ctrl-C is for gantryd, who ends the rest in order */
+    setsid(); /* a terminal's Ctrl-C is for gantryd, which ends the rest in order */
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGPIPE, SIG_DFL);
     if (first_limit.rlim_cur)
         (void)setrlimit(RLIMIT_NOFILE, &first_limit);
     int null = open("/dev/null", O_RDWR);
-    /* What is for gantryd alone. */
+    /* Descriptors and signals that are for gantryd alone. */
     unsetenv("NOTIFY_SOCKET");
     unsetenv("GANTRY_TOKEN");
     if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)

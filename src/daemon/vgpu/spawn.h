@@ -16,9 +16,7 @@ int gn_worker_find(char *ret_path, size_t n, struct gn_error *err);
 int gn_worker_spawn(const char *path, char *const argv[], enum gn_wall_mode walls, int *ret_socket,
                     pid_t *ret_pid, struct gn_error *err);
 
-/* gantryd serves many and needs many descriptors; what it starts gets the limit it was itself
- * started with.
- */
+/* gantryd needs many descriptors. Its children get the limit that it was started with. */
 void gn_raise_descriptor_limit(void);
 
 #endif

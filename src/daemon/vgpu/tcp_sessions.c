@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vGPUs whose programs are on other machines: their sessions' names and keys, data connections on
- * their way to workers, and programs whose connection broke and who have a while to come back.
- * gantryd's thread.
+ * vGPUs with programs on other machines: names and keys of their sessions, data connections on
+ * their way to workers, and programs that have a grace to come back after their connection broke.
+ * Called by programs.c, on gantryd's thread; it never waits.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ int gn_vgpus_make_session(struct gn_vgpu_record *v, const struct gn_conn *c)
     return 0;
 }
 
-/* All of them are looked at, whatever is found: how long it takes tells nothing. */
+/* Always looks at all of them: the time it takes says nothing about the secret. */
 static struct gn_vgpu_record *by_name(const struct gn_daemon *d, const unsigned char *session)
 {
     struct gn_vgpu_record *found = NULL;
@@ -61,7 +61,7 @@ struct gn_vgpu_record *gn_vgpus_for_data(struct gn_daemon *d, const unsigned cha
     return v && v->secure ? v : by_key(d, session, proof);
 }
 
-/* A program that has come from another gantryd need not know a token of this one. */
+/* A program that has come from another gantryd may have no token of this one. */
 int gn_vgpus_find_key(const struct gn_daemon *d, const unsigned char *name, struct gn_tls_psk *ret)
 {
     const struct gn_vgpu_record *v = by_name(d, name);
@@ -77,8 +77,8 @@ static bool is_alive(const struct gn_vgpu_record *v)
     return v->booted && !v->ending && v->process.fd >= 0 && v->control.fd >= 0;
 }
 
-/* It has a worker, or all of it is in a file, or has gone to a worker that is about to have it: its
- * program may come back. */
+/* Its program may come back: it has a worker, or it is in a file, or all of it is saved for a
+ * worker that is about to take over. */
 static bool is_kept(const struct gn_vgpu_record *v)
 {
     return is_alive(v) ||
@@ -95,7 +95,7 @@ void gn_vgpus_link(struct gn_vgpu_record *v, int fd)
 {
     if (!is_alive(v))
         return;
-    /* A worker that does not read loses this connection, as it would lose any other. */
+    /* A worker that does not read loses this connection. */
     (void)gn_frame_push(&v->writer, GN_WORKER_LINK, 0, 0, NULL, 0, &fd, 1);
     if (gn_frame_writer_pending(&v->writer))
         gn_loop_change(&v->daemon->loop, &v->control, EPOLLIN | EPOLLOUT);
@@ -109,7 +109,7 @@ int gn_vgpus_return(struct gn_vgpu_record *v, struct gn_conn *c, struct gn_error
         return gn_fail(err, EBUSY, NULL, "this connection has a vGPU already");
     struct gn_conn *old = v->conn;
     if (old && old != c) {
-        /* One that broke without our having heard of it. */
+        /* It broke, and gantryd has not heard of that yet. */
         old->vgpu = NULL;
         gn_conn_close(old);
     }

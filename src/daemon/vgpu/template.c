@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A host is a driver's template process, from which its workers are forked. */
+/*
+ * Drivers' template processes, from which workers are forked (template.h). A template that dies is
+ * started again by the next request; one that hangs is set aside. gantryd's thread; it never
+ * waits.
+ */
 #include "daemon/vgpu/template.h"
 
 #include <errno.h>
@@ -18,15 +22,15 @@
 #include "daemon/vgpu/vgpu_internal.h"
 #include "daemon/vgpu/lifecycle.h"
 
-/* Requests that a template has not read yet: it forks in milliseconds, so this many waiting is a
- * template that hangs. */
+/* Requests that a template has not read yet. It forks in milliseconds, so with this many waiting it
+ * hangs. */
 #define MAX_QUEUED_BYTES (1u << 20)
-#define END_MS           5000 /* for one that was killed */
+#define END_MS           5000 /* for a template that was killed */
 
 struct aside {
     struct gn_list link;
     pid_t pid;
-    int socket_fd; /* open, since a template whose gantryd is gone ends, and its workers with it */
+    int socket_fd; /* kept open: its end would end the template and the template's workers */
 };
 
 static void stop(struct gn_template *h)
@@ -36,7 +40,7 @@ static void stop(struct gn_template *h)
     gn_loop_close(&h->daemon->loop, &h->socket);
     gn_frame_reader_fini(&h->reader);
     gn_frame_writer_fini(&h->writer);
-    kill(h->pid, SIGKILL); /* reaped after its SIGCHLD; its workers are told by the kernel */
+    kill(h->pid, SIGKILL); /* reaped after its SIGCHLD; the kernel signals its workers */
 }
 
 static const char *library_of(const struct gn_template *h)
@@ -58,7 +62,7 @@ static void lost(struct gn_template *h, pid_t pid, const char *why)
     forget_workers_of(h->daemon, pid);
 }
 
-/* False when the template said what it cannot say. */
+/* False: the template broke the protocol. */
 static bool take(struct gn_template *h, const struct gn_frame *f)
 {
     struct gn_worker_spawned s;
@@ -132,16 +136,15 @@ static int start(struct gn_template *h, struct gn_error *err)
                           (char *)(uintptr_t)d->library,
                           walls,
                           NULL};
-    /* One that was killed and is not reaped yet is not waited for: gn_templates_reap takes whatever
-     * has ended. */
+    /* A template that was killed is not waited for here: gn_templates_reap() reaps it. */
     int rc = gn_worker_spawn(m->worker, argv, h->daemon->walls.mode, &h->socket.fd, &h->pid, err);
     if (rc)
         return rc;
     h->heard_ns = gn_now_ns();
     gn_frame_reader_init(&h->reader, h->socket.fd);
-    gn_frame_writer_init(
-        &h->writer, h->socket.fd,
-        MAX_QUEUED_BYTES); /* of what waits there each vGPU has a copy: it may be closed */
+    gn_frame_writer_init(&h->writer, h->socket.fd,
+                         MAX_QUEUED_BYTES); /* each vGPU has its own copy of the descriptors in it:
+                                               they may be closed */
     rc = gn_loop_add(&h->daemon->loop, &h->socket, EPOLLIN, ready);
     if (rc) {
         stop(h);
@@ -181,7 +184,7 @@ static void end_if_over(const struct gn_daemon *d, struct aside *a)
 {
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record,
                      link) if (v->template_pid == a->pid && !v->reaped) return;
-    kill(a->pid, SIGKILL); /* gn_templates_reap takes it */
+    kill(a->pid, SIGKILL); /* gn_templates_reap() reaps it */
     drop(a);
 }
 
@@ -225,7 +228,7 @@ static void set_aside(struct gn_template *h)
             gn_vgpus_free_if_over(v);
         }
     }
-    if (h->socket.fd < 0 && start(h, &err)) /* a refusal may have led to it */
+    if (h->socket.fd < 0 && start(h, &err)) /* a refusal may have caused the kill */
         gn_log(GN_LOG_WARN, "%s, trying again at the next attach", err.what);
     if (find_aside(d, pid))
         end_if_over(d, a);
@@ -259,7 +262,7 @@ void gn_templates_worker_ended(struct gn_vgpu_record *v)
     v->reaped = true;
     if (!v->ending)
         gn_quota_log(v->quota, GN_LOG_WARN,
-                     "vgpu=%08x: its worker %d ended; how, its template does not say", v->id,
+                     "vgpu=%08x: its worker %d ended; its template does not report how", v->id,
                      (int)v->worker_pid);
     end_if_over(v->daemon, a);
 }
@@ -283,7 +286,7 @@ int gn_templates_init(struct gn_daemon *d)
         d->hosts[i].socket.fd = -1;
         gn_list_init(&d->hosts[i].aside);
     }
-    /* Started now, so that the first program does not wait for the loading of a library. */
+    /* Started now, so that the first program does not wait for a library to load. */
     for (uint32_t i = 0; i < d->machine.n_platforms; i++) {
         struct gn_template *h = &d->hosts[d->machine.platforms[i].driver];
         struct gn_error err;
@@ -313,7 +316,7 @@ void gn_templates_reap(struct gn_daemon *d)
     }
 }
 
-/* One that hangs in its driver, where not even SIGKILL reaches it, is left to the system. */
+/* A template that hangs in its driver, out of reach of SIGKILL, is left to init. */
 static void wait_for(pid_t pid)
 {
     struct pollfd end = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};

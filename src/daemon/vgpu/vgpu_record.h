@@ -28,18 +28,18 @@ struct gn_vgpu_record {
     struct gn_corpse corpse;
     struct gn_list link;
     struct gn_daemon *daemon;
-    struct gn_quota *quota; /* of the user, or the address, of its program */
+    struct gn_quota *quota; /* of its program's user or address */
     struct gn_template *host;
     struct gn_conn *conn; /* NULL: the program is gone */
     uint32_t attach_seq;
     uint32_t id;
     uint32_t platform;
-    uint64_t devices; /* of the platform, as bits: those that the tenant may use, or those it was
-                         moved to */
-    uint8_t order[GN_WORKER_MAX_DEVICES]; /* the same by number, as its program and its worker count
-                                             them */
-    uint8_t ranks[GN_WORKER_MAX_DEVICES]; /* of those: in which order they are offered to a program
-                                             that does not choose; 0 first */
+    uint64_t devices; /* of the platform, as bits: those of its tenant, or those that it was
+                         migrated to */
+    uint8_t order[GN_WORKER_MAX_DEVICES]; /* the same by number, in the order of its program and its
+                                             worker */
+    uint8_t ranks[GN_WORKER_MAX_DEVICES]; /* of those: the order in which a program that does not
+                                             choose is offered them; 0 first */
     struct gn_tenant *tenant;             /* there as long as this is */
     char program[GN_LINK_NAME_BYTES];
     pid_t program_pid;
@@ -49,24 +49,25 @@ struct gn_vgpu_record {
     bool refused_told; /* memory.c */
     struct gn_shares shares;
     bool takes_turns;  /* its worker waits for grants */
-    bool driver_stays; /* a driver that cannot be unloaded is in its program, in use or not */
+    bool driver_stays; /* its program has loaded a driver that cannot be unloaded */
     bool hosted; /* passthrough: its program is its worker. `host` is NULL, `process` and worker_pid
                     are the program's */
     uint32_t n_segments;
-    struct gn_cache *cache;       /* of its worker's kernels; NULL: none */
+    struct gn_cache *cache;       /* its worker's kernel cache; NULL: none */
     struct gn_memory_group group; /* its worker's */
 
     bool starting; /* counted in its quota: its program waits for it */
     bool spawning; /* the template has not answered yet */
     pid_t template_pid;
-    uint64_t asked_ns; /* that one for a worker, and then the worker to start its driver */
+    uint64_t asked_ns; /* when the template was asked for a worker; then when the worker was asked
+                          to start its driver */
     bool driver_up;
     bool booted; /* the program has been told */
-    bool ending; /* on its way out: killed at kill_at_ns, 0: killed already */
+    bool ending; /* ending: killed at kill_at_ns, 0: killed already */
     uint64_t kill_at_ns;
     bool reaped; /* the template has told how the worker ended, or will never tell */
     pid_t worker_pid;
-    pid_t inner_pid;          /* the same, as the template sees it */
+    pid_t inner_pid;          /* the same in the template's namespace */
     struct gn_source process; /* pidfd of the worker */
     struct gn_source control;
     struct gn_frame_reader reader;
@@ -89,11 +90,11 @@ struct gn_vgpu_record {
     unsigned char session[GN_LINK_SESSION_BYTES], key[GN_LINK_KEY_BYTES];
 
     struct gn_worker_log log;
-    int worker_fd; /* the other end of `control`, until a worker has it: what waits in its queue is
-                      given up on this thread by nobody */
+    int worker_fd; /* the worker's end of `control`, until a worker has it; closed through
+                      gn_quota_close(), as descriptors wait in its queue */
     int counters_fd;
-    int ring_fd; /* kept for what the program counts itself */
-    /* For the program, until it has them. */
+    int ring_fd; /* kept for the counts that the program makes itself */
+    /* Descriptors for the program, until it has them. */
     int session_fd, events_fd, data_fd;
     uint64_t ring_bytes, events_bytes, data_bytes;
 };

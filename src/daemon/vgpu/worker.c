@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What gantryd does to a vGPU's worker from outside: tells it something, kills it, bounds its
- * memory. Called wherever a worker is spoken to; it calls no code on life cycles, so that its
- * callers may be called by that. gantryd's thread.
+ * Sends messages to a vGPU's worker, kills it, and says how its memory is bounded. It calls no
+ * code on life cycles, so that life cycles may call its callers. gantryd's thread; it never waits.
  */
 #include "daemon/vgpu/worker.h"
 

@@ -4,7 +4,7 @@
 
 #include "daemon/vgpu/vgpu_record.h"
 
-/* What gantryd does to a vGPU's worker from outside (worker.c). gantryd's thread. */
+/* Messages to a vGPU's worker, and its end (worker.c). gantryd's thread. */
 
 /* Kills it. In passthrough that ends the program. */
 void gn_vgpus_kill(struct gn_vgpu_record *v);
@@ -17,9 +17,9 @@ void gn_vgpus_unreachable(struct gn_vgpu_record *v, int rc);
 /* Tells its worker. Lost when there is none; a worker that does not read is killed. */
 void gn_vgpus_notify_worker(struct gn_vgpu_record *v, uint16_t op, uint32_t seq,
                             const void *payload, size_t n);
-/* The record whose program's session the worker is to serve: v, or another one (owner.h). */
+/* The record with the session that the worker is to serve: v, or another one (owner.h). */
 const struct gn_vgpu_record *gn_vgpus_session_of(const struct gn_vgpu_record *v);
-/* What all processes of its worker may have together (gn_walls_bound_together). */
+/* The memory that all processes of its worker may have together (gn_walls_bound_together). */
 uint64_t gn_vgpus_bound_together(const struct gn_vgpu_record *v);
 /* It has commands that are not complete, by its worker's word. */
 bool gn_vgpus_is_busy(const struct gn_vgpu_record *v);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a vGPU's worker, or the program that hosts it, is told first; and the start of one that is
- * to take another's place. */
+/*
+ * The first message to a vGPU's worker, or to the program that hosts the vGPU; and the start of a
+ * worker that is to take over from another one. Called by create.c and the owners of records, on
+ * gantryd's thread; it never waits.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,12 +18,10 @@
 #include "daemon/vgpu/worker.h"
 #include "shm/counters.h"
 
-/*
- * Names the cache that the worker's kernels are kept in. Where the kernel's word on its user has
- * let the program in, that is the user's, in all tenants. Where a token, a certificate or a
- * tenant's socket has, which stand for the tenant and say nothing of users, it is the tenant's, by
- * the user that the worker runs as.
- */
+/* Names the cache of the worker's kernels. A program that was admitted by its user, as the kernel
+ * names it, has that user's cache, in all tenants. A program that was admitted by a token, a
+ * certificate or a tenant's socket, which say nothing of users, has its tenant's, by the user that
+ * the worker runs as. */
 static void take_cache(struct gn_vgpu_record *v, const struct gn_conn *program,
                        struct gn_worker_boot_wall *wall)
 {
@@ -77,7 +78,7 @@ int gn_vgpus_send_boot(struct gn_vgpu_record *v, const struct gn_conn *program, 
         memcpy(b.head.session, of->session, sizeof b.head.session);
         memcpy(b.head.key, of->key, sizeof b.head.key);
     }
-    if (v->owned_by)
+    if (v->owned_by && v->owned_by->ops->boot)
         v->owned_by->ops->boot(v->owned_by, v, &b.head);
     gn_frame_string_set(b.head.program, sizeof b.head.program, v->program);
     gn_frame_string_set(b.head.tenant, sizeof b.head.tenant, v->tenant->rules.name);

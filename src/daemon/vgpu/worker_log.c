@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies workers' lines to gantryd's stderr, as text, under their own name, and no more than a few.
+/*
+ * Copies lines of workers to gantryd's stderr (worker_log.h): as text, under the worker's name,
+ * and a bounded number of them. gantryd's thread; it never waits.
  */
 #include "daemon/vgpu/worker_log.h"
 
@@ -13,8 +15,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-#define MAX_READS  2  /* at once, so that a worker that never stops keeps nobody waiting */
-#define LAST_READS 16 /* what a pipe holds */
+#define MAX_READS  2  /* at once, so that a worker that writes without end delays no other */
+#define LAST_READS 16 /* as much as a pipe holds */
 
 static const char name[] = "gantry-worker: ";
 

@@ -10,15 +10,15 @@
 #include "daemon/loop.h"
 
 /*
- * What a worker says in gantryd's log: it writes into a pipe of its own, and gantryd copies whole
- * lines, so many. gantryd's own descriptor is not for a worker, who could cut the file behind it
- * off, or speak as gantryd.
+ * A worker's lines in gantryd's log. The worker writes into a pipe of its own, and gantryd copies
+ * whole lines, a bounded number. A worker does not get gantryd's own descriptor, with which it
+ * could truncate the file or write in gantryd's name.
  */
 struct gn_worker_log {
     struct gn_loop *loop;
     struct gn_source source;     /* the pipe's end here; -1: none */
     struct gn_line_limit *limit; /* of all workers of its user */
-    bool cut;                    /* the rest of a line that is too long is on its way */
+    bool cut;                    /* the rest of a line that is too long is skipped */
     size_t n;
     char line[768];
 };
@@ -27,7 +27,7 @@ struct gn_worker_log {
 void gn_worker_log_init(struct gn_worker_log *l, struct gn_line_limit *limit);
 /* 0 and the worker's end, the caller's; or -errno. Neither end ever blocks. */
 int gn_worker_log_open(struct gn_worker_log *l, struct gn_loop *loop, int *ret_fd);
-/* Copies what is there. */
+/* Copies the lines that are there. */
 void gn_worker_log_drain(struct gn_worker_log *l);
 /* The same, for the last time. Does nothing when it is not open. */
 void gn_worker_log_close(struct gn_worker_log *l);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What walls a worker is to have: what this machine can give is tried once at start, and told; then
- * each worker gets its user, its tenant's folder for what its driver compiles, and a bound on its
- * memory. Main thread.
+ * The walls of workers. At gantryd's start a process tries which walls this machine supports; each
+ * worker then gets its user, the folder of its kernel cache, and a bound on its memory. gantryd's
+ * main thread.
  */
 #include "daemon/vgpu/worker_walls.h"
 
@@ -35,7 +35,7 @@
 
 #define TRY_TIMEOUT_MS 10000
 #define NOBODY         65534u
-/* What a driver and its compiler need beside the program's own memory; threads' stacks count whole.
+/* A driver and its compiler need this beside the program's own memory; threads' stacks count whole.
  */
 #define DRIVER_BYTES (UINT64_C(3) << 30)
 #define STACK_BYTES  (UINT64_C(16) << 20)
@@ -80,7 +80,7 @@ static int try(const struct gn_machine *m, enum gn_wall_mode mode, struct gn_wor
     return rc;
 }
 
-/* Workers of the superuser's programs run as somebody else. */
+/* Workers of the superuser's programs run as another user. */
 static void choose_other_user(struct gn_walls *w)
 {
     const struct passwd *p = getpwnam("gantry");
@@ -88,7 +88,8 @@ static void choose_other_user(struct gn_walls *w)
                                         "/dev/nvidia0"};
     w->uid = p && p->pw_uid ? p->pw_uid : NOBODY;
     w->gid = p && p->pw_uid ? p->pw_gid : NOBODY;
-    /* The superuser may open every device; whoever stands for him must be in their groups. */
+    /* The superuser may open every device; the user in its place has to be in the devices' groups.
+     */
     for (size_t i = 0; i < GN_ARRAY_SIZE(nodes); i++) {
         struct stat st;
         if (stat(nodes[i], &st) == 0 && st.st_gid && w->n_groups < GN_WORKER_MAX_GROUPS)
@@ -123,8 +124,7 @@ static void choose_cache(struct gn_walls *w, const char *configured)
         snprintf(w->cache, sizeof w->cache, "%s/.cache/gantry", home);
 }
 
-/* Another user's limits are moved by right of CAP_SYS_RESOURCE, which root in many containers
- * lacks. */
+/* To move another user's limits takes CAP_SYS_RESOURCE, which root in many containers lacks. */
 static bool may_move_limits(void)
 {
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -156,12 +156,12 @@ int gn_walls_init(struct gn_walls *w, const struct gn_machine *m, enum gn_wall_m
     if (mode != GN_WALL_NONE)
         gn_memory_groups_init(&w->memory_groups, "/proc/self/cgroup", "/sys/fs/cgroup");
     if (mode == GN_WALL_NONE)
-        gn_log(GN_LOG_WARN, "walls = none: programs' kernels may do whatever their user may");
+        gn_log(GN_LOG_WARN, "walls = none: programs' kernels may do all that their user may");
     else if (w->missing_names[0])
-        gn_log(GN_LOG_WARN, "workers go without these walls, which cannot be had here: %s",
+        gn_log(GN_LOG_WARN, "workers go without these walls, which this machine lacks: %s",
                w->missing_names);
-    /* Few gantryds may make cgroups, and each process is bounded without: doctor tells, no warning
-     * does. */
+    /* Few gantryds may make cgroups, and each process is bounded without: `gantry doctor` says so,
+     * and no warning. */
     if (w->memory_groups.have)
         add_name(w->have_names, sizeof w->have_names, GROUPS_NAME);
     else
@@ -224,7 +224,7 @@ int gn_walls_open_cache_root(const struct gn_walls *w)
     return fd;
 }
 
-/* Whom a worker runs as: the peer, or, for the superuser, somebody who is not. */
+/* The user that a worker runs as: the peer's, or another one in the superuser's place. */
 static void choose_user(const struct gn_walls *w, int peer, struct gn_worker_boot_wall *ret)
 {
     struct ucred cred;
@@ -239,8 +239,8 @@ static void choose_user(const struct gn_walls *w, int peer, struct gn_worker_boo
     if (peer < 0 || getsockopt(peer, SOL_SOCKET, SO_PEERCRED, &cred, &n) < 0)
         return;
     if (cred.uid == 0) {
-        /* He can read his own files; whoever stands for him reaches the cache only where it can be
-         * put before him. */
+        /* The superuser can read its own files. The user in its place reaches the cache only where
+         * that can be mounted for it. */
         if (!(w->can.have & GN_WALL_SCRATCH))
             ret->change_user = 0;
         return;
@@ -253,7 +253,7 @@ static void choose_user(const struct gn_walls *w, int peer, struct gn_worker_boo
                         : 0;
 }
 
-/* What a GPU's driver maps says nothing about memory of this machine. */
+/* A GPU's driver maps memory that is not this machine's. */
 static bool has_host_memory(const struct gn_platform_record *p)
 {
     for (uint32_t i = 0; i < p->n_devices; i++)
@@ -269,8 +269,8 @@ static uint64_t bound_on_memory(uint64_t bytes)
     return gn_add_u64(bytes, besides, &bytes) ? bytes : RLIM_INFINITY;
 }
 
-/* At its start: nothing is leased yet. A bound that cannot be moved must allow for all that ever
- * may be. */
+/* At its start nothing is leased. A bound that cannot be moved later has to allow for the whole
+ * limit. */
 static uint64_t first_bound(const struct gn_walls *w, const struct gn_platform_record *p)
 {
     uint64_t bytes = 0;
@@ -287,7 +287,7 @@ void gn_walls_follow_lease(const struct gn_walls *w, const struct gn_platform_re
     struct rlimit limit;
     if (w->mode == GN_WALL_NONE || !w->follows_leases || pidfd < 0 || !has_host_memory(platform))
         return;
-    /* While its pidfd does not say that it has ended, the number is its own. */
+    /* The process number is the worker's as long as its pidfd does not report its end. */
     if (poll(&over, 1, 0) != 0 || prlimit(worker, RLIMIT_DATA, NULL, &limit) < 0)
         return;
     limit.rlim_cur = bound_on_memory(leased_bytes);

@@ -13,7 +13,7 @@ struct gn_walls {
     char have_names[128], missing_names[128];
     bool follows_leases; /* this gantryd may move the limits of workers that it runs as others */
     char cache[768];     /* where tenants' kernel caches lie; "": there are none */
-    /* whom workers of the superuser's programs run as */
+    /* the user of workers of the superuser's programs */
     uid_t uid;
     gid_t gid;
     uint32_t n_groups;
@@ -21,11 +21,9 @@ struct gn_walls {
     struct gn_memory_groups memory_groups;
 };
 
-/*
- * Tries what this machine can have, in a process of its own, and says in one line what it cannot.
- * `cache`: the operator's folder for kernel caches, "" for the default. With walls required and not
- * to be had: -EPERM. Blocks for milliseconds.
- */
+/* Tries in a process of its own which walls this machine supports, and logs in one line those that
+ * it does not. `cache`: the operator's folder for kernel caches, "" for the default. -EPERM: walls
+ * are required and not supported. Blocks for milliseconds. */
 int gn_walls_init(struct gn_walls *w, const struct gn_machine *m, enum gn_wall_mode mode,
                   const char *cache, struct gn_error *err);
 
@@ -43,14 +41,13 @@ void gn_walls_of(const struct gn_walls *w, const struct gn_platform_record *plat
 /* The folder of all kernel caches, which is made: a descriptor of O_PATH, or -errno. */
 int gn_walls_open_cache_root(const struct gn_walls *w);
 
-/* What a worker has on lease has changed: on devices whose memory is this machine's, its private
- * memory is bounded by that and what a driver needs besides. `worker` is the process of the pidfd;
- * -1: there is none.
- */
+/* The lease of a worker has changed. On devices whose memory is this machine's, the worker's
+ * private memory is bounded by its lease and a driver's needs. `worker` is the process of the
+ * pidfd; -1: there is none. */
 void gn_walls_follow_lease(const struct gn_walls *w, const struct gn_platform_record *platform,
                            int pidfd, pid_t worker, uint64_t leased_bytes);
-/* What all processes of a worker may have together, that of its data area included; 0: there is no
- * bound. limit_bytes: of device memory that the vGPU may have; 0: all. */
+/* The memory that all processes of a worker may have together, its data area included; 0: there is
+ * no bound. limit_bytes: of the vGPU's device memory; 0: all. */
 uint64_t gn_walls_bound_together(const struct gn_walls *w,
                                  const struct gn_platform_record *platform, bool remote,
                                  uint64_t limit_bytes, uint64_t leased_bytes);
