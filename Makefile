@@ -25,7 +25,7 @@ all: $(BUILD)/build.ninja
 .PHONY: with-tests
 with-tests: $(BUILD)/build.ninja
 	@grep -q '"name": "tests", "value": "enabled"' $(BUILD)/meson-info/intro-buildoptions.json || \
-	    $(MESON) configure $(BUILD) -Dtests=enabled
+	    { $(MESON) configure $(BUILD) -Dtests=enabled && ninja -C $(BUILD) build.ninja; }
 
 build-tests: with-tests
 	@ninja -C $(BUILD) -j $(JOBS) product meson-test-prereq
