@@ -165,8 +165,7 @@ static int choose(struct gn_page_hasher *h, bool benchmark, struct gn_error *err
         h->digest_bytes = 32;
         return 0;
     }
-    return gn_fail(err, EINVAL, "use xxh3", "there is no page hash of number %u",
-                   (unsigned)h->kind);
+    return gn_fail(err, EINVAL, "use xxh3", "unknown page hash %u", (unsigned)h->kind);
 }
 
 int gn_page_hasher_init(struct gn_page_hasher *h, enum gn_page_hash_kind kind, uint32_t page_bytes,

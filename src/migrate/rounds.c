@@ -486,7 +486,7 @@ int gn_rounds_run(struct gn_rounds *r, const struct gn_round_options *options,
     clean_up(r, n_items);
     ret_stats->total_ns = gn_now_ns() - t0;
     if (error == -ECANCELED)
-        gn_fail(err, ECANCELED, "try again", "the move was cancelled");
+        gn_fail(err, ECANCELED, "try again", "the migration was cancelled");
     else if (error)
         gn_fail(err, -error, "see the log of the other side", "pages could not be sent: %s",
                 strerror(-error));
@@ -522,7 +522,7 @@ int gn_rounds_create(uint32_t page_bytes, unsigned n_threads, struct gn_rounds *
                        "%u threads cannot hash pages of %u bytes", n_threads, page_bytes);
     struct gn_rounds *r = calloc(1, sizeof *r);
     if (!r)
-        return gn_fail(err, ENOMEM, "free some memory", "no memory for a move");
+        return gn_fail(err, ENOMEM, "free some memory", "no memory for a migration");
     uint64_t group_bytes = (uint64_t)page_bytes * GN_PAGE_GROUP;
     init_conditions(r);
     r->page_bytes = page_bytes;
@@ -531,7 +531,7 @@ int gn_rounds_create(uint32_t page_bytes, unsigned n_threads, struct gn_rounds *
     r->staging = aligned_alloc(GN_PAGE_BYTES_MIN, group_bytes * r->n_slots);
     if (!r->staging) {
         gn_rounds_destroy(r);
-        return gn_fail(err, ENOMEM, "free some memory", "no memory for the pages under way");
+        return gn_fail(err, ENOMEM, "free some memory", "no memory for pages in flight");
     }
     for (unsigned i = 0; i < r->n_slots; i++)
         r->slots[i].v.staging = r->staging + i * group_bytes;

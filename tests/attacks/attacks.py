@@ -173,8 +173,8 @@ def lengths(a):
                    w.message("ProgramFromSource", id=handle(5), context=handle(2), source=span, bytes=n), before=start)
     a.must_end("a string without its end", "malformed", w.kernel(name=b"abc"), before=start)
     a.must_end("a read beyond the area", "malformed", w.read(at=(1, 0, (64 << 20) - 4095)), before=start)
-    a.must_end("a buffer made of nothing", "less contents", w.buffer(handle(7), flags=0x21), before=start)
-    a.must_end("a buffer made of less", "less contents", w.buffer(handle(7), flags=0x21, contents=(1, 0, 0), initial=4095),
+    a.must_end("a buffer made of nothing", "shorter than the", w.buffer(handle(7), flags=0x21), before=start)
+    a.must_end("a buffer made of less", "shorter than the", w.buffer(handle(7), flags=0x21, contents=(1, 0, 0), initial=4095),
                before=start)
     a.must_end("half a wait list", "malformed", w.message("Finish", queue=handle(3), waits=(1, 6, 0), reply=0), before=start)
     a.must_end("arguments that do not add up", "malformed", w.set_arg(arg(0, 1, 4096, 0)), before=start)

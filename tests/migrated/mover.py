@@ -21,13 +21,13 @@ from daemon import clean_env  # noqa: E402
 COMMAND_S = 240    # ends a wait that would never end
 EXPECTED = re.compile(
     r"no vGPU|it has no worker any more|its program has ended|is being moved already|it is just handing over|"
-    r"the program is just handing over a descriptor|a pipe, whose contents cannot be read|ended before|has ended|"
+    r"the program is handing over a descriptor|a pipe, whose contents cannot be read|ended before|has ended|"
     r"is not there|it is on its way|no program waits for|the stream ends at byte|its worker has not ended an earlier move yet|"
     # Between a restore that its program's end prevented and that end.
     r"it is stopped, and in a file already|"
     r"forked from one that had loaded a driver|: the program ends;|"
     # What a driver in a program has included is not kept: docs/passthrough.md.
-    r"the driver does not make it anew: Build gives -11 here and gave 0|"
+    r"the driver cannot make an object again: Build returns -11 here and returned 0|"
     # Over tcp a program that has ended, or has not come back from the last migration yet, looks like this.
     r"the connection to its program (is broken|broke)|its program has not come back")
 

@@ -219,7 +219,7 @@ class Devices(MovesCase):
         self.assertEqual(program.at(), "ready")
         vgpu = a.vgpus()[0]["id"]
         single = {
-            "1010=8388608": "24576 KiB of memory in one piece (it has 8192)",
+            "1010=8388608": "24576 KiB of memory in one allocation (it has 8192)",
             "1023=1024": "KiB of local memory (it has 1)",
             "1004=16": "work-groups of 64 (it has 16)",
             "1005=32": "work-groups with a side of 64 (it has 32)",
@@ -230,7 +230,7 @@ class Devices(MovesCase):
             "1053=0": "shared virtual memory",
             "1016=0": "lacks images",
             "103e=0": "a linker",
-            "100d=32": "addresses of so many bits: 64 (it has 32)",
+            "100d=32": "the address size in bits: 64 (it has 32)",
             "1019=65536": "sub-buffers aligned to 1024 bits (it needs 65536)",
             "-cl_khr_fp64": "cl_khr_fp64",
             "100c=1 noformats": "the format of a 2D image (order 0x10b5, type 0x10da)",
@@ -254,7 +254,7 @@ class Devices(MovesCase):
 
     def test_what_is_made_of_one_device_alone(self):
         daemon = self.daemon("a", env=BOTH)
-        for how, what in (("binary", "only a binary of \"pthread"), ("part", "a part of the device with compute units of 2 (it has 1)")):
+        for how, what in (("binary", "only a binary of \"pthread"), ("part", "a sub-device with compute units of 2 (it has 1)")):
             with self.subTest(how=how):
                 program = self.start(Needing, daemon, how)
                 self.assertEqual(program.at(), "ready")

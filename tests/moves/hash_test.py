@@ -89,7 +89,7 @@ class Hash(BusyCase):
             self.assertEqual(self.end(self.start(daemon, "all", disturbed[0])), disturbed)
 
     def test_devices_that_cannot(self):
-        for word, why in (("nobuild", "clBuildProgram gives"), ("idle", "hashes pages wrongly"), ("norun", "clEnqueueNDRangeKernel gives")):
+        for word, why in (("nobuild", "clBuildProgram gives"), ("idle", "computes wrong page hashes"), ("norun", "clEnqueueNDRangeKernel gives")):
             with self.subTest(word):
                 daemon = self.lesser(word, OWN_MEMORY + " " + word)
                 program = self.start(daemon, "still")

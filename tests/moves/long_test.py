@@ -134,7 +134,7 @@ class Long(MovesCase):
             self.assertEqual(self.done(file), [lie])
             status, said = gantry(daemon, "restore", file)
             self.assertEqual(status, 1, said)
-            self.assertIn("its rest cannot run here", said["error"]["why"])
+            self.assertIn("cannot continue here", said["error"]["why"])
         with open(file, "wb") as f:
             f.write(good)
         status, said = gantry(daemon, "restore", file)

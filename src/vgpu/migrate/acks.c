@@ -15,8 +15,8 @@
 static int nothing_heard(int rc, struct gn_error *err)
 {
     return gn_fail(err, rc == -ETIMEDOUT ? ETIMEDOUT : EPIPE, NULL,
-                   rc == -ETIMEDOUT ? "the other worker took too long"
-                                    : "the other worker has ended");
+                   rc == -ETIMEDOUT ? "the destination worker did not answer in time"
+                                    : "the destination worker has ended");
 }
 
 /* Appends a frame's ids to *ids. */
@@ -24,10 +24,11 @@ static int take_kept(const struct gn_frame *f, uint64_t **ids, uint32_t *n, stru
 {
     const uint32_t more = f->n_payload / (uint32_t)sizeof **ids;
     if (!more || f->n_payload % sizeof **ids || more > GN_HEARD_KEPT_MOST - *n)
-        return gn_fail(err, EPROTO, NULL, "the other worker says what cannot be");
+        return gn_fail(err, EPROTO, NULL,
+                       "protocol error: invalid list of retained contents from the destination");
     uint64_t *all = realloc(*ids, (*n + more) * sizeof **ids);
     if (!all)
-        return gn_fail(err, ENOMEM, NULL, "no memory left to go back");
+        return gn_fail(err, ENOMEM, NULL, "no memory left for the list of retained contents");
     memcpy(all + *n, f->payload, f->n_payload);
     *ids = all;
     *n += more;
@@ -74,7 +75,8 @@ int gn_acks_made(struct gn_frame_reader *from, int timeout_ms, uint32_t step, ui
         const uint32_t before = *made;
         *made = f.seq;
         if (*made <= before)
-            return gn_fail(err, EPROTO, NULL, "the other worker says again what it has said");
+            return gn_fail(err, EPROTO, NULL,
+                           "protocol error: duplicate step from the destination");
     }
     return 0;
 }

@@ -45,7 +45,7 @@ static int load_record(struct load *l, const struct gn_stream_entry *e, struct g
     const struct gn_request_class *class = &v->api->requests[state.op];
     struct gn_msg msg;
     if (!class->name || !class->serve || part.n < class->fixed_bytes || part.n < sizeof msg)
-        return gn_fail(err, EBADMSG, NULL, "a record is of no request that makes anything");
+        return gn_fail(err, EBADMSG, NULL, "a record is not of a request that makes an object");
     memcpy(&msg, part.bytes, sizeof msg);
     struct gn_request *r = msg.op == state.op ? malloc(sizeof *r) : NULL;
     if (!r)
@@ -70,8 +70,8 @@ static int load_record(struct load *l, const struct gn_stream_entry *e, struct g
         rc = gn_fail(err, EBADMSG, NULL, "a record of %s is malformed", class->name);
     else if (r->result != state.result)
         rc = gn_fail(err, ENODEV, NULL,
-                     "the driver does not make it anew: %s gives %d here and gave %d", class->name,
-                     r->result, state.result);
+                     "the driver cannot make an object again: %s returns %d here and returned %d",
+                     class->name, r->result, state.result);
     gn_request_fini(r);
     free(r);
     return rc;
@@ -107,9 +107,8 @@ static int load_link(struct load *l, const struct gn_stream_entry *e, struct gn_
     struct gn_saved_link state;
     struct gn_stream_part part;
     if (!l->v->remote || l->v->boot->file_fd < 0)
-        return gn_fail(
-            err, EBADMSG, NULL,
-            "it is of a program that is attached over tcp, and the one that waits is not");
+        return gn_fail(err, EBADMSG, NULL,
+                       "it belongs to a program attached over tcp, and the waiting program is not");
     if (!gn_stream_copy_part(e, GN_PART_STATE, &state, sizeof state) || state.op > UINT16_MAX ||
         !gn_stream_find_part(e, GN_PART_API, &part) || part.n > GN_FRAME_MAX_PAYLOAD)
         return gn_fail(err, EBADMSG, NULL, "the program's session is malformed");
@@ -132,7 +131,7 @@ static int load_linked(struct load *l, struct gn_error *err)
     if (!l->v->remote || l->v->boot->file_fd < 0)
         return 0;
     return gn_vgpu_tcp_goes_on(l->v->remote)
-               ? gn_fail(err, EBADMSG, NULL, "the program's session has not come, or is malformed")
+               ? gn_fail(err, EBADMSG, NULL, "the program's session is missing, or is malformed")
                : 0;
 }
 
@@ -141,10 +140,12 @@ static int load_released(struct load *l, const struct gn_stream_entry *e, struct
     struct gn_stream_part part;
     if (l->kept || !gn_stream_find_part(e, GN_PART_STATE, &part) || !part.n ||
         part.n % sizeof *l->kept || part.n > UINT32_MAX)
-        return gn_fail(err, EBADMSG, NULL, "the list of what pending commands keep is malformed");
+        return gn_fail(err, EBADMSG, NULL,
+                       "the list of objects kept by pending commands is malformed");
     l->kept = malloc(part.n);
     if (!l->kept)
-        return gn_fail(err, ENOMEM, NULL, "no memory left for what pending commands keep");
+        return gn_fail(err, ENOMEM, NULL,
+                       "no memory left for the objects kept by pending commands");
     memcpy(l->kept, part.bytes, part.n);
     l->n_kept = (uint32_t)(part.n / sizeof *l->kept);
     return 0;
@@ -186,7 +187,7 @@ static int load_memories(struct load *l, struct gn_stream_reader *r,
         const void *from = number ? gn_retained_find(number, m->id, m->bytes) : NULL;
         rc = from ? contents->fill(l->v, m->id, from, err)
                   : gn_fail(err, EBADMSG, NULL,
-                            "contents do not come that are said to be here, and are not");
+                            "the stream relies on retained contents that are not here");
         gn_retained_drop_one(number, m->id);
     }
     return rc;
@@ -200,12 +201,12 @@ static int load_gone(struct load *l, const struct gn_stream_section *s, struct g
         const uint64_t id = s->gone[i].id;
         if (s->gone[i].what == GN_STREAM_GONE_MEMORY) {
             if (!l->v->api->contents->gone(l->v, id))
-                return gn_fail(err, EBADMSG, NULL, "contents are taken back that never came");
+                return gn_fail(err, EBADMSG, NULL, "the stream removes contents that never came");
             continue;
         }
         const uint32_t *kind = gn_known_find(&l->live, id);
         if (!kind)
-            return gn_fail(err, EBADMSG, NULL, "an object is taken back that never came");
+            return gn_fail(err, EBADMSG, NULL, "the stream removes an object that never came");
         gn_object_remove(l->v, id, (uint16_t)*kind);
         gn_known_remove(&l->live, id);
     }
@@ -218,7 +219,7 @@ static int load_device(struct load *l, const struct gn_stream_entry *e, struct g
     bool last = false, others = false;
     GN_FAULT("load-device");
     if (l->devices_known)
-        return gn_fail(err, EBADMSG, NULL, "more devices come than it has");
+        return gn_fail(err, EBADMSG, NULL, "the stream has more devices than the vGPU");
     int rc = l->v->api->contents->check_device(l->v, e, &last, err);
     if (rc || !last)
         return rc;
@@ -247,7 +248,7 @@ static int load_entry(struct load *l, enum gn_stream_table table, const struct g
             return load_link(l, e, err);
         if (e->kind == GN_STREAM_SESSION_STOP)
             return 0; /* gantryd has read it */
-        return gn_fail(err, EBADMSG, NULL, "a part of it is of no kind that is known");
+        return gn_fail(err, EBADMSG, NULL, "an entry is of an unknown kind");
     case GN_STREAM_DEVICES:
         return load_device(l, e, err);
     case GN_STREAM_OBJECTS:
@@ -261,7 +262,7 @@ static int load_entry(struct load *l, enum gn_stream_table table, const struct g
         l->last_command = e->id;
         return gn_command_restore(l->v, e, l->clock_ahead_ns)
                    ? gn_fail(err, EBADMSG, NULL,
-                             "a pending command is malformed, or its rest cannot run here")
+                             "a pending command is malformed, or cannot continue here")
                    : 0;
     default:
         return 0; /* for display */
@@ -279,7 +280,7 @@ static int let_go_of_kept(struct load *l, struct gn_error *err)
                                    : NULL;
         if (!o || (k->event != GN_NO_EVENT && !gn_event_at(l->v->events, k->event))) {
             gn_object_unref(o);
-            return gn_fail(err, EBADMSG, NULL, "pending commands keep what never came");
+            return gn_fail(err, EBADMSG, NULL, "pending commands keep an object that never came");
         }
         l->v->api->contents->leave_by(o, k->event);
         gn_object_unref(o);

@@ -54,7 +54,7 @@ int gn_outgoing_new(struct gn_vgpu *v, bool homes, struct gn_outgoing **ret, str
 {
     struct gn_outgoing *out = calloc(1, sizeof *out);
     if (!out)
-        return gn_fail(err, ENOMEM, NULL, "no memory left to send what its memory holds");
+        return gn_fail(err, ENOMEM, NULL, "no memory left to send memory contents");
     out->v = v;
     out->homes = homes;
     int rc = gn_page_hasher_init(&out->own[0], GN_PAGE_HASH_XXH3, PAGE_BYTES, 0, false, err);
@@ -102,7 +102,7 @@ void gn_outgoing_free(struct gn_outgoing *out)
 
 static int no_memory(struct gn_error *err)
 {
-    return gn_fail(err, ENOMEM, NULL, "no memory left to follow what its memory holds");
+    return gn_fail(err, ENOMEM, NULL, "no memory left to track memory contents");
 }
 
 static int add(struct gn_outgoing *out, struct gn_vobject *o, uint64_t bytes,
@@ -126,9 +126,9 @@ static int add(struct gn_outgoing *out, struct gn_vobject *o, uint64_t bytes,
                           i->source.digest ? out->there : out->hasher, bytes, &i->table);
     if (rc) {
         out->v->api->contents->shut(out->v, &i->source);
-        return rc == -ENOMEM ? no_memory(err)
-                             : gn_fail(err, -rc, NULL, "cannot follow what its memory holds: %s",
-                                       strerror(-rc));
+        return rc == -ENOMEM
+                   ? no_memory(err)
+                   : gn_fail(err, -rc, NULL, "cannot track memory contents: %s", strerror(-rc));
     }
     if (gn_known_put(&out->places, o->id, out->n)) {
         gn_writes_unfollow(out->v, writes, GN_FOLLOWED_OUT);

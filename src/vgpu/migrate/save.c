@@ -157,9 +157,9 @@ static int look(struct gn_save *s, struct gn_error *err)
     if (rc == -ENODATA)
         return gn_fail(
             err, EOPNOTSUPP, NULL,
-            "a program of it includes more files than are kept, or there was no memory for them");
+            "a program's included files are too large to keep, or there was no memory for them");
     if (rc)
-        return gn_fail(err, -rc, NULL, "no memory left to know what it consists of");
+        return gn_fail(err, -rc, NULL, "no memory left to collect its objects");
     rc = obstacle(s, err);
     return rc ? rc : gn_outgoing_look(s->outgoing, s->objects, s->n_objects, err);
 }
@@ -551,7 +551,7 @@ int gn_save_ahead(struct gn_save *s, uint64_t bytes_per_s, uint64_t timeout_ns,
         s->follows = true;
         if (gn_vgpu_follow_writes(s->v, timeout_ns))
             rc = gn_fail(err, ETIMEDOUT, "allow more time, or try again later",
-                         "the driver took longer over a command than the drain may take");
+                         "the driver's call took longer than the drain timeout");
     }
     if (!rc)
         rc = look(s, err);
@@ -563,7 +563,7 @@ int gn_save_ahead(struct gn_save *s, uint64_t bytes_per_s, uint64_t timeout_ns,
         rc = s->v->api->contents->settle(s->v, s->objects, s->n_objects, timeout_ns, err);
     if (!rc && !s->settled && gn_gate_settle(s->v, timeout_ns))
         rc = gn_fail(err, ETIMEDOUT, "allow more time, or try again later",
-                     "the device's work took longer than the drain may take");
+                     "the device's work took longer than the drain timeout");
     s->settled = !rc;
     if (!rc)
         rc = tell_all(s, false);

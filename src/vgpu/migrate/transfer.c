@@ -111,7 +111,8 @@ static int greet_far(struct away *a, struct gn_error *err)
         return rc;
     struct gn_tcp to = tcp_of(a);
     rc = gn_frame_send_tcp(&to, HAND_TIMEOUT_MS, GN_WORKER_HAND, 0, 0, &hand, sizeof hand);
-    return rc ? gn_fail(err, -rc, NULL, "cannot reach the new worker: %s", strerror(-rc)) : 0;
+    return rc ? gn_fail(err, -rc, NULL, "cannot reach the destination worker: %s", strerror(-rc))
+              : 0;
 }
 
 /* Fails if a descriptor has come for a request that has not: it would be lost. */
@@ -120,9 +121,8 @@ static int expects_nothing(struct gn_vgpu *v, struct gn_error *err)
     pthread_mutex_lock(&v->helper_lock);
     bool expects = !gn_list_empty(&v->folders);
     pthread_mutex_unlock(&v->helper_lock);
-    return expects
-               ? gn_fail(err, EAGAIN, "try again", "the program is just handing over a descriptor")
-               : 0;
+    return expects ? gn_fail(err, EAGAIN, "try again", "the program is handing over a descriptor")
+                   : 0;
 }
 
 struct carried {
@@ -542,7 +542,7 @@ void gn_vgpu_migrate_outbound(struct gn_vgpu *v, int fd, const struct gn_worker_
         *a = (struct away){.vgpu = v, .fd = fd, .how = *how};
     if (!a || gn_vgpu_start_thread(v, away_thread, a, NULL)) {
         atomic_store_explicit(&v->moving, false, memory_order_seq_cst);
-        say(v, GN_WORKER_SAVED, &said, gn_fail(&err, ENOMEM, NULL, "no memory left to move it"),
+        say(v, GN_WORKER_SAVED, &said, gn_fail(&err, ENOMEM, NULL, "no memory left to migrate it"),
             &err);
         gn_fd_close(fd);
         free(a);
@@ -749,7 +749,7 @@ static int take_last_of_far(struct gn_vgpu *v, struct gn_error *err)
     if (rc == 1)
         rc = f.op == GN_WORKER_HAND_LAST && gn_frame_payload(&f, &last, sizeof last) ? 0 : -EPROTO;
     gn_frame_reader_fini(&reader);
-    return rc ? gn_fail(err, -rc, NULL, "the end of what the vGPU consists of has not come") : 0;
+    return rc ? gn_fail(err, -rc, NULL, "the end of the vGPU's state is missing") : 0;
 }
 
 /* Takes the state of a tcp session. `from` is positioned behind the stream. */
@@ -764,7 +764,7 @@ static int take_far_session(struct gn_vgpu_tcp *h, struct gn_frame_reader *from,
     }
     if (!rc)
         rc = gn_vgpu_tcp_goes_on(h);
-    return rc ? gn_fail(err, -rc, NULL, "the program's session has not come") : 0;
+    return rc ? gn_fail(err, -rc, NULL, "the program's session is missing") : 0;
 }
 
 /* Takes the position in the ring, stdout and stderr, after everything else. */
@@ -798,7 +798,7 @@ static int take_last(struct gn_vgpu *v, struct gn_error *err)
         v->ring.head = last.ring_at;
     }
     gn_frame_reader_fini(&reader);
-    return rc ? gn_fail(err, -rc, NULL, "the program's session has not come") : 0;
+    return rc ? gn_fail(err, -rc, NULL, "the program's session is missing") : 0;
 }
 
 /*

@@ -211,7 +211,7 @@ void gn_lack(struct gn_device_lacks *l, const char *format, ...)
     va_start(ap, format);
     vsnprintf(one, sizeof one, format, ap);
     va_end(ap);
-    gn_debug("it cannot come: the device lacks %s", one);
+    gn_debug("incompatible device: it lacks %s", one);
     append(l, one, 1);
 }
 
@@ -413,7 +413,7 @@ void gn_device_compat_check(struct gn_vgpu *v, uint32_t device,
     const struct gn_saved_uses *u = &uses->most;
     int n;
     need_bytes(&p, CL_DEVICE_GLOBAL_MEM_SIZE, u->memory_bytes, "device memory");
-    need_bytes(&p, CL_DEVICE_MAX_MEM_ALLOC_SIZE, u->largest_bytes, "memory in one piece");
+    need_bytes(&p, CL_DEVICE_MAX_MEM_ALLOC_SIZE, u->largest_bytes, "memory in one allocation");
     need_bytes(&p, CL_DEVICE_LOCAL_MEM_SIZE, u->local_bytes, "local memory");
     need_size(&p, CL_DEVICE_MAX_WORK_GROUP_SIZE, 0, u->work_items, "work-groups");
     for (uint32_t side = 0; side < 3; side++)
@@ -427,18 +427,17 @@ void gn_device_compat_check(struct gn_vgpu *v, uint32_t device,
     need_size(&p, CL_DEVICE_IMAGE_MAX_ARRAY_SIZE, 0, u->image_layers, "image arrays with a length");
     need_size(&p, CL_DEVICE_IMAGE_MAX_BUFFER_SIZE, 0, u->image_elements,
               "images of buffers with a length");
-    need_size(&p, CL_DEVICE_MAX_COMPUTE_UNITS, 0, u->sub_units,
-              "a part of the device with compute units");
+    need_size(&p, CL_DEVICE_MAX_COMPUTE_UNITS, 0, u->sub_units, "a sub-device with compute units");
     if (u->queue_properties &
         ~gn_device_answers_number(here, CL_DEVICE_QUEUE_ON_HOST_PROPERTIES, 0))
         gn_lack(l, "%s",
                 u->queue_properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE &
                         ~gn_device_answers_number(here, CL_DEVICE_QUEUE_ON_HOST_PROPERTIES, 0)
                     ? "out-of-order queues"
-                    : "queues that tell when commands ran");
+                    : "queues with profiling");
     const char *name = gn_device_answers_text(told, CL_DEVICE_NAME, 60, &n);
     if ((u->flags & GN_USES_BINARY) && !takes_binaries(&p))
-        gn_lack(l, "the source of a program of which only a binary of \"%.*s\" is there", n, name);
+        gn_lack(l, "the source of a program that has only a binary of \"%.*s\" is there", n, name);
     need_extensions(&p);
     need_command_buffers(&p);
     need_bits(&p, CL_DEVICE_DOUBLE_FP_CONFIG, "double precision", "some abilities");
@@ -454,8 +453,8 @@ void gn_device_compat_check(struct gn_vgpu *v, uint32_t device,
     need_at_least(&p, CL_DEVICE_WORK_GROUP_COLLECTIVE_FUNCTIONS_SUPPORT, "work-group functions");
     need_at_least(&p, CL_DEVICE_NON_UNIFORM_WORK_GROUP_SUPPORT, "work-groups of unlike sizes");
     need_at_least(&p, CL_DEVICE_MAX_NUM_SUB_GROUPS, "as many sub-groups in a work-group");
-    need_same(&p, CL_DEVICE_ADDRESS_BITS, "addresses of so many bits:");
-    need_same(&p, CL_DEVICE_ENDIAN_LITTLE, "the order of bytes, little-endian:");
+    need_same(&p, CL_DEVICE_ADDRESS_BITS, "the address size in bits:");
+    need_same(&p, CL_DEVICE_ENDIAN_LITTLE, "the byte order, little-endian:");
     if (gn_device_answers_number(here, CL_DEVICE_MEM_BASE_ADDR_ALIGN, 0) >
         gn_device_answers_number(told, CL_DEVICE_MEM_BASE_ADDR_ALIGN, 0))
         gn_lack(

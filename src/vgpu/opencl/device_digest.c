@@ -36,7 +36,7 @@ static enum shape wanted(void)
         if (strcmp(given, words[i]) == 0)
             return (enum shape)i;
     if (given)
-        gn_log(GN_LOG_WARN, "GANTRY_PAGE_HASH is none of item, group and host; it does nothing");
+        gn_log(GN_LOG_WARN, "GANTRY_PAGE_HASH is none of item, group and host; ignored");
     return SUITS;
 }
 
@@ -92,7 +92,7 @@ static int compare(struct gn_device_digests *d, cl_mem mem, const struct gn_page
                        i < TRIAL_PAGES ? hasher->page_bytes : TRIAL_TAIL, here);
         if (memcmp(here, there + (size_t)i * GN_CL_PAGE_DIGEST_BYTES, sizeof here))
             rc = gn_fail(err, EIO, "pages will be read and hashed by the processor",
-                         "the device hashes pages wrongly");
+                         "the device computes wrong page hashes");
     }
     return rc;
 }

@@ -138,7 +138,7 @@ int gn_opencl_check_device(struct gn_vgpu *v, const struct gn_stream_entry *e, b
     struct gn_uses *uses = malloc(sizeof *uses);
     int rc = uses ? read_uses(e, uses) : -ENOMEM;
     if (!rc && (uses->most.n_devices != v->n_devices || e->id >= v->n_devices)) {
-        rc = gn_fail(err, ENODEV, NULL, "it has %u devices, and %u are here for it",
+        rc = gn_fail(err, ENODEV, NULL, "it has %u devices, and %u are available here",
                      uses->most.n_devices, v->n_devices);
         free(uses);
         return rc;
@@ -209,8 +209,8 @@ int gn_opencl_check_object(struct gn_vgpu *v, const struct gn_vobject *o,
         (void)gn_cl(v)->clGetKernelInfo(o->driver, CL_KERNEL_FUNCTION_NAME, sizeof name, name,
                                         NULL);
         return gn_fail(err, ENODEV, "choose a device that has it",
-                       "its kernel %.60s runs in work-groups of %llu, and here of at most %zu",
-                       name, (unsigned long long)state.work_items, most);
+                       "its kernel %.60s uses work-groups of %llu, and the device allows %zu", name,
+                       (unsigned long long)state.work_items, most);
     }
     return 0;
 }

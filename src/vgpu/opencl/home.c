@@ -191,7 +191,7 @@ cl_int gn_host_LeaveHome(struct gn_vgpu *v, struct gn_request *r, const struct g
     struct gn_vobject *o = gn_object_get(v, a->buffer, GN_KIND_MEM, &lie);
     struct gn_mem_detail *detail = o ? o->detail : NULL;
     if (lie || !gn_event_at(v->events, a->event))
-        gn_vgpu_fault(v, "what leaves no home leaves it", "LeaveHome");
+        gn_vgpu_fault(v, "a buffer that is not at home leaves its home", "LeaveHome");
     else if (detail && !detail->home)
         gn_vgpu_event_end(v, a->event, 0, NULL,
                           NULL); /* it had one before it was on another machine */

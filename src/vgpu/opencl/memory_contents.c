@@ -513,13 +513,12 @@ static struct gn_vobject *object_of(struct gn_vgpu *v, uint64_t id, uint64_t byt
 
 static int unwritable(struct gn_error *err, cl_int result)
 {
-    return gn_fail(err, EIO, NULL, "the driver does not take the contents of its memory: error %d",
-                   result);
+    return gn_fail(err, EIO, NULL, "the driver cannot write memory contents: error %d", result);
 }
 
 static int no_room(struct gn_error *err)
 {
-    return gn_fail(err, ENOMEM, NULL, "no memory left to load what its memory holds");
+    return gn_fail(err, ENOMEM, NULL, "no memory left to load memory contents");
 }
 
 static int load_run(struct gn_vgpu *v, struct context_queue *q, const struct content *c,
@@ -541,7 +540,7 @@ static int expect(struct gn_vgpu *v, const struct gn_stream_memory *m, struct gn
     if (!o || !c || gn_known_find(&c->places, m->id)) {
         gn_object_unref(o);
         return gn_fail(err, EBADMSG, NULL,
-                       "contents are announced of no memory object, or of one of another size");
+                       "contents are announced for no memory object, or for one of another size");
     }
     struct context_queue *q = queue_for(v, o->driver);
     if (c->n_in == c->in_capacity) {
@@ -648,7 +647,7 @@ static int load_pages(struct gn_vgpu *v, struct gn_stream_reader *r,
     uint64_t at[GN_STREAM_MOST_RUNS];
     if (!in)
         return gn_fail(err, c ? EBADMSG : ENOMEM, NULL,
-                       "contents came that are no memory object's, or there is no memory for them");
+                       "contents came for no memory object, or there is no memory for them");
     for (uint32_t i = 0; i < s->n_runs; i++)
         at[i] = s->runs[i].first_page * page_bytes;
     unsigned char *to = in->mapped;

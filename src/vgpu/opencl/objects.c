@@ -280,13 +280,13 @@ static void *make_buffer(struct gn_vgpu *v, struct gn_request *r, const struct g
     const void *host_ptr = a->host_ptr;
     if (!a->svm && has_contents(a->flags, a->has_host_ptr) &&
         (host_ptr ? a->initial : 0) < a->size) {
-        gn_vgpu_fault(v, "a buffer has less contents than it has bytes", "Buffer");
+        gn_vgpu_fault(v, "a buffer's initial contents are shorter than the buffer", "Buffer");
         return NULL;
     }
     cl_mem_flags flags = a->flags;
     *a->at_home = CL_FALSE;
     if (a->home && (a->initial != a->size || !host_ptr)) {
-        gn_vgpu_fault(v, "a buffer's home is not of its size", "Buffer");
+        gn_vgpu_fault(v, "a buffer's home does not have its size", "Buffer");
         return NULL;
     }
     if (a->svm) { /* charged at its allocation */
@@ -410,7 +410,7 @@ static void *make_image(struct gn_vgpu *v, struct gn_request *r, const struct gn
         desc.mem_object = a->source;
         if (a->image_format && has_contents(a->flags, a->has_host_ptr) &&
             (host_ptr ? a->initial : 0) < image_initial_bytes(a->image_format, &desc)) {
-            gn_vgpu_fault(v, "an image has less contents than it has bytes", "Image");
+            gn_vgpu_fault(v, "an image's initial contents are shorter than the image", "Image");
             return NULL;
         }
     }
@@ -519,7 +519,8 @@ cl_int gn_host_UserEventStatus(struct gn_vgpu *v, struct gn_request *r,
 {
     (void)r;
     if (gn_user_event_set(v, a->event, a->status))
-        gn_vgpu_fault(v, "an event that is no open user event is set", "UserEventStatus");
+        gn_vgpu_fault(v, "a status is set for an event that is no open user event",
+                      "UserEventStatus");
     return CL_SUCCESS;
 }
 

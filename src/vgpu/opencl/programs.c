@@ -55,7 +55,7 @@ void *gn_host_ProgramFromBinaries(struct gn_vgpu *v, struct gn_request *r,
         if (a->lengths[i] & GN_NO_BINARY)
             continue;
         if (!gn_range_ok(at, lengths[i], a->binaries ? a->bytes : 0)) {
-            gn_vgpu_fault(v, "binaries are longer than what came", "ProgramFromBinaries");
+            gn_vgpu_fault(v, "the binaries are longer than the data sent", "ProgramFromBinaries");
             return NULL;
         }
         binaries[i] = a->binaries + at;

@@ -144,6 +144,6 @@ int gn_opencl_drain_queues(struct gn_vgpu *v, struct gn_vobject *const *objects,
     unref_settling_locked(s);
     if (rc == -ETIMEDOUT)
         return gn_fail(err, ETIMEDOUT, "allow more time, or try again later",
-                       "the device's work took longer than the drain may take");
+                       "the device's work took longer than the drain timeout");
     return rc ? gn_fail(err, -rc, NULL, "cannot wait for the device") : 0;
 }

@@ -75,8 +75,7 @@ void gn_slices_start(struct gn_vgpu *v)
     pthread_mutex_init(&s->lock, NULL);
     gn_list_init(&s->programs);
     if (given && (!*given || *end || !groups))
-        gn_log(GN_LOG_WARN,
-               "GANTRY_SLICE_GROUPS is no number of work-groups; nothing is cut because of it");
+        gn_log(GN_LOG_WARN, "GANTRY_SLICE_GROUPS is not a number of work-groups; ignored");
     else
         v->slice_groups = groups;
     v->slicer = &gn_opencl_slicer;

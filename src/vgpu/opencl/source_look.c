@@ -125,7 +125,7 @@ static void judge_word(struct text *t, const char *word)
                 starts_like(word, waits_like, GN_ARRAY_SIZE(waits_like));
     if (is_one_of(word, strange, GN_ARRAY_SIZE(strange)) ||
         starts_like(word, strange_like, GN_ARRAY_SIZE(strange_like)))
-        leave_whole(t, "it names what is no part of the portable language");
+        leave_whole(t, "it uses words outside portable OpenCL C");
 }
 
 /*
@@ -323,7 +323,7 @@ static void take_directive(struct text *t, bool *tests)
         pass_blanks(t);
         take_word(t, word);
         if (asks_of(word))
-            leave_whole(t, "it defines a function that tells where a group stands");
+            leave_whole(t, "it defines a position function");
         judge_word(t, word);
     }
 }
@@ -340,7 +340,7 @@ static void look_at(struct text *t)
             if (!directive)
                 declare_word(t, word);
             if (tests && asks_of(word))
-                leave_whole(t, "it looks at a function that tells where a group stands");
+                leave_whole(t, "a preprocessor condition names a position function");
             line_begins = false;
             continue;
         }
@@ -371,7 +371,7 @@ static void look_at(struct text *t)
         } else if (c == '"' || c == '\'') {
             pass_quoted(t, c);
         } else if (c == '\\' || (c == '?' && peek(t) == '?')) {
-            leave_whole(t, "it spells characters by their number");
+            leave_whole(t, "it spells characters by escapes");
         }
         if (!directive && !isspace(c))
             declare_mark(t, c);
@@ -392,7 +392,7 @@ void gn_source_look_options(struct gn_source_facts *f, const char *options)
     struct text t = {.at = options, .end = options + strlen(options), .facts = f};
     for (size_t i = 0; i < GN_ARRAY_SIZE(strange); i++)
         if (strstr(options, strange[i]))
-            leave_whole(&t, "its build options do more than define words");
+            leave_whole(&t, "its build options do more than define macros");
     f->newer |= strstr(options, "-cl-std") && !strstr(options, "-cl-std=CL1");
     /* Quotes and backslashes belong to the option parser; the words between them count. */
     while (t.at < t.end) {
@@ -408,7 +408,7 @@ void gn_source_look_options(struct gn_source_facts *f, const char *options)
         take_word(&t, word);
         judge_word(&t, word);
         if (strstr(word, "get_g") || strstr(word, "get_num_groups") || f->asks != asks)
-            leave_whole(&t, "its build options name a function that tells where a group stands");
+            leave_whole(&t, "its build options name a position function");
     }
 }
 
@@ -419,5 +419,5 @@ void gn_source_judge(struct gn_source_facts *f)
     if (f->loops && f->waits)
         f->whole = "its groups may wait for each other";
     else if (f->quotes && f->asks)
-        f->whole = "it makes text of its own words";
+        f->whole = "it turns macro arguments into strings";
 }

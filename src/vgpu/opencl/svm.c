@@ -213,7 +213,7 @@ cl_int gn_host_SvmWindow(struct gn_vgpu *v, struct gn_request *r, const struct g
     if (s->window || !a->address || a->address % page || !a->bytes || a->bytes % page ||
         a->bytes > WINDOW_LIMIT_BYTES || !gn_add_u64(a->address, a->bytes, &end) ||
         end > ADDRESS_LIMIT || a->n_devices < p->n_devices) {
-        gn_vgpu_fault(v, "no window for shared virtual memory can be like this", "SvmWindow");
+        gn_vgpu_fault(v, "the window for shared virtual memory is invalid", "SvmWindow");
         return CL_INVALID_VALUE;
     }
     gn_svm_find_ways(v, a->capabilities);
@@ -288,7 +288,8 @@ void *gn_host_Svm(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_
     bool good = there && (!room || add_live_locked(s, &l));
     pthread_mutex_unlock(&s->lock);
     if (!good)
-        gn_vgpu_fault(v, "shared virtual memory does not lie where the guest says", "Svm");
+        gn_vgpu_fault(v, "an allocation of shared virtual memory is not at the guest's address",
+                      "Svm");
     if (!good || !room)
         return NULL;
     *result = CL_SUCCESS;
