@@ -97,13 +97,13 @@ static double median(const struct gn_sample_cost *cost, double unknown)
     return v[(n - 1) / 2];
 }
 
-static void add(struct gn_sample_cost *cost, double ns)
+static void add_cost(struct gn_sample_cost *cost, double ns)
 {
     cost->ns[cost->n++ % GN_SAMPLE_RECENT] = ns;
 }
 
 /* The extra cost of a hashed page when the pages before it were not hashed. */
-static double detour(const struct gn_sample_choice *c, double hash_ns)
+static double prefetch_loss(const struct gn_sample_choice *c, double hash_ns)
 {
     const double more = median(&c->hashed, HASHED_COST * hash_ns) - hash_ns;
     return more > 0 ? more : 0;
@@ -113,7 +113,7 @@ static double detour(const struct gn_sample_choice *c, double hash_ns)
 static double gain(const struct gn_sample_choice *c, enum gn_sample_place i, double hash_ns)
 {
     return c->hit_rate[i] * hash_ns - median(&c->sample[i], SAMPLE_COST * hash_ns) -
-           (1 - c->hit_rate[i]) * detour(c, hash_ns);
+           (1 - c->hit_rate[i]) * prefetch_loss(c, hash_ns);
 }
 
 static bool may_take_runs(const struct gn_sample_choice *c)
@@ -173,7 +173,7 @@ static void note_unused(struct gn_sample_choice *c)
         c->sample[i].n = 0;
 }
 
-static void rate(struct gn_sample_choice *c, const struct gn_sample_batch *b)
+static void note_hits(struct gn_sample_choice *c, const struct gn_sample_batch *b)
 {
     if (b->behind) { /* a batch without changes teaches nothing about changed pages */
         c->behind += b->behind - RECENT_PART * c->behind;
@@ -190,18 +190,18 @@ void gn_sample_note(struct gn_sample_choice *c, const struct gn_sample_batch *b)
 {
     if (b->place == GN_SAMPLE_OFF) {
         if (!b->looked)
-            add(&c->hash, (double)b->hash_ns / b->n_pages);
+            add_cost(&c->hash, (double)b->hash_ns / b->n_pages);
         note_unused(c);
     } else if (b->place < GN_SAMPLE_PLACES) {
-        add(&c->sample[b->place], (double)b->sample_ns / b->n_pages);
+        add_cost(&c->sample[b->place], (double)b->sample_ns / b->n_pages);
         if (b->n_hashed >= 8)
-            add(&c->hashed, (double)b->hash_ns / b->n_hashed);
+            add_cost(&c->hashed, (double)b->hash_ns / b->n_hashed);
         c->unused = 0;
         if (++c->in_use >= RETRY_FIRST / 4)
             c->retry_after = RETRY_FIRST;
     } else if (b->n_hashed == b->n_pages) {
-        add(&c->hash, (double)b->hash_ns / b->n_pages);
+        add_cost(&c->hash, (double)b->hash_ns / b->n_pages);
     }
     if (b->looked || b->place != GN_SAMPLE_OFF)
-        rate(c, b);
+        note_hits(c, b);
 }

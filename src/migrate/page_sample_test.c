@@ -209,7 +209,7 @@ static void no_mix_is_two_percent_dearer(void **state)
 }
 
 /* The buffers of a migration follow each other: a good choice for one may be bad for the next. */
-static void a_changed_mix_is_followed(void **state)
+static void choice_follows_a_changed_mix(void **state)
 {
     struct gn_sample_choice c;
     struct machine told = dear, clean = dear;
@@ -231,7 +231,7 @@ static void a_changed_mix_is_followed(void **state)
 }
 
 /* A sample that costs as much as a hash is not taken. */
-static void dear_samples_are_left_alone(void **state)
+static void expensive_samples_are_not_taken(void **state)
 {
     struct gn_sample_choice c;
     struct machine m = {
@@ -248,7 +248,7 @@ static void dear_samples_are_left_alone(void **state)
 static const struct machine far_sighted = {
     .hash_ns = 210, .hashed_ns = 370, .sample_ns = {16, 16, 60}, .look_ns = 10, .other_way = 0.2};
 
-static void what_saves_next_to_nothing_is_left_alone(void **state)
+static void small_savings_are_not_taken(void **state)
 {
     for (unsigned percent = 0; percent <= 60; percent++) {
         for (unsigned noise = 0; noise < 2; noise++) {
@@ -265,7 +265,7 @@ static void what_saves_next_to_nothing_is_left_alone(void **state)
     }
 }
 
-static void what_saves_much_is_taken(void **state)
+static void large_savings_are_taken(void **state)
 {
     struct gn_sample_choice c;
     struct machine m = far_sighted;
@@ -278,7 +278,7 @@ static void what_saves_much_is_taken(void **state)
  * Whole changed buffers beside whole unchanged ones, however few: measured by time for each page,
  * and by changed pages that are hashed nevertheless.
  */
-static void what_lies_together_is_told_by_what_lies_before(void **state)
+static void adjacent_changes_are_sampled_in_runs(void **state)
 {
     static const struct machine *const machines[] = {&dear, &far_sighted};
     for (unsigned k = 0; k < 2; k++) {
@@ -299,7 +299,7 @@ static void what_lies_together_is_told_by_what_lies_before(void **state)
 }
 
 /* In runs of two pages, the first one hardly predicts the second. */
-static void short_runs_are_left_alone(void **state)
+static void short_runs_are_not_sampled(void **state)
 {
     for (unsigned percent = 0; percent <= 35; percent += 5) {
         struct gn_sample_choice c;
@@ -320,12 +320,12 @@ int main(void)
         cmocka_unit_test(short_pages_are_sampled_whole),
         cmocka_unit_test(the_papers_mix_is_a_fifth_cheaper),
         cmocka_unit_test(no_mix_is_two_percent_dearer),
-        cmocka_unit_test(a_changed_mix_is_followed),
-        cmocka_unit_test(dear_samples_are_left_alone),
-        cmocka_unit_test(what_saves_next_to_nothing_is_left_alone),
-        cmocka_unit_test(what_saves_much_is_taken),
-        cmocka_unit_test(what_lies_together_is_told_by_what_lies_before),
-        cmocka_unit_test(short_runs_are_left_alone),
+        cmocka_unit_test(choice_follows_a_changed_mix),
+        cmocka_unit_test(expensive_samples_are_not_taken),
+        cmocka_unit_test(small_savings_are_not_taken),
+        cmocka_unit_test(large_savings_are_taken),
+        cmocka_unit_test(adjacent_changes_are_sampled_in_runs),
+        cmocka_unit_test(short_runs_are_not_sampled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,7 +63,7 @@ static void read_back(struct world *w, struct gn_sample_file *f)
     gn_stream_reader_destroy(r);
 }
 
-static void what_is_read_is_what_was_there(void **state)
+static void read_back_equals_the_memory(void **state)
 {
     for (uint64_t seed = 0; seed < 24; seed++) {
         struct world w;
@@ -104,7 +104,7 @@ static void what_is_read_is_what_was_there(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_read_is_what_was_there),
+        cmocka_unit_test(read_back_equals_the_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -138,7 +138,7 @@ static struct slot *take_locked(struct gn_rounds *r, struct gn_verify_how *how)
  * True if a page of these groups has a digest to compare with. The groups have not been sent in
  * this round, so no thread writes them.
  */
-static bool worth_asking(const struct gn_page_table *t, uint64_t from, uint64_t to)
+static bool has_digests(const struct gn_page_table *t, uint64_t from, uint64_t to)
 {
     for (uint64_t g = from; g < to; g++) {
         if (t->hashed[g])
@@ -147,7 +147,7 @@ static bool worth_asking(const struct gn_page_table *t, uint64_t from, uint64_t 
     return false;
 }
 
-static void ask_device(struct gn_rounds *r, struct slot *s, struct gn_verify_how *how)
+static void request_device_digests(struct gn_rounds *r, struct slot *s, struct gn_verify_how *how)
 {
     struct device_digests *d = &r->device[s->item];
     const struct gn_round_item *item = &r->items[s->item];
@@ -161,7 +161,7 @@ static void ask_device(struct gn_rounds *r, struct slot *s, struct gn_verify_how
                  to = from + DEVICE_SPAN < t->n_groups ? from + DEVICE_SPAN : t->n_groups;
         uint64_t first = from * GN_PAGE_GROUP,
                  last = to * GN_PAGE_GROUP < t->n_pages ? to * GN_PAGE_GROUP : t->n_pages;
-        if (worth_asking(t, from, to) &&
+        if (has_digests(t, from, to) &&
             item->source.digest(item->source.ctx, first, last - first,
                                 d->all + first * t->hasher->digest_bytes))
             d->failed = true;
@@ -179,7 +179,7 @@ static void work_on(struct gn_rounds *r, struct slot *s, struct gn_verify_how *h
     s->v.send = 0;
     memset(&s->v.stats, 0, sizeof s->v.stats);
     s->v.batch.n_pages = 0;
-    ask_device(r, s, how);
+    request_device_digests(r, s, how);
     s->error = gn_verify_group(item->table, &item->source, s->group, how, &s->v);
 }
 
@@ -229,7 +229,8 @@ static void *hasher(void *arg)
 }
 
 /* Waits for the limit. Returns whether to continue. */
-static bool pace(struct gn_rounds *r, const struct gn_pacer *pacer, struct gn_round_stats *stats)
+static bool wait_for_limit(struct gn_rounds *r, const struct gn_pacer *pacer,
+                           struct gn_round_stats *stats)
 {
     uint64_t now = gn_now_ns(), wait_ns = gn_pacer_wait_ns(pacer, now);
     if (!wait_ns)
@@ -268,7 +269,7 @@ static int send_slot(struct gn_rounds *r, const struct slot *s, struct gn_pacer 
         uint64_t bytes =
             (n - 1) * r->page_bytes + gn_page_table_length(item->table, base + first + n - 1);
         uint64_t offset = (base + first) * r->page_bytes;
-        if (!zero && !pace(r, pacer, stats))
+        if (!zero && !wait_for_limit(r, pacer, stats))
             return -ECANCELED;
         uint64_t t0 = gn_now_ns();
         int error;
@@ -310,7 +311,7 @@ static void free_slots_locked(struct gn_rounds *r)
         pthread_cond_broadcast(&r->work);
 }
 
-static void commit(struct gn_rounds *r, const struct slot *s)
+static void commit_slot(struct gn_rounds *r, const struct slot *s)
 {
     const struct gn_page_table *t = r->items[s->item].table;
     const uint64_t at = s->group * GN_PAGE_GROUP * r->page_bytes, n = GN_PAGE_GROUP * r->page_bytes;
@@ -340,7 +341,7 @@ static void send_all(struct gn_rounds *r, struct gn_round_stats *stats)
             pthread_mutex_unlock(&r->lock);
             int error = send_slot(r, s, &pacer, stats);
             if (!error)
-                commit(r, s);
+                commit_slot(r, s);
             pthread_mutex_lock(&r->lock);
             if (error) {
                 r->error = r->error ? r->error : error;
@@ -370,7 +371,7 @@ static void send_all(struct gn_rounds *r, struct gn_round_stats *stats)
     pthread_mutex_unlock(&r->lock);
 }
 
-static uint64_t divisor(uint64_t a, uint64_t b)
+static uint64_t greatest_common_divisor(uint64_t a, uint64_t b)
 {
     while (b) {
         const uint64_t rest = a % b;
@@ -397,14 +398,14 @@ static void choose_order(struct gn_rounds *r, const struct gn_round_options *opt
     for (size_t i = 0; i < n_items; i++) {
         o->first[i] = o->n;
         o->n += items[i].table->n_groups;
-        verifies = verifies || worth_asking(items[i].table, 0, items[i].table->n_groups);
+        verifies = verifies || has_digests(items[i].table, 0, items[i].table->n_groups);
         device = device || r->device[i].all;
     }
     o->first[n_items] = o->n;
     if (options->kind != GN_ROUND_STOP || !verifies || device || o->n < 3)
         return;
     o->stride = o->n / 1000 * 618 + o->n % 1000 * 618 / 1000;
-    while (divisor(o->n, o->stride) != 1)
+    while (greatest_common_divisor(o->n, o->stride) != 1)
         o->stride++;
 }
 
@@ -424,7 +425,7 @@ static int prepare(struct gn_rounds *r, const struct gn_round_item *items, size_
                        n_items);
     for (size_t i = 0; i < n_items; i++) {
         const struct gn_page_table *t = items[i].table;
-        if (!items[i].source.digest || !t->hasher->digest_bytes || !worth_asking(t, 0, t->n_groups))
+        if (!items[i].source.digest || !t->hasher->digest_bytes || !has_digests(t, 0, t->n_groups))
             continue;
         if (!(r->device[i].all = malloc(t->n_groups * GN_PAGE_GROUP * t->hasher->digest_bytes)))
             return gn_fail(err, ENOMEM, "free some memory",

@@ -17,7 +17,7 @@ static void host_writes(struct buffer *b, uint64_t at, uint64_t n, int value)
  * Swaps the two sides and begins the way back: for all pages that came, or for some, the table
  * knows that the other side has them.
  */
-static void goes_back(struct world *w, bool all)
+static void begin_return(struct world *w, bool all)
 {
     for (size_t i = 0; i < w->n_buffers; i++) {
         struct buffer *b = &w->buffers[i];
@@ -101,7 +101,7 @@ static void random_moves(void **state)
             }
             assert_all_there(&w);
             if (draw(&w, 2))
-                goes_back(&w, draw(&w, 2));
+                begin_return(&w, draw(&w, 2));
         }
         world_fini(&w);
     }
@@ -120,7 +120,7 @@ static int read_between(void *ctx, uint64_t offset, void *dst, uint64_t n)
     return 0;
 }
 
-static void what_is_hashed_is_what_is_sent(void **state)
+static void the_sent_copy_is_hashed(void **state)
 {
     for (unsigned start = 0; start < 2; start++) {
         struct world w;
@@ -190,7 +190,7 @@ static void host_pages_go_unhashed(void **state)
     world_fini(&w);
 }
 
-static void marks_cover_what_they_say(void **state)
+static void marks_cover_their_ranges(void **state)
 {
     struct world w;
     world_init(&w, GN_PAGE_HASH_XXH3, PAGE, 0, 4);
@@ -254,7 +254,7 @@ static void sub_buffers_are_verified_alone(void **state)
  * In a run of changed pages the first one of each group is hashed, and one that the sample does not
  * detect; of the unchanged pages only the one behind the run is sampled.
  */
-static void behind_a_page_that_was_told_there_is_no_hash(void **state)
+static void runs_are_sampled_not_hashed(void **state)
 {
     struct world w;
     struct gn_round_stats s;
@@ -274,7 +274,7 @@ static void behind_a_page_that_was_told_there_is_no_hash(void **state)
 }
 
 /* Only changed pages cross the bus. */
-static void device_digests_spare_the_bus(void **state)
+static void device_digests_save_reads(void **state)
 {
     for (unsigned threads = 0; threads < 3; threads++) {
         struct world w;
@@ -305,7 +305,7 @@ static void device_digests_spare_the_bus(void **state)
 }
 
 /* Digests computed before the device failed are used; the rest is read. */
-static void a_device_that_hashes_no_more(void **state)
+static void failing_device_is_replaced_by_the_host(void **state)
 {
     for (unsigned threads = 0; threads < 3; threads++) {
         struct world w;
@@ -331,7 +331,7 @@ static void a_device_that_hashes_no_more(void **state)
 }
 
 /* After the way back begins, only pages changed since they came are sent. */
-static void coming_back_sends_what_changed(void **state)
+static void return_sends_changed_pages_only(void **state)
 {
     static const enum gn_page_hash_kind kinds[] = {GN_PAGE_HASH_XXH3, GN_PAGE_HASH_NH};
     static const enum world_source sources[] = {MEMORY, DEVICE};
@@ -344,7 +344,7 @@ static void coming_back_sends_what_changed(void **state)
         memset(by_kernels->here, 1, by_kernels->bytes);
         memset(by_host->here, 1, by_host->bytes);
         assert_int_equal(world_round(&w, STOP, &s), 0);
-        goes_back(&w, true);
+        begin_return(&w, true);
         by_kernels->here[123 * PAGE] = 2;
         by_kernels->here[500 * PAGE] = 2;
         host_writes(by_host, 7 * PAGE, 1, 2);
@@ -367,7 +367,7 @@ static void coming_back_sends_what_changed(void **state)
 /*
  * Pages without a known writer are compared when the table is in doubt: once, and not in the stop.
  */
-static void what_is_doubted_is_compared(void **state)
+static void doubtful_pages_are_compared_once(void **state)
 {
     struct world w;
     struct gn_round_stats s;
@@ -375,7 +375,7 @@ static void what_is_doubted_is_compared(void **state)
     struct buffer *b = world_add(&w, 100 * PAGE, false, MEMORY);
     memset(b->here, 1, b->bytes);
     assert_int_equal(world_round(&w, STOP, &s), 0);
-    goes_back(&w, true);
+    begin_return(&w, true);
     b->here[50 * PAGE] = 2;
     assert_int_equal(world_round(&w, LIVE, &s), 0);
     assert_int_equal(s.sent_pages, 0);
@@ -391,7 +391,7 @@ static void what_is_doubted_is_compared(void **state)
 }
 
 /* Pages that came without digests are sent again wherever a kernel may have written since. */
-static void what_came_unhashed_goes_again(void **state)
+static void pages_without_digest_are_sent_again(void **state)
 {
     struct world w;
     struct gn_round_stats s;
@@ -401,7 +401,7 @@ static void what_came_unhashed_goes_again(void **state)
     memset(by_kernels->here, 1, by_kernels->bytes);
     memset(still->here, 1, still->bytes);
     assert_int_equal(world_round(&w, STOP, &s), 0);
-    goes_back(&w, true);
+    begin_return(&w, true);
     for (uint64_t page = 60; page < 65; page++) {
         gn_page_table_has(by_kernels->table, page, NULL, NULL);
         gn_page_table_has(still->table, page, NULL, NULL);
@@ -414,7 +414,7 @@ static void what_came_unhashed_goes_again(void **state)
 }
 
 /* A last round keeps no digests of the pages that it sends, and must drop older ones. */
-static void what_was_known_before_is_forgotten(void **state)
+static void stop_drops_old_digests(void **state)
 {
     struct world w;
     world_init(&w, GN_PAGE_HASH_XXH3, PAGE, 1, 11);
@@ -429,7 +429,7 @@ static void what_was_known_before_is_forgotten(void **state)
 }
 
 /* The paper's basic form, the baseline of the measurements. */
-static void without_a_hash_all_is_sent(void **state)
+static void no_hash_sends_everything(void **state)
 {
     struct world w;
     struct gn_round_stats s;
@@ -518,7 +518,7 @@ static int met(void *ctx, void *cookie, uint64_t offset, const void *data, uint6
  * Of 500 groups in two buffers, 100 adjacent ones have changed: in the stop a quarter of them has
  * been sent when a quarter of all was examined, and so on.
  */
-static void what_changed_is_spread_over_the_stop(void **state)
+static void changed_pages_are_spread_over_the_stop(void **state)
 {
     struct world w;
     struct meeting m = {.w = &w};
@@ -545,22 +545,22 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_moves),
-        cmocka_unit_test(what_is_hashed_is_what_is_sent),
+        cmocka_unit_test(the_sent_copy_is_hashed),
         cmocka_unit_test(unwritten_buffers_are_not_read_again),
         cmocka_unit_test(host_pages_go_unhashed),
-        cmocka_unit_test(marks_cover_what_they_say),
+        cmocka_unit_test(marks_cover_their_ranges),
         cmocka_unit_test(sub_buffers_are_verified_alone),
-        cmocka_unit_test(behind_a_page_that_was_told_there_is_no_hash),
-        cmocka_unit_test(device_digests_spare_the_bus),
-        cmocka_unit_test(a_device_that_hashes_no_more),
-        cmocka_unit_test(coming_back_sends_what_changed),
-        cmocka_unit_test(what_is_doubted_is_compared),
-        cmocka_unit_test(what_came_unhashed_goes_again),
-        cmocka_unit_test(what_was_known_before_is_forgotten),
-        cmocka_unit_test(without_a_hash_all_is_sent),
+        cmocka_unit_test(runs_are_sampled_not_hashed),
+        cmocka_unit_test(device_digests_save_reads),
+        cmocka_unit_test(failing_device_is_replaced_by_the_host),
+        cmocka_unit_test(return_sends_changed_pages_only),
+        cmocka_unit_test(doubtful_pages_are_compared_once),
+        cmocka_unit_test(pages_without_digest_are_sent_again),
+        cmocka_unit_test(stop_drops_old_digests),
+        cmocka_unit_test(no_hash_sends_everything),
         cmocka_unit_test(hostile_sizes_are_refused),
         cmocka_unit_test(order_is_kept),
-        cmocka_unit_test(what_changed_is_spread_over_the_stop),
+        cmocka_unit_test(changed_pages_are_spread_over_the_stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

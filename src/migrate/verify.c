@@ -82,7 +82,7 @@ static int fetch(const struct group *v, uint64_t bits)
     return 0;
 }
 
-static void foresee_page(const struct group *v, uint64_t i)
+static void prefetch_page(const struct group *v, uint64_t i)
 {
     const unsigned char *p = page_of(v, i);
     const uint32_t n = length_of(v, i);
@@ -91,21 +91,21 @@ static void foresee_page(const struct group *v, uint64_t i)
 }
 
 /* Prefetches a page that is hashed after a gap, which the processor's own prefetch misses. */
-static void foresee(const struct group *v, uint64_t rest, uint64_t i)
+static void prefetch_after_gap(const struct group *v, uint64_t rest, uint64_t i)
 {
     rest &= rest - 1;
     if (rest && !(rest >> (i + 1) & 1))
-        foresee_page(v, (uint64_t)__builtin_ctzll(rest));
+        prefetch_page(v, (uint64_t)__builtin_ctzll(rest));
 }
 
-static bool told(const struct group *v, uint64_t i, enum gn_sample_place place)
+static bool is_sample_different(const struct group *v, uint64_t i, enum gn_sample_place place)
 {
     const uint32_t now =
         gn_page_sample_at(place, v->t->sample_bytes, page_of(v, i), length_of(v, i));
     return now != v->t->samples[v->g * GN_PAGE_GROUP + i].at[place];
 }
 
-static void foresee_sample(const struct group *v, uint64_t i, enum gn_sample_place place)
+static void prefetch_sample(const struct group *v, uint64_t i, enum gn_sample_place place)
 {
     if (place != GN_SAMPLE_SPREAD)
         __builtin_prefetch(place == GN_SAMPLE_HEAD ? page_of(v, i)
@@ -120,8 +120,8 @@ static uint64_t sample(const struct group *v, uint64_t bits, enum gn_sample_plac
      * Each first access to a page misses the caches: many misses in parallel take hardly longer
      * than one.
      */
-    for_each_page(i, bits) foresee_sample(v, i, place);
-    for_each_page(i, bits) differ |= (uint64_t)told(v, i, place) << i;
+    for_each_page(i, bits) prefetch_sample(v, i, place);
+    for_each_page(i, bits) differ |= (uint64_t)is_sample_different(v, i, place) << i;
     return differ;
 }
 
@@ -141,7 +141,7 @@ static uint64_t hash_all(const struct group *v, uint64_t bits)
     uint64_t differ = 0;
     for_each_page(i, bits)
     {
-        foresee(v, rest_, i);
+        prefetch_after_gap(v, rest_, i);
         differ |= (uint64_t)hash(v, i) << i;
     }
     return differ;
@@ -151,11 +151,12 @@ static uint64_t hash_all(const struct group *v, uint64_t bits)
  * For a changed page that was just hashed: counts which places detect the change. Returns the first
  * of them, or `otherwise`.
  */
-static enum gn_sample_place look(const struct group *v, uint64_t i, enum gn_sample_place otherwise)
+static enum gn_sample_place count_hits(const struct group *v, uint64_t i,
+                                       enum gn_sample_place otherwise)
 {
     enum gn_sample_place first = otherwise;
     for (enum gn_sample_place p = GN_SAMPLE_PLACES; p-- > 0;) {
-        if (told(v, i, p)) {
+        if (is_sample_different(v, i, p)) {
             v->slot->batch.hits[p]++;
             first = p;
         }
@@ -178,9 +179,9 @@ static uint64_t hash_in_runs(const struct group *v, uint64_t bits, bool use, uin
     {
         if (place != GN_SAMPLE_OFF) {
             if (use && i + SAMPLES_AHEAD < GN_PAGE_GROUP && bits >> (i + SAMPLES_AHEAD) & 1)
-                foresee_sample(v, i + SAMPLES_AHEAD, place);
+                prefetch_sample(v, i + SAMPLES_AHEAD, place);
             b->behind++;
-            if (use && told(v, i, place)) {
+            if (use && is_sample_different(v, i, place)) {
                 b->told_behind++;
                 b->hits[place]++;
                 *ret_sampled |= UINT64_C(1) << i;
@@ -188,12 +189,12 @@ static uint64_t hash_in_runs(const struct group *v, uint64_t bits, bool use, uin
             }
         }
         if (i && *ret_sampled >> (i - 1) & 1)
-            foresee_page(v, i);
+            prefetch_page(v, i);
         const bool changed = hash(v, i);
         if (changed && !use && place != GN_SAMPLE_OFF)
-            b->told_behind += told(v, i, place);
+            b->told_behind += is_sample_different(v, i, place);
         differ |= (uint64_t)changed << i;
-        place = changed ? look(v, i, place) : GN_SAMPLE_OFF;
+        place = changed ? count_hits(v, i, place) : GN_SAMPLE_OFF;
     }
     return differ;
 }
@@ -244,7 +245,7 @@ static uint64_t verify_on_device(const struct group *v, uint64_t bits)
  * Records digest and sample of these pages in the slot; `fresh` are the pages with a digest in the
  * slot already.
  */
-static void remember(const struct group *v, uint64_t bits, uint64_t fresh)
+static void record_digests(const struct group *v, uint64_t bits, uint64_t fresh)
 {
     struct gn_verify_slot *slot = v->slot;
     if (!v->digest_bytes || !bits)
@@ -318,7 +319,7 @@ static int verify_pages(const struct group *v, uint64_t direct, uint64_t verifie
     slot->send = direct | changed;
     slot->known = fresh & slot->send;
     if (needs_digest(v))
-        remember(v, slot->send & kernel, fresh);
+        record_digests(v, slot->send & kernel, fresh);
     find_zeros(v, slot->send);
     slot->stats.zero = count(slot->zero);
     return 0;

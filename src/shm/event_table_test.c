@@ -155,7 +155,7 @@ static void a_lost_worker_wakes_all(void **state)
     gn_park_without_waitv(false);
 }
 
-static void failing_all_ends_what_is_not_terminal(void **state)
+static void fail_all_ends_open_events(void **state)
 {
     enum { N = 64 };
     struct gn_event_entry *table = fresh(N + 1);
@@ -200,7 +200,7 @@ int main(void)
         cmocka_unit_test(a_hostile_worker_cannot_report_a_positive_error),
         cmocka_unit_test(the_end_wakes_all_and_a_phase_wakes_none),
         cmocka_unit_test(a_lost_worker_wakes_all),
-        cmocka_unit_test(failing_all_ends_what_is_not_terminal),
+        cmocka_unit_test(fail_all_ends_open_events),
         cmocka_unit_test(the_table_takes_memory_only_where_it_is_used),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

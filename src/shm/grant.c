@@ -9,7 +9,7 @@
 
 #include "shm/futex.h"
 
-static bool turn(struct gn_grant_slot *s, uint32_t from, uint32_t to)
+static bool change_state(struct gn_grant_slot *s, uint32_t from, uint32_t to)
 {
     return atomic_compare_exchange_strong_explicit(&s->state, &from, to, memory_order_seq_cst,
                                                    memory_order_seq_cst);
@@ -19,28 +19,28 @@ bool gn_grant_acquire(struct gn_grant_slot *s, bool *ret_tell)
 {
     *ret_tell = false;
     if (atomic_load_explicit(&s->state, memory_order_acquire) == GN_GRANT_HELD ||
-        turn(s, GN_GRANT_RESTING, GN_GRANT_HELD))
+        change_state(s, GN_GRANT_RESTING, GN_GRANT_HELD))
         return true;
-    *ret_tell = turn(s, GN_GRANT_NONE, GN_GRANT_WANTED);
+    *ret_tell = change_state(s, GN_GRANT_NONE, GN_GRANT_WANTED);
     return false;
 }
 
 bool gn_grant_park(struct gn_grant_slot *s)
 {
     /* G0, G1, G2 (labels of tests/model) */
-    return turn(s, GN_GRANT_HELD, GN_GRANT_RESTING) &&
+    return change_state(s, GN_GRANT_HELD, GN_GRANT_RESTING) &&
            (atomic_load_explicit(&s->pressed, memory_order_seq_cst) & 1) &&
-           turn(s, GN_GRANT_RESTING, GN_GRANT_NONE);
+           change_state(s, GN_GRANT_RESTING, GN_GRANT_NONE);
 }
 
 void gn_grant_yield(struct gn_grant_slot *s, bool again)
 {
-    (void)turn(s, GN_GRANT_HELD, again ? GN_GRANT_WANTED : GN_GRANT_NONE);
+    (void)change_state(s, GN_GRANT_HELD, again ? GN_GRANT_WANTED : GN_GRANT_NONE);
 }
 
 bool gn_grant_decline(struct gn_grant_slot *s)
 {
-    if (turn(s, GN_GRANT_WANTED, GN_GRANT_NONE))
+    if (change_state(s, GN_GRANT_WANTED, GN_GRANT_NONE))
         return true;
     return gn_grant_park(s);
 }
@@ -56,7 +56,7 @@ bool gn_grant_assign(struct gn_grant_slot *s, uint64_t slice_ns, bool pressed)
 {
     atomic_store_explicit(&s->slice_ns, slice_ns, memory_order_relaxed);
     set_preempted(s, pressed);
-    if (!turn(s, GN_GRANT_WANTED, GN_GRANT_HELD))
+    if (!change_state(s, GN_GRANT_WANTED, GN_GRANT_HELD))
         return false;
     gn_futex_wake(&s->state, 1, false);
     return true;
@@ -64,8 +64,8 @@ bool gn_grant_assign(struct gn_grant_slot *s, uint64_t slice_ns, bool pressed)
 
 bool gn_grant_preempt(struct gn_grant_slot *s)
 {
-    set_preempted(s, true);                       /* G3 */
-    if (turn(s, GN_GRANT_RESTING, GN_GRANT_NONE)) /* G4 */
+    set_preempted(s, true);                               /* G3 */
+    if (change_state(s, GN_GRANT_RESTING, GN_GRANT_NONE)) /* G4 */
         return true;
     gn_futex_wake(&s->pressed, 1, false);
     return false;

@@ -16,31 +16,31 @@ static void put(enum gn_grant_state state, bool pressed)
     atomic_store(&slot.pressed, pressed);
 }
 
-static bool takes(void)
+static bool acquire_tells(void)
 {
     bool tell, held = gn_grant_acquire(&slot, &tell);
     assert_false(held && tell);
     return tell;
 }
 
-static bool takes_at_once(void)
+static bool acquires(void)
 {
     bool tell;
     return gn_grant_acquire(&slot, &tell);
 }
 
-static bool rests(void)
+static bool parks(void)
 {
     return gn_grant_park(&slot);
 }
 
-static bool gives(void)
+static bool yields(void)
 {
     gn_grant_yield(&slot, false);
     return false;
 }
 
-static bool gives_and_wants(void)
+static bool yields_and_wants(void)
 {
     gn_grant_yield(&slot, true);
     return false;
@@ -51,17 +51,17 @@ static bool declines(void)
     return gn_grant_decline(&slot);
 }
 
-static bool hands(void)
+static bool assigns(void)
 {
     return gn_grant_assign(&slot, 77, true);
 }
 
-static bool presses(void)
+static bool preempts(void)
 {
     return gn_grant_preempt(&slot);
 }
 
-static bool eases(void)
+static bool clears(void)
 {
     gn_grant_clear(&slot);
     return false;
@@ -82,18 +82,18 @@ static void each_transition(void **state)
             bool returns;
         } then[4];
     } all[] = {
-        {takes, false, {{W, true}, {W, false}, {H, false}, {H, false}}},
-        {takes, true, {{W, true}, {W, false}, {H, false}, {H, false}}},
-        {takes_at_once, false, {{W, false}, {W, false}, {H, true}, {H, true}}},
-        {rests, false, {{N, false}, {W, false}, {R, false}, {R, false}}},
-        {rests, true, {{N, false}, {W, false}, {N, true}, {R, false}}},
-        {gives, true, {{N, false}, {W, false}, {N, false}, {R, false}}},
-        {gives_and_wants, true, {{N, false}, {W, false}, {W, false}, {R, false}}},
+        {acquire_tells, false, {{W, true}, {W, false}, {H, false}, {H, false}}},
+        {acquire_tells, true, {{W, true}, {W, false}, {H, false}, {H, false}}},
+        {acquires, false, {{W, false}, {W, false}, {H, true}, {H, true}}},
+        {parks, false, {{N, false}, {W, false}, {R, false}, {R, false}}},
+        {parks, true, {{N, false}, {W, false}, {N, true}, {R, false}}},
+        {yields, true, {{N, false}, {W, false}, {N, false}, {R, false}}},
+        {yields_and_wants, true, {{N, false}, {W, false}, {W, false}, {R, false}}},
         {declines, false, {{N, false}, {N, true}, {R, false}, {R, false}}},
         {declines, true, {{N, false}, {N, true}, {N, true}, {R, false}}},
-        {hands, false, {{N, false}, {H, true}, {H, false}, {R, false}}},
-        {presses, false, {{N, false}, {W, false}, {H, false}, {N, true}}},
-        {eases, true, {{N, false}, {W, false}, {H, false}, {R, false}}},
+        {assigns, false, {{N, false}, {H, true}, {H, false}, {R, false}}},
+        {preempts, false, {{N, false}, {W, false}, {H, false}, {N, true}}},
+        {clears, true, {{N, false}, {W, false}, {H, false}, {R, false}}},
     };
     for (size_t i = 0; i < GN_ARRAY_SIZE(all); i++) {
         for (uint32_t from = N; from <= R; from++) {
@@ -118,7 +118,7 @@ static void each_transition(void **state)
  * A reader that reads rarely has to notice that no vGPU waited in between: during that time the
  * worker may have given the driver commands without an end report.
  */
-static void a_press_is_another_than_the_one_before(void **state)
+static void each_preemption_has_a_new_number(void **state)
 {
     put(GN_GRANT_WANTED, false);
     assert_true(gn_grant_assign(&slot, 1, true));
@@ -132,7 +132,7 @@ static void a_press_is_another_than_the_one_before(void **state)
     assert_true(gn_grant_is_preempted(&slot));
 }
 
-static void what_is_no_state_is_none(void **state)
+static void invalid_states_read_as_none(void **state)
 {
     for (uint32_t odd = GN_GRANT_RESTING + 1; odd; odd <<= 1) {
         atomic_store(&slot.state, odd);
@@ -158,7 +158,7 @@ static void meet(_Atomic uint32_t *counter, uint32_t round)
         sched_yield();
 }
 
-static void *rest_each_round(void *arg)
+static void *park_each_round(void *arg)
 {
     (void)arg;
     for (uint32_t i = 0; i < ROUNDS; i++) {
@@ -173,14 +173,14 @@ static void *rest_each_round(void *arg)
  * A held grant is preempted while the worker parks it: exactly one side gets it back, in every
  * interleaving.
  */
-static void a_press_and_a_rest_lose_nothing(void **state)
+static void preempt_and_park_lose_nothing(void **state)
 {
     pthread_t worker;
     uint32_t by_worker = 0;
     atomic_store(&begun, 0);
     atomic_store(&ended, 0);
     put(GN_GRANT_HELD, false);
-    assert_int_equal(pthread_create(&worker, NULL, rest_each_round, NULL), 0);
+    assert_int_equal(pthread_create(&worker, NULL, park_each_round, NULL), 0);
     for (uint32_t i = 0; i < ROUNDS; i++) {
         put(GN_GRANT_HELD, false);
         meet(&begun, i);
@@ -210,7 +210,7 @@ static void *decline_each_round(void *arg)
  * A wanted grant is declined while gantryd assigns it. Either it was assigned, and is parked or
  * returned by the worker, or it was not, and gantryd is told that the vGPU does not want it.
  */
-static void a_hand_and_a_decline_lose_nothing(void **state)
+static void assign_and_decline_lose_nothing(void **state)
 {
     pthread_t worker;
     atomic_store(&begun, 0);
@@ -234,7 +234,7 @@ static void a_hand_and_a_decline_lose_nothing(void **state)
     pthread_join(worker, NULL);
 }
 
-static void *take_each_round(void *arg)
+static void *acquire_each_round(void *arg)
 {
     bool tell;
     (void)arg;
@@ -250,13 +250,13 @@ static void *take_each_round(void *arg)
  * A parked grant is acquired while gantryd preempts it: exactly one side has it. If the worker lost
  * it, it wants it; if the worker has it, it is preempted.
  */
-static void a_press_and_a_take_lose_nothing(void **state)
+static void preempt_and_acquire_lose_nothing(void **state)
 {
     pthread_t worker;
     atomic_store(&begun, 0);
     atomic_store(&ended, 0);
     put(GN_GRANT_RESTING, false);
-    assert_int_equal(pthread_create(&worker, NULL, take_each_round, NULL), 0);
+    assert_int_equal(pthread_create(&worker, NULL, acquire_each_round, NULL), 0);
     for (uint32_t i = 0; i < ROUNDS; i++) {
         put(GN_GRANT_RESTING, false);
         meet(&begun, i);
@@ -273,11 +273,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_transition),
-        cmocka_unit_test(a_press_is_another_than_the_one_before),
-        cmocka_unit_test(what_is_no_state_is_none),
-        cmocka_unit_test(a_press_and_a_rest_lose_nothing),
-        cmocka_unit_test(a_hand_and_a_decline_lose_nothing),
-        cmocka_unit_test(a_press_and_a_take_lose_nothing),
+        cmocka_unit_test(each_preemption_has_a_new_number),
+        cmocka_unit_test(invalid_states_read_as_none),
+        cmocka_unit_test(preempt_and_park_lose_nothing),
+        cmocka_unit_test(assign_and_decline_lose_nothing),
+        cmocka_unit_test(preempt_and_acquire_lose_nothing),
     };
     return cmocka_run_group_tests_name("grant", tests, NULL, NULL);
 }

@@ -93,7 +93,7 @@ void gn_reply_put(struct gn_replies *r, uint32_t token)
     }
 }
 
-static inline bool answers(uint32_t state, uint32_t token)
+static inline bool is_answer(uint32_t state, uint32_t token)
 {
     return (state | INDEX_MASK) == (token | INDEX_MASK);
 }
@@ -106,17 +106,17 @@ int gn_reply_wait(struct gn_replies *r, uint32_t token, struct gn_reply *ret)
         gn_spin_linger(&r->waiter.policy);
     /* R0 pairs W0: the answer is read after the state that announces it. */
     uint32_t state = atomic_load_explicit(&slot->state, memory_order_acquire);
-    if (!answers(state, token)) {
+    if (!is_answer(state, token)) {
         uint16_t peer = (uint16_t)atomic_load_explicit(&r->peer_cpu, memory_order_relaxed);
         gn_spin_start(&spin, &r->waiter.policy, peer);
         for (;;) {
             state = atomic_load_explicit(&slot->state, memory_order_acquire);
-            if (answers(state, token))
+            if (is_answer(state, token))
                 break;
             if (gn_lost_is(r->waiter.lost)) {
                 /* The peer may have answered just before it died. */
                 state = atomic_load_explicit(&slot->state, memory_order_acquire);
-                if (answers(state, token))
+                if (is_answer(state, token))
                     break;
                 return -EPIPE;
             }

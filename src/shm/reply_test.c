@@ -210,7 +210,7 @@ static void a_lost_worker_wakes_every_caller(void **state)
     gn_park_without_waitv(false);
 }
 
-static void what_was_answered_before_the_loss_counts(void **state)
+static void an_answer_before_the_loss_counts(void **state)
 {
     struct fixture *f = fresh(0);
     uint32_t token;
@@ -234,7 +234,7 @@ int main(void)
         cmocka_unit_test(a_parked_caller_is_woken),
         cmocka_unit_test(taking_waits_until_a_slot_is_given_back),
         cmocka_unit_test(a_lost_worker_wakes_every_caller),
-        cmocka_unit_test(what_was_answered_before_the_loss_counts),
+        cmocka_unit_test(an_answer_before_the_loss_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

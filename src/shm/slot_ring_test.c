@@ -182,7 +182,7 @@ static void positions_wrap(void **state)
     }
 }
 
-static void passed_stays_true_however_late_it_is_asked(void **state)
+static void passed_stays_true(void **state)
 {
     struct fixture *f = at(0);
     uint64_t end;
@@ -226,7 +226,7 @@ static void a_later_consumer_goes_on_where_the_first_stopped(void **state)
 
 /* ---- a hostile producer ---- */
 
-static void where_a_consumer_stopped_can_be_told(void **state)
+static void stopped_at_finds_the_next_position(void **state)
 {
     const uint64_t starts[] = {0, 7, UINT64_C(0x1ffffffe0)};
     for (size_t s = 0; s < GN_ARRAY_SIZE(starts); s++) {
@@ -301,7 +301,7 @@ static void an_inner_slot_that_is_a_first_slot_is_a_fault(void **state)
     expect_fault(f);
 }
 
-static void a_run_longer_than_what_was_sent_is_a_fault_over_the_wrap(void **state)
+static void a_too_long_run_over_the_wrap_is_a_fault(void **state)
 {
     struct fixture *f = at(CAPACITY - 1);
     assert_int_equal(send_pattern(f, 1, 8, 0, NULL), 0);
@@ -397,7 +397,7 @@ static void a_park_may_have_an_end(void **state)
 }
 
 /* At every place between two readings of the clock, a nudge ends this park or the next one. */
-static void a_nudge_at_a_parks_end_is_heard(void **state)
+static void nudge_at_the_end_of_a_park_counts(void **state)
 {
     struct fixture *f = at(0);
     for (unsigned at_look = 1; at_look <= 4; at_look++) {
@@ -435,7 +435,7 @@ static void room_wakes_every_starved_producer(void **state)
     done(f);
 }
 
-static void a_lost_peer_wakes_everybody(void **state)
+static void a_lost_peer_wakes_all(void **state)
 {
     for (int without_waitv = 0; without_waitv < 2; without_waitv++) {
         gn_park_without_waitv(without_waitv);
@@ -501,21 +501,21 @@ int main(void)
         cmocka_unit_test(impossible_lengths_are_refused),
         cmocka_unit_test(a_full_ring_says_so_and_recovers),
         cmocka_unit_test(positions_wrap),
-        cmocka_unit_test(passed_stays_true_however_late_it_is_asked),
+        cmocka_unit_test(passed_stays_true),
         cmocka_unit_test(the_sender_s_processor_arrives),
         cmocka_unit_test(a_later_consumer_goes_on_where_the_first_stopped),
-        cmocka_unit_test(where_a_consumer_stopped_can_be_told),
+        cmocka_unit_test(stopped_at_finds_the_next_position),
         cmocka_unit_test(every_impossible_seq_is_a_fault),
         cmocka_unit_test(every_impossible_length_is_a_fault),
         cmocka_unit_test(an_unpublished_inner_slot_is_a_fault),
         cmocka_unit_test(an_inner_slot_that_is_a_first_slot_is_a_fault),
-        cmocka_unit_test(a_run_longer_than_what_was_sent_is_a_fault_over_the_wrap),
+        cmocka_unit_test(a_too_long_run_over_the_wrap_is_a_fault),
         cmocka_unit_test(a_message_wakes_the_consumer),
         cmocka_unit_test(a_nudge_ends_a_park_and_nothing_else),
         cmocka_unit_test(a_park_may_have_an_end),
-        cmocka_unit_test(a_nudge_at_a_parks_end_is_heard),
+        cmocka_unit_test(nudge_at_the_end_of_a_park_counts),
         cmocka_unit_test(room_wakes_every_starved_producer),
-        cmocka_unit_test(a_lost_peer_wakes_everybody),
+        cmocka_unit_test(a_lost_peer_wakes_all),
         cmocka_unit_test(a_hostile_consumer_cannot_hang_a_sender_for_ever),
         cmocka_unit_test(an_endless_spin_ends_with_the_peer),
     };

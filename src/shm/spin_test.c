@@ -28,7 +28,7 @@ static uint64_t count_steps(uint64_t spin_ns, uint16_t peer_cpu, uint64_t limit)
     return n;
 }
 
-static void no_time_is_no_look(void **state)
+static void zero_time_parks_at_once(void **state)
 {
     assert_int_equal(count_steps(0, GN_CPU_UNKNOWN, 10), 0);
 }
@@ -40,7 +40,7 @@ static void a_spin_takes_its_time_and_ends(void **state)
     assert_true(gn_now_ns() - start >= 3000000);
 }
 
-static void nobody_spins_for_a_peer_on_his_own_processor(void **state)
+static void no_spin_for_a_peer_on_the_same_processor(void **state)
 {
     cpu_set_t before, one;
     assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
@@ -62,7 +62,7 @@ static bool spins(struct gn_spin_policy policy)
     return gn_spin_again(&s);
 }
 
-static void who_wakes_all_the_sleepers_sleeps_himself(void **state)
+static void waker_of_all_sleepers_parks_at_once(void **state)
 {
     const struct gn_spin_policy plain = {.spin_ns = 3000000},
                                 roomy = {.spin_ns = 3000000, .roomy_ns = 1};
@@ -81,7 +81,7 @@ static void who_wakes_all_the_sleepers_sleeps_himself(void **state)
     assert_true(spins(plain));
 }
 
-static void who_parts_may_go_where_he_could_before(void **state)
+static void parting_restores_the_affinity_mask(void **state)
 {
     struct gn_spin_parting apart = {0}, together = {0};
     cpu_set_t before, after;
@@ -95,7 +95,7 @@ static void who_parts_may_go_where_he_could_before(void **state)
     assert_true(CPU_EQUAL(&before, &after));
 }
 
-static void who_has_one_processor_stays(void **state)
+static void single_processor_mask_stays(void **state)
 {
     struct gn_spin_parting p = {0};
     cpu_set_t before, one;
@@ -120,7 +120,7 @@ static uint64_t spun_ns(const struct gn_spin_policy *policy)
 }
 
 /* In both cases of room. */
-static void who_has_the_device_looks_for_its_end_and_who_has_not_does_not(void **state)
+static void turn_decides_about_spinning(void **state)
 {
     _Atomic uint32_t turn = GN_SPIN_MINE;
     const struct gn_spin_policy policy = {.spin_ns = 2000, .roomy_ns = 20000000, .turn = &turn};
@@ -186,13 +186,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calibration_gives_a_plausible_pause),
-        cmocka_unit_test(no_time_is_no_look),
+        cmocka_unit_test(zero_time_parks_at_once),
         cmocka_unit_test(a_spin_takes_its_time_and_ends),
-        cmocka_unit_test(nobody_spins_for_a_peer_on_his_own_processor),
-        cmocka_unit_test(who_wakes_all_the_sleepers_sleeps_himself),
-        cmocka_unit_test(who_parts_may_go_where_he_could_before),
-        cmocka_unit_test(who_has_one_processor_stays),
-        cmocka_unit_test(who_has_the_device_looks_for_its_end_and_who_has_not_does_not),
+        cmocka_unit_test(no_spin_for_a_peer_on_the_same_processor),
+        cmocka_unit_test(waker_of_all_sleepers_parks_at_once),
+        cmocka_unit_test(parting_restores_the_affinity_mask),
+        cmocka_unit_test(single_processor_mask_stays),
+        cmocka_unit_test(turn_decides_about_spinning),
         cmocka_unit_test(room_lengthens_a_spin_and_never_shortens_it),
         cmocka_unit_test(a_park_is_over_when_the_word_differs_or_the_peer_is_lost),
         cmocka_unit_test(a_timed_wait_times_out),

@@ -37,7 +37,7 @@ static void put(uint32_t thread, uint64_t n)
     gn_trace_put(ring, &e);
 }
 
-static void what_is_put_is_got(void **state)
+static void events_are_read_in_order(void **state)
 {
     struct gn_trace_event e;
     assert_false(gn_trace_get(ring, &reader, &e));
@@ -54,7 +54,7 @@ static void what_is_put_is_got(void **state)
     assert_int_equal(gn_trace_dropped(ring, &reader), 0);
 }
 
-static void what_does_not_fit_is_counted(void **state)
+static void dropped_events_are_counted(void **state)
 {
     struct gn_trace_event e;
     for (uint64_t i = 0; i < GN_TRACE_SLOTS + 5; i++)
@@ -141,11 +141,9 @@ static void kinds_have_names(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {CASE(what_is_put_is_got),
-                                       CASE(what_does_not_fit_is_counted),
-                                       CASE(nothing_is_put_when_it_is_off),
-                                       CASE(many_threads_put),
-                                       CASE(garbage_breaks_nothing),
-                                       CASE(kinds_have_names)};
+    const struct CMUnitTest tests[] = {
+        CASE(events_are_read_in_order),      CASE(dropped_events_are_counted),
+        CASE(nothing_is_put_when_it_is_off), CASE(many_threads_put),
+        CASE(garbage_breaks_nothing),        CASE(kinds_have_names)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int nothing_heard(int rc, struct gn_error *err)
+static int fail_no_answer(int rc, struct gn_error *err)
 {
     return gn_fail(err, rc == -ETIMEDOUT ? ETIMEDOUT : EPIPE, NULL,
                    rc == -ETIMEDOUT ? "the destination worker did not answer in time"
@@ -20,7 +20,7 @@ static int nothing_heard(int rc, struct gn_error *err)
 }
 
 /* Appends a frame's ids to *ids. */
-static int take_kept(const struct gn_frame *f, uint64_t **ids, uint32_t *n, struct gn_error *err)
+static int append_ids(const struct gn_frame *f, uint64_t **ids, uint32_t *n, struct gn_error *err)
 {
     const uint32_t more = f->n_payload / (uint32_t)sizeof **ids;
     if (!more || f->n_payload % sizeof **ids || more > GN_HEARD_KEPT_MOST - *n)
@@ -45,15 +45,15 @@ int gn_acks_fits(struct gn_frame_reader *from, uint32_t timeout_ms, uint32_t *re
     while (!rc) {
         const uint64_t now_ns = gn_now_ns();
         struct gn_frame f;
-        const int heard =
+        const int received =
             gn_frame_wait(from, until_ns > now_ns ? (int)((until_ns - now_ns) / 1000000) : 0, &f);
-        if (heard == 1 && !f.n_fds && f.op == GN_WORKER_HAND_FITS && !f.n_payload) {
+        if (received == 1 && !f.n_fds && f.op == GN_WORKER_HAND_FITS && !f.n_payload) {
             *ret_others = f.seq;
             break;
         }
-        rc = heard == 1 && !f.n_fds && f.op == GN_WORKER_HAND_KEPT && ret_ids
-                 ? take_kept(&f, &ids, &n, err)
-                 : nothing_heard(heard, err);
+        rc = received == 1 && !f.n_fds && f.op == GN_WORKER_HAND_KEPT && ret_ids
+                 ? append_ids(&f, &ids, &n, err)
+                 : fail_no_answer(received, err);
     }
     if (rc || !ret_ids) {
         free(ids);
@@ -69,9 +69,9 @@ int gn_acks_made(struct gn_frame_reader *from, int timeout_ms, uint32_t step, ui
 {
     while (*made < step) {
         struct gn_frame f;
-        const int heard = gn_frame_wait(from, timeout_ms, &f);
-        if (heard != 1 || f.op != GN_WORKER_HAND_MADE || f.n_payload || f.n_fds)
-            return nothing_heard(heard, err);
+        const int received = gn_frame_wait(from, timeout_ms, &f);
+        if (received != 1 || f.op != GN_WORKER_HAND_MADE || f.n_payload || f.n_fds)
+            return fail_no_answer(received, err);
         const uint32_t before = *made;
         *made = f.seq;
         if (*made <= before)

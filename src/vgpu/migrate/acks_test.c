@@ -57,7 +57,7 @@ static void steps_are_heard_one_after_the_other(void **state)
     assert_int_equal(gn_acks_made(&from, 0, 3, &made, &err), 0);
 }
 
-static void who_makes_no_step_is_not_waited_for(void **state)
+static void repeated_step_is_refused(void **state)
 {
     struct gn_error err;
     uint32_t made = 0;
@@ -68,7 +68,7 @@ static void who_makes_no_step_is_not_waited_for(void **state)
     assert_int_equal(gn_acks_made(&from, TIMEOUT_MS, 2, &made, &err), -EPROTO);
 }
 
-static void nor_is_who_says_something_else(void **state)
+static void other_messages_are_refused(void **state)
 {
     struct gn_error err;
     uint32_t made = 0;
@@ -84,7 +84,7 @@ static void say_kept(const void *ids, uint32_t n_bytes)
         gn_frame_send(ends[1], TIMEOUT_MS, GN_WORKER_HAND_KEPT, 0, 0, ids, n_bytes, NULL, 0), 0);
 }
 
-static void what_is_kept_is_heard_first(void **state)
+static void retained_ids_come_first(void **state)
 {
     static const uint64_t kept[] = {7, 9, 11};
     struct gn_error err;
@@ -105,7 +105,7 @@ static void what_is_kept_is_heard_first(void **state)
     assert_null(ids);
 }
 
-static void what_cannot_be_kept_is_not_believed(void **state)
+static void invalid_retained_ids_are_refused(void **state)
 {
     static uint64_t kept[GN_WORKER_HAND_KEPT_MOST];
     struct gn_error err;
@@ -128,10 +128,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(steps_are_heard_one_after_the_other, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(who_makes_no_step_is_not_waited_for, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_is_kept_is_heard_first, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_cannot_be_kept_is_not_believed, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(nor_is_who_says_something_else, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(repeated_step_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(retained_ids_come_first, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(invalid_retained_ids_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(other_messages_are_refused, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

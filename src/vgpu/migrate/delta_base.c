@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 
-struct way {
+struct base_memory {
     struct gn_writes *writes; /* held by the tracking */
     struct gn_page_table *table;
     uint64_t memory;
@@ -23,7 +23,7 @@ struct gn_delta_base {
     struct gn_vgpu *v;
     uint64_t number;
     struct gn_page_hasher here, there;
-    struct way *ways;
+    struct base_memory *memories;
     uint32_t n, capacity;
     struct gn_known_ids places; /* indices in `ways` */
     bool stops;
@@ -57,11 +57,11 @@ void gn_delta_base_end(struct gn_delta_base *b)
     if (b->follows)
         gn_vgpu_follow_writes_no_more(b->v);
     for (uint32_t i = 0; i < b->n; i++)
-        gn_writes_unfollow(b->v, b->ways[i].writes, GN_FOLLOWED_BACK);
+        gn_writes_unfollow(b->v, b->memories[i].writes, GN_FOLLOWED_BACK);
     gn_page_hasher_fini(&b->here);
     gn_page_hasher_fini(&b->there);
     gn_known_fini(&b->places);
-    free(b->ways);
+    free(b->memories);
     b->v->way_back = NULL;
     free(b);
 }
@@ -71,14 +71,14 @@ void gn_delta_base_expect(struct gn_delta_base *b, uint64_t memory, uint64_t byt
 {
     if (b->n == b->capacity) {
         const uint32_t more = b->capacity ? 2 * b->capacity : 64;
-        struct way *ways = realloc(b->ways, more * sizeof *ways);
-        if (!ways)
+        struct base_memory *memories = realloc(b->memories, more * sizeof *memories);
+        if (!memories)
             return;
-        b->ways = ways;
+        b->memories = memories;
         b->capacity = more;
     }
-    struct way *w = &b->ways[b->n];
-    *w = (struct way){.writes = writes, .memory = memory, .by_device = by_device};
+    struct base_memory *w = &b->memories[b->n];
+    *w = (struct base_memory){.writes = writes, .memory = memory, .by_device = by_device};
     if (gn_writes_follow(b->v, writes, GN_FOLLOWED_BACK, gn_delta_base_hasher(b, by_device), bytes,
                          &w->table))
         return;
@@ -94,29 +94,29 @@ void gn_delta_base_expect(struct gn_delta_base *b, uint64_t memory, uint64_t byt
     b->follows = true;
 }
 
-static struct way *find(const struct gn_delta_base *b, uint64_t memory)
+static struct base_memory *find_memory(const struct gn_delta_base *b, uint64_t memory)
 {
     const uint32_t *at = gn_known_find(&b->places, memory);
-    return at ? &b->ways[*at] : NULL;
+    return at ? &b->memories[*at] : NULL;
 }
 
 /* The last entry moves into the free place. */
-static void drop(struct gn_delta_base *b, struct way *w)
+static void drop_memory(struct gn_delta_base *b, struct base_memory *w)
 {
     gn_known_remove(&b->places, w->memory);
-    *w = b->ways[--b->n];
+    *w = b->memories[--b->n];
     uint32_t *at = gn_known_find(&b->places, w->memory);
     if (at)
-        *at = (uint32_t)(w - b->ways);
+        *at = (uint32_t)(w - b->memories);
 }
 
 void gn_delta_base_gone(struct gn_delta_base *b, uint64_t memory)
 {
-    struct way *w = find(b, memory);
+    struct base_memory *w = find_memory(b, memory);
     if (!w)
         return;
     gn_writes_unfollow(b->v, w->writes, GN_FOLLOWED_BACK);
-    drop(b, w);
+    drop_memory(b, w);
 }
 
 void gn_delta_base_stops(struct gn_delta_base *b)
@@ -127,7 +127,7 @@ void gn_delta_base_stops(struct gn_delta_base *b)
 void gn_delta_base_came(struct gn_delta_base *b, const struct gn_stream_reader *r,
                         const struct gn_stream_section *s, void *const *where)
 {
-    const struct way *w = find(b, s->memory->id);
+    const struct base_memory *w = find_memory(b, s->memory->id);
     const struct gn_stream_hash *hash = s->hashes;
     if (!w || gn_stream_reader_about(r)->page_bytes != GN_OUTGOING_PAGE_BYTES)
         return;
@@ -161,9 +161,9 @@ const struct gn_page_hasher *gn_delta_base_hasher(const struct gn_delta_base *b,
 struct gn_page_table *gn_delta_base_take(struct gn_delta_base *b, uint64_t memory, uint64_t bytes,
                                          struct gn_writes *writes, bool by_device)
 {
-    struct way *w = find(b, memory);
+    struct base_memory *w = find_memory(b, memory);
     if (!w || w->writes != writes || w->table->bytes != bytes || w->by_device != by_device)
         return NULL;
-    drop(b, w);
+    drop_memory(b, w);
     return gn_writes_turn_back(b->v, writes);
 }

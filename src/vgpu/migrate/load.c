@@ -127,7 +127,7 @@ static int load_link(struct load *l, const struct gn_stream_entry *e, struct gn_
 /*
  * Resumes the session at its saved position, and lets commands continue that have all their data.
  */
-static int load_linked(struct load *l, struct gn_error *err)
+static int resume_session(struct load *l, struct gn_error *err)
 {
     if (!l->v->remote || l->v->boot->file_fd < 0)
         return 0;
@@ -272,7 +272,7 @@ static int load_entry(struct load *l, enum gn_stream_table table, const struct g
 }
 
 /* Releases the objects to which the program has no handle. */
-static int let_go_of_kept(struct load *l, struct gn_error *err)
+static int release_kept(struct load *l, struct gn_error *err)
 {
     for (uint32_t i = 0; i < l->n_kept; i++) {
         const struct gn_saved_retained *k = &l->kept[i];
@@ -292,7 +292,7 @@ static int let_go_of_kept(struct load *l, struct gn_error *err)
 }
 
 /* Releases the objects that were needed only to make others. */
-static void drop_others(struct load *l)
+static void release_unneeded(struct load *l)
 {
     struct gn_vobject *o;
     for (uint32_t at = 0; (o = gn_object_next(l->v, &at)); at++)
@@ -344,11 +344,11 @@ int gn_vgpu_load(struct gn_vgpu *v, struct gn_stream_reader *r, struct gn_error 
     } while (!rc && s.what != GN_STREAM_IS_COMMIT);
     v->api->contents->loaded(v);
     if (!rc)
-        rc = let_go_of_kept(&l, err);
+        rc = release_kept(&l, err);
     if (!rc)
-        rc = load_linked(&l, err);
+        rc = resume_session(&l, err);
     if (!rc)
-        drop_others(&l);
+        release_unneeded(&l);
     gn_objects_drop_aside(v);
     free(l.kept);
     gn_known_fini(&l.live);

@@ -74,7 +74,7 @@ int gn_outgoing_new(struct gn_vgpu *v, bool homes, struct gn_outgoing **ret, str
     return 0;
 }
 
-static void let_go(struct gn_outgoing *out, struct item *i)
+static void stop_sending(struct gn_outgoing *out, struct item *i)
 {
     out->v->api->contents->shut(out->v, &i->source);
     gn_writes_unfollow(out->v, i->writes, GN_FOLLOWED_OUT);
@@ -87,7 +87,7 @@ void gn_outgoing_free(struct gn_outgoing *out)
         return;
     gn_rounds_destroy(out->rounds);
     for (uint32_t i = 0; i < out->n; i++)
-        let_go(out, &out->items[i]);
+        stop_sending(out, &out->items[i]);
     if (out->v->api->contents)
         out->v->api->contents->end(out->v);
     /* The destination had the contents once, and has used them up. */
@@ -100,20 +100,20 @@ void gn_outgoing_free(struct gn_outgoing *out)
     free(out);
 }
 
-static int no_memory(struct gn_error *err)
+static int fail_no_memory(struct gn_error *err)
 {
     return gn_fail(err, ENOMEM, NULL, "no memory left to track memory contents");
 }
 
-static int add(struct gn_outgoing *out, struct gn_vobject *o, uint64_t bytes,
-               struct gn_writes *writes, struct gn_error *err)
+static int add_item(struct gn_outgoing *out, struct gn_vobject *o, uint64_t bytes,
+                    struct gn_writes *writes, struct gn_error *err)
 {
     struct item *i;
     if (out->n == out->capacity) {
         uint32_t more = out->capacity ? 2 * out->capacity : 64;
         struct item *items = realloc(out->items, more * sizeof *items);
         if (!items)
-            return no_memory(err);
+            return fail_no_memory(err);
         out->items = items;
         out->capacity = more;
     }
@@ -127,13 +127,13 @@ static int add(struct gn_outgoing *out, struct gn_vobject *o, uint64_t bytes,
     if (rc) {
         out->v->api->contents->shut(out->v, &i->source);
         return rc == -ENOMEM
-                   ? no_memory(err)
+                   ? fail_no_memory(err)
                    : gn_fail(err, -rc, NULL, "cannot track memory contents: %s", strerror(-rc));
     }
     if (gn_known_put(&out->places, o->id, out->n)) {
         gn_writes_unfollow(out->v, writes, GN_FOLLOWED_OUT);
         out->v->api->contents->shut(out->v, &i->source);
-        return no_memory(err);
+        return fail_no_memory(err);
     }
     atomic_fetch_add_explicit(&o->n_refs, 1, memory_order_relaxed);
     out->n++;
@@ -141,7 +141,7 @@ static int add(struct gn_outgoing *out, struct gn_vobject *o, uint64_t bytes,
 }
 
 /* The last item moves into the free place. */
-static int drop(struct gn_outgoing *out, uint32_t at)
+static int drop_item(struct gn_outgoing *out, uint32_t at)
 {
     const uint64_t id = out->items[at].object->id;
     if (out->items[at].told) {
@@ -155,7 +155,7 @@ static int drop(struct gn_outgoing *out, uint32_t at)
         }
         out->gone[out->n_gone++] = (struct gn_stream_gone){.id = id, .what = GN_STREAM_GONE_MEMORY};
     }
-    let_go(out, &out->items[at]);
+    stop_sending(out, &out->items[at]);
     gn_known_remove(&out->places, id);
     out->items[at] = out->items[--out->n];
     if (at < out->n)
@@ -176,11 +176,11 @@ int gn_outgoing_look(struct gn_outgoing *out, struct gn_vobject *const *objects,
         if (place)
             out->items[*place].here = true;
         else if (out->v->api->contents->look(out->v, objects[i], out->homes, &bytes, &writes))
-            rc = add(out, objects[i], bytes, writes, err);
+            rc = add_item(out, objects[i], bytes, writes, err);
     }
     for (uint32_t i = out->n; i-- && !rc;)
-        if (!out->items[i].here && drop(out, i))
-            rc = no_memory(err);
+        if (!out->items[i].here && drop_item(out, i))
+            rc = fail_no_memory(err);
     return rc;
 }
 
@@ -260,7 +260,7 @@ struct progress {
     struct gn_stream_writer *w;
 };
 
-static void done(void *ctx, uint64_t bytes)
+static void report_progress(void *ctx, uint64_t bytes)
 {
     const struct progress *p = ctx;
     gn_counter_add(&p->counters->save_round_bytes, bytes);
@@ -282,7 +282,7 @@ static struct progress begin_progress(const struct gn_outgoing *out, struct gn_s
  * Prepares devices for hashing where pages will be hashed, before anything is read, so that the
  * pages read do not age meanwhile.
  */
-static void get_ready(struct gn_outgoing *out)
+static void prepare_devices(struct gn_outgoing *out)
 {
     for (uint32_t i = 0; i < out->n; i++) {
         struct item *it = &out->items[i];
@@ -300,21 +300,21 @@ int gn_outgoing_round(struct gn_outgoing *out, struct gn_stream_writer *w, enum 
     const struct gn_round_options options = {.kind = kind,
                                              .sample = GN_SAMPLE_AUTO,
                                              .bytes_per_s = bytes_per_s,
-                                             .done = done,
+                                             .done = report_progress,
                                              .done_ctx = &progress};
     struct gn_round_item *items = calloc(out->n ? out->n : 1, sizeof *items);
     struct gn_page_stream stream;
     struct gn_page_sink sink = gn_page_stream_sink(&stream, w, PAGE_BYTES);
     memset(ret, 0, sizeof *ret);
     if (!items)
-        return no_memory(err);
+        return fail_no_memory(err);
     for (uint32_t i = 0; i < out->n; i++)
         items[i] =
             (struct gn_round_item){.table = out->items[i].table,
                                    .source = out->items[i].source,
                                    .cookie = gn_page_stream_cookie(out->items[i].object->id)};
     if (kind == GN_ROUND_LIVE)
-        get_ready(out);
+        prepare_devices(out);
     int rc = gn_stream_round_begin(w, kind == GN_ROUND_STOP ? GN_STREAM_STOP : GN_STREAM_PRECOPY);
     GN_FAULT("save-contents");
     if (!rc)

@@ -17,7 +17,7 @@ struct list {
     int error;
 };
 
-static void add(struct gn_vobject *o, struct list *l)
+static void add_object(struct gn_vobject *o, struct list *l)
 {
     if (l->n == l->capacity) {
         uint32_t more = l->capacity ? 2 * l->capacity : 64;
@@ -34,7 +34,7 @@ static void add(struct gn_vobject *o, struct list *l)
     l->all[l->n++] = o;
 }
 
-static void silence(struct gn_vobject *o, struct list *l)
+static void drop_home_event(struct gn_vobject *o, struct list *l)
 {
     (void)l;
     if (o->vgpu->api->contents)
@@ -45,8 +45,8 @@ static void silence(struct gn_vobject *o, struct list *l)
  * Visits an object and the objects that it holds. Each once in a walk: thousands of commands may
  * name an object that holds thousands.
  */
-static void look_at(struct gn_vobject *o, void (*f)(struct gn_vobject *o, struct list *l),
-                    struct list *l)
+static void visit(struct gn_vobject *o, void (*f)(struct gn_vobject *o, struct list *l),
+                  struct list *l)
 {
     struct gn_vobject *held;
     if (!o || o->last_walk == o->vgpu->n_kept_walks)
@@ -55,10 +55,11 @@ static void look_at(struct gn_vobject *o, void (*f)(struct gn_vobject *o, struct
     if (!gn_object_is_named(o))
         f(o, l);
     for (uint32_t i = 0; (held = gn_object_held(o, i)); i++)
-        look_at(held, f, l);
+        visit(held, f, l);
 }
 
-static void each(struct gn_vgpu *v, void (*f)(struct gn_vobject *o, struct list *l), struct list *l)
+static void visit_pending(struct gn_vgpu *v, void (*f)(struct gn_vobject *o, struct list *l),
+                          struct list *l)
 {
     pthread_mutex_lock(&v->lock);
     v->n_kept_walks++;
@@ -66,11 +67,11 @@ static void each(struct gn_vgpu *v, void (*f)(struct gn_vobject *o, struct list 
         gn_list_for_each(q, &v->devices[i].queues, struct gn_vqueue, link)
             gn_list_for_each(c, &q->pending, struct gn_command, link)
         {
-            look_at(c->queue_object, f, l);
+            visit(c->queue_object, f, l);
             for (uint32_t r = 0; r < GN_MAX_REFS; r++)
-                look_at(c->refs[r], f, l);
+                visit(c->refs[r], f, l);
             for (uint32_t o = 0; o < c->n_objects; o++)
-                look_at(c->object_refs[o], f, l);
+                visit(c->object_refs[o], f, l);
         }
     pthread_mutex_unlock(&v->lock);
 }
@@ -78,7 +79,7 @@ static void each(struct gn_vgpu *v, void (*f)(struct gn_vobject *o, struct list 
 int gn_released_objects_gather(struct gn_vgpu *v, struct gn_vobject ***ret, uint32_t *ret_n)
 {
     struct list l = {0};
-    each(v, add, &l);
+    visit_pending(v, add_object, &l);
     if (l.error) {
         gn_objects_put(l.all, l.n);
         return l.error;
@@ -90,5 +91,5 @@ int gn_released_objects_gather(struct gn_vgpu *v, struct gn_vobject ***ret, uint
 
 void gn_released_objects_leave(struct gn_vgpu *v)
 {
-    each(v, silence, NULL);
+    visit_pending(v, drop_home_event, NULL);
 }

@@ -96,7 +96,7 @@ static uint32_t kept(void)
     return bits;
 }
 
-static void test_what_holds_another_keeps_it_alive(void **state)
+static void test_holder_keeps_held_object_alive(void **state)
 {
     struct gn_vobject *part = make(1), *whole = make(2);
     (void)state;
@@ -130,7 +130,7 @@ static void test_many_are_held_once_each(void **state)
 }
 
 /* A command names only a part: the whole buffer, which has no other user, migrates with it. */
-static void test_what_is_held_moves_with_the_command(void **state)
+static void test_held_object_moves_with_the_command(void **state)
 {
     struct gn_vobject *part = make(1), *whole = make(2), *other = make(3);
     (void)state;
@@ -154,9 +154,9 @@ static void test_what_is_held_moves_with_the_command(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_what_holds_another_keeps_it_alive, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_holder_keeps_held_object_alive, setup, teardown),
         cmocka_unit_test_setup_teardown(test_many_are_held_once_each, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_what_is_held_moves_with_the_command, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_held_object_moves_with_the_command, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

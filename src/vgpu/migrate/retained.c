@@ -23,7 +23,7 @@
 #define PIECE_BYTES UINT64_C(1048576) /* whole pages */
 #define LEAVES_S    20
 
-struct remain {
+struct retained_memory {
     uint64_t id, bytes;
     unsigned char *at; /* mapped; NULL: none */
 };
@@ -37,7 +37,7 @@ struct gn_retained {
      */
     bool filling, whole, unwanted;
     /* used by the filling thread, then by the returning vGPU */
-    struct remain *all;
+    struct retained_memory *all;
     uint32_t n, capacity;
     struct gn_known_ids places; /* indices in `all` */
 };
@@ -71,7 +71,7 @@ uint64_t gn_retained_promise(void)
     return r->number;
 }
 
-static void unmap(struct remain *one)
+static void unmap(struct retained_memory *one)
 {
     if (one->at)
         munmap(one->at, one->bytes);
@@ -87,7 +87,7 @@ static void destroy(struct gn_retained *r)
     free(r);
 }
 
-static uint64_t bytes_of(struct gn_vgpu *v)
+static uint64_t count_bytes(struct gn_vgpu *v)
 {
     uint64_t all = 0, bytes;
     uint32_t at = 0;
@@ -101,7 +101,7 @@ static uint64_t bytes_of(struct gn_vgpu *v)
 
 struct gn_retained *gn_retained_begin(struct gn_vgpu *v)
 {
-    if (v->remains && bytes_of(v) > gn_room() / 2)
+    if (v->remains && count_bytes(v) > gn_room() / 2)
         gn_retained_drop(v->remains);
     pthread_mutex_lock(&kept.lock);
     struct gn_retained *r = find_locked(v->remains);
@@ -112,7 +112,7 @@ struct gn_retained *gn_retained_begin(struct gn_vgpu *v)
 }
 
 /* Zero pages are skipped, so they take no memory. */
-static void copy(unsigned char *to, const unsigned char *from, uint64_t n)
+static void copy_nonzero_pages(unsigned char *to, const unsigned char *from, uint64_t n)
 {
     for (uint64_t at = 0; at < n; at += GN_OUTGOING_PAGE_BYTES) {
         const uint64_t page = n - at < GN_OUTGOING_PAGE_BYTES ? n - at : GN_OUTGOING_PAGE_BYTES;
@@ -121,27 +121,27 @@ static void copy(unsigned char *to, const unsigned char *from, uint64_t n)
     }
 }
 
-static int read_all(const struct gn_page_source *source, unsigned char *to, uint64_t n)
+static int read_contents(const struct gn_page_source *source, unsigned char *to, uint64_t n)
 {
     unsigned char *piece = source->memory ? NULL : malloc(PIECE_BYTES);
     int rc = source->memory || piece ? 0 : -1;
     if (source->memory)
-        copy(to, source->memory, n);
+        copy_nonzero_pages(to, source->memory, n);
     for (uint64_t at = 0; piece && at < n && !rc; at += PIECE_BYTES) {
         const uint64_t bytes = n - at < PIECE_BYTES ? n - at : PIECE_BYTES;
         rc = source->read(source->ctx, at, piece, bytes);
         if (!rc)
-            copy(to + at, piece, bytes);
+            copy_nonzero_pages(to + at, piece, bytes);
     }
     free(piece);
     return rc;
 }
 
-static bool add(struct gn_retained *r, const struct remain *one)
+static bool add_memory(struct gn_retained *r, const struct retained_memory *one)
 {
     if (r->n == r->capacity) {
         const uint32_t more = r->capacity ? 2 * r->capacity : 64;
-        struct remain *all = realloc(r->all, more * sizeof *all);
+        struct retained_memory *all = realloc(r->all, more * sizeof *all);
         if (!all)
             return false;
         r->all = all;
@@ -156,7 +156,7 @@ static bool add(struct gn_retained *r, const struct remain *one)
 void gn_retained_keep(struct gn_retained *r, struct gn_vgpu *v, struct gn_vobject *o)
 {
     const struct gn_vgpu_contents *contents = v->api->contents;
-    struct remain one = {.id = o->id};
+    struct retained_memory one = {.id = o->id};
     struct gn_page_source source;
     struct gn_writes *writes;
     struct gn_error ignored;
@@ -164,7 +164,7 @@ void gn_retained_keep(struct gn_retained *r, struct gn_vgpu *v, struct gn_vobjec
         contents->open(v, o, NULL, &source, &ignored))
         return;
     one.at = mmap(NULL, one.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (one.at != MAP_FAILED && (read_all(&source, one.at, one.bytes) || !add(r, &one)))
+    if (one.at != MAP_FAILED && (read_contents(&source, one.at, one.bytes) || !add_memory(r, &one)))
         unmap(&one);
     contents->shut(v, &source);
 }
@@ -203,7 +203,7 @@ uint32_t gn_retained_list(uint64_t number, uint64_t **ret_ids)
     return n;
 }
 
-static struct remain *find(uint64_t number, uint64_t id)
+static struct retained_memory *find_memory(uint64_t number, uint64_t id)
 {
     pthread_mutex_lock(&kept.lock);
     struct gn_retained *r = find_locked(number);
@@ -214,13 +214,13 @@ static struct remain *find(uint64_t number, uint64_t id)
 
 const void *gn_retained_find(uint64_t number, uint64_t id, uint64_t bytes)
 {
-    const struct remain *one = find(number, id);
+    const struct retained_memory *one = find_memory(number, id);
     return one && one->bytes == bytes ? one->at : NULL;
 }
 
 void gn_retained_drop_one(uint64_t number, uint64_t id)
 {
-    struct remain *one = find(number, id);
+    struct retained_memory *one = find_memory(number, id);
     if (one)
         unmap(one);
 }

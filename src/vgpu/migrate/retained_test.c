@@ -123,7 +123,7 @@ static uint32_t n_listed(uint64_t number)
     return n;
 }
 
-static void what_was_there_is_found(void **state)
+static void retained_contents_are_found(void **state)
 {
     struct gn_vobject *one = object(ONE), *other = object(OTHER), *broken = object(BROKEN);
     uint64_t *ids;
@@ -201,7 +201,7 @@ static void *leave_later(void *arg)
     return NULL;
 }
 
-static void who_comes_back_waits_for_who_leaves(void **state)
+static void returning_vgpu_waits_for_leaving_one(void **state)
 {
     struct gn_vobject *one = object(ONE);
     pthread_t thread;
@@ -218,11 +218,11 @@ static void who_comes_back_waits_for_who_leaves(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_was_there_is_found, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(retained_contents_are_found, set_up, tear_down),
         cmocka_unit_test_setup_teardown(without_room_nothing_is_kept, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_promise_that_is_broken, set_up, tear_down),
         cmocka_unit_test_setup_teardown(nobody_wants_it_while_it_is_taken, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(who_comes_back_waits_for_who_leaves, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(returning_vgpu_waits_for_leaving_one, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,13 +27,14 @@ struct gn_save {
     struct gn_vgpu *v;
     struct gn_stream_writer *w;
     struct gn_outgoing *outgoing;
-    const struct gn_saved_about *about;        /* NULL: no checkpoint, or already written */
-    const struct gn_far_session *session;      /* NULL: no session is included */
-    struct gn_known_ids records, objects_told; /* announced ones: by serial; by id, with the kind */
-    struct told {
+    const struct gn_saved_about *about;   /* NULL: no checkpoint, or already written */
+    const struct gn_far_session *session; /* NULL: no session is included */
+    struct gn_known_ids records,
+        objects_announced; /* announced ones: by serial; by id, with the kind */
+    struct announced {
         uint64_t id, made_by; /* the serial of its first record */
-    } * told;                 /* the announced objects as a list */
-    uint32_t n_told, told_capacity;
+    } * announced;            /* the announced objects as a list */
+    uint32_t n_announced, announced_capacity;
     uint32_t n_rounds, n_steps;
     uint32_t n_segments; /* announced, including the first one, which exists from the start */
     bool follows, settled;
@@ -50,7 +51,7 @@ struct gn_save {
     uint32_t n_kept;
 };
 
-static int obstacle(const struct gn_save *s, struct gn_error *err)
+static int check_obstacle(const struct gn_save *s, struct gn_error *err)
 {
     struct gn_vgpu *v = s->v;
     const char *why = "an interface that cannot be saved";
@@ -122,10 +123,10 @@ static int save_released(const struct gn_save *s)
 }
 
 static int save_object(struct gn_vgpu *v, struct gn_stream_writer *w, const struct gn_vobject *o,
-                       bool stands)
+                       bool quiesced)
 {
     int rc = gn_stream_entry_begin(w, GN_STREAM_OBJECTS, o->id, o->kind, NULL, 0);
-    if (!rc && stands && o->kind == v->api->queue_kind && o->detail) {
+    if (!rc && quiesced && o->kind == v->api->queue_kind && o->detail) {
         const struct gn_vqueue *q = o->detail;
         rc = gn_stream_part(w, GN_PART_API, &q->late_error, sizeof q->late_error);
     } else if (!rc && o->kind != v->api->queue_kind) {
@@ -136,7 +137,7 @@ static int save_object(struct gn_vgpu *v, struct gn_stream_writer *w, const stru
 
 /* ---- collecting the state */
 
-static void forget_step(struct gn_save *s)
+static void release_step(struct gn_save *s)
 {
     gn_records_put(s->v, s->now, s->n_now);
     gn_objects_put(s->objects_now, s->n_objects);
@@ -146,9 +147,9 @@ static void forget_step(struct gn_save *s)
     s->n_now = s->n_objects = s->n_kept = 0;
 }
 
-static int look(struct gn_save *s, struct gn_error *err)
+static int collect_state(struct gn_save *s, struct gn_error *err)
 {
-    forget_step(s);
+    release_step(s);
     int rc = gn_released_objects_gather(s->v, &s->kept, &s->n_kept);
     if (!rc)
         rc = gn_records_gather(s->v, s->kept, s->n_kept, &s->now, &s->n_now, &s->objects_now,
@@ -157,10 +158,10 @@ static int look(struct gn_save *s, struct gn_error *err)
     if (rc == -ENODATA)
         return gn_fail(
             err, EOPNOTSUPP, NULL,
-            "the included files of one of its programs are too large to keep, or there was no memory for them");
+            "a program's included files are too large to keep, or there was no memory for them");
     if (rc)
         return gn_fail(err, -rc, NULL, "no memory left to collect its objects");
-    rc = obstacle(s, err);
+    rc = check_obstacle(s, err);
     return rc ? rc : gn_outgoing_look(s->outgoing, s->objects, s->n_objects, err);
 }
 
@@ -172,7 +173,7 @@ static int by_id(const void *a, const void *b)
     return (*x)->id < (*y)->id ? -1 : (*x)->id > (*y)->id;
 }
 
-static const struct gn_vobject *find(const struct gn_save *s, uint64_t id)
+static const struct gn_vobject *find_object(const struct gn_save *s, uint64_t id)
 {
     const struct gn_vobject key = {.id = id}, *at = &key;
     struct gn_vobject *const *found =
@@ -182,7 +183,7 @@ static const struct gn_vobject *find(const struct gn_save *s, uint64_t id)
 }
 
 /* True if a live object needs the record that made it. Records are sorted by serial. */
-static bool is_needed(const struct gn_save *s, uint64_t made_by)
+static bool is_record_needed(const struct gn_save *s, uint64_t made_by)
 {
     uint32_t low = 0, high = s->n_now;
     while (low < high) {
@@ -196,19 +197,19 @@ static bool is_needed(const struct gn_save *s, uint64_t made_by)
 }
 
 /* It is gone, but others were made from it. */
-static bool lingers(const struct gn_save *s, const struct told *t)
+static bool is_still_needed(const struct gn_save *s, const struct announced *t)
 {
-    return !find(s, t->id) && is_needed(s, t->made_by);
+    return !find_object(s, t->id) && is_record_needed(s, t->made_by);
 }
 
 /* Announces upper limits for everything written after this step. */
-static int announce(struct gn_save *s, bool stands, uint32_t n_index)
+static int announce_limits(struct gn_save *s, bool quiesced, uint32_t n_index)
 {
     struct gn_vgpu *v = s->v;
     uint64_t pages;
     struct gn_stream_announce most = {.n_rounds = s->n_rounds, .n_objects = s->n_objects};
-    for (uint32_t i = 0; i < s->n_told; i++)
-        most.n_objects += lingers(s, &s->told[i]);
+    for (uint32_t i = 0; i < s->n_announced; i++)
+        most.n_objects += is_still_needed(s, &s->announced[i]);
     most.n_memories = gn_outgoing_count(s->outgoing, &most.memory_bytes, &pages);
     most.entries_bytes =
         gn_stream_writer_counts(s->w)->entries_bytes + (uint64_t)s->n_objects * ENTRY_BYTES;
@@ -219,10 +220,10 @@ static int announce(struct gn_save *s, bool stands, uint32_t n_index)
     if (s->about)
         most.entries_bytes += 2 * ENTRY_BYTES + (uint64_t)v->n_devices * DEVICE_BYTES;
     if (s->others)
-        most.entries_bytes += (uint64_t)s->n_told * ENTRY_BYTES;
+        most.entries_bytes += (uint64_t)s->n_announced * ENTRY_BYTES;
     if (s->far)
         most.entries_bytes += (uint64_t)GN_MAX_SEGMENTS * ENTRY_BYTES;
-    if (!stands)
+    if (!quiesced)
         return gn_stream_announce(s->w, &most);
     if (s->session) {
         const struct gn_far_size size = gn_far_session_size(s->session);
@@ -251,7 +252,7 @@ static int announce(struct gn_save *s, bool stands, uint32_t n_index)
 }
 
 /* Writes the owner, the devices, and the stopped program. */
-static int tell_about(struct gn_save *s)
+static int write_description(struct gn_save *s)
 {
     struct gn_vgpu *v = s->v;
     struct gn_stream_writer *w = s->w;
@@ -279,7 +280,7 @@ static int tell_about(struct gn_save *s)
 }
 
 /* Call it before anything that may lie in a segment. */
-static int tell_segments(struct gn_save *s)
+static int write_segments(struct gn_save *s)
 {
     struct gn_vgpu *v = s->v;
     const uint32_t n = atomic_load_explicit(&v->n_segments, memory_order_acquire);
@@ -291,14 +292,14 @@ static int tell_segments(struct gn_save *s)
     return rc;
 }
 
-struct telling {
+struct frame_writer {
     struct gn_stream_writer *w;
     uint64_t n;
 };
 
-static int tell_frame(void *ctx, const struct gn_frame *f)
+static int write_frame(void *ctx, const struct gn_frame *f)
 {
-    struct telling *t = ctx;
+    struct frame_writer *t = ctx;
     const struct gn_saved_link state = {.op = f->op, .seq = f->seq};
     int rc = gn_stream_entry_begin(t->w, GN_STREAM_SESSION, t->n++, GN_SAVED_LINK, NULL, 0);
     if (!rc)
@@ -308,10 +309,10 @@ static int tell_frame(void *ctx, const struct gn_frame *f)
     return rc ? rc : gn_stream_entry_end(t->w);
 }
 
-static int tell_session(const struct gn_save *s)
+static int write_session(const struct gn_save *s)
 {
-    struct telling t = {.w = s->w};
-    return s->session ? gn_far_session_hand(s->session, tell_frame, &t) : 0;
+    struct frame_writer t = {.w = s->w};
+    return s->session ? gn_far_session_hand(s->session, write_frame, &t) : 0;
 }
 
 /*
@@ -319,18 +320,18 @@ static int tell_session(const struct gn_save *s)
  * rebuilt while it has kernels. But an object from which others were made stays as long as records
  * may name it: it is removed when no more records come.
  */
-static int tell_gone(struct gn_save *s, bool lingering_too)
+static int write_gone(struct gn_save *s, bool lingering_too)
 {
     struct gn_stream_gone some[64];
     uint32_t n = 0, left = 0;
     int rc = 0;
-    for (uint32_t i = 0; i < s->n_told && !rc; i++) {
-        const struct told t = s->told[i];
-        if (find(s, t.id) || (!lingering_too && lingers(s, &t))) {
-            s->told[left++] = t;
+    for (uint32_t i = 0; i < s->n_announced && !rc; i++) {
+        const struct announced t = s->announced[i];
+        if (find_object(s, t.id) || (!lingering_too && is_still_needed(s, &t))) {
+            s->announced[left++] = t;
             continue;
         }
-        gn_known_remove(&s->objects_told, t.id);
+        gn_known_remove(&s->objects_announced, t.id);
         some[n++] = (struct gn_stream_gone){.id = t.id, .what = GN_STREAM_GONE_OBJECT};
         if (n == GN_ARRAY_SIZE(some)) {
             rc = gn_stream_put_gone(s->w, some, n);
@@ -339,11 +340,11 @@ static int tell_gone(struct gn_save *s, bool lingering_too)
     }
     if (rc)
         return rc;
-    s->n_told = left;
+    s->n_announced = left;
     return n ? gn_stream_put_gone(s->w, some, n) : 0;
 }
 
-static int tell_records(struct gn_save *s)
+static int write_records(struct gn_save *s)
 {
     int rc = 0;
     for (uint32_t i = 0; i < s->n_now && !rc; i++) {
@@ -356,41 +357,41 @@ static int tell_records(struct gn_save *s)
     return rc;
 }
 
-static int remember(struct gn_save *s, const struct gn_vobject *o)
+static int note_announced(struct gn_save *s, const struct gn_vobject *o)
 {
-    if (s->n_told == s->told_capacity) {
-        uint32_t more = s->told_capacity ? 2 * s->told_capacity : 256;
-        struct told *told = realloc(s->told, more * sizeof *told);
-        if (!told)
+    if (s->n_announced == s->announced_capacity) {
+        uint32_t more = s->announced_capacity ? 2 * s->announced_capacity : 256;
+        struct announced *announced = realloc(s->announced, more * sizeof *announced);
+        if (!announced)
             return -ENOMEM;
-        s->told = told;
-        s->told_capacity = more;
+        s->announced = announced;
+        s->announced_capacity = more;
     }
-    s->told[s->n_told++] = (struct told){o->id, gn_object_made_by(o)};
-    return gn_known_put(&s->objects_told, o->id, o->kind);
+    s->announced[s->n_announced++] = (struct announced){o->id, gn_object_made_by(o)};
+    return gn_known_put(&s->objects_announced, o->id, o->kind);
 }
 
-static int tell_objects(struct gn_save *s, bool stands)
+static int write_objects(struct gn_save *s, bool quiesced)
 {
     int rc = 0;
     for (uint32_t i = 0; i < s->n_objects && !rc; i++) {
         const struct gn_vobject *o = s->objects[i];
-        const bool known = gn_known_find(&s->objects_told, o->id);
+        const bool known = gn_known_find(&s->objects_announced, o->id);
         if (!known)
-            rc = remember(s, o);
+            rc = note_announced(s, o);
         /*
          * A queue's late error is written at the end. If the devices differ, the destination also
          * has to know how objects were used meanwhile.
          */
-        if (!rc && (!known || (stands && (s->others || o->kind == s->v->api->queue_kind))))
-            rc = save_object(s->v, s->w, o, stands);
+        if (!rc && (!known || (quiesced && (s->others || o->kind == s->v->api->queue_kind))))
+            rc = save_object(s->v, s->w, o, quiesced);
     }
     return rc;
 }
 
 /* ---- steps */
 
-static int fail(const struct gn_save *s, int rc, struct gn_error *err)
+static int fail_save(const struct gn_save *s, int rc, struct gn_error *err)
 {
     if (rc && !err->what[0]) {
         const struct gn_error *said = gn_stream_writer_error(s->w);
@@ -438,29 +439,29 @@ void gn_save_free(struct gn_save *s)
 {
     if (!s)
         return;
-    forget_step(s);
+    release_step(s);
     if (s->follows)
         gn_vgpu_follow_writes_no_more(s->v);
     gn_outgoing_free(s->outgoing);
     gn_known_fini(&s->records);
-    gn_known_fini(&s->objects_told);
-    free(s->told);
+    gn_known_fini(&s->objects_announced);
+    free(s->announced);
     free(s);
 }
 
 int gn_save_check(struct gn_save *s, struct gn_error *err)
 {
     err->what[0] = 0;
-    const int rc = look(s, err);
-    forget_step(s);
-    return fail(s, rc, err);
+    const int rc = collect_state(s, err);
+    release_step(s);
+    return fail_save(s, rc, err);
 }
 
 int gn_save_devices(struct gn_save *s, struct gn_error *err)
 {
     struct gn_vgpu *v = s->v;
     err->what[0] = 0;
-    int rc = look(s, err);
+    int rc = collect_state(s, err);
     if (!rc) {
         const struct gn_stream_announce most = {
             .entries_bytes = (uint64_t)v->n_devices * DEVICE_BYTES, .n_rounds = s->n_rounds};
@@ -470,12 +471,12 @@ int gn_save_devices(struct gn_save *s, struct gn_error *err)
         rc = v->api->contents->save_devices(v, s->w, s->objects, s->n_objects, s->now, s->n_now);
     if (!rc)
         rc = gn_stream_flush(s->w);
-    forget_step(s);
-    return fail(s, rc, err);
+    release_step(s);
+    return fail_save(s, rc, err);
 }
 
 /* State that is stable only behind a closed gate. */
-static int tell_standing(struct gn_save *s)
+static int write_quiesced_state(struct gn_save *s)
 {
     int rc = save_released(s);
     if (!rc)
@@ -483,33 +484,33 @@ static int tell_standing(struct gn_save *s)
     return rc ? rc : gn_commands_save(s->v, s->w);
 }
 
-/* Writes the present state except contents. stands: the gate is closed. */
-static int tell_all(struct gn_save *s, bool stands)
+/* Writes the present state except contents. quiesced: the gate is closed. */
+static int write_state(struct gn_save *s, bool quiesced)
 {
-    const uint32_t n_index = stands ? n_indices(s->v) : 0;
+    const uint32_t n_index = quiesced ? n_indices(s->v) : 0;
     if (s->n_objects)
         qsort(s->objects_now, s->n_objects, sizeof(struct gn_vobject *), by_id);
-    int rc = announce(s, stands, n_index);
+    int rc = announce_limits(s, quiesced, n_index);
     if (!rc)
-        rc = tell_about(s);
+        rc = write_description(s);
     if (!rc)
-        rc = tell_segments(s);
-    if (!rc && stands)
-        rc = tell_session(s);
+        rc = write_segments(s);
+    if (!rc && quiesced)
+        rc = write_session(s);
     if (!rc)
         rc = gn_outgoing_tell_gone(s->outgoing, s->w);
     if (!rc)
-        rc = tell_gone(s, false);
+        rc = write_gone(s, false);
     if (!rc)
-        rc = tell_records(s);
-    if (!rc && stands)
-        rc = tell_gone(s, true);
-    if (!rc && stands)
+        rc = write_records(s);
+    if (!rc && quiesced)
+        rc = write_gone(s, true);
+    if (!rc && quiesced)
         rc = save_indices(s->v, s->w, n_index);
     if (!rc)
-        rc = tell_objects(s, stands);
-    if (!rc && stands)
-        rc = tell_standing(s);
+        rc = write_objects(s, quiesced);
+    if (!rc && quiesced)
+        rc = write_quiesced_state(s);
     return rc ? rc : gn_outgoing_tell_new(s->outgoing, s->w);
 }
 
@@ -523,16 +524,16 @@ int gn_save_for_others(struct gn_save *s, struct gn_error *err)
      */
     s->n_rounds = 2;
     err->what[0] = 0;
-    int rc = look(s, err);
+    int rc = collect_state(s, err);
     if (!rc)
-        rc = tell_all(s, false);
+        rc = write_state(s, false);
     if (!rc)
         rc = gn_stream_round_begin(s->w, GN_STREAM_PRECOPY);
     if (!rc)
         rc = gn_stream_flush(s->w);
-    forget_step(s);
+    release_step(s);
     s->n_steps++;
-    return fail(s, rc, err);
+    return fail_save(s, rc, err);
 }
 
 void gn_save_goes_back(struct gn_save *s, const uint64_t *ids, uint32_t n)
@@ -554,7 +555,7 @@ int gn_save_ahead(struct gn_save *s, uint64_t bytes_per_s, uint64_t timeout_ns,
                          "the driver's call took longer than the drain timeout");
     }
     if (!rc)
-        rc = look(s, err);
+        rc = collect_state(s, err);
     /*
      * Commands given to the driver before tracking began end untracked: wait for them before
      * anything is read.
@@ -566,8 +567,8 @@ int gn_save_ahead(struct gn_save *s, uint64_t bytes_per_s, uint64_t timeout_ns,
                      "the device's work took longer than the drain timeout");
     s->settled = !rc;
     if (!rc)
-        rc = tell_all(s, false);
-    forget_step(s);
+        rc = write_state(s, false);
+    release_step(s);
     s->n_steps++;
     if (!rc)
         rc = gn_outgoing_round(s->outgoing, s->w, GN_ROUND_LIVE, bytes_per_s, &stats, err);
@@ -576,7 +577,7 @@ int gn_save_ahead(struct gn_save *s, uint64_t bytes_per_s, uint64_t timeout_ns,
         s->figures.pages_zero += stats.verify.zero;
         s->figures.ahead_ns += gn_now_ns() - began_ns;
     }
-    return fail(s, rc, err);
+    return fail_save(s, rc, err);
 }
 
 uint32_t gn_save_n_steps(const struct gn_save *s)
@@ -603,9 +604,9 @@ int gn_save_rest(struct gn_save *s, struct gn_error *err)
     struct gn_round_stats stats;
     uint64_t bytes;
     err->what[0] = 0;
-    int rc = look(s, err);
+    int rc = collect_state(s, err);
     if (!rc)
-        rc = tell_all(s, true);
+        rc = write_state(s, true);
     s->figures.told_ns = gn_now_ns();
     if (!rc)
         rc = gn_outgoing_round(s->outgoing, s->w, GN_ROUND_STOP, 0, &stats, err);
@@ -623,8 +624,8 @@ int gn_save_rest(struct gn_save *s, struct gn_error *err)
         s->figures.hash_ns = stats.verify.hash_ns;
         s->figures.send_ns = stats.send_ns;
     }
-    forget_step(s);
-    return fail(s, rc, err);
+    release_step(s);
+    return fail_save(s, rc, err);
 }
 
 const struct gn_save_figures *gn_save_figures(const struct gn_save *s)

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct copy {
+struct message_copy {
     unsigned char *bytes;
     uint64_t n;
 };
@@ -22,7 +22,7 @@ struct copy {
  * The message, followed by the data that it had copied out of the data area, and without its wait
  * list.
  */
-static int copy_message(const struct gn_command *c, struct copy *ret)
+static int copy_message(const struct gn_command *c, struct message_copy *ret)
 {
     uint64_t at = gn_align_up(c->n_bytes, 8);
     ret->n = at;
@@ -57,8 +57,8 @@ static int save_command(struct gn_stream_writer *w, const struct gn_command *c, 
         .batch = c->batch};
     const bool waits_for_data = !gn_list_empty(&c->batch_link);
     uint32_t *waits = calloc(c->n_waits ? c->n_waits : 1, sizeof *waits), n = 0;
-    struct copy copy = {0};
-    int rc = waits ? copy_message(c, &copy) : -ENOMEM;
+    struct message_copy message_copy = {0};
+    int rc = waits ? copy_message(c, &message_copy) : -ENOMEM;
     for (uint32_t i = 0; !rc && i < c->n_waits; i++)
         if (c->blockers[i].command && !gn_list_empty(&c->blockers[i].link))
             waits[n++] = c->blockers[i].event;
@@ -80,12 +80,12 @@ static int save_command(struct gn_stream_writer *w, const struct gn_command *c, 
     if (!rc)
         rc = gn_stream_part(w, GN_PART_STATE, &state, sizeof state);
     if (!rc)
-        rc = gn_stream_part(w, GN_PART_REQUEST, copy.bytes, copy.n);
+        rc = gn_stream_part(w, GN_PART_REQUEST, message_copy.bytes, message_copy.n);
     if (!rc)
         rc = gn_stream_part(w, GN_PART_WAITS, waits, n * sizeof *waits);
     if (!rc)
         rc = gn_stream_part(w, GN_PART_API, &own, waits_for_data ? sizeof own : sizeof own.command);
-    free(copy.bytes);
+    free(message_copy.bytes);
     free(waits);
     return rc ? rc : gn_stream_entry_end(w);
 }
@@ -112,8 +112,8 @@ static bool is_restorable(const struct gn_vgpu *v, const struct gn_stream_entry 
 }
 
 /* Continues a sliced command. Its times are in the clock of the machine that wrote them. */
-static bool resume(struct gn_command *c, const struct gn_stream_command_state *state,
-                   int64_t clock_ahead_ns)
+static bool resume_sliced(struct gn_command *c, const struct gn_stream_command_state *state,
+                          int64_t clock_ahead_ns)
 {
     const struct gn_event_times times = {
         .submit_ns = state->submit_ns + (state->submit_ns ? (uint64_t)clock_ahead_ns : 0),
@@ -163,7 +163,7 @@ int gn_command_restore(struct gn_vgpu *v, const struct gn_stream_entry *e, int64
     c->doomed = own.doomed < 0 ? own.doomed : 0;
     c->fault |= state.zero || state.event != head->event;
     if (!c->fault)
-        c->fault = waits_for_data ? state.done : !resume(c, &state, clock_ahead_ns);
+        c->fault = waits_for_data ? state.done : !resume_sliced(c, &state, clock_ahead_ns);
     pthread_mutex_lock(&v->lock);
     struct gn_vevent *event = head->event == GN_NO_EVENT ? NULL : gn_vevent_at(v, head->event);
     good = !c->fault && (head->event == GN_NO_EVENT ||

@@ -187,19 +187,20 @@ static int find_areas(struct gn_far_session *h)
 }
 
 /* The receiver of frames. */
-struct carrier {
+struct frame_sink {
     int (*carry)(void *ctx, const struct gn_frame *f);
     void *ctx;
 };
 
-static int carry(const struct carrier *to, uint16_t op, uint32_t seq, const void *payload, size_t n)
+static int put_frame(const struct frame_sink *to, uint16_t op, uint32_t seq, const void *payload,
+                     size_t n)
 {
     return to->carry(
         to->ctx,
         &(struct gn_frame){.op = op, .seq = seq, .payload = payload, .n_payload = (uint32_t)n});
 }
 
-static int hand_held(struct gn_vgpu_tcp *h, const struct carrier *to)
+static int put_held(struct gn_vgpu_tcp *h, const struct frame_sink *to)
 {
     unsigned char frame[sizeof(uint64_t) + GN_MSG_MAX_BYTES];
     int rc = 0;
@@ -207,12 +208,13 @@ static int hand_held(struct gn_vgpu_tcp *h, const struct carrier *to)
     {
         memcpy(frame, &held->batch, sizeof held->batch);
         memcpy(frame + sizeof held->batch, held->bytes, held->n_bytes);
-        rc = rc ? rc : carry(to, GN_WORKER_HAND_HELD, 0, frame, sizeof held->batch + held->n_bytes);
+        rc = rc ? rc
+                : put_frame(to, GN_WORKER_HAND_HELD, 0, frame, sizeof held->batch + held->n_bytes);
     }
     return rc;
 }
 
-static int hand_areas(const struct gn_far_session *s, const struct carrier *to)
+static int put_areas(const struct gn_far_session *s, const struct frame_sink *to)
 {
     unsigned char frame[sizeof(struct gn_worker_hand_area) + RUN_BYTES];
     int rc = 0;
@@ -222,7 +224,7 @@ static int hand_areas(const struct gn_far_session *s, const struct carrier *to)
         memcpy(frame, &area, sizeof area);
         memcpy(frame + sizeof area, (const char *)s->v->segments[run->segment].base + run->at,
                run->bytes);
-        rc = carry(to, GN_WORKER_HAND_AREA, 0, frame, sizeof area + run->bytes);
+        rc = put_frame(to, GN_WORKER_HAND_AREA, 0, frame, sizeof area + run->bytes);
     }
     return rc;
 }
@@ -259,21 +261,21 @@ static uint32_t n_frames(const struct gn_out_retained *said)
     return n;
 }
 
-static int hand_said(const struct gn_out_retained *said, const struct carrier *to)
+static int put_unacknowledged(const struct gn_out_retained *said, const struct frame_sink *to)
 {
     int rc = 0;
     for (uint32_t i = 0; i < said->n && !rc; i++) {
         const struct gn_out_sent *s = &said->all[i];
         if (!s->in_ring)
-            rc = carry(to, GN_WORKER_HAND_SAID, 1, s->head, s->n_header);
+            rc = put_frame(to, GN_WORKER_HAND_SAID, 1, s->head, s->n_header);
         for (uint32_t at = 0; s->in_ring && at < s->n_bytes && !rc; at += RUN_BYTES)
-            rc = carry(to, GN_WORKER_HAND_SAID, 0, s->bytes + at,
-                       s->n_bytes - at < RUN_BYTES ? s->n_bytes - at : RUN_BYTES);
+            rc = put_frame(to, GN_WORKER_HAND_SAID, 0, s->bytes + at,
+                           s->n_bytes - at < RUN_BYTES ? s->n_bytes - at : RUN_BYTES);
     }
     return rc;
 }
 
-static int find(struct gn_far_session *s, enum gn_far_way way)
+static int find_parts(struct gn_far_session *s, enum gn_far_way way)
 {
     struct gn_vgpu_tcp *h = s->v->remote;
     int rc = 0;
@@ -306,7 +308,7 @@ int gn_far_session_new(struct gn_vgpu *v, enum gn_far_way way, struct gn_far_ses
     if (!s)
         return gn_fail(err, ENOMEM, NULL, "no memory left to hand over the program's session");
     s->v = v;
-    int rc = find(s, way);
+    int rc = find_parts(s, way);
     if (rc) {
         gn_far_session_free(s);
         return gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc));
@@ -332,13 +334,13 @@ struct gn_far_size gn_far_session_size(const struct gn_far_session *s)
 int gn_far_session_hand(const struct gn_far_session *s,
                         int (*carry_one)(void *ctx, const struct gn_frame *f), void *ctx)
 {
-    const struct carrier to = {carry_one, ctx};
-    int rc = carry(&to, GN_WORKER_HAND_FAR, 0, &s->far, sizeof s->far);
+    const struct frame_sink to = {carry_one, ctx};
+    int rc = put_frame(&to, GN_WORKER_HAND_FAR, 0, &s->far, sizeof s->far);
     if (!rc && s->v->remote)
-        rc = hand_held(s->v->remote, &to);
+        rc = put_held(s->v->remote, &to);
     if (!rc)
-        rc = hand_areas(s, &to);
-    return rc ? rc : hand_said(&s->said, &to);
+        rc = put_areas(s, &to);
+    return rc ? rc : put_unacknowledged(&s->said, &to);
 }
 
 void gn_far_session_free(struct gn_far_session *s)
@@ -353,7 +355,7 @@ void gn_far_session_free(struct gn_far_session *s)
 
 /* ---- destination */
 
-static int take_held(struct gn_vgpu_tcp *h, const struct gn_frame *f)
+static int load_held(struct gn_vgpu_tcp *h, const struct gn_frame *f)
 {
     const uint32_t n = f->n_payload - (uint32_t)sizeof(uint64_t);
     if (f->op != GN_WORKER_HAND_HELD || f->n_payload < sizeof(uint64_t) + sizeof(struct gn_msg) ||
@@ -370,7 +372,7 @@ static int take_held(struct gn_vgpu_tcp *h, const struct gn_frame *f)
     return 0;
 }
 
-static int take_area(struct gn_vgpu_tcp *h, const struct gn_frame *f)
+static int load_area(struct gn_vgpu_tcp *h, const struct gn_frame *f)
 {
     struct gn_worker_hand_area area;
     if (f->op != GN_WORKER_HAND_AREA || f->n_payload <= sizeof area)
@@ -386,7 +388,7 @@ static int take_area(struct gn_vgpu_tcp *h, const struct gn_frame *f)
     return 0;
 }
 
-static int take_said(struct gn_vgpu_tcp *h, const struct gn_frame *f)
+static int load_unacknowledged(struct gn_vgpu_tcp *h, const struct gn_frame *f)
 {
     struct gn_stream_record record;
     if (f->op != GN_WORKER_HAND_SAID || !f->n_payload || f->seq > 1)
@@ -421,7 +423,9 @@ int gn_vgpu_tcp_take(struct gn_vgpu_tcp *h, const struct gn_frame *f)
     uint32_t *left = far->n_held ? &far->n_held : far->n_areas ? &far->n_areas : &far->n_said;
     if (!*left)
         return -EPROTO;
-    const int rc = far->n_held ? take_held(h, f) : far->n_areas ? take_area(h, f) : take_said(h, f);
+    const int rc = far->n_held    ? load_held(h, f)
+                   : far->n_areas ? load_area(h, f)
+                                  : load_unacknowledged(h, f);
     *left -= !rc;
     return rc;
 }

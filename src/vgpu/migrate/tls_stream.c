@@ -14,7 +14,7 @@
 
 #define MOST_IOVS 64
 
-static int wait_for(struct gn_tls_stream *f, short what, struct gn_error *err)
+static int wait_ready(struct gn_tls_stream *f, short what, struct gn_error *err)
 {
     struct pollfd p = {.fd = f->tcp.fd, .events = what};
     const uint64_t until_ns = gn_now_ns() + (uint64_t)f->stall_ms * 1000000u;
@@ -36,7 +36,7 @@ static int wait_for(struct gn_tls_stream *f, short what, struct gn_error *err)
     }
 }
 
-static int far_write(void *ctx, struct iovec *iov, int n, struct gn_error *err)
+static int tls_write(void *ctx, struct iovec *iov, int n, struct gn_error *err)
 {
     struct gn_tls_stream *f = ctx;
     int rc = 0;
@@ -46,7 +46,7 @@ static int far_write(void *ctx, struct iovec *iov, int n, struct gn_error *err)
             f->n_bytes += (uint64_t)sent;
             gn_iov_advance(&iov, &n, (size_t)sent);
         } else if (sent == -EAGAIN) {
-            rc = wait_for(f, POLLOUT, err);
+            rc = wait_ready(f, POLLOUT, err);
         } else {
             rc =
                 gn_fail(err, (int)-sent, NULL, "cannot write the stream: %s", strerror((int)-sent));
@@ -55,7 +55,7 @@ static int far_write(void *ctx, struct iovec *iov, int n, struct gn_error *err)
     return rc;
 }
 
-static int far_read(void *ctx, struct iovec *iov, int n, struct gn_error *err)
+static int tls_read(void *ctx, struct iovec *iov, int n, struct gn_error *err)
 {
     struct gn_tls_stream *f = ctx;
     int rc = 0;
@@ -65,7 +65,7 @@ static int far_read(void *ctx, struct iovec *iov, int n, struct gn_error *err)
             f->n_bytes += (uint64_t)got;
             gn_iov_advance(&iov, &n, (size_t)got);
         } else if (got == -EAGAIN) {
-            rc = wait_for(f, POLLIN, err);
+            rc = wait_ready(f, POLLIN, err);
         } else if (got == -EPIPE) {
             return -ENODATA;
         } else {
@@ -77,10 +77,10 @@ static int far_read(void *ctx, struct iovec *iov, int n, struct gn_error *err)
 
 struct gn_stream_sink gn_far_sink(struct gn_tls_stream *f)
 {
-    return (struct gn_stream_sink){far_write, f};
+    return (struct gn_stream_sink){tls_write, f};
 }
 
 struct gn_stream_source gn_far_source(struct gn_tls_stream *f)
 {
-    return (struct gn_stream_source){far_read, f};
+    return (struct gn_stream_source){tls_read, f};
 }

@@ -40,7 +40,7 @@
 
 /* ---- source */
 
-struct away {
+struct outbound {
     struct gn_vgpu *vgpu;
     int fd;
     struct gn_tls *tls; /* of a migration over tcp with TLS */
@@ -49,18 +49,18 @@ struct away {
 };
 
 /* The connection to the destination. Only one thread uses it, so any number of these may exist. */
-static struct gn_tcp tcp_of(const struct away *a)
+static struct gn_tcp connection_of(const struct outbound *a)
 {
     return (struct gn_tcp){a->fd, a->tls};
 }
 
 /* An in-process program may have closed its stdout or stderr. */
-static int stdio_or(int fd, int null)
+static int stdio_or_null(int fd, int null)
 {
     return gn_fd_is_open(fd) ? fd : null;
 }
 
-static int hand_over(struct gn_vgpu *v, int fd, struct gn_error *err)
+static int hand_over_session(struct gn_vgpu *v, int fd, struct gn_error *err)
 {
     const int null = v->hosted ? gn_fd_open("/dev/null", O_WRONLY) : -1;
     const uint32_t n = atomic_load_explicit(&v->n_segments, memory_order_acquire);
@@ -70,11 +70,12 @@ static int hand_over(struct gn_vgpu *v, int fd, struct gn_error *err)
                                         .keeps = v->remains,
                                         .kept =
                                             v->way_back ? gn_delta_base_number(v->way_back) : 0};
-    const int fds[GN_WORKER_HAND_FDS] = {[GN_WORKER_HAND_SESSION] = v->boot->session_fd,
-                                         [GN_WORKER_HAND_EVENTS] = v->boot->events.fd,
-                                         [GN_WORKER_HAND_DATA] = v->segments[0].fd,
-                                         [GN_WORKER_HAND_STDOUT] = stdio_or(STDOUT_FILENO, null),
-                                         [GN_WORKER_HAND_STDERR] = stdio_or(STDERR_FILENO, null)};
+    const int fds[GN_WORKER_HAND_FDS] = {
+        [GN_WORKER_HAND_SESSION] = v->boot->session_fd,
+        [GN_WORKER_HAND_EVENTS] = v->boot->events.fd,
+        [GN_WORKER_HAND_DATA] = v->segments[0].fd,
+        [GN_WORKER_HAND_STDOUT] = stdio_or_null(STDOUT_FILENO, null),
+        [GN_WORKER_HAND_STDERR] = stdio_or_null(STDERR_FILENO, null)};
     int rc = gn_frame_send(fd, HAND_TIMEOUT_MS, GN_WORKER_HAND, 0, 0, &hand, sizeof hand, fds,
                            GN_WORKER_HAND_FDS);
     gn_fd_close(null);
@@ -91,7 +92,7 @@ static int hand_over(struct gn_vgpu *v, int fd, struct gn_error *err)
  * Greets a worker that may be on another machine: nothing of the session can be handed over as a
  * descriptor.
  */
-static int greet_far(struct away *a, struct gn_error *err)
+static int greet_remote_worker(struct outbound *a, struct gn_error *err)
 {
     const struct gn_worker_hand hand = {.ring_at = a->vgpu->segments[0].bytes, .n_segments = 1};
     struct gn_tls_psk psk;
@@ -109,14 +110,14 @@ static int greet_far(struct away *a, struct gn_error *err)
     }
     if (rc)
         return rc;
-    struct gn_tcp to = tcp_of(a);
+    struct gn_tcp to = connection_of(a);
     rc = gn_frame_send_tcp(&to, HAND_TIMEOUT_MS, GN_WORKER_HAND, 0, 0, &hand, sizeof hand);
     return rc ? gn_fail(err, -rc, NULL, "cannot reach the destination worker: %s", strerror(-rc))
               : 0;
 }
 
 /* Fails if a descriptor has come for a request that has not: it would be lost. */
-static int expects_nothing(struct gn_vgpu *v, struct gn_error *err)
+static int check_no_descriptor_pending(struct gn_vgpu *v, struct gn_error *err)
 {
     pthread_mutex_lock(&v->helper_lock);
     bool expects = !gn_list_empty(&v->folders);
@@ -125,30 +126,30 @@ static int expects_nothing(struct gn_vgpu *v, struct gn_error *err)
                    : 0;
 }
 
-struct carried {
+struct frame_target {
     struct gn_tcp *to;
     int timeout_ms;
 };
 
-static int carry(void *ctx, const struct gn_frame *f)
+static int send_frame(void *ctx, const struct gn_frame *f)
 {
-    const struct carried *c = ctx;
+    const struct frame_target *c = ctx;
     return gn_frame_send_tcp(c->to, c->timeout_ms, f->op, 0, f->seq, f->payload, f->n_payload);
 }
 
-static int hand_far(struct gn_vgpu *v, const struct away *a, struct gn_error *err)
+static int hand_over_tcp_session(struct gn_vgpu *v, const struct outbound *a, struct gn_error *err)
 {
     const enum gn_far_way way = a->how.flags & GN_WORKER_SAVE_BESIDE ? GN_FAR_BESIDE
                                 : a->how.flags & GN_WORKER_SAVE_NEAR ? GN_FAR_NEAR
                                                                      : GN_FAR_ON;
     const struct gn_worker_hand_last last = {.ring_at = v->ring.head};
-    struct gn_tcp to = tcp_of(a);
-    struct carried carried = {&to, STALL_MS};
+    struct gn_tcp to = connection_of(a);
+    struct frame_target frame_target = {&to, STALL_MS};
     struct gn_far_session *session = NULL;
     int rc = gn_far_session_new(v, way, &session, err);
     if (rc)
         return rc;
-    rc = gn_far_session_hand(session, carry, &carried);
+    rc = gn_far_session_hand(session, send_frame, &frame_target);
     gn_far_session_free(session);
     if (!rc)
         rc = gn_frame_send_tcp(&to, HAND_TIMEOUT_MS, GN_WORKER_HAND_LAST, 0, 0, &last, sizeof last);
@@ -157,14 +158,14 @@ static int hand_far(struct gn_vgpu *v, const struct away *a, struct gn_error *er
 }
 
 /* Hands over the parts that changed until the end: the ring's position, stdout and stderr. */
-static int hand_last(struct gn_vgpu *v, const struct away *a, struct gn_error *err)
+static int hand_over_position(struct gn_vgpu *v, const struct outbound *a, struct gn_error *err)
 {
     const struct gn_worker_hand_last last = {.ring_at = v->ring.head};
     const int fd = a->fd;
     if (a->how.flags & GN_WORKER_SAVE_FAR)
-        return hand_far(v, a, err);
+        return hand_over_tcp_session(v, a, err);
     const int null = v->hosted ? gn_fd_open("/dev/null", O_WRONLY) : -1;
-    const int fds[2] = {stdio_or(STDOUT_FILENO, null), stdio_or(STDERR_FILENO, null)};
+    const int fds[2] = {stdio_or_null(STDOUT_FILENO, null), stdio_or_null(STDERR_FILENO, null)};
     int rc =
         gn_frame_send(fd, HAND_TIMEOUT_MS, GN_WORKER_HAND_LAST, 0, 0, &last, sizeof last, fds, 2);
     gn_fd_close(null);
@@ -172,7 +173,7 @@ static int hand_last(struct gn_vgpu *v, const struct away *a, struct gn_error *e
               : 0;
 }
 
-static int await_made(struct away *a, struct gn_frame_reader *made, uint32_t step,
+static int await_step(struct outbound *a, struct gn_frame_reader *made, uint32_t step,
                       struct gn_error *err)
 {
     return a->how.flags & GN_WORKER_SAVE_FILE ? 0
@@ -183,8 +184,8 @@ static int await_made(struct away *a, struct gn_frame_reader *made, uint32_t ste
  * The first exchange, while the program runs: asks whether the destination's devices are
  * compatible. If they differ, everything is made in advance.
  */
-static int ask_devices(struct away *a, struct gn_save *s, struct gn_frame_reader *made,
-                       struct gn_error *err)
+static int negotiate_devices(struct outbound *a, struct gn_save *s, struct gn_frame_reader *made,
+                             struct gn_error *err)
 {
     uint32_t others = 0, n_kept = 0;
     uint64_t *kept = NULL;
@@ -202,12 +203,12 @@ static int ask_devices(struct away *a, struct gn_save *s, struct gn_frame_reader
     if (!rc && others)
         rc = gn_save_for_others(s, err);
     if (!rc && others)
-        rc = await_made(a, made, gn_save_n_steps(s), err);
+        rc = await_step(a, made, gn_save_n_steps(s), err);
     return rc;
 }
 
 /* Sends as many rounds before the gate closes as were requested. */
-static int save_ahead(struct away *a, struct gn_save *s, struct gn_frame_reader *made,
+static int save_ahead(struct outbound *a, struct gn_save *s, struct gn_frame_reader *made,
                       struct gn_error *err)
 {
     int rc = 0;
@@ -223,7 +224,7 @@ static int save_ahead(struct away *a, struct gn_save *s, struct gn_frame_reader 
         const uint64_t before_ns = gn_now_ns();
         gn_counter_set(&a->vgpu->counters->save_waits, 1);
         (void)gn_gate_await_helpers(a->vgpu, (uint64_t)a->how.drain_timeout_ms * 1000000u);
-        rc = await_made(a, made, gn_save_n_steps(s), err);
+        rc = await_step(a, made, gn_save_n_steps(s), err);
         gn_counter_set(&a->vgpu->counters->save_waits, 0);
         if (rc)
             break;
@@ -234,7 +235,7 @@ static int save_ahead(struct away *a, struct gn_save *s, struct gn_frame_reader 
     }
     /* A connection that ends with unread data may lose data that it has sent. */
     if (!rc && (a->how.flags & GN_WORKER_SAVE_FAR))
-        rc = await_made(a, made, gn_save_n_steps(s), err);
+        rc = await_step(a, made, gn_save_n_steps(s), err);
     return rc;
 }
 
@@ -242,7 +243,7 @@ static int save_ahead(struct away *a, struct gn_save *s, struct gn_frame_reader 
  * Waits until the driver has drained and no build runs: the stop would have to wait for both. A
  * program that builds all the time is stopped during a build.
  */
-static int hold(struct gn_vgpu *v, uint64_t until_ns, struct gn_error *err)
+static int await_drained(struct gn_vgpu *v, uint64_t until_ns, struct gn_error *err)
 {
     for (uint32_t i = 0;; i++) {
         uint64_t now_ns = gn_now_ns();
@@ -258,14 +259,14 @@ static int hold(struct gn_vgpu *v, uint64_t until_ns, struct gn_error *err)
 }
 
 /* *ret_closed: the gate is closed. */
-static int stop(struct gn_vgpu *v, const struct away *a, struct gn_worker_moved *said,
-                bool *ret_closed, struct gn_error *err)
+static int quiesce(struct gn_vgpu *v, const struct outbound *a, struct gn_worker_moved *moved,
+                   bool *ret_closed, struct gn_error *err)
 {
     const uint64_t before_ns = gn_now_ns(),
                    until_ns = before_ns + (uint64_t)a->how.drain_timeout_ms * 1000000u;
-    int rc = hold(v, until_ns, err);
-    said->began_ns = gn_now_ns();
-    said->hold_ns = said->began_ns - before_ns;
+    int rc = await_drained(v, until_ns, err);
+    moved->began_ns = gn_now_ns();
+    moved->hold_ns = moved->began_ns - before_ns;
     /* From here on the program's calls wait. */
     if (!rc && a->how.flags & GN_WORKER_SAVE_NEAR &&
         (rc = gn_vgpu_tcp_pause(v->remote, a->how.mark, until_ns, err)))
@@ -274,17 +275,17 @@ static int stop(struct gn_vgpu *v, const struct away *a, struct gn_worker_moved 
         return rc;
     GN_FAULT("move-paused");
     (void)gn_lease_report(&v->lease, GN_WORKER_STOPS, NULL, 0, -1);
-    rc = gn_gate_close(v, until_ns > said->began_ns ? until_ns - said->began_ns : 0, err);
-    said->quiet_ns = gn_now_ns();
-    said->stood_ns = v->gate.stood_ns;
-    said->drained_ns = v->gate.drained_ns;
+    rc = gn_gate_close(v, until_ns > moved->began_ns ? until_ns - moved->began_ns : 0, err);
+    moved->quiet_ns = gn_now_ns();
+    moved->stood_ns = v->gate.stood_ns;
+    moved->drained_ns = v->gate.drained_ns;
     *ret_closed = !rc;
     GN_FAULT("move-quiet");
     return rc;
 }
 
-static void where_it_stops(struct gn_vgpu *v, const struct gn_worker_save *how,
-                           struct gn_stream_stop *ret)
+static void describe_stop(struct gn_vgpu *v, const struct gn_worker_save *how,
+                          struct gn_stream_stop *ret)
 {
     *ret = (struct gn_stream_stop){.ring_at = v->ring.head,
                                    .n_segments =
@@ -317,13 +318,13 @@ static int end_chunks(struct gn_chunks *c, struct gn_error *err)
               : 0;
 }
 
-static int save_to(struct gn_vgpu *v, struct away *a, struct gn_worker_moved *said,
-                   bool *ret_closed, struct gn_error *err)
+static int save_and_hand_over(struct gn_vgpu *v, struct outbound *a, struct gn_worker_moved *moved,
+                              bool *ret_closed, struct gn_error *err)
 {
     const bool file = a->how.flags & GN_WORKER_SAVE_FILE,
                stops = a->how.flags & GN_WORKER_SAVE_STOP;
     struct gn_stream_fd to = GN_STREAM_FD(a->fd, -1, STALL_MS);
-    struct gn_tls_stream far = {.tcp = tcp_of(a), .stall_ms = STALL_MS};
+    struct gn_tls_stream far = {.tcp = connection_of(a), .stall_ms = STALL_MS};
     struct gn_chunks chunks = {.socket = -1};
     const struct gn_stream_sink sink = file     ? (struct gn_stream_sink){write_chunks, &chunks}
                                        : a->tls ? gn_far_sink(&far)
@@ -357,7 +358,7 @@ static int save_to(struct gn_vgpu *v, struct away *a, struct gn_worker_moved *sa
     if (a->how.flags & GN_WORKER_SAVE_FAR)
         made.tcp = &far.tcp;
     if (!rc)
-        rc = ask_devices(a, s, &made, err);
+        rc = negotiate_devices(a, s, &made, err);
     if (!rc)
         rc = save_ahead(a, s, &made, err);
     gn_frame_reader_fini(&made);
@@ -368,13 +369,13 @@ static int save_to(struct gn_vgpu *v, struct away *a, struct gn_worker_moved *sa
     if (a->how.n_ahead && a->how.flags & GN_WORKER_SAVE_FAR)
         gn_tcp_set_up(a->fd);
     if (!rc)
-        rc = stop(v, a, said, ret_closed, err);
+        rc = quiesce(v, a, moved, ret_closed, err);
     if (!rc && v->remote && !file && !(a->how.flags & GN_WORKER_SAVE_BESIDE))
         gn_vgpu_tcp_send_quiesced(v->remote, a->how.mark);
     if (!rc && (stops || !file))
-        rc = expects_nothing(v, err);
+        rc = check_no_descriptor_pending(v, err);
     if (!rc && file) {
-        where_it_stops(v, &a->how, &stopped);
+        describe_stop(v, &a->how, &stopped);
         gn_save_checkpoint(s, &about);
     }
     if (!rc && stops && v->remote && !(rc = gn_far_session_new(v, GN_FAR_BESIDE, &session, err)))
@@ -385,24 +386,24 @@ static int save_to(struct gn_vgpu *v, struct away *a, struct gn_worker_moved *sa
         rc = end_chunks(&chunks, err);
     GN_FAULT("move-told");
     if (!rc && !file)
-        rc = hand_last(v, a, err);
+        rc = hand_over_position(v, a, err);
     if (!rc) {
         const struct gn_stream_counts *counts = gn_stream_writer_counts(w);
         const struct gn_save_figures *figures = gn_save_figures(s);
-        said->bytes = counts->stream_bytes;
-        said->pages = counts->pages;
-        said->pages_zero = counts->pages_zero;
-        said->ahead_ns = figures->ahead_ns;
-        said->pages_total = figures->pages_total;
-        said->pages_kept = figures->pages_kept;
-        said->pages_ahead = figures->pages_ahead;
-        said->pages_stop = figures->pages_stop;
-        said->sampled = figures->sampled;
-        said->hashed = figures->hashed;
-        said->device = figures->device;
-        said->read_bytes = figures->read_bytes;
-        said->told_ns = figures->told_ns;
-        said->driver_stays = v->hosted && v->driver_stays;
+        moved->bytes = counts->stream_bytes;
+        moved->pages = counts->pages;
+        moved->pages_zero = counts->pages_zero;
+        moved->ahead_ns = figures->ahead_ns;
+        moved->pages_total = figures->pages_total;
+        moved->pages_kept = figures->pages_kept;
+        moved->pages_ahead = figures->pages_ahead;
+        moved->pages_stop = figures->pages_stop;
+        moved->sampled = figures->sampled;
+        moved->hashed = figures->hashed;
+        moved->device = figures->device;
+        moved->read_bytes = figures->read_bytes;
+        moved->told_ns = figures->told_ns;
+        moved->driver_stays = v->hosted && v->driver_stays;
     }
     gn_save_free(s);
     gn_far_session_free(session);
@@ -411,35 +412,35 @@ static int save_to(struct gn_vgpu *v, struct away *a, struct gn_worker_moved *sa
     return rc;
 }
 
-static void say_with(struct gn_vgpu *v, uint16_t op, struct gn_worker_moved *said, int rc,
-                     const struct gn_error *err, int fd)
+static void report_with_fd(struct gn_vgpu *v, uint16_t op, struct gn_worker_moved *moved, int rc,
+                           const struct gn_error *err, int fd)
 {
-    said->error = rc;
-    said->done_ns = gn_now_ns();
-    gn_frame_string_set(said->what, sizeof said->what, rc ? err->what : "");
-    gn_frame_string_set(said->fix, sizeof said->fix, rc ? err->fix : "");
-    /* If gantryd is gone, this process is about to end. */
-    (void)gn_lease_report(&v->lease, op, said, sizeof *said, fd);
+    moved->error = rc;
+    moved->done_ns = gn_now_ns();
+    gn_frame_string_set(moved->what, sizeof moved->what, rc ? err->what : "");
+    gn_frame_string_set(moved->fix, sizeof moved->fix, rc ? err->fix : "");
+    /* If gantryd is gone this process is about to end. */
+    (void)gn_lease_report(&v->lease, op, moved, sizeof *moved, fd);
 }
 
-static void say(struct gn_vgpu *v, uint16_t op, struct gn_worker_moved *said, int rc,
-                const struct gn_error *err)
+static void report_outcome(struct gn_vgpu *v, uint16_t op, struct gn_worker_moved *moved, int rc,
+                           const struct gn_error *err)
 {
-    say_with(v, op, said, rc, err, -1);
+    report_with_fd(v, op, moved, rc, err, -1);
 }
 
 /*
  * The source resumes. The session goes first: another migration may close the gate before the
  * quiesced thread has looked.
  */
-static void go_on(struct gn_vgpu *v)
+static void resume_source(struct gn_vgpu *v)
 {
     if (v->remote)
         gn_vgpu_tcp_go_on(v->remote);
     gn_gate_open(v);
 }
 
-static void leaves_nothing(struct gn_vgpu *v)
+static void drop_retained(struct gn_vgpu *v)
 {
     gn_retained_drop(v->remains);
     v->remains = 0;
@@ -447,10 +448,10 @@ static void leaves_nothing(struct gn_vgpu *v)
 
 void gn_vgpu_resume(struct gn_vgpu *v)
 {
-    leaves_nothing(v);
+    drop_retained(v);
     atomic_store_explicit(&v->saved_awaiting_commit, false, memory_order_seq_cst);
     gn_tcp_close(&v->sent_to);
-    go_on(v);
+    resume_source(v);
 }
 
 /*
@@ -473,7 +474,7 @@ static void close_save_fd(struct gn_vgpu *v)
     pthread_mutex_unlock(&v->gate.lock);
 }
 
-static int begin_away(struct gn_vgpu *v, struct away *a, struct gn_error *err)
+static int begin_outbound(struct gn_vgpu *v, struct outbound *a, struct gn_error *err)
 {
     const bool stops = a->how.flags & GN_WORKER_SAVE_STOP,
                file = a->how.flags & GN_WORKER_SAVE_FILE;
@@ -483,41 +484,42 @@ static int begin_away(struct gn_vgpu *v, struct away *a, struct gn_error *err)
         return gn_fail(err, EOPNOTSUPP, NULL, "its program is attached by another kind of link");
     if (file)
         return 0;
-    return a->how.flags & GN_WORKER_SAVE_FAR ? greet_far(a, err) : hand_over(v, a->fd, err);
+    return a->how.flags & GN_WORKER_SAVE_FAR ? greet_remote_worker(a, err)
+                                             : hand_over_session(v, a->fd, err);
 }
 
-static void *away_thread(void *arg)
+static void *run_outbound(void *arg)
 {
-    struct away *a = arg;
+    struct outbound *a = arg;
     struct gn_vgpu *v = a->vgpu;
-    struct gn_worker_moved said = {.began_ns = gn_now_ns()};
+    struct gn_worker_moved moved = {.began_ns = gn_now_ns()};
     struct gn_error err = {{0}, {0}};
     bool closed = false;
     gn_objects_own_thread();
     open_save_fd(v, a->fd);
     GN_FAULT("move-begun");
     const bool stops = a->how.flags & GN_WORKER_SAVE_STOP;
-    int rc = begin_away(v, a, &err);
+    int rc = begin_outbound(v, a, &err);
     GN_FAULT("move-handed");
     if (!rc)
-        rc = save_to(v, a, &said, &closed, &err);
+        rc = save_and_hand_over(v, a, &moved, &closed, &err);
     close_save_fd(v);
-    struct gn_tcp left = tcp_of(a); /* -1: owned by another now */
+    struct gn_tcp left = connection_of(a); /* -1: owned by another now */
     if (!rc && (a->how.flags & GN_WORKER_SAVE_FAR))
         v->sent_to = left;
     else if (!rc)
         gn_tcp_close(&left);
     free(a);
     if (rc)
-        leaves_nothing(v);
+        drop_retained(v);
     if (rc && closed)
-        go_on(v);
+        resume_source(v);
     GN_FAULT("move-saved");
     atomic_store_explicit(&v->saved_awaiting_commit, !rc, memory_order_seq_cst);
     atomic_store_explicit(&v->moving, false, memory_order_seq_cst);
     /* A program attached over tcp has no session socket to hand over. */
-    say_with(v, GN_WORKER_SAVED, &said, rc, &err,
-             stops && !rc && !v->remote ? v->boot->session_fd : -1);
+    report_with_fd(v, GN_WORKER_SAVED, &moved, rc, &err,
+                   stops && !rc && !v->remote ? v->boot->session_fd : -1);
     /*
      * The destination fails when the connection closes; report the reason to gantryd before that.
      */
@@ -528,22 +530,22 @@ static void *away_thread(void *arg)
 
 void gn_vgpu_migrate_outbound(struct gn_vgpu *v, int fd, const struct gn_worker_save *how)
 {
-    struct gn_worker_moved said = {0};
+    struct gn_worker_moved moved = {0};
     struct gn_error err;
-    struct away *a = malloc(sizeof *a);
+    struct outbound *a = malloc(sizeof *a);
     if (atomic_exchange_explicit(&v->moving, true, memory_order_seq_cst)) {
-        say(v, GN_WORKER_SAVED, &said, gn_fail(&err, EBUSY, NULL, "it is being moved already"),
-            &err);
+        report_outcome(v, GN_WORKER_SAVED, &moved,
+                       gn_fail(&err, EBUSY, NULL, "it is being moved already"), &err);
         gn_fd_close(fd);
         free(a);
         return;
     }
     if (a)
-        *a = (struct away){.vgpu = v, .fd = fd, .how = *how};
-    if (!a || gn_vgpu_start_thread(v, away_thread, a, NULL)) {
+        *a = (struct outbound){.vgpu = v, .fd = fd, .how = *how};
+    if (!a || gn_vgpu_start_thread(v, run_outbound, a, NULL)) {
         atomic_store_explicit(&v->moving, false, memory_order_seq_cst);
-        say(v, GN_WORKER_SAVED, &said, gn_fail(&err, ENOMEM, NULL, "no memory left to migrate it"),
-            &err);
+        report_outcome(v, GN_WORKER_SAVED, &moved,
+                       gn_fail(&err, ENOMEM, NULL, "no memory left to migrate it"), &err);
         gn_fd_close(fd);
         free(a);
     }
@@ -551,7 +553,8 @@ void gn_vgpu_migrate_outbound(struct gn_vgpu *v, int fd, const struct gn_worker_
 
 /* ---- destination */
 
-static int adopt(struct gn_frame_reader *reader, int i, uint64_t most_bytes, struct gn_segment *ret)
+static int adopt_segment(struct gn_frame_reader *reader, int i, uint64_t most_bytes,
+                         struct gn_segment *ret)
 {
     const int fd = gn_frame_take_fd(reader, i);
     const int rc = gn_segment_adopt(fd, most_bytes, ret);
@@ -560,7 +563,8 @@ static int adopt(struct gn_frame_reader *reader, int i, uint64_t most_bytes, str
     return rc;
 }
 
-static int take_segment(struct gn_vgpu_boot *boot, struct gn_frame_reader *reader, uint32_t index)
+static int receive_segment(struct gn_vgpu_boot *boot, struct gn_frame_reader *reader,
+                           uint32_t index)
 {
     struct gn_link_segment_made made;
     struct gn_frame f;
@@ -570,7 +574,7 @@ static int take_segment(struct gn_vgpu_boot *boot, struct gn_frame_reader *reade
     if (f.op != GN_WORKER_HAND_SEGMENT || !gn_frame_payload(&f, &made, sizeof made) ||
         made.index != index || f.n_fds != 1)
         return -EPROTO;
-    rc = adopt(reader, 0, GN_LINK_SEGMENT_LIMIT, &boot->more[index - 1]);
+    rc = adopt_segment(reader, 0, GN_LINK_SEGMENT_LIMIT, &boot->more[index - 1]);
     if (!rc)
         boot->n_more = index;
     return rc;
@@ -580,7 +584,7 @@ static int take_segment(struct gn_vgpu_boot *boot, struct gn_frame_reader *reade
  * Takes stdout and stderr last: the program has already seen the output of a driver that makes
  * objects again. An in-process vGPU keeps its own.
  */
-static int take_stdio(const int fds[2], bool hosted)
+static int adopt_stdio(const int fds[2], bool hosted)
 {
     int rc = hosted                                                               ? 0
              : dup2(fds[0], STDOUT_FILENO) < 0 || dup2(fds[1], STDERR_FILENO) < 0 ? -errno
@@ -591,16 +595,16 @@ static int take_stdio(const int fds[2], bool hosted)
 }
 
 /* The connection to a source that may be on another machine. */
-static int far_fd(const struct gn_vgpu_boot *boot)
+static int source_fd(const struct gn_vgpu_boot *boot)
 {
     return boot->near ? boot->far_fd : boot->load_fd;
 }
 
 /* Greets such a source. */
-static int take_far(struct gn_vgpu_boot *boot)
+static int receive_remote_greeting(struct gn_vgpu_boot *boot)
 {
     const uint64_t deadline_ns = gn_now_ns() + FIRST_TIMEOUT_MS * UINT64_C(1000000);
-    struct gn_tcp from = {far_fd(boot), NULL};
+    struct gn_tcp from = {source_fd(boot), NULL};
     struct gn_frame_reader reader;
     struct gn_worker_hand hand;
     struct gn_tls_psk psk;
@@ -634,8 +638,8 @@ static int take_far(struct gn_vgpu_boot *boot)
 }
 
 /* Adopts the descriptors of the first frame. */
-static int take_session(struct gn_vgpu_boot *boot, struct gn_frame_reader *reader,
-                        const struct gn_worker_hand *hand)
+static int receive_session(struct gn_vgpu_boot *boot, struct gn_frame_reader *reader,
+                           const struct gn_worker_hand *hand)
 {
     const int fds[2] = {gn_frame_take_fd(reader, GN_WORKER_HAND_STDOUT),
                         gn_frame_take_fd(reader, GN_WORKER_HAND_STDERR)};
@@ -655,8 +659,8 @@ static int take_session(struct gn_vgpu_boot *boot, struct gn_frame_reader *reade
     boot->more = calloc(hand->n_segments, sizeof *boot->more);
     int rc = boot->more ? 0 : -ENOMEM;
     if (!rc)
-        rc = adopt(reader, GN_WORKER_HAND_EVENTS, GN_EVENT_TABLE_BYTES, &boot->events);
-    return rc ? rc : adopt(reader, GN_WORKER_HAND_DATA, GN_LINK_SEGMENT_LIMIT, &boot->data);
+        rc = adopt_segment(reader, GN_WORKER_HAND_EVENTS, GN_EVENT_TABLE_BYTES, &boot->events);
+    return rc ? rc : adopt_segment(reader, GN_WORKER_HAND_DATA, GN_LINK_SEGMENT_LIMIT, &boot->data);
 }
 
 int gn_vgpu_receive_handover(struct gn_vgpu_boot *boot)
@@ -665,19 +669,19 @@ int gn_vgpu_receive_handover(struct gn_vgpu_boot *boot)
     struct gn_worker_hand hand;
     struct gn_frame f;
     if (boot->remote)
-        return boot->file_fd >= 0 ? 0 : take_far(boot);
+        return boot->file_fd >= 0 ? 0 : receive_remote_greeting(boot);
     gn_frame_reader_init(&reader, boot->load_fd);
     int rc = gn_frame_wait(&reader, FIRST_TIMEOUT_MS, &f);
     if (rc == 1)
         rc = f.op == GN_WORKER_HAND && gn_frame_payload(&f, &hand, sizeof hand) &&
                      f.n_fds == GN_WORKER_HAND_FDS && hand.n_segments &&
                      hand.n_segments <= GN_MAX_SEGMENTS
-                 ? take_session(boot, &reader, &hand)
+                 ? receive_session(boot, &reader, &hand)
                  : -EPROTO;
     for (uint32_t i = 1; !rc && i < hand.n_segments; i++)
-        rc = take_segment(boot, &reader, i);
+        rc = receive_segment(boot, &reader, i);
     gn_frame_reader_fini(&reader);
-    return !rc && boot->near ? take_far(boot) : rc;
+    return !rc && boot->near ? receive_remote_greeting(boot) : rc;
 }
 
 /* Sends the ids of the retained memories, before the answer about the devices. */
@@ -698,7 +702,7 @@ static void send_retained(const struct gn_vgpu_boot *boot)
 /* A failed send is ignored: the source notices it. */
 void gn_vgpu_fits(struct gn_vgpu *v, bool others)
 {
-    struct gn_tcp far = {far_fd(v->boot), v->boot->load_tls};
+    struct gn_tcp far = {source_fd(v->boot), v->boot->load_tls};
     if ((v->remote && v->boot->file_fd < 0) || v->boot->near)
         (void)gn_frame_send_tcp(&far, HAND_TIMEOUT_MS, GN_WORKER_HAND_FITS, 0, others, NULL, 0);
     else if (v->boot->file_fd < 0 && v->boot->load_fd >= 0) {
@@ -710,7 +714,7 @@ void gn_vgpu_fits(struct gn_vgpu *v, bool others)
 void gn_vgpu_made(struct gn_vgpu *v, uint32_t round)
 {
     /* A failed send is ignored: the source continues. */
-    struct gn_tcp far = {far_fd(v->boot), v->boot->load_tls};
+    struct gn_tcp far = {source_fd(v->boot), v->boot->load_tls};
     if ((v->remote && v->boot->file_fd < 0) || v->boot->near)
         (void)gn_frame_send_tcp(&far, HAND_TIMEOUT_MS, GN_WORKER_HAND_MADE, 0, round, NULL, 0);
     else if (v->boot->file_fd < 0 && v->boot->load_fd >= 0)
@@ -732,7 +736,7 @@ void gn_vgpu_begin_load(struct gn_vgpu *v)
  * From a source on another machine, to a program that shares memory with this worker: checks that
  * it hands over no parts of the session. The program was quiesced, so there are none.
  */
-static int take_last_of_far(struct gn_vgpu *v, struct gn_error *err)
+static int receive_remote_end(struct gn_vgpu *v, struct gn_error *err)
 {
     struct gn_tcp far = {v->boot->far_fd, v->boot->load_tls};
     struct gn_worker_hand_last last;
@@ -754,8 +758,8 @@ static int take_last_of_far(struct gn_vgpu *v, struct gn_error *err)
 }
 
 /* Takes the state of a tcp session. `from` is positioned behind the stream. */
-static int take_far_session(struct gn_vgpu_tcp *h, struct gn_frame_reader *from,
-                            struct gn_error *err)
+static int receive_tcp_session(struct gn_vgpu_tcp *h, struct gn_frame_reader *from,
+                               struct gn_error *err)
 {
     int rc = 0;
     while (!rc && !gn_vgpu_tcp_has_taken(h)) {
@@ -769,19 +773,19 @@ static int take_far_session(struct gn_vgpu_tcp *h, struct gn_frame_reader *from,
 }
 
 /* Takes the position in the ring, stdout and stderr, after everything else. */
-static int take_last(struct gn_vgpu *v, struct gn_error *err)
+static int receive_position(struct gn_vgpu *v, struct gn_error *err)
 {
     struct gn_worker_hand_last last;
     struct gn_frame_reader reader;
     struct gn_tcp far = {v->boot->load_fd, v->boot->load_tls};
     struct gn_frame f;
     int rc = 0;
-    if (v->boot->near && (rc = take_last_of_far(v, err)))
+    if (v->boot->near && (rc = receive_remote_end(v, err)))
         return rc;
     gn_frame_reader_init(&reader, v->boot->load_fd);
     if (v->remote) {
         reader.tcp = &far;
-        rc = take_far_session(v->remote, &reader, err);
+        rc = receive_tcp_session(v->remote, &reader, err);
         if (rc) {
             gn_frame_reader_fini(&reader);
             return rc;
@@ -795,7 +799,7 @@ static int take_last(struct gn_vgpu *v, struct gn_error *err)
                  : -EPROTO;
     if (!rc && !v->remote) {
         const int fds[2] = {gn_frame_take_fd(&reader, 0), gn_frame_take_fd(&reader, 1)};
-        rc = take_stdio(fds, v->hosted);
+        rc = adopt_stdio(fds, v->hosted);
         v->ring.head = last.ring_at;
     }
     gn_frame_reader_fini(&reader);
@@ -805,7 +809,7 @@ static int take_last(struct gn_vgpu *v, struct gn_error *err)
 /*
  * False if the program ends. After it has reported that everything has come, only gantryd decides.
  */
-static bool may_come(struct gn_vgpu *v)
+static bool claim_arrival(struct gn_vgpu *v)
 {
     int coming = GN_INBOUND_COMING;
     return !v->boot->end ||
@@ -814,14 +818,14 @@ static bool may_come(struct gn_vgpu *v)
 
 int gn_vgpu_receive(struct gn_vgpu *v)
 {
-    struct gn_worker_moved said = {.began_ns = gn_now_ns()};
+    struct gn_worker_moved moved = {.began_ns = gn_now_ns()};
     /*
      * No timeout: the source may wait for the device, and gantryd ends this worker when the
      * migration is given up.
      */
     const bool file = v->boot->file_fd >= 0;
-    struct gn_stream_fd from = GN_STREAM_FD(file ? v->boot->file_fd : far_fd(v->boot), -1, 0);
-    struct gn_tls_stream far = {.tcp = {far_fd(v->boot), v->boot->load_tls}};
+    struct gn_stream_fd from = GN_STREAM_FD(file ? v->boot->file_fd : source_fd(v->boot), -1, 0);
+    struct gn_tls_stream far = {.tcp = {source_fd(v->boot), v->boot->load_tls}};
     const struct gn_stream_source source =
         v->boot->load_tls ? gn_far_source(&far) : gn_stream_source_of_fd(&from);
     /*
@@ -849,23 +853,23 @@ int gn_vgpu_receive(struct gn_vgpu *v)
     gn_retained_drop(v->boot->kept);
     GN_FAULT("load-last");
     if (!rc && !file)
-        rc = take_last(v, &err);
-    else if (!rc && !v->remote && (rc = take_stdio(v->boot->stdio_fds, v->hosted)))
+        rc = receive_position(v, &err);
+    else if (!rc && !v->remote && (rc = adopt_stdio(v->boot->stdio_fds, v->hosted)))
         gn_fail(&err, -rc, NULL, "cannot take the program's output: %s", strerror(-rc));
-    said.bytes = v->boot->load_tls ? far.n_bytes : from.n_bytes;
+    moved.bytes = v->boot->load_tls ? far.n_bytes : from.n_bytes;
     GN_FAULT("load-done");
-    if (!rc && !may_come(v))
+    if (!rc && !claim_arrival(v))
         rc = gn_fail(&err, ECANCELED, NULL, "the program ends");
-    say(v, GN_WORKER_LOADED, &said, rc, &err);
+    report_outcome(v, GN_WORKER_LOADED, &moved, rc, &err);
     return rc;
 }
 
 void gn_vgpu_load_failed(struct gn_vgpu *v, int rc)
 {
-    struct gn_worker_moved said = {.began_ns = gn_now_ns()};
+    struct gn_worker_moved moved = {.began_ns = gn_now_ns()};
     struct gn_error err;
     gn_fail(&err, -rc, NULL, "cannot start the vGPU's threads: %s", strerror(-rc));
-    say(v, GN_WORKER_LOADED, &said, rc, &err);
+    report_outcome(v, GN_WORKER_LOADED, &moved, rc, &err);
 }
 
 void gn_vgpu_resume_as_owner(struct gn_vgpu *v)

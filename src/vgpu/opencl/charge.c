@@ -112,7 +112,7 @@ struct gn_mem_charge {
     _Atomic int n_ends;
 };
 
-static void CL_CALLBACK destroyed(cl_mem mem, void *user_data)
+static void CL_CALLBACK on_destroyed(cl_mem mem, void *user_data)
 {
     (void)mem;
     gn_mem_charge_end(user_data);
@@ -128,7 +128,7 @@ struct gn_mem_charge *gn_mem_charge_keep(struct gn_vobject *o)
     c->bytes = o->charged_bytes;
     o->charged_bytes = 0;
     if (!cl->clSetMemObjectDestructorCallback ||
-        cl->clSetMemObjectDestructorCallback(o->driver, destroyed, c))
+        cl->clSetMemObjectDestructorCallback(o->driver, on_destroyed, c))
         atomic_store_explicit(&c->n_ends, 1, memory_order_relaxed);
     return c;
 }

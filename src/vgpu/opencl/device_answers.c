@@ -24,13 +24,13 @@ static const cl_device_info questions_beyond[] = {
 };
 #define N_IN_RANGE (LAST_QUESTION - FIRST_QUESTION + 1)
 
-static cl_device_info question(uint32_t i)
+static cl_device_info query_at(uint32_t i)
 {
     return i < N_IN_RANGE ? FIRST_QUESTION + i : questions_beyond[i - N_IN_RANGE];
 }
 
 /* An answer of unknown type may be a pointer. A sub-device's partition type is its own. */
-static bool is_asked(cl_device_info number)
+static bool is_query(cl_device_info number)
 {
     return gn_asks_clGetDeviceInfo(number) && number != CL_DEVICE_PARTITION_TYPE;
 }
@@ -51,9 +51,9 @@ int gn_device_answers_ask(struct gn_vgpu *v, cl_device_id device,
     if (!t.facts)
         return -ENOMEM;
     for (uint32_t i = 0; i < n_questions; i++) {
-        const cl_device_info q = question(i);
+        const cl_device_info q = query_at(i);
         size_t n = 0;
-        if (!is_asked(q) || cl->clGetDeviceInfo(device, q, 0, NULL, &n) || n > MOST_BYTES)
+        if (!is_query(q) || cl->clGetDeviceInfo(device, q, 0, NULL, &n) || n > MOST_BYTES)
             continue;
         t.facts[t.n++] = (struct gn_device_answers_fact){.number = q, .n = n};
         total += gn_align_up(n, 8);
@@ -161,7 +161,7 @@ uint64_t gn_device_answers_number(const struct gn_device_answers_device *t, cl_d
 }
 
 /* Queries that a sub-device answers by itself. */
-static bool is_a_parts_own(cl_device_info number)
+static bool is_own_of_sub_device(cl_device_info number)
 {
     return number == CL_DEVICE_MAX_COMPUTE_UNITS || number == CL_DEVICE_PARTITION_MAX_SUB_DEVICES ||
            number == CL_DEVICE_PARTITION_PROPERTIES ||
@@ -175,7 +175,7 @@ bool gn_device_answers_answer(struct gn_vgpu *v, cl_device_id device, cl_device_
     if (!detail->told)
         return false;
     const cl_uint i = gn_device_index(v, device);
-    if (detail->platform->devices[i] != device && is_a_parts_own(number))
+    if (detail->platform->devices[i] != device && is_own_of_sub_device(number))
         return false;
     const struct gn_device_answers_fact *f = gn_device_answers_find(&detail->told[i], number);
     if (!f)

@@ -17,7 +17,7 @@
 
 /* ---- features in use */
 
-static void most(uint64_t *have, uint64_t n)
+static void raise_to(uint64_t *have, uint64_t n)
 {
     if (n > *have)
         *have = n;
@@ -37,7 +37,7 @@ static uint64_t devices_of(struct gn_vgpu *v, cl_context context)
     return all;
 }
 
-static void use_image(struct gn_uses *u, const struct gn_saved_image *image)
+static void note_image(struct gn_uses *u, const struct gn_saved_image *image)
 {
     for (uint32_t i = 0; i < u->n_images; i++)
         if (!memcmp(&u->images[i], image, sizeof *image))
@@ -46,8 +46,8 @@ static void use_image(struct gn_uses *u, const struct gn_saved_image *image)
         u->images[u->n_images++] = *image;
 }
 
-static void use_sides(struct gn_vgpu *v, cl_mem mem, cl_mem_object_type type,
-                      struct gn_saved_uses *u)
+static void note_image_sides(struct gn_vgpu *v, cl_mem mem, cl_mem_object_type type,
+                             struct gn_saved_uses *u)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
     size_t width = 0, height = 0, depth = 0, layers = 0;
@@ -55,20 +55,20 @@ static void use_sides(struct gn_vgpu *v, cl_mem mem, cl_mem_object_type type,
     cl->clGetImageInfo(mem, CL_IMAGE_HEIGHT, sizeof height, &height, NULL);
     cl->clGetImageInfo(mem, CL_IMAGE_DEPTH, sizeof depth, &depth, NULL);
     cl->clGetImageInfo(mem, CL_IMAGE_ARRAY_SIZE, sizeof layers, &layers, NULL);
-    most(&u->image_layers, layers);
+    raise_to(&u->image_layers, layers);
     if (type == CL_MEM_OBJECT_IMAGE3D) {
-        most(&u->image3d[0], width);
-        most(&u->image3d[1], height);
-        most(&u->image3d[2], depth);
+        raise_to(&u->image3d[0], width);
+        raise_to(&u->image3d[1], height);
+        raise_to(&u->image3d[2], depth);
     } else if (type == CL_MEM_OBJECT_IMAGE1D_BUFFER) {
-        most(&u->image_elements, width);
+        raise_to(&u->image_elements, width);
     } else {
-        most(&u->image2d[0], width);
-        most(&u->image2d[1], height);
+        raise_to(&u->image2d[0], width);
+        raise_to(&u->image2d[1], height);
     }
 }
 
-static void use_mem(struct gn_vgpu *v, cl_mem mem, struct gn_uses *uses)
+static void note_mem(struct gn_vgpu *v, cl_mem mem, struct gn_uses *uses)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
     cl_context context = NULL;
@@ -93,15 +93,15 @@ static void use_mem(struct gn_vgpu *v, cl_mem mem, struct gn_uses *uses)
     for (uint32_t i = 0; i < v->n_devices; i++) {
         if (!(on >> i & 1))
             continue;
-        most(&uses[i].most.largest_bytes, bytes);
+        raise_to(&uses[i].most.largest_bytes, bytes);
         if (image) {
-            use_image(&uses[i], &one);
-            use_sides(v, mem, type, &uses[i].most);
+            note_image(&uses[i], &one);
+            note_image_sides(v, mem, type, &uses[i].most);
         }
     }
 }
 
-static void use_queue(struct gn_vgpu *v, const struct gn_vobject *o, struct gn_uses *uses)
+static void note_queue(struct gn_vgpu *v, const struct gn_vobject *o, struct gn_uses *uses)
 {
     cl_device_id device = NULL;
     cl_command_queue_properties properties = 0;
@@ -112,7 +112,7 @@ static void use_queue(struct gn_vgpu *v, const struct gn_vobject *o, struct gn_u
         uses[gn_device_index(v, device)].most.queue_properties |= properties;
 }
 
-static void use_kernel(struct gn_vgpu *v, const struct gn_vobject *o, struct gn_uses *uses)
+static void note_kernel(struct gn_vgpu *v, const struct gn_vobject *o, struct gn_uses *uses)
 {
     const struct gn_kernel_detail *k = o->detail;
     cl_context context = NULL;
@@ -126,17 +126,18 @@ static void use_kernel(struct gn_vgpu *v, const struct gn_vobject *o, struct gn_
         if (!gn_cl(v)->clGetKernelWorkGroupInfo(o->driver, gn_platform_of(v)->devices[i],
                                                 CL_KERNEL_LOCAL_MEM_SIZE, sizeof local, &local,
                                                 NULL))
-            most(&uses[i].most.local_bytes, local);
+            raise_to(&uses[i].most.local_bytes, local);
         if (!k)
             continue;
-        most(&uses[i].most.work_items, atomic_load_explicit(&k->most_items, memory_order_relaxed));
+        raise_to(&uses[i].most.work_items,
+                 atomic_load_explicit(&k->most_items, memory_order_relaxed));
         for (int side = 0; side < 3; side++)
-            most(&uses[i].most.work_sizes[side],
-                 atomic_load_explicit(&k->most_sides[side], memory_order_relaxed));
+            raise_to(&uses[i].most.work_sizes[side],
+                     atomic_load_explicit(&k->most_sides[side], memory_order_relaxed));
     }
 }
 
-static void use_part(struct gn_vgpu *v, const struct gn_vobject *o, struct gn_uses *uses)
+static void note_sub_device(struct gn_vgpu *v, const struct gn_vobject *o, struct gn_uses *uses)
 {
     const uint32_t i = gn_device_index(v, o->driver);
     cl_uint units = 0;
@@ -158,13 +159,13 @@ void gn_uses_look(struct gn_vgpu *v, struct gn_vobject *const *objects, uint32_t
         for (uint32_t d = 0; d < v->n_devices; d++)
             ret[d].most.flags |= on >> d & 1 ? GN_USES_IT : 0;
         if (o->kind == GN_KIND_MEM)
-            use_mem(v, o->driver, ret);
+            note_mem(v, o->driver, ret);
         else if (o->kind == GN_KIND_QUEUE)
-            use_queue(v, o, ret);
+            note_queue(v, o, ret);
         else if (o->kind == GN_KIND_KERNEL)
-            use_kernel(v, o, ret);
+            note_kernel(v, o, ret);
         else if (o->kind == GN_KIND_DEVICE)
-            use_part(v, o, ret);
+            note_sub_device(v, o, ret);
     }
     /* The program's own binary, or one of a program that it was linked from. */
     for (uint32_t i = 0; i < n_records; i++)
@@ -184,7 +185,7 @@ void gn_uses_look(struct gn_vgpu *v, struct gn_vobject *const *objects, uint32_t
 
 /* ---- missing features */
 
-static void append(struct gn_device_lacks *l, const char *text, uint32_t n_items)
+static void append_items(struct gn_device_lacks *l, const char *text, uint32_t n_items)
 {
     const size_t n = strlen(text), sep = l->n ? 2 : 0;
     l->n += n_items;
@@ -199,7 +200,7 @@ static void append(struct gn_device_lacks *l, const char *text, uint32_t n_items
 
 void gn_device_compat_add(struct gn_device_lacks *l, const struct gn_device_lacks *more)
 {
-    append(l, more->text, more->n - more->left_out);
+    append_items(l, more->text, more->n - more->left_out);
     l->n += more->left_out;
     l->left_out += more->left_out;
 }
@@ -212,7 +213,7 @@ void gn_lack(struct gn_device_lacks *l, const char *format, ...)
     vsnprintf(one, sizeof one, format, ap);
     va_end(ap);
     gn_debug("incompatible device: it lacks %s", one);
-    append(l, one, 1);
+    append_items(l, one, 1);
 }
 
 struct pair {
@@ -298,7 +299,7 @@ static bool has_word(const char *words, int n, const char *word, size_t n_word)
 }
 
 /* Whether programs see the extension on this device. */
-static bool shows(const struct gn_device_answers_device *t, const struct gn_carried *c)
+static bool has_extension(const struct gn_device_answers_device *t, const struct gn_carried *c)
 {
     int n;
     const char *names = gn_device_answers_text(t, CL_DEVICE_EXTENSIONS, 65536, &n);
@@ -313,7 +314,7 @@ static bool shows(const struct gn_device_answers_device *t, const struct gn_carr
 static void need_extensions(const struct pair *p)
 {
     for (size_t i = 0; i < GN_ARRAY_SIZE(gn_carried); i++)
-        if (shows(p->told, &gn_carried[i]) && !shows(p->here, &gn_carried[i]))
+        if (has_extension(p->told, &gn_carried[i]) && !has_extension(p->here, &gn_carried[i]))
             gn_lack(p->l, "%s", gn_carried[i].name);
 }
 
@@ -324,7 +325,7 @@ static void need_extensions(const struct pair *p)
 static void need_command_buffers(const struct pair *p)
 {
     const struct gn_carried *c = gn_carried_named(GN_COMMAND_BUFFER, sizeof GN_COMMAND_BUFFER - 1);
-    if (!shows(p->told, c) || !shows(p->here, c))
+    if (!has_extension(p->told, c) || !has_extension(p->here, c))
         return;
     need_bits(p, CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR, "command buffers", "some abilities");
     if (gn_device_answers_number(p->here, CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR,

@@ -28,7 +28,7 @@ struct gn_device_digests {
     struct gn_cl_page_hash *hash; /* NULL: not ready, or failed */
 };
 
-static enum shape wanted(void)
+static enum shape requested_shape(void)
 {
     static const char *const words[] = {"item", "group", "host"};
     const char *given = getenv("GANTRY_PAGE_HASH");
@@ -42,14 +42,14 @@ static enum shape wanted(void)
 
 bool gn_device_digests_forced(void)
 {
-    const enum shape shape = wanted();
+    const enum shape shape = requested_shape();
     return shape == BY_ITEM || shape == BY_GROUP;
 }
 
 struct gn_device_digests *gn_device_digests_new(struct gn_vgpu *v, cl_context context)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
-    const enum shape shape = wanted();
+    const enum shape shape = requested_shape();
     cl_uint n = 0;
     cl_device_id device;
     cl_bool unified = CL_TRUE;
@@ -74,7 +74,7 @@ void gn_device_digests_free(struct gn_device_digests *d)
     free(d);
 }
 
-static void fail(struct gn_device_digests *d, const struct gn_error *err)
+static void disable(struct gn_device_digests *d, const struct gn_error *err)
 {
     gn_log(GN_LOG_WARN, "vgpu=%08x %s; %s", d->vgpu, err->what, err->fix);
     gn_cl_page_hash_destroy(d->hash);
@@ -82,8 +82,9 @@ static void fail(struct gn_device_digests *d, const struct gn_error *err)
 }
 
 /* Compares the digests of some whole pages and of a short one with those computed on the host. */
-static int compare(struct gn_device_digests *d, cl_mem mem, const struct gn_page_hasher *hasher,
-                   const unsigned char *bytes, size_t n, struct gn_error *err)
+static int compare_digests(struct gn_device_digests *d, cl_mem mem,
+                           const struct gn_page_hasher *hasher, const unsigned char *bytes,
+                           size_t n, struct gn_error *err)
 {
     unsigned char there[(TRIAL_PAGES + 1) * GN_CL_PAGE_DIGEST_BYTES], here[GN_PAGE_DIGEST_MAX];
     int rc = gn_cl_page_hash_run(d->hash, mem, n, 0, TRIAL_PAGES + 1, there, err);
@@ -97,8 +98,8 @@ static int compare(struct gn_device_digests *d, cl_mem mem, const struct gn_page
     return rc;
 }
 
-static int try_it(struct gn_device_digests *d, const struct gn_page_hasher *hasher,
-                  struct gn_error *err)
+static int test_device(struct gn_device_digests *d, const struct gn_page_hasher *hasher,
+                       struct gn_error *err)
 {
     const size_t n = (size_t)TRIAL_PAGES * hasher->page_bytes + TRIAL_TAIL;
     unsigned char *bytes = malloc(n);
@@ -112,7 +113,7 @@ static int try_it(struct gn_device_digests *d, const struct gn_page_hasher *hash
     if (bytes)
         mem = d->cl->clCreateBuffer(d->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, n, bytes,
                                     &result);
-    int rc = mem ? compare(d, mem, hasher, bytes, n, err)
+    int rc = mem ? compare_digests(d, mem, hasher, bytes, n, err)
                  : gn_fail(err, ENOMEM, "pages will be read and hashed by the processor",
                            "no memory to try whether the device hashes pages: error %d", result);
     if (mem)
@@ -130,9 +131,9 @@ void gn_device_digests_ready(struct gn_device_digests *d, const struct gn_page_h
     int rc = gn_cl_page_hash_create(d->cl, d->context, d->device, hasher->key, hasher->page_bytes,
                                     d->shape, &d->hash, &err);
     if (!rc)
-        rc = try_it(d, hasher, &err);
+        rc = test_device(d, hasher, &err);
     if (rc)
-        fail(d, &err);
+        disable(d, &err);
     else
         gn_debug("vgpu=%08x the device hashes pages: %s", d->vgpu, gn_cl_page_hash_shape(d->hash));
 }
@@ -145,6 +146,6 @@ int gn_device_digests_of(struct gn_device_digests *d, cl_mem mem, uint64_t mem_b
         return -ENODEV;
     int rc = gn_cl_page_hash_run(d->hash, mem, mem_bytes, first, n, ret, &err);
     if (rc)
-        fail(d, &err);
+        disable(d, &err);
     return rc;
 }

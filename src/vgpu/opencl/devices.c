@@ -104,8 +104,8 @@ static int read_uses(const struct gn_stream_entry *e, struct gn_uses *ret)
  * A device with equal answers needs no check. For another one, stores the answers that the program
  * received.
  */
-static int compare(struct gn_vgpu *v, uint32_t i, struct gn_device_answers_device *told,
-                   const struct gn_uses *uses)
+static int compare_device(struct gn_vgpu *v, uint32_t i, struct gn_device_answers_device *told,
+                          const struct gn_uses *uses)
 {
     struct gn_opencl_vgpu *detail = v->detail;
     struct gn_device_answers_device here;
@@ -146,7 +146,7 @@ int gn_opencl_check_device(struct gn_vgpu *v, const struct gn_stream_entry *e, b
     if (!rc)
         rc = gn_device_answers_read(e, &told);
     if (!rc)
-        rc = compare(v, (uint32_t)e->id, &told, uses);
+        rc = compare_device(v, (uint32_t)e->id, &told, uses);
     *ret_last = e->id + 1 == v->n_devices;
     gn_device_answers_fini(&told);
     free(uses);

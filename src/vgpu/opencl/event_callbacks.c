@@ -13,35 +13,35 @@
 #define TRY_NS  UINT64_C(100000000)
 #define LOOK_NS 100000
 
-struct end {
+struct report {
     atomic_uint n_refs;
     atomic_bool is_told;
     void(CL_CALLBACK *told)(cl_event, cl_int, void *);
     void *arg;
 };
 
-static void unref(struct end *e)
+static void unref(struct report *e)
 {
     if (atomic_fetch_sub_explicit(&e->n_refs, 1, memory_order_acq_rel) == 1)
         free(e);
 }
 
-static void tell(struct end *e, cl_event event, cl_int status)
+static void report_once(struct report *e, cl_event event, cl_int status)
 {
     if (!atomic_exchange_explicit(&e->is_told, true, memory_order_acq_rel))
         e->told(event, status, e->arg);
 }
 
-static void CL_CALLBACK driver_tells(cl_event event, cl_int status, void *arg)
+static void CL_CALLBACK on_driver_callback(cl_event event, cl_int status, void *arg)
 {
-    struct end *e = arg;
-    tell(e, event, status);
+    struct report *e = arg;
+    report_once(e, event, status);
     unref(e);
 }
 
-static struct end *end_new(void(CL_CALLBACK *told)(cl_event, cl_int, void *), void *arg)
+static struct report *report_new(void(CL_CALLBACK *told)(cl_event, cl_int, void *), void *arg)
 {
-    struct end *e = malloc(sizeof *e);
+    struct report *e = malloc(sizeof *e);
     if (!e)
         return NULL;
     atomic_init(&e->n_refs, 2);
@@ -70,13 +70,13 @@ int32_t gn_event_callbacks_ask(struct gn_vgpu *v, cl_event event,
         told(event, status, arg);
         return CL_SUCCESS;
     }
-    struct end *e = end_new(told, arg);
+    struct report *e = report_new(told, arg);
     if (!e)
         return CL_OUT_OF_HOST_MEMORY;
     cl->clRetainEvent(event); /* the function called may release it */
-    const cl_int result = cl->clSetEventCallback(event, CL_COMPLETE, driver_tells, e);
+    const cl_int result = cl->clSetEventCallback(event, CL_COMPLETE, on_driver_callback, e);
     if (!result && is_over(cl, event, &status))
-        tell(e, event, status);
+        report_once(e, event, status);
     cl->clReleaseEvent(event);
     if (result)
         free(e);
@@ -85,18 +85,18 @@ int32_t gn_event_callbacks_ask(struct gn_vgpu *v, cl_event event,
     return result;
 }
 
-static void CL_CALLBACK heard(cl_event event, cl_int status, void *arg)
+static void CL_CALLBACK ignore_event(cl_event event, cl_int status, void *arg)
 {
     (void)event, (void)status, (void)arg;
 }
 
-static bool calls_back(const cl_icd_dispatch *cl, cl_event over)
+static bool test_callbacks(const cl_icd_dispatch *cl, cl_event over)
 {
     const struct timespec pause = {.tv_nsec = LOOK_NS};
-    struct end *e = end_new(heard, NULL);
+    struct report *e = report_new(ignore_event, NULL);
     if (!e)
         return false;
-    if (cl->clSetEventCallback(over, CL_COMPLETE, driver_tells, e)) {
+    if (cl->clSetEventCallback(over, CL_COMPLETE, on_driver_callback, e)) {
         free(e);
         return false;
     }
@@ -120,6 +120,6 @@ void gn_event_callbacks_context_made(struct gn_vobject *context)
     if (!over)
         return;
     if (!cl->clSetUserEventStatus(over, CL_COMPLETE))
-        atomic_store_explicit(&detail->tells_ends, calls_back(cl, over), memory_order_release);
+        atomic_store_explicit(&detail->tells_ends, test_callbacks(cl, over), memory_order_release);
     cl->clReleaseEvent(over);
 }

@@ -35,8 +35,8 @@ struct gn_home *gn_home_take(void)
 }
 
 /* True if the data written by one side is visible to the other without any map. */
-static bool seen_at_once(const cl_icd_dispatch *cl, cl_command_queue queue, cl_mem mem,
-                         uint32_t *page)
+static bool is_coherent(const cl_icd_dispatch *cl, cl_command_queue queue, cl_mem mem,
+                        uint32_t *page)
 {
     const size_t last = PROBE_BYTES / sizeof *page - 1;
     const uint32_t word = PROBE_WORD;
@@ -70,7 +70,7 @@ static bool works_in_place(const cl_icd_dispatch *cl, cl_device_id device)
     cl_mem mem =
         queue ? cl->clCreateBuffer(context, CL_MEM_USE_HOST_PTR, PROBE_BYTES, page, &result) : NULL;
     if (mem) {
-        good = seen_at_once(cl, queue, mem, page);
+        good = is_coherent(cl, queue, mem, page);
         cl->clReleaseMemObject(mem);
     }
     if (queue)
@@ -102,7 +102,7 @@ bool gn_home_possible(struct gn_vgpu *v, cl_context context)
 }
 
 /* The driver's destructor callback: it no longer uses the buffer's memory. On a driver's thread. */
-static void CL_CALLBACK left(cl_mem mem, void *user_data)
+static void CL_CALLBACK on_driver_release(cl_mem mem, void *user_data)
 {
     struct gn_home *home = user_data;
     struct gn_vgpu *v = home->vgpu;
@@ -174,10 +174,10 @@ cl_mem gn_home_buffer(struct gn_vgpu *v, cl_context context, cl_mem_flags flags,
     gn_list_append(&detail->homes, &home->link);
     detail->homes_bytes += size;
     pthread_mutex_unlock(&detail->homes_lock);
-    *result = gn_cl(v)->clSetMemObjectDestructorCallback(mem, left, home);
+    *result = gn_cl(v)->clSetMemObjectDestructorCallback(mem, on_driver_release, home);
     if (*result) {
         gn_cl(v)->clReleaseMemObject(mem);
-        left(mem, home);
+        on_driver_release(mem, home);
         return NULL;
     }
     new_home = home;

@@ -41,8 +41,8 @@ static cl_context context_of(struct gn_vgpu *v, const struct gn_command *c)
 }
 
 /* The driver's answer to the command submitted behind `gate`, or without one if gate is NULL. */
-static int32_t ask_behind(struct gn_vgpu *v, struct gn_command *c, cl_context context,
-                          const cl_event *gate)
+static int32_t submit_probe(struct gn_vgpu *v, struct gn_command *c, cl_context context,
+                            const cl_event *gate)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
     cl_event event = NULL;
@@ -61,13 +61,13 @@ static int32_t ask_behind(struct gn_vgpu *v, struct gn_command *c, cl_context co
 }
 
 /* The driver's answer to an empty command. */
-static int32_t ask(struct gn_vgpu *v, struct gn_command *c)
+static int32_t submit_empty(struct gn_vgpu *v, struct gn_command *c)
 {
-    return ask_behind(v, c, context_of(v, c), NULL);
+    return submit_probe(v, c, context_of(v, c), NULL);
 }
 
 /* The driver's answer to a command that must not run. */
-static int32_t ask_without_running(struct gn_vgpu *v, struct gn_command *c)
+static int32_t submit_unrunnable(struct gn_vgpu *v, struct gn_command *c)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
     cl_context context = context_of(v, c);
@@ -76,7 +76,7 @@ static int32_t ask_without_running(struct gn_vgpu *v, struct gn_command *c)
         context && cl->clCreateUserEvent ? cl->clCreateUserEvent(context, &result) : NULL;
     if (!gate)
         return CL_SUCCESS;
-    result = ask_behind(v, c, context, &gate);
+    result = submit_probe(v, c, context, &gate);
     cl->clReleaseEvent(gate);
     return result;
 }
@@ -111,19 +111,19 @@ static bool is_overlap(const struct gn_vobject *a, uint64_t at, const struct gn_
 int32_t gn_judge_clEnqueueReadBuffer(struct gn_vgpu *v, struct gn_command *c)
 {
     const struct gn_wire_clEnqueueReadBuffer *w = gn_command_message(c);
-    return w->size ? CL_SUCCESS : ask(v, c);
+    return w->size ? CL_SUCCESS : submit_empty(v, c);
 }
 
 int32_t gn_judge_clEnqueueWriteBuffer(struct gn_vgpu *v, struct gn_command *c)
 {
     const struct gn_wire_clEnqueueWriteBuffer *w = gn_command_message(c);
-    return w->size ? CL_SUCCESS : ask(v, c);
+    return w->size ? CL_SUCCESS : submit_empty(v, c);
 }
 
 int32_t gn_judge_clEnqueueFillBuffer(struct gn_vgpu *v, struct gn_command *c)
 {
     const struct gn_wire_clEnqueueFillBuffer *w = gn_command_message(c);
-    return w->size ? CL_SUCCESS : ask(v, c);
+    return w->size ? CL_SUCCESS : submit_empty(v, c);
 }
 
 int32_t gn_judge_clEnqueueCopyBuffer(struct gn_vgpu *v, struct gn_command *c)
@@ -132,7 +132,7 @@ int32_t gn_judge_clEnqueueCopyBuffer(struct gn_vgpu *v, struct gn_command *c)
     const struct gn_vobject *src = c->refs[0], *dst = c->refs[1];
     ERROR_IF(!src || !dst, CL_INVALID_MEM_OBJECT);
     if (!w->size)
-        return ask(v, c);
+        return submit_empty(v, c);
     ERROR_IF(!gn_range_ok(w->src_offset, w->size, buffer_bytes(v, src)), CL_INVALID_VALUE);
     ERROR_IF(!gn_range_ok(w->dst_offset, w->size, buffer_bytes(v, dst)), CL_INVALID_VALUE);
     return is_overlap(src, w->src_offset, dst, w->dst_offset, w->size) ? CL_MEM_COPY_OVERLAP
@@ -208,13 +208,13 @@ static bool rectangles_overlap(const struct rectangle *a, const struct rectangle
 int32_t gn_judge_clEnqueueReadBufferRect(struct gn_vgpu *v, struct gn_command *c)
 {
     const struct gn_wire_clEnqueueReadBufferRect *w = gn_command_message(c);
-    return is_empty(w->region) ? ask(v, c) : CL_SUCCESS;
+    return is_empty(w->region) ? submit_empty(v, c) : CL_SUCCESS;
 }
 
 int32_t gn_judge_clEnqueueWriteBufferRect(struct gn_vgpu *v, struct gn_command *c)
 {
     const struct gn_wire_clEnqueueWriteBufferRect *w = gn_command_message(c);
-    return is_empty(w->region) ? ask(v, c) : CL_SUCCESS;
+    return is_empty(w->region) ? submit_empty(v, c) : CL_SUCCESS;
 }
 
 int32_t gn_judge_clEnqueueCopyBufferRect(struct gn_vgpu *v, struct gn_command *c)
@@ -225,7 +225,7 @@ int32_t gn_judge_clEnqueueCopyBufferRect(struct gn_vgpu *v, struct gn_command *c
     ERROR_IF(!c->refs[0] || !c->refs[1], CL_INVALID_MEM_OBJECT);
     ERROR_IF(w->present != 7, CL_INVALID_VALUE);
     if (is_empty(w->region))
-        return ask(v, c);
+        return submit_empty(v, c);
     memcpy(src.origin, w->src_origin, sizeof src.origin);
     memcpy(dst.origin, w->dst_origin, sizeof dst.origin);
     int32_t result = judge_rectangle(v, c->refs[0], &src, w->region);
@@ -277,13 +277,13 @@ static int32_t judge_image(struct gn_vgpu *v, const struct gn_vobject *image,
 int32_t gn_judge_clEnqueueReadImage(struct gn_vgpu *v, struct gn_command *c)
 {
     const struct gn_wire_clEnqueueReadImage *w = gn_command_message(c);
-    return is_empty(w->region) ? ask(v, c) : CL_SUCCESS;
+    return is_empty(w->region) ? submit_empty(v, c) : CL_SUCCESS;
 }
 
 int32_t gn_judge_clEnqueueWriteImage(struct gn_vgpu *v, struct gn_command *c)
 {
     const struct gn_wire_clEnqueueWriteImage *w = gn_command_message(c);
-    return is_empty(w->region) ? ask(v, c) : CL_SUCCESS;
+    return is_empty(w->region) ? submit_empty(v, c) : CL_SUCCESS;
 }
 
 int32_t gn_judge_clEnqueueFillImage(struct gn_vgpu *v, struct gn_command *c)
@@ -291,7 +291,8 @@ int32_t gn_judge_clEnqueueFillImage(struct gn_vgpu *v, struct gn_command *c)
     const struct gn_wire_clEnqueueFillImage *w = gn_command_message(c);
     ERROR_IF(!c->refs[0], CL_INVALID_MEM_OBJECT);
     ERROR_IF(w->present != 3 || !gn_command_bytes(c, &w->fill_color), CL_INVALID_VALUE);
-    return is_empty(w->region) ? ask(v, c) : judge_image(v, c->refs[0], w->origin, w->region);
+    return is_empty(w->region) ? submit_empty(v, c)
+                               : judge_image(v, c->refs[0], w->origin, w->region);
 }
 
 static bool boxes_overlap(const uint64_t *a, const uint64_t *b, const uint64_t *region)
@@ -310,7 +311,7 @@ int32_t gn_judge_clEnqueueCopyImage(struct gn_vgpu *v, struct gn_command *c)
     ERROR_IF(!src || !dst, CL_INVALID_MEM_OBJECT);
     ERROR_IF(w->present != 7, CL_INVALID_VALUE);
     if (is_empty(w->region))
-        return ask(v, c);
+        return submit_empty(v, c);
     gn_cl(v)->clGetImageInfo(src->driver, CL_IMAGE_FORMAT, sizeof from, &from, NULL);
     gn_cl(v)->clGetImageInfo(dst->driver, CL_IMAGE_FORMAT, sizeof to, &to, NULL);
     ERROR_IF(memcmp(&from, &to, sizeof from) != 0, CL_IMAGE_FORMAT_MISMATCH);
@@ -330,7 +331,7 @@ static int32_t judge_both(struct gn_vgpu *v, struct gn_command *c, const struct 
 {
     ERROR_IF(!image || !buffer || !image->detail, CL_INVALID_MEM_OBJECT);
     if (is_empty(region))
-        return ask(v, c);
+        return submit_empty(v, c);
     const uint64_t bytes =
         gn_times(gn_product(region), ((const struct gn_mem_detail *)image->detail)->element_bytes);
     ERROR_IF(!gn_range_ok(offset, bytes, buffer_bytes(v, buffer)), CL_INVALID_VALUE);
@@ -390,7 +391,7 @@ static int32_t judge_groups(struct gn_vgpu *v, struct gn_command *c, cl_kernel k
     ERROR_IF(most && items > most, CL_INVALID_WORK_GROUP_SIZE);
     for (uint32_t i = 0; given && i < w->work_dim; i++)
         ERROR_IF(sides[i] && w->local_work_size[i] > sides[i], CL_INVALID_WORK_ITEM_SIZE);
-    return fixed && !given ? ask_without_running(v, c) : CL_SUCCESS;
+    return fixed && !given ? submit_unrunnable(v, c) : CL_SUCCESS;
 }
 
 int32_t gn_judge_Launch(struct gn_vgpu *v, struct gn_command *c)
@@ -401,5 +402,5 @@ int32_t gn_judge_Launch(struct gn_vgpu *v, struct gn_command *c)
     ERROR_IF(!w->work_dim || w->work_dim > 3, CL_INVALID_WORK_DIMENSION);
     for (uint32_t i = 0; i < w->work_dim; i++)
         empty |= !w->global_work_size[i];
-    return empty ? ask(v, c) : judge_groups(v, c, c->refs[0]->driver);
+    return empty ? submit_empty(v, c) : judge_groups(v, c, c->refs[0]->driver);
 }

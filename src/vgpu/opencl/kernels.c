@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void arg_fact(const cl_icd_dispatch *cl, cl_kernel kernel, cl_uint i,
-                     struct gn_arg_fact *fact);
+static void query_arg(const cl_icd_dispatch *cl, cl_kernel kernel, cl_uint i,
+                      struct gn_arg_fact *fact);
 
 struct gn_kernel_detail *gn_kernel_detail_new(struct gn_vgpu *v, cl_kernel kernel)
 {
@@ -29,7 +29,7 @@ struct gn_kernel_detail *gn_kernel_detail_new(struct gn_vgpu *v, cl_kernel kerne
     }
     for (cl_uint i = 0; i < k->n_args; i++) {
         struct gn_arg_fact fact = {0};
-        arg_fact(gn_cl(v), kernel, i, &fact);
+        query_arg(gn_cl(v), kernel, i, &fact);
         k->applied[i].writes = fact.access;
     }
     return k;
@@ -60,8 +60,8 @@ static bool starts_with(const char *s, const char *word)
     return strncmp(s, word, strlen(word)) == 0;
 }
 
-static void arg_fact(const cl_icd_dispatch *cl, cl_kernel kernel, cl_uint i,
-                     struct gn_arg_fact *fact)
+static void query_arg(const cl_icd_dispatch *cl, cl_kernel kernel, cl_uint i,
+                      struct gn_arg_fact *fact)
 {
     cl_kernel_arg_address_qualifier address = 0;
     cl_kernel_arg_access_qualifier access = CL_KERNEL_ARG_ACCESS_NONE;
@@ -105,7 +105,7 @@ cl_int gn_host_KernelFacts(struct gn_vgpu *v, struct gn_request *r,
         return result;
     *a->n_args = n;
     for (cl_uint i = 0; facts && i < n && (i + 1) * sizeof *facts <= a->bytes; i++)
-        arg_fact(gn_cl(v), a->kernel, i, &facts[i]);
+        query_arg(gn_cl(v), a->kernel, i, &facts[i]);
     return CL_SUCCESS;
 }
 
@@ -135,7 +135,7 @@ cl_int gn_host_Kernels(struct gn_vgpu *v, struct gn_request *r, const struct gn_
  * Checks sizes. A handle must have the size of a handle, because the driver reads as many bytes of
  * it as it is told.
  */
-static bool arg_good(const struct gn_arg *arg)
+static bool is_valid_arg(const struct gn_arg *arg)
 {
     switch (arg->kind) {
     case GN_ARG_BYTES:
@@ -163,7 +163,7 @@ static const struct gn_arg *next_arg(const unsigned char *run, uint64_t bytes, u
     const struct gn_arg *arg = (const void *)(run + *at);
     if (*at == bytes)
         return NULL;
-    if (!gn_range_ok(*at, sizeof *arg, bytes) || arg->zero || !arg_good(arg) ||
+    if (!gn_range_ok(*at, sizeof *arg, bytes) || arg->zero || !is_valid_arg(arg) ||
         !gn_range_ok(*at + sizeof *arg, gn_arg_tail(arg->kind, arg->bytes), bytes)) {
         *fault = true;
         return NULL;
@@ -326,8 +326,8 @@ static cl_int clone_kernel(const cl_icd_dispatch *cl, const struct gn_vobject *k
 }
 
 /* o: the object that the argument names, or NULL. */
-static cl_int give_copy(struct gn_vgpu *v, struct gn_kernel_copy *copy, const struct gn_arg *arg,
-                        const struct gn_vobject *o)
+static cl_int set_copy_arg(struct gn_vgpu *v, struct gn_kernel_copy *copy, const struct gn_arg *arg,
+                           const struct gn_vobject *o)
 {
     if (arg->kind != GN_ARG_SVM)
         return set_arg(gn_cl(v), copy->kernel, arg, gn_driver_of(o));
@@ -338,9 +338,9 @@ static cl_int give_copy(struct gn_vgpu *v, struct gn_kernel_copy *copy, const st
     return gn_svm_set_arg(v, copy->kernel, arg->index, arg->value, &copy->over[arg->index]);
 }
 
-static cl_int give_all(struct gn_vgpu *v, const struct gn_kernel_detail *k,
-                       struct gn_kernel_copy *copy, const void *run, uint64_t bytes,
-                       struct gn_vobject *const *named)
+static cl_int set_copy_args(struct gn_vgpu *v, const struct gn_kernel_detail *k,
+                            struct gn_kernel_copy *copy, const void *run, uint64_t bytes,
+                            struct gn_vobject *const *named)
 {
     const struct gn_arg *arg;
     uint64_t at = 0;
@@ -355,7 +355,7 @@ static cl_int give_all(struct gn_vgpu *v, const struct gn_kernel_detail *k,
             return CL_INVALID_KERNEL_ARGS;
         if (mem && mem->writes && k->applied[arg->index].writes)
             gn_writes_by_kernel(v, mem->writes);
-        result = give_copy(v, copy, arg, o);
+        result = set_copy_arg(v, copy, arg, o);
     }
     return result || n_given == k->n_args ? result : CL_INVALID_KERNEL_ARGS;
 }
@@ -366,7 +366,7 @@ cl_int gn_kernel_copy_init(struct gn_vgpu *v, struct gn_kernel_copy *copy,
 {
     *copy = (struct gn_kernel_copy){0};
     const cl_int result = clone_kernel(gn_cl(v), kernel, copy);
-    return result ? result : give_all(v, kernel->detail, copy, run, bytes, named);
+    return result ? result : set_copy_args(v, kernel->detail, copy, run, bytes, named);
 }
 
 void gn_kernel_copy_fini(const cl_icd_dispatch *cl, const struct gn_kernel_copy *copy)

@@ -61,7 +61,7 @@ static struct gn_contents *contents_of(struct gn_vgpu *v)
     return detail->contents;
 }
 
-static void end(struct gn_vgpu *v)
+static void close_contents(struct gn_vgpu *v)
 {
     struct gn_opencl_vgpu *detail = v->detail;
     struct gn_contents *c = detail->contents;
@@ -87,7 +87,7 @@ static void end(struct gn_vgpu *v)
 /*
  * True if a map, while it lasts, shows the device's writes, and the device sees writes to the map.
  */
-static bool maps_show(const cl_icd_dispatch *cl, cl_command_queue queue, cl_mem mem)
+static bool is_map_coherent(const cl_icd_dispatch *cl, cl_command_queue queue, cl_mem mem)
 {
     const size_t last = PROBE_BYTES / sizeof(uint32_t) - 1;
     const uint32_t word = PROBE_WORD;
@@ -111,14 +111,14 @@ static bool maps_show(const cl_icd_dispatch *cl, cl_command_queue queue, cl_mem 
     return good;
 }
 
-static bool look_in_place(struct gn_vgpu *v, const struct context_queue *q)
+static bool test_in_place(struct gn_vgpu *v, const struct context_queue *q)
 {
     cl_int result;
     if (!gn_home_possible(v, q->context))
         return false;
     cl_mem mem =
         gn_cl(v)->clCreateBuffer(q->context, CL_MEM_READ_WRITE, PROBE_BYTES, NULL, &result);
-    bool good = mem && maps_show(gn_cl(v), q->queue, mem);
+    bool good = mem && is_map_coherent(gn_cl(v), q->queue, mem);
     if (mem)
         gn_cl(v)->clReleaseMemObject(mem);
     return good;
@@ -159,7 +159,7 @@ static struct context_queue *queue_for(struct gn_vgpu *v, cl_mem mem)
     /* The program may release it meanwhile. */
     cl->clRetainContext(context);
     q->context = context;
-    q->in_place = !gn_device_digests_forced() && look_in_place(v, q);
+    q->in_place = !gn_device_digests_forced() && test_in_place(v, q);
     if (!q->in_place)
         q->digests = gn_device_digests_new(v, context);
     c->queues[c->n++] = q;
@@ -192,7 +192,8 @@ struct content {
 };
 
 /* False: nothing of it is sent. `homes`: include memory that lies in the program's memory. */
-static bool look_at(struct gn_vgpu *v, const struct gn_vobject *o, bool homes, struct content *ret)
+static bool describe_contents(struct gn_vgpu *v, const struct gn_vobject *o, bool homes,
+                              struct content *ret)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
     const struct gn_mem_detail *detail = o->detail;
@@ -233,7 +234,7 @@ static bool look_at(struct gn_vgpu *v, const struct gn_vobject *o, bool homes, s
     return true;
 }
 
-static const char *obstacle(struct gn_vgpu *v, struct gn_vobject *const *objects, uint32_t n)
+static const char *find_obstacle(struct gn_vgpu *v, struct gn_vobject *const *objects, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         const struct gn_vobject *o = objects[i];
@@ -330,11 +331,11 @@ static cl_int read_image(struct gn_vgpu *v, struct context_queue *q, const struc
     return result;
 }
 
-static bool look(struct gn_vgpu *v, const struct gn_vobject *o, bool homes, uint64_t *ret_bytes,
-                 struct gn_writes **ret_writes)
+static bool get_contents(struct gn_vgpu *v, const struct gn_vobject *o, bool homes,
+                         uint64_t *ret_bytes, struct gn_writes **ret_writes)
 {
     struct content c;
-    if (!look_at(v, o, homes, &c))
+    if (!describe_contents(v, o, homes, &c))
         return false;
     *ret_bytes = c.bytes;
     *ret_writes = ((const struct gn_mem_detail *)o->detail)->writes;
@@ -344,10 +345,10 @@ static bool look(struct gn_vgpu *v, const struct gn_vobject *o, bool homes, uint
     return true;
 }
 
-static const void *home(struct gn_vgpu *v, const struct gn_vobject *o, uint64_t *ret_bytes)
+static const void *get_home(struct gn_vgpu *v, const struct gn_vobject *o, uint64_t *ret_bytes)
 {
     struct content c;
-    if (!look_at(v, o, true, &c) || !c.home)
+    if (!describe_contents(v, o, true, &c) || !c.home)
         return NULL;
     *ret_bytes = c.bytes;
     return c.home;
@@ -393,7 +394,7 @@ static int digest_source(void *ctx, uint64_t first_page, uint64_t n_pages, void 
                                 n_pages, ret);
 }
 
-static void ready(struct gn_vgpu *v, struct gn_page_source *source)
+static void prepare_source(struct gn_vgpu *v, struct gn_page_source *source)
 {
     const struct source *s = source->ctx;
     gn_device_digests_ready(s->queue->digests, s->there);
@@ -410,7 +411,8 @@ static int open_source(struct gn_vgpu *v, struct gn_vobject *o, const struct gn_
 {
     struct source *s = calloc(1, sizeof *s);
     cl_int result = CL_SUCCESS;
-    if (!s || !look_at(v, o, true, &s->content) || !(s->queue = queue_for(v, o->driver))) {
+    if (!s || !describe_contents(v, o, true, &s->content) ||
+        !(s->queue = queue_for(v, o->driver))) {
         free(s);
         return gn_fail(err, ENOMEM, NULL, "no memory left to read the contents of its memory");
     }
@@ -499,24 +501,24 @@ static cl_int write_image(struct gn_vgpu *v, struct context_queue *q, const stru
     return result;
 }
 
-static struct gn_vobject *object_of(struct gn_vgpu *v, uint64_t id, uint64_t bytes,
-                                    struct content *ret)
+static struct gn_vobject *find_object(struct gn_vgpu *v, uint64_t id, uint64_t bytes,
+                                      struct content *ret)
 {
     bool lie = false;
     struct gn_vobject *o = gn_object_get(v, id, GN_KIND_MEM, &lie);
-    if (o && (!look_at(v, o, v->remote != NULL, ret) || ret->bytes != bytes)) {
+    if (o && (!describe_contents(v, o, v->remote != NULL, ret) || ret->bytes != bytes)) {
         gn_object_unref(o);
         return NULL;
     }
     return o;
 }
 
-static int unwritable(struct gn_error *err, cl_int result)
+static int fail_write(struct gn_error *err, cl_int result)
 {
     return gn_fail(err, EIO, NULL, "the driver cannot write memory contents: error %d", result);
 }
 
-static int no_room(struct gn_error *err)
+static int fail_no_memory(struct gn_error *err)
 {
     return gn_fail(err, ENOMEM, NULL, "no memory left to load memory contents");
 }
@@ -526,17 +528,18 @@ static int load_run(struct gn_vgpu *v, struct context_queue *q, const struct con
 {
     cl_int result =
         c->image ? write_image(v, q, c, at, n, from) : write_buffer(v, q, c, at, n, from);
-    return result ? unwritable(err, result) : 0;
+    return result ? fail_write(err, result) : 0;
 }
 
 /* Prepares for a memory that the stream announces. */
-static int expect(struct gn_vgpu *v, const struct gn_stream_memory *m, struct gn_error *err)
+static int expect_memory(struct gn_vgpu *v, const struct gn_stream_memory *m, struct gn_error *err)
 {
     struct gn_contents *c = contents_of(v);
     struct content content;
     cl_int result = CL_SUCCESS;
     /* Each object has one memory, under its own id, so it is found again. */
-    struct gn_vobject *o = m->id == m->object ? object_of(v, m->object, m->bytes, &content) : NULL;
+    struct gn_vobject *o =
+        m->id == m->object ? find_object(v, m->object, m->bytes, &content) : NULL;
     if (!o || !c || gn_known_find(&c->places, m->id)) {
         gn_object_unref(o);
         return gn_fail(err, EBADMSG, NULL,
@@ -553,7 +556,7 @@ static int expect(struct gn_vgpu *v, const struct gn_stream_memory *m, struct gn
     }
     if (!q || c->n_in == c->in_capacity || gn_known_put(&c->places, m->id, c->n_in)) {
         gn_object_unref(o);
-        return no_room(err);
+        return fail_no_memory(err);
     }
     struct incoming *in = &c->in[c->n_in++];
     *in = (struct incoming){.object = o};
@@ -568,7 +571,7 @@ static int expect(struct gn_vgpu *v, const struct gn_stream_memory *m, struct gn
     return 0;
 }
 
-static void let_go(struct gn_vgpu *v, struct incoming *in)
+static void release_incoming(struct gn_vgpu *v, struct incoming *in)
 {
     struct context_queue *q = in->mapped ? queue_for(v, in->object->driver) : NULL;
     if (q)
@@ -576,7 +579,7 @@ static void let_go(struct gn_vgpu *v, struct incoming *in)
     gn_object_unref(in->object);
 }
 
-static bool gone(struct gn_vgpu *v, uint64_t memory)
+static bool forget_memory(struct gn_vgpu *v, uint64_t memory)
 {
     struct gn_contents *c = contents_of(v);
     const uint32_t *place = c ? gn_known_find(&c->places, memory) : NULL;
@@ -585,7 +588,7 @@ static bool gone(struct gn_vgpu *v, uint64_t memory)
     const uint32_t at = *place;
     if (v->way_back)
         gn_delta_base_gone(v->way_back, memory);
-    let_go(v, &c->in[at]);
+    release_incoming(v, &c->in[at]);
     gn_known_remove(&c->places, memory);
     c->in[at] = c->in[--c->n_in];
     if (at < c->n_in)
@@ -603,7 +606,7 @@ static int write_whole(struct gn_vgpu *v, struct context_queue *q, const struct 
     return rc;
 }
 
-static int take_pages(struct gn_vgpu *v, struct gn_stream_reader *r,
+static int read_pages(struct gn_vgpu *v, struct gn_stream_reader *r,
                       const struct gn_stream_section *s, void *const *where)
 {
     int rc = gn_stream_read_pages(r, where);
@@ -623,12 +626,12 @@ static int write_runs(struct gn_vgpu *v, struct gn_stream_reader *r,
         room += gn_stream_run_bytes(r, s, i);
     unsigned char *all = malloc(room ? room : 1);
     if (!all)
-        return no_room(err);
+        return fail_no_memory(err);
     for (uint32_t i = 0; i < s->n_runs; i++) {
         where[i] = all + used;
         used += gn_stream_run_bytes(r, s, i);
     }
-    int rc = take_pages(v, r, s, where);
+    int rc = read_pages(v, r, s, where);
     for (uint32_t i = 0; !rc && i < s->n_runs; i++)
         rc = write_whole(v, q, content, at[i], gn_stream_run_bytes(r, s, i), where[i], err);
     free(all);
@@ -653,70 +656,70 @@ static int load_pages(struct gn_vgpu *v, struct gn_stream_reader *r,
     unsigned char *to = in->mapped;
     if (!to) {
         struct context_queue *q = queue_for(v, in->object->driver);
-        if (!q || !look_at(v, in->object, v->remote != NULL, &content) ||
+        if (!q || !describe_contents(v, in->object, v->remote != NULL, &content) ||
             content.bytes != s->memory->bytes)
-            return no_room(err);
+            return fail_no_memory(err);
         return write_runs(v, r, s, q, &content, at, err);
     }
     for (uint32_t i = 0; i < s->n_runs; i++)
         where[i] = to + at[i];
-    return take_pages(v, r, s, where);
+    return read_pages(v, r, s, where);
 }
 
-static int fill(struct gn_vgpu *v, uint64_t memory, const void *from, struct gn_error *err)
+static int fill_memory(struct gn_vgpu *v, uint64_t memory, const void *from, struct gn_error *err)
 {
     struct gn_contents *c = contents_of(v);
     const uint32_t *place = c ? gn_known_find(&c->places, memory) : NULL;
     struct incoming *in = place ? &c->in[*place] : NULL;
     struct context_queue *q = in ? queue_for(v, in->object->driver) : NULL;
     struct content content;
-    if (!q || !look_at(v, in->object, v->remote != NULL, &content))
-        return no_room(err);
+    if (!q || !describe_contents(v, in->object, v->remote != NULL, &content))
+        return fail_no_memory(err);
     if (!in->mapped)
         return write_whole(v, q, &content, 0, content.bytes, from, err);
     memcpy(in->mapped, from, content.bytes);
     return 0;
 }
 
-static int load(struct gn_vgpu *v, struct gn_stream_reader *r, const struct gn_stream_section *s,
-                struct gn_error *err)
+static int load_section(struct gn_vgpu *v, struct gn_stream_reader *r,
+                        const struct gn_stream_section *s, struct gn_error *err)
 {
     int rc = 0;
     GN_FAULT("load-contents");
     if (s->what == GN_STREAM_IS_PAGES)
         return load_pages(v, r, s, err);
     for (uint32_t i = 0; i < s->n_memories && !rc; i++)
-        rc = expect(v, &s->memories[i], err);
+        rc = expect_memory(v, &s->memories[i], err);
     return rc;
 }
 
-static void loaded(struct gn_vgpu *v)
+static void end_load(struct gn_vgpu *v)
 {
     struct gn_opencl_vgpu *detail = v->detail;
     struct gn_contents *c = detail->contents;
     for (uint32_t i = 0; c && i < c->n_in; i++)
-        let_go(v, &c->in[i]);
+        release_incoming(v, &c->in[i]);
     if (c)
         c->n_in = 0;
-    end(v);
+    close_contents(v);
 }
 
-const struct gn_vgpu_contents gn_opencl_contents = {.obstacle = obstacle,
+const struct gn_vgpu_contents gn_opencl_contents = {.obstacle = find_obstacle,
                                                     .save_devices = gn_opencl_save_devices,
                                                     .check_device = gn_opencl_check_device,
                                                     .judge_devices = gn_opencl_judge_devices,
                                                     .save_object = gn_opencl_save_object,
                                                     .check_object = gn_opencl_check_object,
-                                                    .look = look,
-                                                    .home = home,
+                                                    .look = get_contents,
+                                                    .home = get_home,
                                                     .open = open_source,
-                                                    .ready = ready,
+                                                    .ready = prepare_source,
                                                     .shut = shut_source,
                                                     .settle = gn_opencl_drain_queues,
-                                                    .end = end,
+                                                    .end = close_contents,
                                                     .leaving = gn_home_leaving,
                                                     .leave_by = gn_home_leave_by,
-                                                    .load = load,
-                                                    .fill = fill,
-                                                    .gone = gone,
-                                                    .loaded = loaded};
+                                                    .load = load_section,
+                                                    .fill = fill_memory,
+                                                    .gone = forget_memory,
+                                                    .loaded = end_load};

@@ -73,29 +73,29 @@ cl_int gn_host_SubDevices(struct gn_vgpu *v, struct gn_request *r,
  * with in-process vGPUs has one for each platform. Set with a vGPU's first context, until it
  * leaves.
  */
-#define MAX_SPEAKERS  64u
-#define SPEAKER_SHIFT 26u
-#define SPEAKER_MASK  ((uint64_t)(MAX_SPEAKERS - 1) << SPEAKER_SHIFT)
-_Static_assert(GN_OBJECT_CHUNK *(uint64_t)GN_OBJECT_CHUNKS <= UINT64_C(1) << SPEAKER_SHIFT,
+#define MAX_TARGETS  64u
+#define TARGET_SHIFT 26u
+#define TARGET_MASK  ((uint64_t)(MAX_TARGETS - 1) << TARGET_SHIFT)
+_Static_assert(GN_OBJECT_CHUNK *(uint64_t)GN_OBJECT_CHUNKS <= UINT64_C(1) << TARGET_SHIFT,
                "an index leaves room");
-static struct gn_vgpu *_Atomic speakers[MAX_SPEAKERS];
-static _Atomic uint32_t next_speaker;
+static struct gn_vgpu *_Atomic message_targets[MAX_TARGETS];
+static _Atomic uint32_t next_target;
 _Static_assert(sizeof(void *) >= sizeof(uint64_t), "an id travels as a pointer");
 
 /* The vGPU's place in `speakers`; NULL: none is free. */
-static struct gn_vgpu *_Atomic *speaker_of(struct gn_vgpu *v)
+static struct gn_vgpu *_Atomic *message_target_of(struct gn_vgpu *v)
 {
-    for (uint32_t i = 0; i < MAX_SPEAKERS; i++)
-        if (atomic_load(&speakers[i]) == v)
-            return &speakers[i];
+    for (uint32_t i = 0; i < MAX_TARGETS; i++)
+        if (atomic_load(&message_targets[i]) == v)
+            return &message_targets[i];
     /*
      * Places are used in rotation: a driver may still report about a context of the vGPU that left
      * its place last.
      */
-    for (uint32_t i = 0; i < MAX_SPEAKERS; i++) {
+    for (uint32_t i = 0; i < MAX_TARGETS; i++) {
         struct gn_vgpu *none = NULL;
         struct gn_vgpu *_Atomic *place =
-            &speakers[atomic_fetch_add(&next_speaker, 1) % MAX_SPEAKERS];
+            &message_targets[atomic_fetch_add(&next_target, 1) % MAX_TARGETS];
         if (atomic_compare_exchange_strong(place, &none, v))
             return place;
     }
@@ -104,14 +104,14 @@ static struct gn_vgpu *_Atomic *speaker_of(struct gn_vgpu *v)
 
 void gn_speaker_leave(struct gn_vgpu *v)
 {
-    for (uint32_t i = 0; i < MAX_SPEAKERS; i++) {
+    for (uint32_t i = 0; i < MAX_TARGETS; i++) {
         struct gn_vgpu *me = v;
-        atomic_compare_exchange_strong(&speakers[i], &me, NULL);
+        atomic_compare_exchange_strong(&message_targets[i], &me, NULL);
     }
 }
 
-static void CL_CALLBACK context_says(const char *text, const void *private_info,
-                                     size_t private_bytes, void *user_data)
+static void CL_CALLBACK on_context_message(const char *text, const void *private_info,
+                                           size_t private_bytes, void *user_data)
 {
     /*
      * user_data holds the context's id and its vGPU's place, by value, because a driver may call at
@@ -119,11 +119,11 @@ static void CL_CALLBACK context_says(const char *text, const void *private_info,
      * it.
      */
     const uint64_t said = (uintptr_t)user_data;
-    struct gn_vgpu *v = atomic_load(&speakers[(uint32_t)said >> SPEAKER_SHIFT]);
+    struct gn_vgpu *v = atomic_load(&message_targets[(uint32_t)said >> TARGET_SHIFT]);
     struct {
         struct gn_session_context head;
         char text[1024];
-    } notice = {.head = {.cookie = said & ~SPEAKER_MASK}};
+    } notice = {.head = {.cookie = said & ~TARGET_MASK}};
     (void)private_info;
     (void)private_bytes;
     /*
@@ -162,20 +162,20 @@ void *gn_host_Context(struct gn_vgpu *v, struct gn_request *r, const struct gn_a
             }
         }
     }
-    struct gn_vgpu *_Atomic *speaker = a->notify ? speaker_of(v) : NULL;
+    struct gn_vgpu *_Atomic *target = a->notify ? message_target_of(v) : NULL;
     /* An impossible id is refused when the object is entered; the driver may report before that. */
-    id = (id & ~SPEAKER_MASK) | (speaker ? (uint64_t)(speaker - speakers) << SPEAKER_SHIFT : 0);
+    id = (id & ~TARGET_MASK) | (target ? (uint64_t)(target - message_targets) << TARGET_SHIFT : 0);
     return gn_cl(v)->clCreateContext(properties, a->num_devices, a->devices,
-                                     speaker ? context_says : NULL,
-                                     speaker ? (void *)(uintptr_t)id : NULL, result);
+                                     target ? on_context_message : NULL,
+                                     target ? (void *)(uintptr_t)id : NULL, result);
 }
 
 /*
  * The id under which the program knows the device; 0 for a device that is neither a root device nor
  * among those named.
  */
-static cl_ulong device_name(struct gn_vgpu *v, const struct gn_request *r,
-                            const struct gn_args_ContextDevices *a, cl_device_id device)
+static cl_ulong device_id_of(struct gn_vgpu *v, const struct gn_request *r,
+                             const struct gn_args_ContextDevices *a, cl_device_id device)
 {
     const struct gn_cl_platform *p = gn_platform_of(v);
     for (cl_uint i = 0; a->device_list && i < a->num_devices; i++)
@@ -199,7 +199,7 @@ cl_int gn_host_ContextDevices(struct gn_vgpu *v, struct gn_request *r,
     if (!result)
         result = gn_cl(v)->clGetContextInfo(a->context, CL_CONTEXT_DEVICES, bytes, devices, NULL);
     for (size_t i = 0; !result && a->ids && i < bytes / sizeof *devices && *a->n < a->n_ids; i++) {
-        cl_ulong id = device_name(v, r, a, devices[i]);
+        cl_ulong id = device_id_of(v, r, a, devices[i]);
         if (id)
             a->ids[(*a->n)++] = id;
     }

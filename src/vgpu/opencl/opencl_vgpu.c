@@ -89,7 +89,7 @@ cl_int gn_host_Devices(struct gn_vgpu *v, struct gn_request *r, const struct gn_
     return CL_SUCCESS;
 }
 
-static int mem_made(struct gn_vobject *o, const struct gn_request *r)
+static int init_mem(struct gn_vobject *o, const struct gn_request *r)
 {
     const cl_icd_dispatch *cl = gn_cl(o->vgpu);
     const struct gn_msg *msg = gn_request_message(r);
@@ -116,7 +116,7 @@ static int mem_made(struct gn_vobject *o, const struct gn_request *r)
     return 0;
 }
 
-static int program_made(struct gn_vobject *o, const struct gn_request *r)
+static int init_program(struct gn_vobject *o, const struct gn_request *r)
 {
     struct gn_program_detail *p = calloc(1, sizeof *p);
     if (!p || !(p->variables = gn_variables_new())) {
@@ -167,7 +167,7 @@ static struct gn_variables *variables_of(struct gn_vgpu *v, const struct gn_requ
     return NULL;
 }
 
-static int kernel_made(struct gn_vobject *o, const struct gn_request *r)
+static int init_kernel(struct gn_vobject *o, const struct gn_request *r)
 {
     struct gn_kernel_detail *k = gn_kernel_detail_new(o->vgpu, o->driver);
     if (!k)
@@ -178,7 +178,7 @@ static int kernel_made(struct gn_vobject *o, const struct gn_request *r)
     return 0;
 }
 
-static int made(struct gn_vobject *o, const struct gn_request *r)
+static int init_object(struct gn_vobject *o, const struct gn_request *r)
 {
     switch (o->kind) {
     case GN_KIND_CONTEXT:
@@ -187,11 +187,11 @@ static int made(struct gn_vobject *o, const struct gn_request *r)
     case GN_KIND_QUEUE:
         return gn_queue_made(o);
     case GN_KIND_MEM:
-        return mem_made(o, r);
+        return init_mem(o, r);
     case GN_KIND_PROGRAM:
-        return program_made(o, r);
+        return init_program(o, r);
     case GN_KIND_KERNEL:
-        return kernel_made(o, r);
+        return init_kernel(o, r);
     case GN_KIND_CMDBUF:
         return gn_cmdbuf_made(o, r);
     default:
@@ -207,14 +207,14 @@ static bool release_waits_for_builds(uint16_t kind)
 }
 
 /* The addresses of a freed allocation are available at once, in a load as well as in a request. */
-static void unnamed(struct gn_vobject *o)
+static void on_unnamed(struct gn_vobject *o)
 {
     if (o->kind == GN_KIND_SVM)
         gn_svm_forget(o->vgpu, o->id);
 }
 
 /* A program with a failed build has a status and a log, even if only its options were invalid. */
-static bool changes_though(int32_t result)
+static bool changes_on_failure(int32_t result)
 {
     switch (result) {
     case CL_BUILD_PROGRAM_FAILURE:
@@ -277,7 +277,7 @@ static void flush(struct gn_vgpu *v, void *queue)
     gn_cl(v)->clFlush(queue);
 }
 
-static void CL_CALLBACK event_over(cl_event event, cl_int status, void *user_data)
+static void CL_CALLBACK on_event_complete(cl_event event, cl_int status, void *user_data)
 {
     struct gn_command *c = user_data;
     (void)event;
@@ -287,17 +287,17 @@ static void CL_CALLBACK event_over(cl_event event, cl_int status, void *user_dat
 
 static int32_t when_over(struct gn_vgpu *v, void *event, struct gn_command *c)
 {
-    return gn_event_callbacks_ask(v, event, event_over, c);
+    return gn_event_callbacks_ask(v, event, on_event_complete, c);
 }
 
-static void CL_CALLBACK event_part_over(cl_event event, cl_int status, void *user_data)
+static void CL_CALLBACK on_part_complete(cl_event event, cl_int status, void *user_data)
 {
     gn_part_over(user_data, event, status < 0 ? status : 0);
 }
 
 static int32_t when_part_over(struct gn_vgpu *v, void *event, struct gn_part *part)
 {
-    return gn_event_callbacks_ask(v, event, event_part_over, part);
+    return gn_event_callbacks_ask(v, event, on_part_complete, part);
 }
 
 static void release_event(struct gn_vgpu *v, void *event)
@@ -324,7 +324,7 @@ struct quiet {
     void *arg;
 };
 
-static void CL_CALLBACK event_quiet(cl_event event, cl_int status, void *user_data)
+static void CL_CALLBACK on_quiet(cl_event event, cl_int status, void *user_data)
 {
     struct quiet q = *(struct quiet *)user_data;
     (void)event;
@@ -339,13 +339,13 @@ static int32_t when_quiet(struct gn_vgpu *v, void *event, void (*call)(void *arg
     if (!q)
         return CL_OUT_OF_HOST_MEMORY;
     *q = (struct quiet){call, arg};
-    int32_t result = gn_event_callbacks_ask(v, event, event_quiet, q);
+    int32_t result = gn_event_callbacks_ask(v, event, on_quiet, q);
     if (result)
         free(q);
     return result;
 }
 
-static void times(struct gn_vgpu *v, void *event, struct gn_event_times *ret)
+static void get_event_times(struct gn_vgpu *v, void *event, struct gn_event_times *ret)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
     cl_ulong submit = 0, start_ns = 0, end_ns = 0;
@@ -368,7 +368,8 @@ static void times(struct gn_vgpu *v, void *event, struct gn_event_times *ret)
         ret->submit_ns = ret->start_ns > wait_ns ? ret->start_ns - wait_ns : 0;
 }
 
-static void ran(struct gn_vgpu *v, void *event, uint64_t *ret_start_ns, uint64_t *ret_end_ns)
+static void get_run_times(struct gn_vgpu *v, void *event, uint64_t *ret_start_ns,
+                          uint64_t *ret_end_ns)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
     cl_ulong start_ns = 0, end_ns = 0;
@@ -385,9 +386,9 @@ const struct gn_vgpu_api gn_opencl_vgpu_api = {
     .requests = gn_opencl_requests,
     .n_requests = GN_OP_MAX,
     .start = start,
-    .made = made,
-    .changes_though = changes_though,
-    .unnamed = unnamed,
+    .made = init_object,
+    .changes_though = changes_on_failure,
+    .unnamed = on_unnamed,
     .release = release,
     .release_waits_for_builds = release_waits_for_builds,
     .flush = flush,
@@ -398,8 +399,8 @@ const struct gn_vgpu_api gn_opencl_vgpu_api = {
     .is_over = is_over,
     .when_quiet = when_quiet,
     .wrote = gn_opencl_wrote,
-    .times = times,
-    .ran = ran,
+    .times = get_event_times,
+    .ran = get_run_times,
     .leave = leave,
     .end = gn_homes_end,
     .contents = &gn_opencl_contents,

@@ -67,7 +67,7 @@ void *gn_host_ProgramFromBinaries(struct gn_vgpu *v, struct gn_request *r,
                                                binaries, a->binary_status, result);
 }
 
-static void CL_CALLBACK release_told(cl_program program, void *user_data)
+static void CL_CALLBACK ignore_release(cl_program program, void *user_data)
 {
     (void)program;
     (void)user_data;
@@ -79,7 +79,7 @@ cl_int gn_host_ProgramReleaseCallback(struct gn_vgpu *v, struct gn_request *r,
     (void)r;
     if (!gn_cl(v)->clSetProgramReleaseCallback)
         return CL_INVALID_OPERATION;
-    return gn_cl(v)->clSetProgramReleaseCallback(a->program, a->has_notify ? release_told : NULL,
+    return gn_cl(v)->clSetProgramReleaseCallback(a->program, a->has_notify ? ignore_release : NULL,
                                                  NULL);
 }
 
@@ -182,7 +182,7 @@ cl_int gn_host_Compile(struct gn_vgpu *v, struct gn_request *r, const struct gn_
 }
 
 /* True if an input program may print. */
-static bool inputs_print(const struct gn_request *r)
+static bool may_inputs_print(const struct gn_request *r)
 {
     for (uint32_t list = 0; list < r->n_arrays; list++)
         for (uint64_t i = 0; i < r->arrays[list].n; i++) {
@@ -199,7 +199,7 @@ void *gn_host_Link(struct gn_vgpu *v, struct gn_request *r, const struct gn_args
     cl_program program =
         gn_cl(v)->clLinkProgram(a->context, a->num_devices, a->device_list, a->options,
                                 a->num_input_programs, a->input_programs, NULL, NULL, result);
-    if (program && !*result && !gn_program_charge(v, r, NULL, program, inputs_print(r))) {
+    if (program && !*result && !gn_program_charge(v, r, NULL, program, may_inputs_print(r))) {
         gn_cl(v)->clReleaseProgram(program);
         program = NULL;
         *result = CL_OUT_OF_RESOURCES;

@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-struct settling {
+struct draining {
     pthread_mutex_t lock;
     pthread_cond_t wake;
     /* lock; n_refs: one for each marker that may call back, and the caller's */
@@ -20,13 +20,13 @@ struct settling {
 };
 
 struct marker {
-    struct settling *settling;
+    struct draining *draining;
     /* settling->lock */
     uint32_t n_refs; /* the callback's, and the caller's until the status has been read */
     bool over;
 };
 
-static void unref_settling_locked(struct settling *s)
+static void unref_draining_locked(struct draining *s)
 {
     const bool last = !--s->n_refs;
     pthread_mutex_unlock(&s->lock);
@@ -37,12 +37,12 @@ static void unref_settling_locked(struct settling *s)
     free(s);
 }
 
-static void over_locked(struct marker *m)
+static void complete_marker_locked(struct marker *m)
 {
     if (!m->over) {
         m->over = true;
-        m->settling->n_left--;
-        pthread_cond_broadcast(&m->settling->wake);
+        m->draining->n_left--;
+        pthread_cond_broadcast(&m->draining->wake);
     }
 }
 
@@ -55,17 +55,17 @@ static void unref_marker_locked(struct marker *m)
 static void CL_CALLBACK marker_over(cl_event event, cl_int status, void *user_data)
 {
     struct marker *m = user_data;
-    struct settling *s = m->settling;
+    struct draining *s = m->draining;
     (void)event;
     (void)status;
     pthread_mutex_lock(&s->lock);
-    over_locked(m);
+    complete_marker_locked(m);
     unref_marker_locked(m);
-    unref_settling_locked(s);
+    unref_draining_locked(s);
 }
 
 /* Puts a marker behind all commands of the queue. */
-static int settle_queue(struct gn_vgpu *v, struct settling *s, cl_command_queue queue)
+static int add_marker(struct gn_vgpu *v, struct draining *s, cl_command_queue queue)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
     struct marker *m = calloc(1, sizeof *m);
@@ -73,7 +73,7 @@ static int settle_queue(struct gn_vgpu *v, struct settling *s, cl_command_queue 
     cl_int status = CL_QUEUED;
     if (!m)
         return -ENOMEM;
-    *m = (struct marker){.settling = s, .n_refs = 2};
+    *m = (struct marker){.draining = s, .n_refs = 2};
     if (cl->clEnqueueMarkerWithWaitList ? cl->clEnqueueMarkerWithWaitList(queue, 0, NULL, &event)
                                         : cl->clEnqueueMarker(queue, &event)) {
         free(m);
@@ -92,7 +92,7 @@ static int settle_queue(struct gn_vgpu *v, struct settling *s, cl_command_queue 
     cl->clReleaseEvent(event);
     pthread_mutex_lock(&s->lock);
     if (over)
-        over_locked(m);
+        complete_marker_locked(m);
     if (!told)
         m->n_refs--, s->n_refs--; /* only the caller's reference is left of each */
     const bool waits = told || over;
@@ -105,8 +105,8 @@ static int settle_queue(struct gn_vgpu *v, struct settling *s, cl_command_queue 
  * Acquires the device's role first: a driver that runs commands in its callers (PoCL's `basic`)
  * deadlocks when two threads submit at once.
  */
-static int settle_one(struct gn_vgpu *v, struct settling *s, const struct gn_vobject *queue,
-                      const struct timespec *until)
+static int drain_queue(struct gn_vgpu *v, struct draining *s, const struct gn_vobject *queue,
+                       const struct timespec *until)
 {
     struct gn_vdevice *d = queue->detail ? ((const struct gn_vqueue *)queue->detail)->device : NULL;
     if (!d)
@@ -114,7 +114,7 @@ static int settle_one(struct gn_vgpu *v, struct settling *s, const struct gn_vob
     int rc = gn_device_acquire(d, until);
     if (rc)
         return rc;
-    rc = settle_queue(v, s, queue->driver);
+    rc = add_marker(v, s, queue->driver);
     gn_device_release(d);
     return rc;
 }
@@ -124,7 +124,7 @@ int gn_opencl_drain_queues(struct gn_vgpu *v, struct gn_vobject *const *objects,
 {
     const uint64_t at_ns = gn_now_ns() + timeout_ns;
     const struct timespec until = {(time_t)(at_ns / 1000000000u), (long)(at_ns % 1000000000u)};
-    struct settling *s = calloc(1, sizeof *s);
+    struct draining *s = calloc(1, sizeof *s);
     pthread_condattr_t attr;
     int rc = 0;
     if (!s)
@@ -137,11 +137,11 @@ int gn_opencl_drain_queues(struct gn_vgpu *v, struct gn_vobject *const *objects,
     s->n_refs = 1;
     for (uint32_t i = 0; i < n && !rc; i++)
         if (objects[i]->kind == GN_KIND_QUEUE)
-            rc = settle_one(v, s, objects[i], &until);
+            rc = drain_queue(v, s, objects[i], &until);
     pthread_mutex_lock(&s->lock);
     while (!rc && s->n_left)
         rc = -pthread_cond_timedwait(&s->wake, &s->lock, &until);
-    unref_settling_locked(s);
+    unref_draining_locked(s);
     if (rc == -ETIMEDOUT)
         return gn_fail(err, ETIMEDOUT, "allow more time, or try again later",
                        "the device's work took longer than the drain timeout");

@@ -16,7 +16,7 @@
  * For the queue that this thread has made and not yet entered as an object: the program did not ask
  * for profiling.
  */
-static _Thread_local bool times_are_ours;
+static _Thread_local bool profiling_is_ours;
 
 int gn_queue_made(struct gn_vobject *o)
 {
@@ -31,8 +31,8 @@ int gn_queue_made(struct gn_vobject *o)
                              memory_order_relaxed);
     o->detail =
         gn_queue_new(o->vgpu, o, index, !(properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE),
-                     measured && !times_are_ours, measured);
-    times_are_ours = false;
+                     measured && !profiling_is_ours, measured);
+    profiling_is_ours = false;
     return o->detail ? 0 : -1;
 }
 
@@ -41,7 +41,7 @@ void *gn_host_clCreateCommandQueue(struct gn_vgpu *v, struct gn_request *r,
 {
     const cl_icd_dispatch *cl = gn_cl(v);
     void *made = NULL;
-    times_are_ours = false;
+    profiling_is_ours = false;
     *result = CL_INVALID_OPERATION;
     (void)r;
     if (!cl->clCreateCommandQueue)
@@ -49,7 +49,7 @@ void *gn_host_clCreateCommandQueue(struct gn_vgpu *v, struct gn_request *r,
     if (v->boot->takes_turns && !(a->properties & CL_QUEUE_PROFILING_ENABLE)) {
         made = cl->clCreateCommandQueue(a->context, a->device,
                                         a->properties | CL_QUEUE_PROFILING_ENABLE, result);
-        times_are_ours = made != NULL;
+        profiling_is_ours = made != NULL;
     }
     /* The errors are those of the program's own request. */
     if (!made)
@@ -61,7 +61,7 @@ void *gn_host_clCreateCommandQueue(struct gn_vgpu *v, struct gn_request *r,
  * Copies the program's list and adds profiling. False: the program asks for profiling itself, the
  * queue is a device queue, or the list is too long.
  */
-static bool with_times(const cl_queue_properties *asked, cl_queue_properties *ret)
+static bool add_profiling(const cl_queue_properties *asked, cl_queue_properties *ret)
 {
     uint32_t n = 0;
     bool found = false;
@@ -92,14 +92,14 @@ void *gn_host_clCreateCommandQueueWithProperties(
     const cl_icd_dispatch *cl = gn_cl(v);
     cl_queue_properties properties[MAX_PROPERTIES];
     void *made = NULL;
-    times_are_ours = false;
+    profiling_is_ours = false;
     *result = CL_INVALID_OPERATION;
     (void)r;
     if (!cl->clCreateCommandQueueWithProperties)
         return NULL;
-    if (v->boot->takes_turns && with_times(a->properties, properties)) {
+    if (v->boot->takes_turns && add_profiling(a->properties, properties)) {
         made = cl->clCreateCommandQueueWithProperties(a->context, a->device, properties, result);
-        times_are_ours = made != NULL;
+        profiling_is_ours = made != NULL;
     }
     if (!made)
         made = cl->clCreateCommandQueueWithProperties(a->context, a->device, a->properties, result);

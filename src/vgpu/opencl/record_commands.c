@@ -126,7 +126,7 @@ int gn_cmdbuf_made(struct gn_vobject *o, const struct gn_request *r)
     return 0;
 }
 
-static void let_go(struct gn_vgpu *v, const struct recorded *c)
+static void release_command(struct gn_vgpu *v, const struct recorded *c)
 {
     gn_kernel_copy_fini(gn_cl(v), &c->kernel);
     gn_variables_unref(c->variables);
@@ -140,7 +140,7 @@ void gn_cmdbuf_release(struct gn_vobject *o)
     gn_extensions(v)->clReleaseCommandBufferKHR(o->driver);
     /* After the buffer: PoCL 3.1 uses a kernel that it has released. */
     for (uint32_t i = 0; d && i < d->n; i++)
-        let_go(v, &d->commands[i]);
+        release_command(v, &d->commands[i]);
     if (d) {
         free(d->commands);
         pthread_mutex_destroy(&d->lock);
@@ -181,7 +181,7 @@ struct recording {
     struct recorded command;
 };
 
-static bool make_place(struct gn_cmdbuf_detail *d)
+static bool reserve_command(struct gn_cmdbuf_detail *d)
 {
     if (d->n < d->capacity)
         return true;
@@ -233,19 +233,19 @@ static cl_int begin_locked(struct recording *rec, uint32_t most_uses, cl_uint n_
     if (result)
         return result;
     rec->uses = gn_request_alloc(rec->r, gn_times(most_uses, sizeof *rec->uses));
-    if (!rec->uses || !make_place(rec->d) || gn_object_reserve_holds(rec->buffer, most_uses))
+    if (!rec->uses || !reserve_command(rec->d) || gn_object_reserve_holds(rec->buffer, most_uses))
         return CL_OUT_OF_HOST_MEMORY;
     return gn_request_charge(rec->r, COMMAND_BYTES + bytes_of(rec->r)) ? CL_SUCCESS
                                                                        : CL_OUT_OF_RESOURCES;
 }
 
 /*
- * On success the buffer's lock is held until end(). After an error nothing is recorded, and end()
- * must not be called.
+ * On success the buffer's lock is held until end_recording(). After an error nothing is recorded,
+ * and end_recording() must not be called.
  */
-static cl_int begin(struct gn_vgpu *v, struct gn_request *r, struct gn_vobject *buffer,
-                    uint32_t most_uses, cl_uint n_waits, const cl_sync_point_khr *waits,
-                    cl_sync_point_khr *ret_point, struct recording *rec)
+static cl_int begin_recording(struct gn_vgpu *v, struct gn_request *r, struct gn_vobject *buffer,
+                              uint32_t most_uses, cl_uint n_waits, const cl_sync_point_khr *waits,
+                              cl_sync_point_khr *ret_point, struct recording *rec)
 {
     *rec = (struct recording){.v = v, .r = r, .buffer = buffer, .ret_point = ret_point};
     rec->d = buffer ? buffer->detail : NULL;
@@ -259,7 +259,7 @@ static cl_int begin(struct gn_vgpu *v, struct gn_request *r, struct gn_vobject *
 }
 
 /* Adds an object that lives as long as the buffer, if the command is recorded. */
-static cl_int use(struct recording *rec, struct gn_vobject *o, cl_int missing)
+static cl_int add_use(struct recording *rec, struct gn_vobject *o, cl_int missing)
 {
     if (!o)
         return missing;
@@ -268,16 +268,17 @@ static cl_int use(struct recording *rec, struct gn_vobject *o, cl_int missing)
 }
 
 /*
- * Same as use(), for memory that the command reads, and for memory in which it writes these bytes.
+ * Same as add_use(), for memory that the command reads, and for memory in which it writes these
+ * bytes.
  */
 static cl_int read_mem(struct recording *rec, struct gn_vobject *mem)
 {
-    return use(rec, mem, CL_INVALID_MEM_OBJECT);
+    return add_use(rec, mem, CL_INVALID_MEM_OBJECT);
 }
 
 static cl_int write_mem(struct recording *rec, struct gn_vobject *mem, uint64_t offset, uint64_t n)
 {
-    const cl_int result = use(rec, mem, CL_INVALID_MEM_OBJECT);
+    const cl_int result = add_use(rec, mem, CL_INVALID_MEM_OBJECT);
     const struct gn_mem_detail *detail = result ? NULL : mem->detail;
     if (detail && detail->writes &&
         gn_mem_range(detail, offset, n, &rec->command.written.at, &rec->command.written.n))
@@ -286,15 +287,15 @@ static cl_int write_mem(struct recording *rec, struct gn_vobject *mem, uint64_t 
 }
 
 /* Finishes a recording, with the driver's result or an earlier error. */
-static cl_int end(struct recording *rec, cl_int result)
+static cl_int end_recording(struct recording *rec, cl_int result)
 {
     struct gn_cmdbuf_detail *d = rec->d;
     if (result) {
-        let_go(rec->v, &rec->command);
+        release_command(rec->v, &rec->command);
     } else {
         d->commands[d->n++] = rec->command;
         for (uint32_t i = 0; i < rec->n_uses; i++)
-            (void)gn_object_hold(rec->buffer, rec->uses[i]); /* has room since begin() */
+            (void)gn_object_hold(rec->buffer, rec->uses[i]); /* has room since begin_recording() */
         if (rec->ret_point)
             *rec->ret_point = d->n;
         rec->buffer->charged_bytes += rec->r->charged_bytes;
@@ -309,8 +310,9 @@ static cl_int end(struct recording *rec, cl_int result)
  * names at most most_uses objects.
  */
 #define BEGIN(rec, a, most_uses)                                                                   \
-    begin(v, r, (a)->command_buffer_object, most_uses, (a)->num_sync_points_in_wait_list,          \
-          (a)->sync_point_wait_list, (a)->sync_point, rec)
+    begin_recording(v, r, (a)->command_buffer_object, most_uses,                                   \
+                    (a)->num_sync_points_in_wait_list, (a)->sync_point_wait_list, (a)->sync_point, \
+                    rec)
 #define RECORD(rec, call, ...)                                                                     \
     (gn_extensions(v)->call                                                                        \
          ? gn_extensions(v)->call(a->command_buffer, NULL, __VA_ARGS__, (rec)->n_waits,            \
@@ -329,7 +331,7 @@ gn_host_clCommandBarrierWithWaitListKHR(struct gn_vgpu *v, struct gn_request *r,
     if (gn_extensions(v)->clCommandBarrierWithWaitListKHR)
         result = gn_extensions(v)->clCommandBarrierWithWaitListKHR(
             a->command_buffer, NULL, rec.n_waits, rec.waits, &rec.command.point, NULL);
-    return end(&rec, result);
+    return end_recording(&rec, result);
 }
 
 cl_int gn_host_clCommandCopyBufferKHR(struct gn_vgpu *v, struct gn_request *r,
@@ -345,7 +347,7 @@ cl_int gn_host_clCommandCopyBufferKHR(struct gn_vgpu *v, struct gn_request *r,
     if (!result)
         result = RECORD(&rec, clCommandCopyBufferKHR, a->src_buffer, a->dst_buffer, a->src_offset,
                         a->dst_offset, a->size);
-    return end(&rec, result);
+    return end_recording(&rec, result);
 }
 
 cl_int gn_host_clCommandCopyBufferRectKHR(struct gn_vgpu *v, struct gn_request *r,
@@ -362,7 +364,7 @@ cl_int gn_host_clCommandCopyBufferRectKHR(struct gn_vgpu *v, struct gn_request *
         result = RECORD(&rec, clCommandCopyBufferRectKHR, a->src_buffer, a->dst_buffer,
                         a->src_origin, a->dst_origin, a->region, a->src_row_pitch,
                         a->src_slice_pitch, a->dst_row_pitch, a->dst_slice_pitch);
-    return end(&rec, result);
+    return end_recording(&rec, result);
 }
 
 cl_int gn_host_clCommandCopyBufferToImageKHR(struct gn_vgpu *v, struct gn_request *r,
@@ -378,7 +380,7 @@ cl_int gn_host_clCommandCopyBufferToImageKHR(struct gn_vgpu *v, struct gn_reques
     if (!result)
         result = RECORD(&rec, clCommandCopyBufferToImageKHR, a->src_buffer, a->dst_image,
                         a->src_offset, a->dst_origin, a->region);
-    return end(&rec, result);
+    return end_recording(&rec, result);
 }
 
 cl_int gn_host_clCommandCopyImageKHR(struct gn_vgpu *v, struct gn_request *r,
@@ -394,7 +396,7 @@ cl_int gn_host_clCommandCopyImageKHR(struct gn_vgpu *v, struct gn_request *r,
     if (!result)
         result = RECORD(&rec, clCommandCopyImageKHR, a->src_image, a->dst_image, a->src_origin,
                         a->dst_origin, a->region);
-    return end(&rec, result);
+    return end_recording(&rec, result);
 }
 
 cl_int gn_host_clCommandCopyImageToBufferKHR(struct gn_vgpu *v, struct gn_request *r,
@@ -410,7 +412,7 @@ cl_int gn_host_clCommandCopyImageToBufferKHR(struct gn_vgpu *v, struct gn_reques
     if (!result)
         result = RECORD(&rec, clCommandCopyImageToBufferKHR, a->src_image, a->dst_buffer,
                         a->src_origin, a->region, a->dst_offset);
-    return end(&rec, result);
+    return end_recording(&rec, result);
 }
 
 cl_int gn_host_clCommandFillBufferKHR(struct gn_vgpu *v, struct gn_request *r,
@@ -424,7 +426,7 @@ cl_int gn_host_clCommandFillBufferKHR(struct gn_vgpu *v, struct gn_request *r,
     if (!result)
         result = RECORD(&rec, clCommandFillBufferKHR, a->buffer, a->pattern, a->pattern_size,
                         a->offset, a->size);
-    return end(&rec, result);
+    return end_recording(&rec, result);
 }
 
 cl_int gn_host_clCommandFillImageKHR(struct gn_vgpu *v, struct gn_request *r,
@@ -437,7 +439,7 @@ cl_int gn_host_clCommandFillImageKHR(struct gn_vgpu *v, struct gn_request *r,
     result = write_mem(&rec, a->image_object, 0, UINT64_MAX);
     if (!result)
         result = RECORD(&rec, clCommandFillImageKHR, a->image, a->fill_color, a->origin, a->region);
-    return end(&rec, result);
+    return end_recording(&rec, result);
 }
 
 /* ---- launches */
@@ -500,8 +502,8 @@ static bool all_chosen(const size_t *sizes, cl_uint n)
 }
 
 /* The program's work-group size; without one, the size that the source requires. */
-static const size_t *demanded(struct gn_vgpu *v, cl_device_id device, cl_kernel kernel,
-                              const size_t *local, size_t room[3])
+static const size_t *required_local_size(struct gn_vgpu *v, cl_device_id device, cl_kernel kernel,
+                                         const size_t *local, size_t room[3])
 {
     if (local ||
         gn_cl(v)->clGetKernelWorkGroupInfo(kernel, device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE,
@@ -517,7 +519,7 @@ static cl_int record_launch(struct gn_vgpu *v, struct recording *rec,
     const cl_device_id device = rec->d->device;
     cl_context context = NULL;
     size_t room[3];
-    cl_int result = use(rec, a->kernel_object, CL_INVALID_KERNEL);
+    cl_int result = add_use(rec, a->kernel_object, CL_INVALID_KERNEL);
     if (result)
         return result;
     gn_cl(v)->clGetKernelInfo(a->kernel, CL_KERNEL_CONTEXT, sizeof context, &context, NULL);
@@ -525,13 +527,13 @@ static cl_int record_launch(struct gn_vgpu *v, struct recording *rec,
         return CL_INVALID_CONTEXT;
     if (a->work_dim < 1 || a->work_dim > 3)
         return CL_INVALID_WORK_DIMENSION;
-    const size_t *local = demanded(v, device, a->kernel, a->local_work_size, room);
+    const size_t *local = required_local_size(v, device, a->kernel, a->local_work_size, room);
     if (all_chosen(local, a->work_dim) && all_chosen(a->global_work_size, a->work_dim))
         result = check_local(v, device, a->kernel, a->work_dim, a->global_work_size, local);
     if (!result)
         result = check_alignment(v, device, named, n_named);
     for (uint32_t i = 0; !result && i < n_named; i++)
-        result = use(rec, named[i], CL_INVALID_KERNEL_ARGS);
+        result = add_use(rec, named[i], CL_INVALID_KERNEL_ARGS);
     if (!result)
         result = gn_kernel_copy_init(v, &rec->command.kernel, a->kernel_object, a->args,
                                      a->args_bytes, named);
@@ -556,7 +558,7 @@ cl_int gn_host_RecordLaunch(struct gn_vgpu *v, struct gn_request *r,
     if (!named)
         return result;
     result = BEGIN(&rec, a, n_named + 1);
-    return result ? result : end(&rec, record_launch(v, &rec, a, named, n_named));
+    return result ? result : end_recording(&rec, record_launch(v, &rec, a, named, n_named));
 }
 
 /* ---- running */

@@ -255,8 +255,8 @@ static struct pace *pace_locked(struct gn_sliced_kernel *k, const struct pace *s
     return NULL;
 }
 
-static bool look(struct gn_vgpu *v, struct gn_command *c, uint64_t least, struct gn_grid *ret_grid,
-                 uint64_t *ret_pace_ps)
+static bool examine_launch(struct gn_vgpu *v, struct gn_command *c, uint64_t least,
+                           struct gn_grid *ret_grid, uint64_t *ret_pace_ps)
 {
     struct gn_slices *s = slices_of(v);
     struct gn_sliced_kernel *k = kernel_of(c);
@@ -274,7 +274,7 @@ static bool look(struct gn_vgpu *v, struct gn_command *c, uint64_t least, struct
     return true;
 }
 
-static void took(struct gn_vgpu *v, struct gn_command *c, uint64_t groups, uint64_t ns)
+static void note_time(struct gn_vgpu *v, struct gn_command *c, uint64_t groups, uint64_t ns)
 {
     struct gn_slices *s = slices_of(v);
     struct gn_sliced_kernel *k = kernel_of(c);
@@ -303,7 +303,7 @@ static void took(struct gn_vgpu *v, struct gn_command *c, uint64_t groups, uint6
  * Appends a function to a string with enough room. For a dimension above 2 it returns the driver's
  * value.
  */
-static void put(char **at, const char *name, const uint64_t *n)
+static void put_function(char **at, const char *name, const uint64_t *n)
 {
     *at += sprintf(
         *at,
@@ -319,11 +319,11 @@ char *gn_slices_prelude(uint32_t asks, const struct gn_slice_numbers *n)
     if (!text)
         return NULL;
     if (asks & (GN_ASKS_GROUP_ID | GN_ASKS_GLOBAL_OFFSET | GN_ASKS_LINEAR_ID))
-        put(&at, "global_offset", n->offset);
+        put_function(&at, "global_offset", n->offset);
     if (asks & (GN_ASKS_GLOBAL_SIZE | GN_ASKS_LINEAR_ID))
-        put(&at, "global_size", n->size);
+        put_function(&at, "global_size", n->size);
     if (asks & GN_ASKS_NUM_GROUPS)
-        put(&at, "num_groups", n->groups);
+        put_function(&at, "num_groups", n->groups);
     /*
      * A part's offset is the program's plus whole groups. It is the same for all items of a group,
      * and a compiler can see that.
@@ -376,7 +376,7 @@ static size_t group_limit(const cl_icd_dispatch *cl, cl_kernel kernel, cl_device
 /*
  * Builds the variant. True: it is complete, and accepts the same work-group sizes as the original.
  */
-static bool make(struct variant *x)
+static bool build_variant(struct variant *x)
 {
     struct gn_vgpu *v = x->vgpu;
     const cl_icd_dispatch *cl = gn_cl(v);
@@ -426,14 +426,14 @@ static bool make(struct variant *x)
  * Run by the helper thread; for the rest of a launch by the loading thread, in tests by the
  * submitter. The original program and its facts are held for it.
  */
-static void build(struct gn_job *job)
+static void run_build_job(struct gn_job *job)
 {
     struct variant *x = gn_container_of(job, struct variant, job);
     struct gn_vgpu *v = x->vgpu;
     struct gn_slices *s = slices_of(v);
     struct gn_sliced_program *p = x->of->program;
     cl_program program = p->program;
-    const bool good = make(x);
+    const bool good = build_variant(x);
     pthread_mutex_lock(&s->lock);
     x->state = good ? VARIANT_READY : VARIANT_FAILED;
     pthread_mutex_unlock(&s->lock);
@@ -471,7 +471,7 @@ static struct variant *new_variant_locked(struct gn_vgpu *v, struct gn_sliced_ke
     x->of = k;
     x->device = device;
     x->numbers = *numbers;
-    x->job.run = build;
+    x->job.run = run_build_job;
     gn_list_init(&x->job.link);
     gn_list_append(&p->variants, &x->link);
     p->n_variants++;
@@ -483,8 +483,8 @@ static struct variant *new_variant_locked(struct gn_vgpu *v, struct gn_sliced_ke
  * Finds the variant for the parts of a command, or NULL in *ret_how if none is needed. Makes it if
  * it is missing and the kernel was measured n_measured times. `at_once`: the caller builds it.
  */
-static bool find_how(struct gn_vgpu *v, struct gn_command *c, uint32_t n_measured, bool at_once,
-                     void **ret_how)
+static bool find_variant(struct gn_vgpu *v, struct gn_command *c, uint32_t n_measured, bool at_once,
+                         void **ret_how)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
     struct gn_slices *s = slices_of(v);
@@ -509,7 +509,7 @@ static bool find_how(struct gn_vgpu *v, struct gn_command *c, uint32_t n_measure
     if (fresh) {
         cl->clRetainProgram(k->program->program);
         if (at_once || !gn_vgpu_do(v, &fresh->job))
-            build(&fresh->job);
+            run_build_job(&fresh->job);
     }
     pthread_mutex_lock(&s->lock);
     const bool ready = x && x->state == VARIANT_READY && !k->knows_more;
@@ -518,14 +518,15 @@ static bool find_how(struct gn_vgpu *v, struct gn_command *c, uint32_t n_measure
     return ready;
 }
 
-static bool prepare(struct gn_vgpu *v, struct gn_command *c, uint32_t n_measured, void **ret_how)
+static bool prepare_launch(struct gn_vgpu *v, struct gn_command *c, uint32_t n_measured,
+                           void **ret_how)
 {
-    return find_how(v, c, n_measured, v->slice_groups != 0, ret_how);
+    return find_variant(v, c, n_measured, v->slice_groups != 0, ret_how);
 }
 
 /* Only the message of a loaded command is known to be well-formed. */
-static bool resume(struct gn_vgpu *v, struct gn_command *c, struct gn_grid *ret_grid,
-                   void **ret_how)
+static bool resume_launch(struct gn_vgpu *v, struct gn_command *c, struct gn_grid *ret_grid,
+                          void **ret_how)
 {
     struct gn_sliced_kernel *k = kernel_of(c);
     struct gn_slice_numbers numbers;
@@ -533,7 +534,7 @@ static bool resume(struct gn_vgpu *v, struct gn_command *c, struct gn_grid *ret_
     if (!k || !geometry_of(c, &shape, &numbers))
         return false;
     memcpy(ret_grid->groups, shape.groups, sizeof ret_grid->groups);
-    return gn_grid_groups(ret_grid) && find_how(v, c, 0, true, ret_how);
+    return gn_grid_groups(ret_grid) && find_variant(v, c, 0, true, ret_how);
 }
 
 void gn_slices_variant(const struct gn_cutting *cut, cl_kernel *kernel,
@@ -547,7 +548,7 @@ void gn_slices_variant(const struct gn_cutting *cut, cl_kernel *kernel,
 }
 
 const struct gn_slicer gn_opencl_slicer = {.class = &gn_opencl_requests[GN_OP_Launch],
-                                           .look = look,
-                                           .prepare = prepare,
-                                           .resume = resume,
-                                           .took = took};
+                                           .look = examine_launch,
+                                           .prepare = prepare_launch,
+                                           .resume = resume_launch,
+                                           .took = note_time};

@@ -39,7 +39,7 @@ struct text {
  * The next character, after joining lines that end with a backslash; -1 at the end. *ret_next: the
  * position behind it.
  */
-static int look(const struct text *t, const char *at, const char **ret_next)
+static int next_char(const struct text *t, const char *at, const char **ret_next)
 {
     while (at + 1 < t->end && at[0] == '\\' &&
            (at[1] == '\n' || (at[1] == '\r' && at + 2 < t->end && at[2] == '\n')))
@@ -53,12 +53,12 @@ static int look(const struct text *t, const char *at, const char **ret_next)
 static int peek(const struct text *t)
 {
     const char *next;
-    return look(t, t->at, &next);
+    return next_char(t, t->at, &next);
 }
 
-static int take(struct text *t)
+static int take_char(struct text *t)
 {
-    return look(t, t->at, &t->at);
+    return next_char(t, t->at, &t->at);
 }
 
 static bool is_word(int c)
@@ -66,7 +66,7 @@ static bool is_word(int c)
     return c == '_' || c == '$' || c >= 0x80 || (c >= 0 && isalnum(c));
 }
 
-static void leave_whole(struct text *t, const char *why)
+static void forbid_slicing(struct text *t, const char *why)
 {
     if (!t->facts->whole)
         t->facts->whole = why;
@@ -88,7 +88,7 @@ static bool starts_like(const char *word, const char *const *list, size_t n)
     return false;
 }
 
-static uint32_t asks_of(const char *word)
+static uint32_t position_functions_of(const char *word)
 {
     static const struct {
         const char *name;
@@ -119,13 +119,13 @@ static void judge_word(struct text *t, const char *word)
                                                "__nv",  "__amd",     "__ockl",
                                                "_Z",    "read_pipe", "write_pipe"};
     struct gn_source_facts *f = t->facts;
-    f->asks |= asks_of(word);
+    f->asks |= position_functions_of(word);
     f->loops |= is_one_of(word, loops, GN_ARRAY_SIZE(loops));
     f->waits |= is_one_of(word, waits, GN_ARRAY_SIZE(waits)) ||
                 starts_like(word, waits_like, GN_ARRAY_SIZE(waits_like));
     if (is_one_of(word, strange, GN_ARRAY_SIZE(strange)) ||
         starts_like(word, strange_like, GN_ARRAY_SIZE(strange_like)))
-        leave_whole(t, "it uses words outside portable OpenCL C");
+        forbid_slicing(t, "it uses words outside portable OpenCL C");
 }
 
 /*
@@ -240,7 +240,7 @@ static void take_word(struct text *t, char word[MAX_WORD])
 {
     size_t n = 0;
     while (is_word(peek(t))) {
-        const int c = take(t);
+        const int c = take_char(t);
         if (n + 1 < MAX_WORD)
             word[n++] = (char)c;
     }
@@ -252,18 +252,18 @@ static void pass_number(struct text *t)
     int c = 0;
     while (is_word(peek(t)) || peek(t) == '.' ||
            ((c == 'e' || c == 'E' || c == 'p' || c == 'P') && (peek(t) == '+' || peek(t) == '-')))
-        c = take(t);
+        c = take_char(t);
 }
 
 static void pass_quoted(struct text *t, int quote)
 {
     int c;
     while ((c = peek(t)) != -1 && c != '\n') {
-        (void)take(t);
+        (void)take_char(t);
         if (c == quote)
             return;
         if (c == '\\' && peek(t) != '\n')
-            (void)take(t);
+            (void)take_char(t);
     }
 }
 
@@ -275,14 +275,14 @@ static bool pass_comment(struct text *t)
 {
     if (peek(t) == '/') {
         while (peek(t) != -1 && peek(t) != '\n')
-            (void)take(t);
+            (void)take_char(t);
         return true;
     }
     if (peek(t) != '*')
         return false;
     int before = 0, c;
-    (void)take(t);
-    while ((c = take(t)) != -1 && !(before == '*' && c == '/'))
+    (void)take_char(t);
+    while ((c = take_char(t)) != -1 && !(before == '*' && c == '/'))
         before = c;
     return true;
 }
@@ -293,8 +293,8 @@ static void pass_blanks(struct text *t)
         const int c = peek(t);
         const char *before = t->at;
         if (c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f')
-            (void)take(t);
-        else if (c == '/' && (take(t), pass_comment(t)))
+            (void)take_char(t);
+        else if (c == '/' && (take_char(t), pass_comment(t)))
             continue;
         else {
             if (c == '/')
@@ -317,18 +317,18 @@ static void take_directive(struct text *t, bool *tests)
     pass_blanks(t);
     take_word(t, word);
     if (is_one_of(word, files, GN_ARRAY_SIZE(files)))
-        leave_whole(t, "it includes files");
+        forbid_slicing(t, "it includes files");
     *tests = is_one_of(word, conditions, GN_ARRAY_SIZE(conditions));
     if (strcmp(word, "define") == 0) {
         pass_blanks(t);
         take_word(t, word);
-        if (asks_of(word))
-            leave_whole(t, "it defines a position function");
+        if (position_functions_of(word))
+            forbid_slicing(t, "it defines a position function");
         judge_word(t, word);
     }
 }
 
-static void look_at(struct text *t)
+static void scan(struct text *t)
 {
     char word[MAX_WORD];
     bool line_begins = true, directive = false, tests = false;
@@ -339,8 +339,8 @@ static void look_at(struct text *t)
             judge_word(t, word);
             if (!directive)
                 declare_word(t, word);
-            if (tests && asks_of(word))
-                leave_whole(t, "a preprocessor condition names a position function");
+            if (tests && position_functions_of(word))
+                forbid_slicing(t, "a preprocessor condition names a position function");
             line_begins = false;
             continue;
         }
@@ -349,7 +349,7 @@ static void look_at(struct text *t)
             line_begins = false;
             continue;
         }
-        (void)take(t);
+        (void)take_char(t);
         if (c == '\n') {
             line_begins = true;
             directive = tests = false;
@@ -358,7 +358,7 @@ static void look_at(struct text *t)
         if (c == '/' && pass_comment(t))
             continue;
         if (c == '%' && peek(t) == ':') {
-            (void)take(t);
+            (void)take_char(t);
             c = '#';
         }
         if (c == '#' && line_begins) {
@@ -366,12 +366,12 @@ static void look_at(struct text *t)
             take_directive(t, &tests);
         } else if (c == '#') {
             if (peek(t) == '#' || peek(t) == '%')
-                leave_whole(t, "it pastes words together");
+                forbid_slicing(t, "it pastes words together");
             t->facts->quotes |= directive;
         } else if (c == '"' || c == '\'') {
             pass_quoted(t, c);
         } else if (c == '\\' || (c == '?' && peek(t) == '?')) {
-            leave_whole(t, "it spells characters by escapes");
+            forbid_slicing(t, "it spells characters by escapes");
         }
         if (!directive && !isspace(c))
             declare_mark(t, c);
@@ -383,7 +383,7 @@ static void look_at(struct text *t)
 void gn_source_look(struct gn_source_facts *f, const char *text, size_t n)
 {
     struct text t = {.at = text, .end = text + n, .facts = f};
-    look_at(&t);
+    scan(&t);
 }
 
 void gn_source_look_options(struct gn_source_facts *f, const char *options)
@@ -392,7 +392,7 @@ void gn_source_look_options(struct gn_source_facts *f, const char *options)
     struct text t = {.at = options, .end = options + strlen(options), .facts = f};
     for (size_t i = 0; i < GN_ARRAY_SIZE(strange); i++)
         if (strstr(options, strange[i]))
-            leave_whole(&t, "its build options do more than define macros");
+            forbid_slicing(&t, "its build options do more than define macros");
     f->newer |= strstr(options, "-cl-std") && !strstr(options, "-cl-std=CL1");
     /* Quotes and backslashes belong to the option parser; the words between them count. */
     while (t.at < t.end) {
@@ -400,7 +400,7 @@ void gn_source_look_options(struct gn_source_facts *f, const char *options)
         const int c = (unsigned char)*t.at;
         if (!is_word(c)) {
             if (c == '#' || (c == '%' && t.at + 1 < t.end && t.at[1] == ':'))
-                leave_whole(&t, "it pastes words together");
+                forbid_slicing(&t, "it pastes words together");
             t.at++;
             continue;
         }
@@ -408,7 +408,7 @@ void gn_source_look_options(struct gn_source_facts *f, const char *options)
         take_word(&t, word);
         judge_word(&t, word);
         if (strstr(word, "get_g") || strstr(word, "get_num_groups") || f->asks != asks)
-            leave_whole(&t, "its build options name a position function");
+            forbid_slicing(&t, "its build options name a position function");
     }
 }
 

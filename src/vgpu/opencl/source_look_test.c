@@ -58,7 +58,7 @@ static void test_ordinary_kernels(void **state)
     check("kernel void k(volatile global int *a) { a[0] = 1; }", "", true, 0);
 }
 
-static void test_what_is_said_in_passing_is_not_said(void **state)
+static void test_comments_and_strings_are_skipped(void **state)
 {
     (void)state;
     check("// get_group_id(0) volatile #include\n/* atomic_add while ## \\ */ kernel void k() {}",
@@ -70,7 +70,7 @@ static void test_what_is_said_in_passing_is_not_said(void **state)
     check("int a; // joined \\\n get_group_id(0)\nint b;", "", true, 0);
 }
 
-static void test_what_may_wait_runs_whole(void **state)
+static void test_waiting_groups_forbid_slicing(void **state)
 {
     static const char *const waits[] = {
         "kernel void k(global int *a) { while (atomic_or(a, 0) == 0); }",
@@ -92,7 +92,7 @@ static void test_what_may_wait_runs_whole(void **state)
     check("kernel void k(global int *a) { for (;;) OP(a); }", "-D OP=atomic_inc", false, 0);
 }
 
-static void test_what_cannot_be_seen_runs_whole(void **state)
+static void test_hidden_text_forbids_slicing(void **state)
 {
     static const char *const hidden[] = {
         "#include \"other.h\"\n",
@@ -200,9 +200,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ordinary_kernels),
-        cmocka_unit_test(test_what_is_said_in_passing_is_not_said),
-        cmocka_unit_test(test_what_may_wait_runs_whole),
-        cmocka_unit_test(test_what_cannot_be_seen_runs_whole),
+        cmocka_unit_test(test_comments_and_strings_are_skipped),
+        cmocka_unit_test(test_waiting_groups_forbid_slicing),
+        cmocka_unit_test(test_hidden_text_forbids_slicing),
         cmocka_unit_test(test_variables_are_seen),
         cmocka_unit_test(test_any_bytes),
     };

@@ -66,7 +66,7 @@ void gn_svm_vgpu_free(struct gn_svm_vgpu *s)
     free(s);
 }
 
-static struct gn_svm_vgpu *host_of(struct gn_vgpu *v)
+static struct gn_svm_vgpu *svm_of(struct gn_vgpu *v)
 {
     return ((struct gn_opencl_vgpu *)v->detail)->svm;
 }
@@ -89,7 +89,7 @@ static size_t rank_locked(const struct gn_svm_vgpu *s, uint64_t address)
 
 bool gn_svm_live(struct gn_vgpu *v, uint64_t address, uint64_t bytes)
 {
-    struct gn_svm_vgpu *s = host_of(v);
+    struct gn_svm_vgpu *s = svm_of(v);
     pthread_mutex_lock(&s->lock);
     size_t n = rank_locked(s, address);
     bool inside = n && gn_range_ok(address - s->live[n - 1].address, bytes, s->live[n - 1].bytes);
@@ -99,7 +99,7 @@ bool gn_svm_live(struct gn_vgpu *v, uint64_t address, uint64_t bytes)
 
 uint64_t gn_svm_reach(struct gn_vgpu *v, uint64_t address)
 {
-    struct gn_svm_vgpu *s = host_of(v);
+    struct gn_svm_vgpu *s = svm_of(v);
     uint64_t bytes = 0;
     pthread_mutex_lock(&s->lock);
     size_t n = rank_locked(s, address);
@@ -111,7 +111,7 @@ uint64_t gn_svm_reach(struct gn_vgpu *v, uint64_t address)
 
 bool gn_svm_address_ok(struct gn_vgpu *v, uint64_t address)
 {
-    struct gn_svm_vgpu *s = host_of(v);
+    struct gn_svm_vgpu *s = svm_of(v);
     if (!address)
         return true;
     pthread_mutex_lock(&s->lock);
@@ -154,7 +154,7 @@ static void forget_locked(struct gn_svm_vgpu *s, size_t i)
 
 void gn_svm_forget(struct gn_vgpu *v, uint64_t id)
 {
-    struct gn_svm_vgpu *s = host_of(v);
+    struct gn_svm_vgpu *s = svm_of(v);
     pthread_mutex_lock(&s->lock);
     for (size_t i = 0; i < s->n_live; i++) {
         if (s->live[i].id == id) {
@@ -203,7 +203,7 @@ static cl_int open_window(const struct gn_vgpu *v, struct gn_svm_vgpu *s, uint64
 
 cl_int gn_host_SvmWindow(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_SvmWindow *a)
 {
-    struct gn_svm_vgpu *s = host_of(v);
+    struct gn_svm_vgpu *s = svm_of(v);
     const struct gn_cl_platform *p = gn_platform_of(v);
     const cl_icd_dispatch *cl = gn_cl(v);
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -235,8 +235,8 @@ cl_int gn_host_SvmWindow(struct gn_vgpu *v, struct gn_request *r, const struct g
 /* ---- allocations */
 
 /* Maps a data segment into the window, or checks that it is mapped there already. */
-static bool segment_there_locked(struct gn_vgpu *v, struct gn_svm_vgpu *s, uint32_t index,
-                                 uint64_t at)
+static bool map_segment_locked(struct gn_vgpu *v, struct gn_svm_vgpu *s, uint32_t index,
+                               uint64_t at)
 {
     const struct gn_segment *segment = &v->segments[index];
     if (s->segment_at[index])
@@ -267,7 +267,7 @@ void *gn_host_Svm(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_
                   cl_int *result)
 {
     const struct gn_wire_Svm *w = gn_request_message(r);
-    struct gn_svm_vgpu *s = host_of(v);
+    struct gn_svm_vgpu *s = svm_of(v);
     const cl_icd_dispatch *cl = gn_cl(v);
     struct live l = {a->address, a->size, w->id};
     *result = CL_MEM_OBJECT_ALLOCATION_FAILURE;
@@ -282,7 +282,7 @@ void *gn_host_Svm(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_
     pthread_mutex_lock(&s->lock);
     bool room = make_room_locked(s);
     bool there = a->pages && a->address >= w->pages.offset &&
-                 segment_there_locked(v, s, w->pages.segment - 1, a->address - w->pages.offset);
+                 map_segment_locked(v, s, w->pages.segment - 1, a->address - w->pages.offset);
     if (there && r->anew)
         forget_range_locked(s, &l);
     bool good = there && (!room || add_live_locked(s, &l));

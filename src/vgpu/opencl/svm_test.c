@@ -385,7 +385,7 @@ static void a_window_over_something_is_refused_and_harms_nothing(void **state)
     open_window();
 }
 
-static void only_what_the_driver_can_is_offered(void **state)
+static void only_driver_capabilities_are_offered(void **state)
 {
     cl_ulong capabilities[N_DEVICES] = {1, 1};
     (void)state;
@@ -566,7 +566,7 @@ static void an_allocation_that_the_lease_does_not_cover_is_none(void **state)
     gn_svm_forget(v, 1);
 }
 
-static void what_is_live_is_known_to_the_byte(void **state)
+static void live_allocations_are_exact(void **state)
 {
     (void)state;
     open_window();
@@ -670,7 +670,7 @@ static void a_list_of_pointers_holds_live_ones_only(void **state)
     assert_false(faulty());
 }
 
-static void a_load_may_bring_what_lies_where_something_freed_lay(void **state)
+static void a_load_may_reuse_a_freed_place(void **state)
 {
     (void)state;
     anew = true;
@@ -688,7 +688,7 @@ static void a_load_may_bring_what_lies_where_something_freed_lay(void **state)
     assert_false(gn_svm_live(v, window + 32, 1));
 }
 
-static void a_program_that_hosts_its_vgpu_keeps_what_lies_in_its_window(void **state)
+static void in_process_program_keeps_its_window(void **state)
 {
     char *mine = mmap((void *)(uintptr_t)window, 8192, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
@@ -708,7 +708,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(only_a_sane_window_is_taken),
         CASE(a_window_over_something_is_refused_and_harms_nothing),
-        CASE(only_what_the_driver_can_is_offered),
+        CASE(only_driver_capabilities_are_offered),
         CASE(a_driver_that_runs_no_native_kernel_offers_nothing),
         CASE(a_driver_that_refuses_native_kernels_offers_nothing),
         CASE(a_driver_without_native_kernels_offers_nothing),
@@ -719,12 +719,12 @@ int main(void)
         CASE(a_fill_repeats_its_pattern),
         CASE(an_allocation_is_the_segment_at_its_address),
         CASE(an_allocation_that_the_lease_does_not_cover_is_none),
-        CASE(what_is_live_is_known_to_the_byte),
+        CASE(live_allocations_are_exact),
         CASE(a_lie_about_an_allocation_ends_the_vgpu),
         CASE(a_driver_without_memory_is_believed),
         CASE(a_list_of_pointers_holds_live_ones_only),
-        CASE(a_load_may_bring_what_lies_where_something_freed_lay),
-        CASE(a_program_that_hosts_its_vgpu_keeps_what_lies_in_its_window),
+        CASE(a_load_may_reuse_a_freed_place),
+        CASE(in_process_program_keeps_its_window),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -78,8 +78,8 @@ static void CL_CALLBACK run_trial(void *args)
     *t.good = t.seen == t.expected;
 }
 
-static bool try_device(const cl_icd_dispatch *cl, cl_context context, cl_device_id device,
-                       cl_mem over, const void *expected)
+static bool test_device(const cl_icd_dispatch *cl, cl_context context, cl_device_id device,
+                        cl_mem over, const void *expected)
 {
     cl_int result;
     cl_command_queue queue = cl->clCreateCommandQueue(context, device, 0, &result);
@@ -103,7 +103,8 @@ static bool try_device(const cl_icd_dispatch *cl, cl_context context, cl_device_
  * True if a native kernel runs on each of these devices, and sees a buffer at the address of its
  * host memory.
  */
-static bool try_all(const cl_icd_dispatch *cl, const cl_device_id *devices, cl_uint n, bool buffers)
+static bool test_devices(const cl_icd_dispatch *cl, const cl_device_id *devices, cl_uint n,
+                         bool buffers)
 {
     /* Static, because the driver may use it for a while after the release. */
     static _Alignas(64) unsigned char page[TRIAL_BYTES];
@@ -115,7 +116,7 @@ static bool try_all(const cl_icd_dispatch *cl, const cl_device_id *devices, cl_u
                                      : NULL;
     bool good = context && (over || !buffers);
     for (cl_uint i = 0; good && i < n; i++)
-        good = try_device(cl, context, devices[i], over, at);
+        good = test_device(cl, context, devices[i], over, at);
     if (over)
         cl->clReleaseMemObject(over);
     if (context)
@@ -172,7 +173,7 @@ void gn_svm_find_ways(struct gn_vgpu *v, cl_device_svm_capabilities *ret_capabil
         ways.native &= offers[i].native;
         ways.pointers &= offers[i].system;
     }
-    ways.native = ways.native && n && try_all(gn_cl(v), devices, n, !ways.pointers);
+    ways.native = ways.native && n && test_devices(gn_cl(v), devices, n, !ways.pointers);
     /* One way for all devices: a device that supports only another one offers nothing. */
     for (cl_uint i = 0; i < p->n_devices; i++)
         ret_capabilities[i] =
