@@ -215,7 +215,7 @@ static int judge_remote_operator(const struct gn_conn *c, struct gn_error *err)
             err, EACCES,
             "show an operator's certificate (GANTRY_TLS_CERT), or have gantryd's operator-subject "
             "name this one",
-            "the certificate of \"%s\" is no operator's", c->peer.subject);
+            "the certificate of \"%s\" is not an operator's", c->peer.subject);
     return c->control_only
                ? 0
                : gn_fail(err, EACCES,
@@ -294,13 +294,14 @@ static void take_return(struct gn_conn *c, const struct gn_frame *f)
     struct gn_link_return r;
     struct gn_error err;
     if (!c->remote || !gn_frame_payload(f, &r, sizeof r)) {
-        fault(c, "sent a malformed wish to return");
+        fault(c, "sent a malformed RETURN");
         return;
     }
     struct gn_vgpu_record *v = gn_vgpus_of_conn(c, r.session, r.key);
-    int rc = !v           ? gn_fail(&err, ENODEV, NULL, "there is no such session any more")
-             : v->stopped ? gn_fail(&err, EAGAIN, NULL, "its vGPU is in a file")
-                          : gn_vgpus_return(v, c, &err);
+    int rc = !v ? gn_fail(&err, ENODEV, NULL, "the session has ended")
+             : v->stopped
+                 ? gn_fail(&err, EAGAIN, NULL, "its vGPU is stopped: it is in a checkpoint")
+                 : gn_vgpus_return(v, c, &err);
     if (rc) {
         gn_conn_refuse(c, f->seq, rc, &err);
         return;
@@ -370,7 +371,7 @@ static void take_control(struct gn_conn *c, const struct gn_frame *f)
 static void take_file(struct gn_conn *c, const struct gn_frame *f)
 {
     if (!c->control_only || f->n_payload || f->n_fds != 1) {
-        fault(c, "sent a file that nobody asked for");
+        fault(c, "sent an unexpected FILE");
         return;
     }
     gn_quota_close(c->quota, &c->file_fd);
@@ -383,7 +384,7 @@ static void take_wait_far(struct gn_conn *c, const struct gn_frame *f)
     struct gn_error err;
     if (c->control_only || !gn_frame_payload(f, &w, sizeof w) ||
         w.wait.n_segments > GN_LINK_MAX_SEGMENTS || f->n_fds) {
-        fault(c, "sent a malformed wish to wait for its vGPU");
+        fault(c, "sent a malformed WAIT");
         return;
     }
     int rc = gn_program_waits_far(c, f->seq, &w, &err);
@@ -399,7 +400,7 @@ static void take_wait(struct gn_conn *c, const struct gn_frame *f)
     int fds[GN_LINK_WAIT_FDS];
     if (c->control_only || !gn_frame_payload(f, &w, sizeof w) ||
         w.n_segments > GN_LINK_MAX_SEGMENTS || f->n_fds != GN_LINK_WAIT_FDS) {
-        fault(c, "sent a malformed wish to wait for its vGPU");
+        fault(c, "sent a malformed WAIT");
         return;
     }
     for (int i = 0; i < GN_LINK_WAIT_FDS; i++)
@@ -435,11 +436,11 @@ static void take(struct gn_conn *c, const struct gn_frame *f)
 {
     if (f->op != GN_LINK_ATTACH && f->op != GN_LINK_FILE && f->op != GN_LINK_WAIT &&
         f->op != GN_LINK_CLAIM && f->op != GN_LINK_PASS && (f->n_fds || f->lost_fds)) {
-        fault(c, "sent descriptors that nobody asked for");
+        fault(c, "sent unexpected descriptors");
         return;
     }
     if ((!c->greeted && f->op != GN_LINK_HELLO) || (f->flags && f->op != GN_LINK_CONTROL)) {
-        fault(c, "sent a frame out of place");
+        fault(c, "sent a frame out of sequence");
         return;
     }
     if (f->lost_fds) {
@@ -476,14 +477,14 @@ static void take(struct gn_conn *c, const struct gn_frame *f)
     case GN_LINK_PASS:
     case GN_LINK_GO:
         if (!gn_inbound_frame(c, &c->reader, f))
-            fault(c, "sent what does not belong to a vGPU that comes from another gantryd");
+            fault(c, "sent an invalid frame of an inbound migration");
         break;
     case GN_LINK_COMES:
     case GN_LINK_COMES_NEAR:
     case GN_LINK_STAY:
     case GN_LINK_LEFT:
         if (!gn_outbound_frame(c, f))
-            fault(c, "sent what does not belong to a vGPU that goes to another gantryd");
+            fault(c, "sent an invalid frame of an outbound migration");
         break;
     case GN_LINK_BYE:
         c->bye = true;
@@ -558,7 +559,7 @@ static void hear(struct gn_conn *c)
 {
     const int rc = gn_frame_read(&c->reader, &c->frame);
     if (rc == -EPROTO) {
-        fault(c, "sent what is no frame");
+        fault(c, "sent a malformed frame");
     } else if (rc < 0) {
         gn_conn_close(c);
     } else if (rc == 1 && is_served_at_once(c->frame.op)) {
@@ -707,8 +708,8 @@ static bool accept_and_take(struct gn_socket *s)
         if (now - d->full_told_ns > LOG_EVERY_NS) {
             gn_log(
                 GN_LOG_WARN,
-                "cannot take another connection (%u there): %s; new ones wait until one is closed",
-                d->n_conns, room ? strerror(errno) : "all of them have vGPUs, or are being closed");
+                "cannot accept another connection (%u open): %s; new ones wait until one is closed",
+                d->n_conns, room ? strerror(errno) : "all of them have vGPUs or are closing");
             d->full_told_ns = now;
         }
         /* The end of a connection or vGPU resumes the socket; without any it must stay enabled. */
