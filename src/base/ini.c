@@ -77,7 +77,7 @@ int gn_ini_parse(struct gn_ini *ini, const char *text, size_t n)
         size_t len = end ? (size_t)(end - (text + at)) : n - at;
         ini->line++;
         if (len >= sizeof line || memchr(text + at, 0, len))
-            return gn_fail(ini->err, EBADMSG, NULL, "%s:%d: this is not a line of text", ini->path,
+            return gn_fail(ini->err, EBADMSG, NULL, "%s:%d: not a line of text", ini->path,
                            ini->line);
         memcpy(line, text + at, len);
         line[len] = 0;

@@ -39,7 +39,7 @@ int gn_config_set_socket(struct gn_config *config, const char *value, struct gn_
 {
     if (!*value || strlen(value) >= sizeof config->socket)
         return gn_fail(err, EINVAL, "give the path of the socket",
-                       "\"%.100s\" is no path for a socket", value);
+                       "\"%.100s\" is not a valid socket path", value);
     snprintf(config->socket, sizeof config->socket, "%s", value);
     return 0;
 }
@@ -51,8 +51,8 @@ static int set_tcp(char *to, size_t n, const char *value, struct gn_error *err)
     if (rc)
         return rc;
     if (!a.tcp || strlen(value) >= n)
-        return gn_fail(err, EINVAL, "write tcp:HOST:PORT", "\"%.100s\" is no address to listen at",
-                       value);
+        return gn_fail(err, EINVAL, "write tcp:HOST:PORT",
+                       "\"%.100s\" is not an address to listen at", value);
     snprintf(to, n, "%s", value);
     return 0;
 }
@@ -76,7 +76,7 @@ int gn_config_add_operator_subject(struct gn_config *config, const char *value,
                        GN_CONFIG_MAX_OPERATORS);
     if (!n || n >= sizeof config->operator_subjects[0])
         return gn_fail(err, EINVAL, "give the common name of a certificate, up to 63 bytes",
-                       "\"%.100s\" is no operator's name", value);
+                       "\"%.100s\" is not a valid operator's name", value);
     memcpy(config->operator_subjects[config->n_operator_subjects++], value, n + 1);
     return 0;
 }
@@ -92,8 +92,8 @@ int gn_config_set_insecure(struct gn_config *config, const char *value, struct g
 static int set_file(char *to, size_t n, const char *value, struct gn_error *err)
 {
     if (!*value || strlen(value) >= n)
-        return gn_fail(err, EINVAL, "give the path of a file", "\"%.100s\" is no path of a file",
-                       value);
+        return gn_fail(err, EINVAL, "give the path of a file",
+                       "\"%.100s\" is not a valid file path", value);
     snprintf(to, n, "%s", value);
     return 0;
 }
@@ -209,7 +209,7 @@ int gn_config_set_cache(struct gn_config *config, const char *value, struct gn_e
 {
     if (value[0] != '/' || strlen(value) >= sizeof config->cache)
         return gn_fail(err, EINVAL, "give an absolute path",
-                       "\"%.100s\" is no folder for kernel caches", value);
+                       "\"%.100s\" is not a valid folder for kernel caches", value);
     snprintf(config->cache, sizeof config->cache, "%s", value);
     return 0;
 }

@@ -39,7 +39,7 @@ static int judge_owner(const struct gn_viewer *w, const struct gn_vgpu_record *v
     return w->c->role == GN_ROLE_CONTROL || gn_owner_is(&v->owner, w->c, v->tenant)
                ? 0
                : gn_fail(err, EPERM, "gantry ls lists those of this tenant",
-                         "only the owner of vGPU %08x and operators may", v->id);
+                         "only the owner of vGPU %08x and operators may do that", v->id);
 }
 
 /* Finds the vGPU of a command and checks that the peer may use the command on it. */

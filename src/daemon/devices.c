@@ -57,7 +57,7 @@ static int run_probe(const struct gn_machine *m, char *const argv[], int signal_
         }
         if (rc == 1) {
             if ((rc = take(arg, &f))) {
-                gn_fail(err, -rc, NULL, "its probe said something that cannot be");
+                gn_fail(err, -rc, NULL, "its probe sent an invalid message");
                 break;
             }
             continue;
@@ -213,7 +213,7 @@ static void keep(struct gn_machine *m, const bool *selected)
 static int select_devices(struct gn_machine *m, const struct gn_config *config,
                           struct gn_error *err)
 {
-    static const char fix[] = "gantry devices, without a selection, lists what is there";
+    static const char fix[] = "gantry devices, without a selection, lists all devices";
     bool *selected = calloc((size_t)m->n_platforms * GN_WORKER_MAX_DEVICES, sizeof *selected);
     int rc = 0;
     if (!selected)

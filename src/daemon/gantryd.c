@@ -54,28 +54,28 @@ static const char help[] =
     "                     at $XDG_RUNTIME_DIR/gantry/gantry.sock for others\n"
     "  --listen tcp:HOST:PORT  serve programs on other machines, too\n"
     "  --listen-control tcp:HOST:PORT  serve operators on other machines, by certificates\n"
-    "  --operator-subject NAME  one of them: the common name of the certificate; may be\n"
-    "                     repeated\n"
-    "  --insecure         over tcp, admit whoever comes, and let anybody read along\n"
-    "  --tls-certificate FILE  who gantryd is, to programs elsewhere (PEM)\n"
+    "  --operator-subject NAME  an operator: the common name of the certificate;\n"
+    "                     may be repeated\n"
+    "  --insecure         over tcp, admit peers without credentials and encryption\n"
+    "  --tls-certificate FILE  gantryd's certificate, for peers on other machines (PEM)\n"
     "  --tls-key FILE     the certificate's private key\n"
-    "  --tls-client-authority FILE  admit those whose certificate, named as their tenant,\n"
-    "                     is from there\n"
+    "  --tls-client-authority FILE  admit programs with a certificate of this authority;\n"
+    "                     its common name is the tenant\n"
     "  --tcp-grace SECONDS  keep a vGPU this long when its connection breaks (5)\n"
     "  --device SELECTOR  offer this device only; may be repeated.\n"
     "                     NAME-PART[:INDEX][,present-as=gpu|cpu|accelerator]\n"
-    "  --policy NAME      who gets a device next: fair (the default), credit, credit-hs, strict,\n"
-    "                     rr, xenocredit or none (no turns, all at once)\n"
+    "  --policy NAME      how devices are shared: fair (the default), credit, credit-hs, strict,\n"
+    "                     rr, xenocredit or none (no scheduling, all at once)\n"
     "  --slice MS         how long a vGPU has a device while others wait (6)\n"
     "  --kernel-limit SECONDS  end a vGPU that keeps others waiting for longer (60); 0: never\n"
-    "  --breach-pause MS  a user whose programs break one vGPU after the other starts one in\n"
-    "                     this time (1000); 0: as they come\n"
+    "  --breach-pause MS  once a user's programs have caused many faults, they start one vGPU\n"
+    "                     in this time (1000); 0: no limit\n"
     "  --start-limit SECONDS  give up a worker whose driver has not started by then, and a\n"
     "                     driver's template that does not answer (60)\n"
-    "  --walls MODE       what confines workers: required, available (the default) or none\n"
+    "  --walls MODE       the confinement of workers: required, available (the default) or none\n"
     "  --help, --version\n"
     "\n"
-    "GANTRY_LOG says what is logged: none, error, warn (the default), info or debug. SIGTERM\n"
+    "GANTRY_LOG sets the log level: none, error, warn (the default), info or debug. SIGTERM\n"
     "ends gantryd and its workers; SIGHUP, SIGUSR1, SIGUSR2 and SIGALRM are ignored.\n";
 
 #define TCP_GRACE_MS    5000
@@ -399,7 +399,7 @@ int main(int argc, char **argv)
 
     rc = gn_log_writer_start(&err);
     if (rc)
-        gn_log(GN_LOG_WARN, "%s; who does not read this log may hold gantryd up", err.what);
+        gn_log(GN_LOG_WARN, "%s; an unread log may block gantryd", err.what);
     rc = gn_loop_run(&gantryd.loop);
     gn_sockets_close(&gantryd.sockets);
     gn_templates_fini(&gantryd);

@@ -59,7 +59,7 @@ class Refusals(unittest.TestCase):
 
     def test_wrong_command_lines(self):
         for args, says in ((["--frobnicate"], "unknown option --frobnicate"), (["-x"], "unknown option -x"),
-                           (["--listen", "unix:/x"], "no address to listen at"), (["--listen", "tcp:x"], "is not an address"),
+                           (["--listen", "unix:/x"], "not an address to listen at"), (["--listen", "tcp:x"], "is not an address"),
                            (["--insecure=yes"], "takes no value"), (["--tcp-grace", "0"], "the grace cannot be"),
                            (["--start-limit", "x"], "the limit of a start cannot be"),
                            (["--policy", "fare"], 'no policy "fare"; the policies are none, fair'), (["--policy="], 'no policy ""'),
@@ -339,7 +339,7 @@ class Starts(unittest.TestCase):
             c.close()
             os.unlink(g.path)
             os.rename(g.path + ".moved", g.path)
-            self.assertIn("another file lies in place of the socket", g.stop()[1])
+            self.assertIn("another file has replaced the socket", g.stop()[1])
 
 
 if __name__ == "__main__":

@@ -699,7 +699,7 @@ class Hostile(unittest.TestCase):
             c = socket.create_connection(("127.0.0.1", port))
             c.settimeout(PATIENCE)
             self.assertTrue(select.select([g.process.stderr], [], [], PATIENCE)[0])
-            self.assertIn("cannot take another connection to tcp:", g.process.stderr.readline().decode())
+            self.assertIn("cannot accept another connection to tcp:", g.process.stderr.readline().decode())
             resource.prlimit(g.pid, resource.RLIMIT_NOFILE, was)
             c.sendall(frame(99, 1, b"x" * 16))
             self.assertNotEqual(select.select([c], [], [], PATIENCE)[0], [])  # it is heard

@@ -49,9 +49,10 @@ static const char *serve_return(struct gn_conn *c, const struct gn_frame *f)
     if (!c->remote || !gn_frame_payload(f, &r, sizeof r))
         return "sent a malformed request to return";
     struct gn_vgpu_record *v = gn_vgpus_of_conn(c, r.session, r.key);
-    int rc = !v           ? gn_fail(&err, ENODEV, NULL, "there is no such session any more")
-             : v->stopped ? gn_fail(&err, EAGAIN, NULL, "its vGPU is in a file")
-                          : gn_vgpus_return(v, c, &err);
+    int rc = !v ? gn_fail(&err, ENODEV, NULL, "the session has ended")
+             : v->stopped
+                 ? gn_fail(&err, EAGAIN, NULL, "its vGPU is stopped: it is in a checkpoint")
+                 : gn_vgpus_return(v, c, &err);
     if (rc) {
         gn_conn_refuse(c, f->seq, rc, &err);
         return NULL;
@@ -148,13 +149,15 @@ static const char *serve(struct gn_conn *c, const struct gn_frame *f)
     case GN_LINK_CLAIM:
     case GN_LINK_PASS:
     case GN_LINK_GO:
-        return gn_inbound_frame(c, &c->reader, f) ? NULL
-                                                  : "sent a frame of an arrival out of place";
+        return gn_inbound_frame(c, &c->reader, f)
+                   ? NULL
+                   : "sent a frame of an inbound migration out of sequence";
     case GN_LINK_COMES:
     case GN_LINK_COMES_NEAR:
     case GN_LINK_STAY:
     case GN_LINK_LEFT:
-        return gn_outbound_frame(c, f) ? NULL : "sent a frame of a migration out of place";
+        return gn_outbound_frame(c, f) ? NULL
+                                       : "sent a frame of an outbound migration out of sequence";
     default:
         return "sent an unknown frame";
     }

@@ -55,7 +55,7 @@ int gn_wall_group_bound(const char *folder, uint64_t most_bytes)
 
 static void go_without(const char *folder, int rc)
 {
-    gn_log(GN_LOG_WARN, "a worker goes without a memory cgroup: %s: %s", folder, strerror(-rc));
+    gn_log(GN_LOG_WARN, "a worker runs without a memory cgroup: %s: %s", folder, strerror(-rc));
 }
 
 void gn_wall_group_make(struct gn_wall_group *g, const char *folder, uint64_t most_bytes)

@@ -83,7 +83,7 @@ static void make_cache(struct gn_wall_plan *plan)
     const int rc = plan->cache && !plan->layered ? gn_wall_make_cache(plan) : 0;
     if (rc == 0)
         return;
-    gn_log(GN_LOG_WARN, "the kernel cache %s cannot be made: %s; the worker goes without",
+    gn_log(GN_LOG_WARN, "cannot create the kernel cache %s: %s; the worker runs without it",
            plan->cache, strerror(-rc));
     plan->cache = NULL;
 }
@@ -141,7 +141,7 @@ int gn_wall_raise(const struct gn_wall_plan *given, struct gn_wall_report *ret,
         return gn_fail(
             err, EPERM,
             "set walls = available, or let gantryd have namespaces, Landlock and seccomp",
-            "walls are required, and these cannot be had: %s", missing);
+            "walls are required, but these are not available: %s", missing);
     }
     *ret = r;
     return 0;

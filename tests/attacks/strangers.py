@@ -60,7 +60,7 @@ def faults(a):
     began, log_at, n = time.monotonic(), len(a.gantry.log()), 3000
 
     def lines():
-        return [line for line in a.gantry.log()[log_at:].splitlines() if "sent what is no frame" in line]
+        return [line for line in a.gantry.log()[log_at:].splitlines() if "sent a malformed frame" in line]
 
     def told():
         return len(lines()) + sum(int(m.group(1)) for m in LEFT_OUT.finditer(a.gantry.log()[log_at:]))

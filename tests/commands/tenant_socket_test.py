@@ -96,7 +96,7 @@ class TenantSockets(CommandTest):
         c = self.connect(self.socket("blue"))
         self.assertIsNone(self.attaches(c, tenant=b"blue"))
         c = self.connect(self.socket("blue"))
-        says = 'this socket is that of the tenant "blue", and admits to no other'
+        says = 'this socket belongs to the tenant "blue" and admits to no other'
         self.assertEqual(self.attaches(c, tenant=b"default"), says)
         c = self.connect(self.socket("blue"), greet=False)
         reply = c.ask(HELLO, hello()[:8] + (1).to_bytes(8, "little") + hello()[16:] + b"default".ljust(64, b"\0") + bytes(264))

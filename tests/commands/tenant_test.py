@@ -37,7 +37,7 @@ class Tenants(CommandTest):
     def test_default_is_there(self):
         self.assertEqual(self.listed()["default"], {"name": "default", "weight": 100, "vgpus": 0, "memory_bytes": 0, "leased_bytes": 0,
                                                     "uids": sorted({os.getuid(), 0}, reverse=True), "gids": [], "token": False, "owner": ["kill"], "modes": ["remote"], "devices": []})
-        self.assertIn("is there always", self.tenant("rm", "default", status=1)["error"]["why"])
+        self.assertIn("cannot be removed", self.tenant("rm", "default", status=1)["error"]["why"])
 
     def test_every_option(self):
         token = self.file("token", "0123456789abcdef", 0o600)
@@ -88,7 +88,7 @@ class Tenants(CommandTest):
         before = self.add("blue", "--weight", "7")
         for args, says in ((["--weight", "8", "--device", "no-such"], '"no-such"'),
                            (["--weight", "8", "--device", "One:5"], "with that index"),
-                           (["--weight", "8", "--device", "One,present-as=gpu"], "holds for all tenants")):
+                           (["--weight", "8", "--device", "One,present-as=gpu"], "applies to all tenants")):
             self.assertIn(says, self.tenant("set", "blue", *args, status=1)["error"]["why"])
         self.assertEqual(self.listed()["blue"], before)
         self.assertIn("no-such", self.tenant("add", "red", "--device", "no-such", status=1)["error"]["why"])

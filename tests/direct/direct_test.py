@@ -516,7 +516,7 @@ class Direct(unittest.TestCase):
                 self.on(other)
                 out, _ = other.communicate(timeout=TIMEOUT_S)
                 self.assertEqual((other.returncode, out), (0, "held 0\nright\n"))
-                self.assertNotIn("keeps others from the device", daemon.log())
+                self.assertNotIn("others waiting for the device", daemon.log())
                 out, _ = idle.communicate("check\n", timeout=TIMEOUT_S)
                 self.assertEqual((idle.returncode, out), (0, "check 0\nright\n"))
 
@@ -531,7 +531,7 @@ class Direct(unittest.TestCase):
             self.on(other)
             hog.wait(timeout=TIMEOUT_S)
             self.assertEqual(hog.returncode, -signal.SIGKILL)
-            self.assertIn("keeps others from the device", daemon.log())
+            self.assertIn("others waiting for the device", daemon.log())
             out, _ = other.communicate(timeout=TIMEOUT_S)
             self.assertEqual((other.returncode, out), (0, "held 0\nright\n"))
 

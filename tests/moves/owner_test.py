@@ -89,7 +89,7 @@ class Owners(unittest.TestCase):
         self.daemon.ctl("tenant", "set", "default", "--owner", ALL)
         program, vgpu = self.program()
         for words in self.commands(vgpu):
-            self.may_not(OTHER, words, "only the owner of vGPU {} and operators may".format(vgpu))
+            self.may_not(OTHER, words, "only the owner of vGPU {} and operators may do that".format(vgpu))
         self.assertEqual(os.listdir(self.files), [])
         self.may("migrate", vgpu, "local")
         self.may("mode", vgpu, "passthrough")
@@ -98,7 +98,7 @@ class Owners(unittest.TestCase):
         os.unlink(self.file)
         self.assertEqual(self.may("checkpoint", vgpu, self.file, "--stop")["checkpoint"]["state"], "stopped")
         os.chmod(self.file, 0o644)
-        self.may_not(OTHER, ["restore", self.file], "only the owner of vGPU {} and operators may".format(vgpu))
+        self.may_not(OTHER, ["restore", self.file], "only the owner of vGPU {} and operators may do that".format(vgpu))
         self.assertEqual(self.may("restore", self.file)["restore"]["result"], "restored")
         # Another gantryd is an operator's.
         self.may_not(OWNER, ["migrate", vgpu, "unix:" + os.path.join(self.files, "b.sock")], ONLY_OPERATORS)

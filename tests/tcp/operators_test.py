@@ -42,7 +42,7 @@ class Operators(TcpCase):
 
     def test_listening_wants_credentials(self):
         at = ["--listen-control", "tcp:127.0.0.1:0"]
-        says = "operators are known over tcp by their certificates alone"
+        says = "operators identify themselves over tcp by certificates only"
         self.start_refused(says, *at, *self.authority.server())
         self.start_refused(says, *at, "--operator-subject", "ops", "--insecure")
         self.start_refused(says, *at, "--operator-subject", "ops", *self.authority.server()[:4])

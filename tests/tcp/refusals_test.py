@@ -127,7 +127,7 @@ class Refusals(TcpCase):
                  lambda: self.ls(gantry, **self.authority.client("own"))),
                 ("no belief in us", "the certificate of the other side is refused",
                  lambda: self.ls(gantry, **self.authority.client(authority="own.pem"))),
-                ("no credentials at all", "this gantryd serves nobody over tcp without credentials; set GANTRY_TOKEN",
+                ("no credentials at all", "this gantryd requires credentials over tcp; set GANTRY_TOKEN",
                  lambda: self.ls(gantry)),
                 ("a token of nobody's", "gantryd does not know this token; see that GANTRY_TOKEN", lambda: self.ls(gantry, GANTRY_TOKEN="not-a-token-of-anybody")),
                 ("a token of nobody's, and an authority", "GANTRY_TOKEN to a tenant's token",

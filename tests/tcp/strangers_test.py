@@ -134,7 +134,7 @@ class Strangers(TokenCase):
             self.assertEqual(self.certificate(gantry), first)
             self.replace(b"half of a certificate")
             self.assertEqual(self.certificate(gantry), first)
-            self.until(lambda: "the certificate that has changed is not taken" in gantry.log(), "no line in the log")
+            self.until(lambda: "the changed certificate cannot be used" in gantry.log(), "no line in the log")
             # The same key, another certificate.
             path = self.authority.path
             openssl("x509", "-req", "-in", path("server.csr"), "-CA", path("ca.pem"), "-CAkey", path("ca.key"), "-CAcreateserial",

@@ -599,7 +599,7 @@ class OverTcp(TenantTest):
         p.do("info")
         vgpu = self.vgpu(p)["id"]
         self.ctl("tenant", "set", "blue", "--token-file", path)
-        self.assertIn("only the owner of vGPU {} and operators may".format(vgpu), self.kill(vgpu, other)["why"])
+        self.assertIn("only the owner of vGPU {} and operators may do that".format(vgpu), self.kill(vgpu, other)["why"])
         q = self.remote("blue", other)
         q.do("info")
         later = self.vgpu(q)["id"]

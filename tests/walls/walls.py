@@ -618,7 +618,7 @@ def poor(case):
         with Gantry(wrapped, os.path.join(case.work, "gantryd2"), args=["--walls", "required"]):
             raise Wrong("gantryd starts without the walls that are required")
     except NotReady as refusal:
-        if "walls are required, and these cannot be had" not in str(refusal):
+        if "walls are required, but these are not available" not in str(refusal):
             raise Wrong("the refusal does not say why: {}".format(refusal)) from None
 
 

@@ -171,11 +171,10 @@ static bool put_off(struct gn_conn *c, uint32_t seq, const struct gn_link_attach
     gn_list_append(&d->late_attaches, &l->link);
     if (now - t->late_told_ns >= LOG_EVERY_NS) {
         t->late_told_ns = now;
-        gn_log(
-            GN_LOG_WARN,
-            "the programs of %s have broken many vGPUs of the tenant \"%s\": they start one in %u "
-            "ms until they stop doing so",
-            gn_conn_name_user(c, who), t->rules.name, (unsigned)(d->breach_pause_ns / 1000000u));
+        gn_log(GN_LOG_WARN,
+               "the programs of %s caused many faults in the tenant \"%s\": they may start one "
+               "vGPU every %u ms until the faults stop",
+               gn_conn_name_user(c, who), t->rules.name, (unsigned)(d->breach_pause_ns / 1000000u));
     }
     arm(d, now);
     return true;

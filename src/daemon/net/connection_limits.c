@@ -236,7 +236,7 @@ void gn_conn_limits_account(struct gn_conn *c)
         struct gn_conn *largest = q && q->n_bytes ? largest_of(q) : NULL;
         if (!largest)
             return;
-        tell(d, largest, "frames, requests and answers that nobody ends take too much memory");
+        tell(d, largest, "unfinished requests and unread answers use too much memory");
         gn_conn_close(largest);
     }
 }

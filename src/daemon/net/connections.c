@@ -204,7 +204,7 @@ static int judge_remote_operator(const struct gn_conn *c, struct gn_error *err)
             err, EACCES,
             "show an operator's certificate (GANTRY_TLS_CERT), or have gantryd's operator-subject "
             "name this one",
-            "the certificate of \"%s\" is no operator's", c->peer.subject);
+            "the certificate of \"%s\" is not an operator's", c->peer.subject);
     return c->control_only
                ? 0
                : gn_fail(err, EACCES,
@@ -283,7 +283,7 @@ void gn_conn_reply(struct gn_conn *c, uint32_t seq, const char *text)
 static void take_file(struct gn_conn *c, const struct gn_frame *f)
 {
     if (!c->control_only || f->n_payload || f->n_fds != 1) {
-        fault(c, "sent a file that nobody asked for");
+        fault(c, "sent an unexpected FILE");
         return;
     }
     gn_quota_close(c->quota, &c->file_fd);
@@ -314,11 +314,11 @@ static void take(struct gn_conn *c, const struct gn_frame *f)
     const char *wrong;
     if (f->op != GN_LINK_ATTACH && f->op != GN_LINK_FILE && f->op != GN_LINK_WAIT &&
         f->op != GN_LINK_CLAIM && f->op != GN_LINK_PASS && (f->n_fds || f->lost_fds)) {
-        fault(c, "sent descriptors that nobody asked for");
+        fault(c, "sent unexpected descriptors");
         return;
     }
     if ((!c->greeted && f->op != GN_LINK_HELLO) || (f->flags && f->op != GN_LINK_CONTROL)) {
-        fault(c, "sent a frame out of place");
+        fault(c, "sent a frame out of sequence");
         return;
     }
     if (f->lost_fds) {
@@ -407,7 +407,7 @@ static void hear(struct gn_conn *c)
 {
     const int rc = gn_frame_read(&c->reader, &c->frame);
     if (rc == -EPROTO) {
-        fault(c, "sent what is no frame");
+        fault(c, "sent a malformed frame");
     } else if (rc < 0) {
         gn_conn_close(c);
     } else if (rc == 1 && is_served_at_once(c->frame.op)) {
@@ -556,8 +556,8 @@ static bool accept_and_take(struct gn_socket *s)
         if (now - d->full_told_ns > LOG_EVERY_NS) {
             gn_log(
                 GN_LOG_WARN,
-                "cannot take another connection (%u there): %s; new ones wait until one is closed",
-                d->n_conns, room ? strerror(errno) : "all of them have vGPUs, or are being closed");
+                "cannot accept another connection (%u open): %s; new ones wait until one is closed",
+                d->n_conns, room ? strerror(errno) : "all of them have vGPUs or are closing");
             d->full_told_ns = now;
         }
         /* The end of a connection or vGPU resumes the socket; without any it must stay enabled. */

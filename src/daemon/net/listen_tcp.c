@@ -135,7 +135,7 @@ static void end_greeting(struct gn_stranger *s, const char *why)
     struct greeting *g = gn_container_of(s, struct greeting, stranger);
     if (!why)
         why = g->handshake ? "it did not finish its handshake in time"
-                           : "it did not say in time what it wants";
+                           : "it did not identify itself in time";
     refuse(g, why);
 }
 
@@ -174,13 +174,13 @@ void gn_tcp_listener_refuse(struct gn_conn *c)
 static void route(struct greeting *g)
 {
     if (g->name.version != GN_LINK_VERSION || g->name.zero) {
-        refuse(g, "a data connection of another version");
+        refuse(g, "a data connection uses another protocol version");
         return;
     }
     if (g->owner->daemon->programs->data(g->owner->daemon, &g->name, g->socket.fd))
         leave(g);
     else
-        refuse(g, "a data connection that names no session of ours");
+        refuse(g, "a data connection names an unknown session");
 }
 
 static void read_name(struct greeting *g)
@@ -191,7 +191,7 @@ static void read_name(struct greeting *g)
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
             return;
         if (n <= 0) {
-            refuse(g, "it hung up before it had said what it wants");
+            refuse(g, "it hung up before it had identified itself");
             return;
         }
         g->have += (size_t)n;
@@ -273,7 +273,7 @@ static int start_handshakes(struct gn_tcp_listener *l, struct gn_error *err)
     int rc =
         l->news.fd < 0 ? -errno : gn_loop_add(&l->daemon->loop, &l->news, EPOLLIN, hear_handshakes);
     if (rc)
-        gn_fail(err, -rc, NULL, "TLS cannot be had: %s", strerror(-rc));
+        gn_fail(err, -rc, NULL, "cannot set up TLS: %s", strerror(-rc));
     else
         rc = gn_handshakes_start(&tls, l->news.fd, &l->handshakes, err);
     if (rc)
@@ -300,8 +300,7 @@ static void start_tls(struct greeting *g)
 static void say_tls_only(struct greeting *g)
 {
     struct gn_link_error e = {.code = EACCES};
-    gn_frame_string_set(e.what, sizeof e.what,
-                        "this gantryd serves nobody over tcp without credentials");
+    gn_frame_string_set(e.what, sizeof e.what, "this gantryd requires credentials over tcp");
     gn_frame_string_set(e.fix, sizeof e.fix,
                         g->owner->control
                             ? "set GANTRY_TLS_CERT and GANTRY_TLS_KEY to an operator's"
@@ -320,7 +319,7 @@ static void take_plain(struct greeting *g)
     struct gn_session_tcp_peer peer = {.secure = false};
     if (!g->owner->insecure) {
         say_tls_only(g);
-        refuse(g, "it does not begin with TLS");
+        refuse(g, "it does not use TLS");
         return;
     }
     memcpy(peer.address, g->peer, sizeof peer.address);
@@ -342,7 +341,7 @@ static void ready(struct gn_source *s, uint32_t events)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0)
-        refuse(g, "it hung up without a word");
+        refuse(g, "it hung up without sending anything");
     else if (first[0] == TLS_FIRST_BYTE)
         start_tls(g);
     else if (!g->owner->control &&
@@ -399,7 +398,7 @@ static uint64_t address_number(const struct sockaddr_storage *from)
 
 static void pause_accepting(struct gn_tcp_listener *l)
 {
-    gn_log(GN_LOG_WARN, "cannot take another connection to tcp:%s: %s; trying again in %u s",
+    gn_log(GN_LOG_WARN, "cannot accept another connection to tcp:%s: %s; trying again in %u s",
            l->address, strerror(errno), (unsigned)(PAUSE_NS / 1000000000u));
     l->resume_ns = gn_now_ns() + PAUSE_NS;
     gn_loop_change(&l->daemon->loop, &l->socket, 0);
@@ -421,15 +420,14 @@ static void greet(struct gn_tcp_listener *l, int fd, const struct sockaddr_stora
     peer_name(from, n_from, peer, sizeof peer);
     if (!g || !gn_strangers_may_come(strangers, address, now)) {
         refuse_line(l, peer,
-                    g ? "too many TLS handshakes from there have come to nothing"
-                      : "out of memory");
+                    g ? "too many TLS handshakes from its address have failed" : "out of memory");
         free(g);
         close(fd);
         return;
     }
     struct gn_stranger *in_excess = gn_strangers_in_excess(strangers);
     if (in_excess)
-        in_excess->end(in_excess, "too many wait to say what they want");
+        in_excess->end(in_excess, "too many connections have not identified themselves");
     gn_tcp_set_up(fd);
     g->owner = l;
     g->socket.fd = fd;
@@ -470,8 +468,8 @@ static int set_up_tls(struct gn_tcp_listener *l, const struct gn_config *config,
         return gn_fail(
             err, EACCES,
             "give --tls-certificate, --tls-key, --tls-client-authority and --operator-subject",
-            "operators are known over tcp by their certificates alone: listening at tcp:%s:%u "
-            "lacks what that takes",
+            "operators identify themselves over tcp by certificates only: listening at "
+            "tcp:%s:%u lacks settings for that",
             a->host, a->port);
     const bool credentials = certificate || gn_tenants_have_tokens(&l->daemon->tenants);
     if (certificate != key)
@@ -499,7 +497,7 @@ int gn_tcp_listener_start(struct gn_daemon *d, const struct gn_config *config, b
     if (rc)
         return rc;
     if (!a.tcp)
-        return gn_fail(err, EINVAL, "write tcp:HOST:PORT", "\"%s\" is no address to listen at",
+        return gn_fail(err, EINVAL, "write tcp:HOST:PORT", "\"%s\" is not an address to listen at",
                        address);
     struct gn_tcp_listener *l = calloc(1, sizeof *l);
     if (!l)

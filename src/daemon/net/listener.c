@@ -267,8 +267,8 @@ int gn_listener_set_access(struct gn_listener *l, mode_t mode, gid_t group, stru
     if (fd >= 0)
         close(fd);
     if (rc == -ESTALE)
-        return gn_fail(err, ESTALE, "start gantryd anew",
-                       "another file lies in place of the socket %s", l->path);
+        return gn_fail(err, ESTALE, "restart gantryd", "another file has replaced the socket %s",
+                       l->path);
     return rc ? gn_fail(err, -rc, NULL, "cannot set permissions of the socket %s: %s", l->path,
                         strerror(-rc))
               : 0;

@@ -60,9 +60,9 @@ int gn_conn_may_run_in_process(const struct gn_conn *c, struct gn_error *err)
 {
     if (c->remote)
         return gn_fail(err, EOPNOTSUPP, "use the mode remote",
-                       "a program in passthrough must be one of this machine");
+                       "a program in passthrough must run on this machine");
     if (c->process.fd < 0 || !c->process_proved)
         return gn_fail(err, EOPNOTSUPP, "use the mode remote, or Linux 6.5 or newer",
-                       "a program in passthrough must be one whose process the kernel names");
+                       "passthrough needs the kernel to identify the process of the program");
     return 0;
 }

@@ -108,12 +108,12 @@ static void read_changed_files(struct gn_handshakes *all)
         return;
     memcpy(all->stamps, now, sizeof now);
     if (all->ops->open_context(&all->config, &fresh, &err)) {
-        gn_log(GN_LOG_WARN, "the certificate that has changed is not taken: %s", err.what);
+        gn_log(GN_LOG_WARN, "the changed certificate cannot be used: %s", err.what);
         return;
     }
     all->ops->close_context(all->config.context);
     all->config.context = fresh;
-    gn_log(GN_LOG_INFO, "the certificate has changed, and is the new one from now on");
+    gn_log(GN_LOG_INFO, "the certificate has changed: the new one is used from now on");
 }
 
 /* ---- a handshake, on the thread */

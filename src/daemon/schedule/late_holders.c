@@ -46,8 +46,8 @@ void gn_late_holders(struct gn_source *late, uint32_t events)
         if (!v)
             continue;
         if (over_limit)
-            end(v, "keeps others from the device for longer than --kernel-limit");
+            end(v, "has kept others waiting for the device for longer than --kernel-limit");
         else if (!v->hosted && is_stopped(v))
-            end(v, "keeps others from the device while its worker is stopped");
+            end(v, "keeps others waiting for the device while its worker is stopped");
     }
 }

@@ -98,7 +98,7 @@ static int begin(struct gn_daemon *d, struct gn_conn *c, const char *vgpu, struc
         rc = gn_segment_map(&t->ring);
     if (rc) {
         end(d);
-        return gn_fail(err, -rc, NULL, "no memory to trace into: %s", strerror(-rc));
+        return gn_fail(err, -rc, NULL, "cannot create the trace ring: %s", strerror(-rc));
     }
     t->on = true;
     t->vgpu = only;
@@ -144,7 +144,7 @@ int gn_tracing_do(struct gn_daemon *d, struct gn_conn *c, enum gn_control_tracin
         return rc;
     if (t->conn != c)
         return gn_fail(err, EINVAL, "use a gantry of gantryd's version",
-                       "this connection has not begun to trace");
+                       "this connection has not started a trace");
     if (what == GN_CONTROL_TRACE_STOP && t->on) {
         gn_scheduler_trace(d->scheduler, NULL, 0);
         t->on = false;

@@ -129,10 +129,11 @@ static struct gn_tenant *admit_bound(struct gn_conn *c, const char *name, int *r
         return t;
     if (!t)
         *ret_code =
-            gn_fail(err, EACCES, "connect anew", "the tenant of this socket has it no more");
+            gn_fail(err, EACCES, "connect again",
+                    "the tenant of this socket has been removed, or has no socket any more");
     else
         *ret_code = gn_fail(err, EACCES, "unset GANTRY_TENANT",
-                            "this socket is that of the tenant \"%s\", and admits to no other",
+                            "this socket belongs to the tenant \"%s\" and admits to no other",
                             t->rules.name);
     gn_admit_refused(c, false, err);
     return NULL;
@@ -156,7 +157,7 @@ struct gn_tenant *gn_admit(struct gn_conn *c, const char *name, int *ret_code, s
     if (t && c->n_token && t->rules.n_token && c->role != GN_ROLE_CONTROL &&
         !gn_refusals_may_try(&d->refusals, c->quota->source, now)) {
         *ret_code = gn_fail(err, EAGAIN, "wait some seconds",
-                            "too many wrong tokens came from %s: none is looked at now",
+                            "too many wrong tokens came from %s: its tokens are refused for now",
                             gn_conn_name_user(c, who));
         return NULL;
     }

@@ -173,7 +173,8 @@ int gn_tenant_add_uid(struct gn_tenant_rules *r, const char *value, struct gn_er
     unsigned long long n;
     const bool none = strcmp(value, "none") == 0;
     if (none ? r->any_uid || r->n_uids : r->no_uid)
-        return gn_fail(err, EINVAL, "leave out one of them", "uid = none stands alone");
+        return gn_fail(err, EINVAL, "leave out one of them",
+                       "uid = none cannot be combined with others");
     if (none) {
         r->no_uid = true;
         return 0;
@@ -271,7 +272,7 @@ int gn_tenant_add_device(struct gn_tenant_rules *r, const char *value, struct gn
         return rc;
     if (s.present_as)
         return gn_fail(err, EINVAL, "put present-as into a section [device NAME]",
-                       "what a device is presented as holds for all tenants: \"%.100s\"", value);
+                       "present-as applies to all tenants: \"%.100s\"", value);
     if (r->n_devices == GN_TENANT_MAX_DEVICES)
         return gn_fail(err, EINVAL, NULL, "more than %d devices are named", GN_TENANT_MAX_DEVICES);
     r->devices[r->n_devices++] = s;

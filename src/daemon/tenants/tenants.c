@@ -29,7 +29,7 @@ int gn_tenants_add(struct gn_tenants *t, const struct gn_tenant_rules *rules,
         return gn_fail(err, EEXIST, "change it with: gantry tenant set",
                        "there is a tenant \"%s\" already", rules->name);
     if (t->n == GN_MAX_TENANTS)
-        return gn_fail(err, ENOSPC, "remove some", "there are %u tenants, and that is the most",
+        return gn_fail(err, ENOSPC, "remove some", "there are %u tenants already, the maximum",
                        GN_MAX_TENANTS);
     struct gn_tenant *it = calloc(1, sizeof *it);
     if (!it)
@@ -83,7 +83,7 @@ int gn_tenants_may_remove(const struct gn_tenant *tenant, struct gn_error *err)
 {
     const char *name = tenant->rules.name;
     if (strcmp(name, GN_TENANT_DEFAULT) == 0)
-        return gn_fail(err, EPERM, "set its limits instead", "the tenant \"%s\" is there always",
+        return gn_fail(err, EPERM, "set its limits instead", "the tenant \"%s\" cannot be removed",
                        name);
     if (tenant->n_vgpus)
         return gn_fail(err, EBUSY, "end its programs first; gantry ls lists them",
@@ -172,8 +172,8 @@ int gn_tenant_devices_check(const struct gn_tenant_rules *r, const struct gn_mac
     for (uint32_t i = 0; i < r->n_devices; i++) {
         uint64_t ignored = 0;
         if (!each_selected(&r->devices[i], m, 0, &ignored))
-            return gn_fail(err, ENODEV, "gantry devices lists what is there",
-                           "the tenant \"%s\" is to use a device that is not there: \"%s\"%s",
+            return gn_fail(err, ENODEV, "gantry devices lists the devices",
+                           "the tenant \"%s\" names a device that does not exist: \"%s\"%s",
                            r->name, r->devices[i].name,
                            r->devices[i].index >= 0 ? " with that index" : "");
     }
@@ -205,9 +205,8 @@ int gn_tenants_floors_check(const struct gn_tenants *t, const struct gn_tenant *
                      gn_part_format(GN_PART_WHOLE - (uint32_t)sums[d], left));
             return gn_fail(
                 err, ENOSPC, fix,
-                "with the floor %s of the tenant \"%s\" and the %s of others, more than all of "
-                "\"%.100s\" "
-                "would be promised",
+                "the floor %s of the tenant \"%s\" and the floors of others, %s, together exceed "
+                "the device \"%.100s\"",
                 gn_part_format(rules->floor, floor), rules->name,
                 gn_part_format((uint32_t)sums[d], others), m->platforms[p].devices[d].facts.name);
         }

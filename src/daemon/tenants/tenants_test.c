@@ -192,9 +192,8 @@ static void floors_are_promised_once(void **state)
     assert_int_equal(gn_tenants_floors_check(&t, NULL, false, &red, &m, &err), -ENOSPC);
     assert_string_equal(
         err.what,
-        "with the floor 0.300001 of the tenant \"red\" and the 0.7 of others, more than all of "
-        "\"Card B\" "
-        "would be promised");
+        "the floor 0.300001 of the tenant \"red\" and the floors of others, 0.7, together exceed "
+        "the device \"Card B\"");
     assert_non_null(strstr(err.fix, "at most 0.3 is left"));
     red.floor = 0;
     assert_int_equal(gn_tenants_floors_check(&t, NULL, false, &red, &m, &err), 0);
