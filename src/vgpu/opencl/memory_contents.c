@@ -506,7 +506,7 @@ static struct gn_vobject *find_object(struct gn_vgpu *v, uint64_t id, uint64_t b
 {
     bool lie = false;
     struct gn_vobject *o = gn_object_get(v, id, GN_KIND_MEM, &lie);
-    if (o && (!describe_contents(v, o, v->remote != NULL, ret) || ret->bytes != bytes)) {
+    if (o && (!describe_contents(v, o, !v->session->shares_memory, ret) || ret->bytes != bytes)) {
         gn_object_unref(o);
         return NULL;
     }
@@ -656,7 +656,7 @@ static int load_pages(struct gn_vgpu *v, struct gn_stream_reader *r,
     unsigned char *to = in->mapped;
     if (!to) {
         struct context_queue *q = queue_for(v, in->object->driver);
-        if (!q || !describe_contents(v, in->object, v->remote != NULL, &content) ||
+        if (!q || !describe_contents(v, in->object, !v->session->shares_memory, &content) ||
             content.bytes != s->memory->bytes)
             return fail_no_memory(err);
         return write_runs(v, r, s, q, &content, at, err);
@@ -673,7 +673,7 @@ static int fill_memory(struct gn_vgpu *v, uint64_t memory, const void *from, str
     struct incoming *in = place ? &c->in[*place] : NULL;
     struct context_queue *q = in ? queue_for(v, in->object->driver) : NULL;
     struct content content;
-    if (!q || !describe_contents(v, in->object, v->remote != NULL, &content))
+    if (!q || !describe_contents(v, in->object, !v->session->shares_memory, &content))
         return fail_no_memory(err);
     if (!in->mapped)
         return write_whole(v, q, &content, 0, content.bytes, from, err);
