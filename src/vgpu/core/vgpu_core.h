@@ -515,7 +515,8 @@ struct gn_helper {
     bool started;
 };
 
-/* gantryd's orders about where the vGPU runs (migrate/transfer.c). The control thread. */
+/* gantryd's orders about where the vGPU runs (migrate/transfer_destination.c). The control thread.
+ */
 struct gn_worker_save;
 struct gn_vgpu_migration_ops {
     /* Saves the vGPU for another worker or into a checkpoint; takes fd. */

@@ -229,8 +229,8 @@ void gn_save_free(struct gn_save *s); /* NULL: no effect */
  */
 int gn_vgpu_load(struct gn_vgpu *v, struct gn_stream_reader *r, struct gn_error *err);
 /*
- * transfer.c, for the loading thread: its devices are compatible; everything before this round has
- * been made.
+ * transfer_destination.c, for the loading thread: its devices are compatible; everything before
+ * this round has been made.
  */
 void gn_vgpu_fits(struct gn_vgpu *v, bool others);
 void gn_vgpu_made(struct gn_vgpu *v, uint32_t round);

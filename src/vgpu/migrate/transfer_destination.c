@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The destination of a migration between two workers, of one machine or, for a program attached
+ * over tcp, of two. It runs on the thread that becomes the worker's ring thread. It never decides
+ * which worker continues.
+ */
+#include "vgpu/migrate/transfer_internal.h"
+
+#include "base/clock.h"
+#include "base/descriptor.h"
+#include "base/fault.h"
+#include "link/frame.h"
+#include "link/worker_wire.h"
+#include "link/tcp.h"
+#include "link/tls.h"
+#include "vgpu/migrate/tls_stream.h"
+#include "vgpu/migrate/retained.h"
+#include "vgpu/migrate/save.h"
+#include "vgpu/migrate/delta_base.h"
+#include "vgpu/migrate/tcp_session_handover.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FIRST_TIMEOUT_MS 120000
+
+static int adopt_segment(struct gn_frame_reader *reader, int i, uint64_t most_bytes,
+                         struct gn_segment *ret)
+{
+    const int fd = gn_frame_take_fd(reader, i);
+    const int rc = gn_segment_adopt(fd, most_bytes, ret);
+    if (rc && fd >= 0)
+        gn_fd_close(fd);
+    return rc;
+}
+
+static int receive_segment(struct gn_vgpu_boot *boot, struct gn_frame_reader *reader,
+                           uint32_t index)
+{
+    struct gn_link_segment_made made;
+    struct gn_frame f;
+    int rc = gn_frame_wait(reader, GN_TRANSFER_HAND_MS, &f);
+    if (rc != 1)
+        return rc < 0 ? rc : -EPROTO;
+    if (f.op != GN_WORKER_HAND_SEGMENT || !gn_frame_payload(&f, &made, sizeof made) ||
+        made.index != index || f.n_fds != 1)
+        return -EPROTO;
+    rc = adopt_segment(reader, 0, GN_LINK_SEGMENT_LIMIT, &boot->more[index - 1]);
+    if (!rc)
+        boot->n_more = index;
+    return rc;
+}
+
+/* The connection to a source that may be on another machine. */
+static int source_fd(const struct gn_vgpu_boot *boot)
+{
+    return boot->near ? boot->far_fd : boot->load_fd;
+}
+
+/* Greets such a source. */
+static int receive_remote_greeting(struct gn_vgpu_boot *boot)
+{
+    const uint64_t deadline_ns = gn_now_ns() + FIRST_TIMEOUT_MS * UINT64_C(1000000);
+    struct gn_tcp from = {source_fd(boot), NULL};
+    struct gn_frame_reader reader;
+    struct gn_worker_hand hand;
+    struct gn_tls_psk psk;
+    struct gn_error err;
+    struct gn_frame f;
+    gn_tcp_set_up(from.fd);
+    if (boot->near ? boot->far_secure : boot->tls && !boot->beside) {
+        memcpy(psk.identity, boot->load_name, sizeof psk.identity);
+        memcpy(psk.key, boot->load_key, sizeof psk.key);
+        const struct gn_tls_config config = {.server = true, .psk = &psk};
+        int rc = gn_tls_connect(&config, from.fd, deadline_ns, &boot->load_tls, &err);
+        explicit_bzero(&psk, sizeof psk);
+        if (rc)
+            return rc;
+        from.tls = boot->load_tls;
+    }
+    gn_frame_reader_init(&reader, from.fd);
+    reader.tcp = &from;
+    int rc = gn_frame_wait(&reader, FIRST_TIMEOUT_MS, &f);
+    /*
+     * The data area has the same size on all machines, because the program chooses the places in
+     * it.
+     */
+    if (rc == 1)
+        rc = f.op == GN_WORKER_HAND && gn_frame_payload(&f, &hand, sizeof hand) &&
+                     hand.ring_at == boot->data.bytes && hand.n_segments == 1
+                 ? 0
+                 : -EPROTO;
+    gn_frame_reader_fini(&reader);
+    return rc;
+}
+
+/* Adopts the descriptors of the first frame. */
+static int receive_session(const struct gn_vgpu_session_ops *session, struct gn_vgpu_boot *boot,
+                           struct gn_frame_reader *reader, const struct gn_worker_hand *hand)
+{
+    const int fds[2] = {gn_frame_take_fd(reader, GN_WORKER_HAND_STDOUT),
+                        gn_frame_take_fd(reader, GN_WORKER_HAND_STDERR)};
+    boot->session_fd = gn_frame_take_fd(reader, GN_WORKER_HAND_SESSION);
+    /* For a restore, the file has the position, and the program does not know it. */
+    if (boot->file_fd < 0)
+        boot->ring_at = hand->ring_at; /* a file knows the position; a program does not */
+    boot->keeps = hand->keeps;
+    boot->kept = session->in_program ? hand->kept : 0;
+    for (int i = 0; i < 2; i++) {
+        /* Without a file they come again, with GN_WORKER_HAND_LAST. */
+        const bool keeps = boot->file_fd >= 0;
+        boot->stdio_fds[i] = keeps ? fds[i] : -1;
+        if (!keeps)
+            gn_fd_close(fds[i]);
+    }
+    boot->more = calloc(hand->n_segments, sizeof *boot->more);
+    int rc = boot->more ? 0 : -ENOMEM;
+    if (!rc)
+        rc = adopt_segment(reader, GN_WORKER_HAND_EVENTS, GN_EVENT_TABLE_BYTES, &boot->events);
+    return rc ? rc : adopt_segment(reader, GN_WORKER_HAND_DATA, GN_LINK_SEGMENT_LIMIT, &boot->data);
+}
+
+int gn_vgpu_receive_handover(const struct gn_vgpu_session_ops *session, struct gn_vgpu_boot *boot)
+{
+    struct gn_frame_reader reader;
+    struct gn_worker_hand hand;
+    struct gn_frame f;
+    if (!session->shares_memory)
+        return boot->file_fd >= 0 ? 0 : receive_remote_greeting(boot);
+    gn_frame_reader_init(&reader, boot->load_fd);
+    int rc = gn_frame_wait(&reader, FIRST_TIMEOUT_MS, &f);
+    if (rc == 1)
+        rc = f.op == GN_WORKER_HAND && gn_frame_payload(&f, &hand, sizeof hand) &&
+                     f.n_fds == GN_WORKER_HAND_FDS && hand.n_segments &&
+                     hand.n_segments <= GN_MAX_SEGMENTS
+                 ? receive_session(session, boot, &reader, &hand)
+                 : -EPROTO;
+    for (uint32_t i = 1; !rc && i < hand.n_segments; i++)
+        rc = receive_segment(boot, &reader, i);
+    gn_frame_reader_fini(&reader);
+    return !rc && boot->near ? receive_remote_greeting(boot) : rc;
+}
+
+/* Sends the ids of the retained memories, before the answer about the devices. */
+static void send_retained(const struct gn_vgpu_boot *boot)
+{
+    uint64_t *ids;
+    const uint32_t n = boot->kept ? gn_retained_list(boot->kept, &ids) : 0;
+    if (!n)
+        return;
+    for (uint32_t i = 0; i < n; i += GN_WORKER_HAND_KEPT_MOST) {
+        const uint32_t some = n - i < GN_WORKER_HAND_KEPT_MOST ? n - i : GN_WORKER_HAND_KEPT_MOST;
+        (void)gn_frame_send(boot->load_fd, GN_TRANSFER_HAND_MS, GN_WORKER_HAND_KEPT, 0, 0, ids + i,
+                            some * sizeof *ids, NULL, 0);
+    }
+    free(ids);
+}
+
+/* The source writes over tcp. */
+static bool comes_over_tcp(const struct gn_vgpu *v)
+{
+    return v->boot->near || (v->boot->file_fd < 0 && !v->session->shares_memory);
+}
+
+/* A failed send is ignored: the source notices it. */
+void gn_vgpu_fits(struct gn_vgpu *v, bool others)
+{
+    struct gn_tcp far = {source_fd(v->boot), v->boot->load_tls};
+    if (comes_over_tcp(v))
+        (void)gn_frame_send_tcp(&far, GN_TRANSFER_HAND_MS, GN_WORKER_HAND_FITS, 0, others, NULL, 0);
+    else if (v->boot->file_fd < 0 && v->boot->load_fd >= 0) {
+        send_retained(v->boot);
+        (void)gn_frame_send(v->boot->load_fd, 0, GN_WORKER_HAND_FITS, 0, others, NULL, 0, NULL, 0);
+    }
+}
+
+void gn_vgpu_made(struct gn_vgpu *v, uint32_t round)
+{
+    /* A failed send is ignored: the source continues. */
+    struct gn_tcp far = {source_fd(v->boot), v->boot->load_tls};
+    if (comes_over_tcp(v))
+        (void)gn_frame_send_tcp(&far, GN_TRANSFER_HAND_MS, GN_WORKER_HAND_MADE, 0, round, NULL, 0);
+    else if (v->boot->file_fd < 0 && v->boot->load_fd >= 0)
+        (void)gn_frame_send(v->boot->load_fd, 0, GN_WORKER_HAND_MADE, 0, round, NULL, 0, NULL, 0);
+}
+
+void gn_vgpu_begin_load(struct gn_vgpu *v)
+{
+    atomic_store_explicit(&v->gate.closed, true, memory_order_seq_cst);
+    atomic_store_explicit(&v->gate.holds, true, memory_order_seq_cst);
+    v->gate.deaf = true;
+    atomic_store_explicit(&v->arriving, true, memory_order_relaxed);
+    /* The source still writes the counters that gantryd reads. */
+    v->counters_there = v->counters;
+    v->counters = v->lease.counters = &v->load_counters;
+}
+
+/*
+ * From a source on another machine, to a program that shares memory with this worker: checks that
+ * it hands over no parts of the session. The program was quiesced, so there are none.
+ */
+static int receive_remote_end(struct gn_vgpu *v, struct gn_error *err)
+{
+    struct gn_tcp far = {v->boot->far_fd, v->boot->load_tls};
+    struct gn_worker_hand_last last;
+    struct gn_worker_hand_far hand;
+    struct gn_frame_reader reader;
+    struct gn_frame f;
+    gn_frame_reader_init(&reader, far.fd);
+    reader.tcp = &far;
+    int rc = gn_frame_wait(&reader, GN_TRANSFER_STALL_MS, &f);
+    if (rc == 1)
+        rc = f.op == GN_WORKER_HAND_FAR && gn_frame_payload(&f, &hand, sizeof hand) &&
+                     !hand.n_held && !hand.n_areas && !hand.n_said
+                 ? gn_frame_wait(&reader, GN_TRANSFER_HAND_MS, &f)
+                 : -EPROTO;
+    if (rc == 1)
+        rc = f.op == GN_WORKER_HAND_LAST && gn_frame_payload(&f, &last, sizeof last) ? 0 : -EPROTO;
+    gn_frame_reader_fini(&reader);
+    return rc ? gn_fail(err, -rc, NULL, "the end of the vGPU's state is missing") : 0;
+}
+
+/* Takes the state of a tcp session. `from` is positioned behind the stream. */
+static int receive_tcp_session(struct gn_vgpu *v, struct gn_frame_reader *from,
+                               struct gn_error *err)
+{
+    int rc = 0;
+    while (!rc) {
+        struct gn_frame f;
+        rc = gn_frame_wait(from, GN_TRANSFER_STALL_MS, &f);
+        rc = rc == 1 ? v->session->load_frame(v, &f) : rc ? rc : -EPROTO;
+    }
+    if (rc > 0)
+        rc = v->session->loaded(v);
+    return rc ? gn_fail(err, -rc, NULL, "the program's session is missing") : 0;
+}
+
+/* Takes the position in the ring, stdout and stderr, after everything else. */
+static int receive_position(struct gn_vgpu *v, struct gn_error *err)
+{
+    struct gn_worker_hand_last last;
+    struct gn_frame_reader reader;
+    struct gn_tcp far = {v->boot->load_fd, v->boot->load_tls};
+    struct gn_frame f;
+    int rc = 0;
+    if (v->boot->near && (rc = receive_remote_end(v, err)))
+        return rc;
+    gn_frame_reader_init(&reader, v->boot->load_fd);
+    const bool shares = v->session->shares_memory;
+    if (!shares) {
+        reader.tcp = &far;
+        rc = receive_tcp_session(v, &reader, err);
+        if (rc) {
+            gn_frame_reader_fini(&reader);
+            return rc;
+        }
+    }
+    rc = gn_frame_wait(&reader, GN_TRANSFER_HAND_MS, &f);
+    if (rc == 1)
+        rc = f.op == GN_WORKER_HAND_LAST && gn_frame_payload(&f, &last, sizeof last) &&
+                     f.n_fds == (shares ? 2 : 0)
+                 ? 0
+                 : -EPROTO;
+    if (!rc && shares) {
+        const int fds[2] = {gn_frame_take_fd(&reader, 0), gn_frame_take_fd(&reader, 1)};
+        rc = v->session->set_output(v, fds);
+        v->ring.head = last.ring_at;
+    }
+    gn_frame_reader_fini(&reader);
+    return rc ? gn_fail(err, -rc, NULL, "the program's session is missing") : 0;
+}
+
+/*
+ * False if the program ends. After it has reported that everything has come, only gantryd decides.
+ */
+static bool claim_arrival(struct gn_vgpu *v)
+{
+    int coming = GN_INBOUND_COMING;
+    return !v->boot->end ||
+           atomic_compare_exchange_strong(&v->boot->end->arrival, &coming, GN_INBOUND_CLAIMED);
+}
+
+int gn_vgpu_receive(struct gn_vgpu *v)
+{
+    struct gn_worker_moved moved = {.began_ns = gn_now_ns()};
+    /*
+     * No timeout: the source may wait for the device, and gantryd ends this worker when the
+     * migration is given up.
+     */
+    const bool file = v->boot->file_fd >= 0;
+    struct gn_stream_fd from = GN_STREAM_FD(file ? v->boot->file_fd : source_fd(v->boot), -1, 0);
+    struct gn_tls_stream far = {.tcp = {source_fd(v->boot), v->boot->load_tls}};
+    const struct gn_stream_source source =
+        v->boot->load_tls ? gn_far_source(&far) : gn_stream_source_of_fd(&from);
+    /*
+     * The lease limits the objects' memory. Tables are limited to the largest number of objects of
+     * a program.
+     */
+    const struct gn_stream_limits limits = {.memory_bytes = UINT64_MAX / 2,
+                                            .entries_bytes = UINT64_C(4) << 30,
+                                            .n_objects = GN_OBJECT_CHUNK * GN_OBJECT_CHUNKS,
+                                            .n_memories = GN_OBJECT_CHUNK * GN_OBJECT_CHUNKS,
+                                            .n_rounds = 64,
+                                            .body_bytes = GN_STREAM_MOST_BODY_BYTES};
+    struct gn_error err = {{0}, {0}};
+    struct gn_stream_reader *r;
+    GN_FAULT("load-begun");
+    if (v->boot->keeps)
+        gn_delta_base_begin(v, v->boot->keeps);
+    int rc = gn_stream_reader_create(&source, &limits, &r, &err);
+    if (!rc) {
+        rc = gn_vgpu_load(v, r, &err);
+        if (!rc && file && (rc = gn_stream_expect_end(r)))
+            err = *gn_stream_reader_error(r);
+        gn_stream_reader_destroy(r);
+    }
+    gn_retained_drop(v->boot->kept);
+    GN_FAULT("load-last");
+    if (!rc && !file)
+        rc = receive_position(v, &err);
+    else if (!rc && (rc = v->session->set_output(v, v->boot->stdio_fds)))
+        gn_fail(&err, -rc, NULL, "cannot take the program's output: %s", strerror(-rc));
+    moved.bytes = v->boot->load_tls ? far.n_bytes : from.n_bytes;
+    GN_FAULT("load-done");
+    if (!rc && !claim_arrival(v))
+        rc = gn_fail(&err, ECANCELED, NULL, "the program ends");
+    gn_transfer_report(v, GN_WORKER_LOADED, &moved, rc, &err);
+    return rc;
+}
+
+void gn_vgpu_load_failed(struct gn_vgpu *v, int rc)
+{
+    struct gn_worker_moved moved = {.began_ns = gn_now_ns()};
+    struct gn_error err;
+    gn_fail(&err, -rc, NULL, "cannot start the vGPU's threads: %s", strerror(-rc));
+    gn_transfer_report(v, GN_WORKER_LOADED, &moved, rc, &err);
+}
+
+static void resume_as_owner(struct gn_vgpu *v)
+{
+    GN_FAULT("load-go");
+    if (v->counters_there) {
+        struct gn_counters *there = v->counters_there;
+        pthread_mutex_lock(&v->lease.lock);
+        gn_counter_set(&there->memory_bytes, v->lease.used_bytes);
+        gn_counter_set(&there->devices,
+                       atomic_load_explicit(&v->counters->devices, memory_order_relaxed));
+        gn_counter_set(&there->pending,
+                       atomic_load_explicit(&v->counters->pending, memory_order_relaxed));
+        v->counters = v->lease.counters = there;
+        v->counters_there = NULL;
+        pthread_mutex_unlock(&v->lease.lock);
+    }
+    v->session->resume_as_owner(v);
+    atomic_store_explicit(&v->arriving, false, memory_order_relaxed);
+    gn_gate_open(v);
+}
+
+const struct gn_vgpu_migration_ops gn_vgpu_migration = {
+    .outbound = gn_transfer_save,
+    .resume = gn_transfer_resume,
+    .resume_as_owner = resume_as_owner,
+};

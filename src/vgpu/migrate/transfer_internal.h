@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_VGPU_MIGRATE_TRANSFER_INTERNAL_H
+#define GN_VGPU_MIGRATE_TRANSFER_INTERNAL_H
+
+#include "vgpu/migrate/transfer.h"
+
+/* What the two ends of a migration, transfer_source.c and transfer_destination.c, share. */
+
+/* limit while the other worker does not read: it hangs. It may have programs to build */
+#define GN_TRANSFER_STALL_MS 60000u
+#define GN_TRANSFER_HAND_MS  10000
+
+struct gn_worker_moved;
+
+/* Sends gantryd the outcome, SAVED or LOADED; rc and err as of the failed step, rc 0: none. */
+void gn_transfer_report(struct gn_vgpu *v, uint16_t op, struct gn_worker_moved *moved, int rc,
+                        const struct gn_error *err);
+/* Starts the thread that saves; takes fd. Reports a failure itself. The control thread. */
+void gn_transfer_save(struct gn_vgpu *v, int fd, const struct gn_worker_save *how);
+/* The migration failed: the source continues. The control thread. */
+void gn_transfer_resume(struct gn_vgpu *v);
+
+#endif
