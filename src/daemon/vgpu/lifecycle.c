@@ -144,9 +144,10 @@ static void release_worker_resources(struct gn_vgpu_record *v)
 
 void gn_vgpus_free_if_over(struct gn_vgpu_record *v)
 {
-    /* A stopped vGPU needs no worker, and its program may be coming back. */
+    /* A vGPU that is in a file, or saved for another worker, needs no worker, and its program may
+     * be coming back. */
     if (v->conn || v->spawning || v->process.fd >= 0 || !v->reaped ||
-        (v->stopped && v->return_by_ns))
+        (v->return_by_ns && (v->stopped || gn_vgpus_saved(v))))
         return;
     bool was_ending = v->kill_at_ns != 0;
     struct gn_daemon *d = v->daemon;
