@@ -25,7 +25,7 @@
  *
  *   connection --1:1-- vGPU --n:1-- template (a driver's)
  *
- * A connection's hang-up, or its program's death, ends its vGPU; a vGPU whose worker died stays
+ * A connection's hang-up, or its program's death, ends its vGPU; a vGPU with a dead worker stays
  * listed as lost until its connection goes. A template that died is started again by the next
  * attach.
  */

@@ -8,7 +8,7 @@
 
 /* Figures, part and entitled of every vGPU, as of now. */
 void gn_shares_reckon(struct gn_daemon *d);
-/* Adds what v has had of its devices to their sums: before v leaves them. */
+/* Adds v's use of its devices to their sums: before v leaves them. */
 void gn_shares_leave(struct gn_vgpu_record *v);
 /* Its part in the device of this number; NULL: none. */
 const struct gn_share *gn_shares_on(const struct gn_vgpu_record *v, uint32_t device);

@@ -31,7 +31,7 @@ int gn_tenants_find_psk(struct gn_tenants *all, const unsigned char *identity,
 {
     const struct gn_tls_ops *ops = gn_tls_load(NULL);
     int rc = -ENOENT;
-    /* All of them, whatever is found: how long it takes tells nothing. */
+    /* Always looks at all of them: the time it takes says nothing about the secret. */
     gn_list_for_each(t, &all->all, struct gn_tenant, link)
     {
         const struct gn_tls_psk *psk = ops ? psk_of(t, ops) : NULL;

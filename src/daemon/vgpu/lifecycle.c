@@ -144,9 +144,10 @@ static void release_worker_resources(struct gn_vgpu_record *v)
 
 void gn_vgpus_free_if_over(struct gn_vgpu_record *v)
 {
-    /* A stopped vGPU needs no worker, and its program may be coming back. */
+    /* A vGPU that is in a file, or saved for another worker, needs no worker, and its program may
+     * be coming back. */
     if (v->conn || v->spawning || v->process.fd >= 0 || !v->reaped ||
-        (v->stopped && v->return_by_ns))
+        (v->return_by_ns && (v->stopped || gn_vgpus_saved(v))))
         return;
     bool was_ending = v->kill_at_ns != 0;
     struct gn_daemon *d = v->daemon;
@@ -493,7 +494,8 @@ void gn_vgpus_ended(struct gn_vgpu_record *v, int status)
         gn_vgpus_note_fault(v);
     gn_worker_log_drain(&v->log); /* the worker's last lines before gantryd's line on its end */
     char lost[GN_LINK_NAME_BYTES + 64] = "";
-    /* A program that has left loses nothing; nor does one whose vGPU is saved for another worker.
+    /* A program that has left loses nothing; nor does a program with a vGPU that is saved for
+     * another worker.
      */
     if (!v->ending && (v->conn || v->booted) && !gn_vgpus_saved(v))
         snprintf(lost, sizeof lost, "; \"%s\" (%d) has lost its device", v->program,
@@ -687,7 +689,7 @@ int gn_vgpus_swap_workers(struct gn_vgpu_record *v, struct gn_vgpu_record *n)
             gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: no memory left to share out its device",
                          v->id);
     }
-    /* Leases and recalls. Both records are in one account, whose sum stays. */
+    /* Leases and recalls. Both records are in one account, and its sum stays. */
     SWAP(v->lease.leased_bytes, n->lease.leased_bytes);
     SWAP(v->lease.tight, n->lease.tight);
     SWAP(v->lease.recalled, n->lease.recalled);
