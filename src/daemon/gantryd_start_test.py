@@ -95,7 +95,7 @@ class Refusals(unittest.TestCase):
         self.refused(1, "g:2: \"1.5\" is more than the whole device", *at, "--config", self.file("g", "[tenant a]\ncap = 1.5\n"))
         # On each device: blue and green are not on the same one; red is on both.
         apart = "[tenant blue]\nfloor = 60%\ndevice = One\n[tenant green]\nfloor = 0.7\ndevice = Two\n"
-        self.refused(1, "h:9: with the floor 0.4 of the tenant \"red\" and the 0.7 of others, more than all of \"", *at, "--config",
+        self.refused(1, "h:9: the floor 0.4 of the tenant \"red\" and the floors of others, 0.7, together exceed the device \"", *at, "--config",
                      self.file("h", apart + "[tenant red]\ncap = 1\nfloor = 40%\n"))
         self.refused(1, "at most 0.3 is left; lower the floor", *at, "--config", self.file("h", apart + "[tenant red]\nfloor = 40%\n"))
         self.refused(1, "no device's name contains \"Voodoo\"", *at, "--config",

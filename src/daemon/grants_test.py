@@ -226,7 +226,7 @@ class Grants(unittest.TestCase):
             c.control(b'{"version":1,"request":"ls"}')  # the next frame of this connection is answered, and the attach is not
             said = self.gantryd.stop()[1]
             self.assertEqual(said.count(says), 11, said)
-            self.assertEqual(said.count("they start one in 60000 ms"), 1, said)
+            self.assertEqual(said.count("they may start one vGPU every 60000 ms"), 1, said)
 
     def test_a_policy_is_changed_live(self):
         self.start("--policy", "rr")
