@@ -167,15 +167,15 @@ int gn_fd_replace(int fd, int at)
 }
 
 /* The placeholders that occupy closed ones of the first three numbers. */
-struct held {
+struct occupied {
     bool locked;
     int n;
     int fds[FIRST_OURS];
 };
 
-static struct held hold(void)
+static struct occupied occupy_low_numbers(void)
 {
-    struct held h = {.n = 0};
+    struct occupied h = {.n = 0};
     bool closed = false;
     if (!atomic_load_explicit(&in_program, memory_order_relaxed))
         return h;
@@ -197,7 +197,7 @@ static struct held hold(void)
     return h;
 }
 
-static void let_go(const struct held *h)
+static void free_low_numbers(const struct occupied *h)
 {
     const int error = errno;
     for (int i = 0; i < h->n; i++) {
@@ -215,7 +215,7 @@ static void let_go(const struct held *h)
  * Moves a descriptor above 2 that got a low number despite the placeholders: none could be made, or
  * the program closed its own a moment ago.
  */
-static int raise_one(int fd)
+static int move_above_low(int fd)
 {
     if (fd < 0 || fd >= FIRST_OURS || !atomic_load_explicit(&in_program, memory_order_relaxed))
         return fd;
@@ -225,27 +225,27 @@ static int raise_one(int fd)
     return higher;
 }
 
-static int made(const struct held *h, int fd)
+static int finish_new(const struct occupied *h, int fd)
 {
-    const int higher = raise_one(fd);
-    let_go(h);
+    const int higher = move_above_low(fd);
+    free_low_numbers(h);
     return remember(higher);
 }
 
 int gn_fd_socket(int domain, int type, int protocol)
 {
-    const struct held h = hold();
-    return made(&h, socket(domain, type | SOCK_CLOEXEC, protocol));
+    const struct occupied h = occupy_low_numbers();
+    return finish_new(&h, socket(domain, type | SOCK_CLOEXEC, protocol));
 }
 
 int gn_fd_pair(int domain, int type, int ret[static 2])
 {
-    const struct held h = hold();
+    const struct occupied h = occupy_low_numbers();
     int ends[2];
     const bool none = socketpair(domain, type | SOCK_CLOEXEC, 0, ends) < 0;
     for (int i = 0; i < 2 && !none; i++)
-        ends[i] = raise_one(ends[i]);
-    let_go(&h);
+        ends[i] = move_above_low(ends[i]);
+    free_low_numbers(&h);
     if (none)
         return -1;
     if (ends[0] < 0 || ends[1] < 0) {
@@ -262,26 +262,26 @@ int gn_fd_pair(int domain, int type, int ret[static 2])
 
 int gn_fd_event(int flags)
 {
-    const struct held h = hold();
-    return made(&h, eventfd(0, flags | EFD_CLOEXEC));
+    const struct occupied h = occupy_low_numbers();
+    return finish_new(&h, eventfd(0, flags | EFD_CLOEXEC));
 }
 
 int gn_fd_timer(int clock, int flags)
 {
-    const struct held h = hold();
-    return made(&h, timerfd_create(clock, flags | TFD_CLOEXEC));
+    const struct occupied h = occupy_low_numbers();
+    return finish_new(&h, timerfd_create(clock, flags | TFD_CLOEXEC));
 }
 
 int gn_fd_epoll(void)
 {
-    const struct held h = hold();
-    return made(&h, epoll_create1(EPOLL_CLOEXEC));
+    const struct occupied h = occupy_low_numbers();
+    return finish_new(&h, epoll_create1(EPOLL_CLOEXEC));
 }
 
 int gn_fd_memory(const char *name, unsigned flags)
 {
-    const struct held h = hold();
-    return made(&h, memfd_create(name, flags | MFD_CLOEXEC));
+    const struct occupied h = occupy_low_numbers();
+    return finish_new(&h, memfd_create(name, flags | MFD_CLOEXEC));
 }
 
 int gn_fd_open(const char *path, int flags)
@@ -291,8 +291,8 @@ int gn_fd_open(const char *path, int flags)
 
 int gn_fd_open_at(int folder, const char *path, int flags)
 {
-    const struct held h = hold();
-    return made(&h, openat(folder, path, flags | O_CLOEXEC));
+    const struct occupied h = occupy_low_numbers();
+    return finish_new(&h, openat(folder, path, flags | O_CLOEXEC));
 }
 
 int gn_fd_duplicate(int fd)
@@ -302,7 +302,7 @@ int gn_fd_duplicate(int fd)
 
 ssize_t gn_fd_receive(int fd, struct msghdr *msg, int flags)
 {
-    const struct held h = hold();
+    const struct occupied h = occupy_low_numbers();
     const ssize_t n = recvmsg(fd, msg, flags | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     for (struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
         if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
@@ -310,11 +310,11 @@ ssize_t gn_fd_receive(int fd, struct msghdr *msg, int flags)
         for (size_t at = CMSG_LEN(0); at + sizeof(int) <= c->cmsg_len; at += sizeof(int)) {
             int one;
             memcpy(&one, (char *)c + at, sizeof one);
-            one = remember(raise_one(one));
+            one = remember(move_above_low(one));
             memcpy((char *)c + at, &one, sizeof one);
         }
     }
-    let_go(&h);
+    free_low_numbers(&h);
     return n;
 }
 

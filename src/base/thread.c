@@ -19,7 +19,7 @@ struct start {
     void *arg;
 };
 
-static void *begin(void *arg)
+static void *run_thread(void *arg)
 {
     const struct start s = *(struct start *)arg;
     free(arg);
@@ -41,7 +41,7 @@ int gn_thread_start(const char *name, void *(*run)(void *), void *arg, pthread_t
     s->arg = arg;
     gn_signals_of_others(&ours);
     pthread_sigmask(SIG_SETMASK, &ours, &before);
-    const int r = pthread_create(ret ? ret : &thread, NULL, begin, s);
+    const int r = pthread_create(ret ? ret : &thread, NULL, run_thread, s);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (r)
         free(s);

@@ -32,7 +32,7 @@ static void then_one_a_period(void **state)
     assert_int_equal(n, 4 + 99);
 }
 
-static void who_rests_has_the_burst_again_and_no_more(void **state)
+static void idle_bucket_refills_to_its_burst(void **state)
 {
     struct gn_bucket b = {0};
     unsigned n = 0;
@@ -45,7 +45,7 @@ static void who_rests_has_the_burst_again_and_no_more(void **state)
     assert_int_equal(gn_bucket_ready_at(&b, &bounds, START + 2000000 * MS), START + 2000000 * MS);
 }
 
-static void lines_tell_of_those_before_them(void **state)
+static void passed_line_counts_dropped_ones(void **state)
 {
     struct gn_line_limit l = {0};
     uint32_t dropped = 7;
@@ -63,8 +63,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_full_one_gives_its_burst),
         cmocka_unit_test(then_one_a_period),
-        cmocka_unit_test(who_rests_has_the_burst_again_and_no_more),
-        cmocka_unit_test(lines_tell_of_those_before_them),
+        cmocka_unit_test(idle_bucket_refills_to_its_burst),
+        cmocka_unit_test(passed_line_counts_dropped_ones),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,7 +42,7 @@ struct gn_closer {
     int news_fd;
 };
 
-static void wake(int signal)
+static void ignore_signal(int signal)
 {
     (void)signal; /* the signal alone interrupts a close() that waits */
 }
@@ -129,7 +129,7 @@ static bool wait_for_work_locked(struct gn_closer *c)
     return !gn_list_empty(&c->sources);
 }
 
-static void tell_locked(struct gn_closer *c)
+static void notify_locked(struct gn_closer *c)
 {
     pthread_cond_broadcast(&c->done);
     if (c->awaited && c->news_fd >= 0)
@@ -156,7 +156,7 @@ static void *run(void *closer)
         s->n_busy--;
         c->n_pending--;
         list_locked(c, s);
-        tell_locked(c);
+        notify_locked(c);
     }
     if (cuts)
         (void)timer_delete(cutter);
@@ -169,7 +169,7 @@ static void *run(void *closer)
 int gn_closer_start(int news_fd, struct gn_closer **ret, struct gn_error *err)
 {
     /* without SA_RESTART, so that close() is interrupted */
-    struct sigaction interrupt = {.sa_handler = wake};
+    struct sigaction interrupt = {.sa_handler = ignore_signal};
     pthread_condattr_t monotonic;
     struct gn_closer *c = calloc(1, sizeof *c);
     if (!c)

@@ -140,7 +140,7 @@ static void lingering_is_cut_short(void **state)
 }
 
 /* The same in the unread queue of a Unix socket. */
-static void and_so_it_is_in_a_queue(void **state)
+static void lingering_in_a_queue_is_cut_short(void **state)
 {
     struct gn_closing s = {0};
     union {
@@ -183,7 +183,7 @@ static void a_source_that_hangs_holds_up_itself_alone(void **state)
     assert_int_equal(n_hanging, GN_CLOSER_A_SOURCE);
 }
 
-static void many_of_them_leave_room_for_others(void **state)
+static void hanging_sources_leave_threads(void **state)
 {
     static struct gn_closing bad[GN_CLOSER_THREADS / GN_CLOSER_A_SOURCE - 1];
     struct gn_closing good = {0};
@@ -197,7 +197,7 @@ static void many_of_them_leave_room_for_others(void **state)
     wait_until_closed(&good);
 }
 
-static void the_end_waits_for_none_of_them(void **state)
+static void stop_does_not_wait_for_hanging(void **state)
 {
     struct gn_error err;
     static struct gn_closing s;
@@ -238,10 +238,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(all_are_closed, start, end),
         cmocka_unit_test_setup_teardown(lingering_is_cut_short, start, end),
-        cmocka_unit_test_setup_teardown(and_so_it_is_in_a_queue, start, end),
+        cmocka_unit_test_setup_teardown(lingering_in_a_queue_is_cut_short, start, end),
         cmocka_unit_test_setup_teardown(a_source_that_hangs_holds_up_itself_alone, start, end),
-        cmocka_unit_test_setup_teardown(many_of_them_leave_room_for_others, start, end),
-        cmocka_unit_test_setup_teardown(the_end_waits_for_none_of_them, start, end),
+        cmocka_unit_test_setup_teardown(hanging_sources_leave_threads, start, end),
+        cmocka_unit_test_setup_teardown(stop_does_not_wait_for_hanging, start, end),
         cmocka_unit_test_setup_teardown(news_come_once, start, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

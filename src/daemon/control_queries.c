@@ -179,12 +179,12 @@ static void list_devices(void *ctx, void (*each)(void *arg, const struct gn_cont
     for (uint32_t i = 0; i < d->machine.n_platforms; i++) {
         const struct gn_platform_record *p = &d->machine.platforms[i];
         const struct gn_tenant *t = w->c->tenant;
-        const uint64_t his = w->c->role >= GN_ROLE_VIEW ? UINT64_MAX
-                             : t ? gn_tenant_devices(&t->rules, &d->machine, i)
-                                 : 0;
+        const uint64_t visible = w->c->role >= GN_ROLE_VIEW ? UINT64_MAX
+                                 : t ? gn_tenant_devices(&t->rules, &d->machine, i)
+                                     : 0;
         for (uint32_t j = 0; j < p->n_devices; j++) {
             const struct gn_probe_device *f = &p->devices[j].facts;
-            if (!(his >> j & 1))
+            if (!(visible >> j & 1))
                 continue;
             struct gn_control_device out = {
                 .index = first_device(&d->machine, i) + j,

@@ -90,7 +90,7 @@ static int run_probe(const struct gn_machine *m, char *const argv[], int signal_
     return rc;
 }
 
-static int take_driver(void *arg, const struct gn_frame *f)
+static int add_driver(void *arg, const struct gn_frame *f)
 {
     struct gn_machine *m = arg;
     struct gn_probe_driver d;
@@ -105,7 +105,7 @@ static int take_driver(void *arg, const struct gn_frame *f)
 
 /* Removes Gantry's own ICD file, which programs find where loaders look: it is not a driver of
  * devices. False: it was the only one. */
-static bool skip_own(struct gn_machine *m)
+static bool remove_own_driver(struct gn_machine *m)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < m->n_drivers; i++)
@@ -121,7 +121,7 @@ struct probed {
     uint32_t driver;
 };
 
-static int take_fact(void *arg, const struct gn_frame *f)
+static int add_fact(void *arg, const struct gn_frame *f)
 {
     struct probed *probed = arg;
     struct gn_machine *m = probed->m;
@@ -164,15 +164,15 @@ static int probe_driver(struct gn_machine *m, uint32_t driver, int signal_fd, st
                           (char *)(uintptr_t)d->library, NULL};
     struct probed probed = {.m = m, .driver = driver};
     uint32_t before = m->n_platforms;
-    int rc = run_probe(m, argv, signal_fd, take_fact, &probed, err);
+    int rc = run_probe(m, argv, signal_fd, add_fact, &probed, err);
     if (rc)
         m->n_platforms = before;
     return rc;
 }
 
 /* Applies a selector to all devices in order and marks those that match. False if none does. */
-static bool mark(struct gn_machine *m, const struct gn_selector *s, bool *selected,
-                 bool settings_only)
+static bool apply_selector(struct gn_machine *m, const struct gn_selector *s, bool *selected,
+                           bool settings_only)
 {
     int nth = 0;
     bool any = false;
@@ -194,7 +194,7 @@ static bool mark(struct gn_machine *m, const struct gn_selector *s, bool *select
 }
 
 /* Drops devices that are not selected, and platforms without devices. */
-static void keep(struct gn_machine *m, const bool *selected)
+static void drop_unselected(struct gn_machine *m, const bool *selected)
 {
     uint32_t n = 0;
     for (uint32_t p = 0; p < m->n_platforms; p++) {
@@ -219,12 +219,12 @@ static int select_devices(struct gn_machine *m, const struct gn_config *config,
     if (!selected)
         return gn_fail(err, ENOMEM, NULL, "out of memory");
     for (int i = 0; i < config->n_settings && rc == 0; i++)
-        if (!mark(m, &config->settings[i], selected, true))
+        if (!apply_selector(m, &config->settings[i], selected, true))
             rc = gn_fail(err, ENODEV, fix,
                          "no device's name contains \"%s\", which a [device] section names",
                          config->settings[i].name);
     for (int i = 0; i < config->n_devices && rc == 0; i++)
-        if (!mark(m, &config->devices[i], selected, false))
+        if (!apply_selector(m, &config->devices[i], selected, false))
             rc = gn_fail(err, ENODEV, fix, "no such device: \"%s\"%s", config->devices[i].name,
                          config->devices[i].index >= 0 ? " with that index" : "");
     for (uint32_t p = 0; p < m->n_platforms; p++)
@@ -233,7 +233,7 @@ static int select_devices(struct gn_machine *m, const struct gn_config *config,
                 m->platforms[p].devices[d].slice_ns =
                     config->slice_ns ? config->slice_ns : SLICE_NS;
     if (rc == 0 && config->n_devices)
-        keep(m, selected);
+        drop_unselected(m, selected);
     free(selected);
     return rc;
 }
@@ -246,10 +246,10 @@ int gn_machine_probe(struct gn_machine *m, const struct gn_config *config, int s
     memset(m, 0, sizeof *m);
     int rc = gn_worker_find(m->worker, sizeof m->worker, err);
     if (rc == 0)
-        rc = run_probe(m, argv, signal_fd, take_driver, m, err);
+        rc = run_probe(m, argv, signal_fd, add_driver, m, err);
     if (rc)
         return rc;
-    if (!skip_own(m))
+    if (!remove_own_driver(m))
         return gn_fail(err, ENODEV, gn_api_infos[0]->only_own_hint, "%s",
                        gn_api_infos[0]->only_own);
     if (m->n_drivers == 0)

@@ -106,7 +106,7 @@ static int die(int rc, const struct gn_error *err, int status)
 
 /* A vGPU with a program that may reconnect. gn_vgpus_leave() of one may end another, in a move
  * between the two, so the caller starts over each time. */
-static struct gn_vgpu_record *awaited(struct gn_daemon *d)
+static struct gn_vgpu_record *find_returning(struct gn_daemon *d)
 {
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
     {
@@ -116,7 +116,7 @@ static struct gn_vgpu_record *awaited(struct gn_daemon *d)
     return NULL;
 }
 
-static void signalled(struct gn_source *s, uint32_t events)
+static void handle_signals(struct gn_source *s, uint32_t events)
 {
     struct gn_daemon *d = gn_container_of(s, struct gn_daemon, signals);
     struct signalfd_siginfo info;
@@ -143,7 +143,7 @@ static void signalled(struct gn_source *s, uint32_t events)
     gn_tcp_listener_stop(d->tcp);
     gn_tcp_listener_stop(d->tcp_control);
     d->tcp = d->tcp_control = NULL;
-    for (struct gn_vgpu_record *v; (v = awaited(d));)
+    for (struct gn_vgpu_record *v; (v = find_returning(d));)
         gn_vgpus_leave(v);
     if (gn_list_empty(&d->vgpus))
         gn_loop_stop(&d->loop);
@@ -194,7 +194,7 @@ static int watch_signals(struct gn_error *err)
 
 /* Receives the signals that end gantryd, but not SIGCHLD: while probing, a probe's socket tells
  * that it has ended. */
-static int end_signal_fd(struct gn_error *err)
+static int open_end_signals(struct gn_error *err)
 {
     sigset_t set;
     sigemptyset(&set);
@@ -302,7 +302,7 @@ static int start(const struct gn_config *config, struct gn_error *err)
     else if ((rc = gn_address_default_socket(geteuid(), getenv("XDG_RUNTIME_DIR"), &address,
                                              err)) == 0)
         rc = gn_sockets_open(&d->sockets, address.path, true, err);
-    if (rc || (rc = end_fd = end_signal_fd(err)) < 0)
+    if (rc || (rc = end_fd = open_end_signals(err)) < 0)
         return rc;
     rc = gn_machine_probe(&d->machine, config, end_fd, err);
     close(end_fd);
@@ -317,7 +317,7 @@ static int start(const struct gn_config *config, struct gn_error *err)
         return rc;
     rc = gn_loop_init(&d->loop);
     if (rc == 0)
-        rc = gn_loop_add(&d->loop, &d->signals, EPOLLIN, signalled);
+        rc = gn_loop_add(&d->loop, &d->signals, EPOLLIN, handle_signals);
     if (rc == 0)
         rc = gn_loop_add(&d->loop, &d->grace, EPOLLIN, gn_vgpus_grace);
     if (rc == 0)
@@ -347,7 +347,7 @@ static int start(const struct gn_config *config, struct gn_error *err)
     return gn_sockets_publish(&d->sockets, err);
 }
 
-static void tell_address(const char *what, const struct gn_tcp_listener *l)
+static void print_address(const char *what, const struct gn_tcp_listener *l)
 {
     char address[320];
     if (!l)
@@ -392,8 +392,8 @@ int main(int argc, char **argv)
         /* Told to end while it started: that is not a failure. */
         return rc == -EINTR ? 0 : die(rc, &err, 1);
     }
-    tell_address("listening", gantryd.tcp);
-    tell_address("control", gantryd.tcp_control);
+    print_address("listening", gantryd.tcp);
+    print_address("control", gantryd.tcp_control);
     fprintf(stderr, "ready unix:%s\n", gn_sockets_path(&gantryd.sockets));
     gn_notify_ready();
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts gantryd for a test and speaks the link's frames to it, good ones and bad ones (docs/link.md)."""
+"""Starts gantryd for a test and exchanges frames of the link with it, valid and invalid ones (docs/link.md)."""
 import array
 import os
 import select
@@ -33,7 +33,7 @@ def beside(path, role):
 
 
 def sockets(path):
-    """All that a gantryd listens at whose program socket this is."""
+    """All sockets of the gantryd with this program socket."""
     return [path, beside(path, "view"), beside(path, "control")]
 
 
@@ -42,7 +42,7 @@ def count_fds(pid="self"):
 
 
 def wait_gone(pidfd):
-    """True when the process of this pidfd has ended."""
+    """Whether the process of this pidfd has ended."""
     return bool(select.select([pidfd], [], [], PATIENCE)[0])
 
 
@@ -60,7 +60,7 @@ def cmdline(pid):
 
 
 def templates(pid):
-    """Of a gantryd, without the processes that look after kernel caches now and then."""
+    """Children of a gantryd, without the short-lived ones that maintain kernel caches."""
     return [p for p in children(pid) if {b"--template", b"--late-template"} & set(cmdline(p))]
 
 
@@ -97,7 +97,7 @@ class Client:
             self.socket.sendall(data)
 
     def receive(self):
-        """A reply, or None at the connection's end."""
+        """Returns a reply, or None at the end of the connection."""
         try:
             head, fds, _, _ = socket.recv_fds(self.socket, 16, 8)
             while 0 < len(head) < 16:
@@ -124,7 +124,7 @@ class Client:
         return self.receive()
 
     def attach(self, **how):
-        """The ATTACHED or ERROR reply; stdout and stderr go to stderr."""
+        """Returns the ATTACHED or ERROR reply; the worker's stdout and stderr go to stderr."""
         return self.ask(ATTACH, attach(**how), (2, 2))
 
     def control(self, request):
@@ -157,7 +157,7 @@ class Gantryd:
         self.env = dict(os.environ, POCL_CACHE_DIR=os.path.join(self.dir, "pocl"))
         self.env.pop("GANTRY_LOG", None)
         self.env.update(env or {})
-        # Without a buffer: what is read ahead of a line's end communicate() would not find.
+        # Unbuffered: communicate() would not find bytes read ahead of a line.
         self.process = subprocess.Popen([os.environ["GANTRYD"], "--socket", self.path, *args], env=self.env,
                                         stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, bufsize=0)
         self.lines = []
@@ -179,14 +179,14 @@ class Gantryd:
         return Client(beside(self.path, "control"), **how)
 
     def template(self):
-        """The first template's pid. It is there when gantryd is ready, though it may not have called exec yet."""
+        """The pid of the first template. It exists when gantryd is ready, but may not have called exec yet."""
         while True:
             for pid in children(self.pid):
                 if {b"--template", b"--late-template"} & set(cmdline(pid)):
                     return pid
 
     def stop(self, with_signal=signal.SIGTERM):
-        """Ends it; its exit status and what it said since it was ready."""
+        """Ends it; returns its exit status and its output since it was ready."""
         if self.process.poll() is None:
             self.process.send_signal(with_signal)
         _, rest = self.process.communicate(timeout=PATIENCE)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gantryd's start: what the command line and the machine may be wrong about, and how it says so.
+"""Tests of gantryd's start with errors in the command line, the configuration and the machine.
 
-Each failure is one sentence on stderr, an exit status, and nothing changed. Wants GANTRYD, GANTRY_WORKER and
+Each failure is one line on stderr and an exit status, and changes nothing. Needs GANTRYD, GANTRY_WORKER and
 FAKE_VENDOR_LIBRARY in the environment.
 """
 import fcntl
@@ -93,9 +93,9 @@ class Refusals(unittest.TestCase):
         self.refused(1, "f:3: the floor of the tenant \"a\", 0.5, is above its cap, 0.25", *at, "--config",
                      self.file("f", "[tenant a]\nfloor = 50%\ncap = 25%\n"))
         self.refused(1, "g:2: \"1.5\" is more than the whole device", *at, "--config", self.file("g", "[tenant a]\ncap = 1.5\n"))
-        # On each device: blue and green are not on the same one; red is on both.
+        # Floors add up on each device: blue and green use different ones, red uses both.
         apart = "[tenant blue]\nfloor = 60%\ndevice = One\n[tenant green]\nfloor = 0.7\ndevice = Two\n"
-        self.refused(1, "h:9: with the floor 0.4 of the tenant \"red\" and the 0.7 of others, more than all of \"", *at, "--config",
+        self.refused(1, "h:9: the floor 0.4 of the tenant \"red\" and the floors of others, 0.7, together exceed the device \"", *at, "--config",
                      self.file("h", apart + "[tenant red]\ncap = 1\nfloor = 40%\n"))
         self.refused(1, "at most 0.3 is left; lower the floor", *at, "--config", self.file("h", apart + "[tenant red]\nfloor = 40%\n"))
         self.refused(1, "no device's name contains \"Voodoo\"", *at, "--config",
@@ -134,7 +134,7 @@ class Refusals(unittest.TestCase):
         self.refused(1, "XDG_RUNTIME_DIR", prefix=self.as_nobody())
 
     def as_nobody(self):
-        """Runs as somebody who may do little; for the superuser every directory is writable."""
+        """Runs as a user without rights: root could write to every directory."""
         if os.geteuid() != 0:
             return ()
         probe = subprocess.run(["setpriv", "--reuid", "65534", "--clear-groups", "test", "-x", os.environ["GANTRYD"]])

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gantryd, its template and its workers, seen from a program's side of the socket.
+"""Tests of gantryd, its templates and its workers through a program's connection.
 
-The workers are those of idle_vgpu.c: they print and echo what comes over the session socket and end as they must.
-Wants GANTRYD, GANTRY_WORKER and FAKE_VENDOR_LIBRARY in the environment.
+The workers are those of idle_vgpu.c: they print and echo the bytes from the session socket, and end when they must.
+Needs GANTRYD, GANTRY_WORKER and FAKE_VENDOR_LIBRARY in the environment.
 """
 import ctypes
 import fcntl
@@ -81,7 +81,7 @@ class Attaching(unittest.TestCase):
         return a
 
     def tenant(self, what, name, **settings):
-        """A change of tenants; the reply."""
+        """Changes tenants; returns the reply."""
         c = self.gantryd.operator()
         self.addCleanup(c.close)
         return change(c, what, name, **settings)
@@ -118,7 +118,7 @@ class Attaching(unittest.TestCase):
         self.assertEqual(session.recv(1), b"q")
         vgpu = struct.unpack_from("<I", reply.payload)[0]
         self.assertEqual(os.read(out_read, 100), b"vgpu %08x read q\n" % vgpu)
-        # gantryd keeps no copy: when the worker is gone the pipe ends.
+        # gantryd keeps no copy, so the pipe ends with the worker.
         session.close()
         reply.fds[0] = os.dup(reply.fds[1])
         reply.close()
@@ -241,7 +241,7 @@ class Attaching(unittest.TestCase):
             a.close()
             self.assertTrue(wait_gone(pidfd))
             os.close(pidfd)
-        # Its programs' kernel cache is closed a moment after the last of them, by a process that ends then.
+        # A short-lived process closes the kernel cache a moment after the last program has ended.
         after, deadline = None, time.monotonic() + PATIENCE
         while after != (before, [template], []) and time.monotonic() < deadline:
             after = (count_fds(self.gantryd.pid), count_fds(template), count_fds()), children(self.gantryd.pid), vgpus(probe)
@@ -290,7 +290,7 @@ class Attaching(unittest.TestCase):
                     found.append([line for line in f if "ctxt_switches" in line])
             return found
 
-        # Whatever the last request still set off is over when two looks in a row are the same.
+        # All effects of the last request are over when two listings in a row are the same.
         last = None
         while last != (last := switches()):
             time.sleep(0.05)
@@ -305,7 +305,7 @@ class Deaths(unittest.TestCase):
         return g
 
     def program(self, gantryd, then):
-        """A process of its own that attaches, tells of its worker, and does `then`. (process id, worker's pidfd)"""
+        """Starts a process that attaches, reports its worker and runs `then`. Returns its pid and the worker's pidfd."""
         read, write = os.pipe()
         pid = os.fork()
         if pid == 0:
@@ -469,7 +469,7 @@ class Deaths(unittest.TestCase):
     def test_a_template_that_cannot_be_reaped_is_not_waited_for(self):
         g = self.start()
         old = g.template()
-        # Whoever traces it is told first of its end; until he has heard of it gantryd is not.
+        # The tracer learns first that the process has ended; gantryd learns it when the tracer has waited for it.
         libc = ctypes.CDLL(None, use_errno=True)
         libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p]
         if libc.ptrace(PTRACE_SEIZE, old, None, None):
@@ -569,7 +569,7 @@ class Drivers(unittest.TestCase):
 
 
 class Hostile(unittest.TestCase):
-    """Whatever a peer sends, his connection ends and nobody else's."""
+    """Invalid frames end the connection of their sender and no other."""
 
     def setUp(self):
         self.gantryd = Gantryd(env=FAKE)
@@ -727,7 +727,7 @@ class Hostile(unittest.TestCase):
                 s.close()
 
     def refused_or_attached(self, client, pid):
-        """The process has room for 0, 1, 2 and more descriptors, until it suffices. The errors until then."""
+        """Tries with room for 0, 1, 2 and more descriptors until it succeeds. Returns the errors before that."""
         _, hard = was = resource.prlimit(pid, resource.RLIMIT_NOFILE)
         lowest = next(fd for fd in range(hard) if not os.path.lexists("/proc/%d/fd/%d" % (pid, fd)))
         refused = []
@@ -756,7 +756,7 @@ class Hostile(unittest.TestCase):
             Attached(g).close()
 
     def test_a_peer_that_never_reads(self):
-        """It is not listened to any more, until it reads; not one of its answers is lost."""
+        """A peer is not read until it reads its answers; none of them is lost."""
         c = self.gantryd.operator()  # whose requests are not metered
         request = frame(CONTROL, 2, b'{"version":1,"request":"devices"}')
         c.socket.setblocking(False)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gantryd's scheduler with workers that play at wanting a device: who gets it, what is said of it, what an operator may change.
+"""Tests of gantryd's scheduler with workers that request a device: grants, listings, and changes by operators.
 
-The workers are those of idle_vgpu.c: a byte over the session socket makes one take, rest or give back. Wants GANTRYD, GANTRY_WORKER
+The workers are those of idle_vgpu.c: a byte over the session socket makes one acquire, park or yield. Needs GANTRYD, GANTRY_WORKER
 and FAKE_VENDOR_LIBRARY in the environment.
 """
 import json
@@ -21,7 +21,7 @@ SHARE_KEYS = {"name", "index", "share", "entitled", "device_ns", "used_ns", "wai
 
 
 class Player:
-    """A vGPU whose worker does with its grant what it is told."""
+    """A vGPU with a worker that follows commands about its grant."""
 
     def __init__(self, gantryd, **how):
         self.client = gantryd.client()
@@ -44,7 +44,7 @@ class Player:
         return self.hear()
 
     def take(self):
-        """Until it is held."""
+        """Waits until the grant is held."""
         state = self.do(b"T")
         return state if state == HELD else self.do(b"W")
 
@@ -75,7 +75,7 @@ class Grants(unittest.TestCase):
         return reply["tenants"][0]
 
     def seen_at_once(self, *players):
-        """What one listing says of them and their first device."""
+        """Their entries for their first device, from one listing."""
         listed = {v["id"]: v["devices"] for v in self.ask("ls")["vgpus"]}
         for device in [d for devices in listed.values() for d in devices]:
             self.assertEqual(set(device), SHARE_KEYS)
@@ -91,12 +91,12 @@ class Grants(unittest.TestCase):
         self.assertEqual(self.seen(a), {"name": self.seen(a)["name"], "index": 0, "share": 0, "entitled": 0, "device_ns": 0, "used_ns": 0, "waited_ns": 0,
                                         "grants": 0, "interactive": False, "used": False})
         self.assertEqual(a.take(), HELD)
-        # Alone: nothing is charged, and all of it is his.
+        # Alone: it is charged for nothing and has the whole device.
         alone = self.seen(a)
         self.assertEqual((alone["share"], alone["entitled"], alone["used_ns"], alone["grants"]), (1, 1, 0, 1))
         self.assertEqual(b.do(b"T"), WANTED)
         self.assertEqual(a.do(b"P"), HELD)
-        # Asked for it, he is charged; who waits has had nothing.
+        # Preempted, it is charged; the waiting one has had nothing.
         x, y = self.seen_at_once(a, b)
         self.assertEqual((x["share"], y["share"], x["entitled"], y["entitled"]), (1, 0, 0.5, 0.5))
         self.assertEqual((x["grants"], y["grants"], y["used_ns"], x["waited_ns"]), (1, 0, 0, alone["waited_ns"]))
@@ -113,7 +113,7 @@ class Grants(unittest.TestCase):
         self.assertAlmostEqual(z["share"] + y["share"], 1, places=4)
         self.assertEqual(b.do(b"G"), NONE)
         self.assertEqual(a.do(b"W"), HELD)
-        # The other device is nobody's.
+        # No vGPU uses the other device.
         self.assertEqual([v["devices"][1]["grants"] for v in self.ask("ls")["vgpus"]], [0, 0])
 
     def test_who_rests_is_passed_over(self):
@@ -129,13 +129,13 @@ class Grants(unittest.TestCase):
         self.assertEqual(self.seen(a)["used_ns"], 0)
 
     def test_weights_reach_the_scheduler(self):
-        """Of both levels, and a change at once: what one is entitled to comes from the scheduler's own."""
+        """Weights of both levels, with changes at once: the entitled part comes from the scheduler's own weights."""
         self.start()
         self.tenant("add", "blue", weight=300, uids=[os.getuid()])
         players = [self.player(weight=w, tenant=t) for w, t in ((100, b""), (300, b""), (0, b"blue"))]
         for p in players:
             self.assertIn(p.do(b"T"), (WANTED, HELD))
-        # The scheduler hears of a wish when it gets to it.
+        # The scheduler sees the request a moment later.
         for p in players:
             while not (self.seen(p)["waited_ns"] or self.seen(p)["grants"]):
                 pass
@@ -153,16 +153,16 @@ class Grants(unittest.TestCase):
         for _ in range(8):
             self.assertEqual(p.take(), HELD)
             self.assertEqual(p.do(b"P"), HELD)      # asked for it although nobody waits
-            # All but the last word on it: what it has used it had before this grant.
+            # Not the last grant: the time used is from before it.
             used = self.seen(p)["used_ns"] / 1e9
             held = time.monotonic()
             while time.monotonic() < held + 0.01:
                 pass
             self.assertEqual(p.do(b"G"), NONE)
-        # It got its last grant only when what was used before was within the cap.
+        # The last grant came only once the time used before was within the cap.
         self.assertEqual(p.take(), HELD)
         self.assertLessEqual(used, cap * (time.monotonic() - began + window) + 0.001)
-        # Without it, nobody asks.
+        # Without the cap, it is not preempted.
         self.assertNotIn("cap", self.tenant("set", "blue", cap=0))
         self.assertEqual(p.do(b"G"), NONE)
         for _ in range(50):
@@ -176,7 +176,7 @@ class Grants(unittest.TestCase):
         p.tell(b"P")
         self.assertEqual(self.tenant("set", "default", cap=0.5)["cap"], 0.5)
         self.assertEqual(p.hear(), HELD)
-        # Kept off by a cap that it could never work off in this test's patience, and let go when the cap is lifted.
+        # The cap delays it for longer than this test waits; it goes on when the cap is lifted.
         self.tenant("set", "default", cap=0.000001)
         self.assertEqual(p.do(b"A"), WANTED)
         self.assertEqual(p.do(b"L"), WANTED)
@@ -226,7 +226,7 @@ class Grants(unittest.TestCase):
             c.control(b'{"version":1,"request":"ls"}')  # the next frame of this connection is answered, and the attach is not
             said = self.gantryd.stop()[1]
             self.assertEqual(said.count(says), 11, said)
-            self.assertEqual(said.count("they start one in 60000 ms"), 1, said)
+            self.assertEqual(said.count("they may start one vGPU every 60000 ms"), 1, said)
 
     def test_a_policy_is_changed_live(self):
         self.start("--policy", "rr")
@@ -240,7 +240,7 @@ class Grants(unittest.TestCase):
         for name in POLICIES + POLICIES[::-1]:
             self.assertEqual(self.ask("policy-set", name=name)["policy"], name)
             self.assertEqual(holder.do(b"A"), WANTED)
-            # Whoever it is: somebody gets it, who has been waiting or has come back.
+            # One of them gets the device: one that was waiting or one that has come back.
             a.tell(b"L")
             b.tell(b"L")
             states = [a.hear(), b.hear()]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What hangs while a vGPU is started: a driver's template, and a driver in its worker.
+"""Tests of hangs while a vGPU starts: of a driver's template, and of a driver in its worker.
 
-Nothing waits for longer than --start-limit, and programs with a vGPU keep it. Wants GANTRYD, GANTRY_WORKER and FAKE_VENDOR_LIBRARY in the
+No start waits for longer than --start-limit, and programs keep the vGPUs that they have. Needs GANTRYD, GANTRY_WORKER and FAKE_VENDOR_LIBRARY in the
 environment.
 """
 import os
@@ -42,13 +42,13 @@ class Hangs(unittest.TestCase):
             self.assertEqual(reply.op, ERROR)
             self.assertIn("template process does not answer", reply.error()[1])
             self.assertEqual(other.receive().op, ERROR)
-            # Nobody has what they gave as their stdout any more.
+            # No process has the descriptors that they passed as their stdout any more.
             self.assertEqual(os.read(mine, 1), b"")
             os.close(mine)
             after = Attached(g)
             self.assertEqual(len(children(g.pid)), 2)  # templates
             self.assertTrue(all(echoes(a) for a in (before, second, after)))
-            # Its workers end, one with its program, one by itself, and it with the last.
+            # Its workers end, one with its program, one by itself, and the template with the last.
             before.close()
             os.kill(second.worker, signal.SIGKILL)
             self.assertTrue(wait_gone(gone))
@@ -59,7 +59,7 @@ class Hangs(unittest.TestCase):
         status, log = g.stop()
         self.assertEqual(status, 0)
         self.assertEqual(log.count("has not answered for {} s; another takes its place".format(LIMIT_S)), 1, log)
-        self.assertEqual(log.count("how, its template does not say"), 1, log)
+        self.assertEqual(log.count("its template does not report how"), 1, log)
 
     def test_one_that_goes_on_later_hurts_nobody(self):
         g = self.start()

@@ -18,7 +18,7 @@ int gn_loop_init(struct gn_loop *l)
     return l->epoll_fd < 0 ? -errno : 0;
 }
 
-static void bury_all(struct gn_loop *l)
+static void free_corpses(struct gn_loop *l)
 {
     gn_list_for_each(c, &l->corpses, struct gn_corpse, link)
     {
@@ -29,7 +29,7 @@ static void bury_all(struct gn_loop *l)
 
 void gn_loop_fini(struct gn_loop *l)
 {
-    bury_all(l);
+    free_corpses(l);
     close(l->epoll_fd);
 }
 
@@ -107,7 +107,7 @@ int gn_loop_turn(struct gn_loop *l, int timeout_ms)
             s->ready(s, events[i].events);
     }
     l->has_more = l->after && l->after(l);
-    bury_all(l);
+    free_corpses(l);
     return n;
 }
 

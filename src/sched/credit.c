@@ -31,7 +31,7 @@ static struct gn_list *list_of(struct gn_sched_queue *q, const struct gn_sched_n
     return n->credit.ns > 0 ? &q->credit.under : &q->credit.over;
 }
 
-static void share_out(struct gn_sched_queue *q)
+static void start_period(struct gn_sched_queue *q)
 {
     uint64_t weights = 0;
     gn_list_for_each(n, &q->credit.members, struct gn_sched_node, credit.member) weights +=
@@ -52,12 +52,12 @@ static void share_out(struct gn_sched_queue *q)
     }
 }
 
-static void catch_up(struct gn_sched_queue *q, uint64_t now_ns)
+static void update_periods(struct gn_sched_queue *q, uint64_t now_ns)
 {
     /* After a long silence, one distribution is as good as many. */
     if (now_ns < q->credit.next_ns)
         return;
-    share_out(q);
+    start_period(q);
     q->credit.next_ns += PERIOD_NS;
     if (now_ns >= q->credit.next_ns)
         q->credit.next_ns = now_ns + PERIOD_NS;
@@ -65,7 +65,7 @@ static void catch_up(struct gn_sched_queue *q, uint64_t now_ns)
 
 static void ready(struct gn_sched_queue *q, struct gn_sched_node *n, uint64_t now_ns)
 {
-    catch_up(q, now_ns);
+    update_periods(q, now_ns);
     if (!n->credit.known) {
         n->credit.known = true;
         n->credit.ns = 0;
@@ -83,7 +83,7 @@ static void unready(struct gn_sched_queue *q, struct gn_sched_node *n, uint64_t 
 
 static struct gn_sched_node *first(struct gn_sched_queue *q, uint64_t now_ns)
 {
-    catch_up(q, now_ns);
+    update_periods(q, now_ns);
     if (!gn_list_empty(&q->credit.under))
         return gn_list_first(&q->credit.under, struct gn_sched_node, credit.link);
     if (!gn_list_empty(&q->credit.over))
@@ -109,7 +109,7 @@ static void charge(struct gn_sched_queue *q, struct gn_sched_node *n, uint64_t u
 static bool prefers(struct gn_sched_queue *q, const struct gn_sched_node *wanted,
                     const struct gn_sched_node *running, uint64_t now_ns)
 {
-    catch_up(q, now_ns);
+    update_periods(q, now_ns);
     if (running && running->credit.ns > wanted->credit.ns)
         return false;
     gn_list_for_each(n, &q->credit.under, struct gn_sched_node, credit.link)

@@ -112,7 +112,7 @@ static uint64_t cap_ends_ns(const struct gn_sched *s, const struct gn_sched_tena
            (owed % t->cap * GN_SCHED_WHOLE + t->cap - 1) / t->cap;
 }
 
-static bool keeps_off(const struct gn_sched *s, struct gn_sched_tenant *t, uint64_t now_ns)
+static bool is_over_cap(const struct gn_sched *s, struct gn_sched_tenant *t, uint64_t now_ns)
 {
     if (!t->cap)
         return false;
@@ -121,10 +121,10 @@ static bool keeps_off(const struct gn_sched *s, struct gn_sched_tenant *t, uint6
 }
 
 /* Moves the tenant to the queue or to the capped list, as its state requires. */
-static void place(struct gn_sched *s, struct gn_sched_tenant *t, uint64_t now_ns)
+static void requeue(struct gn_sched *s, struct gn_sched_tenant *t, uint64_t now_ns)
 {
     const bool wants = t->n_ready && (!s->running || s->running->tenant != t);
-    const bool capped = wants && keeps_off(s, t, now_ns);
+    const bool capped = wants && is_over_cap(s, t, now_ns);
     /* A tenant that stays capped keeps its position, so that a walk over the list ends. */
     if (!capped)
         gn_list_remove(&t->waiting);
@@ -138,7 +138,7 @@ static void place(struct gn_sched *s, struct gn_sched_tenant *t, uint64_t now_ns
 
 static void release_capped(struct gn_sched *s, uint64_t now_ns)
 {
-    gn_list_for_each(t, &s->capped, struct gn_sched_tenant, waiting) place(s, t, now_ns);
+    gn_list_for_each(t, &s->capped, struct gn_sched_tenant, waiting) requeue(s, t, now_ns);
 }
 
 /* Returns the tenant that is owed most of its floor, or NULL if no tenant is owed anything. */
@@ -190,7 +190,7 @@ int gn_sched_tenant_set_cap(struct gn_sched *s, struct gn_sched_tenant *t, uint3
     t->cap = cap;
     t->cap_ns = part_of(WINDOW_NS, cap);
     t->cap_at_ns = now_ns;
-    place(s, t, now_ns);
+    requeue(s, t, now_ns);
     return 0;
 }
 
@@ -242,7 +242,7 @@ void gn_sched_remove(struct gn_sched *s, struct gn_sched_entity *e, uint64_t now
     gn_sched_sleep(s, e, now_ns);
     if (s->running == e) {
         s->running = NULL;
-        place(s, t, now_ns);
+        requeue(s, t, now_ns);
     }
     if (s->policy->forget)
         s->policy->forget(&t->queue, &e->node);
@@ -258,7 +258,7 @@ void gn_sched_wake(struct gn_sched *s, struct gn_sched_entity *e, uint64_t now_n
     e->ready_at_ns = now_ns;
     set_ready(&t->queue, &e->node, now_ns);
     count_ready(s, t, 1);
-    place(s, t, now_ns);
+    requeue(s, t, now_ns);
 }
 
 void gn_sched_sleep(struct gn_sched *s, struct gn_sched_entity *e, uint64_t now_ns)
@@ -270,7 +270,7 @@ void gn_sched_sleep(struct gn_sched *s, struct gn_sched_entity *e, uint64_t now_
         fill_floor(t, now_ns);
     set_unready(&t->queue, &e->node, now_ns);
     count_ready(s, t, -1);
-    place(s, t, now_ns);
+    requeue(s, t, now_ns);
 }
 
 /* ---- the device */
@@ -307,7 +307,7 @@ struct gn_sched_entity *gn_sched_pick(struct gn_sched *s, uint64_t now_ns, uint6
     e->waited_ns += now_ns - e->ready_at_ns;
     set_unready(&t->queue, n, now_ns);
     count_ready(s, t, -1);
-    place(s, t, now_ns);
+    requeue(s, t, now_ns);
     return e;
 }
 
@@ -339,7 +339,7 @@ void gn_sched_yield(struct gn_sched *s, uint64_t used_ns, bool more_work, uint64
         set_ready(&t->queue, &e->node, now_ns);
         count_ready(s, t, 1);
     }
-    place(s, t, now_ns);
+    requeue(s, t, now_ns);
 }
 
 void gn_sched_miss(struct gn_sched *s, uint64_t now_ns)
@@ -353,7 +353,7 @@ void gn_sched_miss(struct gn_sched *s, uint64_t now_ns)
         s->policy->forfeit(&t->queue, &e->node);
         s->policy->forfeit(&s->queue, &t->node);
     }
-    place(s, t, now_ns);
+    requeue(s, t, now_ns);
 }
 
 uint64_t gn_sched_keep_ns(const struct gn_sched *s, uint64_t now_ns)

@@ -147,7 +147,7 @@ static double share(const struct world *w, const struct gn_sched_tenant *t, uint
 
 /* ---- fair */
 
-static void weights_are_shares_whatever_the_kernels(void **state)
+static void shares_follow_weights(void **state)
 {
     static const uint64_t kernels[] = {20 * US, 200 * US, 1600 * US, 25 * MS};
     for (size_t i = 0; i < GN_ARRAY_SIZE(kernels); i++) {
@@ -168,7 +168,7 @@ static void weights_are_shares_whatever_the_kernels(void **state)
  * FairGV figure 4: weights 1 and 2, slices of 10 ms. One vGPU is absent from 70 to 105 ms and earns
  * nothing by it.
  */
-static void the_paper_s_example(void **state)
+static void fairgv_figure_4(void **state)
 {
     struct gn_sched s;
     struct gn_sched_tenant t[2];
@@ -198,7 +198,7 @@ static void the_paper_s_example(void **state)
     assert_ptr_equal(gn_sched_pick(&s, now, &slice, &retry), &e[1]);
 }
 
-static void an_overrun_is_paid_back_even_by_who_sleeps(void **state)
+static void overrun_is_paid_back_after_idling(void **state)
 {
     struct world w;
     world_init(&w, "fair");
@@ -270,7 +270,7 @@ static void lag_stays_within_the_bound(void **state)
     }
 }
 
-static void who_comes_late_neither_catches_up_nor_waits(void **state)
+static void newcomer_shares_from_now_on(void **state)
 {
     struct world w;
     world_init(&w, "fair");
@@ -346,7 +346,7 @@ static void a_capped_tenant_has_whole_slices(void **state)
     assert_in_range(p->e.n_grants, 1, 10 * S / 4 / SLICE + 10);
 }
 
-static void what_a_cap_leaves_is_the_others(void **state)
+static void rest_of_a_cap_goes_to_others(void **state)
 {
     struct world w;
     world_init(&w, "fair");
@@ -364,7 +364,7 @@ static void what_a_cap_leaves_is_the_others(void **state)
 }
 
 /* Time worth less than a nanosecond of the cap is not lost when others' turns are short. */
-static void a_small_cap_fills_however_often_it_is_looked_at(void **state)
+static void small_cap_keeps_remainders(void **state)
 {
     struct world w;
     world_init(&w, "fair");
@@ -431,7 +431,7 @@ static void xenocredit_gives_ticks(void **state)
         assert_near(share(&w, &w.tenants[i], 0, w.now), ticks[i] / 9.0, 0.01);
 }
 
-static void credit_is_fair_to_those_who_use_their_slices(void **state)
+static void credit_follows_weights_at_full_slices(void **state)
 {
     struct world w;
     world_init(&w, "credit-hs");
@@ -519,7 +519,7 @@ static void nobody_is_lost_under_any_policy(void **state)
 }
 
 /* The holder ends. Its tenant's other entities, which waited meanwhile, are still in line. */
-static void who_goes_with_the_device_leaves_its_tenant_in_turn(void **state)
+static void removed_holder_requeues_its_tenant(void **state)
 {
     struct world w;
     uint64_t slice, retry;
@@ -710,7 +710,7 @@ static void a_long_turn_of_ones_own_raises_no_bound(void **state)
  * Waiting in vain for a holder costs at most a twentieth of the cost of giving the device up. That
  * cost grows with the length of others' turns.
  */
-static void the_device_is_kept_by_what_turns_cost_lately(void **state)
+static void keep_time_follows_recent_turns(void **state)
 {
     struct world w;
     world_init(&w, "fair");
@@ -753,29 +753,29 @@ int main(void)
         cmocka_unit_test(grants_used_for_an_instant_earn_two_turns_at_most),
         cmocka_unit_test(a_long_turn_of_ones_own_raises_no_bound),
         cmocka_unit_test(a_capped_tenant_has_whole_slices),
-        cmocka_unit_test(weights_are_shares_whatever_the_kernels),
-        cmocka_unit_test(the_paper_s_example),
-        cmocka_unit_test(an_overrun_is_paid_back_even_by_who_sleeps),
+        cmocka_unit_test(shares_follow_weights),
+        cmocka_unit_test(fairgv_figure_4),
+        cmocka_unit_test(overrun_is_paid_back_after_idling),
         cmocka_unit_test(more_processes_gain_nothing),
         cmocka_unit_test(a_device_is_never_idle_while_somebody_has_work),
         cmocka_unit_test(lag_stays_within_the_bound),
-        cmocka_unit_test(who_comes_late_neither_catches_up_nor_waits),
+        cmocka_unit_test(newcomer_shares_from_now_on),
         cmocka_unit_test(a_changed_weight_holds_at_once),
         cmocka_unit_test(a_cap_holds_even_alone),
         cmocka_unit_test(caps_of_several_hold_beside_each_other),
-        cmocka_unit_test(what_a_cap_leaves_is_the_others),
-        cmocka_unit_test(a_small_cap_fills_however_often_it_is_looked_at),
+        cmocka_unit_test(rest_of_a_cap_goes_to_others),
+        cmocka_unit_test(small_cap_keeps_remainders),
         cmocka_unit_test(a_floor_is_kept_against_any_weight),
         cmocka_unit_test(floors_never_promise_more_than_there_is),
         cmocka_unit_test(rr_does_not_know_weights),
         cmocka_unit_test(xenocredit_gives_ticks),
-        cmocka_unit_test(credit_is_fair_to_those_who_use_their_slices),
+        cmocka_unit_test(credit_follows_weights_at_full_slices),
         cmocka_unit_test(credit_wastes_the_device_while_it_polls_and_credit_hs_does_not),
         cmocka_unit_test(strict_lets_a_program_bring_its_vgpu),
         cmocka_unit_test(nobody_is_lost_under_any_policy),
-        cmocka_unit_test(who_goes_with_the_device_leaves_its_tenant_in_turn),
+        cmocka_unit_test(removed_holder_requeues_its_tenant),
         cmocka_unit_test(policies_are_found_by_name),
-        cmocka_unit_test(the_device_is_kept_by_what_turns_cost_lately),
+        cmocka_unit_test(keep_time_follows_recent_turns),
         cmocka_unit_test(the_least_loaded_device_is_that_with_the_least_to_share),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

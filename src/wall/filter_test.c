@@ -263,7 +263,7 @@ static void daily_work_goes_on(void **state)
     assert_returns(in_child(daily_work, true), 0);
 }
 
-static void what_is_not_for_a_worker_is_refused(void **state)
+static void forbidden_calls_are_refused(void **state)
 {
     static int (*const tries[])(void) = {try_socket,
                                          try_datagram_pair,
@@ -296,7 +296,7 @@ static void what_is_not_for_a_worker_is_refused(void **state)
         assert_returns(in_child(tries[i], false), EPERM);
 }
 
-static void what_the_kernel_may_not_have_is_not_there(void **state)
+static void unknown_calls_are_missing(void **state)
 {
     (void)state;
     assert_returns(in_child(try_clone3, false), ENOSYS);
@@ -334,7 +334,7 @@ static int x32_abi(void)
 }
 #endif
 
-static void an_intruder_ends(void **state)
+static void intruding_calls_end_the_process(void **state)
 {
     (void)state;
     assert_ended(in_child(trace, false));
@@ -397,9 +397,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_program_is_well_formed),
         cmocka_unit_test(daily_work_goes_on),
-        cmocka_unit_test(what_is_not_for_a_worker_is_refused),
-        cmocka_unit_test(what_the_kernel_may_not_have_is_not_there),
-        cmocka_unit_test(an_intruder_ends),
+        cmocka_unit_test(forbidden_calls_are_refused),
+        cmocka_unit_test(unknown_calls_are_missing),
+        cmocka_unit_test(intruding_calls_end_the_process),
         cmocka_unit_test(no_stack_is_made_where_memory_may_be_shared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

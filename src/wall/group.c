@@ -53,7 +53,7 @@ int gn_wall_group_bound(const char *folder, uint64_t most_bytes)
 
 /* ---- in the worker */
 
-static void go_without(const char *folder, int rc)
+static void log_missing_group(const char *folder, int rc)
 {
     gn_log(GN_LOG_WARN, "a worker runs without a memory cgroup: %s: %s", folder, strerror(-rc));
 }
@@ -72,14 +72,14 @@ void gn_wall_group_make(struct gn_wall_group *g, const char *folder, uint64_t mo
     if (rc == 0 && (g->fd = open(path, O_WRONLY | O_CLOEXEC)) < 0)
         rc = -errno;
     if (rc)
-        go_without(folder, rc);
+        log_missing_group(folder, rc);
 }
 
 static void *enter(void *arg)
 {
     const struct gn_wall_group *g = arg;
     if (write(g->fd, "0", 1) < 0) /* 0 means the calling process, with all its threads. */
-        go_without("cgroup.procs", -errno);
+        log_missing_group("cgroup.procs", -errno);
     return NULL;
 }
 

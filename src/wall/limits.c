@@ -52,7 +52,7 @@ static int lower(int what, uint64_t limit, bool hard)
 }
 
 /* When memory runs out, the kernel must kill a worker before any other process. */
-static int first_to_go(void)
+static int raise_oom_score(void)
 {
     static const char score[] = "1000";
     int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC), rc = 0;
@@ -80,7 +80,7 @@ int gn_wall_limit(const struct gn_wall_plan *plan)
         bounded ? lower(RLIMIT_DATA, plan->data_bytes, false) : 0,
         bounded ? lower(RLIMIT_STACK, MAX_STACK_BYTES, true) : 0,
         bounded ? lower(RLIMIT_AS, address_bytes(), true) : 0,
-        first_to_go(),
+        raise_oom_score(),
     };
     for (size_t i = 0; i < GN_ARRAY_SIZE(rc); i++)
         if (rc[i])

@@ -99,7 +99,7 @@ pid_t gn_wall_fork(struct gn_wall_forker *f)
  * The first process of a namespace is not ended by signals that it raises itself: without this
  * handler a driver that aborts would continue. A processor fault does end it, with its own signal.
  */
-static void end_by(int signal_number, siginfo_t *info, void *context)
+static void exit_by_signal(int signal_number, siginfo_t *info, void *context)
 {
     (void)context;
     if (info->si_code > 0) {
@@ -109,11 +109,11 @@ static void end_by(int signal_number, siginfo_t *info, void *context)
     _exit(128 + signal_number);
 }
 
-static void mind_signals(void)
+static void install_handlers(void)
 {
     static const int deadly[] = {SIGABRT, SIGSEGV, SIGBUS, SIGILL,  SIGFPE,  SIGTRAP, SIGTERM,
                                  SIGINT,  SIGQUIT, SIGHUP, SIGALRM, SIGUSR1, SIGUSR2};
-    struct sigaction now, ours = {.sa_sigaction = end_by, .sa_flags = SA_SIGINFO};
+    struct sigaction now, ours = {.sa_sigaction = exit_by_signal, .sa_flags = SA_SIGINFO};
     sigemptyset(&ours.sa_mask);
     for (size_t i = 0; i < GN_ARRAY_SIZE(deadly); i++)
         if (sigaction(deadly[i], NULL, &now) == 0 && now.sa_handler == SIG_DFL)
@@ -129,5 +129,5 @@ void gn_wall_follow(const struct gn_wall_forker *f)
         _exit(0);
     close(f->self);
     if (getpid() == 1)
-        mind_signals();
+        install_handlers();
 }

@@ -47,7 +47,7 @@ void gn_wall_names(uint32_t walls, char *ret, size_t n)
  * as the worker's user: the folder for temporary files is made inside that user's folder, where
  * links could misdirect another user's rights.
  */
-static void point_drivers(const struct gn_wall_plan *plan, const char *cache, bool scratch)
+static void set_driver_environment(const struct gn_wall_plan *plan, const char *cache, bool scratch)
 {
     static const char *const caches[] = {"XDG_CACHE_HOME",        "CUDA_CACHE_PATH",
                                          "NEO_CACHE_DIR",         "AMD_COMGR_CACHE_DIR",
@@ -66,7 +66,7 @@ static void point_drivers(const struct gn_wall_plan *plan, const char *cache, bo
     }
 }
 
-static void note(struct gn_wall_report *r, uint32_t wall, int rc)
+static void record_wall(struct gn_wall_report *r, uint32_t wall, int rc)
 {
     char name[64];
     if (rc == 0) {
@@ -105,17 +105,17 @@ int gn_wall_raise(const struct gn_wall_plan *given, struct gn_wall_report *ret,
                            "a worker cannot become user %u: %s", plan->uid, strerror(-rc));
         prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
         if (cache)
-            point_drivers(plan, cache, false);
+            set_driver_environment(plan, cache, false);
         *ret = r;
         return 0;
     }
     /* Libraries that gantryd had to preload are not visible to its worker's children. */
     unsetenv("LD_PRELOAD");
-    note(&r, GN_WALL_PROCESSES, apart ? 0 : -ENOSYS);
+    record_wall(&r, GN_WALL_PROCESSES, apart ? 0 : -ENOSYS);
     rc = gn_wall_limit(plan);
     if (rc)
         gn_debug("wall: limits: %s", strerror(-rc));
-    note(&r, GN_WALL_SCRATCH, gn_wall_scratch(plan));
+    record_wall(&r, GN_WALL_SCRATCH, gn_wall_scratch(plan));
     const bool scratch = r.have & GN_WALL_SCRATCH;
     if (cache && scratch)
         cache = GN_WALL_CACHE_AT;
@@ -127,14 +127,14 @@ int gn_wall_raise(const struct gn_wall_plan *given, struct gn_wall_report *ret,
     /* The kernel never counts the superuser's processes. */
     const bool super = geteuid() == 0;
     rc = gn_wall_own_users();
-    note(&r, GN_WALL_NUMBER, rc ? rc : super ? -EPERM : gn_wall_limit_number());
+    record_wall(&r, GN_WALL_NUMBER, rc ? rc : super ? -EPERM : gn_wall_limit_number());
     rc = gn_wall_drop_privileges();
-    note(&r, GN_WALL_PRIVILEGES, rc ? rc : super ? -EPERM : 0);
+    record_wall(&r, GN_WALL_PRIVILEGES, rc ? rc : super ? -EPERM : 0);
     if (cache)
-        point_drivers(plan, cache, scratch);
-    note(&r, GN_WALL_FILES,
-         landlock ? gn_wall_landlock(plan, cache, scratch, &r.landlock_abi) : view);
-    note(&r, GN_WALL_SYSCALLS, gn_wall_filter(apart, plan->shares, plan->data_bytes != 0));
+        set_driver_environment(plan, cache, scratch);
+    record_wall(&r, GN_WALL_FILES,
+                landlock ? gn_wall_landlock(plan, cache, scratch, &r.landlock_abi) : view);
+    record_wall(&r, GN_WALL_SYSCALLS, gn_wall_filter(apart, plan->shares, plan->data_bytes != 0));
     if (plan->mode == GN_WALL_REQUIRED && (~r.have & GN_WALL_MUST)) {
         char missing[128];
         gn_wall_names(~r.have & GN_WALL_MUST, missing, sizeof missing);

@@ -177,7 +177,7 @@ static int privileges(const struct gn_wall_report *r)
     return wrong;
 }
 
-static void nothing_is_left_to_be_had(void **state)
+static void no_privilege_is_left(void **state)
 {
     (void)state;
     struct child c = behind_walls(GN_WALL_AVAILABLE, 0, privileges);
@@ -251,7 +251,7 @@ static int alone(const struct gn_wall_report *r)
     return getpid() == 1 && kill(-1, 0) < 0 && errno == ESRCH ? 0 : 1;
 }
 
-static void nobody_else_is_there(void **state)
+static void other_processes_are_invisible(void **state)
 {
     (void)state;
     struct child c = behind_walls(GN_WALL_AVAILABLE, 0, alone);
@@ -323,8 +323,8 @@ int main(void)
         cmocka_unit_test(none_is_none),
         cmocka_unit_test(only_what_a_driver_needs_opens),
         cmocka_unit_test(temporary_files_are_its_own),
-        cmocka_unit_test(nothing_is_left_to_be_had),
-        cmocka_unit_test(nobody_else_is_there),
+        cmocka_unit_test(no_privilege_is_left),
+        cmocka_unit_test(other_processes_are_invisible),
         cmocka_unit_test(a_fork_bomb_is_small),
         cmocka_unit_test(memory_is_bounded),
     };

@@ -68,7 +68,7 @@ static int open_all_caches(const struct gn_wall_plan *plan)
  * Unmounts the caches of other users, which this worker must neither hold nor see. By descriptor,
  * because the folder may be below a path that is covered by now.
  */
-static void leave_all_caches(int fd)
+static void unmount_all_caches(int fd)
 {
     char path[32];
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
@@ -101,7 +101,7 @@ static void find_hidden(void *ctx, const char *path, unsigned how)
  * Mounted read-only, because other users run it. A part that cannot be mounted is absent, and the
  * driver reports it if it matters.
  */
-static void show_again(int fd, char *path)
+static void mount_again(int fd, char *path)
 {
     struct stat is, shown;
     char from[32];
@@ -131,7 +131,7 @@ static int fill(const struct gn_wall_plan *plan, int cache, struct hidden *hidde
         /* Without /dev/shm, the machine has no shared memory to separate. */
         (void)mount(SHM_AT, "/dev/shm", NULL, MS_BIND, NULL);
     for (int i = 0; rc == 0 && i < hidden->n; i++)
-        show_again(hidden->parts[i].fd, hidden->parts[i].path);
+        mount_again(hidden->parts[i].fd, hidden->parts[i].path);
     if (rc)
         (void)umount2("/tmp", MNT_DETACH);
     return rc;
@@ -151,7 +151,7 @@ int gn_wall_scratch(const struct gn_wall_plan *plan)
     gn_wall_temporary_files(plan, find_hidden, &hidden);
     rc = fill(plan, cache, &hidden);
     if (rc == 0 && all_caches >= 0)
-        leave_all_caches(all_caches);
+        unmount_all_caches(all_caches);
     /*
      * The kernel refuses it where parts of the machine's /proc are covered, as in containers: then
      * Landlock alone hides the rest.

@@ -62,12 +62,12 @@ static void emit(struct builder *b, uint16_t code, uint8_t jt, uint8_t jf, uint3
     b->f->code[b->f->n++] = (struct sock_filter){code, jt, jf, k};
 }
 
-static void load(struct builder *b, size_t offset)
+static void emit_load(struct builder *b, size_t offset)
 {
     emit(b, BPF_LD | BPF_W | BPF_ABS, 0, 0, (uint32_t)offset);
 }
 
-static void finish(struct builder *b, uint32_t action)
+static void emit_return(struct builder *b, uint32_t action)
 {
     emit(b, BPF_RET | BPF_K, 0, 0, action);
 }
@@ -78,38 +78,38 @@ static size_t arg_low(unsigned i)
 }
 
 /* Returns `action` if the number, which is in the accumulator, is nr. */
-static void number(struct builder *b, int nr, uint32_t action)
+static void emit_call(struct builder *b, int nr, uint32_t action)
 {
     emit(b, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, (uint32_t)nr);
-    finish(b, action);
+    emit_return(b, action);
 }
 
 /*
  * Returns `yes` if (the low half of the argument & mask) is one of the values, else `no`. Most
  * arguments are ints to the kernel.
  */
-static void when(struct builder *b, int nr, unsigned arg, uint32_t mask, const uint32_t *values,
-                 unsigned n, uint32_t yes, uint32_t no)
+static void emit_value_check(struct builder *b, int nr, unsigned arg, uint32_t mask,
+                             const uint32_t *values, unsigned n, uint32_t yes, uint32_t no)
 {
     emit(b, BPF_JMP | BPF_JEQ | BPF_K, 0, (uint8_t)(2 + n + 2), (uint32_t)nr);
-    load(b, arg_low(arg));
+    emit_load(b, arg_low(arg));
     emit(b, BPF_ALU | BPF_AND | BPF_K, 0, 0, mask);
     for (unsigned i = 0; i < n; i++)
         emit(b, BPF_JMP | BPF_JEQ | BPF_K, (uint8_t)(n - i), 0, values[i]);
-    finish(b, no);
-    finish(b, yes);
+    emit_return(b, no);
+    emit_return(b, yes);
 }
 
 /* Returns `yes` if the argument is NULL, else `no`. */
-static void when_null(struct builder *b, int nr, unsigned arg, uint32_t yes, uint32_t no)
+static void emit_null_check(struct builder *b, int nr, unsigned arg, uint32_t yes, uint32_t no)
 {
     emit(b, BPF_JMP | BPF_JEQ | BPF_K, 0, 6, (uint32_t)nr);
-    load(b, arg_low(arg));
+    emit_load(b, arg_low(arg));
     emit(b, BPF_JMP | BPF_JEQ | BPF_K, 0, 3, 0);
-    load(b, arg_low(arg) + sizeof(uint32_t));
+    emit_load(b, arg_low(arg) + sizeof(uint32_t));
     emit(b, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0);
-    finish(b, yes);
-    finish(b, no);
+    emit_return(b, yes);
+    emit_return(b, no);
 }
 
 #define ONE_OF(...)                                                                                \
@@ -212,62 +212,64 @@ static const int refused_old[] = {
     SYS_mknod, SYS_chown, SYS_lchown, SYS_inotify_init, SYS_iopl, SYS_ioperm, SYS_modify_ldt};
 #endif
 
-static void numbers(struct builder *b, const int *list, size_t n, uint32_t action)
+static void emit_calls(struct builder *b, const int *list, size_t n, uint32_t action)
 {
     for (size_t i = 0; i < n; i++)
-        number(b, list[i], action);
+        emit_call(b, list[i], action);
 }
 
 /*
  * Calls that name a process. In a process namespace of its own a worker can name only its own
  * processes.
  */
-static void of_processes(struct builder *b, bool apart, uint32_t pid)
+static void emit_process_calls(struct builder *b, bool apart, uint32_t pid)
 {
     static const int by_first[] = {SYS_kill, SYS_tgkill, SYS_rt_sigqueueinfo,
                                    SYS_rt_tgsigqueueinfo};
     const uint32_t else_refuse = apart ? ALLOW : REFUSE;
     for (size_t i = 0; i < GN_ARRAY_SIZE(by_first); i++)
-        when(b, by_first[i], 0, WHOLE, ONE_OF(pid), ALLOW, else_refuse);
-    number(b, SYS_tkill, else_refuse);
-    when(b, SYS_sched_setaffinity, 0, WHOLE, ONE_OF(0, pid), ALLOW, else_refuse);
+        emit_value_check(b, by_first[i], 0, WHOLE, ONE_OF(pid), ALLOW, else_refuse);
+    emit_call(b, SYS_tkill, else_refuse);
+    emit_value_check(b, SYS_sched_setaffinity, 0, WHOLE, ONE_OF(0, pid), ALLOW, else_refuse);
     /* Limits may be read. */
-    when_null(b, SYS_prlimit64, 2, ALLOW, REFUSE);
+    emit_null_check(b, SYS_prlimit64, 2, ALLOW, REFUSE);
 }
 
-static void with_arguments(struct builder *b)
+static void emit_checked_calls(struct builder *b)
 {
     const uint32_t namespaces = CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |
                                 CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWCGROUP;
     /*
      * The program's terminal may be on descriptor 1: the worker must not type on it or acquire it.
      */
-    when(b, SYS_ioctl, 1, WHOLE,
-         ONE_OF(TIOCSTI, TIOCLINUX, TIOCSCTTY, TIOCSETD, TIOCCONS, FIOSETOWN, SIOCSPGRP), REFUSE,
-         ALLOW);
+    emit_value_check(
+        b, SYS_ioctl, 1, WHOLE,
+        ONE_OF(TIOCSTI, TIOCLINUX, TIOCSCTTY, TIOCSETD, TIOCCONS, FIOSETOWN, SIOCSPGRP), REFUSE,
+        ALLOW);
     /* clone3 is not allowed: its flags are in memory, which a filter cannot read. */
-    when(b, SYS_clone, 0, namespaces, ONE_OF(0), ALLOW, REFUSE);
+    emit_value_check(b, SYS_clone, 0, namespaces, ONE_OF(0), ALLOW, REFUSE);
     /*
      * Old versions of Landlock allow a readable file to be truncated, and check nothing if the
      * access mode is neither read nor write. openat2 is not allowed, for the same reason as clone3.
      */
-    when(b, SYS_openat, 2, O_TRUNC | O_ACCMODE, ONE_OF(O_TRUNC, O_ACCMODE, O_TRUNC | O_ACCMODE),
-         REFUSE, ALLOW);
+    emit_value_check(b, SYS_openat, 2, O_TRUNC | O_ACCMODE,
+                     ONE_OF(O_TRUNC, O_ACCMODE, O_TRUNC | O_ACCMODE), REFUSE, ALLOW);
 #if defined(__x86_64__)
-    when(b, SYS_open, 1, O_TRUNC | O_ACCMODE, ONE_OF(O_TRUNC, O_ACCMODE, O_TRUNC | O_ACCMODE),
-         REFUSE, ALLOW);
-    number(b, SYS_creat, ALLOW);
+    emit_value_check(b, SYS_open, 1, O_TRUNC | O_ACCMODE,
+                     ONE_OF(O_TRUNC, O_ACCMODE, O_TRUNC | O_ACCMODE), REFUSE, ALLOW);
+    emit_call(b, SYS_creat, ALLOW);
 #endif
     /* Signals through a descriptor. */
-    when(b, SYS_fcntl, 1, WHOLE, ONE_OF(F_SETOWN, F_SETOWN_EX, F_SETSIG), REFUSE, ALLOW);
+    emit_value_check(b, SYS_fcntl, 1, WHOLE, ONE_OF(F_SETOWN, F_SETOWN_EX, F_SETSIG), REFUSE,
+                     ALLOW);
     /* Streams only: a datagram socket could send to any socket that has a name. */
-    when(b, SYS_socketpair, 1, 0xfu, ONE_OF(1), ALLOW, REFUSE);
-    when(b, SYS_prctl, 0, WHOLE,
-         ONE_OF(PR_SET_NAME, PR_GET_NAME, PR_GET_PDEATHSIG, PR_GET_DUMPABLE, PR_SET_TIMERSLACK,
-                PR_GET_TIMERSLACK, PR_CAPBSET_READ, PR_GET_SECCOMP, PR_SET_NO_NEW_PRIVS,
-                PR_GET_NO_NEW_PRIVS, PR_SET_THP_DISABLE, PR_GET_THP_DISABLE,
-                0x53564d41 /* PR_SET_VMA: names of mappings */),
-         ALLOW, REFUSE);
+    emit_value_check(b, SYS_socketpair, 1, 0xfu, ONE_OF(1), ALLOW, REFUSE);
+    emit_value_check(b, SYS_prctl, 0, WHOLE,
+                     ONE_OF(PR_SET_NAME, PR_GET_NAME, PR_GET_PDEATHSIG, PR_GET_DUMPABLE,
+                            PR_SET_TIMERSLACK, PR_GET_TIMERSLACK, PR_CAPBSET_READ, PR_GET_SECCOMP,
+                            PR_SET_NO_NEW_PRIVS, PR_GET_NO_NEW_PRIVS, PR_SET_THP_DISABLE,
+                            PR_GET_THP_DISABLE, 0x53564d41 /* PR_SET_VMA: names of mappings */),
+                     ALLOW, REFUSE);
 }
 
 /*
@@ -279,26 +281,26 @@ static void with_arguments(struct builder *b)
  * when they are made (MAP_GROWSDOWN, map_shadow_stack) or enlarged (mremap of a part of a thread's
  * own stack). So no stack may be made and nothing enlarged: the C library copies instead.
  */
-static void of_memory(struct builder *b, bool shares, bool bounded)
+static void emit_memory_calls(struct builder *b, bool shares, bool bounded)
 {
     const uint32_t shared = MAP_SHARED | MAP_ANONYMOUS;
-    number(b, SYS_memfd_create, shares ? ALLOW : REFUSE);
-    number(b, SYS_mremap, bounded ? NO_ROOM : ALLOW);
+    emit_call(b, SYS_memfd_create, shares ? ALLOW : REFUSE);
+    emit_call(b, SYS_mremap, bounded ? NO_ROOM : ALLOW);
     if (shares) {
-        when(b, SYS_mmap, 3, MAP_GROWSDOWN, ONE_OF(0), ALLOW, REFUSE);
+        emit_value_check(b, SYS_mmap, 3, MAP_GROWSDOWN, ONE_OF(0), ALLOW, REFUSE);
         return;
     }
     emit(b, BPF_JMP | BPF_JEQ | BPF_K, 0, 10, SYS_mmap);
-    load(b, arg_low(3));
+    emit_load(b, arg_low(3));
     emit(b, BPF_JMP | BPF_JSET | BPF_K, 7, 0, MAP_GROWSDOWN);
     emit(b, BPF_ALU | BPF_AND | BPF_K, 0, 0, shared);
     emit(b, BPF_JMP | BPF_JEQ | BPF_K, 0, 4, shared);
-    load(b, arg_low(1) + sizeof(uint32_t));
+    emit_load(b, arg_low(1) + sizeof(uint32_t));
     emit(b, BPF_JMP | BPF_JEQ | BPF_K, 0, 3, 0);
-    load(b, arg_low(1));
+    emit_load(b, arg_low(1));
     emit(b, BPF_JMP | BPF_JGT | BPF_K, 1, 0, SHARED_BYTES);
-    finish(b, ALLOW);
-    finish(b, REFUSE);
+    emit_return(b, ALLOW);
+    emit_return(b, REFUSE);
 }
 
 int gn_wall_make_filter(struct gn_wall_filter *f, bool apart, bool shares, bool bounded,
@@ -306,32 +308,32 @@ int gn_wall_make_filter(struct gn_wall_filter *f, bool apart, bool shares, bool 
 {
     struct builder b = {.f = f};
     f->n = 0;
-    load(&b, offsetof(struct seccomp_data, arch));
+    emit_load(&b, offsetof(struct seccomp_data, arch));
     emit(&b, BPF_JMP | BPF_JEQ | BPF_K, 1, 0, NATIVE_ARCH);
-    finish(&b, END);
-    load(&b, offsetof(struct seccomp_data, nr));
+    emit_return(&b, END);
+    emit_load(&b, offsetof(struct seccomp_data, nr));
 #ifdef X32_BIT
     emit(&b, BPF_JMP | BPF_JGE | BPF_K, 0, 1, X32_BIT);
-    finish(&b, END);
+    emit_return(&b, END);
 #endif
     /*
      * The calls with arguments to check come first. For the others, kernels from 5.11 on do not run
      * the filter at all.
      */
-    with_arguments(&b);
-    of_processes(&b, apart, pid);
-    of_memory(&b, shares, bounded);
-    numbers(&b, allowed, GN_ARRAY_SIZE(allowed), ALLOW);
-    numbers(&b, allowed_new, GN_ARRAY_SIZE(allowed_new), ALLOW);
-    numbers(&b, pretended, GN_ARRAY_SIZE(pretended), PRETEND);
-    numbers(&b, refused, GN_ARRAY_SIZE(refused), REFUSE);
-    numbers(&b, ending, GN_ARRAY_SIZE(ending), END);
+    emit_checked_calls(&b);
+    emit_process_calls(&b, apart, pid);
+    emit_memory_calls(&b, shares, bounded);
+    emit_calls(&b, allowed, GN_ARRAY_SIZE(allowed), ALLOW);
+    emit_calls(&b, allowed_new, GN_ARRAY_SIZE(allowed_new), ALLOW);
+    emit_calls(&b, pretended, GN_ARRAY_SIZE(pretended), PRETEND);
+    emit_calls(&b, refused, GN_ARRAY_SIZE(refused), REFUSE);
+    emit_calls(&b, ending, GN_ARRAY_SIZE(ending), END);
 #if defined(__x86_64__)
-    numbers(&b, allowed_old, GN_ARRAY_SIZE(allowed_old), ALLOW);
-    numbers(&b, pretended_old, GN_ARRAY_SIZE(pretended_old), PRETEND);
-    numbers(&b, refused_old, GN_ARRAY_SIZE(refused_old), REFUSE);
+    emit_calls(&b, allowed_old, GN_ARRAY_SIZE(allowed_old), ALLOW);
+    emit_calls(&b, pretended_old, GN_ARRAY_SIZE(pretended_old), PRETEND);
+    emit_calls(&b, refused_old, GN_ARRAY_SIZE(refused_old), REFUSE);
 #endif
-    finish(&b, UNKNOWN);
+    emit_return(&b, UNKNOWN);
     return b.full ? -E2BIG : 0;
 }
 

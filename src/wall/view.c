@@ -24,7 +24,7 @@
  * Adds one of the driver's files. A file that cannot be mounted is absent: the driver reports it if
  * it matters.
  */
-static void add(void *ctx, const char *path, unsigned how)
+static void add_file(void *ctx, const char *path, unsigned how)
 {
     char at[PATH_MAX], target[PATH_MAX];
     struct stat st;
@@ -54,7 +54,7 @@ static void add(void *ctx, const char *path, unsigned how)
  * Adds a part of a driver that gn_wall_scratch mounted in the worker's own /tmp: binding /tmp shows
  * only the empty folder.
  */
-static void add_shown_again(void *ctx, const char *path, unsigned how)
+static void add_temporary_part(void *ctx, const char *path, unsigned how)
 {
     char at[PATH_MAX];
     (void)ctx;
@@ -83,7 +83,7 @@ static int add_own(const struct gn_wall_plan *plan)
 {
     if (mkdir(ROOT "/tmp", 0711) < 0 || mount("/tmp", ROOT "/tmp", NULL, MS_BIND, NULL) < 0)
         return -errno;
-    gn_wall_temporary_files(plan, add_shown_again, NULL);
+    gn_wall_temporary_files(plan, add_temporary_part, NULL);
     if (plan->cache && mount(GN_WALL_CACHE_AT, ROOT GN_WALL_CACHE_AT, NULL, MS_BIND, NULL) < 0)
         return -errno;
     if ((mkdir(ROOT "/dev", 0755) < 0 && errno != EEXIST) ||
@@ -98,7 +98,7 @@ int gn_wall_view(const struct gn_wall_plan *plan)
     if (mkdir(ROOT, 0755) < 0 ||
         mount("gantry", ROOT, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=1m") < 0)
         return -errno;
-    gn_wall_driver_files(plan, add, NULL);
+    gn_wall_driver_files(plan, add_file, NULL);
     rc = add_own(plan);
     if (rc == 0)
         rc = add_processes();

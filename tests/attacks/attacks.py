@@ -262,7 +262,7 @@ def descriptors(a):
                     return
     a.must_end("descriptors without end", "socket|descriptors", after=folders)
     a.must_end("a frame that there is not", "socket", after=lambda g: g.tell(link.frame(9, 1)))
-    a.must_end("what is no frame", "socket", after=lambda g: g.tell(b"\xff" * 16))
+    a.must_end("a malformed frame", "socket", after=lambda g: g.tell(b"\xff" * 16))
     # To gantryd: none that it did not ask for, none kept.
     for payload, fds in ((link.frame(link.HELLO, 1, link.hello()), [0] * 3), (link.frame(link.CONTROL, 1, b"{}"), [0]),
                          (link.frame(link.ATTACH, 1, link.attach()), [0] * 8)):
@@ -629,7 +629,7 @@ def renumbered(a):
         subprocess.run([ctl, "tenant", "set", "default", "--uid", "any", "--mode", "remote", "--mode", "passthrough", "--connect",
                         gantry.address], check=True)
         live = ClientOf(gantry.socket, uid)
-        refused(live.ask(link.ATTACH, link.attach(stdio=0, zero=1)), "whose process the kernel names")
+        refused(live.ask(link.ATTACH, link.attach(stdio=0, zero=1)), "needs the kernel to identify the process")
         live.close()
         c = ClientOf(gantry.socket, uid)
         number = c.pid
@@ -638,13 +638,13 @@ def renumbered(a):
             try:
                 if not wait_until(lambda: os.path.exists("/proc/{}".format(number)) or victim.poll() is not None, 30) or victim.poll():
                     raise Skip("a process's number cannot be chosen here")
-                refused(c.ask(link.ATTACH, link.attach(stdio=0, zero=1)), "whose process the kernel names")
+                refused(c.ask(link.ATTACH, link.attach(stdio=0, zero=1)), "needs the kernel to identify the process")
                 c.send(link.frame(link.ATTACH, 9, link.attach(stdio=0)))
                 with RawGuest(None, asked=c) as g:
                     g.need(*a.start)
                     moved = subprocess.run([ctl, "mode", "{:08x}".format(g.id), "passthrough", "--connect", gantry.address],
                                            stderr=subprocess.PIPE, text=True, check=False)
-                    if moved.returncode != 1 or "whose process the kernel names" not in moved.stderr:
+                    if moved.returncode != 1 or "needs the kernel to identify the process" not in moved.stderr:
                         raise Wrong("it is switched to passthrough: {}".format(moved.stderr))
                     # It is not watched in place of the program that has ended, either.
                     os.kill(number, 9)

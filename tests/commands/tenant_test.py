@@ -99,13 +99,13 @@ class Tenants(CommandTest):
         green = self.add("green", "--floor", "40%")
         for args, says, fix in ((["--cap", "0.5"], "floor of the tenant \"blue\", 0.6, is above its cap, 0.5", "lower the floor"),
                                 (["--floor", "0.9"], "0.9, is above its cap, 0.8", "raise the cap"),
-                                (["--floor", "0.7"], "with the floor 0.7 of the tenant \"blue\" and the 0.4 of others, more than all of "
-                                 "\"Fake Device One\"", "at most 0.6 is left")):
+                                (["--floor", "0.7"], "the floor 0.7 of the tenant \"blue\" and the floors of others, 0.4, together exceed "
+                                 "the device \"Fake Device One\"", "at most 0.6 is left")):
             error = self.tenant("set", "blue", "--weight", "8", *args, status=1)["error"]
             self.assertEqual(error["what"], "cannot change the tenant")
             self.assertIn(says, error["why"])
             self.assertIn(fix, error["fix"])
-        self.assertIn("the 1 of others", self.tenant("add", "red", "--floor", "0.000001", status=1)["error"]["why"])
+        self.assertIn("the floors of others, 1, together", self.tenant("add", "red", "--floor", "0.000001", status=1)["error"]["why"])
         self.assertEqual([self.listed()[n] for n in ("blue", "green")], [blue, green])
         self.assertNotIn("red", self.listed())
         # By device: green keeps to one, and another who keeps to the other has room beside blue, whatever green has.

@@ -188,7 +188,7 @@ class Trace(CommandTest):
         # Somebody else's connection has no part in it.
         other = self.gantryd.operator()
         self.addCleanup(other.close)
-        self.assertIn("has not begun", self.ask("trace-read", other)["error"]["why"])
+        self.assertIn("has not started", self.ask("trace-read", other)["error"]["why"])
 
     def test_what_does_not_fit_is_told(self):
         self.assertIn("trace", self.ask("trace-start"))

@@ -37,7 +37,8 @@ static void close_both(struct gn_quota *q, int *stdio)
 }
 
 /* The caller still owns the descriptors in stdio. */
-static void start(struct gn_conn *c, uint32_t seq, const struct gn_link_attach *a, const int *stdio)
+static void start_vgpu(struct gn_conn *c, uint32_t seq, const struct gn_link_attach *a,
+                       const int *stdio)
 {
     struct gn_error err;
     int rc = 0;
@@ -67,17 +68,17 @@ static void start(struct gn_conn *c, uint32_t seq, const struct gn_link_attach *
 
 /* ---- attaches that wait */
 
-static uint64_t may_start(const struct gn_daemon *d, const struct gn_late_attach *l, uint64_t now)
+static uint64_t start_time(const struct gn_daemon *d, const struct gn_late_attach *l, uint64_t now)
 {
     return gn_fault_throttle_next_start(l->user, d->breach_pause_ns, now);
 }
 
-static void arm(struct gn_daemon *d, uint64_t now)
+static void arm_timer(struct gn_daemon *d, uint64_t now)
 {
     uint64_t next = 0;
     gn_list_for_each(l, &d->late_attaches, struct gn_late_attach, link)
     {
-        const uint64_t at = may_start(d, l, now);
+        const uint64_t at = start_time(d, l, now);
         if (!next || at < next)
             next = at;
     }
@@ -86,7 +87,7 @@ static void arm(struct gn_daemon *d, uint64_t now)
     (void)timerfd_settime(d->attach_timer.fd, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
-static void drop(struct gn_late_attach *l)
+static void drop_attach(struct gn_late_attach *l)
 {
     l->conn->late = NULL;
     l->user->n_waiting--;
@@ -98,14 +99,14 @@ static void drop(struct gn_late_attach *l)
 void gn_attach_forget(struct gn_conn *c)
 {
     if (c->late)
-        drop(c->late);
+        drop_attach(c->late);
 }
 
 static struct gn_late_attach *find_due(struct gn_daemon *d, uint64_t now)
 {
     gn_list_for_each(l, &d->late_attaches, struct gn_late_attach, link)
     {
-        if (may_start(d, l, now) <= now)
+        if (start_time(d, l, now) <= now)
             return l;
     }
     return NULL;
@@ -125,26 +126,26 @@ void gn_attaches_timer(struct gn_source *timer, uint32_t events)
         struct gn_late_attach it = *l;
         l->stdio[0] = l->stdio[1] = -1;
         gn_fault_throttle_start(l->user, now);
-        drop(l);
-        start(it.conn, it.seq, &it.wish, it.stdio);
+        drop_attach(l);
+        start_vgpu(it.conn, it.seq, &it.wish, it.stdio);
         close_both(it.conn->quota,
-                   /* start() may have closed the connection; its memory stays valid until the end
-                    * of this loop iteration. */
+                   /* start_vgpu() may have closed the connection; its memory stays valid until the
+                    * end of this loop iteration. */
                    it.stdio);
     }
-    arm(d, now);
+    arm_timer(d, now);
 }
 
-/* The tenant in which faults are counted. Looked up by name without a permission check: start()
- * refuses a user without access at once. */
+/* The tenant in which faults are counted. Looked up by name without a permission check:
+ * start_vgpu() refuses a user without access at once. */
 static struct gn_tenant *tenant_of(const struct gn_conn *c, const struct gn_link_attach *a)
 {
     return a->tenant[0] ? gn_tenants_find(&c->daemon->tenants, a->tenant) : c->tenant;
 }
 
 /* Returns false when the attach need not wait, or when there is no memory to let it wait. */
-static bool put_off(struct gn_conn *c, uint32_t seq, const struct gn_link_attach *a,
-                    const int *stdio)
+static bool delay_attach(struct gn_conn *c, uint32_t seq, const struct gn_link_attach *a,
+                         const int *stdio)
 {
     struct gn_daemon *d = c->daemon;
     struct gn_tenant *t = tenant_of(c, a);
@@ -176,7 +177,7 @@ static bool put_off(struct gn_conn *c, uint32_t seq, const struct gn_link_attach
                "vGPU every %u ms until the faults stop",
                gn_conn_name_user(c, who), t->rules.name, (unsigned)(d->breach_pause_ns / 1000000u));
     }
-    arm(d, now);
+    arm_timer(d, now);
     return true;
 }
 
@@ -193,9 +194,9 @@ bool gn_attach_frame(struct gn_conn *c, const struct gn_frame *f)
         stdio[0] = gn_frame_take_fd(&c->reader, next++);
     if (a.stdio & GN_LINK_HAS_STDERR)
         stdio[1] = gn_frame_take_fd(&c->reader, next++);
-    if (put_off(c, f->seq, &a, stdio))
+    if (delay_attach(c, f->seq, &a, stdio))
         return true;
-    start(c, f->seq, &a, stdio);
+    start_vgpu(c, f->seq, &a, stdio);
     close_both(c->quota, stdio);
     return true;
 }

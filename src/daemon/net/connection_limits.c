@@ -22,13 +22,14 @@
 #define RESERVE        320u /* one message carries at most 253 descriptors */
 #define VGPU_BEGIN_FDS 16u  /* open at the same time while a vGPU is being created */
 /* A tenant may exceed its limit by this many vGPUs when their programs have already exited. */
-#define DYING        32u
-#define CROWD        16 /* the peak of connections from which malloc_trim() is worth its cost */
+#define MAX_ENDING_VGPUS 32u
+/* The peak of connections from which malloc_trim() is worth its cost. */
+#define TRIM_CONNS   16
 #define GREETING_NS  UINT64_C(1000000000) /* a well-behaved program has greeted within this time */
 #define LOG_EVERY_NS UINT64_C(10000000000)
 
 /* The soft limit of open files. Read each time: an operator may change it with prlimit. */
-static uint32_t limit(void)
+static uint32_t descriptor_limit(void)
 {
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur > UINT32_MAX / 2)
@@ -59,7 +60,7 @@ static uint32_t n_used(const struct gn_daemon *d)
 
 /* ---- eviction */
 
-static void tell(struct gn_daemon *d, const struct gn_conn *c, const char *why)
+static void log_eviction(struct gn_daemon *d, const struct gn_conn *c, const char *why)
 {
     uint64_t now = gn_now_ns();
     d->crowd.n_evicted++;
@@ -112,7 +113,7 @@ static bool evict(struct gn_daemon *d, enum gn_role role, const struct gn_conn *
         found = idlest_in(d, r, spared);
     if (!found)
         return false;
-    tell(d, found, "there are too many connections");
+    log_eviction(d, found, "there are too many connections");
     gn_conn_close(found);
     return true;
 }
@@ -135,7 +136,7 @@ static bool make_room(struct gn_daemon *d, enum gn_role role, uint32_t n_fds,
                       const struct gn_conn *spared)
 {
     const bool is_operator = role == GN_ROLE_CONTROL;
-    const uint32_t files = limit(), reserve = reserve_of(d, files),
+    const uint32_t files = descriptor_limit(), reserve = reserve_of(d, files),
                    stay_free = is_operator ? reserve / 2 : reserve;
     while (d->n_conns - d->crowd.n_with_vgpus >= MAX_IDLE ||
            n_taken(d, reserve) + n_fds + stay_free > files)
@@ -161,7 +162,7 @@ void gn_conn_limits_add(struct gn_conn *c)
     gn_list_append(&q->ungreeted, &c->ungreeted);
     if (++q->n_ungreeted > GN_CROWD_UNGREETED) {
         struct gn_conn *oldest = gn_list_first(&q->ungreeted, struct gn_conn, ungreeted);
-        tell(c->daemon, oldest, "a user has too many connections that do not greet");
+        log_eviction(c->daemon, oldest, "a user has too many connections that do not greet");
         gn_conn_close(oldest);
     }
 }
@@ -178,13 +179,13 @@ void gn_conn_limits_closed(struct gn_daemon *d)
 {
     if (d->n_conns > d->crowd.n_peak)
         d->crowd.n_peak = d->n_conns;
-    if (d->crowd.n_peak >= CROWD && d->n_conns < d->crowd.n_peak / 4) {
+    if (d->crowd.n_peak >= TRIM_CONNS && d->n_conns < d->crowd.n_peak / 4) {
         (void)malloc_trim(0);
         d->crowd.n_peak = d->n_conns;
     }
 }
 
-static uint32_t fds_of(const struct gn_conn *c)
+static uint32_t count_fds(const struct gn_conn *c)
 {
     uint32_t n = 1 + (c->process.fd >= 0) + (c->file_fd >= 0) + (c->late ? 2 : 0) +
                  (c->remote && c->peer.secure ? 2 : 0);
@@ -205,7 +206,7 @@ static struct gn_conn *largest_of(struct gn_quota *q)
     return largest;
 }
 
-static struct gn_quota *heaviest(struct gn_daemon *d)
+static struct gn_quota *heaviest_quota(struct gn_daemon *d)
 {
     struct gn_quota *found = NULL;
     gn_list_for_each(q, &d->quotas.all, struct gn_quota, link)
@@ -221,7 +222,7 @@ void gn_conn_limits_account(struct gn_conn *c)
     struct gn_daemon *d = c->daemon;
     const bool open = c->socket.fd >= 0, has_vgpu = open && c->vgpu;
     /* GN_CROWD_VGPU_FDS covers the descriptors of a connection that has a vGPU. */
-    const uint32_t fds = open && !c->vgpu ? fds_of(c) : 0;
+    const uint32_t fds = open && !c->vgpu ? count_fds(c) : 0;
     const size_t bytes = open ? c->n_request + c->writer.queued_bytes + c->reader.capacity : 0;
     d->crowd.n_with_vgpus += has_vgpu - c->counts_as_vgpus;
     c->counts_as_vgpus = has_vgpu;
@@ -232,11 +233,11 @@ void gn_conn_limits_account(struct gn_conn *c)
     c->quota->n_bytes += bytes - c->held_bytes;
     c->held_bytes = bytes;
     while (d->crowd.n_bytes > MAX_HELD_BYTES) {
-        struct gn_quota *q = heaviest(d);
+        struct gn_quota *q = heaviest_quota(d);
         struct gn_conn *largest = q && q->n_bytes ? largest_of(q) : NULL;
         if (!largest)
             return;
-        tell(d, largest, "unfinished requests and unread answers use too much memory");
+        log_eviction(d, largest, "unfinished requests and unread answers use too much memory");
         gn_conn_close(largest);
     }
 }
@@ -246,7 +247,7 @@ void gn_conn_limits_account(struct gn_conn *c)
 /* How many vGPUs the descriptor limit allows, over all tenants. */
 static uint32_t n_places(const struct gn_daemon *d)
 {
-    const uint32_t files = limit(), own = reserve_of(d, files) + d->crowd.n_own_fds;
+    const uint32_t files = descriptor_limit(), own = reserve_of(d, files) + d->crowd.n_own_fds;
     return files > own ? (files - own) / GN_CROWD_VGPU_FDS : 0;
 }
 
@@ -259,7 +260,7 @@ static uint32_t places_left(const struct gn_daemon *d)
 void gn_conn_limits_describe(const struct gn_daemon *d, struct gn_control_status *ret)
 {
     ret->n_descriptors = n_used(d);
-    ret->descriptor_limit = limit();
+    ret->descriptor_limit = descriptor_limit();
     ret->vgpu_places = n_places(d);
     ret->n_refused_vgpus = d->crowd.n_refused_vgpus;
     ret->n_evicted = d->crowd.n_evicted;
@@ -276,7 +277,7 @@ static uint32_t n_living(const struct gn_daemon *d, const struct gn_tenant *t)
 
 /* The asking connection is never evicted to make room for its own vGPU: the attach is refused
  * instead. */
-static int judge(const struct gn_conn *asker, const struct gn_tenant *t, struct gn_error *err)
+static int check_vgpu(const struct gn_conn *asker, const struct gn_tenant *t, struct gn_error *err)
 {
     struct gn_daemon *d = asker->daemon;
     const uint32_t most = t->rules.vgpus, left = places_left(d);
@@ -284,7 +285,8 @@ static int judge(const struct gn_conn *asker, const struct gn_tenant *t, struct 
     snprintf(fix, sizeof fix,
              "end some of its programs, or ask for more: gantry tenant set %.63s --vgpus N",
              t->rules.name);
-    if (most && t->n_vgpus >= most && (t->n_vgpus >= most + DYING || n_living(d, t) >= most))
+    if (most && t->n_vgpus >= most &&
+        (t->n_vgpus >= most + MAX_ENDING_VGPUS || n_living(d, t) >= most))
         return gn_fail(err, EDQUOT, fix, "the tenant \"%s\" has %u vGPU%s, and may have no more",
                        t->rules.name, most, most == 1 ? "" : "s");
     if (!most && t->n_vgpus >= left && left)
@@ -296,13 +298,14 @@ static int judge(const struct gn_conn *asker, const struct gn_tenant *t, struct 
         return gn_fail(
             err, EMFILE,
             "end some programs, or raise gantryd's limit of open files (LimitNOFILE, ulimit -n)",
-            "gantryd has no descriptors left for another vGPU: it may have %u open", limit());
+            "gantryd has no descriptors left for another vGPU: it may have %u open",
+            descriptor_limit());
     return 0;
 }
 
 int gn_conn_limits_admit_vgpu(struct gn_conn *c, struct gn_tenant *t, struct gn_error *err)
 {
-    const int rc = judge(c, t, err);
+    const int rc = check_vgpu(c, t, err);
     if (!rc)
         return 0;
     t->n_refused_vgpus++;

@@ -34,7 +34,7 @@ static bool is_greeting(enum gn_turn kind)
     return kind == GN_TURN_GREETING;
 }
 
-static bool stands_in_line(const struct gn_quota *q, bool greeting)
+static bool is_queued(const struct gn_quota *q, bool greeting)
 {
     for (int kind = 0; kind < GN_TURNS; kind++)
         if (is_greeting(kind) == greeting && !gn_list_empty(&q->waiting[kind]))
@@ -55,8 +55,8 @@ static bool may_be_served(struct gn_quota *q, enum gn_turn kind, uint64_t now_ns
     return false;
 }
 
-static struct gn_conn *next_of(struct gn_quota *q, bool greeting, uint64_t now_ns,
-                               uint64_t *ret_at_ns)
+static struct gn_conn *find_servable(struct gn_quota *q, bool greeting, uint64_t now_ns,
+                                     uint64_t *ret_at_ns)
 {
     for (int kind = 0; kind < GN_TURNS; kind++)
         if (is_greeting(kind) == greeting && !gn_list_empty(&q->waiting[kind]) &&
@@ -65,7 +65,7 @@ static struct gn_conn *next_of(struct gn_quota *q, bool greeting, uint64_t now_n
     return NULL;
 }
 
-static void arm(struct gn_daemon *d, uint64_t at_ns)
+static void arm_timer(struct gn_daemon *d, uint64_t at_ns)
 {
     const struct itimerspec when = {.it_value = {.tv_sec = (time_t)(at_ns / 1000000000u),
                                                  .tv_nsec = (long)(at_ns % 1000000000u)}};
@@ -80,13 +80,13 @@ static bool serve_one(struct gn_daemon *d, bool greeting, uint64_t now_ns)
     gn_list_for_each(q, &d->turns.lines[greeting], struct gn_quota, turn[greeting])
     {
         uint64_t at_ns = 0;
-        struct gn_conn *c = next_of(q, greeting, now_ns, &at_ns);
+        struct gn_conn *c = find_servable(q, greeting, now_ns, &at_ns);
         if (!c) {
             first_ns = at_ns && (!first_ns || at_ns < first_ns) ? at_ns : first_ns;
             continue;
         }
         gn_turns_remove(c);
-        if (stands_in_line(q, greeting)) { /* the user goes to the end of the queue */
+        if (is_queued(q, greeting)) { /* the user goes to the end of the queue */
             gn_list_remove(&q->turn[greeting]);
             gn_list_append(&d->turns.lines[greeting], &q->turn[greeting]);
         }
@@ -94,12 +94,12 @@ static bool serve_one(struct gn_daemon *d, bool greeting, uint64_t now_ns)
         return true;
     }
     if (first_ns)
-        arm(d, first_ns);
+        arm_timer(d, first_ns);
     return false;
 }
 
 /* Returns true when more frames may be ready: the loop then does not sleep. */
-static bool serve(struct gn_loop *loop)
+static bool serve_round(struct gn_loop *loop)
 {
     struct gn_daemon *d = gn_container_of(loop, struct gn_daemon, loop);
     const uint64_t now_ns = gn_now_ns();
@@ -109,11 +109,11 @@ static bool serve(struct gn_loop *loop)
     return (!gn_list_empty(&d->turns.lines[false]) && serve_one(d, false, now_ns)) || more;
 }
 
-static void timed(struct gn_source *timer, uint32_t events)
+static void timer_expired(struct gn_source *timer, uint32_t events)
 {
     uint64_t expirations;
     (void)events;
-    /* the loop calls serve() after this event */
+    /* the loop calls serve_round() after this event */
     (void)!read(timer->fd, &expirations, sizeof expirations);
 }
 
@@ -122,7 +122,7 @@ void gn_turns_add(struct gn_conn *c)
     struct gn_quota *q = c->quota;
     const enum gn_turn kind = kind_of(c);
     const bool greeting = is_greeting(kind);
-    if (!stands_in_line(q, greeting))
+    if (!is_queued(q, greeting))
         gn_list_append(&c->daemon->turns.lines[greeting], &q->turn[greeting]);
     gn_list_append(&q->waiting[kind], &c->turn);
     c->waits = true;
@@ -135,7 +135,7 @@ void gn_turns_remove(struct gn_conn *c)
         return;
     c->waits = false;
     gn_list_remove(&c->turn);
-    if (!stands_in_line(c->quota, greeting))
+    if (!is_queued(c->quota, greeting))
         gn_list_remove(&c->quota->turn[greeting]);
 }
 
@@ -146,8 +146,8 @@ int gn_turns_init(struct gn_daemon *d)
     d->turns.timer.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     if (d->turns.timer.fd < 0)
         return -errno;
-    d->loop.after = serve;
-    return gn_loop_add(&d->loop, &d->turns.timer, EPOLLIN, timed);
+    d->loop.after = serve_round;
+    return gn_loop_add(&d->loop, &d->turns.timer, EPOLLIN, timer_expired);
 }
 
 void gn_turns_fini(struct gn_daemon *d)

@@ -35,7 +35,7 @@
 #define ACCEPTS_A_TURN 32
 #define MAX_FDS        2 /* descriptors in a frame: CLAIM, WAIT and ATTACH bring this many */
 
-static void bury(struct gn_corpse *corpse)
+static void free_conn(struct gn_corpse *corpse)
 {
     struct gn_conn *c = gn_container_of(corpse, struct gn_conn, corpse);
     struct gn_daemon *d = c->daemon;
@@ -46,7 +46,7 @@ static void bury(struct gn_corpse *corpse)
 
 /* No descriptor is in the socket's receive queue and none can arrive any more, so close() cannot
  * block on one. */
-static bool is_clean(int fd)
+static bool has_no_queued_fds(int fd)
 {
     static char bytes[256u << 10]; /* more than a socket's queue holds */
     struct iovec iov = {.iov_base = bytes, .iov_len = sizeof bytes};
@@ -63,7 +63,7 @@ static void close_socket(struct gn_conn *c)
 {
     int fd = gn_loop_release(&c->daemon->loop, &c->socket);
     (void)shutdown(fd, SHUT_RDWR); /* the peer sees the end now, even if close() happens later */
-    if (c->remote || is_clean(fd))
+    if (c->remote || has_no_queued_fds(fd))
         close(fd);
     else
         gn_quota_close(c->quota, &fd);
@@ -91,7 +91,7 @@ void gn_conn_close(struct gn_conn *c)
     d->programs->leave(c);
     gn_list_remove(&c->link);
     d->n_conns--;
-    gn_loop_bury(&d->loop, &c->corpse, bury);
+    gn_loop_bury(&d->loop, &c->corpse, free_conn);
     gn_sockets_resume(&d->sockets);
 }
 
@@ -102,7 +102,7 @@ void gn_conns_close(struct gn_daemon *d)
         gn_conn_close(gn_list_first(&d->conns, struct gn_conn, link));
 }
 
-static void fault(struct gn_conn *c, const char *what)
+static void close_faulty(struct gn_conn *c, const char *what)
 {
     gn_quota_log(c->quota, GN_LOG_WARN, "the program %d (\"%s\") %s; its connection is closed",
                  (int)c->pid, c->program, what);
@@ -110,13 +110,13 @@ static void fault(struct gn_conn *c, const char *what)
 }
 
 /* Call after anything was queued: handles write errors and sets the events to wait for. */
-static void settle(struct gn_conn *c)
+static void update_conn(struct gn_conn *c)
 {
     if (c->socket.fd < 0)
         return;
     if (c->writer.fault) {
         if (c->writer.fault == -ENOBUFS)
-            fault(c, "does not read its answers");
+            close_faulty(c, "does not read its answers");
         else
             gn_conn_close(c);
         return;
@@ -137,8 +137,8 @@ void gn_conn_send(struct gn_conn *c, uint16_t op, uint32_t seq, const void *payl
     if (c->socket.fd < 0)
         return;
     (void)gn_frame_push(&c->writer, op, 0, seq, payload, n, fds,
-                        n_fds); /* settle() handles an error */
-    settle(c);
+                        n_fds); /* update_conn() handles an error */
+    update_conn(c);
 }
 
 void gn_conn_refuse(struct gn_conn *c, uint32_t seq, int code, const struct gn_error *err)
@@ -149,7 +149,7 @@ void gn_conn_refuse(struct gn_conn *c, uint32_t seq, int code, const struct gn_e
     gn_conn_send(c, GN_LINK_ERROR, seq, &e, sizeof e, NULL, 0);
 }
 
-static void welcome(struct gn_conn *c, uint32_t seq, uint64_t features)
+static void send_welcome(struct gn_conn *c, uint32_t seq, uint64_t features)
 {
     struct {
         struct gn_link_welcome head;
@@ -213,14 +213,14 @@ static int judge_remote_operator(const struct gn_conn *c, struct gn_error *err)
                          "cannot attach there");
 }
 
-static void take_hello(struct gn_conn *c, const struct gn_frame *f)
+static void serve_hello(struct gn_conn *c, const struct gn_frame *f)
 {
     struct gn_link_hello h;
     struct gn_link_identity who;
     struct gn_error err;
     int code = 0;
     if (c->greeted || !parse_hello(f, &h, &who)) {
-        fault(c, "sent a malformed greeting");
+        close_faulty(c, "sent a malformed greeting");
         return;
     }
     gn_frame_string_set(c->program, sizeof c->program, h.program);
@@ -261,7 +261,7 @@ static void take_hello(struct gn_conn *c, const struct gn_frame *f)
         gn_tcp_listener_admit(c);
     c->reader.max_bytes = GN_FRAME_MAX_BYTES;
     c->reader.max_fds = MAX_FDS;
-    welcome(c, f->seq, h.features);
+    send_welcome(c, f->seq, h.features);
 }
 
 void gn_conn_reply(struct gn_conn *c, uint32_t seq, const char *text)
@@ -276,14 +276,14 @@ void gn_conn_reply(struct gn_conn *c, uint32_t seq, const char *text)
         text += part;
         n -= part;
     } while (n);
-    settle(c);
+    update_conn(c);
 }
 
 /* Stores the descriptor for the next control request. */
-static void take_file(struct gn_conn *c, const struct gn_frame *f)
+static void store_file(struct gn_conn *c, const struct gn_frame *f)
 {
     if (!c->control_only || f->n_payload || f->n_fds != 1) {
-        fault(c, "sent an unexpected FILE");
+        close_faulty(c, "sent an unexpected FILE");
         return;
     }
     gn_quota_close(c->quota, &c->file_fd);
@@ -297,7 +297,7 @@ int gn_conn_no_room(struct gn_error *err)
 }
 
 /* Refuses a frame that lost its descriptors because gantryd was at its limit of open files. */
-static void refuse_for_room(struct gn_conn *c, const struct gn_frame *f)
+static void refuse_without_room(struct gn_conn *c, const struct gn_frame *f)
 {
     struct gn_error err;
     const int rc = gn_conn_no_room(&err);
@@ -309,28 +309,28 @@ static void refuse_for_room(struct gn_conn *c, const struct gn_frame *f)
     gn_conn_refuse(c, f->seq, rc, &err);
 }
 
-static void take(struct gn_conn *c, const struct gn_frame *f)
+static void serve_frame(struct gn_conn *c, const struct gn_frame *f)
 {
     const char *wrong;
     if (f->op != GN_LINK_ATTACH && f->op != GN_LINK_FILE && f->op != GN_LINK_WAIT &&
         f->op != GN_LINK_CLAIM && f->op != GN_LINK_PASS && (f->n_fds || f->lost_fds)) {
-        fault(c, "sent unexpected descriptors");
+        close_faulty(c, "sent unexpected descriptors");
         return;
     }
     if ((!c->greeted && f->op != GN_LINK_HELLO) || (f->flags && f->op != GN_LINK_CONTROL)) {
-        fault(c, "sent a frame out of sequence");
+        close_faulty(c, "sent a frame out of sequence");
         return;
     }
     if (f->lost_fds) {
-        refuse_for_room(c, f);
+        refuse_without_room(c, f);
         return;
     }
     switch (f->op) {
     case GN_LINK_HELLO:
-        take_hello(c, f);
+        serve_hello(c, f);
         break;
     case GN_LINK_FILE:
-        take_file(c, f);
+        store_file(c, f);
         break;
     case GN_LINK_BYE:
         c->bye = true;
@@ -339,12 +339,12 @@ static void take(struct gn_conn *c, const struct gn_frame *f)
     default:
         wrong = c->daemon->programs->frame(c, f);
         if (wrong)
-            fault(c, wrong);
+            close_faulty(c, wrong);
     }
 }
 
 /* A connection is not read while too many descriptors of its user wait to be closed. */
-static bool is_stuck(struct gn_conn *c)
+static bool pause_if_stuck(struct gn_conn *c)
 {
     if (!gn_quota_is_stuck(c->quota))
         return false;
@@ -352,7 +352,7 @@ static bool is_stuck(struct gn_conn *c)
     if (!gn_quota_is_stuck(c->quota))
         return false;
     c->stuck = true;
-    settle(c);
+    update_conn(c);
     return true;
 }
 
@@ -368,8 +368,8 @@ void gn_conns_closed_some(struct gn_source *news, uint32_t events)
         if (!c->stuck)
             continue;
         c->stuck = false;
-        if (!is_stuck(c))
-            settle(c);
+        if (!pause_if_stuck(c))
+            update_conn(c);
     }
 }
 
@@ -398,34 +398,34 @@ static bool is_moot_without_peer(uint16_t op)
 
 void gn_conn_serve(struct gn_conn *c)
 {
-    take(c, &c->frame);
-    settle(c);
+    serve_frame(c, &c->frame);
+    update_conn(c);
 }
 
 /* Reads one frame at a time, so that a busy peer does not delay the others. */
-static void hear(struct gn_conn *c)
+static void read_frame(struct gn_conn *c)
 {
     const int rc = gn_frame_read(&c->reader, &c->frame);
     if (rc == -EPROTO) {
-        fault(c, "sent a malformed frame");
+        close_faulty(c, "sent a malformed frame");
     } else if (rc < 0) {
         gn_conn_close(c);
     } else if (rc == 1 && is_served_at_once(c->frame.op)) {
-        take(c, &c->frame);
+        serve_frame(c, &c->frame);
     } else {
         if (rc == 1)
             gn_turns_add(c);
-        settle(c);
+        update_conn(c);
     }
 }
 
-static void ready(struct gn_source *s, uint32_t events)
+static void conn_ready(struct gn_source *s, uint32_t events)
 {
     struct gn_conn *c = gn_container_of(s, struct gn_conn, socket);
     const bool hung_up = events & (EPOLLHUP | EPOLLERR);
     if (events & EPOLLOUT) {
         (void)gn_frame_flush(&c->writer);
-        settle(c);
+        update_conn(c);
     }
     if (c->socket.fd < 0)
         return;
@@ -434,16 +434,16 @@ static void ready(struct gn_source *s, uint32_t events)
             gn_conn_close(c);
         else if (hung_up) /* the queued frame is served before the connection is closed */
             gn_loop_mute(&c->daemon->loop, &c->socket);
-    } else if (c->closing || is_stuck(c)) {
+    } else if (c->closing || pause_if_stuck(c)) {
         if (hung_up) /* applies also while the last error is still being written */
             gn_conn_close(c);
     } else if (c->writer.queued_bytes <= UNREAD_BYTES) {
-        hear(c);
+        read_frame(c);
     }
 }
 
-static struct gn_conn *take_socket(struct gn_daemon *d, int fd, const struct ucred *cred,
-                                   uint64_t source, enum gn_role role)
+static struct gn_conn *make_conn(struct gn_daemon *d, int fd, const struct ucred *cred,
+                                 uint64_t source, enum gn_role role)
 {
     struct gn_conn *c = calloc(1, sizeof *c);
     struct gn_quota *quota = c ? gn_quotas_get(&d->quotas, source, role) : NULL;
@@ -470,17 +470,17 @@ static struct gn_conn *take_socket(struct gn_daemon *d, int fd, const struct ucr
     gn_list_init(&c->turn);
     gn_list_append(&d->conns, &c->link);
     d->n_conns++;
-    gn_loop_prepare(&c->socket, ready);
+    gn_loop_prepare(&c->socket, conn_ready);
     gn_conn_limits_add(c);
     return c;
 }
 
 /* Reads right away instead of waiting for an event: most peers have sent their greeting by now.
  * NULL: ignored. */
-static void hear_first(struct gn_conn *c)
+static void read_greeting(struct gn_conn *c)
 {
     if (c)
-        hear(c);
+        read_frame(c);
 }
 
 void gn_conns_add(struct gn_daemon *d, int fd, enum gn_role role, struct gn_tenant *bound_to)
@@ -491,12 +491,12 @@ void gn_conns_add(struct gn_daemon *d, int fd, enum gn_role role, struct gn_tena
         gn_quotas_close(&d->quotas, fd);
         return;
     }
-    struct gn_conn *c = take_socket(d, fd, &cred, gn_quota_source_of_user(cred.uid), role);
+    struct gn_conn *c = make_conn(d, fd, &cred, gn_quota_source_of_user(cred.uid), role);
     if (c) {
         c->is_bound = bound_to != NULL;
         c->bound_to = bound_to;
     }
-    hear_first(c);
+    read_greeting(c);
 }
 
 struct gn_conn *gn_conns_add_tcp(struct gn_daemon *d, int fd,
@@ -508,13 +508,13 @@ struct gn_conn *gn_conns_add_tcp(struct gn_daemon *d, int fd,
         return NULL;
     }
     struct gn_conn *c =
-        take_socket(d, fd, &nobody, gn_quota_source_of_address(peer->address), peer->role);
+        make_conn(d, fd, &nobody, gn_quota_source_of_address(peer->address), peer->role);
     if (c) {
         c->remote = true;
         c->peer = *peer;
     }
     if (c)
-        settle(c);
+        update_conn(c);
     return c && c->socket.fd >= 0 ? c : NULL;
 }
 
@@ -530,14 +530,14 @@ static bool out_of_descriptors(void)
 
 /* Whether a peer is waiting to be accepted. accept() cannot tell: without a free descriptor it
  * fails before it looks, and a connection would be evicted for no peer. */
-static bool is_awaited(const struct gn_socket *s)
+static bool has_waiting_peer(const struct gn_socket *s)
 {
     struct pollfd p = {.fd = s->source.fd, .events = POLLIN};
     return s->source.fd >= 0 && poll(&p, 1, 0) == 1;
 }
 
 /* Returns false when no peer waits or it cannot be accepted. */
-static bool accept_and_take(struct gn_socket *s)
+static bool accept_conn(struct gn_socket *s)
 {
     struct gn_daemon *d = s->daemon;
     const bool room = gn_conn_limits_make_room(d, s->role, 1);
@@ -571,6 +571,6 @@ void gn_conns_accept(struct gn_source *source, uint32_t events)
 {
     struct gn_socket *s = gn_container_of(source, struct gn_socket, source);
     (void)events;
-    for (int i = 0; i < ACCEPTS_A_TURN && is_awaited(s) && accept_and_take(s); i++)
+    for (int i = 0; i < ACCEPTS_A_TURN && has_waiting_peer(s) && accept_conn(s); i++)
         continue;
 }

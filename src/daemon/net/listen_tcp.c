@@ -66,7 +66,7 @@ struct greeting {
 
 /* ---- the log: one line a connection, with a limit */
 
-static void refuse_line(struct gn_tcp_listener *l, const char *peer, const char *why)
+static void log_refusal(struct gn_tcp_listener *l, const char *peer, const char *why)
 {
     uint64_t now = gn_now_ns();
     if (now - l->window_ns > LOG_WINDOW_NS) {
@@ -94,14 +94,14 @@ static void set_timer(struct gn_tcp_listener *l)
     (void)timerfd_settime(l->timer.fd, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
-static void bury(struct gn_corpse *corpse)
+static void free_greeting(struct gn_corpse *corpse)
 {
     free(gn_container_of(corpse, struct greeting, corpse));
 }
 
 /* Ends the greeting: the connection was passed on, or is closed here. When it was passed on, the
  * new owner has its descriptor and its place among the strangers. */
-static void leave(struct greeting *g)
+static void close_greeting(struct greeting *g)
 {
     struct gn_tcp_listener *l = g->owner;
     gn_strangers_refuse(&l->strangers, &g->stranger, gn_now_ns());
@@ -110,18 +110,18 @@ static void leave(struct greeting *g)
     g->handshake = NULL;
     gn_loop_close(&l->daemon->loop, &g->socket);
     gn_list_remove(&g->link);
-    gn_loop_bury(&l->daemon->loop, &g->corpse, bury);
+    gn_loop_bury(&l->daemon->loop, &g->corpse, free_greeting);
     set_timer(l);
 }
 
-static void refuse(struct greeting *g, const char *why)
+static void refuse_greeting(struct greeting *g, const char *why)
 {
-    refuse_line(g->owner, g->peer, why);
-    leave(g);
+    log_refusal(g->owner, g->peer, why);
+    close_greeting(g);
 }
 
 /* Removes the descriptor from the loop and passes it to the caller. */
-static int take_socket(struct greeting *g)
+static int release_socket(struct greeting *g)
 {
     int fd = g->socket.fd;
     (void)epoll_ctl(g->owner->daemon->loop.epoll_fd, EPOLL_CTL_DEL, fd, NULL);
@@ -136,13 +136,13 @@ static void end_greeting(struct gn_stranger *s, const char *why)
     if (!why)
         why = g->handshake ? "it did not finish its handshake in time"
                            : "it did not identify itself in time";
-    refuse(g, why);
+    refuse_greeting(g, why);
 }
 
 static void end_conn(struct gn_stranger *s, const char *why)
 {
     struct gn_conn *c = gn_container_of(s, struct gn_conn, stranger);
-    refuse_line(c->came_by, c->peer.address, why ? why : "it did not greet in time");
+    log_refusal(c->came_by, c->peer.address, why ? why : "it did not greet in time");
     gn_conn_close(c);
 }
 
@@ -171,16 +171,16 @@ void gn_tcp_listener_refuse(struct gn_conn *c)
 
 /* ---- data connections */
 
-static void route(struct greeting *g)
+static void route_data(struct greeting *g)
 {
     if (g->name.version != GN_LINK_VERSION || g->name.zero) {
-        refuse(g, "a data connection uses another protocol version");
+        refuse_greeting(g, "a data connection uses another protocol version");
         return;
     }
     if (g->owner->daemon->programs->data(g->owner->daemon, &g->name, g->socket.fd))
-        leave(g);
+        close_greeting(g);
     else
-        refuse(g, "a data connection names an unknown session");
+        refuse_greeting(g, "a data connection names an unknown session");
 }
 
 static void read_name(struct greeting *g)
@@ -191,12 +191,12 @@ static void read_name(struct greeting *g)
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
             return;
         if (n <= 0) {
-            refuse(g, "it hung up before it had identified itself");
+            refuse_greeting(g, "it hung up before it had identified itself");
             return;
         }
         g->have += (size_t)n;
     }
-    route(g);
+    route_data(g);
 }
 
 /* ---- control connections */
@@ -209,7 +209,7 @@ static bool is_operator(const struct gn_config *config, const char *subject)
     return false;
 }
 
-static void give_key(struct greeting *g)
+static void pass_key(struct greeting *g)
 {
     struct gn_tls_psk psk;
     struct gn_daemon *d = g->owner->daemon;
@@ -218,7 +218,7 @@ static void give_key(struct greeting *g)
     explicit_bzero(&psk, sizeof psk);
 }
 
-static void shook_hands(struct greeting *g)
+static void finish_handshake(struct greeting *g)
 {
     struct gn_tcp_listener *l = g->owner;
     struct gn_session_tcp_peer peer = {.secure = true};
@@ -234,12 +234,12 @@ static void shook_hands(struct greeting *g)
         l->control && is_operator(&l->config, peer.subject) ? GN_ROLE_CONTROL : GN_ROLE_PROGRAM;
     memcpy(peer.address, g->peer, sizeof peer.address);
     if (gn_tls_shuttle_start(l->daemon, &l->shuttles, &tcp, &peer, &c))
-        refuse_line(l, g->peer, "no memory or no descriptors");
+        log_refusal(l, g->peer, "no memory or no descriptors");
     pass_on(g, c);
-    leave(g);
+    close_greeting(g);
 }
 
-static void hear_handshakes(struct gn_source *news, uint32_t events)
+static void read_handshake_news(struct gn_source *news, uint32_t events)
 {
     struct gn_tcp_listener *l = gn_container_of(news, struct gn_tcp_listener, news);
     enum gn_handshake_news what;
@@ -252,11 +252,11 @@ static void hear_handshakes(struct gn_source *news, uint32_t events)
         struct greeting *g = owner;
         g->stranger.cost_ns = cost_ns;
         if (what == GN_HANDSHAKE_WANTS_KEY)
-            give_key(g);
+            pass_key(g);
         else if (what == GN_HANDSHAKE_DONE)
-            shook_hands(g);
+            finish_handshake(g);
         else
-            refuse(g, gn_handshake_why(h));
+            refuse_greeting(g, gn_handshake_why(h));
     }
 }
 
@@ -270,8 +270,8 @@ static int start_handshakes(struct gn_tcp_listener *l, struct gn_error *err)
                                       .key = c->tls_key[0] ? c->tls_key : NULL,
                                       .authority = c->tls_authority[0] ? c->tls_authority : NULL};
     l->news.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    int rc =
-        l->news.fd < 0 ? -errno : gn_loop_add(&l->daemon->loop, &l->news, EPOLLIN, hear_handshakes);
+    int rc = l->news.fd < 0 ? -errno
+                            : gn_loop_add(&l->daemon->loop, &l->news, EPOLLIN, read_handshake_news);
     if (rc)
         gn_fail(err, -rc, NULL, "cannot set up TLS: %s", strerror(-rc));
     else
@@ -288,16 +288,16 @@ static void start_tls(struct greeting *g)
     /* A gantryd without credentials still accepts vGPUs from other gantryds: a ticket carries a
      * key. */
     if (!l->handshakes && start_handshakes(l, &err)) {
-        refuse(g, err.what);
+        refuse_greeting(g, err.what);
         return;
     }
-    g->handshake = gn_handshake_begin(l->handshakes, take_socket(g), g->stranger.address, g);
+    g->handshake = gn_handshake_begin(l->handshakes, release_socket(g), g->stranger.address, g);
     if (!g->handshake)
-        refuse(g, "out of memory");
+        refuse_greeting(g, "out of memory");
 }
 
 /* Tells a program without credentials, and so its user, which settings are missing. */
-static void say_tls_only(struct greeting *g)
+static void send_tls_required(struct greeting *g)
 {
     struct gn_link_error e = {.code = EACCES};
     gn_frame_string_set(e.what, sizeof e.what, "this gantryd requires credentials over tcp");
@@ -314,20 +314,20 @@ static void say_tls_only(struct greeting *g)
         ;
 }
 
-static void take_plain(struct greeting *g)
+static void accept_plain(struct greeting *g)
 {
     struct gn_session_tcp_peer peer = {.secure = false};
     if (!g->owner->insecure) {
-        say_tls_only(g);
-        refuse(g, "it does not use TLS");
+        send_tls_required(g);
+        refuse_greeting(g, "it does not use TLS");
         return;
     }
     memcpy(peer.address, g->peer, sizeof peer.address);
-    pass_on(g, gn_conns_add_tcp(g->owner->daemon, take_socket(g), &peer));
-    leave(g);
+    pass_on(g, gn_conns_add_tcp(g->owner->daemon, release_socket(g), &peer));
+    close_greeting(g);
 }
 
-static void ready(struct gn_source *s, uint32_t events)
+static void greeting_ready(struct gn_source *s, uint32_t events)
 {
     struct greeting *g = gn_container_of(s, struct greeting, socket);
     unsigned char first[8];
@@ -341,15 +341,15 @@ static void ready(struct gn_source *s, uint32_t events)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0)
-        refuse(g, "it hung up without sending anything");
+        refuse_greeting(g, "it hung up without sending anything");
     else if (first[0] == TLS_FIRST_BYTE)
         start_tls(g);
     else if (!g->owner->control &&
              memcmp(first, &magic, (size_t)n) ==
-                 0) /* At most 8 bytes are compared: read_name() and route() check the rest. */
+                 0) /* At most 8 bytes are compared: read_name() and route_data() check the rest. */
         read_name(g);
     else
-        take_plain(g);
+        accept_plain(g);
 }
 
 /* ---- the listener */
@@ -410,8 +410,8 @@ static bool out_of_descriptors(void)
     return errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
 }
 
-static void greet(struct gn_tcp_listener *l, int fd, const struct sockaddr_storage *from,
-                  socklen_t n_from)
+static void add_greeting(struct gn_tcp_listener *l, int fd, const struct sockaddr_storage *from,
+                         socklen_t n_from)
 {
     const uint64_t now = gn_now_ns(), address = address_number(from);
     struct gn_strangers *strangers = &l->strangers;
@@ -419,7 +419,7 @@ static void greet(struct gn_tcp_listener *l, int fd, const struct sockaddr_stora
     char peer[sizeof g->peer];
     peer_name(from, n_from, peer, sizeof peer);
     if (!g || !gn_strangers_may_come(strangers, address, now)) {
-        refuse_line(l, peer,
+        log_refusal(l, peer,
                     g ? "too many TLS handshakes from its address have failed" : "out of memory");
         free(g);
         close(fd);
@@ -435,8 +435,8 @@ static void greet(struct gn_tcp_listener *l, int fd, const struct sockaddr_stora
     memcpy(g->peer, peer, sizeof g->peer);
     gn_list_append(&l->greetings, &g->link);
     gn_strangers_add(strangers, &g->stranger, address, now);
-    if (gn_loop_add(&l->daemon->loop, &g->socket, EPOLLIN, ready) < 0)
-        leave(g);
+    if (gn_loop_add(&l->daemon->loop, &g->socket, EPOLLIN, greeting_ready) < 0)
+        close_greeting(g);
     else
         set_timer(l);
 }
@@ -456,7 +456,7 @@ static void accept_one(struct gn_source *socket, uint32_t events)
             pause_accepting(l);
         return;
     }
-    greet(l, fd, &from, n);
+    add_greeting(l, fd, &from, n);
 }
 
 static int set_up_tls(struct gn_tcp_listener *l, const struct gn_config *config,
@@ -540,7 +540,7 @@ void gn_tcp_listener_stop(struct gn_tcp_listener *l)
 {
     if (!l)
         return;
-    gn_list_for_each(g, &l->greetings, struct greeting, link) leave(g);
+    gn_list_for_each(g, &l->greetings, struct greeting, link) close_greeting(g);
     gn_handshakes_stop(l->handshakes);
     gn_tls_shuttles_stop(&l->shuttles);
     gn_loop_close(&l->daemon->loop, &l->socket);

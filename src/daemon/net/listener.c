@@ -54,7 +54,7 @@ static socklen_t address_in(int dir_fd, const char *name, struct sockaddr_un *re
 
 /* Whether a process listens there: 0 means yes, ECONNREFUSED and ENOENT mean no, otherwise the
  * errno of connect(). */
-static int knock(int dir_fd, const char *name)
+static int probe_listener(int dir_fd, const char *name)
 {
     struct sockaddr_un at;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -77,7 +77,7 @@ static int check_free(const struct gn_listener *l, struct gn_error *err)
                    : gn_fail(err, errno, NULL, "cannot look at %s: %s", path, strerror(errno));
     if (!S_ISSOCK(st.st_mode))
         return gn_fail(err, EEXIST, "choose another path", "%s exists and is no socket", path);
-    int rc = knock(l->dir_fd, own_name(l));
+    int rc = probe_listener(l->dir_fd, own_name(l));
     if (rc == ECONNREFUSED || rc == ENOENT)
         return 0;
     if (rc == 0 || rc == EAGAIN)
@@ -105,7 +105,7 @@ static int open_directory(struct gn_listener *l, bool make_dir, struct gn_error 
 }
 
 /* Removes temporary sockets that gantryds left behind when they were killed during their start. */
-static void sweep(int dir_fd)
+static void remove_stale_sockets(int dir_fd)
 {
     char own[sizeof TEMPORARY + 16];
     const size_t n_own = (size_t)snprintf(own, sizeof own, TEMPORARY "%d-", (int)getpid());
@@ -121,7 +121,7 @@ static void sweep(int dir_fd)
         if (strncmp(e->d_name, TEMPORARY, sizeof TEMPORARY - 1) == 0 &&
             strncmp(e->d_name, own, n_own) != 0 &&
             fstatat(dir_fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISSOCK(st.st_mode) &&
-            knock(dir_fd, e->d_name) == ECONNREFUSED)
+            probe_listener(dir_fd, e->d_name) == ECONNREFUSED)
             (void)unlinkat(dir_fd, e->d_name, 0);
     }
     closedir(dir);
@@ -129,13 +129,13 @@ static void sweep(int dir_fd)
 
 static unsigned n_bound; /* counts the sockets of this process, so that each gets its own name */
 
-/* Call with the directory locked: sweep() of another gantryd must not see a socket that is bound
- * but does not listen yet. */
+/* Call with the directory locked: remove_stale_sockets() of another gantryd must not see a socket
+ * that is bound but does not listen yet. */
 static int bind_temporary(struct gn_listener *l, struct gn_error *err)
 {
     struct sockaddr_un at;
     struct stat st;
-    sweep(l->dir_fd);
+    remove_stale_sockets(l->dir_fd);
     snprintf(l->temporary, sizeof l->temporary, TEMPORARY "%d-%u", (int)getpid(), ++n_bound);
     socklen_t n = address_in(l->dir_fd, l->temporary, &at);
     mode_t mask = umask(0177);
@@ -276,7 +276,7 @@ int gn_listener_set_access(struct gn_listener *l, mode_t mode, gid_t group, stru
 
 void gn_listener_sweep(int dir_fd, const char *name)
 {
-    if (knock(dir_fd, name) == ECONNREFUSED)
+    if (probe_listener(dir_fd, name) == ECONNREFUSED)
         (void)unlinkat(dir_fd, name, 0);
 }
 

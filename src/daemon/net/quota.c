@@ -27,7 +27,7 @@ static bool is_in_use(struct gn_quota *q)
     return q->n_users || gn_closer_pending_of(q->of->closer, &q->closing);
 }
 
-static void drop(struct gn_quota *q)
+static void free_quota(struct gn_quota *q)
 {
     gn_list_remove(&q->link);
     q->of->n_unused--;
@@ -38,7 +38,7 @@ void gn_quotas_fini(struct gn_quotas *qs, int timeout_ms)
 {
     if (!gn_closer_stop(qs->closer, timeout_ms))
         return;
-    gn_list_for_each(q, &qs->all, struct gn_quota, link) drop(q);
+    gn_list_for_each(q, &qs->all, struct gn_quota, link) free_quota(q);
 }
 
 uint32_t gn_quotas_closing(struct gn_quotas *qs)
@@ -63,7 +63,7 @@ void gn_quota_close(struct gn_quota *q, int *fd)
     *fd = -1;
 }
 
-static void take_fd(struct gn_fd_sink *sink, int fd)
+static void close_unused_fd(struct gn_fd_sink *sink, int fd)
 {
     gn_quota_close(gn_container_of(sink, struct gn_quota, sink), &fd);
 }
@@ -107,7 +107,7 @@ static void forget_oldest(struct gn_quotas *qs)
     for (struct gn_list *at = qs->all.prev; at != &qs->all; at = at->prev) {
         struct gn_quota *q = gn_container_of(at, struct gn_quota, link);
         if (!is_in_use(q)) {
-            drop(q);
+            free_quota(q);
             return;
         }
     }
@@ -120,7 +120,7 @@ struct gn_quota *gn_quotas_get(struct gn_quotas *qs, uint64_t source, enum gn_ro
         q = calloc(1, sizeof *q);
         if (!q)
             return NULL;
-        q->sink.take = take_fd;
+        q->sink.take = close_unused_fd;
         q->of = qs;
         q->source = source;
         q->role = role;

@@ -28,7 +28,8 @@ bool gn_strangers_may_come(const struct gn_strangers *s, uint64_t address, uint6
     return !cost || cost->paid_at_ns <= now_ns + GN_STRANGERS_PART * GN_STRANGERS_BURST_NS;
 }
 
-static void pay(struct gn_strangers *s, uint64_t address, uint64_t cost_ns, uint64_t now_ns)
+static void charge_address(struct gn_strangers *s, uint64_t address, uint64_t cost_ns,
+                           uint64_t now_ns)
 {
     struct gn_strangers_cost *cost = (struct gn_strangers_cost *)(uintptr_t)find_cost(s, address);
     if (!cost_ns)
@@ -44,7 +45,7 @@ static void pay(struct gn_strangers *s, uint64_t address, uint64_t cost_ns, uint
         (cost->paid_at_ns > now_ns ? cost->paid_at_ns : now_ns) + GN_STRANGERS_PART * cost_ns;
 }
 
-static uint32_t count(const struct gn_strangers *s, uint64_t address)
+static uint32_t count_strangers(const struct gn_strangers *s, uint64_t address)
 {
     uint32_t n = 0;
     gn_list_for_each(x, (struct gn_list *)(uintptr_t)&s->all, struct gn_stranger, link) n +=
@@ -60,7 +61,7 @@ struct gn_stranger *gn_strangers_in_excess(struct gn_strangers *s)
         return NULL;
     gn_list_for_each(x, &s->all, struct gn_stranger, link)
     {
-        const uint32_t n = count(s, x->address);
+        const uint32_t n = count_strangers(s, x->address);
         if (n > most) {
             most = n;
             found = x; /* the oldest of its address, since the list is in order of age */
@@ -106,7 +107,7 @@ void gn_strangers_refuse(struct gn_strangers *s, struct gn_stranger *x, uint64_t
 {
     if (!gn_stranger_is(x))
         return;
-    pay(s, x->address, x->cost_ns, now_ns);
+    charge_address(s, x->address, x->cost_ns, now_ns);
     gn_strangers_admit(s, x);
 }
 

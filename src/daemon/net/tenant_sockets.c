@@ -77,7 +77,7 @@ static int path_of(const struct gn_daemon *d, const char *tenant, char *ret, siz
                : -ENAMETOOLONG;
 }
 
-static void bury(struct gn_corpse *corpse)
+static void free_socket(struct gn_corpse *corpse)
 {
     free(gn_container_of(corpse, struct gn_socket, corpse));
 }
@@ -91,7 +91,7 @@ static void close_socket(struct gn_socket *s)
     /* Connections in the backlog may hold descriptors with a close() that blocks. */
     if (s->at.fd >= 0)
         gn_quotas_close(&d->quotas, s->at.fd);
-    gn_loop_bury(&d->loop, &s->corpse, bury);
+    gn_loop_bury(&d->loop, &s->corpse, free_socket);
 }
 
 int gn_tenant_socket_open(struct gn_daemon *d, struct gn_tenant *t, struct gn_error *err)
@@ -160,7 +160,7 @@ void gn_tenant_socket_close(struct gn_tenant *t)
 
 /* Removes the sockets of tenants without one. If another gantryd uses this folder, its sockets
  * answer and stay. */
-static void sweep(const struct gn_daemon *d)
+static void remove_stale_sockets(const struct gn_daemon *d)
 {
     int fd = open_tenants(d, false);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
@@ -187,7 +187,7 @@ static void sweep(const struct gn_daemon *d)
 int gn_tenant_sockets_open(struct gn_daemon *d, struct gn_error *err)
 {
     int rc = 0;
-    sweep(d);
+    remove_stale_sockets(d);
     gn_list_for_each(t, &d->tenants.all, struct gn_tenant, link)
     {
         if (rc == 0 && t->rules.socket)

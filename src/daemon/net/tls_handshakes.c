@@ -67,7 +67,7 @@ struct gn_handshakes {
     } stamps[3];
 };
 
-static void tell(int fd)
+static void signal_eventfd(int fd)
 {
     const uint64_t one = 1;
     (void)!write(fd, &one, sizeof one);
@@ -75,7 +75,7 @@ static void tell(int fd)
 
 /* ---- certificate and key files */
 
-static void stamp(const struct gn_handshakes *all, struct file_stamp ret[3])
+static void read_stamps(const struct gn_handshakes *all, struct file_stamp ret[3])
 {
     const char *const paths[3] = {all->config.certificate, all->config.key, all->config.authority};
     memset(ret, 0, 3 * sizeof ret[0]);
@@ -103,7 +103,7 @@ static void read_changed_files(struct gn_handshakes *all)
     struct file_stamp now[3];
     struct gn_tls_context *fresh;
     struct gn_error err;
-    stamp(all, now);
+    read_stamps(all, now);
     if (same_stamps(now, all->stamps))
         return;
     memcpy(all->stamps, now, sizeof now);
@@ -152,7 +152,7 @@ static void report(struct gn_handshake *h, enum gn_handshake_news news)
     if (!h->given_up)
         gn_list_append(&all->news, &h->queue);
     pthread_mutex_unlock(&all->lock);
-    tell(all->news_fd);
+    signal_eventfd(all->news_fd);
 }
 
 static uint64_t processor_ns(void)
@@ -174,7 +174,7 @@ static int advance(struct gn_handshake *h)
     return all->ops->handshake(h->tls, &h->err);
 }
 
-static void step(struct gn_handshake *h)
+static void run_step(struct gn_handshake *h)
 {
     const uint64_t began_ns = processor_ns();
     const int rc = advance(h);
@@ -199,7 +199,7 @@ static void step(struct gn_handshake *h)
 }
 
 /* Handles the requests of the loop. Returns false when the thread is to stop. */
-static bool obey(struct gn_handshakes *all)
+static bool handle_requests(struct gn_handshakes *all)
 {
     for (;;) {
         pthread_mutex_lock(&all->lock);
@@ -218,14 +218,14 @@ static bool obey(struct gn_handshakes *all)
         if (given_up)
             destroy(h);
         else if (h->tls)
-            step(h); /* the loop has given it its key */
+            run_step(h); /* the loop has given it its key */
         else
             watch(h, EPOLLIN);
     }
 }
 
 /* One step for each address in a round; epoll reports the rest again in the next. */
-static void serve(struct gn_handshakes *all, const struct epoll_event *events, int n)
+static void run_round(struct gn_handshakes *all, const struct epoll_event *events, int n)
 {
     uint64_t served[GN_STRANGERS_MOST + 1], ignored;
     int n_served = 0;
@@ -241,7 +241,7 @@ static void serve(struct gn_handshakes *all, const struct epoll_event *events, i
         if (k < n_served)
             continue;
         served[n_served++] = h->address;
-        step(h);
+        run_step(h);
     }
 }
 
@@ -250,22 +250,22 @@ static void *run(void *arg)
     struct gn_handshakes *all = arg;
     struct epoll_event events[GN_STRANGERS_MOST + 1];
     (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICENESS);
-    while (obey(all)) {
+    while (handle_requests(all)) {
         const int n = epoll_wait(all->epoll_fd, events, (int)GN_ARRAY_SIZE(events), -1);
-        serve(all, events, n > 0 ? n : 0);
+        run_round(all, events, n > 0 ? n : 0);
     }
     return NULL;
 }
 
 /* ---- on the event loop's thread */
 
-static void push(struct gn_handshake *h)
+static void queue_request(struct gn_handshake *h)
 {
     struct gn_handshakes *all = h->all;
     pthread_mutex_lock(&all->lock);
     gn_list_append(&all->todo, &h->queue);
     pthread_mutex_unlock(&all->lock);
-    tell(all->wake_fd);
+    signal_eventfd(all->wake_fd);
 }
 
 struct gn_handshake *gn_handshake_begin(struct gn_handshakes *all, int fd, uint64_t address,
@@ -282,7 +282,7 @@ struct gn_handshake *gn_handshake_begin(struct gn_handshakes *all, int fd, uint6
     h->fd = fd;
     gn_list_init(&h->queue);
     gn_list_init(&h->link);
-    push(h);
+    queue_request(h);
     return h;
 }
 
@@ -311,7 +311,7 @@ const unsigned char *gn_handshake_wanted_key(const struct gn_handshake *h)
 void gn_handshake_give_key(struct gn_handshake *h, const struct gn_tls_psk *psk)
 {
     h->all->ops->give_key(h->tls, psk);
-    push(h);
+    queue_request(h);
 }
 
 const char *gn_handshake_why(const struct gn_handshake *h)
@@ -333,7 +333,7 @@ void gn_handshake_give_up(struct gn_handshake *h)
     gn_list_remove(&h->queue);
     gn_list_append(&all->todo, &h->queue);
     pthread_mutex_unlock(&all->lock);
-    tell(all->wake_fd);
+    signal_eventfd(all->wake_fd);
 }
 
 static int open_descriptors(struct gn_handshakes *all)
@@ -378,7 +378,7 @@ int gn_handshakes_start(const struct gn_tls_config *config, int news_fd, struct 
     gn_list_init(&all->todo);
     gn_list_init(&all->news);
     gn_list_init(&all->under_way);
-    stamp(all, all->stamps);
+    read_stamps(all, all->stamps);
     int rc = ops->open_context(&all->config, &all->config.context, err);
     if (rc) {
         all->config.context = NULL;
@@ -410,7 +410,7 @@ void gn_handshakes_stop(struct gn_handshakes *all)
     pthread_mutex_lock(&all->lock);
     all->stop = true;
     pthread_mutex_unlock(&all->lock);
-    tell(all->wake_fd);
+    signal_eventfd(all->wake_fd);
     pthread_join(all->thread, NULL);
     free_all(all);
 }

@@ -13,7 +13,7 @@
 
 #define ROOM_BYTES 16384u
 
-struct way {
+struct direction {
     unsigned char bytes[ROOM_BYTES];
     size_t at, n; /* bytes that wait to be sent */
     bool over;    /* no more bytes will arrive */
@@ -25,15 +25,15 @@ struct shuttle {
     struct gn_daemon *daemon;
     struct gn_source outside, inside;
     struct gn_tcp tcp;
-    struct way in, out; /* in: towards gantryd */
+    struct direction in, out; /* in: towards gantryd */
 };
 
-static void bury(struct gn_corpse *corpse)
+static void free_shuttle(struct gn_corpse *corpse)
 {
     free(gn_container_of(corpse, struct shuttle, corpse));
 }
 
-static void end(struct shuttle *s)
+static void end_shuttle(struct shuttle *s)
 {
     if (s->inside.fd < 0)
         return;
@@ -42,14 +42,14 @@ static void end(struct shuttle *s)
     if (s->tcp.tls)
         gn_tls_free(s->tcp.tls);
     gn_loop_close(&s->daemon->loop, &s->outside);
-    gn_loop_bury(&s->daemon->loop, &s->corpse, bury);
+    gn_loop_bury(&s->daemon->loop, &s->corpse, free_shuttle);
 }
 
 /* Copies as much as possible. False: this direction is finished and all its bytes are delivered, or
  * it is broken. */
-static bool move_in(struct shuttle *s)
+static bool copy_in(struct shuttle *s)
 {
-    struct way *w = &s->in;
+    struct direction *w = &s->in;
     for (;;) {
         while (w->n) {
             ssize_t m = send(s->inside.fd, w->bytes + w->at, w->n, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -72,9 +72,9 @@ static bool move_in(struct shuttle *s)
     }
 }
 
-static bool move_out(struct shuttle *s)
+static bool copy_out(struct shuttle *s)
 {
-    struct way *w = &s->out;
+    struct direction *w = &s->out;
     for (;;) {
         while (w->n) {
             struct iovec iov = {w->bytes + w->at, w->n};
@@ -99,10 +99,10 @@ static bool move_out(struct shuttle *s)
     }
 }
 
-static void move(struct shuttle *s)
+static void copy_both(struct shuttle *s)
 {
-    if (!move_in(s) || !move_out(s)) {
-        end(s);
+    if (!copy_in(s) || !copy_out(s)) {
+        end_shuttle(s);
         return;
     }
     struct gn_loop *loop = &s->daemon->loop;
@@ -114,13 +114,13 @@ static void move(struct shuttle *s)
 static void outside_ready(struct gn_source *source, uint32_t events)
 {
     (void)events;
-    move(gn_container_of(source, struct shuttle, outside));
+    copy_both(gn_container_of(source, struct shuttle, outside));
 }
 
 static void inside_ready(struct gn_source *source, uint32_t events)
 {
     (void)events;
-    move(gn_container_of(source, struct shuttle, inside));
+    copy_both(gn_container_of(source, struct shuttle, inside));
 }
 
 int gn_tls_shuttle_start(struct gn_daemon *d, struct gn_list *all, struct gn_tcp *tcp,
@@ -145,12 +145,12 @@ int gn_tls_shuttle_start(struct gn_daemon *d, struct gn_list *all, struct gn_tcp
         rc = gn_loop_add(&d->loop, &s->inside, EPOLLIN, inside_ready);
     if (rc) {
         close(ends[1]);
-        end(s);
+        end_shuttle(s);
         return rc;
     }
     *ret = gn_conns_add_tcp(d, ends[1], peer);
     /* The first request may have arrived with the last bytes of the handshake. */
-    move(s);
+    copy_both(s);
     return 0;
 }
 
@@ -158,7 +158,7 @@ void gn_tls_shuttles_stop(struct gn_list *all)
 {
     gn_list_for_each(s, all, struct shuttle, link)
     {
-        move(s);
-        end(s);
+        copy_both(s);
+        end_shuttle(s);
     }
 }

@@ -25,7 +25,7 @@ static bool is_stopped(const struct gn_vgpu_record *v)
     return v->process.fd >= 0 && gn_process_is_stopped(v->worker_pid) && poll(&ended, 1, 0) == 0;
 }
 
-static void end(struct gn_vgpu_record *v, const char *why)
+static void end_vgpu(struct gn_vgpu_record *v, const char *why)
 {
     gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: \"%s\" %s, and is ended", v->id, v->program,
                  why);
@@ -46,8 +46,8 @@ void gn_late_holders(struct gn_source *late, uint32_t events)
         if (!v)
             continue;
         if (over_limit)
-            end(v, "has kept others waiting for the device for longer than --kernel-limit");
+            end_vgpu(v, "has kept others waiting for the device for longer than --kernel-limit");
         else if (!v->hosted && is_stopped(v))
-            end(v, "keeps others waiting for the device while its worker is stopped");
+            end_vgpu(v, "keeps others waiting for the device while its worker is stopped");
     }
 }

@@ -50,7 +50,7 @@ static void clear_grant(struct gn_share *sh)
     sh->granted_ns = sh->owed_ns = 0;
 }
 
-static void came_back(struct device *d, struct gn_share *sh, bool more_work, uint64_t now)
+static void end_turn(struct device *d, struct gn_share *sh, bool more_work, uint64_t now)
 {
     const uint64_t used_ns = gn_share_used(sh, now);
     gn_sched_yield(&d->sched, used_ns, more_work, now);
@@ -72,18 +72,18 @@ static void dispatch(struct device *d, uint64_t now)
         uint64_t slice_ns;
         if (s->running) {
             struct gn_share *sh = share_of(s->running);
-            const bool presses = gn_sched_contended(s) || has_cap(sh);
-            if (presses && !sh->preempted_ns) {
+            const bool preempts = gn_sched_contended(s) || has_cap(sh);
+            if (preempts && !sh->preempted_ns) {
                 set_preempted(sh, now);
                 gn_scheduler_note(d, sh, GN_TRACE_PRESS, 0, 0, now);
                 if (!gn_grant_preempt(sh->slot))
                     return;
                 /* It was parked: the preemption took the grant back at once, without delaying the
                  * worker. */
-                came_back(d, sh, false, now);
+                end_turn(d, sh, false, now);
                 continue;
             }
-            if (!presses && sh->preempted_ns) {
+            if (!preempts && sh->preempted_ns) {
                 /* The waiting vGPU has gone. The time that it waited is charged when the holder
                  * yields. */
                 gn_grant_clear(sh->slot);
@@ -97,12 +97,12 @@ static void dispatch(struct device *d, uint64_t now)
         if (!e)
             return;
         struct gn_share *sh = share_of(e);
-        const bool presses = gn_sched_contended(s) || has_cap(sh);
+        const bool preempts = gn_sched_contended(s) || has_cap(sh);
         sh->granted_ns = now;
-        set_preempted(sh, presses ? now : 0);
-        gn_scheduler_note(d, sh, GN_TRACE_HAND, slice_ns, presses, now);
+        set_preempted(sh, preempts ? now : 0);
+        gn_scheduler_note(d, sh, GN_TRACE_HAND, slice_ns, preempts, now);
         gn_grant_set_keep(sh->slot, gn_sched_keep_ns(s, now));
-        if (gn_grant_assign(sh->slot, slice_ns, presses))
+        if (gn_grant_assign(sh->slot, slice_ns, preempts))
             return;
         /* The worker stopped wanting the device before it could see the grant, or pretends to. */
         gn_sched_miss(s, now);
@@ -112,7 +112,7 @@ static void dispatch(struct device *d, uint64_t now)
 }
 
 /* Reads the grant page of a worker that has sent a notification. */
-static void look(struct gn_scheduler *s, struct gn_shares *of, uint64_t now)
+static void read_grants(struct gn_scheduler *s, struct gn_shares *of, uint64_t now)
 {
     for (uint32_t i = 0; i < of->n; i++) {
         struct gn_share *sh = &of->all[i];
@@ -120,7 +120,7 @@ static void look(struct gn_scheduler *s, struct gn_shares *of, uint64_t now)
         const enum gn_grant_state state = gn_grant_look(sh->slot);
         if (d->sched.running == &sh->entity) {
             if (state == GN_GRANT_NONE || state == GN_GRANT_WANTED)
-                came_back(d, sh, state == GN_GRANT_WANTED, now);
+                end_turn(d, sh, state == GN_GRANT_WANTED, now);
         } else if (state == GN_GRANT_WANTED) {
             if (!sh->entity.node.ready)
                 gn_scheduler_note(d, sh, GN_TRACE_WANT, 0, 0, now);
@@ -136,36 +136,37 @@ static void look(struct gn_scheduler *s, struct gn_shares *of, uint64_t now)
 
 /* Edge-triggered, since this thread never reads the eventfd: each notification is an edge. One that
  * arrived while the eventfd was disabled is reported as soon as it is enabled. */
-static void listen_to(struct gn_scheduler *s, struct gn_shares *of, bool on)
+static void set_listening(struct gn_scheduler *s, struct gn_shares *of, bool on)
 {
     struct epoll_event e = {.events = on ? EPOLLIN | EPOLLET : 0, .data.u64 = of->index};
     (void)epoll_ctl(s->epoll_fd, EPOLL_CTL_MOD, of->tell_fd, &e);
-    of->deaf = !on;
+    of->paused = !on;
     if (on)
-        gn_list_remove(&of->deaf_link);
+        gn_list_remove(&of->paused_link);
     else
-        gn_list_append(&s->deaf, &of->deaf_link);
+        gn_list_append(&s->paused, &of->paused_link);
 }
 
-static void hear(struct gn_scheduler *s, struct gn_shares *of, uint64_t now)
+static void handle_notification(struct gn_scheduler *s, struct gn_shares *of, uint64_t now)
 {
     if (now - of->window_ns >= TELLS_WINDOW_NS) {
         of->window_ns = now;
         of->n_tells = 0;
     }
-    look(s, of, now);
-    if (++of->n_tells >= TELLS_MOST && !of->deaf) {
+    read_grants(s, of, now);
+    if (++of->n_tells >= TELLS_MOST && !of->paused) {
         /* the window starts now, so that the list stays in the order in which windows end */
         of->window_ns = now;
-        listen_to(s, of, false);
+        set_listening(s, of, false);
     }
 }
 
 static uint64_t first_window_ends(const struct gn_scheduler *s)
 {
-    return gn_list_empty(&s->deaf)
+    return gn_list_empty(&s->paused)
                ? 0
-               : gn_list_first(&s->deaf, struct gn_shares, deaf_link)->window_ns + TELLS_WINDOW_NS;
+               : gn_list_first(&s->paused, struct gn_shares, paused_link)->window_ns +
+                     TELLS_WINDOW_NS;
 }
 
 /* When to report that a preempted holder is late or over the limit; 0: never. */
@@ -206,7 +207,7 @@ static void set_timer(struct gn_scheduler *s)
     (void)timerfd_settime(s->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
-static void turn(struct gn_scheduler *s, const struct epoll_event *events, int n)
+static void run_round(struct gn_scheduler *s, const struct epoll_event *events, int n)
 {
     const uint64_t now = gn_now_ns();
     uint64_t counter;
@@ -218,10 +219,10 @@ static void turn(struct gn_scheduler *s, const struct epoll_event *events, int n
             continue;
         }
         if (word < s->n_table && s->table[word])
-            hear(s, s->table[word], now);
+            handle_notification(s, s->table[word], now);
     }
     while (first_window_ends(s) && first_window_ends(s) <= now)
-        listen_to(s, gn_list_first(&s->deaf, struct gn_shares, deaf_link), true);
+        set_listening(s, gn_list_first(&s->paused, struct gn_shares, paused_link), true);
     for (uint32_t i = 0; i < s->n_devices; i++) {
         dispatch(&s->devices[i], now);
         check_late(s, &s->devices[i], now);
@@ -240,7 +241,7 @@ static void *run(void *arg)
         pthread_mutex_lock(&s->lock);
         if (s->stop)
             break;
-        turn(s, events, n);
+        run_round(s, events, n);
         pthread_mutex_unlock(&s->lock);
     }
     pthread_mutex_unlock(&s->lock);
@@ -281,7 +282,7 @@ int gn_scheduler_start(struct gn_scheduler **ret, const struct gn_sched_policy *
     s->limit_ns = limit_ns;
     s->n_devices = n_devices;
     s->late_fd = late_fd;
-    gn_list_init(&s->deaf);
+    gn_list_init(&s->paused);
     for (uint32_t i = 0; i < n_devices; i++)
         gn_sched_init(&s->devices[i].sched, policy, slices_ns[i], gn_now_ns());
     pthread_mutex_init(&s->lock, NULL);
@@ -414,7 +415,7 @@ void gn_scheduler_leave(struct gn_scheduler *s, struct gn_shares *sh)
         struct gn_sched *of = &s->devices[sh->all[i].device].sched;
         /* The tenant is still charged for the time used. */
         if (of->running == &sh->all[i].entity)
-            came_back(&s->devices[sh->all[i].device], &sh->all[i], false, gn_now_ns());
+            end_turn(&s->devices[sh->all[i].device], &sh->all[i], false, gn_now_ns());
         else if (sh->all[i].entity.node.ready)
             gn_scheduler_note(&s->devices[sh->all[i].device], &sh->all[i], GN_TRACE_LEAVE, 0, 0,
                               gn_now_ns());
@@ -422,9 +423,9 @@ void gn_scheduler_leave(struct gn_scheduler *s, struct gn_shares *sh)
     }
     s->table[sh->index] = NULL;
     (void)epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, sh->tell_fd, NULL);
-    if (sh->deaf)
-        gn_list_remove(&sh->deaf_link);
-    sh->deaf = false;
+    if (sh->paused)
+        gn_list_remove(&sh->paused_link);
+    sh->paused = false;
     sh->joined = false;
     pthread_mutex_unlock(&s->lock);
     wake(s);
@@ -488,7 +489,7 @@ const struct gn_sched_policy *gn_scheduler_policy(struct gn_scheduler *s)
 
 /* Starts the same tenants and vGPUs under another policy: their totals remain, tags and credits
  * start over. */
-static void begin_anew(struct gn_scheduler *s, uint32_t device, uint64_t now)
+static void restart_policy(struct gn_scheduler *s, uint32_t device, uint64_t now)
 {
     struct gn_sched *of = &s->devices[device].sched;
     struct gn_sched_entity *running = of->running;
@@ -532,7 +533,7 @@ void gn_scheduler_set_policy(struct gn_scheduler *s, const struct gn_sched_polic
     pthread_mutex_lock(&s->lock);
     s->policy = policy;
     for (uint32_t i = 0; i < s->n_devices; i++)
-        begin_anew(s, i, gn_now_ns());
+        restart_policy(s, i, gn_now_ns());
     pthread_mutex_unlock(&s->lock);
     wake(s);
 }
@@ -540,9 +541,9 @@ void gn_scheduler_set_policy(struct gn_scheduler *s, const struct gn_sched_polic
 bool gn_scheduler_is_paused(struct gn_scheduler *s, const struct gn_shares *sh)
 {
     pthread_mutex_lock(&s->lock);
-    const bool deaf = sh->deaf;
+    const bool paused = sh->paused;
     pthread_mutex_unlock(&s->lock);
-    return deaf;
+    return paused;
 }
 
 uint32_t gn_scheduler_next_late(struct gn_scheduler *s, bool *ret_over_limit)

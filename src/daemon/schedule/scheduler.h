@@ -78,10 +78,10 @@ struct gn_shares {
     int tell_fd;
     uint32_t vgpu, index, n;
     bool joined;
-    bool deaf; /* notifications are ignored until the end of the window */
+    bool paused; /* notifications are ignored until the end of the window */
     uint32_t n_tells;
     uint64_t window_ns; /* start of the window in which n_tells counts notifications */
-    struct gn_list deaf_link;
+    struct gn_list paused_link;
     struct gn_tenant_shares *tenant;
     struct gn_share all[GN_GRANT_DEVICES];
 };

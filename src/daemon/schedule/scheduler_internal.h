@@ -30,7 +30,7 @@ struct gn_scheduler {
         /* indexed by the epoll data of events, which may arrive after their vGPU has left */
         *table;
     uint32_t n_table;
-    struct gn_list deaf; /* gn_shares, in the order in which their windows end */
+    struct gn_list paused; /* gn_shares, in the order in which their windows end */
     uint32_t n_devices;
     struct device devices[];
 };

@@ -85,7 +85,7 @@ static void tell(struct gn_shares *sh)
     assert_int_equal(write(sh->tell_fd, &one, sizeof one), sizeof one);
 }
 
-static bool takes(struct gn_shares *sh)
+static bool acquire(struct gn_shares *sh)
 {
     bool news, held = gn_grant_acquire(slot(sh), &news);
     if (news)
@@ -93,7 +93,7 @@ static bool takes(struct gn_shares *sh)
     return held;
 }
 
-static void gives(struct gn_shares *sh, bool again)
+static void yield_grant(struct gn_shares *sh, bool again)
 {
     gn_grant_yield(slot(sh), again);
     tell(sh);
@@ -102,37 +102,37 @@ static void gives(struct gn_shares *sh, bool again)
 static void alone_it_is_asked_once(void **state)
 {
     start(0, 1, 1);
-    assert_false(takes(&a));
+    assert_false(acquire(&a));
     until_state(&a, GN_GRANT_HELD);
     for (int i = 0; i < 3; i++) {
-        assert_true(takes(&a));
+        assert_true(acquire(&a));
         assert_false(gn_grant_park(slot(&a)));
         assert_int_equal(gn_grant_look(slot(&a)), GN_GRANT_RESTING);
     }
     stop();
 }
 
-static void who_rests_loses_it_at_once(void **state)
+static void parked_grant_is_taken_at_once(void **state)
 {
     start(0, 1, 1);
-    takes(&a);
+    acquire(&a);
     until_state(&a, GN_GRANT_HELD);
     assert_false(gn_grant_park(slot(&a)));
-    takes(&b);
+    acquire(&b);
     until_state(&b, GN_GRANT_HELD);
     assert_int_equal(gn_grant_look(slot(&a)), GN_GRANT_NONE);
     stop();
 }
 
-static void who_works_is_pressed_and_gives(void **state)
+static void working_holder_is_preempted(void **state)
 {
     start(0, 1, 1);
-    takes(&a);
+    acquire(&a);
     until_state(&a, GN_GRANT_HELD);
-    takes(&b);
+    acquire(&b);
     until_preempted(&a);
     assert_int_equal(gn_grant_look(slot(&b)), GN_GRANT_WANTED);
-    gives(&a, true);
+    yield_grant(&a, true);
     until_state(&b, GN_GRANT_HELD);
     assert_true(gn_grant_is_preempted(slot(&b)));
     assert_int_equal(atomic_load(&slot(&b)->slice_ns), SLICE_NS);
@@ -147,29 +147,29 @@ static void a_grant_that_fails_forfeits_what_was_owed(void **state)
 {
     (void)state;
     start(0, 1, 1);
-    takes(&a);
+    acquire(&a);
     until_state(&a, GN_GRANT_HELD);
-    takes(&b);
+    acquire(&b);
     until_preempted(&a);
     /* It does not notify gantryd, which finds out when it grants the device. */
     assert_true(gn_grant_decline(slot(&b)));
-    gives(&a, true);
+    yield_grant(&a, true);
     until_state(&a, GN_GRANT_HELD);
-    takes(&b);
+    acquire(&b);
     until_preempted(&a);
     /* This takes the scheduler's lock: its thread does not touch b again until a yields. */
     struct gn_share_figures f;
     gn_scheduler_figures(scheduler, &b, 0, &f);
     assert_int_equal(f.n_grants, 1);
     assert_int_equal(b.all[0].entity.node.fair.owed, 0);
-    gives(&a, false);
+    yield_grant(&a, false);
     until_state(&b, GN_GRANT_HELD);
     stop();
 }
 
 /* Waits for the next event, which must be this one. */
-static void hears(struct gn_trace_ring *ring, struct gn_trace_reader *at, struct gn_shares *sh,
-                  enum gn_trace_kind kind)
+static void expect_event(struct gn_trace_ring *ring, struct gn_trace_reader *at,
+                         struct gn_shares *sh, enum gn_trace_kind kind)
 {
     static uint64_t last_ns;
     const uint64_t end = gn_now_ns() + PATIENCE_NS;
@@ -187,41 +187,41 @@ static void hears(struct gn_trace_ring *ring, struct gn_trace_reader *at, struct
         assert_int_equal(e.a, SLICE_NS);
 }
 
-static void who_traces_hears_of_each_turn(void **state)
+static void trace_has_each_turn(void **state)
 {
     struct gn_trace_ring *ring = aligned_alloc(128, GN_TRACE_RING_BYTES);
     struct gn_trace_reader at = {0};
     struct gn_trace_event e;
     memset(ring, 0, GN_TRACE_RING_BYTES);
     start(0, 1, 1);
-    takes(&a);
+    acquire(&a);
     until_state(&a, GN_GRANT_HELD);
     gn_scheduler_trace(scheduler, ring, 0);
-    hears(ring, &at, &a, GN_TRACE_HAND); /* the state at the start */
-    takes(&b);
-    hears(ring, &at, &b, GN_TRACE_WANT);
-    hears(ring, &at, &a, GN_TRACE_PRESS);
+    expect_event(ring, &at, &a, GN_TRACE_HAND); /* the state at the start */
+    acquire(&b);
+    expect_event(ring, &at, &b, GN_TRACE_WANT);
+    expect_event(ring, &at, &a, GN_TRACE_PRESS);
     until_preempted(&a);
-    gives(&a, true);
-    hears(ring, &at, &a, GN_TRACE_BACK);
-    hears(ring, &at, &b, GN_TRACE_HAND);
+    yield_grant(&a, true);
+    expect_event(ring, &at, &a, GN_TRACE_BACK);
+    expect_event(ring, &at, &b, GN_TRACE_HAND);
     until_state(&b, GN_GRANT_HELD);
-    gives(&b, false);
-    hears(ring, &at, &b, GN_TRACE_BACK);
-    hears(ring, &at, &a, GN_TRACE_HAND);
+    yield_grant(&b, false);
+    expect_event(ring, &at, &b, GN_TRACE_BACK);
+    expect_event(ring, &at, &a, GN_TRACE_HAND);
     until_state(&a, GN_GRANT_HELD);
     /* Events of one vGPU. */
     gn_scheduler_trace(scheduler, ring, b.vgpu);
-    gives(&a, false);
+    yield_grant(&a, false);
     until_state(&a, GN_GRANT_NONE);
-    takes(&b);
-    hears(ring, &at, &b, GN_TRACE_WANT);
-    hears(ring, &at, &b, GN_TRACE_HAND);
+    acquire(&b);
+    expect_event(ring, &at, &b, GN_TRACE_WANT);
+    expect_event(ring, &at, &b, GN_TRACE_HAND);
     until_state(&b, GN_GRANT_HELD);
     /* Tracing is off. */
     gn_scheduler_trace(scheduler, NULL, 0);
-    gives(&b, false);
-    takes(&a);
+    yield_grant(&b, false);
+    acquire(&a);
     until_state(&a, GN_GRANT_HELD);
     assert_false(gn_trace_get(ring, &at, &e));
     assert_int_equal(gn_trace_dropped(ring, &at), 0);
@@ -229,12 +229,12 @@ static void who_traces_hears_of_each_turn(void **state)
     free(ring);
 }
 
-static void whose_end_comes_holds_nobody_up(void **state)
+static void leaving_holder_frees_device(void **state)
 {
     start(0, 1, 1);
-    takes(&a);
+    acquire(&a);
     until_state(&a, GN_GRANT_HELD);
-    takes(&b);
+    acquire(&b);
     until_preempted(&a);
     gn_scheduler_leave(scheduler, &a);
     until_state(&b, GN_GRANT_HELD);
@@ -246,8 +246,8 @@ static void turns_go_by_weight(void **state)
 {
     struct gn_share_figures fa, fb;
     start(0, 100, 300);
-    takes(&a);
-    takes(&b);
+    acquire(&a);
+    acquire(&b);
     for (int i = 0; i < 400; i++) {
         const uint64_t patience = gn_now_ns() + PATIENCE_NS;
         while (gn_grant_look(slot(&a)) != GN_GRANT_HELD &&
@@ -257,7 +257,7 @@ static void turns_go_by_weight(void **state)
         until_state(holder, GN_GRANT_HELD);
         for (const uint64_t end = gn_now_ns() + 1000000; gn_now_ns() < end;)
             pause_a_little();
-        gives(holder, true);
+        yield_grant(holder, true);
     }
     gn_scheduler_figures(scheduler, &a, 0, &fa);
     gn_scheduler_figures(scheduler, &b, 0, &fb);
@@ -273,9 +273,9 @@ static void a_waiter_that_leaves_is_charged_for(void **state)
 {
     struct gn_share_figures f;
     start(0, 1, 1);
-    takes(&a);
+    acquire(&a);
     until_state(&a, GN_GRANT_HELD);
-    takes(&b);
+    acquire(&b);
     until_preempted(&a);
     for (const uint64_t end = gn_now_ns() + 5000000; gn_now_ns() < end;)
         pause_a_little();
@@ -291,16 +291,16 @@ static void a_waiter_that_leaves_is_charged_for(void **state)
 static void another_policy_keeps_the_waiters(void **state)
 {
     start(0, 1, 1);
-    takes(&a);
+    acquire(&a);
     until_state(&a, GN_GRANT_HELD);
-    takes(&b);
+    acquire(&b);
     until_preempted(&a);
     gn_scheduler_set_policy(scheduler, gn_sched_policy_find("rr"));
     assert_string_equal(gn_scheduler_policy(scheduler)->name, "rr");
-    gives(&a, true);
+    yield_grant(&a, true);
     until_state(&b, GN_GRANT_HELD);
     assert_int_equal(atomic_load(&slot(&b)->slice_ns), SLICE_NS);
-    gives(&b, true);
+    yield_grant(&b, true);
     until_state(&a, GN_GRANT_HELD);
     stop();
 }
@@ -315,15 +315,15 @@ static uint32_t next_late(bool *ret_over_limit)
     return vgpu;
 }
 
-static void who_never_gives_is_named(void **state)
+static void holder_over_limit_is_reported(void **state)
 {
     bool over_limit;
     (void)state;
     start(20000000, 1, 1);
-    takes(&a);
+    acquire(&a);
     until_state(&a, GN_GRANT_HELD);
     assert_int_equal(gn_scheduler_next_late(scheduler, &over_limit), 0);
-    takes(&b);
+    acquire(&b);
     assert_int_equal(next_late(&over_limit), 10);
     assert_true(over_limit);
     assert_int_equal(gn_scheduler_next_late(scheduler, &over_limit), 0);
@@ -334,19 +334,19 @@ static void who_never_gives_is_named(void **state)
 }
 
 /* Before the limit, and without one, a holder that does not answer is reported again and again. */
-static void who_does_not_answer_is_looked_at(void **state)
+static void late_holder_is_reported_again(void **state)
 {
     bool over_limit;
     (void)state;
     start(0, 1, 1);
-    takes(&a);
+    acquire(&a);
     until_state(&a, GN_GRANT_HELD);
-    takes(&b);
+    acquire(&b);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(next_late(&over_limit), 10);
         assert_false(over_limit);
     }
-    gives(&a, false);
+    yield_grant(&a, false);
     until_state(&b, GN_GRANT_HELD);
     assert_int_equal(gn_scheduler_next_late(scheduler, &over_limit), 0);
     stop();
@@ -359,21 +359,21 @@ static void a_cap_is_kept_and_lifted(void **state)
     static const bool floors[] = {true, true};
     start(0, 1, 1);
     gn_scheduler_bound(scheduler, of_a, 100, 0, floors);
-    takes(&a);
+    acquire(&a);
     until_state(&a, GN_GRANT_HELD);
     until_preempted(&a);
     /* The cap is a ten-thousandth: this pause uses up more time than PATIENCE_NS refills. */
     for (const uint64_t end = gn_now_ns() + 2100000; gn_now_ns() < end;)
         pause_a_little();
-    gives(&a, true);
-    takes(&b);
+    yield_grant(&a, true);
+    acquire(&b);
     until_state(&b, GN_GRANT_HELD); /* a vGPU without a cap is not delayed */
     assert_int_equal(gn_grant_look(slot(&a)), GN_GRANT_WANTED);
-    gives(&b, false);
+    yield_grant(&b, false);
     /* A vGPU that comes and goes proves that the scheduler has looked in between. */
-    takes(&b);
+    acquire(&b);
     until_state(&b, GN_GRANT_HELD);
-    gives(&b, false);
+    yield_grant(&b, false);
     assert_int_equal(gn_grant_look(slot(&a)), GN_GRANT_WANTED);
     gn_scheduler_bound(scheduler, of_a, 0, 0, floors);
     until_state(&a, GN_GRANT_HELD);
@@ -392,8 +392,8 @@ static void a_floor_goes_first(void **state)
         gn_scheduler_bound(scheduler, of_a, 0, 900000, i ? elsewhere : here);
         /* Both floors together exceed the device: the second is ignored. */
         gn_scheduler_bound(scheduler, of_b, 0, 200000, i ? elsewhere : here);
-        takes(&a);
-        takes(&b);
+        acquire(&a);
+        acquire(&b);
         /* By weight, a has one turn in a thousand. */
         memset(&fa, 0, sizeof fa);
         for (int j = 0; j < (i ? 100 : 3000) && fa.n_grants < 20; j++) {
@@ -405,7 +405,7 @@ static void a_floor_goes_first(void **state)
             until_state(holder, GN_GRANT_HELD);
             for (const uint64_t end = gn_now_ns() + 1000000; gn_now_ns() < end;)
                 pause_a_little();
-            gives(holder, true);
+            yield_grant(holder, true);
             gn_scheduler_figures(scheduler, &a, 0, &fa);
         }
         gn_scheduler_figures(scheduler, &b, 0, &fb);
@@ -421,7 +421,7 @@ static void a_floor_goes_first(void **state)
 static void a_page_of_nonsense(void **state)
 {
     start(0, 1, 1);
-    takes(&a);
+    acquire(&a);
     until_state(&a, GN_GRANT_HELD);
     for (uint32_t i = 0; i < 200; i++) {
         atomic_store(&slot(&b)->state, i * 2654435761u);
@@ -430,15 +430,15 @@ static void a_page_of_nonsense(void **state)
     pause_a_little();
     assert_int_equal(gn_grant_look(slot(&a)), GN_GRANT_HELD);
     atomic_store(&slot(&b)->state, GN_GRANT_NONE);
-    takes(&b);
+    acquire(&b);
     until_preempted(&a);
-    gives(&a, false);
+    yield_grant(&a, false);
     until_state(&b, GN_GRANT_HELD);
     stop();
 }
 
 /* The worker has the eventfd, too: it may read it empty and make reads block. */
-static void who_empties_its_eventfd_holds_nobody_up(void **state)
+static void emptied_eventfd_delays_nobody(void **state)
 {
     uint64_t counter;
     start(0, 1, 1);
@@ -450,13 +450,13 @@ static void who_empties_its_eventfd_holds_nobody_up(void **state)
         assert_int_equal(poll(&p, 1, 0), 1);
         assert_int_equal(read(b.tell_fd, &counter, sizeof counter), sizeof counter);
     }
-    takes(&a);
+    acquire(&a);
     until_state(&a, GN_GRANT_HELD);
     stop();
 }
 
 /* A worker that notifies too often is ignored for a moment, then heard again. */
-static void who_tells_without_end_is_heard_now_and_then(void **state)
+static void flood_of_notifications_is_paused(void **state)
 {
     const uint64_t end = gn_now_ns() + PATIENCE_NS;
     start(0, 1, 1);
@@ -464,14 +464,14 @@ static void who_tells_without_end_is_heard_now_and_then(void **state)
         tell(&b);
     assert_true(gn_scheduler_is_paused(scheduler, &b));
     assert_false(gn_scheduler_is_paused(scheduler, &a));
-    takes(&b);
+    acquire(&b);
     until_state(&b, GN_GRANT_HELD);
     assert_false(gn_scheduler_is_paused(scheduler, &b));
     /* A paused vGPU that leaves delays no other. */
     while (!gn_scheduler_is_paused(scheduler, &b) && gn_now_ns() < end)
         tell(&b);
     gn_scheduler_leave(scheduler, &b);
-    takes(&a);
+    acquire(&a);
     until_state(&a, GN_GRANT_HELD);
     stop();
 }
@@ -480,21 +480,21 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alone_it_is_asked_once),
-        cmocka_unit_test(who_rests_loses_it_at_once),
-        cmocka_unit_test(who_works_is_pressed_and_gives),
+        cmocka_unit_test(parked_grant_is_taken_at_once),
+        cmocka_unit_test(working_holder_is_preempted),
         cmocka_unit_test(a_grant_that_fails_forfeits_what_was_owed),
-        cmocka_unit_test(who_traces_hears_of_each_turn),
-        cmocka_unit_test(whose_end_comes_holds_nobody_up),
+        cmocka_unit_test(trace_has_each_turn),
+        cmocka_unit_test(leaving_holder_frees_device),
         cmocka_unit_test(turns_go_by_weight),
         cmocka_unit_test(a_waiter_that_leaves_is_charged_for),
         cmocka_unit_test(another_policy_keeps_the_waiters),
-        cmocka_unit_test(who_never_gives_is_named),
-        cmocka_unit_test(who_does_not_answer_is_looked_at),
+        cmocka_unit_test(holder_over_limit_is_reported),
+        cmocka_unit_test(late_holder_is_reported_again),
         cmocka_unit_test(a_cap_is_kept_and_lifted),
         cmocka_unit_test(a_floor_goes_first),
         cmocka_unit_test(a_page_of_nonsense),
-        cmocka_unit_test(who_empties_its_eventfd_holds_nobody_up),
-        cmocka_unit_test(who_tells_without_end_is_heard_now_and_then),
+        cmocka_unit_test(emptied_eventfd_delays_nobody),
+        cmocka_unit_test(flood_of_notifications_is_paused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,7 +43,7 @@ void gn_shares_leave(struct gn_vgpu_record *v)
 }
 
 /* Divides by weight, first among tenants with work, then among the vGPUs with work of each. */
-static void reckon_device(struct gn_daemon *d, uint32_t device)
+static void compute_device(struct gn_daemon *d, uint32_t device)
 {
     uint64_t all_used = 0, all_weights = 0;
     double all_device = 0;
@@ -87,5 +87,5 @@ void gn_shares_reckon(struct gn_daemon *d)
     }
     for (uint32_t p = 0; p < d->machine.n_platforms; p++)
         for (uint32_t i = 0; i < d->machine.platforms[p].n_devices; i++)
-            reckon_device(d, n++);
+            compute_device(d, n++);
 }

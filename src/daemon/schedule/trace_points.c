@@ -20,7 +20,7 @@ void gn_scheduler_note_locked(const struct device *d, const struct gn_share *sh,
 }
 
 /* Writes the present state of a share, as the start of a trace. */
-static void tell_state(const struct gn_scheduler *s, const struct gn_share *sh, uint64_t now)
+static void trace_state(const struct gn_scheduler *s, const struct gn_share *sh, uint64_t now)
 {
     const struct device *d = &s->devices[sh->device];
     if (d->sched.running == &sh->entity)
@@ -39,6 +39,6 @@ void gn_scheduler_trace(struct gn_scheduler *s, struct gn_trace_ring *ring, uint
     }
     for (uint32_t i = 0; ring && i < s->n_table; i++)
         for (uint32_t j = 0; s->table[i] && j < s->table[i]->n; j++)
-            tell_state(s, &s->table[i]->all[j], now);
+            trace_state(s, &s->table[i]->all[j], now);
     pthread_mutex_unlock(&s->lock);
 }

@@ -42,37 +42,37 @@ static uint64_t next(uint64_t user, uint64_t now)
     return u ? gn_fault_throttle_next_start(u, PAUSE, now) : now;
 }
 
-static void let_in(uint64_t user, uint64_t now)
+static void start_program(uint64_t user, uint64_t now)
 {
     struct gn_fault_user *u = gn_fault_throttle_find(&b, "t", user, now);
     if (u)
         gn_fault_throttle_start(u, now);
 }
 
-static void the_first_ones_cost_nothing(void **state)
+static void first_faults_are_free(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < GN_BREACHES_FREE; i++) {
         note(1, START);
         assert_int_equal(next(USER, START), START);
-        let_in(USER, START);
+        start_program(USER, START);
     }
 }
 
-static void whoever_goes_on_starts_one_program_a_pause(void **state)
+static void repeated_faults_allow_one_start_a_pause(void **state)
 {
     unsigned n = 0;
     (void)state;
     /* Each program causes a fault as soon as it has started, for 100 pauses. */
     for (uint64_t now = START; now < START + 100 * PAUSE; n++) {
         now = next(USER, now);
-        let_in(USER, now);
+        start_program(USER, now);
         note(1, now);
     }
     assert_in_range(n, 100, 100 + GN_BREACHES_FREE + 2);
 }
 
-static void programs_that_wait_start_one_a_pause_until_the_level_has_fallen(void **state)
+static void waiting_programs_start_one_a_pause(void **state)
 {
     (void)state;
     note(1000, START);
@@ -80,20 +80,20 @@ static void programs_that_wait_start_one_a_pause_until_the_level_has_fallen(void
     for (uint64_t i = 0; i < GN_BREACHES_MOST - GN_BREACHES_FREE; i++) {
         assert_int_equal(next(USER, now), START + i * PAUSE);
         now = START + i * PAUSE;
-        let_in(USER, now);
+        start_program(USER, now);
     }
     now = START + (GN_BREACHES_MOST - GN_BREACHES_FREE) * PAUSE;
     assert_int_equal(next(USER, now), now);
-    let_in(USER, now);
+    start_program(USER, now);
     assert_int_equal(next(USER, now), now);
 }
 
 /* Programs that ask and then leave delay no others, however many there are. */
-static void asking_takes_no_place(void **state)
+static void asking_reserves_no_start(void **state)
 {
     (void)state;
     note(1000, START);
-    let_in(USER, START);
+    start_program(USER, START);
     for (int i = 0; i < 1000; i++)
         assert_int_equal(next(USER, START), START + PAUSE);
 }
@@ -102,13 +102,13 @@ static void other_users_and_tenants_do_not_wait(void **state)
 {
     (void)state;
     note(1000, START);
-    let_in(USER, START);
+    start_program(USER, START);
     assert_int_equal(next(USER, START), START + PAUSE);
     assert_null(gn_fault_throttle_find(&b, "t", USER + 1, START));
     assert_null(gn_fault_throttle_find(&b, "another", USER, START));
 }
 
-static void whoever_stops_is_soon_rid_of_it(void **state)
+static void level_is_bounded(void **state)
 {
     (void)state;
     note(1000, START);
@@ -116,7 +116,7 @@ static void whoever_stops_is_soon_rid_of_it(void **state)
     assert_int_equal(next(USER, later), later);
 }
 
-static void without_a_pause_nobody_waits(void **state)
+static void no_wait_without_pause(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < 1000; i++)
@@ -126,7 +126,7 @@ static void without_a_pause_nobody_waits(void **state)
         START);
 }
 
-static void records_are_bounded_and_stay_while_somebody_waits(void **state)
+static void records_are_bounded_and_kept_for_waiters(void **state)
 {
     (void)state;
     note(1000, START);
@@ -145,16 +145,14 @@ static void records_are_bounded_and_stay_while_somebody_waits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(the_first_ones_cost_nothing, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(whoever_goes_on_starts_one_program_a_pause, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(
-            programs_that_wait_start_one_a_pause_until_the_level_has_fallen, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(asking_takes_no_place, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(first_faults_are_free, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(repeated_faults_allow_one_start_a_pause, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(waiting_programs_start_one_a_pause, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(asking_reserves_no_start, set_up, tear_down),
         cmocka_unit_test_setup_teardown(other_users_and_tenants_do_not_wait, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(whoever_stops_is_soon_rid_of_it, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(without_a_pause_nobody_waits, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(records_are_bounded_and_stay_while_somebody_waits, set_up,
+        cmocka_unit_test_setup_teardown(level_is_bounded, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(no_wait_without_pause, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(records_are_bounded_and_kept_for_waiters, set_up,
                                         tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

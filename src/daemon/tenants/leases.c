@@ -68,7 +68,7 @@ static void recall(struct gn_lease_holder *h, uint64_t now_ns)
 
 /* Tells all holders when the account goes over or back under its limit: while it is over, memory
  * that they free must be returned at once. */
-static void tell_tightness(struct gn_lease_account *a, uint64_t now_ns)
+static void send_tightness(struct gn_lease_account *a, uint64_t now_ns)
 {
     bool over = is_over(a);
     gn_list_for_each(h, &a->holders, struct gn_lease_holder, link)
@@ -78,7 +78,7 @@ static void tell_tightness(struct gn_lease_account *a, uint64_t now_ns)
     }
 }
 
-static void gather(struct gn_lease_holder *asker, uint64_t now_ns)
+static void recall_others(struct gn_lease_holder *asker, uint64_t now_ns)
 {
     asker->gathering = true;
     gn_list_for_each(h, &asker->account->holders, struct gn_lease_holder, link)
@@ -115,7 +115,7 @@ static void grant(struct gn_lease_holder *h, uint64_t room, uint64_t own_room)
 }
 
 /* Answers the ask or lets it wait. Returns when to look again; 0: answered. */
-static uint64_t consider(struct gn_lease_holder *h, uint64_t now_ns)
+static uint64_t try_answer(struct gn_lease_holder *h, uint64_t now_ns)
 {
     struct gn_lease_account *a = h->account;
     uint64_t room = room_of(a->limit_bytes, a->leased_bytes),
@@ -130,7 +130,7 @@ static uint64_t consider(struct gn_lease_holder *h, uint64_t now_ns)
     if (h->need_bytes <= least(alone, own_room) && now_ns < h->ask_until_ns) {
         bool wait = false;
         if (!h->gathering)
-            gather(h, now_ns);
+            recall_others(h, now_ns);
         gn_list_for_each(other, &a->holders, struct gn_lease_holder, link)
         {
             if (other == h || !is_waited_for(other, now_ns))
@@ -156,11 +156,11 @@ uint64_t gn_account_settle(struct gn_lease_account *a, uint64_t now_ns)
     }
     gn_list_for_each(h, &a->asks, struct gn_lease_holder, ask)
     {
-        uint64_t at = consider(h, now_ns);
+        uint64_t at = try_answer(h, now_ns);
         if (at && (!next || at < next))
             next = at;
     }
-    tell_tightness(a, now_ns);
+    send_tightness(a, now_ns);
     return next;
 }
 

@@ -79,7 +79,7 @@ static void an_ask_within_the_limit_is_granted_with_some_slack(void **state)
     assert_int_equal(gn_account_settle(&a, 1), 0);
 }
 
-static void without_a_limit_all_that_is_wanted_is_granted(void **state)
+static void unlimited_ask_is_granted_in_full(void **state)
 {
     struct gn_lease_account a;
     struct worker w[2];
@@ -99,7 +99,7 @@ static void without_a_limit_all_that_is_wanted_is_granted(void **state)
     assert_int_equal(w[0].n_recalls + w[1].n_recalls, 0);
 }
 
-static void what_can_never_be_is_refused_at_once(void **state)
+static void impossible_ask_is_refused_at_once(void **state)
 {
     struct gn_lease_account a;
     struct worker w[2];
@@ -186,7 +186,7 @@ static void a_silent_worker_costs_its_tenant_a_bounded_time_once(void **state)
     assert_int_equal(w[1].granted, 50);
 }
 
-static void who_is_ending_is_waited_for(void **state)
+static void ask_waits_for_ending_holder(void **state)
 {
     struct gn_lease_account a;
     struct worker w[2];
@@ -267,7 +267,7 @@ static void a_lowered_limit_takes_slack_back_and_stops_grants(void **state)
     assert_int_equal(w[1].granted, 1000);
 }
 
-static void the_limit_of_one_is_the_lesser(void **state)
+static void holder_limit_is_the_lower(void **state)
 {
     struct gn_lease_account a;
     struct worker w;
@@ -281,7 +281,7 @@ static void the_limit_of_one_is_the_lesser(void **state)
     assert_int_equal(gn_holder_limit(&w.h), 90);
 }
 
-static void no_worker_gives_what_it_does_not_have(void **state)
+static void invalid_worker_messages_are_refused(void **state)
 {
     struct gn_lease_account a;
     struct worker w[2];
@@ -302,7 +302,7 @@ static void no_worker_gives_what_it_does_not_have(void **state)
 
 /* Eight workers allocate, free, answer late or never, die and come back, while the limit changes.
  * No worker ever holds more than its account says, and the sum grows only within the limit. */
-static void at_random_the_books_never_go_over(void **state)
+static void random_accounts_stay_within_limit(void **state)
 {
     enum { N = 8, STEPS = 200000 };
     struct gn_lease_account a;
@@ -381,17 +381,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_ask_within_the_limit_is_granted_with_some_slack),
-        cmocka_unit_test(without_a_limit_all_that_is_wanted_is_granted),
-        cmocka_unit_test(what_can_never_be_is_refused_at_once),
+        cmocka_unit_test(unlimited_ask_is_granted_in_full),
+        cmocka_unit_test(impossible_ask_is_refused_at_once),
         cmocka_unit_test(slack_of_others_is_recalled_before_a_refusal),
         cmocka_unit_test(an_answer_older_than_the_ask_does_not_count),
         cmocka_unit_test(a_silent_worker_costs_its_tenant_a_bounded_time_once),
-        cmocka_unit_test(who_is_ending_is_waited_for),
+        cmocka_unit_test(ask_waits_for_ending_holder),
         cmocka_unit_test(death_frees_and_ends_an_ask),
         cmocka_unit_test(a_lowered_limit_takes_slack_back_and_stops_grants),
-        cmocka_unit_test(the_limit_of_one_is_the_lesser),
-        cmocka_unit_test(no_worker_gives_what_it_does_not_have),
-        cmocka_unit_test(at_random_the_books_never_go_over),
+        cmocka_unit_test(holder_limit_is_the_lower),
+        cmocka_unit_test(invalid_worker_messages_are_refused),
+        cmocka_unit_test(random_accounts_stay_within_limit),
     };
     return cmocka_run_group_tests_name("leases", tests, NULL, NULL);
 }

@@ -22,7 +22,7 @@ static struct gn_vgpu_record *vgpu_of(struct gn_lease_holder *h)
     return gn_container_of(h, struct gn_vgpu_record, lease);
 }
 
-static void bound(struct gn_vgpu_record *v)
+static void apply_limits(struct gn_vgpu_record *v)
 {
     const struct gn_daemon *d = v->daemon;
     const struct gn_platform_record *p = &d->machine.platforms[v->platform];
@@ -52,7 +52,7 @@ static void note_refused(struct gn_vgpu_record *v)
 static void answer(struct gn_lease_holder *h, uint32_t seq, uint64_t granted_bytes)
 {
     if (granted_bytes)
-        bound(vgpu_of(h));
+        apply_limits(vgpu_of(h));
     else
         note_refused(vgpu_of(h));
     struct gn_worker_leased l = {.granted_bytes = granted_bytes};
@@ -81,7 +81,7 @@ int gn_memory_frame(struct gn_vgpu_record *v, const struct gn_frame *f)
                  r.answers <= 1 && r.zero == 0)
             rc = gn_holder_returned(&v->lease, r.bytes, r.answers, gn_now_ns());
         if (rc == 0 && f->op == GN_WORKER_RETURNED)
-            bound(v);
+            apply_limits(v);
     }
     gn_memory_settle(v->daemon);
     return rc ? rc : 1;
@@ -131,7 +131,7 @@ void gn_memory_hold(struct gn_conn *c, struct gn_tenant *t, uint32_t seq, char *
         send_held(c);
 }
 
-static struct gn_conn *first_over(struct gn_daemon *d, uint64_t now_ns)
+static struct gn_conn *find_due_reply(struct gn_daemon *d, uint64_t now_ns)
 {
     gn_list_for_each(c, &d->conns, struct gn_conn, link)
     {
@@ -158,7 +158,7 @@ void gn_memory_settle(struct gn_daemon *d)
     /* Sending may close the connection of a peer that does not read, and with it others, so the
      * search starts over. */
     struct gn_conn *over;
-    while (d->n_held && (over = first_over(d, now)))
+    while (d->n_held && (over = find_due_reply(d, now)))
         send_held(over);
     if (d->n_held) {
         gn_list_for_each(c, &d->conns, struct gn_conn,

@@ -64,11 +64,11 @@ void gn_tenant_reckon(struct gn_daemon *d, struct gn_tenant *t)
     bool floors[GN_LINK_MAX_PLATFORMS * GN_WORKER_MAX_DEVICES] = {false};
     uint32_t n = 0;
     for (uint32_t p = 0; p < d->machine.n_platforms; p++) {
-        const uint64_t his = gn_tenant_devices(&t->rules, &d->machine, p);
+        const uint64_t allowed = gn_tenant_devices(&t->rules, &d->machine, p);
         for (uint32_t i = 0; i < d->machine.platforms[p].n_devices &&
                              n < GN_LINK_MAX_PLATFORMS * GN_WORKER_MAX_DEVICES;
              i++)
-            floors[n++] = his >> i & 1;
+            floors[n++] = allowed >> i & 1;
     }
     gn_scheduler_weigh(d->scheduler, t->shares, t->rules.weight);
     gn_scheduler_bound(d->scheduler, t->shares, t->rules.cap, t->rules.floor, floors);

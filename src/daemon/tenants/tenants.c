@@ -136,8 +136,8 @@ int gn_tenant_admits(const struct gn_tenant_rules *r, const struct gn_peer *peer
 
 /* Adds the devices of `platform` that the selector matches to *bits. Returns whether it matches any
  * device of any platform. */
-static bool each_selected(const struct gn_selector *s, const struct gn_machine *m,
-                          uint32_t platform, uint64_t *bits)
+static bool select_devices(const struct gn_selector *s, const struct gn_machine *m,
+                           uint32_t platform, uint64_t *bits)
 {
     bool any = false;
     int nth = 0;
@@ -162,7 +162,7 @@ uint64_t gn_tenant_devices(const struct gn_tenant_rules *r, const struct gn_mach
     if (!r->n_devices)
         return n < 64 ? (UINT64_C(1) << n) - 1 : UINT64_MAX;
     for (uint32_t i = 0; i < r->n_devices; i++)
-        each_selected(&r->devices[i], m, platform, &bits);
+        select_devices(&r->devices[i], m, platform, &bits);
     return bits;
 }
 
@@ -171,7 +171,7 @@ int gn_tenant_devices_check(const struct gn_tenant_rules *r, const struct gn_mac
 {
     for (uint32_t i = 0; i < r->n_devices; i++) {
         uint64_t ignored = 0;
-        if (!each_selected(&r->devices[i], m, 0, &ignored))
+        if (!select_devices(&r->devices[i], m, 0, &ignored))
             return gn_fail(err, ENODEV, "gantry devices lists the devices",
                            "the tenant \"%s\" names a device that does not exist: \"%s\"%s",
                            r->name, r->devices[i].name,
@@ -193,9 +193,9 @@ int gn_tenants_floors_check(const struct gn_tenants *t, const struct gn_tenant *
                 break;
             if (other == it || !other->rules.floor)
                 continue;
-            const uint64_t his = gn_tenant_devices(&other->rules, m, p);
+            const uint64_t theirs = gn_tenant_devices(&other->rules, m, p);
             for (uint32_t d = 0; d < m->platforms[p].n_devices; d++)
-                sums[d] += his >> d & 1 ? other->rules.floor : 0;
+                sums[d] += theirs >> d & 1 ? other->rules.floor : 0;
         }
         for (uint32_t d = 0; d < m->platforms[p].n_devices; d++) {
             char floor[16], others[16], left[16], fix[128];

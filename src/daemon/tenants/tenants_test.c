@@ -24,7 +24,7 @@ static struct gn_tenant_rules rules_of(const char *name)
     return r;
 }
 
-static void nothing_said_admits_operators_alone(void **state)
+static void without_rules_only_operators_are_admitted(void **state)
 {
     struct gn_tenant_rules r = rules_of("a");
     struct gn_peer operator_of_it = {.uid = 7, .is_operator = true},
@@ -55,7 +55,7 @@ static void users_and_groups_admit(void **state)
     assert_int_equal(gn_tenant_admits(&r, &no), 0);
 }
 
-static void a_token_admits_whoever_shows_it(void **state)
+static void token_admits_its_holder(void **state)
 {
     static const char *const wrong[] = {"a-token-of-some-lengtH", "a-token-of-some-lengt",
                                         "a-token-of-some-length-", "x", "A-token-of-some-length"};
@@ -85,7 +85,7 @@ static void a_token_admits_whoever_shows_it(void **state)
     assert_false(gn_tenant_admits_others(&r));
 }
 
-static void from_another_machine_credentials_alone_count(void **state)
+static void remote_peers_need_credentials(void **state)
 {
     struct gn_tenant_rules r = rules_of("blue"), plain = rules_of("default");
     struct gn_error err;
@@ -167,7 +167,7 @@ static void devices_are_selected_over_all_platforms(void **state)
     assert_non_null(strstr(err.what, "\"card\" with that index"));
 }
 
-static void floors_are_promised_once(void **state)
+static void floors_fit_the_device(void **state)
 {
     static struct gn_platform_record platforms[1];
     struct gn_machine m = {.n_platforms = 1, .platforms = platforms};
@@ -212,7 +212,7 @@ static void floors_are_promised_once(void **state)
     gn_tenants_fini(&t);
 }
 
-static void refusals_fill_no_log(void **state)
+static void refusal_lines_are_limited(void **state)
 {
     static struct gn_refusals r;
     uint32_t more = 0;
@@ -235,7 +235,7 @@ static void refusals_fill_no_log(void **state)
     assert_false(gn_refusals_note(&r, 1000, false, now, &more));
 }
 
-static void tokens_cannot_be_tried_without_end(void **state)
+static void token_guesses_are_limited(void **state)
 {
     static struct gn_refusals r;
     uint32_t more;
@@ -255,15 +255,15 @@ static void tokens_cannot_be_tried_without_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_said_admits_operators_alone),
+        cmocka_unit_test(without_rules_only_operators_are_admitted),
         cmocka_unit_test(users_and_groups_admit),
-        cmocka_unit_test(a_token_admits_whoever_shows_it),
-        cmocka_unit_test(from_another_machine_credentials_alone_count),
+        cmocka_unit_test(token_admits_its_holder),
+        cmocka_unit_test(remote_peers_need_credentials),
         cmocka_unit_test(default_is_there_always),
         cmocka_unit_test(devices_are_selected_over_all_platforms),
-        cmocka_unit_test(refusals_fill_no_log),
-        cmocka_unit_test(floors_are_promised_once),
-        cmocka_unit_test(tokens_cannot_be_tried_without_end),
+        cmocka_unit_test(refusal_lines_are_limited),
+        cmocka_unit_test(floors_fit_the_device),
+        cmocka_unit_test(token_guesses_are_limited),
     };
     return cmocka_run_group_tests_name("tenants", tests, NULL, NULL);
 }
