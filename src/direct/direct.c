@@ -104,7 +104,6 @@ static struct gn_direct *create(const char *api)
         return NULL;
     *d = (struct gn_direct){.api = api,
                             .boot = {.control_fd = -1,
-                                     .hosted = true,
                                      .end = &d->end,
                                      .session_fd = -1,
                                      .tell_fd = -1,

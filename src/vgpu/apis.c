@@ -9,8 +9,10 @@
 #include "base/log.h"
 #include "vgpu/core/serve.h"
 #include "vgpu/opencl/opencl_vgpu.h"
+#include "vgpu/session/session_in_process.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +35,8 @@ int gn_vgpu_serve(const struct gn_vgpu_boot *boot)
                boot->platform->ops->info->name);
         return 1;
     }
+    /* Makes output that a driver prints through the C library appear at once. */
+    setvbuf(stdout, NULL, _IONBF, 0);
     return gn_vgpu_run(&vgpu, boot, api);
 }
 

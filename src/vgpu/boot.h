@@ -23,7 +23,7 @@ int gn_boot_receive(int control_fd, struct gn_boot *ret);
 
 /*
  * Maps the segments and fills in *v. The mappings and the descriptors that v names are v's from
- * then on; b must stay. The caller sets control_fd, hosted and platform. 0, or -errno with a
+ * then on; b must stay. The caller sets control_fd and platform. 0, or -errno with a
  * sentence; v still owns all that it has got by then.
  */
 int gn_boot_map(struct gn_boot *b, struct gn_vgpu_boot *v, struct gn_error *err);

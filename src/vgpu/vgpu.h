@@ -41,7 +41,6 @@ struct gn_vgpu_boot {
     /* To gantryd (link/worker_control.h); hangs up when gantryd is gone: gn_vgpu_serve returns. */
     int control_fd;
 
-    bool hosted; /* passthrough: this process is the program */
     /* In-process only; else NULL. */
     struct gn_process_end *end;
 

@@ -28,7 +28,8 @@ static void begin(void)
     memset(&v, 0, sizeof v);
     memset(&h, 0, sizeof h);
     v.boot = &boot;
-    v.remote = &h;
+    v.session = &gn_vgpu_session_tcp;
+    v.tcp = &h;
     h.v = &v;
     v.events = events;
     v.segments[0] = (struct gn_segment){.fd = -1, .base = area, .bytes = AREA_BYTES};
@@ -103,7 +104,7 @@ static bool take(struct fuzz *f, uint32_t number)
             memcpy(payload, at, n);
         frame.payload = payload;
     }
-    const int rc = gn_vgpu_tcp_take(&h, &frame);
+    const int rc = gn_vgpu_tcp_load_frame(&h, &frame);
     FUZZ_CHECK(rc == 0 || rc == -EPROTO);
     FUZZ_CHECK(h.n_held <= GN_REPLY_SLOTS &&
                h.touched_bytes <= MOST_TOUCHED + GN_REMOTE_CHUNK_BYTES);
@@ -117,10 +118,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     begin();
     const uint64_t received = fuzz_u8(&f);
     bool good = true;
-    for (uint32_t i = 0; good && !gn_vgpu_tcp_has_taken(&h) && (f.left || i < 2); i++)
+    for (uint32_t i = 0; good && !gn_vgpu_tcp_is_loaded(&h) && (f.left || i < 2); i++)
         good = take(&f, i);
-    const bool whole = gn_vgpu_tcp_has_taken(&h);
-    const int rc = gn_vgpu_tcp_goes_on(&h);
+    const bool whole = gn_vgpu_tcp_is_loaded(&h);
+    const int rc = gn_vgpu_tcp_resume_stream(&h);
     FUZZ_CHECK(rc == 0 || rc == -EPROTO);
     FUZZ_CHECK(whole || rc);
     if (!rc)

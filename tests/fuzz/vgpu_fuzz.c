@@ -19,6 +19,7 @@
 #include "opencl_vgpu.h"
 #include "strict_driver.h"
 #include "vgpu/core/serve.h"
+#include "vgpu/migrate/transfer.h"
 
 #define DATA_BYTES (32u << 10)
 
@@ -84,7 +85,8 @@ static void set_up(bool later)
     memset(&counters, 0, sizeof counters);
     memset(&v, 0, sizeof v);
     strict_driver_start(later);
-    FUZZ_CHECK(gn_vgpu_open(&v, &boot, &gn_opencl_vgpu_api) == 0);
+    v.migration = &gn_vgpu_migration;
+    FUZZ_CHECK(gn_vgpu_open(&v, &boot, &gn_vgpu_session_shm, &gn_opencl_vgpu_api) == 0);
     v.help = at_once;
     v.lease.leased_bytes = UINT64_MAX; /* nobody is there to ask */
     gn_vgpu_ears_init(&ears, &boot);
@@ -254,7 +256,7 @@ static void let_go(void)
         gn_segment_fini(&v.segments[i]);
     gn_frame_reader_fini(&ears.control.reader);
     gn_frame_reader_fini(&ears.session);
-    gn_frame_writer_fini(&v.session);
+    gn_frame_writer_fini(&v.frames);
     close(session_end);
     close(control_end);
     close(boot.session_fd);

@@ -204,13 +204,10 @@ static void check_for_idle(struct gn_vdevice *d)
     const bool preempted =
         idle && gn_grant_is_preempted(d->turn.slot) && gn_grant_look(d->turn.slot) == GN_GRANT_HELD;
     const bool looks =
-        !v->remote &&
-        (preempted || (v->on_processors && !v->hosted &&
-                       !atomic_load_explicit(&v->counters->pending, memory_order_relaxed) &&
-                       (gn_vgpu_is_apart(v) || gn_spin_room())));
-    if (looks)
-        gn_ring_nudge(&v->ring);
-    else if (idle)
+        preempted || (v->on_processors && v->session->has_serving_thread &&
+                      !atomic_load_explicit(&v->counters->pending, memory_order_relaxed) &&
+                      (gn_vgpu_is_apart(v) || gn_spin_room()));
+    if (!(looks && v->session->expect_message(v)) && idle)
         gn_turn_park(d);
 }
 
@@ -345,7 +342,7 @@ static bool enter_event_locked(struct gn_command *c)
     e->error = 0;
     e->producer = NULL;
     /* Over tcp the guest has armed its own copy of the entry, not this one. */
-    if (c->vgpu->remote)
+    if (!c->vgpu->session->shares_memory)
         gn_event_arm(gn_event_at(c->vgpu->events, head->event));
     return true;
 }

@@ -105,6 +105,7 @@ static uint64_t queue_id;
 static void start(bool in_order)
 {
     memset(&vgpu, 0, sizeof vgpu);
+    vgpu.session = &gn_vgpu_session_shm;
     memset(&device, 0, sizeof device);
     gn_fake.n_given = n_finished = n_flushed = 0;
     gn_fake.busy = false;

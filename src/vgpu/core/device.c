@@ -326,9 +326,6 @@ void gn_vgpu_flush(struct gn_vgpu *v)
         if (!d->blocks)
             flush_device(d, 1);
         pthread_mutex_unlock(&d->role);
-        /* In a program's own thread nobody comes after it. */
-        if (v->hosted && atomic_load_explicit(&d->turn.rests, memory_order_seq_cst))
-            gn_turn_park(d);
     }
 }
 
@@ -374,14 +371,14 @@ static bool sleep_on(struct gn_vdevice *d)
     struct gn_turn *t = &d->turn;
     bool looks = false;
     while (!atomic_exchange_explicit(&d->woken, 0, memory_order_seq_cst) && !looks) {
-        if (d->vgpu->hosted && gn_lost_is(&d->vgpu->lost))
+        if (gn_vgpu_threads_return(d->vgpu))
             return false;
         const bool wanted = atomic_load_explicit(&t->wanted, memory_order_seq_cst);
         if (wanted && gn_grant_look(t->slot) != GN_GRANT_WANTED)
             return true;
         if (wanted)
             gn_park_either(&t->slot->state, GN_GRANT_WANTED, false, &d->vgpu->lost, &d->woken, 0);
-        else if (d->vgpu->hosted && t->slot)
+        else if (!d->vgpu->session->has_serving_thread && t->slot)
             looks = sleep_on_preempt(d);
         else
             gn_park(&d->woken, 0, true, &d->vgpu->lost);
@@ -397,8 +394,8 @@ static void *submit_thread(void *arg)
     gn_objects_own_thread();
     for (;;) {
         bool came = sleep_on(d);
-        if (v->hosted && gn_lost_is(&v->lost))
-            return NULL; /* the program lives on */
+        if (gn_vgpu_threads_return(v))
+            return NULL;
         pthread_mutex_lock(&d->role);
         if (came)
             gn_turn_began(d);
@@ -411,9 +408,7 @@ static void *submit_thread(void *arg)
         pthread_mutex_unlock(&d->role);
         /* A short command is over by now, and the program about to send the next: that is the
          * ring's thread to wait for. */
-        if (!v->remote && gn_turn_hold_ns(d))
-            gn_ring_nudge(&v->ring);
-        else
+        if (!gn_turn_hold_ns(d) || !v->session->expect_message(v))
             gn_turn_park(d);
         gn_objects_bury(v);
         atomic_thread_fence(memory_order_seq_cst);

@@ -10,7 +10,6 @@
  */
 #include "vgpu/core/gate.h"
 
-#include "vgpu/session/session_tcp.h"
 #include "vgpu/core/vgpu_core.h"
 
 #include "base/clock.h"
@@ -45,9 +44,7 @@ void gn_gate_quiesce(struct gn_vgpu *v)
     g->ring_quiesced = true;
     g->n_ends++;
     pthread_cond_broadcast(&g->wake);
-    /* In a program that hosts it, this thread outlives its vGPU. */
-    while (atomic_load_explicit(&g->closed, memory_order_relaxed) &&
-           !(v->hosted && gn_lost_is(&v->lost)))
+    while (atomic_load_explicit(&g->closed, memory_order_relaxed) && !gn_vgpu_threads_return(v))
         pthread_cond_wait(&g->wake, &g->lock);
     g->ring_quiesced = false;
     pthread_mutex_unlock(&g->lock);
@@ -70,8 +67,23 @@ void gn_gate_tell(struct gn_vgpu *v)
     g->n_ends++;
     pthread_cond_broadcast(&g->wake);
     pthread_mutex_unlock(&g->lock);
-    if (v->remote && gn_gate_is_closed(g))
-        gn_vgpu_tcp_wake(v->remote);
+    if (gn_gate_is_closed(g))
+        v->session->gate_changed(v);
+}
+
+/* In a worker nothing waits for it: the process ends. */
+void gn_vgpu_enter(struct gn_vgpu *v)
+{
+    if (v->session->in_program)
+        atomic_fetch_add_explicit(&v->n_inside, 1, memory_order_seq_cst);
+}
+
+void gn_vgpu_return(struct gn_vgpu *v)
+{
+    if (v->session->in_program &&
+        atomic_fetch_sub_explicit(&v->n_inside, 1, memory_order_seq_cst) == 1 &&
+        gn_gate_is_closed(&v->gate))
+        gn_gate_tell(v);
 }
 
 bool gn_gate_paused(struct gn_vgpu *v, bool at_boundary)
@@ -375,9 +387,7 @@ int gn_gate_close(struct gn_vgpu *v, uint64_t timeout_ns, struct gn_error *err)
     int r = begin(g, true, err);
     if (r)
         return r;
-    gn_ring_nudge(&v->ring);
-    if (v->remote)
-        gn_vgpu_tcp_wake(v->remote);
+    v->session->wake(v);
 
     pthread_mutex_lock(&g->lock);
     r = wait_locked(v, ring_quiesced, &until);
@@ -427,8 +437,7 @@ void gn_gate_open(struct gn_vgpu *v)
     pthread_cond_broadcast(&g->wake);
     pthread_mutex_unlock(&g->lock);
     gn_lease_wake(&v->lease);
-    if (v->remote)
-        gn_vgpu_tcp_wake(v->remote);
+    v->session->gate_changed(v);
     for (uint32_t i = 0; i < v->n_devices; i++) {
         atomic_store_explicit(&v->devices[i].dirty, true, memory_order_seq_cst);
         gn_device_wake(&v->devices[i]);

@@ -97,6 +97,7 @@ static int setup(void **state)
 {
     (void)state;
     memset(&vgpu, 0, sizeof vgpu);
+    vgpu.session = &gn_vgpu_session_shm;
     memset(&device, 0, sizeof device);
     memset(&grants, 0, sizeof grants);
     memset(ring_memory, 0, sizeof ring_memory);

@@ -29,6 +29,7 @@ static int setup(void **state)
     int session[2], control[2];
     (void)state;
     memset(&vgpu, 0, sizeof vgpu);
+    vgpu.session = &gn_vgpu_session_in_process; /* its threads return */
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, session), 0);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control), 0);
     program = session[0];
@@ -38,13 +39,12 @@ static int setup(void **state)
     vgpu.boot = &boot;
     vgpu.counters = &counters;
     vgpu.ring.ring = &ring;
-    vgpu.hosted = true; /* its threads end by themselves */
     vgpu.listens = true;
     gn_lost_init(&vgpu.lost);
     pthread_mutex_init(&vgpu.lock, NULL);
-    pthread_mutex_init(&vgpu.session_lock, NULL);
+    pthread_mutex_init(&vgpu.frames_lock, NULL);
     pthread_mutex_init(&vgpu.helper_lock, NULL);
-    gn_frame_writer_init(&vgpu.session, boot.session_fd, UINT64_C(64) << 20);
+    gn_frame_writer_init(&vgpu.frames, boot.session_fd, UINT64_C(64) << 20);
     gn_frame_reader_init(&reader, program);
     assert_int_equal(gn_gate_init(&vgpu.gate), 0);
     assert_int_equal(gn_lease_init(&vgpu.lease, boot.control_fd, &counters), 0);
@@ -58,7 +58,7 @@ static int teardown(void **state)
     gn_frame_reader_fini(&reader);
     close(program);
     pthread_join(control_thread, NULL);
-    gn_frame_writer_fini(&vgpu.session);
+    gn_frame_writer_fini(&vgpu.frames);
     close(gantryd);
     close(boot.session_fd);
     close(boot.control_fd);
@@ -124,7 +124,7 @@ static void test_a_program_that_never_reads_loses_its_vgpu(void **state)
     static const unsigned char text[LONG_BYTES];
     uint32_t n = 0;
     (void)state;
-    vgpu.session.max_bytes = 10 * LONG_BYTES;
+    vgpu.frames.max_bytes = 10 * LONG_BYTES;
     while (gn_vgpu_tell(&vgpu, GN_SESSION_CONTEXT, text, sizeof text) == 0)
         assert_true(++n < 1000);
     assert_int_equal(vgpu.fault, 1);

@@ -127,6 +127,7 @@ void gn_played_start(bool in_order, uint64_t every)
     assert_int_equal(gn_gate_init(&gn_played.vgpu.gate), 0);
     gn_played.vgpu.ring.ring = &ring;
     gn_played.vgpu.api = &api;
+    gn_played.vgpu.session = &gn_vgpu_session_shm;
     gn_played.vgpu.boot = &gn_played.boot;
     gn_played.vgpu.counters = &gn_played.counters;
     gn_played.vgpu.devices = &gn_played.device;

@@ -5,8 +5,6 @@
  * Called by generated code on the ring thread, or on the helper or lease thread for requests that
  * may wait. Calls the driver only to release objects.
  */
-#include "vgpu/session/session_tcp.h"
-
 #include "base/fault.h"
 #include "vgpu/core/build_includes.h"
 #include "vgpu/core/vgpu_core.h"
@@ -274,10 +272,7 @@ void gn_request_answer(struct gn_request *r)
     }
     if (reply == GN_NO_REPLY)
         return;
-    if (r->vgpu->remote)
-        gn_vgpu_tcp_answer(r->vgpu->remote, r, reply, payload, n);
-    else
-        gn_reply_send(r->vgpu->view.replies, reply, r->result, payload, n);
+    r->vgpu->session->answer(r->vgpu, r, reply, payload, n);
 }
 
 void gn_request_fini(struct gn_request *r)

@@ -7,9 +7,6 @@
  * thread serves what needs more memory than this vGPU has on lease.
  */
 #include "vgpu/core/include_files.h"
-#include "vgpu/migrate/released_objects.h"
-#include "vgpu/migrate/transfer.h"
-#include "vgpu/session/session_tcp.h"
 #include "vgpu/core/serve.h"
 
 #include "base/clock.h"
@@ -86,54 +83,19 @@ void gn_vgpu_fault(struct gn_vgpu *v, const char *why, const char *what)
     if (!atomic_exchange_explicit(&v->fault, 1, memory_order_relaxed))
         gn_log(GN_LOG_ERROR, "vgpu=%08x ends: %s (%s)", v->boot->id, why, what);
     gn_lost_declare(&v->lost);
-    if (v->hosted)
-        gn_lease_wake(&v->lease); /* the control thread sees to the end */
+    if (v->session->faulted)
+        v->session->faulted(v);
 }
 
-void gn_vgpu_reply(struct gn_vgpu *v, uint32_t token, int32_t result, const void *payload, size_t n)
+void gn_vgpu_hold(struct gn_vgpu *v)
 {
-    if (v->remote)
-        gn_vgpu_tcp_reply(v->remote, token, result, payload, n);
-    else
-        gn_reply_send(v->view.replies, token, result, payload, n);
+    atomic_fetch_add_explicit(&v->n_holds, 1, memory_order_relaxed);
 }
 
-void gn_vgpu_event_post(struct gn_vgpu *v, uint32_t index, enum gn_event_phase phase)
+void gn_vgpu_unhold(struct gn_vgpu *v)
 {
-    if (v->remote)
-        gn_vgpu_tcp_event(v->remote, index, phase);
-    else
-        gn_event_post(gn_event_at(v->events, index), phase);
-}
-
-void gn_vgpu_event_end(struct gn_vgpu *v, uint32_t index, int32_t error,
-                       const struct gn_event_times *times, const struct gn_command *c)
-{
-    if (v->remote)
-        gn_vgpu_tcp_event_end(v->remote, index, error, times, c);
-    else
-        gn_event_finish(gn_event_at(v->events, index), error, times);
-}
-
-int gn_vgpu_tell(struct gn_vgpu *v, uint16_t op, const void *payload, size_t n)
-{
-    return gn_vgpu_send(v, op, 0, payload, n);
-}
-
-int gn_vgpu_send(struct gn_vgpu *v, uint16_t op, uint32_t seq, const void *payload, size_t n)
-{
-    if (v->remote)
-        return gn_vgpu_tcp_frame(v->remote, op, seq, payload, n);
-    pthread_mutex_lock(&v->session_lock);
-    const bool behind = gn_frame_writer_pending(&v->session);
-    int r = gn_frame_push(&v->session, op, 0, seq, payload, n, NULL, 0);
-    const bool begins = !behind && gn_frame_writer_pending(&v->session);
-    pthread_mutex_unlock(&v->session_lock);
-    if (r == -ENOBUFS || r == -ENOMEM)
-        gn_vgpu_fault(v, "the program does not take what it is told", "session");
-    else if (begins)
-        gn_lease_wake(&v->lease); /* the control thread goes on with it */
-    return r;
+    if (atomic_fetch_sub_explicit(&v->n_holds, 1, memory_order_acq_rel) == 1 && v->session->unmap)
+        v->session->unmap(v);
 }
 
 /* ---- the control thread */
@@ -237,31 +199,23 @@ static bool take_event(struct gn_vgpu *v, const struct gn_worker_event *e)
         take_segment(v, e);
         return true;
     case GN_WORKER_EVENT_LINK:
-        if (v->remote) {
-            gn_vgpu_tcp_link(v->remote, e->fd);
-        } else {
-            gn_fd_close(e->fd);
-            gn_vgpu_fault(v, "a connection came for a program that is on this machine", "link");
-        }
+        v->session->connect(v, e->fd);
         return true;
     case GN_WORKER_EVENT_LEASED:
         gn_lease_answered(&v->lease, e->index, e->bytes);
         return true;
     case GN_WORKER_EVENT_RECALL:
         gn_lease_recalled(&v->lease, e->index);
-        if (v->remote)
-            gn_lease_shed(&v->lease); /* what is on its way over the network is not waited for */
-        else
-            gn_ring_nudge(&v->ring);
+        v->session->recall_memory(v);
         return true;
     case GN_WORKER_EVENT_SAVE:
-        gn_vgpu_migrate_outbound(v, e->fd, &e->save);
+        v->migration->outbound(v, e->fd, &e->save);
         return true;
     case GN_WORKER_EVENT_RESUME:
-        gn_vgpu_resume(v);
+        v->migration->resume(v);
         return true;
     case GN_WORKER_EVENT_GO:
-        gn_vgpu_resume_as_owner(v);
+        v->migration->resume_as_owner(v);
         return true;
     case GN_WORKER_EVENT_END:
         v->told_to_end = true;
@@ -306,10 +260,10 @@ int gn_vgpu_hear(struct gn_vgpu *v, struct gn_vgpu_ears *ears)
 /* Goes on with what the program has not taken yet. True: some of it is left. */
 static bool tell_on(struct gn_vgpu *v)
 {
-    pthread_mutex_lock(&v->session_lock);
+    pthread_mutex_lock(&v->frames_lock);
     /* Who listens finds out about a program that is gone. */
-    const bool left = !gn_frame_flush(&v->session) && gn_frame_writer_pending(&v->session);
-    pthread_mutex_unlock(&v->session_lock);
+    const bool left = !gn_frame_flush(&v->frames) && gn_frame_writer_pending(&v->frames);
+    pthread_mutex_unlock(&v->frames_lock);
     return left;
 }
 
@@ -333,25 +287,14 @@ void *gn_vgpu_control_thread(void *arg)
         if (n == 0)
             gn_lease_shed(&v->lease);
         ears.deaf = deaf;
-        if ((n < 0 && errno != EINTR) || gn_vgpu_hear(v, &ears) < 0 ||
-            (v->hosted && gn_lost_is(&v->lost)))
+        if ((n < 0 && errno != EINTR) || gn_vgpu_hear(v, &ears) < 0 || gn_vgpu_threads_return(v))
             break;
     }
     gn_debug("vgpu=%08x the program or gantryd is gone", v->boot->id);
-    if (v->hosted) {
-        gn_frame_reader_fini(&ears.control.reader);
-        gn_frame_reader_fini(&ears.session);
-        gn_vgpu_end_in_process(v);
-        return NULL;
-    }
-    if (v->told_to_end && atomic_load_explicit(&v->saved_awaiting_commit, memory_order_seq_cst) &&
-        v->api->end) {
-        gn_released_objects_leave(v);
-        v->api->end(v);
-    }
-    /* Nothing is taken down piece by piece: a driver in the middle of a kernel would have to be
-     * waited for. */
-    _exit(atomic_load_explicit(&v->fault, memory_order_relaxed) ? 1 : 0);
+    gn_frame_reader_fini(&ears.control.reader);
+    gn_frame_reader_fini(&ears.session);
+    v->session->end(v);
+    return NULL;
 }
 
 /* ---- the helpers */
@@ -430,7 +373,7 @@ void gn_helpers_end(struct gn_vgpu *v)
 
 int gn_vgpu_start_thread(const struct gn_vgpu *v, void *(*run)(void *), void *arg, pthread_t *ret)
 {
-    return gn_thread_start(v->hosted ? GN_THREAD_PREFIX "vgpu" : NULL, run, arg, ret);
+    return gn_thread_start(v->session->thread_name, run, arg, ret);
 }
 
 static bool start_helper_locked(struct gn_helper *h)
@@ -527,61 +470,13 @@ void gn_vgpu_handle(struct gn_vgpu *v, struct gn_request *r, uint32_t n_bytes, u
         gn_vgpu_answer(v, r);
 }
 
-static void ring_loop(struct gn_vgpu *v)
-{
-    const uint64_t spin_ns = v->ring.waiter.policy.spin_ns;
-    struct gn_request r;
-    while (!atomic_load_explicit(&v->fault, memory_order_relaxed)) {
-        if (gn_gate_is_closed(&v->gate)) {
-            gn_gate_quiesce(v);
-            continue;
-        }
-        gn_request_init(&r, v);
-        int n = gn_ring_try_receive(&v->ring, r.bytes);
-        if (n > 0) {
-            if (v->ring.peer_cpu != atomic_load_explicit(&v->program_cpu, memory_order_relaxed))
-                atomic_store_explicit(&v->program_cpu, v->ring.peer_cpu, memory_order_relaxed);
-            gn_vgpu_handle(v, &r, (uint32_t)n, 0);
-            continue;
-        }
-        if (n != -EAGAIN) {
-            gn_vgpu_fault(v, "the request ring is corrupt", "ring");
-            return;
-        }
-        gn_vgpu_flush(v);
-        gn_objects_bury(v);
-        if (gn_lease_is_recalled(&v->lease))
-            gn_lease_shed(&v->lease);
-        /* Spinning while the device's own threads want a processor would hold up what the program
-         * waits for. */
-        bool busy =
-            v->on_processors && atomic_load_explicit(&v->counters->pending, memory_order_relaxed);
-        v->ring.waiter.policy.spin_ns =
-            busy && spin_ns > GN_SPIN_SHORT_NS ? GN_SPIN_SHORT_NS : spin_ns;
-        int rc = gn_ring_spin(&v->ring);
-        if (rc == -EAGAIN) {
-            /* Who has the device while others wait for it keeps it for a moment: his program is
-             * about to go on. */
-            const uint64_t hold_ns = gn_vgpu_hold_ns(v);
-            rc = hold_ns ? gn_ring_park(&v->ring, hold_ns) : -ETIMEDOUT;
-            if (hold_ns)
-                gn_vgpu_held(v, rc == 0);
-            if (rc == -ETIMEDOUT) {
-                gn_vgpu_rest(v);
-                rc = gn_ring_park(&v->ring, 0);
-            }
-        }
-        if (rc == -EPIPE)
-            return;
-    }
-}
-
-int gn_vgpu_open(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struct gn_vgpu_api *api)
+int gn_vgpu_open(struct gn_vgpu *v, const struct gn_vgpu_boot *boot,
+                 const struct gn_vgpu_session_ops *session, const struct gn_vgpu_api *api)
 {
     struct gn_waiter waiter = {gn_spin_policy_default(), &v->lost};
     v->boot = boot;
     v->api = api;
-    v->hosted = boot->hosted;
+    v->session = session;
     v->help = help;
     v->counters = boot->counters.base;
     v->events = boot->events.base;
@@ -605,8 +500,8 @@ int gn_vgpu_open(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struc
     pthread_mutex_init(&v->objects.lock, NULL);
     pthread_mutex_init(&v->segments_lock, NULL);
     pthread_cond_init(&v->segments_wake, NULL);
-    pthread_mutex_init(&v->session_lock, NULL);
-    gn_frame_writer_init(&v->session, boot->session_fd, UNREAD_BYTES);
+    pthread_mutex_init(&v->frames_lock, NULL);
+    gn_frame_writer_init(&v->frames, boot->session_fd, UNREAD_BYTES);
     pthread_mutex_init(&v->helper_lock, NULL);
     pthread_cond_init(&v->helper_wake, NULL);
     init_helper(&v->builder, v);
@@ -626,7 +521,7 @@ int gn_vgpu_open(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struc
         gn_log(GN_LOG_ERROR, "vgpu=%08x the shared segments are not of this version", boot->id);
         return -EPROTO;
     }
-    if (boot->remote && gn_vgpu_tcp_start(v)) {
+    if (session->start && session->start(v)) {
         gn_log(GN_LOG_ERROR, "vgpu=%08x cannot start its link: no memory or too many descriptors",
                boot->id);
         return -ENOMEM;
@@ -638,33 +533,4 @@ int gn_vgpu_open(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struc
     for (uint32_t i = 0; i < v->n_devices; i++)
         gn_device_init(v, i);
     return 0;
-}
-
-int gn_vgpu_run(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struct gn_vgpu_api *api)
-{
-    static struct gn_vgpu_boot handed;
-    const bool loads = boot->load_fd >= 0 || boot->file_fd >= 0;
-    if (loads) {
-        handed = *boot;
-        boot = &handed;
-        if (gn_vgpu_receive_handover(&handed))
-            return 0; /* who has it goes on, and has said why */
-    }
-    if (gn_vgpu_open(v, boot, api))
-        return 1;
-    if (loads)
-        gn_vgpu_begin_load(v);
-    v->listens = true;
-    if (gn_devices_start(v) || gn_vgpu_start_thread(v, gn_vgpu_control_thread, v, NULL)) {
-        gn_log(GN_LOG_ERROR, "vgpu=%08x cannot start its threads: no memory or too many threads",
-               boot->id);
-        return 1;
-    }
-    if (loads && gn_vgpu_receive(v))
-        return 1;
-    if (v->remote)
-        gn_vgpu_tcp_loop(v->remote);
-    else
-        ring_loop(v);
-    return atomic_load_explicit(&v->fault, memory_order_relaxed) ? 1 : 0;
 }

@@ -7,38 +7,33 @@
 #include "vgpu/core/vgpu_core.h"
 
 /*
- * serve.c's steps, for its threads, and for tests that take them one by one in a process that goes
- * on.
+ * The steps of serve.c: for the session and for tests, which run them one by one in a process that
+ * goes on.
  */
 
-/* Everything but the threads. 0 or -errno, after a line in the log. */
-int gn_vgpu_open(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struct gn_vgpu_api *api);
+/* Everything but the threads; v->migration is set. 0 or -errno, after a line in the log. */
+int gn_vgpu_open(struct gn_vgpu *v, const struct gn_vgpu_boot *boot,
+                 const struct gn_vgpu_session_ops *session, const struct gn_vgpu_api *api);
 
-/* Listens to gantryd and the program; arg is the vGPU. Ends the process, or, of a hosted vGPU,
- * itself. */
+/* Reads from gantryd and the program until one of them is gone; arg is the vGPU. Then it ends the
+ * session: in a worker the process exits. */
 void *gn_vgpu_control_thread(void *arg);
-/* It is away, and its helpers have nothing to do: waits until they have ended. */
+/* The vGPU is away, and its helpers have nothing to do: waits until they have ended. */
 void gn_helpers_end(struct gn_vgpu *v);
-/* session_in_process.c: the program or gantryd is gone, or a start has failed. */
-void gn_vgpu_end_in_process(struct gn_vgpu *v);
-/* session_in_process.c: gn_vgpu_start_in_program for a given API; v is zero. When it fails, but
- * `listens`, some of its threads may be there, and look at v. */
-int gn_vgpu_start_in_process(struct gn_vgpu *v, struct gn_vgpu_boot *boot,
-                             const struct gn_vgpu_api *api);
 
 /* Serves a request whose class is known, answers and ends it. */
 void gn_vgpu_answer(struct gn_vgpu *v, struct gn_request *r);
 
-/* What comes over the vGPU's two sockets. One thread. */
+/* Readers of the vGPU's two sockets. One thread. */
 struct gn_vgpu_ears {
     struct gn_worker_control control;
     struct gn_frame_reader session;
-    bool deaf; /* to the session */
+    bool deaf; /* the session's socket is not read */
 };
 
 void gn_vgpu_ears_init(struct gn_vgpu_ears *ears, const struct gn_vgpu_boot *boot);
-/* Takes what has come. 0, or -errno when the vGPU is to end; after a fault of its program that
- * stands in the log. */
+/* Handles the frames that have come. 0, or -errno when the vGPU is to end; a fault of the program
+ * is in the log. */
 int gn_vgpu_hear(struct gn_vgpu *v, struct gn_vgpu_ears *ears);
 
 #endif

@@ -409,9 +409,7 @@ static void on_last_command_over(void *arg)
     struct gn_vdevice *d = arg;
     atomic_store_explicit(&d->turn.watched, false, memory_order_seq_cst);
     /* As after a reported completion: the program probably continues. */
-    if (!d->vgpu->remote && gn_grant_is_preempted(d->turn.slot))
-        gn_ring_nudge(&d->vgpu->ring);
-    else
+    if (!gn_grant_is_preempted(d->turn.slot) || !d->vgpu->session->expect_message(d->vgpu))
         gn_turn_park(d);
     gn_vgpu_unhold(d->vgpu);
 }
@@ -520,7 +518,7 @@ void gn_turn_leave(struct gn_vdevice *d)
 static void wake_waiting_threads(struct gn_vdevice *d)
 {
     struct gn_vgpu *v = d->vgpu;
-    if (v->remote)
+    if (!v->session->shares_memory)
         return;
     pthread_mutex_lock(&v->lock);
     gn_list_for_each(q, &d->queues, struct gn_vqueue, link)

@@ -13,6 +13,7 @@
 #include "vgpu/core/parts.h"
 #include "vgpu/core/records.h"
 #include "vgpu/core/turn.h"
+#include "vgpu/session/session.h"
 #include "vgpu/vgpu.h"
 #include "wire/wire.h"
 
@@ -31,10 +32,10 @@
  *
  * Long because every file of the folder works on these few structures.
  *
- * In passthrough it lives in its program, whose threads take the ring thread's part in turn
+ * In passthrough the vGPU lives in its program, whose threads serve their own messages
  * (session_in_process.c).
  *
- * Lock order: of a hosted vGPU `serving`, then device role, then vgpu->lock, then objects->lock. No
+ * Lock order: `serving` (in a program), then device role, then vgpu->lock, then objects->lock. No
  * lock but a device's role is held over a call into the driver, since a driver may call back at
  * once.
  */
@@ -487,7 +488,7 @@ struct gn_vgpu_api {
     void (*wrote)(struct gn_vgpu *v, struct gn_command *c);
     /* When the device worked for it, by its own clock; left alone when the driver does not tell. */
     void (*ran)(struct gn_vgpu *v, void *event, uint64_t *ret_start_ns, uint64_t *ret_end_ns);
-    /* A hosted one lives elsewhere now, and no object is left: nor is to be anything else of the
+    /* The vGPU has left this program, and no object is left: releases everything else of the
      * driver's that can go. */
     void (*leave)(struct gn_vgpu *v);
     /* This process has given it away and is about to end: so is all that the program is to be told
@@ -514,10 +515,23 @@ struct gn_helper {
     bool started;
 };
 
+/* gantryd's orders about where the vGPU runs (migrate/transfer.c). The control thread. */
+struct gn_worker_save;
+struct gn_vgpu_migration_ops {
+    /* Saves the vGPU for another worker or into a checkpoint; takes fd. */
+    void (*outbound)(struct gn_vgpu *v, int fd, const struct gn_worker_save *how);
+    /* The migration is aborted: the vGPU resumes here. */
+    void (*resume)(struct gn_vgpu *v);
+    /* The vGPU is loaded, and this process owns it from now on. */
+    void (*resume_as_owner)(struct gn_vgpu *v);
+};
+
 struct gn_vgpu {
     const struct gn_vgpu_boot *boot;
     const struct gn_vgpu_api *api;
-    void *driver; /* the API's function table */
+    const struct gn_vgpu_session_ops *session;     /* set once */
+    const struct gn_vgpu_migration_ops *migration; /* set once */
+    void *driver;                                  /* the API's function table */
     struct gn_session_view view;
     struct gn_event_entry *events;
     struct gn_ring_consumer ring;
@@ -526,34 +540,35 @@ struct gn_vgpu {
     cpu_set_t processors; /* that this process, and with it such a device, may use; set once */
     _Atomic uint32_t
         program_cpu;   /* where the program sent its last message from; the ring thread writes */
-    bool hosted;       /* set once: in its program (session_in_process.c) */
-    bool came;         /* set once: of a hosted one, while its program ran (a switch) */
+    bool came;         /* set once: into its program, while that ran (a switch) */
     bool driver_stays; /* set by the API's start: the driver's library cannot be unloaded */
-    pthread_mutex_t serving; /* of a hosted one: who has it is what the ring thread is elsewhere.
-                                Before all other locks */
-    pthread_t control;       /* of a hosted one, which its keeper waits for before it clears up */
-    _Atomic bool ended;      /* of a hosted one: its threads are told to end */
-    bool told_to_end;        /* control thread: gantryd's END */
+    /* In a program: the thread that holds it serves. Before all other locks. */
+    pthread_mutex_t serving;
+    pthread_t control;                  /* in a program: the keeper joins it before it clears up */
+    _Atomic bool ended;                 /* in a program: the vGPU's threads are told to end */
+    bool told_to_end;                   /* control thread: gantryd's END */
     _Atomic bool saved_awaiting_commit; /* all of it has been written for another host, and nothing
                                   goes on until gantryd's word */
-    _Atomic bool away;                  /* of a hosted one: another host has it */
-    _Atomic uint32_t n_inside; /* of a hosted one: reports of the driver's that are being heard */
+    _Atomic bool away;                  /* in a program: another process has the vGPU */
+    _Atomic uint32_t n_inside; /* in a program: the driver's reports that are being handled */
     _Atomic uint32_t n_holds; /* of what is mapped: the vGPU's own, and of each word that the driver
                                  may still have to say */
     _Atomic int fault;        /* the guest broke the protocol: the vGPU ends */
     struct gn_gate gate;
     bool listens;        /* set once: there is a control thread */
     _Atomic bool moving; /* it is being saved */
-    int save_fd; /* gate.lock: of a hosted one, a duplicate of the socket that it is being saved to;
-                    -1 */
-    _Atomic bool clears;            /* of a hosted one that is away: its keeper clears up */
+    /* gate.lock: in a program, a duplicate of the socket that the vGPU is being saved to; -1 */
+    int save_fd;
+    _Atomic bool clears;            /* in a program, away: the keeper clears up */
     _Atomic bool arriving;          /* it is being made anew, or waits for the word to go on */
     pthread_mutex_t writes_lock;    /* write_tracking.h */
     bool ends_held;                 /* lock: an end waits to be told for one of another queue */
     _Atomic uint32_t follow_writes; /* so many do: commands that write are followed to their ends */
     struct gn_delta_base *way_back; /* NULL: there is none. Who loads, then who saves */
-    uint64_t remains; /* of a hosted one that is being written: what it will leave (retained.h); 0:
-                         nothing. Who saves, then the control thread, then the keeper */
+    /* In a program, while the vGPU is being saved: the number of the contents that the program will
+     * retain (retained.h); 0: none. The thread that saves, then the control thread, then the
+     * keeper. */
+    uint64_t remains;
     _Atomic uint32_t n_followed; /* of these, and of launches that teach, the driver has so many */
     _Atomic uint32_t n_left; /* queues that are gone, and whose last command the driver has still */
     struct gn_counters *counters_there; /* those that gantryd reads, of a vGPU that is not ours yet;
@@ -578,8 +593,8 @@ struct gn_vgpu {
 
     pthread_mutex_t segments_lock;
     pthread_cond_t segments_wake;
-    pthread_mutex_t session_lock;
-    struct gn_frame_writer session; /* session_lock: what the program is told over its socket */
+    pthread_mutex_t frames_lock;
+    struct gn_frame_writer frames; /* frames_lock: to the program, over the session's socket */
     pthread_mutex_t helper_lock;
     pthread_cond_t helper_wake;
     struct gn_helper builder, lessee; /* of slow requests; of those that need a larger lease */
@@ -592,7 +607,7 @@ struct gn_vgpu {
     struct gn_list folders; /* helper_lock: descriptors that came for requests */
     struct gn_counters *counters;
     struct gn_lease lease;
-    struct gn_vgpu_tcp *remote; /* NULL: the program shares our memory */
+    struct gn_vgpu_tcp *tcp; /* session_tcp.c's own; NULL: another kind of session */
     struct gn_tcp
         sent_to; /* of a move over tcp, written and not decided: the connection stays until this
                     worker ends, or goes on. Who saves, then the control thread */
@@ -608,23 +623,56 @@ static inline bool gn_vgpu_is_apart(const struct gn_vgpu *v)
     return !v->on_processors || (cpu != GN_CPU_UNKNOWN && !CPU_ISSET(cpu, &v->processors));
 }
 
-/* ---- what the program is told, whatever the link */
+/* In a program the vGPU's threads return once the vGPU has ended; in a worker the process exits. */
+static inline bool gn_vgpu_threads_return(const struct gn_vgpu *v)
+{
+    return v->session->in_program && gn_lost_is(&v->lost);
+}
 
-void gn_vgpu_reply(struct gn_vgpu *v, uint32_t token, int32_t result, const void *payload,
-                   size_t n);
-void gn_vgpu_event_post(struct gn_vgpu *v, uint32_t index, enum gn_event_phase phase);
-/* `c` (may be NULL) is the command whose end it is. */
-void gn_vgpu_event_end(struct gn_vgpu *v, uint32_t index, int32_t error,
-                       const struct gn_event_times *times, const struct gn_command *c);
+/* ---- to the program, over any session: session.h */
+
+static inline void gn_vgpu_reply(struct gn_vgpu *v, uint32_t token, int32_t result,
+                                 const void *payload, size_t n)
+{
+    v->session->reply(v, token, result, payload, n);
+}
+
+static inline void gn_vgpu_event_post(struct gn_vgpu *v, uint32_t index, enum gn_event_phase phase)
+{
+    v->session->post_event(v, index, phase);
+}
+
+static inline void gn_vgpu_event_end(struct gn_vgpu *v, uint32_t index, int32_t error,
+                                     const struct gn_event_times *times, const struct gn_command *c)
+{
+    v->session->end_event(v, index, error, times, c);
+}
+
 /*
- * A driver may have its last word when its vGPU has left the program: what that word touches stays
- * mapped until then. Before the driver is told whom to call, and at the end of that call. Any
- * thread.
+ * Frames to the program, in order. Any thread; never waits: frames that the program does not read
+ * are buffered, and a program that leaves too many unread loses its vGPU. 0, or -errno: nobody will
+ * read it.
+ */
+static inline int gn_vgpu_send(struct gn_vgpu *v, uint16_t op, uint32_t seq, const void *payload,
+                               size_t n)
+{
+    return v->session->send_frame(v, op, seq, payload, n);
+}
+
+static inline int gn_vgpu_tell(struct gn_vgpu *v, uint16_t op, const void *payload, size_t n)
+{
+    return gn_vgpu_send(v, op, 0, payload, n);
+}
+
+/*
+ * A driver may call back when its vGPU has left the program: the memory that the callback touches
+ * stays mapped until then. Hold before the driver gets the callback, unhold at the callback's end.
+ * Any thread.
  */
 void gn_vgpu_hold(struct gn_vgpu *v);
 void gn_vgpu_unhold(struct gn_vgpu *v);
-/* Around what the driver's thread does in a report that the gate waits for: who leaves waits for
- * its return, too. */
+/* Around the handling of a report of the driver's that the gate waits for, on the driver's thread:
+ * a vGPU that leaves the program also waits for the return. */
 void gn_vgpu_enter(struct gn_vgpu *v);
 void gn_vgpu_return(struct gn_vgpu *v);
 /* Runs the job, which must stay, on the helper thread. False: it will not run. Any thread. */
@@ -645,20 +693,13 @@ void gn_vgpu_fault(struct gn_vgpu *v, const char *why, const char *what);
 /* A thread of the vGPU's: as gn_thread_start. */
 int gn_vgpu_start_thread(const struct gn_vgpu *v, void *(*run)(void *), void *arg, pthread_t *ret);
 /*
- * Of a hosted vGPU: its process ends. Threads of the vGPU's begin nothing more that the program
- * does not ask for.
+ * In a program: the process ends. The vGPU's threads begin nothing more that the program does not
+ * ask for.
  */
 static inline bool gn_vgpu_is_called_off(const struct gn_vgpu *v)
 {
     return v->boot->end && atomic_load_explicit(&v->boot->end->called_off, memory_order_seq_cst);
 }
-/*
- * Frames to the program, in their order. Any thread; never waits: what the program does not take
- * now is kept, and a program that leaves too much of it loses its vGPU. 0, or -errno: nobody will
- * hear it.
- */
-int gn_vgpu_tell(struct gn_vgpu *v, uint16_t op, const void *payload, size_t n);
-int gn_vgpu_send(struct gn_vgpu *v, uint16_t op, uint32_t seq, const void *payload, size_t n);
 /* Serves until the program or gantryd is gone; the api's detail is set. Returns the exit status. */
 int gn_vgpu_run(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struct gn_vgpu_api *api);
 

@@ -6,7 +6,6 @@
  * decoded by the code that decodes a program's request.
  */
 #include "vgpu/migrate/retained.h"
-#include "vgpu/session/session_tcp.h"
 #include "vgpu/migrate/save.h"
 #include "vgpu/migrate/delta_base.h"
 
@@ -96,8 +95,8 @@ static int load_segment(struct load *l, const struct gn_stream_entry *e, struct 
     /* the program provides them */
     if (l->v->boot->near)
         return 0;
-    if (!l->v->remote || !gn_stream_copy_part(e, GN_PART_STATE, &bytes, sizeof bytes) ||
-        gn_vgpu_tcp_add_segment(l->v->remote, e->id, bytes))
+    if (!gn_stream_copy_part(e, GN_PART_STATE, &bytes, sizeof bytes) ||
+        l->v->session->add_segment(l->v, e->id, bytes))
         return gn_fail(err, EBADMSG, NULL, "a data segment is malformed");
     return 0;
 }
@@ -107,9 +106,6 @@ static int load_link(struct load *l, const struct gn_stream_entry *e, struct gn_
 {
     struct gn_saved_link state;
     struct gn_stream_part part;
-    if (!l->v->remote || l->v->boot->file_fd < 0)
-        return gn_fail(err, EBADMSG, NULL,
-                       "it belongs to a program attached over tcp, and the waiting program is not");
     if (!gn_stream_copy_part(e, GN_PART_STATE, &state, sizeof state) || state.op > UINT16_MAX ||
         !gn_stream_find_part(e, GN_PART_API, &part) || part.n > GN_FRAME_MAX_PAYLOAD)
         return gn_fail(err, EBADMSG, NULL, "the program's session is malformed");
@@ -117,11 +113,14 @@ static int load_link(struct load *l, const struct gn_stream_entry *e, struct gn_
                                .seq = state.seq,
                                .payload = part.bytes,
                                .n_payload = (uint32_t)part.n};
-    const int rc = gn_vgpu_tcp_take(l->v->remote, &f);
-    return rc ? gn_fail(err, rc == -ENOMEM ? ENOMEM : EBADMSG, NULL,
-                        rc == -ENOMEM ? "no memory left for the program's session"
-                                      : "the program's session is malformed")
-              : 0;
+    const int rc = l->v->boot->file_fd < 0 ? -EOPNOTSUPP : l->v->session->load_frame(l->v, &f);
+    if (rc == -EOPNOTSUPP)
+        return gn_fail(err, EBADMSG, NULL,
+                       "it belongs to a program attached over tcp, and the waiting program is not");
+    return rc < 0 ? gn_fail(err, rc == -ENOMEM ? ENOMEM : EBADMSG, NULL,
+                            rc == -ENOMEM ? "no memory left for the program's session"
+                                          : "the program's session is malformed")
+                  : 0;
 }
 
 /*
@@ -129,9 +128,9 @@ static int load_link(struct load *l, const struct gn_stream_entry *e, struct gn_
  */
 static int load_linked(struct load *l, struct gn_error *err)
 {
-    if (!l->v->remote || l->v->boot->file_fd < 0)
+    if (l->v->boot->file_fd < 0)
         return 0;
-    return gn_vgpu_tcp_goes_on(l->v->remote)
+    return l->v->session->loaded(l->v)
                ? gn_fail(err, EBADMSG, NULL, "the program's session is missing, or is malformed")
                : 0;
 }
@@ -314,8 +313,9 @@ int gn_vgpu_load(struct gn_vgpu *v, struct gn_stream_reader *r, struct gn_error 
      * from this machine and in the past, unless the machine was rebooted since.
      */
     const uint64_t now_ns = gn_now_ns(), then_ns = gn_stream_reader_about(r)->monotonic_ns;
-    if (v->remote && v->boot->file_fd >= 0 ? then_ns > now_ns
-                                           : (v->remote && !v->boot->beside) || v->boot->near)
+    const bool tcp = !v->session->shares_memory;
+    if (tcp && v->boot->file_fd >= 0 ? then_ns > now_ns
+                                     : (tcp && !v->boot->beside) || v->boot->near)
         l.clock_ahead_ns = (int64_t)(now_ns - then_ns);
     do {
         rc = gn_stream_next(r, &s);

@@ -51,6 +51,7 @@ static int setup(void **state)
 {
     (void)state;
     memset(&vgpu, 0, sizeof vgpu);
+    vgpu.session = &gn_vgpu_session_shm;
     memset(&device, 0, sizeof device);
     memset(&pending, 0, sizeof pending);
     n_released = 0;

@@ -79,6 +79,7 @@ static int set_up(void **state)
 {
     (void)state;
     memset(&vgpu, 0, sizeof vgpu);
+    vgpu.session = &gn_vgpu_session_shm;
     vgpu.api = &api;
     vgpu.counters = &counters;
     pthread_mutex_init(&vgpu.objects.lock, NULL);

@@ -13,7 +13,7 @@
 #include "vgpu/core/build_includes.h"
 #include "vgpu/migrate/released_objects.h"
 #include "vgpu/migrate/outgoing.h"
-#include "vgpu/session/session_tcp.h"
+#include "vgpu/migrate/tcp_session_handover.h"
 #include "vgpu/migrate/write_tracking.h"
 
 #include <errno.h>

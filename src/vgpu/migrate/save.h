@@ -36,7 +36,7 @@ enum gn_saved_kind {
     GN_SAVED_LINK = 6,
 };
 
-/* A frame of a tcp session's state, as one worker hands it to another (session_tcp.h). */
+/* A frame of a tcp session's state, as one worker hands it to another (tcp_session_handover.h). */
 struct gn_saved_link {
     uint32_t op, seq;
 };

@@ -132,7 +132,7 @@ int gn_command_restore(struct gn_vgpu *v, const struct gn_stream_entry *e, int64
     struct gn_saved_waiting waiting = {.batch = 0};
     bool lie = false, good;
     const bool waits_for_data =
-        v->remote && gn_stream_copy_part(e, GN_PART_API, &waiting, sizeof waiting);
+        !v->session->shares_memory && gn_stream_copy_part(e, GN_PART_API, &waiting, sizeof waiting);
     if (!gn_stream_copy_part(e, GN_PART_STATE, &state, sizeof state) ||
         !gn_stream_find_part(e, GN_PART_REQUEST, &message) ||
         !gn_stream_find_part(e, GN_PART_WAITS, &waits) || waits.n % 4 ||

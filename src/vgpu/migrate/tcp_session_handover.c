@@ -18,6 +18,8 @@
  * Everything consists of frames, which go through a connection between the workers or become
  * entries of a file.
  */
+#include "vgpu/migrate/tcp_session_handover.h"
+
 #include "vgpu/session/session_tcp_internal.h"
 
 #include "link/frame.h"
@@ -182,7 +184,7 @@ static int find_areas(struct gn_far_session *h)
     const uint32_t n = atomic_load_explicit(&h->v->n_segments, memory_order_acquire);
     int rc = 0;
     for (uint32_t i = 0; i < n && !rc; i++)
-        rc = h->v->remote ? find_touched(h, i, h->v->remote->touched[i]) : find_used(h, i);
+        rc = h->v->tcp ? find_touched(h, i, h->v->tcp->touched[i]) : find_used(h, i);
     return rc;
 }
 
@@ -275,7 +277,7 @@ static int hand_said(const struct gn_out_retained *said, const struct carrier *t
 
 static int find(struct gn_far_session *s, enum gn_far_way way)
 {
-    struct gn_vgpu_tcp *h = s->v->remote;
+    struct gn_vgpu_tcp *h = s->v->tcp;
     int rc = 0;
     if (h)
         s->far = (struct gn_worker_hand_far){.received = h->in.received,
@@ -319,8 +321,8 @@ struct gn_far_size gn_far_session_size(const struct gn_far_session *s)
 {
     struct gn_far_size size = {.n_frames = 1u + s->far.n_held + s->n + s->far.n_said,
                                .bytes = sizeof s->far};
-    if (s->v->remote)
-        gn_list_for_each(held, &s->v->remote->held, struct gn_session_tcp_held, link) size.bytes +=
+    if (s->v->tcp)
+        gn_list_for_each(held, &s->v->tcp->held, struct gn_session_tcp_held, link) size.bytes +=
             sizeof held->batch + held->n_bytes;
     for (uint32_t i = 0; i < s->n; i++)
         size.bytes += sizeof(struct gn_worker_hand_area) + s->runs[i].bytes;
@@ -334,8 +336,8 @@ int gn_far_session_hand(const struct gn_far_session *s,
 {
     const struct carrier to = {carry_one, ctx};
     int rc = carry(&to, GN_WORKER_HAND_FAR, 0, &s->far, sizeof s->far);
-    if (!rc && s->v->remote)
-        rc = hand_held(s->v->remote, &to);
+    if (!rc && s->v->tcp)
+        rc = hand_held(s->v->tcp, &to);
     if (!rc)
         rc = hand_areas(s, &to);
     return rc ? rc : hand_said(&s->said, &to);
@@ -407,7 +409,7 @@ static int take_said(struct gn_vgpu_tcp *h, const struct gn_frame *f)
     return at ? gn_out_keep_record(&h->out, &record, at) : -EPROTO;
 }
 
-int gn_vgpu_tcp_take(struct gn_vgpu_tcp *h, const struct gn_frame *f)
+int gn_vgpu_tcp_load_frame(struct gn_vgpu_tcp *h, const struct gn_frame *f)
 {
     struct gn_worker_hand_far *far = &h->taking.far;
     if (!h->taking.begun) {
@@ -426,17 +428,17 @@ int gn_vgpu_tcp_take(struct gn_vgpu_tcp *h, const struct gn_frame *f)
     return rc;
 }
 
-bool gn_vgpu_tcp_has_taken(const struct gn_vgpu_tcp *h)
+bool gn_vgpu_tcp_is_loaded(const struct gn_vgpu_tcp *h)
 {
     const struct gn_worker_hand_far *far = &h->taking.far;
     return h->taking.begun && !far->n_held && !far->n_areas && !far->n_said;
 }
 
-int gn_vgpu_tcp_goes_on(struct gn_vgpu_tcp *h)
+int gn_vgpu_tcp_resume_stream(struct gn_vgpu_tcp *h)
 {
     const struct gn_worker_hand_far *far = &h->taking.far;
     const int rc =
-        gn_vgpu_tcp_has_taken(h) ? gn_out_retained_all(&h->out, far->acknowledged) : -EPROTO;
+        gn_vgpu_tcp_is_loaded(h) ? gn_out_retained_all(&h->out, far->acknowledged) : -EPROTO;
     if (rc)
         return rc;
     h->in.received = far->received;

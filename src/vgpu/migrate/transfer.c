@@ -18,9 +18,9 @@
 #include "vgpu/migrate/tls_stream.h"
 #include "vgpu/migrate/acks.h"
 #include "vgpu/migrate/retained.h"
-#include "vgpu/session/session_tcp.h"
 #include "vgpu/migrate/save.h"
 #include "vgpu/migrate/delta_base.h"
+#include "vgpu/migrate/tcp_session_handover.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -54,17 +54,33 @@ static struct gn_tcp tcp_of(const struct away *a)
     return (struct gn_tcp){a->fd, a->tls};
 }
 
-/* An in-process program may have closed its stdout or stderr. */
-static int stdio_or(int fd, int null)
+/* The program's stdout and stderr, for the destination. In passthrough the program may have closed
+ * its own. */
+struct output {
+    int fds[2], opened[2];
+};
+
+static struct output output_of_process(void)
 {
-    return gn_fd_is_open(fd) ? fd : null;
+    struct output o = {.opened = {-1, -1}};
+    for (int i = 0; i < 2; i++) {
+        const int fd = i ? STDERR_FILENO : STDOUT_FILENO;
+        o.fds[i] = gn_fd_is_open(fd) ? fd : (o.opened[i] = gn_fd_open("/dev/null", O_WRONLY));
+    }
+    return o;
+}
+
+static void close_output(struct output *o)
+{
+    gn_fd_close(o->opened[0]);
+    gn_fd_close(o->opened[1]);
 }
 
 static int hand_over(struct gn_vgpu *v, int fd, struct gn_error *err)
 {
-    const int null = v->hosted ? gn_fd_open("/dev/null", O_WRONLY) : -1;
+    struct output output = output_of_process();
     const uint32_t n = atomic_load_explicit(&v->n_segments, memory_order_acquire);
-    v->remains = v->hosted ? gn_retained_promise() : 0;
+    v->remains = v->session->in_program ? gn_retained_promise() : 0;
     const struct gn_worker_hand hand = {.ring_at = v->ring.head,
                                         .n_segments = n,
                                         .keeps = v->remains,
@@ -73,11 +89,11 @@ static int hand_over(struct gn_vgpu *v, int fd, struct gn_error *err)
     const int fds[GN_WORKER_HAND_FDS] = {[GN_WORKER_HAND_SESSION] = v->boot->session_fd,
                                          [GN_WORKER_HAND_EVENTS] = v->boot->events.fd,
                                          [GN_WORKER_HAND_DATA] = v->segments[0].fd,
-                                         [GN_WORKER_HAND_STDOUT] = stdio_or(STDOUT_FILENO, null),
-                                         [GN_WORKER_HAND_STDERR] = stdio_or(STDERR_FILENO, null)};
+                                         [GN_WORKER_HAND_STDOUT] = output.fds[0],
+                                         [GN_WORKER_HAND_STDERR] = output.fds[1]};
     int rc = gn_frame_send(fd, HAND_TIMEOUT_MS, GN_WORKER_HAND, 0, 0, &hand, sizeof hand, fds,
                            GN_WORKER_HAND_FDS);
-    gn_fd_close(null);
+    close_output(&output);
     for (uint32_t i = 1; !rc && i < n; i++) {
         const struct gn_link_segment_made made = {.index = i, .bytes = v->segments[i].bytes};
         rc = gn_frame_send(fd, HAND_TIMEOUT_MS, GN_WORKER_HAND_SEGMENT, 0, 0, &made, sizeof made,
@@ -163,11 +179,10 @@ static int hand_last(struct gn_vgpu *v, const struct away *a, struct gn_error *e
     const int fd = a->fd;
     if (a->how.flags & GN_WORKER_SAVE_FAR)
         return hand_far(v, a, err);
-    const int null = v->hosted ? gn_fd_open("/dev/null", O_WRONLY) : -1;
-    const int fds[2] = {stdio_or(STDOUT_FILENO, null), stdio_or(STDERR_FILENO, null)};
-    int rc =
-        gn_frame_send(fd, HAND_TIMEOUT_MS, GN_WORKER_HAND_LAST, 0, 0, &last, sizeof last, fds, 2);
-    gn_fd_close(null);
+    struct output output = output_of_process();
+    int rc = gn_frame_send(fd, HAND_TIMEOUT_MS, GN_WORKER_HAND_LAST, 0, 0, &last, sizeof last,
+                           output.fds, 2);
+    close_output(&output);
     return rc ? gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc))
               : 0;
 }
@@ -268,7 +283,7 @@ static int stop(struct gn_vgpu *v, const struct away *a, struct gn_worker_moved 
     said->hold_ns = said->began_ns - before_ns;
     /* From here on the program's calls wait. */
     if (!rc && a->how.flags & GN_WORKER_SAVE_NEAR &&
-        (rc = gn_vgpu_tcp_pause(v->remote, a->how.mark, until_ns, err)))
+        (rc = v->session->pause_program(v, a->how.mark, until_ns, err)))
         gn_gate_open(v);
     if (rc)
         return rc;
@@ -369,15 +384,16 @@ static int save_to(struct gn_vgpu *v, struct away *a, struct gn_worker_moved *sa
         gn_tcp_set_up(a->fd);
     if (!rc)
         rc = stop(v, a, said, ret_closed, err);
-    if (!rc && v->remote && !file && !(a->how.flags & GN_WORKER_SAVE_BESIDE))
-        gn_vgpu_tcp_send_quiesced(v->remote, a->how.mark);
+    if (!rc && !file && !(a->how.flags & GN_WORKER_SAVE_BESIDE))
+        v->session->send_quiesced(v, a->how.mark);
     if (!rc && (stops || !file))
         rc = expects_nothing(v, err);
     if (!rc && file) {
         where_it_stops(v, &a->how, &stopped);
         gn_save_checkpoint(s, &about);
     }
-    if (!rc && stops && v->remote && !(rc = gn_far_session_new(v, GN_FAR_BESIDE, &session, err)))
+    if (!rc && stops && !v->session->shares_memory &&
+        !(rc = gn_far_session_new(v, GN_FAR_BESIDE, &session, err)))
         gn_save_session(s, session);
     if (!rc)
         rc = gn_save_rest(s, err);
@@ -402,7 +418,7 @@ static int save_to(struct gn_vgpu *v, struct away *a, struct gn_worker_moved *sa
         said->device = figures->device;
         said->read_bytes = figures->read_bytes;
         said->told_ns = figures->told_ns;
-        said->driver_stays = v->hosted && v->driver_stays;
+        said->driver_stays = v->session->in_program && v->driver_stays;
     }
     gn_save_free(s);
     gn_far_session_free(session);
@@ -434,8 +450,7 @@ static void say(struct gn_vgpu *v, uint16_t op, struct gn_worker_moved *said, in
  */
 static void go_on(struct gn_vgpu *v)
 {
-    if (v->remote)
-        gn_vgpu_tcp_go_on(v->remote);
+    v->session->resume(v);
     gn_gate_open(v);
 }
 
@@ -445,7 +460,7 @@ static void leaves_nothing(struct gn_vgpu *v)
     v->remains = 0;
 }
 
-void gn_vgpu_resume(struct gn_vgpu *v)
+static void resume(struct gn_vgpu *v)
 {
     leaves_nothing(v);
     atomic_store_explicit(&v->saved_awaiting_commit, false, memory_order_seq_cst);
@@ -459,7 +474,7 @@ void gn_vgpu_resume(struct gn_vgpu *v)
  */
 static void open_save_fd(struct gn_vgpu *v, int fd)
 {
-    const int copy = v->hosted ? gn_fd_duplicate(fd) : -1;
+    const int copy = v->session->in_program ? gn_fd_duplicate(fd) : -1;
     pthread_mutex_lock(&v->gate.lock);
     v->save_fd = copy;
     pthread_mutex_unlock(&v->gate.lock);
@@ -479,7 +494,7 @@ static int begin_away(struct gn_vgpu *v, struct away *a, struct gn_error *err)
                file = a->how.flags & GN_WORKER_SAVE_FILE;
     if (gn_vgpu_is_called_off(v))
         return gn_fail(err, ECANCELED, NULL, "the program ends");
-    if (v->remote && !(a->how.flags & GN_WORKER_SAVE_FAR) && (stops || !file))
+    if (!v->session->shares_memory && !(a->how.flags & GN_WORKER_SAVE_FAR) && (stops || !file))
         return gn_fail(err, EOPNOTSUPP, NULL, "its program is attached by another kind of link");
     if (file)
         return 0;
@@ -517,7 +532,7 @@ static void *away_thread(void *arg)
     atomic_store_explicit(&v->moving, false, memory_order_seq_cst);
     /* A program attached over tcp has no session socket to hand over. */
     say_with(v, GN_WORKER_SAVED, &said, rc, &err,
-             stops && !rc && !v->remote ? v->boot->session_fd : -1);
+             stops && !rc && v->session->shares_memory ? v->boot->session_fd : -1);
     /*
      * The destination fails when the connection closes; report the reason to gantryd before that.
      */
@@ -526,7 +541,7 @@ static void *away_thread(void *arg)
     return NULL;
 }
 
-void gn_vgpu_migrate_outbound(struct gn_vgpu *v, int fd, const struct gn_worker_save *how)
+static void outbound(struct gn_vgpu *v, int fd, const struct gn_worker_save *how)
 {
     struct gn_worker_moved said = {0};
     struct gn_error err;
@@ -576,20 +591,6 @@ static int take_segment(struct gn_vgpu_boot *boot, struct gn_frame_reader *reade
     return rc;
 }
 
-/*
- * Takes stdout and stderr last: the program has already seen the output of a driver that makes
- * objects again. An in-process vGPU keeps its own.
- */
-static int take_stdio(const int fds[2], bool hosted)
-{
-    int rc = hosted                                                               ? 0
-             : dup2(fds[0], STDOUT_FILENO) < 0 || dup2(fds[1], STDERR_FILENO) < 0 ? -errno
-                                                                                  : 0;
-    gn_fd_close(fds[0]);
-    gn_fd_close(fds[1]);
-    return rc;
-}
-
 /* The connection to a source that may be on another machine. */
 static int far_fd(const struct gn_vgpu_boot *boot)
 {
@@ -634,8 +635,8 @@ static int take_far(struct gn_vgpu_boot *boot)
 }
 
 /* Adopts the descriptors of the first frame. */
-static int take_session(struct gn_vgpu_boot *boot, struct gn_frame_reader *reader,
-                        const struct gn_worker_hand *hand)
+static int take_session(const struct gn_vgpu_session_ops *session, struct gn_vgpu_boot *boot,
+                        struct gn_frame_reader *reader, const struct gn_worker_hand *hand)
 {
     const int fds[2] = {gn_frame_take_fd(reader, GN_WORKER_HAND_STDOUT),
                         gn_frame_take_fd(reader, GN_WORKER_HAND_STDERR)};
@@ -644,10 +645,10 @@ static int take_session(struct gn_vgpu_boot *boot, struct gn_frame_reader *reade
     if (boot->file_fd < 0)
         boot->ring_at = hand->ring_at; /* a file knows the position; a program does not */
     boot->keeps = hand->keeps;
-    boot->kept = boot->hosted ? hand->kept : 0;
+    boot->kept = session->in_program ? hand->kept : 0;
     for (int i = 0; i < 2; i++) {
         /* Without a file they come again, with GN_WORKER_HAND_LAST. */
-        const bool keeps = boot->file_fd >= 0 && !boot->hosted;
+        const bool keeps = boot->file_fd >= 0;
         boot->stdio_fds[i] = keeps ? fds[i] : -1;
         if (!keeps)
             gn_fd_close(fds[i]);
@@ -659,12 +660,12 @@ static int take_session(struct gn_vgpu_boot *boot, struct gn_frame_reader *reade
     return rc ? rc : adopt(reader, GN_WORKER_HAND_DATA, GN_LINK_SEGMENT_LIMIT, &boot->data);
 }
 
-int gn_vgpu_receive_handover(struct gn_vgpu_boot *boot)
+int gn_vgpu_receive_handover(const struct gn_vgpu_session_ops *session, struct gn_vgpu_boot *boot)
 {
     struct gn_frame_reader reader;
     struct gn_worker_hand hand;
     struct gn_frame f;
-    if (boot->remote)
+    if (!session->shares_memory)
         return boot->file_fd >= 0 ? 0 : take_far(boot);
     gn_frame_reader_init(&reader, boot->load_fd);
     int rc = gn_frame_wait(&reader, FIRST_TIMEOUT_MS, &f);
@@ -672,7 +673,7 @@ int gn_vgpu_receive_handover(struct gn_vgpu_boot *boot)
         rc = f.op == GN_WORKER_HAND && gn_frame_payload(&f, &hand, sizeof hand) &&
                      f.n_fds == GN_WORKER_HAND_FDS && hand.n_segments &&
                      hand.n_segments <= GN_MAX_SEGMENTS
-                 ? take_session(boot, &reader, &hand)
+                 ? take_session(session, boot, &reader, &hand)
                  : -EPROTO;
     for (uint32_t i = 1; !rc && i < hand.n_segments; i++)
         rc = take_segment(boot, &reader, i);
@@ -695,11 +696,17 @@ static void send_retained(const struct gn_vgpu_boot *boot)
     free(ids);
 }
 
+/* The source writes over tcp. */
+static bool comes_over_tcp(const struct gn_vgpu *v)
+{
+    return v->boot->near || (v->boot->file_fd < 0 && !v->session->shares_memory);
+}
+
 /* A failed send is ignored: the source notices it. */
 void gn_vgpu_fits(struct gn_vgpu *v, bool others)
 {
     struct gn_tcp far = {far_fd(v->boot), v->boot->load_tls};
-    if ((v->remote && v->boot->file_fd < 0) || v->boot->near)
+    if (comes_over_tcp(v))
         (void)gn_frame_send_tcp(&far, HAND_TIMEOUT_MS, GN_WORKER_HAND_FITS, 0, others, NULL, 0);
     else if (v->boot->file_fd < 0 && v->boot->load_fd >= 0) {
         send_retained(v->boot);
@@ -711,7 +718,7 @@ void gn_vgpu_made(struct gn_vgpu *v, uint32_t round)
 {
     /* A failed send is ignored: the source continues. */
     struct gn_tcp far = {far_fd(v->boot), v->boot->load_tls};
-    if ((v->remote && v->boot->file_fd < 0) || v->boot->near)
+    if (comes_over_tcp(v))
         (void)gn_frame_send_tcp(&far, HAND_TIMEOUT_MS, GN_WORKER_HAND_MADE, 0, round, NULL, 0);
     else if (v->boot->file_fd < 0 && v->boot->load_fd >= 0)
         (void)gn_frame_send(v->boot->load_fd, 0, GN_WORKER_HAND_MADE, 0, round, NULL, 0, NULL, 0);
@@ -754,17 +761,16 @@ static int take_last_of_far(struct gn_vgpu *v, struct gn_error *err)
 }
 
 /* Takes the state of a tcp session. `from` is positioned behind the stream. */
-static int take_far_session(struct gn_vgpu_tcp *h, struct gn_frame_reader *from,
-                            struct gn_error *err)
+static int take_far_session(struct gn_vgpu *v, struct gn_frame_reader *from, struct gn_error *err)
 {
     int rc = 0;
-    while (!rc && !gn_vgpu_tcp_has_taken(h)) {
+    while (!rc) {
         struct gn_frame f;
         rc = gn_frame_wait(from, STALL_MS, &f);
-        rc = rc == 1 ? gn_vgpu_tcp_take(h, &f) : rc ? rc : -EPROTO;
+        rc = rc == 1 ? v->session->load_frame(v, &f) : rc ? rc : -EPROTO;
     }
-    if (!rc)
-        rc = gn_vgpu_tcp_goes_on(h);
+    if (rc > 0)
+        rc = v->session->loaded(v);
     return rc ? gn_fail(err, -rc, NULL, "the program's session is missing") : 0;
 }
 
@@ -779,9 +785,10 @@ static int take_last(struct gn_vgpu *v, struct gn_error *err)
     if (v->boot->near && (rc = take_last_of_far(v, err)))
         return rc;
     gn_frame_reader_init(&reader, v->boot->load_fd);
-    if (v->remote) {
+    const bool shares = v->session->shares_memory;
+    if (!shares) {
         reader.tcp = &far;
-        rc = take_far_session(v->remote, &reader, err);
+        rc = take_far_session(v, &reader, err);
         if (rc) {
             gn_frame_reader_fini(&reader);
             return rc;
@@ -790,12 +797,12 @@ static int take_last(struct gn_vgpu *v, struct gn_error *err)
     rc = gn_frame_wait(&reader, HAND_TIMEOUT_MS, &f);
     if (rc == 1)
         rc = f.op == GN_WORKER_HAND_LAST && gn_frame_payload(&f, &last, sizeof last) &&
-                     f.n_fds == (v->remote ? 0 : 2)
+                     f.n_fds == (shares ? 2 : 0)
                  ? 0
                  : -EPROTO;
-    if (!rc && !v->remote) {
+    if (!rc && shares) {
         const int fds[2] = {gn_frame_take_fd(&reader, 0), gn_frame_take_fd(&reader, 1)};
-        rc = take_stdio(fds, v->hosted);
+        rc = v->session->set_output(v, fds);
         v->ring.head = last.ring_at;
     }
     gn_frame_reader_fini(&reader);
@@ -850,7 +857,7 @@ int gn_vgpu_receive(struct gn_vgpu *v)
     GN_FAULT("load-last");
     if (!rc && !file)
         rc = take_last(v, &err);
-    else if (!rc && !v->remote && (rc = take_stdio(v->boot->stdio_fds, v->hosted)))
+    else if (!rc && (rc = v->session->set_output(v, v->boot->stdio_fds)))
         gn_fail(&err, -rc, NULL, "cannot take the program's output: %s", strerror(-rc));
     said.bytes = v->boot->load_tls ? far.n_bytes : from.n_bytes;
     GN_FAULT("load-done");
@@ -868,7 +875,7 @@ void gn_vgpu_load_failed(struct gn_vgpu *v, int rc)
     say(v, GN_WORKER_LOADED, &said, rc, &err);
 }
 
-void gn_vgpu_resume_as_owner(struct gn_vgpu *v)
+static void resume_as_owner(struct gn_vgpu *v)
 {
     GN_FAULT("load-go");
     if (v->counters_there) {
@@ -883,9 +890,13 @@ void gn_vgpu_resume_as_owner(struct gn_vgpu *v)
         v->counters_there = NULL;
         pthread_mutex_unlock(&v->lease.lock);
     }
-    /* Drops the output of the load, which the program has had before. */
-    if (v->remote)
-        gn_vgpu_tcp_pass_prints(v->remote); /* no reader yet */
+    v->session->resume_as_owner(v);
     atomic_store_explicit(&v->arriving, false, memory_order_relaxed);
     gn_gate_open(v);
 }
+
+const struct gn_vgpu_migration_ops gn_vgpu_migration = {
+    .outbound = outbound,
+    .resume = resume,
+    .resume_as_owner = resume_as_owner,
+};

@@ -18,18 +18,16 @@
 struct gn_worker_save;
 
 /*
- * Source: starts to save on a thread of its own, which sends STOPS, and SAVED as the answer. Takes
- * ownership of fd. The control thread.
+ * gantryd's orders. Source: SAVE starts to save on a thread of its own, which sends STOPS, and
+ * SAVED as the answer; RESUME: the migration failed. Destination: GO.
  */
-void gn_vgpu_migrate_outbound(struct gn_vgpu *v, int fd, const struct gn_worker_save *how);
-/* Source: gantryd's RESUME: the migration failed. The control thread. */
-void gn_vgpu_resume(struct gn_vgpu *v);
+extern const struct gn_vgpu_migration_ops gn_vgpu_migration;
 
 /*
  * The destination calls these functions in this order. This one waits for the parts before the
  * stream. Returns 0 or -errno.
  */
-int gn_vgpu_receive_handover(struct gn_vgpu_boot *boot);
+int gn_vgpu_receive_handover(const struct gn_vgpu_session_ops *session, struct gn_vgpu_boot *boot);
 /* Closes the gate; called before there are other threads. */
 void gn_vgpu_begin_load(struct gn_vgpu *v);
 /* Loads, and answers LOADED. Returns 0 or -errno. */
@@ -39,7 +37,5 @@ int gn_vgpu_receive(struct gn_vgpu *v);
  * the connection closes.
  */
 void gn_vgpu_load_failed(struct gn_vgpu *v, int rc);
-/* gantryd's GO. The control thread. */
-void gn_vgpu_resume_as_owner(struct gn_vgpu *v);
 
 #endif

@@ -50,6 +50,7 @@ static int setup(void **state)
     struct gn_error err;
     (void)state;
     memset(&vgpu, 0, sizeof vgpu);
+    vgpu.session = &gn_vgpu_session_shm;
     memset(&device, 0, sizeof device);
     gn_fake.n_given = n_wrote = 0;
     vgpu.api = &api;

@@ -6,7 +6,7 @@
  * them.
  */
 #include "opencl_host.h"
-#include "vgpu/session/session_tcp.h"
+#include "vgpu/core/vgpu_core.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -126,12 +126,13 @@ static void CL_CALLBACK left(cl_mem mem, void *user_data)
 bool gn_home_has_room(struct gn_vgpu *v, size_t size)
 {
     struct gn_opencl_vgpu *detail = v->detail;
-    if (!v->remote)
+    const uint64_t limit = v->session->area_limit(v);
+    if (limit == UINT64_MAX)
         return true;
     pthread_mutex_lock(&detail->homes_lock);
     const uint64_t there = detail->homes_bytes;
     pthread_mutex_unlock(&detail->homes_lock);
-    return gn_range_ok(there, size, gn_vgpu_tcp_limit(v));
+    return gn_range_ok(there, size, limit);
 }
 
 void gn_homes_end(struct gn_vgpu *v)

@@ -504,7 +504,7 @@ static struct gn_vobject *object_of(struct gn_vgpu *v, uint64_t id, uint64_t byt
 {
     bool lie = false;
     struct gn_vobject *o = gn_object_get(v, id, GN_KIND_MEM, &lie);
-    if (o && (!look_at(v, o, v->remote != NULL, ret) || ret->bytes != bytes)) {
+    if (o && (!look_at(v, o, !v->session->shares_memory, ret) || ret->bytes != bytes)) {
         gn_object_unref(o);
         return NULL;
     }
@@ -653,7 +653,7 @@ static int load_pages(struct gn_vgpu *v, struct gn_stream_reader *r,
     unsigned char *to = in->mapped;
     if (!to) {
         struct context_queue *q = queue_for(v, in->object->driver);
-        if (!q || !look_at(v, in->object, v->remote != NULL, &content) ||
+        if (!q || !look_at(v, in->object, !v->session->shares_memory, &content) ||
             content.bytes != s->memory->bytes)
             return no_room(err);
         return write_runs(v, r, s, q, &content, at, err);
@@ -670,7 +670,7 @@ static int fill(struct gn_vgpu *v, uint64_t memory, const void *from, struct gn_
     struct incoming *in = place ? &c->in[*place] : NULL;
     struct context_queue *q = in ? queue_for(v, in->object->driver) : NULL;
     struct content content;
-    if (!q || !look_at(v, in->object, v->remote != NULL, &content))
+    if (!q || !look_at(v, in->object, !v->session->shares_memory, &content))
         return no_room(err);
     if (!in->mapped)
         return write_whole(v, q, &content, 0, content.bytes, from, err);

@@ -38,12 +38,6 @@ static int start(struct gn_vgpu *v)
     struct gn_cl_platform *p = gn_cl_platform_of(v->boot->platform);
     if (!detail)
         return -1;
-    /*
-     * Makes output that a driver prints through the C library appear at once. In-process, the
-     * program's own buffering is left alone.
-     */
-    if (!v->hosted)
-        setvbuf(stdout, NULL, _IONBF, 0);
     v->driver = (void *)p->dispatch;
     v->driver_stays = !p->base.ops->can_leave(&p->base);
     pthread_mutex_init(&detail->homes_lock, NULL);

@@ -111,7 +111,7 @@ static void begin_build(struct gn_vgpu *v, struct gn_request *r, uint32_t number
                         const char *folders, size_t n)
 {
     /* An in-process driver opens the program's files directly. */
-    if (v->hosted)
+    if (!v->session->asks_for_files)
         return;
     if (!r->anew && number && n)
         r->files = gn_build_includes_new();
@@ -122,8 +122,6 @@ static void begin_build(struct gn_vgpu *v, struct gn_request *r, uint32_t number
 /* Included files stay with the build's record, unless they are too large. */
 static void end_build(struct gn_vgpu *v, struct gn_request *r, struct gn_vobject *o)
 {
-    if (v->hosted)
-        return;
     gn_vgpu_end_build();
     if (r->files && r->files->lacks && o)
         gn_object_unsaveable(o);

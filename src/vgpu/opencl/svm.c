@@ -185,7 +185,7 @@ static cl_int open_window(const struct gn_vgpu *v, struct gn_svm_vgpu *s, uint64
     void *want = (void *)(uintptr_t)address;
     void *at = want;
     /* A program with an in-process vGPU has reserved the window for both. */
-    if (!v->hosted)
+    if (v->session->maps_window)
         at = mmap(want, bytes, PROT_NONE,
                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
     if (at == MAP_FAILED)
@@ -249,7 +249,7 @@ static bool segment_there_locked(struct gn_vgpu *v, struct gn_svm_vgpu *s, uint3
         if (s->segment_at[i] && at < s->segment_at[i] + v->segments[i].bytes &&
             s->segment_at[i] < at + segment->bytes)
             return false;
-    if (v->hosted) { /* the program maps it there itself */
+    if (!v->session->maps_window) { /* the program maps it there itself */
         s->segment_at[index] = at;
         return true;
     }

@@ -267,6 +267,7 @@ static int open_vgpu(void **state)
         CL_DEVICE_SVM_COARSE_GRAIN_BUFFER | CL_DEVICE_SVM_FINE_GRAIN_BUFFER | CL_DEVICE_SVM_ATOMICS;
     v = calloc(1, sizeof *v);
     v->boot = &boot;
+    v->session = &gn_vgpu_session_shm;
     v->driver = &table;
     v->detail = &detail;
     v->counters = &counters;
@@ -694,10 +695,10 @@ static void a_program_that_hosts_its_vgpu_keeps_what_lies_in_its_window(void **s
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     (void)state;
     mine[0] = mine[4096] = 'x';
-    v->hosted = true;
+    v->session = &gn_vgpu_session_in_process;
     open_window();
     assert_true(mine[0] == 'x' && mine[4096] == 'x');
-    v->hosted = false;
+    v->session = &gn_vgpu_session_shm;
     munmap(mine, 8192);
 }
 

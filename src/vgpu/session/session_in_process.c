@@ -11,10 +11,12 @@
 #include "vgpu/migrate/transfer.h"
 #include "vgpu/migrate/retained.h"
 #include "vgpu/core/serve.h"
+#include "vgpu/session/session_in_process.h"
 
 #include "base/clock.h"
 #include "base/descriptor.h"
 #include "base/log.h"
+#include "base/thread.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -26,6 +28,18 @@
 #define END_LOOK_NS 200000
 #define CALM_NS                                                                                    \
     UINT64_C(1000000000) /* the longest that compiling for a first launch is waited for */
+
+/* No serving thread comes back to a device that has become idle. */
+static void flush(struct gn_vgpu *v)
+{
+    gn_vgpu_flush(v);
+    for (uint32_t i = 0; i < v->n_devices; i++) {
+        struct gn_vdevice *d = &v->devices[i];
+        if (atomic_load_explicit(&d->n_queues, memory_order_relaxed) &&
+            atomic_load_explicit(&d->turn.rests, memory_order_seq_cst))
+            gn_turn_park(d);
+    }
+}
 
 int gn_vgpu_serve_message(struct gn_vgpu *v, const void *message, uint32_t n_bytes)
 {
@@ -51,7 +65,7 @@ int gn_vgpu_serve_message(struct gn_vgpu *v, const void *message, uint32_t n_byt
     if (gn_gate_holds(&v->gate) && gn_vgpu_is_called_off(v))
         gn_gate_open(v);
     gn_vgpu_handle(v, &r, n_bytes, 0);
-    gn_vgpu_flush(v);
+    flush(v);
     pthread_mutex_unlock(&v->serving);
     return 0;
 }
@@ -81,8 +95,8 @@ static bool keep(struct gn_vgpu *v, uint64_t hold_ns)
     return woken;
 }
 
-/* Another host's by now, and of no use here to anybody. */
-static void drop_shared(struct gn_vgpu *v)
+/* Another process has the vGPU by now. */
+static void unmap(struct gn_vgpu *v)
 {
     const struct gn_vgpu_boot *b = v->boot;
     struct gn_segment *const shared[] = {
@@ -93,31 +107,6 @@ static void drop_shared(struct gn_vgpu *v)
     for (uint32_t i = 0; i < atomic_load_explicit(&v->n_segments, memory_order_relaxed); i++)
         gn_segment_fini(&v->segments[i]);
     gn_fd_close(b->tell_fd);
-}
-
-void gn_vgpu_hold(struct gn_vgpu *v)
-{
-    atomic_fetch_add_explicit(&v->n_holds, 1, memory_order_relaxed);
-}
-
-void gn_vgpu_unhold(struct gn_vgpu *v)
-{
-    if (atomic_fetch_sub_explicit(&v->n_holds, 1, memory_order_acq_rel) == 1)
-        drop_shared(v);
-}
-
-/* In a worker nobody waits for it: the process ends. */
-void gn_vgpu_enter(struct gn_vgpu *v)
-{
-    if (v->hosted)
-        atomic_fetch_add_explicit(&v->n_inside, 1, memory_order_seq_cst);
-}
-
-void gn_vgpu_return(struct gn_vgpu *v)
-{
-    if (v->hosted && atomic_fetch_sub_explicit(&v->n_inside, 1, memory_order_seq_cst) == 1 &&
-        gn_gate_is_closed(&v->gate))
-        gn_gate_tell(v);
 }
 
 /*
@@ -164,9 +153,9 @@ static void clear(struct gn_vgpu *v)
     gn_objects_bury(v);
     if (v->api->leave && !gn_vgpu_is_called_off(v))
         v->api->leave(v);
-    pthread_mutex_lock(&v->session_lock);
-    gn_frame_writer_fini(&v->session);
-    pthread_mutex_unlock(&v->session_lock);
+    pthread_mutex_lock(&v->frames_lock);
+    gn_frame_writer_fini(&v->frames);
+    pthread_mutex_unlock(&v->frames_lock);
     gn_fd_close(b->session_fd);
     gn_fd_close(b->control_fd);
     gn_vgpu_unhold(v);
@@ -185,7 +174,7 @@ static void *keeper_thread(void *arg)
             break;
         }
         serve_ring(v);
-        gn_vgpu_flush(v);
+        flush(v);
         gn_objects_bury(v);
         if (gn_lease_is_recalled(&v->lease))
             gn_lease_shed(&v->lease);
@@ -273,7 +262,7 @@ void gn_vgpu_process_ends(struct gn_vgpu *v, uint64_t until_ns)
 
 /* What the driver still works on ends by itself, and its objects go with the program: nothing waits
  * for either here. */
-void gn_vgpu_end_in_process(struct gn_vgpu *v)
+static void end(struct gn_vgpu *v)
 {
     /* Given away, or never taken over: what the program has in common with its vGPU is another
      * host's. */
@@ -321,14 +310,59 @@ static int take_over(struct gn_vgpu *v)
     return rc ? rc : gn_lost_is(&v->lost) ? -ECANCELED : 0;
 }
 
+/* The control thread ends the vGPU. */
+static void faulted(struct gn_vgpu *v)
+{
+    gn_lease_wake(&v->lease);
+}
+
+/* The program's output is its own. */
+static int set_output(struct gn_vgpu *v, const int fds[2])
+{
+    (void)v;
+    gn_fd_close(fds[0]);
+    gn_fd_close(fds[1]);
+    return 0;
+}
+
+const struct gn_vgpu_session_ops gn_vgpu_session_in_process = {
+    .name = "in-process",
+    .thread_name = GN_THREAD_PREFIX "vgpu",
+    .shares_memory = true,
+    .in_program = true,
+    .faulted = faulted,
+    .end = end,
+    .unmap = unmap,
+    .connect = gn_shm_refuse_connection,
+    .area_limit = gn_shm_area_limit,
+    .reply = gn_shm_reply,
+    .answer = gn_shm_answer,
+    .post_event = gn_shm_post_event,
+    .end_event = gn_shm_end_event,
+    .send_frame = gn_shm_send_frame,
+    .wake = gn_shm_wake,
+    .expect_message = gn_shm_expect_message,
+    .recall_memory = gn_shm_wake,
+    .gate_changed = gn_shm_gate_changed,
+    .pause_program = gn_shm_pause_program,
+    .send_quiesced = gn_shm_send_quiesced,
+    .resume = gn_shm_resume,
+    .add_segment = gn_shm_add_segment,
+    .load_frame = gn_shm_load_frame,
+    .loaded = gn_shm_loaded,
+    .set_output = set_output,
+    .resume_as_owner = gn_shm_resume_as_owner,
+};
+
 int gn_vgpu_start_in_process(struct gn_vgpu *v, struct gn_vgpu_boot *boot,
                              const struct gn_vgpu_api *api)
 {
     const bool loads = boot->load_fd >= 0;
     v->lease.wake_fd = -1;
-    int rc = loads ? gn_vgpu_receive_handover(boot) : 0;
+    v->migration = &gn_vgpu_migration;
+    int rc = loads ? gn_vgpu_receive_handover(&gn_vgpu_session_in_process, boot) : 0;
     if (!rc)
-        rc = gn_vgpu_open(v, boot, api);
+        rc = gn_vgpu_open(v, boot, &gn_vgpu_session_in_process, api);
     if (rc) {
         gn_fd_close(v->lease.wake_fd);
         return rc < 0 ? rc : -EMFILE;
@@ -349,6 +383,6 @@ int gn_vgpu_start_in_process(struct gn_vgpu *v, struct gn_vgpu_boot *boot,
     if (loads)
         gn_fd_close(boot->load_fd);
     if (rc)
-        gn_vgpu_end_in_process(v);
+        end(v);
     return rc;
 }

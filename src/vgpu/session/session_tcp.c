@@ -25,258 +25,14 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#define INLINE_BYTES   (16u << 10)
-#define FLUSH_BYTES    (16u << 10)
-#define FLUSH_NS       100000u
 #define HELLO_NS       UINT64_C(2000000000)
 #define LOOKS_A_CLOCK  8u
 #define MAX_HANDSHAKES 4
-#define PRINT_BYTES    (1 << 20)
 #define PASSING_BYTES  (UINT64_C(640) << 20) /* above STAGED_FAR_MOST of the front end */
 
-static _Thread_local bool is_socket_thread;
-
-static void wake(struct gn_vgpu_tcp *h)
+static void wake_serving(struct gn_vgpu *v)
 {
-    const uint64_t one = 1;
-    (void)!write(h->wake_fd, &one, sizeof one);
-}
-
-void gn_vgpu_tcp_wake(struct gn_vgpu_tcp *h)
-{
-    wake(h);
-}
-
-/* ---- sending */
-
-static void flush(struct gn_vgpu_tcp *h)
-{
-    /* The socket thread polls for room, and finds out about a broken connection by itself. */
-    if (gn_out_pending(&h->out) && gn_out_flush(&h->out) && !is_socket_thread)
-        wake(h);
-}
-
-static void flush_soon(struct gn_vgpu_tcp *h)
-{
-    if (is_socket_thread || atomic_load_explicit(&h->out.blocked, memory_order_relaxed))
-        return;
-    if (atomic_load_explicit(&h->out.unsent, memory_order_relaxed) >= FLUSH_BYTES) {
-        flush(h);
-    } else if (!atomic_exchange_explicit(&h->flush_armed, true, memory_order_seq_cst)) {
-        const struct itimerspec when = {.it_value = {.tv_nsec = FLUSH_NS}};
-        (void)timerfd_settime(h->flush_fd, 0, &when, NULL);
-    }
-}
-
-static void overflow(struct gn_vgpu_tcp *h, int rc)
-{
-    if (rc && rc != -EPIPE)
-        gn_vgpu_fault(h->v, "the program does not take what it is told", "tcp");
-}
-
-/* The socket thread sends when it has no more to serve; on other threads (builds, a driver's)
- * somebody waits for this now. */
-static void send_now(struct gn_vgpu_tcp *h)
-{
-    if (!is_socket_thread)
-        flush(h);
-}
-
-void gn_vgpu_tcp_reply(struct gn_vgpu_tcp *h, uint32_t token, int32_t result, const void *payload,
-                       size_t n)
-{
-    const struct gn_stream_record record = {(uint32_t)n, GN_RECORD_REPLY, 0,
-                                            gn_record_pair(token, result)};
-    int rc = gn_out_append(&h->out, &record, payload);
-    if (rc == -EAGAIN)
-        rc = gn_out_append_ordered(&h->out, &record, payload);
-    overflow(h, rc);
-    send_now(h);
-}
-
-void gn_vgpu_tcp_answer(struct gn_vgpu_tcp *h, const struct gn_request *r, uint32_t token,
-                        const void *payload, size_t n)
-{
-    const struct gn_stream_record reply = {(uint32_t)n, GN_RECORD_REPLY, 0,
-                                           gn_record_pair(token, r->result)};
-    struct gn_out_part parts[GN_REQUEST_MAX_OUTS + 1];
-    uint64_t bytes = 0, batch;
-    int n_parts = 0, rc = -EAGAIN;
-    for (uint32_t i = 0; i < r->n_outs; i++) {
-        const struct gn_span *span = r->outs[i].span;
-        if (!r->outs[i].bytes || span->segment == GN_SPAN_INLINE)
-            continue;
-        bytes += span->bytes;
-        parts[n_parts++] = (struct gn_out_part){
-            {span->bytes, GN_RECORD_DATA, (uint16_t)(span->segment - 1), span->offset},
-            r->outs[i].bytes};
-    }
-    parts[n_parts] = (struct gn_out_part){reply, payload};
-    if (r->brings_bytes) {
-        const struct gn_area_ref *ref = &r->brings;
-        rc = gn_out_bulk(&h->out, (uint16_t)(ref->segment - 1), ref->offset,
-                         gn_vgpu_area(h->v, ref->segment, ref->offset, r->brings_bytes),
-                         r->brings_bytes, true, &batch);
-        rc = rc ? rc : -EAGAIN;
-    } else if (bytes <= INLINE_BYTES) {
-        rc = gn_out_append_all(&h->out, parts, n_parts + 1);
-    }
-    if (rc == -EAGAIN) {
-        /* From the area, where they stay until the program has its answer. */
-        rc = 0;
-        for (int i = 0; i < n_parts && !rc; i++) {
-            const struct gn_stream_record *p = &parts[i].record;
-            rc = gn_out_bulk(&h->out, p->part, p->at,
-                             gn_vgpu_area(h->v, p->part + 1u, p->at, p->bytes), p->bytes, true,
-                             &batch);
-        }
-        if (!rc)
-            rc = gn_out_append_ordered(&h->out, &reply, payload);
-    }
-    overflow(h, rc);
-    send_now(h);
-}
-
-void gn_vgpu_tcp_event(struct gn_vgpu_tcp *h, uint32_t index, enum gn_event_phase phase)
-{
-    const struct gn_stream_record record = {0, GN_RECORD_EVENT, (uint16_t)phase, index};
-    overflow(h, gn_out_append_ordered(&h->out, &record, NULL));
-    flush_soon(h);
-}
-
-static bool pass_prints(struct gn_vgpu_tcp *h, int which);
-
-void gn_vgpu_tcp_event_end(struct gn_vgpu_tcp *h, uint32_t index, int32_t error,
-                           const struct gn_event_times *times, const struct gn_command *c)
-{
-    struct gn_stream_record record = {0, GN_RECORD_EVENT_END, 0, gn_record_pair(index, error)};
-    struct gn_stream_times t;
-    uint64_t batch;
-    int rc = 0;
-    if (times) {
-        t = (struct gn_stream_times){times->submit_ns, times->start_ns, times->end_ns};
-        record.bytes = sizeof t;
-    }
-    if (c && c->class->brings && c->area && c->area_bytes && !error) {
-        const struct gn_area_ref *ref = &c->area_ref;
-        const struct gn_out_part data = {
-            {(uint32_t)c->area_bytes, GN_RECORD_DATA, (uint16_t)(ref->segment - 1), ref->offset},
-            c->area};
-        /* Small ones may go ahead of bulk data: their place is nobody else's. */
-        rc = c->area_bytes <= INLINE_BYTES ? gn_out_append_all(&h->out, &data, 1) : -EAGAIN;
-        if (rc == -EAGAIN)
-            rc = gn_out_bulk(&h->out, data.record.part, ref->offset, c->area, c->area_bytes, true,
-                             &batch);
-    }
-    (void)pass_prints(h, 0);
-    if (!rc)
-        rc = gn_out_append_ordered(&h->out, &record, times ? &t : NULL);
-    overflow(h, rc);
-    /* The entry here is only what says whether somebody waits there. */
-    bool wanted = gn_event_finish(gn_event_at(h->v->events, index), error, NULL);
-    if (wanted || atomic_exchange_explicit(&h->eager, false, memory_order_seq_cst))
-        send_now(h);
-    else
-        flush_soon(h);
-}
-
-int gn_vgpu_tcp_frame(struct gn_vgpu_tcp *h, uint16_t op, uint32_t seq, const void *payload,
-                      size_t n)
-{
-    const struct gn_stream_record record = {(uint32_t)n, GN_RECORD_FRAME, op, seq};
-    int rc = n <= GN_OUT_SMALL_BYTES ? gn_out_append_ordered(&h->out, &record, payload)
-                                     : gn_out_append(&h->out, &record, payload);
-    if (op == GN_SESSION_WANT)
-        send_now(h); /* a compiler waits */
-    else
-        flush_soon(h);
-    return rc;
-}
-
-/* ---- what is printed */
-
-static void append_print(struct gn_vgpu_tcp *h, uint16_t fd, const char *text, uint32_t n)
-{
-    struct gn_stream_record record = {n, GN_RECORD_PRINT, fd, 0};
-    int rc = gn_out_append(&h->out, &record, text);
-    while (rc == -EAGAIN && n) {
-        record.bytes = n < GN_OUT_SMALL_BYTES ? n : GN_OUT_SMALL_BYTES;
-        int piece = gn_out_append_ordered(&h->out, &record, text);
-        if (piece) {
-            overflow(h, piece);
-            return;
-        }
-        text += record.bytes;
-        n -= record.bytes;
-    }
-}
-
-/*
- * Everything that was printed before now goes before what is appended from now on. While objects
- * are made anew the driver's output reaches nobody: the program has it from their first making, and
- * its stream may not stand yet.
- */
-static bool pass_prints(struct gn_vgpu_tcp *h, int which)
-{
-    char text[4096];
-    bool any = false;
-    pthread_mutex_lock(&h->print_lock);
-    for (;;) {
-        ssize_t n = read(h->print_fds[which], text, sizeof text);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            break;
-        if (atomic_load_explicit(&h->v->arriving, memory_order_relaxed))
-            continue;
-        append_print(h, (uint16_t)(which + 1), text, (uint32_t)n);
-        any = true;
-    }
-    pthread_mutex_unlock(&h->print_lock);
-    return any;
-}
-
-void gn_vgpu_tcp_pass_prints(struct gn_vgpu_tcp *h)
-{
-    (void)pass_prints(h, 0);
-    (void)pass_prints(h, 1);
-}
-
-/* For text that belongs to no event's end, and for more of it than a pipe holds. */
-static void *print_thread(void *arg)
-{
-    struct gn_vgpu_tcp *h = arg;
-    struct pollfd p[2] = {{.fd = h->print_fds[0], .events = POLLIN},
-                          {.fd = h->print_fds[1], .events = POLLIN}};
-    for (;;) {
-        if (poll(p, 2, -1) < 0 && errno != EINTR)
-            return NULL;
-        for (int i = 0; i < 2; i++)
-            if (p[i].revents && pass_prints(h, i))
-                flush_soon(h);
-    }
-}
-
-static int catch_prints(struct gn_vgpu_tcp *h)
-{
-    pthread_t thread;
-    pthread_mutex_init(&h->print_lock, NULL);
-    for (int i = 0; i < 2; i++) {
-        int ends[2];
-        if (pipe2(ends, O_CLOEXEC) < 0) /* in a worker */
-            return -errno;
-        /* Only what reads must not wait: a driver that has filled the pipe waits for us. */
-        (void)fcntl(ends[0], F_SETFL, O_NONBLOCK);
-        (void)fcntl(ends[0], F_SETPIPE_SZ, PRINT_BYTES);
-        if (dup2(ends[1], i + 1) < 0)
-            return -errno;
-        close(ends[1]);
-        h->print_fds[i] = ends[0];
-    }
-    int rc = pthread_create(&thread, NULL, print_thread, h);
-    if (!rc)
-        pthread_detach(thread);
-    return -rc;
+    gn_vgpu_tcp_wake(v->tcp);
 }
 
 /* ---- receiving */
@@ -284,7 +40,9 @@ static int catch_prints(struct gn_vgpu_tcp *h)
 /* Of this machine's memory, what a program without a limit may have of it by default. */
 #define DEFAULT_PART 4u
 
-uint64_t gn_vgpu_tcp_limit(const struct gn_vgpu *v)
+/* Bytes that the program may hold here: its limit, or by default a part of this machine's memory.
+ */
+static uint64_t area_limit(const struct gn_vgpu *v)
 {
     const uint64_t limit = v->boot->memory_limit_bytes,
                    ram = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
@@ -299,7 +57,7 @@ uint64_t gn_vgpu_tcp_limit(const struct gn_vgpu *v)
 static uint64_t most_touched(const struct gn_vgpu *v)
 {
     const uint64_t ram = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
-                   limit = gn_vgpu_tcp_limit(v);
+                   limit = area_limit(v);
     return limit < ram / 2 ? 2 * limit + PASSING_BYTES : ram;
 }
 
@@ -345,9 +103,8 @@ static void *place(void *context, const struct gn_stream_record *record)
     return at && gn_vgpu_tcp_touch(h, record->part, record->at, record->bytes) ? at : NULL;
 }
 
-int gn_vgpu_tcp_add_segment(struct gn_vgpu_tcp *h, uint64_t at, uint64_t bytes)
+static int add_segment(struct gn_vgpu *v, uint64_t at, uint64_t bytes)
 {
-    struct gn_vgpu *v = h->v;
     struct gn_segment segment = {.fd = -1, .bytes = bytes};
     uint32_t index = atomic_load_explicit(&v->n_segments, memory_order_relaxed);
     /* A program that has come from this machine's memory tells of all that it has: some have come
@@ -506,7 +263,7 @@ static int take(void *context, const struct gn_stream_record *record, const void
     case GN_RECORD_MESSAGE:
         return take_message(h, record, payload);
     case GN_RECORD_SEGMENT:
-        return gn_vgpu_tcp_add_segment(h, record->part, record->at);
+        return add_segment(h->v, record->part, record->at);
     case GN_RECORD_FREE:
         return take_free(h, record, payload);
     case GN_RECORD_WAIT:
@@ -542,7 +299,7 @@ static void offer(struct gn_vgpu_tcp *h, struct gn_tcp tcp)
     h->next = tcp;
     pthread_mutex_unlock(&h->next_lock);
     gn_tcp_close(&old);
-    wake(h);
+    gn_vgpu_tcp_wake(h);
 }
 
 struct handshake {
@@ -577,8 +334,9 @@ static void *shake_hands(void *arg)
     return NULL;
 }
 
-void gn_vgpu_tcp_link(struct gn_vgpu_tcp *h, int fd)
+static void adopt_connection(struct gn_vgpu *v, int fd)
 {
+    struct gn_vgpu_tcp *h = v->tcp;
     gn_tcp_set_up(fd);
     if (!h->v->boot->tls) {
         offer(h, (struct gn_tcp){fd, NULL});
@@ -700,19 +458,20 @@ static void stand(struct gn_vgpu_tcp *h)
     gn_gate_quiesced(v, false);
 }
 
-void gn_vgpu_tcp_go_on(struct gn_vgpu_tcp *h)
+static void resume(struct gn_vgpu *v)
 {
-    gn_out_release(&h->out);
+    gn_out_release(&v->tcp->out);
 }
 
-int gn_vgpu_tcp_pause(struct gn_vgpu_tcp *h, uint32_t number, uint64_t until_ns,
-                      struct gn_error *err)
+static int pause_program(struct gn_vgpu *v, uint32_t number, uint64_t until_ns,
+                         struct gn_error *err)
 {
+    struct gn_vgpu_tcp *h = v->tcp;
     const struct gn_stream_record record = {0, GN_RECORD_FRAME, GN_SESSION_PAUSE, number};
     const struct timespec until = {(time_t)(until_ns / 1000000000u),
                                    (long)(until_ns % 1000000000u)};
     int rc = -gn_out_append_ordered(&h->out, &record, NULL);
-    wake(h);
+    gn_vgpu_tcp_wake(h);
     pthread_mutex_lock(&h->pause_lock);
     while (!rc && h->paused != number)
         rc = pthread_cond_timedwait(&h->pause_wake, &h->pause_lock, &until);
@@ -723,12 +482,13 @@ int gn_vgpu_tcp_pause(struct gn_vgpu_tcp *h, uint32_t number, uint64_t until_ns,
     return rc ? gn_fail(err, rc, NULL, "cannot tell the program: %s", strerror(rc)) : 0;
 }
 
-void gn_vgpu_tcp_send_quiesced(struct gn_vgpu_tcp *h, uint32_t number)
+static void send_quiesced(struct gn_vgpu *v, uint32_t number)
 {
+    struct gn_vgpu_tcp *h = v->tcp;
     const struct gn_stream_record record = {0, GN_RECORD_FRAME, GN_SESSION_STANDS, number};
     gn_vgpu_tcp_pass_prints(h);
-    overflow(h, gn_out_append_ordered(&h->out, &record, NULL));
-    wake(h); /* it may have to wait for room */
+    gn_vgpu_tcp_overflow(h, gn_out_append_ordered(&h->out, &record, NULL));
+    gn_vgpu_tcp_wake(h); /* it may have to wait for room */
 }
 
 /* As gn_in_read. However it came, the program may wait for the room that it has taken. */
@@ -766,11 +526,11 @@ static int spin(struct gn_vgpu_tcp *h)
     }
 }
 
-void gn_vgpu_tcp_loop(struct gn_vgpu_tcp *h)
+static void serve_connections(struct gn_vgpu *v)
 {
-    struct gn_vgpu *v = h->v;
+    struct gn_vgpu_tcp *h = v->tcp;
     uint64_t lost_at_ns = gn_now_ns();
-    is_socket_thread = true;
+    gn_vgpu_tcp_is_socket_thread = true;
     while (!atomic_load_explicit(&v->fault, memory_order_relaxed) && !h->bye) {
         if (gn_gate_is_closed(&v->gate) && gn_gate_helpers_idle(v)) {
             stand(h);
@@ -780,16 +540,16 @@ void gn_vgpu_tcp_loop(struct gn_vgpu_tcp *h)
         adopt_next(h);
         int rc = h->tcp.fd < 0 ? -EPIPE : read_some(h);
         if (rc > 0) {
-            flush(h);
+            gn_vgpu_tcp_flush(h);
             continue;
         }
         if (rc == -EAGAIN) {
-            flush(h);
+            gn_vgpu_tcp_flush(h);
             gn_vgpu_flush(v);
             gn_objects_bury(v);
             rc = spin(h);
             if (rc > 0) {
-                flush(h);
+                gn_vgpu_tcp_flush(h);
                 continue;
             }
         }
@@ -808,11 +568,11 @@ void gn_vgpu_tcp_loop(struct gn_vgpu_tcp *h)
             gn_log(GN_LOG_INFO, "vgpu=%08x the program has not come back", v->boot->id);
             return;
         }
-        flush(h);
+        gn_vgpu_tcp_flush(h);
     }
 }
 
-int gn_vgpu_tcp_start(struct gn_vgpu *v)
+static int start(struct gn_vgpu *v)
 {
     static struct gn_vgpu_tcp host;
     struct gn_vgpu_tcp *h = &host;
@@ -834,8 +594,80 @@ int gn_vgpu_tcp_start(struct gn_vgpu *v)
     if (!rc)
         rc = gn_in_init(&h->in, &in_ops, h);
     if (!rc)
-        rc = catch_prints(h);
+        rc = gn_vgpu_tcp_catch_prints(h);
     if (!rc)
-        v->remote = h;
+        v->tcp = h;
     return rc;
 }
+
+/* The socket thread sleeps on the connection: nothing tells it to spin. */
+static bool expect_message(struct gn_vgpu *v)
+{
+    (void)v;
+    return false;
+}
+
+/* What is on its way over the network is not waited for. */
+static void recall_memory(struct gn_vgpu *v)
+{
+    gn_lease_shed(&v->lease);
+}
+
+static int load_frame(struct gn_vgpu *v, const struct gn_frame *f)
+{
+    const int rc = gn_vgpu_tcp_load_frame(v->tcp, f);
+    return rc ? rc : gn_vgpu_tcp_is_loaded(v->tcp);
+}
+
+static int loaded(struct gn_vgpu *v)
+{
+    return gn_vgpu_tcp_resume_stream(v->tcp);
+}
+
+/* It goes over the connection. */
+static int set_output(struct gn_vgpu *v, const int fds[2])
+{
+    (void)v;
+    (void)fds;
+    return 0;
+}
+
+/* What the driver has printed while objects were made anew reaches nobody. */
+static void resume_as_owner(struct gn_vgpu *v)
+{
+    gn_vgpu_tcp_pass_prints(v->tcp);
+}
+
+static void end(struct gn_vgpu *v)
+{
+    gn_vgpu_end_worker(v);
+}
+
+const struct gn_vgpu_session_ops gn_vgpu_session_tcp = {
+    .name = "tcp",
+    .has_serving_thread = true,
+    .asks_for_files = true,
+    .maps_window = true,
+    .start = start,
+    .serve = serve_connections,
+    .end = end,
+    .connect = adopt_connection,
+    .area_limit = area_limit,
+    .reply = gn_vgpu_tcp_reply,
+    .answer = gn_vgpu_tcp_answer,
+    .post_event = gn_vgpu_tcp_post_event,
+    .end_event = gn_vgpu_tcp_end_event,
+    .send_frame = gn_vgpu_tcp_send_frame,
+    .wake = wake_serving,
+    .expect_message = expect_message,
+    .recall_memory = recall_memory,
+    .gate_changed = wake_serving,
+    .pause_program = pause_program,
+    .send_quiesced = send_quiesced,
+    .resume = resume,
+    .add_segment = add_segment,
+    .load_frame = load_frame,
+    .loaded = loaded,
+    .set_output = set_output,
+    .resume_as_owner = resume_as_owner,
+};

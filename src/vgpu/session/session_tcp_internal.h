@@ -2,19 +2,24 @@
 #ifndef GN_VGPU_SESSION_SESSION_TCP_INTERNAL_H
 #define GN_VGPU_SESSION_SESSION_TCP_INTERNAL_H
 
-#include "vgpu/session/session_tcp.h"
+#include "vgpu/core/vgpu_core.h"
 
 #include "link/stream_in.h"
 #include "link/stream_out.h"
+#include "link/tcp.h"
 #include "link/worker_wire.h"
 #include "wire/wire.h"
 
-/* What session_tcp.c (a session over tcp, served) and tcp_session_handover.c (the same, handed to
- * another worker) share. */
+/*
+ * A session over tcp, for session_tcp.c and session_tcp_send.c, which serve it, and
+ * tcp_session_handover.c, which hands it to another worker. The session's memory is this process's
+ * own, and what the program would see there is sent to it as records (link/record.h). The socket
+ * thread serves the connection.
+ */
 #define GN_REMOTE_CHUNK_BYTES (UINT64_C(1) << 20)
 
-/* A message whose bulk data is on its way: the caller waits for its answer, so others may go first.
- */
+/* A message whose bulk data is on its way: the program waits for its answer, so others may go
+ * first. */
 struct gn_session_tcp_held {
     struct gn_list link;
     uint64_t batch;
@@ -59,7 +64,45 @@ struct gn_vgpu_tcp {
     } taking;                          /* whoever loads: where another worker stood */
 };
 
-/* Something comes to lie there. False: the program has more than it may, and the vGPU ends. */
+/* Counts memory that is about to be filled. False: the program fills more than it may, and the vGPU
+ * ends. */
 bool gn_vgpu_tcp_touch(struct gn_vgpu_tcp *h, uint32_t segment, uint64_t at, uint64_t bytes);
+/* ---- session_tcp_send.c */
+
+/* This thread serves the connection: what it appends is sent when it has no more to serve. */
+extern _Thread_local bool gn_vgpu_tcp_is_socket_thread;
+/* Wakes the socket thread. Any thread. */
+void gn_vgpu_tcp_wake(struct gn_vgpu_tcp *h);
+/* Sends what has gathered, as far as the socket has room. */
+void gn_vgpu_tcp_flush(struct gn_vgpu_tcp *h);
+/* After an append: the vGPU ends when there was no room left to buffer the record. */
+void gn_vgpu_tcp_overflow(struct gn_vgpu_tcp *h, int rc);
+/* session.h says what these do. */
+void gn_vgpu_tcp_reply(struct gn_vgpu *v, uint32_t token, int32_t result, const void *payload,
+                       size_t n);
+void gn_vgpu_tcp_answer(struct gn_vgpu *v, const struct gn_request *r, uint32_t token,
+                        const void *payload, size_t n);
+void gn_vgpu_tcp_post_event(struct gn_vgpu *v, uint32_t index, enum gn_event_phase phase);
+void gn_vgpu_tcp_end_event(struct gn_vgpu *v, uint32_t index, int32_t error,
+                           const struct gn_event_times *times, const struct gn_command *c);
+int gn_vgpu_tcp_send_frame(struct gn_vgpu *v, uint16_t op, uint32_t seq, const void *payload,
+                           size_t n);
+/* Before there are other threads: the process's stdout and stderr go to the program from now on. 0
+ * or -errno. */
+int gn_vgpu_tcp_catch_prints(struct gn_vgpu_tcp *h);
+/* Output of this process up to now goes before the records that are appended from now on; while
+ * objects are made anew, it is dropped. */
+void gn_vgpu_tcp_pass_prints(struct gn_vgpu_tcp *h);
+
+/* ---- migrate/tcp_session_handover.c */
+
+/* The destination, before its socket thread serves: each frame of gn_far_session_hand, in order,
+ * all of them untrusted. 0, -EPROTO or -ENOMEM. */
+struct gn_frame;
+int gn_vgpu_tcp_load_frame(struct gn_vgpu_tcp *h, const struct gn_frame *f);
+bool gn_vgpu_tcp_is_loaded(const struct gn_vgpu_tcp *h);
+/* When the vGPU has been loaded: the stream goes on. 0, or -EPROTO: frames are missing, or there is
+ * no such stream. */
+int gn_vgpu_tcp_resume_stream(struct gn_vgpu_tcp *h);
 
 #endif

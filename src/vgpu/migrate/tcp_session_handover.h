@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_VGPU_MIGRATE_TCP_SESSION_HANDOVER_H
+#define GN_VGPU_MIGRATE_TCP_SESSION_HANDOVER_H
+
+#include <stdint.h>
+
+struct gn_error;
+struct gn_frame;
+struct gn_vgpu;
+
+/*
+ * Where a session over tcp stands, for the destination: what is in the data area and belongs to no
+ * object, and what the program has sent or was sent and the other side has not taken. The source's
+ * session may share memory with the program: then the session begins anew at the destination, and
+ * only the data area is handed over. Behind the closed gate; the thread that saves.
+ */
+enum gn_far_way {
+    GN_FAR_ON,     /* to a worker of another gantryd, to which the program goes on sending */
+    GN_FAR_NEAR,   /* to a worker that shares memory with the program: nothing is under way, and the
+                      program has its data area itself */
+    GN_FAR_BESIDE, /* to a worker of the same gantryd: the program notices nothing, and its stream
+                      goes on; what it has been told and may not have received is handed over */
+};
+
+/* Found once, and valid as long as the gate is closed. Its frames are HAND_FAR, HELD, AREA and SAID
+ * (link/worker_wire.h). */
+struct gn_far_session;
+struct gn_far_size {
+    uint64_t n_frames, bytes; /* of their payloads */
+};
+int gn_far_session_new(struct gn_vgpu *v, enum gn_far_way way, struct gn_far_session **ret,
+                       struct gn_error *err);
+struct gn_far_size gn_far_session_size(const struct gn_far_session *s);
+/* Calls carry_one for each frame, until it fails: that is the result. A payload is valid until
+ * carry_one returns. */
+int gn_far_session_hand(const struct gn_far_session *s,
+                        int (*carry_one)(void *ctx, const struct gn_frame *f), void *ctx);
+void gn_far_session_free(struct gn_far_session *s); /* NULL does nothing */
+
+#endif
