@@ -137,7 +137,9 @@ def run_phase(phase, meson):
     log = os.path.join(phase.folder, "meson-logs", "testlog.json")
     if os.path.exists(log):
         os.unlink(log)
-    command = [meson, "test", "-C", phase.folder, "--print-errorlogs", "--timeout-multiplier", str(phase.slower)]
+    # Half of the time of most tests is waiting: one test more than there are processors.
+    command = [meson, "test", "-C", phase.folder, "--print-errorlogs", "--timeout-multiplier", str(phase.slower),
+               "--num-processes", str(os.cpu_count() + 1)]
     if not phase.parts:
         command.append("--no-rebuild")
     for suite in phase.only:
