@@ -183,7 +183,7 @@ class Daemons(BetweenTwo, MovesCase):
         # Its asker has gone.
         asker, ticket, vgpu = self.announced(a, b)
         asker.socket.close()
-        self.assertTrue(wait_until(lambda: "none that" in refused(ticket, vgpu, ring), TIMEOUT_S))
+        self.assertTrue(wait_until(lambda: "ticket is unknown" in refused(ticket, vgpu, ring), TIMEOUT_S))
         # A connection for other things claims nothing, and one for a claim attaches to nothing.
         other = Client(b.socket)
         self.assertIsNone(other.ask(CLAIM, struct.pack("<II32s", vgpu, 0, ticket), [ring]))
