@@ -82,8 +82,8 @@ static int announce(struct gn_link *there, json_t *about, struct receipt *ret, s
 }
 
 /*
- * The same over tcp, with the tenant's token. The old worker's traffic starts at the first byte
- * after the handshake.
+ * The same over tcp, with the tenant's token. The destination has already accepted the name and the
+ * ticket when the old worker gets the connection.
  */
 static int announce_far(const char *address, struct gn_link *there, json_t *about,
                         struct receipt *ret, struct gn_error *err)

@@ -13,8 +13,8 @@ struct gn_shuttle;
 struct gn_tls_psk;
 
 /*
- * Takes the connection *fd, whose peer starts TLS with this key, and replaces *fd by an end of a
- * socket pair for the worker. 0 or -errno.
+ * Takes the connection *fd and replaces *fd by an end of a socket pair for the worker. The
+ * connection's peer expects TLS with this key. 0 or -errno.
  */
 int gn_shuttle_start(int *fd, const struct gn_tls_psk *key, struct gn_shuttle **ret,
                      struct gn_error *err);
