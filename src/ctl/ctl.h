@@ -177,7 +177,7 @@ int gn_ctl_ask_on(struct gn_link *link, const char *text, json_t **ret, struct g
  * at `to`.
  *
  * gn_ctl_move_wish() builds the request from the options. gn_ctl_outbound_address() makes the
- * address absolute, so that gantryd, which connects to it as well, can use it; 0 or -errno.
+ * address absolute, so that other processes can connect to it; 0 or -errno.
  * gn_ctl_outbound_connect() connects to the destination, over tcp as this tenant; 0 or -errno,
  * -EACCES: the destination rejects the tenant. gn_ctl_migrate_outbound() moves the vGPU and blocks
  * until the move ends (gn_link_set_patience); *ret is the reply, which the caller must json_decref;
@@ -185,7 +185,7 @@ int gn_ctl_ask_on(struct gn_link *link, const char *text, json_t **ret, struct g
  */
 struct gn_ctl_tokens;
 struct gn_control_wish gn_ctl_move_wish(const struct gn_ctl_args *args);
-/* ret has room for GN_ADDRESS_TEXT_BYTES */
+/* The array ret has room for GN_ADDRESS_TEXT_BYTES. */
 int gn_ctl_outbound_address(const char *to, char *ret, struct gn_error *err);
 int gn_ctl_outbound_connect(const char *address, const struct gn_ctl_tokens *tokens,
                             const char *tenant, struct gn_link **ret, struct gn_error *err);

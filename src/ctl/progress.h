@@ -22,8 +22,8 @@ bool gn_moving_read(const json_t *vgpu, struct gn_moving *ret);
 /* Percentage of the current round; -1: there are no contents, or none yet. */
 int gn_moving_percent(const struct gn_moving *m);
 /*
- * Formats "moving" or "moving, ahead 45%". `first` stands before the first part, `then` before the
- * others.
+ * Formats "moving" or "moving, ahead 45%". `first` stands before the phase, `then` before the
+ * percentage.
  */
 #define GN_MOVING_STATE_BYTES 40
 void gn_moving_state(const struct gn_moving *m, const char *first, const char *then,
