@@ -21,7 +21,7 @@ static const char *purpose(const struct gn_inspected *f)
     return f->about.purpose == GN_STREAM_CHECKPOINT ? "checkpoint" : "move";
 }
 
-/* The objects of one kind; kinds above the highest known index are counted as the last. */
+/* The objects of one kind. Kinds that are too large for the table are counted in its last entry. */
 struct kind_sum {
     uint32_t n;
     uint64_t bytes;

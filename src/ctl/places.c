@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds the files of this installation from the location of `gantry` itself: PREFIX/bin/gantry has
- * its ICD file in PREFIX/etc/OpenCL/vendors. If PREFIX ends in /usr, that is the etc directory
- * beside it.
+ * its ICD file in PREFIX/etc/OpenCL/vendors. If that file does not exist and PREFIX ends in /usr,
+ * the directory is etc/OpenCL/vendors beside usr.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -229,7 +229,7 @@ void gn_cl_check_loader(struct gn_doctor *d)
         gn_address_print(&a, address);
         run.connect = address;
     }
-    /* Load Gantry's driver only; if it was not found, none. */
+    /* Load only Gantry's driver; if the installation was not found, load none. */
     run.vendors = d->places_known ? d->places.vendors : "/nonexistent";
     run.filenames = d->places_known ? d->places.library : "";
     if (!gn_doctor_try(look, &run, &l, sizeof l)) {
@@ -239,7 +239,7 @@ void gn_cl_check_loader(struct gn_doctor *d)
     }
     if (!tell_loader(d, &l) || !(d->daemon_answers || d->daemon_refuses) || !d->places_known)
         return; /* without these it cannot find Gantry, as an earlier finding says */
-    /* gantryd accepts no new programs */
+    /* gantryd accepts no new programs, so neither check could succeed */
     if (gn_doctor_is_drained(d))
         return;
     if (d->daemon_answers)
