@@ -8,23 +8,27 @@
 
 struct gn_doctor;
 
-/* The part of an API in `gantry`. */
+/* The functions by which `gantry` supports one API. */
 struct gn_ctl_api {
     const struct gn_api_info *info;
-    /* gantry doctor: the API's loader and the view of programs through it; drivers that programs
-     * load without Gantry; the installed drivers. Main thread. */
+    /*
+     * gantry doctor: checks the API's loader and the platforms that programs see through it; looks
+     * for drivers that programs load without Gantry; checks the installed drivers. Main thread.
+     */
     void (*check_loader)(struct gn_doctor *d);
     void (*check_bypass)(struct gn_doctor *d);
     void (*check_drivers)(struct gn_doctor *d);
-    /* gantry inspect: the name of a kind of object, and of the call behind a command's op; NULL:
-     * unknown. */
+    /*
+     * gantry inspect: the name of a kind of object, and of the API call that a command's op stands
+     * for; NULL: unknown.
+     */
     const char *(*kind_name)(uint32_t kind);
     const char *(*call_name)(uint32_t op);
 };
 
-/* Ends with NULL. */
+/* Terminated by NULL. */
 extern const struct gn_ctl_api *const gn_ctl_apis[];
-/* NULL: unknown. */
+/* The API with this name; NULL: unknown. */
 const struct gn_ctl_api *gn_ctl_api_named(const char *name);
 
 #endif

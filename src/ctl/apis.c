@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of the APIs that `gantry` knows. */
+/* The table of the APIs that `gantry` supports. Pure data and a lookup. */
 #include <stddef.h>
 #include <string.h>
 

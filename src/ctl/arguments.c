@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A subcommand's command line. Options are taken by their whole names only, as in gantryd. */
+/*
+ * Parses the command line of a subcommand. Option names cannot be abbreviated; gantryd has the same
+ * rule. Main thread.
+ */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +21,7 @@
 
 static int set_connect(struct gn_ctl_args *args, const char *value, struct gn_error *err)
 {
-    args->connect = value; /* the link judges it */
+    args->connect = value; /* parsed by the link */
     return *value ? 0
                   : gn_fail(err, EINVAL, "write unix:PATH or tcp:HOST:PORT",
                             "the option --connect needs an address");
@@ -141,7 +144,7 @@ static int set_memory(struct gn_ctl_args *args, const char *value, struct gn_err
     return rc;
 }
 
-/* A tenant's, which may be lifted. */
+/* A tenant's memory limit, which "none" removes. */
 static int set_limit(struct gn_ctl_args *args, const char *value, struct gn_error *err)
 {
     args->no_memory_limit = strcmp(value, "none") == 0;
@@ -270,7 +273,7 @@ static int add_policy(struct gn_ctl_args *args, const char *value, struct gn_err
 
 static int set_sim(const char **to, const char *value)
 {
-    *to = value; /* src/sim judges it */
+    *to = value; /* parsed by src/sim */
     return 0;
 }
 
@@ -326,11 +329,11 @@ static int set_once(struct gn_ctl_args *args, const char *value, struct gn_error
 
 static int set_sort(struct gn_ctl_args *args, const char *value, struct gn_error *err)
 {
-    args->sort = value; /* the command judges it */
+    args->sort = value; /* checked by the command */
     return 0;
 }
 
-/* Seconds, with a point. */
+/* Seconds, with an optional decimal point. */
 static int set_delay(struct gn_ctl_args *args, const char *value, struct gn_error *err)
 {
     const size_t n = strlen(value);
@@ -406,7 +409,7 @@ static int set_help(struct gn_ctl_args *args, const char *value, struct gn_error
 
 static const struct option {
     const char *name;
-    unsigned needs; /* a bit of the command's options; 0: every command has it */
+    unsigned needs; /* the bit in the command's options that enables it; 0: every command has it */
     bool takes_value;
     int (*set)(struct gn_ctl_args *args, const char *value, struct gn_error *err);
 } options[] = {
@@ -465,7 +468,7 @@ static bool offered(const struct gn_ctl_command *command, const struct option *o
     return o->needs == 0 || (command->options & o->needs);
 }
 
-/* Those that the command at hand has, for a suggestion. */
+/* The options of the current command, for suggestions. */
 static const char *offered_names[GN_ARRAY_SIZE(options)];
 
 static const char *offered_name(int i)
@@ -498,7 +501,7 @@ static const struct option *find(const struct gn_ctl_command *command, const cha
     return NULL;
 }
 
-/* Takes the option at argv[*at], its value too, and moves on. */
+/* Parses the option at argv[*at] and its value, and advances *at past them. */
 static int take(const struct gn_ctl_command *command, char **argv, int *at,
                 struct gn_ctl_args *args, struct gn_error *err)
 {

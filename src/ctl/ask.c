@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A control request to gantryd. */
+/*
+ * Sends a control request to gantryd and reads the reply. Any thread; it blocks until the reply has
+ * come.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +11,7 @@
 #include "ctl/ctl.h"
 #include "link/link.h"
 
-/* A reply that is a refusal. */
+/* Turns a reply's error object into *err. Returns -errno. */
 static int refused(json_t *error, struct gn_error *err)
 {
     const char *what = json_string_value(json_object_get(error, "what"));
@@ -18,7 +21,10 @@ static int refused(json_t *error, struct gn_error *err)
                      : kind && !strcmp(kind, GN_CONTROL_KIND_MEMORY) ? ENOBUFS
                      : kind && !strcmp(kind, GN_CONTROL_KIND_USAGE)  ? EINVAL
                                                                      : EREMOTEIO;
-    /* What failed is the command itself, whose name stands before the sentence already. */
+    /*
+     * This text follows the command's own failure sentence, so the reason is preferred to the
+     * reply's summary.
+     */
     return gn_fail(err, code, json_string_value(json_object_get(error, "fix")), "%s",
                    why    ? why
                    : what ? what

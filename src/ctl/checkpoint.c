@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `gantry checkpoint`: a vGPU into a file. The worker writes into memory of its and ours
- * (link/chunks.h), and only this process touches the file: no limit of the worker's is in the way,
- * a full disk is met here, and nothing that a worker does later reaches the file. It stands under
- * its name when all of it is on the disk, or not at all. While that is emptied here a second thread
- * waits for gantryd's answer.
+ * `gantry checkpoint`: saves a vGPU to a file. The worker writes the checkpoint into memory that it
+ * shares with this process (link/chunks.h), and only this process touches the file. So the worker's
+ * resource limits do not apply to the file, a full disk is reported here, and the worker cannot
+ * change the file afterwards. The file gets its name only when all of its contents are on the disk.
+ * The main thread writes the file; a second thread waits for gantryd's reply.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -25,7 +25,7 @@
 #include "link/chunks.h"
 #include "link/link.h"
 
-#define LOOK_UP_MS 100 /* so often it is looked whether somebody has interrupted us */
+#define LOOK_UP_MS 100 /* how often to check for an interrupt */
 
 static const char failure[] = "cannot save the vGPU";
 
@@ -35,12 +35,12 @@ struct saving {
     struct gn_whole_file file;
     struct gn_link *link;
     uint64_t bytes;
-    /* of the thread that asks */
+    /* Set by the thread that waits for gantryd's reply. */
     char *request;
     json_t *reply;
     struct gn_error err;
     int rc;
-    _Atomic bool answered; /* by that thread, last: what is above is there */
+    _Atomic bool answered; /* set last by that thread: the fields above are then valid */
 };
 
 static volatile sig_atomic_t interrupted;
@@ -51,8 +51,11 @@ static void interrupt(int number)
     interrupted = 1;
 }
 
-/* Ctrl-C must leave nothing half-written, and the second one ends us, though gantryd says nothing;
- * a file that grows too large is an error, not our end. */
+/*
+ * The first Ctrl-C ends the save without leaving a partial file; a second one kills the process,
+ * even when gantryd does not reply. A file that exceeds the size limit is an error and must not
+ * kill the process.
+ */
 static void set_signals(void)
 {
     const struct sigaction stop = {.sa_handler = interrupt, .sa_flags = SA_RESETHAND},
@@ -82,8 +85,10 @@ static json_int_t said_bytes(const struct saving *s)
     return json_integer_value(json_object_get(json_object_get(s->reply, "checkpoint"), "bytes"));
 }
 
-/* Until the worker has written all, or has given up; or gantryd says so, since what a worker does
- * with its end is its own affair. 0 or -errno. */
+/*
+ * Writes chunks to the file until the worker closes its end, or until gantryd's reply says that all
+ * bytes have come or that the save failed: a faulty worker might never close its end. 0 or -errno.
+ */
 static int take_chunks(struct saving *s, struct gn_chunks *chunks)
 {
     for (;;) {
@@ -116,7 +121,7 @@ static void *ask(void *arg)
     return NULL;
 }
 
-/* All of it into the file, not yet on the disk. */
+/* Writes the whole checkpoint to the file; does not sync it to the disk. */
 static int receive(struct saving *s, struct gn_error *err)
 {
     struct gn_chunks chunks;
@@ -130,7 +135,7 @@ static int receive(struct saving *s, struct gn_error *err)
     gn_link_set_patience(s->link, -1);
     rc = gn_link_send_file(s->link, worker_end, err);
     close(worker_end);
-    /* Signals are for the thread that writes, whose calls they end. */
+    /* Block signals in the second thread: they must interrupt the main thread's calls. */
     sigfillset(&none);
     pthread_sigmask(SIG_SETMASK, &none, &before);
     if (!rc && (rc = -pthread_create(&thread, NULL, ask, s)))
@@ -142,7 +147,8 @@ static int receive(struct saving *s, struct gn_error *err)
     }
     struct gn_ctl_watch *watch = gn_ctl_watch_start(s->args, s->args->rest[0]);
     written = take_chunks(s, &chunks);
-    gn_chunks_close(&chunks); /* a worker that still writes is told so, and its program goes on */
+    /* If the worker still writes, this tells it to stop, and its program continues. */
+    gn_chunks_close(&chunks);
     pthread_join(thread, NULL);
     gn_ctl_watch_end(watch);
     if (written == -EINTR)
@@ -162,7 +168,7 @@ static int receive(struct saving *s, struct gn_error *err)
     return 0;
 }
 
-/* From here on the program waits. */
+/* Tells gantryd to keep the program stopped. From here on the program waits for a restore. */
 static int stop(struct saving *s, struct gn_error *err)
 {
     char *request = gn_control_request("checkpoint-keep");
@@ -179,8 +185,10 @@ static int stop(struct saving *s, struct gn_error *err)
     return 0;
 }
 
-/* 0, or -errno; *ret_stopped: even so the program is stopped, or may be, and the file is whole
- * under its temporary name. */
+/*
+ * Saves the checkpoint. 0 or -errno. *ret_stopped is true on failure, too, if the program is
+ * stopped or may be; the file is then complete under its temporary name.
+ */
 static int save(struct saving *s, bool *ret_stopped, uint64_t *ret_sync_ns, struct gn_error *err)
 {
     int rc = gn_link_connect_control(s->args->connect, GN_ROLE_CONTROL, &s->link, err);
@@ -190,11 +198,16 @@ static int save(struct saving *s, bool *ret_stopped, uint64_t *ret_sync_ns, stru
     const uint64_t at_ns = gn_now_ns();
     if (!rc)
         rc = gn_whole_file_sync(&s->file, err);
-    /* A file without a name ends with this process: so it has one before the program stops for it.
+    /*
+     * A nameless file is lost when this process ends, so it gets a temporary name before the
+     * program is stopped.
      */
     if (!rc && s->args->stop && !(rc = gn_whole_file_keep(&s->file, err))) {
         rc = stop(s, err);
-        /* Whoever says no means it; he who says nothing may have heard. */
+        /*
+         * Only an explicit refusal (-EREMOTEIO) proves that the program was not stopped: if the
+         * reply was lost, gantryd may have carried out the request.
+         */
         *ret_stopped = rc != -EREMOTEIO;
     }
     GN_FAULT("ctl-before-rename");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The subcommands and their help. The man pages in man/ say the same at length; a test compares the
- * options.
+/*
+ * The table of subcommands and their help texts. The man pages in man/ describe the same options in
+ * full; a test compares the two.
  */
 #include <stdio.h>
 #include <string.h>

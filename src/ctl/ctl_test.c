@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of `gantry` that need neither a daemon nor a terminal: sizes, suggestions, the command
- * line. */
+/*
+ * Tests the parts of `gantry` that need neither a daemon nor a terminal: sizes, suggestions, the
+ * command line.
+ */
 #include "base/size.h"
 #include "ctl/ctl.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gantry doctor`: looks at everything between a program and a device, and changes nothing. */
+/*
+ * `gantry doctor`: checks everything between a program and a device, and changes nothing. Main
+ * thread; checks that may crash or hang run in child processes.
+ */
 #include "ctl/doctor.h"
 
 #include <errno.h>
@@ -18,8 +21,10 @@
 #include "control/control.h"
 #include "ctl/api.h"
 
-/* A driver that wakes a card up can take long; one that hangs must not keep the other findings
- * back. */
+/*
+ * A driver may take long to wake a device, but a hanging driver must not keep the other findings
+ * from being printed.
+ */
 #define TRY_TIMEOUT_MS 60000
 
 static const char *const status_names[] = {"ok", "warn", "fail"};
@@ -30,7 +35,7 @@ static void print_finding(const json_t *o)
     printf("%-4s  %-12s  %s%s%s\n", json_string_value(json_object_get(o, "status")),
            json_string_value(json_object_get(o, "check")),
            json_string_value(json_object_get(o, "finding")), fix ? "; " : "", fix ? fix : "");
-    (void)fflush(stdout); /* a failure stays, and is found at the end */
+    (void)fflush(stdout); /* a write error is sticky and is reported at the end */
 }
 
 json_t *gn_doctor_add(struct gn_doctor *d, const char *check, enum gn_doctor_status status,
@@ -89,13 +94,13 @@ bool gn_doctor_try(void (*work)(void *arg, void *result), void *arg, void *ret, 
     if (pid == 0)
         in_child(work, arg, result, n, ends[1]);
     close(ends[1]);
-    /* The result fits a pipe, so it comes whole. */
+    /* The result fits a pipe's buffer, so a single read returns all of it. */
     struct pollfd p = {.fd = ends[0], .events = POLLIN};
     if (pid > 0 && poll(&p, 1, TRY_TIMEOUT_MS) == 1)
         got = read(ends[0], result, n) == (ssize_t)n;
     close(ends[0]);
     if (pid > 0) {
-        /* What it had to say is said; a driver's end of its process is not waited for. */
+        /* The child has written its result; kill it, since a driver's exit handlers may hang. */
         kill(pid, SIGKILL);
         while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
         }

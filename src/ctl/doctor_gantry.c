@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `gantry doctor` finds of Gantry itself: the socket, gantryd, this installation. */
+/* `gantry doctor`: checks Gantry itself: the socket, gantryd, this installation. Main thread. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "link/direct.h"
 #include "link/link.h"
 
-/* Whether there is a socket that this user may use. Says so only when the rest would not. */
+/* Whether a socket exists that this user may open. Adds a finding only if it does not. */
 static bool check_socket(struct gn_doctor *d, const struct gn_address *a)
 {
     static const char check[] = "socket",
@@ -103,7 +103,7 @@ static void check_limits(struct gn_doctor *d)
                              closed = limit_of(l, "closed_connections");
     const unsigned long long lines = limit_of(l, "dropped_lines"),
                              memory = limit_of(l, "refused_allocations");
-    if (!json_is_object(l)) /* this user may not see them */
+    if (!json_is_object(l)) /* gantryd hides its limits from this user */
         return;
     if (!vgpus && !closed && !lines && !memory)
         gn_doctor_add(
@@ -122,7 +122,7 @@ static void check_limits(struct gn_doctor *d)
             plural(lines), limit_of(l, "vgpu_places"));
 }
 
-/* What this user may do by `gantry`, whatever the user's programs may. */
+/* The user's role when using `gantry`; it is independent of the access of the user's programs. */
 static void check_role(struct gn_doctor *d, const struct gn_address *a)
 {
     static const char check[] = "role";
@@ -141,7 +141,7 @@ static void check_role(struct gn_doctor *d, const struct gn_address *a)
                       "this user sees its own tenant alone, and ends its own vGPUs at most");
 }
 
-/* What gantryd says of itself. */
+/* Reads gantryd's status. */
 static void check_status(struct gn_doctor *d)
 {
     struct gn_error err = {{0}, {0}};
@@ -197,8 +197,10 @@ void gn_doctor_check_daemon(struct gn_doctor *d)
     check_status(d);
 }
 
-/* Whether what belongs to an installation is there: each part is needed at another time, and is
- * missed by then. */
+/*
+ * Checks that the parts of the installation are present. Each one is loaded only when it is needed,
+ * so a missing part would be noticed late.
+ */
 static void check_parts(struct gn_doctor *d)
 {
     static const struct {

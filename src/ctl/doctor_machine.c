@@ -68,7 +68,7 @@ void gn_doctor_check_kernel(struct gn_doctor *d)
         gn_doctor_add(d, "processes", GN_DOCTOR_OK, NULL, "the end of a process can be watched");
     if (fd >= 0)
         close(fd);
-    /* With nothing to wait for, a kernel that knows the call says EINVAL. */
+    /* Without a futex to wait for, a kernel that has the call returns EINVAL. */
     if (syscall(SYS_futex_waitv, NULL, 0, 0, NULL, 0) < 0 && (errno == ENOSYS || errno == EPERM))
         gn_doctor_add(
             d, "waiting", GN_DOCTOR_WARN, "use Linux 5.16 or newer",

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `gantry drain`: all vGPUs of a gantryd to another one, several at once, while it takes in no new
- * programs. Threads move them one by one; the main thread looks who is there, says what became of
- * each, and hears of Ctrl-C. One for which memory is short there is tried again each time another
- * one's move has ended, until none is under way that could change it.
+ * `gantry drain`: moves all vGPUs of a gantryd to another gantryd, several at once, while the first
+ * one accepts no new programs. AT_ONCE threads move one vGPU each at a time; the main thread lists
+ * the vGPUs and watches for Ctrl-C. If the destination is short of memory for a vGPU, its move is
+ * retried each time another move has ended, until no move is under way that could change the
+ * outcome.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -25,9 +26,8 @@
 
 #define AT_ONCE    4
 #define TELL_LOOKS 20
-#define LOOK_UP_NS                                                                                 \
-    100000000 /* so often it is looked whether somebody has interrupted us, or has come who was    \
-                 let in before */
+/* How often to check for an interrupt and for programs still attaching. */
+#define LOOK_UP_NS 100000000
 
 static const char failure[] = "cannot empty this gantryd";
 static const char not_understood[] = "use a gantry of gantryd's version";
@@ -35,20 +35,20 @@ static const char not_understood[] = "use a gantry of gantryd's version";
 enum state {
     WAITS,
     MOVES,
-    SHORT, /* of memory; it was tried when `tried_at` moves had ended */
+    SHORT, /* not enough memory there; `n_ends` was `tried_at` when the move was tried */
     MOVED,
     STAYS,
-    ENDED, /* its program has, meanwhile */
+    ENDED, /* its program ended in the meantime */
 };
 
 struct item {
     struct gn_list link;
-    json_t *shown; /* what --json says of it */
+    json_t *shown; /* its object in the --json output */
     const char *id;
     enum state state;
     unsigned tried_at;
-    bool barred;         /* its tenant is not let in there */
-    struct gn_error err; /* SHORT, STAYS */
+    bool barred;         /* the destination rejects its tenant */
+    struct gn_error err; /* valid in SHORT and STAYS */
 };
 
 struct drain {
@@ -56,10 +56,10 @@ struct drain {
     struct gn_control_wish wish;
     struct gn_ctl_tokens tokens;
     char to[GN_ADDRESS_TEXT_BYTES];
-    struct gn_link *here;       /* the main thread's */
-    struct gn_ctl_watch *watch; /* held around all that is printed */
+    struct gn_link *here;       /* used by the main thread only */
+    struct gn_ctl_watch *watch; /* held while anything is printed */
     bool interrupted;
-    /* Under the lock, as is what is printed. */
+    /* Protects the fields below and the printed output. */
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct gn_list items;
@@ -75,7 +75,7 @@ static void interrupt(int number)
     interrupted = 1;
 }
 
-/* The second one ends us. */
+/* The first signal stops new moves; the second one kills the process. */
 static void set_signals(void)
 {
     const struct sigaction stop = {.sa_handler = interrupt, .sa_flags = SA_RESETHAND},
@@ -85,7 +85,7 @@ static void set_signals(void)
     sigaction(SIGPIPE, &ignored, NULL);
 }
 
-/* ---- what became of them */
+/* ---- results */
 
 static void say(const struct drain *d, FILE *to, const struct item *it, const char *what,
                 const char *why, const char *fix)
@@ -124,7 +124,7 @@ static void ends(struct drain *d, struct item *it, enum state state)
             state == STAYS ? it->err.fix : "");
 }
 
-/* ---- the threads that move */
+/* ---- the moving threads */
 
 static struct item *find(const struct drain *d, enum state state)
 {
@@ -136,7 +136,7 @@ static struct item *find(const struct drain *d, enum state state)
     return NULL;
 }
 
-/* To be begun now. Those that wait first: the others have had their turn. */
+/* The next vGPU to move. Those not tried yet come first. NULL: none. */
 static struct item *next(const struct drain *d)
 {
     struct item *it = d->no_more ? NULL : find(d, WAITS);
@@ -149,8 +149,10 @@ static const char *tenant_of(const struct item *it)
     return tenant ? tenant : "";
 }
 
-/* One of the same tenant that was not let in: wrong tokens are shown no more often than they must
- * be, since too many of them have the other gantryd look at none for a while. */
+/*
+ * A vGPU of the same tenant that the destination has rejected, or NULL. The tenant's token is not
+ * shown again, because gantryd ignores all tokens for a while after too many wrong ones.
+ */
 static const struct item *find_barred(const struct drain *d, const struct item *like)
 {
     gn_list_for_each(it, (struct gn_list *)(uintptr_t)&d->items, struct item, link)
@@ -172,7 +174,7 @@ static enum state move(const struct drain *d, const char *id, json_t **ret, bool
     int rc = gn_link_connect_control(d->args->connect, GN_ROLE_CONTROL, &here, err);
     if (rc)
         return STAYS;
-    gn_link_set_patience(here, -1); /* gantryd gives up when it takes too long */
+    gn_link_set_patience(here, -1); /* gantryd has its own timeout */
     rc = gn_ctl_migrate_outbound(here, &wish, &d->tokens, ret, err);
     *ret_barred = rc == -EACCES;
     if (!rc && !json_is_object(json_object_get(*ret, "move")))
@@ -243,8 +245,10 @@ static int ask(struct gn_link *link, char *text, json_t **ret, struct gn_error *
     return rc;
 }
 
-/* 0 or -errno. *ret_coming: so many were let in before and are not there yet; NULL: does not
- * matter. */
+/*
+ * Starts or ends draining. 0 or -errno. *ret_coming: how many accepted programs have no vGPU yet;
+ * ret_coming may be NULL.
+ */
 static int set_draining(struct gn_link *link, bool on, json_int_t *ret_coming, struct gn_error *err)
 {
     json_t *reply = NULL;
@@ -268,12 +272,15 @@ static bool known(const struct drain *d, const char *id)
     return false;
 }
 
-/* Takes up who has not been seen before. 0 or -errno. */
+/* Adds the vGPUs that are new since the last call to the list. 0 or -errno. */
 static int look(struct drain *d, json_int_t *ret_coming, bool *ret_new, struct gn_error *err)
 {
     json_t *reply = NULL, *v;
     size_t i;
-    /* In this order: who is coming no more now is listed. */
+    /*
+     * The order matters: a program that is no longer counted in *ret_coming is in the list that
+     * follows.
+     */
     int rc = set_draining(d->here, true, ret_coming, err);
     if (!rc)
         rc = ask(d->here, gn_control_request("ls"), &reply, err);
@@ -305,7 +312,10 @@ static int look(struct drain *d, json_int_t *ret_coming, bool *ret_new, struct g
     return rc;
 }
 
-/* Until nothing is under way or to be begun, or, once, for LOOK_UP_NS. */
+/*
+ * Waits until no move is under way or can begin; with `once`, for LOOK_UP_NS or until a thread
+ * signals a change.
+ */
 static void wait_for_moves(struct drain *d, bool once)
 {
     pthread_mutex_lock(&d->lock);
@@ -349,8 +359,9 @@ static int move_all(struct drain *d, struct gn_error *err)
                     (long long)coming);
             gn_ctl_watch_go_on(d->watch);
         }
+        /* no message announces that they have arrived */
         if (!rc)
-            wait_for_moves(d, coming != 0); /* nobody tells us that they have come */
+            wait_for_moves(d, coming != 0);
     }
     pthread_mutex_lock(&d->lock);
     d->no_more = true;
@@ -359,14 +370,14 @@ static int move_all(struct drain *d, struct gn_error *err)
     return rc;
 }
 
-/* With the threads that move. */
+/* Starts the moving threads, moves all vGPUs and joins the threads. */
 static int run(struct drain *d, struct gn_error *err)
 {
     pthread_t threads[AT_ONCE];
     sigset_t all, before;
     int n = 0, rc = 0;
     sigfillset(&all);
-    /* Signals are for this thread. */
+    /* Signals go to this thread only. */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     while (n < AT_ONCE && (rc = pthread_create(&threads[n], NULL, moves, d)) == 0)
         n++;
@@ -379,8 +390,10 @@ static int run(struct drain *d, struct gn_error *err)
     return rc;
 }
 
-/* The other one. Over tcp it lets in tenants alone: any will do, of those that have something to
- * move; where none has, of those whose tokens were given. */
+/*
+ * Connects to the destination. Over tcp a connection belongs to a tenant: try the tenants of the
+ * listed vGPUs, or, when there are no vGPUs, those that tokens were given for.
+ */
 static int reach(struct drain *d, struct gn_link **ret, struct gn_error *err)
 {
     json_t *reply = NULL, *tenants = json_object(), *v;
@@ -400,7 +413,7 @@ static int reach(struct drain *d, struct gn_link **ret, struct gn_error *err)
     json_decref(reply);
     json_object_foreach(tenants, tenant, v)
     {
-        /* When nobody is let in what was said of the first is said. */
+        /* When every tenant is rejected, report the first rejection. */
         if (n_tried ? rc == -EACCES : !rc)
             rc = gn_ctl_outbound_connect(d->to, &d->tokens, tenant, ret, n_tried++ ? &later : err);
     }
@@ -408,7 +421,7 @@ static int reach(struct drain *d, struct gn_link **ret, struct gn_error *err)
     return rc;
 }
 
-/* 0, and this gantryd takes in no new programs, or -errno, and nothing has changed. */
+/* 0: this gantryd accepts no new programs any more. -errno: nothing has changed. */
 static int begin(struct drain *d, struct gn_error *err)
 {
     struct gn_link *there = NULL;
@@ -431,7 +444,7 @@ static int begin(struct drain *d, struct gn_error *err)
     status = NULL;
     if (!rc)
         on = !(rc = set_draining(d->here, true, NULL, err));
-    /* It may be the same one under another name. */
+    /* The destination may be this gantryd under another address. */
     if (!rc && !(rc = ask(there, gn_control_request("status"), &status, err)) &&
         json_is_true(json_object_get(json_object_get(status, "gantryd"), "draining")))
         rc = gn_fail(err, EINVAL, "name another one's address", "the gantryd at %.200s is this one",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gantry: the command line of Gantry. A subcommand, a question to gantryd or a look at the machine,
- * an answer. Each subcommand is an entry in commands.c.
+ * gantry: the command line of Gantry. A process runs one subcommand, which sends requests to
+ * gantryd or examines the machine, and prints the result. commands.c lists the subcommands.
  */
 #include <errno.h>
 #include <locale.h>
@@ -24,7 +24,7 @@ static const char *command_name(int i)
     return gn_ctl_commands[i].name;
 }
 
-/* No such command; with --json anywhere on the line this, too, is an object. */
+/* Reports an unknown command. With --json anywhere on the line this error is a JSON object, too. */
 static int unknown(const char *word, const struct gn_ctl_args *args)
 {
     struct gn_error err;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `gantry inspect`: reads a checkpoint to its end, which checks every byte of it, and keeps what is
- * worth showing. Asks no gantryd, loads nothing. The file is a stranger's: what it may cost is
- * bounded here.
+ * `gantry inspect`: reads a checkpoint to its end, which verifies every byte, and collects the data
+ * to show. Needs no gantryd and loads no driver. The file is untrusted, so the limits below bound
+ * the memory that it can use. Main thread.
  */
 #include "ctl/inspect.h"
 
@@ -17,7 +17,7 @@
 #include "base/text.h"
 #include "stream/known.h"
 
-/* A bit a page, twice: at most 64 MiB. */
+/* Each page costs one bit in two bitmaps: at most 64 MiB in all. */
 static const struct gn_stream_limits limits = {.memory_bytes = UINT64_C(1) << 40,
                                                .entries_bytes = UINT64_C(64) << 30,
                                                .n_objects = 1u << 22,
@@ -27,10 +27,10 @@ static const struct gn_stream_limits limits = {.memory_bytes = UINT64_C(1) << 40
 
 struct loading {
     struct gn_inspected *f;
-    struct gn_known_ids objects, memories; /* indices in f's */
+    struct gn_known_ids objects, memories; /* map ids to indices in f's arrays */
 };
 
-/* Room for one more at the end, zeroed; NULL: no memory. Doubles at powers of two. */
+/* Adds a zeroed element at the end; NULL: no memory. The array doubles at powers of two. */
 static void *one_more(void *array, uint32_t *n, size_t size)
 {
     char **all = array;
@@ -48,7 +48,7 @@ static int no_memory(struct gn_error *err)
     return gn_fail(err, ENOMEM, NULL, "out of memory");
 }
 
-/* Anybody may have written it: nothing that a terminal would obey. */
+/* The text is untrusted: control characters are removed so that it is safe to print. */
 static void take_text(const struct gn_stream_entry *e, uint32_t part, char ret[GN_INSPECT_TEXT])
 {
     struct gn_stream_part p;
@@ -80,7 +80,7 @@ static int take_device(struct gn_inspected *f, const struct gn_stream_entry *e,
     return 0;
 }
 
-/* One that comes again replaces what it was. */
+/* An object that appears again replaces its earlier entry. */
 static int take_object(struct loading *l, const struct gn_stream_entry *e, struct gn_error *err)
 {
     struct gn_inspected *f = l->f;
@@ -257,7 +257,7 @@ static void forget(struct gn_inspected *f)
     free(f->commands);
 }
 
-/* A pipe that nobody writes would hold us up: so it is not waited for. */
+/* O_NONBLOCK: opening a pipe without a writer would block. */
 int gn_ctl_open_stream(const char *path, int *ret, struct gn_error *err)
 {
     struct stat st;

@@ -5,7 +5,10 @@
 #include "ctl/ctl.h"
 #include "stream/stream.h"
 
-/* What `gantry inspect` found in a file, in the file's order. All texts are printable. */
+/*
+ * The contents of a checkpoint as found by `gantry inspect`, in the file's order. All texts are
+ * safe to print.
+ */
 #define GN_INSPECT_TEXT 128
 
 struct gn_inspected_device {
@@ -19,7 +22,7 @@ struct gn_inspected_device {
 
 struct gn_inspected_object {
     uint64_t id;
-    uint64_t bytes; /* of its last entry */
+    uint64_t bytes; /* size of its last entry */
     uint32_t kind;
     bool gone;
 };
@@ -28,7 +31,7 @@ struct gn_inspected_memory {
     struct gn_stream_memory m;
     bool gone;
     uint64_t n_pages, n_sent, sent_bytes, packed_bytes;
-    unsigned char *zero; /* a bit a page: it is zero at the end */
+    unsigned char *zero; /* one bit per page: the page is zero in the final state */
 };
 
 struct gn_inspected_command {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `gantry inspect` found, for people and as JSON. Prints; reads nothing. */
+/* Prints the results of `gantry inspect`, for people and as JSON. Reads no file. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "ctl/inspect.h"
 #include "ctl/table.h"
 
-#define MOST_ROWS 20u /* of a table for people */
+#define MOST_ROWS 20u /* rows of a table for people */
 
 #define MOST_KINDS 32u
 
@@ -21,7 +21,7 @@ static const char *purpose(const struct gn_inspected *f)
     return f->about.purpose == GN_STREAM_CHECKPOINT ? "checkpoint" : "move";
 }
 
-/* Objects of a kind; those of kinds beyond what we tell apart count as the last. */
+/* The objects of one kind. Kinds that are too large for the table are counted in its last entry. */
 struct kind_sum {
     uint32_t n;
     uint64_t bytes;
@@ -47,7 +47,7 @@ static void kind_text(const struct gn_inspected *f, uint32_t kind, char ret[32])
         snprintf(ret, 32, "kind %u", kind);
 }
 
-/* Commands of a call. */
+/* How often one call was recorded. */
 struct call_sum {
     uint32_t op, n;
 };
@@ -64,7 +64,7 @@ static int by_op(const void *a, const void *b)
     return x->op < y->op ? -1 : x->op > y->op;
 }
 
-/* The most frequent first; NULL: no memory. */
+/* Counts the commands per call, the most frequent first; NULL: no memory. */
 static struct call_sum *sum_calls(const struct gn_inspected *f, uint32_t *ret_n)
 {
     struct call_sum *sums = calloc(f->n_commands + 1, sizeof *sums);
@@ -95,7 +95,7 @@ static void call_text(const struct gn_inspected *f, uint32_t op, char ret[32])
         snprintf(ret, 32, "request-%u", op);
 }
 
-/* Of the memories that are there at the end; what was sent counts those that are gone, too. */
+/* Sums over the memories that exist at the end; the sent counts include deleted memories. */
 struct page_sum {
     uint64_t memories, bytes, pages, zero, sent, sent_bytes, packed_bytes;
 };

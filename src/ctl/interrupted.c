@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a command that has asked gantryd for something says when it is interrupted; see ctl.h. */
+/* The message of a command that is interrupted while gantryd handles its request; see ctl.h. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "control/control.h"
 #include "ctl/ctl.h"
 
-/* Made before it is needed: a handler of signals can make nothing. */
+/* Prepared in advance: a signal handler must not allocate memory. */
 static char line[512], *object;
 
 static void say(const char *text, int fd)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gantry kill`: ends vGPUs, one request for each, and says what became of every one of them. */
+/* `gantry kill`: ends vGPUs, one request for each, and reports the result of each. Main thread. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ struct killing {
     struct gn_link *link;
     json_t *results; /* {id, result, why} each */
     int n, n_failed;
-    struct gn_error first; /* failure */
+    struct gn_error first; /* the first failure */
 };
 
 static void add(struct killing *k, const char *id, const char *result, const struct gn_error *err)
@@ -38,13 +38,13 @@ static void add(struct killing *k, const char *id, const char *result, const str
         char line[sizeof *err + 16];
         snprintf(line, sizeof line, "gantry kill: %s%s%s", err->what, err->fix[0] ? "; " : "",
                  err->fix);
-        gn_text_clean(line, strlen(line)); /* it quotes the command line */
+        gn_text_clean(line, strlen(line)); /* the message quotes the command line */
         fprintf(stderr, "%s\n", line);
     } else
         printf("%s ended\n", id);
 }
 
-/* 0, or -errno: nothing more can be asked. */
+/* Ends one vGPU. 0: the result was added to k; -errno: no more requests can be sent. */
 static int end_one(struct killing *k, const char *vgpu, const char *reason, struct gn_error *err)
 {
     char *text = gn_control_kill_request(vgpu, reason);
@@ -64,7 +64,7 @@ static int end_one(struct killing *k, const char *vgpu, const char *reason, stru
     return rc == -ENOENT || rc == -EREMOTEIO ? 0 : rc;
 }
 
-/* One reply of gantryd; NULL, and *rc: it failed. */
+/* Sends a request to gantryd and returns the reply; NULL: it failed, and *rc says why. */
 static json_t *query(const struct killing *k, const char *name, int *rc, struct gn_error *err)
 {
     char *text = gn_control_request(name);
@@ -75,8 +75,10 @@ static json_t *query(const struct killing *k, const char *name, int *rc, struct 
     return reply;
 }
 
-/* This connection sees no vGPU of the tenant. 0: it sees the tenant, which has none; or -errno, and
- * why. */
+/*
+ * Called when this connection sees no vGPU of the tenant. 0: the tenant exists and has none; or
+ * -errno with the reason.
+ */
 static int check_tenant(const struct killing *k, const char *tenant, struct gn_error *err)
 {
     json_t *t;
@@ -92,7 +94,7 @@ static int check_tenant(const struct killing *k, const char *tenant, struct gn_e
     json_decref(reply);
     if (rc || listed)
         return rc;
-    /* gantryd shows its limits to connections that see every tenant. */
+    /* gantryd shows its limits only to connections that see every tenant. */
     reply = query(k, "status", &rc, err);
     const bool sees_all =
         json_is_object(json_object_get(json_object_get(reply, "gantryd"), "limits"));
@@ -105,7 +107,7 @@ static int check_tenant(const struct killing *k, const char *tenant, struct gn_e
                               "you see no vGPUs of the tenant \"%.63s\"", tenant);
 }
 
-/* All that this tenant has now, and this connection sees. */
+/* Ends all vGPUs of the tenant that exist now and that this connection sees. */
 static int end_tenants(struct killing *k, const char *tenant, const char *reason,
                        struct gn_error *err)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gantry ls` and `gantry devices`: a question to gantryd, and its answer as a table or as it came.
+/*
+ * `gantry ls` and `gantry devices`: send a request to gantryd and print the reply as a table or as
+ * JSON. Main thread.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -21,7 +23,7 @@ static unsigned long long number_of(const json_t *o, const char *key)
     return n > 0 ? (unsigned long long)n : 0;
 }
 
-/* A number that may be left out: it is not known. */
+/* A number that is missing when it is not known. */
 static void add_optional(struct gn_table *t, const json_t *o, const char *key,
                          void (*add)(struct gn_table *, unsigned long long))
 {
@@ -31,7 +33,7 @@ static void add_optional(struct gn_table *t, const json_t *o, const char *key,
         gn_table_add(t, NULL);
 }
 
-/* In whole percents; what is more than nothing is not 0%. */
+/* In whole percents; a part above zero is never shown as 0%. */
 static void add_part(struct gn_table *t, double part)
 {
     char text[16];
@@ -40,7 +42,7 @@ static void add_part(struct gn_table *t, double part)
     gn_table_add(t, part > 0 && percent == 0 ? "<1%" : text);
 }
 
-/* Of the device that it has most of. */
+/* The share of the device on which the vGPU has the largest share. */
 static void add_share(struct gn_table *t, const json_t *devices)
 {
     double most = -1;
@@ -58,7 +60,7 @@ static void add_share(struct gn_table *t, const json_t *devices)
         add_part(t, most);
 }
 
-/* The numbers of those that it uses. */
+/* The indices of the devices that the vGPU uses. */
 static void add_devices(struct gn_table *t, const json_t *devices)
 {
     char text[64] = "";
@@ -78,7 +80,7 @@ static void add_state(struct gn_table *t, const json_t *v)
     struct gn_moving m;
     char text[GN_MOVING_STATE_BYTES];
     if (gn_moving_read(v, &m)) {
-        gn_moving_state(&m, ":", ":", text); /* a word */
+        gn_moving_state(&m, ":", ":", text); /* without blanks */
         gn_table_add(t, text);
     } else {
         gn_table_add(t, text_of(v, "state"));
@@ -137,8 +139,10 @@ static void add_device(struct gn_table *t, const json_t *d)
     gn_table_add(t, text_of(d, "driver_version"));
 }
 
-/* The items of a list of numbers or names, each after `before`, with commas between: a cell is one
- * word. */
+/*
+ * Appends the items of a list of numbers or names, each preceded by `before`, separated by commas:
+ * a cell holds no blanks.
+ */
 static void append_list(char *to, size_t n, const json_t *list, const char *before)
 {
     json_t *item;
@@ -167,7 +171,7 @@ static void add_bound(struct gn_table *t, const json_t *bound)
     gn_table_add(t, text);
 }
 
-/* 3, or 3/10 of a tenant with a limit. */
+/* "3", or "3/10" for a tenant with a limit of 10. */
 static void add_vgpus(struct gn_table *t, const json_t *o)
 {
     char text[48];
@@ -212,7 +216,7 @@ static void add_tenant(struct gn_table *t, const json_t *o)
 
 struct listing {
     const char *request;
-    const char *list; /* its key in the reply */
+    const char *list; /* the key in the reply */
     const char *failure;
     const struct gn_table_column *columns;
     int n_columns;
@@ -240,7 +244,7 @@ static int list(const struct gn_ctl_args *args, const struct listing *l)
     json_array_foreach(json_object_get(reply, l->list), i, item) l->add(&t, item);
     rc = gn_table_print(&t);
     gn_table_fini(&t);
-    /* Not in the table, which others read, too. */
+    /* On stderr: scripts read the table. */
     if (json_is_true(json_object_get(reply, "draining")))
         fprintf(
             stderr,

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gantry migrate` and `gantry mode`: a running program's vGPU to another host. */
+/*
+ * `gantry migrate` and `gantry mode`: moves a running program's vGPU to another gantryd or into
+ * another mode.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,7 +51,7 @@ static int move(const struct gn_ctl_args *args, const struct gn_control_wish *wi
             args, failure,
             away ? "gantryd goes on with the move, or calls it off" : "gantryd goes on with it",
             away ? "gantry ls at both says where the vGPU is" : "gantry ls says how far it is");
-        gn_link_set_patience(here, -1); /* gantryd gives up when it takes too long */
+        gn_link_set_patience(here, -1); /* gantryd has its own timeout */
         struct gn_ctl_watch *watch = gn_ctl_watch_start(args, wish->vgpu);
         rc = away ? gn_ctl_migrate_outbound(here, wish, &tokens, &reply, &err)
                   : move_here(here, wish, &reply, &err);
@@ -71,7 +74,7 @@ static int move(const struct gn_ctl_args *args, const struct gn_control_wish *wi
     printf("%s %s; it stood still for %.1f ms (drain %.1f, save %.1f, load to its end)\n",
            gn_ctl_id_of(moved), done, ms(moved, "downtime_ns"), ms(phases, "drain"),
            ms(phases, "save"));
-    /* Without any its contents needed no sending. */
+    /* total is 0 when no pages had to be sent. */
     if (number(pages, "total"))
         printf("%lld of its %lld pages were sent ahead in %.1f ms, %lld in the stop\n",
                number(pages, "precopy"), number(pages, "total"), ms(moved, "precopy_ns"),

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A vGPU to another gantryd, by whoever may operate both: shows the one what the other one has,
- * carries the ticket back, and gives each an end of one socket; or, where the other one is reached
- * over tcp, connects to it for that. The two don't speak with each other. docs/moves.md.
+ * Moves a vGPU to another gantryd, for a user that may operate both. Describes the vGPU to the
+ * destination, carries the destination's ticket back to the source, and gives each the end of one
+ * socket; if the destination is reached over tcp, connects to it for the source's worker. The two
+ * gantryds do not talk to each other. See docs/moves.md.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -40,13 +41,14 @@ static int ask(struct gn_link *link, char *text, json_t **ret, struct gn_error *
     return rc;
 }
 
-/* What the other gantryd has for it, when it takes it in. */
+/* The destination's answer when it accepts the vGPU. */
 struct receipt {
     json_t *reply;
-    const char *ticket, *name;  /* name: over tcp */
-    const char *near, *kernel;  /* over tcp, if it says: what for programs of its own machine */
-    int fd;                     /* for the old worker; -1: not yet */
-    struct gn_shuttle *shuttle; /* in between; NULL: nothing is */
+    const char *ticket, *name; /* name: over tcp only */
+    /* Over tcp, may be NULL: for programs on the destination's machine. */
+    const char *near, *kernel;
+    int fd;                     /* the stream for the old worker; -1: none yet */
+    struct gn_shuttle *shuttle; /* the TLS relay; NULL: none */
 };
 
 static int read_receipt(struct receipt *r, bool named, struct gn_error *err)
@@ -62,8 +64,10 @@ static int read_receipt(struct receipt *r, bool named, struct gn_error *err)
                          "the other gantryd's reply has no ticket");
 }
 
-/* Shows the other gantryd what is to come, which looks whether it can: the ticket, and the socket's
- * end for the old worker. */
+/*
+ * Describes the vGPU to the destination, which checks whether it can run it. *ret: the ticket, and
+ * the old worker's end of the stream.
+ */
 static int announce(struct gn_link *there, json_t *about, struct receipt *ret, struct gn_error *err)
 {
     int stream[2], rc;
@@ -77,8 +81,10 @@ static int announce(struct gn_link *there, json_t *about, struct receipt *ret, s
     return rc ? rc : read_receipt(ret, false, err);
 }
 
-/* The same over tcp, by who has the tenant's token; the old worker goes on from the connection's
- * first bytes. */
+/*
+ * The same over tcp, with the tenant's token. The destination has already accepted the name and the
+ * ticket when the old worker gets the connection.
+ */
 static int announce_far(const char *address, struct gn_link *there, json_t *about,
                         struct receipt *ret, struct gn_error *err)
 {
@@ -92,7 +98,7 @@ static int announce_far(const char *address, struct gn_link *there, json_t *abou
                      "the other gantryd's ticket is malformed");
     if (!rc)
         rc = gn_link_dial_stream(address, name, ticket, gn_link_is_secure(there), &ret->fd, err);
-    /* A program's worker that speaks TLS goes on with it itself. */
+    /* A worker of a program attached over tcp speaks TLS itself and needs no relay. */
     if (!rc && gn_link_is_secure(there) && !json_is_true(json_object_get(about, "remote"))) {
         struct gn_tls_psk key;
         memcpy(key.identity, name, sizeof key.identity);
@@ -185,7 +191,9 @@ int gn_ctl_migrate_outbound(struct gn_link *here, const struct gn_control_wish *
     with_ticket.kernel = receipt.kernel;
     with_ticket.secure = !rc && tcp && gn_link_is_secure(there);
     GN_FAULT("ctl-announced");
-    /* The ticket is good as long as this connection with the other one lasts, until it is claimed.
+    /*
+     * Until the ticket is claimed, it is valid only while this connection to the destination is
+     * open.
      */
     if (!rc)
         rc = ask(here, gn_control_move_request(&with_ticket), ret, err);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How every subcommand reports: results on stdout, one sentence on stderr, and the object of
- * --json. */
+/*
+ * How subcommands report: results on stdout, one sentence on stderr for an error, and the object of
+ * --json.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +18,7 @@ int gn_ctl_fail(const struct gn_ctl_args *args, int status, const char *what,
     char line[sizeof *err + 64];
     snprintf(line, sizeof line, "gantry%s%s: %s%s%s", args->command ? " " : "",
              args->command ? args->command : "", err->what, err->fix[0] ? "; " : "", err->fix);
-    /* They may be a worker's words, or another machine's. */
+    /* The text may come from a worker or from another machine. */
     char *plain = gn_text_printable(line);
     fprintf(stderr, "%s\n", plain ? plain : "gantry: out of memory");
     free(plain);
@@ -36,7 +38,7 @@ int gn_ctl_flush(const struct gn_ctl_args *args)
     if (!ferror(stdout) && fflush(stdout) == 0)
         return 0;
     gn_fail(&err, errno, NULL, "cannot write the output: %s", strerror(errno));
-    /* Not to stdout again, which is what failed. */
+    /* With --json an error goes to stdout, too; stdout has just failed. */
     struct gn_ctl_args quiet = {.command = args->command};
     return gn_ctl_fail(&quiet, GN_EXIT_FAILED, "", &err);
 }

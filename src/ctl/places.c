@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where this installation lies, found from where `gantry` itself lies: PREFIX/bin/gantry has its
- * ICD file in PREFIX/etc/OpenCL/vendors, or, with a prefix that ends in /usr, in the etc beside it.
+ * Finds the files of this installation from the location of `gantry` itself: PREFIX/bin/gantry has
+ * its ICD file in PREFIX/etc/OpenCL/vendors. If that file does not exist and PREFIX ends in /usr,
+ * the directory is etc/OpenCL/vendors beside usr.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -15,7 +16,10 @@
 
 #define ICD_FILE "gantry.icd"
 
-/* Whether somebody else's driver stands there too: programs would see it beside Gantry. */
+/*
+ * Whether the directory holds another vendor's ICD file, which would let programs see that driver
+ * beside Gantry.
+ */
 static bool shared(const char *directory)
 {
     bool others = false;
@@ -28,7 +32,10 @@ static bool shared(const char *directory)
     return others;
 }
 
-/* /PREFIX/bin/gantry becomes /PREFIX. */
+/*
+ * The parent directory of the directory that holds the executable: /PREFIX/bin/gantry becomes
+ * /PREFIX.
+ */
 static int own_prefix(char *ret, size_t n, struct gn_error *err)
 {
     ssize_t len = readlink("/proc/self/exe", ret, n - 1);
@@ -43,7 +50,7 @@ static int own_prefix(char *ret, size_t n, struct gn_error *err)
     return 0;
 }
 
-/* A prefix is short enough for what is put behind it. */
+/* Names the directory and the ICD file. The prefix is short enough for both to fit. */
 static void name_directory(const char *prefix, char *ret_directory, char *ret_icd)
 {
     static const char below[] = "/etc/OpenCL/vendors";

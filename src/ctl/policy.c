@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gantry policy`: which policy is in force and what others there are; or another one from now on.
+/*
+ * `gantry policy`: shows the current scheduling policy and the available ones, or sets another one.
+ * Main thread.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is shown of moves under way; see progress.h. gantryd's words are not believed to be fit for
- * a terminal. */
+/*
+ * Text that shows the progress of moves; see progress.h. gantryd's strings are untrusted: control
+ * characters must not reach the terminal. Pure.
+ */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,11 +11,11 @@
 #include "ctl/progress.h"
 
 #define BAR_CELLS     20
-#define BAR_FIRST_NS  UINT64_C(200000000) /* what is over sooner needs no bar */
+#define BAR_FIRST_NS  UINT64_C(200000000) /* shorter moves get no bar */
 #define LINE_FIRST_NS UINT64_C(2000000000)
 #define LINE_EACH_NS  UINT64_C(5000000000)
-#define LINE_LEAST_NS UINT64_C(1000000000) /* a line that says something new */
-#define RATE_NS       UINT64_C(2000000000) /* the rate is that of the last so long */
+#define LINE_LEAST_NS UINT64_C(1000000000) /* minimum time before a line with new information */
+#define RATE_NS       UINT64_C(2000000000) /* the rate covers about this long */
 
 static uint64_t number_of(const json_t *o, const char *key)
 {
@@ -74,7 +76,10 @@ void gn_progress_init(struct gn_progress *p, const char *command, bool bar, uint
         .command = command, .bar = bar, .began_ns = now_ns, .base_ns = now_ns, .last_ns = now_ns};
 }
 
-/* Bytes a second of the last while; what was sent starts anew when somebody comes or goes. */
+/*
+ * Bytes per second over the last RATE_NS or so; restarts when the sum shrinks because a vGPU has
+ * left.
+ */
 static uint64_t rate_of(struct gn_progress *p, uint64_t bytes, uint64_t now_ns)
 {
     if (bytes < p->last_bytes) {

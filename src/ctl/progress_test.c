@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is shown of moves under way, in times that the tests choose. */
+/* Tests the progress texts, with times that the tests choose. */
 #include "ctl/progress.h"
 
 #include <setjmp.h>
@@ -45,7 +45,7 @@ static void lines_come_now_and_then(void **state)
     assert_shown(&p, &m, 1, 3000,
                  "gantry migrate: 1f3a77c0 ahead, round 1: 50%, 512M of 1G, 256M/s\n");
     assert_shown(&p, &m, 1, 4500, "");
-    /* Something new is said sooner. */
+    /* New information is shown earlier. */
     m = moving("stop", 2, 0, 1024 * MIB, 512 * MIB);
     assert_shown(&p, &m, 1, 4600, "gantry migrate: 1f3a77c0 stop, round 2: 0%, 0 of 1G, 0/s\n");
     assert_shown(&p, &m, 1, 9599, "");
@@ -66,7 +66,7 @@ static void a_bar_is_drawn_over(void **state)
     assert_shown(&p, &m, 1, 2000,
                  "\r[###############.....] 1f3a77c0 ahead, round 1: 75%, 3M of 4M, 3M/s\033[K");
     assert_string_equal(gn_progress_erase(&p), "\r\033[K");
-    /* It is over: nothing is drawn, and what is there can be taken away. */
+    /* The move is over: nothing is drawn, and the bar can still be erased. */
     assert_shown(&p, NULL, 0, 2100, "");
 }
 
@@ -80,7 +80,7 @@ static void several_are_summed_up(void **state)
     gn_progress_init(&p, "drain", false, 1000 * MS);
     assert_shown(&p, all, 4, 3000,
                  "gantry drain: 4 under way: 2 ahead, 1 stop, 1 preparing: 37%, 3M of 8M, 2M/s\n");
-    /* One has gone: what was sent counts from there. */
+    /* One vGPU has left, so the rate restarts. */
     assert_shown(&p, all, 1, 4000, "gantry drain: 1f3a77c0 ahead, round 1: 50%, 1M of 2M, 0/s\n");
 }
 
@@ -110,7 +110,7 @@ static void what_gantryd_says_is_not_believed(void **state)
     assert_string_equal(text, "moving, ahead 45%");
     gn_moving_state(&m, ":", ":", text);
     assert_string_equal(text, "moving:ahead:45%");
-    /* No escape sequences, no more than all, no numbers below nothing. */
+    /* No escape sequences, no part above 100%, no negative numbers. */
     m = read_one("{\"id\":\"1f\\u001b[2Jxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\","
                  "\"state\":\"moving\",\"moving\":{\"phase\":"
                  "\"abcdefghijklmnopqrstuvwxyz\",\"round\":1,\"done_bytes\":99,"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writes trace events as a recording for `gantry sim --trace`; see recording.h. Called by `gantry
+ * trace` on its main thread. Never contacts gantryd.
+ */
 #include "ctl/recording.h"
 
 #include <errno.h>
@@ -11,7 +15,7 @@
 struct want {
     uint32_t vgpu;
     uint16_t device;
-    uint64_t since_ns; /* it wants a turn, or has one; 0: it does not */
+    uint64_t since_ns; /* when it began to want a turn; 0: it neither wants nor has one */
 };
 
 struct tenant {
@@ -70,7 +74,7 @@ static const char *tenant_of(const struct gn_recording *r, uint32_t vgpu)
     return "-";
 }
 
-/* A simulated vGPU is on one device: each of its devices makes one. */
+/* A simulated vGPU uses a single device, so each device of a vGPU becomes one simulated vGPU. */
 static void write_turn(struct gn_recording *r, const struct want *w, uint64_t charged_ns)
 {
     const uint64_t start_ns = w->since_ns > r->began_ns ? w->since_ns - r->began_ns : 0;

@@ -8,16 +8,19 @@
 struct gn_trace_event;
 
 /*
- * gantryd's trace points as a recording that `gantry sim --trace` runs: a line for each turn, with
- * when it was wanted and what was charged for it. Lines are written as turns end. One thread.
+ * Writes gantryd's trace events as a recording for `gantry sim --trace`: one line per turn, with
+ * the time at which the vGPU wanted it and the time charged. A line is written when its turn ends.
+ * One thread.
  */
 struct gn_recording;
 
-/* to: the caller's. NULL: no memory. */
+/* The caller owns `to`. NULL: no memory. */
 struct gn_recording *gn_recording_begin(FILE *to, uint64_t began_ns);
 /* 0 or -ENOMEM. */
 int gn_recording_add(struct gn_recording *r, const struct gn_trace_event *e);
-/* How many turns it holds. Frees; write errors are the file's. */
+/*
+ * Frees the recording and returns the number of turns written. Write errors are left in the FILE.
+ */
 uint64_t gn_recording_end(struct gn_recording *r);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `gantry restore`: reads from the file's beginning whose vGPU it is, and gives it to gantryd,
- * whose new worker reads it again, all of it. The file is a stranger's.
+ * `gantry restore`: reads the owner from the beginning of the checkpoint and passes the file to
+ * gantryd, which starts a worker that reads all of it again. The file is untrusted. Main thread.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +16,10 @@
 #include "link/link.h"
 #include "stream/stream.h"
 
-/* A program whose gantryd was started again looks for it twice a second. */
+/*
+ * After a restart of gantryd a program looks for it twice a second; keep trying for longer than
+ * that.
+ */
 #define ABSENT_NS UINT64_C(3000000000)
 #define PAUSE_NS  50000000
 
@@ -60,7 +63,7 @@ static int take_entry(struct head *h, enum gn_stream_table table, const struct g
     return 0;
 }
 
-/* Who it is for stands before its contents. */
+/* Reads the tenant and the stop record, which precede the contents. */
 static int read_head(int fd, struct head *h, struct gn_error *err)
 {
     struct gn_stream_fd file = GN_STREAM_FD(fd, -1, 0);
@@ -93,7 +96,7 @@ static int read_head(int fd, struct head *h, struct gn_error *err)
     return 0;
 }
 
-/* Once; *ret_absent: nobody waits for it, at the moment. */
+/* One attempt. *ret_absent: no program is waiting for this vGPU at the moment. */
 static int try_once(struct gn_link *link, int fd, const char *request, json_t **ret,
                     bool *ret_absent, struct gn_error *err)
 {

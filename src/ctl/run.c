@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `gantry run`: becomes the program, with the environment by which an ICD loader finds Gantry and
- * Gantry its daemon. Nothing of `gantry` is left when the program runs, so its output, signals and
- * exit status are its own.
+ * `gantry run`: sets the environment by which an ICD loader finds Gantry and Gantry finds gantryd,
+ * and executes the program in this process. The program's output, signals and exit status are
+ * therefore its own.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,7 +18,7 @@
 #include "link/link.h"
 #include "link/token.h"
 
-/* Where the daemon is, in words that still hold when the program changes its directory. */
+/* Makes gantryd's address independent of the working directory, which the program may change. */
 static int absolute_address(const char *connect, char ret[static GN_ADDRESS_TEXT_BYTES],
                             struct gn_error *err)
 {
@@ -49,7 +49,10 @@ static void set_number(const char *name, uint64_t n)
     setenv(name, text, 1);
 }
 
-/* A program that may not gets no device, and no word on it: so it is said here. */
+/*
+ * Checks that the tenant may use passthrough: otherwise the program would see no device and no
+ * explanation.
+ */
 static int may_host(struct gn_link *link, const char *address, struct gn_error *err)
 {
     char *request = gn_control_request("tenants");
@@ -64,7 +67,10 @@ static int may_host(struct gn_link *link, const char *address, struct gn_error *
     free(request);
     if (rc)
         return rc;
-    /* Over the control socket all are listed, and gantryd judges when the program attaches. */
+    /*
+     * The control socket lists all tenants, so nothing can be checked; gantryd checks when the
+     * program attaches.
+     */
     const json_t *tenants = json_object_get(reply, "tenants"), *own = json_array_get(tenants, 0);
     const char *name = json_string_value(json_object_get(own, "name"));
     json_array_foreach(json_object_get(own, "modes"), i, mode)
@@ -81,7 +87,10 @@ static int may_host(struct gn_link *link, const char *address, struct gn_error *
     return rc;
 }
 
-/* 0, or gantryd takes in no new programs: better said here than found out by the program. */
+/*
+ * Checks that gantryd accepts new programs: the error is clearer here than in the program. 0 or
+ * -errno.
+ */
 static int is_let_in(struct gn_link *link, struct gn_error *err)
 {
     struct gn_error ignored;
@@ -108,7 +117,7 @@ static int prepare(const struct gn_ctl_args *args, struct gn_error *err)
     int rc = absolute_address(args->connect, address, err);
     if (rc == 0)
         rc = gn_ctl_find_places(&places, err);
-    /* Before connecting: gantryd judges whether this program may have what it asks for. */
+    /* Before connecting: gantryd checks these values for this connection, too. */
     if (args->tenant)
         setenv("GANTRY_TENANT", args->tenant, 1);
     if (rc == 0 && args->token_file &&
@@ -132,9 +141,10 @@ static int prepare(const struct gn_ctl_args *args, struct gn_error *err)
         return rc;
     setenv("GANTRY_CONNECT", address, 1);
     setenv("OCL_ICD_VENDORS", places.vendors, 1);
-    /* Khronos's loader takes libraries from here beside those in the directory, each once: another
-     * driver that stands here would be seen beside Gantry, and where OCL_ICD_VENDORS is a file it
-     * knows only this.
+    /*
+     * Khronos's loader loads these libraries in addition to those of the directory, each once. The
+     * variable may name another driver, which programs would then see beside Gantry. And if
+     * OCL_ICD_VENDORS is a file, that loader uses only this variable.
      */
     setenv("OCL_ICD_FILENAMES", places.library, 1);
     if (args->weight)

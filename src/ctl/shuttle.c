@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between a worker that knows no TLS and one that is reached by it: a thread that passes on what
- * either says, until either ends or it is stopped. */
+/*
+ * Relays a stream between a worker without TLS and a peer that requires TLS. One thread copies
+ * bytes in both directions until either end closes or gn_shuttle_stop() is called.
+ */
 #include "ctl/shuttle.h"
 
 #include <errno.h>
@@ -16,11 +18,11 @@
 #include "link/tls.h"
 
 #define ROOM_BYTES (64u << 10)
-#define HANDSHAKE_NS                                                                               \
-    UINT64_C(120000000000) /* the worker there is started only when the program has come */
+/* Long: the remote worker is started only when the program has arrived. */
+#define HANDSHAKE_NS UINT64_C(120000000000)
 
 struct way {
-    size_t at, n; /* what waits */
+    size_t at, n; /* bytes[at..at+n) wait to be sent */
     unsigned char bytes[ROOM_BYTES];
 };
 
@@ -29,10 +31,13 @@ struct gn_shuttle {
     struct gn_tls_psk key;
     struct gn_tcp tcp;
     int inside;
-    struct way in, out; /* in: to the worker here */
+    struct way in, out; /* in: from TLS to the local worker; out: the opposite direction */
 };
 
-/* Each moves what it can: 0; or -errno: this way is over. */
+/*
+ * Each copies as much as it can without blocking, in one direction. 0: nothing more can be copied
+ * now; -errno: this direction is closed.
+ */
 static int move_in(struct gn_shuttle *s)
 {
     struct way *w = &s->in;
@@ -74,8 +79,8 @@ static void *shuttle(void *arg)
 {
     struct gn_shuttle *s = arg;
     const struct gn_tls_config config = {.psk = &s->key};
-    struct gn_error
-        ignored; /* who waits here hears that nothing comes, and who refused has said why */
+    /* The local worker sees a closed stream, and the rejecting end reports the reason. */
+    struct gn_error ignored;
     const bool secure =
         !gn_tls_connect(&config, s->tcp.fd, gn_now_ns() + HANDSHAKE_NS, &s->tcp.tls, &ignored);
     while (secure && !move_in(s) && !move_out(s)) {
@@ -87,7 +92,7 @@ static void *shuttle(void *arg)
         if (poll(p, 2, -1) < 0 && errno != EINTR)
             break;
     }
-    /* Who reads or writes at the other ends hears of it. */
+    /* Readers and writers at both ends see the stream close. */
     shutdown(s->inside, SHUT_RDWR);
     shutdown(s->tcp.fd, SHUT_RDWR);
     return NULL;

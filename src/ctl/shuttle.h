@@ -5,17 +5,23 @@
 #include "base/error.h"
 
 /*
- * What a vGPU goes through to where TLS is spoken, from a worker that was started without: it is
- * behind its walls, and can load nothing any more. `gantry` speaks TLS in its place.
+ * A relay for moving a vGPU to a gantryd that requires TLS when the vGPU's worker was started
+ * without TLS: such a worker is sandboxed and can load no libraries any more, so `gantry` speaks
+ * TLS for it.
  */
 struct gn_shuttle;
 struct gn_tls_psk;
 
-/* *fd, a connection whose other end begins with TLS by this key, becomes the end of a socket pair
- * for the worker. 0 or -errno. */
+/*
+ * Takes the connection *fd and replaces *fd by an end of a socket pair for the worker. The
+ * connection's peer expects TLS with this key. 0 or -errno.
+ */
 int gn_shuttle_start(int *fd, const struct gn_tls_psk *key, struct gn_shuttle **ret,
                      struct gn_error *err);
-/* It is decided: what is under way is of no use. NULL does nothing. */
+/*
+ * Stops the relay, which the move needs no longer, and frees it. Data in transit are dropped. NULL
+ * is ignored.
+ */
 void gn_shuttle_stop(struct gn_shuttle *s);
 
 #endif

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gantry sim`: a workload made of a file and of options, run under each policy. Asks no gantryd.
+/*
+ * `gantry sim`: builds a workload from a file and from options, and runs it under each policy.
+ * Needs no gantryd. Main thread.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -8,7 +10,7 @@
 #include "base/checked.h"
 #include "ctl/sim_output.h"
 
-/* What an option's value is wrong in, with the option's name. */
+/* Reports an error in an option's value, with the option's name in front. */
 static int name_option(const char *option, const char *value, const struct gn_error *inner,
                        struct gn_error *err)
 {
@@ -27,7 +29,7 @@ static int take_settings(struct gn_sim_workload *w, const struct gn_ctl_sim_args
         if (all[i].value && gn_sim_workload_set(w, all[i].key, all[i].value, &inner))
             return name_option(all[i].key, all[i].value, &inner, err);
     }
-    /* Those of the command line are instead of the file's. */
+    /* Policies on the command line replace the file's policies. */
     if (args->policies.n)
         w->n_policies = 0;
     for (int i = 0; i < args->policies.n; i++) {

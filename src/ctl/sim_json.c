@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The object of `gantry sim --json`. A number that there is none of is left out. */
+/* The object of `gantry sim --json`. Numbers that are not defined are left out. */
 #include "ctl/sim_output.h"
 
 static void add_usage(json_t *o, const struct gn_sim_usage *u)

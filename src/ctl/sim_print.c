@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gantry sim` for people: one policy in full with a picture, several side by side. */
+/*
+ * Prints the results of `gantry sim` for people: a single policy in full with a bar chart, several
+ * policies side by side. Main thread.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -52,7 +55,7 @@ static void add_ratio(struct gn_table *t, const struct gn_sim_tenant_result *r)
     gn_table_add(t, text);
 }
 
-/* = up to the share, | where the entitlement is; `most` fills the line. */
+/* Draws '=' up to the share and '|' at the entitlement; `most` is the value at the full width. */
 static void add_bar(struct gn_table *t, double share, double entitled, double most)
 {
     char bar[BAR + 2];
@@ -97,7 +100,10 @@ static int print_tenants(const struct gn_sim_workload *w, const struct gn_sim_re
     return rc;
 }
 
-/* Worth a table of its own where tenants have several, or have launched more than they got. */
+/*
+ * Whether the programs need a table of their own: tenants have several programs, or a program has
+ * launched more work than was executed.
+ */
 static bool programs_tell_more(const struct gn_sim_result *r)
 {
     bool left = false;
@@ -131,7 +137,7 @@ static int print_programs(const struct gn_sim_workload *w, const struct gn_sim_r
     return rc;
 }
 
-/* A line a policy. */
+/* One line per policy. */
 static int print_summary(const struct gn_ctl_simulated *s)
 {
     static const struct gn_table_column columns[] = {
@@ -168,7 +174,7 @@ static int print_summary(const struct gn_ctl_simulated *s)
     return rc;
 }
 
-/* ---- side by side: a column a policy */
+/* ---- side by side: one column per policy */
 
 enum side { SHARES, WAITS, COSTS };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sizes as people read them: K, M, G and T are powers of 1024. Pure. */
+/* Formats sizes for people: K, M, G and T are powers of 1024. Pure. */
 #include <stdio.h>
 #include <string.h>
 

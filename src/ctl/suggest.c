@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "Did you mean": the nearest name by the number of letters to insert, drop, replace or swap. Pure.
- */
+/* "Did you mean": finds the nearest name by edit distance (insert, delete, replace, swap). Pure. */
 #include <string.h>
 
 #include "ctl/ctl.h"
@@ -43,7 +42,10 @@ const char *gn_ctl_nearest(const char *word, const char *(*name)(int i), int n)
             continue;
         int d =
             length >= 2 && strncmp(candidate, word, length) == 0 ? 1 : distance(word, candidate);
-        /* Half of a word may be wrong, no more: `top` is not `ls`. */
+        /*
+         * Accept a name only if at most half of its letters would change: `top` must not suggest
+         * `ls`.
+         */
         if (d * 2 <= (int)strlen(candidate) && (!best || d < best_distance)) {
             best = candidate;
             best_distance = d;

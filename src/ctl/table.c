@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables on stdout. Names in them come from programs and drivers: nothing that they hold reaches a
- * terminal as a command. */
+/*
+ * Prints tables on stdout. Cells may come from programs and drivers: control characters must not
+ * reach the terminal. Main thread.
+ */
 #include "ctl/table.h"
 
 #include <errno.h>
@@ -28,7 +30,10 @@ void gn_table_fini(struct gn_table *t)
     memset(t, 0, sizeof *t);
 }
 
-/* Columns stand two blanks or more apart, so a cell has no two in a row, nor one at either end. */
+/*
+ * Columns are separated by at least two blanks, so a cell has no two blanks in a row, and none at
+ * either end.
+ */
 static void squeeze_blanks(char *text)
 {
     char *to = text;
@@ -67,8 +72,9 @@ void gn_table_add(struct gn_table *t, const char *text)
     if (t->n_cells == at)
         return;
     squeeze_blanks(t->cells[at]);
+    /* the text held only blanks */
     if (!*t->cells[at])
-        strcpy(t->cells[at], "-"); /* of blanks alone */
+        strcpy(t->cells[at], "-");
 }
 
 void gn_table_add_number(struct gn_table *t, unsigned long long n)

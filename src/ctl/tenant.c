@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gantry tenant`: a change, made of the options and sent to gantryd, who judges it; or the list.
+/*
+ * `gantry tenant`: sends gantryd a change built from the options, or lists the tenants. gantryd
+ * checks the change. Main thread.
  */
 #include <errno.h>
 #include <grp.h>
@@ -23,7 +25,7 @@ static bool is_number(const char *text, uint32_t *ret)
     return true;
 }
 
-/* Names are this machine's; gantryd is told numbers. */
+/* User names are resolved here, on this machine; gantryd receives numbers. */
 static int find_user(const char *name, uint32_t *ret, struct gn_error *err)
 {
     const struct passwd *user;
@@ -48,7 +50,7 @@ static int find_group(const char *name, uint32_t *ret, struct gn_error *err)
     return 0;
 }
 
-/* "none" alone is an empty list. */
+/* Whether the only value is "none", which stands for an empty list. */
 static bool is_none(const struct gn_ctl_words *words)
 {
     return words->n == 1 && strcmp(words->items[0], "none") == 0;
@@ -150,14 +152,14 @@ static int send_change(const struct gn_ctl_args *args, const struct gn_control_c
 
 static const struct verb {
     const char *name;
-    enum gn_control_what what; /* 0: it lists */
+    enum gn_control_what what; /* 0: the verb lists the tenants */
     const char *failure;
 } verbs[] = {{"add", GN_CONTROL_ADD, "cannot add the tenant"},
              {"set", GN_CONTROL_SET, "cannot change the tenant"},
              {"rm", GN_CONTROL_REMOVE, "cannot remove the tenant"},
              {"ls", 0, NULL}};
 
-/* Whether the words go together: 0 or -EINVAL. */
+/* Checks that the verb, the name and the options fit together. 0 or -EINVAL. */
 static int judge(const struct verb *verb, const char *name, const struct gn_control_change *c,
                  struct gn_error *err)
 {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Text for a terminal in the locale's encoding; see text.h. Any thread. Never prints. */
 #include "ctl/text.h"
 
 #include <stdbool.h>

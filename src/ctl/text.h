@@ -5,16 +5,21 @@
 #include <stddef.h>
 
 /*
- * Text on a terminal, in the locale's encoding (setlocale is the caller's). Names come from
- * programs and drivers: nothing that they hold reaches a terminal as a command.
+ * Text for a terminal, in the locale's encoding (the caller has called setlocale). Names come from
+ * programs and drivers: control characters must not reach the terminal.
  */
 
-/* A copy that is safe to print, malloc'd: cleaned (base/text.h), and '?' for what this locale
- * cannot print. NULL: no memory. */
+/*
+ * Returns a malloc'd copy that is safe to print: cleaned (base/text.h), with '?' for each character
+ * that the locale cannot print. NULL: no memory.
+ */
 char *gn_text_printable(const char *name);
-/* How many columns it takes. */
+/* The number of terminal columns that the text occupies. */
 int gn_text_width(const char *text);
-/* How many bytes of it fit into so many columns; *ret_columns: those that they take. */
+/*
+ * The number of bytes that fit into `columns` columns; *ret_columns is the number of columns they
+ * occupy.
+ */
 size_t gn_text_cut(const char *text, int columns, int *ret_columns);
 
 #endif

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writes trace events as a timeline in the trace-event format; see timeline.h. Called by `gantry
+ * trace` on its main thread. Events arrive slightly out of order, so they wait in a list until
+ * their order is final. Never contacts gantryd.
+ */
 #include "ctl/timeline.h"
 
 #include <errno.h>
@@ -12,7 +17,7 @@
 #define NO_VGPU     UINT32_MAX
 #define DEVICES_PID 1
 #define FIRST_PID   100
-#define WINDOW_NS   UINT64_C(100000000) /* of a counter's values */
+#define WINDOW_NS   UINT64_C(100000000) /* the period of a share counter's values */
 
 enum state { IDLE, WANTED, HELD };
 
@@ -20,7 +25,7 @@ struct turn {
     uint16_t device;
     enum state state;
     uint64_t since_ns, slice_ns;
-    uint64_t window_ns; /* charged in this window */
+    uint64_t window_ns; /* time charged in the current period */
     bool named;         /* its track has a name */
 };
 
@@ -33,15 +38,15 @@ struct vgpu {
 
 struct device {
     char *name;
-    uint32_t holder; /* place in vgpus; NO_VGPU */
+    uint32_t holder; /* index in vgpus, or NO_VGPU */
     uint64_t window_ends_ns;
     bool named;
 };
 
-/* Not yet written. */
+/* An event that is not written yet. */
 struct pending {
     struct gn_trace_event event;
-    uint64_t number; /* as they came: what is of one moment keeps that order */
+    uint64_t number; /* order of arrival, which sorts events with equal times */
 };
 
 struct gn_timeline {
@@ -57,7 +62,7 @@ struct gn_timeline {
 
 /* ---- writing */
 
-/* Takes the object. */
+/* Writes the object and frees it. */
 static void write_event(struct gn_timeline *t, json_t *o)
 {
     if (!o)
@@ -78,7 +83,7 @@ static void write_name(struct gn_timeline *t, const char *what, int pid, int tid
                              "tid", tid, "args", "name", name));
 }
 
-/* args: taken; may be NULL. */
+/* args may be NULL; it is consumed. */
 static void write_mark(struct gn_timeline *t, const char *phase, const char *name, int pid, int tid,
                        uint64_t at_ns, json_t *args)
 {
@@ -99,7 +104,7 @@ static void write_span(struct gn_timeline *t, const char *name, int pid, int tid
     write_mark(t, "E", name, pid, tid, to_ns, NULL);
 }
 
-/* ---- who is who */
+/* ---- vGPUs and their tracks */
 
 static struct vgpu *vgpu_of(struct gn_timeline *t, uint32_t id)
 {
@@ -125,7 +130,7 @@ static void label_of(const struct vgpu *v, char *to, size_t n)
              v->tenant[0] ? ", " : "", v->tenant);
 }
 
-/* Its track is named when something stands on it. */
+/* The track gets its name with its first event. */
 static struct turn *turn_of(struct gn_timeline *t, struct vgpu *v, uint16_t device)
 {
     char name[300];
@@ -150,7 +155,7 @@ static struct turn *turn_of(struct gn_timeline *t, struct vgpu *v, uint16_t devi
 
 /* ---- turns */
 
-/* What it was in until now is a span. */
+/* Ends the current state and writes it as a span. */
 static void leave_state(struct gn_timeline *t, struct vgpu *v, struct turn *u, uint64_t now_ns,
                         const struct gn_trace_event *back)
 {
@@ -176,7 +181,7 @@ static void enter_state(struct gn_timeline *t, struct vgpu *v, struct turn *u, e
 {
     struct device *d = &t->devices[u->device];
     if (state == HELD) {
-        /* Somebody's end was lost. */
+        /* The event that ended the holder's turn was lost: end it now. */
         if (d->holder != NO_VGPU) {
             struct vgpu *other = &t->vgpus[d->holder];
             for (uint32_t i = 0; i < other->n_turns; i++)
@@ -189,7 +194,9 @@ static void enter_state(struct gn_timeline *t, struct vgpu *v, struct turn *u, e
     u->since_ns = now_ns;
 }
 
-/* By charges, of all that was charged; where nothing was, who has it has all: as gantry ls counts.
+/*
+ * Writes each vGPU's part of the time charged in the period; if nothing was charged, the holder has
+ * 100%. `gantry ls` computes shares in the same way.
  */
 static void write_shares(struct gn_timeline *t, uint16_t device, uint64_t at_ns)
 {
@@ -228,7 +235,7 @@ static void pass_windows(struct gn_timeline *t, uint16_t device, uint64_t now_ns
     if (now_ns < d->window_ends_ns)
         return;
     write_shares(t, device, d->window_ends_ns);
-    /* Nothing happened in those between. */
+    /* Skip the periods without events. */
     d->window_ends_ns += (now_ns - d->window_ends_ns) / WINDOW_NS * WINDOW_NS + WINDOW_NS;
 }
 
@@ -300,7 +307,7 @@ static void take_event(struct gn_timeline *t, const struct gn_trace_event *e)
         leave_state(t, v, &v->turns[i], e->at_ns, NULL);
 }
 
-/* ---- from outside */
+/* ---- interface */
 
 struct gn_timeline *gn_timeline_begin(FILE *to, uint64_t began_ns, const json_t *devices)
 {

@@ -8,23 +8,27 @@
 #include <stdio.h>
 
 /*
- * gantryd's trace points as a timeline in the trace-event format, which Perfetto and
- * chrome://tracing open: a track a device (who has the turn), one a vGPU and device (wanted, held),
- * counters of shares. Written as it goes, one event a line; what is kept is what is open. Begin and
- * end stand in pairs, and on a device's track nothing overlaps, whatever was lost. One thread.
+ * Writes gantryd's trace events as a timeline in the trace-event format, for Perfetto and
+ * chrome://tracing: one track per device (the vGPU that has the turn), one per vGPU and device
+ * (wanted, held), and counters of the shares. Events are written one per line as soon as their
+ * order is final. Every begin has its end, and spans on a device's track never overlap, even if
+ * events were lost. One thread.
  */
 struct gn_timeline;
 struct gn_trace_event;
 
-/* devices: gantryd's listing; to: the caller's. NULL: no memory. */
+/* devices: gantryd's list of devices. The caller owns `to`. NULL: no memory. */
 struct gn_timeline *gn_timeline_begin(FILE *to, uint64_t began_ns, const json_t *devices);
 /* 0 or -ENOMEM. */
 int gn_timeline_add(struct gn_timeline *t, const struct gn_trace_event *event);
-/* Whatever is older than this has been added: it is put in order and written. */
+/* Sorts and writes the events up to until_ns; the caller has added all of them. */
 void gn_timeline_settle(struct gn_timeline *t, uint64_t until_ns);
-/* So many were lost until then. */
+/* Records that n events were lost before at_ns. */
 void gn_timeline_lost(struct gn_timeline *t, uint64_t n, uint64_t at_ns);
-/* Writes the rest, ends what is open, frees. Write errors are the file's. */
+/*
+ * Writes the remaining events, ends the open spans and frees the timeline. Write errors are left in
+ * the FILE.
+ */
 void gn_timeline_end(struct gn_timeline *t, uint64_t now_ns);
 
 #endif

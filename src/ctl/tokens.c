@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads the files of --token-file for `gantry migrate` and `gantry drain`; see tokens.h. Never
+ * prints a token.
+ */
 #include "ctl/tokens.h"
 
 #include <errno.h>
@@ -6,7 +10,10 @@
 
 #include "link/token.h"
 
-/* Returns the file's name. What is not a tenant's name before a '=' is a part of that. */
+/*
+ * Splits TENANT=FILE and returns the file's name. If the text before '=' is not a valid tenant
+ * name, it belongs to the file's name.
+ */
 static const char *split(const char *word, char ret_tenant[static GN_LINK_TENANT_BYTES])
 {
     struct gn_error ignored;

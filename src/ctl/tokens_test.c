@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Tests the parsing of --token-file and the choice of a token for a tenant. */
 #include "ctl/tokens.h"
 
 #include <errno.h>
@@ -14,7 +15,7 @@
 #define BLUE  "blue-has-a-token-that-is-long-enough"
 #define OTHER "another-token-as-long-as-that-one"
 
-/* The folder that it runs in holds `blue`, `other`, `red=x` (each a token) and `short`. */
+/* The test's working directory holds `blue`, `other`, `red=x` (a token each) and `short`. */
 static void write_file(const char *name, const char *text)
 {
     FILE *f = fopen(name, "we");
@@ -76,7 +77,8 @@ static void a_files_name_may_have_anything_in_it(void **state)
     assert_int_equal(take(&t, &err, "blue=red=x", NULL), 0);
     assert_string_equal(gn_ctl_tokens_find(&t, "blue"), OTHER);
     assert_null(gn_ctl_tokens_find(&t, "red"));
-    assert_int_equal(take(&t, &err, "red=x", NULL), -ENOENT); /* the tenant red's, in x */
+    /* The token of tenant red in the file x, which does not exist. */
+    assert_int_equal(take(&t, &err, "red=x", NULL), -ENOENT);
 }
 
 static void what_is_none_is_said(void **state)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gantry top`: gantryd is asked, on one connection, as often as the screen changes; or twice, for
- * one frame. */
+/*
+ * `gantry top`: sends requests to gantryd on one connection, once per frame of the live screen, or
+ * twice for a single frame with --once. Main thread.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,8 +23,8 @@ static const char failure[] = "cannot show the vGPUs";
 
 struct asker {
     const char *connect;
-    struct gn_link *link; /* NULL: to be connected anew */
-    json_t *root;         /* of the last sample */
+    struct gn_link *link; /* NULL: connect before the next request */
+    json_t *root;         /* the JSON of the last sample */
 };
 
 static int ask_one(struct gn_link *link, const char *request, const char *list, json_t *root,
@@ -77,7 +79,7 @@ static void wait_ns(uint64_t ns)
         ;
 }
 
-/* A terminal's, or what COLUMNS says; 0: whatever it takes. */
+/* The terminal's width, or COLUMNS; 0: unlimited. */
 static int width_of_stdout(void)
 {
     struct winsize w;
@@ -104,7 +106,7 @@ static int print_frame(const struct gn_ctl_args *args, const struct gn_top_sampl
     return gn_ctl_flush(args);
 }
 
-/* The item of a list that has this under this key. */
+/* Returns the first item in which the string `key` equals `value`; NULL: none. */
 static json_t *item_of(json_t *list, const char *key, const char *value)
 {
     json_t *o;
@@ -131,7 +133,7 @@ static void add_rates(json_t *vgpus, const struct gn_top_rows *rows)
     }
 }
 
-/* The devices stand in the order that gantryd lists them in. */
+/* Adds the loads to the devices, which are in gantryd's order. */
 static void add_loads(json_t *devices, const struct gn_top_sample *now,
                       const struct gn_top_rows *rows)
 {
@@ -143,7 +145,7 @@ static void add_loads(json_t *devices, const struct gn_top_sample *now,
     }
 }
 
-/* What a tenant has of a device. */
+/* Adds the tenants' shares of device d. */
 static void add_shares(json_t *tenants, const struct gn_top_sample *now, uint32_t d,
                        const struct gn_top_rows *rows)
 {
@@ -182,7 +184,7 @@ static int print_json(const struct gn_ctl_args *args, json_t *root,
     json_object_update(out, root);
     if (rc) {
         json_decref(out);
-        out = NULL; /* which says that memory is out */
+        out = NULL; /* reported as out of memory */
     }
     return gn_ctl_print_json(args, out);
 }

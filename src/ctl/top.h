@@ -9,20 +9,21 @@
 #include "base/error.h"
 
 /*
- * `gantry top`, piece by piece: what gantryd said at one moment (a sample), what two of them make
- * (rows), and how that stands on so many columns and lines (a frame). All but the command and its
- * screen is pure: nothing here asks the time, the terminal or gantryd.
+ * `gantry top` in three steps: gantryd's state at one moment (a sample), the values computed from
+ * two samples (rows), and their layout on a given number of columns and lines (a frame). Except for
+ * the command and its screen, the code is pure: it reads no clock and no terminal and sends no
+ * requests.
  */
 
 #define GN_TOP_NAME_BYTES 64
-#define GN_TOP_DEVICES    16 /* of a vGPU: so many take turns */
+#define GN_TOP_DEVICES    16 /* devices per vGPU on which it takes turns */
 
 /* ---- top_sample.c */
 
-/* A vGPU's part in one device. */
+/* A vGPU's use of one device. */
 struct gn_top_use {
-    uint32_t device; /* its place in the sample's devices */
-    bool turns;      /* it takes turns: share and entitled mean something */
+    uint32_t device; /* index in the sample's devices */
+    bool turns;      /* it takes turns, so share and entitled are valid */
     bool interactive;
     double share, entitled;
     uint64_t device_ns, used_ns, waited_ns, grants;
@@ -31,7 +32,7 @@ struct gn_top_use {
 struct gn_top_vgpu {
     char id[16];
     char tenant[GN_TOP_NAME_BYTES], program[GN_TOP_NAME_BYTES], state[40];
-    uint64_t memory_bytes, limit_bytes; /* limit 0: none */
+    uint64_t memory_bytes, limit_bytes; /* limit 0: no limit */
     uint64_t calls, sync_calls;
     uint32_t n_uses;
     struct gn_top_use uses[GN_TOP_DEVICES];
@@ -43,27 +44,30 @@ struct gn_top_tenant {
 };
 
 struct gn_top_device {
-    uint32_t index; /* gantryd's */
+    uint32_t index; /* gantryd's index of the device */
     char name[GN_TOP_NAME_BYTES];
-    bool has_use; /* gantryd tells what all vGPUs that it has had have had of it */
+    bool has_use; /* gantryd reports the totals of all vGPUs, including those that have ended */
     uint64_t device_ns, used_ns, waited_ns, grants;
-    /* Those that gantryd does not list for this viewer, together. */
+    /* The sum of the vGPUs that gantryd does not list for this user. */
     uint32_t n_others;
     struct gn_top_use others;
 };
 
-/* Names are safe to print. */
+/* All names are safe to print. */
 struct gn_top_sample {
     uint64_t at_ns;
     char policy[32];
     uint32_t n_vgpus, n_tenants, n_devices;
-    struct gn_top_vgpu *vgpus; /* by id */
+    struct gn_top_vgpu *vgpus; /* sorted by id */
     struct gn_top_tenant *tenants;
     struct gn_top_device *devices;
 };
 
-/* From an object with gantryd's "vgpus", "tenants", "devices" and "policy". What is missing or of
- * another kind is 0, "" or not there. 0 or -ENOMEM; *ret is to be freed in either case. */
+/*
+ * Reads a sample from an object with gantryd's "vgpus", "tenants", "devices" and "policy". Missing
+ * values and values of the wrong type become 0, "" or are left out. 0 or -ENOMEM; the caller must
+ * free *ret in either case.
+ */
 int gn_top_sample_read(const json_t *root, uint64_t at_ns, struct gn_top_sample *ret);
 void gn_top_sample_fini(struct gn_top_sample *s);
 
@@ -79,43 +83,54 @@ enum gn_top_order {
     GN_TOP_BY_TIME,
     GN_TOP_N_ORDERS
 };
-/* "share"; NULL: there is none. */
+/* The name of an order, such as "share"; NULL: no such order. */
 const char *gn_top_order_name(int order);
 
 enum gn_top_class { GN_TOP_NO_CLASS, GN_TOP_BULK, GN_TOP_INTERACTIVE, GN_TOP_MIXED };
 
-/* A tenant, or a vGPU. What is below 0 is not known. */
+/* A row for a tenant or for a vGPU. A value below 0 is unknown. */
 struct gn_top_row {
-    const struct gn_top_vgpu *vgpu; /* NULL: this is a tenant's */
+    const struct gn_top_vgpu *vgpu; /* NULL: the row of a tenant */
     const char *tenant;
-    uint32_t n_vgpus, first; /* a tenant's; first: top_rows.c's */
-    bool others;             /* of no one tenant: of all that this viewer does not see */
+    uint32_t n_vgpus, first; /* of a tenant; first: private to top_rows.c */
+    bool others;             /* the sum over all vGPUs that this user cannot see, of any tenant */
     enum gn_top_class class;
-    int device; /* place in the sample's devices: of which share and entitled are */
+    int device; /* the device of share and entitled: an index in the sample's devices */
     double share, entitled;
-    double calls, syncs; /* a second */
-    double waits; /* part of the time that it had work and another one the device; a tenant's: the
-                     mean of its vGPUs */
+    double calls, syncs; /* per second */
+    /*
+     * The part of the time in which it had work while another vGPU held the device; of a tenant,
+     * the mean of its vGPUs.
+     */
+    double waits;
     uint64_t device_ns, memory_bytes, limit_bytes;
 };
 
-/* A device, and who wants it. */
+/* The load of a device. */
 struct gn_top_load {
-    uint32_t n_users; /* that have used it */
-    double busy, grants,
-        waiting; /* part of the time; a second; how many waited, on average. Below 0: not known */
+    uint32_t n_users; /* vGPUs that have used it */
+    /*
+     * `busy` is a part of the time, `grants` is per second, `waiting` the mean number of waiting
+     * vGPUs. Below 0: unknown.
+     */
+    double busy, grants, waiting;
 };
 
 struct gn_top_rows {
     uint32_t n;
-    struct gn_top_row *rows;   /* each tenant, and its vGPUs behind it; last those that the viewer
-                                  does not see, if any */
-    uint32_t n_tenants;        /* rows of tenants */
-    struct gn_top_load *loads; /* of the sample's devices */
+    /*
+     * Each tenant followed by its vGPUs; the last row is the sum of the vGPUs that the user cannot
+     * see, if there are any.
+     */
+    struct gn_top_row *rows;
+    uint32_t n_tenants;        /* number of tenants' rows */
+    struct gn_top_load *loads; /* one per device of the sample */
 };
 
-/* before: an earlier sample, or NULL. device: a place in `now`'s devices, or -1: of each, the one
- * that it has most of. Rows point into `now`. 0 or -ENOMEM. */
+/*
+ * before: an earlier sample, or NULL. device: an index in now's devices, or -1: for each row the
+ * device of which it has the largest share. The rows point into `now`. 0 or -ENOMEM.
+ */
 int gn_top_rows_make(const struct gn_top_sample *before, const struct gn_top_sample *now,
                      int device, enum gn_top_order order, bool reverse, struct gn_top_rows *ret);
 void gn_top_rows_fini(struct gn_top_rows *r);
@@ -127,57 +142,61 @@ enum gn_top_style {
     GN_TOP_BOLD,
     GN_TOP_TITLES,
     GN_TOP_DIM,
-    GN_TOP_FAIR,   /* about what it is entitled to */
-    GN_TOP_LESS,   /* than that */
-    GN_TOP_MORE,   /* than that */
-    GN_TOP_BAD,    /* lost */
+    GN_TOP_FAIR,   /* its share is near its entitlement */
+    GN_TOP_LESS,   /* its share is below its entitlement */
+    GN_TOP_MORE,   /* its share is above its entitlement */
+    GN_TOP_BAD,    /* the vGPU is lost */
     GN_TOP_SPECIAL /* interactive */
 };
 
 #define GN_TOP_SPANS 6
 struct gn_top_line {
-    char *text; /* no line break */
+    char *text; /* without a line break */
     enum gn_top_style style;
     int n_spans;
     struct gn_top_span {
-        size_t at, n; /* bytes of text */
+        size_t at, n; /* in bytes of the text */
         enum gn_top_style style;
     } spans[GN_TOP_SPANS];
 };
 
 struct gn_top_view {
-    int width, height; /* columns; lines, 0: as many as there are */
-    int first;         /* row that stands at the top; brought into range */
-    int device;        /* as of gn_top_rows_make */
+    int width, height; /* in columns and lines; height 0: unlimited */
+    int first;         /* index of the row at the top; gn_top_frame_make() brings it into range */
+    int device;        /* as for gn_top_rows_make() */
     enum gn_top_order order;
     bool reverse, paused, help;
-    const char *gone;  /* gantryd does not answer: what stands instead of the hint; NULL: it does */
-    bool tree;         /* a tenant's name stands once, for people; otherwise in each line */
-    bool keys;         /* a line says which there are */
-    const char *clock; /* NULL: none */
+    const char *gone;  /* not NULL: gantryd does not answer, and this text replaces the hint */
+    bool tree;         /* print a tenant's name once, for people; otherwise in every line */
+    bool keys;         /* add a line that lists the keys */
+    const char *clock; /* NULL: no clock */
 };
 
 struct gn_top_frame {
     int n_lines;
-    struct gn_top_line *lines; /* the last is that of the keys, where there are any */
+    struct gn_top_line *lines; /* the last line lists the keys, if the view asks for them */
 };
 
-/* 0 or -ENOMEM; *ret is to be freed in either case. */
+/* 0 or -ENOMEM; the caller must free *ret in either case. */
 int gn_top_frame_make(const struct gn_top_sample *now, const struct gn_top_rows *rows,
                       struct gn_top_view *view, struct gn_top_frame *ret);
 void gn_top_frame_fini(struct gn_top_frame *f);
 
 /* ---- top_screen.c */
 
-/* Asks gantryd, connecting anew when that is lost: a sample, to be freed. 0 or -errno. */
+/*
+ * Reads a sample from gantryd, reconnecting if the connection was lost. The caller must free the
+ * sample. 0 or -errno.
+ */
 struct gn_top_source {
     void *ctx;
     int (*ask)(void *ctx, struct gn_top_sample *ret, struct gn_error *err);
 };
 
 /*
- * Until a key or a signal ends it: 0; -errno: gantryd did not answer at the beginning, or the
- * terminal is none. One that goes later is waited for. The terminal is as before.
+ * Runs the live screen until a key or a signal ends it. 0; or -errno: gantryd did not answer at the
+ * start, or stdin or stdout is no terminal. If gantryd disappears later, the screen waits for it.
+ * Restores the terminal.
  */
 int gn_top_screen(const struct gn_top_source *source, uint64_t delay_ns, enum gn_top_order order,
                   struct gn_error *err);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows as lines. A column that does not fit goes, the least telling first; what a line has no room
- * for is cut. Values hold no blanks but the last column's, so that scripts can take the lines
- * apart.
+ * Formats rows as lines. If the columns do not fit, the least important ones are left out; a line
+ * that is still too long is cut. Only the last column holds blanks, so that scripts can split the
+ * lines. Pure.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -16,13 +16,13 @@
 #include "ctl/top.h"
 
 #define GAP       2
-#define WIDE      4096 /* a frame of no given width */
+#define WIDE      4096 /* the width of a frame without a given width */
 #define BAR_LEAST 12
 #define BAR_MOST  40
-#define NEAR      0.05 /* of the device: what counts as having what one is entitled to */
-#define MAX_LOADS 4    /* devices that have a line */
+#define NEAR      0.05 /* part of the device: shares this close to the entitlement count as fair */
+#define MAX_LOADS 4    /* maximum number of devices with a line of their own */
 
-/* As they stand; `worth`: who has least goes first. */
+/* In display order. Columns with the lowest `worth` are left out first. */
 enum column {
     TENANT,
     VGPU,
@@ -78,7 +78,7 @@ static struct gn_top_line *new_line(struct gn_top_frame *f, enum gn_top_style st
     return &grown[f->n_lines++];
 }
 
-/* Cut to the width. 0 or -ENOMEM. */
+/* Adds a line, cut to the width. 0 or -ENOMEM. */
 __attribute__((format(printf, 4, 5))) static int
 say(struct gn_top_frame *f, int width, enum gn_top_style style, const char *format, ...)
 {
@@ -108,7 +108,7 @@ static void format_count(double n, char *to, size_t room)
         snprintf(to, room, "%.1fM", n / 1e6);
 }
 
-/* What is more than nothing is not 0%. */
+/* A part above zero is never shown as 0%. */
 static void format_part(double part, char *to, size_t room)
 {
     if (part < 0)
@@ -134,7 +134,7 @@ static void format_time(uint64_t ns, char *to, size_t room)
         snprintf(to, room, "%lluh%02llum", s / 3600, s / 60 % 60);
 }
 
-/* [####|##...]: what it has, and the mark of what it is entitled to. */
+/* [####|##...]: '#' up to the share, '|' at the entitlement. */
 static void format_bar(const struct gn_top_row *r, int wide, char *to)
 {
     const int inside = wide - 2;
@@ -161,7 +161,7 @@ static const char *class_name(enum gn_top_class class)
 #define CELL_BYTES 160
 
 struct layout {
-    int widths[N_COLUMNS]; /* 0: left out */
+    int widths[N_COLUMNS]; /* 0: the column is left out */
     int width;
 };
 
@@ -240,7 +240,10 @@ static int total(const struct layout *l)
     return sum;
 }
 
-/* Numbers keep their room from frame to frame; names take what they need, within reason. */
+/*
+ * Chooses the columns' widths. Numbers have a fixed width, so that frames do not shift; names get
+ * the width they need, up to a limit.
+ */
 static void lay_out(const struct gn_top_sample *now, const struct gn_top_rows *rows,
                     const struct gn_top_view *view, struct layout *l)
 {
@@ -267,7 +270,7 @@ static void lay_out(const struct gn_top_sample *now, const struct gn_top_rows *r
             break;
         l->widths[least] = 0;
     }
-    /* Half of what is left is the bar's, the rest the program's. */
+    /* Half of the spare width goes to the bar, the rest to the program. */
     const int spare = l->width - total(l);
     if (l->widths[BAR] && view->width && spare > 1)
         l->widths[BAR] += spare / 2 < BAR_MOST - BAR_LEAST ? spare / 2 : BAR_MOST - BAR_LEAST;
@@ -296,7 +299,7 @@ static enum gn_top_style cell_style(const struct gn_top_row *r, enum column c)
     return GN_TOP_PLAIN;
 }
 
-/* A line of cells; r NULL: the titles. */
+/* Adds a line of cells; r NULL: the titles. */
 static int say_row(struct gn_top_frame *f, const struct gn_top_sample *now,
                    const struct gn_top_view *view, const struct layout *l,
                    const struct gn_top_row *r)
@@ -331,7 +334,7 @@ static int say_row(struct gn_top_frame *f, const struct gn_top_sample *now,
     while (at && text[at - 1] == ' ')
         at--;
     text[at] = 0;
-    /* Narrower than a single column. */
+    /* The terminal may be narrower than a single column. */
     int wide;
     const size_t fits = gn_text_cut(text, l->width, &wide);
     text[fits] = 0;
@@ -345,7 +348,7 @@ static int say_row(struct gn_top_frame *f, const struct gn_top_sample *now,
     return 0;
 }
 
-/* ---- what stands above and below */
+/* ---- the lines above and below the rows */
 
 static int say_head(struct gn_top_frame *f, const struct gn_top_sample *now,
                     const struct gn_top_rows *rows, const struct gn_top_view *view, int width)
@@ -428,7 +431,7 @@ int gn_top_frame_make(const struct gn_top_sample *now, const struct gn_top_rows 
     lay_out(now, rows, view, &l);
     if (title)
         rc = say_head(ret, now, rows, view, l.width);
-    /* At least half of the lines are rows. */
+    /* At least half of the lines are for rows. */
     const uint32_t most = view->height > 0 ? MAX_LOADS : UINT32_MAX;
     for (uint32_t d = 0, n = 0; rc == 0 && d < now->n_devices && n < most; d++) {
         if ((view->device >= 0 && d != (uint32_t)view->device) || left <= height / 2)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What two samples make: rates, a tenant's sums, the order. */
+/* Computes the rows from two samples: rates, sums of tenants, the order. Pure. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,10 @@ static const struct gn_top_vgpu *earlier(const struct gn_top_sample *before,
                                      : NULL;
 }
 
-/* A counter of a vGPU that is new since then began at 0; one that went back is another's. */
+/*
+ * The growth of a counter. For a new vGPU `was` is 0; a counter that went back belongs to another
+ * vGPU and counts as 0.
+ */
 static double grown(uint64_t was, uint64_t is)
 {
     return is > was ? (double)(is - was) : 0;
@@ -37,7 +40,7 @@ static bool shows(const struct gn_top_use *u, int device)
     return device < 0 || u->device == (uint32_t)device;
 }
 
-/* What a vGPU did between the samples. seconds 0: nothing is known of it. */
+/* Fills the row of a vGPU from two samples. seconds 0: rates are unknown. */
 static void fill_vgpu(const struct gn_top_vgpu *v, const struct gn_top_vgpu *was, double seconds,
                       int device, struct gn_top_row *r)
 {
@@ -88,7 +91,7 @@ static void add(double *sum, double more)
         *sum = *sum < 0 ? more : *sum + more;
 }
 
-/* From its vGPUs' rows, and what gantryd says of it. */
+/* Fills the row of a tenant from its vGPUs' rows and from gantryd's data about the tenant. */
 static void fill_tenant(const struct gn_top_sample *now, const struct gn_top_row *rows, uint32_t n,
                         int device, struct gn_top_row *r)
 {
@@ -136,7 +139,10 @@ static void fill_tenant(const struct gn_top_sample *now, const struct gn_top_row
             r->limit_bytes = now->tenants[i].limit_bytes;
 }
 
-/* Those that gantryd does not list, of the device that they have most of. False: there are none. */
+/*
+ * Fills the row of the vGPUs that gantryd does not list, for the device of which they have the
+ * largest share. False: there are none.
+ */
 static bool fill_others(const struct gn_top_sample *before, const struct gn_top_sample *now,
                         double seconds, int device, struct gn_top_row *r)
 {
@@ -197,7 +203,7 @@ static double value_of(const struct gn_top_row *r, enum gn_top_order by)
     }
 }
 
-/* Most first; what is the same, by name, so that nothing jumps about. */
+/* Largest first; equal rows by name, so that they keep their places. */
 static int compare(const void *a, const void *b, void *arg)
 {
     const struct order *o = arg;
@@ -219,8 +225,10 @@ static int by_tenant(const void *a, const void *b)
 
 /* ---- devices */
 
-/* By the sums of all vGPUs, gone ones and those that are not listed among them. What was charged
- * grows while a turn lasts, device time when its commands are over. */
+/*
+ * Uses the totals of all vGPUs, including ended and unlisted ones. Charged time grows during a
+ * turn, device time only when commands complete, so `busy` is the larger of the two.
+ */
 static void fill_load(const struct gn_top_device *was, const struct gn_top_device *is,
                       double seconds, struct gn_top_load *l)
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gantryd's answers as plain values. They may be a newer gantryd's, or nobody's: nothing is
- * believed to be there. */
+/*
+ * Reads gantryd's replies into plain values. The replies may come from a newer gantryd or be
+ * malformed, so every field is optional and checked. Pure.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +11,7 @@
 #include "ctl/text.h"
 #include "ctl/top.h"
 
-/* A copy that is safe to print, cut where it does not fit. 0 or -ENOMEM. */
+/* Copies a text so that it is safe to print, cut to the buffer. 0 or -ENOMEM. */
 static int take_text(const json_t *o, const char *key, char *to, size_t n)
 {
     const char *text = json_string_value(json_object_get(o, key));
@@ -18,7 +20,7 @@ static int take_text(const json_t *o, const char *key, char *to, size_t n)
         return -ENOMEM;
     size_t length = strlen(safe);
     while (length >= n || (length < strlen(safe) && ((unsigned char)safe[length] & 0xc0) == 0x80))
-        length--; /* not within a character */
+        length--; /* do not cut within a character */
     memcpy(to, safe, length);
     to[length] = 0;
     free(safe);
@@ -31,12 +33,12 @@ static uint64_t number_of(const json_t *o, const char *key)
     return n > 0 ? (uint64_t)n : 0;
 }
 
-/* A part of a device; below 0: it has none. */
+/* A part of a device; below 0: unknown. */
 static double part_of(const json_t *o, const char *key)
 {
     const json_t *part = json_object_get(o, key);
     const double value = json_is_number(part) ? json_number_value(part) : -1;
-    /* A sum of parts may be a little more than all. */
+    /* Rounding can make a sum of parts slightly more than 1. */
     return value >= 0 && value <= 1.01 ? (value < 1 ? value : 1) : -1;
 }
 
@@ -66,8 +68,9 @@ static int read_vgpu(const struct gn_top_sample *s, const json_t *o, struct gn_t
         rc = take_text(o, "state", v->state, sizeof v->state);
     struct gn_moving moving;
     _Static_assert(sizeof v->state >= GN_MOVING_STATE_BYTES, "a state's room");
+    /* columns must not hold blanks */
     if (rc == 0 && gn_moving_read(o, &moving))
-        gn_moving_state(&moving, ":", ":", v->state); /* columns hold no blanks */
+        gn_moving_state(&moving, ":", ":", v->state);
     v->memory_bytes = number_of(o, "memory_bytes");
     v->limit_bytes = number_of(o, "memory_limit_bytes");
     v->calls = number_of(o, "calls");
@@ -112,7 +115,9 @@ static int by_id(const void *a, const void *b)
     return strcmp(((const struct gn_top_vgpu *)a)->id, ((const struct gn_top_vgpu *)b)->id);
 }
 
-/* Room for one more than there are items, so that none is no failure. */
+/*
+ * Allocates one element more than the list has items, so that an empty list does not return NULL.
+ */
 static void *room(const json_t *list, size_t each)
 {
     return calloc(json_array_size(list) + 1, each);

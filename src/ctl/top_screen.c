@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The live screen: frames by curses, keys, signals. One thread; it sleeps in wgetch until a key
- * comes or the next frame is due. What a frame says is made elsewhere.
+ * The live screen: draws frames by curses and handles keys and signals. One thread, which sleeps in
+ * wgetch until a key is pressed or the next frame is due. top_layout.c makes the frames.
  */
 #include <curses.h>
 #include <errno.h>
@@ -26,13 +26,13 @@ static void end(int signal)
 static void catch_signals(void (*handler)(int))
 {
     static const int all[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-    struct sigaction how = {.sa_handler =
-                                handler}; /* no SA_RESTART: it is to end the wait for a key */
+    /* No SA_RESTART: a signal must end the wait for a key. */
+    struct sigaction how = {.sa_handler = handler};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         sigaction(all[i], &how, NULL);
 }
 
-/* ---- what styles look like */
+/* ---- styles */
 
 static bool colours;
 
@@ -128,7 +128,7 @@ static void set_order(struct gn_top_view *view, enum gn_top_order order)
     view->first = 0;
 }
 
-/* False: it was the last. */
+/* Handles a key. False: the key ends the screen. */
 static bool take_key(int key, const struct gn_top_sample *now, struct gn_top_view *view)
 {
     static const struct {
@@ -187,7 +187,7 @@ static bool take_key(int key, const struct gn_top_sample *now, struct gn_top_vie
     return true;
 }
 
-/* Until the next frame is due: -1, or a key. */
+/* Waits for a key until the next frame is due. -1: none. */
 static int next_key(uint64_t due_ns)
 {
     const uint64_t now = gn_now_ns();
@@ -218,7 +218,7 @@ static int show(const struct gn_top_source *source, uint64_t delay_ns, struct gn
             continue;
         struct gn_top_sample next = {0};
         if (source->ask(source->ctx, &next, err)) {
-            /* The last frame stays until gantryd, or the one that takes its place, answers. */
+            /* Keep the last frame on the screen until gantryd, or its successor, answers. */
             snprintf(gone, sizeof gone, "waiting for gantryd: %s", err->what);
             view->gone = gone;
             have_before = false;
@@ -229,7 +229,7 @@ static int show(const struct gn_top_source *source, uint64_t delay_ns, struct gn
         gn_top_sample_fini(&before);
         before = now;
         now = next;
-        have_before = !anew; /* another gantryd counts from nothing */
+        have_before = !anew; /* another gantryd's counters start from 0 */
         if (view->device >= (int)now.n_devices)
             view->device = -1;
     }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gantry top without gantryd and without a terminal: from gantryd's words to rows and to lines of a
- * given width. */
+/*
+ * Tests gantry top without gantryd and without a terminal: from gantryd's replies to rows, and to
+ * lines of a given width.
+ */
 #include "ctl/top.h"
 
 #include <locale.h>
@@ -111,14 +113,14 @@ static void rates_are_of_the_time_between(void **state)
     near(row("blue", "00000002")->waits, 0.2);
     near(row("blue", "00000001")->waits, 0.8);
     near(row("blue", NULL)->calls, 33000);
-    near(row("blue", NULL)->waits, 0.5); /* the mean of its two */
-    near(row("green", NULL)->calls, 5);  /* new: counted from nothing */
+    near(row("blue", NULL)->waits, 0.5); /* the mean of its two vGPUs */
+    near(row("green", NULL)->calls, 5);  /* new: its counters started at 0 */
     near(rows.loads[0].busy, 0.5);
     near(rows.loads[0].grants, 100.5);
     near(rows.loads[0].waiting, 1.0);
     near(rows.loads[1].busy, 1.0);
     assert_int_equal(rows.loads[0].n_users, 3);
-    /* With one sample nothing is known of them. */
+    /* With a single sample the rates are unknown. */
     gn_top_rows_fini(&rows);
     assert_int_equal(gn_top_rows_make(NULL, &now, -1, GN_TOP_BY_SHARE, false, &rows), 0);
     assert_true(row("blue", NULL)->calls < 0 && row("blue", "00000002")->waits < 0 &&
@@ -135,7 +137,7 @@ static void a_tenants_share_is_its_vgpus_together(void **state)
     assert_int_equal(row("blue", NULL)->class, GN_TOP_MIXED);
     assert_int_equal(row("blue", "00000001")->class, GN_TOP_INTERACTIVE);
     assert_int_equal(row("blue", "00000002")->class, GN_TOP_BULK);
-    /* Of the device that it has most of, or of the one that is asked for. */
+    /* The share on the device of which it has most, or on the selected device. */
     near(row("green", NULL)->share, 1);
     assert_int_equal(row("green", NULL)->device, 1);
     make(0, GN_TOP_BY_SHARE, false);
@@ -214,7 +216,10 @@ static void a_plain_frame_is_this(void **state)
     gn_top_frame_fini(&f);
 }
 
-/* To a tenant gantryd lists its own vGPUs alone, and tells of each device what all have of it. */
+/*
+ * gantryd lists only the tenant's own vGPUs to it, but reports the totals of all vGPUs for each
+ * device.
+ */
 static void what_is_not_listed_is_seen_as_others(void **state)
 {
     static const char text[] =
@@ -326,7 +331,7 @@ static void a_short_screen_scrolls(void **state)
 {
     struct gn_top_view view = {.device = -1, .first = 100};
     make(-1, GN_TOP_BY_NAME, false);
-    struct gn_top_frame f = frame(100, 5, &view); /* head, a device, titles, two rows */
+    struct gn_top_frame f = frame(100, 5, &view); /* head, one device, titles, two rows */
     assert_int_equal(view.first, 3);
     assert_non_null(strstr(f.lines[f.n_lines - 1].text, "a new one"));
     gn_top_frame_fini(&f);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gantry trace`: asks gantryd to trace, fetches what it has several times a second, and writes
- * that as a timeline or a recording. */
+/*
+ * `gantry trace`: starts tracing in gantryd, fetches the events several times a second, and writes
+ * them as a timeline or as a recording. Main thread.
+ */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -31,12 +33,12 @@ static void end(int signal)
 struct tracer {
     struct gn_link *link;
     FILE *to;
-    struct gn_timeline *line; /* one of the two */
+    struct gn_timeline *line; /* exactly one of `line` and `recording` is set */
     struct gn_recording *recording;
     uint64_t began_ns, now_ns, n_events, n_turns, n_lost;
 };
 
-/* One request about tracing; takes its text. */
+/* Sends a request about tracing; frees `text`. */
 static int ask(struct tracer *t, char *text, json_t **ret, struct gn_error *err)
 {
     int rc =
@@ -48,7 +50,7 @@ static int ask(struct tracer *t, char *text, json_t **ret, struct gn_error *err)
     return rc;
 }
 
-/* What it says; *ret_more: there is more to be had at once. */
+/* Handles a reply. *ret_more: further events can be fetched at once. */
 static int take(struct tracer *t, const json_t *reply, bool *ret_more, struct gn_error *err)
 {
     const json_t *trace = json_object_get(reply, "trace");
@@ -70,7 +72,10 @@ static int take(struct tracer *t, const json_t *reply, bool *ret_more, struct gn
             rc = gn_fail(err, ENOMEM, "trace one vGPU alone", "out of memory");
         t->n_events++;
     }
-    /* What several threads put stands in order up to the last time that nothing was left. */
+    /*
+     * Several threads of gantryd add events, so the events are in order only up to the previous
+     * reply.
+     */
     if (t->line)
         gn_timeline_settle(t->line, before_ns);
     if (lost && t->line)
@@ -80,7 +85,7 @@ static int take(struct tracer *t, const json_t *reply, bool *ret_more, struct gn
     return rc;
 }
 
-/* All that there is now. */
+/* Fetches all events that gantryd has now. */
 static int fetch_all(struct tracer *t, const char *request, struct gn_error *err)
 {
     bool more = true;
@@ -95,7 +100,7 @@ static int fetch_all(struct tracer *t, const char *request, struct gn_error *err
     return rc;
 }
 
-/* Where the file is written anew, now that there is something to write. */
+/* Opens the output file, which truncates it, so it is called only once tracing has begun. */
 static int open_file(struct tracer *t, const struct gn_ctl_args *args, uint64_t began_ns,
                      const json_t *devices, struct gn_error *err)
 {
@@ -117,8 +122,7 @@ static int begin(struct tracer *t, const struct gn_ctl_args *args, struct gn_err
     int rc = text ? gn_ctl_ask_on(t->link, text, &devices, err)
                   : gn_fail(err, ENOMEM, NULL, "out of memory");
     free(text);
-    /* The first reply already holds events: what is written begins with now, which is before them.
-     */
+    /* The first reply already holds events, so the output starts at a time before the request. */
     const uint64_t began_ns = gn_now_ns();
     if (rc == 0)
         rc = ask(t, gn_control_trace_request(args->vgpu), &reply, err);
@@ -137,7 +141,7 @@ static int follow(struct tracer *t, uint64_t until_ns, struct gn_error *err)
     int rc = 0;
     while (rc == 0 && !ended && gn_now_ns() < until_ns) {
         const uint64_t left = until_ns - gn_now_ns(), pause = left < POLL_NS ? left : POLL_NS;
-        nanosleep(&(struct timespec){.tv_nsec = (long)pause}, NULL); /* a signal ends it */
+        nanosleep(&(struct timespec){.tv_nsec = (long)pause}, NULL); /* a signal ends the pause */
         rc = fetch_all(t, "trace-read", err);
         if (shows)
             fprintf(stderr, "\rgantry trace: %.1f s, %llu event%s",
@@ -170,9 +174,8 @@ int gn_ctl_trace(const struct gn_ctl_args *args)
 {
     const char *path = args->output;
     const bool to_stdout = path && strcmp(path, "-") == 0;
-    struct sigaction how = {.sa_handler = end,
-                            .sa_flags =
-                                SA_RESTART | (int)SA_RESETHAND}; /* the second time it ends us */
+    /* a second signal kills the process */
+    struct sigaction how = {.sa_handler = end, .sa_flags = SA_RESTART | (int)SA_RESETHAND};
     struct gn_error err = {{0}, {0}}, other;
     struct tracer t = {.link = NULL};
     if (!path) {
@@ -190,7 +193,7 @@ int gn_ctl_trace(const struct gn_ctl_args *args)
         rc = follow(&t, args->delay_ns ? gn_now_ns() + args->delay_ns : UINT64_MAX, &err);
     if (rc == 0)
         rc = fetch_all(&t, "trace-stop", &err);
-    /* What there is is written, whatever went wrong. */
+    /* Write the events fetched so far, even after an error. */
     if (finish(&t, to_stdout ? "to stdout" : path, &other) && rc == 0) {
         rc = -EIO;
         err = other;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads trace events from gantryd's JSON; see trace_event.h. Pure; malformed numbers become 0. */
 #include "ctl/trace_event.h"
 
 #include <stdio.h>

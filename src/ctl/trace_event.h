@@ -7,9 +7,9 @@
 
 #include "base/trace.h"
 
-/* An event of gantryd's "trace" reply; false: it is none that is known. */
+/* Reads an event of gantryd's "trace" reply; false: unknown or malformed. */
 bool gn_trace_event_read(const json_t *o, struct gn_trace_event *ret);
-/* The first word of an attach's text. */
+/* The tenant of an attach event: the first word of its text. */
 void gn_trace_event_tenant(const struct gn_trace_event *e,
                            char ret[static GN_TRACE_TEXT_BYTES + 1]);
 

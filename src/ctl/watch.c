@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shows how far moves are while the command waits for them: a thread that asks gantryd ten times a
- * second, on a connection of its own, what `ls` says. gantryd reads it out of the counters of the
- * vGPUs that move: who moves them is not asked. What is over soon is never asked about.
+ * Shows the progress of moves while a command waits for them: a thread sends `ls` to gantryd ten
+ * times a second on a connection of its own. gantryd answers from the counters of the moving vGPUs
+ * and asks no worker. The first request is sent after LOOK_NS, so a short move causes none.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -20,20 +20,20 @@
 #include "link/link.h"
 
 #define LOOK_NS     100000000
-#define PATIENCE_MS 1000 /* for an answer: nobody waits longer for the end of a watch */
-#define MOST        64   /* vGPUs that are summed up */
+#define PATIENCE_MS 1000 /* for a reply; limits how long gn_ctl_watch_end() can block */
+#define MOST        64   /* maximum number of vGPUs that are summed up */
 
 struct gn_ctl_watch {
     const struct gn_ctl_args *args;
     const char *vgpu;
     pthread_t thread;
-    pthread_mutex_t lock; /* of what is printed, too */
+    pthread_mutex_t lock; /* also protects the output */
     pthread_cond_t wake;
     bool ends;
     struct gn_progress progress;
 };
 
-/* False: nothing more can be known. */
+/* Reads the moving vGPUs. False: gantryd cannot be asked; the watch ends. */
 static bool look(const struct gn_ctl_watch *w, struct gn_link **link, struct gn_moving *all,
                  unsigned *ret_n)
 {
@@ -106,7 +106,7 @@ struct gn_ctl_watch *gn_ctl_watch_start(const struct gn_ctl_args *args, const ch
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&w->wake, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    /* Signals are for those who do something. */
+    /* Signals go to the main thread only. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     const int rc = pthread_create(&w->thread, NULL, watch, w);

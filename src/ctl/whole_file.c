@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file that comes whole or not at all, for `gantry checkpoint`. Nameless files get a name by
- * /proc/self/fd, as anybody may; without /proc, or on a file system that knows no nameless files,
- * it has a name from the beginning, which a killed process leaves behind. A link never takes
- * another file's place, so where there is one it goes by way of a second name.
+ * A file that appears complete or not at all, for `gantry checkpoint`. It is created without a name
+ * (O_TMPFILE) and linked through /proc/self/fd, which needs no privilege. Without /proc, or on a
+ * file system without O_TMPFILE, the file has a temporary name from the start, which remains if the
+ * process is killed. A link cannot replace an existing file, so in that case the file gets a
+ * temporary name first and is then renamed.
  */
 #include "ctl/whole_file.h"
 
@@ -29,7 +30,7 @@ int gn_whole_file_cannot(const struct gn_whole_file *f, const char *what, int co
                    "cannot %s %.200s: %s", what, f->path, strerror(code));
 }
 
-/* The file's name with six letters behind it, into f->temporary. */
+/* Sets f->temporary to the file's name plus a dot and six random characters. */
 static int other_name(struct gn_whole_file *f)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
@@ -119,9 +120,7 @@ static int sync_folder(const struct gn_whole_file *f)
     int rc = fd < 0 || fsync(fd) < 0 ? -errno : 0;
     if (fd >= 0)
         close(fd);
-    return rc == -EINVAL || rc == -EROFS
-               ? 0
-               : rc; /* a file system that has nothing to bring to a disk */
+    return rc == -EINVAL || rc == -EROFS ? 0 : rc; /* a file system that cannot sync a directory */
 }
 
 static int give_other_name(struct gn_whole_file *f)
@@ -161,7 +160,8 @@ int gn_whole_file_name(struct gn_whole_file *f, struct gn_error *err)
     }
     if (rc)
         return gn_whole_file_cannot(f, "write", -rc, err);
-    (void)sync_folder(f); /* its contents are safe; at worst it is found under its other name */
+    /* The contents are synced; after a crash the file may have its temporary name. */
+    (void)sync_folder(f);
     return 0;
 }
 

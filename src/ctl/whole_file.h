@@ -7,32 +7,37 @@
 #include <stdbool.h>
 
 /*
- * A file that stands under its name with all its contents on the disk, or not at all; what stood
- * there before stays until then. It is written without a name where the file system can do that:
- * then nothing is left of it when this process is killed. One thread.
+ * A file that appears under its name only when all its contents are on the disk; a previous file of
+ * that name stays until then. Where the file system supports it, the new file has no name while it
+ * is written, so nothing remains if this process is killed. One thread.
  */
 struct gn_whole_file {
-    const char *path; /* the caller's */
-    char *temporary;  /* the name that it stands under before it has its own; NULL: none */
+    const char *path; /* owned by the caller */
+    char *temporary;  /* the temporary name of the file; NULL: none */
     char *folder;
-    int fd; /* to write to; -1: none any more */
+    int fd; /* open for writing; -1: closed */
 };
 
-/* -EEXIST when something is there that is no plain file. In any case gn_whole_file_close() follows.
+/*
+ * Creates the file. -EEXIST if `path` exists and is no regular file. The caller must call
+ * gn_whole_file_close() and gn_whole_file_fini() in any case.
  */
 int gn_whole_file_open(struct gn_whole_file *f, const char *path, struct gn_error *err);
-/* Its contents are brought to the disk. */
+/* Syncs the contents to the disk. */
 int gn_whole_file_sync(struct gn_whole_file *f, struct gn_error *err);
-/* On the disk under f->temporary: from now on it outlives this process. */
+/*
+ * Gives the file a temporary name that is on the disk: from now on the file survives this process.
+ */
 int gn_whole_file_keep(struct gn_whole_file *f, struct gn_error *err);
-/* After a sync: it gets its own name. */
+/* Gives the file its own name. Call it after gn_whole_file_sync(). */
 int gn_whole_file_name(struct gn_whole_file *f, struct gn_error *err);
-/* What has not got its name goes, unless `stays`. f->temporary can still be read until
- * gn_whole_file_fini().
+/*
+ * Closes the file and removes its temporary name, unless `stays`. f->temporary remains readable
+ * until gn_whole_file_fini().
  */
 void gn_whole_file_close(struct gn_whole_file *f, bool stays);
 void gn_whole_file_fini(struct gn_whole_file *f);
-/* "cannot WHAT PATH: ...", with what to do about it. -code. */
+/* Sets err to "cannot WHAT PATH: ..." with advice. Returns -code. */
 int gn_whole_file_cannot(const struct gn_whole_file *f, const char *what, int code,
                          struct gn_error *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file that comes whole or not at all: what its folder shows at each step. */
+/* Tests that a file appears complete or not at all: examines its directory at each step. */
 #include "ctl/whole_file.h"
 
 #include <dirent.h>
@@ -19,7 +19,7 @@ struct place {
     struct gn_error err;
 };
 
-/* How many files the folder shows; the last one's name. */
+/* Counts the files in the directory; `last` is the name of the last one. */
 static int shown(const struct place *p, char last[static 256])
 {
     DIR *d = opendir(p->folder);
@@ -89,7 +89,7 @@ static void shown_when_whole(void **state)
     char last[256];
     struct stat st;
     begin(p);
-    /* A folder whose file system knows no nameless files shows the other name. */
+    /* On a file system without O_TMPFILE the temporary name is visible. */
     assert_int_equal(shown(p, last), p->file.temporary ? 1 : 0);
     assert_int_equal(gn_whole_file_sync(&p->file, &p->err), 0);
     assert_int_equal(gn_whole_file_name(&p->file, &p->err), 0);

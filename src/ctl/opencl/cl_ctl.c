@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The part of OpenCL in `gantry`: the table of its functions. */
+/* OpenCL in `gantry`: the table of its functions. */
 #include "ctl/opencl/cl_ctl.h"
 
 #include "backend/opencl/cl_info.h"

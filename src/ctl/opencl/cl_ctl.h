@@ -4,10 +4,12 @@
 
 #include "ctl/api.h"
 
-/* The part of OpenCL in `gantry`. */
+/* OpenCL in `gantry`. */
 extern const struct gn_ctl_api gn_cl_ctl;
 
-/* doctor_loader.c, doctor_bypass.c, doctor_drivers.c, inspect_names.c: the functions of the table.
+/*
+ * The functions of the table, in doctor_loader.c, doctor_bypass.c, doctor_drivers.c and
+ * inspect_names.c.
  */
 void gn_cl_check_loader(struct gn_doctor *d);
 void gn_cl_check_bypass(struct gn_doctor *d);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `gantry doctor` finds of ways past Gantry: ICD files by which an OpenCL loader gives a
- * program a vendor's driver itself. Those of the system, and those that this environment names.
+ * `gantry doctor`: looks for ways around Gantry, that is, ICD files through which an OpenCL loader
+ * gives a program a vendor's driver directly: the system's, and those that the environment names.
+ * Main thread; loads nothing.
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@
 #include "ctl/doctor.h"
 #include "ctl/opencl/cl_ctl.h"
 
-#define SHOWN 3 /* by name, to people */
+#define SHOWN 3 /* number of drivers named in the text output */
 
 static void add(json_t *drivers, const char *path)
 {
@@ -35,7 +36,10 @@ static void add_file(json_t *drivers, const char *path)
         add(drivers, path);
 }
 
-/* A folder of ICD files, one of them, or a library; "": nothing. */
+/*
+ * Adds the drivers behind `path`, which is a directory of ICD files, an ICD file or a library; ""
+ * adds nothing.
+ */
 static void add_vendors(json_t *drivers, const char *path)
 {
     char file[4096];

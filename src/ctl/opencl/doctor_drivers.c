@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The check of the installed OpenCL drivers for `gantry doctor`. Main thread; loads drivers in
- * children alone. */
+/*
+ * `gantry doctor`: checks the installed OpenCL drivers. Main thread; loads drivers in child
+ * processes only.
+ */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <stdio.h>
@@ -28,7 +30,7 @@ static void load(void *arg, void *result)
     }
 }
 
-/* False: it cannot be loaded, which is told. */
+/* Tries to load a driver. False: it cannot be loaded, and a finding says so. */
 static bool is_loadable(struct gn_doctor *d, const char *library)
 {
     char path[GN_PLACE_BYTES];
@@ -46,7 +48,10 @@ static bool is_loadable(struct gn_doctor *d, const char *library)
     return false;
 }
 
-/* Those that gantryd has found: it may have been started with another OCL_ICD_VENDORS than this. */
+/*
+ * Reports the drivers that gantryd found: it may run with another OCL_ICD_VENDORS than this
+ * process.
+ */
 static void tell_gantryds_drivers(struct gn_doctor *d, const json_t *drivers)
 {
     size_t i;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `gantry doctor` finds of the OpenCL loader: which one it is, and whether it finds Gantry.
- * Everything happens in children, which load what a program would load. The few types of the API
- * that this needs are written out: this folder has no OpenCL headers.
+ * `gantry doctor`: checks the OpenCL loader: its identity, and whether it finds Gantry. Everything
+ * runs in child processes, which load the same libraries as a program. The few OpenCL types that
+ * this needs are declared here, because this directory does not use the OpenCL headers.
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -18,7 +18,7 @@
 
 #define LOADER         "libOpenCL.so.1"
 #define ICD_SUFFIX     0x0920 /* CL_PLATFORM_ICD_SUFFIX_KHR */
-#define LOADER_VERSION 2      /* of clGetICDLoaderInfoOCLICD, which both loaders have */
+#define LOADER_VERSION 2      /* a query of clGetICDLoaderInfoOCLICD, which both loaders have */
 #define LOADER_NAME    3
 #define LOADER_VENDOR  4
 #define MAX_PLATFORMS  64
@@ -30,15 +30,15 @@ typedef int32_t (*get_loader_info_fn)(int, size_t, void *, size_t *);
 
 struct look {
     bool loaded;
-    char why[256]; /* not loaded */
+    char why[256]; /* why it was not loaded */
     char name[64], vendor[64], version[64];
     uint32_t n_platforms, n_gantry;
-    char line[512]; /* what Gantry's library wrote on stderr, without its "gantry: "; "": nothing */
-    bool gantry_first; /* of the platforms, Gantry's is what a program takes that takes the first */
+    char line[512]; /* the line of Gantry's library on stderr, without its "gantry: "; "": none */
+    bool gantry_first; /* a program that uses the first platform uses Gantry */
 };
 
 struct look_for {
-    const char *vendors, *filenames, *connect; /* NULL: as it is */
+    const char *vendors, *filenames, *connect; /* NULL: leave the variable unchanged */
 };
 
 static void set(const char *name, const char *value)
@@ -65,8 +65,10 @@ static void ask_loader(void *loader, struct look *l)
     (void)info(LOADER_VERSION, sizeof l->version - 1, l->version, NULL);
 }
 
-/* The file takes what would be on this child's stderr: unlike a pipe it never fills up. -1: it
- * cannot be had. */
+/*
+ * Redirects this child's stderr to a memory file, which unlike a pipe cannot fill up. Returns its
+ * descriptor; -1: failed.
+ */
 static int capture_stderr(void)
 {
     int fd = memfd_create("gantry-doctor", MFD_CLOEXEC);
@@ -76,7 +78,9 @@ static int capture_stderr(void)
     return fd;
 }
 
-/* The first line of Gantry's, which may follow lines of drivers and of the loader. */
+/*
+ * Finds the first line of Gantry's library, which lines of drivers and of the loader may precede.
+ */
 static void find_line(int fd, struct look *l)
 {
     static const char begin[] = "\ngantry: ";
@@ -101,7 +105,7 @@ static void look(void *arg, void *result)
     set("OCL_ICD_VENDORS", f->vendors);
     set("OCL_ICD_FILENAMES", f->filenames);
     set("GANTRY_CONNECT", f->connect);
-    set("OCL_ICD_PLATFORM_SORT", "none"); /* sorting would start every driver's devices */
+    set("OCL_ICD_PLATFORM_SORT", "none"); /* sorting would initialise the devices of every driver */
     void *loader = dlopen(LOADER, RTLD_NOW | RTLD_LOCAL);
     l->loaded = loader != NULL;
     if (!loader) {
@@ -142,9 +146,9 @@ static bool tell_loader(struct gn_doctor *d, const struct look *l)
 }
 
 /*
- * Gantry's library is loaded and has no vGPU for the program: the line on stderr says why, and
- * behind a "; " what to do. gantryd begins the advice of every limit on vGPUs with "end some"; a
- * limit is no fault of the installation.
+ * Whether the line reports a limit on vGPUs, which is no fault of the installation. Gantry's
+ * library was loaded but has no vGPU for the program; its line on stderr holds the reason and,
+ * after "; ", the advice. gantryd begins its advice on every such limit with "end some".
  */
 static bool is_limit(const char *line)
 {
@@ -159,7 +163,7 @@ static void tell_line(struct gn_doctor *d, const char *check, const char *line)
                   fix ? fix + 2 : "see gantryd's log", "a program gets no vGPU now: %.*s", n, line);
 }
 
-/* As a program that `gantry run` starts. */
+/* Checks the view of a program started by `gantry run`. */
 static void check_gantry_run(struct gn_doctor *d, const struct look *l)
 {
     static const char check[] = "gantry run";
@@ -177,7 +181,7 @@ static void check_gantry_run(struct gn_doctor *d, const struct look *l)
                       "the loader does not find Gantry");
 }
 
-/* As a program started from this shell. */
+/* Checks the view of a program started from this shell. */
 static void check_environment(struct gn_doctor *d)
 {
     static const char check[] = "environment";
@@ -218,14 +222,14 @@ void gn_cl_check_loader(struct gn_doctor *d)
     char address[GN_ADDRESS_TEXT_BYTES];
     struct look_for run = {NULL, NULL, NULL};
     struct look l;
-    /* A gantryd that does not answer has been waited for once. */
+    /* If gantryd did not answer, do not wait for it again. */
     if (!d->daemon_answers)
         run.connect = "unix:/nonexistent";
     else if (gn_address_resolve(d->connect, &a, &err) == 0) {
         gn_address_print(&a, address);
         run.connect = address;
     }
-    /* Nothing but Gantry is loaded here; without it, nothing at all. */
+    /* Load only Gantry's driver; if the installation was not found, load none. */
     run.vendors = d->places_known ? d->places.vendors : "/nonexistent";
     run.filenames = d->places_known ? d->places.library : "";
     if (!gn_doctor_try(look, &run, &l, sizeof l)) {
@@ -234,9 +238,10 @@ void gn_cl_check_loader(struct gn_doctor *d)
         return;
     }
     if (!tell_loader(d, &l) || !(d->daemon_answers || d->daemon_refuses) || !d->places_known)
-        return; /* without these it cannot find Gantry, which is said already */
+        return; /* without these it cannot find Gantry, as an earlier finding says */
+    /* gantryd accepts no new programs, so neither check could succeed */
     if (gn_doctor_is_drained(d))
-        return; /* no program is let in */
+        return;
     if (d->daemon_answers)
         check_gantry_run(d, &l);
     check_environment(d);

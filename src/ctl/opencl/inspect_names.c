@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the numbers in a checkpoint are called. Written by hand from api/opencl.api; a test
- * compares. */
+/*
+ * The names of the numbers in a checkpoint. Written by hand from api/opencl.api; a test compares
+ * the two.
+ */
 #include "ctl/opencl/cl_ctl.h"
 
 #include <stddef.h>
 
 #include "base/checked.h"
 
-/* The `handles` line, whose order is their numbers. */
+/* Indexed by kind: the order of the `handles` line in api/opencl.api. */
 static const char *const kinds[] = {NULL,      "platform", "device", "context", "queue", "mem",
                                     "sampler", "program",  "kernel", "event",   "svm",   "cmdbuf"};
 
-/* Requests that are commands, by the calls of OpenCL that they stand for. */
+/* The requests that are commands, and the OpenCL calls that they stand for. */
 static const struct {
     uint32_t op;
     const char *call;
