@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Addresses of a gantryd, and the one that holds when none is given. Pure but for the environment
- * and one access(2). */
+/*
+ * Addresses of a gantryd: parsing, printing, and the default when none is given. Programs, `gantry`
+ * and gantryd call this, on any thread. Reads only its arguments, the environment and, for the
+ * default, the existence of one socket file; it opens no connection.
+ */
 #include "link/address.h"
 
 #include <errno.h>
@@ -40,7 +43,7 @@ static int parse_tcp(const char *text, const char *at, struct gn_address *ret, s
                              ? strtoul(colon + 1, &after, 10)
                              : ULONG_MAX;
     size_t n = end ? (size_t)(end - host) : 0;
-    /* An address of version 6 has colons of its own: which of them is the port's? */
+    /* Without brackets, a second colon (an IPv6 address) would make the port ambiguous. */
     if (port > UINT16_MAX || *after || !n || n > GN_ADDRESS_MAX_HOST ||
         (at[0] != '[' && memchr(host, ':', n)))
         return gn_fail(err, EINVAL, "write tcp:HOST:PORT, an IPv6 address in brackets",

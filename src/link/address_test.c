@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Unit test of addresses: parsing, printing, and the default.
+ */
 #include "base/checked.h"
 #include "link/address.h"
 
@@ -75,7 +78,7 @@ static void the_default_is_looked_for_in_order(void **state)
     setenv("GANTRY_CONNECT", "nonsense", 1);
     assert_int_equal(gn_address_resolve(NULL, &a, NULL), -EINVAL);
 
-    /* XDG_RUNTIME_DIR counts only when a socket is there. */
+    /* XDG_RUNTIME_DIR counts only if the socket file exists. */
     setenv("GANTRY_CONNECT", "", 1);
     assert_int_equal(gn_address_resolve(NULL, &a, NULL), 0);
     assert_string_equal(a.path, "/run/gantry/gantry.sock");

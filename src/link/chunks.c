@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes through shared memory, a chunk at a time, for checkpoints: a worker fills, `gantry` takes.
- * Frames on the socket say which: MEMORY once, from the taking end, FILLED with a length and FREE
- * after that. Chunks go round in their order, so neither names one. Waits only where the header
- * says for how long.
+ * A byte stream through shared memory for checkpoints: the worker fills chunks, `gantry` reads
+ * them. Each end is used by one thread, the caller's; nothing is logged.
+ *
+ * Frames on the socket carry the state of the chunks. The reading end sends MEMORY (the memfd)
+ * once; then the filling end sends FILLED with a length, and the reading end sends FREE. Both ends
+ * use the chunks in turn, so no frame names one. A call blocks only as long as its declaration
+ * says.
  */
 #include "link/chunks.h"
 #include "base/descriptor.h"
@@ -15,7 +18,9 @@
 
 enum { MEMORY = 1, FILLED = 2, FREE = 3 };
 
-#define SEND_TIMEOUT_MS 10000 /* a few bytes to an end that lives: there is room */
+#define SEND_TIMEOUT_MS                                                                            \
+    10000 /* for frames of a few bytes, for which a live peer always has room                      \
+           */
 
 struct filled {
     uint32_t bytes, zero;
@@ -36,7 +41,7 @@ static int tell(struct gn_chunks *c, uint16_t op, const void *payload, size_t n)
     return gn_frame_send(c->socket, SEND_TIMEOUT_MS, op, 0, 0, payload, n, NULL, 0);
 }
 
-/* ---- the end that takes */
+/* ---- the reading end */
 
 int gn_chunks_offer(struct gn_chunks *c, int *ret_other)
 {
@@ -80,11 +85,11 @@ int gn_chunks_taken(struct gn_chunks *c)
 {
     next_chunk(c);
     int rc = tell(c, FREE, NULL, 0);
-    /* Who has filled his last one may have gone: what he filled is still to be taken. */
+    /* The filling end may close after its last chunk; the chunks in memory remain to be read. */
     return rc == -EPIPE || rc == -ECONNRESET ? 0 : rc;
 }
 
-/* ---- the end that fills */
+/* ---- the filling end */
 
 int gn_chunks_accept(struct gn_chunks *c, int socket, int timeout_ms)
 {
@@ -109,7 +114,7 @@ int gn_chunks_accept(struct gn_chunks *c, int socket, int timeout_ms)
     return rc;
 }
 
-/* What the other end has given back; waits for one if it has not a single one. */
+/* Collects the chunks that the reader has freed. Waits for the first one if there is none. */
 static int own_one(struct gn_chunks *c, int timeout_ms)
 {
     while (c->n_own < GN_N_CHUNKS) {

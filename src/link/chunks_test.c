@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes through shared memory: all of them arrive, in their order; either end hears of the other's
- * end, and believes nothing. */
+/*
+ * Unit test of chunks: all bytes arrive in order; each end notices that the other has closed;
+ * malformed frames are rejected.
+ */
 #include "link/chunks.h"
 
 #include <errno.h>
@@ -35,7 +37,7 @@ static int teardown(void **state)
     struct pair *p = *state;
     gn_chunks_close(&p->taking);
     gn_chunks_close(&p->filling);
-    gn_chunks_close(&p->filling); /* once more does nothing */
+    gn_chunks_close(&p->filling); /* a second close does nothing */
     free(p);
     return 0;
 }
@@ -45,7 +47,7 @@ static unsigned char byte_at(uint64_t at)
     return (unsigned char)(at * 31 + (at >> 11));
 }
 
-/* Pieces of many sizes, more than there is room for. */
+/* Pieces of many sizes, larger and smaller than a chunk. */
 static const size_t pieces[] = {1,
                                 4095,
                                 0,
@@ -71,7 +73,7 @@ static void *fill(void *arg)
         if (gn_chunks_write(c, iov, 2, 10000))
             return "cannot write";
         free(bytes);
-        if (i == 1 && gn_chunks_flush(c)) /* a chunk that is not full, on the way */
+        if (i == 1 && gn_chunks_flush(c)) /* a partly filled chunk in between */
             return "cannot flush";
     }
     if (gn_chunks_flush(c) || gn_chunks_flush(c))
@@ -149,7 +151,8 @@ static void what_was_filled_outlives_its_end(void **state)
     size_t n;
     assert_int_equal(write_bytes(&p->filling, 2 * GN_CHUNK_BYTES + 7, 10), 0);
     assert_int_equal(gn_chunks_next(&p->taking, 10, &bytes, &n), 1);
-    assert_int_equal(gn_chunks_taken(&p->taking), 0); /* which nobody reads any more */
+    assert_int_equal(gn_chunks_taken(&p->taking), 0); /* FREE, which the filling end no longer
+                                                       * reads */
     assert_int_equal(gn_chunks_flush(&p->filling), 0);
     gn_chunks_close(&p->filling);
     for (int i = 0; i < 2; i++) {

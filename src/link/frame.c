@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames over Unix sockets, for programs, gantryd, templates and workers alike. Runs on the
- * caller's thread and never blocks except in gn_frame_wait and gn_frame_send, which say for how
- * long.
+ * Frames on Unix sockets; the format is in docs/link.md. Programs, `gantry`, gantryd, templates and
+ * workers call this, each on its own thread. It logs nothing and blocks only in gn_frame_wait and
+ * the two gn_frame_send functions, which have a timeout.
  */
 #include "link/frame.h"
 
@@ -24,11 +24,15 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "frames are little-endian in memory");
 
 #define HEADER_BYTES sizeof(struct gn_frame_header)
-/* A reader keeps a buffer of this size between frames; hundreds of idle connections must not hold
- * 64 KiB each. */
+/*
+ * The size of the buffer that a reader retains between frames. Hundreds of connections are idle, so
+ * each must not retain 64 KiB.
+ */
 #define KEPT_BYTES 2048u
-/* The kernel's SCM_MAX_FD: a message brings no more. With room for fewer the kernel itself would
- * close the others, in recvmsg(). */
+/*
+ * The kernel's SCM_MAX_FD, the most descriptors of one message. With a smaller control buffer
+ * recvmsg() would close the surplus itself.
+ */
 #define MOST_FDS     253
 #define ROOM_LOOK_NS 5000000
 
@@ -73,8 +77,8 @@ static int fault(struct gn_frame_reader *r, int code)
 }
 
 /*
- * One recvmsg of at most n bytes. > 0 bytes; 0: would block; -EMFILE, when it looks ahead; other <
- * 0: sticky.
+ * One recvmsg of at most n bytes. > 0: bytes received; 0: nothing available; < 0: a fault, which is
+ * sticky. Sets r->lost_fds when the descriptor table of this process was full.
  */
 static ssize_t receive(struct gn_frame_reader *r, void *dst, size_t n, int flags)
 {
@@ -121,8 +125,8 @@ static ssize_t receive(struct gn_frame_reader *r, void *dst, size_t n, int flags
             }
         }
     }
-    if (msg.msg_flags & MSG_CTRUNC) { /* there is room for all that a message may bring, so it is
-                                         this process that has none */
+    if (msg.msg_flags & MSG_CTRUNC) { /* the control buffer has room for any message, so the
+                                       * descriptor table of this process is full */
         r->lost_fds = true;
         drop_fds(r);
     }
@@ -134,8 +138,9 @@ static ssize_t receive(struct gn_frame_reader *r, void *dst, size_t n, int flags
 }
 
 /*
- * Looks ahead at a header and takes its descriptors, so that they are not lost with it. > 0: they
- * are here, and the header is to be read; 0: nothing has come; -EMFILE: there is no room for them.
+ * Peeks at a header and receives its descriptors, so that a shortage of descriptors does not lose
+ * them. > 0: the descriptors are received, the header is still to be read; 0: nothing available;
+ * -EMFILE: no room for the descriptors.
  */
 static ssize_t look_ahead(struct gn_frame_reader *r)
 {
@@ -148,8 +153,9 @@ static ssize_t look_ahead(struct gn_frame_reader *r)
 }
 
 /*
- * The bytes that were looked at, and no more: their descriptors are here already, and the kernel
- * drops them with the bytes, as it would those of bytes that came meanwhile.
+ * Reads exactly the bytes that look_ahead saw. Their descriptors are received already, and the
+ * kernel drops the second copies with these bytes; reading further would drop the descriptors of
+ * later bytes as well.
  */
 static ssize_t take_header(struct gn_frame_reader *r, size_t n)
 {
@@ -160,7 +166,7 @@ static ssize_t take_header(struct gn_frame_reader *r, size_t n)
     return got > 0 ? got : fault(r, -EPROTO);
 }
 
-/* The beginning of a frame. As receive. */
+/* Reads the first bytes of a frame. Returns as receive(). */
 static ssize_t begin(struct gn_frame_reader *r)
 {
     if (r->tcp || !r->keeps_frames)
@@ -202,8 +208,7 @@ int gn_frame_read(struct gn_frame_reader *r, struct gn_frame *ret)
     if (r->complete)
         start_over(r);
     for (;;) {
-        /* Never reads past a frame's end, so descriptors that arrive belong to the frame in hand.
-         */
+        /* Never read past the frame's end: descriptors that arrive then belong to this frame. */
         size_t goal = r->have < HEADER_BYTES ? HEADER_BYTES : r->header.size;
         if (r->have < goal) {
             void *dst = r->have < HEADER_BYTES ? (uint8_t *)&r->header + r->have
@@ -246,7 +251,7 @@ int gn_frame_read_without(struct gn_frame_reader *r, struct gn_frame *ret)
     return rc;
 }
 
-/* Waits for events on fd until the deadline (0: none). 1, 0 on time-out, -errno. */
+/* Polls fd for events until the deadline (0: none). 1: ready; 0: timed out; -errno. */
 static int wait_for(int fd, short events, uint64_t deadline_ns)
 {
     for (;;) {
@@ -318,7 +323,7 @@ void gn_frame_string_set(char *dst, size_t n, const char *src)
     memset(dst, 0, n);
     for (; i + 1 < n && src[i]; i++)
         dst[i] = src[i];
-    /* Not in the middle of a UTF-8 sequence. */
+    /* Do not cut inside a UTF-8 sequence. */
     if (src[i] && ((unsigned char)src[i] & 0xc0) == 0x80) {
         while (i > 0 && ((unsigned char)dst[i - 1] & 0xc0) == 0x80)
             dst[--i] = 0;
@@ -328,7 +333,9 @@ void gn_frame_string_set(char *dst, size_t n, const char *src)
     gn_text_clean(dst, i);
 }
 
-/* One sendmsg from offset on; descriptors go with the first byte. > 0 bytes, 0 would block, -errno.
+/*
+ * One sendmsg of the frame's bytes from `offset` on; descriptors go with the first byte. > 0: bytes
+ * sent; 0: the socket is full; -errno.
  */
 static ssize_t transmit(int fd, const struct gn_frame_header *h, const uint8_t *payload,
                         size_t offset, const int *fds, int n_fds)
@@ -361,7 +368,8 @@ static ssize_t transmit(int fd, const struct gn_frame_header *h, const uint8_t *
     ssize_t n;
     bool ours = gn_fd_is_ours(fd);
     for (int i = 0; i < n_fds; i++)
-        ours &= gn_fd_is_ours(fds[i]); /* the peer is to get no file of the program's instead */
+        ours &= gn_fd_is_ours(fds[i]); /* the program may have closed ours and opened a file
+                                        * under the same number */
     if (!ours)
         return -EBADF;
     do

@@ -9,22 +9,23 @@
 #include "base/list.h"
 
 /*
- * Frames on a SOCK_STREAM Unix socket: a 16-byte little-endian header, a payload and up to
- * GN_FRAME_MAX_FDS descriptors that travel with it. docs/link.md is the format's document. Nothing
- * here logs, allocates without bound, raises SIGPIPE or trusts the peer: a bad frame is a fault
- * that stays, and every descriptor that nobody took is closed, or goes to the sink.
+ * Frames on a SOCK_STREAM Unix socket: a 16-byte little-endian header, a payload, and up to
+ * GN_FRAME_MAX_FDS descriptors. docs/link.md defines the format. This code logs nothing, allocates
+ * at most a frame or a writer's bound, raises no SIGPIPE and does not trust the peer: a malformed
+ * frame is a sticky fault, and every descriptor that the caller did not take is closed or given to
+ * the sink.
  *
- * Readers and writers belong to one thread at a time.
+ * A reader or a writer belongs to one thread at a time.
  */
 #define GN_FRAME_MAX_BYTES   65536u
 #define GN_FRAME_MAX_PAYLOAD (GN_FRAME_MAX_BYTES - 16u)
 #define GN_FRAME_MAX_FDS     10
 
 /* flags */
-#define GN_FRAME_MORE 1u /* the payload goes on in the next frame of the same op and seq */
+#define GN_FRAME_MORE 1u /* the payload continues in the next frame of the same op and seq */
 
 struct gn_frame_header {
-    uint32_t size; /* of the whole frame, header included */
+    uint32_t size; /* of the whole frame, including this header */
     uint16_t op;
     uint16_t flags;
     uint32_t seq;
@@ -32,7 +33,7 @@ struct gn_frame_header {
 };
 _Static_assert(sizeof(struct gn_frame_header) == 16, "frame header");
 
-/* A received frame; the pointers hold until the next call on its reader. */
+/* A received frame. The pointers are valid until the next call on its reader. */
 struct gn_frame {
     uint16_t op;
     uint16_t flags;
@@ -40,94 +41,106 @@ struct gn_frame {
     const void *payload;
     uint32_t n_payload;
     int n_fds;
-    bool lost_fds; /* it brought descriptors, and this process had no room for them: n_fds is 0 */
+    bool lost_fds; /* the frame had descriptors, but this process had no room for them: n_fds is
+                    * 0 */
 };
 
 struct gn_tcp;
 
-/* Where a peer's descriptors go that nobody takes; close() of one of them may wait for as long as
- * the peer likes. */
+/*
+ * Disposes of a peer's descriptors that the caller did not take. gantryd uses one because close()
+ * may block for as long as the peer likes.
+ */
 struct gn_fd_sink {
     void (*take)(struct gn_fd_sink *, int fd);
 };
 
 struct gn_frame_reader {
     int fd;                  /* not owned */
-    struct gn_tcp *tcp;      /* read from here instead; no descriptors come. Not owned */
-    struct gn_fd_sink *sink; /* NULL: close(2), here and now */
-    uint32_t max_bytes; /* of a frame; more is a fault, as are more descriptors than max_fds, as
-                           soon as they come */
+    struct gn_tcp *tcp;      /* not NULL: read from this connection instead, which carries no
+                              * descriptors; not owned */
+    struct gn_fd_sink *sink; /* NULL: close() at once */
+    uint32_t max_bytes; /* limit for a frame; a longer frame is a fault, as are more descriptors
+                         * than max_fds */
     int max_fds;
     /*
-     * A frame stays in the socket while this process has no room for its descriptors. Costs a look
-     * ahead.
+     * Leave a frame in the socket while this process has no room for its descriptors. Costs a
+     * MSG_PEEK for each frame.
      */
     bool keeps_frames;
     int fault;
-    bool complete; /* buf holds the frame given out last */
+    bool complete; /* payload holds the frame returned last */
     size_t have;
     struct gn_frame_header header;
     uint8_t *payload;
     size_t capacity;
     int n_fds;
     bool lost_fds;
-    int fds[GN_FRAME_MAX_FDS]; /* -1: taken */
+    int fds[GN_FRAME_MAX_FDS]; /* -1: taken by the caller */
 };
 
-/* Takes every frame; sink, max_bytes, max_fds and keeps_frames may be set then. */
+/* Accepts every frame. The caller may set sink, max_bytes, max_fds and keeps_frames afterwards. */
 void gn_frame_reader_init(struct gn_frame_reader *r, int fd);
-/* Gets rid of descriptors not taken; leaves the socket open. */
+/* Closes the descriptors that were not taken. Leaves the socket open. */
 void gn_frame_reader_fini(struct gn_frame_reader *r);
 
 /*
- * Never blocks. 1: a frame; 0: none yet; -EPIPE: the peer hung up between frames; -EPROTO: it broke
- * the format (or hung up inside a frame), -ENOMEM; -EBADF: in a program, the descriptor is not ours
- * any more. Errors are sticky, but for -EMFILE: the next frame's descriptors find no room in this
- * process, and it keeps its frames. Descriptors of the frame before that were not taken are closed.
+ * Never blocks. 1: a frame; 0: no complete frame yet; -EPIPE: the peer hung up between frames;
+ * -EPROTO: the peer broke the format or hung up inside a frame; -ENOMEM; -EBADF: the program has
+ * closed this descriptor. These errors are sticky. With keeps_frames also -EMFILE, not sticky: this
+ * process has no room for the next frame's descriptors. Closes descriptors of the previous frame
+ * that were not taken.
  */
 int gn_frame_read(struct gn_frame_reader *r, struct gn_frame *ret);
-/* After -EMFILE: gives out the frame without its descriptors. As gn_frame_read. */
+/* After -EMFILE: returns the frame without its descriptors. Otherwise as gn_frame_read. */
 int gn_frame_read_without(struct gn_frame_reader *r, struct gn_frame *ret);
 
 /*
- * As gn_frame_read, waiting at most timeout_ms (-1: for ever); -ETIMEDOUT then, which is not
- * sticky. For room for descriptors it waits no longer than GN_FRAME_ROOM_MS.
+ * As gn_frame_read, but waits at most timeout_ms (-1: no limit) and then returns -ETIMEDOUT, which
+ * is not sticky. Waits for room for descriptors at most GN_FRAME_ROOM_MS.
  */
 #define GN_FRAME_ROOM_MS 1000
 int gn_frame_wait(struct gn_frame_reader *r, int timeout_ms, struct gn_frame *ret);
 
-/* Nothing of a frame has come that was not given out whole. */
+/* Whether the reader holds no part of an unfinished frame. */
 static inline bool gn_frame_reader_rests(const struct gn_frame_reader *r)
 {
     return r->complete || !r->have;
 }
 
-/* The frame's descriptor i, the caller's from now on; -1 if it was taken or is not there.
- * Close-on-exec. */
+/*
+ * Transfers the frame's descriptor i (close-on-exec) to the caller; -1 if it does not exist or was
+ * transferred before.
+ */
 int gn_frame_take_fd(struct gn_frame_reader *r, int i);
 
-/* Copies the payload when it has exactly n bytes; false otherwise. */
+/* Copies the payload if it has exactly n bytes; otherwise returns false. */
 bool gn_frame_payload(const struct gn_frame *f, void *dst, size_t n);
 
-/* NUL within n bytes: a fixed-size string field as received. */
+/* Whether a received string field of n bytes contains a NUL. */
 bool gn_frame_string_ok(const char *s, size_t n);
-/* Fills a fixed-size string field: cut to fit, zero to the end, cleaned (base/text.h). */
+/* Fills a string field of n bytes: truncated to fit, padded with zeros, cleaned (base/text.h). */
 void gn_frame_string_set(char *dst, size_t n, const char *src);
 
-/* Sends one whole frame, waiting at most timeout_ms for room. 0 or -errno; a partly sent frame
- * leaves the socket unusable. Descriptors stay the caller's. */
+/*
+ * Sends one frame, waiting at most timeout_ms for room in the socket. 0 or -errno; after a partial
+ * send the socket is unusable. The caller keeps its descriptors.
+ */
 int gn_frame_send(int fd, int timeout_ms, uint16_t op, uint16_t flags, uint32_t seq,
                   const void *payload, size_t n, const int *fds, int n_fds);
 
-/* The same over a connection to another machine: no descriptors travel. */
+/* The same over a tcp connection, without descriptors. */
 int gn_frame_send_tcp(struct gn_tcp *tcp, int timeout_ms, uint16_t op, uint16_t flags, uint32_t seq,
                       const void *payload, size_t n);
 
-/* Frames for a peer who may not be reading: what the socket does not take now is queued, up to
- * max_bytes. */
+/*
+ * Sends frames to a peer that may not be reading: bytes that do not fit into the socket are queued,
+ * up to max_bytes.
+ */
 struct gn_frame_writer {
     int fd;                  /* not owned */
-    struct gn_fd_sink *sink; /* for copies of descriptors that wait here; NULL: close(2) */
+    struct gn_fd_sink *sink; /* disposes of the queued copies of descriptors; NULL: close() at
+                              * once */
     int fault;
     size_t queued_bytes;
     size_t max_bytes;
@@ -136,8 +149,10 @@ struct gn_frame_writer {
 
 void gn_frame_writer_init(struct gn_frame_writer *w, int fd, size_t max_bytes);
 void gn_frame_writer_fini(struct gn_frame_writer *w);
-/* 0 (sent or queued) or a sticky -errno: -EPIPE, -ENOBUFS when the peer has not read for too long,
- * -ENOMEM. Descriptors stay the caller's. */
+/*
+ * 0: sent or queued; or a sticky -errno: -EPIPE, -ENOMEM, or -ENOBUFS when the queue would exceed
+ * max_bytes. The caller keeps its descriptors.
+ */
 int gn_frame_push(struct gn_frame_writer *w, uint16_t op, uint16_t flags, uint32_t seq,
                   const void *payload, size_t n, const int *fds, int n_fds);
 int gn_frame_flush(struct gn_frame_writer *w);

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Unit test of frames: readers and writers on a socket pair, malformed input, and descriptors in
+ * every situation in which they could leak.
+ */
 #include "link/frame.h"
 
 #include <dirent.h>
@@ -15,7 +19,7 @@
 #include <cmocka.h>
 
 struct pair {
-    int near, far; /* the reader is at far */
+    int near, far; /* the reader uses far */
     struct gn_frame_reader reader;
     int fds_before;
 };
@@ -44,7 +48,7 @@ static int setup(void **state)
     return 0;
 }
 
-/* Every test also shows that no descriptor is left over. */
+/* Also checks that the test has leaked no descriptor. */
 static int teardown(void **state)
 {
     struct pair *p = *state;
@@ -68,7 +72,7 @@ static void put_with_fds(struct pair *p, const void *bytes, size_t n, int n_fds)
         struct cmsghdr align;
         char space[CMSG_SPACE(253 * sizeof(int))];
     } control;
-    int any = STDERR_FILENO; /* not the socket itself: a copy of it would keep it open */
+    int any = STDERR_FILENO; /* not the socket itself, which a copy would keep open */
     struct iovec iov = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = n};
     struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control};
     memset(&control, 0, sizeof control);
@@ -103,8 +107,10 @@ static void a_frame_arrives_as_it_was_sent(void **state)
     assert_int_equal(f.n_payload, 8);
     assert_string_equal(f.payload, "payload");
     assert_int_equal(f.n_fds, 2);
-    /* The second is the pipe's write end; the first is not taken and must be closed by what
-     * follows. */
+    /*
+     * Descriptor 1 is the pipe's write end. Descriptor 0 is not taken, so the next read must close
+     * it.
+     */
     int write_end = gn_frame_take_fd(&p->reader, 1);
     assert_true(write_end >= 0);
     assert_int_equal(gn_frame_take_fd(&p->reader, 1), -1);
@@ -153,7 +159,7 @@ static void every_strict_prefix_waits_and_faults_at_its_end(void **state)
         p->near = -1;
         int rc = gn_frame_read(&p->reader, &f);
         assert_int_equal(rc, n ? -EPROTO : -EPIPE);
-        assert_int_equal(gn_frame_read(&p->reader, &f), rc); /* sticky */
+        assert_int_equal(gn_frame_read(&p->reader, &f), rc); /* the error is sticky */
         assert_int_equal(teardown((void **)&p), 0);
     }
 }
@@ -190,7 +196,7 @@ static void malformed_headers_fault(void **state)
         assert_int_equal(setup((void **)&p), 0);
         put_with_fds(p, &bad[i], sizeof bad[i], 2);
         assert_int_equal(gn_frame_read(&p->reader, &f), -EPROTO);
-        /* What follows is not looked at. */
+        /* The reader ignores later frames. */
         assert_int_equal(gn_frame_send(p->near, 1000, 1, 0, 0, NULL, 0, NULL, 0), 0);
         assert_int_equal(gn_frame_read(&p->reader, &f), -EPROTO);
         assert_int_equal(teardown((void **)&p), 0);
@@ -232,7 +238,7 @@ static void descriptors_belong_to_the_frame_in_whose_bytes_they_came(void **stat
     assert_memory_equal(f.payload, "efgh", 4);
 }
 
-/* From now on there is room for so many descriptors more. */
+/* From now on this process can open n more descriptors. */
 static struct rlimit leave_room(int n)
 {
     struct rlimit before, now;
@@ -292,7 +298,7 @@ static void a_kept_frame_comes_once_there_is_room(void **state)
         assert_memory_equal(f.payload, "four", 4);
         assert_int_equal(gn_frame_read(&p->reader, &f), 0);
     }
-    /* Byte by byte, with the descriptors at the first. */
+    /* Byte by byte, the descriptors with the first. */
     put_with_fds(p, &h, 1, 2);
     assert_int_equal(gn_frame_read(&p->reader, &f), 0);
     put(p, (char *)&h + 1, sizeof h - 1);
@@ -304,7 +310,10 @@ static void a_kept_frame_comes_once_there_is_room(void **state)
     assert_int_equal(gn_frame_read(&p->reader, &f), -EPIPE);
 }
 
-/* The second half of a header comes with descriptors after the first half has been looked at. */
+/*
+ * The second half of a header arrives, with descriptors, after the reader has peeked at the first
+ * half.
+ */
 static void a_kept_frame_takes_no_more_than_it_has_looked_at(void **state)
 {
     struct pair *p = *state;
@@ -358,7 +367,7 @@ static void a_writer_keeps_what_the_peer_does_not_read_yet(void **state)
     uint32_t sent = 0, got = 0;
     gn_frame_writer_init(&w, p->near, 1u << 20);
     memset(payload, 'w', sizeof payload);
-    /* Until the socket is full, and three more, each with a descriptor. */
+    /* Fills the socket and queues three more frames, each with a descriptor. */
     for (unsigned after = 0; after < 3; sent++) {
         assert_int_equal(gn_frame_push(&w, 1, 0, sent, payload, sizeof payload, &p->far, 1), 0);
         after += gn_frame_writer_pending(&w);
@@ -416,7 +425,9 @@ static void keep(struct gn_fd_sink *base, int fd)
     s->fds[s->n++] = fd;
 }
 
-/* All that a message brings, whatever its reader takes: the kernel is left none to close by itself.
+/*
+ * With a sink, no descriptor of a message is closed by the reader or the kernel, whatever the
+ * reader's limit.
  */
 static void nothing_that_came_is_closed_here(void **state)
 {

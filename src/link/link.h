@@ -10,19 +10,20 @@
 #include "link/role.h"
 
 /*
- * A program's end of its connection with gantryd: one a vGPU. It lists platforms, attaches to one,
- * asks for more data segments, and carries control requests. Calls are synchronous and belong to
- * one thread at a time. Nothing is logged, no thread is started, no signal is raised; without a
- * daemon gn_link_connect fails at once.
+ * A program's connection to gantryd, one per vGPU. It lists platforms, attaches to one, requests
+ * more data segments, and carries control requests. Calls are synchronous, and one thread uses a
+ * link at a time. It logs nothing, starts no thread and raises no signal; gn_link_connect fails at
+ * once when no gantryd listens.
  *
- * Kinds of link fill the same table; callers use the functions below it.
+ * Each kind of link (Unix socket, tcp) fills the same table of functions; callers use the wrappers
+ * below it.
  */
 struct gn_link;
 
 struct gn_platform_list {
     uint32_t n;
     struct gn_platform {
-        uint32_t index; /* what attach wants */
+        uint32_t index; /* the number to attach with */
         uint32_t n_devices;
         char api[GN_LINK_API_BYTES]; /* "opencl" */
         char name[GN_LINK_NAME_BYTES];
@@ -31,17 +32,19 @@ struct gn_platform_list {
 
 struct gn_attach_request {
     uint32_t platform;
-    const char *tenant; /* NULL: that of the connection */
+    const char *tenant; /* NULL: the tenant of the connection */
     uint32_t weight;    /* 0: the tenant's */
     uint64_t memory_bytes;
-    int stdout_fd, stderr_fd; /* the program's; -1 if it has none. Stay the caller's. */
-    /* Passthrough: makes the vGPU in this process from what comes over control_fd, which it takes.
-     * NULL: a worker is to host it. */
+    int stdout_fd, stderr_fd; /* the program's, not owned; -1 if it has none */
+    /*
+     * Passthrough: creates the vGPU in this process, with instructions from control_fd, which it
+     * owns. NULL: a worker serves the vGPU.
+     */
     int (*host)(void *ctx, const char *library, int control_fd, struct gn_error *err);
     void *ctx;
 };
 
-/* The descriptors are the caller's. The segments are sealed memfds of exactly these sizes. */
+/* The caller owns the descriptors. The segments are sealed memfds of exactly these sizes. */
 struct gn_attached {
     uint32_t vgpu_id;
     uint32_t platform;
@@ -49,8 +52,8 @@ struct gn_attached {
     int ring_fd, events_fd, data_fd;
     uint64_t ring_bytes, events_bytes, data_bytes;
     uint64_t memory_limit_bytes;
-    bool remote; /* on another machine: the segments are this process's alone, session_fd is -1,
-                    data connections carry the rest */
+    bool remote; /* a tcp session: the segments are private to this process, session_fd is -1,
+                  * and data connections carry the changes */
     uint32_t grace_ms;
 };
 
@@ -58,7 +61,7 @@ struct gn_tcp;
 struct gn_stream_hello;
 
 struct gn_link_ops {
-    const char *name; /* "shm" */
+    const char *name; /* "shm" or "tcp" */
     int (*platforms)(struct gn_link *, struct gn_platform_list *ret);
     int (*attach)(struct gn_link *, const struct gn_attach_request *, struct gn_attached *ret,
                   struct gn_error *);
@@ -66,7 +69,7 @@ struct gn_link_ops {
                    struct gn_error *);
     int (*control)(struct gn_link *, const char *request, char **ret_reply, struct gn_error *);
     int (*poll_fd)(const struct gn_link *);
-    int (*hear)(struct gn_link *); /* NULL: nothing comes unasked */
+    int (*hear)(struct gn_link *); /* NULL: gantryd sends nothing unrequested */
     int (*data)(struct gn_link *, uint64_t received, uint64_t deadline_ns, struct gn_tcp *ret,
                 struct gn_stream_hello *ret_hello, uint64_t *ret_trip_ns, struct gn_error *);
     void (*bye)(struct gn_link *);
@@ -76,49 +79,53 @@ struct gn_link_ops {
 struct gn_link {
     const struct gn_link_ops *ops;
     /*
-     * gantryd wants this process to host its vGPU from now on; takes control_fd. Called by
-     * whichever thread finds the word among what it reads, and must not wait for gantryd nor use
-     * this link. Set before the attach; NULL: the word is let be.
+     * gantryd asks this process to take its vGPU over into passthrough; the callee owns control_fd.
+     * Called on the thread that reads the frame; it must not wait for gantryd nor use this link.
+     * Set before the attach. NULL: ignored.
      */
     void (*on_host)(void *ctx, const char *library, int control_fd);
     void *on_host_ctx;
-    /* A move to another gantryd: MOVE (what), LEAVE or STAY, of this number. As on_host. NULL: the
-     * word is let be. */
+    /*
+     * A frame about a migration to another gantryd: op is MOVE (with its payload), LEAVE or STAY,
+     * `number` the migration's. As on_host. NULL: ignored.
+     */
     void (*on_move)(void *ctx, uint16_t op, uint32_t number, const struct gn_link_move *what);
-    /* Over tcp: its vGPU is in a file (`stop`), or has a worker (NULL). As on_host. NULL: the word
-     * is let be. */
+    /*
+     * Tcp only: the vGPU was saved to a file and stopped (`stop`), or has a worker (NULL). As
+     * on_host. NULL: ignored.
+     */
     void (*on_stop)(void *ctx, const struct gn_link_stopped *stop);
 };
 
 /*
- * `address` as given by the user, or NULL for the default. 0 or -errno: -ENOENT, -ECONNREFUSED: no
- * daemon; -EACCES: not for this user or token. The tenant and the token that gantryd is shown are
- * $GANTRY_TENANT and $GANTRY_TOKEN.
+ * Connects a program to a gantryd. `address` is the user's, or NULL for the default. 0 or -errno;
+ * -ENOENT, -ECONNREFUSED: no gantryd listens; -EACCES: this user or token is not admitted. The
+ * tenant and the token come from $GANTRY_TENANT and $GANTRY_TOKEN.
  */
 int gn_link_connect(const char *address, struct gn_link **ret, struct gn_error *err);
 /*
  * The same, for control requests only: no platforms are listed. On this machine it tries the
- * sockets beside `address`: for queries (GN_ROLE_VIEW) control, view, then the program socket,
- * which knows the caller's tenant alone; for commands (GN_ROLE_CONTROL) control, then the program
- * socket, where owners have commands.
+ * sockets beside `address`. For queries (GN_ROLE_VIEW): control, view, then the program socket,
+ * which answers about the caller's own tenant only. For commands (GN_ROLE_CONTROL): control, then
+ * the program socket, which accepts some commands for the caller's own vGPUs.
  */
 int gn_link_connect_control(const char *address, enum gn_role role, struct gn_link **ret,
                             struct gn_error *err);
-/* As the one that `who` says; what it leaves NULL is the environment's. */
+/* The caller's identity. NULL: from the environment. */
 struct gn_link_who {
     const char *tenant, *token;
-    enum gn_role role; /* of control requests, as above; a program's is GN_ROLE_PROGRAM */
+    enum gn_role role; /* for control requests, as above; GN_ROLE_PROGRAM for programs */
 };
 int gn_link_connect_control_as(const char *address, const struct gn_link_who *who,
                                struct gn_link **ret, struct gn_error *err);
 
-/* What gantryd offered when the connection was made; costs no message. */
+/* The platforms that gantryd listed when the connection was made. Sends no message. */
 static inline int gn_link_platforms(struct gn_link *l, struct gn_platform_list *ret)
 {
     return l->ops->platforms(l, ret);
 }
 
-/* Once a connection. Returns when the worker has brought its driver up. */
+/* At most once per connection. Returns when the worker has initialized its driver. */
 static inline int gn_link_attach(struct gn_link *l, const struct gn_attach_request *request,
                                  struct gn_attached *ret, struct gn_error *err)
 {
@@ -126,8 +133,9 @@ static inline int gn_link_attach(struct gn_link *l, const struct gn_attach_reque
 }
 
 /*
- * Another data segment, known to the worker by the time this returns; -EMFILE: its index is, and
- * this process has no room for its descriptor, which is lost.
+ * Requests another data segment, which the worker knows before this returns. -EMFILE: this process
+ * had no room for the descriptor; the segment exists and its index is returned, but its memory is
+ * not accessible.
  */
 static inline int gn_link_segment(struct gn_link *l, uint64_t bytes, int *ret_fd,
                                   uint32_t *ret_index, struct gn_error *err)
@@ -135,8 +143,10 @@ static inline int gn_link_segment(struct gn_link *l, uint64_t bytes, int *ret_fd
     return l->ops->segment(l, bytes, ret_fd, ret_index, err);
 }
 
-/* A JSON request and its JSON reply (malloc'd). -errno only when no reply came: a refusal is a
- * reply too. */
+/*
+ * Sends a JSON request and returns its JSON reply (malloc'd). -errno only if no reply came: a
+ * refusal is a reply.
+ */
 static inline int gn_link_control(struct gn_link *l, const char *request, char **ret_reply,
                                   struct gn_error *err)
 {
@@ -144,11 +154,11 @@ static inline int gn_link_control(struct gn_link *l, const char *request, char *
 }
 
 /*
- * A data connection of a remote session (record.h), its hello exchanged; connects with gantryd anew
- * when that is lost, too. `received`: what this side has taken so far. 0; -ENODEV: gantryd says
- * that the session is no more; another -errno: not to be had now. The connection is the caller's.
- * ret_hello->now_ns becomes what the worker's clock is ahead of ours (may wrap); *ret_trip_ns is
- * how long the question and its answer took.
+ * Opens a data connection of a tcp session (record.h) and exchanges hellos; reconnects to gantryd
+ * first when that connection is lost. `received`: bytes of records that this side has processed. 0;
+ * -ENODEV: gantryd says that the session has ended; another -errno: not possible now, try again.
+ * The caller owns the connection. ret_hello->now_ns is replaced by the offset of the worker's clock
+ * from ours (may wrap); *ret_trip_ns is the round trip of the hellos.
  */
 static inline int gn_link_data(struct gn_link *l, uint64_t received, uint64_t deadline_ns,
                                struct gn_tcp *ret, struct gn_stream_hello *ret_hello,
@@ -157,106 +167,125 @@ static inline int gn_link_data(struct gn_link *l, uint64_t received, uint64_t de
     return l->ops->data(l, received, deadline_ns, ret, ret_hello, ret_trip_ns, err);
 }
 
-/* The program ends: its remote session need not be kept for it. Never waits. */
+/* Tells gantryd that the program ends, so its tcp session need not wait for it. Never blocks. */
 static inline void gn_link_bye(struct gn_link *l)
 {
     if (l->ops->bye)
         l->ops->bye(l);
 }
 
-/* How long a control request's reply may take; -1: as long as gantryd is there. 30 seconds
- * otherwise. */
+/* Sets the timeout of control replies; -1: none. 30 seconds by default. */
 void gn_link_set_patience(struct gn_link *l, int timeout_ms);
-/* A descriptor, which stays the caller's, that the next control request is about. On this machine
- * only. 0 or -errno. */
+/*
+ * Sends a descriptor that the next control request refers to; the caller keeps it. Unix sockets
+ * only. 0 or -errno.
+ */
 int gn_link_send_file(struct gn_link *l, int fd, struct gn_error *err);
 /*
- * The program of a vGPU that was stopped waits: says so, with the descriptors of GN_LINK_WAIT_FDS,
- * which stay the caller's; then hears, for as long as it takes, GN_LINK_HAND or GN_LINK_RESTORED,
- * or -errno: -EPIPE: gantryd is gone.
+ * For a program with a stopped vGPU: gn_link_wait tells gantryd that the program waits, with the
+ * descriptors of GN_LINK_WAIT_FDS, which the caller keeps. gn_link_wait_accepted blocks without
+ * limit until gantryd answers: GN_LINK_HAND, GN_LINK_RESTORED, or -errno (-EPIPE: gantryd is gone).
  */
 int gn_link_wait(struct gn_link *l, const struct gn_link_wait *wait,
                  const int fds[static GN_LINK_WAIT_FDS], struct gn_error *err);
 int gn_link_wait_accepted(struct gn_link *l, struct gn_error *err);
 /*
- * The same over tcp, where nothing is handed over; connects with gantryd anew when the connection
- * is lost. 1: the vGPU has a worker, which gn_link_data reaches; 0: it waits, and *ret says as what
- * (on_stop tells when that may be over); -errno: ask again. `wait` but for its platform, which is
- * found by name.
+ * The same over tcp, where no descriptors are handed over; reconnects to gantryd when the
+ * connection is lost. 1: the vGPU has a worker, which gn_link_data reaches; 0: the program waits,
+ * with the session in *ret (on_stop tells when to ask again); -errno: try again. wait->platform is
+ * ignored: the platform is found by name.
  */
 int gn_link_wait_far(struct gn_link *l, const struct gn_link_wait *wait,
                      const struct gn_platform *platform, uint64_t deadline_ns,
                      struct gn_attached *ret, struct gn_error *err);
 
 /*
- * link_move.c: the program's part in a move to another gantryd. `l` is its link with the one that
- * it leaves, `to` the one with the other: over tcp when l is, and maybe when it is not. A
- * connection there, for a claim; ring_fd stays the caller's, and is of no use over tcp.
+ * link_move.c: the program's part in a migration to another gantryd. `l` is its link to the source
+ * gantryd, `to` the link to the destination. `to` is over tcp if `l` is; it may also be over tcp if
+ * `l` is not. gn_link_connect_claim connects to the destination in order to claim the vGPU there.
  */
 int gn_link_connect_claim(const struct gn_link *l, const struct gn_link_move *what,
                           struct gn_link **ret, struct gn_error *err);
-/* The same where l leads over tcp, and that gantryd is on this machine: by its socket. -errno: it
- * is not, or is not to be reached so. */
+/*
+ * For a program attached over tcp: connects to the destination by its Unix socket, if that gantryd
+ * runs on this machine. -errno: it does not, or is not reachable this way.
+ */
 int gn_link_connect_near(const struct gn_link_move *what, struct gn_link **ret,
                          struct gn_error *err);
-/* hand_fd: of such a one, what its worker gets the session by; else -1. Stays the caller's, too. */
+/*
+ * Claims the vGPU at the destination. The caller keeps ring_fd (unused over tcp) and hand_fd: the
+ * socket through which the new worker receives the session after gn_link_connect_near, else -1.
+ */
 int gn_link_claim(struct gn_link *to, const struct gn_link_claim *claim, int ring_fd, int hand_fd,
                   struct gn_error *err);
-/* What it has said since: GN_LINK_CLAIMED (*ret_claimed), GN_LINK_READY (*ret_ready), 0: nothing,
- * or -errno: it is over. Never waits. */
+/*
+ * The destination's answers so far: GN_LINK_CLAIMED (*ret_claimed), GN_LINK_READY (*ret_ready), 0:
+ * none yet, or -errno: the claim has failed. Never blocks.
+ */
 int gn_link_claim_accepted(struct gn_link *to, struct gn_link_claimed *ret_claimed,
                            struct gn_link_ready *ret_ready, struct gn_error *err);
-/* A segment that the other one has made; fd stays the caller's. Over tcp nothing: records tell of
- * those. */
+/*
+ * Passes on a data segment that the source has created since the claim; the caller keeps fd. Does
+ * nothing over tcp, where records announce segments.
+ */
 int gn_link_pass(struct gn_link *to, uint32_t index, uint64_t bytes, int fd);
-/* COMES (`near`: COMES_NEAR), or STAY and why. */
+/* Tells the source COMES (`near`: COMES_NEAR), or STAY with the reason. */
 int gn_link_say_comes(struct gn_link *l, uint32_t number, bool near);
 int gn_link_say_stays(struct gn_link *l, uint32_t number, const struct gn_error *why);
 /*
- * It is decided: GO. When that is out, l becomes the link with the other one, under the same
- * descriptor, and who was left is told. A poll that has begun goes on to wait for that one, and
- * must be woken. Takes `to`. 0; or -errno and nothing has changed, and `to` is closed. Over tcp the
- * descriptor is another one, data connections come from the other one, and who was left is told by
- * gn_link_say_left, when the first of them is there. From tcp to a socket of this machine it is
- * another one, too, and who was left is told.
+ * Commits the migration: sends GO to the destination. `l` then becomes the link to the destination,
+ * and `to` is consumed. 0; or -errno: nothing has changed, and `to` is closed.
+ *
+ * Unix socket to Unix socket: `l` retains its descriptor number, and the source is told LEFT. A
+ * poll on that number that is in progress waits for the old socket, and must be woken. To tcp: the
+ * descriptor changes, data connections come from the destination, and the caller tells the source
+ * with gn_link_say_left once the first of them is open. From tcp to a Unix socket: the descriptor
+ * changes, and the source is told LEFT.
  */
 int gn_link_go_over(struct gn_link *l, struct gn_link *to, uint32_t number,
                     const struct gn_link_claimed *claimed, const struct gn_link_ready *ready);
 void gn_link_say_left(struct gn_link *l);
-/* Over tcp, of what was claimed: how long a session there is kept whose connections broke. */
+/* Over tcp: how long the destination retains a session without connections, in milliseconds. */
 uint32_t gn_link_grace_ms(const struct gn_link *to);
 
 /*
- * For `gantry`: the connection that a vGPU's contents go through to the gantryd at this address
- * (tcp), which has given the name and the ticket for it; it has taken it when this returns 0. The
- * descriptor is the caller's. `secure`: whoever writes begins with TLS.
+ * For `gantry`: opens the tcp connection through which a vGPU's contents reach the gantryd at
+ * `address`, which has issued `name` and `ticket`. Returns 0 when that gantryd has accepted it; the
+ * caller owns the descriptor. `secure`: the process that writes to it begins with TLS.
  */
 int gn_link_dial_stream(const char *address, const uint8_t name[static GN_LINK_SESSION_BYTES],
                         const uint8_t ticket[static GN_LINK_TICKET_BYTES], bool secure, int *ret_fd,
                         struct gn_error *err);
-/* Is what goes over this link protected by TLS? */
+/* Whether this link is protected by TLS. */
 bool gn_link_is_secure(const struct gn_link *l);
 
-/* Takes what gantryd has sent unasked, if anything; one thread at a time, as for requests. 0, or
- * -errno: it is gone. */
+/*
+ * Reads and dispatches frames that gantryd has sent unrequested, if any. One thread at a time, as
+ * for requests. 0, or -errno: gantryd is gone.
+ */
 static inline int gn_link_hear(struct gn_link *l)
 {
     return l->ops->hear ? l->ops->hear(l) : 0;
 }
 
-/* Hangs up when gantryd is gone; readable when gn_link_hear has something to take. */
+/*
+ * A descriptor to poll: readable when gn_link_hear has something to read, hung up when gantryd is
+ * gone.
+ */
 static inline int gn_link_poll_fd(const struct gn_link *l)
 {
     return l->ops->poll_fd(l);
 }
 
-/* Sends nothing. */
+/* Closes the link without sending anything. */
 static inline void gn_link_close(struct gn_link *l)
 {
     l->ops->close(l);
 }
-/* In a forked child: closes the descriptors, and leaves all else as it is, of which another thread
- * of the parent's may have been in the middle. The parent's goes on. */
+/*
+ * In a forked child: closes the descriptors and frees nothing, since a thread of the parent may
+ * have been using the link at the fork. The parent's link is unaffected.
+ */
 void gn_link_forked(struct gn_link *l);
 
 #endif

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What crosses the links of a program whose vGPU goes to another gantryd; docs/moves.md. Any
- * thread, one at a time for each link. */
+/*
+ * The program's link during a migration of its vGPU to another gantryd (docs/moves.md). The front
+ * end calls this on the threads that follow a migration, one at a time per link. It decides
+ * nothing: the caller chooses between GO and STAY.
+ */
 #include "link/link.h"
 
 #include <errno.h>
@@ -151,7 +154,7 @@ static int go_over_tcp(struct gn_link_end *u, struct gn_link_end *other, uint32_
         gn_link_close(&other->base);
         return rc;
     }
-    gn_link_say_left(&u->base); /* of a move before, if it was not said */
+    gn_link_say_left(&u->base); /* of an earlier migration, if it is still unsent */
     u->left = u->socket;
     u->left_number = number;
     u->left_ready = *ready;
@@ -162,9 +165,9 @@ static int go_over_tcp(struct gn_link_end *u, struct gn_link_end *other, uint32_
     u->base.ops = other->base.ops;
     u->tcp = u->attached = true;
     u->lost = false;
-    u->features =
-        GN_LINK_FEATURE_CLAIM |
-        GN_LINK_FEATURE_NEAR; /* of connections to come: here it is known by its session's key */
+    u->features = GN_LINK_FEATURE_CLAIM |
+                  GN_LINK_FEATURE_NEAR; /* for reconnecting: the destination identifies the program
+                                         * by its session's key, not by a tenant */
     u->secure = other->secure;
     memcpy(u->session, other->session, sizeof u->session);
     memcpy(u->key, other->key, sizeof u->key);
@@ -174,7 +177,7 @@ static int go_over_tcp(struct gn_link_end *u, struct gn_link_end *other, uint32_
     return 0;
 }
 
-/* From tcp to a socket of this machine: of the session's name and key there is no need any more. */
+/* From tcp to a Unix socket of this machine, where the session needs no name and key. */
 static int go_over_near(struct gn_link_end *u, struct gn_link_end *other, uint32_t number,
                         const struct gn_link_claimed *claimed, const struct gn_link_ready *ready)
 {
@@ -183,7 +186,7 @@ static int go_over_near(struct gn_link_end *u, struct gn_link_end *other, uint32
         gn_link_close(&other->base);
         return rc;
     }
-    gn_link_say_left(&u->base); /* of a move before, if it was not said */
+    gn_link_say_left(&u->base); /* of an earlier migration, if it is still unsent */
     u->left = u->socket;
     u->left_number = number;
     u->left_ready = *ready;
@@ -211,7 +214,7 @@ int gn_link_go_over(struct gn_link *l, struct gn_link *to, uint32_t number,
     if (u->tcp)
         return go_over_near(u, other, number, claimed, ready);
     const int left = gn_fd_duplicate(u->socket.fd);
-    /* What may fail comes before the word that cannot be taken back. */
+    /* Everything that may fail comes before GO, which cannot be undone. */
     int rc = left < 0 ? -errno : send_frame(to, GN_LINK_GO, other->seq, NULL, 0, NULL, 0);
     if (rc) {
         if (left >= 0)
@@ -219,7 +222,7 @@ int gn_link_go_over(struct gn_link *l, struct gn_link *to, uint32_t number,
         gn_link_close(to);
         return rc;
     }
-    /* Under its number, unless the program has closed that. */
+    /* Keep u's descriptor number, unless the program has closed it. */
     if (gn_fd_replace(other->socket.fd, u->socket.fd) < 0) {
         u->socket.fd = other->socket.fd;
         other->socket.fd = -1;
@@ -230,7 +233,10 @@ int gn_link_go_over(struct gn_link *l, struct gn_link *to, uint32_t number,
     take_place(u, other, claimed);
     gn_tcp_close(&other->socket);
     free(other);
-    /* Only now may the old one hang up: whoever looks finds the new one under its number. */
+    /*
+     * The source may hang up from here on; a thread that polls u's descriptor number now sees the
+     * new connection.
+     */
     (void)gn_frame_send(left, SEND_TIMEOUT_MS, GN_LINK_LEFT, 0, number, ready, sizeof *ready, NULL,
                         0);
     gn_fd_close(left);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A program's link to a gantryd on another machine: a control connection with the same frames as on
- * a Unix socket, and data connections, each of which names the session and is handed to the worker.
- * Belongs to one thread at a time; nothing is printed.
+ * a Unix socket, and data connections, which name the session and are handed to its worker. Called
+ * by the front end and `gantry`, on one thread at a time. Prints nothing.
  */
 #include "link/link_internal.h"
 
@@ -16,12 +16,10 @@
 #include "link/record.h"
 #include "link/tls.h"
 
-#define DIAL_TIMEOUT_NS   UINT64_C(950000000) /* where nobody is, that is said within a second */
-#define RETURN_TIMEOUT_MS 2000
-#define HANDSHAKE_NS      UINT64_C(5000000000)
-#define STREAM_PATIENCE_MS                                                                         \
-    60000u /* a worker that is moved to builds programs between its reads                          \
-            */
+#define DIAL_TIMEOUT_NS    UINT64_C(950000000) /* fail within a second when nothing answers */
+#define RETURN_TIMEOUT_MS  2000
+#define HANDSHAKE_NS       UINT64_C(5000000000)
+#define STREAM_PATIENCE_MS 60000u /* the destination worker builds programs between its reads */
 
 static const char *setting(const char *name)
 {
@@ -29,8 +27,10 @@ static const char *setting(const char *name)
     return value && *value ? value : NULL;
 }
 
-/* A key that both sides have got for this: a ticket's, or a session's where that has moved to,
- * whose tenant's token need not be ours. */
+/*
+ * TLS with a key that gantryd has issued: a ticket's, or the key of a session that has migrated to
+ * this gantryd. The tenant there may have another token than ours.
+ */
 static int secure_by(struct gn_link_end *u, const uint8_t *name, const uint8_t *key,
                      struct gn_error *err)
 {
@@ -44,8 +44,10 @@ static int secure_by(struct gn_link_end *u, const uint8_t *name, const uint8_t *
     return rc;
 }
 
-/* Whoever has credentials shows them to nobody but by TLS: a token proves both sides to each other,
- * a certificate of ours needs an authority that gantryd's comes from. */
+/*
+ * Credentials are sent through TLS only. A token authenticates both sides to each other; with a
+ * certificate, gantryd is verified against GANTRY_TLS_CA.
+ */
 static int secure_control(struct gn_link_end *u, struct gn_error *err)
 {
     if (u->ticket)
@@ -140,7 +142,7 @@ static bool hung_up(const struct gn_link_end *u)
     return u->socket.fd < 0 || (poll(&p, 1, 0) > 0 && p.revents);
 }
 
-/* A new connection when the old one is gone. */
+/* Reconnects if the connection is lost. */
 static int open_again(struct gn_link_end *u, uint64_t deadline_ns, struct gn_error *err)
 {
     if (!u->lost && !hung_up(u))
@@ -166,7 +168,7 @@ static int ask_for_session(struct gn_link_end *u, uint64_t deadline_ns, struct g
     memcpy(r.key, u->key, sizeof r.key);
     rc = gn_link_ask(u, RETURN_TIMEOUT_MS, GN_LINK_RETURN, &r, sizeof r, NULL, 0, GN_LINK_RETURNED,
                      &f, err);
-    /* Only gantryd's own word is final. */
+    /* -ENODEV is gantryd's final answer; any other error is a reason to reconnect. */
     if (rc && rc != -ENODEV)
         u->lost = true;
     return rc;
@@ -252,12 +254,16 @@ static int open_data(struct gn_link_end *u, uint64_t received, uint64_t deadline
         gn_tcp_close(tcp);
         return gn_fail(err, -rc, NULL, "the worker does not answer: %s", strerror(-rc));
     }
-    /* What their clock shows, as seen from here: halfway between question and answer. */
+    /*
+     * The offset of the worker's clock, assuming that it was read halfway through the round trip.
+     */
     uint64_t now = gn_now_ns();
     theirs->now_ns -= (mine.now_ns + now) / 2;
     *ret_trip_ns = now - mine.now_ns;
-    /* A worker that was slow to answer seems to be ahead, by half of that at most: what may be one
-     * clock is taken for one. */
+    /*
+     * A slow answer makes the worker's clock appear ahead, by at most half of the round trip. Treat
+     * an offset within that error as zero: probably both processes use one clock.
+     */
     if (theirs->now_ns + *ret_trip_ns / 2 <= 2 * (*ret_trip_ns / 2))
         theirs->now_ns = 0;
     return 0;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The guest's end against a gantryd that is played here, word by word, so that it can also say what
- * gantryd never would. */
+/*
+ * Unit test of a program's link, against a gantryd that the test plays frame by frame; so it can
+ * also send frames that a real gantryd never sends.
+ */
 #include "link/link.h"
 
 #include <errno.h>
@@ -63,7 +65,7 @@ static void finish(struct server *s)
     rmdir(s->dir);
 }
 
-/* ---- the played daemon ---- */
+/* ---- the test's gantryd ---- */
 
 static struct gn_frame expect(struct gn_frame_reader *r, uint16_t op)
 {
@@ -128,7 +130,7 @@ static void play_all(int fd, struct gn_frame_reader *r)
     strcpy(e.what, "no more memory");
     strcpy(e.fix, "buy some");
     say(fd, GN_LINK_ERROR, 0, f.seq, &e, sizeof e, 0);
-    (void)gn_frame_wait(r, 10000, &f); /* its hang-up */
+    (void)gn_frame_wait(r, 10000, &f); /* the hang-up */
 }
 
 static void a_program_gets_what_gantryd_says(void **state)
@@ -184,10 +186,11 @@ static void play_stopped(int fd, struct gn_frame_reader *r)
     sleep(STANDS_S);
     struct gn_link_segment_made m = {.index = 1, .bytes = 8192};
     say(fd, GN_LINK_SEGMENT_MADE, 0, f.seq, &m, sizeof m, 1);
-    (void)gn_frame_wait(r, 10000, &f); /* its hang-up */
+    (void)gn_frame_wait(r, 10000, &f); /* the hang-up */
 }
 
-/* It counts the segment when it goes on: one that was given up here would be counted there alone.
+/*
+ * gantryd charges the segment when it resumes, so the program must not have given up the request.
  */
 static void a_gantryd_that_was_stopped_makes_the_segment_late(void **state)
 {
@@ -206,7 +209,7 @@ static void a_gantryd_that_was_stopped_makes_the_segment_late(void **state)
     finish(&s);
 }
 
-/* ---- what a hostile or broken daemon may say to HELLO ---- */
+/* ---- malformed and hostile answers to HELLO ---- */
 
 static void hang_up(int fd, struct gn_frame_reader *r)
 {
@@ -320,7 +323,7 @@ static void no_daemon_is_a_quick_failure(void **state)
     assert_int_equal(gn_link_connect("gopher:x", &l, &err), -EINVAL);
 }
 
-/* ---- a child of a fork */
+/* ---- a forked child */
 
 static void touch(struct gn_tls *t)
 {
@@ -340,7 +343,7 @@ static void a_forked_child_closes_descriptors_and_no_more(void **state)
         assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pairs[i]), 0);
     u.socket.fd = pairs[0][0];
     u.left.fd = pairs[1][0];
-    u.reader.payload = &byte; /* nobody's to free */
+    u.reader.payload = &byte; /* freeing it would crash */
     gn_link_forked(&u.base);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(recv(pairs[i][1], &byte, 1, MSG_DONTWAIT), 0);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program's meeting point with gantryd: what both kinds of link share, and the Unix socket to the
- * gantryd of this machine. Linked into programs, so it keeps no state outside the link, prints
- * nothing and trusts nothing that it receives further than its own memory's safety.
+ * A program's link to gantryd: the part that both kinds of link share, and the Unix socket to the
+ * gantryd of this machine. Called by the front end and `gantry`, on one thread at a time. It is
+ * linked into programs, so it has no state outside the link and prints nothing; it validates frames
+ * far enough that none can corrupt the program's memory.
  */
 #include "link/link.h"
 
@@ -20,12 +21,15 @@
 #include "base/descriptor.h"
 #include "link/link_internal.h"
 
-/* A daemon that is there answers within these, on a machine that is very busy too. An attach starts
- * a driver.
+/*
+ * A live gantryd answers within this time even on a heavily loaded machine. An attach takes longer:
+ * it starts a driver.
  */
 #define HELLO_TIMEOUT_MS 10000
-/* gantryd counts a segment that it has made, whether or not its answer is awaited; one that has
- * gone hangs up. */
+/*
+ * gantryd charges a segment as soon as it is created, so a request must not be abandoned. A gantryd
+ * that dies hangs up.
+ */
 #define SEGMENT_TIMEOUT_MS (-1)
 #define CONTROL_TIMEOUT_MS 30000
 
@@ -71,7 +75,7 @@ int gn_link_refused(const struct gn_frame *f, struct gn_error *err)
     return gn_fail(err, (int)e.code, e.fix, "%s", e.what);
 }
 
-/* A driver is code: its name is believed only of a gantryd that this user or root has started. */
+/* A driver is code: accept its name only from a gantryd that this user or root has started. */
 static bool is_ours(const struct gn_link_end *u)
 {
     struct ucred cred;
@@ -80,7 +84,7 @@ static bool is_ours(const struct gn_link_end *u)
            (cred.uid == 0 || cred.uid == geteuid());
 }
 
-/* A word that nobody has asked for. False: it is none that may come so. */
+/* An unrequested HOST frame. False: it is malformed. */
 static bool told_to_host(struct gn_link_end *u, const struct gn_frame *f)
 {
     struct gn_link_direct d;
@@ -88,11 +92,11 @@ static bool told_to_host(struct gn_link_end *u, const struct gn_frame *f)
         !gn_frame_string_ok(d.library, sizeof d.library))
         return false;
     if (f->lost_fds)
-        return true; /* gantryd sees the socket's end, and the vGPU stays where it is */
+        return true; /* gantryd sees the socket close, and the vGPU stays in its worker */
     if (f->n_fds != 1)
         return false;
     const int fd = gn_frame_take_fd(&u->reader, 0);
-    /* Letting go of the socket is the refusal. */
+    /* Closing the socket refuses the request. */
     if (u->base.on_host && is_ours(u))
         u->base.on_host(u->base.on_host_ctx, d.library, fd);
     else
@@ -100,7 +104,7 @@ static bool told_to_host(struct gn_link_end *u, const struct gn_frame *f)
     return true;
 }
 
-/* One that moves it to another gantryd. */
+/* An unrequested frame of a migration to another gantryd. False: it is malformed. */
 static bool told_to_move(struct gn_link_end *u, const struct gn_frame *f)
 {
     struct gn_link_move what = {.address = ""};
@@ -150,7 +154,6 @@ static bool told(struct gn_link_end *u, const struct gn_frame *f)
     }
 }
 
-/* Sends a request and waits for the frame that answers it. */
 int gn_link_ask(struct gn_link_end *u, int timeout_ms, uint16_t op, const void *payload, size_t n,
                 const int *fds, int n_fds, uint16_t want, struct gn_frame *ret,
                 struct gn_error *err)
@@ -158,8 +161,10 @@ int gn_link_ask(struct gn_link_end *u, int timeout_ms, uint16_t op, const void *
     uint32_t seq = ++u->seq;
     int rc = u->tcp ? gn_frame_send_tcp(&u->socket, timeout_ms, op, 0, seq, payload, n)
                     : gn_frame_send(u->socket.fd, timeout_ms, op, 0, seq, payload, n, fds, n_fds);
-    /* A daemon that refuses says why and hangs up, perhaps before the request is out: what it said
-     * is there still. */
+    /*
+     * A gantryd that refuses a connection sends ERROR and hangs up, perhaps before the request is
+     * sent: the ERROR can still be read.
+     */
     if (rc < 0 && rc != -EPIPE && rc != -ECONNRESET)
         return rc == -ETIMEDOUT
                    ? gn_link_lost(err, rc)
@@ -184,7 +189,7 @@ const char *gn_link_shown(const char *said, const char *name)
     return value ? value : "";
 }
 
-/* Who this is. 1: something is said, 0: nothing, or -errno. */
+/* Fills in tenant and token. 1: at least one is set; 0: neither; -errno. */
 static int identify(const struct gn_link_who *who, struct gn_link_identity *ret,
                     struct gn_error *err)
 {
@@ -263,7 +268,7 @@ int gn_link_attach_message(const struct gn_attach_request *request, struct gn_li
     return 0;
 }
 
-/* gantryd has said that this process is to host its vGPU. */
+/* Handles gantryd's answer DIRECT: creates the vGPU in this process. */
 static int host_here(struct gn_link_end *u, const struct gn_attach_request *request,
                      struct gn_frame *f, struct gn_error *err)
 {
@@ -346,7 +351,7 @@ static int unix_segment(struct gn_link *l, uint64_t bytes, int *ret_fd, uint32_t
     return rc;
 }
 
-/* A text longer than a frame goes in several, all but the last marked GN_FRAME_MORE. */
+/* A text longer than a frame is sent in several, all but the last marked GN_FRAME_MORE. */
 static int send_text(struct gn_link_end *u, uint32_t seq, const char *text, struct gn_error *err)
 {
     size_t n = strlen(text);
@@ -463,7 +468,7 @@ static const struct gn_link_ops unix_ops = {
 static int connect_unix(const char *path, struct gn_error *err)
 {
     struct sockaddr_un to = {.sun_family = AF_UNIX};
-    /* A full queue of connections makes connect wait, but not for ever. */
+    /* Bounds connect() when the listener's queue is full. */
     struct timeval patience = {.tv_sec = 0, .tv_usec = 900000};
     int rc;
     memcpy(to.sun_path, path, strlen(path) + 1);
@@ -493,8 +498,10 @@ static int connect_unix(const char *path, struct gn_error *err)
     return fd;
 }
 
-/* The first socket that lets this process in, by falling role; the error is that of the program
- * socket. */
+/*
+ * Connects to the first socket that admits this process, the most privileged role first. The error
+ * is that of the program socket.
+ */
 static int connect_for_role(const char *path, enum gn_role least, struct gn_error *err)
 {
     char beside[GN_ADDRESS_MAX_PATH + 1];

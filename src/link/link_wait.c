@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What crosses the link about checkpoints: the file of a request, and a stopped vGPU's program that
- * waits. */
+/*
+ * The link's part in checkpoints: the descriptor of a control request, and the program of a stopped
+ * vGPU that waits for it to be restored. Called by `gantry` and the front end, on one thread at a
+ * time per link. Only gn_link_wait_accepted blocks without limit.
+ */
 #include "link/link.h"
 
 #include <errno.h>

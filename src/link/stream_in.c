@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The receiving half of a stream, in programs and in workers, on the thread that reads at the
- * moment. Nothing is believed but the bytes' count; a record that breaks the format is a fault,
- * which ends the session.
+ * The receiving half of a tcp session's stream, in programs and in workers. Runs on the thread that
+ * reads the connection at the moment, and never blocks. The peer is hostile: lengths are bounded,
+ * and every place in memory comes from the caller's `place`. A malformed record is a fault, which
+ * ends the session.
  */
 #include "link/stream_in.h"
 
@@ -32,19 +33,22 @@ void gn_in_connect(struct gn_stream_in *in, struct gn_tcp *tcp)
     in->have = in->used = in->left = 0;
 }
 
-#define BULK_AHEAD 512u /* a header and some small records */
+#define BULK_AHEAD 512u /* room for a header and some small records */
 
 static int take(struct gn_stream_in *in, const struct gn_stream_record *r, const void *payload)
 {
     if (r->type != GN_RECORD_ACK)
         in->received += sizeof *r + r->bytes;
-    /* The other side's ring may hold shorter DATA as well as its bulk data may end in it. */
+    /*
+     * Counts conservatively: a short DATA record may be the end of bulk data, or may lie in the
+     * sender's ring.
+     */
     if (r->type != GN_RECORD_ACK && r->bytes < GN_RECORD_PIECE_BYTES)
         in->small += sizeof *r + r->bytes;
     return in->ops->take(in->context, r, payload);
 }
 
-/* All whole records of the buffer. */
+/* Dispatches all whole records in the buffer. */
 static int parse(struct gn_stream_in *in)
 {
     while (!in->left && in->have - in->used >= sizeof in->record) {
@@ -93,9 +97,11 @@ int gn_in_read(struct gn_stream_in *in)
         in->have -= in->used;
         in->used = 0;
     }
-    /* Bulk data first, and what follows them into the buffer, which is empty then. */
-    /* Among long records little is read ahead, since what is read ahead of its place has to be
-     * copied there. */
+    /*
+     * Receive the rest of the current DATA record directly into its place, and the records after it
+     * into the buffer, which is empty then. Within bulk data read little beyond the record: bytes
+     * read into the buffer have to be copied.
+     */
     uint32_t ahead = GN_IN_BUFFER_BYTES - in->have;
     if (in->bulk && in->have < BULK_AHEAD)
         ahead = BULK_AHEAD - in->have;

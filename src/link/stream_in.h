@@ -9,16 +9,18 @@
 #include "link/tcp.h"
 
 /*
- * The receiving half of a session's stream: one thread at a time. Records are told one by one,
- * whole; bulk data is received where it belongs, without a copy on the way. The other side is
- * hostile: lengths are bounded, places asked for.
+ * The receiving half of a tcp session's stream; one thread at a time. It reports records one by
+ * one, each when it is complete, and receives bulk data directly in its destination. The peer is
+ * hostile: lengths are bounded, and `place` decides where data may go.
  */
 struct gn_stream_in;
 
 struct gn_in_ops {
-    /* Where a DATA record's payload goes, all of it; NULL: a fault. */
+    /* Where the whole payload of a DATA record goes; NULL: a fault. */
     void *(*place)(void *context, const struct gn_stream_record *r);
-    /* A record; DATA is in its place, others' payload holds during the call. 0, or -errno: a fault.
+    /*
+     * A complete record. The payload of DATA is in its place already; other payloads are valid
+     * during the call. 0, or -errno: a fault.
      */
     int (*take)(void *context, const struct gn_stream_record *r, const void *payload);
 };
@@ -29,24 +31,26 @@ struct gn_stream_in {
     const struct gn_in_ops *ops;
     void *context;
     struct gn_tcp *tcp;
-    uint64_t received; /* bytes of whole records, ACKs not counted */
-    uint64_t small; /* of these, records shorter than a piece: they take room in the sender's ring
-                       until they are acknowledged */
+    uint64_t received; /* bytes of whole records, without ACKs */
+    uint64_t small;    /* the part of `received` in records shorter than a piece: these occupy the
+                        * sender's ring until they are acknowledged */
     unsigned char *buffer;
     uint32_t have, used;
-    struct gn_stream_record record; /* DATA that is on its way to its place */
+    struct gn_stream_record record; /* the DATA record that is being received */
     unsigned char *to;
-    uint32_t left; /* 0: none is */
-    bool bulk;     /* the last record was a long one: the next is likely to be, too */
+    uint32_t left; /* bytes of it that are missing; 0: no DATA record is in progress */
+    bool bulk;     /* the last record was a long one, so the next one probably is, too */
 };
 
 int gn_in_init(struct gn_stream_in *in, const struct gn_in_ops *ops, void *context);
 void gn_in_fini(struct gn_stream_in *in);
-/* A new connection: what came of an unfinished record is forgotten, and comes again. */
+/* Starts on a new connection: drops a partial record, which the peer sends again. */
 void gn_in_connect(struct gn_stream_in *in, struct gn_tcp *tcp);
 
-/* Receives once and tells what is whole. > 0: something came; -EAGAIN; -EPROTO, and what `take`
- * returned: a fault; other -errno: the connection is over. */
+/*
+ * Receives once and dispatches the complete records. > 0: received something; -EAGAIN: nothing
+ * available; -EPROTO, or an error of `take`: a fault; another -errno: the connection is lost.
+ */
 int gn_in_read(struct gn_stream_in *in);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sending half of a stream, in programs and in workers. What is appended waits in two queues:
- * small records as bytes in a ring, bulk data (and what must follow them) as references. A sender
- * moves from them to the log, in the order of the stream, and from the log to the connection; the
- * log keeps what is not acknowledged. Never blocks; nothing it is given to send is looked at after
- * gn_out_disconnect or gn_out_stop.
+ * The sending half of a tcp session's stream, in programs and in workers. Appended records wait in
+ * two queues: small records as bytes in a ring; bulk data, and records that must follow it, as
+ * references. The sending thread moves them to the log in stream order, and sends from the log; the
+ * log retains them until they are acknowledged. Any thread calls this, and it never blocks on the
+ * network. After gn_out_disconnect or gn_out_stop it no longer reads the caller's bulk data.
  */
 #include "link/stream_out.h"
 
@@ -17,16 +17,19 @@
 
 #define GATHER 8
 #define RUN_BYTES                                                                                  \
-    (32u << 10) /* of small records: a run makes room only when all of it is acknowledged */
-#define ACK_BYTES (8u << 10) /* worth telling when something goes out anyhow */
-#define IOVS      (2 * GATHER)
+    (32u << 10) /* of small records in one log entry, whose room is released when all of it is     \
+                 * acknowledged */
+#define ACK_BYTES                                                                                  \
+    (8u << 10) /* sends an ACK along with other records once this much is                          \
+                * unacknowledged */
+#define IOVS (2 * GATHER)
 
 static const unsigned char zeros[GN_RECORD_PIECE_BYTES];
 
 int gn_out_init(struct gn_stream_out *o)
 {
     memset(o, 0, sizeof *o);
-    /* Pages appear as they are used. */
+    /* Its pages are allocated as they are used. */
     o->ring =
         mmap(NULL, GN_OUT_RING_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (o->ring == MAP_FAILED)
@@ -69,9 +72,11 @@ static int append_all_locked(struct gn_stream_out *o, const struct gn_out_part *
     }
     if (o->stopped)
         return -EPIPE;
-    /* A record as long as a piece of bulk data is not taken for one that waits in a ring; and what
-     * the other side need not have acknowledged, half a ring and the rest of a run, leaves room for
-     * what may be appended. */
+    /*
+     * The peer counts a record as long as a piece as bulk data, so such a record must not wait in
+     * the ring. The peer may leave half of the ring and the rest of a run unacknowledged; the
+     * remainder must always suffice for one append.
+     */
     if (long_one || bytes > GN_OUT_RING_BYTES / 2 - RUN_BYTES)
         return -EMSGSIZE;
     if (bytes > GN_OUT_RING_BYTES - (o->ring_end - o->ring_freed))
@@ -99,7 +104,7 @@ int gn_out_append(struct gn_stream_out *o, const struct gn_stream_record *r, con
     return gn_out_append_all(o, &part, 1);
 }
 
-/* Doubles a ring of elements, unwrapped. */
+/* Doubles the capacity of a circular array; its first element moves to index 0. */
 static bool grow(void **ring, uint32_t *capacity, uint32_t *first, uint32_t n, size_t element,
                  uint32_t most)
 {
@@ -127,7 +132,9 @@ static struct gn_out_item *item_new_locked(struct gn_stream_out *o)
     return item;
 }
 
-/* Of those that wait one goes when there is room for it; memory may never come. */
+/*
+ * -ENOBUFS: the queue is at its limit and accepts more once entries are sent; -ENOMEM: no memory.
+ */
 static int no_item_locked(const struct gn_stream_out *o)
 {
     return o->n_items == o->most_items ? -ENOBUFS : -ENOMEM;
@@ -194,7 +201,7 @@ int gn_out_append_ordered(struct gn_stream_out *o, const struct gn_stream_record
     return r;
 }
 
-/* ---- from the queues to the log: whoever sends, with the queue locked */
+/* ---- from the queues to the log; called by the sending thread, with the queue locked */
 
 static struct gn_out_sent *sent_at(struct gn_stream_out *o, uint32_t i)
 {
@@ -283,8 +290,10 @@ static bool stage_item_locked(struct gn_stream_out *o)
     return true;
 }
 
-/* Small records first, and of bulk data one piece a turn. False: no memory; what is not staged goes
- * later. */
+/*
+ * Moves to the log an ACK if due, all small records, and one piece of bulk data. False: out of
+ * memory; the rest is staged later.
+ */
 static bool stage_locked(struct gn_stream_out *o)
 {
     bool good = true;
@@ -297,8 +306,10 @@ static bool stage_locked(struct gn_stream_out *o)
         good = stage_run_locked(o);
     o->in_run = o->ring_sent < o->ring_end;
     atomic_store_explicit(&o->unsent, o->ring_end - o->ring_sent, memory_order_relaxed);
-    /* A piece of bulk data that is on its way is enough: what is appended meanwhile goes before the
-     * next. */
+    /*
+     * One piece of bulk data in flight is enough: small records appended meanwhile are sent before
+     * the next piece.
+     */
     uint32_t at = o->n_sent;
     while (at > o->sending_at && !(sent_at(o, at - 1)->n_bytes && !sent_at(o, at - 1)->in_ring))
         at--;
@@ -334,7 +345,7 @@ static void drop_first_locked(struct gn_stream_out *o)
     o->n_sent--;
 }
 
-/* Lets go of what is sent and acknowledged. */
+/* Drops log entries that are sent and acknowledged. */
 static void trim_locked(struct gn_stream_out *o)
 {
     uint64_t freed = o->ring_freed;
@@ -359,7 +370,7 @@ static void advance_locked(struct gn_stream_out *o, size_t n)
         o->sending_offset = 0;
         o->sending_at++;
     }
-    /* What holds nothing any more (an ACK of the connection before) is behind us, too. */
+    /* Skip empty entries: ACKs of the previous connection. */
     while (o->sending_at < o->n_sent && !o->sending_offset &&
            !sent_at(o, o->sending_at)->n_header && !sent_at(o, o->sending_at)->n_bytes)
         o->sending_at++;
@@ -375,7 +386,7 @@ static int send_all(struct gn_stream_out *o)
         bool good = !o->tcp || o->stopped || stage_locked(o);
         int n = o->tcp && !o->stopped ? gather_locked(o, iov) : 0;
         const bool more =
-            o->n_items != 0; /* is staged next, by this very loop or when there is room */
+            o->n_items != 0; /* sent by the next iteration, or when the socket has room */
         if (!n && good)
             atomic_store_explicit(&o->unflushed, false, memory_order_seq_cst);
         pthread_mutex_unlock(&o->queue);
@@ -400,7 +411,7 @@ int gn_out_flush(struct gn_stream_out *o)
 {
     do {
         if (pthread_mutex_trylock(&o->sending))
-            return 0; /* who sends looks again after giving it back */
+            return 0; /* the sending thread checks `unflushed` again after releasing it */
         int r = send_all(o);
         pthread_mutex_unlock(&o->sending);
         if (r)
@@ -409,7 +420,7 @@ int gn_out_flush(struct gn_stream_out *o)
     return 0;
 }
 
-/* ---- what the other side says, and connections */
+/* ---- acknowledgements and connections */
 
 int gn_out_acknowledged(struct gn_stream_out *o, uint64_t position)
 {
@@ -435,7 +446,7 @@ void gn_out_owe_ack(struct gn_stream_out *o, uint64_t position, uint64_t small)
     pthread_mutex_unlock(&o->queue);
 }
 
-/* Everything from `received` on goes out again, but for ACKs: they are said anew. */
+/* Makes everything from `received` on due again, except ACKs, which are generated anew. */
 static int rewind_locked(struct gn_stream_out *o, uint64_t received)
 {
     if (received > o->position || received < o->acknowledged)
@@ -453,7 +464,7 @@ static int rewind_locked(struct gn_stream_out *o, uint64_t received)
         struct gn_out_sent *s = sent_at(o, 0);
         uint64_t done = received - s->position;
         if (!s->in_ring)
-            return -EPROTO; /* in the middle of a record */
+            return -EPROTO; /* inside a record */
         s->position += done;
         s->counted -= (uint32_t)done;
         s->bytes += done;
@@ -474,7 +485,7 @@ int gn_out_connect(struct gn_stream_out *o, struct gn_tcp *tcp, uint64_t receive
     if (!r) {
         o->tcp = tcp;
         atomic_store_explicit(&o->ack_sent, o->ack_owed,
-                              memory_order_relaxed); /* the hello has told it */
+                              memory_order_relaxed); /* the hello has carried it */
         atomic_store_explicit(&o->blocked, false, memory_order_relaxed);
         atomic_store_explicit(&o->unflushed, true, memory_order_seq_cst);
     }
@@ -501,10 +512,11 @@ void gn_out_stop(struct gn_stream_out *o)
     atomic_fetch_add_explicit(&o->room, 1, memory_order_seq_cst);
 }
 
-/* ---- another in its place */
+/* ---- handing the stream over to another process */
 
-/* Their bytes, of those that lie in the ring, are copied: they may be acknowledged, and others come
- * there. */
+/*
+ * Copies the log. Bytes in the ring are copied as well: once acknowledged they may be overwritten.
+ */
 static int copy_log_locked(struct gn_stream_out *o, struct gn_out_retained *ret)
 {
     uint64_t in_ring = 0, at = 0;
@@ -518,7 +530,7 @@ static int copy_log_locked(struct gn_stream_out *o, struct gn_out_retained *ret)
         struct gn_out_sent *to = &ret->all[ret->n];
         *to = *sent_at(o, i);
         if (!to->counted)
-            continue; /* an ACK: another says its own */
+            continue; /* an ACK; the new sender generates its own */
         ret->n++;
         if (!to->in_ring)
             continue;

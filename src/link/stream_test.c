@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Both halves of a stream, in one thread, over socket pairs that are cut at any byte: what was
- * appended arrives once, whole and in order, whatever is lost on the way. */
+/*
+ * Unit test of both halves of a tcp session's stream, in one thread, over socket pairs that break
+ * after any byte: records arrive exactly once, complete and in order.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,8 +26,8 @@ struct end {
     struct gn_stream_in in;
     struct gn_tcp tcp;
     unsigned char area[AREA_BYTES];
-    uint64_t n_small, n_ordered, n_batches; /* taken */
-    uint32_t broken;                        /* of what was taken: not as sent */
+    uint64_t n_small, n_ordered, n_batches; /* received */
+    uint32_t broken;                        /* records received that differ from those sent */
 };
 
 static void *place(void *context, const struct gn_stream_record *r)
@@ -45,12 +47,12 @@ static int take(void *context, const struct gn_stream_record *r, const void *pay
     case GN_RECORD_DATA_END:
         e->n_batches++;
         return 0;
-    case GN_RECORD_MESSAGE: /* small ones count up, and so does every byte of them */
+    case GN_RECORD_MESSAGE: /* small records are numbered, and so are their bytes */
         e->broken += r->at != e->n_small++;
         for (uint32_t i = 0; i < r->bytes; i++)
             e->broken += ((const unsigned char *)payload)[i] != (unsigned char)(r->at + i);
         return 0;
-    case GN_RECORD_EVENT_END: /* follows as many batches as it says */
+    case GN_RECORD_EVENT_END: /* `at` is the number of batches that must have arrived before */
         e->broken += r->at != e->n_ordered++ || e->n_batches < r->at;
         return 0;
     default:
@@ -98,7 +100,7 @@ static void join(struct end *a, struct end *b)
     assert_int_equal(gn_out_connect(&b->out, &b->tcp, a->in.received), 0);
 }
 
-/* One step of an end: sends what the socket takes, reads once, owes what it has read. */
+/* One step of an end: flushes, reads once, owes an ACK of the records read. */
 static void step(struct end *e)
 {
     int rc = gn_out_flush(&e->out);
@@ -179,13 +181,13 @@ static void small_records_go_ahead_of_bulk(void **state)
     open_end(&b);
     join(&a, &b);
     assert_int_equal(gn_out_bulk(&a.out, 0, 0, bulk, AREA_BYTES, true, &batch), 0);
-    step(&a); /* the socket is full of it now */
+    step(&a); /* bulk data fills the socket */
     add_small(&a, 0);
     while (!b.n_small) {
         step(&a);
         step(&b);
     }
-    /* Of eight pieces one was on its way. */
+    /* One of the eight pieces had been sent. */
     assert_true(b.in.received < 2 * GN_RECORD_PIECE_BYTES);
     close_end(&a);
     close_end(&b);
@@ -222,7 +224,7 @@ static void what_is_not_acknowledged_fills_up(void **state)
     close_end(&b);
 }
 
-/* As a worker does: no word of what it has taken before that is due. */
+/* Like a worker: owes an ACK only when one is due. */
 static void take_all(struct end *e)
 {
     while (gn_in_read(&e->in) > 0)
@@ -250,7 +252,7 @@ static void a_ring_that_was_filled_before_it_was_sent_gets_room(void **state)
             take_all(&b);
             take_all(&a);
         }
-        /* All has come, and whatever may be appended at all can be. */
+        /* Everything has arrived, and the largest possible append succeeds. */
         assert_int_equal(b.in.received, a.out.position);
         const struct gn_out_part parts[] = {
             {{200000, GN_RECORD_DATA, 0, 0}, payload}, {{200000, GN_RECORD_DATA, 0, 0}, payload},
@@ -265,7 +267,7 @@ static void a_ring_that_was_filled_before_it_was_sent_gets_room(void **state)
     }
 }
 
-/* What is due while so many bytes come, all in the sender's ring or not. */
+/* How many ACKs become due while `bytes` arrive, with all or none of them in the sender's ring. */
 static unsigned acknowledgements(bool in_ring, uint64_t bytes)
 {
     static struct gn_stream_out o;
@@ -311,7 +313,7 @@ static void only_small_records_count_as_small(void **state)
     assert_int_equal(b.n_batches, 1);
     assert_int_equal(b.in.small, sizeof r + 8);
     assert_true(b.in.received > sizeof bulk);
-    /* Data that go by the ring do, too. */
+    /* DATA in the ring counts as small, too. */
     r = (struct gn_stream_record){sizeof bulk / 16, GN_RECORD_DATA, 0, 0};
     assert_int_equal(gn_out_append(&a.out, &r, bulk), 0);
     const uint64_t before = b.in.small, all = b.in.received + sizeof r + r.bytes;
@@ -349,7 +351,7 @@ static void malformed_records_are_faults(void **state)
     }
 }
 
-/* And nothing comes to where they were for, which may be another's by then. */
+/* Nothing is written to the destination of forgotten bytes, which may be in use again by then. */
 static void forgotten_bytes_are_not_looked_at(void **state)
 {
     (void)state;
@@ -374,16 +376,19 @@ static void forgotten_bytes_are_not_looked_at(void **state)
     close_end(&b);
 }
 
-/* What b has not got of a's, c has to say: a's own memory is gone by then, but for bulk data. */
+/*
+ * Hands a's stream to c, which must send the records that b has not received. Only bulk data may
+ * still be read from a's memory.
+ */
 static void hand_over(struct end *a, struct end *c)
 {
     struct gn_out_retained kept;
     assert_int_equal(gn_out_hold(&a->out, &kept), 0);
     const struct gn_stream_record late = {0, GN_RECORD_BYE, 0, 0};
     assert_int_equal(gn_out_append(&a->out, &late, NULL),
-                     0); /* is a's alone: b would take it for a fault */
+                     0); /* appended after the hold, so b must not receive it */
     for (int i = rand() % 4; i; i--)
-        (void)gn_out_flush(&a->out); /* and what it still says c says as well */
+        (void)gn_out_flush(&a->out); /* c sends again the records that a sends here */
     open_end(c);
     c->in.received = a->in.received;
     gn_out_go_on(&c->out, kept.first);
@@ -429,7 +434,7 @@ static void another_goes_on_in_its_place(void **state)
             const struct gn_stream_record r = {0, GN_RECORD_EVENT_END, 0, n_batches++};
             assert_int_equal(gn_out_append_ordered(&a->out, &r, NULL), 0);
         }
-        if (what == 98) { /* nothing comes of it */
+        if (what == 98) { /* a hand-over that is aborted */
             struct gn_out_retained kept;
             assert_int_equal(gn_out_hold(&a->out, &kept), 0);
             gn_out_retained_fini(&kept);
@@ -479,7 +484,7 @@ static void what_is_kept_must_be_a_stream(void **state)
     close_end(&a);
 }
 
-/* Sends all that may be sent, to one that takes it and does not say so. */
+/* Sends all that may be sent, to a peer that reads it and sends no ACK. */
 static int send_unheard(struct end *a, struct end *b)
 {
     int sent, read;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sockets to other machines. Linked into programs: no state but what the caller holds, nothing
- * printed. TLS, where it is asked for, is a module of its own (tls.h).
+ * tcp sockets to other machines, optionally with TLS (a module of its own, tls.h). Called by
+ * programs, `gantry`, gantryd and workers, on any thread; all state is in the caller's struct
+ * gn_tcp. Prints nothing; blocks only in the functions that take a deadline.
  */
 #include "link/tcp.h"
 
@@ -21,15 +22,15 @@
 #include "base/descriptor.h"
 #include "link/tls.h"
 
-/* A peer that is silent for this long is gone; one that takes nothing for this long, too. */
+/* A peer that does not answer keep-alives, or acknowledges nothing, for about this long is gone. */
 #define KEEP_IDLE_S     5
 #define KEEP_INTERVAL_S 2
 #define KEEP_COUNT      3
 #define USER_TIMEOUT_MS 12000
-/* Small records must not queue behind more bulk data than this inside the kernel. */
+/* Bounds the bulk data in the kernel's send queue, because small records queue behind it. */
 #define NOT_SENT_BYTES (256 << 10)
 #define BACKLOG        1024
-/* Every kernel has this congestion control and lets everybody have it. It does not pace. */
+/* A congestion control without pacing that every kernel has and every user may choose. */
 #define UNPACED "reno"
 
 static ssize_t send_some(struct gn_tcp *t, const struct iovec *iov, int n, bool more)
@@ -148,7 +149,7 @@ int gn_tcp_recv_all(struct gn_tcp *t, void *bytes, size_t n, uint64_t deadline_n
 
 static void set(int fd, int level, int option, int value)
 {
-    /* What cannot be set makes the link slower or its loss later to be seen, not wrong. */
+    /* Failure is harmless: the link is slower, or its loss is noticed later. */
     (void)setsockopt(fd, level, option, &value, sizeof value);
 }
 
@@ -180,9 +181,9 @@ void gn_tcp_set_up(int fd)
     set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, USER_TIMEOUT_MS);
     set(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, NOT_SENT_BYTES);
     /*
-     * Where nothing leaves the machine nothing can be congested, and a control that paces (BBR)
-     * sets a timer for every segment: in a virtual machine an exit each, a quarter of what the
-     * sender did, and as slow as it had measured itself to be.
+     * Both ends on one machine: nothing is congested, and a congestion control that paces (BBR)
+     * sets a timer per segment. In a virtual machine each timer is an exit, which took a quarter of
+     * the sender's time, and pacing limited throughput to the measured rate.
      */
     if (is_on_this_machine(fd))
         (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, UNPACED, sizeof UNPACED - 1);
@@ -255,7 +256,7 @@ int gn_tcp_listen(const struct gn_address *a, uint16_t *ret_port, struct gn_erro
         return rc;
     int fd = gn_fd_socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK, 0);
     if (fd >= 0) {
-        /* A port that this machine's last gantryd had is free again at once. */
+        /* Allows the port of a gantryd that has just ended. */
         set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
         rc = bind(fd, at->ai_addr, at->ai_addrlen) < 0 || listen(fd, BACKLOG) < 0 ||
              getsockname(fd, &bound.any, &n) < 0;

@@ -11,9 +11,8 @@
 #include "link/address.h"
 
 /*
- * A connected byte stream to another machine: plain, or with TLS in it. Non-blocking. One thread at
- * a time sends and one receives; with TLS the two share what they need by themselves. No signal is
- * raised.
+ * A connected byte stream to another machine, plain or TLS. Non-blocking. One thread at a time may
+ * send while another receives; TLS locks its shared state itself. Raises no signal.
  */
 struct gn_tls;
 
@@ -26,37 +25,46 @@ struct gn_tcp {
         -1, 0                                                                                      \
     }
 
-/* Bytes taken (> 0), -EAGAIN, or another -errno: the connection is over. */
+/* Returns the bytes accepted (> 0), -EAGAIN, or another -errno: the connection is lost. */
 ssize_t gn_tcp_send(struct gn_tcp *t, const struct iovec *iov, int n);
-/* The same when more follows at once: what does not fill a segment may wait for it. */
+/*
+ * The same, for use when more data follows at once: a partial segment may wait for it (MSG_MORE).
+ */
 ssize_t gn_tcp_send_more(struct gn_tcp *t, const struct iovec *iov, int n);
-/* Bytes received (> 0), -EAGAIN, -EPIPE when the other side hung up, another -errno. */
+/* Returns the bytes received (> 0), -EAGAIN, -EPIPE when the peer hung up, or another -errno. */
 ssize_t gn_tcp_recv(struct gn_tcp *t, const struct iovec *iov, int n);
-/* Whether bytes are already here that poll(2) does not show. */
+/* Whether received bytes are buffered in TLS, so that poll(2) does not report them. */
 bool gn_tcp_has_more(struct gn_tcp *t);
-/* Whether bytes that gn_tcp_send took still wait for room in the socket. Sends what it can. */
+/* Whether bytes accepted by gn_tcp_send are buffered in TLS. Tries to send them first. */
 bool gn_tcp_unsent(struct gn_tcp *t);
-/* Ends both directions and wakes who polls; the descriptor stays. */
+/* Shuts down both directions and wakes threads that poll; the descriptor stays open. */
 void gn_tcp_shutdown(struct gn_tcp *t);
-/* Sends nothing: a forked child may close its parent's. */
+/* Sends nothing, so a forked child may close its copy of the parent's connection. */
 void gn_tcp_close(struct gn_tcp *t);
 
-/* Exactly n bytes, waiting until the deadline (CLOCK_MONOTONIC). 0, -ETIMEDOUT, -errno. */
+/*
+ * Transfers exactly n bytes, waiting until the deadline (CLOCK_MONOTONIC). 0, -ETIMEDOUT or another
+ * -errno.
+ */
 int gn_tcp_send_all(struct gn_tcp *t, const void *bytes, size_t n, uint64_t deadline_ns);
 int gn_tcp_recv_all(struct gn_tcp *t, void *bytes, size_t n, uint64_t deadline_ns);
 
-/* Connects, waiting until the deadline. A descriptor that is set up, or -errno. */
+/*
+ * Connects, waiting until the deadline. Returns a descriptor prepared by gn_tcp_set_up, or -errno.
+ */
 int gn_tcp_dial(const struct gn_address *a, uint64_t deadline_ns, struct gn_error *err);
-/* A listening socket; ret_port gets its port (what port 0 became). */
+/* Returns a listening socket or -errno; *ret_port is its port, also if a->port is 0 (any). */
 int gn_tcp_listen(const struct gn_address *a, uint16_t *ret_port, struct gn_error *err);
 /*
- * For both ends of a session, once it is connected: no delay of small writes, keep-alive (who is
- * silent for 11 seconds, or takes nothing for 12, is gone), a bound on what waits unsent, no pacing
- * where both ends are on this machine.
+ * Prepares a connected socket for a session: no delay of small writes; a peer that is silent for 11
+ * seconds, or acknowledges nothing for 12, is gone; a bound on unsent bytes; no pacing if both ends
+ * are on this machine.
  */
 void gn_tcp_set_up(int fd);
-/* Who takes nothing for so long is gone, instead, though it answers: one that has something to do
- * between reads. gn_tcp_set_up takes it back. */
+/*
+ * Replaces the 12 seconds by `ms`, for a peer that works between reads. gn_tcp_set_up restores
+ * them.
+ */
 void gn_tcp_set_patience(int fd, unsigned ms);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How both ends of a connection are set up, by the kernel's own word. That a dead peer is noticed
- * is tests/tcp's. */
+/*
+ * Unit test of the socket options of both ends, as the kernel reports them. tests/tcp checks that a
+ * dead peer is noticed.
+ */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <setjmp.h>
@@ -31,7 +33,7 @@ static int connect_both(void **state)
     assert_true(p.listener >= 0);
     p.dialled = gn_tcp_dial(&here, gn_now_ns() + UINT64_C(10000000000), &err);
     assert_true(p.dialled >= 0);
-    /* The connection is made; it waits to be taken. */
+    /* The connection is established; accept it. */
     p.accepted = accept(p.listener, NULL, NULL);
     assert_true(p.accepted >= 0);
     gn_tcp_set_up(p.accepted);
@@ -104,7 +106,7 @@ static void test_nothing_is_paced_within_a_machine(void **state)
     check_unpaced(p->accepted);
 }
 
-/* What no connection is, or one of another kind, is left alone. */
+/* Sockets of another kind, or not connected, are left unchanged. */
 static void test_other_sockets_are_no_harm(void **state)
 {
     (void)state;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds and loads the TLS module. Any thread; nothing of it is touched unless a connection wants
- * TLS. */
+/*
+ * Finds and loads libgantry-tls.so, and runs a client's handshake. Any thread. Loads nothing until
+ * a connection asks for TLS.
+ */
 #include "link/tls.h"
 
 #include <dlfcn.h>
@@ -17,8 +19,10 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const struct gn_tls_ops *ops;
 
-/* Beside what this code is in: libgantry-opencl.so, bin/gantryd, libexec/gantry/gantry-worker, or a
- * build folder. */
+/*
+ * Searches relative to the file that contains this code: libgantry-opencl.so, bin/gantryd,
+ * libexec/gantry/gantry-worker, or a build directory.
+ */
 static void *open_module(void)
 {
     static const char *const places[] = {"libgantry-tls.so", "../lib/libgantry-tls.so",
@@ -30,7 +34,7 @@ static void *open_module(void)
         return dlopen(given, RTLD_NOW | RTLD_LOCAL);
     if (!dladdr((void *)(uintptr_t)open_module, &here) || !here.dli_fname)
         return NULL;
-    /* An executable's name may be what it was called by. */
+    /* For an executable, dli_fname may be argv[0]. */
     const char *name = here.dli_fname[0] == '/' ? realpath(here.dli_fname, self) : NULL;
     if (!name) {
         ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libgantry-tls.so: TLS 1.3 by OpenSSL, behind the table of tls.h. Loaded with dlopen, into
- * programs too, so it exports one name and touches nothing of the process's. Ciphertext is gathered
- * in memory and sent from there, since OpenSSL's own way of writing to a socket may raise SIGPIPE.
- * One lock a connection: OpenSSL's objects are not to be shared by two threads.
+ * libgantry-tls.so: TLS 1.3 by OpenSSL, behind the table of tls.h. It is loaded with dlopen, also
+ * into programs, so it exports one symbol and leaves signals, standard streams and the program's
+ * OpenSSL settings alone. Ciphertext goes to a memory BIO and from there to send(), because
+ * OpenSSL's socket BIO may raise SIGPIPE. Any thread; a lock per connection serializes the use of
+ * its OpenSSL objects. Never blocks, apart from a bounded wait in exit().
  */
 #include "link/tls.h"
 
@@ -26,23 +27,24 @@
 #include "base/checked.h"
 #include "base/clock.h"
 
-/* The keys that both sides know go with SHA-256. */
+/* External PSKs need a cipher suite with SHA-256. */
 #define CIPHERS  "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256"
 #define SESSIONS "gantry"
 #define RECORD   16384u
 #define OUT_BYTES                                                                                  \
-    (128u << 10) /* of ciphertext before it is sent; more than that is not taken while the socket  \
-                    is full */
+    (128u << 10) /* ciphertext is sent once this much is buffered; while the socket is full no     \
+                  * more is accepted */
 #define READ_AHEAD (128u << 10)
 #define LEAVE_NS                                                                                   \
-    100000000u /* how long exit() waits for threads to leave OpenSSL; none stays for long */
+    100000000u /* how long exit() waits for threads inside OpenSSL; calls are short                \
+                */
 
 struct tls {
     struct gn_tls base;
     struct gn_tls_config config;
     struct gn_tls_psk psk;
     bool has_psk, proved;
-    enum { NOT_ASKED, ASKED, ANSWERED } key; /* of a server that asks for keys */
+    enum { NOT_ASKED, ASKED, ANSWERED } key; /* a server with asks_for_keys */
     unsigned char wanted[GN_TLS_IDENTITY_BYTES];
     unsigned char proved_identity[GN_TLS_IDENTITY_BYTES];
     int fd;
@@ -50,7 +52,7 @@ struct tls {
     pthread_mutex_t lock;
     SSL *ssl;
     BIO *out;      /* ciphertext */
-    size_t out_at; /* of it, sent */
+    size_t out_at; /* bytes of `out` that are sent */
     unsigned char record[RECORD];
 };
 
@@ -59,16 +61,18 @@ static struct tls *of(struct gn_tls *t)
     return (struct tls *)t;
 }
 
-/* ---- the process's end
+/*
+ * ---- process exit
  *
- * Threads live on while exit() runs its handlers, and OpenSSL's frees what their connections stand
- * on. Where we are the first to use OpenSSL that handler is not registered, and static destructors
- * still reach their devices. Where the program was, no thread enters OpenSSL once its handler has
- * begun, and the handler goes on when they have left.
+ * Threads keep running during exit(), and OpenSSL's exit handler frees memory that connections use.
+ * If this module initializes OpenSSL first, that handler is not registered, and static destructors
+ * can still use their devices. If the program has initialized OpenSSL, a handler of ours runs
+ * before OpenSSL's: it stops threads from entering OpenSSL and waits until those inside have left.
  */
 static atomic_int inside;
 static atomic_bool over;
-static _Atomic pid_t owner; /* of `inside`: a child of a fork has none of its parent's threads */
+static _Atomic pid_t owner; /* the process that `inside` counts: after a fork the parent's
+                             * threads do not exist in the child */
 
 static bool enter(void)
 {
@@ -84,7 +88,7 @@ static void leave(void)
     atomic_fetch_sub_explicit(&inside, 1, memory_order_seq_cst);
 }
 
-/* Bounded: who calls exit() from a signal's handler may be inside itself. */
+/* Bounded: exit() may have been called in a signal handler that interrupted a thread inside. */
 static void before_cleanup(void)
 {
     uint64_t deadline = gn_now_ns() + LEAVE_NS;
@@ -108,18 +112,20 @@ static void begin(void)
         atomic_store(&inside, 0);
 }
 
-/* The newest reason that OpenSSL has. */
+/* The reason of OpenSSL's last error. */
 static const char *reason(void)
 {
     const unsigned long first = ERR_peek_error(), code = ERR_peek_last_error();
-    /* The last of a file that cannot be opened is "system lib"; the first has the errno. */
+    /*
+     * For a file that cannot be opened the last error is "system lib"; the first one has the errno.
+     */
     if (code && ERR_SYSTEM_ERROR(first) && ERR_GET_REASON(code) == ERR_R_SYS_LIB)
         return strerror(ERR_GET_REASON(first));
     const char *text = code ? ERR_reason_error_string(code) : NULL;
     return text ? text : "no reason given";
 }
 
-/* ---- keys that both sides know */
+/* ---- pre-shared keys */
 
 static SSL_SESSION *session_of(SSL *ssl, const struct gn_tls_psk *psk)
 {
@@ -152,19 +158,19 @@ static int find_psk(SSL *ssl, const unsigned char *id, size_t n, SSL_SESSION **r
     struct gn_tls_psk found;
     *ret = NULL;
     if (n != sizeof found.identity)
-        return 1; /* unknown: the handshake goes on without, and fails where there is no certificate
-                   */
+        return 1; /* unknown key: the handshake continues, and fails unless there is a
+                   * certificate */
     if (!t->has_psk || CRYPTO_memcmp(t->psk.identity, id, n) != 0)
         return 1;
     found = t->psk;
     memcpy(t->proved_identity, id, n);
-    t->proved = true; /* once the handshake is done */
+    t->proved = true; /* valid once the handshake is done */
     *ret = session_of(ssl, &found);
     OPENSSL_cleanse(&found, sizeof found);
     return *ret != NULL;
 }
 
-/* The first of the names in a client's greeting that could be one of ours. RFC 8446, 4.2.11. */
+/* Finds the first PSK identity of a ClientHello with the length of ours. RFC 8446, 4.2.11. */
 static bool find_identity(SSL *ssl, unsigned char ret[GN_TLS_IDENTITY_BYTES])
 {
     const unsigned char *at;
@@ -182,7 +188,7 @@ static bool find_identity(SSL *ssl, unsigned char ret[GN_TLS_IDENTITY_BYTES])
             memcpy(ret, at + 2, bytes);
             return true;
         }
-        const size_t whole = 2 + bytes + 4; /* an age follows */
+        const size_t whole = 2 + bytes + 4; /* obfuscated_ticket_age */
         if (whole > left)
             return false;
         at += whole;
@@ -240,7 +246,7 @@ static bool same(const void *a, const void *b, size_t n)
     return CRYPTO_memcmp(a, b, n) == 0;
 }
 
-/* ---- life */
+/* ---- creation and destruction */
 
 static int load_files(SSL_CTX *c, const struct gn_tls_config *config, struct gn_error *err)
 {
@@ -276,15 +282,19 @@ static SSL_CTX *new_context(const struct gn_tls_config *config, struct gn_error 
     SSL_CTX_set_mode(c, SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_read_ahead(c, 1);
     SSL_CTX_set_default_read_buffer_len(c, READ_AHEAD);
-    /* A client believes nobody without an authority or a common key; a server asks for certificates
-     * where it has an authority. */
+    /*
+     * A client requires a valid certificate unless a key is shared; a server requests certificates
+     * if it has an authority.
+     */
     if (!config->server)
         SSL_CTX_set_verify(c, SSL_VERIFY_PEER, NULL);
     else if (config->authority)
         SSL_CTX_set_verify(c, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
-    /* A key that both sides know is a session that goes on, and a server that asks for certificates
-     * goes on with none unless its sessions have a name. A client must have none: it could not go
-     * on with one made on another context. */
+    /*
+     * OpenSSL treats an external PSK as a resumed session, and a server that requests certificates
+     * resumes none without a session id context. A client must have no such context: it could not
+     * resume a session created in another SSL_CTX.
+     */
     if (config->server && SSL_CTX_set_session_id_context(c, (const unsigned char *)SESSIONS,
                                                          sizeof SESSIONS - 1) != 1) {
         gn_fail(err, ENOMEM, NULL, "TLS cannot be had: %s", reason());
@@ -394,14 +404,14 @@ static int start(const struct gn_tls_config *config, int fd, struct gn_tls **ret
     return *ret ? 0 : -ENOENT;
 }
 
-/* ---- bytes; all with the lock held */
+/* ---- data transfer, with the lock held */
 
 static size_t out_left(struct tls *t)
 {
     return (size_t)BIO_ctrl_pending(t->out) - t->out_at;
 }
 
-/* Sends ciphertext. 0: all of it; -EAGAIN; -errno. */
+/* Sends buffered ciphertext. 0: all sent; -EAGAIN; another -errno. */
 static int drain_before(struct tls *t, bool more)
 {
     char *bytes;
@@ -426,8 +436,7 @@ static int drain(struct tls *t)
     return drain_before(t, false);
 }
 
-/* How the other side has refused our certificate, or its lack; another code where it said anything
- * else. */
+/* Maps the peer's alert about our certificate, or its absence, to -EKEYREJECTED or -ENOKEY. */
 static int refusal_code(void)
 {
     switch (ERR_GET_REASON(ERR_peek_last_error())) {
@@ -466,7 +475,7 @@ static int explain(struct tls *t, struct gn_error *err)
 {
     long verdict = SSL_get_verify_result(t->ssl);
     int reason_code = ERR_GET_REASON(ERR_peek_last_error());
-    /* It would have gone on with the key, had it known that. */
+    /* A server that knows the key does not fall back to a certificate. */
     if (verdict != X509_V_OK && !t->config.server && t->has_psk && !t->config.authority)
         return gn_fail(err, EACCES, "see that GANTRY_TOKEN is the token of one of its tenants",
                        "gantryd does not know this token");
@@ -504,7 +513,7 @@ static int handshake(struct gn_tls *base, struct gn_error *err)
     int rc = SSL_do_handshake(t->ssl), code = rc == 1 ? 0 : code_of(t, rc);
     if (code && code != -EAGAIN) {
         ret = explain(t, err);
-        (void)drain(t); /* the alert that says why */
+        (void)drain(t); /* the alert with the reason */
     } else {
         int sent = drain(t);
         ret = sent && sent != -EAGAIN
@@ -538,7 +547,7 @@ static void subject(struct gn_tls *base, char *ret, size_t n)
         ret[0] = 0;
 }
 
-/* Up to a record's worth of what is to be sent, in one piece. */
+/* Up to one TLS record of plaintext, contiguous. */
 static const unsigned char *next_record(struct tls *t, const struct iovec *iov, int n, int *at,
                                         size_t *offset, size_t *ret_n)
 {
@@ -616,7 +625,7 @@ static ssize_t tls_recv(struct gn_tls *base, const struct iovec *iov, int n)
             got += (ssize_t)m;
         }
     }
-    /* What reading has made it say: nothing, or an alert. */
+    /* Reading may have produced an alert. */
     if (out_left(t))
         (void)drain(t);
     pthread_mutex_unlock(&t->lock);

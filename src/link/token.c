@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tokens: what a program shows to be admitted to its tenant. */
+/*
+ * Tokens: the secret that a program presents to be admitted to its tenant. gantryd checks and reads
+ * them from files, `gantry` before it sends them; any thread. Prints nothing, and clears its
+ * copies.
+ */
 #include "link/token.h"
 
 #include "base/descriptor.h"

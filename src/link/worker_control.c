@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What gantryd tells a running worker. Runs on whichever of the worker's threads owns the control
- * socket. */
+/*
+ * Decodes the frames that gantryd sends to a running worker. Called by the worker's thread that
+ * owns the control socket. Never blocks, and acts on nothing itself.
+ */
 #include "link/worker_control.h"
 
 #include <errno.h>

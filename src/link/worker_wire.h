@@ -7,75 +7,90 @@
 #include "link/link_wire.h"
 
 /*
- * Payloads of the frames between gantryd and what it starts: the probe, the template, a worker.
- * gantryd checks what a worker says as it checks a program's words. Both ends are of one build, so
- * there is no version here.
+ * Payloads of the frames between gantryd and the processes that it starts: probe, template, worker.
+ * gantryd checks a worker's frames like a program's. Both ends come from one build, so there is no
+ * version.
+ *
+ * In the lists below, "->" is from gantryd, "<-" to gantryd.
  */
 enum gn_worker_op {
     /* gantryd <-> template */
-    /* -> template; seq names the request. fd: the worker's end of its control socket */
+    /* -> template; seq identifies the request. fd: the worker's end of its control socket */
     GN_WORKER_SPAWN = 32,
     GN_WORKER_SPAWNED = 33, /* <- gn_worker_spawned; fd: a pidfd. Or GN_LINK_ERROR */
     GN_WORKER_ENDED = 34,   /* <- gn_worker_ended */
 
     /* gantryd <-> worker, on its control socket */
-    GN_WORKER_BOOT = 40,   /* -> gn_worker_boot, devices, wall; fds: see GN_WORKER_BOOT_FDS */
+    GN_WORKER_BOOT = 40,   /* -> gn_worker_boot, devices, wall; fds: GN_WORKER_BOOT_FDS */
     GN_WORKER_BOOTED = 41, /* <- empty: the driver is up. Or GN_LINK_ERROR */
-    /* -> gn_link_segment_made; fd: the segment. Sent before the program hears of it */
+    /* -> gn_link_segment_made; fd: the segment. Sent before the program is told of it */
     GN_WORKER_SEGMENT = 42,
-    GN_WORKER_END = 43,  /* -> empty: the program is gone, end now */
-    GN_WORKER_LINK = 44, /* -> empty; fd: a data connection of the program's, its name read */
+    GN_WORKER_END = 43,  /* -> empty: the program is gone, exit now */
+    GN_WORKER_LINK = 44, /* -> empty; fd: a data connection of the program, whose gn_link_data
+                          * gantryd has read */
 
     /* probe -> gantryd */
-    GN_PROBE_DRIVER = 48,   /* gn_probe_driver: one a driver, by --list-drivers */
+    GN_PROBE_DRIVER = 48,   /* gn_probe_driver: one per driver, from --list-drivers */
     GN_PROBE_PLATFORM = 49, /* gn_probe_platform */
-    GN_PROBE_DEVICE = 50,   /* gn_probe_device, of the platform before it */
+    GN_PROBE_DEVICE = 50,   /* gn_probe_device, of the preceding platform */
     GN_PROBE_DONE = 51,     /* empty. Or GN_LINK_ERROR */
 
     GN_WORKER_WALLS = 52, /* --walls -> gantryd: gn_worker_walls. Or GN_LINK_ERROR */
 
     /* gantryd <-> worker, on its control socket: device memory */
-    GN_WORKER_LEASE = 56,  /* <- gn_worker_lease: more is wanted; one at a time */
-    GN_WORKER_LEASED = 57, /* -> gn_worker_leased: its answer, of the same seq */
-    GN_WORKER_RECALL = 58, /* -> gn_worker_recall: what is leased and unused is wanted back */
-    /* <- gn_worker_returned: once a RECALL, and whenever something comes back by itself */
+    GN_WORKER_LEASE = 56,  /* <- gn_worker_lease: asks for more memory; one at a time */
+    GN_WORKER_LEASED = 57, /* -> gn_worker_leased: the answer, with the same seq */
+    GN_WORKER_RECALL = 58, /* -> gn_worker_recall: return memory that is leased and unused */
+    /* <- gn_worker_returned: once per RECALL, and whenever the worker returns memory by itself */
     GN_WORKER_RETURNED = 59,
 
-    /* gantryd <-> worker, on its control socket: a move. docs/moves.md */
-    GN_WORKER_SAVE = 64, /* -> gn_worker_save; fd: where to. To the one that is left */
-    /* <- gn_worker_moved: all has been written, and nothing goes on; or why not, and all goes on.
-       fd: the session's socket, of a vGPU that stops */
+    /* gantryd <-> worker, on its control socket: migration. docs/moves.md */
+    GN_WORKER_SAVE = 64, /* -> gn_worker_save, to the source; fd: the stream to write to */
+    /*
+     * <- gn_worker_moved: everything is written, and the vGPU stands still; or the error, and the
+     * vGPU runs on. fd: the session's socket, if the vGPU is stopped
+     */
     GN_WORKER_SAVED = 65,
-    GN_WORKER_RESUME = 66, /* -> empty: go on as if nothing had been */
-    GN_WORKER_LOADED = 67, /* <- gn_worker_moved: from the one that takes over; or why it can't */
-    GN_WORKER_GO = 68,     /* -> empty: it is yours */
-    GN_WORKER_STOPS = 70,  /* <- empty: all has been sent that can be ahead, and the gate closes */
+    GN_WORKER_RESUME = 66, /* -> empty: abort; the source resumes */
+    GN_WORKER_LOADED = 67, /* <- gn_worker_moved, from the destination: the vGPU is loaded; or
+                            * the error */
+    GN_WORKER_GO = 68,     /* -> empty: commit; the destination owns the vGPU */
+    GN_WORKER_STOPS = 70,  /* <- empty: everything that can be sent ahead has been sent; the
+                            * source begins to quiesce */
 
-    /* worker -> worker, before the stream */
+    /* source worker -> destination worker, before the stream */
     GN_WORKER_HAND = 72,         /* gn_worker_hand; fds: GN_WORKER_HAND_FDS */
-    GN_WORKER_HAND_SEGMENT = 73, /* gn_link_segment_made; fd: another data segment, in their order.
-                                    Later ones come from gantryd */
-    /* the other way, of a stream that is no file */
-    /* empty; seq: the round before which all is made that came before it */
+    GN_WORKER_HAND_SEGMENT = 73, /* gn_link_segment_made; fd: another data segment, in index
+                                  * order. Later segments come from gantryd */
+    /* destination -> source, unless the stream is a file */
+    /* empty; seq: a round; everything sent before that round has been recreated */
     GN_WORKER_HAND_MADE = 75,
-    /* seq: 1: its devices are others, and will do; 0: they are the same. Before all MADE */
+    /* seq 1: the devices differ and are compatible; 0: they are the same. Before the first MADE */
     GN_WORKER_HAND_FITS = 76,
-    GN_WORKER_HAND_KEPT = 77, /* ids, u64 each, up to GN_WORKER_HAND_KEPT_MOST: of memories that are
-                                 still here from `kept`. Before FITS */
-    /* and behind it */
-    GN_WORKER_HAND_LAST = 74, /* gn_worker_hand_last; fds: stdout, stderr as they are now */
-    /* of a program on another machine there are no descriptors; behind the stream come, before
-       HAND_LAST: */
+    GN_WORKER_HAND_KEPT = 77, /* u64 ids, at most GN_WORKER_HAND_KEPT_MOST a frame, of memory
+                               * objects whose contents of `kept` are still retained here. Before
+                               * FITS */
+    /* source -> destination, after the stream */
+    GN_WORKER_HAND_LAST = 74, /* gn_worker_hand_last; fds: the current stdout and stderr */
+    /*
+     * For a program on another machine there are no descriptors; between the stream and HAND_LAST
+     * come:
+     */
     GN_WORKER_HAND_FAR = 80,  /* gn_worker_hand_far */
-    GN_WORKER_HAND_HELD = 81, /* u64: the batch that it waits for; a message. In their order */
-    GN_WORKER_HAND_AREA = 82, /* gn_worker_hand_area; what lies there */
-    /* BESIDE: what the program may not have got; seq 0: bytes of whole small records; 1: a record,
-       of DATA without its payload, which lies in the area. In their order */
+    GN_WORKER_HAND_HELD = 81, /* a u64, the batch that a message waits for, and the message; in
+                               * order */
+    GN_WORKER_HAND_AREA = 82, /* gn_worker_hand_area, and the bytes there */
+    /*
+     * BESIDE: records that the program may not have received, in order. seq 0: bytes of whole small
+     * records; seq 1: one record, of DATA without the payload, which is in an area
+     */
     GN_WORKER_HAND_SAID = 83,
 };
 
-/* BOOT's descriptors, in this order. stdout and stderr are there always: /dev/null where the
- * program has none. */
+/*
+ * BOOT's descriptors, in this order. stdout and stderr are always present: /dev/null for a program
+ * that has none.
+ */
 enum {
     GN_WORKER_BOOT_SESSION,
     GN_WORKER_BOOT_RING,
@@ -83,16 +98,16 @@ enum {
     GN_WORKER_BOOT_DATA,
     GN_WORKER_BOOT_COUNTERS,
     GN_WORKER_BOOT_GRANTS, /* shm/grant.h */
-    GN_WORKER_BOOT_TELL,   /* an eventfd: gantryd is to look at the grants */
+    GN_WORKER_BOOT_TELL,   /* an eventfd: tells gantryd to look at the grants */
     GN_WORKER_BOOT_STDOUT,
     GN_WORKER_BOOT_STDERR,
-    GN_WORKER_BOOT_LOG, /* what it has to say in gantryd's log */
+    GN_WORKER_BOOT_LOG, /* a pipe for lines of gantryd's log */
     GN_WORKER_BOOT_FDS
 };
 
 #define GN_WORKER_MAX_DEVICES 64
 
-/* The kinds of device, as bits: what a device is, and what it is shown as. */
+/* Kinds of device, as bits: the actual kind, and the kind presented to a program. */
 #define GN_DEVICE_CPU         1u
 #define GN_DEVICE_GPU         2u
 #define GN_DEVICE_ACCELERATOR 4u
@@ -110,8 +125,8 @@ struct gn_worker_ended {
 
 struct gn_worker_boot {
     uint32_t vgpu_id;
-    uint32_t platform;  /* in its driver */
-    uint32_t n_devices; /* gn_worker_boot_device that follow */
+    uint32_t platform;  /* its index in the driver */
+    uint32_t n_devices; /* the number of gn_worker_boot_device that follow */
     uint32_t weight;
     uint64_t ring_bytes;
     uint64_t events_bytes;
@@ -121,45 +136,46 @@ struct gn_worker_boot {
     char program[GN_LINK_NAME_BYTES];
     char tenant[GN_LINK_TENANT_BYTES];
     uint32_t remote;   /* GN_WORKER_REMOTE_*; 0: the program is on this machine */
-    uint32_t grace_ms; /* for a program elsewhere to come back */
+    uint32_t grace_ms; /* tcp: how long to wait for the program to reconnect */
     uint8_t session[GN_LINK_SESSION_BYTES], key[GN_LINK_KEY_BYTES];
-    uint32_t takes_turns; /* nothing goes to a device without its grant */
-    uint32_t loads;   /* GN_WORKER_LOADS_*: it takes a vGPU over: the session's descriptor is where
-                         from; events and data come there */
-    uint64_t ring_at; /* of LOADS_FILE, whose descriptor is in the data area's place; of a remote
-                         one, in the session's */
+    uint32_t takes_turns; /* commands are submitted to a device only with its grant */
+    uint32_t loads;       /* GN_WORKER_LOADS_*: the worker loads an existing vGPU. The session's
+                           * descriptor is the stream, through which events and data come */
+    uint64_t ring_at;     /* LOADS_FILE, with the file in the data area's place (tcp: in the
+                           * session's place): the position in the request ring */
     uint8_t load_name[GN_LINK_SESSION_BYTES],
-        load_key[GN_LINK_KEY_BYTES]; /* of LOADS_WORKER, REMOTE_TLS: who comes begins with TLS */
-    uint32_t load_tls;               /* of LOADS_FAR: likewise */
+        load_key[GN_LINK_KEY_BYTES]; /* LOADS_WORKER with REMOTE_TLS: the source opens with TLS,
+                                      * and proves this key */
+    uint32_t load_tls;               /* LOADS_FAR: likewise */
     uint32_t zero;
 };
 _Static_assert(sizeof(struct gn_worker_boot) == 408, "boot");
 
-#define GN_WORKER_LOADS_WORKER 1u /* all of it comes from the worker that has it */
+#define GN_WORKER_LOADS_WORKER 1u /* session and vGPU come from the source worker */
 #define GN_WORKER_LOADS_FILE                                                                       \
-    2u /* the session comes from the program, the vGPU from a file; of a remote one both do */
+    2u /* the session comes from the program, the vGPU from a file; with tcp both come from the    \
+        * file */
 #define GN_WORKER_LOADS_BESIDE                                                                     \
-    3u /* all of it from a worker of this gantryd, without TLS, and the program's stream goes on   \
-        * as it stands                                                                             \
-        */
+    3u /* all comes from a worker of the same gantryd, without TLS, and the program's tcp stream   \
+        * continues unchanged */
 
 #define GN_WORKER_LOADS_FAR                                                                        \
-    4u /* the session comes from the program, the vGPU from a worker on another machine, over tcp, \
-          in the data area's place */
+    4u /* the session comes from the program, the vGPU over tcp from a worker on another machine,  \
+        * in the data area's place */
 
 #define GN_WORKER_REMOTE_PLAIN 1u
 #define GN_WORKER_REMOTE_TLS   2u
 
 struct gn_worker_boot_device {
     uint32_t index;      /* in the platform, as probed */
-    uint32_t present_as; /* GN_DEVICE_*, 0: as it is */
-    uint32_t rank;       /* 0: offered first to a program that does not choose; and so on */
+    uint32_t present_as; /* GN_DEVICE_*; 0: the actual kind */
+    uint32_t rank;       /* the order in which devices are listed: 0 first */
     uint32_t zero;
 };
 
 struct gn_worker_lease {
-    uint64_t need_bytes; /* less is of no use */
-    uint64_t want_bytes; /* with slack, so that the next one need not ask */
+    uint64_t need_bytes; /* the smallest useful amount */
+    uint64_t want_bytes; /* with slack for later allocations */
 };
 
 struct gn_worker_leased {
@@ -167,57 +183,59 @@ struct gn_worker_leased {
 };
 
 struct gn_worker_recall {
-    uint32_t tight; /* 1: give back at once what is freed from now on, too; 0: no longer */
+    uint32_t tight; /* 1: from now on return freed memory at once; 0: not any more */
     uint32_t zero;
 };
 
 struct gn_worker_returned {
     uint64_t bytes;
-    uint32_t answers; /* 1: a RECALL */
+    uint32_t answers; /* 1: this answers a RECALL */
     uint32_t zero;
 };
 _Static_assert(sizeof(struct gn_worker_lease) == 16 && sizeof(struct gn_worker_returned) == 16,
                "leases");
 
-#define GN_WORKER_SAVE_FILE 1u /* a checkpoint: nobody takes the session over */
-#define GN_WORKER_SAVE_STOP 2u /* and the program does not go on */
+#define GN_WORKER_SAVE_FILE 1u /* a checkpoint: no worker takes the session over */
+#define GN_WORKER_SAVE_STOP 2u /* a checkpoint after which the program stands still */
 #define GN_WORKER_SAVE_FAR                                                                         \
-    4u /* to a worker that shares no memory with this one, nor with the program: over tcp */
-#define GN_WORKER_SAVE_TLS 8u /* by TLS, with key and its name */
+    4u /* no descriptors are handed over: the stream is a tcp connection, and carries the session  \
+        * too */
+#define GN_WORKER_SAVE_TLS 8u /* by TLS, with `key` and its name */
 #define GN_WORKER_SAVE_BESIDE                                                                      \
-    16u /* FAR, to a worker of this gantryd: the program is told nothing, and goes on with its     \
-           stream there */
+    16u /* FAR, to a worker of the same gantryd: the program is not told, and its stream           \
+         * continues there */
 #define GN_WORKER_SAVE_NEAR                                                                        \
-    32u /* FAR, to a worker that shares memory with the program: it is to be silent before the     \
-           stop */
+    32u /* FAR, to a worker that shares memory with the program: the program stops sending before  \
+         * the stop */
 struct gn_worker_save {
     uint32_t drain_timeout_ms;
-    uint32_t
-        n_ahead; /* rounds of contents while the program runs; 0: it stands while all is sent */
-    uint64_t bytes_per_s; /* of these rounds; 0: no limit */
+    uint32_t n_ahead; /* rounds of contents sent while the program runs; 0: the program stands still
+                       * while all is sent */
+    uint64_t bytes_per_s; /* limit for these rounds; 0: none */
     uint32_t flags;       /* GN_WORKER_SAVE_* */
-    uint32_t
-        vgpu_id; /* as people know it: a worker that has taken over was started under another */
+    uint32_t vgpu_id; /* the id shown to users: a worker that has loaded a vGPU was started under
+                       * another one */
     uint8_t key[GN_LINK_STOP_KEY_BYTES];
     uint8_t name[GN_LINK_SESSION_BYTES];
-    uint32_t mark; /* FAR: what the program is told behind the last word that it gets from here */
+    uint32_t mark; /* FAR: the number sent to the program behind the last record of this worker */
     uint32_t zero;
 };
 _Static_assert(sizeof(struct gn_worker_save) == 96, "save");
 
 struct gn_worker_moved {
-    int32_t error;         /* 0 or a negative errno: what and fix say more */
-    uint32_t driver_stays; /* SAVED by a program: its driver's library will stay loaded */
-    uint64_t began_ns, quiet_ns, done_ns; /* CLOCK_MONOTONIC: the gate began to close (the load
-                                             began); nothing ran; the end */
+    int32_t error;         /* 0 or -errno, explained by what and fix */
+    uint32_t driver_stays; /* SAVED by a program in passthrough: the driver's library stays
+                            * loaded */
+    uint64_t began_ns, quiet_ns, done_ns; /* CLOCK_MONOTONIC: quiescing began (destination: the
+                                           * load began); the device was idle; the end */
     uint64_t bytes, pages, pages_zero;    /* of the stream */
-    uint64_t ahead_ns;                    /* what could be ahead took so long */
-    uint64_t hold_ns; /* and then, until the driver had nothing to do, the program going on */
+    uint64_t ahead_ns;                    /* duration of the rounds ahead */
+    uint64_t hold_ns; /* then, until the driver was idle, while the program continued */
     uint64_t pages_total, pages_kept, pages_ahead, pages_stop, sampled, hashed, device;
-    uint64_t read_bytes; /* out of memory objects in the stop */
-    uint64_t stood_ns,
-        drained_ns;   /* no call went on; the driver had nothing to do, its ends not all told */
-    uint64_t told_ns; /* all but contents was written */
+    uint64_t read_bytes;           /* read from memory objects after quiescing */
+    uint64_t stood_ns, drained_ns; /* CLOCK_MONOTONIC: no more calls were served; the driver was
+                                    * idle, though completions may be unreported */
+    uint64_t told_ns;              /* everything except contents was written */
     char what[384];
     char fix[256];
 };
@@ -233,24 +251,28 @@ enum {
 };
 
 struct gn_worker_hand {
-    uint64_t ring_at;    /* a position of the request ring, before which nothing is left to do */
-    uint32_t n_segments; /* of data, the first one among them */
+    uint64_t ring_at;    /* position in the request ring: all before it has been served. FAR:
+                          * bytes of the data area */
+    uint32_t n_segments; /* of data, including the first */
     uint32_t zero;
-    /* Contents of memory objects. keeps: who gives it away will keep them under this number. kept:
-     * they came from who kept them under this one. 0: not so. */
+    /*
+     * Retained contents of memory objects. keeps: the source will retain them under this number.
+     * kept: the number under which the destination retained them earlier, when the source loaded
+     * them from it. 0: none.
+     */
     uint64_t keeps, kept;
 };
 #define GN_WORKER_HAND_KEPT_MOST 512u
 
-/* Where the session's stream of records stands (link/record.h). */
+/* The state of the session's tcp stream (link/record.h). */
 struct gn_worker_hand_far {
-    uint64_t received;  /* bytes of whole records that were taken */
-    uint64_t small;     /* of these, in small ones */
-    uint64_t n_batches; /* of bulk data, that are whole */
-    uint32_t n_held;    /* messages */
+    uint64_t received;  /* bytes of whole records processed */
+    uint64_t small;     /* the part of `received` in small records */
+    uint64_t n_batches; /* complete batches of bulk data */
+    uint32_t n_held;    /* number of HELD messages */
     uint32_t n_areas;
-    uint64_t first, acknowledged; /* BESIDE: of what the program was told: where SAID begins, and
-                                     how much of it the program has got */
+    uint64_t first, acknowledged; /* BESIDE: positions in the stream to the program: the start of
+                                   * SAID, and of the last acknowledgement */
     uint32_t n_said;
     uint32_t zero;
 };
@@ -270,28 +292,29 @@ struct gn_worker_hand_last {
 #define GN_WORKER_CACHE_BYTES 1024
 #define GN_WORKER_GROUP_BYTES 512
 
-/* Behind the devices of BOOT: the walls that the worker is to raise around itself (src/wall). */
+/* Follows the devices of BOOT: the confinement that the worker sets up for itself (src/wall). */
 struct gn_worker_boot_wall {
     uint32_t mode;        /* enum gn_wall_mode */
     uint32_t change_user; /* 0 or 1 */
     uint32_t uid;
     uint32_t gid;
-    uint64_t data_bytes;  /* of private memory; 0: no bound */
-    uint64_t group_bytes; /* of memory of all of its processes, when `group` is made; 0: no bound */
+    uint64_t data_bytes;  /* limit of private memory; 0: none */
+    uint64_t group_bytes; /* limit of memory of all its processes, if `group` is set; 0: none */
     uint32_t n_groups;
     uint32_t groups[GN_WORKER_MAX_GROUPS];
-    uint32_t layered; /* 1: the cache is there, in layers; 0: the worker makes its folder */
+    uint32_t layered; /* 1: the kernel cache is mounted in layers already; 0: the worker creates
+                       * its directory */
     char cache[GN_WORKER_CACHE_BYTES]; /* "": none */
-    char group[GN_WORKER_GROUP_BYTES]; /* the folder of its memory cgroup, which the worker makes;
-                                          "": none */
+    char group[GN_WORKER_GROUP_BYTES]; /* the directory of its memory cgroup, which the worker
+                                        * creates; "": none */
 };
 _Static_assert(sizeof(struct gn_worker_boot_wall) == 1832, "boot wall");
 
-/* What of the walls can be had here. */
+/* The kinds of confinement available on this machine. */
 struct gn_worker_walls {
     uint32_t have;         /* GN_WALL_* */
     uint32_t landlock_abi; /* 0: none */
-    uint32_t layers;       /* 1: folders in layers can be mounted (wall/layers.h) */
+    uint32_t layers;       /* 1: layered directories can be mounted (wall/layers.h) */
     uint32_t zero;
 };
 
@@ -299,7 +322,7 @@ struct gn_worker_walls {
 
 struct gn_probe_driver {
     char api[GN_LINK_API_BYTES];
-    char library[GN_PROBE_LIBRARY_BYTES]; /* what dlopen takes */
+    char library[GN_PROBE_LIBRARY_BYTES]; /* for dlopen */
 };
 
 struct gn_probe_platform {
