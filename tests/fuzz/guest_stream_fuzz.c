@@ -5,6 +5,7 @@
  * files, acknowledgements. Everything stays inside the tables, the data area and the memory that a
  * transfer waits for, and what is kept for later is bounded.
  */
+#include "guest/session/session_ops.h"
 #include "guest/session/session_tcp_internal.h"
 
 #include <errno.h>
@@ -55,7 +56,8 @@ static void begin(void)
                gn_segment_map(&data) == 0);
     FUZZ_CHECK(gn_area_init(&s, data) == 0);
     r.s = &s;
-    s.remote = &r;
+    s.tcp = &r;
+    s.ops = &gn_session_tcp_direct;
     pthread_mutex_init(&r.landings_lock, NULL);
     pthread_cond_init(&r.landings_wake, NULL);
     pthread_mutex_init(&r.wants_lock, NULL);

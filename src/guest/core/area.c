@@ -8,7 +8,7 @@
 #include "guest/core/loss.h"
 
 #include "base/descriptor.h"
-#include "guest/session/session_tcp.h"
+#include "guest/session/session_ops.h"
 #include "guest/core/report.h"
 
 #include <errno.h>
@@ -333,14 +333,15 @@ static int try_segment(struct gn_session *s, uint64_t bytes, enum gn_area_use us
     if (gn_session_lost(s))
         return -EPIPE;
     pthread_mutex_lock(&s->link_lock);
-    struct gn_session_tcp *tcp = gn_session_over_tcp(s);
-    const int out = !tcp && !s->link ? -EPIPE : has_room() ? 0 : -EMFILE;
+    const struct gn_session_ops *ops = gn_session_ops(s);
+    const int out = !s->link ? -EPIPE : has_room() ? 0 : -EMFILE;
     if (out) {
         pthread_mutex_unlock(&s->link_lock);
         return out;
     }
     /* Addresses that the vGPU has as well can't be had on another machine. */
-    const bool no_window = tcp || atomic_load_explicit(&s->was_far, memory_order_relaxed);
+    const bool no_window =
+        !ops->shares_memory || atomic_load_explicit(&s->was_far, memory_order_relaxed);
     int r = use != GN_AREA_WINDOW ? 0 : no_window ? -ENOMEM : window_size(&s->area, &size);
     if (use == GN_AREA_HOME)
         size = grown(size, s->area.home_bytes);
@@ -348,10 +349,9 @@ static int try_segment(struct gn_session *s, uint64_t bytes, enum gn_area_use us
      * would be counted there. */
     if (!r && !(a = books_new(size)))
         r = -ENOMEM;
+    bool made = false;
     if (!r)
-        r = tcp ? gn_session_tcp_segment(tcp, size, &segment, &index)
-                : gn_link_segment(s->link, size, &segment.fd, &index, &err);
-    bool made = !r || (r == -EMFILE && !tcp);
+        r = ops->add_segment(s, size, &segment, &index, &made, &err);
     /* gantryd is gone, and the watcher has not heard of it yet. */
     if (r == -EPIPE)
         gn_lost_declare(&s->lost);
@@ -359,7 +359,7 @@ static int try_segment(struct gn_session *s, uint64_t bytes, enum gn_area_use us
      * When it is gone, the move is off. */
     if (!r && s->to)
         (void)gn_link_pass(s->to, index, size, segment.fd);
-    if (!r && !tcp)
+    if (!r && !segment.base)
         r = gn_segment_adopt(segment.fd, GN_LINK_SEGMENT_LIMIT, &segment);
     if (!r && segment.bytes < size)
         r = -EPROTO;
@@ -383,7 +383,7 @@ static int try_segment(struct gn_session *s, uint64_t bytes, enum gn_area_use us
         gn_segment_fini(&segment);
     }
     pthread_mutex_unlock(&s->link_lock);
-    if (r == -EBADF && !tcp) {
+    if (r == -EBADF) {
         gn_session_cut_off(s);
         r = -EPIPE;
     }
@@ -395,7 +395,7 @@ static int add_segment(struct gn_session *s, uint64_t bytes, enum gn_area_use us
 {
     const struct timespec pause = {.tv_nsec = MOVING_PAUSE_NS};
     int r;
-    while ((r = try_segment(s, bytes, use)) == -EAGAIN && !gn_session_over_tcp(s))
+    while ((r = try_segment(s, bytes, use)) == -EAGAIN)
         nanosleep(&pause, NULL);
     return r;
 }
@@ -424,12 +424,12 @@ static void give_pages_back(struct gn_session *s, const struct gn_area_segment *
     uint64_t bytes = a->leaf_bytes << b->order;
     if (bytes >= PAGES_BACK_BYTES)
         (void)madvise(b->base, bytes, MADV_REMOVE);
-    if (bytes >= PAGES_BACK_BYTES && gn_session_over_tcp(s) &&
+    if (bytes >= PAGES_BACK_BYTES && gn_session_ops(s)->free_pages &&
         !pthread_mutex_trylock(&s->link_lock)) {
-        /* It may be about to come back, and to need no telling. */
-        struct gn_session_tcp *far = gn_session_over_tcp(s);
-        if (far)
-            gn_session_tcp_free_pages(far, b->segment, b->offset, bytes);
+        /* The vGPU may have come to this machine meanwhile. */
+        const struct gn_session_ops *ops = gn_session_ops(s);
+        if (ops->free_pages)
+            ops->free_pages(s, b->segment, b->offset, bytes);
         pthread_mutex_unlock(&s->link_lock);
     }
 }
@@ -458,7 +458,7 @@ void gn_block_put(struct gn_session *s, struct gn_block *b)
     if (b->segment == GN_NO_BLOCK)
         return;
     const struct gn_area_segment *a = s->area.segments[b->segment];
-    const uint64_t bytes = gn_session_over_tcp(s) ? pages_of(a, b) : 0;
+    const uint64_t bytes = gn_session_shares_memory(s) ? 0 : pages_of(a, b);
     if (bytes && !keeps_pages(&s->area, bytes))
         give_pages_back(s, a, b);
     put(s, b);

@@ -3,7 +3,7 @@
  * Unit test of data-area segments that the vGPU has but the program cannot map. The test stands in
  * for gantryd.
  */
-#include "guest/core/guest_core.h"
+#include "guest/session/session_ops.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -48,6 +48,7 @@ static void what_cannot_be_mapped_is_counted(void **state)
     gn_lost_init(&session.lost);
     pthread_mutex_init(&session.link_lock, NULL);
     session.link = &link;
+    session.ops = &gn_session_shm;
     assert_int_equal(gn_segment_create("test-data", AREA_BYTES, &first) || gn_segment_map(&first) ||
                          gn_area_init(&session, first),
                      0);

@@ -4,9 +4,7 @@
  * answer awaited in a response slot of the caller's own. Inputs that do not fit in the message, and
  * outputs that do not fit in the answer, go through the data area.
  */
-#include "guest/core/guest_core.h"
-#include "guest/session/session_in_process.h"
-#include "guest/session/session_tcp.h"
+#include "guest/session/session_ops.h"
 
 #include <errno.h>
 #include <string.h>
@@ -154,10 +152,10 @@ static void put_blocks(struct gn_call *c)
     c->n_blocks = 0;
 }
 
-/* What was to be sent is not. */
+/* The message is not sent. */
 static void give_up(struct gn_call *c)
 {
-    gn_session_tcp_unship();
+    gn_data_unship();
     put_blocks(c);
 }
 
@@ -165,28 +163,16 @@ static void give_up(struct gn_call *c)
 
 static int send(struct gn_call *c, uint64_t *ret_end)
 {
+    const struct gn_session_ops *ops = gn_session_ops(c->session);
     struct gn_msg *msg = (void *)c->message;
     msg->size = c->bytes;
-    int r = -EAGAIN;
-    struct gn_session_tcp *remote = gn_session_tcp_enter(c->session);
-    if (remote) {
-        /* Another machine has its own copy, or will have it before the next use of the block is
-         * told there. */
+    int r = ops->send ? ops->send(c->session, c) : GN_BY_RING;
+    if (r != GN_BY_RING) {
+        /* The blocks can be used again: the vGPU has read them, or has its own copy before their
+         * next use. */
         if (ret_end)
             *ret_end = GN_SERVED;
-        r = gn_session_tcp_send(remote, c);
-        gn_session_tcp_leave(remote);
         return r;
-    }
-    struct gn_in_process *here = atomic_load_explicit(&c->session->here, memory_order_acquire);
-    if (here && (r = gn_in_process_send(here, c->message, c->bytes)) != -EAGAIN) {
-        if (ret_end)
-            *ret_end = GN_SERVED;
-        return r ? c->session->api->result_lost : 0;
-    }
-    if (here) {
-        atomic_store_explicit(&c->session->replies.at_once, false, memory_order_relaxed);
-        atomic_store_explicit(&c->session->here, NULL, memory_order_release);
     }
     r = gn_ring_send(&c->session->requests, c->message, c->bytes, NULL, 0, ret_end);
     return r ? gn_session_failure(c->session, r) : 0;

@@ -265,29 +265,28 @@ struct gn_guest_api {
     int32_t result_lost, result_no_memory;
 };
 
+struct gn_in_process;
+struct gn_session_ops;
 struct gn_session_tcp;
 
 struct gn_session {
     /* set once */
     const struct gn_guest_api *api;
     uint32_t epoch;
-    struct gn_link
-        *link; /* link_lock to exchange it; NULL: the vGPU is stopped, and no gantryd is there */
-    /* The vGPU is on another machine, and has been from the start: threads send to it by themselves
-     * (session_tcp.h). NULL: by the ring. */
-    struct gn_session_tcp *_Atomic remote;
-    struct gn_session_tcp *turned; /* which that was, since it is not any more */
-    struct gn_in_process
-        *_Atomic here; /* the vGPU is in this process: session_in_process.h. NULL: it is not */
-    /* The vGPU is on another machine, and what is put into the ring is sent there (ring_relay.c).
-     * NULL: it is not, or has been there from the start. */
-    struct gn_session_tcp *_Atomic far;
-    /* The program uses memory that the vGPU has as well, without a message: how often now; it may
-     * no more, since the vGPU is about to go, or has gone. */
+    /* Exchanged under link_lock. NULL: the vGPU is in a checkpoint, and no gantryd is there. */
+    struct gn_link *link;
+    /* Where the vGPU is: session_ops.h has the table of states. */
+    const struct gn_session_ops *_Atomic ops;
+    struct gn_session_tcp *_Atomic tcp;       /* of tcp and relay; else NULL */
+    struct gn_in_process *_Atomic in_process; /* of in-process */
+    struct gn_session_tcp
+        *turned; /* a former tcp; threads that waited by its hook may look at it */
+    /* How many uses of shared buffers go on without a message. homes_shut: no more may begin, since
+     * the vGPU is about to leave this machine, or has left. */
     _Atomic uint32_t n_at_home;
     _Atomic bool homes_shut;
-    /* It was on another machine, and shares our memory again: for good, but not what it shared then
-     * (ring_relay.c). */
+    /* The vGPU was on another machine and shares this process's memory again: for good, but not the
+     * buffers that it shared before (ring_relay.c). */
     _Atomic bool was_far;
     int socket;
     int epoll_fd; /* the watcher's, while the vGPU is on this machine; -1 */
@@ -363,12 +362,6 @@ bool gn_session_stopped(struct gn_session *s, const struct gn_link_stopped *stop
  */
 int gn_session_hand(struct gn_session *s, int hand, int worker_end, uint32_t n_segments);
 int gn_session_hand_last(int hand, uint64_t ring_at);
-/* Over tcp, from the start or by now; NULL: the vGPU shares our memory. */
-static inline struct gn_session_tcp *gn_session_over_tcp(struct gn_session *s)
-{
-    struct gn_session_tcp *r = atomic_load_explicit(&s->remote, memory_order_acquire);
-    return r ? r : atomic_load_explicit(&s->far, memory_order_acquire);
-}
 /* Before anything is read or written in a buffer's home. False: it is not the vGPU's memory, or
  * will not be soon. */
 static inline bool gn_session_enter_home(struct gn_session *s)

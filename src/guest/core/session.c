@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A session's life: attach, loss, and fork. Called by the program's threads; each session has a
- * watcher thread, which sleeps in epoll on the sockets of the worker and of gantryd. When either
- * hangs up, it declares the loss, which wakes every waiting thread. A forked child drops the
- * inherited sessions and opens its own; the parent's are not affected. Never waits for an answer of
- * the worker's.
+ * A session's life from its attach on (session/attach.c): its watcher, loss, and fork. Called by
+ * the program's threads; each session has a watcher thread, which sleeps in epoll on the sockets of
+ * the worker and of gantryd. When either hangs up, it declares the loss, which wakes every waiting
+ * thread. A forked child drops the inherited sessions and opens its own; the parent's are not
+ * affected. Never waits for an answer of the worker's.
  */
-#include "guest/core/guest_core.h"
+#include "guest/session/session_ops.h"
 
 #include "base/descriptor.h"
 #include "base/fault.h"
 #include "base/list.h"
 #include "base/thread.h"
-#include "guest/session/session_in_process.h"
 #include "guest/core/loss.h"
 #include "guest/core/process_end.h"
-#include "guest/session/session_tcp.h"
 #include "guest/core/report.h"
 
 #include "link/frame.h"
@@ -78,17 +76,15 @@ static void after_fork_child(void)
         if (!cut_off) {
             gn_fd_close(s->turn_fd);
             gn_fd_close(s->epoll_fd);
-            if (gn_session_over_tcp(s))
-                gn_session_tcp_forked(gn_session_over_tcp(s));
         }
+        const struct gn_session_ops *ops = gn_session_ops(s);
+        if (ops->forked)
+            ops->forked(s, cut_off);
         gn_fd_close(s->socket);
-        struct gn_in_process *here = atomic_load_explicit(&s->here, memory_order_relaxed);
-        if (here)
-            gn_in_process_forked(here);
         gn_fd_close(s->ring_segment.fd);
         gn_fd_close(s->event_segment.fd);
     }
-    gn_in_process_forget();
+    gn_sessions_forked();
     sessions.n = 0;
     atomic_fetch_add_explicit(&gn_epoch, 1, memory_order_relaxed);
     gn_handles_after_fork();
@@ -165,12 +161,12 @@ static void close_all(struct gn_session *s)
  */
 void gn_session_close_lost(struct gn_session *s)
 {
-    struct gn_session_tcp *far = gn_session_over_tcp(s);
     /* A migration in progress ends here, and a later one sees the loss. */
     (void)gn_session_outlives_gantryd(s);
+    pthread_mutex_t *lock = gn_session_ops(s)->link_lock(s);
     pthread_mutex_lock(&s->link_lock);
-    if (far)
-        pthread_mutex_lock(gn_session_tcp_link_lock(far));
+    if (lock != &s->link_lock)
+        pthread_mutex_lock(lock);
     pthread_mutex_lock(&s->socket_lock);
     pthread_mutex_lock(&sessions.lock); /* a forked child finds all of them open, or none */
     /* The program has closed them; their numbers may belong to another session now. */
@@ -179,8 +175,8 @@ void gn_session_close_lost(struct gn_session *s)
     forget_locked(s);
     pthread_mutex_unlock(&sessions.lock);
     pthread_mutex_unlock(&s->socket_lock);
-    if (far)
-        pthread_mutex_unlock(gn_session_tcp_link_lock(far));
+    if (lock != &s->link_lock)
+        pthread_mutex_unlock(lock);
     pthread_mutex_unlock(&s->link_lock);
     gn_area_discard_unused(s);
 }
@@ -210,15 +206,14 @@ static bool handle_stop(struct gn_session *s, struct gn_frame_reader *reader,
            gn_session_stopped(s, &stop, gn_frame_take_fd(reader, 0));
 }
 
-/* While the session is a tcp session. False: it is lost. */
-static bool watch_far(struct gn_session *s, struct gn_session_tcp *far)
+void gn_sessions_lock(void)
 {
-    if (!gn_session_tcp_watch_far(s, far))
-        return false;
-    pthread_mutex_lock(&sessions.lock); /* disconnect_all reads it under the lock */
-    gn_session_tcp_free(far);
+    pthread_mutex_lock(&sessions.lock);
+}
+
+void gn_sessions_unlock(void)
+{
     pthread_mutex_unlock(&sessions.lock);
-    return true;
 }
 
 /*
@@ -237,14 +232,14 @@ void gn_session_look(struct gn_session *s)
     bool cut_off = false;
     if (gn_session_lost(s) || pthread_mutex_trylock(&s->link_lock))
         return;
-    struct gn_session_tcp *far = gn_session_over_tcp(s);
-    if (!far && !pthread_mutex_trylock(&s->socket_lock)) {
+    const struct gn_session_ops *ops = gn_session_ops(s);
+    if (!ops->look_at_descriptors && !pthread_mutex_trylock(&s->socket_lock)) {
         cut_off = s->link && !is_connected(s);
         pthread_mutex_unlock(&s->socket_lock);
     }
     pthread_mutex_unlock(&s->link_lock);
-    if (far)
-        gn_session_tcp_look_at_descriptors(far);
+    if (ops->look_at_descriptors)
+        ops->look_at_descriptors(s);
     else if (cut_off)
         gn_session_cut_off(s);
 }
@@ -309,14 +304,14 @@ static void init_reader(struct gn_frame_reader *reader, const struct gn_session 
 static void *watch(void *arg)
 {
     struct gn_session *s = arg;
-    struct gn_session_tcp *far = gn_session_over_tcp(s);
+    const struct gn_session_ops *ops = gn_session_ops(s);
     struct gn_frame_reader reader;
     struct gn_frame frame;
     struct epoll_event event;
     uint64_t serials[N_LOOKED_AT] = {0};
     bool went_on = true;
     int r = 0;
-    if (far && !watch_far(s, far)) {
+    if (ops->watch && !ops->watch(s)) {
         gn_session_close_lost(s);
         return NULL;
     }
@@ -349,10 +344,10 @@ static void *watch(void *arg)
          */
         if (r < 0 && went_on)
             (void)gn_session_outlives_gantryd(s);
-        far = gn_session_over_tcp(s);
-        if (far) {
+        ops = gn_session_ops(s);
+        if (ops->watch) {
             gn_frame_reader_fini(&reader);
-            if (!watch_far(s, far)) {
+            if (!ops->watch(s)) {
                 gn_session_close_lost(s);
                 return NULL;
             }
@@ -407,56 +402,13 @@ void gn_session_wishes(uint32_t *ret_weight, uint64_t *ret_memory_bytes)
     *ret_memory_bytes = env_size("GANTRY_MEMORY");
 }
 
-/* An unknown mode counts as remote, and is reported once per process. */
-static void warn_of_unknown_mode(const char *mode)
+void gn_session_init(struct gn_session *s, const struct gn_guest_api *api)
 {
-    static _Atomic bool told;
-    if (!mode || !*mode || strcmp(mode, "remote") == 0 || strcmp(mode, "passthrough") == 0)
-        return;
-    if (!atomic_exchange_explicit(&told, true, memory_order_relaxed))
-        gn_say(
-            "GANTRY_MODE=%.32s is not a mode, so the program runs as remote; set it to remote or "
-            "passthrough",
-            mode);
-}
-
-static int map_segments(struct gn_session *s, const struct gn_attached *a)
-{
-    struct gn_segment data;
-    int r = gn_segment_adopt(a->ring_fd, a->ring_bytes, &s->ring_segment);
-    if (!r)
-        r = gn_segment_adopt(a->events_fd, a->events_bytes, &s->event_segment);
-    if (!r)
-        r = gn_segment_adopt(a->data_fd, a->data_bytes, &data);
-    if (r)
-        return r;
-    if (s->event_segment.bytes < GN_EVENT_TABLE_BYTES)
-        return -EPROTO;
-    s->events = s->event_segment.base;
-    r = gn_session_map(s->ring_segment.base, s->ring_segment.bytes, &s->view);
-    if (!r)
-        r = gn_area_init(s, data);
-    if (!r)
-        r = gn_ring_producer_init(&s->requests, s->view.requests, GN_SESSION_REQUEST_SLOTS, 0,
-                                  s->waiter);
-    gn_replies_init(&s->replies, s->view.replies, s->waiter);
-    atomic_store_explicit(&s->replies.at_once,
-                          atomic_load_explicit(&s->here, memory_order_relaxed) != NULL,
-                          memory_order_relaxed);
-    return r;
-}
-
-struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t platform,
-                                   struct gn_error *err)
-{
-    struct gn_attached attached;
-    struct gn_session *s = aligned_alloc(64, gn_align_up(sizeof *s, 64));
-    if (!s)
-        return NULL;
     memset(s, 0, sizeof *s);
     pthread_once(&sessions.once, install_fork_handlers);
     gn_fd_in_program();
     s->api = api;
+    atomic_init(&s->ops, &gn_session_shm);
     s->epoch = atomic_load_explicit(&gn_epoch, memory_order_relaxed);
     s->socket = s->epoll_fd = -1;
     gn_lost_init(&s->lost);
@@ -469,57 +421,18 @@ struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t plat
     pthread_mutex_init(&s->ids_lock, NULL);
     pthread_mutex_init(&s->events_lock, NULL);
     gn_session_moving_init(s);
+}
 
-    struct gn_attach_request request = {
-        .platform = platform,
-        .stdout_fd = gn_fd_is_open(STDOUT_FILENO) ? STDOUT_FILENO : -1,
-        .stderr_fd = gn_fd_is_open(STDERR_FILENO) ? STDERR_FILENO : -1,
-    };
-    gn_session_wishes(&request.weight, &request.memory_bytes);
-    /* A driver does not survive a fork: a child is served by a worker. */
-    const char *mode = getenv("GANTRY_MODE");
-    if (mode && strcmp(mode, "passthrough") == 0 && s->epoch == GN_FIRST_EPOCH) {
-        request.host = gn_in_process_open;
-        request.ctx = s;
-    }
-    if (gn_link_connect(NULL, &s->link, err)) {
-        free(s);
-        return NULL;
-    }
-    warn_of_unknown_mode(mode);
-    s->link->on_host = gn_in_process_take_over;
-    s->link->on_host_ctx = s;
-    s->link->on_move = gn_session_move_word;
-    s->link->on_stop = gn_session_tcp_stop_word;
-    GN_FAULT("program-greeted");
-    int r = gn_link_attach(s->link, &request, &attached, err);
-    GN_FAULT("program-attached");
-    if (!r) {
-        s->socket = attached.session_fd;
-        s->vgpu_id = attached.vgpu_id;
-        s->platform = attached.platform;
-        r = attached.remote ? gn_session_tcp_make_memory(&attached) : 0;
-    }
-    if (!r)
-        r = map_segments(s, &attached);
-    if (!r && attached.remote)
-        r = gn_session_tcp_open(s, &attached, err);
+int gn_session_start(struct gn_session *s)
+{
     pthread_mutex_lock(&sessions.lock);
-    if (!r && sessions.n == MAX_SESSIONS)
-        r = -EMFILE;
+    int r = sessions.n == MAX_SESSIONS ? -EMFILE : 0;
     if (!r)
         r = gn_thread_start(GN_THREAD_PREFIX "watch", watch, s, NULL);
     if (!r)
         sessions.open[sessions.n++] = s;
     pthread_mutex_unlock(&sessions.lock);
-    if (r) {
-        /* The mappings of a failed session are leaked: it is not known which of them exist. */
-        gn_fd_close(s->socket);
-        gn_link_close(s->link);
-        free(s);
-        return NULL;
-    }
-    return s;
+    return r;
 }
 
 /*
@@ -530,9 +443,10 @@ __attribute__((destructor)) static void disconnect_all(void)
     if (pthread_mutex_trylock(&sessions.lock))
         return;
     for (uint32_t i = 0; i < sessions.n; i++) {
-        struct gn_session_tcp *tcp = gn_session_over_tcp(sessions.open[i]);
-        if (tcp)
-            gn_session_tcp_bye(tcp);
+        struct gn_session *s = sessions.open[i];
+        const struct gn_session_ops *ops = gn_session_ops(s);
+        if (ops->bye)
+            ops->bye(s);
     }
 }
 

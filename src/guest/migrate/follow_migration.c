@@ -10,6 +10,7 @@
  * when it is on this machine and the old one was not, the new worker takes the ring over again.
  */
 #include "guest/migrate/ring_relay.h"
+#include "guest/session/session_ops.h"
 #include "guest/session/session_tcp.h"
 
 #include "base/clock.h"
@@ -61,7 +62,7 @@ static bool has_heard_all(const struct gn_moving *m)
 {
     const struct gn_session *s = m->s;
     return s->move_leave == m->number &&
-           (!gn_session_over_tcp(m->s) || s->move_quiesced == m->number);
+           (gn_session_shares_memory(m->s) || s->move_quiesced == m->number);
 }
 
 static bool is_off(void *ctx)
@@ -87,8 +88,7 @@ static bool may_leave(const struct gn_moving *m)
  * wait for what the watcher brings. */
 static pthread_mutex_t *lock_of_link(struct gn_session *s)
 {
-    return gn_session_over_tcp(s) ? gn_session_tcp_link_lock(gn_session_over_tcp(s))
-                                  : &s->link_lock;
+    return gn_session_ops(s)->link_lock(s);
 }
 
 /* All that the link's end touches: of a session that is to share our memory again that is what is
@@ -203,7 +203,7 @@ static int show_there(struct gn_moving *m, struct gn_link **ret, struct gn_error
 {
     struct gn_link *to = NULL;
     uint32_t ignored;
-    int rc = gn_session_over_tcp(m->s) ? show_near(m, ret, err) : -EHOSTUNREACH;
+    int rc = gn_session_shares_memory(m->s) ? -EHOSTUNREACH : show_near(m, ret, err);
     if (!rc || m->near)
         return rc;
     rc = gn_link_connect_claim(m->s->link, &m->what, &to, err);
@@ -266,15 +266,6 @@ static int wait_until_loaded(struct gn_moving *m, struct gn_link *to, struct gn_
     return rc;
 }
 
-/*
- * A poll that has begun knows no descriptor by its number: it would go on to wait for the one that
- * was left, and would not be told that this has hung up.
- */
-static void turn(struct gn_session *s)
-{
-    gn_fd_signal(atomic_load_explicit(&s->turn_fd, memory_order_relaxed));
-}
-
 /* Near, and decided; the lock of the link. */
 static void share_again(struct gn_moving *m)
 {
@@ -325,10 +316,7 @@ static int move(struct gn_moving *m, struct gn_error *err)
             gn_relay_begin(s, m->turns, grace_ms);
         if (m->near)
             share_again(m);
-        else if (gn_session_over_tcp(s))
-            gn_session_tcp_go_over(gn_session_over_tcp(s));
-        if (!atomic_load_explicit(&s->remote, memory_order_relaxed))
-            turn(s);
+        gn_session_ops(s)->link_changed(s);
     }
     GN_FAULT("program-gone-over");
     if (new_lock)
@@ -348,9 +336,10 @@ static void *mover(void *arg)
     s->moving = m;
     pthread_mutex_unlock(&s->moving_lock);
     m->tcp = strncmp(m->what.address, "tcp:", 4) == 0;
-    int rc = is_off(m) || gn_session_lost(s)     ? -ECANCELED
-             : m->tcp && !gn_session_over_tcp(s) ? gn_relay_prepare(s, is_off, m, &m->turns, &err)
-                                                 : 0;
+    int rc = is_off(m) || gn_session_lost(s) ? -ECANCELED
+             : m->tcp && gn_session_shares_memory(s)
+                 ? gn_relay_prepare(s, is_off, m, &m->turns, &err)
+                 : 0;
     if (!rc && (rc = move(m, &err)) && m->turns)
         gn_relay_call_off(s, m->turns);
     const bool relays = !rc && m->turns;

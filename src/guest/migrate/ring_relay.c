@@ -10,6 +10,7 @@
  */
 #include "guest/core/loss.h"
 #include "guest/migrate/ring_relay.h"
+#include "guest/session/session_ops.h"
 #include "guest/session/session_tcp.h"
 
 #include "base/clock.h"
@@ -28,7 +29,8 @@
 bool gn_session_await_home(struct gn_session *s)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
-    while (!gn_session_over_tcp(s) && !atomic_load_explicit(&s->was_far, memory_order_acquire)) {
+    while (gn_session_shares_memory(s) &&
+           !atomic_load_explicit(&s->was_far, memory_order_acquire)) {
         if (gn_session_enter_home(s))
             return true;
         nanosleep(&pause, NULL);
@@ -68,7 +70,7 @@ static int empty_homes(struct gn_session *s, bool (*is_off)(void *ctx), void *ct
 int gn_relay_prepare(struct gn_session *s, bool (*is_off)(void *ctx), void *ctx,
                      struct gn_session_tcp **ret, struct gn_error *err)
 {
-    if (atomic_load_explicit(&s->here, memory_order_acquire))
+    if (!gn_session_ops(s)->may_relay)
         return gn_fail(err, EOPNOTSUPP, "gantry mode VGPU remote, and try again",
                        "the vGPU lives in its program");
     int rc = gn_session_tcp_new(s, ret);
@@ -96,7 +98,8 @@ void gn_relay_call_off(struct gn_session *s, struct gn_session_tcp *r)
 void gn_relay_begin(struct gn_session *s, struct gn_session_tcp *r, uint32_t grace_ms)
 {
     gn_session_tcp_begin(r, grace_ms);
-    atomic_store_explicit(&s->far, r, memory_order_release);
+    atomic_store_explicit(&s->tcp, r, memory_order_release);
+    atomic_store_explicit(&s->ops, &gn_session_relay, memory_order_release);
 }
 
 /* ---- after */
@@ -163,7 +166,7 @@ static bool stand(struct gn_session *s, struct gn_session_tcp *r, struct gn_rela
 
 void gn_relay_run(struct gn_session *s)
 {
-    struct gn_session_tcp *r = gn_session_over_tcp(s);
+    struct gn_session_tcp *r = gn_session_tcp_of(s);
     const struct gn_waiter waiter = {gn_spin_policy_default(), &s->lost};
     unsigned char bytes[GN_RING_MAX_BYTES];
     struct gn_relay relay = {.ends = false};
@@ -204,15 +207,13 @@ int gn_relay_turn(struct gn_session *s, bool (*is_off)(void *ctx), void *ctx, st
 {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
     const uint64_t until_ns = gn_now_ns() + HOME_NS;
-    struct gn_session_tcp *r = gn_session_over_tcp(s);
-    if (atomic_load_explicit(&s->remote, memory_order_acquire)) {
+    struct gn_session_tcp *r = gn_session_tcp_of(s);
+    if (!gn_session_tcp_has_turned(r) && gn_session_ops(s)->data) {
         const int rc = gn_thread_start(GN_THREAD_PREFIX "relay", run, s, NULL);
         if (rc)
             return gn_fail(err, -rc, NULL, "the program can start no thread: %s", strerror(-rc));
         atomic_store_explicit(&s->homes_shut, true, memory_order_seq_cst);
-        atomic_store_explicit(&s->far, r, memory_order_release);
         gn_session_tcp_turn(r);
-        atomic_store_explicit(&s->remote, NULL, memory_order_release);
     }
     while (!gn_session_tcp_is_empty(r)) {
         if (is_off(ctx))
@@ -221,6 +222,8 @@ int gn_relay_turn(struct gn_session *s, bool (*is_off)(void *ctx), void *ctx, st
             return gn_fail(err, EBUSY, NULL, "the program is in the middle of what it transfers");
         nanosleep(&pause, NULL);
     }
+    /* Not before: a thread that has begun to send by itself ends so. */
+    atomic_store_explicit(&s->ops, &gn_session_relay, memory_order_release);
     return 0;
 }
 
@@ -253,10 +256,11 @@ void gn_relay_go_on(struct gn_session *s)
 
 void gn_relay_end(struct gn_session *s)
 {
-    struct gn_session_tcp *r = gn_session_over_tcp(s);
-    /* Before anybody can see that it is not far: who waits for his homes looks at both. */
+    struct gn_session_tcp *r = gn_session_tcp_of(s);
+    /* Before `ops`: gn_session_await_home looks at both. */
     atomic_store_explicit(&s->was_far, true, memory_order_release);
-    atomic_store_explicit(&s->far, NULL, memory_order_release);
+    atomic_store_explicit(&s->ops, &gn_session_shm, memory_order_release);
+    atomic_store_explicit(&s->tcp, NULL, memory_order_release);
     pthread_mutex_lock(&s->moving_lock);
     if (s->relay)
         s->relay->ends = true;

@@ -21,7 +21,7 @@
 void gn_session_tcp_stop_word(void *session, const struct gn_link_stopped *stop)
 {
     struct gn_session *s = session;
-    struct gn_session_tcp *r = gn_session_over_tcp(s);
+    struct gn_session_tcp *r = gn_session_tcp_of(s);
     struct gn_platform_list all;
     if (!r)
         return;

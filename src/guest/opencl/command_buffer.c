@@ -6,7 +6,7 @@
  * all its runs are over, and the event table shows that wherever the vGPU is. No call here waits
  * for the device.
  */
-#include "guest/session/session_tcp.h"
+#include "guest/session/session_ops.h"
 #include "opencl_guest.h"
 
 #include <stdlib.h>
@@ -22,15 +22,6 @@ static struct gn_cl_cmdbuf *of(cl_command_buffer_khr command_buffer)
 }
 
 /* ---- runs */
-
-/* Over tcp, the event table is as new as the last message from the other machine. */
-static void look_at_events(struct gn_session *s)
-{
-    struct gn_session_tcp *remote = gn_session_tcp_enter(s);
-    if (remote)
-        gn_session_tcp_look(remote);
-    gn_session_tcp_leave(remote);
-}
 
 static bool is_over(const struct gn_cl_cmdbuf *b, const struct gn_cl_run *run)
 {
@@ -79,7 +70,7 @@ static cl_int begin_run(struct gn_cl_cmdbuf *b, struct gn_object *queue, bool sh
 {
     struct gn_cl_run run = {.index = GN_NO_EVENT};
     cl_int result = CL_SUCCESS;
-    look_at_events(b->o.session);
+    gn_session_look_for_news(b->o.session);
     pthread_mutex_lock(&b->lock);
     if (!b->finalized || (is_pending_locked(b) && !b->simultaneous))
         result = CL_INVALID_OPERATION;
@@ -363,7 +354,7 @@ cl_int CL_API_CALL gn_clEnqueueCommandBufferKHR(cl_uint num_queues, cl_command_q
 static cl_command_buffer_state_khr state_of(struct gn_cl_cmdbuf *b)
 {
     cl_command_buffer_state_khr state = CL_COMMAND_BUFFER_STATE_RECORDING_KHR;
-    look_at_events(b->o.session);
+    gn_session_look_for_news(b->o.session);
     pthread_mutex_lock(&b->lock);
     if (b->finalized)
         state = is_pending_locked(b) ? CL_COMMAND_BUFFER_STATE_PENDING_KHR

@@ -5,7 +5,7 @@
  * GN_SURE, or the answer to give if the driver cannot be asked. Called on the program's threads.
  * Only clFinish waits for the device.
  */
-#include "guest/session/session_tcp.h"
+#include "guest/session/session_ops.h"
 #include "opencl_guest.h"
 
 #include <string.h>
@@ -287,10 +287,7 @@ cl_int CL_API_CALL gn_clFlush(cl_command_queue command_queue)
     struct gn_object *queue = gn_object_of(command_queue, GN_KIND_QUEUE);
     if (!queue)
         return CL_INVALID_COMMAND_QUEUE;
-    struct gn_session_tcp *remote = gn_session_tcp_enter(queue->session);
-    if (remote)
-        gn_session_tcp_flush(remote);
-    gn_session_tcp_leave(remote);
+    gn_session_flush(queue->session);
     /* The vGPU flushes by itself as soon as its ring is empty. */
     return gn_session_lost(queue->session) ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
 }

@@ -3,7 +3,7 @@
  * Events. Their state is in the session's event table, so queries and waits need no message. Called
  * on the program's threads. Never calls a callback of the program's.
  */
-#include "guest/session/session_tcp.h"
+#include "guest/session/session_ops.h"
 #include "opencl_guest.h"
 
 #include "base/clock.h"
@@ -93,10 +93,7 @@ cl_int CL_API_CALL gn_clGetEventInfo(cl_event event, cl_event_info param_name,
                          param_value_size_ret);
     case CL_EVENT_COMMAND_EXECUTION_STATUS: {
         int32_t error = 0;
-        struct gn_session_tcp *remote = gn_session_tcp_enter(e->o.session);
-        if (remote)
-            gn_session_tcp_look(remote);
-        gn_session_tcp_leave(remote);
+        gn_session_look_for_news(e->o.session);
         cl_int status = (cl_int)gn_event_phase(entry_of(e), &error);
         if (status == CL_COMPLETE) {
             if (error < 0)
@@ -232,9 +229,6 @@ cl_int CL_API_CALL gn_clSetUserEventStatus(cl_event event, cl_int execution_stat
     gn_send_UserEventStatus(s, (cl_uint)e->o.id, execution_status);
     gn_event_finish(entry_of(e), execution_status, NULL);
     /* From here on a waiting thread may release the event. */
-    struct gn_session_tcp *remote = gn_session_tcp_enter(s);
-    if (remote)
-        gn_session_tcp_nudge(remote);
-    gn_session_tcp_leave(remote);
+    gn_session_event_ended(s);
     return gn_session_lost(s) ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
 }

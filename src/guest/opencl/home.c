@@ -8,7 +8,7 @@
 #include "alone.h"
 
 #include "base/clock.h"
-#include "guest/session/session_tcp.h"
+#include "guest/session/session_ops.h"
 #include "opencl_guest.h"
 #include "transfer.h"
 
@@ -41,7 +41,7 @@ bool gn_home_wanted(struct gn_cl_context *c, cl_mem_flags flags, size_t size, co
      * on the other side.
      */
     if (!is_plainly_valid(flags, host_ptr) || !size ||
-        (gn_session_over_tcp(c->o.session) && size < GN_HOME_FAR_BYTES))
+        (!gn_session_shares_memory(c->o.session) && size < GN_HOME_FAR_BYTES))
         return false;
     if (limit == GN_HOME_NOT_ASKED) {
         cl_ulong largest = 0;
@@ -88,26 +88,25 @@ bool gn_home_far_copy(struct gn_cl_queue *q, const struct gn_transfer *t, cl_uin
         return false;
     if (!gn_queue_acquire_alone(q, t->type, n, waits, result))
         return *result != CL_SUCCESS;
-    struct gn_session_tcp *r = gn_session_tcp_enter(s);
-    if (!r) {
+    if (!gn_data_begin(s)) {
         gn_queue_leave(q);
         return false;
     }
     if (t->write) {
-        *result = gn_session_tcp_ship(r, &ref, t->host.ptr, bytes)
+        *result = gn_data_ship(s, &ref, t->host.ptr, bytes)
                       ? CL_OUT_OF_RESOURCES
                       : gn_send_HomeBytes(s, t->mem->o.id, &none, 0);
         if (*result)
-            gn_session_tcp_forget(r, t->host.ptr, bytes);
+            gn_data_forget(s, t->host.ptr, bytes);
     } else {
-        bool landed = gn_session_tcp_land(r, &ref, t->host.ptr, bytes);
+        bool landed = gn_data_land(s, &ref, t->host.ptr, bytes);
         *result = gn_send_HomeBytes(s, t->mem->o.id, &ref, bytes);
         if (landed)
-            gn_session_tcp_landed(r, &ref);
+            gn_data_landed(s, &ref);
         else if (!*result)
             memcpy(t->host.ptr, (char *)t->mem->home_block.base + t->origin[0], bytes);
     }
-    gn_session_tcp_leave(r);
+    gn_data_end(s, true);
     gn_queue_leave(q);
     return true;
 }

@@ -4,7 +4,7 @@
  * sent at creation; memory that must stay at the program's own address (CL_MEM_USE_HOST_PTR) is
  * synchronized by maps and unmaps. Called on the program's threads. Never waits for a command.
  */
-#include "guest/session/session_tcp.h"
+#include "guest/session/session_ops.h"
 #include "home.h"
 #include "opencl_guest.h"
 #include "opencl_pixel.h"
@@ -34,8 +34,8 @@ static void mem_drop(struct gn_cl_mem *m)
 }
 
 /* Copies the program's memory to a block of the data area, *ret_ref. Returns a CL error. */
-static cl_int stage(struct gn_session *s, struct gn_session_tcp *r, const void *host_ptr,
-                    uint64_t bytes, struct gn_block *block, struct gn_area_ref *ret_ref)
+static cl_int stage(struct gn_session *s, bool beside, const void *host_ptr, uint64_t bytes,
+                    struct gn_block *block, struct gn_area_ref *ret_ref)
 {
     *ret_ref = (struct gn_area_ref){GN_SPAN_NULL, 0, 0};
     block->segment = GN_NO_BLOCK;
@@ -44,17 +44,17 @@ static cl_int stage(struct gn_session *s, struct gn_session_tcp *r, const void *
     if (gn_block_take(s, GN_AREA_PASSING, bytes, block))
         return gn_session_lost(s) ? CL_OUT_OF_RESOURCES : CL_MEM_OBJECT_ALLOCATION_FAILURE;
     *ret_ref = gn_block_ref(block, 0);
-    if (r)
-        return gn_session_tcp_ship(r, ret_ref, host_ptr, bytes) ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
+    if (beside)
+        return gn_data_ship(s, ret_ref, host_ptr, bytes) ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
     memcpy(block->base, host_ptr, bytes);
     return CL_SUCCESS;
 }
 
 /* After a failure: the rest must not be sent, since the program may reuse its memory. */
-static void unstage(struct gn_session_tcp *r, const void *host_ptr, uint64_t bytes)
+static void unstage(struct gn_session *s, bool beside, const void *host_ptr, uint64_t bytes)
 {
-    if (r && host_ptr)
-        gn_session_tcp_forget(r, host_ptr, bytes);
+    if (beside && host_ptr)
+        gn_data_forget(s, host_ptr, bytes);
 }
 
 /* Flags with the specification's defaults, for queries. */
@@ -82,7 +82,7 @@ static cl_mem create_buffer(cl_context context, const cl_mem_properties *propert
     m->svm = place == GN_SVM_INSIDE;
     cl_bool at_home = CL_FALSE;
     cl_mem_flags told_flags = 0;
-    struct gn_session_tcp *r = gn_session_tcp_enter(c->o.session);
+    const bool beside = gn_data_begin(c->o.session);
     bool entered = !properties && gn_home_wanted(c, flags, size, host_ptr) &&
                    gn_session_enter_home(c->o.session);
     bool home = entered && !gn_block_take(c->o.session, GN_AREA_HOME, size, &block);
@@ -92,16 +92,16 @@ static cl_mem create_buffer(cl_context context, const cl_mem_properties *propert
     cl_int result = CL_SUCCESS;
     if (home) {
         ref = gn_block_ref(&block, 0);
-        if (host_ptr && r)
+        if (host_ptr && beside)
             result =
-                gn_session_tcp_ship(r, &ref, host_ptr, size) ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
+                gn_data_ship(c->o.session, &ref, host_ptr, size) ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
         else if (host_ptr)
             memcpy(block.base, host_ptr, size);
     } else if (place == GN_SVM_BEYOND) {
         result = CL_INVALID_BUFFER_SIZE;
         block.segment = GN_NO_BLOCK;
     } else {
-        result = stage(c->o.session, r, wanted ? host_ptr : NULL, size, &block, &ref);
+        result = stage(c->o.session, beside, wanted ? host_ptr : NULL, size, &block, &ref);
     }
     if (!result)
         result = gn_send_Buffer(c->o.session, &m->o, context, properties, flags, size,
@@ -110,17 +110,17 @@ static cl_mem create_buffer(cl_context context, const cl_mem_properties *propert
     if (entered)
         gn_session_leave_home(c->o.session);
     if (!result && home && at_home) {
-        m->far = r != NULL;
+        m->far = beside;
         m->home = m->far ? NULL : block.base;
         m->home_block = block;
     } else {
         if (!result && home)
             gn_home_refused(c);
         if (result)
-            unstage(r, host_ptr, size);
+            unstage(c->o.session, beside, host_ptr, size);
         gn_block_put(c->o.session, &block);
     }
-    gn_session_tcp_leave(r);
+    gn_data_end(c->o.session, beside);
     if (result) {
         mem_drop(m);
         return gn_refuse(errcode_ret, result);
@@ -251,15 +251,15 @@ static cl_mem create_image(cl_context context, const cl_mem_properties *properti
     m->given = gn_copy_list(properties, &m->n_given);
     bool wanted = host_ptr && (host & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR)) &&
                   !((host & CL_MEM_USE_HOST_PTR) && host != CL_MEM_USE_HOST_PTR);
-    struct gn_session_tcp *r = gn_session_tcp_enter(c->o.session);
-    cl_int result = stage(c->o.session, r, wanted ? host_ptr : NULL, bytes, &block, &ref);
+    const bool beside = gn_data_begin(c->o.session);
+    cl_int result = stage(c->o.session, beside, wanted ? host_ptr : NULL, bytes, &block, &ref);
     if (!result)
         result = gn_send_Image(c->o.session, &m->o, context, properties, flags, format, desc,
                                (cl_mem)source, host_ptr != NULL, &ref,
                                ref.segment == GN_SPAN_NULL ? 0 : bytes, &m->told_flags);
     if (result)
-        unstage(r, host_ptr, bytes);
-    gn_session_tcp_leave(r);
+        unstage(c->o.session, beside, host_ptr, bytes);
+    gn_data_end(c->o.session, beside);
     gn_block_put(c->o.session, &block);
     if (result) {
         mem_drop(m);

@@ -4,6 +4,7 @@
  * asks this process for the files that the sources include. Called on the program's threads; the
  * build's callback runs on the callback thread.
  */
+#include "guest/session/session_ops.h"
 #include "opencl_guest.h"
 
 #include "base/descriptor.h"
@@ -77,8 +78,7 @@ void gn_follow_stdout(struct gn_cl_session *s)
 {
     uint64_t file[2];
     /* Output of a vGPU on another machine, or in this process, needs no descriptor. */
-    if (gn_session_over_tcp(s->session) ||
-        atomic_load_explicit(&s->session->here, memory_order_relaxed) || !stdout_file(file))
+    if (!gn_session_ops(s->session)->prints_to_descriptors || !stdout_file(file))
         return;
     pthread_mutex_lock(&s->stdout_lock);
     if (memcmp(file, s->stdout_file, sizeof file) != 0) {

@@ -7,6 +7,7 @@
  * asks for it, and offered only where the driver supports it (see the vGPU's side). Called on the
  * program's threads.
  */
+#include "guest/session/session_ops.h"
 #include "opencl_guest.h"
 
 #include <stdlib.h>
@@ -93,7 +94,7 @@ static void open_window(struct gn_cl_root *root)
          * A vGPU on another machine, or one that comes from there, cannot have memory at the same
          * addresses.
          */
-        const bool far = gn_session_over_tcp(s->session) ||
+        const bool far = !gn_session_shares_memory(s->session) ||
                          atomic_load_explicit(&s->session->was_far, memory_order_acquire);
         if (capabilities && largest && !far && agree_on_window(s, root, capabilities, largest)) {
             for (cl_uint i = 0; i < devices->n; i++) {

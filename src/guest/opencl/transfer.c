@@ -6,7 +6,7 @@
  * non-blocking read is completed by the first call that lets the program see its end (gn_settle).
  * Called on the program's threads.
  */
-#include "guest/session/session_tcp.h"
+#include "guest/session/session_ops.h"
 #include "alone.h"
 #include "home.h"
 #include "opencl_guest.h"
@@ -264,10 +264,10 @@ cl_int gn_transfer_send(struct gn_cl_queue *q, const struct gn_transfer *t,
                         const struct gn_command_show *show)
 {
     struct gn_session *s = q->o.session;
-    struct gn_session_tcp *r = t->write ? gn_session_tcp_enter(s) : NULL;
-    const bool lacks = r && gn_session_tcp_ship(r, ref, t->from, area_bytes(t));
+    const bool beside = t->write && gn_data_begin(s);
+    const bool lacks = beside && gn_data_ship(s, ref, t->from, area_bytes(t));
     const cl_int result = lacks ? block_error(s) : send_command(q, t, ref, n, waits, show);
-    gn_session_tcp_leave(r);
+    gn_data_end(s, beside);
     gn_queue_sent(q);
     return result;
 }
@@ -285,7 +285,7 @@ static cl_int transfer_whole(struct gn_cl_queue *q, const struct gn_transfer *t,
         t->host.in_step ? gn_pitched_bytes(t->kind == GN_TRANSFER_RECT ? 1 : t->mem->element_bytes,
                                            t->region, t->area_row_pitch, t->area_slice_pitch, lines)
                         : gn_layout_bytes(&t->host);
-    const bool far = gn_session_over_tcp(s);
+    const bool far = !gn_session_shares_memory(s);
     if (!blocking && (far || bytes > LARGE_BYTES)) {
         if (!make_room(s->detail, bytes, far))
             return CL_MEM_OBJECT_ALLOCATION_FAILURE;
@@ -337,15 +337,15 @@ struct piece {
 };
 
 /* Waits for the oldest piece, and copies the data of a read. */
-static cl_int end_piece(struct gn_session *s, struct gn_session_tcp *r, const struct gn_transfer *t,
-                        struct piece *p, struct gn_event_times *first)
+static cl_int end_piece(struct gn_session *s, const struct gn_transfer *t, struct piece *p,
+                        struct gn_event_times *first)
 {
     int32_t error = 0;
     if (gn_event_wait(&s->events[p->event->id], &s->waiter, &error))
         error = CL_OUT_OF_RESOURCES;
     if (p->landed) {
         struct gn_area_ref ref = gn_block_ref(&p->block, 0);
-        gn_session_tcp_landed(r, &ref);
+        gn_data_landed(s, &ref);
     } else if (!error && !t->write) {
         memcpy(t->host.ptr + p->at, p->block.base, p->bytes);
     }
@@ -359,13 +359,13 @@ static cl_int transfer_pieces(struct gn_cl_queue *q, const struct gn_transfer *w
                               const cl_event *waits, cl_event *event)
 {
     struct gn_session *s = q->o.session;
-    struct gn_session_tcp *r = gn_session_tcp_enter(s);
+    const bool beside = gn_data_begin(s);
     struct piece pieces[MAX_PIECES];
     /*
      * Over tcp, enough pieces to keep the connection busy, directly from and to the program's
      * memory.
      */
-    const uint32_t most = r ? gn_session_tcp_pieces(r, PIECES, MAX_PIECES, PIECE_BYTES) : PIECES;
+    const uint32_t most = beside ? gn_data_pieces(s, PIECES, MAX_PIECES, PIECE_BYTES) : PIECES;
     struct gn_event_times first = {0};
     uint32_t n_sent = 0, n_ended = 0;
     size_t at = 0, total = whole->region[0];
@@ -388,7 +388,7 @@ static cl_int transfer_pieces(struct gn_cl_queue *q, const struct gn_transfer *w
                 result = block_error(s);
                 continue;
             }
-            if (r)
+            if (beside)
                 t.from = whole->host.ptr + at;
             else if (t.write)
                 memcpy(p->block.base, whole->host.ptr + at, p->bytes);
@@ -401,14 +401,13 @@ static cl_int transfer_pieces(struct gn_cl_queue *q, const struct gn_transfer *w
             if (!at)
                 queued_ns = ((struct gn_cl_event *)p->event)->queued_ns;
             struct gn_area_ref ref = gn_block_ref(&p->block, 0);
-            p->landed =
-                r && !t.write && gn_session_tcp_land(r, &ref, whole->host.ptr + at, p->bytes);
+            p->landed = beside && !t.write && gn_data_land(s, &ref, whole->host.ptr + at, p->bytes);
             result = gn_transfer_send(q, &t, &ref, n, waits, &show);
             if (result) {
                 gn_event_finish(&s->events[p->event->id], result, NULL);
                 gn_object_unref(p->event);
                 if (p->landed)
-                    gn_session_tcp_landed(r, &ref);
+                    gn_data_landed(s, &ref);
                 gn_block_put(s, &p->block);
                 continue;
             }
@@ -417,7 +416,7 @@ static cl_int transfer_pieces(struct gn_cl_queue *q, const struct gn_transfer *w
             continue;
         }
         p = &pieces[n_ended++ % most];
-        cl_int ended = end_piece(s, r, whole, p, &first);
+        cl_int ended = end_piece(s, whole, p, &first);
         if (ended && !result)
             result = ended;
         if (n_ended == n_sent && at >= total && event && !result) {
@@ -434,9 +433,9 @@ static cl_int transfer_pieces(struct gn_cl_queue *q, const struct gn_transfer *w
             gn_block_put(s, &p->block);
     }
     /* After an early failure some data may not have been sent. */
-    if (result && r && whole->write)
-        gn_session_tcp_forget(r, whole->host.ptr, total);
-    gn_session_tcp_leave(r);
+    if (result && beside && whole->write)
+        gn_data_forget(s, whole->host.ptr, total);
+    gn_data_end(s, beside);
     gn_settle(s->detail);
     return result;
 }

@@ -21,6 +21,8 @@
 #include "base/thread.h"
 #include "guest/core/guest_core.h"
 #include "guest/core/process_end.h"
+#include "guest/session/session_ops.h"
+#include "guest/session/session_shm.h"
 #include "link/direct.h"
 #include "link/frame.h"
 #include "link/link_wire.h"
@@ -136,7 +138,9 @@ int gn_in_process_open(void *ctx, const char *library, int control_fd, struct gn
     struct gn_session *s = ctx;
     struct gn_in_process *h = NULL;
     const int rc = host(s->api->name, false, library, control_fd, &h, err);
-    atomic_store_explicit(&s->here, h, memory_order_relaxed);
+    atomic_store_explicit(&s->in_process, h, memory_order_relaxed);
+    if (h)
+        atomic_store_explicit(&s->ops, &gn_session_in_process, memory_order_release);
     return rc;
 }
 
@@ -175,7 +179,8 @@ static void *take_over(void *arg)
     } else {
         gn_fd_close(our_fd);
         atomic_store_explicit(&w->session->replies.at_once, true, memory_order_relaxed);
-        atomic_store_explicit(&w->session->here, h, memory_order_release);
+        atomic_store_explicit(&w->session->in_process, h, memory_order_relaxed);
+        atomic_store_explicit(&w->session->ops, &gn_session_in_process, memory_order_release);
     }
     free(w);
     return NULL;
@@ -208,15 +213,37 @@ void gn_in_process_take_over(void *ctx, const char *library, int control_fd)
     }
 }
 
-int gn_in_process_send(struct gn_in_process *h, const void *message, uint32_t n_bytes)
+static int send_message(struct gn_session *s, struct gn_call *c)
 {
-    return h->table->send(h->direct, message, n_bytes);
+    const struct gn_session_ops *in_process = &gn_session_in_process;
+    struct gn_in_process *h = atomic_load_explicit(&s->in_process, memory_order_relaxed);
+    const int rc = h->table->send(h->direct, c->message, c->bytes);
+    if (rc != -EAGAIN)
+        return rc ? s->api->result_lost : 0;
+    /* A worker has the vGPU by now, and serves the ring. Another thread may have noticed before,
+     * and the vGPU may have left this machine since: that state stays. */
+    atomic_store_explicit(&s->replies.at_once, false, memory_order_relaxed);
+    (void)atomic_compare_exchange_strong(&s->ops, &in_process, &gn_session_shm);
+    return GN_BY_RING;
 }
 
-void gn_in_process_forked(struct gn_in_process *h)
+static void forked(struct gn_session *s, bool cut_off)
 {
+    struct gn_in_process *h = atomic_load_explicit(&s->in_process, memory_order_relaxed);
+    (void)cut_off;
     h->table->forked(h->direct);
 }
+
+const struct gn_session_ops gn_session_in_process = {
+    .name = "in-process",
+    .shares_memory = true,
+    .answers_at_once = true,
+    .send = send_message,
+    .add_segment = gn_session_shm_add_segment,
+    .link_lock = gn_session_shm_link_lock,
+    .link_changed = gn_session_shm_link_changed,
+    .forked = forked,
+};
 
 void gn_in_process_forget(void)
 {

@@ -19,14 +19,9 @@ int gn_in_process_open(void *ctx, const char *library, int control_fd, struct gn
  * thread of its own. */
 struct gn_session;
 void gn_in_process_take_over(void *ctx, const char *library, int control_fd);
-/* 0; -EPIPE: the vGPU is gone; -EAGAIN: it has been moved to another process, which hears the ring.
- */
-int gn_in_process_send(struct gn_in_process *h, const void *message, uint32_t n_bytes);
-/* A forked child: closes what it has inherited of the vGPU. */
-void gn_in_process_forked(struct gn_in_process *h);
 /*
- * The same, after all of its parent's have been closed: it hosts none, and refuses to take one over
- * if its parent has ever loaded a driver.
+ * In a forked child, after it has closed what it inherited: it hosts no vGPU, and refuses to take
+ * one over if its parent has ever loaded a driver.
  */
 void gn_in_process_forget(void);
 /*

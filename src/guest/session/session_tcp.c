@@ -6,6 +6,8 @@
  * believed no more than one that shares our memory: whatever it sends stays inside the tables and
  * the data area.
  */
+#include "guest/session/session_ops.h"
+#include "guest/session/session_shm.h"
 #include "guest/session/session_tcp_internal.h"
 
 #include "base/clock.h"
@@ -443,12 +445,13 @@ const struct gn_wait_hook gn_session_tcp_hook = {look_by_hook, park_by_hook};
 
 static _Thread_local uint32_t depth;
 
-struct gn_session_tcp *gn_session_tcp_enter_it(struct gn_session *s)
+struct gn_session_tcp *gn_session_tcp_enter(struct gn_session *s)
 {
-    struct gn_session_tcp *r = atomic_load_explicit(&s->remote, memory_order_acquire);
-    if (!r)
+    struct gn_session_tcp *r = gn_session_tcp_of(s);
+    /* A session never becomes direct again: so this one has not turned before it was loaded. */
+    if (!r || gn_session_ops(s) != &gn_session_tcp_direct)
         return NULL;
-    /* Either we see that it has turned, or who turns it sees us. */
+    /* Either this thread sees that it has turned, or the thread that turns it sees n_inside. */
     if (!depth)
         atomic_fetch_add_explicit(&r->n_inside, 1, memory_order_seq_cst);
     if (!depth && atomic_load_explicit(&r->turned, memory_order_seq_cst)) {
@@ -471,6 +474,11 @@ void gn_session_tcp_turn(struct gn_session_tcp *r)
     atomic_store_explicit(&r->turned, true, memory_order_seq_cst);
     gn_session_tcp_nudge(r);
     gn_session_tcp_wake_all(r);
+}
+
+bool gn_session_tcp_has_turned(struct gn_session_tcp *r)
+{
+    return atomic_load_explicit(&r->turned, memory_order_seq_cst);
 }
 
 bool gn_session_tcp_is_empty(struct gn_session_tcp *r)
@@ -645,7 +653,7 @@ int gn_session_tcp_ship(struct gn_session_tcp *r, const struct gn_area_ref *ref,
     return append_all(r, &part, 1);
 }
 
-void gn_session_tcp_unship(void)
+void gn_data_unship(void)
 {
     my_batch = 0;
 }
@@ -686,3 +694,171 @@ int gn_session_tcp_segment(struct gn_session_tcp *r, uint64_t bytes, struct gn_s
     *ret = segment;
     return 0;
 }
+
+/* ---- the tables */
+
+static int send_op(struct gn_session *s, struct gn_call *c)
+{
+    struct gn_session_tcp *r = gn_session_tcp_enter(s);
+    if (!r)
+        return GN_BY_RING;
+    const int rc = gn_session_tcp_send(r, c);
+    gn_session_tcp_leave(r);
+    return rc;
+}
+
+static void flush_op(struct gn_session *s)
+{
+    struct gn_session_tcp *r = gn_session_tcp_enter(s);
+    if (r)
+        gn_session_tcp_flush(r);
+    gn_session_tcp_leave(r);
+}
+
+static void look_op(struct gn_session *s)
+{
+    struct gn_session_tcp *r = gn_session_tcp_enter(s);
+    if (r)
+        gn_session_tcp_look(r);
+    gn_session_tcp_leave(r);
+}
+
+static void event_ended_op(struct gn_session *s)
+{
+    struct gn_session_tcp *r = gn_session_tcp_enter(s);
+    if (r)
+        gn_session_tcp_nudge(r);
+    gn_session_tcp_leave(r);
+}
+
+static int add_segment_op(struct gn_session *s, uint64_t bytes, struct gn_segment *ret,
+                          uint32_t *ret_index, bool *ret_counted, struct gn_error *err)
+{
+    (void)err;
+    const int rc = gn_session_tcp_segment(gn_session_tcp_of(s), bytes, ret, ret_index);
+    *ret_counted = !rc;
+    /* gantryd is not asked, so there is nothing to try again, and no socket of its. */
+    return rc == -EAGAIN || rc == -EBADF ? -ENOMEM : rc;
+}
+
+static void free_pages_op(struct gn_session *s, uint32_t segment, uint64_t offset, uint64_t bytes)
+{
+    struct gn_session_tcp *r = gn_session_tcp_of(s);
+    if (r)
+        gn_session_tcp_free_pages(r, segment, offset, bytes);
+}
+
+static bool begin_op(struct gn_session *s)
+{
+    return gn_session_tcp_enter(s) != NULL;
+}
+
+static void end_op(struct gn_session *s)
+{
+    gn_session_tcp_leave(gn_session_tcp_of(s));
+}
+
+static int ship_op(struct gn_session *s, const struct gn_area_ref *ref, const void *from,
+                   uint64_t bytes)
+{
+    return gn_session_tcp_ship(gn_session_tcp_of(s), ref, from, bytes);
+}
+
+static bool land_op(struct gn_session *s, const struct gn_area_ref *ref, void *to, uint64_t bytes)
+{
+    return gn_session_tcp_land(gn_session_tcp_of(s), ref, to, bytes);
+}
+
+static void landed_op(struct gn_session *s, const struct gn_area_ref *ref)
+{
+    gn_session_tcp_landed(gn_session_tcp_of(s), ref);
+}
+
+static void forget_op(struct gn_session *s, const void *from, uint64_t bytes)
+{
+    gn_session_tcp_forget(gn_session_tcp_of(s), from, bytes);
+}
+
+static uint32_t pieces_op(struct gn_session *s, uint32_t least, uint32_t most, uint64_t piece_bytes)
+{
+    return gn_session_tcp_pieces(gn_session_tcp_of(s), least, most, piece_bytes);
+}
+
+static void look_at_descriptors_op(struct gn_session *s)
+{
+    struct gn_session_tcp *r = gn_session_tcp_of(s);
+    if (r)
+        gn_session_tcp_look_at_descriptors(r);
+}
+
+static pthread_mutex_t *link_lock_op(struct gn_session *s)
+{
+    return gn_session_tcp_link_lock(gn_session_tcp_of(s));
+}
+
+static void link_changed_op(struct gn_session *s)
+{
+    gn_session_tcp_go_over(gn_session_tcp_of(s));
+}
+
+/* The watcher reads the session's socket until now. */
+static void relay_link_changed_op(struct gn_session *s)
+{
+    link_changed_op(s);
+    gn_session_shm_link_changed(s);
+}
+
+static void forked_op(struct gn_session *s, bool cut_off)
+{
+    if (!cut_off)
+        gn_session_tcp_forked(gn_session_tcp_of(s));
+}
+
+static void bye_op(struct gn_session *s)
+{
+    struct gn_session_tcp *r = gn_session_tcp_of(s);
+    if (r)
+        gn_session_tcp_bye(r);
+}
+
+static const struct gn_data_ops data_ops = {
+    .begin = begin_op,
+    .end = end_op,
+    .ship = ship_op,
+    .land = land_op,
+    .landed = landed_op,
+    .forget = forget_op,
+    .pieces = pieces_op,
+};
+
+const struct gn_session_ops gn_session_tcp_direct = {
+    .name = "tcp",
+    .make_memory = gn_session_tcp_make_memory,
+    .open = gn_session_tcp_open,
+    .send = send_op,
+    .flush = flush_op,
+    .look = look_op,
+    .event_ended = event_ended_op,
+    .add_segment = add_segment_op,
+    .free_pages = free_pages_op,
+    .data = &data_ops,
+    .watch = gn_session_tcp_watch,
+    .look_at_descriptors = look_at_descriptors_op,
+    .link_lock = link_lock_op,
+    .link_changed = link_changed_op,
+    .forked = forked_op,
+    .bye = bye_op,
+};
+
+/* Threads use the ring, and the watcher reads what comes. */
+const struct gn_session_ops gn_session_relay = {
+    .name = "relay",
+    .add_segment = add_segment_op,
+    .free_pages = free_pages_op,
+    .watch = gn_session_tcp_watch,
+    .look_at_descriptors = look_at_descriptors_op,
+    .link_lock = link_lock_op,
+    .link_changed = relay_link_changed_op,
+    .forked = forked_op,
+    .bye = bye_op,
+};

@@ -16,6 +16,12 @@
  */
 struct gn_session_tcp;
 
+/* NULL: the session is not a tcp session, or is one no more. */
+static inline struct gn_session_tcp *gn_session_tcp_of(struct gn_session *s)
+{
+    return atomic_load_explicit(&s->tcp, memory_order_acquire);
+}
+
 /* Makes the segments that attach did not bring. */
 int gn_session_tcp_make_memory(struct gn_attached *a);
 /* Connects with the worker. From here on waits of this session go through it. */
@@ -32,18 +38,14 @@ void gn_session_tcp_free(struct gn_session_tcp *r);
  * sent or what lands is to come: all of it, or nothing. NULL: the ring is to be used. May be
  * nested. Any thread.
  */
-struct gn_session_tcp *gn_session_tcp_enter_it(struct gn_session *s);
-static inline struct gn_session_tcp *gn_session_tcp_enter(struct gn_session *s)
-{
-    return atomic_load_explicit(&s->remote, memory_order_relaxed) ? gn_session_tcp_enter_it(s)
-                                                                  : NULL;
-}
+struct gn_session_tcp *gn_session_tcp_enter(struct gn_session *s);
 void gn_session_tcp_leave(struct gn_session_tcp *r);
 /*
  * From now on nobody enters any more, and who waits does not read: this is one as
  * gn_session_tcp_new makes them. Then, whether anybody is in yet.
  */
 void gn_session_tcp_turn(struct gn_session_tcp *r);
+bool gn_session_tcp_has_turned(struct gn_session_tcp *r);
 bool gn_session_tcp_is_empty(struct gn_session_tcp *r);
 /* Tells of the data segments that there are already, and from then on of more. They fit: nothing
  * else has been sent. */
@@ -63,9 +65,9 @@ int gn_session_tcp_pass(struct gn_session_tcp *r, const struct gn_msg *msg, uint
 void gn_session_tcp_say_paused(struct gn_session_tcp *r, uint32_t number);
 /* The vGPU is in a file, or has a worker (NULL): gn_link's on_stop, whose ctx is the session. */
 void gn_session_tcp_stop_word(void *session, const struct gn_link_stopped *stop);
-/* The part of the session's watcher thread while the vGPU is on another machine. True: it shares
- * our memory now, and r is to be freed. */
-bool gn_session_tcp_watch_far(struct gn_session *s, struct gn_session_tcp *r);
+/* The watcher's part while the vGPU is on another machine. True: the session is another kind now,
+ * and its tcp has been freed. */
+bool gn_session_tcp_watch(struct gn_session *s);
 /* The link leads to a gantryd of this machine now, which has the vGPU: nothing more goes this way.
  * The lock is held. */
 void gn_session_tcp_go_home(struct gn_session_tcp *r);
@@ -94,8 +96,6 @@ int gn_session_tcp_segment(struct gn_session_tcp *r, uint64_t bytes, struct gn_s
  */
 int gn_session_tcp_ship(struct gn_session_tcp *r, const struct gn_area_ref *ref, const void *from,
                         uint64_t bytes);
-/* That message is not sent: what has been shipped for it is of no other. */
-void gn_session_tcp_unship(void);
 /*
  * What the worker writes at `ref` comes to `to` instead, memory of the program's, until
  * gn_session_tcp_landed. False: it comes to the area, as ever. A loss ends the writing there before

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A program's end of a session over tcp; the test is the worker at the other end of a socket pair.
  */
+#include "guest/session/session_ops.h"
 #include "guest/session/session_tcp_internal.h"
 
 #include "shm/futex.h"
@@ -28,6 +29,7 @@
 
 static struct gn_session session;
 static struct gn_session_tcp remote;
+static struct gn_link no_link; /* which no test calls */
 
 /* In the place of the library's own, by the linker's --wrap. */
 void *__real_calloc(size_t n, size_t bytes);
@@ -92,7 +94,9 @@ static int begin(void **state)
     session.api = &api;
     gn_lost_init(&session.lost);
     session.waiter = (struct gn_waiter){gn_spin_policy_default(), &session.lost};
-    session.remote = &remote;
+    session.tcp = &remote;
+    session.ops = &gn_session_tcp_direct;
+    session.link = &no_link;
     pthread_mutex_init(&session.link_lock, NULL);
     return gn_segment_create("test-data", AREA_BYTES, &data) || gn_segment_map(&data) ||
            gn_area_init(&session, data);
@@ -391,7 +395,7 @@ static int fake_hear(struct gn_link *link)
 static void *watch(void *arg)
 {
     (void)arg;
-    (void)gn_session_tcp_watch_far(&session, &remote);
+    (void)gn_session_tcp_watch(&session);
     return NULL;
 }
 

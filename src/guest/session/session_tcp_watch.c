@@ -6,6 +6,7 @@
  * for room to send, since nobody else would come back for it.
  */
 #include "guest/core/loss.h"
+#include "guest/session/session_ops.h"
 #include "guest/session/session_tcp_internal.h"
 
 #include "base/clock.h"
@@ -152,7 +153,7 @@ int gn_session_tcp_open(struct gn_session *s, const struct gn_attached *a, struc
         return rc;
     }
     atomic_store_explicit(&s->lost.hook, &r->hook, memory_order_release);
-    atomic_store_explicit(&s->remote, r, memory_order_release);
+    atomic_store_explicit(&s->tcp, r, memory_order_release);
     return 0;
 }
 
@@ -538,12 +539,19 @@ static bool watch_until_over(struct gn_session *s, struct gn_session_tcp *r)
     return false;
 }
 
-bool gn_session_tcp_watch_far(struct gn_session *s, struct gn_session_tcp *r)
+bool gn_session_tcp_watch(struct gn_session *s)
 {
-    const bool home = watch_until_over(s, r);
-    if (home)
+    struct gn_session_tcp *r = gn_session_tcp_of(s);
+    if (!r)
+        return true;
+    if (watch_until_over(s, r)) {
         end(r);
-    else if (!atomic_load_explicit(&r->cut_off, memory_order_seq_cst))
+        gn_sessions_lock(); /* bye reads it under the lock */
+        gn_session_tcp_free(r);
+        gn_sessions_unlock();
+        return true;
+    }
+    if (!atomic_load_explicit(&r->cut_off, memory_order_seq_cst))
         close_lost(r);
-    return home;
+    return false;
 }
