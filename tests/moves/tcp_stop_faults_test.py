@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from moves_harness import TIMEOUT_S, StopsCase, command, gantry, start_again, telling, wait_until
+from moves_harness import TIMEOUT_S, StopsCase, command, gantry, holds, start_again, telling, wait_until
 
 StopsCase.stage, StopsCase.path, StopsCase.network = (os.path.abspath(p) for p in sys.argv[1:4])
 GOES_ON = ("running", "idle")
@@ -74,7 +74,7 @@ class Faults(StopsCase):
                 save = subprocess.Popen(command(a, "checkpoint", vgpu["id"], self.file, "--stop"), stdout=subprocess.DEVNULL,
                                         stderr=subprocess.DEVNULL, env=dict(os.environ, GANTRY_HOLD="ctl-before-keep"))
                 self.addCleanup(save.kill)
-                self.assertTrue(wait_until(self.left, TIMEOUT_S))
+                self.assertTrue(wait_until(lambda pid=save.pid: holds(pid), TIMEOUT_S))
                 os.kill(vgpu["worker_pid"], signal.SIGKILL)
                 self.assertTrue(wait_until(lambda: "worker_pid" not in a.vgpus()[0], TIMEOUT_S))
                 time.sleep(0.5)  # and its program has asked for its session, and will again
@@ -159,7 +159,7 @@ class Faults(StopsCase):
                 save = subprocess.Popen(command(a, "checkpoint", vgpu["id"], self.file, "--stop"), stdout=subprocess.DEVNULL,
                                         stderr=subprocess.DEVNULL, env=dict(os.environ, GANTRY_HOLD="ctl-before-keep"))
                 self.addCleanup(save.kill)
-                self.assertTrue(wait_until(self.left, TIMEOUT_S))
+                self.assertTrue(wait_until(lambda pid=save.pid: holds(pid), TIMEOUT_S))
                 if told:
                     os.kill(program.process.pid, signal.SIGSTOP)
                 else:
