@@ -494,7 +494,7 @@ def attaching(a):
 def breaches(a):
     """Who breaks one vGPU after the other starts them with pauses; nobody else waits."""
     a.command("tenant", "add", "victim", "--uid", str(os.getuid()))
-    line = "start one in {} ms".format(a.pause_ms)
+    line = "start one vGPU every {} ms".format(a.pause_ms)
     n = 0
     while True:
         late = link.Client(a.gantry.socket)

@@ -106,7 +106,7 @@ class Kill(CommandTest):
         self.ask("tenant-set", name="default", uids="any")
         roots = self.attach()
         p = self.kill(roots, status=1, before=nobody)
-        self.assertEqual(p.stderr, "gantry kill: only the owner of vGPU {} and operators may; gantry ls lists those "
+        self.assertEqual(p.stderr, "gantry kill: only the owner of vGPU {} and operators may do that; gantry ls lists those "
                                    "of this tenant\n".format(roots))
         self.until(roots, "idle")
         # Root, too, is a user like others by the program socket.

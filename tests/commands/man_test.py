@@ -138,11 +138,13 @@ class Pages(CommandTest):
 
     def test_every_check_of_doctor(self):
         checks = set()
-        for name in os.listdir(os.path.join(ROOT, "src", "ctl")):
-            if name.startswith("doctor"):
-                with open(os.path.join(ROOT, "src", "ctl", name), encoding="utf-8") as f:
-                    text = f.read()
-                checks |= set(re.findall(r'gn_doctor_add\(d, "([a-z ]+)"', text)) | set(re.findall(r'check\[\] = "([a-z ]+)"', text))
+        for where, _, names in os.walk(os.path.join(ROOT, "src", "ctl")):
+            for name in names:
+                if name.startswith("doctor"):
+                    with open(os.path.join(where, name), encoding="utf-8") as f:
+                        text = f.read()
+                    checks |= set(re.findall(r'gn_doctor_add\(d, "([a-z ]+)"', text))
+                    checks |= set(re.findall(r'check\[\] = "([a-z ]+)"', text))
         documented = [word for item in items(section(page("gantry-doctor.1"), "DESCRIPTION")) for word in item.split(", ")]
         self.assertEqual(sorted(word.strip(" ,") for word in documented), sorted(checks))
 

@@ -127,7 +127,7 @@ class DrainTcp(TcpCase):
         a, b = self.secure("a"), self.secure("b")
         ((vgpu, program),) = self.started(a, self.shared(a, GANTRY_TENANT="blue")).items()
         blue = ("--token-file", self.token_file("blue", "b"))
-        for what, address, *how in (("without credentials", b.tcp_address), ("No such file", b.tcp_address, "--token-file", "blue=/nonexistent"),
+        for what, address, *how in (("requires credentials", b.tcp_address), ("No such file", b.tcp_address, "--token-file", "blue=/nonexistent"),
                                     ("more than one token file", b.tcp_address, *blue, *blue),
                                     ("not 4", b.tcp_address, "--token-file", self.private("short", "1234")), ("no gantryd listens", "tcp:127.0.0.1:1", *blue),
                                     ("is this one", a.tcp_address, "--token-file", "blue=" + self.token_file("blue", "a"))):

@@ -62,7 +62,7 @@ class Operators(TcpCase):
                 self.assertEqual((p.returncode, p.stderr), (0, ""), args)
             p = self.command(gantry, "tenant", "set", "blue", "--weight", "8", **self.authority.client())
             self.assertEqual(p.returncode, 1)
-            self.assertIn('the certificate of "default" is no operator\'s; show an operator\'s certificate', p.stderr)
+            self.assertIn('the certificate of "default" is not an operator\'s; show an operator\'s certificate', p.stderr)
             for env in (self.authority.client("own"), {"GANTRY_TLS_CA": self.authority.path("ca.pem")}, {"GANTRY_TOKEN": "0123456789abcdef"}, {}):
                 p = self.command(gantry, "ls", **env)
                 self.assertEqual((p.returncode, p.stdout), (1, ""), env)

@@ -259,7 +259,7 @@ class Tokens(TokenCase):
     def test_who_has_not_is_not(self):
         with self.gantry("--config", self.config) as gantry:
             for n, (env, says) in enumerate(((dict(GANTRY_TENANT="alice", GANTRY_TOKEN=self.token + "x"), "refuses the TLS handshake"),
-                                             (dict(GANTRY_TENANT="alice"), "without credentials"),
+                                             (dict(GANTRY_TENANT="alice"), "requires credentials"),
                                              (dict(GANTRY_TOKEN=self.token), "may not attach to"),
                                              (dict(GANTRY_TENANT="bob", GANTRY_TOKEN=self.token), "may not attach to"),
                                              ), 1):
