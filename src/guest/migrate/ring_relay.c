@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A program whose vGPU shared its memory and has gone to another machine (docs/moves.md). Its
- * threads notice nothing: they go on putting messages into the ring and waiting at the same slots
- * and words. A thread of ours takes the worker's place at the ring, and sends what comes there over
- * tcp with the bytes that it names; what comes back is entered by the watcher. Only memory that was
- * the vGPU's too (buffers' homes) is not that any more: nobody may be using it without a message
- * when the vGPU goes, and from then on all of it is transferred. That stays so when it comes back
- * to this machine, where it takes from the ring again, and that thread ends.
+ * threads notice nothing: they put messages into the ring and wait at the same slots and words. The
+ * relay, a thread of this process, reads the ring in the worker's place, and sends the messages
+ * over tcp with the bytes that they name; the watcher enters the records that come back. Only
+ * buffers' homes are not shared any more: no thread may be using one without a message when the
+ * vGPU goes, and from then on all buffers are transferred. That stays so when the vGPU comes back
+ * to this machine, where a worker reads the ring again and the relay ends.
  */
 #include "guest/core/loss.h"
 #include "guest/migrate/ring_relay.h"
@@ -21,7 +21,7 @@
 #include <string.h>
 #include <time.h>
 
-#define HOME_NS  UINT64_C(3000000000) /* for a map or a copy that waits for commands before it */
+#define HOME_NS  UINT64_C(3000000000) /* for a map or copy that waits for earlier commands */
 #define PAUSE_NS 1000000
 
 /* ---- before */
@@ -38,7 +38,7 @@ bool gn_session_await_home(struct gn_session *s)
     return false;
 }
 
-/* Addresses that the vGPU has as well. */
+/* Has it addresses that the vGPU has, too? */
 static bool has_window(struct gn_session *s)
 {
     pthread_mutex_lock(&s->link_lock);
@@ -104,7 +104,7 @@ void gn_relay_begin(struct gn_session *s, struct gn_session_tcp *r, uint32_t gra
 
 /* ---- after */
 
-/* What a message names goes with it. -EPROTO: it names what is not there. */
+/* Sends a message with the data that it names. -EPROTO: that data does not exist. */
 static int pass(struct gn_session *s, struct gn_session_tcp *r, const unsigned char *bytes,
                 uint32_t n_bytes)
 {
@@ -139,11 +139,11 @@ static int pass(struct gn_session *s, struct gn_session_tcp *r, const unsigned c
 struct gn_relay {
     struct gn_ring_consumer ring;
     /* moving_lock */
-    uint32_t stands; /* the number of the move for which it does; 0: it does not */
-    bool ends;       /* it is not needed any more */
+    uint32_t stands; /* the number of the migration for which it stands; 0: it does not */
+    bool ends;       /* the relay is not needed any more */
 };
 
-/* True: another takes from the ring from now on. */
+/* True: a worker reads the ring from now on. */
 static bool stand(struct gn_session *s, struct gn_session_tcp *r, struct gn_relay *relay)
 {
     pthread_mutex_lock(&s->moving_lock);
@@ -188,9 +188,9 @@ void gn_relay_run(struct gn_session *s)
     }
     pthread_mutex_lock(&s->moving_lock);
     if (s->relay == &relay)
-        s->relay = NULL; /* else the vGPU is far again by now */
+        s->relay = NULL; /* else the vGPU has left this machine again */
     pthread_mutex_unlock(&s->moving_lock);
-    /* Whoever was left has written into the ring, or the vGPU is lost anyhow. */
+    /* The old worker has written into the ring, or the vGPU is lost anyhow. */
     if (!ends)
         gn_session_declare_lost(s);
 }
@@ -222,7 +222,7 @@ int gn_relay_turn(struct gn_session *s, bool (*is_off)(void *ctx), void *ctx, st
             return gn_fail(err, EBUSY, NULL, "the program is in the middle of what it transfers");
         nanosleep(&pause, NULL);
     }
-    /* Not before: a thread that has begun to send by itself ends so. */
+    /* Not before: a thread that has begun to send directly ends so. */
     atomic_store_explicit(&s->ops, &gn_session_relay, memory_order_release);
     return 0;
 }

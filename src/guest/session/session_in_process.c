@@ -35,7 +35,7 @@ struct gn_in_process {
     struct gn_direct *direct;
 };
 
-/* All that are there, and those that are being made. */
+/* All vGPUs in this process, and those that are being made. */
 static struct {
     pthread_mutex_t lock;
     struct gn_list all; /* lock */
@@ -52,7 +52,7 @@ static void enter(struct gn_in_process *h)
     pthread_mutex_unlock(&hosts.lock);
 }
 
-/* One that has come to nothing; it stays while threads of it are there. */
+/* Drops a vGPU that could not be made; it stays while threads of it run. */
 static void drop(struct gn_in_process *h)
 {
     gn_driver_unloads();
@@ -65,8 +65,9 @@ static void drop(struct gn_in_process *h)
         free(h);
 }
 
-/* Beside this library, wherever that is, and nowhere else: what the environment or the loader's
- * path names is not looked at. */
+/*
+ * The vGPU's library lies beside this one. The environment and the loader's path are not searched.
+ */
 static int library_path(char ret[static PATH_MAX], struct gn_error *err)
 {
     static const char in_here;
@@ -152,8 +153,10 @@ struct wish {
     char library[GN_LINK_DRIVER_BYTES];
 };
 
-/* Nobody has called for it, so nobody else is told. The vGPU stays where it is. Takes the
- * descriptor. */
+/*
+ * No caller waits for the result, so gantryd alone is told. The vGPU stays where it is. Takes the
+ * descriptor.
+ */
 static void refuse(int control_fd, const struct gn_error *err)
 {
     struct gn_link_error e = {.code = ECANCELED};
@@ -169,7 +172,10 @@ static void *take_over(void *arg)
     struct wish *w = arg;
     struct gn_in_process *h = NULL;
     struct gn_error err;
-    /* What is cleared of a vGPU whose take-over has failed closes its own, whenever that is. */
+    /*
+     * The vGPU closes its own descriptor when a failed take-over is cleared, at a time that is not
+     * known here.
+     */
     const int our_fd = gn_fd_duplicate(w->control_fd);
     if (our_fd < 0) {
         gn_fail(&err, errno, NULL, "no descriptor is left in the program: %s", strerror(errno));
@@ -190,7 +196,10 @@ void gn_in_process_take_over(void *ctx, const char *library, int control_fd)
 {
     struct gn_error err;
     if (hosts.is_inherited) {
-        /* Its threads are gone, and its locks are as those threads left them. */
+        /*
+         * The driver's threads do not exist in the child, and its locks are as those threads left
+         * them.
+         */
         gn_fail(&err, ECANCELED, NULL,
                 "the program was forked from one that had loaded a driver, which does not work in "
                 "a forked process");
@@ -220,8 +229,10 @@ static int send_message(struct gn_session *s, struct gn_call *c)
     const int rc = h->table->send(h->direct, c->message, c->bytes);
     if (rc != -EAGAIN)
         return rc ? s->api->result_lost : 0;
-    /* A worker has the vGPU by now, and serves the ring. Another thread may have noticed before,
-     * and the vGPU may have left this machine since: that state stays. */
+    /*
+     * A worker has the vGPU now, and serves the ring. Another thread may have noticed before, and
+     * the vGPU may have left this machine since: that state stays.
+     */
     atomic_store_explicit(&s->replies.at_once, false, memory_order_relaxed);
     (void)atomic_compare_exchange_strong(&s->ops, &in_process, &gn_session_shm);
     return GN_BY_RING;

@@ -7,26 +7,28 @@
 #include "base/error.h"
 
 /*
- * Passthrough: the vGPU is hosted by this very process, in a library of its own (link/direct.h)
- * that is loaded from where this one lies. The session keeps its memory and sockets all the same:
- * only messages go another way.
+ * Passthrough: the vGPU is in this process, in a library of its own (link/direct.h) that is loaded
+ * from the folder of this one. The session has its memory and sockets all the same: only messages
+ * go another way.
  */
 struct gn_in_process;
 
 /* For struct gn_attach_request: ctx is a struct gn_in_process **. */
 int gn_in_process_open(void *ctx, const char *library, int control_fd, struct gn_error *err);
-/* For struct gn_link's on_host, whose ctx is the session: takes its vGPU over from a worker, on a
- * thread of its own. */
+/*
+ * For struct gn_link's on_host, with the session as ctx: takes its vGPU over from a worker, on a
+ * thread of its own.
+ */
 struct gn_session;
 void gn_in_process_take_over(void *ctx, const char *library, int control_fd);
 /*
- * In a forked child, after it has closed what it inherited: it hosts no vGPU, and refuses to take
- * one over if its parent has ever loaded a driver.
+ * In a forked child, after its inherited descriptors are closed: no vGPU is in this process, and
+ * none may come if its parent has ever loaded a driver.
  */
 void gn_in_process_forget(void);
 /*
- * exit() has begun: whatever vGPUs here do without being asked is called off, and waited for until
- * until_ns at most. Any thread.
+ * exit() has begun: cancels the work that vGPUs here do without being asked, and waits for its end
+ * until until_ns at most. Any thread.
  */
 void gn_in_process_process_ends(uint64_t until_ns);
 

@@ -49,12 +49,14 @@ struct gn_session_ops {
 
     /* 0, the API's result_lost or result_no_memory, or GN_BY_RING: put it into the ring. */
     int (*send)(struct gn_session *s, struct gn_call *c);
-    /* Sends what waits to be sent. */
+    /* Sends the records that have gathered. */
     void (*flush)(struct gn_session *s);
-    /* Takes in what has come, without waiting. */
+    /* Reads what is in the socket, without waiting. */
     void (*look)(struct gn_session *s);
-    /* This process has ended an event itself: wakes threads that wait for what comes. After the
-     * event's end. */
+    /*
+     * This process has ended an event itself: wakes threads that wait for records. After the
+     * event's end.
+     */
     void (*event_ended)(struct gn_session *s);
 
     /* ---- the data area */
@@ -83,8 +85,10 @@ struct gn_session_ops {
     pthread_mutex_t *(*link_lock)(struct gn_session *s);
     /* s->link leads to another gantryd now, which has the vGPU. The lock of the link is held. */
     void (*link_changed)(struct gn_session *s);
-    /* In a forked child: closes what it has inherited. cut_off: descriptors without an inode may be
-     * the program's own. NULL: nothing to do. */
+    /*
+     * In a forked child: closes the inherited descriptors. cut_off: those without an inode may be
+     * the program's own. NULL: nothing to do.
+     */
     void (*forked)(struct gn_session *s, bool cut_off);
     /* The program ends: gantryd need not wait for it. Never waits. NULL: gantryd notices. */
     void (*bye)(struct gn_session *s);
@@ -171,9 +175,8 @@ static inline int gn_data_ship(struct gn_session *s, const struct gn_area_ref *r
 }
 
 /*
- * What the vGPU writes at `ref` comes to `to` instead, memory of the program's, until
- * gn_data_landed. False: it comes to the area. A loss ends the writing there before any wait tells
- * of it.
+ * Bytes that the vGPU writes at `ref` go to `to`, memory of the program's, until gn_data_landed.
+ * False: they go to the area. A loss ends the writing there before any wait reports it.
  */
 static inline bool gn_data_land(struct gn_session *s, const struct gn_area_ref *ref, void *to,
                                 uint64_t bytes)
@@ -199,8 +202,10 @@ static inline uint32_t gn_data_pieces(struct gn_session *s, uint32_t least, uint
     return gn_session_ops(s)->data->pieces(s, least, most, piece_bytes);
 }
 
-/* The message is not sent: what has been shipped for it belongs to no other. The thread that has
- * shipped. */
+/*
+ * The message is not sent: the data that was shipped for it belongs to no other. The thread that
+ * has shipped.
+ */
 void gn_data_unship(void);
 
 /* ---- between attach.c, core/session.c and the kinds of session */

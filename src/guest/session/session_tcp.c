@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The program's end of a session over tcp; session_tcp.h has the idea. Any thread sends, one reads.
- * When the connection breaks the watcher makes a new one within the grace that gantryd gives, and
- * both sides go on where they were; else the loss is declared and every wait ends. The worker is
- * believed no more than one that shares our memory: whatever it sends stays inside the tables and
- * the data area.
+ * The program's end of a session over tcp (session_tcp.h). Any thread sends, one reads. When the
+ * connection breaks the watcher makes a new one within the grace that gantryd gives, and both sides
+ * continue where they were; else the loss is declared and every wait ends. The worker is not
+ * trusted: its records can not write outside the tables and the data area.
  */
 #include "guest/session/session_ops.h"
 #include "guest/session/session_shm.h"
@@ -30,7 +29,7 @@
 #define SPIN_NS         20000u
 #define LOOKS_PER_CLOCK 8
 #define PAUSES_PER_LOOK 8u
-#define WIRE_BYTES_NS   2u /* what a fast network moves in a nanosecond */
+#define WIRE_BYTES_NS   2u /* bytes that a fast network moves in a nanosecond */
 
 /* The batch of bulk data that this thread's next message is about; 0: none. */
 static _Thread_local uint64_t my_batch;
@@ -62,7 +61,7 @@ bool gn_session_tcp_take_role(struct gn_session_tcp *r)
            !atomic_exchange_explicit(&r->role, 1, memory_order_seq_cst);
 }
 
-/* Somebody who parks after this sees the role free; who parked before is woken to take it. */
+/* A thread that parks after this sees the role free; one that parked before is woken to take it. */
 void gn_session_tcp_leave_role(struct gn_session_tcp *r)
 {
     atomic_store_explicit(&r->role, 0, memory_order_seq_cst);
@@ -78,7 +77,7 @@ void gn_session_tcp_wake_all(struct gn_session_tcp *r)
     gn_futex_wake(&r->baton, INT_MAX, true);
 }
 
-/* The connection is no more: the watcher sees to a new one. */
+/* The connection is broken: the watcher makes a new one. */
 void gn_session_tcp_broke(struct gn_session_tcp *r)
 {
     const int fd = r->tcp.fd;
@@ -101,13 +100,13 @@ static void send_some(struct gn_session_tcp *r, bool watches_room)
         wake_watcher(r);
 }
 
-/* By whoever does not stay to see the socket have room again. */
+/* For threads that do not wait until the socket has room again. */
 void gn_session_tcp_flush(struct gn_session_tcp *r)
 {
     send_some(r, false);
 }
 
-/* ---- what comes */
+/* ---- receiving */
 
 static void *area_at(struct gn_session *s, uint32_t segment, uint64_t offset, uint64_t n)
 {
@@ -160,8 +159,10 @@ void gn_session_tcp_landed(struct gn_session_tcp *r, const struct gn_area_ref *r
         if (l->segment != ref->segment - 1 || l->offset != ref->offset)
             continue;
         l->segment = GN_NO_BLOCK;
-        /* Over in the middle of a record of its bytes: so ends no honest worker's. The rest may not
-         * come to the program's memory. */
+        /*
+         * The transfer ends in the middle of a record of its bytes, which no honest worker's does.
+         * The rest must not be written to the program's memory.
+         */
         if (atomic_load_explicit(&r->receiving, memory_order_acquire) == l)
             gn_session_tcp_broke(r);
         while (atomic_load_explicit(&r->receiving, memory_order_acquire) == l)
@@ -201,7 +202,7 @@ static void take_end(struct gn_session_tcp *r, struct gn_event_entry *e,
     times.end_ns = t.end_ns ? t.end_ns - ahead : 0;
     times.start_ns = t.start_ns ? t.start_ns - ahead : 0;
     times.submit_ns = t.submit_ns ? t.submit_ns - ahead : 0;
-    /* Two clocks never agree to the last microsecond; what has ended has ended before now. */
+    /* Two clocks never agree to the last microsecond, but the command has ended before now. */
     uint64_t late = times.end_ns && times.end_ns > now ? times.end_ns - now : 0;
     times.end_ns -= late;
     times.start_ns -= times.start_ns ? late : 0;
@@ -227,7 +228,7 @@ static int take_want(struct gn_session_tcp *r, const struct gn_stream_record *re
 {
     struct want *w = malloc(sizeof *w + record->bytes);
     if (!w)
-        return 0; /* the compiler over there gives up waiting */
+        return 0; /* the compiler in the worker stops waiting */
     *w = (struct want){.seq = (uint32_t)record->at, .n = record->bytes, .fd = -1};
     memcpy(w->payload, payload, record->bytes);
     gn_list_init(&w->link);
@@ -240,7 +241,7 @@ static int take_want(struct gn_session_tcp *r, const struct gn_stream_record *re
     pthread_mutex_unlock(&r->wants_lock);
     if (!room) {
         free(w);
-        return -EPROTO; /* nobody who waits for answers asks so much */
+        return -EPROTO; /* a worker that waits for answers does not ask so much */
     }
     wake_watcher(r);
     return 0;
@@ -318,7 +319,7 @@ static int read_once(struct gn_session_tcp *r)
     return rc;
 }
 
-/* `stays`: also when nobody waits by the hook any more. */
+/* `stays`: also when no thread waits by the hook any more. */
 static bool is_over(const struct gn_session_tcp *r, const _Atomic uint32_t *word, uint32_t seen,
                     bool stays)
 {
@@ -366,7 +367,7 @@ static void read_until(struct gn_session_tcp *r, const _Atomic uint32_t *word, u
         wake_watcher(r);
 }
 
-/* Where the word is an event's, the worker is told that its end is wanted at once. */
+/* If the word belongs to an event, tells the worker that its end is wanted at once. */
 static uint32_t want_event(struct gn_session_tcp *r, const _Atomic uint32_t *word, uint32_t seen)
 {
     const char *at = (const char *)word, *table = (const char *)r->s->events;
@@ -406,14 +407,17 @@ static void park(struct gn_session_tcp *r, const _Atomic uint32_t *word, uint32_
 {
     atomic_fetch_add_explicit(&r->n_parked, 1, memory_order_seq_cst);
     uint32_t baton = atomic_load_explicit(&r->baton, memory_order_seq_cst);
-    /* Either the reader of now sees us when it leaves, or we see that nobody reads. */
+    /*
+     * Either the present reader sees this thread when it leaves, or this thread sees that no thread
+     * reads.
+     */
     if (!stays && atomic_load_explicit(&r->turned, memory_order_seq_cst))
         gn_park_for(word, expected, private_word, &r->s->lost, 0);
     else if (atomic_load_explicit(&r->role, memory_order_seq_cst) ||
              atomic_load_explicit(&r->broken, memory_order_seq_cst))
         gn_park_either(word, expected, private_word, &r->s->lost, &r->baton, baton);
     atomic_fetch_sub_explicit(&r->n_parked, 1, memory_order_seq_cst);
-    /* The baton may have been passed to us while our own wait ended: then it is passed on. */
+    /* This thread may have got the baton while its own wait ended: then it passes the baton on. */
     if (atomic_load_explicit(&r->n_parked, memory_order_seq_cst) &&
         !atomic_load_explicit(&r->role, memory_order_seq_cst)) {
         atomic_fetch_add_explicit(&r->baton, 1, memory_order_seq_cst);
@@ -441,7 +445,7 @@ static void park_by_hook(const struct gn_wait_hook *hook, const _Atomic uint32_t
 
 const struct gn_wait_hook gn_session_tcp_hook = {look_by_hook, park_by_hook};
 
-/* ---- who sends by himself */
+/* ---- threads that send directly */
 
 static _Thread_local uint32_t depth;
 
@@ -501,7 +505,7 @@ void gn_session_tcp_look(struct gn_session_tcp *r)
     gn_session_tcp_leave_role(r);
 }
 
-/* ---- what goes */
+/* ---- sending */
 
 /* Appends, waiting for room when the worker lags behind. */
 static int append_all(struct gn_session_tcp *r, const struct gn_out_part *parts, int n)
@@ -532,19 +536,21 @@ static int bulk_all(struct gn_session_tcp *r, uint16_t segment, uint64_t at, con
     }
 }
 
-/* Nobody waits for what was sent: it may wait for company. */
+/* No thread waits for these records, so more may be gathered before they are sent. */
 static void flush_soon(struct gn_session_tcp *r)
 {
     if (atomic_load_explicit(&r->out.blocked, memory_order_relaxed))
-        return; /* the watcher goes on when there is room */
+        return; /* the watcher continues when there is room */
     if (atomic_load_explicit(&r->out.unsent, memory_order_relaxed) >= FLUSH_BYTES)
         gn_session_tcp_flush(r);
     else if (!atomic_exchange_explicit(&r->flush_armed, true, memory_order_seq_cst))
         gn_session_tcp_arm(r->flush_fd, FLUSH_NS);
 }
 
-/* Before the message that they are for: bytes whose place may be used again when this returns.
- * Until then it is nobody else's, so that what others append may come in between. */
+/*
+ * Appends bytes ahead of their message; their place may be reused when this returns. Until then it
+ * belongs to this thread, so other threads may append in between.
+ */
 static int append_copied(struct gn_session_tcp *r, uint16_t segment, uint64_t at, const void *from,
                          uint64_t bytes)
 {
@@ -574,7 +580,7 @@ int gn_session_tcp_send(struct gn_session_tcp *r, struct gn_call *c)
         if (b->bytes <= INLINE_BYTES)
             parts[n++] = (struct gn_out_part){
                 {(uint32_t)b->bytes, GN_RECORD_DATA, (uint16_t)b->segment, b->offset}, b->base};
-        else if (msg->reply == GN_NO_REPLY) /* the block is used again at once */
+        else if (msg->reply == GN_NO_REPLY) /* the block is reused at once */
             rc = append_copied(r, (uint16_t)b->segment, b->offset, b->base, b->bytes);
         else
             rc = gn_out_bulk(&r->out, (uint16_t)b->segment, b->offset, b->base, b->bytes, true,
@@ -850,7 +856,7 @@ const struct gn_session_ops gn_session_tcp_direct = {
     .bye = bye_op,
 };
 
-/* Threads use the ring, and the watcher reads what comes. */
+/* Threads use the ring, and the watcher reads the connection. */
 const struct gn_session_ops gn_session_relay = {
     .name = "relay",
     .add_segment = add_segment_op,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Connections of a session over tcp, and its watcher thread: it reads when no other thread does,
- * sends what others have left, answers what builds over there want to include, and comes back when
- * the connection breaks. It is the only one that makes or closes a connection, and it never waits
- * for room to send, since nobody else would come back for it.
+ * sends records that others have left, answers include requests of builds, and reconnects when the
+ * connection breaks. It alone makes and closes connections, and it never waits for room to send,
+ * since no other thread would reconnect.
  */
 #include "guest/core/loss.h"
 #include "guest/session/session_ops.h"
@@ -24,11 +24,11 @@
 #include <unistd.h>
 
 #define OPEN_NS        UINT64_C(10000000000)
-#define TRY_NS         UINT64_C(1000000000) /* one attempt to come back */
+#define TRY_NS         UINT64_C(1000000000) /* one attempt to reconnect */
 #define TRY_PAUSE_MS   20
 #define MAX_DATA_BYTES (UINT64_C(1) << 32)
 #define FILE_PIECE     16384u
-#define LEASE_MOST_NS  UINT64_C(50000000) /* nothing that comes lies unread for longer */
+#define LEASE_MOST_NS  UINT64_C(50000000) /* no record lies unread for longer */
 
 /* ---- connections */
 
@@ -37,8 +37,7 @@ static int connect_data(struct gn_session_tcp *r, uint64_t deadline_ns, struct g
     struct gn_stream_hello hello;
     struct gn_tcp tcp;
     uint64_t trip_ns = 0;
-    /* Not link_lock: who holds that may wait for room, which may come only with the new connection.
-     */
+    /* Not link_lock: its holder may wait for room, which may come only with the new connection. */
     pthread_mutex_lock(&r->dialling);
     int rc = gn_link_data(r->s->link, r->in.received, deadline_ns, &tcp, &hello, &trip_ns, err);
     pthread_mutex_unlock(&r->dialling);
@@ -123,7 +122,7 @@ int gn_session_tcp_new(struct gn_session *s, struct gn_session_tcp **ret)
         rc = watch_fd(r, r->lease_fd, EPOLLIN, EPOLL_CTL_ADD);
     if (rc)
         gn_session_tcp_forked(
-            r); /* what it allocated is left, as a session's mappings are that never was */
+            r); /* allocated memory is leaked, as are the mappings of a session that failed */
     else
         *ret = r;
     return rc;
@@ -135,7 +134,7 @@ void gn_session_tcp_free(struct gn_session_tcp *r)
     gn_out_fini(&r->out);
     gn_in_fini(&r->in);
     if (atomic_load_explicit(&r->turned, memory_order_relaxed))
-        r->s->turned = r; /* whoever waited by its hook may be about to look at it */
+        r->s->turned = r; /* threads that waited by its hook may still look at it */
     else
         free(r);
 }
@@ -197,7 +196,7 @@ void gn_session_tcp_forked(struct gn_session_tcp *r)
 
 /* ---- the watcher */
 
-/* One record of an answer. -EAGAIN: there is no room now. */
+/* Sends one record of an answer. -EAGAIN: there is no room now. */
 static int answer_once(struct gn_session_tcp *r, struct want *w, bool *ret_done)
 {
     struct {
@@ -216,7 +215,7 @@ static int answer_once(struct gn_session_tcp *r, struct want *w, bool *ret_done)
     uint64_t left = w->file.zero ? w->file.bytes - w->at : 0;
     size_t n = left < FILE_PIECE ? (size_t)left : FILE_PIECE;
     memset(m.bytes, 0, n);
-    /* One that has become shorter meanwhile ends with zeros. */
+    /* A file that has become shorter meanwhile ends with zeros. */
     if (n && pread(w->fd, m.bytes, n, (off_t)w->at) < 0)
         memset(m.bytes, 0, n);
     m.file = w->file;
@@ -253,7 +252,7 @@ static void answer_wants(struct gn_session_tcp *r)
             if (!r->answering)
                 return;
         }
-        /* Before the try: an acknowledgement after it finds that somebody waits. */
+        /* Before the try: an acknowledgement after it sees that an answer waits. */
         atomic_store_explicit(&r->answers_waiting, true, memory_order_seq_cst);
         int rc = answer_once(r, r->answering, &done);
         if (rc == -EAGAIN)
@@ -267,18 +266,18 @@ static void answer_wants(struct gn_session_tcp *r)
     }
 }
 
-/* The session is no more, or somebody else answers, or this process is ending. */
+/* The session has ended, or another process answers, or this process is ending. */
 static bool is_final(int rc)
 {
     return rc == -ENODEV || rc == -EPROTO || rc == -ESHUTDOWN;
 }
 
-/* Comes back to the session; false: it is lost. */
+/* Reconnects. False: the session is lost. */
 static bool come_back(struct gn_session_tcp *r)
 {
     struct gn_error err;
     while (!gn_session_tcp_take_role(r)) {
-        /* Whoever reads sees `broken` as soon as its poll returns. */
+        /* The reading thread sees `broken` as soon as its poll returns. */
         gn_tcp_shutdown(&r->tcp);
         struct timespec pause = {.tv_nsec = 100000};
         nanosleep(&pause, NULL);
@@ -288,7 +287,10 @@ static bool come_back(struct gn_session_tcp *r)
     gn_in_connect(&r->in, &r->tcp);
     gn_session_tcp_dropped(r);
     const bool goes_over = atomic_exchange_explicit(&r->gone_over, false, memory_order_seq_cst);
-    /* What the old worker has said has come, all of it; what it has not taken the new one takes. */
+    /*
+     * All records of the old worker have been received; the new worker receives those that the old
+     * one has not.
+     */
     if (goes_over)
         r->in.received = r->in.small = 0;
     int rc = -EPIPE;
@@ -302,7 +304,7 @@ static bool come_back(struct gn_session_tcp *r)
         if (gn_session_tcp_is_over(r))
             break;
         rc = connect_data(r, now + TRY_NS < deadline ? now + TRY_NS : deadline, &err);
-        /* That it is in a file it may have heard just now. */
+        /* The thread may have heard just now that the vGPU is in a checkpoint. */
         if (rc && is_final(rc) && atomic_load_explicit(&r->stopped, memory_order_acquire))
             rc = -EAGAIN;
         if (rc && !is_final(rc))
@@ -318,7 +320,9 @@ static bool come_back(struct gn_session_tcp *r)
     gn_session_tcp_leave_role(r);
     if (!rc)
         gn_session_tcp_wake_all(r);
-    /* Who waits may not look at the connection, of a session that shared its memory before. */
+    /*
+     * In a session that shared its memory before, waiting threads may not look at the connection.
+     */
     if (!rc)
         gn_session_tcp_flush(r);
     return !rc;
@@ -328,8 +332,10 @@ static void lose(struct gn_session_tcp *r)
 {
     gn_out_stop(&r->out);
     gn_tcp_shutdown(&r->tcp);
-    /* Nobody reads any more: `broken` is set, and stays so. Nothing of the program's memory is
-     * touched from here on. */
+    /*
+     * No thread reads any more: `broken` is set, and stays so. The program's memory is not touched
+     * from here on.
+     */
     while (!gn_session_tcp_take_role(r)) {
         struct timespec pause = {.tv_nsec = 100000};
         nanosleep(&pause, NULL);
@@ -340,7 +346,7 @@ static void lose(struct gn_session_tcp *r)
     gn_session_tcp_wake_all(r);
 }
 
-/* Once no thread is in that has not seen the loss. */
+/* Once all threads that entered before have seen the loss. */
 static void close_lost(struct gn_session_tcp *r)
 {
     const struct timespec pause = {.tv_nsec = 100000};
@@ -382,8 +388,8 @@ void gn_session_tcp_look_at_descriptors(struct gn_session_tcp *r)
 
 /*
  * May the watcher read again? While threads take turns at reading the timer is set here: after a
- * long sleep that takes a thread some ten microseconds, which would lie between the answer it
- * waited for and its next call.
+ * long sleep, setting it takes a thread some ten microseconds, which would lie between the answer
+ * it waited for and its next call.
  */
 static bool lease_is_over(struct gn_session_tcp *r, uint32_t *seen_turns)
 {
@@ -397,16 +403,16 @@ static bool lease_is_over(struct gn_session_tcp *r, uint32_t *seen_turns)
                            two_trips_ns < GN_REMOTE_LEASE_NS ? GN_REMOTE_LEASE_NS : two_trips_ns);
         return false;
     }
-    /* Before the look at the role: who gives it back after that sets the timer anew. */
+    /* Before the look at the role: a thread that gives it back later sets the timer again. */
     atomic_store_explicit(&r->lease_armed, false, memory_order_seq_cst);
     return !atomic_load_explicit(&r->role, memory_order_seq_cst);
 }
 
-/* False: gantryd is gone. What it says unasked is about moves. */
+/* False: gantryd is gone. Its unrequested messages are about migrations. */
 static bool hear_gantryd(struct gn_session_tcp *r, uint32_t events)
 {
     if (pthread_mutex_trylock(&r->dialling)) {
-        (void)poll(NULL, 0, 1); /* whoever has it is about to be done */
+        (void)poll(NULL, 0, 1); /* the holder is nearly done */
         return true;
     }
     const bool ours = !atomic_load_explicit(&r->gone_home, memory_order_seq_cst);
@@ -415,8 +421,10 @@ static bool hear_gantryd(struct gn_session_tcp *r, uint32_t events)
     return !ours || (rc == 0 && !(events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)));
 }
 
-/* What came right behind gantryd's answer has been taken out of the socket with it, through TLS,
- * and epoll knows nothing of it. */
+/*
+ * A message right behind gantryd's answer was read from the socket with it, through TLS, and epoll
+ * does not report it.
+ */
 static void hear_rest(struct gn_session_tcp *r)
 {
     pthread_mutex_lock(&r->dialling);
@@ -427,7 +435,7 @@ static void hear_rest(struct gn_session_tcp *r)
         gn_session_tcp_broke(r);
 }
 
-/* Nobody reads or sends any more. */
+/* No thread reads or sends any more. */
 static void end(struct gn_session_tcp *r)
 {
     while (!gn_session_tcp_take_role(r)) {
@@ -438,7 +446,7 @@ static void end(struct gn_session_tcp *r)
         struct timespec pause = {.tv_nsec = 100000};
         nanosleep(&pause, NULL);
     }
-    /* Whoever has moved the vGPU may have the lock yet. */
+    /* The thread that followed the migration may still have the lock. */
     pthread_mutex_lock(&r->dialling);
     pthread_mutex_unlock(&r->dialling);
     gn_out_stop(&r->out);
@@ -448,7 +456,7 @@ static void end(struct gn_session_tcp *r)
     gn_list_for_each(w, &r->wants, struct want, link) drop_want(w);
 }
 
-/* True: the vGPU shares our memory again; false: it is lost. */
+/* True: the vGPU shares this process's memory again. False: it is lost. */
 static bool watch_until_over(struct gn_session *s, struct gn_session_tcp *r)
 {
     int control = gn_link_poll_fd(s->link);
@@ -457,7 +465,7 @@ static bool watch_until_over(struct gn_session *s, struct gn_session_tcp *r)
     for (;;) {
         struct epoll_event events[8];
         /*
-         * Its numbers may stand for something of the program's, and an epoll of that must not be
+         * Its descriptor numbers may belong to the program now, and an epoll of that must not be
          * waited for.
          */
         if (!new_connection && !gn_fd_is_ours(control))
@@ -481,8 +489,10 @@ static bool watch_until_over(struct gn_session *s, struct gn_session_tcp *r)
             watch_fd(r, r->tcp.fd, wanted, EPOLL_CTL_MOD);
             armed = wanted;
         }
-        /* Through TLS whoever read last may have taken more out of the socket than he looked at, of
-         * which epoll knows nothing. */
+        /*
+         * Through TLS the last reader may have read more from the socket than it has looked at,
+         * which epoll does not report.
+         */
         if (reads && gn_tcp_has_more(&r->tcp))
             gn_session_tcp_look(r);
         int n = epoll_wait(r->epoll_fd, events, GN_ARRAY_SIZE(events), -1);
@@ -511,7 +521,7 @@ static bool watch_until_over(struct gn_session *s, struct gn_session_tcp *r)
                     gn_session_tcp_broke(r);
                 if (!(events[i].events & EPOLLIN))
                     continue;
-                /* A waiting thread reads: it says when it has not done so for a while. */
+                /* A waiting thread reads: it sets the timer when it has not read for a while. */
                 reads = !atomic_load_explicit(&r->role, memory_order_seq_cst);
                 if (reads)
                     gn_session_tcp_look(r);
@@ -522,10 +532,12 @@ static bool watch_until_over(struct gn_session *s, struct gn_session_tcp *r)
         answer_wants(r);
         if (!atomic_load_explicit(&r->broken, memory_order_acquire))
             continue;
-        /* Closing takes them out of the epoll set. */
+        /* Closing removes them from the epoll set. */
         epoll_ctl(r->epoll_fd, EPOLL_CTL_DEL, control, NULL);
-        /* A move that goes on is decided first: by who has heard all that there was to hear, or it
-         * is off. */
+        /*
+         * A migration in progress is decided first: by the thread that has heard all messages, or
+         * it is aborted.
+         */
         (void)gn_session_outlives_gantryd(s);
         if (atomic_load_explicit(&r->gone_home, memory_order_seq_cst))
             return true;

@@ -54,7 +54,10 @@ struct gn_vgpu_session_ops {
     /* The program or gantryd is gone, or gantryd ends the vGPU. The control thread, last: does not
      * return in a worker. */
     void (*end)(struct gn_vgpu *v);
-    /* No vGPU and no driver uses what is mapped any more. Any thread. NULL: the process ends. */
+    /*
+     * Neither the vGPU nor a driver uses the mapped segments any more. Any thread. NULL: the
+     * process ends.
+     */
     void (*unmap)(struct gn_vgpu *v);
     /* A connection of the program's to go on with; takes fd. The control thread; never waits. */
     void (*connect)(struct gn_vgpu *v, int fd);
@@ -80,7 +83,7 @@ struct gn_vgpu_session_ops {
     /* The program is likely to send next: the serving thread is to look for its message. False: it
      * can not look without cost, and has not been woken. */
     bool (*expect_message)(struct gn_vgpu *v);
-    /* gantryd asks for memory: what is not needed is given back soon. */
+    /* gantryd recalls leased memory: the unused part is given back soon. */
     void (*recall_memory)(struct gn_vgpu *v);
     /* The gate may have changed while the serving thread is quiesced. */
     void (*gate_changed)(struct gn_vgpu *v);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A vGPU in its own program: passthrough. There is no hand-over to another thread: whoever calls
- * serves his own request, one at a time, under `serving`, which makes him for that moment what the
- * ring thread is in a worker. The keeper thread does what is left of the ring thread's part, which
- * no call brings along: it stands at the gate for all, gives the grant back, obeys recalls of
- * memory. It sleeps on the ring, where nothing comes but what was on its way when the vGPU came to
- * live here, and is nudged as in a worker.
+ * A vGPU in its own program: passthrough. A message is not handed to another thread: the calling
+ * thread serves its own request. One thread serves at a time, under `serving`, in the role that the
+ * ring thread has in a worker. The keeper thread has the rest of that role: it quiesces at the gate
+ * for all of them, gives the grant back and obeys recalls of memory. It sleeps on the ring, which
+ * carries only messages that were under way when the vGPU came into the program, and is nudged as
+ * in a worker.
  */
 #include "vgpu/migrate/released_objects.h"
 #include "vgpu/migrate/transfer.h"
@@ -26,8 +26,7 @@
 #include <unistd.h>
 
 #define END_LOOK_NS 200000
-#define CALM_NS                                                                                    \
-    UINT64_C(1000000000) /* the longest that compiling for a first launch is waited for */
+#define CALM_NS     UINT64_C(1000000000) /* the longest wait for compilation at a first launch */
 
 /* No serving thread comes back to a device that has become idle. */
 static void flush(struct gn_vgpu *v)
@@ -50,7 +49,7 @@ int gn_vgpu_serve_message(struct gn_vgpu *v, const void *message, uint32_t n_byt
     gn_request_init(&r, v);
     memcpy(r.bytes, message, n_bytes);
     pthread_mutex_lock(&v->serving);
-    /* The ring is the keeper's to read, and what was sent there was sent before. */
+    /* The keeper reads the ring, and messages there are older than this one. */
     while (!gn_lost_is(&v->lost) && gn_ring_has(&v->ring)) {
         gn_ring_nudge(&v->ring);
         pthread_mutex_unlock(&v->serving);
@@ -61,7 +60,7 @@ int gn_vgpu_serve_message(struct gn_vgpu *v, const void *message, uint32_t n_byt
         pthread_mutex_unlock(&v->serving);
         return atomic_load_explicit(&v->away, memory_order_seq_cst) ? -EAGAIN : -EPIPE;
     }
-    /* The program goes on after the process's end has begun. */
+    /* The program goes on although the end of its process has begun. */
     if (gn_gate_holds(&v->gate) && gn_vgpu_is_called_off(v))
         gn_gate_open(v);
     gn_vgpu_handle(v, &r, n_bytes, 0);
@@ -70,7 +69,7 @@ int gn_vgpu_serve_message(struct gn_vgpu *v, const void *message, uint32_t n_byt
     return 0;
 }
 
-/* What was sent by the ring before this vGPU came to live here, or while it did. */
+/* Messages that were put into the ring before this vGPU came into the program, or meanwhile. */
 static void serve_ring(struct gn_vgpu *v)
 {
     struct gn_request r;
@@ -85,8 +84,10 @@ static void serve_ring(struct gn_vgpu *v)
         gn_vgpu_fault(v, "the request ring is corrupt", "ring");
 }
 
-/* The device was kept for the program for a while: whether a call came meanwhile, its count says.
- * True: the keeper was woken, and is to look what for; a nudge is heard once. */
+/*
+ * The device was held for the program for a while: the count of calls says whether a call came.
+ * True: the keeper was woken, and must look for the reason, since a nudge is seen once.
+ */
 static bool keep(struct gn_vgpu *v, uint64_t hold_ns)
 {
     const uint64_t n_calls = atomic_load_explicit(&v->counters->calls, memory_order_relaxed);
@@ -110,10 +111,10 @@ static void unmap(struct gn_vgpu *v)
 }
 
 /*
- * It lives elsewhere now: nothing of the driver's is left behind here, nor memory that was shared.
- * Behind the closed gate the driver has nothing to do, and who still calls looks at `away` alone,
- * so the structure itself stays. A driver may yet say that it has let go of something, on a thread
- * of its own: the memory stays mapped until then.
+ * Another process has the vGPU now: releases the driver objects here, and the shared memory. Behind
+ * the closed gate the driver has nothing to do, and threads that still call look at `away` alone,
+ * so the structure itself stays. A driver may yet report a released object, on a thread of its own:
+ * the memory stays mapped until then.
  */
 static void clear(struct gn_vgpu *v)
 {
@@ -122,11 +123,11 @@ static void clear(struct gn_vgpu *v)
     uint32_t index = 0;
     struct gn_vobject *o;
     pthread_join(v->control, NULL);
-    /* Who still calls has seen by then that there is nothing. */
+    /* Threads that still call have seen by then that the vGPU is gone. */
     pthread_mutex_lock(&v->serving);
     pthread_mutex_unlock(&v->serving);
     gn_gate_await_returns(v);
-    /* Those that gantryd reads are another host's to write. */
+    /* Another process writes the counters that gantryd reads. */
     gn_lease_leave(&v->lease, &nobodys);
     v->counters = &nobodys;
     gn_helpers_end(v);
@@ -136,7 +137,7 @@ static void clear(struct gn_vgpu *v)
     for (uint32_t i = 0; i < v->n_devices; i++) {
         gn_list_for_each(q, &v->devices[i].queues, struct gn_vqueue, link)
         {
-            /* It must outlive the last of its commands. */
+            /* The queue must outlive the last of its commands. */
             struct gn_vobject *object = q->object;
             atomic_fetch_add_explicit(&object->n_refs, 1, memory_order_relaxed);
             while (!gn_list_empty(&q->pending))
@@ -188,7 +189,7 @@ static void *keeper_thread(void *arg)
         }
     }
     atomic_store_explicit(&v->clears, true, memory_order_seq_cst);
-    /* Either we see that the process ends, or who ends it sees us. */
+    /* Either this thread sees that the process ends, or the ending thread sees `clears`. */
     if (atomic_load_explicit(&v->away, memory_order_seq_cst) && !gn_vgpu_is_called_off(v))
         clear(v);
     atomic_store_explicit(&v->clears, false, memory_order_seq_cst);
@@ -232,10 +233,9 @@ static bool driver_is_idle(struct gn_vgpu *v)
 }
 
 /*
- * A driver that has come up in a running program compiles on threads of its own, at first launches,
- * what it would have compiled long ago natively, and a compiler does not outlive its library's
- * handlers. So nothing more is given to it unless the program calls again, and what it has been
- * given gets a moment to end.
+ * A driver that was loaded while the program ran compiles on threads of its own, at first launches,
+ * and a compiler does not outlive the exit handlers of its library. So the driver gets no more
+ * commands unless the program calls again, and those that it has get a moment to end.
  */
 static void calm_driver(struct gn_vgpu *v, uint64_t until_ns)
 {
@@ -260,12 +260,16 @@ void gn_vgpu_process_ends(struct gn_vgpu *v, uint64_t until_ns)
         calm_driver(v, until_ns);
 }
 
-/* What the driver still works on ends by itself, and its objects go with the program: nothing waits
- * for either here. */
+/*
+ * The driver finishes its commands by itself, and its objects go with the program: nothing waits
+ * for either here.
+ */
 static void end(struct gn_vgpu *v)
 {
-    /* Given away, or never taken over: what the program has in common with its vGPU is another
-     * host's. */
+    /*
+     * Handed over, or never loaded completely: another process has the memory that the program
+     * shares with its vGPU.
+     */
     const bool away =
         v->counters_there ||
         (v->told_to_end && atomic_load_explicit(&v->saved_awaiting_commit, memory_order_seq_cst));
@@ -274,8 +278,10 @@ static void end(struct gn_vgpu *v)
     atomic_store_explicit(&v->away, away, memory_order_seq_cst);
     gn_lost_declare(&v->lost);
     gn_gate_tell(v);
-    /* A program that waits is told by its end of this socket, but for one that another host has
-     * now; gantryd by the other. */
+    /*
+     * A waiting program notices that the session's socket hangs up, unless another process has that
+     * socket now; gantryd notices the control socket.
+     */
     if (!away)
         gn_fd_shutdown(v->boot->session_fd);
     gn_fd_shutdown(v->boot->control_fd);
@@ -297,8 +303,10 @@ void gn_vgpu_forked(struct gn_vgpu *v)
         gn_fd_close(v->segments[i].fd);
 }
 
-/* Loads what a worker hands over, and waits for gantryd's word on which of the two goes on. 0: this
- * one. */
+/*
+ * Loads the vGPU from a worker, and waits until gantryd commits or aborts. 0: this process owns the
+ * vGPU.
+ */
 static int take_over(struct gn_vgpu *v)
 {
     struct gn_gate *g = &v->gate;

@@ -186,8 +186,10 @@ static void serve(struct gn_vgpu *v)
         gn_objects_bury(v);
         if (gn_lease_is_recalled(&v->lease))
             gn_lease_shed(&v->lease);
-        /* Spinning while the device's own threads want a processor would hold up what the program
-         * waits for. */
+        /*
+         * Spinning while the device's own threads want a processor would delay the commands that
+         * the program waits for.
+         */
         bool busy =
             v->on_processors && atomic_load_explicit(&v->counters->pending, memory_order_relaxed);
         v->ring.waiter.policy.spin_ns =

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The worker's end of a session over tcp. The socket thread receives, serves, and sends what has
- * gathered when it runs out of work; other threads send by themselves what somebody waits for.
- * Whatever is appended is sent at the latest FLUSH_NS later. When the connection breaks, commands
- * go on, and what they say is kept for the connection that comes within the grace.
+ * The worker's end of a session over tcp. The socket thread receives messages, serves them, and
+ * sends the records that have gathered when it has no more to serve. When the connection breaks,
+ * commands go on, and their records are kept for the next connection, which must come within the
+ * grace. session_tcp_send.c has the sending.
  */
 #include "vgpu/session/session_tcp_internal.h"
 
@@ -37,7 +37,7 @@ static void wake_serving(struct gn_vgpu *v)
 
 /* ---- receiving */
 
-/* Of this machine's memory, what a program without a limit may have of it by default. */
+/* The part of this machine's memory that a program without a limit may have. */
 #define DEFAULT_PART 4u
 
 /* Bytes that the program may hold here: its limit, or by default a part of this machine's memory.
@@ -50,9 +50,9 @@ static uint64_t area_limit(const struct gn_vgpu *v)
 }
 
 /*
- * This machine's memory is filled by the program that sends, not by the one that has it: so it is
- * counted, a chunk at its first use. What a program may fill is what it may hold, twice (a buffer
- * and its map), and something for what passes through.
+ * The program fills this machine's memory by sending, so its use is counted here, a chunk at its
+ * first use. The program may fill twice its limit (a buffer and its map), and some more for data
+ * that passes through.
  */
 static uint64_t most_touched(const struct gn_vgpu *v)
 {
@@ -81,7 +81,7 @@ bool gn_vgpu_tcp_touch(struct gn_vgpu_tcp *h, uint32_t segment, uint64_t at, uin
     return false;
 }
 
-/* Whole chunks of what is not needed any more. */
+/* Uncounts whole chunks that are not needed any more. */
 static void untouch(struct gn_vgpu_tcp *h, uint32_t segment, uint64_t at, uint64_t bytes)
 {
     unsigned char *map = h->touched[segment];
@@ -107,14 +107,15 @@ static int add_segment(struct gn_vgpu *v, uint64_t at, uint64_t bytes)
 {
     struct gn_segment segment = {.fd = -1, .bytes = bytes};
     uint32_t index = atomic_load_explicit(&v->n_segments, memory_order_relaxed);
-    /* A program that has come from this machine's memory tells of all that it has: some have come
-     * from its old worker. */
+    /*
+     * A program that shared this machine's memory before announces all its segments: some have come
+     * from the source already.
+     */
     if (at && at < index)
         return v->segments[at].bytes == bytes ? 0 : -EPROTO;
     if (at != index || index >= GN_MAX_SEGMENTS || !bytes || bytes > GN_LINK_SEGMENT_LIMIT)
         return -EPROTO;
-    /* Nobody else's, but shared memory by its kind: so that its pages can be given back one by one.
-     */
+    /* Private, but a shared mapping, so that single pages can be freed. */
     segment.base = mmap(NULL, segment.bytes, PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (segment.base == MAP_FAILED) {
@@ -170,7 +171,7 @@ static int take_message(struct gn_vgpu_tcp *h, const struct gn_stream_record *re
         serve(h, payload, record->bytes, record->at);
         return 0;
     }
-    /* Who waits for an answer has a slot for it. */
+    /* A program has at most one waiting message for each reply slot. */
     if (h->n_held == GN_REPLY_SLOTS)
         return -EPROTO;
     struct gn_session_tcp_held *held = malloc(sizeof *held + record->bytes);
@@ -199,7 +200,7 @@ static void batch_came(struct gn_vgpu_tcp *h)
     }
 }
 
-/* Contents of a file that a build includes; in the end it is told to who asked. */
+/* Contents of a file that a build includes; passed on when complete. */
 static int take_contents(struct gn_vgpu_tcp *h, const void *bytes, uint32_t n)
 {
     if (n > h->file.left)
@@ -270,7 +271,10 @@ static int take(void *context, const struct gn_stream_record *record, const void
         e = gn_event_at(h->v->events, record->at);
         if (!e)
             return -EPROTO;
-        /* Over here, but maybe not told yet: by whoever tells it now. */
+        /*
+         * The event has ended here, but its record may not be appended yet: the thread that appends
+         * it sends at once.
+         */
         if (!gn_event_want(e))
             atomic_store_explicit(&h->eager, true, memory_order_seq_cst);
         return 0;
@@ -308,9 +312,9 @@ struct handshake {
 };
 
 /*
- * Whoever knows the session's name gets so far; only who knows its key gets to replace the
- * connection of now. A thread of its own, so that nobody who takes his time here holds up what is
- * served.
+ * A connection that knows the session's name gets this far; it must prove the key before it
+ * replaces the present connection. A thread of its own, so that a slow peer does not delay the
+ * session.
  */
 static void *shake_hands(void *arg)
 {
@@ -368,7 +372,7 @@ static void disconnect(struct gn_vgpu_tcp *h)
     gn_tcp_close(&h->tcp);
 }
 
-/* Goes on with a connection that has come, if one has. */
+/* Continues with a connection that has come, if one has. */
 static void adopt_next(struct gn_vgpu_tcp *h)
 {
     struct gn_stream_hello mine = {.magic = GN_STREAM_MAGIC, .version = GN_STREAM_VERSION}, theirs;
@@ -379,7 +383,7 @@ static void adopt_next(struct gn_vgpu_tcp *h)
     pthread_mutex_unlock(&h->next_lock);
     if (tcp.fd < 0)
         return;
-    /* The program makes a new one only when it has given the old one up. */
+    /* The program makes a new connection only when it has given the old one up. */
     disconnect(h);
     uint64_t deadline = gn_now_ns() + HELLO_NS;
     mine.received = h->in.received;
@@ -408,7 +412,7 @@ static void drain_counter(int fd)
     (void)!read(fd, &n, sizeof n);
 }
 
-/* Sleeps until something is to be done; false: the program has not come back in time. */
+/* Sleeps until there is something to do. False: the program has not come back in time. */
 static bool sleep_until_ready(struct gn_vgpu_tcp *h, uint64_t lost_at_ns)
 {
     bool blocked = atomic_load_explicit(&h->out.blocked, memory_order_relaxed);
@@ -430,8 +434,10 @@ static bool sleep_until_ready(struct gn_vgpu_tcp *h, uint64_t lost_at_ns)
     return n != 0 || h->tcp.fd >= 0;
 }
 
-/* Serves nothing while the gate is closed; what has been said goes out still, and a new connection
- * is taken for that. */
+/*
+ * Serves nothing while the gate is closed. Records that were appended before are still sent, and a
+ * new connection is accepted for them.
+ */
 static void stand(struct gn_vgpu_tcp *h)
 {
     struct gn_vgpu *v = h->v;
@@ -488,10 +494,10 @@ static void send_quiesced(struct gn_vgpu *v, uint32_t number)
     const struct gn_stream_record record = {0, GN_RECORD_FRAME, GN_SESSION_STANDS, number};
     gn_vgpu_tcp_pass_prints(h);
     gn_vgpu_tcp_overflow(h, gn_out_append_ordered(&h->out, &record, NULL));
-    gn_vgpu_tcp_wake(h); /* it may have to wait for room */
+    gn_vgpu_tcp_wake(h); /* the socket thread sends it when there is room */
 }
 
-/* As gn_in_read. However it came, the program may wait for the room that it has taken. */
+/* As gn_in_read. Acknowledges soon in any case, since the program may wait for the room. */
 static int read_some(struct gn_vgpu_tcp *h)
 {
     const int rc = gn_in_read(&h->in);
@@ -500,7 +506,7 @@ static int read_some(struct gn_vgpu_tcp *h)
     return rc;
 }
 
-/* Looks for more for a while, as a ring's thread does. */
+/* Polls for more records for a while, as a ring thread does. */
 static int spin(struct gn_vgpu_tcp *h)
 {
     struct gn_vgpu *v = h->v;
@@ -534,7 +540,8 @@ static void serve_connections(struct gn_vgpu *v)
     while (!atomic_load_explicit(&v->fault, memory_order_relaxed) && !h->bye) {
         if (gn_gate_is_closed(&v->gate) && gn_gate_helpers_idle(v)) {
             stand(h);
-            lost_at_ns = gn_now_ns(); /* nobody could come back meanwhile, or before it was here */
+            lost_at_ns = gn_now_ns(); /* no program could come back meanwhile, or before the vGPU
+                                         was loaded */
             continue;
         }
         adopt_next(h);
@@ -607,7 +614,7 @@ static bool expect_message(struct gn_vgpu *v)
     return false;
 }
 
-/* What is on its way over the network is not waited for. */
+/* Messages that are still on the network are not waited for. */
 static void recall_memory(struct gn_vgpu *v)
 {
     gn_lease_shed(&v->lease);
@@ -624,7 +631,7 @@ static int loaded(struct gn_vgpu *v)
     return gn_vgpu_tcp_resume_stream(v->tcp);
 }
 
-/* It goes over the connection. */
+/* The program's output goes over the connection. */
 static int set_output(struct gn_vgpu *v, const int fds[2])
 {
     (void)v;
@@ -632,7 +639,7 @@ static int set_output(struct gn_vgpu *v, const int fds[2])
     return 0;
 }
 
-/* What the driver has printed while objects were made anew reaches nobody. */
+/* Drops the output that the driver has printed while objects were made again. */
 static void resume_as_owner(struct gn_vgpu *v)
 {
     gn_vgpu_tcp_pass_prints(v->tcp);

@@ -13,13 +13,15 @@
 /*
  * A session over tcp, for session_tcp.c and session_tcp_send.c, which serve it, and
  * tcp_session_handover.c, which hands it to another worker. The session's memory is this process's
- * own, and what the program would see there is sent to it as records (link/record.h). The socket
- * thread serves the connection.
+ * own; the program gets its changes as records (link/record.h). The socket thread serves the
+ * connection.
  */
 #define GN_REMOTE_CHUNK_BYTES (UINT64_C(1) << 20)
 
-/* A message whose bulk data is on its way: the program waits for its answer, so others may go
- * first. */
+/*
+ * A message whose bulk data has not come yet. The program waits for its answer, so later messages
+ * may be served first.
+ */
 struct gn_session_tcp_held {
     struct gn_list link;
     uint64_t batch;
@@ -31,37 +33,38 @@ struct gn_vgpu_tcp {
     struct gn_vgpu *v;
     struct gn_stream_out out;
     int wake_fd, flush_fd;
-    pthread_mutex_t print_lock; /* from reading what was printed until it is appended */
-    int print_fds[2]; /* what this process writes to its stdout and stderr comes out here */
+    pthread_mutex_t print_lock; /* held from reading printed text until it is appended */
+    int print_fds[2];           /* the read ends of this process's stdout and stderr */
     _Atomic bool flush_armed;
     _Atomic int n_handshakes;
-    _Atomic bool eager; /* the program waits for an event whose end is just being told */
+    _Atomic bool eager; /* the program waits for an event whose end is being appended */
     pthread_mutex_t next_lock;
-    struct gn_tcp next; /* next_lock: the connection to go on with; fd -1: none */
+    struct gn_tcp next; /* next_lock: the connection to continue with; fd -1: none */
     /* the socket thread */
     struct gn_tcp tcp;
     struct gn_stream_in in;
     struct gn_spin_habit habit;
-    uint64_t n_batches; /* that are complete */
+    uint64_t n_batches; /* received completely */
     struct gn_list held;
     uint32_t n_held;
-    unsigned char *touched[GN_MAX_SEGMENTS]; /* of each segment, a bit a chunk; NULL: nothing yet */
+    unsigned char
+        *touched[GN_MAX_SEGMENTS]; /* for each segment, a bit for each chunk; NULL: none yet */
     uint64_t touched_bytes, most_touched;
     struct {
         uint32_t seq;
-        int fd; /* memory that its contents come into; -1: no file is on its way */
+        int fd; /* a memory file that receives the contents; -1: no file is being received */
         uint64_t left;
         struct gn_session_file facts;
     } file;
     bool bye;
     pthread_mutex_t pause_lock;
     pthread_cond_t pause_wake;
-    uint32_t paused; /* pause_lock: the number of the move before which the program has sent its
-                        last message */
+    uint32_t paused; /* pause_lock: the number of the migration before which the program has sent
+                        its last message */
     struct {
         bool begun;
-        struct gn_worker_hand_far far; /* its counts: how many are to come yet */
-    } taking;                          /* whoever loads: where another worker stood */
+        struct gn_worker_hand_far far; /* its counts are of frames that have not come yet */
+    } taking; /* the loading thread: where the session stood at the source */
 };
 
 /* Counts memory that is about to be filled. False: the program fills more than it may, and the vGPU
@@ -69,15 +72,15 @@ struct gn_vgpu_tcp {
 bool gn_vgpu_tcp_touch(struct gn_vgpu_tcp *h, uint32_t segment, uint64_t at, uint64_t bytes);
 /* ---- session_tcp_send.c */
 
-/* This thread serves the connection: what it appends is sent when it has no more to serve. */
+/* True on the socket thread, which sends when it has no more to serve. */
 extern _Thread_local bool gn_vgpu_tcp_is_socket_thread;
 /* Wakes the socket thread. Any thread. */
 void gn_vgpu_tcp_wake(struct gn_vgpu_tcp *h);
-/* Sends what has gathered, as far as the socket has room. */
+/* Sends the records that have gathered, as far as the socket has room. */
 void gn_vgpu_tcp_flush(struct gn_vgpu_tcp *h);
 /* After an append: the vGPU ends when there was no room left to buffer the record. */
 void gn_vgpu_tcp_overflow(struct gn_vgpu_tcp *h, int rc);
-/* session.h says what these do. */
+/* Entries of the table in session.h. */
 void gn_vgpu_tcp_reply(struct gn_vgpu *v, uint32_t token, int32_t result, const void *payload,
                        size_t n);
 void gn_vgpu_tcp_answer(struct gn_vgpu *v, const struct gn_request *r, uint32_t token,

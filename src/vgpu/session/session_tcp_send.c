@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a session over tcp sends to its program: answers, ends of commands, frames, and what the
- * worker prints. Any thread appends records; the socket thread (session_tcp.c) sends what has
- * gathered when it has no more to serve, other threads send what the program waits for. Nothing
- * waits for the connection: records are kept for the next one when it breaks, and a program that
- * leaves too many unread loses its vGPU.
+ * The sending half of a session over tcp: answers, ends of commands, frames, and output of the
+ * worker. Any thread appends records; the socket thread (session_tcp.c) sends when it has no more
+ * to serve, other threads send the records that the program waits for. Nothing waits for the
+ * connection: records are kept for the next one when it breaks, and a program that leaves too many
+ * unread loses its vGPU.
  */
 #include "vgpu/session/session_tcp_internal.h"
 
@@ -34,7 +34,7 @@ void gn_vgpu_tcp_wake(struct gn_vgpu_tcp *h)
 
 void gn_vgpu_tcp_flush(struct gn_vgpu_tcp *h)
 {
-    /* The socket thread polls for room, and finds out about a broken connection by itself. */
+    /* The socket thread polls for room, and notices a broken connection itself. */
     if (gn_out_pending(&h->out) && gn_out_flush(&h->out) && !gn_vgpu_tcp_is_socket_thread)
         gn_vgpu_tcp_wake(h);
 }
@@ -57,8 +57,10 @@ void gn_vgpu_tcp_overflow(struct gn_vgpu_tcp *h, int rc)
         gn_vgpu_fault(h->v, "the program does not take what it is told", "tcp");
 }
 
-/* The socket thread sends when it has no more to serve; on other threads (builds, a driver's)
- * somebody waits for this now. */
+/*
+ * The socket thread sends when it has no more to serve; for records of other threads (builds, a
+ * driver's) the program waits now.
+ */
 static void send_now(struct gn_vgpu_tcp *h)
 {
     if (!gn_vgpu_tcp_is_socket_thread)
@@ -107,7 +109,7 @@ void gn_vgpu_tcp_answer(struct gn_vgpu *v, const struct gn_request *r, uint32_t 
         rc = gn_out_append_all(&h->out, parts, n_parts + 1);
     }
     if (rc == -EAGAIN) {
-        /* From the area, where they stay until the program has its answer. */
+        /* Sent from the area, where they stay until the program has its answer. */
         rc = 0;
         for (int i = 0; i < n_parts && !rc; i++) {
             const struct gn_stream_record *p = &parts[i].record;
@@ -149,7 +151,7 @@ void gn_vgpu_tcp_end_event(struct gn_vgpu *v, uint32_t index, int32_t error,
         const struct gn_out_part data = {
             {(uint32_t)c->area_bytes, GN_RECORD_DATA, (uint16_t)(ref->segment - 1), ref->offset},
             c->area};
-        /* Small ones may go ahead of bulk data: their place is nobody else's. */
+        /* Small data may go ahead of bulk data: its place is used by no other record. */
         rc = c->area_bytes <= INLINE_BYTES ? gn_out_append_all(&h->out, &data, 1) : -EAGAIN;
         if (rc == -EAGAIN)
             rc = gn_out_bulk(&h->out, data.record.part, ref->offset, c->area, c->area_bytes, true,
@@ -159,7 +161,7 @@ void gn_vgpu_tcp_end_event(struct gn_vgpu *v, uint32_t index, int32_t error,
     if (!rc)
         rc = gn_out_append_ordered(&h->out, &record, times ? &t : NULL);
     gn_vgpu_tcp_overflow(h, rc);
-    /* The entry here is only what says whether somebody waits there. */
+    /* The entry in this process only tells whether the program waits there. */
     bool wanted = gn_event_finish(gn_event_at(h->v->events, index), error, NULL);
     if (wanted || atomic_exchange_explicit(&h->eager, false, memory_order_seq_cst))
         send_now(h);
@@ -181,7 +183,7 @@ int gn_vgpu_tcp_send_frame(struct gn_vgpu *v, uint16_t op, uint32_t seq, const v
     return rc;
 }
 
-/* ---- what is printed */
+/* ---- output of this process */
 
 static void append_print(struct gn_vgpu_tcp *h, uint16_t fd, const char *text, uint32_t n)
 {
@@ -200,9 +202,9 @@ static void append_print(struct gn_vgpu_tcp *h, uint16_t fd, const char *text, u
 }
 
 /*
- * Everything that was printed before now goes before what is appended from now on. While objects
- * are made anew the driver's output reaches nobody: the program has it from their first making, and
- * its stream may not stand yet.
+ * Text printed before now goes before the records that are appended from now on. While objects are
+ * made again the output is dropped: the program has it from the first time, and its stream may not
+ * be set up yet.
  */
 static bool pass_prints(struct gn_vgpu_tcp *h, int which)
 {
@@ -230,7 +232,7 @@ void gn_vgpu_tcp_pass_prints(struct gn_vgpu_tcp *h)
     (void)pass_prints(h, 1);
 }
 
-/* For text that belongs to no event's end, and for more of it than a pipe holds. */
+/* For text that belongs to no event's end, and for more text than a pipe holds. */
 static void *print_thread(void *arg)
 {
     struct gn_vgpu_tcp *h = arg;
@@ -253,7 +255,7 @@ int gn_vgpu_tcp_catch_prints(struct gn_vgpu_tcp *h)
         int ends[2];
         if (pipe2(ends, O_CLOEXEC) < 0) /* in a worker */
             return -errno;
-        /* Only what reads must not wait: a driver that has filled the pipe waits for us. */
+        /* Only the reader must not wait: a driver that has filled the pipe waits for it. */
         (void)fcntl(ends[0], F_SETFL, O_NONBLOCK);
         (void)fcntl(ends[0], F_SETPIPE_SZ, PRINT_BYTES);
         if (dup2(ends[1], i + 1) < 0)
