@@ -26,7 +26,7 @@
 #define MIN_SEGMENT     (UINT64_C(16) << 20)
 #define COLLECT_AT_ONCE 32u /* blocks looked at, so that many that last cost little */
 #define PAGES_BACK_BYTES                                                                           \
-    (UINT64_C(256) << 10) /* blocks of fewer bytes keep their pages for who comes next */
+    (UINT64_C(256) << 10) /* smaller blocks keep their pages for the next user */
 #define FAR_KEPT_BYTES                                                                             \
     (UINT64_C(128)                                                                                 \
      << 20) /* but over tcp, where the worker has them, too, no more pages than these are kept */
@@ -339,24 +339,27 @@ static int try_segment(struct gn_session *s, uint64_t bytes, enum gn_area_use us
         pthread_mutex_unlock(&s->link_lock);
         return out;
     }
-    /* Addresses that the vGPU has as well can't be had on another machine. */
+    /* Addresses that the vGPU has, too, do not exist on another machine. */
     const bool no_window =
         !ops->shares_memory || atomic_load_explicit(&s->was_far, memory_order_relaxed);
     int r = use != GN_AREA_WINDOW ? 0 : no_window ? -ENOMEM : window_size(&s->area, &size);
     if (use == GN_AREA_HOME)
         size = grown(size, s->area.home_bytes);
-    /* First, since the other side counts the segments it knows of: one that came to nothing here
-     * would be counted there. */
+    /*
+     * First, since the other side counts the segments: one that failed here would be counted there.
+     */
     if (!r && !(a = books_new(size)))
         r = -ENOMEM;
     bool made = false;
     if (!r)
         r = ops->add_segment(s, size, &segment, &index, &made, &err);
-    /* gantryd is gone, and the watcher has not heard of it yet. */
+    /* gantryd is gone, and the watcher has not noticed yet. */
     if (r == -EPIPE)
         gn_lost_declare(&s->lost);
-    /* A gantryd that is to have the vGPU: its worker must know of it before a message names it.
-     * When it is gone, the move is off. */
+    /*
+     * During a migration the new gantryd's worker must know the segment before a message names it.
+     * If that gantryd is gone, the migration fails.
+     */
     if (!r && s->to)
         (void)gn_link_pass(s->to, index, size, segment.fd);
     if (!r && !segment.base)
@@ -366,7 +369,9 @@ static int try_segment(struct gn_session *s, uint64_t bytes, enum gn_area_use us
     if (!r && use == GN_AREA_WINDOW)
         r = move_to_window(&s->area, &segment);
     if (made) {
-        /* What the other side has counted is counted here, too, even if nothing of it can be had.
+        /*
+         * A segment that the other side has counted is counted here, too, even if it can not be
+         * used.
          */
         if (r)
             take_off(a, 0);
@@ -390,7 +395,7 @@ static int try_segment(struct gn_session *s, uint64_t bytes, enum gn_area_use us
     return r;
 }
 
-/* While the vGPU is on its way to another worker, gantryd knows none to tell of a segment. */
+/* While the vGPU moves to another worker, gantryd has no worker to tell of a segment. */
 static int add_segment(struct gn_session *s, uint64_t bytes, enum gn_area_use use)
 {
     const struct timespec pause = {.tv_nsec = MOVING_PAUSE_NS};
@@ -442,7 +447,7 @@ static void put(struct gn_session *s, struct gn_block *b)
     b->segment = GN_NO_BLOCK;
 }
 
-/* Of blocks with pages, which is taken next is the one that was put back last. */
+/* Of blocks with pages the one that was put back last is used next. */
 static bool keeps_pages(struct gn_area *a, uint64_t bytes)
 {
     pthread_mutex_lock(&a->lock);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A call on its way: the message is put together on the caller's stack, sent in one piece, and its
- * answer awaited in a response slot of the caller's own. Inputs that do not fit in the message, and
- * outputs that do not fit in the answer, go through the data area.
+ * A call: the message is built on the caller's stack, sent in one piece, and its answer awaited in
+ * a response slot of the caller's. Inputs that do not fit into the message, and outputs that do not
+ * fit into the answer, go through the data area. Called by the program's threads; generated code
+ * calls it.
  */
 #include "guest/session/session_ops.h"
 
@@ -215,7 +216,7 @@ int gn_call_wait(struct gn_call *c)
     if (!result)
         result = replied ? reply.result : c->session->api->result_lost;
     if (replied && (!result || c->outs_always)) {
-        /* What says how much of an output holds something comes first. */
+        /* Outputs that limit others come first. */
         copy_outs(c, &reply, false);
         copy_outs(c, &reply, true);
     }

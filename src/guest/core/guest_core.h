@@ -15,10 +15,10 @@
 #include <stdint.h>
 
 /*
- * A program's end of a vGPU, whatever its API: the session, handles, the data area, calls. Any
- * thread of the program may be in here at any time. Nothing is printed but by report.h.
- * Lock order: an API's own locks, then session->ids_lock, area->lock, slabs. No lock is held while
- * waiting for a vGPU.
+ * A program's side of a vGPU, for any API: the session, handles, the data area, calls. Any thread
+ * of the program may be in here at any time. Nothing is printed except by report.h. Lock order: an
+ * API's own locks, then session->ids_lock, area->lock, slabs. No lock is held while waiting for a
+ * vGPU.
  */
 
 #define GN_OBJECT_MAGIC 0x6e67u
@@ -90,7 +90,7 @@ static inline void gn_object_ref(struct gn_object *o)
     if (!o->rooted)
         atomic_fetch_add_explicit(&o->n_refs, 1, memory_order_relaxed);
 }
-/* The last one ends it: the API lets go of what it holds, the vGPU is told, the parent released. */
+/* The last reference ends it: the API releases its parts, the vGPU is told, the parent released. */
 void gn_object_unref(struct gn_object *o);
 
 /* Does this address lie where objects are made? For values that may be a handle or any number. */
@@ -109,9 +109,9 @@ struct gn_block {
 
 #define GN_AREA_SEGMENTS 257u
 
-/* What a segment of the area is for; blocks of different uses never share one. */
+/* The use of a segment; blocks of different uses never share one. */
 enum gn_area_use {
-    GN_AREA_PASSING, /* what crosses and is free again soon */
+    GN_AREA_PASSING, /* data in transit, free again soon */
     GN_AREA_WINDOW,  /* at an address that is the vGPU's too: shared virtual memory */
     GN_AREA_HOME,    /* memory of the vGPU's objects, for as long as they live */
 };
@@ -154,9 +154,9 @@ char *gn_area_segment_base(struct gn_area *a, uint32_t index, uint64_t *ret_byte
 int gn_area_segment_fd(struct gn_area *a, uint32_t index, uint64_t *ret_bytes);
 /* How much there is from here to the end of the block in hand; 0: none is. */
 uint64_t gn_area_rest_of_block(struct gn_area *a, const struct gn_area_ref *ref);
-/* Puts it back when the event is over, whose index (gn_event_index_take) then goes back too. */
+/* Frees the block when the event is over; its index (gn_event_index_take) goes back, too. */
 void gn_block_put_when(struct gn_session *s, struct gn_block *b, uint32_t event);
-/* Puts back what is free by now. */
+/* Frees the blocks that are unused by now. */
 void gn_area_collect(struct gn_session *s);
 
 static inline struct gn_area_ref gn_block_ref(const struct gn_block *b, uint64_t at)
@@ -188,8 +188,9 @@ struct gn_call {
     _Alignas(16) unsigned char message[GN_MSG_MAX_BYTES];
 };
 
-/* How a command shows itself. doubt: GN_SURE, or GN_ASK(what to answer when the driver cannot be
- * asked). */
+/*
+ * How a command is reported. doubt: GN_SURE, or GN_ASK(the answer when the driver cannot be asked).
+ */
 struct gn_command_show {
     uint32_t event;
     uint32_t zero;
@@ -244,24 +245,26 @@ struct gn_guest_api {
         object_bytes[GN_MAX_KINDS]; /* of the API's struct of each kind, struct gn_object first */
     uint16_t destroy_op_kind_event; /* the kind whose ids are event indices: made and ended without
                                        a message */
-    /* The object's last reference is gone: let go of what it holds. */
+    /* The object's last reference is gone: releases its parts. */
     void (*gone)(struct gn_object *o);
     /* Tells the vGPU. */
     void (*destroy)(struct gn_session *s, uint64_t id, uint16_t kind);
     /* On the session's watcher thread, signals blocked: a frame came; a loss was declared (frame
      * NULL). */
     void (*heard)(struct gn_session *s, uint16_t op, const void *payload, uint32_t n);
-    /* Brings to its end what may have ended in the vGPU. Any thread. */
+    /* Completes calls whose commands may have ended. Any thread. */
     void (*settle)(struct gn_session *s);
     /*
-     * Of a message (ring_relay.c): where the gn_spans of its inputs lie, until a 0; and what else
-     * of the data area goes along. False: nothing. *ret_bytes 0: as much as its block has.
+     * For a message (ring_relay.c): offsets of the gn_spans of its inputs, up to a 0; and the other
+     * data that goes along. False: none. *ret_bytes 0: up to the end of its block.
      */
     const uint16_t *(*inputs)(uint16_t op);
     bool (*brings)(const void *message, uint32_t n_bytes, struct gn_area_ref *ret_ref,
                    uint64_t *ret_bytes);
-    /* What calls return when the vGPU is lost, and how events end then; when memory is out. Both
-     * negative. */
+    /*
+     * Results of calls and ends of events when the vGPU is lost; results when memory is out. Both
+     * negative.
+     */
     int32_t result_lost, result_no_memory;
 };
 
@@ -314,7 +317,7 @@ struct gn_session {
     uint32_t *zombies, n_zombies,
         first_zombie; /* events_lock: a ring of events_capacity, let go before they ended */
     void *detail;     /* the API's */
-    /* A move to another gantryd (follow_migration.c). */
+    /* A migration to another gantryd (follow_migration.c). */
     struct gn_link *to; /* link lock: with the other one, from the claim to the decision; NULL */
     char address[GN_LINK_ADDRESS_BYTES]; /* link lock: of the one that it lives at; "": where it has
                                             attached */
@@ -329,16 +332,16 @@ struct gn_session {
         move_quiesced;   /* over tcp: of the latest before which all that was said has been taken */
     uint32_t move_pause; /* over tcp: of the latest before which nothing more is to be said */
     struct gn_relay
-        *relay; /* who takes from the ring while the vGPU is far; NULL: nobody, or not yet */
+        *relay; /* reads the ring while the vGPU is on another machine; NULL: none, or not yet */
     uint32_t relay_pause;           /* of the move for which it is to stand still; 0: of none */
-    bool move_deserted;             /* who was to be left has gone */
+    bool move_deserted;             /* the source has gone */
     uint32_t n_moves, n_moves_seen; /* to another gantryd; of which the watcher knows */
 };
 
 /* Attaches to a platform: connects, maps, starts the watcher. NULL with a sentence in err. */
 struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t platform,
                                    struct gn_error *err);
-/* What a call returns when a send has ended with rc, which is not 0. */
+/* The result of a call whose send has ended with rc, which is not 0. */
 static inline int32_t gn_session_failure(const struct gn_session *s, int rc)
 {
     return rc == -EPIPE ? s->api->result_lost : s->api->result_no_memory;
@@ -350,23 +353,25 @@ static inline bool gn_session_lost(const struct gn_session *s)
     return gn_lost_is(&s->lost);
 }
 /*
- * The vGPU was put into a file: until it is restored from there, maybe by another gantryd, what the
- * program asks for waits. Takes worker_end, the worker's end of the session's socket. True: a
- * worker has it again. The watcher.
+ * The vGPU is in a checkpoint: until it is restored, perhaps by another gantryd, the program's
+ * messages wait. Takes worker_end, the worker's end of the session's socket. True: a worker has the
+ * vGPU again. The watcher.
  */
 bool gn_session_stopped(struct gn_session *s, const struct gn_link_stopped *stop, int worker_end);
 /*
- * To a worker that is to share our memory, over this socket: what it needs of the session, with
- * that end of the session's socket and as many data segments; and last, when nobody serves the
- * ring, where that stands. 0 or -errno.
+ * Hands the session to a worker that is to share memory, over the socket `hand`: with worker_end,
+ * its end of the session's socket, and so many data segments; and last, when no worker reads the
+ * ring, the ring's position. 0 or -errno.
  */
 int gn_session_hand(struct gn_session *s, int hand, int worker_end, uint32_t n_segments);
 int gn_session_hand_last(int hand, uint64_t ring_at);
-/* Before anything is read or written in a buffer's home. False: it is not the vGPU's memory, or
- * will not be soon. */
+/*
+ * Before reading or writing in a buffer's home. False: the home is not the vGPU's memory, or will
+ * not be soon.
+ */
 static inline bool gn_session_enter_home(struct gn_session *s)
 {
-    /* Either we see that they are shut, or who shuts them sees us. */
+    /* Either this thread sees homes_shut, or the thread that sets it sees n_at_home. */
     atomic_fetch_add_explicit(&s->n_at_home, 1, memory_order_seq_cst);
     if (!atomic_load_explicit(&s->homes_shut, memory_order_seq_cst))
         return true;
@@ -377,22 +382,31 @@ static inline void gn_session_leave_home(struct gn_session *s)
 {
     atomic_fetch_sub_explicit(&s->n_at_home, 1, memory_order_release);
 }
-/* The same for what cannot do without: waits while it is not known yet. False: the vGPU is on
- * another machine. */
+/*
+ * The same for a caller that needs the home: waits while a migration is undecided. False: the vGPU
+ * is on another machine.
+ */
 bool gn_session_await_home(struct gn_session *s);
-/* follow_migration.c: whoever moves the vGPU is to look again. */
+/* follow_migration.c: wakes the thread that follows the migration. */
 void gn_session_moving_wake_locked(struct gn_session *s);
-/* follow_migration.c: the vGPU goes to another gantryd. A word of gantryd's, which link.h calls
- * for; any thread that reads what it says. */
+/*
+ * follow_migration.c: a migration to another gantryd. A message of gantryd's, for link.h; any
+ * thread that reads its messages.
+ */
 void gn_session_moving_init(struct gn_session *s);
 void gn_session_move_word(void *ctx, uint16_t op, uint32_t number, const struct gn_link_move *what);
-/* The worker on another machine has said its last word before this move; wants no more from us
- * before it. Whoever reads. */
+/*
+ * The worker on another machine has sent its last record before this migration; or wants no more
+ * messages before it. The reading thread.
+ */
 void gn_session_move_quiesced(struct gn_session *s, uint32_t number);
 void gn_session_move_pause(struct gn_session *s, uint32_t number);
-/* gantryd has hung up: is the vGPU at another one by now? Waits for a move's end. The watcher. */
+/*
+ * gantryd has hung up: does another one have the vGPU by now? Waits for the end of a migration. The
+ * watcher.
+ */
 bool gn_session_outlives_gantryd(struct gn_session *s);
-/* What the environment says of the vGPU's part: 0: as the tenant has it. */
+/* The program's wishes from its environment; 0: as for the tenant. */
 void gn_session_wishes(uint32_t *ret_weight, uint64_t *ret_memory_bytes);
 /* Counts how data moved where the vGPU can't tell: without a message, by one copy made here or by
  * none; or by a transfer of the vGPU's into memory that the program uses in place. */
@@ -410,7 +424,7 @@ int gn_session_send_fds(struct gn_session *s, uint16_t op, uint32_t number, cons
 /* A number for such a request. */
 uint32_t gn_session_number(void);
 
-/* ---- folders: whose files a build may include, from its beginning to its answer */
+/* ---- include folders of builds */
 
 #define GN_FOLDERS_MAX 64u
 struct gn_folders;
@@ -423,7 +437,7 @@ void gn_folders_add(struct gn_folders *f, const char *path);
  * for the vGPU. */
 uint32_t gn_folders_offer(struct gn_folders *f, const char **ret_names, size_t *ret_n);
 void gn_folders_close(struct gn_folders *f);
-/* What a GN_SESSION_WANT is to be answered; *ret_fd: the file, the caller's, or -1. */
+/* The answer to a GN_SESSION_WANT; *ret_fd: the file, the caller's, or -1. */
 void gn_folders_look(struct gn_session *s, const void *payload, uint32_t n,
                      struct gn_session_file *ret, int *ret_fd);
 /* The watcher thread: a GN_SESSION_WANT came. */

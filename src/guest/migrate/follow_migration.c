@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program whose vGPU goes to another gantryd (docs/moves.md): a thread of its own connects there,
- * shows the ticket, and waits until everything is loaded there and the one that is left stands
- * still. Then it decides, by one word, and the session's link is the new one. Before that nothing
- * of the session is touched: whatever fails, the one that is left is told, and goes on. Threads
- * that call or wait notice none of this; who needs a segment of memory meanwhile gets it from the
- * old gantryd and passes it to the new one (area.c). When the new one is on another machine, and
- * the old one was not, this thread then sends what the others put into the ring (ring_relay.c);
- * when it is on this machine and the old one was not, the new worker takes the ring over again.
+ * The program's part in a migration to another gantryd (docs/moves.md): a thread of its own
+ * connects there, shows the ticket, and waits until everything is loaded there and the source
+ * stands still. Then it decides, by one message, and the session's link is the new one. Before that
+ * nothing of the session is touched: if anything fails, the source is told, and resumes. Threads
+ * that call or wait notice nothing; a thread that needs a segment of memory meanwhile gets it from
+ * the old gantryd and passes it to the new one (area.c). When the vGPU leaves this machine, this
+ * thread then relays the messages of the ring (ring_relay.c); when it comes to this machine, the
+ * new worker reads the ring again.
  */
 #include "guest/migrate/ring_relay.h"
 #include "guest/session/session_ops.h"
@@ -27,26 +27,28 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define CLAIM_NS UINT64_C(120000000000)     /* a driver may be slow to come up */
-#define AHEAD_NS UINT64_C(1000000000000000) /* who is left has a limit of his own, and says so */
-#define READY_NS UINT64_C(70000000000)      /* once all has been written */
+#define CLAIM_NS UINT64_C(120000000000)     /* a driver may take long to start */
+#define AHEAD_NS UINT64_C(1000000000000000) /* the source has a limit of its own, and reports it   \
+                                             */
+#define READY_NS UINT64_C(70000000000)      /* once everything has been written */
 
 struct gn_moving {
     struct gn_session *s;
     uint32_t number;
-    int wake; /* an eventfd: something has changed of what stands under moving_lock */
+    int wake; /* an eventfd: a field under moving_lock has changed */
     struct gn_link_move what;
     struct gn_link_claimed claimed;
     struct gn_link_ready ready;
-    bool is_claimed, is_ready; /* have been heard */
-    bool tcp;                  /* that is what the other one is reached by */
-    bool near; /* the vGPU is on another machine, and the other one on this: it is to share our
-                  memory again */
-    int hand, session;   /* near: what the new worker gets the session by, and our end of the
-                            session's new socket; -1 */
-    bool paused, handed; /* near: the ring is to stand; it does, and the worker knows where */
+    bool is_claimed, is_ready; /* have been received */
+    bool tcp;                  /* the other gantryd is reached over tcp */
+    bool near; /* the vGPU is on another machine, and the other gantryd on this: the vGPU is to
+                  share memory again */
+    int hand, session; /* near: the socket that hands the session to the new worker, and this end of
+                          the session's new socket; -1 */
+    bool paused,
+        handed; /* near: the relay is told to stand; it stands, and the worker knows the position */
     struct gn_session_tcp
-        *turns; /* and the vGPU shares our memory yet: for when it does not any more */
+        *turns; /* the vGPU shares memory still: the connection for when it does not any more */
 };
 
 void gn_session_moving_init(struct gn_session *s)
@@ -56,8 +58,10 @@ void gn_session_moving_init(struct gn_session *s)
     atomic_init(&s->turn_fd, -1);
 }
 
-/* moving_lock. Nothing more is to come from the one that is left: its worker's words come by
- * another way than its gantryd's, over tcp. */
+/*
+ * moving_lock. Has the source sent everything? Over tcp the worker's messages come by another
+ * connection than gantryd's.
+ */
 static bool has_heard_all(const struct gn_moving *m)
 {
     const struct gn_session *s = m->s;
@@ -84,15 +88,16 @@ static bool may_leave(const struct gn_moving *m)
     return may;
 }
 
-/* Whoever uses the link has this. Over tcp the watcher does, without link_lock, whose holder may
- * wait for what the watcher brings. */
+/*
+ * The lock of the link. Over tcp the watcher uses the link without link_lock, whose holder may wait
+ * for records that the watcher reads.
+ */
 static pthread_mutex_t *lock_of_link(struct gn_session *s)
 {
     return gn_session_ops(s)->link_lock(s);
 }
 
-/* All that the link's end touches: of a session that is to share our memory again that is what is
- * known of segments, too. */
+/* Locks all fields that the end of the migration changes: near, also the list of segments. */
 static void lock_link(struct gn_moving *m)
 {
     if (m->near)
@@ -107,7 +112,9 @@ static void unlock_link(struct gn_moving *m, pthread_mutex_t *lock)
         pthread_mutex_unlock(&m->s->link_lock);
 }
 
-/* Whatever the other gantryd has said, each word once. 0, or -errno and why: nothing comes of it.
+/*
+ * Reads the other gantryd's messages, each kind once. 0, or -errno with a sentence: the migration
+ * fails.
  */
 static int hear(struct gn_moving *m, struct gn_link *to, struct gn_error *err)
 {
@@ -122,7 +129,7 @@ static int hear(struct gn_moving *m, struct gn_link *to, struct gn_error *err)
     return rc;
 }
 
-/* Until there is more to know. 0, -ECANCELED: called off; -errno. */
+/* Waits for a message or a change. 0, -ECANCELED: called off; -errno. */
 static int wait_for_more(struct gn_moving *m, struct gn_link *to, uint64_t until_ns,
                          struct gn_error *err)
 {
@@ -161,14 +168,16 @@ static int show(struct gn_moving *m, struct gn_link *to, int hand, uint32_t *ret
     claim.n_segments = *ret_segments = m->tcp && !m->near ? 0 : s->area.n_segments - 1;
     int rc = gn_link_claim(to, &claim, s->ring_segment.fd, hand, err);
     if (!rc)
-        s->to = to; /* what comes from now on is passed on */
+        s->to = to; /* later segments are passed on */
     unlock_link(m, lock);
     explicit_bzero(&claim, sizeof claim);
     return rc;
 }
 
-/* By the other one's socket, and its worker gets what we have of the session. -errno: it is none of
- * this machine's. */
+/*
+ * By the other gantryd's socket; its worker gets the session from here. -errno: that gantryd is not
+ * on this machine.
+ */
 static int show_near(struct gn_moving *m, struct gn_link **ret, struct gn_error *err)
 {
     struct gn_link *to = NULL;
@@ -227,8 +236,10 @@ static int claim(struct gn_moving *m, struct gn_link **ret, struct gn_error *err
     return rc;
 }
 
-/* Near: once the far worker wants no more, nothing is taken out of the ring, and the new one is
- * told where it goes on. */
+/*
+ * Near: once the far worker asks for it, the relay stops reading the ring, and the new worker is
+ * told the position.
+ */
 static int stand_still(struct gn_moving *m, struct gn_error *err)
 {
     struct gn_session *s = m->s;
@@ -266,12 +277,12 @@ static int wait_until_loaded(struct gn_moving *m, struct gn_link *to, struct gn_
     return rc;
 }
 
-/* Near, and decided; the lock of the link. */
+/* Near, and decided. The lock of the link is held. */
 static void share_again(struct gn_moving *m)
 {
     struct gn_session *s = m->s;
     pthread_mutex_lock(&s->socket_lock);
-    /* Under its number, unless it has none, or the program has closed it. */
+    /* Keeps the socket's number, unless it has none or the program has closed it. */
     if (s->socket < 0 || gn_fd_replace(m->session, s->socket) < 0) {
         s->socket = m->session;
         m->session = -1;
@@ -280,7 +291,7 @@ static void share_again(struct gn_moving *m)
     gn_relay_end(s);
 }
 
-/* 0: it lives there. */
+/* 0: the vGPU is there. */
 static int move(struct gn_moving *m, struct gn_error *err)
 {
     struct gn_session *s = m->s;
@@ -372,7 +383,7 @@ static void begin(struct gn_session *s, uint32_t number, const struct gn_link_mo
 {
     struct gn_moving *m = calloc(1, sizeof *m);
     struct gn_error err;
-    /* By the time that it is needed, LEAVE has woken the watcher, who has found it then. */
+    /* LEAVE wakes the watcher before the descriptor is needed, and the watcher finds it then. */
     if (atomic_load_explicit(&s->turn_fd, memory_order_relaxed) < 0)
         atomic_store_explicit(&s->turn_fd, gn_fd_event(EFD_NONBLOCK), memory_order_release);
     const int wake = gn_fd_event(EFD_NONBLOCK);
@@ -431,7 +442,7 @@ bool gn_session_outlives_gantryd(struct gn_session *s)
     gn_session_moving_wake_locked(s);
     while (s->moving)
         pthread_cond_wait(&s->moving_wake, &s->moving_lock);
-    /* Once for each move: the new one may have hung up as well. */
+    /* Once for each migration: the new gantryd may have hung up as well. */
     const bool moved = s->n_moves != s->n_moves_seen;
     s->n_moves_seen = s->n_moves;
     pthread_mutex_unlock(&s->moving_lock);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program whose vGPU is in a file (docs/moves.md). All of the session is here: rings, event
- * table, data area, both ends of its socket. So it takes nothing but time, and gantryd may end and
- * be started anew: it is looked for twice a second, and told that here is somebody who waits. The
- * watcher thread alone; whoever needs more memory from gantryd waits for link_lock meanwhile.
+ * A program whose vGPU is in a checkpoint (docs/moves.md). All of the session is here: rings, event
+ * table, data area, both ends of its socket. So waiting needs nothing else, and gantryd may end and
+ * start again: the watcher looks for one twice a second, and tells it that a program waits. The
+ * watcher thread alone; a thread that needs more memory from gantryd waits for link_lock meanwhile.
  */
 #include "guest/core/guest_core.h"
 
@@ -21,8 +21,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LOOK_NS         500000000 /* between two looks for a gantryd */
-#define AGAIN_NS        1000000   /* after a restoring that failed */
+#define LOOK_NS         500000000 /* between two tries to find a gantryd */
+#define AGAIN_NS        1000000   /* after a restore that failed */
 #define HAND_TIMEOUT_MS 10000
 
 struct wait {
@@ -38,7 +38,7 @@ static void rest(long ns)
     nanosleep(&pause, NULL);
 }
 
-/* The program's own, or nothing. */
+/* The program's own descriptor, or one of /dev/null. */
 static int stdio_or_null(int fd, int *ret_opened)
 {
     return gn_fd_is_open(fd) ? fd : (*ret_opened = gn_fd_open("/dev/null", O_WRONLY));
@@ -86,8 +86,10 @@ int gn_session_hand_last(int hand, uint64_t ring_at)
     return rc;
 }
 
-/* Says that it waits, and waits. 1: restored; -EAGAIN: once more; -EPIPE: gantryd is gone; another
- * -errno: it does not want us. */
+/*
+ * Tells gantryd that the program waits, and waits. 1: restored; -EAGAIN: try again; -EPIPE: gantryd
+ * is gone; another -errno: gantryd refuses.
+ */
 static int wait_at(const struct wait *w)
 {
     struct gn_session *s = w->s;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program on another machine whose vGPU is in a file (docs/moves.md). Nothing of it is to be
- * handed over: what it has sent and the worker has not taken, it keeps as after any break, and the
- * file says where both stood. So it only waits longer, says so with the stop's key wherever there
- * is a gantryd at its address, and believes that the vGPU has a worker when that one says so. The
+ * A program on another machine whose vGPU is in a checkpoint (docs/moves.md). Nothing is handed
+ * over: the program keeps the records that the worker has not received, as after any break, and the
+ * checkpoint has both positions. So the program only waits longer, shows the stop's key to any
+ * gantryd at its address, and believes that the vGPU has a worker when that gantryd says so. The
  * watcher thread alone.
  */
 #include "guest/session/session_tcp_internal.h"
@@ -16,7 +16,7 @@
 
 #define TRY_NS       UINT64_C(1000000000)
 #define LOOK_MS      500   /* between two looks for a gantryd */
-#define ASK_AGAIN_MS 10000 /* it may be gone without a word */
+#define ASK_AGAIN_MS 10000 /* it may have gone without a message */
 
 void gn_session_tcp_stop_word(void *session, const struct gn_link_stopped *stop)
 {
@@ -33,7 +33,7 @@ void gn_session_tcp_stop_word(void *session, const struct gn_link_stopped *stop)
                 r->platform = all.items[i];
         atomic_store_explicit(&r->stopped, true, memory_order_release);
     }
-    /* Of several the last holds. */
+    /* Of several stops the last one counts. */
     if (stop)
         r->stop = *stop;
     atomic_store_explicit(&r->ask_due, atomic_load_explicit(&r->stopped, memory_order_relaxed),
@@ -52,7 +52,7 @@ static int ask(struct gn_session_tcp *r)
     memcpy(wait.key, r->stop.key, sizeof wait.key);
     atomic_store_explicit(&r->ask_due, false, memory_order_release);
     const int rc = gn_link_wait_far(s->link, &wait, &r->platform, gn_now_ns() + TRY_NS, &a, &err);
-    /* What came while it was asked may be another stop. */
+    /* Another stop may have come while gantryd was asked. */
     if (rc == 1 && !atomic_load_explicit(&r->ask_due, memory_order_acquire)) {
         atomic_store_explicit(&r->stopped, false, memory_order_release);
         explicit_bzero(&r->stop, sizeof r->stop);
@@ -75,11 +75,11 @@ void gn_session_tcp_ask_stopped(struct gn_session_tcp *r)
 static void hear(struct gn_session_tcp *r)
 {
     pthread_mutex_lock(&r->dialling);
-    (void)gn_link_hear(r->s->link); /* whatever it is, it is asked for */
+    (void)gn_link_hear(r->s->link); /* any message leads to a new question */
     pthread_mutex_unlock(&r->dialling);
 }
 
-/* Until gantryd has said something, or is gone. */
+/* Waits until gantryd has sent a message, or is gone. */
 static void listen(struct gn_session_tcp *r)
 {
     struct pollfd p = {.fd = gn_link_poll_fd(r->s->link), .events = POLLIN | POLLRDHUP};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A vGPU's devices, and how commands get to their driver: whoever holds a device's role gives it
- * those whose waits are met. That is the ring thread itself as long as the driver returns at once,
- * so that a launch crosses one thread boundary and not two; else the device's submit thread.
- * Dependences between commands that the driver has are the driver's to keep.
+ * A vGPU's devices, and the way of commands to the driver: the thread that holds a device's role
+ * gives the driver the commands whose waits are met. That is the serving thread itself as long as
+ * the driver returns at once, so that a launch crosses one thread boundary and not two; else the
+ * device's submit thread. The driver keeps the order between commands that it has.
  */
 #include "vgpu/core/command_internal.h"
 
@@ -15,8 +15,10 @@
 
 #include <stdlib.h>
 
-/* A driver that holds its caller this long, this often in a row, gets a thread to hold. Compiling a
- * kernel for a new work-group size at its first launch is slow once. */
+/*
+ * A driver that holds its caller this long, this often in a row, is called from the submit thread.
+ * One slow launch is normal: a driver compiles a kernel for a new work-group size.
+ */
 #define SLOW_SUBMIT_NS  2000000u
 #define SLOW_IN_A_ROW   3u
 #define FLUSH_EVERY     32u
@@ -33,7 +35,10 @@ static void answer(struct gn_command *c, int32_t result)
     gn_vgpu_reply(c->vgpu, gn_command_msg_of(c)->reply, result, NULL, 0);
 }
 
-/* Both want the vGPU's lock. Not one that is to wait in this pass of the device (0: any). */
+/*
+ * The vGPU's lock is held, as in the next function. Skips commands that wait in this pass of the
+ * device (0: none).
+ */
 static struct gn_command *next_ready(const struct gn_vqueue *q, uint32_t pass)
 {
     bool first = true;
@@ -107,8 +112,7 @@ int32_t gn_command_give(struct gn_vdevice *d, struct gn_command *c, uint64_t now
     d->n_slow = gn_now_ns() - now_ns > SLOW_SUBMIT_NS ? d->n_slow + 1 : 0;
     if (d->n_slow == SLOW_IN_A_ROW) {
         d->blocks = true;
-        gn_device_wake(
-            d); /* what it has been given is to be flushed by who serves it from now on */
+        gn_device_wake(d); /* the submit thread flushes what the driver has */
     }
     atomic_fetch_add_explicit(&c->queue->n_unflushed, 1, memory_order_relaxed);
     if (events != stack_events)
@@ -116,7 +120,7 @@ int32_t gn_command_give(struct gn_vdevice *d, struct gn_command *c, uint64_t now
     return result;
 }
 
-/* Somebody sends contents ahead, and is to be told when this has changed some. */
+/* Does the command change contents that a migration sends in advance? */
 static bool is_followed_write(const struct gn_command *c)
 {
     return c->class->writes && c->class->writes != GN_WRITES_ARGS &&
@@ -136,7 +140,7 @@ static void submit(struct gn_vdevice *d, struct gn_command *c)
         result = gn_command_give(d, c, c->submit_ns, NULL, &driver_event);
     gn_command_given(c);
     if (c->doomed && c->asked) {
-        /* The call is good; the command is not run. */
+        /* The call is valid; the command is not run. */
         answer(c, 0);
         c->asked = false;
     }
@@ -167,8 +171,10 @@ static void submit(struct gn_vdevice *d, struct gn_command *c)
     if (e)
         gn_vevent_given_locked(e, c);
     pthread_mutex_unlock(&v->lock);
-    /* What the program does not ask about is followed only where somebody else waits for the
-     * device. */
+    /*
+     * Ends that the program does not ask for are tracked only when another vGPU waits for the
+     * device.
+     */
     const bool timed = v->slicer && c->class == v->slicer->class && d->turn.preempted_ns;
     c->followed = is_followed_write(c);
     const bool tracked =
@@ -197,13 +203,16 @@ static void submit(struct gn_vdevice *d, struct gn_command *c)
         gn_command_over(c, v->api->out_of_memory);
 }
 
-/* A driver that runs what it is given before it returns could have its caller for ever. */
+/*
+ * Another thread waits for the role: a driver that runs commands before it returns could hold its
+ * caller for ever.
+ */
 static bool is_asked(const struct gn_vdevice *d)
 {
     return atomic_load_explicit(&d->n_asking, memory_order_seq_cst);
 }
 
-/* Who came meanwhile has left it to whoever had the role, and who had it to us. */
+/* Commands that came meanwhile were left to the holder of the role, which left them here. */
 static void after_asking(struct gn_vdevice *d)
 {
     atomic_store_explicit(&d->dirty, true, memory_order_seq_cst);
@@ -249,7 +258,7 @@ static void drain(struct gn_vdevice *d)
         if (c && !cuts)
             gn_list_remove(&c->link);
         pthread_mutex_unlock(&v->lock);
-        /* Nobody but who has the role takes a command off that is pending. */
+        /* Only the holder of the role removes a pending command. */
         const enum gn_parts_verdict verdict = cuts ? gn_parts_next(d, c) : GN_PARTS_WHOLE;
         if (verdict == GN_PARTS_LATER)
             return;
@@ -276,8 +285,10 @@ static void flush_device(struct gn_vdevice *d, uint32_t at_least)
             if (atomic_load_explicit(&q->n_unflushed, memory_order_relaxed) < at_least)
                 continue;
             atomic_store_explicit(&q->n_unflushed, 0, memory_order_relaxed);
-            /* A queue stays listed until its last holder has taken it off: one that nobody holds is
-             * not brought back. */
+            /*
+             * A queue stays listed until its last reference is gone: one without references is
+             * skipped.
+             */
             if (!gn_object_ref_if_held(q->object))
                 continue;
             o = q->object;
@@ -292,9 +303,9 @@ static void flush_device(struct gn_vdevice *d, uint32_t at_least)
 }
 
 /*
- * Whoever finds the role taken leaves: its holder looks at `dirty` again after giving the role
- * back, and one of the two orders (dirty set before he looks, or role free before we try) always
- * holds.
+ * A thread that finds the role taken returns: the holder looks at `dirty` again after it has
+ * released the role, and one of the two orders (dirty set before that look, or role free before
+ * this try) always holds.
  */
 void gn_device_pump(struct gn_vdevice *d)
 {
@@ -314,7 +325,9 @@ void gn_device_pump(struct gn_vdevice *d)
     }
 }
 
-/* Nothing is given here: its answers would come behind what the caller has sent before it sleeps.
+/*
+ * No command is submitted here: its answers would come behind the records that the caller has sent
+ * before it sleeps.
  */
 void gn_vgpu_flush(struct gn_vgpu *v)
 {
@@ -352,20 +365,22 @@ void gn_vgpu_held(struct gn_vgpu *v, bool came)
             gn_turn_held(&v->devices[i], came);
 }
 
-/* In a program nobody else looks for the end of what tells of none, and who has come to wait for
- * the device wants to know. True: look. */
+/*
+ * In a program no serving thread looks for the end of commands that report none, and vGPUs that
+ * wait for the device need to know it. True: look.
+ */
 static bool sleep_on_preempt(struct gn_vdevice *d)
 {
     struct gn_turn *t = &d->turn;
     const uint32_t pressed = atomic_load_explicit(&t->slot->pressed, memory_order_seq_cst);
     if (pressed == t->seen_preempted)
         gn_park_or_shared(&d->woken, 0, &d->vgpu->lost, &t->slot->pressed, pressed);
-    /* It may have changed there and back: then it is another number. */
+    /* It may have changed twice: then the number is another one. */
     t->seen_preempted = atomic_load_explicit(&t->slot->pressed, memory_order_seq_cst);
     return t->seen_preempted & 1;
 }
 
-/* Until it is woken, or the grant is there that the device waits for. True: the grant. */
+/* Sleeps until woken, or until the grant is here that the device waits for. True: the grant. */
 static bool sleep_on(struct gn_vdevice *d)
 {
     struct gn_turn *t = &d->turn;
@@ -406,8 +421,10 @@ static void *submit_thread(void *arg)
         } while (!is_asked(d) && atomic_load_explicit(&d->dirty, memory_order_seq_cst));
         flush_device(d, 1);
         pthread_mutex_unlock(&d->role);
-        /* A short command is over by now, and the program about to send the next: that is the
-         * ring's thread to wait for. */
+        /*
+         * A short command is over by now, and the program about to send the next: the serving
+         * thread looks for it.
+         */
         if (!gn_turn_hold_ns(d) || !v->session->expect_message(v))
             gn_turn_park(d);
         gn_objects_bury(v);
@@ -469,8 +486,8 @@ static void left_is_over(void *arg)
 }
 
 /*
- * A program may let go of a queue that works. What was followed to its end has kept the queue until
- * now; the rest ends with its last one, which a vGPU that is to be quiet has to wait for.
+ * A program may release a queue that still works. Commands whose ends are tracked keep the queue;
+ * the others have ended with the last one, for which quiescing waits.
  */
 static void follow_last(struct gn_vgpu *v, const struct gn_command *last)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Closing the gate: who must have stopped, and how that is known. Run by a thread of its own
- * (whoever saves), never by those that it waits for. No lock is held while waiting for the driver.
+ * Closes the gate: which threads must have stopped, and how that is known. Run by the thread that
+ * saves the vGPU, never by one that it waits for. No lock is held while waiting for the driver.
  *
- * The order matters. The ring thread first: nothing new is admitted. Then the helpers: what they
- * serve may make objects. Then the devices' role, once: whoever submits afterwards sees the closed
- * gate. Then the driver, and last the ends that it reports on threads of its own, since those may
- * come after its queues are finished.
+ * The order matters. The serving thread first: nothing new is admitted. Then the helpers: requests
+ * that they serve may make objects. Then the devices' role, once: a thread that submits afterwards
+ * sees the closed gate. Then the driver, and last the ends that it reports on threads of its own,
+ * since those may come after its queues are finished.
  */
 #include "vgpu/core/gate.h"
 
@@ -36,8 +36,10 @@ int gn_gate_init(struct gn_gate *g)
 void gn_gate_quiesce(struct gn_vgpu *v)
 {
     struct gn_gate *g = &v->gate;
-    /* The message that was served last is over: its slots are the program's, and whoever takes the
-     * ring over begins behind it. */
+    /*
+     * The last message has been served: its slots are the program's, and the next reader of the
+     * ring begins behind it.
+     */
     gn_ring_release(&v->ring);
     gn_vgpu_flush(v);
     pthread_mutex_lock(&g->lock);
@@ -71,7 +73,7 @@ void gn_gate_tell(struct gn_vgpu *v)
         v->session->gate_changed(v);
 }
 
-/* In a worker nothing waits for it: the process ends. */
+/* In a worker nothing waits for the driver: the process ends. */
 void gn_vgpu_enter(struct gn_vgpu *v)
 {
     if (v->session->in_program)
@@ -103,8 +105,8 @@ bool gn_gate_paused(struct gn_vgpu *v, bool at_boundary)
 }
 
 /*
- * Until `is` says so, the time is over, or the process ends. The gate's lock is held, and let go of
- * meanwhile.
+ * Waits until `is` returns true, the time is over, or the process ends. The gate's lock is held,
+ * and released meanwhile.
  */
 static int wait_locked(struct gn_vgpu *v, bool (*is)(struct gn_vgpu *v),
                        const struct timespec *until)
@@ -119,7 +121,7 @@ static int wait_locked(struct gn_vgpu *v, bool (*is)(struct gn_vgpu *v),
             return 0;
         if (gn_vgpu_is_called_off(v))
             return -ECANCELED;
-        /* What came between the look and the lock has counted. */
+        /* A change between the look and the lock has counted. */
         if (n_ends == g->n_ends && pthread_cond_timedwait(&g->wake, &g->lock, until) == ETIMEDOUT)
             return -ETIMEDOUT;
     }
@@ -157,7 +159,7 @@ static bool is_paused(struct gn_vgpu *v)
     return deaf;
 }
 
-/* Has the driver a part of a command that is pending with its rest? vgpu->lock. */
+/* Has the driver a part of a command whose rest is pending? vgpu->lock. */
 static bool has_parts(const struct gn_vqueue *q)
 {
     gn_list_for_each(c, &q->pending, const struct gn_command, link)
@@ -173,7 +175,7 @@ static bool nothing_is_left(struct gn_vgpu *v)
     return !atomic_load_explicit(&v->n_left, memory_order_seq_cst);
 }
 
-/* Has every end been told? */
+/* Has every end been reported? */
 static bool ends_are_told(struct gn_vgpu *v)
 {
     bool told = !atomic_load_explicit(&v->n_followed, memory_order_seq_cst) && nothing_is_left(v);
@@ -202,7 +204,7 @@ static void *drain_thread(void *arg)
     struct drain *d = arg;
     struct gn_vgpu *v = d->vgpu;
     gn_objects_own_thread();
-    /* All are flushed before one is waited for: it may wait for another. */
+    /* All are flushed before one is finished: a queue may wait for another. */
     for (uint32_t i = 0; i < d->n; i++)
         v->api->flush(v, d->queues[i]->driver);
     for (uint32_t i = 0; i < d->n; i++) {
@@ -219,7 +221,7 @@ static void *drain_thread(void *arg)
     return NULL;
 }
 
-/* The queues of all devices, held. */
+/* References the queues of all devices. */
 static int hold_queues(struct gn_vgpu *v, struct drain *d)
 {
     uint32_t most = 0;
@@ -276,8 +278,10 @@ int gn_lock_until(pthread_mutex_t *m, const struct timespec *until)
 #endif
 }
 
-/* Whoever had a device's role has then given the driver what he had in hand; the next one sees the
- * gate. */
+/*
+ * The last holder of a device's role has then given its command to the driver; the next one sees
+ * the gate.
+ */
 static int seal_devices(struct gn_vgpu *v, const struct timespec *until)
 {
     for (uint32_t i = 0; i < v->n_devices; i++) {
@@ -318,7 +322,10 @@ void gn_gate_await_returns(struct gn_vgpu *v)
     pthread_mutex_unlock(&g->lock);
 }
 
-/* 0, or -EBUSY: an earlier try waits for the driver still. From then on no command goes to it. */
+/*
+ * 0, or -EBUSY: an earlier try still waits for the driver. From then on no command goes to the
+ * driver.
+ */
 static int begin(struct gn_gate *g, bool closes, struct gn_error *err)
 {
     pthread_mutex_lock(&g->lock);
@@ -334,7 +341,7 @@ static int begin(struct gn_gate *g, bool closes, struct gn_error *err)
                 : 0;
 }
 
-/* It is open again. */
+/* Opens the gate again. */
 static int give_up(struct gn_vgpu *v, int r, const char *what, struct gn_error *err)
 {
     gn_gate_open(v);
@@ -352,12 +359,12 @@ static struct timespec after(uint64_t timeout_ns)
     return (struct timespec){(time_t)(at_ns / 1000000000u), (long)(at_ns % 1000000000u)};
 }
 
-/* What the driver has been given is over. */
+/* Waits until the driver has finished its commands. */
 static int drain(struct gn_vgpu *v, const struct timespec *until)
 {
     struct gn_gate *g = &v->gate;
     int r = seal_devices(v, until);
-    /* Nobody else waits for one device while another one's work is waited for. */
+    /* Other vGPUs need not wait for one device while this one waits for another. */
     for (uint32_t i = 0; !r && i < v->n_devices; i++)
         gn_turn_park(&v->devices[i]);
     if (!r)
@@ -407,7 +414,7 @@ int gn_gate_close(struct gn_vgpu *v, uint64_t timeout_ns, struct gn_error *err)
         r = wait_locked(v, ends_are_told, &until);
     if (!r && v->boot->session_fd >= 0 && v->listens) {
         what = "the program's socket";
-        g->deaf = true; /* not before: a build that went on may have asked the program for files */
+        g->deaf = true; /* not before: a build may have asked the program for files */
         pthread_mutex_unlock(&g->lock);
         gn_lease_wake(&v->lease); /* the control thread looks at the gate */
         pthread_mutex_lock(&g->lock);

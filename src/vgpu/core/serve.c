@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The vGPU's threads. The calling thread becomes the ring thread: it takes messages from the
- * request ring and serves them, and never waits for anything but the ring. The control thread
- * watches the program's and gantryd's sockets: the loss of either ends the vGPU, and with it the
- * process, which is what frees everything. The helper thread serves requests marked slow. The lease
- * thread serves what needs more memory than this vGPU has on lease.
+ * The vGPU's threads, but for the one that serves the program's messages (session.h). The control
+ * thread reads the program's and gantryd's sockets: the loss of either ends the vGPU, and in a
+ * worker the process, which frees everything. The helper thread serves requests marked slow. The
+ * lease thread serves requests that need more memory than this vGPU has on lease.
  */
 #include "vgpu/core/include_files.h"
 #include "vgpu/core/serve.h"
@@ -24,19 +23,16 @@
 #include <unistd.h>
 
 #define UNREAD_BYTES                                                                               \
-    (UINT64_C(32) << 20) /* notices of callbacks have 32 each: a million that are due */
-#define SEGMENT_LOOK_NS 100000000u
-#define SEGMENT_LOOKS   10 /* a second: it is on its way, or nobody has sent it; */
-#define SEGMENT_LOOKS_MAX                                                                          \
-    100 /* but on a machine with too much to do a thread may wait for seconds before it hears of   \
-           it */
-#define SHED_TIMEOUT_MS   50 /* for the ring thread to come to its ring's end */
+    (UINT64_C(32) << 20) /* notices of callbacks have 32 bytes each: room for a million */
+#define SEGMENT_LOOK_NS   100000000u
+#define SEGMENT_LOOKS     10  /* a second: the segment is on its way, or was never sent; */
+#define SEGMENT_LOOKS_MAX 100 /* but on a busy machine a thread may run only after seconds */
+#define SHED_TIMEOUT_MS   50  /* for the ring thread to come to its ring's end */
 #define FOLDERS_TIMEOUT_S 10
 #define MAX_FOLDERS       64u
-/* Each waits for a request of which the program has one in flight for each reply slot. */
-#define MAX_FOLDER_LISTS (2 * GN_REPLY_SLOTS)
-#define MAX_HELPED                                                                                 \
-    GN_REPLY_SLOTS /* slow requests in the queue: every one is waited for in a reply slot */
+/* Each list belongs to a waiting request, and a program has one for each reply slot. */
+#define MAX_FOLDER_LISTS    (2 * GN_REPLY_SLOTS)
+#define MAX_HELPED          GN_REPLY_SLOTS /* a reply slot waits for each slow request */
 #define SEGMENT_LIMIT_BYTES GN_LINK_SEGMENT_LIMIT
 
 struct folders {
@@ -46,7 +42,9 @@ struct folders {
     int fds[MAX_FOLDERS];
 };
 
-/* gantryd sent it to us before it told the program: it is on its way to the control thread. */
+/*
+ * gantryd sends a segment here before it tells the program: it is on its way to the control thread.
+ */
 static bool await_segment(struct gn_vgpu *v, uint32_t index)
 {
     struct pollfd unheard = {.fd = v->boot->control_fd, .events = POLLIN};
@@ -103,7 +101,7 @@ void gn_vgpu_unhold(struct gn_vgpu *v)
 static void take_segment(struct gn_vgpu *v, const struct gn_worker_event *e)
 {
     struct gn_segment s;
-    /* Of a vGPU that is on its way here: the other worker had it already, and handed it over. */
+    /* While a vGPU is loaded: the source had the segment already, and handed it over. */
     if (atomic_load_explicit(&v->arriving, memory_order_relaxed) &&
         e->index < atomic_load_explicit(&v->n_segments, memory_order_relaxed)) {
         gn_fd_close(e->fd);
@@ -257,11 +255,11 @@ int gn_vgpu_hear(struct gn_vgpu *v, struct gn_vgpu_ears *ears)
     return r;
 }
 
-/* Goes on with what the program has not taken yet. True: some of it is left. */
+/* Sends more of the frames that the program has not read yet. True: some are left. */
 static bool tell_on(struct gn_vgpu *v)
 {
     pthread_mutex_lock(&v->frames_lock);
-    /* Who listens finds out about a program that is gone. */
+    /* The reader notices when the program is gone. */
     const bool left = !gn_frame_flush(&v->frames) && gn_frame_writer_pending(&v->frames);
     pthread_mutex_unlock(&v->frames_lock);
     return left;
@@ -276,8 +274,7 @@ void *gn_vgpu_control_thread(void *arg)
     gn_vgpu_ears_init(&ears, v->boot);
     for (;;) {
         const bool left = tell_on(v);
-        /* While the vGPU is on its way to another worker, what the program says is for that one to
-         * hear. */
+        /* While the vGPU is being saved, the destination reads the program's frames. */
         const bool deaf = gn_gate_paused(v, !left && gn_frame_reader_rests(&ears.session));
         struct pollfd p[3] = {{.fd = deaf ? -1 : v->boot->session_fd,
                                .events = (short)(POLLIN | (left ? POLLOUT : 0))},
@@ -396,7 +393,7 @@ bool gn_vgpu_do(struct gn_vgpu *v, struct gn_job *job)
     return runs;
 }
 
-/* The ring thread only: nobody else defers. */
+/* The serving thread only: no other thread defers. */
 static void help_with(struct gn_vgpu *v, struct gn_helper *h, const struct gn_request *request)
 {
     struct gn_request *r = malloc(sizeof *r);

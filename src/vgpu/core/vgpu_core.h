@@ -21,14 +21,14 @@
 #include <stdatomic.h>
 
 /*
- * A vGPU, whatever its API: the object table, pending commands, and the threads that serve them.
- * The API plugs in below (struct gn_vgpu_api); generated code fills the table of requests.
+ * A vGPU, for any API: the object table, pending commands, and the threads that serve them. The API
+ * plugs in below (struct gn_vgpu_api); generated code fills the table of requests.
  *
- * Threads: the ring thread receives, decodes, and admits commands; it alone creates and destroys
- * objects, but for the helper thread, which serves requests marked slow. A submit thread a device
- * hands commands to the driver when the ring thread cannot. The driver's own threads report
- * completions. What needs more memory than the lease has is served by the lease thread, which may
- * wait for gantryd.
+ * Threads: the serving thread (session.h) receives, decodes, and admits commands; it alone creates
+ * and destroys objects, but for the helper thread, which serves requests marked slow. A submit
+ * thread a device hands commands to the driver when the serving thread cannot. The driver's own
+ * threads report completions. The lease thread serves requests that need more memory than the lease
+ * has, and may wait for gantryd.
  *
  * Long because every file of the folder works on these few structures.
  *
@@ -86,14 +86,14 @@ struct gn_objects {
     struct gn_vobject *dead;               /* lock */
     struct gn_vobject *dead_behind_builds; /* lock: the builder's thread releases them */
     struct gn_vobject
-        *aside; /* lock: during a load, those whose index another has; found by their ids still */
+        *aside; /* lock: during a load, objects whose index another has; found by their ids still */
     uint64_t last_serial; /* lock: of the records */
 };
 
 /* Puts an object under an id that the guest chose. NULL when the id is impossible or taken, or no
  * memory. */
 struct gn_vobject *gn_object_put(struct gn_vgpu *v, uint64_t id, uint16_t kind, void *driver);
-/* The same for what no request makes, at the start. */
+/* The same for objects that no request makes, at the start. */
 bool gn_object_give(struct gn_vgpu *v, uint64_t id, uint16_t kind, void *driver);
 /* With a reference, or NULL. *ret_lie is set when the id was never handed out: no honest guest
  * sends such a one. */
@@ -127,7 +127,7 @@ struct gn_vobject *gn_object_next(struct gn_vgpu *v, uint32_t *index);
  * before, is set aside. */
 int gn_object_index_used(struct gn_vgpu *v, uint32_t index, uint32_t generation);
 void gn_object_make_room(struct gn_vgpu *v, uint64_t id);
-/* The load is over: what it has set aside is let go of. */
+/* The load is over: releases the objects that it has set aside. */
 void gn_objects_drop_aside(struct gn_vgpu *v);
 /* Does a handle stand for it still? Any thread that holds a reference. */
 bool gn_object_is_named(struct gn_vobject *o);
@@ -135,9 +135,9 @@ bool gn_object_is_named(struct gn_vobject *o);
 void gn_objects_own_thread(void);
 /* The same for the thread that serves builds. */
 void gn_objects_builder_thread(void);
-/* Releases what the driver's threads let go of. */
+/* Releases objects that the driver's threads have dropped. */
 void gn_objects_bury(struct gn_vgpu *v);
-/* The builder's thread: one of n_building is over; releases what waited for that. */
+/* The builder's thread: one of n_building is over; releases objects that waited for that. */
 void gn_objects_built(struct gn_vgpu *v);
 
 static inline void *gn_driver_of(const struct gn_vobject *o)
@@ -162,12 +162,11 @@ struct gn_request {
     bool fault;     /* sticky: the guest broke the protocol */
     bool no_memory; /* sticky: answered, and nothing done */
     bool answered;
-    struct gn_area_ref brings; /* what lies there goes before the answer, where the program does not
-                                  see it anyhow */
+    struct gn_area_ref brings; /* this data goes ahead of the answer, unless memory is shared */
     uint64_t brings_bytes;
     int32_t result;
-    uint64_t
-        charged_bytes; /* taken from the lease; what no object has got when it is over goes back */
+    uint64_t charged_bytes; /* taken from the lease; the part that no object has got goes back at
+                               the end */
     uint32_t n_outs, n_ins, n_held, n_arrays;
     struct {
         const struct gn_span *span;
@@ -179,14 +178,13 @@ struct gn_request {
         struct gn_vobject **objects;
         uint64_t n;
     } arrays[2];
-    struct gn_record *record;   /* of what it has made or changed; NULL: nothing yet */
-    const unsigned char *whole; /* what inline spans name: bytes, or, of a record that is served
-                                   anew, more than those */
+    struct gn_record *record;   /* of the objects that it has made or changed; NULL: none yet */
+    const unsigned char *whole; /* the bytes that inline spans name; more than `bytes` when a record
+                                   is served again */
     bool anew;                  /* it is: nobody waits for its outputs */
     struct gn_build_includes
         *files; /* of the program's, that it has read; its record's, when it gets one */
-    _Alignas(16) struct gn_list
-        blobs; /* private memory, freed with the request; aligned as what is in it */
+    _Alignas(16) struct gn_list blobs; /* private memory, freed with the request */
     _Alignas(16) unsigned char bytes[GN_MSG_MAX_BYTES];
 };
 
@@ -195,7 +193,7 @@ struct gn_request_class {
     const char *name;
     uint32_t fixed_bytes;
     bool slow, quiet;
-    bool brings;  /* a command whose area holds what it read */
+    bool brings;  /* a command that reads into its area */
     bool ordered; /* a command that, without a wait list, follows everything before it in its queue
                    */
     bool fence;   /* a command that everything after it in its queue follows */
@@ -205,13 +203,15 @@ struct gn_request_class {
     void (*admit)(struct gn_vgpu *, struct gn_command *);
     int32_t (*submit)(struct gn_vgpu *, struct gn_command *, void *queue, uint32_t n_waits,
                       void *const *waits, void **event);
-    /* What to answer for a command that has to wait, since the driver judges it only when it is
-     * given it: 0, or an error, and then it is dropped. The ring thread, without a lock. NULL: 0.
+    /*
+     * The answer for a command that has to wait, since the driver judges it only when it gets it:
+     * 0, or an error, and then the command is dropped. The serving thread, without a lock. NULL: 0.
      */
     int32_t (*judge)(struct gn_vgpu *, struct gn_command *);
-    uint16_t key_at, key_bytes; /* of what changes an object: where the message says what of it */
+    uint16_t key_at, key_bytes; /* for requests that change an object: the place of the key that
+                                   names the changed part */
     uint16_t creates;           /* GN_KIND_*, 0: nothing */
-    uint32_t writes; /* bit i: the command writes refs[i]; GN_WRITES_ARGS: what its arguments say */
+    uint32_t writes; /* bit i: the command writes refs[i]; GN_WRITES_ARGS: its arguments tell */
     uint32_t n_parents;
     uint16_t parents[3]; /* offsets of the handles that an object is made from */
 };
@@ -234,8 +234,10 @@ void *gn_request_objects(struct gn_request *r, uint16_t kind, const struct gn_sp
 void *gn_request_in(struct gn_request *r, const struct gn_span *span, uint64_t bytes);
 void *gn_request_string(struct gn_request *r, const struct gn_span *span);
 void *gn_request_list(struct gn_request *r, const struct gn_span *span);
-/* No other key stands in what that returned, NULL too: a driver might take an unknown one's value
- * for a pointer. */
+/*
+ * No other key is in the list, which may be NULL: a driver might use the value of an unknown key as
+ * a pointer.
+ */
 bool gn_list_knows(const void *list, const uint64_t *keys, size_t n);
 void *gn_request_out(struct gn_request *r, const struct gn_span *span, uint64_t bytes);
 /* A span that must name something. */
@@ -245,12 +247,16 @@ void *gn_request_area(struct gn_request *r, const struct gn_area_ref *ref, uint6
 void *gn_request_alloc(struct gn_request *r, uint64_t bytes);
 /* After decoding: true when the request is not to be served. */
 bool gn_request_faulty(struct gn_request *r);
-/* Takes device memory for what the request is about to make. False when there is none, or when only
- * gantryd can tell: then the request is served anew, from its beginning, where it may wait. To be
- * called before anything is made. */
+/*
+ * Charges device memory for the objects that the request is about to make. False when there is
+ * none, or when only gantryd can tell: then the request is served again, from its beginning, where
+ * it may wait. Call it before anything is made.
+ */
 bool gn_request_charge(struct gn_request *r, uint64_t bytes);
-/* Registers what a creating request made (NULL: nothing) under its id; what it was charged is the
- * object's from then on. Returns the result to answer. */
+/*
+ * Registers the object of a creating request (NULL: none) under its id; the request's charge is the
+ * object's from then on. Returns the result to answer.
+ */
 int32_t gn_request_made(struct gn_request *r, uint16_t kind, uint64_t id, void *driver,
                         int32_t result);
 void gn_request_changed(struct gn_request *r, struct gn_vobject *o);
@@ -267,8 +273,7 @@ static inline uint64_t gn_times(uint64_t a, uint64_t b)
 
 enum gn_event_state { GN_EVENT_UNUSED, GN_EVENT_PENDING, GN_EVENT_GIVEN, GN_EVENT_OVER };
 
-/* The vGPU's own view of an event; what stands in the shared table is never read back. Under
- * vgpu->lock. */
+/* The vGPU's own view of an event; the shared table is never read back. Under vgpu->lock. */
 struct gn_vevent {
     enum gn_event_state state;
     bool user;  /* the program sets it */
@@ -298,8 +303,10 @@ struct gn_vqueue {
     struct gn_list pending;
     int32_t late_error;      /* of a command that no event shows; the next finish tells it */
     struct gn_command *last; /* last one given to the driver */
-    /* Commands that the driver has and whose ends the program has not been told, in that order:
-     * those with an event, and those that wait for commands of other queues. */
+    /*
+     * Commands that the driver has and whose ends are not reported to the program, in that order:
+     * those with an event, and those that wait for commands of other queues.
+     */
     struct gn_list open;
     bool telling; /* somebody tells the ends of `open`, and will tell those that come meanwhile */
     _Atomic uint32_t n_unflushed;
@@ -309,17 +316,17 @@ struct gn_vdevice {
     struct gn_vgpu *vgpu;
     uint32_t index;
     struct gn_list queues;     /* vgpu->lock */
-    _Atomic uint32_t n_queues; /* of them, for who only asks whether there are any */
-    pthread_mutex_t role;      /* whoever holds it is the one who submits */
+    _Atomic uint32_t n_queues; /* their number, for checks without the lock */
+    pthread_mutex_t role;      /* its holder submits */
     struct gn_turn turn;
     _Atomic bool dirty;        /* something may have become ready */
     bool blocks;               /* the driver holds its callers up: leave it to the thread. Role */
     uint32_t n_slow;           /* Role */
-    uint32_t n_passes;         /* Role: how often somebody has looked for what is ready */
+    uint32_t n_passes;         /* Role: passes over the queues */
     uint32_t n_short;          /* Role: launches in a row from which nothing was learned */
     _Atomic uint32_t n_parts;  /* parts of commands that the driver has */
     _Atomic bool part_waits;   /* something waits for the end of one */
-    _Atomic uint32_t n_asking; /* who wait for the role in gn_device_acquire */
+    _Atomic uint32_t n_asking; /* threads that wait in gn_device_acquire */
     pthread_t thread;
     _Atomic uint32_t woken; /* a futex of this process's */
 };
@@ -367,9 +374,9 @@ struct gn_command {
     void *driver_event;
     uint64_t submit_ns;
     struct gn_cutting *cut;      /* it goes in parts; the role */
-    bool teaches;                /* its end tells what a launch of its kernel takes */
-    bool followed;               /* its end marks what it wrote */
-    struct gn_event_times times; /* whoever reports the end, before vgpu->lock */
+    bool teaches;                /* its end measures a launch of its kernel */
+    bool followed;               /* its end marks the objects that it wrote */
+    struct gn_event_times times; /* the thread that reports the end, before vgpu->lock */
     uint32_t n_bytes;
     _Alignas(16) unsigned char bytes[];
 };
@@ -402,7 +409,7 @@ uint32_t gn_command_event(const struct gn_command *c);
  * role. */
 int32_t gn_command_give(struct gn_vdevice *d, struct gn_command *c, uint64_t now_ns, void *after,
                         void **ret_event);
-/* The driver has taken it, or a part: who asked is answered. */
+/* The driver has taken it, or a part: answers the program if it has asked. */
 void gn_command_accepted(struct gn_command *c);
 /* Submits c behind a command that the driver has. */
 void gn_command_follow_locked(struct gn_command *c, struct gn_command *producer);
@@ -411,21 +418,27 @@ void gn_command_admit(struct gn_vgpu *v, const struct gn_request_class *class,
                       const unsigned char *bytes, uint32_t n_bytes, uint64_t batch);
 /* All bulk data up to this batch is here. The thread that receives. */
 void gn_commands_batch_came(struct gn_vgpu *v, uint64_t batch);
-/* Submits what is ready, or lets the device's thread do it. Any thread that holds no lock and is
- * not the driver's. */
+/*
+ * Submits ready commands, or lets the device's thread do it. Any thread that holds no lock and is
+ * not the driver's.
+ */
 void gn_device_pump(struct gn_vdevice *d);
 void gn_device_wake(struct gn_vdevice *d);
-/* The role, for something else than to submit: whoever has it gives it up soon. 0 or -ETIMEDOUT. By
- * CLOCK_MONOTONIC. */
+/*
+ * Takes the role for another purpose than to submit: the holder gives it up soon. 0 or -ETIMEDOUT.
+ * By CLOCK_MONOTONIC.
+ */
 int gn_device_acquire(struct gn_vdevice *d, const struct timespec *until);
 void gn_device_release(struct gn_vdevice *d);
 /* Could some command go to the driver now? vgpu->lock. */
 bool gn_device_has_ready_locked(const struct gn_vdevice *d);
-/* The ring thread, before it waits: pushes on what the driver has been given. */
+/* The serving thread, before it waits: flushes the driver's queues. */
 void gn_vgpu_flush(struct gn_vgpu *v);
-/* The same, before it sleeps: gives up, or rests on, what it has no use for. */
+/* The same, before it sleeps: parks the grants that it does not need. */
 void gn_vgpu_rest(struct gn_vgpu *v);
-/* How long to keep what others wait for, in the hope of more to do; 0: there is no such thing. */
+/*
+ * How long to hold a device that others wait for, in the hope of more commands; 0: no such device.
+ */
 uint64_t gn_vgpu_hold_ns(struct gn_vgpu *v);
 /* After that: there was more, or not. */
 void gn_vgpu_held(struct gn_vgpu *v, bool came);
@@ -496,8 +509,8 @@ struct gn_vgpu_api {
     void (*end)(struct gn_vgpu *v);
     const struct gn_vgpu_contents *contents; /* save.h; NULL: it cannot be saved */
     uint16_t queue_kind;
-    int32_t out_of_memory;  /* what an answer says when this process has no memory */
-    int32_t wait_failed;    /* what a command becomes whose wait list failed */
+    int32_t out_of_memory;  /* answer when this process has no memory */
+    int32_t wait_failed;    /* result of a command whose wait list failed */
     int32_t invalid_handle; /* a stale queue */
 };
 
@@ -552,9 +565,9 @@ struct gn_vgpu {
                                   goes on until gantryd's word */
     _Atomic bool away;                  /* in a program: another process has the vGPU */
     _Atomic uint32_t n_inside; /* in a program: the driver's reports that are being handled */
-    _Atomic uint32_t n_holds; /* of what is mapped: the vGPU's own, and of each word that the driver
-                                 may still have to say */
-    _Atomic int fault;        /* the guest broke the protocol: the vGPU ends */
+    _Atomic uint32_t n_holds;  /* holds on the mappings: the vGPU's own, and one for each callback
+                                  that the driver may still make */
+    _Atomic int fault;         /* the guest broke the protocol: the vGPU ends */
     struct gn_gate gate;
     bool listens;        /* set once: there is a control thread */
     _Atomic bool moving; /* it is being saved */
@@ -565,13 +578,13 @@ struct gn_vgpu {
     pthread_mutex_t writes_lock;    /* write_tracking.h */
     bool ends_held;                 /* lock: an end waits to be told for one of another queue */
     _Atomic uint32_t follow_writes; /* so many do: commands that write are followed to their ends */
-    struct gn_delta_base *way_back; /* NULL: there is none. Who loads, then who saves */
+    struct gn_delta_base *way_back; /* NULL: none. The loading thread, then the saving thread */
     /* In a program, while the vGPU is being saved: the number of the contents that the program will
      * retain (retained.h); 0: none. The thread that saves, then the control thread, then the
      * keeper. */
     uint64_t remains;
     _Atomic uint32_t n_followed; /* of these, and of launches that teach, the driver has so many */
-    _Atomic uint32_t n_left; /* queues that are gone, and whose last command the driver has still */
+    _Atomic uint32_t n_left;     /* released queues whose last command the driver still has */
     struct gn_counters *counters_there; /* those that gantryd reads, of a vGPU that is not ours yet;
                                            NULL: counters are */
     struct gn_counters load_counters;   /* counters until the vGPU is ours */
@@ -603,21 +616,23 @@ struct gn_vgpu {
     uint32_t n_helped,
         n_helping; /* helper_lock: in their queues, and taken out of them and not over */
     void (*help)(struct gn_vgpu *v,
-                 const struct gn_request *request); /* set once: what becomes of slow requests */
+                 const struct gn_request *request); /* set once: serves slow requests */
 
     struct gn_list folders; /* helper_lock: descriptors that came for requests */
     struct gn_counters *counters;
     struct gn_lease lease;
     struct gn_vgpu_tcp *tcp; /* session_tcp.c's own; NULL: another kind of session */
     struct gn_tcp
-        sent_to; /* of a move over tcp, written and not decided: the connection stays until this
-                    worker ends, or goes on. Who saves, then the control thread */
+        sent_to; /* of a migration over tcp, saved and not decided: the connection stays until this
+                    worker ends, or resumes. The saving thread, then the control thread */
     struct gn_list batch_waiters; /* lock */
     void *detail;                 /* the API's */
 };
 
-/* Does the program run on a processor that no device of it uses? Then who waits there is in no
- * kernel's way. Any thread. */
+/*
+ * Does the program run on a processor that no device of it uses? Then a thread that waits there is
+ * in no kernel's way. Any thread.
+ */
 static inline bool gn_vgpu_is_apart(const struct gn_vgpu *v)
 {
     const uint32_t cpu = atomic_load_explicit(&v->program_cpu, memory_order_relaxed);
