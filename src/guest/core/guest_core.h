@@ -3,6 +3,8 @@
 #define GN_GUEST_CORE_H
 
 #include "base/list.h"
+#include "guest/core/area.h"
+#include "guest/core/call.h"
 #include "link/link.h"
 #include "shm/event_table.h"
 #include "shm/session_layout.h"
@@ -95,132 +97,6 @@ void gn_object_unref(struct gn_object *o);
 
 /* Does this address lie where objects are made? For values that may be a handle or any number. */
 bool gn_handle_known(const void *handle);
-
-/* ---- the data area: blocks in segments that both sides map */
-
-struct gn_block {
-    uint32_t segment; /* index; GN_NO_BLOCK: none */
-    uint32_t order;
-    uint64_t offset;
-    uint64_t bytes; /* asked for */
-    void *base;
-};
-#define GN_NO_BLOCK UINT32_MAX
-
-#define GN_AREA_SEGMENTS 257u
-
-/* The use of a segment; blocks of different uses never share one. */
-enum gn_area_use {
-    GN_AREA_PASSING, /* data in transit, free again soon */
-    GN_AREA_WINDOW,  /* at an address that is the vGPU's too: shared virtual memory */
-    GN_AREA_HOME,    /* memory of the vGPU's objects, for as long as they live */
-};
-
-struct gn_area {
-    pthread_mutex_t lock;
-    struct gn_area_segment *segments[GN_AREA_SEGMENTS];
-    uint32_t n_segments;
-    char *window; /* link_lock, as the next two: where segments lie that the vGPU has at the same
-                     address; NULL: nowhere */
-    uint64_t window_bytes, window_used;
-    /* blocks of messages without an answer, free once the ring has passed their message */
-    struct gn_parked_block {
-        struct gn_block block;
-        uint64_t end;
-    } * parked;
-    uint32_t n_parked, first_parked, parked_capacity;
-    uint64_t home_bytes; /* link_lock: of the segments for homes */
-    struct gn_list left; /* blocks that are free once an event is over */
-    _Atomic uint32_t n_left;
-    uint64_t kept_bytes; /* over tcp: of blocks that were put back with their pages */
-};
-
-struct gn_left_block {
-    struct gn_list link;
-    struct gn_block block;
-    uint32_t event;
-};
-
-/* At least `bytes`, aligned to 256 or more. -ENOMEM when the area is full and no segment can be
- * added, -EPIPE. */
-int gn_block_take(struct gn_session *s, enum gn_area_use use, uint64_t bytes, struct gn_block *ret);
-void gn_block_put(struct gn_session *s, struct gn_block *b);
-/* Puts it back when the worker has passed the message that ended at `end`. */
-void gn_block_put_behind(struct gn_session *s, struct gn_block *b, uint64_t end);
-
-/* Where a segment lies; the area's lock is held. */
-char *gn_area_segment_base(struct gn_area *a, uint32_t index, uint64_t *ret_bytes);
-/* The descriptor of a segment, which stays the area's; -1: there is none. */
-int gn_area_segment_fd(struct gn_area *a, uint32_t index, uint64_t *ret_bytes);
-/* How much there is from here to the end of the block in hand; 0: none is. */
-uint64_t gn_area_rest_of_block(struct gn_area *a, const struct gn_area_ref *ref);
-/* Frees the block when the event is over; its index (gn_event_index_take) goes back, too. */
-void gn_block_put_when(struct gn_session *s, struct gn_block *b, uint32_t event);
-/* Frees the blocks that are unused by now. */
-void gn_area_collect(struct gn_session *s);
-
-static inline struct gn_area_ref gn_block_ref(const struct gn_block *b, uint64_t at)
-{
-    return (struct gn_area_ref){b->segment + 1, 0, b->offset + at};
-}
-
-/* ---- calls */
-
-#define GN_CALL_MAX_OUTS   4u
-#define GN_CALL_MAX_BLOCKS 10u
-
-struct gn_call {
-    struct gn_session *session;
-    int failed; /* sticky: the API's result_lost or result_no_memory */
-    uint32_t bytes;
-    uint32_t n_outs, n_blocks, inline_outs;
-    uint32_t out_blocks; /* bit i: blocks[i] is for an output */
-    bool outs_always;    /* outputs come with a failure too */
-    struct {
-        void *to;
-        uint64_t bytes;
-        const void *from; /* in the data area; NULL: at `at` of the reply */
-        uint64_t at;
-        const void *limit; /* how many elements of it hold something */
-        uint32_t limit_bytes, element;
-    } outs[GN_CALL_MAX_OUTS];
-    struct gn_block blocks[GN_CALL_MAX_BLOCKS];
-    _Alignas(16) unsigned char message[GN_MSG_MAX_BYTES];
-};
-
-/*
- * How a command is reported. doubt: GN_SURE, or GN_ASK(the answer when the driver cannot be asked).
- */
-struct gn_command_show {
-    uint32_t event;
-    uint32_t zero;
-    int doubt;
-};
-#define GN_SURE   1
-#define GN_ASK(a) (a)
-
-void *gn_call_begin(struct gn_call *c, struct gn_session *s, uint16_t op, uint32_t fixed_bytes);
-/* Room for `bytes` of input, in the message or the data area; *ret_room may be NULL when there is
- * none. */
-struct gn_span gn_call_room(struct gn_call *c, uint64_t bytes, void **ret_room);
-struct gn_span gn_call_in(struct gn_call *c, const void *from, uint64_t bytes);
-/* A list of pairs of eight bytes that ends with a zero. */
-struct gn_span gn_call_list(struct gn_call *c, const void *list);
-struct gn_span gn_call_handles(struct gn_call *c, const void *handles, uint64_t n);
-struct gn_span gn_call_out(struct gn_call *c, void *to, uint64_t bytes);
-struct gn_span gn_call_out_limited(struct gn_call *c, void *to, uint64_t bytes, const void *limit,
-                                   uint32_t limit_bytes, uint32_t element);
-void gn_call_vec(uint64_t *field, uint32_t *present, uint32_t bit, const size_t *vec);
-/* `waits` are handles of events: their indices travel. */
-void gn_call_command(struct gn_call *c, struct gn_command_head *head, const void *queue,
-                     uint32_t n_waits, const void *waits, const struct gn_command_show *show);
-/* Sends and waits for the answer: its result, or the API's result_lost or
- * result_no_memory. */
-int gn_call_wait(struct gn_call *c);
-/* Sends; nobody answers. 0, result_lost or result_no_memory. */
-int gn_call_post(struct gn_call *c);
-/* Sends a command, and waits for the driver's verdict when there is a doubt. */
-int gn_call_submit(struct gn_call *c, const struct gn_command_show *show);
 
 /* ---- events: indices in the session's table */
 
