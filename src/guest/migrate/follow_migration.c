@@ -27,10 +27,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define CLAIM_NS UINT64_C(120000000000)     /* a driver may take long to start */
-#define AHEAD_NS UINT64_C(1000000000000000) /* the source has a limit of its own, and reports it   \
-                                             */
-#define READY_NS UINT64_C(70000000000)      /* once everything has been written */
+#define CLAIM_NS UINT64_C(120000000000) /* a driver may take long to start */
+#define AHEAD_NS                                                                                   \
+    UINT64_C(1000000000000000)         /* the source has a limit of its own, and reports it        \
+                                        */
+#define READY_NS UINT64_C(70000000000) /* once everything has been written */
 
 struct gn_moving {
     struct gn_session *s;
