@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The data area: a buddy allocator a segment, its books in private memory, so that nothing the
- * worker does can confuse it. The first segment is there from the start; what does not fit gets a
- * segment of its own size, which is kept.
+ * The data area: one buddy allocator for each segment. Its bookkeeping is in private memory, so
+ * that a worker can not corrupt it. The first segment exists from the start; a block that fits
+ * nowhere gets a new segment, which stays. Any thread.
  */
 #include "guest/core/guest_core.h"
 #include "guest/core/loss.h"
@@ -259,9 +259,9 @@ void gn_area_set_window(struct gn_session *s, void *base, uint64_t bytes)
 }
 
 /*
- * The window's and the homes' segments grow with what is there already, since there can only be so
- * many of them: untouched pages cost nothing. What programs keep there may be all their data; the
- * rest of the data area is for what passes through.
+ * Segments of the window and of homes grow with their number, which is limited: untouched pages
+ * cost nothing. Programs may keep all their data there; the rest of the data area is for data in
+ * transit.
  */
 static uint64_t grown(uint64_t size, uint64_t there)
 {

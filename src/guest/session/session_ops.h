@@ -51,7 +51,7 @@ struct gn_session_ops {
     int (*send)(struct gn_session *s, struct gn_call *c);
     /* Sends the records that have gathered. */
     void (*flush)(struct gn_session *s);
-    /* Reads what is in the socket, without waiting. */
+    /* Reads the socket, without waiting. */
     void (*look)(struct gn_session *s);
     /*
      * This process has ended an event itself: wakes threads that wait for records. After the

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A session whose vGPU is in a worker on this machine: messages go into the ring, answers and ends
+ * The session with a vGPU in a worker on this machine: messages go into the ring, answers and ends
  * of events come by shared memory, and the watcher reads the session's socket (core/session.c). Any
  * thread.
  */

@@ -5,10 +5,10 @@
 #include "guest/core/guest_core.h"
 
 /*
- * A session whose vGPU is on another machine. Its memory is laid out like shared memory and is this
- * process's own: records (link/record.h) describe what is sent, and what is received is written
- * into the same response slots, event table and data area that a local worker would write. So other
- * code need not know the difference; it uses session_ops.h.
+ * A session with a vGPU on another machine. Its memory is laid out like shared memory and is this
+ * process's own: records (link/record.h) describe the data that is sent, and received data is
+ * written into the same response slots, event table and data area that a local worker would write.
+ * So other code need not know the difference; it uses session_ops.h.
  *
  * Reading the connection is a role: a waiting thread takes it and passes on the results of others,
  * so that a call crosses no threads; the session's watcher thread has it when no thread waits.
@@ -27,8 +27,8 @@ int gn_session_tcp_make_memory(struct gn_attached *a);
 /* Connects to the worker. From here on waits of this session read the connection. */
 int gn_session_tcp_open(struct gn_session *s, const struct gn_attached *a, struct gn_error *err);
 /*
- * Not connected yet: for a session whose vGPU is about to leave for another machine (ring_relay.c).
- * Its waits do not read the connection, since they may have begun before; the watcher reads.
+ * Not connected yet: for a session that is about to leave for another machine (ring_relay.c). Its
+ * waits do not read the connection, since they may have begun before; the watcher reads.
  */
 int gn_session_tcp_new(struct gn_session *s, struct gn_session_tcp **ret);
 /* For a migration that failed, or a session that shares its memory again. */
@@ -122,7 +122,7 @@ void gn_session_tcp_free_pages(struct gn_session_tcp *r, uint32_t segment, uint6
 void gn_session_tcp_nudge(struct gn_session_tcp *r);
 /* Sends the records that have gathered. */
 void gn_session_tcp_flush(struct gn_session_tcp *r);
-/* Reads what is in the socket, without waiting: for programs that poll instead of waiting. */
+/* Reads the socket, without waiting: for programs that poll instead of waiting. */
 void gn_session_tcp_look(struct gn_session_tcp *r);
 
 #endif

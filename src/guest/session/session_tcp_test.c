@@ -249,7 +249,7 @@ static void what_was_in_the_ring_waits_for_room(void **state)
     gn_block_put(&session, &block);
 }
 
-/* ---- what comes straight to the program's memory */
+/* ---- data that lands in the program's memory */
 
 struct ending {
     struct gn_area_ref ref;
@@ -310,7 +310,10 @@ static void a_transfer_that_is_over_in_time_breaks_nothing(void **state)
     free(bytes);
 }
 
-/* Both sides count the segments. After the others, since the area keeps what it has got. */
+/*
+ * Both sides count the segments. This test runs after the others, since the area keeps its
+ * segments.
+ */
 static void a_segment_that_finds_no_memory_is_not_counted(void **state)
 {
     struct worker *w = *state;
@@ -348,7 +351,8 @@ who_is_in_the_middle_of_something_is_waited_for_and_nobody_begins_by_himself(voi
     (void)state;
     remote.nudge_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     atomic_store(&session.lost.hook, &remote.hook);
-    atomic_store(&remote.role, 1); /* somebody reads: who waits sleeps until he is woken */
+    atomic_store(&remote.role,
+                 1); /* another thread reads: the waiting one sleeps until it is woken */
     atomic_store(&awaited, 0);
     assert_int_equal(pthread_create(&sleeper, NULL, wait_for_word, NULL), 0);
     while (!atomic_load(&remote.n_parked))
@@ -356,7 +360,7 @@ who_is_in_the_middle_of_something_is_waited_for_and_nobody_begins_by_himself(voi
     assert_ptr_equal(gn_session_tcp_enter(&session), &remote);
     gn_session_tcp_turn(&remote);
     assert_false(gn_session_tcp_is_empty(&remote));
-    /* All of what he has begun, or nothing. */
+    /* All of a transfer goes this way, or nothing. */
     assert_ptr_equal(gn_session_tcp_enter(&session), &remote);
     gn_session_tcp_leave(&remote);
     assert_false(gn_session_tcp_is_empty(&remote));
@@ -364,8 +368,9 @@ who_is_in_the_middle_of_something_is_waited_for_and_nobody_begins_by_himself(voi
     assert_true(gn_session_tcp_is_empty(&remote));
     assert_null(gn_session_tcp_enter(&session));
     assert_true(gn_session_tcp_is_empty(&remote));
-    /* Who slept by the hook, and for the role of reading, hears now of the word alone, by whoever
-     * writes it. */
+    /*
+     * A thread that slept by the hook, and for the role of reading, now waits for the word alone.
+     */
     while (atomic_load(&remote.n_parked))
         sched_yield();
     atomic_store(&awaited, 1);
@@ -374,15 +379,14 @@ who_is_in_the_middle_of_something_is_waited_for_and_nobody_begins_by_himself(voi
     close(remote.nudge_fd);
 }
 
-/* ---- what gantryd says */
+/* ---- messages of gantryd */
 
 static sem_t heard;
 
 static int fake_poll_fd(const struct gn_link *link)
 {
     (void)link;
-    return remote
-        .nudge_fd; /* never readable: what there is to hear has been taken out of the socket */
+    return remote.nudge_fd; /* never readable: the message has been read from the socket */
 }
 
 static int fake_hear(struct gn_link *link)

@@ -113,7 +113,7 @@ struct gn_command {
     uint64_t area_bytes;
     uint64_t batch;            /* vgpu->lock: bulk data that it waits for, a blocker; 0: none */
     struct gn_list batch_link; /* vgpu->lock */
-    void *blobs[4];            /* private copies of what lay in the data area */
+    void *blobs[4];            /* private copies of data in the area */
     uint64_t blob_bytes[4];
     uint32_t blob_spans[4]; /* where in bytes the span stands that names it */
     uint32_t n_blobs;

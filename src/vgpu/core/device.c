@@ -112,7 +112,7 @@ int32_t gn_command_give(struct gn_vdevice *d, struct gn_command *c, uint64_t now
     d->n_slow = gn_now_ns() - now_ns > SLOW_SUBMIT_NS ? d->n_slow + 1 : 0;
     if (d->n_slow == SLOW_IN_A_ROW) {
         d->blocks = true;
-        gn_device_wake(d); /* the submit thread flushes what the driver has */
+        gn_device_wake(d); /* the submit thread flushes the queues */
     }
     atomic_fetch_add_explicit(&c->queue->n_unflushed, 1, memory_order_relaxed);
     if (events != stack_events)

@@ -44,7 +44,7 @@ struct gn_request {
         const struct gn_span *span;
         void *bytes;
     } outs[GN_REQUEST_MAX_OUTS],
-        ins[GN_REQUEST_MAX_INS]; /* ins: private copies of what lay in the data area */
+        ins[GN_REQUEST_MAX_INS]; /* ins: private copies of data in the area */
     struct gn_vobject *held[GN_REQUEST_MAX_HELD];
     struct {
         struct gn_vobject **objects;
