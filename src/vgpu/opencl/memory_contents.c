@@ -501,12 +501,18 @@ static cl_int write_image(struct gn_vgpu *v, struct context_queue *q, const stru
     return result;
 }
 
+/* Homes are loaded when the program does not bring them with its memory. */
+static bool describe_here(struct gn_vgpu *v, const struct gn_vobject *o, struct content *ret)
+{
+    return describe_contents(v, o, !v->session->shares_memory, ret);
+}
+
 static struct gn_vobject *find_object(struct gn_vgpu *v, uint64_t id, uint64_t bytes,
                                       struct content *ret)
 {
     bool lie = false;
     struct gn_vobject *o = gn_object_get(v, id, GN_KIND_MEM, &lie);
-    if (o && (!describe_contents(v, o, !v->session->shares_memory, ret) || ret->bytes != bytes)) {
+    if (o && (!describe_here(v, o, ret) || ret->bytes != bytes)) {
         gn_object_unref(o);
         return NULL;
     }
@@ -656,8 +662,7 @@ static int load_pages(struct gn_vgpu *v, struct gn_stream_reader *r,
     unsigned char *to = in->mapped;
     if (!to) {
         struct context_queue *q = queue_for(v, in->object->driver);
-        if (!q || !describe_contents(v, in->object, !v->session->shares_memory, &content) ||
-            content.bytes != s->memory->bytes)
+        if (!q || !describe_here(v, in->object, &content) || content.bytes != s->memory->bytes)
             return fail_no_memory(err);
         return write_runs(v, r, s, q, &content, at, err);
     }
@@ -673,7 +678,7 @@ static int fill_memory(struct gn_vgpu *v, uint64_t memory, const void *from, str
     struct incoming *in = place ? &c->in[*place] : NULL;
     struct context_queue *q = in ? queue_for(v, in->object->driver) : NULL;
     struct content content;
-    if (!q || !describe_contents(v, in->object, !v->session->shares_memory, &content))
+    if (!q || !describe_here(v, in->object, &content))
         return fail_no_memory(err);
     if (!in->mapped)
         return write_whole(v, q, &content, 0, content.bytes, from, err);
