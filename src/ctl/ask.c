@@ -63,7 +63,7 @@ int gn_ctl_ask_on(struct gn_link *link, const char *text, json_t **ret, struct g
     json_t *error = json_object_get(root, "error");
     if (!json_is_object(root))
         rc = gn_fail(err, EPROTO, "use a gantry of gantryd's version",
-                     "gantryd's reply is not an object");
+                     "gantryd's reply is not a JSON object");
     else if (error)
         rc = refused(error, err);
     if (rc)

@@ -29,7 +29,7 @@
 /* How often to check for an interrupt and for programs still attaching. */
 #define LOOK_UP_NS 100000000
 
-static const char failure[] = "cannot empty this gantryd";
+static const char failure[] = "cannot drain this gantryd";
 static const char not_understood[] = "use a gantry of gantryd's version";
 
 enum state {
@@ -113,7 +113,7 @@ static void ends(struct drain *d, struct item *it, enum state state)
     if (state == MOVED) {
         json_t *downtime = json_object_get(json_object_get(it->shown, "move"), "downtime_ns");
         json_object_set(it->shown, "downtime_ns", downtime);
-        snprintf(what, sizeof what, "moved; it stood still for %.1f ms",
+        snprintf(what, sizeof what, "moved; it was paused for %.1f ms",
                  (double)json_integer_value(downtime) / 1e6);
     } else if (state == STAYS) {
         json_object_set_new(it->shown, "why", gn_json_string(it->err.what));
@@ -226,7 +226,7 @@ static void *moves(void *arg)
                 json_object_set(it->shown, "move", json_object_get(reply, "move"));
             ends(d, it, state);
         } else if (first && (d->n_under_way || next(d))) {
-            say(d, stderr, it, "waits for others to end", it->err.what, "");
+            say(d, stderr, it, "waits for other migrations to end", it->err.what, "");
         }
         json_decref(reply);
         pthread_cond_broadcast(&d->changed);
@@ -326,8 +326,8 @@ static void wait_for_moves(struct drain *d, bool once)
             gn_ctl_watch_hold(d->watch);
             if (d->n_under_way)
                 fprintf(stderr,
-                        "gantry drain: interrupted: no more moves are begun, and %u waited for; "
-                        "interrupt again not to wait\n",
+                        "gantry drain: interrupted: no more migrations begin, waiting for %u; "
+                        "interrupt again to quit at once\n",
                         d->n_under_way);
             gn_ctl_watch_go_on(d->watch);
             pthread_cond_broadcast(&d->changed);
@@ -354,8 +354,7 @@ static int move_all(struct drain *d, struct gn_error *err)
         n_looks = !rc && coming ? n_looks + 1 : 0;
         if (n_looks == TELL_LOOKS) {
             gn_ctl_watch_hold(d->watch);
-            fprintf(stderr,
-                    "gantry drain: waits for %lld that were let in before and are not there yet\n",
+            fprintf(stderr, "gantry drain: waiting for %lld vGPUs that are still starting\n",
                     (long long)coming);
             gn_ctl_watch_go_on(d->watch);
         }
@@ -447,8 +446,8 @@ static int begin(struct drain *d, struct gn_error *err)
     /* The destination may be this gantryd under another address. */
     if (!rc && !(rc = ask(there, gn_control_request("status"), &status, err)) &&
         json_is_true(json_object_get(json_object_get(status, "gantryd"), "draining")))
-        rc = gn_fail(err, EINVAL, "name another one's address", "the gantryd at %.200s is this one",
-                     d->to);
+        rc = gn_fail(err, EINVAL, "name the address of another one",
+                     "the gantryd at %.200s is this one", d->to);
     if (rc && on)
         (void)set_draining(d->here, false, NULL, &ignored);
     json_decref(status);
@@ -464,7 +463,7 @@ static int report(struct drain *d, int rc, const struct gn_error *err)
     gn_list_for_each(it, &d->items, struct item, link)
     {
         if (it->state == WAITS || (it->state == SHORT && d->interrupted))
-            gn_fail(&it->err, EINTR, NULL, "its turn had not come when this was given up");
+            gn_fail(&it->err, EINTR, NULL, "the drain ended before its migration began");
         if (it->state == WAITS || it->state == SHORT)
             ends(d, it, STAYS);
         n_moved += it->state == MOVED;
@@ -507,11 +506,11 @@ static int undo(const struct gn_ctl_args *args)
     if (here)
         gn_link_close(here);
     if (rc)
-        return gn_ctl_fail(args, GN_EXIT_FAILED, "cannot take in programs again", &err);
+        return gn_ctl_fail(args, GN_EXIT_FAILED, "cannot admit new programs again", &err);
     if (args->json)
         return gn_ctl_print_json(args, json_pack("{s:i,s:{s:b}}", "version", GN_CONTROL_VERSION,
                                                  "drain", "draining", false));
-    printf("new programs are taken in again; programs that have moved stay there\n");
+    printf("new programs are admitted again; programs that have moved stay there\n");
     return gn_ctl_flush(args);
 }
 
@@ -523,7 +522,7 @@ int gn_ctl_drain(const struct gn_ctl_args *args)
     if (!args->rest[0] == !args->undo) {
         gn_fail(&err, EINVAL,
                 "write gantry drain unix:PATH or tcp:HOST:PORT, or gantry drain --undo",
-                args->undo ? "an address and --undo do not go together" : "no address is given");
+                args->undo ? "an address and --undo exclude each other" : "no address is given");
         return gn_ctl_fail(args, GN_EXIT_USAGE, failure, &err);
     }
     struct gn_address a;

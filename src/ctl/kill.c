@@ -156,7 +156,7 @@ int gn_ctl_kill(const struct gn_ctl_args *args)
     if (empty || !args->rest[0] == !args->tenant) {
         gn_fail(&err, EINVAL,
                 "write gantry kill VGPU..., or gantry kill --tenant T; gantry ls lists the vGPUs",
-                args->tenant ? "vGPUs and --tenant do not go together" : "no vGPU is given");
+                args->tenant ? "vGPUs and --tenant exclude each other" : "no vGPU is given");
         json_decref(k.results);
         return gn_ctl_fail(args, GN_EXIT_USAGE, "wrong usage", &err);
     }

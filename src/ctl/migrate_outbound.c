@@ -149,8 +149,8 @@ int gn_ctl_outbound_connect(const char *address, const struct gn_ctl_tokens *tok
     int rc = gn_link_connect_control_as(address, &who, ret, err);
     if (rc != -EACCES)
         return rc;
-    snprintf(fix, sizeof fix, "%.120s%s--token-file %.63s%sFILE says which token is shown",
-             err->fix, err->fix[0] ? "; " : "", tenant, tenant[0] ? "=" : "");
+    snprintf(fix, sizeof fix, "%.120s%s--token-file %.63s%sFILE selects the token", err->fix,
+             err->fix[0] ? "; " : "", tenant, tenant[0] ? "=" : "");
     memcpy(err->fix, fix, sizeof fix);
     return rc;
 }

@@ -80,8 +80,8 @@ static int may_host(struct gn_link *link, const char *address, struct gn_error *
     if (!may && json_array_size(tenants) == 1)
         rc = gn_fail(
             err, EACCES,
-            "use --mode remote, or have gantry tenant set --mode remote --mode passthrough allow "
-            "it",
+            "use --mode remote, or allow it with gantry tenant set NAME --mode remote --mode "
+            "passthrough",
             "the tenant \"%s\" may not use the mode passthrough", name ? name : "");
     json_decref(reply);
     return rc;
@@ -174,8 +174,9 @@ int gn_ctl_run(const struct gn_ctl_args *args)
         return gn_ctl_fail(args, GN_EXIT_RUN_NOT_FOUND, "", &err);
     }
     const char *fix =
-        code == ENOENT   ? "its interpreter may be missing"
-        : code == EACCES ? "make it executable (chmod +x) for this user, and its folders searchable"
+        code == ENOENT ? "its interpreter may be missing"
+        : code == EACCES
+            ? "make it executable (chmod +x), and its directories searchable, for this user"
         : code == ENOEXEC ? "name a program of this machine, or begin a script with #!"
                           : NULL;
     gn_fail(&err, code, fix, "cannot run %.300s: %s", program, strerror(code));

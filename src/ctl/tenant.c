@@ -164,7 +164,7 @@ static int judge(const struct verb *verb, const char *name, const struct gn_cont
                  struct gn_error *err)
 {
     if (!verb->what && name)
-        return gn_fail(err, EINVAL, "gantry help tenant shows what it takes",
+        return gn_fail(err, EINVAL, "gantry help tenant shows its arguments",
                        "unexpected argument \"%.100s\"", name);
     if (verb->what && !name)
         return gn_fail(err, EINVAL, "write gantry tenant add NAME, set NAME, rm NAME or ls",

@@ -224,7 +224,7 @@ static int find_order(const char *name, enum gn_top_order *ret, struct gn_error 
         }
     }
     return name ? gn_fail(err, EINVAL, "write share, name, memory, calls, sync, wait or time",
-                          "\"%.100s\" is nothing to sort by", name)
+                          "\"%.100s\" is not a sort key", name)
                 : 0;
 }
 

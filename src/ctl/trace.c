@@ -179,7 +179,7 @@ int gn_ctl_trace(const struct gn_ctl_args *args)
     struct gn_error err = {{0}, {0}}, other;
     struct tracer t = {.link = NULL};
     if (!path) {
-        gn_fail(&err, EINVAL, "-o FILE; - is stdout", "say where to write it");
+        gn_fail(&err, EINVAL, "write -o FILE, or -o - for stdout", "no output file is given");
         return gn_ctl_fail(args, GN_EXIT_USAGE, "wrong usage", &err);
     }
     int rc = gn_link_connect_control(args->connect, GN_ROLE_VIEW, &t.link, &err);
@@ -204,7 +204,8 @@ int gn_ctl_trace(const struct gn_ctl_args *args)
     fprintf(stderr, "gantry trace: %llu events of %.1f s%s%s", (unsigned long long)t.n_events,
             (double)(t.now_ns - t.began_ns) / 1e9, to_stdout ? "" : " in ", to_stdout ? "" : path);
     if (t.n_lost)
-        fprintf(stderr, "; %llu came too fast and were lost", (unsigned long long)t.n_lost);
+        fprintf(stderr, "; %llu were lost because they came too fast",
+                (unsigned long long)t.n_lost);
     if (args->recording)
         fprintf(stderr, "; %llu turns\n", (unsigned long long)t.n_turns);
     else

@@ -66,7 +66,7 @@ static void tell_gantryds_drivers(struct gn_doctor *d, const json_t *drivers)
         else if (!library || is_loadable(d, library))
             gn_doctor_add(
                 d, "driver", GN_DOCTOR_OK, NULL,
-                "%s serves no device: it has none, none is selected, or gantryd's log says why not",
+                "%s serves no device: it has none, none is selected, or it failed (gantryd's log)",
                 library ? library : "?");
     }
 }
