@@ -12,12 +12,12 @@
 #include "base/checked.h"
 #include "base/part.h"
 #include "base/size.h"
+#include "client/client.h"
 #include "control/control.h"
 #include "ctl/ctl.h"
 
-#define MAX_TENANT_BYTES 63
-#define MAX_WEIGHT       1000000u
-#define MAX_VGPUS        1000000
+#define MAX_WEIGHT 1000000u
+#define MAX_VGPUS  1000000
 
 static int set_connect(struct gn_ctl_args *args, const char *value, struct gn_error *err)
 {
@@ -27,22 +27,10 @@ static int set_connect(struct gn_ctl_args *args, const char *value, struct gn_er
                             "the option --connect needs an address");
 }
 
-int gn_ctl_check_tenant(const char *name, struct gn_error *err)
-{
-    size_t n = strlen(name);
-    for (const char *p = name; *p; p++)
-        if (!isascii(*p) || !(isalnum(*p) || strchr("_.-", *p)))
-            n = 0;
-    if (n == 0 || n > MAX_TENANT_BYTES || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-        return gn_fail(err, EINVAL, "use up to 63 letters, digits, _ . and -",
-                       "\"%.100s\" is not a tenant's name", name);
-    return 0;
-}
-
 static int set_tenant(struct gn_ctl_args *args, const char *value, struct gn_error *err)
 {
     args->tenant = value;
-    return gn_ctl_check_tenant(value, err);
+    return gn_client_check_tenant(value, err);
 }
 
 static int set_reason(struct gn_ctl_args *args, const char *value, struct gn_error *err)

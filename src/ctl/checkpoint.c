@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "client/client.h"
 #include "control/control.h"
 #include "control/json_region.h"
 #include "ctl/ctl.h"
@@ -116,7 +117,7 @@ static int take_chunks(struct saving *s, struct gn_chunks *chunks)
 static void *ask(void *arg)
 {
     struct saving *s = arg;
-    s->rc = gn_ctl_ask_on(s->link, s->request, &s->reply, &s->err);
+    s->rc = gn_client_ask_on(s->link, s->request, &s->reply, &s->err);
     atomic_store_explicit(&s->answered, true, memory_order_release);
     return NULL;
 }
@@ -175,7 +176,7 @@ static int stop(struct saving *s, struct gn_error *err)
     char *request = gn_control_request("checkpoint-keep");
     json_t *reply = NULL;
     GN_FAULT("ctl-before-keep");
-    int rc = request ? gn_ctl_ask_on(s->link, request, &reply, err)
+    int rc = request ? gn_client_ask_on(s->link, request, &reply, err)
                      : gn_fail(err, ENOMEM, NULL, "out of memory");
     free(request);
     if (rc)

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/client.h"
 #include "ctl/doctor.h"
 #include "link/address.h"
 #include "link/direct.h"
@@ -146,7 +147,7 @@ static void check_role(struct gn_doctor *d, const struct gn_address *a)
 static void check_status(struct gn_doctor *d)
 {
     struct gn_error err = {{0}, {0}};
-    if (gn_ctl_ask(d->connect, "status", &d->gantryd, &err)) {
+    if (gn_client_ask(d->connect, "status", &d->gantryd, &err)) {
         if (d->daemon_answers)
             gn_doctor_add(d, "daemon", GN_DOCTOR_WARN,
                           err.fix[0] ? err.fix : "restart gantryd from this installation",
@@ -213,7 +214,7 @@ static void check_parts(struct gn_doctor *d)
     char path[GN_PLACE_BYTES];
     bool all = true;
     for (size_t i = 0; i < sizeof libraries / sizeof libraries[0]; i++) {
-        if (access(gn_ctl_beside_library(&d->places, libraries[i].file, path), R_OK) == 0)
+        if (access(gn_client_beside_library(&d->places, libraries[i].file, path), R_OK) == 0)
             continue;
         gn_doctor_add(d, check, GN_DOCTOR_WARN, fix, "%.300s: %s: %s", path, strerror(errno),
                       libraries[i].lost);
@@ -237,7 +238,7 @@ static void check_parts(struct gn_doctor *d)
 void gn_doctor_check_installation(struct gn_doctor *d)
 {
     struct gn_error err = {{0}, {0}};
-    if (gn_ctl_find_places(&d->places, &err)) {
+    if (gn_client_find_places(&d->places, &err)) {
         gn_doctor_add(d, "installation", GN_DOCTOR_FAIL, err.fix, "%s", err.what);
         return;
     }

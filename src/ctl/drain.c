@@ -15,12 +15,13 @@
 #include <time.h>
 
 #include "base/list.h"
+#include "client/client.h"
 #include "control/control.h"
 #include "control/json_region.h"
 #include "ctl/ctl.h"
 #include "ctl/progress.h"
 #include "ctl/text.h"
-#include "ctl/tokens.h"
+#include "client/tokens.h"
 #include "link/address.h"
 #include "link/link.h"
 
@@ -54,7 +55,7 @@ struct item {
 struct drain {
     const struct gn_ctl_args *args;
     struct gn_control_wish wish;
-    struct gn_ctl_tokens tokens;
+    struct gn_client_tokens tokens;
     char to[GN_ADDRESS_TEXT_BYTES];
     struct gn_link *here;       /* used by the main thread only */
     struct gn_ctl_watch *watch; /* held while anything is printed */
@@ -181,7 +182,7 @@ static enum state move(const struct drain *d, const char *id, json_t **ret, bool
         rc = gn_fail(err, EPROTO, not_understood, "gantryd's reply has no \"move\"");
     enum state state = !rc ? MOVED : rc == -ENOBUFS ? SHORT : STAYS;
     char *text = state == STAYS ? gn_control_about_request(id) : NULL;
-    if (text && gn_ctl_ask_on(here, text, &about, &ignored) == -ENOENT)
+    if (text && gn_client_ask_on(here, text, &about, &ignored) == -ENOENT)
         state = ENDED;
     free(text);
     json_decref(about);
@@ -240,7 +241,7 @@ static void *moves(void *arg)
 static int ask(struct gn_link *link, char *text, json_t **ret, struct gn_error *err)
 {
     int rc =
-        text ? gn_ctl_ask_on(link, text, ret, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
+        text ? gn_client_ask_on(link, text, ret, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
     free(text);
     return rc;
 }
@@ -429,7 +430,8 @@ static int begin(struct drain *d, struct gn_error *err)
     bool on = false;
     int rc = gn_ctl_outbound_address(d->args->rest[0], d->to, err);
     if (!rc)
-        rc = gn_ctl_tokens_read(&d->args->token_files, &d->tokens, err);
+        rc = gn_client_tokens_read(d->args->token_files.items, d->args->token_files.n, &d->tokens,
+                                   err);
     if (!rc)
         rc = gn_link_connect_control(d->args->connect, GN_ROLE_CONTROL, &d->here, err);
     if (!rc)
@@ -546,7 +548,7 @@ int gn_ctl_drain(const struct gn_ctl_args *args)
         d.watch = NULL;
         status = report(&d, rc, &err);
     }
-    gn_ctl_tokens_forget(&d.tokens);
+    gn_client_tokens_forget(&d.tokens);
     if (d.here)
         gn_link_close(d.here);
     return status;

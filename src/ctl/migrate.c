@@ -8,10 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/client.h"
 #include "control/control.h"
 #include "ctl/ctl.h"
 #include "ctl/progress.h"
-#include "ctl/tokens.h"
+#include "client/tokens.h"
 #include "link/address.h"
 #include "link/link.h"
 
@@ -30,7 +31,7 @@ static int move_here(struct gn_link *here, const struct gn_control_wish *wish, j
 {
     char *text = gn_control_move_request(wish);
     int rc =
-        text ? gn_ctl_ask_on(here, text, ret, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
+        text ? gn_client_ask_on(here, text, ret, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
     free(text);
     return rc;
 }
@@ -41,8 +42,8 @@ static int move(const struct gn_ctl_args *args, const struct gn_control_wish *wi
     struct gn_error err = {{0}, {0}};
     struct gn_link *here = NULL;
     json_t *reply = NULL;
-    struct gn_ctl_tokens tokens;
-    int rc = gn_ctl_tokens_read(&args->token_files, &tokens, &err);
+    struct gn_client_tokens tokens;
+    int rc = gn_client_tokens_read(args->token_files.items, args->token_files.n, &tokens, &err);
     if (!rc)
         rc = gn_link_connect_control(args->connect, GN_ROLE_CONTROL, &here, &err);
     if (!rc) {
@@ -58,7 +59,7 @@ static int move(const struct gn_ctl_args *args, const struct gn_control_wish *wi
         gn_ctl_watch_end(watch);
         gn_link_close(here);
     }
-    gn_ctl_tokens_forget(&tokens);
+    gn_client_tokens_forget(&tokens);
     const json_t *moved = json_object_get(reply, "move");
     if (rc == 0 && !json_is_object(moved))
         rc = gn_fail(&err, EPROTO, "use a gantry of gantryd's version",

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "client/client.h"
 #include "control/control.h"
 #include "ctl/ctl.h"
 #include "link/link.h"
@@ -105,7 +106,7 @@ static int try_once(struct gn_link *link, int fd, const char *request, json_t **
         return gn_fail(err, errno, NULL, "%s", strerror(errno));
     int rc = gn_link_send_file(link, fd, err);
     if (!rc)
-        rc = gn_ctl_ask_on(link, request, ret, err);
+        rc = gn_client_ask_on(link, request, ret, err);
     if (rc)
         return rc;
     const json_t *restore = json_object_get(*ret, "restore");

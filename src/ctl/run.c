@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/client.h"
 #include "control/control.h"
 #include "ctl/ctl.h"
 #include "link/address.h"
@@ -62,7 +63,7 @@ static int may_host(struct gn_link *link, const char *address, struct gn_error *
     int rc = strncmp(address, "tcp:", 4) == 0
                  ? gn_fail(err, EOPNOTSUPP, "use --mode remote",
                            "passthrough needs a gantryd on the program's own machine")
-             : request ? gn_ctl_ask_on(link, request, &reply, err)
+             : request ? gn_client_ask_on(link, request, &reply, err)
                        : gn_fail(err, ENOMEM, NULL, "out of memory");
     free(request);
     if (rc)
@@ -97,7 +98,7 @@ static int is_let_in(struct gn_link *link, struct gn_error *err)
     json_t *reply = NULL;
     char *request = gn_control_request("status");
     if (request)
-        (void)gn_ctl_ask_on(link, request, &reply, &ignored);
+        (void)gn_client_ask_on(link, request, &reply, &ignored);
     free(request);
     const bool draining =
         json_is_true(json_object_get(json_object_get(reply, "gantryd"), "draining"));
@@ -109,14 +110,14 @@ static int is_let_in(struct gn_link *link, struct gn_error *err)
 
 static int prepare(const struct gn_ctl_args *args, struct gn_error *err)
 {
-    struct gn_ctl_places places;
+    struct gn_client_places places;
     struct gn_link *link = NULL;
     const bool passthrough = args->mode && strcmp(args->mode, "passthrough") == 0;
     char part[GN_PLACE_BYTES], address[GN_ADDRESS_TEXT_BYTES], token[GN_LINK_TOKEN_BYTES];
     int shared;
     int rc = absolute_address(args->connect, address, err);
     if (rc == 0)
-        rc = gn_ctl_find_places(&places, err);
+        rc = gn_client_find_places(&places, err);
     /* Before connecting: gantryd checks these values for this connection, too. */
     if (args->tenant)
         setenv("GANTRY_TENANT", args->tenant, 1);
@@ -124,7 +125,7 @@ static int prepare(const struct gn_ctl_args *args, struct gn_error *err)
         (rc = gn_token_read(args->token_file, token, &shared, err)) == 0)
         setenv("GANTRY_TOKEN", token, 1);
     if (rc == 0 && passthrough &&
-        access(gn_ctl_beside_library(&places, GN_DIRECT_LIBRARY, part), R_OK) < 0)
+        access(gn_client_beside_library(&places, GN_DIRECT_LIBRARY, part), R_OK) < 0)
         rc =
             gn_fail(err, errno,
                     "install Gantry as a whole (make install, or make stage), or use --mode remote",

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "client/client.h"
 #include "control/control.h"
 #include "ctl/ctl.h"
 #include "ctl/recording.h"
@@ -41,8 +42,8 @@ struct tracer {
 /* Sends a request about tracing; frees `text`. */
 static int ask(struct tracer *t, char *text, json_t **ret, struct gn_error *err)
 {
-    int rc =
-        text ? gn_ctl_ask_on(t->link, text, ret, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
+    int rc = text ? gn_client_ask_on(t->link, text, ret, err)
+                  : gn_fail(err, ENOMEM, NULL, "out of memory");
     free(text);
     if (rc == 0 && !json_object_get(*ret, "trace"))
         rc = gn_fail(err, EPROTO, "use a gantry of gantryd's version",
@@ -119,7 +120,7 @@ static int begin(struct tracer *t, const struct gn_ctl_args *args, struct gn_err
     char *text = gn_control_request("devices");
     json_t *devices = NULL, *reply = NULL;
     bool more = false;
-    int rc = text ? gn_ctl_ask_on(t->link, text, &devices, err)
+    int rc = text ? gn_client_ask_on(t->link, text, &devices, err)
                   : gn_fail(err, ENOMEM, NULL, "out of memory");
     free(text);
     /* The first reply already holds events, so the output starts at a time before the request. */

@@ -10,6 +10,7 @@
 
 #include "backend/opencl/cl_info.h"
 #include "backend/opencl/icd_file.h"
+#include "client/client.h"
 #include "ctl/doctor.h"
 #include "ctl/opencl/cl_ctl.h"
 
