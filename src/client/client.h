@@ -49,6 +49,24 @@ int gn_client_find_places(struct gn_client_places *ret, struct gn_error *err);
 const char *gn_client_beside_library(const struct gn_client_places *places, const char *file,
                                      char *ret);
 
+/* How a program is to be started; NULL or 0: not given. */
+struct gn_client_run {
+    const char *connect;    /* gantryd's address */
+    const char *tenant;     /* NULL: that of $GANTRY_TENANT */
+    const char *token_file; /* a file with the tenant's token; NULL: $GANTRY_TOKEN */
+    const char *mode;       /* "remote" or "passthrough" */
+    uint32_t weight;
+    uint64_t memory_bytes; /* the vGPU's limit */
+};
+
+/*
+ * environment.c: sets this process's environment such that a program that it executes has a vGPU as
+ * its only OpenCL platform. Connects to gantryd to check that it accepts the program. Not safe
+ * while other threads use the environment. 0 or -errno; after an error GANTRY_TENANT and
+ * GANTRY_TOKEN may be set.
+ */
+int gn_client_set_environment(const struct gn_client_run *run, struct gn_error *err);
+
 /* tenant_name.c: checks a tenant's name: letters, digits, `_ . -`, at most 63. 0 or -EINVAL. */
 int gn_client_check_tenant(const char *name, struct gn_error *err);
 
