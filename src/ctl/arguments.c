@@ -12,12 +12,12 @@
 #include "base/checked.h"
 #include "base/part.h"
 #include "base/size.h"
+#include "client/client.h"
 #include "control/control.h"
 #include "ctl/ctl.h"
 
-#define MAX_TENANT_BYTES 63
-#define MAX_WEIGHT       1000000u
-#define MAX_VGPUS        1000000
+#define MAX_WEIGHT 1000000u
+#define MAX_VGPUS  1000000
 
 static int set_connect(struct gn_ctl_args *args, const char *value, struct gn_error *err)
 {
@@ -27,22 +27,10 @@ static int set_connect(struct gn_ctl_args *args, const char *value, struct gn_er
                             "the option --connect needs an address");
 }
 
-int gn_ctl_check_tenant(const char *name, struct gn_error *err)
-{
-    size_t n = strlen(name);
-    for (const char *p = name; *p; p++)
-        if (!isascii(*p) || !(isalnum(*p) || strchr("_.-", *p)))
-            n = 0;
-    if (n == 0 || n > MAX_TENANT_BYTES || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-        return gn_fail(err, EINVAL, "use up to 63 letters, digits, _ . and -",
-                       "\"%.100s\" is not a tenant's name", name);
-    return 0;
-}
-
 static int set_tenant(struct gn_ctl_args *args, const char *value, struct gn_error *err)
 {
     args->tenant = value;
-    return gn_ctl_check_tenant(value, err);
+    return gn_client_check_tenant(value, err);
 }
 
 static int set_reason(struct gn_ctl_args *args, const char *value, struct gn_error *err)
@@ -107,9 +95,9 @@ static int add_owner(struct gn_ctl_args *args, const char *value, struct gn_erro
         if (!is_right(at, n))
             return gn_fail(
                 err, EINVAL,
-                "write some of kill, checkpoint, restore, migrate and mode, with commas between, "
+                "write some of kill, checkpoint, restore, migrate and mode, separated by commas, "
                 "or none",
-                "\"%.100s\" is nothing that an owner can be allowed", value);
+                "\"%.100s\" is not a list of owner rights", value);
         at += n;
         if (!*at)
             break;
@@ -139,8 +127,8 @@ static int set_memory(struct gn_ctl_args *args, const char *value, struct gn_err
 {
     int rc = gn_size_parse(value, &args->memory_bytes, err);
     if (rc == 0 && args->memory_bytes == 0)
-        rc = gn_fail(err, EINVAL, "leave --memory out for no limit",
-                     "a memory limit of 0 leaves nothing");
+        rc = gn_fail(err, EINVAL, "omit --memory for no limit",
+                     "a memory limit of 0 allows no memory");
     return rc;
 }
 
@@ -152,7 +140,7 @@ static int set_limit(struct gn_ctl_args *args, const char *value, struct gn_erro
     int rc = args->no_memory_limit ? 0 : gn_size_parse(value, &args->memory_bytes, err);
     if (rc == 0 && !args->no_memory_limit && args->memory_bytes == 0)
         rc = gn_fail(err, EINVAL, "write --memory none for no limit",
-                     "a memory limit of 0 leaves nothing");
+                     "a memory limit of 0 allows no memory");
     if (rc == 0 && args->memory_bytes > INT64_MAX)
         rc = gn_fail(err, EINVAL, "write --memory none for no limit",
                      "\"%.100s\" is more than any device has", value);
@@ -178,8 +166,8 @@ static int set_drain_timeout(struct gn_ctl_args *args, const char *value, struct
     char *end;
     double s = strtod(value, &end);
     if (end == value || *end || !(s >= 0.001 && s <= 3600))
-        return gn_fail(err, EINVAL, "write a number of seconds, 0.001 to 3600",
-                       "\"%.100s\" is no time to wait", value);
+        return gn_fail(err, EINVAL, "write a number of seconds from 0.001 to 3600",
+                       "\"%.100s\" is not a timeout", value);
     args->drain_timeout_ms = (uint32_t)(s * 1000);
     return 0;
 }
@@ -189,15 +177,15 @@ static int set_link(struct gn_ctl_args *args, const char *value, struct gn_error
     args->stays_on_tcp = strcmp(value, "tcp") == 0;
     return args->stays_on_tcp || strcmp(value, "auto") == 0
                ? 0
-               : gn_fail(err, EINVAL, "write auto or tcp", "\"%.100s\" is no link", value);
+               : gn_fail(err, EINVAL, "write auto or tcp", "\"%.100s\" is not a link", value);
 }
 
 static int set_stop_and_copy(struct gn_ctl_args *args, const char *value, struct gn_error *err)
 {
     args->stop_and_copy = true;
-    return args->rounds
-               ? gn_fail(err, EINVAL, "leave one of them out", "--stop-and-copy has no rounds")
-               : 0;
+    return args->rounds ? gn_fail(err, EINVAL, "use one of them",
+                                  "--stop-and-copy and --rounds exclude each other")
+                        : 0;
 }
 
 static int set_rounds(struct gn_ctl_args *args, const char *value, struct gn_error *err)
@@ -206,19 +194,19 @@ static int set_rounds(struct gn_ctl_args *args, const char *value, struct gn_err
     const unsigned long n = strtoul(value, &end, 10);
     if (!isdigit((unsigned char)*value) || *end || n < 1 || n > GN_CONTROL_MAX_ROUNDS)
         return gn_fail(err, EINVAL, "write a number from 1 to 16",
-                       "\"%.100s\" is no number of rounds", value);
+                       "\"%.100s\" is not a number of rounds", value);
     args->rounds = (uint32_t)n;
-    return args->stop_and_copy
-               ? gn_fail(err, EINVAL, "leave one of them out", "--stop-and-copy has no rounds")
-               : 0;
+    return args->stop_and_copy ? gn_fail(err, EINVAL, "use one of them",
+                                         "--stop-and-copy and --rounds exclude each other")
+                               : 0;
 }
 
 static int set_bandwidth(struct gn_ctl_args *args, const char *value, struct gn_error *err)
 {
     int rc = gn_size_parse(value, &args->bandwidth_bytes, err);
     if (rc == 0 && (args->bandwidth_bytes == 0 || args->bandwidth_bytes > INT64_MAX))
-        rc = gn_fail(err, EINVAL, "leave --bandwidth out for no limit",
-                     "\"%.100s\" is no bandwidth", value);
+        rc = gn_fail(err, EINVAL, "omit --bandwidth for no limit", "\"%.100s\" is not a bandwidth",
+                     value);
     return rc;
 }
 
@@ -280,7 +268,8 @@ static int set_sim(const char **to, const char *value)
 static int set_device(struct gn_ctl_args *args, const char *value, struct gn_error *err)
 {
     if (!value[0])
-        return gn_fail(err, EINVAL, "gantry devices lists them", "--device names no device");
+        return gn_fail(err, EINVAL, "gantry devices lists them",
+                       "the option --device needs a device");
     args->device = value;
     return 0;
 }
@@ -341,8 +330,8 @@ static int set_delay(struct gn_ctl_args *args, const char *value, struct gn_erro
     const double seconds =
         n && n <= 9 && strspn(value, "0123456789.") == n ? strtod(value, &tail) : 0;
     if (!tail || *tail || seconds < 0.1 || seconds > 3600)
-        return gn_fail(err, EINVAL, "write seconds from 0.1 to 3600", "\"%.100s\" is no such time",
-                       value);
+        return gn_fail(err, EINVAL, "write seconds from 0.1 to 3600",
+                       "\"%.100s\" is not a time in that range", value);
     args->delay_ns = (uint64_t)(seconds * 1e9);
     return 0;
 }
@@ -351,7 +340,8 @@ static int set_output(struct gn_ctl_args *args, const char *value, struct gn_err
 {
     args->output = value;
     return *value ? 0
-                  : gn_fail(err, EINVAL, "- is stdout", "the option --output needs a file's name");
+                  : gn_fail(err, EINVAL, "write - for stdout",
+                            "the option --output needs a file's name");
 }
 
 static int set_recording(struct gn_ctl_args *args, const char *value, struct gn_error *err)
@@ -528,7 +518,7 @@ static int take(const struct gn_ctl_command *command, char **argv, int *at,
 static int refuse_word(const struct gn_ctl_command *command, const char *word, struct gn_error *err)
 {
     char fix[64];
-    snprintf(fix, sizeof fix, "gantry help %s shows what it takes", command->name);
+    snprintf(fix, sizeof fix, "gantry help %s shows its arguments", command->name);
     return gn_fail(err, EINVAL, fix, "unexpected argument \"%.100s\"", word);
 }
 

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "client/client.h"
 #include "control/control.h"
 #include "control/json_region.h"
 #include "ctl/ctl.h"
@@ -116,7 +117,7 @@ static int take_chunks(struct saving *s, struct gn_chunks *chunks)
 static void *ask(void *arg)
 {
     struct saving *s = arg;
-    s->rc = gn_ctl_ask_on(s->link, s->request, &s->reply, &s->err);
+    s->rc = gn_client_ask_on(s->link, s->request, &s->reply, &s->err);
     atomic_store_explicit(&s->answered, true, memory_order_release);
     return NULL;
 }
@@ -130,8 +131,7 @@ static int receive(struct saving *s, struct gn_error *err)
     sigset_t none, before;
     int rc = gn_chunks_offer(&chunks, &worker_end);
     if (rc)
-        return gn_fail(err, -rc, NULL, "no memory can be had to share with its worker: %s",
-                       strerror(-rc));
+        return gn_fail(err, -rc, NULL, "cannot share memory with the worker: %s", strerror(-rc));
     gn_link_set_patience(s->link, -1);
     rc = gn_link_send_file(s->link, worker_end, err);
     close(worker_end);
@@ -153,7 +153,7 @@ static int receive(struct saving *s, struct gn_error *err)
     gn_ctl_watch_end(watch);
     if (written == -EINTR)
         return gn_fail(err, EINTR, NULL,
-                       "interrupted: no checkpoint was made, and the program goes on");
+                       "interrupted: no checkpoint was written, and the program continues");
     if (written)
         return gn_whole_file_cannot(&s->file, "write", -written, err);
     if (s->rc) {
@@ -164,7 +164,9 @@ static int receive(struct saving *s, struct gn_error *err)
         return gn_fail(err, EPROTO, "use a gantry of gantryd's version",
                        "gantryd's reply has no \"checkpoint\"");
     if (said_bytes(s) != (json_int_t)s->bytes)
-        return gn_fail(err, EIO, "try again", "the worker says that it wrote more than came");
+        return gn_fail(
+            err, EIO, "try again",
+            "the checkpoint is incomplete: fewer bytes arrived than the worker has written");
     return 0;
 }
 
@@ -174,7 +176,7 @@ static int stop(struct saving *s, struct gn_error *err)
     char *request = gn_control_request("checkpoint-keep");
     json_t *reply = NULL;
     GN_FAULT("ctl-before-keep");
-    int rc = request ? gn_ctl_ask_on(s->link, request, &reply, err)
+    int rc = request ? gn_client_ask_on(s->link, request, &reply, err)
                      : gn_fail(err, ENOMEM, NULL, "out of memory");
     free(request);
     if (rc)
@@ -236,7 +238,7 @@ static int report(struct saving *s, uint64_t total_ns, uint64_t sync_ns)
     if (s->args->stop)
         printf("and stopped: its program waits for gantry restore\n");
     else
-        printf("of which its program stood still for %.1f ms\n",
+        printf("its program was paused for %.1f ms\n",
                (double)json_integer_value(json_object_get(c, "downtime_ns")) / 1e6);
     return gn_ctl_flush(s->args);
 }
@@ -271,7 +273,7 @@ int gn_ctl_checkpoint(const struct gn_ctl_args *args)
     if (rc && stopped) {
         struct gn_error why = err;
         gn_fail(&err, -rc, NULL,
-                "the program may be stopped, and its checkpoint is whole in %.200s, but: %.120s",
+                "the program may be stopped; its checkpoint is complete in %.200s, but: %.120s",
                 s.file.temporary ? s.file.temporary : s.path, why.what);
     }
     if (rc)

@@ -7,7 +7,6 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "link/role.h"
 
 /*
  * `gantry`, the command line: the declarations that its subcommands share. A process runs one
@@ -120,9 +119,6 @@ const struct gn_ctl_command *gn_ctl_find(const char *name);
 int gn_ctl_parse(const struct gn_ctl_command *command, int argc, char **argv,
                  struct gn_ctl_args *ret, struct gn_error *err);
 
-/* Checks a tenant's name: letters, digits, `_ . -`, at most 63. 0 or -EINVAL. */
-int gn_ctl_check_tenant(const char *name, struct gn_error *err);
-
 /* sizes.c: formats as "512", "1.5K" or "64M"; ret has room for 16 bytes. Returns ret. */
 char *gn_ctl_format_size(uint64_t bytes, char *ret);
 
@@ -159,20 +155,6 @@ const char *gn_ctl_id_of(const json_t *o);
 int gn_ctl_flush(const struct gn_ctl_args *args);
 
 /*
- * ask.c: sends a control request and returns its reply, which the caller must json_decref. `query`
- * names a request; `text` is a whole request as JSON, and `role` the role that it needs
- * (gn_link_connect_control). 0 or -errno: -EREMOTEIO: gantryd refused; for a move, -ENOENT: the
- * vGPU no longer exists, -ENOBUFS: not enough device memory at the destination.
- */
-int gn_ctl_ask(const char *connect, const char *query, json_t **ret, struct gn_error *err);
-int gn_ctl_ask_text(const char *connect, enum gn_role role, const char *text, json_t **ret,
-                    struct gn_error *err);
-/* The same on an existing connection; see gn_link_connect_control. */
-struct gn_link;
-struct gn_control_wish;
-int gn_ctl_ask_on(struct gn_link *link, const char *text, json_t **ret, struct gn_error *err);
-
-/*
  * migrate_outbound.c: moves a vGPU from the gantryd of the link `here` to the gantryd that listens
  * at `to`.
  *
@@ -181,39 +163,21 @@ int gn_ctl_ask_on(struct gn_link *link, const char *text, json_t **ret, struct g
  * gn_ctl_outbound_connect() connects to the destination, over tcp as this tenant; 0 or -errno,
  * -EACCES: the destination rejects the tenant. gn_ctl_migrate_outbound() moves the vGPU and blocks
  * until the move ends (gn_link_set_patience); *ret is the reply, which the caller must json_decref;
- * errors as for gn_ctl_ask().
+ * errors as for gn_client_ask().
  */
-struct gn_ctl_tokens;
+struct gn_client_tokens;
+struct gn_control_wish;
+struct gn_link;
 struct gn_control_wish gn_ctl_move_wish(const struct gn_ctl_args *args);
 /* The array ret has room for GN_ADDRESS_TEXT_BYTES. */
 int gn_ctl_outbound_address(const char *to, char *ret, struct gn_error *err);
-int gn_ctl_outbound_connect(const char *address, const struct gn_ctl_tokens *tokens,
+int gn_ctl_outbound_connect(const char *address, const struct gn_client_tokens *tokens,
                             const char *tenant, struct gn_link **ret, struct gn_error *err);
 int gn_ctl_migrate_outbound(struct gn_link *here, const struct gn_control_wish *wish,
-                            const struct gn_ctl_tokens *tokens, json_t **ret, struct gn_error *err);
+                            const struct gn_client_tokens *tokens, json_t **ret,
+                            struct gn_error *err);
 
 int gn_ctl_list_tenants(const struct gn_ctl_args *args);
-
-/* The locations of this installation's files, derived from the path of this executable. */
-#define GN_PLACE_BYTES 4096
-struct gn_ctl_places {
-    /*
-     * The value for OCL_ICD_VENDORS: a directory, or the ICD file itself when the directory holds
-     * other vendors' files, too.
-     */
-    char vendors[GN_PLACE_BYTES];
-    char icd[GN_PLACE_BYTES];     /* gantry.icd */
-    char library[GN_PLACE_BYTES]; /* the library that gantry.icd names */
-    char prefix[GN_PLACE_BYTES];  /* the parent directory of bin/gantry */
-};
-
-/* places.c: finds the locations and checks that the library exists. 0 or -errno. */
-int gn_ctl_find_places(struct gn_ctl_places *ret, struct gn_error *err);
-/*
- * Writes the path of `file` in the library's directory to ret, which has GN_PLACE_BYTES. Returns
- * ret.
- */
-const char *gn_ctl_beside_library(const struct gn_ctl_places *places, const char *file, char *ret);
 
 /* The subcommands. */
 int gn_ctl_run(const struct gn_ctl_args *args);

@@ -167,7 +167,7 @@ static void wrong_words_get_a_sentence(void **state)
         {&tenant, {"--cap="}, "is not a part of a device"},
         {&tenant, {"--floor", "25"}, "more than the whole device"},
         {&tenant, {"--floor", "half"}, "is not a part of a device"},
-        {&run, {"--memory", "0", "x"}, "leaves nothing"},
+        {&run, {"--memory", "0", "x"}, "allows no memory"},
         {&run, {"--memory", "lots", "x"}, "not a size"},
         {&tenant, {"--memory", "8388608T"}, "more than any device has"},
         {&run, {"--mode", "local", "x"}, "not a mode"},

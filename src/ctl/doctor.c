@@ -54,7 +54,7 @@ json_t *gn_doctor_add(struct gn_doctor *d, const char *check, enum gn_doctor_sta
     json_object_set_new(o, "check", json_string(check));
     json_object_set_new(o, "status", json_string(status_names[status]));
     if (json_object_set_new(o, "finding", json_string(text)))
-        json_object_set_new(o, "finding", json_string("what was found cannot be shown as text"));
+        json_object_set_new(o, "finding", json_string("the finding is not valid text"));
     if (fix && *fix) {
         snprintf(text, sizeof text, "%s", fix);
         gn_text_clean(text, strlen(text));

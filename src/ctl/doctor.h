@@ -2,6 +2,7 @@
 #ifndef GN_CTL_DOCTOR_H
 #define GN_CTL_DOCTOR_H
 
+#include "client/client.h"
 #include "ctl/ctl.h"
 
 /* The findings of `gantry doctor` so far. */
@@ -14,11 +15,11 @@ struct gn_doctor {
     json_t *first_failure; /* borrowed from findings */
     bool strict;           /* --strict */
     bool prints; /* findings are printed as they are added; otherwise all at the end, as JSON */
-    const char *connect;         /* --connect */
-    json_t *gantryd;             /* the reply to `status`; NULL: gantryd did not answer */
-    bool daemon_answers;         /* gantryd accepts this user's programs */
-    bool daemon_refuses;         /* gantryd rejects this user's programs and has said why */
-    struct gn_ctl_places places; /* valid if places_known */
+    const char *connect;            /* --connect */
+    json_t *gantryd;                /* the reply to `status`; NULL: gantryd did not answer */
+    bool daemon_answers;            /* gantryd accepts this user's programs */
+    bool daemon_refuses;            /* gantryd rejects this user's programs and has said why */
+    struct gn_client_places places; /* valid if places_known */
     bool places_known;
 };
 

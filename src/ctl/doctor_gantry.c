@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/client.h"
 #include "ctl/doctor.h"
 #include "link/address.h"
 #include "link/direct.h"
@@ -19,9 +20,10 @@ static bool check_socket(struct gn_doctor *d, const struct gn_address *a)
     struct stat st;
     if (stat(a->path, &st) < 0) {
         gn_doctor_add(d, check, GN_DOCTOR_FAIL,
-                      errno == EACCES ? "ask for the right to search its directory" : start,
+                      errno == EACCES ? "ask for search permission on its directory" : start,
                       "%s: %s", a->path,
-                      errno == ENOENT ? "there is no socket, so no gantryd" : strerror(errno));
+                      errno == ENOENT ? "there is no socket: gantryd does not run there"
+                                      : strerror(errno));
         return false;
     }
     if (!S_ISSOCK(st.st_mode)) {
@@ -33,11 +35,11 @@ static bool check_socket(struct gn_doctor *d, const struct gn_address *a)
             d, check, GN_DOCTOR_FAIL,
             "ask an operator to admit this user (gantry tenant add NAME --uid UID), or start a "
             "gantryd of your own",
-            "%s (of user %u, mode %04o) is not for this user: %s", a->path, st.st_uid,
+            "this user may not use %s (owner uid %u, mode %04o): %s", a->path, st.st_uid,
             st.st_mode & 07777u, strerror(errno));
         return false;
     }
-    gn_doctor_add(d, check, GN_DOCTOR_OK, NULL, "%s (of user %u, mode %04o) is for this user",
+    gn_doctor_add(d, check, GN_DOCTOR_OK, NULL, "this user may use %s (owner uid %u, mode %04o)",
                   a->path, st.st_uid, st.st_mode & 07777u);
     return true;
 }
@@ -76,10 +78,10 @@ static void check_walls(struct gn_doctor *d)
         return;
     if (strcmp(mode, "none") == 0)
         gn_doctor_add(d, check, GN_DOCTOR_WARN, "start gantryd with --walls available",
-                      "workers are not confined: programs' kernels may do whatever their user may");
+                      "workers are not confined: kernels have all rights of the workers' user");
     else if (*missing)
-        gn_doctor_add(d, check, GN_DOCTOR_WARN, "docs/threat-model.md says what each needs",
-                      "workers are confined (%s) but for what gantryd cannot have here: %s",
+        gn_doctor_add(d, check, GN_DOCTOR_WARN, "see docs/threat-model.md for the requirements",
+                      "workers are confined (%s), but this machine lacks: %s",
                       *have ? have : "by nothing", missing);
     else
         gn_doctor_add(d, check, GN_DOCTOR_OK, NULL, "workers are confined: %s", have);
@@ -113,10 +115,10 @@ static void check_limits(struct gn_doctor *d)
     else
         gn_doctor_add(
             d, check, GN_DOCTOR_WARN,
-            "gantryd's log says whose; a tenant's limits, or gantryd's of open files "
+            "see gantryd's log for the tenants; their limits, or gantryd's limit of open files "
             "(LimitNOFILE), may be too low",
             "since its start gantryd has refused %llu vGPU%s and %llu allocation%s, closed %llu "
-            "connection%s of too many, and "
+            "connection%s over its limits, and "
             "dropped %llu line%s of its log; it has descriptors for %llu vGPUs",
             vgpus, plural(vgpus), memory, plural(memory), closed, plural(closed), lines,
             plural(lines), limit_of(l, "vgpu_places"));
@@ -131,25 +133,25 @@ static void check_role(struct gn_doctor *d, const struct gn_address *a)
         gn_address_of_role(a->path, GN_ROLE_VIEW, view, NULL))
         return;
     if (access(control, W_OK) == 0)
-        gn_doctor_add(d, check, GN_DOCTOR_OK, NULL, "this user is an operator: %s is for it",
+        gn_doctor_add(d, check, GN_DOCTOR_OK, NULL, "this user is an operator: it may use %s",
                       control);
     else if (access(view, W_OK) == 0)
         gn_doctor_add(d, check, GN_DOCTOR_OK, NULL,
-                      "this user is a viewer, and sees all tenants: %s is for it", view);
+                      "this user is a viewer, and sees all tenants: it may use %s", view);
     else
         gn_doctor_add(d, check, GN_DOCTOR_OK, NULL,
-                      "this user sees its own tenant alone, and ends its own vGPUs at most");
+                      "this user sees only its own tenant, and may at most end its own vGPUs");
 }
 
 /* Reads gantryd's status. */
 static void check_status(struct gn_doctor *d)
 {
     struct gn_error err = {{0}, {0}};
-    if (gn_ctl_ask(d->connect, "status", &d->gantryd, &err)) {
+    if (gn_client_ask(d->connect, "status", &d->gantryd, &err)) {
         if (d->daemon_answers)
             gn_doctor_add(d, "daemon", GN_DOCTOR_WARN,
                           err.fix[0] ? err.fix : "restart gantryd from this installation",
-                          "gantryd answers, but says: %s", err.what);
+                          "gantryd answers with an error: %s", err.what);
         return;
     }
     check_version(d);
@@ -157,7 +159,7 @@ static void check_status(struct gn_doctor *d)
     check_limits(d);
     if (gn_doctor_is_drained(d))
         gn_doctor_add(d, "daemon", GN_DOCTOR_WARN, "gantry drain --undo ends that",
-                      "it is being emptied, and takes in no new programs");
+                      "gantryd is being emptied, and takes in no new programs");
 }
 
 bool gn_doctor_is_drained(const struct gn_doctor *d)
@@ -179,7 +181,7 @@ void gn_doctor_check_daemon(struct gn_doctor *d)
     int rc = gn_link_connect(d->connect, &link, &err);
     if (rc == -ECONNREFUSED && !a.tcp) {
         gn_doctor_add(d, "daemon", GN_DOCTOR_FAIL, "start it again; it will replace the socket",
-                      "nobody listens at %s: its gantryd was killed", a.path);
+                      "no process listens at %s: gantryd was killed", a.path);
         return;
     }
     if (rc == 0) {
@@ -187,8 +189,8 @@ void gn_doctor_check_daemon(struct gn_doctor *d)
         d->daemon_answers = true;
     } else {
         d->daemon_refuses = rc == -EACCES;
-        gn_doctor_add(d, "daemon", GN_DOCTOR_FAIL,
-                      err.fix[0] ? err.fix : "see what gantryd's log says", "%s", err.what);
+        gn_doctor_add(d, "daemon", GN_DOCTOR_FAIL, err.fix[0] ? err.fix : "see gantryd's log", "%s",
+                      err.what);
     }
     if (rc && !d->daemon_refuses)
         return;
@@ -212,7 +214,7 @@ static void check_parts(struct gn_doctor *d)
     char path[GN_PLACE_BYTES];
     bool all = true;
     for (size_t i = 0; i < sizeof libraries / sizeof libraries[0]; i++) {
-        if (access(gn_ctl_beside_library(&d->places, libraries[i].file, path), R_OK) == 0)
+        if (access(gn_client_beside_library(&d->places, libraries[i].file, path), R_OK) == 0)
             continue;
         gn_doctor_add(d, check, GN_DOCTOR_WARN, fix, "%.300s: %s: %s", path, strerror(errno),
                       libraries[i].lost);
@@ -228,19 +230,20 @@ static void check_parts(struct gn_doctor *d)
         all = false;
     }
     if (all)
-        gn_doctor_add(d, check, GN_DOCTOR_OK, NULL, "what passthrough, TLS%s need is there",
+        gn_doctor_add(d, check, GN_DOCTOR_OK, NULL,
+                      "the parts for passthrough, TLS%s are installed",
                       serves ? " and gantryd" : "");
 }
 
 void gn_doctor_check_installation(struct gn_doctor *d)
 {
     struct gn_error err = {{0}, {0}};
-    if (gn_ctl_find_places(&d->places, &err)) {
+    if (gn_client_find_places(&d->places, &err)) {
         gn_doctor_add(d, "installation", GN_DOCTOR_FAIL, err.fix, "%s", err.what);
         return;
     }
     d->places_known = true;
-    gn_doctor_add(d, "installation", GN_DOCTOR_OK, NULL, "%.300s names %.300s, which is there",
+    gn_doctor_add(d, "installation", GN_DOCTOR_OK, NULL, "%.300s names %.300s, which exists",
                   d->places.icd, d->places.library);
     check_parts(d);
 }

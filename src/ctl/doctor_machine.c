@@ -27,12 +27,11 @@ static void check_sealing(struct gn_doctor *d)
     const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
     int fd = memfd_create("gantry-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0 || ftruncate(fd, 4096) < 0 || fcntl(fd, F_ADD_SEALS, seals) < 0)
-        gn_doctor_add(
-            d, "memory", GN_DOCTOR_FAIL, "Gantry needs Linux 3.17 and memfd_create allowed",
-            "memory that two processes share cannot be made and sealed: %s", strerror(errno));
+        gn_doctor_add(d, "memory", GN_DOCTOR_FAIL,
+                      "Gantry needs Linux 3.17 and memfd_create allowed",
+                      "shared memory cannot be created and sealed: %s", strerror(errno));
     else
-        gn_doctor_add(d, "memory", GN_DOCTOR_OK, NULL,
-                      "memory that two processes share can be made and sealed");
+        gn_doctor_add(d, "memory", GN_DOCTOR_OK, NULL, "shared memory can be created and sealed");
     if (fd >= 0)
         close(fd);
 }
@@ -58,14 +57,13 @@ void gn_doctor_check_kernel(struct gn_doctor *d)
     if (fd < 0)
         gn_doctor_add(d, "processes", GN_DOCTOR_FAIL,
                       "Gantry needs Linux 5.3 and pidfd_open allowed",
-                      "the end of a process cannot be watched: %s", strerror(errno));
+                      "the exit of a process cannot be watched: %s", strerror(errno));
     else if (!names_peers())
-        gn_doctor_add(
-            d, "processes", GN_DOCTOR_WARN, "use Linux 6.5 or newer for passthrough",
-            "the end of a process can be watched, but the kernel does not name a socket's peer: "
-            "passthrough is refused");
+        gn_doctor_add(d, "processes", GN_DOCTOR_WARN, "use Linux 6.5 or newer for passthrough",
+                      "the exit of a process can be watched, but the kernel has no SO_PEERPIDFD: "
+                      "passthrough is refused");
     else
-        gn_doctor_add(d, "processes", GN_DOCTOR_OK, NULL, "the end of a process can be watched");
+        gn_doctor_add(d, "processes", GN_DOCTOR_OK, NULL, "the exit of a process can be watched");
     if (fd >= 0)
         close(fd);
     /* Without a futex to wait for, a kernel that has the call returns EINVAL. */
@@ -84,7 +82,7 @@ void gn_doctor_check_processors(struct gn_doctor *d)
     int usable = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (int)online;
     if (online < 2)
         gn_doctor_add(d, "processors", GN_DOCTOR_WARN, "a second processor makes calls much faster",
-                      "there is one processor: program and worker take turns and never spin");
+                      "there is one processor: program and worker alternate on it and never spin");
     else if (usable < 2)
         gn_doctor_add(d, "processors", GN_DOCTOR_WARN,
                       "let the program and gantryd use different processors",

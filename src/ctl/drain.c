@@ -15,12 +15,13 @@
 #include <time.h>
 
 #include "base/list.h"
+#include "client/client.h"
 #include "control/control.h"
 #include "control/json_region.h"
 #include "ctl/ctl.h"
 #include "ctl/progress.h"
 #include "ctl/text.h"
-#include "ctl/tokens.h"
+#include "client/tokens.h"
 #include "link/address.h"
 #include "link/link.h"
 
@@ -29,7 +30,7 @@
 /* How often to check for an interrupt and for programs still attaching. */
 #define LOOK_UP_NS 100000000
 
-static const char failure[] = "cannot empty this gantryd";
+static const char failure[] = "cannot drain this gantryd";
 static const char not_understood[] = "use a gantry of gantryd's version";
 
 enum state {
@@ -54,7 +55,7 @@ struct item {
 struct drain {
     const struct gn_ctl_args *args;
     struct gn_control_wish wish;
-    struct gn_ctl_tokens tokens;
+    struct gn_client_tokens tokens;
     char to[GN_ADDRESS_TEXT_BYTES];
     struct gn_link *here;       /* used by the main thread only */
     struct gn_ctl_watch *watch; /* held while anything is printed */
@@ -113,7 +114,7 @@ static void ends(struct drain *d, struct item *it, enum state state)
     if (state == MOVED) {
         json_t *downtime = json_object_get(json_object_get(it->shown, "move"), "downtime_ns");
         json_object_set(it->shown, "downtime_ns", downtime);
-        snprintf(what, sizeof what, "moved; it stood still for %.1f ms",
+        snprintf(what, sizeof what, "moved; it was paused for %.1f ms",
                  (double)json_integer_value(downtime) / 1e6);
     } else if (state == STAYS) {
         json_object_set_new(it->shown, "why", gn_json_string(it->err.what));
@@ -181,7 +182,7 @@ static enum state move(const struct drain *d, const char *id, json_t **ret, bool
         rc = gn_fail(err, EPROTO, not_understood, "gantryd's reply has no \"move\"");
     enum state state = !rc ? MOVED : rc == -ENOBUFS ? SHORT : STAYS;
     char *text = state == STAYS ? gn_control_about_request(id) : NULL;
-    if (text && gn_ctl_ask_on(here, text, &about, &ignored) == -ENOENT)
+    if (text && gn_client_ask_on(here, text, &about, &ignored) == -ENOENT)
         state = ENDED;
     free(text);
     json_decref(about);
@@ -226,7 +227,7 @@ static void *moves(void *arg)
                 json_object_set(it->shown, "move", json_object_get(reply, "move"));
             ends(d, it, state);
         } else if (first && (d->n_under_way || next(d))) {
-            say(d, stderr, it, "waits for others to end", it->err.what, "");
+            say(d, stderr, it, "waits for other migrations to end", it->err.what, "");
         }
         json_decref(reply);
         pthread_cond_broadcast(&d->changed);
@@ -240,7 +241,7 @@ static void *moves(void *arg)
 static int ask(struct gn_link *link, char *text, json_t **ret, struct gn_error *err)
 {
     int rc =
-        text ? gn_ctl_ask_on(link, text, ret, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
+        text ? gn_client_ask_on(link, text, ret, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
     free(text);
     return rc;
 }
@@ -326,8 +327,8 @@ static void wait_for_moves(struct drain *d, bool once)
             gn_ctl_watch_hold(d->watch);
             if (d->n_under_way)
                 fprintf(stderr,
-                        "gantry drain: interrupted: no more moves are begun, and %u waited for; "
-                        "interrupt again not to wait\n",
+                        "gantry drain: interrupted: no more migrations begin, waiting for %u; "
+                        "interrupt again to quit at once\n",
                         d->n_under_way);
             gn_ctl_watch_go_on(d->watch);
             pthread_cond_broadcast(&d->changed);
@@ -354,8 +355,7 @@ static int move_all(struct drain *d, struct gn_error *err)
         n_looks = !rc && coming ? n_looks + 1 : 0;
         if (n_looks == TELL_LOOKS) {
             gn_ctl_watch_hold(d->watch);
-            fprintf(stderr,
-                    "gantry drain: waits for %lld that were let in before and are not there yet\n",
+            fprintf(stderr, "gantry drain: waiting for %lld vGPUs that are still starting\n",
                     (long long)coming);
             gn_ctl_watch_go_on(d->watch);
         }
@@ -430,7 +430,8 @@ static int begin(struct drain *d, struct gn_error *err)
     bool on = false;
     int rc = gn_ctl_outbound_address(d->args->rest[0], d->to, err);
     if (!rc)
-        rc = gn_ctl_tokens_read(&d->args->token_files, &d->tokens, err);
+        rc = gn_client_tokens_read(d->args->token_files.items, d->args->token_files.n, &d->tokens,
+                                   err);
     if (!rc)
         rc = gn_link_connect_control(d->args->connect, GN_ROLE_CONTROL, &d->here, err);
     if (!rc)
@@ -447,8 +448,8 @@ static int begin(struct drain *d, struct gn_error *err)
     /* The destination may be this gantryd under another address. */
     if (!rc && !(rc = ask(there, gn_control_request("status"), &status, err)) &&
         json_is_true(json_object_get(json_object_get(status, "gantryd"), "draining")))
-        rc = gn_fail(err, EINVAL, "name another one's address", "the gantryd at %.200s is this one",
-                     d->to);
+        rc = gn_fail(err, EINVAL, "name the address of another one",
+                     "the gantryd at %.200s is this one", d->to);
     if (rc && on)
         (void)set_draining(d->here, false, NULL, &ignored);
     json_decref(status);
@@ -464,7 +465,7 @@ static int report(struct drain *d, int rc, const struct gn_error *err)
     gn_list_for_each(it, &d->items, struct item, link)
     {
         if (it->state == WAITS || (it->state == SHORT && d->interrupted))
-            gn_fail(&it->err, EINTR, NULL, "its turn had not come when this was given up");
+            gn_fail(&it->err, EINTR, NULL, "the drain ended before its migration began");
         if (it->state == WAITS || it->state == SHORT)
             ends(d, it, STAYS);
         n_moved += it->state == MOVED;
@@ -507,11 +508,11 @@ static int undo(const struct gn_ctl_args *args)
     if (here)
         gn_link_close(here);
     if (rc)
-        return gn_ctl_fail(args, GN_EXIT_FAILED, "cannot take in programs again", &err);
+        return gn_ctl_fail(args, GN_EXIT_FAILED, "cannot admit new programs again", &err);
     if (args->json)
         return gn_ctl_print_json(args, json_pack("{s:i,s:{s:b}}", "version", GN_CONTROL_VERSION,
                                                  "drain", "draining", false));
-    printf("new programs are taken in again; programs that have moved stay there\n");
+    printf("new programs are admitted again; programs that have moved stay there\n");
     return gn_ctl_flush(args);
 }
 
@@ -523,7 +524,7 @@ int gn_ctl_drain(const struct gn_ctl_args *args)
     if (!args->rest[0] == !args->undo) {
         gn_fail(&err, EINVAL,
                 "write gantry drain unix:PATH or tcp:HOST:PORT, or gantry drain --undo",
-                args->undo ? "an address and --undo do not go together" : "no address is given");
+                args->undo ? "an address and --undo exclude each other" : "no address is given");
         return gn_ctl_fail(args, GN_EXIT_USAGE, failure, &err);
     }
     struct gn_address a;
@@ -547,7 +548,7 @@ int gn_ctl_drain(const struct gn_ctl_args *args)
         d.watch = NULL;
         status = report(&d, rc, &err);
     }
-    gn_ctl_tokens_forget(&d.tokens);
+    gn_client_tokens_forget(&d.tokens);
     if (d.here)
         gn_link_close(d.here);
     return status;

@@ -267,7 +267,7 @@ int gn_ctl_open_stream(const char *path, int *ret, struct gn_error *err)
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
         close(fd);
         return gn_fail(err, EINVAL, "name a file that gantry checkpoint has written",
-                       "it is no plain file");
+                       "it is not a regular file");
     }
     *ret = fd;
     return 0;

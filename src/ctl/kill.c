@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "client/client.h"
 #include "control/control.h"
 #include "ctl/ctl.h"
 #include "link/link.h"
@@ -49,7 +50,7 @@ static int end_one(struct killing *k, const char *vgpu, const char *reason, stru
 {
     char *text = gn_control_kill_request(vgpu, reason);
     json_t *reply = NULL;
-    int rc = text ? gn_ctl_ask_on(k->link, text, &reply, err)
+    int rc = text ? gn_client_ask_on(k->link, text, &reply, err)
                   : gn_fail(err, ENOMEM, NULL, "out of memory");
     const char *id = json_string_value(json_object_get(json_object_get(reply, "kill"), "id"));
     free(text);
@@ -69,7 +70,7 @@ static json_t *query(const struct killing *k, const char *name, int *rc, struct 
 {
     char *text = gn_control_request(name);
     json_t *reply = NULL;
-    *rc = text ? gn_ctl_ask_on(k->link, text, &reply, err)
+    *rc = text ? gn_client_ask_on(k->link, text, &reply, err)
                : gn_fail(err, ENOMEM, NULL, "out of memory");
     free(text);
     return reply;
@@ -156,7 +157,7 @@ int gn_ctl_kill(const struct gn_ctl_args *args)
     if (empty || !args->rest[0] == !args->tenant) {
         gn_fail(&err, EINVAL,
                 "write gantry kill VGPU..., or gantry kill --tenant T; gantry ls lists the vGPUs",
-                args->tenant ? "vGPUs and --tenant do not go together" : "no vGPU is given");
+                args->tenant ? "vGPUs and --tenant exclude each other" : "no vGPU is given");
         json_decref(k.results);
         return gn_ctl_fail(args, GN_EXIT_USAGE, "wrong usage", &err);
     }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "client/client.h"
 #include "ctl/ctl.h"
 #include "ctl/progress.h"
 #include "ctl/table.h"
@@ -229,7 +230,7 @@ static int list(const struct gn_ctl_args *args, const struct listing *l)
     json_t *reply = NULL, *item;
     struct gn_table t;
     size_t i;
-    int rc = gn_ctl_ask(args->connect, l->request, &reply, &err);
+    int rc = gn_client_ask(args->connect, l->request, &reply, &err);
     if (rc)
         return gn_ctl_fail(args, GN_EXIT_FAILED, l->failure, &err);
     if (!json_is_array(json_object_get(reply, l->list))) {

@@ -8,10 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/client.h"
 #include "control/control.h"
 #include "ctl/ctl.h"
 #include "ctl/progress.h"
-#include "ctl/tokens.h"
+#include "client/tokens.h"
 #include "link/address.h"
 #include "link/link.h"
 
@@ -30,7 +31,7 @@ static int move_here(struct gn_link *here, const struct gn_control_wish *wish, j
 {
     char *text = gn_control_move_request(wish);
     int rc =
-        text ? gn_ctl_ask_on(here, text, ret, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
+        text ? gn_client_ask_on(here, text, ret, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
     free(text);
     return rc;
 }
@@ -41,16 +42,16 @@ static int move(const struct gn_ctl_args *args, const struct gn_control_wish *wi
     struct gn_error err = {{0}, {0}};
     struct gn_link *here = NULL;
     json_t *reply = NULL;
-    struct gn_ctl_tokens tokens;
-    int rc = gn_ctl_tokens_read(&args->token_files, &tokens, &err);
+    struct gn_client_tokens tokens;
+    int rc = gn_client_tokens_read(args->token_files.items, args->token_files.n, &tokens, &err);
     if (!rc)
         rc = gn_link_connect_control(args->connect, GN_ROLE_CONTROL, &here, &err);
     if (!rc) {
         const bool away = strchr(wish->to, ':') != NULL;
         gn_ctl_when_interrupted(
             args, failure,
-            away ? "gantryd goes on with the move, or calls it off" : "gantryd goes on with it",
-            away ? "gantry ls at both says where the vGPU is" : "gantry ls says how far it is");
+            away ? "gantryd completes or aborts the migration" : "gantryd continues the migration",
+            away ? "gantry ls at both shows where the vGPU is" : "gantry ls shows its progress");
         gn_link_set_patience(here, -1); /* gantryd has its own timeout */
         struct gn_ctl_watch *watch = gn_ctl_watch_start(args, wish->vgpu);
         rc = away ? gn_ctl_migrate_outbound(here, wish, &tokens, &reply, &err)
@@ -58,7 +59,7 @@ static int move(const struct gn_ctl_args *args, const struct gn_control_wish *wi
         gn_ctl_watch_end(watch);
         gn_link_close(here);
     }
-    gn_ctl_tokens_forget(&tokens);
+    gn_client_tokens_forget(&tokens);
     const json_t *moved = json_object_get(reply, "move");
     if (rc == 0 && !json_is_object(moved))
         rc = gn_fail(&err, EPROTO, "use a gantry of gantryd's version",
@@ -71,12 +72,12 @@ static int move(const struct gn_ctl_args *args, const struct gn_control_wish *wi
         return gn_ctl_print_json(args, reply);
     const json_t *phases = json_object_get(moved, "phases_ns"),
                  *pages = json_object_get(moved, "pages");
-    printf("%s %s; it stood still for %.1f ms (drain %.1f, save %.1f, load to its end)\n",
+    printf("%s %s; it was paused for %.1f ms (drain %.1f, save %.1f, then load)\n",
            gn_ctl_id_of(moved), done, ms(moved, "downtime_ns"), ms(phases, "drain"),
            ms(phases, "save"));
     /* total is 0 when no pages had to be sent. */
     if (number(pages, "total"))
-        printf("%lld of its %lld pages were sent ahead in %.1f ms, %lld in the stop\n",
+        printf("%lld of its %lld pages were sent before the stop in %.1f ms, %lld after it\n",
                number(pages, "precopy"), number(pages, "total"), ms(moved, "precopy_ns"),
                number(pages, "stop"));
     json_decref(reply);
@@ -99,12 +100,12 @@ int gn_ctl_migrate(const struct gn_ctl_args *args)
         return gn_ctl_fail(args, GN_EXIT_USAGE, failure, &err);
     }
     if (strcmp(wish.to, "local") != 0 && gn_address_parse(wish.to, &a, &err)) {
-        gn_fail(&err, EINVAL, fix, "\"%.100s\" is no destination", wish.to);
+        gn_fail(&err, EINVAL, fix, "\"%.100s\" is not a destination", wish.to);
         return gn_ctl_fail(args, GN_EXIT_USAGE, failure, &err);
     }
     if (wish.device && strcmp(wish.to, "local") != 0) {
         gn_fail(&err, EINVAL, "write gantry migrate VGPU local --device NAME",
-                "a device is chosen for a move within one gantryd alone");
+                "--device needs the destination local");
         return gn_ctl_fail(args, GN_EXIT_USAGE, failure, &err);
     }
     return move(args, &wish, failure, "moved");
@@ -126,7 +127,7 @@ int gn_ctl_mode(const struct gn_ctl_args *args)
             "vGPUs",
             !named     ? "no vGPU is given"
             : !wish.to ? "no mode is given"
-                       : "\"%.100s\" is no mode",
+                       : "\"%.100s\" is not a mode",
             wish.to);
         return gn_ctl_fail(args, GN_EXIT_USAGE, failure, &err);
     }

@@ -13,13 +13,16 @@
 #include <unistd.h>
 
 #include "base/fault.h"
+#include "client/client.h"
 #include "control/control.h"
 #include "ctl/ctl.h"
-#include "ctl/shuttle.h"
-#include "ctl/tokens.h"
+#include "client/shuttle.h"
+#include "client/tokens.h"
 #include "link/address.h"
 #include "link/link.h"
 #include "link/tls.h"
+
+_Static_assert(GN_CTL_WORDS <= GN_CLIENT_TOKENS, "every --token-file has a place");
 
 struct gn_control_wish gn_ctl_move_wish(const struct gn_ctl_args *args)
 {
@@ -36,7 +39,7 @@ struct gn_control_wish gn_ctl_move_wish(const struct gn_ctl_args *args)
 static int ask(struct gn_link *link, char *text, json_t **ret, struct gn_error *err)
 {
     int rc =
-        text ? gn_ctl_ask_on(link, text, ret, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
+        text ? gn_client_ask_on(link, text, ret, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
     free(text);
     return rc;
 }
@@ -138,25 +141,26 @@ static bool is_tcp(const char *address)
     return strncmp(address, "tcp:", 4) == 0;
 }
 
-int gn_ctl_outbound_connect(const char *address, const struct gn_ctl_tokens *tokens,
+int gn_ctl_outbound_connect(const char *address, const struct gn_client_tokens *tokens,
                             const char *tenant, struct gn_link **ret, struct gn_error *err)
 {
     const struct gn_link_who who = {
-        .tenant = tenant, .token = gn_ctl_tokens_find(tokens, tenant), .role = GN_ROLE_CONTROL};
+        .tenant = tenant, .token = gn_client_tokens_find(tokens, tenant), .role = GN_ROLE_CONTROL};
     char fix[sizeof err->fix];
     if (!is_tcp(address))
         return gn_link_connect_control(address, GN_ROLE_CONTROL, ret, err);
     int rc = gn_link_connect_control_as(address, &who, ret, err);
     if (rc != -EACCES)
         return rc;
-    snprintf(fix, sizeof fix, "%.120s%s--token-file %.63s%sFILE says which token is shown",
-             err->fix, err->fix[0] ? "; " : "", tenant, tenant[0] ? "=" : "");
+    snprintf(fix, sizeof fix, "%.120s%s--token-file %.63s%sFILE selects the token", err->fix,
+             err->fix[0] ? "; " : "", tenant, tenant[0] ? "=" : "");
     memcpy(err->fix, fix, sizeof fix);
     return rc;
 }
 
 int gn_ctl_migrate_outbound(struct gn_link *here, const struct gn_control_wish *wish,
-                            const struct gn_ctl_tokens *tokens, json_t **ret, struct gn_error *err)
+                            const struct gn_client_tokens *tokens, json_t **ret,
+                            struct gn_error *err)
 {
     char address[GN_ADDRESS_TEXT_BYTES];
     struct gn_control_wish with_ticket = *wish;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "client/client.h"
 #include "control/control.h"
 #include "ctl/ctl.h"
 #include "ctl/table.h"
@@ -45,8 +46,8 @@ int gn_ctl_policy(const struct gn_ctl_args *args)
     char *text = name ? gn_control_policy_request(name) : gn_control_request("policy");
     struct gn_error err = {{0}, {0}};
     json_t *reply = NULL;
-    int rc = text ? gn_ctl_ask_text(args->connect, name ? GN_ROLE_CONTROL : GN_ROLE_VIEW, text,
-                                    &reply, &err)
+    int rc = text ? gn_client_ask_text(args->connect, name ? GN_ROLE_CONTROL : GN_ROLE_VIEW, text,
+                                       &reply, &err)
                   : gn_fail(&err, ENOMEM, NULL, "out of memory");
     free(text);
     if (rc == 0 && !json_is_array(json_object_get(reply, "policies")))

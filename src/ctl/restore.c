@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "client/client.h"
 #include "control/control.h"
 #include "ctl/ctl.h"
 #include "link/link.h"
@@ -44,7 +45,7 @@ static int take_entry(struct head *h, enum gn_stream_table table, const struct g
     if (table == GN_STREAM_TENANT) {
         if (!gn_stream_find_part(e, GN_PART_NAME, &name) || name.n >= sizeof h->wish.tenant ||
             !e->id || e->id > UINT32_MAX)
-            return gn_fail(err, EBADMSG, NULL, "it does not say well whose it is");
+            return gn_fail(err, EBADMSG, NULL, "bad checkpoint: invalid owner record");
         memset(h->wish.tenant, 0, sizeof h->wish.tenant);
         memcpy(h->wish.tenant, name.bytes, name.n);
         for (char *c = h->wish.tenant; *c; c++)
@@ -55,7 +56,7 @@ static int take_entry(struct head *h, enum gn_stream_table table, const struct g
     } else if (table == GN_STREAM_SESSION && e->kind == GN_STREAM_SESSION_STOP) {
         if (!gn_stream_copy_part(e, GN_PART_STATE, &stop, sizeof stop) || stop.ring_at > INT64_MAX)
             return gn_fail(err, EBADMSG, NULL,
-                           "its record of the program that waits for it is damaged");
+                           "bad checkpoint: invalid record of the stopped program");
         h->wish.ring_at = stop.ring_at;
         memcpy(h->wish.key, stop.key, sizeof h->wish.key);
         h->has_stop = true;
@@ -75,7 +76,7 @@ static int read_head(int fd, struct head *h, struct gn_error *err)
     if (rc)
         return rc;
     if (gn_stream_reader_about(r)->purpose != GN_STREAM_CHECKPOINT)
-        rc = gn_fail(err, EINVAL, NULL, "it is no checkpoint");
+        rc = gn_fail(err, EINVAL, NULL, "it is not a checkpoint");
     while (rc == 0 && s.what != GN_STREAM_IS_COMMIT && s.what != GN_STREAM_IS_MEMORY &&
            s.what != GN_STREAM_IS_PAGES) {
         rc = gn_stream_next(r, &s);
@@ -88,11 +89,11 @@ static int read_head(int fd, struct head *h, struct gn_error *err)
     if (rc)
         return rc;
     if (!h->has_tenant)
-        return gn_fail(err, EINVAL, NULL, "it does not say whose it is");
+        return gn_fail(err, EINVAL, NULL, "bad checkpoint: no owner record");
     if (!h->has_stop)
         return gn_fail(
             err, EINVAL, "gantry checkpoint --stop makes one that can be restored",
-            "it was made without --stop: its program went on, and cannot be taken back to it");
+            "it was made without --stop: its program has continued, and cannot be restored");
     return 0;
 }
 
@@ -105,7 +106,7 @@ static int try_once(struct gn_link *link, int fd, const char *request, json_t **
         return gn_fail(err, errno, NULL, "%s", strerror(errno));
     int rc = gn_link_send_file(link, fd, err);
     if (!rc)
-        rc = gn_ctl_ask_on(link, request, ret, err);
+        rc = gn_client_ask_on(link, request, ret, err);
     if (rc)
         return rc;
     const json_t *restore = json_object_get(*ret, "restore");
@@ -132,8 +133,8 @@ static int restore(const struct gn_ctl_args *args, int fd, const struct head *h,
                      : gn_fail(err, ENOMEM, NULL, "out of memory");
     if (!rc) {
         gn_ctl_when_interrupted(args, failure,
-                                "its program waits on, unless that was the last moment",
-                                "gantry ls says which");
+                                "its program still waits, unless the restore has just completed",
+                                "gantry ls shows it");
         gn_link_set_patience(link, -1);
     }
     while (!rc) {
@@ -180,7 +181,7 @@ int gn_ctl_restore(const struct gn_ctl_args *args)
         json_object_set_new(r, "total_ns", json_integer((json_int_t)total_ns));
         status = gn_ctl_print_json(args, json_incref(reply));
     } else {
-        printf("%s restored in %.2f s; its program goes on\n", gn_ctl_id_of(r),
+        printf("%s restored in %.2f s; its program continues\n", gn_ctl_id_of(r),
                (double)total_ns / 1e9);
         status = gn_ctl_flush(args);
     }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "client/client.h"
 #include "control/control.h"
 #include "ctl/ctl.h"
 #include "link/token.h"
@@ -137,7 +138,7 @@ static int send_change(const struct gn_ctl_args *args, const struct gn_control_c
     struct gn_error err = {{0}, {0}};
     json_t *reply = NULL;
     char *text = gn_control_change_request(c);
-    int rc = text ? gn_ctl_ask_text(args->connect, GN_ROLE_CONTROL, text, &reply, &err)
+    int rc = text ? gn_client_ask_text(args->connect, GN_ROLE_CONTROL, text, &reply, &err)
                   : gn_fail(&err, EINVAL, "use letters and digits", "a value is not text");
     if (text)
         explicit_bzero(text, strlen(text));
@@ -164,12 +165,12 @@ static int judge(const struct verb *verb, const char *name, const struct gn_cont
                  struct gn_error *err)
 {
     if (!verb->what && name)
-        return gn_fail(err, EINVAL, "gantry help tenant shows what it takes",
+        return gn_fail(err, EINVAL, "gantry help tenant shows its arguments",
                        "unexpected argument \"%.100s\"", name);
     if (verb->what && !name)
         return gn_fail(err, EINVAL, "write gantry tenant add NAME, set NAME, rm NAME or ls",
                        "no tenant is named");
-    if (name && gn_ctl_check_tenant(name, err))
+    if (name && gn_client_check_tenant(name, err))
         return -EINVAL;
     if (verb->what == GN_CONTROL_SET && !says_something(c))
         return gn_fail(err, EINVAL, "gantry help tenant lists the options", "no change is given");

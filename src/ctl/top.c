@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "client/client.h"
 #include "control/control.h"
 #include "ctl/ctl.h"
 #include "ctl/top.h"
@@ -32,8 +33,8 @@ static int ask_one(struct gn_link *link, const char *request, const char *list, 
 {
     char *text = gn_control_request(request);
     json_t *reply = NULL;
-    int rc =
-        text ? gn_ctl_ask_on(link, text, &reply, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
+    int rc = text ? gn_client_ask_on(link, text, &reply, err)
+                  : gn_fail(err, ENOMEM, NULL, "out of memory");
     free(text);
     if (rc == 0 && !json_object_get(reply, list))
         rc = gn_fail(err, EPROTO, "use a gantry of gantryd's version",
@@ -224,7 +225,7 @@ static int find_order(const char *name, enum gn_top_order *ret, struct gn_error 
         }
     }
     return name ? gn_fail(err, EINVAL, "write share, name, memory, calls, sync, wait or time",
-                          "\"%.100s\" is nothing to sort by", name)
+                          "\"%.100s\" is not a sort key", name)
                 : 0;
 }
 

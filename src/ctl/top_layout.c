@@ -383,10 +383,9 @@ static int say_hint(struct gn_top_frame *f, const struct gn_top_sample *now,
     if (view->gone)
         return say(f, width, GN_TOP_BAD, "%s", view->gone);
     if (strcmp(now->policy, "none") == 0 && now->n_vgpus)
-        return say(
-            f, width, GN_TOP_DIM,
-            "no policy: all use a device at once, and nobody has a share; gantry policy fair "
-            "changes that");
+        return say(f, width, GN_TOP_DIM,
+                   "no policy: all vGPUs use a device at once, without shares; gantry policy fair "
+                   "changes that");
     if (!now->n_vgpus && rows->n)
         return say(f, width, GN_TOP_DIM,
                    "this tenant has no programs; gantry run -- PROGRAM starts one");
@@ -397,15 +396,15 @@ static int say_hint(struct gn_top_frame *f, const struct gn_top_sample *now,
 }
 
 static const char *const help[] = {
-    "SHARE  of the device, of what was used of it in the last second or two",
-    "OF     what weights entitle it to, among those that had work; | in the bar",
-    "CLASS  interactive: it waits for its commands as it goes; bulk: it does not",
-    "WAIT   part of the time that it had work and another one had the device; a tenant's: the mean",
-    "TIME   device time so far    CALLS/S, SYNC/S  calls, and those waited for",
+    "SHARE  part of the device time used in the last second or two",
+    "OF     its entitlement by weight, among vGPUs that had work; | in the bar",
+    "CLASS  interactive: it waits for each of its commands; bulk: it does not",
+    "WAIT   part of the time that it had work while another held the device; a tenant's: the mean",
+    "TIME   device time so far    CALLS/S, SYNC/S  calls, synchronous calls",
     "",
     "q quit   space pause   up, down, page up, page down   h this",
     "sort: s share  n name  m memory  c calls  y sync  w waiting  t time  r reverse",
-    "d the next device alone, or all: for each the device that it has most of",
+    "d next device only, or all: for each row the device with its largest share",
 };
 
 static int say_keys(struct gn_top_frame *f, const struct gn_top_view *view,

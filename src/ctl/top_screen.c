@@ -245,7 +245,7 @@ int gn_top_screen(const struct gn_top_source *source, uint64_t delay_ns, enum gn
     struct gn_top_view view = {.device = -1, .order = order, .tree = true, .keys = true};
     const char *term = getenv("TERM");
     if (!isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO))
-        return gn_fail(err, ENOTTY, "gantry top --once needs none", "this is not a terminal");
+        return gn_fail(err, ENOTTY, "use gantry top --once", "this is not a terminal");
     ended = 0;
     SCREEN *screen = newterm(NULL, stdout, stdin);
     if (!screen)

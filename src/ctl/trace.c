@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "client/client.h"
 #include "control/control.h"
 #include "ctl/ctl.h"
 #include "ctl/recording.h"
@@ -41,8 +42,8 @@ struct tracer {
 /* Sends a request about tracing; frees `text`. */
 static int ask(struct tracer *t, char *text, json_t **ret, struct gn_error *err)
 {
-    int rc =
-        text ? gn_ctl_ask_on(t->link, text, ret, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
+    int rc = text ? gn_client_ask_on(t->link, text, ret, err)
+                  : gn_fail(err, ENOMEM, NULL, "out of memory");
     free(text);
     if (rc == 0 && !json_object_get(*ret, "trace"))
         rc = gn_fail(err, EPROTO, "use a gantry of gantryd's version",
@@ -119,7 +120,7 @@ static int begin(struct tracer *t, const struct gn_ctl_args *args, struct gn_err
     char *text = gn_control_request("devices");
     json_t *devices = NULL, *reply = NULL;
     bool more = false;
-    int rc = text ? gn_ctl_ask_on(t->link, text, &devices, err)
+    int rc = text ? gn_client_ask_on(t->link, text, &devices, err)
                   : gn_fail(err, ENOMEM, NULL, "out of memory");
     free(text);
     /* The first reply already holds events, so the output starts at a time before the request. */
@@ -179,7 +180,7 @@ int gn_ctl_trace(const struct gn_ctl_args *args)
     struct gn_error err = {{0}, {0}}, other;
     struct tracer t = {.link = NULL};
     if (!path) {
-        gn_fail(&err, EINVAL, "-o FILE; - is stdout", "say where to write it");
+        gn_fail(&err, EINVAL, "write -o FILE, or -o - for stdout", "no output file is given");
         return gn_ctl_fail(args, GN_EXIT_USAGE, "wrong usage", &err);
     }
     int rc = gn_link_connect_control(args->connect, GN_ROLE_VIEW, &t.link, &err);
@@ -204,7 +205,8 @@ int gn_ctl_trace(const struct gn_ctl_args *args)
     fprintf(stderr, "gantry trace: %llu events of %.1f s%s%s", (unsigned long long)t.n_events,
             (double)(t.now_ns - t.began_ns) / 1e9, to_stdout ? "" : " in ", to_stdout ? "" : path);
     if (t.n_lost)
-        fprintf(stderr, "; %llu came too fast and were lost", (unsigned long long)t.n_lost);
+        fprintf(stderr, "; %llu were lost because they came too fast",
+                (unsigned long long)t.n_lost);
     if (args->recording)
         fprintf(stderr, "; %llu turns\n", (unsigned long long)t.n_turns);
     else

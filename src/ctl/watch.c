@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "client/client.h"
 #include "ctl/ctl.h"
 #include "ctl/progress.h"
 #include "link/link.h"
@@ -46,7 +47,7 @@ static bool look(const struct gn_ctl_watch *w, struct gn_link **link, struct gn_
             return false;
         gn_link_set_patience(*link, PATIENCE_MS);
     }
-    if (gn_ctl_ask_on(*link, "{\"version\":1,\"request\":\"ls\"}", &reply, &ignored))
+    if (gn_client_ask_on(*link, "{\"version\":1,\"request\":\"ls\"}", &reply, &ignored))
         return false;
     json_array_foreach(json_object_get(reply, "vgpus"), i, v)
     {

@@ -26,7 +26,7 @@ int gn_whole_file_cannot(const struct gn_whole_file *f, const char *what, int co
     return gn_fail(err, code,
                    code == ENOSPC || code == EDQUOT || code == EFBIG
                        ? "make room, or write elsewhere"
-                       : "check its name, and the permissions of its folder",
+                       : "check its name, and the permissions of its directory",
                    "cannot %s %.200s: %s", what, f->path, strerror(code));
 }
 
@@ -102,7 +102,7 @@ int gn_whole_file_open(struct gn_whole_file *f, const char *path, struct gn_erro
     }
     free(name);
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
-        return gn_fail(err, EEXIST, "name another file", "%.200s is there, and is no plain file",
+        return gn_fail(err, EEXIST, "name another file", "%.200s exists and is not a regular file",
                        path);
     open_nameless(f);
     int rc = f->fd < 0 ? open_named(f) : 0;

@@ -166,7 +166,7 @@ static void places_that_do_not_do(void **state)
 {
     struct place *p = *state;
     assert_int_equal(gn_whole_file_open(&p->file, p->folder, &p->err), -EEXIST);
-    assert_non_null(strstr(p->err.what, "no plain file"));
+    assert_non_null(strstr(p->err.what, "not a regular file"));
     gn_whole_file_close(&p->file, false);
     gn_whole_file_fini(&p->file);
     assert_int_equal(gn_whole_file_open(&p->file, "/none/such", &p->err), -ENOENT);

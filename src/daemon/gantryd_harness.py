@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts gantryd for a test and exchanges frames of the link with it, valid and invalid ones (docs/link.md)."""
+"""Starts gantryd for a test, and exchanges valid and invalid frames with it (docs/link.md)."""
 import array
 import os
 import select
@@ -16,7 +16,8 @@ PATIENCE = 60  # seconds; only a hang takes so long
 
 
 def frame(op, seq, payload=b"", flags=0, size=None, zero=0):
-    return struct.pack("<IHHII", 16 + len(payload) if size is None else size, op, flags, seq, zero) + payload
+    size = 16 + len(payload) if size is None else size
+    return struct.pack("<IHHII", size, op, flags, seq, zero) + payload
 
 
 def hello(magic=0x79727467, version=1, program=b"test", zero=0):
@@ -91,7 +92,8 @@ class Client:
 
     def send(self, data, fds=()):
         if fds:
-            sent = self.socket.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))])
+            sent = self.socket.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS,
+                                                 array.array("i", fds))])
             assert sent == len(data)
         else:
             self.socket.sendall(data)
@@ -158,7 +160,8 @@ class Gantryd:
         self.env.pop("GANTRY_LOG", None)
         self.env.update(env or {})
         # Unbuffered: communicate() would not find bytes read ahead of a line.
-        self.process = subprocess.Popen([os.environ["GANTRYD"], "--socket", self.path, *args], env=self.env,
+        self.process = subprocess.Popen([os.environ["GANTRYD"], "--socket", self.path, *args],
+                                        env=self.env,
                                         stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, bufsize=0)
         self.lines = []
         if wait:
@@ -179,7 +182,10 @@ class Gantryd:
         return Client(beside(self.path, "control"), **how)
 
     def template(self):
-        """The pid of the first template. It exists when gantryd is ready, but may not have called exec yet."""
+        """The pid of the first template.
+
+        It exists when gantryd is ready, but may not have called exec yet.
+        """
         while True:
             for pid in children(self.pid):
                 if {b"--template", b"--late-template"} & set(cmdline(pid)):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of gantryd's start with errors in the command line, the configuration and the machine.
 
-Each failure is one line on stderr and an exit status, and changes nothing. Needs GANTRYD, GANTRY_WORKER and
-FAKE_VENDOR_LIBRARY in the environment.
+Each failure is one line on stderr and an exit status, and changes nothing. Needs GANTRYD,
+GANTRY_WORKER and FAKE_VENDOR_LIBRARY in the environment.
 """
 import fcntl
 import json
@@ -36,14 +36,16 @@ class Refusals(unittest.TestCase):
         return path
 
     def run_gantryd(self, *args, env=None, prefix=(), **how):
-        full = {"PATH": os.environ["PATH"], "OCL_ICD_VENDORS": FAKE, "GANTRY_WORKER": os.environ["GANTRY_WORKER"],
+        full = {"PATH": os.environ["PATH"], "OCL_ICD_VENDORS": FAKE,
+                "GANTRY_WORKER": os.environ["GANTRY_WORKER"],
                 "POCL_CACHE_DIR": "/nonexistent"}
         for name in ("LD_LIBRARY_PATH", "ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS"):
             if name in os.environ:
                 full[name] = os.environ[name]
         full.update(env or {})
         full = {k: v for k, v in full.items() if v is not None}
-        return subprocess.run([*prefix, os.environ["GANTRYD"], *args], env=full, stdin=subprocess.DEVNULL, text=True,
+        return subprocess.run([*prefix, os.environ["GANTRYD"], *args], env=full,
+                              stdin=subprocess.DEVNULL, text=True,
                               capture_output=True, timeout=PATIENCE, **how)
 
     def refused(self, status, says, *args, warnings=0, **how):
@@ -58,16 +60,23 @@ class Refusals(unittest.TestCase):
         self.assertEqual(tree(self.dir), before)
 
     def test_wrong_command_lines(self):
-        for args, says in ((["--frobnicate"], "unknown option --frobnicate"), (["-x"], "unknown option -x"),
-                           (["--listen", "unix:/x"], "not an address to listen at"), (["--listen", "tcp:x"], "is not an address"),
-                           (["--insecure=yes"], "takes no value"), (["--tcp-grace", "0"], "the grace cannot be"),
+        for args, says in ((["--frobnicate"], "unknown option --frobnicate"),
+                           (["-x"], "unknown option -x"),
+                           (["--listen", "unix:/x"], "not an address to listen at"),
+                           (["--listen", "tcp:x"], "is not an address"),
+                           (["--insecure=yes"], "takes no value"),
+                           (["--tcp-grace", "0"], "the grace cannot be"),
                            (["--start-limit", "x"], "the limit of a start cannot be"),
-                           (["--policy", "fare"], 'no policy "fare"; the policies are none, fair'), (["--policy="], 'no policy ""'),
-                           (["--slice", "0"], "the slice cannot be"), (["--slice", "long"], "the slice cannot be"),
+                           (["--policy", "fare"], 'no policy "fare"; the policies are none, fair'),
+                           (["--policy="], 'no policy ""'),
+                           (["--slice", "0"], "the slice cannot be"),
+                           (["--slice", "long"], "the slice cannot be"),
                            (["--kernel-limit", "0.01"], "the limit of a kernel cannot be"),
-                           (["--sock", self.socket], "unknown option --sock"), (["--socket"], "needs a value"),
+                           (["--sock", self.socket], "unknown option --sock"),
+                           (["--socket"], "needs a value"),
                            (["--help=1"], "takes no value"), (["now"], 'unexpected argument "now"'),
-                           (["--device", ""], "names no device"), (["--device", "x,present-as=tv"], 'presented as "tv"'),
+                           (["--device", ""], "names no device"),
+                           (["--device", "x,present-as=tv"], 'presented as "tv"'),
                            (["--device", "x,colour=red"], "unknown setting")):
             self.refused(2, says, *args)
 
@@ -84,20 +93,28 @@ class Refusals(unittest.TestCase):
 
     def test_configurations_that_are_wrong(self):
         at = ["--socket", self.socket]
-        self.refused(1, "/nonexistent: No such file or directory; name a file that", *at, "--config", "/nonexistent")
-        self.refused(1, "is not a file of at most 1 MiB; name a plain file", *at, "--config", self.dir)
+        self.refused(1, "/nonexistent: No such file or directory; name a file that", *at,
+                     "--config", "/nonexistent")
+        self.refused(1, "is not a file of at most 1 MiB; name a plain file", *at,
+                     "--config", self.dir)
         self.refused(1, "c:3: unknown key \"scoket\"", *at, "--config",
                      self.file("c", "# mine\n[gantryd]\nscoket = /x\n"))
-        self.refused(1, "e:1: malformed line \"a?[31m?\"", *at, "--config", self.file("e", "a\x1b[31m\x7f\n"))
+        self.refused(1, "e:1: malformed line \"a?[31m?\"", *at, "--config",
+                     self.file("e", "a\x1b[31m\x7f\n"))
         self.refused(1, "d:1: ", *at, "--config", self.file("d", "\x01\x02"))
-        self.refused(1, "f:3: the floor of the tenant \"a\", 0.5, is above its cap, 0.25", *at, "--config",
-                     self.file("f", "[tenant a]\nfloor = 50%\ncap = 25%\n"))
-        self.refused(1, "g:2: \"1.5\" is more than the whole device", *at, "--config", self.file("g", "[tenant a]\ncap = 1.5\n"))
+        self.refused(1, "f:3: the floor of the tenant \"a\", 0.5, is above its cap, 0.25", *at,
+                     "--config", self.file("f", "[tenant a]\nfloor = 50%\ncap = 25%\n"))
+        self.refused(1, "g:2: \"1.5\" is more than the whole device", *at, "--config",
+                     self.file("g", "[tenant a]\ncap = 1.5\n"))
         # Floors add up on each device: blue and green use different ones, red uses both.
-        apart = "[tenant blue]\nfloor = 60%\ndevice = One\n[tenant green]\nfloor = 0.7\ndevice = Two\n"
-        self.refused(1, "h:9: the floor 0.4 of the tenant \"red\" and the floors of others, 0.7, together exceed the device \"", *at, "--config",
+        apart = ("[tenant blue]\nfloor = 60%\ndevice = One\n"
+                 "[tenant green]\nfloor = 0.7\ndevice = Two\n")
+        self.refused(1,
+                     "h:9: the floor 0.4 of the tenant \"red\" and the floors of others, 0.7, "
+                     "together exceed the device \"", *at, "--config",
                      self.file("h", apart + "[tenant red]\ncap = 1\nfloor = 40%\n"))
-        self.refused(1, "at most 0.3 is left; lower the floor", *at, "--config", self.file("h", apart + "[tenant red]\nfloor = 40%\n"))
+        self.refused(1, "at most 0.3 is left; lower the floor", *at, "--config",
+                     self.file("h", apart + "[tenant red]\nfloor = 40%\n"))
         self.refused(1, "no device's name contains \"Voodoo\"", *at, "--config",
                      self.file("e", "[device Voodoo]\npresent-as = gpu\n"))
 
@@ -108,13 +125,16 @@ class Refusals(unittest.TestCase):
         self.refused(1, "no driver is installed", *at, env={"OCL_ICD_VENDORS": empty})
         with open(os.path.join(empty, "gantry.icd"), "w", encoding="ascii") as f:
             f.write("/somewhere/lib/libgantry-opencl.so\n")
-        self.refused(1, "the only ICD file where loaders look is Gantry's own; name the vendors' ICD files in OCL_ICD_VENDORS", *at,
-                     env={"OCL_ICD_VENDORS": empty})
+        self.refused(1, "the only ICD file where loaders look is Gantry's own; name the vendors' "
+                     "ICD files in OCL_ICD_VENDORS", *at, env={"OCL_ICD_VENDORS": empty})
         self.refused(1, "cannot read the OpenCL drivers", *at,
                      env={"OCL_ICD_VENDORS": None, "OPENCL_VENDOR_PATH": "/nonexistent"})
-        self.refused(1, "no driver offers a device", *at, warnings=1, env={"OCL_ICD_VENDORS": "/nonexistent/lib.so"})
-        for mode, warnings in (("no-device", 0), ("gantry", 0), ("not-an-icd", 1), ("crash-in-probe", 1)):
-            self.refused(1, "no driver offers a device", *at, env={"FAKE_VENDOR": mode}, warnings=warnings)
+        self.refused(1, "no driver offers a device", *at, warnings=1,
+                     env={"OCL_ICD_VENDORS": "/nonexistent/lib.so"})
+        for mode, warnings in (("no-device", 0), ("gantry", 0), ("not-an-icd", 1),
+                               ("crash-in-probe", 1)):
+            self.refused(1, "no driver offers a device", *at, env={"FAKE_VENDOR": mode},
+                         warnings=warnings)
         self.refused(1, 'no such device: "Voodoo"', *at, "--device", "Voodoo")
         self.refused(1, 'no such device: "Device" with that index', *at, "--device", "Device:2")
         self.refused(1, "GANTRY_WORKER", *at, env={"GANTRY_WORKER": "/nonexistent"})
@@ -122,7 +142,8 @@ class Refusals(unittest.TestCase):
     def test_too_few_descriptors(self):
         # LeakSanitizer opens files at gantryd's exit, and fails without descriptors.
         asan = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
-        self.refused(1, "cannot start: Too many open files; raise gantryd's limit of open files", "--socket",
+        self.refused(1, "cannot start: Too many open files; raise gantryd's limit of open files",
+                     "--socket",
                      self.socket, prefix=["prlimit", "--nofile=4:4"], env={"ASAN_OPTIONS": asan})
 
     def test_sockets_that_cannot_be(self):
@@ -137,7 +158,8 @@ class Refusals(unittest.TestCase):
         """Runs as a user without rights: root could write to every directory."""
         if os.geteuid() != 0:
             return ()
-        probe = subprocess.run(["setpriv", "--reuid", "65534", "--clear-groups", "test", "-x", os.environ["GANTRYD"]])
+        probe = subprocess.run(["setpriv", "--reuid", "65534", "--clear-groups", "test", "-x",
+                                os.environ["GANTRYD"]])
         if probe.returncode != 0:
             self.skipTest("nobody cannot reach the build folder")
         return ("setpriv", "--reuid", "65534", "--clear-groups")
@@ -151,7 +173,8 @@ class Refusals(unittest.TestCase):
 
     def test_a_full_disk(self):
         mount = 'mount -t tmpfs -o nr_inodes=1 none "$0" && exec "$@"'
-        if subprocess.run(["unshare", "-m", "sh", "-c", mount, self.dir, "true"], capture_output=True).returncode:
+        if subprocess.run(["unshare", "-m", "sh", "-c", mount, self.dir, "true"],
+                          capture_output=True).returncode:
             self.skipTest("cannot mount a small file system")
         self.refused(1, "No space left on device", "--socket", self.socket,
                      prefix=("unshare", "-m", "sh", "-c", mount, self.dir))
@@ -204,17 +227,20 @@ class Starts(unittest.TestCase):
             self.assertEqual(c.attach().op, ATTACHED)
             os.kill(g.pid, signal.SIGHUP)
             self.assertIn("SIGHUP is ignored", g.process.stderr.readline().decode())
-            for number, text in ((signal.SIGUSR1, "User defined signal 1"), (signal.SIGUSR2, "User defined signal 2"),
+            for number, text in ((signal.SIGUSR1, "User defined signal 1"),
+                                 (signal.SIGUSR2, "User defined signal 2"),
                                  (signal.SIGALRM, "Alarm clock")):
                 os.kill(g.pid, number)
                 self.assertIn(text + " is ignored", g.process.stderr.readline().decode())
-            self.assertEqual(len(json.loads(c.control(b'{"version":1,"request":"ls"}'))["vgpus"]), 1)
+            self.assertEqual(len(json.loads(c.control(b'{"version":1,"request":"ls"}'))["vgpus"]),
+                             1)
             c.close()
             status, said = g.stop()
             self.assertEqual((status, said), (0, ""))
 
     def test_a_hang_up_while_probing(self):
-        with Gantryd(env={"OCL_ICD_VENDORS": FAKE, "FAKE_VENDOR": "hang-in-probe"}, wait=False) as g:
+        with Gantryd(env={"OCL_ICD_VENDORS": FAKE, "FAKE_VENDOR": "hang-in-probe"},
+                     wait=False) as g:
             while len(tree(g.dir)) < 3:
                 pass
             os.kill(g.pid, signal.SIGHUP)
@@ -222,7 +248,8 @@ class Starts(unittest.TestCase):
             self.assertEqual(g.stop()[0], 0)
 
     def test_a_killed_starts_leavings_are_swept(self):
-        with Gantryd(env={"OCL_ICD_VENDORS": FAKE, "FAKE_VENDOR": "hang-in-probe"}, wait=False) as g:
+        with Gantryd(env={"OCL_ICD_VENDORS": FAKE, "FAKE_VENDOR": "hang-in-probe"},
+                     wait=False) as g:
             while len(tree(g.dir)) < 3:
                 pass
             left = tree(g.dir)
@@ -252,7 +279,8 @@ class Starts(unittest.TestCase):
             manager.close()
 
     def test_nothing_listens_before_the_devices_are_known(self):
-        with Gantryd(env={"OCL_ICD_VENDORS": FAKE, "FAKE_VENDOR": "hang-in-probe"}, wait=False) as g:
+        with Gantryd(env={"OCL_ICD_VENDORS": FAKE, "FAKE_VENDOR": "hang-in-probe"},
+                     wait=False) as g:
             while not tree(g.dir):
                 pass
             self.assertFalse(os.path.exists(g.path))
@@ -260,7 +288,8 @@ class Starts(unittest.TestCase):
     def test_started_without_stdio(self):
         with tempfile.TemporaryDirectory() as d:
             path = os.path.join(d, "s")
-            p = subprocess.Popen(["sh", "-c", 'exec "$0" --socket "$1" <&- >&- 2>&-', os.environ["GANTRYD"], path],
+            p = subprocess.Popen(["sh", "-c", 'exec "$0" --socket "$1" <&- >&- 2>&-',
+                                  os.environ["GANTRYD"], path],
                                  env=dict(os.environ, OCL_ICD_VENDORS=FAKE))
             while not os.path.exists(path):
                 self.assertIsNone(p.poll())
@@ -276,7 +305,8 @@ class Starts(unittest.TestCase):
             if prefix:
                 os.chown(d, 65534, -1)
             env = dict(os.environ, OCL_ICD_VENDORS=FAKE, XDG_RUNTIME_DIR=d)
-            p = subprocess.Popen([*prefix, os.environ["GANTRYD"]], env=env, stderr=subprocess.PIPE, text=True)
+            p = subprocess.Popen([*prefix, os.environ["GANTRYD"]], env=env, stderr=subprocess.PIPE,
+                                 text=True)
             path = os.path.join(d, "gantry", "gantry.sock")
             self.assertEqual(p.stderr.readline(), "ready unix:%s\n" % path)
             self.assertEqual(os.stat(os.path.dirname(path)).st_mode & 0o777, 0o700)
@@ -298,14 +328,18 @@ class Starts(unittest.TestCase):
         self.assertEqual(shown(), [("One", "gpu"), ("Two", "accelerator")])
         self.assertEqual(shown("--device", "two"), [("Two", "accelerator")])
         self.assertEqual(shown("--device", "device:0,present-as=cpu"), [("One", "cpu")])
-        self.assertEqual(shown("--device", "Two,present-as=gpu", "--device", "One"), [("One", "gpu"), ("Two", "gpu")])
+        self.assertEqual(shown("--device", "Two,present-as=gpu", "--device", "One"),
+                         [("One", "gpu"), ("Two", "gpu")])
         with tempfile.NamedTemporaryFile("w") as f:
             f.write("[gantryd]\ndevice = Fake:1\n[device Fake]\npresent-as = cpu\nslice = 30\n")
             f.flush()
             self.assertEqual(shown("--config", f.name, slice_ns=30000000), [("Two", "cpu")])
-            self.assertEqual(shown("--config", f.name, "--slice", "12", slice_ns=30000000), [("Two", "cpu")])
-            self.assertEqual(shown("--config", f.name, "--device", "One", slice_ns=30000000), [("One", "cpu")])
-        self.assertEqual(shown("--slice", "12", "--device", "two", slice_ns=12000000), [("Two", "accelerator")])
+            self.assertEqual(shown("--config", f.name, "--slice", "12", slice_ns=30000000),
+                             [("Two", "cpu")])
+            self.assertEqual(shown("--config", f.name, "--device", "One", slice_ns=30000000),
+                             [("One", "cpu")])
+        self.assertEqual(shown("--slice", "12", "--device", "two", slice_ns=12000000),
+                         [("Two", "accelerator")])
 
     def test_another_users_program_is_refused(self):
         if os.geteuid() != 0:

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of gantryd, its templates and its workers through a program's connection.
 
-The workers are those of idle_vgpu.c: they print and echo the bytes from the session socket, and end when they must.
-Needs GANTRYD, GANTRY_WORKER and FAKE_VENDOR_LIBRARY in the environment.
+The workers are those of idle_vgpu.c: they print and echo the bytes from the session socket, and end
+when they must. Needs GANTRYD, GANTRY_WORKER and FAKE_VENDOR_LIBRARY in the environment.
 """
 import ctypes
 import fcntl
 import json
 import os
-import resource
 import select
 import signal
 import socket
@@ -18,8 +17,9 @@ import threading
 import time
 import unittest
 
-from gantryd_harness import (ATTACH, ATTACHED, CONTROL, ERROR, HELLO, PATIENCE, SEGMENT, SEGMENT_MADE, WELCOME, Client,
-                             Gantryd, attach, children, cmdline, count_fds, frame, hello, wait_gone)
+from gantryd_harness import (ATTACH, ATTACHED, ERROR, HELLO, PATIENCE, SEGMENT, SEGMENT_MADE,
+                             WELCOME, Gantryd, attach, children, cmdline, count_fds, frame, hello,
+                             wait_gone)
 
 F_GET_SEALS = 1034
 PTRACE_SEIZE = 0x4206
@@ -37,7 +37,8 @@ def vgpus(client):
 
 
 def change(client, what, name, **settings):
-    return json.loads(client.control(json.dumps(dict(settings, version=1, request="tenant-" + what, name=name)).encode()))
+    text = json.dumps(dict(settings, version=1, request="tenant-" + what, name=name))
+    return json.loads(client.control(text.encode()))
 
 
 def open_status(pid):
@@ -94,7 +95,8 @@ class Attaching(unittest.TestCase):
         version, n, _ = struct.unpack_from("<IIQ", reply.payload)
         self.assertEqual((version, n, len(reply.payload)), (1, 1, 16 + 152))
         index, devices, api, name = struct.unpack_from("<II16s128s", reply.payload, 16)
-        self.assertEqual((index, devices, api.rstrip(b"\0"), name.rstrip(b"\0")), (0, 2, b"opencl", b"Fake Platform"))
+        self.assertEqual((index, devices, api.rstrip(b"\0"), name.rstrip(b"\0")),
+                         (0, 2, b"opencl", b"Fake Platform"))
 
     def test_segments_are_sealed_and_as_large_as_said(self):
         a = self.attached()
@@ -157,15 +159,22 @@ class Attaching(unittest.TestCase):
         self.addCleanup(operator.close)
         v = vgpus(operator)
         self.assertEqual(len(v), 1)
-        nothing = {"device_ns": 0, "used_ns": 0, "waited_ns": 0, "grants": 0, "interactive": False, "used": False, "share": 0, "entitled": 0}
-        self.assertEqual(v[0], {"id": "%08x" % a.id, "tenant": "blue.team-1", "program": "test", "pid": os.getpid(),
-                                "worker_pid": a.worker, "platform": "Fake Platform", "link": "shm", "mode": "remote",
-                                "state": "idle", "weight": 7, "memory_bytes": 0, "leased_bytes": 0, "memory_limit_bytes": 4096,
-                                "calls": 0, "sync_calls": 0, "copies": {"two": 0, "mapped": 0, "bypass": 0},
-                                "devices": [dict(nothing, name="Fake Device One", index=0), dict(nothing, name="Fake Device Two", index=1)]})
+        nothing = {"device_ns": 0, "used_ns": 0, "waited_ns": 0, "grants": 0, "interactive": False,
+                   "used": False, "share": 0, "entitled": 0}
+        self.assertEqual(v[0], {"id": "%08x" % a.id, "tenant": "blue.team-1", "program": "test",
+                                "pid": os.getpid(),
+                                "worker_pid": a.worker, "platform": "Fake Platform", "link": "shm",
+                                "mode": "remote",
+                                "state": "idle", "weight": 7, "memory_bytes": 0, "leased_bytes": 0,
+                                "memory_limit_bytes": 4096,
+                                "calls": 0, "sync_calls": 0,
+                                "copies": {"two": 0, "mapped": 0, "bypass": 0},
+                                "devices": [dict(nothing, name="Fake Device One", index=0),
+                                            dict(nothing, name="Fake Device Two", index=1)]})
         d = json.loads(operator.control(b'{"version":1,"request":"devices"}'))["devices"]
         self.assertEqual([(x["name"], x["type"], x["present_as"], x["vgpus"]) for x in d],
-                         [("Fake Device One", "gpu", "gpu", 1), ("Fake Device Two", "accelerator", "accelerator", 1)])
+                         [("Fake Device One", "gpu", "gpu", 1),
+                          ("Fake Device Two", "accelerator", "accelerator", 1)])
         self.assertIn("error", json.loads(a.client.control(b"what?")))
 
     def pidfds(self):
@@ -197,7 +206,8 @@ class Attaching(unittest.TestCase):
         other, c = self.attached(), self.gantryd.client()
         for wanted in (0x0badcafe, other.id):
             waiting = self.gantryd.client()
-            waiting.send(frame(WAIT, 2, struct.pack("<IIIIQ32s", wanted, 0, 0, 0, 0, b"")), (2, other.segments[0]))
+            waiting.send(frame(WAIT, 2, struct.pack("<IIIIQ32s", wanted, 0, 0, 0, 0, b"")),
+                         (2, other.segments[0]))
             while len(vgpus(c)) == 1:
                 pass
             ids = {int(v["id"], 16) for v in vgpus(c)} - {other.id}
@@ -211,7 +221,8 @@ class Attaching(unittest.TestCase):
     def test_attaches_that_cannot_be_are_refused_and_the_connection_goes_on(self):
         c = self.gantryd.client()
         self.addCleanup(c.close)
-        for how in (dict(platform=1), dict(platform=2**32 - 1), dict(tenant=b"a b"), dict(tenant=b"\xff"), dict(tenant=b"nobody"),
+        for how in (dict(platform=1), dict(platform=2**32 - 1), dict(tenant=b"a b"),
+                    dict(tenant=b"\xff"), dict(tenant=b"nobody"),
                     dict(weight=2**32 - 1)):
             reply = c.attach(**how)
             self.assertEqual(reply.op, ERROR, how)
@@ -244,14 +255,16 @@ class Attaching(unittest.TestCase):
         # A short-lived process closes the kernel cache a moment after the last program has ended.
         after, deadline = None, time.monotonic() + PATIENCE
         while after != (before, [template], []) and time.monotonic() < deadline:
-            after = (count_fds(self.gantryd.pid), count_fds(template), count_fds()), children(self.gantryd.pid), vgpus(probe)
+            descriptors = count_fds(self.gantryd.pid), count_fds(template), count_fds()
+            after = descriptors, children(self.gantryd.pid), vgpus(probe)
         self.assertEqual(after, (before, [template], []))
         while children(template):
             pass  # the last one is reaped
 
     def test_a_worker_holds_only_its_own(self):
         first, second = self.attached(), self.attached()
-        links = [os.readlink("/proc/%d/fd/%s" % (second.worker, fd)) for fd in os.listdir("/proc/%d/fd" % second.worker)]
+        links = [os.readlink("/proc/%d/fd/%s" % (second.worker, fd))
+                 for fd in os.listdir("/proc/%d/fd" % second.worker)]
         memfds = [l for l in links if l.startswith("/memfd:")]
         sockets = [l for l in links if l.startswith("socket:")]
         self.assertEqual(len(memfds), 5, links)     # ring, events, data, counters, grants
@@ -305,7 +318,10 @@ class Deaths(unittest.TestCase):
         return g
 
     def program(self, gantryd, then):
-        """Starts a process that attaches, reports its worker and runs `then`. Returns its pid and the worker's pidfd."""
+        """Starts a process that attaches, reports its worker and runs `then`.
+
+        Returns its pid and the worker's pidfd.
+        """
         read, write = os.pipe()
         pid = os.fork()
         if pid == 0:
@@ -388,9 +404,12 @@ class Deaths(unittest.TestCase):
     def test_what_operators_change_is_in_the_log(self):
         g = self.start()
         c = g.operator()
-        for request in ({"request": "tenant-add", "name": "blue"}, {"request": "tenant-set", "name": "blue", "weight": 5},
-                        {"request": "tenant-set", "name": "none-of-it"}, {"request": "policy-set", "name": "rr"},
-                        {"request": "policy-set", "name": "rr"}, {"request": "drain"}, {"request": "drain", "undo": True},
+        for request in ({"request": "tenant-add", "name": "blue"},
+                        {"request": "tenant-set", "name": "blue", "weight": 5},
+                        {"request": "tenant-set", "name": "none-of-it"},
+                        {"request": "policy-set", "name": "rr"},
+                        {"request": "policy-set", "name": "rr"}, {"request": "drain"},
+                        {"request": "drain", "undo": True},
                         {"request": "tenant-rm", "name": "blue"}):
             c.control(json.dumps(dict(request, version=1)).encode())
         c.close()
@@ -398,7 +417,8 @@ class Deaths(unittest.TestCase):
         self.assertEqual(g.stop()[1].splitlines(),
                          ["gantryd: warn: {}{}".format(what, by) for what in
                           ("added the tenant blue", "changed the tenant blue", "the policy is rr",
-                           "no new programs are taken in: this gantryd is being emptied", "new programs are taken in again",
+                           "no new programs are taken in: this gantryd is being emptied",
+                           "new programs are taken in again",
                            "removed the tenant blue")])
 
     def test_a_lost_worker_is_seen_by_the_program_and_by_ls(self):
@@ -422,8 +442,8 @@ class Deaths(unittest.TestCase):
         other.close()
         c.close()
         _, said = g.stop()
-        self.assertRegex(said, r"^gantryd: warn: vgpu=%08x: its worker \d+ was ended by signal 9; \"test\" \(%d\)"
-                         % (a.id, os.getpid()))
+        self.assertRegex(said, r"^gantryd: warn: vgpu=%08x: its worker \d+ was ended by signal 9; "
+                         r"\"test\" \(%d\)" % (a.id, os.getpid()))
 
     def test_a_worker_that_breaks_its_protocol_is_killed(self):
         g = self.start()
@@ -469,7 +489,8 @@ class Deaths(unittest.TestCase):
     def test_a_template_that_cannot_be_reaped_is_not_waited_for(self):
         g = self.start()
         old = g.template()
-        # The tracer learns first that the process has ended; gantryd learns it when the tracer has waited for it.
+        # The tracer learns first that the process has ended; gantryd learns it when the tracer has
+        # waited for it.
         libc = ctypes.CDLL(None, use_errno=True)
         libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p]
         if libc.ptrace(PTRACE_SEIZE, old, None, None):
@@ -512,7 +533,8 @@ class Deaths(unittest.TestCase):
 
 class Drivers(unittest.TestCase):
     def test_a_worker_whose_driver_fails_is_an_error_and_no_more(self):
-        for mode, says in (("crash-in-worker", "died"), ("exit-in-worker", "died"), ("fail-in-worker", "offers no platform")):
+        for mode, says in (("crash-in-worker", "died"), ("exit-in-worker", "died"),
+                           ("fail-in-worker", "offers no platform")):
             with Gantryd(env=dict(FAKE, FAKE_VENDOR=mode)) as g:
                 c = g.client()
                 for _ in range(3):
@@ -529,17 +551,20 @@ class Drivers(unittest.TestCase):
             self.assertEqual(len(os.listdir("/proc/%d/task" % a.worker)), 2)
             a.close()
             _, said = g.stop()
-            self.assertIn("starts threads when it is loaded", "".join(g.lines) + said)  # before it was ready, or after
+            # before it was ready, or after
+            self.assertIn("starts threads when it is loaded", "".join(g.lines) + said)
 
     def test_several_drivers_are_several_platforms(self):
         with tempfile.TemporaryDirectory() as d:
-            for name, library in (("1", "/nonexistent/lib.so"), ("2", os.environ["FAKE_VENDOR_LIBRARY"]),
+            for name, library in (("1", "/nonexistent/lib.so"),
+                                  ("2", os.environ["FAKE_VENDOR_LIBRARY"]),
                                   ("3", os.environ["FAKE_VENDOR_LIBRARY"])):
                 with open(os.path.join(d, name + ".icd"), "w") as f:
                     f.write(library + "\n")
             with Gantryd(env={"OCL_ICD_VENDORS": d}) as g:
                 self.assertEqual(len(g.lines), 2)
-                self.assertRegex(g.lines[0], "^gantryd: warn: the driver /nonexistent/lib.so: .*, ignoring it$")
+                self.assertRegex(g.lines[0],
+                                 "^gantryd: warn: the driver /nonexistent/lib.so: .*, ignoring it$")
                 a, b = Attached(g, platform=0), Attached(g, platform=1)
                 parents = {int(open_status(x.worker)["PPid"]) for x in (a, b)}
                 self.assertEqual(len(parents), 2)
@@ -566,215 +591,6 @@ class Drivers(unittest.TestCase):
                 self.assertIn("pocl", f.read())
             self.assertEqual(len(os.listdir("/proc/%d/task" % g.template())), 1)
             a.close()
-
-
-class Hostile(unittest.TestCase):
-    """Invalid frames end the connection of their sender and no other."""
-
-    def setUp(self):
-        self.gantryd = Gantryd(env=FAKE)
-        self.addCleanup(self.gantryd.__exit__)
-        self.good = self.gantryd.client()
-        self.addCleanup(self.good.close)
-
-    def ended(self, data, fds=(), greet=True, partly=False):
-        c = self.gantryd.client(greet=greet)
-        try:
-            c.send(data, fds)
-        except (BrokenPipeError, ConnectionResetError):
-            pass
-        if partly:
-            c.socket.shutdown(socket.SHUT_WR)
-        reply = c.receive()
-        self.assertIsNone(reply, data[:40])
-        c.close()
-
-    def test_frames_that_are_none(self):
-        for data in (b"GET / HTTP/1.1\r\n\r\n", b"\0" * 16, b"\xff" * 64, frame(HELLO, 1, hello(), size=15),
-                     frame(HELLO, 1, hello(), size=65537), frame(HELLO, 1, hello(), zero=1),
-                     frame(HELLO, 1, hello(), flags=2)):
-            self.ended(data, greet=False)
-        self.assertEqual(vgpus(self.good), [])
-
-    def test_greetings_that_are_none(self):
-        for payload in (b"", hello()[:-1], hello() + b"x", hello(magic=1), hello(zero=1), hello(program=b"x" * 128)):
-            self.ended(frame(HELLO, 1, payload), greet=False)
-        self.ended(frame(HELLO, 2, hello()))  # twice
-        self.ended(frame(ATTACH, 1, attach()), (2, 2), greet=False)  # before the greeting
-        self.ended(frame(CONTROL, 1, b"{}"), greet=False)
-
-    def test_another_version_gets_a_sentence(self):
-        c = self.gantryd.client(greet=False)
-        reply = c.ask(HELLO, hello(version=2))
-        self.assertEqual(reply.op, ERROR)
-        self.assertIn("version", reply.error()[1])
-        self.assertIsNone(c.receive())
-        c.close()
-
-    def test_attaches_that_are_none(self):
-        for payload, fds in ((b"", ()), (attach()[:-1], (2, 2)), (attach(zero=2), (2, 2)), (attach(stdio=4), (2,)),
-                             (attach(stdio=3), (2,)), (attach(stdio=3), ()), (attach(stdio=1), (2, 2)),
-                             (attach(stdio=0), (2,)), (attach(stdio=3), (2,) * 8), (attach(tenant=b"x" * 64), (2, 2))):
-            self.ended(frame(ATTACH, 2, payload), fds)
-        self.assertEqual(vgpus(self.good), [])
-
-    def test_frames_out_of_place(self):
-        for op in (0, WELCOME, ATTACHED, SEGMENT_MADE, ERROR, 9, 32, 40, 43, 48, 65535):
-            self.ended(frame(op, 2, b""))
-        self.ended(frame(ATTACH, 2, attach(), flags=1), (2, 2))
-        self.ended(frame(SEGMENT, 2, b""))
-
-    def test_descriptors_that_nobody_asked_for_are_closed(self):
-        before = count_fds(self.gantryd.pid)
-        self.ended(frame(SEGMENT, 2, struct.pack("<Q", 4096)), (2,))
-        self.ended(frame(CONTROL, 2, b"{}"), (2,) * 8)
-        self.ended(frame(HELLO, 1, hello()), (2,) * 9, greet=False)
-        self.ended(frame(ATTACH, 2, attach())[:20], (2,) * 5, partly=True)
-        vgpus(self.good)
-        while count_fds(self.gantryd.pid) != before:  # by a thread of its own, in its own time
-            time.sleep(0.01)
-
-    def test_every_strict_prefix_of_an_attach(self):
-        whole = frame(ATTACH, 2, attach())
-        for n in range(len(whole)):
-            self.ended(whole[:n], (2, 2) if n else (), partly=True)
-        self.assertEqual(vgpus(self.good), [])
-
-    def test_names_command_nobody_who_reads_the_log(self):
-        with Gantryd(env=FAKE) as g:
-            for name in (b"\x1b[31mred", b"\xc2\x9b31mred", b"\x9b31mred", b"\xe2\x80\xaegnp.exe", b"\xe2\x81\xa6a\xe2\x81\xa9", b"a\nb"):
-                c = g.client(greet=False)
-                self.assertEqual(c.ask(HELLO, hello(program=name)).op, WELCOME)
-                c.send(frame(99, 1))
-                self.assertIsNone(c.receive())
-                c.close()
-            _, log = g.stop()
-        lines = [line for line in log.splitlines() if "unknown frame" in line]
-        self.assertEqual(len(lines), 6, log)
-        self.assertEqual([c for c in log if c in "\x1b\x9b\u202e\u2066\u2069\ufffd"], [], log)
-
-    def test_a_log_that_nobody_reads_holds_up_nobody(self):
-        with Gantryd(env=dict(FAKE, GANTRY_LOG="debug")) as g:
-            for _ in range(2500):  # lines of 200 bytes: more than the pipe and gantryd's own memory hold
-                c = g.client(greet=False)
-                self.assertEqual(c.ask(HELLO, hello(program=b"n" * 127)).op, WELCOME)
-                c.send(frame(99, 1))
-                self.assertIsNone(c.receive())
-                c.close()
-            g.client().close()
-            said = b""
-            while b"lines were left out here" not in said:
-                said += os.read(g.process.stderr.fileno(), 65536)
-            status, rest = g.stop()
-        lines = (said.decode() + rest).splitlines()
-        dropped = sum(int(line.split()[2]) for line in lines if "lines were left out here" in line)
-        self.assertEqual(status, 0)
-        self.assertEqual(sum("unknown frame" in line for line in lines) + dropped, 2500)
-
-    def test_a_log_that_is_never_read_does_not_keep_gantryd_from_ending(self):
-        with Gantryd(env=dict(FAKE, GANTRY_LOG="debug")) as g:
-            for _ in range(600):
-                c = g.client(greet=False)
-                self.assertEqual(c.ask(HELLO, hello(program=b"n" * 127)).op, WELCOME)
-                c.send(frame(99, 1))
-                self.assertIsNone(c.receive())
-                c.close()
-            g.process.terminate()
-            self.assertEqual(g.process.wait(PATIENCE), 0)
-
-    def test_a_request_without_end(self):
-        c = self.gantryd.client()
-        part = frame(CONTROL, 2, b" " * 60000, flags=1)
-        with self.assertRaises((BrokenPipeError, ConnectionResetError)):
-            for _ in range(1000):
-                c.send(part)
-        c.close()
-        vgpus(self.good)
-
-    def test_without_descriptors_the_tcp_port_pauses(self):
-        with Gantryd("--listen", "tcp:127.0.0.1:0", "--insecure", env=FAKE) as g:
-            port = int(next(line for line in g.lines if line.startswith("listening tcp:")).rsplit(":", 1)[1])
-            _, hard = resource.prlimit(g.pid, resource.RLIMIT_NOFILE)
-            was = resource.prlimit(g.pid, resource.RLIMIT_NOFILE, (3, hard))
-            c = socket.create_connection(("127.0.0.1", port))
-            c.settimeout(PATIENCE)
-            self.assertTrue(select.select([g.process.stderr], [], [], PATIENCE)[0])
-            self.assertIn("cannot accept another connection to tcp:", g.process.stderr.readline().decode())
-            resource.prlimit(g.pid, resource.RLIMIT_NOFILE, was)
-            c.sendall(frame(99, 1, b"x" * 16))
-            self.assertNotEqual(select.select([c], [], [], PATIENCE)[0], [])  # it is heard
-            c.close()
-
-    def test_without_descriptors_who_is_idle_makes_room_at_the_tcp_port(self):
-        with Gantryd("--listen", "tcp:127.0.0.1:0", "--insecure", env=FAKE) as g:
-            port = int(next(line for line in g.lines if line.startswith("listening tcp:")).rsplit(":", 1)[1])
-            before = set(os.listdir("/proc/%d/fd" % g.pid))
-            idle = socket.create_connection(("127.0.0.1", port))
-            idle.settimeout(PATIENCE)
-            idle.sendall(frame(HELLO, 1, hello()))
-            size = struct.unpack("<I", idle.recv(4, socket.MSG_WAITALL))[0]
-            idle.recv(size - 4, socket.MSG_WAITALL)  # welcome
-            own = set(os.listdir("/proc/%d/fd" % g.pid)) - before
-            self.assertEqual(len(own), 1)
-            _, hard = resource.prlimit(g.pid, resource.RLIMIT_NOFILE)
-            resource.prlimit(g.pid, resource.RLIMIT_NOFILE, (int(own.pop()) + 1, hard))
-            late = socket.create_connection(("127.0.0.1", port))
-            late.settimeout(PATIENCE)
-            self.assertEqual(idle.recv(1), b"")
-            late.sendall(frame(99, 1, b"x" * 16))
-            self.assertEqual(late.recv(1), b"")
-            for s in (idle, late):
-                s.close()
-
-    def refused_or_attached(self, client, pid):
-        """Tries with room for 0, 1, 2 and more descriptors until it succeeds. Returns the errors before that."""
-        _, hard = was = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-        lowest = next(fd for fd in range(hard) if not os.path.lexists("/proc/%d/fd/%d" % (pid, fd)))
-        refused = []
-        for room in (0, 1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 128, 256):
-            resource.prlimit(pid, resource.RLIMIT_NOFILE, (lowest + room, hard))
-            reply = client.attach()
-            resource.prlimit(pid, resource.RLIMIT_NOFILE, was)
-            if reply.op == ATTACHED:
-                reply.close()
-                return refused
-            refused.append(reply.error())
-        self.fail("it never suffices: %s" % refused)
-
-    def test_without_descriptors_attaches_are_refused_and_all_goes_on(self):
-        with Gantryd(env=FAKE) as g:
-            Attached(g).close()
-            template = g.template()
-            for pid, says in ((g.pid, "gantryd has no descriptors left"), (template, "a template has no descriptors left")):
-                client = g.client()
-                refused = self.refused_or_attached(client, pid)
-                self.assertIn(says, [text for _, text, _ in refused])
-                for _, text, _ in refused:
-                    self.assertRegex(text, "descriptors|Too many open files|there is room for")
-                self.assertEqual(g.template(), template)
-                client.close()
-            Attached(g).close()
-
-    def test_a_peer_that_never_reads(self):
-        """A peer is not read until it reads its answers; none of them is lost."""
-        c = self.gantryd.operator()  # whose requests are not metered
-        request = frame(CONTROL, 2, b'{"version":1,"request":"devices"}')
-        c.socket.setblocking(False)
-        sent = 0
-        try:
-            while sent < 100 << 20:
-                sent += c.socket.send(request * 50)
-            self.fail("gantryd takes in 100 MiB of requests whose answers nobody reads")
-        except BlockingIOError:
-            pass
-        vgpus(self.good)
-        c.socket.setblocking(True)
-        c.socket.settimeout(PATIENCE)
-        for _ in range(sent // len(request)):
-            reply = c.receive()
-            self.assertTrue(reply and reply.op == CONTROL)
-        c.close()
-        vgpus(self.good)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of gantryd's scheduler with workers that request a device: grants, listings, and changes by operators.
+"""Tests of gantryd's scheduler with workers that request a device.
 
-The workers are those of idle_vgpu.c: a byte over the session socket makes one acquire, park or yield. Needs GANTRYD, GANTRY_WORKER
-and FAKE_VENDOR_LIBRARY in the environment.
+They cover grants, listings, and changes by operators. The workers are those of idle_vgpu.c: a byte
+over the session socket makes one acquire, park or yield. Needs GANTRYD, GANTRY_WORKER and
+FAKE_VENDOR_LIBRARY in the environment.
 """
 import json
 import os
@@ -17,7 +18,8 @@ from gantryd_harness import ATTACH, ATTACHED, PATIENCE, Gantryd, attach, frame
 FAKE = {"OCL_ICD_VENDORS": os.environ["FAKE_VENDOR_LIBRARY"]}
 NONE, WANTED, HELD, RESTING = b"0", b"1", b"2", b"3"
 POLICIES = ["fair", "credit", "credit-hs", "strict", "rr", "xenocredit"]
-SHARE_KEYS = {"name", "index", "share", "entitled", "device_ns", "used_ns", "waited_ns", "grants", "interactive", "used"}
+SHARE_KEYS = {"name", "index", "share", "entitled", "device_ns", "used_ns", "waited_ns", "grants",
+              "interactive", "used"}
 
 
 class Player:
@@ -67,7 +69,8 @@ class Grants(unittest.TestCase):
         return p
 
     def ask(self, request, **more):
-        return json.loads(self.operator.control(json.dumps(dict(more, version=1, request=request)).encode()))
+        text = json.dumps(dict(more, version=1, request=request))
+        return json.loads(self.operator.control(text.encode()))
 
     def tenant(self, what, name, **settings):
         reply = self.ask("tenant-" + what, name=name, **settings)
@@ -88,18 +91,21 @@ class Grants(unittest.TestCase):
     def test_turns(self):
         self.start()
         a, b = self.player(), self.player()
-        self.assertEqual(self.seen(a), {"name": self.seen(a)["name"], "index": 0, "share": 0, "entitled": 0, "device_ns": 0, "used_ns": 0, "waited_ns": 0,
+        self.assertEqual(self.seen(a), {"name": self.seen(a)["name"], "index": 0, "share": 0,
+                                        "entitled": 0, "device_ns": 0, "used_ns": 0, "waited_ns": 0,
                                         "grants": 0, "interactive": False, "used": False})
         self.assertEqual(a.take(), HELD)
         # Alone: it is charged for nothing and has the whole device.
         alone = self.seen(a)
-        self.assertEqual((alone["share"], alone["entitled"], alone["used_ns"], alone["grants"]), (1, 1, 0, 1))
+        self.assertEqual((alone["share"], alone["entitled"], alone["used_ns"], alone["grants"]),
+                         (1, 1, 0, 1))
         self.assertEqual(b.do(b"T"), WANTED)
         self.assertEqual(a.do(b"P"), HELD)
         # Preempted, it is charged; the waiting one has had nothing.
         x, y = self.seen_at_once(a, b)
         self.assertEqual((x["share"], y["share"], x["entitled"], y["entitled"]), (1, 0, 0.5, 0.5))
-        self.assertEqual((x["grants"], y["grants"], y["used_ns"], x["waited_ns"]), (1, 0, 0, alone["waited_ns"]))
+        self.assertEqual((x["grants"], y["grants"], y["used_ns"], x["waited_ns"]),
+                         (1, 0, 0, alone["waited_ns"]))
         self.assertGreater(x["used_ns"], 0)
         self.assertGreater(y["waited_ns"], 0)
         self.assertEqual(a.do(b"A"), WANTED)
@@ -129,10 +135,14 @@ class Grants(unittest.TestCase):
         self.assertEqual(self.seen(a)["used_ns"], 0)
 
     def test_weights_reach_the_scheduler(self):
-        """Weights of both levels, with changes at once: the entitled part comes from the scheduler's own weights."""
+        """Weights of both levels, with changes at once.
+
+        The entitled part comes from the scheduler's own weights.
+        """
         self.start()
         self.tenant("add", "blue", weight=300, uids=[os.getuid()])
-        players = [self.player(weight=w, tenant=t) for w, t in ((100, b""), (300, b""), (0, b"blue"))]
+        players = [self.player(weight=w, tenant=t)
+                   for w, t in ((100, b""), (300, b""), (0, b"blue"))]
         for p in players:
             self.assertIn(p.do(b"T"), (WANTED, HELD))
         # The scheduler sees the request a moment later.
@@ -223,7 +233,8 @@ class Grants(unittest.TestCase):
             c = self.gantryd.client()
             self.addCleanup(c.close)
             c.send(frame(ATTACH, 9, attach(stdio=0)))
-            c.control(b'{"version":1,"request":"ls"}')  # the next frame of this connection is answered, and the attach is not
+            # the next frame of this connection is answered, and the attach is not
+            c.control(b'{"version":1,"request":"ls"}')
             said = self.gantryd.stop()[1]
             self.assertEqual(said.count(says), 11, said)
             self.assertEqual(said.count("they may start one vGPU every 60000 ms"), 1, said)
@@ -231,7 +242,8 @@ class Grants(unittest.TestCase):
     def test_a_policy_is_changed_live(self):
         self.start("--policy", "rr")
         reply = self.ask("policy")
-        self.assertEqual((reply["policy"], [p["name"] for p in reply["policies"]]), ("rr", ["none"] + POLICIES))
+        self.assertEqual((reply["policy"], [p["name"] for p in reply["policies"]]),
+                         ("rr", ["none"] + POLICIES))
         a, b = self.player(), self.player()
         self.assertEqual(a.take(), HELD)
         self.assertEqual(b.do(b"T"), WANTED)
@@ -251,7 +263,8 @@ class Grants(unittest.TestCase):
             grants += 1
             self.assertEqual(self.seen(a)["grants"] + self.seen(b)["grants"], grants)
         refused = self.ask("policy-set", name="fare")["error"]
-        self.assertEqual((refused["what"], refused["why"]), ("cannot change the policy", 'there is no policy "fare"'))
+        self.assertEqual((refused["what"], refused["why"]),
+                         ("cannot change the policy", 'there is no policy "fare"'))
         self.assertEqual(refused["fix"], "the policies are none, " + ", ".join(POLICIES))
         self.assertEqual(self.ask("policy")["policy"], "fair")
 
@@ -259,7 +272,8 @@ class Grants(unittest.TestCase):
         with Gantryd(env=FAKE) as g:
             path = os.path.join(g.dir, "conf")
             with open(path, "w") as f:
-                f.write("[gantryd]\npolicy = credit\nslice = 2.5\nkernel-limit = 30\n[tenant blue]\ncap = 75%\nfloor = 0.25\n")
+                f.write("[gantryd]\npolicy = credit\nslice = 2.5\nkernel-limit = 30\n"
+                        "[tenant blue]\ncap = 75%\nfloor = 0.25\n")
             self.start("--config", path)
         tenants = {t["name"]: t for t in self.ask("tenants")["tenants"]}
         self.assertEqual((tenants["blue"]["cap"], tenants["blue"]["floor"]), (0.75, 0.25))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of hangs while a vGPU starts: of a driver's template, and of a driver in its worker.
 
-No start waits for longer than --start-limit, and programs keep the vGPUs that they have. Needs GANTRYD, GANTRY_WORKER and FAKE_VENDOR_LIBRARY in the
-environment.
+No start waits for longer than --start-limit, and programs keep the vGPUs that they have. Needs
+GANTRYD, GANTRY_WORKER and FAKE_VENDOR_LIBRARY in the environment.
 """
 import os
 import signal
@@ -58,7 +58,8 @@ class Hangs(unittest.TestCase):
             after.close()
         status, log = g.stop()
         self.assertEqual(status, 0)
-        self.assertEqual(log.count("has not answered for {} s; another takes its place".format(LIMIT_S)), 1, log)
+        replaced = "has not answered for {} s; another takes its place".format(LIMIT_S)
+        self.assertEqual(log.count(replaced), 1, log)
         self.assertEqual(log.count("its template does not report how"), 1, log)
 
     def test_one_that_goes_on_later_hurts_nobody(self):
@@ -95,11 +96,13 @@ class Hangs(unittest.TestCase):
             for _ in range(2):
                 reply = c.attach()
                 self.assertEqual(reply.op, ERROR)
-                self.assertIn("has not started the driver within {} s".format(LIMIT_S), reply.error()[1])
+                self.assertIn("has not started the driver within {} s".format(LIMIT_S),
+                              reply.error()[1])
             self.assertEqual(vgpus(c), [])
         status, log = g.stop()
         self.assertEqual(status, 0)
-        self.assertEqual(log.count("has not started its driver within {} s, and is killed".format(LIMIT_S)), 2, log)
+        killed = "has not started its driver within {} s, and is killed".format(LIMIT_S)
+        self.assertEqual(log.count(killed), 2, log)
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ class Checkpoint(CommandTest):
     def test_a_worker_that_does_not_let_go(self):
         path = os.path.join(self.dir, "s")
         for reply, says in (({"error": {"what": "it was given up", "why": "the workers took too long"}}, "the workers took too long"),
-                            ({"checkpoint": {"id": "00000001", "state": "running", "bytes": 5}}, "wrote more than came")):
+                            ({"checkpoint": {"id": "00000001", "state": "running", "bytes": 5}}, "fewer bytes arrived")):
             for how in ((), ("--stop",)):
                 with self.subTest(says=says, how=how), Holding(path, reply) as fake:
                     self.refused(1, says, "checkpoint", "--quiet", "1", os.path.join(self.dir, "a.ckpt"), *how, address="unix:" + path)

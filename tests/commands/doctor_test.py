@@ -70,19 +70,19 @@ class Doctor(CommandTest):
             self.one(found, "devices", "ok", "1 device on 1 platform, used by 0 vGPUs")
             self.one(found, "installation", "ok", self.prefix.library)
             self.assertRegex(found["loader"][0][1], r"is (ocl-icd|Khronos's loader)")
-            self.one(found, "gantry run", "ok", "programs see 1 platform, of Gantry alone")
-            self.one(found, "environment", "ok", "by gantry run only")
+            self.one(found, "gantry run", "ok", "programs see 1 platform, all of Gantry")
+            self.one(found, "environment", "ok", "only with gantry run")
             self.one(found, "driver", "ok", "serves 1 device")
             for check in ("memory", "processes", "processors"):
                 self.assertIn(check, found)
             crowded = Prefix()
             self.addCleanup(crowded.close)
             shutil.copy(POCL, crowded.vendors)
-            self.one(self.doctor(address, 0, prefix=crowded), "gantry run", "ok", "of Gantry alone")
+            self.one(self.doctor(address, 0, prefix=crowded), "gantry run", "ok", "all of Gantry")
             found = self.doctor(address, 0, env={"OCL_ICD_VENDORS": crowded.vendors})
             self.one(found, "environment", "warn", "see Gantry, and 1 platform without it", "gantry run")
             found = self.doctor(address, 0, env={"OCL_ICD_VENDORS": self.prefix.vendors})
-            self.one(found, "environment", "ok", "use Gantry by themselves")
+            self.one(found, "environment", "ok", "use Gantry without gantry run")
 
     def test_a_limit_on_vgpus(self):
         """Gantry is found, and says itself why a program gets no vGPU; $GANTRY_LOG of the user changes nothing."""
@@ -118,20 +118,20 @@ class Doctor(CommandTest):
     def test_ways_past_gantry(self):
         """ICD files of drivers that are not Gantry's, of the system and of the environment."""
         address = "unix:" + os.path.join(self.dir, "s")
-        self.one(self.doctor(address, 1), "bypass", "ok", "no ICD file lets programs load a driver past Gantry")
+        self.one(self.doctor(address, 1), "bypass", "ok", "no ICD file lets programs load a driver without Gantry")
         self.assertEqual(self.drivers, [[]])
         self.driver("gantry.icd", self.prefix.library)
         self.driver("not-this.txt", "libnothing.so")
         self.assertEqual(self.doctor(address, 1)["bypass"][0][0], "ok")
         self.driver("a.icd", FAKE)
         found = self.doctor(address, 1)
-        self.one(found, "bypass", "warn", "programs can load 1 driver past Gantry", "gantry run")
+        self.one(found, "bypass", "warn", "programs can load 1 driver without Gantry", "gantry run")
         self.assertEqual(self.drivers, [[os.path.join(self.dir, "a.icd")]])
         os.mkdir(os.path.join(self.dir, "more"))
         for name in ("b", "c", "d"):
             self.driver("more/{}.icd".format(name), "libvendor.so")
         found = self.doctor(address, 1, env={"OCL_ICD_VENDORS": os.path.join(self.dir, "more")})
-        self.one(found, "bypass", "warn", "4 drivers past Gantry")
+        self.one(found, "bypass", "warn", "4 drivers without Gantry")
         self.assertIn("and 1 more", found["bypass"][0][1])
         self.assertEqual(sorted(map(os.path.basename, self.drivers[0])), ["a.icd", "b.icd", "c.icd", "d.icd"])
         self.doctor(address, 1, env={"OCL_ICD_VENDORS": os.path.join(self.dir, "a.icd")})
@@ -145,7 +145,7 @@ class Doctor(CommandTest):
             self.doctor(address, 0, args=["--strict"])
             self.driver("a.icd", FAKE)
             self.assertEqual(self.doctor(address, 0)["bypass"][0][0], "warn")
-            self.one(self.doctor(address, 1, args=["--strict"]), "bypass", "fail", "past Gantry")
+            self.one(self.doctor(address, 1, args=["--strict"]), "bypass", "fail", "without Gantry")
 
     def test_the_first_platform(self):
         """ocl-icd lists the driver whose file it reads first; who takes the first platform may go past Gantry."""
@@ -159,7 +159,7 @@ class Doctor(CommandTest):
             first = subprocess.run([os.environ["HOLDER"]], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE).returncode
             self.assertEqual(first, 0)
             said = self.doctor("unix:" + g.path, 0, env={"OCL_ICD_VENDORS": crowded.vendors})["environment"][0][1]
-            self.assertRegex(said, "1 platform without it(, of which one comes first: what takes the first platform goes past Gantry)?$")
+            self.assertRegex(said, "1 platform without it(, one of them first: programs that use the first platform bypass Gantry)?$")
 
     def test_parts_that_are_missing(self):
         address = "unix:" + os.path.join(self.dir, "s")
@@ -174,12 +174,12 @@ class Doctor(CommandTest):
         self.assertIn("libgantry-tls.so: No such file or directory: no gantryd is reached over tcp with TLS", found[1][1])
         for name in ("libgantry-vgpu.so", "libgantry-tls.so"):
             self.file("lib/" + name)
-        self.one(self.doctor(address, 1, prefix=whole), "parts", "ok", "what passthrough, TLS need is there")
+        self.one(self.doctor(address, 1, prefix=whole), "parts", "ok", "the parts for passthrough, TLS are installed")
         shutil.copy("/bin/true", os.path.join(whole.dir, "bin", "gantryd"))
         self.one(self.doctor(address, 1, prefix=whole), "parts", "fail", "the gantryd of this installation cannot start", "install Gantry")
         os.makedirs(os.path.join(whole.dir, "libexec", "gantry"))
         shutil.copy("/bin/true", os.path.join(whole.dir, "libexec", "gantry", "gantry-worker"))
-        self.one(self.doctor(address, 1, prefix=whole), "parts", "ok", "what passthrough, TLS and gantryd need is there")
+        self.one(self.doctor(address, 1, prefix=whole), "parts", "ok", "the parts for passthrough, TLS and gantryd are installed")
 
     def test_while_gantryd_is_drained(self):
         if not HAS_LOADER:
@@ -190,14 +190,14 @@ class Doctor(CommandTest):
             c.control(b'{"version":1,"request":"drain"}')
             found = self.doctor("unix:" + g.path, 0)
             self.assertEqual([f[0] for f in found["daemon"]], ["ok", "warn"])
-            self.assertIn("it is being emptied", found["daemon"][1][1])
+            self.assertIn("gantryd is being emptied", found["daemon"][1][1])
             self.assertNotIn("gantry run", found)
 
     def test_what_this_user_may_do(self):
         if not os.path.exists(POCL):
             self.skipTest("no PoCL")
         with Gantryd(env={"OCL_ICD_VENDORS": POCL, "GANTRY_WORKER": os.environ["REAL_WORKER"]}) as g:
-            self.one(self.doctor("unix:" + g.path, None), "role", "ok", "is an operator: " + beside(g.path, "control"))
+            self.one(self.doctor("unix:" + g.path, None), "role", "ok", "is an operator: it may use " + beside(g.path, "control"))
             if os.geteuid() != 0:
                 return
             nobody = as_nobody(self, self.prefix.gantry)
@@ -205,7 +205,7 @@ class Doctor(CommandTest):
             c = g.operator()
             self.addCleanup(c.close)
             c.control(b'{"version":1,"request":"tenant-set","name":"default","uids":"any"}')
-            self.one(self.doctor("unix:" + g.path, None, before=nobody), "role", "ok", "sees its own tenant alone")
+            self.one(self.doctor("unix:" + g.path, None, before=nobody), "role", "ok", "sees only its own tenant")
             os.chmod(beside(g.path, "view"), 0o666)
             self.one(self.doctor("unix:" + g.path, None, before=nobody), "role", "ok", "is a viewer")
 
@@ -231,7 +231,7 @@ class Doctor(CommandTest):
             try:
                 p = subprocess.Popen([self.prefix.gantry, "doctor"], env=dict(self.prefix.env("unix:" + g.path), OPENCL_VENDOR_PATH=self.dir),
                                      stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-                self.assertIn("is for this user", p.stdout.readline())
+                self.assertIn("this user may use", p.stdout.readline())
                 began = time.monotonic()
                 rest, _ = p.communicate()
                 self.assertIn("gantryd does not answer", rest)
@@ -250,7 +250,7 @@ class Doctor(CommandTest):
     def test_no_daemon(self):
         path = os.path.join(self.dir, "s")
         found = self.doctor("unix:" + path, 1)
-        self.one(found, "socket", "fail", "there is no socket, so no gantryd", "start gantryd")
+        self.one(found, "socket", "fail", "there is no socket: gantryd does not run there", "start gantryd")
         self.assertNotIn("daemon", found)
         self.one(self.doctor("unix:" + self.file("plain"), 1), "socket", "fail", "is not a socket")
         self.one(self.doctor("here", 1), "socket", "fail", "is not an address")
@@ -258,7 +258,7 @@ class Doctor(CommandTest):
     def test_a_killed_daemons_socket(self):
         with Gantryd(env={"OCL_ICD_VENDORS": FAKE}) as g:
             g.stop(signal.SIGKILL)
-            self.one(self.doctor("unix:" + g.path, 1), "daemon", "fail", "its gantryd was killed", "start it again")
+            self.one(self.doctor("unix:" + g.path, 1), "daemon", "fail", "gantryd was killed", "start it again")
 
     def test_no_permission(self):
         nobody = as_nobody(self, self.prefix.gantry)
@@ -266,9 +266,9 @@ class Doctor(CommandTest):
             self.skipTest("needs two users")
         with Gantryd(env={"OCL_ICD_VENDORS": FAKE}) as g:
             address = "unix:" + g.path
-            self.one(self.doctor(address, 1, before=nobody), "socket", "fail", "Permission denied", "ask for the right")
+            self.one(self.doctor(address, 1, before=nobody), "socket", "fail", "Permission denied", "ask for search permission")
             os.chmod(g.dir, 0o755)
-            self.one(self.doctor(address, 1, before=nobody), "socket", "fail", "is not for this user", "start a gantryd of your own")
+            self.one(self.doctor(address, 1, before=nobody), "socket", "fail", "this user may not use", "start a gantryd of your own")
             os.chmod(g.path, 0o666)
             found = self.doctor(address, 1, before=nobody)
             self.one(found, "socket", "ok", "mode 0666")

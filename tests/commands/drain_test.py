@@ -52,7 +52,7 @@ class Drain(CommandTest):
         self.assertEqual(said, {"version": 1, "drain": {"to": self.there, "moved": 0, "stay": 0, "interrupted": False, "vgpus": []}})
         self.sentence(self.prefix.run("ls", address=self.address), 0, "gantry ls", REFUSAL)
         findings = json.loads(self.prefix.run("doctor", "--json", address=self.address).stdout)["findings"]
-        self.assertIn(("warn", "it is being emptied, and takes in no new programs"), [(f["status"], f["finding"]) for f in findings])
+        self.assertIn(("warn", "gantryd is being emptied, and takes in no new programs"), [(f["status"], f["finding"]) for f in findings])
         self.refused(125, REFUSAL, "run", "--", "true", address=self.address)
         client = self.gantryd.client()
         self.addCleanup(client.close)
@@ -60,7 +60,7 @@ class Drain(CommandTest):
         self.assertEqual(reply.op, ERROR)
         self.assertIn(REFUSAL, reply.error()[1])
         # Who was refused is let in on the same connection when it is over.
-        self.assertEqual(self.drained("--undo"), "new programs are taken in again; programs that have moved stay there\n")
+        self.assertEqual(self.drained("--undo"), "new programs are admitted again; programs that have moved stay there\n")
         reply = client.attach()
         self.assertNotEqual(reply.op, ERROR)
         reply.close()

@@ -93,7 +93,7 @@ class Kill(CommandTest):
         self.assertNotIn("\x1b", line)
 
     def test_wrong_usage(self):
-        for args, says in (([], "no vGPU is given"), (["1", "--tenant", "blue"], "do not go together"), (["--frob"], "unknown option"),
+        for args, says in (([], "no vGPU is given"), (["1", "--tenant", "blue"], "exclude each other"), (["--frob"], "unknown option"),
                            (["--reason"], "needs a value")):
             self.refused(2, says, "kill", *args, address=self.address)
 

@@ -199,7 +199,7 @@ class NoDaemon(CommandTest):
                              (lambda op, seq: b"HTTP/1.1 400 Bad Request\r\n\r\n" * 3, "is not a frame; see that the address is a gantryd's"),
                              (lambda op, seq: frame(WELCOME, seq + 1, bytes(16)), "is not a frame"),
                              (lambda op, seq: frame(ERROR, seq, error), "not for you; go away"),
-                             (welcome_then(CONTROL, b"no json"), "is not an object"),
+                             (welcome_then(CONTROL, b"no json"), "is not a JSON object"),
                              (welcome_then(CONTROL, b'{"version":1}'), 'has no "vgpus"'),
                              (welcome_then(CONTROL, b'{"version":1,"error":{"what":"w","why":"y","fix":"f"}}'), "y; f")):
             with FakeGantryd(path, answer):
@@ -277,7 +277,7 @@ class Usage(CommandTest):
         p = self.prefix.run()
         self.sentence(p, 2, "gantry", "no command is given")
         for args, says in ((["ls", "--jsno"], "did you mean --json?"), (["ls", "-j"], "unknown option -j"),
-                           (["ls", "x"], 'unexpected argument "x"; gantry help ls shows what it takes'), (["ls", "--json=1"], "takes no value"),
+                           (["ls", "x"], 'unexpected argument "x"; gantry help ls shows its arguments'), (["ls", "--json=1"], "takes no value"),
                            (["devices", "--connect"], "needs a value"), (["doctor", "--weight", "1"], "unknown option --weight"),
                            (["help", "ls", "ls"], "unexpected argument")):
             p = self.prefix.run(*args)
@@ -289,9 +289,9 @@ class Usage(CommandTest):
         """Before gantryd is asked: there is none."""
         for args, says in ((["drain"], "no address is given; write gantry drain"), (["drain", "foo"], '"foo" is not an address'),
                            (["drain", ""], '"" is not an address'), (["migrate"], "no vGPU is given"), (["migrate", "1f"], "no destination is given"),
-                           (["migrate", "", "local"], "no vGPU is given"), (["migrate", "1f", "foo"], '"foo" is no destination; write gantry migrate'),
-                           (["migrate", "1f", "unix:"], '"unix:" is no destination'), (["mode", "1f"], "no mode is given"),
-                           (["mode", "1f", "fast"], '"fast" is no mode; write gantry mode'), (["mode", "", "remote"], "no vGPU is given"),
+                           (["migrate", "", "local"], "no vGPU is given"), (["migrate", "1f", "foo"], '"foo" is not a destination; write gantry migrate'),
+                           (["migrate", "1f", "unix:"], '"unix:" is not a destination'), (["mode", "1f"], "no mode is given"),
+                           (["mode", "1f", "fast"], '"fast" is not a mode; write gantry mode'), (["mode", "", "remote"], "no vGPU is given"),
                            (["kill", ""], "no vGPU is given"), (["kill", "1f", ""], "no vGPU is given"), (["checkpoint", "1f"], "no file is given"),
                            (["checkpoint", "", "f"], "no vGPU is given"), (["restore"], "no file is given"), (["inspect"], "no file is given"),
                            (["tenant"], "no command is given")):

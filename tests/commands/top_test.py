@@ -153,7 +153,7 @@ class Top(CommandTest):
         s.send(b"d")
         s.until(lambda t: "[device" not in t and "Fake Device One" in t)
         s.send(b"h")
-        s.until(lambda t: "what weights entitle it to" in t)
+        s.until(lambda t: "its entitlement by weight" in t)
         s.send(b"h ")
         s.until(lambda t: "PAUSED" in t and ids[0] in t)
         new, _ = self.attach()
@@ -256,7 +256,7 @@ class Top(CommandTest):
         self.assertIn(b"no-such-terminal", s.raw)
 
     def test_wrong_usage(self):
-        self.refused(2, "sort by", "top", "--once", "--sort", "beauty", address=self.address)
+        self.refused(2, "sort key", "top", "--once", "--sort", "beauty", address=self.address)
         for delay in ("0", "-1", "1s", "", "0.01", "1e9", "."):
             self.refused(2, "time", "top", "--once", "--delay", delay, address=self.address)
 

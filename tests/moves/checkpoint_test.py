@@ -235,7 +235,7 @@ class Checkpoints(unittest.TestCase):
                         continue
                     self.refused(daemon, ("restore", path), what)
                     self.assertTrue(wait_until(lambda: self.vgpu(daemon)["state"] == "stopped", TIMEOUT_S))
-            self.refused(daemon, ("restore", self.work), "no plain file")
+            self.refused(daemon, ("restore", self.work), "not a regular file")
             self.refused(daemon, ("restore", os.path.join(self.work, "none")), "No such file")
             self.restore(daemon, before)
             program.on()
@@ -320,7 +320,7 @@ class Checkpoints(unittest.TestCase):
                 for pid in hosts:
                     os.kill(pid, signal.SIGCONT)
             self.assertEqual(restoring.returncode, 1)
-            self.assertIn("interrupted: its program waits on", errors)
+            self.assertIn("interrupted: its program still waits", errors)
             self.assertTrue(wait_until(lambda: self.vgpu(daemon)["state"] == "stopped", TIMEOUT_S))
             self.restore(daemon, before)
             self.go_through(program, lambda step: None)
@@ -332,7 +332,7 @@ class Checkpoints(unittest.TestCase):
             with open(self.file, "w", encoding="utf-8") as f:
                 f.write("what was there")
             self.refused(daemon, ("checkpoint", "zz", self.file), "no vGPU")
-            self.refused(daemon, ("checkpoint", vgpu["id"], self.files), "no plain file")
+            self.refused(daemon, ("checkpoint", vgpu["id"], self.files), "not a regular file")
             self.refused(daemon, ("checkpoint", vgpu["id"], "/none/such"), "No such file")
             with open(self.file, encoding="utf-8") as f:
                 self.assertEqual(f.read(), "what was there")

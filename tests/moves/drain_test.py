@@ -190,7 +190,7 @@ class Drain(MovesCase):
         drain = self.started(a, "drain", "--quiet", b.address)
         line = drain.stderr.readline()
         self.assertIn(blue, line)
-        self.assertIn("waits for others to end", line)
+        self.assertIn("waits for other migrations to end", line)
         b.ctl("tenant", "set", "blue", "--memory", "none")
         os.kill(worker, signal.SIGCONT)
         out, errors = drain.communicate(timeout=TIMEOUT_S)
@@ -200,7 +200,7 @@ class Drain(MovesCase):
         lines = out.splitlines()
         self.assertEqual([line.split()[0] for line in lines[:-1]], [plain, blue])
         for line in lines[:-1]:
-            self.assertRegex(line, r"moved; it stood still for \d+\.\d ms$")
+            self.assertRegex(line, r"moved; it was paused for \d+\.\d ms$")
         self.assertRegex(lines[-1], r"^2 moved to .*, 0 stay; new programs are refused until gantry drain --undo")
         for program in (large, held):
             self.ends_well(program)
@@ -213,15 +213,15 @@ class Drain(MovesCase):
         # None of them can end, so some never begin.
         self.assertTrue(wait_until(lambda: sum(v["state"] == "moving" for v in a.vgpus()) == 4, TIMEOUT_S))
         drain.send_signal(signal.SIGINT)
-        self.assertIn("interrupted: no more moves are begun, and 4 waited for", drain.stderr.readline())
+        self.assertIn("interrupted: no more migrations begin, waiting for 4", drain.stderr.readline())
         for worker in workers:
             os.kill(worker, signal.SIGCONT)
         out, _ = drain.communicate(timeout=TIMEOUT_S)
         self.assertEqual(drain.returncode, 1, out)
         said = {line.split()[0]: line for line in out.splitlines()[:-1]}
         self.assertEqual(set(said), {vgpu for _, vgpu in programs})
-        self.assertEqual({vgpu for vgpu, line in said.items() if "moved; it stood still" in line}, self.at(b))
-        self.assertEqual({vgpu for vgpu, line in said.items() if "stays: its turn had not come" in line}, self.at(a))
+        self.assertEqual({vgpu for vgpu, line in said.items() if "moved; it was paused" in line}, self.at(b))
+        self.assertEqual({vgpu for vgpu, line in said.items() if "stays: the drain ended before its migration began" in line}, self.at(a))
         self.assertIn("4 moved to ", out.splitlines()[-1])
         self.assertIn(", 2 stay; new programs are refused", out.splitlines()[-1])
         for program, _ in programs:
@@ -325,7 +325,7 @@ class Drain(MovesCase):
         program, vgpu = self.attached(a)
         link = os.path.join(self.work, "other.sock")
         os.symlink(a.socket, link)
-        for what, status, words in (("no address is given", 2, ()), ("do not go together", 2, ("--undo", a.address)),
+        for what, status, words in (("no address is given", 2, ()), ("exclude each other", 2, ("--undo", a.address)),
                                     ("no gantryd listens", 1, ("unix:" + os.path.join(self.work, "nobody"),)),
                                     ("is this one", 1, (a.address,)),
                                     ("is this one", 1, ("unix:" + link,))):

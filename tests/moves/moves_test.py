@@ -69,8 +69,8 @@ class Moves(MovesCase):
             self.assertEqual(program.stdout.readline().strip(), "buffers")
             before = self.vgpu(daemon)
             for words, fails_with, what in ((("migrate", "zz", "local"), 1, "no vGPU"),
-                                            (("migrate", before["id"], "moon:1"), 2, "is no destination"),
-                                            (("migrate", before["id"], "moon"), 2, "is no destination")):
+                                            (("migrate", before["id"], "moon:1"), 2, "is not a destination"),
+                                            (("migrate", before["id"], "moon"), 2, "is not a destination")):
                 status, said = gantry(daemon, *words)
                 self.assertEqual(status, fails_with)
                 self.assertIn(what, json.dumps(said["error"]))
@@ -92,8 +92,8 @@ class Moves(MovesCase):
             out, errors = asked.communicate(timeout=TIMEOUT_S)
             os.kill(before["worker_pid"], signal.SIGCONT)
             self.assertEqual(asked.returncode, 1)
-            self.assertEqual(errors, "gantry migrate: interrupted: gantryd goes on with it; gantry ls says how far it is\n")
-            self.assertEqual(json.loads(out)["error"]["why"], "gantryd goes on with it")
+            self.assertEqual(errors, "gantry migrate: interrupted: gantryd continues the migration; gantry ls shows its progress\n")
+            self.assertEqual(json.loads(out)["error"]["why"], "gantryd continues the migration")
             self.assertTrue(wait_until(lambda: self.vgpu(daemon)["state"] != "moving", TIMEOUT_S))
             self.assertNotEqual(self.vgpu(daemon)["worker_pid"], before["worker_pid"])
             out, _ = program.communicate("on\n" * 8, timeout=TIMEOUT_S)

@@ -105,9 +105,9 @@ class Inspect(unittest.TestCase):
         self.refused(self.write(b"#!/bin/sh\n" * 20), "no stream of a vGPU")
         self.refused(self.write(Builder().announce(memory=1 << 60).commit()), "announced")
         self.refused(self.path + ".not", "No such file")
-        self.refused(os.path.dirname(self.path), "no plain file")
+        self.refused(os.path.dirname(self.path), "not a regular file")
         os.mkfifo(self.path + ".fifo")
-        self.refused(self.path + ".fifo", "no plain file")
+        self.refused(self.path + ".fifo", "not a regular file")
 
     def test_usage(self):
         self.assertEqual(self.gantry()[0], 2)

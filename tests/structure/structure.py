@@ -256,7 +256,7 @@ def check_files(root):
             problems.append("{}: its first line is not the licence line".format(path))
         if len(lines) > MAX_LINES[ending] and "Long because" not in text:
             problems.append("{}: {} lines: look for a second concept, or say `Long because ...`".format(path, len(lines)))
-        if path.startswith("src") and ending != ".py":
+        if path.startswith("src"):
             problems += ["{}:{}: {} columns".format(path, number, len(line))
                          for number, line in enumerate(lines, 1) if len(line) > MAX_COLUMNS]
         if ending == ".h" and path.startswith("src") and not re.search(r"^#ifndef (GN_\w+_H)\n#define \1$", text, re.M):

@@ -182,6 +182,13 @@ class Files(Tree):
         self.one(self.check(**{"src/link/a.c": LICENCE + "int a;\n" * 900}), "src/link/a.c", "901 lines")
         self.assertEqual(self.check(**{"src/link/a.c": LICENCE + "/* Long because it is a table. */\n" + "int a;\n" * 900}), [])
 
+    def test_a_line_too_wide_in_src_alone(self):
+        wide = "a" * 101 + "\n"
+        for path, licence in (("src/link/a.c", LICENCE), ("src/link/a_test.py", "# " + LICENCE)):
+            self.one(self.check(**{path: licence + wide}), path + ":2: 101 columns")
+            os.remove(os.path.join(self.root, path))
+        self.assertEqual(self.check(**{"tests/link/a.py": "# " + LICENCE + wide}), [])
+
     def test_no_guard(self):
         self.one(self.check(**{"src/link/a.h": LICENCE + "int a;\n"}), "guard")
 

@@ -83,12 +83,12 @@ void gn_cl_check_bypass(struct gn_doctor *d)
     if (n)
         finding = gn_doctor_add(
             d, "bypass", d->strict ? GN_DOCTOR_FAIL : GN_DOCTOR_WARN,
-            "start programs by gantry run, or keep these files where gantryd alone finds them "
-            "(its OCL_ICD_VENDORS)",
-            "programs can load %zu driver%s past Gantry, unless they are started by gantry run: %s",
-            n, n == 1 ? "" : "s", names);
+            "start programs with gantry run, or move these files to a directory that only gantryd "
+            "uses (its OCL_ICD_VENDORS)",
+            "programs can load %zu driver%s without Gantry unless started with gantry run: %s", n,
+            n == 1 ? "" : "s", names);
     else
         finding = gn_doctor_add(d, "bypass", GN_DOCTOR_OK, NULL,
-                                "no ICD file lets programs load a driver past Gantry");
+                                "no ICD file lets programs load a driver without Gantry");
     json_object_set_new(finding, "drivers", drivers);
 }

@@ -10,6 +10,7 @@
 
 #include "backend/opencl/cl_info.h"
 #include "backend/opencl/icd_file.h"
+#include "client/client.h"
 #include "ctl/doctor.h"
 #include "ctl/opencl/cl_ctl.h"
 
@@ -66,7 +67,7 @@ static void tell_gantryds_drivers(struct gn_doctor *d, const json_t *drivers)
         else if (!library || is_loadable(d, library))
             gn_doctor_add(
                 d, "driver", GN_DOCTOR_OK, NULL,
-                "%s serves no device: it has none, none is selected, or gantryd's log says why not",
+                "%s serves no device: it has none, none is selected, or it failed (gantryd's log)",
                 library ? library : "?");
     }
 }

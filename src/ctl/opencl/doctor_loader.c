@@ -134,12 +134,12 @@ static bool tell_loader(struct gn_doctor *d, const struct look *l)
 {
     if (!l->loaded) {
         gn_doctor_add(d, "loader", GN_DOCTOR_FAIL, "install ocl-icd-libopencl1",
-                      "the OpenCL loader is not there: %s", l->why);
+                      "the OpenCL loader is not installed: %s", l->why);
         return false;
     }
     const char *kind = strstr(l->vendor, "Khronos")   ? "Khronos's loader"
                        : strstr(l->vendor, "OCL Icd") ? "ocl-icd"
-                                                      : "a loader that does not tell its name";
+                                                      : "an unknown loader";
     gn_doctor_add(d, "loader", GN_DOCTOR_OK, NULL, LOADER " is %s%s%s", kind,
                   l->version[0] ? " " : "", l->version);
     return true;
@@ -168,16 +168,16 @@ static void check_gantry_run(struct gn_doctor *d, const struct look *l)
 {
     static const char check[] = "gantry run";
     if (l->n_gantry && l->n_gantry == l->n_platforms)
-        gn_doctor_add(d, check, GN_DOCTOR_OK, NULL, "programs see %u platform%s, of Gantry alone",
+        gn_doctor_add(d, check, GN_DOCTOR_OK, NULL, "programs see %u platform%s, all of Gantry",
                       l->n_gantry, l->n_gantry == 1 ? "" : "s");
     else if (l->n_gantry)
-        gn_doctor_add(d, check, GN_DOCTOR_WARN, "use a loader that knows OCL_ICD_VENDORS",
-                      "programs see %u platforms, of which %u are Gantry's", l->n_platforms,
+        gn_doctor_add(d, check, GN_DOCTOR_WARN, "use a loader that supports OCL_ICD_VENDORS",
+                      "programs see %u platforms, but only %u are Gantry's", l->n_platforms,
                       l->n_gantry);
     else if (l->line[0])
         tell_line(d, check, l->line);
     else
-        gn_doctor_add(d, check, GN_DOCTOR_FAIL, "see what gantry run -- clinfo -l finds",
+        gn_doctor_add(d, check, GN_DOCTOR_FAIL, "try gantry run -- clinfo -l",
                       "the loader does not find Gantry");
 }
 
@@ -188,29 +188,29 @@ static void check_environment(struct gn_doctor *d)
     struct look_for here = {NULL, NULL, NULL};
     struct look l;
     if (!gn_doctor_try(look, &here, &l, sizeof l) || !l.loaded)
-        gn_doctor_add(d, check, GN_DOCTOR_WARN, "look at the drivers below",
+        gn_doctor_add(d, check, GN_DOCTOR_WARN, "see the drivers below",
                       "a program started from here crashes or hangs while it loads the drivers");
     else if (l.n_gantry && l.n_gantry < l.n_platforms)
         gn_doctor_add(
             d, check, GN_DOCTOR_WARN,
-            "start programs by gantry run, or let OCL_ICD_VENDORS name Gantry's ICD file alone",
+            "start programs with gantry run, or set OCL_ICD_VENDORS to Gantry's ICD file only",
             "programs started from here see Gantry, and %u platform%s without it%s",
             l.n_platforms - l.n_gantry, l.n_platforms - l.n_gantry == 1 ? "" : "s",
             l.gantry_first
                 ? ""
-                : ", of which one comes first: what takes the first platform goes past Gantry");
+                : ", one of them first: programs that use the first platform bypass Gantry");
     else if (l.n_gantry)
         gn_doctor_add(d, check, GN_DOCTOR_OK, NULL,
-                      "programs started from here use Gantry by themselves");
+                      "programs started from here use Gantry without gantry run");
     else if (d->daemon_answers && is_limit(l.line))
         tell_line(d, check, l.line);
     else if (d->daemon_refuses && l.n_platforms)
-        gn_doctor_add(d, check, GN_DOCTOR_WARN, "see what is said of the daemon above",
-                      "programs started from here see %u platform%s, and none of Gantry's",
+        gn_doctor_add(d, check, GN_DOCTOR_WARN, "see the finding on the daemon above",
+                      "programs started from here see %u platform%s, none of them Gantry's",
                       l.n_platforms, l.n_platforms == 1 ? "" : "s");
     else if (!d->daemon_refuses)
         gn_doctor_add(d, check, GN_DOCTOR_OK, NULL,
-                      "programs started from here use Gantry by gantry run only "
+                      "programs started from here use Gantry only with gantry run "
                       "(or with OCL_ICD_VENDORS=%.300s and GANTRY_CONNECT)",
                       d->places.vendors);
 }

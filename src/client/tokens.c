@@ -3,11 +3,12 @@
  * Reads the files of --token-file for `gantry migrate` and `gantry drain`; see tokens.h. Never
  * prints a token.
  */
-#include "ctl/tokens.h"
+#include "client/tokens.h"
 
 #include <errno.h>
 #include <string.h>
 
+#include "client/client.h"
 #include "link/token.h"
 
 /*
@@ -23,13 +24,13 @@ static const char *split(const char *word, char ret_tenant[static GN_LINK_TENANT
     if (!n || n >= GN_LINK_TENANT_BYTES)
         return word;
     memcpy(ret_tenant, word, n);
-    if (!gn_ctl_check_tenant(ret_tenant, &ignored))
+    if (!gn_client_check_tenant(ret_tenant, &ignored))
         return equals + 1;
     memset(ret_tenant, 0, GN_LINK_TENANT_BYTES);
     return word;
 }
 
-static const char *find(const struct gn_ctl_tokens *tokens, const char *tenant)
+static const char *find(const struct gn_client_tokens *tokens, const char *tenant)
 {
     for (int i = 0; i < tokens->n; i++)
         if (strcmp(tokens->items[i].tenant, tenant) == 0)
@@ -37,14 +38,13 @@ static const char *find(const struct gn_ctl_tokens *tokens, const char *tenant)
     return NULL;
 }
 
-int gn_ctl_tokens_read(const struct gn_ctl_words *files, struct gn_ctl_tokens *ret,
-                       struct gn_error *err)
+int gn_client_tokens_read(const char *const *files, int n, struct gn_client_tokens *ret,
+                          struct gn_error *err)
 {
     int rc = 0, shared;
     ret->n = 0;
-    for (int i = 0; i < files->n && !rc; i++) {
-        const char *file = split(files->items[i], ret->items[i].tenant),
-                   *tenant = ret->items[i].tenant;
+    for (int i = 0; i < n && !rc; i++) {
+        const char *file = split(files[i], ret->items[i].tenant), *tenant = ret->items[i].tenant;
         if (find(ret, tenant))
             rc = gn_fail(
                 err, EINVAL,
@@ -59,13 +59,13 @@ int gn_ctl_tokens_read(const struct gn_ctl_words *files, struct gn_ctl_tokens *r
     return rc;
 }
 
-const char *gn_ctl_tokens_find(const struct gn_ctl_tokens *tokens, const char *tenant)
+const char *gn_client_tokens_find(const struct gn_client_tokens *tokens, const char *tenant)
 {
     const char *own = find(tokens, tenant);
     return own ? own : find(tokens, "");
 }
 
-void gn_ctl_tokens_forget(struct gn_ctl_tokens *tokens)
+void gn_client_tokens_forget(struct gn_client_tokens *tokens)
 {
     explicit_bzero(tokens, sizeof *tokens);
 }

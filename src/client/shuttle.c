@@ -3,7 +3,7 @@
  * Relays a stream between a worker without TLS and a peer that requires TLS. One thread copies
  * bytes in both directions until either end closes or gn_shuttle_stop() is called.
  */
-#include "ctl/shuttle.h"
+#include "client/shuttle.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests the parsing of --token-file and the choice of a token for a tenant. */
-#include "ctl/tokens.h"
+#include "client/tokens.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -45,45 +45,45 @@ static int remove_folder(void **state)
                : 0;
 }
 
-static int take(struct gn_ctl_tokens *ret, struct gn_error *err, const char *a, const char *b)
+static int take(struct gn_client_tokens *ret, struct gn_error *err, const char *a, const char *b)
 {
-    const struct gn_ctl_words words = {.n = !!a + !!b, .items = {a, b}};
+    const char *const files[] = {a, b};
     *err = (struct gn_error){{0}, {0}};
-    return gn_ctl_tokens_read(&words, ret, err);
+    return gn_client_tokens_read(files, !!a + !!b, ret, err);
 }
 
 static void a_tenant_has_its_own(void **state)
 {
-    struct gn_ctl_tokens t;
+    struct gn_client_tokens t;
     struct gn_error err;
     assert_int_equal(take(&t, &err, "blue=blue", "other"), 0);
-    assert_string_equal(gn_ctl_tokens_find(&t, "blue"), BLUE);
-    assert_string_equal(gn_ctl_tokens_find(&t, "red"), OTHER);
+    assert_string_equal(gn_client_tokens_find(&t, "blue"), BLUE);
+    assert_string_equal(gn_client_tokens_find(&t, "red"), OTHER);
     assert_int_equal(take(&t, &err, "other", "blue=blue"), 0);
-    assert_string_equal(gn_ctl_tokens_find(&t, "blue"), BLUE);
+    assert_string_equal(gn_client_tokens_find(&t, "blue"), BLUE);
     assert_int_equal(take(&t, &err, "blue=blue", NULL), 0);
-    assert_null(gn_ctl_tokens_find(&t, "red"));
+    assert_null(gn_client_tokens_find(&t, "red"));
     assert_int_equal(take(&t, &err, NULL, NULL), 0);
-    assert_null(gn_ctl_tokens_find(&t, "blue"));
-    gn_ctl_tokens_forget(&t);
+    assert_null(gn_client_tokens_find(&t, "blue"));
+    gn_client_tokens_forget(&t);
 }
 
 static void a_files_name_may_have_anything_in_it(void **state)
 {
-    struct gn_ctl_tokens t;
+    struct gn_client_tokens t;
     struct gn_error err;
     assert_int_equal(take(&t, &err, "./red=x", NULL), 0);
-    assert_string_equal(gn_ctl_tokens_find(&t, "blue"), OTHER);
+    assert_string_equal(gn_client_tokens_find(&t, "blue"), OTHER);
     assert_int_equal(take(&t, &err, "blue=red=x", NULL), 0);
-    assert_string_equal(gn_ctl_tokens_find(&t, "blue"), OTHER);
-    assert_null(gn_ctl_tokens_find(&t, "red"));
+    assert_string_equal(gn_client_tokens_find(&t, "blue"), OTHER);
+    assert_null(gn_client_tokens_find(&t, "red"));
     /* The token of tenant red in the file x, which does not exist. */
     assert_int_equal(take(&t, &err, "red=x", NULL), -ENOENT);
 }
 
 static void what_is_none_is_said(void **state)
 {
-    struct gn_ctl_tokens t;
+    struct gn_client_tokens t;
     struct gn_error err;
     assert_int_equal(take(&t, &err, "blue=short", NULL), -EINVAL);
     assert_non_null(strstr(err.what, "16 to 255 characters"));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GN_CTL_SHUTTLE_H
-#define GN_CTL_SHUTTLE_H
+#ifndef GN_CLIENT_SHUTTLE_H
+#define GN_CLIENT_SHUTTLE_H
 
 #include "base/error.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "control/control.h"
-#include "ctl/ctl.h"
+#include "client/client.h"
 #include "link/link.h"
 
 /* Turns a reply's error object into *err. Returns -errno. */
@@ -31,28 +31,28 @@ static int refused(json_t *error, struct gn_error *err)
                           : "gantryd refused");
 }
 
-int gn_ctl_ask(const char *connect, const char *query, json_t **ret, struct gn_error *err)
+int gn_client_ask(const char *connect, const char *query, json_t **ret, struct gn_error *err)
 {
     char *text = gn_control_request(query);
-    int rc = text ? gn_ctl_ask_text(connect, GN_ROLE_VIEW, text, ret, err)
+    int rc = text ? gn_client_ask_text(connect, GN_ROLE_VIEW, text, ret, err)
                   : gn_fail(err, ENOMEM, NULL, "out of memory");
     free(text);
     return rc;
 }
 
-int gn_ctl_ask_text(const char *connect, enum gn_role role, const char *text, json_t **ret,
-                    struct gn_error *err)
+int gn_client_ask_text(const char *connect, enum gn_role role, const char *text, json_t **ret,
+                       struct gn_error *err)
 {
     struct gn_link *link = NULL;
     int rc = gn_link_connect_control(connect, role, &link, err);
     if (rc)
         return rc;
-    rc = gn_ctl_ask_on(link, text, ret, err);
+    rc = gn_client_ask_on(link, text, ret, err);
     gn_link_close(link);
     return rc;
 }
 
-int gn_ctl_ask_on(struct gn_link *link, const char *text, json_t **ret, struct gn_error *err)
+int gn_client_ask_on(struct gn_link *link, const char *text, json_t **ret, struct gn_error *err)
 {
     char *reply = NULL;
     int rc = gn_link_control(link, text, &reply, err);
@@ -63,7 +63,7 @@ int gn_ctl_ask_on(struct gn_link *link, const char *text, json_t **ret, struct g
     json_t *error = json_object_get(root, "error");
     if (!json_is_object(root))
         rc = gn_fail(err, EPROTO, "use a gantry of gantryd's version",
-                     "gantryd's reply is not an object");
+                     "gantryd's reply is not a JSON object");
     else if (error)
         rc = refused(error, err);
     if (rc)

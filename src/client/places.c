@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "backend/opencl/icd_file.h"
-#include "ctl/ctl.h"
+#include "client/client.h"
 
 #define ICD_FILE "gantry.icd"
 
@@ -58,7 +58,8 @@ static void name_directory(const char *prefix, char *ret_directory, char *ret_ic
     snprintf(ret_icd, GN_PLACE_BYTES, "%.4031s%s/" ICD_FILE, prefix, below);
 }
 
-const char *gn_ctl_beside_library(const struct gn_ctl_places *places, const char *file, char *ret)
+const char *gn_client_beside_library(const struct gn_client_places *places, const char *file,
+                                     char *ret)
 {
     const char *slash = strrchr(places->library, '/');
     const int n = slash ? (int)(slash - places->library) + 1 : 0;
@@ -66,7 +67,7 @@ const char *gn_ctl_beside_library(const struct gn_ctl_places *places, const char
     return ret;
 }
 
-int gn_ctl_find_places(struct gn_ctl_places *ret, struct gn_error *err)
+int gn_client_find_places(struct gn_client_places *ret, struct gn_error *err)
 {
     static const char fix[] = "install Gantry as a whole (make install, or make stage)";
     char prefix[GN_PLACE_BYTES - 64], directory[GN_PLACE_BYTES];
