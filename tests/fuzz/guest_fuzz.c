@@ -10,6 +10,7 @@
  * program its steps: a program waits for what it asked, so they take turns.
  */
 #include "gantryd_for_guest.h"
+#include "guest/opencl/callback.h"
 #include "opencl_guest.h"
 
 #include <errno.h>
@@ -509,7 +510,7 @@ static void disturb(void)
         memcpy(frame, bytes, n);
         uint16_t op = which >> 4;
         if (op != GN_SESSION_WANT)
-            gn_acks(session, op, frame, (uint32_t)n);
+            gn_callback_frame(session, op, frame, (uint32_t)n);
         free(frame);
     }
     if (which & 2) {

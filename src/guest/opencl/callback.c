@@ -6,6 +6,7 @@
  */
 #include "base/clock.h"
 #include "base/thread.h"
+#include "guest/opencl/callback.h"
 #include "opencl_guest.h"
 #include "shm/park.h"
 
@@ -381,7 +382,7 @@ static void notify_of_loss(struct gn_cl_session *s)
     }
 }
 
-void gn_acks(struct gn_session *session, uint16_t op, const void *payload, uint32_t n)
+void gn_callback_frame(struct gn_session *session, uint16_t op, const void *payload, uint32_t n)
 {
     struct gn_cl_session *s = session->detail;
     if (!s)

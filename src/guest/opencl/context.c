@@ -4,6 +4,7 @@
  * a new one is created on a new vGPU.
  */
 #include "home.h"
+#include "guest/opencl/callback.h"
 #include "opencl_guest.h"
 
 #include <stdlib.h>

@@ -396,19 +396,4 @@ enum gn_svm_place gn_svm_find(struct gn_cl_session *s, const void *ptr, size_t b
 /* Frees the allocation at ptr; ignored if there is none. */
 void gn_svm_free(struct gn_cl_session *s, const void *ptr);
 
-/* ---- callbacks: on a thread of Gantry's, with signals blocked, without locks */
-
-void gn_acks(struct gn_session *s, uint16_t op, const void *payload, uint32_t n);
-/* Runs job(arg) on the callback thread, in order. -1: the thread could not be started. */
-int gn_callback_later(void (*job)(void *), void *arg);
-/*
- * Waits until all due callbacks have returned, at most within_ns. Does nothing on the callback
- * thread.
- */
-void gn_callbacks_finish(uint64_t within_ns);
-/* In a forked child, before anything else. */
-void gn_callbacks_forked(void);
-void gn_context_listen(struct gn_cl_context *c);
-void gn_context_deaf(struct gn_cl_context *c);
-
 #endif

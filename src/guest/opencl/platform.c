@@ -4,6 +4,7 @@
  * strings. A process attaches to all of them at its first query, and a forked child again. Called
  * on the program's threads. Handles of platforms and root devices are never freed.
  */
+#include "guest/opencl/callback.h"
 #include "opencl_guest.h"
 #include "opencl_carried.h"
 

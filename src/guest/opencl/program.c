@@ -5,6 +5,7 @@
  * build's callback runs on the callback thread.
  */
 #include "guest/session/session_ops.h"
+#include "guest/opencl/callback.h"
 #include "opencl_guest.h"
 
 #include "base/descriptor.h"

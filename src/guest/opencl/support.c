@@ -4,6 +4,7 @@
  * Called on the program's threads.
  */
 #include "home.h"
+#include "guest/opencl/callback.h"
 #include "opencl_guest.h"
 
 #include <stdlib.h>
@@ -170,7 +171,7 @@ const struct gn_guest_api gn_opencl_api = {
     .destroy_op_kind_event = GN_KIND_EVENT,
     .gone = gone,
     .destroy = destroy,
-    .heard = gn_acks,
+    .heard = gn_callback_frame,
     .settle = settle,
     .inputs = gn_opencl_inputs,
     .brings = gn_opencl_brings,
