@@ -139,6 +139,16 @@ int gn_shm_add_segment(struct gn_vgpu *v, uint64_t index, uint64_t bytes);
 int gn_shm_load_frame(struct gn_vgpu *v, const struct gn_frame *f);
 int gn_shm_loaded(struct gn_vgpu *v);
 void gn_shm_resume_as_owner(struct gn_vgpu *v);
+/* The entries that the tables of both sessions that share memory have in common. */
+#define GN_SHM_SESSION_ENTRIES                                                                     \
+    .shares_memory = true, .connect = gn_shm_refuse_connection, .area_limit = gn_shm_area_limit,   \
+    .reply = gn_shm_reply, .answer = gn_shm_answer, .post_event = gn_shm_post_event,               \
+    .end_event = gn_shm_end_event, .send_frame = gn_shm_send_frame, .wake = gn_shm_wake,           \
+    .expect_message = gn_shm_expect_message, .recall_memory = gn_shm_wake,                         \
+    .gate_changed = gn_shm_gate_changed, .pause_program = gn_shm_pause_program,                    \
+    .send_quiesced = gn_shm_send_quiesced, .resume = gn_shm_resume,                                \
+    .add_segment = gn_shm_add_segment, .load_frame = gn_shm_load_frame, .loaded = gn_shm_loaded,   \
+    .resume_as_owner = gn_shm_resume_as_owner
 
 /* A worker's end (session_shm.c): the process exits. */
 _Noreturn void gn_vgpu_end_worker(struct gn_vgpu *v);
