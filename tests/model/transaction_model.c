@@ -8,6 +8,9 @@
  * Assumptions: the messages of one process arrive in their order; a program decides for the
  * destination only when it was offered to go and the destination has everything; and gantryd reads
  * that word before the ten minutes are over that it waits for it.
+ *
+ * Long because the events, the invariants and the planted entries are about one world, whose parts
+ * no other file needs to see.
  */
 #include "daemon/migrate/transaction.h"
 

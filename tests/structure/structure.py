@@ -25,7 +25,7 @@ SKIP = 77
 CLANG_FORMAT = 14
 
 # A file longer than this says why in a comment that begins with `Long because`.
-MAX_LINES = {".c": 900, ".h": 450, ".py": 800}
+MAX_LINES = {".c": 800, ".h": 400, ".py": 800}
 MAX_COLUMNS = 100  # in src; clang-format leaves literals and some comments longer
 
 # Folders and sub-folders that know no API: every API uses them.
