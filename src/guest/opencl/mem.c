@@ -149,6 +149,18 @@ cl_mem CL_API_CALL gn_clCreateBufferWithProperties(cl_context context,
     return create_buffer(context, properties, flags, size, host_ptr, errcode_ret);
 }
 
+/*
+ * The flags to tell of a part of `source` that was made with `flags`, where the driver says
+ * `driver_flags`. An inherited access is the one that the program was told of the source: the
+ * driver's own source may have other flags since a migration made it again without its contents.
+ */
+static cl_mem_flags part_flags(const struct gn_cl_mem *source, cl_mem_flags flags,
+                               cl_mem_flags driver_flags)
+{
+    return flags & ACCESS ? driver_flags
+                          : (driver_flags & ~(cl_mem_flags)ACCESS) | (source->told_flags & ACCESS);
+}
+
 cl_int gn_made_clCreateSubBuffer(struct gn_object *made, cl_mem buffer, cl_mem_flags flags,
                                  cl_buffer_create_type buffer_create_type,
                                  const void *buffer_create_info)
@@ -169,8 +181,11 @@ cl_int gn_made_clCreateSubBuffer(struct gn_object *made, cl_mem buffer, cl_mem_f
     m->host_ptr = source->host_ptr ? source->host_ptr + region->origin : NULL;
     m->home = source->home ? source->home + region->origin : NULL;
     m->svm = source->svm;
-    return gn_send_clGetMemObjectInfo(made->session, (cl_mem)made, CL_MEM_FLAGS,
-                                      sizeof m->told_flags, &m->told_flags, NULL);
+    cl_mem_flags driver_flags = 0;
+    cl_int result = gn_send_clGetMemObjectInfo(made->session, (cl_mem)made, CL_MEM_FLAGS,
+                                               sizeof driver_flags, &driver_flags, NULL);
+    m->told_flags = part_flags(source, flags, driver_flags);
+    return result;
 }
 
 cl_int gn_made_clCreatePipe(struct gn_object *made, cl_context context, cl_mem_flags flags,
@@ -271,8 +286,10 @@ static cl_mem create_image(cl_context context, const cl_mem_properties *properti
         m->flags = (flags & ~(cl_mem_flags)ACCESS) | (source->flags & ACCESS);
     if (source && !(flags & HOST_ACCESS))
         m->flags |= source->flags & HOST_ACCESS;
-    if (source)
+    if (source) {
         m->flags |= source->flags & HOST_PTR;
+        m->told_flags = part_flags(source, flags, m->told_flags);
+    }
     m->host_ptr = flags & CL_MEM_USE_HOST_PTR ? host_ptr : source ? source->host_ptr : NULL;
     if (errcode_ret)
         *errcode_ret = CL_SUCCESS;
