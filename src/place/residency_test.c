@@ -217,6 +217,27 @@ static void unneeded_chunks_leave_at_once(void **state)
     assert_int_equal(a->n_occupied, 4);
 }
 
+/* A vGPU that has lost a part of its memory cannot work: the rest is the first to go. */
+static void the_rest_of_an_evicted_vgpu_leaves_first(void **state)
+{
+    device("turn", 9);
+    struct gn_place_vgpu *a = add(4, 100), *b = add(4, 100);
+    next();
+    next();
+    run(a, 10 * MS, true);
+    run(b, MS, true);
+    struct gn_place_vgpu *c = add(3, 100), *d = add(2, 100);
+    a->period_tag += S;
+    assert_ptr_equal(next(), d);
+    assert_int_equal(a->n_occupied, 3);
+    run(d, MS, true);
+    /* Now b is the furthest ahead, and keeps its memory. */
+    b->period_tag += 10 * S;
+    assert_ptr_equal(next(), c);
+    assert_int_equal(a->n_occupied, 0);
+    assert_int_equal(b->n_occupied, 4);
+}
+
 /*
  * A vGPU that ran alone for an hour has used much more than one that comes then. The new one must
  * not keep the other out for an hour.
@@ -307,6 +328,7 @@ int main(void)
         cmocka_unit_test(a_vgpu_gets_its_turn),
         cmocka_unit_test(a_pause_is_not_idleness),
         cmocka_unit_test(unneeded_chunks_leave_at_once),
+        cmocka_unit_test(the_rest_of_an_evicted_vgpu_leaves_first),
         cmocka_unit_test(arrears_are_bounded),
         cmocka_unit_test(long_pauses_earn_nothing),
         cmocka_unit_test(the_wait_bound),

@@ -32,7 +32,11 @@ static bool is_better_victim(const struct gn_place *p, const struct gn_place_vgp
     return p->swap_share && ahead ? ahead > 0 : is_later(a, b);
 }
 
-/* The order of victims: struct gn_place_vgpu's that match, all of their chunks or only these. */
+/*
+ * The order of victims: vGPUs that cannot work because a part of their memory has left, idle ones,
+ * chunks that are not needed, then all. Without periods the rest of an evicted vGPU is of use: its
+ * next turn copies less.
+ */
 enum order { IN_PART, IDLE, UNNEEDED, BY_TURN, N_ORDERS };
 
 static bool matches(const struct gn_place_vgpu *v, enum order order)
@@ -62,7 +66,7 @@ bool gn_place_take_any(struct gn_place *p, struct gn_place_plan *plan, uint32_t 
         gn_list_append(&sorted, &v->sorted);
     }
     gn_place_sort(p, &sorted, is_better_victim);
-    for (enum order order = 0; order < N_ORDERS; order++) {
+    for (enum order order = p->swap_share ? IN_PART : IDLE; order < N_ORDERS; order++) {
         gn_list_for_each(v, &sorted, struct gn_place_vgpu, sorted)
         {
             if (p->n_free + plan->n_out >= n)
