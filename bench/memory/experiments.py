@@ -69,7 +69,7 @@ class SameCopies:
     def figures(self, d):
         bound = {f"{n} vGPUs": bound_of_round(int(n)) * sum(b[GVIRT]["turns"] for b in runs)
                  / int(n) / sum(b[GVIRT]["copies"] for b in runs) for n, runs in d.items()}
-        yield chart("bars", "copies", "Copies over gVirt's, equal loads (DymGPU figure 9(a))",
+        yield chart("bars", "copies", "Copies over gVirt's, equal loads (figure 9(a))",
                     "over gVirt's",
                     drawn(d, "{} vGPUs", "copies", [
                         series("the bound of all placements", bound),
