@@ -14,11 +14,13 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 
+/* At most GN_SIM_MAX_NS: no run is longer. */
 static uint64_t copy_ns(const struct gn_sim_world *world, const struct gn_place *p,
                         uint64_t n_slots)
 {
     const uint64_t bus = world->w->bus_bytes;
-    return bus ? (uint64_t)((gn_sim_wide)n_slots * p->slot_bytes * SECOND_NS / bus) : 0;
+    const gn_sim_wide ns = bus ? (gn_sim_wide)n_slots * p->slot_bytes * SECOND_NS / bus : 0;
+    return ns < GN_SIM_MAX_NS ? (uint64_t)ns : GN_SIM_MAX_NS;
 }
 
 static uint32_t slots_of(const struct gn_place *p, uint64_t bytes)

@@ -143,9 +143,11 @@ static int give_programs(struct gn_sim_workload *w, struct gn_error *err)
     return 0;
 }
 
+/* At most UINT32_MAX, so that sums of them do not overflow. */
 static uint64_t to_slots(uint64_t bytes, uint64_t slot_bytes)
 {
-    return bytes / slot_bytes + (bytes % slot_bytes != 0);
+    const uint64_t n = bytes / slot_bytes + (bytes % slot_bytes != 0);
+    return n < UINT32_MAX ? n : UINT32_MAX;
 }
 
 /* Each vGPU must be able to have all of its memory at once, beside the others' reserves. */
