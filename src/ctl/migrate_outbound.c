@@ -144,7 +144,7 @@ static bool is_tcp(const char *address)
 int gn_ctl_outbound_connect(const char *address, const struct gn_client_tokens *tokens,
                             const char *tenant, struct gn_link **ret, struct gn_error *err)
 {
-    const struct gn_link_who who = {
+    const struct gn_link_credentials who = {
         .tenant = tenant, .token = gn_client_tokens_find(tokens, tenant), .role = GN_ROLE_CONTROL};
     char fix[sizeof err->fix];
     if (!is_tcp(address))

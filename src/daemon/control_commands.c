@@ -181,7 +181,7 @@ static int checkpoint(void *ctx, const struct gn_control_wish *wish, struct gn_e
 static int keep_checkpoint(void *ctx, struct gn_error *err)
 {
     struct gn_viewer *w = ctx;
-    return gn_checkpoint_keep(w->c, w->c->request_seq, err);
+    return gn_checkpoint_confirm(w->c, w->c->request_seq, err);
 }
 
 static int restore(void *ctx, const struct gn_control_restore *wish, bool *ret_absent,

@@ -108,7 +108,7 @@ static const char *serve_control(struct gn_conn *c, const struct gn_frame *f)
 
 static const char *serve_wait(struct gn_conn *c, const struct gn_frame *f)
 {
-    struct gn_link_wait_far far;
+    struct gn_link_wait_tcp far;
     struct gn_link_wait here;
     struct gn_error err;
     int fds[GN_LINK_WAIT_FDS], rc;
@@ -118,7 +118,7 @@ static const char *serve_wait(struct gn_conn *c, const struct gn_frame *f)
         (c->remote ? far.wait.n_segments : here.n_segments) > GN_LINK_MAX_SEGMENTS)
         return "sent a malformed request to wait for its vGPU";
     if (c->remote) {
-        rc = gn_program_waits_far(c, f->seq, &far, &err);
+        rc = gn_program_waits_tcp(c, f->seq, &far, &err);
         explicit_bzero(&far, sizeof far);
     } else {
         for (int i = 0; i < GN_LINK_WAIT_FDS; i++)
@@ -177,7 +177,7 @@ static void leave(struct gn_conn *c)
 {
     struct gn_vgpu_record *v = c->vgpu;
     c->vgpu = NULL;
-    if (v && (c->bye || !gn_vgpus_keep(v)))
+    if (v && (c->bye || !gn_vgpus_await_return(v)))
         gn_vgpus_leave(v);
 }
 

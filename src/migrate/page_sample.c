@@ -29,7 +29,7 @@ uint32_t gn_page_sample_at(enum gn_sample_place place, unsigned n_bytes, const v
     return sample;
 }
 
-struct gn_page_sample gn_page_sample_take(unsigned n_bytes, const void *page, size_t n)
+struct gn_page_sample gn_page_sample_draw(unsigned n_bytes, const void *page, size_t n)
 {
     struct gn_page_sample s;
     for (enum gn_sample_place i = 0; i < GN_SAMPLE_PLACES; i++)

@@ -24,7 +24,7 @@ static void samples_are_the_bytes_they_are_of(void **state)
         memcpy(&tail, page + sizeof page - bytes, bytes);
         assert_int_equal(gn_page_sample_at(GN_SAMPLE_HEAD, bytes, page, sizeof page), head);
         assert_int_equal(gn_page_sample_at(GN_SAMPLE_TAIL, bytes, page, sizeof page), tail);
-        struct gn_page_sample all = gn_page_sample_take(bytes, page, sizeof page);
+        struct gn_page_sample all = gn_page_sample_draw(bytes, page, sizeof page);
         for (enum gn_sample_place p = 0; p < GN_SAMPLE_PLACES; p++)
             assert_int_equal(all.at[p], gn_page_sample_at(p, bytes, page, sizeof page));
     }

@@ -91,7 +91,7 @@ int gn_checkpoint_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *
         rc = gn_fail(err, EIO, NULL, "cannot get random numbers");
     struct gn_migration *m = rc ? NULL : gn_migration_new(kind, &save_ops, v, c, seq, &how, err);
     if (!rc)
-        rc = m ? gn_migration_take_file(c, &fd, err) : -ENOMEM;
+        rc = m ? gn_migration_set_file(c, &fd, err) : -ENOMEM;
     GN_FAULT("daemon-before-save");
     if (!rc && gn_frame_push(&v->writer, GN_WORKER_SAVE, 0, 0, &how, sizeof how, &fd, 1))
         rc = gn_fail(err, EPIPE, NULL, "its worker cannot be reached");
@@ -232,11 +232,11 @@ void gn_checkpoint_returned(struct gn_vgpu_record *v)
 {
     const struct gn_migration *m = gn_migration_of(v);
     struct gn_error err;
-    if (m && m->tx.state == GN_TX_TOLD)
+    if (m && m->tx.state == GN_TX_NOTIFIED)
         (void)tell_stopped(m, &err); /* it is connected */
 }
 
-int gn_checkpoint_keep(struct gn_conn *c, uint32_t seq, struct gn_error *err)
+int gn_checkpoint_confirm(struct gn_conn *c, uint32_t seq, struct gn_error *err)
 {
     struct gn_migration *m = NULL;
     gn_list_for_each(v, &c->daemon->vgpus, struct gn_vgpu_record, link)
@@ -267,7 +267,7 @@ int gn_checkpoint_keep(struct gn_conn *c, uint32_t seq, struct gn_error *err)
                      m->from->program, (int)m->from->program_pid);
     else
         close_session(m->from);
-    (void)gn_migration_input(m, GN_TX_ON_TOLD, NULL);
+    (void)gn_migration_input(m, GN_TX_ON_NOTIFIED, NULL);
     return 0;
 }
 
@@ -343,7 +343,7 @@ static struct gn_vgpu_record *take_up(struct gn_conn *c, const struct gn_link_wa
     return v;
 }
 
-int gn_program_waits_far(struct gn_conn *c, uint32_t seq, const struct gn_link_wait_far *w,
+int gn_program_waits_tcp(struct gn_conn *c, uint32_t seq, const struct gn_link_wait_tcp *w,
                          struct gn_error *err)
 {
     struct gn_vgpu_record *v = gn_vgpus_of_conn(c, w->session, w->key);
@@ -355,7 +355,7 @@ int gn_program_waits_far(struct gn_conn *c, uint32_t seq, const struct gn_link_w
     if (!v && !(v = take_up(c, &w->wait, err)))
         return -EACCES;
     struct gn_migration *m = gn_migration_of(v);
-    const bool decides = m && m->tx.state == GN_TX_TOLD &&
+    const bool decides = m && m->tx.state == GN_TX_NOTIFIED &&
                          gn_secret_same(m->how.key, w->wait.key, sizeof w->wait.key);
     v->n_segments = w->wait.n_segments;
     if (!v->stopped && !decides) {
@@ -504,7 +504,7 @@ int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_re
     n->host = &d->hosts[d->machine.platforms[v->platform].driver];
     n->ring_at = wish->ring_at;
     gn_migration_attach(m, n);
-    int file_fd = -1, rc = gn_migration_take_file(c, &file_fd, err);
+    int file_fd = -1, rc = gn_migration_set_file(c, &file_fd, err);
     /* The memory of a program over tcp is its own: the worker makes its side, and the session comes
      * with the file. */
     if (!rc && v->remote && gn_vgpus_make_memory(n))

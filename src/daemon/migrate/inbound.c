@@ -140,7 +140,7 @@ static void detach(struct gn_inbound *a)
         a->vgpu->owned_by = NULL;
     } else if (a->vgpu) {
         gn_migration_leave_late(a->vgpu);
-        gn_vgpus_give_up_id(a->vgpu); /* so that it may be tried again at once */
+        gn_vgpus_release_id(a->vgpu); /* so that it may be tried again at once */
     }
     gn_quota_close(a->quota, &a->stream_fd);
     gn_list_remove(&a->link);
@@ -357,7 +357,7 @@ int gn_inbound_announce(struct gn_conn *c, const struct gn_control_about *about,
     if (!rc)
         rc = judge_memory(d, t, there.platform, about, err);
     if (!rc && !c->remote)
-        rc = gn_migration_take_file(c, &fd, err);
+        rc = gn_migration_set_file(c, &fd, err);
     if (!rc && !c->remote && !is_stream(fd))
         rc = gn_fail(err, EINVAL, "use a gantry of gantryd's version",
                      "the descriptor for the vGPU's contents is no socket");

@@ -514,7 +514,7 @@ static uint64_t first_deadline(struct gn_daemon *d)
 
 static void say_late(const struct gn_migration *m, struct gn_error *ret)
 {
-    if (m->tx.state == GN_TX_TOLD)
+    if (m->tx.state == GN_TX_NOTIFIED)
         gn_fail(ret, ETIMEDOUT, "try again later", "its program does not say that it waits");
     else if (m->tx.kind == GN_TX_OUTBOUND && m->tx.state == GN_TX_BOOTING)
         gn_fail(ret, ETIMEDOUT, "look whether the program is stopped, and try again later",
@@ -578,7 +578,7 @@ int gn_migration_lend(struct gn_migration *m, struct gn_error *err)
                : 0;
 }
 
-int gn_migration_take_file(struct gn_conn *c, int *ret, struct gn_error *err)
+int gn_migration_set_file(struct gn_conn *c, int *ret, struct gn_error *err)
 {
     if (c->file_fd < 0)
         return gn_fail(err, EINVAL, "use a gantry of gantryd's version",

@@ -114,7 +114,7 @@ static void release(struct gn_migration *m)
         return;
     c->vgpu = NULL;
     v->booted = false;      /* it is in no list any more */
-    gn_vgpus_give_up_id(v); /* the vGPU may come back before this worker is dead */
+    gn_vgpus_release_id(v); /* the vGPU may come back before this worker is dead */
     gn_vgpus_leave(v);
     /* A thread of the program may sleep in poll on its end of this, which keeps it from hanging
      * up. */
@@ -174,7 +174,7 @@ int gn_migrate_outbound(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *
     if (!rc)
         rc = read_where(v, wish, &what, err);
     if (!rc)
-        rc = gn_migration_take_file(c, &fd, err);
+        rc = gn_migration_set_file(c, &fd, err);
     /* A worker that was started without TLS has `gantry` speak it in its place. */
     if (!rc && !is_stream_for(is_tcp(wish->to) && (v->remote || !wish->secure), fd))
         rc = gn_fail(err, EINVAL, "use a gantry of gantryd's version",

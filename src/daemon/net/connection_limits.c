@@ -55,7 +55,7 @@ void gn_conn_limits_init(struct gn_daemon *d)
 
 static uint32_t n_used(const struct gn_daemon *d)
 {
-    return d->crowd.n_own_fds + d->crowd.n_fds + d->crowd.n_vgpus * GN_CROWD_VGPU_FDS;
+    return d->crowd.n_own_fds + d->crowd.n_fds + d->crowd.n_vgpus * GN_CONNECTIONS_VGPU_FDS;
 }
 
 /* ---- eviction */
@@ -160,7 +160,7 @@ void gn_conn_limits_add(struct gn_conn *c)
     c->since_ns = gn_now_ns();
     gn_list_append(&q->conns, &c->of_quota);
     gn_list_append(&q->ungreeted, &c->ungreeted);
-    if (++q->n_ungreeted > GN_CROWD_UNGREETED) {
+    if (++q->n_ungreeted > GN_CONNECTIONS_UNGREETED) {
         struct gn_conn *oldest = gn_list_first(&q->ungreeted, struct gn_conn, ungreeted);
         log_eviction(c->daemon, oldest, "a user has too many connections that do not greet");
         gn_conn_close(oldest);
@@ -221,7 +221,7 @@ void gn_conn_limits_account(struct gn_conn *c)
 {
     struct gn_daemon *d = c->daemon;
     const bool open = c->socket.fd >= 0, has_vgpu = open && c->vgpu;
-    /* GN_CROWD_VGPU_FDS covers the descriptors of a connection that has a vGPU. */
+    /* GN_CONNECTIONS_VGPU_FDS covers the descriptors of a connection that has a vGPU. */
     const uint32_t fds = open && !c->vgpu ? count_fds(c) : 0;
     const size_t bytes = open ? c->n_request + c->writer.queued_bytes + c->reader.capacity : 0;
     d->crowd.n_with_vgpus += has_vgpu - c->counts_as_vgpus;
@@ -248,7 +248,7 @@ void gn_conn_limits_account(struct gn_conn *c)
 static uint32_t n_places(const struct gn_daemon *d)
 {
     const uint32_t files = descriptor_limit(), own = reserve_of(d, files) + d->crowd.n_own_fds;
-    return files > own ? (files - own) / GN_CROWD_VGPU_FDS : 0;
+    return files > own ? (files - own) / GN_CONNECTIONS_VGPU_FDS : 0;
 }
 
 static uint32_t places_left(const struct gn_daemon *d)

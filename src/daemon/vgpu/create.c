@@ -42,7 +42,7 @@ int gn_vgpus_make_id(struct gn_daemon *d, uint32_t *ret)
     return 0;
 }
 
-void gn_vgpus_give_up_id(struct gn_vgpu_record *v)
+void gn_vgpus_release_id(struct gn_vgpu_record *v)
 {
     /* The template's answer names this id. */
     if (!v->spawning)
@@ -208,7 +208,7 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq,
 struct gn_vgpu_record *gn_vgpus_blank(const struct gn_vgpu_record *like, struct gn_error *err)
 {
     struct gn_daemon *d = like->daemon;
-    struct gn_vgpu_record *n = gn_conn_limits_make_room(d, GN_ROLE_PROGRAM, GN_CROWD_VGPU_FDS)
+    struct gn_vgpu_record *n = gn_conn_limits_make_room(d, GN_ROLE_PROGRAM, GN_CONNECTIONS_VGPU_FDS)
                                    ? calloc(1, sizeof *n)
                                    : NULL;
     if (!n) {

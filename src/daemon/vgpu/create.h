@@ -23,7 +23,7 @@ struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant
 /* Makes events and data area of a session with a program that has no memory to share. */
 int gn_vgpus_make_memory(struct gn_vgpu_record *v);
 /* The vGPU lives elsewhere, and its worker here is only waited for: another one may have its id. */
-void gn_vgpus_give_up_id(struct gn_vgpu_record *v);
+void gn_vgpus_release_id(struct gn_vgpu_record *v);
 /* A worker for this record: makes its control socket and boot message. ring_fd, counters_fd and the
  * grants' descriptors are there. The worker runs as the user of `program`, a connection. */
 int gn_vgpus_boot_worker(struct gn_vgpu_record *v, const struct gn_conn *program, int session_fd,

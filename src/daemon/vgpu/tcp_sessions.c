@@ -135,7 +135,7 @@ void gn_vgpus_notify_session(struct gn_vgpu_record *v, uint32_t seq)
     explicit_bzero(&a, sizeof a);
 }
 
-bool gn_vgpus_keep(struct gn_vgpu_record *v)
+bool gn_vgpus_await_return(struct gn_vgpu_record *v)
 {
     if (!v->remote || !is_kept(v) || v->daemon->stopping)
         return false;

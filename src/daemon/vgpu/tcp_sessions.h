@@ -25,6 +25,6 @@ void gn_vgpus_link(struct gn_vgpu_record *v, int fd);
 /* The program asks for its session on this connection. 0 or -errno. */
 int gn_vgpus_return(struct gn_vgpu_record *v, struct gn_conn *c, struct gn_error *err);
 /* The connection broke. True: the vGPU is kept for a while. */
-bool gn_vgpus_keep(struct gn_vgpu_record *v);
+bool gn_vgpus_await_return(struct gn_vgpu_record *v);
 
 #endif

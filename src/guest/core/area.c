@@ -314,8 +314,9 @@ static bool has_room(void)
     int ends[2]; /* the driver may be in this process, and get one as well */
     const bool room = !gn_fd_pair(AF_UNIX, SOCK_STREAM, ends);
     if (!room && (errno == EMFILE || errno == ENFILE) && !atomic_exchange(&said, true))
-        gn_say("the program has no descriptors left (ulimit -n): large transfers are slow or fail "
-               "until it has some");
+        gn_report(
+            "the program has no descriptors left (ulimit -n): large transfers are slow or fail "
+            "until it has some");
     for (int i = 0; room && i < 2; i++)
         gn_fd_close(ends[i]);
     return room;
@@ -405,7 +406,7 @@ static int add_segment(struct gn_session *s, uint64_t bytes, enum gn_area_use us
     return r;
 }
 
-int gn_block_take(struct gn_session *s, enum gn_area_use use, uint64_t bytes, struct gn_block *ret)
+int gn_block_alloc(struct gn_session *s, enum gn_area_use use, uint64_t bytes, struct gn_block *ret)
 {
     if (use == GN_AREA_HOME)
         gn_area_collect(s);
@@ -458,7 +459,7 @@ static bool keeps_pages(struct gn_area *a, uint64_t bytes)
     return keeps;
 }
 
-void gn_block_put(struct gn_session *s, struct gn_block *b)
+void gn_block_free(struct gn_session *s, struct gn_block *b)
 {
     if (b->segment == GN_NO_BLOCK)
         return;

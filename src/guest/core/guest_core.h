@@ -70,8 +70,8 @@ static inline void *gn_object_of(const void *handle, uint16_t kind)
 }
 
 /* The object, and of the same session. */
-static inline void *gn_object_beside(const struct gn_object *beside, const void *handle,
-                                     uint16_t kind)
+static inline void *gn_object_of_session(const struct gn_object *beside, const void *handle,
+                                         uint16_t kind)
 {
     struct gn_object *o = gn_object_of(handle, kind);
     return o && o->session == beside->session ? o : NULL;
@@ -101,7 +101,7 @@ bool gn_handle_known(const void *handle);
 /* ---- events: indices in the session's table */
 
 /* An armed entry, or GN_NO_EVENT. */
-uint32_t gn_event_index_take(struct gn_session *s);
+uint32_t gn_event_index_alloc(struct gn_session *s);
 /* When nobody refers to it any more; it is used again once it is terminal. */
 void gn_event_index_put(struct gn_session *s, uint32_t index);
 
@@ -239,8 +239,8 @@ bool gn_session_stopped(struct gn_session *s, const struct gn_link_stopped *stop
  * its end of the session's socket, and so many data segments; and last, when no worker reads the
  * ring, the ring's position. 0 or -errno.
  */
-int gn_session_hand(struct gn_session *s, int hand, int worker_end, uint32_t n_segments);
-int gn_session_hand_last(int hand, uint64_t ring_at);
+int gn_session_hand_over(struct gn_session *s, int hand, int worker_end, uint32_t n_segments);
+int gn_session_hand_over_last(int hand, uint64_t ring_at);
 /*
  * Before reading or writing in a buffer's home. False: the home is not the vGPU's memory, or will
  * not be soon.

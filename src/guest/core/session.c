@@ -116,7 +116,7 @@ void gn_session_note_cut_off(struct gn_session *s)
         "them";
     const char *none = NULL;
     if (atomic_compare_exchange_strong(&s->lost_why, &none, why))
-        gn_say("%s (closefrom?): its vGPU is lost, and calls for it fail", why);
+        gn_report("%s (closefrom?): its vGPU is lost, and calls for it fail", why);
 }
 
 static void forget_locked(struct gn_session *s)
@@ -193,7 +193,7 @@ static bool read_gantryd(struct gn_session *s, short events)
         return true;
     }
     /* Also reads the last messages before a hang-up: they may decide a migration. */
-    const int r = gn_link_hear(s->link);
+    const int r = gn_link_dispatch(s->link);
     pthread_mutex_unlock(&s->link_lock);
     return r == 0 && !hung_up;
 }

@@ -198,7 +198,7 @@ static int show_near(struct gn_moving *m, struct gn_link **ret, struct gn_error 
         rc = show(m, to, hand[1], &n_segments, err);
     if (!rc)
         *ret = to;
-    if (!rc && (rc = gn_session_hand(m->s, m->hand, session[1], n_segments + 1)))
+    if (!rc && (rc = gn_session_hand_over(m->s, m->hand, session[1], n_segments + 1)))
         gn_fail(err, -rc, NULL, "the other gantryd's worker does not take the session");
     if (hand[1] >= 0)
         gn_fd_close(hand[1]);
@@ -256,7 +256,7 @@ static int stand_still(struct gn_moving *m, struct gn_error *err)
         return 0;
     m->handed = true;
     GN_FAULT("program-stands");
-    const int rc = gn_session_hand_last(m->hand, ring_at);
+    const int rc = gn_session_hand_over_last(m->hand, ring_at);
     return rc ? gn_fail(err, -rc, NULL, "the other gantryd's worker does not take the session") : 0;
 }
 
@@ -301,7 +301,7 @@ static int move(struct gn_moving *m, struct gn_error *err)
     GN_FAULT("program-claimed");
     if (!rc) {
         pthread_mutex_lock(lock_of_link(s));
-        rc = gn_link_say_comes(s->link, m->number, m->near) ? -ECANCELED : 0;
+        rc = gn_link_send_comes(s->link, m->number, m->near) ? -ECANCELED : 0;
         pthread_mutex_unlock(lock_of_link(s));
     }
     if (!rc)
@@ -360,7 +360,7 @@ static void *mover(void *arg)
     close_near(m);
     if (rc && rc != -ECANCELED) {
         pthread_mutex_lock(lock_of_link(s));
-        (void)gn_link_say_stays(s->link, m->number, &err);
+        (void)gn_link_send_stays(s->link, m->number, &err);
         pthread_mutex_unlock(lock_of_link(s));
     }
     pthread_mutex_lock(&s->moving_lock);
@@ -396,7 +396,7 @@ static void begin(struct gn_session *s, uint32_t number, const struct gn_link_mo
         return;
     gn_fail(&err, EMFILE, "raise its limits, or move it later",
             "the program has no descriptors, threads or memory left");
-    (void)gn_link_say_stays(s->link, number, &err);
+    (void)gn_link_send_stays(s->link, number, &err);
     gn_fd_close(wake);
     free(m);
 }

@@ -152,7 +152,7 @@ static bool stand(struct gn_session *s, struct gn_session_tcp *r, struct gn_rela
     if (!number)
         return false;
     gn_ring_release(&relay->ring);
-    gn_session_tcp_say_paused(r, number);
+    gn_session_tcp_send_paused(r, number);
     pthread_mutex_lock(&s->moving_lock);
     relay->stands = number;
     gn_session_moving_wake_locked(s);
@@ -267,5 +267,5 @@ void gn_relay_end(struct gn_session *s)
     s->relay_pause = 0;
     pthread_cond_broadcast(&s->moving_wake);
     pthread_mutex_unlock(&s->moving_lock);
-    gn_session_tcp_go_home(r);
+    gn_session_tcp_end_shared(r);
 }

@@ -51,7 +51,7 @@ static void close_opened(const int opened[2])
             gn_fd_close(opened[i]);
 }
 
-int gn_session_hand(struct gn_session *s, int hand, int worker_end, uint32_t n_segments)
+int gn_session_hand_over(struct gn_session *s, int hand, int worker_end, uint32_t n_segments)
 {
     struct gn_worker_hand message = {.n_segments = n_segments};
     uint64_t bytes;
@@ -74,7 +74,7 @@ int gn_session_hand(struct gn_session *s, int hand, int worker_end, uint32_t n_s
     return rc;
 }
 
-int gn_session_hand_last(int hand, uint64_t ring_at)
+int gn_session_hand_over_last(int hand, uint64_t ring_at)
 {
     const struct gn_worker_hand_last last = {.ring_at = ring_at};
     int opened[2] = {-1, -1};
@@ -110,7 +110,7 @@ static int wait_at(const struct wait *w)
         if (rc == GN_LINK_HAND) {
             /* link_lock: there will be no more segments. When it failed the worker says so, and
              * gantryd. */
-            (void)gn_session_hand(s, hand[0], w->worker_end, s->area.n_segments);
+            (void)gn_session_hand_over(s, hand[0], w->worker_end, s->area.n_segments);
             rc = 0;
         }
     }
@@ -149,7 +149,7 @@ static int look_for_one(struct wait *w)
         s->link = link;
     if (!rc) {
         link->on_move = gn_session_move_word;
-        link->on_host = gn_in_process_take_over;
+        link->on_host = gn_in_process_adopt;
         link->on_host_ctx = s;
     }
     return rc;

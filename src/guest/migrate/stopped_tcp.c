@@ -51,7 +51,7 @@ static int ask(struct gn_session_tcp *r)
     gn_session_wishes(&wait.weight, &wait.memory_bytes);
     memcpy(wait.key, r->stop.key, sizeof wait.key);
     atomic_store_explicit(&r->ask_due, false, memory_order_release);
-    const int rc = gn_link_wait_far(s->link, &wait, &r->platform, gn_now_ns() + TRY_NS, &a, &err);
+    const int rc = gn_link_wait_tcp(s->link, &wait, &r->platform, gn_now_ns() + TRY_NS, &a, &err);
     /* Another stop may have come while gantryd was asked. */
     if (rc == 1 && !atomic_load_explicit(&r->ask_due, memory_order_acquire)) {
         atomic_store_explicit(&r->stopped, false, memory_order_release);
@@ -75,7 +75,7 @@ void gn_session_tcp_ask_stopped(struct gn_session_tcp *r)
 static void hear(struct gn_session_tcp *r)
 {
     pthread_mutex_lock(&r->dialling);
-    (void)gn_link_hear(r->s->link); /* any message leads to a new question */
+    (void)gn_link_dispatch(r->s->link); /* any message leads to a new question */
     pthread_mutex_unlock(&r->dialling);
 }
 

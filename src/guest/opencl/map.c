@@ -26,7 +26,7 @@ static cl_int check_map(cl_command_queue command_queue, cl_mem mem, bool image, 
     struct gn_cl_queue *q = gn_object_of(command_queue, GN_KIND_QUEUE);
     if (!q)
         return CL_INVALID_COMMAND_QUEUE;
-    struct gn_cl_mem *m = gn_object_beside(&q->o, mem, GN_KIND_MEM);
+    struct gn_cl_mem *m = gn_object_of_session(&q->o, mem, GN_KIND_MEM);
     if (!m || (m->type == CL_MEM_OBJECT_BUFFER) == image || m->type == CL_MEM_OBJECT_PIPE)
         return CL_INVALID_MEM_OBJECT;
     if (m->context != q->context)
@@ -63,14 +63,14 @@ void gn_mapping_put(struct gn_session *s, struct gn_cl_mapping *mapping)
 {
     if (!mapping || atomic_fetch_sub_explicit(&mapping->n_refs, 1, memory_order_acq_rel) != 1)
         return;
-    gn_block_put(s, &mapping->block);
+    gn_block_free(s, &mapping->block);
     free(mapping);
 }
 
 static struct gn_cl_mapping *mapping_new(struct gn_session *s, uint64_t bytes)
 {
     struct gn_cl_mapping *mapping = calloc(1, sizeof *mapping);
-    if (mapping && gn_block_take(s, GN_AREA_PASSING, bytes, &mapping->block)) {
+    if (mapping && gn_block_alloc(s, GN_AREA_PASSING, bytes, &mapping->block)) {
         free(mapping);
         return NULL;
     }
@@ -570,7 +570,7 @@ cl_int CL_API_CALL gn_clEnqueueUnmapMemObject(cl_command_queue command_queue, cl
     struct gn_object *o = gn_object_of(command_queue, GN_KIND_QUEUE);
     if (!o)
         return CL_INVALID_COMMAND_QUEUE;
-    m = gn_object_beside(o, memobj, GN_KIND_MEM);
+    m = gn_object_of_session(o, memobj, GN_KIND_MEM);
     if (!m)
         return CL_INVALID_MEM_OBJECT;
     cl_int result = check_map(command_queue, memobj, m->type != CL_MEM_OBJECT_BUFFER, 0,

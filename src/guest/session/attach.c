@@ -29,7 +29,7 @@ static void warn_of_unknown_mode(const char *mode)
     if (!mode || !*mode || strcmp(mode, "remote") == 0 || strcmp(mode, "passthrough") == 0)
         return;
     if (!atomic_exchange_explicit(&told, true, memory_order_relaxed))
-        gn_say(
+        gn_report(
             "GANTRY_MODE=%.32s is not a mode, so the program runs as remote; set it to remote or "
             "passthrough",
             mode);
@@ -85,7 +85,7 @@ struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t plat
         return NULL;
     }
     warn_of_unknown_mode(mode);
-    s->link->on_host = gn_in_process_take_over;
+    s->link->on_host = gn_in_process_adopt;
     s->link->on_host_ctx = s;
     s->link->on_move = gn_session_move_word;
     s->link->on_stop = gn_session_tcp_stop_word;

@@ -192,7 +192,7 @@ static void *take_over(void *arg)
     return NULL;
 }
 
-void gn_in_process_take_over(void *ctx, const char *library, int control_fd)
+void gn_in_process_adopt(void *ctx, const char *library, int control_fd)
 {
     struct gn_error err;
     if (hosts.is_inherited) {

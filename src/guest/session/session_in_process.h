@@ -20,7 +20,7 @@ int gn_in_process_open(void *ctx, const char *library, int control_fd, struct gn
  * thread of its own.
  */
 struct gn_session;
-void gn_in_process_take_over(void *ctx, const char *library, int control_fd);
+void gn_in_process_adopt(void *ctx, const char *library, int control_fd);
 /*
  * In a forked child, after its inherited descriptors are closed: no vGPU is in this process, and
  * none may come if its parent has ever loaded a driver.

@@ -17,7 +17,7 @@
  *     relay       on another machine        goes into the ring; a thread of    shm
  *                                           this process sends it
  *
- * From shm to in-process: gn_in_process_take_over, when the vGPU is loaded here. From in-process to
+ * From shm to in-process: gn_in_process_adopt, when the vGPU is loaded here. From in-process to
  * shm: the first message that finds that a worker has the vGPU. From shm to relay: gn_relay_begin.
  * From tcp to relay: gn_relay_turn, before the vGPU comes to a worker here. From relay to shm:
  * gn_relay_end. A session that is lost keeps its table: gn_session_lost. While s->link is NULL, the

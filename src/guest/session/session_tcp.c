@@ -55,7 +55,7 @@ void gn_session_tcp_arm(int timer, uint64_t ns)
 
 /* ---- the role of reading */
 
-bool gn_session_tcp_take_role(struct gn_session_tcp *r)
+bool gn_session_tcp_acquire_role(struct gn_session_tcp *r)
 {
     return !atomic_load_explicit(&r->role, memory_order_relaxed) &&
            !atomic_exchange_explicit(&r->role, 1, memory_order_seq_cst);
@@ -389,7 +389,7 @@ static bool look(struct gn_session_tcp *r, const _Atomic uint32_t *word, uint32_
     if (seen == UINT32_MAX)
         return true;
     const bool reads =
-        !atomic_load_explicit(&r->broken, memory_order_acquire) && gn_session_tcp_take_role(r);
+        !atomic_load_explicit(&r->broken, memory_order_acquire) && gn_session_tcp_acquire_role(r);
     send_some(r, reads);
     if (!reads)
         return atomic_load_explicit(word, memory_order_acquire) != seen;
@@ -498,7 +498,7 @@ void gn_session_tcp_nudge(struct gn_session_tcp *r)
 void gn_session_tcp_look(struct gn_session_tcp *r)
 {
     gn_session_tcp_flush(r);
-    if (atomic_load_explicit(&r->broken, memory_order_acquire) || !gn_session_tcp_take_role(r))
+    if (atomic_load_explicit(&r->broken, memory_order_acquire) || !gn_session_tcp_acquire_role(r))
         return;
     while (read_once(r) > 0)
         ;
@@ -618,7 +618,7 @@ int gn_session_tcp_pass(struct gn_session_tcp *r, const struct gn_msg *msg, uint
     return rc ? rc : append_all(r, parts, n_parts);
 }
 
-void gn_session_tcp_say_paused(struct gn_session_tcp *r, uint32_t number)
+void gn_session_tcp_send_paused(struct gn_session_tcp *r, uint32_t number)
 {
     const struct gn_stream_record record = {0, GN_RECORD_PAUSED, 0, number};
     int rc;

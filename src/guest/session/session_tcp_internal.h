@@ -88,7 +88,7 @@ struct want {
 /* Sets a timer. */
 void gn_session_tcp_arm(int timer, uint64_t ns);
 /* The role of reading. False: another thread has it. */
-bool gn_session_tcp_take_role(struct gn_session_tcp *r);
+bool gn_session_tcp_acquire_role(struct gn_session_tcp *r);
 /* Passes it on to a thread that waits for it. */
 void gn_session_tcp_leave_role(struct gn_session_tcp *r);
 /* All sleeping threads look again. */

@@ -114,7 +114,7 @@ static void report_completion(struct gn_command *c)
         pthread_mutex_lock(&v->lock);
         gn_vevent_over_locked(gn_vevent_at(v, index), c->end_error, &told);
         pthread_mutex_unlock(&v->lock);
-        gn_vevent_told(v, &told, c->end_error);
+        gn_vevent_notify(v, &told, c->end_error);
         GN_FAULT("worker-end-told");
         /* From here on the guest may reuse the event's index. */
         gn_vgpu_event_end(v, index, c->end_error, &c->times, c);
@@ -188,7 +188,7 @@ static void check_for_idle(struct gn_vdevice *d)
     struct gn_vgpu *v = d->vgpu;
     const bool idle = gn_turn_is_idle(&d->turn);
     if (gn_gate_is_closed(&v->gate))
-        gn_gate_tell(v);
+        gn_gate_notify(v);
     /*
      * There is more to submit, or the slice is over: the woken submit thread also checks whether
      * the device is idle.

@@ -34,7 +34,7 @@ struct gn_vevent *gn_vevent_at(struct gn_vgpu *v, uint32_t index)
 static void send_event_notice(struct gn_vgpu *v, uint64_t cookie, int32_t status)
 {
     struct gn_session_event e = {cookie, status, 0};
-    gn_vgpu_tell(v, GN_SESSION_EVENT, &e, sizeof e);
+    gn_vgpu_notify(v, GN_SESSION_EVENT, &e, sizeof e);
 }
 
 /* Moves to `told` the watches that this phase satisfies. 0: all of them; the event is over. */
@@ -92,7 +92,7 @@ void gn_vevent_over_locked(struct gn_vevent *e, int32_t error, struct gn_list *t
     collect_watches(e, 0, told);
 }
 
-void gn_vevent_told(struct gn_vgpu *v, struct gn_list *told, int32_t error)
+void gn_vevent_notify(struct gn_vgpu *v, struct gn_list *told, int32_t error)
 {
     notify_watches(v, told, error);
 }

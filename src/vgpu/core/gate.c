@@ -62,7 +62,7 @@ void gn_gate_quiesced(struct gn_vgpu *v, bool stands)
     pthread_mutex_unlock(&g->lock);
 }
 
-void gn_gate_tell(struct gn_vgpu *v)
+void gn_gate_notify(struct gn_vgpu *v)
 {
     struct gn_gate *g = &v->gate;
     pthread_mutex_lock(&g->lock);
@@ -85,7 +85,7 @@ void gn_vgpu_return(struct gn_vgpu *v)
     if (v->session->in_program &&
         atomic_fetch_sub_explicit(&v->n_inside, 1, memory_order_seq_cst) == 1 &&
         gn_gate_is_closed(&v->gate))
-        gn_gate_tell(v);
+        gn_gate_notify(v);
 }
 
 bool gn_gate_paused(struct gn_vgpu *v, bool at_boundary)
@@ -428,7 +428,7 @@ int gn_gate_close(struct gn_vgpu *v, uint64_t timeout_ns, struct gn_error *err)
 
 void gn_gate_abort(struct gn_vgpu *v)
 {
-    gn_gate_tell(v);
+    gn_gate_notify(v);
     pthread_mutex_lock(&v->gate.lock);
     gn_fd_shutdown(v->save_fd);
     pthread_mutex_unlock(&v->gate.lock);

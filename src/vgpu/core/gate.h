@@ -91,7 +91,7 @@ void gn_gate_quiesce(struct gn_vgpu *v);
 void gn_gate_quiesced(struct gn_vgpu *v, bool stands);
 bool gn_gate_helpers_idle(struct gn_vgpu *v);
 /* An end that the gate may wait for. Any thread that holds none of the vGPU's locks. */
-void gn_gate_tell(struct gn_vgpu *v);
+void gn_gate_notify(struct gn_vgpu *v);
 /*
  * The control thread: is the session's socket to be left alone? at_boundary: no part of a frame has
  * been read, and none is to be sent.

@@ -125,7 +125,7 @@ static void test_a_program_that_never_reads_loses_its_vgpu(void **state)
     uint32_t n = 0;
     (void)state;
     vgpu.frames.max_bytes = 10 * LONG_BYTES;
-    while (gn_vgpu_tell(&vgpu, GN_SESSION_CONTEXT, text, sizeof text) == 0)
+    while (gn_vgpu_notify(&vgpu, GN_SESSION_CONTEXT, text, sizeof text) == 0)
         assert_true(++n < 1000);
     assert_int_equal(vgpu.fault, 1);
     assert_true(gn_lost_is(&vgpu.lost));

@@ -175,7 +175,7 @@ int gn_vgpu_set_folders(struct gn_vgpu *v, uint64_t number, uint32_t n, int *ret
     return 0;
 }
 
-void gn_vgpu_ears_init(struct gn_vgpu_ears *ears, const struct gn_vgpu_boot *boot)
+void gn_vgpu_control_init(struct gn_vgpu_control *ears, const struct gn_vgpu_boot *boot)
 {
     gn_worker_control_init(&ears->control, boot->control_fd);
     gn_frame_reader_init(&ears->session, boot->session_fd);
@@ -222,7 +222,7 @@ static bool take_event(struct gn_vgpu *v, const struct gn_worker_event *e)
     return false;
 }
 
-int gn_vgpu_hear(struct gn_vgpu *v, struct gn_vgpu_ears *ears)
+int gn_vgpu_dispatch_control(struct gn_vgpu *v, struct gn_vgpu_control *ears)
 {
     struct gn_worker_event e;
     struct gn_frame frame;
@@ -268,10 +268,10 @@ static bool tell_on(struct gn_vgpu *v)
 void *gn_vgpu_control_thread(void *arg)
 {
     struct gn_vgpu *v = arg;
-    struct gn_vgpu_ears ears;
+    struct gn_vgpu_control ears;
 
     gn_objects_own_thread();
-    gn_vgpu_ears_init(&ears, v->boot);
+    gn_vgpu_control_init(&ears, v->boot);
     for (;;) {
         const bool left = tell_on(v);
         /* While the vGPU is being saved, the destination reads the program's frames. */
@@ -284,7 +284,8 @@ void *gn_vgpu_control_thread(void *arg)
         if (n == 0)
             gn_lease_shed(&v->lease);
         ears.deaf = deaf;
-        if ((n < 0 && errno != EINTR) || gn_vgpu_hear(v, &ears) < 0 || gn_vgpu_threads_return(v))
+        if ((n < 0 && errno != EINTR) || gn_vgpu_dispatch_control(v, &ears) < 0 ||
+            gn_vgpu_threads_return(v))
             break;
     }
     gn_debug("vgpu=%08x the program or gantryd is gone", v->boot->id);
@@ -313,7 +314,7 @@ static void rested(struct gn_vgpu *v)
     pthread_mutex_lock(&v->helper_lock);
     v->n_helping--;
     pthread_mutex_unlock(&v->helper_lock);
-    gn_gate_tell(v);
+    gn_gate_notify(v);
 }
 
 static void *helper_thread(void *arg)

@@ -259,7 +259,7 @@ static inline int gn_vgpu_send(struct gn_vgpu *v, uint16_t op, uint32_t seq, con
     return v->session->send_frame(v, op, seq, payload, n);
 }
 
-static inline int gn_vgpu_tell(struct gn_vgpu *v, uint16_t op, const void *payload, size_t n)
+static inline int gn_vgpu_notify(struct gn_vgpu *v, uint16_t op, const void *payload, size_t n)
 {
     return gn_vgpu_send(v, op, 0, payload, n);
 }

@@ -242,7 +242,7 @@ static int load_entry(struct load *l, enum gn_stream_table table, const struct g
             return load_indices(l, e, err);
         if (e->kind == GN_SAVED_SEGMENT)
             return load_segment(l, e, err);
-        if (e->kind == GN_SAVED_KEPT)
+        if (e->kind == GN_SAVED_RETAINED)
             return load_released(l, e, err);
         if (e->kind == GN_SAVED_LINK)
             return load_link(l, e, err);

@@ -191,8 +191,8 @@ void gn_outgoing_goes_back(struct gn_outgoing *out, const uint64_t *ids, uint32_
         const uint32_t *place = ids[i] ? gn_known_find(&out->places, ids[i]) : NULL;
         struct item *it = place ? &out->items[*place] : NULL;
         struct gn_page_table *t = it && !it->kept
-                                      ? gn_delta_base_take(out->v->way_back, ids[i], it->bytes,
-                                                           it->writes, it->source.digest != NULL)
+                                      ? gn_delta_base_table(out->v->way_back, ids[i], it->bytes,
+                                                            it->writes, it->source.digest != NULL)
                                       : NULL;
         if (!t)
             continue;
@@ -225,14 +225,14 @@ uint32_t gn_outgoing_count(const struct gn_outgoing *out, uint64_t *ret_bytes, u
     return out->n;
 }
 
-int gn_outgoing_tell_gone(struct gn_outgoing *out, struct gn_stream_writer *w)
+int gn_outgoing_send_gone(struct gn_outgoing *out, struct gn_stream_writer *w)
 {
     uint32_t n = out->n_gone;
     out->n_gone = 0;
     return n ? gn_stream_put_gone(w, out->gone, n) : 0;
 }
 
-int gn_outgoing_tell_new(struct gn_outgoing *out, struct gn_stream_writer *w)
+int gn_outgoing_send_new(struct gn_outgoing *out, struct gn_stream_writer *w)
 {
     struct gn_stream_memory some[64];
     uint32_t n = 0;

@@ -28,7 +28,7 @@ enum gn_saved_kind {
      * GN_PART_STATE: array of struct gn_saved_retained: objects that only pending commands need
      * (released_objects.h)
      */
-    GN_SAVED_KEPT = 5,
+    GN_SAVED_RETAINED = 5,
     /*
      * for a stopped program on another machine. id: 0 and up. GN_PART_STATE: struct gn_saved_link,
      * GN_PART_API: its payload
@@ -181,13 +181,13 @@ void gn_save_checkpoint(struct gn_save *s, const struct gn_saved_about *about);
  * Call it before the last step: includes the state of a tcp session. The caller keeps it until
  * then.
  */
-struct gn_far_session;
-void gn_save_session(struct gn_save *s, const struct gn_far_session *session);
+struct gn_tcp_handover;
+void gn_save_session(struct gn_save *s, const struct gn_tcp_handover *session);
 /*
  * Call it before any step: the destination shares no memory with the program, so the stream lists
  * the data segments.
  */
-void gn_save_for_far(struct gn_save *s);
+void gn_save_for_tcp(struct gn_save *s);
 /* Checks, before everything else and while the program runs, whether the vGPU can be saved. */
 int gn_save_check(struct gn_save *s, struct gn_error *err);
 /*

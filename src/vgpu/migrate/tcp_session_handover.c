@@ -108,16 +108,16 @@ struct run {
 };
 
 /* The runs are found first and handed over later, because the program may write there meanwhile. */
-struct gn_far_session {
+struct gn_tcp_handover {
     struct gn_vgpu *v;
-    struct gn_worker_hand_far far;
+    struct gn_worker_hand_tcp far;
     struct gn_out_retained said;
     struct homes homes;
     struct run *runs;
     uint32_t n, capacity;
 };
 
-static int add_run(struct gn_far_session *h, const struct run *run)
+static int add_run(struct gn_tcp_handover *h, const struct run *run)
 {
     if (h->n == h->capacity) {
         const uint32_t more = h->capacity ? 2 * h->capacity : 256;
@@ -132,7 +132,7 @@ static int add_run(struct gn_far_session *h, const struct run *run)
 }
 
 /* Adds every run of pages in [at, end). */
-static int find_runs(struct gn_far_session *h, uint32_t segment, uint64_t at, uint64_t end)
+static int find_runs(struct gn_tcp_handover *h, uint32_t segment, uint64_t at, uint64_t end)
 {
     const unsigned char *base = h->v->segments[segment].base;
     int rc = 0;
@@ -150,7 +150,7 @@ static int find_runs(struct gn_far_session *h, uint32_t segment, uint64_t at, ui
 }
 
 /* Adds the data that the program has sent, by chunks. */
-static int find_touched(struct gn_far_session *h, uint32_t segment, const unsigned char *touched)
+static int find_touched(struct gn_tcp_handover *h, uint32_t segment, const unsigned char *touched)
 {
     const uint64_t bytes = h->v->segments[segment].bytes,
                    chunks =
@@ -165,7 +165,7 @@ static int find_touched(struct gn_far_session *h, uint32_t segment, const unsign
 }
 
 /* Adds the used pages of memory that the program maps, too. */
-static int find_used(struct gn_far_session *h, uint32_t segment)
+static int find_used(struct gn_tcp_handover *h, uint32_t segment)
 {
     const struct gn_segment *s = &h->v->segments[segment];
     int rc = 0;
@@ -179,7 +179,7 @@ static int find_used(struct gn_far_session *h, uint32_t segment)
     return rc;
 }
 
-static int find_areas(struct gn_far_session *h)
+static int find_areas(struct gn_tcp_handover *h)
 {
     const uint32_t n = atomic_load_explicit(&h->v->n_segments, memory_order_acquire);
     int rc = 0;
@@ -216,7 +216,7 @@ static int put_held(struct gn_vgpu_tcp *h, const struct frame_sink *to)
     return rc;
 }
 
-static int put_areas(const struct gn_far_session *s, const struct frame_sink *to)
+static int put_areas(const struct gn_tcp_handover *s, const struct frame_sink *to)
 {
     unsigned char frame[sizeof(struct gn_worker_hand_area) + RUN_BYTES];
     int rc = 0;
@@ -242,7 +242,7 @@ static struct gn_stream_record record_of(const struct gn_out_sent *s)
  * Results in transit to the program lie in the data area. Only this list knows that they are still
  * needed.
  */
-static int find_results(struct gn_far_session *s)
+static int find_results(struct gn_tcp_handover *s)
 {
     int rc = 0;
     for (uint32_t i = 0; i < s->said.n && !rc; i++) {
@@ -269,20 +269,20 @@ static int put_unacknowledged(const struct gn_out_retained *said, const struct f
     for (uint32_t i = 0; i < said->n && !rc; i++) {
         const struct gn_out_sent *s = &said->all[i];
         if (!s->in_ring)
-            rc = put_frame(to, GN_WORKER_HAND_SAID, 1, s->head, s->n_header);
+            rc = put_frame(to, GN_WORKER_HAND_SENT, 1, s->head, s->n_header);
         for (uint32_t at = 0; s->in_ring && at < s->n_bytes && !rc; at += RUN_BYTES)
-            rc = put_frame(to, GN_WORKER_HAND_SAID, 0, s->bytes + at,
+            rc = put_frame(to, GN_WORKER_HAND_SENT, 0, s->bytes + at,
                            s->n_bytes - at < RUN_BYTES ? s->n_bytes - at : RUN_BYTES);
     }
     return rc;
 }
 
-static int find_parts(struct gn_far_session *s, enum gn_far_way way)
+static int find_parts(struct gn_tcp_handover *s, enum gn_far_way way)
 {
     struct gn_vgpu_tcp *h = s->v->tcp;
     int rc = 0;
     if (h)
-        s->far = (struct gn_worker_hand_far){.received = h->in.received,
+        s->far = (struct gn_worker_hand_tcp){.received = h->in.received,
                                              .small = h->in.small,
                                              .n_batches = h->n_batches,
                                              .n_held = h->n_held};
@@ -303,26 +303,26 @@ static int find_parts(struct gn_far_session *s, enum gn_far_way way)
     return rc;
 }
 
-int gn_far_session_new(struct gn_vgpu *v, enum gn_far_way way, struct gn_far_session **ret,
-                       struct gn_error *err)
+int gn_tcp_handover_new(struct gn_vgpu *v, enum gn_far_way way, struct gn_tcp_handover **ret,
+                        struct gn_error *err)
 {
-    struct gn_far_session *s = calloc(1, sizeof *s);
+    struct gn_tcp_handover *s = calloc(1, sizeof *s);
     if (!s)
         return gn_fail(err, ENOMEM, NULL, "no memory left to hand over the program's session");
     s->v = v;
     int rc = find_parts(s, way);
     if (rc) {
-        gn_far_session_free(s);
+        gn_tcp_handover_free(s);
         return gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc));
     }
     *ret = s;
     return 0;
 }
 
-struct gn_far_size gn_far_session_size(const struct gn_far_session *s)
+struct gn_tcp_handover_bytes gn_tcp_handover_size(const struct gn_tcp_handover *s)
 {
-    struct gn_far_size size = {.n_frames = 1u + s->far.n_held + s->n + s->far.n_said,
-                               .bytes = sizeof s->far};
+    struct gn_tcp_handover_bytes size = {.n_frames = 1u + s->far.n_held + s->n + s->far.n_said,
+                                         .bytes = sizeof s->far};
     if (s->v->tcp)
         gn_list_for_each(held, &s->v->tcp->held, struct gn_session_tcp_held, link) size.bytes +=
             sizeof held->batch + held->n_bytes;
@@ -333,11 +333,11 @@ struct gn_far_size gn_far_session_size(const struct gn_far_session *s)
     return size;
 }
 
-int gn_far_session_hand(const struct gn_far_session *s,
-                        int (*carry_one)(void *ctx, const struct gn_frame *f), void *ctx)
+int gn_tcp_handover_send(const struct gn_tcp_handover *s,
+                         int (*carry_one)(void *ctx, const struct gn_frame *f), void *ctx)
 {
     const struct frame_sink to = {carry_one, ctx};
-    int rc = put_frame(&to, GN_WORKER_HAND_FAR, 0, &s->far, sizeof s->far);
+    int rc = put_frame(&to, GN_WORKER_HAND_TCP, 0, &s->far, sizeof s->far);
     if (!rc && s->v->tcp)
         rc = put_held(s->v->tcp, &to);
     if (!rc)
@@ -345,7 +345,7 @@ int gn_far_session_hand(const struct gn_far_session *s,
     return rc ? rc : put_unacknowledged(&s->said, &to);
 }
 
-void gn_far_session_free(struct gn_far_session *s)
+void gn_tcp_handover_free(struct gn_tcp_handover *s)
 {
     if (!s)
         return;
@@ -393,7 +393,7 @@ static int load_area(struct gn_vgpu_tcp *h, const struct gn_frame *f)
 static int load_unacknowledged(struct gn_vgpu_tcp *h, const struct gn_frame *f)
 {
     struct gn_stream_record record;
-    if (f->op != GN_WORKER_HAND_SAID || !f->n_payload || f->seq > 1)
+    if (f->op != GN_WORKER_HAND_SENT || !f->n_payload || f->seq > 1)
         return -EPROTO;
     if (!f->seq)
         return gn_out_keep_run(&h->out, f->payload, f->n_payload);
@@ -413,9 +413,9 @@ static int load_unacknowledged(struct gn_vgpu_tcp *h, const struct gn_frame *f)
 
 int gn_vgpu_tcp_load_frame(struct gn_vgpu_tcp *h, const struct gn_frame *f)
 {
-    struct gn_worker_hand_far *far = &h->taking.far;
+    struct gn_worker_hand_tcp *far = &h->taking.far;
     if (!h->taking.begun) {
-        if (f->op != GN_WORKER_HAND_FAR || !gn_frame_payload(f, far, sizeof *far) ||
+        if (f->op != GN_WORKER_HAND_TCP || !gn_frame_payload(f, far, sizeof *far) ||
             far->n_held > MAX_HELD || far->n_areas > MAX_AREAS || far->n_said > MAX_AREAS)
             return -EPROTO;
         h->taking.begun = true;
@@ -434,13 +434,13 @@ int gn_vgpu_tcp_load_frame(struct gn_vgpu_tcp *h, const struct gn_frame *f)
 
 bool gn_vgpu_tcp_is_loaded(const struct gn_vgpu_tcp *h)
 {
-    const struct gn_worker_hand_far *far = &h->taking.far;
+    const struct gn_worker_hand_tcp *far = &h->taking.far;
     return h->taking.begun && !far->n_held && !far->n_areas && !far->n_said;
 }
 
 int gn_vgpu_tcp_resume_stream(struct gn_vgpu_tcp *h)
 {
-    const struct gn_worker_hand_far *far = &h->taking.far;
+    const struct gn_worker_hand_tcp *far = &h->taking.far;
     const int rc =
         gn_vgpu_tcp_is_loaded(h) ? gn_out_retained_all(&h->out, far->acknowledged) : -EPROTO;
     if (rc)

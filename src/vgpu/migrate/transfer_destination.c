@@ -150,10 +150,11 @@ static void send_retained(const struct gn_vgpu_boot *boot)
     const uint32_t n = boot->kept ? gn_retained_list(boot->kept, &ids) : 0;
     if (!n)
         return;
-    for (uint32_t i = 0; i < n; i += GN_WORKER_HAND_KEPT_MOST) {
-        const uint32_t some = n - i < GN_WORKER_HAND_KEPT_MOST ? n - i : GN_WORKER_HAND_KEPT_MOST;
-        (void)gn_frame_send(boot->load_fd, GN_TRANSFER_HAND_MS, GN_WORKER_HAND_KEPT, 0, 0, ids + i,
-                            some * sizeof *ids, NULL, 0);
+    for (uint32_t i = 0; i < n; i += GN_WORKER_HAND_RETAINED_MOST) {
+        const uint32_t some =
+            n - i < GN_WORKER_HAND_RETAINED_MOST ? n - i : GN_WORKER_HAND_RETAINED_MOST;
+        (void)gn_frame_send(boot->load_fd, GN_TRANSFER_HAND_MS, GN_WORKER_HAND_RETAINED, 0, 0,
+                            ids + i, some * sizeof *ids, NULL, 0);
     }
     free(ids);
 }
@@ -205,14 +206,14 @@ static int receive_remote_end(struct gn_vgpu *v, struct gn_error *err)
 {
     struct gn_tcp far = {v->boot->far_fd, v->boot->load_tls};
     struct gn_worker_hand_last last;
-    struct gn_worker_hand_far hand;
+    struct gn_worker_hand_tcp hand;
     struct gn_frame_reader reader;
     struct gn_frame f;
     gn_frame_reader_init(&reader, far.fd);
     reader.tcp = &far;
     int rc = gn_frame_wait(&reader, GN_TRANSFER_STALL_MS, &f);
     if (rc == 1)
-        rc = f.op == GN_WORKER_HAND_FAR && gn_frame_payload(&f, &hand, sizeof hand) &&
+        rc = f.op == GN_WORKER_HAND_TCP && gn_frame_payload(&f, &hand, sizeof hand) &&
                      !hand.n_held && !hand.n_areas && !hand.n_said
                  ? gn_frame_wait(&reader, GN_TRANSFER_HAND_MS, &f)
                  : -EPROTO;
@@ -293,7 +294,7 @@ int gn_vgpu_receive(struct gn_vgpu *v)
     struct gn_stream_fd from = GN_STREAM_FD(file ? v->boot->file_fd : source_fd(v->boot), -1, 0);
     struct gn_tls_stream far = {.tcp = {source_fd(v->boot), v->boot->load_tls}};
     const struct gn_stream_source source =
-        v->boot->load_tls ? gn_far_source(&far) : gn_stream_source_of_fd(&from);
+        v->boot->load_tls ? gn_tls_stream_source(&far) : gn_stream_source_of_fd(&from);
     /*
      * The lease limits the objects' memory. Tables are limited to the largest number of objects of
      * a program.

@@ -154,12 +154,12 @@ static int hand_over_tcp_session(struct gn_vgpu *v, const struct outbound *a, st
     const struct gn_worker_hand_last last = {.ring_at = v->ring.head};
     struct gn_tcp to = connection_of(a);
     struct frame_target frame_target = {&to, GN_TRANSFER_STALL_MS};
-    struct gn_far_session *session = NULL;
-    int rc = gn_far_session_new(v, way, &session, err);
+    struct gn_tcp_handover *session = NULL;
+    int rc = gn_tcp_handover_new(v, way, &session, err);
     if (rc)
         return rc;
-    rc = gn_far_session_hand(session, send_frame, &frame_target);
-    gn_far_session_free(session);
+    rc = gn_tcp_handover_send(session, send_frame, &frame_target);
+    gn_tcp_handover_free(session);
     if (!rc)
         rc = gn_frame_send_tcp(&to, GN_TRANSFER_HAND_MS, GN_WORKER_HAND_LAST, 0, 0, &last,
                                sizeof last);
@@ -338,7 +338,7 @@ static int save_and_hand_over(struct gn_vgpu *v, struct outbound *a, struct gn_w
     struct gn_tls_stream far = {.tcp = connection_of(a), .stall_ms = GN_TRANSFER_STALL_MS};
     struct gn_chunks chunks = {.socket = -1};
     const struct gn_stream_sink sink = file     ? (struct gn_stream_sink){write_chunks, &chunks}
-                                       : a->tls ? gn_far_sink(&far)
+                                       : a->tls ? gn_tls_stream_sink(&far)
                                                 : gn_stream_sink_of_fd(&to);
     const struct gn_stream_options options = {.purpose =
                                                   file ? GN_STREAM_CHECKPOINT : GN_STREAM_MOVE,
@@ -347,7 +347,7 @@ static int save_and_hand_over(struct gn_vgpu *v, struct outbound *a, struct gn_w
     struct gn_stream_stop stopped;
     const struct gn_saved_about about = {.vgpu_id = a->how.vgpu_id,
                                          .stop = stops ? &stopped : NULL};
-    struct gn_far_session *session = NULL;
+    struct gn_tcp_handover *session = NULL;
     struct gn_stream_writer *w = NULL;
     struct gn_save *s = NULL;
     struct gn_frame_reader made;
@@ -364,7 +364,7 @@ static int save_and_hand_over(struct gn_vgpu *v, struct outbound *a, struct gn_w
         rc = gn_save_new(v, w, (file && !stops) || (a->how.flags & GN_WORKER_SAVE_FAR),
                          a->how.n_ahead, &s, err);
     if (!rc && (a->how.flags & GN_WORKER_SAVE_FAR))
-        gn_save_for_far(s);
+        gn_save_for_tcp(s);
     gn_frame_reader_init(&made, a->fd);
     if (a->how.flags & GN_WORKER_SAVE_FAR)
         made.tcp = &far.tcp;
@@ -390,7 +390,7 @@ static int save_and_hand_over(struct gn_vgpu *v, struct outbound *a, struct gn_w
         gn_save_checkpoint(s, &about);
     }
     if (!rc && stops && !v->session->shares_memory &&
-        !(rc = gn_far_session_new(v, GN_FAR_BESIDE, &session, err)))
+        !(rc = gn_tcp_handover_new(v, GN_FAR_BESIDE, &session, err)))
         gn_save_session(s, session);
     if (!rc)
         rc = gn_save_rest(s, err);
@@ -418,7 +418,7 @@ static int save_and_hand_over(struct gn_vgpu *v, struct outbound *a, struct gn_w
         moved->driver_stays = v->session->in_program && v->driver_stays;
     }
     gn_save_free(s);
-    gn_far_session_free(session);
+    gn_tcp_handover_free(session);
     gn_stream_writer_destroy(w);
     gn_chunks_close(&chunks);
     return rc;

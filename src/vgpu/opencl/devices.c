@@ -156,7 +156,7 @@ int gn_opencl_check_device(struct gn_vgpu *v, const struct gn_stream_entry *e, b
               : 0;
 }
 
-int gn_opencl_judge_devices(struct gn_vgpu *v, bool *ret_others, struct gn_error *err)
+int gn_opencl_compare_devices(struct gn_vgpu *v, bool *ret_others, struct gn_error *err)
 {
     struct gn_opencl_vgpu *detail = v->detail;
     struct gn_device_lacks *l = detail->lacks;

@@ -184,7 +184,7 @@ static void *keeper_thread(void *arg)
         if (hold_ns && keep(v, hold_ns))
             continue;
         if (!gn_vgpu_hold_ns(v)) {
-            gn_vgpu_rest(v);
+            gn_vgpu_park_grants(v);
             (void)gn_ring_park(&v->ring, 0);
         }
     }
@@ -277,7 +277,7 @@ static void end(struct gn_vgpu *v)
         return;
     atomic_store_explicit(&v->away, away, memory_order_seq_cst);
     gn_lost_declare(&v->lost);
-    gn_gate_tell(v);
+    gn_gate_notify(v);
     /*
      * A waiting program notices that the session's socket hangs up, unless another process has that
      * socket now; gantryd notices the control socket.

@@ -203,7 +203,7 @@ static void serve(struct gn_vgpu *v)
             if (hold_ns)
                 gn_vgpu_held(v, rc == 0);
             if (rc == -ETIMEDOUT) {
-                gn_vgpu_rest(v);
+                gn_vgpu_park_grants(v);
                 rc = gn_ring_park(&v->ring, 0);
             }
         }

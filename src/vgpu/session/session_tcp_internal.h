@@ -63,7 +63,7 @@ struct gn_vgpu_tcp {
                         its last message */
     struct {
         bool begun;
-        struct gn_worker_hand_far far; /* its counts are of frames that have not come yet */
+        struct gn_worker_hand_tcp far; /* its counts are of frames that have not come yet */
     } taking; /* the loading thread: where the session stood at the source */
 };
 
@@ -99,7 +99,7 @@ void gn_vgpu_tcp_pass_prints(struct gn_vgpu_tcp *h);
 
 /* ---- migrate/tcp_session_handover.c */
 
-/* The destination, before its socket thread serves: each frame of gn_far_session_hand, in order,
+/* The destination, before its socket thread serves: each frame of gn_tcp_handover_send, in order,
  * all of them untrusted. 0, -EPROTO or -ENOMEM. */
 struct gn_frame;
 int gn_vgpu_tcp_load_frame(struct gn_vgpu_tcp *h, const struct gn_frame *f);
