@@ -137,7 +137,7 @@ static bool told_to_wait(struct gn_link_end *u, const struct gn_frame *f)
     return good;
 }
 
-static bool told(struct gn_link_end *u, const struct gn_frame *f)
+static bool reported(struct gn_link_end *u, const struct gn_frame *f)
 {
     switch (f->op) {
     case GN_LINK_STOPPED:
@@ -173,7 +173,7 @@ int gn_link_ask(struct gn_link_end *u, int timeout_ms, uint16_t op, const void *
         rc = gn_frame_wait(&u->reader, timeout_ms, ret);
         if (rc == -EMFILE)
             rc = gn_frame_read_without(&u->reader, ret);
-    } while (rc >= 0 && told(u, ret));
+    } while (rc >= 0 && reported(u, ret));
     if (rc < 0)
         return gn_link_lost(err, rc);
     if (ret->op == GN_LINK_ERROR)
@@ -448,7 +448,7 @@ int gn_link_end_dispatch(struct gn_link *l)
         rc = gn_frame_read(&u->reader, &f);
         if (rc == -EMFILE)
             rc = gn_frame_read_without(&u->reader, &f);
-        if (rc == 1 && !told(u, &f))
+        if (rc == 1 && !reported(u, &f))
             return -EPROTO;
     } while (rc == 1);
     return rc;

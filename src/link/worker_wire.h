@@ -235,7 +235,7 @@ struct gn_worker_moved {
     uint64_t read_bytes;           /* read from memory objects after quiescing */
     uint64_t stood_ns, drained_ns; /* CLOCK_MONOTONIC: no more calls were served; the driver was
                                     * idle, though completions may be unreported */
-    uint64_t told_ns;              /* everything except contents was written */
+    uint64_t reported_ns;          /* everything except contents was written */
     char what[384];
     char fix[256];
 };

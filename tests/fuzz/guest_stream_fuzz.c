@@ -38,7 +38,7 @@ static void heard(struct gn_session *session, uint16_t op, const void *payload, 
 }
 
 static const struct gn_guest_api api = {
-    .name = "fuzz", .heard = heard, .result_lost = -5, .result_no_memory = -6};
+    .name = "fuzz", .on_frame = heard, .result_lost = -5, .result_no_memory = -6};
 
 static void begin(void)
 {

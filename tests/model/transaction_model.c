@@ -787,12 +787,12 @@ static void plant(enum gn_transaction_kind kind, table t, unsigned state, unsign
 /* Does this kind do anything at this action? A set of kinds may have more in common. */
 static bool matters(enum gn_transaction_kind kind, unsigned state, uint32_t action)
 {
-    const uint32_t told = K(OUTBOUND) | K(INBOUND) | K(RESTORE);
+    const uint32_t reported = K(OUTBOUND) | K(INBOUND) | K(RESTORE);
     switch (action) {
     case GN_TX_DO_DISMISS:
         return TWO >> kind & 1;
     case GN_TX_DO_STAY: /* STOP lets go of the session that it has when all is saved */
-        return (told >> kind & 1) || (kind == GN_TX_STOP && state == GN_TX_SAVED);
+        return (reported >> kind & 1) || (kind == GN_TX_STOP && state == GN_TX_SAVED);
     default:
         return true;
     }

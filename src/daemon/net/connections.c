@@ -561,7 +561,7 @@ static bool accept_conn(struct gn_socket *s)
             d->full_told_ns = now;
         }
         /* The end of a connection or vGPU resumes the socket; without any it must stay enabled. */
-        if (d->n_conns || d->crowd.n_vgpus)
+        if (d->n_conns || d->conn_limits.n_vgpus)
             gn_sockets_pause(&d->sockets, s);
     }
     return false;

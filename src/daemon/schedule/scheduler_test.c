@@ -107,7 +107,7 @@ static void alone_it_is_asked_once(void **state)
     for (int i = 0; i < 3; i++) {
         assert_true(acquire(&a));
         assert_false(gn_grant_park(slot(&a)));
-        assert_int_equal(gn_grant_look(slot(&a)), GN_GRANT_RESTING);
+        assert_int_equal(gn_grant_look(slot(&a)), GN_GRANT_PARKED);
     }
     stop();
 }

@@ -167,7 +167,7 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq,
     v->takes_turns = d->takes_turns;
     gn_loads_rank(d, a->platform, devices, v->ranks);
     tenant->n_vgpus++;
-    d->crowd.n_vgpus++;
+    d->conn_limits.n_vgpus++;
     gn_holder_join(&v->lease, &tenant->memory, a->memory_bytes);
     v->program_pid = c->pid;
     v->owner = gn_owner_of(c, tenant);
@@ -224,7 +224,7 @@ struct gn_vgpu_record *gn_vgpus_blank(const struct gn_vgpu_record *like, struct 
     n->tenant = like->tenant;
     n->takes_turns = like->takes_turns;
     n->tenant->n_vgpus++;
-    d->crowd.n_vgpus++;
+    d->conn_limits.n_vgpus++;
     gn_holder_join(&n->lease, &n->tenant->memory, like->lease.limit_bytes);
     n->program_pid = like->program_pid;
     n->owner = like->owner;

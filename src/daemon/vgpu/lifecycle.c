@@ -157,7 +157,7 @@ void gn_vgpus_free_if_over(struct gn_vgpu_record *v)
     gn_shares_fini(&v->shares);
     release_worker_resources(v);
     v->tenant->n_vgpus--;
-    d->crowd.n_vgpus--;
+    d->conn_limits.n_vgpus--;
     gn_sockets_resume(&d->sockets);
     close_control(v);
     drop_program_side(v);

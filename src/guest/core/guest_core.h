@@ -127,7 +127,7 @@ struct gn_guest_api {
     void (*destroy)(struct gn_session *s, uint64_t id, uint16_t kind);
     /* On the session's watcher thread, signals blocked: a frame came; a loss was declared (frame
      * NULL). */
-    void (*heard)(struct gn_session *s, uint16_t op, const void *payload, uint32_t n);
+    void (*on_frame)(struct gn_session *s, uint16_t op, const void *payload, uint32_t n);
     /* Completes calls whose commands may have ended. Any thread. */
     void (*settle)(struct gn_session *s);
     /*

@@ -106,7 +106,7 @@ void gn_session_declare_lost(struct gn_session *s)
     uint32_t n = s->n_events;
     pthread_mutex_unlock(&s->events_lock);
     gn_event_fail_all(s->events, n, s->api->result_lost);
-    s->api->heard(s, 0, NULL, 0);
+    s->api->on_frame(s, 0, NULL, 0);
 }
 
 void gn_session_note_cut_off(struct gn_session *s)
@@ -328,7 +328,7 @@ static void *watch(void *arg)
             else if (frame.op == GN_LINK_STOPPED)
                 went_on = handle_stop(s, &reader, &frame);
             else
-                s->api->heard(s, frame.op, frame.payload, frame.n_payload);
+                s->api->on_frame(s, frame.op, frame.payload, frame.n_payload);
         }
         if (r == -EMFILE) {
             /*

@@ -25,10 +25,10 @@ void gn_sessions_forked(void)
 /* An unknown mode counts as remote, and is reported once per process. */
 static void warn_of_unknown_mode(const char *mode)
 {
-    static _Atomic bool told;
+    static _Atomic bool reported;
     if (!mode || !*mode || strcmp(mode, "remote") == 0 || strcmp(mode, "passthrough") == 0)
         return;
-    if (!atomic_exchange_explicit(&told, true, memory_order_relaxed))
+    if (!atomic_exchange_explicit(&reported, true, memory_order_relaxed))
         gn_report(
             "GANTRY_MODE=%.32s is not a mode, so the program runs as remote; set it to remote or "
             "passthrough",

@@ -292,7 +292,7 @@ static int take(void *context, const struct gn_stream_record *record, const void
             gn_session_move_pause(s, (uint32_t)record->at);
             return 0;
         }
-        s->api->heard(s, record->part, payload, record->bytes);
+        s->api->on_frame(s, record->part, payload, record->bytes);
         return 0;
     case GN_RECORD_PRINT:
         if (record->part != STDOUT_FILENO && record->part != STDERR_FILENO)

@@ -84,7 +84,7 @@ static void hear_nothing(struct gn_session *s, uint16_t op, const void *payload,
     (void)s, (void)op, (void)payload, (void)n;
 }
 
-static const struct gn_guest_api api = {.heard = hear_nothing, .result_no_memory = NO_MEMORY};
+static const struct gn_guest_api api = {.on_frame = hear_nothing, .result_no_memory = NO_MEMORY};
 
 /* The program, which the tests share. */
 static int begin(void **state)

@@ -107,7 +107,7 @@ struct gn_command {
     uint32_t n_producers; /* vgpu->lock */
     uint32_t n_before;
     struct gn_command **producers;
-    _Atomic bool told; /* the program has been told its end */
+    _Atomic bool reported; /* the program has been told its end */
     void *area;
     struct gn_area_ref area_ref;
     uint64_t area_bytes;
@@ -204,8 +204,8 @@ void gn_queue_free(struct gn_vqueue *q);
 struct gn_vevent *gn_vevent_at(struct gn_vgpu *v, uint32_t index);
 void gn_vevent_given_locked(struct gn_vevent *e, struct gn_command *producer);
 /* *told gets the watches to tell, after the lock is gone. */
-void gn_vevent_over_locked(struct gn_vevent *e, int32_t error, struct gn_list *told);
-void gn_vevent_notify(struct gn_vgpu *v, struct gn_list *told, int32_t error);
+void gn_vevent_over_locked(struct gn_vevent *e, int32_t error, struct gn_list *reported);
+void gn_vevent_notify(struct gn_vgpu *v, struct gn_list *reported, int32_t error);
 void gn_vevent_submitted(struct gn_vgpu *v, uint32_t index);
 int gn_user_event_new(struct gn_vgpu *v, uint32_t index);
 int gn_user_event_set(struct gn_vgpu *v, uint32_t index, int32_t status);

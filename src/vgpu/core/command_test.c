@@ -378,7 +378,7 @@ static void test_nothing_goes_to_the_driver_without_a_grant(void **state)
     gn_command_over(gn_fake.given[1], 0);
     assert_true(over(0) && over(1));
     /* Idle: the grant is parked, and acquired again without gantryd. */
-    assert_int_equal(gn_grant_look(&slot), GN_GRANT_RESTING);
+    assert_int_equal(gn_grant_look(&slot), GN_GRANT_PARKED);
     enqueue(&plain, 2);
     assert_int_equal(gn_fake.n_given, 3);
     assert_int_equal(gn_grant_look(&slot), GN_GRANT_HELD);
@@ -400,7 +400,7 @@ static void test_what_nobody_asks_about_is_waited_for(void **state)
     assert_non_null(gn_fake.quiet);
     gn_fake.busy = false;
     gn_fake.quiet(gn_fake.quiet_arg);
-    assert_int_equal(gn_grant_look(&slot), GN_GRANT_RESTING);
+    assert_int_equal(gn_grant_look(&slot), GN_GRANT_PARKED);
     /* Another vGPU waits when the command ends: the program gets a moment to continue. */
     enqueue(&plain, GN_NO_EVENT);
     assert_false(gn_grant_preempt(&slot));

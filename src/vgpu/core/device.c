@@ -372,11 +372,11 @@ void gn_vgpu_held(struct gn_vgpu *v, bool came)
 static bool sleep_on_preempt(struct gn_vdevice *d)
 {
     struct gn_turn *t = &d->turn;
-    const uint32_t pressed = atomic_load_explicit(&t->slot->pressed, memory_order_seq_cst);
-    if (pressed == t->seen_preempted)
-        gn_park_or_shared(&d->woken, 0, &d->vgpu->lost, &t->slot->pressed, pressed);
+    const uint32_t preempted = atomic_load_explicit(&t->slot->preempted, memory_order_seq_cst);
+    if (preempted == t->seen_preempted)
+        gn_park_or_shared(&d->woken, 0, &d->vgpu->lost, &t->slot->preempted, preempted);
     /* It may have changed twice: then the number is another one. */
-    t->seen_preempted = atomic_load_explicit(&t->slot->pressed, memory_order_seq_cst);
+    t->seen_preempted = atomic_load_explicit(&t->slot->preempted, memory_order_seq_cst);
     return t->seen_preempted & 1;
 }
 

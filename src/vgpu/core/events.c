@@ -38,20 +38,20 @@ static void send_event_notice(struct gn_vgpu *v, uint64_t cookie, int32_t status
 }
 
 /* Moves to `told` the watches that this phase satisfies. 0: all of them; the event is over. */
-static void collect_watches(struct gn_vevent *e, int32_t phase, struct gn_list *told)
+static void collect_watches(struct gn_vevent *e, int32_t phase, struct gn_list *reported)
 {
     gn_list_for_each(w, &e->watches, struct watch, link)
     {
         if (w->phase >= phase) {
             gn_list_remove(&w->link);
-            gn_list_append(told, &w->link);
+            gn_list_append(reported, &w->link);
         }
     }
 }
 
-static void notify_watches(struct gn_vgpu *v, struct gn_list *told, int32_t error)
+static void notify_watches(struct gn_vgpu *v, struct gn_list *reported, int32_t error)
 {
-    gn_list_for_each(w, told, struct watch, link)
+    gn_list_for_each(w, reported, struct watch, link)
     {
         send_event_notice(v, w->cookie, error < 0 ? error : w->phase);
         free(w);
@@ -83,30 +83,30 @@ void gn_vevent_given_locked(struct gn_vevent *e, struct gn_command *producer)
     unblock_commands(e, producer, 0);
 }
 
-void gn_vevent_over_locked(struct gn_vevent *e, int32_t error, struct gn_list *told)
+void gn_vevent_over_locked(struct gn_vevent *e, int32_t error, struct gn_list *reported)
 {
     e->error = error < 0 ? error : 0;
     e->state = GN_EVENT_OVER;
     e->producer = NULL;
     unblock_commands(e, NULL, e->error);
-    collect_watches(e, 0, told);
+    collect_watches(e, 0, reported);
 }
 
-void gn_vevent_notify(struct gn_vgpu *v, struct gn_list *told, int32_t error)
+void gn_vevent_notify(struct gn_vgpu *v, struct gn_list *reported, int32_t error)
 {
-    notify_watches(v, told, error);
+    notify_watches(v, reported, error);
 }
 
 void gn_vevent_submitted(struct gn_vgpu *v, uint32_t index)
 {
-    struct gn_list told;
-    gn_list_init(&told);
+    struct gn_list reported;
+    gn_list_init(&reported);
     pthread_mutex_lock(&v->lock);
     struct gn_vevent *e = gn_vevent_at(v, index);
     if (e)
-        collect_watches(e, GN_EVENT_SUBMITTED, &told);
+        collect_watches(e, GN_EVENT_SUBMITTED, &reported);
     pthread_mutex_unlock(&v->lock);
-    notify_watches(v, &told, 0);
+    notify_watches(v, &reported, 0);
 }
 
 int gn_user_event_new(struct gn_vgpu *v, uint32_t index)
@@ -128,8 +128,8 @@ int gn_user_event_new(struct gn_vgpu *v, uint32_t index)
 
 int gn_user_event_set(struct gn_vgpu *v, uint32_t index, int32_t status)
 {
-    struct gn_list told;
-    gn_list_init(&told);
+    struct gn_list reported;
+    gn_list_init(&reported);
     pthread_mutex_lock(&v->lock);
     struct gn_vevent *e = gn_vevent_at(v, index);
     bool good = e && e->state == GN_EVENT_PENDING && e->user;
@@ -138,12 +138,12 @@ int gn_user_event_set(struct gn_vgpu *v, uint32_t index, int32_t status)
         e->user = false;
         e->error = status < 0 ? status : 0;
         unblock_commands(e, NULL, e->error);
-        collect_watches(e, 0, &told);
+        collect_watches(e, 0, &reported);
     }
     pthread_mutex_unlock(&v->lock);
     if (!good)
         return -EPROTO;
-    notify_watches(v, &told, status);
+    notify_watches(v, &reported, status);
     for (uint32_t i = 0; i < v->n_devices; i++)
         gn_device_pump(&v->devices[i]);
     return 0;

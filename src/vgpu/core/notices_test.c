@@ -79,13 +79,13 @@ static void make_due(uint32_t n)
 
 static void expect_notices(uint32_t n)
 {
-    struct gn_session_event told;
+    struct gn_session_event reported;
     struct gn_frame f;
     for (uint32_t i = 0; i < n; i++) {
         assert_int_equal(gn_frame_wait(&reader, -1, &f), 1);
         assert_int_equal(f.op, GN_SESSION_EVENT);
-        assert_true(gn_frame_payload(&f, &told, sizeof told));
-        assert_int_equal(told.cookie, i);
+        assert_true(gn_frame_payload(&f, &reported, sizeof reported));
+        assert_int_equal(reported.cookie, i);
     }
 }
 

@@ -162,11 +162,11 @@ struct gn_vgpu {
     pthread_mutex_t writes_lock;    /* write_tracking.h */
     bool ends_held;                 /* lock: an end waits to be told for one of another queue */
     _Atomic uint32_t follow_writes; /* so many do: commands that write are followed to their ends */
-    struct gn_delta_base *way_back; /* NULL: none. The loading thread, then the saving thread */
+    struct gn_delta_base *delta_base; /* NULL: none. The loading thread, then the saving thread */
     /* In a program, while the vGPU is being saved: the number of the contents that the program will
      * retain (retained.h); 0: none. The thread that saves, then the control thread, then the
      * keeper. */
-    uint64_t remains;
+    uint64_t retained;
     _Atomic uint32_t n_followed; /* of these, and of launches that teach, the driver has so many */
     _Atomic uint32_t n_left;     /* released queues whose last command the driver still has */
     struct gn_counters *counters_there; /* those that gantryd reads, of a vGPU that is not ours yet;

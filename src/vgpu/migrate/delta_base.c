@@ -47,7 +47,7 @@ void gn_delta_base_begin(struct gn_vgpu *v, uint64_t number)
     }
     b->v = v;
     b->number = number;
-    v->way_back = b;
+    v->delta_base = b;
 }
 
 void gn_delta_base_end(struct gn_delta_base *b)
@@ -62,7 +62,7 @@ void gn_delta_base_end(struct gn_delta_base *b)
     gn_page_hasher_fini(&b->there);
     gn_known_fini(&b->places);
     free(b->memories);
-    b->v->way_back = NULL;
+    b->v->delta_base = NULL;
     free(b);
 }
 

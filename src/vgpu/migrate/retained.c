@@ -101,10 +101,10 @@ static uint64_t count_bytes(struct gn_vgpu *v)
 
 struct gn_retained *gn_retained_begin(struct gn_vgpu *v)
 {
-    if (v->remains && count_bytes(v) > gn_room() / 2)
-        gn_retained_drop(v->remains);
+    if (v->retained && count_bytes(v) > gn_room() / 2)
+        gn_retained_drop(v->retained);
     pthread_mutex_lock(&kept.lock);
-    struct gn_retained *r = find_locked(v->remains);
+    struct gn_retained *r = find_locked(v->retained);
     if (r)
         r->filling = true;
     pthread_mutex_unlock(&kept.lock);

@@ -607,7 +607,7 @@ int gn_save_rest(struct gn_save *s, struct gn_error *err)
     int rc = collect_state(s, err);
     if (!rc)
         rc = write_state(s, true);
-    s->figures.told_ns = gn_now_ns();
+    s->figures.reported_ns = gn_now_ns();
     if (!rc)
         rc = gn_outgoing_round(s->outgoing, s->w, GN_ROUND_STOP, 0, &stats, err);
     if (!rc)

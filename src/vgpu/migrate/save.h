@@ -163,7 +163,7 @@ struct gn_save_figures {
     uint64_t ahead_ns;
     uint64_t hash_ns, send_ns; /* of the stop's round */
     /* when everything in the stop except contents had been written; CLOCK_MONOTONIC */
-    uint64_t told_ns;
+    uint64_t reported_ns;
 };
 
 #define GN_SAVE_MORE 8u /* steps in advance beyond those that were announced */

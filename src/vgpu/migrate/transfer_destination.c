@@ -191,7 +191,7 @@ void gn_vgpu_begin_load(struct gn_vgpu *v)
 {
     atomic_store_explicit(&v->gate.closed, true, memory_order_seq_cst);
     atomic_store_explicit(&v->gate.holds, true, memory_order_seq_cst);
-    v->gate.deaf = true;
+    v->gate.paused = true;
     atomic_store_explicit(&v->arriving, true, memory_order_relaxed);
     /* The source still writes the counters that gantryd reads. */
     v->counters_there = v->counters;

@@ -74,12 +74,12 @@ static int hand_over_session(struct gn_vgpu *v, int fd, struct gn_error *err)
 {
     struct output output = output_of_process();
     const uint32_t n = atomic_load_explicit(&v->n_segments, memory_order_acquire);
-    v->remains = v->session->in_program ? gn_retained_promise() : 0;
+    v->retained = v->session->in_program ? gn_retained_promise() : 0;
     const struct gn_worker_hand hand = {.ring_at = v->ring.head,
                                         .n_segments = n,
-                                        .keeps = v->remains,
-                                        .kept =
-                                            v->way_back ? gn_delta_base_number(v->way_back) : 0};
+                                        .keeps = v->retained,
+                                        .kept = v->delta_base ? gn_delta_base_number(v->delta_base)
+                                                              : 0};
     const int fds[GN_WORKER_HAND_FDS] = {[GN_WORKER_HAND_SESSION] = v->boot->session_fd,
                                          [GN_WORKER_HAND_EVENTS] = v->boot->events.fd,
                                          [GN_WORKER_HAND_DATA] = v->segments[0].fd,
@@ -200,7 +200,7 @@ static int negotiate_devices(struct outbound *a, struct gn_save *s, struct gn_fr
     uint32_t others = 0, n_kept = 0;
     uint64_t *kept = NULL;
     /* A destination on another machine retains nothing. */
-    const bool goes_back = a->vgpu->way_back && !(a->how.flags & GN_WORKER_SAVE_FAR);
+    const bool goes_back = a->vgpu->delta_base && !(a->how.flags & GN_WORKER_SAVE_FAR);
     if (a->how.flags & GN_WORKER_SAVE_FILE)
         return gn_save_check(s, err);
     int rc = gn_save_devices(s, err);
@@ -414,7 +414,7 @@ static int save_and_hand_over(struct gn_vgpu *v, struct outbound *a, struct gn_w
         moved->hashed = figures->hashed;
         moved->device = figures->device;
         moved->read_bytes = figures->read_bytes;
-        moved->told_ns = figures->told_ns;
+        moved->reported_ns = figures->reported_ns;
         moved->driver_stays = v->session->in_program && v->driver_stays;
     }
     gn_save_free(s);
@@ -453,8 +453,8 @@ static void resume_source(struct gn_vgpu *v)
 
 static void drop_retained(struct gn_vgpu *v)
 {
-    gn_retained_drop(v->remains);
-    v->remains = 0;
+    gn_retained_drop(v->retained);
+    v->retained = 0;
 }
 
 void gn_transfer_resume(struct gn_vgpu *v)

@@ -46,7 +46,7 @@ struct gn_opencl_vgpu {
     } svm_ways;                   /* set with the window */
     struct gn_contents *contents; /* during a save or a load */
     /* device_answers.h: of each device, where it differs from the first one; NULL: none differs */
-    struct gn_device_answers_device *told;
+    struct gn_device_answers_device *reported;
     struct gn_device_lacks *lacks; /* during a load: features that the devices here lack */
     /* Helper thread. */
     bool prints[GN_WORKER_MAX_DEVICES]; /* a program that may print was built for this device */

@@ -145,12 +145,12 @@ static void clear(struct gn_vgpu *v)
             gn_object_unref(object);
         }
     }
-    struct gn_retained *remains = v->api->contents ? gn_retained_begin(v) : NULL;
+    struct gn_retained *retained = v->api->contents ? gn_retained_begin(v) : NULL;
     while (!gn_vgpu_is_called_off(v) && (o = gn_object_next(v, &index))) {
-        gn_retained_keep(remains, v, o);
+        gn_retained_keep(retained, v, o);
         gn_object_remove(v, o->id, o->kind);
     }
-    gn_retained_done(remains, v);
+    gn_retained_done(retained, v);
     gn_objects_bury(v);
     if (v->api->leave && !gn_vgpu_is_called_off(v))
         v->api->leave(v);
