@@ -103,7 +103,7 @@ static int is_let_in(struct gn_link *link, struct gn_error *err)
         json_is_true(json_object_get(json_object_get(reply, "gantryd"), "draining"));
     json_decref(reply);
     return draining ? gn_fail(err, ESHUTDOWN, "use another one (--connect), or try again later",
-                              "this gantryd is being emptied, and takes in no new programs")
+                              "this gantryd is draining and accepts no new programs")
                     : 0;
 }
 

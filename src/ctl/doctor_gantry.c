@@ -159,7 +159,7 @@ static void check_status(struct gn_doctor *d)
     check_limits(d);
     if (gn_doctor_is_drained(d))
         gn_doctor_add(d, "daemon", GN_DOCTOR_WARN, "gantry drain --undo ends that",
-                      "gantryd is being emptied, and takes in no new programs");
+                      "gantryd is draining and accepts no new programs");
 }
 
 bool gn_doctor_is_drained(const struct gn_doctor *d)

@@ -96,8 +96,8 @@ static int drain(void *ctx, bool on, struct gn_control_drain *ret, struct gn_err
     (void)err;
     if (d->draining != on)
         log_change(w,
-                   on ? "no new programs are taken in: this gantryd is being emptied"
-                      : "new programs are taken in again",
+                   on ? "no new programs are accepted: this gantryd is draining"
+                      : "new programs are accepted again",
                    NULL);
     d->draining = on;
     if (on)

@@ -491,7 +491,7 @@ int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_re
         return gn_fail(err, ESHUTDOWN, NULL, "gantryd is ending");
     if (d->draining)
         return gn_fail(err, ESHUTDOWN, "gantry drain --undo ends that",
-                       "this gantryd is being emptied, and starts no workers");
+                       "this gantryd is draining and starts no workers");
     struct gn_vgpu_record *n = gn_vgpus_blank(v, err);
     if (!n)
         return -ENOMEM;

@@ -300,10 +300,10 @@ static int judge_link(const struct gn_conn *c, const struct gn_control_about *ab
     return 0;
 }
 
-static int refuse_emptied(struct gn_error *err)
+static int refuse_while_draining(struct gn_error *err)
 {
     return gn_fail(err, ESHUTDOWN, "gantry drain --undo there ends that",
-                   "that gantryd is being emptied itself");
+                   "that gantryd is draining itself");
 }
 
 /* For a program that turns out to be on this machine. */
@@ -332,7 +332,7 @@ int gn_inbound_announce(struct gn_conn *c, const struct gn_control_about *about,
     if (d->stopping)
         return gn_fail(err, ESHUTDOWN, NULL, "that gantryd is ending");
     if (d->draining)
-        return refuse_emptied(err);
+        return refuse_while_draining(err);
     if (gn_vgpus_find(d, about->id))
         return gn_fail(err, EEXIST, "gantry migrate VGPU local moves it within its gantryd",
                        "a vGPU of this id is there already");
@@ -488,7 +488,7 @@ static int start(struct gn_inbound *a, struct gn_conn *c, uint32_t seq,
     if (c->is_bound && c->bound_to != t)
         return gn_fail(err, EACCES, NULL, "its tenant is not the one of this socket");
     if (a->daemon->draining)
-        return refuse_emptied(err);
+        return refuse_while_draining(err);
     if (a->stream_fd < 0)
         return gn_fail(err, EINVAL, "move it again",
                        "the source has not connected to send the vGPU's contents");
@@ -680,7 +680,7 @@ void gn_inbound_refuse_all(struct gn_daemon *d)
 {
     struct gn_error err;
     struct gn_inbound *a;
-    (void)refuse_emptied(&err);
+    (void)refuse_while_draining(&err);
     while ((a = first_on_its_way(d)))
         (void)input(a, GN_TX_ON_FAILED, &err);
 }

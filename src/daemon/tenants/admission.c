@@ -192,5 +192,5 @@ int gn_admit_anybody(const struct gn_daemon *d, struct gn_error *err)
     return !d->draining
                ? 0
                : gn_fail(err, ESHUTDOWN, "use another gantryd (GANTRY_CONNECT), or try again later",
-                         "this gantryd is being emptied, and takes in no new programs");
+                         "this gantryd is draining and accepts no new programs");
 }
