@@ -566,7 +566,8 @@ static void worker_said(struct gn_source *s, uint32_t events)
         }
         if (rc == -EPROTO)
             gn_quota_log(v->quota, GN_LOG_WARN,
-                         "vgpu=%08x: its worker broke the protocol and is killed", v->id);
+                         "vgpu=%08x: its worker broke the protocol (message %u) and is killed",
+                         v->id, f.op);
         if (v->control.fd < 0)
             return;
     }

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/descriptor.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "base/thread.h"
 
@@ -276,15 +277,22 @@ static void end(struct gn_vgpu *v)
     if (atomic_exchange_explicit(&v->ended, true, memory_order_seq_cst))
         return;
     atomic_store_explicit(&v->away, away, memory_order_seq_cst);
+    /* gantryd notices that the control socket hangs up. */
+    gn_fd_shutdown(v->boot->control_fd);
     gn_lost_declare(&v->lost);
     gn_gate_notify(v);
     /*
+     * From here on the keeper may clear a vGPU that is away. It closes the descriptors, and their
+     * numbers may belong to the next vGPU that comes into this program.
+     */
+    if (!pthread_equal(pthread_self(), v->control)) /* the keeper waits for that one */
+        GN_FAULT("in-process-lost");
+    /*
      * A waiting program notices that the session's socket hangs up, unless another process has that
-     * socket now; gantryd notices the control socket.
+     * socket now.
      */
     if (!away)
         gn_fd_shutdown(v->boot->session_fd);
-    gn_fd_shutdown(v->boot->control_fd);
     for (uint32_t i = 0; i < v->n_devices; i++)
         gn_device_wake(&v->devices[i]);
 }
