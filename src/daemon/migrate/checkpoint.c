@@ -26,7 +26,7 @@
 #include "control/control.h"
 #include "daemon/tenants/admission.h"
 #include "daemon/vgpu/template.h"
-#include "daemon/net/program_watch.h"
+#include "daemon/net/transport.h"
 #include "daemon/vgpu/tcp_sessions.h"
 #include "daemon/migrate/migration.h"
 #include "daemon/vgpu/create.h"
@@ -297,7 +297,7 @@ int gn_program_waits(struct gn_conn *c, uint32_t seq, const struct gn_link_wait 
         fds[GN_LINK_WAIT_RING] = -1;
         gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) waits for a restore", v->id,
                      v->program, (int)v->program_pid);
-        gn_conn_watch_program(c);
+        c->transport->watch_program(c);
     }
     gn_quota_close(v->quota, &v->hand_fd);
     v->n_segments = w->n_segments; /* the program's next segments have the numbers behind it */

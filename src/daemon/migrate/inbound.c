@@ -26,7 +26,7 @@
 #include "control/control.h"
 #include "daemon/net/listen_tcp.h"
 #include "daemon/migrate/migration.h"
-#include "daemon/net/program_watch.h"
+#include "daemon/net/transport.h"
 #include "daemon/vgpu/tcp_sessions.h"
 #include "daemon/tenants/memory.h"
 #include "daemon/vgpu/create.h"
@@ -387,7 +387,7 @@ int gn_inbound_announce(struct gn_conn *c, const struct gn_control_about *about,
     a->remote = c->remote;
     a->secure = c->remote && c->peer.secure;
     if (c->remote)
-        a->owner = gn_owner_of(c, t);
+        a->owner = c->transport->owner_of(c, t);
     a->record_owner.ops = &owner_ops;
     gn_transaction_begin(&a->tx, GN_TX_INBOUND, 0, gn_now_ns());
     gn_list_append(&d->arrivals, &a->link);
@@ -552,8 +552,8 @@ static bool claim_frame(struct gn_conn *c, struct gn_frame_reader *reader, const
         rc = start(a, c, f->seq, &claim, &ring_fd, hand_fd, &err);
     if (!rc)
         gn_tcp_listener_admit(c);
-    if (!rc && !c->remote)
-        gn_conn_watch_program(c);
+    if (!rc)
+        c->transport->watch_program(c);
     explicit_bzero(&claim, sizeof claim);
     gn_quota_close(c->quota, &ring_fd);
     gn_quota_close(c->quota, &hand_fd);

@@ -15,7 +15,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "control/control.h"
-#include "daemon/net/program_watch.h"
+#include "daemon/net/transport.h"
 #include "daemon/vgpu/device_choice.h"
 #include "daemon/vgpu/template.h"
 #include "daemon/migrate/migration.h"
@@ -121,7 +121,7 @@ static int judge_mode(const struct gn_vgpu_record *v, enum gn_migrate_to to, str
             err, EOPNOTSUPP, NULL,
             "its program is attached over tcp, and passthrough needs one that shares gantryd's "
             "machine");
-    return to == GN_MIGRATE_TO_PASSTHROUGH ? gn_conn_may_run_in_process(v->conn, err) : 0;
+    return to == GN_MIGRATE_TO_PASSTHROUGH ? v->conn->transport->judge_in_process(v->conn, err) : 0;
 }
 
 int gn_migrate_local(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v,

@@ -16,7 +16,7 @@
 #include "daemon/vgpu/device_choice.h"
 #include "daemon/vgpu/passthrough.h"
 #include "daemon/vgpu/template.h"
-#include "daemon/net/program_watch.h"
+#include "daemon/net/transport.h"
 #include "daemon/vgpu/tcp_sessions.h"
 #include "daemon/vgpu/vgpu_internal.h"
 #include "daemon/tenants/tenant_change.h"
@@ -143,7 +143,7 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq,
                      "passthrough allow it"
                    : NULL,
             "the tenant \"%s\" may not use the mode %s", tenant->rules.name, gn_mode_name(mode));
-    int rc = hosted ? gn_conn_may_run_in_process(c, err) : 0;
+    int rc = hosted ? c->transport->judge_in_process(c, err) : 0;
     if (rc)
         return rc;
     if (a->weight > GN_TENANT_MAX_WEIGHT)
@@ -170,7 +170,7 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq,
     d->conn_limits.n_vgpus++;
     gn_holder_join(&v->lease, &tenant->memory, a->memory_bytes);
     v->program_pid = c->pid;
-    v->owner = gn_owner_of(c, tenant);
+    v->owner = c->transport->owner_of(c, tenant);
     v->reaped = true;
     gn_worker_log_init(&v->log, &v->quota->worker_lines);
     v->control.fd = v->process.fd = v->counters_fd = v->shares.tell_fd = v->shares.page.fd = -1;
@@ -268,7 +268,7 @@ struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant
                                   .takes_turns = d->takes_turns,
                                   .lease = {.limit_bytes = w->memory_bytes},
                                   .program_pid = c->pid,
-                                  .owner = gn_owner_of(c, tenant),
+                                  .owner = c->transport->owner_of(c, tenant),
                                   .ring_bytes = GN_SESSION_BYTES,
                                   .events_bytes = GN_EVENT_TABLE_BYTES,
                                   .data_bytes = DATA_AREA_BYTES};

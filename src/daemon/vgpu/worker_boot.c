@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/net/transport.h"
 #include "daemon/vgpu/device_choice.h"
 #include "daemon/vgpu/passthrough.h"
 #include "daemon/vgpu/template.h"
@@ -29,7 +30,7 @@ static void take_cache(struct gn_vgpu_record *v, const struct gn_conn *program,
     const uid_t uid = wall->change_user ? wall->uid : geteuid();
     const gid_t gid = wall->change_user ? wall->gid : getegid();
     char name[GN_LINK_TENANT_BYTES + 16];
-    if (program && !program->remote && !program->n_token && !program->is_bound)
+    if (program && program->transport->is_admitted_by_user(program))
         snprintf(name, sizeof name, "@%u", (unsigned)program->uid);
     else
         snprintf(name, sizeof name, "%s@%u", v->tenant->rules.name, (unsigned)uid);
@@ -90,7 +91,8 @@ int gn_vgpus_send_boot(struct gn_vgpu_record *v, const struct gn_conn *program, 
         memcpy(b.rest + n, &device, sizeof device);
         n += sizeof device;
     }
-    gn_walls_of(&v->daemon->walls, p, program && !program->remote ? program->socket.fd : -1, &wall);
+    gn_walls_of(&v->daemon->walls, p, program ? program->transport->user_socket(program) : -1,
+                &wall);
     if (!v->hosted) {
         take_cache(v, program, &wall);
         name_group(v, &wall);
