@@ -42,13 +42,6 @@ static void close_session(struct gn_vgpu_record *v)
     gn_quota_close(v->quota, &v->session_fd);
 }
 
-/* Not sent at once: a connection that breaks over it might end the vGPU that is in hand. */
-static void say(struct gn_conn *c, uint16_t op, const void *payload, size_t n)
-{
-    (void)gn_frame_push(&c->writer, op, 0, 0, payload, n, NULL, 0);
-    gn_loop_change(&c->daemon->loop, &c->socket, EPOLLIN | EPOLLOUT);
-}
-
 /* ---- out */
 
 static int judge_checkpoint(const struct gn_vgpu_record *v, bool stop, struct gn_error *err)
@@ -190,7 +183,7 @@ static void save_act(struct gn_migration *m, uint32_t action, const struct gn_er
         break;
     case GN_TX_DO_RECALL:
         if (m->from->conn)
-            say(m->from->conn, GN_LINK_RESTORED, NULL, 0);
+            gn_conn_queue(m->from->conn, GN_LINK_RESTORED, 0, NULL, 0);
         break;
     case GN_TX_DO_PARK:
         park(m);
@@ -218,7 +211,7 @@ static int tell_stopped(const struct gn_migration *m, struct gn_error *err)
         rc = gn_frame_send(v->session_fd, 0, GN_LINK_STOPPED, 0, 0, &stopped, sizeof stopped,
                            &v->session_fd, 1);
     else if (v->conn)
-        say(v->conn, GN_LINK_STOPPED, &stopped, sizeof stopped);
+        gn_conn_queue(v->conn, GN_LINK_STOPPED, 0, &stopped, sizeof stopped);
     else
         rc = gn_fail(err, ENOTCONN, "try again in a moment",
                      "the connection to its program is broken");
@@ -403,7 +396,7 @@ static void tell_restored(struct gn_vgpu_record *v)
     v->stopped = false;
     explicit_bzero(v->stop_key, sizeof v->stop_key);
     if (v->remote && v->conn)
-        say(v->conn, GN_LINK_RESTORED, NULL, 0); /* it asks before it believes that */
+        gn_conn_queue(v->conn, GN_LINK_RESTORED, 0, NULL, 0); /* it asks before it believes that */
     else if (!v->remote)
         gn_conn_send(v->conn, GN_LINK_RESTORED, v->wait_seq, NULL, 0, NULL, 0);
 }

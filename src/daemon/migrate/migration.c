@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/fault.h"
@@ -112,31 +111,21 @@ void gn_migration_answer(struct gn_migration *m, char *text)
     free(text);
 }
 
-static bool is_ending(pid_t pid)
-{
-    enum { PF_EXITING = 4 }; /* the kernel's; proc(5) has it in `flags` */
-    struct gn_process_stat stat;
-    /* Cannot be read: a process of another namespace. */
-    return gn_process_stat_read(pid, &stat) == 0 && (stat.flags & PF_EXITING);
-}
-
 /* False also of a program on another machine. */
 static bool is_running(const struct gn_vgpu_record *v)
 {
     struct gn_process_stat stat;
     return !v->remote && gn_process_stat_read(v->program_pid, &stat) == 0 &&
-           !is_ending(v->program_pid);
+           !gn_process_is_ending(v->program_pid);
 }
 
 /* A program that ends takes its worker with it, and its worker may be gone before gantryd hears of
  * the program; one that runs on hangs up when it notices that the worker has ended. */
 static bool has_program(const struct gn_vgpu_record *v)
 {
-    char byte;
     const struct gn_conn *c = v->conn;
     return !c || is_running(v) ||
-           (recv(c->socket.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0 &&
-            (c->remote || !is_ending(c->pid)));
+           (gn_conn_has_peer(c) && (c->remote || !gn_process_is_ending(c->pid)));
 }
 
 static const char *why_left(const struct gn_vgpu_record *v)
@@ -145,7 +134,7 @@ static const char *why_left(const struct gn_vgpu_record *v)
     if (v->return_by_ns)
         return "its program has not come back";
     const bool worker_ended =
-        v->process.fd < 0 || poll(&worker, 1, 0) == 1 || is_ending(v->worker_pid);
+        v->process.fd < 0 || poll(&worker, 1, 0) == 1 || gn_process_is_ending(v->worker_pid);
     return worker_ended && is_running(v) ? "its worker has ended; the vGPU is lost"
                                          : "its program has ended";
 }

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -100,9 +99,7 @@ static void stay(struct gn_migration *m, const struct gn_error *err)
         return;
     gn_frame_string_set(e.what, sizeof e.what, err->what);
     gn_frame_string_set(e.fix, sizeof e.fix, err->fix);
-    /* Not sent at once: a connection that breaks over it would end the record that is in hand. */
-    (void)gn_frame_push(&c->writer, GN_LINK_STAY, 0, m->number, &e, sizeof e, NULL, 0);
-    gn_loop_change(&c->daemon->loop, &c->socket, EPOLLIN | EPOLLOUT);
+    gn_conn_queue(c, GN_LINK_STAY, m->number, &e, sizeof e);
 }
 
 /* The program has gone. Its record here is only left to wait for the worker's end. */

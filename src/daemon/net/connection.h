@@ -124,6 +124,11 @@ void gn_conns_closed_some(struct gn_source *news, uint32_t events);
 /* Sends a frame; a peer that does not read is closed. */
 void gn_conn_send(struct gn_conn *c, uint16_t op, uint32_t seq, const void *payload, size_t n,
                   const int *fds, int n_fds);
+/* The same without descriptors, and not at once: a connection that breaks over a frame may end the
+ * vGPU that the caller has in hand. */
+void gn_conn_queue(struct gn_conn *c, uint16_t op, uint32_t seq, const void *payload, size_t n);
+/* Whether the peer has not hung up yet, as far as can be read. */
+bool gn_conn_has_peer(const struct gn_conn *c);
 void gn_conn_refuse(struct gn_conn *c, uint32_t seq, int code, const struct gn_error *err);
 /* The error of a descriptor that there is no room for: -EMFILE. */
 int gn_conn_no_room(struct gn_error *err);

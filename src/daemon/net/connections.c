@@ -126,6 +126,18 @@ void gn_conn_send(struct gn_conn *c, uint16_t op, uint32_t seq, const void *payl
     update_conn(c);
 }
 
+void gn_conn_queue(struct gn_conn *c, uint16_t op, uint32_t seq, const void *payload, size_t n)
+{
+    (void)gn_frame_push(&c->writer, op, 0, seq, payload, n, NULL, 0);
+    gn_loop_change(&c->daemon->loop, &c->socket, EPOLLIN | EPOLLOUT);
+}
+
+bool gn_conn_has_peer(const struct gn_conn *c)
+{
+    char byte;
+    return recv(c->socket.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0;
+}
+
 void gn_conn_refuse(struct gn_conn *c, uint32_t seq, int code, const struct gn_error *err)
 {
     struct gn_link_error e = {.code = (uint32_t)(code < 0 ? -code : code)};

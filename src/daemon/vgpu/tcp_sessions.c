@@ -130,8 +130,7 @@ void gn_vgpus_notify_session(struct gn_vgpu_record *v, uint32_t seq)
                                         .grace_ms = v->daemon->tcp_grace_ms};
     memcpy(a.session, v->session, sizeof a.session);
     memcpy(a.key, v->key, sizeof a.key);
-    (void)gn_frame_push(&v->conn->writer, GN_LINK_ATTACHED_REMOTE, 0, seq, &a, sizeof a, NULL, 0);
-    gn_loop_change(&v->daemon->loop, &v->conn->socket, EPOLLIN | EPOLLOUT);
+    gn_conn_queue(v->conn, GN_LINK_ATTACHED_REMOTE, seq, &a, sizeof a);
     explicit_bzero(&a, sizeof a);
 }
 
