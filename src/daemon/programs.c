@@ -21,6 +21,7 @@
 #include "daemon/tenants/memory.h"
 #include "daemon/tenants/tenant_keys.h"
 #include "daemon/vgpu/lifecycle.h"
+#include "daemon/vgpu/record_session.h"
 #include "daemon/vgpu/segments.h"
 #include "daemon/vgpu/tcp_sessions.h"
 #include "daemon/migrate/migration.h"
@@ -132,7 +133,7 @@ static void leave(struct gn_conn *c)
 {
     struct gn_vgpu_record *v = c->vgpu;
     c->vgpu = NULL;
-    if (v && (c->bye || !gn_vgpus_await_return(v)))
+    if (v && (c->bye || !v->session_ops->await_return(v)))
         gn_vgpus_leave(v);
 }
 

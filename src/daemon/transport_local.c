@@ -17,6 +17,7 @@
 #include "daemon/migrate/checkpoint.h"
 #include "daemon/net/program_watch.h"
 #include "daemon/net/transport.h"
+#include "daemon/vgpu/record_session.h"
 
 #ifndef SO_PEERGROUPS
 #define SO_PEERGROUPS 59
@@ -133,6 +134,7 @@ static bool serve_return(struct gn_conn *c, const struct gn_frame *f)
 const struct gn_transport gn_transport_local = {
     .name = "local",
     .output_flags = GN_LINK_HAS_STDOUT | GN_LINK_HAS_STDERR,
+    .session = &gn_record_session_shm,
     .closes_at_once = has_no_queued_fds,
     .greeted = greeted,
     .watch_program = gn_conn_watch_program,

@@ -12,6 +12,7 @@
 #include "daemon/daemon.h"
 #include "daemon/migrate/checkpoint.h"
 #include "daemon/net/transport.h"
+#include "daemon/vgpu/record_session.h"
 #include "daemon/vgpu/tcp_sessions.h"
 
 /* ---- the connection */
@@ -117,6 +118,7 @@ static bool serve_return(struct gn_conn *c, const struct gn_frame *f)
 const struct gn_transport gn_transport_tcp = {
     .name = "tcp",
     .output_flags = 0,
+    .session = &gn_record_session_tcp,
     .closes_at_once = closes_at_once,
     .greeted = greeted,
     .watch_program = watch_program,

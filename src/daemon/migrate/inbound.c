@@ -27,7 +27,7 @@
 #include "daemon/net/listen_tcp.h"
 #include "daemon/migrate/migration.h"
 #include "daemon/net/transport.h"
-#include "daemon/vgpu/tcp_sessions.h"
+#include "daemon/vgpu/record_session.h"
 #include "daemon/tenants/memory.h"
 #include "daemon/vgpu/create.h"
 #include "daemon/vgpu/lifecycle.h"
@@ -46,7 +46,7 @@ struct gn_inbound {
     struct gn_daemon *daemon;
     struct gn_quota *quota;      /* of the announcing connection */
     struct gn_conn *asker;       /* NULL: claimed */
-    struct gn_owner owner;       /* announced over tcp: the credential that announced it */
+    struct gn_owner owner;       /* that announced it */
     struct gn_vgpu_record *vgpu; /* NULL: not claimed */
     char tenant[GN_LINK_TENANT_BYTES];
     uint32_t id, platform, weight;
@@ -56,9 +56,9 @@ struct gn_inbound {
     uint64_t claimed_ns, up_ns, load_ns;
     struct gn_stop_watch stop_watch; /* of its worker, until that has loaded */
     int stream_fd;                   /* -1: it has not come, or the worker has it */
-    bool remote, secure;             /* the program is on another machine; it speaks TLS */
-    bool near; /* its gantryd took it to be on another machine, but it is on this one, and its new
-                  worker shares its memory */
+    bool named, secure; /* announced over tcp: the stream is a data connection of this name; TLS */
+    bool near; /* the session was over tcp until now, but the program is on this machine, and its
+                  new worker shares its memory */
     unsigned char ticket[GN_LINK_TICKET_BYTES], name[GN_LINK_SESSION_BYTES];
 };
 
@@ -92,15 +92,7 @@ static void tell_claimed(struct gn_inbound *a)
     memcpy(said.platform.api, p->api, sizeof said.platform.api);
     memcpy(said.platform.name, p->name, sizeof said.platform.name);
     a->up_ns = gn_now_ns();
-    if (!v->remote) {
-        gn_conn_send(v->conn, GN_LINK_CLAIMED, v->attach_seq, &said, sizeof said, NULL, 0);
-        return;
-    }
-    struct gn_link_claimed_remote far = {.claimed = said, .grace_ms = v->daemon->tcp_grace_ms};
-    memcpy(far.session, v->session, sizeof far.session);
-    memcpy(far.key, v->key, sizeof far.key);
-    gn_conn_send(v->conn, GN_LINK_CLAIMED_REMOTE, v->attach_seq, &far, sizeof far, NULL, 0);
-    explicit_bzero(&far, sizeof far);
+    v->session_ops->send_claimed(v, &said);
 }
 
 static void tell_ready(struct gn_inbound *a)
@@ -384,14 +376,13 @@ int gn_inbound_announce(struct gn_conn *c, const struct gn_control_about *about,
     a->need_bytes = about->need_bytes;
     a->limit_bytes = about->limit_bytes;
     a->stream_fd = fd;
-    a->remote = c->remote;
-    a->secure = c->remote && c->peer.secure;
-    if (c->remote)
-        a->owner = c->transport->owner_of(c, t);
+    a->named = c->remote;
+    a->secure = c->peer.secure;
+    a->owner = c->transport->owner_of(c, t);
     a->record_owner.ops = &owner_ops;
     gn_transaction_begin(&a->tx, GN_TX_INBOUND, 0, gn_now_ns());
     gn_list_append(&d->arrivals, &a->link);
-    ret->named = a->remote;
+    ret->named = a->named;
     if (about->remote)
         say_near(d, ret);
     memcpy(ret->ticket, a->ticket, sizeof ret->ticket);
@@ -409,7 +400,7 @@ static struct gn_inbound *by_name(struct gn_daemon *d, const unsigned char *name
     struct gn_inbound *found = NULL;
     gn_list_for_each(a, &d->arrivals, struct gn_inbound, link)
     {
-        if (a->remote && gn_secret_same(a->name, name, sizeof a->name))
+        if (a->named && gn_secret_same(a->name, name, sizeof a->name))
             found = a;
     }
     return found;
@@ -459,21 +450,6 @@ static struct gn_inbound *by_ticket(struct gn_daemon *d, const struct gn_link_cl
     return found;
 }
 
-/* Placeholders: events and data come with the session. Over tcp no memory can be shared, and the
- * worker makes its own. From tcp to shared memory, the session comes from the program and the
- * contents from the source, over two sockets. */
-static int make_memory(const struct gn_inbound *a, struct gn_vgpu_record *v,
-                       const struct gn_conn *c)
-{
-    if (c->remote) {
-        int rc = gn_vgpus_make_memory(v);
-        return rc ? rc : gn_vgpus_make_session(v, c);
-    }
-    v->events_fd = fcntl(v->ring_fd, F_DUPFD_CLOEXEC, 0);
-    v->data_fd = fcntl(a->near ? a->stream_fd : v->ring_fd, F_DUPFD_CLOEXEC, 0);
-    return v->events_fd < 0 || v->data_fd < 0 ? -EMFILE : 0;
-}
-
 /* hand_fd: the socket for the session, when a tcp session becomes one in shared memory. */
 static int start(struct gn_inbound *a, struct gn_conn *c, uint32_t seq,
                  const struct gn_link_claim *claim, int *ring_fd, int hand_fd, struct gn_error *err)
@@ -501,14 +477,12 @@ static int start(struct gn_inbound *a, struct gn_conn *c, uint32_t seq,
     v->owned_by = &a->record_owner;
     v->attach_seq = seq;
     v->n_segments = claim->n_segments;
-    if (c->remote) /* its connection shows a ticket, and no token */
-        v->owner = a->owner;
     a->vgpu = v;
     a->asker = NULL;
     a->claimed_ns = a->stop_watch.look_ns = gn_now_ns();
     c->tenant = t;
     (void)input(a, GN_TX_ON_CLAIM, NULL);
-    int rc = make_memory(a, v, c);
+    int rc = v->session_ops->begin_claimed(v, c, a->near ? a->stream_fd : -1, &a->owner);
     rc = rc ? gn_fail(err, -rc, NULL, "cannot make its session: %s", strerror(-rc))
             : gn_vgpus_boot_worker(v, c, a->near ? hand_fd : a->stream_fd, err);
     if (rc) {
@@ -535,7 +509,7 @@ static bool claim_frame(struct gn_conn *c, struct gn_frame_reader *reader, const
     struct gn_inbound *a = by_ticket(c->daemon, &claim);
     struct gn_segment ring;
     int rc = 0;
-    if (a && (a->remote != (c->remote || near) || (!near && a->secure != c->peer.secure)))
+    if (a && (a->named != (c->remote || near) || (!near && a->secure != c->peer.secure)))
         a = NULL; /* no program that its own gantryd has sent connects in this way */
     if ((!c->remote && !gn_segment_is_session(ring_fd)) || (near && !is_stream(hand_fd)))
         rc = gn_fail(&err, EINVAL, NULL, "the descriptors are no session");
@@ -611,7 +585,7 @@ static void on_boot(struct gn_record_owner *o, const struct gn_vgpu_record *v,
     const struct gn_inbound *a = of(o);
     boot->loads = a->near ? GN_WORKER_LOADS_FAR : GN_WORKER_LOADS_WORKER;
     boot->load_tls = a->near && a->secure;
-    if (v->remote || a->near) {
+    if (a->named) {
         memcpy(boot->load_name, a->name, sizeof boot->load_name);
         memcpy(boot->load_key, a->ticket, sizeof boot->load_key);
     }

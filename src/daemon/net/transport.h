@@ -14,6 +14,7 @@
  */
 struct gn_owner;
 struct gn_peer;
+struct gn_record_session_ops;
 struct gn_tenant_rules;
 
 struct gn_transport {
@@ -23,6 +24,8 @@ struct gn_transport {
 
     /* The descriptors of its output that a program may attach with: GN_LINK_HAS_*. */
     uint32_t output_flags;
+    /* The sessions of programs that are connected so. */
+    const struct gn_record_session_ops *session;
 
     /* ---- the connection */
 

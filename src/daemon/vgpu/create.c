@@ -17,7 +17,7 @@
 #include "daemon/vgpu/passthrough.h"
 #include "daemon/vgpu/template.h"
 #include "daemon/net/transport.h"
-#include "daemon/vgpu/tcp_sessions.h"
+#include "daemon/vgpu/record_session.h"
 #include "daemon/vgpu/vgpu_internal.h"
 #include "daemon/tenants/tenant_change.h"
 #include "daemon/vgpu/create.h"
@@ -154,6 +154,7 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq,
     if (!v)
         return gn_fail(err, ENOMEM, NULL, "out of memory");
     v->daemon = d;
+    v->session_ops = c->transport->session;
     v->quota = gn_quota_hold(c->quota);
     v->quota->n_starting++;
     v->starting = true;
@@ -179,8 +180,8 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq,
     gn_list_append(&d->vgpus, &v->link);
 
     rc = gn_vgpus_make_id(d, &v->id);
-    if (rc == 0 && c->remote)
-        rc = gn_vgpus_make_session(v, c);
+    if (rc == 0)
+        rc = v->session_ops->begin(v, c);
     if (rc == 0)
         rc = make_parts(v, &worker_session);
     GN_FAULT("daemon-parts-made");
@@ -216,6 +217,7 @@ struct gn_vgpu_record *gn_vgpus_blank(const struct gn_vgpu_record *like, struct 
         return NULL;
     }
     n->daemon = d;
+    n->session_ops = like->session_ops;
     n->quota = gn_quota_hold(like->quota);
     n->platform = like->platform;
     n->weight = like->weight;
@@ -260,6 +262,7 @@ struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant
     if (gn_conn_limits_admit_vgpu(c, tenant, err))
         return NULL;
     struct gn_vgpu_record like = {.daemon = d,
+                                  .session_ops = c->transport->session,
                                   .quota = c->quota,
                                   .host = &d->hosts[d->machine.platforms[w->platform].driver],
                                   .platform = w->platform,

@@ -20,7 +20,7 @@
 
 int gn_vgpus_make_session(struct gn_vgpu_record *v, const struct gn_conn *c)
 {
-    v->remote = true;
+    v->named = true;
     v->secure = c->peer.secure;
     if (getrandom(v->session, sizeof v->session, 0) != sizeof v->session ||
         getrandom(v->key, sizeof v->key, 0) != sizeof v->key)
@@ -34,7 +34,7 @@ static struct gn_vgpu_record *by_name(const struct gn_daemon *d, const unsigned 
     struct gn_vgpu_record *found = NULL;
     gn_list_for_each(v, (struct gn_list *)(uintptr_t)&d->vgpus, struct gn_vgpu_record, link)
     {
-        if (v->remote && gn_secret_same(v->session, session, sizeof v->session))
+        if (v->named && gn_secret_same(v->session, session, sizeof v->session))
             found = v;
     }
     return found;
@@ -136,7 +136,7 @@ void gn_vgpus_notify_session(struct gn_vgpu_record *v, uint32_t seq)
 
 bool gn_vgpus_await_return(struct gn_vgpu_record *v)
 {
-    if (!v->remote || !is_kept(v) || v->daemon->stopping)
+    if (!is_kept(v) || v->daemon->stopping)
         return false;
     v->conn = NULL;
     notify_owner(v, false);

@@ -12,6 +12,7 @@
 #include "daemon/net/transport.h"
 #include "daemon/vgpu/device_choice.h"
 #include "daemon/vgpu/passthrough.h"
+#include "daemon/vgpu/record_session.h"
 #include "daemon/vgpu/template.h"
 #include "daemon/vgpu/vgpu_internal.h"
 #include "daemon/vgpu/create.h"
@@ -73,12 +74,7 @@ int gn_vgpus_send_boot(struct gn_vgpu_record *v, const struct gn_conn *program, 
                                      .takes_turns = v->takes_turns,
                                      .ring_at = v->ring_at,
                                      .memory_limit_bytes = gn_holder_limit(&v->lease)};
-    if (of->remote) {
-        b.head.remote = of->secure ? GN_WORKER_REMOTE_TLS : GN_WORKER_REMOTE_PLAIN;
-        b.head.grace_ms = v->daemon->tcp_grace_ms;
-        memcpy(b.head.session, of->session, sizeof b.head.session);
-        memcpy(b.head.key, of->key, sizeof b.head.key);
-    }
+    of->session_ops->fill_boot(of, &b.head);
     if (v->owned_by && v->owned_by->ops->boot)
         v->owned_by->ops->boot(v->owned_by, v, &b.head);
     gn_frame_string_set(b.head.program, sizeof b.head.program, v->program);
