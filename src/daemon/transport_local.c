@@ -13,11 +13,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "control/control.h"
 #include "daemon/daemon.h"
 #include "daemon/migrate/checkpoint.h"
+#include "daemon/migrate/inbound.h"
 #include "daemon/net/program_watch.h"
 #include "daemon/net/transport.h"
 #include "daemon/vgpu/record_session.h"
+#include "daemon/vgpu/segments.h"
 
 #ifndef SO_PEERGROUPS
 #define SO_PEERGROUPS 59
@@ -131,8 +134,62 @@ static bool serve_return(struct gn_conn *c, const struct gn_frame *f)
     return false;
 }
 
+/* ---- vGPUs from another gantryd */
+
+/* A program that is attached over tcp cannot come here. */
+static int judge_announced(const struct gn_conn *c, const struct gn_control_about *about,
+                           struct gn_error *err)
+{
+    (void)c;
+    if (!about->remote)
+        return 0;
+    return gn_fail(err, EOPNOTSUPP, "name tcp:HOST:PORT of another gantryd",
+                   "its program is attached over tcp, and cannot reach a socket of this machine");
+}
+
+static bool is_stream(int fd)
+{
+    int kind = 0, domain = 0;
+    socklen_t n = sizeof kind;
+    return getsockopt(fd, SOL_SOCKET, SO_TYPE, &kind, &n) == 0 && kind == SOCK_STREAM &&
+           getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) == 0 && domain == AF_UNIX;
+}
+
+static int get_stream(struct gn_conn *c, int *ret_fd, struct gn_error *err)
+{
+    const int rc = gn_migration_set_file(c, ret_fd, err);
+    if (rc || is_stream(*ret_fd))
+        return rc;
+    return gn_fail(err, EINVAL, "use a gantry of gantryd's version",
+                   "the descriptor for the vGPU's contents is no socket");
+}
+
+/* The program is on this machine in any case. */
+static void add_near_address(const struct gn_conn *c, const struct gn_control_about *about,
+                             struct gn_control_receipt *ret)
+{
+    (void)c;
+    (void)about;
+    (void)ret;
+}
+
+/* With the session's ring; and with the socket by which the session comes, when it was over tcp
+ * until now. */
+static bool read_claim(struct gn_conn *c, const struct gn_frame *f, struct gn_claim *ret)
+{
+    const bool near = f->n_fds == 2;
+    *ret = (struct gn_claim){.ring_fd = -1, .hand_fd = -1, .named = near, .near = near};
+    if (f->n_fds != 1 + near || !gn_frame_payload(f, &ret->frame, sizeof ret->frame) ||
+        ret->frame.n_segments > GN_LINK_MAX_SEGMENTS)
+        return false;
+    ret->ring_fd = gn_frame_take_fd(&c->reader, 0);
+    if (near)
+        ret->hand_fd = gn_frame_take_fd(&c->reader, 1);
+    ret->is_session = gn_segment_is_session(ret->ring_fd) && (!near || is_stream(ret->hand_fd));
+    return true;
+}
+
 const struct gn_transport gn_transport_local = {
-    .name = "local",
     .output_flags = GN_LINK_HAS_STDOUT | GN_LINK_HAS_STDERR,
     .session = &gn_record_session_shm,
     .closes_at_once = has_no_queued_fds,
@@ -149,4 +206,8 @@ const struct gn_transport gn_transport_local = {
     .may_announce = may_announce,
     .serve_wait = serve_wait,
     .serve_return = serve_return,
+    .judge_announced = judge_announced,
+    .get_stream = get_stream,
+    .add_near_address = add_near_address,
+    .read_claim = read_claim,
 };

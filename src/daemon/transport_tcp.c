@@ -7,10 +7,14 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/kernel.h"
+#include "control/control.h"
 #include "daemon/daemon.h"
 #include "daemon/migrate/checkpoint.h"
+#include "daemon/migrate/inbound.h"
 #include "daemon/net/transport.h"
 #include "daemon/vgpu/record_session.h"
 #include "daemon/vgpu/tcp_sessions.h"
@@ -115,10 +119,56 @@ static bool serve_return(struct gn_conn *c, const struct gn_frame *f)
     return true;
 }
 
+/* ---- vGPUs from another gantryd */
+
+/* A session over tcp stays one, with TLS or without. One in shared memory becomes one over tcp, as
+ * the other gantryd was reached. */
+static int judge_announced(const struct gn_conn *c, const struct gn_control_about *about,
+                           struct gn_error *err)
+{
+    if (!about->remote || about->secure == c->peer.secure)
+        return 0;
+    return gn_fail(err, EACCES,
+                   about->secure ? "give --token-file, and the other gantryd that tenant's token"
+                                 : "attach the program with a token (GANTRY_TOKEN)",
+                   about->secure ? "its program uses TLS, and the other gantryd was reached without"
+                                 : "its program is attached without TLS, and the other gantryd was "
+                                   "reached with TLS");
+}
+
+static int get_stream(struct gn_conn *c, int *ret_fd, struct gn_error *err)
+{
+    (void)c;
+    (void)ret_fd;
+    (void)err;
+    return 0;
+}
+
+static void add_near_address(const struct gn_conn *c, const struct gn_control_about *about,
+                             struct gn_control_receipt *ret)
+{
+    if (!about->remote)
+        return;
+    char *path = realpath(gn_sockets_path(&c->daemon->sockets), NULL);
+    const int n = path ? snprintf(ret->near, sizeof ret->near, "unix:%s", path) : 0;
+    if (n <= 0 || (size_t)n >= sizeof ret->near || !gn_kernel_id(ret->kernel))
+        ret->near[0] = 0;
+    free(path);
+}
+
+/* The session is a new one here, and has no segments yet. */
+static bool read_claim(struct gn_conn *c, const struct gn_frame *f, struct gn_claim *ret)
+{
+    (void)c;
+    *ret = (struct gn_claim){.ring_fd = -1, .hand_fd = -1, .is_session = true, .named = true};
+    return f->n_fds == 0 && gn_frame_payload(f, &ret->frame, sizeof ret->frame) &&
+           ret->frame.n_segments == 0;
+}
+
 const struct gn_transport gn_transport_tcp = {
-    .name = "tcp",
     .output_flags = 0,
     .session = &gn_record_session_tcp,
+    .names_streams = true,
     .closes_at_once = closes_at_once,
     .greeted = greeted,
     .watch_program = watch_program,
@@ -133,4 +183,8 @@ const struct gn_transport gn_transport_tcp = {
     .may_announce = may_announce,
     .serve_wait = serve_wait,
     .serve_return = serve_return,
+    .judge_announced = judge_announced,
+    .get_stream = get_stream,
+    .add_near_address = add_near_address,
+    .read_claim = read_claim,
 };

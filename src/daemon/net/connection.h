@@ -59,7 +59,6 @@ struct gn_conn {
     gid_t gid;
     enum gn_role role; /* of the socket that accepted it; it never changes */
     char program[GN_LINK_NAME_BYTES];
-    bool remote;                     /* from another machine */
     bool bye;                        /* the program has said that it ends */
     struct gn_session_tcp_peer peer; /* over tcp; else zeros */
     struct gn_tcp_listener *came_by; /* the tcp port; NULL: a socket of this machine */

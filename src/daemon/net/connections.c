@@ -508,7 +508,6 @@ struct gn_conn *gn_conns_add_tcp(struct gn_daemon *d, int fd,
     struct gn_conn *c = make_conn(d, d->programs->tcp, fd, &nobody,
                                   gn_quota_source_of_address(peer->address), peer->role);
     if (c) {
-        c->remote = true;
         c->peer = *peer;
         update_conn(c);
     }

@@ -12,20 +12,24 @@
  * c->transport is set when the connection is made and never changes. Other code calls the table,
  * or asks for a property; it never asks for the kind. gantryd's thread; no function waits.
  */
+struct gn_claim;
+struct gn_control_about;
+struct gn_control_receipt;
 struct gn_owner;
 struct gn_peer;
 struct gn_record_session_ops;
 struct gn_tenant_rules;
 
 struct gn_transport {
-    const char *name;
-
     /* ---- properties */
 
     /* The descriptors of its output that a program may attach with: GN_LINK_HAS_*. */
     uint32_t output_flags;
     /* The sessions of programs that are connected so. */
     const struct gn_record_session_ops *session;
+    /* A vGPU that is announced so sends its contents by a data connection, which names the vGPU.
+     * Else the announcement brings the socket. */
+    bool names_streams;
 
     /* ---- the connection */
 
@@ -42,7 +46,7 @@ struct gn_transport {
 
     /* Writes a name for the peer: its user id, or its address. */
     void (*name_user)(const struct gn_conn *c, char *ret, size_t n);
-    /* A socket whose peer's user a worker of this program runs as; -1: the user is unknown. */
+    /* The program's socket, for workers to run as the user at its other end; -1: unknown. */
     int (*user_socket)(const struct gn_conn *c);
     /* Whether the peer was admitted as a user of this machine. Else a credential admitted it. */
     bool (*is_admitted_by_user)(const struct gn_conn *c);
@@ -65,6 +69,20 @@ struct gn_transport {
     bool (*serve_wait)(struct gn_conn *c, const struct gn_frame *f);
     /* RETURN: the program asks for its session on this connection. */
     bool (*serve_return)(struct gn_conn *c, const struct gn_frame *f);
+
+    /* ---- vGPUs that come from another gantryd (migrate/inbound.h) */
+
+    /* Whether a vGPU with such a session can come to this gantryd, announced so. 0 or -errno. */
+    int (*judge_announced)(const struct gn_conn *c, const struct gn_control_about *about,
+                           struct gn_error *err);
+    /* The socket that the announcement brings: the caller's; untouched when a data connection is
+     * to come. 0 or -errno. */
+    int (*get_stream)(struct gn_conn *c, int *ret_fd, struct gn_error *err);
+    /* Adds the address for a program that turns out to be on this machine. */
+    void (*add_near_address)(const struct gn_conn *c, const struct gn_control_about *about,
+                             struct gn_control_receipt *ret);
+    /* CLAIM. False: malformed, and no descriptor is taken. */
+    bool (*read_claim)(struct gn_conn *c, const struct gn_frame *f, struct gn_claim *ret);
 };
 
 extern const struct gn_transport gn_transport_local, gn_transport_tcp;
