@@ -15,6 +15,7 @@
 #include "daemon/migrate/outbound.h"
 #include "daemon/config.h"
 #include "daemon/daemon.h"
+#include "daemon/net/transport.h"
 #include "daemon/tenants/tenant_change.h"
 #include "daemon/control_viewer.h"
 #include "daemon/control_commands.h"
@@ -160,12 +161,9 @@ static int receive(void *ctx, const struct gn_control_about *what, struct gn_con
                    struct gn_error *err)
 {
     struct gn_viewer *w = ctx;
-    /* A peer admitted to the tenant over tcp may bring a vGPU here, just as it may attach a
-     * program. */
-    const bool may =
-        w->c->remote && w->c->tenant && strcmp(w->c->tenant->rules.name, what->tenant) == 0;
-    return may || w->c->role == GN_ROLE_CONTROL ? gn_inbound_announce(w->c, what, ret, err)
-                                                : gn_control_refuse_role(err);
+    return w->c->role == GN_ROLE_CONTROL || w->c->transport->may_announce(w->c, what->tenant)
+               ? gn_inbound_announce(w->c, what, ret, err)
+               : gn_control_refuse_role(err);
 }
 
 static int checkpoint(void *ctx, const struct gn_control_wish *wish, struct gn_error *err)

@@ -51,8 +51,8 @@ NEEDS = re.compile(r"^(libc|libm|libdl|libpthread|librt|ld-linux[-\w]*)\.so\.\d+
 # gn_quota_close() has a thread do it (src/daemon/closer.h).
 CLOSE_NOTHING = {"src/daemon/" + name
                  for name in ("migrate/inbound.c", "migrate/outbound.c", "migrate/checkpoint.c", "net/attach.c", "net/quota.c",
-                              "migrate/local.c", "programs.c", "vgpu/create.c", "vgpu/lifecycle.c",
-                              "vgpu/segments.c", "vgpu/tcp_sessions.c",
+                              "migrate/local.c", "programs.c", "transport_local.c", "transport_tcp.c", "vgpu/create.c", "vgpu/lifecycle.c",
+                              "vgpu/segments.c", "vgpu/session_shm.c", "vgpu/session_tcp.c", "vgpu/tcp_sessions.c",
                               "vgpu/worker_boot.c")}
 
 

@@ -190,7 +190,7 @@ void gn_conn_limits_closed(struct gn_daemon *d)
 static uint32_t count_fds(const struct gn_conn *c)
 {
     uint32_t n = 1 + (c->process.fd >= 0) + (c->file_fd >= 0) + (c->late ? 2 : 0) +
-                 (c->remote && c->peer.secure ? 2 : 0);
+                 (c->peer.secure ? 2 : 0); /* tls_shuttle.c */
     for (int i = 0; i < c->reader.n_fds; i++)
         n += c->reader.fds[i] >= 0;
     return n;

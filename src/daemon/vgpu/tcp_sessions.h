@@ -7,6 +7,7 @@
 /* vGPUs with programs on other machines: names and keys of sessions, and programs that come back.
  * gantryd's thread. */
 
+/* A name and a key for a new session with the program of c. 0 or -errno. */
 int gn_vgpus_make_session(struct gn_vgpu_record *v, const struct gn_conn *c);
 /* The key of the session of this name, for TLS. 0 or -ENOENT. */
 int gn_vgpus_find_key(const struct gn_daemon *d, const unsigned char *name, struct gn_tls_psk *ret);
