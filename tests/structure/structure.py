@@ -57,7 +57,7 @@ CLOSE_NOTHING = {"src/daemon/" + name
 
 
 # Folders whose sub-folders are held to one direction. In the others the circles are shown, and are no violation yet.
-NO_CIRCLES = ("daemon",)
+NO_CIRCLES = ("daemon", "vgpu")
 SUB_FOLDERS = ("daemon", "guest", "vgpu")
 
 
