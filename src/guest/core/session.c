@@ -84,7 +84,6 @@ static void after_fork_child(void)
         gn_fd_close(s->ring_segment.fd);
         gn_fd_close(s->event_segment.fd);
     }
-    gn_sessions_forked();
     sessions.n = 0;
     atomic_fetch_add_explicit(&gn_epoch, 1, memory_order_relaxed);
     gn_handles_after_fork();

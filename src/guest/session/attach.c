@@ -17,11 +17,6 @@
 #include <string.h>
 #include <unistd.h>
 
-void gn_sessions_forked(void)
-{
-    gn_in_process_forget();
-}
-
 /* An unknown mode counts as remote, and is reported once per process. */
 static void warn_of_unknown_mode(const char *mode)
 {

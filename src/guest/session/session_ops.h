@@ -217,7 +217,5 @@ int gn_session_start(struct gn_session *s);
 /* Held by `bye`, for all open sessions. */
 void gn_sessions_lock(void);
 void gn_sessions_unlock(void);
-/* In a forked child, after `forked` of all sessions. */
-void gn_sessions_forked(void);
 
 #endif
