@@ -203,6 +203,7 @@ class Files(Tree):
         self.one(self.check(**{"src/link/a.c": LICENCE + "int f = CL_SUCCESS;\n"}), "link knows no API")
         clean = {"src/link/a.c": LICENCE}
         for path, text, what, folder in (("vgpu/core/a.c", "int f = GN_KIND_MEM;\n", "GN_KIND_MEM", "vgpu/core"),
+                                         ("guest/attach.c", "int f = CL_SUCCESS;\n", "CL_S", "guest/attach"),
                                          ("daemon/net/a.c", 'char f[] = "OpenCL";\n', "OpenCL", "daemon"),
                                          ("vgpu/migrate/a.c", '#include "vgpu/opencl/a.h"\n', "opencl", "vgpu/migrate")):
             self.one(self.check(**{**clean, "src/" + path: LICENCE + text}), what, folder + " knows no API")

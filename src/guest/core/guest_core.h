@@ -214,9 +214,6 @@ struct gn_session {
     uint32_t n_moves, n_moves_seen; /* to another gantryd; of which the watcher knows */
 };
 
-/* Attaches to a platform: connects, maps, starts the watcher. NULL with a sentence in err. */
-struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t platform,
-                                   struct gn_error *err);
 /* The result of a call whose send has ended with rc, which is not 0. */
 static inline int32_t gn_session_failure(const struct gn_session *s, int rc)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A session's life from its attach on (session/attach.c): its watcher, loss, and fork. Called by
+ * A session's life from its attach on (guest/attach.c): its watcher, loss, and fork. Called by
  * the program's threads; each session has a watcher thread, which sleeps in epoll on the sockets of
  * the worker and of gantryd. When either hangs up, it declares the loss, which wakes every waiting
  * thread. A forked child drops the inherited sessions and opens its own; the parent's are not

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attaches a program to a vGPU: connects to gantryd, chooses the kind of session, maps the segments
- * and starts the watcher (core/session.c). Called on the program's thread that first needs a
- * device; waits until the vGPU's driver is up.
+ * and starts the watcher (core/session.c). The only file that puts a session together of its parts
+ * in core, session and migrate. Called on the program's thread that first needs a device; waits
+ * until the vGPU's driver is up.
  */
-#include "guest/session/session_ops.h"
+#include "guest/attach.h"
 
 #include "base/descriptor.h"
 #include "base/fault.h"
 #include "guest/core/report.h"
 #include "guest/session/session_in_process.h"
+#include "guest/session/session_ops.h"
 #include "guest/session/session_tcp.h"
 
 #include <errno.h>
