@@ -10,6 +10,7 @@
 #include "base/descriptor.h"
 #include "base/fault.h"
 #include "guest/core/report.h"
+#include "guest/migrate/follow_migration.h"
 #include "guest/session/session_in_process.h"
 #include "guest/session/session_ops.h"
 #include "guest/session/session_tcp.h"
@@ -64,7 +65,7 @@ struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t plat
     struct gn_session *s = aligned_alloc(64, gn_align_up(sizeof *s, 64));
     if (!s)
         return NULL;
-    gn_session_init(s, api);
+    gn_session_init(s, api, &gn_session_migration, &gn_session_shm);
     struct gn_attach_request request = {
         .platform = platform,
         .stdout_fd = gn_fd_is_open(STDOUT_FILENO) ? STDOUT_FILENO : -1,

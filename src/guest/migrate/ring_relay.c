@@ -9,6 +9,7 @@
  * to this machine, where a worker reads the ring again and the relay ends.
  */
 #include "guest/core/loss.h"
+#include "guest/migrate/follow_migration.h"
 #include "guest/migrate/ring_relay.h"
 #include "guest/session/session_ops.h"
 #include "guest/session/session_tcp.h"

@@ -211,7 +211,9 @@ void gn_data_unship(void);
 /* ---- between attach.c, core/session.c and the kinds of session */
 
 /* Sets all fields that do not depend on the attach. */
-void gn_session_init(struct gn_session *s, const struct gn_guest_api *api);
+void gn_session_init(struct gn_session *s, const struct gn_guest_api *api,
+                     const struct gn_session_migration_ops *migration,
+                     const struct gn_session_ops *ops);
 /* Starts the watcher; from now on a fork and the process's end know the session. 0 or -errno. */
 int gn_session_start(struct gn_session *s);
 /* Held by `bye`, for all open sessions. */

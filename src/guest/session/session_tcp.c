@@ -285,11 +285,11 @@ static int take(void *context, const struct gn_stream_record *record, const void
         if (record->part == GN_SESSION_WANT)
             return take_want(r, record, payload);
         if (record->part == GN_SESSION_STANDS) {
-            gn_session_move_quiesced(s, (uint32_t)record->at);
+            s->migration->note_quiesced(s, (uint32_t)record->at);
             return 0;
         }
         if (record->part == GN_SESSION_PAUSE) {
-            gn_session_move_pause(s, (uint32_t)record->at);
+            s->migration->note_pause(s, (uint32_t)record->at);
             return 0;
         }
         s->api->on_frame(s, record->part, payload, record->bytes);
