@@ -24,8 +24,8 @@ static void test_tables_are_complete(void **state)
         assert_non_null(s->name);
         assert_true(s->add_segment && s->link_lock && s->link_changed);
         if (s->data)
-            assert_true(s->data->begin && s->data->end && s->data->ship && s->data->land &&
-                        s->data->landed && s->data->forget && s->data->pieces);
+            assert_true(s->data->begin && s->data->end && s->data->ship && s->data->unship &&
+                        s->data->land && s->data->landed && s->data->forget && s->data->pieces);
     }
 }
 

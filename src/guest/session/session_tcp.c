@@ -659,7 +659,7 @@ int gn_session_tcp_ship(struct gn_session_tcp *r, const struct gn_area_ref *ref,
     return append_all(r, &part, 1);
 }
 
-void gn_data_unship(void)
+void gn_session_tcp_unship(void)
 {
     my_batch = 0;
 }
