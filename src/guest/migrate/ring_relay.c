@@ -27,18 +27,6 @@
 
 /* ---- before */
 
-bool gn_session_await_home(struct gn_session *s)
-{
-    const struct timespec pause = {.tv_nsec = PAUSE_NS};
-    while (gn_session_shares_memory(s) &&
-           !atomic_load_explicit(&s->was_far, memory_order_acquire)) {
-        if (gn_session_enter_home(s))
-            return true;
-        nanosleep(&pause, NULL);
-    }
-    return false;
-}
-
 /* Has it addresses that the vGPU has, too? */
 static bool has_window(struct gn_session *s)
 {
