@@ -112,16 +112,25 @@ struct gn_helper {
     bool started;
 };
 
-/* gantryd's orders about where the vGPU runs (migrate/transfer_destination.c). The control thread.
- */
+/* What a vGPU needs of migrate/ (migrate/transfer.h). */
 struct gn_worker_save;
 struct gn_vgpu_migration_ops {
+    /* ---- gantryd's orders about where the vGPU runs. The control thread */
+
     /* Saves the vGPU for another worker or into a checkpoint; takes fd. */
     void (*outbound)(struct gn_vgpu *v, int fd, const struct gn_worker_save *how);
     /* The migration is aborted: the vGPU resumes here. */
     void (*resume)(struct gn_vgpu *v);
     /* The vGPU is loaded, and this process owns it from now on. */
     void (*resume_as_owner)(struct gn_vgpu *v);
+
+    /* ---- another process has the vGPU. Behind the closed gate */
+
+    /* This process no longer reports the ends of homes of released objects. */
+    void (*drop_home_events)(struct gn_vgpu *v);
+    /* In a program: removes all objects, and retains the contents that the program is to retain;
+     * ends early when the process ends. The keeper. */
+    void (*remove_objects)(struct gn_vgpu *v);
 };
 
 struct gn_vgpu {

@@ -14,6 +14,7 @@
 #include "link/tcp.h"
 #include "link/tls.h"
 #include "vgpu/migrate/tls_stream.h"
+#include "vgpu/migrate/released_objects.h"
 #include "vgpu/migrate/retained.h"
 #include "vgpu/migrate/save.h"
 #include "vgpu/migrate/delta_base.h"
@@ -363,4 +364,6 @@ const struct gn_vgpu_migration_ops gn_vgpu_migration = {
     .outbound = gn_transfer_save,
     .resume = gn_transfer_resume,
     .resume_as_owner = resume_as_owner,
+    .drop_home_events = gn_released_objects_leave,
+    .remove_objects = gn_retained_remove_objects,
 };

@@ -7,9 +7,7 @@
  * carries only messages that were under way when the vGPU came into the program, and is nudged as
  * in a worker.
  */
-#include "vgpu/migrate/released_objects.h"
 #include "vgpu/migrate/transfer.h"
-#include "vgpu/migrate/retained.h"
 #include "vgpu/core/serve.h"
 #include "vgpu/session/session_in_process.h"
 
@@ -120,8 +118,6 @@ static void clear(struct gn_vgpu *v)
 {
     static struct gn_counters nobodys;
     const struct gn_vgpu_boot *b = v->boot;
-    uint32_t index = 0;
-    struct gn_vobject *o;
     pthread_join(v->control, NULL);
     /* Threads that still call have seen by then that the vGPU is gone. */
     pthread_mutex_lock(&v->serving);
@@ -133,7 +129,7 @@ static void clear(struct gn_vgpu *v)
     gn_helpers_end(v);
     for (uint32_t i = 0; i < v->n_devices; i++)
         pthread_join(v->devices[i].thread, NULL);
-    gn_released_objects_leave(v);
+    v->migration->drop_home_events(v);
     for (uint32_t i = 0; i < v->n_devices; i++) {
         gn_list_for_each(q, &v->devices[i].queues, struct gn_vqueue, link)
         {
@@ -145,12 +141,7 @@ static void clear(struct gn_vgpu *v)
             gn_object_unref(object);
         }
     }
-    struct gn_retained *retained = v->api->contents ? gn_retained_begin(v) : NULL;
-    while (!gn_vgpu_is_called_off(v) && (o = gn_object_next(v, &index))) {
-        gn_retained_keep(retained, v, o);
-        gn_object_remove(v, o->id, o->kind);
-    }
-    gn_retained_done(retained, v);
+    v->migration->remove_objects(v);
     gn_objects_bury(v);
     if (v->api->leave && !gn_vgpu_is_called_off(v))
         v->api->leave(v);
