@@ -309,9 +309,6 @@ static inline bool gn_vgpu_is_called_off(const struct gn_vgpu *v)
 {
     return v->boot->end && atomic_load_explicit(&v->boot->end->called_off, memory_order_seq_cst);
 }
-/* Serves until the program or gantryd is gone; the api's detail is set. Returns the exit status. */
-int gn_vgpu_run(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struct gn_vgpu_api *api);
-
 /* Descriptors that the program sent under a number; -1 while they have not all come. Helper thread:
  * waits. */
 int gn_vgpu_set_folders(struct gn_vgpu *v, uint64_t number, uint32_t n, int *ret_fds);
