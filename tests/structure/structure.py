@@ -3,7 +3,7 @@
 """Holds the tree to what ARCHITECTURE.md says of it.
 
     structure.py folders ROOT               which folder includes which: the table `| Folder | What lives there | May use |`
-    structure.py circles ROOT               no files that call or include each other in a circle across sub-folders
+    structure.py circles ROOT               no files that call or include each other in a circle across sub-folders, nor against their order
     structure.py files ROOT                 licence line, lengths of files and lines, include guards, no OpenCL where it has no business, and no
                                             descriptor made but by base/descriptor.h in what programs load
     structure.py format ROOT                as `make format` leaves it
@@ -58,6 +58,11 @@ CLOSE_NOTHING = {"src/daemon/" + name
 
 # Folders whose sub-folders are named in the table and are held to one direction.
 SUB_FOLDERS = ("daemon", "guest", "vgpu")
+# In these, a sub-folder calls and includes those before it alone. Files beside the sub-folders are above all but the API's.
+ORDER = ("core", "session", "migrate", "opencl")
+ORDERED = ("guest", "vgpu")
+# But each may include the tables by which it reaches a session, and what other folders see of a vGPU.
+SEEN_BY_ALL = ("src/guest/session/session_ops.h", "src/vgpu/session/session.h", "src/vgpu/vgpu.h")
 
 
 class NotThere(Exception):
@@ -238,6 +243,22 @@ def check_circles(root):
             across = ["{} -> {}".format(path, used) for path in group for used in sorted(edges[path] & set(group))
                       if os.path.dirname(path) != os.path.dirname(used)]
             problems.append("src/{}: {} files in a circle across sub-folders: {}".format(folder, len(group), "; ".join(across)))
+        if folder in ORDERED:
+            problems += check_order(root, folder, edges)
+    return problems
+
+
+def check_order(root, folder, edges):
+    """Uses of a later sub-folder by an earlier one, except in code of tests."""
+    beside = os.path.join("src", folder)
+    rank = {os.path.join(beside, inner): at for at, inner in enumerate(ORDER)}
+    problems = []
+    for path in sorted(edges):
+        own = rank.get(os.path.dirname(path))
+        if own is None or "#include <cmocka.h>" in read(os.path.join(root, path)):
+            continue
+        problems += ["{} uses {}, which is above it".format(path, used) for used in sorted(edges[path])
+                     if rank.get(os.path.dirname(used), len(ORDER) - 1) > own and used not in SEEN_BY_ALL]
     return problems
 
 

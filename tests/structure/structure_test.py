@@ -168,6 +168,30 @@ class Circles(Tree):
         problems = structure.check_circles(self.root)
         self.assertEqual([problem.split(":")[0] for problem in problems], ["src/daemon", "src/guest", "src/vgpu"])
 
+    ORDER = {"src/guest/core/c.c": LICENCE + "int gn_c(void)\n{\n    return 1;\n}\n",
+             "src/guest/session/s.c": LICENCE + "int gn_s(void)\n{\n    return gn_c();\n}\n",
+             "src/guest/attach.c": LICENCE + "int gn_attach(void)\n{\n    return gn_s();\n}\n",
+             "src/guest/opencl/o.c": LICENCE + "int gn_o(void)\n{\n    return gn_attach();\n}\n"}
+
+    def check_order(self, **changed):
+        self.write({**self.ORDER, **changed})
+        return structure.check_circles(self.root)
+
+    def test_later_sub_folders_use_earlier_ones(self):
+        self.assertEqual(self.check_order(), [])
+        tables = "session/session_ops.h"
+        self.assertEqual(self.check_order(**{"src/guest/" + tables: header("GN_S_H", ""),
+                                             "src/guest/core/d.c": LICENCE + '#include "guest/{}"\n'.format(tables)}), [])
+
+    def test_a_use_against_the_order(self):
+        for path, call, used in (("core/d.c", "gn_s()", "session/s.c"), ("migrate/m.c", "gn_o()", "opencl/o.c"),
+                                 ("session/t.c", "gn_attach()", "attach.c")):
+            text = LICENCE + "int gn_d(void)\n{\n    return " + call + ";\n}\n"
+            self.one(self.check_order(**{"src/guest/" + path: text}), "src/guest/{} uses src/guest/{}, ".format(path, used))
+            self.assertEqual(self.check_order(**{"src/guest/" + path: "#include <cmocka.h>\n" + text}), [])
+        self.one(self.check_order(**{"src/guest/session/s.h": header("GN_S_H", ""),
+                                     "src/guest/core/d.c": LICENCE + '#include "guest/session/s.h"\n'}), "session/s.h")
+
 
 class Files(Tree):
     def check(self, **changed):
