@@ -193,7 +193,7 @@ void gn_vgpu_begin_load(struct gn_vgpu *v)
     atomic_store_explicit(&v->gate.closed, true, memory_order_seq_cst);
     atomic_store_explicit(&v->gate.holds, true, memory_order_seq_cst);
     v->gate.paused = true;
-    atomic_store_explicit(&v->arriving, true, memory_order_relaxed);
+    (void)gn_vgpu_change_state(&v->life, GN_VGPU_OWNED, GN_VGPU_ARRIVING);
     /* The source still writes the counters that gantryd reads. */
     v->counters_there = v->counters;
     v->counters = v->lease.counters = &v->load_counters;
@@ -356,7 +356,7 @@ static void resume_as_owner(struct gn_vgpu *v)
         pthread_mutex_unlock(&v->lease.lock);
     }
     v->session->resume_as_owner(v);
-    atomic_store_explicit(&v->arriving, false, memory_order_relaxed);
+    (void)gn_vgpu_change_state(&v->life, GN_VGPU_ARRIVING, GN_VGPU_OWNED);
     gn_gate_open(v);
 }
 

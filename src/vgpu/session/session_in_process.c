@@ -55,7 +55,7 @@ int gn_vgpu_serve_message(struct gn_vgpu *v, const void *message, uint32_t n_byt
     }
     if (gn_lost_is(&v->lost)) {
         pthread_mutex_unlock(&v->serving);
-        return atomic_load_explicit(&v->away, memory_order_seq_cst) ? -EAGAIN : -EPIPE;
+        return gn_vgpu_state(&v->life) == GN_VGPU_AWAY ? -EAGAIN : -EPIPE;
     }
     /* The program goes on although the end of its process has begun. */
     if (gn_gate_holds(&v->gate) && gn_vgpu_is_called_off(v))
@@ -180,7 +180,7 @@ void *gn_vgpu_keeper_thread(void *arg)
     }
     atomic_store_explicit(&v->clears, true, memory_order_seq_cst);
     /* Either this thread sees that the process ends, or the ending thread sees `clears`. */
-    if (atomic_load_explicit(&v->away, memory_order_seq_cst) && !gn_vgpu_is_called_off(v))
+    if (gn_vgpu_state(&v->life) == GN_VGPU_AWAY && !gn_vgpu_is_called_off(v))
         clear(v);
     atomic_store_explicit(&v->clears, false, memory_order_seq_cst);
     return NULL;
@@ -256,23 +256,15 @@ void gn_vgpu_process_ends(struct gn_vgpu *v, uint64_t until_ns)
  */
 static void end(struct gn_vgpu *v)
 {
-    /*
-     * Handed over, or never loaded completely: another process has the memory that the program
-     * shares with its vGPU.
-     */
-    const bool away =
-        v->counters_there ||
-        (v->told_to_end && atomic_load_explicit(&v->saved_awaiting_commit, memory_order_seq_cst));
-    if (atomic_exchange_explicit(&v->ended, true, memory_order_seq_cst))
+    if (!gn_vgpu_end_life(&v->life, v->told_to_end))
         return;
-    atomic_store_explicit(&v->away, away, memory_order_seq_cst);
     gn_lost_declare(&v->lost);
     gn_gate_notify(v);
     /*
      * A waiting program notices that the session's socket hangs up, unless another process has that
      * socket now; gantryd notices the control socket.
      */
-    if (!away)
+    if (gn_vgpu_state(&v->life) != GN_VGPU_AWAY)
         gn_fd_shutdown(v->boot->session_fd);
     gn_fd_shutdown(v->boot->control_fd);
     for (uint32_t i = 0; i < v->n_devices; i++)
@@ -282,7 +274,7 @@ static void end(struct gn_vgpu *v)
 void gn_vgpu_forked(struct gn_vgpu *v)
 {
     const struct gn_vgpu_boot *b = v->boot;
-    if (atomic_load_explicit(&v->away, memory_order_seq_cst))
+    if (gn_vgpu_state(&v->life) == GN_VGPU_AWAY)
         return;
     const int fds[] = {b->session_fd, b->control_fd,  b->tell_fd,   b->ring.fd,
                        b->events.fd,  b->counters.fd, b->grants.fd, v->lease.wake_fd};

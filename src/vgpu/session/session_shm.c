@@ -148,8 +148,7 @@ void gn_shm_resume_as_owner(struct gn_vgpu *v)
 
 _Noreturn void gn_vgpu_end_worker(struct gn_vgpu *v)
 {
-    if (v->told_to_end && atomic_load_explicit(&v->saved_awaiting_commit, memory_order_seq_cst) &&
-        v->api->end) {
+    if (v->told_to_end && gn_vgpu_state(&v->life) == GN_VGPU_SAVED && v->api->end) {
         v->migration->drop_home_events(v);
         v->api->end(v);
     }
