@@ -5,6 +5,7 @@
  * files, acknowledgements. Everything stays inside the tables, the data area and the memory that a
  * transfer waits for, and what is kept for later is bounded.
  */
+#include "guest/migrate/follow_migration.h"
 #include "guest/session/session_ops.h"
 #include "guest/session/session_tcp_internal.h"
 
@@ -44,6 +45,7 @@ static void begin(void)
 {
     struct gn_segment data;
     s.api = &api;
+    s.migration = &gn_session_migration;
     s.socket = -1;
     gn_lost_init(&s.lost);
     s.waiter = (struct gn_waiter){gn_spin_policy_default(), &s.lost};

@@ -32,6 +32,7 @@
      << 20) /* but over tcp, where the worker has them, too, no more pages than these are kept */
 #define WINDOW_ALIGN    (UINT64_C(2) << 20) /* of segments in the window: a huge page */
 #define MOVING_PAUSE_NS 5000000
+#define HOME_PAUSE_NS   1000000
 #define GROWTH_LIMIT    (UINT64_C(1) << 30)
 
 struct gn_area_segment {
@@ -496,7 +497,19 @@ void gn_block_put_behind(struct gn_session *s, struct gn_block *b, uint64_t end)
     b->segment = GN_NO_BLOCK;
 }
 
-/* ---- homes that their users leave */
+/* ---- homes */
+
+bool gn_session_await_home(struct gn_session *s)
+{
+    const struct timespec pause = {.tv_nsec = HOME_PAUSE_NS};
+    while (gn_session_shares_memory(s) &&
+           !atomic_load_explicit(&s->was_far, memory_order_acquire)) {
+        if (gn_session_enter_home(s))
+            return true;
+        nanosleep(&pause, NULL);
+    }
+    return false;
+}
 
 void gn_block_put_when(struct gn_session *s, struct gn_block *b, uint32_t event)
 {

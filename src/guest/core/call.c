@@ -156,7 +156,7 @@ static void put_blocks(struct gn_call *c)
 /* The message is not sent. */
 static void give_up(struct gn_call *c)
 {
-    gn_data_unship();
+    gn_data_unship(c->session);
     put_blocks(c);
 }
 

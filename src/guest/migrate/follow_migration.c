@@ -9,7 +9,9 @@
  * thread then relays the messages of the ring (ring_relay.c); when it comes to this machine, the
  * new worker reads the ring again.
  */
+#include "guest/migrate/follow_migration.h"
 #include "guest/migrate/ring_relay.h"
+#include "guest/migrate/stopped.h"
 #include "guest/session/session_ops.h"
 #include "guest/session/session_tcp.h"
 
@@ -51,13 +53,6 @@ struct gn_moving {
     struct gn_session_tcp
         *turns; /* the vGPU shares memory still: the connection for when it does not any more */
 };
-
-void gn_session_moving_init(struct gn_session *s)
-{
-    pthread_mutex_init(&s->moving_lock, NULL);
-    pthread_cond_init(&s->moving_wake, NULL);
-    atomic_init(&s->turn_fd, -1);
-}
 
 /*
  * moving_lock. Has the source sent everything? Over tcp the worker's messages come by another
@@ -420,7 +415,7 @@ void gn_session_move_word(void *ctx, uint16_t op, uint32_t number, const struct 
     pthread_mutex_unlock(&s->moving_lock);
 }
 
-void gn_session_move_quiesced(struct gn_session *s, uint32_t number)
+static void note_quiesced(struct gn_session *s, uint32_t number)
 {
     pthread_mutex_lock(&s->moving_lock);
     s->move_quiesced = number;
@@ -428,7 +423,7 @@ void gn_session_move_quiesced(struct gn_session *s, uint32_t number)
     pthread_mutex_unlock(&s->moving_lock);
 }
 
-void gn_session_move_pause(struct gn_session *s, uint32_t number)
+static void note_pause(struct gn_session *s, uint32_t number)
 {
     pthread_mutex_lock(&s->moving_lock);
     s->move_pause = number;
@@ -436,7 +431,7 @@ void gn_session_move_pause(struct gn_session *s, uint32_t number)
     pthread_mutex_unlock(&s->moving_lock);
 }
 
-bool gn_session_outlives_gantryd(struct gn_session *s)
+static bool await_decision(struct gn_session *s)
 {
     pthread_mutex_lock(&s->moving_lock);
     s->move_deserted = s->moving != NULL;
@@ -449,3 +444,10 @@ bool gn_session_outlives_gantryd(struct gn_session *s)
     pthread_mutex_unlock(&s->moving_lock);
     return moved;
 }
+
+const struct gn_session_migration_ops gn_session_migration = {
+    .note_quiesced = note_quiesced,
+    .note_pause = note_pause,
+    .await_decision = await_decision,
+    .await_restored = gn_session_await_restored,
+};

@@ -9,6 +9,7 @@
  * to this machine, where a worker reads the ring again and the relay ends.
  */
 #include "guest/core/loss.h"
+#include "guest/migrate/follow_migration.h"
 #include "guest/migrate/ring_relay.h"
 #include "guest/session/session_ops.h"
 #include "guest/session/session_tcp.h"
@@ -25,18 +26,6 @@
 #define PAUSE_NS 1000000
 
 /* ---- before */
-
-bool gn_session_await_home(struct gn_session *s)
-{
-    const struct timespec pause = {.tv_nsec = PAUSE_NS};
-    while (gn_session_shares_memory(s) &&
-           !atomic_load_explicit(&s->was_far, memory_order_acquire)) {
-        if (gn_session_enter_home(s))
-            return true;
-        nanosleep(&pause, NULL);
-    }
-    return false;
-}
 
 /* Has it addresses that the vGPU has, too? */
 static bool has_window(struct gn_session *s)

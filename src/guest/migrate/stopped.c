@@ -5,9 +5,10 @@
  * start again: the watcher looks for one twice a second, and tells it that a program waits. The
  * watcher thread alone; a thread that needs more memory from gantryd waits for link_lock meanwhile.
  */
-#include "guest/core/guest_core.h"
+#include "guest/migrate/stopped.h"
 
 #include "base/descriptor.h"
+#include "guest/migrate/follow_migration.h"
 #include "guest/session/session_in_process.h"
 
 #include "link/frame.h"
@@ -155,7 +156,8 @@ static int look_for_one(struct wait *w)
     return rc;
 }
 
-bool gn_session_stopped(struct gn_session *s, const struct gn_link_stopped *stop, int worker_end)
+bool gn_session_await_restored(struct gn_session *s, const struct gn_link_stopped *stop,
+                               int worker_end)
 {
     struct wait w = {.s = s, .stop = stop, .worker_end = worker_end};
     struct gn_platform_list all;

@@ -285,11 +285,11 @@ static int take(void *context, const struct gn_stream_record *record, const void
         if (record->part == GN_SESSION_WANT)
             return take_want(r, record, payload);
         if (record->part == GN_SESSION_STANDS) {
-            gn_session_move_quiesced(s, (uint32_t)record->at);
+            s->migration->note_quiesced(s, (uint32_t)record->at);
             return 0;
         }
         if (record->part == GN_SESSION_PAUSE) {
-            gn_session_move_pause(s, (uint32_t)record->at);
+            s->migration->note_pause(s, (uint32_t)record->at);
             return 0;
         }
         s->api->on_frame(s, record->part, payload, record->bytes);
@@ -659,7 +659,7 @@ int gn_session_tcp_ship(struct gn_session_tcp *r, const struct gn_area_ref *ref,
     return append_all(r, &part, 1);
 }
 
-void gn_data_unship(void)
+void gn_session_tcp_unship(void)
 {
     my_batch = 0;
 }

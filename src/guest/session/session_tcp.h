@@ -103,6 +103,8 @@ int gn_session_tcp_segment(struct gn_session_tcp *r, uint64_t bytes, struct gn_s
 /* gn_data_ship (session_ops.h). */
 int gn_session_tcp_ship(struct gn_session_tcp *r, const struct gn_area_ref *ref, const void *from,
                         uint64_t bytes);
+/* gn_data_unship (session_ops.h). */
+void gn_session_tcp_unship(void);
 /* gn_data_land (session_ops.h). */
 bool gn_session_tcp_land(struct gn_session_tcp *r, const struct gn_area_ref *ref, void *to,
                          uint64_t bytes);

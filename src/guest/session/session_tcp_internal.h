@@ -57,8 +57,8 @@ struct gn_session_tcp {
     _Atomic bool flush_armed, lease_armed;
     uint32_t n_segments; /* link_lock */
     /*
-     * The vGPU is in a checkpoint, or gantryd says so (stopped_tcp.c). `dialling`, except the
-     * flags.
+     * The vGPU is in a checkpoint, or gantryd says so (session_tcp_stopped.c). `dialling`, except
+     * the flags.
      */
     _Atomic bool stopped, ask_due; /* ask gantryd whether the vGPU waits there */
     struct gn_link_stopped stop;

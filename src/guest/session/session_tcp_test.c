@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A program's end of a session over tcp; the test is the worker at the other end of a socket pair.
  */
+#include "guest/migrate/follow_migration.h"
 #include "guest/session/session_ops.h"
 #include "guest/session/session_tcp_internal.h"
 
@@ -92,6 +93,7 @@ static int begin(void **state)
     struct gn_segment data;
     (void)state;
     session.api = &api;
+    session.migration = &gn_session_migration;
     gn_lost_init(&session.lost);
     session.waiter = (struct gn_waiter){gn_spin_policy_default(), &session.lost};
     session.tcp = &remote;

@@ -539,7 +539,7 @@ static bool watch_until_over(struct gn_session *s, struct gn_session_tcp *r)
          * A migration in progress is decided first: by the thread that has heard all messages, or
          * it is aborted.
          */
-        (void)gn_session_outlives_gantryd(s);
+        (void)s->migration->await_decision(s);
         if (atomic_load_explicit(&r->gone_home, memory_order_seq_cst))
             return true;
         if (atomic_load_explicit(&r->cut_off, memory_order_seq_cst))

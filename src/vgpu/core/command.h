@@ -200,6 +200,13 @@ void gn_queue_free(struct gn_vqueue *q);
 
 /* ---- events */
 
+/* The program is told, with the cookie, when an event gets to `phase`. vgpu->lock. */
+struct gn_vevent_watch {
+    struct gn_list link; /* in gn_vevent.watches */
+    int32_t phase;
+    uint64_t cookie;
+};
+
 /* Under vgpu->lock; NULL when the index is outside the table or there is no memory. */
 struct gn_vevent *gn_vevent_at(struct gn_vgpu *v, uint32_t index);
 void gn_vevent_given_locked(struct gn_vevent *e, struct gn_command *producer);

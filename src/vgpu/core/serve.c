@@ -102,7 +102,7 @@ static void take_segment(struct gn_vgpu *v, const struct gn_worker_event *e)
 {
     struct gn_segment s;
     /* While a vGPU is loaded: the source had the segment already, and handed it over. */
-    if (atomic_load_explicit(&v->arriving, memory_order_relaxed) &&
+    if (gn_vgpu_state(&v->life) == GN_VGPU_ARRIVING &&
         e->index < atomic_load_explicit(&v->n_segments, memory_order_relaxed)) {
         gn_fd_close(e->fd);
         return;
@@ -329,7 +329,7 @@ static void *helper_thread(void *arg)
     for (;;) {
         pthread_mutex_lock(&v->helper_lock);
         while (gn_list_empty(&h->queue) && gn_list_empty(&h->jobs) &&
-               !atomic_load_explicit(&v->away, memory_order_seq_cst))
+               gn_vgpu_state(&v->life) != GN_VGPU_AWAY)
             pthread_cond_wait(&v->helper_wake, &v->helper_lock);
         if (gn_list_empty(&h->queue) && gn_list_empty(&h->jobs)) {
             h->started = false;
@@ -376,7 +376,7 @@ int gn_vgpu_start_thread(const struct gn_vgpu *v, void *(*run)(void *), void *ar
 
 static bool start_helper_locked(struct gn_helper *h)
 {
-    if (!h->started && !atomic_load_explicit(&h->vgpu->away, memory_order_seq_cst))
+    if (!h->started && gn_vgpu_state(&h->vgpu->life) != GN_VGPU_AWAY)
         h->started = !gn_vgpu_start_thread(h->vgpu, helper_thread, h, NULL);
     return h->started;
 }

@@ -184,6 +184,18 @@ void gn_retained_done(struct gn_retained *r, struct gn_vgpu *v)
         destroy(r);
 }
 
+void gn_retained_remove_objects(struct gn_vgpu *v)
+{
+    struct gn_retained *r = v->api->contents ? gn_retained_begin(v) : NULL;
+    struct gn_vobject *o;
+    uint32_t index = 0;
+    while (!gn_vgpu_is_called_off(v) && (o = gn_object_next(v, &index))) {
+        gn_retained_keep(r, v, o);
+        gn_object_remove(v, o->id, o->kind);
+    }
+    gn_retained_done(r, v);
+}
+
 uint32_t gn_retained_list(uint64_t number, uint64_t **ret_ids)
 {
     struct gn_retained *r;

@@ -235,7 +235,7 @@ int gn_vgpu_load(struct gn_vgpu *v, struct gn_stream_reader *r, struct gn_error 
 void gn_vgpu_fits(struct gn_vgpu *v, bool others);
 void gn_vgpu_made(struct gn_vgpu *v, uint32_t round);
 
-/* Shared by the core's files: events.c, saved_commands.c. The caller does not hold vgpu->lock. */
+/* saved_events.c, saved_commands.c. The caller does not hold vgpu->lock. */
 int gn_events_save(struct gn_vgpu *v, struct gn_stream_writer *w);
 int gn_event_restore(struct gn_vgpu *v, const struct gn_stream_entry *e);
 int gn_commands_save(struct gn_vgpu *v, struct gn_stream_writer *w);

@@ -14,6 +14,7 @@
 #include "link/tcp.h"
 #include "link/tls.h"
 #include "vgpu/migrate/tls_stream.h"
+#include "vgpu/migrate/released_objects.h"
 #include "vgpu/migrate/retained.h"
 #include "vgpu/migrate/save.h"
 #include "vgpu/migrate/delta_base.h"
@@ -192,7 +193,7 @@ void gn_vgpu_begin_load(struct gn_vgpu *v)
     atomic_store_explicit(&v->gate.closed, true, memory_order_seq_cst);
     atomic_store_explicit(&v->gate.holds, true, memory_order_seq_cst);
     v->gate.paused = true;
-    atomic_store_explicit(&v->arriving, true, memory_order_relaxed);
+    (void)gn_vgpu_change_state(&v->life, GN_VGPU_OWNED, GN_VGPU_ARRIVING);
     /* The source still writes the counters that gantryd reads. */
     v->counters_there = v->counters;
     v->counters = v->lease.counters = &v->load_counters;
@@ -355,7 +356,7 @@ static void resume_as_owner(struct gn_vgpu *v)
         pthread_mutex_unlock(&v->lease.lock);
     }
     v->session->resume_as_owner(v);
-    atomic_store_explicit(&v->arriving, false, memory_order_relaxed);
+    (void)gn_vgpu_change_state(&v->life, GN_VGPU_ARRIVING, GN_VGPU_OWNED);
     gn_gate_open(v);
 }
 
@@ -363,4 +364,6 @@ const struct gn_vgpu_migration_ops gn_vgpu_migration = {
     .outbound = gn_transfer_save,
     .resume = gn_transfer_resume,
     .resume_as_owner = resume_as_owner,
+    .drop_home_events = gn_released_objects_leave,
+    .remove_objects = gn_retained_remove_objects,
 };

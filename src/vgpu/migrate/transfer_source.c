@@ -460,7 +460,7 @@ static void drop_retained(struct gn_vgpu *v)
 void gn_transfer_resume(struct gn_vgpu *v)
 {
     drop_retained(v);
-    atomic_store_explicit(&v->saved_awaiting_commit, false, memory_order_seq_cst);
+    (void)gn_vgpu_change_state(&v->life, GN_VGPU_SAVED, GN_VGPU_OWNED);
     gn_tcp_close(&v->sent_to);
     resume_source(v);
 }
@@ -526,7 +526,8 @@ static void *run_outbound(void *arg)
     if (rc && closed)
         resume_source(v);
     GN_FAULT("move-saved");
-    atomic_store_explicit(&v->saved_awaiting_commit, !rc, memory_order_seq_cst);
+    if (!rc) /* unless it has ended meanwhile */
+        (void)gn_vgpu_change_state(&v->life, GN_VGPU_OWNED, GN_VGPU_SAVED);
     atomic_store_explicit(&v->moving, false, memory_order_seq_cst);
     /* A program attached over tcp has no session socket to hand over. */
     report_with_fd(v, GN_WORKER_SAVED, &moved, rc, &err,
@@ -544,7 +545,12 @@ void gn_transfer_save(struct gn_vgpu *v, int fd, const struct gn_worker_save *ho
     struct gn_worker_moved moved = {0};
     struct gn_error err;
     struct outbound *a = malloc(sizeof *a);
-    if (atomic_exchange_explicit(&v->moving, true, memory_order_seq_cst)) {
+    /* In this order: the saving thread changes the state, then clears `moving`. */
+    const bool moving = atomic_exchange_explicit(&v->moving, true, memory_order_seq_cst),
+               owned = gn_vgpu_state(&v->life) == GN_VGPU_OWNED;
+    if (!moving && !owned)
+        atomic_store_explicit(&v->moving, false, memory_order_seq_cst);
+    if (moving || !owned) {
         gn_transfer_report(v, GN_WORKER_SAVED, &moved,
                            gn_fail(&err, EBUSY, NULL, "it is being moved already"), &err);
         gn_fd_close(fd);

@@ -130,7 +130,7 @@ static void CL_CALLBACK on_context_message(const char *text, const void *private
      * Messages about objects that are made again have been delivered before; those about a vGPU
      * that has left are dropped.
      */
-    if (!v || atomic_load_explicit(&v->arriving, memory_order_relaxed))
+    if (!v || gn_vgpu_is_elsewhere(&v->life))
         return;
     size_t bytes = strnlen(text, sizeof notice.text - 1);
     memcpy(notice.text, text, bytes);

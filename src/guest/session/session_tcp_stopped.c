@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program on another machine whose vGPU is in a checkpoint (docs/moves.md). Nothing is handed
- * over: the program keeps the records that the worker has not received, as after any break, and the
- * checkpoint has both positions. So the program only waits longer, shows the stop's key to any
- * gantryd at its address, and believes that the vGPU has a worker when that gantryd says so. The
- * watcher thread alone.
+ * A tcp session whose vGPU is in a checkpoint (docs/moves.md): part of its watcher. Nothing is
+ * handed over: the program keeps the records that the worker has not received, as after any break,
+ * and the checkpoint has both positions. So the program only waits longer, shows the stop's key to
+ * any gantryd at its address, and believes that the vGPU has a worker when that gantryd says so.
+ * The watcher thread alone.
  */
 #include "guest/session/session_tcp_internal.h"
 
