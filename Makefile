@@ -109,6 +109,7 @@ soak:
 	@$(MAKE) --no-print-directory stage build-tests
 	@python3 -B tests/faults/campaign.py --build $(BUILD) --kills $(KILLS) --seed $(SEED)
 	@python3 -B tests/faults/crowd.py --build $(BUILD)
+	@$(MESON) test -C $(BUILD) --no-rebuild --num-processes 1 --suite soak
 	@for route in local mode unix tcp stop; do \
 	    python3 -B tests/migrated/stress_test.py $(BUILD)/stage $(BUILD)/tests/migrated/stress $$route --migrations $(MIGRATIONS) && \
 	    python3 -B tests/migrated/differential_test.py $(BUILD)/stage $(BUILD)/tests/differential/difftest $$route && \

@@ -13,13 +13,14 @@ import tempfile
 
 sys.dont_write_bytecode = True
 
-from harness import attacks, calls, data, loads, pages, passthrough, programs, ring, syscalls, tcp  # noqa: E402
+from harness import attacks, builds, calls, data, loads, pages, passthrough, programs, ring, syscalls, tcp  # noqa: E402
 from harness.campaign import Campaign, add_options  # noqa: E402
 from harness.targets import BenchError, Gantry, Native  # noqa: E402
 
 SECTIONS = {"ring": ring.run, "calls": calls.run, "data": data.run, "syscalls": syscalls.run_section, "loads": loads.run,
             "passthrough": passthrough.run_section, "programs": programs.run_section, "tcp": tcp.run, "pages": pages.run, "attacks": attacks.run}
 OF_LOADS = ("loads", "passthrough")
+OF_BUILDS = {"builds": builds.run}  # instead, with --against
 PAIRS, SECONDS = 11, 2.0
 
 
@@ -37,6 +38,8 @@ class Context:
         self.calibrate = options.calibrate
         self.loads = options.loads
         self.native = Native(driver)
+        self.against = options.against
+        self.against_name = options.against_name
         self.gantry = None
 
     @staticmethod
@@ -48,24 +51,32 @@ def parse(arguments):
     p = argparse.ArgumentParser(description="Measure Gantry against the driver it serves.")
     add_options(p, "3 pairs of 0.4 s and fewer calls")
     p.add_argument("--stage", help="the staged tree, or 'none' for native figures only (default: BUILD/stage)")
-    p.add_argument("--sections", default=",".join(SECTIONS), help="which, separated by commas (default: %(default)s)")
+    p.add_argument("--sections", help=f"which, separated by commas (default: {','.join(SECTIONS)})")
     p.add_argument("--loads", type=lambda s: s.split(","), help="NAME or NAME@KERNEL_US, separated by commas")
     p.add_argument("--pairs", type=int, help="pairs of runs a load (default: 11)")
     p.add_argument("--seconds", type=float, help="length of one run of a load (default: 2)")
     p.add_argument("--calibrate", action="store_true", help="size every load to its kernel time in the table here")
     p.add_argument("--threads", type=int, default=1, help="PoCL's threads; 0 leaves PoCL its default (default: 1)")
+    p.add_argument("--against", metavar="STAGE", type=os.path.abspath,
+                   help="compare with another build's staged tree: its section, and no other")
+    p.add_argument("--against-name", metavar="NAME", default="another one", help="its commit, for the result")
     p.add_argument("--strict", action="store_true", help="a missed bar ends in status 1")
     o = p.parse_args(arguments)
     if o.stage is None:
         o.stage = os.path.join(o.build, "stage")
-    o.sections = o.sections.split(",")
+    o.available = OF_BUILDS if o.against else SECTIONS
+    o.sections = (o.sections or ",".join(o.available)).split(",")
     for s in o.sections:
-        if s not in SECTIONS:
-            p.error(f"no section {s!r}; there are {', '.join(SECTIONS)}")
+        if s not in o.available:
+            p.error(f"no section {s!r}; there are {', '.join(o.available)}")
     if (o.pairs is not None and o.pairs < 1) or (o.seconds is not None and o.seconds <= 0) or o.threads < 0:
         p.error("--pairs, --seconds and --threads want positive numbers")
-    if o.stage != "none" and not os.path.exists(os.path.join(o.stage, "bin/gantryd")):
-        p.error(f"{o.stage} holds no bin/gantryd: run `make stage` first, or give --stage none")
+    if o.against and o.stage == "none":
+        p.error("--against compares with a staged tree: leave --stage none out")
+    for stage in (o.stage, o.against):
+        if stage in (None, "none") or os.path.exists(os.path.join(stage, "bin/gantryd")):
+            continue
+        p.error(f"{stage} holds no bin/gantryd: run `make stage` there first")
     return o
 
 
@@ -87,7 +98,7 @@ def run_sections(options, context, campaign):
         if name in OF_LOADS:
             differs += [f"loads {', '.join(options.loads)}"] if options.loads else []
             differs += ["loads sized by their kernels' times"] if options.calibrate else []
-        campaign.measure(name, lambda section=SECTIONS[name]: section(context), differs)
+        campaign.measure(name, lambda section=options.available[name]: section(context), differs)
 
 
 def main():
@@ -97,9 +108,9 @@ def main():
         if options.threads > 0:
             driver["POCL_MAX_PTHREAD_COUNT"] = str(options.threads)
         context = Context(options, driver)
-        campaign = Campaign("bench", options, SECTIONS, options.sections, context.pairs, context.seconds,
+        campaign = Campaign("bench", options, options.available, options.sections, context.pairs, context.seconds,
                             [f"PoCL threads: {options.threads or 'its own number'}"], differs_by(options))
-        if context.stage is None:
+        if context.stage is None or context.against:
             run_sections(options, context, campaign)
         else:
             try:

@@ -55,7 +55,7 @@ def phases(kind, build):
     if kind == "quick":
         return [Phase("quick", build, only=["unit", "structure"], without=["slow"], parts=True)]
     return [
-        Phase("normal build", build, stage=True),
+        Phase("normal build", build, without=["soak"], stage=True),
         # What UBSan finds ends the process that it is in, whatever that process's environment says.
         Phase("ASan + UBSan", build + "-asan",
               setup=sanitized + ["-Db_sanitize=address,undefined", "-Dc_args=-fno-sanitize-recover=undefined", "-Dfaults=true"],

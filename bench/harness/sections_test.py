@@ -7,7 +7,7 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from harness import calls, data, loads, pages, passthrough, syscalls, tcp  # noqa: E402
+from harness import builds, calls, data, loads, pages, passthrough, syscalls, tcp  # noqa: E402
 from harness.rows import MET, MISSED, NOT_MEASURED  # noqa: E402
 
 
@@ -89,6 +89,12 @@ class Sections(unittest.TestCase):
                                                           {"gbit_per_s": 0, "ratio": [1.4]}]})
         self.assertEqual([r.get("verdict") for r in stop.rows], [MISSED, None])
         self.assertEqual([r.get("verdict") for r in precopy.rows], [MET, None])
+
+    def test_builds_are_judged_by_the_noise(self):
+        noise = [0.98, 1.0, 1.02, 1.04]
+        self.assertEqual(builds.row_of("a", {"new": [1.0, 1.02, 1.04, 1.05], "old": noise})["verdict"], MET)
+        self.assertEqual(builds.row_of("a", {"new": [1.04, 1.05, 1.06, 1.07], "old": noise})["verdict"], MISSED)
+        self.assertEqual(builds.row_of("a", {"new": [0.9], "old": [0.95]})["verdict"], MET)
 
 
 if __name__ == "__main__":

@@ -114,7 +114,7 @@ static void filter_row(struct pages *p, const char *name, struct mix mix,
     }
     page_ns(r, p, place, &s);
     printf("{\"name\": \"%s\", \"changed\": %.3f, \"told\": %.3f, \"sampled\": %.3f, ", name,
-           mix.changed, mix.told, (double)s.verify.sampled / (double)p->n);
+           mix.changed, mix.reported, (double)s.verify.sampled / (double)p->n);
     print_pairs("ratio", ratios, pairs);
     printf(", ");
     print_pairs("off_ns", off, pairs);
@@ -129,7 +129,7 @@ void bench_filter(unsigned pairs, uint64_t n_pages)
     static const double shares[] = {0, 0.01, 0.05, 0.1, 0.2, 0.35, 0.75, 1};
     /* gMig 4.4, Tropics: of 81 pages verified 38.4 had not changed, 37.8 were told by their first
      * byte, 4.8 were not. */
-    const struct mix paper = {.changed = 0.526, .told = 0.467};
+    const struct mix paper = {.changed = 0.526, .reported = 0.467};
     struct mix runs = paper;
     struct pages p;
     pages_make(&p, n_pages, GN_PAGE_HASH_XXH3);
@@ -141,7 +141,7 @@ void bench_filter(unsigned pairs, uint64_t n_pages)
     runs.run = 64;
     filter_row(&p, "paper in runs of 64", runs, GN_SAMPLE_AUTO, pairs, ", ");
     filter_row(&p, "paper in runs of 64, head always", runs, GN_SAMPLE_HEAD, pairs, ", ");
-    runs = (struct mix){.changed = 0.05, .told = 0.0444, .run = 64};
+    runs = (struct mix){.changed = 0.05, .reported = 0.0444, .run = 64};
     filter_row(&p, "5 % in runs of 64,", runs, GN_SAMPLE_AUTO, pairs, ", ");
     filter_row(&p, "unchanged, head always", (struct mix){0}, GN_SAMPLE_HEAD, pairs, ", ");
     filter_row(&p, "50 %, none in the head,", (struct mix){.changed = 0.5}, GN_SAMPLE_AUTO, pairs,
@@ -151,7 +151,7 @@ void bench_filter(unsigned pairs, uint64_t n_pages)
     for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
         char name[32];
         snprintf(name, sizeof name, "%.0f %%", 100 * shares[i]);
-        filter_row(&p, name, (struct mix){.changed = shares[i], .told = 0.888 * shares[i]},
+        filter_row(&p, name, (struct mix){.changed = shares[i], .reported = 0.888 * shares[i]},
                    GN_SAMPLE_AUTO, pairs, i + 1 < sizeof shares / sizeof *shares ? ", " : "]}");
     }
     pages_free(&p);
@@ -241,7 +241,7 @@ void bench_overlap(unsigned pairs, uint64_t n_pages)
     struct pages p, unhashed;
     pages_make(&p, n_pages, GN_PAGE_HASH_XXH3);
     pages_make(&unhashed, n_pages, GN_PAGE_HASH_NONE);
-    pages_mix(&p, (struct mix){.changed = 0.526, .told = 0.467});
+    pages_mix(&p, (struct mix){.changed = 0.526, .reported = 0.467});
     printf("{\"stop\": [");
     for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
         overlap_row(&p, rates[i], pairs, i + 1 < sizeof rates / sizeof *rates ? ", " : "]");

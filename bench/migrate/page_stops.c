@@ -163,7 +163,7 @@ void bench_course(uint64_t n_pages)
     struct pages p;
     struct line l;
     pages_make(&p, n_pages, GN_PAGE_HASH_XXH3);
-    pages_mix(&p, (struct mix){.changed = 0.526, .told = 0.467});
+    pages_mix(&p, (struct mix){.changed = 0.526, .reported = 0.467});
     line_open(&l, GBITS(10));
     note_groups(&l, n_pages);
     printf("{");

@@ -171,7 +171,7 @@ void pages_mix(struct pages *p, struct mix mix)
             continue;
         /* A kernel that writes a page seldom writes one word of it. */
         uint64_t *words = (uint64_t *)(p->memory + i * PAGE);
-        for (unsigned w = kind < mix.told ? 0 : 40; w < 400; w += 3)
+        for (unsigned w = kind < mix.reported ? 0 : 40; w < 400; w += 3)
             words[w] ^= draw() | 1;
     }
 }

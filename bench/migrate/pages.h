@@ -17,7 +17,7 @@
 /* Of the pages: those that changed, and those whose first bytes tell it; and how many that changed
  * lie side by side, in the mean (0: each page is drawn by itself). */
 struct mix {
-    double changed, told, run;
+    double changed, reported, run;
 };
 
 struct pages {

@@ -150,7 +150,7 @@ static void ring_call(uint32_t i)
 {
     struct gn_reply reply;
     uint32_t request[8] = {0};
-    if (gn_reply_take(&replies, &request[0]) < 0 ||
+    if (gn_reply_claim(&replies, &request[0]) < 0 ||
         gn_ring_send(&producer, request, sizeof request, NULL, 0, NULL) < 0 ||
         gn_reply_wait(&replies, request[0], &reply) < 0 || reply.result != (int32_t)i) {
         fprintf(stderr, "bench-ring: a call over the ring failed\n");

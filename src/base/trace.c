@@ -14,9 +14,9 @@ const struct gn_trace_kind_name gn_trace_kinds[GN_TRACE_N_KINDS] = {
     [GN_TRACE_POLICY] = {.name = "policy"},
     [GN_TRACE_WANT] = {.name = "want", .on_device = true},
     [GN_TRACE_LEAVE] = {.name = "leave", .on_device = true},
-    [GN_TRACE_HAND] = {.name = "hand", .a = "slice_ns", .b = "pressed", .on_device = true},
-    [GN_TRACE_PRESS] = {.name = "press", .on_device = true},
-    [GN_TRACE_EASE] = {.name = "ease", .on_device = true},
+    [GN_TRACE_GRANT] = {.name = "hand", .a = "slice_ns", .b = "pressed", .on_device = true},
+    [GN_TRACE_PREEMPT] = {.name = "press", .on_device = true},
+    [GN_TRACE_CLEAR] = {.name = "ease", .on_device = true},
     [GN_TRACE_BACK] = {.name = "back", .a = "charged_ns", .b = "again", .on_device = true},
 };
 

@@ -16,12 +16,12 @@ enum gn_trace_kind {
     GN_TRACE_TENANT, /* its settings have changed; text: its name */
     GN_TRACE_POLICY, /* text: its name */
     /* gantryd's scheduler: events of a vGPU on a device */
-    GN_TRACE_WANT,  /* it has work */
-    GN_TRACE_LEAVE, /* it has no work any more, without a turn */
-    GN_TRACE_HAND,  /* it gets the grant: slice_ns, pressed */
-    GN_TRACE_PRESS, /* preempted: other vGPUs wait */
-    GN_TRACE_EASE,  /* no other vGPU waits any more */
-    GN_TRACE_BACK,  /* the grant came back: charged_ns, again (it wants another turn) */
+    GN_TRACE_WANT,    /* it has work */
+    GN_TRACE_LEAVE,   /* it has no work any more, without a turn */
+    GN_TRACE_GRANT,   /* it gets the grant: slice_ns, pressed */
+    GN_TRACE_PREEMPT, /* preempted: other vGPUs wait */
+    GN_TRACE_CLEAR,   /* no other vGPU waits any more */
+    GN_TRACE_BACK,    /* the grant came back: charged_ns, again (it wants another turn) */
     GN_TRACE_N_KINDS
 };
 

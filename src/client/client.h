@@ -46,8 +46,8 @@ int gn_client_find_places(struct gn_client_places *ret, struct gn_error *err);
  * Writes the path of `file` in the library's directory to ret, which has GN_PLACE_BYTES. Returns
  * ret.
  */
-const char *gn_client_beside_library(const struct gn_client_places *places, const char *file,
-                                     char *ret);
+const char *gn_client_next_to_library(const struct gn_client_places *places, const char *file,
+                                      char *ret);
 
 /* How a program is to be started; NULL or 0: not given. */
 struct gn_client_run {

@@ -103,7 +103,7 @@ static int is_let_in(struct gn_link *link, struct gn_error *err)
         json_is_true(json_object_get(json_object_get(reply, "gantryd"), "draining"));
     json_decref(reply);
     return draining ? gn_fail(err, ESHUTDOWN, "use another one (--connect), or try again later",
-                              "this gantryd is being emptied, and takes in no new programs")
+                              "this gantryd is draining and accepts no new programs")
                     : 0;
 }
 
@@ -124,7 +124,7 @@ int gn_client_set_environment(const struct gn_client_run *run, struct gn_error *
         (rc = gn_token_read(run->token_file, token, &shared, err)) == 0)
         setenv("GANTRY_TOKEN", token, 1);
     if (rc == 0 && passthrough &&
-        access(gn_client_beside_library(&places, GN_DIRECT_LIBRARY, part), R_OK) < 0)
+        access(gn_client_next_to_library(&places, GN_DIRECT_LIBRARY, part), R_OK) < 0)
         rc =
             gn_fail(err, errno,
                     "install Gantry as a whole (make install, or make stage), or use --mode remote",

@@ -58,8 +58,8 @@ static void name_directory(const char *prefix, char *ret_directory, char *ret_ic
     snprintf(ret_icd, GN_PLACE_BYTES, "%.4031s%s/" ICD_FILE, prefix, below);
 }
 
-const char *gn_client_beside_library(const struct gn_client_places *places, const char *file,
-                                     char *ret)
+const char *gn_client_next_to_library(const struct gn_client_places *places, const char *file,
+                                      char *ret)
 {
     const char *slash = strrchr(places->library, '/');
     const int n = slash ? (int)(slash - places->library) + 1 : 0;

@@ -449,10 +449,10 @@ static const struct request {
     {"tenant-add", GN_ROLE_CONTROL, false, FAIL_ADD, add_a_tenant},
     {"tenant-set", GN_ROLE_CONTROL, false, FAIL_SET, set_a_tenant},
     {"tenant-rm", GN_ROLE_CONTROL, false, FAIL_REMOVE, remove_a_tenant},
-    {"drain", GN_ROLE_CONTROL, false, "cannot change whether new programs are taken in",
+    {"drain", GN_ROLE_CONTROL, false, "cannot change whether new programs are accepted",
      gn_control_parse_drain},
     {"migrate", GN_ROLE_CONTROL, true, FAIL_MIGRATE, migrate},
-    {"receive", GN_ROLE_CONTROL, true, "it is not taken in there",
+    {"receive", GN_ROLE_CONTROL, true, "it is not accepted there",
      gn_control_parse_receive}, /* for a tenant's own vGPU, over tcp */
     {"kill", GN_ROLE_CONTROL, true, "cannot end the vGPU", gn_control_parse_kill},
     {"checkpoint", GN_ROLE_CONTROL, true, "cannot save the vGPU", gn_control_parse_checkpoint},

@@ -27,7 +27,7 @@ char *gn_control_parse_drain(const struct gn_control_source *source, const struc
                            "\"undo\" is neither true nor false")
                  : source->commands->drain(source->ctx, !json_is_true(undo), &d, &err);
     if (rc)
-        return gn_control_error("cannot change whether new programs are taken in", err.what,
+        return gn_control_error("cannot change whether new programs are accepted", err.what,
                                 err.fix);
     return gn_json_text(json_pack("{s:i,s:{s:b,s:I}}", "version", GN_CONTROL_VERSION, "drain",
                                   "draining", d.draining, "coming", (json_int_t)d.n_coming),

@@ -167,7 +167,7 @@ char *gn_control_parse_receive(const struct gn_control_source *source, const str
     }
     free(a);
     if (rc)
-        return gn_control_error_of_kind("it is not taken in there", &err,
+        return gn_control_error_of_kind("it is not accepted there", &err,
                                         short_of_memory ? GN_CONTROL_KIND_MEMORY : NULL);
     gn_control_print_hex(receipt.ticket, sizeof receipt.ticket, hex);
     gn_control_print_hex(receipt.name, sizeof receipt.name, name);

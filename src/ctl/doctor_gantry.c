@@ -159,7 +159,7 @@ static void check_status(struct gn_doctor *d)
     check_limits(d);
     if (gn_doctor_is_drained(d))
         gn_doctor_add(d, "daemon", GN_DOCTOR_WARN, "gantry drain --undo ends that",
-                      "gantryd is being emptied, and takes in no new programs");
+                      "gantryd is draining and accepts no new programs");
 }
 
 bool gn_doctor_is_drained(const struct gn_doctor *d)
@@ -214,7 +214,7 @@ static void check_parts(struct gn_doctor *d)
     char path[GN_PLACE_BYTES];
     bool all = true;
     for (size_t i = 0; i < sizeof libraries / sizeof libraries[0]; i++) {
-        if (access(gn_client_beside_library(&d->places, libraries[i].file, path), R_OK) == 0)
+        if (access(gn_client_next_to_library(&d->places, libraries[i].file, path), R_OK) == 0)
             continue;
         gn_doctor_add(d, check, GN_DOCTOR_WARN, fix, "%.300s: %s: %s", path, strerror(errno),
                       libraries[i].lost);

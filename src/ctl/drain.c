@@ -440,7 +440,7 @@ static int begin(struct drain *d, struct gn_error *err)
         rc = ask(there, gn_control_request("status"), &status, err);
     if (!rc && json_is_true(json_object_get(json_object_get(status, "gantryd"), "draining")))
         rc = gn_fail(err, ESHUTDOWN, "gantry drain --undo there ends that",
-                     "the gantryd at %.200s is being emptied itself", d->to);
+                     "the gantryd at %.200s is draining itself", d->to);
     json_decref(status);
     status = NULL;
     if (!rc)

@@ -247,11 +247,10 @@ static int list(const struct gn_ctl_args *args, const struct listing *l)
     gn_table_fini(&t);
     /* On stderr: scripts read the table. */
     if (json_is_true(json_object_get(reply, "draining")))
-        fprintf(
-            stderr,
-            "gantry %s: this gantryd is being emptied, and takes in no new programs; gantry drain "
-            "--undo ends that\n",
-            args->command);
+        fprintf(stderr,
+                "gantry %s: this gantryd is draining and accepts no new programs; gantry drain "
+                "--undo ends that\n",
+                args->command);
     json_decref(reply);
     if (rc) {
         gn_fail(&err, -rc, NULL, "out of memory");

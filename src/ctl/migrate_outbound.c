@@ -144,7 +144,7 @@ static bool is_tcp(const char *address)
 int gn_ctl_outbound_connect(const char *address, const struct gn_client_tokens *tokens,
                             const char *tenant, struct gn_link **ret, struct gn_error *err)
 {
-    const struct gn_link_who who = {
+    const struct gn_link_credentials who = {
         .tenant = tenant, .token = gn_client_tokens_find(tokens, tenant), .role = GN_ROLE_CONTROL};
     char fix[sizeof err->fix];
     if (!is_tcp(address))
@@ -165,13 +165,13 @@ int gn_ctl_migrate_outbound(struct gn_link *here, const struct gn_control_wish *
     char address[GN_ADDRESS_TEXT_BYTES];
     struct gn_control_wish with_ticket = *wish;
     struct gn_link *there = NULL;
-    json_t *told = NULL;
+    json_t *reported = NULL;
     struct receipt receipt = {.fd = -1};
     int rc = gn_ctl_outbound_address(wish->to, address, err);
     const bool tcp = !rc && is_tcp(address);
     if (!rc)
-        rc = ask(here, gn_control_about_request(wish->vgpu), &told, err);
-    json_t *about = json_object_get(told, "about");
+        rc = ask(here, gn_control_about_request(wish->vgpu), &reported, err);
+    json_t *about = json_object_get(reported, "about");
     const char *tenant = json_string_value(json_object_get(about, "tenant"));
     if (!rc && !tenant)
         rc = gn_fail(err, EPROTO, "use a gantry of gantryd's version",
@@ -205,6 +205,6 @@ int gn_ctl_migrate_outbound(struct gn_link *here, const struct gn_control_wish *
         gn_link_close(there);
     gn_shuttle_stop(receipt.shuttle);
     json_decref(receipt.reply);
-    json_decref(told);
+    json_decref(reported);
     return rc;
 }

@@ -92,7 +92,7 @@ int gn_recording_add(struct gn_recording *r, const struct gn_trace_event *e)
     struct want *w = want_of(r, e);
     if (!w)
         return -ENOMEM;
-    if (e->kind == GN_TRACE_WANT || (e->kind == GN_TRACE_HAND && !w->since_ns))
+    if (e->kind == GN_TRACE_WANT || (e->kind == GN_TRACE_GRANT && !w->since_ns))
         w->since_ns = e->at_ns;
     if (e->kind == GN_TRACE_BACK && w->since_ns && e->a)
         write_turn(r, w, e->a);

@@ -254,7 +254,7 @@ static void take_turn_event(struct gn_timeline *t, const struct gn_trace_event *
     case GN_TRACE_LEAVE:
         leave_state(t, v, u, e->at_ns, NULL);
         break;
-    case GN_TRACE_HAND:
+    case GN_TRACE_GRANT:
         leave_state(t, v, u, e->at_ns, NULL);
         enter_state(t, v, u, HELD, e->at_ns);
         u->slice_ns = e->a;
@@ -265,8 +265,8 @@ static void take_turn_event(struct gn_timeline *t, const struct gn_trace_event *
         if (e->b)
             enter_state(t, v, u, WANTED, e->at_ns);
         break;
-    case GN_TRACE_PRESS:
-    case GN_TRACE_EASE:
+    case GN_TRACE_PREEMPT:
+    case GN_TRACE_CLEAR:
         write_mark(t, "i", gn_trace_kinds[e->kind].name, pid_of(t, v), 1 + e->device, e->at_ns,
                    NULL);
         break;

@@ -12,7 +12,7 @@ uint64_t gn_bucket_ready_at(const struct gn_bucket *b, const struct gn_bucket_bo
     return b->full_at_ns > now_ns + room_ns ? b->full_at_ns - room_ns : now_ns;
 }
 
-bool gn_bucket_take(struct gn_bucket *b, const struct gn_bucket_bounds *bounds, uint64_t now_ns)
+bool gn_bucket_spend(struct gn_bucket *b, const struct gn_bucket_bounds *bounds, uint64_t now_ns)
 {
     if (gn_bucket_ready_at(b, bounds, now_ns) > now_ns)
         return false;
@@ -23,7 +23,7 @@ bool gn_bucket_take(struct gn_bucket *b, const struct gn_bucket_bounds *bounds, 
 bool gn_line_limit_pass(struct gn_line_limit *l, uint64_t now_ns, uint32_t *ret_dropped)
 {
     static const struct gn_bucket_bounds bounds = {GN_LINES_BURST, GN_LINE_PERIOD_NS};
-    if (!gn_log_enabled(GN_LOG_DEBUG) && !gn_bucket_take(&l->bucket, &bounds, now_ns)) {
+    if (!gn_log_enabled(GN_LOG_DEBUG) && !gn_bucket_spend(&l->bucket, &bounds, now_ns)) {
         l->n_dropped++;
         return false;
     }

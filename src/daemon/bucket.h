@@ -17,7 +17,7 @@ struct gn_bucket_bounds {
 };
 
 /* Takes a token; false: there is none. */
-bool gn_bucket_take(struct gn_bucket *b, const struct gn_bucket_bounds *bounds, uint64_t now_ns);
+bool gn_bucket_spend(struct gn_bucket *b, const struct gn_bucket_bounds *bounds, uint64_t now_ns);
 
 /* When a token is available: now_ns or later. */
 uint64_t gn_bucket_ready_at(const struct gn_bucket *b, const struct gn_bucket_bounds *bounds,

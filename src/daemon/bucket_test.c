@@ -18,8 +18,8 @@ static void a_full_one_gives_its_burst(void **state)
 {
     struct gn_bucket b = {0};
     for (int i = 0; i < 4; i++)
-        assert_true(gn_bucket_take(&b, &bounds, START));
-    assert_false(gn_bucket_take(&b, &bounds, START));
+        assert_true(gn_bucket_spend(&b, &bounds, START));
+    assert_false(gn_bucket_spend(&b, &bounds, START));
     assert_int_equal(gn_bucket_ready_at(&b, &bounds, START), START + 10 * MS);
 }
 
@@ -28,7 +28,7 @@ static void then_one_a_period(void **state)
     struct gn_bucket b = {0};
     unsigned n = 0;
     for (uint64_t now = START; now < START + 1000 * MS; now += MS)
-        n += gn_bucket_take(&b, &bounds, now);
+        n += gn_bucket_spend(&b, &bounds, now);
     assert_int_equal(n, 4 + 99);
 }
 
@@ -36,10 +36,10 @@ static void idle_bucket_refills_to_its_burst(void **state)
 {
     struct gn_bucket b = {0};
     unsigned n = 0;
-    while (gn_bucket_take(&b, &bounds, START))
+    while (gn_bucket_spend(&b, &bounds, START))
         n++;
     assert_int_equal(n, 4);
-    for (n = 0; gn_bucket_take(&b, &bounds, START + 1000000 * MS);)
+    for (n = 0; gn_bucket_spend(&b, &bounds, START + 1000000 * MS);)
         n++;
     assert_int_equal(n, 4);
     assert_int_equal(gn_bucket_ready_at(&b, &bounds, START + 2000000 * MS), START + 2000000 * MS);

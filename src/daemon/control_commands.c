@@ -15,6 +15,7 @@
 #include "daemon/migrate/outbound.h"
 #include "daemon/config.h"
 #include "daemon/daemon.h"
+#include "daemon/net/transport.h"
 #include "daemon/tenants/tenant_change.h"
 #include "daemon/control_viewer.h"
 #include "daemon/control_commands.h"
@@ -96,8 +97,8 @@ static int drain(void *ctx, bool on, struct gn_control_drain *ret, struct gn_err
     (void)err;
     if (d->draining != on)
         log_change(w,
-                   on ? "no new programs are taken in: this gantryd is being emptied"
-                      : "new programs are taken in again",
+                   on ? "no new programs are accepted: this gantryd is draining"
+                      : "new programs are accepted again",
                    NULL);
     d->draining = on;
     if (on)
@@ -160,12 +161,9 @@ static int receive(void *ctx, const struct gn_control_about *what, struct gn_con
                    struct gn_error *err)
 {
     struct gn_viewer *w = ctx;
-    /* A peer admitted to the tenant over tcp may bring a vGPU here, just as it may attach a
-     * program. */
-    const bool may =
-        w->c->remote && w->c->tenant && strcmp(w->c->tenant->rules.name, what->tenant) == 0;
-    return may || w->c->role == GN_ROLE_CONTROL ? gn_inbound_announce(w->c, what, ret, err)
-                                                : gn_control_refuse_role(err);
+    return w->c->role == GN_ROLE_CONTROL || w->c->transport->may_announce(w->c, what->tenant)
+               ? gn_inbound_announce(w->c, what, ret, err)
+               : gn_control_refuse_role(err);
 }
 
 static int checkpoint(void *ctx, const struct gn_control_wish *wish, struct gn_error *err)
@@ -181,7 +179,7 @@ static int checkpoint(void *ctx, const struct gn_control_wish *wish, struct gn_e
 static int keep_checkpoint(void *ctx, struct gn_error *err)
 {
     struct gn_viewer *w = ctx;
-    return gn_checkpoint_keep(w->c, w->c->request_seq, err);
+    return gn_checkpoint_confirm(w->c, w->c->request_seq, err);
 }
 
 static int restore(void *ctx, const struct gn_control_restore *wish, bool *ret_absent,

@@ -22,6 +22,7 @@
 #include "daemon/schedule/shares.h"
 #include "daemon/vgpu/device_load.h"
 #include "daemon/vgpu/lifecycle.h"
+#include "daemon/vgpu/record_session.h"
 #include "shm/counters.h"
 #include "shm/session_layout.h"
 
@@ -104,9 +105,7 @@ static void list_vgpus(void *ctx, void (*each)(void *arg, const struct gn_contro
             .pid = (uint32_t)v->program_pid,
             .worker_pid = v->process.fd >= 0 ? (uint32_t)v->worker_pid : 0,
             .platform = p->name,
-            .link = v->remote   ? "tcp"
-                    : v->hosted ? "direct"
-                                : "shm",
+            .link = v->hosted ? "direct" : v->session_ops->name,
             .mode = gn_mode_name(v->hosted ? GN_MODE_PASSTHROUGH : GN_MODE_REMOTE),
             .driver_stays = !v->hosted && v->driver_stays,
             .state = gn_vgpus_state(v),

@@ -47,10 +47,10 @@ struct gn_daemon {
     uint32_t n_conns;
     struct { /* connection_limits.c; the counts that are shown never go back */
         uint32_t n_own_fds, n_fds, n_with_vgpus, n_vgpus;
-        uint64_t n_bytes, told_ns;
-        uint32_t n_untold, n_peak;
+        uint64_t n_bytes, reported_ns;
+        uint32_t n_unreported, n_peak;
         uint64_t n_evicted, n_refused_vgpus;
-    } crowd;
+    } conn_limits;
     uint64_t full_told_ns; /* connections.c */
     struct gn_sockets sockets;
     struct gn_source signals;

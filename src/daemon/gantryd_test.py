@@ -417,8 +417,8 @@ class Deaths(unittest.TestCase):
         self.assertEqual(g.stop()[1].splitlines(),
                          ["gantryd: warn: {}{}".format(what, by) for what in
                           ("added the tenant blue", "changed the tenant blue", "the policy is rr",
-                           "no new programs are taken in: this gantryd is being emptied",
-                           "new programs are taken in again",
+                           "no new programs are accepted: this gantryd is draining",
+                           "new programs are accepted again",
                            "removed the tenant blue")])
 
     def test_a_lost_worker_is_seen_by_the_program_and_by_ls(self):

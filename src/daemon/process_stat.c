@@ -43,6 +43,13 @@ int gn_process_stat_read(pid_t pid, struct gn_process_stat *ret)
     return read_stat(AT_FDCWD, path, ret);
 }
 
+bool gn_process_is_ending(pid_t pid)
+{
+    enum { PF_EXITING = 4 }; /* the kernel's; proc(5) has it in `flags` */
+    struct gn_process_stat stat;
+    return gn_process_stat_read(pid, &stat) == 0 && (stat.flags & PF_EXITING);
+}
+
 uint64_t gn_process_ticks_now(void)
 {
     struct timespec now;

@@ -23,6 +23,9 @@ uint64_t gn_process_ticks_now(void);
 int gn_process_user(pid_t pid, uid_t *ret);
 /* The state of the first thread that has not ended; 0: unknown. Reads one or two files of /proc. */
 char gn_process_state(pid_t pid);
+/* Whether it is ending, or has ended and was not waited for. False if unknown, for instance for a
+ * process of another namespace. */
+bool gn_process_is_ending(pid_t pid);
 /* Whether one of its threads is stopped, by a signal or a debugger. False if unknown. */
 bool gn_process_is_stopped(pid_t pid);
 

@@ -72,6 +72,19 @@ static void a_stopped_process_is_seen(void **state)
     assert_int_equal(gn_process_state(pid), 0);
 }
 
+static void an_ended_process_is_seen(void **state)
+{
+    siginfo_t end;
+    (void)state;
+    const pid_t pid = start_child();
+    assert_false(gn_process_is_ending(pid));
+    kill(pid, SIGKILL);
+    assert_int_equal(waitid(P_PID, (id_t)pid, &end, WEXITED | WNOWAIT), 0);
+    assert_true(gn_process_is_ending(pid));
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_false(gn_process_is_ending(pid));
+}
+
 static void *wait_for_end(void *arg)
 {
     (void)arg;
@@ -109,6 +122,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_process_is_read),
         cmocka_unit_test(a_stopped_process_is_seen),
+        cmocka_unit_test(an_ended_process_is_seen),
         cmocka_unit_test(a_stopped_process_without_its_first_thread_is_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,14 +13,15 @@
 
 #include "daemon/control_commands.h"
 #include "daemon/daemon.h"
-#include "daemon/migrate/checkpoint.h"
 #include "daemon/migrate/inbound.h"
 #include "daemon/migrate/outbound.h"
 #include "daemon/net/attach.h"
 #include "daemon/net/connection_limits.h"
+#include "daemon/net/transport.h"
 #include "daemon/tenants/memory.h"
 #include "daemon/tenants/tenant_keys.h"
 #include "daemon/vgpu/lifecycle.h"
+#include "daemon/vgpu/record_session.h"
 #include "daemon/vgpu/segments.h"
 #include "daemon/vgpu/tcp_sessions.h"
 #include "daemon/migrate/migration.h"
@@ -39,26 +40,6 @@ static const char *serve_segment(struct gn_conn *c, const struct gn_frame *f)
                      : gn_fail(&err, EINVAL, NULL, "this connection has no vGPU");
     if (rc)
         gn_conn_refuse(c, f->seq, rc, &err);
-    return NULL;
-}
-
-static const char *serve_return(struct gn_conn *c, const struct gn_frame *f)
-{
-    struct gn_link_return r;
-    struct gn_error err;
-    if (!c->remote || !gn_frame_payload(f, &r, sizeof r))
-        return "sent a malformed request to return";
-    struct gn_vgpu_record *v = gn_vgpus_of_conn(c, r.session, r.key);
-    int rc = !v ? gn_fail(&err, ENODEV, NULL, "the session has ended")
-             : v->stopped
-                 ? gn_fail(&err, EAGAIN, NULL, "its vGPU is stopped: it is in a checkpoint")
-                 : gn_vgpus_return(v, c, &err);
-    if (rc) {
-        gn_conn_refuse(c, f->seq, rc, &err);
-        return NULL;
-    }
-    gn_checkpoint_returned(v);
-    gn_conn_send(c, GN_LINK_RETURNED, f->seq, NULL, 0, NULL, 0);
     return NULL;
 }
 
@@ -106,33 +87,6 @@ static const char *serve_control(struct gn_conn *c, const struct gn_frame *f)
     return NULL;
 }
 
-static const char *serve_wait(struct gn_conn *c, const struct gn_frame *f)
-{
-    struct gn_link_wait_far far;
-    struct gn_link_wait here;
-    struct gn_error err;
-    int fds[GN_LINK_WAIT_FDS], rc;
-    const bool whole =
-        c->remote ? gn_frame_payload(f, &far, sizeof far) : gn_frame_payload(f, &here, sizeof here);
-    if (c->control_only || !whole || f->n_fds != (c->remote ? 0 : GN_LINK_WAIT_FDS) ||
-        (c->remote ? far.wait.n_segments : here.n_segments) > GN_LINK_MAX_SEGMENTS)
-        return "sent a malformed request to wait for its vGPU";
-    if (c->remote) {
-        rc = gn_program_waits_far(c, f->seq, &far, &err);
-        explicit_bzero(&far, sizeof far);
-    } else {
-        for (int i = 0; i < GN_LINK_WAIT_FDS; i++)
-            fds[i] = gn_frame_take_fd(&c->reader, i);
-        rc = gn_program_waits(c, f->seq, &here, fds, &err);
-        for (int i = 0; i < GN_LINK_WAIT_FDS; i++)
-            gn_quota_close(c->quota, &fds[i]);
-        explicit_bzero(&here, sizeof here);
-    }
-    if (rc)
-        gn_conn_refuse(c, f->seq, rc, &err);
-    return NULL;
-}
-
 static const char *serve(struct gn_conn *c, const struct gn_frame *f)
 {
     switch (f->op) {
@@ -143,9 +97,11 @@ static const char *serve(struct gn_conn *c, const struct gn_frame *f)
     case GN_LINK_CONTROL:
         return serve_control(c, f);
     case GN_LINK_RETURN:
-        return serve_return(c, f);
+        return c->transport->serve_return(c, f) ? NULL : "sent a malformed request to return";
     case GN_LINK_WAIT:
-        return serve_wait(c, f);
+        return !c->control_only && c->transport->serve_wait(c, f)
+                   ? NULL
+                   : "sent a malformed request to wait for its vGPU";
     case GN_LINK_CLAIM:
     case GN_LINK_PASS:
     case GN_LINK_GO:
@@ -177,7 +133,7 @@ static void leave(struct gn_conn *c)
 {
     struct gn_vgpu_record *v = c->vgpu;
     c->vgpu = NULL;
-    if (v && (c->bye || !gn_vgpus_keep(v)))
+    if (v && (c->bye || !v->session_ops->await_return(v)))
         gn_vgpus_leave(v);
 }
 
@@ -201,5 +157,10 @@ static int find_key(struct gn_daemon *d, const unsigned char *identity, struct g
     return rc ? gn_vgpus_find_key(d, identity, ret) : 0;
 }
 
-const struct gn_conn_ops gn_programs = {
-    .frame = serve, .forget = forget, .leave = leave, .data = serve_data, .find_key = find_key};
+const struct gn_conn_ops gn_programs = {.frame = serve,
+                                        .forget = forget,
+                                        .leave = leave,
+                                        .data = serve_data,
+                                        .find_key = find_key,
+                                        .local = &gn_transport_local,
+                                        .tcp = &gn_transport_tcp};

@@ -112,11 +112,11 @@ int gn_link_connect(const char *address, struct gn_link **ret, struct gn_error *
 int gn_link_connect_control(const char *address, enum gn_role role, struct gn_link **ret,
                             struct gn_error *err);
 /* The caller's identity. NULL: from the environment. */
-struct gn_link_who {
+struct gn_link_credentials {
     const char *tenant, *token;
     enum gn_role role; /* for control requests, as above; GN_ROLE_PROGRAM for programs */
 };
-int gn_link_connect_control_as(const char *address, const struct gn_link_who *who,
+int gn_link_connect_control_as(const char *address, const struct gn_link_credentials *who,
                                struct gn_link **ret, struct gn_error *err);
 
 /* The platforms that gantryd listed when the connection was made. Sends no message. */
@@ -195,7 +195,7 @@ int gn_link_wait_accepted(struct gn_link *l, struct gn_error *err);
  * with the session in *ret (on_stop tells when to ask again); -errno: try again. wait->platform is
  * ignored: the platform is found by name.
  */
-int gn_link_wait_far(struct gn_link *l, const struct gn_link_wait *wait,
+int gn_link_wait_tcp(struct gn_link *l, const struct gn_link_wait *wait,
                      const struct gn_platform *platform, uint64_t deadline_ns,
                      struct gn_attached *ret, struct gn_error *err);
 
@@ -230,8 +230,8 @@ int gn_link_claim_accepted(struct gn_link *to, struct gn_link_claimed *ret_claim
  */
 int gn_link_pass(struct gn_link *to, uint32_t index, uint64_t bytes, int fd);
 /* Tells the source COMES (`near`: COMES_NEAR), or STAY with the reason. */
-int gn_link_say_comes(struct gn_link *l, uint32_t number, bool near);
-int gn_link_say_stays(struct gn_link *l, uint32_t number, const struct gn_error *why);
+int gn_link_send_comes(struct gn_link *l, uint32_t number, bool near);
+int gn_link_send_stays(struct gn_link *l, uint32_t number, const struct gn_error *why);
 /*
  * Commits the migration: sends GO to the destination. `l` then becomes the link to the destination,
  * and `to` is consumed. 0; or -errno: nothing has changed, and `to` is closed.
@@ -239,12 +239,12 @@ int gn_link_say_stays(struct gn_link *l, uint32_t number, const struct gn_error 
  * Unix socket to Unix socket: `l` retains its descriptor number, and the source is told LEFT. A
  * poll on that number that is in progress waits for the old socket, and must be woken. To tcp: the
  * descriptor changes, data connections come from the destination, and the caller tells the source
- * with gn_link_say_left once the first of them is open. From tcp to a Unix socket: the descriptor
+ * with gn_link_send_left once the first of them is open. From tcp to a Unix socket: the descriptor
  * changes, and the source is told LEFT.
  */
 int gn_link_go_over(struct gn_link *l, struct gn_link *to, uint32_t number,
                     const struct gn_link_claimed *claimed, const struct gn_link_ready *ready);
-void gn_link_say_left(struct gn_link *l);
+void gn_link_send_left(struct gn_link *l);
 /* Over tcp: how long the destination retains a session without connections, in milliseconds. */
 uint32_t gn_link_grace_ms(const struct gn_link *to);
 
@@ -263,14 +263,14 @@ bool gn_link_is_secure(const struct gn_link *l);
  * Reads and dispatches frames that gantryd has sent unrequested, if any. One thread at a time, as
  * for requests. 0, or -errno: gantryd is gone.
  */
-static inline int gn_link_hear(struct gn_link *l)
+static inline int gn_link_dispatch(struct gn_link *l)
 {
     return l->ops->hear ? l->ops->hear(l) : 0;
 }
 
 /*
- * A descriptor to poll: readable when gn_link_hear has something to read, hung up when gantryd is
- * gone.
+ * A descriptor to poll: readable when gn_link_dispatch has something to read, hung up when gantryd
+ * is gone.
  */
 static inline int gn_link_poll_fd(const struct gn_link *l)
 {

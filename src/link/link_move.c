@@ -112,12 +112,12 @@ int gn_link_pass(struct gn_link *to, uint32_t index, uint64_t bytes, int fd)
                                    : send_frame(to, GN_LINK_PASS, 0, &made, sizeof made, &fd, 1);
 }
 
-int gn_link_say_comes(struct gn_link *l, uint32_t number, bool near)
+int gn_link_send_comes(struct gn_link *l, uint32_t number, bool near)
 {
     return send_frame(l, near ? GN_LINK_COMES_NEAR : GN_LINK_COMES, number, NULL, 0, NULL, 0);
 }
 
-int gn_link_say_stays(struct gn_link *l, uint32_t number, const struct gn_error *why)
+int gn_link_send_stays(struct gn_link *l, uint32_t number, const struct gn_error *why)
 {
     struct gn_link_error e = {.code = EREMOTEIO};
     gn_frame_string_set(e.what, sizeof e.what, why->what);
@@ -137,7 +137,7 @@ static void take_place(struct gn_link_end *u, const struct gn_link_end *other,
     memcpy(u->platforms.items[0].name, claimed->platform.name, sizeof u->platforms.items[0].name);
 }
 
-void gn_link_say_left(struct gn_link *l)
+void gn_link_send_left(struct gn_link *l)
 {
     struct gn_link_end *u = gn_link_end_of(l);
     if (u->left.fd >= 0)
@@ -154,7 +154,7 @@ static int go_over_tcp(struct gn_link_end *u, struct gn_link_end *other, uint32_
         gn_link_close(&other->base);
         return rc;
     }
-    gn_link_say_left(&u->base); /* of an earlier migration, if it is still unsent */
+    gn_link_send_left(&u->base); /* of an earlier migration, if it is still unsent */
     u->left = u->socket;
     u->left_number = number;
     u->left_ready = *ready;
@@ -186,7 +186,7 @@ static int go_over_near(struct gn_link_end *u, struct gn_link_end *other, uint32
         gn_link_close(&other->base);
         return rc;
     }
-    gn_link_say_left(&u->base); /* of an earlier migration, if it is still unsent */
+    gn_link_send_left(&u->base); /* of an earlier migration, if it is still unsent */
     u->left = u->socket;
     u->left_number = number;
     u->left_ready = *ready;
@@ -201,7 +201,7 @@ static int go_over_near(struct gn_link_end *u, struct gn_link_end *other, uint32
     explicit_bzero(u->key, sizeof u->key);
     take_place(u, other, claimed);
     free(other);
-    gn_link_say_left(&u->base);
+    gn_link_send_left(&u->base);
     return 0;
 }
 

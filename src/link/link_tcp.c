@@ -189,7 +189,7 @@ static int say_waits(struct gn_link_end *u, const struct gn_link_wait *wait,
                      const struct gn_platform *platform, struct gn_attached *ret,
                      struct gn_error *err)
 {
-    struct gn_link_wait_far w = {.wait = *wait};
+    struct gn_link_wait_tcp w = {.wait = *wait};
     struct gn_frame f;
     if (!find_platform(&u->platforms, platform, &w.wait.platform))
         return gn_fail(err, ENODEV, NULL, "gantryd has no platform \"%s\"", platform->name);
@@ -204,7 +204,7 @@ static int say_waits(struct gn_link_end *u, const struct gn_link_wait *wait,
                                              : gn_link_lost(err, -EPROTO);
 }
 
-int gn_link_wait_far(struct gn_link *l, const struct gn_link_wait *wait,
+int gn_link_wait_tcp(struct gn_link *l, const struct gn_link_wait *wait,
                      const struct gn_platform *platform, uint64_t deadline_ns,
                      struct gn_attached *ret, struct gn_error *err)
 {
@@ -332,7 +332,7 @@ static const struct gn_link_ops tcp_ops = {
     .segment = tcp_segment,
     .control = gn_link_end_control,
     .poll_fd = gn_link_end_poll_fd,
-    .hear = gn_link_end_hear,
+    .hear = gn_link_end_dispatch,
     .data = tcp_data,
     .bye = tcp_bye,
     .close = gn_link_end_close,

@@ -203,7 +203,7 @@ static void a_gantryd_that_was_stopped_makes_the_segment_late(void **state)
     assert_int_equal(gn_link_connect(s.address, &l, &err), 0);
     assert_int_equal(gn_link_segment(l, 8192, &fd, &index, &err), 0);
     assert_int_equal(index, 1);
-    assert_int_equal(gn_link_hear(l), 0);
+    assert_int_equal(gn_link_dispatch(l), 0);
     close(fd);
     gn_link_close(l);
     finish(&s);

@@ -137,7 +137,7 @@ static bool told_to_wait(struct gn_link_end *u, const struct gn_frame *f)
     return good;
 }
 
-static bool told(struct gn_link_end *u, const struct gn_frame *f)
+static bool reported(struct gn_link_end *u, const struct gn_frame *f)
 {
     switch (f->op) {
     case GN_LINK_STOPPED:
@@ -173,7 +173,7 @@ int gn_link_ask(struct gn_link_end *u, int timeout_ms, uint16_t op, const void *
         rc = gn_frame_wait(&u->reader, timeout_ms, ret);
         if (rc == -EMFILE)
             rc = gn_frame_read_without(&u->reader, ret);
-    } while (rc >= 0 && told(u, ret));
+    } while (rc >= 0 && reported(u, ret));
     if (rc < 0)
         return gn_link_lost(err, rc);
     if (ret->op == GN_LINK_ERROR)
@@ -190,7 +190,7 @@ const char *gn_link_shown(const char *said, const char *name)
 }
 
 /* Fills in tenant and token. 1: at least one is set; 0: neither; -errno. */
-static int identify(const struct gn_link_who *who, struct gn_link_identity *ret,
+static int identify(const struct gn_link_credentials *who, struct gn_link_identity *ret,
                     struct gn_error *err)
 {
     const char *tenant = gn_link_shown(who->tenant, "GANTRY_TENANT"),
@@ -439,7 +439,7 @@ void gn_link_forked(struct gn_link *l)
             gn_fd_close(fds[i]);
 }
 
-int gn_link_end_hear(struct gn_link *l)
+int gn_link_end_dispatch(struct gn_link *l)
 {
     struct gn_link_end *u = gn_link_end_of(l);
     struct gn_frame f;
@@ -448,7 +448,7 @@ int gn_link_end_hear(struct gn_link *l)
         rc = gn_frame_read(&u->reader, &f);
         if (rc == -EMFILE)
             rc = gn_frame_read_without(&u->reader, &f);
-        if (rc == 1 && !told(u, &f))
+        if (rc == 1 && !reported(u, &f))
             return -EPROTO;
     } while (rc == 1);
     return rc;
@@ -461,7 +461,7 @@ static const struct gn_link_ops unix_ops = {
     .segment = unix_segment,
     .control = gn_link_end_control,
     .poll_fd = gn_link_end_poll_fd,
-    .hear = gn_link_end_hear,
+    .hear = gn_link_end_dispatch,
     .close = gn_link_end_close,
 };
 
@@ -514,9 +514,9 @@ static int connect_for_role(const char *path, enum gn_role least, struct gn_erro
     return connect_unix(path, err);
 }
 
-int gn_link_connect_for(const char *address, uint64_t features, const struct gn_link_who *who,
-                        const struct gn_link_move *ticket, struct gn_link **ret,
-                        struct gn_error *err)
+int gn_link_connect_for(const char *address, uint64_t features,
+                        const struct gn_link_credentials *who, const struct gn_link_move *ticket,
+                        struct gn_link **ret, struct gn_error *err)
 {
     struct gn_address a;
     int rc = gn_address_resolve(address, &a, err);
@@ -543,7 +543,7 @@ int gn_link_connect_for(const char *address, uint64_t features, const struct gn_
         rc = rc < 0 ? rc : gn_link_hello_exchange(u, err);
     }
     u->ticket = NULL;
-    u->who = (struct gn_link_who){NULL, NULL, GN_ROLE_PROGRAM};
+    u->who = (struct gn_link_credentials){NULL, NULL, GN_ROLE_PROGRAM};
     if (rc) {
         gn_link_end_close(&u->base);
         return rc;
@@ -560,10 +560,11 @@ int gn_link_connect(const char *address, struct gn_link **ret, struct gn_error *
 int gn_link_connect_control(const char *address, enum gn_role role, struct gn_link **ret,
                             struct gn_error *err)
 {
-    return gn_link_connect_control_as(address, &(struct gn_link_who){.role = role}, ret, err);
+    return gn_link_connect_control_as(address, &(struct gn_link_credentials){.role = role}, ret,
+                                      err);
 }
 
-int gn_link_connect_control_as(const char *address, const struct gn_link_who *who,
+int gn_link_connect_control_as(const char *address, const struct gn_link_credentials *who,
                                struct gn_link **ret, struct gn_error *err)
 {
     return gn_link_connect_for(address, GN_LINK_FEATURE_CONTROL, who, NULL, ret, err);

@@ -57,7 +57,7 @@ enum gn_link_op {
     GN_LINK_RESTORED = 28,
     /*
      * Over tcp STOPPED and RESTORED come on this connection, unrequested and without a descriptor.
-     * RESTORED: the vGPU has a worker (again, or still). WAIT is gn_link_wait_far; its answer is
+     * RESTORED: the vGPU has a worker (again, or still). WAIT is gn_link_wait_tcp; its answer is
      * ATTACHED_REMOTE (the program waits, under that session) or RETURNED.
      */
     /*
@@ -224,12 +224,12 @@ _Static_assert(sizeof(struct gn_link_wait) == 56, "wait");
  * Over tcp: the program waits under its present session; a gantryd that does not know that session
  * assigns another.
  */
-struct gn_link_wait_far {
+struct gn_link_wait_tcp {
     struct gn_link_wait wait;
     uint8_t session[GN_LINK_SESSION_BYTES];
     uint8_t key[GN_LINK_KEY_BYTES];
 };
-_Static_assert(sizeof(struct gn_link_wait_far) == 120, "wait");
+_Static_assert(sizeof(struct gn_link_wait_tcp) == 120, "wait");
 
 /*
  * HAND: the new worker's end of a socket, through which the program sends the session after HAND.

@@ -67,16 +67,16 @@ enum gn_worker_op {
     GN_WORKER_HAND_MADE = 75,
     /* seq 1: the devices differ and are compatible; 0: they are the same. Before the first MADE */
     GN_WORKER_HAND_FITS = 76,
-    GN_WORKER_HAND_KEPT = 77, /* u64 ids, at most GN_WORKER_HAND_KEPT_MOST a frame, of memory
-                               * objects whose contents of `kept` are still retained here. Before
-                               * FITS */
+    GN_WORKER_HAND_RETAINED = 77, /* u64 ids, at most GN_WORKER_HAND_RETAINED_MOST a frame, of
+                                   * memory objects whose contents of `kept` are still retained
+                                   * here. Before FITS */
     /* source -> destination, after the stream */
     GN_WORKER_HAND_LAST = 74, /* gn_worker_hand_last; fds: the current stdout and stderr */
     /*
      * For a program on another machine there are no descriptors; between the stream and HAND_LAST
      * come:
      */
-    GN_WORKER_HAND_FAR = 80,  /* gn_worker_hand_far */
+    GN_WORKER_HAND_TCP = 80,  /* gn_worker_hand_tcp */
     GN_WORKER_HAND_HELD = 81, /* a u64, the batch that a message waits for, and the message; in
                                * order */
     GN_WORKER_HAND_AREA = 82, /* gn_worker_hand_area, and the bytes there */
@@ -84,7 +84,7 @@ enum gn_worker_op {
      * BESIDE: records that the program may not have received, in order. seq 0: bytes of whole small
      * records; seq 1: one record, of DATA without the payload, which is in an area
      */
-    GN_WORKER_HAND_SAID = 83,
+    GN_WORKER_HAND_SENT = 83,
 };
 
 /*
@@ -97,8 +97,8 @@ enum {
     GN_WORKER_BOOT_EVENTS,
     GN_WORKER_BOOT_DATA,
     GN_WORKER_BOOT_COUNTERS,
-    GN_WORKER_BOOT_GRANTS, /* shm/grant.h */
-    GN_WORKER_BOOT_TELL,   /* an eventfd: tells gantryd to look at the grants */
+    GN_WORKER_BOOT_GRANTS,      /* shm/grant.h */
+    GN_WORKER_BOOT_GRANT_EVENT, /* an eventfd: tells gantryd to look at the grants */
     GN_WORKER_BOOT_STDOUT,
     GN_WORKER_BOOT_STDERR,
     GN_WORKER_BOOT_LOG, /* a pipe for lines of gantryd's log */
@@ -235,7 +235,7 @@ struct gn_worker_moved {
     uint64_t read_bytes;           /* read from memory objects after quiescing */
     uint64_t stood_ns, drained_ns; /* CLOCK_MONOTONIC: no more calls were served; the driver was
                                     * idle, though completions may be unreported */
-    uint64_t told_ns;              /* everything except contents was written */
+    uint64_t reported_ns;          /* everything except contents was written */
     char what[384];
     char fix[256];
 };
@@ -262,10 +262,10 @@ struct gn_worker_hand {
      */
     uint64_t keeps, kept;
 };
-#define GN_WORKER_HAND_KEPT_MOST 512u
+#define GN_WORKER_HAND_RETAINED_MOST 512u
 
 /* The state of the session's tcp stream (link/record.h). */
-struct gn_worker_hand_far {
+struct gn_worker_hand_tcp {
     uint64_t received;  /* bytes of whole records processed */
     uint64_t small;     /* the part of `received` in small records */
     uint64_t n_batches; /* complete batches of bulk data */
@@ -276,7 +276,7 @@ struct gn_worker_hand_far {
     uint32_t n_said;
     uint32_t zero;
 };
-_Static_assert(sizeof(struct gn_worker_hand_far) == 56, "hand");
+_Static_assert(sizeof(struct gn_worker_hand_tcp) == 56, "hand");
 
 struct gn_worker_hand_area {
     uint32_t segment;

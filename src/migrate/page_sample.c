@@ -29,7 +29,7 @@ uint32_t gn_page_sample_at(enum gn_sample_place place, unsigned n_bytes, const v
     return sample;
 }
 
-struct gn_page_sample gn_page_sample_take(unsigned n_bytes, const void *page, size_t n)
+struct gn_page_sample gn_page_sample_draw(unsigned n_bytes, const void *page, size_t n)
 {
     struct gn_page_sample s;
     for (enum gn_sample_place i = 0; i < GN_SAMPLE_PLACES; i++)
@@ -124,11 +124,11 @@ static bool may_take_runs(const struct gn_sample_choice *c)
 /* Same as gain(), when samples are taken only in runs: behind a page that a sample detected. */
 static double gain_in_runs(const struct gn_sample_choice *c, double hash_ns)
 {
-    const double told = c->told_behind / c->behind;
+    const double reported = c->told_behind / c->behind;
     double most = 0;
     for (enum gn_sample_place i = 0; i < GN_SAMPLE_PLACES; i++)
         most = c->hit_rate[i] > most ? c->hit_rate[i] : most;
-    return most * hash_ns * (told - RUNS_COST - (1 - told) * RUNS_END_COST);
+    return most * hash_ns * (reported - RUNS_COST - (1 - reported) * RUNS_END_COST);
 }
 
 enum gn_sample_place gn_sample_choose(struct gn_sample_choice *c, bool *ret_look)

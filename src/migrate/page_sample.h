@@ -35,7 +35,7 @@ struct gn_page_sample {
  */
 uint32_t gn_page_sample_at(enum gn_sample_place place, unsigned n_bytes, const void *page,
                            size_t n);
-struct gn_page_sample gn_page_sample_take(unsigned n_bytes, const void *page, size_t n);
+struct gn_page_sample gn_page_sample_draw(unsigned n_bytes, const void *page, size_t n);
 
 /*
  * Chooses whether to sample, and in which place, by recent costs and hit rates. Pages come in

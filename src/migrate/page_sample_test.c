@@ -24,7 +24,7 @@ static void samples_are_the_bytes_they_are_of(void **state)
         memcpy(&tail, page + sizeof page - bytes, bytes);
         assert_int_equal(gn_page_sample_at(GN_SAMPLE_HEAD, bytes, page, sizeof page), head);
         assert_int_equal(gn_page_sample_at(GN_SAMPLE_TAIL, bytes, page, sizeof page), tail);
-        struct gn_page_sample all = gn_page_sample_take(bytes, page, sizeof page);
+        struct gn_page_sample all = gn_page_sample_draw(bytes, page, sizeof page);
         for (enum gn_sample_place p = 0; p < GN_SAMPLE_PLACES; p++)
             assert_int_equal(all.at[p], gn_page_sample_at(p, bytes, page, sizeof page));
     }
@@ -43,13 +43,13 @@ static void short_pages_are_sampled_whole(void **state)
         for (unsigned bytes = 1; bytes <= 4; bytes *= 2) {
             for (enum gn_sample_place p = 0; p < GN_SAMPLE_PLACES; p++) {
                 memset(page, 0, n);
-                uint32_t was = gn_page_sample_at(p, bytes, page, n), told = 0;
+                uint32_t was = gn_page_sample_at(p, bytes, page, n), reported = 0;
                 for (size_t i = 0; i < n; i++) {
                     page[i] = 1;
-                    told += gn_page_sample_at(p, bytes, page, n) != was;
+                    reported += gn_page_sample_at(p, bytes, page, n) != was;
                     page[i] = 0;
                 }
-                assert_int_equal(told, n < bytes ? n : bytes);
+                assert_int_equal(reported, n < bytes ? n : bytes);
             }
         }
         free(page);
@@ -212,12 +212,12 @@ static void no_mix_is_two_percent_dearer(void **state)
 static void choice_follows_a_changed_mix(void **state)
 {
     struct gn_sample_choice c;
-    struct machine told = dear, clean = dear;
-    told.hits[GN_SAMPLE_TAIL] = 0.9;
+    struct machine reported = dear, clean = dear;
+    reported.hits[GN_SAMPLE_TAIL] = 0.9;
     gn_sample_choice_init(&c);
     double took = 0;
     for (unsigned i = 0; i < 20; i++)
-        took += run(&c, i % 2 ? &clean : &told, 100, false);
+        took += run(&c, i % 2 ? &clean : &reported, 100, false);
     assert_true(took < 0.7 * 500 * 64 * 2000);
     for (unsigned i = 0; i < 20; i++)
         run(&c, &clean, 1, false);

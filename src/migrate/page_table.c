@@ -115,7 +115,7 @@ void gn_page_table_has(struct gn_page_table *t, uint64_t page, const void *conte
         memcpy(t->digests + page * digest_bytes, digest, digest_bytes);
     else
         gn_page_digest(t->hasher, content, n, t->digests + page * digest_bytes);
-    t->samples[page] = gn_page_sample_take(t->sample_bytes, content, n);
+    t->samples[page] = gn_page_sample_draw(t->sample_bytes, content, n);
     t->hashed[g] |= bit;
 }
 

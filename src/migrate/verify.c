@@ -256,7 +256,7 @@ static void record_digests(const struct group *v, uint64_t bits, uint64_t fresh)
         if (!(fresh >> i & 1)) /* verify() put the digest of a fresh page there */
             gn_page_digest(v->t->hasher, page_of(v, i), length_of(v, i),
                            slot->digests + i * v->digest_bytes);
-        slot->samples[i] = gn_page_sample_take(v->t->sample_bytes, page_of(v, i), length_of(v, i));
+        slot->samples[i] = gn_page_sample_draw(v->t->sample_bytes, page_of(v, i), length_of(v, i));
     }
     slot->hashed = bits;
     slot->known |= bits;

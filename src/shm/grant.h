@@ -29,7 +29,7 @@
 #define GN_GRANT_BYTES   4096u
 #define GN_GRANT_DEVICES 16u
 
-enum gn_grant_state { GN_GRANT_NONE, GN_GRANT_WANTED, GN_GRANT_HELD, GN_GRANT_RESTING };
+enum gn_grant_state { GN_GRANT_NONE, GN_GRANT_WANTED, GN_GRANT_HELD, GN_GRANT_PARKED };
 
 /* All zeros at first. */
 struct gn_grant_slot {
@@ -38,7 +38,7 @@ struct gn_grant_slot {
      * gantryd: odd: another vGPU waits, or a cap is due. Each preemption sets a new number, so that
      * a reader notices a clear between two reads. A futex for the holder
      */
-    _Atomic uint32_t pressed;
+    _Atomic uint32_t preempted;
     _Atomic uint64_t slice_ns; /* gantryd, before it assigns: the length of the slice */
     /*
      * gantryd: how long to keep the grant for a program that waits for its commands one by one;
@@ -81,7 +81,7 @@ bool gn_grant_decline(struct gn_grant_slot *s);
 
 static inline bool gn_grant_is_preempted(const struct gn_grant_slot *s)
 {
-    return atomic_load_explicit(&s->pressed, memory_order_relaxed) & 1;
+    return atomic_load_explicit(&s->preempted, memory_order_relaxed) & 1;
 }
 
 /* ---- gantryd's scheduler */
@@ -97,7 +97,7 @@ static inline void gn_grant_set_keep(struct gn_grant_slot *s, uint64_t keep_ns)
  * Assigns the grant to the vGPU that wants it, and wakes its worker. False: the vGPU no longer
  * wants it.
  */
-bool gn_grant_assign(struct gn_grant_slot *s, uint64_t slice_ns, bool pressed);
+bool gn_grant_assign(struct gn_grant_slot *s, uint64_t slice_ns, bool preempted);
 /* Preempts the holder, which may sleep on the flag. True: the grant was parked and is back. */
 bool gn_grant_preempt(struct gn_grant_slot *s);
 /* Clears the preemption: no other vGPU waits any more. */

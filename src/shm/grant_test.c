@@ -9,11 +9,11 @@
 
 static struct gn_grant_slot slot;
 
-static void put(enum gn_grant_state state, bool pressed)
+static void put(enum gn_grant_state state, bool preempted)
 {
     memset(&slot, 0, sizeof slot);
     atomic_store(&slot.state, state);
-    atomic_store(&slot.pressed, pressed);
+    atomic_store(&slot.preempted, preempted);
 }
 
 static bool acquire_tells(void)
@@ -73,10 +73,10 @@ static bool clears(void)
  */
 static void each_transition(void **state)
 {
-    enum { N = GN_GRANT_NONE, W = GN_GRANT_WANTED, H = GN_GRANT_HELD, R = GN_GRANT_RESTING };
+    enum { N = GN_GRANT_NONE, W = GN_GRANT_WANTED, H = GN_GRANT_HELD, R = GN_GRANT_PARKED };
     static const struct {
         bool (*act)(void);
-        bool pressed; /* before the action */
+        bool preempted; /* before the action */
         struct {
             uint32_t state;
             bool returns;
@@ -97,7 +97,7 @@ static void each_transition(void **state)
     };
     for (size_t i = 0; i < GN_ARRAY_SIZE(all); i++) {
         for (uint32_t from = N; from <= R; from++) {
-            put((enum gn_grant_state)from, all[i].pressed);
+            put((enum gn_grant_state)from, all[i].preempted);
             const bool returned = all[i].act();
             if (returned != all[i].then[from].returns ||
                 gn_grant_look(&slot) != all[i].then[from].state)
@@ -122,19 +122,19 @@ static void each_preemption_has_a_new_number(void **state)
 {
     put(GN_GRANT_WANTED, false);
     assert_true(gn_grant_assign(&slot, 1, true));
-    const uint32_t seen = atomic_load(&slot.pressed);
+    const uint32_t seen = atomic_load(&slot.preempted);
     gn_grant_clear(&slot);
     assert_false(gn_grant_preempt(&slot));
     assert_true(gn_grant_is_preempted(&slot));
-    assert_int_not_equal(atomic_load(&slot.pressed), seen);
-    atomic_store(&slot.pressed, UINT32_MAX);
+    assert_int_not_equal(atomic_load(&slot.preempted), seen);
+    atomic_store(&slot.preempted, UINT32_MAX);
     assert_false(gn_grant_preempt(&slot));
     assert_true(gn_grant_is_preempted(&slot));
 }
 
 static void invalid_states_read_as_none(void **state)
 {
-    for (uint32_t odd = GN_GRANT_RESTING + 1; odd; odd <<= 1) {
+    for (uint32_t odd = GN_GRANT_PARKED + 1; odd; odd <<= 1) {
         atomic_store(&slot.state, odd);
         assert_int_equal(gn_grant_look(&slot), GN_GRANT_NONE);
         assert_false(gn_grant_assign(&slot, 1, false));
@@ -218,18 +218,18 @@ static void assign_and_decline_lose_nothing(void **state)
     put(GN_GRANT_WANTED, false);
     assert_int_equal(pthread_create(&worker, NULL, decline_each_round, NULL), 0);
     for (uint32_t i = 0; i < ROUNDS; i++) {
-        const bool pressed = i & 1;
+        const bool preempted = i & 1;
         put(GN_GRANT_WANTED, false);
         meet(&begun, i);
-        gantryd_told = gn_grant_assign(&slot, 1, pressed);
+        gantryd_told = gn_grant_assign(&slot, 1, preempted);
         meet(&ended, i);
         const enum gn_grant_state now = gn_grant_look(&slot);
         if (!gantryd_told)
             assert_true(worker_told && now == GN_GRANT_NONE);
-        else if (pressed)
+        else if (preempted)
             assert_true(worker_told && now == GN_GRANT_NONE);
         else
-            assert_true(!worker_told && now == GN_GRANT_RESTING);
+            assert_true(!worker_told && now == GN_GRANT_PARKED);
     }
     pthread_join(worker, NULL);
 }
@@ -255,10 +255,10 @@ static void preempt_and_acquire_lose_nothing(void **state)
     pthread_t worker;
     atomic_store(&begun, 0);
     atomic_store(&ended, 0);
-    put(GN_GRANT_RESTING, false);
+    put(GN_GRANT_PARKED, false);
     assert_int_equal(pthread_create(&worker, NULL, acquire_each_round, NULL), 0);
     for (uint32_t i = 0; i < ROUNDS; i++) {
-        put(GN_GRANT_RESTING, false);
+        put(GN_GRANT_PARKED, false);
         meet(&begun, i);
         gantryd_told = gn_grant_preempt(&slot);
         meet(&ended, i);

@@ -56,7 +56,7 @@ static bool try_take(struct gn_replies *r, uint32_t *ret_token)
     return false;
 }
 
-int gn_reply_take(struct gn_replies *r, uint32_t *ret_token)
+int gn_reply_claim(struct gn_replies *r, uint32_t *ret_token)
 {
     if (try_take(r, ret_token))
         return 0;

@@ -76,7 +76,7 @@ void gn_replies_init(struct gn_replies *r, struct gn_reply_slot *slots, struct g
  * Takes a slot; waits while all are taken. Returns 0 and a token, or -EPIPE when the peer is lost.
  * Any thread.
  */
-int gn_reply_take(struct gn_replies *r, uint32_t *ret_token);
+int gn_reply_claim(struct gn_replies *r, uint32_t *ret_token);
 
 /* Releases the slot: after the wait, or when the request could not be sent. */
 void gn_reply_put(struct gn_replies *r, uint32_t token);

@@ -36,8 +36,8 @@ static void an_answer_reaches_the_call_it_is_for(void **state)
     unsigned char payload[GN_REPLY_PAYLOAD];
     for (unsigned i = 0; i < sizeof payload; i++)
         payload[i] = (unsigned char)(i + 1);
-    assert_int_equal(gn_reply_take(&f->r, &a), 0);
-    assert_int_equal(gn_reply_take(&f->r, &b), 0);
+    assert_int_equal(gn_reply_claim(&f->r, &a), 0);
+    assert_int_equal(gn_reply_claim(&f->r, &b), 0);
     assert_int_not_equal(a & 255, b & 255);
     gn_reply_send(f->slots, b, -30, payload, sizeof payload);
     gn_reply_send(f->slots, a, 7, NULL, 0);
@@ -57,11 +57,11 @@ static void tokens_are_never_none_and_change_with_each_use(void **state)
 {
     struct fixture *f = fresh(0);
     uint32_t before, now;
-    assert_int_equal(gn_reply_take(&f->r, &before), 0);
+    assert_int_equal(gn_reply_claim(&f->r, &before), 0);
     gn_reply_put(&f->r, before);
     f->r.owners[before & 255].generation = 0xfffffe;
     for (int i = 0; i < 4; i++) { /* across the wrap of the generation */
-        assert_int_equal(gn_reply_take(&f->r, &now), 0);
+        assert_int_equal(gn_reply_claim(&f->r, &now), 0);
         assert_int_equal(now & 255, before & 255); /* a thread returns to its slot */
         assert_int_not_equal(now, GN_REPLY_NONE);
         assert_int_not_equal(now >> 8, 0);
@@ -81,9 +81,9 @@ static void an_answer_of_an_earlier_generation_is_not_taken(void **state)
     struct fixture *f = fresh(0);
     uint32_t old, now;
     struct gn_reply reply;
-    assert_int_equal(gn_reply_take(&f->r, &old), 0);
+    assert_int_equal(gn_reply_claim(&f->r, &old), 0);
     gn_reply_put(&f->r, old); /* released unused, as when the request could not be sent */
-    assert_int_equal(gn_reply_take(&f->r, &now), 0);
+    assert_int_equal(gn_reply_claim(&f->r, &now), 0);
     gn_reply_send(f->slots, old, 1, NULL, 0);
     gn_lost_declare(&f->lost);
     assert_int_equal(gn_reply_wait(&f->r, now, &reply), -EPIPE);
@@ -98,7 +98,7 @@ static void an_impossible_length_is_an_error(void **state)
         struct fixture *f = fresh(0);
         uint32_t token;
         struct gn_reply reply;
-        assert_int_equal(gn_reply_take(&f->r, &token), 0);
+        assert_int_equal(gn_reply_claim(&f->r, &token), 0);
         gn_reply_send(f->slots, token, 0, NULL, 0);
         f->slots[token & 255].n_bytes = bad[i];
         assert_int_equal(gn_reply_wait(&f->r, token, &reply), -EPROTO);
@@ -130,7 +130,7 @@ static void *call_thread(void *arg)
     if (c->token)
         c->result = gn_reply_wait(&c->f->r, c->token, &c->reply);
     else
-        c->result = gn_reply_take(&c->f->r, &c->token);
+        c->result = gn_reply_claim(&c->f->r, &c->token);
     return NULL;
 }
 
@@ -147,7 +147,7 @@ static void a_parked_caller_is_woken(void **state)
     struct fixture *f = fresh(0);
     struct caller c = {.f = f};
     pthread_t thread;
-    assert_int_equal(gn_reply_take(&f->r, &c.token), 0);
+    assert_int_equal(gn_reply_claim(&f->r, &c.token), 0);
     start(&c, &thread);
     assert_int_equal(atomic_load(&f->slots[c.token & 255].state) & GN_REPLY_PARKED,
                      GN_REPLY_PARKED);
@@ -165,7 +165,7 @@ static void taking_waits_until_a_slot_is_given_back(void **state)
     uint32_t tokens[GN_REPLY_SLOTS];
     unsigned char seen[GN_REPLY_SLOTS] = {0};
     for (unsigned i = 0; i < GN_REPLY_SLOTS; i++) {
-        assert_int_equal(gn_reply_take(&f->r, &tokens[i]), 0);
+        assert_int_equal(gn_reply_claim(&f->r, &tokens[i]), 0);
         assert_int_equal(seen[tokens[i] & 255]++, 0);
     }
     struct caller c[2] = {{.f = f}, {.f = f}};
@@ -193,10 +193,10 @@ static void a_lost_worker_wakes_every_caller(void **state)
         uint32_t token;
         for (int i = 0; i < 3; i++) {
             c[i] = (struct caller){.f = f};
-            assert_int_equal(gn_reply_take(&f->r, &c[i].token), 0);
+            assert_int_equal(gn_reply_claim(&f->r, &c[i].token), 0);
         }
         for (int i = 3; i < (int)GN_REPLY_SLOTS; i++)
-            assert_int_equal(gn_reply_take(&f->r, &token), 0);
+            assert_int_equal(gn_reply_claim(&f->r, &token), 0);
         c[3] = (struct caller){.f = f}; /* waits for a free slot */
         for (int i = 0; i < 4; i++)
             start(&c[i], &threads[i]);
@@ -215,7 +215,7 @@ static void an_answer_before_the_loss_counts(void **state)
     struct fixture *f = fresh(0);
     uint32_t token;
     struct gn_reply reply;
-    assert_int_equal(gn_reply_take(&f->r, &token), 0);
+    assert_int_equal(gn_reply_claim(&f->r, &token), 0);
     gn_reply_send(f->slots, token, 3, NULL, 0);
     gn_lost_declare(&f->lost);
     assert_int_equal(gn_reply_wait(&f->r, token, &reply), 0);

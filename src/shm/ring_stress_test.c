@@ -56,7 +56,7 @@ static void *produce(void *arg)
         m.token = GN_REPLY_NONE;
         for (uint32_t i = 0; i < n; i++)
             m.fill[i] = fill_byte(&m, i);
-        if (call && gn_reply_take(t->replies, &m.token) != 0)
+        if (call && gn_reply_claim(t->replies, &m.token) != 0)
             t->failed = 1;
         if (gn_ring_send(t->producer, &m, 16, m.fill, n, NULL) != 0)
             t->failed = 2;

@@ -54,7 +54,7 @@ static void guest(struct shared *s, struct gn_waiter waiter)
         struct gn_reply reply;
         uint32_t message[8] = {0};
         int32_t error;
-        if (gn_reply_take(&r, &message[0]) != 0)
+        if (gn_reply_claim(&r, &message[0]) != 0)
             _exit(4);
         gn_event_arm(s->event);
         if (gn_ring_send(&p, message, sizeof message, NULL, 0, NULL) != 0 ||

@@ -61,7 +61,7 @@ void gn_sim_program_arrive(struct gn_sim_timer *t, void *ctx)
     struct gn_sim_vgpu *v = gn_container_of(t, struct gn_sim_vgpu, step);
     const struct gn_sim_program *p = v->program;
     v->step.fire = launch;
-    gn_sim_seat_take(world, v);
+    gn_sim_seat_claim(world, v);
     if (p->leaves)
         gn_sim_heap_set(&world->heap, &v->leave, later(world, gn_sim_draw(&p->stay, &v->random)));
     if (p->scheduled) {

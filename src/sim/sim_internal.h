@@ -124,7 +124,7 @@ int gn_sim_world_init(struct gn_sim_world *world, const struct gn_sim_workload *
                       struct gn_sim_result *result);
 void gn_sim_world_fini(struct gn_sim_world *world);
 /* Places the vGPU on the least loaded device. */
-void gn_sim_seat_take(struct gn_sim_world *world, struct gn_sim_vgpu *v);
+void gn_sim_seat_claim(struct gn_sim_world *world, struct gn_sim_vgpu *v);
 void gn_sim_seat_leave(struct gn_sim_world *world, struct gn_sim_vgpu *v);
 void gn_sim_set_working(struct gn_sim_world *world, struct gn_sim_vgpu *v, bool working);
 /* Accounts for used time since the last call. gn_sim_epoch_end also accounts for entitled time. */

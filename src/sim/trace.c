@@ -300,7 +300,7 @@ static int read_line(struct reader *r, char *line, bool whole)
     return rc ? rc : add_row(r, &row);
 }
 
-int gn_sim_trace_take(struct gn_sim_workload *w, const char *path, FILE *f, struct gn_error *err)
+int gn_sim_trace_parse(struct gn_sim_workload *w, const char *path, FILE *f, struct gn_error *err)
 {
     struct reader r = {.w = w, .path = path, .err = err};
     char line[MAX_LINE_BYTES + 2];
@@ -331,7 +331,7 @@ int gn_sim_trace_read(struct gn_sim_workload *w, const char *path, struct gn_err
     if (!f)
         return gn_fail(err, errno, NULL, "cannot read the recorded workload %.300s: %s", path,
                        strerror(errno));
-    int rc = gn_sim_trace_take(w, path, f, err);
+    int rc = gn_sim_trace_parse(w, path, f, err);
     fclose(f);
     return rc;
 }

@@ -131,7 +131,7 @@ uint32_t gn_sim_workload_vgpus(const struct gn_sim_workload *w);
 
 /* trace.c: append the programs and tenants that the trace names. path: as errors name it. */
 int gn_sim_trace_read(struct gn_sim_workload *w, const char *path, struct gn_error *err);
-int gn_sim_trace_take(struct gn_sim_workload *w, const char *path, FILE *f, struct gn_error *err);
+int gn_sim_trace_parse(struct gn_sim_workload *w, const char *path, FILE *f, struct gn_error *err);
 
 /* For describe.c and trace.c: return the index of that name, or GN_SIM_NONE. */
 uint32_t gn_sim_workload_find_tenant(const struct gn_sim_workload *w, const char *name);

@@ -231,7 +231,7 @@ static struct gn_sim_seat *find_seat(struct gn_sim_world *world, struct gn_sim_o
     return s;
 }
 
-void gn_sim_seat_take(struct gn_sim_world *world, struct gn_sim_vgpu *v)
+void gn_sim_seat_claim(struct gn_sim_world *world, struct gn_sim_vgpu *v)
 {
     struct gn_sim_device *d = least_loaded(world);
     struct gn_sim_seat *s = find_seat(world, v->owner, d);

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "vgpu/core/serve.h"
 #include "vgpu/opencl/opencl_vgpu.h"
-#include "vgpu/session/session_in_process.h"
+#include "vgpu/run.h"
 
 #include <errno.h>
 #include <stdio.h>

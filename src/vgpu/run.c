@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "vgpu/core/serve.h"
 #include "vgpu/migrate/transfer.h"
+#include "vgpu/run.h"
 
 int gn_vgpu_run(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struct gn_vgpu_api *api)
 {

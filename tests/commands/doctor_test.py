@@ -190,7 +190,7 @@ class Doctor(CommandTest):
             c.control(b'{"version":1,"request":"drain"}')
             found = self.doctor("unix:" + g.path, 0)
             self.assertEqual([f[0] for f in found["daemon"]], ["ok", "warn"])
-            self.assertIn("gantryd is being emptied", found["daemon"][1][1])
+            self.assertIn("gantryd is draining", found["daemon"][1][1])
             self.assertNotIn("gantry run", found)
 
     def test_what_this_user_may_do(self):

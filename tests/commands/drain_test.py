@@ -10,7 +10,7 @@ from commands_harness import FAKE, CommandTest, as_nobody
 
 from gantryd_harness import ERROR, Gantryd
 
-REFUSAL = "this gantryd is being emptied, and takes in no new programs"
+REFUSAL = "this gantryd is draining and accepts no new programs"
 
 
 class Drain(CommandTest):
@@ -52,7 +52,7 @@ class Drain(CommandTest):
         self.assertEqual(said, {"version": 1, "drain": {"to": self.there, "moved": 0, "stay": 0, "interrupted": False, "vgpus": []}})
         self.sentence(self.prefix.run("ls", address=self.address), 0, "gantry ls", REFUSAL)
         findings = json.loads(self.prefix.run("doctor", "--json", address=self.address).stdout)["findings"]
-        self.assertIn(("warn", "gantryd is being emptied, and takes in no new programs"), [(f["status"], f["finding"]) for f in findings])
+        self.assertIn(("warn", "gantryd is draining and accepts no new programs"), [(f["status"], f["finding"]) for f in findings])
         self.refused(125, REFUSAL, "run", "--", "true", address=self.address)
         client = self.gantryd.client()
         self.addCleanup(client.close)

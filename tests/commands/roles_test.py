@@ -111,7 +111,7 @@ class Requests(CommandTest):
                 reply = self.ask(client, request, **WORDS.get(request, {}))
                 self.assertEqual(verdict(reply), results[i], (role, request, reply))
                 if results[i] == REFUSED:
-                    self.assertRegex(reply["error"]["what"], "^(cannot |it is not taken in there)")
+                    self.assertRegex(reply["error"]["what"], "^(cannot |it is not accepted there)")
 
     def test_a_refused_command_changes_nothing(self):
         program, operator = asker(self.sockets["program"]), asker(self.sockets["control"])

@@ -115,7 +115,7 @@ class Refused(ToldTest):
         operator.control(b'{"version":1,"request":"drain"}')
         p = self.program(address=self.address)
         operator.control(b'{"version":1,"request":"drain","undo":true}')
-        self.assertEqual(p.stderr, "gantry: this gantryd is being emptied, and takes in no new programs; use another gantryd "
+        self.assertEqual(p.stderr, "gantry: this gantryd is draining and accepts no new programs; use another gantryd "
                                    "(GANTRY_CONNECT), or try again later\n")
 
 

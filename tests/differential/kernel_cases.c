@@ -338,10 +338,10 @@ static void without_value(void)
 {
     struct env env;
     env_init(&env);
-    for (int told = 0; told < 2; told++) {
-        set_without_value(&env, plain_kinds, 5, told ? "-cl-kernel-arg-info" : "");
+    for (int reported = 0; reported < 2; reported++) {
+        set_without_value(&env, plain_kinds, 5, reported ? "-cl-kernel-arg-info" : "");
         if (env.images)
-            set_without_value(&env, image_kinds, 4, told ? "-cl-kernel-arg-info" : "");
+            set_without_value(&env, image_kinds, 4, reported ? "-cl-kernel-arg-info" : "");
     }
     env_fini(&env);
 }
@@ -398,9 +398,9 @@ static void other_object(void)
     cl_mem volume = MAKE(clCreateImage, env.context, CL_MEM_READ_ONLY, &format, &deep, NULL);
     cl_sampler sampler =
         MAKE(clCreateSampler, env.context, CL_FALSE, CL_ADDRESS_NONE, CL_FILTER_NEAREST);
-    for (int told = 0; told < 2; told++) {
+    for (int reported = 0; reported < 2; reported++) {
         cl_program program = MAKE(clCreateProgramWithSource, env.context, 1, &source, NULL);
-        CALL(clBuildProgram, program, 0, NULL, told ? "-cl-kernel-arg-info" : "", NULL, NULL);
+        CALL(clBuildProgram, program, 0, NULL, reported ? "-cl-kernel-arg-info" : "", NULL, NULL);
         cl_kernel kernel = MAKE(clCreateKernel, program, "takes");
         for (cl_uint i = 0; i < 4; i++) {
             CALL(clSetKernelArg, kernel, i, sizeof(in), &in);

@@ -576,7 +576,7 @@ static cl_int CL_API_CALL set_status(cl_event e, cl_int status)
 
 struct word {
     struct object *event;
-    void(CL_CALLBACK *told)(cl_event, cl_int, void *);
+    void(CL_CALLBACK *reported)(cl_event, cl_int, void *);
     void *arg;
 };
 
@@ -585,12 +585,12 @@ static void say_over(void *arg)
     struct word w = *(struct word *)arg;
     free(arg);
     w.event->over = true;
-    w.told((cl_event)w.event, CL_COMPLETE, w.arg);
+    w.reported((cl_event)w.event, CL_COMPLETE, w.arg);
     release(w.event);
 }
 
 static cl_int CL_API_CALL event_callback(cl_event e, cl_int status,
-                                         void(CL_CALLBACK *told)(cl_event, cl_int, void *),
+                                         void(CL_CALLBACK *reported)(cl_event, cl_int, void *),
                                          void *arg)
 {
     struct object *o = (void *)e;
@@ -600,13 +600,13 @@ static cl_int CL_API_CALL event_callback(cl_event e, cl_int status,
         return CL_SUCCESS;
     }
     if (!getenv("LATE")) {
-        told(e, CL_COMPLETE, arg);
+        reported(e, CL_COMPLETE, arg);
         return CL_SUCCESS;
     }
     struct word *w = malloc(sizeof *w);
     if (!w)
         abort();
-    *w = (struct word){o, told, arg};
+    *w = (struct word){o, reported, arg};
     retain(o);
     late_say(o->command == CL_COMMAND_COPY_BUFFER ? 'c' : '-', say_over, w);
     return CL_SUCCESS;

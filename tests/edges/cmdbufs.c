@@ -205,14 +205,14 @@ static void refuses(const struct edge *e)
     NEED(clReleaseMemObject(m));
 }
 
-static sem_t told;
+static sem_t reported;
 
 static void CL_CALLBACK ended(cl_event event, cl_int status, void *arg)
 {
     (void)event;
     (void)status;
     CHECK(state_of(arg) == CL_COMMAND_BUFFER_STATE_EXECUTABLE_KHR);
-    sem_post(&told);
+    sem_post(&reported);
 }
 
 /* Pending until its run is over, however that ends, and not a moment longer. `full`: with a command
@@ -224,7 +224,7 @@ static void states(const struct edge *e, bool full)
     const cl_uint value = 3;
     cl_event run;
     cl_int rc, status;
-    sem_init(&told, 0, 0);
+    sem_init(&reported, 0, 0);
     zero(e, m);
     if (full)
         NEED(
@@ -248,14 +248,14 @@ static void states(const struct edge *e, bool full)
         CHECK(clWaitForEvents(1, &run) ==
               (fails ? CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST : CL_SUCCESS));
         CHECK(state_of(b) == CL_COMMAND_BUFFER_STATE_EXECUTABLE_KHR);
-        sem_wait(&told);
+        sem_wait(&reported);
         NEED(clReleaseEvent(run));
         NEED(clReleaseEvent(gate));
     }
     holds(e, m, full ? value : 0);
     NEED(clReleaseCommandBufferKHR(b));
     NEED(clReleaseMemObject(m));
-    sem_destroy(&told);
+    sem_destroy(&reported);
 }
 
 /* So many commands and no more; and the buffer is as good as any other. */

@@ -123,13 +123,13 @@ int case_long_wait_list(int argc, char **argv)
     return 0;
 }
 
-static sem_t told;
+static sem_t reported;
 
 static void CL_CALLBACK look(cl_event event, cl_int status, void *arg)
 {
     (void)status;
     *(cl_int *)arg = status_of(event);
-    sem_post(&told);
+    sem_post(&reported);
 }
 
 /* Says the status that a callback of an event's end reads in the event: tests/faults/told_end.py.
@@ -142,13 +142,13 @@ int case_told_end(int argc, char **argv)
     (void)argc;
     (void)argv;
     edge_open(&e, 0);
-    sem_init(&told, 0, 0);
+    sem_init(&reported, 0, 0);
     cl_kernel k = edge_kernel(&e, "nothing");
     cl_event gate = clCreateUserEvent(e.context, NULL);
     edge_launch(e.queue, k, 1, 1, &gate, &event);
     NEED(clSetEventCallback(event, CL_COMPLETE, look, &status));
     NEED(clSetUserEventStatus(gate, CL_COMPLETE));
-    sem_wait(&told);
+    sem_wait(&reported);
     edge_say("status %d", (int)status);
     NEED(clReleaseEvent(event));
     NEED(clReleaseEvent(gate));

@@ -29,7 +29,7 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static void CL_CALLBACK told(cl_event event, cl_int status, void *arg)
+static void CL_CALLBACK reported(cl_event event, cl_int status, void *arg)
 {
     cl_int s;
     (void)arg;
@@ -85,8 +85,8 @@ static void open_lost(struct lost *l)
     l->user = clCreateUserEvent(l->e.context, &rc);
     NEED(rc);
     NEED(clEnqueueMarkerWithWaitList(l->e.queue, 1, &l->user, &l->pending));
-    NEED(clSetEventCallback(l->pending, CL_COMPLETE, told, NULL));
-    NEED(clSetEventCallback(l->pending, CL_RUNNING, told, NULL));
+    NEED(clSetEventCallback(l->pending, CL_COMPLETE, reported, NULL));
+    NEED(clSetEventCallback(l->pending, CL_RUNNING, reported, NULL));
     NEED(clFlush(l->e.queue));
 }
 
@@ -139,7 +139,7 @@ static void after(struct lost *l)
     CHECK(clSetKernelArg(l->kernel, 1, sizeof v, &v) == CL_OUT_OF_RESOURCES);
     /* A callback asked for too late is told at once. */
     int before = atomic_load(&n_callbacks);
-    NEED(clSetEventCallback(l->pending, CL_COMPLETE, told, NULL));
+    NEED(clSetEventCallback(l->pending, CL_COMPLETE, reported, NULL));
     while (atomic_load(&n_callbacks) == before) {
     }
     cl_int set = clSetUserEventStatus(l->user, CL_COMPLETE);
@@ -195,7 +195,7 @@ int case_lost_kernel(int argc, char **argv)
     l.e.queue = clCreateCommandQueue(l.e.context, l.e.device, 0, &rc);
     NEED(rc);
     edge_launch_endless(&l.e, l.large, &running);
-    NEED(clSetEventCallback(running, CL_COMPLETE, told, NULL));
+    NEED(clSetEventCallback(running, CL_COMPLETE, reported, NULL));
     edge_say("ready");
     CHECK(clFinish(l.e.queue) == CL_OUT_OF_RESOURCES);
     edge_say("out %llu", (unsigned long long)now_ns());

@@ -82,7 +82,7 @@ static bool take(struct fuzz *f, uint32_t number)
     unsigned char *payload = NULL;
     const uint8_t what = fuzz_u8(f);
     /* Counts that the frames after it can hold, or any. */
-    struct gn_worker_hand_far far = {
+    struct gn_worker_hand_tcp far = {
         .n_held = what & 3, .n_areas = what >> 2 & 3, .n_said = what >> 4 & 3};
     struct gn_frame frame = {
         .op = (uint16_t)(80 + what % 4), .seq = what >> 6, .n_payload = fuzz_u16(f)};
@@ -92,7 +92,7 @@ static bool take(struct fuzz *f, uint32_t number)
         far.first = fuzz_u8(f);
         far.acknowledged = far.first + fuzz_u8(f);
         frame =
-            (struct gn_frame){.op = GN_WORKER_HAND_FAR, .payload = &far, .n_payload = sizeof far};
+            (struct gn_frame){.op = GN_WORKER_HAND_TCP, .payload = &far, .n_payload = sizeof far};
     } else {
         size_t n = frame.n_payload;
         const uint8_t *at = fuzz_bytes(f, &n);

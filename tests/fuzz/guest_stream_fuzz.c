@@ -5,6 +5,7 @@
  * files, acknowledgements. Everything stays inside the tables, the data area and the memory that a
  * transfer waits for, and what is kept for later is bounded.
  */
+#include "guest/migrate/follow_migration.h"
 #include "guest/session/session_ops.h"
 #include "guest/session/session_tcp_internal.h"
 
@@ -38,12 +39,13 @@ static void heard(struct gn_session *session, uint16_t op, const void *payload, 
 }
 
 static const struct gn_guest_api api = {
-    .name = "fuzz", .heard = heard, .result_lost = -5, .result_no_memory = -6};
+    .name = "fuzz", .on_frame = heard, .result_lost = -5, .result_no_memory = -6};
 
 static void begin(void)
 {
     struct gn_segment data;
     s.api = &api;
+    s.migration = &gn_session_migration;
     s.socket = -1;
     gn_lost_init(&s.lost);
     s.waiter = (struct gn_waiter){gn_spin_policy_default(), &s.lost};

@@ -80,7 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         switch (step % 8) {
         case 0:
             if (n_held < MAX_HELD)
-                FUZZ_CHECK(gn_reply_take(&replies, &held[n_held++]) == 0);
+                FUZZ_CHECK(gn_reply_claim(&replies, &held[n_held++]) == 0);
             break;
         case 1:
             write_anywhere(&f, slots, GN_REPLY_SLOTS * sizeof *slots);

@@ -53,7 +53,7 @@ static int describe(struct gn_sim_workload *w, char kind, char *text, size_t n,
         return rc;
     case 't':
         f = n ? fmemopen(text, n, "r") : NULL;
-        rc = f ? gn_sim_trace_take(w, "day.csv", f, err) : -1;
+        rc = f ? gn_sim_trace_parse(w, "day.csv", f, err) : -1;
         if (f)
             fclose(f);
         return rc;

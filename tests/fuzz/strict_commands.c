@@ -7,10 +7,10 @@ static bool commands_wait;
 
 static void tell(struct thing *e)
 {
-    void(CL_CALLBACK * told)(cl_event, cl_int, void *) = e->told;
-    e->told = NULL;
-    if (told)
-        told((cl_event)e, e->status, e->told_arg);
+    void(CL_CALLBACK * reported)(cl_event, cl_int, void *) = e->reported;
+    e->reported = NULL;
+    if (reported)
+        reported((cl_event)e, e->status, e->told_arg);
 }
 
 bool strict_driver_end(unsigned which, int status)
@@ -67,12 +67,12 @@ static cl_int CL_API_CALL finish(cl_command_queue q)
 }
 
 static cl_int CL_API_CALL event_callback(cl_event h, cl_int type,
-                                         void(CL_CALLBACK *told)(cl_event, cl_int, void *),
+                                         void(CL_CALLBACK *reported)(cl_event, cl_int, void *),
                                          void *arg)
 {
     struct thing *e = of(h, EVENT);
-    FUZZ_CHECK(e && type == CL_COMPLETE && told && !e->told);
-    e->told = told;
+    FUZZ_CHECK(e && type == CL_COMPLETE && reported && !e->reported);
+    e->reported = reported;
     e->told_arg = arg;
     if (e->status <= CL_COMPLETE)
         tell(e);

@@ -26,7 +26,7 @@ struct thing {
     size_t bytes, element, width, height, depth;
     unsigned char *memory;
     int status; /* an event's; a command buffer's: not 0 when it is finalized */
-    void(CL_CALLBACK *told)(cl_event, cl_int, void *);
+    void(CL_CALLBACK *reported)(cl_event, cl_int, void *);
     void *told_arg;
     struct thing *next; /* in the list of outstanding events */
 };

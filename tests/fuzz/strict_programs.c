@@ -104,11 +104,11 @@ static cl_int CL_API_CALL unload_compiler(cl_platform_id p)
 }
 
 static cl_int CL_API_CALL program_release_callback(cl_program p,
-                                                   void(CL_CALLBACK *told)(cl_program, void *),
+                                                   void(CL_CALLBACK *reported)(cl_program, void *),
                                                    void *arg)
 {
     (void)arg;
-    return of(p, PROGRAM) && told ? CL_SUCCESS : CL_INVALID_VALUE;
+    return of(p, PROGRAM) && reported ? CL_SUCCESS : CL_INVALID_VALUE;
 }
 
 static cl_int CL_API_CALL specialization(cl_program p, cl_uint id, size_t size, const void *value)

@@ -26,7 +26,7 @@
 static struct gn_vgpu v;
 static struct gn_vgpu_boot boot;
 static struct gn_cl_platform platform;
-static struct gn_vgpu_ears ears;
+static struct gn_vgpu_control channels;
 static struct gn_counters counters;
 static int session_end, control_end, null_fd, stdout_fd;
 static void *data_area;
@@ -89,7 +89,7 @@ static void set_up(bool later)
     FUZZ_CHECK(gn_vgpu_open(&v, &boot, &gn_vgpu_session_shm, &gn_opencl_vgpu_api) == 0);
     v.help = at_once;
     v.lease.leased_bytes = UINT64_MAX; /* nobody is there to ask */
-    gn_vgpu_ears_init(&ears, &boot);
+    gn_vgpu_control_init(&channels, &boot);
 }
 
 static void hear_nothing(int fd)
@@ -170,7 +170,7 @@ static bool step(struct fuzz *f)
         for (uint32_t i = 0; i < v.n_devices; i++)
             gn_device_pump(&v.devices[i]);
     }
-    if (gn_vgpu_hear(&v, &ears) < 0)
+    if (gn_vgpu_dispatch_control(&v, &channels) < 0)
         return false;
     hear_nothing(session_end);
     return !atomic_load(&v.fault);
@@ -254,8 +254,8 @@ static void let_go(void)
     free(v.devices);
     for (uint32_t i = 1; i < atomic_load(&v.n_segments); i++)
         gn_segment_fini(&v.segments[i]);
-    gn_frame_reader_fini(&ears.control.reader);
-    gn_frame_reader_fini(&ears.session);
+    gn_frame_reader_fini(&channels.control.reader);
+    gn_frame_reader_fini(&channels.session);
     gn_frame_writer_fini(&v.frames);
     close(session_end);
     close(control_end);

@@ -389,13 +389,14 @@ static cl_program linked(const char *options)
 static void ask_log(cl_program program)
 {
     char log[2][4096];
-    size_t bytes = 0, told = 0;
+    size_t bytes = 0, reported = 0;
     MUST(clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes));
     HOLDS(bytes <= sizeof log[0]);
     for (int i = 0; i < 2; i++) {
         usleep(dice(20000));
-        MUST(clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, bytes, log[i], &told));
-        HOLDS(told == bytes);
+        MUST(
+            clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, bytes, log[i], &reported));
+        HOLDS(reported == bytes);
     }
     HOLDS(!memcmp(log[0], log[1], bytes) && strstr(log[0], "nonsense"));
 }

@@ -445,7 +445,7 @@ static bool happens(struct world *w, enum event e)
         w->flush = 0;
         w->in_file = 1;
         w->session = 0; /* the program has it */
-        feed(w, GN_TX_ON_TOLD);
+        feed(w, GN_TX_ON_NOTIFIED);
         return true;
     case FILE_NOT_SAFE:
         if (!w->flush || w->state != GN_TX_SAVED)
@@ -490,7 +490,7 @@ static bool happens(struct world *w, enum event e)
         if (!is_kind(STOPS) || !w->program || !w->in_file || w->waits)
             return false;
         w->waits = 1;
-        if (w->state == GN_TX_TOLD || w->state == GN_TX_STOPPED)
+        if (w->state == GN_TX_NOTIFIED || w->state == GN_TX_STOPPED)
             feed(w, GN_TX_ON_WAITS);
         return true;
     case PROGRAM_ENDS:
@@ -569,7 +569,7 @@ static void judge_state(const struct world *w)
     if (w->stays && !w->back && !w->link_broke && !w->from_program.n && is_kind(K(OUTBOUND)) &&
         state != GN_TX_DEST_FAILED)
         violate("it is not seen that the program stays");
-    if (state == GN_TX_TOLD && !w->in_file)
+    if (state == GN_TX_NOTIFIED && !w->in_file)
         violate("the program was not told");
     if (state == GN_TX_STOPPED && w->waits && w->source == SOURCE_GONE)
         violate("it is waited for what has come");
@@ -787,12 +787,12 @@ static void plant(enum gn_transaction_kind kind, table t, unsigned state, unsign
 /* Does this kind do anything at this action? A set of kinds may have more in common. */
 static bool matters(enum gn_transaction_kind kind, unsigned state, uint32_t action)
 {
-    const uint32_t told = K(OUTBOUND) | K(INBOUND) | K(RESTORE);
+    const uint32_t reported = K(OUTBOUND) | K(INBOUND) | K(RESTORE);
     switch (action) {
     case GN_TX_DO_DISMISS:
         return TWO >> kind & 1;
     case GN_TX_DO_STAY: /* STOP lets go of the session that it has when all is saved */
-        return (told >> kind & 1) || (kind == GN_TX_STOP && state == GN_TX_SAVED);
+        return (reported >> kind & 1) || (kind == GN_TX_STOP && state == GN_TX_SAVED);
     default:
         return true;
     }

@@ -215,22 +215,19 @@ static void ask(const struct object *o)
 /* A part made only now of a buffer that may have been made again since: it inherits the same. */
 static void ask_new_parts(const struct object *o)
 {
-    static const cl_mem_flags flags[] = {0, CL_MEM_READ_ONLY, CL_MEM_HOST_READ_ONLY};
     const cl_image_format format = {CL_RGBA, CL_UNORM_INT8};
     const cl_buffer_region region = {4096, 1024};
     const cl_image_desc line = {
         .image_type = CL_MEM_OBJECT_IMAGE1D_BUFFER, .image_width = 64, .mem_object = o->handle};
     if (o->kind != MEM || strncmp(o->name, "buffer ", 7) != 0)
         return;
-    for (size_t f = 0; f < 2 * (sizeof flags / sizeof *flags); f++) {
-        cl_mem_flags given = flags[f / 2];
+    for (int image = 0; image < 2; image++) {
         cl_int r;
         struct object made = {.kind = MEM};
         made.handle =
-            f % 2 ? clCreateImage(context, given, &format, &line, NULL, &r)
-                  : clCreateSubBuffer(o->handle, given, CL_BUFFER_CREATE_TYPE_REGION, &region, &r);
-        snprintf(made.name, sizeof made.name, "new %s 0x%llx of %.40s", f % 2 ? "image" : "part",
-                 (unsigned long long)given, o->name);
+            image ? clCreateImage(context, 0, &format, &line, NULL, &r)
+                  : clCreateSubBuffer(o->handle, 0, CL_BUFFER_CREATE_TYPE_REGION, &region, &r);
+        snprintf(made.name, sizeof made.name, "new %s of %.40s", image ? "image" : "part", o->name);
         printf("%s: %d\n", made.name, r);
         if (!made.handle)
             continue;

@@ -75,7 +75,7 @@ class Faults(KilledBetweenTwo, MovesCase):
                 program.process.wait(timeout=TIMEOUT_S)
 
     def test_a_gantryd_that_is_emptied_meanwhile_takes_no_program_in(self):
-        """The program comes with its ticket after the other gantryd has begun to be emptied."""
+        """The program comes with its ticket after the other gantryd has begun to drain."""
         a, b = self.pair()
         with a, b:
             program = self.at_first(a, GANTRY_HOLD="program-move-told")
@@ -87,7 +87,7 @@ class Faults(KilledBetweenTwo, MovesCase):
             program.process.send_signal(signal.SIGCONT)
             _, errors = move.communicate(timeout=TIMEOUT_S)
             self.assertEqual(move.returncode, 1)
-            self.assertIn("is being emptied itself", errors)
+            self.assertIn("is draining itself", errors)
             self.assertEqual([(v["id"], v["worker_pid"]) for v in a.vgpus()], [(before[0]["id"], before[0]["worker_pid"])])
             self.assertEqual(b.vgpus(), [])
             self.ends_well(program)

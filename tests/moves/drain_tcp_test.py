@@ -140,7 +140,7 @@ class DrainTcp(TcpCase):
         self.assertEqual(self.drain(b, a, 0, "--token-file", "red=" + self.token_file("red", "a")), {})
         status, said = gantry(a, "drain", b.tcp_address, *blue)
         self.assertEqual(status, 1)
-        self.assertIn("is being emptied itself", said["error"]["why"])
+        self.assertIn("is draining itself", said["error"]["why"])
         self.assertNotIn("draining", a.ctl("ls"))
         self.assertEqual([v["id"] for v in a.vgpus()], [vgpu])
         self.end_well([program])

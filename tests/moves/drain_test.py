@@ -35,7 +35,7 @@ def rest():
 threading.Thread(target=rest).start()
 ctypes.CDLL(None).syscall({"x86_64": 60}.get(os.uname().machine, 93), 0)
 """
-REFUSAL = "this gantryd is being emptied, and takes in no new programs"
+REFUSAL = "this gantryd is draining and accepts no new programs"
 
 
 class Drain(MovesCase):
@@ -126,7 +126,7 @@ class Drain(MovesCase):
         program, vgpu = self.attached(b)
         status, said = gantry(b, "migrate", vgpu, a.address)
         self.assertEqual(status, 1)
-        self.assertIn("is being emptied itself", said["error"]["why"])
+        self.assertIn("is draining itself", said["error"]["why"])
         self.assertEqual(gantry(b, "drain", a.address)[0], 1)
         self.assertNotIn("draining", b.ctl("ls"))
         path = os.path.join(self.work, "v.gnc")
@@ -146,7 +146,7 @@ class Drain(MovesCase):
         self.assertIn("it is stopped", stays["why"])
         status, said = gantry(a, "restore", path)
         self.assertEqual(status, 1)
-        self.assertIn("is being emptied", json.dumps(said["error"]))
+        self.assertIn("is draining", json.dumps(said["error"]))
         self.assertEqual(gantry(a, "drain", "--undo")[0], 0)
         self.assertEqual(gantry(a, "restore", path)[0], 0)
         self.ends_well(program)
@@ -276,7 +276,7 @@ class Drain(MovesCase):
         self.assertEqual(self.drain(b, c, 0), {})
         _, errors = move.communicate(timeout=TIMEOUT_S)
         self.assertEqual(move.returncode, 1)
-        self.assertIn("is being emptied itself", errors)
+        self.assertIn("is draining itself", errors)
         for pid in hosts:
             os.kill(pid, signal.SIGCONT)
         self.assertEqual((self.at(a), self.at(b), self.at(c)), ({vgpu}, set(), set()))

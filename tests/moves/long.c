@@ -50,7 +50,7 @@ static const char told_text[] =
 static cl_device_id device;
 static cl_context context;
 static cl_command_queue queue;
-static bool told;
+static bool reported;
 static uint32_t host[2 * ITEMS];
 
 static double seconds(void)
@@ -132,22 +132,22 @@ int main(int argc, char **argv)
     cl_platform_id platform;
     cl_ulong last_end = 0;
     cl_int r;
-    told = argc > 1 && strcmp(argv[1], "told") == 0;
+    reported = argc > 1 && strcmp(argv[1], "told") == 0;
     setvbuf(stdout, NULL, _IONBF, 0);
     MUST(clGetPlatformIDs(1, &platform, NULL));
     MUST(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL));
     context = clCreateContext(NULL, 1, &device, NULL, NULL, &r);
     MUST(r);
     queue = clCreateCommandQueue(
-        context, device, told ? CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE : CL_QUEUE_PROFILING_ENABLE,
-        &r);
+        context, device,
+        reported ? CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE : CL_QUEUE_PROFILING_ENABLE, &r);
     MUST(r);
     cl_mem mem = clCreateBuffer(context, CL_MEM_READ_WRITE, sizeof host, NULL, &r);
     MUST(r);
     const uint32_t rounds = rounds_for(mem, 1.5), zero = 0;
-    cl_kernel k = build(told ? told_text : plain_text);
+    cl_kernel k = build(reported ? told_text : plain_text);
     /* What a group takes is to be known before the first long one. */
-    for (int i = 0; told && i < 3; i++) {
+    for (int i = 0; reported && i < 3; i++) {
         cl_event event = launch(k, false, mem, FEW_ROWS, rounds, NULL);
         MUST(clWaitForEvents(1, &event));
         clReleaseEvent(event);
@@ -155,23 +155,23 @@ int main(int argc, char **argv)
     cl_event before;
     MUST(clEnqueueFillBuffer(queue, mem, &zero, sizeof zero, 0, sizeof host, 0, NULL, &before));
     /* Two at a time, so that there is one whenever a move comes. */
-    cl_event events[2] = {launch(k, !told, mem, ROWS, rounds, &before), NULL};
+    cl_event events[2] = {launch(k, !reported, mem, ROWS, rounds, &before), NULL};
     uint32_t n_all = 1;
     MUST(clFlush(queue));
     clReleaseEvent(before);
     printf("goes\n");
     while (!told_to_end()) {
-        events[1] = launch(k, !told, mem, ROWS, rounds, &events[0]);
+        events[1] = launch(k, !reported, mem, ROWS, rounds, &events[0]);
         n_all++;
         MUST(clFlush(queue));
         MUST(clWaitForEvents(1, &events[0]));
-        if (!told)
+        if (!reported)
             check_times(events[0], &last_end);
         clReleaseEvent(events[0]);
         events[0] = events[1];
     }
     MUST(clWaitForEvents(1, &events[0]));
-    if (!told)
+    if (!reported)
         check_times(events[0], &last_end);
     MUST(clEnqueueReadBuffer(queue, mem, CL_TRUE, 0, sizeof host, host, 0, NULL, NULL));
     /* What the rounds make of x: a * x + c. */

@@ -105,7 +105,7 @@ static void *wait_for(void *arg)
 static void user_event(cl_command_queue q, const char *name)
 {
     cl_int r;
-    int told = 0;
+    int reported = 0;
     cl_event gate = clCreateUserEvent(context, &r), first, last;
     MUST(r);
     pthread_t thread;
@@ -113,19 +113,19 @@ static void user_event(cl_command_queue q, const char *name)
     cl_mem mem = filled(0, 5);
     launch(q, mem, 2, 1, &gate, &first);
     launch(q, mem, 3, 1, &first, &last);
-    MUST(clSetEventCallback(last, CL_COMPLETE, called, &told));
+    MUST(clSetEventCallback(last, CL_COMPLETE, called, &reported));
     HOLDS(!pthread_create(&thread, NULL, wait_for, last));
     step(name);
     cl_int status = 1;
     MUST(clGetEventInfo(last, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL));
-    HOLDS(status > CL_COMPLETE && !told);
+    HOLDS(status > CL_COMPLETE && !reported);
     MUST(clSetUserEventStatus(gate, CL_COMPLETE));
     pthread_join(thread, &waited);
     HOLDS(!waited);
     HOLDS(has(mem, 0, N, 10));
-    while (!__atomic_load_n(&told, __ATOMIC_ACQUIRE))
+    while (!__atomic_load_n(&reported, __ATOMIC_ACQUIRE))
         ;
-    HOLDS(told == 1);
+    HOLDS(reported == 1);
     cl_ulong queued, end;
     MUST(clGetEventProfilingInfo(last, CL_PROFILING_COMMAND_QUEUED, sizeof queued, &queued, NULL));
     MUST(clGetEventProfilingInfo(last, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL));
@@ -276,7 +276,7 @@ static void shared_memory(cl_program program)
 {
     cl_device_svm_capabilities can = 0;
     cl_int r;
-    int told = 0;
+    int reported = 0;
     if (getenv("MOVED_WITHOUT_SVM") ||
         clGetDeviceInfo(device, CL_DEVICE_SVM_CAPABILITIES, sizeof can, &can, NULL) ||
         !(can & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER)) {
@@ -316,14 +316,14 @@ static void shared_memory(cl_program program)
     MUST(clEnqueueBarrierWithWaitList(other, 0, NULL, NULL));
     MUST(clEnqueueSVMMemcpy(other, CL_FALSE, values, late, N * 4, 0, NULL, &last));
     void *end[] = {late};
-    MUST(clEnqueueSVMFree(other, 1, end, freed, &told, 1, &last, NULL));
+    MUST(clEnqueueSVMFree(other, 1, end, freed, &reported, 1, &last, NULL));
     step("shared memory");
     grow();
-    HOLDS(words[0] == 6 && words[1] == 60 && !told);
+    HOLDS(words[0] == 6 && words[1] == 60 && !reported);
     cells[0].n = 1000; /* fine grain or not: nobody else has it now */
     MUST(clSetUserEventStatus(gate, CL_COMPLETE));
     MUST(clFinish(other));
-    HOLDS(values[0] == 6 && values[1] == 1000 + 21 + 31 && told);
+    HOLDS(values[0] == 6 && values[1] == 1000 + 21 + 31 && reported);
     cl_uint *more = clSVMAlloc(context, CL_MEM_READ_WRITE, N * 4, 0);
     HOLDS(more);
     MUST(clEnqueueSVMMemFill(queue, more, &five, 4, N * 4, 0, NULL, NULL));

@@ -247,7 +247,7 @@ static void facts(void)
 
 #define N_SUMS 6000u
 
-static void CL_CALLBACK told(cl_event e, cl_int status, void *user_data)
+static void CL_CALLBACK reported(cl_event e, cl_int status, void *user_data)
 {
     (void)e;
     __atomic_fetch_or((int *)user_data, 1 << (status < 0 ? 4 : status), __ATOMIC_SEQ_CST);
@@ -295,8 +295,8 @@ static void chain(cl_command_queue q, const char *name, int gated)
                                             : NULL,
                                     &e[i]),
              "launch");
-        need(clSetEventCallback(e[i], CL_SUBMITTED, told, &seen[i]), "callback");
-        need(clSetEventCallback(e[i], CL_COMPLETE, told, &seen[i]), "callback");
+        need(clSetEventCallback(e[i], CL_SUBMITTED, reported, &seen[i]), "callback");
+        need(clSetEventCallback(e[i], CL_COMPLETE, reported, &seen[i]), "callback");
     }
     need(clEnqueueMarkerWithWaitList(q, 0, NULL, &marker), "marker");
     need(clFlush(q), "flush");

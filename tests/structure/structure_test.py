@@ -160,11 +160,37 @@ class Circles(Tree):
         back = self.A.replace("return n;", "return n ? gn_b(0, 0) : 0;")
         self.assertEqual(self.check(**{"src/daemon/net/a.c": back, "src/daemon/net/b.c": self.B, "src/daemon/vgpu/b.c": LICENCE}), [])
 
-    def test_in_a_folder_that_is_not_held_yet_it_is_no_violation(self):
+    def test_each_folder_with_sub_folders_is_held(self):
         back = self.A.replace("return n;", "return n ? gn_b(0, 0) : 0;")
-        moved = {path.replace("daemon", "guest"): text.replace("daemon", "guest") for path, text in self.FILES.items()}
-        self.write({**moved, "src/guest/net/a.c": back.replace("daemon", "guest")})
-        self.assertEqual(structure.check_circles(self.root), [])
+        for folder in structure.SUB_FOLDERS:
+            moved = {path.replace("daemon", folder): text.replace("daemon", folder) for path, text in self.FILES.items()}
+            self.write({**moved, "src/{}/net/a.c".format(folder): back.replace("daemon", folder)})
+        problems = structure.check_circles(self.root)
+        self.assertEqual([problem.split(":")[0] for problem in problems], ["src/daemon", "src/guest", "src/vgpu"])
+
+    ORDER = {"src/guest/core/c.c": LICENCE + "int gn_c(void)\n{\n    return 1;\n}\n",
+             "src/guest/session/s.c": LICENCE + "int gn_s(void)\n{\n    return gn_c();\n}\n",
+             "src/guest/attach.c": LICENCE + "int gn_attach(void)\n{\n    return gn_s();\n}\n",
+             "src/guest/opencl/o.c": LICENCE + "int gn_o(void)\n{\n    return gn_attach();\n}\n"}
+
+    def check_order(self, **changed):
+        self.write({**self.ORDER, **changed})
+        return structure.check_circles(self.root)
+
+    def test_later_sub_folders_use_earlier_ones(self):
+        self.assertEqual(self.check_order(), [])
+        tables = "session/session_ops.h"
+        self.assertEqual(self.check_order(**{"src/guest/" + tables: header("GN_S_H", ""),
+                                             "src/guest/core/d.c": LICENCE + '#include "guest/{}"\n'.format(tables)}), [])
+
+    def test_a_use_against_the_order(self):
+        for path, call, used in (("core/d.c", "gn_s()", "session/s.c"), ("migrate/m.c", "gn_o()", "opencl/o.c"),
+                                 ("session/t.c", "gn_attach()", "attach.c")):
+            text = LICENCE + "int gn_d(void)\n{\n    return " + call + ";\n}\n"
+            self.one(self.check_order(**{"src/guest/" + path: text}), "src/guest/{} uses src/guest/{}, ".format(path, used))
+            self.assertEqual(self.check_order(**{"src/guest/" + path: "#include <cmocka.h>\n" + text}), [])
+        self.one(self.check_order(**{"src/guest/session/s.h": header("GN_S_H", ""),
+                                     "src/guest/core/d.c": LICENCE + '#include "guest/session/s.h"\n'}), "session/s.h")
 
 
 class Files(Tree):
@@ -203,6 +229,7 @@ class Files(Tree):
         self.one(self.check(**{"src/link/a.c": LICENCE + "int f = CL_SUCCESS;\n"}), "link knows no API")
         clean = {"src/link/a.c": LICENCE}
         for path, text, what, folder in (("vgpu/core/a.c", "int f = GN_KIND_MEM;\n", "GN_KIND_MEM", "vgpu/core"),
+                                         ("guest/attach.c", "int f = CL_SUCCESS;\n", "CL_S", "guest/attach"),
                                          ("daemon/net/a.c", 'char f[] = "OpenCL";\n', "OpenCL", "daemon"),
                                          ("vgpu/migrate/a.c", '#include "vgpu/opencl/a.h"\n', "opencl", "vgpu/migrate")):
             self.one(self.check(**{**clean, "src/" + path: LICENCE + text}), what, folder + " knows no API")

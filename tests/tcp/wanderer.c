@@ -190,13 +190,13 @@ static cl_int many_buffers(int n, size_t mib)
     return r;
 }
 
-static sem_t told;
+static sem_t reported;
 
 static void CL_CALLBACK tell(cl_event event, cl_int status, void *arg)
 {
     (void)arg;
     if (status == CL_COMPLETE)
-        sem_post(&told);
+        sem_post(&reported);
     clReleaseEvent(event);
 }
 
@@ -223,7 +223,7 @@ static cl_int with_callbacks(void)
     if (!r)
         r = clWaitForEvents(1, &last);
     while (!r && registered--)
-        r = sem_wait(&told);
+        r = sem_wait(&reported);
     if (!r)
         r = clReleaseEvent(first);
     if (!r)
@@ -384,7 +384,7 @@ int main(void)
 {
     char line[64];
     const char *exits = getenv("WANDERER_EXIT");
-    if (sem_init(&told, 0, 0) || (exits && atexit(at_exit)))
+    if (sem_init(&reported, 0, 0) || (exits && atexit(at_exit)))
         return 1;
     if (exits && !strcmp(exits, "openssl"))
         OPENSSL_init_crypto(OPENSSL_INIT_LOAD_CRYPTO_STRINGS, NULL);

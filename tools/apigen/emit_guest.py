@@ -130,11 +130,11 @@ def check_handles(call, out, failed):
             out(f"    struct gn_object *object = gn_object_{of}({p.name}, {kind(p.kind)});")
             out(f"    if (!object)\n        return {failed(d.invalid(p.kind))};")
         else:
-            out(f"    if ({p.name} && !gn_object_beside(object, {p.name}, {kind(p.kind)}))")
+            out(f"    if ({p.name} && !gn_object_of_session(object, {p.name}, {kind(p.kind)}))")
             out(f"        return {failed(d.invalid(p.kind))};")
     for p in call.params:
         if p.mode == "handles":
-            out(f"    if ({p.name} && !gn_objects_beside(object, {p.name}, {p.length}, {kind(p.kind)}))")
+            out(f"    if ({p.name} && !gn_objects_of_session(object, {p.name}, {p.length}, {kind(p.kind)}))")
             out(f"        return {failed(d.invalid(p.kind))};")
 
 

@@ -289,11 +289,11 @@ static int run(struct gn_cl_page_hash *h, cl_mem buffer, uint64_t buffer_bytes, 
                                     ret, 1, &over, NULL);
     /* A launch may fail after it was accepted; the digests read then are those of an earlier
      * run. */
-    const cl_int told = h->cl->clGetEventInfo(over, CL_EVENT_COMMAND_EXECUTION_STATUS,
-                                              sizeof status, &status, NULL);
+    const cl_int reported = h->cl->clGetEventInfo(over, CL_EVENT_COMMAND_EXECUTION_STATUS,
+                                                  sizeof status, &status, NULL);
     h->cl->clReleaseEvent(over);
-    if (!rc && (told || status != CL_COMPLETE))
-        return say(err, told ? told : status, "the kernel's end");
+    if (!rc && (reported || status != CL_COMPLETE))
+        return say(err, reported ? reported : status, "the kernel's end");
     return rc ? say(err, rc, "clEnqueueReadBuffer") : 0;
 }
 

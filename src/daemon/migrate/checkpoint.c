@@ -26,48 +26,29 @@
 #include "control/control.h"
 #include "daemon/tenants/admission.h"
 #include "daemon/vgpu/template.h"
-#include "daemon/net/program_watch.h"
+#include "daemon/net/transport.h"
 #include "daemon/vgpu/tcp_sessions.h"
 #include "daemon/migrate/migration.h"
 #include "daemon/vgpu/create.h"
 #include "daemon/vgpu/lifecycle.h"
+#include "daemon/vgpu/record_session.h"
 #include "daemon/vgpu/segments.h"
 #include "daemon/vgpu/worker.h"
 #include "shm/session_layout.h"
 
 static const struct gn_migration_ops save_ops, restore_ops;
 
-static void close_session(struct gn_vgpu_record *v)
-{
-    gn_quota_close(v->quota, &v->session_fd);
-}
-
-/* Not sent at once: a connection that breaks over it might end the vGPU that is in hand. */
-static void say(struct gn_conn *c, uint16_t op, const void *payload, size_t n)
-{
-    (void)gn_frame_push(&c->writer, op, 0, 0, payload, n, NULL, 0);
-    gn_loop_change(&c->daemon->loop, &c->socket, EPOLLIN | EPOLLOUT);
-}
-
 /* ---- out */
 
 static int judge_checkpoint(const struct gn_vgpu_record *v, bool stop, struct gn_error *err)
 {
-    if (v->remote && !v->conn)
-        return gn_fail(err, ENOTCONN, "try again in a moment",
-                       "the connection to its program is broken");
-    /* It is admitted by its session's key, which ends with this gantryd. */
-    if (v->remote && stop && v->conn->claims)
-        return gn_fail(
-            err, EOPNOTSUPP,
-            "gantry migrate VGPU tcp:HOST:PORT takes it to another gantryd; without --stop it "
-            "goes on, and the file is to look at",
-            "its program has come from another gantryd, and has no token by which it could come "
-            "back to this one");
+    int rc = v->session_ops->judge_checkpoint(v, stop, err);
+    if (rc)
+        return rc;
     if (v->hosted)
         return gn_fail(err, EOPNOTSUPP, "gantry mode VGPU remote, and try again",
                        "it lives in its program, which cannot be saved from there yet");
-    const int rc = gn_migration_refuse_busy(v, err);
+    rc = gn_migration_refuse_busy(v, err);
     if (rc)
         return rc;
     if (!v->booted || v->ending || !v->conn || v->process.fd < 0 || v->control.fd < 0)
@@ -78,20 +59,17 @@ static int judge_checkpoint(const struct gn_vgpu_record *v, bool stop, struct gn
 int gn_checkpoint_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, bool stop,
                         uint32_t drain_timeout_ms, struct gn_error *err)
 {
-    struct gn_worker_save how = {.drain_timeout_ms = drain_timeout_ms,
-                                 .flags = GN_WORKER_SAVE_FILE | (stop ? GN_WORKER_SAVE_STOP : 0),
-                                 .vgpu_id = v->id};
-    const enum gn_transaction_kind kind = !stop       ? GN_TX_SNAPSHOT
-                                          : v->remote ? GN_TX_STOP_TCP
-                                                      : GN_TX_STOP;
+    struct gn_worker_save how = {
+        .drain_timeout_ms = drain_timeout_ms, .flags = GN_WORKER_SAVE_FILE, .vgpu_id = v->id};
+    const enum gn_transaction_kind kind = stop ? v->session_ops->stop_kind : GN_TX_SNAPSHOT;
     int fd = -1, rc = judge_checkpoint(v, stop, err);
-    if (!rc && kind == GN_TX_STOP_TCP)
-        how.flags |= GN_WORKER_SAVE_FAR | GN_WORKER_SAVE_BESIDE;
+    if (stop)
+        how.flags |= GN_WORKER_SAVE_STOP | v->session_ops->save_flags;
     if (!rc && stop && getrandom(how.key, sizeof how.key, 0) != sizeof how.key)
         rc = gn_fail(err, EIO, NULL, "cannot get random numbers");
     struct gn_migration *m = rc ? NULL : gn_migration_new(kind, &save_ops, v, c, seq, &how, err);
     if (!rc)
-        rc = m ? gn_migration_take_file(c, &fd, err) : -ENOMEM;
+        rc = m ? gn_migration_set_file(c, &fd, err) : -ENOMEM;
     GN_FAULT("daemon-before-save");
     if (!rc && gn_frame_push(&v->writer, GN_WORKER_SAVE, 0, 0, &how, sizeof how, &fd, 1))
         rc = gn_fail(err, EPIPE, NULL, "its worker cannot be reached");
@@ -141,8 +119,8 @@ static void ask_flush(struct gn_migration *m)
         rc = gn_conn_no_room(&err);
     else if (!c)
         rc = gn_fail(&err, EPROTO, NULL, "the command that asked for it has ended");
-    else if (v->session_fd < 0 && !v->remote)
-        rc = gn_fail(&err, EPROTO, NULL, "its worker did not hand over the program's session");
+    else
+        rc = v->session_ops->judge_saved(v, &err);
     if (rc) {
         (void)gn_migration_input(m, GN_TX_ON_FAILED, &err);
         return;
@@ -157,7 +135,7 @@ static void ask_flush(struct gn_migration *m)
 static void settle(struct gn_migration *m)
 {
     const struct gn_vgpu_record *v = m->from;
-    if ((v->remote || v->hand_fd >= 0) && v->process.fd < 0)
+    if (v->session_ops->awaits_restore(v) && v->process.fd < 0)
         (void)gn_migration_input(m, GN_TX_ON_SETTLED, NULL);
 }
 
@@ -183,14 +161,12 @@ static void save_act(struct gn_migration *m, uint32_t action, const struct gn_er
         ask_flush(m);
         break;
     case GN_TX_DO_STAY:
-        /* Where the worker is dead, the program now hears that it is. A program over tcp has no end
-         * of the session: gantryd keeps it open for the worker. */
-        if (!m->from->remote)
-            close_session(m->from);
+        /* Where the worker is dead, the program now hears that it is. */
+        m->from->session_ops->close_program_end(m->from);
         break;
     case GN_TX_DO_RECALL:
         if (m->from->conn)
-            say(m->from->conn, GN_LINK_RESTORED, NULL, 0);
+            gn_conn_queue(m->from->conn, GN_LINK_RESTORED, 0, NULL, 0);
         break;
     case GN_TX_DO_PARK:
         park(m);
@@ -207,36 +183,25 @@ static const struct gn_migration_ops save_ops = {.what = "checkpoint",
                                                  .act = save_act,
                                                  .reply = save_reply};
 
-/* In shared memory this message decides. */
 static int tell_stopped(const struct gn_migration *m, struct gn_error *err)
 {
     struct gn_vgpu_record *v = m->from;
     struct gn_link_stopped stopped = {.vgpu_id = v->id};
-    int rc = 0;
     memcpy(stopped.key, m->how.key, sizeof stopped.key);
-    if (!v->remote)
-        rc = gn_frame_send(v->session_fd, 0, GN_LINK_STOPPED, 0, 0, &stopped, sizeof stopped,
-                           &v->session_fd, 1);
-    else if (v->conn)
-        say(v->conn, GN_LINK_STOPPED, &stopped, sizeof stopped);
-    else
-        rc = gn_fail(err, ENOTCONN, "try again in a moment",
-                     "the connection to its program is broken");
+    const int rc = v->session_ops->send_stopped(v, &stopped, err);
     explicit_bzero(&stopped, sizeof stopped);
-    return rc && !v->remote
-               ? gn_fail(err, -rc, "try again", "its program does not read what it is told")
-               : rc;
+    return rc;
 }
 
 void gn_checkpoint_returned(struct gn_vgpu_record *v)
 {
     const struct gn_migration *m = gn_migration_of(v);
     struct gn_error err;
-    if (m && m->tx.state == GN_TX_TOLD)
+    if (m && m->tx.state == GN_TX_NOTIFIED)
         (void)tell_stopped(m, &err); /* it is connected */
 }
 
-int gn_checkpoint_keep(struct gn_conn *c, uint32_t seq, struct gn_error *err)
+int gn_checkpoint_confirm(struct gn_conn *c, uint32_t seq, struct gn_error *err)
 {
     struct gn_migration *m = NULL;
     gn_list_for_each(v, &c->daemon->vgpus, struct gn_vgpu_record, link)
@@ -261,13 +226,8 @@ int gn_checkpoint_keep(struct gn_conn *c, uint32_t seq, struct gn_error *err)
     GN_FAULT("daemon-stopped");
     m->seq = seq;
     m->answered = false;
-    if (m->from->remote)
-        gn_quota_log(m->from->quota, GN_LOG_INFO,
-                     "vgpu=%08x: \"%s\" (%d) is told that it is in a file", m->from->id,
-                     m->from->program, (int)m->from->program_pid);
-    else
-        close_session(m->from);
-    (void)gn_migration_input(m, GN_TX_ON_TOLD, NULL);
+    m->from->session_ops->was_notified(m->from);
+    (void)gn_migration_input(m, GN_TX_ON_NOTIFIED, NULL);
     return 0;
 }
 
@@ -297,7 +257,7 @@ int gn_program_waits(struct gn_conn *c, uint32_t seq, const struct gn_link_wait 
         fds[GN_LINK_WAIT_RING] = -1;
         gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) waits for a restore", v->id,
                      v->program, (int)v->program_pid);
-        gn_conn_watch_program(c);
+        c->transport->watch_program(c);
     }
     gn_quota_close(v->quota, &v->hand_fd);
     v->n_segments = w->n_segments; /* the program's next segments have the numbers behind it */
@@ -343,7 +303,7 @@ static struct gn_vgpu_record *take_up(struct gn_conn *c, const struct gn_link_wa
     return v;
 }
 
-int gn_program_waits_far(struct gn_conn *c, uint32_t seq, const struct gn_link_wait_far *w,
+int gn_program_waits_tcp(struct gn_conn *c, uint32_t seq, const struct gn_link_wait_tcp *w,
                          struct gn_error *err)
 {
     struct gn_vgpu_record *v = gn_vgpus_of_conn(c, w->session, w->key);
@@ -355,7 +315,7 @@ int gn_program_waits_far(struct gn_conn *c, uint32_t seq, const struct gn_link_w
     if (!v && !(v = take_up(c, &w->wait, err)))
         return -EACCES;
     struct gn_migration *m = gn_migration_of(v);
-    const bool decides = m && m->tx.state == GN_TX_TOLD &&
+    const bool decides = m && m->tx.state == GN_TX_NOTIFIED &&
                          gn_secret_same(m->how.key, w->wait.key, sizeof w->wait.key);
     v->n_segments = w->wait.n_segments;
     if (!v->stopped && !decides) {
@@ -402,10 +362,7 @@ static void tell_restored(struct gn_vgpu_record *v)
 {
     v->stopped = false;
     explicit_bzero(v->stop_key, sizeof v->stop_key);
-    if (v->remote && v->conn)
-        say(v->conn, GN_LINK_RESTORED, NULL, 0); /* it asks before it believes that */
-    else if (!v->remote)
-        gn_conn_send(v->conn, GN_LINK_RESTORED, v->wait_seq, NULL, 0, NULL, 0);
+    v->session_ops->send_restored(v);
 }
 
 static void commit(struct gn_migration *m)
@@ -436,17 +393,13 @@ static void restore_act(struct gn_migration *m, uint32_t action, const struct gn
     struct gn_vgpu_record *v = m->from;
     switch (action) {
     case GN_TX_DO_FETCH:
-        if (!v->remote) /* the file of a remote one has all of its session */
-            gn_conn_send(v->conn, GN_LINK_HAND, v->wait_seq, NULL, 0, NULL, 0);
+        v->session_ops->request_session(v);
         break;
     case GN_TX_DO_COMMIT:
         commit(m);
         break;
     case GN_TX_DO_STAY:
-        /* The session may have gone over the socket that the program waits with: the program makes
-         * another one. */
-        if (v->conn && !v->remote)
-            gn_conn_refuse(v->conn, v->wait_seq, EAGAIN, err);
+        v->session_ops->refuse_restore(v, err);
         break;
     }
 }
@@ -474,7 +427,7 @@ int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_re
     *ret_absent = false;
     if (v && gn_refuse_stopped_program(v, err))
         return -EBUSY;
-    *ret_absent = !v || (!v->remote && v->hand_fd < 0);
+    *ret_absent = !v || !v->session_ops->awaits_restore(v);
     if (v && *ret_absent)
         gn_fail(err, ESRCH, "try again in a moment",
                 "the program of vGPU %08x does not wait for it yet", wish->id);
@@ -491,7 +444,7 @@ int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_re
         return gn_fail(err, ESHUTDOWN, NULL, "gantryd is ending");
     if (d->draining)
         return gn_fail(err, ESHUTDOWN, "gantry drain --undo ends that",
-                       "this gantryd is being emptied, and starts no workers");
+                       "this gantryd is draining and starts no workers");
     struct gn_vgpu_record *n = gn_vgpus_blank(v, err);
     if (!n)
         return -ENOMEM;
@@ -504,17 +457,15 @@ int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_re
     n->host = &d->hosts[d->machine.platforms[v->platform].driver];
     n->ring_at = wish->ring_at;
     gn_migration_attach(m, n);
-    int file_fd = -1, rc = gn_migration_take_file(c, &file_fd, err);
-    /* The memory of a program over tcp is its own: the worker makes its side, and the session comes
-     * with the file. */
-    if (!rc && v->remote && gn_vgpus_make_memory(n))
+    int file_fd = -1, session_fd = -1, rc = gn_migration_set_file(c, &file_fd, err);
+    if (!rc && v->session_ops->make_memory(n))
         rc = gn_fail(err, ENOMEM, NULL, "out of memory or descriptors");
-    else if (!rc && !v->remote)
-        n->data_fd = file_fd;
+    else if (!rc)
+        session_fd = v->session_ops->pass_file(v, n, file_fd);
     if (!rc)
         rc = gn_migration_lend(m, err);
     if (!rc)
-        rc = gn_vgpus_boot_worker(n, v->conn, v->remote ? file_fd : v->hand_fd, err);
+        rc = gn_vgpus_boot_worker(n, v->conn, session_fd, err);
     if (file_fd != n->data_fd)
         gn_quota_close(c->quota, &file_fd);
     if (rc) {

@@ -9,12 +9,12 @@ struct gn_control_restore;
 
 /* Saves v into a file. The socket to write to came with the request; the answer to `c` comes when
  * all is written. With `stop` the program waits afterwards: `c` then has to ask for
- * gn_checkpoint_keep(). */
+ * gn_checkpoint_confirm(). */
 int gn_checkpoint_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, bool stop,
                         uint32_t drain_timeout_ms, struct gn_error *err);
 /* The file of the stop that this connection has asked for is on the disk. The answer comes later.
  */
-int gn_checkpoint_keep(struct gn_conn *c, uint32_t seq, struct gn_error *err);
+int gn_checkpoint_confirm(struct gn_conn *c, uint32_t seq, struct gn_error *err);
 /* A program over tcp is back that may not have heard that its vGPU is in a file. */
 void gn_checkpoint_returned(struct gn_vgpu_record *v);
 
@@ -30,7 +30,7 @@ int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_re
 int gn_program_waits(struct gn_conn *c, uint32_t seq, const struct gn_link_wait *w,
                      int fds[static GN_LINK_WAIT_FDS], struct gn_error *err);
 /* The same of a program over tcp. It is told so when its vGPU has a worker. */
-int gn_program_waits_far(struct gn_conn *c, uint32_t seq, const struct gn_link_wait_far *w,
+int gn_program_waits_tcp(struct gn_conn *c, uint32_t seq, const struct gn_link_wait_tcp *w,
                          struct gn_error *err);
 
 #endif

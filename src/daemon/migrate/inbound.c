@@ -10,13 +10,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -26,8 +24,8 @@
 #include "control/control.h"
 #include "daemon/net/listen_tcp.h"
 #include "daemon/migrate/migration.h"
-#include "daemon/net/program_watch.h"
-#include "daemon/vgpu/tcp_sessions.h"
+#include "daemon/net/transport.h"
+#include "daemon/vgpu/record_session.h"
 #include "daemon/tenants/memory.h"
 #include "daemon/vgpu/create.h"
 #include "daemon/vgpu/lifecycle.h"
@@ -46,7 +44,7 @@ struct gn_inbound {
     struct gn_daemon *daemon;
     struct gn_quota *quota;      /* of the announcing connection */
     struct gn_conn *asker;       /* NULL: claimed */
-    struct gn_owner owner;       /* announced over tcp: the credential that announced it */
+    struct gn_owner owner;       /* that announced it */
     struct gn_vgpu_record *vgpu; /* NULL: not claimed */
     char tenant[GN_LINK_TENANT_BYTES];
     uint32_t id, platform, weight;
@@ -56,9 +54,9 @@ struct gn_inbound {
     uint64_t claimed_ns, up_ns, load_ns;
     struct gn_stop_watch stop_watch; /* of its worker, until that has loaded */
     int stream_fd;                   /* -1: it has not come, or the worker has it */
-    bool remote, secure;             /* the program is on another machine; it speaks TLS */
-    bool near; /* its gantryd took it to be on another machine, but it is on this one, and its new
-                  worker shares its memory */
+    bool named, secure; /* announced over tcp: the stream is a data connection of this name; TLS */
+    bool near; /* the session was over tcp until now, but the program is on this machine, and its
+                  new worker shares its memory */
     unsigned char ticket[GN_LINK_TICKET_BYTES], name[GN_LINK_SESSION_BYTES];
 };
 
@@ -92,15 +90,7 @@ static void tell_claimed(struct gn_inbound *a)
     memcpy(said.platform.api, p->api, sizeof said.platform.api);
     memcpy(said.platform.name, p->name, sizeof said.platform.name);
     a->up_ns = gn_now_ns();
-    if (!v->remote) {
-        gn_conn_send(v->conn, GN_LINK_CLAIMED, v->attach_seq, &said, sizeof said, NULL, 0);
-        return;
-    }
-    struct gn_link_claimed_remote far = {.claimed = said, .grace_ms = v->daemon->tcp_grace_ms};
-    memcpy(far.session, v->session, sizeof far.session);
-    memcpy(far.key, v->key, sizeof far.key);
-    gn_conn_send(v->conn, GN_LINK_CLAIMED_REMOTE, v->attach_seq, &far, sizeof far, NULL, 0);
-    explicit_bzero(&far, sizeof far);
+    v->session_ops->send_claimed(v, &said);
 }
 
 static void tell_ready(struct gn_inbound *a)
@@ -140,7 +130,7 @@ static void detach(struct gn_inbound *a)
         a->vgpu->owned_by = NULL;
     } else if (a->vgpu) {
         gn_migration_leave_late(a->vgpu);
-        gn_vgpus_give_up_id(a->vgpu); /* so that it may be tried again at once */
+        gn_vgpus_release_id(a->vgpu); /* so that it may be tried again at once */
     }
     gn_quota_close(a->quota, &a->stream_fd);
     gn_list_remove(&a->link);
@@ -272,48 +262,10 @@ static int judge_memory(const struct gn_daemon *d, const struct gn_tenant *t, ui
     return 0;
 }
 
-static bool is_stream(int fd)
-{
-    int kind = 0, domain = 0;
-    socklen_t n = sizeof kind;
-    return getsockopt(fd, SOL_SOCKET, SO_TYPE, &kind, &n) == 0 && kind == SOCK_STREAM &&
-           getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) == 0 && domain == AF_UNIX;
-}
-
-/* A tcp session stays one; any other session becomes one of the kind that this gantryd is reached
- * by. */
-static int judge_link(const struct gn_conn *c, const struct gn_control_about *about,
-                      struct gn_error *err)
-{
-    if (about->remote && !c->remote)
-        return gn_fail(
-            err, EOPNOTSUPP, "name tcp:HOST:PORT of another gantryd",
-            "its program is attached over tcp, and cannot reach a socket of this machine");
-    if (about->remote && about->secure != c->peer.secure)
-        return gn_fail(
-            err, EACCES,
-            about->secure ? "give --token-file, and the other gantryd that tenant's token"
-                          : "attach the program with a token (GANTRY_TOKEN)",
-            about->secure ? "its program uses TLS, and the other gantryd was reached without"
-                          : "its program is attached without TLS, and the other gantryd was "
-                            "reached with TLS");
-    return 0;
-}
-
-static int refuse_emptied(struct gn_error *err)
+static int refuse_while_draining(struct gn_error *err)
 {
     return gn_fail(err, ESHUTDOWN, "gantry drain --undo there ends that",
-                   "that gantryd is being emptied itself");
-}
-
-/* For a program that turns out to be on this machine. */
-static void say_near(const struct gn_daemon *d, struct gn_control_receipt *ret)
-{
-    char *path = realpath(gn_sockets_path(&d->sockets), NULL);
-    const int n = path ? snprintf(ret->near, sizeof ret->near, "unix:%s", path) : 0;
-    if (n <= 0 || (size_t)n >= sizeof ret->near || !gn_kernel_id(ret->kernel))
-        ret->near[0] = 0;
-    free(path);
+                   "that gantryd is draining itself");
 }
 
 int gn_inbound_announce(struct gn_conn *c, const struct gn_control_about *about,
@@ -332,7 +284,7 @@ int gn_inbound_announce(struct gn_conn *c, const struct gn_control_about *about,
     if (d->stopping)
         return gn_fail(err, ESHUTDOWN, NULL, "that gantryd is ending");
     if (d->draining)
-        return refuse_emptied(err);
+        return refuse_while_draining(err);
     if (gn_vgpus_find(d, about->id))
         return gn_fail(err, EEXIST, "gantry migrate VGPU local moves it within its gantryd",
                        "a vGPU of this id is there already");
@@ -351,16 +303,13 @@ int gn_inbound_announce(struct gn_conn *c, const struct gn_control_about *about,
                        t->rules.name);
     if (about->weight > GN_TENANT_MAX_WEIGHT)
         return gn_fail(err, EINVAL, NULL, "the weight is above %u", GN_TENANT_MAX_WEIGHT);
-    int rc = judge_link(c, about, err);
+    int rc = c->transport->judge_announced(c, about, err);
     if (!rc)
         rc = find_platform(d, t, about, &there, err);
     if (!rc)
         rc = judge_memory(d, t, there.platform, about, err);
-    if (!rc && !c->remote)
-        rc = gn_migration_take_file(c, &fd, err);
-    if (!rc && !c->remote && !is_stream(fd))
-        rc = gn_fail(err, EINVAL, "use a gantry of gantryd's version",
-                     "the descriptor for the vGPU's contents is no socket");
+    if (!rc)
+        rc = c->transport->get_stream(c, &fd, err);
     struct gn_inbound *a = rc ? NULL : calloc(1, sizeof *a);
     if (!rc && !a)
         rc = gn_fail(err, ENOMEM, NULL, "out of memory");
@@ -384,16 +333,14 @@ int gn_inbound_announce(struct gn_conn *c, const struct gn_control_about *about,
     a->need_bytes = about->need_bytes;
     a->limit_bytes = about->limit_bytes;
     a->stream_fd = fd;
-    a->remote = c->remote;
-    a->secure = c->remote && c->peer.secure;
-    if (c->remote)
-        a->owner = gn_owner_of(c, t);
+    a->named = c->transport->names_streams;
+    a->secure = c->peer.secure;
+    a->owner = c->transport->owner_of(c, t);
     a->record_owner.ops = &owner_ops;
     gn_transaction_begin(&a->tx, GN_TX_INBOUND, 0, gn_now_ns());
     gn_list_append(&d->arrivals, &a->link);
-    ret->named = a->remote;
-    if (about->remote)
-        say_near(d, ret);
+    ret->named = a->named;
+    c->transport->add_near_address(c, about, ret);
     memcpy(ret->ticket, a->ticket, sizeof ret->ticket);
     memcpy(ret->name, a->name, sizeof ret->name);
     gn_vgpus_arm(d);
@@ -403,13 +350,14 @@ int gn_inbound_announce(struct gn_conn *c, const struct gn_control_about *about,
 
 /* ---- over tcp */
 
-/* Always looks at all of them: the time it takes says nothing about the secret. */
+/* Always looks at all of them: the time it takes says nothing about the secret. One that was
+ * announced by a Unix socket has its stream already, and is not secure. */
 static struct gn_inbound *by_name(struct gn_daemon *d, const unsigned char *name)
 {
     struct gn_inbound *found = NULL;
     gn_list_for_each(a, &d->arrivals, struct gn_inbound, link)
     {
-        if (a->remote && gn_secret_same(a->name, name, sizeof a->name))
+        if (gn_secret_same(a->name, name, sizeof a->name))
             found = a;
     }
     return found;
@@ -459,58 +407,41 @@ static struct gn_inbound *by_ticket(struct gn_daemon *d, const struct gn_link_cl
     return found;
 }
 
-/* Placeholders: events and data come with the session. Over tcp no memory can be shared, and the
- * worker makes its own. From tcp to shared memory, the session comes from the program and the
- * contents from the source, over two sockets. */
-static int make_memory(const struct gn_inbound *a, struct gn_vgpu_record *v,
-                       const struct gn_conn *c)
-{
-    if (c->remote) {
-        int rc = gn_vgpus_make_memory(v);
-        return rc ? rc : gn_vgpus_make_session(v, c);
-    }
-    v->events_fd = fcntl(v->ring_fd, F_DUPFD_CLOEXEC, 0);
-    v->data_fd = fcntl(a->near ? a->stream_fd : v->ring_fd, F_DUPFD_CLOEXEC, 0);
-    return v->events_fd < 0 || v->data_fd < 0 ? -EMFILE : 0;
-}
-
-/* hand_fd: the socket for the session, when a tcp session becomes one in shared memory. */
-static int start(struct gn_inbound *a, struct gn_conn *c, uint32_t seq,
-                 const struct gn_link_claim *claim, int *ring_fd, int hand_fd, struct gn_error *err)
+/* Takes the ring out of the claim. */
+static int start(struct gn_inbound *a, struct gn_conn *c, uint32_t seq, struct gn_claim *claim,
+                 struct gn_error *err)
 {
     struct gn_tenant *t = gn_tenants_find(&a->daemon->tenants, a->tenant);
     const struct gn_link_wait like = {.platform = a->platform,
                                       .weight = a->weight,
-                                      .n_segments = claim->n_segments,
+                                      .n_segments = claim->frame.n_segments,
                                       .memory_bytes = a->limit_bytes};
     if (!t)
         return gn_fail(err, ENOENT, NULL, "its tenant was removed there");
     if (c->is_bound && c->bound_to != t)
         return gn_fail(err, EACCES, NULL, "its tenant is not the one of this socket");
     if (a->daemon->draining)
-        return refuse_emptied(err);
+        return refuse_while_draining(err);
     if (a->stream_fd < 0)
         return gn_fail(err, EINVAL, "move it again",
                        "the source has not connected to send the vGPU's contents");
     struct gn_vgpu_record *v =
-        gn_vgpus_make_stopped(c, t, a->id, &like, a->devices, a->order, *ring_fd, err);
+        gn_vgpus_make_stopped(c, t, a->id, &like, a->devices, a->order, claim->ring_fd, err);
     if (!v)
         return -ENOMEM;
-    *ring_fd = -1;
+    claim->ring_fd = -1;
     v->stopped = v->booted = v->driver_up = false;
     v->owned_by = &a->record_owner;
     v->attach_seq = seq;
-    v->n_segments = claim->n_segments;
-    if (c->remote) /* its connection shows a ticket, and no token */
-        v->owner = a->owner;
+    v->n_segments = claim->frame.n_segments;
     a->vgpu = v;
     a->asker = NULL;
     a->claimed_ns = a->stop_watch.look_ns = gn_now_ns();
     c->tenant = t;
     (void)input(a, GN_TX_ON_CLAIM, NULL);
-    int rc = make_memory(a, v, c);
+    int rc = v->session_ops->begin_claimed(v, c, a->near ? a->stream_fd : -1, &a->owner);
     rc = rc ? gn_fail(err, -rc, NULL, "cannot make its session: %s", strerror(-rc))
-            : gn_vgpus_boot_worker(v, c, a->near ? hand_fd : a->stream_fd, err);
+            : gn_vgpus_boot_worker(v, c, a->near ? claim->hand_fd : a->stream_fd, err);
     if (rc) {
         c->vgpu = NULL;
         gn_vgpus_leave(v); /* and a */
@@ -521,42 +452,45 @@ static int start(struct gn_inbound *a, struct gn_conn *c, uint32_t seq,
     return 0;
 }
 
-static bool claim_frame(struct gn_conn *c, struct gn_frame_reader *reader, const struct gn_frame *f)
+/* A program over tcp has no ring to share. */
+static int make_ring(int *ret_fd, struct gn_error *err)
 {
-    struct gn_link_claim claim;
-    struct gn_error err;
-    const bool near = !c->remote && f->n_fds == 2;
-    if (!c->claims || c->vgpu || f->n_fds != (c->remote ? 0 : 1 + near) ||
-        !gn_frame_payload(f, &claim, sizeof claim) ||
-        claim.n_segments > (c->remote ? 0 : GN_LINK_MAX_SEGMENTS))
-        return false;
-    int ring_fd = c->remote ? -1 : gn_frame_take_fd(reader, 0);
-    int hand_fd = near ? gn_frame_take_fd(reader, 1) : -1;
-    struct gn_inbound *a = by_ticket(c->daemon, &claim);
     struct gn_segment ring;
+    const int rc = gn_session_create("gantry-ring", &ring);
+    if (rc)
+        return gn_fail(err, -rc, NULL, "cannot make its session: %s", strerror(-rc));
+    *ret_fd = ring.fd;
+    return 0;
+}
+
+static bool claim_frame(struct gn_conn *c, const struct gn_frame *f)
+{
+    struct gn_claim claim;
+    struct gn_error err;
     int rc = 0;
-    if (a && (a->remote != (c->remote || near) || (!near && a->secure != c->peer.secure)))
+    if (!c->claims || c->vgpu || !c->transport->read_claim(c, f, &claim))
+        return false;
+    struct gn_inbound *a = by_ticket(c->daemon, &claim.frame);
+    if (a && (a->named != claim.named || (!claim.near && a->secure != c->peer.secure)))
         a = NULL; /* no program that its own gantryd has sent connects in this way */
-    if ((!c->remote && !gn_segment_is_session(ring_fd)) || (near && !is_stream(hand_fd)))
+    if (!claim.is_session)
         rc = gn_fail(&err, EINVAL, NULL, "the descriptors are no session");
     else if (!a)
         rc = gn_fail(&err, EACCES, "move it again",
                      "the ticket is unknown there, was used, or has expired");
-    if (!rc && c->remote && (rc = gn_session_create("gantry-ring", &ring)))
-        gn_fail(&err, -rc, NULL, "cannot make its session: %s", strerror(-rc));
-    else if (!rc && c->remote)
-        ring_fd = ring.fd;
+    else if (claim.ring_fd < 0)
+        rc = make_ring(&claim.ring_fd, &err);
     if (!rc)
-        a->near = near;
+        a->near = claim.near;
     if (!rc)
-        rc = start(a, c, f->seq, &claim, &ring_fd, hand_fd, &err);
+        rc = start(a, c, f->seq, &claim, &err);
     if (!rc)
         gn_tcp_listener_admit(c);
-    if (!rc && !c->remote)
-        gn_conn_watch_program(c);
-    explicit_bzero(&claim, sizeof claim);
-    gn_quota_close(c->quota, &ring_fd);
-    gn_quota_close(c->quota, &hand_fd);
+    if (!rc)
+        c->transport->watch_program(c);
+    explicit_bzero(&claim.frame, sizeof claim.frame);
+    gn_quota_close(c->quota, &claim.ring_fd);
+    gn_quota_close(c->quota, &claim.hand_fd);
     if (rc) {
         gn_admit_refused(c, false, &err);
         c->closing = true;
@@ -611,7 +545,7 @@ static void on_boot(struct gn_record_owner *o, const struct gn_vgpu_record *v,
     const struct gn_inbound *a = of(o);
     boot->loads = a->near ? GN_WORKER_LOADS_FAR : GN_WORKER_LOADS_WORKER;
     boot->load_tls = a->near && a->secure;
-    if (v->remote || a->near) {
+    if (a->named) {
         memcpy(boot->load_name, a->name, sizeof boot->load_name);
         memcpy(boot->load_key, a->ticket, sizeof boot->load_key);
     }
@@ -642,7 +576,7 @@ bool gn_inbound_frame(struct gn_conn *c, struct gn_frame_reader *reader, const s
 {
     struct gn_inbound *a = arrival_of(c->vgpu);
     if (f->op == GN_LINK_CLAIM)
-        return claim_frame(c, reader, f);
+        return claim_frame(c, f);
     if (!a)
         return false;
     if (f->op == GN_LINK_PASS)
@@ -680,7 +614,7 @@ void gn_inbound_refuse_all(struct gn_daemon *d)
 {
     struct gn_error err;
     struct gn_inbound *a;
-    (void)refuse_emptied(&err);
+    (void)refuse_while_draining(&err);
     while ((a = first_on_its_way(d)))
         (void)input(a, GN_TX_ON_FAILED, &err);
 }

@@ -18,6 +18,15 @@ struct gn_control_about;
 struct gn_control_receipt;
 struct gn_inbound;
 
+/* A program's CLAIM, as its transport reads it. */
+struct gn_claim {
+    struct gn_link_claim frame;
+    int ring_fd, hand_fd; /* -1: none. hand_fd: the session comes by it */
+    bool is_session;      /* the descriptors are of the right kinds */
+    bool named;           /* the vGPU must have been announced over tcp; else must not */
+    bool near;            /* the session was over tcp, and becomes one in shared memory */
+};
+
 int gn_inbound_announce(struct gn_conn *c, const struct gn_control_about *about,
                         struct gn_control_receipt *ret, struct gn_error *err);
 /* Takes a copy of a data connection of this name. False: no arrival has this name. */

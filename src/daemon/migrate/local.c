@@ -15,12 +15,12 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "control/control.h"
-#include "daemon/net/program_watch.h"
 #include "daemon/vgpu/device_choice.h"
 #include "daemon/vgpu/template.h"
 #include "daemon/migrate/migration.h"
 #include "daemon/vgpu/create.h"
 #include "daemon/vgpu/lifecycle.h"
+#include "daemon/vgpu/record_session.h"
 #include "daemon/vgpu/worker.h"
 
 const char *const gn_migrate_names[GN_MIGRATE_TO_N] = {[GN_MIGRATE_TO_LOCAL] = "local",
@@ -51,8 +51,8 @@ char *gn_migration_figures(const struct gn_migration *m, const char *to, uint64_
                                   .stand_ns = since(m->out.began_ns, m->out.stood_ns),
                                   .driver_ns = since(m->out.stood_ns, m->out.drained_ns),
                                   .ends_ns = since(m->out.drained_ns, m->out.quiet_ns),
-                                  .tables_ns = since(m->out.quiet_ns, m->out.told_ns),
-                                  .contents_ns = since(m->out.told_ns, m->out.done_ns),
+                                  .tables_ns = since(m->out.quiet_ns, m->out.reported_ns),
+                                  .contents_ns = since(m->out.reported_ns, m->out.done_ns),
                                   .loaded_ns = since(m->out.done_ns, m->in.done_ns),
                                   .commit_ns = m->in.done_ns ? since(last_ns, now_ns) : 0,
                                   .pages = m->out.pages_total,
@@ -116,12 +116,7 @@ static int judge_mode(const struct gn_vgpu_record *v, enum gn_migrate_to to, str
         return gn_fail(
             err, EACCES, "gantry tenant set --mode remote --mode passthrough allows both",
             "the tenant \"%s\" may not use the mode %s", rules->name, gn_mode_name(mode));
-    if (to == GN_MIGRATE_TO_PASSTHROUGH && v->remote)
-        return gn_fail(
-            err, EOPNOTSUPP, NULL,
-            "its program is attached over tcp, and passthrough needs one that shares gantryd's "
-            "machine");
-    return to == GN_MIGRATE_TO_PASSTHROUGH ? gn_conn_may_run_in_process(v->conn, err) : 0;
+    return to == GN_MIGRATE_TO_PASSTHROUGH ? v->session_ops->judge_in_process(v, err) : 0;
 }
 
 int gn_migrate_local(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v,
@@ -129,13 +124,10 @@ int gn_migrate_local(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v,
                      struct gn_error *err)
 {
     const bool into = to == GN_MIGRATE_TO_PASSTHROUGH;
-    /* The program of a vGPU over tcp hands over nothing and need not be told: it comes back to its
-     * session, as after any break. */
-    const struct gn_worker_save how = {
-        .drain_timeout_ms = wish->drain_timeout_ms,
-        .n_ahead = wish->rounds,
-        .bytes_per_s = wish->bandwidth_bytes,
-        .flags = v->remote ? GN_WORKER_SAVE_FAR | GN_WORKER_SAVE_BESIDE : 0};
+    const struct gn_worker_save how = {.drain_timeout_ms = wish->drain_timeout_ms,
+                                       .n_ahead = wish->rounds,
+                                       .bytes_per_s = wish->bandwidth_bytes,
+                                       .flags = v->session_ops->save_flags};
     int stream[2];
     if (gn_migration_may_begin(v, err))
         return -1;
@@ -168,7 +160,7 @@ int gn_migrate_local(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v,
     n->hosted = into;
     n->host = into ? NULL : &v->daemon->hosts[v->daemon->machine.platforms[v->platform].driver];
     gn_migration_attach(m, n);
-    int rc = v->remote && gn_vgpus_make_memory(n)
+    int rc = v->session_ops->make_memory(n)
                  ? gn_fail(err, EMFILE, NULL, "out of memory or descriptors")
                  : gn_migration_lend(m, err);
     if (!rc)

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/fault.h"
@@ -22,6 +21,7 @@
 #include "daemon/process_stat.h"
 #include "daemon/tenants/memory.h"
 #include "daemon/vgpu/lifecycle.h"
+#include "daemon/vgpu/record_session.h"
 #include "daemon/vgpu/worker.h"
 
 /* At this rate memory is sent ahead of the stop, at least, unless the asker wants less. */
@@ -112,42 +112,16 @@ void gn_migration_answer(struct gn_migration *m, char *text)
     free(text);
 }
 
-static bool is_ending(pid_t pid)
-{
-    enum { PF_EXITING = 4 }; /* the kernel's; proc(5) has it in `flags` */
-    struct gn_process_stat stat;
-    /* Cannot be read: a process of another namespace. */
-    return gn_process_stat_read(pid, &stat) == 0 && (stat.flags & PF_EXITING);
-}
-
-/* False also of a program on another machine. */
-static bool is_running(const struct gn_vgpu_record *v)
-{
-    struct gn_process_stat stat;
-    return !v->remote && gn_process_stat_read(v->program_pid, &stat) == 0 &&
-           !is_ending(v->program_pid);
-}
-
-/* A program that ends takes its worker with it, and its worker may be gone before gantryd hears of
- * the program; one that runs on hangs up when it notices that the worker has ended. */
-static bool has_program(const struct gn_vgpu_record *v)
-{
-    char byte;
-    const struct gn_conn *c = v->conn;
-    return !c || is_running(v) ||
-           (recv(c->socket.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0 &&
-            (c->remote || !is_ending(c->pid)));
-}
-
 static const char *why_left(const struct gn_vgpu_record *v)
 {
     struct pollfd worker = {.fd = v->process.fd, .events = POLLIN};
     if (v->return_by_ns)
         return "its program has not come back";
     const bool worker_ended =
-        v->process.fd < 0 || poll(&worker, 1, 0) == 1 || is_ending(v->worker_pid);
-    return worker_ended && is_running(v) ? "its worker has ended; the vGPU is lost"
-                                         : "its program has ended";
+        v->process.fd < 0 || poll(&worker, 1, 0) == 1 || gn_process_is_ending(v->worker_pid);
+    return worker_ended && v->session_ops->is_program_running(v)
+               ? "its worker has ended; the vGPU is lost"
+               : "its program has ended";
 }
 
 static void excuse(struct gn_migration *m, const struct gn_error *err)
@@ -349,7 +323,7 @@ static bool on_death(struct gn_record_owner *o, struct gn_vgpu_record *v)
         return true;
     }
     const bool has_all = gn_transaction_has_all(&m->tx);
-    if (has_program(v))
+    if (v->session_ops->has_program(v))
         gn_fail(&err, EPIPE, "see gantryd's log",
                 "the vGPU's own worker ended before all of it was saved");
     else
@@ -428,9 +402,8 @@ static void on_boot(struct gn_record_owner *o, const struct gn_vgpu_record *v,
                     struct gn_worker_boot *boot)
 {
     (void)v;
-    boot->loads = of(o)->tx.kind == GN_TX_RESTORE ? GN_WORKER_LOADS_FILE
-                  : of(o)->from->remote           ? GN_WORKER_LOADS_BESIDE
-                                                  : GN_WORKER_LOADS_WORKER;
+    boot->loads =
+        of(o)->tx.kind == GN_TX_RESTORE ? GN_WORKER_LOADS_FILE : of(o)->from->session_ops->loads;
 }
 
 static enum gn_record_saved saved(const struct gn_record_owner *o, const struct gn_vgpu_record *v)
@@ -514,7 +487,7 @@ static uint64_t first_deadline(struct gn_daemon *d)
 
 static void say_late(const struct gn_migration *m, struct gn_error *ret)
 {
-    if (m->tx.state == GN_TX_TOLD)
+    if (m->tx.state == GN_TX_NOTIFIED)
         gn_fail(ret, ETIMEDOUT, "try again later", "its program does not say that it waits");
     else if (m->tx.kind == GN_TX_OUTBOUND && m->tx.state == GN_TX_BOOTING)
         gn_fail(ret, ETIMEDOUT, "look whether the program is stopped, and try again later",
@@ -578,7 +551,7 @@ int gn_migration_lend(struct gn_migration *m, struct gn_error *err)
                : 0;
 }
 
-int gn_migration_take_file(struct gn_conn *c, int *ret, struct gn_error *err)
+int gn_migration_set_file(struct gn_conn *c, int *ret, struct gn_error *err)
 {
     if (c->file_fd < 0)
         return gn_fail(err, EINVAL, "use a gantry of gantryd's version",
@@ -604,12 +577,9 @@ int gn_migration_refuse_busy(const struct gn_vgpu_record *v, struct gn_error *er
 
 int gn_migration_may_begin(const struct gn_vgpu_record *v, struct gn_error *err)
 {
-    if (v->remote && !v->conn)
-        return gn_fail(err, ENOTCONN, "try again in a moment",
-                       "the connection to its program is broken");
-    if (!v->conn || (!v->remote && !has_program(v)))
-        return gn_fail(err, ENOENT, NULL, "its program has ended");
-    const int rc = gn_migration_refuse_busy(v, err);
+    int rc = v->session_ops->judge_migration(v, err);
+    if (!rc)
+        rc = gn_migration_refuse_busy(v, err);
     if (rc)
         return rc;
     if (!v->booted || v->ending || v->process.fd < 0 || v->control.fd < 0)

@@ -87,7 +87,7 @@ int gn_migration_may_begin(const struct gn_vgpu_record *v, struct gn_error *err)
  * one that is in a file. */
 int gn_migration_refuse_busy(const struct gn_vgpu_record *v, struct gn_error *err);
 /* The descriptor that came with the request: the caller's. 0 or -errno. */
-int gn_migration_take_file(struct gn_conn *c, int *ret, struct gn_error *err);
+int gn_migration_set_file(struct gn_conn *c, int *ret, struct gn_error *err);
 
 /* A worker's report, well-formed, with at most n_fds descriptors. */
 bool gn_migration_parse_report(const struct gn_frame *f, int n_fds, struct gn_worker_moved *ret);

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -24,13 +23,14 @@
 #include "daemon/migrate/migration.h"
 #include "daemon/vgpu/create.h"
 #include "daemon/vgpu/lifecycle.h"
+#include "daemon/vgpu/record_session.h"
 
 static bool is_tcp(const char *address)
 {
     return strncmp(address, "tcp:", 4) == 0;
 }
 
-static int read_where(const struct gn_vgpu_record *v, const struct gn_control_wish *wish,
+static int read_where(const struct gn_outbound_route *route, const struct gn_control_wish *wish,
                       struct gn_link_move *ret, struct gn_error *err)
 {
     memset(ret, 0, sizeof *ret);
@@ -41,23 +41,13 @@ static int read_where(const struct gn_vgpu_record *v, const struct gn_control_wi
         return gn_fail(err, ENAMETOOLONG, NULL, "the address is too long");
     memcpy(ret->address, wish->to, strlen(wish->to));
     /* The program knows whether it is on that machine. */
-    if (v->remote && is_tcp(wish->to) && wish->near && strlen(wish->near) < sizeof ret->near &&
-        wish->kernel && gn_control_parse_hex(wish->kernel, ret->kernel, sizeof ret->kernel))
+    if (route->may_be_near && wish->near && strlen(wish->near) < sizeof ret->near && wish->kernel &&
+        gn_control_parse_hex(wish->kernel, ret->kernel, sizeof ret->kernel))
         memcpy(ret->near, wish->near, strlen(wish->near));
-    if (is_tcp(wish->to) &&
+    if (route->by_tcp &&
         (!wish->name || !gn_control_parse_hex(wish->name, ret->name, sizeof ret->name)))
         return gn_fail(err, EINVAL, "use a gantry of gantryd's version",
                        "the request brings no name of the gantryd at \"%.100s\"", wish->to);
-    return 0;
-}
-
-/* A link over tcp stays one. */
-static int judge_address(const struct gn_vgpu_record *v, const char *to, struct gn_error *err)
-{
-    if (v->remote && !is_tcp(to))
-        return gn_fail(
-            err, EOPNOTSUPP, "name tcp:HOST:PORT of another gantryd",
-            "its program is attached over tcp, and cannot reach a socket of this machine");
     return 0;
 }
 
@@ -100,9 +90,7 @@ static void stay(struct gn_migration *m, const struct gn_error *err)
         return;
     gn_frame_string_set(e.what, sizeof e.what, err->what);
     gn_frame_string_set(e.fix, sizeof e.fix, err->fix);
-    /* Not sent at once: a connection that breaks over it would end the record that is in hand. */
-    (void)gn_frame_push(&c->writer, GN_LINK_STAY, 0, m->number, &e, sizeof e, NULL, 0);
-    gn_loop_change(&c->daemon->loop, &c->socket, EPOLLIN | EPOLLOUT);
+    gn_conn_queue(c, GN_LINK_STAY, m->number, &e, sizeof e);
 }
 
 /* The program has gone. Its record here is only left to wait for the worker's end. */
@@ -114,7 +102,7 @@ static void release(struct gn_migration *m)
         return;
     c->vgpu = NULL;
     v->booted = false;      /* it is in no list any more */
-    gn_vgpus_give_up_id(v); /* the vGPU may come back before this worker is dead */
+    gn_vgpus_release_id(v); /* the vGPU may come back before this worker is dead */
     gn_vgpus_leave(v);
     /* A thread of the program may sleep in poll on its end of this, which keeps it from hanging
      * up. */
@@ -167,16 +155,16 @@ int gn_migrate_outbound(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *
     struct gn_worker_save how = {.drain_timeout_ms = wish->drain_timeout_ms,
                                  .n_ahead = wish->rounds,
                                  .bytes_per_s = wish->bandwidth_bytes};
+    struct gn_outbound_route route;
     struct gn_link_move what;
     int fd = -1, rc = gn_outbound_may_begin(v, err);
     if (!rc)
-        rc = judge_address(v, wish->to, err);
+        rc = v->session_ops->plan_outbound(v, is_tcp(wish->to), wish->secure, &route, err);
     if (!rc)
-        rc = read_where(v, wish, &what, err);
+        rc = read_where(&route, wish, &what, err);
     if (!rc)
-        rc = gn_migration_take_file(c, &fd, err);
-    /* A worker that was started without TLS has `gantry` speak it in its place. */
-    if (!rc && !is_stream_for(is_tcp(wish->to) && (v->remote || !wish->secure), fd))
+        rc = gn_migration_set_file(c, &fd, err);
+    if (!rc && !is_stream_for(route.source_by_tcp, fd))
         rc = gn_fail(err, EINVAL, "use a gantry of gantryd's version",
                      "the descriptor for the vGPU's contents is no socket of the right kind");
     struct gn_migration *m =
@@ -192,9 +180,9 @@ int gn_migrate_outbound(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *
             m->number = (uint32_t)gn_now_ns();
     memcpy(m->address, what.address, sizeof m->address);
     m->how.mark = m->number;
-    if (is_tcp(wish->to)) {
-        what.secure = v->remote ? v->secure : wish->secure;
-        m->how.flags = GN_WORKER_SAVE_FAR | (v->remote && v->secure ? GN_WORKER_SAVE_TLS : 0);
+    what.secure = route.secure;
+    m->how.flags = route.save_flags;
+    if (route.by_tcp) {
         memcpy(m->how.key, what.ticket, sizeof m->how.key);
         memcpy(m->how.name, what.name, sizeof m->how.name);
     }
@@ -242,15 +230,18 @@ bool gn_outbound_frame(struct gn_conn *c, const struct gn_frame *f)
     struct gn_migration *m = v ? gn_migration_of(v) : NULL;
     struct gn_link_error e;
     struct gn_link_ready r;
+    uint32_t flags = 0;
     if (m && (m->tx.kind != GN_TX_OUTBOUND || m->number != f->seq))
         m = NULL; /* it is over already; the program does not know yet */
     switch (f->op) {
     case GN_LINK_COMES:
     case GN_LINK_COMES_NEAR:
-        if (f->n_payload || !v || (f->op == GN_LINK_COMES_NEAR && !v->remote))
+        if (f->n_payload || !v)
             return false;
-        if (m && f->op == GN_LINK_COMES_NEAR)
-            m->how.flags |= GN_WORKER_SAVE_NEAR;
+        if (f->op == GN_LINK_COMES_NEAR && !(flags = v->session_ops->near_save_flag))
+            return false;
+        if (m)
+            m->how.flags |= flags;
         return !m || gn_migration_input(m, GN_TX_ON_UP, NULL) == 0;
     case GN_LINK_STAY:
         return gn_frame_payload(f, &e, sizeof e) && gn_frame_string_ok(e.what, sizeof e.what) &&
@@ -274,10 +265,9 @@ void gn_outbound_describe(const struct gn_vgpu_record *v, struct gn_control_abou
                                      .api = p->api,
                                      .platform = p->name,
                                      .weight = v->weight,
-                                     .remote = v->remote,
-                                     .secure = v->secure,
                                      .need_bytes = v->lease.leased_bytes,
                                      .limit_bytes = v->lease.limit_bytes};
+    v->session_ops->describe(v, ret);
     for (uint32_t k = 0; k < gn_vgpus_n_devices(v); k++) {
         const uint32_t i = v->order[k];
         const struct gn_probe_device *f = &p->devices[i].facts;

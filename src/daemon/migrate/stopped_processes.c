@@ -28,7 +28,7 @@ struct awaited {
 static bool add_program(const struct gn_vgpu_record *v, struct awaited *ret)
 {
     const struct gn_conn *c = v->conn;
-    if (!c || c->remote || c->pid <= 0 || c->process.fd < 0)
+    if (!c || c->pid <= 0 || c->process.fd < 0)
         return false;
     *ret = (struct awaited){.pid = c->pid, .pidfd = c->process.fd, .name = v->program};
     return true;

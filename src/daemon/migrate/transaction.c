@@ -83,10 +83,10 @@ const struct gn_transaction_row gn_transaction_rows[] = {
     {HERE, S(COMMITTING), I(FAILED), GN_TX_ABORTED, RESUME, 0},
     {K(RESTORE), S(COMMITTING), I(FAILED), GN_TX_ABORTED, ABORT, 0},
     {K(OUTBOUND), S(SAVED), I(GOES_ON), GN_TX_COMMITTED, DO(REPORT) | DO(RELEASE), 0},
-    {K(STOP), S(SAVED), I(TOLD), GN_TX_STOPPED, DO(PARK), GN_TX_SETTLE},
-    {K(STOP_TCP), S(SAVED), I(TOLD), GN_TX_TOLD, 0, GN_TX_TELL},
-    {K(STOP_TCP), S(TOLD), I(ASKER_GONE) | I(DEADLINE), GN_TX_ABORTED, RESUME | DO(RECALL), 0},
-    {K(STOP_TCP), S(TOLD), I(WAITS), GN_TX_STOPPED, DO(PARK) | DO(SETTLE), GN_TX_SETTLE},
+    {K(STOP), S(SAVED), I(NOTIFIED), GN_TX_STOPPED, DO(PARK), GN_TX_SETTLE},
+    {K(STOP_TCP), S(SAVED), I(NOTIFIED), GN_TX_NOTIFIED, 0, GN_TX_NOTIFY},
+    {K(STOP_TCP), S(NOTIFIED), I(ASKER_GONE) | I(DEADLINE), GN_TX_ABORTED, RESUME | DO(RECALL), 0},
+    {K(STOP_TCP), S(NOTIFIED), I(WAITS), GN_TX_STOPPED, DO(PARK) | DO(SETTLE), GN_TX_SETTLE},
     {K(STOP), S(STOPPED), I(WAITS), GN_TX_SAME, DO(SETTLE), 0},
     {STOPS, S(STOPPED), I(SOURCE_DIED), GN_TX_SAME, DO(SETTLE), 0},
     {STOPS, S(STOPPED), I(SETTLED) | I(DEADLINE), GN_TX_COMMITTED, DO(REPORT), 0},
@@ -97,11 +97,11 @@ const struct gn_transaction_row gn_transaction_rows[] = {
 
     /* Deaths. A source that has written everything is not needed any more. */
     {SAVES, EARLY, I(SOURCE_DIED), GN_TX_ABORTED, ABORT, 0},
-    {MOVES | STOPS, S(SAVED) | S(TOLD), I(SOURCE_DIED), GN_TX_SAME, 0, 0},
+    {MOVES | STOPS, S(SAVED) | S(NOTIFIED), I(SOURCE_DIED), GN_TX_SAME, 0, 0},
     {TWO, EARLY, I(DEST_DIED), GN_TX_ABORTED, ABORT, 0},
     {HERE, S(SAVED), I(DEST_DIED), GN_TX_ABORTED, RESUME, 0},
     {K(RESTORE), S(SAVED), I(DEST_DIED), GN_TX_ABORTED, ABORT, 0},
-    {ASKED, EARLY | S(SAVED) | S(TOLD) | S(STOPPED), I(PROGRAM_GONE), GN_TX_ENDED, GONE, 0},
+    {ASKED, EARLY | S(SAVED) | S(NOTIFIED) | S(STOPPED), I(PROGRAM_GONE), GN_TX_ENDED, GONE, 0},
     {K(RESTORE), S(COMMITTING), I(PROGRAM_GONE), GN_TX_ENDED, GONE, 0},
 
     /* A file that nobody keeps is none. Other askers are not needed. */
@@ -116,7 +116,8 @@ const struct gn_transaction_row gn_transaction_rows[] = {
     {K(OUTBOUND), S(SAVED), I(LINK_BACK), GN_TX_ABORTED, RESUME, 0},
     {K(OUTBOUND), S(SAVED), I(LINK_BROKEN), GN_TX_SAME, 0, 0},
     {K(OUTBOUND), EARLY, I(LINK_BACK), GN_TX_SAME, 0, 0},
-    {TCP, EARLY | S(SAVED) | S(TOLD) | S(STOPPED), I(LINK_BROKEN) | I(LINK_BACK), GN_TX_SAME, 0, 0},
+    {TCP, EARLY | S(SAVED) | S(NOTIFIED) | S(STOPPED), I(LINK_BROKEN) | I(LINK_BACK), GN_TX_SAME, 0,
+     0},
 
     {ASKED, EARLY, I(DEADLINE), GN_TX_ABORTED, ABORT, 0},
     {HERE | STOPS, S(SAVED), I(DEADLINE), GN_TX_ABORTED, RESUME, 0},
@@ -133,14 +134,18 @@ const size_t gn_transaction_n_rows = sizeof gn_transaction_rows / sizeof gn_tran
 #define SECONDS UINT64_C(1000000000)
 
 static const uint64_t limits_ns[GN_TX_N_LIMITS] = {
-    [GN_TX_TICKET] = 60 * SECONDS,     [GN_TX_BOOT] = 120 * SECONDS, /* as long as a program waits
-                                                                        for a driver; nothing stands
-                                                                      */
+    [GN_TX_TICKET] = 60 * SECONDS,
+    [GN_TX_BOOT] = 120 * SECONDS,      /* as long as a program waits
+                                          for a driver; nothing stands
+                                        */
     [GN_TX_CLAIM] = 30 * SECONDS,      /* for the program to come to a destination that is up */
     [GN_TX_STOP_LIMIT] = 60 * SECONDS, /* to save and load, after the drain */
     [GN_TX_LEAVE] = 90 * SECONDS,      /* the program waits a minute for the destination itself */
-    [GN_TX_FILE] = 3600 * SECONDS,     [GN_TX_FLUSH] = 600 * SECONDS,  [GN_TX_TELL] = 10 * SECONDS,
-    [GN_TX_SETTLE] = 2 * SECONDS,      [GN_TX_DECIDE] = 600 * SECONDS,
+    [GN_TX_FILE] = 3600 * SECONDS,
+    [GN_TX_FLUSH] = 600 * SECONDS,
+    [GN_TX_NOTIFY] = 10 * SECONDS,
+    [GN_TX_SETTLE] = 2 * SECONDS,
+    [GN_TX_DECIDE] = 600 * SECONDS,
 };
 
 static void set_limit(struct gn_transaction *t, enum gn_transaction_limit limit, uint64_t now_ns)
@@ -204,5 +209,5 @@ bool gn_transaction_step(struct gn_transaction *t, enum gn_transaction_input inp
 bool gn_transaction_has_all(const struct gn_transaction *t)
 {
     return ((MOVES | STOPS) >> t->kind & 1) &&
-           ((S(SAVED) | S(COMMITTING) | S(TOLD) | S(STOPPED)) >> t->state & 1);
+           ((S(SAVED) | S(COMMITTING) | S(NOTIFIED) | S(STOPPED)) >> t->state & 1);
 }

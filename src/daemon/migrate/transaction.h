@@ -36,7 +36,7 @@ enum gn_transaction_state {
     GN_TX_SOURCE_FAILED, /* the source's stream broke; the destination's reason is to come */
     GN_TX_SAVED,         /* the source has written everything and waits, or there is a file */
     GN_TX_COMMITTING,    /* the two workers are being exchanged */
-    GN_TX_TOLD,          /* STOP_TCP: the program was told that it is in a file */
+    GN_TX_NOTIFIED,      /* STOP_TCP: the program was told that it is in a file */
     GN_TX_STOPPED,       /* STOP: decided; the source ends and the program begins to wait */
     GN_TX_COMMITTED,     /* over: the destination, or the file, has the vGPU */
     GN_TX_COPIED,        /* over: the file is a copy, and the source goes on */
@@ -58,7 +58,7 @@ enum gn_transaction_input {
     GN_TX_ON_SOURCE_DIED,  /* */
     GN_TX_ON_DEST_DIED,    /* */
     GN_TX_ON_GOES_ON,      /* the program goes on at the destination */
-    GN_TX_ON_TOLD,         /* the file is safe, and the program was told that it is in it */
+    GN_TX_ON_NOTIFIED,     /* the file is safe, and the program was told that it is in it */
     GN_TX_ON_WAITS,        /* the program waits for its vGPU */
     GN_TX_ON_SETTLED,      /* the source has ended, and the program waits */
     GN_TX_ON_DONE,         /* the action is carried out */
@@ -104,7 +104,7 @@ enum gn_transaction_limit {
     GN_TX_LEAVE,
     GN_TX_FILE, /* to write or to read a file; the asker may give up earlier */
     GN_TX_FLUSH,
-    GN_TX_TELL,
+    GN_TX_NOTIFY,
     GN_TX_SETTLE,
     GN_TX_DECIDE,
     GN_TX_NEVER,

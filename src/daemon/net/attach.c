@@ -15,8 +15,8 @@
 #include "base/log.h"
 #include "daemon/tenants/admission.h"
 #include "daemon/daemon.h"
-#include "daemon/net/program_watch.h"
 #include "daemon/net/attach.h"
+#include "daemon/net/transport.h"
 #include "daemon/vgpu/create.h"
 
 #define LOG_EVERY_NS UINT64_C(10000000000)
@@ -56,14 +56,14 @@ static void start_vgpu(struct gn_conn *c, uint32_t seq, const struct gn_link_att
         gn_admit_refused(c, false, &err);
     else /* The rules may have changed since the greeting, so the tenant is checked again. */
         tenant = gn_admit(c, a->tenant[0] ? a->tenant : c->tenant->rules.name, &rc, &err);
-    if (tenant && a->mode == GN_LINK_MODE_PASSTHROUGH && !c->remote)
-        gn_conn_watch_program(c);
+    if (tenant && a->mode == GN_LINK_MODE_PASSTHROUGH)
+        c->transport->watch_program(c);
     if (tenant)
         rc = gn_vgpus_start(c, tenant, seq, a, stdio, &err);
     if (rc)
         gn_conn_refuse(c, seq, rc, &err);
-    else if (!c->remote)
-        gn_conn_watch_program(c);
+    else
+        c->transport->watch_program(c);
 }
 
 /* ---- attaches that wait */
@@ -186,8 +186,8 @@ bool gn_attach_frame(struct gn_conn *c, const struct gn_frame *f)
     struct gn_link_attach a;
     int stdio[2] = {-1, -1};
     if (c->late || !gn_frame_payload(f, &a, sizeof a) || a.mode > GN_LINK_MODE_PASSTHROUGH ||
-        (c->remote && a.stdio) || (a.stdio & ~(GN_LINK_HAS_STDOUT | GN_LINK_HAS_STDERR)) ||
-        f->n_fds != __builtin_popcount(a.stdio) || !gn_frame_string_ok(a.tenant, sizeof a.tenant))
+        (a.stdio & ~c->transport->output_flags) || f->n_fds != __builtin_popcount(a.stdio) ||
+        !gn_frame_string_ok(a.tenant, sizeof a.tenant))
         return false;
     int next = 0;
     if (a.stdio & GN_LINK_HAS_STDOUT)

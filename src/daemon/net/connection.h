@@ -19,6 +19,7 @@ struct gn_daemon;
 struct gn_late_attach;
 struct gn_tcp_listener;
 struct gn_tenant;
+struct gn_transport;
 struct gn_vgpu_record;
 
 /* The peer of a control connection from another machine. */
@@ -35,7 +36,8 @@ struct gn_conn {
     struct gn_corpse corpse;
     struct gn_list link;
     struct gn_daemon *daemon;
-    struct gn_quota *quota; /* of the peer's user or address */
+    const struct gn_transport *transport; /* transport.h */
+    struct gn_quota *quota;               /* of the peer's user or address */
     struct gn_source socket;
     struct gn_source process; /* pidfd of the program, once it attached; -1: it cannot be watched */
     bool process_proved;  /* the kernel says that the pidfd is the peer's: it may be killed by it */
@@ -57,9 +59,8 @@ struct gn_conn {
     gid_t gid;
     enum gn_role role; /* of the socket that accepted it; it never changes */
     char program[GN_LINK_NAME_BYTES];
-    bool remote; /* from another machine: `peer` describes it, and the kernel knows nothing of it */
-    bool bye;    /* the program has said that it ends */
-    struct gn_session_tcp_peer peer;
+    bool bye;                        /* the program has said that it ends */
+    struct gn_session_tcp_peer peer; /* over tcp; else zeros */
     struct gn_tcp_listener *came_by; /* the tcp port; NULL: a socket of this machine */
     struct gn_stranger stranger;     /* over tcp, until its greeting is admitted */
     struct gn_tenant *tenant;        /* that the greeting was admitted to; NULL: none */
@@ -101,6 +102,8 @@ struct gn_conn_ops {
     bool (*data)(struct gn_daemon *d, const struct gn_link_data *name, int fd);
     /* The key of this name, for a TLS handshake. 0 or -ENOENT. */
     int (*find_key)(struct gn_daemon *d, const unsigned char *identity, struct gn_tls_psk *ret);
+    /* Of Unix sockets, and of tcp. */
+    const struct gn_transport *local, *tcp;
 };
 
 /* Accepts connections at a struct gn_socket. */
@@ -120,6 +123,11 @@ void gn_conns_closed_some(struct gn_source *news, uint32_t events);
 /* Sends a frame; a peer that does not read is closed. */
 void gn_conn_send(struct gn_conn *c, uint16_t op, uint32_t seq, const void *payload, size_t n,
                   const int *fds, int n_fds);
+/* The same without descriptors, and not at once: a connection that breaks over a frame may end the
+ * vGPU that the caller has in hand. */
+void gn_conn_queue(struct gn_conn *c, uint16_t op, uint32_t seq, const void *payload, size_t n);
+/* Whether the peer has not hung up yet, as far as can be read. */
+bool gn_conn_has_peer(const struct gn_conn *c);
 void gn_conn_refuse(struct gn_conn *c, uint32_t seq, int code, const struct gn_error *err);
 /* The error of a descriptor that there is no room for: -EMFILE. */
 int gn_conn_no_room(struct gn_error *err);

@@ -40,7 +40,8 @@ static uint32_t descriptor_limit(void)
 /* Descriptors kept in reserve: at most a third of those that gantryd's own files leave. */
 static uint32_t reserve_of(const struct gn_daemon *d, uint32_t files)
 {
-    const uint32_t part = files > d->crowd.n_own_fds ? (files - d->crowd.n_own_fds) / 3 : 0;
+    const uint32_t part =
+        files > d->conn_limits.n_own_fds ? (files - d->conn_limits.n_own_fds) / 3 : 0;
     return part < RESERVE ? part : RESERVE;
 }
 
@@ -48,14 +49,15 @@ void gn_conn_limits_init(struct gn_daemon *d)
 {
     DIR *dir = opendir("/proc/self/fd");
     for (const struct dirent *e; dir && (e = readdir(dir));)
-        d->crowd.n_own_fds += e->d_name[0] != '.' && atoi(e->d_name) != dirfd(dir);
+        d->conn_limits.n_own_fds += e->d_name[0] != '.' && atoi(e->d_name) != dirfd(dir);
     if (dir)
         closedir(dir);
 }
 
 static uint32_t n_used(const struct gn_daemon *d)
 {
-    return d->crowd.n_own_fds + d->crowd.n_fds + d->crowd.n_vgpus * GN_CROWD_VGPU_FDS;
+    return d->conn_limits.n_own_fds + d->conn_limits.n_fds +
+           d->conn_limits.n_vgpus * GN_CONNECTIONS_VGPU_FDS;
 }
 
 /* ---- eviction */
@@ -63,16 +65,16 @@ static uint32_t n_used(const struct gn_daemon *d)
 static void log_eviction(struct gn_daemon *d, const struct gn_conn *c, const char *why)
 {
     uint64_t now = gn_now_ns();
-    d->crowd.n_evicted++;
-    if (d->crowd.told_ns && now - d->crowd.told_ns < LOG_EVERY_NS) {
-        d->crowd.n_untold++;
+    d->conn_limits.n_evicted++;
+    if (d->conn_limits.reported_ns && now - d->conn_limits.reported_ns < LOG_EVERY_NS) {
+        d->conn_limits.n_unreported++;
         return;
     }
     gn_log(GN_LOG_WARN,
            "%s: the connection of %d (\"%s\") is closed (%u others since the last such line)", why,
-           (int)c->pid, c->program, d->crowd.n_untold);
-    d->crowd.told_ns = now;
-    d->crowd.n_untold = 0;
+           (int)c->pid, c->program, d->conn_limits.n_unreported);
+    d->conn_limits.reported_ns = now;
+    d->conn_limits.n_unreported = 0;
 }
 
 /* The oldest connection of the user that has not greeted, unless it is younger than GREETING_NS;
@@ -138,7 +140,7 @@ static bool make_room(struct gn_daemon *d, enum gn_role role, uint32_t n_fds,
     const bool is_operator = role == GN_ROLE_CONTROL;
     const uint32_t files = descriptor_limit(), reserve = reserve_of(d, files),
                    stay_free = is_operator ? reserve / 2 : reserve;
-    while (d->n_conns - d->crowd.n_with_vgpus >= MAX_IDLE ||
+    while (d->n_conns - d->conn_limits.n_with_vgpus >= MAX_IDLE ||
            n_taken(d, reserve) + n_fds + stay_free > files)
         if (!evict(d, role, spared)) {
             gn_quotas_await(&d->quotas);
@@ -160,7 +162,7 @@ void gn_conn_limits_add(struct gn_conn *c)
     c->since_ns = gn_now_ns();
     gn_list_append(&q->conns, &c->of_quota);
     gn_list_append(&q->ungreeted, &c->ungreeted);
-    if (++q->n_ungreeted > GN_CROWD_UNGREETED) {
+    if (++q->n_ungreeted > GN_CONNECTIONS_UNGREETED) {
         struct gn_conn *oldest = gn_list_first(&q->ungreeted, struct gn_conn, ungreeted);
         log_eviction(c->daemon, oldest, "a user has too many connections that do not greet");
         gn_conn_close(oldest);
@@ -177,18 +179,18 @@ void gn_conn_limits_greeted(struct gn_conn *c)
 
 void gn_conn_limits_closed(struct gn_daemon *d)
 {
-    if (d->n_conns > d->crowd.n_peak)
-        d->crowd.n_peak = d->n_conns;
-    if (d->crowd.n_peak >= TRIM_CONNS && d->n_conns < d->crowd.n_peak / 4) {
+    if (d->n_conns > d->conn_limits.n_peak)
+        d->conn_limits.n_peak = d->n_conns;
+    if (d->conn_limits.n_peak >= TRIM_CONNS && d->n_conns < d->conn_limits.n_peak / 4) {
         (void)malloc_trim(0);
-        d->crowd.n_peak = d->n_conns;
+        d->conn_limits.n_peak = d->n_conns;
     }
 }
 
 static uint32_t count_fds(const struct gn_conn *c)
 {
     uint32_t n = 1 + (c->process.fd >= 0) + (c->file_fd >= 0) + (c->late ? 2 : 0) +
-                 (c->remote && c->peer.secure ? 2 : 0);
+                 (c->peer.secure ? 2 : 0); /* tls_shuttle.c */
     for (int i = 0; i < c->reader.n_fds; i++)
         n += c->reader.fds[i] >= 0;
     return n;
@@ -221,18 +223,18 @@ void gn_conn_limits_account(struct gn_conn *c)
 {
     struct gn_daemon *d = c->daemon;
     const bool open = c->socket.fd >= 0, has_vgpu = open && c->vgpu;
-    /* GN_CROWD_VGPU_FDS covers the descriptors of a connection that has a vGPU. */
+    /* GN_CONNECTIONS_VGPU_FDS covers the descriptors of a connection that has a vGPU. */
     const uint32_t fds = open && !c->vgpu ? count_fds(c) : 0;
     const size_t bytes = open ? c->n_request + c->writer.queued_bytes + c->reader.capacity : 0;
-    d->crowd.n_with_vgpus += has_vgpu - c->counts_as_vgpus;
+    d->conn_limits.n_with_vgpus += has_vgpu - c->counts_as_vgpus;
     c->counts_as_vgpus = has_vgpu;
-    d->crowd.n_fds += fds - c->held_fds;
+    d->conn_limits.n_fds += fds - c->held_fds;
     c->quota->n_fds += fds - c->held_fds;
     c->held_fds = fds;
-    d->crowd.n_bytes += bytes - c->held_bytes;
+    d->conn_limits.n_bytes += bytes - c->held_bytes;
     c->quota->n_bytes += bytes - c->held_bytes;
     c->held_bytes = bytes;
-    while (d->crowd.n_bytes > MAX_HELD_BYTES) {
+    while (d->conn_limits.n_bytes > MAX_HELD_BYTES) {
         struct gn_quota *q = heaviest_quota(d);
         struct gn_conn *largest = q && q->n_bytes ? largest_of(q) : NULL;
         if (!largest)
@@ -247,14 +249,15 @@ void gn_conn_limits_account(struct gn_conn *c)
 /* How many vGPUs the descriptor limit allows, over all tenants. */
 static uint32_t n_places(const struct gn_daemon *d)
 {
-    const uint32_t files = descriptor_limit(), own = reserve_of(d, files) + d->crowd.n_own_fds;
-    return files > own ? (files - own) / GN_CROWD_VGPU_FDS : 0;
+    const uint32_t files = descriptor_limit(),
+                   own = reserve_of(d, files) + d->conn_limits.n_own_fds;
+    return files > own ? (files - own) / GN_CONNECTIONS_VGPU_FDS : 0;
 }
 
 static uint32_t places_left(const struct gn_daemon *d)
 {
     const uint32_t places = n_places(d);
-    return places > d->crowd.n_vgpus ? places - d->crowd.n_vgpus : 0;
+    return places > d->conn_limits.n_vgpus ? places - d->conn_limits.n_vgpus : 0;
 }
 
 void gn_conn_limits_describe(const struct gn_daemon *d, struct gn_control_status *ret)
@@ -262,8 +265,8 @@ void gn_conn_limits_describe(const struct gn_daemon *d, struct gn_control_status
     ret->n_descriptors = n_used(d);
     ret->descriptor_limit = descriptor_limit();
     ret->vgpu_places = n_places(d);
-    ret->n_refused_vgpus = d->crowd.n_refused_vgpus;
-    ret->n_evicted = d->crowd.n_evicted;
+    ret->n_refused_vgpus = d->conn_limits.n_refused_vgpus;
+    ret->n_evicted = d->conn_limits.n_evicted;
 }
 
 /* The tenant's vGPUs, less those that have lost their program for good. */
@@ -309,7 +312,7 @@ int gn_conn_limits_admit_vgpu(struct gn_conn *c, struct gn_tenant *t, struct gn_
     if (!rc)
         return 0;
     t->n_refused_vgpus++;
-    c->daemon->crowd.n_refused_vgpus++;
+    c->daemon->conn_limits.n_refused_vgpus++;
     gn_quota_log(c->quota, GN_LOG_WARN, "no vGPU for \"%s\" (%d): %s", c->program, (int)c->pid,
                  err->what);
     return rc;

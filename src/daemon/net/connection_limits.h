@@ -12,10 +12,10 @@
  * messages and for gantryd's own work; operators' connections may use half of it. A connection can
  * only evict connections of its own role or of a role with fewer rights. gantryd's thread only.
  */
-#define GN_CROWD_UNGREETED 256u /* connections of one user that have not greeted */
+#define GN_CONNECTIONS_UNGREETED 256u /* connections of one user that have not greeted */
 /* Descriptors that a vGPU, its program's connection and its kernel cache use in the long run: an
  * upper bound. */
-#define GN_CROWD_VGPU_FDS 11u
+#define GN_CONNECTIONS_VGPU_FDS 11u
 
 /* Counts the descriptors that gantryd itself has open. Call before the first connection. */
 void gn_conn_limits_init(struct gn_daemon *d);

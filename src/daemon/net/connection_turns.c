@@ -49,7 +49,7 @@ static bool may_be_served(struct gn_quota *q, enum gn_turn kind, uint64_t now_ns
 {
     if (kind == GN_TURN_ATTACH)
         return q->n_starting < GN_TURNS_STARTING;
-    if (kind != GN_TURN_REQUEST || gn_bucket_take(&q->requests, &requests, now_ns))
+    if (kind != GN_TURN_REQUEST || gn_bucket_spend(&q->requests, &requests, now_ns))
         return true;
     *ret_at_ns = gn_bucket_ready_at(&q->requests, &requests, now_ns);
     return false;

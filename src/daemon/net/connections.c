@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -23,6 +22,7 @@
 #include "daemon/daemon.h"
 #include "daemon/process_stat.h"
 #include "daemon/net/connection_turns.h"
+#include "daemon/net/transport.h"
 
 #define MAX_QUEUED_BYTES (GN_LINK_CONTROL_LIMIT + (1u << 20))
 /* Bytes of answers: a peer that leaves more than this unread is not read either. */
@@ -44,26 +44,11 @@ static void free_conn(struct gn_corpse *corpse)
     gn_conn_limits_closed(d);
 }
 
-/* No descriptor is in the socket's receive queue and none can arrive any more, so close() cannot
- * block on one. */
-static bool has_no_queued_fds(int fd)
-{
-    static char bytes[256u << 10]; /* more than a socket's queue holds */
-    struct iovec iov = {.iov_base = bytes, .iov_len = sizeof bytes};
-    struct msghdr all = {.msg_iov = &iov, .msg_iovlen = 1};
-    int n = 0;
-    if (ioctl(fd, FIONREAD, &n) < 0)
-        return false;
-    /* MSG_PEEK leaves the descriptors in the queue, so none is closed. Without room for control
-     * data MSG_CTRUNC reports that there are some. */
-    return !n || (recvmsg(fd, &all, MSG_PEEK | MSG_DONTWAIT) == n && !(all.msg_flags & MSG_CTRUNC));
-}
-
 static void close_socket(struct gn_conn *c)
 {
     int fd = gn_loop_release(&c->daemon->loop, &c->socket);
     (void)shutdown(fd, SHUT_RDWR); /* the peer sees the end now, even if close() happens later */
-    if (c->remote || has_no_queued_fds(fd))
+    if (c->transport->closes_at_once(fd))
         close(fd);
     else
         gn_quota_close(c->quota, &fd);
@@ -139,6 +124,18 @@ void gn_conn_send(struct gn_conn *c, uint16_t op, uint32_t seq, const void *payl
     (void)gn_frame_push(&c->writer, op, 0, seq, payload, n, fds,
                         n_fds); /* update_conn() handles an error */
     update_conn(c);
+}
+
+void gn_conn_queue(struct gn_conn *c, uint16_t op, uint32_t seq, const void *payload, size_t n)
+{
+    (void)gn_frame_push(&c->writer, op, 0, seq, payload, n, NULL, 0);
+    gn_loop_change(&c->daemon->loop, &c->socket, EPOLLIN | EPOLLOUT);
+}
+
+bool gn_conn_has_peer(const struct gn_conn *c)
+{
+    char byte;
+    return recv(c->socket.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0;
 }
 
 void gn_conn_refuse(struct gn_conn *c, uint32_t seq, int code, const struct gn_error *err)
@@ -252,8 +249,7 @@ static void serve_hello(struct gn_conn *c, const struct gn_frame *f)
         gn_conn_refuse(c, f->seq, code, &err);
         return;
     }
-    if (c->remote)
-        c->pid = (pid_t)h.pid; /* For display only: the number means nothing on this machine. */
+    c->transport->greeted(c, &h);
     c->greeted = true;
     gn_conn_limits_greeted(c);
     /* A connection that claims a vGPU is admitted when it shows its ticket. */
@@ -442,8 +438,8 @@ static void conn_ready(struct gn_source *s, uint32_t events)
     }
 }
 
-static struct gn_conn *make_conn(struct gn_daemon *d, int fd, const struct ucred *cred,
-                                 uint64_t source, enum gn_role role)
+static struct gn_conn *make_conn(struct gn_daemon *d, const struct gn_transport *transport, int fd,
+                                 const struct ucred *cred, uint64_t source, enum gn_role role)
 {
     struct gn_conn *c = calloc(1, sizeof *c);
     struct gn_quota *quota = c ? gn_quotas_get(&d->quotas, source, role) : NULL;
@@ -453,6 +449,7 @@ static struct gn_conn *make_conn(struct gn_daemon *d, int fd, const struct ucred
         return NULL;
     }
     c->daemon = d;
+    c->transport = transport;
     c->quota = quota;
     c->pid = cred->pid;
     c->uid = cred->uid;
@@ -491,7 +488,8 @@ void gn_conns_add(struct gn_daemon *d, int fd, enum gn_role role, struct gn_tena
         gn_quotas_close(&d->quotas, fd);
         return;
     }
-    struct gn_conn *c = make_conn(d, fd, &cred, gn_quota_source_of_user(cred.uid), role);
+    struct gn_conn *c =
+        make_conn(d, d->programs->local, fd, &cred, gn_quota_source_of_user(cred.uid), role);
     if (c) {
         c->is_bound = bound_to != NULL;
         c->bound_to = bound_to;
@@ -507,14 +505,12 @@ struct gn_conn *gn_conns_add_tcp(struct gn_daemon *d, int fd,
         gn_quotas_close(&d->quotas, fd);
         return NULL;
     }
-    struct gn_conn *c =
-        make_conn(d, fd, &nobody, gn_quota_source_of_address(peer->address), peer->role);
+    struct gn_conn *c = make_conn(d, d->programs->tcp, fd, &nobody,
+                                  gn_quota_source_of_address(peer->address), peer->role);
     if (c) {
-        c->remote = true;
         c->peer = *peer;
-    }
-    if (c)
         update_conn(c);
+    }
     return c && c->socket.fd >= 0 ? c : NULL;
 }
 
@@ -561,7 +557,7 @@ static bool accept_conn(struct gn_socket *s)
             d->full_told_ns = now;
         }
         /* The end of a connection or vGPU resumes the socket; without any it must stay enabled. */
-        if (d->n_conns || d->crowd.n_vgpus)
+        if (d->n_conns || d->conn_limits.n_vgpus)
             gn_sockets_pause(&d->sockets, s);
     }
     return false;

@@ -106,7 +106,7 @@ static void close_greeting(struct greeting *g)
     struct gn_tcp_listener *l = g->owner;
     gn_strangers_refuse(&l->strangers, &g->stranger, gn_now_ns());
     if (g->handshake)
-        gn_handshake_give_up(g->handshake);
+        gn_handshake_abort(g->handshake);
     g->handshake = NULL;
     gn_loop_close(&l->daemon->loop, &g->socket);
     gn_list_remove(&g->link);
@@ -214,7 +214,7 @@ static void pass_key(struct greeting *g)
     struct gn_tls_psk psk;
     struct gn_daemon *d = g->owner->daemon;
     const int rc = d->programs->find_key(d, gn_handshake_wanted_key(g->handshake), &psk);
-    gn_handshake_give_key(g->handshake, rc ? NULL : &psk);
+    gn_handshake_set_key(g->handshake, rc ? NULL : &psk);
     explicit_bzero(&psk, sizeof psk);
 }
 

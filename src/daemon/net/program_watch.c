@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Watches the process at a connection's other end by its pidfd. Called by connections.c, attach.c
- * and the migrations, on gantryd's thread. The kernel gives the pidfd of a socket's peer from Linux
+ * Watches the process at the other end of a Unix socket by its pidfd. Called through
+ * transport_local.c, on gantryd's thread. The kernel gives the pidfd of a socket's peer from Linux
  * 6.5 on, and from 6.16 on also after the peer has ended. Older kernels only give the process id at
  * the time of connect(), which another process may have by now: a pidfd opened from it is only
  * watched, and gantryd never kills the process through it.
@@ -58,9 +58,6 @@ void gn_conn_watch_program(struct gn_conn *c)
 
 int gn_conn_may_run_in_process(const struct gn_conn *c, struct gn_error *err)
 {
-    if (c->remote)
-        return gn_fail(err, EOPNOTSUPP, "use the mode remote",
-                       "a program in passthrough must run on this machine");
     if (c->process.fd < 0 || !c->process_proved)
         return gn_fail(err, EOPNOTSUPP, "use the mode remote, or Linux 6.5 or newer",
                        "passthrough needs the kernel to identify the process of the program");

@@ -4,6 +4,8 @@
 
 #include "daemon/daemon.h"
 
+/* Of connections by Unix sockets; other code calls them through c->transport. */
+
 /* Closes the connection when its program dies. */
 void gn_conn_watch_program(struct gn_conn *c);
 /* Whether a watched program may run its vGPU in its own process. That needs a pidfd that the kernel

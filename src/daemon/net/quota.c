@@ -165,7 +165,7 @@ void gn_quota_log(struct gn_quota *q, enum gn_log_level level, const char *fmt, 
     if (level <= GN_LOG_WARN && !gn_line_limit_pass(&q->lines, now, &n))
         return;
     if (level <= GN_LOG_WARN && !gn_log_enabled(GN_LOG_DEBUG) &&
-        !gn_bucket_take(&q->of->lines, &all, now)) {
+        !gn_bucket_spend(&q->of->lines, &all, now)) {
         q->lines.n_dropped += n + 1;
         return;
     }

@@ -308,7 +308,7 @@ const unsigned char *gn_handshake_wanted_key(const struct gn_handshake *h)
     return h->wanted;
 }
 
-void gn_handshake_give_key(struct gn_handshake *h, const struct gn_tls_psk *psk)
+void gn_handshake_set_key(struct gn_handshake *h, const struct gn_tls_psk *psk)
 {
     h->all->ops->give_key(h->tls, psk);
     queue_request(h);
@@ -325,7 +325,7 @@ void gn_handshake_finish(struct gn_handshake *h, struct gn_tcp *ret)
     free(h);
 }
 
-void gn_handshake_give_up(struct gn_handshake *h)
+void gn_handshake_abort(struct gn_handshake *h)
 {
     struct gn_handshakes *all = h->all;
     pthread_mutex_lock(&all->lock);

@@ -18,9 +18,9 @@ struct gn_handshakes;
 struct gn_handshake;
 
 enum gn_handshake_news {
-    GN_HANDSHAKE_WANTS_KEY, /* call gn_handshake_give_key next */
+    GN_HANDSHAKE_WANTS_KEY, /* call gn_handshake_set_key next */
     GN_HANDSHAKE_DONE,      /* call gn_handshake_finish next */
-    GN_HANDSHAKE_REFUSED,   /* call gn_handshake_give_up next */
+    GN_HANDSHAKE_REFUSED,   /* call gn_handshake_abort next */
 };
 
 /* news_fd: an eventfd of the caller's, written to when gn_handshakes_next() has something. The
@@ -41,13 +41,13 @@ struct gn_handshake *gn_handshakes_next(struct gn_handshakes *all, enum gn_hands
 /* wanted_key: the identity of the key that the client uses. give_key: that key; NULL: there is
  * none. */
 const unsigned char *gn_handshake_wanted_key(const struct gn_handshake *h);
-void gn_handshake_give_key(struct gn_handshake *h, const struct gn_tls_psk *psk);
+void gn_handshake_set_key(struct gn_handshake *h, const struct gn_tls_psk *psk);
 /* Why the handshake was refused. */
 const char *gn_handshake_why(const struct gn_handshake *h);
 /* Passes the connection to the caller and frees the handshake. */
 void gn_handshake_finish(struct gn_handshake *h, struct gn_tcp *ret);
 /* Ends the handshake in any state; its connection is closed soon. The handshake must not be used
  * any more. */
-void gn_handshake_give_up(struct gn_handshake *h);
+void gn_handshake_abort(struct gn_handshake *h);
 
 #endif

@@ -75,7 +75,7 @@ static void dispatch(struct device *d, uint64_t now)
             const bool preempts = gn_sched_contended(s) || has_cap(sh);
             if (preempts && !sh->preempted_ns) {
                 set_preempted(sh, now);
-                gn_scheduler_note(d, sh, GN_TRACE_PRESS, 0, 0, now);
+                gn_scheduler_note(d, sh, GN_TRACE_PREEMPT, 0, 0, now);
                 if (!gn_grant_preempt(sh->slot))
                     return;
                 /* It was parked: the preemption took the grant back at once, without delaying the
@@ -87,7 +87,7 @@ static void dispatch(struct device *d, uint64_t now)
                 /* The waiting vGPU has gone. The time that it waited is charged when the holder
                  * yields. */
                 gn_grant_clear(sh->slot);
-                gn_scheduler_note(d, sh, GN_TRACE_EASE, 0, 0, now);
+                gn_scheduler_note(d, sh, GN_TRACE_CLEAR, 0, 0, now);
                 sh->owed_ns = gn_share_used(sh, now);
                 set_preempted(sh, 0);
             }
@@ -100,7 +100,7 @@ static void dispatch(struct device *d, uint64_t now)
         const bool preempts = gn_sched_contended(s) || has_cap(sh);
         sh->granted_ns = now;
         set_preempted(sh, preempts ? now : 0);
-        gn_scheduler_note(d, sh, GN_TRACE_HAND, slice_ns, preempts, now);
+        gn_scheduler_note(d, sh, GN_TRACE_GRANT, slice_ns, preempts, now);
         gn_grant_set_keep(sh->slot, gn_sched_keep_ns(s, now));
         if (gn_grant_assign(sh->slot, slice_ns, preempts))
             return;
@@ -557,7 +557,7 @@ uint32_t gn_scheduler_next_late(struct gn_scheduler *s, bool *ret_over_limit)
             continue;
         vgpu = sh->of->vgpu;
         *ret_over_limit = sh->news == GN_SHARE_OVER_LIMIT;
-        sh->news = *ret_over_limit ? GN_SHARE_OVER_TOLD : GN_SHARE_NO_NEWS;
+        sh->news = *ret_over_limit ? GN_SHARE_OVER_REPORTED : GN_SHARE_NO_NEWS;
     }
     pthread_mutex_unlock(&s->lock);
     return vgpu;

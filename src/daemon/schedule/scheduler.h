@@ -52,7 +52,7 @@ enum gn_share_news {
     GN_SHARE_NO_NEWS,
     GN_SHARE_LATE,       /* it does not answer: gantryd should look at it */
     GN_SHARE_OVER_LIMIT, /* it has kept others waiting for longer than the limit */
-    GN_SHARE_OVER_TOLD,
+    GN_SHARE_OVER_REPORTED,
 };
 
 /* A vGPU's share of one device. */

@@ -107,7 +107,7 @@ static void alone_it_is_asked_once(void **state)
     for (int i = 0; i < 3; i++) {
         assert_true(acquire(&a));
         assert_false(gn_grant_park(slot(&a)));
-        assert_int_equal(gn_grant_look(slot(&a)), GN_GRANT_RESTING);
+        assert_int_equal(gn_grant_look(slot(&a)), GN_GRANT_PARKED);
     }
     stop();
 }
@@ -183,7 +183,7 @@ static void expect_event(struct gn_trace_ring *ring, struct gn_trace_reader *at,
     assert_int_equal(e.device, 1);
     assert_true(e.at_ns >= last_ns && e.at_ns <= gn_now_ns());
     last_ns = e.at_ns;
-    if (kind == GN_TRACE_HAND && last_ns && e.a)
+    if (kind == GN_TRACE_GRANT && last_ns && e.a)
         assert_int_equal(e.a, SLICE_NS);
 }
 
@@ -197,18 +197,18 @@ static void trace_has_each_turn(void **state)
     acquire(&a);
     until_state(&a, GN_GRANT_HELD);
     gn_scheduler_trace(scheduler, ring, 0);
-    expect_event(ring, &at, &a, GN_TRACE_HAND); /* the state at the start */
+    expect_event(ring, &at, &a, GN_TRACE_GRANT); /* the state at the start */
     acquire(&b);
     expect_event(ring, &at, &b, GN_TRACE_WANT);
-    expect_event(ring, &at, &a, GN_TRACE_PRESS);
+    expect_event(ring, &at, &a, GN_TRACE_PREEMPT);
     until_preempted(&a);
     yield_grant(&a, true);
     expect_event(ring, &at, &a, GN_TRACE_BACK);
-    expect_event(ring, &at, &b, GN_TRACE_HAND);
+    expect_event(ring, &at, &b, GN_TRACE_GRANT);
     until_state(&b, GN_GRANT_HELD);
     yield_grant(&b, false);
     expect_event(ring, &at, &b, GN_TRACE_BACK);
-    expect_event(ring, &at, &a, GN_TRACE_HAND);
+    expect_event(ring, &at, &a, GN_TRACE_GRANT);
     until_state(&a, GN_GRANT_HELD);
     /* Events of one vGPU. */
     gn_scheduler_trace(scheduler, ring, b.vgpu);
@@ -216,7 +216,7 @@ static void trace_has_each_turn(void **state)
     until_state(&a, GN_GRANT_NONE);
     acquire(&b);
     expect_event(ring, &at, &b, GN_TRACE_WANT);
-    expect_event(ring, &at, &b, GN_TRACE_HAND);
+    expect_event(ring, &at, &b, GN_TRACE_GRANT);
     until_state(&b, GN_GRANT_HELD);
     /* Tracing is off. */
     gn_scheduler_trace(scheduler, NULL, 0);

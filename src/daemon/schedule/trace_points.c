@@ -24,7 +24,7 @@ static void trace_state(const struct gn_scheduler *s, const struct gn_share *sh,
 {
     const struct device *d = &s->devices[sh->device];
     if (d->sched.running == &sh->entity)
-        gn_scheduler_note(d, sh, GN_TRACE_HAND, 0, sh->preempted_ns != 0, now);
+        gn_scheduler_note(d, sh, GN_TRACE_GRANT, 0, sh->preempted_ns != 0, now);
     else if (sh->entity.node.ready)
         gn_scheduler_note(d, sh, GN_TRACE_WANT, 0, 0, now);
 }

@@ -6,53 +6,29 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "daemon/net/transport.h"
 #include "daemon/tenants/admission.h"
-
-#ifndef SO_PEERGROUPS
-#define SO_PEERGROUPS 59
-#endif
-
-/* The peer's supplementary groups at the time it connected, malloc'd; NULL: none, or the kernel
- * does not tell. */
-static gid_t *groups_of(int socket, uint32_t *ret_n)
-{
-    socklen_t bytes = 0;
-    *ret_n = 0;
-    if (getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, NULL, &bytes) == 0 || errno != ERANGE ||
-        !bytes)
-        return NULL;
-    gid_t *groups = malloc(bytes);
-    if (groups && getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, groups, &bytes) == 0)
-        *ret_n = bytes / sizeof *groups;
-    return groups;
-}
 
 /* The peer's properties that the tenants' rules are checked against. The caller frees
  * *ret_groups. */
 static struct gn_peer peer_of(struct gn_conn *c, gid_t **ret_groups)
 {
-    struct gn_peer peer = {.remote = c->remote,
-                           .anybody = c->remote && c->daemon->insecure,
-                           .subject = c->peer.subject,
+    struct gn_peer peer = {.subject = c->peer.subject,
                            .uid = c->uid,
                            .gid = c->gid,
                            .is_operator = c->role == GN_ROLE_CONTROL,
-                           .is_default = !c->remote && (c->uid == geteuid() || c->uid == 0),
                            .token = c->token,
                            .n_token = c->n_token};
-    *ret_groups = c->remote ? NULL : groups_of(c->socket.fd, &peer.n_groups);
-    peer.groups = *ret_groups;
+    *ret_groups = c->transport->identify(c, &peer);
     return peer;
 }
 
 /* The only tenant that admits the peer without a token; NULL: none or several do. `names`: a list
  * of those that do. */
-static struct gn_tenant *only_tenant(struct gn_daemon *d, struct gn_peer peer, char *names,
+static struct gn_tenant *only_tenant(const struct gn_conn *c, struct gn_peer peer, char *names,
                                      size_t n)
 {
     struct gn_tenant *found = NULL;
@@ -60,10 +36,10 @@ static struct gn_tenant *only_tenant(struct gn_daemon *d, struct gn_peer peer, c
     size_t at = 0;
     peer.n_token = 0; /* a token must not be tried on every tenant */
     names[0] = 0;
-    gn_list_for_each(t, &d->tenants.all, struct gn_tenant, link)
+    gn_list_for_each(t, &c->daemon->tenants.all, struct gn_tenant, link)
     {
         const char *name = t->rules.name;
-        if (gn_tenant_admits(&t->rules, &peer))
+        if (c->transport->admits(&t->rules, &peer))
             continue;
         found = t;
         n_found++;
@@ -79,10 +55,7 @@ static struct gn_tenant *only_tenant(struct gn_daemon *d, struct gn_peer peer, c
 
 const char *gn_conn_name_user(const struct gn_conn *c, char ret[static GN_CONN_USER_BYTES])
 {
-    if (c->remote)
-        snprintf(ret, GN_CONN_USER_BYTES, "%s", c->peer.address);
-    else
-        snprintf(ret, GN_CONN_USER_BYTES, "uid %u", (unsigned)c->uid);
+    c->transport->name_user(c, ret, GN_CONN_USER_BYTES);
     return ret;
 }
 
@@ -107,15 +80,8 @@ static int refuse(const struct gn_conn *c, const char *shown, const char *others
     gn_conn_name_user(c, who);
     if (*others)
         snprintf(fix, sizeof fix, "set GANTRY_TENANT to one of: %s", others);
-    else if (c->remote)
-        snprintf(fix, sizeof fix,
-                 "set GANTRY_TENANT to your tenant, and GANTRY_TOKEN to its token");
     else
-        snprintf(
-            fix, sizeof fix,
-            "ask an operator for the right (gantry tenant set %s --uid %u), or set GANTRY_TENANT "
-            "and GANTRY_TOKEN",
-            shown, (unsigned)c->uid);
+        c->transport->advise_refused(c, shown, fix, sizeof fix);
     return gn_fail(err, EACCES, fix, "%s may not attach to \"%s\"", who, shown);
 }
 
@@ -164,9 +130,9 @@ struct gn_tenant *gn_admit(struct gn_conn *c, const char *name, int *ret_code, s
     gid_t *groups;
     const struct gn_peer peer = peer_of(c, &groups);
     if (t)
-        rc = gn_tenant_admits(&t->rules, &peer);
+        rc = c->transport->admits(&t->rules, &peer);
     if (rc == -EACCES) {
-        struct gn_tenant *only = only_tenant(d, peer, others, sizeof others);
+        struct gn_tenant *only = only_tenant(c, peer, others, sizeof others);
         t = *name ? t : only;
         rc = !*name && only ? 0 : rc;
     }
@@ -192,5 +158,5 @@ int gn_admit_anybody(const struct gn_daemon *d, struct gn_error *err)
     return !d->draining
                ? 0
                : gn_fail(err, ESHUTDOWN, "use another gantryd (GANTRY_CONNECT), or try again later",
-                         "this gantryd is being emptied, and takes in no new programs");
+                         "this gantryd is draining and accepts no new programs");
 }

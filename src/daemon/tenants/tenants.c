@@ -107,16 +107,30 @@ bool gn_tenants_admit_others(const struct gn_tenants *t)
     return false;
 }
 
-int gn_tenant_admits(const struct gn_tenant_rules *r, const struct gn_peer *peer)
+/* A token that a peer shows must be right, even if its user or certificate alone would be admitted:
+ * reporting the mistake is better than ignoring it. */
+static bool decides_by_token(const struct gn_tenant_rules *r, const struct gn_peer *peer)
 {
-    /* A token that a peer shows must be right, even if its user alone would be admitted: reporting
-     * the mistake is better than ignoring it. */
-    if (peer->n_token && r->n_token)
-        return gn_tenant_token_is(r, peer->token, peer->n_token) ? 0 : -EPERM;
-    if (peer->remote) {
-        bool named = peer->subject && strcmp(peer->subject, r->name) == 0;
-        return named || (peer->anybody && strcmp(r->name, GN_TENANT_DEFAULT) == 0) ? 0 : -EACCES;
-    }
+    return peer->n_token && r->n_token;
+}
+
+static int judge_token(const struct gn_tenant_rules *r, const struct gn_peer *peer)
+{
+    return gn_tenant_token_is(r, peer->token, peer->n_token) ? 0 : -EPERM;
+}
+
+int gn_tenant_admits_tcp(const struct gn_tenant_rules *r, const struct gn_peer *peer)
+{
+    if (decides_by_token(r, peer))
+        return judge_token(r, peer);
+    const bool named = peer->subject && strcmp(peer->subject, r->name) == 0;
+    return named || (peer->anybody && strcmp(r->name, GN_TENANT_DEFAULT) == 0) ? 0 : -EACCES;
+}
+
+int gn_tenant_admits_user(const struct gn_tenant_rules *r, const struct gn_peer *peer)
+{
+    if (decides_by_token(r, peer))
+        return judge_token(r, peer);
     if (peer->is_operator || r->any_uid)
         return 0;
     if (peer->is_default && strcmp(r->name, GN_TENANT_DEFAULT) == 0 && !gn_tenant_has_rule(r))

@@ -73,12 +73,13 @@ void gn_tenants_remove(struct gn_tenants *t, struct gn_tenant *tenant);
  * then be open to all users. */
 bool gn_tenants_admit_others(const struct gn_tenants *t);
 
-/* A peer that asks for a tenant. For a peer of this machine the kernel tells its user. */
+/* A peer that asks for a tenant. */
 struct gn_peer {
-    bool remote;  /* on another machine: only `anybody`, `subject` and the token count */
-    bool anybody; /* gantryd runs with --insecure: `default` admits the peer */
-    /* the name in its verified certificate, which is a tenant's name. NULL, "": none */
+    /* Over tcp. gantryd runs with --insecure: `default` admits the peer. */
+    bool anybody;
+    /* Over tcp: the name in its verified certificate, which is a tenant's name. NULL, "": none. */
     const char *subject;
+    /* Of a peer of this machine, as the kernel tells them. */
     uid_t uid;
     gid_t gid;
     uint32_t n_groups; /* supplementary groups */
@@ -90,8 +91,10 @@ struct gn_peer {
     size_t n_token;
 };
 
-/* Whether the peer may attach. 0; -EACCES: no; -EPERM: no, its token is wrong. */
-int gn_tenant_admits(const struct gn_tenant_rules *r, const struct gn_peer *peer);
+/* Whether the peer may attach, as a user of this machine or over tcp, in either case by the
+ * tenant's token. 0; -EACCES: no; -EPERM: no, its token is wrong. */
+int gn_tenant_admits_user(const struct gn_tenant_rules *r, const struct gn_peer *peer);
+int gn_tenant_admits_tcp(const struct gn_tenant_rules *r, const struct gn_peer *peer);
 
 /* The devices of a platform that the tenant may use, as bits. */
 uint64_t gn_tenant_devices(const struct gn_tenant_rules *r, const struct gn_machine *m,

@@ -29,8 +29,8 @@ static void without_rules_only_operators_are_admitted(void **state)
     struct gn_tenant_rules r = rules_of("a");
     struct gn_peer operator_of_it = {.uid = 7, .is_operator = true},
                    stranger = {.uid = 8, .gid = 9};
-    assert_int_equal(gn_tenant_admits(&r, &operator_of_it), 0);
-    assert_int_equal(gn_tenant_admits(&r, &stranger), -EACCES);
+    assert_int_equal(gn_tenant_admits_user(&r, &operator_of_it), 0);
+    assert_int_equal(gn_tenant_admits_user(&r, &stranger), -EACCES);
     assert_false(gn_tenant_admits_others(&r));
 }
 
@@ -46,13 +46,13 @@ static void users_and_groups_admit(void **state)
                    no = {.uid = 9, .gid = 8},
                    by_group = {.uid = 9, .gid = 1, .n_groups = 2, .groups = groups},
                    not_quite = {.uid = 9, .gid = 1, .n_groups = 1, .groups = groups};
-    assert_int_equal(gn_tenant_admits(&r, &by_uid), 0);
-    assert_int_equal(gn_tenant_admits(&r, &by_gid), 0);
-    assert_int_equal(gn_tenant_admits(&r, &by_group), 0);
-    assert_int_equal(gn_tenant_admits(&r, &not_quite), -EACCES);
-    assert_int_equal(gn_tenant_admits(&r, &no), -EACCES);
+    assert_int_equal(gn_tenant_admits_user(&r, &by_uid), 0);
+    assert_int_equal(gn_tenant_admits_user(&r, &by_gid), 0);
+    assert_int_equal(gn_tenant_admits_user(&r, &by_group), 0);
+    assert_int_equal(gn_tenant_admits_user(&r, &not_quite), -EACCES);
+    assert_int_equal(gn_tenant_admits_user(&r, &no), -EACCES);
     assert_int_equal(gn_tenant_add_uid(&r, "any", &err), 0);
-    assert_int_equal(gn_tenant_admits(&r, &no), 0);
+    assert_int_equal(gn_tenant_admits_user(&r, &no), 0);
 }
 
 static void token_admits_its_holder(void **state)
@@ -63,24 +63,24 @@ static void token_admits_its_holder(void **state)
     struct gn_error err;
     struct gn_peer p = {.uid = 8, .gid = 9, .token = TOKEN, .n_token = strlen(TOKEN)};
     /* the tenant has no token that could match */
-    assert_int_equal(gn_tenant_admits(&r, &p), -EACCES);
+    assert_int_equal(gn_tenant_admits_user(&r, &p), -EACCES);
     assert_false(gn_tenant_token_is(&r, "", 0));
     assert_int_equal(gn_tenant_set_token(&r, TOKEN, strlen(TOKEN), &err), 0);
     assert_true(gn_tenant_admits_others(&r));
-    assert_int_equal(gn_tenant_admits(&r, &p), 0);
+    assert_int_equal(gn_tenant_admits_user(&r, &p), 0);
     p.n_token = 0;
-    assert_int_equal(gn_tenant_admits(&r, &p), -EACCES);
+    assert_int_equal(gn_tenant_admits_user(&r, &p), -EACCES);
     assert_false(gn_tenant_token_is(&r, "", 0));
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         p.token = wrong[i];
         p.n_token = strlen(wrong[i]);
-        assert_int_equal(gn_tenant_admits(&r, &p), -EPERM);
+        assert_int_equal(gn_tenant_admits_user(&r, &p), -EPERM);
     }
     /* An operator's wrong token is refused, too. */
     p.is_operator = true;
-    assert_int_equal(gn_tenant_admits(&r, &p), -EPERM);
+    assert_int_equal(gn_tenant_admits_user(&r, &p), -EPERM);
     p.n_token = 0;
-    assert_int_equal(gn_tenant_admits(&r, &p), 0);
+    assert_int_equal(gn_tenant_admits_user(&r, &p), 0);
     assert_int_equal(gn_tenant_set_token(&r, NULL, 0, &err), 0);
     assert_false(gn_tenant_admits_others(&r));
 }
@@ -89,24 +89,22 @@ static void remote_peers_need_credentials(void **state)
 {
     struct gn_tenant_rules r = rules_of("blue"), plain = rules_of("default");
     struct gn_error err;
-    struct gn_peer nobody = {.remote = true, .uid = 7, .gid = 7},
-                   trusted = {.remote = true, .anybody = true},
-                   named = {.remote = true, .subject = "blue"},
-                   other = {.remote = true, .subject = "blu"},
-                   token = {.remote = true, .token = TOKEN, .n_token = strlen(TOKEN)};
+    struct gn_peer nobody = {.uid = 7, .gid = 7}, trusted = {.anybody = true},
+                   named = {.subject = "blue"}, other = {.subject = "blu"},
+                   token = {.token = TOKEN, .n_token = strlen(TOKEN)};
     r.any_uid = plain.any_uid = true;
     r.n_uids = r.n_gids = 1;
     r.uids[0] = r.gids[0] = 7;
-    assert_int_equal(gn_tenant_admits(&r, &nobody), -EACCES);
-    assert_int_equal(gn_tenant_admits(&plain, &nobody), -EACCES);
-    assert_int_equal(gn_tenant_admits(&r, &trusted), -EACCES);
-    assert_int_equal(gn_tenant_admits(&plain, &trusted), 0);
-    assert_int_equal(gn_tenant_admits(&r, &named), 0);
-    assert_int_equal(gn_tenant_admits(&plain, &named), -EACCES);
-    assert_int_equal(gn_tenant_admits(&r, &other), -EACCES);
-    assert_int_equal(gn_tenant_admits(&r, &token), -EACCES);
+    assert_int_equal(gn_tenant_admits_tcp(&r, &nobody), -EACCES);
+    assert_int_equal(gn_tenant_admits_tcp(&plain, &nobody), -EACCES);
+    assert_int_equal(gn_tenant_admits_tcp(&r, &trusted), -EACCES);
+    assert_int_equal(gn_tenant_admits_tcp(&plain, &trusted), 0);
+    assert_int_equal(gn_tenant_admits_tcp(&r, &named), 0);
+    assert_int_equal(gn_tenant_admits_tcp(&plain, &named), -EACCES);
+    assert_int_equal(gn_tenant_admits_tcp(&r, &other), -EACCES);
+    assert_int_equal(gn_tenant_admits_tcp(&r, &token), -EACCES);
     assert_int_equal(gn_tenant_set_token(&r, TOKEN, strlen(TOKEN), &err), 0);
-    assert_int_equal(gn_tenant_admits(&r, &token), 0);
+    assert_int_equal(gn_tenant_admits_tcp(&r, &token), 0);
 }
 
 static void default_is_there_always(void **state)

@@ -25,8 +25,10 @@ struct gn_owner {
     uint64_t token; /* for TOKEN: which token of the tenant (gn_tenant.n_tokens) */
 };
 
-/* The owner of a vGPU that the peer of this connection attaches in this tenant. */
-struct gn_owner gn_owner_of(const struct gn_conn *c, const struct gn_tenant *t);
+/* The owner of a vGPU that the peer of this connection attaches in this tenant: a user of this
+ * machine, or the holder of a credential. Called through c->transport. */
+struct gn_owner gn_owner_by_user(const struct gn_conn *c, const struct gn_tenant *t);
+struct gn_owner gn_owner_by_credential(const struct gn_conn *c, const struct gn_tenant *t);
 /* Whether the peer of this connection, which is admitted to this tenant, is the owner. */
 bool gn_owner_is(const struct gn_owner *o, const struct gn_conn *c, const struct gn_tenant *t);
 

@@ -16,8 +16,8 @@
 #include "daemon/vgpu/device_choice.h"
 #include "daemon/vgpu/passthrough.h"
 #include "daemon/vgpu/template.h"
-#include "daemon/net/program_watch.h"
-#include "daemon/vgpu/tcp_sessions.h"
+#include "daemon/net/transport.h"
+#include "daemon/vgpu/record_session.h"
 #include "daemon/vgpu/vgpu_internal.h"
 #include "daemon/tenants/tenant_change.h"
 #include "daemon/vgpu/create.h"
@@ -42,7 +42,7 @@ int gn_vgpus_make_id(struct gn_daemon *d, uint32_t *ret)
     return 0;
 }
 
-void gn_vgpus_give_up_id(struct gn_vgpu_record *v)
+void gn_vgpus_release_id(struct gn_vgpu_record *v)
 {
     /* The template's answer names this id. */
     if (!v->spawning)
@@ -143,7 +143,7 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq,
                      "passthrough allow it"
                    : NULL,
             "the tenant \"%s\" may not use the mode %s", tenant->rules.name, gn_mode_name(mode));
-    int rc = hosted ? gn_conn_may_run_in_process(c, err) : 0;
+    int rc = hosted ? c->transport->judge_in_process(c, err) : 0;
     if (rc)
         return rc;
     if (a->weight > GN_TENANT_MAX_WEIGHT)
@@ -154,6 +154,7 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq,
     if (!v)
         return gn_fail(err, ENOMEM, NULL, "out of memory");
     v->daemon = d;
+    v->session_ops = c->transport->session;
     v->quota = gn_quota_hold(c->quota);
     v->quota->n_starting++;
     v->starting = true;
@@ -167,10 +168,10 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq,
     v->takes_turns = d->takes_turns;
     gn_loads_rank(d, a->platform, devices, v->ranks);
     tenant->n_vgpus++;
-    d->crowd.n_vgpus++;
+    d->conn_limits.n_vgpus++;
     gn_holder_join(&v->lease, &tenant->memory, a->memory_bytes);
     v->program_pid = c->pid;
-    v->owner = gn_owner_of(c, tenant);
+    v->owner = c->transport->owner_of(c, tenant);
     v->reaped = true;
     gn_worker_log_init(&v->log, &v->quota->worker_lines);
     v->control.fd = v->process.fd = v->counters_fd = v->shares.tell_fd = v->shares.page.fd = -1;
@@ -179,8 +180,8 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq,
     gn_list_append(&d->vgpus, &v->link);
 
     rc = gn_vgpus_make_id(d, &v->id);
-    if (rc == 0 && c->remote)
-        rc = gn_vgpus_make_session(v, c);
+    if (rc == 0)
+        rc = v->session_ops->begin(v, c);
     if (rc == 0)
         rc = make_parts(v, &worker_session);
     GN_FAULT("daemon-parts-made");
@@ -208,7 +209,7 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq,
 struct gn_vgpu_record *gn_vgpus_blank(const struct gn_vgpu_record *like, struct gn_error *err)
 {
     struct gn_daemon *d = like->daemon;
-    struct gn_vgpu_record *n = gn_conn_limits_make_room(d, GN_ROLE_PROGRAM, GN_CROWD_VGPU_FDS)
+    struct gn_vgpu_record *n = gn_conn_limits_make_room(d, GN_ROLE_PROGRAM, GN_CONNECTIONS_VGPU_FDS)
                                    ? calloc(1, sizeof *n)
                                    : NULL;
     if (!n) {
@@ -216,6 +217,7 @@ struct gn_vgpu_record *gn_vgpus_blank(const struct gn_vgpu_record *like, struct 
         return NULL;
     }
     n->daemon = d;
+    n->session_ops = like->session_ops;
     n->quota = gn_quota_hold(like->quota);
     n->platform = like->platform;
     n->weight = like->weight;
@@ -224,7 +226,7 @@ struct gn_vgpu_record *gn_vgpus_blank(const struct gn_vgpu_record *like, struct 
     n->tenant = like->tenant;
     n->takes_turns = like->takes_turns;
     n->tenant->n_vgpus++;
-    d->crowd.n_vgpus++;
+    d->conn_limits.n_vgpus++;
     gn_holder_join(&n->lease, &n->tenant->memory, like->lease.limit_bytes);
     n->program_pid = like->program_pid;
     n->owner = like->owner;
@@ -260,6 +262,7 @@ struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant
     if (gn_conn_limits_admit_vgpu(c, tenant, err))
         return NULL;
     struct gn_vgpu_record like = {.daemon = d,
+                                  .session_ops = c->transport->session,
                                   .quota = c->quota,
                                   .host = &d->hosts[d->machine.platforms[w->platform].driver],
                                   .platform = w->platform,
@@ -268,7 +271,7 @@ struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant
                                   .takes_turns = d->takes_turns,
                                   .lease = {.limit_bytes = w->memory_bytes},
                                   .program_pid = c->pid,
-                                  .owner = gn_owner_of(c, tenant),
+                                  .owner = c->transport->owner_of(c, tenant),
                                   .ring_bytes = GN_SESSION_BYTES,
                                   .events_bytes = GN_EVENT_TABLE_BYTES,
                                   .data_bytes = DATA_AREA_BYTES};

@@ -20,10 +20,10 @@ struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant
                                              uint32_t id, const struct gn_link_wait *w,
                                              uint64_t devices, const uint8_t *order, int ring_fd,
                                              struct gn_error *err);
-/* Makes events and data area of a session with a program that has no memory to share. */
+/* Makes events and data area of a session with a program that shares no memory. */
 int gn_vgpus_make_memory(struct gn_vgpu_record *v);
 /* The vGPU lives elsewhere, and its worker here is only waited for: another one may have its id. */
-void gn_vgpus_give_up_id(struct gn_vgpu_record *v);
+void gn_vgpus_release_id(struct gn_vgpu_record *v);
 /* A worker for this record: makes its control socket and boot message. ring_fd, counters_fd and the
  * grants' descriptors are there. The worker runs as the user of `program`, a connection. */
 int gn_vgpus_boot_worker(struct gn_vgpu_record *v, const struct gn_conn *program, int session_fd,

@@ -289,9 +289,9 @@ static int make_root(const struct gn_daemon *d)
 static void tell(struct gn_caches *all, const char *what, const char *name, int rc)
 {
     const uint64_t now = gn_now_ns();
-    if (all->told_ns && now - all->told_ns < LOG_EVERY_NS)
+    if (all->reported_ns && now - all->reported_ns < LOG_EVERY_NS)
         return;
-    all->told_ns = now;
+    all->reported_ns = now;
     gn_log(GN_LOG_WARN, "the kernel cache %s %s: %s", name, what, strerror(-rc));
 }
 

@@ -29,7 +29,7 @@ struct gn_caches {
     bool ready;   /* where they are mounted is */
     struct gn_list all;
     uint32_t generation, n_keepers;
-    uint64_t swept_ns, told_ns;
+    uint64_t swept_ns, reported_ns;
     struct gn_source sweeper;
     pid_t sweeper_pid;
 };

@@ -26,7 +26,7 @@
 #include "base/log.h"
 #include "daemon/vgpu/passthrough.h"
 #include "daemon/vgpu/template.h"
-#include "daemon/vgpu/tcp_sessions.h"
+#include "daemon/vgpu/record_session.h"
 #include "daemon/vgpu/vgpu_internal.h"
 #include "daemon/schedule/shares.h"
 #include "daemon/tenants/memory.h"
@@ -57,11 +57,16 @@ static void bury(struct gn_corpse *corpse)
 }
 
 /* Closes descriptors that only the start needs. */
+static void drop_memory(struct gn_vgpu_record *v)
+{
+    gn_quota_close(v->quota, &v->events_fd);
+    gn_quota_close(v->quota, &v->data_fd);
+}
+
 static void drop_program_side(struct gn_vgpu_record *v)
 {
     gn_quota_close(v->quota, &v->session_fd);
-    gn_quota_close(v->quota, &v->events_fd);
-    gn_quota_close(v->quota, &v->data_fd);
+    drop_memory(v);
 }
 
 static void gone(struct gn_vgpu_record *v);
@@ -157,7 +162,7 @@ void gn_vgpus_free_if_over(struct gn_vgpu_record *v)
     gn_shares_fini(&v->shares);
     release_worker_resources(v);
     v->tenant->n_vgpus--;
-    d->crowd.n_vgpus--;
+    d->conn_limits.n_vgpus--;
     gn_sockets_resume(&d->sockets);
     close_control(v);
     drop_program_side(v);
@@ -376,13 +381,6 @@ static void tell_program(struct gn_vgpu_record *v)
         v->owned_by->ops->up(v->owned_by, v);
         return;
     }
-    struct gn_link_attached a = {.vgpu_id = v->id,
-                                 .platform = v->platform,
-                                 .ring_bytes = v->ring_bytes,
-                                 .events_bytes = v->events_bytes,
-                                 .data_bytes = v->data_bytes,
-                                 .memory_limit_bytes = gn_holder_limit(&v->lease)};
-    int fds[] = {v->session_fd, v->ring_fd, v->events_fd, v->data_fd};
     v->booted = true;
     end_start(v);
     if (v->hosted)
@@ -390,18 +388,10 @@ static void tell_program(struct gn_vgpu_record *v)
     GN_FAULT("daemon-before-attached");
     gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) attached, worker %d", v->id,
                  v->program, (int)v->program_pid, (int)v->worker_pid);
-    if (v->conn && v->remote)
-        gn_vgpus_notify_session(v, v->attach_seq);
-    else if (v->conn)
-        gn_conn_send(v->conn, GN_LINK_ATTACHED, v->attach_seq, &a, sizeof a, fds, 4);
-    /* A program over tcp has no end of its worker's socket, which must not hang up: gantryd keeps
-     * the program's end. */
-    int session_fd = v->session_fd;
-    if (v->remote)
-        v->session_fd = -1;
-    drop_program_side(v);
-    if (v->remote)
-        v->session_fd = session_fd;
+    if (v->conn)
+        v->session_ops->send_attached(v);
+    v->session_ops->close_program_end(v);
+    drop_memory(v);
 }
 
 /* The template may live in a process namespace of its own, with other process numbers. */
@@ -566,7 +556,8 @@ static void worker_said(struct gn_source *s, uint32_t events)
         }
         if (rc == -EPROTO)
             gn_quota_log(v->quota, GN_LOG_WARN,
-                         "vgpu=%08x: its worker broke the protocol and is killed", v->id);
+                         "vgpu=%08x: its worker broke the protocol (message %u) and is killed",
+                         v->id, f.op);
         if (v->control.fd < 0)
             return;
     }

@@ -20,7 +20,7 @@
 
 int gn_vgpus_make_session(struct gn_vgpu_record *v, const struct gn_conn *c)
 {
-    v->remote = true;
+    v->named = true;
     v->secure = c->peer.secure;
     if (getrandom(v->session, sizeof v->session, 0) != sizeof v->session ||
         getrandom(v->key, sizeof v->key, 0) != sizeof v->key)
@@ -34,7 +34,7 @@ static struct gn_vgpu_record *by_name(const struct gn_daemon *d, const unsigned 
     struct gn_vgpu_record *found = NULL;
     gn_list_for_each(v, (struct gn_list *)(uintptr_t)&d->vgpus, struct gn_vgpu_record, link)
     {
-        if (v->remote && gn_secret_same(v->session, session, sizeof v->session))
+        if (v->named && gn_secret_same(v->session, session, sizeof v->session))
             found = v;
     }
     return found;
@@ -130,14 +130,13 @@ void gn_vgpus_notify_session(struct gn_vgpu_record *v, uint32_t seq)
                                         .grace_ms = v->daemon->tcp_grace_ms};
     memcpy(a.session, v->session, sizeof a.session);
     memcpy(a.key, v->key, sizeof a.key);
-    (void)gn_frame_push(&v->conn->writer, GN_LINK_ATTACHED_REMOTE, 0, seq, &a, sizeof a, NULL, 0);
-    gn_loop_change(&v->daemon->loop, &v->conn->socket, EPOLLIN | EPOLLOUT);
+    gn_conn_queue(v->conn, GN_LINK_ATTACHED_REMOTE, seq, &a, sizeof a);
     explicit_bzero(&a, sizeof a);
 }
 
-bool gn_vgpus_keep(struct gn_vgpu_record *v)
+bool gn_vgpus_await_return(struct gn_vgpu_record *v)
 {
-    if (!v->remote || !is_kept(v) || v->daemon->stopping)
+    if (!is_kept(v) || v->daemon->stopping)
         return false;
     v->conn = NULL;
     notify_owner(v, false);

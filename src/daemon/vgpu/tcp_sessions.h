@@ -7,6 +7,7 @@
 /* vGPUs with programs on other machines: names and keys of sessions, and programs that come back.
  * gantryd's thread. */
 
+/* A name and a key for a new session with the program of c. 0 or -errno. */
 int gn_vgpus_make_session(struct gn_vgpu_record *v, const struct gn_conn *c);
 /* The key of the session of this name, for TLS. 0 or -ENOENT. */
 int gn_vgpus_find_key(const struct gn_daemon *d, const unsigned char *name, struct gn_tls_psk *ret);
@@ -25,6 +26,6 @@ void gn_vgpus_link(struct gn_vgpu_record *v, int fd);
 /* The program asks for its session on this connection. 0 or -errno. */
 int gn_vgpus_return(struct gn_vgpu_record *v, struct gn_conn *c, struct gn_error *err);
 /* The connection broke. True: the vGPU is kept for a while. */
-bool gn_vgpus_keep(struct gn_vgpu_record *v);
+bool gn_vgpus_await_return(struct gn_vgpu_record *v);
 
 #endif

@@ -21,6 +21,7 @@
 /* All that gantryd knows of one vGPU. gantryd's thread. */
 struct gn_conn;
 struct gn_daemon;
+struct gn_record_session_ops;
 struct gn_template;
 struct gn_tenant;
 
@@ -30,7 +31,8 @@ struct gn_vgpu_record {
     struct gn_daemon *daemon;
     struct gn_quota *quota; /* of its program's user or address */
     struct gn_template *host;
-    struct gn_conn *conn; /* NULL: the program is gone */
+    const struct gn_record_session_ops *session_ops; /* record_session.h */
+    struct gn_conn *conn;                            /* NULL: the program is gone */
     uint32_t attach_seq;
     uint32_t id;
     uint32_t platform;
@@ -84,8 +86,8 @@ struct gn_vgpu_record {
     uint64_t
         ring_at; /* of a worker that loads a file, which is in data_fd: where the ring stands */
 
-    /* A program on another machine. */
-    bool remote, secure;
+    /* A session over tcp. named: it has its name and its key; secure: it uses TLS. */
+    bool named, secure;
     uint64_t return_by_ns; /* its connection broke: it has until then; 0: it is connected */
     unsigned char session[GN_LINK_SESSION_BYTES], key[GN_LINK_KEY_BYTES];
 

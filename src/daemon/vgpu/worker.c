@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "daemon/daemon.h"
+#include "daemon/vgpu/record_session.h"
 #include "shm/counters.h"
 
 void gn_vgpus_kill(struct gn_vgpu_record *v)
@@ -58,8 +59,8 @@ const struct gn_vgpu_record *gn_vgpus_session_of(const struct gn_vgpu_record *v)
 
 uint64_t gn_vgpus_bound_together(const struct gn_vgpu_record *v)
 {
-    const bool remote = gn_vgpus_session_of(v)->remote;
+    const bool has_area = gn_vgpus_session_of(v)->session_ops->worker_has_area;
     const struct gn_platform_record *p = &v->daemon->machine.platforms[v->platform];
-    return gn_walls_bound_together(&v->daemon->walls, p, remote, gn_holder_limit(&v->lease),
+    return gn_walls_bound_together(&v->daemon->walls, p, has_area, gn_holder_limit(&v->lease),
                                    v->lease.leased_bytes);
 }

@@ -9,8 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/net/transport.h"
 #include "daemon/vgpu/device_choice.h"
 #include "daemon/vgpu/passthrough.h"
+#include "daemon/vgpu/record_session.h"
 #include "daemon/vgpu/template.h"
 #include "daemon/vgpu/vgpu_internal.h"
 #include "daemon/vgpu/create.h"
@@ -29,7 +31,7 @@ static void take_cache(struct gn_vgpu_record *v, const struct gn_conn *program,
     const uid_t uid = wall->change_user ? wall->uid : geteuid();
     const gid_t gid = wall->change_user ? wall->gid : getegid();
     char name[GN_LINK_TENANT_BYTES + 16];
-    if (program && !program->remote && !program->n_token && !program->is_bound)
+    if (program && program->transport->is_admitted_by_user(program))
         snprintf(name, sizeof name, "@%u", (unsigned)program->uid);
     else
         snprintf(name, sizeof name, "%s@%u", v->tenant->rules.name, (unsigned)uid);
@@ -72,12 +74,7 @@ int gn_vgpus_send_boot(struct gn_vgpu_record *v, const struct gn_conn *program, 
                                      .takes_turns = v->takes_turns,
                                      .ring_at = v->ring_at,
                                      .memory_limit_bytes = gn_holder_limit(&v->lease)};
-    if (of->remote) {
-        b.head.remote = of->secure ? GN_WORKER_REMOTE_TLS : GN_WORKER_REMOTE_PLAIN;
-        b.head.grace_ms = v->daemon->tcp_grace_ms;
-        memcpy(b.head.session, of->session, sizeof b.head.session);
-        memcpy(b.head.key, of->key, sizeof b.head.key);
-    }
+    of->session_ops->fill_boot(of, &b.head);
     if (v->owned_by && v->owned_by->ops->boot)
         v->owned_by->ops->boot(v->owned_by, v, &b.head);
     gn_frame_string_set(b.head.program, sizeof b.head.program, v->program);
@@ -90,7 +87,8 @@ int gn_vgpus_send_boot(struct gn_vgpu_record *v, const struct gn_conn *program, 
         memcpy(b.rest + n, &device, sizeof device);
         n += sizeof device;
     }
-    gn_walls_of(&v->daemon->walls, p, program && !program->remote ? program->socket.fd : -1, &wall);
+    gn_walls_of(&v->daemon->walls, p, program ? program->transport->user_socket(program) : -1,
+                &wall);
     if (!v->hosted) {
         take_cache(v, program, &wall);
         name_group(v, &wall);
@@ -111,7 +109,7 @@ int gn_vgpus_send_boot(struct gn_vgpu_record *v, const struct gn_conn *program, 
         [GN_WORKER_BOOT_DATA] = v->data_fd,
         [GN_WORKER_BOOT_COUNTERS] = v->counters_fd,
         [GN_WORKER_BOOT_GRANTS] = v->shares.page.fd,
-        [GN_WORKER_BOOT_TELL] = v->shares.tell_fd,
+        [GN_WORKER_BOOT_GRANT_EVENT] = v->shares.tell_fd,
         [GN_WORKER_BOOT_STDOUT] = stdio[0] >= 0 ? stdio[0] : null,
         [GN_WORKER_BOOT_STDERR] = stdio[1] >= 0 ? stdio[1] : null,
         [GN_WORKER_BOOT_LOG] = log,

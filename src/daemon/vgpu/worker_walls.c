@@ -298,7 +298,7 @@ void gn_walls_follow_lease(const struct gn_walls *w, const struct gn_platform_re
 }
 
 uint64_t gn_walls_bound_together(const struct gn_walls *w,
-                                 const struct gn_platform_record *platform, bool remote,
+                                 const struct gn_platform_record *platform, bool has_area,
                                  uint64_t limit_bytes, uint64_t leased_bytes)
 {
     const uint64_t quarter =
@@ -306,9 +306,8 @@ uint64_t gn_walls_bound_together(const struct gn_walls *w,
     uint64_t area = quarter, ret;
     if (w->mode == GN_WALL_NONE || !has_host_memory(platform))
         return 0;
-    /* A remote program's data area holds all of its buffers, and a migration makes copies of them.
-     */
-    if (remote && !gn_mul_u64(limit_bytes ? limit_bytes : quarter, 2, &area))
+    /* The data area of such a worker holds all buffers, and a migration makes copies of them. */
+    if (has_area && !gn_mul_u64(limit_bytes ? limit_bytes : quarter, 2, &area))
         return 0;
     return gn_add_u64(bound_on_memory(leased_bytes), TOGETHER_BYTES, &ret) &&
                    gn_add_u64(ret, leased_bytes, &ret) && gn_add_u64(ret, area, &ret)

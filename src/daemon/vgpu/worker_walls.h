@@ -47,9 +47,10 @@ int gn_walls_open_cache_root(const struct gn_walls *w);
 void gn_walls_follow_lease(const struct gn_walls *w, const struct gn_platform_record *platform,
                            int pidfd, pid_t worker, uint64_t leased_bytes);
 /* The memory that all processes of a worker may have together, its data area included; 0: there is
- * no bound. limit_bytes: of the vGPU's device memory; 0: all. */
+ * no bound. has_area: the data area is the worker's own memory, not the program's. limit_bytes: of
+ * the vGPU's device memory; 0: all. */
 uint64_t gn_walls_bound_together(const struct gn_walls *w,
-                                 const struct gn_platform_record *platform, bool remote,
+                                 const struct gn_platform_record *platform, bool has_area,
                                  uint64_t limit_bytes, uint64_t leased_bytes);
 
 #endif

@@ -32,6 +32,7 @@
      << 20) /* but over tcp, where the worker has them, too, no more pages than these are kept */
 #define WINDOW_ALIGN    (UINT64_C(2) << 20) /* of segments in the window: a huge page */
 #define MOVING_PAUSE_NS 5000000
+#define HOME_PAUSE_NS   1000000
 #define GROWTH_LIMIT    (UINT64_C(1) << 30)
 
 struct gn_area_segment {
@@ -314,8 +315,9 @@ static bool has_room(void)
     int ends[2]; /* the driver may be in this process, and get one as well */
     const bool room = !gn_fd_pair(AF_UNIX, SOCK_STREAM, ends);
     if (!room && (errno == EMFILE || errno == ENFILE) && !atomic_exchange(&said, true))
-        gn_say("the program has no descriptors left (ulimit -n): large transfers are slow or fail "
-               "until it has some");
+        gn_report(
+            "the program has no descriptors left (ulimit -n): large transfers are slow or fail "
+            "until it has some");
     for (int i = 0; room && i < 2; i++)
         gn_fd_close(ends[i]);
     return room;
@@ -405,7 +407,7 @@ static int add_segment(struct gn_session *s, uint64_t bytes, enum gn_area_use us
     return r;
 }
 
-int gn_block_take(struct gn_session *s, enum gn_area_use use, uint64_t bytes, struct gn_block *ret)
+int gn_block_alloc(struct gn_session *s, enum gn_area_use use, uint64_t bytes, struct gn_block *ret)
 {
     if (use == GN_AREA_HOME)
         gn_area_collect(s);
@@ -458,7 +460,7 @@ static bool keeps_pages(struct gn_area *a, uint64_t bytes)
     return keeps;
 }
 
-void gn_block_put(struct gn_session *s, struct gn_block *b)
+void gn_block_free(struct gn_session *s, struct gn_block *b)
 {
     if (b->segment == GN_NO_BLOCK)
         return;
@@ -495,7 +497,19 @@ void gn_block_put_behind(struct gn_session *s, struct gn_block *b, uint64_t end)
     b->segment = GN_NO_BLOCK;
 }
 
-/* ---- homes that their users leave */
+/* ---- homes */
+
+bool gn_session_await_home(struct gn_session *s)
+{
+    const struct timespec pause = {.tv_nsec = HOME_PAUSE_NS};
+    while (gn_session_shares_memory(s) &&
+           !atomic_load_explicit(&s->was_far, memory_order_acquire)) {
+        if (gn_session_enter_home(s))
+            return true;
+        nanosleep(&pause, NULL);
+    }
+    return false;
+}
 
 void gn_block_put_when(struct gn_session *s, struct gn_block *b, uint32_t event)
 {

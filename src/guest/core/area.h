@@ -62,8 +62,9 @@ struct gn_left_block {
 
 /* At least `bytes`, aligned to 256 or more. -ENOMEM when the area is full and no segment can be
  * added, -EPIPE. */
-int gn_block_take(struct gn_session *s, enum gn_area_use use, uint64_t bytes, struct gn_block *ret);
-void gn_block_put(struct gn_session *s, struct gn_block *b);
+int gn_block_alloc(struct gn_session *s, enum gn_area_use use, uint64_t bytes,
+                   struct gn_block *ret);
+void gn_block_free(struct gn_session *s, struct gn_block *b);
 /* Puts it back when the worker has passed the message that ended at `end`. */
 void gn_block_put_behind(struct gn_session *s, struct gn_block *b, uint64_t end);
 
@@ -73,7 +74,7 @@ char *gn_area_segment_base(struct gn_area *a, uint32_t index, uint64_t *ret_byte
 int gn_area_segment_fd(struct gn_area *a, uint32_t index, uint64_t *ret_bytes);
 /* How much there is from here to the end of the block in hand; 0: none is. */
 uint64_t gn_area_rest_of_block(struct gn_area *a, const struct gn_area_ref *ref);
-/* Frees the block when the event is over; its index (gn_event_index_take) goes back, too. */
+/* Frees the block when the event is over; its index (gn_event_index_alloc) goes back, too. */
 void gn_block_put_when(struct gn_session *s, struct gn_block *b, uint32_t event);
 /* Frees the blocks that are unused by now. */
 void gn_area_collect(struct gn_session *s);

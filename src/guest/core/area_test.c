@@ -53,7 +53,7 @@ static void what_cannot_be_mapped_is_counted(void **state)
                          gn_area_init(&session, first),
                      0);
     unmappable = true;
-    assert_int_equal(gn_block_take(&session, GN_AREA_PASSING, 2 * AREA_BYTES, &block), -EINVAL);
+    assert_int_equal(gn_block_alloc(&session, GN_AREA_PASSING, 2 * AREA_BYTES, &block), -EINVAL);
     unmappable = false;
     /*
      * The next owner of the session gets both segments, so both are counted, with their file
@@ -63,9 +63,9 @@ static void what_cannot_be_mapped_is_counted(void **state)
     assert_true(gn_area_segment_fd(&session.area, 1, &bytes) >= 0);
     assert_true(bytes >= 2 * AREA_BYTES);
     assert_null(gn_area_segment_base(&session.area, 1, &bytes));
-    assert_int_equal(gn_block_take(&session, GN_AREA_PASSING, 2 * AREA_BYTES, &block), 0);
+    assert_int_equal(gn_block_alloc(&session, GN_AREA_PASSING, 2 * AREA_BYTES, &block), 0);
     assert_int_equal(block.segment, 2);
-    gn_block_put(&session, &block);
+    gn_block_free(&session, &block);
 }
 
 int main(void)

@@ -33,7 +33,7 @@ static struct gn_block *take_block(struct gn_call *c, uint64_t bytes)
         c->failed = c->session->api->result_no_memory;
         return NULL;
     }
-    int r = gn_block_take(c->session, GN_AREA_PASSING, bytes ? bytes : 1, b);
+    int r = gn_block_alloc(c->session, GN_AREA_PASSING, bytes ? bytes : 1, b);
     if (r) {
         c->failed = gn_session_failure(c->session, r);
         return NULL;
@@ -149,14 +149,14 @@ void gn_call_command(struct gn_call *c, struct gn_command_head *head, const void
 static void put_blocks(struct gn_call *c)
 {
     for (uint32_t i = 0; i < c->n_blocks; i++)
-        gn_block_put(c->session, &c->blocks[i]);
+        gn_block_free(c->session, &c->blocks[i]);
     c->n_blocks = 0;
 }
 
 /* The message is not sent. */
 static void give_up(struct gn_call *c)
 {
-    gn_data_unship();
+    gn_data_unship(c->session);
     put_blocks(c);
 }
 
@@ -204,7 +204,7 @@ int gn_call_wait(struct gn_call *c)
     struct gn_reply reply;
     uint32_t token;
     int result = c->failed;
-    if (!result && gn_reply_take(replies, &token))
+    if (!result && gn_reply_claim(replies, &token))
         result = c->session->api->result_lost;
     if (result) {
         give_up(c);

@@ -70,8 +70,8 @@ static inline void *gn_object_of(const void *handle, uint16_t kind)
 }
 
 /* The object, and of the same session. */
-static inline void *gn_object_beside(const struct gn_object *beside, const void *handle,
-                                     uint16_t kind)
+static inline void *gn_object_of_session(const struct gn_object *beside, const void *handle,
+                                         uint16_t kind)
 {
     struct gn_object *o = gn_object_of(handle, kind);
     return o && o->session == beside->session ? o : NULL;
@@ -101,7 +101,7 @@ bool gn_handle_known(const void *handle);
 /* ---- events: indices in the session's table */
 
 /* An armed entry, or GN_NO_EVENT. */
-uint32_t gn_event_index_take(struct gn_session *s);
+uint32_t gn_event_index_alloc(struct gn_session *s);
 /* When nobody refers to it any more; it is used again once it is terminal. */
 void gn_event_index_put(struct gn_session *s, uint32_t index);
 
@@ -127,7 +127,7 @@ struct gn_guest_api {
     void (*destroy)(struct gn_session *s, uint64_t id, uint16_t kind);
     /* On the session's watcher thread, signals blocked: a frame came; a loss was declared (frame
      * NULL). */
-    void (*heard)(struct gn_session *s, uint16_t op, const void *payload, uint32_t n);
+    void (*on_frame)(struct gn_session *s, uint16_t op, const void *payload, uint32_t n);
     /* Completes calls whose commands may have ended. Any thread. */
     void (*settle)(struct gn_session *s);
     /*
@@ -147,6 +147,28 @@ struct gn_guest_api {
 struct gn_in_process;
 struct gn_session_ops;
 struct gn_session_tcp;
+
+/* The program's part in migrations and checkpoints (migrate/follow_migration.h). */
+struct gn_session_migration_ops {
+    /*
+     * The worker on another machine has sent its last record before this migration; or wants no
+     * more messages before it. The thread that reads the connection.
+     */
+    void (*note_quiesced)(struct gn_session *s, uint32_t number);
+    void (*note_pause)(struct gn_session *s, uint32_t number);
+    /*
+     * gantryd or the worker has hung up: waits for the end of a migration in progress. True:
+     * another gantryd has the vGPU now; said once for each migration. The watcher.
+     */
+    bool (*await_decision)(struct gn_session *s);
+    /*
+     * The vGPU is in a checkpoint: until it is restored, perhaps by another gantryd, the program's
+     * messages wait. Takes worker_end, the worker's end of the session's socket. True: a worker has
+     * the vGPU again. The watcher.
+     */
+    bool (*await_restored)(struct gn_session *s, const struct gn_link_stopped *stop,
+                           int worker_end);
+};
 
 struct gn_session {
     /* set once */
@@ -194,6 +216,7 @@ struct gn_session {
         first_zombie; /* events_lock: a ring of events_capacity, let go before they ended */
     void *detail;     /* the API's */
     /* A migration to another gantryd (follow_migration.c). */
+    const struct gn_session_migration_ops *migration; /* set once */
     struct gn_link *to; /* link lock: with the other one, from the claim to the decision; NULL */
     char address[GN_LINK_ADDRESS_BYTES]; /* link lock: of the one that it lives at; "": where it has
                                             attached */
@@ -214,9 +237,6 @@ struct gn_session {
     uint32_t n_moves, n_moves_seen; /* to another gantryd; of which the watcher knows */
 };
 
-/* Attaches to a platform: connects, maps, starts the watcher. NULL with a sentence in err. */
-struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t platform,
-                                   struct gn_error *err);
 /* The result of a call whose send has ended with rc, which is not 0. */
 static inline int32_t gn_session_failure(const struct gn_session *s, int rc)
 {
@@ -228,19 +248,6 @@ static inline bool gn_session_lost(const struct gn_session *s)
 {
     return gn_lost_is(&s->lost);
 }
-/*
- * The vGPU is in a checkpoint: until it is restored, perhaps by another gantryd, the program's
- * messages wait. Takes worker_end, the worker's end of the session's socket. True: a worker has the
- * vGPU again. The watcher.
- */
-bool gn_session_stopped(struct gn_session *s, const struct gn_link_stopped *stop, int worker_end);
-/*
- * Hands the session to a worker that is to share memory, over the socket `hand`: with worker_end,
- * its end of the session's socket, and so many data segments; and last, when no worker reads the
- * ring, the ring's position. 0 or -errno.
- */
-int gn_session_hand(struct gn_session *s, int hand, int worker_end, uint32_t n_segments);
-int gn_session_hand_last(int hand, uint64_t ring_at);
 /*
  * Before reading or writing in a buffer's home. False: the home is not the vGPU's memory, or will
  * not be soon.
@@ -263,25 +270,6 @@ static inline void gn_session_leave_home(struct gn_session *s)
  * is on another machine.
  */
 bool gn_session_await_home(struct gn_session *s);
-/* follow_migration.c: wakes the thread that follows the migration. */
-void gn_session_moving_wake_locked(struct gn_session *s);
-/*
- * follow_migration.c: a migration to another gantryd. A message of gantryd's, for link.h; any
- * thread that reads its messages.
- */
-void gn_session_moving_init(struct gn_session *s);
-void gn_session_move_word(void *ctx, uint16_t op, uint32_t number, const struct gn_link_move *what);
-/*
- * The worker on another machine has sent its last record before this migration; or wants no more
- * messages before it. The reading thread.
- */
-void gn_session_move_quiesced(struct gn_session *s, uint32_t number);
-void gn_session_move_pause(struct gn_session *s, uint32_t number);
-/*
- * gantryd has hung up: does another one have the vGPU by now? Waits for the end of a migration. The
- * watcher.
- */
-bool gn_session_outlives_gantryd(struct gn_session *s);
 /* The program's wishes from its environment; 0: as for the tenant. */
 void gn_session_wishes(uint32_t *ret_weight, uint64_t *ret_memory_bytes);
 /* Counts how data moved where the vGPU can't tell: without a message, by one copy made here or by

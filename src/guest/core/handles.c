@@ -188,7 +188,7 @@ struct gn_object *gn_object_new_root(struct gn_session *s, uint16_t kind)
 struct gn_object *gn_object_new(struct gn_session *s, uint16_t kind, struct gn_object *parent)
 {
     bool event = kind == s->api->destroy_op_kind_event;
-    uint64_t id = event ? gn_event_index_take(s) : id_take(s);
+    uint64_t id = event ? gn_event_index_alloc(s) : id_take(s);
     if (event ? id == GN_NO_EVENT : !id)
         return NULL;
     struct gn_object *o = slab_take(s->api, kind);
@@ -283,7 +283,7 @@ static uint32_t oldest_zombie_locked(struct gn_session *s)
     return GN_NO_EVENT;
 }
 
-uint32_t gn_event_index_take(struct gn_session *s)
+uint32_t gn_event_index_alloc(struct gn_session *s)
 {
     pthread_mutex_lock(&s->events_lock);
     uint32_t index = oldest_zombie_locked(s);

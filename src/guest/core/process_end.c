@@ -16,7 +16,6 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "guest/core/exit_handlers.h"
-#include "guest/session/session_in_process.h"
 
 /*
  * How long exit() waits for Gantry's threads. A driver starts within a second; a driver that hangs
@@ -43,6 +42,7 @@ static struct {
     /* Loads in progress; those that are still initializing their driver. */
     _Atomic uint32_t n_in, n_opens;
     _Atomic bool ending;
+    const struct gn_driver_ops *_Atomic ops; /* NULL: no driver has been entered */
 } process = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static _Thread_local struct load *mine;
@@ -64,7 +64,7 @@ static void process_ends(void *ignored)
     atomic_store_explicit(&process.ending, true, memory_order_seq_cst);
     if (mine)
         return;
-    gn_in_process_process_ends(until_ns);
+    atomic_load_explicit(&process.ops, memory_order_acquire)->process_ends(until_ns);
     wait_until_zero(&process.n_in, until_ns);
 }
 
@@ -85,11 +85,13 @@ static bool before_handler(void *ctx)
     return !atomic_load_explicit(&l->unloads, memory_order_seq_cst);
 }
 
-bool gn_driver_enter(bool unless_ending)
+bool gn_driver_enter(const struct gn_driver_ops *ops, bool unless_ending)
 {
     struct load *l = calloc(1, sizeof *l);
     if (!l)
         return false;
+    /* Before a handler is registered that calls them. */
+    atomic_store_explicit(&process.ops, ops, memory_order_release);
     pthread_mutex_lock(&process.lock);
     if (!process.registered)
         process.registered = !gn_exit_handlers_add(process_ends);
@@ -168,5 +170,8 @@ void gn_process_after_fork_child(void)
 {
     atomic_store_explicit(&process.n_in, 0, memory_order_seq_cst);
     atomic_store_explicit(&process.n_opens, 0, memory_order_seq_cst);
+    const struct gn_driver_ops *ops = atomic_load_explicit(&process.ops, memory_order_acquire);
+    if (ops)
+        ops->forked();
     gn_process_after_fork();
 }

@@ -13,13 +13,24 @@
  * without Gantry. A process without a driver registers no handler.
  */
 
+/* The part of the code that runs vGPUs in this process. */
+struct gn_driver_ops {
+    /*
+     * exit() has begun: cancels the work that the vGPUs do without being asked, and waits for its
+     * end until until_ns (CLOCK_MONOTONIC) at most. Any thread, possibly in a signal handler.
+     */
+    void (*process_ends)(uint64_t until_ns);
+    /* In a forked child, whose inherited sessions are closed: no vGPU is in this process. */
+    void (*forked)(void);
+};
+
 /*
- * Before a thread loads a driver, initializes it and gives it work. unless_ending: returns false
- * when the process is already ending, and nothing is loaded; without it a program thread that asks
- * for a device in an exit handler still loads the driver. Ended by gn_driver_left() on the same
- * thread. Does not nest.
+ * Before a thread loads a driver, initializes it and gives it work. `ops` stays valid; all callers
+ * give the same. unless_ending: returns false when the process is already ending, and nothing is
+ * loaded; without it a program thread that asks for a device in an exit handler still loads the
+ * driver. Ended by gn_driver_left() on the same thread. Does not nest.
  */
-bool gn_driver_enter(bool unless_ending);
+bool gn_driver_enter(const struct gn_driver_ops *ops, bool unless_ending);
 /* The driver is initialized: a fork need no longer wait for this thread. */
 void gn_driver_is_up(void);
 /* The driver may be unloaded from here on, before this load ends. */

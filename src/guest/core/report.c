@@ -85,7 +85,7 @@ static void write_quietly(const char *line, size_t n)
     errno = saved;
 }
 
-void gn_say(const char *format, ...)
+void gn_report(const char *format, ...)
 {
     static _Atomic unsigned n_lines;
     char line[sizeof(struct gn_error) + 16];
@@ -110,5 +110,5 @@ void gn_session_report(const struct gn_error *err)
 {
     static _Atomic bool said;
     if (is_gantry_expected() && !atomic_exchange_explicit(&said, true, memory_order_relaxed))
-        gn_say("%s%s%s", err->what, err->fix[0] ? "; " : "", err->fix);
+        gn_report("%s%s%s", err->what, err->fix[0] ? "; " : "", err->fix);
 }

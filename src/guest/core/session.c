@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A session's life from its attach on (session/attach.c): its watcher, loss, and fork. Called by
+ * A session's life from its attach on (guest/attach.c): its watcher, loss, and fork. Called by
  * the program's threads; each session has a watcher thread, which sleeps in epoll on the sockets of
  * the worker and of gantryd. When either hangs up, it declares the loss, which wakes every waiting
  * thread. A forked child drops the inherited sessions and opens its own; the parent's are not
@@ -84,7 +84,6 @@ static void after_fork_child(void)
         gn_fd_close(s->ring_segment.fd);
         gn_fd_close(s->event_segment.fd);
     }
-    gn_sessions_forked();
     sessions.n = 0;
     atomic_fetch_add_explicit(&gn_epoch, 1, memory_order_relaxed);
     gn_handles_after_fork();
@@ -106,7 +105,7 @@ void gn_session_declare_lost(struct gn_session *s)
     uint32_t n = s->n_events;
     pthread_mutex_unlock(&s->events_lock);
     gn_event_fail_all(s->events, n, s->api->result_lost);
-    s->api->heard(s, 0, NULL, 0);
+    s->api->on_frame(s, 0, NULL, 0);
 }
 
 void gn_session_note_cut_off(struct gn_session *s)
@@ -116,7 +115,7 @@ void gn_session_note_cut_off(struct gn_session *s)
         "them";
     const char *none = NULL;
     if (atomic_compare_exchange_strong(&s->lost_why, &none, why))
-        gn_say("%s (closefrom?): its vGPU is lost, and calls for it fail", why);
+        gn_report("%s (closefrom?): its vGPU is lost, and calls for it fail", why);
 }
 
 static void forget_locked(struct gn_session *s)
@@ -162,7 +161,7 @@ static void close_all(struct gn_session *s)
 void gn_session_close_lost(struct gn_session *s)
 {
     /* A migration in progress ends here, and a later one sees the loss. */
-    (void)gn_session_outlives_gantryd(s);
+    (void)s->migration->await_decision(s);
     pthread_mutex_t *lock = gn_session_ops(s)->link_lock(s);
     pthread_mutex_lock(&s->link_lock);
     if (lock != &s->link_lock)
@@ -193,7 +192,7 @@ static bool read_gantryd(struct gn_session *s, short events)
         return true;
     }
     /* Also reads the last messages before a hang-up: they may decide a migration. */
-    const int r = gn_link_hear(s->link);
+    const int r = gn_link_dispatch(s->link);
     pthread_mutex_unlock(&s->link_lock);
     return r == 0 && !hung_up;
 }
@@ -203,7 +202,7 @@ static bool handle_stop(struct gn_session *s, struct gn_frame_reader *reader,
 {
     struct gn_link_stopped stop;
     return gn_frame_payload(frame, &stop, sizeof stop) && frame->n_fds == 1 &&
-           gn_session_stopped(s, &stop, gn_frame_take_fd(reader, 0));
+           s->migration->await_restored(s, &stop, gn_frame_take_fd(reader, 0));
 }
 
 void gn_sessions_lock(void)
@@ -328,7 +327,7 @@ static void *watch(void *arg)
             else if (frame.op == GN_LINK_STOPPED)
                 went_on = handle_stop(s, &reader, &frame);
             else
-                s->api->heard(s, frame.op, frame.payload, frame.n_payload);
+                s->api->on_frame(s, frame.op, frame.payload, frame.n_payload);
         }
         if (r == -EMFILE) {
             /*
@@ -343,7 +342,7 @@ static void *watch(void *arg)
          * have been read.
          */
         if (r < 0 && went_on)
-            (void)gn_session_outlives_gantryd(s);
+            (void)s->migration->await_decision(s);
         ops = gn_session_ops(s);
         if (ops->watch) {
             gn_frame_reader_fini(&reader);
@@ -359,7 +358,7 @@ static void *watch(void *arg)
             break;
         /* Polls anew: the vGPU may have been stopped since epoll_wait. */
         struct pollfd p = {.fd = gn_link_poll_fd(s->link), .events = POLLIN | POLLRDHUP};
-        if (poll(&p, 1, 0) > 0 && !read_gantryd(s, p.revents) && !gn_session_outlives_gantryd(s))
+        if (poll(&p, 1, 0) > 0 && !read_gantryd(s, p.revents) && !s->migration->await_decision(s))
             break;
     }
     gn_frame_reader_fini(&reader);
@@ -402,13 +401,16 @@ void gn_session_wishes(uint32_t *ret_weight, uint64_t *ret_memory_bytes)
     *ret_memory_bytes = env_size("GANTRY_MEMORY");
 }
 
-void gn_session_init(struct gn_session *s, const struct gn_guest_api *api)
+void gn_session_init(struct gn_session *s, const struct gn_guest_api *api,
+                     const struct gn_session_migration_ops *migration,
+                     const struct gn_session_ops *ops)
 {
     memset(s, 0, sizeof *s);
     pthread_once(&sessions.once, install_fork_handlers);
     gn_fd_in_program();
     s->api = api;
-    atomic_init(&s->ops, &gn_session_shm);
+    s->migration = migration;
+    atomic_init(&s->ops, ops);
     s->epoch = atomic_load_explicit(&gn_epoch, memory_order_relaxed);
     s->socket = s->epoll_fd = -1;
     gn_lost_init(&s->lost);
@@ -420,7 +422,9 @@ void gn_session_init(struct gn_session *s, const struct gn_guest_api *api)
     gn_list_init(&s->folders);
     pthread_mutex_init(&s->ids_lock, NULL);
     pthread_mutex_init(&s->events_lock, NULL);
-    gn_session_moving_init(s);
+    pthread_mutex_init(&s->moving_lock, NULL);
+    pthread_cond_init(&s->moving_wake, NULL);
+    atomic_init(&s->turn_fd, -1);
 }
 
 int gn_session_start(struct gn_session *s)

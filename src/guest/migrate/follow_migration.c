@@ -9,7 +9,9 @@
  * thread then relays the messages of the ring (ring_relay.c); when it comes to this machine, the
  * new worker reads the ring again.
  */
+#include "guest/migrate/follow_migration.h"
 #include "guest/migrate/ring_relay.h"
+#include "guest/migrate/stopped.h"
 #include "guest/session/session_ops.h"
 #include "guest/session/session_tcp.h"
 
@@ -51,13 +53,6 @@ struct gn_moving {
     struct gn_session_tcp
         *turns; /* the vGPU shares memory still: the connection for when it does not any more */
 };
-
-void gn_session_moving_init(struct gn_session *s)
-{
-    pthread_mutex_init(&s->moving_lock, NULL);
-    pthread_cond_init(&s->moving_wake, NULL);
-    atomic_init(&s->turn_fd, -1);
-}
 
 /*
  * moving_lock. Has the source sent everything? Over tcp the worker's messages come by another
@@ -198,7 +193,7 @@ static int show_near(struct gn_moving *m, struct gn_link **ret, struct gn_error 
         rc = show(m, to, hand[1], &n_segments, err);
     if (!rc)
         *ret = to;
-    if (!rc && (rc = gn_session_hand(m->s, m->hand, session[1], n_segments + 1)))
+    if (!rc && (rc = gn_session_hand_over(m->s, m->hand, session[1], n_segments + 1)))
         gn_fail(err, -rc, NULL, "the other gantryd's worker does not take the session");
     if (hand[1] >= 0)
         gn_fd_close(hand[1]);
@@ -256,7 +251,7 @@ static int stand_still(struct gn_moving *m, struct gn_error *err)
         return 0;
     m->handed = true;
     GN_FAULT("program-stands");
-    const int rc = gn_session_hand_last(m->hand, ring_at);
+    const int rc = gn_session_hand_over_last(m->hand, ring_at);
     return rc ? gn_fail(err, -rc, NULL, "the other gantryd's worker does not take the session") : 0;
 }
 
@@ -301,7 +296,7 @@ static int move(struct gn_moving *m, struct gn_error *err)
     GN_FAULT("program-claimed");
     if (!rc) {
         pthread_mutex_lock(lock_of_link(s));
-        rc = gn_link_say_comes(s->link, m->number, m->near) ? -ECANCELED : 0;
+        rc = gn_link_send_comes(s->link, m->number, m->near) ? -ECANCELED : 0;
         pthread_mutex_unlock(lock_of_link(s));
     }
     if (!rc)
@@ -360,7 +355,7 @@ static void *mover(void *arg)
     close_near(m);
     if (rc && rc != -ECANCELED) {
         pthread_mutex_lock(lock_of_link(s));
-        (void)gn_link_say_stays(s->link, m->number, &err);
+        (void)gn_link_send_stays(s->link, m->number, &err);
         pthread_mutex_unlock(lock_of_link(s));
     }
     pthread_mutex_lock(&s->moving_lock);
@@ -396,7 +391,7 @@ static void begin(struct gn_session *s, uint32_t number, const struct gn_link_mo
         return;
     gn_fail(&err, EMFILE, "raise its limits, or move it later",
             "the program has no descriptors, threads or memory left");
-    (void)gn_link_say_stays(s->link, number, &err);
+    (void)gn_link_send_stays(s->link, number, &err);
     gn_fd_close(wake);
     free(m);
 }
@@ -420,7 +415,7 @@ void gn_session_move_word(void *ctx, uint16_t op, uint32_t number, const struct 
     pthread_mutex_unlock(&s->moving_lock);
 }
 
-void gn_session_move_quiesced(struct gn_session *s, uint32_t number)
+static void note_quiesced(struct gn_session *s, uint32_t number)
 {
     pthread_mutex_lock(&s->moving_lock);
     s->move_quiesced = number;
@@ -428,7 +423,7 @@ void gn_session_move_quiesced(struct gn_session *s, uint32_t number)
     pthread_mutex_unlock(&s->moving_lock);
 }
 
-void gn_session_move_pause(struct gn_session *s, uint32_t number)
+static void note_pause(struct gn_session *s, uint32_t number)
 {
     pthread_mutex_lock(&s->moving_lock);
     s->move_pause = number;
@@ -436,7 +431,7 @@ void gn_session_move_pause(struct gn_session *s, uint32_t number)
     pthread_mutex_unlock(&s->moving_lock);
 }
 
-bool gn_session_outlives_gantryd(struct gn_session *s)
+static bool await_decision(struct gn_session *s)
 {
     pthread_mutex_lock(&s->moving_lock);
     s->move_deserted = s->moving != NULL;
@@ -449,3 +444,10 @@ bool gn_session_outlives_gantryd(struct gn_session *s)
     pthread_mutex_unlock(&s->moving_lock);
     return moved;
 }
+
+const struct gn_session_migration_ops gn_session_migration = {
+    .note_quiesced = note_quiesced,
+    .note_pause = note_pause,
+    .await_decision = await_decision,
+    .await_restored = gn_session_await_restored,
+};

@@ -9,6 +9,7 @@
  * to this machine, where a worker reads the ring again and the relay ends.
  */
 #include "guest/core/loss.h"
+#include "guest/migrate/follow_migration.h"
 #include "guest/migrate/ring_relay.h"
 #include "guest/session/session_ops.h"
 #include "guest/session/session_tcp.h"
@@ -25,18 +26,6 @@
 #define PAUSE_NS 1000000
 
 /* ---- before */
-
-bool gn_session_await_home(struct gn_session *s)
-{
-    const struct timespec pause = {.tv_nsec = PAUSE_NS};
-    while (gn_session_shares_memory(s) &&
-           !atomic_load_explicit(&s->was_far, memory_order_acquire)) {
-        if (gn_session_enter_home(s))
-            return true;
-        nanosleep(&pause, NULL);
-    }
-    return false;
-}
 
 /* Has it addresses that the vGPU has, too? */
 static bool has_window(struct gn_session *s)
@@ -152,7 +141,7 @@ static bool stand(struct gn_session *s, struct gn_session_tcp *r, struct gn_rela
     if (!number)
         return false;
     gn_ring_release(&relay->ring);
-    gn_session_tcp_say_paused(r, number);
+    gn_session_tcp_send_paused(r, number);
     pthread_mutex_lock(&s->moving_lock);
     relay->stands = number;
     gn_session_moving_wake_locked(s);
@@ -267,5 +256,5 @@ void gn_relay_end(struct gn_session *s)
     s->relay_pause = 0;
     pthread_cond_broadcast(&s->moving_wake);
     pthread_mutex_unlock(&s->moving_lock);
-    gn_session_tcp_go_home(r);
+    gn_session_tcp_end_shared(r);
 }

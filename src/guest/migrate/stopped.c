@@ -5,9 +5,10 @@
  * start again: the watcher looks for one twice a second, and tells it that a program waits. The
  * watcher thread alone; a thread that needs more memory from gantryd waits for link_lock meanwhile.
  */
-#include "guest/core/guest_core.h"
+#include "guest/migrate/stopped.h"
 
 #include "base/descriptor.h"
+#include "guest/migrate/follow_migration.h"
 #include "guest/session/session_in_process.h"
 
 #include "link/frame.h"
@@ -51,7 +52,7 @@ static void close_opened(const int opened[2])
             gn_fd_close(opened[i]);
 }
 
-int gn_session_hand(struct gn_session *s, int hand, int worker_end, uint32_t n_segments)
+int gn_session_hand_over(struct gn_session *s, int hand, int worker_end, uint32_t n_segments)
 {
     struct gn_worker_hand message = {.n_segments = n_segments};
     uint64_t bytes;
@@ -74,7 +75,7 @@ int gn_session_hand(struct gn_session *s, int hand, int worker_end, uint32_t n_s
     return rc;
 }
 
-int gn_session_hand_last(int hand, uint64_t ring_at)
+int gn_session_hand_over_last(int hand, uint64_t ring_at)
 {
     const struct gn_worker_hand_last last = {.ring_at = ring_at};
     int opened[2] = {-1, -1};
@@ -110,7 +111,7 @@ static int wait_at(const struct wait *w)
         if (rc == GN_LINK_HAND) {
             /* link_lock: there will be no more segments. When it failed the worker says so, and
              * gantryd. */
-            (void)gn_session_hand(s, hand[0], w->worker_end, s->area.n_segments);
+            (void)gn_session_hand_over(s, hand[0], w->worker_end, s->area.n_segments);
             rc = 0;
         }
     }
@@ -149,13 +150,14 @@ static int look_for_one(struct wait *w)
         s->link = link;
     if (!rc) {
         link->on_move = gn_session_move_word;
-        link->on_host = gn_in_process_take_over;
+        link->on_host = gn_in_process_adopt;
         link->on_host_ctx = s;
     }
     return rc;
 }
 
-bool gn_session_stopped(struct gn_session *s, const struct gn_link_stopped *stop, int worker_end)
+bool gn_session_await_restored(struct gn_session *s, const struct gn_link_stopped *stop,
+                               int worker_end)
 {
     struct wait w = {.s = s, .stop = stop, .worker_end = worker_end};
     struct gn_platform_list all;

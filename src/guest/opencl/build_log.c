@@ -62,16 +62,16 @@ static cl_int ask_driver(struct gn_cl_program *p, cl_device_id device, size_t si
 static struct gn_build_log *fetch_log(struct gn_cl_program *p, cl_device_id device)
 {
     for (unsigned i = 0; i < TRIES; i++) {
-        size_t n = 0, told = 0;
+        size_t n = 0, reported = 0;
         if (ask_driver(p, device, 0, NULL, &n) || n > MAX_LOG_BYTES)
             return NULL;
         struct gn_build_log *log = malloc(sizeof *log + n);
         if (!log)
             return NULL;
-        const cl_int result = n ? ask_driver(p, device, n, log->text, &told) : CL_SUCCESS;
-        if (!result && told <= n) {
+        const cl_int result = n ? ask_driver(p, device, n, log->text, &reported) : CL_SUCCESS;
+        if (!result && reported <= n) {
             log->device = device;
-            log->n_bytes = told;
+            log->n_bytes = reported;
             return log;
         }
         free(log);

@@ -365,20 +365,20 @@ static void notify_of_loss(struct gn_cl_session *s)
     char text[256];
     const int n = snprintf(text, sizeof text, "the vGPU is lost: %s",
                            why ? why : "its worker or gantryd has ended");
-    uint64_t told = 0;
+    uint64_t reported = 0;
     for (;;) {
         uint64_t next = UINT64_MAX;
         pthread_mutex_lock(&s->watch_lock);
         gn_list_for_each(l, &s->contexts, struct context_listener, link)
         {
-            if (l->context->o.id > told && l->context->o.id < next)
+            if (l->context->o.id > reported && l->context->o.id < next)
                 next = l->context->o.id;
         }
         pthread_mutex_unlock(&s->watch_lock);
         if (next == UINT64_MAX)
             return;
         notify_context(s, next, text, (size_t)n + 1);
-        told = next;
+        reported = next;
     }
 }
 

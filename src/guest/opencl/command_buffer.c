@@ -77,7 +77,7 @@ static cl_int begin_run(struct gn_cl_cmdbuf *b, struct gn_object *queue, bool sh
     else if (!make_place_locked(b))
         result = CL_OUT_OF_HOST_MEMORY;
     else if (!shown)
-        show->event = gn_event_index_take(b->o.session);
+        show->event = gn_event_index_alloc(b->o.session);
     else if ((run.event = gn_event_new(queue, CL_COMMAND_COMMAND_BUFFER_KHR, show)))
         atomic_store_explicit(&((struct gn_cl_event *)run.event)->n_own, 1, memory_order_relaxed);
     if (!result && show->event == GN_NO_EVENT)
@@ -239,7 +239,7 @@ static struct gn_addition *add_launch(struct gn_cl_cmdbuf *b, struct gn_cl_kerne
         const struct gn_cl_arg *a = &k->args[i];
         const bool names = a->arg.kind == GN_ARG_MEM || a->arg.kind == GN_ARG_SAMPLER ||
                            a->arg.kind == GN_ARG_QUEUE;
-        if (names && a->named && gn_object_beside(&k->o, a->named, a->named->kind) &&
+        if (names && a->named && gn_object_of_session(&k->o, a->named, a->named->kind) &&
             a->named->id == a->arg.value)
             named[n++] = a->named;
     }
@@ -276,7 +276,7 @@ cl_int CL_API_CALL gn_clCommandNDRangeKernelKHR(
         return CL_INVALID_COMMAND_QUEUE;
     if (mutable_handle)
         return CL_INVALID_VALUE;
-    struct gn_cl_kernel *k = gn_object_beside(&b->o, kernel, GN_KIND_KERNEL);
+    struct gn_cl_kernel *k = gn_object_of_session(&b->o, kernel, GN_KIND_KERNEL);
     cl_int result = k ? check_launch(b, k, properties, work_dim) : CL_INVALID_KERNEL;
     if (result)
         return result;
@@ -305,7 +305,7 @@ static cl_int choose_queue(struct gn_cl_cmdbuf *b, cl_uint num_queues,
     if (!num_queues != !queues || num_queues > 1)
         return CL_INVALID_VALUE;
     if (queues)
-        q = gn_object_beside(&b->o, queues[0], GN_KIND_QUEUE);
+        q = gn_object_of_session(&b->o, queues[0], GN_KIND_QUEUE);
     if (!q)
         return CL_INVALID_COMMAND_QUEUE;
     if (q->context != b->queue->context)

@@ -75,7 +75,7 @@ static cl_context create(const cl_context_properties *properties, cl_uint num_de
     if (result)
         return gn_refuse(ret, result);
     struct gn_cl_device *first = gn_object_of(devices[0], GN_KIND_DEVICE);
-    if (!first || !gn_objects_beside(&first->o, devices, num_devices, GN_KIND_DEVICE) ||
+    if (!first || !gn_objects_of_session(&first->o, devices, num_devices, GN_KIND_DEVICE) ||
         (root && root != first->root))
         return gn_refuse(ret, CL_INVALID_DEVICE);
     struct gn_cl_context *c = (void *)gn_object_new(first->o.session, GN_KIND_CONTEXT, NULL);

@@ -183,7 +183,7 @@ static cl_int launch(cl_command_queue command_queue, cl_kernel kernel, cl_uint w
     size_t offsets[3] = {0}, globals[3] = {0}, locals[3] = {0};
     if (!queue)
         return CL_INVALID_COMMAND_QUEUE;
-    struct gn_cl_kernel *k = gn_object_beside(queue, kernel, GN_KIND_KERNEL);
+    struct gn_cl_kernel *k = gn_object_of_session(queue, kernel, GN_KIND_KERNEL);
     if (!k)
         return CL_INVALID_KERNEL;
     cl_int result = gn_command_begin(queue, n, list);
@@ -268,7 +268,7 @@ cl_int CL_API_CALL gn_clEnqueueWaitForEvents(cl_command_queue command_queue, cl_
         return CL_INVALID_COMMAND_QUEUE;
     if (!num_events || !event_list)
         return CL_INVALID_VALUE;
-    if (!gn_objects_beside(queue, event_list, num_events, GN_KIND_EVENT))
+    if (!gn_objects_of_session(queue, event_list, num_events, GN_KIND_EVENT))
         return CL_INVALID_EVENT;
     return gn_clEnqueueBarrierWithWaitList(command_queue, num_events, event_list, NULL);
 }
@@ -307,7 +307,7 @@ cl_int CL_API_CALL gn_clFinish(cl_command_queue command_queue)
         gn_settle(s->detail);
         return CL_SUCCESS;
     }
-    show.event = gn_event_index_take(s);
+    show.event = gn_event_index_alloc(s);
     if (show.event == GN_NO_EVENT)
         return CL_OUT_OF_HOST_MEMORY;
     cl_int result = gn_send_Finish(s, command_queue, 0, NULL, &show);

@@ -39,7 +39,7 @@ cl_int gn_command_begin(struct gn_object *object, cl_uint n, const cl_event *lis
     if (!n != !list)
         return CL_INVALID_EVENT_WAIT_LIST;
     for (cl_uint i = 0; i < n; i++) {
-        const struct gn_cl_event *e = gn_object_beside(object, list[i], GN_KIND_EVENT);
+        const struct gn_cl_event *e = gn_object_of_session(object, list[i], GN_KIND_EVENT);
         if (!e)
             return CL_INVALID_EVENT_WAIT_LIST;
         if (e->context != q->context)

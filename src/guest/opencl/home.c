@@ -61,10 +61,10 @@ void gn_home_refused(struct gn_cl_context *c)
     atomic_store_explicit(&c->home_limit, 0, memory_order_relaxed);
 }
 
-void gn_home_leave(struct gn_cl_mem *m)
+void gn_home_release(struct gn_cl_mem *m)
 {
     struct gn_session *s = m->o.session;
-    uint32_t event = gn_event_index_take(s);
+    uint32_t event = gn_event_index_alloc(s);
     /*
      * Without an event index it cannot be known when the block is free: it stays allocated while
      * the session lives.

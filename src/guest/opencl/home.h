@@ -25,7 +25,7 @@ void gn_home_refused(struct gn_cl_context *c);
  * Before the release of a buffer with a home is sent: the block is freed when the driver has
  * released the buffer.
  */
-void gn_home_leave(struct gn_cl_mem *m);
+void gn_home_release(struct gn_cl_mem *m);
 
 struct gn_transfer;
 

@@ -193,7 +193,7 @@ static struct gn_object *object_in(const struct gn_cl_kernel *k, const void *arg
 {
     void *handle;
     memcpy(&handle, arg_value, sizeof handle);
-    return gn_object_beside(&k->o, handle, kind);
+    return gn_object_of_session(&k->o, handle, kind);
 }
 
 /*

@@ -26,7 +26,7 @@ static cl_int check_map(cl_command_queue command_queue, cl_mem mem, bool image, 
     struct gn_cl_queue *q = gn_object_of(command_queue, GN_KIND_QUEUE);
     if (!q)
         return CL_INVALID_COMMAND_QUEUE;
-    struct gn_cl_mem *m = gn_object_beside(&q->o, mem, GN_KIND_MEM);
+    struct gn_cl_mem *m = gn_object_of_session(&q->o, mem, GN_KIND_MEM);
     if (!m || (m->type == CL_MEM_OBJECT_BUFFER) == image || m->type == CL_MEM_OBJECT_PIPE)
         return CL_INVALID_MEM_OBJECT;
     if (m->context != q->context)
@@ -63,14 +63,14 @@ void gn_mapping_put(struct gn_session *s, struct gn_cl_mapping *mapping)
 {
     if (!mapping || atomic_fetch_sub_explicit(&mapping->n_refs, 1, memory_order_acq_rel) != 1)
         return;
-    gn_block_put(s, &mapping->block);
+    gn_block_free(s, &mapping->block);
     free(mapping);
 }
 
 static struct gn_cl_mapping *mapping_new(struct gn_session *s, uint64_t bytes)
 {
     struct gn_cl_mapping *mapping = calloc(1, sizeof *mapping);
-    if (mapping && gn_block_take(s, GN_AREA_PASSING, bytes, &mapping->block)) {
+    if (mapping && gn_block_alloc(s, GN_AREA_PASSING, bytes, &mapping->block)) {
         free(mapping);
         return NULL;
     }
@@ -409,14 +409,14 @@ static bool is_flat(const struct gn_cl_mem *m)
  * another queue's kernel.
  */
 static cl_int ask_pitches(struct gn_cl_queue *q, struct gn_cl_mem *m, const struct gn_cl_map *map,
-                          size_t told[2])
+                          size_t reported[2])
 {
     const bool odd = has_unusual_flags(map->flags),
                readable = !(m->flags & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS));
     pthread_mutex_lock(&m->lock);
     const bool asked = m->map_asked;
-    told[0] = m->map_row_pitch;
-    told[1] = m->map_slice_pitch;
+    reported[0] = m->map_row_pitch;
+    reported[1] = m->map_slice_pitch;
     pthread_mutex_unlock(&m->lock);
     if (asked && !odd)
         return CL_SUCCESS;
@@ -424,21 +424,21 @@ static cl_int ask_pitches(struct gn_cl_queue *q, struct gn_cl_mem *m, const stru
     if (odd || readable) {
         cl_ulong pitches[2] = {0, 0};
         result = probe_map(q, m, odd ? map->flags : CL_MAP_READ, map, pitches);
-        told[0] = pitches[0];
-        told[1] = pitches[1];
+        reported[0] = pitches[0];
+        reported[1] = pitches[1];
     } else {
-        result = gn_send_clGetImageInfo(m->o.session, (cl_mem)m, CL_IMAGE_ROW_PITCH, sizeof told[0],
-                                        &told[0], NULL);
+        result = gn_send_clGetImageInfo(m->o.session, (cl_mem)m, CL_IMAGE_ROW_PITCH,
+                                        sizeof reported[0], &reported[0], NULL);
         if (!result)
             result = gn_send_clGetImageInfo(m->o.session, (cl_mem)m, CL_IMAGE_SLICE_PITCH,
-                                            sizeof told[1], &told[1], NULL);
+                                            sizeof reported[1], &reported[1], NULL);
     }
     if (result)
         return result;
     pthread_mutex_lock(&m->lock);
     m->map_asked = true;
-    m->map_row_pitch = told[0];
-    m->map_slice_pitch = told[1];
+    m->map_row_pitch = reported[0];
+    m->map_slice_pitch = reported[1];
     pthread_mutex_unlock(&m->lock);
     return CL_SUCCESS;
 }
@@ -449,24 +449,24 @@ static cl_int ask_pitches(struct gn_cl_queue *q, struct gn_cl_mem *m, const stru
  * be anything. It is 0 where the driver reports none, as PoCL does for a 1D image over a buffer.
  */
 static cl_int choose_pitches(struct gn_cl_queue *q, struct gn_cl_mem *m, struct gn_cl_map *map,
-                             size_t told[2])
+                             size_t reported[2])
 {
     const bool lines = m->type == CL_MEM_OBJECT_IMAGE1D_ARRAY, layered = is_layered(m);
     const size_t row = map->region[0] * m->element_bytes, rows = lines ? 1 : map->region[1];
     cl_int result = CL_SUCCESS;
     if (!m->host_ptr || is_flat(m))
-        result = ask_pitches(q, m, map, told);
-    map->row_pitch = m->host_ptr ? m->row_pitch : told[0] < row ? row : told[0];
+        result = ask_pitches(q, m, map, reported);
+    map->row_pitch = m->host_ptr ? m->row_pitch : reported[0] < row ? row : reported[0];
     if (m->host_ptr)
         map->slice_pitch = m->slice_pitch ? m->slice_pitch
                            : layered      ? m->row_pitch * map->region[1]
                                           : 0;
     else
         map->slice_pitch =
-            layered && told[1] < map->row_pitch * rows ? map->row_pitch * rows : told[1];
+            layered && reported[1] < map->row_pitch * rows ? map->row_pitch * rows : reported[1];
     if (!is_flat(m))
-        told[0] = map->row_pitch;
-    told[1] = layered ? map->slice_pitch : 0;
+        reported[0] = map->row_pitch;
+    reported[1] = layered ? map->slice_pitch : 0;
     return result;
 }
 
@@ -510,8 +510,8 @@ void *CL_API_CALL gn_clEnqueueMapImage(cl_command_queue command_queue, cl_mem im
     memcpy(t.origin, origin, sizeof t.origin);
     memcpy(t.region, region, sizeof t.region);
     const bool lines = m->type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
-    size_t told[2] = {0, 0};
-    result = choose_pitches(q, m, map, told);
+    size_t reported[2] = {0, 0};
+    result = choose_pitches(q, m, map, reported);
     if (result) {
         free(map);
         return gn_refuse(errcode_ret, result);
@@ -531,10 +531,10 @@ void *CL_API_CALL gn_clEnqueueMapImage(cl_command_queue command_queue, cl_mem im
     t.host = image_layout(m, map);
     void *ptr = map_region(q, m, map, &t, blocking_map, num_events_in_wait_list, event_wait_list,
                            event, errcode_ret);
-    if (ptr && told[0]) {
-        *image_row_pitch = told[0];
+    if (ptr && reported[0]) {
+        *image_row_pitch = reported[0];
         if (image_slice_pitch)
-            *image_slice_pitch = told[1];
+            *image_slice_pitch = reported[1];
     }
     return ptr;
 }
@@ -570,7 +570,7 @@ cl_int CL_API_CALL gn_clEnqueueUnmapMemObject(cl_command_queue command_queue, cl
     struct gn_object *o = gn_object_of(command_queue, GN_KIND_QUEUE);
     if (!o)
         return CL_INVALID_COMMAND_QUEUE;
-    m = gn_object_beside(o, memobj, GN_KIND_MEM);
+    m = gn_object_of_session(o, memobj, GN_KIND_MEM);
     if (!m)
         return CL_INVALID_MEM_OBJECT;
     cl_int result = check_map(command_queue, memobj, m->type != CL_MEM_OBJECT_BUFFER, 0,

@@ -41,7 +41,7 @@ static cl_int stage(struct gn_session *s, bool beside, const void *host_ptr, uin
     block->segment = GN_NO_BLOCK;
     if (!host_ptr || !bytes)
         return CL_SUCCESS;
-    if (gn_block_take(s, GN_AREA_PASSING, bytes, block))
+    if (gn_block_alloc(s, GN_AREA_PASSING, bytes, block))
         return gn_session_lost(s) ? CL_OUT_OF_RESOURCES : CL_MEM_OBJECT_ALLOCATION_FAILURE;
     *ret_ref = gn_block_ref(block, 0);
     if (beside)
@@ -85,7 +85,7 @@ static cl_mem create_buffer(cl_context context, const cl_mem_properties *propert
     const bool beside = gn_data_begin(c->o.session);
     bool entered = !properties && gn_home_wanted(c, flags, size, host_ptr) &&
                    gn_session_enter_home(c->o.session);
-    bool home = entered && !gn_block_take(c->o.session, GN_AREA_HOME, size, &block);
+    bool home = entered && !gn_block_alloc(c->o.session, GN_AREA_HOME, size, &block);
     /* Does not read contents that the driver will reject together with the flags. */
     bool wanted = host_ptr && !m->svm && (host & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR)) &&
                   !((host & CL_MEM_USE_HOST_PTR) && host != CL_MEM_USE_HOST_PTR);
@@ -118,7 +118,7 @@ static cl_mem create_buffer(cl_context context, const cl_mem_properties *propert
             gn_home_refused(c);
         if (result)
             unstage(c->o.session, beside, host_ptr, size);
-        gn_block_put(c->o.session, &block);
+        gn_block_free(c->o.session, &block);
     }
     gn_data_end(c->o.session, beside);
     if (result) {
@@ -242,7 +242,7 @@ static cl_mem create_image(cl_context context, const cl_mem_properties *properti
     if (!c)
         return gn_refuse(errcode_ret, CL_INVALID_CONTEXT);
     if (desc && desc->mem_object) {
-        source = gn_object_beside(&c->o, desc->mem_object, GN_KIND_MEM);
+        source = gn_object_of_session(&c->o, desc->mem_object, GN_KIND_MEM);
         if (!source)
             return gn_refuse(errcode_ret, CL_INVALID_IMAGE_DESCRIPTOR);
     }
@@ -275,7 +275,7 @@ static cl_mem create_image(cl_context context, const cl_mem_properties *properti
     if (result)
         unstage(c->o.session, beside, host_ptr, bytes);
     gn_data_end(c->o.session, beside);
-    gn_block_put(c->o.session, &block);
+    gn_block_free(c->o.session, &block);
     if (result) {
         mem_drop(m);
         return gn_refuse(errcode_ret, result);

@@ -289,8 +289,8 @@ cl_int gn_answer(const void *value, size_t bytes, size_t param_value_size, void 
  * NULL and 0 for NULL.
  */
 uint64_t *gn_copy_list(const void *list, cl_uint *ret_n);
-bool gn_objects_beside(const struct gn_object *beside, const void *handles, size_t n,
-                       uint16_t kind);
+bool gn_objects_of_session(const struct gn_object *beside, const void *handles, size_t n,
+                           uint16_t kind);
 int gn_add_destructor(struct gn_destructor *_Atomic *list, void *notify, void *user_data);
 /* Calls and frees the destructors, the last added first. */
 void gn_run_destructors(struct gn_destructor *_Atomic *list, void *handle);

@@ -8,6 +8,7 @@
 #include "opencl_guest.h"
 #include "opencl_carried.h"
 
+#include "guest/attach.h"
 #include "guest/core/report.h"
 
 #include <stdio.h>

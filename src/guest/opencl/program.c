@@ -137,7 +137,7 @@ cl_program CL_API_CALL gn_clCreateProgramWithBinary(cl_context context, cl_uint 
         return gn_refuse(errcode_ret, CL_INVALID_CONTEXT);
     if (!device_list || !num_devices || !lengths || !binaries)
         return gn_refuse(errcode_ret, CL_INVALID_VALUE);
-    if (!gn_objects_beside(&c->o, device_list, num_devices, GN_KIND_DEVICE))
+    if (!gn_objects_of_session(&c->o, device_list, num_devices, GN_KIND_DEVICE))
         return gn_refuse(errcode_ret, CL_INVALID_DEVICE);
     for (cl_uint i = 0; i < num_devices; i++)
         bytes += binaries[i] ? lengths[i] : 0;
@@ -252,7 +252,7 @@ static cl_int check_build(struct gn_cl_program *p, cl_uint num_devices,
         return CL_INVALID_PROGRAM;
     if ((!notify && user_data) || (num_devices && !device_list) || (!num_devices && device_list))
         return CL_INVALID_VALUE;
-    if (device_list && !gn_objects_beside(&p->o, device_list, num_devices, GN_KIND_DEVICE))
+    if (device_list && !gn_objects_of_session(&p->o, device_list, num_devices, GN_KIND_DEVICE))
         return CL_INVALID_DEVICE;
     return CL_SUCCESS;
 }
@@ -292,7 +292,7 @@ cl_int CL_API_CALL gn_clCompileProgram(cl_program program, cl_uint num_devices,
     if (num_input_headers && (!input_headers || !header_include_names))
         return CL_INVALID_VALUE;
     if (num_input_headers &&
-        !gn_objects_beside(&p->o, input_headers, num_input_headers, GN_KIND_PROGRAM))
+        !gn_objects_of_session(&p->o, input_headers, num_input_headers, GN_KIND_PROGRAM))
         return CL_INVALID_PROGRAM;
     for (cl_uint i = 0; i < num_input_headers; i++)
         if (((struct gn_cl_program *)input_headers[i])->may_print)
@@ -331,10 +331,10 @@ cl_program CL_API_CALL gn_clLinkProgram(cl_context context, cl_uint num_devices,
     if ((!pfn_notify && user_data) || (num_devices && !device_list) ||
         (!num_devices && device_list) || (num_input_programs && !input_programs))
         return gn_refuse(errcode_ret, CL_INVALID_VALUE);
-    if (device_list && !gn_objects_beside(&c->o, device_list, num_devices, GN_KIND_DEVICE))
+    if (device_list && !gn_objects_of_session(&c->o, device_list, num_devices, GN_KIND_DEVICE))
         return gn_refuse(errcode_ret, CL_INVALID_DEVICE);
     if (input_programs &&
-        !gn_objects_beside(&c->o, input_programs, num_input_programs, GN_KIND_PROGRAM))
+        !gn_objects_of_session(&c->o, input_programs, num_input_programs, GN_KIND_PROGRAM))
         return gn_refuse(errcode_ret, CL_INVALID_PROGRAM);
     struct gn_cl_program *p = program_new(c);
     if (!p)

@@ -39,11 +39,12 @@ uint64_t *gn_copy_list(const void *list, cl_uint *ret_n)
     return copy;
 }
 
-bool gn_objects_beside(const struct gn_object *beside, const void *handles, size_t n, uint16_t kind)
+bool gn_objects_of_session(const struct gn_object *beside, const void *handles, size_t n,
+                           uint16_t kind)
 {
     void *const *h = handles;
     for (size_t i = 0; i < n; i++)
-        if (!gn_object_beside(beside, h[i], kind))
+        if (!gn_object_of_session(beside, h[i], kind))
             return false;
     return true;
 }
@@ -112,7 +113,7 @@ static void gone(struct gn_object *o)
         }
         gn_mapping_put(o->session, m->mapping);
         if ((m->home || m->far) && !m->source)
-            gn_home_leave(m);
+            gn_home_release(m);
         pthread_mutex_destroy(&m->lock);
         free(m->given);
         break;
@@ -171,7 +172,7 @@ const struct gn_guest_api gn_opencl_api = {
     .destroy_op_kind_event = GN_KIND_EVENT,
     .gone = gone,
     .destroy = destroy,
-    .heard = gn_callback_frame,
+    .on_frame = gn_callback_frame,
     .settle = settle,
     .inputs = gn_opencl_inputs,
     .brings = gn_opencl_brings,

@@ -75,7 +75,7 @@ static cl_int copy_in_program(struct command *c, cl_bool blocking, void *dst, co
     struct gn_block block;
     struct gn_layout to = {dst, size, 1, 1, size, size, false};
     int32_t error = 0;
-    if (gn_block_take(c->session, GN_AREA_PASSING, size, &block))
+    if (gn_block_alloc(c->session, GN_AREA_PASSING, size, &block))
         return gn_session_lost(c->session) ? CL_OUT_OF_RESOURCES : CL_OUT_OF_HOST_MEMORY;
     cl_int result = begin_command(c, CL_COMMAND_SVM_MEMCPY, GN_SURE, true, n, waits);
     struct gn_object *shown = c->shown;
@@ -89,7 +89,7 @@ static cl_int copy_in_program(struct command *c, cl_bool blocking, void *dst, co
             gn_object_unref(shown);
     }
     if (result) {
-        gn_block_put(c->session, &block);
+        gn_block_free(c->session, &block);
         return result;
     }
     if (!blocking)

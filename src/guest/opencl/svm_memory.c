@@ -201,7 +201,7 @@ void gn_svm_free(struct gn_cl_session *s, const void *ptr)
     gn_object_unref(&m->o);
     if (block.bytes >= GIVE_BACK_BYTES)
         madvise(block.base, block.bytes / PAGE_BYTES * PAGE_BYTES, MADV_REMOVE);
-    gn_block_put(s->session, &block);
+    gn_block_free(s->session, &block);
 }
 
 void *CL_API_CALL gn_clSVMAlloc(cl_context context, cl_svm_mem_flags flags, size_t size,
@@ -228,7 +228,7 @@ void *CL_API_CALL gn_clSVMAlloc(cl_context context, cl_svm_mem_flags flags, size
         gn_object_drop(&m->o);
         return NULL;
     }
-    if (gn_block_take(s, GN_AREA_WINDOW, size > alignment ? size : alignment, &m->block)) {
+    if (gn_block_alloc(s, GN_AREA_WINDOW, size > alignment ? size : alignment, &m->block)) {
         gn_session_leave_home(s);
         gn_object_drop(&m->o);
         return NULL;
@@ -244,7 +244,7 @@ void *CL_API_CALL gn_clSVMAlloc(cl_context context, cl_svm_mem_flags flags, size
     else if (!enter(s->detail, m))
         gn_object_unref(&m->o), result = CL_OUT_OF_HOST_MEMORY;
     if (result) {
-        gn_block_put(s, &block);
+        gn_block_free(s, &block);
         return NULL;
     }
     return block.base;

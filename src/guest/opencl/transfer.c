@@ -70,7 +70,7 @@ cl_int gn_settle_later(struct gn_cl_session *s, struct gn_object *event, struct 
         int r = gn_event_wait(&s->session->events[event->id], &s->session->waiter, &error);
         if (!r && !error && to)
             copy_layout(to, block->base, false);
-        gn_block_put(s->session, block);
+        gn_block_free(s->session, block);
         gn_object_unref(event);
         return r ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
     }
@@ -149,7 +149,7 @@ void gn_settle(struct gn_cl_session *s)
     pthread_mutex_unlock(&s->settle_lock);
     gn_list_for_each(st, &done, struct staged, link)
     {
-        gn_block_put(s->session, &st->block);
+        gn_block_free(s->session, &st->block);
         gn_mapping_put(s->session, st->mapping);
         if (st->at_home)
             gn_session_leave_home(s->session);
@@ -293,13 +293,13 @@ static cl_int transfer_whole(struct gn_cl_queue *q, const struct gn_transfer *t,
         if (show.doubt == GN_SURE && !far)
             show.doubt = GN_ASK(CL_SUCCESS);
     }
-    if (gn_block_take(s, GN_AREA_PASSING, bytes ? bytes : 1, &block))
+    if (gn_block_alloc(s, GN_AREA_PASSING, bytes ? bytes : 1, &block))
         return block_error(s);
     if (t->write)
         copy_layout(&t->host, block.base, true);
     struct gn_object *e = gn_event_new(&q->o, t->type, &show);
     if (!e) {
-        gn_block_put(s, &block);
+        gn_block_free(s, &block);
         return CL_OUT_OF_HOST_MEMORY;
     }
     struct gn_area_ref ref = gn_block_ref(&block, 0);
@@ -307,7 +307,7 @@ static cl_int transfer_whole(struct gn_cl_queue *q, const struct gn_transfer *t,
     if (result) {
         gn_event_finish(&s->events[e->id], result, NULL);
         gn_object_unref(e);
-        gn_block_put(s, &block);
+        gn_block_free(s, &block);
         return result;
     }
     if (event) {
@@ -322,7 +322,7 @@ static cl_int transfer_whole(struct gn_cl_queue *q, const struct gn_transfer *t,
         result = gn_blocking_result(error);
         if (!error && !t->write)
             copy_layout(&t->host, block.base, false);
-        gn_block_put(s, &block);
+        gn_block_free(s, &block);
         gn_settle(s->detail);
     }
     gn_object_unref(e);
@@ -384,7 +384,7 @@ static cl_int transfer_pieces(struct gn_cl_queue *q, const struct gn_transfer *w
             if (n_sent < most)
                 p->block.segment = GN_NO_BLOCK;
             if (p->block.segment == GN_NO_BLOCK &&
-                gn_block_take(s, GN_AREA_PASSING, PIECE_BYTES, &p->block)) {
+                gn_block_alloc(s, GN_AREA_PASSING, PIECE_BYTES, &p->block)) {
                 result = block_error(s);
                 continue;
             }
@@ -394,7 +394,7 @@ static cl_int transfer_pieces(struct gn_cl_queue *q, const struct gn_transfer *w
                 memcpy(p->block.base, whole->host.ptr + at, p->bytes);
             p->event = gn_event_new(&q->o, whole->type, &show);
             if (!p->event) {
-                gn_block_put(s, &p->block);
+                gn_block_free(s, &p->block);
                 result = CL_OUT_OF_HOST_MEMORY;
                 continue;
             }
@@ -408,7 +408,7 @@ static cl_int transfer_pieces(struct gn_cl_queue *q, const struct gn_transfer *w
                 gn_object_unref(p->event);
                 if (p->landed)
                     gn_data_landed(s, &ref);
-                gn_block_put(s, &p->block);
+                gn_block_free(s, &p->block);
                 continue;
             }
             at += p->bytes;
@@ -430,7 +430,7 @@ static cl_int transfer_pieces(struct gn_cl_queue *q, const struct gn_transfer *w
         }
         /* The worker of a lost session may still write to the block: never reuse it. */
         if (n_ended + most > n_sent && (at >= total || result) && !gn_session_lost(s))
-            gn_block_put(s, &p->block);
+            gn_block_free(s, &p->block);
     }
     /* After an early failure some data may not have been sent. */
     if (result && beside && whole->write)

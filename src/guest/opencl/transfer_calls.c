@@ -20,7 +20,7 @@ static cl_int check_transfer(cl_command_queue command_queue, cl_mem mem, bool im
     struct gn_cl_queue *q = gn_object_of(command_queue, GN_KIND_QUEUE);
     if (!q)
         return CL_INVALID_COMMAND_QUEUE;
-    struct gn_cl_mem *m = gn_object_beside(&q->o, mem, GN_KIND_MEM);
+    struct gn_cl_mem *m = gn_object_of_session(&q->o, mem, GN_KIND_MEM);
     if (!m || (m->type == CL_MEM_OBJECT_BUFFER) == image || m->type == CL_MEM_OBJECT_PIPE)
         return CL_INVALID_MEM_OBJECT;
     cl_int result = gn_command_begin(&q->o, n, waits);

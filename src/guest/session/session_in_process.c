@@ -122,10 +122,36 @@ static int make(const char *api, bool take_over, const char *library, int contro
     return rc;
 }
 
+/* No vGPU may come into the child if its parent has ever loaded a driver. */
+static void forget_inherited(void)
+{
+    pthread_mutex_init(&hosts.lock, NULL);
+    gn_list_init(&hosts.all);
+    hosts.is_inherited = atomic_load_explicit(&hosts.has_loaded, memory_order_relaxed);
+}
+
+static void process_ends(uint64_t until_ns)
+{
+    /* A signal's handler may call exit() while the thread that it interrupts holds the lock. */
+    while (pthread_mutex_trylock(&hosts.lock)) {
+        if (gn_now_ns() >= until_ns)
+            return;
+        sched_yield();
+    }
+    gn_list_for_each(h, &hosts.all, struct gn_in_process, link)
+        h->table->process_ends(h->direct, until_ns);
+    pthread_mutex_unlock(&hosts.lock);
+}
+
+static const struct gn_driver_ops driver_ops = {
+    .process_ends = process_ends,
+    .forked = forget_inherited,
+};
+
 static int host(const char *api, bool take_over, const char *library, int control_fd,
                 struct gn_in_process **ret, struct gn_error *err)
 {
-    if (!gn_driver_enter(take_over)) {
+    if (!gn_driver_enter(&driver_ops, take_over)) {
         gn_fd_close(control_fd);
         return gn_fail(err, ECANCELED, NULL, "the program ends");
     }
@@ -192,7 +218,7 @@ static void *take_over(void *arg)
     return NULL;
 }
 
-void gn_in_process_take_over(void *ctx, const char *library, int control_fd)
+void gn_in_process_adopt(void *ctx, const char *library, int control_fd)
 {
     struct gn_error err;
     if (hosts.is_inherited) {
@@ -255,23 +281,3 @@ const struct gn_session_ops gn_session_in_process = {
     .link_changed = gn_session_shm_link_changed,
     .forked = forked,
 };
-
-void gn_in_process_forget(void)
-{
-    pthread_mutex_init(&hosts.lock, NULL);
-    gn_list_init(&hosts.all);
-    hosts.is_inherited = atomic_load_explicit(&hosts.has_loaded, memory_order_relaxed);
-}
-
-void gn_in_process_process_ends(uint64_t until_ns)
-{
-    /* A signal's handler may call exit() while the thread that it interrupts holds the lock. */
-    while (pthread_mutex_trylock(&hosts.lock)) {
-        if (gn_now_ns() >= until_ns)
-            return;
-        sched_yield();
-    }
-    gn_list_for_each(h, &hosts.all, struct gn_in_process, link)
-        h->table->process_ends(h->direct, until_ns);
-    pthread_mutex_unlock(&hosts.lock);
-}

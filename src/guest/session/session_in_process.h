@@ -20,16 +20,6 @@ int gn_in_process_open(void *ctx, const char *library, int control_fd, struct gn
  * thread of its own.
  */
 struct gn_session;
-void gn_in_process_take_over(void *ctx, const char *library, int control_fd);
-/*
- * In a forked child, after its inherited descriptors are closed: no vGPU is in this process, and
- * none may come if its parent has ever loaded a driver.
- */
-void gn_in_process_forget(void);
-/*
- * exit() has begun: cancels the work that vGPUs here do without being asked, and waits for its end
- * until until_ns at most. Any thread.
- */
-void gn_in_process_process_ends(uint64_t until_ns);
+void gn_in_process_adopt(void *ctx, const char *library, int control_fd);
 
 #endif

@@ -17,7 +17,7 @@
  *     relay       on another machine        goes into the ring; a thread of    shm
  *                                           this process sends it
  *
- * From shm to in-process: gn_in_process_take_over, when the vGPU is loaded here. From in-process to
+ * From shm to in-process: gn_in_process_adopt, when the vGPU is loaded here. From in-process to
  * shm: the first message that finds that a worker has the vGPU. From shm to relay: gn_relay_begin.
  * From tcp to relay: gn_relay_turn, before the vGPU comes to a worker here. From relay to shm:
  * gn_relay_end. A session that is lost keeps its table: gn_session_lost. While s->link is NULL, the
@@ -106,6 +106,7 @@ struct gn_data_ops {
     void (*end)(struct gn_session *s);
     int (*ship)(struct gn_session *s, const struct gn_area_ref *ref, const void *from,
                 uint64_t bytes);
+    void (*unship)(struct gn_session *s);
     bool (*land)(struct gn_session *s, const struct gn_area_ref *ref, void *to, uint64_t bytes);
     void (*landed)(struct gn_session *s, const struct gn_area_ref *ref);
     void (*forget)(struct gn_session *s, const void *from, uint64_t bytes);
@@ -204,20 +205,25 @@ static inline uint32_t gn_data_pieces(struct gn_session *s, uint32_t least, uint
 
 /*
  * The message is not sent: the data that was shipped for it belongs to no other. The thread that
- * has shipped.
+ * has shipped, before gn_data_end; without data it does nothing.
  */
-void gn_data_unship(void);
+static inline void gn_data_unship(struct gn_session *s)
+{
+    const struct gn_data_ops *data = gn_session_ops(s)->data;
+    if (data)
+        data->unship(s);
+}
 
 /* ---- between attach.c, core/session.c and the kinds of session */
 
 /* Sets all fields that do not depend on the attach. */
-void gn_session_init(struct gn_session *s, const struct gn_guest_api *api);
+void gn_session_init(struct gn_session *s, const struct gn_guest_api *api,
+                     const struct gn_session_migration_ops *migration,
+                     const struct gn_session_ops *ops);
 /* Starts the watcher; from now on a fork and the process's end know the session. 0 or -errno. */
 int gn_session_start(struct gn_session *s);
 /* Held by `bye`, for all open sessions. */
 void gn_sessions_lock(void);
 void gn_sessions_unlock(void);
-/* In a forked child, after `forked` of all sessions. */
-void gn_sessions_forked(void);
 
 #endif

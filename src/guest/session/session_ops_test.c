@@ -3,6 +3,7 @@
 #include "guest/session/session_ops.h"
 
 #include "base/checked.h"
+#include "guest/migrate/follow_migration.h"
 #include "guest/session/session_tcp.h"
 
 #include <setjmp.h>
@@ -23,9 +24,16 @@ static void test_tables_are_complete(void **state)
         assert_non_null(s->name);
         assert_true(s->add_segment && s->link_lock && s->link_changed);
         if (s->data)
-            assert_true(s->data->begin && s->data->end && s->data->ship && s->data->land &&
-                        s->data->landed && s->data->forget && s->data->pieces);
+            assert_true(s->data->begin && s->data->end && s->data->ship && s->data->unship &&
+                        s->data->land && s->data->landed && s->data->forget && s->data->pieces);
     }
+}
+
+static void test_migration_table_is_complete(void **state)
+{
+    const struct gn_session_migration_ops *m = &gn_session_migration;
+    (void)state;
+    assert_true(m->note_quiesced && m->note_pause && m->await_decision && m->await_restored);
 }
 
 static void test_properties_agree(void **state)
@@ -77,6 +85,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tables_are_complete),
+        cmocka_unit_test(test_migration_table_is_complete),
         cmocka_unit_test(test_properties_agree),
         cmocka_unit_test(test_relay_is_not_entered),
         cmocka_unit_test(test_shared_memory_needs_no_calls),

@@ -55,7 +55,7 @@ void gn_session_tcp_arm(int timer, uint64_t ns)
 
 /* ---- the role of reading */
 
-bool gn_session_tcp_take_role(struct gn_session_tcp *r)
+bool gn_session_tcp_acquire_role(struct gn_session_tcp *r)
 {
     return !atomic_load_explicit(&r->role, memory_order_relaxed) &&
            !atomic_exchange_explicit(&r->role, 1, memory_order_seq_cst);
@@ -285,14 +285,14 @@ static int take(void *context, const struct gn_stream_record *record, const void
         if (record->part == GN_SESSION_WANT)
             return take_want(r, record, payload);
         if (record->part == GN_SESSION_STANDS) {
-            gn_session_move_quiesced(s, (uint32_t)record->at);
+            s->migration->note_quiesced(s, (uint32_t)record->at);
             return 0;
         }
         if (record->part == GN_SESSION_PAUSE) {
-            gn_session_move_pause(s, (uint32_t)record->at);
+            s->migration->note_pause(s, (uint32_t)record->at);
             return 0;
         }
-        s->api->heard(s, record->part, payload, record->bytes);
+        s->api->on_frame(s, record->part, payload, record->bytes);
         return 0;
     case GN_RECORD_PRINT:
         if (record->part != STDOUT_FILENO && record->part != STDERR_FILENO)
@@ -389,7 +389,7 @@ static bool look(struct gn_session_tcp *r, const _Atomic uint32_t *word, uint32_
     if (seen == UINT32_MAX)
         return true;
     const bool reads =
-        !atomic_load_explicit(&r->broken, memory_order_acquire) && gn_session_tcp_take_role(r);
+        !atomic_load_explicit(&r->broken, memory_order_acquire) && gn_session_tcp_acquire_role(r);
     send_some(r, reads);
     if (!reads)
         return atomic_load_explicit(word, memory_order_acquire) != seen;
@@ -498,7 +498,7 @@ void gn_session_tcp_nudge(struct gn_session_tcp *r)
 void gn_session_tcp_look(struct gn_session_tcp *r)
 {
     gn_session_tcp_flush(r);
-    if (atomic_load_explicit(&r->broken, memory_order_acquire) || !gn_session_tcp_take_role(r))
+    if (atomic_load_explicit(&r->broken, memory_order_acquire) || !gn_session_tcp_acquire_role(r))
         return;
     while (read_once(r) > 0)
         ;
@@ -618,7 +618,7 @@ int gn_session_tcp_pass(struct gn_session_tcp *r, const struct gn_msg *msg, uint
     return rc ? rc : append_all(r, parts, n_parts);
 }
 
-void gn_session_tcp_say_paused(struct gn_session_tcp *r, uint32_t number)
+void gn_session_tcp_send_paused(struct gn_session_tcp *r, uint32_t number)
 {
     const struct gn_stream_record record = {0, GN_RECORD_PAUSED, 0, number};
     int rc;
@@ -659,7 +659,7 @@ int gn_session_tcp_ship(struct gn_session_tcp *r, const struct gn_area_ref *ref,
     return append_all(r, &part, 1);
 }
 
-void gn_data_unship(void)
+void gn_session_tcp_unship(void)
 {
     my_batch = 0;
 }

@@ -64,7 +64,7 @@ struct gn_passed {
 int gn_session_tcp_pass(struct gn_session_tcp *r, const struct gn_msg *msg, uint32_t n_bytes,
                         const struct gn_passed *all, uint32_t n);
 /* No message follows before the migration of this number. */
-void gn_session_tcp_say_paused(struct gn_session_tcp *r, uint32_t number);
+void gn_session_tcp_send_paused(struct gn_session_tcp *r, uint32_t number);
 /*
  * The vGPU is in a checkpoint, or has a worker again (NULL): gn_link's on_stop, with the session as
  * ctx.
@@ -77,7 +77,7 @@ bool gn_session_tcp_watch(struct gn_session *s);
  * The link leads to a gantryd of this machine now, which has the vGPU: nothing more goes over this
  * connection. The lock is held.
  */
-void gn_session_tcp_go_home(struct gn_session_tcp *r);
+void gn_session_tcp_end_shared(struct gn_session_tcp *r);
 /* The lock of the session's link. */
 pthread_mutex_t *gn_session_tcp_link_lock(struct gn_session_tcp *r);
 /*
@@ -103,6 +103,8 @@ int gn_session_tcp_segment(struct gn_session_tcp *r, uint64_t bytes, struct gn_s
 /* gn_data_ship (session_ops.h). */
 int gn_session_tcp_ship(struct gn_session_tcp *r, const struct gn_area_ref *ref, const void *from,
                         uint64_t bytes);
+/* gn_data_unship (session_ops.h). */
+void gn_session_tcp_unship(void);
 /* gn_data_land (session_ops.h). */
 bool gn_session_tcp_land(struct gn_session_tcp *r, const struct gn_area_ref *ref, void *to,
                          uint64_t bytes);

@@ -57,8 +57,8 @@ struct gn_session_tcp {
     _Atomic bool flush_armed, lease_armed;
     uint32_t n_segments; /* link_lock */
     /*
-     * The vGPU is in a checkpoint, or gantryd says so (stopped_tcp.c). `dialling`, except the
-     * flags.
+     * The vGPU is in a checkpoint, or gantryd says so (session_tcp_stopped.c). `dialling`, except
+     * the flags.
      */
     _Atomic bool stopped, ask_due; /* ask gantryd whether the vGPU waits there */
     struct gn_link_stopped stop;
@@ -88,7 +88,7 @@ struct want {
 /* Sets a timer. */
 void gn_session_tcp_arm(int timer, uint64_t ns);
 /* The role of reading. False: another thread has it. */
-bool gn_session_tcp_take_role(struct gn_session_tcp *r);
+bool gn_session_tcp_acquire_role(struct gn_session_tcp *r);
 /* Passes it on to a thread that waits for it. */
 void gn_session_tcp_leave_role(struct gn_session_tcp *r);
 /* All sleeping threads look again. */

@@ -77,6 +77,12 @@ static int ship_op(struct gn_session *s, const struct gn_area_ref *ref, const vo
     return gn_session_tcp_ship(gn_session_tcp_of(s), ref, from, bytes);
 }
 
+static void unship_op(struct gn_session *s)
+{
+    (void)s;
+    gn_session_tcp_unship();
+}
+
 static bool land_op(struct gn_session *s, const struct gn_area_ref *ref, void *to, uint64_t bytes)
 {
     return gn_session_tcp_land(gn_session_tcp_of(s), ref, to, bytes);
@@ -138,6 +144,7 @@ static const struct gn_data_ops data_ops = {
     .begin = begin_op,
     .end = end_op,
     .ship = ship_op,
+    .unship = unship_op,
     .land = land_op,
     .landed = landed_op,
     .forget = forget_op,

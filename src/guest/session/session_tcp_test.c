@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A program's end of a session over tcp; the test is the worker at the other end of a socket pair.
  */
+#include "guest/migrate/follow_migration.h"
 #include "guest/session/session_ops.h"
 #include "guest/session/session_tcp_internal.h"
 
@@ -84,7 +85,7 @@ static void hear_nothing(struct gn_session *s, uint16_t op, const void *payload,
     (void)s, (void)op, (void)payload, (void)n;
 }
 
-static const struct gn_guest_api api = {.heard = hear_nothing, .result_no_memory = NO_MEMORY};
+static const struct gn_guest_api api = {.on_frame = hear_nothing, .result_no_memory = NO_MEMORY};
 
 /* The program, which the tests share. */
 static int begin(void **state)
@@ -92,6 +93,7 @@ static int begin(void **state)
     struct gn_segment data;
     (void)state;
     session.api = &api;
+    session.migration = &gn_session_migration;
     gn_lost_init(&session.lost);
     session.waiter = (struct gn_waiter){gn_spin_policy_default(), &session.lost};
     session.tcp = &remote;
@@ -188,7 +190,7 @@ static void so_they_do_of_a_message_that_was_in_the_ring(void **state)
     const struct gn_msg msg = {.op = 1, .reply = GN_NO_REPLY, .size = sizeof msg};
     struct gn_block block;
     w->wanted = sample(LONG_BYTES);
-    assert_int_equal(gn_block_take(&session, GN_AREA_PASSING, LONG_BYTES, &block), 0);
+    assert_int_equal(gn_block_alloc(&session, GN_AREA_PASSING, LONG_BYTES, &block), 0);
     memcpy(block.base, w->wanted, LONG_BYTES);
     w->seen = w->area + block.offset;
     w->n_seen = LONG_BYTES;
@@ -197,7 +199,7 @@ static void so_they_do_of_a_message_that_was_in_the_ring(void **state)
     memset(block.base, 0, LONG_BYTES);
     hear(w, 1);
     assert_true(w->there);
-    gn_block_put(&session, &block);
+    gn_block_free(&session, &block);
     free(w->wanted);
 }
 
@@ -208,7 +210,7 @@ static void what_is_shipped_for_a_call_that_fails_is_of_no_other_call(void **sta
     struct gn_block block;
     unsigned char *bytes = sample(LONG_BYTES);
     void *room;
-    assert_int_equal(gn_block_take(&session, GN_AREA_PASSING, LONG_BYTES, &block), 0);
+    assert_int_equal(gn_block_alloc(&session, GN_AREA_PASSING, LONG_BYTES, &block), 0);
     const struct gn_area_ref ref = gn_block_ref(&block, 0);
     assert_int_equal(gn_session_tcp_ship(&remote, &ref, bytes, LONG_BYTES), 0);
     gn_call_begin(&c, &session, 1, sizeof(struct gn_msg));
@@ -227,7 +229,7 @@ static void what_is_shipped_for_a_call_that_fails_is_of_no_other_call(void **sta
     }
     for (size_t i = 0; i < LONG_BYTES; i++)
         assert_int_equal(w->area[block.offset + i], 7); /* the block may be another call's by now */
-    gn_block_put(&session, &block);
+    gn_block_free(&session, &block);
 }
 
 static void what_was_in_the_ring_waits_for_room(void **state)
@@ -237,7 +239,7 @@ static void what_was_in_the_ring_waits_for_room(void **state)
     struct gn_block block;
     uint64_t batch;
     remote.out.most_items = 64;
-    assert_int_equal(gn_block_take(&session, GN_AREA_PASSING, LONG_BYTES, &block), 0);
+    assert_int_equal(gn_block_alloc(&session, GN_AREA_PASSING, LONG_BYTES, &block), 0);
     for (int i = 0; i < 64; i++)
         assert_int_equal(gn_out_bulk(&remote.out, 0, block.offset, block.base, 1, true, &batch), 0);
     assert_int_equal(gn_out_bulk(&remote.out, 0, block.offset, block.base, 1, true, &batch),
@@ -246,7 +248,7 @@ static void what_was_in_the_ring_waits_for_room(void **state)
     assert_int_equal(gn_session_tcp_pass(&remote, &msg, sizeof msg, &passed, 1), 0);
     hear(w, 1);
     assert_int_equal(w->batch, 65);
-    gn_block_put(&session, &block);
+    gn_block_free(&session, &block);
 }
 
 /* ---- data that lands in the program's memory */
@@ -320,16 +322,17 @@ static void a_segment_that_finds_no_memory_is_not_counted(void **state)
     struct gn_block block;
     for (failing = 1; failing <= 5; failing++) {
         n_callocs = 0;
-        assert_int_equal(gn_block_take(&session, GN_AREA_PASSING, 2 * AREA_BYTES, &block), -ENOMEM);
+        assert_int_equal(gn_block_alloc(&session, GN_AREA_PASSING, 2 * AREA_BYTES, &block),
+                         -ENOMEM);
     }
     failing = 0;
-    assert_int_equal(gn_block_take(&session, GN_AREA_PASSING, 2 * AREA_BYTES, &block), 0);
+    assert_int_equal(gn_block_alloc(&session, GN_AREA_PASSING, 2 * AREA_BYTES, &block), 0);
     assert_int_equal(block.segment, 1);
     gn_session_tcp_flush(&remote);
     assert_int_equal(gn_in_read(&w->in), 1);
     assert_int_equal(w->n_segments, 1);
     assert_int_equal(w->last_segment, 1);
-    gn_block_put(&session, &block);
+    gn_block_free(&session, &block);
 }
 
 /* ---- it comes to share the program's memory */

@@ -167,7 +167,7 @@ void gn_session_tcp_go_over(struct gn_session_tcp *r)
     gn_session_tcp_broke(r);
 }
 
-void gn_session_tcp_go_home(struct gn_session_tcp *r)
+void gn_session_tcp_end_shared(struct gn_session_tcp *r)
 {
     atomic_store_explicit(&r->gone_home, true, memory_order_seq_cst);
     (void)gn_fd_signal(r->wake_fd);
@@ -276,7 +276,7 @@ static bool is_final(int rc)
 static bool come_back(struct gn_session_tcp *r)
 {
     struct gn_error err;
-    while (!gn_session_tcp_take_role(r)) {
+    while (!gn_session_tcp_acquire_role(r)) {
         /* The reading thread sees `broken` as soon as its poll returns. */
         gn_tcp_shutdown(&r->tcp);
         struct timespec pause = {.tv_nsec = 100000};
@@ -314,7 +314,7 @@ static bool come_back(struct gn_session_tcp *r)
         atomic_store_explicit(&r->broken, false, memory_order_seq_cst);
     if (goes_over) {
         pthread_mutex_lock(&r->dialling);
-        gn_link_say_left(r->s->link);
+        gn_link_send_left(r->s->link);
         pthread_mutex_unlock(&r->dialling);
     }
     gn_session_tcp_leave_role(r);
@@ -336,7 +336,7 @@ static void lose(struct gn_session_tcp *r)
      * No thread reads any more: `broken` is set, and stays so. The program's memory is not touched
      * from here on.
      */
-    while (!gn_session_tcp_take_role(r)) {
+    while (!gn_session_tcp_acquire_role(r)) {
         struct timespec pause = {.tv_nsec = 100000};
         nanosleep(&pause, NULL);
     }
@@ -416,7 +416,7 @@ static bool hear_gantryd(struct gn_session_tcp *r, uint32_t events)
         return true;
     }
     const bool ours = !atomic_load_explicit(&r->gone_home, memory_order_seq_cst);
-    const int rc = ours ? gn_link_hear(r->s->link) : 0;
+    const int rc = ours ? gn_link_dispatch(r->s->link) : 0;
     pthread_mutex_unlock(&r->dialling);
     return !ours || (rc == 0 && !(events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)));
 }
@@ -428,8 +428,9 @@ static bool hear_gantryd(struct gn_session_tcp *r, uint32_t events)
 static void hear_rest(struct gn_session_tcp *r)
 {
     pthread_mutex_lock(&r->dialling);
-    const int rc =
-        atomic_load_explicit(&r->gone_home, memory_order_seq_cst) ? 0 : gn_link_hear(r->s->link);
+    const int rc = atomic_load_explicit(&r->gone_home, memory_order_seq_cst)
+                       ? 0
+                       : gn_link_dispatch(r->s->link);
     pthread_mutex_unlock(&r->dialling);
     if (rc)
         gn_session_tcp_broke(r);
@@ -438,7 +439,7 @@ static void hear_rest(struct gn_session_tcp *r)
 /* No thread reads or sends any more. */
 static void end(struct gn_session_tcp *r)
 {
-    while (!gn_session_tcp_take_role(r)) {
+    while (!gn_session_tcp_acquire_role(r)) {
         struct timespec pause = {.tv_nsec = 100000};
         nanosleep(&pause, NULL);
     }
@@ -538,7 +539,7 @@ static bool watch_until_over(struct gn_session *s, struct gn_session_tcp *r)
          * A migration in progress is decided first: by the thread that has heard all messages, or
          * it is aborted.
          */
-        (void)gn_session_outlives_gantryd(s);
+        (void)s->migration->await_decision(s);
         if (atomic_load_explicit(&r->gone_home, memory_order_seq_cst))
             return true;
         if (atomic_load_explicit(&r->cut_off, memory_order_seq_cst))

@@ -137,7 +137,7 @@ static int open_copy(struct gn_build_includes *f, struct gn_build_file *file)
     return file->fd;
 }
 
-int gn_build_includes_give(struct gn_build_includes *f, const char *name, bool contents,
+int gn_build_includes_open(struct gn_build_includes *f, const char *name, bool contents,
                            int *ret_fd, struct stat *ret_facts)
 {
     struct gn_build_file *file = find_file(f, name);

@@ -45,9 +45,9 @@ void gn_build_includes_free(struct gn_build_includes *f); /* NULL: ignored */
 void gn_build_includes_found(struct gn_build_includes *f, const char *name,
                              const struct stat *facts, int fd);
 /* Looks up a file in a repeated build. 0 or -errno; the caller owns *ret_fd. */
-int gn_build_includes_give(struct gn_build_includes *f, const char *name, bool contents,
+int gn_build_includes_open(struct gn_build_includes *f, const char *name, bool contents,
                            int *ret_fd, struct stat *ret_facts);
-/* Closes the descriptors that gn_build_includes_give has opened. */
+/* Closes the descriptors that gn_build_includes_open has opened. */
 void gn_build_includes_close(struct gn_build_includes *f);
 
 /*

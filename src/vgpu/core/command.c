@@ -79,7 +79,7 @@ void gn_command_forget(struct gn_command *c)
 static bool may_be_reported_locked(struct gn_command *c)
 {
     for (uint32_t i = 0; i < c->n_before; i++)
-        if (!atomic_load_explicit(&c->producers[i]->told, memory_order_acquire)) {
+        if (!atomic_load_explicit(&c->producers[i]->reported, memory_order_acquire)) {
             c->vgpu->ends_held = true;
             return false;
         }
@@ -105,21 +105,21 @@ static void report_completion(struct gn_command *c)
 {
     struct gn_vgpu *v = c->vgpu;
     uint32_t index = gn_command_head_of(c)->event;
-    struct gn_list told;
+    struct gn_list reported;
 
-    gn_list_init(&told);
+    gn_list_init(&reported);
     gn_command_drop_objects(c);
     gn_command_drop_producers(c);
     if (index != GN_NO_EVENT) {
         pthread_mutex_lock(&v->lock);
-        gn_vevent_over_locked(gn_vevent_at(v, index), c->end_error, &told);
+        gn_vevent_over_locked(gn_vevent_at(v, index), c->end_error, &reported);
         pthread_mutex_unlock(&v->lock);
-        gn_vevent_told(v, &told, c->end_error);
+        gn_vevent_notify(v, &reported, c->end_error);
         GN_FAULT("worker-end-told");
         /* From here on the guest may reuse the event's index. */
         gn_vgpu_event_end(v, index, c->end_error, &c->times, c);
     }
-    atomic_store_explicit(&c->told, true, memory_order_release);
+    atomic_store_explicit(&c->reported, true, memory_order_release);
     gn_command_unref(c);
 }
 
@@ -188,7 +188,7 @@ static void check_for_idle(struct gn_vdevice *d)
     struct gn_vgpu *v = d->vgpu;
     const bool idle = gn_turn_is_idle(&d->turn);
     if (gn_gate_is_closed(&v->gate))
-        gn_gate_tell(v);
+        gn_gate_notify(v);
     /*
      * There is more to submit, or the slice is over: the woken submit thread also checks whether
      * the device is idle.

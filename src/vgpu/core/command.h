@@ -107,7 +107,7 @@ struct gn_command {
     uint32_t n_producers; /* vgpu->lock */
     uint32_t n_before;
     struct gn_command **producers;
-    _Atomic bool told; /* the program has been told its end */
+    _Atomic bool reported; /* the program has been told its end */
     void *area;
     struct gn_area_ref area_ref;
     uint64_t area_bytes;
@@ -154,8 +154,8 @@ struct gn_event_entry *gn_command_entry(const struct gn_command *c);
 uint32_t gn_command_event(const struct gn_command *c);
 /* Hands it, or a part of it, to the driver, after the driver's event `after` (NULL: none). The
  * role. */
-int32_t gn_command_give(struct gn_vdevice *d, struct gn_command *c, uint64_t now_ns, void *after,
-                        void **ret_event);
+int32_t gn_command_issue(struct gn_vdevice *d, struct gn_command *c, uint64_t now_ns, void *after,
+                         void **ret_event);
 /* The driver has taken it, or a part: answers the program if it has asked. */
 void gn_command_accepted(struct gn_command *c);
 /* Submits c behind a command that the driver has. */
@@ -182,7 +182,7 @@ bool gn_device_has_ready_locked(const struct gn_vdevice *d);
 /* The serving thread, before it waits: flushes the driver's queues. */
 void gn_vgpu_flush(struct gn_vgpu *v);
 /* The same, before it sleeps: parks the grants that it does not need. */
-void gn_vgpu_rest(struct gn_vgpu *v);
+void gn_vgpu_park_grants(struct gn_vgpu *v);
 /*
  * How long to hold a device that others wait for, in the hope of more commands; 0: no such device.
  */
@@ -200,12 +200,19 @@ void gn_queue_free(struct gn_vqueue *q);
 
 /* ---- events */
 
+/* The program is told, with the cookie, when an event gets to `phase`. vgpu->lock. */
+struct gn_vevent_watch {
+    struct gn_list link; /* in gn_vevent.watches */
+    int32_t phase;
+    uint64_t cookie;
+};
+
 /* Under vgpu->lock; NULL when the index is outside the table or there is no memory. */
 struct gn_vevent *gn_vevent_at(struct gn_vgpu *v, uint32_t index);
 void gn_vevent_given_locked(struct gn_vevent *e, struct gn_command *producer);
 /* *told gets the watches to tell, after the lock is gone. */
-void gn_vevent_over_locked(struct gn_vevent *e, int32_t error, struct gn_list *told);
-void gn_vevent_told(struct gn_vgpu *v, struct gn_list *told, int32_t error);
+void gn_vevent_over_locked(struct gn_vevent *e, int32_t error, struct gn_list *reported);
+void gn_vevent_notify(struct gn_vgpu *v, struct gn_list *reported, int32_t error);
 void gn_vevent_submitted(struct gn_vgpu *v, uint32_t index);
 int gn_user_event_new(struct gn_vgpu *v, uint32_t index);
 int gn_user_event_set(struct gn_vgpu *v, uint32_t index, int32_t status);

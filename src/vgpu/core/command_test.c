@@ -378,7 +378,7 @@ static void test_nothing_goes_to_the_driver_without_a_grant(void **state)
     gn_command_over(gn_fake.given[1], 0);
     assert_true(over(0) && over(1));
     /* Idle: the grant is parked, and acquired again without gantryd. */
-    assert_int_equal(gn_grant_look(&slot), GN_GRANT_RESTING);
+    assert_int_equal(gn_grant_look(&slot), GN_GRANT_PARKED);
     enqueue(&plain, 2);
     assert_int_equal(gn_fake.n_given, 3);
     assert_int_equal(gn_grant_look(&slot), GN_GRANT_HELD);
@@ -400,7 +400,7 @@ static void test_what_nobody_asks_about_is_waited_for(void **state)
     assert_non_null(gn_fake.quiet);
     gn_fake.busy = false;
     gn_fake.quiet(gn_fake.quiet_arg);
-    assert_int_equal(gn_grant_look(&slot), GN_GRANT_RESTING);
+    assert_int_equal(gn_grant_look(&slot), GN_GRANT_PARKED);
     /* Another vGPU waits when the command ends: the program gets a moment to continue. */
     enqueue(&plain, GN_NO_EVENT);
     assert_false(gn_grant_preempt(&slot));
@@ -411,7 +411,7 @@ static void test_what_nobody_asks_about_is_waited_for(void **state)
     gn_fake.quiet(gn_fake.quiet_arg);
     assert_true(atomic_load(&vgpu.ring.nudged));
     assert_int_equal(gn_grant_look(&slot), GN_GRANT_HELD);
-    gn_vgpu_rest(&vgpu);
+    gn_vgpu_park_grants(&vgpu);
     assert_int_equal(gn_grant_look(&slot), GN_GRANT_NONE);
     unscheduled();
 }
@@ -472,7 +472,7 @@ static void test_while_others_wait_the_driver_has_a_slice_of_work(void **state)
     assert_true(atomic_load(&vgpu.ring.nudged));
     assert_int_equal(gn_grant_look(&slot), GN_GRANT_HELD);
     assert_true(gn_vgpu_hold_ns(&vgpu) > 0);
-    gn_vgpu_rest(&vgpu);
+    gn_vgpu_park_grants(&vgpu);
     assert_int_equal(gn_vgpu_hold_ns(&vgpu), 0);
     assert_int_equal(gn_grant_look(&slot), GN_GRANT_NONE);
     assert_true(was_gantryd_told());
@@ -612,7 +612,7 @@ static void test_a_slice_that_ends_while_the_program_thinks_costs_no_place(void 
     gn_command_over(gn_fake.given[0], 0);
     device.turn.slice_ns = 0;
     assert_int_equal(gn_vgpu_hold_ns(&vgpu), 0);
-    gn_vgpu_rest(&vgpu);
+    gn_vgpu_park_grants(&vgpu);
     end_turn(); /* the submit thread's part, as if woken */
     assert_int_equal(gn_grant_look(&slot), GN_GRANT_WANTED);
     assert_true(was_gantryd_told());
@@ -620,7 +620,7 @@ static void test_a_slice_that_ends_while_the_program_thinks_costs_no_place(void 
     assign_grant(LONG, true);
     device.turn.slice_ns = 0;
     atomic_store(&device.turn.over_at_ns, 1);
-    gn_vgpu_rest(&vgpu);
+    gn_vgpu_park_grants(&vgpu);
     end_turn();
     assert_int_equal(gn_grant_look(&slot), GN_GRANT_NONE);
     assert_true(was_gantryd_told());
@@ -648,7 +648,7 @@ static void test_the_device_is_kept_as_long_as_gantryd_says(void **state)
     atomic_store(&slot.interactive, 0);
     gn_grant_set_keep(&slot, GN_GRANT_KEEP_ALL);
     assert_true(gn_vgpu_hold_ns(&vgpu) > LONG / 2);
-    gn_vgpu_rest(&vgpu);
+    gn_vgpu_park_grants(&vgpu);
     unscheduled();
 }
 

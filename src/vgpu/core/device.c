@@ -94,8 +94,8 @@ void gn_command_accepted(struct gn_command *c)
     c->asked = false;
 }
 
-int32_t gn_command_give(struct gn_vdevice *d, struct gn_command *c, uint64_t now_ns, void *after,
-                        void **ret_event)
+int32_t gn_command_issue(struct gn_vdevice *d, struct gn_command *c, uint64_t now_ns, void *after,
+                         void **ret_event)
 {
     struct gn_vgpu *v = c->vgpu;
     void *stack_events[MAX_STACK_WAITS], **events = stack_events;
@@ -137,7 +137,7 @@ static void submit(struct gn_vdevice *d, struct gn_command *c)
     int32_t result = c->no_memory ? v->api->out_of_memory : c->doomed;
     c->submit_ns = gn_now_ns();
     if (!result)
-        result = gn_command_give(d, c, c->submit_ns, NULL, &driver_event);
+        result = gn_command_issue(d, c, c->submit_ns, NULL, &driver_event);
     gn_command_given(c);
     if (c->doomed && c->asked) {
         /* The call is valid; the command is not run. */
@@ -342,7 +342,7 @@ void gn_vgpu_flush(struct gn_vgpu *v)
     }
 }
 
-void gn_vgpu_rest(struct gn_vgpu *v)
+void gn_vgpu_park_grants(struct gn_vgpu *v)
 {
     for (uint32_t i = 0; i < v->n_devices; i++)
         gn_turn_park(&v->devices[i]);
@@ -372,11 +372,11 @@ void gn_vgpu_held(struct gn_vgpu *v, bool came)
 static bool sleep_on_preempt(struct gn_vdevice *d)
 {
     struct gn_turn *t = &d->turn;
-    const uint32_t pressed = atomic_load_explicit(&t->slot->pressed, memory_order_seq_cst);
-    if (pressed == t->seen_preempted)
-        gn_park_or_shared(&d->woken, 0, &d->vgpu->lost, &t->slot->pressed, pressed);
+    const uint32_t preempted = atomic_load_explicit(&t->slot->preempted, memory_order_seq_cst);
+    if (preempted == t->seen_preempted)
+        gn_park_or_shared(&d->woken, 0, &d->vgpu->lost, &t->slot->preempted, preempted);
     /* It may have changed twice: then the number is another one. */
-    t->seen_preempted = atomic_load_explicit(&t->slot->pressed, memory_order_seq_cst);
+    t->seen_preempted = atomic_load_explicit(&t->slot->preempted, memory_order_seq_cst);
     return t->seen_preempted & 1;
 }
 
@@ -482,7 +482,7 @@ static void left_is_over(void *arg)
 {
     struct gn_vgpu *v = arg;
     atomic_fetch_sub_explicit(&v->n_left, 1, memory_order_seq_cst);
-    gn_gate_tell(v);
+    gn_gate_notify(v);
 }
 
 /*

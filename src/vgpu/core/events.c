@@ -2,19 +2,13 @@
 /*
  * The vGPU's own view of events. The shared event table is written and never read back: the
  * dependencies of commands stand in private memory. A user event is one that the program completes.
- * Called by the ring thread, by submitters, by the driver's threads (completion), and by the
- * threads that save and load the vGPU.
+ * Called by the ring thread, by submitters, by the driver's threads (completion), and by the thread
+ * that loads the vGPU. Saving them: migrate/saved_events.c.
  */
-#include "vgpu/migrate/save.h"
+#include "vgpu/core/vgpu_core.h"
 
 #include <errno.h>
 #include <stdlib.h>
-
-struct watch {
-    struct gn_list link;
-    int32_t phase;
-    uint64_t cookie;
-};
 
 struct gn_vevent *gn_vevent_at(struct gn_vgpu *v, uint32_t index)
 {
@@ -34,24 +28,24 @@ struct gn_vevent *gn_vevent_at(struct gn_vgpu *v, uint32_t index)
 static void send_event_notice(struct gn_vgpu *v, uint64_t cookie, int32_t status)
 {
     struct gn_session_event e = {cookie, status, 0};
-    gn_vgpu_tell(v, GN_SESSION_EVENT, &e, sizeof e);
+    gn_vgpu_notify(v, GN_SESSION_EVENT, &e, sizeof e);
 }
 
 /* Moves to `told` the watches that this phase satisfies. 0: all of them; the event is over. */
-static void collect_watches(struct gn_vevent *e, int32_t phase, struct gn_list *told)
+static void collect_watches(struct gn_vevent *e, int32_t phase, struct gn_list *reported)
 {
-    gn_list_for_each(w, &e->watches, struct watch, link)
+    gn_list_for_each(w, &e->watches, struct gn_vevent_watch, link)
     {
         if (w->phase >= phase) {
             gn_list_remove(&w->link);
-            gn_list_append(told, &w->link);
+            gn_list_append(reported, &w->link);
         }
     }
 }
 
-static void notify_watches(struct gn_vgpu *v, struct gn_list *told, int32_t error)
+static void notify_watches(struct gn_vgpu *v, struct gn_list *reported, int32_t error)
 {
-    gn_list_for_each(w, told, struct watch, link)
+    gn_list_for_each(w, reported, struct gn_vevent_watch, link)
     {
         send_event_notice(v, w->cookie, error < 0 ? error : w->phase);
         free(w);
@@ -83,30 +77,30 @@ void gn_vevent_given_locked(struct gn_vevent *e, struct gn_command *producer)
     unblock_commands(e, producer, 0);
 }
 
-void gn_vevent_over_locked(struct gn_vevent *e, int32_t error, struct gn_list *told)
+void gn_vevent_over_locked(struct gn_vevent *e, int32_t error, struct gn_list *reported)
 {
     e->error = error < 0 ? error : 0;
     e->state = GN_EVENT_OVER;
     e->producer = NULL;
     unblock_commands(e, NULL, e->error);
-    collect_watches(e, 0, told);
+    collect_watches(e, 0, reported);
 }
 
-void gn_vevent_told(struct gn_vgpu *v, struct gn_list *told, int32_t error)
+void gn_vevent_notify(struct gn_vgpu *v, struct gn_list *reported, int32_t error)
 {
-    notify_watches(v, told, error);
+    notify_watches(v, reported, error);
 }
 
 void gn_vevent_submitted(struct gn_vgpu *v, uint32_t index)
 {
-    struct gn_list told;
-    gn_list_init(&told);
+    struct gn_list reported;
+    gn_list_init(&reported);
     pthread_mutex_lock(&v->lock);
     struct gn_vevent *e = gn_vevent_at(v, index);
     if (e)
-        collect_watches(e, GN_EVENT_SUBMITTED, &told);
+        collect_watches(e, GN_EVENT_SUBMITTED, &reported);
     pthread_mutex_unlock(&v->lock);
-    notify_watches(v, &told, 0);
+    notify_watches(v, &reported, 0);
 }
 
 int gn_user_event_new(struct gn_vgpu *v, uint32_t index)
@@ -128,8 +122,8 @@ int gn_user_event_new(struct gn_vgpu *v, uint32_t index)
 
 int gn_user_event_set(struct gn_vgpu *v, uint32_t index, int32_t status)
 {
-    struct gn_list told;
-    gn_list_init(&told);
+    struct gn_list reported;
+    gn_list_init(&reported);
     pthread_mutex_lock(&v->lock);
     struct gn_vevent *e = gn_vevent_at(v, index);
     bool good = e && e->state == GN_EVENT_PENDING && e->user;
@@ -138,12 +132,12 @@ int gn_user_event_set(struct gn_vgpu *v, uint32_t index, int32_t status)
         e->user = false;
         e->error = status < 0 ? status : 0;
         unblock_commands(e, NULL, e->error);
-        collect_watches(e, 0, &told);
+        collect_watches(e, 0, &reported);
     }
     pthread_mutex_unlock(&v->lock);
     if (!good)
         return -EPROTO;
-    notify_watches(v, &told, status);
+    notify_watches(v, &reported, status);
     for (uint32_t i = 0; i < v->n_devices; i++)
         gn_device_pump(&v->devices[i]);
     return 0;
@@ -151,7 +145,7 @@ int gn_user_event_set(struct gn_vgpu *v, uint32_t index, int32_t status)
 
 int gn_event_watch(struct gn_vgpu *v, uint32_t index, int32_t phase, uint64_t cookie)
 {
-    struct watch *w = calloc(1, sizeof *w);
+    struct gn_vevent_watch *w = calloc(1, sizeof *w);
     bool now = false;
     int32_t error = 0;
     if (!w)
@@ -173,89 +167,4 @@ int gn_event_watch(struct gn_vgpu *v, uint32_t index, int32_t phase, uint64_t co
         send_event_notice(v, cookie, error < 0 ? error : phase);
     }
     return 0;
-}
-
-/* ---- saving and restoring, behind a closed gate */
-
-static int save_event(struct gn_stream_writer *w, uint32_t index, const struct gn_vevent *e)
-{
-    const struct gn_stream_event_state state = {
-        .phase = e->state == GN_EVENT_PENDING ? GN_STREAM_EVENT_PENDING : GN_STREAM_EVENT_OVER,
-        .error = e->error,
-        .flags = e->state == GN_EVENT_PENDING && e->user ? GN_STREAM_EVENT_USER : 0,
-    };
-    /*
-     * An event that ended without an error equals an unused one. Skipping it keeps the checkpoint
-     * of a long run small.
-     */
-    if (state.phase == GN_STREAM_EVENT_OVER && state.error >= 0)
-        return 0;
-    int rc = gn_stream_entry_begin(w, GN_STREAM_EVENTS, (uint64_t)index + 1, 0, NULL, 0);
-    if (!rc)
-        rc = gn_stream_part(w, GN_PART_STATE, &state, sizeof state);
-    return rc ? rc : gn_stream_entry_end(w);
-}
-
-static int save_watches(struct gn_stream_writer *w, uint32_t index, const struct gn_vevent *e)
-{
-    int rc = 0;
-    gn_list_for_each(watch, &e->watches, const struct watch, link)
-    {
-        const struct gn_stream_call_state state = {.event = index, .phase = watch->phase};
-        rc = rc ? rc : gn_stream_entry_begin(w, GN_STREAM_CALLS, watch->cookie, 1, NULL, 0);
-        rc = rc ? rc : gn_stream_part(w, GN_PART_STATE, &state, sizeof state);
-        rc = rc ? rc : gn_stream_entry_end(w);
-    }
-    return rc;
-}
-
-static int save_each_event(struct gn_vgpu *v, struct gn_stream_writer *w,
-                           int (*save)(struct gn_stream_writer *, uint32_t,
-                                       const struct gn_vevent *))
-{
-    int rc = 0;
-    for (uint32_t c = 0; c < GN_ARRAY_SIZE(v->event_chunks); c++)
-        for (uint32_t i = 0; v->event_chunks[c] && i < GN_OBJECT_CHUNK && !rc; i++)
-            rc = save(w, c * GN_OBJECT_CHUNK + i, &v->event_chunks[c][i]);
-    return rc;
-}
-
-int gn_events_save(struct gn_vgpu *v, struct gn_stream_writer *w)
-{
-    int rc = save_each_event(v, w, save_event);
-    return rc ? rc : save_each_event(v, w, save_watches);
-}
-
-static int restore_watch(struct gn_vgpu *v, const struct gn_stream_entry *e,
-                         const struct gn_stream_call_state *state)
-{
-    pthread_mutex_lock(&v->lock);
-    const struct gn_vevent *event = gn_vevent_at(v, state->event);
-    bool good = event && event->state == GN_EVENT_PENDING && state->phase >= 0 &&
-                state->phase <= GN_EVENT_QUEUED;
-    pthread_mutex_unlock(&v->lock);
-    return good ? gn_event_watch(v, state->event, state->phase, e->id) : -EBADMSG;
-}
-
-int gn_event_restore(struct gn_vgpu *v, const struct gn_stream_entry *entry)
-{
-    struct gn_stream_event_state state;
-    struct gn_stream_call_state call;
-    if (entry->kind == 1)
-        return gn_stream_copy_part(entry, GN_PART_STATE, &call, sizeof call)
-                   ? restore_watch(v, entry, &call)
-                   : -EBADMSG;
-    if (!gn_stream_copy_part(entry, GN_PART_STATE, &state, sizeof state) || !entry->id ||
-        entry->id > GN_EVENT_ENTRIES)
-        return -EBADMSG;
-    pthread_mutex_lock(&v->lock);
-    struct gn_vevent *e = gn_vevent_at(v, (uint32_t)(entry->id - 1));
-    bool good = e && e->state == GN_EVENT_UNUSED;
-    if (good) {
-        e->state = state.phase == GN_STREAM_EVENT_PENDING ? GN_EVENT_PENDING : GN_EVENT_OVER;
-        e->user = state.flags & GN_STREAM_EVENT_USER;
-        e->error = state.error < 0 ? state.error : 0;
-    }
-    pthread_mutex_unlock(&v->lock);
-    return good ? 0 : -EBADMSG;
 }

@@ -62,7 +62,7 @@ void gn_gate_quiesced(struct gn_vgpu *v, bool stands)
     pthread_mutex_unlock(&g->lock);
 }
 
-void gn_gate_tell(struct gn_vgpu *v)
+void gn_gate_notify(struct gn_vgpu *v)
 {
     struct gn_gate *g = &v->gate;
     pthread_mutex_lock(&g->lock);
@@ -85,7 +85,7 @@ void gn_vgpu_return(struct gn_vgpu *v)
     if (v->session->in_program &&
         atomic_fetch_sub_explicit(&v->n_inside, 1, memory_order_seq_cst) == 1 &&
         gn_gate_is_closed(&v->gate))
-        gn_gate_tell(v);
+        gn_gate_notify(v);
 }
 
 bool gn_gate_paused(struct gn_vgpu *v, bool at_boundary)
@@ -94,14 +94,14 @@ bool gn_gate_paused(struct gn_vgpu *v, bool at_boundary)
     if (!gn_gate_is_closed(g))
         return false;
     pthread_mutex_lock(&g->lock);
-    bool deaf = g->deaf && (at_boundary || g->deafened);
-    if (g->deafened != deaf) {
-        g->deafened = deaf;
+    bool paused = g->paused && (at_boundary || g->deafened);
+    if (g->deafened != paused) {
+        g->deafened = paused;
         g->n_ends++;
         pthread_cond_broadcast(&g->wake);
     }
     pthread_mutex_unlock(&g->lock);
-    return deaf;
+    return paused;
 }
 
 /*
@@ -154,9 +154,9 @@ static bool is_drained(struct gn_vgpu *v)
 static bool is_paused(struct gn_vgpu *v)
 {
     pthread_mutex_lock(&v->gate.lock);
-    bool deaf = v->gate.deafened;
+    bool paused = v->gate.deafened;
     pthread_mutex_unlock(&v->gate.lock);
-    return deaf;
+    return paused;
 }
 
 /* Has the driver a part of a command whose rest is pending? vgpu->lock. */
@@ -178,17 +178,18 @@ static bool nothing_is_left(struct gn_vgpu *v)
 /* Has every end been reported? */
 static bool ends_are_told(struct gn_vgpu *v)
 {
-    bool told = !atomic_load_explicit(&v->n_followed, memory_order_seq_cst) && nothing_is_left(v);
+    bool reported =
+        !atomic_load_explicit(&v->n_followed, memory_order_seq_cst) && nothing_is_left(v);
     pthread_mutex_lock(&v->lock);
     for (uint32_t i = 0; i < v->n_devices; i++) {
         const struct gn_vdevice *d = &v->devices[i];
-        told &= !atomic_load_explicit(&d->turn.n_given, memory_order_seq_cst) &&
-                !atomic_load_explicit(&d->n_parts, memory_order_seq_cst);
-        gn_list_for_each(q, &d->queues, const struct gn_vqueue, link) told &=
+        reported &= !atomic_load_explicit(&d->turn.n_given, memory_order_seq_cst) &&
+                    !atomic_load_explicit(&d->n_parts, memory_order_seq_cst);
+        gn_list_for_each(q, &d->queues, const struct gn_vqueue, link) reported &=
             gn_list_empty(&q->open) && !q->telling && !has_parts(q);
     }
     pthread_mutex_unlock(&v->lock);
-    return told;
+    return reported;
 }
 
 /* ---- the driver */
@@ -414,7 +415,7 @@ int gn_gate_close(struct gn_vgpu *v, uint64_t timeout_ns, struct gn_error *err)
         r = wait_locked(v, ends_are_told, &until);
     if (!r && v->boot->session_fd >= 0 && v->listens) {
         what = "the program's socket";
-        g->deaf = true; /* not before: a build may have asked the program for files */
+        g->paused = true; /* not before: a build may have asked the program for files */
         pthread_mutex_unlock(&g->lock);
         gn_lease_wake(&v->lease); /* the control thread looks at the gate */
         pthread_mutex_lock(&g->lock);
@@ -428,7 +429,7 @@ int gn_gate_close(struct gn_vgpu *v, uint64_t timeout_ns, struct gn_error *err)
 
 void gn_gate_abort(struct gn_vgpu *v)
 {
-    gn_gate_tell(v);
+    gn_gate_notify(v);
     pthread_mutex_lock(&v->gate.lock);
     gn_fd_shutdown(v->save_fd);
     pthread_mutex_unlock(&v->gate.lock);
@@ -438,7 +439,7 @@ void gn_gate_open(struct gn_vgpu *v)
 {
     struct gn_gate *g = &v->gate;
     pthread_mutex_lock(&g->lock);
-    g->deaf = g->deafened = false;
+    g->paused = g->deafened = false;
     atomic_store_explicit(&g->closed, false, memory_order_seq_cst);
     atomic_store_explicit(&g->holds, false, memory_order_seq_cst);
     pthread_cond_broadcast(&g->wake);

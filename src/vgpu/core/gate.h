@@ -26,10 +26,10 @@ struct gn_gate {
     pthread_mutex_t lock;
     pthread_cond_t wake; /* CLOCK_MONOTONIC */
     /* lock */
-    bool ring_quiesced;  /* the serving thread is at the gate */
-    bool draining;       /* a thread waits for the driver, perhaps of an earlier try */
-    bool deaf, deafened; /* the control thread is to leave the session's socket alone; it does */
-    uint64_t n_ends;     /* counts ends and arrivals while the gate is closed */
+    bool ring_quiesced;    /* the serving thread is at the gate */
+    bool draining;         /* a thread waits for the driver, perhaps of an earlier try */
+    bool paused, deafened; /* the control thread is to leave the session's socket alone; it does */
+    uint64_t n_ends;       /* counts ends and arrivals while the gate is closed */
     /* the closing thread; CLOCK_MONOTONIC, of the last time */
     uint64_t stood_ns, drained_ns; /* when no request was being served; when the driver was idle */
 };
@@ -91,7 +91,7 @@ void gn_gate_quiesce(struct gn_vgpu *v);
 void gn_gate_quiesced(struct gn_vgpu *v, bool stands);
 bool gn_gate_helpers_idle(struct gn_vgpu *v);
 /* An end that the gate may wait for. Any thread that holds none of the vGPU's locks. */
-void gn_gate_tell(struct gn_vgpu *v);
+void gn_gate_notify(struct gn_vgpu *v);
 /*
  * The control thread: is the session's socket to be left alone? at_boundary: no part of a frame has
  * been read, and none is to be sent.

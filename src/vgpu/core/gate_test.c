@@ -359,7 +359,7 @@ static void test_the_grant_is_given_up_and_asked_for_anew(void **state)
     assert_int_equal(phase(1), GN_EVENT_SUBMITTED);
     assert_int_equal(gn_gate_close(&vgpu, LONG_NS, &err), 0);
     /* gantryd's as soon as it preempts */
-    assert_int_equal(gn_grant_look(device.turn.slot), GN_GRANT_RESTING);
+    assert_int_equal(gn_grant_look(device.turn.slot), GN_GRANT_PARKED);
     assert_int_equal(phase(1), GN_EVENT_DONE);
     gn_gate_open(&vgpu);
 }

@@ -127,7 +127,7 @@ int gn_vgpu_program_file(const char *name, bool contents, int *ret_fd, struct st
     pthread_mutex_lock(&files.lock);
     if (files.vgpu && files.again) {
         int rc = may_be_in_folders_locked(name)
-                     ? gn_build_includes_give(files.found, name, contents, ret_fd, ret_facts)
+                     ? gn_build_includes_open(files.found, name, contents, ret_fd, ret_facts)
                      : -ENOENT;
         pthread_mutex_unlock(&files.lock);
         return rc;

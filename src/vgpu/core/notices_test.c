@@ -79,13 +79,13 @@ static void make_due(uint32_t n)
 
 static void expect_notices(uint32_t n)
 {
-    struct gn_session_event told;
+    struct gn_session_event reported;
     struct gn_frame f;
     for (uint32_t i = 0; i < n; i++) {
         assert_int_equal(gn_frame_wait(&reader, -1, &f), 1);
         assert_int_equal(f.op, GN_SESSION_EVENT);
-        assert_true(gn_frame_payload(&f, &told, sizeof told));
-        assert_int_equal(told.cookie, i);
+        assert_true(gn_frame_payload(&f, &reported, sizeof reported));
+        assert_int_equal(reported.cookie, i);
     }
 }
 
@@ -125,7 +125,7 @@ static void test_a_program_that_never_reads_loses_its_vgpu(void **state)
     uint32_t n = 0;
     (void)state;
     vgpu.frames.max_bytes = 10 * LONG_BYTES;
-    while (gn_vgpu_tell(&vgpu, GN_SESSION_CONTEXT, text, sizeof text) == 0)
+    while (gn_vgpu_notify(&vgpu, GN_SESSION_CONTEXT, text, sizeof text) == 0)
         assert_true(++n < 1000);
     assert_int_equal(vgpu.fault, 1);
     assert_true(gn_lost_is(&vgpu.lost));

@@ -66,7 +66,7 @@ struct gn_vobject *gn_object_put(struct gn_vgpu *v, uint64_t id, uint16_t kind, 
     return o;
 }
 
-bool gn_object_give(struct gn_vgpu *v, uint64_t id, uint16_t kind, void *driver)
+bool gn_object_put_initial(struct gn_vgpu *v, uint64_t id, uint16_t kind, void *driver)
 {
     struct gn_vobject *o = gn_object_put(v, id, kind, driver);
     if (o)

@@ -54,7 +54,7 @@ struct gn_objects {
  * memory. */
 struct gn_vobject *gn_object_put(struct gn_vgpu *v, uint64_t id, uint16_t kind, void *driver);
 /* The same for objects that no request makes, at the start. */
-bool gn_object_give(struct gn_vgpu *v, uint64_t id, uint16_t kind, void *driver);
+bool gn_object_put_initial(struct gn_vgpu *v, uint64_t id, uint16_t kind, void *driver);
 /* With a reference, or NULL. *ret_lie is set when the id was never handed out: no honest guest
  * sends such a one. */
 struct gn_vobject *gn_object_get(struct gn_vgpu *v, uint64_t id, uint16_t kind, bool *ret_lie);

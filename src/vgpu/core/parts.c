@@ -217,8 +217,8 @@ static enum gn_parts_verdict submit_part(struct gn_vdevice *d, struct gn_command
     const uint64_t submit_ns = gn_now_ns();
     int32_t result = v->api->out_of_memory;
     if (part)
-        result = gn_command_give(d, c, submit_ns,
-                                 first || c->queue->in_order ? NULL : c->driver_event, &event);
+        result = gn_command_issue(d, c, submit_ns,
+                                  first || c->queue->in_order ? NULL : c->driver_event, &event);
     if (!part || result) {
         free(part);
         if (!first) {
@@ -369,7 +369,7 @@ void gn_part_over(struct gn_part *part, void *event, int32_t status)
     if (end)
         gn_command_over(c, error);
     if (!end && gn_gate_is_closed(&v->gate))
-        gn_gate_tell(v);
+        gn_gate_notify(v);
     if (atomic_load_explicit(&d->dirty, memory_order_seq_cst))
         gn_device_wake(d);
     gn_vgpu_return(v);

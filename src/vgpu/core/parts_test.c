@@ -109,7 +109,7 @@ static void test_between_two_parts_the_grant_goes(void **state)
     /* Waits for the launch: in the driver once that has the last part, here until then. */
     gn_played_enqueue(&gn_played_other, 1, 0);
     assert_int_equal(gn_played.n_parts, 0);
-    gn_played_hand(6000000);
+    gn_played_grant(6000000);
     assert_int_equal(gn_played.n_parts, 1);
     assert_true(gn_played.parts[0].box.n[0] >= 1500 && gn_played.parts[0].box.n[0] <= 6000);
     assert_int_equal(gn_played_phase(0, NULL), GN_EVENT_SUBMITTED);
@@ -125,7 +125,7 @@ static void test_between_two_parts_the_grant_goes(void **state)
     assert_int_equal(gn_grant_look(&gn_played.slot), GN_GRANT_WANTED);
     while (gn_played_phase(0, &error) != GN_EVENT_DONE) {
         const uint32_t before = gn_played.n_parts;
-        gn_played_hand(6000000);
+        gn_played_grant(6000000);
         assert_int_equal(gn_played.n_parts, before + 1);
         /* The next turn. */
         gn_played.device.turn.slice_ns = 0;
@@ -161,7 +161,7 @@ static void test_what_runs_whole(void **state)
         if (why == 2)
             gn_played.ready = false;
         gn_played_enqueue(why == 3 ? &gn_played_other : &gn_played_launch, 0, GN_NO_EVENT);
-        gn_played_hand(6000000);
+        gn_played_grant(6000000);
         assert_int_equal(gn_played.n_parts, 0);
         assert_int_equal(gn_played.n_whole, 1);
         gn_command_over(gn_played.whole[0], 0);
@@ -205,7 +205,7 @@ static void test_a_part_fails(void **state)
     gn_played_start(true, 0);
     gn_played_enqueue(&gn_played_launch, 0, GN_NO_EVENT);
     gn_played_enqueue(&gn_played_other, 1, 0);
-    gn_played_hand(6000000);
+    gn_played_grant(6000000);
     assert_int_equal(gn_played.n_parts, 1);
     gn_played_end(0, -6);
     assert_int_equal(gn_played.n_parts, 1);

@@ -188,7 +188,7 @@ void gn_played_enqueue(const struct gn_request_class *class, uint32_t event, uin
     gn_command_admit(&gn_played.vgpu, class, (const void *)&m, sizeof m, 0);
 }
 
-void gn_played_hand(uint64_t slice_ns)
+void gn_played_grant(uint64_t slice_ns)
 {
     assert_true(gn_grant_assign(&gn_played.slot, slice_ns, true));
     pthread_mutex_lock(&gn_played.device.role);

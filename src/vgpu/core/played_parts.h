@@ -47,7 +47,7 @@ void gn_played_stop(void);
 /* Wait: the index of an event to wait for, or GN_NO_EVENT. */
 void gn_played_enqueue(const struct gn_request_class *class, uint32_t event, uint32_t wait);
 /* The scheduler assigns the grant. */
-void gn_played_hand(uint64_t slice_ns);
+void gn_played_grant(uint64_t slice_ns);
 /* Ends the i-th part, then does the woken submit thread's work. */
 void gn_played_end(uint32_t i, int32_t status);
 enum gn_event_phase gn_played_phase(uint32_t event, int32_t *ret_error);

@@ -102,7 +102,7 @@ static void take_segment(struct gn_vgpu *v, const struct gn_worker_event *e)
 {
     struct gn_segment s;
     /* While a vGPU is loaded: the source had the segment already, and handed it over. */
-    if (atomic_load_explicit(&v->arriving, memory_order_relaxed) &&
+    if (gn_vgpu_state(&v->life) == GN_VGPU_ARRIVING &&
         e->index < atomic_load_explicit(&v->n_segments, memory_order_relaxed)) {
         gn_fd_close(e->fd);
         return;
@@ -175,12 +175,12 @@ int gn_vgpu_set_folders(struct gn_vgpu *v, uint64_t number, uint32_t n, int *ret
     return 0;
 }
 
-void gn_vgpu_ears_init(struct gn_vgpu_ears *ears, const struct gn_vgpu_boot *boot)
+void gn_vgpu_control_init(struct gn_vgpu_control *channels, const struct gn_vgpu_boot *boot)
 {
-    gn_worker_control_init(&ears->control, boot->control_fd);
-    gn_frame_reader_init(&ears->session, boot->session_fd);
-    ears->session.keeps_frames = true;
-    ears->deaf = false;
+    gn_worker_control_init(&channels->control, boot->control_fd);
+    gn_frame_reader_init(&channels->session, boot->session_fd);
+    channels->session.keeps_frames = true;
+    channels->paused = false;
 }
 
 static void take_no_more(struct gn_vgpu *v)
@@ -222,28 +222,28 @@ static bool take_event(struct gn_vgpu *v, const struct gn_worker_event *e)
     return false;
 }
 
-int gn_vgpu_hear(struct gn_vgpu *v, struct gn_vgpu_ears *ears)
+int gn_vgpu_dispatch_control(struct gn_vgpu *v, struct gn_vgpu_control *channels)
 {
     struct gn_worker_event e;
     struct gn_frame frame;
     int r;
-    while ((r = gn_worker_control_next(&ears->control, &e)) == 1)
+    while ((r = gn_worker_control_next(&channels->control, &e)) == 1)
         if (!take_event(v, &e))
             return -EPIPE;
     if (r == -EMFILE)
         take_no_more(v);
     if (r < 0 || gn_lease_settle(&v->lease))
         return -EPIPE;
-    while (!ears->deaf && v->boot->session_fd >= 0) {
-        r = gn_frame_read(&ears->session, &frame);
+    while (!channels->paused && v->boot->session_fd >= 0) {
+        r = gn_frame_read(&channels->session, &frame);
         if (r == -EMFILE)
-            r = gn_frame_wait(&ears->session, 0, &frame);
+            r = gn_frame_wait(&channels->session, 0, &frame);
         if (r != 1)
             break;
         if (frame.op == GN_SESSION_FOLDERS && !frame.flags && !frame.n_payload) {
-            take_folders(v, &ears->session, &frame);
+            take_folders(v, &channels->session, &frame);
         } else if (frame.op != GN_SESSION_FILE || frame.flags ||
-                   gn_vgpu_receive_file(&ears->session, &frame)) {
+                   gn_vgpu_receive_file(&channels->session, &frame)) {
             r = -EPROTO;
             break;
         }
@@ -268,28 +268,29 @@ static bool tell_on(struct gn_vgpu *v)
 void *gn_vgpu_control_thread(void *arg)
 {
     struct gn_vgpu *v = arg;
-    struct gn_vgpu_ears ears;
+    struct gn_vgpu_control channels;
 
     gn_objects_own_thread();
-    gn_vgpu_ears_init(&ears, v->boot);
+    gn_vgpu_control_init(&channels, v->boot);
     for (;;) {
         const bool left = tell_on(v);
         /* While the vGPU is being saved, the destination reads the program's frames. */
-        const bool deaf = gn_gate_paused(v, !left && gn_frame_reader_rests(&ears.session));
-        struct pollfd p[3] = {{.fd = deaf ? -1 : v->boot->session_fd,
+        const bool paused = gn_gate_paused(v, !left && gn_frame_reader_rests(&channels.session));
+        struct pollfd p[3] = {{.fd = paused ? -1 : v->boot->session_fd,
                                .events = (short)(POLLIN | (left ? POLLOUT : 0))},
                               {.fd = v->boot->control_fd, .events = POLLIN},
                               {.fd = v->lease.wake_fd, .events = POLLIN}};
         int n = poll(p, 3, gn_lease_is_recalled(&v->lease) ? SHED_TIMEOUT_MS : -1);
         if (n == 0)
             gn_lease_shed(&v->lease);
-        ears.deaf = deaf;
-        if ((n < 0 && errno != EINTR) || gn_vgpu_hear(v, &ears) < 0 || gn_vgpu_threads_return(v))
+        channels.paused = paused;
+        if ((n < 0 && errno != EINTR) || gn_vgpu_dispatch_control(v, &channels) < 0 ||
+            gn_vgpu_threads_return(v))
             break;
     }
     gn_debug("vgpu=%08x the program or gantryd is gone", v->boot->id);
-    gn_frame_reader_fini(&ears.control.reader);
-    gn_frame_reader_fini(&ears.session);
+    gn_frame_reader_fini(&channels.control.reader);
+    gn_frame_reader_fini(&channels.session);
     v->session->end(v);
     return NULL;
 }
@@ -313,7 +314,7 @@ static void rested(struct gn_vgpu *v)
     pthread_mutex_lock(&v->helper_lock);
     v->n_helping--;
     pthread_mutex_unlock(&v->helper_lock);
-    gn_gate_tell(v);
+    gn_gate_notify(v);
 }
 
 static void *helper_thread(void *arg)
@@ -328,7 +329,7 @@ static void *helper_thread(void *arg)
     for (;;) {
         pthread_mutex_lock(&v->helper_lock);
         while (gn_list_empty(&h->queue) && gn_list_empty(&h->jobs) &&
-               !atomic_load_explicit(&v->away, memory_order_seq_cst))
+               gn_vgpu_state(&v->life) != GN_VGPU_AWAY)
             pthread_cond_wait(&v->helper_wake, &v->helper_lock);
         if (gn_list_empty(&h->queue) && gn_list_empty(&h->jobs)) {
             h->started = false;
@@ -375,7 +376,7 @@ int gn_vgpu_start_thread(const struct gn_vgpu *v, void *(*run)(void *), void *ar
 
 static bool start_helper_locked(struct gn_helper *h)
 {
-    if (!h->started && !atomic_load_explicit(&h->vgpu->away, memory_order_seq_cst))
+    if (!h->started && gn_vgpu_state(&h->vgpu->life) != GN_VGPU_AWAY)
         h->started = !gn_vgpu_start_thread(h->vgpu, helper_thread, h, NULL);
     return h->started;
 }

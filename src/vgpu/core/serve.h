@@ -25,15 +25,15 @@ void gn_helpers_end(struct gn_vgpu *v);
 void gn_vgpu_answer(struct gn_vgpu *v, struct gn_request *r);
 
 /* Readers of the vGPU's two sockets. One thread. */
-struct gn_vgpu_ears {
+struct gn_vgpu_control {
     struct gn_worker_control control;
     struct gn_frame_reader session;
-    bool deaf; /* the session's socket is not read */
+    bool paused; /* the session's socket is not read */
 };
 
-void gn_vgpu_ears_init(struct gn_vgpu_ears *ears, const struct gn_vgpu_boot *boot);
+void gn_vgpu_control_init(struct gn_vgpu_control *channels, const struct gn_vgpu_boot *boot);
 /* Handles the frames that have come. 0, or -errno when the vGPU is to end; a fault of the program
  * is in the log. */
-int gn_vgpu_hear(struct gn_vgpu *v, struct gn_vgpu_ears *ears);
+int gn_vgpu_dispatch_control(struct gn_vgpu *v, struct gn_vgpu_control *channels);
 
 #endif

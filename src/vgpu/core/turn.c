@@ -243,18 +243,18 @@ void gn_turn_held(struct gn_vdevice *d, bool came)
 bool gn_turn_tracks(struct gn_vdevice *d)
 {
     struct gn_turn *t = &d->turn;
-    if (gn_grant_is_preempted(t->slot) || t->n_untold + 1 >= TELL_EVERY ||
+    if (gn_grant_is_preempted(t->slot) || t->n_unreported + 1 >= TELL_EVERY ||
         atomic_load_explicit(&t->service_ns, memory_order_relaxed) >= TELL_EACH_NS)
         return true;
-    t->n_untold++;
+    t->n_unreported++;
     return false;
 }
 
 uint32_t gn_turn_given(struct gn_vdevice *d)
 {
     struct gn_turn *t = &d->turn;
-    const uint32_t covers = t->n_untold + 1;
-    t->n_untold = 0;
+    const uint32_t covers = t->n_unreported + 1;
+    t->n_unreported = 0;
     t->used = true;
     atomic_fetch_add_explicit(&t->n_given, 1, memory_order_seq_cst);
     atomic_fetch_add_explicit(&t->n_ahead, covers, memory_order_seq_cst);
@@ -391,7 +391,7 @@ void gn_turn_end(struct gn_vdevice *d)
     t->preempted_ns = gn_now_ns();
     classify(d, t->preempted_ns);
     t->held = t->over = false;
-    t->n_untold = 0;
+    t->n_unreported = 0;
     /*
      * Wants the grant again at once, with or without ready commands. A program that waits for each
      * of its commands has none ready at this moment; if the vGPU stopped wanting the grant, it
@@ -472,7 +472,7 @@ void gn_turn_park(struct gn_vdevice *d)
             if (now >= t->window_ns + WINDOW_NS)
                 classify(d, now);
             t->held = false;
-            t->n_untold = 0;
+            t->n_unreported = 0;
             if (gn_grant_park(t->slot)) {
                 t->preempted_ns = gn_now_ns();
                 notify_gantryd(t);

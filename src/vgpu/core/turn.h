@@ -29,7 +29,7 @@ struct gn_turn {
     uint64_t began_ns, slice_ns;
     uint64_t preempted_ns; /* when another vGPU was last seen to wait; 0: never, or long ago */
     uint32_t n_visits;
-    uint32_t n_untold; /* commands submitted in a row without a reported completion */
+    uint32_t n_unreported; /* commands submitted in a row without a reported completion */
     /* Whether the program has lately come back while the device was kept for it. */
     struct gn_spin_habit hold;
     /* Start of the window in which synchronous calls are counted, and their count then. */

@@ -11,6 +11,7 @@
 #include "vgpu/core/command.h"
 #include "vgpu/core/gate.h"
 #include "vgpu/core/lease.h"
+#include "vgpu/core/life.h"
 #include "vgpu/core/objects.h"
 #include "vgpu/core/parts.h"
 #include "vgpu/core/records.h"
@@ -112,16 +113,25 @@ struct gn_helper {
     bool started;
 };
 
-/* gantryd's orders about where the vGPU runs (migrate/transfer_destination.c). The control thread.
- */
+/* What a vGPU needs of migrate/ (migrate/transfer.h). */
 struct gn_worker_save;
 struct gn_vgpu_migration_ops {
+    /* ---- gantryd's orders about where the vGPU runs. The control thread */
+
     /* Saves the vGPU for another worker or into a checkpoint; takes fd. */
     void (*outbound)(struct gn_vgpu *v, int fd, const struct gn_worker_save *how);
     /* The migration is aborted: the vGPU resumes here. */
     void (*resume)(struct gn_vgpu *v);
     /* The vGPU is loaded, and this process owns it from now on. */
     void (*resume_as_owner)(struct gn_vgpu *v);
+
+    /* ---- another process has the vGPU. Behind the closed gate */
+
+    /* This process no longer reports the ends of homes of released objects. */
+    void (*drop_home_events)(struct gn_vgpu *v);
+    /* In a program: removes all objects, and retains the contents that the program is to retain;
+     * ends early when the process ends. The keeper. */
+    void (*remove_objects)(struct gn_vgpu *v);
 };
 
 struct gn_vgpu {
@@ -142,31 +152,27 @@ struct gn_vgpu {
     bool driver_stays; /* set by the API's start: the driver's library cannot be unloaded */
     /* In a program: the thread that holds it serves. Before all other locks. */
     pthread_mutex_t serving;
-    pthread_t control;                  /* in a program: the keeper joins it before it clears up */
-    _Atomic bool ended;                 /* in a program: the vGPU's threads are told to end */
-    bool told_to_end;                   /* control thread: gantryd's END */
-    _Atomic bool saved_awaiting_commit; /* all of it has been written for another host, and nothing
-                                  goes on until gantryd's word */
-    _Atomic bool away;                  /* in a program: another process has the vGPU */
+    pthread_t control; /* in a program: the keeper joins it before it clears up */
+    struct gn_vgpu_life life;
+    bool told_to_end;          /* control thread: gantryd's END */
     _Atomic uint32_t n_inside; /* in a program: the driver's reports that are being handled */
     _Atomic uint32_t n_holds;  /* holds on the mappings: the vGPU's own, and one for each callback
                                   that the driver may still make */
     _Atomic int fault;         /* the guest broke the protocol: the vGPU ends */
     struct gn_gate gate;
     bool listens;        /* set once: there is a control thread */
-    _Atomic bool moving; /* it is being saved */
+    _Atomic bool moving; /* a thread saves it */
     /* gate.lock: in a program, a duplicate of the socket that the vGPU is being saved to; -1 */
     int save_fd;
-    _Atomic bool clears;            /* in a program, away: the keeper clears up */
-    _Atomic bool arriving;          /* it is being made anew, or waits for the word to go on */
+    _Atomic bool clears;            /* in a program: the keeper clears up, if it is away */
     pthread_mutex_t writes_lock;    /* write_tracking.h */
     bool ends_held;                 /* lock: an end waits to be told for one of another queue */
     _Atomic uint32_t follow_writes; /* so many do: commands that write are followed to their ends */
-    struct gn_delta_base *way_back; /* NULL: none. The loading thread, then the saving thread */
+    struct gn_delta_base *delta_base; /* NULL: none. The loading thread, then the saving thread */
     /* In a program, while the vGPU is being saved: the number of the contents that the program will
      * retain (retained.h); 0: none. The thread that saves, then the control thread, then the
      * keeper. */
-    uint64_t remains;
+    uint64_t retained;
     _Atomic uint32_t n_followed; /* of these, and of launches that teach, the driver has so many */
     _Atomic uint32_t n_left;     /* released queues whose last command the driver still has */
     struct gn_counters *counters_there; /* those that gantryd reads, of a vGPU that is not ours yet;
@@ -259,7 +265,7 @@ static inline int gn_vgpu_send(struct gn_vgpu *v, uint16_t op, uint32_t seq, con
     return v->session->send_frame(v, op, seq, payload, n);
 }
 
-static inline int gn_vgpu_tell(struct gn_vgpu *v, uint16_t op, const void *payload, size_t n)
+static inline int gn_vgpu_notify(struct gn_vgpu *v, uint16_t op, const void *payload, size_t n)
 {
     return gn_vgpu_send(v, op, 0, payload, n);
 }
@@ -300,9 +306,6 @@ static inline bool gn_vgpu_is_called_off(const struct gn_vgpu *v)
 {
     return v->boot->end && atomic_load_explicit(&v->boot->end->called_off, memory_order_seq_cst);
 }
-/* Serves until the program or gantryd is gone; the api's detail is set. Returns the exit status. */
-int gn_vgpu_run(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struct gn_vgpu_api *api);
-
 /* Descriptors that the program sent under a number; -1 while they have not all come. Helper thread:
  * waits. */
 int gn_vgpu_set_folders(struct gn_vgpu *v, uint64_t number, uint32_t n, int *ret_fds);

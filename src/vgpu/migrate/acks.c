@@ -23,7 +23,7 @@ static int fail_no_answer(int rc, struct gn_error *err)
 static int append_ids(const struct gn_frame *f, uint64_t **ids, uint32_t *n, struct gn_error *err)
 {
     const uint32_t more = f->n_payload / (uint32_t)sizeof **ids;
-    if (!more || f->n_payload % sizeof **ids || more > GN_HEARD_KEPT_MOST - *n)
+    if (!more || f->n_payload % sizeof **ids || more > GN_ACKS_MOST - *n)
         return gn_fail(err, EPROTO, NULL,
                        "protocol error: invalid list of retained contents from the destination");
     uint64_t *all = realloc(*ids, (*n + more) * sizeof **ids);
@@ -51,7 +51,7 @@ int gn_acks_fits(struct gn_frame_reader *from, uint32_t timeout_ms, uint32_t *re
             *ret_others = f.seq;
             break;
         }
-        rc = received == 1 && !f.n_fds && f.op == GN_WORKER_HAND_KEPT && ret_ids
+        rc = received == 1 && !f.n_fds && f.op == GN_WORKER_HAND_RETAINED && ret_ids
                  ? append_ids(&f, &ids, &n, err)
                  : fail_no_answer(received, err);
     }

@@ -19,7 +19,7 @@
  * destination retains; the caller frees it; NULL for none; they are unverified. ret_ids NULL: it
  * cannot have any. Returns 0, an error as above, or -ENOMEM.
  */
-#define GN_HEARD_KEPT_MOST (1u << 20)
+#define GN_ACKS_MOST (1u << 20)
 int gn_acks_fits(struct gn_frame_reader *from, uint32_t timeout_ms, uint32_t *ret_others,
                  uint64_t **ret_ids, uint32_t *ret_n, struct gn_error *err);
 

@@ -81,7 +81,8 @@ static void other_messages_are_refused(void **state)
 static void say_kept(const void *ids, uint32_t n_bytes)
 {
     assert_int_equal(
-        gn_frame_send(ends[1], TIMEOUT_MS, GN_WORKER_HAND_KEPT, 0, 0, ids, n_bytes, NULL, 0), 0);
+        gn_frame_send(ends[1], TIMEOUT_MS, GN_WORKER_HAND_RETAINED, 0, 0, ids, n_bytes, NULL, 0),
+        0);
 }
 
 static void retained_ids_come_first(void **state)
@@ -107,7 +108,7 @@ static void retained_ids_come_first(void **state)
 
 static void invalid_retained_ids_are_refused(void **state)
 {
-    static uint64_t kept[GN_WORKER_HAND_KEPT_MOST];
+    static uint64_t kept[GN_WORKER_HAND_RETAINED_MOST];
     struct gn_error err;
     uint64_t *ids = NULL;
     uint32_t others, n;

@@ -47,7 +47,7 @@ void gn_delta_base_begin(struct gn_vgpu *v, uint64_t number)
     }
     b->v = v;
     b->number = number;
-    v->way_back = b;
+    v->delta_base = b;
 }
 
 void gn_delta_base_end(struct gn_delta_base *b)
@@ -62,7 +62,7 @@ void gn_delta_base_end(struct gn_delta_base *b)
     gn_page_hasher_fini(&b->there);
     gn_known_fini(&b->places);
     free(b->memories);
-    b->v->way_back = NULL;
+    b->v->delta_base = NULL;
     free(b);
 }
 
@@ -158,8 +158,8 @@ const struct gn_page_hasher *gn_delta_base_hasher(const struct gn_delta_base *b,
     return by_device ? &b->there : &b->here;
 }
 
-struct gn_page_table *gn_delta_base_take(struct gn_delta_base *b, uint64_t memory, uint64_t bytes,
-                                         struct gn_writes *writes, bool by_device)
+struct gn_page_table *gn_delta_base_table(struct gn_delta_base *b, uint64_t memory, uint64_t bytes,
+                                          struct gn_writes *writes, bool by_device)
 {
     struct base_memory *w = find_memory(b, memory);
     if (!w || w->writes != writes || w->table->bytes != bytes || w->by_device != by_device)

@@ -48,7 +48,7 @@ const struct gn_page_hasher *gn_delta_base_hasher(const struct gn_delta_base *b,
  * The vGPU returns. Gives the table to send this memory by, in place of the one that tracks it now;
  * NULL: it did not come from there, or it was hashed differently.
  */
-struct gn_page_table *gn_delta_base_take(struct gn_delta_base *b, uint64_t memory, uint64_t bytes,
-                                         struct gn_writes *writes, bool by_device);
+struct gn_page_table *gn_delta_base_table(struct gn_delta_base *b, uint64_t memory, uint64_t bytes,
+                                          struct gn_writes *writes, bool by_device);
 
 #endif

@@ -242,7 +242,7 @@ static int load_entry(struct load *l, enum gn_stream_table table, const struct g
             return load_indices(l, e, err);
         if (e->kind == GN_SAVED_SEGMENT)
             return load_segment(l, e, err);
-        if (e->kind == GN_SAVED_KEPT)
+        if (e->kind == GN_SAVED_RETAINED)
             return load_released(l, e, err);
         if (e->kind == GN_SAVED_LINK)
             return load_link(l, e, err);
@@ -337,8 +337,8 @@ int gn_vgpu_load(struct gn_vgpu *v, struct gn_stream_reader *r, struct gn_error 
              * when it ends
              */
             gn_vgpu_made(v, s.round->number);
-        else if (!rc && s.what == GN_STREAM_IS_ROUND && v->way_back)
-            gn_delta_base_stops(v->way_back);
+        else if (!rc && s.what == GN_STREAM_IS_ROUND && v->delta_base)
+            gn_delta_base_stops(v->delta_base);
         else if (!rc && s.what == GN_STREAM_IS_GONE)
             rc = load_gone(&l, &s, err);
     } while (!rc && s.what != GN_STREAM_IS_COMMIT);

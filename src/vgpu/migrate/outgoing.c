@@ -26,7 +26,7 @@ struct item {
     struct gn_page_table *table;
     struct gn_page_source source;
     uint64_t bytes;
-    bool told, here, kept; /* kept: the destination retains it */
+    bool reported, here, kept; /* kept: the destination retains it */
 };
 
 struct gn_outgoing {
@@ -68,8 +68,8 @@ int gn_outgoing_new(struct gn_vgpu *v, bool homes, struct gn_outgoing **ret, str
         return rc;
     }
     /* A device has one key at a time. */
-    out->hasher = v->way_back ? gn_delta_base_hasher(v->way_back, false) : &out->own[0];
-    out->there = v->way_back ? gn_delta_base_hasher(v->way_back, true) : &out->own[1];
+    out->hasher = v->delta_base ? gn_delta_base_hasher(v->delta_base, false) : &out->own[0];
+    out->there = v->delta_base ? gn_delta_base_hasher(v->delta_base, true) : &out->own[1];
     *ret = out;
     return 0;
 }
@@ -92,7 +92,7 @@ void gn_outgoing_free(struct gn_outgoing *out)
         out->v->api->contents->end(out->v);
     /* The destination had the contents once, and has used them up. */
     if (out->goes_back)
-        gn_delta_base_end(out->v->way_back);
+        gn_delta_base_end(out->v->delta_base);
     fini_hashers(out);
     gn_known_fini(&out->places);
     free(out->items);
@@ -144,7 +144,7 @@ static int add_item(struct gn_outgoing *out, struct gn_vobject *o, uint64_t byte
 static int drop_item(struct gn_outgoing *out, uint32_t at)
 {
     const uint64_t id = out->items[at].object->id;
-    if (out->items[at].told) {
+    if (out->items[at].reported) {
         if (out->n_gone == out->gone_capacity) {
             uint32_t more = out->gone_capacity ? 2 * out->gone_capacity : 64;
             struct gn_stream_gone *gone = realloc(out->gone, more * sizeof *gone);
@@ -191,8 +191,8 @@ void gn_outgoing_goes_back(struct gn_outgoing *out, const uint64_t *ids, uint32_
         const uint32_t *place = ids[i] ? gn_known_find(&out->places, ids[i]) : NULL;
         struct item *it = place ? &out->items[*place] : NULL;
         struct gn_page_table *t = it && !it->kept
-                                      ? gn_delta_base_take(out->v->way_back, ids[i], it->bytes,
-                                                           it->writes, it->source.digest != NULL)
+                                      ? gn_delta_base_table(out->v->delta_base, ids[i], it->bytes,
+                                                            it->writes, it->source.digest != NULL)
                                       : NULL;
         if (!t)
             continue;
@@ -225,27 +225,27 @@ uint32_t gn_outgoing_count(const struct gn_outgoing *out, uint64_t *ret_bytes, u
     return out->n;
 }
 
-int gn_outgoing_tell_gone(struct gn_outgoing *out, struct gn_stream_writer *w)
+int gn_outgoing_send_gone(struct gn_outgoing *out, struct gn_stream_writer *w)
 {
     uint32_t n = out->n_gone;
     out->n_gone = 0;
     return n ? gn_stream_put_gone(w, out->gone, n) : 0;
 }
 
-int gn_outgoing_tell_new(struct gn_outgoing *out, struct gn_stream_writer *w)
+int gn_outgoing_send_new(struct gn_outgoing *out, struct gn_stream_writer *w)
 {
     struct gn_stream_memory some[64];
     uint32_t n = 0;
     int rc = 0;
     for (uint32_t i = 0; i < out->n && !rc; i++) {
         struct item *it = &out->items[i];
-        if (it->told)
+        if (it->reported)
             continue;
         some[n++] = (struct gn_stream_memory){.id = it->object->id,
                                               .object = it->object->id,
                                               .bytes = it->bytes,
                                               .flags = it->kept ? GN_STREAM_MEMORY_KEPT : 0};
-        it->told = true;
+        it->reported = true;
         if (n == GN_ARRAY_SIZE(some)) {
             rc = gn_stream_put_memories(w, some, n);
             n = 0;

@@ -39,8 +39,8 @@ uint32_t gn_outgoing_count(const struct gn_outgoing *out, uint64_t *ret_bytes, u
  * Announce the memories that are gone, and the new ones. The objects themselves must be announced
  * before the commit.
  */
-int gn_outgoing_tell_gone(struct gn_outgoing *out, struct gn_stream_writer *w);
-int gn_outgoing_tell_new(struct gn_outgoing *out, struct gn_stream_writer *w);
+int gn_outgoing_send_gone(struct gn_outgoing *out, struct gn_stream_writer *w);
+int gn_outgoing_send_new(struct gn_outgoing *out, struct gn_stream_writer *w);
 
 /* Runs one round over all objects; bytes_per_s 0: no limit. */
 int gn_outgoing_round(struct gn_outgoing *out, struct gn_stream_writer *w, enum gn_round_kind kind,

@@ -101,10 +101,10 @@ static uint64_t count_bytes(struct gn_vgpu *v)
 
 struct gn_retained *gn_retained_begin(struct gn_vgpu *v)
 {
-    if (v->remains && count_bytes(v) > gn_room() / 2)
-        gn_retained_drop(v->remains);
+    if (v->retained && count_bytes(v) > gn_room() / 2)
+        gn_retained_drop(v->retained);
     pthread_mutex_lock(&kept.lock);
-    struct gn_retained *r = find_locked(v->remains);
+    struct gn_retained *r = find_locked(v->retained);
     if (r)
         r->filling = true;
     pthread_mutex_unlock(&kept.lock);
@@ -182,6 +182,18 @@ void gn_retained_done(struct gn_retained *r, struct gn_vgpu *v)
     pthread_mutex_unlock(&kept.lock);
     if (unwanted)
         destroy(r);
+}
+
+void gn_retained_remove_objects(struct gn_vgpu *v)
+{
+    struct gn_retained *r = v->api->contents ? gn_retained_begin(v) : NULL;
+    struct gn_vobject *o;
+    uint32_t index = 0;
+    while (!gn_vgpu_is_called_off(v) && (o = gn_object_next(v, &index))) {
+        gn_retained_keep(r, v, o);
+        gn_object_remove(v, o->id, o->kind);
+    }
+    gn_retained_done(r, v);
 }
 
 uint32_t gn_retained_list(uint64_t number, uint64_t **ret_ids)

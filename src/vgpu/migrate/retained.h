@@ -32,6 +32,8 @@ struct gn_retained *gn_retained_begin(struct gn_vgpu *v);
 /* For each object before its release. NULL: no effect. */
 void gn_retained_keep(struct gn_retained *r, struct gn_vgpu *v, struct gn_vobject *o);
 void gn_retained_done(struct gn_retained *r, struct gn_vgpu *v);
+/* All of these: struct gn_vgpu_migration_ops. */
+void gn_retained_remove_objects(struct gn_vgpu *v);
 
 /*
  * By the returning vGPU. Lists the retained memories; the caller frees the list. Waits, at most 20

@@ -129,33 +129,33 @@ static void retained_contents_are_found(void **state)
     struct gn_vobject *one = object(ONE), *other = object(OTHER), *broken = object(BROKEN);
     uint64_t *ids;
     (void)state;
-    vgpu.remains = gn_retained_promise();
-    assert_true(vgpu.remains);
+    vgpu.retained = gn_retained_promise();
+    assert_true(vgpu.retained);
     struct gn_retained *r = gn_retained_begin(&vgpu);
     assert_non_null(r);
     gn_retained_keep(r, &vgpu, one);
     gn_retained_keep(r, &vgpu, other);
     gn_retained_keep(r, &vgpu, broken);
-    assert_null(gn_retained_find(vgpu.remains, ONE, BYTES)); /* not complete yet */
+    assert_null(gn_retained_find(vgpu.retained, ONE, BYTES)); /* not complete yet */
     gn_retained_done(r, &vgpu);
     assert_int_equal(n_open, 0);
     assert_int_equal(n_ended, 1);
-    assert_int_equal(gn_retained_list(vgpu.remains, &ids), 2);
+    assert_int_equal(gn_retained_list(vgpu.retained, &ids), 2);
     assert_int_equal(ids[0], ONE);
     assert_int_equal(ids[1], OTHER);
     free(ids);
-    assert_memory_equal(gn_retained_find(vgpu.remains, ONE, BYTES), memory, BYTES);
-    assert_memory_equal(gn_retained_find(vgpu.remains, OTHER, BYTES), memory, BYTES);
-    assert_null(gn_retained_find(vgpu.remains, ONE, BYTES - 1));
-    assert_null(gn_retained_find(vgpu.remains, BROKEN, BYTES));
-    assert_null(gn_retained_find(vgpu.remains, 0, BYTES));
-    assert_null(gn_retained_find(vgpu.remains + 1, ONE, BYTES));
-    gn_retained_drop_one(vgpu.remains, ONE);
-    gn_retained_drop_one(vgpu.remains, ONE);
-    assert_null(gn_retained_find(vgpu.remains, ONE, BYTES));
-    gn_retained_drop(vgpu.remains);
-    assert_int_equal(n_listed(vgpu.remains), 0);
-    gn_retained_drop(vgpu.remains);
+    assert_memory_equal(gn_retained_find(vgpu.retained, ONE, BYTES), memory, BYTES);
+    assert_memory_equal(gn_retained_find(vgpu.retained, OTHER, BYTES), memory, BYTES);
+    assert_null(gn_retained_find(vgpu.retained, ONE, BYTES - 1));
+    assert_null(gn_retained_find(vgpu.retained, BROKEN, BYTES));
+    assert_null(gn_retained_find(vgpu.retained, 0, BYTES));
+    assert_null(gn_retained_find(vgpu.retained + 1, ONE, BYTES));
+    gn_retained_drop_one(vgpu.retained, ONE);
+    gn_retained_drop_one(vgpu.retained, ONE);
+    assert_null(gn_retained_find(vgpu.retained, ONE, BYTES));
+    gn_retained_drop(vgpu.retained);
+    assert_int_equal(n_listed(vgpu.retained), 0);
+    gn_retained_drop(vgpu.retained);
     gn_retained_drop(0);
 }
 
@@ -163,21 +163,21 @@ static void without_room_nothing_is_kept(void **state)
 {
     struct gn_vobject *huge = object(HUGE);
     (void)state;
-    vgpu.remains = gn_retained_promise();
+    vgpu.retained = gn_retained_promise();
     assert_null(gn_retained_begin(&vgpu));
     gn_retained_keep(NULL, &vgpu, huge);
     gn_retained_done(NULL, &vgpu);
-    assert_int_equal(n_listed(vgpu.remains), 0);
+    assert_int_equal(n_listed(vgpu.retained), 0);
 }
 
 static void a_promise_that_is_broken(void **state)
 {
     (void)state;
-    vgpu.remains = gn_retained_promise();
-    gn_retained_drop(vgpu.remains);
+    vgpu.retained = gn_retained_promise();
+    gn_retained_drop(vgpu.retained);
     assert_null(gn_retained_begin(&vgpu));
-    assert_int_equal(n_listed(vgpu.remains), 0);
-    vgpu.remains = 0;
+    assert_int_equal(n_listed(vgpu.retained), 0);
+    vgpu.retained = 0;
     assert_null(gn_retained_begin(&vgpu));
     assert_int_equal(n_listed(0), 0);
 }
@@ -186,13 +186,13 @@ static void nobody_wants_it_while_it_is_taken(void **state)
 {
     struct gn_vobject *one = object(ONE), *other = object(OTHER);
     (void)state;
-    vgpu.remains = gn_retained_promise();
+    vgpu.retained = gn_retained_promise();
     struct gn_retained *r = gn_retained_begin(&vgpu);
     gn_retained_keep(r, &vgpu, one);
-    gn_retained_drop(vgpu.remains);
+    gn_retained_drop(vgpu.retained);
     gn_retained_keep(r, &vgpu, other);
     gn_retained_done(r, &vgpu);
-    assert_int_equal(n_listed(vgpu.remains), 0);
+    assert_int_equal(n_listed(vgpu.retained), 0);
 }
 
 static void *leave_later(void *arg)
@@ -207,13 +207,13 @@ static void returning_vgpu_waits_for_leaving_one(void **state)
     struct gn_vobject *one = object(ONE);
     pthread_t thread;
     (void)state;
-    vgpu.remains = gn_retained_promise();
+    vgpu.retained = gn_retained_promise();
     struct gn_retained *r = gn_retained_begin(&vgpu);
     gn_retained_keep(r, &vgpu, one);
     assert_int_equal(pthread_create(&thread, NULL, leave_later, r), 0);
-    assert_int_equal(n_listed(vgpu.remains), 1);
+    assert_int_equal(n_listed(vgpu.retained), 1);
     pthread_join(thread, NULL);
-    gn_retained_drop(vgpu.remains);
+    gn_retained_drop(vgpu.retained);
 }
 
 int main(void)

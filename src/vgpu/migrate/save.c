@@ -27,8 +27,8 @@ struct gn_save {
     struct gn_vgpu *v;
     struct gn_stream_writer *w;
     struct gn_outgoing *outgoing;
-    const struct gn_saved_about *about;   /* NULL: no checkpoint, or already written */
-    const struct gn_far_session *session; /* NULL: no session is included */
+    const struct gn_saved_about *about;    /* NULL: no checkpoint, or already written */
+    const struct gn_tcp_handover *session; /* NULL: no session is included */
     struct gn_known_ids records,
         objects_announced; /* announced ones: by serial; by id, with the kind */
     struct announced {
@@ -117,7 +117,7 @@ static int save_released(const struct gn_save *s)
         all[i] = (struct gn_saved_retained){.id = s->kept[i]->id,
                                             .kind = s->kept[i]->kind,
                                             .event = s->v->api->contents->leaving(s->kept[i])};
-    int rc = save_state(s->w, UINT64_MAX - 2, GN_SAVED_KEPT, all, s->n_kept * sizeof *all);
+    int rc = save_state(s->w, UINT64_MAX - 2, GN_SAVED_RETAINED, all, s->n_kept * sizeof *all);
     free(all);
     return rc;
 }
@@ -226,7 +226,7 @@ static int announce_limits(struct gn_save *s, bool quiesced, uint32_t n_index)
     if (!quiesced)
         return gn_stream_announce(s->w, &most);
     if (s->session) {
-        const struct gn_far_size size = gn_far_session_size(s->session);
+        const struct gn_tcp_handover_bytes size = gn_tcp_handover_size(s->session);
         most.entries_bytes += size.n_frames * ENTRY_BYTES + size.bytes;
     }
     most.entries_bytes += (uint64_t)n_index * 4 + ENTRY_BYTES;
@@ -312,7 +312,7 @@ static int write_frame(void *ctx, const struct gn_frame *f)
 static int write_session(const struct gn_save *s)
 {
     struct frame_writer t = {.w = s->w};
-    return s->session ? gn_far_session_hand(s->session, write_frame, &t) : 0;
+    return s->session ? gn_tcp_handover_send(s->session, write_frame, &t) : 0;
 }
 
 /*
@@ -425,12 +425,12 @@ void gn_save_checkpoint(struct gn_save *s, const struct gn_saved_about *about)
     s->about = about;
 }
 
-void gn_save_session(struct gn_save *s, const struct gn_far_session *session)
+void gn_save_session(struct gn_save *s, const struct gn_tcp_handover *session)
 {
     s->session = session;
 }
 
-void gn_save_for_far(struct gn_save *s)
+void gn_save_for_tcp(struct gn_save *s)
 {
     s->far = true;
 }
@@ -498,7 +498,7 @@ static int write_state(struct gn_save *s, bool quiesced)
     if (!rc && quiesced)
         rc = write_session(s);
     if (!rc)
-        rc = gn_outgoing_tell_gone(s->outgoing, s->w);
+        rc = gn_outgoing_send_gone(s->outgoing, s->w);
     if (!rc)
         rc = write_gone(s, false);
     if (!rc)
@@ -511,7 +511,7 @@ static int write_state(struct gn_save *s, bool quiesced)
         rc = write_objects(s, quiesced);
     if (!rc && quiesced)
         rc = write_quiesced_state(s);
-    return rc ? rc : gn_outgoing_tell_new(s->outgoing, s->w);
+    return rc ? rc : gn_outgoing_send_new(s->outgoing, s->w);
 }
 
 int gn_save_for_others(struct gn_save *s, struct gn_error *err)
@@ -607,7 +607,7 @@ int gn_save_rest(struct gn_save *s, struct gn_error *err)
     int rc = collect_state(s, err);
     if (!rc)
         rc = write_state(s, true);
-    s->figures.told_ns = gn_now_ns();
+    s->figures.reported_ns = gn_now_ns();
     if (!rc)
         rc = gn_outgoing_round(s->outgoing, s->w, GN_ROUND_STOP, 0, &stats, err);
     if (!rc)

@@ -28,7 +28,7 @@ enum gn_saved_kind {
      * GN_PART_STATE: array of struct gn_saved_retained: objects that only pending commands need
      * (released_objects.h)
      */
-    GN_SAVED_KEPT = 5,
+    GN_SAVED_RETAINED = 5,
     /*
      * for a stopped program on another machine. id: 0 and up. GN_PART_STATE: struct gn_saved_link,
      * GN_PART_API: its payload
@@ -163,7 +163,7 @@ struct gn_save_figures {
     uint64_t ahead_ns;
     uint64_t hash_ns, send_ns; /* of the stop's round */
     /* when everything in the stop except contents had been written; CLOCK_MONOTONIC */
-    uint64_t told_ns;
+    uint64_t reported_ns;
 };
 
 #define GN_SAVE_MORE 8u /* steps in advance beyond those that were announced */
@@ -181,13 +181,13 @@ void gn_save_checkpoint(struct gn_save *s, const struct gn_saved_about *about);
  * Call it before the last step: includes the state of a tcp session. The caller keeps it until
  * then.
  */
-struct gn_far_session;
-void gn_save_session(struct gn_save *s, const struct gn_far_session *session);
+struct gn_tcp_handover;
+void gn_save_session(struct gn_save *s, const struct gn_tcp_handover *session);
 /*
  * Call it before any step: the destination shares no memory with the program, so the stream lists
  * the data segments.
  */
-void gn_save_for_far(struct gn_save *s);
+void gn_save_for_tcp(struct gn_save *s);
 /* Checks, before everything else and while the program runs, whether the vGPU can be saved. */
 int gn_save_check(struct gn_save *s, struct gn_error *err);
 /*
@@ -235,7 +235,7 @@ int gn_vgpu_load(struct gn_vgpu *v, struct gn_stream_reader *r, struct gn_error 
 void gn_vgpu_fits(struct gn_vgpu *v, bool others);
 void gn_vgpu_made(struct gn_vgpu *v, uint32_t round);
 
-/* Shared by the core's files: events.c, saved_commands.c. The caller does not hold vgpu->lock. */
+/* saved_events.c, saved_commands.c. The caller does not hold vgpu->lock. */
 int gn_events_save(struct gn_vgpu *v, struct gn_stream_writer *w);
 int gn_event_restore(struct gn_vgpu *v, const struct gn_stream_entry *e);
 int gn_commands_save(struct gn_vgpu *v, struct gn_stream_writer *w);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hands a tcp session from one worker to another (docs/moves.md). The saving and the loading thread
- * run it; the socket thread is quiesced, or does not exist yet.
+ * Hands a tcp session from one worker to another (docs/moves.md): the source's half, which the
+ * saving thread runs while the socket thread is quiesced. session/session_tcp_load.c is the
+ * destination's half.
  *
  * Program to worker: the destination continues where the source stopped reading. The program keeps
  * records that are not acknowledged, and sends again those that the destination has not received.
@@ -33,12 +34,8 @@
 
 #define PAGE_BYTES 4096u
 #define RUN_BYTES  (12u * PAGE_BYTES) /* in one frame */
-#define MAX_HELD   GN_REPLY_SLOTS     /* each waiter for an answer has a reply slot */
-#define MAX_AREAS  (UINT32_C(1) << 22)
 
 static const unsigned char zeros[PAGE_BYTES];
-
-/* ---- source */
 
 struct home {
     const unsigned char *base;
@@ -108,20 +105,21 @@ struct run {
 };
 
 /* The runs are found first and handed over later, because the program may write there meanwhile. */
-struct gn_far_session {
+struct gn_tcp_handover {
     struct gn_vgpu *v;
-    struct gn_worker_hand_far far;
+    struct gn_worker_hand_tcp far;
     struct gn_out_retained said;
     struct homes homes;
     struct run *runs;
     uint32_t n, capacity;
 };
 
-static int add_run(struct gn_far_session *h, const struct run *run)
+static int add_run(struct gn_tcp_handover *h, const struct run *run)
 {
     if (h->n == h->capacity) {
         const uint32_t more = h->capacity ? 2 * h->capacity : 256;
-        struct run *runs = h->n < MAX_AREAS ? realloc(h->runs, more * sizeof *runs) : NULL;
+        struct run *runs =
+            h->n < GN_REMOTE_MAX_AREAS ? realloc(h->runs, more * sizeof *runs) : NULL;
         if (!runs)
             return -ENOMEM;
         h->runs = runs;
@@ -132,7 +130,7 @@ static int add_run(struct gn_far_session *h, const struct run *run)
 }
 
 /* Adds every run of pages in [at, end). */
-static int find_runs(struct gn_far_session *h, uint32_t segment, uint64_t at, uint64_t end)
+static int find_runs(struct gn_tcp_handover *h, uint32_t segment, uint64_t at, uint64_t end)
 {
     const unsigned char *base = h->v->segments[segment].base;
     int rc = 0;
@@ -150,7 +148,7 @@ static int find_runs(struct gn_far_session *h, uint32_t segment, uint64_t at, ui
 }
 
 /* Adds the data that the program has sent, by chunks. */
-static int find_touched(struct gn_far_session *h, uint32_t segment, const unsigned char *touched)
+static int find_touched(struct gn_tcp_handover *h, uint32_t segment, const unsigned char *touched)
 {
     const uint64_t bytes = h->v->segments[segment].bytes,
                    chunks =
@@ -165,7 +163,7 @@ static int find_touched(struct gn_far_session *h, uint32_t segment, const unsign
 }
 
 /* Adds the used pages of memory that the program maps, too. */
-static int find_used(struct gn_far_session *h, uint32_t segment)
+static int find_used(struct gn_tcp_handover *h, uint32_t segment)
 {
     const struct gn_segment *s = &h->v->segments[segment];
     int rc = 0;
@@ -179,7 +177,7 @@ static int find_used(struct gn_far_session *h, uint32_t segment)
     return rc;
 }
 
-static int find_areas(struct gn_far_session *h)
+static int find_areas(struct gn_tcp_handover *h)
 {
     const uint32_t n = atomic_load_explicit(&h->v->n_segments, memory_order_acquire);
     int rc = 0;
@@ -216,7 +214,7 @@ static int put_held(struct gn_vgpu_tcp *h, const struct frame_sink *to)
     return rc;
 }
 
-static int put_areas(const struct gn_far_session *s, const struct frame_sink *to)
+static int put_areas(const struct gn_tcp_handover *s, const struct frame_sink *to)
 {
     unsigned char frame[sizeof(struct gn_worker_hand_area) + RUN_BYTES];
     int rc = 0;
@@ -242,7 +240,7 @@ static struct gn_stream_record record_of(const struct gn_out_sent *s)
  * Results in transit to the program lie in the data area. Only this list knows that they are still
  * needed.
  */
-static int find_results(struct gn_far_session *s)
+static int find_results(struct gn_tcp_handover *s)
 {
     int rc = 0;
     for (uint32_t i = 0; i < s->said.n && !rc; i++) {
@@ -269,20 +267,20 @@ static int put_unacknowledged(const struct gn_out_retained *said, const struct f
     for (uint32_t i = 0; i < said->n && !rc; i++) {
         const struct gn_out_sent *s = &said->all[i];
         if (!s->in_ring)
-            rc = put_frame(to, GN_WORKER_HAND_SAID, 1, s->head, s->n_header);
+            rc = put_frame(to, GN_WORKER_HAND_SENT, 1, s->head, s->n_header);
         for (uint32_t at = 0; s->in_ring && at < s->n_bytes && !rc; at += RUN_BYTES)
-            rc = put_frame(to, GN_WORKER_HAND_SAID, 0, s->bytes + at,
+            rc = put_frame(to, GN_WORKER_HAND_SENT, 0, s->bytes + at,
                            s->n_bytes - at < RUN_BYTES ? s->n_bytes - at : RUN_BYTES);
     }
     return rc;
 }
 
-static int find_parts(struct gn_far_session *s, enum gn_far_way way)
+static int find_parts(struct gn_tcp_handover *s, enum gn_far_way way)
 {
     struct gn_vgpu_tcp *h = s->v->tcp;
     int rc = 0;
     if (h)
-        s->far = (struct gn_worker_hand_far){.received = h->in.received,
+        s->far = (struct gn_worker_hand_tcp){.received = h->in.received,
                                              .small = h->in.small,
                                              .n_batches = h->n_batches,
                                              .n_held = h->n_held};
@@ -303,26 +301,26 @@ static int find_parts(struct gn_far_session *s, enum gn_far_way way)
     return rc;
 }
 
-int gn_far_session_new(struct gn_vgpu *v, enum gn_far_way way, struct gn_far_session **ret,
-                       struct gn_error *err)
+int gn_tcp_handover_new(struct gn_vgpu *v, enum gn_far_way way, struct gn_tcp_handover **ret,
+                        struct gn_error *err)
 {
-    struct gn_far_session *s = calloc(1, sizeof *s);
+    struct gn_tcp_handover *s = calloc(1, sizeof *s);
     if (!s)
         return gn_fail(err, ENOMEM, NULL, "no memory left to hand over the program's session");
     s->v = v;
     int rc = find_parts(s, way);
     if (rc) {
-        gn_far_session_free(s);
+        gn_tcp_handover_free(s);
         return gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc));
     }
     *ret = s;
     return 0;
 }
 
-struct gn_far_size gn_far_session_size(const struct gn_far_session *s)
+struct gn_tcp_handover_bytes gn_tcp_handover_size(const struct gn_tcp_handover *s)
 {
-    struct gn_far_size size = {.n_frames = 1u + s->far.n_held + s->n + s->far.n_said,
-                               .bytes = sizeof s->far};
+    struct gn_tcp_handover_bytes size = {.n_frames = 1u + s->far.n_held + s->n + s->far.n_said,
+                                         .bytes = sizeof s->far};
     if (s->v->tcp)
         gn_list_for_each(held, &s->v->tcp->held, struct gn_session_tcp_held, link) size.bytes +=
             sizeof held->batch + held->n_bytes;
@@ -333,11 +331,11 @@ struct gn_far_size gn_far_session_size(const struct gn_far_session *s)
     return size;
 }
 
-int gn_far_session_hand(const struct gn_far_session *s,
-                        int (*carry_one)(void *ctx, const struct gn_frame *f), void *ctx)
+int gn_tcp_handover_send(const struct gn_tcp_handover *s,
+                         int (*carry_one)(void *ctx, const struct gn_frame *f), void *ctx)
 {
     const struct frame_sink to = {carry_one, ctx};
-    int rc = put_frame(&to, GN_WORKER_HAND_FAR, 0, &s->far, sizeof s->far);
+    int rc = put_frame(&to, GN_WORKER_HAND_TCP, 0, &s->far, sizeof s->far);
     if (!rc && s->v->tcp)
         rc = put_held(s->v->tcp, &to);
     if (!rc)
@@ -345,7 +343,7 @@ int gn_far_session_hand(const struct gn_far_session *s,
     return rc ? rc : put_unacknowledged(&s->said, &to);
 }
 
-void gn_far_session_free(struct gn_far_session *s)
+void gn_tcp_handover_free(struct gn_tcp_handover *s)
 {
     if (!s)
         return;
@@ -353,105 +351,4 @@ void gn_far_session_free(struct gn_far_session *s)
     free(s->homes.all);
     free(s->runs);
     free(s);
-}
-
-/* ---- destination */
-
-static int load_held(struct gn_vgpu_tcp *h, const struct gn_frame *f)
-{
-    const uint32_t n = f->n_payload - (uint32_t)sizeof(uint64_t);
-    if (f->op != GN_WORKER_HAND_HELD || f->n_payload < sizeof(uint64_t) + sizeof(struct gn_msg) ||
-        n > GN_MSG_MAX_BYTES)
-        return -EPROTO;
-    struct gn_session_tcp_held *held = malloc(sizeof *held + n);
-    if (!held)
-        return -ENOMEM;
-    memcpy(&held->batch, f->payload, sizeof held->batch);
-    memcpy(held->bytes, (const unsigned char *)f->payload + sizeof held->batch, n);
-    held->n_bytes = n;
-    gn_list_append(&h->held, &held->link);
-    h->n_held++;
-    return 0;
-}
-
-static int load_area(struct gn_vgpu_tcp *h, const struct gn_frame *f)
-{
-    struct gn_worker_hand_area area;
-    if (f->op != GN_WORKER_HAND_AREA || f->n_payload <= sizeof area)
-        return -EPROTO;
-    memcpy(&area, f->payload, sizeof area);
-    const uint32_t n = f->n_payload - (uint32_t)sizeof area;
-    if (area.zero || area.segment >= atomic_load_explicit(&h->v->n_segments, memory_order_relaxed))
-        return -EPROTO;
-    void *at = gn_vgpu_area(h->v, area.segment + 1, area.at, n);
-    if (!at || !gn_vgpu_tcp_touch(h, area.segment, area.at, n))
-        return -EPROTO;
-    memcpy(at, (const unsigned char *)f->payload + sizeof area, n);
-    return 0;
-}
-
-static int load_unacknowledged(struct gn_vgpu_tcp *h, const struct gn_frame *f)
-{
-    struct gn_stream_record record;
-    if (f->op != GN_WORKER_HAND_SAID || !f->n_payload || f->seq > 1)
-        return -EPROTO;
-    if (!f->seq)
-        return gn_out_keep_run(&h->out, f->payload, f->n_payload);
-    if (f->n_payload < sizeof record)
-        return -EPROTO;
-    memcpy(&record, f->payload, sizeof record);
-    const bool bulk = record.type == GN_RECORD_DATA || record.type == GN_RECORD_DATA_END;
-    if (f->n_payload != sizeof record + (bulk ? 0 : record.bytes))
-        return -EPROTO;
-    if (!bulk)
-        return gn_out_keep_record(&h->out, &record,
-                                  (const unsigned char *)f->payload + sizeof record);
-    const bool there = record.part < atomic_load_explicit(&h->v->n_segments, memory_order_relaxed);
-    const void *at = there ? gn_vgpu_area(h->v, record.part + 1u, record.at, record.bytes) : NULL;
-    return at ? gn_out_keep_record(&h->out, &record, at) : -EPROTO;
-}
-
-int gn_vgpu_tcp_load_frame(struct gn_vgpu_tcp *h, const struct gn_frame *f)
-{
-    struct gn_worker_hand_far *far = &h->taking.far;
-    if (!h->taking.begun) {
-        if (f->op != GN_WORKER_HAND_FAR || !gn_frame_payload(f, far, sizeof *far) ||
-            far->n_held > MAX_HELD || far->n_areas > MAX_AREAS || far->n_said > MAX_AREAS)
-            return -EPROTO;
-        h->taking.begun = true;
-        gn_out_go_on(&h->out, far->first);
-        return 0;
-    }
-    uint32_t *left = far->n_held ? &far->n_held : far->n_areas ? &far->n_areas : &far->n_said;
-    if (!*left)
-        return -EPROTO;
-    const int rc = far->n_held    ? load_held(h, f)
-                   : far->n_areas ? load_area(h, f)
-                                  : load_unacknowledged(h, f);
-    *left -= !rc;
-    return rc;
-}
-
-bool gn_vgpu_tcp_is_loaded(const struct gn_vgpu_tcp *h)
-{
-    const struct gn_worker_hand_far *far = &h->taking.far;
-    return h->taking.begun && !far->n_held && !far->n_areas && !far->n_said;
-}
-
-int gn_vgpu_tcp_resume_stream(struct gn_vgpu_tcp *h)
-{
-    const struct gn_worker_hand_far *far = &h->taking.far;
-    const int rc =
-        gn_vgpu_tcp_is_loaded(h) ? gn_out_retained_all(&h->out, far->acknowledged) : -EPROTO;
-    if (rc)
-        return rc;
-    h->in.received = far->received;
-    h->in.small = far->small;
-    h->n_batches = far->n_batches;
-    /*
-     * A message without anything to wait for would wait forever; an honest source hands over none.
-     * Any such message is let through now.
-     */
-    gn_commands_batch_came(h->v, h->n_batches);
-    return 0;
 }

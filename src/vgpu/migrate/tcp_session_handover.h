@@ -24,17 +24,17 @@ enum gn_far_way {
 
 /* Found once, and valid as long as the gate is closed. Its frames are HAND_FAR, HELD, AREA and SAID
  * (link/worker_wire.h). */
-struct gn_far_session;
-struct gn_far_size {
+struct gn_tcp_handover;
+struct gn_tcp_handover_bytes {
     uint64_t n_frames, bytes; /* of their payloads */
 };
-int gn_far_session_new(struct gn_vgpu *v, enum gn_far_way way, struct gn_far_session **ret,
-                       struct gn_error *err);
-struct gn_far_size gn_far_session_size(const struct gn_far_session *s);
+int gn_tcp_handover_new(struct gn_vgpu *v, enum gn_far_way way, struct gn_tcp_handover **ret,
+                        struct gn_error *err);
+struct gn_tcp_handover_bytes gn_tcp_handover_size(const struct gn_tcp_handover *s);
 /* Calls carry_one for each frame, until it fails: that is the result. A payload is valid until
  * carry_one returns. */
-int gn_far_session_hand(const struct gn_far_session *s,
-                        int (*carry_one)(void *ctx, const struct gn_frame *f), void *ctx);
-void gn_far_session_free(struct gn_far_session *s); /* NULL does nothing */
+int gn_tcp_handover_send(const struct gn_tcp_handover *s,
+                         int (*carry_one)(void *ctx, const struct gn_frame *f), void *ctx);
+void gn_tcp_handover_free(struct gn_tcp_handover *s); /* NULL does nothing */
 
 #endif

@@ -75,12 +75,12 @@ static int tls_read(void *ctx, struct iovec *iov, int n, struct gn_error *err)
     return rc;
 }
 
-struct gn_stream_sink gn_far_sink(struct gn_tls_stream *f)
+struct gn_stream_sink gn_tls_stream_sink(struct gn_tls_stream *f)
 {
     return (struct gn_stream_sink){tls_write, f};
 }
 
-struct gn_stream_source gn_far_source(struct gn_tls_stream *f)
+struct gn_stream_source gn_tls_stream_source(struct gn_tls_stream *f)
 {
     return (struct gn_stream_source){tls_read, f};
 }

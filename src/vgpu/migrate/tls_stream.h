@@ -13,7 +13,7 @@ struct gn_tls_stream {
     uint64_t n_bytes; /* bytes transferred */
 };
 
-struct gn_stream_sink gn_far_sink(struct gn_tls_stream *f);
-struct gn_stream_source gn_far_source(struct gn_tls_stream *f);
+struct gn_stream_sink gn_tls_stream_sink(struct gn_tls_stream *f);
+struct gn_stream_source gn_tls_stream_source(struct gn_tls_stream *f);
 
 #endif

@@ -18,8 +18,9 @@
 struct gn_worker_save;
 
 /*
- * gantryd's orders. Source: SAVE starts to save on a thread of its own, which sends STOPS, and
- * SAVED as the answer; RESUME: the migration failed. Destination: GO.
+ * The vGPU's part in migrations. gantryd's orders: at the source, SAVE starts to save on a thread
+ * of its own, which sends STOPS, and SAVED as the answer; RESUME: the migration failed. At the
+ * destination, GO.
  */
 extern const struct gn_vgpu_migration_ops gn_vgpu_migration;
 

@@ -14,6 +14,7 @@
 #include "link/tcp.h"
 #include "link/tls.h"
 #include "vgpu/migrate/tls_stream.h"
+#include "vgpu/migrate/released_objects.h"
 #include "vgpu/migrate/retained.h"
 #include "vgpu/migrate/save.h"
 #include "vgpu/migrate/delta_base.h"
@@ -150,10 +151,11 @@ static void send_retained(const struct gn_vgpu_boot *boot)
     const uint32_t n = boot->kept ? gn_retained_list(boot->kept, &ids) : 0;
     if (!n)
         return;
-    for (uint32_t i = 0; i < n; i += GN_WORKER_HAND_KEPT_MOST) {
-        const uint32_t some = n - i < GN_WORKER_HAND_KEPT_MOST ? n - i : GN_WORKER_HAND_KEPT_MOST;
-        (void)gn_frame_send(boot->load_fd, GN_TRANSFER_HAND_MS, GN_WORKER_HAND_KEPT, 0, 0, ids + i,
-                            some * sizeof *ids, NULL, 0);
+    for (uint32_t i = 0; i < n; i += GN_WORKER_HAND_RETAINED_MOST) {
+        const uint32_t some =
+            n - i < GN_WORKER_HAND_RETAINED_MOST ? n - i : GN_WORKER_HAND_RETAINED_MOST;
+        (void)gn_frame_send(boot->load_fd, GN_TRANSFER_HAND_MS, GN_WORKER_HAND_RETAINED, 0, 0,
+                            ids + i, some * sizeof *ids, NULL, 0);
     }
     free(ids);
 }
@@ -190,8 +192,8 @@ void gn_vgpu_begin_load(struct gn_vgpu *v)
 {
     atomic_store_explicit(&v->gate.closed, true, memory_order_seq_cst);
     atomic_store_explicit(&v->gate.holds, true, memory_order_seq_cst);
-    v->gate.deaf = true;
-    atomic_store_explicit(&v->arriving, true, memory_order_relaxed);
+    v->gate.paused = true;
+    (void)gn_vgpu_change_state(&v->life, GN_VGPU_OWNED, GN_VGPU_ARRIVING);
     /* The source still writes the counters that gantryd reads. */
     v->counters_there = v->counters;
     v->counters = v->lease.counters = &v->load_counters;
@@ -205,14 +207,14 @@ static int receive_remote_end(struct gn_vgpu *v, struct gn_error *err)
 {
     struct gn_tcp far = {v->boot->far_fd, v->boot->load_tls};
     struct gn_worker_hand_last last;
-    struct gn_worker_hand_far hand;
+    struct gn_worker_hand_tcp hand;
     struct gn_frame_reader reader;
     struct gn_frame f;
     gn_frame_reader_init(&reader, far.fd);
     reader.tcp = &far;
     int rc = gn_frame_wait(&reader, GN_TRANSFER_STALL_MS, &f);
     if (rc == 1)
-        rc = f.op == GN_WORKER_HAND_FAR && gn_frame_payload(&f, &hand, sizeof hand) &&
+        rc = f.op == GN_WORKER_HAND_TCP && gn_frame_payload(&f, &hand, sizeof hand) &&
                      !hand.n_held && !hand.n_areas && !hand.n_said
                  ? gn_frame_wait(&reader, GN_TRANSFER_HAND_MS, &f)
                  : -EPROTO;
@@ -293,7 +295,7 @@ int gn_vgpu_receive(struct gn_vgpu *v)
     struct gn_stream_fd from = GN_STREAM_FD(file ? v->boot->file_fd : source_fd(v->boot), -1, 0);
     struct gn_tls_stream far = {.tcp = {source_fd(v->boot), v->boot->load_tls}};
     const struct gn_stream_source source =
-        v->boot->load_tls ? gn_far_source(&far) : gn_stream_source_of_fd(&from);
+        v->boot->load_tls ? gn_tls_stream_source(&far) : gn_stream_source_of_fd(&from);
     /*
      * The lease limits the objects' memory. Tables are limited to the largest number of objects of
      * a program.
@@ -354,7 +356,7 @@ static void resume_as_owner(struct gn_vgpu *v)
         pthread_mutex_unlock(&v->lease.lock);
     }
     v->session->resume_as_owner(v);
-    atomic_store_explicit(&v->arriving, false, memory_order_relaxed);
+    (void)gn_vgpu_change_state(&v->life, GN_VGPU_ARRIVING, GN_VGPU_OWNED);
     gn_gate_open(v);
 }
 
@@ -362,4 +364,6 @@ const struct gn_vgpu_migration_ops gn_vgpu_migration = {
     .outbound = gn_transfer_save,
     .resume = gn_transfer_resume,
     .resume_as_owner = resume_as_owner,
+    .drop_home_events = gn_released_objects_leave,
+    .remove_objects = gn_retained_remove_objects,
 };

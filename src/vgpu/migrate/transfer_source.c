@@ -74,12 +74,12 @@ static int hand_over_session(struct gn_vgpu *v, int fd, struct gn_error *err)
 {
     struct output output = output_of_process();
     const uint32_t n = atomic_load_explicit(&v->n_segments, memory_order_acquire);
-    v->remains = v->session->in_program ? gn_retained_promise() : 0;
+    v->retained = v->session->in_program ? gn_retained_promise() : 0;
     const struct gn_worker_hand hand = {.ring_at = v->ring.head,
                                         .n_segments = n,
-                                        .keeps = v->remains,
-                                        .kept =
-                                            v->way_back ? gn_delta_base_number(v->way_back) : 0};
+                                        .keeps = v->retained,
+                                        .kept = v->delta_base ? gn_delta_base_number(v->delta_base)
+                                                              : 0};
     const int fds[GN_WORKER_HAND_FDS] = {[GN_WORKER_HAND_SESSION] = v->boot->session_fd,
                                          [GN_WORKER_HAND_EVENTS] = v->boot->events.fd,
                                          [GN_WORKER_HAND_DATA] = v->segments[0].fd,
@@ -154,12 +154,12 @@ static int hand_over_tcp_session(struct gn_vgpu *v, const struct outbound *a, st
     const struct gn_worker_hand_last last = {.ring_at = v->ring.head};
     struct gn_tcp to = connection_of(a);
     struct frame_target frame_target = {&to, GN_TRANSFER_STALL_MS};
-    struct gn_far_session *session = NULL;
-    int rc = gn_far_session_new(v, way, &session, err);
+    struct gn_tcp_handover *session = NULL;
+    int rc = gn_tcp_handover_new(v, way, &session, err);
     if (rc)
         return rc;
-    rc = gn_far_session_hand(session, send_frame, &frame_target);
-    gn_far_session_free(session);
+    rc = gn_tcp_handover_send(session, send_frame, &frame_target);
+    gn_tcp_handover_free(session);
     if (!rc)
         rc = gn_frame_send_tcp(&to, GN_TRANSFER_HAND_MS, GN_WORKER_HAND_LAST, 0, 0, &last,
                                sizeof last);
@@ -200,7 +200,7 @@ static int negotiate_devices(struct outbound *a, struct gn_save *s, struct gn_fr
     uint32_t others = 0, n_kept = 0;
     uint64_t *kept = NULL;
     /* A destination on another machine retains nothing. */
-    const bool goes_back = a->vgpu->way_back && !(a->how.flags & GN_WORKER_SAVE_FAR);
+    const bool goes_back = a->vgpu->delta_base && !(a->how.flags & GN_WORKER_SAVE_FAR);
     if (a->how.flags & GN_WORKER_SAVE_FILE)
         return gn_save_check(s, err);
     int rc = gn_save_devices(s, err);
@@ -338,7 +338,7 @@ static int save_and_hand_over(struct gn_vgpu *v, struct outbound *a, struct gn_w
     struct gn_tls_stream far = {.tcp = connection_of(a), .stall_ms = GN_TRANSFER_STALL_MS};
     struct gn_chunks chunks = {.socket = -1};
     const struct gn_stream_sink sink = file     ? (struct gn_stream_sink){write_chunks, &chunks}
-                                       : a->tls ? gn_far_sink(&far)
+                                       : a->tls ? gn_tls_stream_sink(&far)
                                                 : gn_stream_sink_of_fd(&to);
     const struct gn_stream_options options = {.purpose =
                                                   file ? GN_STREAM_CHECKPOINT : GN_STREAM_MOVE,
@@ -347,7 +347,7 @@ static int save_and_hand_over(struct gn_vgpu *v, struct outbound *a, struct gn_w
     struct gn_stream_stop stopped;
     const struct gn_saved_about about = {.vgpu_id = a->how.vgpu_id,
                                          .stop = stops ? &stopped : NULL};
-    struct gn_far_session *session = NULL;
+    struct gn_tcp_handover *session = NULL;
     struct gn_stream_writer *w = NULL;
     struct gn_save *s = NULL;
     struct gn_frame_reader made;
@@ -364,7 +364,7 @@ static int save_and_hand_over(struct gn_vgpu *v, struct outbound *a, struct gn_w
         rc = gn_save_new(v, w, (file && !stops) || (a->how.flags & GN_WORKER_SAVE_FAR),
                          a->how.n_ahead, &s, err);
     if (!rc && (a->how.flags & GN_WORKER_SAVE_FAR))
-        gn_save_for_far(s);
+        gn_save_for_tcp(s);
     gn_frame_reader_init(&made, a->fd);
     if (a->how.flags & GN_WORKER_SAVE_FAR)
         made.tcp = &far.tcp;
@@ -390,7 +390,7 @@ static int save_and_hand_over(struct gn_vgpu *v, struct outbound *a, struct gn_w
         gn_save_checkpoint(s, &about);
     }
     if (!rc && stops && !v->session->shares_memory &&
-        !(rc = gn_far_session_new(v, GN_FAR_BESIDE, &session, err)))
+        !(rc = gn_tcp_handover_new(v, GN_FAR_BESIDE, &session, err)))
         gn_save_session(s, session);
     if (!rc)
         rc = gn_save_rest(s, err);
@@ -414,11 +414,11 @@ static int save_and_hand_over(struct gn_vgpu *v, struct outbound *a, struct gn_w
         moved->hashed = figures->hashed;
         moved->device = figures->device;
         moved->read_bytes = figures->read_bytes;
-        moved->told_ns = figures->told_ns;
+        moved->reported_ns = figures->reported_ns;
         moved->driver_stays = v->session->in_program && v->driver_stays;
     }
     gn_save_free(s);
-    gn_far_session_free(session);
+    gn_tcp_handover_free(session);
     gn_stream_writer_destroy(w);
     gn_chunks_close(&chunks);
     return rc;
@@ -453,14 +453,14 @@ static void resume_source(struct gn_vgpu *v)
 
 static void drop_retained(struct gn_vgpu *v)
 {
-    gn_retained_drop(v->remains);
-    v->remains = 0;
+    gn_retained_drop(v->retained);
+    v->retained = 0;
 }
 
 void gn_transfer_resume(struct gn_vgpu *v)
 {
     drop_retained(v);
-    atomic_store_explicit(&v->saved_awaiting_commit, false, memory_order_seq_cst);
+    (void)gn_vgpu_change_state(&v->life, GN_VGPU_SAVED, GN_VGPU_OWNED);
     gn_tcp_close(&v->sent_to);
     resume_source(v);
 }
@@ -526,7 +526,8 @@ static void *run_outbound(void *arg)
     if (rc && closed)
         resume_source(v);
     GN_FAULT("move-saved");
-    atomic_store_explicit(&v->saved_awaiting_commit, !rc, memory_order_seq_cst);
+    if (!rc) /* unless it has ended meanwhile */
+        (void)gn_vgpu_change_state(&v->life, GN_VGPU_OWNED, GN_VGPU_SAVED);
     atomic_store_explicit(&v->moving, false, memory_order_seq_cst);
     /* A program attached over tcp has no session socket to hand over. */
     report_with_fd(v, GN_WORKER_SAVED, &moved, rc, &err,
@@ -544,7 +545,12 @@ void gn_transfer_save(struct gn_vgpu *v, int fd, const struct gn_worker_save *ho
     struct gn_worker_moved moved = {0};
     struct gn_error err;
     struct outbound *a = malloc(sizeof *a);
-    if (atomic_exchange_explicit(&v->moving, true, memory_order_seq_cst)) {
+    /* In this order: the saving thread changes the state, then clears `moving`. */
+    const bool moving = atomic_exchange_explicit(&v->moving, true, memory_order_seq_cst),
+               owned = gn_vgpu_state(&v->life) == GN_VGPU_OWNED;
+    if (!moving && !owned)
+        atomic_store_explicit(&v->moving, false, memory_order_seq_cst);
+    if (moving || !owned) {
         gn_transfer_report(v, GN_WORKER_SAVED, &moved,
                            gn_fail(&err, EBUSY, NULL, "it is being moved already"), &err);
         gn_fd_close(fd);

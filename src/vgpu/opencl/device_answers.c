@@ -172,12 +172,12 @@ bool gn_device_answers_answer(struct gn_vgpu *v, cl_device_id device, cl_device_
                               size_t size, void *value, size_t *size_ret, cl_int *result)
 {
     const struct gn_opencl_vgpu *detail = v->detail;
-    if (!detail->told)
+    if (!detail->reported)
         return false;
     const cl_uint i = gn_device_index(v, device);
     if (detail->platform->devices[i] != device && is_own_of_sub_device(number))
         return false;
-    const struct gn_device_answers_fact *f = gn_device_answers_find(&detail->told[i], number);
+    const struct gn_device_answers_fact *f = gn_device_answers_find(&detail->reported[i], number);
     if (!f)
         return false;
     if (value && size < f->n) {
@@ -195,10 +195,10 @@ bool gn_device_answers_answer(struct gn_vgpu *v, cl_device_id device, cl_device_
 int gn_device_answers_keep(struct gn_vgpu *v, uint32_t device, struct gn_device_answers_device *t)
 {
     struct gn_opencl_vgpu *detail = v->detail;
-    if (!detail->told && !(detail->told = calloc(v->n_devices, sizeof *detail->told)))
+    if (!detail->reported && !(detail->reported = calloc(v->n_devices, sizeof *detail->reported)))
         return -ENOMEM;
-    gn_device_answers_fini(&detail->told[device]);
-    detail->told[device] = *t;
+    gn_device_answers_fini(&detail->reported[device]);
+    detail->reported[device] = *t;
     *t = (struct gn_device_answers_device){0};
     return 0;
 }

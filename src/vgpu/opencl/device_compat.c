@@ -217,7 +217,7 @@ void gn_lack(struct gn_device_lacks *l, const char *format, ...)
 }
 
 struct pair {
-    const struct gn_device_answers_device *told, *here;
+    const struct gn_device_answers_device *reported, *here;
     struct gn_device_lacks *l;
 };
 
@@ -243,28 +243,28 @@ static void need_bytes(const struct pair *p, cl_device_info number, uint64_t use
 static void need_bits(const struct pair *p, cl_device_info number, const char *what,
                       const char *parts)
 {
-    const uint64_t told = gn_device_answers_number(p->told, number, 0),
+    const uint64_t reported = gn_device_answers_number(p->reported, number, 0),
                    has = gn_device_answers_number(p->here, number, 0);
-    if (told && !has)
+    if (reported && !has)
         gn_lack(p->l, "%s", what);
-    else if (told & ~has)
-        gn_lack(p->l, "%s of %s (0x%llx)", parts, what, (unsigned long long)(told & ~has));
+    else if (reported & ~has)
+        gn_lack(p->l, "%s of %s (0x%llx)", parts, what, (unsigned long long)(reported & ~has));
 }
 
 static void need_at_least(const struct pair *p, cl_device_info number, const char *what)
 {
-    const uint64_t told = gn_device_answers_number(p->told, number, 0),
+    const uint64_t reported = gn_device_answers_number(p->reported, number, 0),
                    has = gn_device_answers_number(p->here, number, 0);
-    if (has < told)
+    if (has < reported)
         gn_lack(p->l, "%s", what);
 }
 
 static void need_same(const struct pair *p, cl_device_info number, const char *what)
 {
-    const uint64_t told = gn_device_answers_number(p->told, number, 0),
+    const uint64_t reported = gn_device_answers_number(p->reported, number, 0),
                    has = gn_device_answers_number(p->here, number, 0);
-    if (has != told)
-        gn_lack(p->l, "%s %llu (it has %llu)", what, (unsigned long long)told,
+    if (has != reported)
+        gn_lack(p->l, "%s %llu (it has %llu)", what, (unsigned long long)reported,
                 (unsigned long long)has);
 }
 
@@ -277,9 +277,11 @@ static bool takes_binaries(const struct pair *p)
     static const cl_device_info kind[] = {CL_DEVICE_NAME, CL_DEVICE_VENDOR, CL_DEVICE_VENDOR_ID,
                                           CL_DEVICE_VERSION, CL_DRIVER_VERSION};
     for (size_t i = 0; i < GN_ARRAY_SIZE(kind); i++) {
-        const struct gn_device_answers_fact *told = gn_device_answers_find(p->told, kind[i]),
+        const struct gn_device_answers_fact *reported =
+                                                gn_device_answers_find(p->reported, kind[i]),
                                             *here = gn_device_answers_find(p->here, kind[i]);
-        if (!told || !here || told->n != here->n || memcmp(told->bytes, here->bytes, told->n) != 0)
+        if (!reported || !here || reported->n != here->n ||
+            memcmp(reported->bytes, here->bytes, reported->n) != 0)
             return false;
     }
     return true;
@@ -314,7 +316,7 @@ static bool has_extension(const struct gn_device_answers_device *t, const struct
 static void need_extensions(const struct pair *p)
 {
     for (size_t i = 0; i < GN_ARRAY_SIZE(gn_carried); i++)
-        if (has_extension(p->told, &gn_carried[i]) && !has_extension(p->here, &gn_carried[i]))
+        if (has_extension(p->reported, &gn_carried[i]) && !has_extension(p->here, &gn_carried[i]))
             gn_lack(p->l, "%s", gn_carried[i].name);
 }
 
@@ -325,13 +327,13 @@ static void need_extensions(const struct pair *p)
 static void need_command_buffers(const struct pair *p)
 {
     const struct gn_carried *c = gn_carried_named(GN_COMMAND_BUFFER, sizeof GN_COMMAND_BUFFER - 1);
-    if (!has_extension(p->told, c) || !has_extension(p->here, c))
+    if (!has_extension(p->reported, c) || !has_extension(p->here, c))
         return;
     need_bits(p, CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR, "command buffers", "some abilities");
     if (gn_device_answers_number(p->here, CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR,
                                  0) &
-        ~gn_device_answers_number(p->told, CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR,
-                                  0))
+        ~gn_device_answers_number(p->reported,
+                                  CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR, 0))
         gn_lack(p->l, "command buffers on any queue");
 }
 
@@ -351,9 +353,9 @@ static uint32_t version_in(const char *text, int n)
 static void need_version(const struct pair *p, cl_device_info number, const char *what)
 {
     int n_told, n_here;
-    const char *told = gn_device_answers_text(p->told, number, 256, &n_told),
+    const char *reported = gn_device_answers_text(p->reported, number, 256, &n_told),
                *here = gn_device_answers_text(p->here, number, 256, &n_here);
-    const uint32_t of = version_in(told, n_told), has = version_in(here, n_here);
+    const uint32_t of = version_in(reported, n_told), has = version_in(here, n_here);
     if (has < of)
         gn_lack(p->l, "%s %u.%u (it has %u.%u)", what, of / 1000, of % 1000, has / 1000,
                 has % 1000);
@@ -406,11 +408,11 @@ static void need_formats(struct gn_vgpu *v, uint32_t device, const struct gn_use
 }
 
 void gn_device_compat_check(struct gn_vgpu *v, uint32_t device,
-                            const struct gn_device_answers_device *told,
+                            const struct gn_device_answers_device *reported,
                             const struct gn_device_answers_device *here, const struct gn_uses *uses,
                             struct gn_device_lacks *l)
 {
-    const struct pair p = {told, here, l};
+    const struct pair p = {reported, here, l};
     const struct gn_saved_uses *u = &uses->most;
     int n;
     need_bytes(&p, CL_DEVICE_GLOBAL_MEM_SIZE, u->memory_bytes, "device memory");
@@ -436,7 +438,7 @@ void gn_device_compat_check(struct gn_vgpu *v, uint32_t device,
                         ~gn_device_answers_number(here, CL_DEVICE_QUEUE_ON_HOST_PROPERTIES, 0)
                     ? "out-of-order queues"
                     : "queues with profiling");
-    const char *name = gn_device_answers_text(told, CL_DEVICE_NAME, 60, &n);
+    const char *name = gn_device_answers_text(reported, CL_DEVICE_NAME, 60, &n);
     if ((u->flags & GN_USES_BINARY) && !takes_binaries(&p))
         gn_lack(l, "the source of a program that has only a binary of \"%.*s\" is there", n, name);
     need_extensions(&p);
@@ -457,10 +459,11 @@ void gn_device_compat_check(struct gn_vgpu *v, uint32_t device,
     need_same(&p, CL_DEVICE_ADDRESS_BITS, "the address size in bits:");
     need_same(&p, CL_DEVICE_ENDIAN_LITTLE, "the byte order, little-endian:");
     if (gn_device_answers_number(here, CL_DEVICE_MEM_BASE_ADDR_ALIGN, 0) >
-        gn_device_answers_number(told, CL_DEVICE_MEM_BASE_ADDR_ALIGN, 0))
+        gn_device_answers_number(reported, CL_DEVICE_MEM_BASE_ADDR_ALIGN, 0))
         gn_lack(
             l, "sub-buffers aligned to %llu bits (it needs %llu)",
-            (unsigned long long)gn_device_answers_number(told, CL_DEVICE_MEM_BASE_ADDR_ALIGN, 0),
+            (unsigned long long)gn_device_answers_number(reported, CL_DEVICE_MEM_BASE_ADDR_ALIGN,
+                                                         0),
             (unsigned long long)gn_device_answers_number(here, CL_DEVICE_MEM_BASE_ADDR_ALIGN, 0));
     need_version(&p, CL_DEVICE_VERSION, "OpenCL");
     need_version(&p, CL_DEVICE_OPENCL_C_VERSION, "OpenCL C");

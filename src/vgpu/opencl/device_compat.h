@@ -70,7 +70,7 @@ void gn_device_compat_add(struct gn_device_lacks *l, const struct gn_device_lack
  * Collects the features that `here` lacks of those that the program was `told` of, or that it uses.
  */
 void gn_device_compat_check(struct gn_vgpu *v, uint32_t device,
-                            const struct gn_device_answers_device *told,
+                            const struct gn_device_answers_device *reported,
                             const struct gn_device_answers_device *here, const struct gn_uses *uses,
                             struct gn_device_lacks *l);
 

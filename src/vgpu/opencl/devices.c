@@ -35,28 +35,28 @@ static int save_device(struct gn_vgpu *v, uint32_t i, struct gn_stream_writer *w
                        const struct gn_uses *uses)
 {
     const struct gn_opencl_vgpu *detail = v->detail;
-    const struct gn_device_answers_device *told =
-        detail->told && detail->told[i].n ? &detail->told[i] : NULL;
+    const struct gn_device_answers_device *reported =
+        detail->reported && detail->reported[i].n ? &detail->reported[i] : NULL;
     struct gn_device_answers_device here = {0};
-    int rc = told ? 0 : gn_device_answers_ask(v, detail->platform->devices[i], &here);
-    if (!told)
-        told = &here;
+    int rc = reported ? 0 : gn_device_answers_ask(v, detail->platform->devices[i], &here);
+    if (!reported)
+        reported = &here;
     const struct gn_stream_device_state state = {
-        .memory_bytes = gn_device_answers_number(told, CL_DEVICE_GLOBAL_MEM_SIZE, 0),
-        .largest_bytes = gn_device_answers_number(told, CL_DEVICE_MAX_MEM_ALLOC_SIZE, 0),
-        .work_group = gn_device_answers_number(told, CL_DEVICE_MAX_WORK_GROUP_SIZE, 0),
-        .n_units = (uint32_t)gn_device_answers_number(told, CL_DEVICE_MAX_COMPUTE_UNITS, 0)};
+        .memory_bytes = gn_device_answers_number(reported, CL_DEVICE_GLOBAL_MEM_SIZE, 0),
+        .largest_bytes = gn_device_answers_number(reported, CL_DEVICE_MAX_MEM_ALLOC_SIZE, 0),
+        .work_group = gn_device_answers_number(reported, CL_DEVICE_MAX_WORK_GROUP_SIZE, 0),
+        .n_units = (uint32_t)gn_device_answers_number(reported, CL_DEVICE_MAX_COMPUTE_UNITS, 0)};
     if (!rc)
         rc = gn_stream_entry_begin(w, GN_STREAM_DEVICES, i, 0, NULL, 0);
     if (!rc)
         rc = gn_stream_part(w, GN_PART_STATE, &state, sizeof state);
     for (size_t t = 0; !rc && t < GN_ARRAY_SIZE(texts); t++) {
         int n;
-        const char *text = gn_device_answers_text(told, texts[t].info, DEVICE_TEXT - 1, &n);
+        const char *text = gn_device_answers_text(reported, texts[t].info, DEVICE_TEXT - 1, &n);
         rc = gn_stream_part(w, texts[t].part, text, (uint64_t)n);
     }
-    for (uint32_t f = 0; !rc && f < told->n; f++)
-        rc = save_fact(w, &told->facts[f]);
+    for (uint32_t f = 0; !rc && f < reported->n; f++)
+        rc = save_fact(w, &reported->facts[f]);
     if (!rc)
         rc = gn_stream_part(w, GN_PART_API, &uses->most, sizeof uses->most);
     for (uint32_t k = 0; !rc && k < uses->n_images; k++)
@@ -104,14 +104,14 @@ static int read_uses(const struct gn_stream_entry *e, struct gn_uses *ret)
  * A device with equal answers needs no check. For another one, stores the answers that the program
  * received.
  */
-static int compare_device(struct gn_vgpu *v, uint32_t i, struct gn_device_answers_device *told,
+static int compare_device(struct gn_vgpu *v, uint32_t i, struct gn_device_answers_device *reported,
                           const struct gn_uses *uses)
 {
     struct gn_opencl_vgpu *detail = v->detail;
     struct gn_device_answers_device here;
     struct gn_device_lacks lacks = {0};
     int rc = gn_device_answers_ask(v, detail->platform->devices[i], &here);
-    if (rc || gn_device_answers_same(told, &here)) {
+    if (rc || gn_device_answers_same(reported, &here)) {
         if (!rc)
             gn_device_answers_fini(&here);
         return rc;
@@ -123,18 +123,18 @@ static int compare_device(struct gn_vgpu *v, uint32_t i, struct gn_device_answer
         const char *name = gn_device_answers_text(&here, CL_DEVICE_NAME, 60, &n);
         lacks.bytes =
             (size_t)snprintf(lacks.text, sizeof lacks.text, "the device \"%.*s\" lacks ", n, name);
-        gn_device_compat_check(v, i, told, &here, uses, &lacks);
+        gn_device_compat_check(v, i, reported, &here, uses, &lacks);
         if (lacks.n)
             gn_device_compat_add(detail->lacks, &lacks);
     }
     gn_device_answers_fini(&here);
-    return rc ? rc : gn_device_answers_keep(v, i, told);
+    return rc ? rc : gn_device_answers_keep(v, i, reported);
 }
 
 int gn_opencl_check_device(struct gn_vgpu *v, const struct gn_stream_entry *e, bool *ret_last,
                            struct gn_error *err)
 {
-    struct gn_device_answers_device told = {0};
+    struct gn_device_answers_device reported = {0};
     struct gn_uses *uses = malloc(sizeof *uses);
     int rc = uses ? read_uses(e, uses) : -ENOMEM;
     if (!rc && (uses->most.n_devices != v->n_devices || e->id >= v->n_devices)) {
@@ -144,11 +144,11 @@ int gn_opencl_check_device(struct gn_vgpu *v, const struct gn_stream_entry *e, b
         return rc;
     }
     if (!rc)
-        rc = gn_device_answers_read(e, &told);
+        rc = gn_device_answers_read(e, &reported);
     if (!rc)
-        rc = compare_device(v, (uint32_t)e->id, &told, uses);
+        rc = compare_device(v, (uint32_t)e->id, &reported, uses);
     *ret_last = e->id + 1 == v->n_devices;
-    gn_device_answers_fini(&told);
+    gn_device_answers_fini(&reported);
     free(uses);
     return rc ? gn_fail(err, -rc, NULL,
                         rc == -ENOMEM ? "no memory left to compare the devices"
@@ -156,13 +156,13 @@ int gn_opencl_check_device(struct gn_vgpu *v, const struct gn_stream_entry *e, b
               : 0;
 }
 
-int gn_opencl_judge_devices(struct gn_vgpu *v, bool *ret_others, struct gn_error *err)
+int gn_opencl_compare_devices(struct gn_vgpu *v, bool *ret_others, struct gn_error *err)
 {
     struct gn_opencl_vgpu *detail = v->detail;
     struct gn_device_lacks *l = detail->lacks;
     int rc = 0;
     detail->lacks = NULL;
-    *ret_others = detail->told != NULL;
+    *ret_others = detail->reported != NULL;
     if (l && l->n)
         rc = l->left_out ? gn_fail(err, ENODEV, "choose a device that has it", "%s, and %u more",
                                    l->text, l->left_out)
@@ -192,7 +192,7 @@ int gn_opencl_check_object(struct gn_vgpu *v, const struct gn_vobject *o,
     const struct gn_opencl_vgpu *detail = v->detail;
     struct gn_saved_kernel state;
     char name[128] = "";
-    if (o->kind != GN_KIND_KERNEL || !detail->told)
+    if (o->kind != GN_KIND_KERNEL || !detail->reported)
         return 0;
     if (!gn_stream_copy_part(e, GN_PART_API, &state, sizeof state))
         return gn_fail(err, EBADMSG, NULL, "a kernel is malformed");

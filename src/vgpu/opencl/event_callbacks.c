@@ -16,7 +16,7 @@
 struct report {
     atomic_uint n_refs;
     atomic_bool is_told;
-    void(CL_CALLBACK *told)(cl_event, cl_int, void *);
+    void(CL_CALLBACK *reported)(cl_event, cl_int, void *);
     void *arg;
 };
 
@@ -29,7 +29,7 @@ static void unref(struct report *e)
 static void report_once(struct report *e, cl_event event, cl_int status)
 {
     if (!atomic_exchange_explicit(&e->is_told, true, memory_order_acq_rel))
-        e->told(event, status, e->arg);
+        e->reported(event, status, e->arg);
 }
 
 static void CL_CALLBACK on_driver_callback(cl_event event, cl_int status, void *arg)
@@ -39,14 +39,14 @@ static void CL_CALLBACK on_driver_callback(cl_event event, cl_int status, void *
     unref(e);
 }
 
-static struct report *report_new(void(CL_CALLBACK *told)(cl_event, cl_int, void *), void *arg)
+static struct report *report_new(void(CL_CALLBACK *reported)(cl_event, cl_int, void *), void *arg)
 {
     struct report *e = malloc(sizeof *e);
     if (!e)
         return NULL;
     atomic_init(&e->n_refs, 2);
     atomic_init(&e->is_told, false);
-    e->told = told;
+    e->reported = reported;
     e->arg = arg;
     return e;
 }
@@ -59,18 +59,18 @@ static bool is_over(const cl_icd_dispatch *cl, cl_event event, cl_int *ret_statu
 }
 
 int32_t gn_event_callbacks_ask(struct gn_vgpu *v, cl_event event,
-                               void(CL_CALLBACK *told)(cl_event, cl_int, void *), void *arg)
+                               void(CL_CALLBACK *reported)(cl_event, cl_int, void *), void *arg)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
     const struct gn_opencl_vgpu *detail = v->detail;
     cl_int status;
     if (atomic_load_explicit(&detail->tells_ends, memory_order_acquire))
-        return cl->clSetEventCallback(event, CL_COMPLETE, told, arg);
+        return cl->clSetEventCallback(event, CL_COMPLETE, reported, arg);
     if (is_over(cl, event, &status)) {
-        told(event, status, arg);
+        reported(event, status, arg);
         return CL_SUCCESS;
     }
-    struct report *e = report_new(told, arg);
+    struct report *e = report_new(reported, arg);
     if (!e)
         return CL_OUT_OF_HOST_MEMORY;
     cl->clRetainEvent(event); /* the function called may release it */

@@ -17,6 +17,6 @@ void gn_event_callbacks_context_made(struct gn_vobject *context);
  * returns the driver's error and never calls it. Any thread.
  */
 int32_t gn_event_callbacks_ask(struct gn_vgpu *v, cl_event event,
-                               void(CL_CALLBACK *told)(cl_event, cl_int, void *), void *arg);
+                               void(CL_CALLBACK *reported)(cl_event, cl_int, void *), void *arg);
 
 #endif

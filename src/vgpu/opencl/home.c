@@ -27,7 +27,7 @@ struct gn_home {
  */
 static _Thread_local struct gn_home *new_home;
 
-struct gn_home *gn_home_take(void)
+struct gn_home *gn_home_of_last_buffer(void)
 {
     struct gn_home *home = new_home;
     new_home = NULL;
@@ -209,13 +209,13 @@ static struct gn_home *home_of(const struct gn_vobject *o)
     return detail ? detail->home : NULL;
 }
 
-uint32_t gn_home_leaving(const struct gn_vobject *o)
+uint32_t gn_home_release_event(const struct gn_vobject *o)
 {
     struct gn_home *home = home_of(o);
     return home ? atomic_load_explicit(&home->event, memory_order_acquire) : GN_NO_EVENT;
 }
 
-void gn_home_leave_by(struct gn_vobject *o, uint32_t event)
+void gn_home_set_release_event(struct gn_vobject *o, uint32_t event)
 {
     struct gn_home *home = home_of(o);
     if (home)

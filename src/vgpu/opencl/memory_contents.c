@@ -570,8 +570,8 @@ static int expect_memory(struct gn_vgpu *v, const struct gn_stream_memory *m, st
         !(content.flags & (CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS)))
         in->mapped = gn_cl(v)->clEnqueueMapBuffer(q->queue, content.mem, CL_TRUE, CL_MAP_WRITE, 0,
                                                   content.bytes, 0, NULL, NULL, &result);
-    if (v->way_back)
-        gn_delta_base_expect(v->way_back, m->id, m->bytes,
+    if (v->delta_base)
+        gn_delta_base_expect(v->delta_base, m->id, m->bytes,
                              ((const struct gn_mem_detail *)o->detail)->writes,
                              device_hashes(q, &content));
     return 0;
@@ -592,8 +592,8 @@ static bool forget_memory(struct gn_vgpu *v, uint64_t memory)
     if (!place)
         return false;
     const uint32_t at = *place;
-    if (v->way_back)
-        gn_delta_base_gone(v->way_back, memory);
+    if (v->delta_base)
+        gn_delta_base_gone(v->delta_base, memory);
     release_incoming(v, &c->in[at]);
     gn_known_remove(&c->places, memory);
     c->in[at] = c->in[--c->n_in];
@@ -616,8 +616,8 @@ static int read_pages(struct gn_vgpu *v, struct gn_stream_reader *r,
                       const struct gn_stream_section *s, void *const *where)
 {
     int rc = gn_stream_read_pages(r, where);
-    if (!rc && v->way_back)
-        gn_delta_base_came(v->way_back, r, s, where);
+    if (!rc && v->delta_base)
+        gn_delta_base_came(v->delta_base, r, s, where);
     return rc;
 }
 
@@ -712,7 +712,7 @@ static void end_load(struct gn_vgpu *v)
 const struct gn_vgpu_contents gn_opencl_contents = {.obstacle = find_obstacle,
                                                     .save_devices = gn_opencl_save_devices,
                                                     .check_device = gn_opencl_check_device,
-                                                    .judge_devices = gn_opencl_judge_devices,
+                                                    .judge_devices = gn_opencl_compare_devices,
                                                     .save_object = gn_opencl_save_object,
                                                     .check_object = gn_opencl_check_object,
                                                     .look = get_contents,
@@ -722,8 +722,8 @@ const struct gn_vgpu_contents gn_opencl_contents = {.obstacle = find_obstacle,
                                                     .shut = shut_source,
                                                     .settle = gn_opencl_drain_queues,
                                                     .end = close_contents,
-                                                    .leaving = gn_home_leaving,
-                                                    .leave_by = gn_home_leave_by,
+                                                    .leaving = gn_home_release_event,
+                                                    .leave_by = gn_home_set_release_event,
                                                     .load = load_section,
                                                     .fill = fill_memory,
                                                     .gone = forget_memory,

@@ -102,7 +102,7 @@ static struct gn_vgpu *_Atomic *message_target_of(struct gn_vgpu *v)
     return NULL;
 }
 
-void gn_speaker_leave(struct gn_vgpu *v)
+void gn_context_messages_drop(struct gn_vgpu *v)
 {
     for (uint32_t i = 0; i < MAX_TARGETS; i++) {
         struct gn_vgpu *me = v;
@@ -130,12 +130,12 @@ static void CL_CALLBACK on_context_message(const char *text, const void *private
      * Messages about objects that are made again have been delivered before; those about a vGPU
      * that has left are dropped.
      */
-    if (!v || atomic_load_explicit(&v->arriving, memory_order_relaxed))
+    if (!v || gn_vgpu_is_elsewhere(&v->life))
         return;
     size_t bytes = strnlen(text, sizeof notice.text - 1);
     memcpy(notice.text, text, bytes);
     notice.head.text_bytes = (uint32_t)bytes + 1;
-    gn_vgpu_tell(v, GN_SESSION_CONTEXT, &notice, sizeof notice.head + bytes + 1);
+    gn_vgpu_notify(v, GN_SESSION_CONTEXT, &notice, sizeof notice.head + bytes + 1);
 }
 
 void *gn_host_Context(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Context *a,

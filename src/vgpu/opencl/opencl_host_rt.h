@@ -46,7 +46,7 @@ struct gn_opencl_vgpu {
     } svm_ways;                   /* set with the window */
     struct gn_contents *contents; /* during a save or a load */
     /* device_answers.h: of each device, where it differs from the first one; NULL: none differs */
-    struct gn_device_answers_device *told;
+    struct gn_device_answers_device *reported;
     struct gn_device_lacks *lacks; /* during a load: features that the devices here lack */
     /* Helper thread. */
     bool prints[GN_WORKER_MAX_DEVICES]; /* a program that may print was built for this device */
@@ -123,7 +123,7 @@ int gn_opencl_save_devices(struct gn_vgpu *v, struct gn_stream_writer *w,
                            struct gn_record *const *records, uint32_t n_records);
 int gn_opencl_check_device(struct gn_vgpu *v, const struct gn_stream_entry *e, bool *ret_last,
                            struct gn_error *err);
-int gn_opencl_judge_devices(struct gn_vgpu *v, bool *ret_others, struct gn_error *err);
+int gn_opencl_compare_devices(struct gn_vgpu *v, bool *ret_others, struct gn_error *err);
 int gn_opencl_save_object(struct gn_vgpu *v, struct gn_stream_writer *w,
                           const struct gn_vobject *o);
 int gn_opencl_check_object(struct gn_vgpu *v, const struct gn_vobject *o,
@@ -245,14 +245,14 @@ bool gn_home_has_room(struct gn_vgpu *v, size_t size);
 cl_mem gn_home_buffer(struct gn_vgpu *v, cl_context context, cl_mem_flags flags, size_t size,
                       void *bytes, cl_int *result);
 /* objects.c: from now on, messages of the driver about its contexts are dropped. */
-void gn_speaker_leave(struct gn_vgpu *v);
+void gn_context_messages_drop(struct gn_vgpu *v);
 /* The driver ends with this process: ends the events of all homes that the program waits for. */
 void gn_homes_end(struct gn_vgpu *v);
 /* The event that ends when the object's home is free; see struct gn_vgpu_contents. */
-uint32_t gn_home_leaving(const struct gn_vobject *o);
-void gn_home_leave_by(struct gn_vobject *o, uint32_t event);
+uint32_t gn_home_release_event(const struct gn_vobject *o);
+void gn_home_set_release_event(struct gn_vobject *o, uint32_t event);
 /* The home of the buffer that this thread made last, once; NULL: it has none. */
-struct gn_home *gn_home_take(void);
+struct gn_home *gn_home_of_last_buffer(void);
 
 /* Shared virtual memory. Any thread. */
 struct gn_svm_vgpu *gn_svm_vgpu_new(void);

@@ -48,11 +48,11 @@ static int start(struct gn_vgpu *v)
     v->n_devices = p->n_devices;
     v->devices = calloc(p->n_devices, sizeof *v->devices);
     if (!v->devices || !detail->svm || gn_extensions_start(v) ||
-        !gn_object_give(v, gn_id_make(0, 1), GN_KIND_PLATFORM, p->id))
+        !gn_object_put_initial(v, gn_id_make(0, 1), GN_KIND_PLATFORM, p->id))
         return -1;
     for (cl_uint i = 0; i < p->n_devices; i++) {
         cl_device_type type = 0;
-        if (!gn_object_give(v, gn_id_make(i + 1, 1), GN_KIND_DEVICE, p->devices[i]))
+        if (!gn_object_put_initial(v, gn_id_make(i + 1, 1), GN_KIND_DEVICE, p->devices[i]))
             return -1;
         /* The real type, not the one that is shown. */
         p->dispatch->clGetDeviceInfo(p->devices[i], CL_DEVICE_TYPE, sizeof type, &type, NULL);
@@ -66,7 +66,7 @@ static int start(struct gn_vgpu *v)
 static void leave(struct gn_vgpu *v)
 {
     struct gn_backend_platform *p = v->boot->platform;
-    gn_speaker_leave(v);
+    gn_context_messages_drop(v);
     p->ops->leave(p);
 }
 
@@ -89,7 +89,7 @@ static int init_mem(struct gn_vobject *o, const struct gn_request *r)
     const struct gn_msg *msg = gn_request_message(r);
     cl_mem_object_type type = 0;
     struct gn_mem_detail *detail = calloc(1, sizeof *detail);
-    struct gn_home *home = gn_home_take();
+    struct gn_home *home = gn_home_of_last_buffer();
     if (!detail)
         return -1;
     detail->home = home;

@@ -83,7 +83,7 @@ static int add_marker(struct gn_vgpu *v, struct draining *s, cl_command_queue qu
     s->n_left++;
     s->n_refs++;
     pthread_mutex_unlock(&s->lock);
-    const bool told = !cl->clSetEventCallback(event, CL_COMPLETE, marker_over, m);
+    const bool reported = !cl->clSetEventCallback(event, CL_COMPLETE, marker_over, m);
     cl->clFlush(queue);
     /* Some drivers do not call back for a completed event. */
     const bool over = !cl->clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status,
@@ -93,9 +93,9 @@ static int add_marker(struct gn_vgpu *v, struct draining *s, cl_command_queue qu
     pthread_mutex_lock(&s->lock);
     if (over)
         complete_marker_locked(m);
-    if (!told)
+    if (!reported)
         m->n_refs--, s->n_refs--; /* only the caller's reference is left of each */
-    const bool waits = told || over;
+    const bool waits = reported || over;
     unref_marker_locked(m);
     pthread_mutex_unlock(&s->lock);
     return waits ? 0 : -EIO;

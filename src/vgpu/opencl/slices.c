@@ -99,7 +99,7 @@ struct gn_sliced_program *gn_slices_built(struct gn_vgpu *v, cl_program program,
         p->facts = before->facts;
     gn_source_look(&p->facts, text, bytes);
     gn_source_look_options(&p->facts, options ? options : "");
-    gn_source_judge(&p->facts);
+    gn_source_conclude(&p->facts);
     free(text);
     p->program = program;
     p->n_refs = 1;

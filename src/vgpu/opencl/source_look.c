@@ -412,7 +412,7 @@ void gn_source_look_options(struct gn_source_facts *f, const char *options)
     }
 }
 
-void gn_source_judge(struct gn_source_facts *f)
+void gn_source_conclude(struct gn_source_facts *f)
 {
     if (f->whole)
         return;

@@ -37,6 +37,6 @@ struct gn_source_facts {
 void gn_source_look(struct gn_source_facts *f, const char *text, size_t n);
 void gn_source_look_options(struct gn_source_facts *f, const char *options);
 /* Call it last: writes the verdict into `whole`. */
-void gn_source_judge(struct gn_source_facts *f);
+void gn_source_conclude(struct gn_source_facts *f);
 
 #endif

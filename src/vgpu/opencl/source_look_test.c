@@ -23,7 +23,7 @@ static struct gn_source_facts facts_of(const char *text, const char *options)
     memcpy(copy, text, n);
     gn_source_look(&f, copy, n);
     gn_source_look_options(&f, options);
-    gn_source_judge(&f);
+    gn_source_conclude(&f);
     free(copy);
     return f;
 }

@@ -68,14 +68,14 @@ static bool exist_on(const cl_icd_dispatch *cl, cl_program program, cl_device_id
                      bool is_declared)
 {
     size_t most = 0, bytes = 0;
-    const bool told = !cl->clGetProgramBuildInfo(
+    const bool reported = !cl->clGetProgramBuildInfo(
         program, device, CL_PROGRAM_BUILD_GLOBAL_VARIABLE_TOTAL_SIZE, sizeof bytes, &bytes, NULL);
-    if (told && bytes)
+    if (reported && bytes)
         return true;
     if (cl->clGetDeviceInfo(device, CL_DEVICE_MAX_GLOBAL_VARIABLE_SIZE, sizeof most, &most, NULL) ||
         !most)
         return is_declared;
-    return !told;
+    return !reported;
 }
 
 bool gn_variables_exist(struct gn_vgpu *v, const struct gn_variables *x, cl_program program)

@@ -7,14 +7,12 @@
  * carries only messages that were under way when the vGPU came into the program, and is nudged as
  * in a worker.
  */
-#include "vgpu/migrate/released_objects.h"
-#include "vgpu/migrate/transfer.h"
-#include "vgpu/migrate/retained.h"
 #include "vgpu/core/serve.h"
 #include "vgpu/session/session_in_process.h"
 
 #include "base/clock.h"
 #include "base/descriptor.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "base/thread.h"
 
@@ -58,7 +56,7 @@ int gn_vgpu_serve_message(struct gn_vgpu *v, const void *message, uint32_t n_byt
     }
     if (gn_lost_is(&v->lost)) {
         pthread_mutex_unlock(&v->serving);
-        return atomic_load_explicit(&v->away, memory_order_seq_cst) ? -EAGAIN : -EPIPE;
+        return gn_vgpu_state(&v->life) == GN_VGPU_AWAY ? -EAGAIN : -EPIPE;
     }
     /* The program goes on although the end of its process has begun. */
     if (gn_gate_holds(&v->gate) && gn_vgpu_is_called_off(v))
@@ -120,8 +118,6 @@ static void clear(struct gn_vgpu *v)
 {
     static struct gn_counters nobodys;
     const struct gn_vgpu_boot *b = v->boot;
-    uint32_t index = 0;
-    struct gn_vobject *o;
     pthread_join(v->control, NULL);
     /* Threads that still call have seen by then that the vGPU is gone. */
     pthread_mutex_lock(&v->serving);
@@ -133,7 +129,7 @@ static void clear(struct gn_vgpu *v)
     gn_helpers_end(v);
     for (uint32_t i = 0; i < v->n_devices; i++)
         pthread_join(v->devices[i].thread, NULL);
-    gn_released_objects_leave(v);
+    v->migration->drop_home_events(v);
     for (uint32_t i = 0; i < v->n_devices; i++) {
         gn_list_for_each(q, &v->devices[i].queues, struct gn_vqueue, link)
         {
@@ -145,12 +141,7 @@ static void clear(struct gn_vgpu *v)
             gn_object_unref(object);
         }
     }
-    struct gn_retained *remains = v->api->contents ? gn_retained_begin(v) : NULL;
-    while (!gn_vgpu_is_called_off(v) && (o = gn_object_next(v, &index))) {
-        gn_retained_keep(remains, v, o);
-        gn_object_remove(v, o->id, o->kind);
-    }
-    gn_retained_done(remains, v);
+    v->migration->remove_objects(v);
     gn_objects_bury(v);
     if (v->api->leave && !gn_vgpu_is_called_off(v))
         v->api->leave(v);
@@ -162,7 +153,7 @@ static void clear(struct gn_vgpu *v)
     gn_vgpu_unhold(v);
 }
 
-static void *keeper_thread(void *arg)
+void *gn_vgpu_keeper_thread(void *arg)
 {
     struct gn_vgpu *v = arg;
     gn_objects_own_thread();
@@ -184,13 +175,13 @@ static void *keeper_thread(void *arg)
         if (hold_ns && keep(v, hold_ns))
             continue;
         if (!gn_vgpu_hold_ns(v)) {
-            gn_vgpu_rest(v);
+            gn_vgpu_park_grants(v);
             (void)gn_ring_park(&v->ring, 0);
         }
     }
     atomic_store_explicit(&v->clears, true, memory_order_seq_cst);
     /* Either this thread sees that the process ends, or the ending thread sees `clears`. */
-    if (atomic_load_explicit(&v->away, memory_order_seq_cst) && !gn_vgpu_is_called_off(v))
+    if (gn_vgpu_state(&v->life) == GN_VGPU_AWAY && !gn_vgpu_is_called_off(v))
         clear(v);
     atomic_store_explicit(&v->clears, false, memory_order_seq_cst);
     return NULL;
@@ -266,25 +257,24 @@ void gn_vgpu_process_ends(struct gn_vgpu *v, uint64_t until_ns)
  */
 static void end(struct gn_vgpu *v)
 {
-    /*
-     * Handed over, or never loaded completely: another process has the memory that the program
-     * shares with its vGPU.
-     */
-    const bool away =
-        v->counters_there ||
-        (v->told_to_end && atomic_load_explicit(&v->saved_awaiting_commit, memory_order_seq_cst));
-    if (atomic_exchange_explicit(&v->ended, true, memory_order_seq_cst))
+    if (!gn_vgpu_end_life(&v->life, v->told_to_end))
         return;
-    atomic_store_explicit(&v->away, away, memory_order_seq_cst);
+    /* gantryd notices that the control socket hangs up. */
+    gn_fd_shutdown(v->boot->control_fd);
     gn_lost_declare(&v->lost);
-    gn_gate_tell(v);
+    gn_gate_notify(v);
+    /*
+     * From here on the keeper may clear a vGPU that is away. It closes the descriptors, and their
+     * numbers may belong to the next vGPU that comes into this program.
+     */
+    if (!pthread_equal(pthread_self(), v->control)) /* the keeper waits for that one */
+        GN_FAULT("in-process-lost");
     /*
      * A waiting program notices that the session's socket hangs up, unless another process has that
-     * socket now; gantryd notices the control socket.
+     * socket now.
      */
-    if (!away)
+    if (gn_vgpu_state(&v->life) != GN_VGPU_AWAY)
         gn_fd_shutdown(v->boot->session_fd);
-    gn_fd_shutdown(v->boot->control_fd);
     for (uint32_t i = 0; i < v->n_devices; i++)
         gn_device_wake(&v->devices[i]);
 }
@@ -292,7 +282,7 @@ static void end(struct gn_vgpu *v)
 void gn_vgpu_forked(struct gn_vgpu *v)
 {
     const struct gn_vgpu_boot *b = v->boot;
-    if (atomic_load_explicit(&v->away, memory_order_seq_cst))
+    if (gn_vgpu_state(&v->life) == GN_VGPU_AWAY)
         return;
     const int fds[] = {b->session_fd, b->control_fd,  b->tell_fd,   b->ring.fd,
                        b->events.fd,  b->counters.fd, b->grants.fd, v->lease.wake_fd};
@@ -301,21 +291,6 @@ void gn_vgpu_forked(struct gn_vgpu *v)
     const uint32_t n = atomic_load_explicit(&v->n_segments, memory_order_acquire);
     for (uint32_t i = 0; i < n; i++)
         gn_fd_close(v->segments[i].fd);
-}
-
-/*
- * Loads the vGPU from a worker, and waits until gantryd commits or aborts. 0: this process owns the
- * vGPU.
- */
-static int take_over(struct gn_vgpu *v)
-{
-    struct gn_gate *g = &v->gate;
-    int rc = gn_vgpu_receive(v);
-    pthread_mutex_lock(&g->lock);
-    while (!rc && gn_gate_is_closed(g) && !gn_lost_is(&v->lost))
-        pthread_cond_wait(&g->wake, &g->lock);
-    pthread_mutex_unlock(&g->lock);
-    return rc ? rc : gn_lost_is(&v->lost) ? -ECANCELED : 0;
 }
 
 /* The control thread ends the vGPU. */
@@ -343,36 +318,3 @@ const struct gn_vgpu_session_ops gn_vgpu_session_in_process = {
     .unmap = unmap,
     .set_output = set_output,
 };
-
-int gn_vgpu_start_in_process(struct gn_vgpu *v, struct gn_vgpu_boot *boot,
-                             const struct gn_vgpu_api *api)
-{
-    const bool loads = boot->load_fd >= 0;
-    v->lease.wake_fd = -1;
-    v->migration = &gn_vgpu_migration;
-    int rc = loads ? gn_vgpu_receive_handover(&gn_vgpu_session_in_process, boot) : 0;
-    if (!rc)
-        rc = gn_vgpu_open(v, boot, &gn_vgpu_session_in_process, api);
-    if (rc) {
-        gn_fd_close(v->lease.wake_fd);
-        return rc < 0 ? rc : -EMFILE;
-    }
-    if (loads)
-        gn_vgpu_begin_load(v);
-    v->listens = true;
-    v->came = loads;
-    rc = gn_devices_start(v);
-    if (!rc)
-        rc = gn_vgpu_start_thread(v, gn_vgpu_control_thread, v, &v->control);
-    if (!rc)
-        rc = gn_vgpu_start_thread(v, keeper_thread, v, NULL);
-    if (rc && loads)
-        gn_vgpu_load_failed(v, rc);
-    if (!rc && loads)
-        rc = take_over(v);
-    if (loads)
-        gn_fd_close(boot->load_fd);
-    if (rc)
-        end(v);
-    return rc;
-}

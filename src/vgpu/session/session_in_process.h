@@ -2,13 +2,10 @@
 #ifndef GN_VGPU_SESSION_SESSION_IN_PROCESS_H
 #define GN_VGPU_SESSION_SESSION_IN_PROCESS_H
 
-struct gn_vgpu;
-struct gn_vgpu_api;
-struct gn_vgpu_boot;
-
-/* gn_vgpu_start_in_program (vgpu/vgpu.h) for a given API; v is zero. When it fails and v->listens
- * is set, some of the vGPU's threads may run, and use v. */
-int gn_vgpu_start_in_process(struct gn_vgpu *v, struct gn_vgpu_boot *boot,
-                             const struct gn_vgpu_api *api);
+/*
+ * The thread that has the serving thread's part which no message asks for, until the vGPU ends or
+ * another process has it: then it clears up. arg is the vGPU.
+ */
+void *gn_vgpu_keeper_thread(void *arg);
 
 #endif

@@ -13,7 +13,6 @@
 #include "link/frame.h"
 #include "shm/counters.h"
 #include "vgpu/core/vgpu_core.h"
-#include "vgpu/migrate/released_objects.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -149,9 +148,8 @@ void gn_shm_resume_as_owner(struct gn_vgpu *v)
 
 _Noreturn void gn_vgpu_end_worker(struct gn_vgpu *v)
 {
-    if (v->told_to_end && atomic_load_explicit(&v->saved_awaiting_commit, memory_order_seq_cst) &&
-        v->api->end) {
-        gn_released_objects_leave(v);
+    if (v->told_to_end && gn_vgpu_state(&v->life) == GN_VGPU_SAVED && v->api->end) {
+        v->migration->drop_home_events(v);
         v->api->end(v);
     }
     /* Nothing is taken down piece by piece: a driver in the middle of a kernel would have to be
@@ -203,7 +201,7 @@ static void serve(struct gn_vgpu *v)
             if (hold_ns)
                 gn_vgpu_held(v, rc == 0);
             if (rc == -ETIMEDOUT) {
-                gn_vgpu_rest(v);
+                gn_vgpu_park_grants(v);
                 rc = gn_ring_park(&v->ring, 0);
             }
         }

@@ -570,7 +570,7 @@ static void serve_connections(struct gn_vgpu *v)
             lost_at_ns = gn_now_ns();
             disconnect(h);
         }
-        gn_vgpu_rest(v);
+        gn_vgpu_park_grants(v);
         if (!sleep_until_ready(h, lost_at_ns)) {
             gn_log(GN_LOG_INFO, "vgpu=%08x the program has not come back", v->boot->id);
             return;

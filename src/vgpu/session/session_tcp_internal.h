@@ -11,12 +11,14 @@
 #include "wire/wire.h"
 
 /*
- * A session over tcp, for session_tcp.c and session_tcp_send.c, which serve it, and
- * tcp_session_handover.c, which hands it to another worker. The session's memory is this process's
- * own; the program gets its changes as records (link/record.h). The socket thread serves the
- * connection.
+ * A session over tcp, for session_tcp.c and session_tcp_send.c, which serve it, session_tcp_load.c,
+ * which takes it from another worker, and migrate/tcp_session_handover.c, which hands it to one.
+ * The session's memory is this process's own; the program gets its changes as records
+ * (link/record.h). The socket thread serves the connection.
  */
 #define GN_REMOTE_CHUNK_BYTES (UINT64_C(1) << 20)
+/* Runs of pages, or of records' frames, that one handover may have. */
+#define GN_REMOTE_MAX_AREAS (UINT32_C(1) << 22)
 
 /*
  * A message whose bulk data has not come yet. The program waits for its answer, so later messages
@@ -63,7 +65,7 @@ struct gn_vgpu_tcp {
                         its last message */
     struct {
         bool begun;
-        struct gn_worker_hand_far far; /* its counts are of frames that have not come yet */
+        struct gn_worker_hand_tcp far; /* its counts are of frames that have not come yet */
     } taking; /* the loading thread: where the session stood at the source */
 };
 
@@ -97,9 +99,9 @@ int gn_vgpu_tcp_catch_prints(struct gn_vgpu_tcp *h);
  * objects are made anew, it is dropped. */
 void gn_vgpu_tcp_pass_prints(struct gn_vgpu_tcp *h);
 
-/* ---- migrate/tcp_session_handover.c */
+/* ---- session_tcp_load.c */
 
-/* The destination, before its socket thread serves: each frame of gn_far_session_hand, in order,
+/* The destination, before its socket thread serves: each frame of gn_tcp_handover_send, in order,
  * all of them untrusted. 0, -EPROTO or -ENOMEM. */
 struct gn_frame;
 int gn_vgpu_tcp_load_frame(struct gn_vgpu_tcp *h, const struct gn_frame *f);

@@ -217,7 +217,7 @@ static bool pass_prints(struct gn_vgpu_tcp *h, int which)
             continue;
         if (n <= 0)
             break;
-        if (atomic_load_explicit(&h->v->arriving, memory_order_relaxed))
+        if (gn_vgpu_state(&h->v->life) == GN_VGPU_ARRIVING)
             continue;
         append_print(h, (uint16_t)(which + 1), text, (uint32_t)n);
         any = true;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program on another machine whose vGPU is in a checkpoint (docs/moves.md). Nothing is handed
- * over: the program keeps the records that the worker has not received, as after any break, and the
- * checkpoint has both positions. So the program only waits longer, shows the stop's key to any
- * gantryd at its address, and believes that the vGPU has a worker when that gantryd says so. The
- * watcher thread alone.
+ * A tcp session whose vGPU is in a checkpoint (docs/moves.md): part of its watcher. Nothing is
+ * handed over: the program keeps the records that the worker has not received, as after any break,
+ * and the checkpoint has both positions. So the program only waits longer, shows the stop's key to
+ * any gantryd at its address, and believes that the vGPU has a worker when that gantryd says so.
+ * The watcher thread alone.
  */
 #include "guest/session/session_tcp_internal.h"
 
@@ -51,7 +51,7 @@ static int ask(struct gn_session_tcp *r)
     gn_session_wishes(&wait.weight, &wait.memory_bytes);
     memcpy(wait.key, r->stop.key, sizeof wait.key);
     atomic_store_explicit(&r->ask_due, false, memory_order_release);
-    const int rc = gn_link_wait_far(s->link, &wait, &r->platform, gn_now_ns() + TRY_NS, &a, &err);
+    const int rc = gn_link_wait_tcp(s->link, &wait, &r->platform, gn_now_ns() + TRY_NS, &a, &err);
     /* Another stop may have come while gantryd was asked. */
     if (rc == 1 && !atomic_load_explicit(&r->ask_due, memory_order_acquire)) {
         atomic_store_explicit(&r->stopped, false, memory_order_release);
@@ -75,7 +75,7 @@ void gn_session_tcp_ask_stopped(struct gn_session_tcp *r)
 static void hear(struct gn_session_tcp *r)
 {
     pthread_mutex_lock(&r->dialling);
-    (void)gn_link_hear(r->s->link); /* any message leads to a new question */
+    (void)gn_link_dispatch(r->s->link); /* any message leads to a new question */
     pthread_mutex_unlock(&r->dialling);
 }
 

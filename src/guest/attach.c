@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attaches a program to a vGPU: connects to gantryd, chooses the kind of session, maps the segments
- * and starts the watcher (core/session.c). Called on the program's thread that first needs a
- * device; waits until the vGPU's driver is up.
+ * and starts the watcher (core/session.c). The only file that puts a session together of its parts
+ * in core, session and migrate. Called on the program's thread that first needs a device; waits
+ * until the vGPU's driver is up.
  */
-#include "guest/session/session_ops.h"
+#include "guest/attach.h"
 
 #include "base/descriptor.h"
 #include "base/fault.h"
 #include "guest/core/report.h"
+#include "guest/migrate/follow_migration.h"
 #include "guest/session/session_in_process.h"
+#include "guest/session/session_ops.h"
 #include "guest/session/session_tcp.h"
 
 #include <errno.h>
@@ -17,19 +20,14 @@
 #include <string.h>
 #include <unistd.h>
 
-void gn_sessions_forked(void)
-{
-    gn_in_process_forget();
-}
-
 /* An unknown mode counts as remote, and is reported once per process. */
 static void warn_of_unknown_mode(const char *mode)
 {
-    static _Atomic bool told;
+    static _Atomic bool reported;
     if (!mode || !*mode || strcmp(mode, "remote") == 0 || strcmp(mode, "passthrough") == 0)
         return;
-    if (!atomic_exchange_explicit(&told, true, memory_order_relaxed))
-        gn_say(
+    if (!atomic_exchange_explicit(&reported, true, memory_order_relaxed))
+        gn_report(
             "GANTRY_MODE=%.32s is not a mode, so the program runs as remote; set it to remote or "
             "passthrough",
             mode);
@@ -67,7 +65,7 @@ struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t plat
     struct gn_session *s = aligned_alloc(64, gn_align_up(sizeof *s, 64));
     if (!s)
         return NULL;
-    gn_session_init(s, api);
+    gn_session_init(s, api, &gn_session_migration, &gn_session_shm);
     struct gn_attach_request request = {
         .platform = platform,
         .stdout_fd = gn_fd_is_open(STDOUT_FILENO) ? STDOUT_FILENO : -1,
@@ -85,7 +83,7 @@ struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t plat
         return NULL;
     }
     warn_of_unknown_mode(mode);
-    s->link->on_host = gn_in_process_take_over;
+    s->link->on_host = gn_in_process_adopt;
     s->link->on_host_ctx = s;
     s->link->on_move = gn_session_move_word;
     s->link->on_stop = gn_session_tcp_stop_word;
