@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run of a benchmark: measures one section after the other, and writes each one's result as
 soon as it is there, so that a run that is ended loses nothing. `make bench`, `make
-bench-fairness` and `make bench-move` are one each."""
+bench-fairness`, `make bench-move` and `make bench-memory` are one each."""
 
 import datetime
 import json

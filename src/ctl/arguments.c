@@ -259,6 +259,11 @@ static int add_policy(struct gn_ctl_args *args, const char *value, struct gn_err
     return add_word(&args->sim.policies, "policy", value, err);
 }
 
+static int add_sim_place(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    return add_word(&args->sim.places, "place", value, err);
+}
+
 static int set_sim(const char **to, const char *value)
 {
     *to = value; /* parsed by src/sim */
@@ -302,6 +307,26 @@ static int set_seed(struct gn_ctl_args *args, const char *value, struct gn_error
 static int set_trace(struct gn_ctl_args *args, const char *value, struct gn_error *err)
 {
     return set_sim(&args->sim.trace, value);
+}
+
+static int set_sim_memory(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    return set_sim(&args->sim.memory, value);
+}
+
+static int set_sim_slot(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    return set_sim(&args->sim.slot, value);
+}
+
+static int set_sim_bus(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    return set_sim(&args->sim.bus, value);
+}
+
+static int set_sim_swap_share(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    return set_sim(&args->sim.swap_share, value);
 }
 
 static int set_cost(struct gn_ctl_args *args, const char *value, struct gn_error *err)
@@ -442,6 +467,11 @@ static const struct option {
     {"spin", GN_OPTION_SIM, true, set_spin},
     {"seed", GN_OPTION_SIM, true, set_seed},
     {"trace", GN_OPTION_SIM, true, set_trace},
+    {"memory", GN_OPTION_SIM, true, set_sim_memory},
+    {"slot", GN_OPTION_SIM, true, set_sim_slot},
+    {"bus", GN_OPTION_SIM, true, set_sim_bus},
+    {"place", GN_OPTION_SIM, true, add_sim_place},
+    {"swap-share", GN_OPTION_SIM, true, set_sim_swap_share},
     {"cost", GN_OPTION_SIM, false, set_cost},
     {"once", GN_OPTION_TOP, false, set_once},
     {"delay", GN_OPTION_TOP, true, set_delay},

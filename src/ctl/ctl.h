@@ -32,8 +32,9 @@ struct gn_ctl_words {
 
 /* The options of `sim`, as text; src/sim parses them. */
 struct gn_ctl_sim_args {
-    struct gn_ctl_words tenants, programs, policies;
+    struct gn_ctl_words tenants, programs, policies, places;
     const char *devices, *time, *slice, *spin, *seed, *trace;
+    const char *memory, *slot, *bus, *swap_share;
     bool cost;
 };
 

@@ -20,7 +20,21 @@ static void add_usage(json_t *o, const struct gn_sim_usage *u)
         json_object_set_new(o, "wait_longest_ns", json_integer((json_int_t)u->waits.longest_ns));
 }
 
-static json_t *tenant_object(const struct gn_sim_tenant *t, const struct gn_sim_tenant_result *r)
+static void add_memory(json_t *o, const struct gn_sim_usage *u, const struct gn_sim_result *r)
+{
+    if (!r->place)
+        return;
+    json_object_set_new(o, "swaps", json_integer((json_int_t)u->swaps));
+    json_object_set_new(o, "swap_in_bytes",
+                        json_integer((json_int_t)(u->copied_in * r->slot_bytes)));
+    json_object_set_new(o, "swap_out_bytes",
+                        json_integer((json_int_t)(u->copied_out * r->slot_bytes)));
+    json_object_set_new(o, "others_between", json_integer((json_int_t)u->others_between));
+    json_object_set_new(o, "of_wait_bound", json_real(u->of_wait_bound));
+}
+
+static json_t *tenant_object(const struct gn_sim_tenant *t, const struct gn_sim_tenant_result *r,
+                             const struct gn_sim_result *run)
 {
     json_t *o = json_object();
     json_object_set_new(o, "name", json_string(t->name));
@@ -36,17 +50,24 @@ static json_t *tenant_object(const struct gn_sim_tenant *t, const struct gn_sim_
         json_object_set_new(o, "ratio_least", json_real(r->least_ratio));
         json_object_set_new(o, "ratio_most", json_real(r->most_ratio));
     }
+    if (run->place && t->reserve_bytes)
+        json_object_set_new(o, "reserve_bytes", json_integer((json_int_t)t->reserve_bytes));
     add_usage(o, &r->usage);
+    add_memory(o, &r->usage, run);
     return o;
 }
 
 static json_t *program_object(const struct gn_sim_workload *w, uint32_t i,
-                              const struct gn_sim_usage *u)
+                              const struct gn_sim_result *run)
 {
     json_t *o = json_object();
     json_object_set_new(o, "name", json_string(w->programs[i].name));
     json_object_set_new(o, "tenant", json_string(w->tenants[w->programs[i].tenant].name));
-    add_usage(o, u);
+    add_usage(o, &run->programs[i]);
+    if (run->place)
+        json_object_set_new(o, "memory_bytes",
+                            json_integer((json_int_t)w->programs[i].memory_bytes));
+    add_memory(o, &run->programs[i], run);
     return o;
 }
 
@@ -58,6 +79,18 @@ static json_t *device_object(const struct gn_sim_result *r, uint32_t i)
     json_object_set_new(o, "wasted", json_real((double)d->wasted_ns / (double)r->time_ns));
     json_object_set_new(o, "turns", json_integer((json_int_t)d->turns));
     json_object_set_new(o, "vgpus", json_integer(d->n_vgpus));
+    if (!r->place)
+        return o;
+    json_object_set_new(o, "slots", json_integer(r->n_slots));
+    json_object_set_new(o, "slot_bytes", json_integer((json_int_t)r->slot_bytes));
+    json_object_set_new(o, "swaps", json_integer((json_int_t)d->swaps));
+    json_object_set_new(o, "chunk_copies", json_integer((json_int_t)d->copied_in));
+    json_object_set_new(o, "swap_in_bytes",
+                        json_integer((json_int_t)(d->copied_in * r->slot_bytes)));
+    json_object_set_new(o, "swap_out_bytes",
+                        json_integer((json_int_t)(d->copied_out * r->slot_bytes)));
+    json_object_set_new(o, "copier_busy", json_real((double)d->copying_ns / (double)r->time_ns));
+    json_object_set_new(o, "rearranged", json_integer((json_int_t)d->rearranged));
     return o;
 }
 
@@ -80,20 +113,23 @@ static json_t *run_object(const struct gn_ctl_simulated *s, uint32_t run)
            *devices = json_array();
     uint64_t busy = 0, wasted = 0;
     for (uint32_t i = 0; i < r->n_tenants; i++)
-        json_array_append_new(tenants, tenant_object(&s->w->tenants[i], &r->tenants[i]));
+        json_array_append_new(tenants, tenant_object(&s->w->tenants[i], &r->tenants[i], r));
     for (uint32_t i = 0; i < r->n_programs; i++)
-        json_array_append_new(programs, program_object(s->w, i, &r->programs[i]));
+        json_array_append_new(programs, program_object(s->w, i, r));
     for (uint32_t i = 0; i < r->n_devices; i++) {
         json_array_append_new(devices, device_object(r, i));
         busy += r->devices[i].busy_ns;
         wasted += r->devices[i].wasted_ns;
     }
     json_object_set_new(o, "policy", json_string(r->policy->name));
+    if (r->place)
+        json_object_set_new(o, "place", json_string(r->place->name));
     if (r->fairness >= 0)
         json_object_set_new(o, "fairness", json_real(r->fairness));
     json_object_set_new(o, "busy", json_real((double)busy / (double)r->time_ns / r->n_devices));
     json_object_set_new(o, "wasted", json_real((double)wasted / (double)r->time_ns / r->n_devices));
     add_usage(o, &r->all);
+    add_memory(o, &r->all, r);
     json_object_set_new(o, "picks", json_integer((json_int_t)r->decisions.n_picks));
     json_object_set_new(o, "yields", json_integer((json_int_t)r->decisions.n_yields));
     json_object_set_new(o, "wakes", json_integer((json_int_t)r->decisions.n_wakes));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints the results of `gantry sim` for people: a single policy in full with a bar chart, several
- * policies side by side. Main thread.
+ * Prints the results of `gantry sim` for people: a single run in full with a bar chart, several
+ * side by side. Main thread.
  */
 #include <stdio.h>
 #include <string.h>
@@ -156,7 +156,8 @@ static int print_summary(const struct gn_ctl_simulated *s)
             wasted += r->devices[k].wasted_ns;
             least = r->devices[k].busy_ns < least ? r->devices[k].busy_ns : least;
         }
-        gn_table_add(&t, r->policy->name);
+        char name[48];
+        gn_table_add(&t, gn_ctl_sim_name(s, i, name));
         if (r->fairness < 0)
             gn_table_add(&t, NULL);
         else
@@ -174,7 +175,75 @@ static int print_summary(const struct gn_ctl_simulated *s)
     return rc;
 }
 
-/* ---- side by side: one column per policy */
+/* ---- memory: one line per run; for a single run also one per program */
+
+static void add_size(struct gn_table *t, uint64_t bytes)
+{
+    char text[32];
+    static const char units[] = "BKMGT";
+    double n = (double)bytes;
+    size_t u = 0;
+    for (; n >= 1024 && u < 4; u++)
+        n /= 1024;
+    snprintf(text, sizeof text, n < 10 && u ? "%.1f%c" : "%.0f%c", n, units[u]);
+    gn_table_add(t, text);
+}
+
+static int print_memory(const struct gn_ctl_simulated *s)
+{
+    static const struct gn_table_column columns[] = {
+        {"MEMORY", false}, {"SWAPS", true},  {"SLOTS IN", true}, {"IN", true},
+        {"OUT", true},     {"COPIER", true}, {"A TURN", true},
+    };
+    struct gn_table t;
+    gn_table_init(&t, columns, sizeof columns / sizeof columns[0]);
+    for (uint32_t i = 0; i < s->n_runs; i++) {
+        const struct gn_sim_result *r = &s->runs[i];
+        char name[48];
+        uint64_t copying_ns = 0;
+        for (uint32_t k = 0; k < r->n_devices; k++)
+            copying_ns += r->devices[k].copying_ns;
+        snprintf(name, sizeof name, "%s", r->place->name);
+        gn_table_add(&t, s->n_runs > 1 ? gn_ctl_sim_name(s, i, name) : name);
+        gn_table_add_number(&t, r->all.swaps);
+        gn_table_add_number(&t, r->all.copied_in);
+        add_size(&t, r->all.copied_in * r->slot_bytes);
+        add_size(&t, r->all.copied_out * r->slot_bytes);
+        add_percent(&t, (double)copying_ns / (double)r->time_ns / r->n_devices);
+        add_text(&t, "%.2f", r->all.turns ? (double)r->all.copied_in / (double)r->all.turns : 0);
+    }
+    putchar('\n');
+    int rc = gn_table_print(&t);
+    gn_table_fini(&t);
+    return rc;
+}
+
+static int print_program_memory(const struct gn_sim_workload *w, const struct gn_sim_result *r)
+{
+    static const struct gn_table_column columns[] = {
+        {"PROGRAM", false}, {"TENANT", false}, {"VGPUS", true}, {"MEMORY", true},
+        {"SWAPS", true},    {"IN", true},      {"OUT", true},   {"OTHERS BETWEEN", true},
+    };
+    struct gn_table t;
+    gn_table_init(&t, columns, sizeof columns / sizeof columns[0]);
+    for (uint32_t i = 0; i < r->n_programs; i++) {
+        const struct gn_sim_usage *u = &r->programs[i];
+        gn_table_add(&t, w->programs[i].name);
+        add_tenant(&t, &w->tenants[w->programs[i].tenant]);
+        gn_table_add_number(&t, u->n_vgpus);
+        add_size(&t, w->programs[i].memory_bytes);
+        gn_table_add_number(&t, u->swaps);
+        add_size(&t, u->copied_in * r->slot_bytes);
+        add_size(&t, u->copied_out * r->slot_bytes);
+        gn_table_add_number(&t, u->others_between);
+    }
+    putchar('\n');
+    int rc = gn_table_print(&t);
+    gn_table_fini(&t);
+    return rc;
+}
+
+/* ---- side by side: one column per run */
 
 enum side { SHARES, WAITS, COSTS };
 
@@ -205,11 +274,12 @@ static void add_cell(struct gn_table *t, const struct gn_ctl_simulated *s, enum 
 static int print_side_by_side(const struct gn_ctl_simulated *s, enum side side)
 {
     static const char *const titles[] = {"TENANT", "TENANT", "VGPUS"};
-    struct gn_table_column columns[1 + GN_SIM_MAX_POLICIES] = {{titles[side], false}};
+    struct gn_table_column columns[1 + GN_CTL_MAX_RUNS] = {{titles[side], false}};
+    char names[GN_CTL_MAX_RUNS][48];
     struct gn_table t;
     const uint32_t n = side == COSTS ? GN_CTL_COSTS + 1 : s->w->n_tenants;
     for (uint32_t run = 0; run < s->n_runs; run++)
-        columns[1 + run] = (struct gn_table_column){s->runs[run].policy->name, true};
+        columns[1 + run] = (struct gn_table_column){gn_ctl_sim_name(s, run, names[run]), true};
     gn_table_init(&t, columns, 1 + (int)s->n_runs);
     for (uint32_t i = 0; i < n; i++) {
         if (side != COSTS)
@@ -252,6 +322,10 @@ int gn_ctl_sim_print(const struct gn_ctl_simulated *s)
     }
     putchar('\n');
     rc = rc ? rc : print_summary(s);
+    if (rc == 0 && s->runs[0].place && s->n_runs == 1)
+        rc = print_program_memory(s->w, &s->runs[0]);
+    if (rc == 0 && s->runs[0].place)
+        rc = print_memory(s);
     if (rc == 0 && s->cost) {
         puts("\nA decision on this machine's real clock: it varies from run to run");
         rc = print_side_by_side(s, COSTS);

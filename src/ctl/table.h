@@ -10,7 +10,7 @@
  * columns in the locale's encoding (the caller has called setlocale); characters that cannot be
  * printed become '?'.
  */
-#define GN_TABLE_MAX_COLUMNS 16
+#define GN_TABLE_MAX_COLUMNS 40
 
 struct gn_table_column {
     const char *title;

@@ -248,29 +248,49 @@ void gn_sched_remove(struct gn_sched *s, struct gn_sched_entity *e, uint64_t now
         s->policy->forget(&t->queue, &e->node);
 }
 
-void gn_sched_wake(struct gn_sched *s, struct gn_sched_entity *e, uint64_t now_ns)
+/* Puts an entity with work into its tenant's queue, or takes it out. ready_at_ns stays. */
+static void set_queued(struct gn_sched *s, struct gn_sched_entity *e, bool queued, uint64_t now_ns)
 {
     struct gn_sched_tenant *t = e->tenant;
-    if (e->node.ready || s->running == e)
-        return;
     if (t->floor)
         fill_floor(t, now_ns);
-    e->ready_at_ns = now_ns;
-    set_ready(&t->queue, &e->node, now_ns);
-    count_ready(s, t, 1);
+    if (queued)
+        set_ready(&t->queue, &e->node, now_ns);
+    else
+        set_unready(&t->queue, &e->node, now_ns);
+    count_ready(s, t, queued ? 1 : -1);
     requeue(s, t, now_ns);
+}
+
+void gn_sched_wake(struct gn_sched *s, struct gn_sched_entity *e, uint64_t now_ns)
+{
+    if (e->node.ready || e->awaits_memory || s->running == e)
+        return;
+    e->ready_at_ns = now_ns;
+    if (e->evicted)
+        e->awaits_memory = true;
+    else
+        set_queued(s, e, true, now_ns);
 }
 
 void gn_sched_sleep(struct gn_sched *s, struct gn_sched_entity *e, uint64_t now_ns)
 {
-    struct gn_sched_tenant *t = e->tenant;
-    if (!e->node.ready)
-        return;
-    if (t->floor)
-        fill_floor(t, now_ns);
-    set_unready(&t->queue, &e->node, now_ns);
-    count_ready(s, t, -1);
-    requeue(s, t, now_ns);
+    e->awaits_memory = false;
+    if (e->node.ready)
+        set_queued(s, e, false, now_ns);
+}
+
+void gn_sched_set_evicted(struct gn_sched *s, struct gn_sched_entity *e, bool evicted,
+                          uint64_t now_ns)
+{
+    e->evicted = evicted;
+    if (evicted && e->node.ready) {
+        e->awaits_memory = true;
+        set_queued(s, e, false, now_ns);
+    } else if (!evicted && e->awaits_memory) {
+        e->awaits_memory = false;
+        set_queued(s, e, true, now_ns);
+    }
 }
 
 /* ---- the device */
@@ -334,8 +354,10 @@ void gn_sched_yield(struct gn_sched *s, uint64_t used_ns, bool more_work, uint64
         fill(&t->floor_ns, &t->floor_at_ns, t->floor, now_ns);
         t->floor_ns -= (int64_t)used_ns;
     }
-    if (more_work) {
+    if (more_work)
         e->ready_at_ns = now_ns;
+    e->awaits_memory = more_work && e->evicted;
+    if (more_work && !e->evicted) {
         set_ready(&t->queue, &e->node, now_ns);
         count_ready(s, t, 1);
     }

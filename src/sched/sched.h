@@ -37,6 +37,8 @@ struct gn_sched_tenant {
 struct gn_sched_entity {
     struct gn_sched_node node; /* among its tenant's entities */
     struct gn_sched_tenant *tenant;
+    bool evicted;       /* its memory is not on the device */
+    bool awaits_memory; /* evicted with work: in no queue */
     uint64_t ready_at_ns;
     uint64_t used_ns, waited_ns; /* Counters: time on the device; time ready without it. */
     uint64_t n_grants;
@@ -84,6 +86,14 @@ void gn_sched_remove(struct gn_sched *s, struct gn_sched_entity *e, uint64_t now
 void gn_sched_wake(struct gn_sched *s, struct gn_sched_entity *e, uint64_t now_ns);
 /* The entity has no work any more, and was not picked. */
 void gn_sched_sleep(struct gn_sched *s, struct gn_sched_entity *e, uint64_t now_ns);
+
+/*
+ * The entity's memory is not on the device, or is there again. While evicted it is not picked; it
+ * may wake and sleep, and its waiting time counts. One that holds the device keeps it until it
+ * yields. When its memory is back it is queued like one that wakes: no other waits for its arrears.
+ */
+void gn_sched_set_evicted(struct gn_sched *s, struct gn_sched_entity *e, bool evicted,
+                          uint64_t now_ns);
 
 /*
  * Picks the next holder of the device, if it has none, and sets for how long at most. NULL: there

@@ -12,6 +12,7 @@
 
 #include "base/checked.h"
 #include "base/ini.h"
+#include "base/size.h"
 
 #define GIVEN_THINK 1u /* bits of gn_sim_program.given */
 #define GIVEN_EVERY 2u
@@ -86,6 +87,24 @@ static int set_stay(struct gn_sim_program *p, const char *value, struct gn_error
     return gn_sim_parse_time(value, &p->stay, err);
 }
 
+static int set_memory(struct gn_sim_program *p, const char *value, struct gn_error *err)
+{
+    return gn_size_parse(value, &p->memory_bytes, err);
+}
+
+static int set_uses(struct gn_sim_program *p, const char *value, struct gn_error *err)
+{
+    return gn_sim_parse_part("a part of the memory", value, &p->uses, err);
+}
+
+static int set_writes(struct gn_sim_program *p, const char *value, struct gn_error *err)
+{
+    p->writes = 0;
+    return strcmp(value, "0") == 0
+               ? 0
+               : gn_sim_parse_part("a part of the memory", value, &p->writes, err);
+}
+
 static const struct program_key {
     const char *key;
     int (*set)(struct gn_sim_program *, const char *value, struct gn_error *err);
@@ -99,9 +118,12 @@ static const struct program_key {
     {"arrive", set_arrive, 32},
     {"stay", set_stay, 64},
     {"weight", set_program_weight, 128},
+    {"memory", set_memory, 256},
+    {"uses", set_uses, 512},
+    {"writes", set_writes, 1024},
 };
 
-#define KEYS_OF_PROGRAMS "kernel, think, every, burst, vgpus, arrive and stay"
+#define KEYS_OF_PROGRAMS "kernel, think, every, burst, vgpus, arrive, stay, memory, uses and writes"
 
 static const struct program_key *find_key(const char *key)
 {
@@ -156,7 +178,7 @@ static int set_program(struct gn_sim_workload *w, uint32_t program, const char *
 static int set_tenant(struct gn_sim_workload *w, uint32_t tenant, const char *key,
                       const char *value, struct gn_error *err)
 {
-    static const char *const keys[] = {"weight", "cap", "floor", "copies"};
+    static const char *const keys[] = {"weight", "cap", "floor", "copies", "reserve"};
     struct gn_sim_tenant *t = &w->tenants[tenant];
     int rc = 0;
     for (unsigned i = 0; i < GN_ARRAY_SIZE(keys); i++) {
@@ -167,6 +189,8 @@ static int set_tenant(struct gn_sim_workload *w, uint32_t tenant, const char *ke
         t->given |= 1u << i;
         if (i == 0)
             return gn_sim_parse_count("a weight", value, 1, GN_SCHED_WEIGHT_MAX, &t->weight, err);
+        if (i == 4)
+            return gn_size_parse(value, &t->reserve_bytes, err);
         if (i == 1)
             rc = gn_sim_parse_part("a cap", value, &t->cap, err);
         else if (i == 2)
@@ -180,7 +204,7 @@ static int set_tenant(struct gn_sim_workload *w, uint32_t tenant, const char *ke
     if (!k)
         return gn_fail(
             err, EINVAL,
-            "the keys of [tenant NAME] are weight, cap, floor, copies, " KEYS_OF_PROGRAMS,
+            "the keys of [tenant NAME] are weight, cap, floor, copies, reserve, " KEYS_OF_PROGRAMS,
             "unknown key \"%.100s\"", key);
     uint32_t own = gn_sim_workload_find_program(w, t->name);
     if (own != GN_SIM_NONE && w->programs[own].tenant != tenant)
@@ -283,12 +307,81 @@ static int set_trace(struct gn_sim_workload *w, const char *value, struct gn_err
     return 0;
 }
 
+static int set_device_memory(struct gn_sim_workload *w, const char *value, struct gn_error *err)
+{
+    return gn_size_parse(value, &w->memory_bytes, err);
+}
+
+static int set_slot(struct gn_sim_workload *w, const char *value, struct gn_error *err)
+{
+    int rc = gn_size_parse(value, &w->slot_bytes, err);
+    return rc || w->slot_bytes
+               ? rc
+               : gn_fail(err, EINVAL, "write 64M or so", "a slot of no memory holds nothing");
+}
+
+static int set_bus(struct gn_sim_workload *w, const char *value, struct gn_error *err)
+{
+    return gn_size_parse(value, &w->bus_bytes, err);
+}
+
+static int set_swap_share(struct gn_sim_workload *w, const char *value, struct gn_error *err)
+{
+    w->swap_share = 0;
+    return strcmp(value, "none") == 0
+               ? 0
+               : gn_sim_parse_part("a share of copies", value, &w->swap_share, err);
+}
+
+static int add_place(struct gn_sim_workload *w, const struct gn_place_policy *p,
+                     struct gn_error *err)
+{
+    for (uint32_t i = 0; i < w->n_places; i++)
+        if (w->places[i] == p)
+            return gn_fail(err, EINVAL, "name it once", "the placement %s is named twice", p->name);
+    w->places[w->n_places++] = p;
+    return 0;
+}
+
+/* "NAME[,NAME]..." or "all". */
+static int set_places(struct gn_sim_workload *w, const char *value, struct gn_error *err)
+{
+    const struct gn_place_policy *p;
+    int rc = 0;
+    for (unsigned i = 0; strcmp(value, "all") == 0; i++) {
+        if (!(p = gn_place_policy_at(i)))
+            return rc;
+        if ((rc = add_place(w, p, err)))
+            return rc;
+    }
+    for (const char *at = value; at && rc == 0;) {
+        const size_t n = strcspn(at, ",");
+        char name[GN_SIM_NAME_BYTES];
+        snprintf(name, sizeof name, "%.*s", n < sizeof name ? (int)n : (int)sizeof name - 1, at);
+        if (!(p = gn_place_policy_find(name)))
+            return gn_fail(err, EINVAL, "write turn, first-fit, size, utilization or all",
+                           "there is no placement \"%.100s\"", name);
+        rc = add_place(w, p, err);
+        at = at[n] ? at + n + 1 : NULL;
+    }
+    return rc;
+}
+
 static const struct {
     const char *key;
     int (*set)(struct gn_sim_workload *, const char *value, struct gn_error *err);
-} sim_keys[] = {{"devices", set_devices}, {"time", set_time}, {"slice", set_slice},
-                {"spin", set_spin},       {"seed", set_seed}, {"trace", set_trace},
-                {"policy", set_policies}};
+} sim_keys[] = {{"devices", set_devices},
+                {"time", set_time},
+                {"slice", set_slice},
+                {"spin", set_spin},
+                {"seed", set_seed},
+                {"trace", set_trace},
+                {"policy", set_policies},
+                {"memory", set_device_memory},
+                {"slot", set_slot},
+                {"bus", set_bus},
+                {"swap-share", set_swap_share},
+                {"place", set_places}};
 
 int gn_sim_workload_set(struct gn_sim_workload *w, const char *key, const char *value,
                         struct gn_error *err)
@@ -296,9 +389,11 @@ int gn_sim_workload_set(struct gn_sim_workload *w, const char *key, const char *
     for (size_t i = 0; i < GN_ARRAY_SIZE(sim_keys); i++)
         if (strcmp(key, sim_keys[i].key) == 0)
             return sim_keys[i].set(w, value, err);
-    return gn_fail(err, EINVAL,
-                   "the keys of [sim] are devices, time, slice, spin, seed, trace and policy",
-                   "unknown key \"%.100s\"", key);
+    return gn_fail(
+        err, EINVAL,
+        "the keys of [sim] are devices, time, slice, spin, seed, trace, policy, memory, slot, "
+        "bus, place and swap-share",
+        "unknown key \"%.100s\"", key);
 }
 
 /* ---- the file */
@@ -351,7 +446,8 @@ static int set_sim(struct parser *p, const char *key, const char *value, struct 
     for (unsigned i = 0; i < GN_ARRAY_SIZE(sim_keys); i++) {
         if (strcmp(key, sim_keys[i].key) != 0)
             continue;
-        if (sim_keys[i].set != set_policies && (p->given & (1u << i)))
+        if (sim_keys[i].set != set_policies && sim_keys[i].set != set_places &&
+            (p->given & (1u << i)))
             return twice(key, err);
         p->given |= 1u << i;
         if (sim_keys[i].set == set_trace)

@@ -44,9 +44,23 @@ static void note_contention(struct gn_sim_world *world, struct gn_sim_device *d)
         d->contended_ns = world->now_ns;
 }
 
+/* The holder's first kernel of this grant. */
+static void begin_turn(struct gn_sim_world *world, struct gn_sim_device *d)
+{
+    struct gn_sim_vgpu *v = d->holder;
+    const uint64_t launched_ns = gn_sim_program_launched(world, v);
+    d->granted_ns = world->now_ns;
+    gn_sim_memory_turn(world, d);
+    gn_sim_add_wait(world, v,
+                    world->now_ns -
+                        (launched_ns < v->e.ready_at_ns ? launched_ns : v->e.ready_at_ns));
+    run(world, d);
+}
+
 static void pick(struct gn_sim_world *world, struct gn_sim_device *d)
 {
     uint64_t slice_ns, retry_ns;
+    gn_sim_memory_swap(world, d);
     const uint64_t since = clock_now(world);
     struct gn_sched_entity *e = gn_sched_pick(&d->sched, world->now_ns, &slice_ns, &retry_ns);
     clock_stop(world, since);
@@ -61,17 +75,25 @@ static void pick(struct gn_sim_world *world, struct gn_sim_device *d)
     struct gn_sim_vgpu *v = gn_container_of(e, struct gn_sim_vgpu, e);
     d->holder = v;
     d->asked = false;
-    d->granted_ns = world->now_ns;
     d->slice_ns = slice_ns;
     d->used_ns = d->wasted_ns = 0;
     d->contended_ns = GN_SIM_NEVER;
     d->result->turns++;
     v->usage->turns++;
     note_contention(world, d);
-    const uint64_t launched_ns = gn_sim_program_launched(world, v);
-    gn_sim_add_wait(world, v,
-                    world->now_ns - (launched_ns < e->ready_at_ns ? launched_ns : e->ready_at_ns));
-    run(world, d);
+    const uint64_t copy_ns = gn_sim_memory_copy(world, d);
+    if (copy_ns) {
+        d->state = GN_SIM_COPIES;
+        gn_sim_heap_set(&world->heap, &d->timer, world->now_ns + copy_ns);
+    } else {
+        begin_turn(world, d);
+    }
+}
+
+void gn_sim_device_pick(struct gn_sim_world *world, struct gn_sim_device *d)
+{
+    if (d->state == GN_SIM_FREE)
+        pick(world, d);
 }
 
 /* Counts the time without work as wasted from when another vGPU waited. */
@@ -87,6 +109,9 @@ static void end_idling(struct gn_sim_world *world, struct gn_sim_device *d)
 static void give_back(struct gn_sim_world *world, struct gn_sim_device *d, bool more_work)
 {
     end_idling(world, d);
+    if (d->state == GN_SIM_COPIES)
+        gn_sim_memory_abort(world, d, &d->timer);
+    gn_sim_memory_yield(world, d, d->used_ns + d->wasted_ns, more_work);
     d->state = GN_SIM_FREE;
     d->holder = NULL;
     gn_sim_heap_clear(&world->heap, &d->timer);
@@ -94,6 +119,11 @@ static void give_back(struct gn_sim_world *world, struct gn_sim_device *d, bool 
     gn_sched_yield(&d->sched, d->used_ns + d->wasted_ns, more_work, world->now_ns);
     clock_stop(world, since);
     world->result->decisions.n_yields++;
+}
+
+void gn_sim_device_give_up(struct gn_sim_world *world, struct gn_sim_device *d)
+{
+    give_back(world, d, false);
 }
 
 static void hold(struct gn_sim_world *world, struct gn_sim_device *d)
@@ -121,7 +151,7 @@ static void end_kernel(struct gn_sim_world *world, struct gn_sim_device *d)
         give_back(world, d, false);
         gn_sched_remove(&d->sched, &v->e, world->now_ns);
         gn_sim_program_gone(world, v);
-        pick(world, d);
+        gn_sim_device_pick(world, d);
     } else if (!gn_sim_program_has_work(v)) {
         gn_sim_set_working(world, v, false);
         hold(world, d);
@@ -141,6 +171,10 @@ void gn_sim_device_fire(struct gn_sim_timer *t, void *ctx)
         end_kernel(world, d);
         return;
     }
+    if (d->state == GN_SIM_COPIES) {
+        begin_turn(world, d);
+        return;
+    }
     if (d->state == GN_SIM_HOLDS)
         give_back(world, d, false);
     pick(world, d);
@@ -157,12 +191,13 @@ void gn_sim_device_work(struct gn_sim_world *world, struct gn_sim_vgpu *v)
         }
         return;
     }
-    if (v->e.node.ready)
+    if (v->e.node.ready || v->e.awaits_memory)
         return;
     const uint64_t since = clock_now(world);
     gn_sched_wake(&d->sched, &v->e, world->now_ns);
     clock_stop(world, since);
     world->result->decisions.n_wakes++;
+    gn_sim_memory_work(world, v);
     if (d->state == GN_SIM_FREE) {
         pick(world, d);
         return;

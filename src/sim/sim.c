@@ -54,6 +54,13 @@ static int add_usage(struct gn_sim_usage *to, const struct gn_sim_usage *from)
     to->kernels += from->kernels;
     to->turns += from->turns;
     to->left += from->left;
+    to->swaps += from->swaps;
+    to->copied_in += from->copied_in;
+    to->copied_out += from->copied_out;
+    if (from->others_between > to->others_between)
+        to->others_between = from->others_between;
+    if (from->of_wait_bound > to->of_wait_bound)
+        to->of_wait_bound = from->of_wait_bound;
     return gn_sim_waits_merge(&to->waits, &from->waits);
 }
 
@@ -121,15 +128,16 @@ void gn_sim_result_fini(struct gn_sim_result *r)
     memset(r, 0, sizeof *r);
 }
 
-int gn_sim_run(const struct gn_sim_workload *w, const struct gn_sched_policy *policy, bool measure,
-               struct gn_sim_result *ret, struct gn_error *err)
+int gn_sim_run(const struct gn_sim_workload *w, const struct gn_sched_policy *policy,
+               const struct gn_place_policy *place, bool measure, struct gn_sim_result *ret,
+               struct gn_error *err)
 {
     struct gn_sim_world world = {.w = w};
     struct gn_sim_result r;
     uint64_t n_events = 0;
     int rc = result_init(&r, w, policy);
     if (rc == 0)
-        rc = gn_sim_world_init(&world, w, policy, &r);
+        rc = gn_sim_world_init(&world, w, policy, place, &r);
     world.measure = measure;
     world.clock_cost_ns = measure ? clock_cost() : 0;
     for (struct gn_sim_timer *t; rc == 0 && (t = gn_sim_heap_next(&world.heap, w->time_ns - 1));) {
@@ -175,7 +183,7 @@ int gn_sim_cost(const struct gn_sched_policy *policy, uint32_t n_vgpus,
     if (rc == 0)
         rc = gn_sim_workload_finish(&w, err);
     if (rc == 0)
-        rc = gn_sim_run(&w, policy, true, &r, err);
+        rc = gn_sim_run(&w, policy, w.places[0], true, &r, err);
     if (rc == 0) {
         *ret = r.decisions;
         gn_sim_result_fini(&r);

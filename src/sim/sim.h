@@ -16,6 +16,14 @@ struct gn_sim_usage {
     uint64_t kernels; /* kernels that ended */
     uint64_t turns;   /* grants of a device */
     uint64_t left;    /* kernels that were launched on a schedule and did not begin */
+    /* Of memory: swaps in, and the slots that were copied each way. */
+    uint64_t swaps, copied_in, copied_out;
+    /*
+     * While one vGPU with work was evicted, the most swaps in of others; the same over its wait
+     * bound.
+     */
+    uint64_t others_between;
+    double of_wait_bound;
     /*
      * Time until the device was granted, one value for each wait. The longest value includes vGPUs
      * that still wait at the end.
@@ -34,7 +42,10 @@ struct gn_sim_device_result {
     uint64_t busy_ns;
     uint64_t wasted_ns; /* held without work while another vGPU waited */
     uint64_t turns;
-    uint32_t n_vgpus; /* vGPUs that arrived at it */
+    uint32_t n_vgpus;                      /* vGPUs that arrived at it */
+    uint64_t swaps, copied_in, copied_out; /* swaps in; slots each way */
+    uint64_t copying_ns;                   /* the time of all copies */
+    uint64_t rearranged;                   /* how often addresses changed */
 };
 
 /* Calls of the scheduler, and their time on the real clock if it was measured. */
@@ -45,6 +56,9 @@ struct gn_sim_decisions {
 
 struct gn_sim_result {
     const struct gn_sched_policy *policy;
+    const struct gn_place_policy *place; /* NULL: memory is not simulated */
+    uint32_t n_slots;                    /* of a device */
+    uint64_t slot_bytes;
     uint64_t time_ns;
     struct gn_sim_usage all;
     struct gn_sim_tenant_result *tenants; /* in the workload's order */
@@ -56,11 +70,13 @@ struct gn_sim_result {
 };
 
 /*
- * The workload must be finished (gn_sim_workload_finish). measure: also measure on the real clock.
+ * The workload must be finished (gn_sim_workload_finish). place: ignored if devices have no memory.
+ * measure: also measure on the real clock.
  * Returns 0, -ENOMEM, or -E2BIG if there are too many events.
  */
-int gn_sim_run(const struct gn_sim_workload *w, const struct gn_sched_policy *policy, bool measure,
-               struct gn_sim_result *ret, struct gn_error *err);
+int gn_sim_run(const struct gn_sim_workload *w, const struct gn_sched_policy *policy,
+               const struct gn_place_policy *place, bool measure, struct gn_sim_result *ret,
+               struct gn_error *err);
 void gn_sim_result_fini(struct gn_sim_result *r);
 
 /*

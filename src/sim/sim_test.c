@@ -26,7 +26,7 @@ static void simulate(const char *policy, const char *text)
     gn_sim_workload_init(&w);
     if (gn_sim_workload_parse(&w, "test", text, strlen(text), &err) ||
         gn_sim_workload_finish(&w, &err) ||
-        gn_sim_run(&w, gn_sched_policy_find(policy), false, &r, &err))
+        gn_sim_run(&w, gn_sched_policy_find(policy), w.places[0], false, &r, &err))
         fail_msg("%s", err.what);
 }
 

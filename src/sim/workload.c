@@ -29,6 +29,7 @@ void gn_sim_workload_init(struct gn_sim_workload *w)
     w->slice_ns = DEFAULT_SLICE;
     w->spin_ns = DEFAULT_SPIN;
     w->seed = 1;
+    w->swap_share = GN_PLACE_SHARE;
 }
 
 void gn_sim_workload_fini(struct gn_sim_workload *w)
@@ -108,8 +109,12 @@ int gn_sim_workload_new_program(struct gn_sim_workload *w, const char *name, uin
         return gn_fail(err, ENOMEM, NULL, "out of memory");
     w->programs = grown;
     struct gn_sim_program *p = &w->programs[w->n_programs++];
-    *p = (struct gn_sim_program){
-        .tenant = tenant, .n_vgpus = 1, .weight = DEFAULT_WEIGHT, .burst = 1};
+    *p = (struct gn_sim_program){.tenant = tenant,
+                                 .n_vgpus = 1,
+                                 .weight = DEFAULT_WEIGHT,
+                                 .burst = 1,
+                                 .uses = GN_PLACE_WHOLE,
+                                 .writes = GN_PLACE_WHOLE};
     p->kernel = (struct gn_sim_time){.n = 1, .ns = {DEFAULT_KERNEL}};
     p->think = p->arrive = (struct gn_sim_time){.n = 1, .ns = {0}};
     snprintf(p->name, sizeof p->name, "%s", name);
@@ -138,6 +143,44 @@ static int give_programs(struct gn_sim_workload *w, struct gn_error *err)
     return 0;
 }
 
+/* At most UINT32_MAX, so that sums of them do not overflow. */
+static uint64_t to_slots(uint64_t bytes, uint64_t slot_bytes)
+{
+    const uint64_t n = bytes / slot_bytes + (bytes % slot_bytes != 0);
+    return n < UINT32_MAX ? n : UINT32_MAX;
+}
+
+/* Each vGPU must be able to have all of its memory at once, beside the others' reserves. */
+static int check_memory(const struct gn_sim_workload *w, struct gn_error *err)
+{
+    struct gn_place p;
+    uint64_t reserved = 0;
+    if (!w->memory_bytes) {
+        for (uint32_t i = 0; i < w->n_programs; i++)
+            if (w->programs[i].memory_bytes)
+                return gn_fail(err, EINVAL, "give the devices a memory, too: --memory 8G",
+                               "\"%s\" has memory, and the devices have none", w->programs[i].name);
+        return 0;
+    }
+    if (gn_place_init(&p, gn_place_policy_at(0), w->memory_bytes, w->slot_bytes, 0))
+        return gn_fail(err, EINVAL, "write more memory, or a smaller slot",
+                       "the memory of a device is less than a slot");
+    for (uint32_t i = 0; i < w->n_tenants; i++)
+        reserved += to_slots(w->tenants[i].reserve_bytes, p.slot_bytes) * w->tenants[i].copies;
+    if (reserved > p.n_slots)
+        return gn_fail(err, EINVAL, "lower them until they fit",
+                       "the reserves are more than a device has");
+    for (uint32_t i = 0; i < w->n_programs; i++) {
+        const struct gn_sim_tenant *t = &w->tenants[w->programs[i].tenant];
+        const uint64_t others = reserved - to_slots(t->reserve_bytes, p.slot_bytes);
+        if (to_slots(w->programs[i].memory_bytes, p.slot_bytes) + others > p.n_slots)
+            return gn_fail(err, EINVAL, "give the devices more, or reserve less",
+                           "\"%s\" has more memory than a device has beside the reserves",
+                           w->programs[i].name);
+    }
+    return 0;
+}
+
 /* Without a given time, a recorded workload ends when its last kernel would, if it ran alone. */
 static uint64_t recorded_time(const struct gn_sim_trace *t)
 {
@@ -162,6 +205,10 @@ int gn_sim_workload_finish(struct gn_sim_workload *w, struct gn_error *err)
                        "no tenants are described");
     if ((rc = give_programs(w, err)))
         return rc;
+    if ((rc = check_memory(w, err)))
+        return rc;
+    if (!w->n_places)
+        w->places[w->n_places++] = gn_place_policy_at(0);
     if (!w->n_policies)
         w->policies[w->n_policies++] = gn_sched_policy_at(0);
     if (!w->time_ns)

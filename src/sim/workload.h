@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "place/place.h"
 #include "sched/sched.h"
 #include "sim/draw.h"
 
@@ -20,15 +21,17 @@
 #define GN_SIM_MAX_PROGRAMS 10000
 #define GN_SIM_MAX_REQUESTS 10000000 /* of a recorded workload */
 #define GN_SIM_MAX_POLICIES 8
+#define GN_SIM_MAX_PLACES   4
 #define GN_SIM_NAME_BYTES   64
 
 struct gn_sim_tenant {
     char name[GN_SIM_NAME_BYTES];
     uint32_t weight;
-    uint32_t cap, floor; /* parts of GN_SCHED_WHOLE, on each device; 0: none */
-    uint32_t copies;     /* number of equal tenants */
-    unsigned given;      /* bits of the keys that were given */
-    bool recorded;       /* the trace has programs of this tenant */
+    uint32_t cap, floor;    /* parts of GN_SCHED_WHOLE, on each device; 0: none */
+    uint32_t copies;        /* number of equal tenants */
+    uint64_t reserve_bytes; /* on each device */
+    unsigned given;         /* bits of the keys that were given */
+    bool recorded;          /* the trace has programs of this tenant */
 };
 
 struct gn_sim_program {
@@ -45,7 +48,9 @@ struct gn_sim_program {
     struct gn_sim_time arrive; /* when a vGPU arrives */
     struct gn_sim_time stay;   /* how long it stays; with `leaves` */
     bool scheduled, leaves;
-    bool recorded; /* its launches are in the trace */
+    bool recorded;         /* its launches are in the trace */
+    uint64_t memory_bytes; /* of each vGPU */
+    uint32_t uses, writes; /* the parts of it that kernels name and change, of GN_PLACE_WHOLE */
     unsigned given;
 };
 
@@ -77,6 +82,12 @@ struct gn_sim_workload {
     uint64_t seed;
     const struct gn_sched_policy *policies[GN_SIM_MAX_POLICIES];
     uint32_t n_policies;
+    /* Of each device. 0: memory is not simulated. */
+    uint64_t memory_bytes, slot_bytes;
+    uint64_t bus_bytes;  /* that a copy moves a second; 0: copies take no time */
+    uint32_t swap_share; /* the part of the time that copies may take; 0: a swap at each turn */
+    const struct gn_place_policy *places[GN_SIM_MAX_PLACES];
+    uint32_t n_places;
     struct gn_sim_tenant *tenants;
     uint32_t n_tenants;
     struct gn_sim_program *programs;

@@ -84,7 +84,8 @@ static void vgpus_init(struct gn_sim_world *world)
 }
 
 int gn_sim_world_init(struct gn_sim_world *world, const struct gn_sim_workload *w,
-                      const struct gn_sched_policy *policy, struct gn_sim_result *result)
+                      const struct gn_sched_policy *policy, const struct gn_place_policy *place,
+                      struct gn_sim_result *result)
 {
     memset(world, 0, sizeof *world);
     world->w = w;
@@ -97,7 +98,7 @@ int gn_sim_world_init(struct gn_sim_world *world, const struct gn_sim_workload *
     world->seats = calloc(world->n_vgpus, sizeof *world->seats);
     world->claims = calloc(world->n_owners, sizeof *world->claims);
     if (!world->devices || !world->owners || !world->vgpus || !world->seats || !world->claims ||
-        gn_sim_heap_init(&world->heap, 2 * (size_t)world->n_vgpus + w->n_devices))
+        gn_sim_heap_init(&world->heap, 2 * (size_t)world->n_vgpus + 3 * (size_t)w->n_devices))
         return -ENOMEM;
     for (uint32_t i = 0; i < w->n_devices; i++) {
         struct gn_sim_device *d = &world->devices[i];
@@ -107,6 +108,8 @@ int gn_sim_world_init(struct gn_sim_world *world, const struct gn_sim_workload *
         d->result = &result->devices[i];
     }
     owners_init(world);
+    if (gn_sim_memory_init(world, place))
+        return -ENOMEM;
     vgpus_init(world);
     return 0;
 }
@@ -114,6 +117,7 @@ int gn_sim_world_init(struct gn_sim_world *world, const struct gn_sim_workload *
 void gn_sim_world_fini(struct gn_sim_world *world)
 {
     gn_sim_heap_fini(&world->heap);
+    gn_sim_memory_fini(world);
     free(world->devices);
     free(world->owners);
     free(world->vgpus);
@@ -223,6 +227,7 @@ static struct gn_sim_seat *find_seat(struct gn_sim_world *world, struct gn_sim_o
     (void)gn_sched_tenant_add(&d->sched, &s->t, o->tenant->weight, world->now_ns);
     (void)gn_sched_tenant_set_cap(&d->sched, &s->t, o->tenant->cap, world->now_ns);
     (void)gn_sched_tenant_set_floor(&d->sched, &s->t, o->tenant->floor, world->now_ns);
+    gn_sim_memory_tenant(world, s);
     return s;
 }
 
@@ -240,6 +245,7 @@ void gn_sim_seat_claim(struct gn_sim_world *world, struct gn_sim_vgpu *v)
     d->result->n_vgpus++;
     v->seat = s;
     (void)gn_sched_add(&d->sched, &s->t, &v->e, v->program->weight, world->now_ns);
+    gn_sim_memory_arrive(world, v);
 }
 
 void gn_sim_seat_leave(struct gn_sim_world *world, struct gn_sim_vgpu *v)
@@ -247,6 +253,7 @@ void gn_sim_seat_leave(struct gn_sim_world *world, struct gn_sim_vgpu *v)
     struct gn_sim_seat *s = v->seat;
     struct gn_sim_device *d = s->device;
     gn_sim_epoch_end(world, d);
+    gn_sim_memory_leave(world, v);
     s->wants -= gn_sim_program_wants(v->program);
     if (--s->n_vgpus == 0) {
         gn_list_remove(&s->in_device);

@@ -121,6 +121,9 @@ class Completion(CommandTest):
         self.file("lab.sim")
         self.assertEqual(self.offered("gantry", "sim", "--policy", ""), ["fair", "credit", "credit-hs", "strict", "rr", "xenocredit", "all"])
         self.assertEqual(self.offered("gantry", "sim", "--policy", "=", "x"), ["xenocredit"])
+        self.assertEqual(self.offered("gantry", "sim", "--place", ""), ["turn", "first-fit", "size", "utilization", "all"])
+        self.assertEqual(self.offered("gantry", "sim", "--sw"), ["--swap-share"])
+        self.assertEqual(self.offered("gantry", "sim", "--memory", "l"), [])
         self.assertEqual(self.offered("gantry", "sim", "--trace", "la"), ["lab.sim"])
         self.assertEqual(self.offered("gantry", "sim", "--cost", "l"), ["lab.sim"])
         # Tenants of a simulation are no tenants of a gantryd.

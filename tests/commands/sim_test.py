@@ -125,6 +125,38 @@ class Sim(CommandTest):
             peaks.append(usage.ru_maxrss)
         self.assertLess(peaks[1] - peaks[0], 8192)    # KiB: longer takes no more
 
+    def test_memory(self):
+        args = ["--memory", "8G", "--bus", "12G", "--tenant", "a,memory=3G,copies=3", "--tenant", "b,memory=3G,writes=50%,reserve=1G", "--time", "100s"]
+        run = self.run_of(*args)
+        device, = run["devices"]
+        self.assertEqual(run["place"], "turn")
+        self.assertEqual((device["slots"], device["slot_bytes"]), (128, 64 << 20))
+        self.assertEqual(device["chunk_copies"] * (64 << 20), device["swap_in_bytes"])
+        self.assertEqual(sum(p["swap_in_bytes"] for p in run["programs"]), run["swap_in_bytes"])
+        self.assertEqual([p["memory_bytes"] for p in run["programs"]], [3 << 30, 3 << 30])
+        self.assertEqual(run["tenants"][1]["reserve_bytes"], 1 << 30)
+        self.assertGreater(run["swaps"], 4)
+        self.assertLess(device["copier_busy"], 0.12)
+        self.assertLessEqual(run["of_wait_bound"], 1)
+        text = self.sim(*args)
+        self.assertRegex(text, r"(?m)^PROGRAM +TENANT +VGPUS +MEMORY +SWAPS +IN +OUT +OTHERS BETWEEN$")
+        self.assertRegex(text, r"(?m)^turn +%d +%d " % (run["swaps"], device["chunk_copies"]))
+        self.assertNotIn("SWAPS", self.sim("--tenant", "a"))
+        # A device's memory is no secret of a file.
+        path = self.file("lab.sim", "[sim]\nmemory = 8G\nbus = 12G\ntime = 100s\n[tenant a]\nmemory = 3G\ncopies = 3\n"
+                         "[tenant b]\nmemory = 3G\nwrites = 50%\nreserve = 1G\n")
+        self.assertEqual(self.run_of(path), run)
+
+    def test_placements_side_by_side(self):
+        args = ["--memory", "320M", "--swap-share", "none", "--tenant", "a,memory=256M,copies=2", "--time", "1s"]
+        runs = self.json(*args, "--place", "all")["runs"]
+        self.assertEqual([run["place"] for run in runs], ["turn", "first-fit", "size", "utilization"])
+        # DymGPU III.B: 4 and 4 on 5 slots share 3.
+        self.assertEqual(runs[2]["devices"][0]["chunk_copies"], 4 + 3 * (runs[2]["turns"] - 1) + 1)
+        text = self.sim(*args, "--place", "turn,size", "--policy", "fair,rr")
+        self.assertRegex(text, r"(?m)^TENANT +fair/turn +fair/size +rr/turn +rr/size$")
+        self.assertEqual(len(self.sim(*args, "--place", "all", "--policy", "all").splitlines()[4].split()), 2 + 24 * 2)
+
     # What is wrong.
 
     def test_bad_options(self):
@@ -142,6 +174,15 @@ class Sim(CommandTest):
                 ('"-1" is not a seed', "--seed=-1"),
                 ('there is no tenant "b"', "--tenant", "a", "--program", "p,tenant=b"),
                 ('a second description of the tenant "a"', "--tenant", "a", "--tenant", "a"),
+                ('there is no placement "left"; write turn, first-fit, size, utilization or all', "--tenant", "a", "--place", "left"),
+                ("the placement turn is named twice", "--tenant", "a", "--place", "turn,turn"),
+                ('"a" has memory, and the devices have none; give the devices a memory, too', "--tenant", "a,memory=1G"),
+                ("the memory of a device is less than a slot", "--memory", "32M", "--tenant", "a"),
+                ("a slot of no memory", "--slot", "0", "--tenant", "a"),
+                ("the reserves are more than a device has", "--memory", "1G", "--tenant", "a,reserve=600M,copies=2"),
+                ('"b" has more memory than a device has beside the reserves', "--memory", "1G", "--tenant", "a,reserve=512M", "--tenant", "b,memory=600M"),
+                ('"much" is not a size', "--memory", "much"),
+                ("is more than a device has", "--swap-share", "110%"),
                 ("more than 100000 vGPUs", "--tenant", "a,copies=1000,vgpus=1000"),
                 ('unknown key "colour"; the keys of [tenant NAME] are', "--tenant", "a,colour=blue"),
                 ("unknown option --tenants; did you mean --tenant?", "--tenants", "a"),

@@ -20,11 +20,12 @@ static void simulate(struct gn_sim_workload *w)
     w->n_devices = w->n_devices > 3 ? 3 : w->n_devices;
     if (gn_sim_workload_vgpus(w) > MAX_VGPUS)
         return;
-    FUZZ_CHECK(gn_sim_run(w, w->policies[0], false, &r, &err) == 0);
+    FUZZ_CHECK(gn_sim_run(w, w->policies[0], w->places[0], false, &r, &err) == 0);
     for (uint32_t i = 0; i < r.n_programs; i++)
         used += r.programs[i].used_ns;
     for (uint32_t i = 0; i < r.n_devices; i++) {
         FUZZ_CHECK(r.devices[i].busy_ns + r.devices[i].wasted_ns <= TIME_NS);
+        FUZZ_CHECK(r.devices[i].copying_ns <= TIME_NS);
         busy += r.devices[i].busy_ns;
     }
     FUZZ_CHECK(used == busy && r.all.used_ns == used);

@@ -29,7 +29,8 @@ MAX_LINES = {".c": 800, ".h": 400, ".py": 800}
 MAX_COLUMNS = 100  # in src; clang-format leaves literals and some comments longer
 
 # Folders, sub-folders and files that know no API: every API uses them.
-API_FREE = ("base", "control", "daemon", "guest/attach", "guest/core", "guest/migrate", "guest/session", "link", "migrate", "sched", "shm", "stream",
+API_FREE = ("base", "control", "daemon", "guest/attach", "guest/core", "guest/migrate", "guest/session", "link", "migrate", "place", "sched", "shm",
+            "stream",
             "vgpu/core", "vgpu/migrate", "vgpu/session", "wall", "wire", "worker")
 # Names of an API's, and of what is generated from one; in strings, too, but in tests.
 API_NAMES = re.compile(r"\bcl_(?:int|uint|ulong|long|mem|event|kernel|program|context|device_id|platform_id|command_queue|bool)\b"

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Chooses which evicted vGPU is swapped in, and when. Each vGPU has a period tag, its device time
+ * by weight. An evicted vGPU comes in when the vGPUs that it displaces are ahead of it by theta,
+ * which grows with the time of the copies: so copies take at most the part f of the time in the
+ * long run, whatever programs do.
+ *
+ * gantryd's scheduler thread and `gantry sim` call it; one thread at a time. It never allocates,
+ * locks or reads a clock.
+ */
+#include "place/residency.h"
+
+#include "place/place_internal.h"
+
+__extension__ typedef unsigned __int128 wide;
+
+/* Tags count nanoseconds of a vGPU of this weight, the weight of one alone in a tenant of 256. */
+#define UNIT_WEIGHT  256u
+#define WEIGHT_SCALE 65536u
+/*
+ * A vGPU that is swapped in is at most so many thetas behind those that it displaces. More arrears
+ * would keep them out for as long as it once had no work.
+ */
+#define MOST_BEHIND 4u
+
+/* Converts device time of the vGPU to a distance of tags. */
+static uint64_t to_tag(const struct gn_place_vgpu *v, uint64_t ns)
+{
+    const struct gn_place_tenant *t = v->tenant;
+    /* Its tenant's weight is divided among the tenant's vGPUs. */
+    uint64_t weight = (uint64_t)((wide)t->weight * v->weight * WEIGHT_SCALE / t->weights);
+    weight = weight ? weight : 1;
+    const wide tag = (wide)ns * UNIT_WEIGHT * WEIGHT_SCALE / weight;
+    return tag > INT64_MAX / 16 ? INT64_MAX / 16 : (uint64_t)tag;
+}
+
+uint64_t gn_place_theta(const struct gn_place *p, const struct gn_place_vgpu *v, uint64_t copy_ns)
+{
+    if (!p->swap_share)
+        return 0;
+    wide ns = (wide)copy_ns * (GN_PLACE_WHOLE - p->swap_share) / p->swap_share;
+    if (ns > p->residency_max_ns)
+        ns = p->residency_max_ns;
+    return to_tag(v, (uint64_t)ns);
+}
+
+void gn_place_charge(struct gn_place *p, struct gn_place_vgpu *v, uint64_t used_ns)
+{
+    v->period_tag += to_tag(v, used_ns);
+    p->period_time = v->period_tag;
+}
+
+static void raise_to(struct gn_place_vgpu *v, uint64_t tag)
+{
+    if ((int64_t)(tag - v->period_tag) > 0)
+        v->period_tag = tag;
+}
+
+/* Returns the time that copying all that the vGPU needs takes, if as much leaves for it. */
+static uint64_t whole_copy_ns(const struct gn_place *p, const struct gn_place_vgpu *v)
+{
+    return gn_chunk_count(&v->needs) * (p->in_ns + p->out_ns);
+}
+
+void gn_place_raise_tag(struct gn_place *p, struct gn_place_vgpu *v)
+{
+    const struct gn_place_vgpu *least = RB_MIN(gn_place_wanting, &p->wanting);
+    const uint64_t tag = least ? least->period_tag : p->period_time;
+    if (!p->swap_share)
+        return;
+    if (v->idle || !v->n_turns)
+        raise_to(v, tag);
+    else if (least)
+        raise_to(v, tag - gn_place_theta(p, v, whole_copy_ns(p, v)));
+}
+
+/* True if the vGPU can work, and could not without the chunks that the plan takes. */
+static bool is_stopped_by(const struct gn_place_vgpu *from)
+{
+    const struct gn_chunk_set lost = gn_chunk_both(&from->leaving, &from->needs);
+    return !from->idle && gn_place_is_resident(from) && !gn_chunk_empty(&lost);
+}
+
+void gn_place_bound_tag(struct gn_place *p, const struct gn_place_plan *plan)
+{
+    struct gn_place_vgpu *v = plan->vgpu;
+    const uint64_t most = MOST_BEHIND * gn_place_theta(p, v, plan->copy_ns);
+    const struct gn_place_vgpu *least = NULL;
+    gn_list_for_each(from, &plan->victims, struct gn_place_vgpu, victim)
+    {
+        if (is_stopped_by(from) && (!least || (int64_t)(from->period_tag - least->period_tag) < 0))
+            least = from;
+    }
+    if (least && p->swap_share)
+        raise_to(v, least->period_tag - most);
+}
+
+/* True if some vGPU that is resident has work. */
+static bool is_worked(const struct gn_place *p)
+{
+    gn_list_for_each(v, &p->occupying, struct gn_place_vgpu, occupying)
+    {
+        if (v->granted || (v->ready && !v->wants))
+            return true;
+    }
+    return false;
+}
+
+/* Returns when the first of the plan's victims becomes idle. 0: all of them have work. */
+static uint64_t first_idle_ns(const struct gn_place *p, const struct gn_place_plan *plan)
+{
+    uint64_t first = 0;
+    gn_list_for_each(from, &plan->victims, struct gn_place_vgpu, victim)
+    {
+        const uint64_t at = from->used_ns + p->idle_ns;
+        if (!from->ready && !from->idle && (!first || at < first))
+            first = at;
+    }
+    return first;
+}
+
+struct gn_place_vgpu *gn_residency_next(struct gn_place *p, uint64_t now_ns,
+                                        struct gn_place_plan *ret_plan, uint64_t *ret_again_ns)
+{
+    struct gn_place_vgpu *v = RB_MIN(gn_place_wanting, &p->wanting);
+    *ret_again_ns = 0;
+    if (!v || !gn_place_plan(p, v, now_ns, ret_plan))
+        return NULL;
+    if (!ret_plan->n_out || !is_worked(p))
+        return v;
+    const uint64_t least = v->period_tag + gn_place_theta(p, v, ret_plan->copy_ns);
+    gn_list_for_each(from, &ret_plan->victims, struct gn_place_vgpu, victim)
+    {
+        if (is_stopped_by(from) && (int64_t)(from->period_tag - least) < 0) {
+            *ret_again_ns = first_idle_ns(p, ret_plan);
+            return NULL;
+        }
+    }
+    return v;
+}
+
+uint64_t gn_residency_wait_bound(const struct gn_place *p, const struct gn_place_vgpu *v)
+{
+    const struct gn_place_tenant *t = v->tenant;
+    uint64_t n = 0;
+    gn_list_for_each(other, &p->tenants, struct gn_place_tenant, link) n += other->n_vgpus;
+    /* W / w, rounded up, with the tenant's weight divided among its vGPUs. */
+    const wide own = (wide)t->weight * v->weight;
+    const uint64_t by_weight = (uint64_t)(((wide)p->weights * t->weights + own - 1) / own);
+    return 3 * (n > by_weight ? n : by_weight);
+}
+
+void gn_residency_set_share(struct gn_place *p, uint32_t swap_share)
+{
+    p->swap_share = swap_share;
+    gn_list_for_each(v, &p->vgpus, struct gn_place_vgpu, link) gn_place_update(p, v);
+}

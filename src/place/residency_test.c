@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tests residency periods: which vGPU is swapped in, when, and at the cost of which others. */
+#include "place/residency.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#define S         UINT64_C(1000000000)
+#define MS        UINT64_C(1000000)
+#define MAX_VGPUS 16
+
+struct world {
+    struct gn_place p;
+    struct gn_place_tenant t[MAX_VGPUS];
+    struct gn_place_vgpu v[MAX_VGPUS];
+    unsigned n;
+    uint64_t now, again;
+};
+
+static struct world w;
+
+/* A device of n_slots; a slot takes 1 ms each way, copies may take a tenth. */
+static void device(const char *policy, uint32_t n_slots)
+{
+    memset(&w, 0, sizeof w);
+    assert_int_equal(
+        gn_place_init(&w.p, gn_place_policy_find(policy), n_slots * GN_PLACE_SLOT_BYTES, 0, 0), 0);
+    gn_place_note_copy(&w.p, true, 1, MS);
+    gn_place_note_copy(&w.p, false, 1, MS);
+}
+
+/* A vGPU of a tenant of its own, with work. */
+static struct gn_place_vgpu *add(uint32_t n_chunks, uint32_t weight)
+{
+    struct gn_place_vgpu *v = &w.v[w.n];
+    struct gn_place_tenant *t = &w.t[w.n++];
+    assert_int_equal(gn_place_tenant_add(&w.p, t, weight, 0), 0);
+    assert_int_equal(gn_place_add(&w.p, t, v, 100, n_chunks, w.now), 0);
+    gn_place_wake(&w.p, v, w.now);
+    return v;
+}
+
+static void run(struct gn_place_vgpu *v, uint64_t ns, bool more_work)
+{
+    gn_place_wake(&w.p, v, w.now);
+    assert_true(gn_place_is_resident(v));
+    gn_place_turn(&w.p, v, w.now);
+    gn_place_set_changed(v, &v->needs);
+    w.now += ns;
+    gn_place_yield(&w.p, v, ns, more_work, w.now);
+}
+
+/* Swaps in the vGPU that may come in now. */
+static struct gn_place_vgpu *next(void)
+{
+    struct gn_place_plan plan;
+    struct gn_place_vgpu *v = gn_residency_next(&w.p, w.now, &plan, &w.again);
+    if (v) {
+        gn_place_apply(&w.p, &plan, w.now);
+        assert_true(gn_place_is_resident(v));
+    }
+    return v;
+}
+
+/* Runs one vGPU in slices until another comes in; returns the time that it got. */
+static uint64_t run_until_swap(struct gn_place_vgpu *v, struct gn_place_vgpu *wanted)
+{
+    const uint64_t since = w.now;
+    struct gn_place_vgpu *came;
+    do {
+        run(v, MS, true);
+        assert_true(w.now - since < 1000 * S);
+    } while (!(came = next()));
+    assert_ptr_equal(came, wanted);
+    return w.now - since;
+}
+
+static void all_that_fits_comes_in_at_once(void **state)
+{
+    device("turn", 10);
+    struct gn_place_vgpu *a = add(4, 100), *b = add(6, 100);
+    assert_ptr_equal(next(), a);
+    assert_ptr_equal(next(), b);
+    assert_null(next());
+    assert_int_equal(w.again, 0);
+    assert_int_equal(w.p.n_free, 0);
+}
+
+/* Both ways 8 ms; a tenth of the time is nine times as long for work. */
+static void a_period_brings_theta(void **state)
+{
+    device("turn", 4);
+    struct gn_place_vgpu *a = add(4, 100), *b = add(4, 100);
+    assert_ptr_equal(next(), a);
+    assert_null(next());
+    assert_int_equal(run_until_swap(a, b), 72 * MS);
+    /* Level after 72 ms; 72 ms ahead after twice that. */
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(run_until_swap(b, a), 144 * MS);
+        assert_int_equal(run_until_swap(a, b), 144 * MS);
+    }
+}
+
+static void clean_memory_makes_periods_shorter(void **state)
+{
+    device("turn", 4);
+    struct gn_place_vgpu *a = add(4, 100), *b = add(4, 100);
+    assert_ptr_equal(next(), a);
+    for (;;) {
+        gn_place_set_clean(a, &a->needs);
+        if (next())
+            break;
+        run(a, MS, true);
+    }
+    assert_int_equal(w.now, 36 * MS);
+    assert_true(gn_place_is_resident(b));
+}
+
+static void periods_follow_weights(void **state)
+{
+    uint64_t used[2] = {0};
+    device("turn", 4);
+    struct gn_place_vgpu *a = add(4, 100), *b = add(4, 300);
+    /* Of equal tags, the one with the greater weight has to wait less, and is first. */
+    assert_ptr_equal(next(), b);
+    for (int i = 0; i < 50; i++) {
+        used[1] += run_until_swap(b, a);
+        used[0] += run_until_swap(a, b);
+    }
+    assert_in_range(used[1] * 100 / used[0], 290, 310);
+    /* A tenant's weight is divided among its vGPUs. */
+    struct gn_place_vgpu *c = &w.v[2];
+    assert_int_equal(gn_place_add(&w.p, &w.t[1], c, 200, 4, w.now), 0);
+    gn_place_wake(&w.p, c, w.now);
+    uint64_t before = b->period_tag;
+    gn_place_turn(&w.p, b, w.now);
+    gn_place_yield(&w.p, b, 30 * MS, true, w.now);
+    const uint64_t by_third = b->period_tag - before;
+    before = c->period_tag;
+    gn_place_turn(&w.p, c, w.now);
+    gn_place_yield(&w.p, c, 30 * MS, true, w.now);
+    assert_in_range(by_third, 2 * (c->period_tag - before) - 2, 2 * (c->period_tag - before) + 2);
+}
+
+static void the_longest_period_is_bounded(void **state)
+{
+    device("turn", 4);
+    w.p.residency_max_ns = 20 * MS;
+    struct gn_place_vgpu *a = add(4, 100), *b = add(4, 100);
+    assert_ptr_equal(next(), a);
+    assert_int_equal(run_until_swap(a, b), 20 * MS);
+}
+
+static void without_work_memory_is_free(void **state)
+{
+    device("turn", 4);
+    struct gn_place_vgpu *a = add(4, 100), *b = add(4, 100);
+    assert_ptr_equal(next(), a);
+    run(a, MS, false);
+    assert_ptr_equal(next(), b);
+    assert_false(gn_place_is_resident(a));
+}
+
+/* A vGPU that was swapped in keeps its memory until it has had a turn. */
+static void a_vgpu_gets_its_turn(void **state)
+{
+    device("turn", 8);
+    struct gn_place_vgpu *a = add(4, 100), *b = add(4, 100);
+    assert_ptr_equal(next(), a);
+    assert_ptr_equal(next(), b);
+    struct gn_place_vgpu *c = add(8, 100);
+    for (int i = 0; i < 1000; i++) {
+        run(a, MS, true);
+        assert_null(next());
+    }
+    run(b, MS, true);
+    b->period_tag += S * 100;
+    assert_ptr_equal(next(), c);
+}
+
+/* One that pauses, but is not idle, is asked for as if it had work; the time of its idleness is
+ * told. */
+static void a_pause_is_not_idleness(void **state)
+{
+    device("turn", 8);
+    struct gn_place_vgpu *a = add(4, 100), *b = add(4, 100);
+    next();
+    next();
+    run(a, MS, false);
+    run(b, MS, true);
+    struct gn_place_vgpu *c = add(8, 100);
+    assert_null(next());
+    assert_int_equal(w.again, a->used_ns + w.p.idle_ns);
+    w.now = w.again;
+    gn_place_tick(&w.p, w.now);
+    assert_true(a->idle);
+    assert_null(next());
+    b->period_tag += S;
+    assert_ptr_equal(next(), c);
+}
+
+/* Chunks that are not needed leave at once. */
+static void unneeded_chunks_leave_at_once(void **state)
+{
+    device("turn", 8);
+    struct gn_place_vgpu *a = add(6, 100);
+    const struct gn_chunk_set half = gn_chunk_range(3);
+    next();
+    run(a, MS, true);
+    gn_place_set_needs(&w.p, a, &half);
+    struct gn_place_vgpu *b = add(4, 100);
+    assert_ptr_equal(next(), b);
+    assert_true(gn_place_is_resident(a));
+    assert_int_equal(a->n_occupied, 4);
+}
+
+/* A vGPU that has lost a part of its memory cannot work: the rest is the first to go. */
+static void the_rest_of_an_evicted_vgpu_leaves_first(void **state)
+{
+    device("turn", 9);
+    struct gn_place_vgpu *a = add(4, 100), *b = add(4, 100);
+    next();
+    next();
+    run(a, 10 * MS, true);
+    run(b, MS, true);
+    struct gn_place_vgpu *c = add(3, 100), *d = add(2, 100);
+    a->period_tag += S;
+    assert_ptr_equal(next(), d);
+    assert_int_equal(a->n_occupied, 3);
+    run(d, MS, true);
+    /* Now b is the furthest ahead, and keeps its memory. */
+    b->period_tag += 10 * S;
+    assert_ptr_equal(next(), c);
+    assert_int_equal(a->n_occupied, 0);
+    assert_int_equal(b->n_occupied, 4);
+}
+
+/*
+ * A vGPU that ran alone for an hour has used much more than one that comes then. The new one must
+ * not keep the other out for an hour.
+ */
+static void arrears_are_bounded(void **state)
+{
+    device("turn", 4);
+    struct gn_place_vgpu *a = add(4, 100);
+    next();
+    for (int i = 0; i < 3600; i++)
+        run(a, S, true);
+    struct gn_place_vgpu *b = add(4, 100);
+    assert_int_equal(run_until_swap(a, b), 72 * MS);
+    assert_int_equal(run_until_swap(b, a), 144 * MS);
+    /* The same with a vGPU that was there, and far behind. */
+    b->period_tag = a->period_tag - 3600 * S;
+    assert_ptr_equal(next(), NULL);
+    run(a, MS, true);
+    assert_ptr_equal(next(), b);
+    assert_true(run_until_swap(b, a) <= (4 + 1) * 72 * MS + MS);
+}
+
+static void long_pauses_earn_nothing(void **state)
+{
+    device("turn", 4);
+    struct gn_place_vgpu *a = add(4, 100), *b = add(4, 100), *c = add(4, 100);
+    next();
+    run_until_swap(a, b);
+    gn_place_sleep(&w.p, c, w.now);
+    for (int i = 0; i < 100; i++) {
+        run_until_swap(b, a);
+        run_until_swap(a, b);
+    }
+    gn_place_wake(&w.p, c, w.now);
+    /* It is behind the least of those that want memory by one theta at most. */
+    assert_true(c->period_tag + 100 * S > a->period_tag);
+    assert_true(a->period_tag - c->period_tag <= 72 * MS * 256 / 100 + MS);
+}
+
+/* 3 max(n, W / w), the weight of a tenant divided among its vGPUs. */
+static void the_wait_bound(void **state)
+{
+    device("turn", 8);
+    for (int i = 0; i < 4; i++)
+        add(2, 100);
+    assert_int_equal(gn_residency_wait_bound(&w.p, &w.v[0]), 12);
+    add(2, 1000);
+    assert_int_equal(gn_residency_wait_bound(&w.p, &w.v[0]), 3 * 14);
+    assert_int_equal(gn_residency_wait_bound(&w.p, &w.v[4]), 3 * 5);
+    assert_int_equal(gn_place_add(&w.p, &w.t[0], &w.v[5], 300, 2, 0), 0);
+    assert_int_equal(gn_residency_wait_bound(&w.p, &w.v[0]), 3 * 56);
+}
+
+static void addresses_have_periods_too(void **state)
+{
+    static const char *const policies[] = {"first-fit", "size", "utilization"};
+    for (int i = 0; i < 3; i++) {
+        device(policies[i], 4);
+        struct gn_place_vgpu *a = add(4, 100), *b = add(4, 100);
+        assert_ptr_equal(next(), a);
+        assert_int_equal(run_until_swap(a, b), 72 * MS);
+        assert_int_equal(run_until_swap(b, a), 144 * MS);
+    }
+}
+
+static void no_share_no_periods(void **state)
+{
+    device("turn", 4);
+    struct gn_place_vgpu *a = add(4, 100);
+    add(4, 100);
+    next();
+    gn_residency_set_share(&w.p, 0);
+    assert_null(next());
+    gn_residency_set_share(&w.p, GN_PLACE_WHOLE);
+    run(a, MS, true);
+    assert_non_null(next());
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_that_fits_comes_in_at_once),
+        cmocka_unit_test(a_period_brings_theta),
+        cmocka_unit_test(clean_memory_makes_periods_shorter),
+        cmocka_unit_test(periods_follow_weights),
+        cmocka_unit_test(the_longest_period_is_bounded),
+        cmocka_unit_test(without_work_memory_is_free),
+        cmocka_unit_test(a_vgpu_gets_its_turn),
+        cmocka_unit_test(a_pause_is_not_idleness),
+        cmocka_unit_test(unneeded_chunks_leave_at_once),
+        cmocka_unit_test(the_rest_of_an_evicted_vgpu_leaves_first),
+        cmocka_unit_test(arrears_are_bounded),
+        cmocka_unit_test(long_pauses_earn_nothing),
+        cmocka_unit_test(the_wait_bound),
+        cmocka_unit_test(addresses_have_periods_too),
+        cmocka_unit_test(no_share_no_periods),
+    };
+    return cmocka_run_group_tests_name("residency", tests, NULL, NULL);
+}
