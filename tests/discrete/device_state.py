@@ -15,6 +15,7 @@ class Device:
     def __init__(self, icd, work, options=""):
         self.icd = icd
         self.options = options
+        work = os.path.abspath(work)
         self.vendors = os.path.join(work, "discrete-vendors")
         self.state = os.path.join(work, "discrete-state")
         os.makedirs(self.vendors, exist_ok=True)
