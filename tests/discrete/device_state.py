@@ -21,7 +21,9 @@ class Device:
         os.makedirs(self.vendors, exist_ok=True)
         with open(os.path.join(self.vendors, "discrete.icd"), "w", encoding="utf-8") as f:
             f.write(os.path.abspath(icd) + "\n")
-        # Workers of other users open it, too.
+        # A new file, since another device's processes may still use the old one. Workers of other users open it, too.
+        if os.path.exists(self.state):
+            os.unlink(self.state)
         with open(self.state, "wb"):
             os.chmod(self.state, 0o666)
 

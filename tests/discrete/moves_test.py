@@ -67,6 +67,23 @@ class OnDiscrete(BusyCase):
             program.on()
         self.assertIsNone(program.ends_well())
 
+    def test_a_device_without_room_refuses_the_move(self):
+        # The program has 18 MiB, and a move needs as much again.
+        for options in ("capacity=20M", "capacity=20M,lazy"):
+            for how in ((), ("--stop-and-copy",), ("--rounds", "2")):
+                with self.subTest(options=options, how=how):
+                    daemon = self.start_daemon(options)
+                    program = self.start(daemon, "few")
+                    vgpu = daemon.vgpus()[0]
+                    status, said = gantry(daemon, "migrate", vgpu["id"], "local", *how)
+                    self.assertEqual(status, 1, said)
+                    self.assertIn("goes on where it was", said["error"]["why"])
+                    self.assertEqual(daemon.vgpus()[0]["worker_pid"], vgpu["worker_pid"])
+                    self.assertEqual(self.end(program)[0], "right")
+                    self.assertGreaterEqual(self.device.counts()["refusals"], 1)
+                self.doCleanups()
+                self.setUp()
+
     def test_memory_is_given_back(self):
         daemon = self.start_daemon("capacity=64M")
         program = self.start(daemon, "still")
