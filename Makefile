@@ -59,6 +59,7 @@ help:
 	@echo 'make test-quick       unit tests and structure: less than a minute once it is built'
 	@echo 'make test-programs    the real programs, natively and through Gantry; PROGRAM=ffmpeg-unsharp for one'
 	@echo 'make soak             kill processes at KILLS=500 random points under load, migrate programs MIGRATIONS=1000 times by each route, then scribble for SCRIBBLE_SECONDS=600, and end programs ENDS=1000 times; SEED=1'
+	@echo 'make discrete-long    the differential suite, migrations and the real programs on an emulated discrete GPU'
 	@echo 'make fuzz             every decoder with libFuzzer, FUZZ_SECONDS=60 each; TARGET=frame for one'
 	@echo 'make bench            measure, into docs/results; BENCH="--quick --sections ring" for a part (quick: into $(BUILD)/bench/results)'
 	@echo 'make bench-fairness   the papers'"'"' experiments on shares of the device, likewise; FAIRNESS="--quick --only fig8" for a part'
@@ -117,6 +118,21 @@ soak:
 	@SCRIBBLE_SECONDS=$(SCRIBBLE_SECONDS) python3 -B tests/attacks/attacks.py --build $(BUILD) --seed $(SEED) scribbled
 	@python3 -B tests/direct/ends_test.py $(BUILD)/stage $(BUILD)/tests/direct/ends $(BUILD)/tests/direct/libleaving-icd.so \
 	    Ends.test_at_any_moment --runs $(ENDS) --seed $(SEED)
+
+DISCRETE_ICD = $(BUILD)/tests/discrete/libdiscrete-icd.so
+DISCRETE_DIFFERENTIAL = python3 -B tests/differential/gantry_test.py $(BUILD)/stage $(BUILD)/tests/differential/difftest discrete $(DISCRETE_ICD)
+
+.PHONY: discrete-long
+discrete-long:
+	@tools/deps.sh --ask build test
+	@$(MAKE) --no-print-directory stage build-tests
+	@$(DISCRETE_DIFFERENTIAL) remote
+	@$(DISCRETE_DIFFERENTIAL) passthrough
+	@$(DISCRETE_DIFFERENTIAL) remote async,bus=8G,latency=20us
+	@$(DISCRETE_DIFFERENTIAL) remote late=5ms,retain
+	@for route in local mode unix tcp stop; do GANTRY_TEST_DISCRETE=$(abspath $(DISCRETE_ICD)) \
+	    python3 -B tests/migrated/differential_test.py $(BUILD)/stage $(BUILD)/tests/differential/difftest $$route || exit 1; done
+	@/usr/bin/python3 -B tests/programs/runner.py --stage $(BUILD)/stage --discrete $(DISCRETE_ICD)
 
 FUZZ_SECONDS ?= 60
 

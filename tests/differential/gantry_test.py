@@ -7,6 +7,8 @@
     gantry_test.py STAGE DIFFTEST passthrough the same, the vGPU in the program
     gantry_test.py STAGE DIFFTEST oclgrind    a second, quite different driver; what it crashes on by itself is left out,
                                               and misuse that it lets pass may be refused
+    gantry_test.py STAGE DIFFTEST discrete ICD [MODE [OPTIONS [FAMILY]...]]    the emulated discrete GPU (libdiscrete-icd.so); MODE: remote or
+                                              passthrough; OPTIONS: as in $DISCRETE
 """
 
 import os
@@ -18,7 +20,10 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "programs"))
 
+sys.path.insert(0, os.path.join(HERE, "..", "discrete"))
+
 import daemon   # noqa: E402
+from device_state import Device     # noqa: E402
 
 SKIP = 77
 OCLGRIND = "/usr/lib/oclgrind/liboclgrind-rt-icd.so"
@@ -75,6 +80,19 @@ def judge_tcp(output):
     return 0 if not wrong and last and " passed, " in last[0] else 1
 
 
+def on_discrete(command, env, device):
+    """Both sides count on one device: it must have worked for each."""
+    before = device.counts()
+    program = command[command.index("--difftest") + 1]
+    vendors = command[command.index("--vendors") + 1]
+    subprocess.run([program, "--case", "buffer.create"], env={**env, "OCL_ICD_VENDORS": os.path.join(vendors, "")},
+                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
+    if device.counts()["creations"] == before["creations"]:
+        print("FAIL Gantry does not use the emulated device")
+        return 1
+    return subprocess.run(command, env=env, stdin=subprocess.DEVNULL).returncode
+
+
 def main():
     stage, difftest, vendor = os.path.abspath(sys.argv[1]), sys.argv[2], sys.argv[3]
     missing = daemon.stage_ready(stage)
@@ -97,16 +115,26 @@ def main():
             settings["OCL_ICD_VENDORS"] = vendors
             command += ["--native-vendors", vendors, "--skip-broken", "--lenient", "--timeout", OCLGRIND_CASE_S,
                         *(word for case in OCLGRIND_HANGS for word in ("--without", case))]
+        passthrough = vendor == "passthrough"
+        if vendor == "discrete":
+            icd, mode, options, *families = sys.argv[4:] + ["remote", ""][min(2, len(sys.argv) - 5):]
+            os.chmod(work, 0o755)
+            device = Device(icd, work, options)
+            settings.update(device.env())
+            command += ["--native-vendors", device.vendors, *families]
+            passthrough = mode == "passthrough"
         args = ["--listen", "tcp:127.0.0.1:0", "--insecure"] if vendor == "tcp" else []
-        with daemon.Daemon(stage, work, env=settings, args=args, cache=daemon.shared_kernels("loops"), passthrough=vendor == "passthrough") as gantry:
+        with daemon.Daemon(stage, work, env=settings, args=args, cache=daemon.shared_kernels("loops"), passthrough=passthrough) as gantry:
             env = {**daemon.clean_env(), "GANTRY_CONNECT": gantry.tcp_address or gantry.address,
-                   **{k: v for k, v in settings.items() if k.startswith("POCL_")}}
-            if vendor == "passthrough":
+                   **{k: v for k, v in settings.items() if k.startswith(("POCL_", "DISCRETE"))}}
+            if passthrough:
                 env["GANTRY_MODE"] = "passthrough"
             if vendor == "tcp":
                 result = subprocess.run(command + ["--lines", "400"], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         text=True)
                 return judge_tcp(result.stdout)
+            if vendor == "discrete":
+                return on_discrete(command, env, device)
             if vendor != "oclgrind":
                 return subprocess.run(command, env=env, stdin=subprocess.DEVNULL).returncode
             result = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)

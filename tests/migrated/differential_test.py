@@ -61,7 +61,9 @@ def main():
         native = os.path.join(work, "native.txt")
         command = [sys.executable, COMPARE, "--difftest", options.difftest, "--quiet", "--lines", "400", "--cache",
                    daemon.shared_kernels("native-loops"), *(word for name in names for word in ("--case", name))]
-        plain = {**daemon.clean_env(), **LOOPS}
+        plain = {**daemon.clean_env(), **LOOPS, **daemon.discrete_env(work)}
+        if "OCL_ICD_VENDORS" in plain:
+            command += ["--native-vendors", plain["OCL_ICD_VENDORS"]]
         subprocess.run([*command, "--save", native], env=plain, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
         for each in daemons:
             each.__enter__()

@@ -4,6 +4,9 @@
     with Daemon(stage, work) as gantry:
         subprocess.run(["clinfo"], env=gantry.program_env())
 
+$GANTRY_TEST_DISCRETE, the path of libdiscrete-icd.so, gives each daemon an emulated discrete GPU of its own;
+$GANTRY_TEST_DISCRETE_OPTIONS are its options. So a suite runs on it as it is.
+
 Leaving the block ends the daemon with SIGTERM and raises LeftBehind when its socket or any of its processes outlives it.
 """
 
@@ -14,9 +17,13 @@ import selectors
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import uuid
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "discrete"))
+from device_state import Device     # noqa: E402
 
 READY_S = 120    # a cold start probes every driver
 END_S = 60
@@ -43,10 +50,16 @@ def stage_ready(stage):
 
 def clean_env():
     """This process's environment without what would change what a driver or Gantry does."""
-    drop = ("MALLOC_PERTURB_", "POCL_", "OCL_ICD_", "OPENCL_", "GANTRY_", "PYOPENCL_", "OPENCV_")
+    drop = ("MALLOC_PERTURB_", "POCL_", "OCL_ICD_", "OPENCL_", "GANTRY_", "PYOPENCL_", "OPENCV_", "DISCRETE")
     env = {k: v for k, v in os.environ.items() if not k.startswith(drop)}
     env["LC_ALL"] = "C.UTF-8"
     return env
+
+
+def discrete_env(work):
+    """The environment of a driver, if the tests run on an emulated discrete GPU."""
+    icd = os.environ.get("GANTRY_TEST_DISCRETE")
+    return Device(icd, work, os.environ.get("GANTRY_TEST_DISCRETE_OPTIONS", "")).env() if icd else {}
 
 
 def processes_with(mark):
@@ -142,7 +155,7 @@ class Daemon:
         self.log_path = os.path.join(work, "gantryd.log")
         self.args = list(args)
         self.prefix = list(prefix)   # a program that becomes what it is given, as nsenter does
-        self.extra_env = dict(env or {})
+        self.extra_env = {**discrete_env(work), **(env or {})}
         self.cache = cache or os.path.join(work, "cache")
         os.makedirs(self.cache, exist_ok=True)
         self.passthrough = passthrough   # its programs host their vGPUs themselves
@@ -166,7 +179,7 @@ class Daemon:
         env["GANTRY_CONNECT"] = self.tcp_address or self.address
         if self.passthrough:
             # The driver is in the program: what it is told by the environment, it is told there.
-            env.update({k: v for k, v in self.extra_env.items() if k.startswith("POCL_")})
+            env.update({k: v for k, v in self.extra_env.items() if k.startswith(("POCL_", "DISCRETE"))})
             env["POCL_CACHE_DIR"] = self.cache
             env["GANTRY_MODE"] = "passthrough"
             # Under ASan the search for leaks reads outside of memory when a driver's threads are in the program, and ends it.

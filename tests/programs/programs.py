@@ -268,7 +268,7 @@ def table():
         "ffmpeg-nlmeans": FfmpegFilter("nlmeans", "s=5:p=5:r=7"),
         "x264": X264(),
         "opencv": Script("opencv_umat.py", modules=("cv2", "numpy"), packages="python3-opencv",
-                         env={"OPENCV_OPENCL_DEVICE": ":CPU:"}),
+                         env={"OPENCV_OPENCL_DEVICE": "::0"}),
     }
     programs.update({"pyopencl-" + name: program for name, program in pyopencl.items()})
     programs.update({

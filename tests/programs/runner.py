@@ -7,6 +7,7 @@
     runner.py --stage DIR --together NAME...   natively one by one, then all at once through one gantryd
     runner.py --stage DIR --tcp NAME...        natively, then through Gantry over tcp
     runner.py --stage DIR --passthrough NAME...    natively, then with the vGPU in the program itself
+    runner.py --stage DIR --discrete ICD [--options WORDS] NAME...    on the emulated discrete GPU (libdiscrete-icd.so), both sides
     runner.py --list                           the names
 
 One verdict a program, then `N passed, N failed`. Exit status 0, 1 when any failed, 77 when nothing could be run. Each program gets
@@ -30,6 +31,9 @@ import time
 
 import daemon
 import programs as table
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "discrete"))
+from device_state import Device     # noqa: E402
 
 SKIP = 77
 
@@ -120,8 +124,10 @@ def same(one, other, one_title, other_title):
 
 
 class Runner:
-    def __init__(self, stage, work, native_only, tcp=False, passthrough=False):
+    def __init__(self, stage, work, native_only, tcp=False, passthrough=False, device=None):
         self.stage = stage
+        self.device = device    # None: the machine's
+        self.works = False      # the program's native run has done something on it
         self.link_args = ["--listen", "tcp:127.0.0.1:0", "--insecure"] if tcp else []
         self.passthrough = passthrough
         self.root = os.path.abspath(work)
@@ -136,8 +142,15 @@ class Runner:
         env = {**daemon.clean_env(), **program.daemon_env, "POCL_CACHE_DIR": self.folder(name, "cache-native")}
         # Only the vendors' drivers: Gantry may be installed on this machine.
         env["OCL_ICD_VENDORS"] = self.native_vendors(name)
+        env.update(self.device_env())
         side = Side("native", os.path.join(self.root, name, which), self.folder(name, "shared"), env, gantry=False)
-        return program.observe(side, side.run(program, program.env))
+        before = self.device and self.device.counts()
+        observed = program.observe(side, side.run(program, program.env))
+        self.works = self.device and self.device.counts() != before
+        return observed
+
+    def device_env(self):
+        return self.device.env() if self.device else {}
 
     def native_vendors(self, name):
         vendors = self.folder(name, "vendors")
@@ -150,11 +163,16 @@ class Runner:
 
     def through_gantry(self, name, program, which):
         work = os.path.join(self.root, name, which)
-        with daemon.Daemon(self.stage, work + "-daemon", args=[*program.daemon_args, *self.link_args], env=program.daemon_env,
+        env = {**program.daemon_env, **self.device_env()}
+        before = self.device and self.device.counts()
+        with daemon.Daemon(self.stage, work + "-daemon", args=[*program.daemon_args, *self.link_args], env=env,
                            cache=self.folder(name, "cache-gantry"), passthrough=self.passthrough) as gantry:
             side = Side("gantry", work, self.folder(name, "shared"), gantry.program_env(), gantry=True)
             try:
-                return program.observe(side, side.run(program, program.env))
+                observed = program.observe(side, side.run(program, program.env))
+                if self.works and self.device.counts() == before:
+                    raise Failed("nothing has been done on the emulated device")
+                return observed
             except Failed as failure:
                 raise Failed("{}\n--- gantryd's log, its end\n{}".format(failure, gantry.log()[-2000:]))
 
@@ -244,6 +262,8 @@ def main():
     parser.add_argument("--together", action="store_true")
     parser.add_argument("--tcp", action="store_true", help="reach gantryd over tcp, on loopback")
     parser.add_argument("--passthrough", action="store_true", help="the programs host their vGPUs themselves")
+    parser.add_argument("--discrete", metavar="ICD", help="the driver of the emulated discrete GPU, in place of the machine's")
+    parser.add_argument("--options", default="", help="of that device, as in $DISCRETE")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("names", nargs="*", metavar="NAME")
     args = parser.parse_args()
@@ -266,7 +286,13 @@ def main():
     work = args.work
     if not work:
         work = os.path.join(args.stage, "..", "programs") if args.stage else tempfile.mkdtemp(prefix="gantry-programs-")
-    runner = Runner(args.stage, work, args.native_only, args.tcp, args.passthrough)
+    device = None
+    if args.discrete:
+        # Its native results are others: programs choose by a device's kind.
+        work += "-discrete"
+        os.makedirs(work, exist_ok=True)
+        device = Device(args.discrete, work, args.options)
+    runner = Runner(args.stage, work, args.native_only, args.tcp, args.passthrough, device)
     chosen = {name: programs[name] for name in args.names or programs}
     if args.together:
         reasons = [missing(program) for program in chosen.values()]
