@@ -139,7 +139,8 @@ class Long(MovesCase):
             f.write(good)
         status, said = gantry(daemon, "restore", file)
         self.assertEqual(status, 0, said)
-        self.assertIn((GROUPS, done), self.rests(daemon, GOES_ON))
+        # The worker's line comes through gantryd, and may be later than the answer.
+        self.assertTrue(wait_until(lambda: (GROUPS, done) in self.rests(daemon, GOES_ON), TIMEOUT_S), daemon.log()[-4000:])
         self.ends_well(program)
 
     @unittest.skipUnless(FAULTS, "without the points")

@@ -93,8 +93,8 @@ class Strangers(TokenCase):
             except OSError:
                 pass  # its handshakes have cost too much by now
             self.assertGreater(len(flood), 20)
-            left = [s for s in flood if not select.select([s], [], [], 0)[0]]
-            self.assertLess(len(left), MOST)
+            # gantryd may not have looked at the last of them yet.
+            self.until(lambda: sum(not select.select([s], [], [], 0)[0] for s in flood) < MOST, "the flood is not bounded")
             self.assertLess(len(descriptors(gantry.process.pid)) - n_files, 4 * MOST)
             if not os.environ.get("SANITIZED"):  # which keep what is freed
                 self.assertLess(held_kib(gantry.process.pid) - held, MOST * EACH_KIB)
