@@ -6,8 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
-toy_result gn_send_toyAsk(struct gn_session *session, toy_card card, toy_question question,
-                          size_t room, void *answer, size_t *used)
+toy_result gn_send_toyAsk(struct gn_session *session, toy_card card, toy_question question, size_t room, void *answer, size_t *used)
 {
     struct gn_call c;
     struct gn_wire_toyAsk *w = gn_call_begin(&c, session, GN_OP_toyAsk, sizeof *w);
@@ -16,16 +15,14 @@ toy_result gn_send_toyAsk(struct gn_session *session, toy_card card, toy_questio
     w->room = room;
     size_t valid_used = 0;
     w->used = gn_call_out(&c, &valid_used, sizeof valid_used);
-    w->answer =
-        gn_call_out_limited(&c, answer, (uint64_t)(room)*1, &valid_used, sizeof valid_used, 1);
+    w->answer = gn_call_out_limited(&c, answer, (uint64_t)(room) * 1, &valid_used, sizeof valid_used, 1);
     toy_result result = gn_call_wait(&c);
     if (!result && used)
         *used = valid_used;
     return result;
 }
 
-toy_result gn_send_toyMakeBlock(struct gn_session *session, struct gn_object *made, toy_card card,
-                                size_t bytes)
+toy_result gn_send_toyMakeBlock(struct gn_session *session, struct gn_object *made, toy_card card, size_t bytes)
 {
     struct gn_call c;
     struct gn_wire_toyMakeBlock *w = gn_call_begin(&c, session, GN_OP_toyMakeBlock, sizeof *w);
@@ -44,9 +41,7 @@ toy_result gn_send_toyMakeStream(struct gn_session *session, struct gn_object *m
     return gn_call_wait(&c);
 }
 
-toy_result gn_send_toyCopy(struct gn_session *session, toy_stream stream, toy_block from,
-                           toy_block to, const size_t *corner, size_t bytes, unsigned n_after,
-                           const toy_flag *after, const struct gn_command_show *show)
+toy_result gn_send_toyCopy(struct gn_session *session, toy_stream stream, toy_block from, toy_block to, const size_t *corner, size_t bytes, unsigned n_after, const toy_flag *after, const struct gn_command_show *show)
 {
     struct gn_call c;
     struct gn_wire_toyCopy *w = gn_call_begin(&c, session, GN_OP_toyCopy, sizeof *w);
@@ -69,10 +64,7 @@ toy_result gn_send_toySplit(struct gn_session *session, toy_block block, unsigne
     return gn_call_wait(&c);
 }
 
-toy_result gn_send_Fill(struct gn_session *session, toy_stream stream, unsigned n,
-                        const toy_block *blocks, const size_t *corner,
-                        const struct gn_area_ref *bytes, unsigned n_after, const toy_flag *after,
-                        const struct gn_command_show *show)
+toy_result gn_send_Fill(struct gn_session *session, toy_stream stream, unsigned n, const toy_block *blocks, const size_t *corner, const struct gn_area_ref *bytes, unsigned n_after, const toy_flag *after, const struct gn_command_show *show)
 {
     struct gn_call c;
     struct gn_wire_Fill *w = gn_call_begin(&c, session, GN_OP_Fill, sizeof *w);
@@ -139,8 +131,7 @@ toy_result gn_toyFreeBlock(toy_block block)
     return gn_block_release(object);
 }
 
-toy_result gn_toyCopy(toy_stream stream, toy_block from, toy_block to, const size_t *corner,
-                      size_t bytes, unsigned n_after, const toy_flag *after, toy_flag *done)
+toy_result gn_toyCopy(toy_stream stream, toy_block from, toy_block to, const size_t *corner, size_t bytes, unsigned n_after, const toy_flag *after, toy_flag *done)
 {
     struct gn_object *object = gn_object_of(stream, GN_KIND_STREAM);
     if (!object)
@@ -156,8 +147,7 @@ toy_result gn_toyCopy(toy_stream stream, toy_block from, toy_block to, const siz
     struct gn_object *shown = done ? gn_event_new(object, TOY_COPY, &show) : NULL;
     if (done && !shown)
         return TOY_NO_MEMORY;
-    result =
-        gn_send_toyCopy(object->session, stream, from, to, corner, bytes, n_after, after, &show);
+    result = gn_send_toyCopy(object->session, stream, from, to, corner, bytes, n_after, after, &show);
     return gn_command_sent(object, shown, done, result);
 }
 
@@ -184,8 +174,7 @@ const uint16_t *gn_toy_inputs(uint16_t op)
         return at;
     }
     case GN_OP_Fill: {
-        static const uint16_t at[] = {offsetof(struct gn_wire_Fill, head.waits),
-                                      offsetof(struct gn_wire_Fill, blocks), 0};
+        static const uint16_t at[] = {offsetof(struct gn_wire_Fill, head.waits), offsetof(struct gn_wire_Fill, blocks), 0};
         return at;
     }
     default:
