@@ -43,6 +43,7 @@ class During(TcpCase):
         self.assertEqual(asked.returncode, 0, out)
         self.say(program, "right")
         self.assertEqual(program.wait(timeout=TIMEOUT_S), 0)
+        self.assertTrue(wait_until(lambda: not daemon.vgpus(), TIMEOUT_S))  # else the next program's is not the first one
 
     def test_local(self):
         daemon = self.daemon("a")
