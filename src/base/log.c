@@ -17,15 +17,15 @@
 static const char *const level_names[] = {"none", "error", "warn", "info", "debug"};
 
 /* gn_log_init sets these once, before threads start. */
-static const char *log_who = "gantry";
+static const char *log_name = "gantry";
 static enum gn_log_level log_level = GN_LOG_NONE;
 static int log_fd = STDERR_FILENO;
 static void (*log_write)(const char *line, size_t n);
 
-void gn_log_init(const char *who, enum gn_log_level fallback)
+void gn_log_init(const char *process_name, enum gn_log_level fallback)
 {
     const char *wanted = getenv("GANTRY_LOG");
-    log_who = who;
+    log_name = process_name;
     log_level = fallback;
     for (int i = GN_LOG_NONE; wanted && i <= GN_LOG_DEBUG; i++)
         if (strcmp(wanted, level_names[i]) == 0)
@@ -66,7 +66,7 @@ void gn_log(enum gn_log_level level, const char *fmt, ...)
     int saved = errno;
     if (!gn_log_enabled(level))
         return;
-    int n = snprintf(line, sizeof line, "%s: %s: ", log_who, level_names[level]);
+    int n = snprintf(line, sizeof line, "%s: %s: ", log_name, level_names[level]);
     va_list ap;
     va_start(ap, fmt);
     errno = saved; /* for %m */

@@ -16,7 +16,7 @@ enum gn_log_level { GN_LOG_NONE, GN_LOG_ERROR, GN_LOG_WARN, GN_LOG_INFO, GN_LOG_
  * Reads $GANTRY_LOG (none|error|warn|info|debug); `fallback` is the level without it. The first
  * argument prefixes each line; it must be static.
  */
-void gn_log_init(const char *who, enum gn_log_level fallback);
+void gn_log_init(const char *process_name, enum gn_log_level fallback);
 
 /* Sends lines to this descriptor from now on (default 2). The caller keeps it open. */
 void gn_log_to(int fd);

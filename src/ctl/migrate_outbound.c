@@ -144,12 +144,12 @@ static bool is_tcp(const char *address)
 int gn_ctl_outbound_connect(const char *address, const struct gn_client_tokens *tokens,
                             const char *tenant, struct gn_link **ret, struct gn_error *err)
 {
-    const struct gn_link_credentials who = {
+    const struct gn_link_credentials credentials = {
         .tenant = tenant, .token = gn_client_tokens_find(tokens, tenant), .role = GN_ROLE_CONTROL};
     char fix[sizeof err->fix];
     if (!is_tcp(address))
         return gn_link_connect_control(address, GN_ROLE_CONTROL, ret, err);
-    int rc = gn_link_connect_control_as(address, &who, ret, err);
+    int rc = gn_link_connect_control_as(address, &credentials, ret, err);
     if (rc != -EACCES)
         return rc;
     snprintf(fix, sizeof fix, "%.120s%s--token-file %.63s%sFILE selects the token", err->fix,

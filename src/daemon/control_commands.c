@@ -57,9 +57,9 @@ static int find_for(const struct gn_viewer *w, uint32_t right, const char *text,
 
 static void log_change(const struct gn_viewer *w, const char *what, const char *quoted)
 {
-    char who[GN_CONN_USER_BYTES];
+    char user[GN_CONN_USER_BYTES];
     gn_log(GN_LOG_WARN, "%s%s%s, by %s", what, quoted ? " " : "", quoted ? quoted : "",
-           gn_conn_name_user(w->c, who));
+           gn_conn_name_user(w->c, user));
 }
 
 static int set_policy(void *ctx, const char *name, struct gn_error *err)

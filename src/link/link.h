@@ -116,7 +116,7 @@ struct gn_link_credentials {
     const char *tenant, *token;
     enum gn_role role; /* for control requests, as above; GN_ROLE_PROGRAM for programs */
 };
-int gn_link_connect_control_as(const char *address, const struct gn_link_credentials *who,
+int gn_link_connect_control_as(const char *address, const struct gn_link_credentials *credentials,
                                struct gn_link **ret, struct gn_error *err);
 
 /* The platforms that gantryd listed when the connection was made. Sends no message. */

@@ -30,7 +30,7 @@ struct gn_link_end {
     uint8_t session[GN_LINK_SESSION_BYTES], key[GN_LINK_KEY_BYTES];
     /* Only while connecting. */
     const struct gn_link_move *ticket; /* of a claim that is protected by TLS; else NULL */
-    struct gn_link_credentials who;
+    struct gn_link_credentials credentials;
     struct gn_tcp left; /* the connection to the source of a migration, until LEFT is sent; fd
                          * -1: none */
     uint32_t left_number;
@@ -58,8 +58,9 @@ int gn_link_ask(struct gn_link_end *u, int timeout_ms, uint16_t op, const void *
  * gn_link_connect_control_as, `ticket` for a claim protected by TLS; both may be NULL.
  */
 int gn_link_connect_for(const char *address, uint64_t features,
-                        const struct gn_link_credentials *who, const struct gn_link_move *ticket,
-                        struct gn_link **ret, struct gn_error *err);
+                        const struct gn_link_credentials *credentials,
+                        const struct gn_link_move *ticket, struct gn_link **ret,
+                        struct gn_error *err);
 /*
  * The value to present to gantryd: `said`, or the environment variable `name` when that is NULL, or
  * "".

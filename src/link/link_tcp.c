@@ -54,7 +54,7 @@ static int secure_control(struct gn_link_end *u, struct gn_error *err)
         return secure_by(u, u->ticket->name, u->ticket->ticket, err);
     if (u->features & GN_LINK_FEATURE_CLAIM)
         return u->secure ? secure_by(u, u->session, u->key, err) : 0;
-    const char *token = gn_link_shown(u->who.token, "GANTRY_TOKEN");
+    const char *token = gn_link_shown(u->credentials.token, "GANTRY_TOKEN");
     struct gn_tls_psk psk;
     struct gn_tls_config config = {.certificate = setting("GANTRY_TLS_CERT"),
                                    .key = setting("GANTRY_TLS_KEY"),

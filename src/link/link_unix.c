@@ -190,11 +190,11 @@ const char *gn_link_shown(const char *said, const char *name)
 }
 
 /* Fills in tenant and token. 1: at least one is set; 0: neither; -errno. */
-static int identify(const struct gn_link_credentials *who, struct gn_link_identity *ret,
+static int identify(const struct gn_link_credentials *credentials, struct gn_link_identity *ret,
                     struct gn_error *err)
 {
-    const char *tenant = gn_link_shown(who->tenant, "GANTRY_TENANT"),
-               *token = gn_link_shown(who->token, "GANTRY_TOKEN");
+    const char *tenant = gn_link_shown(credentials->tenant, "GANTRY_TENANT"),
+               *token = gn_link_shown(credentials->token, "GANTRY_TOKEN");
     const size_t n_tenant = strlen(tenant), n_token = strlen(token);
     memset(ret, 0, sizeof *ret);
     if (n_tenant >= sizeof ret->tenant)
@@ -214,18 +214,18 @@ int gn_link_hello_exchange(struct gn_link_end *u, struct gn_error *err)
 {
     struct {
         struct gn_link_hello head;
-        struct gn_link_identity who;
+        struct gn_link_identity identity;
     } h = {.head = {.magic = GN_LINK_MAGIC, .version = GN_LINK_VERSION, .pid = (uint32_t)getpid()}};
     struct gn_link_welcome w;
     struct gn_frame f;
-    int rc = u->features & GN_LINK_FEATURE_CLAIM ? 0 : identify(&u->who, &h.who, err);
+    int rc = u->features & GN_LINK_FEATURE_CLAIM ? 0 : identify(&u->credentials, &h.identity, err);
     if (rc < 0)
         return rc;
     h.head.features = u->features | (rc ? GN_LINK_FEATURE_IDENTITY : 0);
     gn_frame_string_set(h.head.program, sizeof h.head.program, program_invocation_short_name);
     rc = gn_link_ask(u, HELLO_TIMEOUT_MS, GN_LINK_HELLO, &h, rc ? sizeof h : sizeof h.head, NULL, 0,
                      GN_LINK_WELCOME, &f, err);
-    explicit_bzero(&h.who, sizeof h.who);
+    explicit_bzero(&h.identity, sizeof h.identity);
     if (rc)
         return rc;
     if (f.n_payload < sizeof w)
@@ -515,8 +515,9 @@ static int connect_for_role(const char *path, enum gn_role least, struct gn_erro
 }
 
 int gn_link_connect_for(const char *address, uint64_t features,
-                        const struct gn_link_credentials *who, const struct gn_link_move *ticket,
-                        struct gn_link **ret, struct gn_error *err)
+                        const struct gn_link_credentials *credentials,
+                        const struct gn_link_move *ticket, struct gn_link **ret,
+                        struct gn_error *err)
 {
     struct gn_address a;
     int rc = gn_address_resolve(address, &a, err);
@@ -531,19 +532,19 @@ int gn_link_connect_for(const char *address, uint64_t features,
     u->patience_ms = CONTROL_TIMEOUT_MS;
     u->socket.fd = u->left.fd = -1;
     u->ticket = ticket;
-    if (who)
-        u->who = *who;
+    if (credentials)
+        u->credentials = *credentials;
     if (a.tcp) {
         rc = gn_link_tcp_open(u, err);
     } else {
         u->base.ops = &unix_ops;
-        rc = u->socket.fd = connect_for_role(a.path, u->who.role, err);
+        rc = u->socket.fd = connect_for_role(a.path, u->credentials.role, err);
         gn_frame_reader_init(&u->reader, rc);
         u->reader.keeps_frames = true;
         rc = rc < 0 ? rc : gn_link_hello_exchange(u, err);
     }
     u->ticket = NULL;
-    u->who = (struct gn_link_credentials){NULL, NULL, GN_ROLE_PROGRAM};
+    u->credentials = (struct gn_link_credentials){NULL, NULL, GN_ROLE_PROGRAM};
     if (rc) {
         gn_link_end_close(&u->base);
         return rc;
@@ -564,8 +565,8 @@ int gn_link_connect_control(const char *address, enum gn_role role, struct gn_li
                                       err);
 }
 
-int gn_link_connect_control_as(const char *address, const struct gn_link_credentials *who,
+int gn_link_connect_control_as(const char *address, const struct gn_link_credentials *credentials,
                                struct gn_link **ret, struct gn_error *err)
 {
-    return gn_link_connect_for(address, GN_LINK_FEATURE_CONTROL, who, NULL, ret, err);
+    return gn_link_connect_for(address, GN_LINK_FEATURE_CONTROL, credentials, NULL, ret, err);
 }

@@ -150,7 +150,7 @@ static bool delay_attach(struct gn_conn *c, uint32_t seq, const struct gn_link_a
     struct gn_daemon *d = c->daemon;
     struct gn_tenant *t = tenant_of(c, a);
     const uint64_t now = gn_now_ns();
-    char who[GN_CONN_USER_BYTES];
+    char name[GN_CONN_USER_BYTES];
     if (!t || c->vgpu || c->control_only || c->claims)
         return false;
     struct gn_fault_user *user =
@@ -175,7 +175,8 @@ static bool delay_attach(struct gn_conn *c, uint32_t seq, const struct gn_link_a
         gn_log(GN_LOG_WARN,
                "the programs of %s caused many faults in the tenant \"%s\": they may start one "
                "vGPU every %u ms until the faults stop",
-               gn_conn_name_user(c, who), t->rules.name, (unsigned)(d->breach_pause_ns / 1000000u));
+               gn_conn_name_user(c, name), t->rules.name,
+               (unsigned)(d->breach_pause_ns / 1000000u));
     }
     arm_timer(d, now);
     return true;

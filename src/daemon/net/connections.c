@@ -174,22 +174,22 @@ static void send_welcome(struct gn_conn *c, uint32_t seq, uint64_t features)
 
 /* Parses the greeting and the optional identity. False: malformed. */
 static bool parse_hello(const struct gn_frame *f, struct gn_link_hello *h,
-                        struct gn_link_identity *who)
+                        struct gn_link_identity *identity)
 {
-    memset(who, 0, sizeof *who);
+    memset(identity, 0, sizeof *identity);
     if (f->n_payload < sizeof *h)
         return false;
     memcpy(h, f->payload, sizeof *h);
     bool named = h->features & GN_LINK_FEATURE_IDENTITY;
     if (h->magic != GN_LINK_MAGIC || h->zero != 0 ||
         !gn_frame_string_ok(h->program, sizeof h->program) ||
-        f->n_payload != sizeof *h + (named ? sizeof *who : 0))
+        f->n_payload != sizeof *h + (named ? sizeof *identity : 0))
         return false;
     if (named)
-        memcpy(who, (const char *)f->payload + sizeof *h, sizeof *who);
-    return gn_frame_string_ok(who->tenant, sizeof who->tenant) && who->zero == 0 &&
-           who->n_token < sizeof who->token &&
-           strnlen(who->token, sizeof who->token) == who->n_token;
+        memcpy(identity, (const char *)f->payload + sizeof *h, sizeof *identity);
+    return gn_frame_string_ok(identity->tenant, sizeof identity->tenant) && identity->zero == 0 &&
+           identity->n_token < sizeof identity->token &&
+           strnlen(identity->token, sizeof identity->token) == identity->n_token;
 }
 
 /* Checks a greeting at the tcp port for operators, where TLS accepts every certificate of the
@@ -213,10 +213,10 @@ static int judge_remote_operator(const struct gn_conn *c, struct gn_error *err)
 static void serve_hello(struct gn_conn *c, const struct gn_frame *f)
 {
     struct gn_link_hello h;
-    struct gn_link_identity who;
+    struct gn_link_identity identity;
     struct gn_error err;
     int code = 0;
-    if (c->greeted || !parse_hello(f, &h, &who)) {
+    if (c->greeted || !parse_hello(f, &h, &identity)) {
         close_faulty(c, "sent a malformed greeting");
         return;
     }
@@ -233,9 +233,9 @@ static void serve_hello(struct gn_conn *c, const struct gn_frame *f)
     c->control_only = h.features & GN_LINK_FEATURE_CONTROL;
     c->claims = !c->control_only && h.features & GN_LINK_FEATURE_CLAIM;
     c->hears_near = h.features & GN_LINK_FEATURE_NEAR;
-    c->n_token = who.n_token;
-    memcpy(c->token, who.token, sizeof c->token);
-    explicit_bzero(who.token, sizeof who.token);
+    c->n_token = identity.n_token;
+    memcpy(c->token, identity.token, sizeof c->token);
+    explicit_bzero(identity.token, sizeof identity.token);
     if (c->peer.control)
         code = judge_remote_operator(c, &err);
     else if (c->role == GN_ROLE_VIEW && !c->control_only)
@@ -243,7 +243,7 @@ static void serve_hello(struct gn_conn *c, const struct gn_frame *f)
                        "gantryd's view socket is for queries, and programs cannot attach there");
     /* Control requests on the view and control sockets need no tenant. */
     else if (!c->claims && (!c->control_only || c->role == GN_ROLE_PROGRAM))
-        c->tenant = gn_admit(c, who.tenant, &code, &err);
+        c->tenant = gn_admit(c, identity.tenant, &code, &err);
     if (code) {
         c->closing = true;
         gn_conn_refuse(c, f->seq, code, &err);

@@ -61,14 +61,14 @@ const char *gn_conn_name_user(const struct gn_conn *c, char ret[static GN_CONN_U
 
 void gn_admit_refused(struct gn_conn *c, bool wrong_token, const struct gn_error *err)
 {
-    char who[GN_CONN_USER_BYTES], before[48] = "";
+    char user[GN_CONN_USER_BYTES], before[48] = "";
     uint32_t more = 0;
     if (!gn_refusals_note(&c->daemon->refusals, c->quota->source, wrong_token, gn_now_ns(), &more))
         return;
     if (more)
         snprintf(before, sizeof before, " (and %u times before)", more);
     gn_log(GN_LOG_WARN, "refused \"%s\" (pid %d, %s)%s: %s", c->program, (int)c->pid,
-           gn_conn_name_user(c, who), before, err->what);
+           gn_conn_name_user(c, user), before, err->what);
 }
 
 /* Sets the error for a peer that may not attach to this tenant. The same error is used for a tenant
@@ -76,13 +76,13 @@ void gn_admit_refused(struct gn_conn *c, bool wrong_token, const struct gn_error
 static int refuse(const struct gn_conn *c, const char *shown, const char *others,
                   struct gn_error *err)
 {
-    char who[GN_CONN_USER_BYTES], fix[sizeof err->fix];
-    gn_conn_name_user(c, who);
+    char user[GN_CONN_USER_BYTES], fix[sizeof err->fix];
+    gn_conn_name_user(c, user);
     if (*others)
         snprintf(fix, sizeof fix, "set GANTRY_TENANT to one of: %s", others);
     else
         c->transport->advise_refused(c, shown, fix, sizeof fix);
-    return gn_fail(err, EACCES, fix, "%s may not attach to \"%s\"", who, shown);
+    return gn_fail(err, EACCES, fix, "%s may not attach to \"%s\"", user, shown);
 }
 
 /* A connection of a tenant's socket may use that tenant and no other. The user id of its peer does
@@ -113,7 +113,7 @@ struct gn_tenant *gn_admit(struct gn_conn *c, const char *name, int *ret_code, s
     struct gn_tenant *t = gn_tenants_find(&d->tenants, name);
     const uint64_t now = gn_now_ns();
     const char *shown = *name ? name : GN_TENANT_DEFAULT;
-    char who[GN_CONN_USER_BYTES], others[200] = "";
+    char user[GN_CONN_USER_BYTES], others[200] = "";
     int rc = -EACCES;
     if (*name && gn_tenant_name_check(name, NULL)) {
         *ret_code = gn_fail(err, EINVAL, "use letters, digits, _ . and -",
@@ -124,7 +124,7 @@ struct gn_tenant *gn_admit(struct gn_conn *c, const char *name, int *ret_code, s
         !gn_refusals_may_try(&d->refusals, c->quota->source, now)) {
         *ret_code = gn_fail(err, EAGAIN, "wait some seconds",
                             "too many wrong tokens came from %s: its tokens are refused for now",
-                            gn_conn_name_user(c, who));
+                            gn_conn_name_user(c, user));
         return NULL;
     }
     gid_t *groups;

@@ -118,8 +118,9 @@ static void describe(const struct gn_vgpu_record *v, struct gn_control_about *re
     (void)ret;
 }
 
-/* Placeholders: events and data come with the session. A session that was over tcp until now comes
- * from the program, and the contents come from the source by another socket. */
+/* A BOOT has all descriptors. The worker gets events and data with the session, so the ring stands
+ * in for them here; or the stream of the contents stands in for the data, where the program hands
+ * over a session that was over tcp until now. */
 static int begin_claimed(struct gn_vgpu_record *v, const struct gn_conn *c, int contents_fd,
                          const struct gn_owner *announcer)
 {

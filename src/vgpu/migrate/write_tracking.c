@@ -44,22 +44,22 @@ void gn_writes_first_kernel(struct gn_vgpu *v, struct gn_writes *w)
     pthread_mutex_lock(&v->writes_lock);
     if (atomic_load_explicit(&w->by_kernels, memory_order_relaxed) == GN_KERNELS_NOT_YET)
         atomic_store_explicit(&w->by_kernels, GN_KERNELS_DO, memory_order_relaxed);
-    for (int who = 0; who < GN_FOLLOWERS; who++)
-        if (w->tables[who])
-            gn_page_table_kernel_writes(w->tables[who], 0, UINT64_MAX);
+    for (int follower = 0; follower < GN_FOLLOWERS; follower++)
+        if (w->tables[follower])
+            gn_page_table_kernel_writes(w->tables[follower], 0, UINT64_MAX);
     pthread_mutex_unlock(&v->writes_lock);
 }
 
 void gn_writes_by_cpu(struct gn_vgpu *v, struct gn_writes *w, uint64_t offset, uint64_t n)
 {
     pthread_mutex_lock(&v->writes_lock);
-    for (int who = 0; who < GN_FOLLOWERS; who++)
-        if (w->tables[who])
-            gn_page_table_cpu_wrote(w->tables[who], offset, n);
+    for (int follower = 0; follower < GN_FOLLOWERS; follower++)
+        if (w->tables[follower])
+            gn_page_table_cpu_wrote(w->tables[follower], offset, n);
     pthread_mutex_unlock(&v->writes_lock);
 }
 
-int gn_writes_follow(struct gn_vgpu *v, struct gn_writes *w, enum gn_follower who,
+int gn_writes_follow(struct gn_vgpu *v, struct gn_writes *w, enum gn_follower follower,
                      const struct gn_page_hasher *hasher, uint64_t bytes,
                      struct gn_page_table **ret)
 {
@@ -68,10 +68,10 @@ int gn_writes_follow(struct gn_vgpu *v, struct gn_writes *w, enum gn_follower wh
     if (rc)
         return rc;
     pthread_mutex_lock(&v->writes_lock);
-    if (w->tables[who]) {
+    if (w->tables[follower]) {
         rc = -EBUSY;
     } else {
-        w->tables[who] = t;
+        w->tables[follower] = t;
         if (atomic_load_explicit(&w->by_kernels, memory_order_relaxed) == GN_KERNELS_DO)
             gn_page_table_kernel_writes(t, 0, UINT64_MAX);
     }
@@ -85,11 +85,11 @@ int gn_writes_follow(struct gn_vgpu *v, struct gn_writes *w, enum gn_follower wh
     return 0;
 }
 
-void gn_writes_unfollow(struct gn_vgpu *v, struct gn_writes *w, enum gn_follower who)
+void gn_writes_unfollow(struct gn_vgpu *v, struct gn_writes *w, enum gn_follower follower)
 {
     pthread_mutex_lock(&v->writes_lock);
-    struct gn_page_table *t = w->tables[who];
-    w->tables[who] = NULL;
+    struct gn_page_table *t = w->tables[follower];
+    w->tables[follower] = NULL;
     pthread_mutex_unlock(&v->writes_lock);
     if (!t)
         return;

@@ -58,10 +58,10 @@ void gn_writes_by_cpu(struct gn_vgpu *v, struct gn_writes *w, uint64_t offset, u
  * (gn_vgpu_follow_writes). The caller may use the table until unfollow, which frees it. Returns 0,
  * -EBUSY, or gn_page_table_create's error.
  */
-int gn_writes_follow(struct gn_vgpu *v, struct gn_writes *w, enum gn_follower who,
+int gn_writes_follow(struct gn_vgpu *v, struct gn_writes *w, enum gn_follower follower,
                      const struct gn_page_hasher *hasher, uint64_t bytes,
                      struct gn_page_table **ret);
-void gn_writes_unfollow(struct gn_vgpu *v, struct gn_writes *w, enum gn_follower who);
+void gn_writes_unfollow(struct gn_vgpu *v, struct gn_writes *w, enum gn_follower follower);
 /*
  * The vGPU returns: replaces the fresh table for the save with the one for the return, and gives
  * that.
