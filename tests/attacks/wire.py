@@ -13,6 +13,9 @@ import struct
 
 NOWHERE = 0xffffffff
 NO_EVENT = 0xffffffff
+# The token of a message that nothing asks about: an answer in a reply slot that RawGuest.ask never waits on. A request that had to wait
+# for memory is answered after later ones, and would overwrite the answer that ask waits for.
+UNREAD = 1 << 8 | 1
 KINDS = {name: i for i, name in enumerate(("platform", "device", "context", "queue", "mem", "sampler", "program", "kernel", "event",
                                            "svm", "cmdbuf"), 1)}
 
@@ -43,7 +46,7 @@ class Wire:
             found = re.findall(r"^    (?:struct )?(\w+) (\w+)(\[3\])?;", m.group(2), re.M)
             self.fields[m.group(1)] = [(kind, name, bool(three)) for kind, name, three in found[1:]]
 
-    def message(self, op, msg_flags=0, reply=1 << 8, assumed=0, claimed=None, queue=0, waits=None, event=NO_EVENT, **values):
+    def message(self, op, msg_flags=0, reply=UNREAD, assumed=0, claimed=None, queue=0, waits=None, event=NO_EVENT, **values):
         """claimed: the size that it says it has. queue, waits, event: a command's head."""
         if event != NO_EVENT and all(kind != "gn_command_head" for kind, _, _ in self.fields[op]):
             values["event"] = event  # a field of its own
@@ -78,7 +81,7 @@ class Wire:
         return self.raw(self.ops[op], fixed + tail, msg_flags, reply, assumed, claimed)
 
     @staticmethod
-    def raw(op, body=b"", flags=0, reply=1 << 8, assumed=0, claimed=None):
+    def raw(op, body=b"", flags=0, reply=UNREAD, assumed=0, claimed=None):
         return struct.pack("<IHHIi", 16 + len(body) if claimed is None else claimed, op, flags, reply, assumed) + body
 
     @staticmethod
