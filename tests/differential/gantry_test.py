@@ -5,8 +5,8 @@
     gantry_test.py STAGE DIFFTEST pocl        the machine's drivers
     gantry_test.py STAGE DIFFTEST tcp         the same, over tcp
     gantry_test.py STAGE DIFFTEST passthrough the same, the vGPU in the program
-    gantry_test.py STAGE DIFFTEST oclgrind    a second, quite different driver; what it crashes on by itself is left out,
-                                              and misuse that it lets pass may be refused
+    gantry_test.py STAGE DIFFTEST oclgrind ICD    a second, quite different driver, behind a lock (libserial-icd.so); what it crashes on
+                                              by itself is left out, and misuse that it lets pass may be refused
     gantry_test.py STAGE DIFFTEST discrete ICD [MODE [OPTIONS [FAMILY]...]]    the emulated discrete GPU (libdiscrete-icd.so); MODE: remote or
                                               passthrough; OPTIONS: as in $DISCRETE
 """
@@ -111,7 +111,7 @@ def main():
             vendors = os.path.join(work, "vendors")
             os.mkdir(vendors)
             with open(os.path.join(vendors, "oclgrind.icd"), "w", encoding="utf-8") as f:
-                f.write(OCLGRIND + "\n")
+                f.write(os.path.abspath(sys.argv[4]) + "\n")
             settings["OCL_ICD_VENDORS"] = vendors
             command += ["--native-vendors", vendors, "--skip-broken", "--lenient", "--timeout", OCLGRIND_CASE_S,
                         *(word for case in OCLGRIND_HANGS for word in ("--without", case))]
