@@ -25,7 +25,6 @@
 #include "base/secret.h"
 #include "control/control.h"
 #include "daemon/tenants/admission.h"
-#include "daemon/vgpu/template.h"
 #include "daemon/net/transport.h"
 #include "daemon/vgpu/tcp_sessions.h"
 #include "daemon/migrate/migration.h"
@@ -454,7 +453,6 @@ int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_re
         gn_vgpus_leave(n);
         return -ENOMEM;
     }
-    n->host = &d->hosts[d->machine.platforms[v->platform].driver];
     n->ring_at = wish->ring_at;
     gn_migration_attach(m, n);
     int file_fd = -1, session_fd = -1, rc = gn_migration_set_file(c, &file_fd, err);

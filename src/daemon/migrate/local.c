@@ -16,7 +16,6 @@
 #include "base/log.h"
 #include "control/control.h"
 #include "daemon/vgpu/device_choice.h"
-#include "daemon/vgpu/template.h"
 #include "daemon/migrate/migration.h"
 #include "daemon/vgpu/create.h"
 #include "daemon/vgpu/lifecycle.h"
@@ -158,7 +157,6 @@ int gn_migrate_local(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v,
     m->stream_fd = stream[0];
     m->where = to;
     n->hosted = into;
-    n->host = into ? NULL : &v->daemon->hosts[v->daemon->machine.platforms[v->platform].driver];
     gn_migration_attach(m, n);
     int rc = v->session_ops->make_memory(n)
                  ? gn_fail(err, EMFILE, NULL, "out of memory or descriptors")

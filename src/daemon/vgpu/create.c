@@ -159,7 +159,6 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq,
     v->quota->n_starting++;
     v->starting = true;
     v->hosted = hosted;
-    v->host = hosted ? NULL : &d->hosts[d->machine.platforms[a->platform].driver];
     v->attach_seq = seq;
     v->platform = a->platform;
     v->weight = a->weight ? a->weight : DEFAULT_WEIGHT;
@@ -264,7 +263,6 @@ struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant
     struct gn_vgpu_record like = {.daemon = d,
                                   .session_ops = c->transport->session,
                                   .quota = c->quota,
-                                  .host = &d->hosts[d->machine.platforms[w->platform].driver],
                                   .platform = w->platform,
                                   .weight = w->weight ? w->weight : DEFAULT_WEIGHT,
                                   .tenant = tenant,
@@ -279,7 +277,6 @@ struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant
     struct gn_vgpu_record *v = gn_vgpus_blank(&like, err);
     if (!v)
         return NULL;
-    v->host = like.host;
     gn_frame_string_set(v->program, sizeof v->program, c->program);
     v->id = id && !gn_vgpus_find(d, id) ? id : 0;
     int rc = v->id ? 0 : gn_vgpus_make_id(d, &v->id);

@@ -665,7 +665,6 @@ int gn_vgpus_swap_workers(struct gn_vgpu_record *v, struct gn_vgpu_record *n)
     SWAP(v->worker_pid, n->worker_pid);
     SWAP(v->inner_pid, n->inner_pid);
     SWAP(v->reaped, n->reaped);
-    SWAP(v->host, n->host);
     SWAP(v->template_pid, n->template_pid);
     SWAP(v->asked_ns, n->asked_ns);
     SWAP(v->hosted, n->hosted);

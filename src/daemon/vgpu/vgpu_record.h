@@ -22,15 +22,13 @@
 struct gn_conn;
 struct gn_daemon;
 struct gn_record_session_ops;
-struct gn_template;
 struct gn_tenant;
 
 struct gn_vgpu_record {
     struct gn_corpse corpse;
     struct gn_list link;
     struct gn_daemon *daemon;
-    struct gn_quota *quota; /* of its program's user or address */
-    struct gn_template *host;
+    struct gn_quota *quota;                          /* of its program's user or address */
     const struct gn_record_session_ops *session_ops; /* record_session.h */
     struct gn_conn *conn;                            /* NULL: the program is gone */
     uint32_t attach_seq;
@@ -52,8 +50,8 @@ struct gn_vgpu_record {
     struct gn_shares shares;
     bool takes_turns;  /* its worker waits for grants */
     bool driver_stays; /* its program has loaded a driver that cannot be unloaded */
-    bool hosted; /* passthrough: its program is its worker. `host` is NULL, `process` and worker_pid
-                    are the program's */
+    bool hosted;       /* passthrough: its program is its worker; `process` and worker_pid are the
+                          program's */
     uint32_t n_segments;
     struct gn_cache *cache;       /* its worker's kernel cache; NULL: none */
     struct gn_memory_group group; /* its worker's */
