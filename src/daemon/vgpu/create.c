@@ -14,7 +14,7 @@
 #include "daemon/tenants/admission.h"
 #include "daemon/net/connection_limits.h"
 #include "daemon/vgpu/device_choice.h"
-#include "daemon/vgpu/passthrough.h"
+#include "daemon/vgpu/program_process.h"
 #include "daemon/vgpu/template.h"
 #include "daemon/net/transport.h"
 #include "daemon/vgpu/record_session.h"

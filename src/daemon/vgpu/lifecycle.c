@@ -24,7 +24,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
-#include "daemon/vgpu/passthrough.h"
+#include "daemon/vgpu/program_process.h"
 #include "daemon/vgpu/template.h"
 #include "daemon/vgpu/record_session.h"
 #include "daemon/vgpu/vgpu_internal.h"

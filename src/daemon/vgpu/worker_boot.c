@@ -11,7 +11,7 @@
 
 #include "daemon/net/transport.h"
 #include "daemon/vgpu/device_choice.h"
-#include "daemon/vgpu/passthrough.h"
+#include "daemon/vgpu/program_process.h"
 #include "daemon/vgpu/record_session.h"
 #include "daemon/vgpu/template.h"
 #include "daemon/vgpu/vgpu_internal.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GN_DAEMON_VGPU_PASSTHROUGH_H
-#define GN_DAEMON_VGPU_PASSTHROUGH_H
+#ifndef GN_DAEMON_VGPU_PROGRAM_PROCESS_H
+#define GN_DAEMON_VGPU_PROGRAM_PROCESS_H
 
 #include "daemon/daemon.h"
 

@@ -4,7 +4,7 @@
  * second, while there is such a vGPU, gantryd compares the memory that the program reports with
  * its lease. The scheduler watches grants. gantryd's thread.
  */
-#include "daemon/vgpu/passthrough.h"
+#include "daemon/vgpu/program_process.h"
 #include "daemon/vgpu/worker.h"
 
 #include <stddef.h>
