@@ -12,5 +12,9 @@ void gn_passthrough_watch(struct gn_daemon *d, uint64_t now_ns);
  * attach, or (`from` is not NULL) for the vGPU of `from`, whose migration v is the destination of.
  */
 void gn_passthrough_ask(struct gn_vgpu_record *v, const struct gn_vgpu_record *from);
+/* From now on the program at c's end is the worker of v. 0 or -errno. */
+int gn_vgpus_watch_program(struct gn_vgpu_record *v, const struct gn_conn *c, struct gn_error *err);
+/* The program has not released the vGPU in time. */
+void gn_vgpus_let_go(struct gn_vgpu_record *v);
 
 #endif

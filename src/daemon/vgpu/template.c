@@ -21,6 +21,7 @@
 #include "daemon/vgpu/spawn.h"
 #include "daemon/vgpu/vgpu_internal.h"
 #include "daemon/vgpu/lifecycle.h"
+#include "daemon/vgpu/worker_process.h"
 
 /* Requests that a template has not read yet. It forks in milliseconds, so with this many waiting it
  * hangs. */
@@ -58,7 +59,7 @@ static const char *library_of(const struct gn_template *h)
 static void forget_workers_of(struct gn_daemon *d, pid_t template)
 {
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) if (v->template_pid == template)
-        gn_vgpus_in_process_lost(v);
+        gn_vgpus_template_lost(v);
 }
 
 static void lost(struct gn_template *h, pid_t pid, const char *why)
