@@ -42,12 +42,10 @@ static const struct gn_migration_ops save_ops, restore_ops;
 static int judge_checkpoint(const struct gn_vgpu_record *v, bool stop, struct gn_error *err)
 {
     int rc = v->session_ops->judge_checkpoint(v, stop, err);
-    if (rc)
-        return rc;
-    if (v->hosted)
-        return gn_fail(err, EOPNOTSUPP, "gantry mode VGPU remote, and try again",
-                       "it lives in its program, which cannot be saved from there yet");
-    rc = gn_migration_refuse_busy(v, err);
+    if (!rc)
+        rc = gn_serving_permits(v->serving, GN_SERVING_CHECKPOINT, err);
+    if (!rc)
+        rc = gn_migration_refuse_busy(v, err);
     if (rc)
         return rc;
     if (!v->booted || v->ending || !v->conn || v->process.fd < 0 || v->control.fd < 0)

@@ -247,7 +247,7 @@ static int destination_said(struct gn_migration *m, const struct gn_vgpu_record 
     struct gn_worker_moved report;
     struct gn_link_error refusal;
     struct gn_error err;
-    if (f->op == GN_LINK_ERROR && (!n->driver_up || n->hosted) &&
+    if (f->op == GN_LINK_ERROR && (!n->driver_up || n->serving->may_refuse_late) &&
         gn_frame_payload(f, &refusal, sizeof refusal) &&
         gn_frame_string_ok(refusal.what, sizeof refusal.what) &&
         gn_frame_string_ok(refusal.fix, sizeof refusal.fix)) {
@@ -445,7 +445,7 @@ static int late_frame(struct gn_record_owner *o, struct gn_vgpu_record *v, const
         input = report.error ? GN_TX_ON_SAVE_FAILED : GN_TX_ON_SAVED;
     else if (f->op == GN_WORKER_LOADED && v->ending)
         input = GN_TX_ON_LOADED;
-    else if (f->op == GN_LINK_ERROR && v->ending && v->hosted)
+    else if (f->op == GN_LINK_ERROR && v->ending && v->serving->may_refuse_late)
         input = GN_TX_ON_NO_DRIVER;
     else
         return 0;

@@ -143,9 +143,8 @@ static const struct gn_migration_ops ops = {.what = "move",
 int gn_outbound_may_begin(const struct gn_vgpu_record *v, struct gn_error *err)
 {
     int rc = gn_migration_may_begin(v, err);
-    if (!rc && v->hosted)
-        rc = gn_fail(err, EOPNOTSUPP, "gantry mode VGPU remote, and try again",
-                     "it lives in its program, which cannot be moved from there yet");
+    if (!rc)
+        rc = gn_serving_permits(v->serving, GN_SERVING_MOVE_AWAY, err);
     return rc ? rc : gn_refuse_stopped_program(v, err);
 }
 

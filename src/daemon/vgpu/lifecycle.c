@@ -26,9 +26,7 @@
 #include "daemon/schedule/shares.h"
 #include "daemon/tenants/memory.h"
 #include "daemon/vgpu/lifecycle.h"
-#include "daemon/vgpu/orphans.h"
 #include "daemon/vgpu/worker.h"
-#include "daemon/vgpu/worker_process.h"
 #include "shm/counters.h"
 
 #define GRACE_NS         UINT64_C(1000000000) /* for a worker to end by itself */
@@ -82,6 +80,17 @@ static void close_control(struct gn_vgpu_record *v)
     gn_frame_writer_fini(&v->writer);
 }
 
+void gn_vgpus_cut_off(struct gn_vgpu_record *v)
+{
+    close_control(v);
+    gn_vgpus_kill(v);
+}
+
+static uint64_t start_deadline(const struct gn_vgpu_record *v)
+{
+    return v->serving->start_deadline ? v->serving->start_deadline(v) : 0;
+}
+
 static uint64_t earlier(uint64_t a_ns, uint64_t b_ns)
 {
     return a_ns && (!b_ns || a_ns < b_ns) ? a_ns : b_ns;
@@ -104,7 +113,7 @@ void gn_vgpus_arm(struct gn_daemon *d)
         first = earlier(v->ending ? v->kill_at_ns : 0, first);
         first = earlier(v->return_by_ns, first);
         first = earlier(gn_template_deadline(v), first);
-        first = earlier(gn_vgpus_boot_deadline(v), first);
+        first = earlier(start_deadline(v), first);
     }
     set_grace(d, first);
 }
@@ -182,10 +191,9 @@ enum gn_record_saved gn_vgpus_saved(const struct gn_vgpu_record *v)
 
 int gn_vgpus_end(struct gn_vgpu_record *v, struct gn_error *err)
 {
-    if (v->hosted)
-        return gn_fail(err, EOPNOTSUPP,
-                       "end the program, or gantry mode VGPU remote, and try again",
-                       "it lives in its program, which would end with it");
+    const int rc = gn_serving_permits(v->serving, GN_SERVING_END, err);
+    if (rc)
+        return rc;
     if (is_held(v))
         return gn_fail(err, EBUSY, "wait until that is over", "it is being moved or saved");
     if (v->stopped)
@@ -251,17 +259,14 @@ void gn_vgpus_grace(struct gn_source *timer, uint32_t events)
                      link) if (v->ending && v->kill_at_ns && v->kill_at_ns <= now)
     {
         v->kill_at_ns = 0;
-        if (v->hosted)
-            gn_vgpus_let_go(v);
-        else
-            gn_vgpus_kill(v);
+        v->serving->overdue(v);
     }
     gn_templates_expire(d, now);
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
     {
-        const uint64_t by_ns = gn_vgpus_boot_deadline(v);
+        const uint64_t by_ns = start_deadline(v);
         if (by_ns && by_ns <= now)
-            gn_vgpus_give_up_start(v);
+            v->serving->start_expired(v);
     }
     gn_vgpus_arm(d);
 }
@@ -298,8 +303,8 @@ void gn_vgpus_gone(struct gn_vgpu_record *v)
     struct gn_error err;
     gn_loop_close(&v->daemon->loop, &v->process);
     close_control(v);
-    gn_templates_worker_ended(v);
-    gn_orphans_kill(v->daemon);
+    if (v->serving->ended)
+        v->serving->ended(v);
     if (v->owned_by && v->owned_by->ops->died && v->owned_by->ops->died(v->owned_by, v))
         return;
     if (v->stopped) {
@@ -308,9 +313,7 @@ void gn_vgpus_gone(struct gn_vgpu_record *v)
     }
     if (!v->booted && v->conn) {
         leave_books(v);
-        gn_fail(&err, ENODEV, "see gantryd's log",
-                v->hosted ? "the program could not host its vGPU"
-                          : "the worker died while it started the driver");
+        gn_fail(&err, ENODEV, "see gantryd's log", "%s", v->serving->start_failed);
         gn_vgpus_refuse(v, ENODEV, &err);
         return;
     }
@@ -343,8 +346,8 @@ void gn_vgpus_tell_program(struct gn_vgpu_record *v)
     }
     v->booted = true;
     end_start(v);
-    if (v->hosted)
-        gn_vgpus_arm(v->daemon);
+    if (v->serving->attached)
+        v->serving->attached(v);
     GN_FAULT("daemon-before-attached");
     gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) attached, worker %d", v->id,
                  v->program, (int)v->program_pid, (int)v->worker_pid);
@@ -402,16 +405,12 @@ static void worker_said(struct gn_source *s, uint32_t events)
         if (v->control.fd < 0)
             return;
     }
-    if (rc < 0 && v->hosted && rc != -EPROTO) {
-        gn_vgpus_gone(v); /* the program has released it, or its death is about to be seen */
+    if (rc == -EPROTO)
+        gn_vgpus_cut_off(v);
+    else if (rc < 0)
+        v->serving->hung_up(v);
+    if (rc < 0)
         return;
-    }
-    if (rc < 0) {
-        /* The worker is ending, dead or unreachable: it must not go on. */
-        close_control(v);
-        gn_vgpus_kill(v);
-        return;
-    }
     gn_loop_change(&v->daemon->loop, s,
                    EPOLLIN | (gn_frame_writer_pending(&v->writer) ? EPOLLOUT : 0));
 }
@@ -496,7 +495,7 @@ int gn_vgpus_swap_workers(struct gn_vgpu_record *v, struct gn_vgpu_record *n)
     SWAP(v->reaped, n->reaped);
     SWAP(v->template_pid, n->template_pid);
     SWAP(v->asked_ns, n->asked_ns);
-    SWAP(v->hosted, n->hosted);
+    SWAP(v->serving, n->serving);
     if (memcmp(v->order, n->order, sizeof v->order) != 0) {
         /* Neither worker holds a grant: the source stands still, and the destination has not begun.
          * The grant page stays as it is. */

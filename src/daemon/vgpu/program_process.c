@@ -14,38 +14,66 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "daemon/net/transport.h"
+#include "daemon/vgpu/lifecycle.h"
 #include "daemon/vgpu/vgpu_internal.h"
 #include "daemon/vgpu/worker.h"
 #include "shm/counters.h"
 
 #define WATCH_NS UINT64_C(1000000000)
 
-void gn_passthrough_ask(struct gn_vgpu_record *v, const struct gn_vgpu_record *from)
+/* Asks the program to serve v, with the worker's end of the control socket: as the answer to its
+ * attach, or for the vGPU whose migration v is the destination of. */
+static void ask(struct gn_vgpu_record *v, const struct gn_vgpu_record *session)
 {
     const struct gn_machine *m = &v->daemon->machine;
     struct gn_link_direct d = {{0}};
     gn_frame_string_set(d.library, sizeof d.library,
                         m->drivers[m->platforms[v->platform].driver].library);
-    if (from)
-        gn_conn_send(from->conn, GN_LINK_HOST, 0, &d, sizeof d, &v->worker_fd, 1);
+    if (session != v)
+        gn_conn_send(session->conn, GN_LINK_HOST, 0, &d, sizeof d, &v->worker_fd, 1);
     else
         gn_conn_send(v->conn, GN_LINK_DIRECT, v->attach_seq, &d, sizeof d, &v->worker_fd, 1);
     gn_quota_close(v->quota, &v->worker_fd);
 }
 
-int gn_vgpus_watch_program(struct gn_vgpu_record *v, const struct gn_conn *c, struct gn_error *err)
+static int start(struct gn_vgpu_record *v, struct gn_error *err)
 {
+    const struct gn_vgpu_record *session = gn_vgpus_session_of(v);
+    const struct gn_conn *c = session->conn;
     v->worker_pid = c->pid;
     const int pidfd = fcntl(c->process.fd, F_DUPFD_CLOEXEC, 0);
     int rc = pidfd < 0 ? -errno : gn_vgpus_watch_process(v, pidfd);
-    if (rc < 0)
+    if (rc < 0) {
         gn_vgpus_close_own(&v->process.fd);
-    return rc < 0 ? gn_fail(err, -rc, NULL, "cannot watch the program: %s", strerror(-rc)) : 0;
+        return gn_fail(err, -rc, NULL, "cannot watch the program: %s", strerror(-rc));
+    }
+    ask(v, session);
+    return 0;
 }
 
-/* A program in passthrough that was asked to release its vGPU does not answer; it may be stopped.
- * The end of its sockets tells it. */
-void gn_vgpus_let_go(struct gn_vgpu_record *v)
+static int may_serve(const struct gn_conn *c, struct gn_error *err)
+{
+    return c->transport->judge_in_process(c, err);
+}
+
+/* From now on there is a limit to watch. */
+static void attached(struct gn_vgpu_record *v)
+{
+    gn_vgpus_arm(v->daemon);
+}
+
+/* A program that has closed its end has released its vGPU and goes on: its socket's end is heard
+ * next. */
+static void unreachable(struct gn_vgpu_record *v, int rc)
+{
+    if (rc != -EPIPE && rc != -ECONNRESET)
+        gn_vgpus_kill(v);
+}
+
+/* A program that was asked to release its vGPU does not answer; it may be stopped. The end of its
+ * sockets tells it. */
+static void let_go(struct gn_vgpu_record *v)
 {
     gn_quota_log(
         v->quota, GN_LOG_WARN,
@@ -54,9 +82,44 @@ void gn_vgpus_let_go(struct gn_vgpu_record *v)
     gn_vgpus_gone(v);
 }
 
+/* No deadline for the start: the user may suspend or debug the program. No limits that follow the
+ * lease: the process also holds other memory. A socket that ends: the program has released its
+ * vGPU, or its death is about to be seen. */
+const struct gn_serving_process_ops gn_serving_program = {
+    .name = "its program",
+    .link = "direct",
+    .start_failed = "the program could not host its vGPU",
+    .mode = GN_MODE_PASSTHROUGH,
+    .mode_remedy =
+        "use the mode remote, or have gantry tenant set --mode remote --mode passthrough allow it",
+    .refusals =
+        {
+            [GN_SERVING_END] = {"it lives in its program, which would end with it",
+                                "end the program, or gantry mode VGPU remote, and try again"},
+            [GN_SERVING_CHECKPOINT] =
+                {"it lives in its program, which cannot be saved from there yet",
+                 "gantry mode VGPU remote, and try again"},
+            [GN_SERVING_MOVE_AWAY] =
+                {"it lives in its program, which cannot be moved from there yet",
+                 "gantry mode VGPU remote, and try again"},
+        },
+    .may_be_suspended = true,
+    .may_refuse_late = true,
+    .uses_program_driver = true,
+    .may_serve = may_serve,
+    .start = start,
+    .attached = attached,
+    .process = gn_vgpus_program,
+    .hung_up = gn_vgpus_gone,
+    .unreachable = unreachable,
+    .overdue = let_go,
+};
+
+/* ---- the watch over leases */
+
 static bool is_watched(const struct gn_vgpu_record *v)
 {
-    return v->hosted && v->booted && v->process.fd >= 0 && !v->ending;
+    return v->serving == &gn_serving_program && v->booted && v->process.fd >= 0 && !v->ending;
 }
 
 uint64_t gn_passthrough_deadline(struct gn_daemon *d, uint64_t now_ns)

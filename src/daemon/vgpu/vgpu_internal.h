@@ -21,8 +21,10 @@ static inline void gn_vgpus_close_own(int *fd)
 void gn_vgpus_free_if_over(struct gn_vgpu_record *v);
 /* The program cannot have the vGPU that it asked for: its connection goes on without one. */
 void gn_vgpus_refuse(struct gn_vgpu_record *v, int code, const struct gn_error *err);
-/* The worker has ended, or the program, in passthrough, does not host the vGPU any more. */
+/* The process that serves the vGPU has ended, or does not serve it any more. */
 void gn_vgpus_gone(struct gn_vgpu_record *v);
+/* The process must not go on: closes the socket to it, and kills it. */
+void gn_vgpus_cut_off(struct gn_vgpu_record *v);
 /* Takes the pidfd of the process that serves v, and watches for its end. 0 or -errno. */
 int gn_vgpus_watch_process(struct gn_vgpu_record *v, int pidfd);
 /* Gives the program its session, once the worker's driver is up and the worker can be watched; the

@@ -14,6 +14,7 @@
 #include "daemon/vgpu/kernel_caches.h"
 #include "daemon/vgpu/memory_groups.h"
 #include "daemon/vgpu/owner.h"
+#include "daemon/vgpu/serving_process.h"
 #include "daemon/vgpu/worker_log.h"
 #include "link/frame.h"
 #include "link/link_wire.h"
@@ -50,8 +51,7 @@ struct gn_vgpu_record {
     struct gn_shares shares;
     bool takes_turns;  /* its worker waits for grants */
     bool driver_stays; /* its program has loaded a driver that cannot be unloaded */
-    bool hosted;       /* passthrough: its program is its worker; `process` and worker_pid are the
-                          program's */
+    const struct gn_serving_process_ops *serving; /* a worker, or its program in passthrough */
     uint32_t n_segments;
     struct gn_cache *cache;       /* its worker's kernel cache; NULL: none */
     struct gn_memory_group group; /* its worker's */

@@ -10,14 +10,11 @@
 
 #include "daemon/net/transport.h"
 #include "daemon/vgpu/device_choice.h"
-#include "daemon/vgpu/program_process.h"
 #include "daemon/vgpu/record_session.h"
-#include "daemon/vgpu/template.h"
 #include "daemon/vgpu/vgpu_internal.h"
 #include "daemon/vgpu/create.h"
 #include "daemon/vgpu/lifecycle.h"
 #include "daemon/vgpu/worker.h"
-#include "daemon/vgpu/worker_process.h"
 #include "shm/counters.h"
 
 int gn_vgpus_send_boot(struct gn_vgpu_record *v, const struct gn_conn *program, int session_fd,
@@ -60,10 +57,8 @@ int gn_vgpus_send_boot(struct gn_vgpu_record *v, const struct gn_conn *program, 
     }
     gn_walls_of(&v->daemon->walls, p, program ? program->transport->user_socket(program) : -1,
                 &wall);
-    if (!v->hosted) {
-        gn_vgpus_acquire_cache(v, program, &wall);
-        gn_vgpus_name_group(v, &wall);
-    }
+    if (v->serving->confine)
+        v->serving->confine(v, program, &wall);
     memcpy(b.rest + n, &wall, sizeof wall);
     n += sizeof wall;
     if ((stdio[0] < 0 || stdio[1] < 0) && (null = open("/dev/null", O_WRONLY | O_CLOEXEC)) < 0)
@@ -112,11 +107,6 @@ int gn_vgpus_boot_worker(struct gn_vgpu_record *v, const struct gn_conn *program
         rc = gn_vgpus_make_control(v);
     if (rc == 0)
         rc = gn_vgpus_send_boot(v, program, session_fd, no_stdio);
-    if (rc)
-        gn_fail(err, -rc, NULL, "cannot make a worker: %s", strerror(-rc));
-    else if (v->hosted && (rc = gn_vgpus_watch_program(v, gn_vgpus_session_of(v)->conn, err)) == 0)
-        gn_passthrough_ask(v, gn_vgpus_session_of(v));
-    else if (!v->hosted)
-        rc = gn_template_spawn(v, err);
-    return rc;
+    return rc ? gn_fail(err, -rc, NULL, "cannot make a worker: %s", strerror(-rc))
+              : v->serving->start(v, err);
 }

@@ -16,6 +16,9 @@
 #include "base/log.h"
 #include "daemon/net/transport.h"
 #include "daemon/vgpu/lifecycle.h"
+#include "daemon/vgpu/orphans.h"
+#include "daemon/vgpu/record_session.h"
+#include "daemon/vgpu/template.h"
 #include "daemon/vgpu/vgpu_internal.h"
 #include "daemon/vgpu/worker.h"
 
@@ -23,8 +26,8 @@
  * names it, has that user's cache, in all tenants. A program that was admitted by a token, a
  * certificate or a tenant's socket, which say nothing of users, has its tenant's, by the user that
  * the worker runs as. */
-void gn_vgpus_acquire_cache(struct gn_vgpu_record *v, const struct gn_conn *program,
-                            struct gn_worker_boot_wall *wall)
+static void acquire_cache(struct gn_vgpu_record *v, const struct gn_conn *program,
+                          struct gn_worker_boot_wall *wall)
 {
     struct gn_daemon *d = v->daemon;
     const uid_t uid = wall->change_user ? wall->uid : geteuid();
@@ -40,22 +43,55 @@ void gn_vgpus_acquire_cache(struct gn_vgpu_record *v, const struct gn_conn *prog
     wall->layered = layered;
 }
 
-void gn_vgpus_name_group(struct gn_vgpu_record *v, struct gn_worker_boot_wall *wall)
+static uint64_t bound_together(const struct gn_vgpu_record *v)
+{
+    const bool has_area = gn_vgpus_session_of(v)->session_ops->worker_has_area;
+    const struct gn_platform_record *p = &v->daemon->machine.platforms[v->platform];
+    return gn_walls_bound_together(&v->daemon->walls, p, has_area, gn_holder_limit(&v->lease),
+                                   v->lease.leased_bytes);
+}
+
+static void name_group(struct gn_vgpu_record *v, struct gn_worker_boot_wall *wall)
 {
     struct gn_memory_groups *g = &v->daemon->walls.memory_groups;
     gn_memory_group_remove(g, &v->group);
-    v->group = gn_memory_group_name(g, gn_vgpus_bound_together(v), wall->group, sizeof wall->group);
+    v->group = gn_memory_group_name(g, bound_together(v), wall->group, sizeof wall->group);
     wall->group_bytes = v->group.most_bytes;
 }
 
-uint64_t gn_vgpus_boot_deadline(const struct gn_vgpu_record *v)
+static void confine(struct gn_vgpu_record *v, const struct gn_conn *program,
+                    struct gn_worker_boot_wall *wall)
 {
-    if (v->hosted || v->spawning || v->driver_up || v->ending || v->process.fd < 0)
+    acquire_cache(v, program, wall);
+    name_group(v, wall);
+}
+
+static void follow_lease(struct gn_vgpu_record *v)
+{
+    struct gn_daemon *d = v->daemon;
+    const struct gn_platform_record *p = &d->machine.platforms[v->platform];
+    gn_walls_follow_lease(&d->walls, p, v->process.fd, v->worker_pid, v->lease.leased_bytes);
+    gn_memory_group_raise(&d->walls.memory_groups, &v->group, bound_together(v));
+}
+
+static bool process(const struct gn_vgpu_record *v, struct gn_awaited_process *ret)
+{
+    if (v->worker_pid <= 0 || v->process.fd < 0)
+        return false;
+    *ret = (struct gn_awaited_process){.pid = v->worker_pid, .pidfd = v->process.fd};
+    return true;
+}
+
+/* ---- the start */
+
+static uint64_t start_deadline(const struct gn_vgpu_record *v)
+{
+    if (v->spawning || v->driver_up || v->ending || v->process.fd < 0)
         return 0;
     return v->asked_ns + v->daemon->start_limit_ms * UINT64_C(1000000);
 }
 
-void gn_vgpus_give_up_start(struct gn_vgpu_record *v)
+static void give_up_start(struct gn_vgpu_record *v)
 {
     struct gn_error err;
     const unsigned limit_s = v->daemon->start_limit_ms / 1000;
@@ -109,10 +145,12 @@ void gn_vgpus_spawned(struct gn_vgpu_record *v, pid_t pid, int pidfd)
     if ((v->ending && v->kill_at_ns == 0) || v->control.fd < 0) {
         gn_vgpus_kill(v);
     } else {
-        gn_vgpus_arm_by(v->daemon, gn_vgpus_boot_deadline(v));
+        gn_vgpus_arm_by(v->daemon, start_deadline(v));
         gn_vgpus_tell_program(v);
     }
 }
+
+/* ---- the end */
 
 /* Whether the program has caused this end: gantryd kills no worker with these signals, and a worker
  * that is told to end exits with 0. */
@@ -188,3 +226,32 @@ void gn_vgpus_spawn_failed(struct gn_vgpu_record *v, const struct gn_error *err)
     v->reaped = true;
     gn_vgpus_refuse(v, EAGAIN, err);
 }
+
+/* It is ending, dead or unreachable, and must not go on. */
+static void unreachable(struct gn_vgpu_record *v, int rc)
+{
+    (void)rc;
+    gn_vgpus_kill(v);
+}
+
+static void ended(struct gn_vgpu_record *v)
+{
+    gn_templates_worker_ended(v);
+    gn_orphans_kill(v->daemon);
+}
+
+const struct gn_serving_process_ops gn_serving_worker = {
+    .name = "worker",
+    .start_failed = "the worker died while it started the driver",
+    .mode = GN_MODE_REMOTE,
+    .confine = confine,
+    .start = gn_template_spawn,
+    .start_deadline = start_deadline,
+    .start_expired = give_up_start,
+    .process = process,
+    .follow_lease = follow_lease,
+    .hung_up = gn_vgpus_cut_off,
+    .unreachable = unreachable,
+    .overdue = gn_vgpus_kill,
+    .ended = ended,
+};
