@@ -328,7 +328,7 @@ static bool on_death(struct gn_record_owner *o, struct gn_vgpu_record *v)
                 "the vGPU's own worker ended before all of it was saved");
     else
         gn_fail(&err, EPIPE, NULL, "its program has ended");
-    if (v->stopped)
+    if (gn_record_is_stopped(v))
         gn_vgpus_worker_over(v);
     (void)gn_migration_input(m, GN_TX_ON_SOURCE_DIED, &err);
     return has_all;
@@ -570,9 +570,9 @@ int gn_migration_refuse_busy(const struct gn_vgpu_record *v, struct gn_error *er
                    ? -EBUSY
                    : gn_fail(err, EBUSY, "try again in a moment",
                              "its worker has not ended an earlier move yet");
-    return v->stopped ? gn_fail(err, ESRCH, "restore it with gantry restore",
-                                "it is stopped, and in a file already")
-                      : 0;
+    return gn_record_is_stopped(v) ? gn_fail(err, ESRCH, "restore it with gantry restore",
+                                             "it is stopped, and in a file already")
+                                   : 0;
 }
 
 int gn_migration_may_begin(const struct gn_vgpu_record *v, struct gn_error *err)
@@ -582,7 +582,7 @@ int gn_migration_may_begin(const struct gn_vgpu_record *v, struct gn_error *err)
         rc = gn_migration_refuse_busy(v, err);
     if (rc)
         return rc;
-    if (!v->booted || v->ending || v->process.fd < 0 || v->control.fd < 0)
+    if (!gn_record_is_served(v))
         return gn_fail(err, ENODEV, NULL, "it has no worker any more");
     return 0;
 }

@@ -101,7 +101,7 @@ static void release(struct gn_migration *m)
     if (!c)
         return;
     c->vgpu = NULL;
-    v->booted = false;      /* it is in no list any more */
+    gn_record_set_state(v, GN_RECORD_RELEASED);
     gn_vgpus_release_id(v); /* the vGPU may come back before this worker is dead */
     gn_vgpus_leave(v);
     /* A thread of the program may sleep in poll on its end of this, which keeps it from hanging

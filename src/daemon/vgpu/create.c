@@ -236,10 +236,10 @@ struct gn_vgpu_record *gn_vgpus_blank(const struct gn_vgpu_record *like, struct 
     return n;
 }
 
-struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant *tenant,
-                                             uint32_t id, const struct gn_link_wait *w,
-                                             uint64_t devices, const uint8_t *order, int ring_fd,
-                                             struct gn_error *err)
+struct gn_vgpu_record *gn_vgpus_make_without_worker(struct gn_conn *c, struct gn_tenant *tenant,
+                                                    uint32_t id, const struct gn_link_wait *w,
+                                                    uint64_t devices, const uint8_t *order,
+                                                    int ring_fd, struct gn_error *err)
 {
     struct gn_daemon *d = c->daemon;
     if (w->platform >= d->machine.n_platforms)
@@ -285,9 +285,20 @@ struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant
         return NULL;
     }
     v->ring_fd = ring_fd;
-    memcpy(v->stop_key, w->key, sizeof v->stop_key);
-    v->driver_up = v->booted = v->stopped = true;
     v->conn = c;
     c->vgpu = v;
+    return v;
+}
+
+struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant *tenant,
+                                             const struct gn_link_wait *w, int ring_fd,
+                                             struct gn_error *err)
+{
+    struct gn_vgpu_record *v = gn_vgpus_make_without_worker(c, tenant, 0, w, 0, NULL, ring_fd, err);
+    if (!v)
+        return NULL;
+    memcpy(v->stop_key, w->key, sizeof v->stop_key);
+    v->driver_up = true;
+    gn_record_set_state(v, GN_RECORD_STOPPED);
     return v;
 }

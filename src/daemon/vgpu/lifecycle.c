@@ -147,7 +147,7 @@ void gn_vgpus_free_if_over(struct gn_vgpu_record *v)
     /* A vGPU that is in a file, or saved for another worker, needs no worker, and its program may
      * be coming back. */
     if (v->conn || v->spawning || v->process.fd >= 0 || !v->reaped ||
-        (v->return_by_ns && (v->stopped || gn_vgpus_saved(v))))
+        (v->return_by_ns && (gn_record_is_stopped(v) || gn_vgpus_saved(v))))
         return;
     bool was_ending = v->kill_at_ns != 0;
     struct gn_daemon *d = v->daemon;
@@ -168,7 +168,8 @@ void gn_vgpus_free_if_over(struct gn_vgpu_record *v)
     gn_quota_close(v->quota, &v->hand_fd);
     gn_quota_close(v->quota, &v->worker_fd);
     gn_list_remove(&v->link);
-    if (v->booted) /* other records were no program's: a destination of a migration, for instance */
+    /* Other records were no program's: a destination of a migration, for instance. */
+    if (gn_record_is_listed(v))
         gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: gone", v->id);
     gn_loop_bury(&d->loop, &v->corpse, bury);
     if (was_ending)
@@ -196,7 +197,7 @@ int gn_vgpus_end(struct gn_vgpu_record *v, struct gn_error *err)
         return rc;
     if (is_held(v))
         return gn_fail(err, EBUSY, "wait until that is over", "it is being moved or saved");
-    if (v->stopped)
+    if (gn_record_is_stopped(v))
         return gn_fail(err, ESRCH, "end the program that waits for it",
                        "it is stopped, and in a file");
     if (v->ending || (v->process.fd < 0 && !v->spawning))
@@ -307,11 +308,11 @@ void gn_vgpus_gone(struct gn_vgpu_record *v)
         v->serving->ended(v);
     if (v->owned_by && v->owned_by->ops->died && v->owned_by->ops->died(v->owned_by, v))
         return;
-    if (v->stopped) {
+    if (gn_record_is_stopped(v)) {
         gn_vgpus_worker_over(v);
         return;
     }
-    if (!v->booted && v->conn) {
+    if (v->state == GN_RECORD_PENDING && v->conn) {
         leave_books(v);
         gn_fail(&err, ENODEV, "see gantryd's log", "%s", v->serving->start_failed);
         gn_vgpus_refuse(v, ENODEV, &err);
@@ -338,13 +339,14 @@ int gn_vgpus_watch_process(struct gn_vgpu_record *v, int pidfd)
 
 void gn_vgpus_tell_program(struct gn_vgpu_record *v)
 {
-    if (!v->driver_up || v->spawning || v->booted || v->ending || v->process.fd < 0)
+    if (!v->driver_up || v->spawning || v->state != GN_RECORD_PENDING || v->ending ||
+        v->process.fd < 0)
         return;
     if (v->owned_by && v->owned_by->ops->up) {
         v->owned_by->ops->up(v->owned_by, v);
         return;
     }
-    v->booted = true;
+    gn_record_set_state(v, GN_RECORD_ATTACHED);
     end_start(v);
     if (v->serving->attached)
         v->serving->attached(v);
@@ -419,7 +421,7 @@ const char *gn_vgpus_state(const struct gn_vgpu_record *v)
 {
     if (is_held(v))
         return "moving";
-    if (v->stopped)
+    if (gn_record_is_stopped(v))
         return "stopped";
     if (v->process.fd < 0 && !v->spawning)
         return "lost";

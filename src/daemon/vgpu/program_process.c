@@ -119,7 +119,8 @@ const struct gn_serving_process_ops gn_serving_program = {
 
 static bool is_watched(const struct gn_vgpu_record *v)
 {
-    return v->serving == &gn_serving_program && v->booted && v->process.fd >= 0 && !v->ending;
+    return v->serving == &gn_serving_program && gn_record_is_listed(v) && v->process.fd >= 0 &&
+           !v->ending;
 }
 
 uint64_t gn_passthrough_deadline(struct gn_daemon *d, uint64_t now_ns)

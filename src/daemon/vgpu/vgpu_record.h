@@ -25,6 +25,30 @@ struct gn_daemon;
 struct gn_record_session_ops;
 struct gn_tenant;
 
+/*
+ * The life of a vGPU, by its program. gn_record_set_state() makes each step.
+ *
+ *     state       the program                                               next
+ *     PENDING     does not have it: it starts, or comes from another        ATTACHED, STOPPED
+ *                 gantryd. The record of a migration's destination stays so
+ *     ATTACHED    has it, although its process may have ended               STOPPED, RELEASED
+ *     STOPPED     waits for it: it is in a file (checkpoint.c)              ATTACHED
+ *     RELEASED    has it at another gantryd; the record waits for the       -
+ *                 worker's end
+ *
+ * The life of the process that serves it is another one: a vGPU has several processes in turn. The
+ * facts about a process are no states of one life, as each comes from another side and in any
+ * order: `spawning` and `reaped` from the template, driver_up from the process itself, `process`
+ * from the kernel, and `ending` from gantryd. `starting` is a unit of a quota's count.
+ */
+enum gn_record_state {
+    GN_RECORD_PENDING,
+    GN_RECORD_ATTACHED,
+    GN_RECORD_STOPPED,
+    GN_RECORD_RELEASED
+};
+enum { GN_RECORD_N_STATES = GN_RECORD_RELEASED + 1 };
+
 struct gn_vgpu_record {
     struct gn_corpse corpse;
     struct gn_list link;
@@ -56,13 +80,14 @@ struct gn_vgpu_record {
     struct gn_cache *cache;       /* its worker's kernel cache; NULL: none */
     struct gn_memory_group group; /* its worker's */
 
+    enum gn_record_state state;
+
     bool starting; /* counted in its quota: its program waits for it */
     bool spawning; /* the template has not answered yet */
     pid_t template_pid;
     uint64_t asked_ns; /* when the template was asked for a worker; then when the worker was asked
                           to start its driver */
     bool driver_up;
-    bool booted; /* the program has been told */
     bool ending; /* ending: killed at kill_at_ns, 0: killed already */
     uint64_t kill_at_ns;
     bool reaped; /* the template has told how the worker ended, or will never tell */
@@ -75,8 +100,7 @@ struct gn_vgpu_record {
 
     struct gn_record_owner *owned_by; /* owner.h; NULL: it serves its program, or waits stopped */
 
-    /* checkpoint.c. Its program waits, and the holder of the key may give it a worker again. */
-    bool stopped;
+    /* checkpoint.c. STOPPED: the holder of the key may give it a worker again. */
     unsigned char stop_key[GN_LINK_STOP_KEY_BYTES];
     uint32_t wait_seq; /* of the program's WAIT */
     int hand_fd;       /* by which the program hands over its session; -1: the program does not wait
@@ -98,5 +122,26 @@ struct gn_vgpu_record {
     int session_fd, events_fd, data_fd;
     uint64_t ring_bytes, events_bytes, data_bytes;
 };
+
+bool gn_record_may_become(enum gn_record_state from, enum gn_record_state to);
+/* A step of the table; any other one is a fault of gantryd's own, and ends it. */
+void gn_record_set_state(struct gn_vgpu_record *v, enum gn_record_state state);
+
+/* Its program has it or waits for it, so that commands list it and may name it. */
+static inline bool gn_record_is_listed(const struct gn_vgpu_record *v)
+{
+    return v->state == GN_RECORD_ATTACHED || v->state == GN_RECORD_STOPPED;
+}
+
+/* It is listed, and has a process that can be reached and is not to end. */
+static inline bool gn_record_is_served(const struct gn_vgpu_record *v)
+{
+    return gn_record_is_listed(v) && !v->ending && v->process.fd >= 0 && v->control.fd >= 0;
+}
+
+static inline bool gn_record_is_stopped(const struct gn_vgpu_record *v)
+{
+    return v->state == GN_RECORD_STOPPED;
+}
 
 #endif

@@ -187,14 +187,14 @@ void gn_vgpus_ended(struct gn_vgpu_record *v, int status)
                          : WEXITSTATUS(status) > 128 ? WEXITSTATUS(status) - 128
                                                      : 0;
     v->reaped = true;
-    if (v->booted && is_breach(status, ended_by))
+    if (gn_record_is_listed(v) && is_breach(status, ended_by))
         gn_vgpus_note_fault(v);
     gn_worker_log_drain(&v->log); /* the worker's last lines before gantryd's line on its end */
     char lost[GN_LINK_NAME_BYTES + 64] = "";
     /* A program that has left loses nothing; nor does a program with a vGPU that is saved for
      * another worker.
      */
-    if (!v->ending && (v->conn || v->booted) && !gn_vgpus_saved(v))
+    if (!v->ending && (v->conn || gn_record_is_listed(v)) && !gn_vgpus_saved(v))
         snprintf(lost, sizeof lost, "; \"%s\" (%d) has lost its device", v->program,
                  (int)v->program_pid);
     /* A program that notices the loss may hang up before the template says how the worker ended. */
