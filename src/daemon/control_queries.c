@@ -108,7 +108,7 @@ static void list_vgpus(void *ctx, void (*each)(void *arg, const struct gn_contro
             .link = v->serving->link ? v->serving->link : v->session_ops->name,
             .mode = gn_mode_name(v->serving->mode),
             .driver_stays = v->driver_stays && !v->serving->uses_program_driver,
-            .state = gn_vgpus_state(v),
+            .state = gn_vgpus_shown_state(v),
             .moving = m ? &moving : NULL,
             .weight = v->weight,
             .memory_bytes = memory_of(v, &n),

@@ -417,7 +417,7 @@ static void worker_said(struct gn_source *s, uint32_t events)
                    EPOLLIN | (gn_frame_writer_pending(&v->writer) ? EPOLLOUT : 0));
 }
 
-const char *gn_vgpus_state(const struct gn_vgpu_record *v)
+const char *gn_vgpus_shown_state(const struct gn_vgpu_record *v)
 {
     if (is_held(v))
         return "moving";

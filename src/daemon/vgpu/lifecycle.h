@@ -7,7 +7,8 @@
 /* The life of a vGPU, seen from outside its worker (lifecycle.c). gantryd's thread. */
 
 struct gn_vgpu_record *gn_vgpus_find(struct gn_daemon *d, uint32_t id);
-const char *gn_vgpus_state(const struct gn_vgpu_record *v);
+/* As `gantry ls` shows it: whether it moves, is stopped or lost, or has work. */
+const char *gn_vgpus_shown_state(const struct gn_vgpu_record *v);
 /* Ends it by a command, as when its worker is lost. 0 or -errno: -ENOENT: it has ended already. */
 int gn_vgpus_end(struct gn_vgpu_record *v, struct gn_error *err);
 /* The program is gone: the vGPU ends, its worker within the grace. */
