@@ -105,7 +105,7 @@ static int drain(void *ctx, bool on, struct gn_control_drain *ret, struct gn_err
         gn_inbound_refuse_all(d);
     *ret = (struct gn_control_drain){.draining = on};
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) ret->n_coming +=
-        v->conn && !v->booted && !v->ending;
+        v->conn && v->state == GN_RECORD_PENDING && !v->ending;
     return 0;
 }
 

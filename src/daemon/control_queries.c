@@ -81,7 +81,7 @@ static void list_vgpus(void *ctx, void (*each)(void *arg, const struct gn_contro
         struct gn_control_share devices[GN_WORKER_MAX_DEVICES];
         struct gn_counters n;
         uint32_t n_devices = 0;
-        if (!v->booted || !gn_viewer_sees(w, v->tenant))
+        if (!gn_record_is_listed(v) || !gn_viewer_sees(w, v->tenant))
             continue; /* its program does not have it yet, or the peer may not see it */
         read_counters(v, &n);
         struct gn_session_counts own = {0};
@@ -105,10 +105,10 @@ static void list_vgpus(void *ctx, void (*each)(void *arg, const struct gn_contro
             .pid = (uint32_t)v->program_pid,
             .worker_pid = v->process.fd >= 0 ? (uint32_t)v->worker_pid : 0,
             .platform = p->name,
-            .link = v->hosted ? "direct" : v->session_ops->name,
-            .mode = gn_mode_name(v->hosted ? GN_MODE_PASSTHROUGH : GN_MODE_REMOTE),
-            .driver_stays = !v->hosted && v->driver_stays,
-            .state = gn_vgpus_state(v),
+            .link = v->serving->link ? v->serving->link : v->session_ops->name,
+            .mode = gn_mode_name(v->serving->mode),
+            .driver_stays = v->driver_stays && !v->serving->uses_program_driver,
+            .state = gn_vgpus_shown_state(v),
             .moving = m ? &moving : NULL,
             .weight = v->weight,
             .memory_bytes = memory_of(v, &n),
@@ -134,7 +134,8 @@ static uint32_t count_vgpus(const struct gn_viewer *w, uint32_t platform, uint64
     *ret_leased = 0;
     gn_list_for_each(v, &w->d->vgpus, struct gn_vgpu_record, link)
     {
-        if (v->booted && v->platform == platform && v->process.fd >= 0 && (v->devices & devices)) {
+        if (gn_record_is_listed(v) && v->platform == platform && v->process.fd >= 0 &&
+            (v->devices & devices)) {
             n++;
             *ret_leased += v->lease.leased_bytes;
         }
@@ -152,7 +153,7 @@ static void add_use(const struct gn_viewer *w, const struct gn_device_record *of
     gn_list_for_each(v, &w->d->vgpus, struct gn_vgpu_record, link)
     {
         const struct gn_share *sh = gn_shares_on(v, ret->index);
-        if (!sh || !v->booted)
+        if (!sh || !gn_record_is_listed(v))
             continue;
         const struct gn_share_figures *f = &sh->figures;
         ret->use.device_ns += f->device_ns;
@@ -302,7 +303,7 @@ static void tell_tenant(const struct gn_viewer *w, const struct gn_tenant *t,
     gn_list_for_each(v, &w->d->vgpus, struct gn_vgpu_record, link)
     {
         struct gn_counters n;
-        if (v->tenant != t || !v->booted)
+        if (v->tenant != t || !gn_record_is_listed(v))
             continue;
         read_counters(v, &n);
         out.n_vgpus++;
@@ -346,7 +347,8 @@ int gn_viewer_find_vgpu(const struct gn_viewer *w, const char *text, struct gn_v
     {
         char id[16];
         snprintf(id, sizeof id, "%08x", v->id);
-        if (!v->booted || !gn_viewer_sees(w, v->tenant) || strncasecmp(id, text, strlen(text)) != 0)
+        if (!gn_record_is_listed(v) || !gn_viewer_sees(w, v->tenant) ||
+            strncasecmp(id, text, strlen(text)) != 0)
             continue;
         if (found)
             return gn_fail(err, EINVAL, "write more of its id",

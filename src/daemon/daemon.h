@@ -58,7 +58,7 @@ struct gn_daemon {
     struct gn_tcp_listener *tcp, *tcp_control; /* NULL: none */
     uint64_t grace_at_ns;                      /* 0: not armed */
     uint32_t tcp_grace_ms, start_limit_ms;
-    uint64_t watch_at_ns; /* passthrough.c; 0: there is no vGPU to watch */
+    uint64_t watch_at_ns; /* program_process.c; 0: there is no vGPU to watch */
     bool insecure;        /* over tcp, programs without credentials may use the tenant `default` */
     struct gn_tenants tenants;
     struct gn_source lease_timer; /* timerfd, armed only while a worker waits for memory */

@@ -107,7 +107,7 @@ static bool serve_return(struct gn_conn *c, const struct gn_frame *f)
         return false;
     struct gn_vgpu_record *v = gn_vgpus_of_conn(c, r.session, r.key);
     int rc = !v ? gn_fail(&err, ENODEV, NULL, "the session has ended")
-             : v->stopped
+             : gn_record_is_stopped(v)
                  ? gn_fail(&err, EAGAIN, NULL, "its vGPU is stopped: it is in a checkpoint")
                  : gn_vgpus_return(v, c, &err);
     if (rc) {

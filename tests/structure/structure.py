@@ -53,8 +53,8 @@ NEEDS = re.compile(r"^(libc|libm|libdl|libpthread|librt|ld-linux[-\w]*)\.so\.\d+
 CLOSE_NOTHING = {"src/daemon/" + name
                  for name in ("migrate/inbound.c", "migrate/outbound.c", "migrate/checkpoint.c", "net/attach.c", "net/quota.c",
                               "migrate/local.c", "programs.c", "transport_local.c", "transport_tcp.c", "vgpu/create.c", "vgpu/lifecycle.c",
-                              "vgpu/segments.c", "vgpu/session_shm.c", "vgpu/session_tcp.c", "vgpu/tcp_sessions.c",
-                              "vgpu/worker_boot.c")}
+                              "vgpu/program_process.c", "vgpu/segments.c", "vgpu/session_shm.c", "vgpu/session_tcp.c",
+                              "vgpu/tcp_sessions.c", "vgpu/worker_boot.c", "vgpu/worker_process.c")}
 
 
 # Folders whose sub-folders are named in the table and are held to one direction.

@@ -25,7 +25,6 @@
 #include "base/secret.h"
 #include "control/control.h"
 #include "daemon/tenants/admission.h"
-#include "daemon/vgpu/template.h"
 #include "daemon/net/transport.h"
 #include "daemon/vgpu/tcp_sessions.h"
 #include "daemon/migrate/migration.h"
@@ -43,15 +42,13 @@ static const struct gn_migration_ops save_ops, restore_ops;
 static int judge_checkpoint(const struct gn_vgpu_record *v, bool stop, struct gn_error *err)
 {
     int rc = v->session_ops->judge_checkpoint(v, stop, err);
+    if (!rc)
+        rc = gn_serving_permits(v->serving, GN_SERVING_CHECKPOINT, err);
+    if (!rc)
+        rc = gn_migration_refuse_busy(v, err);
     if (rc)
         return rc;
-    if (v->hosted)
-        return gn_fail(err, EOPNOTSUPP, "gantry mode VGPU remote, and try again",
-                       "it lives in its program, which cannot be saved from there yet");
-    rc = gn_migration_refuse_busy(v, err);
-    if (rc)
-        return rc;
-    if (!v->booted || v->ending || !v->conn || v->process.fd < 0 || v->control.fd < 0)
+    if (!gn_record_is_served(v) || !v->conn)
         return gn_fail(err, ENODEV, NULL, "it has no worker any more");
     return stop ? gn_refuse_stopped_program(v, err) : 0;
 }
@@ -144,7 +141,7 @@ static void park(struct gn_migration *m)
 {
     struct gn_vgpu_record *v = m->from;
     memcpy(v->stop_key, m->how.key, sizeof v->stop_key);
-    v->stopped = true;
+    gn_record_set_state(v, GN_RECORD_STOPPED);
     gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) is stopped, and in a file", v->id,
                  v->program, (int)v->program_pid);
     if (v->process.fd < 0)
@@ -238,7 +235,7 @@ int gn_program_waits(struct gn_conn *c, uint32_t seq, const struct gn_link_wait 
 {
     struct gn_vgpu_record *v = c->vgpu;
     int code = 0;
-    if (v && (!v->stopped || !gn_secret_same(v->stop_key, w->key, sizeof w->key)))
+    if (v && (!gn_record_is_stopped(v) || !gn_secret_same(v->stop_key, w->key, sizeof w->key)))
         return gn_fail(err, EINVAL, NULL, "this connection's vGPU was not stopped");
     struct gn_migration *m = v ? gn_migration_of(v) : NULL;
     if (m && m->tx.kind == GN_TX_RESTORE)
@@ -251,7 +248,7 @@ int gn_program_waits(struct gn_conn *c, uint32_t seq, const struct gn_link_wait 
         struct gn_tenant *tenant = gn_admit(c, c->tenant->rules.name, &code, err);
         if (!tenant)
             return code;
-        v = gn_vgpus_make_stopped(c, tenant, 0, w, 0, NULL, fds[GN_LINK_WAIT_RING], err);
+        v = gn_vgpus_make_stopped(c, tenant, w, fds[GN_LINK_WAIT_RING], err);
         if (!v)
             return -ENOMEM;
         fds[GN_LINK_WAIT_RING] = -1;
@@ -286,7 +283,7 @@ static struct gn_vgpu_record *take_up(struct gn_conn *c, const struct gn_link_wa
         gn_fail(err, ENOMEM, NULL, "out of memory or descriptors");
         return NULL;
     }
-    struct gn_vgpu_record *v = gn_vgpus_make_stopped(c, tenant, 0, w, 0, NULL, ring.fd, err);
+    struct gn_vgpu_record *v = gn_vgpus_make_stopped(c, tenant, w, ring.fd, err);
     if (!v) {
         gn_segment_fini(&ring);
         return NULL;
@@ -294,7 +291,6 @@ static struct gn_vgpu_record *take_up(struct gn_conn *c, const struct gn_link_wa
     if (gn_vgpus_make_session(v, c)) {
         gn_fail(err, EIO, NULL, "cannot get random numbers");
         c->vgpu = NULL;
-        v->stopped = false;
         gn_vgpus_leave(v);
         return NULL;
     }
@@ -318,11 +314,11 @@ int gn_program_waits_tcp(struct gn_conn *c, uint32_t seq, const struct gn_link_w
     const bool decides = m && m->tx.state == GN_TX_NOTIFIED &&
                          gn_secret_same(m->how.key, w->wait.key, sizeof w->wait.key);
     v->n_segments = w->wait.n_segments;
-    if (!v->stopped && !decides) {
+    if (!gn_record_is_stopped(v) && !decides) {
         gn_conn_send(c, GN_LINK_RETURNED, seq, NULL, 0, NULL, 0);
         return 0;
     }
-    if (v->stopped && !gn_secret_same(v->stop_key, w->wait.key, sizeof w->wait.key))
+    if (gn_record_is_stopped(v) && !gn_secret_same(v->stop_key, w->wait.key, sizeof w->wait.key))
         return gn_fail(err, EINVAL, NULL, "its vGPU was not stopped with this key");
     gn_vgpus_notify_session(v, seq);
     GN_FAULT("daemon-waits-far");
@@ -339,17 +335,18 @@ struct gn_vgpu_record *gn_restore_awaits(struct gn_daemon *d, const struct gn_co
     struct gn_vgpu_record *same = NULL;
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
     {
-        if (v->stopped && v->conn && gn_secret_same(v->stop_key, wish->key, sizeof v->stop_key))
+        if (gn_record_is_stopped(v) && v->conn &&
+            gn_secret_same(v->stop_key, wish->key, sizeof v->stop_key))
             return v;
-        if (v->id == wish->id && v->booted && v->conn)
+        if (v->id == wish->id && gn_record_is_listed(v) && v->conn)
             same = v;
     }
     gn_fail(err, ESRCH,
             !same ? "restore it at the gantryd where its program waits, or start the program anew"
-            : same->stopped ? "restore the later one"
-                            : "gantry checkpoint makes another one",
+            : gn_record_is_stopped(same) ? "restore the later one"
+                                         : "gantry checkpoint makes another one",
             !same ? "no program waits for vGPU %08x: it has ended, or waits at another gantryd"
-            : same->stopped
+            : gn_record_is_stopped(same)
                 ? "the program of vGPU %08x has gone on since, and waits for a later checkpoint"
                 : "the program of vGPU %08x has gone on since this checkpoint was made",
             wish->id);
@@ -360,7 +357,7 @@ struct gn_vgpu_record *gn_restore_awaits(struct gn_daemon *d, const struct gn_co
  * has happened that is not in the file. */
 static void tell_restored(struct gn_vgpu_record *v)
 {
-    v->stopped = false;
+    gn_record_set_state(v, GN_RECORD_ATTACHED);
     explicit_bzero(v->stop_key, sizeof v->stop_key);
     v->session_ops->send_restored(v);
 }
@@ -454,7 +451,6 @@ int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_re
         gn_vgpus_leave(n);
         return -ENOMEM;
     }
-    n->host = &d->hosts[d->machine.platforms[v->platform].driver];
     n->ring_at = wish->ring_at;
     gn_migration_attach(m, n);
     int file_fd = -1, session_fd = -1, rc = gn_migration_set_file(c, &file_fd, err);

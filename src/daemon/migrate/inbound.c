@@ -104,7 +104,7 @@ static void go(struct gn_vgpu_record *v)
 {
     GN_FAULT("daemon-before-go");
     gn_vgpus_notify_worker(v, GN_WORKER_GO, 0, NULL, 0);
-    v->booted = true;
+    gn_record_set_state(v, GN_RECORD_ATTACHED);
     gn_quota_log(v->quota, GN_LOG_INFO,
                  "vgpu=%08x: \"%s\" (%d) has come from another gantryd, worker %d", v->id,
                  v->program, (int)v->program_pid, (int)v->worker_pid);
@@ -426,11 +426,10 @@ static int start(struct gn_inbound *a, struct gn_conn *c, uint32_t seq, struct g
         return gn_fail(err, EINVAL, "move it again",
                        "the source has not connected to send the vGPU's contents");
     struct gn_vgpu_record *v =
-        gn_vgpus_make_stopped(c, t, a->id, &like, a->devices, a->order, claim->ring_fd, err);
+        gn_vgpus_make_without_worker(c, t, a->id, &like, a->devices, a->order, claim->ring_fd, err);
     if (!v)
         return -ENOMEM;
     claim->ring_fd = -1;
-    v->stopped = v->booted = v->driver_up = false;
     v->owned_by = &a->record_owner;
     v->attach_seq = seq;
     v->n_segments = claim->frame.n_segments;

@@ -16,7 +16,6 @@
 #include "base/log.h"
 #include "control/control.h"
 #include "daemon/vgpu/device_choice.h"
-#include "daemon/vgpu/template.h"
 #include "daemon/migrate/migration.h"
 #include "daemon/vgpu/create.h"
 #include "daemon/vgpu/lifecycle.h"
@@ -87,7 +86,7 @@ static void commit(struct gn_migration *m)
     GN_FAULT("daemon-committed");
     v->driver_stays |= m->out.driver_stays != 0; /* as long as the program lives */
     gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: moved to %s %d, stopped for %llu us", v->id,
-                 v->hosted ? "its program" : "worker", (int)v->worker_pid,
+                 v->serving->name, (int)v->worker_pid,
                  (unsigned long long)(gn_now_ns() - m->out.began_ns) / 1000);
     (void)gn_migration_input(m, GN_TX_ON_DONE, NULL);
 }
@@ -105,17 +104,17 @@ static const struct gn_migration_ops ops = {.what = "move",
                                             .act = act,
                                             .reply = reply};
 
-/* Whether v may be hosted so, and is not. */
-static int judge_mode(const struct gn_vgpu_record *v, enum gn_migrate_to to, struct gn_error *err)
+/* Whether v may be served so, and is not. */
+static int judge_mode(const struct gn_vgpu_record *v, enum gn_migrate_to to,
+                      const struct gn_serving_process_ops *serving, struct gn_error *err)
 {
     const struct gn_tenant_rules *rules = &v->tenant->rules;
-    const uint32_t mode = to == GN_MIGRATE_TO_PASSTHROUGH ? GN_MODE_PASSTHROUGH : GN_MODE_REMOTE;
-    if (to != GN_MIGRATE_TO_LOCAL && v->hosted == (to == GN_MIGRATE_TO_PASSTHROUGH))
-        return gn_fail(err, EALREADY, NULL, "its mode is %s already", gn_mode_name(mode));
-    if (!((rules->modes ? rules->modes : GN_MODE_REMOTE) & mode))
+    if (to != GN_MIGRATE_TO_LOCAL && v->serving == serving)
+        return gn_fail(err, EALREADY, NULL, "its mode is %s already", gn_mode_name(serving->mode));
+    if (!((rules->modes ? rules->modes : GN_MODE_REMOTE) & serving->mode))
         return gn_fail(
             err, EACCES, "gantry tenant set --mode remote --mode passthrough allows both",
-            "the tenant \"%s\" may not use the mode %s", rules->name, gn_mode_name(mode));
+            "the tenant \"%s\" may not use the mode %s", rules->name, gn_mode_name(serving->mode));
     return to == GN_MIGRATE_TO_PASSTHROUGH ? v->session_ops->judge_in_process(v, err) : 0;
 }
 
@@ -124,6 +123,8 @@ int gn_migrate_local(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v,
                      struct gn_error *err)
 {
     const bool into = to == GN_MIGRATE_TO_PASSTHROUGH;
+    const struct gn_serving_process_ops *serving =
+        gn_serving_in_mode(into ? GN_MODE_PASSTHROUGH : GN_MODE_REMOTE);
     const struct gn_worker_save how = {.drain_timeout_ms = wish->drain_timeout_ms,
                                        .n_ahead = wish->rounds,
                                        .bytes_per_s = wish->bandwidth_bytes,
@@ -135,7 +136,9 @@ int gn_migrate_local(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v,
     if (c->vgpu)
         return gn_fail(err, EINVAL, "ask on another",
                        "this is a connection by which a program has its vGPU");
-    if (judge_mode(v, to, err) || ((v->hosted || into) && gn_refuse_stopped_program(v, err)))
+    if (judge_mode(v, to, serving, err) ||
+        ((v->serving->may_be_suspended || serving->may_be_suspended) &&
+         gn_refuse_stopped_program(v, err)))
         return -1;
     if (wish->device && to != GN_MIGRATE_TO_LOCAL)
         return gn_fail(err, EINVAL, "write gantry migrate VGPU local --device NAME",
@@ -157,8 +160,7 @@ int gn_migrate_local(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v,
     }
     m->stream_fd = stream[0];
     m->where = to;
-    n->hosted = into;
-    n->host = into ? NULL : &v->daemon->hosts[v->daemon->machine.platforms[v->platform].driver];
+    n->serving = serving;
     gn_migration_attach(m, n);
     int rc = v->session_ops->make_memory(n)
                  ? gn_fail(err, EMFILE, NULL, "out of memory or descriptors")

@@ -247,7 +247,7 @@ static int destination_said(struct gn_migration *m, const struct gn_vgpu_record 
     struct gn_worker_moved report;
     struct gn_link_error refusal;
     struct gn_error err;
-    if (f->op == GN_LINK_ERROR && (!n->driver_up || n->hosted) &&
+    if (f->op == GN_LINK_ERROR && (!n->driver_up || n->serving->may_refuse_late) &&
         gn_frame_payload(f, &refusal, sizeof refusal) &&
         gn_frame_string_ok(refusal.what, sizeof refusal.what) &&
         gn_frame_string_ok(refusal.fix, sizeof refusal.fix)) {
@@ -328,7 +328,7 @@ static bool on_death(struct gn_record_owner *o, struct gn_vgpu_record *v)
                 "the vGPU's own worker ended before all of it was saved");
     else
         gn_fail(&err, EPIPE, NULL, "its program has ended");
-    if (v->stopped)
+    if (gn_record_is_stopped(v))
         gn_vgpus_worker_over(v);
     (void)gn_migration_input(m, GN_TX_ON_SOURCE_DIED, &err);
     return has_all;
@@ -445,7 +445,7 @@ static int late_frame(struct gn_record_owner *o, struct gn_vgpu_record *v, const
         input = report.error ? GN_TX_ON_SAVE_FAILED : GN_TX_ON_SAVED;
     else if (f->op == GN_WORKER_LOADED && v->ending)
         input = GN_TX_ON_LOADED;
-    else if (f->op == GN_LINK_ERROR && v->ending && v->hosted)
+    else if (f->op == GN_LINK_ERROR && v->ending && v->serving->may_refuse_late)
         input = GN_TX_ON_NO_DRIVER;
     else
         return 0;
@@ -570,9 +570,9 @@ int gn_migration_refuse_busy(const struct gn_vgpu_record *v, struct gn_error *er
                    ? -EBUSY
                    : gn_fail(err, EBUSY, "try again in a moment",
                              "its worker has not ended an earlier move yet");
-    return v->stopped ? gn_fail(err, ESRCH, "restore it with gantry restore",
-                                "it is stopped, and in a file already")
-                      : 0;
+    return gn_record_is_stopped(v) ? gn_fail(err, ESRCH, "restore it with gantry restore",
+                                             "it is stopped, and in a file already")
+                                   : 0;
 }
 
 int gn_migration_may_begin(const struct gn_vgpu_record *v, struct gn_error *err)
@@ -582,7 +582,7 @@ int gn_migration_may_begin(const struct gn_vgpu_record *v, struct gn_error *err)
         rc = gn_migration_refuse_busy(v, err);
     if (rc)
         return rc;
-    if (!v->booted || v->ending || v->process.fd < 0 || v->control.fd < 0)
+    if (!gn_record_is_served(v))
         return gn_fail(err, ENODEV, NULL, "it has no worker any more");
     return 0;
 }

@@ -101,7 +101,7 @@ static void release(struct gn_migration *m)
     if (!c)
         return;
     c->vgpu = NULL;
-    v->booted = false;      /* it is in no list any more */
+    gn_record_set_state(v, GN_RECORD_RELEASED);
     gn_vgpus_release_id(v); /* the vGPU may come back before this worker is dead */
     gn_vgpus_leave(v);
     /* A thread of the program may sleep in poll on its end of this, which keeps it from hanging
@@ -143,9 +143,8 @@ static const struct gn_migration_ops ops = {.what = "move",
 int gn_outbound_may_begin(const struct gn_vgpu_record *v, struct gn_error *err)
 {
     int rc = gn_migration_may_begin(v, err);
-    if (!rc && v->hosted)
-        rc = gn_fail(err, EOPNOTSUPP, "gantry mode VGPU remote, and try again",
-                     "it lives in its program, which cannot be moved from there yet");
+    if (!rc)
+        rc = gn_serving_permits(v->serving, GN_SERVING_MOVE_AWAY, err);
     return rc ? rc : gn_refuse_stopped_program(v, err);
 }
 

@@ -47,7 +47,7 @@ void gn_late_holders(struct gn_source *late, uint32_t events)
             continue;
         if (over_limit)
             end_vgpu(v, "has kept others waiting for the device for longer than --kernel-limit");
-        else if (!v->hosted && is_stopped(v))
+        else if (!v->serving->may_be_suspended && is_stopped(v))
             end_vgpu(v, "keeps others waiting for the device while its worker is stopped");
     }
 }

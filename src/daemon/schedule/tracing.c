@@ -57,7 +57,7 @@ static int find_vgpu(struct gn_daemon *d, const char *prefix, uint32_t *ret, str
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
     {
         snprintf(id, sizeof id, "%08x", v->id);
-        if (!v->booted || strncmp(id, prefix, strlen(prefix)) != 0)
+        if (!gn_record_is_listed(v) || strncmp(id, prefix, strlen(prefix)) != 0)
             continue;
         if (found)
             return gn_fail(err, EINVAL, "write more of it",

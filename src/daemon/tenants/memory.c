@@ -13,7 +13,6 @@
 
 #include "base/clock.h"
 #include "daemon/daemon.h"
-#include "daemon/vgpu/vgpu_internal.h"
 #include "daemon/tenants/memory.h"
 #include "daemon/vgpu/worker.h"
 
@@ -24,12 +23,8 @@ static struct gn_vgpu_record *vgpu_of(struct gn_lease_holder *h)
 
 static void apply_limits(struct gn_vgpu_record *v)
 {
-    const struct gn_daemon *d = v->daemon;
-    const struct gn_platform_record *p = &d->machine.platforms[v->platform];
-    if (v->hosted) /* the program's process also holds memory that is not part of the lease */
-        return;
-    gn_walls_follow_lease(&d->walls, p, v->process.fd, v->worker_pid, v->lease.leased_bytes);
-    gn_memory_group_raise(&d->walls.memory_groups, &v->group, gn_vgpus_bound_together(v));
+    if (v->serving->follow_lease)
+        v->serving->follow_lease(v);
 }
 
 /* Counts every refusal, but logs only the first of a vGPU: a program may retry forever. */

@@ -14,8 +14,6 @@
 #include "daemon/tenants/admission.h"
 #include "daemon/net/connection_limits.h"
 #include "daemon/vgpu/device_choice.h"
-#include "daemon/vgpu/passthrough.h"
-#include "daemon/vgpu/template.h"
 #include "daemon/net/transport.h"
 #include "daemon/vgpu/record_session.h"
 #include "daemon/vgpu/vgpu_internal.h"
@@ -134,16 +132,13 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq,
     if (!devices)
         return gn_fail(err, EACCES, NULL, "the tenant \"%s\" may not use platform %u",
                        tenant->rules.name, a->platform);
-    const bool hosted = a->mode == GN_LINK_MODE_PASSTHROUGH;
-    const uint32_t mode = hosted ? GN_MODE_PASSTHROUGH : GN_MODE_REMOTE;
-    if (!((tenant->rules.modes ? tenant->rules.modes : GN_MODE_REMOTE) & mode))
-        return gn_fail(
-            err, EACCES,
-            hosted ? "use the mode remote, or have gantry tenant set --mode remote --mode "
-                     "passthrough allow it"
-                   : NULL,
-            "the tenant \"%s\" may not use the mode %s", tenant->rules.name, gn_mode_name(mode));
-    int rc = hosted ? c->transport->judge_in_process(c, err) : 0;
+    const struct gn_serving_process_ops *serving = gn_serving_in_mode(
+        a->mode == GN_LINK_MODE_PASSTHROUGH ? GN_MODE_PASSTHROUGH : GN_MODE_REMOTE);
+    if (!((tenant->rules.modes ? tenant->rules.modes : GN_MODE_REMOTE) & serving->mode))
+        return gn_fail(err, EACCES, serving->mode_remedy,
+                       "the tenant \"%s\" may not use the mode %s", tenant->rules.name,
+                       gn_mode_name(serving->mode));
+    int rc = serving->may_serve ? serving->may_serve(c, err) : 0;
     if (rc)
         return rc;
     if (a->weight > GN_TENANT_MAX_WEIGHT)
@@ -158,8 +153,7 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq,
     v->quota = gn_quota_hold(c->quota);
     v->quota->n_starting++;
     v->starting = true;
-    v->hosted = hosted;
-    v->host = hosted ? NULL : &d->hosts[d->machine.platforms[a->platform].driver];
+    v->serving = serving;
     v->attach_seq = seq;
     v->platform = a->platform;
     v->weight = a->weight ? a->weight : DEFAULT_WEIGHT;
@@ -189,21 +183,20 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq,
         rc = gn_vgpus_send_boot(v, c, worker_session, stdio);
     if (rc)
         gn_fail(err, -rc, NULL, "cannot make a vGPU: %s", strerror(-rc));
-    else if (hosted)
-        rc = gn_vgpus_watch_program(v, c, err);
-    else
-        rc = gn_template_spawn(v, err);
-    GN_FAULT("daemon-worker-asked-for");
     gn_quota_close(v->quota, &worker_session);
-    if (rc) {
-        gn_vgpus_free_if_over(v);
-        return rc;
+    if (!rc) {
+        v->conn = c;
+        c->vgpu = v;
+        rc = serving->start(v, err);
+        GN_FAULT("daemon-worker-asked-for");
+        if (rc) {
+            c->vgpu = NULL;
+            v->conn = NULL;
+        }
     }
-    v->conn = c;
-    c->vgpu = v;
-    if (hosted)
-        gn_passthrough_ask(v, NULL);
-    return 0;
+    if (rc)
+        gn_vgpus_free_if_over(v);
+    return rc;
 }
 
 struct gn_vgpu_record *gn_vgpus_blank(const struct gn_vgpu_record *like, struct gn_error *err)
@@ -225,6 +218,7 @@ struct gn_vgpu_record *gn_vgpus_blank(const struct gn_vgpu_record *like, struct 
     memcpy(n->ranks, like->ranks, sizeof n->ranks);
     n->tenant = like->tenant;
     n->takes_turns = like->takes_turns;
+    n->serving = &gn_serving_worker; /* a mode switch into the program sets the other one */
     n->tenant->n_vgpus++;
     d->conn_limits.n_vgpus++;
     gn_holder_join(&n->lease, &n->tenant->memory, like->lease.limit_bytes);
@@ -242,10 +236,10 @@ struct gn_vgpu_record *gn_vgpus_blank(const struct gn_vgpu_record *like, struct 
     return n;
 }
 
-struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant *tenant,
-                                             uint32_t id, const struct gn_link_wait *w,
-                                             uint64_t devices, const uint8_t *order, int ring_fd,
-                                             struct gn_error *err)
+struct gn_vgpu_record *gn_vgpus_make_without_worker(struct gn_conn *c, struct gn_tenant *tenant,
+                                                    uint32_t id, const struct gn_link_wait *w,
+                                                    uint64_t devices, const uint8_t *order,
+                                                    int ring_fd, struct gn_error *err)
 {
     struct gn_daemon *d = c->daemon;
     if (w->platform >= d->machine.n_platforms)
@@ -264,7 +258,6 @@ struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant
     struct gn_vgpu_record like = {.daemon = d,
                                   .session_ops = c->transport->session,
                                   .quota = c->quota,
-                                  .host = &d->hosts[d->machine.platforms[w->platform].driver],
                                   .platform = w->platform,
                                   .weight = w->weight ? w->weight : DEFAULT_WEIGHT,
                                   .tenant = tenant,
@@ -279,7 +272,6 @@ struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant
     struct gn_vgpu_record *v = gn_vgpus_blank(&like, err);
     if (!v)
         return NULL;
-    v->host = like.host;
     gn_frame_string_set(v->program, sizeof v->program, c->program);
     v->id = id && !gn_vgpus_find(d, id) ? id : 0;
     int rc = v->id ? 0 : gn_vgpus_make_id(d, &v->id);
@@ -293,9 +285,20 @@ struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant
         return NULL;
     }
     v->ring_fd = ring_fd;
-    memcpy(v->stop_key, w->key, sizeof v->stop_key);
-    v->driver_up = v->booted = v->stopped = true;
     v->conn = c;
     c->vgpu = v;
+    return v;
+}
+
+struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant *tenant,
+                                             const struct gn_link_wait *w, int ring_fd,
+                                             struct gn_error *err)
+{
+    struct gn_vgpu_record *v = gn_vgpus_make_without_worker(c, tenant, 0, w, 0, NULL, ring_fd, err);
+    if (!v)
+        return NULL;
+    memcpy(v->stop_key, w->key, sizeof v->stop_key);
+    v->driver_up = true;
+    gn_record_set_state(v, GN_RECORD_STOPPED);
     return v;
 }

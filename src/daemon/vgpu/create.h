@@ -14,11 +14,16 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq,
 /* A record for a worker that is to take the place of this one's. NULL: no memory, and a sentence.
  */
 struct gn_vgpu_record *gn_vgpus_blank(const struct gn_vgpu_record *like, struct gn_error *err);
-/* A record of a vGPU that is stopped, with these devices (0: all that its tenant may use). id: as
- * an operator announced it, used if it is free; 0: a new one. Takes ring_fd. */
+/* A record of a vGPU that has no worker yet, for the program of c, with these devices (0: all that
+ * its tenant may use). id: as an operator announced it, used if it is free; 0: a new one. Takes
+ * ring_fd. */
+struct gn_vgpu_record *gn_vgpus_make_without_worker(struct gn_conn *c, struct gn_tenant *tenant,
+                                                    uint32_t id, const struct gn_link_wait *w,
+                                                    uint64_t devices, const uint8_t *order,
+                                                    int ring_fd, struct gn_error *err);
+/* A record of a vGPU that is in a file, for the program of c, which waits for it. Takes ring_fd. */
 struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant *tenant,
-                                             uint32_t id, const struct gn_link_wait *w,
-                                             uint64_t devices, const uint8_t *order, int ring_fd,
+                                             const struct gn_link_wait *w, int ring_fd,
                                              struct gn_error *err);
 /* Makes events and data area of a session with a program that shares no memory. */
 int gn_vgpus_make_memory(struct gn_vgpu_record *v);

@@ -3,35 +3,29 @@
  * The life of a vGPU as gantryd sees it, once its record is made (create.c) and a worker asked
  * for: the program gets its session when the worker is up, and then gantryd waits for ends. Only
  * the worker's pidfd says that the worker is dead; a worker's frames are checked like a program's.
- * Called by connections, templates and owners of records (owner.h), on gantryd's thread; it never
- * waits.
+ * Called by connections, by the code on processes (worker_process.c, program_process.c) and by
+ * owners of records (owner.h), on gantryd's thread; it never waits.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <malloc.h>
 #include <poll.h>
-#include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/timerfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
-#include "daemon/vgpu/passthrough.h"
+#include "daemon/vgpu/program_process.h"
 #include "daemon/vgpu/template.h"
 #include "daemon/vgpu/record_session.h"
 #include "daemon/vgpu/vgpu_internal.h"
 #include "daemon/schedule/shares.h"
 #include "daemon/tenants/memory.h"
 #include "daemon/vgpu/lifecycle.h"
-#include "daemon/vgpu/orphans.h"
 #include "daemon/vgpu/worker.h"
 #include "shm/counters.h"
 
@@ -69,8 +63,6 @@ static void drop_program_side(struct gn_vgpu_record *v)
     drop_memory(v);
 }
 
-static void gone(struct gn_vgpu_record *v);
-
 /* The start is over, well or not: another vGPU of the user may start. */
 static void end_start(struct gn_vgpu_record *v)
 {
@@ -88,12 +80,15 @@ static void close_control(struct gn_vgpu_record *v)
     gn_frame_writer_fini(&v->writer);
 }
 
-/* When its worker must have started its driver; 0: there is no such deadline. */
-static uint64_t boot_deadline(const struct gn_vgpu_record *v)
+void gn_vgpus_cut_off(struct gn_vgpu_record *v)
 {
-    if (v->hosted || v->spawning || v->driver_up || v->ending || v->process.fd < 0)
-        return 0;
-    return v->asked_ns + v->daemon->start_limit_ms * UINT64_C(1000000);
+    close_control(v);
+    gn_vgpus_kill(v);
+}
+
+static uint64_t start_deadline(const struct gn_vgpu_record *v)
+{
+    return v->serving->start_deadline ? v->serving->start_deadline(v) : 0;
 }
 
 static uint64_t earlier(uint64_t a_ns, uint64_t b_ns)
@@ -118,7 +113,7 @@ void gn_vgpus_arm(struct gn_daemon *d)
         first = earlier(v->ending ? v->kill_at_ns : 0, first);
         first = earlier(v->return_by_ns, first);
         first = earlier(gn_template_deadline(v), first);
-        first = earlier(boot_deadline(v), first);
+        first = earlier(start_deadline(v), first);
     }
     set_grace(d, first);
 }
@@ -152,7 +147,7 @@ void gn_vgpus_free_if_over(struct gn_vgpu_record *v)
     /* A vGPU that is in a file, or saved for another worker, needs no worker, and its program may
      * be coming back. */
     if (v->conn || v->spawning || v->process.fd >= 0 || !v->reaped ||
-        (v->return_by_ns && (v->stopped || gn_vgpus_saved(v))))
+        (v->return_by_ns && (gn_record_is_stopped(v) || gn_vgpus_saved(v))))
         return;
     bool was_ending = v->kill_at_ns != 0;
     struct gn_daemon *d = v->daemon;
@@ -173,7 +168,8 @@ void gn_vgpus_free_if_over(struct gn_vgpu_record *v)
     gn_quota_close(v->quota, &v->hand_fd);
     gn_quota_close(v->quota, &v->worker_fd);
     gn_list_remove(&v->link);
-    if (v->booted) /* other records were no program's: a destination of a migration, for instance */
+    /* Other records were no program's: a destination of a migration, for instance. */
+    if (gn_record_is_listed(v))
         gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: gone", v->id);
     gn_loop_bury(&d->loop, &v->corpse, bury);
     if (was_ending)
@@ -196,30 +192,18 @@ enum gn_record_saved gn_vgpus_saved(const struct gn_vgpu_record *v)
 
 int gn_vgpus_end(struct gn_vgpu_record *v, struct gn_error *err)
 {
-    if (v->hosted)
-        return gn_fail(err, EOPNOTSUPP,
-                       "end the program, or gantry mode VGPU remote, and try again",
-                       "it lives in its program, which would end with it");
+    const int rc = gn_serving_permits(v->serving, GN_SERVING_END, err);
+    if (rc)
+        return rc;
     if (is_held(v))
         return gn_fail(err, EBUSY, "wait until that is over", "it is being moved or saved");
-    if (v->stopped)
+    if (gn_record_is_stopped(v))
         return gn_fail(err, ESRCH, "end the program that waits for it",
                        "it is stopped, and in a file");
     if (v->ending || (v->process.fd < 0 && !v->spawning))
         return gn_fail(err, ENOENT, NULL, "it has ended already");
     gn_vgpus_kill(v);
     return 0;
-}
-
-/* A program in passthrough that was asked to release its vGPU does not answer; it may be stopped.
- * The end of its sockets tells it. */
-static void let_go(struct gn_vgpu_record *v)
-{
-    gn_quota_log(
-        v->quota, GN_LOG_WARN,
-        "vgpu=%08x: \"%s\" (%d) has not released its device in time; gantryd goes on without it",
-        v->id, v->program, (int)v->program_pid);
-    gone(v);
 }
 
 void gn_vgpus_end_worker(struct gn_vgpu_record *v)
@@ -246,8 +230,7 @@ void gn_vgpus_leave(struct gn_vgpu_record *v)
     gn_vgpus_free_if_over(v);
 }
 
-/* The program cannot have the vGPU that it asked for: its connection goes on without one. */
-static void refuse(struct gn_vgpu_record *v, int code, const struct gn_error *err)
+void gn_vgpus_refuse(struct gn_vgpu_record *v, int code, const struct gn_error *err)
 {
     struct gn_conn *c = v->conn;
     if (c) {
@@ -256,22 +239,6 @@ static void refuse(struct gn_vgpu_record *v, int code, const struct gn_error *er
         gn_conn_refuse(c, v->attach_seq, code, err);
     }
     gn_vgpus_leave(v);
-}
-
-/* Its worker has not started its driver in time. */
-static void give_up_start(struct gn_vgpu_record *v)
-{
-    struct gn_error err;
-    const unsigned limit_s = v->daemon->start_limit_ms / 1000;
-    gn_quota_log(v->quota, GN_LOG_WARN,
-                 "vgpu=%08x: its worker %d has not started its driver within %u s, and is killed",
-                 v->id, (int)v->worker_pid, limit_s);
-    if (v->conn && !v->owned_by) {
-        gn_fail(&err, ETIMEDOUT, "try again; an operator may allow more (--start-limit)",
-                "the worker has not started the driver within %u s", limit_s);
-        refuse(v, ETIMEDOUT, &err);
-    }
-    gn_vgpus_kill(v); /* an owner of the record hears of the worker's end */
 }
 
 void gn_vgpus_grace(struct gn_source *timer, uint32_t events)
@@ -293,17 +260,14 @@ void gn_vgpus_grace(struct gn_source *timer, uint32_t events)
                      link) if (v->ending && v->kill_at_ns && v->kill_at_ns <= now)
     {
         v->kill_at_ns = 0;
-        if (v->hosted)
-            let_go(v);
-        else
-            gn_vgpus_kill(v);
+        v->serving->overdue(v);
     }
     gn_templates_expire(d, now);
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
     {
-        const uint64_t by_ns = boot_deadline(v);
+        const uint64_t by_ns = start_deadline(v);
         if (by_ns && by_ns <= now)
-            give_up_start(v);
+            v->serving->start_expired(v);
     }
     gn_vgpus_arm(d);
 }
@@ -335,56 +299,57 @@ void gn_vgpus_worker_over(struct gn_vgpu_record *v)
     gn_memory_settle(v->daemon);
 }
 
-/* Its worker has ended, or its program, in passthrough, does not host it any more. */
-static void gone(struct gn_vgpu_record *v)
+void gn_vgpus_gone(struct gn_vgpu_record *v)
 {
     struct gn_error err;
     gn_loop_close(&v->daemon->loop, &v->process);
     close_control(v);
-    gn_templates_worker_ended(v);
-    gn_orphans_kill(v->daemon);
+    if (v->serving->ended)
+        v->serving->ended(v);
     if (v->owned_by && v->owned_by->ops->died && v->owned_by->ops->died(v->owned_by, v))
         return;
-    if (v->stopped) {
+    if (gn_record_is_stopped(v)) {
         gn_vgpus_worker_over(v);
         return;
     }
-    if (!v->booted && v->conn) {
+    if (v->state == GN_RECORD_PENDING && v->conn) {
         leave_books(v);
-        gn_fail(&err, ENODEV, "see gantryd's log",
-                v->hosted ? "the program could not host its vGPU"
-                          : "the worker died while it started the driver");
-        refuse(v, ENODEV, &err);
+        gn_fail(&err, ENODEV, "see gantryd's log", "%s", v->serving->start_failed);
+        gn_vgpus_refuse(v, ENODEV, &err);
         return;
     }
     gn_vgpus_lost(v);
 }
 
-static void worker_died(struct gn_source *s, uint32_t events)
+static void process_died(struct gn_source *s, uint32_t events)
 {
     struct gn_vgpu_record *v = gn_container_of(s, struct gn_vgpu_record, process);
     /* The records may have exchanged their workers between the event and now. */
     struct pollfd dead = {.fd = v->process.fd, .events = POLLIN};
     if (v->process.fd < 0 || poll(&dead, 1, 0) < 1)
         return;
-    gone(v);
+    gn_vgpus_gone(v);
 }
 
-/* Gives the program its session, once the worker's driver is up and the worker can be watched; the
- * two become known over different sockets, in either order. A vGPU whose program is gone is left
- * out: it would be listed until its end. */
-static void tell_program(struct gn_vgpu_record *v)
+int gn_vgpus_watch_process(struct gn_vgpu_record *v, int pidfd)
 {
-    if (!v->driver_up || v->spawning || v->booted || v->ending || v->process.fd < 0)
+    v->process.fd = pidfd;
+    return gn_loop_add(&v->daemon->loop, &v->process, EPOLLIN, process_died);
+}
+
+void gn_vgpus_tell_program(struct gn_vgpu_record *v)
+{
+    if (!v->driver_up || v->spawning || v->state != GN_RECORD_PENDING || v->ending ||
+        v->process.fd < 0)
         return;
     if (v->owned_by && v->owned_by->ops->up) {
         v->owned_by->ops->up(v->owned_by, v);
         return;
     }
-    v->booted = true;
+    gn_record_set_state(v, GN_RECORD_ATTACHED);
     end_start(v);
-    if (v->hosted)
-        gn_vgpus_arm(v->daemon);
+    if (v->serving->attached)
+        v->serving->attached(v);
     GN_FAULT("daemon-before-attached");
     gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) attached, worker %d", v->id,
                  v->program, (int)v->program_pid, (int)v->worker_pid);
@@ -394,130 +359,11 @@ static void tell_program(struct gn_vgpu_record *v)
     drop_memory(v);
 }
 
-/* The template may live in a process namespace of its own, with other process numbers. */
-static pid_t pid_here(int pidfd, pid_t there)
-{
-    char path[32], line[128];
-    int pid = there;
-    snprintf(path, sizeof path, "/proc/self/fdinfo/%d", pidfd);
-    FILE *f = fopen(path, "re");
-    while (f && fgets(line, sizeof line, f))
-        if (sscanf(line, "Pid: %d", &pid) == 1)
-            break;
-    if (f)
-        fclose(f);
-    return pid;
-}
-
-void gn_vgpus_spawned(struct gn_vgpu_record *v, pid_t pid, int pidfd)
-{
-    v->spawning = false;
-    v->reaped = false;
-    v->asked_ns = gn_now_ns();
-    gn_quota_close(v->quota, &v->worker_fd);
-    v->inner_pid = pid;
-    v->worker_pid = pid_here(pidfd, pid);
-    v->process.fd = pidfd;
-    if (gn_loop_add(&v->daemon->loop, &v->process, EPOLLIN, worker_died) < 0) {
-        gn_vgpus_kill(v);
-        gn_vgpus_close_own(&v->process.fd);
-        if (v->conn) {
-            struct gn_error err;
-            refuse(v, ENOMEM, (gn_fail(&err, ENOMEM, NULL, "cannot watch a worker"), &err));
-            return;
-        }
-        gn_vgpus_leave(v); /* an owner may wait for this worker */
-        return;
-    }
-    /* The grace ran out, or the worker closed its socket, before its pidfd was known. */
-    if ((v->ending && v->kill_at_ns == 0) || v->control.fd < 0) {
-        gn_vgpus_kill(v);
-    } else {
-        gn_vgpus_arm_by(v->daemon, boot_deadline(v));
-        tell_program(v);
-    }
-}
-
-/* Whether the program has caused this end: gantryd kills no worker with these signals, and a worker
- * that is told to end exits with 0. */
-static bool is_breach(int status, int ended_by)
-{
-    switch (ended_by) {
-    case 0:
-        return WEXITSTATUS(status) != 0;
-    case SIGSYS:
-    case SIGSEGV:
-    case SIGBUS:
-    case SIGILL:
-    case SIGFPE:
-    case SIGABRT:
-        return true;
-    default:
-        return false;
-    }
-}
-
 void gn_vgpus_note_fault(const struct gn_vgpu_record *v)
 {
     struct gn_daemon *d = v->daemon;
     gn_fault_throttle_note(&d->breaches, v->tenant->rules.name, v->quota->source,
                            d->breach_pause_ns, gn_now_ns());
-}
-
-static const char *why_ended(const struct gn_vgpu_record *v, int signal)
-{
-    if (signal == SIGSYS)
-        return ", for a system call that no driver makes";
-    if (signal == SIGKILL && gn_memory_group_overflowed(&v->daemon->walls.memory_groups, &v->group))
-        return ", because its memory cgroups or the machine had no memory left";
-    return "";
-}
-
-void gn_vgpus_ended(struct gn_vgpu_record *v, int status)
-{
-    /* The first process of a namespace says so by its exit status (src/wall/processes.c). */
-    const int ended_by = WIFSIGNALED(status)         ? WTERMSIG(status)
-                         : WEXITSTATUS(status) > 128 ? WEXITSTATUS(status) - 128
-                                                     : 0;
-    v->reaped = true;
-    if (v->booted && is_breach(status, ended_by))
-        gn_vgpus_note_fault(v);
-    gn_worker_log_drain(&v->log); /* the worker's last lines before gantryd's line on its end */
-    char lost[GN_LINK_NAME_BYTES + 64] = "";
-    /* A program that has left loses nothing; nor does a program with a vGPU that is saved for
-     * another worker.
-     */
-    if (!v->ending && (v->conn || v->booted) && !gn_vgpus_saved(v))
-        snprintf(lost, sizeof lost, "; \"%s\" (%d) has lost its device", v->program,
-                 (int)v->program_pid);
-    /* A program that notices the loss may hang up before the template says how the worker ended. */
-    const bool killed_here = v->ending && !v->kill_at_ns;
-    if (ended_by && !killed_here)
-        gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: its worker %d was ended by signal %d%s%s",
-                     v->id, (int)v->worker_pid, ended_by, why_ended(v, ended_by), lost);
-    else if (!v->ending && WEXITSTATUS(status))
-        gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: its worker %d ended with status %d%s",
-                     v->id, (int)v->worker_pid, WEXITSTATUS(status), lost);
-    gn_vgpus_free_if_over(v);
-}
-
-void gn_vgpus_in_process_lost(struct gn_vgpu_record *v)
-{
-    struct gn_error err;
-    v->reaped = true;
-    if (v->spawning)
-        gn_vgpus_spawn_failed(v, (gn_fail(&err, EPIPE, "see gantryd's log about the driver",
-                                          "the driver's template process ended"),
-                                  &err));
-    else
-        gn_vgpus_free_if_over(v);
-}
-
-void gn_vgpus_spawn_failed(struct gn_vgpu_record *v, const struct gn_error *err)
-{
-    v->spawning = false;
-    v->reaped = true;
-    refuse(v, EAGAIN, err);
 }
 
 static int owner_frame(struct gn_vgpu_record *v, const struct gn_frame *f)
@@ -538,7 +384,7 @@ static void worker_said(struct gn_source *s, uint32_t events)
             rc = -EPROTO;
         } else if (f.op == GN_WORKER_BOOTED && f.n_payload == 0 && !v->driver_up) {
             v->driver_up = true;
-            tell_program(v);
+            gn_vgpus_tell_program(v);
         } else if ((rc = owner_frame(v, &f)) == 1) {
             return;
         } else if (rc == 0 && (rc = gn_memory_frame(v, &f)) == 1) {
@@ -550,7 +396,7 @@ static void worker_said(struct gn_source *s, uint32_t events)
             struct gn_error err;
             gn_fail(&err, ENODEV, e.fix, "%s", e.what);
             gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: %s", v->id, err.what);
-            refuse(v, ENODEV, &err);
+            gn_vgpus_refuse(v, ENODEV, &err);
         } else {
             rc = -EPROTO;
         }
@@ -561,25 +407,21 @@ static void worker_said(struct gn_source *s, uint32_t events)
         if (v->control.fd < 0)
             return;
     }
-    if (rc < 0 && v->hosted && rc != -EPROTO) {
-        gone(v); /* the program has released it, or its death is about to be seen */
+    if (rc == -EPROTO)
+        gn_vgpus_cut_off(v);
+    else if (rc < 0)
+        v->serving->hung_up(v);
+    if (rc < 0)
         return;
-    }
-    if (rc < 0) {
-        /* The worker is ending, dead or unreachable: it must not go on. */
-        close_control(v);
-        gn_vgpus_kill(v);
-        return;
-    }
     gn_loop_change(&v->daemon->loop, s,
                    EPOLLIN | (gn_frame_writer_pending(&v->writer) ? EPOLLOUT : 0));
 }
 
-const char *gn_vgpus_state(const struct gn_vgpu_record *v)
+const char *gn_vgpus_shown_state(const struct gn_vgpu_record *v)
 {
     if (is_held(v))
         return "moving";
-    if (v->stopped)
+    if (gn_record_is_stopped(v))
         return "stopped";
     if (v->process.fd < 0 && !v->spawning)
         return "lost";
@@ -604,18 +446,6 @@ int gn_vgpus_make_control(struct gn_vgpu_record *v)
     v->reader.max_fds = 1; /* a session's socket, with SAVED */
     init_writer(v);
     return gn_loop_add(&v->daemon->loop, &v->control, EPOLLIN, worker_said);
-}
-
-/* In passthrough the program is the worker, and is watched like one. */
-int gn_vgpus_watch_program(struct gn_vgpu_record *v, const struct gn_conn *c, struct gn_error *err)
-{
-    v->worker_pid = c->pid;
-    v->process.fd = fcntl(c->process.fd, F_DUPFD_CLOEXEC, 0);
-    int rc = v->process.fd < 0 ? -errno
-                               : gn_loop_add(&v->daemon->loop, &v->process, EPOLLIN, worker_died);
-    if (rc < 0)
-        gn_vgpus_close_own(&v->process.fd);
-    return rc < 0 ? gn_fail(err, -rc, NULL, "cannot watch the program: %s", strerror(-rc)) : 0;
 }
 
 static void swap_sources(struct gn_loop *l, struct gn_source *a, struct gn_source *b)
@@ -665,10 +495,9 @@ int gn_vgpus_swap_workers(struct gn_vgpu_record *v, struct gn_vgpu_record *n)
     SWAP(v->worker_pid, n->worker_pid);
     SWAP(v->inner_pid, n->inner_pid);
     SWAP(v->reaped, n->reaped);
-    SWAP(v->host, n->host);
     SWAP(v->template_pid, n->template_pid);
     SWAP(v->asked_ns, n->asked_ns);
-    SWAP(v->hosted, n->hosted);
+    SWAP(v->serving, n->serving);
     if (memcmp(v->order, n->order, sizeof v->order) != 0) {
         /* Neither worker holds a grant: the source stands still, and the destination has not begun.
          * The grant page stays as it is. */

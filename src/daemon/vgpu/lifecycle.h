@@ -7,7 +7,8 @@
 /* The life of a vGPU, seen from outside its worker (lifecycle.c). gantryd's thread. */
 
 struct gn_vgpu_record *gn_vgpus_find(struct gn_daemon *d, uint32_t id);
-const char *gn_vgpus_state(const struct gn_vgpu_record *v);
+/* As `gantry ls` shows it: whether it moves, is stopped or lost, or has work. */
+const char *gn_vgpus_shown_state(const struct gn_vgpu_record *v);
 /* Ends it by a command, as when its worker is lost. 0 or -errno: -ENOENT: it has ended already. */
 int gn_vgpus_end(struct gn_vgpu_record *v, struct gn_error *err);
 /* The program is gone: the vGPU ends, its worker within the grace. */
@@ -21,15 +22,6 @@ void gn_vgpus_lost(struct gn_vgpu_record *v);
 /* Its program has done something that counts against its user (fault_throttle.h). */
 void gn_vgpus_note_fault(const struct gn_vgpu_record *v);
 
-/* The template's answers: there is a worker; there is none; how the worker ended, as from waitpid,
- * before or after its pidfd says so; and the template is gone, and answers nothing any more. */
-void gn_vgpus_spawned(struct gn_vgpu_record *v, pid_t pid, int pidfd);
-void gn_vgpus_spawn_failed(struct gn_vgpu_record *v, const struct gn_error *err);
-void gn_vgpus_ended(struct gn_vgpu_record *v, int status);
-void gn_vgpus_in_process_lost(struct gn_vgpu_record *v);
-
-/* From now on the program at c's end is the worker of v. 0 or -errno. */
-int gn_vgpus_watch_program(struct gn_vgpu_record *v, const struct gn_conn *c, struct gn_error *err);
 /* Makes v's worker n's, and n's v's. 0, or -EBUSY and nothing has changed. */
 int gn_vgpus_swap_workers(struct gn_vgpu_record *v, struct gn_vgpu_record *n);
 

@@ -30,9 +30,9 @@ int gn_vgpus_add_segment(struct gn_vgpu_record *v, uint32_t seq, uint64_t bytes,
     struct gn_segment s;
     int rc;
     /* The program asks again. */
-    if (v->stopped)
+    if (gn_record_is_stopped(v))
         return gn_fail(err, EAGAIN, NULL, "the vGPU is on its way to another worker");
-    if (!v->booted || v->control.fd < 0)
+    if (!gn_record_is_listed(v) || v->control.fd < 0)
         return gn_fail(err, ENODEV, NULL, "there is no worker");
     if (bytes == 0 || bytes > GN_LINK_SEGMENT_LIMIT || bytes % 4096 ||
         v->n_segments == GN_LINK_MAX_SEGMENTS)

@@ -72,17 +72,12 @@ int gn_vgpus_find_key(const struct gn_daemon *d, const unsigned char *name, stru
     return 0;
 }
 
-static bool is_alive(const struct gn_vgpu_record *v)
-{
-    return v->booted && !v->ending && v->process.fd >= 0 && v->control.fd >= 0;
-}
-
 /* Its program may come back: it has a worker, or it is in a file, or all of it is saved for a
  * worker that is about to take over. */
 static bool is_kept(const struct gn_vgpu_record *v)
 {
-    return is_alive(v) ||
-           (v->booted && (v->stopped || (!v->ending && gn_vgpus_saved(v) == GN_RECORD_SAVED_HERE)));
+    return gn_record_is_served(v) || gn_record_is_stopped(v) ||
+           (gn_record_is_listed(v) && !v->ending && gn_vgpus_saved(v) == GN_RECORD_SAVED_HERE);
 }
 
 static void notify_owner(struct gn_vgpu_record *v, bool is_back)
@@ -93,7 +88,7 @@ static void notify_owner(struct gn_vgpu_record *v, bool is_back)
 
 void gn_vgpus_link(struct gn_vgpu_record *v, int fd)
 {
-    if (!is_alive(v))
+    if (!gn_record_is_served(v))
         return;
     /* A worker that does not read loses this connection. */
     (void)gn_frame_push(&v->writer, GN_WORKER_LINK, 0, 0, NULL, 0, &fd, 1);

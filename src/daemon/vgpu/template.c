@@ -21,6 +21,7 @@
 #include "daemon/vgpu/spawn.h"
 #include "daemon/vgpu/vgpu_internal.h"
 #include "daemon/vgpu/lifecycle.h"
+#include "daemon/vgpu/worker_process.h"
 
 /* Requests that a template has not read yet. It forks in milliseconds, so with this many waiting it
  * hangs. */
@@ -43,6 +44,13 @@ static void stop(struct gn_template *h)
     kill(h->pid, SIGKILL); /* reaped after its SIGCHLD; the kernel signals its workers */
 }
 
+/* The template that forks its worker now; another one may have forked the worker that it has. */
+static struct gn_template *template_of(const struct gn_vgpu_record *v)
+{
+    const struct gn_daemon *d = v->daemon;
+    return &d->hosts[d->machine.platforms[v->platform].driver];
+}
+
 static const char *library_of(const struct gn_template *h)
 {
     return h->daemon->machine.drivers[h->driver].library;
@@ -51,7 +59,7 @@ static const char *library_of(const struct gn_template *h)
 static void forget_workers_of(struct gn_daemon *d, pid_t template)
 {
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) if (v->template_pid == template)
-        gn_vgpus_in_process_lost(v);
+        gn_vgpus_template_lost(v);
 }
 
 static void lost(struct gn_template *h, pid_t pid, const char *why)
@@ -155,7 +163,7 @@ static int start(struct gn_template *h, struct gn_error *err)
 
 int gn_template_spawn(struct gn_vgpu_record *v, struct gn_error *err)
 {
-    struct gn_template *h = v->host;
+    struct gn_template *h = template_of(v);
     int rc;
     if (h->socket.fd < 0 && (rc = start(h, err)))
         return rc;
@@ -238,7 +246,8 @@ uint64_t gn_template_deadline(const struct gn_vgpu_record *v)
 {
     if (!v->spawning)
         return 0;
-    return (v->asked_ns > v->host->heard_ns ? v->asked_ns : v->host->heard_ns) +
+    const uint64_t heard_ns = template_of(v)->heard_ns;
+    return (v->asked_ns > heard_ns ? v->asked_ns : heard_ns) +
            v->daemon->start_limit_ms * UINT64_C(1000000);
 }
 
@@ -248,7 +257,7 @@ void gn_templates_expire(struct gn_daemon *d, uint64_t now_ns)
         struct gn_template *h = &d->hosts[i];
         bool hangs = false;
         gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) hangs |=
-            v->host == h && v->spawning && gn_template_deadline(v) <= now_ns;
+            template_of(v) == h && v->spawning && gn_template_deadline(v) <= now_ns;
         if (hangs)
             set_aside(h);
     }

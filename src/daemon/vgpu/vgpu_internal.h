@@ -19,6 +19,18 @@ static inline void gn_vgpus_close_own(int *fd)
 /* lifecycle.c: ends the record once neither program nor worker is left, and frees it after this
  * turn of the loop; else does nothing. */
 void gn_vgpus_free_if_over(struct gn_vgpu_record *v);
+/* The program cannot have the vGPU that it asked for: its connection goes on without one. */
+void gn_vgpus_refuse(struct gn_vgpu_record *v, int code, const struct gn_error *err);
+/* The process that serves the vGPU has ended, or does not serve it any more. */
+void gn_vgpus_gone(struct gn_vgpu_record *v);
+/* The process must not go on: closes the socket to it, and kills it. */
+void gn_vgpus_cut_off(struct gn_vgpu_record *v);
+/* Takes the pidfd of the process that serves v, and watches for its end. 0 or -errno. */
+int gn_vgpus_watch_process(struct gn_vgpu_record *v, int pidfd);
+/* Gives the program its session, once the worker's driver is up and the worker can be watched; the
+ * two become known over different sockets, in either order. A vGPU whose program is gone is left
+ * out: it would be listed until its end. */
+void gn_vgpus_tell_program(struct gn_vgpu_record *v);
 /* Makes the control socket, serves the worker's frames from now on, and leaves the worker's end in
  * worker_fd. */
 int gn_vgpus_make_control(struct gn_vgpu_record *v);

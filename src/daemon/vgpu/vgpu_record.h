@@ -14,6 +14,7 @@
 #include "daemon/vgpu/kernel_caches.h"
 #include "daemon/vgpu/memory_groups.h"
 #include "daemon/vgpu/owner.h"
+#include "daemon/vgpu/serving_process.h"
 #include "daemon/vgpu/worker_log.h"
 #include "link/frame.h"
 #include "link/link_wire.h"
@@ -22,15 +23,37 @@
 struct gn_conn;
 struct gn_daemon;
 struct gn_record_session_ops;
-struct gn_template;
 struct gn_tenant;
+
+/*
+ * The life of a vGPU, by its program. gn_record_set_state() makes each step.
+ *
+ *     state       the program                                               next
+ *     PENDING     does not have it: it starts, or comes from another        ATTACHED, STOPPED
+ *                 gantryd. The record of a migration's destination stays so
+ *     ATTACHED    has it, although its process may have ended               STOPPED, RELEASED
+ *     STOPPED     waits for it: it is in a file (checkpoint.c)              ATTACHED
+ *     RELEASED    has it at another gantryd; the record waits for the       -
+ *                 worker's end
+ *
+ * The life of the process that serves it is another one: a vGPU has several processes in turn. The
+ * facts about a process are no states of one life, as each comes from another side and in any
+ * order: `spawning` and `reaped` from the template, driver_up from the process itself, `process`
+ * from the kernel, and `ending` from gantryd. `starting` is a unit of a quota's count.
+ */
+enum gn_record_state {
+    GN_RECORD_PENDING,
+    GN_RECORD_ATTACHED,
+    GN_RECORD_STOPPED,
+    GN_RECORD_RELEASED
+};
+enum { GN_RECORD_N_STATES = GN_RECORD_RELEASED + 1 };
 
 struct gn_vgpu_record {
     struct gn_corpse corpse;
     struct gn_list link;
     struct gn_daemon *daemon;
-    struct gn_quota *quota; /* of its program's user or address */
-    struct gn_template *host;
+    struct gn_quota *quota;                          /* of its program's user or address */
     const struct gn_record_session_ops *session_ops; /* record_session.h */
     struct gn_conn *conn;                            /* NULL: the program is gone */
     uint32_t attach_seq;
@@ -52,11 +75,12 @@ struct gn_vgpu_record {
     struct gn_shares shares;
     bool takes_turns;  /* its worker waits for grants */
     bool driver_stays; /* its program has loaded a driver that cannot be unloaded */
-    bool hosted; /* passthrough: its program is its worker. `host` is NULL, `process` and worker_pid
-                    are the program's */
+    const struct gn_serving_process_ops *serving; /* a worker, or its program in passthrough */
     uint32_t n_segments;
     struct gn_cache *cache;       /* its worker's kernel cache; NULL: none */
     struct gn_memory_group group; /* its worker's */
+
+    enum gn_record_state state;
 
     bool starting; /* counted in its quota: its program waits for it */
     bool spawning; /* the template has not answered yet */
@@ -64,7 +88,6 @@ struct gn_vgpu_record {
     uint64_t asked_ns; /* when the template was asked for a worker; then when the worker was asked
                           to start its driver */
     bool driver_up;
-    bool booted; /* the program has been told */
     bool ending; /* ending: killed at kill_at_ns, 0: killed already */
     uint64_t kill_at_ns;
     bool reaped; /* the template has told how the worker ended, or will never tell */
@@ -77,8 +100,7 @@ struct gn_vgpu_record {
 
     struct gn_record_owner *owned_by; /* owner.h; NULL: it serves its program, or waits stopped */
 
-    /* checkpoint.c. Its program waits, and the holder of the key may give it a worker again. */
-    bool stopped;
+    /* checkpoint.c. STOPPED: the holder of the key may give it a worker again. */
     unsigned char stop_key[GN_LINK_STOP_KEY_BYTES];
     uint32_t wait_seq; /* of the program's WAIT */
     int hand_fd;       /* by which the program hands over its session; -1: the program does not wait
@@ -100,5 +122,26 @@ struct gn_vgpu_record {
     int session_fd, events_fd, data_fd;
     uint64_t ring_bytes, events_bytes, data_bytes;
 };
+
+bool gn_record_may_become(enum gn_record_state from, enum gn_record_state to);
+/* A step of the table; any other one is a fault of gantryd's own, and ends it. */
+void gn_record_set_state(struct gn_vgpu_record *v, enum gn_record_state state);
+
+/* Its program has it or waits for it, so that commands list it and may name it. */
+static inline bool gn_record_is_listed(const struct gn_vgpu_record *v)
+{
+    return v->state == GN_RECORD_ATTACHED || v->state == GN_RECORD_STOPPED;
+}
+
+/* It is listed, and has a process that can be reached and is not to end. */
+static inline bool gn_record_is_served(const struct gn_vgpu_record *v)
+{
+    return gn_record_is_listed(v) && !v->ending && v->process.fd >= 0 && v->control.fd >= 0;
+}
+
+static inline bool gn_record_is_stopped(const struct gn_vgpu_record *v)
+{
+    return v->state == GN_RECORD_STOPPED;
+}
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sends messages to a vGPU's worker, kills it, and says how its memory is bounded. It calls no
- * code on life cycles, so that life cycles may call its callers. gantryd's thread; it never waits.
+ * Sends messages to a vGPU's worker, and kills it. It calls no code on life cycles, so that life
+ * cycles may call its callers. gantryd's thread; it never waits.
  */
 #include "daemon/vgpu/worker.h"
 
@@ -25,8 +25,7 @@ void gn_vgpus_kill(struct gn_vgpu_record *v)
 
 void gn_vgpus_unreachable(struct gn_vgpu_record *v, int rc)
 {
-    if (!v->hosted || (rc != -EPIPE && rc != -ECONNRESET))
-        gn_vgpus_kill(v);
+    v->serving->unreachable(v, rc);
 }
 
 void gn_vgpus_notify_worker(struct gn_vgpu_record *v, uint16_t op, uint32_t seq,
@@ -57,10 +56,12 @@ const struct gn_vgpu_record *gn_vgpus_session_of(const struct gn_vgpu_record *v)
     return other ? other : v;
 }
 
-uint64_t gn_vgpus_bound_together(const struct gn_vgpu_record *v)
+bool gn_vgpus_program(const struct gn_vgpu_record *v, struct gn_awaited_process *ret)
 {
-    const bool has_area = gn_vgpus_session_of(v)->session_ops->worker_has_area;
-    const struct gn_platform_record *p = &v->daemon->machine.platforms[v->platform];
-    return gn_walls_bound_together(&v->daemon->walls, p, has_area, gn_holder_limit(&v->lease),
-                                   v->lease.leased_bytes);
+    const struct gn_conn *c = gn_vgpus_session_of(v)->conn;
+    if (!c || c->pid <= 0 || c->process.fd < 0)
+        return false;
+    *ret =
+        (struct gn_awaited_process){.pid = c->pid, .pidfd = c->process.fd, .program = v->program};
+    return true;
 }

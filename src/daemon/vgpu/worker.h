@@ -19,8 +19,9 @@ void gn_vgpus_notify_worker(struct gn_vgpu_record *v, uint16_t op, uint32_t seq,
                             const void *payload, size_t n);
 /* The record with the session that the worker is to serve: v, or another one (owner.h). */
 const struct gn_vgpu_record *gn_vgpus_session_of(const struct gn_vgpu_record *v);
-/* The memory that all processes of its worker may have together (gn_walls_bound_together). */
-uint64_t gn_vgpus_bound_together(const struct gn_vgpu_record *v);
+/* The process of the program whose session the worker is to serve. False: the program is gone, on
+ * another machine, or not known. */
+bool gn_vgpus_program(const struct gn_vgpu_record *v, struct gn_awaited_process *ret);
 /* It has commands that are not complete, by its worker's word. */
 bool gn_vgpus_is_busy(const struct gn_vgpu_record *v);
 

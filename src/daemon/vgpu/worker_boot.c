@@ -6,48 +6,16 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "daemon/net/transport.h"
 #include "daemon/vgpu/device_choice.h"
-#include "daemon/vgpu/passthrough.h"
 #include "daemon/vgpu/record_session.h"
-#include "daemon/vgpu/template.h"
 #include "daemon/vgpu/vgpu_internal.h"
 #include "daemon/vgpu/create.h"
 #include "daemon/vgpu/lifecycle.h"
 #include "daemon/vgpu/worker.h"
 #include "shm/counters.h"
-
-/* Names the cache of the worker's kernels. A program that was admitted by its user, as the kernel
- * names it, has that user's cache, in all tenants. A program that was admitted by a token, a
- * certificate or a tenant's socket, which say nothing of users, has its tenant's, by the user that
- * the worker runs as. */
-static void take_cache(struct gn_vgpu_record *v, const struct gn_conn *program,
-                       struct gn_worker_boot_wall *wall)
-{
-    struct gn_daemon *d = v->daemon;
-    const uid_t uid = wall->change_user ? wall->uid : geteuid();
-    const gid_t gid = wall->change_user ? wall->gid : getegid();
-    char name[GN_LINK_TENANT_BYTES + 16];
-    if (program && program->transport->is_admitted_by_user(program))
-        snprintf(name, sizeof name, "@%u", (unsigned)program->uid);
-    else
-        snprintf(name, sizeof name, "%s@%u", v->tenant->rules.name, (unsigned)uid);
-    gn_cache_release(d, v->cache);
-    bool layered;
-    v->cache = gn_cache_acquire(d, name, uid, gid, &layered, wall->cache, sizeof wall->cache);
-    wall->layered = layered;
-}
-
-static void name_group(struct gn_vgpu_record *v, struct gn_worker_boot_wall *wall)
-{
-    struct gn_memory_groups *g = &v->daemon->walls.memory_groups;
-    gn_memory_group_remove(g, &v->group);
-    v->group = gn_memory_group_name(g, gn_vgpus_bound_together(v), wall->group, sizeof wall->group);
-    wall->group_bytes = v->group.most_bytes;
-}
 
 int gn_vgpus_send_boot(struct gn_vgpu_record *v, const struct gn_conn *program, int session_fd,
                        const int *stdio)
@@ -89,10 +57,8 @@ int gn_vgpus_send_boot(struct gn_vgpu_record *v, const struct gn_conn *program, 
     }
     gn_walls_of(&v->daemon->walls, p, program ? program->transport->user_socket(program) : -1,
                 &wall);
-    if (!v->hosted) {
-        take_cache(v, program, &wall);
-        name_group(v, &wall);
-    }
+    if (v->serving->confine)
+        v->serving->confine(v, program, &wall);
     memcpy(b.rest + n, &wall, sizeof wall);
     n += sizeof wall;
     if ((stdio[0] < 0 || stdio[1] < 0) && (null = open("/dev/null", O_WRONLY | O_CLOEXEC)) < 0)
@@ -141,11 +107,6 @@ int gn_vgpus_boot_worker(struct gn_vgpu_record *v, const struct gn_conn *program
         rc = gn_vgpus_make_control(v);
     if (rc == 0)
         rc = gn_vgpus_send_boot(v, program, session_fd, no_stdio);
-    if (rc)
-        gn_fail(err, -rc, NULL, "cannot make a worker: %s", strerror(-rc));
-    else if (v->hosted && (rc = gn_vgpus_watch_program(v, gn_vgpus_session_of(v)->conn, err)) == 0)
-        gn_passthrough_ask(v, gn_vgpus_session_of(v));
-    else if (!v->hosted)
-        rc = gn_template_spawn(v, err);
-    return rc;
+    return rc ? gn_fail(err, -rc, NULL, "cannot make a worker: %s", strerror(-rc))
+              : v->serving->start(v, err);
 }
