@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Carries out a cell of the fault matrix (matrix.py): starts gantryds and a program, injects the
+fault, asks for the migration and checks the outcome. Every outcome of the
+table is a method of that name. The tests beside the matrix use the same cases without a fault.
+"""
+
+import json
+import os
+import signal
+
+from moves_harness import (STEPS, TIMEOUT_S, Daemon, Program, TcpCase, gantry, start_again,
+                           wait_until)
+
+RESUMED = ("running", "idle")
+KILLED = -signal.SIGKILL
+
+
+class Moved:
+    """The program moved, at its first step."""
+
+    def __init__(self, case, path, daemon, env):
+        self.case = case
+        self.program = Program(path, daemon, env=env)
+        case.addCleanup(self.program.kill)
+        self.process = self.program.process
+        self.done = 1
+
+    def is_ready(self):
+        self.case.assertEqual(self.program.at(), STEPS[0])
+
+    def goes_on(self):
+        """To its next step."""
+        self.program.on()
+        self.case.assertEqual(self.program.at(), STEPS[self.done])
+        self.done += 1
+
+    def has_contents(self):
+        """With images: their contents travel by every route."""
+        self.goes_on()
+
+    def goes_on_or_is_told(self):
+        """True if it has come to its next step."""
+        self.program.on()
+        line = self.program.at()
+        if line == STEPS[self.done]:
+            self.done += 1
+            return True
+        out, _ = self.process.communicate("on\n" * len(STEPS), timeout=TIMEOUT_S)
+        self.case.assertNotIn("right", line + out)
+        self.case.assertIn("wrong", line + out)
+        return False
+
+    def ends_well(self):
+        for name in STEPS[self.done:]:
+            self.program.on()
+            self.case.assertEqual(self.program.at(), name)
+        self.program.on()
+        self.case.assertIsNone(self.program.ends_well())
+
+    def is_told_of_loss(self, said=None):
+        """`said` goes with the failure: gantry's answer."""
+        out, _ = self.process.communicate("on\n" * len(STEPS), timeout=TIMEOUT_S)
+        self.case.assertNotIn("right", out, said)
+        self.case.assertIn("wrong", out, said)
+
+
+PROGRAMS = {"moved": Moved}
+
+
+class RouteCase(TcpCase):
+    """A migration by `route`, with the fault of `party` and `point` if there is one. `paths` are
+    the programs' by name; `source` and `destination` the gantryds. A subclass has start_gantryds(),
+    migrate() and its outcomes; the outcome of a failure has these texts in gantry's answer."""
+
+    route = party = point = None
+    paths = {}
+    says_of_stay = says_of_loss = ""
+    tells_before_recovery = False   # the program is told while no gantryd is there
+
+    def setUp(self):
+        super().setUp()
+        self.source = self.destination = None
+        self.files = os.path.join(self.work, "files")
+        os.mkdir(self.files)
+        self.file = os.path.join(self.files, "a.ckpt")
+
+    # The parties
+
+    def not_started(self, name, *args, port=0, env=None, **options):
+        listen = ["--listen", "tcp:127.0.0.1:{}".format(port), "--insecure"]
+        return Daemon(self.stage, os.path.join(self.work, name),
+                      args=[*(listen if self.route.listens else []), *args],
+                      env={"GANTRY_LOG": "info", **(env or {})}, **options)
+
+    def fault_of(self, *parties):
+        """The environment of a process that is one of these parties."""
+        return {"GANTRY_FAULT": self.point} if self.party in parties else {}
+
+    def address_of(self, there):
+        return there.tcp_address if self.route.listens else there.address
+
+    def start(self, name="moved"):
+        """The gantryds, and a program with its vGPU at the source."""
+        self.start_gantryds()
+        self.program = self.start_program(name, **self.fault_of("program"))
+        self.program.is_ready()
+        if self.party == "destination" and self.needs_contents():
+            self.program.has_contents()
+        self.before = self.vgpu(self.source)
+
+    def start_program(self, name, **env):
+        if not self.route.svm:
+            env["MOVED_WITHOUT_SVM"] = "1"
+        home = self.source
+        if self.route.from_shm:
+            home = self.daemon("home")
+            if self.party == "program" and self.point != "program-stands":
+                env["GANTRY_FAULT"] += ":2"  # it passes the point when its vGPU leaves home, too
+        attach_over_tcp = self.route.link == "tcp" and not self.route.from_shm
+        env.setdefault("GANTRY_CONNECT", home.tcp_address if attach_over_tcp else home.address)
+        program = PROGRAMS[name](self, self.paths[name], home, env)
+        self.assertTrue(wait_until(home.vgpus, TIMEOUT_S))
+        if home is not self.source:
+            status, said = gantry(home, "migrate", self.vgpu(home)["id"], self.source.tcp_address)
+            self.assertEqual(status, 0, said)
+        self.assertEqual(self.vgpu(self.source)["link"], self.route.link)
+        return program
+
+    def needs_contents(self):
+        return True
+
+    def recover(self):
+        """Puts another gantryd in the place of one that was killed."""
+        if self.party in ("source-gantryd", "destination-gantryd"):
+            killed = self.source if self.party == "source-gantryd" else self.destination
+            self.assertEqual(killed.process.wait(timeout=TIMEOUT_S), KILLED)
+            del killed.extra_env["GANTRY_FAULT"]
+            start_again(killed)
+
+    # The migration
+
+    def ask(self, *way):
+        """gantry's status and answer."""
+        if self.party == "gantry":
+            return self.migrate(*way, env=dict(os.environ, **self.fault_of("gantry")))
+        return self.migrate(*way)
+
+    def fails(self, *way, why=""):
+        """gantry's answer to a migration that fails, or nothing if gantry itself was killed."""
+        status, said = self.ask(*way)
+        if self.party == "gantry":
+            self.assertEqual((status, said), (KILLED, None))
+        else:
+            self.assertEqual(status, 1, said)
+            self.assertIn(why, json.dumps(said["error"]))
+        return said
+
+    # The state afterwards
+
+    def vgpu(self, daemon):
+        vgpus = daemon.vgpus()
+        self.assertEqual(len(vgpus), 1, vgpus)
+        return vgpus[0]
+
+    def reaches(self, *states):
+        """The vGPU at the source."""
+        self.assertTrue(
+            wait_until(lambda: [v["state"] for v in self.source.vgpus()] in [[s] for s in states],
+                       TIMEOUT_S), self.source.vgpus())
+
+    def is_empty(self, daemon):
+        self.assertTrue(wait_until(lambda: not daemon.vgpus(), TIMEOUT_S))
+
+    def nothing_arrived(self):
+        """Neither a vGPU at the destination nor a file."""
+
+    def has_same_worker(self):
+        after = self.vgpu(self.source)
+        self.assertEqual((after["id"], after["worker_pid"]),
+                         (self.before["id"], self.before["worker_pid"]))
+
+    def files_left(self, n_files, said=None):
+        """Their paths. gantry's answer, if there is one, names each of them."""
+        left = [os.path.join(self.files, name) for name in os.listdir(self.files)]
+        self.assertEqual(len(left), n_files, left)
+        for path in left if said else ():
+            self.assertIn(path, said["error"]["why"])
+        return left
+
+    # The outcomes that all kinds of routes have
+
+    def stays(self):
+        """The source resumes at the same worker in each way; nothing is left elsewhere."""
+        for way in self.route.ways:
+            self.fails(*way, why=self.says_of_stay)
+            self.reaches(*RESUMED)
+            self.nothing_arrived()
+        self.has_same_worker()
+        self.program.ends_well()
+
+    def lost(self):
+        """gantry fails, the program is told of the loss, and no vGPU is left."""
+        said = self.fails(why=self.says_of_loss if self.party == "source" else "")
+        if self.tells_before_recovery:
+            self.program.is_told_of_loss(said)
+        self.recover()
+        self.nothing_arrived()
+        if not self.tells_before_recovery:
+            self.program.is_told_of_loss(said)
+        self.is_empty(self.source)
+
+    def lost_after_the_move(self):
+        """The migration succeeds; then the program is told of the loss, and no vGPU is left."""
+        status, said = self.ask()
+        # Over tcp the destination may end before the source knows of the success.
+        if not (self.route.listens and self.party == "destination-gantryd"):
+            self.assertEqual(status, 0, said)
+        self.recover()
+        self.program.is_told_of_loss(said)
+        self.is_empty(self.destination)
+        if self.route.listens:
+            self.is_empty(self.source)
+        else:
+            self.assertEqual(self.source.vgpus(), [])
+
+
+class BetweenCase(RouteCase):
+    """To another gantryd."""
+
+    says_of_stay = "goes on where it was"
+
+    @property
+    def says_of_loss(self):
+        return "" if self.route.listens else "the vGPU is lost"
+
+    def start_gantryds(self, *args, **env):
+        """`args` and `env`: of the source's gantryd, and so of its workers."""
+        self.source = self.daemon(
+            "a", *args, env=dict(self.fault_of("source", "source-gantryd"), **env))
+        self.destination = self.daemon(
+            "b", env=self.fault_of("destination", "destination-gantryd"))
+
+    def migrate(self, *way, to=None, **options):
+        return gantry(self.source, "migrate", self.before["id"],
+                      to or self.address_of(self.destination), *self.route.options, *way, **options)
+
+    def nothing_arrived(self):
+        self.is_empty(self.destination)
+        if not self.route.listens:
+            self.assertNotIn("broke the protocol", self.destination.log())
+
+    def stays_and_moves_later(self):
+        """The source resumes at the same worker, and the next migration succeeds."""
+        self.fails()
+        self.recover()
+        self.reaches(*RESUMED)
+        self.has_same_worker()
+        if self.party == "gantry":
+            self.assertEqual(self.migrate()[0], 0)
+        else:
+            self.assertTrue(wait_until(lambda: self.migrate()[0] == 0, TIMEOUT_S))
+        self.program.ends_well()
+
+    def moves(self):
+        """The destination has the vGPU, although gantry fails."""
+        self.fails()
+        self.recover()
+        self.assertTrue(wait_until(lambda: len(self.destination.vgpus()) == 1, TIMEOUT_S))
+        self.program.ends_well()
+
+    def moves_or_lost(self):
+        """gantry fails; the destination has the vGPU, or the program is told of the loss."""
+        self.fails()
+        self.recover()
+        if self.program.goes_on_or_is_told():
+            self.assertEqual(self.vgpu(self.destination)["id"], self.before["id"])
+            self.program.ends_well()
+        self.is_empty(self.destination)
+        self.is_empty(self.source)
+
+    def ends(self):
+        """The program was killed: no vGPU is left at either gantryd."""
+        self.migrate()
+        self.assertEqual(self.program.process.wait(timeout=TIMEOUT_S), KILLED)
+        self.is_empty(self.source)
+        self.is_empty(self.destination)
+
+
+CASES = {"gantryd": BetweenCase}
