@@ -65,15 +65,22 @@ class Route:
 LIVE_OR_COPY = ((), ("--stop-and-copy",))
 
 ROUTES = {route.name: route for route in (
+    Route("tcp-same-daemon", "local", "tcp", listens=True, ways=LIVE_OR_COPY),
     Route("unix", "gantryd", ways=LIVE_OR_COPY),
+    Route("tcp", "gantryd", "tcp", listens=True, ways=LIVE_OR_COPY, options=("--link", "tcp")),
+    Route("shm-to-tcp", "gantryd", listens=True, svm=False, ways=LIVE_OR_COPY,
+          options=("--link", "tcp")),
+    Route("tcp-to-shm", "gantryd", "tcp", listens=True, ways=LIVE_OR_COPY),
+    Route("back-to-shm", "gantryd", "tcp", listens=True, from_shm=True, svm=False,
+          ways=LIVE_OR_COPY),
 )}
 
 # Classes of routes. "local/busy" is the route with that program alone.
 BUSY = ()
-SAME_DAEMON = ()
+SAME_DAEMON = ("tcp-same-daemon",)
 UNIX = ("unix",)
-TO_SHM = ()
-OVER_TCP = TO_SHM
+TO_SHM = ("tcp-to-shm", "back-to-shm")
+OVER_TCP = ("tcp", "shm-to-tcp", *TO_SHM)
 BETWEEN = (*UNIX, *OVER_TCP)
 COPY = ()
 STOP_SHM = ()

@@ -224,6 +224,26 @@ class RouteCase(TcpCase):
             self.assertEqual(self.source.vgpus(), [])
 
 
+class LocalCase(RouteCase):
+    """To another worker of the same gantryd."""
+
+    says_of_stay = "goes on where it was"
+    tells_before_recovery = True
+
+    def start_gantryds(self, *args, **env):
+        """`env`: of gantryd, and of its workers."""
+        self.source = self.destination = self.daemon(
+            "a", *args, env=dict(self.fault_of("source", "destination", "source-gantryd"), **env))
+
+    def migrate(self, *way, **options):
+        """Asks again as long as the source has not heard that an earlier migration ended."""
+        while True:
+            status, said = gantry(self.source, "migrate", self.before["id"], "local",
+                                  *self.route.options, *way, **options)
+            if "has not ended an earlier move" not in json.dumps(said):
+                return status, said
+
+
 class BetweenCase(RouteCase):
     """To another gantryd."""
 
@@ -286,4 +306,4 @@ class BetweenCase(RouteCase):
         self.is_empty(self.destination)
 
 
-CASES = {"gantryd": BetweenCase}
+CASES = {"local": LocalCase, "gantryd": BetweenCase}
