@@ -65,6 +65,8 @@ class Route:
 LIVE_OR_COPY = ((), ("--stop-and-copy",))
 
 ROUTES = {route.name: route for route in (
+    Route("local", "local", ways=((), ("--rounds", "2"), ("--stop-and-copy",)),
+          programs=("busy", "moved")),
     Route("tcp-same-daemon", "local", "tcp", listens=True, ways=LIVE_OR_COPY),
     Route("unix", "gantryd", ways=LIVE_OR_COPY),
     Route("tcp", "gantryd", "tcp", listens=True, ways=LIVE_OR_COPY, options=("--link", "tcp")),
@@ -76,8 +78,8 @@ ROUTES = {route.name: route for route in (
 )}
 
 # Classes of routes. "local/busy" is the route with that program alone.
-BUSY = ()
-SAME_DAEMON = ("tcp-same-daemon",)
+BUSY = ("local/busy",)
+SAME_DAEMON = ("local", "tcp-same-daemon")
 UNIX = ("unix",)
 TO_SHM = ("tcp-to-shm", "back-to-shm")
 OVER_TCP = ("tcp", "shm-to-tcp", *TO_SHM)

@@ -7,6 +7,7 @@ table is a method of that name. The tests beside the matrix use the same cases w
 import json
 import os
 import signal
+import subprocess
 
 from moves_harness import (STEPS, TIMEOUT_S, Daemon, Program, TcpCase, gantry, start_again,
                            wait_until)
@@ -64,7 +65,45 @@ class Moved:
         self.case.assertIn("wrong", out, said)
 
 
-PROGRAMS = {"moved": Moved}
+class Busy:
+    """The program busy, with everything that it can do."""
+
+    def __init__(self, case, path, daemon, env):
+        self.case, self.path, self.daemon, self.env = case, path, daemon, env
+        self.process = self.started()
+
+    def started(self, *steps):
+        process = subprocess.Popen(
+            [self.path, "all", *steps], env=dict(self.daemon.program_env(), **self.env),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.case.addCleanup(lambda: (process.kill(), process.wait(), process.stdin.close(),
+                                      process.stdout.close()))
+        self.case.assertEqual(process.stdout.readline().strip(), "goes")
+        return process
+
+    def is_ready(self):
+        pass
+
+    def has_contents(self):
+        pass
+
+    def result(self, process):
+        out, _ = process.communicate("on\n", timeout=TIMEOUT_S)
+        self.case.assertEqual(process.returncode, 0, out)
+        return out.split("\n")
+
+    def ends_well(self):
+        """With the result of an undisturbed run of as many steps."""
+        disturbed = self.result(self.process)
+        self.case.assertEqual(self.result(self.started(disturbed[0])), disturbed)
+
+    def is_told_of_loss(self, said=None):
+        out, _ = self.process.communicate("on\n", timeout=TIMEOUT_S)
+        self.case.assertIn("wrong", out, said)
+        self.case.assertEqual(self.process.returncode, 1, said)
+
+
+PROGRAMS = {"moved": Moved, "busy": Busy}
 
 
 class RouteCase(TcpCase):
