@@ -75,6 +75,9 @@ ROUTES = {route.name: route for route in (
     Route("tcp-to-shm", "gantryd", "tcp", listens=True, ways=LIVE_OR_COPY),
     Route("back-to-shm", "gantryd", "tcp", listens=True, from_shm=True, svm=False,
           ways=LIVE_OR_COPY),
+    Route("checkpoint", "file"),
+    Route("file", "file", stop=True),
+    Route("file-tcp", "file", "tcp", listens=True, stop=True),
 )}
 
 # Classes of routes. "local/busy" is the route with that program alone.
@@ -84,9 +87,9 @@ UNIX = ("unix",)
 TO_SHM = ("tcp-to-shm", "back-to-shm")
 OVER_TCP = ("tcp", "shm-to-tcp", *TO_SHM)
 BETWEEN = (*UNIX, *OVER_TCP)
-COPY = ()
-STOP_SHM = ()
-STOP_TCP = ()
+COPY = ("checkpoint",)
+STOP_SHM = ("file",)
+STOP_TCP = ("file-tcp",)
 STOP = (*STOP_SHM, *STOP_TCP)
 FILES = (*COPY, *STOP)
 

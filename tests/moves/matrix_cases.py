@@ -7,6 +7,7 @@ table is a method of that name. The tests beside the matrix use the same cases w
 import json
 import os
 import signal
+import socket
 import subprocess
 
 from moves_harness import (STEPS, TIMEOUT_S, Daemon, Program, TcpCase, gantry, start_again,
@@ -345,4 +346,89 @@ class BetweenCase(RouteCase):
         self.is_empty(self.destination)
 
 
-CASES = {"local": LocalCase, "gantryd": BetweenCase}
+class FileCase(RouteCase):
+    """Into a file and, with `stop`, out of it by another gantryd at the same address. The faults of
+    the destination are those of the restore: the file is complete then."""
+
+    def start_gantryds(self, *args, **env):
+        """`env`: of gantryd, and of its workers."""
+        port = 0
+        if self.route.listens:
+            with socket.socket() as s:
+                s.bind(("127.0.0.1", 0))
+                port = s.getsockname()[1]
+        self.source = self.destination = self.daemon(
+            "a", *args, port=port, env=dict(self.fault_of("source", "source-gantryd"), **env))
+
+    def needs_contents(self):
+        """A buffer's contents lie with the program, an image's do not."""
+        return self.point == "load-contents"
+
+    def migrate(self, *way, **options):
+        """Up to the step that meets the fault."""
+        restores = self.party in ("destination", "destination-gantryd")
+        stop = ("--stop",) if self.route.stop else ()
+        status, said = gantry(self.source, "checkpoint", self.before["id"], self.file, *stop, *way,
+                              **options)
+        if restores:
+            self.assertEqual(status, 0, said)
+            self.source.extra_env["GANTRY_FAULT"] = self.point
+            start_again(self.source)
+            self.reaches("stopped")
+            status, said = self.restore(self.file)
+        return status, said
+
+    def restore(self, path):
+        return gantry(self.source, "restore", path)
+
+    def recover(self):
+        super().recover()
+        if self.party == "destination":
+            self.reaches("stopped")
+            del self.source.extra_env["GANTRY_FAULT"]
+            start_again(self.source)  # its workers are without the fault
+
+    def nothing_arrived(self):
+        """No file; or one that is already used up."""
+        if self.party == "destination-gantryd":
+            self.assertEqual(self.restore(self.file)[0], 1)
+        else:
+            self.files_left(0)
+
+    def stays_with_file(self):
+        """The source resumes at the same worker; a file is left that cannot be restored."""
+        self.fails()
+        path, = self.files_left(1)
+        self.reaches(*RESUMED)
+        self.has_same_worker()
+        self.assertEqual(self.restore(path)[0], 1)
+        self.program.ends_well()
+
+    def lost_with_file(self):
+        """The program is told of the loss; gantry cannot know of it, and names a complete file,
+        which cannot be restored."""
+        said = self.fails()
+        self.recover()
+        path, = self.files_left(1, said)
+        self.program.is_told_of_loss(said)
+        self.is_empty(self.source)
+        self.assertEqual(self.restore(path)[0], 1)
+
+    def waits_in_file(self):
+        """The program waits, and its file is restored."""
+        said = self.fails()
+        self.recover()
+        path, = self.files_left(1, said if self.party == "source-gantryd" else None)
+        if self.party == "gantry" and self.route.link == "shm":
+            self.assertEqual(self.vgpu(self.source)["state"], "stopped")
+        elif self.route.link == "tcp" or self.party == "source-gantryd":
+            self.reaches("stopped")
+        # Else the restore itself waits for the program.
+        if self.party == "gantry":
+            self.assertNotIn("worker_pid", self.vgpu(self.source))
+        status, said = self.restore(path)
+        self.assertEqual(status, 0, said)
+        self.program.ends_well()
+
+
+CASES = {"local": LocalCase, "gantryd": BetweenCase, "file": FileCase}
