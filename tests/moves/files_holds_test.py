@@ -129,7 +129,6 @@ class TcpCopy(FileHeldCase):
         """gantry and the held worker of a program with images: their contents travel."""
         self.start_next(GANTRY_CONNECT=address)
         self.program.goes_on()
-        self.before = self.vgpu(self.source)
         process = self.asked("checkpoint", self.before["id"], self.file)
         return process, self.held_worker(process)
 

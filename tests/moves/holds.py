@@ -23,8 +23,7 @@ class HeldCase:
     def start_next(self, name="moved", **env):
         """Another program, at the same gantryds."""
         self.program = self.start_program(name, **env)
-        self.program.is_ready()
-        self.before = self.vgpu(self.source)
+        self.is_at_source()
         return self.program
 
     def network_to(self, daemon):

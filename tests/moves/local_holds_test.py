@@ -32,7 +32,6 @@ class LocalHeldCase(HeldCase, LocalCase):
     def next_at_images(self, **env):
         self.start_next(**env)
         self.program.goes_on()
-        self.before = self.vgpu(self.source)
 
     def written(self, *options):
         """gantry and the destination of a migration: the source has written everything, the

@@ -4,6 +4,7 @@ fault, asks for the migration and checks the outcome. Every outcome of the
 table is a method of that name. The tests beside the matrix use the same cases without a fault.
 """
 
+import concurrent.futures
 import json
 import os
 import signal
@@ -119,7 +120,7 @@ class RouteCase(TcpCase):
 
     def setUp(self):
         super().setUp()
-        self.source = self.destination = None
+        self.source = self.destination = self.home = None
         self.files = os.path.join(self.work, "files")
         os.mkdir(self.files)
         self.file = os.path.join(self.files, "a.ckpt")
@@ -134,7 +135,26 @@ class RouteCase(TcpCase):
 
     def fault_of(self, *parties):
         """The environment of a process that is one of these parties."""
-        return {"GANTRY_FAULT": self.point} if self.party in parties else {}
+        if self.party not in parties:
+            return {}
+        return {"GANTRY_FAULT": self.point + (":2" if self.has_passed_point() else "")}
+
+    def has_passed_point(self):
+        """On the way to the source, before the migration that is tested."""
+        return (self.route.from_shm and self.party == "program" and
+                self.point != "program-stands")
+
+    def all_at_once(self, what, daemons):
+        with concurrent.futures.ThreadPoolExecutor(len(daemons)) as pool:
+            return list(pool.map(what, daemons))
+
+    def start_together(self, *daemons):
+        """They end together with the test, and leave nothing behind."""
+        def end(daemon):
+            if daemon.process:
+                daemon.__exit__(None, None, None)
+        self.addCleanup(self.all_at_once, end, daemons)
+        self.all_at_once(Daemon.__enter__, daemons)
 
     def address_of(self, there):
         return there.tcp_address if self.route.listens else there.address
@@ -143,28 +163,27 @@ class RouteCase(TcpCase):
         """The gantryds, and a program with its vGPU at the source."""
         self.start_gantryds()
         self.program = self.start_program(name, **self.fault_of("program"))
-        self.program.is_ready()
         if self.party == "destination" and self.needs_contents():
             self.program.has_contents()
-        self.before = self.vgpu(self.source)
+        self.is_at_source()
 
     def start_program(self, name, **env):
         if not self.route.svm:
             env["MOVED_WITHOUT_SVM"] = "1"
-        home = self.source
-        if self.route.from_shm:
-            home = self.daemon("home")
-            if self.party == "program" and self.point != "program-stands":
-                env["GANTRY_FAULT"] += ":2"  # it passes the point when its vGPU leaves home, too
+        home = self.home or self.source
         attach_over_tcp = self.route.link == "tcp" and not self.route.from_shm
         env.setdefault("GANTRY_CONNECT", home.tcp_address if attach_over_tcp else home.address)
         program = PROGRAMS[name](self, self.paths[name], home, env)
-        self.assertTrue(wait_until(home.vgpus, TIMEOUT_S))
         if home is not self.source:
+            self.assertTrue(wait_until(home.vgpus, TIMEOUT_S))
             status, said = gantry(home, "migrate", self.vgpu(home)["id"], self.source.tcp_address)
             self.assertEqual(status, 0, said)
-        self.assertEqual(self.vgpu(self.source)["link"], self.route.link)
+        program.is_ready()
         return program
+
+    def is_at_source(self):
+        self.before = self.vgpu(self.source)
+        self.assertEqual(self.before["link"], self.route.link)
 
     def needs_contents(self):
         return True
@@ -295,10 +314,13 @@ class BetweenCase(RouteCase):
 
     def start_gantryds(self, *args, **env):
         """`args` and `env`: of the source's gantryd, and so of its workers."""
-        self.source = self.daemon(
+        self.source = self.not_started(
             "a", *args, env=dict(self.fault_of("source", "source-gantryd"), **env))
-        self.destination = self.daemon(
+        self.destination = self.not_started(
             "b", env=self.fault_of("destination", "destination-gantryd"))
+        if self.route.from_shm:
+            self.home = self.not_started("home")
+        self.start_together(*filter(None, (self.source, self.destination, self.home)))
 
     def migrate(self, *way, to=None, **options):
         return gantry(self.source, "migrate", self.before["id"],
