@@ -46,6 +46,8 @@ class Route:
     from_shm: the program attached through shared memory to a third gantryd, and its vGPU came from
         there over tcp; so the program has been through one migration.
     svm: the program may use shared virtual memory, which does not go over tcp.
+    mode: the mode that `gantry mode` switches to, if the vGPU leaves the program's process
+        ("remote") or enters it ("passthrough").
     ways: the command's options. While the program stays at the source, all of them are tried.
     options: the command's options in each way.
     """
@@ -57,6 +59,7 @@ class Route:
     from_shm: bool = False
     svm: bool = True
     stop: bool = False
+    mode: str = None
     ways: tuple = ((),)
     options: tuple = ()
     programs: tuple = ("moved",)
@@ -67,6 +70,9 @@ LIVE_OR_COPY = ((), ("--stop-and-copy",))
 ROUTES = {route.name: route for route in (
     Route("local", "local", ways=((), ("--rounds", "2"), ("--stop-and-copy",)),
           programs=("busy", "moved")),
+    Route("out-of-program", "local", "direct", mode="remote", ways=LIVE_OR_COPY,
+          programs=("busy",)),
+    Route("into-program", "local", mode="passthrough", programs=("busy",)),
     Route("tcp-same-daemon", "local", "tcp", listens=True, ways=LIVE_OR_COPY),
     Route("unix", "gantryd", ways=LIVE_OR_COPY),
     Route("tcp", "gantryd", "tcp", listens=True, ways=LIVE_OR_COPY, options=("--link", "tcp")),
@@ -82,6 +88,9 @@ ROUTES = {route.name: route for route in (
 
 # Classes of routes. "local/busy" is the route with that program alone.
 BUSY = ("local/busy",)
+OUT = ("out-of-program",)
+INTO = ("into-program",)
+IN_PROCESS = (*OUT, *INTO)
 SAME_DAEMON = ("local", "tcp-same-daemon")
 UNIX = ("unix",)
 TO_SHM = ("tcp-to-shm", "back-to-shm")
@@ -111,42 +120,43 @@ def faults(party, *rows):
 FAULTS = (
     # The source has the only current copy of the vGPU until the destination has all of it.
     *faults("source",
-            ("move-begun", {LOST: SAME_DAEMON + BETWEEN + FILES}),
+            ("move-begun", {LOST: INTO + SAME_DAEMON + BETWEEN + FILES}),
             ("move-handed", {LOST: BUSY + UNIX + FILES}),
             ("move-devices", {LOST: BUSY}),
             ("save-contents", {LOST: BUSY + FILES}),
             ("save-contents:2", {LOST: BUSY}),
-            ("move-ahead", {LOST: BUSY + BETWEEN}),
+            ("move-ahead", {LOST: INTO + BUSY + BETWEEN}),
             ("move-held", {LOST: BUSY + UNIX + FILES}),
             ("move-paused", {LOST: TO_SHM}),
-            ("move-quiet", {LOST: SAME_DAEMON + BETWEEN + FILES}),
-            ("move-told", {LOST: SAME_DAEMON + BETWEEN}),
-            ("move-saved", {LOST: SAME_DAEMON + BETWEEN + FILES})),
+            ("move-quiet", {LOST: INTO + SAME_DAEMON + BETWEEN + FILES}),
+            ("move-told", {LOST: INTO + SAME_DAEMON + BETWEEN}),
+            ("move-saved", {LOST: INTO + SAME_DAEMON + BETWEEN + FILES})),
 
     # Before the commit the source resumes, or the file remains.
     *faults("destination",
-            ("worker-boot-received", {STAYS: BETWEEN, WAITS_IN_FILE: STOP}),
+            ("worker-boot-received", {STAYS: OUT + BETWEEN, WAITS_IN_FILE: STOP}),
             ("worker-driver-up", {STAYS: UNIX, WAITS_IN_FILE: STOP}),
-            ("load-begun", {STAYS: SAME_DAEMON + BETWEEN, WAITS_IN_FILE: STOP}),
+            ("load-begun", {STAYS: OUT + SAME_DAEMON + BETWEEN, WAITS_IN_FILE: STOP}),
             ("load-device", {STAYS: BUSY}),
             ("load-entry", {STAYS: SAME_DAEMON + BETWEEN, WAITS_IN_FILE: STOP}),
             ("load-entry:30", {STAYS: BUSY}),
-            ("load-contents", {STAYS: SAME_DAEMON + BETWEEN, WAITS_IN_FILE: STOP}),
+            ("load-contents", {STAYS: OUT + SAME_DAEMON + BETWEEN, WAITS_IN_FILE: STOP}),
             ("load-contents:20", {STAYS: BUSY}),
             ("load-kept", {STAYS: BUSY}),
-            ("load-last", {STAYS: SAME_DAEMON + BETWEEN}),
-            ("load-done", {STAYS: SAME_DAEMON + BETWEEN, WAITS_IN_FILE: STOP}),
-            ("load-go", {LOST_AFTER_THE_MOVE: BUSY})),
+            ("load-last", {STAYS: OUT + SAME_DAEMON + BETWEEN}),
+            ("load-done", {STAYS: OUT + SAME_DAEMON + BETWEEN, WAITS_IN_FILE: STOP}),
+            ("load-go", {LOST_AFTER_THE_MOVE: OUT + BUSY})),
 
     # A gantryd's workers die with it. Over tcp the source's last message may die with it as well.
     *faults("source-gantryd",
             ("daemon-before-move-told", {LOST: UNIX, MOVES_OR_LOST: OVER_TCP}),
-            ("daemon-before-save", {LOST: BUSY + UNIX + STOP, MOVES_OR_LOST: OVER_TCP}),
+            ("daemon-before-save", {LOST: IN_PROCESS + BUSY + UNIX + STOP,
+                                    MOVES_OR_LOST: OVER_TCP}),
             ("daemon-before-leave", {LOST: UNIX, MOVES_OR_LOST: OVER_TCP}),
             ("daemon-leave-told", {MOVES: UNIX, MOVES_OR_LOST: OVER_TCP}),
             ("daemon-left", {MOVES: BETWEEN}),
-            ("daemon-before-commit", {LOST: BUSY}),
-            ("daemon-committed", {LOST: BUSY}),
+            ("daemon-before-commit", {LOST: IN_PROCESS + BUSY}),
+            ("daemon-committed", {LOST: IN_PROCESS + BUSY}),
             ("daemon-checkpoint-saved", {LOST: STOP}),
             ("daemon-before-stop", {LOST_WITH_FILE: STOP}),
             ("daemon-stopped", {WAITS_IN_FILE: STOP}),
@@ -172,7 +182,16 @@ FAULTS = (
             ("ctl-before-keep", {STAYS_WITH_FILE: STOP}),
             ("ctl-kept", {WAITS_IN_FILE: STOP})),
 
+    # In-process the program is the source or the destination, too.
     *faults("program",
+            ("move-begun", {ENDS: OUT}),
+            ("move-quiet", {ENDS: OUT}),
+            ("move-saved", {ENDS: OUT}),
+            ("load-begun", {ENDS: INTO}),
+            ("load-contents", {ENDS: INTO}),
+            ("load-kept", {ENDS: INTO}),
+            ("load-done", {ENDS: INTO}),
+            ("load-go", {ENDS: INTO}),
             ("program-move-told", {ENDS: BETWEEN}),
             ("program-claimed", {ENDS: BETWEEN}),
             ("program-stands", {ENDS: TO_SHM}),

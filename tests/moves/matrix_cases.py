@@ -131,7 +131,8 @@ class RouteCase(TcpCase):
         listen = ["--listen", "tcp:127.0.0.1:{}".format(port), "--insecure"]
         return Daemon(self.stage, os.path.join(self.work, name),
                       args=[*(listen if self.route.listens else []), *args],
-                      env={"GANTRY_LOG": "info", **(env or {})}, **options)
+                      env={"GANTRY_LOG": "info", **(env or {})},
+                      passthrough=self.route.mode is not None, **options)
 
     def fault_of(self, *parties):
         """The environment of a process that is one of these parties."""
@@ -141,8 +142,9 @@ class RouteCase(TcpCase):
 
     def has_passed_point(self):
         """On the way to the source, before the migration that is tested."""
-        return (self.route.from_shm and self.party == "program" and
-                self.point != "program-stands")
+        if self.route.from_shm:
+            return self.party == "program" and self.point != "program-stands"
+        return self.route.mode == "passthrough" and self.party == "source-gantryd"
 
     def all_at_once(self, what, daemons):
         with concurrent.futures.ThreadPoolExecutor(len(daemons)) as pool:
@@ -177,6 +179,9 @@ class RouteCase(TcpCase):
         if home is not self.source:
             self.assertTrue(wait_until(home.vgpus, TIMEOUT_S))
             status, said = gantry(home, "migrate", self.vgpu(home)["id"], self.source.tcp_address)
+            self.assertEqual(status, 0, said)
+        if self.route.mode == "passthrough":
+            status, said = gantry(home, "mode", self.vgpu(home)["id"], "remote")
             self.assertEqual(status, 0, said)
         program.is_ready()
         return program
@@ -282,6 +287,13 @@ class RouteCase(TcpCase):
         else:
             self.assertEqual(self.source.vgpus(), [])
 
+    def ends(self):
+        """The program was killed: no vGPU is left at either gantryd."""
+        self.migrate()
+        self.assertEqual(self.program.process.wait(timeout=TIMEOUT_S), KILLED)
+        self.is_empty(self.source)
+        self.is_empty(self.destination)
+
 
 class LocalCase(RouteCase):
     """To another worker of the same gantryd."""
@@ -296,9 +308,10 @@ class LocalCase(RouteCase):
 
     def migrate(self, *way, **options):
         """Asks again as long as the source has not heard that an earlier migration ended."""
+        words = (("mode", self.before["id"], self.route.mode) if self.route.mode else
+                 ("migrate", self.before["id"], "local"))
         while True:
-            status, said = gantry(self.source, "migrate", self.before["id"], "local",
-                                  *self.route.options, *way, **options)
+            status, said = gantry(self.source, *words, *self.route.options, *way, **options)
             if "has not ended an earlier move" not in json.dumps(said):
                 return status, said
 
@@ -359,14 +372,6 @@ class BetweenCase(RouteCase):
             self.program.ends_well()
         self.is_empty(self.destination)
         self.is_empty(self.source)
-
-    def ends(self):
-        """The program was killed: no vGPU is left at either gantryd."""
-        self.migrate()
-        self.assertEqual(self.program.process.wait(timeout=TIMEOUT_S), KILLED)
-        self.is_empty(self.source)
-        self.is_empty(self.destination)
-
 
 class FileCase(RouteCase):
     """Into a file and, with `stop`, out of it by another gantryd at the same address. The faults of
