@@ -41,7 +41,7 @@ class Drained(BetweenHeldCase):
         self.assertIn("is draining itself", self.why(process))
         self.has_same_worker()
         self.assertEqual(self.destination.vgpus(), [])
-        self.program.ends_well()
+        self.ends_well()
 
 
 class BrokenNetwork:
@@ -64,7 +64,7 @@ class BrokenNetwork:
         relay.send_signal(signal.SIGUSR2)
         self.is_empty(self.destination)
         self.assertEqual(self.migrate(to=address)[0], 0)
-        self.program.ends_well()
+        self.ends_well()
 
     def test_program_reconnects_to_destination(self):
         """Its connections break after the migration: the destination knows it by its session."""
@@ -72,7 +72,7 @@ class BrokenNetwork:
         relay, address = self.network_to(self.destination)
         self.assertEqual(self.migrate(to=address)[0], 0)
         relay.send_signal(signal.SIGUSR1)
-        self.program.ends_well()
+        self.ends_well()
 
 
 class TcpNetwork(BrokenNetwork, BetweenHeldCase):
@@ -101,7 +101,7 @@ class RunningProgram:
         self.program.goes_on()
         self.assertTrue(wait_until(lambda: self.migrate()[0] == 0, TIMEOUT_S))
         self.assertEqual(self.vgpu(self.destination)["link"], "shm")
-        self.program.ends_well()
+        self.ends_well()
 
 
 class TcpToShm(BrokenNetwork, RunningProgram, BetweenHeldCase):

@@ -62,7 +62,7 @@ class Tcp(FileHeldCase):
         process = self.worker_dies_when_all_is_written(keeps=True)
         self.succeeds(process)
         self.restores()
-        self.program.ends_well()
+        self.ends_well()
 
     def test_worker_and_gantry_die(self):
         process = self.worker_dies_when_all_is_written(keeps=False)
@@ -98,7 +98,7 @@ class Tcp(FileHeldCase):
         relay.send_signal(signal.SIGUSR2)
         self.stays_here()
         self.assertIsNone(self.program.process.poll())
-        self.program.ends_well()
+        self.ends_well()
 
     def test_connections_break_before_the_stop(self):
         self.stays_after(*self.before_the_stop(paused=False, in_time=False))
@@ -113,7 +113,7 @@ class Tcp(FileHeldCase):
         self.reaches("stopped")
         self.restores()
         self.assertIsNone(self.program.process.poll())
-        self.program.ends_well()
+        self.ends_well()
 
 
 class TcpCopy(FileHeldCase):

@@ -82,6 +82,12 @@ class HeldCase:
         self.reaches(*RESUMED)
         self.has_same_worker()
 
+    def ends_well(self):
+        """The program; and its gantryd hears of it while the network is there."""
+        self.program.ends_well()
+        self.is_empty(self.source)
+        self.is_empty(self.destination)
+
     # Broken connections
 
     def breaks_meanwhile(self, relay, back, worker):
@@ -97,5 +103,4 @@ class HeldCase:
     def reconnects_and_ends(self, relay, back):
         if not back:
             relay.send_signal(signal.SIGUSR2)
-        self.program.ends_well()
-        self.is_empty(self.source)
+        self.ends_well()

@@ -64,7 +64,7 @@ class SourceDies:
         self.resume(destination)
         self.succeeds(process)
         self.is_at(destination)
-        self.program.ends_well()
+        self.ends_well()
         self.assertNotIn("lost its device", self.source.log())
 
     def test_both_workers_die_when_all_is_written(self):
@@ -101,7 +101,7 @@ class Tcp(SourceDies, LocalHeldCase):
         self.succeeds(process)
         self.is_at(destination)
         relay.send_signal(signal.SIGUSR2)
-        self.program.ends_well()
+        self.ends_well()
 
     def connections_break_at(self, point):
         """While a worker is held; the program reconnects before the worker resumes, or after the
@@ -144,7 +144,7 @@ class Released(LocalHeldCase):
             if status != 0:
                 self.assertEqual(status, 1, said)
                 self.assertIn("goes on where it was", json.dumps(said["error"]))
-        self.program.ends_well()
+        self.ends_well()
 
 
 if __name__ == "__main__":

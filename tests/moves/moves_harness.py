@@ -200,13 +200,6 @@ class MovesCase(unittest.TestCase):
         program.on()
         self.assertIsNone(program.ends_well())
 
-    def is_lost(self, daemon, program):
-        """It is told so, and nothing is left of it."""
-        out, _ = program.process.communicate("on\n" * 8, timeout=TIMEOUT_S)
-        self.assertNotIn("right", out)
-        self.assertIn("wrong", out)
-        self.assertTrue(wait_until(lambda: not daemon.vgpus(), TIMEOUT_S))
-
     def drain(self, here, there, status, *how):
         """What it says, by vGPU."""
         got, said = gantry(here, "drain", self.address_of(there), *how)
