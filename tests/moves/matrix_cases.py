@@ -327,10 +327,14 @@ class BetweenCase(RouteCase):
 
     def start_gantryds(self, *args, **env):
         """`args` and `env`: of the source's gantryd, and so of its workers."""
+        # A killed program does not reconnect: its vGPU need not wait for the default grace.
+        grace = ()
+        if self.route.listens and self.party == "program":
+            grace = ("--tcp-grace", "1")
         self.source = self.not_started(
-            "a", *args, env=dict(self.fault_of("source", "source-gantryd"), **env))
+            "a", *grace, *args, env=dict(self.fault_of("source", "source-gantryd"), **env))
         self.destination = self.not_started(
-            "b", env=self.fault_of("destination", "destination-gantryd"))
+            "b", *grace, env=self.fault_of("destination", "destination-gantryd"))
         if self.route.from_shm:
             self.home = self.not_started("home")
         self.start_together(*filter(None, (self.source, self.destination, self.home)))
