@@ -200,13 +200,6 @@ class MovesCase(unittest.TestCase):
         program.on()
         self.assertIsNone(program.ends_well())
 
-    def is_lost(self, daemon, program):
-        """It is told so, and nothing is left of it."""
-        out, _ = program.process.communicate("on\n" * 8, timeout=TIMEOUT_S)
-        self.assertNotIn("right", out)
-        self.assertIn("wrong", out)
-        self.assertTrue(wait_until(lambda: not daemon.vgpus(), TIMEOUT_S))
-
     def drain(self, here, there, status, *how):
         """What it says, by vGPU."""
         got, said = gantry(here, "drain", self.address_of(there), *how)
@@ -399,58 +392,3 @@ class BetweenTwo:
                     here, there = there, here
                 self.assertIsNone(program.ends_well())
                 self.assertTrue(wait_until(lambda: not a.vgpus() and not b.vgpus(), TIMEOUT_S))
-
-
-class KilledBetweenTwo:
-    """For a MovesCase: what holds when somebody who takes part in such a move is killed, whatever way leads there. A case says its `pair`: two
-    gantryds that are not started, and where each is to be killed; and at which points the new worker is; `how` is what each move is told."""
-
-    new_worker = how = ()
-
-    def again(self, daemon):
-        """In the place of one that was killed, so that there is something to look at in the end."""
-        daemon.process.wait(timeout=TIMEOUT_S)
-        daemon.extra_env.pop("GANTRY_FAULT", None)
-        start_again(daemon)
-
-    def test_the_new_worker_is_killed(self):
-        for point in self.new_worker:
-            a, b = self.pair(there=point)
-            with self.subTest(point), a, b:
-                program = self.at_first(a)
-                program.on()  # images, whose contents travel
-                self.assertEqual(program.at(), STEPS[1])
-                before = a.vgpus()[0]
-                for how in ((), ("--stop-and-copy",)):
-                    status, said = gantry(a, "migrate", before["id"], self.address_of(b), *self.how, *how)
-                    self.assertEqual(status, 1, said)
-                    self.assertIn("goes on where it was", said["error"]["why"])
-                    self.assertTrue(wait_until(lambda: a.vgpus()[0]["state"] != "moving", TIMEOUT_S))
-                    self.assertTrue(wait_until(lambda d=b: not d.vgpus(), TIMEOUT_S))
-                self.assertEqual(a.vgpus()[0]["worker_pid"], before["worker_pid"])
-                self.ends_well(program, 2)
-
-    def test_the_other_gantryd_is_killed(self):
-        for point in ("daemon-ticket-given", "daemon-claimed", "daemon-before-ready"):
-            a, b = self.pair(there=point)
-            with self.subTest(point), a, b:
-                program = self.at_first(a)
-                before = a.vgpus()[0]
-                status, said = gantry(a, "migrate", before["id"], self.address_of(b), *self.how)
-                self.assertEqual(status, 1, said)
-                self.again(b)
-                self.assertTrue(wait_until(lambda: a.vgpus()[0]["state"] != "moving", TIMEOUT_S))
-                self.assertEqual(a.vgpus()[0]["worker_pid"], before["worker_pid"])
-                # And to one that lives, it goes.
-                self.assertTrue(wait_until(lambda d=b, v=before: gantry(a, "migrate", v["id"], self.address_of(d), *self.how)[0] == 0, TIMEOUT_S))
-                self.ends_well(program)
-
-    def test_gantry_is_killed(self):
-        a, b = self.pair()
-        with a, b:
-            program = self.at_first(a)
-            status, _ = gantry(a, "migrate", a.vgpus()[0]["id"], self.address_of(b), *self.how, env=dict(os.environ, GANTRY_FAULT="ctl-announced"))
-            self.assertEqual(status, -9)
-            self.assertEqual(len(a.vgpus()), 1)
-            self.assertEqual(gantry(a, "migrate", a.vgpus()[0]["id"], self.address_of(b), *self.how)[0], 0)
-            self.ends_well(program)

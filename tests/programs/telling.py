@@ -2,7 +2,7 @@
 """unittest for suites with gantryds of their own: when a test fails, what its gantryds have said is told with it, so that a failure far away
 explains itself. What programs and workers say on stderr is the test's stderr already.
 
-    telling.main(STAGE, names)      names: of tests, as unittest names them; all when there are none
+    telling.main(STAGE, names)      names: of tests, as the loader names them; all when there are none
 """
 
 import os
@@ -46,10 +46,10 @@ def ended_from_outside(_signal, frame):
     os._exit(1)
 
 
-def main(stage, names=()):
+def main(stage, names=(), loader=unittest.defaultTestLoader):
     why = stage_ready(stage)
     if why:
         print(why)
         sys.exit(SKIP)
     signal.signal(signal.SIGTERM, ended_from_outside)
-    unittest.main(argv=[sys.argv[0], *names], testRunner=unittest.TextTestRunner(verbosity=2, resultclass=Result))
+    unittest.main(argv=[sys.argv[0], *names], testLoader=loader, testRunner=unittest.TextTestRunner(verbosity=2, resultclass=Result))
