@@ -184,7 +184,7 @@ def command(api, call, out):
         elif p.mode == "in":
             args.append(f"gn_command_bytes(c, &w->{n})")
         elif p.mode == "handles":
-            args.append(f"(const {d.MEMORY} *)c->objects")
+            args.append(f"(const {d.MEMORY} *)gn_command_drivers(c)")
         elif p.mode == "area":
             args.append("c->area")
         elif p.mode == "event":

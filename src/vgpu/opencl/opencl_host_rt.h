@@ -181,11 +181,13 @@ struct gn_kernel_detail {
     pthread_mutex_t lock;
     cl_uint n_args;
     struct gn_applied_arg {
-        struct gn_arg arg; /* kind 0: not set */
-        void *tail;        /* of arg: malloc'd */
-        cl_mem over; /* the buffer made over an address in shared virtual memory; NULL: none */
-        bool writes; /* the kernel may write the memory given here */
-    } * applied;     /* the arguments that the driver's kernel has */
+        struct gn_arg arg;    /* kind 0: not set */
+        void *tail;           /* of arg: malloc'd */
+        uint64_t incarnation; /* of the object that arg names; 0: it names none */
+        cl_mem over;     /* the buffer made over an address in shared virtual memory; NULL: none */
+        bool writes;     /* the kernel may write the memory given here */
+    } * applied;         /* the arguments that the driver's kernel has */
+    uint64_t n_replaced; /* lock: gn_objects_replaced() at the last launch */
     struct gn_sliced_kernel *sliced; /* set once; NULL: its launches run whole */
     struct gn_variables *variables;  /* set once; held; NULL: its program has none */
     /*
