@@ -5,6 +5,7 @@
  * admits launches, a submitter gives them to the driver, and the serving threads handle requests.
  */
 #include "opencl_host.h"
+#include "residency.h"
 #include "slices.h"
 #include "svm.h"
 #include "variables.h"
@@ -319,7 +320,7 @@ struct gn_vobject **gn_kernel_args_named(struct gn_request *r, const void *run, 
     const struct gn_arg *arg;
     uint64_t at = 0;
     uint32_t n = 0;
-    bool fault = r->n_arrays == GN_ARRAY_SIZE(r->arrays);
+    bool fault = r->n_arrays == GN_ARRAY_SIZE(r->arrays), evicted = false;
     while (run && (arg = next_arg(run, bytes, &at, &fault)))
         n += arg_handle_kind(arg) != 0;
     struct gn_vobject **named = fault ? NULL : gn_request_alloc(r, n * sizeof *named);
@@ -332,6 +333,8 @@ struct gn_vobject **gn_kernel_args_named(struct gn_request *r, const void *run, 
             if (!arg_handle_kind(arg))
                 continue;
             named[*ret_n] = gn_object_get(r->vgpu, arg->value, arg_handle_kind(arg), &lie);
+            /* The driver's copy of the kernel keeps its arguments. */
+            evicted |= named[*ret_n] && gn_residency_pin(named[*ret_n]);
             r->arrays[r->n_arrays].n = ++*ret_n;
             fault |= lie;
         }
@@ -339,7 +342,7 @@ struct gn_vobject **gn_kernel_args_named(struct gn_request *r, const void *run, 
     }
     if (fault)
         gn_vgpu_fault(r->vgpu, "an argument is malformed", r->class->name);
-    return fault ? NULL : named;
+    return fault || evicted ? NULL : named;
 }
 
 static cl_int clone_kernel(const cl_icd_dispatch *cl, const struct gn_vobject *kernel,
