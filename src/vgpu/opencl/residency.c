@@ -369,3 +369,60 @@ int32_t gn_residency_pin(struct gn_vobject *o)
     pthread_mutex_unlock(&x->lock);
     return result;
 }
+
+/* ---- queries */
+
+/* The answer for an evicted object, from the facts that it is made from. */
+static cl_int answer(const struct gn_resident *m, const struct gn_args_clGetMemObjectInfo *a)
+{
+    const void *from = NULL;
+    size_t n = 0;
+    switch (a->param_name) {
+    case CL_MEM_TYPE:
+        from = &m->type;
+        n = sizeof m->type;
+        break;
+    case CL_MEM_FLAGS:
+        from = &m->flags;
+        n = sizeof m->flags;
+        break;
+    case CL_MEM_SIZE:
+        from = &m->bytes;
+        n = sizeof m->bytes;
+        break;
+    case CL_MEM_OFFSET:
+        from = &m->offset;
+        n = sizeof m->offset;
+        break;
+    default:
+        return CL_INVALID_VALUE;
+    }
+    if (a->param_value && a->param_value_size < n)
+        return CL_INVALID_VALUE;
+    if (a->param_value)
+        memcpy(a->param_value, from, n);
+    if (a->param_value_size_ret)
+        *a->param_value_size_ret = n;
+    return CL_SUCCESS;
+}
+
+cl_int gn_host_clGetMemObjectInfo(struct gn_vgpu *v, struct gn_request *r,
+                                  const struct gn_args_clGetMemObjectInfo *a)
+{
+    const struct gn_resident *m = resident_of(a->memobj_object);
+    bool evicted = false;
+    cl_int result = CL_SUCCESS;
+    (void)r;
+    if (m) {
+        struct gn_residency *x = residency_of(v);
+        pthread_mutex_lock(&x->lock);
+        if ((evicted = gn_swap_state(&m->root->swap) == GN_SWAP_EVICTED))
+            result = answer(m, a);
+        pthread_mutex_unlock(&x->lock);
+    }
+    /* It may have been brought in since the message was decoded; this thread alone evicts. */
+    return evicted ? result
+                   : gn_cl(v)->clGetMemObjectInfo(gn_driver_of(a->memobj_object), a->param_name,
+                                                  a->param_value_size, a->param_value,
+                                                  a->param_value_size_ret);
+}
