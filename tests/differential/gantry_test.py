@@ -5,6 +5,7 @@
     gantry_test.py STAGE DIFFTEST pocl        the machine's drivers
     gantry_test.py STAGE DIFFTEST tcp         the same, over tcp
     gantry_test.py STAGE DIFFTEST passthrough the same, the vGPU in the program
+    gantry_test.py STAGE DIFFTEST evict       the machine's drivers; the worker evicts all buffers after each message
     gantry_test.py STAGE DIFFTEST oclgrind ICD    a second, quite different driver, behind a lock (libserial-icd.so); what it crashes on
                                               by itself is left out, and misuse that it lets pass may be refused
     gantry_test.py STAGE DIFFTEST discrete ICD [MODE [OPTIONS [FAMILY]...]]    the emulated discrete GPU (libdiscrete-icd.so); MODE: remote or
@@ -28,6 +29,7 @@ from device_state import Device     # noqa: E402
 SKIP = 77
 OCLGRIND = "/usr/lib/oclgrind/liboclgrind-rt-icd.so"
 OCLGRIND_CASE_S = "30"
+LEAST_EVICTIONS = 500
 # On which it hangs by itself, each for as long as a case may take.
 OCLGRIND_HANGS = ("build.bad_options", "event.gate", "graph.overtaking", "callback.kinds", "process.leave_with_work")
 # Where oclgrind itself departs from the specification, and Gantry does not follow it.
@@ -93,6 +95,15 @@ def on_discrete(command, env, device):
     return subprocess.run(command, env=env, stdin=subprocess.DEVNULL).returncode
 
 
+def too_few_evictions(gantry):
+    """1: too few for a test. Most cases use buffers, and each command that names one brings it in."""
+    n = gantry.log().count(" evicted a buffer of ")
+    print("{} evictions".format(n))
+    if n < LEAST_EVICTIONS:
+        print("FAIL fewer than {} evictions".format(LEAST_EVICTIONS))
+    return int(n < LEAST_EVICTIONS)
+
+
 def main():
     stage, difftest, vendor = os.path.abspath(sys.argv[1]), sys.argv[2], sys.argv[3]
     missing = daemon.stage_ready(stage)
@@ -115,6 +126,8 @@ def main():
             settings["OCL_ICD_VENDORS"] = vendors
             command += ["--native-vendors", vendors, "--skip-broken", "--lenient", "--timeout", OCLGRIND_CASE_S,
                         *(word for case in OCLGRIND_HANGS for word in ("--without", case))]
+        if vendor == "evict":
+            settings.update({"GANTRY_EVICT": "always", "GANTRY_LOG": "debug"})
         passthrough = vendor == "passthrough"
         if vendor == "discrete":
             icd, mode, options, *families = sys.argv[4:] + ["remote", ""][min(2, len(sys.argv) - 5):]
@@ -136,7 +149,8 @@ def main():
             if vendor == "discrete":
                 return on_discrete(command, env, device)
             if vendor != "oclgrind":
-                return subprocess.run(command, env=env, stdin=subprocess.DEVNULL).returncode
+                rc = subprocess.run(command, env=env, stdin=subprocess.DEVNULL).returncode
+                return rc or (vendor == "evict" and too_few_evictions(gantry))
             result = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
             print(result.stdout)
             failed = {line.split()[1] for line in result.stdout.splitlines() if line.startswith("FAIL ")}

@@ -6,6 +6,7 @@
 
 $GANTRY_TEST_DISCRETE, the path of libdiscrete-icd.so, gives each daemon an emulated discrete GPU of its own;
 $GANTRY_TEST_DISCRETE_OPTIONS are its options. So a suite runs on it as it is.
+$GANTRY_TEST_EVICT is GANTRY_EVICT of each daemon: with "always", workers evict all buffers after each message.
 
 Leaving the block ends the daemon with SIGTERM and raises LeftBehind when its socket or any of its processes outlives it.
 """
@@ -60,6 +61,11 @@ def discrete_env(work):
     """The environment of a driver, if the tests run on an emulated discrete GPU."""
     icd = os.environ.get("GANTRY_TEST_DISCRETE")
     return Device(icd, work, os.environ.get("GANTRY_TEST_DISCRETE_OPTIONS", "")).env() if icd else {}
+
+
+def evict_env():
+    how = os.environ.get("GANTRY_TEST_EVICT")
+    return {"GANTRY_EVICT": how} if how else {}
 
 
 def processes_with(mark):
@@ -155,7 +161,7 @@ class Daemon:
         self.log_path = os.path.join(work, "gantryd.log")
         self.args = list(args)
         self.prefix = list(prefix)   # a program that becomes what it is given, as nsenter does
-        self.extra_env = {**discrete_env(work), **(env or {})}
+        self.extra_env = {**discrete_env(work), **evict_env(), **(env or {})}
         self.cache = cache or os.path.join(work, "cache")
         os.makedirs(self.cache, exist_ok=True)
         self.passthrough = passthrough   # its programs host their vGPUs themselves

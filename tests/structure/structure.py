@@ -31,7 +31,7 @@ MAX_COLUMNS = 100  # in src; clang-format leaves literals and some comments long
 # Folders, sub-folders and files that know no API: every API uses them.
 API_FREE = ("base", "control", "daemon", "guest/attach", "guest/core", "guest/migrate", "guest/session", "link", "migrate", "place", "sched", "shm",
             "stream",
-            "vgpu/core", "vgpu/migrate", "vgpu/session", "wall", "wire", "worker")
+            "vgpu/core", "vgpu/migrate", "vgpu/residency", "vgpu/session", "wall", "wire", "worker")
 # Names of an API's, and of what is generated from one; in strings, too, but in tests.
 API_NAMES = re.compile(r"\bcl_(?:int|uint|ulong|long|mem|event|kernel|program|context|device_id|platform_id|command_queue|bool)\b"
                        r"|\bCL_[A-Z]|\bGN_(?:KIND|OP)_[A-Za-z]\w*|\bgn_(?:opencl|cl)_")
@@ -60,7 +60,7 @@ CLOSE_NOTHING = {"src/daemon/" + name
 # Folders whose sub-folders are named in the table and are held to one direction.
 SUB_FOLDERS = ("daemon", "guest", "vgpu")
 # In these, a sub-folder calls and includes those before it alone. Files beside the sub-folders are above all but the API's.
-ORDER = ("core", "session", "migrate", "opencl")
+ORDER = ("residency", "core", "session", "migrate", "opencl")
 ORDERED = ("guest", "vgpu")
 # But each may include the tables by which it reaches a session, and what other folders see of a vGPU.
 SEEN_BY_ALL = ("src/guest/session/session_ops.h", "src/vgpu/session/session.h", "src/vgpu/vgpu.h")

@@ -184,7 +184,7 @@ class Circles(Tree):
                                              "src/guest/core/d.c": LICENCE + '#include "guest/{}"\n'.format(tables)}), [])
 
     def test_a_use_against_the_order(self):
-        for path, call, used in (("core/d.c", "gn_s()", "session/s.c"), ("migrate/m.c", "gn_o()", "opencl/o.c"),
+        for path, call, used in (("residency/r.c", "gn_c()", "core/c.c"), ("core/d.c", "gn_s()", "session/s.c"), ("migrate/m.c", "gn_o()", "opencl/o.c"),
                                  ("session/t.c", "gn_attach()", "attach.c")):
             text = LICENCE + "int gn_d(void)\n{\n    return " + call + ";\n}\n"
             self.one(self.check_order(**{"src/guest/" + path: text}), "src/guest/{} uses src/guest/{}, ".format(path, used))

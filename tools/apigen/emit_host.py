@@ -94,7 +94,9 @@ def request(api, call, out):
         if p.mode == "value":
             out(f"    a.{n} = w->{n};")
         elif p.mode == "handle":
-            out(f"    a.{n}_object = gn_request_object(r, {kind(p.kind)}, w->{n});")
+            # A handwritten query knows the answers for an object that the driver does not have now.
+            get = "gn_request_named" if call.served == "info" and call.host else "gn_request_object"
+            out(f"    a.{n}_object = {get}(r, {kind(p.kind)}, w->{n});")
             out(f"    a.{n} = gn_driver_of(a.{n}_object);")
         elif p.mode == "handles":
             out(f"    a.{n} = gn_request_objects(r, {kind(p.kind)}, &w->{n}, {expression(call, p.length, False)});")
@@ -184,7 +186,7 @@ def command(api, call, out):
         elif p.mode == "in":
             args.append(f"gn_command_bytes(c, &w->{n})")
         elif p.mode == "handles":
-            args.append(f"(const {d.MEMORY} *)c->objects")
+            args.append(f"(const {d.MEMORY} *)gn_command_drivers(c)")
         elif p.mode == "area":
             args.append("c->area")
         elif p.mode == "event":

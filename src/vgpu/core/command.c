@@ -10,6 +10,7 @@
  * (saved_commands.c).
  */
 #include "vgpu/core/command_internal.h"
+#include "vgpu/core/evict.h"
 
 #include "base/fault.h"
 #include "shm/counters.h"
@@ -449,7 +450,8 @@ void gn_command_admit(struct gn_vgpu *v, const struct gn_request_class *class,
          */
         if (c->asked && !assumed && class->judge && (c->n_blockers || has_blocked_locked(q))) {
             pthread_mutex_unlock(&v->lock);
-            assumed = class->judge(v, c);
+            if (!v->evicts || !gn_command_bring_in(c))
+                assumed = class->judge(v, c);
             pthread_mutex_lock(&v->lock);
         }
         gn_list_append(&q->pending, &c->link);

@@ -97,7 +97,7 @@ struct gn_command {
     /* set at admission */
     bool fault, no_memory;
     struct gn_vobject *refs[GN_MAX_REFS];
-    void **objects; /* of an array of handles: the driver's */
+    void **objects; /* of an array of handles: room for the driver's; gn_command_drivers */
     struct gn_vobject **object_refs;
     uint32_t n_objects;
     uint32_t n_waits;
@@ -136,6 +136,9 @@ static inline void *gn_command_message(struct gn_command *c)
 void gn_command_ref(struct gn_command *c, uint32_t i, uint16_t kind, uint64_t id);
 void gn_command_in(struct gn_command *c, struct gn_span *span, uint64_t bytes);
 void gn_command_objects(struct gn_command *c, uint16_t kind, struct gn_span *span, uint64_t n);
+/* The driver's objects of the array of handles, as they are now; NULL: there is no array. The role.
+ */
+void **gn_command_drivers(struct gn_command *c);
 void *gn_command_area(struct gn_command *c, const struct gn_area_ref *ref, uint64_t bytes);
 const void *gn_command_bytes(const struct gn_command *c, const struct gn_span *span);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Decodes a command's message: looks up the handles and copies the data that the message names.
- * Called by generated code, on the thread that admits the command. Never calls the driver.
+ * Called by generated code, on the thread that admits the command; the driver's objects of an array
+ * are looked up on the thread that submits it. Never calls the driver.
  */
 #include "vgpu/core/vgpu_core.h"
 
@@ -72,11 +73,17 @@ void gn_command_objects(struct gn_command *c, uint16_t kind, struct gn_span *spa
     for (uint64_t i = 0; i < n; i++) {
         bool lie = false;
         c->object_refs[i] = gn_object_get(c->vgpu, ids[i], kind, &lie);
-        c->objects[i] = gn_driver_of(c->object_refs[i]);
         c->n_objects++;
         if (lie)
             c->fault = true;
     }
+}
+
+void **gn_command_drivers(struct gn_command *c)
+{
+    for (uint32_t i = 0; c->objects && i < c->n_objects; i++)
+        c->objects[i] = gn_driver_of(c->object_refs[i]);
+    return c->objects;
 }
 
 void *gn_command_area(struct gn_command *c, const struct gn_area_ref *ref, uint64_t bytes)

@@ -66,6 +66,14 @@ struct gn_vobject *gn_object_put(struct gn_vgpu *v, uint64_t id, uint16_t kind, 
     return o;
 }
 
+void gn_object_replace_driver(struct gn_vobject *o, void *driver)
+{
+    o->driver = driver;
+    o->incarnation++;
+    /* Relaxed: the caller keeps those out that look at it before they use the object. */
+    atomic_fetch_add_explicit(&o->vgpu->objects.n_replaced, 1, memory_order_relaxed);
+}
+
 bool gn_object_put_initial(struct gn_vgpu *v, uint64_t id, uint16_t kind, void *driver)
 {
     struct gn_vobject *o = gn_object_put(v, id, kind, driver);

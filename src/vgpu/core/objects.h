@@ -19,10 +19,12 @@ struct gn_vobject {
     struct gn_vgpu *vgpu;
     uint64_t id;
     uint16_t kind;
-    void *driver;
     void *detail;           /* the API's, freed by its release */
     uint64_t charged_bytes; /* device memory taken from the lease for it; its release sees to it
                                that it goes back */
+    /* gn_object_replace_driver() alone changes these */
+    void *driver;
+    uint64_t incarnation; /* counts the driver's objects that this one has had; 0: the first */
     /* any thread */
     _Atomic uint32_t n_refs; /* the table's, and each pending command's and slow request's */
     /* objects lock */
@@ -48,6 +50,7 @@ struct gn_objects {
     struct gn_vobject
         *aside; /* lock: during a load, objects whose index another has; found by their ids still */
     uint64_t last_serial; /* lock: of the records */
+    _Atomic uint64_t n_replaced;
 };
 
 /* Puts an object under an id that the guest chose. NULL when the id is impossible or taken, or no
@@ -100,9 +103,22 @@ void gn_objects_bury(struct gn_vgpu *v);
 /* The builder's thread: one of n_building is over; releases objects that waited for that. */
 void gn_objects_built(struct gn_vgpu *v);
 
+/* A command's handles are resolved so when it is submitted, a request's when it is served: never
+ * earlier, because the driver's object may be replaced. */
 static inline void *gn_driver_of(const struct gn_vobject *o)
 {
     return o ? o->driver : NULL;
+}
+
+/*
+ * The object has another driver's object from now on; the caller releases the earlier one. While
+ * nothing else uses the object: no command that names it is being submitted, and no request served.
+ */
+void gn_object_replace_driver(struct gn_vobject *o, void *driver);
+/* Counts these replacements, of any object. Any thread. */
+static inline uint64_t gn_objects_replaced(const struct gn_objects *t)
+{
+    return atomic_load_explicit(&t->n_replaced, memory_order_relaxed);
 }
 
 #endif

@@ -42,7 +42,7 @@ void *gn_request_alloc(struct gn_request *r, uint64_t bytes)
     return b->bytes;
 }
 
-struct gn_vobject *gn_request_object(struct gn_request *r, uint16_t kind, uint64_t id)
+struct gn_vobject *gn_request_named(struct gn_request *r, uint16_t kind, uint64_t id)
 {
     bool lie = false;
     struct gn_vobject *o = gn_object_get(r->vgpu, id, kind, &lie);
@@ -53,6 +53,14 @@ struct gn_vobject *gn_request_object(struct gn_request *r, uint16_t kind, uint64
         return NULL;
     }
     r->held[r->n_held++] = o;
+    return o;
+}
+
+struct gn_vobject *gn_request_object(struct gn_request *r, uint16_t kind, uint64_t id)
+{
+    struct gn_vobject *o = gn_request_named(r, kind, id);
+    if (r->vgpu->evicts && o && r->vgpu->api->bring_in(o))
+        r->no_memory = true;
     return o;
 }
 
@@ -115,6 +123,8 @@ void *gn_request_objects(struct gn_request *r, uint16_t kind, const struct gn_sp
         objects[i] = gn_object_get(r->vgpu, ids[i], kind, &lie);
         if (lie)
             r->fault = true;
+        if (r->vgpu->evicts && objects[i] && r->vgpu->api->bring_in(objects[i]))
+            r->no_memory = true;
         drivers[i] = gn_driver_of(objects[i]);
     }
     return drivers;

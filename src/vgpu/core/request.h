@@ -100,6 +100,9 @@ void gn_request_fini(struct gn_request *r);
 
 /* Decoding. Each fault is sticky; a handle of an object that is gone decodes as NULL, and the
  * driver judges that. */
+/* For a query: the object may be evicted, and then the driver has none. */
+struct gn_vobject *gn_request_named(struct gn_request *r, uint16_t kind, uint64_t id);
+/* The driver has an object of it. */
 struct gn_vobject *gn_request_object(struct gn_request *r, uint16_t kind, uint64_t id);
 void *gn_request_objects(struct gn_request *r, uint16_t kind, const struct gn_span *span,
                          uint64_t n);

@@ -5,6 +5,7 @@
  * worker the process, which frees everything. The helper thread serves requests marked slow. The
  * lease thread serves requests that need more memory than this vGPU has on lease.
  */
+#include "vgpu/core/evict.h"
 #include "vgpu/core/include_files.h"
 #include "vgpu/core/serve.h"
 
@@ -466,6 +467,8 @@ void gn_vgpu_handle(struct gn_vgpu *v, struct gn_request *r, uint32_t n_bytes, u
         v->help(v, r);
     else
         gn_vgpu_answer(v, r);
+    if (v->evicts)
+        gn_vgpu_evict_all(v);
 }
 
 int gn_vgpu_open(struct gn_vgpu *v, const struct gn_vgpu_boot *boot,

@@ -89,6 +89,16 @@ struct gn_vgpu_api {
     /* The vGPU has left this program, and no object is left: releases everything else of the
      * driver's that can go. */
     void (*leave)(struct gn_vgpu *v);
+    /* ---- evicted objects, where gn_vgpu.evicts is set (evict.h) */
+
+    /* The object gets a driver's object, if it is evicted. 0 or an error. The role, or a thread
+     * that serves a request. */
+    int32_t (*bring_in)(struct gn_vobject *o);
+    /* Is there something to evict? Any thread. */
+    bool (*has_resident)(struct gn_vgpu *v);
+    /* Evicts all that can be. Nothing is in the driver, and the caller has all roles. */
+    void (*evict_all)(struct gn_vgpu *v);
+
     /* This process has given it away and is about to end: so is all that the program is to be told
      * of the driver's. */
     void (*end)(struct gn_vgpu *v);
@@ -149,6 +159,7 @@ struct gn_vgpu {
     _Atomic uint32_t
         program_cpu;   /* where the program sent its last message from; the ring thread writes */
     bool came;         /* set once: into its program, while that ran (a switch) */
+    bool evicts;       /* set by the API's start: objects may have no driver's object */
     bool driver_stays; /* set by the API's start: the driver's library cannot be unloaded */
     /* In a program: the thread that holds it serves. Before all other locks. */
     pthread_mutex_t serving;

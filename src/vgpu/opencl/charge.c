@@ -102,14 +102,14 @@ void *gn_mem_settle(struct gn_vgpu *v, struct gn_request *r, cl_mem mem, cl_int 
 
 /*
  * The vGPU's reference is not always the last: sub-buffers, commands and the driver's caches hold
- * an object, too. So the bytes are refunded after both events: the vGPU's release, and the driver's
- * destructor callback. The callback alone is not enough, because it comes before the memory is
- * free.
+ * an object, too. So the bytes are refunded after both events: the vGPU's release, and the
+ * destructor callback of each driver's object that the vGPU's has had. The callback alone is not
+ * enough, because it comes before the memory is free.
  */
 struct gn_mem_charge {
     struct gn_vgpu *v;
     uint64_t bytes;
-    _Atomic int n_ends;
+    _Atomic int n_awaited; /* of these events */
 };
 
 static void CL_CALLBACK on_destroyed(cl_mem mem, void *user_data)
@@ -120,22 +120,31 @@ static void CL_CALLBACK on_destroyed(cl_mem mem, void *user_data)
 
 struct gn_mem_charge *gn_mem_charge_keep(struct gn_vobject *o)
 {
-    const cl_icd_dispatch *cl = gn_cl(o->vgpu);
     struct gn_mem_charge *c = calloc(1, sizeof *c);
     if (!c)
         return NULL;
     c->v = o->vgpu;
     c->bytes = o->charged_bytes;
     o->charged_bytes = 0;
-    if (!cl->clSetMemObjectDestructorCallback ||
-        cl->clSetMemObjectDestructorCallback(o->driver, on_destroyed, c))
-        atomic_store_explicit(&c->n_ends, 1, memory_order_relaxed);
+    atomic_init(&c->n_awaited, 1);
+    gn_mem_charge_renew(c, o->driver);
     return c;
+}
+
+void gn_mem_charge_renew(struct gn_mem_charge *c, cl_mem mem)
+{
+    const cl_icd_dispatch *cl = gn_cl(c->v);
+    if (!cl->clSetMemObjectDestructorCallback)
+        return;
+    /* The vGPU's own release is awaited, too, so this is not the last. */
+    atomic_fetch_add_explicit(&c->n_awaited, 1, memory_order_relaxed);
+    if (cl->clSetMemObjectDestructorCallback(mem, on_destroyed, c))
+        atomic_fetch_sub_explicit(&c->n_awaited, 1, memory_order_relaxed);
 }
 
 void gn_mem_charge_end(struct gn_mem_charge *c)
 {
-    if (!c || atomic_fetch_add_explicit(&c->n_ends, 1, memory_order_acq_rel) != 1)
+    if (!c || atomic_fetch_sub_explicit(&c->n_awaited, 1, memory_order_acq_rel) != 1)
         return;
     gn_lease_refund(&c->v->lease, c->bytes);
     free(c);

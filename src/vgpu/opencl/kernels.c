@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Kernels and launches. Arguments travel with the launch; the driver's kernel is given only those
- * that differ from its present ones. The ring thread admits launches, a submitter gives them to the
- * driver, and the serving threads handle requests.
+ * that differ from its present ones, or whose driver's object is another one since. The ring thread
+ * admits launches, a submitter gives them to the driver, and the serving threads handle requests.
  */
 #include "opencl_host.h"
+#include "residency.h"
 #include "slices.h"
 #include "svm.h"
 #include "variables.h"
@@ -218,7 +219,8 @@ static bool same_arg(const struct gn_applied_arg *have, const struct gn_arg *arg
  * Records the argument that the driver's kernel was given. Without memory it records nothing, and
  * the argument is given again next time.
  */
-static void remember_arg(struct gn_applied_arg *have, const struct gn_arg *arg)
+static void remember_arg(struct gn_applied_arg *have, const struct gn_arg *arg,
+                         const struct gn_vobject *o)
 {
     uint32_t tail = gn_arg_tail(arg->kind, arg->bytes);
     have->arg.kind = 0;
@@ -230,6 +232,7 @@ static void remember_arg(struct gn_applied_arg *have, const struct gn_arg *arg)
         memcpy(room, arg + 1, tail);
     }
     have->arg = *arg;
+    have->incarnation = o ? o->incarnation : 0;
 }
 
 /* o: the object that the argument names, or NULL. */
@@ -255,8 +258,35 @@ static cl_int apply_arg(struct gn_vgpu *v, cl_kernel kernel, struct gn_kernel_de
     else if (result)
         have->arg.kind = 0;
     else
-        remember_arg(have, arg);
+        remember_arg(have, arg, o);
     return result;
+}
+
+/*
+ * Forgets an argument that the driver's kernel has if the object has another driver's object since:
+ * it is set again. k->lock.
+ */
+static void forget_stale_arg(struct gn_kernel_detail *k, const struct gn_arg *arg,
+                             const struct gn_vobject *o)
+{
+    if (o && arg->index < k->n_args && k->applied[arg->index].incarnation != o->incarnation)
+        k->applied[arg->index].arg.kind = 0;
+}
+
+/*
+ * Does so for all arguments of a launch, once after driver's objects have been replaced: so a
+ * launch looks at one number, and not at each object. k->lock.
+ */
+static void forget_stale_args(struct gn_vgpu *v, struct gn_kernel_detail *k, const void *run,
+                              uint64_t bytes, struct gn_vobject *const *objects)
+{
+    const struct gn_arg *arg;
+    uint64_t at = 0;
+    bool fault = false;
+    k->n_replaced = gn_objects_replaced(&v->objects);
+    while (run && (arg = next_arg(run, bytes, &at, &fault)))
+        if (arg_handle_kind(arg))
+            forget_stale_arg(k, arg, *objects++);
 }
 
 cl_int gn_host_SetArg(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_SetArg *a)
@@ -276,6 +306,7 @@ cl_int gn_host_SetArg(struct gn_vgpu *v, struct gn_request *r, const struct gn_a
     if (arg->kind == GN_ARG_SVM && !gn_svm_address_ok(v, arg->value))
         return CL_INVALID_ARG_VALUE;
     pthread_mutex_lock(&k->lock);
+    forget_stale_arg(k, arg, o);
     cl_int result = apply_arg(v, a->kernel, k, arg, o);
     pthread_mutex_unlock(&k->lock);
     return result;
@@ -289,7 +320,7 @@ struct gn_vobject **gn_kernel_args_named(struct gn_request *r, const void *run, 
     const struct gn_arg *arg;
     uint64_t at = 0;
     uint32_t n = 0;
-    bool fault = r->n_arrays == GN_ARRAY_SIZE(r->arrays);
+    bool fault = r->n_arrays == GN_ARRAY_SIZE(r->arrays), evicted = false;
     while (run && (arg = next_arg(run, bytes, &at, &fault)))
         n += arg_handle_kind(arg) != 0;
     struct gn_vobject **named = fault ? NULL : gn_request_alloc(r, n * sizeof *named);
@@ -302,6 +333,8 @@ struct gn_vobject **gn_kernel_args_named(struct gn_request *r, const void *run, 
             if (!arg_handle_kind(arg))
                 continue;
             named[*ret_n] = gn_object_get(r->vgpu, arg->value, arg_handle_kind(arg), &lie);
+            /* The driver's copy of the kernel keeps its arguments. */
+            evicted |= named[*ret_n] && gn_residency_pin(named[*ret_n]);
             r->arrays[r->n_arrays].n = ++*ret_n;
             fault |= lie;
         }
@@ -309,7 +342,7 @@ struct gn_vobject **gn_kernel_args_named(struct gn_request *r, const void *run, 
     }
     if (fault)
         gn_vgpu_fault(r->vgpu, "an argument is malformed", r->class->name);
-    return fault ? NULL : named;
+    return fault || evicted ? NULL : named;
 }
 
 static cl_int clone_kernel(const cl_icd_dispatch *cl, const struct gn_vobject *kernel,
@@ -466,6 +499,8 @@ int32_t gn_submit_Launch(struct gn_vgpu *v, struct gn_command *c, cl_command_que
     if (c->cut)
         gn_slices_variant(c->cut, &driver_kernel, &k);
     pthread_mutex_lock(&k->lock);
+    if (k->n_replaced != gn_objects_replaced(&v->objects))
+        forget_stale_args(v, k, run, w->args_bytes, c->object_refs);
     while (!result && run && (arg = next_arg(run, w->args_bytes, &at, &fault))) {
         const struct gn_vobject *o = arg_handle_kind(arg) ? c->object_refs[n++] : NULL;
         result = arg->kind != GN_ARG_SVM || gn_svm_address_ok(v, arg->value)

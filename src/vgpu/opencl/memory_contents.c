@@ -13,6 +13,7 @@
 #include "device_digest.h"
 #include "image_boxes.h"
 #include "opencl_host.h"
+#include "residency.h"
 #include "variables.h"
 #include "vgpu/migrate/save.h"
 #include "vgpu/migrate/delta_base.h"
@@ -236,6 +237,9 @@ static bool describe_contents(struct gn_vgpu *v, const struct gn_vobject *o, boo
 
 static const char *find_obstacle(struct gn_vgpu *v, struct gn_vobject *const *objects, uint32_t n)
 {
+    /* A save reads the driver's objects; while it lasts, nothing is evicted. */
+    if (gn_residency_bring_in_all(v))
+        return "more memory than the driver has now";
     for (uint32_t i = 0; i < n; i++) {
         const struct gn_vobject *o = objects[i];
         cl_mem_object_type type = 0;
@@ -498,6 +502,57 @@ static cl_int write_image(struct gn_vgpu *v, struct context_queue *q, const stru
         result = write_pixels(v, q, c, p.first, p.n, all);
     }
     free(all);
+    return result;
+}
+
+/* A queue for one copy of a buffer: tests no maps, and computes no digests. */
+static bool open_copy_queue(struct gn_vgpu *v, cl_mem mem, struct context_queue *ret)
+{
+    const cl_icd_dispatch *cl = gn_cl(v);
+    cl_device_id device = NULL;
+    cl_int result;
+    *ret = (struct context_queue){0};
+    if (cl->clGetMemObjectInfo(mem, CL_MEM_CONTEXT, sizeof ret->context, &ret->context, NULL) ||
+        cl->clGetContextInfo(ret->context, CL_CONTEXT_DEVICES, sizeof device, &device, NULL))
+        return false;
+    ret->queue = cl->clCreateCommandQueue(ret->context, device, 0, &result);
+    return ret->queue != NULL;
+}
+
+static void close_copy_queue(struct gn_vgpu *v, const struct context_queue *q)
+{
+    gn_cl(v)->clFinish(q->queue);
+    if (q->between)
+        gn_cl(v)->clReleaseMemObject(q->between);
+    gn_cl(v)->clReleaseCommandQueue(q->queue);
+}
+
+cl_int gn_contents_read_out(struct gn_vgpu *v, cl_mem mem, cl_mem_flags flags, uint64_t bytes,
+                            void *to)
+{
+    const struct content c = {.mem = mem, .bytes = bytes, .flags = flags};
+    struct context_queue q;
+    if (!open_copy_queue(v, mem, &q))
+        return CL_OUT_OF_RESOURCES;
+    struct source s = {.v = v, .content = c, .queue = &q};
+    const int rc = read_source(&s, 0, to, bytes);
+    close_copy_queue(v, &q);
+    return rc ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
+}
+
+cl_int gn_contents_write_back(struct gn_vgpu *v, cl_mem mem, cl_mem_flags flags, uint64_t bytes,
+                              const void *from)
+{
+    const struct content c = {.mem = mem, .bytes = bytes, .flags = flags};
+    struct context_queue q;
+    cl_int result = CL_SUCCESS;
+    if (!open_copy_queue(v, mem, &q))
+        return CL_OUT_OF_RESOURCES;
+    for (uint64_t done = 0; !result && done < bytes; done += PIECE_BYTES)
+        result =
+            write_buffer(v, &q, &c, done, bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES,
+                         (const unsigned char *)from + done);
+    close_copy_queue(v, &q);
     return result;
 }
 

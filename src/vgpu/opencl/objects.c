@@ -6,6 +6,7 @@
  */
 #include "opencl_host.h"
 #include "opencl_pixel.h"
+#include "residency.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -305,7 +306,8 @@ static void *make_buffer(struct gn_vgpu *v, struct gn_request *r, const struct g
                              too_large ? CL_INVALID_BUFFER_SIZE : CL_MEM_OBJECT_ALLOCATION_FAILURE,
                              result);
     }
-    if (a->home && gn_home_possible(v, a->context) && (r->anew || gn_home_has_room(v, a->size))) {
+    if (a->home && !gn_residency_is_on(v) && gn_home_possible(v, a->context) &&
+        (r->anew || gn_home_has_room(v, a->size))) {
         *a->at_home = CL_TRUE;
         return gn_home_buffer(v, a->context, flags, a->size, (void *)(uintptr_t)host_ptr, result);
     }

@@ -16,6 +16,8 @@
 
 /* Declarations shared by the generated and the handwritten handlers of the OpenCL vGPU. */
 
+struct gn_residency;
+struct gn_resident;
 struct gn_svm_vgpu;
 struct gn_home;
 struct gn_device_answers_device;
@@ -41,10 +43,11 @@ struct gn_opencl_vgpu {
     uint64_t largest_side;            /* largest image side of any device, in pixels or layers */
     struct gn_svm_vgpu *svm;
     struct gn_svm_ways {
-        bool native;              /* commands are native kernels */
-        bool pointers;            /* arguments are the pointers themselves */
-    } svm_ways;                   /* set with the window */
-    struct gn_contents *contents; /* during a save or a load */
+        bool native;                /* commands are native kernels */
+        bool pointers;              /* arguments are the pointers themselves */
+    } svm_ways;                     /* set with the window */
+    struct gn_contents *contents;   /* during a save or a load */
+    struct gn_residency *residency; /* residency.c; set once; NULL: nothing is evicted */
     /* device_answers.h: of each device, where it differs from the first one; NULL: none differs */
     struct gn_device_answers_device *reported;
     struct gn_device_lacks *lacks; /* during a load: features that the devices here lack */
@@ -99,6 +102,7 @@ struct gn_mem_detail {
      */
     struct gn_writes *writes;
     bool borrowed;
+    struct gn_resident *resident; /* residency.c; set once; NULL: nothing is evicted */
     /*
      * it lies in shared virtual memory: the driver does not know it, and it stays with the program
      */
@@ -163,6 +167,8 @@ void *gn_mem_settle(struct gn_vgpu *v, struct gn_request *r, cl_mem mem, cl_int 
  * gn_mem_charge_end was called after the vGPU's own release. NULL: no memory.
  */
 struct gn_mem_charge *gn_mem_charge_keep(struct gn_vobject *o);
+/* The vGPU's object has another driver's object, whose end is awaited, too. */
+void gn_mem_charge_renew(struct gn_mem_charge *c, cl_mem mem);
 void gn_mem_charge_end(struct gn_mem_charge *c);
 /*
  * After a successful build or link: charges the program's memory, as the driver reports it, to the
@@ -181,11 +187,13 @@ struct gn_kernel_detail {
     pthread_mutex_t lock;
     cl_uint n_args;
     struct gn_applied_arg {
-        struct gn_arg arg; /* kind 0: not set */
-        void *tail;        /* of arg: malloc'd */
-        cl_mem over; /* the buffer made over an address in shared virtual memory; NULL: none */
-        bool writes; /* the kernel may write the memory given here */
-    } * applied;     /* the arguments that the driver's kernel has */
+        struct gn_arg arg;    /* kind 0: not set */
+        void *tail;           /* of arg: malloc'd */
+        uint64_t incarnation; /* of the object that arg names; 0: it names none */
+        cl_mem over;     /* the buffer made over an address in shared virtual memory; NULL: none */
+        bool writes;     /* the kernel may write the memory given here */
+    } * applied;         /* the arguments that the driver's kernel has */
+    uint64_t n_replaced; /* lock: gn_objects_replaced() at the last launch */
     struct gn_sliced_kernel *sliced; /* set once; NULL: its launches run whole */
     struct gn_variables *variables;  /* set once; held; NULL: its program has none */
     /*

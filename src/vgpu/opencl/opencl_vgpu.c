@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "event_callbacks.h"
 #include "opencl_host.h"
+#include "residency.h"
 #include "slices.h"
 #include "variables.h"
 #include "vgpu/core/serve.h"
@@ -60,7 +61,7 @@ static int start(struct gn_vgpu *v)
     }
     gn_learn_largest(v);
     gn_slices_start(v);
-    return 0;
+    return gn_residency_start(v);
 }
 
 static void leave(struct gn_vgpu *v)
@@ -107,6 +108,7 @@ static int init_mem(struct gn_vobject *o, const struct gn_request *r)
         return -1;
     }
     o->detail = detail;
+    gn_residency_made(o, r);
     return 0;
 }
 
@@ -234,7 +236,9 @@ static void release(struct gn_vobject *o)
         cl->clReleaseCommandQueue(o->driver);
         break;
     case GN_KIND_MEM:
-        cl->clReleaseMemObject(o->driver);
+        gn_residency_gone(o);
+        if (o->driver)
+            cl->clReleaseMemObject(o->driver);
         if (o->detail) {
             gn_mem_charge_end(((struct gn_mem_detail *)o->detail)->charge);
             gn_writes_unref(((struct gn_mem_detail *)o->detail)->writes);
@@ -396,6 +400,9 @@ const struct gn_vgpu_api gn_opencl_vgpu_api = {
     .times = get_event_times,
     .ran = get_run_times,
     .leave = leave,
+    .bring_in = gn_residency_bring_in,
+    .has_resident = gn_residency_has_resident,
+    .evict_all = gn_residency_evict_all,
     .end = gn_homes_end,
     .contents = &gn_opencl_contents,
     .queue_kind = GN_KIND_QUEUE,

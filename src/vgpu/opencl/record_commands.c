@@ -12,6 +12,7 @@
  */
 #include "opencl_carried.h"
 #include "opencl_host.h"
+#include "residency.h"
 #include "variables.h"
 
 #include <stdlib.h>
@@ -264,7 +265,8 @@ static cl_int add_use(struct recording *rec, struct gn_vobject *o, cl_int missin
     if (!o)
         return missing;
     rec->uses[rec->n_uses++] = o;
-    return CL_SUCCESS;
+    /* The driver's command keeps the driver's object. */
+    return gn_residency_pin(o);
 }
 
 /*

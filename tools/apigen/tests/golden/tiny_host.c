@@ -297,7 +297,7 @@ static int32_t submit_clEnqueueMigrate(struct gn_vgpu *v, struct gn_command *c, 
     /* A vendor's table may have holes, or end with an older version. */
     if (!gn_cl(v)->clEnqueueMigrate)
         return CL_INVALID_OPERATION;
-    return gn_cl(v)->clEnqueueMigrate(queue, w->num_mem_objects, (const cl_mem *)c->objects, n_waits, (const cl_event *)waits, (cl_event *)event);
+    return gn_cl(v)->clEnqueueMigrate(queue, w->num_mem_objects, (const cl_mem *)gn_command_drivers(c), n_waits, (const cl_event *)waits, (cl_event *)event);
 }
 
 static void admit_Launch(struct gn_vgpu *v, struct gn_command *c)

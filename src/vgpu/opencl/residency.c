@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Evicts memory objects to host memory, and brings them in: reads the contents out, releases the
+ * driver's objects, makes new ones and fills them. The serving thread evicts, at a point where
+ * nothing is in the driver (vgpu/core/evict.c); any thread that is about to use an object brings it
+ * in. Never decides when to evict; never gives an evicted object's handle to the driver.
+ *
+ * Today the test mode GANTRY_EVICT=always alone evicts.
+ */
+#include "residency.h"
+#include "opencl_host.h"
+
+#include "base/log.h"
+#include "vgpu/residency/swap_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct gn_residency {
+    pthread_mutex_t lock; /* after the role, before vgpu->lock; held over calls into the driver */
+    struct gn_list roots; /* lock: struct gn_resident.link */
+};
+
+/* A memory object. residency.lock, except what is set once. */
+struct gn_resident {
+    struct gn_list link; /* in gn_residency.roots, or in its root's views in order of creation */
+    struct gn_list views;
+    /* set once */
+    struct gn_vobject *object;
+    struct gn_resident *root, *parent; /* parent: NULL of a root */
+    /* of a root */
+    struct gn_swap swap;
+    void *backing;      /* malloc'd; NULL: not evicted */
+    cl_context context; /* retained while it is evicted */
+    /* while it is evicted: what to make it from */
+    cl_mem_object_type type;
+    cl_mem_flags flags;
+    size_t bytes, offset;
+    cl_image_format format;
+    cl_image_desc desc;
+};
+
+static struct gn_residency *residency_of(const struct gn_vgpu *v)
+{
+    return ((const struct gn_opencl_vgpu *)v->detail)->residency;
+}
+
+static struct gn_resident *resident_of(const struct gn_vobject *o)
+{
+    const struct gn_mem_detail *detail = o && o->kind == GN_KIND_MEM ? o->detail : NULL;
+    return detail ? detail->resident : NULL;
+}
+
+int gn_residency_start(struct gn_vgpu *v)
+{
+    const char *given = getenv("GANTRY_EVICT");
+    if (!given)
+        return 0;
+    if (strcmp(given, "always") != 0) {
+        gn_log(GN_LOG_WARN, "GANTRY_EVICT is not \"always\"; ignored");
+        return 0;
+    }
+    /* A program's own process keeps its memory: its threads serve messages themselves. */
+    if (v->session->in_program)
+        return 0;
+    struct gn_residency *x = calloc(1, sizeof *x);
+    if (!x)
+        return -1;
+    pthread_mutex_init(&x->lock, NULL);
+    gn_list_init(&x->roots);
+    ((struct gn_opencl_vgpu *)v->detail)->residency = x;
+    v->evicts = true;
+    return 0;
+}
+
+bool gn_residency_is_on(const struct gn_vgpu *v)
+{
+    return residency_of(v) != NULL;
+}
+
+/* ---- objects come and go */
+
+static size_t n_devices_of(const cl_icd_dispatch *cl, cl_mem mem)
+{
+    cl_context context = NULL;
+    cl_uint n = 0;
+    return cl->clGetMemObjectInfo(mem, CL_MEM_CONTEXT, sizeof context, &context, NULL) ||
+                   cl->clGetContextInfo(context, CL_CONTEXT_NUM_DEVICES, sizeof n, &n, NULL)
+               ? 0
+               : n;
+}
+
+/* Can the buffer be made again from the facts that its driver tells? */
+static bool is_evictable(const struct gn_vobject *o, const struct gn_request *r)
+{
+    const cl_icd_dispatch *cl = gn_cl(o->vgpu);
+    const struct gn_mem_detail *detail = o->detail;
+    const struct gn_msg *msg = gn_request_message(r);
+    if (msg->op != GN_OP_Buffer || detail->home || detail->svm)
+        return false;
+    return ((const struct gn_wire_Buffer *)(const void *)msg)->properties.segment == GN_SPAN_NULL &&
+           n_devices_of(cl, o->driver) == 1;
+}
+
+void gn_residency_made(struct gn_vobject *o, const struct gn_request *r)
+{
+    struct gn_residency *x = residency_of(o->vgpu);
+    struct gn_mem_detail *detail = o->detail;
+    struct gn_resident *parent = NULL, *m;
+    if (!x)
+        return;
+    for (uint32_t i = 0; detail->borrowed && i < r->n_held; i++)
+        if (r->held[i] != o && r->held[i]->kind == GN_KIND_MEM)
+            parent = resident_of(r->held[i]);
+    if (!(m = calloc(1, sizeof *m))) {
+        if (parent)
+            (void)gn_residency_pin(parent->object);
+        return;
+    }
+    gn_list_init(&m->views);
+    m->object = o;
+    m->parent = parent;
+    m->root = parent ? parent->root : m;
+    atomic_init(&m->swap.state, parent || is_evictable(o, r) ? GN_SWAP_RESIDENT : GN_SWAP_PINNED);
+    pthread_mutex_lock(&x->lock);
+    gn_list_append(parent ? &m->root->views : &x->roots, &m->link);
+    pthread_mutex_unlock(&x->lock);
+    detail->resident = m;
+}
+
+void gn_residency_gone(struct gn_vobject *o)
+{
+    struct gn_residency *x = residency_of(o->vgpu);
+    struct gn_resident *m = resident_of(o);
+    if (!m)
+        return;
+    pthread_mutex_lock(&x->lock);
+    gn_list_remove(&m->link);
+    pthread_mutex_unlock(&x->lock);
+    if (m->context)
+        gn_cl(o->vgpu)->clReleaseContext(m->context);
+    free(m->backing);
+    free(m);
+}
+
+/* ---- out */
+
+static cl_mem mem_of(const struct gn_resident *m)
+{
+    return m->object->driver;
+}
+
+/* What to make an image over a buffer from. */
+static bool describe_image(const cl_icd_dispatch *cl, struct gn_resident *m)
+{
+    size_t width = 0, height = 0, pitch = 0;
+    m->desc = (cl_image_desc){.image_type = m->type};
+    if (cl->clGetImageInfo(mem_of(m), CL_IMAGE_FORMAT, sizeof m->format, &m->format, NULL) ||
+        cl->clGetImageInfo(mem_of(m), CL_IMAGE_WIDTH, sizeof width, &width, NULL) ||
+        cl->clGetImageInfo(mem_of(m), CL_IMAGE_HEIGHT, sizeof height, &height, NULL) ||
+        cl->clGetImageInfo(mem_of(m), CL_IMAGE_ROW_PITCH, sizeof pitch, &pitch, NULL))
+        return false;
+    m->desc.image_width = width;
+    if (m->type == CL_MEM_OBJECT_IMAGE2D) {
+        m->desc.image_height = height;
+        m->desc.image_row_pitch = pitch;
+    }
+    return m->type == CL_MEM_OBJECT_IMAGE2D || m->type == CL_MEM_OBJECT_IMAGE1D_BUFFER;
+}
+
+static bool describe(const cl_icd_dispatch *cl, struct gn_resident *m)
+{
+    const cl_mem mem = mem_of(m);
+    if (cl->clGetMemObjectInfo(mem, CL_MEM_TYPE, sizeof m->type, &m->type, NULL) ||
+        cl->clGetMemObjectInfo(mem, CL_MEM_FLAGS, sizeof m->flags, &m->flags, NULL) ||
+        cl->clGetMemObjectInfo(mem, CL_MEM_SIZE, sizeof m->bytes, &m->bytes, NULL))
+        return false;
+    if (m->type != CL_MEM_OBJECT_BUFFER)
+        return describe_image(cl, m);
+    return !m->parent ||
+           !cl->clGetMemObjectInfo(mem, CL_MEM_OFFSET, sizeof m->offset, &m->offset, NULL);
+}
+
+static bool describe_all(const cl_icd_dispatch *cl, struct gn_resident *root)
+{
+    bool good = describe(cl, root);
+    gn_list_for_each(view, &root->views, struct gn_resident, link)
+    {
+        good = good && describe(cl, view);
+    }
+    return good;
+}
+
+static void release_driver(struct gn_resident *m)
+{
+    if (!mem_of(m))
+        return;
+    gn_cl(m->object->vgpu)->clReleaseMemObject(mem_of(m));
+    gn_object_replace_driver(m->object, NULL);
+}
+
+static void release_all(struct gn_resident *root)
+{
+    gn_list_for_each(view, &root->views, struct gn_resident, link)
+    {
+        release_driver(view);
+    }
+    release_driver(root);
+}
+
+/* Nothing is in the driver, and the lock is held. */
+static void evict(struct gn_resident *root)
+{
+    struct gn_vgpu *v = root->object->vgpu;
+    const cl_icd_dispatch *cl = gn_cl(v);
+    cl_context context = NULL;
+    if (!describe_all(cl, root) ||
+        cl->clGetMemObjectInfo(mem_of(root), CL_MEM_CONTEXT, sizeof context, &context, NULL)) {
+        gn_swap_step(&root->swap, GN_SWAP_PIN);
+        return;
+    }
+    void *backing = malloc(root->bytes);
+    if (!backing)
+        return; /* it stays for now */
+    gn_swap_step(&root->swap, GN_SWAP_VACATE);
+    if (gn_contents_read_out(v, mem_of(root), root->flags, root->bytes, backing)) {
+        free(backing);
+        gn_swap_step(&root->swap, GN_SWAP_UNREADABLE);
+        gn_log(GN_LOG_WARN, "vgpu=%08x a buffer of %zu bytes cannot be read, and is never evicted",
+               v->boot->id, root->bytes);
+        return;
+    }
+    /* The driver's objects kept it, and the program may have released it. */
+    cl->clRetainContext(context);
+    root->context = context;
+    root->backing = backing;
+    release_all(root);
+    gn_swap_step(&root->swap, GN_SWAP_SAVED);
+    gn_debug("vgpu=%08x evicted a buffer of %zu bytes", v->boot->id, root->bytes);
+}
+
+bool gn_residency_has_resident(struct gn_vgpu *v)
+{
+    struct gn_residency *x = residency_of(v);
+    bool any = false;
+    pthread_mutex_lock(&x->lock);
+    gn_list_for_each(root, &x->roots, struct gn_resident, link)
+    {
+        any = any || gn_swap_state(&root->swap) == GN_SWAP_RESIDENT;
+    }
+    pthread_mutex_unlock(&x->lock);
+    return any;
+}
+
+void gn_residency_evict_all(struct gn_vgpu *v)
+{
+    struct gn_residency *x = residency_of(v);
+    pthread_mutex_lock(&x->lock);
+    /* A save sets `moving`, then takes the lock to bring everything in. */
+    const bool moving = atomic_load_explicit(&v->moving, memory_order_seq_cst);
+    gn_list_for_each(root, &x->roots, struct gn_resident, link)
+    {
+        if (!moving && gn_swap_state(&root->swap) == GN_SWAP_RESIDENT)
+            evict(root);
+    }
+    pthread_mutex_unlock(&x->lock);
+}
+
+/* ---- in */
+
+/* The driver's object of a root without its contents, or of a view. NULL: the driver refuses. */
+static cl_mem make_driver(const cl_icd_dispatch *cl, const struct gn_resident *m)
+{
+    const cl_mem_flags flags =
+        m->flags & ~(cl_mem_flags)(CL_MEM_COPY_HOST_PTR | CL_MEM_USE_HOST_PTR);
+    const cl_mem_flags own = flags & ~(cl_mem_flags)CL_MEM_ALLOC_HOST_PTR;
+    const struct gn_resident *parent = m->parent;
+    cl_int result = CL_SUCCESS;
+    if (!parent)
+        return cl->clCreateBuffer(m->context, flags, m->bytes, NULL, &result);
+    if (m->type == CL_MEM_OBJECT_BUFFER) {
+        const cl_buffer_region region = {m->offset, m->bytes};
+        return cl->clCreateSubBuffer(mem_of(parent), own, CL_BUFFER_CREATE_TYPE_REGION, &region,
+                                     &result);
+    }
+    cl_image_desc desc = m->desc;
+    desc.mem_object = mem_of(parent);
+    return cl->clCreateImage(m->root->context, own, &m->format, &desc, NULL, &result);
+}
+
+static bool make_all(const cl_icd_dispatch *cl, struct gn_resident *root)
+{
+    cl_mem mem = make_driver(cl, root);
+    if (!mem ||
+        gn_contents_write_back(root->object->vgpu, mem, root->flags, root->bytes, root->backing)) {
+        if (mem)
+            cl->clReleaseMemObject(mem);
+        return false;
+    }
+    gn_object_replace_driver(root->object, mem);
+    gn_list_for_each(view, &root->views, struct gn_resident, link)
+    {
+        if (!(mem = make_driver(cl, view)))
+            return false;
+        gn_object_replace_driver(view->object, mem);
+    }
+    return true;
+}
+
+static cl_int bring_in_locked(struct gn_resident *root)
+{
+    struct gn_vgpu *v = root->object->vgpu;
+    struct gn_mem_detail *detail = root->object->detail;
+    if (gn_swap_is_usable(gn_swap_state(&root->swap)))
+        return CL_SUCCESS;
+    gn_swap_step(&root->swap, GN_SWAP_ASSIGN);
+    if (!make_all(gn_cl(v), root)) {
+        release_all(root);
+        gn_swap_step(&root->swap, GN_SWAP_REFUSED);
+        return CL_MEM_OBJECT_ALLOCATION_FAILURE;
+    }
+    if (detail->charge)
+        gn_mem_charge_renew(detail->charge, mem_of(root));
+    gn_cl(v)->clReleaseContext(root->context);
+    root->context = NULL;
+    free(root->backing);
+    root->backing = NULL;
+    gn_swap_step(&root->swap, GN_SWAP_FILLED);
+    return CL_SUCCESS;
+}
+
+int32_t gn_residency_bring_in(struct gn_vobject *o)
+{
+    struct gn_resident *m = resident_of(o);
+    if (!m)
+        return CL_SUCCESS;
+    struct gn_residency *x = residency_of(o->vgpu);
+    pthread_mutex_lock(&x->lock);
+    const cl_int result = bring_in_locked(m->root);
+    pthread_mutex_unlock(&x->lock);
+    return result;
+}
+
+int32_t gn_residency_bring_in_all(struct gn_vgpu *v)
+{
+    struct gn_residency *x = residency_of(v);
+    cl_int result = CL_SUCCESS;
+    if (!x)
+        return CL_SUCCESS;
+    pthread_mutex_lock(&x->lock);
+    gn_list_for_each(root, &x->roots, struct gn_resident, link)
+    {
+        result = result ? result : bring_in_locked(root);
+    }
+    pthread_mutex_unlock(&x->lock);
+    return result;
+}
+
+int32_t gn_residency_pin(struct gn_vobject *o)
+{
+    struct gn_resident *m = resident_of(o);
+    if (!m)
+        return CL_SUCCESS;
+    struct gn_residency *x = residency_of(o->vgpu);
+    pthread_mutex_lock(&x->lock);
+    const cl_int result = bring_in_locked(m->root);
+    if (!result)
+        gn_swap_step(&m->root->swap, GN_SWAP_PIN); /* false: it is pinned already */
+    pthread_mutex_unlock(&x->lock);
+    return result;
+}
+
+/* ---- queries */
+
+/* The answer for an evicted object, from the facts that it is made from. */
+static cl_int answer(const struct gn_resident *m, const struct gn_args_clGetMemObjectInfo *a)
+{
+    const void *from = NULL;
+    size_t n = 0;
+    switch (a->param_name) {
+    case CL_MEM_TYPE:
+        from = &m->type;
+        n = sizeof m->type;
+        break;
+    case CL_MEM_FLAGS:
+        from = &m->flags;
+        n = sizeof m->flags;
+        break;
+    case CL_MEM_SIZE:
+        from = &m->bytes;
+        n = sizeof m->bytes;
+        break;
+    case CL_MEM_OFFSET:
+        from = &m->offset;
+        n = sizeof m->offset;
+        break;
+    default:
+        return CL_INVALID_VALUE;
+    }
+    if (a->param_value && a->param_value_size < n)
+        return CL_INVALID_VALUE;
+    if (a->param_value)
+        memcpy(a->param_value, from, n);
+    if (a->param_value_size_ret)
+        *a->param_value_size_ret = n;
+    return CL_SUCCESS;
+}
+
+cl_int gn_host_clGetMemObjectInfo(struct gn_vgpu *v, struct gn_request *r,
+                                  const struct gn_args_clGetMemObjectInfo *a)
+{
+    const struct gn_resident *m = resident_of(a->memobj_object);
+    bool evicted = false;
+    cl_int result = CL_SUCCESS;
+    (void)r;
+    if (m) {
+        struct gn_residency *x = residency_of(v);
+        pthread_mutex_lock(&x->lock);
+        if ((evicted = gn_swap_state(&m->root->swap) == GN_SWAP_EVICTED))
+            result = answer(m, a);
+        pthread_mutex_unlock(&x->lock);
+    }
+    /* It may have been brought in since the message was decoded; this thread alone evicts. */
+    return evicted ? result
+                   : gn_cl(v)->clGetMemObjectInfo(gn_driver_of(a->memobj_object), a->param_name,
+                                                  a->param_value_size, a->param_value,
+                                                  a->param_value_size_ret);
+}

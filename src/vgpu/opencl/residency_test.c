@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A buffer and a part of it are evicted and brought in, by a driver that counts and may refuse. */
+#include "opencl_host.h"
+#include "residency.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define BYTES 64u
+
+/* ---- a simulated driver: its memory objects are these */
+
+struct memory {
+    struct memory *parent;
+    size_t offset, bytes;
+    cl_mem_flags flags;
+    unsigned char at[BYTES];
+};
+
+static char some_object;
+static struct {
+    int n_alive, n_created, n_contexts; /* contexts: references that the vGPU has taken */
+    bool refuses_buffers, refuses_parts, refuses_reads, refuses_writes;
+} driver;
+
+static struct memory *create(struct memory *parent, size_t offset, size_t bytes, cl_mem_flags flags)
+{
+    struct memory *m = calloc(1, sizeof *m);
+    assert_non_null(m);
+    *m = (struct memory){.parent = parent, .offset = offset, .bytes = bytes, .flags = flags};
+    driver.n_alive++;
+    driver.n_created++;
+    return m;
+}
+
+static cl_mem CL_API_CALL create_buffer(cl_context context, cl_mem_flags flags, size_t bytes,
+                                        void *host, cl_int *result)
+{
+    (void)context;
+    assert_null(host);
+    *result = driver.refuses_buffers ? CL_MEM_OBJECT_ALLOCATION_FAILURE : CL_SUCCESS;
+    return driver.refuses_buffers ? NULL : (cl_mem)create(NULL, 0, bytes, flags);
+}
+
+static cl_mem CL_API_CALL create_part(cl_mem mem, cl_mem_flags flags, cl_buffer_create_type type,
+                                      const void *info, cl_int *result)
+{
+    const cl_buffer_region *region = info;
+    assert_int_equal(type, CL_BUFFER_CREATE_TYPE_REGION);
+    *result = driver.refuses_parts ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
+    return driver.refuses_parts
+               ? NULL
+               : (cl_mem)create((struct memory *)mem, region->origin, region->size, flags);
+}
+
+static cl_int CL_API_CALL release_mem(cl_mem mem)
+{
+    assert_non_null(mem);
+    driver.n_alive--;
+    free(mem);
+    return CL_SUCCESS;
+}
+
+static cl_int CL_API_CALL mem_info(cl_mem mem, cl_mem_info name, size_t size, void *value,
+                                   size_t *size_ret)
+{
+    const struct memory *m = (const struct memory *)mem;
+    (void)size, (void)size_ret;
+    assert_non_null(mem);
+    if (name == CL_MEM_TYPE)
+        *(cl_mem_object_type *)value = CL_MEM_OBJECT_BUFFER;
+    else if (name == CL_MEM_FLAGS)
+        *(cl_mem_flags *)value = m->flags;
+    else if (name == CL_MEM_SIZE)
+        *(size_t *)value = m->bytes;
+    else if (name == CL_MEM_OFFSET)
+        *(size_t *)value = m->offset;
+    else if (name == CL_MEM_CONTEXT)
+        *(cl_context *)value = (cl_context)&some_object;
+    else
+        return CL_INVALID_VALUE;
+    return CL_SUCCESS;
+}
+
+static cl_int CL_API_CALL context_info(cl_context context, cl_context_info name, size_t size,
+                                       void *value, size_t *size_ret)
+{
+    (void)context, (void)size, (void)size_ret;
+    if (name == CL_CONTEXT_NUM_DEVICES)
+        *(cl_uint *)value = 1;
+    else
+        *(cl_device_id *)value = (cl_device_id)&some_object;
+    return CL_SUCCESS;
+}
+
+static cl_int CL_API_CALL retain_context(cl_context context)
+{
+    (void)context;
+    driver.n_contexts++;
+    return CL_SUCCESS;
+}
+
+static cl_int CL_API_CALL release_context(cl_context context)
+{
+    (void)context;
+    driver.n_contexts--;
+    return CL_SUCCESS;
+}
+
+static cl_command_queue CL_API_CALL create_queue(cl_context context, cl_device_id device,
+                                                 cl_command_queue_properties properties,
+                                                 cl_int *result)
+{
+    (void)context, (void)device, (void)properties, (void)result;
+    return (cl_command_queue)&some_object;
+}
+
+static cl_int CL_API_CALL queue_done(cl_command_queue queue)
+{
+    (void)queue;
+    return CL_SUCCESS;
+}
+
+static cl_int CL_API_CALL read_buffer(cl_command_queue queue, cl_mem mem, cl_bool blocks, size_t at,
+                                      size_t bytes, void *to, cl_uint n, const cl_event *waits,
+                                      cl_event *event)
+{
+    (void)queue, (void)blocks, (void)n, (void)waits, (void)event;
+    memcpy(to, ((const struct memory *)mem)->at + at, bytes);
+    return driver.refuses_reads ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
+}
+
+static cl_int CL_API_CALL write_buffer(cl_command_queue queue, cl_mem mem, cl_bool blocks,
+                                       size_t at, size_t bytes, const void *from, cl_uint n,
+                                       const cl_event *waits, cl_event *event)
+{
+    (void)queue, (void)blocks, (void)n, (void)waits, (void)event;
+    if (driver.refuses_writes)
+        return CL_OUT_OF_RESOURCES;
+    memcpy(((struct memory *)mem)->at + at, from, bytes);
+    return CL_SUCCESS;
+}
+
+static struct _cl_icd_dispatch table = {.clCreateBuffer = create_buffer,
+                                        .clCreateSubBuffer = create_part,
+                                        .clReleaseMemObject = release_mem,
+                                        .clGetMemObjectInfo = mem_info,
+                                        .clGetContextInfo = context_info,
+                                        .clRetainContext = retain_context,
+                                        .clReleaseContext = release_context,
+                                        .clCreateCommandQueue = create_queue,
+                                        .clReleaseCommandQueue = queue_done,
+                                        .clFinish = queue_done,
+                                        .clEnqueueReadBuffer = read_buffer,
+                                        .clEnqueueWriteBuffer = write_buffer};
+
+/* ---- a vGPU with a buffer and a part of it */
+
+static struct gn_vgpu_boot boot;
+static struct gn_opencl_vgpu opencl;
+static struct gn_vgpu *v;
+static struct gn_vobject *buffer, *part;
+
+static struct gn_vobject *made(uint32_t index, uint16_t op, struct memory *m,
+                               struct gn_vobject *source)
+{
+    struct gn_request *r = calloc(1, sizeof *r);
+    struct gn_wire_Buffer w = {.msg.op = op, .properties.segment = GN_SPAN_NULL};
+    struct gn_vobject *o = gn_object_put(v, gn_id_make(index, 1), GN_KIND_MEM, m);
+    struct gn_mem_detail *detail = calloc(1, sizeof *detail);
+    assert_true(r && o && detail);
+    gn_request_init(r, v);
+    memcpy(r->bytes, &w, sizeof w);
+    if (source)
+        r->held[r->n_held++] = source;
+    detail->borrowed = source != NULL;
+    o->detail = detail;
+    gn_residency_made(o, r);
+    free(r);
+    return o;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    memset(&driver, 0, sizeof driver);
+    opencl = (struct gn_opencl_vgpu){0};
+    v = calloc(1, sizeof *v);
+    v->boot = &boot;
+    v->session = &gn_vgpu_session_shm;
+    v->driver = &table;
+    v->detail = &opencl;
+    pthread_mutex_init(&v->objects.lock, NULL);
+    setenv("GANTRY_EVICT", "always", 1);
+    assert_int_equal(gn_residency_start(v), 0);
+    assert_true(v->evicts);
+    buffer = made(1, GN_OP_Buffer, create(NULL, 0, BYTES, CL_MEM_READ_WRITE), NULL);
+    part = made(2, GN_OP_clCreateSubBuffer,
+                create(buffer->driver, 16, 8, CL_MEM_READ_WRITE | CL_MEM_READ_ONLY), buffer);
+    memset(((struct memory *)buffer->driver)->at, 7, BYTES);
+    return 0;
+}
+
+static void drop(struct gn_vobject *o)
+{
+    gn_residency_gone(o);
+    if (o->driver)
+        release_mem(o->driver);
+    free(o->detail);
+    free(o);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    drop(part);
+    drop(buffer);
+    assert_int_equal(driver.n_alive, 0);
+    assert_int_equal(driver.n_contexts, 0);
+    free(opencl.residency);
+    free(v->objects.generations[0]);
+    free((void *)atomic_load(&v->objects.chunks[0]));
+    free(v);
+    return 0;
+}
+
+static void check_contents(void)
+{
+    const struct memory *m = buffer->driver, *p = part->driver;
+    assert_true(m && p);
+    for (unsigned i = 0; i < BYTES; i++)
+        assert_int_equal(m->at[i], 7);
+    assert_ptr_equal(p->parent, m);
+    assert_int_equal(p->offset, 16);
+    assert_int_equal(p->bytes, 8);
+}
+
+static void evict(void)
+{
+    gn_residency_evict_all(v);
+    assert_true(!buffer->driver && !part->driver);
+    assert_int_equal(driver.n_alive, 0);
+    assert_false(gn_residency_has_resident(v));
+}
+
+static void test_a_part_goes_and_comes_with_its_buffer(void **state)
+{
+    (void)state;
+    assert_true(gn_residency_has_resident(v));
+    evict();
+    assert_int_equal(gn_residency_bring_in(part), CL_SUCCESS);
+    check_contents();
+    const uint64_t incarnation = part->incarnation;
+    assert_int_equal(gn_residency_bring_in(buffer), CL_SUCCESS);
+    assert_int_equal(part->incarnation, incarnation);
+    assert_int_equal(driver.n_alive, 2);
+}
+
+static void test_queries_bring_nothing_in(void **state)
+{
+    cl_mem_flags flags = 0;
+    size_t bytes = 0, offset = 0, n = 0;
+    struct gn_args_clGetMemObjectInfo a = {.memobj_object = part,
+                                           .param_name = CL_MEM_FLAGS,
+                                           .param_value_size = sizeof flags,
+                                           .param_value = &flags,
+                                           .param_value_size_ret = &n};
+    (void)state;
+    evict();
+    assert_int_equal(gn_host_clGetMemObjectInfo(v, NULL, &a), CL_SUCCESS);
+    assert_int_equal(flags, CL_MEM_READ_WRITE | CL_MEM_READ_ONLY);
+    assert_int_equal(n, sizeof flags);
+    a.param_name = CL_MEM_SIZE;
+    a.param_value = &bytes;
+    assert_int_equal(gn_host_clGetMemObjectInfo(v, NULL, &a), CL_SUCCESS);
+    a.param_name = CL_MEM_OFFSET;
+    a.param_value = &offset;
+    assert_int_equal(gn_host_clGetMemObjectInfo(v, NULL, &a), CL_SUCCESS);
+    assert_true(bytes == 8 && offset == 16);
+    a.param_value_size = 1;
+    assert_int_equal(gn_host_clGetMemObjectInfo(v, NULL, &a), CL_INVALID_VALUE);
+    assert_int_equal(driver.n_alive, 0);
+}
+
+/* The contents stay in host memory, whichever step the driver refuses. */
+static void test_a_refused_buffer_comes_later(void **state)
+{
+    bool *const steps[] = {&driver.refuses_buffers, &driver.refuses_parts, &driver.refuses_writes};
+    (void)state;
+    evict();
+    for (size_t i = 0; i < GN_ARRAY_SIZE(steps); i++) {
+        *steps[i] = true;
+        assert_int_equal(gn_residency_bring_in(buffer), CL_MEM_OBJECT_ALLOCATION_FAILURE);
+        assert_int_equal(driver.n_alive, 0);
+        *steps[i] = false;
+    }
+    assert_int_equal(gn_residency_bring_in(buffer), CL_SUCCESS);
+    check_contents();
+}
+
+static void test_an_unreadable_buffer_stays(void **state)
+{
+    (void)state;
+    driver.refuses_reads = true;
+    gn_residency_evict_all(v);
+    driver.refuses_reads = false;
+    gn_residency_evict_all(v);
+    check_contents();
+    assert_int_equal(driver.n_created, 2);
+    assert_false(gn_residency_has_resident(v));
+}
+
+static void test_a_pinned_buffer_stays(void **state)
+{
+    (void)state;
+    evict();
+    assert_int_equal(gn_residency_pin(part), CL_SUCCESS);
+    gn_residency_evict_all(v);
+    check_contents();
+}
+
+static void test_nothing_is_evicted_during_a_save(void **state)
+{
+    (void)state;
+    evict();
+    atomic_store(&v->moving, true);
+    assert_int_equal(gn_residency_bring_in_all(v), CL_SUCCESS);
+    gn_residency_evict_all(v);
+    check_contents();
+}
+
+static void test_an_evicted_buffer_is_released(void **state)
+{
+    (void)state;
+    evict(); /* teardown releases it */
+    assert_int_equal(driver.n_contexts, 1);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(test_a_part_goes_and_comes_with_its_buffer),
+        TEST(test_queries_bring_nothing_in),
+        TEST(test_a_refused_buffer_comes_later),
+        TEST(test_an_unreadable_buffer_stays),
+        TEST(test_a_pinned_buffer_stays),
+        TEST(test_nothing_is_evicted_during_a_save),
+        TEST(test_an_evicted_buffer_is_released),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
