@@ -60,8 +60,10 @@ int gn_checkpoint_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *
         .drain_timeout_ms = drain_timeout_ms, .flags = GN_WORKER_SAVE_FILE, .vgpu_id = v->id};
     const enum gn_transaction_kind kind = stop ? v->session_ops->stop_kind : GN_TX_SNAPSHOT;
     int fd = -1, rc = judge_checkpoint(v, stop, err);
-    if (stop)
-        how.flags |= GN_WORKER_SAVE_STOP | v->session_ops->save_flags;
+    if (stop) {
+        how.flags |= GN_WORKER_SAVE_STOP;
+        how.route = v->session_ops->route_here;
+    }
     if (!rc && stop && getrandom(how.key, sizeof how.key, 0) != sizeof how.key)
         rc = gn_fail(err, EIO, NULL, "cannot get random numbers");
     struct gn_migration *m = rc ? NULL : gn_migration_new(kind, &save_ops, v, c, seq, &how, err);

@@ -542,8 +542,9 @@ static void on_boot(struct gn_record_owner *o, const struct gn_vgpu_record *v,
                     struct gn_worker_boot *boot)
 {
     const struct gn_inbound *a = of(o);
-    boot->loads = a->near ? GN_WORKER_LOADS_FAR : GN_WORKER_LOADS_WORKER;
-    boot->load_tls = a->near && a->secure;
+    boot->loads = GN_WORKER_LOADS_WORKER;
+    boot->route = a->near ? GN_ROUTE_TCP_TO_SHM : v->session_ops->route_inbound;
+    boot->load_tls = a->secure;
     if (a->named) {
         memcpy(boot->load_name, a->name, sizeof boot->load_name);
         memcpy(boot->load_key, a->ticket, sizeof boot->load_key);

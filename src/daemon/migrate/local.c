@@ -128,7 +128,7 @@ int gn_migrate_local(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v,
     const struct gn_worker_save how = {.drain_timeout_ms = wish->drain_timeout_ms,
                                        .n_ahead = wish->rounds,
                                        .bytes_per_s = wish->bandwidth_bytes,
-                                       .flags = v->session_ops->save_flags};
+                                       .route = v->session_ops->route_here};
     int stream[2];
     if (gn_migration_may_begin(v, err))
         return -1;

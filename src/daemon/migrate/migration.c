@@ -402,8 +402,8 @@ static void on_boot(struct gn_record_owner *o, const struct gn_vgpu_record *v,
                     struct gn_worker_boot *boot)
 {
     (void)v;
-    boot->loads =
-        of(o)->tx.kind == GN_TX_RESTORE ? GN_WORKER_LOADS_FILE : of(o)->from->session_ops->loads;
+    boot->loads = of(o)->tx.kind == GN_TX_RESTORE ? GN_WORKER_LOADS_FILE : GN_WORKER_LOADS_WORKER;
+    boot->route = of(o)->from->session_ops->route_here;
 }
 
 static enum gn_record_saved saved(const struct gn_record_owner *o, const struct gn_vgpu_record *v)

@@ -181,6 +181,7 @@ int gn_migrate_outbound(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *
     m->how.mark = m->number;
     what.secure = route.secure;
     m->how.flags = route.save_flags;
+    m->how.route = route.route;
     if (route.by_tcp) {
         memcpy(m->how.key, what.ticket, sizeof m->how.key);
         memcpy(m->how.name, what.name, sizeof m->how.name);
@@ -229,7 +230,6 @@ bool gn_outbound_frame(struct gn_conn *c, const struct gn_frame *f)
     struct gn_migration *m = v ? gn_migration_of(v) : NULL;
     struct gn_link_error e;
     struct gn_link_ready r;
-    uint32_t flags = 0;
     if (m && (m->tx.kind != GN_TX_OUTBOUND || m->number != f->seq))
         m = NULL; /* it is over already; the program does not know yet */
     switch (f->op) {
@@ -237,10 +237,10 @@ bool gn_outbound_frame(struct gn_conn *c, const struct gn_frame *f)
     case GN_LINK_COMES_NEAR:
         if (f->n_payload || !v)
             return false;
-        if (f->op == GN_LINK_COMES_NEAR && !(flags = v->session_ops->near_save_flag))
+        if (f->op == GN_LINK_COMES_NEAR && !v->session_ops->may_become_shm)
             return false;
-        if (m)
-            m->how.flags |= flags;
+        if (m && f->op == GN_LINK_COMES_NEAR)
+            m->how.route = GN_ROUTE_TCP_TO_SHM;
         return !m || gn_migration_input(m, GN_TX_ON_UP, NULL) == 0;
     case GN_LINK_STAY:
         return gn_frame_payload(f, &e, sizeof e) && gn_frame_string_ok(e.what, sizeof e.what) &&

@@ -6,6 +6,7 @@
  * decoded by the code that decodes a program's request.
  */
 #include "vgpu/migrate/retained.h"
+#include "vgpu/migrate/route.h"
 #include "vgpu/migrate/save.h"
 #include "vgpu/migrate/delta_base.h"
 
@@ -93,7 +94,7 @@ static int load_segment(struct load *l, const struct gn_stream_entry *e, struct 
 {
     uint64_t bytes;
     /* the program provides them */
-    if (l->v->boot->near)
+    if (l->v->boot->route->session_from_program)
         return 0;
     if (!gn_stream_copy_part(e, GN_PART_STATE, &bytes, sizeof bytes) ||
         l->v->session->add_segment(l->v, e->id, bytes))
@@ -314,8 +315,9 @@ int gn_vgpu_load(struct gn_vgpu *v, struct gn_stream_reader *r, struct gn_error 
      */
     const uint64_t now_ns = gn_now_ns(), then_ns = gn_stream_reader_about(r)->monotonic_ns;
     const bool tcp = !v->session->shares_memory;
-    if (tcp && v->boot->file_fd >= 0 ? then_ns > now_ns
-                                     : (tcp && !v->boot->beside) || v->boot->near)
+    if (tcp && v->boot->file_fd >= 0
+            ? then_ns > now_ns
+            : v->boot->route->copies_memory && !v->boot->route->continues_stream)
         l.clock_ahead_ns = (int64_t)(now_ns - then_ns);
     do {
         rc = gn_stream_next(r, &s);

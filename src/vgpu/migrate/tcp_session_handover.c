@@ -20,6 +20,7 @@
  * entries of a file.
  */
 #include "vgpu/migrate/tcp_session_handover.h"
+#include "vgpu/migrate/route.h"
 
 #include "vgpu/session/session_tcp_internal.h"
 
@@ -275,7 +276,7 @@ static int put_unacknowledged(const struct gn_out_retained *said, const struct f
     return rc;
 }
 
-static int find_parts(struct gn_tcp_handover *s, enum gn_far_way way)
+static int find_parts(struct gn_tcp_handover *s, const struct gn_route *route)
 {
     struct gn_vgpu_tcp *h = s->v->tcp;
     int rc = 0;
@@ -284,16 +285,16 @@ static int find_parts(struct gn_tcp_handover *s, enum gn_far_way way)
                                              .small = h->in.small,
                                              .n_batches = h->n_batches,
                                              .n_held = h->n_held};
-    if (h && way == GN_FAR_BESIDE) {
+    if (h && route->continues_stream) {
         gn_vgpu_tcp_pass_prints(h);
         rc = gn_out_hold(&h->out, &s->said);
         s->far.first = s->said.first;
         s->far.acknowledged = s->said.acknowledged;
         s->far.n_said = n_frames(&s->said);
     }
-    if (!rc && way != GN_FAR_NEAR)
+    if (!rc && !route->session_from_program)
         rc = find_homes(s->v, &s->homes);
-    if (!rc && way != GN_FAR_NEAR)
+    if (!rc && !route->session_from_program)
         rc = find_areas(s);
     if (!rc)
         rc = find_results(s);
@@ -301,14 +302,14 @@ static int find_parts(struct gn_tcp_handover *s, enum gn_far_way way)
     return rc;
 }
 
-int gn_tcp_handover_new(struct gn_vgpu *v, enum gn_far_way way, struct gn_tcp_handover **ret,
-                        struct gn_error *err)
+int gn_tcp_handover_new(struct gn_vgpu *v, const struct gn_route *route,
+                        struct gn_tcp_handover **ret, struct gn_error *err)
 {
     struct gn_tcp_handover *s = calloc(1, sizeof *s);
     if (!s)
         return gn_fail(err, ENOMEM, NULL, "no memory left to hand over the program's session");
     s->v = v;
-    int rc = find_parts(s, way);
+    int rc = find_parts(s, route);
     if (rc) {
         gn_tcp_handover_free(s);
         return gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc));

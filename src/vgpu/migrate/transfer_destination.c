@@ -16,6 +16,7 @@
 #include "vgpu/migrate/tls_stream.h"
 #include "vgpu/migrate/released_objects.h"
 #include "vgpu/migrate/retained.h"
+#include "vgpu/migrate/route.h"
 #include "vgpu/migrate/save.h"
 #include "vgpu/migrate/delta_base.h"
 #include "vgpu/migrate/tcp_session_handover.h"
@@ -57,7 +58,7 @@ static int receive_segment(struct gn_vgpu_boot *boot, struct gn_frame_reader *re
 /* The connection to a source that may be on another machine. */
 static int source_fd(const struct gn_vgpu_boot *boot)
 {
-    return boot->near ? boot->far_fd : boot->load_fd;
+    return boot->contents_fd >= 0 ? boot->contents_fd : boot->load_fd;
 }
 
 /* Greets such a source. */
@@ -71,7 +72,7 @@ static int receive_remote_greeting(struct gn_vgpu_boot *boot)
     struct gn_error err;
     struct gn_frame f;
     gn_tcp_set_up(from.fd);
-    if (boot->near ? boot->far_secure : boot->tls && !boot->beside) {
+    if (boot->load_secure) {
         memcpy(psk.identity, boot->load_name, sizeof psk.identity);
         memcpy(psk.key, boot->load_key, sizeof psk.key);
         const struct gn_tls_config config = {.server = true, .psk = &psk};
@@ -141,7 +142,7 @@ int gn_vgpu_receive_handover(const struct gn_vgpu_session_ops *session, struct g
     for (uint32_t i = 1; !rc && i < hand.n_segments; i++)
         rc = receive_segment(boot, &reader, i);
     gn_frame_reader_fini(&reader);
-    return !rc && boot->near ? receive_remote_greeting(boot) : rc;
+    return !rc && boot->route->session_from_program ? receive_remote_greeting(boot) : rc;
 }
 
 /* Sends the ids of the retained memories, before the answer about the devices. */
@@ -163,7 +164,7 @@ static void send_retained(const struct gn_vgpu_boot *boot)
 /* The source writes over tcp. */
 static bool comes_over_tcp(const struct gn_vgpu *v)
 {
-    return v->boot->near || (v->boot->file_fd < 0 && !v->session->shares_memory);
+    return v->boot->route->copies_memory && v->boot->file_fd < 0;
 }
 
 /* A failed send is ignored: the source notices it. */
@@ -205,7 +206,7 @@ void gn_vgpu_begin_load(struct gn_vgpu *v)
  */
 static int receive_remote_end(struct gn_vgpu *v, struct gn_error *err)
 {
-    struct gn_tcp far = {v->boot->far_fd, v->boot->load_tls};
+    struct gn_tcp far = {v->boot->contents_fd, v->boot->load_tls};
     struct gn_worker_hand_last last;
     struct gn_worker_hand_tcp hand;
     struct gn_frame_reader reader;
@@ -247,7 +248,7 @@ static int receive_position(struct gn_vgpu *v, struct gn_error *err)
     struct gn_tcp far = {v->boot->load_fd, v->boot->load_tls};
     struct gn_frame f;
     int rc = 0;
-    if (v->boot->near && (rc = receive_remote_end(v, err)))
+    if (v->boot->route->session_from_program && (rc = receive_remote_end(v, err)))
         return rc;
     gn_frame_reader_init(&reader, v->boot->load_fd);
     const bool shares = v->session->shares_memory;

@@ -16,6 +16,7 @@
 #include "link/tls.h"
 #include "vgpu/migrate/tls_stream.h"
 #include "vgpu/migrate/acks.h"
+#include "vgpu/migrate/route.h"
 #include "vgpu/migrate/retained.h"
 #include "vgpu/migrate/save.h"
 #include "vgpu/migrate/delta_base.h"
@@ -39,6 +40,7 @@ struct outbound {
     struct gn_tls *tls; /* of a migration over tcp with TLS */
     uint32_t n_made;    /* number of steps that the destination has reported as made */
     struct gn_worker_save how;
+    const struct gn_route *route;
 };
 
 /* The connection to the destination. Only one thread uses it, so any number of these may exist. */
@@ -148,14 +150,11 @@ static int send_frame(void *ctx, const struct gn_frame *f)
 
 static int hand_over_tcp_session(struct gn_vgpu *v, const struct outbound *a, struct gn_error *err)
 {
-    const enum gn_far_way way = a->how.flags & GN_WORKER_SAVE_BESIDE ? GN_FAR_BESIDE
-                                : a->how.flags & GN_WORKER_SAVE_NEAR ? GN_FAR_NEAR
-                                                                     : GN_FAR_ON;
     const struct gn_worker_hand_last last = {.ring_at = v->ring.head};
     struct gn_tcp to = connection_of(a);
     struct frame_target frame_target = {&to, GN_TRANSFER_STALL_MS};
     struct gn_tcp_handover *session = NULL;
-    int rc = gn_tcp_handover_new(v, way, &session, err);
+    int rc = gn_tcp_handover_new(v, a->route, &session, err);
     if (rc)
         return rc;
     rc = gn_tcp_handover_send(session, send_frame, &frame_target);
@@ -172,7 +171,7 @@ static int hand_over_position(struct gn_vgpu *v, const struct outbound *a, struc
 {
     const struct gn_worker_hand_last last = {.ring_at = v->ring.head};
     const int fd = a->fd;
-    if (a->how.flags & GN_WORKER_SAVE_FAR)
+    if (a->route->copies_memory)
         return hand_over_tcp_session(v, a, err);
     struct output output = output_of_process();
     int rc = gn_frame_send(fd, GN_TRANSFER_HAND_MS, GN_WORKER_HAND_LAST, 0, 0, &last, sizeof last,
@@ -200,7 +199,7 @@ static int negotiate_devices(struct outbound *a, struct gn_save *s, struct gn_fr
     uint32_t others = 0, n_kept = 0;
     uint64_t *kept = NULL;
     /* A destination on another machine retains nothing. */
-    const bool goes_back = a->vgpu->delta_base && !(a->how.flags & GN_WORKER_SAVE_FAR);
+    const bool goes_back = a->vgpu->delta_base && !a->route->copies_memory;
     if (a->how.flags & GN_WORKER_SAVE_FILE)
         return gn_save_check(s, err);
     int rc = gn_save_devices(s, err);
@@ -245,7 +244,7 @@ static int save_ahead(struct outbound *a, struct gn_save *s, struct gn_frame_rea
             gn_save_ahead(s, a->how.bytes_per_s, (uint64_t)a->how.drain_timeout_ms * 1000000u, err);
     }
     /* A connection that ends with unread data may lose data that it has sent. */
-    if (!rc && (a->how.flags & GN_WORKER_SAVE_FAR))
+    if (!rc && a->route->copies_memory)
         rc = await_step(a, made, gn_save_n_steps(s), err);
     return rc;
 }
@@ -279,7 +278,7 @@ static int quiesce(struct gn_vgpu *v, const struct outbound *a, struct gn_worker
     moved->began_ns = gn_now_ns();
     moved->hold_ns = moved->began_ns - before_ns;
     /* From here on the program's calls wait. */
-    if (!rc && a->how.flags & GN_WORKER_SAVE_NEAR &&
+    if (!rc && a->route->session_from_program &&
         (rc = v->session->pause_program(v, a->how.mark, until_ns, err)))
         gn_gate_open(v);
     if (rc)
@@ -361,12 +360,12 @@ static int save_and_hand_over(struct gn_vgpu *v, struct outbound *a, struct gn_w
      * sent if the destination does not share the program's memory.
      */
     if (!rc)
-        rc = gn_save_new(v, w, (file && !stops) || (a->how.flags & GN_WORKER_SAVE_FAR),
-                         a->how.n_ahead, &s, err);
-    if (!rc && (a->how.flags & GN_WORKER_SAVE_FAR))
+        rc =
+            gn_save_new(v, w, (file && !stops) || a->route->copies_memory, a->how.n_ahead, &s, err);
+    if (!rc && a->route->copies_memory)
         gn_save_for_tcp(s);
     gn_frame_reader_init(&made, a->fd);
-    if (a->how.flags & GN_WORKER_SAVE_FAR)
+    if (a->route->copies_memory)
         made.tcp = &far.tcp;
     if (!rc)
         rc = negotiate_devices(a, s, &made, err);
@@ -377,11 +376,11 @@ static int save_and_hand_over(struct gn_vgpu *v, struct outbound *a, struct gn_w
      * The destination has built its programs; from here on the program waits for the network, so
      * use the short timeout again.
      */
-    if (a->how.n_ahead && a->how.flags & GN_WORKER_SAVE_FAR)
+    if (a->how.n_ahead && a->route->copies_memory)
         gn_tcp_set_up(a->fd);
     if (!rc)
         rc = quiesce(v, a, moved, ret_closed, err);
-    if (!rc && !file && !(a->how.flags & GN_WORKER_SAVE_BESIDE))
+    if (!rc && !file && !a->route->continues_stream)
         v->session->send_quiesced(v, a->how.mark);
     if (!rc && (stops || !file))
         rc = check_no_descriptor_pending(v, err);
@@ -390,7 +389,7 @@ static int save_and_hand_over(struct gn_vgpu *v, struct outbound *a, struct gn_w
         gn_save_checkpoint(s, &about);
     }
     if (!rc && stops && !v->session->shares_memory &&
-        !(rc = gn_tcp_handover_new(v, GN_FAR_BESIDE, &session, err)))
+        !(rc = gn_tcp_handover_new(v, a->route, &session, err)))
         gn_save_session(s, session);
     if (!rc)
         rc = gn_save_rest(s, err);
@@ -491,12 +490,11 @@ static int begin_outbound(struct gn_vgpu *v, struct outbound *a, struct gn_error
                file = a->how.flags & GN_WORKER_SAVE_FILE;
     if (gn_vgpu_is_called_off(v))
         return gn_fail(err, ECANCELED, NULL, "the program ends");
-    if (!v->session->shares_memory && !(a->how.flags & GN_WORKER_SAVE_FAR) && (stops || !file))
+    if (!v->session->shares_memory && !a->route->copies_memory && (stops || !file))
         return gn_fail(err, EOPNOTSUPP, NULL, "its program is attached by another kind of link");
     if (file)
         return 0;
-    return a->how.flags & GN_WORKER_SAVE_FAR ? greet_remote_worker(a, err)
-                                             : hand_over_session(v, a->fd, err);
+    return a->route->copies_memory ? greet_remote_worker(a, err) : hand_over_session(v, a->fd, err);
 }
 
 static void *run_outbound(void *arg)
@@ -516,7 +514,7 @@ static void *run_outbound(void *arg)
         rc = save_and_hand_over(v, a, &moved, &closed, &err);
     close_save_fd(v);
     struct gn_tcp left = connection_of(a); /* -1: owned by another now */
-    if (!rc && (a->how.flags & GN_WORKER_SAVE_FAR))
+    if (!rc && a->route->copies_memory)
         v->sent_to = left;
     else if (!rc)
         gn_tcp_close(&left);
@@ -558,11 +556,17 @@ void gn_transfer_save(struct gn_vgpu *v, int fd, const struct gn_worker_save *ho
         return;
     }
     if (a)
-        *a = (struct outbound){.vgpu = v, .fd = fd, .how = *how};
-    if (!a || gn_vgpu_start_thread(v, run_outbound, a, NULL)) {
+        *a = (struct outbound){.vgpu = v, .fd = fd, .how = *how, .route = gn_route(how->route)};
+    int rc = 0;
+    if (!a)
+        rc = gn_fail(&err, ENOMEM, NULL, "no memory left to migrate it");
+    else if (!a->route)
+        rc = gn_fail(&err, EPROTO, NULL, "gantryd named a route that does not exist");
+    else if (gn_vgpu_start_thread(v, run_outbound, a, NULL))
+        rc = gn_fail(&err, EAGAIN, NULL, "no thread can be started to migrate it");
+    if (rc) {
         atomic_store_explicit(&v->moving, false, memory_order_seq_cst);
-        gn_transfer_report(v, GN_WORKER_SAVED, &moved,
-                           gn_fail(&err, ENOMEM, NULL, "no memory left to migrate it"), &err);
+        gn_transfer_report(v, GN_WORKER_SAVED, &moved, rc, &err);
         gn_fd_close(fd);
         free(a);
     }
