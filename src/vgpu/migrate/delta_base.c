@@ -5,6 +5,7 @@
  */
 #include "vgpu/migrate/delta_base.h"
 
+#include "base/array.h"
 #include "stream/known.h"
 #include "vgpu/migrate/outgoing.h"
 #include "vgpu/core/vgpu_core.h"
@@ -69,14 +70,11 @@ void gn_delta_base_end(struct gn_delta_base *b)
 void gn_delta_base_expect(struct gn_delta_base *b, uint64_t memory, uint64_t bytes,
                           struct gn_writes *writes, bool by_device)
 {
-    if (b->n == b->capacity) {
-        const uint32_t more = b->capacity ? 2 * b->capacity : 64;
-        struct base_memory *memories = realloc(b->memories, more * sizeof *memories);
-        if (!memories)
-            return;
-        b->memories = memories;
-        b->capacity = more;
-    }
+    struct base_memory *memories =
+        gn_array_reserve(b->memories, b->n, &b->capacity, sizeof *memories);
+    if (!memories)
+        return;
+    b->memories = memories;
     struct base_memory *w = &b->memories[b->n];
     *w = (struct base_memory){.writes = writes, .memory = memory, .by_device = by_device};
     if (gn_writes_follow(b->v, writes, GN_FOLLOWED_BACK, gn_delta_base_hasher(b, by_device), bytes,

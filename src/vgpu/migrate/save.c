@@ -7,6 +7,7 @@
  */
 #include "vgpu/migrate/save.h"
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "link/frame.h"
 #include "stream/known.h"
@@ -359,14 +360,11 @@ static int write_records(struct gn_save *s)
 
 static int note_announced(struct gn_save *s, const struct gn_vobject *o)
 {
-    if (s->n_announced == s->announced_capacity) {
-        uint32_t more = s->announced_capacity ? 2 * s->announced_capacity : 256;
-        struct announced *announced = realloc(s->announced, more * sizeof *announced);
-        if (!announced)
-            return -ENOMEM;
-        s->announced = announced;
-        s->announced_capacity = more;
-    }
+    struct announced *announced =
+        gn_array_reserve(s->announced, s->n_announced, &s->announced_capacity, sizeof *announced);
+    if (!announced)
+        return -ENOMEM;
+    s->announced = announced;
     s->announced[s->n_announced++] = (struct announced){o->id, gn_object_made_by(o)};
     return gn_known_put(&s->objects_announced, o->id, o->kind);
 }

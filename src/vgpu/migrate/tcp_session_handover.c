@@ -22,6 +22,7 @@
 #include "vgpu/migrate/tcp_session_handover.h"
 #include "vgpu/migrate/route.h"
 
+#include "base/array.h"
 #include "vgpu/session/session_tcp_internal.h"
 
 #include "link/frame.h"
@@ -62,14 +63,10 @@ static int find_homes(struct gn_vgpu *v, struct homes *ret)
         const void *base = v->api->contents->home(v, o, &home.bytes);
         if (!base)
             continue;
-        if (ret->n == ret->capacity) {
-            const uint32_t more = ret->capacity ? 2 * ret->capacity : 64;
-            struct home *all = realloc(ret->all, more * sizeof *all);
-            if (!all)
-                return -ENOMEM;
-            ret->all = all;
-            ret->capacity = more;
-        }
+        struct home *all = gn_array_reserve(ret->all, ret->n, &ret->capacity, sizeof *all);
+        if (!all)
+            return -ENOMEM;
+        ret->all = all;
         home.base = base;
         ret->all[ret->n++] = home;
     }
@@ -117,15 +114,12 @@ struct gn_tcp_handover {
 
 static int add_run(struct gn_tcp_handover *h, const struct run *run)
 {
-    if (h->n == h->capacity) {
-        const uint32_t more = h->capacity ? 2 * h->capacity : 256;
-        struct run *runs =
-            h->n < GN_REMOTE_MAX_AREAS ? realloc(h->runs, more * sizeof *runs) : NULL;
-        if (!runs)
-            return -ENOMEM;
-        h->runs = runs;
-        h->capacity = more;
-    }
+    struct run *runs = h->n < GN_REMOTE_MAX_AREAS
+                           ? gn_array_reserve(h->runs, h->n, &h->capacity, sizeof *runs)
+                           : NULL;
+    if (!runs)
+        return -ENOMEM;
+    h->runs = runs;
     h->runs[h->n++] = *run;
     return 0;
 }
