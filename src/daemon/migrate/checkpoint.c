@@ -15,7 +15,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -70,7 +69,7 @@ int gn_checkpoint_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *
     if (!rc)
         rc = m ? gn_migration_set_file(c, &fd, err) : -ENOMEM;
     GN_FAULT("daemon-before-save");
-    if (!rc && gn_frame_push(&v->writer, GN_WORKER_SAVE, 0, 0, &how, sizeof how, &fd, 1))
+    if (!rc && gn_vgpus_push(v, GN_WORKER_SAVE, 0, &how, sizeof how, fd))
         rc = gn_fail(err, EPIPE, NULL, "its worker cannot be reached");
     explicit_bzero(how.key, sizeof how.key);
     gn_quota_close(c->quota, &fd);
@@ -79,8 +78,6 @@ int gn_checkpoint_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *
             gn_migration_cancel(m);
         return rc;
     }
-    if (gn_frame_writer_pending(&v->writer))
-        gn_loop_change(&v->daemon->loop, &v->control, EPOLLIN | EPOLLOUT);
     m->source_busy = true;
     gn_migration_attach(m, NULL);
     return 0;

@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -563,11 +562,8 @@ static bool take_segment(struct gn_vgpu_record *v, struct gn_frame_reader *reade
         return false;
     int fd = gn_frame_take_fd(reader, 0);
     v->n_segments++;
-    if (v->control.fd >= 0 &&
-        gn_frame_push(&v->writer, GN_WORKER_SEGMENT, 0, 0, &made, sizeof made, &fd, 1))
+    if (v->control.fd >= 0 && gn_vgpus_push(v, GN_WORKER_SEGMENT, 0, &made, sizeof made, fd))
         gn_vgpus_kill(v);
-    else if (v->control.fd >= 0 && gn_frame_writer_pending(&v->writer))
-        gn_loop_change(&v->daemon->loop, &v->control, EPOLLIN | EPOLLOUT);
     gn_quota_close(v->quota, &fd);
     return true;
 }

@@ -11,7 +11,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 
 #include "base/clock.h"
 #include "base/fault.h"
@@ -155,13 +154,11 @@ static void ask_save(struct gn_migration *m)
 {
     struct gn_vgpu_record *v = m->from;
     struct gn_error err;
-    if (gn_frame_push(&v->writer, GN_WORKER_SAVE, 0, 0, &m->how, sizeof m->how, &m->stream_fd, 1)) {
+    if (gn_vgpus_push(v, GN_WORKER_SAVE, 0, &m->how, sizeof m->how, m->stream_fd)) {
         gn_fail(&err, EPIPE, NULL, "its worker cannot be reached");
         (void)gn_migration_input(m, GN_TX_ON_FAILED, &err);
         return;
     }
-    if (gn_frame_writer_pending(&v->writer))
-        gn_loop_change(&v->daemon->loop, &v->control, EPOLLIN | EPOLLOUT);
     m->source_busy = true;
     m->asked_ns = gn_now_ns();
     gn_quota_close(v->quota, &m->stream_fd);
@@ -386,11 +383,9 @@ static void on_segment(struct gn_record_owner *o, struct gn_vgpu_record *v,
     /* A source that was not asked yet hands over all segments that it has. */
     if (v != m->from || m->tx.state == GN_TX_BOOTING || !n || n->control.fd < 0)
         return;
-    const int rc = gn_frame_push(&n->writer, GN_WORKER_SEGMENT, 0, 0, made, sizeof *made, &fd, 1);
+    const int rc = gn_vgpus_push(n, GN_WORKER_SEGMENT, 0, made, sizeof *made, fd);
     if (rc)
         gn_vgpus_unreachable(n, rc); /* the source goes on */
-    else if (gn_frame_writer_pending(&n->writer))
-        gn_loop_change(&n->daemon->loop, &n->control, EPOLLIN | EPOLLOUT);
 }
 
 static struct gn_vgpu_record *session_of(struct gn_record_owner *o, const struct gn_vgpu_record *v)
