@@ -65,7 +65,8 @@ int gn_checkpoint_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *
     }
     if (!rc && stop && getrandom(how.key, sizeof how.key, 0) != sizeof how.key)
         rc = gn_fail(err, EIO, NULL, "cannot get random numbers");
-    struct gn_migration *m = rc ? NULL : gn_migration_new(kind, &save_ops, v, c, seq, &how, err);
+    struct gn_migration *m =
+        rc ? NULL : gn_migration_new(kind, &save_ops, v, NULL, c, seq, &how, err);
     if (!rc)
         rc = m ? gn_migration_set_file(c, &fd, err) : -ENOMEM;
     GN_FAULT("daemon-before-save");
@@ -79,7 +80,6 @@ int gn_checkpoint_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *
         return rc;
     }
     m->source_busy = true;
-    gn_migration_attach(m, NULL);
     return 0;
 }
 
@@ -444,14 +444,13 @@ int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_re
     struct gn_vgpu_record *n = gn_vgpus_blank(v, err);
     if (!n)
         return -ENOMEM;
-    struct gn_migration *m =
-        gn_migration_new(GN_TX_RESTORE, &restore_ops, v, c, seq, &(struct gn_worker_save){0}, err);
+    struct gn_migration *m = gn_migration_new(GN_TX_RESTORE, &restore_ops, v, n, c, seq,
+                                              &(struct gn_worker_save){0}, err);
     if (!m) {
         gn_vgpus_leave(n);
         return -ENOMEM;
     }
     n->ring_at = wish->ring_at;
-    gn_migration_attach(m, n);
     int file_fd = -1, session_fd = -1, rc = gn_migration_set_file(c, &file_fd, err);
     if (!rc && v->session_ops->make_memory(n))
         rc = gn_fail(err, ENOMEM, NULL, "out of memory or descriptors");

@@ -43,7 +43,8 @@ struct gn_migration *gn_migration_of(const struct gn_vgpu_record *v)
 /* ---- begin and end */
 
 struct gn_migration *gn_migration_new(enum gn_transaction_kind kind,
-                                      const struct gn_migration_ops *ops, struct gn_vgpu_record *v,
+                                      const struct gn_migration_ops *ops,
+                                      struct gn_vgpu_record *from, struct gn_vgpu_record *to,
                                       struct gn_conn *asker, uint32_t seq,
                                       const struct gn_worker_save *how, struct gn_error *err)
 {
@@ -54,23 +55,19 @@ struct gn_migration *gn_migration_new(enum gn_transaction_kind kind,
     }
     *m = (struct gn_migration){.owner = {&owner_ops},
                                .ops = ops,
-                               .from = v,
+                               .from = from,
+                               .to = to,
                                .asker = asker,
                                .seq = seq,
                                .how = *how,
                                .stream_fd = -1,
                                .began_ns = gn_now_ns()};
     gn_transaction_begin(&m->tx, kind, (uint64_t)how->drain_timeout_ms * 1000000u, m->began_ns);
-    return m;
-}
-
-void gn_migration_attach(struct gn_migration *m, struct gn_vgpu_record *to)
-{
-    m->to = to;
-    m->from->owned_by = &m->owner;
+    from->owned_by = &m->owner;
     if (to)
         to->owned_by = &m->owner;
-    gn_vgpus_arm(m->from->daemon);
+    gn_vgpus_arm(from->daemon);
+    return m;
 }
 
 static void bury(struct gn_corpse *corpse)

@@ -167,7 +167,7 @@ int gn_migrate_outbound(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *
         rc = gn_fail(err, EINVAL, "use a gantry of gantryd's version",
                      "the descriptor for the vGPU's contents is no socket of the right kind");
     struct gn_migration *m =
-        rc ? NULL : gn_migration_new(GN_TX_OUTBOUND, &ops, v, c, seq, &how, err);
+        rc ? NULL : gn_migration_new(GN_TX_OUTBOUND, &ops, v, NULL, c, seq, &how, err);
     if (!m) {
         gn_quota_close(c->quota, &fd);
         return rc ? rc : -ENOMEM;
@@ -186,7 +186,6 @@ int gn_migrate_outbound(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *
         memcpy(m->how.key, what.ticket, sizeof m->how.key);
         memcpy(m->how.name, what.name, sizeof m->how.name);
     }
-    gn_migration_attach(m, NULL);
     /* The other gantryd may be of this machine, and compile the same kernels. */
     gn_cache_keep(v->daemon, v->cache);
     GN_FAULT("daemon-before-move-told");
