@@ -247,7 +247,6 @@ static int load_entry(struct load *l, enum gn_stream_table table, const struct g
             return load_released(l, e, err);
         if (e->kind == GN_SAVED_LINK)
             return load_link(l, e, err);
-        /* for gantryd, which has read it */
         if (e->kind == GN_STREAM_SESSION_STOP)
             return 0; /* gantryd has read it */
         return gn_fail(err, EBADMSG, NULL, "an entry is of an unknown kind");
@@ -334,10 +333,6 @@ int gn_vgpu_load(struct gn_vgpu *v, struct gn_stream_reader *r, struct gn_error 
          * connection with it unread.
          */
         else if (!rc && s.what == GN_STREAM_IS_ROUND && s.round->kind != GN_STREAM_STOP)
-            /*
-             * not for the stop's round: the source does not wait for it, and would leave it unread
-             * when it ends
-             */
             gn_vgpu_made(v, s.round->number);
         else if (!rc && s.what == GN_STREAM_IS_ROUND && v->delta_base)
             gn_delta_base_stops(v->delta_base);

@@ -107,7 +107,7 @@ static int receive_session(const struct gn_vgpu_session_ops *session, struct gn_
     boot->session_fd = gn_frame_take_fd(reader, GN_WORKER_HAND_SESSION);
     /* For a restore, the file has the position, and the program does not know it. */
     if (boot->file_fd < 0)
-        boot->ring_at = hand->ring_at; /* a file knows the position; a program does not */
+        boot->ring_at = hand->ring_at;
     boot->keeps = hand->keeps;
     boot->kept = session->in_program ? hand->kept : 0;
     for (int i = 0; i < 2; i++) {
@@ -161,32 +161,25 @@ static void send_retained(const struct gn_vgpu_boot *boot)
     free(ids);
 }
 
-/* The source writes over tcp. */
-static bool comes_over_tcp(const struct gn_vgpu *v)
+/* Tells the source, unless a file is it. A failed send is ignored: the source notices it. */
+static void send_ack(const struct gn_vgpu_boot *boot, uint16_t op, uint32_t number)
 {
-    return v->boot->route->copies_memory && v->boot->file_fd < 0;
+    struct gn_tcp to = {source_fd(boot), boot->load_tls};
+    if (boot->file_fd < 0 && boot->route->copies_memory)
+        (void)gn_frame_send_tcp(&to, GN_TRANSFER_HAND_MS, op, 0, number, NULL, 0);
+    else if (boot->file_fd < 0)
+        (void)gn_frame_send(to.fd, 0, op, 0, number, NULL, 0, NULL, 0);
 }
 
-/* A failed send is ignored: the source notices it. */
 void gn_vgpu_fits(struct gn_vgpu *v, bool others)
 {
-    struct gn_tcp far = {source_fd(v->boot), v->boot->load_tls};
-    if (comes_over_tcp(v))
-        (void)gn_frame_send_tcp(&far, GN_TRANSFER_HAND_MS, GN_WORKER_HAND_FITS, 0, others, NULL, 0);
-    else if (v->boot->file_fd < 0 && v->boot->load_fd >= 0) {
-        send_retained(v->boot);
-        (void)gn_frame_send(v->boot->load_fd, 0, GN_WORKER_HAND_FITS, 0, others, NULL, 0, NULL, 0);
-    }
+    send_retained(v->boot);
+    send_ack(v->boot, GN_WORKER_HAND_FITS, others);
 }
 
 void gn_vgpu_made(struct gn_vgpu *v, uint32_t round)
 {
-    /* A failed send is ignored: the source continues. */
-    struct gn_tcp far = {source_fd(v->boot), v->boot->load_tls};
-    if (comes_over_tcp(v))
-        (void)gn_frame_send_tcp(&far, GN_TRANSFER_HAND_MS, GN_WORKER_HAND_MADE, 0, round, NULL, 0);
-    else if (v->boot->file_fd < 0 && v->boot->load_fd >= 0)
-        (void)gn_frame_send(v->boot->load_fd, 0, GN_WORKER_HAND_MADE, 0, round, NULL, 0, NULL, 0);
+    send_ack(v->boot, GN_WORKER_HAND_MADE, round);
 }
 
 void gn_vgpu_begin_load(struct gn_vgpu *v)
