@@ -19,6 +19,7 @@
 #include "base/descriptor.h"
 #include "base/fault.h"
 #include "base/thread.h"
+#include "link/worker_hand.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -251,7 +252,7 @@ static int stand_still(struct gn_moving *m, struct gn_error *err)
         return 0;
     m->handed = true;
     GN_FAULT("program-stands");
-    const int rc = gn_session_hand_over_last(m->hand, ring_at);
+    const int rc = gn_worker_hand_position(m->hand, ring_at);
     return rc ? gn_fail(err, -rc, NULL, "the other gantryd's worker does not take the session") : 0;
 }
 

@@ -11,7 +11,7 @@
 #include "base/fault.h"
 #include "link/chunks.h"
 #include "link/frame.h"
-#include "link/worker_wire.h"
+#include "link/worker_hand.h"
 #include "link/tcp.h"
 #include "link/tls.h"
 #include "vgpu/migrate/tls_stream.h"
@@ -23,10 +23,8 @@
 #include "vgpu/migrate/tcp_session_handover.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* a disk may be slow; the command that writes the file gives up before */
 #define FILE_STALL_MS 120000u
@@ -49,54 +47,30 @@ static struct gn_tcp connection_of(const struct outbound *a)
     return (struct gn_tcp){a->fd, a->tls};
 }
 
-/* The descriptors that are handed over as stdout and stderr. */
-struct output {
-    int fds[2];
-    int opened[2]; /* those that had to be opened for it; -1: none */
-};
-
-/* An in-process program may have closed its stdout or stderr. */
-static struct output output_of_process(void)
+static int segment_of(void *vgpu, uint32_t index, uint64_t *ret_bytes)
 {
-    struct output o = {.opened = {-1, -1}};
-    for (int i = 0; i < 2; i++) {
-        const int fd = i ? STDERR_FILENO : STDOUT_FILENO;
-        o.fds[i] = gn_fd_is_open(fd) ? fd : (o.opened[i] = gn_fd_open("/dev/null", O_WRONLY));
-    }
-    return o;
+    const struct gn_segment *s = &((struct gn_vgpu *)vgpu)->segments[index];
+    *ret_bytes = s->bytes;
+    return s->fd;
 }
 
-static void close_output(struct output *o)
+static int fail_session(int rc, struct gn_error *err)
 {
-    gn_fd_close(o->opened[0]);
-    gn_fd_close(o->opened[1]);
+    return rc ? gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc))
+              : 0;
 }
 
 static int hand_over_session(struct gn_vgpu *v, int fd, struct gn_error *err)
 {
-    struct output output = output_of_process();
-    const uint32_t n = atomic_load_explicit(&v->n_segments, memory_order_acquire);
     v->retained = v->session->in_program ? gn_retained_promise() : 0;
-    const struct gn_worker_hand hand = {.ring_at = v->ring.head,
-                                        .n_segments = n,
-                                        .keeps = v->retained,
-                                        .kept = v->delta_base ? gn_delta_base_number(v->delta_base)
-                                                              : 0};
-    const int fds[GN_WORKER_HAND_FDS] = {[GN_WORKER_HAND_SESSION] = v->boot->session_fd,
-                                         [GN_WORKER_HAND_EVENTS] = v->boot->events.fd,
-                                         [GN_WORKER_HAND_DATA] = v->segments[0].fd,
-                                         [GN_WORKER_HAND_STDOUT] = output.fds[0],
-                                         [GN_WORKER_HAND_STDERR] = output.fds[1]};
-    int rc = gn_frame_send(fd, GN_TRANSFER_HAND_MS, GN_WORKER_HAND, 0, 0, &hand, sizeof hand, fds,
-                           GN_WORKER_HAND_FDS);
-    close_output(&output);
-    for (uint32_t i = 1; !rc && i < n; i++) {
-        const struct gn_link_segment_made made = {.index = i, .bytes = v->segments[i].bytes};
-        rc = gn_frame_send(fd, GN_TRANSFER_HAND_MS, GN_WORKER_HAND_SEGMENT, 0, 0, &made,
-                           sizeof made, &v->segments[i].fd, 1);
-    }
-    return rc ? gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc))
-              : 0;
+    const struct gn_worker_hand hand = {
+        .ring_at = v->ring.head,
+        .n_segments = atomic_load_explicit(&v->n_segments, memory_order_acquire),
+        .keeps = v->retained,
+        .kept = v->delta_base ? gn_delta_base_number(v->delta_base) : 0};
+    return fail_session(
+        gn_worker_hand_session(fd, &hand, v->boot->session_fd, v->boot->events.fd, segment_of, v),
+        err);
 }
 
 /*
@@ -137,48 +111,33 @@ static int check_no_descriptor_pending(struct gn_vgpu *v, struct gn_error *err)
                    : 0;
 }
 
-struct frame_target {
-    struct gn_tcp *to;
-    int timeout_ms;
-};
-
-static int send_frame(void *ctx, const struct gn_frame *f)
+static int send_frame(void *to, const struct gn_frame *f)
 {
-    const struct frame_target *c = ctx;
-    return gn_frame_send_tcp(c->to, c->timeout_ms, f->op, 0, f->seq, f->payload, f->n_payload);
+    return gn_frame_send_tcp(to, GN_TRANSFER_STALL_MS, f->op, 0, f->seq, f->payload, f->n_payload);
 }
 
 static int hand_over_tcp_session(struct gn_vgpu *v, const struct outbound *a, struct gn_error *err)
 {
     const struct gn_worker_hand_last last = {.ring_at = v->ring.head};
     struct gn_tcp to = connection_of(a);
-    struct frame_target frame_target = {&to, GN_TRANSFER_STALL_MS};
     struct gn_tcp_handover *session = NULL;
     int rc = gn_tcp_handover_new(v, a->route, &session, err);
     if (rc)
         return rc;
-    rc = gn_tcp_handover_send(session, send_frame, &frame_target);
+    rc = gn_tcp_handover_send(session, send_frame, &to);
     gn_tcp_handover_free(session);
     if (!rc)
         rc = gn_frame_send_tcp(&to, GN_TRANSFER_HAND_MS, GN_WORKER_HAND_LAST, 0, 0, &last,
                                sizeof last);
-    return rc ? gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc))
-              : 0;
+    return fail_session(rc, err);
 }
 
 /* Hands over the parts that changed until the end: the ring's position, stdout and stderr. */
 static int hand_over_position(struct gn_vgpu *v, const struct outbound *a, struct gn_error *err)
 {
-    const struct gn_worker_hand_last last = {.ring_at = v->ring.head};
-    const int fd = a->fd;
-    if (a->route->copies_memory)
-        return hand_over_tcp_session(v, a, err);
-    struct output output = output_of_process();
-    int rc = gn_frame_send(fd, GN_TRANSFER_HAND_MS, GN_WORKER_HAND_LAST, 0, 0, &last, sizeof last,
-                           output.fds, 2);
-    close_output(&output);
-    return rc ? gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc))
-              : 0;
+    return a->route->copies_memory
+               ? hand_over_tcp_session(v, a, err)
+               : fail_session(gn_worker_hand_position(a->fd, v->ring.head), err);
 }
 
 static int await_step(struct outbound *a, struct gn_frame_reader *made, uint32_t step,
