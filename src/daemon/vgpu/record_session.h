@@ -26,12 +26,9 @@ struct gn_vgpu_record;
 
 /* How a vGPU leaves for another gantryd. */
 struct gn_outbound_route {
-    bool by_tcp;        /* the other gantryd is reached by tcp; else by a Unix socket */
+    enum gn_worker_route route;
     bool source_by_tcp; /* the source itself writes to tcp; else `gantry` stands between */
     bool secure;        /* the program's session there uses TLS */
-    bool may_be_near;   /* the program may find that the other gantryd is on its own machine */
-    enum gn_worker_route route;
-    uint32_t save_flags; /* GN_WORKER_SAVE_*: of the source */
 };
 
 struct gn_record_session_ops {

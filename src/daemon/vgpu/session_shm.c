@@ -104,11 +104,10 @@ static int plan_outbound(const struct gn_vgpu_record *v, bool by_tcp, bool secur
     (void)v;
     (void)err;
     *ret = (struct gn_outbound_route){
-        .by_tcp = by_tcp,
+        .route = by_tcp ? GN_ROUTE_TCP : GN_ROUTE_SHM,
         /* A worker that was started without TLS has `gantry` speak it in its place. */
         .source_by_tcp = by_tcp && !secure,
-        .secure = by_tcp && secure,
-        .route = by_tcp ? GN_ROUTE_TCP : GN_ROUTE_SHM};
+        .secure = by_tcp && secure};
     return 0;
 }
 

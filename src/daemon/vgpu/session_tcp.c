@@ -92,12 +92,8 @@ static int plan_outbound(const struct gn_vgpu_record *v, bool by_tcp, bool secur
         return gn_fail(
             err, EOPNOTSUPP, "name tcp:HOST:PORT of another gantryd",
             "its program is attached over tcp, and cannot reach a socket of this machine");
-    *ret = (struct gn_outbound_route){.by_tcp = true,
-                                      .source_by_tcp = true,
-                                      .secure = v->secure,
-                                      .may_be_near = true,
-                                      .route = GN_ROUTE_TCP,
-                                      .save_flags = v->secure ? GN_WORKER_SAVE_TLS : 0};
+    *ret = (struct gn_outbound_route){
+        .route = GN_ROUTE_TCP, .source_by_tcp = true, .secure = v->secure};
     return 0;
 }
 
