@@ -313,10 +313,9 @@ int gn_vgpu_load(struct gn_vgpu *v, struct gn_stream_reader *r, struct gn_error 
      * from this machine and in the past, unless the machine was rebooted since.
      */
     const uint64_t now_ns = gn_now_ns(), then_ns = gn_stream_reader_about(r)->monotonic_ns;
-    const bool tcp = !v->session->shares_memory;
-    if (tcp && v->boot->file_fd >= 0
-            ? then_ns > now_ns
-            : v->boot->route->copies_memory && !v->boot->route->continues_stream)
+    const struct gn_route *route = v->boot->route;
+    if (route->copies_memory &&
+        (v->boot->file_fd >= 0 ? then_ns > now_ns : !route->continues_stream))
         l.clock_ahead_ns = (int64_t)(now_ns - then_ns);
     do {
         rc = gn_stream_next(r, &s);
