@@ -182,8 +182,7 @@ static int save_ahead(struct outbound *a, struct gn_save *s, struct gn_frame_rea
 {
     int rc = 0;
     for (uint32_t i = 0; !rc && i < a->how.n_ahead; i++) {
-        rc =
-            gn_save_ahead(s, a->how.bytes_per_s, (uint64_t)a->how.drain_timeout_ms * 1000000u, err);
+        rc = gn_save_ahead(s, err);
         GN_FAULT("move-ahead");
     }
     /*
@@ -199,8 +198,7 @@ static int save_ahead(struct outbound *a, struct gn_save *s, struct gn_frame_rea
             break;
         if (!gn_save_is_behind(s) && gn_now_ns() - before_ns < SOON_NS)
             break;
-        rc =
-            gn_save_ahead(s, a->how.bytes_per_s, (uint64_t)a->how.drain_timeout_ms * 1000000u, err);
+        rc = gn_save_ahead(s, err);
     }
     /* A connection that ends with unread data may lose data that it has sent. */
     if (!rc && a->route->copies_memory)
@@ -314,15 +312,8 @@ static int save_and_hand_over(struct gn_vgpu *v, struct outbound *a, struct gn_w
     int rc = file ? open_chunks(&chunks, &a->fd, err) : 0;
     if (!rc)
         rc = gn_stream_writer_create(&sink, &options, &w, err);
-    /*
-     * Contents in the program's memory stay there if the program waits for a restore; everything is
-     * sent if the destination does not share the program's memory.
-     */
     if (!rc)
-        rc =
-            gn_save_new(v, w, (file && !stops) || a->route->copies_memory, a->how.n_ahead, &s, err);
-    if (!rc && a->route->copies_memory)
-        gn_save_for_tcp(s);
+        rc = gn_save_new(v, w, &a->how, moved, &s, err);
     gn_frame_reader_init(&made, a->fd);
     if (a->route->copies_memory)
         made.tcp = &far.tcp;
@@ -343,38 +334,18 @@ static int save_and_hand_over(struct gn_vgpu *v, struct outbound *a, struct gn_w
         v->session->send_quiesced(v, a->how.mark);
     if (!rc && (stops || !file))
         rc = check_no_descriptor_pending(v, err);
-    if (!rc && file) {
+    if (!rc && file)
         describe_stop(v, &a->how, &stopped);
-        gn_save_checkpoint(s, &about);
-    }
-    if (!rc && stops && !v->session->shares_memory &&
-        !(rc = gn_tcp_handover_new(v, a->route, &session, err)))
-        gn_save_session(s, session);
+    if (!rc && stops && a->route->copies_memory)
+        rc = gn_tcp_handover_new(v, a->route, &session, err);
     if (!rc)
-        rc = gn_save_rest(s, err);
+        rc = gn_save_rest(s, file ? &about : NULL, session, err);
     if (!rc && file)
         rc = end_chunks(&chunks, err);
     GN_FAULT("move-told");
     if (!rc && !file)
         rc = hand_over_position(v, a, err);
-    if (!rc) {
-        const struct gn_stream_counts *counts = gn_stream_writer_counts(w);
-        const struct gn_save_figures *figures = gn_save_figures(s);
-        moved->bytes = counts->stream_bytes;
-        moved->pages = counts->pages;
-        moved->pages_zero = counts->pages_zero;
-        moved->ahead_ns = figures->ahead_ns;
-        moved->pages_total = figures->pages_total;
-        moved->pages_kept = figures->pages_kept;
-        moved->pages_ahead = figures->pages_ahead;
-        moved->pages_stop = figures->pages_stop;
-        moved->sampled = figures->sampled;
-        moved->hashed = figures->hashed;
-        moved->device = figures->device;
-        moved->read_bytes = figures->read_bytes;
-        moved->reported_ns = figures->reported_ns;
-        moved->driver_stays = v->session->in_program && v->driver_stays;
-    }
+    moved->driver_stays = v->session->in_program && v->driver_stays;
     gn_save_free(s);
     gn_tcp_handover_free(session);
     gn_stream_writer_destroy(w);
