@@ -476,28 +476,22 @@ void gn_transfer_save(struct gn_vgpu *v, int fd, const struct gn_worker_save *ho
     /* In this order: the saving thread changes the state, then clears `moving`. */
     const bool moving = atomic_exchange_explicit(&v->moving, true, memory_order_seq_cst),
                owned = gn_vgpu_state(&v->life) == GN_VGPU_OWNED;
-    if (!moving && !owned)
-        atomic_store_explicit(&v->moving, false, memory_order_seq_cst);
-    if (moving || !owned) {
-        gn_transfer_report(v, GN_WORKER_SAVED, &moved,
-                           gn_fail(&err, EBUSY, NULL, "it is being moved already"), &err);
-        gn_fd_close(fd);
-        free(a);
-        return;
-    }
+    int rc = 0;
     if (a)
         *a = (struct outbound){.vgpu = v, .fd = fd, .how = *how, .route = gn_route(how->route)};
-    int rc = 0;
-    if (!a)
+    if (moving || !owned)
+        rc = gn_fail(&err, EBUSY, NULL, "it is being moved already");
+    else if (!a)
         rc = gn_fail(&err, ENOMEM, NULL, "no memory left to migrate it");
     else if (!a->route)
         rc = gn_fail(&err, EPROTO, NULL, "gantryd named a route that does not exist");
     else if (gn_vgpu_start_thread(v, run_outbound, a, NULL))
         rc = gn_fail(&err, EAGAIN, NULL, "no thread can be started to migrate it");
-    if (rc) {
+    if (!rc)
+        return;
+    if (!moving)
         atomic_store_explicit(&v->moving, false, memory_order_seq_cst);
-        gn_transfer_report(v, GN_WORKER_SAVED, &moved, rc, &err);
-        gn_fd_close(fd);
-        free(a);
-    }
+    gn_transfer_report(v, GN_WORKER_SAVED, &moved, rc, &err);
+    gn_fd_close(fd);
+    free(a);
 }
