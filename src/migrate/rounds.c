@@ -69,8 +69,8 @@ struct gn_rounds {
     /* under lock */
     pthread_mutex_t lock;
     pthread_cond_t work;  /* hashing threads wait for: a round begins, slots are free, quit */
-    pthread_cond_t ready; /* the sending thread waits for: slots are ready, cancelled */
-    bool running, quit, cancelled;
+    pthread_cond_t ready; /* the sending thread waits for: slots are ready, an error */
+    bool running, quit;
     int error; /* the first error; after it no group is taken */
     struct order order;
     uint64_t taken, sent;  /* slots since the round began: [sent, taken) are in use */
@@ -95,8 +95,7 @@ static bool more_groups(const struct gn_rounds *r)
 
 static bool may_take(const struct gn_rounds *r)
 {
-    return r->running && !r->error && !r->cancelled && more_groups(r) &&
-           r->taken - r->sent < r->n_slots;
+    return r->running && !r->error && more_groups(r) && r->taken - r->sent < r->n_slots;
 }
 
 static void next_locked(struct gn_rounds *r, struct slot *s)
@@ -237,7 +236,7 @@ static bool wait_for_limit(struct gn_rounds *r, const struct gn_pacer *pacer,
         return true;
     uint64_t began = now;
     pthread_mutex_lock(&r->lock);
-    while (wait_ns && !r->cancelled && !r->error) {
+    while (wait_ns && !r->error) {
         uint64_t until = wait_ns < UINT64_C(1) << 62 ? now + wait_ns : UINT64_C(1) << 62;
         struct timespec ts = {.tv_sec = (time_t)(until / 1000000000u),
                               .tv_nsec = (long)(until % 1000000000u)};
@@ -245,7 +244,7 @@ static bool wait_for_limit(struct gn_rounds *r, const struct gn_pacer *pacer,
         now = gn_now_ns();
         wait_ns = gn_pacer_wait_ns(pacer, now);
     }
-    bool go_on = !r->cancelled && !r->error;
+    bool go_on = !r->error;
     pthread_mutex_unlock(&r->lock);
     stats->paced_ns += now - began;
     return go_on;
@@ -332,7 +331,7 @@ static void send_all(struct gn_rounds *r, struct gn_round_stats *stats)
     pthread_mutex_lock(&r->lock);
     for (;;) {
         struct slot *s = &r->slots[r->sent % r->n_slots];
-        bool failed = r->error || r->cancelled;
+        bool failed = r->error;
         if (r->sent == r->taken && (failed || !more_groups(r)))
             break;
         if (failed ? r->n_ready == r->taken - r->sent : r->sent < r->taken && s->ready) {
@@ -482,24 +481,14 @@ int gn_rounds_run(struct gn_rounds *r, const struct gn_round_options *options,
         gn_verify_undo(r->items[s->item].table, s->group, &s->v);
     }
     ret_stats->verify = r->sum;
-    error = r->cancelled ? -ECANCELED : r->error;
+    error = r->error;
     pthread_mutex_unlock(&r->lock);
     clean_up(r, n_items);
     ret_stats->total_ns = gn_now_ns() - t0;
-    if (error == -ECANCELED)
-        gn_fail(err, ECANCELED, "try again", "the migration was cancelled");
-    else if (error)
+    if (error)
         gn_fail(err, -error, "see the log of the other side", "pages could not be sent: %s",
                 strerror(-error));
     return error;
-}
-
-void gn_rounds_cancel(struct gn_rounds *r)
-{
-    pthread_mutex_lock(&r->lock);
-    r->cancelled = true;
-    pthread_cond_broadcast(&r->ready);
-    pthread_mutex_unlock(&r->lock);
 }
 
 static void init_conditions(struct gn_rounds *r)

@@ -55,7 +55,6 @@ struct world {
     /* used by the sending thread alone */
     uint64_t calls, digests_given;
     long fail_call_at;
-    long cancel_call_at;
 };
 
 static inline uint64_t draw_locked(struct world *w)
@@ -143,8 +142,6 @@ static inline int sink_call(struct world *w, struct buffer *b, uint64_t offset, 
     assert_int_equal(offset % w->hasher.page_bytes, 0);
     assert_true(n <= GN_PAGE_GROUP * w->hasher.page_bytes);
     w->calls++;
-    if (w->cancel_call_at && --w->cancel_call_at == 0)
-        gn_rounds_cancel(w->rounds);
     return w->fail_call_at && --w->fail_call_at == 0 ? -EPIPE : 0;
 }
 
