@@ -207,15 +207,3 @@ void gn_page_hasher_fini(struct gn_page_hasher *h)
     free(h->key);
     h->key = NULL;
 }
-
-int gn_page_hash_named(const char *name, enum gn_page_hash_kind *ret)
-{
-    static const char *const names[] = {"none", "xxh3", "nh", "xor256"};
-    for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
-        if (strcmp(name, names[i]) == 0) {
-            *ret = (enum gn_page_hash_kind)i;
-            return 0;
-        }
-    }
-    return -EINVAL;
-}

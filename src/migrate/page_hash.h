@@ -56,9 +56,6 @@ int gn_page_hasher_init(struct gn_page_hasher *h, enum gn_page_hash_kind kind, u
                         uint64_t seed, bool benchmark, struct gn_error *err);
 void gn_page_hasher_fini(struct gn_page_hasher *h);
 
-/* "none", "xxh3", "nh" or "xor256". -EINVAL for any other name. */
-int gn_page_hash_named(const char *name, enum gn_page_hash_kind *ret);
-
 /*
  * Computes the digest of n bytes, 1 to page_bytes, at any address, and writes h->digest_bytes. A
  * page's n never changes (only a buffer's last page is shorter than page_bytes), so digests of

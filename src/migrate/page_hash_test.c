@@ -174,14 +174,6 @@ static void hostile_parameters_are_refused(void **state)
                          -EINVAL);
     assert_int_equal(gn_page_hasher_init(&h, (enum gn_page_hash_kind)99, PAGE, 1, true, NULL),
                      -EINVAL);
-
-    enum gn_page_hash_kind kind;
-    assert_int_equal(gn_page_hash_named("nh", &kind), 0);
-    assert_int_equal(kind, GN_PAGE_HASH_NH);
-    assert_int_equal(gn_page_hash_named("xxh3", &kind), 0);
-    assert_int_equal(kind, GN_PAGE_HASH_XXH3);
-    assert_int_equal(gn_page_hash_named("md5", &kind), -EINVAL);
-    assert_int_equal(gn_page_hash_named("", &kind), -EINVAL);
 }
 
 static void keys_are_drawn_anew(void **state)
