@@ -286,7 +286,7 @@ int gn_vgpu_receive(struct gn_vgpu *v)
      * migration is given up.
      */
     const bool file = v->boot->file_fd >= 0;
-    struct gn_stream_fd from = GN_STREAM_FD(file ? v->boot->file_fd : source_fd(v->boot), -1, 0);
+    struct gn_stream_fd from = GN_STREAM_FD(file ? v->boot->file_fd : source_fd(v->boot), 0);
     struct gn_tls_stream far = {.tcp = {source_fd(v->boot), v->boot->load_tls}};
     const struct gn_stream_source source =
         v->boot->load_tls ? gn_tls_stream_source(&far) : gn_stream_source_of_fd(&from);

@@ -290,7 +290,7 @@ static int save_and_hand_over(struct gn_vgpu *v, struct outbound *a, struct gn_w
 {
     const bool file = a->how.flags & GN_WORKER_SAVE_FILE,
                stops = a->how.flags & GN_WORKER_SAVE_STOP;
-    struct gn_stream_fd to = GN_STREAM_FD(a->fd, -1, GN_TRANSFER_STALL_MS);
+    struct gn_stream_fd to = GN_STREAM_FD(a->fd, GN_TRANSFER_STALL_MS);
     struct gn_tls_stream far = {.tcp = connection_of(a), .stall_ms = GN_TRANSFER_STALL_MS};
     struct gn_chunks chunks = {.socket = -1};
     const struct gn_stream_sink sink = file     ? (struct gn_stream_sink){write_chunks, &chunks}
