@@ -286,9 +286,7 @@ static int find_parts(struct gn_tcp_handover *s, const struct gn_route *route)
         s->far.acknowledged = s->said.acknowledged;
         s->far.n_said = n_frames(&s->said);
     }
-    if (!rc && !route->session_from_program)
-        rc = find_homes(s->v, &s->homes);
-    if (!rc && !route->session_from_program)
+    if (!rc && !route->session_from_program && !(rc = find_homes(s->v, &s->homes)))
         rc = find_areas(s);
     if (!rc)
         rc = find_results(s);

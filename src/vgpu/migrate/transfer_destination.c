@@ -55,17 +55,18 @@ static int receive_segment(struct gn_vgpu_boot *boot, struct gn_frame_reader *re
     return rc;
 }
 
-/* The connection to a source that may be on another machine. */
-static int source_fd(const struct gn_vgpu_boot *boot)
+/* The connection to the source. Only one thread uses it, so any number of these may exist. */
+static struct gn_tcp source_of(const struct gn_vgpu_boot *boot)
 {
-    return boot->contents_fd >= 0 ? boot->contents_fd : boot->load_fd;
+    return (struct gn_tcp){boot->contents_fd >= 0 ? boot->contents_fd : boot->load_fd,
+                           boot->load_tls};
 }
 
 /* Greets such a source. */
 static int receive_remote_greeting(struct gn_vgpu_boot *boot)
 {
     const uint64_t deadline_ns = gn_now_ns() + FIRST_TIMEOUT_MS * UINT64_C(1000000);
-    struct gn_tcp from = {source_fd(boot), NULL};
+    struct gn_tcp from = source_of(boot);
     struct gn_frame_reader reader;
     struct gn_worker_hand hand;
     struct gn_tls_psk psk;
@@ -80,7 +81,7 @@ static int receive_remote_greeting(struct gn_vgpu_boot *boot)
         explicit_bzero(&psk, sizeof psk);
         if (rc)
             return rc;
-        from.tls = boot->load_tls;
+        from = source_of(boot);
     }
     gn_frame_reader_init(&reader, from.fd);
     reader.tcp = &from;
@@ -164,7 +165,7 @@ static void send_retained(const struct gn_vgpu_boot *boot)
 /* Tells the source, unless a file is it. A failed send is ignored: the source notices it. */
 static void send_ack(const struct gn_vgpu_boot *boot, uint16_t op, uint32_t number)
 {
-    struct gn_tcp to = {source_fd(boot), boot->load_tls};
+    struct gn_tcp to = source_of(boot);
     if (boot->file_fd < 0 && boot->route->copies_memory)
         (void)gn_frame_send_tcp(&to, GN_TRANSFER_HAND_MS, op, 0, number, NULL, 0);
     else if (boot->file_fd < 0)
@@ -199,7 +200,7 @@ void gn_vgpu_begin_load(struct gn_vgpu *v)
  */
 static int receive_remote_end(struct gn_vgpu *v, struct gn_error *err)
 {
-    struct gn_tcp far = {v->boot->contents_fd, v->boot->load_tls};
+    struct gn_tcp far = source_of(v->boot);
     struct gn_worker_hand_last last;
     struct gn_worker_hand_tcp hand;
     struct gn_frame_reader reader;
@@ -219,8 +220,7 @@ static int receive_remote_end(struct gn_vgpu *v, struct gn_error *err)
 }
 
 /* Takes the state of a tcp session. `from` is positioned behind the stream. */
-static int receive_tcp_session(struct gn_vgpu *v, struct gn_frame_reader *from,
-                               struct gn_error *err)
+static int receive_tcp_session(struct gn_vgpu *v, struct gn_frame_reader *from)
 {
     int rc = 0;
     while (!rc) {
@@ -228,9 +228,7 @@ static int receive_tcp_session(struct gn_vgpu *v, struct gn_frame_reader *from,
         rc = gn_frame_wait(from, GN_TRANSFER_STALL_MS, &f);
         rc = rc == 1 ? v->session->load_frame(v, &f) : rc ? rc : -EPROTO;
     }
-    if (rc > 0)
-        rc = v->session->loaded(v);
-    return rc ? gn_fail(err, -rc, NULL, "the program's session is missing") : 0;
+    return rc > 0 ? v->session->loaded(v) : rc;
 }
 
 /* Takes the position in the ring, stdout and stderr, after everything else. */
@@ -238,7 +236,7 @@ static int receive_position(struct gn_vgpu *v, struct gn_error *err)
 {
     struct gn_worker_hand_last last;
     struct gn_frame_reader reader;
-    struct gn_tcp far = {v->boot->load_fd, v->boot->load_tls};
+    struct gn_tcp far = source_of(v->boot);
     struct gn_frame f;
     int rc = 0;
     if (v->boot->route->session_from_program && (rc = receive_remote_end(v, err)))
@@ -247,13 +245,10 @@ static int receive_position(struct gn_vgpu *v, struct gn_error *err)
     const bool shares = v->session->shares_memory;
     if (!shares) {
         reader.tcp = &far;
-        rc = receive_tcp_session(v, &reader, err);
-        if (rc) {
-            gn_frame_reader_fini(&reader);
-            return rc;
-        }
+        rc = receive_tcp_session(v, &reader);
     }
-    rc = gn_frame_wait(&reader, GN_TRANSFER_HAND_MS, &f);
+    if (!rc)
+        rc = gn_frame_wait(&reader, GN_TRANSFER_HAND_MS, &f);
     if (rc == 1)
         rc = f.op == GN_WORKER_HAND_LAST && gn_frame_payload(&f, &last, sizeof last) &&
                      f.n_fds == (shares ? 2 : 0)
@@ -286,8 +281,8 @@ int gn_vgpu_receive(struct gn_vgpu *v)
      * migration is given up.
      */
     const bool file = v->boot->file_fd >= 0;
-    struct gn_stream_fd from = GN_STREAM_FD(file ? v->boot->file_fd : source_fd(v->boot), 0);
-    struct gn_tls_stream far = {.tcp = {source_fd(v->boot), v->boot->load_tls}};
+    struct gn_tls_stream far = {.tcp = source_of(v->boot)};
+    struct gn_stream_fd from = GN_STREAM_FD(file ? v->boot->file_fd : far.tcp.fd, 0);
     const struct gn_stream_source source =
         v->boot->load_tls ? gn_tls_stream_source(&far) : gn_stream_source_of_fd(&from);
     /*

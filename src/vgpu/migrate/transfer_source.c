@@ -261,12 +261,16 @@ static void describe_stop(struct gn_vgpu *v, const struct gn_worker_save *how,
     memcpy(ret->key, how->key, sizeof ret->key);
 }
 
+static int fail_file(int rc, struct gn_error *err)
+{
+    return rc ? gn_fail(err, -rc, NULL, "cannot hand over the file's contents: %s", strerror(-rc))
+              : 0;
+}
+
 /* Sends chunks to the command that writes a file. */
 static int write_chunks(void *ctx, struct iovec *iov, int n, struct gn_error *err)
 {
-    int rc = gn_chunks_write(ctx, iov, n, FILE_STALL_MS);
-    return rc ? gn_fail(err, -rc, NULL, "cannot hand over the file's contents: %s", strerror(-rc))
-              : 0;
+    return fail_file(gn_chunks_write(ctx, iov, n, FILE_STALL_MS), err);
 }
 
 static int open_chunks(struct gn_chunks *c, int *fd, struct gn_error *err)
@@ -275,13 +279,6 @@ static int open_chunks(struct gn_chunks *c, int *fd, struct gn_error *err)
     *fd = -1; /* c owns it */
     return rc ? gn_fail(err, -rc, "use a gantry of gantryd's version",
                         "the command that writes the file gave no memory for it: %s", strerror(-rc))
-              : 0;
-}
-
-static int end_chunks(struct gn_chunks *c, struct gn_error *err)
-{
-    int rc = gn_chunks_flush(c);
-    return rc ? gn_fail(err, -rc, NULL, "cannot hand over the file's contents: %s", strerror(-rc))
               : 0;
 }
 
@@ -341,7 +338,7 @@ static int save_and_hand_over(struct gn_vgpu *v, struct outbound *a, struct gn_w
     if (!rc)
         rc = gn_save_rest(s, file ? &about : NULL, session, err);
     if (!rc && file)
-        rc = end_chunks(&chunks, err);
+        rc = fail_file(gn_chunks_flush(&chunks), err);
     GN_FAULT("move-told");
     if (!rc && !file)
         rc = hand_over_position(v, a, err);
