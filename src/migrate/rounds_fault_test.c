@@ -241,14 +241,14 @@ static void nothing_leaks_when_making_fails(void **state)
     for (long n = 1, r = -ENOMEM; r; n++) {
         struct gn_page_hasher h;
         fail_allocation_at = n;
-        r = gn_page_hasher_init(&h, GN_PAGE_HASH_NH, PAGE, 1, false, NULL);
+        r = gn_page_hasher_init(&h, GN_PAGE_HASH_NH, PAGE, 1, NULL);
         fail_allocation_at = 0;
         assert_true(r == 0 || r == -ENOMEM);
         if (!r)
             gn_page_hasher_fini(&h);
     }
     struct gn_page_hasher h;
-    assert_int_equal(gn_page_hasher_init(&h, GN_PAGE_HASH_XXH3, PAGE, 1, false, NULL), 0);
+    assert_int_equal(gn_page_hasher_init(&h, GN_PAGE_HASH_XXH3, PAGE, 1, NULL), 0);
     for (long n = 1, r = -ENOMEM; r; n++) {
         struct gn_page_table *t = NULL;
         fail_allocation_at = n;

@@ -210,7 +210,7 @@ static inline void world_init(struct world *w, enum gn_page_hash_kind kind, uint
     for (unsigned i = 0; i < 8; i++)
         draw_locked(w);
     w->sink = (struct gn_page_sink){.data = sink_data, .zero = sink_zero, .ctx = w};
-    assert_int_equal(gn_page_hasher_init(&w->hasher, kind, page_bytes, seed + 1, true, NULL), 0);
+    assert_int_equal(gn_page_hasher_init(&w->hasher, kind, page_bytes, seed + 1, NULL), 0);
     assert_int_equal(gn_rounds_create(page_bytes, threads, &w->rounds, NULL), 0);
 }
 

@@ -37,10 +37,8 @@ void gn_delta_base_begin(struct gn_vgpu *v, uint64_t number)
     struct gn_error ignored;
     struct gn_delta_base *b = calloc(1, sizeof *b);
     if (!b ||
-        gn_page_hasher_init(&b->here, GN_PAGE_HASH_XXH3, GN_OUTGOING_PAGE_BYTES, 0, false,
-                            &ignored) ||
-        gn_page_hasher_init(&b->there, GN_PAGE_HASH_NH, GN_OUTGOING_PAGE_BYTES, 0, false,
-                            &ignored)) {
+        gn_page_hasher_init(&b->here, GN_PAGE_HASH_XXH3, GN_OUTGOING_PAGE_BYTES, 0, &ignored) ||
+        gn_page_hasher_init(&b->there, GN_PAGE_HASH_NH, GN_OUTGOING_PAGE_BYTES, 0, &ignored)) {
         if (b)
             gn_page_hasher_fini(&b->here);
         free(b);

@@ -58,9 +58,9 @@ int gn_outgoing_new(struct gn_vgpu *v, bool homes, struct gn_outgoing **ret, str
         return gn_fail(err, ENOMEM, NULL, "no memory left to send memory contents");
     out->v = v;
     out->homes = homes;
-    int rc = gn_page_hasher_init(&out->own[0], GN_PAGE_HASH_XXH3, PAGE_BYTES, 0, false, err);
+    int rc = gn_page_hasher_init(&out->own[0], GN_PAGE_HASH_XXH3, PAGE_BYTES, 0, err);
     if (!rc)
-        rc = gn_page_hasher_init(&out->own[1], GN_PAGE_HASH_NH, PAGE_BYTES, 0, false, err);
+        rc = gn_page_hasher_init(&out->own[1], GN_PAGE_HASH_NH, PAGE_BYTES, 0, err);
     if (!rc)
         rc = gn_rounds_create(PAGE_BYTES, N_HASHERS, &out->rounds, err);
     if (rc) {
