@@ -228,13 +228,11 @@ static void *hasher(void *arg)
 }
 
 /* Waits for the limit. Returns whether to continue. */
-static bool wait_for_limit(struct gn_rounds *r, const struct gn_pacer *pacer,
-                           struct gn_round_stats *stats)
+static bool wait_for_limit(struct gn_rounds *r, const struct gn_pacer *pacer)
 {
     uint64_t now = gn_now_ns(), wait_ns = gn_pacer_wait_ns(pacer, now);
     if (!wait_ns)
         return true;
-    uint64_t began = now;
     pthread_mutex_lock(&r->lock);
     while (wait_ns && !r->error) {
         uint64_t until = wait_ns < UINT64_C(1) << 62 ? now + wait_ns : UINT64_C(1) << 62;
@@ -246,7 +244,6 @@ static bool wait_for_limit(struct gn_rounds *r, const struct gn_pacer *pacer,
     }
     bool go_on = !r->error;
     pthread_mutex_unlock(&r->lock);
-    stats->paced_ns += now - began;
     return go_on;
 }
 
@@ -268,7 +265,7 @@ static int send_slot(struct gn_rounds *r, const struct slot *s, struct gn_pacer 
         uint64_t bytes =
             (n - 1) * r->page_bytes + gn_page_table_length(item->table, base + first + n - 1);
         uint64_t offset = (base + first) * r->page_bytes;
-        if (!zero && !wait_for_limit(r, pacer, stats))
+        if (!zero && !wait_for_limit(r, pacer))
             return -ECANCELED;
         uint64_t t0 = gn_now_ns();
         int error;
@@ -283,7 +280,6 @@ static int send_slot(struct gn_rounds *r, const struct slot *s, struct gn_pacer 
                                   s->v.content + first * r->page_bytes, bytes,
                                   known ? s->v.digests + first * digest_bytes : NULL);
         }
-        stats->send_ns += gn_now_ns() - t0;
         if (error)
             return error;
         if (!zero) {
@@ -292,12 +288,7 @@ static int send_slot(struct gn_rounds *r, const struct slot *s, struct gn_pacer 
             stats->sent_bytes += bytes;
         }
     }
-    if (!s->v.send || !r->sink->flush)
-        return 0;
-    uint64_t t0 = gn_now_ns();
-    int error = r->sink->flush(r->sink->ctx);
-    stats->send_ns += gn_now_ns() - t0;
-    return error;
+    return s->v.send && r->sink->flush ? r->sink->flush(r->sink->ctx) : 0;
 }
 
 static void free_slots_locked(struct gn_rounds *r)
@@ -359,11 +350,9 @@ static void send_all(struct gn_rounds *r, struct gn_round_stats *stats)
             pthread_mutex_lock(&r->lock);
             finish_locked(r, s);
         } else {
-            uint64_t t0 = gn_now_ns();
             r->sender_asleep = true;
             pthread_cond_wait(&r->ready, &r->lock);
             r->sender_asleep = false;
-            stats->waited_ns += gn_now_ns() - t0;
         }
     }
     r->running = false;
@@ -449,7 +438,6 @@ int gn_rounds_run(struct gn_rounds *r, const struct gn_round_options *options,
                   const struct gn_page_sink *sink, struct gn_round_stats *ret_stats,
                   struct gn_error *err)
 {
-    uint64_t t0 = gn_now_ns();
     memset(ret_stats, 0, sizeof *ret_stats);
     int error = prepare(r, items, n_items, err);
     if (error) {
@@ -484,7 +472,6 @@ int gn_rounds_run(struct gn_rounds *r, const struct gn_round_options *options,
     error = r->error;
     pthread_mutex_unlock(&r->lock);
     clean_up(r, n_items);
-    ret_stats->total_ns = gn_now_ns() - t0;
     if (error)
         gn_fail(err, -error, "see the log of the other side", "pages could not be sent: %s",
                 strerror(-error));

@@ -61,9 +61,6 @@ struct gn_round_options {
 struct gn_round_stats {
     struct gn_verify_stats verify;
     uint64_t sent_pages, sent_bytes; /* sent as data; zero pages are counted in verify.zero */
-    uint64_t total_ns, send_ns;      /* send_ns: the part spent in the sink */
-    /* of the sending thread: held back by the limit; waiting for the hashing threads */
-    uint64_t paced_ns, waited_ns;
 };
 
 struct gn_rounds;

@@ -222,7 +222,6 @@ static uint64_t verify(const struct group *v, uint64_t bits, uint64_t *ret_sampl
     b->hash_ns = gn_now_ns() - t0;
     b->n_pages = (uint32_t)__builtin_popcountll(bits);
     b->n_hashed = (uint32_t)__builtin_popcountll(bits & ~sampled);
-    slot->stats.sample_ns += b->sample_ns;
     slot->stats.hash_ns += b->hash_ns;
     *ret_sampled = sampled;
     return sampled | changed;
@@ -411,5 +410,4 @@ void gn_verify_stats_add(struct gn_verify_stats *sum, const struct gn_verify_sta
     sum->read_bytes += s->read_bytes;
     sum->verify_ns += s->verify_ns;
     sum->hash_ns += s->hash_ns;
-    sum->sample_ns += s->sample_ns;
 }
