@@ -34,18 +34,12 @@
 
 struct outbound {
     struct gn_vgpu *vgpu;
-    int fd;
-    struct gn_tls *tls; /* of a migration over tcp with TLS */
-    uint32_t n_made;    /* number of steps that the destination has reported as made */
+    struct gn_tcp to; /* the destination, or the command that writes a file */
+    uint32_t n_made;  /* number of steps that the destination has reported as made */
     struct gn_worker_save how;
+    bool file, stops; /* how.flags */
     const struct gn_route *route;
 };
-
-/* The connection to the destination. Only one thread uses it, so any number of these may exist. */
-static struct gn_tcp connection_of(const struct outbound *a)
-{
-    return (struct gn_tcp){a->fd, a->tls};
-}
 
 static int segment_of(void *vgpu, uint32_t index, uint64_t *ret_bytes)
 {
@@ -82,21 +76,20 @@ static int greet_remote_worker(struct outbound *a, struct gn_error *err)
     const struct gn_worker_hand hand = {.ring_at = a->vgpu->segments[0].bytes, .n_segments = 1};
     struct gn_tls_psk psk;
     int rc = 0;
-    gn_tcp_set_up(a->fd);
+    gn_tcp_set_up(a->to.fd);
     /* The destination builds programs before the stop, and reads nothing meanwhile. */
-    gn_tcp_set_patience(a->fd, GN_TRANSFER_STALL_MS);
+    gn_tcp_set_patience(a->to.fd, GN_TRANSFER_STALL_MS);
     if (a->how.flags & GN_WORKER_SAVE_TLS) {
         memcpy(psk.identity, a->how.name, sizeof psk.identity);
         memcpy(psk.key, a->how.key, sizeof psk.key);
         const struct gn_tls_config config = {.psk = &psk};
-        rc = gn_tls_connect(&config, a->fd, gn_now_ns() + GN_TRANSFER_HAND_MS * UINT64_C(1000000),
-                            &a->tls, err);
+        rc = gn_tls_connect(&config, a->to.fd,
+                            gn_now_ns() + GN_TRANSFER_HAND_MS * UINT64_C(1000000), &a->to.tls, err);
         explicit_bzero(&psk, sizeof psk);
     }
     if (rc)
         return rc;
-    struct gn_tcp to = connection_of(a);
-    rc = gn_frame_send_tcp(&to, GN_TRANSFER_HAND_MS, GN_WORKER_HAND, 0, 0, &hand, sizeof hand);
+    rc = gn_frame_send_tcp(&a->to, GN_TRANSFER_HAND_MS, GN_WORKER_HAND, 0, 0, &hand, sizeof hand);
     return rc ? gn_fail(err, -rc, NULL, "cannot reach the destination worker: %s", strerror(-rc))
               : 0;
 }
@@ -116,36 +109,33 @@ static int send_frame(void *to, const struct gn_frame *f)
     return gn_frame_send_tcp(to, GN_TRANSFER_STALL_MS, f->op, 0, f->seq, f->payload, f->n_payload);
 }
 
-static int hand_over_tcp_session(struct gn_vgpu *v, const struct outbound *a, struct gn_error *err)
+static int hand_over_tcp_session(struct gn_vgpu *v, struct outbound *a, struct gn_error *err)
 {
     const struct gn_worker_hand_last last = {.ring_at = v->ring.head};
-    struct gn_tcp to = connection_of(a);
     struct gn_tcp_handover *session = NULL;
     int rc = gn_tcp_handover_new(v, a->route, &session, err);
     if (rc)
         return rc;
-    rc = gn_tcp_handover_send(session, send_frame, &to);
+    rc = gn_tcp_handover_send(session, send_frame, &a->to);
     gn_tcp_handover_free(session);
     if (!rc)
-        rc = gn_frame_send_tcp(&to, GN_TRANSFER_HAND_MS, GN_WORKER_HAND_LAST, 0, 0, &last,
+        rc = gn_frame_send_tcp(&a->to, GN_TRANSFER_HAND_MS, GN_WORKER_HAND_LAST, 0, 0, &last,
                                sizeof last);
     return fail_session(rc, err);
 }
 
 /* Hands over the parts that changed until the end: the ring's position, stdout and stderr. */
-static int hand_over_position(struct gn_vgpu *v, const struct outbound *a, struct gn_error *err)
+static int hand_over_position(struct gn_vgpu *v, struct outbound *a, struct gn_error *err)
 {
     return a->route->copies_memory
                ? hand_over_tcp_session(v, a, err)
-               : fail_session(gn_worker_hand_position(a->fd, v->ring.head), err);
+               : fail_session(gn_worker_hand_position(a->to.fd, v->ring.head), err);
 }
 
 static int await_step(struct outbound *a, struct gn_frame_reader *made, uint32_t step,
                       struct gn_error *err)
 {
-    return a->how.flags & GN_WORKER_SAVE_FILE
-               ? 0
-               : gn_acks_made(made, GN_TRANSFER_STALL_MS, step, &a->n_made, err);
+    return a->file ? 0 : gn_acks_made(made, GN_TRANSFER_STALL_MS, step, &a->n_made, err);
 }
 
 /*
@@ -159,7 +149,7 @@ static int negotiate_devices(struct outbound *a, struct gn_save *s, struct gn_fr
     uint64_t *kept = NULL;
     /* A destination on another machine retains nothing. */
     const bool goes_back = a->vgpu->delta_base && !a->route->copies_memory;
-    if (a->how.flags & GN_WORKER_SAVE_FILE)
+    if (a->file)
         return gn_save_check(s, err);
     int rc = gn_save_devices(s, err);
     GN_FAULT("move-devices");
@@ -285,33 +275,31 @@ static int open_chunks(struct gn_chunks *c, int *fd, struct gn_error *err)
 static int save_and_hand_over(struct gn_vgpu *v, struct outbound *a, struct gn_worker_moved *moved,
                               bool *ret_closed, struct gn_error *err)
 {
-    const bool file = a->how.flags & GN_WORKER_SAVE_FILE,
-               stops = a->how.flags & GN_WORKER_SAVE_STOP;
-    struct gn_stream_fd to = GN_STREAM_FD(a->fd, GN_TRANSFER_STALL_MS);
-    struct gn_tls_stream far = {.tcp = connection_of(a), .stall_ms = GN_TRANSFER_STALL_MS};
+    struct gn_stream_fd to = GN_STREAM_FD(a->to.fd, GN_TRANSFER_STALL_MS);
+    struct gn_tls_stream far = {.tcp = a->to, .stall_ms = GN_TRANSFER_STALL_MS};
     struct gn_chunks chunks = {.socket = -1};
-    const struct gn_stream_sink sink = file     ? (struct gn_stream_sink){write_chunks, &chunks}
-                                       : a->tls ? gn_tls_stream_sink(&far)
-                                                : gn_stream_sink_of_fd(&to);
+    const struct gn_stream_sink sink = a->file     ? (struct gn_stream_sink){write_chunks, &chunks}
+                                       : a->to.tls ? gn_tls_stream_sink(&far)
+                                                   : gn_stream_sink_of_fd(&to);
     const struct gn_stream_options options = {.purpose =
-                                                  file ? GN_STREAM_CHECKPOINT : GN_STREAM_MOVE,
+                                                  a->file ? GN_STREAM_CHECKPOINT : GN_STREAM_MOVE,
                                               .api = v->api->name,
                                               .creator = "gantry"};
     struct gn_stream_stop stopped;
     const struct gn_saved_about about = {.vgpu_id = a->how.vgpu_id,
-                                         .stop = stops ? &stopped : NULL};
+                                         .stop = a->stops ? &stopped : NULL};
     struct gn_tcp_handover *session = NULL;
     struct gn_stream_writer *w = NULL;
     struct gn_save *s = NULL;
     struct gn_frame_reader made;
     gn_counter_set(&v->counters->save_round, 0);
     gn_counter_set(&v->counters->save_waits, 0);
-    int rc = file ? open_chunks(&chunks, &a->fd, err) : 0;
+    int rc = a->file ? open_chunks(&chunks, &a->to.fd, err) : 0;
     if (!rc)
         rc = gn_stream_writer_create(&sink, &options, &w, err);
     if (!rc)
         rc = gn_save_new(v, w, &a->how, moved, &s, err);
-    gn_frame_reader_init(&made, a->fd);
+    gn_frame_reader_init(&made, a->to.fd);
     if (a->route->copies_memory)
         made.tcp = &far.tcp;
     if (!rc)
@@ -324,23 +312,23 @@ static int save_and_hand_over(struct gn_vgpu *v, struct outbound *a, struct gn_w
      * use the short timeout again.
      */
     if (a->how.n_ahead && a->route->copies_memory)
-        gn_tcp_set_up(a->fd);
+        gn_tcp_set_up(a->to.fd);
     if (!rc)
         rc = quiesce(v, a, moved, ret_closed, err);
-    if (!rc && !file && !a->route->continues_stream)
+    if (!rc && !a->file && !a->route->continues_stream)
         v->session->send_quiesced(v, a->how.mark);
-    if (!rc && (stops || !file))
+    if (!rc && (a->stops || !a->file))
         rc = check_no_descriptor_pending(v, err);
-    if (!rc && file)
+    if (!rc && a->file)
         describe_stop(v, &a->how, &stopped);
-    if (!rc && stops && a->route->copies_memory)
+    if (!rc && a->stops && a->route->copies_memory)
         rc = gn_tcp_handover_new(v, a->route, &session, err);
     if (!rc)
-        rc = gn_save_rest(s, file ? &about : NULL, session, err);
-    if (!rc && file)
+        rc = gn_save_rest(s, a->file ? &about : NULL, session, err);
+    if (!rc && a->file)
         rc = fail_file(gn_chunks_flush(&chunks), err);
     GN_FAULT("move-told");
-    if (!rc && !file)
+    if (!rc && !a->file)
         rc = hand_over_position(v, a, err);
     moved->driver_stays = v->session->in_program && v->driver_stays;
     gn_save_free(s);
@@ -413,15 +401,14 @@ static void close_save_fd(struct gn_vgpu *v)
 
 static int begin_outbound(struct gn_vgpu *v, struct outbound *a, struct gn_error *err)
 {
-    const bool stops = a->how.flags & GN_WORKER_SAVE_STOP,
-               file = a->how.flags & GN_WORKER_SAVE_FILE;
     if (gn_vgpu_is_called_off(v))
         return gn_fail(err, ECANCELED, NULL, "the program ends");
-    if (!v->session->shares_memory && !a->route->copies_memory && (stops || !file))
+    if (!v->session->shares_memory && !a->route->copies_memory && (a->stops || !a->file))
         return gn_fail(err, EOPNOTSUPP, NULL, "its program is attached by another kind of link");
-    if (file)
+    if (a->file)
         return 0;
-    return a->route->copies_memory ? greet_remote_worker(a, err) : hand_over_session(v, a->fd, err);
+    return a->route->copies_memory ? greet_remote_worker(a, err)
+                                   : hand_over_session(v, a->to.fd, err);
 }
 
 static void *run_outbound(void *arg)
@@ -432,15 +419,15 @@ static void *run_outbound(void *arg)
     struct gn_error err = {{0}, {0}};
     bool closed = false;
     gn_objects_own_thread();
-    open_save_fd(v, a->fd);
+    open_save_fd(v, a->to.fd);
     GN_FAULT("move-begun");
-    const bool stops = a->how.flags & GN_WORKER_SAVE_STOP;
+    const bool stops = a->stops;
     int rc = begin_outbound(v, a, &err);
     GN_FAULT("move-handed");
     if (!rc)
         rc = save_and_hand_over(v, a, &moved, &closed, &err);
     close_save_fd(v);
-    struct gn_tcp left = connection_of(a); /* -1: owned by another now */
+    struct gn_tcp left = a->to; /* -1: owned by another now */
     if (!rc && a->route->copies_memory)
         v->sent_to = left;
     else if (!rc)
@@ -475,7 +462,12 @@ void gn_transfer_save(struct gn_vgpu *v, int fd, const struct gn_worker_save *ho
                owned = gn_vgpu_state(&v->life) == GN_VGPU_OWNED;
     int rc = 0;
     if (a)
-        *a = (struct outbound){.vgpu = v, .fd = fd, .how = *how, .route = gn_route(how->route)};
+        *a = (struct outbound){.vgpu = v,
+                               .to = {.fd = fd},
+                               .how = *how,
+                               .file = how->flags & GN_WORKER_SAVE_FILE,
+                               .stops = how->flags & GN_WORKER_SAVE_STOP,
+                               .route = gn_route(how->route)};
     if (moving || !owned)
         rc = gn_fail(&err, EBUSY, NULL, "it is being moved already");
     else if (!a)
