@@ -2,7 +2,6 @@
 #ifndef GN_MIGRATE_PAGE_HASH_H
 #define GN_MIGRATE_PAGE_HASH_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -7,7 +7,6 @@
  */
 #include "migrate/verify.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"

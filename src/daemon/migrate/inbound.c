@@ -14,7 +14,6 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fault.h"
@@ -28,7 +27,6 @@
 #include "daemon/tenants/memory.h"
 #include "daemon/vgpu/create.h"
 #include "daemon/vgpu/lifecycle.h"
-#include "daemon/vgpu/segments.h"
 #include "daemon/vgpu/worker.h"
 #include "shm/session_layout.h"
 

@@ -11,7 +11,6 @@
 #include <stdio.h>
 
 #include "control/control.h"
-#include "daemon/daemon.h"
 #include "daemon/migrate/migration.h"
 #include "daemon/process_stat.h"
 #include "daemon/vgpu/worker.h"

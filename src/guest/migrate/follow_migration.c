@@ -22,13 +22,11 @@
 #include "link/worker_hand.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #define CLAIM_NS UINT64_C(120000000000) /* a driver may take long to start */
 #define AHEAD_NS                                                                                   \

@@ -14,7 +14,6 @@
 #include "link/worker_hand.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>

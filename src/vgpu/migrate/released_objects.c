@@ -10,7 +10,6 @@
 #include "vgpu/migrate/save.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 struct list {
     struct gn_vobject **all;

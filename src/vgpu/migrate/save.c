@@ -21,7 +21,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define ENTRY_BYTES  256u /* limit for an entry without its contents */
 #define DEVICE_BYTES 65536u

@@ -19,12 +19,10 @@
 #include "vgpu/migrate/route.h"
 #include "vgpu/migrate/save.h"
 #include "vgpu/migrate/delta_base.h"
-#include "vgpu/migrate/tcp_session_handover.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define FIRST_TIMEOUT_MS 120000
 
