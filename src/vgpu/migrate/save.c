@@ -439,27 +439,19 @@ void gn_save_free(struct gn_save *s)
     free(s);
 }
 
-int gn_save_check(struct gn_save *s, struct gn_error *err)
-{
-    err->what[0] = 0;
-    const int rc = collect_state(s, err);
-    release_step(s);
-    return fail_save(s, rc, err);
-}
-
-int gn_save_devices(struct gn_save *s, struct gn_error *err)
+int gn_save_begin(struct gn_save *s, struct gn_error *err)
 {
     struct gn_vgpu *v = s->v;
+    const struct gn_stream_announce most = {.entries_bytes = (uint64_t)v->n_devices * DEVICE_BYTES,
+                                            .n_rounds = s->n_rounds};
+    const bool asks = !(s->how->flags & GN_WORKER_SAVE_FILE);
     err->what[0] = 0;
     int rc = collect_state(s, err);
-    if (!rc) {
-        const struct gn_stream_announce most = {
-            .entries_bytes = (uint64_t)v->n_devices * DEVICE_BYTES, .n_rounds = s->n_rounds};
+    if (!rc && asks)
         rc = gn_stream_announce(s->w, &most);
-    }
-    if (!rc)
+    if (!rc && asks)
         rc = v->api->contents->save_devices(v, s->w, s->objects, s->n_objects, s->now, s->n_now);
-    if (!rc)
+    if (!rc && asks)
         rc = gn_stream_flush(s->w);
     release_step(s);
     return fail_save(s, rc, err);

@@ -167,13 +167,11 @@ struct gn_saved_about {
     uint32_t vgpu_id;
     const struct gn_stream_stop *stop; /* NULL: the program continues */
 };
-/* Checks, before everything else and while the program runs, whether the vGPU can be saved. */
-int gn_save_check(struct gn_save *s, struct gn_error *err);
 /*
- * For a migration, before everything else and while the program runs: sends the devices, so that
- * the destination can refuse.
+ * Before everything else and while the program runs: checks whether the vGPU can be saved. Unless a
+ * file is written, sends the devices, so that the destination can refuse.
  */
-int gn_save_devices(struct gn_save *s, struct gn_error *err);
+int gn_save_begin(struct gn_save *s, struct gn_error *err);
 /*
  * The devices differ: objects are announced once more at the end, and everything but contents is
  * sent in advance even if contents are not (n_ahead 0).

@@ -132,10 +132,12 @@ static int hand_over_position(struct gn_vgpu *v, struct outbound *a, struct gn_e
                : fail_session(gn_worker_hand_position(a->to.fd, v->ring.head), err);
 }
 
-static int await_step(struct outbound *a, struct gn_frame_reader *made, uint32_t step,
-                      struct gn_error *err)
+/* Waits until the destination has made all steps so far. */
+static int await_steps(struct outbound *a, const struct gn_save *s, struct gn_frame_reader *made,
+                       struct gn_error *err)
 {
-    return a->file ? 0 : gn_acks_made(made, GN_TRANSFER_STALL_MS, step, &a->n_made, err);
+    return a->file ? 0
+                   : gn_acks_made(made, GN_TRANSFER_STALL_MS, gn_save_n_steps(s), &a->n_made, err);
 }
 
 /*
@@ -149,9 +151,9 @@ static int negotiate_devices(struct outbound *a, struct gn_save *s, struct gn_fr
     uint64_t *kept = NULL;
     /* A destination on another machine retains nothing. */
     const bool goes_back = a->vgpu->delta_base && !a->route->copies_memory;
+    int rc = gn_save_begin(s, err);
     if (a->file)
-        return gn_save_check(s, err);
-    int rc = gn_save_devices(s, err);
+        return rc;
     GN_FAULT("move-devices");
     if (!rc)
         rc = gn_acks_fits(made, GN_TRANSFER_STALL_MS, &others, goes_back ? &kept : NULL, &n_kept,
@@ -162,7 +164,7 @@ static int negotiate_devices(struct outbound *a, struct gn_save *s, struct gn_fr
     if (!rc && others)
         rc = gn_save_for_others(s, err);
     if (!rc && others)
-        rc = await_step(a, made, gn_save_n_steps(s), err);
+        rc = await_steps(a, s, made, err);
     return rc;
 }
 
@@ -182,7 +184,7 @@ static int save_ahead(struct outbound *a, struct gn_save *s, struct gn_frame_rea
         const uint64_t before_ns = gn_now_ns();
         gn_counter_set(&a->vgpu->counters->save_waits, 1);
         (void)gn_gate_await_helpers(a->vgpu, (uint64_t)a->how.drain_timeout_ms * 1000000u);
-        rc = await_step(a, made, gn_save_n_steps(s), err);
+        rc = await_steps(a, s, made, err);
         gn_counter_set(&a->vgpu->counters->save_waits, 0);
         if (rc)
             break;
@@ -192,7 +194,7 @@ static int save_ahead(struct outbound *a, struct gn_save *s, struct gn_frame_rea
     }
     /* A connection that ends with unread data may lose data that it has sent. */
     if (!rc && a->route->copies_memory)
-        rc = await_step(a, made, gn_save_n_steps(s), err);
+        rc = await_steps(a, s, made, err);
     return rc;
 }
 
