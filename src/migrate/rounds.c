@@ -291,16 +291,6 @@ static int send_slot(struct gn_rounds *r, const struct slot *s, struct gn_pacer 
     return s->v.send && r->sink->flush ? r->sink->flush(r->sink->ctx) : 0;
 }
 
-static void free_slots_locked(struct gn_rounds *r)
-{
-    /*
-     * The full ring stopped the hashing threads: wait until half of it is free before waking them,
-     * as in finish_locked.
-     */
-    if (r->idle_hashers && may_take(r) && r->taken - r->sent <= r->n_slots / 2)
-        pthread_cond_broadcast(&r->work);
-}
-
 static void commit_slot(struct gn_rounds *r, const struct slot *s)
 {
     const struct gn_page_table *t = r->items[s->item].table;
@@ -341,7 +331,9 @@ static void send_all(struct gn_rounds *r, struct gn_round_stats *stats)
             r->n_ready--;
             if (r->wake_at < r->n_slots / 2)
                 r->wake_at++;
-            free_slots_locked(r);
+            /* The full ring stopped the hashing threads; wake them as finish_locked does. */
+            if (r->idle_hashers && may_take(r) && r->taken - r->sent <= r->n_slots / 2)
+                pthread_cond_broadcast(&r->work);
         } else if (r->n_threads == 0) {
             struct gn_verify_how how;
             s = take_locked(r, &how);

@@ -283,12 +283,6 @@ static uint64_t count(uint64_t bits)
     return (uint64_t)__builtin_popcountll(bits);
 }
 
-/* Only a live round needs digests of the pages that it sends; no round follows a stop. */
-static bool needs_digest(const struct group *v)
-{
-    return v->how->kind == GN_ROUND_LIVE;
-}
-
 static int verify_pages(const struct group *v, uint64_t direct, uint64_t verified, uint64_t kernel)
 {
     struct gn_verify_slot *slot = v->slot;
@@ -316,7 +310,7 @@ static int verify_pages(const struct group *v, uint64_t direct, uint64_t verifie
     slot->stats.clean = count(verified & ~changed);
     slot->send = direct | changed;
     slot->known = fresh & slot->send;
-    if (needs_digest(v))
+    if (v->how->kind == GN_ROUND_LIVE) /* no round follows a stop and compares */
         record_digests(v, slot->send & kernel, fresh);
     find_zeros(v, slot->send);
     slot->stats.zero = count(slot->zero);
