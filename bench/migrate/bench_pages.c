@@ -37,7 +37,7 @@ void bench_hashes(void)
         const char *name;
         enum gn_page_hash_kind kind;
     } ours[] = {
-        {"xxh3", GN_PAGE_HASH_XXH3}, {"nh", GN_PAGE_HASH_NH}, {"xor256", GN_PAGE_HASH_XOR256}};
+        {"xxh3", GN_PAGE_HASH_XXH3}, {"nh", GN_PAGE_HASH_NH}, {"xor256", GN_PAGE_HASH_OTHER}};
     static const char *const others[] = {"md5", "sha1", "sha256", "sha512"};
     uint64_t bytes = UINT64_C(256) << 20;
     unsigned char *memory = aligned_alloc(PAGE, bytes);
@@ -48,7 +48,7 @@ void bench_hashes(void)
     printf("{");
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
         struct gn_page_hasher h;
-        need(gn_page_hasher_init(&h, ours[i].kind, PAGE, 0, true, NULL), "no hasher");
+        hasher_make(&h, ours[i].kind);
         unsigned char digest[GN_PAGE_DIGEST_MAX];
         uint64_t best = UINT64_MAX;
         for (unsigned turn = 0; turn < 5; turn++) {
@@ -175,7 +175,7 @@ static void overlap_row(struct pages *p, uint64_t bytes_per_s, unsigned pairs, c
         /* Sending alone: the same pages are known to be unsent, and nothing else is verified. */
         struct pages sending = *p;
         struct gn_page_hasher no_hash;
-        need(gn_page_hasher_init(&no_hash, GN_PAGE_HASH_NONE, PAGE, 0, true, NULL), "no hasher");
+        need(gn_page_hasher_init(&no_hash, GN_PAGE_HASH_NONE, PAGE, 0, NULL), "no hasher");
         need(gn_page_table_create(&no_hash, p->n * PAGE, false, 4, &sending.table), "no table");
         memset(sending.table->sent, 0xff, 8 * sending.table->n_groups);
         for (uint64_t g = 0; g < sending.table->n_groups; g++)

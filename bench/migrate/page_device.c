@@ -27,7 +27,7 @@ static double here(enum gn_page_hash_kind kind, const unsigned char *memory)
 {
     struct gn_page_hasher h;
     uint64_t best = UINT64_MAX;
-    need(gn_page_hasher_init(&h, kind, PAGE, 0, false, NULL), "no hasher");
+    need(gn_page_hasher_init(&h, kind, PAGE, 0, NULL), "no hasher");
     for (unsigned turn = 0; turn < TURNS; turn++) {
         uint64_t t0 = gn_now_ns();
         for (uint64_t i = 0; i < PAGES; i++)
@@ -46,7 +46,7 @@ static double there(const cl_icd_dispatch *cl, cl_context context, cl_device_id 
     struct gn_cl_page_hash *d;
     struct gn_error err;
     uint64_t best = UINT64_MAX;
-    need(gn_page_hasher_init(&h, GN_PAGE_HASH_NH, PAGE, 0, false, NULL), "no hasher");
+    need(gn_page_hasher_init(&h, GN_PAGE_HASH_NH, PAGE, 0, NULL), "no hasher");
     uint64_t began = gn_now_ns();
     if (gn_cl_page_hash_create(cl, context, device, h.key, PAGE, shape, &d, &err) ||
         gn_cl_page_hash_run(d, mem, BYTES, 0, 1, digests, &err))

@@ -199,7 +199,7 @@ void bench_load(const char *name, unsigned rounds_between)
     struct gn_rounds *r = rounds(0);
     struct tracked tracked[GN_ARRAY_SIZE(lengths)];
     struct gn_round_stats s;
-    need(gn_page_hasher_init(&h, GN_PAGE_HASH_XXH3, PAGE, 0, false, NULL), "no hasher");
+    need(gn_page_hasher_init(&h, GN_PAGE_HASH_XXH3, PAGE, 0, NULL), "no hasher");
     for (unsigned i = 0; i < GN_ARRAY_SIZE(lengths); i++)
         tracked_open(&tracked[i], &run, &h, lengths[i]);
     for (unsigned i = 0; i < rounds_between; i++)

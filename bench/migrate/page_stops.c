@@ -94,7 +94,7 @@ void bench_stops(const char *name, unsigned rounds_between)
         const char *name;
         enum gn_page_hash_kind kind;
     } hashes[] = {
-        {"none", GN_PAGE_HASH_NONE}, {"xor256", GN_PAGE_HASH_XOR256}, {"xxh3", GN_PAGE_HASH_XXH3}};
+        {"none", GN_PAGE_HASH_NONE}, {"xor256", GN_PAGE_HASH_OTHER}, {"xxh3", GN_PAGE_HASH_XXH3}};
     static const double gbits[] = {5, 7.5, 10};
     struct gn_page_hasher hashers[GN_ARRAY_SIZE(hashes)];
     struct tracked tracked[GN_ARRAY_SIZE(hashes)];
@@ -102,7 +102,7 @@ void bench_stops(const char *name, unsigned rounds_between)
     struct gn_run run;
     load_begin(&run, name);
     for (size_t i = 0; i < GN_ARRAY_SIZE(hashes); i++) {
-        need(gn_page_hasher_init(&hashers[i], hashes[i].kind, PAGE, 0, true, NULL), "no hasher");
+        hasher_make(&hashers[i], hashes[i].kind);
         tracked_open(&tracked[i], &run, &hashers[i], 4);
     }
     for (unsigned i = 0; i < rounds_between; i++)

@@ -50,6 +50,9 @@ struct line {
 _Noreturn void die(const char *what);
 void need(int r, const char *what);
 
+/* GN_PAGE_HASH_OTHER: XOR256, the fastest hash of gMig (3.3.1). */
+void hasher_make(struct gn_page_hasher *h, enum gn_page_hash_kind kind);
+
 void pages_make(struct pages *p, uint64_t n, enum gn_page_hash_kind kind);
 /* Everything is sent, unhurried; then pages change. */
 void pages_mix(struct pages *p, struct mix mix);

@@ -59,7 +59,7 @@ static int open_file(const char *path, bool writing)
 static void write_stream(const char *path, const struct gn_stream_hash *given,
                          enum gn_stream_packing packing)
 {
-    struct gn_stream_fd end = GN_STREAM_FD(open_file(path, true), -1, 0);
+    struct gn_stream_fd end = GN_STREAM_FD(open_file(path, true), 0);
     struct gn_stream_sink sink = gn_stream_sink_of_fd(&end);
     const struct gn_stream_options options = {
         .purpose = GN_STREAM_CHECKPOINT, .api = "bench", .packing = packing};
@@ -84,7 +84,7 @@ static void write_stream(const char *path, const struct gn_stream_hash *given,
 
 static void read_stream(const char *path)
 {
-    struct gn_stream_fd end = GN_STREAM_FD(open_file(path, false), -1, 0);
+    struct gn_stream_fd end = GN_STREAM_FD(open_file(path, false), 0);
     struct gn_stream_source source = gn_stream_source_of_fd(&end);
     struct gn_stream_limits limits = gn_stream_limits_default;
     struct gn_stream_section s = {0};

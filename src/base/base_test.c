@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests arithmetic, errors, texts, parts of a device, lists, vectors and room in memory. */
+#include "base/array.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/iov.h"
@@ -155,6 +156,26 @@ struct item {
     struct gn_list link;
 };
 
+/* The elements stay when the array moves. Where no room can be made, array and capacity stay. */
+static void array_grows_and_keeps_elements(void **state)
+{
+    uint32_t n = 0, capacity = 0, *all = NULL, most = UINT32_C(1) << 31;
+    (void)state;
+    for (; n < 1000; n++) {
+        uint32_t *more = gn_array_reserve(all, n, &capacity, sizeof *more);
+        assert_non_null(more);
+        assert_true(capacity > n);
+        all = more;
+        all[n] = n;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        assert_int_equal(all[i], i);
+    assert_ptr_equal(gn_array_reserve(all, capacity - 1, &capacity, sizeof *all), all);
+    assert_null(gn_array_reserve(all, most, &most, 1));
+    assert_int_equal(most, UINT32_C(1) << 31);
+    free(all);
+}
+
 static void list_keeps_order_while_removing(void **state)
 {
     struct gn_list head = GN_LIST_INIT(head);
@@ -248,6 +269,7 @@ int main(void)
         cmocka_unit_test(failures_carry_a_sentence),
         cmocka_unit_test(texts_are_cleaned),
         cmocka_unit_test(parts_are_what_people_write),
+        cmocka_unit_test(array_grows_and_keeps_elements),
         cmocka_unit_test(list_keeps_order_while_removing),
         cmocka_unit_test(bytes_are_dropped_off_the_front),
         cmocka_unit_test(room_is_what_machine_and_groups_leave),

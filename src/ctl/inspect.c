@@ -278,7 +278,7 @@ int gn_ctl_inspect(const struct gn_ctl_args *args)
     const char *path = args->rest[0];
     struct gn_inspected f = {0};
     struct loading l = {.f = &f};
-    struct gn_stream_fd file = GN_STREAM_FD(-1, -1, 0);
+    struct gn_stream_fd file = GN_STREAM_FD(-1, 0);
     struct gn_error why = {{0}, {0}}, err;
     if (!path) {
         gn_fail(&err, EINVAL, "write gantry inspect FILE", "no file is given");

@@ -67,7 +67,7 @@ static int take_entry(struct head *h, enum gn_stream_table table, const struct g
 /* Reads the tenant and the stop record, which precede the contents. */
 static int read_head(int fd, struct head *h, struct gn_error *err)
 {
-    struct gn_stream_fd file = GN_STREAM_FD(fd, -1, 0);
+    struct gn_stream_fd file = GN_STREAM_FD(fd, 0);
     const struct gn_stream_source source = gn_stream_source_of_fd(&file);
     struct gn_stream_section s = {0};
     struct gn_stream_entry e;

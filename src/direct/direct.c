@@ -109,7 +109,7 @@ static struct gn_direct *create(const char *api)
                                      .tell_fd = -1,
                                      .load_fd = -1,
                                      .file_fd = -1,
-                                     .far_fd = -1,
+                                     .contents_fd = -1,
                                      .ring = GN_SEGMENT_NONE,
                                      .events = GN_SEGMENT_NONE,
                                      .data = GN_SEGMENT_NONE,

@@ -81,8 +81,8 @@ enum gn_worker_op {
                                * order */
     GN_WORKER_HAND_AREA = 82, /* gn_worker_hand_area, and the bytes there */
     /*
-     * BESIDE: records that the program may not have received, in order. seq 0: bytes of whole small
-     * records; seq 1: one record, of DATA without the payload, which is in an area
+     * ROUTE_TCP_SAME_DAEMON: records that the program may not have received, in order. seq 0: bytes
+     * of whole small records; seq 1: one record, of DATA without the payload, which is in an area
      */
     GN_WORKER_HAND_SENT = 83,
 };
@@ -143,25 +143,31 @@ struct gn_worker_boot {
                            * descriptor is the stream, through which events and data come */
     uint64_t ring_at;     /* LOADS_FILE, with the file in the data area's place (tcp: in the
                            * session's place): the position in the request ring */
-    uint8_t load_name[GN_LINK_SESSION_BYTES],
-        load_key[GN_LINK_KEY_BYTES]; /* LOADS_WORKER with REMOTE_TLS: the source opens with TLS,
-                                      * and proves this key */
-    uint32_t load_tls;               /* LOADS_FAR: likewise */
-    uint32_t zero;
+    uint8_t load_name[GN_LINK_SESSION_BYTES], load_key[GN_LINK_KEY_BYTES]; /* with load_tls */
+    uint32_t load_tls; /* the source opens with TLS, and proves load_key */
+    uint32_t route;    /* LOADS_WORKER: enum gn_worker_route */
 };
 _Static_assert(sizeof(struct gn_worker_boot) == 408, "boot");
 
-#define GN_WORKER_LOADS_WORKER 1u /* session and vGPU come from the source worker */
+#define GN_WORKER_LOADS_WORKER 1u /* from the source worker, by `route` */
 #define GN_WORKER_LOADS_FILE                                                                       \
     2u /* the session comes from the program, the vGPU from a file; with tcp both come from the    \
         * file */
-#define GN_WORKER_LOADS_BESIDE                                                                     \
-    3u /* all comes from a worker of the same gantryd, without TLS, and the program's tcp stream   \
-        * continues unchanged */
 
-#define GN_WORKER_LOADS_FAR                                                                        \
-    4u /* the session comes from the program, the vGPU over tcp from a worker on another machine,  \
-        * in the data area's place */
+/*
+ * How a vGPU gets from its source to its destination. A route is two choices: the destination
+ * shares the program's memory, or the contents are copied; and the session is handed over as
+ * descriptors, or as the state of its tcp stream (vgpu/migrate/route.h).
+ */
+enum gn_worker_route {
+    GN_ROUTE_SHM, /* memory shared; descriptors. The program is on this machine before and after */
+    GN_ROUTE_TCP, /* memory copied; tcp stream. The program connects to another gantryd */
+    GN_ROUTE_TCP_SAME_DAEMON, /* memory copied; tcp stream, which continues: the program is not
+                               * told */
+    GN_ROUTE_TCP_TO_SHM,      /* memory copied; descriptors, which the program hands over itself:
+                               * it is on the destination's machine, where the vGPU was not */
+    GN_ROUTE_N
+};
 
 #define GN_WORKER_REMOTE_PLAIN 1u
 #define GN_WORKER_REMOTE_TLS   2u
@@ -197,16 +203,7 @@ _Static_assert(sizeof(struct gn_worker_lease) == 16 && sizeof(struct gn_worker_r
 
 #define GN_WORKER_SAVE_FILE 1u /* a checkpoint: no worker takes the session over */
 #define GN_WORKER_SAVE_STOP 2u /* a checkpoint after which the program stands still */
-#define GN_WORKER_SAVE_FAR                                                                         \
-    4u /* no descriptors are handed over: the stream is a tcp connection, and carries the session  \
-        * too */
-#define GN_WORKER_SAVE_TLS 8u /* by TLS, with `key` and its name */
-#define GN_WORKER_SAVE_BESIDE                                                                      \
-    16u /* FAR, to a worker of the same gantryd: the program is not told, and its stream           \
-         * continues there */
-#define GN_WORKER_SAVE_NEAR                                                                        \
-    32u /* FAR, to a worker that shares memory with the program: the program stops sending before  \
-         * the stop */
+#define GN_WORKER_SAVE_TLS  4u /* the connection uses TLS, with `key` and its name */
 struct gn_worker_save {
     uint32_t drain_timeout_ms;
     uint32_t n_ahead; /* rounds of contents sent while the program runs; 0: the program stands still
@@ -217,8 +214,9 @@ struct gn_worker_save {
                        * another one */
     uint8_t key[GN_LINK_STOP_KEY_BYTES];
     uint8_t name[GN_LINK_SESSION_BYTES];
-    uint32_t mark; /* FAR: the number sent to the program behind the last record of this worker */
-    uint32_t zero;
+    uint32_t mark;  /* ROUTE_TCP: the number sent to the program behind the last record of this
+                     * worker */
+    uint32_t route; /* enum gn_worker_route */
 };
 _Static_assert(sizeof(struct gn_worker_save) == 96, "save");
 
@@ -251,8 +249,8 @@ enum {
 };
 
 struct gn_worker_hand {
-    uint64_t ring_at;    /* position in the request ring: all before it has been served. FAR:
-                          * bytes of the data area */
+    uint64_t ring_at; /* position in the request ring: all before it has been served. Copied memory:
+                       * bytes of the data area */
     uint32_t n_segments; /* of data, including the first */
     uint32_t zero;
     /*
@@ -271,8 +269,8 @@ struct gn_worker_hand_tcp {
     uint64_t n_batches; /* complete batches of bulk data */
     uint32_t n_held;    /* number of HELD messages */
     uint32_t n_areas;
-    uint64_t first, acknowledged; /* BESIDE: positions in the stream to the program: the start of
-                                   * SAID, and of the last acknowledgement */
+    uint64_t first, acknowledged; /* ROUTE_TCP_SAME_DAEMON: positions in the stream to the program:
+                                   * the start of SAID, and of the last acknowledgement */
     uint32_t n_said;
     uint32_t zero;
 };

@@ -90,27 +90,6 @@ __attribute__((target("avx2"))) static void digest_nh_avx2(const struct gn_page_
 }
 #endif
 
-static void digest_xor256(const struct gn_page_hasher *h, const void *page, size_t n, void *ret)
-{
-    typedef uint64_t quad __attribute__((vector_size(32)));
-    quad a = {0}, b = {0};
-    size_t i = 0;
-    for (; i + 64 <= n; i += 64) {
-        quad x, y;
-        memcpy(&x, (const char *)page + i, 32);
-        memcpy(&y, (const char *)page + i + 32, 32);
-        a ^= x;
-        b ^= y;
-    }
-    a ^= b;
-    for (; i < n; i += 32) {
-        quad x = {0};
-        memcpy(&x, (const char *)page + i, n - i < 32 ? n - i : 32);
-        a ^= x;
-    }
-    memcpy(ret, &a, 32);
-}
-
 static uint64_t splitmix(uint64_t *state)
 {
     uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
@@ -137,7 +116,7 @@ static int fill(void *buf, size_t n, uint64_t *seed)
     return 0;
 }
 
-static int choose(struct gn_page_hasher *h, bool benchmark, struct gn_error *err)
+static int choose(struct gn_page_hasher *h, struct gn_error *err)
 {
     switch (h->kind) {
     case GN_PAGE_HASH_NONE:
@@ -155,21 +134,14 @@ static int choose(struct gn_page_hasher *h, bool benchmark, struct gn_error *err
 #endif
         h->digest_bytes = 32;
         return 0;
-    case GN_PAGE_HASH_XOR256:
-        if (!benchmark)
-            return gn_fail(
-                err, EPERM, "use xxh3",
-                "the page hash xor256 is for benchmarks: it cannot tell a page of zeros from a "
-                "page of equal words");
-        h->digest = digest_xor256;
-        h->digest_bytes = 32;
-        return 0;
+    case GN_PAGE_HASH_OTHER:
+        break;
     }
     return gn_fail(err, EINVAL, "use xxh3", "unknown page hash %u", (unsigned)h->kind);
 }
 
 int gn_page_hasher_init(struct gn_page_hasher *h, enum gn_page_hash_kind kind, uint32_t page_bytes,
-                        uint64_t seed, bool benchmark, struct gn_error *err)
+                        uint64_t seed, struct gn_error *err)
 {
     memset(h, 0, sizeof *h);
     if (page_bytes < GN_PAGE_BYTES_MIN || page_bytes > GN_PAGE_BYTES_MAX ||
@@ -178,7 +150,7 @@ int gn_page_hasher_init(struct gn_page_hasher *h, enum gn_page_hash_kind kind, u
                        "pages of %u bytes cannot be tracked", page_bytes);
     h->kind = kind;
     h->page_bytes = page_bytes;
-    int r = choose(h, benchmark, err);
+    int r = choose(h, err);
     if (r)
         return r;
 
@@ -206,16 +178,4 @@ void gn_page_hasher_fini(struct gn_page_hasher *h)
 {
     free(h->key);
     h->key = NULL;
-}
-
-int gn_page_hash_named(const char *name, enum gn_page_hash_kind *ret)
-{
-    static const char *const names[] = {"none", "xxh3", "nh", "xor256"};
-    for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
-        if (strcmp(name, names[i]) == 0) {
-            *ret = (enum gn_page_hash_kind)i;
-            return 0;
-        }
-    }
-    return -EINVAL;
 }

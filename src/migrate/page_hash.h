@@ -2,7 +2,6 @@
 #ifndef GN_MIGRATE_PAGE_HASH_H
 #define GN_MIGRATE_PAGE_HASH_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,15 +20,12 @@
  * hasher draws its own key, so its digests are meaningless to any other hasher.
  *
  * A program that crafts two contents with equal XXH3 digests can corrupt only its own migration.
- *
- * XOR256 is the paper's fastest hash. It cannot tell a page of zeros from a page of one repeated
- * word, nor detect swapped words, so a caller must declare that it runs a benchmark.
  */
 enum gn_page_hash_kind {
     GN_PAGE_HASH_NONE, /* no verification: every page that may have changed counts as changed */
     GN_PAGE_HASH_XXH3,
     GN_PAGE_HASH_NH,
-    GN_PAGE_HASH_XOR256,
+    GN_PAGE_HASH_OTHER, /* a benchmark's, which sets all of its hasher itself */
 };
 
 #define GN_PAGE_BYTES_MIN  4096u
@@ -49,15 +45,11 @@ struct gn_page_hasher {
 
 /*
  * seed, for NH: 0 draws the key from the system; any other value gives the same key each time, for
- * tests. benchmark: allow XOR256, which has no other use. Returns 0, -EINVAL (page_bytes, kind),
- * -EPERM (not allowed), -ENOMEM, or getrandom's error.
+ * tests. Returns 0, -EINVAL (page_bytes, kind), -ENOMEM, or getrandom's error.
  */
 int gn_page_hasher_init(struct gn_page_hasher *h, enum gn_page_hash_kind kind, uint32_t page_bytes,
-                        uint64_t seed, bool benchmark, struct gn_error *err);
+                        uint64_t seed, struct gn_error *err);
 void gn_page_hasher_fini(struct gn_page_hasher *h);
-
-/* "none", "xxh3", "nh" or "xor256". -EINVAL for any other name. */
-int gn_page_hash_named(const char *name, enum gn_page_hash_kind *ret);
 
 /*
  * Computes the digest of n bytes, 1 to page_bytes, at any address, and writes h->digest_bytes. A

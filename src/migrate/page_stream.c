@@ -8,9 +8,10 @@
 
 _Static_assert(sizeof(void *) == sizeof(uint64_t), "a memory's id is carried in a pointer");
 
-static int add(struct gn_page_stream *s, void *cookie, uint64_t offset, const void *data,
-               uint64_t n, const void *digests)
+static int put_data(void *ctx, void *cookie, uint64_t offset, const void *data, uint64_t n,
+                    const void *digests)
 {
+    struct gn_page_stream *s = ctx;
     s->memory = (uint64_t)(uintptr_t)cookie;
     s->runs[s->n_runs++] = (struct gn_stream_run){
         .first_page = offset / s->page_bytes,
@@ -21,15 +22,9 @@ static int add(struct gn_page_stream *s, void *cookie, uint64_t offset, const vo
     return 0;
 }
 
-static int put_data(void *ctx, void *cookie, uint64_t offset, const void *data, uint64_t n,
-                    const void *digests)
-{
-    return add(ctx, cookie, offset, data, n, digests);
-}
-
 static int put_zero(void *ctx, void *cookie, uint64_t offset, uint64_t n)
 {
-    return add(ctx, cookie, offset, NULL, n, NULL);
+    return put_data(ctx, cookie, offset, NULL, n, NULL);
 }
 
 static int flush(void *ctx)

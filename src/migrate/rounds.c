@@ -69,8 +69,8 @@ struct gn_rounds {
     /* under lock */
     pthread_mutex_t lock;
     pthread_cond_t work;  /* hashing threads wait for: a round begins, slots are free, quit */
-    pthread_cond_t ready; /* the sending thread waits for: slots are ready, cancelled */
-    bool running, quit, cancelled;
+    pthread_cond_t ready; /* the sending thread waits for: slots are ready, an error */
+    bool running, quit;
     int error; /* the first error; after it no group is taken */
     struct order order;
     uint64_t taken, sent;  /* slots since the round began: [sent, taken) are in use */
@@ -95,8 +95,7 @@ static bool more_groups(const struct gn_rounds *r)
 
 static bool may_take(const struct gn_rounds *r)
 {
-    return r->running && !r->error && !r->cancelled && more_groups(r) &&
-           r->taken - r->sent < r->n_slots;
+    return r->running && !r->error && more_groups(r) && r->taken - r->sent < r->n_slots;
 }
 
 static void next_locked(struct gn_rounds *r, struct slot *s)
@@ -229,15 +228,13 @@ static void *hasher(void *arg)
 }
 
 /* Waits for the limit. Returns whether to continue. */
-static bool wait_for_limit(struct gn_rounds *r, const struct gn_pacer *pacer,
-                           struct gn_round_stats *stats)
+static bool wait_for_limit(struct gn_rounds *r, const struct gn_pacer *pacer)
 {
     uint64_t now = gn_now_ns(), wait_ns = gn_pacer_wait_ns(pacer, now);
     if (!wait_ns)
         return true;
-    uint64_t began = now;
     pthread_mutex_lock(&r->lock);
-    while (wait_ns && !r->cancelled && !r->error) {
+    while (wait_ns && !r->error) {
         uint64_t until = wait_ns < UINT64_C(1) << 62 ? now + wait_ns : UINT64_C(1) << 62;
         struct timespec ts = {.tv_sec = (time_t)(until / 1000000000u),
                               .tv_nsec = (long)(until % 1000000000u)};
@@ -245,9 +242,8 @@ static bool wait_for_limit(struct gn_rounds *r, const struct gn_pacer *pacer,
         now = gn_now_ns();
         wait_ns = gn_pacer_wait_ns(pacer, now);
     }
-    bool go_on = !r->cancelled && !r->error;
+    bool go_on = !r->error;
     pthread_mutex_unlock(&r->lock);
-    stats->paced_ns += now - began;
     return go_on;
 }
 
@@ -269,7 +265,7 @@ static int send_slot(struct gn_rounds *r, const struct slot *s, struct gn_pacer 
         uint64_t bytes =
             (n - 1) * r->page_bytes + gn_page_table_length(item->table, base + first + n - 1);
         uint64_t offset = (base + first) * r->page_bytes;
-        if (!zero && !wait_for_limit(r, pacer, stats))
+        if (!zero && !wait_for_limit(r, pacer))
             return -ECANCELED;
         uint64_t t0 = gn_now_ns();
         int error;
@@ -284,7 +280,6 @@ static int send_slot(struct gn_rounds *r, const struct slot *s, struct gn_pacer 
                                   s->v.content + first * r->page_bytes, bytes,
                                   known ? s->v.digests + first * digest_bytes : NULL);
         }
-        stats->send_ns += gn_now_ns() - t0;
         if (error)
             return error;
         if (!zero) {
@@ -293,22 +288,7 @@ static int send_slot(struct gn_rounds *r, const struct slot *s, struct gn_pacer 
             stats->sent_bytes += bytes;
         }
     }
-    if (!s->v.send || !r->sink->flush)
-        return 0;
-    uint64_t t0 = gn_now_ns();
-    int error = r->sink->flush(r->sink->ctx);
-    stats->send_ns += gn_now_ns() - t0;
-    return error;
-}
-
-static void free_slots_locked(struct gn_rounds *r)
-{
-    /*
-     * The full ring stopped the hashing threads: wait until half of it is free before waking them,
-     * as in finish_locked.
-     */
-    if (r->idle_hashers && may_take(r) && r->taken - r->sent <= r->n_slots / 2)
-        pthread_cond_broadcast(&r->work);
+    return s->v.send && r->sink->flush ? r->sink->flush(r->sink->ctx) : 0;
 }
 
 static void commit_slot(struct gn_rounds *r, const struct slot *s)
@@ -332,7 +312,7 @@ static void send_all(struct gn_rounds *r, struct gn_round_stats *stats)
     pthread_mutex_lock(&r->lock);
     for (;;) {
         struct slot *s = &r->slots[r->sent % r->n_slots];
-        bool failed = r->error || r->cancelled;
+        bool failed = r->error;
         if (r->sent == r->taken && (failed || !more_groups(r)))
             break;
         if (failed ? r->n_ready == r->taken - r->sent : r->sent < r->taken && s->ready) {
@@ -351,7 +331,9 @@ static void send_all(struct gn_rounds *r, struct gn_round_stats *stats)
             r->n_ready--;
             if (r->wake_at < r->n_slots / 2)
                 r->wake_at++;
-            free_slots_locked(r);
+            /* The full ring stopped the hashing threads; wake them as finish_locked does. */
+            if (r->idle_hashers && may_take(r) && r->taken - r->sent <= r->n_slots / 2)
+                pthread_cond_broadcast(&r->work);
         } else if (r->n_threads == 0) {
             struct gn_verify_how how;
             s = take_locked(r, &how);
@@ -360,11 +342,9 @@ static void send_all(struct gn_rounds *r, struct gn_round_stats *stats)
             pthread_mutex_lock(&r->lock);
             finish_locked(r, s);
         } else {
-            uint64_t t0 = gn_now_ns();
             r->sender_asleep = true;
             pthread_cond_wait(&r->ready, &r->lock);
             r->sender_asleep = false;
-            stats->waited_ns += gn_now_ns() - t0;
         }
     }
     r->running = false;
@@ -450,7 +430,6 @@ int gn_rounds_run(struct gn_rounds *r, const struct gn_round_options *options,
                   const struct gn_page_sink *sink, struct gn_round_stats *ret_stats,
                   struct gn_error *err)
 {
-    uint64_t t0 = gn_now_ns();
     memset(ret_stats, 0, sizeof *ret_stats);
     int error = prepare(r, items, n_items, err);
     if (error) {
@@ -482,24 +461,13 @@ int gn_rounds_run(struct gn_rounds *r, const struct gn_round_options *options,
         gn_verify_undo(r->items[s->item].table, s->group, &s->v);
     }
     ret_stats->verify = r->sum;
-    error = r->cancelled ? -ECANCELED : r->error;
+    error = r->error;
     pthread_mutex_unlock(&r->lock);
     clean_up(r, n_items);
-    ret_stats->total_ns = gn_now_ns() - t0;
-    if (error == -ECANCELED)
-        gn_fail(err, ECANCELED, "try again", "the migration was cancelled");
-    else if (error)
+    if (error)
         gn_fail(err, -error, "see the log of the other side", "pages could not be sent: %s",
                 strerror(-error));
     return error;
-}
-
-void gn_rounds_cancel(struct gn_rounds *r)
-{
-    pthread_mutex_lock(&r->lock);
-    r->cancelled = true;
-    pthread_cond_broadcast(&r->ready);
-    pthread_mutex_unlock(&r->lock);
 }
 
 static void init_conditions(struct gn_rounds *r)

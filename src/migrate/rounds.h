@@ -61,9 +61,6 @@ struct gn_round_options {
 struct gn_round_stats {
     struct gn_verify_stats verify;
     uint64_t sent_pages, sent_bytes; /* sent as data; zero pages are counted in verify.zero */
-    uint64_t total_ns, send_ns;      /* send_ns: the part spent in the sink */
-    /* of the sending thread: held back by the limit; waiting for the hashing threads */
-    uint64_t paced_ns, waited_ns;
 };
 
 struct gn_rounds;
@@ -80,18 +77,12 @@ void gn_rounds_destroy(struct gn_rounds *r);
 
 /*
  * Runs one round; one at a time. After it returns, no thread touches items or sink. Returns 0;
- * -ECANCELED; the error of a source or the sink; -EINVAL (a table of another page size); -ENOMEM.
+ * the error of a source or the sink; -EINVAL (a table of another page size); -ENOMEM.
  * ret_stats is filled in any case.
  */
 int gn_rounds_run(struct gn_rounds *r, const struct gn_round_options *options,
                   const struct gn_round_item *items, size_t n_items,
                   const struct gn_page_sink *sink, struct gn_round_stats *ret_stats,
                   struct gn_error *err);
-
-/*
- * Ends the round in progress, and any later one, with -ECANCELED as soon as source and sink have
- * returned. Any thread.
- */
-void gn_rounds_cancel(struct gn_rounds *r);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each step of a migration fails once: the sink, a source, a device, an allocation, a thread, a
- * cancel. The round ends with the reason, no thread touches anything afterwards, nothing leaks
- * (under ASan), and the next attempt transfers everything.
+ * Each step of a migration fails once: the sink, a source, a device, an allocation, a thread. The
+ * round ends with the reason, no thread touches anything afterwards, nothing leaks (under ASan),
+ * and the next attempt transfers everything.
  */
 #include "migrate/rounds_world.h"
 
@@ -192,62 +192,6 @@ static void no_memory_in_a_round(void **state)
     assert_true(each_moment(1, arm_memory, -ENOMEM) >= 5);
 }
 
-static void cancelled_at_any_point(void **state)
-{
-    const long later = few() ? 17 : 1;
-    for (unsigned threads = 0; threads < 3; threads++) {
-        for (long n = 1;; n += n < 16 ? 1 : later) {
-            struct world w;
-            build(&w, threads, 77);
-            w.cancel_call_at = n;
-            uint64_t calls = w.calls;
-            int r = world_round(&w, LIVE, NULL);
-            bool happened = w.cancel_call_at == 0;
-            assert_int_equal(r, happened ? -ECANCELED : 0);
-            if (happened) {
-                assert_true(w.calls - calls >= (uint64_t)n);
-                /* No further round starts. */
-                calls = w.calls;
-                assert_int_equal(world_round(&w, STOP, NULL), -ECANCELED);
-                assert_int_equal(w.calls, calls);
-            }
-            world_fini(&w);
-            if (!happened)
-                break;
-        }
-    }
-}
-
-static void *cancel(void *rounds)
-{
-    gn_rounds_cancel(rounds);
-    return NULL;
-}
-
-/* At one byte a second the round would take a week. */
-static int cancel_in_the_sink(void *ctx, void *cookie, uint64_t offset, const void *data,
-                              uint64_t n, const void *digests)
-{
-    struct world *w = ctx;
-    pthread_t t;
-    if (w->calls++ == 0) {
-        assert_int_equal(pthread_create(&t, NULL, cancel, w->rounds), 0);
-        pthread_detach(t);
-    }
-    return 0;
-}
-
-static void cancelled_while_held_back(void **state)
-{
-    struct world w;
-    build(&w, 1, 5);
-    w.sink.data = cancel_in_the_sink;
-    struct gn_round_options o = LIVE;
-    o.bytes_per_s = 1;
-    assert_int_equal(world_round(&w, o, NULL), -ECANCELED);
-    world_fini(&w);
-}
-
 /* The limit holds the sender back for days: only a failing source can end that. */
 static int fail_when_the_sender_is_held_back(void *ctx, uint64_t offset, void *dst, uint64_t n)
 {
@@ -297,14 +241,14 @@ static void nothing_leaks_when_making_fails(void **state)
     for (long n = 1, r = -ENOMEM; r; n++) {
         struct gn_page_hasher h;
         fail_allocation_at = n;
-        r = gn_page_hasher_init(&h, GN_PAGE_HASH_NH, PAGE, 1, false, NULL);
+        r = gn_page_hasher_init(&h, GN_PAGE_HASH_NH, PAGE, 1, NULL);
         fail_allocation_at = 0;
         assert_true(r == 0 || r == -ENOMEM);
         if (!r)
             gn_page_hasher_fini(&h);
     }
     struct gn_page_hasher h;
-    assert_int_equal(gn_page_hasher_init(&h, GN_PAGE_HASH_XXH3, PAGE, 1, false, NULL), 0);
+    assert_int_equal(gn_page_hasher_init(&h, GN_PAGE_HASH_XXH3, PAGE, 1, NULL), 0);
     for (long n = 1, r = -ENOMEM; r; n++) {
         struct gn_page_table *t = NULL;
         fail_allocation_at = n;
@@ -324,8 +268,6 @@ int main(void)
         cmocka_unit_test(a_source_that_fails),
         cmocka_unit_test(a_device_that_fails),
         cmocka_unit_test(no_memory_in_a_round),
-        cmocka_unit_test(cancelled_at_any_point),
-        cmocka_unit_test(cancelled_while_held_back),
         cmocka_unit_test(a_source_that_fails_while_the_sender_is_held_back),
         cmocka_unit_test(nothing_leaks_when_making_fails),
     };

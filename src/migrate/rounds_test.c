@@ -449,7 +449,7 @@ static void hostile_sizes_are_refused(void **state)
     struct gn_page_hasher h;
     struct gn_page_table *t = NULL;
     struct gn_rounds *r = NULL;
-    assert_int_equal(gn_page_hasher_init(&h, GN_PAGE_HASH_XXH3, PAGE, 1, false, NULL), 0);
+    assert_int_equal(gn_page_hasher_init(&h, GN_PAGE_HASH_XXH3, PAGE, 1, NULL), 0);
     assert_int_equal(gn_page_table_create(&h, 0, false, 4, &t), -EINVAL);
     assert_int_equal(gn_page_table_create(&h, 1, false, 3, &t), -EINVAL);
     assert_int_equal(gn_page_table_create(&h, UINT64_MAX, false, 4, &t), -EFBIG);

@@ -12,7 +12,6 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
@@ -55,7 +54,6 @@ struct world {
     /* used by the sending thread alone */
     uint64_t calls, digests_given;
     long fail_call_at;
-    long cancel_call_at;
 };
 
 static inline uint64_t draw_locked(struct world *w)
@@ -143,8 +141,6 @@ static inline int sink_call(struct world *w, struct buffer *b, uint64_t offset, 
     assert_int_equal(offset % w->hasher.page_bytes, 0);
     assert_true(n <= GN_PAGE_GROUP * w->hasher.page_bytes);
     w->calls++;
-    if (w->cancel_call_at && --w->cancel_call_at == 0)
-        gn_rounds_cancel(w->rounds);
     return w->fail_call_at && --w->fail_call_at == 0 ? -EPIPE : 0;
 }
 
@@ -213,7 +209,7 @@ static inline void world_init(struct world *w, enum gn_page_hash_kind kind, uint
     for (unsigned i = 0; i < 8; i++)
         draw_locked(w);
     w->sink = (struct gn_page_sink){.data = sink_data, .zero = sink_zero, .ctx = w};
-    assert_int_equal(gn_page_hasher_init(&w->hasher, kind, page_bytes, seed + 1, true, NULL), 0);
+    assert_int_equal(gn_page_hasher_init(&w->hasher, kind, page_bytes, seed + 1, NULL), 0);
     assert_int_equal(gn_rounds_create(page_bytes, threads, &w->rounds, NULL), 0);
 }
 

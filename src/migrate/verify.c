@@ -7,7 +7,6 @@
  */
 #include "migrate/verify.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -222,7 +221,6 @@ static uint64_t verify(const struct group *v, uint64_t bits, uint64_t *ret_sampl
     b->hash_ns = gn_now_ns() - t0;
     b->n_pages = (uint32_t)__builtin_popcountll(bits);
     b->n_hashed = (uint32_t)__builtin_popcountll(bits & ~sampled);
-    slot->stats.sample_ns += b->sample_ns;
     slot->stats.hash_ns += b->hash_ns;
     *ret_sampled = sampled;
     return sampled | changed;
@@ -285,12 +283,6 @@ static uint64_t count(uint64_t bits)
     return (uint64_t)__builtin_popcountll(bits);
 }
 
-/* Only a live round needs digests of the pages that it sends; no round follows a stop. */
-static bool needs_digest(const struct group *v)
-{
-    return v->how->kind == GN_ROUND_LIVE;
-}
-
 static int verify_pages(const struct group *v, uint64_t direct, uint64_t verified, uint64_t kernel)
 {
     struct gn_verify_slot *slot = v->slot;
@@ -318,7 +310,7 @@ static int verify_pages(const struct group *v, uint64_t direct, uint64_t verifie
     slot->stats.clean = count(verified & ~changed);
     slot->send = direct | changed;
     slot->known = fresh & slot->send;
-    if (needs_digest(v))
+    if (v->how->kind == GN_ROUND_LIVE) /* no round follows a stop and compares */
         record_digests(v, slot->send & kernel, fresh);
     find_zeros(v, slot->send);
     slot->stats.zero = count(slot->zero);
@@ -411,5 +403,4 @@ void gn_verify_stats_add(struct gn_verify_stats *sum, const struct gn_verify_sta
     sum->read_bytes += s->read_bytes;
     sum->verify_ns += s->verify_ns;
     sum->hash_ns += s->hash_ns;
-    sum->sample_ns += s->sample_ns;
 }

@@ -52,8 +52,7 @@ struct gn_verify_stats {
     uint64_t clean;      /* of these, unchanged */
     uint64_t zero;       /* of the pages sent, zero pages, which are sent without data */
     uint64_t read_bytes; /* content read by the source's read() */
-    /* time of the thread: in total; for hashing; for sampling */
-    uint64_t verify_ns, hash_ns, sample_ns;
+    uint64_t verify_ns, hash_ns; /* time of the thread: in total; for hashing */
 };
 
 /*

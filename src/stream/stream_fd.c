@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sinks and sources on descriptors. Called on the one thread of a writer or reader. Every wait
- * ends: on progress, after the agreed time without progress, or when stop_fd becomes readable.
+ * ends: on progress, or after the agreed time without progress.
  */
 #include "base/clock.h"
 #include "base/iov.h"
@@ -37,41 +37,27 @@ static void detect_kind(struct gn_stream_fd *f)
     }
 }
 
-static int wait_for(struct gn_stream_fd *f, short what, struct gn_error *err)
+int gn_stream_wait(int fd, short events, uint32_t stall_ms, struct gn_error *err)
 {
-    struct pollfd p[2] = {{.fd = f->fd, .events = what}, {.fd = f->stop_fd, .events = POLLIN}};
-    uint64_t until_ns = gn_now_ns() + (uint64_t)f->stall_ms * 1000000;
+    struct pollfd p = {.fd = fd, .events = events};
+    uint64_t until_ns = gn_now_ns() + (uint64_t)stall_ms * 1000000;
     for (;;) {
         uint64_t now_ns = gn_now_ns();
-        int left_ms = !f->stall_ms         ? -1
+        int left_ms = !stall_ms            ? -1
                       : now_ns >= until_ns ? 0
                                            : (int)((until_ns - now_ns + 999999) / 1000000);
-        int n = poll(p, 2, left_ms);
+        int n = poll(&p, 1, left_ms);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
             return gn_fail(err, errno, NULL, "cannot wait for the stream's other end: %s",
                            strerror(errno));
-        if (p[1].revents)
-            return gn_fail(err, ECANCELED, NULL, "the transfer was given up");
         if (n == 0)
             return gn_fail(err, ETIMEDOUT,
                            "look whether the other side and the network between are alive",
-                           "the stream has not moved for %u ms", f->stall_ms);
+                           "the stream has not moved for %u ms", stall_ms);
         return 0;
     }
-}
-
-/*
- * A fast peer or a file never makes the caller wait, so stop_fd is checked before each piece as
- * well.
- */
-static int check_stop(const struct gn_stream_fd *f, struct gn_error *err)
-{
-    struct pollfd p = {.fd = f->stop_fd, .events = POLLIN};
-    if (f->stop_fd >= 0 && poll(&p, 1, 0) > 0)
-        return gn_fail(err, ECANCELED, NULL, "the transfer was given up");
-    return 0;
 }
 
 static int at_most(int n)
@@ -82,7 +68,7 @@ static int at_most(int n)
 static int fd_write(void *ctx, struct iovec *iov, int n, struct gn_error *err)
 {
     struct gn_stream_fd *f = ctx;
-    int rc = check_stop(f, err);
+    int rc = 0;
     detect_kind(f);
     for (gn_iov_advance(&iov, &n, 0); rc == 0 && n;) {
         ssize_t done;
@@ -96,7 +82,7 @@ static int fd_write(void *ctx, struct iovec *iov, int n, struct gn_error *err)
             f->n_bytes += (uint64_t)done;
             gn_iov_advance(&iov, &n, (size_t)done);
         } else if (done < 0 && errno == EAGAIN) {
-            rc = wait_for(f, POLLOUT, err);
+            rc = gn_stream_wait(f->fd, POLLOUT, f->stall_ms, err);
         } else if (done == 0 || errno != EINTR) {
             int code = done == 0 ? EIO : errno;
             return gn_fail(err, code,
@@ -111,7 +97,7 @@ static int fd_write(void *ctx, struct iovec *iov, int n, struct gn_error *err)
 static int fd_read(void *ctx, struct iovec *iov, int n, struct gn_error *err)
 {
     struct gn_stream_fd *f = ctx;
-    int rc = check_stop(f, err);
+    int rc = 0;
     detect_kind(f);
     for (gn_iov_advance(&iov, &n, 0); rc == 0 && n;) {
         ssize_t done;
@@ -127,7 +113,7 @@ static int fd_read(void *ctx, struct iovec *iov, int n, struct gn_error *err)
         } else if (done == 0) {
             return -ENODATA;
         } else if (errno == EAGAIN) {
-            rc = wait_for(f, POLLIN, err);
+            rc = gn_stream_wait(f->fd, POLLIN, f->stall_ms, err);
         } else if (errno != EINTR) {
             return gn_fail(err, errno, NULL, "cannot read the stream: %s", strerror(errno));
         }

@@ -16,6 +16,7 @@
 #include "link/frame.h"
 #include "shm/grant.h"
 #include "shm/segment.h"
+#include "vgpu/migrate/route.h"
 
 static int decode_boot(struct gn_frame_reader *reader, const struct gn_frame *f, struct gn_boot *b)
 {
@@ -113,6 +114,9 @@ static int map_segments(struct gn_boot *b, struct gn_vgpu_boot *v, struct gn_err
 
 int gn_boot_map(struct gn_boot *b, struct gn_vgpu_boot *v, struct gn_error *err)
 {
+    v->route = gn_route(b->wire.route);
+    if (!v->route)
+        return gn_fail(err, EPROTO, NULL, "gantryd named a route that does not exist");
     v->id = b->wire.vgpu_id;
     v->program = b->wire.program;
     v->tenant = b->wire.tenant;
@@ -125,10 +129,8 @@ int gn_boot_map(struct gn_boot *b, struct gn_vgpu_boot *v, struct gn_error *err)
         b->wire.loads && !(file && b->wire.remote) ? take_fd(b, GN_WORKER_BOOT_SESSION) : -1;
     v->file_fd =
         file ? take_fd(b, b->wire.remote ? GN_WORKER_BOOT_SESSION : GN_WORKER_BOOT_DATA) : -1;
-    v->near = b->wire.loads == GN_WORKER_LOADS_FAR;
-    v->far_fd = v->near ? take_fd(b, GN_WORKER_BOOT_DATA) : -1;
-    v->beside = b->wire.loads == GN_WORKER_LOADS_BESIDE;
-    v->far_secure = b->wire.load_tls != 0;
+    v->contents_fd = v->route->session_from_program ? take_fd(b, GN_WORKER_BOOT_DATA) : -1;
+    v->load_secure = b->wire.load_tls != 0;
     v->ring_at = b->wire.ring_at;
     v->tell_fd = take_fd(b, GN_WORKER_BOOT_GRANT_EVENT);
     v->takes_turns = b->wire.takes_turns != 0;
@@ -144,7 +146,8 @@ int gn_boot_map(struct gn_boot *b, struct gn_vgpu_boot *v, struct gn_error *err)
 
 void gn_vgpu_boot_fini(struct gn_vgpu_boot *v)
 {
-    const int fds[] = {v->session_fd, v->control_fd, v->tell_fd, v->load_fd, v->file_fd, v->far_fd};
+    const int fds[] = {v->session_fd, v->control_fd, v->tell_fd,
+                       v->load_fd,    v->file_fd,    v->contents_fd};
     struct gn_segment *const segments[] = {&v->ring, &v->events, &v->data, &v->counters,
                                            &v->grants};
     for (size_t i = 0; i < GN_ARRAY_SIZE(fds); i++)

@@ -65,11 +65,7 @@ struct gn_vgpu_boot {
      * this socket. -1: no.
      */
     int load_fd;
-    /*
-     * Tcp session, and the other worker belongs to the same gantryd: the tcp stream continues
-     * unchanged.
-     */
-    bool beside;
+    const struct gn_route *route; /* by which it comes (migrate/route.h); never NULL */
     /* Tcp session: the TLS state of load_fd, from gn_vgpu_receive_handover on; NULL: plain. */
     struct gn_tls *load_tls;
     /* Tcp session with TLS: name and key that the handover starts with. */
@@ -78,13 +74,9 @@ struct gn_vgpu_boot {
      * The state comes from this checkpoint file; with a tcp session the session does, too. -1: no.
      */
     int file_fd;
-    /*
-     * The state comes from a worker on another machine (far_fd), the session from the program over
-     * load_fd.
-     */
-    bool near;
-    int far_fd;      /* -1 unless `near` */
-    bool far_secure; /* far_fd uses TLS with the key above */
+    int contents_fd;  /* of the source, where the program hands over the session by load_fd; else
+                       * -1 */
+    bool load_secure; /* the connection to the source uses TLS with the key above */
     /*
      * Contents of memory objects (retained.h, delta_base.h). keeps: the number under which the
      * source retains them. kept: the number under which a program has retained this vGPU's. 0:

@@ -13,6 +13,7 @@
 #include "guarded.h"
 #include "link/frame.h"
 #include "vgpu/boot.h"
+#include "vgpu/migrate/route.h"
 
 #define AREA_BYTES   (UINT64_C(1) << 20)
 #define MOST_TOUCHED (UINT64_C(1) << 20) /* one chunk: a second one is refused */
@@ -27,6 +28,7 @@ static void begin(void)
          *events = v.events ? v.events : guarded_map(GN_EVENT_TABLE_BYTES);
     memset(&v, 0, sizeof v);
     memset(&h, 0, sizeof h);
+    boot.route = gn_route(GN_ROUTE_TCP);
     v.boot = &boot;
     v.session = &gn_vgpu_session_tcp;
     v.tcp = &h;

@@ -19,6 +19,7 @@
 #include "opencl_vgpu.h"
 #include "strict_driver.h"
 #include "vgpu/core/serve.h"
+#include "vgpu/migrate/route.h"
 #include "vgpu/migrate/transfer.h"
 
 #define DATA_BYTES (32u << 10)
@@ -64,6 +65,7 @@ static void once(void)
     boot.events = (struct gn_segment){-1, guarded_map(GN_EVENT_TABLE_BYTES), GN_EVENT_TABLE_BYTES};
     boot.counters = (struct gn_segment){-1, &counters, sizeof counters};
     boot.platform = &platform.base;
+    boot.route = gn_route(GN_ROUTE_SHM);
     platform.base.ops = &gn_cl_backend;
     platform.dispatch = &strict_driver;
     platform.n_devices = 1;

@@ -61,7 +61,7 @@ static void both_shapes_equal_the_plain_loop(void **state)
     for (size_t s = 0; s < sizeof page_sizes / sizeof *page_sizes; s++) {
         struct gn_page_hasher h;
         uint32_t page = page_sizes[s];
-        assert_int_equal(gn_page_hasher_init(&h, GN_PAGE_HASH_NH, page, 0, false, NULL), 0);
+        assert_int_equal(gn_page_hasher_init(&h, GN_PAGE_HASH_NH, page, 0, NULL), 0);
         for (int shape = 0; shape < 2; shape++) {
             struct gn_cl_page_hash *d = NULL;
             struct gn_error err = {0};
@@ -142,7 +142,7 @@ static void only_changed_pages_cross_the_bus(void **state)
         memset(bytes + 4096 * 10, 0, 4096 * 5);
         m.there = calloc(1, m.bytes);
         m.mem = buffer_of(bytes, m.bytes);
-        assert_int_equal(gn_page_hasher_init(&h, GN_PAGE_HASH_NH, 4096, 0, false, NULL), 0);
+        assert_int_equal(gn_page_hasher_init(&h, GN_PAGE_HASH_NH, 4096, 0, NULL), 0);
         assert_int_equal(
             gn_cl_page_hash_create(dev.cl, dev.context, dev.device, h.key, 4096, shape, &m.d, NULL),
             0);
@@ -213,7 +213,7 @@ static void a_driver_that_fails(void **state)
     struct gn_error err = {0};
     unsigned char digests[3 * 32], *bytes = random_bytes(3 * 4096);
     cl_mem mem = buffer_of(bytes, 3 * 4096);
-    assert_int_equal(gn_page_hasher_init(&h, GN_PAGE_HASH_NH, 4096, 0, false, NULL), 0);
+    assert_int_equal(gn_page_hasher_init(&h, GN_PAGE_HASH_NH, 4096, 0, NULL), 0);
     assert_int_equal(
         gn_cl_page_hash_create(&table, dev.context, dev.device, h.key, 4096, -1, &d, NULL), 0);
     assert_int_equal(gn_cl_page_hash_run(d, mem, 3 * 4096, 0, 3, digests, NULL), 0);

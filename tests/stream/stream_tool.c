@@ -24,7 +24,7 @@ static int refused(const struct gn_error *err)
 static int make(enum gn_stream_packing packing)
 {
     static unsigned char buffer[GN_SAMPLE_BUFFER_BYTES];
-    struct gn_stream_fd end = GN_STREAM_FD(1, -1, 10000);
+    struct gn_stream_fd end = GN_STREAM_FD(1, 10000);
     struct gn_stream_sink sink = gn_stream_sink_of_fd(&end);
     struct gn_stream_writer *w;
     struct gn_error err;
@@ -144,7 +144,7 @@ static int show(struct gn_stream_reader *r, const struct gn_stream_section *s)
 
 static int dump(void)
 {
-    struct gn_stream_fd end = GN_STREAM_FD(0, -1, 10000);
+    struct gn_stream_fd end = GN_STREAM_FD(0, 10000);
     struct gn_stream_source source = gn_stream_source_of_fd(&end);
     struct gn_stream_section s = {0};
     struct gn_stream_reader *r;

@@ -15,7 +15,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -60,15 +59,18 @@ int gn_checkpoint_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *
         .drain_timeout_ms = drain_timeout_ms, .flags = GN_WORKER_SAVE_FILE, .vgpu_id = v->id};
     const enum gn_transaction_kind kind = stop ? v->session_ops->stop_kind : GN_TX_SNAPSHOT;
     int fd = -1, rc = judge_checkpoint(v, stop, err);
-    if (stop)
-        how.flags |= GN_WORKER_SAVE_STOP | v->session_ops->save_flags;
+    if (stop) {
+        how.flags |= GN_WORKER_SAVE_STOP;
+        how.route = v->session_ops->route_here;
+    }
     if (!rc && stop && getrandom(how.key, sizeof how.key, 0) != sizeof how.key)
         rc = gn_fail(err, EIO, NULL, "cannot get random numbers");
-    struct gn_migration *m = rc ? NULL : gn_migration_new(kind, &save_ops, v, c, seq, &how, err);
+    struct gn_migration *m =
+        rc ? NULL : gn_migration_new(kind, &save_ops, v, NULL, c, seq, &how, err);
     if (!rc)
         rc = m ? gn_migration_set_file(c, &fd, err) : -ENOMEM;
     GN_FAULT("daemon-before-save");
-    if (!rc && gn_frame_push(&v->writer, GN_WORKER_SAVE, 0, 0, &how, sizeof how, &fd, 1))
+    if (!rc && gn_vgpus_push(v, GN_WORKER_SAVE, 0, &how, sizeof how, fd))
         rc = gn_fail(err, EPIPE, NULL, "its worker cannot be reached");
     explicit_bzero(how.key, sizeof how.key);
     gn_quota_close(c->quota, &fd);
@@ -77,10 +79,7 @@ int gn_checkpoint_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *
             gn_migration_cancel(m);
         return rc;
     }
-    if (gn_frame_writer_pending(&v->writer))
-        gn_loop_change(&v->daemon->loop, &v->control, EPOLLIN | EPOLLOUT);
     m->source_busy = true;
-    gn_migration_attach(m, NULL);
     return 0;
 }
 
@@ -445,14 +444,13 @@ int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_re
     struct gn_vgpu_record *n = gn_vgpus_blank(v, err);
     if (!n)
         return -ENOMEM;
-    struct gn_migration *m =
-        gn_migration_new(GN_TX_RESTORE, &restore_ops, v, c, seq, &(struct gn_worker_save){0}, err);
+    struct gn_migration *m = gn_migration_new(GN_TX_RESTORE, &restore_ops, v, n, c, seq,
+                                              &(struct gn_worker_save){0}, err);
     if (!m) {
         gn_vgpus_leave(n);
         return -ENOMEM;
     }
     n->ring_at = wish->ring_at;
-    gn_migration_attach(m, n);
     int file_fd = -1, session_fd = -1, rc = gn_migration_set_file(c, &file_fd, err);
     if (!rc && v->session_ops->make_memory(n))
         rc = gn_fail(err, ENOMEM, NULL, "out of memory or descriptors");

@@ -12,10 +12,8 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fault.h"
@@ -29,7 +27,6 @@
 #include "daemon/tenants/memory.h"
 #include "daemon/vgpu/create.h"
 #include "daemon/vgpu/lifecycle.h"
-#include "daemon/vgpu/segments.h"
 #include "daemon/vgpu/worker.h"
 #include "shm/session_layout.h"
 
@@ -177,28 +174,23 @@ static int choose_devices(const struct gn_platform_record *p, uint64_t mine,
                           const struct gn_control_about *about, struct gn_inbound *a,
                           struct gn_error *err)
 {
-    const uint32_t n = (uint32_t)__builtin_popcountll(mine);
+    const uint32_t n = (uint32_t)__builtin_popcountll(mine), n_choices = 2 * about->n_devices;
     bool chosen[GN_WORKER_MAX_DEVICES] = {false};
     a->devices = 0;
     if (about->n_devices > n)
         return gn_fail(err, ENODEV, "allow the tenant there as many: gantry tenant set --device",
                        "it has %u devices of its platform, and its tenant may use %u there",
                        about->n_devices, n);
-    for (uint32_t k = 0; k < about->n_devices; k++)
+    for (uint32_t choice = 0; choice < n_choices; choice++) {
+        const uint32_t k = choice % about->n_devices;
         for (uint32_t i = 0; i < p->n_devices && !chosen[k]; i++)
             if ((mine >> i & 1) && !(a->devices >> i & 1) &&
-                is_same(&p->devices[i], &about->devices[k])) {
+                (choice >= about->n_devices || is_same(&p->devices[i], &about->devices[k]))) {
                 a->devices |= UINT64_C(1) << i;
                 a->order[k] = (uint8_t)i;
                 chosen[k] = true;
             }
-    for (uint32_t k = 0; k < about->n_devices; k++)
-        for (uint32_t i = 0; i < p->n_devices && !chosen[k]; i++)
-            if ((mine >> i & 1) && !(a->devices >> i & 1)) {
-                a->devices |= UINT64_C(1) << i;
-                a->order[k] = (uint8_t)i;
-                chosen[k] = true;
-            }
+    }
     return a->devices ? 0 : gn_fail(err, EINVAL, NULL, "it has no devices");
 }
 
@@ -310,9 +302,11 @@ int gn_inbound_announce(struct gn_conn *c, const struct gn_control_about *about,
         rc = judge_memory(d, t, there.platform, about, err);
     if (!rc)
         rc = c->transport->get_stream(c, &fd, err);
-    struct gn_inbound *a = rc ? NULL : calloc(1, sizeof *a);
+    struct gn_inbound *a = rc ? NULL : malloc(sizeof *a);
     if (!rc && !a)
         rc = gn_fail(err, ENOMEM, NULL, "out of memory");
+    if (a)
+        *a = there;
     if (!rc && (getrandom(a->ticket, sizeof a->ticket, 0) != sizeof a->ticket ||
                 getrandom(a->name, sizeof a->name, 0) != sizeof a->name))
         rc = gn_fail(err, EIO, NULL, "cannot get random numbers");
@@ -326,9 +320,6 @@ int gn_inbound_announce(struct gn_conn *c, const struct gn_control_about *about,
     a->asker = c;
     gn_frame_string_set(a->tenant, sizeof a->tenant, t->rules.name);
     a->id = about->id;
-    a->platform = there.platform;
-    a->devices = there.devices;
-    memcpy(a->order, there.order, sizeof a->order);
     a->weight = about->weight;
     a->need_bytes = about->need_bytes;
     a->limit_bytes = about->limit_bytes;
@@ -542,8 +533,9 @@ static void on_boot(struct gn_record_owner *o, const struct gn_vgpu_record *v,
                     struct gn_worker_boot *boot)
 {
     const struct gn_inbound *a = of(o);
-    boot->loads = a->near ? GN_WORKER_LOADS_FAR : GN_WORKER_LOADS_WORKER;
-    boot->load_tls = a->near && a->secure;
+    boot->loads = GN_WORKER_LOADS_WORKER;
+    boot->route = a->near ? GN_ROUTE_TCP_TO_SHM : v->session_ops->route_inbound;
+    boot->load_tls = a->secure;
     if (a->named) {
         memcpy(boot->load_name, a->name, sizeof boot->load_name);
         memcpy(boot->load_key, a->ticket, sizeof boot->load_key);
@@ -562,11 +554,8 @@ static bool take_segment(struct gn_vgpu_record *v, struct gn_frame_reader *reade
         return false;
     int fd = gn_frame_take_fd(reader, 0);
     v->n_segments++;
-    if (v->control.fd >= 0 &&
-        gn_frame_push(&v->writer, GN_WORKER_SEGMENT, 0, 0, &made, sizeof made, &fd, 1))
+    if (v->control.fd >= 0 && gn_vgpus_push(v, GN_WORKER_SEGMENT, 0, &made, sizeof made, fd))
         gn_vgpus_kill(v);
-    else if (v->control.fd >= 0 && gn_frame_writer_pending(&v->writer))
-        gn_loop_change(&v->daemon->loop, &v->control, EPOLLIN | EPOLLOUT);
     gn_quota_close(v->quota, &fd);
     return true;
 }

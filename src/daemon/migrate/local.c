@@ -128,7 +128,7 @@ int gn_migrate_local(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v,
     const struct gn_worker_save how = {.drain_timeout_ms = wish->drain_timeout_ms,
                                        .n_ahead = wish->rounds,
                                        .bytes_per_s = wish->bandwidth_bytes,
-                                       .flags = v->session_ops->save_flags};
+                                       .route = v->session_ops->route_here};
     int stream[2];
     if (gn_migration_may_begin(v, err))
         return -1;
@@ -151,17 +151,18 @@ int gn_migrate_local(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v,
         return -1;
     }
     struct gn_migration *m =
-        gn_migration_new(into ? GN_TX_IN_PROCESS : GN_TX_LOCAL, &ops, v, c, seq, &how, err);
-    if (!m || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, stream) < 0) {
-        if (m)
-            gn_migration_cancel(m);
+        gn_migration_new(into ? GN_TX_IN_PROCESS : GN_TX_LOCAL, &ops, v, n, c, seq, &how, err);
+    if (!m) {
         gn_vgpus_leave(n);
-        return gn_fail(err, ENOMEM, NULL, "out of memory or descriptors");
+        return -ENOMEM;
+    }
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, stream) < 0) {
+        gn_migration_cancel(m);
+        return gn_fail(err, EMFILE, NULL, "out of memory or descriptors");
     }
     m->stream_fd = stream[0];
     m->where = to;
     n->serving = serving;
-    gn_migration_attach(m, n);
     int rc = v->session_ops->make_memory(n)
                  ? gn_fail(err, EMFILE, NULL, "out of memory or descriptors")
                  : gn_migration_lend(m, err);

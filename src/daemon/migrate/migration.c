@@ -11,7 +11,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 
 #include "base/clock.h"
 #include "base/fault.h"
@@ -44,7 +43,8 @@ struct gn_migration *gn_migration_of(const struct gn_vgpu_record *v)
 /* ---- begin and end */
 
 struct gn_migration *gn_migration_new(enum gn_transaction_kind kind,
-                                      const struct gn_migration_ops *ops, struct gn_vgpu_record *v,
+                                      const struct gn_migration_ops *ops,
+                                      struct gn_vgpu_record *from, struct gn_vgpu_record *to,
                                       struct gn_conn *asker, uint32_t seq,
                                       const struct gn_worker_save *how, struct gn_error *err)
 {
@@ -55,23 +55,19 @@ struct gn_migration *gn_migration_new(enum gn_transaction_kind kind,
     }
     *m = (struct gn_migration){.owner = {&owner_ops},
                                .ops = ops,
-                               .from = v,
+                               .from = from,
+                               .to = to,
                                .asker = asker,
                                .seq = seq,
                                .how = *how,
                                .stream_fd = -1,
                                .began_ns = gn_now_ns()};
     gn_transaction_begin(&m->tx, kind, (uint64_t)how->drain_timeout_ms * 1000000u, m->began_ns);
-    return m;
-}
-
-void gn_migration_attach(struct gn_migration *m, struct gn_vgpu_record *to)
-{
-    m->to = to;
-    m->from->owned_by = &m->owner;
+    from->owned_by = &m->owner;
     if (to)
         to->owned_by = &m->owner;
-    gn_vgpus_arm(m->from->daemon);
+    gn_vgpus_arm(from->daemon);
+    return m;
 }
 
 static void bury(struct gn_corpse *corpse)
@@ -155,13 +151,11 @@ static void ask_save(struct gn_migration *m)
 {
     struct gn_vgpu_record *v = m->from;
     struct gn_error err;
-    if (gn_frame_push(&v->writer, GN_WORKER_SAVE, 0, 0, &m->how, sizeof m->how, &m->stream_fd, 1)) {
+    if (gn_vgpus_push(v, GN_WORKER_SAVE, 0, &m->how, sizeof m->how, m->stream_fd)) {
         gn_fail(&err, EPIPE, NULL, "its worker cannot be reached");
         (void)gn_migration_input(m, GN_TX_ON_FAILED, &err);
         return;
     }
-    if (gn_frame_writer_pending(&v->writer))
-        gn_loop_change(&v->daemon->loop, &v->control, EPOLLIN | EPOLLOUT);
     m->source_busy = true;
     m->asked_ns = gn_now_ns();
     gn_quota_close(v->quota, &m->stream_fd);
@@ -386,11 +380,9 @@ static void on_segment(struct gn_record_owner *o, struct gn_vgpu_record *v,
     /* A source that was not asked yet hands over all segments that it has. */
     if (v != m->from || m->tx.state == GN_TX_BOOTING || !n || n->control.fd < 0)
         return;
-    const int rc = gn_frame_push(&n->writer, GN_WORKER_SEGMENT, 0, 0, made, sizeof *made, &fd, 1);
+    const int rc = gn_vgpus_push(n, GN_WORKER_SEGMENT, 0, made, sizeof *made, fd);
     if (rc)
         gn_vgpus_unreachable(n, rc); /* the source goes on */
-    else if (gn_frame_writer_pending(&n->writer))
-        gn_loop_change(&n->daemon->loop, &n->control, EPOLLIN | EPOLLOUT);
 }
 
 static struct gn_vgpu_record *session_of(struct gn_record_owner *o, const struct gn_vgpu_record *v)
@@ -402,8 +394,8 @@ static void on_boot(struct gn_record_owner *o, const struct gn_vgpu_record *v,
                     struct gn_worker_boot *boot)
 {
     (void)v;
-    boot->loads =
-        of(o)->tx.kind == GN_TX_RESTORE ? GN_WORKER_LOADS_FILE : of(o)->from->session_ops->loads;
+    boot->loads = of(o)->tx.kind == GN_TX_RESTORE ? GN_WORKER_LOADS_FILE : GN_WORKER_LOADS_WORKER;
+    boot->route = of(o)->from->session_ops->route_here;
 }
 
 static enum gn_record_saved saved(const struct gn_record_owner *o, const struct gn_vgpu_record *v)

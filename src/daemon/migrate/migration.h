@@ -57,14 +57,14 @@ struct gn_migration {
     struct gn_worker_moved out, in; /* the reports of the source and the destination */
 };
 
-/* A migration of v that nothing has happened to. NULL: no memory, and a sentence. */
+/* A migration that nothing has happened to. From now on the life cycles of its records are reported
+ * to it; `to` may be NULL. NULL: no memory, and a sentence; the records are as before. */
 struct gn_migration *gn_migration_new(enum gn_transaction_kind kind,
-                                      const struct gn_migration_ops *ops, struct gn_vgpu_record *v,
+                                      const struct gn_migration_ops *ops,
+                                      struct gn_vgpu_record *from, struct gn_vgpu_record *to,
                                       struct gn_conn *asker, uint32_t seq,
                                       const struct gn_worker_save *how, struct gn_error *err);
-/* Gives it its records: from now on their life cycles are reported to it. `to` may be NULL. */
-void gn_migration_attach(struct gn_migration *m, struct gn_vgpu_record *to);
-/* Takes back gn_migration_new() and gn_migration_attach(), without an answer to the asker. */
+/* Takes back gn_migration_new(), without an answer to the asker, and ends `to`. */
 void gn_migration_cancel(struct gn_migration *m);
 /* Makes the transaction's step and carries out its actions. 0, or -EPROTO: it is out of place. m
  * may be over then; its memory lasts until this turn of the loop is over. */

@@ -9,11 +9,9 @@
 #include "daemon/migrate/outbound.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fault.h"
@@ -30,7 +28,7 @@ static bool is_tcp(const char *address)
     return strncmp(address, "tcp:", 4) == 0;
 }
 
-static int read_where(const struct gn_outbound_route *route, const struct gn_control_wish *wish,
+static int read_where(const struct gn_vgpu_record *v, const struct gn_control_wish *wish,
                       struct gn_link_move *ret, struct gn_error *err)
 {
     memset(ret, 0, sizeof *ret);
@@ -41,10 +39,10 @@ static int read_where(const struct gn_outbound_route *route, const struct gn_con
         return gn_fail(err, ENAMETOOLONG, NULL, "the address is too long");
     memcpy(ret->address, wish->to, strlen(wish->to));
     /* The program knows whether it is on that machine. */
-    if (route->may_be_near && wish->near && strlen(wish->near) < sizeof ret->near && wish->kernel &&
-        gn_control_parse_hex(wish->kernel, ret->kernel, sizeof ret->kernel))
+    if (v->session_ops->may_become_shm && wish->near && strlen(wish->near) < sizeof ret->near &&
+        wish->kernel && gn_control_parse_hex(wish->kernel, ret->kernel, sizeof ret->kernel))
         memcpy(ret->near, wish->near, strlen(wish->near));
-    if (route->by_tcp &&
+    if (is_tcp(wish->to) &&
         (!wish->name || !gn_control_parse_hex(wish->name, ret->name, sizeof ret->name)))
         return gn_fail(err, EINVAL, "use a gantry of gantryd's version",
                        "the request brings no name of the gantryd at \"%.100s\"", wish->to);
@@ -160,14 +158,14 @@ int gn_migrate_outbound(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *
     if (!rc)
         rc = v->session_ops->plan_outbound(v, is_tcp(wish->to), wish->secure, &route, err);
     if (!rc)
-        rc = read_where(&route, wish, &what, err);
+        rc = read_where(v, wish, &what, err);
     if (!rc)
         rc = gn_migration_set_file(c, &fd, err);
     if (!rc && !is_stream_for(route.source_by_tcp, fd))
         rc = gn_fail(err, EINVAL, "use a gantry of gantryd's version",
                      "the descriptor for the vGPU's contents is no socket of the right kind");
     struct gn_migration *m =
-        rc ? NULL : gn_migration_new(GN_TX_OUTBOUND, &ops, v, c, seq, &how, err);
+        rc ? NULL : gn_migration_new(GN_TX_OUTBOUND, &ops, v, NULL, c, seq, &how, err);
     if (!m) {
         gn_quota_close(c->quota, &fd);
         return rc ? rc : -ENOMEM;
@@ -180,12 +178,12 @@ int gn_migrate_outbound(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *
     memcpy(m->address, what.address, sizeof m->address);
     m->how.mark = m->number;
     what.secure = route.secure;
-    m->how.flags = route.save_flags;
-    if (route.by_tcp) {
+    m->how.route = route.route;
+    if (route.secure && route.source_by_tcp) {
+        m->how.flags = GN_WORKER_SAVE_TLS;
         memcpy(m->how.key, what.ticket, sizeof m->how.key);
         memcpy(m->how.name, what.name, sizeof m->how.name);
     }
-    gn_migration_attach(m, NULL);
     /* The other gantryd may be of this machine, and compile the same kernels. */
     gn_cache_keep(v->daemon, v->cache);
     GN_FAULT("daemon-before-move-told");
@@ -227,20 +225,18 @@ bool gn_outbound_frame(struct gn_conn *c, const struct gn_frame *f)
 {
     struct gn_vgpu_record *v = c->vgpu;
     struct gn_migration *m = v ? gn_migration_of(v) : NULL;
+    const bool near = f->op == GN_LINK_COMES_NEAR;
     struct gn_link_error e;
     struct gn_link_ready r;
-    uint32_t flags = 0;
     if (m && (m->tx.kind != GN_TX_OUTBOUND || m->number != f->seq))
         m = NULL; /* it is over already; the program does not know yet */
     switch (f->op) {
     case GN_LINK_COMES:
     case GN_LINK_COMES_NEAR:
-        if (f->n_payload || !v)
+        if (f->n_payload || !v || (near && !v->session_ops->may_become_shm))
             return false;
-        if (f->op == GN_LINK_COMES_NEAR && !(flags = v->session_ops->near_save_flag))
-            return false;
-        if (m)
-            m->how.flags |= flags;
+        if (m && near)
+            m->how.route = GN_ROUTE_TCP_TO_SHM;
         return !m || gn_migration_input(m, GN_TX_ON_UP, NULL) == 0;
     case GN_LINK_STAY:
         return gn_frame_payload(f, &e, sizeof e) && gn_frame_string_ok(e.what, sizeof e.what) &&

@@ -11,7 +11,6 @@
 #include <stdio.h>
 
 #include "control/control.h"
-#include "daemon/daemon.h"
 #include "daemon/migrate/migration.h"
 #include "daemon/process_stat.h"
 #include "daemon/vgpu/worker.h"
@@ -36,32 +35,27 @@ static bool is_stopped(const struct gn_awaited_process *p)
            is_alive(p);
 }
 
-static void say_stopped(const struct gn_awaited_process *p, int code, struct gn_error *ret)
+static int fail_stopped(const struct gn_awaited_process *p, int code, struct gn_error *ret)
 {
     char fix[64];
     snprintf(fix, sizeof fix, "continue it with kill -CONT %d, then ask again", (int)p->pid);
-    if (p->program)
-        gn_fail(ret, code, fix, "the program \"%s\" (%d) is stopped", p->program, (int)p->pid);
-    else
-        gn_fail(ret, code, fix, "the worker %d is stopped", (int)p->pid);
+    return p->program ? gn_fail(ret, code, fix, "the program \"%s\" (%d) is stopped", p->program,
+                                (int)p->pid)
+                      : gn_fail(ret, code, fix, "the worker %d is stopped", (int)p->pid);
 }
 
 int gn_refuse_stopped_program(const struct gn_vgpu_record *v, struct gn_error *err)
 {
     struct gn_awaited_process p;
-    if (!gn_vgpus_program(v, &p) || gn_process_state(p.pid) != 'T' || !is_alive(&p))
-        return 0;
-    say_stopped(&p, EBUSY, err);
-    return -EBUSY;
+    return gn_vgpus_program(v, &p) && gn_process_state(p.pid) == 'T' && is_alive(&p)
+               ? fail_stopped(&p, EBUSY, err)
+               : 0;
 }
 
 int gn_refuse_stopped_worker(const struct gn_vgpu_record *v, struct gn_error *err)
 {
     struct gn_awaited_process p;
-    if (!v->serving->process(v, &p) || !is_stopped(&p))
-        return 0;
-    say_stopped(&p, EBUSY, err);
-    return -EBUSY;
+    return v->serving->process(v, &p) && is_stopped(&p) ? fail_stopped(&p, EBUSY, err) : 0;
 }
 
 static bool look(struct gn_stop_watch *w, const struct gn_awaited_process *awaited, unsigned n,
@@ -78,8 +72,7 @@ static bool look(struct gn_stop_watch *w, const struct gn_awaited_process *await
         }
         if (now_ns - w->since_ns < limit_ns)
             return false;
-        say_stopped(&awaited[i], ETIMEDOUT, err);
-        return true;
+        return fail_stopped(&awaited[i], ETIMEDOUT, err) < 0;
     }
     w->pid = 0;
     return false;

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "daemon/migrate/transaction.h"
+#include "link/worker_wire.h"
 
 /*
  * gantryd's part in a session between a program and its vGPU. One table for each kind: shm
@@ -22,15 +23,12 @@ struct gn_link_claimed;
 struct gn_link_stopped;
 struct gn_owner;
 struct gn_vgpu_record;
-struct gn_worker_boot;
 
 /* How a vGPU leaves for another gantryd. */
 struct gn_outbound_route {
-    bool by_tcp;         /* the other gantryd is reached by tcp; else by a Unix socket */
-    bool source_by_tcp;  /* the source itself writes to tcp; else `gantry` stands between */
-    bool secure;         /* the program's session there uses TLS */
-    bool may_be_near;    /* the program may find that the other gantryd is on its own machine */
-    uint32_t save_flags; /* GN_WORKER_SAVE_*: of the source */
+    enum gn_worker_route route;
+    bool source_by_tcp; /* the source itself writes to tcp; else `gantry` stands between */
+    bool secure;        /* the program's session there uses TLS */
 };
 
 struct gn_record_session_ops {
@@ -41,13 +39,12 @@ struct gn_record_session_ops {
     /* The data area is in the worker's own memory, with the contents of all buffers. Else it is in
      * the program's. */
     bool worker_has_area;
-    /* How a source saves when a worker of this gantryd is to serve the session after it, be it at
-     * once or from the file of a stop (GN_WORKER_SAVE_*); and how such a worker loads from a source
-     * (GN_WORKER_LOADS_*). */
-    uint32_t save_flags, loads;
-    /* Of an outbound migration: the flag for the source when the program has found the
-     * destination on its own machine. 0: the program has nothing to find. */
-    uint32_t near_save_flag;
+    /* To a worker of this gantryd, be it at once or by the file of a stop; and from another
+     * gantryd. */
+    enum gn_worker_route route_here, route_inbound;
+    /* Of an outbound migration: the program may find the destination on its own machine, and then
+     * share memory with the vGPU. */
+    bool may_become_shm;
     /* The transaction of a stop. */
     enum gn_transaction_kind stop_kind;
 

@@ -17,14 +17,12 @@
 static const struct gn_record_session_ops *const shm = &gn_record_session_shm,
                                                  *const tcp = &gn_record_session_tcp;
 
-static void check_route(const struct gn_outbound_route *r, bool by_tcp, bool source_by_tcp,
-                        bool secure, bool may_be_near, uint32_t save_flags)
+static void check_route(const struct gn_outbound_route *r, enum gn_worker_route route,
+                        bool source_by_tcp, bool secure)
 {
-    assert_int_equal(r->by_tcp, by_tcp);
+    assert_int_equal(r->route, route);
     assert_int_equal(r->source_by_tcp, source_by_tcp);
     assert_int_equal(r->secure, secure);
-    assert_int_equal(r->may_be_near, may_be_near);
-    assert_int_equal(r->save_flags, save_flags);
 }
 
 /* To another gantryd by a Unix socket, by tcp, and by TLS, which `gantry` speaks for the source. */
@@ -35,11 +33,11 @@ static void routes_of_a_session_in_shared_memory(void **state)
     struct gn_error err;
     (void)state;
     assert_int_equal(shm->plan_outbound(&v, false, false, &r, &err), 0);
-    check_route(&r, false, false, false, false, 0);
+    check_route(&r, GN_ROUTE_SHM, false, false);
     assert_int_equal(shm->plan_outbound(&v, true, false, &r, &err), 0);
-    check_route(&r, true, true, false, false, GN_WORKER_SAVE_FAR);
+    check_route(&r, GN_ROUTE_TCP, true, false);
     assert_int_equal(shm->plan_outbound(&v, true, true, &r, &err), 0);
-    check_route(&r, true, false, true, false, GN_WORKER_SAVE_FAR);
+    check_route(&r, GN_ROUTE_TCP, false, true);
 }
 
 /* Whether the session uses TLS decides, not the way by which `gantry` has reached the other
@@ -52,10 +50,10 @@ static void routes_of_a_session_over_tcp(void **state)
     (void)state;
     assert_int_equal(tcp->plan_outbound(&v, false, false, &r, &err), -EOPNOTSUPP);
     assert_int_equal(tcp->plan_outbound(&v, true, true, &r, &err), 0);
-    check_route(&r, true, true, false, true, GN_WORKER_SAVE_FAR);
+    check_route(&r, GN_ROUTE_TCP, true, false);
     v.secure = true;
     assert_int_equal(tcp->plan_outbound(&v, true, false, &r, &err), 0);
-    check_route(&r, true, true, true, true, GN_WORKER_SAVE_FAR | GN_WORKER_SAVE_TLS);
+    check_route(&r, GN_ROUTE_TCP, true, true);
 }
 
 static void a_worker_gets_the_name_and_the_key(void **state)

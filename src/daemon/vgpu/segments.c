@@ -6,12 +6,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/stat.h>
 
 #include "base/fault.h"
 #include "daemon/daemon.h"
 #include "daemon/vgpu/segments.h"
+#include "daemon/vgpu/worker.h"
 #include "shm/segment.h"
 #include "shm/session_layout.h"
 
@@ -43,9 +43,7 @@ int gn_vgpus_add_segment(struct gn_vgpu_record *v, uint32_t seq, uint64_t bytes,
     rc = gn_segment_create("gantry-data", bytes, &s);
     if (rc)
         return gn_fail(err, -rc, NULL, "cannot make a segment: %s", strerror(-rc));
-    rc = gn_frame_push(&v->writer, GN_WORKER_SEGMENT, 0, 0, &made, sizeof made, &s.fd, 1);
-    if (rc == 0 && gn_frame_writer_pending(&v->writer))
-        gn_loop_change(&v->daemon->loop, &v->control, EPOLLIN | EPOLLOUT);
+    rc = gn_vgpus_push(v, GN_WORKER_SEGMENT, 0, &made, sizeof made, s.fd);
     if (rc == 0) {
         if (v->owned_by && v->owned_by->ops->segment)
             v->owned_by->ops->segment(v->owned_by, v, &made, s.fd);

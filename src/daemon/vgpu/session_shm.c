@@ -104,11 +104,10 @@ static int plan_outbound(const struct gn_vgpu_record *v, bool by_tcp, bool secur
     (void)v;
     (void)err;
     *ret = (struct gn_outbound_route){
-        .by_tcp = by_tcp,
+        .route = by_tcp ? GN_ROUTE_TCP : GN_ROUTE_SHM,
         /* A worker that was started without TLS has `gantry` speak it in its place. */
         .source_by_tcp = by_tcp && !secure,
-        .secure = by_tcp && secure,
-        .save_flags = by_tcp ? GN_WORKER_SAVE_FAR : 0};
+        .secure = by_tcp && secure};
     return 0;
 }
 
@@ -186,7 +185,8 @@ static void refuse_restore(struct gn_vgpu_record *v, const struct gn_error *err)
 
 const struct gn_record_session_ops gn_record_session_shm = {
     .name = "shm",
-    .loads = GN_WORKER_LOADS_WORKER,
+    .route_here = GN_ROUTE_SHM,
+    .route_inbound = GN_ROUTE_SHM,
     .stop_kind = GN_TX_STOP,
     .begin = begin,
     .make_memory = make_memory,

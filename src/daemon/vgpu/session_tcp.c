@@ -92,12 +92,8 @@ static int plan_outbound(const struct gn_vgpu_record *v, bool by_tcp, bool secur
         return gn_fail(
             err, EOPNOTSUPP, "name tcp:HOST:PORT of another gantryd",
             "its program is attached over tcp, and cannot reach a socket of this machine");
-    *ret = (struct gn_outbound_route){.by_tcp = true,
-                                      .source_by_tcp = true,
-                                      .secure = v->secure,
-                                      .may_be_near = true,
-                                      .save_flags = GN_WORKER_SAVE_FAR |
-                                                    (v->secure ? GN_WORKER_SAVE_TLS : 0)};
+    *ret = (struct gn_outbound_route){
+        .route = GN_ROUTE_TCP, .source_by_tcp = true, .secure = v->secure};
     return 0;
 }
 
@@ -187,9 +183,9 @@ static void refuse_restore(struct gn_vgpu_record *v, const struct gn_error *err)
 const struct gn_record_session_ops gn_record_session_tcp = {
     .name = "tcp",
     .worker_has_area = true,
-    .save_flags = GN_WORKER_SAVE_FAR | GN_WORKER_SAVE_BESIDE,
-    .loads = GN_WORKER_LOADS_BESIDE,
-    .near_save_flag = GN_WORKER_SAVE_NEAR,
+    .route_here = GN_ROUTE_TCP_SAME_DAEMON,
+    .route_inbound = GN_ROUTE_TCP,
+    .may_become_shm = true,
     .stop_kind = GN_TX_STOP_TCP,
     .begin = gn_vgpus_make_session,
     .make_memory = gn_vgpus_make_memory,

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/random.h>
 
 #include "base/clock.h"
@@ -17,6 +16,7 @@
 #include "daemon/vgpu/tcp_sessions.h"
 #include "daemon/vgpu/vgpu_internal.h"
 #include "daemon/vgpu/lifecycle.h"
+#include "daemon/vgpu/worker.h"
 
 int gn_vgpus_make_session(struct gn_vgpu_record *v, const struct gn_conn *c)
 {
@@ -91,9 +91,7 @@ void gn_vgpus_link(struct gn_vgpu_record *v, int fd)
     if (!gn_record_is_served(v))
         return;
     /* A worker that does not read loses this connection. */
-    (void)gn_frame_push(&v->writer, GN_WORKER_LINK, 0, 0, NULL, 0, &fd, 1);
-    if (gn_frame_writer_pending(&v->writer))
-        gn_loop_change(&v->daemon->loop, &v->control, EPOLLIN | EPOLLOUT);
+    (void)gn_vgpus_push(v, GN_WORKER_LINK, 0, NULL, 0, fd);
 }
 
 int gn_vgpus_return(struct gn_vgpu_record *v, struct gn_conn *c, struct gn_error *err)

@@ -28,16 +28,21 @@ void gn_vgpus_unreachable(struct gn_vgpu_record *v, int rc)
     v->serving->unreachable(v, rc);
 }
 
+int gn_vgpus_push(struct gn_vgpu_record *v, uint16_t op, uint32_t seq, const void *payload,
+                  size_t n, int fd)
+{
+    const int rc = gn_frame_push(&v->writer, op, 0, seq, payload, n, &fd, fd >= 0);
+    if (!rc && gn_frame_writer_pending(&v->writer))
+        gn_loop_change(&v->daemon->loop, &v->control, EPOLLIN | EPOLLOUT);
+    return rc;
+}
+
 void gn_vgpus_notify_worker(struct gn_vgpu_record *v, uint16_t op, uint32_t seq,
                             const void *payload, size_t n)
 {
-    if (v->control.fd < 0)
-        return;
-    const int rc = gn_frame_push(&v->writer, op, 0, seq, payload, n, NULL, 0);
+    const int rc = v->control.fd < 0 ? 0 : gn_vgpus_push(v, op, seq, payload, n, -1);
     if (rc)
         gn_vgpus_unreachable(v, rc);
-    else if (gn_frame_writer_pending(&v->writer))
-        gn_loop_change(&v->daemon->loop, &v->control, EPOLLIN | EPOLLOUT);
 }
 
 bool gn_vgpus_is_busy(const struct gn_vgpu_record *v)

@@ -14,6 +14,10 @@ void gn_vgpus_kill(struct gn_vgpu_record *v);
  * killed.
  */
 void gn_vgpus_unreachable(struct gn_vgpu_record *v, int rc);
+/* Sends its worker a frame, with a descriptor that stays the caller's, or none (-1). 0 or -errno:
+ * -EPIPE, -ENOMEM, or -ENOBUFS of a worker that does not read. */
+int gn_vgpus_push(struct gn_vgpu_record *v, uint16_t op, uint32_t seq, const void *payload,
+                  size_t n, int fd);
 /* Tells its worker. Lost when there is none; a worker that does not read is killed. */
 void gn_vgpus_notify_worker(struct gn_vgpu_record *v, uint16_t op, uint32_t seq,
                             const void *payload, size_t n);

@@ -19,15 +19,14 @@
 #include "base/descriptor.h"
 #include "base/fault.h"
 #include "base/thread.h"
+#include "link/worker_hand.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #define CLAIM_NS UINT64_C(120000000000) /* a driver may take long to start */
 #define AHEAD_NS                                                                                   \
@@ -145,10 +144,8 @@ static int wait_for_more(struct gn_moving *m, struct gn_link *to, uint64_t until
 
 static void close_near(struct gn_moving *m)
 {
-    if (m->hand >= 0)
-        gn_fd_close(m->hand);
-    if (m->session >= 0)
-        gn_fd_close(m->session);
+    gn_fd_close(m->hand);
+    gn_fd_close(m->session);
     m->hand = m->session = -1;
 }
 
@@ -195,10 +192,8 @@ static int show_near(struct gn_moving *m, struct gn_link **ret, struct gn_error 
         *ret = to;
     if (!rc && (rc = gn_session_hand_over(m->s, m->hand, session[1], n_segments + 1)))
         gn_fail(err, -rc, NULL, "the other gantryd's worker does not take the session");
-    if (hand[1] >= 0)
-        gn_fd_close(hand[1]);
-    if (session[1] >= 0)
-        gn_fd_close(session[1]);
+    gn_fd_close(hand[1]);
+    gn_fd_close(session[1]);
     if (!*ret)
         gn_link_close(to);
     return rc;
@@ -251,7 +246,7 @@ static int stand_still(struct gn_moving *m, struct gn_error *err)
         return 0;
     m->handed = true;
     GN_FAULT("program-stands");
-    const int rc = gn_session_hand_over_last(m->hand, ring_at);
+    const int rc = gn_worker_hand_position(m->hand, ring_at);
     return rc ? gn_fail(err, -rc, NULL, "the other gantryd's worker does not take the session") : 0;
 }
 
@@ -402,33 +397,32 @@ void gn_session_moving_wake_locked(struct gn_session *s)
         gn_fd_signal(s->moving->wake);
 }
 
+/* Stores a migration's number in a field under moving_lock. */
+static void note(struct gn_session *s, uint32_t *field, uint32_t number)
+{
+    pthread_mutex_lock(&s->moving_lock);
+    *field = number;
+    gn_session_moving_wake_locked(s);
+    pthread_mutex_unlock(&s->moving_lock);
+}
+
 void gn_session_move_word(void *ctx, uint16_t op, uint32_t number, const struct gn_link_move *what)
 {
     struct gn_session *s = ctx;
-    if (op == GN_LINK_MOVE) {
+    if (op == GN_LINK_MOVE)
         begin(s, number, what);
-        return;
-    }
-    pthread_mutex_lock(&s->moving_lock);
-    *(op == GN_LINK_LEAVE ? &s->move_leave : &s->move_off) = number;
-    gn_session_moving_wake_locked(s);
-    pthread_mutex_unlock(&s->moving_lock);
+    else
+        note(s, op == GN_LINK_LEAVE ? &s->move_leave : &s->move_off, number);
 }
 
 static void note_quiesced(struct gn_session *s, uint32_t number)
 {
-    pthread_mutex_lock(&s->moving_lock);
-    s->move_quiesced = number;
-    gn_session_moving_wake_locked(s);
-    pthread_mutex_unlock(&s->moving_lock);
+    note(s, &s->move_quiesced, number);
 }
 
 static void note_pause(struct gn_session *s, uint32_t number)
 {
-    pthread_mutex_lock(&s->moving_lock);
-    s->move_pause = number;
-    gn_session_moving_wake_locked(s);
-    pthread_mutex_unlock(&s->moving_lock);
+    note(s, &s->move_pause, number);
 }
 
 static bool await_decision(struct gn_session *s)

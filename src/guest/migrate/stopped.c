@@ -11,20 +11,15 @@
 #include "guest/migrate/follow_migration.h"
 #include "guest/session/session_in_process.h"
 
-#include "link/frame.h"
-#include "link/worker_wire.h"
+#include "link/worker_hand.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
-#include <unistd.h>
 
-#define LOOK_NS         500000000 /* between two tries to find a gantryd */
-#define AGAIN_NS        1000000   /* after a restore that failed */
-#define HAND_TIMEOUT_MS 10000
+#define LOOK_NS  500000000 /* between two tries to find a gantryd */
+#define AGAIN_NS 1000000   /* after a restore that failed */
 
 struct wait {
     struct gn_session *s;
@@ -39,52 +34,15 @@ static void rest(long ns)
     nanosleep(&pause, NULL);
 }
 
-/* The program's own descriptor, or one of /dev/null. */
-static int stdio_or_null(int fd, int *ret_opened)
+static int segment_of(void *session, uint32_t index, uint64_t *ret_bytes)
 {
-    return gn_fd_is_open(fd) ? fd : (*ret_opened = gn_fd_open("/dev/null", O_WRONLY));
-}
-
-static void close_opened(const int opened[2])
-{
-    for (int i = 0; i < 2; i++)
-        if (opened[i] >= 0)
-            gn_fd_close(opened[i]);
+    return gn_area_segment_fd(&((struct gn_session *)session)->area, index, ret_bytes);
 }
 
 int gn_session_hand_over(struct gn_session *s, int hand, int worker_end, uint32_t n_segments)
 {
-    struct gn_worker_hand message = {.n_segments = n_segments};
-    uint64_t bytes;
-    int opened[2] = {-1, -1};
-    const int fds[GN_WORKER_HAND_FDS] = {
-        [GN_WORKER_HAND_SESSION] = worker_end,
-        [GN_WORKER_HAND_EVENTS] = s->event_segment.fd,
-        [GN_WORKER_HAND_DATA] = gn_area_segment_fd(&s->area, 0, &bytes),
-        [GN_WORKER_HAND_STDOUT] = stdio_or_null(STDOUT_FILENO, &opened[0]),
-        [GN_WORKER_HAND_STDERR] = stdio_or_null(STDERR_FILENO, &opened[1])};
-    int rc = gn_frame_send(hand, HAND_TIMEOUT_MS, GN_WORKER_HAND, 0, 0, &message, sizeof message,
-                           fds, GN_WORKER_HAND_FDS);
-    for (uint32_t i = 1; !rc && i < message.n_segments; i++) {
-        struct gn_link_segment_made made = {.index = i};
-        const int fd = gn_area_segment_fd(&s->area, i, &made.bytes);
-        rc = gn_frame_send(hand, HAND_TIMEOUT_MS, GN_WORKER_HAND_SEGMENT, 0, 0, &made, sizeof made,
-                           &fd, 1);
-    }
-    close_opened(opened);
-    return rc;
-}
-
-int gn_session_hand_over_last(int hand, uint64_t ring_at)
-{
-    const struct gn_worker_hand_last last = {.ring_at = ring_at};
-    int opened[2] = {-1, -1};
-    const int fds[2] = {stdio_or_null(STDOUT_FILENO, &opened[0]),
-                        stdio_or_null(STDERR_FILENO, &opened[1])};
-    const int rc =
-        gn_frame_send(hand, HAND_TIMEOUT_MS, GN_WORKER_HAND_LAST, 0, 0, &last, sizeof last, fds, 2);
-    close_opened(opened);
-    return rc;
+    const struct gn_worker_hand what = {.n_segments = n_segments};
+    return gn_worker_hand_session(hand, &what, worker_end, s->event_segment.fd, segment_of, s);
 }
 
 /*

@@ -13,10 +13,9 @@ bool gn_session_await_restored(struct gn_session *s, const struct gn_link_stoppe
                                int worker_end);
 /*
  * Hands the session to a worker that is to share memory, over the socket `hand`: with worker_end,
- * its end of the session's socket, and so many data segments; and last, when no worker reads the
- * ring, the ring's position. The descriptors stay the caller's. 0 or -errno.
+ * its end of the session's socket, and so many data segments. The descriptors stay the caller's. 0
+ * or -errno.
  */
 int gn_session_hand_over(struct gn_session *s, int hand, int worker_end, uint32_t n_segments);
-int gn_session_hand_over_last(int hand, uint64_t ring_at);
 
 #endif

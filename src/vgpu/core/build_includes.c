@@ -6,6 +6,7 @@
  */
 #include "vgpu/core/build_includes.h"
 
+#include "base/array.h"
 #include "base/checked.h"
 #include "base/descriptor.h"
 #include "stream/stream.h"
@@ -47,14 +48,10 @@ static struct gn_build_file *add_file(struct gn_build_includes *f, const char *n
 {
     if (f->n == GN_BUILD_FILES_MOST)
         return NULL;
-    if (f->n == f->capacity) {
-        const uint32_t more = f->capacity ? 2 * f->capacity : 16;
-        struct gn_build_file *all = realloc(f->all, more * sizeof *all);
-        if (!all)
-            return NULL;
-        f->all = all;
-        f->capacity = more;
-    }
+    struct gn_build_file *all = gn_array_reserve(f->all, f->n, &f->capacity, sizeof *all);
+    if (!all)
+        return NULL;
+    f->all = all;
     char *copy = strndup(name, n_name);
     if (!copy)
         return NULL;

@@ -6,6 +6,7 @@
  */
 #include "vgpu/core/records.h"
 
+#include "base/array.h"
 #include "vgpu/core/build_includes.h"
 #include "vgpu/core/vgpu_core.h"
 
@@ -224,17 +225,12 @@ struct heap {
 
 static void add_record(struct heap *h, struct gn_record *r)
 {
-    if (h->n == h->capacity) {
-        uint32_t more = h->capacity ? 2 * h->capacity : 256;
-        struct gn_record **all =
-            more > h->capacity ? realloc(h->all, more * sizeof(struct gn_record *)) : NULL;
-        if (!all) {
-            h->error = -ENOMEM;
-            return;
-        }
-        h->all = all;
-        h->capacity = more;
+    struct gn_record **all = gn_array_reserve(h->all, h->n, &h->capacity, sizeof(void *));
+    if (!all) {
+        h->error = -ENOMEM;
+        return;
     }
+    h->all = all;
     r->n_refs++;
     h->all[h->n++] = r;
 }

@@ -5,6 +5,7 @@
  */
 #include "vgpu/migrate/delta_base.h"
 
+#include "base/array.h"
 #include "stream/known.h"
 #include "vgpu/migrate/outgoing.h"
 #include "vgpu/core/vgpu_core.h"
@@ -36,10 +37,8 @@ void gn_delta_base_begin(struct gn_vgpu *v, uint64_t number)
     struct gn_error ignored;
     struct gn_delta_base *b = calloc(1, sizeof *b);
     if (!b ||
-        gn_page_hasher_init(&b->here, GN_PAGE_HASH_XXH3, GN_OUTGOING_PAGE_BYTES, 0, false,
-                            &ignored) ||
-        gn_page_hasher_init(&b->there, GN_PAGE_HASH_NH, GN_OUTGOING_PAGE_BYTES, 0, false,
-                            &ignored)) {
+        gn_page_hasher_init(&b->here, GN_PAGE_HASH_XXH3, GN_OUTGOING_PAGE_BYTES, 0, &ignored) ||
+        gn_page_hasher_init(&b->there, GN_PAGE_HASH_NH, GN_OUTGOING_PAGE_BYTES, 0, &ignored)) {
         if (b)
             gn_page_hasher_fini(&b->here);
         free(b);
@@ -69,14 +68,11 @@ void gn_delta_base_end(struct gn_delta_base *b)
 void gn_delta_base_expect(struct gn_delta_base *b, uint64_t memory, uint64_t bytes,
                           struct gn_writes *writes, bool by_device)
 {
-    if (b->n == b->capacity) {
-        const uint32_t more = b->capacity ? 2 * b->capacity : 64;
-        struct base_memory *memories = realloc(b->memories, more * sizeof *memories);
-        if (!memories)
-            return;
-        b->memories = memories;
-        b->capacity = more;
-    }
+    struct base_memory *memories =
+        gn_array_reserve(b->memories, b->n, &b->capacity, sizeof *memories);
+    if (!memories)
+        return;
+    b->memories = memories;
     struct base_memory *w = &b->memories[b->n];
     *w = (struct base_memory){.writes = writes, .memory = memory, .by_device = by_device};
     if (gn_writes_follow(b->v, writes, GN_FOLLOWED_BACK, gn_delta_base_hasher(b, by_device), bytes,

@@ -6,6 +6,7 @@
  * decoded by the code that decodes a program's request.
  */
 #include "vgpu/migrate/retained.h"
+#include "vgpu/migrate/route.h"
 #include "vgpu/migrate/save.h"
 #include "vgpu/migrate/delta_base.h"
 
@@ -93,7 +94,7 @@ static int load_segment(struct load *l, const struct gn_stream_entry *e, struct 
 {
     uint64_t bytes;
     /* the program provides them */
-    if (l->v->boot->near)
+    if (l->v->boot->route->session_from_program)
         return 0;
     if (!gn_stream_copy_part(e, GN_PART_STATE, &bytes, sizeof bytes) ||
         l->v->session->add_segment(l->v, e->id, bytes))
@@ -246,7 +247,6 @@ static int load_entry(struct load *l, enum gn_stream_table table, const struct g
             return load_released(l, e, err);
         if (e->kind == GN_SAVED_LINK)
             return load_link(l, e, err);
-        /* for gantryd, which has read it */
         if (e->kind == GN_STREAM_SESSION_STOP)
             return 0; /* gantryd has read it */
         return gn_fail(err, EBADMSG, NULL, "an entry is of an unknown kind");
@@ -313,9 +313,9 @@ int gn_vgpu_load(struct gn_vgpu *v, struct gn_stream_reader *r, struct gn_error 
      * from this machine and in the past, unless the machine was rebooted since.
      */
     const uint64_t now_ns = gn_now_ns(), then_ns = gn_stream_reader_about(r)->monotonic_ns;
-    const bool tcp = !v->session->shares_memory;
-    if (tcp && v->boot->file_fd >= 0 ? then_ns > now_ns
-                                     : (tcp && !v->boot->beside) || v->boot->near)
+    const struct gn_route *route = v->boot->route;
+    if (route->copies_memory &&
+        (v->boot->file_fd >= 0 ? then_ns > now_ns : !route->continues_stream))
         l.clock_ahead_ns = (int64_t)(now_ns - then_ns);
     do {
         rc = gn_stream_next(r, &s);
@@ -332,10 +332,6 @@ int gn_vgpu_load(struct gn_vgpu *v, struct gn_stream_reader *r, struct gn_error 
          * connection with it unread.
          */
         else if (!rc && s.what == GN_STREAM_IS_ROUND && s.round->kind != GN_STREAM_STOP)
-            /*
-             * not for the stop's round: the source does not wait for it, and would leave it unread
-             * when it ends
-             */
             gn_vgpu_made(v, s.round->number);
         else if (!rc && s.what == GN_STREAM_IS_ROUND && v->delta_base)
             gn_delta_base_stops(v->delta_base);

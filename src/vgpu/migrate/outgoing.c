@@ -6,6 +6,7 @@
  */
 #include "vgpu/migrate/outgoing.h"
 
+#include "base/array.h"
 #include "base/fault.h"
 #include "migrate/page_stream.h"
 #include "stream/known.h"
@@ -57,9 +58,9 @@ int gn_outgoing_new(struct gn_vgpu *v, bool homes, struct gn_outgoing **ret, str
         return gn_fail(err, ENOMEM, NULL, "no memory left to send memory contents");
     out->v = v;
     out->homes = homes;
-    int rc = gn_page_hasher_init(&out->own[0], GN_PAGE_HASH_XXH3, PAGE_BYTES, 0, false, err);
+    int rc = gn_page_hasher_init(&out->own[0], GN_PAGE_HASH_XXH3, PAGE_BYTES, 0, err);
     if (!rc)
-        rc = gn_page_hasher_init(&out->own[1], GN_PAGE_HASH_NH, PAGE_BYTES, 0, false, err);
+        rc = gn_page_hasher_init(&out->own[1], GN_PAGE_HASH_NH, PAGE_BYTES, 0, err);
     if (!rc)
         rc = gn_rounds_create(PAGE_BYTES, N_HASHERS, &out->rounds, err);
     if (rc) {
@@ -108,16 +109,11 @@ static int fail_no_memory(struct gn_error *err)
 static int add_item(struct gn_outgoing *out, struct gn_vobject *o, uint64_t bytes,
                     struct gn_writes *writes, struct gn_error *err)
 {
-    struct item *i;
-    if (out->n == out->capacity) {
-        uint32_t more = out->capacity ? 2 * out->capacity : 64;
-        struct item *items = realloc(out->items, more * sizeof *items);
-        if (!items)
-            return fail_no_memory(err);
-        out->items = items;
-        out->capacity = more;
-    }
-    i = &out->items[out->n];
+    struct item *items = gn_array_reserve(out->items, out->n, &out->capacity, sizeof *items);
+    if (!items)
+        return fail_no_memory(err);
+    out->items = items;
+    struct item *i = &items[out->n];
     *i = (struct item){.object = o, .writes = writes, .bytes = bytes, .here = true};
     int rc = out->v->api->contents->open(out->v, o, out->there, &i->source, err);
     if (rc)
@@ -145,15 +141,12 @@ static int drop_item(struct gn_outgoing *out, uint32_t at)
 {
     const uint64_t id = out->items[at].object->id;
     if (out->items[at].reported) {
-        if (out->n_gone == out->gone_capacity) {
-            uint32_t more = out->gone_capacity ? 2 * out->gone_capacity : 64;
-            struct gn_stream_gone *gone = realloc(out->gone, more * sizeof *gone);
-            if (!gone)
-                return -ENOMEM;
-            out->gone = gone;
-            out->gone_capacity = more;
-        }
-        out->gone[out->n_gone++] = (struct gn_stream_gone){.id = id, .what = GN_STREAM_GONE_MEMORY};
+        struct gn_stream_gone *gone =
+            gn_array_reserve(out->gone, out->n_gone, &out->gone_capacity, sizeof *gone);
+        if (!gone)
+            return -ENOMEM;
+        out->gone = gone;
+        gone[out->n_gone++] = (struct gn_stream_gone){.id = id, .what = GN_STREAM_GONE_MEMORY};
     }
     stop_sending(out, &out->items[at]);
     gn_known_remove(&out->places, id);

@@ -6,10 +6,10 @@
  */
 #include "vgpu/migrate/released_objects.h"
 
+#include "base/array.h"
 #include "vgpu/migrate/save.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 struct list {
     struct gn_vobject **all;
@@ -19,17 +19,12 @@ struct list {
 
 static void add_object(struct gn_vobject *o, struct list *l)
 {
-    if (l->n == l->capacity) {
-        uint32_t more = l->capacity ? 2 * l->capacity : 64;
-        struct gn_vobject **all =
-            more > l->capacity ? realloc(l->all, more * sizeof(struct gn_vobject *)) : NULL;
-        if (!all) {
-            l->error = -ENOMEM;
-            return;
-        }
-        l->all = all;
-        l->capacity = more;
+    struct gn_vobject **all = gn_array_reserve(l->all, l->n, &l->capacity, sizeof(void *));
+    if (!all) {
+        l->error = -ENOMEM;
+        return;
     }
+    l->all = all;
     atomic_fetch_add_explicit(&o->n_refs, 1, memory_order_relaxed);
     l->all[l->n++] = o;
 }

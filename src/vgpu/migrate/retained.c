@@ -6,6 +6,7 @@
  */
 #include "vgpu/migrate/retained.h"
 
+#include "base/array.h"
 #include "base/list.h"
 #include "base/room.h"
 #include "stream/hash.h"
@@ -139,14 +140,10 @@ static int read_contents(const struct gn_page_source *source, unsigned char *to,
 
 static bool add_memory(struct gn_retained *r, const struct retained_memory *one)
 {
-    if (r->n == r->capacity) {
-        const uint32_t more = r->capacity ? 2 * r->capacity : 64;
-        struct retained_memory *all = realloc(r->all, more * sizeof *all);
-        if (!all)
-            return false;
-        r->all = all;
-        r->capacity = more;
-    }
+    struct retained_memory *all = gn_array_reserve(r->all, r->n, &r->capacity, sizeof *all);
+    if (!all)
+        return false;
+    r->all = all;
     if (gn_known_put(&r->places, one->id, r->n))
         return false;
     r->all[r->n++] = *one;

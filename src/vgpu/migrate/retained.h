@@ -2,7 +2,6 @@
 #ifndef GN_VGPU_MIGRATE_RETAINED_H
 #define GN_VGPU_MIGRATE_RETAINED_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 struct gn_vgpu;

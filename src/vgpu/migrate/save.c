@@ -7,18 +7,20 @@
  */
 #include "vgpu/migrate/save.h"
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "link/frame.h"
+#include "link/worker_wire.h"
 #include "stream/known.h"
 #include "vgpu/core/build_includes.h"
 #include "vgpu/migrate/released_objects.h"
 #include "vgpu/migrate/outgoing.h"
+#include "vgpu/migrate/route.h"
 #include "vgpu/migrate/tcp_session_handover.h"
 #include "vgpu/migrate/write_tracking.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define ENTRY_BYTES  256u /* limit for an entry without its contents */
 #define DEVICE_BYTES 65536u
@@ -26,6 +28,8 @@
 struct gn_save {
     struct gn_vgpu *v;
     struct gn_stream_writer *w;
+    const struct gn_worker_save *how;
+    struct gn_worker_moved *moved;
     struct gn_outgoing *outgoing;
     const struct gn_saved_about *about;    /* NULL: no checkpoint, or already written */
     const struct gn_tcp_handover *session; /* NULL: no session is included */
@@ -39,8 +43,7 @@ struct gn_save {
     uint32_t n_segments; /* announced, including the first one, which exists from the start */
     bool follows, settled;
     bool others; /* the destination's devices differ */
-    bool far;    /* the destination has none of the program's memory */
-    struct gn_save_figures figures;
+    bool far;    /* the destination has none of the program's memory: the stream lists segments */
     /* of this step; held */
     struct gn_record **now;
     uint32_t n_now;
@@ -359,14 +362,11 @@ static int write_records(struct gn_save *s)
 
 static int note_announced(struct gn_save *s, const struct gn_vobject *o)
 {
-    if (s->n_announced == s->announced_capacity) {
-        uint32_t more = s->announced_capacity ? 2 * s->announced_capacity : 256;
-        struct announced *announced = realloc(s->announced, more * sizeof *announced);
-        if (!announced)
-            return -ENOMEM;
-        s->announced = announced;
-        s->announced_capacity = more;
-    }
+    struct announced *announced =
+        gn_array_reserve(s->announced, s->n_announced, &s->announced_capacity, sizeof *announced);
+    if (!announced)
+        return -ENOMEM;
+    s->announced = announced;
     s->announced[s->n_announced++] = (struct announced){o->id, gn_object_made_by(o)};
     return gn_known_put(&s->objects_announced, o->id, o->kind);
 }
@@ -401,38 +401,28 @@ static int fail_save(const struct gn_save *s, int rc, struct gn_error *err)
     return rc;
 }
 
-int gn_save_new(struct gn_vgpu *v, struct gn_stream_writer *w, bool homes, uint32_t n_ahead,
-                struct gn_save **ret, struct gn_error *err)
+int gn_save_new(struct gn_vgpu *v, struct gn_stream_writer *w, const struct gn_worker_save *how,
+                struct gn_worker_moved *moved, struct gn_save **ret, struct gn_error *err)
 {
+    /* Contents in the program's memory stay there if the program waits for a restore. */
+    const bool copy = how->flags & GN_WORKER_SAVE_FILE && !(how->flags & GN_WORKER_SAVE_STOP);
     struct gn_save *s = calloc(1, sizeof *s);
     if (!s)
         return gn_fail(err, ENOMEM, NULL, "no memory left to save it");
     s->v = v;
     s->w = w;
-    s->n_rounds = n_ahead ? n_ahead + GN_SAVE_MORE + 1 : 1;
+    s->how = how;
+    s->moved = moved;
+    s->n_rounds = how->n_ahead ? how->n_ahead + GN_SAVE_MORE + 1 : 1;
     s->n_segments = 1;
-    int rc = gn_outgoing_new(v, homes, &s->outgoing, err);
+    s->far = gn_route(how->route)->copies_memory;
+    int rc = gn_outgoing_new(v, copy || s->far, &s->outgoing, err);
     if (rc) {
         free(s);
         return rc;
     }
     *ret = s;
     return 0;
-}
-
-void gn_save_checkpoint(struct gn_save *s, const struct gn_saved_about *about)
-{
-    s->about = about;
-}
-
-void gn_save_session(struct gn_save *s, const struct gn_tcp_handover *session)
-{
-    s->session = session;
-}
-
-void gn_save_for_tcp(struct gn_save *s)
-{
-    s->far = true;
 }
 
 void gn_save_free(struct gn_save *s)
@@ -449,27 +439,19 @@ void gn_save_free(struct gn_save *s)
     free(s);
 }
 
-int gn_save_check(struct gn_save *s, struct gn_error *err)
-{
-    err->what[0] = 0;
-    const int rc = collect_state(s, err);
-    release_step(s);
-    return fail_save(s, rc, err);
-}
-
-int gn_save_devices(struct gn_save *s, struct gn_error *err)
+int gn_save_begin(struct gn_save *s, struct gn_error *err)
 {
     struct gn_vgpu *v = s->v;
+    const struct gn_stream_announce most = {.entries_bytes = (uint64_t)v->n_devices * DEVICE_BYTES,
+                                            .n_rounds = s->n_rounds};
+    const bool asks = !(s->how->flags & GN_WORKER_SAVE_FILE);
     err->what[0] = 0;
     int rc = collect_state(s, err);
-    if (!rc) {
-        const struct gn_stream_announce most = {
-            .entries_bytes = (uint64_t)v->n_devices * DEVICE_BYTES, .n_rounds = s->n_rounds};
+    if (!rc && asks)
         rc = gn_stream_announce(s->w, &most);
-    }
-    if (!rc)
+    if (!rc && asks)
         rc = v->api->contents->save_devices(v, s->w, s->objects, s->n_objects, s->now, s->n_now);
-    if (!rc)
+    if (!rc && asks)
         rc = gn_stream_flush(s->w);
     release_step(s);
     return fail_save(s, rc, err);
@@ -541,10 +523,10 @@ void gn_save_goes_back(struct gn_save *s, const uint64_t *ids, uint32_t n)
     gn_outgoing_goes_back(s->outgoing, ids, n);
 }
 
-int gn_save_ahead(struct gn_save *s, uint64_t bytes_per_s, uint64_t timeout_ns,
-                  struct gn_error *err)
+int gn_save_ahead(struct gn_save *s, struct gn_error *err)
 {
-    const uint64_t began_ns = gn_now_ns();
+    const uint64_t began_ns = gn_now_ns(),
+                   timeout_ns = s->how->drain_timeout_ms * UINT64_C(1000000);
     struct gn_round_stats stats;
     int rc = 0;
     err->what[0] = 0;
@@ -571,11 +553,10 @@ int gn_save_ahead(struct gn_save *s, uint64_t bytes_per_s, uint64_t timeout_ns,
     release_step(s);
     s->n_steps++;
     if (!rc)
-        rc = gn_outgoing_round(s->outgoing, s->w, GN_ROUND_LIVE, bytes_per_s, &stats, err);
+        rc = gn_outgoing_round(s->outgoing, s->w, GN_ROUND_LIVE, s->how->bytes_per_s, &stats, err);
     if (!rc) {
-        s->figures.pages_ahead += stats.sent_pages + stats.verify.zero;
-        s->figures.pages_zero += stats.verify.zero;
-        s->figures.ahead_ns += gn_now_ns() - began_ns;
+        s->moved->pages_ahead += stats.sent_pages + stats.verify.zero;
+        s->moved->ahead_ns += gn_now_ns() - began_ns;
     }
     return fail_save(s, rc, err);
 }
@@ -599,36 +580,36 @@ bool gn_save_is_behind(struct gn_save *s)
     return behind;
 }
 
-int gn_save_rest(struct gn_save *s, struct gn_error *err)
+int gn_save_rest(struct gn_save *s, const struct gn_saved_about *about,
+                 const struct gn_tcp_handover *session, struct gn_error *err)
 {
     struct gn_round_stats stats;
     uint64_t bytes;
+    s->about = about;
+    s->session = session;
     err->what[0] = 0;
     int rc = collect_state(s, err);
     if (!rc)
         rc = write_state(s, true);
-    s->figures.reported_ns = gn_now_ns();
+    s->moved->reported_ns = gn_now_ns();
     if (!rc)
         rc = gn_outgoing_round(s->outgoing, s->w, GN_ROUND_STOP, 0, &stats, err);
     if (!rc)
         rc = gn_stream_commit(s->w);
     if (!rc) {
-        (void)gn_outgoing_count(s->outgoing, &bytes, &s->figures.pages_total);
-        s->figures.pages_kept = gn_outgoing_retained(s->outgoing);
-        s->figures.pages_stop = stats.sent_pages + stats.verify.zero;
-        s->figures.pages_zero += stats.verify.zero;
-        s->figures.sampled = stats.verify.sampled;
-        s->figures.hashed = stats.verify.hashed;
-        s->figures.device = stats.verify.device;
-        s->figures.read_bytes = stats.verify.read_bytes;
-        s->figures.hash_ns = stats.verify.hash_ns;
-        s->figures.send_ns = stats.send_ns;
+        const struct gn_stream_counts *counts = gn_stream_writer_counts(s->w);
+        struct gn_worker_moved *moved = s->moved;
+        (void)gn_outgoing_count(s->outgoing, &bytes, &moved->pages_total);
+        moved->bytes = counts->stream_bytes;
+        moved->pages = counts->pages;
+        moved->pages_zero = counts->pages_zero;
+        moved->pages_kept = gn_outgoing_retained(s->outgoing);
+        moved->pages_stop = stats.sent_pages + stats.verify.zero;
+        moved->sampled = stats.verify.sampled;
+        moved->hashed = stats.verify.hashed;
+        moved->device = stats.verify.device;
+        moved->read_bytes = stats.verify.read_bytes;
     }
     release_step(s);
     return fail_save(s, rc, err);
-}
-
-const struct gn_save_figures *gn_save_figures(const struct gn_save *s)
-{
-    return &s->figures;
 }

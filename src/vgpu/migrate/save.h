@@ -151,50 +151,27 @@ struct gn_vgpu_contents {
  * that the program can see.
  */
 struct gn_save;
-
-struct gn_save_figures {
-    uint64_t pages_total,
-        pages_kept;      /* of all memories at the end; of those that the destination retained */
-    uint64_t pages_zero; /* sent without data; in all rounds */
-    uint64_t pages_ahead, pages_stop; /* sent, including zero pages */
-    /* in the stop: changed according to their samples; hashed; of these, by the device */
-    uint64_t sampled, hashed, device;
-    uint64_t read_bytes; /* read from the objects in the stop */
-    uint64_t ahead_ns;
-    uint64_t hash_ns, send_ns; /* of the stop's round */
-    /* when everything in the stop except contents had been written; CLOCK_MONOTONIC */
-    uint64_t reported_ns;
-};
+struct gn_worker_moved;
+struct gn_worker_save;
 
 #define GN_SAVE_MORE 8u /* steps in advance beyond those that were announced */
 
-/* homes: include contents in the program's memory. n_ahead: number of rounds before the last. */
-int gn_save_new(struct gn_vgpu *v, struct gn_stream_writer *w, bool homes, uint32_t n_ahead,
-                struct gn_save **ret, struct gn_error *err);
-/* A checkpoint's description. The caller keeps it until the next step, which writes it. */
+/*
+ * how: as gantryd ordered it, with a route that exists. Each step adds its figures to *moved. The
+ * caller keeps both.
+ */
+int gn_save_new(struct gn_vgpu *v, struct gn_stream_writer *w, const struct gn_worker_save *how,
+                struct gn_worker_moved *moved, struct gn_save **ret, struct gn_error *err);
+/* A checkpoint's description. */
 struct gn_saved_about {
     uint32_t vgpu_id;
     const struct gn_stream_stop *stop; /* NULL: the program continues */
 };
-void gn_save_checkpoint(struct gn_save *s, const struct gn_saved_about *about);
 /*
- * Call it before the last step: includes the state of a tcp session. The caller keeps it until
- * then.
+ * Before everything else and while the program runs: checks whether the vGPU can be saved. Unless a
+ * file is written, sends the devices, so that the destination can refuse.
  */
-struct gn_tcp_handover;
-void gn_save_session(struct gn_save *s, const struct gn_tcp_handover *session);
-/*
- * Call it before any step: the destination shares no memory with the program, so the stream lists
- * the data segments.
- */
-void gn_save_for_tcp(struct gn_save *s);
-/* Checks, before everything else and while the program runs, whether the vGPU can be saved. */
-int gn_save_check(struct gn_save *s, struct gn_error *err);
-/*
- * For a migration, before everything else and while the program runs: sends the devices, so that
- * the destination can refuse.
- */
-int gn_save_devices(struct gn_save *s, struct gn_error *err);
+int gn_save_begin(struct gn_save *s, struct gn_error *err);
 /*
  * The devices differ: objects are announced once more at the end, and everything but contents is
  * sent in advance even if contents are not (n_ahead 0).
@@ -206,19 +183,22 @@ int gn_save_for_others(struct gn_save *s, struct gn_error *err);
  */
 void gn_save_goes_back(struct gn_save *s, const uint64_t *ids, uint32_t n);
 /*
- * Sends one round in advance; any number of times. bytes_per_s 0: no limit. The first call waits at
- * most timeout_ns for the commands that the driver has.
+ * Sends one round in advance; any number of times. The first call waits at most the drain timeout
+ * for the commands that the driver has.
  */
-int gn_save_ahead(struct gn_save *s, uint64_t bytes_per_s, uint64_t timeout_ns,
-                  struct gn_error *err);
+int gn_save_ahead(struct gn_save *s, struct gn_error *err);
 /*
  * True if the vGPU has meanwhile made something that is slow to make, such as a program: then
  * another step in advance pays.
  */
 bool gn_save_is_behind(struct gn_save *s);
-/* With the gate closed: saves everything that is left, and the commit. */
-int gn_save_rest(struct gn_save *s, struct gn_error *err);
-const struct gn_save_figures *gn_save_figures(const struct gn_save *s);
+/*
+ * With the gate closed: saves everything that is left, and the commit. Of a checkpoint also its
+ * description, and of one that stops a tcp session the session's state; else NULL.
+ */
+struct gn_tcp_handover;
+int gn_save_rest(struct gn_save *s, const struct gn_saved_about *about,
+                 const struct gn_tcp_handover *session, struct gn_error *err);
 /* Number of steps so far: the number of the last one's round. */
 uint32_t gn_save_n_steps(const struct gn_save *s);
 void gn_save_free(struct gn_save *s); /* NULL: no effect */

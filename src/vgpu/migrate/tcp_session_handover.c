@@ -20,7 +20,9 @@
  * entries of a file.
  */
 #include "vgpu/migrate/tcp_session_handover.h"
+#include "vgpu/migrate/route.h"
 
+#include "base/array.h"
 #include "vgpu/session/session_tcp_internal.h"
 
 #include "link/frame.h"
@@ -61,14 +63,10 @@ static int find_homes(struct gn_vgpu *v, struct homes *ret)
         const void *base = v->api->contents->home(v, o, &home.bytes);
         if (!base)
             continue;
-        if (ret->n == ret->capacity) {
-            const uint32_t more = ret->capacity ? 2 * ret->capacity : 64;
-            struct home *all = realloc(ret->all, more * sizeof *all);
-            if (!all)
-                return -ENOMEM;
-            ret->all = all;
-            ret->capacity = more;
-        }
+        struct home *all = gn_array_reserve(ret->all, ret->n, &ret->capacity, sizeof *all);
+        if (!all)
+            return -ENOMEM;
+        ret->all = all;
         home.base = base;
         ret->all[ret->n++] = home;
     }
@@ -116,15 +114,12 @@ struct gn_tcp_handover {
 
 static int add_run(struct gn_tcp_handover *h, const struct run *run)
 {
-    if (h->n == h->capacity) {
-        const uint32_t more = h->capacity ? 2 * h->capacity : 256;
-        struct run *runs =
-            h->n < GN_REMOTE_MAX_AREAS ? realloc(h->runs, more * sizeof *runs) : NULL;
-        if (!runs)
-            return -ENOMEM;
-        h->runs = runs;
-        h->capacity = more;
-    }
+    struct run *runs = h->n < GN_REMOTE_MAX_AREAS
+                           ? gn_array_reserve(h->runs, h->n, &h->capacity, sizeof *runs)
+                           : NULL;
+    if (!runs)
+        return -ENOMEM;
+    h->runs = runs;
     h->runs[h->n++] = *run;
     return 0;
 }
@@ -275,7 +270,7 @@ static int put_unacknowledged(const struct gn_out_retained *said, const struct f
     return rc;
 }
 
-static int find_parts(struct gn_tcp_handover *s, enum gn_far_way way)
+static int find_parts(struct gn_tcp_handover *s, const struct gn_route *route)
 {
     struct gn_vgpu_tcp *h = s->v->tcp;
     int rc = 0;
@@ -284,16 +279,14 @@ static int find_parts(struct gn_tcp_handover *s, enum gn_far_way way)
                                              .small = h->in.small,
                                              .n_batches = h->n_batches,
                                              .n_held = h->n_held};
-    if (h && way == GN_FAR_BESIDE) {
+    if (h && route->continues_stream) {
         gn_vgpu_tcp_pass_prints(h);
         rc = gn_out_hold(&h->out, &s->said);
         s->far.first = s->said.first;
         s->far.acknowledged = s->said.acknowledged;
         s->far.n_said = n_frames(&s->said);
     }
-    if (!rc && way != GN_FAR_NEAR)
-        rc = find_homes(s->v, &s->homes);
-    if (!rc && way != GN_FAR_NEAR)
+    if (!rc && !route->session_from_program && !(rc = find_homes(s->v, &s->homes)))
         rc = find_areas(s);
     if (!rc)
         rc = find_results(s);
@@ -301,14 +294,14 @@ static int find_parts(struct gn_tcp_handover *s, enum gn_far_way way)
     return rc;
 }
 
-int gn_tcp_handover_new(struct gn_vgpu *v, enum gn_far_way way, struct gn_tcp_handover **ret,
-                        struct gn_error *err)
+int gn_tcp_handover_new(struct gn_vgpu *v, const struct gn_route *route,
+                        struct gn_tcp_handover **ret, struct gn_error *err)
 {
     struct gn_tcp_handover *s = calloc(1, sizeof *s);
     if (!s)
         return gn_fail(err, ENOMEM, NULL, "no memory left to hand over the program's session");
     s->v = v;
-    int rc = find_parts(s, way);
+    int rc = find_parts(s, route);
     if (rc) {
         gn_tcp_handover_free(s);
         return gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc));

@@ -6,6 +6,7 @@
 
 struct gn_error;
 struct gn_frame;
+struct gn_route;
 struct gn_vgpu;
 
 /*
@@ -14,22 +15,14 @@ struct gn_vgpu;
  * session may share memory with the program: then the session begins anew at the destination, and
  * only the data area is handed over. Behind the closed gate; the thread that saves.
  */
-enum gn_far_way {
-    GN_FAR_ON,     /* to a worker of another gantryd, to which the program goes on sending */
-    GN_FAR_NEAR,   /* to a worker that shares memory with the program: nothing is under way, and the
-                      program has its data area itself */
-    GN_FAR_BESIDE, /* to a worker of the same gantryd: the program notices nothing, and its stream
-                      goes on; what it has been told and may not have received is handed over */
-};
-
-/* Found once, and valid as long as the gate is closed. Its frames are HAND_FAR, HELD, AREA and SAID
+/* Found once, and valid as long as the gate is closed. Its frames are HAND_TCP, HELD, AREA and SENT
  * (link/worker_wire.h). */
 struct gn_tcp_handover;
 struct gn_tcp_handover_bytes {
     uint64_t n_frames, bytes; /* of their payloads */
 };
-int gn_tcp_handover_new(struct gn_vgpu *v, enum gn_far_way way, struct gn_tcp_handover **ret,
-                        struct gn_error *err);
+int gn_tcp_handover_new(struct gn_vgpu *v, const struct gn_route *route,
+                        struct gn_tcp_handover **ret, struct gn_error *err);
 struct gn_tcp_handover_bytes gn_tcp_handover_size(const struct gn_tcp_handover *s);
 /* Calls carry_one for each frame, until it fails: that is the result. A payload is valid until
  * carry_one returns. */

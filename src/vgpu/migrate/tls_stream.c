@@ -5,7 +5,6 @@
  */
 #include "vgpu/migrate/tls_stream.h"
 
-#include "base/clock.h"
 #include "base/iov.h"
 
 #include <errno.h>
@@ -13,28 +12,6 @@
 #include <string.h>
 
 #define MOST_IOVS 64
-
-static int wait_ready(struct gn_tls_stream *f, short what, struct gn_error *err)
-{
-    struct pollfd p = {.fd = f->tcp.fd, .events = what};
-    const uint64_t until_ns = gn_now_ns() + (uint64_t)f->stall_ms * 1000000u;
-    for (;;) {
-        const uint64_t now_ns = gn_now_ns();
-        const int left_ms = !f->stall_ms         ? -1
-                            : now_ns >= until_ns ? 0
-                                                 : (int)((until_ns - now_ns + 999999) / 1000000);
-        const int n = poll(&p, 1, left_ms);
-        if (n > 0)
-            return 0;
-        if (n == 0)
-            return gn_fail(err, ETIMEDOUT,
-                           "look whether the other side and the network between are alive",
-                           "the stream has not moved for %u ms", f->stall_ms);
-        if (errno != EINTR)
-            return gn_fail(err, errno, NULL, "cannot wait for the stream's other end: %s",
-                           strerror(errno));
-    }
-}
 
 static int tls_write(void *ctx, struct iovec *iov, int n, struct gn_error *err)
 {
@@ -46,7 +23,7 @@ static int tls_write(void *ctx, struct iovec *iov, int n, struct gn_error *err)
             f->n_bytes += (uint64_t)sent;
             gn_iov_advance(&iov, &n, (size_t)sent);
         } else if (sent == -EAGAIN) {
-            rc = wait_ready(f, POLLOUT, err);
+            rc = gn_stream_wait(f->tcp.fd, POLLOUT, f->stall_ms, err);
         } else {
             rc =
                 gn_fail(err, (int)-sent, NULL, "cannot write the stream: %s", strerror((int)-sent));
@@ -65,7 +42,7 @@ static int tls_read(void *ctx, struct iovec *iov, int n, struct gn_error *err)
             f->n_bytes += (uint64_t)got;
             gn_iov_advance(&iov, &n, (size_t)got);
         } else if (got == -EAGAIN) {
-            rc = wait_ready(f, POLLIN, err);
+            rc = gn_stream_wait(f->tcp.fd, POLLIN, f->stall_ms, err);
         } else if (got == -EPIPE) {
             return -ENODATA;
         } else {

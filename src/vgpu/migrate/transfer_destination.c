@@ -16,14 +16,13 @@
 #include "vgpu/migrate/tls_stream.h"
 #include "vgpu/migrate/released_objects.h"
 #include "vgpu/migrate/retained.h"
+#include "vgpu/migrate/route.h"
 #include "vgpu/migrate/save.h"
 #include "vgpu/migrate/delta_base.h"
-#include "vgpu/migrate/tcp_session_handover.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define FIRST_TIMEOUT_MS 120000
 
@@ -54,24 +53,25 @@ static int receive_segment(struct gn_vgpu_boot *boot, struct gn_frame_reader *re
     return rc;
 }
 
-/* The connection to a source that may be on another machine. */
-static int source_fd(const struct gn_vgpu_boot *boot)
+/* The connection to the source. Only one thread uses it, so any number of these may exist. */
+static struct gn_tcp source_of(const struct gn_vgpu_boot *boot)
 {
-    return boot->near ? boot->far_fd : boot->load_fd;
+    return (struct gn_tcp){boot->contents_fd >= 0 ? boot->contents_fd : boot->load_fd,
+                           boot->load_tls};
 }
 
 /* Greets such a source. */
 static int receive_remote_greeting(struct gn_vgpu_boot *boot)
 {
     const uint64_t deadline_ns = gn_now_ns() + FIRST_TIMEOUT_MS * UINT64_C(1000000);
-    struct gn_tcp from = {source_fd(boot), NULL};
+    struct gn_tcp from = source_of(boot);
     struct gn_frame_reader reader;
     struct gn_worker_hand hand;
     struct gn_tls_psk psk;
     struct gn_error err;
     struct gn_frame f;
     gn_tcp_set_up(from.fd);
-    if (boot->near ? boot->far_secure : boot->tls && !boot->beside) {
+    if (boot->load_secure) {
         memcpy(psk.identity, boot->load_name, sizeof psk.identity);
         memcpy(psk.key, boot->load_key, sizeof psk.key);
         const struct gn_tls_config config = {.server = true, .psk = &psk};
@@ -79,7 +79,7 @@ static int receive_remote_greeting(struct gn_vgpu_boot *boot)
         explicit_bzero(&psk, sizeof psk);
         if (rc)
             return rc;
-        from.tls = boot->load_tls;
+        from = source_of(boot);
     }
     gn_frame_reader_init(&reader, from.fd);
     reader.tcp = &from;
@@ -106,7 +106,7 @@ static int receive_session(const struct gn_vgpu_session_ops *session, struct gn_
     boot->session_fd = gn_frame_take_fd(reader, GN_WORKER_HAND_SESSION);
     /* For a restore, the file has the position, and the program does not know it. */
     if (boot->file_fd < 0)
-        boot->ring_at = hand->ring_at; /* a file knows the position; a program does not */
+        boot->ring_at = hand->ring_at;
     boot->keeps = hand->keeps;
     boot->kept = session->in_program ? hand->kept : 0;
     for (int i = 0; i < 2; i++) {
@@ -141,7 +141,7 @@ int gn_vgpu_receive_handover(const struct gn_vgpu_session_ops *session, struct g
     for (uint32_t i = 1; !rc && i < hand.n_segments; i++)
         rc = receive_segment(boot, &reader, i);
     gn_frame_reader_fini(&reader);
-    return !rc && boot->near ? receive_remote_greeting(boot) : rc;
+    return !rc && boot->route->session_from_program ? receive_remote_greeting(boot) : rc;
 }
 
 /* Sends the ids of the retained memories, before the answer about the devices. */
@@ -160,32 +160,25 @@ static void send_retained(const struct gn_vgpu_boot *boot)
     free(ids);
 }
 
-/* The source writes over tcp. */
-static bool comes_over_tcp(const struct gn_vgpu *v)
+/* Tells the source, unless a file is it. A failed send is ignored: the source notices it. */
+static void send_ack(const struct gn_vgpu_boot *boot, uint16_t op, uint32_t number)
 {
-    return v->boot->near || (v->boot->file_fd < 0 && !v->session->shares_memory);
+    struct gn_tcp to = source_of(boot);
+    if (boot->file_fd < 0 && boot->route->copies_memory)
+        (void)gn_frame_send_tcp(&to, GN_TRANSFER_HAND_MS, op, 0, number, NULL, 0);
+    else if (boot->file_fd < 0)
+        (void)gn_frame_send(to.fd, 0, op, 0, number, NULL, 0, NULL, 0);
 }
 
-/* A failed send is ignored: the source notices it. */
 void gn_vgpu_fits(struct gn_vgpu *v, bool others)
 {
-    struct gn_tcp far = {source_fd(v->boot), v->boot->load_tls};
-    if (comes_over_tcp(v))
-        (void)gn_frame_send_tcp(&far, GN_TRANSFER_HAND_MS, GN_WORKER_HAND_FITS, 0, others, NULL, 0);
-    else if (v->boot->file_fd < 0 && v->boot->load_fd >= 0) {
-        send_retained(v->boot);
-        (void)gn_frame_send(v->boot->load_fd, 0, GN_WORKER_HAND_FITS, 0, others, NULL, 0, NULL, 0);
-    }
+    send_retained(v->boot);
+    send_ack(v->boot, GN_WORKER_HAND_FITS, others);
 }
 
 void gn_vgpu_made(struct gn_vgpu *v, uint32_t round)
 {
-    /* A failed send is ignored: the source continues. */
-    struct gn_tcp far = {source_fd(v->boot), v->boot->load_tls};
-    if (comes_over_tcp(v))
-        (void)gn_frame_send_tcp(&far, GN_TRANSFER_HAND_MS, GN_WORKER_HAND_MADE, 0, round, NULL, 0);
-    else if (v->boot->file_fd < 0 && v->boot->load_fd >= 0)
-        (void)gn_frame_send(v->boot->load_fd, 0, GN_WORKER_HAND_MADE, 0, round, NULL, 0, NULL, 0);
+    send_ack(v->boot, GN_WORKER_HAND_MADE, round);
 }
 
 void gn_vgpu_begin_load(struct gn_vgpu *v)
@@ -205,7 +198,7 @@ void gn_vgpu_begin_load(struct gn_vgpu *v)
  */
 static int receive_remote_end(struct gn_vgpu *v, struct gn_error *err)
 {
-    struct gn_tcp far = {v->boot->far_fd, v->boot->load_tls};
+    struct gn_tcp far = source_of(v->boot);
     struct gn_worker_hand_last last;
     struct gn_worker_hand_tcp hand;
     struct gn_frame_reader reader;
@@ -225,8 +218,7 @@ static int receive_remote_end(struct gn_vgpu *v, struct gn_error *err)
 }
 
 /* Takes the state of a tcp session. `from` is positioned behind the stream. */
-static int receive_tcp_session(struct gn_vgpu *v, struct gn_frame_reader *from,
-                               struct gn_error *err)
+static int receive_tcp_session(struct gn_vgpu *v, struct gn_frame_reader *from)
 {
     int rc = 0;
     while (!rc) {
@@ -234,9 +226,7 @@ static int receive_tcp_session(struct gn_vgpu *v, struct gn_frame_reader *from,
         rc = gn_frame_wait(from, GN_TRANSFER_STALL_MS, &f);
         rc = rc == 1 ? v->session->load_frame(v, &f) : rc ? rc : -EPROTO;
     }
-    if (rc > 0)
-        rc = v->session->loaded(v);
-    return rc ? gn_fail(err, -rc, NULL, "the program's session is missing") : 0;
+    return rc > 0 ? v->session->loaded(v) : rc;
 }
 
 /* Takes the position in the ring, stdout and stderr, after everything else. */
@@ -244,22 +234,19 @@ static int receive_position(struct gn_vgpu *v, struct gn_error *err)
 {
     struct gn_worker_hand_last last;
     struct gn_frame_reader reader;
-    struct gn_tcp far = {v->boot->load_fd, v->boot->load_tls};
+    struct gn_tcp far = source_of(v->boot);
     struct gn_frame f;
     int rc = 0;
-    if (v->boot->near && (rc = receive_remote_end(v, err)))
+    if (v->boot->route->session_from_program && (rc = receive_remote_end(v, err)))
         return rc;
     gn_frame_reader_init(&reader, v->boot->load_fd);
     const bool shares = v->session->shares_memory;
     if (!shares) {
         reader.tcp = &far;
-        rc = receive_tcp_session(v, &reader, err);
-        if (rc) {
-            gn_frame_reader_fini(&reader);
-            return rc;
-        }
+        rc = receive_tcp_session(v, &reader);
     }
-    rc = gn_frame_wait(&reader, GN_TRANSFER_HAND_MS, &f);
+    if (!rc)
+        rc = gn_frame_wait(&reader, GN_TRANSFER_HAND_MS, &f);
     if (rc == 1)
         rc = f.op == GN_WORKER_HAND_LAST && gn_frame_payload(&f, &last, sizeof last) &&
                      f.n_fds == (shares ? 2 : 0)
@@ -292,8 +279,8 @@ int gn_vgpu_receive(struct gn_vgpu *v)
      * migration is given up.
      */
     const bool file = v->boot->file_fd >= 0;
-    struct gn_stream_fd from = GN_STREAM_FD(file ? v->boot->file_fd : source_fd(v->boot), -1, 0);
-    struct gn_tls_stream far = {.tcp = {source_fd(v->boot), v->boot->load_tls}};
+    struct gn_tls_stream far = {.tcp = source_of(v->boot)};
+    struct gn_stream_fd from = GN_STREAM_FD(file ? v->boot->file_fd : far.tcp.fd, 0);
     const struct gn_stream_source source =
         v->boot->load_tls ? gn_tls_stream_source(&far) : gn_stream_source_of_fd(&from);
     /*

@@ -11,21 +11,20 @@
 #include "base/fault.h"
 #include "link/chunks.h"
 #include "link/frame.h"
-#include "link/worker_wire.h"
+#include "link/worker_hand.h"
 #include "link/tcp.h"
 #include "link/tls.h"
 #include "vgpu/migrate/tls_stream.h"
 #include "vgpu/migrate/acks.h"
+#include "vgpu/migrate/route.h"
 #include "vgpu/migrate/retained.h"
 #include "vgpu/migrate/save.h"
 #include "vgpu/migrate/delta_base.h"
 #include "vgpu/migrate/tcp_session_handover.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* a disk may be slow; the command that writes the file gives up before */
 #define FILE_STALL_MS 120000u
@@ -35,66 +34,37 @@
 
 struct outbound {
     struct gn_vgpu *vgpu;
-    int fd;
-    struct gn_tls *tls; /* of a migration over tcp with TLS */
-    uint32_t n_made;    /* number of steps that the destination has reported as made */
+    struct gn_tcp to; /* the destination, or the command that writes a file */
+    uint32_t n_made;  /* number of steps that the destination has reported as made */
     struct gn_worker_save how;
+    bool file, stops; /* how.flags */
+    const struct gn_route *route;
 };
 
-/* The connection to the destination. Only one thread uses it, so any number of these may exist. */
-static struct gn_tcp connection_of(const struct outbound *a)
+static int segment_of(void *vgpu, uint32_t index, uint64_t *ret_bytes)
 {
-    return (struct gn_tcp){a->fd, a->tls};
+    const struct gn_segment *s = &((struct gn_vgpu *)vgpu)->segments[index];
+    *ret_bytes = s->bytes;
+    return s->fd;
 }
 
-/* The descriptors that are handed over as stdout and stderr. */
-struct output {
-    int fds[2];
-    int opened[2]; /* those that had to be opened for it; -1: none */
-};
-
-/* An in-process program may have closed its stdout or stderr. */
-static struct output output_of_process(void)
+static int fail_session(int rc, struct gn_error *err)
 {
-    struct output o = {.opened = {-1, -1}};
-    for (int i = 0; i < 2; i++) {
-        const int fd = i ? STDERR_FILENO : STDOUT_FILENO;
-        o.fds[i] = gn_fd_is_open(fd) ? fd : (o.opened[i] = gn_fd_open("/dev/null", O_WRONLY));
-    }
-    return o;
-}
-
-static void close_output(struct output *o)
-{
-    gn_fd_close(o->opened[0]);
-    gn_fd_close(o->opened[1]);
+    return rc ? gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc))
+              : 0;
 }
 
 static int hand_over_session(struct gn_vgpu *v, int fd, struct gn_error *err)
 {
-    struct output output = output_of_process();
-    const uint32_t n = atomic_load_explicit(&v->n_segments, memory_order_acquire);
     v->retained = v->session->in_program ? gn_retained_promise() : 0;
-    const struct gn_worker_hand hand = {.ring_at = v->ring.head,
-                                        .n_segments = n,
-                                        .keeps = v->retained,
-                                        .kept = v->delta_base ? gn_delta_base_number(v->delta_base)
-                                                              : 0};
-    const int fds[GN_WORKER_HAND_FDS] = {[GN_WORKER_HAND_SESSION] = v->boot->session_fd,
-                                         [GN_WORKER_HAND_EVENTS] = v->boot->events.fd,
-                                         [GN_WORKER_HAND_DATA] = v->segments[0].fd,
-                                         [GN_WORKER_HAND_STDOUT] = output.fds[0],
-                                         [GN_WORKER_HAND_STDERR] = output.fds[1]};
-    int rc = gn_frame_send(fd, GN_TRANSFER_HAND_MS, GN_WORKER_HAND, 0, 0, &hand, sizeof hand, fds,
-                           GN_WORKER_HAND_FDS);
-    close_output(&output);
-    for (uint32_t i = 1; !rc && i < n; i++) {
-        const struct gn_link_segment_made made = {.index = i, .bytes = v->segments[i].bytes};
-        rc = gn_frame_send(fd, GN_TRANSFER_HAND_MS, GN_WORKER_HAND_SEGMENT, 0, 0, &made,
-                           sizeof made, &v->segments[i].fd, 1);
-    }
-    return rc ? gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc))
-              : 0;
+    const struct gn_worker_hand hand = {
+        .ring_at = v->ring.head,
+        .n_segments = atomic_load_explicit(&v->n_segments, memory_order_acquire),
+        .keeps = v->retained,
+        .kept = v->delta_base ? gn_delta_base_number(v->delta_base) : 0};
+    return fail_session(
+        gn_worker_hand_session(fd, &hand, v->boot->session_fd, v->boot->events.fd, segment_of, v),
+        err);
 }
 
 /*
@@ -106,21 +76,20 @@ static int greet_remote_worker(struct outbound *a, struct gn_error *err)
     const struct gn_worker_hand hand = {.ring_at = a->vgpu->segments[0].bytes, .n_segments = 1};
     struct gn_tls_psk psk;
     int rc = 0;
-    gn_tcp_set_up(a->fd);
+    gn_tcp_set_up(a->to.fd);
     /* The destination builds programs before the stop, and reads nothing meanwhile. */
-    gn_tcp_set_patience(a->fd, GN_TRANSFER_STALL_MS);
+    gn_tcp_set_patience(a->to.fd, GN_TRANSFER_STALL_MS);
     if (a->how.flags & GN_WORKER_SAVE_TLS) {
         memcpy(psk.identity, a->how.name, sizeof psk.identity);
         memcpy(psk.key, a->how.key, sizeof psk.key);
         const struct gn_tls_config config = {.psk = &psk};
-        rc = gn_tls_connect(&config, a->fd, gn_now_ns() + GN_TRANSFER_HAND_MS * UINT64_C(1000000),
-                            &a->tls, err);
+        rc = gn_tls_connect(&config, a->to.fd,
+                            gn_now_ns() + GN_TRANSFER_HAND_MS * UINT64_C(1000000), &a->to.tls, err);
         explicit_bzero(&psk, sizeof psk);
     }
     if (rc)
         return rc;
-    struct gn_tcp to = connection_of(a);
-    rc = gn_frame_send_tcp(&to, GN_TRANSFER_HAND_MS, GN_WORKER_HAND, 0, 0, &hand, sizeof hand);
+    rc = gn_frame_send_tcp(&a->to, GN_TRANSFER_HAND_MS, GN_WORKER_HAND, 0, 0, &hand, sizeof hand);
     return rc ? gn_fail(err, -rc, NULL, "cannot reach the destination worker: %s", strerror(-rc))
               : 0;
 }
@@ -135,59 +104,40 @@ static int check_no_descriptor_pending(struct gn_vgpu *v, struct gn_error *err)
                    : 0;
 }
 
-struct frame_target {
-    struct gn_tcp *to;
-    int timeout_ms;
-};
-
-static int send_frame(void *ctx, const struct gn_frame *f)
+static int send_frame(void *to, const struct gn_frame *f)
 {
-    const struct frame_target *c = ctx;
-    return gn_frame_send_tcp(c->to, c->timeout_ms, f->op, 0, f->seq, f->payload, f->n_payload);
+    return gn_frame_send_tcp(to, GN_TRANSFER_STALL_MS, f->op, 0, f->seq, f->payload, f->n_payload);
 }
 
-static int hand_over_tcp_session(struct gn_vgpu *v, const struct outbound *a, struct gn_error *err)
+static int hand_over_tcp_session(struct gn_vgpu *v, struct outbound *a, struct gn_error *err)
 {
-    const enum gn_far_way way = a->how.flags & GN_WORKER_SAVE_BESIDE ? GN_FAR_BESIDE
-                                : a->how.flags & GN_WORKER_SAVE_NEAR ? GN_FAR_NEAR
-                                                                     : GN_FAR_ON;
     const struct gn_worker_hand_last last = {.ring_at = v->ring.head};
-    struct gn_tcp to = connection_of(a);
-    struct frame_target frame_target = {&to, GN_TRANSFER_STALL_MS};
     struct gn_tcp_handover *session = NULL;
-    int rc = gn_tcp_handover_new(v, way, &session, err);
+    int rc = gn_tcp_handover_new(v, a->route, &session, err);
     if (rc)
         return rc;
-    rc = gn_tcp_handover_send(session, send_frame, &frame_target);
+    rc = gn_tcp_handover_send(session, send_frame, &a->to);
     gn_tcp_handover_free(session);
     if (!rc)
-        rc = gn_frame_send_tcp(&to, GN_TRANSFER_HAND_MS, GN_WORKER_HAND_LAST, 0, 0, &last,
+        rc = gn_frame_send_tcp(&a->to, GN_TRANSFER_HAND_MS, GN_WORKER_HAND_LAST, 0, 0, &last,
                                sizeof last);
-    return rc ? gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc))
-              : 0;
+    return fail_session(rc, err);
 }
 
 /* Hands over the parts that changed until the end: the ring's position, stdout and stderr. */
-static int hand_over_position(struct gn_vgpu *v, const struct outbound *a, struct gn_error *err)
+static int hand_over_position(struct gn_vgpu *v, struct outbound *a, struct gn_error *err)
 {
-    const struct gn_worker_hand_last last = {.ring_at = v->ring.head};
-    const int fd = a->fd;
-    if (a->how.flags & GN_WORKER_SAVE_FAR)
-        return hand_over_tcp_session(v, a, err);
-    struct output output = output_of_process();
-    int rc = gn_frame_send(fd, GN_TRANSFER_HAND_MS, GN_WORKER_HAND_LAST, 0, 0, &last, sizeof last,
-                           output.fds, 2);
-    close_output(&output);
-    return rc ? gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc))
-              : 0;
+    return a->route->copies_memory
+               ? hand_over_tcp_session(v, a, err)
+               : fail_session(gn_worker_hand_position(a->to.fd, v->ring.head), err);
 }
 
-static int await_step(struct outbound *a, struct gn_frame_reader *made, uint32_t step,
-                      struct gn_error *err)
+/* Waits until the destination has made all steps so far. */
+static int await_steps(struct outbound *a, const struct gn_save *s, struct gn_frame_reader *made,
+                       struct gn_error *err)
 {
-    return a->how.flags & GN_WORKER_SAVE_FILE
-               ? 0
-               : gn_acks_made(made, GN_TRANSFER_STALL_MS, step, &a->n_made, err);
+    return a->file ? 0
+                   : gn_acks_made(made, GN_TRANSFER_STALL_MS, gn_save_n_steps(s), &a->n_made, err);
 }
 
 /*
@@ -200,10 +150,10 @@ static int negotiate_devices(struct outbound *a, struct gn_save *s, struct gn_fr
     uint32_t others = 0, n_kept = 0;
     uint64_t *kept = NULL;
     /* A destination on another machine retains nothing. */
-    const bool goes_back = a->vgpu->delta_base && !(a->how.flags & GN_WORKER_SAVE_FAR);
-    if (a->how.flags & GN_WORKER_SAVE_FILE)
-        return gn_save_check(s, err);
-    int rc = gn_save_devices(s, err);
+    const bool goes_back = a->vgpu->delta_base && !a->route->copies_memory;
+    int rc = gn_save_begin(s, err);
+    if (a->file)
+        return rc;
     GN_FAULT("move-devices");
     if (!rc)
         rc = gn_acks_fits(made, GN_TRANSFER_STALL_MS, &others, goes_back ? &kept : NULL, &n_kept,
@@ -214,7 +164,7 @@ static int negotiate_devices(struct outbound *a, struct gn_save *s, struct gn_fr
     if (!rc && others)
         rc = gn_save_for_others(s, err);
     if (!rc && others)
-        rc = await_step(a, made, gn_save_n_steps(s), err);
+        rc = await_steps(a, s, made, err);
     return rc;
 }
 
@@ -224,8 +174,7 @@ static int save_ahead(struct outbound *a, struct gn_save *s, struct gn_frame_rea
 {
     int rc = 0;
     for (uint32_t i = 0; !rc && i < a->how.n_ahead; i++) {
-        rc =
-            gn_save_ahead(s, a->how.bytes_per_s, (uint64_t)a->how.drain_timeout_ms * 1000000u, err);
+        rc = gn_save_ahead(s, err);
         GN_FAULT("move-ahead");
     }
     /*
@@ -235,18 +184,17 @@ static int save_ahead(struct outbound *a, struct gn_save *s, struct gn_frame_rea
         const uint64_t before_ns = gn_now_ns();
         gn_counter_set(&a->vgpu->counters->save_waits, 1);
         (void)gn_gate_await_helpers(a->vgpu, (uint64_t)a->how.drain_timeout_ms * 1000000u);
-        rc = await_step(a, made, gn_save_n_steps(s), err);
+        rc = await_steps(a, s, made, err);
         gn_counter_set(&a->vgpu->counters->save_waits, 0);
         if (rc)
             break;
         if (!gn_save_is_behind(s) && gn_now_ns() - before_ns < SOON_NS)
             break;
-        rc =
-            gn_save_ahead(s, a->how.bytes_per_s, (uint64_t)a->how.drain_timeout_ms * 1000000u, err);
+        rc = gn_save_ahead(s, err);
     }
     /* A connection that ends with unread data may lose data that it has sent. */
-    if (!rc && (a->how.flags & GN_WORKER_SAVE_FAR))
-        rc = await_step(a, made, gn_save_n_steps(s), err);
+    if (!rc && a->route->copies_memory)
+        rc = await_steps(a, s, made, err);
     return rc;
 }
 
@@ -279,7 +227,7 @@ static int quiesce(struct gn_vgpu *v, const struct outbound *a, struct gn_worker
     moved->began_ns = gn_now_ns();
     moved->hold_ns = moved->began_ns - before_ns;
     /* From here on the program's calls wait. */
-    if (!rc && a->how.flags & GN_WORKER_SAVE_NEAR &&
+    if (!rc && a->route->session_from_program &&
         (rc = v->session->pause_program(v, a->how.mark, until_ns, err)))
         gn_gate_open(v);
     if (rc)
@@ -305,12 +253,16 @@ static void describe_stop(struct gn_vgpu *v, const struct gn_worker_save *how,
     memcpy(ret->key, how->key, sizeof ret->key);
 }
 
+static int fail_file(int rc, struct gn_error *err)
+{
+    return rc ? gn_fail(err, -rc, NULL, "cannot hand over the file's contents: %s", strerror(-rc))
+              : 0;
+}
+
 /* Sends chunks to the command that writes a file. */
 static int write_chunks(void *ctx, struct iovec *iov, int n, struct gn_error *err)
 {
-    int rc = gn_chunks_write(ctx, iov, n, FILE_STALL_MS);
-    return rc ? gn_fail(err, -rc, NULL, "cannot hand over the file's contents: %s", strerror(-rc))
-              : 0;
+    return fail_file(gn_chunks_write(ctx, iov, n, FILE_STALL_MS), err);
 }
 
 static int open_chunks(struct gn_chunks *c, int *fd, struct gn_error *err)
@@ -322,51 +274,35 @@ static int open_chunks(struct gn_chunks *c, int *fd, struct gn_error *err)
               : 0;
 }
 
-static int end_chunks(struct gn_chunks *c, struct gn_error *err)
-{
-    int rc = gn_chunks_flush(c);
-    return rc ? gn_fail(err, -rc, NULL, "cannot hand over the file's contents: %s", strerror(-rc))
-              : 0;
-}
-
 static int save_and_hand_over(struct gn_vgpu *v, struct outbound *a, struct gn_worker_moved *moved,
                               bool *ret_closed, struct gn_error *err)
 {
-    const bool file = a->how.flags & GN_WORKER_SAVE_FILE,
-               stops = a->how.flags & GN_WORKER_SAVE_STOP;
-    struct gn_stream_fd to = GN_STREAM_FD(a->fd, -1, GN_TRANSFER_STALL_MS);
-    struct gn_tls_stream far = {.tcp = connection_of(a), .stall_ms = GN_TRANSFER_STALL_MS};
+    struct gn_stream_fd to = GN_STREAM_FD(a->to.fd, GN_TRANSFER_STALL_MS);
+    struct gn_tls_stream far = {.tcp = a->to, .stall_ms = GN_TRANSFER_STALL_MS};
     struct gn_chunks chunks = {.socket = -1};
-    const struct gn_stream_sink sink = file     ? (struct gn_stream_sink){write_chunks, &chunks}
-                                       : a->tls ? gn_tls_stream_sink(&far)
-                                                : gn_stream_sink_of_fd(&to);
+    const struct gn_stream_sink sink = a->file     ? (struct gn_stream_sink){write_chunks, &chunks}
+                                       : a->to.tls ? gn_tls_stream_sink(&far)
+                                                   : gn_stream_sink_of_fd(&to);
     const struct gn_stream_options options = {.purpose =
-                                                  file ? GN_STREAM_CHECKPOINT : GN_STREAM_MOVE,
+                                                  a->file ? GN_STREAM_CHECKPOINT : GN_STREAM_MOVE,
                                               .api = v->api->name,
                                               .creator = "gantry"};
     struct gn_stream_stop stopped;
     const struct gn_saved_about about = {.vgpu_id = a->how.vgpu_id,
-                                         .stop = stops ? &stopped : NULL};
+                                         .stop = a->stops ? &stopped : NULL};
     struct gn_tcp_handover *session = NULL;
     struct gn_stream_writer *w = NULL;
     struct gn_save *s = NULL;
     struct gn_frame_reader made;
     gn_counter_set(&v->counters->save_round, 0);
     gn_counter_set(&v->counters->save_waits, 0);
-    int rc = file ? open_chunks(&chunks, &a->fd, err) : 0;
+    int rc = a->file ? open_chunks(&chunks, &a->to.fd, err) : 0;
     if (!rc)
         rc = gn_stream_writer_create(&sink, &options, &w, err);
-    /*
-     * Contents in the program's memory stay there if the program waits for a restore; everything is
-     * sent if the destination does not share the program's memory.
-     */
     if (!rc)
-        rc = gn_save_new(v, w, (file && !stops) || (a->how.flags & GN_WORKER_SAVE_FAR),
-                         a->how.n_ahead, &s, err);
-    if (!rc && (a->how.flags & GN_WORKER_SAVE_FAR))
-        gn_save_for_tcp(s);
-    gn_frame_reader_init(&made, a->fd);
-    if (a->how.flags & GN_WORKER_SAVE_FAR)
+        rc = gn_save_new(v, w, &a->how, moved, &s, err);
+    gn_frame_reader_init(&made, a->to.fd);
+    if (a->route->copies_memory)
         made.tcp = &far.tcp;
     if (!rc)
         rc = negotiate_devices(a, s, &made, err);
@@ -377,46 +313,26 @@ static int save_and_hand_over(struct gn_vgpu *v, struct outbound *a, struct gn_w
      * The destination has built its programs; from here on the program waits for the network, so
      * use the short timeout again.
      */
-    if (a->how.n_ahead && a->how.flags & GN_WORKER_SAVE_FAR)
-        gn_tcp_set_up(a->fd);
+    if (a->how.n_ahead && a->route->copies_memory)
+        gn_tcp_set_up(a->to.fd);
     if (!rc)
         rc = quiesce(v, a, moved, ret_closed, err);
-    if (!rc && !file && !(a->how.flags & GN_WORKER_SAVE_BESIDE))
+    if (!rc && !a->file && !a->route->continues_stream)
         v->session->send_quiesced(v, a->how.mark);
-    if (!rc && (stops || !file))
+    if (!rc && (a->stops || !a->file))
         rc = check_no_descriptor_pending(v, err);
-    if (!rc && file) {
+    if (!rc && a->file)
         describe_stop(v, &a->how, &stopped);
-        gn_save_checkpoint(s, &about);
-    }
-    if (!rc && stops && !v->session->shares_memory &&
-        !(rc = gn_tcp_handover_new(v, GN_FAR_BESIDE, &session, err)))
-        gn_save_session(s, session);
+    if (!rc && a->stops && a->route->copies_memory)
+        rc = gn_tcp_handover_new(v, a->route, &session, err);
     if (!rc)
-        rc = gn_save_rest(s, err);
-    if (!rc && file)
-        rc = end_chunks(&chunks, err);
+        rc = gn_save_rest(s, a->file ? &about : NULL, session, err);
+    if (!rc && a->file)
+        rc = fail_file(gn_chunks_flush(&chunks), err);
     GN_FAULT("move-told");
-    if (!rc && !file)
+    if (!rc && !a->file)
         rc = hand_over_position(v, a, err);
-    if (!rc) {
-        const struct gn_stream_counts *counts = gn_stream_writer_counts(w);
-        const struct gn_save_figures *figures = gn_save_figures(s);
-        moved->bytes = counts->stream_bytes;
-        moved->pages = counts->pages;
-        moved->pages_zero = counts->pages_zero;
-        moved->ahead_ns = figures->ahead_ns;
-        moved->pages_total = figures->pages_total;
-        moved->pages_kept = figures->pages_kept;
-        moved->pages_ahead = figures->pages_ahead;
-        moved->pages_stop = figures->pages_stop;
-        moved->sampled = figures->sampled;
-        moved->hashed = figures->hashed;
-        moved->device = figures->device;
-        moved->read_bytes = figures->read_bytes;
-        moved->reported_ns = figures->reported_ns;
-        moved->driver_stays = v->session->in_program && v->driver_stays;
-    }
+    moved->driver_stays = v->session->in_program && v->driver_stays;
     gn_save_free(s);
     gn_tcp_handover_free(session);
     gn_stream_writer_destroy(w);
@@ -487,16 +403,14 @@ static void close_save_fd(struct gn_vgpu *v)
 
 static int begin_outbound(struct gn_vgpu *v, struct outbound *a, struct gn_error *err)
 {
-    const bool stops = a->how.flags & GN_WORKER_SAVE_STOP,
-               file = a->how.flags & GN_WORKER_SAVE_FILE;
     if (gn_vgpu_is_called_off(v))
         return gn_fail(err, ECANCELED, NULL, "the program ends");
-    if (!v->session->shares_memory && !(a->how.flags & GN_WORKER_SAVE_FAR) && (stops || !file))
+    if (!v->session->shares_memory && !a->route->copies_memory && (a->stops || !a->file))
         return gn_fail(err, EOPNOTSUPP, NULL, "its program is attached by another kind of link");
-    if (file)
+    if (a->file)
         return 0;
-    return a->how.flags & GN_WORKER_SAVE_FAR ? greet_remote_worker(a, err)
-                                             : hand_over_session(v, a->fd, err);
+    return a->route->copies_memory ? greet_remote_worker(a, err)
+                                   : hand_over_session(v, a->to.fd, err);
 }
 
 static void *run_outbound(void *arg)
@@ -507,16 +421,16 @@ static void *run_outbound(void *arg)
     struct gn_error err = {{0}, {0}};
     bool closed = false;
     gn_objects_own_thread();
-    open_save_fd(v, a->fd);
+    open_save_fd(v, a->to.fd);
     GN_FAULT("move-begun");
-    const bool stops = a->how.flags & GN_WORKER_SAVE_STOP;
+    const bool stops = a->stops;
     int rc = begin_outbound(v, a, &err);
     GN_FAULT("move-handed");
     if (!rc)
         rc = save_and_hand_over(v, a, &moved, &closed, &err);
     close_save_fd(v);
-    struct gn_tcp left = connection_of(a); /* -1: owned by another now */
-    if (!rc && (a->how.flags & GN_WORKER_SAVE_FAR))
+    struct gn_tcp left = a->to; /* -1: owned by another now */
+    if (!rc && a->route->copies_memory)
         v->sent_to = left;
     else if (!rc)
         gn_tcp_close(&left);
@@ -548,22 +462,27 @@ void gn_transfer_save(struct gn_vgpu *v, int fd, const struct gn_worker_save *ho
     /* In this order: the saving thread changes the state, then clears `moving`. */
     const bool moving = atomic_exchange_explicit(&v->moving, true, memory_order_seq_cst),
                owned = gn_vgpu_state(&v->life) == GN_VGPU_OWNED;
-    if (!moving && !owned)
-        atomic_store_explicit(&v->moving, false, memory_order_seq_cst);
-    if (moving || !owned) {
-        gn_transfer_report(v, GN_WORKER_SAVED, &moved,
-                           gn_fail(&err, EBUSY, NULL, "it is being moved already"), &err);
-        gn_fd_close(fd);
-        free(a);
-        return;
-    }
+    int rc = 0;
     if (a)
-        *a = (struct outbound){.vgpu = v, .fd = fd, .how = *how};
-    if (!a || gn_vgpu_start_thread(v, run_outbound, a, NULL)) {
+        *a = (struct outbound){.vgpu = v,
+                               .to = {.fd = fd},
+                               .how = *how,
+                               .file = how->flags & GN_WORKER_SAVE_FILE,
+                               .stops = how->flags & GN_WORKER_SAVE_STOP,
+                               .route = gn_route(how->route)};
+    if (moving || !owned)
+        rc = gn_fail(&err, EBUSY, NULL, "it is being moved already");
+    else if (!a)
+        rc = gn_fail(&err, ENOMEM, NULL, "no memory left to migrate it");
+    else if (!a->route)
+        rc = gn_fail(&err, EPROTO, NULL, "gantryd named a route that does not exist");
+    else if (gn_vgpu_start_thread(v, run_outbound, a, NULL))
+        rc = gn_fail(&err, EAGAIN, NULL, "no thread can be started to migrate it");
+    if (!rc)
+        return;
+    if (!moving)
         atomic_store_explicit(&v->moving, false, memory_order_seq_cst);
-        gn_transfer_report(v, GN_WORKER_SAVED, &moved,
-                           gn_fail(&err, ENOMEM, NULL, "no memory left to migrate it"), &err);
-        gn_fd_close(fd);
-        free(a);
-    }
+    gn_transfer_report(v, GN_WORKER_SAVED, &moved, rc, &err);
+    gn_fd_close(fd);
+    free(a);
 }

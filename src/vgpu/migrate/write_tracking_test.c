@@ -11,7 +11,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -73,7 +72,7 @@ static int setup(void **state)
     struct gn_vobject *queue = gn_object_put(&vgpu, queue_id, GN_FAKE_KIND_QUEUE, &gn_fake.event);
     assert_non_null(queue);
     queue->detail = gn_queue_new(&vgpu, queue, 0, true, false, false);
-    return gn_page_hasher_init(&hasher, GN_PAGE_HASH_XXH3, PAGE, 0, false, &err);
+    return gn_page_hasher_init(&hasher, GN_PAGE_HASH_XXH3, PAGE, 0, &err);
 }
 
 static int teardown(void **state)

@@ -18,6 +18,7 @@
 #include "vgpu/migrate/save.h"
 #include "vgpu/migrate/delta_base.h"
 
+#include "base/array.h"
 #include "base/fault.h"
 #include "migrate/verify.h"
 #include "stream/known.h"
@@ -607,19 +608,14 @@ static int expect_memory(struct gn_vgpu *v, const struct gn_stream_memory *m, st
                        "contents are announced for no memory object, or for one of another size");
     }
     struct context_queue *q = queue_for(v, o->driver);
-    if (c->n_in == c->in_capacity) {
-        uint32_t more = c->in_capacity ? 2 * c->in_capacity : 64;
-        struct incoming *in = realloc(c->in, more * sizeof *in);
-        if (in) {
-            c->in = in;
-            c->in_capacity = more;
-        }
-    }
-    if (!q || c->n_in == c->in_capacity || gn_known_put(&c->places, m->id, c->n_in)) {
+    struct incoming *in = gn_array_reserve(c->in, c->n_in, &c->in_capacity, sizeof *in);
+    if (in)
+        c->in = in;
+    if (!q || !in || gn_known_put(&c->places, m->id, c->n_in)) {
         gn_object_unref(o);
         return fail_no_memory(err);
     }
-    struct incoming *in = &c->in[c->n_in++];
+    in += c->n_in++;
     *in = (struct incoming){.object = o};
     if (!content.image && q->in_place &&
         !(content.flags & (CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS)))

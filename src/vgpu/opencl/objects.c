@@ -7,6 +7,7 @@
 #include "opencl_host.h"
 #include "opencl_pixel.h"
 #include "residency.h"
+#include "vgpu/migrate/route.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -330,7 +331,7 @@ void *gn_host_Buffer(struct gn_vgpu *v, struct gn_request *r, const struct gn_ar
      * The vGPU comes from a worker that did not share the program's memory. That memory is the
      * program's own now; the buffer may be mapped there. So the buffer gets no home.
      */
-    if (r->anew && v->boot->near && a->home) {
+    if (r->anew && v->boot->route->session_from_program && a->home) {
         forget_contents(&plain.flags, &w->host_ptr, &plain.initial, &w->has_host_ptr);
         plain.host_ptr = NULL;
         plain.has_host_ptr = plain.home = CL_FALSE;
