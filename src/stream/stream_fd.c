@@ -110,7 +110,8 @@ static int fd_read(void *ctx, struct iovec *iov, int n, struct gn_error *err)
         if (done > 0) {
             f->n_bytes += (uint64_t)done;
             gn_iov_advance(&iov, &n, (size_t)done);
-        } else if (done == 0) {
+        } else if (done == 0 || errno == ECONNRESET) {
+            /* Reset: the writer's process has ended, and had not read all that was sent to it. */
             return -ENODATA;
         } else if (errno == EAGAIN) {
             rc = gn_stream_wait(f->fd, POLLIN, f->stall_ms, err);

@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -184,6 +186,24 @@ static void hashes_agree(void **state)
     assert_true(none.high == 0x99aa06d3014798d8 && none.low == 0x6001c324468d497f);
 }
 
+/* A writer's process has ended, and had not read all that this side sent it. */
+static void a_reset_is_the_end(void **state)
+{
+    (void)state;
+    int pair[2];
+    char bytes[4] = {0};
+    struct iovec iov = {bytes, sizeof bytes};
+    struct gn_error err = {0};
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    assert_int_equal(write(pair[0], bytes, 1), 1);
+    assert_int_equal(close(pair[1]), 0);
+    struct gn_stream_fd from = {.fd = pair[0]};
+    const struct gn_stream_source source = gn_stream_source_of_fd(&from);
+    assert_int_equal(source.read(source.ctx, &iov, 1, &err), -ENODATA);
+    assert_string_equal(err.what, "");
+    assert_int_equal(close(pair[0]), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -192,6 +212,7 @@ int main(void)
         cmocka_unit_test(packed_comes_back),
         cmocka_unit_test(cut_anywhere_is_refused),
         cmocka_unit_test(every_bit_counts),
+        cmocka_unit_test(a_reset_is_the_end),
         cmocka_unit_test(less_announced_than_came_allows_nothing_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
