@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libserial-icd.so: oclgrind behind one lock. OpenCL lets several threads call at once, but
- * oclgrind does not bear it: two threads with a queue each end their process by SIGSEGV. Every
- * entry of oclgrind's dispatch table leads to a stub that takes the lock, calls oclgrind and
- * releases the lock on return, whatever the function's arguments are. A callback of oclgrind's runs
+ * libserial-icd.so: oclgrind behind one lock. OpenCL lets several threads call at once, but two
+ * threads in oclgrind end their process by SIGSEGV, even with a queue each. Every entry of
+ * oclgrind's dispatch table leads to a stub, which takes the lock, calls oclgrind and releases the
+ * lock on return. The stubs serve functions with any arguments. A callback of oclgrind's runs
  * within a call, so the lock is recursive. Loaded by an ICD loader; the table is replaced at load,
  * on the loading thread, before any other thread can call.
  *

@@ -221,7 +221,7 @@ static void evict(struct gn_resident *root)
     }
     void *backing = malloc(root->bytes);
     if (!backing)
-        return; /* it stays for now */
+        return; /* resident still; the next eviction tries again */
     gn_swap_step(&root->swap, GN_SWAP_VACATE);
     if (gn_contents_read_out(v, mem_of(root), root->flags, root->bytes, backing)) {
         free(backing);
