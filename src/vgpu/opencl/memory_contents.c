@@ -11,7 +11,7 @@
  * (sources), and by the loading thread.
  */
 #include "device_digest.h"
-#include "image_boxes.h"
+#include "memory_copy.h"
 #include "opencl_host.h"
 #include "residency.h"
 #include "variables.h"
@@ -27,15 +27,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PIECE_BYTES (UINT64_C(4) << 20)
 #define PROBE_BYTES 8192u
 #define PROBE_WORD  UINT32_C(0x2f9b51c3)
 
 struct context_queue {
-    cl_context context;
-    cl_command_queue queue;
-    cl_mem between; /* PIECE_BYTES or more; NULL: not needed yet */
-    uint64_t between_bytes;
+    struct gn_copy_queue copy;
     bool in_place;                     /* a map exposes the memory itself */
     struct gn_device_digests *digests; /* computed by the device; NULL: by the host */
 };
@@ -69,12 +65,9 @@ static void close_contents(struct gn_vgpu *v)
     struct gn_contents *c = detail->contents;
     for (uint32_t i = 0; c && i < c->n; i++) {
         struct context_queue *q = c->queues[i];
-        gn_cl(v)->clFinish(q->queue);
+        gn_cl(v)->clFinish(q->copy.queue);
         gn_device_digests_free(q->digests);
-        if (q->between)
-            gn_cl(v)->clReleaseMemObject(q->between);
-        gn_cl(v)->clReleaseCommandQueue(q->queue);
-        gn_cl(v)->clReleaseContext(q->context);
+        gn_copy_queue_close(v, &q->copy);
         free(q);
     }
     if (c) {
@@ -116,11 +109,11 @@ static bool is_map_coherent(const cl_icd_dispatch *cl, cl_command_queue queue, c
 static bool test_in_place(struct gn_vgpu *v, const struct context_queue *q)
 {
     cl_int result;
-    if (!gn_home_possible(v, q->context))
+    if (!gn_home_possible(v, q->copy.context))
         return false;
     cl_mem mem =
-        gn_cl(v)->clCreateBuffer(q->context, CL_MEM_READ_WRITE, PROBE_BYTES, NULL, &result);
-    bool good = mem && is_map_coherent(gn_cl(v), q->queue, mem);
+        gn_cl(v)->clCreateBuffer(q->copy.context, CL_MEM_READ_WRITE, PROBE_BYTES, NULL, &result);
+    bool good = mem && is_map_coherent(gn_cl(v), q->copy.queue, mem);
     if (mem)
         gn_cl(v)->clReleaseMemObject(mem);
     return good;
@@ -131,36 +124,20 @@ static struct context_queue *queue_for(struct gn_vgpu *v, cl_mem mem)
     const cl_icd_dispatch *cl = gn_cl(v);
     struct gn_contents *c = contents_of(v);
     cl_context context = NULL;
-    size_t bytes = 0;
-    cl_int result = CL_SUCCESS;
     if (!c || cl->clGetMemObjectInfo(mem, CL_MEM_CONTEXT, sizeof context, &context, NULL))
         return NULL;
     for (uint32_t i = 0; i < c->n; i++)
-        if (c->queues[i]->context == context)
+        if (c->queues[i]->copy.context == context)
             return c->queues[i];
     struct context_queue **more = realloc(c->queues, (c->n + 1) * sizeof(struct context_queue *));
     if (!more)
         return NULL;
     c->queues = more;
-    if (cl->clGetContextInfo(context, CL_CONTEXT_DEVICES, 0, NULL, &bytes) ||
-        bytes < sizeof(cl_device_id))
-        return NULL;
-    cl_device_id *devices = malloc(bytes);
     struct context_queue *q = calloc(1, sizeof *q);
-    if (!q || !devices || cl->clGetContextInfo(context, CL_CONTEXT_DEVICES, bytes, devices, NULL)) {
-        free(devices);
+    if (!q || !gn_copy_queue_open(v, mem, &q->copy)) {
         free(q);
         return NULL;
     }
-    q->queue = cl->clCreateCommandQueue(context, devices[0], 0, &result);
-    free(devices);
-    if (!q->queue) {
-        free(q);
-        return NULL;
-    }
-    /* The program may release it meanwhile. */
-    cl->clRetainContext(context);
-    q->context = context;
     q->in_place = !gn_device_digests_forced() && test_in_place(v, q);
     if (!q->in_place)
         q->digests = gn_device_digests_new(v, context);
@@ -168,72 +145,29 @@ static struct context_queue *queue_for(struct gn_vgpu *v, cl_mem mem)
     return q;
 }
 
-static cl_mem between(struct gn_vgpu *v, struct context_queue *q, uint64_t bytes)
-{
-    cl_int result;
-    if (q->between && q->between_bytes < bytes) {
-        gn_cl(v)->clReleaseMemObject(q->between);
-        q->between = NULL;
-    }
-    if (!q->between) {
-        q->between = gn_cl(v)->clCreateBuffer(q->context, CL_MEM_READ_WRITE, bytes, NULL, &result);
-        q->between_bytes = bytes;
-    }
-    return q->between;
-}
-
 /* ---- properties of contents */
 
 struct content {
-    cl_mem mem;
-    bool image;
+    struct gn_copied copied;
     const void *home; /* of a buffer in the program's memory: its address */
-    uint64_t bytes;
-    size_t size[3], pixel_bytes; /* of an image */
-    cl_mem_flags flags;
 };
 
 /* False: nothing of it is sent. `homes`: include memory that lies in the program's memory. */
 static bool describe_contents(struct gn_vgpu *v, const struct gn_vobject *o, bool homes,
                               struct content *ret)
 {
-    const cl_icd_dispatch *cl = gn_cl(v);
     const struct gn_mem_detail *detail = o->detail;
-    cl_mem_object_type type = 0;
     cl_mem parent = NULL;
-    size_t size = 0, width = 0, height = 0, depth = 0, layers = 0;
     if (o->kind != GN_KIND_MEM || !detail || (detail->home && !homes) || detail->borrowed ||
         detail->svm)
         return false;
-    *ret = (struct content){.mem = o->driver};
-    cl->clGetMemObjectInfo(o->driver, CL_MEM_TYPE, sizeof type, &type, NULL);
-    cl->clGetMemObjectInfo(o->driver, CL_MEM_ASSOCIATED_MEMOBJECT, sizeof parent, &parent, NULL);
-    cl->clGetMemObjectInfo(o->driver, CL_MEM_SIZE, sizeof size, &size, NULL);
-    cl->clGetMemObjectInfo(o->driver, CL_MEM_FLAGS, sizeof ret->flags, &ret->flags, NULL);
-    if (parent)
+    *ret = (struct content){0};
+    gn_cl(v)->clGetMemObjectInfo(o->driver, CL_MEM_ASSOCIATED_MEMOBJECT, sizeof parent, &parent,
+                                 NULL);
+    if (parent || !gn_copied_describe(gn_cl(v), o->driver, detail->element_bytes, &ret->copied))
         return false;
-    ret->bytes = size;
-    if (detail->home &&
-        cl->clGetMemObjectInfo(o->driver, CL_MEM_HOST_PTR, sizeof ret->home, &ret->home, NULL))
-        return false;
-    if (type == CL_MEM_OBJECT_BUFFER)
-        return true;
-    cl->clGetImageInfo(o->driver, CL_IMAGE_WIDTH, sizeof width, &width, NULL);
-    cl->clGetImageInfo(o->driver, CL_IMAGE_HEIGHT, sizeof height, &height, NULL);
-    cl->clGetImageInfo(o->driver, CL_IMAGE_DEPTH, sizeof depth, &depth, NULL);
-    cl->clGetImageInfo(o->driver, CL_IMAGE_ARRAY_SIZE, sizeof layers, &layers, NULL);
-    ret->image = true;
-    ret->pixel_bytes = detail->element_bytes;
-    ret->size[0] = width;
-    ret->size[1] = height ? height : 1;
-    ret->size[2] = depth ? depth : 1;
-    if (type == CL_MEM_OBJECT_IMAGE1D_ARRAY)
-        ret->size[1] = layers;
-    else if (type == CL_MEM_OBJECT_IMAGE2D_ARRAY)
-        ret->size[2] = layers;
-    ret->bytes = gn_times(ret->pixel_bytes,
-                          gn_product((const uint64_t[]){ret->size[0], ret->size[1], ret->size[2]}));
-    return true;
+    return !detail->home || !gn_cl(v)->clGetMemObjectInfo(o->driver, CL_MEM_HOST_PTR,
+                                                          sizeof ret->home, &ret->home, NULL);
 }
 
 static const char *find_obstacle(struct gn_vgpu *v, struct gn_vobject *const *objects, uint32_t n)
@@ -264,85 +198,13 @@ static const char *find_obstacle(struct gn_vgpu *v, struct gn_vobject *const *ob
 
 /* ---- saving */
 
-static cl_int read_buffer(struct gn_vgpu *v, struct context_queue *q, const struct content *c,
-                          uint64_t at, uint64_t n, void *to)
-{
-    const cl_icd_dispatch *cl = gn_cl(v);
-    if (!(c->flags & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS)))
-        return cl->clEnqueueReadBuffer(q->queue, c->mem, CL_TRUE, at, n, to, 0, NULL, NULL);
-    cl_mem by = between(v, q, PIECE_BYTES);
-    cl_int result = by ? cl->clEnqueueCopyBuffer(q->queue, c->mem, by, at, 0, n, 0, NULL, NULL)
-                       : CL_OUT_OF_RESOURCES;
-    return result ? result
-                  : cl->clEnqueueReadBuffer(q->queue, by, CL_TRUE, 0, n, to, 0, NULL, NULL);
-}
-
-/* Reads whole pixels. The queue is in order, so only the last command blocks. */
-static cl_int read_pixels(struct gn_vgpu *v, struct context_queue *q, const struct content *c,
-                          uint64_t first, uint64_t n, void *to)
-{
-    const cl_icd_dispatch *cl = gn_cl(v);
-    const bool direct = !(c->flags & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS));
-    struct gn_image_box boxes[GN_IMAGE_MOST_BOXES];
-    const unsigned n_boxes = gn_image_boxes(c->size, first, n, boxes);
-    cl_mem by = direct ? NULL : between(v, q, n * c->pixel_bytes);
-    cl_int result = direct || by ? CL_SUCCESS : CL_OUT_OF_RESOURCES;
-    uint64_t at = 0;
-    for (unsigned i = 0; i < n_boxes && !result; i++) {
-        const struct gn_image_box *b = &boxes[i];
-        if (direct)
-            result =
-                cl->clEnqueueReadImage(q->queue, c->mem, i + 1 == n_boxes, b->origin, b->region, 0,
-                                       0, (unsigned char *)to + at, 0, NULL, NULL);
-        else
-            result = cl->clEnqueueCopyImageToBuffer(q->queue, c->mem, by, b->origin, b->region, at,
-                                                    0, NULL, NULL);
-        at += b->n_pixels * c->pixel_bytes;
-    }
-    if (!result && !direct)
-        result = cl->clEnqueueReadBuffer(q->queue, by, CL_TRUE, 0, at, to, 0, NULL, NULL);
-    if (result)
-        cl->clFinish(q->queue); /* earlier boxes may still be writing into `to` */
-    return result;
-}
-
-/* The pixels that the bytes [at, at + n) touch. */
-struct pixels {
-    uint64_t first, n;
-    uint64_t ahead_bytes; /* of the first of them, the bytes before `at` */
-    bool whole;           /* the bytes are those pixels */
-};
-
-static struct pixels pixels_of(const struct content *c, uint64_t at, uint64_t n)
-{
-    struct pixels p = {.first = at / c->pixel_bytes, .ahead_bytes = at % c->pixel_bytes};
-    p.n = (p.ahead_bytes + n + c->pixel_bytes - 1) / c->pixel_bytes;
-    p.whole = p.n * c->pixel_bytes == n;
-    return p;
-}
-
-/* Pages may begin and end within a pixel, for instance with pixels of three bytes. */
-static cl_int read_image(struct gn_vgpu *v, struct context_queue *q, const struct content *c,
-                         uint64_t at, uint64_t n, void *to)
-{
-    const struct pixels p = pixels_of(c, at, n);
-    if (p.whole)
-        return read_pixels(v, q, c, p.first, p.n, to);
-    unsigned char *all = malloc(p.n * c->pixel_bytes);
-    cl_int result = all ? read_pixels(v, q, c, p.first, p.n, all) : CL_OUT_OF_HOST_MEMORY;
-    if (!result)
-        memcpy(to, all + p.ahead_bytes, n);
-    free(all);
-    return result;
-}
-
 static bool get_contents(struct gn_vgpu *v, const struct gn_vobject *o, bool homes,
                          uint64_t *ret_bytes, struct gn_writes **ret_writes)
 {
     struct content c;
     if (!describe_contents(v, o, homes, &c))
         return false;
-    *ret_bytes = c.bytes;
+    *ret_bytes = c.copied.bytes;
     *ret_writes = ((const struct gn_mem_detail *)o->detail)->writes;
     /* The program writes its memory without commands, so changes are found by hash. */
     if (c.home)
@@ -355,7 +217,7 @@ static const void *get_home(struct gn_vgpu *v, const struct gn_vobject *o, uint6
     struct content c;
     if (!describe_contents(v, o, true, &c) || !c.home)
         return NULL;
-    *ret_bytes = c.bytes;
+    *ret_bytes = c.copied.bytes;
     return c.home;
 }
 
@@ -382,21 +244,14 @@ static int read_source(void *ctx, uint64_t offset, void *dst, uint64_t n)
      */
     if (c->home)
         return memcpy(dst, (const unsigned char *)c->home + offset, n), 0;
-    for (uint64_t done = 0; done < n; done += PIECE_BYTES) {
-        const uint64_t piece = n - done < PIECE_BYTES ? n - done : PIECE_BYTES;
-        unsigned char *to = (unsigned char *)dst + done;
-        if (c->image ? read_image(s->v, s->queue, c, offset + done, piece, to)
-                     : read_buffer(s->v, s->queue, c, offset + done, piece, to))
-            return -EIO;
-    }
-    return 0;
+    return gn_memory_read(s->v, &s->queue->copy, &c->copied, offset, n, dst) ? -EIO : 0;
 }
 
 static int digest_source(void *ctx, uint64_t first_page, uint64_t n_pages, void *ret)
 {
     const struct source *s = ctx;
-    return gn_device_digests_of(s->queue->digests, s->content.mem, s->content.bytes, first_page,
-                                n_pages, ret);
+    return gn_device_digests_of(s->queue->digests, s->content.copied.mem, s->content.copied.bytes,
+                                first_page, n_pages, ret);
 }
 
 static void prepare_source(struct gn_vgpu *v, struct gn_page_source *source)
@@ -408,7 +263,8 @@ static void prepare_source(struct gn_vgpu *v, struct gn_page_source *source)
 /* True if the device can hash its pages. A kernel may not read a CL_MEM_WRITE_ONLY buffer. */
 static bool device_hashes(const struct context_queue *q, const struct content *c)
 {
-    return q->digests && !c->home && !c->image && !(c->flags & CL_MEM_WRITE_ONLY);
+    return q->digests && !c->home && !gn_copied_is_image(&c->copied) &&
+           !(c->copied.flags & CL_MEM_WRITE_ONLY);
 }
 
 static int open_source(struct gn_vgpu *v, struct gn_vobject *o, const struct gn_page_hasher *there,
@@ -423,11 +279,11 @@ static int open_source(struct gn_vgpu *v, struct gn_vobject *o, const struct gn_
     }
     s->v = v;
     s->there = there;
-    if (!s->content.home && !s->content.image && s->queue->in_place &&
-        !(s->content.flags & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS)))
-        s->mapped =
-            gn_cl(v)->clEnqueueMapBuffer(s->queue->queue, s->content.mem, CL_TRUE, CL_MAP_READ, 0,
-                                         s->content.bytes, 0, NULL, NULL, &result);
+    if (!s->content.home && !gn_copied_is_image(&s->content.copied) && s->queue->in_place &&
+        !(s->content.copied.flags & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS)))
+        s->mapped = gn_cl(v)->clEnqueueMapBuffer(s->queue->copy.queue, s->content.copied.mem,
+                                                 CL_TRUE, CL_MAP_READ, 0, s->content.copied.bytes,
+                                                 0, NULL, NULL, &result);
     *ret = (struct gn_page_source){.memory = s->mapped,
                                    .read = read_source,
                                    .digest =
@@ -440,122 +296,13 @@ static void shut_source(struct gn_vgpu *v, struct gn_page_source *source)
 {
     struct source *s = source->ctx;
     if (s && s->mapped)
-        gn_cl(v)->clEnqueueUnmapMemObject(s->queue->queue, s->content.mem, s->mapped, 0, NULL,
-                                          NULL);
+        gn_cl(v)->clEnqueueUnmapMemObject(s->queue->copy.queue, s->content.copied.mem, s->mapped, 0,
+                                          NULL, NULL);
     free(s);
     *source = (struct gn_page_source){0};
 }
 
 /* ---- loading */
-
-static cl_int write_buffer(struct gn_vgpu *v, struct context_queue *q, const struct content *c,
-                           uint64_t at, uint64_t n, const void *from)
-{
-    const cl_icd_dispatch *cl = gn_cl(v);
-    if (!(c->flags & (CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS)))
-        return cl->clEnqueueWriteBuffer(q->queue, c->mem, CL_TRUE, at, n, from, 0, NULL, NULL);
-    cl_mem by = between(v, q, PIECE_BYTES);
-    cl_int result = by ? cl->clEnqueueWriteBuffer(q->queue, by, CL_TRUE, 0, n, from, 0, NULL, NULL)
-                       : CL_OUT_OF_RESOURCES;
-    if (!result)
-        result = cl->clEnqueueCopyBuffer(q->queue, by, c->mem, 0, at, n, 0, NULL, NULL);
-    return result ? result : cl->clFinish(q->queue);
-}
-
-static cl_int write_pixels(struct gn_vgpu *v, struct context_queue *q, const struct content *c,
-                           uint64_t first, uint64_t n, const void *from)
-{
-    const cl_icd_dispatch *cl = gn_cl(v);
-    const bool direct = !(c->flags & (CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS));
-    struct gn_image_box boxes[GN_IMAGE_MOST_BOXES];
-    const unsigned n_boxes = gn_image_boxes(c->size, first, n, boxes);
-    cl_mem by = direct ? NULL : between(v, q, n * c->pixel_bytes);
-    cl_int result = direct || by ? CL_SUCCESS : CL_OUT_OF_RESOURCES;
-    uint64_t at = 0;
-    if (by)
-        result = cl->clEnqueueWriteBuffer(q->queue, by, CL_TRUE, 0, n * c->pixel_bytes, from, 0,
-                                          NULL, NULL);
-    for (unsigned i = 0; i < n_boxes && !result; i++) {
-        const struct gn_image_box *b = &boxes[i];
-        if (direct)
-            result = cl->clEnqueueWriteImage(q->queue, c->mem, CL_FALSE, b->origin, b->region, 0, 0,
-                                             (const unsigned char *)from + at, 0, NULL, NULL);
-        else
-            result = cl->clEnqueueCopyBufferToImage(q->queue, by, c->mem, at, b->origin, b->region,
-                                                    0, NULL, NULL);
-        at += b->n_pixels * c->pixel_bytes;
-    }
-    const cl_int finished = cl->clFinish(q->queue);
-    return result ? result : finished;
-}
-
-/* A pixel shared by two pages keeps the bytes that the other page wrote. */
-static cl_int write_image(struct gn_vgpu *v, struct context_queue *q, const struct content *c,
-                          uint64_t at, uint64_t n, const void *from)
-{
-    const struct pixels p = pixels_of(c, at, n);
-    if (p.whole)
-        return write_pixels(v, q, c, p.first, p.n, from);
-    unsigned char *all = malloc(p.n * c->pixel_bytes);
-    cl_int result = all ? read_pixels(v, q, c, p.first, p.n, all) : CL_OUT_OF_HOST_MEMORY;
-    if (!result) {
-        memcpy(all + p.ahead_bytes, from, n);
-        result = write_pixels(v, q, c, p.first, p.n, all);
-    }
-    free(all);
-    return result;
-}
-
-/* A queue for one copy of a buffer: tests no maps, and computes no digests. */
-static bool open_copy_queue(struct gn_vgpu *v, cl_mem mem, struct context_queue *ret)
-{
-    const cl_icd_dispatch *cl = gn_cl(v);
-    cl_device_id device = NULL;
-    cl_int result;
-    *ret = (struct context_queue){0};
-    if (cl->clGetMemObjectInfo(mem, CL_MEM_CONTEXT, sizeof ret->context, &ret->context, NULL) ||
-        cl->clGetContextInfo(ret->context, CL_CONTEXT_DEVICES, sizeof device, &device, NULL))
-        return false;
-    ret->queue = cl->clCreateCommandQueue(ret->context, device, 0, &result);
-    return ret->queue != NULL;
-}
-
-static void close_copy_queue(struct gn_vgpu *v, const struct context_queue *q)
-{
-    gn_cl(v)->clFinish(q->queue);
-    if (q->between)
-        gn_cl(v)->clReleaseMemObject(q->between);
-    gn_cl(v)->clReleaseCommandQueue(q->queue);
-}
-
-cl_int gn_contents_read_out(struct gn_vgpu *v, cl_mem mem, cl_mem_flags flags, uint64_t bytes,
-                            void *to)
-{
-    const struct content c = {.mem = mem, .bytes = bytes, .flags = flags};
-    struct context_queue q;
-    if (!open_copy_queue(v, mem, &q))
-        return CL_OUT_OF_RESOURCES;
-    struct source s = {.v = v, .content = c, .queue = &q};
-    const int rc = read_source(&s, 0, to, bytes);
-    close_copy_queue(v, &q);
-    return rc ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
-}
-
-cl_int gn_contents_write_back(struct gn_vgpu *v, cl_mem mem, cl_mem_flags flags, uint64_t bytes,
-                              const void *from)
-{
-    const struct content c = {.mem = mem, .bytes = bytes, .flags = flags};
-    struct context_queue q;
-    cl_int result = CL_SUCCESS;
-    if (!open_copy_queue(v, mem, &q))
-        return CL_OUT_OF_RESOURCES;
-    for (uint64_t done = 0; !result && done < bytes; done += PIECE_BYTES)
-        result =
-            write_buffer(v, &q, &c, done, bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES,
-                         (const unsigned char *)from + done);
-    close_copy_queue(v, &q);
-    return result;
-}
 
 /* Homes are loaded when the program does not bring them with its memory. */
 static bool describe_here(struct gn_vgpu *v, const struct gn_vobject *o, struct content *ret)
@@ -568,7 +315,7 @@ static struct gn_vobject *find_object(struct gn_vgpu *v, uint64_t id, uint64_t b
 {
     bool lie = false;
     struct gn_vobject *o = gn_object_get(v, id, GN_KIND_MEM, &lie);
-    if (o && (!describe_here(v, o, ret) || ret->bytes != bytes)) {
+    if (o && (!describe_here(v, o, ret) || ret->copied.bytes != bytes)) {
         gn_object_unref(o);
         return NULL;
     }
@@ -583,14 +330,6 @@ static int fail_write(struct gn_error *err, cl_int result)
 static int fail_no_memory(struct gn_error *err)
 {
     return gn_fail(err, ENOMEM, NULL, "no memory left to load memory contents");
-}
-
-static int load_run(struct gn_vgpu *v, struct context_queue *q, const struct content *c,
-                    uint64_t at, uint64_t n, const void *from, struct gn_error *err)
-{
-    cl_int result =
-        c->image ? write_image(v, q, c, at, n, from) : write_buffer(v, q, c, at, n, from);
-    return result ? fail_write(err, result) : 0;
 }
 
 /* Prepares for a memory that the stream announces. */
@@ -617,10 +356,11 @@ static int expect_memory(struct gn_vgpu *v, const struct gn_stream_memory *m, st
     }
     in += c->n_in++;
     *in = (struct incoming){.object = o};
-    if (!content.image && q->in_place &&
-        !(content.flags & (CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS)))
-        in->mapped = gn_cl(v)->clEnqueueMapBuffer(q->queue, content.mem, CL_TRUE, CL_MAP_WRITE, 0,
-                                                  content.bytes, 0, NULL, NULL, &result);
+    if (!gn_copied_is_image(&content.copied) && q->in_place &&
+        !(content.copied.flags & (CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS)))
+        in->mapped =
+            gn_cl(v)->clEnqueueMapBuffer(q->copy.queue, content.copied.mem, CL_TRUE, CL_MAP_WRITE,
+                                         0, content.copied.bytes, 0, NULL, NULL, &result);
     if (v->delta_base)
         gn_delta_base_expect(v->delta_base, m->id, m->bytes,
                              ((const struct gn_mem_detail *)o->detail)->writes,
@@ -632,7 +372,8 @@ static void release_incoming(struct gn_vgpu *v, struct incoming *in)
 {
     struct context_queue *q = in->mapped ? queue_for(v, in->object->driver) : NULL;
     if (q)
-        gn_cl(v)->clEnqueueUnmapMemObject(q->queue, in->object->driver, in->mapped, 0, NULL, NULL);
+        gn_cl(v)->clEnqueueUnmapMemObject(q->copy.queue, in->object->driver, in->mapped, 0, NULL,
+                                          NULL);
     gn_object_unref(in->object);
 }
 
@@ -656,11 +397,8 @@ static bool forget_memory(struct gn_vgpu *v, uint64_t memory)
 static int write_whole(struct gn_vgpu *v, struct context_queue *q, const struct content *c,
                        uint64_t at, uint64_t n, const void *from, struct gn_error *err)
 {
-    int rc = 0;
-    for (uint64_t done = 0; !rc && done < n; done += PIECE_BYTES)
-        rc = load_run(v, q, c, at + done, n - done < PIECE_BYTES ? n - done : PIECE_BYTES,
-                      (const unsigned char *)from + done, err);
-    return rc;
+    const cl_int result = gn_memory_write(v, &q->copy, &c->copied, at, n, from);
+    return result ? fail_write(err, result) : 0;
 }
 
 static int read_pages(struct gn_vgpu *v, struct gn_stream_reader *r,
@@ -713,7 +451,8 @@ static int load_pages(struct gn_vgpu *v, struct gn_stream_reader *r,
     unsigned char *to = in->mapped;
     if (!to) {
         struct context_queue *q = queue_for(v, in->object->driver);
-        if (!q || !describe_here(v, in->object, &content) || content.bytes != s->memory->bytes)
+        if (!q || !describe_here(v, in->object, &content) ||
+            content.copied.bytes != s->memory->bytes)
             return fail_no_memory(err);
         return write_runs(v, r, s, q, &content, at, err);
     }
@@ -732,8 +471,8 @@ static int fill_memory(struct gn_vgpu *v, uint64_t memory, const void *from, str
     if (!q || !describe_here(v, in->object, &content))
         return fail_no_memory(err);
     if (!in->mapped)
-        return write_whole(v, q, &content, 0, content.bytes, from, err);
-    memcpy(in->mapped, from, content.bytes);
+        return write_whole(v, q, &content, 0, content.copied.bytes, from, err);
+    memcpy(in->mapped, from, content.copied.bytes);
     return 0;
 }
 

@@ -7,6 +7,7 @@
  *
  * Today the test mode GANTRY_EVICT=always alone evicts.
  */
+#include "memory_copy.h"
 #include "residency.h"
 #include "opencl_host.h"
 
@@ -208,6 +209,20 @@ static void release_all(struct gn_resident *root)
     release_driver(root);
 }
 
+/* A buffer of the context of one device, to `to` or from `from`, by a queue of its own. */
+static cl_int copy_contents(const struct gn_resident *m, cl_mem mem, void *to, const void *from)
+{
+    struct gn_vgpu *v = m->object->vgpu;
+    const struct gn_copied c = {.mem = mem, .bytes = m->bytes, .flags = m->flags};
+    struct gn_copy_queue q;
+    if (!gn_copy_queue_open(v, mem, &q))
+        return CL_OUT_OF_RESOURCES;
+    const cl_int result = to ? gn_memory_read(v, &q, &c, 0, c.bytes, to)
+                             : gn_memory_write(v, &q, &c, 0, c.bytes, from);
+    gn_copy_queue_close(v, &q);
+    return result;
+}
+
 /* Nothing is in the driver, and the lock is held. */
 static void evict(struct gn_resident *root)
 {
@@ -223,7 +238,7 @@ static void evict(struct gn_resident *root)
     if (!backing)
         return; /* resident still; the next eviction tries again */
     gn_swap_step(&root->swap, GN_SWAP_VACATE);
-    if (gn_contents_read_out(v, mem_of(root), root->flags, root->bytes, backing)) {
+    if (copy_contents(root, mem_of(root), backing, NULL)) {
         free(backing);
         gn_swap_step(&root->swap, GN_SWAP_UNREADABLE);
         gn_log(GN_LOG_WARN, "vgpu=%08x a buffer of %zu bytes cannot be read, and is never evicted",
@@ -291,8 +306,7 @@ static cl_mem make_driver(const cl_icd_dispatch *cl, const struct gn_resident *m
 static bool make_all(const cl_icd_dispatch *cl, struct gn_resident *root)
 {
     cl_mem mem = make_driver(cl, root);
-    if (!mem ||
-        gn_contents_write_back(root->object->vgpu, mem, root->flags, root->bytes, root->backing)) {
+    if (!mem || copy_contents(root, mem, NULL, root->backing)) {
         if (mem)
             cl->clReleaseMemObject(mem);
         return false;

@@ -35,13 +35,4 @@ int32_t gn_residency_pin(struct gn_vobject *o);
 bool gn_residency_has_resident(struct gn_vgpu *v);
 void gn_residency_evict_all(struct gn_vgpu *v);
 
-/*
- * memory_contents.c: all bytes of a buffer in a context of one device, to or from host memory; with
- * a queue of its own. Returns after the copy. Any thread.
- */
-cl_int gn_contents_read_out(struct gn_vgpu *v, cl_mem mem, cl_mem_flags flags, uint64_t bytes,
-                            void *to);
-cl_int gn_contents_write_back(struct gn_vgpu *v, cl_mem mem, cl_mem_flags flags, uint64_t bytes,
-                              const void *from);
-
 #endif

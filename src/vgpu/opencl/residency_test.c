@@ -89,10 +89,12 @@ static cl_int CL_API_CALL mem_info(cl_mem mem, cl_mem_info name, size_t size, vo
 static cl_int CL_API_CALL context_info(cl_context context, cl_context_info name, size_t size,
                                        void *value, size_t *size_ret)
 {
-    (void)context, (void)size, (void)size_ret;
-    if (name == CL_CONTEXT_NUM_DEVICES)
+    (void)context, (void)size;
+    if (size_ret)
+        *size_ret = sizeof(cl_device_id);
+    if (value && name == CL_CONTEXT_NUM_DEVICES)
         *(cl_uint *)value = 1;
-    else
+    else if (value)
         *(cl_device_id *)value = (cl_device_id)&some_object;
     return CL_SUCCESS;
 }

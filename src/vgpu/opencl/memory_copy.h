@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_OPENCL_MEMORY_COPY_H
+#define GN_OPENCL_MEMORY_COPY_H
+
+#include <CL/cl_icd.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct gn_vgpu;
+
+/*
+ * The bytes of a memory object, to and from host memory: a buffer's, or an image's pixels row after
+ * row, slice after slice, without padding. Memory that the program has closed to host reads or
+ * writes (CL_MEM_HOST_*) is copied on the device, to or from a buffer that is open to them.
+ */
+
+/* A queue of Gantry's own, in order, invisible to the program. One thread at a time. */
+struct gn_copy_queue {
+    cl_context context; /* its own reference */
+    cl_command_queue queue;
+    cl_mem between; /* between_bytes large; NULL: not needed yet */
+    uint64_t between_bytes;
+};
+
+/* In the context of the memory, on the first of its devices. False: the driver makes no queue. */
+bool gn_copy_queue_open(struct gn_vgpu *v, cl_mem mem, struct gn_copy_queue *ret);
+/* Waits until the queue is empty. */
+void gn_copy_queue_close(struct gn_vgpu *v, struct gn_copy_queue *q);
+
+struct gn_copied {
+    cl_mem mem; /* borrowed */
+    cl_mem_object_type type;
+    cl_mem_flags flags;
+    uint64_t bytes;
+    /* of an image: columns, rows (or lines of a 1-D array), slices (or layers); 0 of a buffer */
+    size_t size[3], pixel_bytes;
+};
+
+static inline bool gn_copied_is_image(const struct gn_copied *c)
+{
+    return c->pixel_bytes != 0;
+}
+
+/*
+ * pixel_bytes: of an image's element; 0: a buffer. Of an image with mip levels the first level.
+ * False: the driver does not tell.
+ */
+bool gn_copied_describe(const cl_icd_dispatch *cl, cl_mem mem, size_t pixel_bytes,
+                        struct gn_copied *ret);
+/*
+ * The bytes [at, at + n), which lie within the object; of an image they may begin and end within a
+ * pixel. Returns after the copy; on an error part of it may have been made. The queue's thread.
+ */
+cl_int gn_memory_read(struct gn_vgpu *v, struct gn_copy_queue *q, const struct gn_copied *c,
+                      uint64_t at, uint64_t n, void *to);
+cl_int gn_memory_write(struct gn_vgpu *v, struct gn_copy_queue *q, const struct gn_copied *c,
+                       uint64_t at, uint64_t n, const void *from);
+
+#endif
