@@ -31,14 +31,14 @@ struct gn_resident {
     struct gn_resident *root, *parent; /* parent: NULL of a root */
     /* of a root */
     struct gn_swap swap;
-    void *backing;      /* malloc'd; NULL: not evicted */
+    void *backing;      /* malloc'd, copied.bytes long; NULL: not evicted */
     cl_context context; /* retained while it is evicted */
     /* while it is evicted: what to make it from */
-    cl_mem_object_type type;
-    cl_mem_flags flags;
-    size_t bytes, offset;
+    struct gn_copied copied; /* .mem is not used */
+    size_t size, offset;     /* as the driver tells them */
     cl_image_format format;
     cl_image_desc desc;
+    size_t row_pitch, slice_pitch; /* of an image, as the driver tells them */
 };
 
 static struct gn_residency *residency_of(const struct gn_vgpu *v)
@@ -91,16 +91,35 @@ static size_t n_devices_of(const cl_icd_dispatch *cl, cl_mem mem)
                : n;
 }
 
-/* Can the buffer be made again from the facts that its driver tells? */
+static bool has_one_level(const cl_icd_dispatch *cl, cl_mem image)
+{
+    cl_uint levels = 0, samples = 0;
+    return !cl->clGetImageInfo(image, CL_IMAGE_NUM_MIP_LEVELS, sizeof levels, &levels, NULL) &&
+           !cl->clGetImageInfo(image, CL_IMAGE_NUM_SAMPLES, sizeof samples, &samples, NULL) &&
+           levels <= 1 && !samples;
+}
+
+/* Can an object with its own memory be made again from the facts that its driver tells? */
 static bool is_evictable(const struct gn_vobject *o, const struct gn_request *r)
 {
     const cl_icd_dispatch *cl = gn_cl(o->vgpu);
     const struct gn_mem_detail *detail = o->detail;
-    const struct gn_msg *msg = gn_request_message(r);
-    if (msg->op != GN_OP_Buffer || detail->home || detail->svm)
+    const void *msg = gn_request_message(r);
+    const struct gn_span *properties;
+    if (((const struct gn_msg *)msg)->op == GN_OP_Buffer)
+        properties = &((const struct gn_wire_Buffer *)msg)->properties;
+    else if (((const struct gn_msg *)msg)->op == GN_OP_Image)
+        properties = &((const struct gn_wire_Image *)msg)->properties;
+    else
         return false;
-    return ((const struct gn_wire_Buffer *)(const void *)msg)->properties.segment == GN_SPAN_NULL &&
-           n_devices_of(cl, o->driver) == 1;
+    return !detail->home && !detail->svm && properties->segment == GN_SPAN_NULL &&
+           n_devices_of(cl, o->driver) == 1 &&
+           (!detail->element_bytes || has_one_level(cl, o->driver));
+}
+
+static bool is_image(const struct gn_resident *m)
+{
+    return ((const struct gn_mem_detail *)m->object->detail)->element_bytes != 0;
 }
 
 void gn_residency_made(struct gn_vobject *o, const struct gn_request *r)
@@ -113,11 +132,12 @@ void gn_residency_made(struct gn_vobject *o, const struct gn_request *r)
     for (uint32_t i = 0; detail->borrowed && i < r->n_held; i++)
         if (r->held[i] != o && r->held[i]->kind == GN_KIND_MEM)
             parent = resident_of(r->held[i]);
-    if (!(m = calloc(1, sizeof *m))) {
-        if (parent)
-            (void)gn_residency_pin(parent->object);
+    m = calloc(1, sizeof *m);
+    /* A view of an image is not made again. */
+    if (parent && (!m || is_image(parent)))
+        (void)gn_residency_pin(parent->object);
+    if (!m)
         return;
-    }
     gn_list_init(&m->views);
     m->object = o;
     m->parent = parent;
@@ -151,32 +171,53 @@ static cl_mem mem_of(const struct gn_resident *m)
     return m->object->driver;
 }
 
-/* What to make an image over a buffer from. */
+static bool pitches_of(const cl_icd_dispatch *cl, cl_mem image, size_t *ret_row, size_t *ret_slice)
+{
+    return !cl->clGetImageInfo(image, CL_IMAGE_ROW_PITCH, sizeof *ret_row, ret_row, NULL) &&
+           !cl->clGetImageInfo(image, CL_IMAGE_SLICE_PITCH, sizeof *ret_slice, ret_slice, NULL);
+}
+
 static bool describe_image(const cl_icd_dispatch *cl, struct gn_resident *m)
 {
-    size_t width = 0, height = 0, pitch = 0;
-    m->desc = (cl_image_desc){.image_type = m->type};
-    if (cl->clGetImageInfo(mem_of(m), CL_IMAGE_FORMAT, sizeof m->format, &m->format, NULL) ||
-        cl->clGetImageInfo(mem_of(m), CL_IMAGE_WIDTH, sizeof width, &width, NULL) ||
-        cl->clGetImageInfo(mem_of(m), CL_IMAGE_HEIGHT, sizeof height, &height, NULL) ||
-        cl->clGetImageInfo(mem_of(m), CL_IMAGE_ROW_PITCH, sizeof pitch, &pitch, NULL))
+    const size_t *size = m->copied.size;
+    if (!pitches_of(cl, mem_of(m), &m->row_pitch, &m->slice_pitch))
         return false;
-    m->desc.image_width = width;
-    if (m->type == CL_MEM_OBJECT_IMAGE2D) {
-        m->desc.image_height = height;
-        m->desc.image_row_pitch = pitch;
+    m->desc = (cl_image_desc){.image_type = m->copied.type, .image_width = size[0]};
+    switch (m->copied.type) {
+    case CL_MEM_OBJECT_IMAGE1D:
+    case CL_MEM_OBJECT_IMAGE1D_BUFFER:
+        break;
+    case CL_MEM_OBJECT_IMAGE1D_ARRAY:
+        m->desc.image_array_size = size[1];
+        break;
+    case CL_MEM_OBJECT_IMAGE2D:
+        m->desc.image_height = size[1];
+        /* The rows of a view lie in the buffer as the program laid them. */
+        if (m->parent)
+            m->desc.image_row_pitch = m->row_pitch;
+        break;
+    case CL_MEM_OBJECT_IMAGE2D_ARRAY:
+        m->desc.image_height = size[1];
+        m->desc.image_array_size = size[2];
+        break;
+    case CL_MEM_OBJECT_IMAGE3D:
+        m->desc.image_height = size[1];
+        m->desc.image_depth = size[2];
+        break;
+    default:
+        return false;
     }
-    return m->type == CL_MEM_OBJECT_IMAGE2D || m->type == CL_MEM_OBJECT_IMAGE1D_BUFFER;
+    return !cl->clGetImageInfo(mem_of(m), CL_IMAGE_FORMAT, sizeof m->format, &m->format, NULL);
 }
 
 static bool describe(const cl_icd_dispatch *cl, struct gn_resident *m)
 {
     const cl_mem mem = mem_of(m);
-    if (cl->clGetMemObjectInfo(mem, CL_MEM_TYPE, sizeof m->type, &m->type, NULL) ||
-        cl->clGetMemObjectInfo(mem, CL_MEM_FLAGS, sizeof m->flags, &m->flags, NULL) ||
-        cl->clGetMemObjectInfo(mem, CL_MEM_SIZE, sizeof m->bytes, &m->bytes, NULL))
+    const struct gn_mem_detail *detail = m->object->detail;
+    if (!gn_copied_describe(cl, mem, detail->element_bytes, &m->copied) ||
+        cl->clGetMemObjectInfo(mem, CL_MEM_SIZE, sizeof m->size, &m->size, NULL))
         return false;
-    if (m->type != CL_MEM_OBJECT_BUFFER)
+    if (is_image(m))
         return describe_image(cl, m);
     return !m->parent ||
            !cl->clGetMemObjectInfo(mem, CL_MEM_OFFSET, sizeof m->offset, &m->offset, NULL);
@@ -209,16 +250,17 @@ static void release_all(struct gn_resident *root)
     release_driver(root);
 }
 
-/* A buffer of the context of one device, to `to` or from `from`, by a queue of its own. */
-static cl_int copy_contents(const struct gn_resident *m, cl_mem mem, void *to, const void *from)
+/* `mem` to or from the backing, by a queue of its own. */
+static cl_int copy_contents(struct gn_resident *root, cl_mem mem, bool out)
 {
-    struct gn_vgpu *v = m->object->vgpu;
-    const struct gn_copied c = {.mem = mem, .bytes = m->bytes, .flags = m->flags};
+    struct gn_vgpu *v = root->object->vgpu;
+    struct gn_copied c = root->copied;
     struct gn_copy_queue q;
+    c.mem = mem;
     if (!gn_copy_queue_open(v, mem, &q))
         return CL_OUT_OF_RESOURCES;
-    const cl_int result = to ? gn_memory_read(v, &q, &c, 0, c.bytes, to)
-                             : gn_memory_write(v, &q, &c, 0, c.bytes, from);
+    const cl_int result = out ? gn_memory_read(v, &q, &c, 0, c.bytes, root->backing)
+                              : gn_memory_write(v, &q, &c, 0, c.bytes, root->backing);
     gn_copy_queue_close(v, &q);
     return result;
 }
@@ -234,24 +276,25 @@ static void evict(struct gn_resident *root)
         gn_swap_step(&root->swap, GN_SWAP_PIN);
         return;
     }
-    void *backing = malloc(root->bytes);
-    if (!backing)
+    if (!(root->backing = malloc(root->copied.bytes)))
         return; /* resident still; the next eviction tries again */
     gn_swap_step(&root->swap, GN_SWAP_VACATE);
-    if (copy_contents(root, mem_of(root), backing, NULL)) {
-        free(backing);
+    if (copy_contents(root, mem_of(root), true)) {
+        free(root->backing);
+        root->backing = NULL;
         gn_swap_step(&root->swap, GN_SWAP_UNREADABLE);
-        gn_log(GN_LOG_WARN, "vgpu=%08x a buffer of %zu bytes cannot be read, and is never evicted",
-               v->boot->id, root->bytes);
+        gn_log(GN_LOG_WARN,
+               "vgpu=%08x a memory object of %zu bytes cannot be read, and is never evicted",
+               v->boot->id, root->size);
         return;
     }
     /* The driver's objects kept it, and the program may have released it. */
     cl->clRetainContext(context);
     root->context = context;
-    root->backing = backing;
     release_all(root);
     gn_swap_step(&root->swap, GN_SWAP_SAVED);
-    gn_debug("vgpu=%08x evicted a buffer of %zu bytes", v->boot->id, root->bytes);
+    gn_debug("vgpu=%08x evicted %s of %zu bytes", v->boot->id,
+             is_image(root) ? "an image" : "a buffer", root->size);
 }
 
 bool gn_residency_has_resident(struct gn_vgpu *v)
@@ -283,18 +326,56 @@ void gn_residency_evict_all(struct gn_vgpu *v)
 
 /* ---- in */
 
+/*
+ * Some drivers keep the pitches that the program gave with an image's first contents. Only with
+ * host memory may they be given again. NULL: the driver refuses.
+ */
+static cl_mem make_pitched(const cl_icd_dispatch *cl, const struct gn_resident *m,
+                           cl_mem_flags flags)
+{
+    const size_t *size = m->copied.size;
+    const cl_mem_object_type type = m->copied.type;
+    const bool lines = type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
+    const bool sliced =
+        lines || type == CL_MEM_OBJECT_IMAGE3D || type == CL_MEM_OBJECT_IMAGE2D_ARRAY;
+    cl_image_desc desc = m->desc;
+    desc.image_row_pitch = m->row_pitch;
+    desc.image_slice_pitch = sliced ? m->slice_pitch : 0;
+    void *host =
+        sliced ? calloc(lines ? size[1] : size[2], m->slice_pitch) : calloc(size[1], m->row_pitch);
+    cl_int result;
+    cl_mem image = host ? cl->clCreateImage(m->context, flags | CL_MEM_COPY_HOST_PTR, &m->format,
+                                            &desc, host, &result)
+                        : NULL;
+    free(host);
+    return image;
+}
+
+static cl_mem make_image(const cl_icd_dispatch *cl, const struct gn_resident *m, cl_mem_flags flags)
+{
+    size_t row = 0, slice = 0;
+    cl_int result;
+    cl_mem image = cl->clCreateImage(m->context, flags, &m->format, &m->desc, NULL, &result);
+    if (!image ||
+        (pitches_of(cl, image, &row, &slice) && row == m->row_pitch && slice == m->slice_pitch))
+        return image;
+    cl->clReleaseMemObject(image);
+    return make_pitched(cl, m, flags);
+}
+
 /* The driver's object of a root without its contents, or of a view. NULL: the driver refuses. */
 static cl_mem make_driver(const cl_icd_dispatch *cl, const struct gn_resident *m)
 {
     const cl_mem_flags flags =
-        m->flags & ~(cl_mem_flags)(CL_MEM_COPY_HOST_PTR | CL_MEM_USE_HOST_PTR);
+        m->copied.flags & ~(cl_mem_flags)(CL_MEM_COPY_HOST_PTR | CL_MEM_USE_HOST_PTR);
     const cl_mem_flags own = flags & ~(cl_mem_flags)CL_MEM_ALLOC_HOST_PTR;
     const struct gn_resident *parent = m->parent;
     cl_int result = CL_SUCCESS;
     if (!parent)
-        return cl->clCreateBuffer(m->context, flags, m->bytes, NULL, &result);
-    if (m->type == CL_MEM_OBJECT_BUFFER) {
-        const cl_buffer_region region = {m->offset, m->bytes};
+        return is_image(m) ? make_image(cl, m, flags)
+                           : cl->clCreateBuffer(m->context, flags, m->size, NULL, &result);
+    if (!is_image(m)) {
+        const cl_buffer_region region = {m->offset, m->size};
         return cl->clCreateSubBuffer(mem_of(parent), own, CL_BUFFER_CREATE_TYPE_REGION, &region,
                                      &result);
     }
@@ -306,7 +387,7 @@ static cl_mem make_driver(const cl_icd_dispatch *cl, const struct gn_resident *m
 static bool make_all(const cl_icd_dispatch *cl, struct gn_resident *root)
 {
     cl_mem mem = make_driver(cl, root);
-    if (!mem || copy_contents(root, mem, NULL, root->backing)) {
+    if (!mem || copy_contents(root, mem, false)) {
         if (mem)
             cl->clReleaseMemObject(mem);
         return false;
@@ -393,16 +474,16 @@ static cl_int answer(const struct gn_resident *m, const struct gn_args_clGetMemO
     size_t n = 0;
     switch (a->param_name) {
     case CL_MEM_TYPE:
-        from = &m->type;
-        n = sizeof m->type;
+        from = &m->copied.type;
+        n = sizeof m->copied.type;
         break;
     case CL_MEM_FLAGS:
-        from = &m->flags;
-        n = sizeof m->flags;
+        from = &m->copied.flags;
+        n = sizeof m->copied.flags;
         break;
     case CL_MEM_SIZE:
-        from = &m->bytes;
-        n = sizeof m->bytes;
+        from = &m->size;
+        n = sizeof m->size;
         break;
     case CL_MEM_OFFSET:
         from = &m->offset;

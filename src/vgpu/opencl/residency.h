@@ -13,7 +13,8 @@ struct gn_vobject;
 
 /*
  * Which memory objects have a driver's object. A buffer with its own memory is evicted and brought
- * in together with its views: sub-buffers, and images over it. Everything else is pinned.
+ * in together with its views: sub-buffers, and images over it. So is an image of one level without
+ * views. Everything else is pinned.
  */
 
 /* At the start: reads GANTRY_EVICT. Nonzero: no memory. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A buffer and a part of it are evicted and brought in, by a driver that counts and may refuse. */
+/*
+ * A buffer with a part of it, and images, are evicted and brought in, by a driver that counts and
+ * may refuse.
+ */
 #include "opencl_host.h"
 #include "residency.h"
 
@@ -10,7 +13,10 @@
 
 #include <cmocka.h>
 
-#define BYTES 64u
+#define BYTES   64u
+#define COLUMNS 4u
+#define ROWS    8u
+#define PIXEL   (BYTES / COLUMNS / ROWS)
 
 /* ---- a simulated driver: its memory objects are these */
 
@@ -18,6 +24,9 @@ struct memory {
     struct memory *parent;
     size_t offset, bytes;
     cl_mem_flags flags;
+    cl_mem_object_type type;
+    cl_uint levels; /* of an image */
+    size_t row_pitch;
     unsigned char at[BYTES];
 };
 
@@ -31,7 +40,11 @@ static struct memory *create(struct memory *parent, size_t offset, size_t bytes,
 {
     struct memory *m = calloc(1, sizeof *m);
     assert_non_null(m);
-    *m = (struct memory){.parent = parent, .offset = offset, .bytes = bytes, .flags = flags};
+    *m = (struct memory){.parent = parent,
+                         .offset = offset,
+                         .bytes = bytes,
+                         .flags = flags,
+                         .type = CL_MEM_OBJECT_BUFFER};
     driver.n_alive++;
     driver.n_created++;
     return m;
@@ -57,6 +70,35 @@ static cl_mem CL_API_CALL create_part(cl_mem mem, cl_mem_flags flags, cl_buffer_
                : (cl_mem)create((struct memory *)mem, region->origin, region->size, flags);
 }
 
+static struct memory *create_picture(cl_uint levels)
+{
+    struct memory *m = create(NULL, 0, BYTES, CL_MEM_READ_WRITE);
+    m->type = CL_MEM_OBJECT_IMAGE2D;
+    m->levels = levels;
+    m->row_pitch = COLUMNS * PIXEL;
+    return m;
+}
+
+static cl_mem CL_API_CALL create_image(cl_context context, cl_mem_flags flags,
+                                       const cl_image_format *format, const cl_image_desc *desc,
+                                       void *host, cl_int *result)
+{
+    (void)context;
+    assert_int_equal(host != NULL, (flags & CL_MEM_COPY_HOST_PTR) != 0);
+    assert_int_equal(host != NULL, desc->image_row_pitch != 0);
+    assert_null(desc->mem_object);
+    assert_int_equal(format->image_channel_data_type, CL_UNSIGNED_INT16);
+    assert_int_equal(desc->image_type, CL_MEM_OBJECT_IMAGE2D);
+    assert_true(desc->image_width == COLUMNS && desc->image_height == ROWS);
+    *result = driver.refuses_buffers ? CL_MEM_OBJECT_ALLOCATION_FAILURE : CL_SUCCESS;
+    if (driver.refuses_buffers)
+        return NULL;
+    struct memory *m = create_picture(0);
+    if (host)
+        m->row_pitch = desc->image_row_pitch;
+    return (cl_mem)m;
+}
+
 static cl_int CL_API_CALL release_mem(cl_mem mem)
 {
     assert_non_null(mem);
@@ -72,7 +114,7 @@ static cl_int CL_API_CALL mem_info(cl_mem mem, cl_mem_info name, size_t size, vo
     (void)size, (void)size_ret;
     assert_non_null(mem);
     if (name == CL_MEM_TYPE)
-        *(cl_mem_object_type *)value = CL_MEM_OBJECT_BUFFER;
+        *(cl_mem_object_type *)value = m->type;
     else if (name == CL_MEM_FLAGS)
         *(cl_mem_flags *)value = m->flags;
     else if (name == CL_MEM_SIZE)
@@ -83,6 +125,24 @@ static cl_int CL_API_CALL mem_info(cl_mem mem, cl_mem_info name, size_t size, vo
         *(cl_context *)value = (cl_context)&some_object;
     else
         return CL_INVALID_VALUE;
+    return CL_SUCCESS;
+}
+
+static cl_int CL_API_CALL image_info(cl_mem mem, cl_image_info name, size_t size, void *value,
+                                     size_t *size_ret)
+{
+    (void)size_ret;
+    memset(value, 0, size);
+    if (name == CL_IMAGE_FORMAT)
+        *(cl_image_format *)value = (cl_image_format){CL_R, CL_UNSIGNED_INT16};
+    else if (name == CL_IMAGE_WIDTH)
+        *(size_t *)value = COLUMNS;
+    else if (name == CL_IMAGE_HEIGHT)
+        *(size_t *)value = ROWS;
+    else if (name == CL_IMAGE_ROW_PITCH)
+        *(size_t *)value = ((const struct memory *)mem)->row_pitch;
+    else if (name == CL_IMAGE_NUM_MIP_LEVELS)
+        *(cl_uint *)value = ((const struct memory *)mem)->levels;
     return CL_SUCCESS;
 }
 
@@ -147,10 +207,45 @@ static cl_int CL_API_CALL write_buffer(cl_command_queue queue, cl_mem mem, cl_bo
     return CL_SUCCESS;
 }
 
+/* Copies the rows of a box of the image, which lie without padding in host memory. */
+static void copy_box(struct memory *m, const size_t *origin, const size_t *region,
+                     unsigned char *host, bool out)
+{
+    const size_t n = region[0] * PIXEL;
+    for (size_t y = 0; y < region[1]; y++) {
+        unsigned char *row = m->at + ((origin[1] + y) * COLUMNS + origin[0]) * PIXEL;
+        memcpy(out ? host + y * n : row, out ? row : host + y * n, n);
+    }
+}
+
+static cl_int CL_API_CALL read_image(cl_command_queue queue, cl_mem mem, cl_bool blocks,
+                                     const size_t *origin, const size_t *region, size_t row,
+                                     size_t slice, void *to, cl_uint n, const cl_event *waits,
+                                     cl_event *event)
+{
+    (void)queue, (void)blocks, (void)row, (void)slice, (void)n, (void)waits, (void)event;
+    copy_box((struct memory *)mem, origin, region, to, true);
+    return driver.refuses_reads ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
+}
+
+static cl_int CL_API_CALL write_image(cl_command_queue queue, cl_mem mem, cl_bool blocks,
+                                      const size_t *origin, const size_t *region, size_t row,
+                                      size_t slice, const void *from, cl_uint n,
+                                      const cl_event *waits, cl_event *event)
+{
+    (void)queue, (void)blocks, (void)row, (void)slice, (void)n, (void)waits, (void)event;
+    copy_box((struct memory *)mem, origin, region, (unsigned char *)(uintptr_t)from, false);
+    return driver.refuses_writes ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
+}
+
 static struct _cl_icd_dispatch table = {.clCreateBuffer = create_buffer,
                                         .clCreateSubBuffer = create_part,
                                         .clReleaseMemObject = release_mem,
+                                        .clCreateImage = create_image,
                                         .clGetMemObjectInfo = mem_info,
+                                        .clGetImageInfo = image_info,
+                                        .clEnqueueReadImage = read_image,
+                                        .clEnqueueWriteImage = write_image,
                                         .clGetContextInfo = context_info,
                                         .clRetainContext = retain_context,
                                         .clReleaseContext = release_context,
@@ -171,15 +266,25 @@ static struct gn_vobject *made(uint32_t index, uint16_t op, struct memory *m,
                                struct gn_vobject *source)
 {
     struct gn_request *r = calloc(1, sizeof *r);
-    struct gn_wire_Buffer w = {.msg.op = op, .properties.segment = GN_SPAN_NULL};
+    union {
+        struct gn_msg msg;
+        struct gn_wire_Buffer buffer;
+        struct gn_wire_Image image;
+    } w = {0};
     struct gn_vobject *o = gn_object_put(v, gn_id_make(index, 1), GN_KIND_MEM, m);
     struct gn_mem_detail *detail = calloc(1, sizeof *detail);
     assert_true(r && o && detail);
+    w.msg.op = op;
+    if (op == GN_OP_Image)
+        w.image.properties.segment = GN_SPAN_NULL;
+    else
+        w.buffer.properties.segment = GN_SPAN_NULL;
     gn_request_init(r, v);
     memcpy(r->bytes, &w, sizeof w);
     if (source)
         r->held[r->n_held++] = source;
     detail->borrowed = source != NULL;
+    detail->element_bytes = m->type == CL_MEM_OBJECT_BUFFER ? 0 : PIXEL;
     o->detail = detail;
     gn_residency_made(o, r);
     free(r);
@@ -342,6 +447,55 @@ static void test_an_evicted_buffer_is_released(void **state)
     assert_int_equal(driver.n_contexts, 1);
 }
 
+static void test_an_image_is_made_again(void **state)
+{
+    struct gn_vobject *image = made(3, GN_OP_Image, create_picture(0), NULL);
+    (void)state;
+    for (unsigned i = 0; i < BYTES; i++)
+        ((struct memory *)image->driver)->at[i] = (unsigned char)i;
+    evict();
+    assert_null(image->driver);
+    driver.refuses_buffers = true;
+    assert_int_equal(gn_residency_bring_in(image), CL_MEM_OBJECT_ALLOCATION_FAILURE);
+    driver.refuses_buffers = false;
+    assert_int_equal(gn_residency_bring_in(image), CL_SUCCESS);
+    for (unsigned i = 0; i < BYTES; i++)
+        assert_int_equal(((const struct memory *)image->driver)->at[i], i);
+    drop(image);
+}
+
+static void test_an_image_has_its_pitch_again(void **state)
+{
+    struct gn_vobject *image = made(3, GN_OP_Image, create_picture(0), NULL);
+    (void)state;
+    ((struct memory *)image->driver)->row_pitch = 3 * COLUMNS * PIXEL;
+    evict();
+    assert_int_equal(gn_residency_bring_in(image), CL_SUCCESS);
+    assert_int_equal(((const struct memory *)image->driver)->row_pitch, 3 * COLUMNS * PIXEL);
+    assert_int_equal(driver.n_alive, 1);
+    drop(image);
+}
+
+static void test_an_image_of_levels_stays(void **state)
+{
+    struct gn_vobject *image = made(3, GN_OP_Image, create_picture(2), NULL);
+    (void)state;
+    gn_residency_evict_all(v);
+    assert_non_null(image->driver);
+    drop(image);
+}
+
+static void test_an_image_with_a_view_stays(void **state)
+{
+    struct gn_vobject *image = made(3, GN_OP_Image, create_picture(0), NULL);
+    struct gn_vobject *view = made(4, GN_OP_Image, create_picture(0), image);
+    (void)state;
+    gn_residency_evict_all(v);
+    assert_true(image->driver && view->driver);
+    drop(view);
+    drop(image);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -352,6 +506,10 @@ int main(void)
         TEST(test_an_unreadable_buffer_stays),
         TEST(test_a_pinned_buffer_stays),
         TEST(test_nothing_is_evicted_during_a_save),
+        TEST(test_an_image_is_made_again),
+        TEST(test_an_image_has_its_pitch_again),
+        TEST(test_an_image_of_levels_stays),
+        TEST(test_an_image_with_a_view_stays),
         TEST(test_an_evicted_buffer_is_released),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

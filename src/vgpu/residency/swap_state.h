@@ -11,13 +11,17 @@
  * places memory, the objects of one chunk share a state, and so do the chunks of one object.
  *
  *     from      event       to        side     when
+ *     --------  ----------  --------  -------  -------------------------------------------------
  *     RESIDENT  VACATE      SWAP_OUT  gantryd  another vGPU gets the slot
- *               PIN         PINNED    worker   the object can never be evicted
- *     SWAP_OUT  SAVED       EVICTED   worker   the backing has the contents, and the driver's
- * object is destroyed UNREADABLE  PINNED    worker   the contents could not be read EVICTED ASSIGN
- * SWAP_IN   gantryd  the object gets a slot SWAP_IN   FILLED      RESIDENT  worker   there is a
- * driver's object with the contents REFUSED     EVICTED   worker   the driver makes no object, or
- * does not fill it BROKEN      LOST      worker   the backing cannot be read PINNED, LOST: for good
+ *     RESIDENT  PIN         PINNED    worker   the object can never be evicted
+ *     SWAP_OUT  SAVED       EVICTED   worker   the backing has the contents, no driver's object is
+ *     SWAP_OUT  UNREADABLE  PINNED    worker   the contents could not be read
+ *     EVICTED   ASSIGN      SWAP_IN   gantryd  the object gets a slot
+ *     SWAP_IN   FILLED      RESIDENT  worker   a driver's object has the contents
+ *     SWAP_IN   REFUSED     EVICTED   worker   the driver makes no object, or does not fill it
+ *     SWAP_IN   BROKEN      LOST      worker   the backing cannot be read
+ *
+ * PINNED and LOST are for good.
  *
  * One word, changed by compare-and-exchange alone. Only the side that the table names sends an
  * event. gantryd sends VACATE only while the vGPU has no grant, so no command is being submitted;
