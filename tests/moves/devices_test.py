@@ -197,6 +197,14 @@ class Devices(MovesCase):
         self.move(a, (b.address,))
         self.assertIsNone(program.ends_well())
 
+    def test_an_image_with_a_pitch_for_a_strict_driver(self):
+        """A driver may refuse pitches without host memory, which an image's record does not have."""
+        a, b = self.daemon("a", env={"POCL_DEVICES": "pthread"}), self.lesser("b", "100c=1 strict")
+        program = self.start(Needing, a, "plain")
+        self.assertEqual(program.at(), "ready")
+        self.move(a, (b.address,))
+        self.assertIsNone(program.ends_well())
+
     def test_a_file_for_a_device_that_has_it_alone(self):
         daemon = self.daemon("a", env={"POCL_DEVICES": "pthread"})
         path = os.path.join(self.work, "v.gnc")

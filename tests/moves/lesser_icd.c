@@ -4,9 +4,9 @@
  * otherwise. $LESSER says which, as words: NUMBER=VALUE, a question's number in hex and what it is
  * answered, with 0 all of it; -NAME, an extension that is left out; noformats: no image formats;
  * nobuild: no program that hashes pages is built, norun: none is run after the first launch, idle:
- * their launches do nothing; binaries:FIFO: whoever asks for a program's binaries waits until all
- * that write into the FIFO have closed it, if it is there. What the devices can really do is PoCL's
- * as ever.
+ * their launches do nothing; strict: an image without host memory has no pitches; binaries:FIFO:
+ * whoever asks for a program's binaries waits until all that write into the FIFO have closed it, if
+ * it is there. What the devices can really do is PoCL's as ever.
  */
 #include "drivers/front_icd.h"
 
@@ -91,6 +91,18 @@ static cl_int CL_API_CALL launch(cl_command_queue queue, cl_kernel kernel, cl_ui
                                           event);
 }
 
+static cl_mem CL_API_CALL create_image(cl_context context, cl_mem_flags flags,
+                                       const cl_image_format *format, const cl_image_desc *desc,
+                                       void *host_ptr, cl_int *ret)
+{
+    if (!strstr(words(), "strict") || host_ptr || !desc || desc->mem_object ||
+        !(desc->image_row_pitch || desc->image_slice_pitch))
+        return theirs->clCreateImage(context, flags, format, desc, host_ptr, ret);
+    if (ret)
+        *ret = CL_INVALID_IMAGE_DESCRIPTOR;
+    return NULL;
+}
+
 static cl_int CL_API_CALL program_info(cl_program program, cl_program_info what, size_t size,
                                        void *value, size_t *size_ret)
 {
@@ -119,5 +131,6 @@ static void replace_calls(void)
     ours.clGetSupportedImageFormats = image_formats;
     ours.clBuildProgram = build_program;
     ours.clEnqueueNDRangeKernel = launch;
+    ours.clCreateImage = create_image;
     ours.clGetProgramInfo = program_info;
 }

@@ -181,10 +181,13 @@ int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "plain";
     const cl_image_format format = {CL_RGBA, CL_UNSIGNED_INT8};
-    const cl_image_desc desc = {
-        .image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 61, .image_height = 37};
+    static unsigned char pixels[37][64][4], back[37][61][4];
+    const cl_image_desc desc = {.image_type = CL_MEM_OBJECT_IMAGE2D,
+                                .image_width = 61,
+                                .image_height = 37,
+                                .image_row_pitch = sizeof *pixels};
     const size_t origin[3] = {0}, all[3] = {61, 37, 1};
-    static unsigned char pixels[37][61][4], back[37][61][4];
+    size_t pitch = 0, pitch_now = 0;
     cl_platform_id platform;
     char line[16];
     cl_int r;
@@ -222,6 +225,8 @@ int main(int argc, char **argv)
     cl_mem image =
         images ? clCreateImage(context, CL_MEM_COPY_HOST_PTR, &format, &desc, pixels, &r) : NULL;
     MUST(r);
+    if (images)
+        MUST(clGetImageInfo(image, CL_IMAGE_ROW_PITCH, sizeof pitch, &pitch, NULL));
     work(mem, 1);
     printf("ready\n");
     HOLDS(fgets(line, sizeof line, stdin));
@@ -230,7 +235,10 @@ int main(int argc, char **argv)
     work(mem, 3);
     if (images) {
         MUST(clEnqueueReadImage(queue, image, CL_TRUE, origin, all, 0, 0, back, 0, NULL, NULL));
-        HOLDS(!memcmp(pixels, back, sizeof pixels));
+        for (size_t y = 0; y < desc.image_height; y++)
+            HOLDS(!memcmp(pixels[y], back[y], sizeof *back));
+        MUST(clGetImageInfo(image, CL_IMAGE_ROW_PITCH, sizeof pitch_now, &pitch_now, NULL));
+        HOLDS(pitch_now == pitch);
     }
     const cl_uint pattern = 7;
     MUST(clEnqueueFillBuffer(queue, large, &pattern, sizeof pattern, 0, LARGE, 0, NULL, NULL));

@@ -403,6 +403,21 @@ static void *refuse_image(struct gn_vgpu *v, const struct gn_args_Image *a, cl_m
     return NULL;
 }
 
+/*
+ * The image of a record, whose contents come apart. A driver may refuse pitches without host
+ * memory, so there is some for the call.
+ */
+static void *make_pitched_image(struct gn_vgpu *v, const struct gn_args_Image *a,
+                                cl_mem_flags flags, const cl_image_desc *desc, cl_int *result)
+{
+    void *host = calloc(1, image_initial_bytes(a->image_format, desc));
+    void *made = host ? create_image(v, a, flags | CL_MEM_COPY_HOST_PTR, desc, host, result) : NULL;
+    if (!host)
+        *result = CL_OUT_OF_HOST_MEMORY;
+    free(host);
+    return made;
+}
+
 static void *make_image(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Image *a,
                         cl_int *result)
 {
@@ -423,7 +438,10 @@ static void *make_image(struct gn_vgpu *v, struct gn_request *r, const struct gn
         return create_image(v, a, flags, a->image_desc ? &desc : NULL, host_ptr, result);
     if (!gn_mem_charge(v, r, gn_image_bytes(v, a->image_format, &desc)))
         return r->defer ? NULL : refuse_image(v, a, flags, host_ptr, result);
-    return gn_mem_settle(v, r, create_image(v, a, flags, &desc, host_ptr, result), result);
+    const bool pitched = r->anew && (desc.image_row_pitch || desc.image_slice_pitch);
+    void *made = pitched ? make_pitched_image(v, a, flags, &desc, result)
+                         : create_image(v, a, flags, &desc, host_ptr, result);
+    return gn_mem_settle(v, r, made, result);
 }
 
 void *gn_host_Image(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Image *a,
