@@ -149,34 +149,26 @@ static void park(struct gn_migration *m)
         gn_vgpus_end_worker(v);
 }
 
-static void save_act(struct gn_migration *m, uint32_t action, const struct gn_error *err)
+/* Where the worker is dead, the program now hears that it is. */
+static void stay(struct gn_migration *m)
 {
-    (void)err;
-    switch (action) {
-    case GN_TX_DO_FLUSH:
-        ask_flush(m);
-        break;
-    case GN_TX_DO_STAY:
-        /* Where the worker is dead, the program now hears that it is. */
-        m->from->session_ops->close_program_end(m->from);
-        break;
-    case GN_TX_DO_RECALL:
-        if (m->from->conn)
-            gn_conn_queue(m->from->conn, GN_LINK_RESTORED, 0, NULL, 0);
-        break;
-    case GN_TX_DO_PARK:
-        park(m);
-        break;
-    case GN_TX_DO_SETTLE:
-        settle(m);
-        break;
-    }
+    m->from->session_ops->close_program_end(m->from);
 }
+
+static void recall(struct gn_migration *m)
+{
+    if (m->from->conn)
+        gn_conn_queue(m->from->conn, GN_LINK_RESTORED, 0, NULL, 0);
+}
+
+static const struct gn_migration_action save_actions[] = {
+    {GN_TX_DO_FLUSH, ask_flush}, {GN_TX_DO_STAY, stay},     {GN_TX_DO_RECALL, recall},
+    {GN_TX_DO_PARK, park},       {GN_TX_DO_SETTLE, settle}, {0}};
 
 static const struct gn_migration_ops save_ops = {.what = "checkpoint",
                                                  .failure = "no checkpoint was made",
                                                  .outcome = "the program goes on",
-                                                 .act = save_act,
+                                                 .actions = save_actions,
                                                  .reply = save_reply};
 
 static int tell_stopped(const struct gn_migration *m, struct gn_error *err)
@@ -384,21 +376,18 @@ static void commit(struct gn_migration *m)
     (void)gn_migration_input(m, GN_TX_ON_DONE, NULL);
 }
 
-static void restore_act(struct gn_migration *m, uint32_t action, const struct gn_error *err)
+static void fetch(struct gn_migration *m)
 {
-    struct gn_vgpu_record *v = m->from;
-    switch (action) {
-    case GN_TX_DO_FETCH:
-        v->session_ops->request_session(v);
-        break;
-    case GN_TX_DO_COMMIT:
-        commit(m);
-        break;
-    case GN_TX_DO_STAY:
-        v->session_ops->refuse_restore(v, err);
-        break;
-    }
+    m->from->session_ops->request_session(m->from);
 }
+
+static void await_another(struct gn_migration *m)
+{
+    m->from->session_ops->refuse_restore(m->from, &m->why);
+}
+
+static const struct gn_migration_action restore_actions[] = {
+    {GN_TX_DO_FETCH, fetch}, {GN_TX_DO_COMMIT, commit}, {GN_TX_DO_STAY, await_another}, {0}};
 
 static char *restore_reply(const struct gn_migration *m)
 {
@@ -412,7 +401,7 @@ static char *restore_reply(const struct gn_migration *m)
 static const struct gn_migration_ops restore_ops = {.what = "restore",
                                                     .failure = "the vGPU was not restored",
                                                     .outcome = "its program waits on",
-                                                    .act = restore_act,
+                                                    .actions = restore_actions,
                                                     .reply = restore_reply};
 
 int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_restore *wish,

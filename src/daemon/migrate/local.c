@@ -91,17 +91,11 @@ static void commit(struct gn_migration *m)
     (void)gn_migration_input(m, GN_TX_ON_DONE, NULL);
 }
 
-static void act(struct gn_migration *m, uint32_t action, const struct gn_error *err)
-{
-    (void)err;
-    if (action == GN_TX_DO_COMMIT)
-        commit(m);
-}
-
+static const struct gn_migration_action actions[] = {{GN_TX_DO_COMMIT, commit}, {0}};
 static const struct gn_migration_ops ops = {.what = "move",
                                             .failure = "the vGPU was not moved",
                                             .outcome = "the vGPU goes on where it was",
-                                            .act = act,
+                                            .actions = actions,
                                             .reply = reply};
 
 /* Whether v may be served so, and is not. */

@@ -120,7 +120,12 @@ static const char *why_left(const struct gn_vgpu_record *v)
                : "its program has ended";
 }
 
-static void excuse(struct gn_migration *m, const struct gn_error *err)
+static void report(struct gn_migration *m)
+{
+    gn_migration_answer(m, m->ops->reply(m));
+}
+
+static void excuse(struct gn_migration *m)
 {
     const struct gn_vgpu_record *v = m->from;
     struct gn_error why;
@@ -129,7 +134,7 @@ static void excuse(struct gn_migration *m, const struct gn_error *err)
         gn_migration_answer(m, gn_control_error("it was given up", why_left(v), NULL));
         return;
     }
-    gn_fail(&why, EREMOTEIO, err->fix, "%s; %s", err->what,
+    gn_fail(&why, EREMOTEIO, m->why.fix, "%s; %s", m->why.what,
             lost ? "the vGPU is lost" : m->ops->outcome);
     gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: %s: %s", v->id, m->ops->failure, why.what);
     gn_migration_answer(m,
@@ -169,28 +174,23 @@ static void resume(struct gn_migration *m)
         gn_vgpus_notify_worker(m->from, GN_WORKER_RESUME, 0, NULL, 0);
 }
 
-static void carry_out(struct gn_migration *m, uint32_t action, const struct gn_error *err)
+static void dismiss(struct gn_migration *m)
 {
-    switch (action) {
-    case GN_TX_DO_SAVE:
-        ask_save(m);
-        break;
-    case GN_TX_DO_RESUME:
-        resume(m);
-        break;
-    case GN_TX_DO_REPORT:
-        gn_migration_answer(m, m->ops->reply(m));
-        break;
-    case GN_TX_DO_EXCUSE:
-        excuse(m, err);
-        break;
-    case GN_TX_DO_DISMISS:
-        if (m->to)
-            gn_vgpus_leave(m->to);
-        break;
-    default:
-        m->ops->act(m, action, err);
-    }
+    if (m->to)
+        gn_vgpus_leave(m->to);
+}
+
+static const struct gn_migration_action shared_actions[] = {
+    {GN_TX_DO_SAVE, ask_save}, {GN_TX_DO_RESUME, resume},   {GN_TX_DO_REPORT, report},
+    {GN_TX_DO_EXCUSE, excuse}, {GN_TX_DO_DISMISS, dismiss}, {0}};
+
+static void carry_out(struct gn_migration *m, const struct gn_migration_action *list,
+                      uint32_t action)
+{
+    while (list->action && list->action != action)
+        list++;
+    if (list->action)
+        list->carry_out(m);
 }
 
 int gn_migration_input(struct gn_migration *m, enum gn_transaction_input input,
@@ -207,8 +207,12 @@ int gn_migration_input(struct gn_migration *m, enum gn_transaction_input input,
         detach(m);
     else
         gn_vgpus_arm(m->from->daemon);
-    for (; actions; actions &= actions - 1)
-        carry_out(m, actions & -actions, err);
+    if (err)
+        m->why = *err;
+    for (; actions; actions &= actions - 1) {
+        carry_out(m, shared_actions, actions & -actions);
+        carry_out(m, m->ops->actions, actions & -actions);
+    }
     return 0;
 }
 

@@ -24,12 +24,15 @@ enum gn_migrate_to {
 extern const char *const gn_migrate_names[GN_MIGRATE_TO_N];
 
 struct gn_migration;
+struct gn_migration_action {
+    uint32_t action;                           /* GN_TX_DO_*; 0: the end of a list */
+    void (*carry_out)(struct gn_migration *m); /* may feed the next input */
+};
+
 struct gn_migration_ops {
     const char *what;              /* as `gantry ls` shows it */
     const char *failure, *outcome; /* texts of an abort: it was not done; the vGPU goes on */
-    /* Carries out one action of the transaction that is this kind's own; err: the reason of an
-     * abort. May feed the next input. */
-    void (*act)(struct gn_migration *m, uint32_t action, const struct gn_error *err);
+    const struct gn_migration_action *actions; /* those that are this kind's own */
     /* The answer of one that has succeeded; NULL: no memory. */
     char *(*reply)(const struct gn_migration *m);
 };
@@ -55,6 +58,7 @@ struct gn_migration {
     uint64_t began_ns, asked_ns;
     struct gn_stop_watch stop_watch;
     struct gn_worker_moved out, in; /* the reports of the source and the destination */
+    struct gn_error why;            /* the last reason of an input, for actions of an abort */
 };
 
 /* A migration that nothing has happened to. From now on the life cycles of its records are reported

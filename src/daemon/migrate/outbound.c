@@ -80,14 +80,14 @@ static void advise(struct gn_migration *m)
         m, gn_control_error("it is not known yet whether the vGPU was moved", err.what, err.fix));
 }
 
-static void stay(struct gn_migration *m, const struct gn_error *err)
+static void stay(struct gn_migration *m)
 {
     struct gn_link_error e = {.code = ECANCELED};
     struct gn_conn *c = m->from->conn;
     if (!c || c->socket.fd < 0)
         return;
-    gn_frame_string_set(e.what, sizeof e.what, err->what);
-    gn_frame_string_set(e.fix, sizeof e.fix, err->fix);
+    gn_frame_string_set(e.what, sizeof e.what, m->why.what);
+    gn_frame_string_set(e.fix, sizeof e.fix, m->why.fix);
     gn_conn_queue(c, GN_LINK_STAY, m->number, &e, sizeof e);
 }
 
@@ -107,23 +107,11 @@ static void release(struct gn_migration *m)
     gn_conn_close(c);
 }
 
-static void act(struct gn_migration *m, uint32_t action, const struct gn_error *err)
-{
-    switch (action) {
-    case GN_TX_DO_OFFER:
-        offer(m);
-        break;
-    case GN_TX_DO_ADVISE:
-        advise(m);
-        break;
-    case GN_TX_DO_STAY:
-        stay(m, err);
-        break;
-    case GN_TX_DO_RELEASE:
-        release(m);
-        break;
-    }
-}
+static const struct gn_migration_action actions[] = {{GN_TX_DO_OFFER, offer},
+                                                     {GN_TX_DO_ADVISE, advise},
+                                                     {GN_TX_DO_STAY, stay},
+                                                     {GN_TX_DO_RELEASE, release},
+                                                     {0}};
 
 static char *reply(const struct gn_migration *m)
 {
@@ -133,7 +121,7 @@ static char *reply(const struct gn_migration *m)
 static const struct gn_migration_ops ops = {.what = "move",
                                             .failure = "the vGPU was not moved",
                                             .outcome = "the vGPU goes on where it was",
-                                            .act = act,
+                                            .actions = actions,
                                             .reply = reply};
 
 /* ---- commands */
