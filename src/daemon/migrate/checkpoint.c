@@ -192,11 +192,10 @@ void gn_checkpoint_returned(struct gn_vgpu_record *v)
 int gn_checkpoint_confirm(struct gn_conn *c, uint32_t seq, struct gn_error *err)
 {
     struct gn_migration *m = NULL;
-    gn_list_for_each(v, &c->daemon->vgpus, struct gn_vgpu_record, link)
+    gn_list_for_each(it, &c->daemon->migrations, struct gn_migration, link)
     {
-        struct gn_migration *of = gn_migration_of(v);
-        if (of && of->ops == &save_ops && of->asker == c && of->tx.state == GN_TX_SAVED)
-            m = of;
+        if (it->ops == &save_ops && it->asker == c && it->tx.state == GN_TX_SAVED)
+            m = it;
     }
     if (!m)
         return gn_fail(err, EINVAL, NULL,
@@ -433,8 +432,8 @@ int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_re
     struct gn_vgpu_record *n = gn_vgpus_blank(v, err);
     if (!n)
         return -ENOMEM;
-    struct gn_migration *m = gn_migration_new(GN_TX_RESTORE, &restore_ops, v, n, c, seq,
-                                              &(struct gn_worker_save){0}, err);
+    const struct gn_worker_save how = {.route = v->session_ops->route_here};
+    struct gn_migration *m = gn_migration_new(GN_TX_RESTORE, &restore_ops, v, n, c, seq, &how, err);
     if (!m) {
         gn_vgpus_leave(n);
         return -ENOMEM;

@@ -16,9 +16,9 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "control/control.h"
-#include "daemon/migrate/inbound.h"
 #include "daemon/process_stat.h"
 #include "daemon/tenants/memory.h"
+#include "daemon/vgpu/create.h"
 #include "daemon/vgpu/lifecycle.h"
 #include "daemon/vgpu/record_session.h"
 #include "daemon/vgpu/worker.h"
@@ -34,13 +34,34 @@ static struct gn_migration *of(const struct gn_record_owner *o)
     return gn_container_of(o, struct gn_migration, owner);
 }
 
+/* The record that the program's vGPU has. */
+static struct gn_vgpu_record *vgpu_of(const struct gn_migration *m)
+{
+    return m->from ? m->from : m->to;
+}
+
 struct gn_migration *gn_migration_of(const struct gn_vgpu_record *v)
 {
     const struct gn_record_owner *o = v->owned_by;
-    return o && o->ops == &owner_ops && of(o)->from == v ? of(o) : NULL;
+    return o && o->ops == &owner_ops && vgpu_of(of(o)) == v ? of(o) : NULL;
 }
 
 /* ---- begin and end */
+
+void gn_migration_begin(struct gn_migration *m, enum gn_transaction_kind kind)
+{
+    m->owner.ops = &owner_ops;
+    m->stream_fd = -1;
+    m->began_ns = gn_now_ns();
+    (void)gn_quota_hold(m->quota);
+    gn_transaction_begin(&m->tx, kind, (uint64_t)m->how.drain_timeout_ms * 1000000u, m->began_ns);
+    if (m->from)
+        m->from->owned_by = &m->owner;
+    if (m->to)
+        m->to->owned_by = &m->owner;
+    gn_list_append(&m->daemon->migrations, &m->link);
+    gn_vgpus_arm(m->daemon);
+}
 
 struct gn_migration *gn_migration_new(enum gn_transaction_kind kind,
                                       const struct gn_migration_ops *ops,
@@ -53,38 +74,39 @@ struct gn_migration *gn_migration_new(enum gn_transaction_kind kind,
         gn_fail(err, ENOMEM, NULL, "out of memory");
         return NULL;
     }
-    *m = (struct gn_migration){.owner = {&owner_ops},
-                               .ops = ops,
+    *m = (struct gn_migration){.ops = ops,
+                               .daemon = from->daemon,
+                               .quota = from->quota,
                                .from = from,
                                .to = to,
                                .asker = asker,
                                .seq = seq,
-                               .how = *how,
-                               .stream_fd = -1,
-                               .began_ns = gn_now_ns()};
-    gn_transaction_begin(&m->tx, kind, (uint64_t)how->drain_timeout_ms * 1000000u, m->began_ns);
-    from->owned_by = &m->owner;
-    if (to)
-        to->owned_by = &m->owner;
-    gn_vgpus_arm(from->daemon);
+                               .how = *how};
+    gn_migration_begin(m, kind);
     return m;
 }
 
 static void bury(struct gn_corpse *corpse)
 {
-    free(gn_container_of(corpse, struct gn_migration, corpse));
+    struct gn_migration *m = gn_container_of(corpse, struct gn_migration, corpse);
+    gn_quota_put(m->quota);
+    free(m);
 }
 
 /* The records are their own again. Late words of their workers are still to be expected. */
 static void detach(struct gn_migration *m)
 {
-    if (m->from->owned_by == &m->owner)
+    const bool has_come = !m->from && m->tx.state == GN_TX_COMMITTED;
+    if (m->from && m->from->owned_by == &m->owner)
         m->from->owned_by = m->source_busy ? &late_owner : NULL;
     if (m->to)
-        m->to->owned_by = &late_owner;
-    gn_quota_close(m->from->quota, &m->stream_fd);
+        m->to->owned_by = has_come ? NULL : &late_owner;
+    if (!m->from && m->to && !has_come)
+        gn_vgpus_release_id(m->to); /* so that it may be tried again at once */
+    gn_list_remove(&m->link);
+    gn_quota_close(m->quota, &m->stream_fd);
     explicit_bzero(m->how.key, sizeof m->how.key);
-    gn_loop_bury(&m->from->daemon->loop, &m->corpse, bury);
+    gn_loop_bury(&m->daemon->loop, &m->corpse, bury);
 }
 
 void gn_migration_cancel(struct gn_migration *m)
@@ -156,6 +178,7 @@ static void ask_save(struct gn_migration *m)
 {
     struct gn_vgpu_record *v = m->from;
     struct gn_error err;
+    GN_FAULT("daemon-before-save");
     if (gn_vgpus_push(v, GN_WORKER_SAVE, 0, &m->how, sizeof m->how, m->stream_fd)) {
         gn_fail(&err, EPIPE, NULL, "its worker cannot be reached");
         (void)gn_migration_input(m, GN_TX_ON_FAILED, &err);
@@ -197,16 +220,14 @@ int gn_migration_input(struct gn_migration *m, enum gn_transaction_input input,
                        const struct gn_error *err)
 {
     uint32_t actions;
-    if (input == GN_TX_ON_UP && m->tx.kind != GN_TX_RESTORE) {
-        GN_FAULT("daemon-before-save");
+    if (input == GN_TX_ON_UP && m->from)
         m->tx.ahead_ns = ahead_ns(m);
-    }
     if (!gn_transaction_step(&m->tx, input, gn_now_ns(), &actions))
         return -EPROTO;
     if (gn_transaction_is_over(m->tx.state))
         detach(m);
     else
-        gn_vgpus_arm(m->from->daemon);
+        gn_vgpus_arm(m->daemon);
     if (err)
         m->why = *err;
     for (; actions; actions &= actions - 1) {
@@ -245,7 +266,7 @@ static int destination_said(struct gn_migration *m, const struct gn_vgpu_record 
     struct gn_worker_moved report;
     struct gn_link_error refusal;
     struct gn_error err;
-    if (f->op == GN_LINK_ERROR && (!n->driver_up || n->serving->may_refuse_late) &&
+    if (f->op == GN_LINK_ERROR && m->from && (!n->driver_up || n->serving->may_refuse_late) &&
         gn_frame_payload(f, &refusal, sizeof refusal) &&
         gn_frame_string_ok(refusal.what, sizeof refusal.what) &&
         gn_frame_string_ok(refusal.fix, sizeof refusal.fix)) {
@@ -336,7 +357,7 @@ static void on_left(struct gn_record_owner *o, struct gn_vgpu_record *v)
 {
     struct gn_migration *m = of(o);
     struct gn_error err;
-    if (v != m->to) {
+    if (v == vgpu_of(m)) {
         (void)gn_migration_input(m, GN_TX_ON_PROGRAM_GONE, NULL);
         return;
     }
@@ -354,23 +375,24 @@ static void on_link(struct gn_record_owner *o, struct gn_vgpu_record *v, bool is
     (void)gn_migration_input(of(o), is_back ? GN_TX_ON_LINK_BACK : GN_TX_ON_LINK_BROKEN, &err);
 }
 
+static struct gn_migration *first_asked_by(struct gn_daemon *d, const struct gn_conn *c)
+{
+    gn_list_for_each(m, &d->migrations, struct gn_migration, link)
+    {
+        if (m->asker == c)
+            return m;
+    }
+    return NULL;
+}
+
 void gn_migrations_forget(struct gn_daemon *d, const struct gn_conn *c)
 {
+    struct gn_migration *m;
     struct gn_error err;
-    gn_inbound_conn_closed(d, c);
     gn_fail(&err, ECANCELED, NULL, "the command that asked for it has ended");
-    for (bool again = true; again;) {
-        again = false;
-        gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
-        {
-            struct gn_migration *m = gn_migration_of(v);
-            if (!m || m->asker != c)
-                continue;
-            m->asker = NULL;
-            (void)gn_migration_input(m, GN_TX_ON_ASKER_GONE, &err);
-            again = true; /* the list may be another one now */
-            break;
-        }
+    while ((m = first_asked_by(d, c))) {
+        m->asker = NULL;
+        (void)gn_migration_input(m, GN_TX_ON_ASKER_GONE, &err);
     }
 }
 
@@ -397,9 +419,15 @@ static struct gn_vgpu_record *session_of(struct gn_record_owner *o, const struct
 static void on_boot(struct gn_record_owner *o, const struct gn_vgpu_record *v,
                     struct gn_worker_boot *boot)
 {
+    const struct gn_migration *m = of(o);
     (void)v;
-    boot->loads = of(o)->tx.kind == GN_TX_RESTORE ? GN_WORKER_LOADS_FILE : GN_WORKER_LOADS_WORKER;
-    boot->route = of(o)->from->session_ops->route_here;
+    boot->loads = m->tx.kind == GN_TX_RESTORE ? GN_WORKER_LOADS_FILE : GN_WORKER_LOADS_WORKER;
+    boot->route = m->how.route;
+    boot->load_tls = (m->how.flags & GN_WORKER_SAVE_TLS) != 0;
+    if (boot->load_tls) {
+        memcpy(boot->load_name, m->how.name, sizeof boot->load_name);
+        memcpy(boot->load_key, m->how.key, sizeof boot->load_key);
+    }
 }
 
 static enum gn_record_saved saved(const struct gn_record_owner *o, const struct gn_vgpu_record *v)
@@ -456,11 +484,6 @@ static int late_frame(struct gn_record_owner *o, struct gn_vgpu_record *v, const
 
 static const struct gn_record_owner_ops late_ops = {.acknowledged = late_frame};
 
-void gn_migration_leave_late(struct gn_vgpu_record *v)
-{
-    v->owned_by = &late_owner;
-}
-
 /* ---- deadlines */
 
 static uint64_t next_look(const struct gn_migration *m)
@@ -471,11 +494,10 @@ static uint64_t next_look(const struct gn_migration *m)
 
 static uint64_t first_deadline(struct gn_daemon *d)
 {
-    uint64_t first = gn_inbound_deadline(d);
-    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
+    uint64_t first = 0;
+    gn_list_for_each(m, &d->migrations, struct gn_migration, link)
     {
-        const struct gn_migration *m = gn_migration_of(v);
-        if (m && (!first || next_look(m) < first))
+        if (!first || next_look(m) < first)
             first = next_look(m);
     }
     return first;
@@ -485,6 +507,8 @@ static void say_late(const struct gn_migration *m, struct gn_error *ret)
 {
     if (m->tx.state == GN_TX_NOTIFIED)
         gn_fail(ret, ETIMEDOUT, "try again later", "its program does not say that it waits");
+    else if (m->tx.kind == GN_TX_INBOUND)
+        gn_fail(ret, ETIMEDOUT, "move it again", "its program has not decided in time");
     else if (m->tx.kind == GN_TX_OUTBOUND && m->tx.state == GN_TX_BOOTING)
         gn_fail(ret, ETIMEDOUT, "look whether the program is stopped, and try again later",
                 "its program has not said that the other gantryd takes it in");
@@ -495,11 +519,8 @@ static void say_late(const struct gn_migration *m, struct gn_error *ret)
 /* The first that is due, with the reason. */
 static struct gn_migration *find_due(struct gn_daemon *d, uint64_t now_ns, struct gn_error *err)
 {
-    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
+    gn_list_for_each(m, &d->migrations, struct gn_migration, link)
     {
-        struct gn_migration *m = gn_migration_of(v);
-        if (!m)
-            continue;
         if (gn_migration_next_look(m) <= now_ns && gn_migration_awaits_stopped(m, now_ns, err))
             return m;
         if (m->tx.until_ns > now_ns)
@@ -514,9 +535,12 @@ static void expire(struct gn_daemon *d, uint64_t now_ns)
 {
     struct gn_migration *m;
     struct gn_error err;
-    gn_inbound_expire(d, now_ns);
-    while ((m = find_due(d, now_ns, &err)))
+    while ((m = find_due(d, now_ns, &err))) {
+        if (m->tx.state == GN_TX_ANNOUNCED)
+            gn_log(GN_LOG_WARN, "the ticket of vGPU %08x has run out before its program came",
+                   m->number);
         (void)gn_migration_input(m, GN_TX_ON_DEADLINE, &err);
+    }
 }
 
 const struct gn_owner_deadlines gn_migration_deadlines = {first_deadline, expire};

@@ -7,9 +7,10 @@
 #include "daemon/migrate/transaction.h"
 
 /*
- * A vGPU of this gantryd that is migrated, saved or restored; docs/moves.md. One at a time for each
- * vGPU. migration.c feeds its transaction with inputs; local.c, outbound.c and checkpoint.c begin
- * it, and carry out the actions of their kinds. gantryd's thread.
+ * A vGPU of this gantryd that is migrated, saved or restored, or comes from another gantryd;
+ * docs/moves.md. One at a time for each vGPU. migration.c feeds its transaction with inputs;
+ * local.c, outbound.c, inbound.c and checkpoint.c begin it, and carry out the actions of their
+ * kinds. gantryd's thread.
  *
  * The destination's worker has a record of its own, which is in no list that users see. When the
  * migration commits the two records exchange their workers, and the destination's record ends with
@@ -39,28 +40,38 @@ struct gn_migration_ops {
 
 struct gn_migration {
     struct gn_corpse corpse;
+    struct gn_list link;          /* d->migrations */
     struct gn_record_owner owner; /* of `from` and `to`, until it is over */
     struct gn_transaction tx;
     const struct gn_migration_ops *ops;
-    struct gn_vgpu_record *from;
-    struct gn_vgpu_record *to; /* NULL: the destination is no worker of this gantryd's */
+    struct gn_daemon *daemon;
+    struct gn_quota *quota;      /* of the vGPU's program; INBOUND: of its announcer */
+    struct gn_vgpu_record *from; /* NULL: the source is no worker of this gantryd's (INBOUND) */
+    struct gn_vgpu_record *to; /* NULL: the destination is no worker of this gantryd's; INBOUND: the
+                                  program has not come yet */
     struct gn_conn *asker;     /* NULL: nobody waits for the answer */
     uint32_t seq;              /* of the request */
     bool answered;             /* the request has been; STOP has a second one */
     bool source_busy;          /* the source was asked to save, and has not said how that went */
     bool session_lost;         /* STOP: there was no room for the session's descriptor */
     enum gn_migrate_to where;  /* LOCAL and IN_PROCESS */
-    struct gn_worker_save how;
-    int stream_fd;                       /* the source's end, until the source has it */
-    uint32_t number;                     /* OUTBOUND: its number in the program's frames */
+    struct gn_worker_save how; /* INBOUND: its route, and for TLS its name and key */
+    int stream_fd;             /* of the contents, until the worker has it; -1 */
+    uint32_t number;           /* OUTBOUND: its number in the program's frames; INBOUND:
+                                  the vGPU's id at its source */
     char address[GN_LINK_ADDRESS_BYTES]; /* OUTBOUND: the other gantryd's */
-    uint64_t boot_ns, load_ns;           /* OUTBOUND: the destination's, by the program's word */
-    uint64_t began_ns, asked_ns;
+    uint64_t boot_ns;                    /* of the destination; OUTBOUND: by the program's word */
+    uint64_t load_ns;                    /* OUTBOUND: the same */
+    uint64_t began_ns, asked_ns;         /* INBOUND: began with the program's claim */
     struct gn_stop_watch stop_watch;
     struct gn_worker_moved out, in; /* the reports of the source and the destination */
     struct gn_error why;            /* the last reason of an input, for actions of an abort */
 };
 
+/* Begins a migration whose ops, daemon, quota, records, asker, seq and how are set, and the rest
+ * zero: it is allocated, or the first member of a struct that is. From now on the life cycles of
+ * its records are reported to it. It holds the quota, and frees itself when it is over. */
+void gn_migration_begin(struct gn_migration *m, enum gn_transaction_kind kind);
 /* A migration that nothing has happened to. From now on the life cycles of its records are reported
  * to it; `to` may be NULL. NULL: no memory, and a sentence; the records are as before. */
 struct gn_migration *gn_migration_new(enum gn_transaction_kind kind,
@@ -95,9 +106,6 @@ int gn_migration_set_file(struct gn_conn *c, int *ret, struct gn_error *err);
 
 /* A worker's report, well-formed, with at most n_fds descriptors. */
 bool gn_migration_parse_report(const struct gn_frame *f, int n_fds, struct gn_worker_moved *ret);
-/* The worker that this record has may not know yet that a migration is over: its late frames are
- * no violation. */
-void gn_migration_leave_late(struct gn_vgpu_record *v);
 
 /* Nobody waits at c for answers any more. */
 void gn_migrations_forget(struct gn_daemon *d, const struct gn_conn *c);

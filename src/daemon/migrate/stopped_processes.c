@@ -116,8 +116,21 @@ static unsigned list_awaited(const struct gn_migration *m,
     return n;
 }
 
+/* An inbound one waits for its worker until that has loaded, then for its program, which decides.
+ * So it does at the source, however long it takes, when no asker is left to hear that the program
+ * is stopped. */
+static bool is_watched(const struct gn_migration *m)
+{
+    const enum gn_transaction_state state = m->tx.state;
+    if (m->tx.kind == GN_TX_INBOUND)
+        return state == GN_TX_BOOTING || state == GN_TX_PRECOPY;
+    return m->tx.kind != GN_TX_OUTBOUND || state != GN_TX_SAVED || m->asker;
+}
+
 uint64_t gn_migration_next_look(const struct gn_migration *m)
 {
+    if (!is_watched(m))
+        return UINT64_MAX;
     return m->stop_watch.look_ns ? m->stop_watch.look_ns : m->began_ns + LOOK_NS;
 }
 
@@ -125,21 +138,7 @@ bool gn_migration_awaits_stopped(struct gn_migration *m, uint64_t now_ns, struct
 {
     struct gn_awaited_process awaited[MAX_AWAITED];
     const uint32_t limit_ms =
-        m->tx.kind == GN_TX_RESTORE ? GN_CONTROL_DRAIN_MS : m->how.drain_timeout_ms;
-    /* The program decides, however long it takes, and no asker is left to hear that it is stopped.
-     */
-    if (m->tx.kind == GN_TX_OUTBOUND && m->tx.state == GN_TX_SAVED && !m->asker) {
-        m->stop_watch.look_ns = UINT64_MAX;
-        return false;
-    }
+        m->how.drain_timeout_ms ? m->how.drain_timeout_ms : GN_CONTROL_DRAIN_MS;
     return look(&m->stop_watch, awaited, list_awaited(m, awaited), (uint64_t)limit_ms * 1000000u,
                 now_ns, err);
-}
-
-bool gn_inbound_awaits_stopped(struct gn_stop_watch *watch, const struct gn_vgpu_record *v,
-                               uint64_t now_ns, struct gn_error *err)
-{
-    struct gn_awaited_process worker;
-    const unsigned n = v->serving->process(v, &worker);
-    return look(watch, &worker, n, (uint64_t)GN_CONTROL_DRAIN_MS * 1000000u, now_ns, err);
 }
