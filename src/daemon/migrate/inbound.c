@@ -24,11 +24,9 @@
 #include "daemon/migrate/migration.h"
 #include "daemon/net/transport.h"
 #include "daemon/vgpu/record_session.h"
-#include "daemon/tenants/memory.h"
 #include "daemon/vgpu/create.h"
 #include "daemon/vgpu/lifecycle.h"
 #include "daemon/vgpu/worker.h"
-#include "shm/session_layout.h"
 
 #define MAX_ARRIVALS 64u
 #define MAX_A_TENANT 16u /* of a tenant, so that no tenant takes all */
@@ -386,17 +384,6 @@ static int start(struct gn_inbound *a, struct gn_conn *c, uint32_t seq, struct g
     return 0;
 }
 
-/* A program over tcp has no ring to share. */
-static int make_ring(int *ret_fd, struct gn_error *err)
-{
-    struct gn_segment ring;
-    const int rc = gn_session_create("gantry-ring", &ring);
-    if (rc)
-        return gn_fail(err, -rc, NULL, "cannot make its session: %s", strerror(-rc));
-    *ret_fd = ring.fd;
-    return 0;
-}
-
 static bool claim_frame(struct gn_conn *c, const struct gn_frame *f)
 {
     struct gn_claim claim;
@@ -413,7 +400,7 @@ static bool claim_frame(struct gn_conn *c, const struct gn_frame *f)
         rc = gn_fail(&err, EACCES, "move it again",
                      "the ticket is unknown there, was used, or has expired");
     else if (claim.ring_fd < 0)
-        rc = make_ring(&claim.ring_fd, &err);
+        rc = gn_migration_make_ring(&claim.ring_fd, &err); /* over tcp there is none to share */
     if (!rc)
         rc = start(a, c, f->seq, &claim, &err);
     if (!rc)

@@ -17,7 +17,6 @@
 #include "control/control.h"
 #include "daemon/vgpu/device_choice.h"
 #include "daemon/migrate/migration.h"
-#include "daemon/vgpu/create.h"
 #include "daemon/vgpu/lifecycle.h"
 #include "daemon/vgpu/record_session.h"
 #include "daemon/vgpu/worker.h"
@@ -93,6 +92,7 @@ static void commit(struct gn_migration *m)
 
 static const struct gn_migration_action actions[] = {{GN_TX_DO_COMMIT, commit}, {0}};
 static const struct gn_migration_ops ops = {.what = "move",
+                                            .makes_worker = true,
                                             .failure = "the vGPU was not moved",
                                             .outcome = "the vGPU goes on where it was",
                                             .actions = actions,
@@ -112,9 +112,8 @@ static int judge_mode(const struct gn_vgpu_record *v, enum gn_migrate_to to,
     return to == GN_MIGRATE_TO_PASSTHROUGH ? v->session_ops->judge_in_process(v, err) : 0;
 }
 
-int gn_migrate_local(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v,
-                     enum gn_migrate_to to, const struct gn_control_wish *wish,
-                     struct gn_error *err)
+int gn_migrate_local(struct gn_conn *c, struct gn_vgpu_record *v, enum gn_migrate_to to,
+                     const struct gn_control_wish *wish, struct gn_error *err)
 {
     const bool into = to == GN_MIGRATE_TO_PASSTHROUGH;
     const struct gn_serving_process_ops *serving =
@@ -137,33 +136,21 @@ int gn_migrate_local(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v,
     if (wish->device && to != GN_MIGRATE_TO_LOCAL)
         return gn_fail(err, EINVAL, "write gantry migrate VGPU local --device NAME",
                        "a device is chosen for moves within a gantryd alone");
-    struct gn_vgpu_record *n = gn_vgpus_blank(v, err);
-    if (!n)
-        return -1;
-    if (wish->device && gn_vgpus_choose_device(v, wish->device, n, err)) {
-        gn_vgpus_leave(n);
-        return -1;
-    }
     struct gn_migration *m =
-        gn_migration_new(into ? GN_TX_IN_PROCESS : GN_TX_LOCAL, &ops, v, n, c, seq, &how, err);
-    if (!m) {
-        gn_vgpus_leave(n);
+        gn_migration_new(into ? GN_TX_IN_PROCESS : GN_TX_LOCAL, &ops, v, c, &how, err);
+    if (!m)
         return -ENOMEM;
-    }
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, stream) < 0) {
+    int rc = wish->device ? gn_vgpus_choose_device(v, wish->device, m->to, err) : 0;
+    if (!rc && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, stream) < 0)
+        rc = gn_fail(err, EMFILE, NULL, "out of memory or descriptors");
+    if (rc) {
         gn_migration_cancel(m);
-        return gn_fail(err, EMFILE, NULL, "out of memory or descriptors");
+        return rc;
     }
     m->stream_fd = stream[0];
     m->where = to;
-    n->serving = serving;
-    int rc = v->session_ops->make_memory(n)
-                 ? gn_fail(err, EMFILE, NULL, "out of memory or descriptors")
-                 : gn_migration_lend(m, err);
-    if (!rc)
-        rc = gn_vgpus_boot_worker(n, v->conn, stream[1], err);
+    m->to->serving = serving;
+    rc = gn_migration_boot(m, stream[1], err);
     gn_quota_close(v->quota, &stream[1]);
-    if (rc)
-        gn_migration_cancel(m);
     return rc;
 }

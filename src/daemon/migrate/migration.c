@@ -22,6 +22,7 @@
 #include "daemon/vgpu/lifecycle.h"
 #include "daemon/vgpu/record_session.h"
 #include "daemon/vgpu/worker.h"
+#include "shm/session_layout.h"
 
 /* At this rate memory is sent ahead of the stop, at least, unless the asker wants less. */
 #define SLOWEST_BYTES_PER_S UINT64_C(50000000)
@@ -65,8 +66,7 @@ void gn_migration_begin(struct gn_migration *m, enum gn_transaction_kind kind)
 
 struct gn_migration *gn_migration_new(enum gn_transaction_kind kind,
                                       const struct gn_migration_ops *ops,
-                                      struct gn_vgpu_record *from, struct gn_vgpu_record *to,
-                                      struct gn_conn *asker, uint32_t seq,
+                                      struct gn_vgpu_record *from, struct gn_conn *asker,
                                       const struct gn_worker_save *how, struct gn_error *err)
 {
     struct gn_migration *m = calloc(1, sizeof *m);
@@ -78,10 +78,13 @@ struct gn_migration *gn_migration_new(enum gn_transaction_kind kind,
                                .daemon = from->daemon,
                                .quota = from->quota,
                                .from = from,
-                               .to = to,
                                .asker = asker,
-                               .seq = seq,
+                               .seq = asker->request_seq,
                                .how = *how};
+    if (ops->makes_worker && !(m->to = gn_vgpus_blank(from, err))) {
+        free(m);
+        return NULL;
+    }
     gn_migration_begin(m, kind);
     return m;
 }
@@ -174,19 +177,22 @@ static uint64_t ahead_ns(const struct gn_migration *m)
     return ns < 1e18 ? (uint64_t)ns : UINT64_C(1000000000000000000);
 }
 
-static void ask_save(struct gn_migration *m)
+int gn_migration_save(struct gn_migration *m, struct gn_error *err)
 {
-    struct gn_vgpu_record *v = m->from;
-    struct gn_error err;
     GN_FAULT("daemon-before-save");
-    if (gn_vgpus_push(v, GN_WORKER_SAVE, 0, &m->how, sizeof m->how, m->stream_fd)) {
-        gn_fail(&err, EPIPE, NULL, "its worker cannot be reached");
-        (void)gn_migration_input(m, GN_TX_ON_FAILED, &err);
-        return;
-    }
+    if (gn_vgpus_push(m->from, GN_WORKER_SAVE, 0, &m->how, sizeof m->how, m->stream_fd))
+        return gn_fail(err, EPIPE, NULL, "its worker cannot be reached");
     m->source_busy = true;
     m->asked_ns = gn_now_ns();
-    gn_quota_close(v->quota, &m->stream_fd);
+    gn_quota_close(m->quota, &m->stream_fd);
+    return 0;
+}
+
+static void ask_save(struct gn_migration *m)
+{
+    struct gn_error err;
+    if (gn_migration_save(m, &err))
+        (void)gn_migration_input(m, GN_TX_ON_FAILED, &err);
 }
 
 static void resume(struct gn_migration *m)
@@ -552,10 +558,10 @@ static int keep(int fd)
     return fcntl(fd, F_DUPFD_CLOEXEC, 0);
 }
 
-int gn_migration_lend(struct gn_migration *m, struct gn_error *err)
+/* Gives `to` copies of the descriptors that its worker maps like the source. Descriptors that `to`
+ * has stay. */
+static bool lend(const struct gn_vgpu_record *v, struct gn_vgpu_record *n)
 {
-    const struct gn_vgpu_record *v = m->from;
-    struct gn_vgpu_record *n = m->to;
     n->ring_fd = keep(v->ring_fd);
     /* Placeholders: events and data come with the session. */
     if (n->events_fd < 0)
@@ -565,10 +571,28 @@ int gn_migration_lend(struct gn_migration *m, struct gn_error *err)
     n->counters_fd = keep(v->counters_fd);
     n->shares.page.fd = keep(v->shares.page.fd);
     n->shares.tell_fd = keep(v->shares.tell_fd);
-    return n->ring_fd < 0 || n->events_fd < 0 || n->data_fd < 0 || n->counters_fd < 0 ||
-                   n->shares.page.fd < 0 || n->shares.tell_fd < 0
-               ? gn_fail(err, EMFILE, NULL, "out of memory or descriptors")
-               : 0;
+    return n->ring_fd >= 0 && n->events_fd >= 0 && n->data_fd >= 0 && n->counters_fd >= 0 &&
+           n->shares.page.fd >= 0 && n->shares.tell_fd >= 0;
+}
+
+int gn_migration_boot(struct gn_migration *m, int session_fd, struct gn_error *err)
+{
+    const int rc = m->from->session_ops->make_memory(m->to) || !lend(m->from, m->to)
+                       ? gn_fail(err, EMFILE, NULL, "out of memory or descriptors")
+                       : gn_vgpus_boot_worker(m->to, m->from->conn, session_fd, err);
+    if (rc)
+        gn_migration_cancel(m);
+    return rc;
+}
+
+int gn_migration_make_ring(int *ret_fd, struct gn_error *err)
+{
+    struct gn_segment ring;
+    const int rc = gn_session_create("gantry-ring", &ring);
+    if (rc)
+        return gn_fail(err, -rc, NULL, "cannot make its session: %s", strerror(-rc));
+    *ret_fd = ring.fd;
+    return 0;
 }
 
 int gn_migration_set_file(struct gn_conn *c, int *ret, struct gn_error *err)

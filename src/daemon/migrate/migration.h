@@ -33,6 +33,7 @@ struct gn_migration_action {
 struct gn_migration_ops {
     const char *what;              /* as `gantry ls` shows it */
     const char *failure, *outcome; /* texts of an abort: it was not done; the vGPU goes on */
+    bool makes_worker;             /* the destination is a new worker of this gantryd's */
     const struct gn_migration_action *actions; /* those that are this kind's own */
     /* The answer of one that has succeeded; NULL: no memory. */
     char *(*reply)(const struct gn_migration *m);
@@ -72,12 +73,11 @@ struct gn_migration {
  * zero: it is allocated, or the first member of a struct that is. From now on the life cycles of
  * its records are reported to it. It holds the quota, and frees itself when it is over. */
 void gn_migration_begin(struct gn_migration *m, enum gn_transaction_kind kind);
-/* A migration that nothing has happened to. From now on the life cycles of its records are reported
- * to it; `to` may be NULL. NULL: no memory, and a sentence; the records are as before. */
+/* A migration of `from` that nothing has happened to, for the request in hand of `asker`. It has a
+ * record for the new worker, if there is to be one. NULL: no memory, and a sentence. */
 struct gn_migration *gn_migration_new(enum gn_transaction_kind kind,
                                       const struct gn_migration_ops *ops,
-                                      struct gn_vgpu_record *from, struct gn_vgpu_record *to,
-                                      struct gn_conn *asker, uint32_t seq,
+                                      struct gn_vgpu_record *from, struct gn_conn *asker,
                                       const struct gn_worker_save *how, struct gn_error *err);
 /* Takes back gn_migration_new(), without an answer to the asker, and ends `to`. */
 void gn_migration_cancel(struct gn_migration *m);
@@ -92,9 +92,13 @@ void gn_migration_answer(struct gn_migration *m, char *text);
 
 /* Makes the records exchange their workers. 0, or -EBUSY and nothing has changed. */
 int gn_migration_exchange(struct gn_migration *m, struct gn_error *err);
-/* Gives `to` copies of the descriptors that its worker maps like the source. Descriptors that `to`
- * has stay. 0 or -errno and a sentence. */
-int gn_migration_lend(struct gn_migration *m, struct gn_error *err);
+/* Starts the new worker, with `session_fd`, which stays the caller's, and with the descriptors that
+ * it maps like the source. 0, or -errno and a sentence: m is cancelled. */
+int gn_migration_boot(struct gn_migration *m, int session_fd, struct gn_error *err);
+/* Asks the source to save into stream_fd. 0 or -errno and a sentence. */
+int gn_migration_save(struct gn_migration *m, struct gn_error *err);
+/* A ring that no program has. 0 or -errno and a sentence. */
+int gn_migration_make_ring(int *ret_fd, struct gn_error *err);
 
 /* Can v be migrated now? 0 or -errno: -ENOENT: its program has ended. */
 int gn_migration_may_begin(const struct gn_vgpu_record *v, struct gn_error *err);

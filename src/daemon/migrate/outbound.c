@@ -134,7 +134,7 @@ int gn_outbound_may_begin(const struct gn_vgpu_record *v, struct gn_error *err)
     return rc ? rc : gn_refuse_stopped_program(v, err);
 }
 
-int gn_migrate_outbound(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v,
+int gn_migrate_outbound(struct gn_conn *c, struct gn_vgpu_record *v,
                         const struct gn_control_wish *wish, struct gn_error *err)
 {
     struct gn_worker_save how = {.drain_timeout_ms = wish->drain_timeout_ms,
@@ -152,8 +152,7 @@ int gn_migrate_outbound(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *
     if (!rc && !is_stream_for(route.source_by_tcp, fd))
         rc = gn_fail(err, EINVAL, "use a gantry of gantryd's version",
                      "the descriptor for the vGPU's contents is no socket of the right kind");
-    struct gn_migration *m =
-        rc ? NULL : gn_migration_new(GN_TX_OUTBOUND, &ops, v, NULL, c, seq, &how, err);
+    struct gn_migration *m = rc ? NULL : gn_migration_new(GN_TX_OUTBOUND, &ops, v, c, &how, err);
     if (!m) {
         gn_quota_close(c->quota, &fd);
         return rc ? rc : -ENOMEM;
