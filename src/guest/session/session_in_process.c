@@ -220,8 +220,16 @@ static void *take_over(void *arg)
 
 void gn_in_process_adopt(void *ctx, const char *library, int control_fd)
 {
+    struct wish *w = hosts.is_inherited ? NULL : malloc(sizeof *w);
     struct gn_error err;
-    if (hosts.is_inherited) {
+    if (w) {
+        *w = (struct wish){.session = ctx, .control_fd = control_fd};
+        snprintf(w->library, sizeof w->library, "%s", library);
+        const int rc = gn_thread_start(GN_THREAD_PREFIX "host", take_over, w, NULL);
+        if (!rc)
+            return;
+        gn_fail(&err, -rc, NULL, "the program can start no thread: %s", strerror(-rc));
+    } else if (hosts.is_inherited) {
         /*
          * The driver's threads do not exist in the child, and its locks are as those threads left
          * them.
@@ -229,23 +237,11 @@ void gn_in_process_adopt(void *ctx, const char *library, int control_fd)
         gn_fail(&err, ECANCELED, NULL,
                 "the program was forked from one that had loaded a driver, which does not work in "
                 "a forked process");
-        refuse(control_fd, &err);
-        return;
-    }
-    struct wish *w = malloc(sizeof *w);
-    if (!w) {
+    } else {
         gn_fail(&err, ENOMEM, NULL, "no memory is left in the program");
-        refuse(control_fd, &err);
-        return;
     }
-    *w = (struct wish){.session = ctx, .control_fd = control_fd};
-    snprintf(w->library, sizeof w->library, "%s", library);
-    const int rc = gn_thread_start(GN_THREAD_PREFIX "host", take_over, w, NULL);
-    if (rc) {
-        gn_fail(&err, -rc, NULL, "the program can start no thread: %s", strerror(-rc));
-        refuse(control_fd, &err);
-        free(w);
-    }
+    refuse(control_fd, &err);
+    free(w);
 }
 
 static int send_message(struct gn_session *s, struct gn_call *c)
