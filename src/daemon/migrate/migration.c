@@ -7,7 +7,6 @@
 #include "daemon/migrate/migration.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -553,31 +552,9 @@ const struct gn_owner_deadlines gn_migration_deadlines = {first_deadline, expire
 
 /* ---- the beginning, for all kinds */
 
-static int keep(int fd)
-{
-    return fcntl(fd, F_DUPFD_CLOEXEC, 0);
-}
-
-/* Gives `to` copies of the descriptors that its worker maps like the source. Descriptors that `to`
- * has stay. */
-static bool lend(const struct gn_vgpu_record *v, struct gn_vgpu_record *n)
-{
-    n->ring_fd = keep(v->ring_fd);
-    /* Placeholders: events and data come with the session. */
-    if (n->events_fd < 0)
-        n->events_fd = keep(v->ring_fd);
-    if (n->data_fd < 0)
-        n->data_fd = keep(v->ring_fd);
-    n->counters_fd = keep(v->counters_fd);
-    n->shares.page.fd = keep(v->shares.page.fd);
-    n->shares.tell_fd = keep(v->shares.tell_fd);
-    return n->ring_fd >= 0 && n->events_fd >= 0 && n->data_fd >= 0 && n->counters_fd >= 0 &&
-           n->shares.page.fd >= 0 && n->shares.tell_fd >= 0;
-}
-
 int gn_migration_boot(struct gn_migration *m, int session_fd, struct gn_error *err)
 {
-    const int rc = m->from->session_ops->make_memory(m->to) || !lend(m->from, m->to)
+    const int rc = m->from->session_ops->make_memory(m->to)
                        ? gn_fail(err, EMFILE, NULL, "out of memory or descriptors")
                        : gn_vgpus_boot_worker(m->to, m->from->conn, session_fd, err);
     if (rc)

@@ -92,8 +92,8 @@ void gn_migration_answer(struct gn_migration *m, char *text);
 
 /* Makes the records exchange their workers. 0, or -EBUSY and nothing has changed. */
 int gn_migration_exchange(struct gn_migration *m, struct gn_error *err);
-/* Starts the new worker, with `session_fd`, which stays the caller's, and with the descriptors that
- * it maps like the source. 0, or -errno and a sentence: m is cancelled. */
+/* Starts the new worker, with `session_fd`, which stays the caller's. 0, or -errno and a sentence:
+ * m is cancelled. */
 int gn_migration_boot(struct gn_migration *m, int session_fd, struct gn_error *err);
 /* Asks the source to save into stream_fd. 0 or -errno and a sentence. */
 int gn_migration_save(struct gn_migration *m, struct gn_error *err);
