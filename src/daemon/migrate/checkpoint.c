@@ -43,11 +43,7 @@ static int judge_checkpoint(const struct gn_vgpu_record *v, bool stop, struct gn
         rc = gn_serving_permits(v->serving, GN_SERVING_CHECKPOINT, err);
     if (!rc)
         rc = gn_migration_refuse_busy(v, err);
-    if (rc)
-        return rc;
-    if (!gn_record_is_served(v) || !v->conn)
-        return gn_fail(err, ENODEV, NULL, "it has no worker any more");
-    return stop ? gn_refuse_stopped_program(v, err) : 0;
+    return !rc && stop ? gn_refuse_stopped_program(v, err) : rc;
 }
 
 int gn_checkpoint_start(struct gn_conn *c, struct gn_vgpu_record *v, bool stop,

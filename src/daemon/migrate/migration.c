@@ -591,19 +591,14 @@ int gn_migration_refuse_busy(const struct gn_vgpu_record *v, struct gn_error *er
                    ? -EBUSY
                    : gn_fail(err, EBUSY, "try again in a moment",
                              "its worker has not ended an earlier move yet");
-    return gn_record_is_stopped(v) ? gn_fail(err, ESRCH, "restore it with gantry restore",
-                                             "it is stopped, and in a file already")
-                                   : 0;
+    if (gn_record_is_stopped(v))
+        return gn_fail(err, ESRCH, "restore it with gantry restore",
+                       "it is stopped, and in a file already");
+    return gn_record_is_served(v) ? 0 : gn_fail(err, ENODEV, NULL, "it has no worker any more");
 }
 
 int gn_migration_may_begin(const struct gn_vgpu_record *v, struct gn_error *err)
 {
-    int rc = v->session_ops->judge_migration(v, err);
-    if (!rc)
-        rc = gn_migration_refuse_busy(v, err);
-    if (rc)
-        return rc;
-    if (!gn_record_is_served(v))
-        return gn_fail(err, ENODEV, NULL, "it has no worker any more");
-    return 0;
+    const int rc = v->session_ops->judge_migration(v, err);
+    return rc ? rc : gn_migration_refuse_busy(v, err);
 }

@@ -103,7 +103,7 @@ int gn_migration_make_ring(int *ret_fd, struct gn_error *err);
 /* Can v be migrated now? 0 or -errno: -ENOENT: its program has ended. */
 int gn_migration_may_begin(const struct gn_vgpu_record *v, struct gn_error *err);
 /* -EBUSY while v is migrated, or its worker does not know yet that a migration is over; -ESRCH of
- * one that is in a file. */
+ * one that is in a file; -ENODEV of one without a worker. */
 int gn_migration_refuse_busy(const struct gn_vgpu_record *v, struct gn_error *err);
 /* The descriptor that came with the request: the caller's. 0 or -errno. */
 int gn_migration_set_file(struct gn_conn *c, int *ret, struct gn_error *err);
