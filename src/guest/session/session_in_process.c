@@ -45,13 +45,6 @@ static struct {
         is_inherited; /* written in a forked child alone: the process that it was forked from has */
 } hosts = {.lock = PTHREAD_MUTEX_INITIALIZER, .all = GN_LIST_INIT(hosts.all)};
 
-static void enter(struct gn_in_process *h)
-{
-    pthread_mutex_lock(&hosts.lock);
-    gn_list_append(&hosts.all, &h->link);
-    pthread_mutex_unlock(&hosts.lock);
-}
-
 /* Drops a vGPU that could not be made; it stays while threads of it run. */
 static void drop(struct gn_in_process *h)
 {
@@ -109,7 +102,9 @@ static int make(const char *api, bool take_over, const char *library, int contro
         free(h);
         return rc;
     }
-    enter(h);
+    pthread_mutex_lock(&hosts.lock);
+    gn_list_append(&hosts.all, &h->link);
+    pthread_mutex_unlock(&hosts.lock);
     atomic_store_explicit(&hosts.has_loaded, true, memory_order_relaxed);
     rc = h->table->boot(h->direct, library, control_fd, take_over, err);
     gn_driver_is_up();
