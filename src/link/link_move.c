@@ -7,10 +7,8 @@
 #include "link/link.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/descriptor.h"
 #include "base/kernel.h"

@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/checked.h"
-
 int gn_in_init(struct gn_stream_in *in, const struct gn_in_ops *ops, void *context)
 {
     memset(in, 0, sizeof *in);

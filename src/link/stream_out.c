@@ -13,8 +13,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/checked.h"
-
 #define GATHER 8
 #define RUN_BYTES                                                                                  \
     (32u << 10) /* of small records in one log entry, whose room is released when all of it is     \
