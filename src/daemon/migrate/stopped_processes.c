@@ -86,33 +86,16 @@ static bool awaits_program(const struct gn_migration *m)
            (m->tx.kind == GN_TX_RESTORE && state == GN_TX_SAVED);
 }
 
-/* Each process once, as the program may also be the source or the destination; programs first. */
-static unsigned add(struct gn_awaited_process *list, unsigned n, const struct gn_awaited_process *p)
-{
-    for (unsigned i = 0; i < n; i++)
-        if (list[i].pid == p->pid)
-            return n;
-    list[n] = *p;
-    if (p->program && n) {
-        list[n] = list[0];
-        list[0] = *p;
-    }
-    return n + 1;
-}
-
+/* A process that is two of these is listed twice. */
 static unsigned list_awaited(const struct gn_migration *m,
                              struct gn_awaited_process ret[static MAX_AWAITED])
 {
     const struct gn_vgpu_record *v = m->from, *to = m->to;
     const bool loads = to && m->tx.state != GN_TX_LOADED;
-    struct gn_awaited_process p;
     unsigned n = 0;
-    if (awaits_program(m) && gn_vgpus_program(v, &p))
-        n = add(ret, n, &p);
-    if (m->source_busy && v->serving->process(v, &p))
-        n = add(ret, n, &p);
-    if (loads && to->serving->process(to, &p))
-        n = add(ret, n, &p);
+    n += awaits_program(m) && gn_vgpus_program(v, &ret[n]);
+    n += m->source_busy && v->serving->process(v, &ret[n]);
+    n += loads && to->serving->process(to, &ret[n]);
     return n;
 }
 
