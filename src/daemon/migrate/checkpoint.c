@@ -375,7 +375,7 @@ static char *restore_reply(const struct gn_migration *m)
     return gn_control_restore_reply(
         &(struct gn_control_restored){.id = m->from->id,
                                       .boot_ns = m->in.began_ns - m->began_ns,
-                                      .load_ns = m->in.done_ns - m->in.began_ns,
+                                      .load_ns = m->load_ns,
                                       .bytes = m->in.bytes});
 }
 

@@ -67,8 +67,7 @@ static void tell_claimed(struct gn_migration *m)
 
 static void tell_ready(struct gn_migration *m)
 {
-    const struct gn_link_ready ready = {.boot_ns = m->boot_ns,
-                                        .load_ns = m->in.done_ns - m->in.began_ns};
+    const struct gn_link_ready ready = {.boot_ns = m->boot_ns, .load_ns = m->load_ns};
     GN_FAULT("daemon-before-ready");
     gn_conn_send(m->to->conn, GN_LINK_READY, m->to->attach_seq, &ready, sizeof ready, NULL, 0);
 }

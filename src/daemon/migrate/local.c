@@ -17,7 +17,6 @@
 #include "control/control.h"
 #include "daemon/vgpu/device_choice.h"
 #include "daemon/migrate/migration.h"
-#include "daemon/vgpu/lifecycle.h"
 #include "daemon/vgpu/record_session.h"
 #include "daemon/vgpu/worker.h"
 
@@ -31,8 +30,7 @@ static uint64_t since(uint64_t before_ns, uint64_t ns)
     return ns > before_ns ? ns - before_ns : 0;
 }
 
-char *gn_migration_figures(const struct gn_migration *m, const char *to, uint64_t boot_ns,
-                           uint64_t load_ns)
+char *gn_migration_figures(const struct gn_migration *m, const char *to)
 {
     const uint64_t now_ns = gn_now_ns();
     const uint64_t last_ns = m->in.done_ns > m->out.done_ns ? m->in.done_ns : m->out.done_ns;
@@ -42,10 +40,10 @@ char *gn_migration_figures(const struct gn_migration *m, const char *to, uint64_
                                   .downtime_ns = now_ns - m->out.began_ns,
                                   .precopy_ns = m->out.ahead_ns,
                                   .hold_ns = m->out.hold_ns,
-                                  .boot_ns = boot_ns,
+                                  .boot_ns = m->boot_ns,
                                   .drain_ns = m->out.quiet_ns - m->out.began_ns,
                                   .save_ns = m->out.done_ns - m->out.quiet_ns,
-                                  .load_ns = load_ns,
+                                  .load_ns = m->load_ns,
                                   .stand_ns = since(m->out.began_ns, m->out.stood_ns),
                                   .driver_ns = since(m->out.stood_ns, m->out.drained_ns),
                                   .ends_ns = since(m->out.drained_ns, m->out.quiet_ns),
@@ -67,8 +65,7 @@ char *gn_migration_figures(const struct gn_migration *m, const char *to, uint64_
 
 static char *reply(const struct gn_migration *m)
 {
-    return gn_migration_figures(m, gn_migrate_names[m->where], m->asked_ns - m->began_ns,
-                                m->in.done_ns - m->in.began_ns);
+    return gn_migration_figures(m, gn_migrate_names[m->where]);
 }
 
 static void commit(struct gn_migration *m)

@@ -182,7 +182,7 @@ int gn_migration_save(struct gn_migration *m, struct gn_error *err)
     if (gn_vgpus_push(m->from, GN_WORKER_SAVE, 0, &m->how, sizeof m->how, m->stream_fd))
         return gn_fail(err, EPIPE, NULL, "its worker cannot be reached");
     m->source_busy = true;
-    m->asked_ns = gn_now_ns();
+    m->boot_ns = gn_now_ns() - m->began_ns;
     gn_quota_close(m->quota, &m->stream_fd);
     return 0;
 }
@@ -283,6 +283,7 @@ static int destination_said(struct gn_migration *m, const struct gn_vgpu_record 
     if (!gn_migration_parse_report(f, 0, &report))
         return -EPROTO;
     m->in = report;
+    m->load_ns = report.done_ns - report.began_ns;
     return gn_migration_input(m, report.error ? GN_TX_ON_LOAD_FAILED : GN_TX_ON_LOADED,
                               reason_of(report.error ? &report : &m->out, &err))
                ? -EPROTO

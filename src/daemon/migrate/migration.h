@@ -61,9 +61,8 @@ struct gn_migration {
     uint32_t number;           /* OUTBOUND: its number in the program's frames; INBOUND:
                                   the vGPU's id at its source */
     char address[GN_LINK_ADDRESS_BYTES]; /* OUTBOUND: the other gantryd's */
-    uint64_t boot_ns;                    /* of the destination; OUTBOUND: by the program's word */
-    uint64_t load_ns;                    /* OUTBOUND: the same */
-    uint64_t began_ns, asked_ns;         /* INBOUND: began with the program's claim */
+    uint64_t boot_ns, load_ns;           /* of the destination; OUTBOUND: by the program's word */
+    uint64_t began_ns;                   /* INBOUND: with the program's claim */
     struct gn_stop_watch stop_watch;
     struct gn_worker_moved out, in; /* the reports of the source and the destination */
     struct gn_error why;            /* the last reason of an input, for actions of an abort */
@@ -121,7 +120,6 @@ struct gn_control_moving;
 void gn_migration_progress(const struct gn_migration *m, const struct gn_counters *n,
                            uint64_t now_ns, struct gn_control_moving *ret);
 /* local.c, for outbound.c, too: the reply of a migration that is done. */
-char *gn_migration_figures(const struct gn_migration *m, const char *to, uint64_t boot_ns,
-                           uint64_t load_ns);
+char *gn_migration_figures(const struct gn_migration *m, const char *to);
 
 #endif

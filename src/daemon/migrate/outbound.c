@@ -115,7 +115,7 @@ static const struct gn_migration_action actions[] = {{GN_TX_DO_OFFER, offer},
 
 static char *reply(const struct gn_migration *m)
 {
-    return gn_migration_figures(m, m->address, m->boot_ns, m->load_ns);
+    return gn_migration_figures(m, m->address);
 }
 
 static const struct gn_migration_ops ops = {.what = "move",
