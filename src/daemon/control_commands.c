@@ -11,7 +11,6 @@
 #include "daemon/tenants/admission.h"
 #include "daemon/migrate/checkpoint.h"
 #include "daemon/migrate/inbound.h"
-#include "daemon/migrate/local.h"
 #include "daemon/migrate/outbound.h"
 #include "daemon/config.h"
 #include "daemon/daemon.h"

@@ -6,7 +6,7 @@
  * loaded everything, the destination may go on, and the source ends. Until then the source goes on
  * whenever anything fails. Called by control commands, on gantryd's thread; it never waits.
  */
-#include "daemon/migrate/local.h"
+#include "daemon/migrate/migration.h"
 
 #include <errno.h>
 #include <sys/socket.h>
@@ -16,7 +16,6 @@
 #include "base/log.h"
 #include "control/control.h"
 #include "daemon/vgpu/device_choice.h"
-#include "daemon/migrate/migration.h"
 #include "daemon/vgpu/record_session.h"
 #include "daemon/vgpu/worker.h"
 

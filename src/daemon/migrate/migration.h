@@ -119,6 +119,11 @@ struct gn_counters;
 struct gn_control_moving;
 void gn_migration_progress(const struct gn_migration *m, const struct gn_counters *n,
                            uint64_t now_ns, struct gn_control_moving *ret);
+/* local.c: migrates a vGPU to a new worker of this gantryd, into its program or out of it. The
+ * answer to `c` comes when that is over. 0 or -errno, and then nothing was begun. */
+struct gn_control_wish;
+int gn_migrate_local(struct gn_conn *c, struct gn_vgpu_record *v, enum gn_migrate_to to,
+                     const struct gn_control_wish *wish, struct gn_error *err);
 /* local.c, for outbound.c, too: the reply of a migration that is done. */
 char *gn_migration_figures(const struct gn_migration *m, const char *to);
 

@@ -2,7 +2,7 @@
 #ifndef GN_DAEMON_MIGRATE_OUTBOUND_H
 #define GN_DAEMON_MIGRATE_OUTBOUND_H
 
-#include "daemon/migrate/local.h"
+#include "daemon/migrate/migration.h"
 
 /* Migrates a vGPU to another gantryd. The wish has that gantryd's address and ticket; the socket
  * that the source is to write to came with the request. The answer to `c` comes when that is over.
