@@ -48,8 +48,7 @@ struct gn_moving {
                   share memory again */
     int hand, session; /* near: the socket that hands the session to the new worker, and this end of
                           the session's new socket; -1 */
-    bool paused,
-        handed; /* near: the relay is told to stand; it stands, and the worker knows the position */
+    bool handed;       /* near: the relay stands, and the worker knows the position */
     struct gn_session_tcp
         *turns; /* the vGPU shares memory still: the connection for when it does not any more */
 };
@@ -222,11 +221,7 @@ static int stand_still(struct gn_moving *m, struct gn_error *err)
     pthread_mutex_lock(&s->moving_lock);
     const bool pause = s->move_notes[GN_NOTE_PAUSE] == m->number;
     pthread_mutex_unlock(&s->moving_lock);
-    if (pause && !m->paused) {
-        m->paused = true;
-        gn_relay_pause(s, m->number);
-    }
-    if (m->handed || !gn_relay_quiesced(s, &ring_at))
+    if (!pause || m->handed || !gn_relay_pause(s, m->number, &ring_at))
         return 0;
     m->handed = true;
     GN_FAULT("program-stands");

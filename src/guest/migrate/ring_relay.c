@@ -216,21 +216,15 @@ int gn_relay_turn(struct gn_session *s, const struct gn_moving *m, struct gn_err
     return rc;
 }
 
-void gn_relay_pause(struct gn_session *s, uint32_t number)
+bool gn_relay_pause(struct gn_session *s, uint32_t number, uint64_t *ret_at)
 {
     pthread_mutex_lock(&s->moving_lock);
     s->relay_pause = number;
-    if (s->relay)
-        gn_ring_nudge(&s->relay->ring);
-    pthread_mutex_unlock(&s->moving_lock);
-}
-
-bool gn_relay_quiesced(struct gn_session *s, uint64_t *ret_at)
-{
-    pthread_mutex_lock(&s->moving_lock);
-    const bool stands = s->relay && s->relay_pause && s->relay->stands == s->relay_pause;
+    const bool stands = s->relay && s->relay->stands == number;
     if (stands)
         *ret_at = s->relay->ring.head;
+    else if (s->relay)
+        gn_ring_nudge(&s->relay->ring);
     pthread_mutex_unlock(&s->moving_lock);
     return stands;
 }

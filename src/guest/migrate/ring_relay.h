@@ -35,11 +35,10 @@ void gn_relay_begin(struct gn_session *s, struct gn_session_tcp *r, uint32_t gra
 void *gn_relay_run(void *session);
 /*
  * The vGPU is to share memory again. From now on the relay reads nothing from the ring, and tells
- * the far worker so: then it wakes the thread that follows the migration. True: it stands, and
- * *ret_at is the position in the ring. Any thread.
+ * the far worker so: then it wakes the thread that follows the migration, which calls again. True:
+ * it stands, and *ret_at is the position in the ring. Any thread.
  */
-void gn_relay_pause(struct gn_session *s, uint32_t number);
-bool gn_relay_quiesced(struct gn_session *s, uint64_t *ret_at);
+bool gn_relay_pause(struct gn_session *s, uint32_t number, uint64_t *ret_at);
 /*
  * The migration failed: the relay continues. Or it is done, under link_lock and the lock of the
  * link over tcp: no thread sends there, and the relay ends.
