@@ -11,7 +11,6 @@
 #include "daemon/tenants/admission.h"
 #include "daemon/migrate/checkpoint.h"
 #include "daemon/migrate/inbound.h"
-#include "daemon/migrate/local.h"
 #include "daemon/migrate/outbound.h"
 #include "daemon/config.h"
 #include "daemon/daemon.h"
@@ -125,12 +124,12 @@ static int migrate(void *ctx, const struct gn_control_wish *wish, struct gn_erro
     if (rc)
         return rc;
     if (away)
-        return gn_migrate_outbound(w->c, w->c->request_seq, v, wish, err);
+        return gn_migrate_outbound(w->c, v, wish, err);
     if (to == GN_MIGRATE_TO_N)
         return gn_fail(err, EOPNOTSUPP,
                        "write local, or unix:PATH or tcp:HOST:PORT of another gantryd",
                        "this gantryd moves no vGPU to \"%.100s\"", wish->to);
-    return gn_migrate_local(w->c, w->c->request_seq, v, to, wish, err);
+    return gn_migrate_local(w->c, v, to, wish, err);
 }
 
 static int kill_vgpu(void *ctx, const char *vgpu, const char *reason, uint32_t *ret_id,
@@ -173,13 +172,13 @@ static int checkpoint(void *ctx, const struct gn_control_wish *wish, struct gn_e
     int rc = find_for(w, GN_RIGHT_CHECKPOINT, wish->vgpu, &v, err);
     if (rc)
         return rc;
-    return gn_checkpoint_start(w->c, w->c->request_seq, v, wish->stop, wish->drain_timeout_ms, err);
+    return gn_checkpoint_start(w->c, v, wish->stop, wish->drain_timeout_ms, err);
 }
 
 static int keep_checkpoint(void *ctx, struct gn_error *err)
 {
     struct gn_viewer *w = ctx;
-    return gn_checkpoint_confirm(w->c, w->c->request_seq, err);
+    return gn_checkpoint_confirm(w->c, err);
 }
 
 static int restore(void *ctx, const struct gn_control_restore *wish, bool *ret_absent,
@@ -200,7 +199,7 @@ static int restore(void *ctx, const struct gn_control_restore *wish, bool *ret_a
             "restore it at the gantryd where its program waits, or start the program anew",
             "no program waits for vGPU %08x: it has ended, or waits at another gantryd", wish->id);
     }
-    return gn_restore_start(w->c, w->c->request_seq, wish, ret_absent, err);
+    return gn_restore_start(w->c, wish, ret_absent, err);
 }
 
 static int change_tenant(void *ctx, const struct gn_control_change *change, struct gn_error *err)

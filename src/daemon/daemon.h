@@ -76,7 +76,7 @@ struct gn_daemon {
     struct gn_source late; /* eventfd: the scheduler waits for holders of devices */
     bool stopping;
     bool draining;                           /* programs get no new vGPUs */
-    struct gn_list arrivals;                 /* inbound.c */
+    struct gn_list migrations;               /* of struct gn_migration */
     const struct gn_owner_deadlines *owners; /* deadlines of owners of records */
 };
 

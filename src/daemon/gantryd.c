@@ -294,7 +294,7 @@ static int start(const struct gn_config *config, struct gn_error *err)
     gn_list_init(&d->vgpus);
     gn_list_init(&d->late_attaches);
     gn_fault_throttle_init(&d->breaches);
-    gn_list_init(&d->arrivals);
+    gn_list_init(&d->migrations);
     d->owners = &gn_migration_deadlines;
     d->programs = &gn_programs;
     if (config->socket[0])

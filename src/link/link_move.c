@@ -7,10 +7,8 @@
 #include "link/link.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/descriptor.h"
 #include "base/kernel.h"
@@ -125,18 +123,6 @@ int gn_link_send_stays(struct gn_link *l, uint32_t number, const struct gn_error
     return send_frame(l, GN_LINK_STAY, number, &e, sizeof e, NULL, 0);
 }
 
-static void take_place(struct gn_link_end *u, const struct gn_link_end *other,
-                       const struct gn_link_claimed *claimed)
-{
-    u->seq = other->seq;
-    u->address = other->address;
-    u->platforms.n = 1;
-    u->platforms.items[0].index = claimed->platform.index;
-    u->platforms.items[0].n_devices = claimed->platform.n_devices;
-    memcpy(u->platforms.items[0].api, claimed->platform.api, sizeof u->platforms.items[0].api);
-    memcpy(u->platforms.items[0].name, claimed->platform.name, sizeof u->platforms.items[0].name);
-}
-
 void gn_link_send_left(struct gn_link *l)
 {
     struct gn_link_end *u = gn_link_end_of(l);
@@ -146,100 +132,68 @@ void gn_link_send_left(struct gn_link *l)
     gn_tcp_close(&u->left);
 }
 
-static int go_over_tcp(struct gn_link_end *u, struct gn_link_end *other, uint32_t number,
-                       const struct gn_link_claimed *claimed, const struct gn_link_ready *ready)
+/* u becomes the link that `other` is. A descriptor that keeps its number stays open under it. */
+static void take_place(struct gn_link_end *u, struct gn_link_end *other, bool keeps_number,
+                       const struct gn_platform *platform)
 {
-    int rc = send_frame(&other->base, GN_LINK_GO, other->seq, NULL, 0, NULL, 0);
-    if (rc) {
-        gn_link_close(&other->base);
-        return rc;
-    }
-    gn_link_send_left(&u->base); /* of an earlier migration, if it is still unsent */
-    u->left = u->socket;
-    u->left_number = number;
-    u->left_ready = *ready;
+    /* The number is another one if the program has closed it. */
+    if (keeps_number && gn_fd_replace(other->socket.fd, u->socket.fd) >= 0)
+        gn_tcp_close(&other->socket);
+    else
+        u->socket = other->socket;
     gn_frame_reader_fini(&u->reader);
-    u->socket = other->socket;
     u->reader = other->reader;
-    u->reader.tcp = &u->socket;
+    u->reader.fd = u->socket.fd;
+    u->reader.tcp = other->tcp ? &u->socket : NULL;
     u->base.ops = other->base.ops;
-    u->tcp = u->attached = true;
+    u->tcp = u->attached = other->tcp;
     u->lost = false;
-    u->features = GN_LINK_FEATURE_CLAIM |
-                  GN_LINK_FEATURE_NEAR; /* for reconnecting: the destination identifies the program
-                                         * by its session's key, not by a tenant */
     u->secure = other->secure;
+    /* For reconnecting over tcp: the destination identifies the program by its session's key, not
+     * by a tenant. A session in shared memory needs no name and key. */
+    u->features = other->features;
     memcpy(u->session, other->session, sizeof u->session);
     memcpy(u->key, other->key, sizeof u->key);
-    take_place(u, other, claimed);
-    explicit_bzero(other->key, sizeof other->key);
-    free(other);
-    return 0;
-}
-
-/* From tcp to a Unix socket of this machine, where the session needs no name and key. */
-static int go_over_near(struct gn_link_end *u, struct gn_link_end *other, uint32_t number,
-                        const struct gn_link_claimed *claimed, const struct gn_link_ready *ready)
-{
-    int rc = send_frame(&other->base, GN_LINK_GO, other->seq, NULL, 0, NULL, 0);
-    if (rc) {
-        gn_link_close(&other->base);
-        return rc;
-    }
-    gn_link_send_left(&u->base); /* of an earlier migration, if it is still unsent */
-    u->left = u->socket;
-    u->left_number = number;
-    u->left_ready = *ready;
-    gn_frame_reader_fini(&u->reader);
-    u->socket = other->socket;
-    u->reader = other->reader;
-    u->reader.tcp = NULL;
-    u->base.ops = other->base.ops;
-    u->tcp = u->attached = u->lost = u->secure = false;
-    u->features = other->features;
-    explicit_bzero(u->session, sizeof u->session);
-    explicit_bzero(u->key, sizeof u->key);
-    take_place(u, other, claimed);
-    free(other);
-    gn_link_send_left(&u->base);
-    return 0;
+    u->seq = other->seq;
+    u->address = other->address;
+    u->platforms = (struct gn_platform_list){.n = 1, .items = {*platform}};
 }
 
 int gn_link_go_over(struct gn_link *l, struct gn_link *to, uint32_t number,
                     const struct gn_link_claimed *claimed, const struct gn_link_ready *ready)
 {
     struct gn_link_end *u = gn_link_end_of(l), *other = gn_link_end_of(to);
-    if (other->tcp)
-        return go_over_tcp(u, other, number, claimed, ready);
-    if (u->tcp)
-        return go_over_near(u, other, number, claimed, ready);
-    const int left = gn_fd_duplicate(u->socket.fd);
+    const bool keeps_number = !u->tcp && !other->tcp, by_tcp = other->tcp;
+    struct gn_platform platform = {.index = claimed->platform.index,
+                                   .n_devices = claimed->platform.n_devices};
+    struct gn_tcp left = u->socket;
+    memcpy(platform.api, claimed->platform.api, sizeof platform.api);
+    memcpy(platform.name, claimed->platform.name, sizeof platform.name);
+    int rc = 0;
     /* Everything that may fail comes before GO, which cannot be undone. */
-    int rc = left < 0 ? -errno : send_frame(to, GN_LINK_GO, other->seq, NULL, 0, NULL, 0);
+    if (keeps_number && (left.fd = gn_fd_duplicate(u->socket.fd)) < 0)
+        rc = -errno;
+    if (!rc)
+        rc = send_frame(to, GN_LINK_GO, other->seq, NULL, 0, NULL, 0);
     if (rc) {
-        if (left >= 0)
-            gn_fd_close(left);
+        if (keeps_number)
+            gn_tcp_close(&left);
         gn_link_close(to);
         return rc;
     }
-    /* Keep u's descriptor number, unless the program has closed it. */
-    if (gn_fd_replace(other->socket.fd, u->socket.fd) < 0) {
-        u->socket.fd = other->socket.fd;
-        other->socket.fd = -1;
-    }
-    gn_frame_reader_fini(&u->reader);
-    u->reader = other->reader;
-    u->reader.fd = u->socket.fd;
-    take_place(u, other, claimed);
-    gn_tcp_close(&other->socket);
+    gn_link_send_left(l); /* of an earlier migration, if it is still unsent */
+    u->left = left;
+    u->left_number = number;
+    u->left_ready = *ready;
+    take_place(u, other, keeps_number, &platform);
+    explicit_bzero(other->key, sizeof other->key);
     free(other);
     /*
      * The source may hang up from here on; a thread that polls u's descriptor number now sees the
      * new connection.
      */
-    (void)gn_frame_send(left, SEND_TIMEOUT_MS, GN_LINK_LEFT, 0, number, ready, sizeof *ready, NULL,
-                        0);
-    gn_fd_close(left);
+    if (!by_tcp)
+        gn_link_send_left(l);
     return 0;
 }
 

@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/checked.h"
-
 int gn_in_init(struct gn_stream_in *in, const struct gn_in_ops *ops, void *context)
 {
     memset(in, 0, sizeof *in);
@@ -58,34 +56,29 @@ static int parse(struct gn_stream_in *in)
         uint32_t there = in->have - in->used - (uint32_t)sizeof r;
         if (r.bytes > (data ? GN_RECORD_MAX_BYTES : GN_IN_BUFFER_BYTES - sizeof r))
             return -EPROTO;
-        if (!data) {
-            if (there < r.bytes) {
-                in->bulk = false;
-                return 0;
-            }
-            in->used += (uint32_t)sizeof r + r.bytes;
-            int rc = take(in, &r, in->buffer + in->used - r.bytes);
-            if (rc)
-                return rc;
-            continue;
+        const uint32_t n = there < r.bytes ? there : r.bytes;
+        unsigned char *to = NULL;
+        if (data) {
+            to = in->ops->place(in->context, &r);
+            if (!to && r.bytes)
+                return -EPROTO;
+            in->bulk = r.bytes >= GN_IN_BUFFER_BYTES / 4;
+            if (n)
+                memcpy(to, in->buffer + in->used + sizeof r, n);
+        } else if (n < r.bytes) {
+            in->bulk = false;
+            return 0;
         }
-        unsigned char *to = in->ops->place(in->context, &r);
-        if (!to && r.bytes)
-            return -EPROTO;
-        uint32_t n = there < r.bytes ? there : r.bytes;
-        in->bulk = r.bytes >= GN_IN_BUFFER_BYTES / 4;
-        if (n)
-            memcpy(to, in->buffer + in->used + sizeof r, n);
         in->used += (uint32_t)sizeof r + n;
-        if (n == r.bytes) {
-            int rc = take(in, &r, NULL);
-            if (rc)
-                return rc;
-            continue;
+        if (n < r.bytes) {
+            in->record = r;
+            in->to = to + n;
+            in->left = r.bytes - n;
+            return 0;
         }
-        in->record = r;
-        in->to = to + n;
-        in->left = r.bytes - n;
+        int rc = take(in, &r, data ? NULL : in->buffer + in->used - r.bytes);
+        if (rc)
+            return rc;
     }
     return 0;
 }

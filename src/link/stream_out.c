@@ -13,8 +13,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/checked.h"
-
 #define GATHER 8
 #define RUN_BYTES                                                                                  \
     (32u << 10) /* of small records in one log entry, whose room is released when all of it is     \
@@ -121,42 +119,30 @@ static bool grow(void **ring, uint32_t *capacity, uint32_t *first, uint32_t n, s
     return true;
 }
 
-static struct gn_out_item *item_new_locked(struct gn_stream_out *o)
+/*
+ * 0; -ENOBUFS: the queue is at its limit and accepts more once entries are sent; -ENOMEM: no
+ * memory.
+ */
+static int queue_item_locked(struct gn_stream_out *o, const struct gn_out_item *item)
 {
     if (o->n_items == o->items_capacity &&
         !grow((void **)&o->items, &o->items_capacity, &o->first_item, o->n_items, sizeof *o->items,
               o->most_items))
-        return NULL;
-    struct gn_out_item *item = &o->items[(o->first_item + o->n_items++) % o->items_capacity];
-    memset(item, 0, sizeof *item);
-    return item;
-}
-
-/*
- * -ENOBUFS: the queue is at its limit and accepts more once entries are sent; -ENOMEM: no memory.
- */
-static int no_item_locked(const struct gn_stream_out *o)
-{
-    return o->n_items == o->most_items ? -ENOBUFS : -ENOMEM;
+        return o->n_items == o->most_items ? -ENOBUFS : -ENOMEM;
+    o->items[(o->first_item + o->n_items++) % o->items_capacity] = *item;
+    atomic_store_explicit(&o->unflushed, true, memory_order_seq_cst);
+    return 0;
 }
 
 int gn_out_bulk(struct gn_stream_out *o, uint16_t segment, uint64_t at, const void *bytes,
                 uint64_t n, bool end, uint64_t *ret_batch)
 {
-    int r = -EPIPE;
+    const struct gn_out_item item = {
+        .record = {0, GN_RECORD_DATA, segment, at}, .bytes = bytes, .n = n, .end = end};
     pthread_mutex_lock(&o->queue);
-    if (!o->stopped) {
-        struct gn_out_item *item = item_new_locked(o);
-        r = item ? 0 : no_item_locked(o);
-        if (item) {
-            item->record = (struct gn_stream_record){0, GN_RECORD_DATA, segment, at};
-            item->bytes = bytes;
-            item->n = n;
-            item->end = end;
-            *ret_batch = end ? ++o->batches : o->batches + 1;
-            atomic_store_explicit(&o->unflushed, true, memory_order_seq_cst);
-        }
-    }
+    const int r = o->stopped ? -EPIPE : queue_item_locked(o, &item);
+    if (!r)
+        *ret_batch = end ? ++o->batches : o->batches + 1;
     pthread_mutex_unlock(&o->queue);
     return r;
 }
@@ -180,22 +166,23 @@ void gn_out_forget(struct gn_stream_out *o, const void *bytes, uint64_t n)
     pthread_mutex_unlock(&o->sending);
 }
 
+static struct gn_out_item small_item(const struct gn_stream_record *record, const void *payload)
+{
+    struct gn_out_item item = {.record = *record, .n = record->bytes};
+    if (record->bytes)
+        memcpy(item.small, payload, record->bytes);
+    return item;
+}
+
 int gn_out_append_ordered(struct gn_stream_out *o, const struct gn_stream_record *record,
                           const void *payload)
 {
-    struct gn_out_part part = {*record, payload};
+    const struct gn_out_part part = {*record, payload};
     pthread_mutex_lock(&o->queue);
     int r = o->n_items ? -EAGAIN : append_all_locked(o, &part, 1);
     if (r == -EAGAIN) {
-        struct gn_out_item *item = item_new_locked(o);
-        r = item ? 0 : no_item_locked(o);
-        if (item) {
-            item->record = *record;
-            item->n = record->bytes;
-            if (record->bytes)
-                memcpy(item->small, payload, record->bytes);
-            atomic_store_explicit(&o->unflushed, true, memory_order_seq_cst);
-        }
+        const struct gn_out_item item = small_item(record, payload);
+        r = queue_item_locked(o, &item);
     }
     pthread_mutex_unlock(&o->queue);
     return r;
@@ -241,6 +228,17 @@ static bool stage_run_locked(struct gn_stream_out *o)
     o->position += n;
     o->ring_sent += n;
     return true;
+}
+
+/* All small records of the ring. */
+static bool stage_ring_locked(struct gn_stream_out *o)
+{
+    bool good = true;
+    while (good && o->ring_sent < o->ring_end)
+        good = stage_run_locked(o);
+    o->in_run = o->ring_sent < o->ring_end;
+    atomic_store_explicit(&o->unsent, o->ring_end - o->ring_sent, memory_order_relaxed);
+    return good;
 }
 
 static bool stage_ack_locked(struct gn_stream_out *o)
@@ -302,10 +300,8 @@ static bool stage_locked(struct gn_stream_out *o)
     if (!o->in_run &&
         o->ack_owed - atomic_load_explicit(&o->ack_sent, memory_order_relaxed) >= ACK_BYTES)
         good = stage_ack_locked(o);
-    while (good && o->ring_sent < o->ring_end)
-        good = stage_run_locked(o);
-    o->in_run = o->ring_sent < o->ring_end;
-    atomic_store_explicit(&o->unsent, o->ring_end - o->ring_sent, memory_order_relaxed);
+    if (good)
+        good = stage_ring_locked(o);
     /*
      * One piece of bulk data in flight is enough: small records appended meanwhile are sent before
      * the next piece.
@@ -395,7 +391,6 @@ static int send_all(struct gn_stream_out *o)
             atomic_store_explicit(&o->blocked, full, memory_order_relaxed);
             return !good ? -ENOMEM : full ? -EAGAIN : 0;
         }
-        atomic_fetch_add_explicit(&o->n_sends, 1, memory_order_relaxed);
         ssize_t sent = more ? gn_tcp_send_more(o->tcp, iov, n) : gn_tcp_send(o->tcp, iov, n);
         if (sent < 0) {
             atomic_store_explicit(&o->blocked, sent == -EAGAIN, memory_order_relaxed);
@@ -545,16 +540,12 @@ static int copy_log_locked(struct gn_stream_out *o, struct gn_out_retained *ret)
 
 int gn_out_hold(struct gn_stream_out *o, struct gn_out_retained *ret)
 {
-    bool good = true;
     memset(ret, 0, sizeof *ret);
     pthread_mutex_lock(&o->sending);
     pthread_mutex_lock(&o->queue);
-    while (good && o->ring_sent < o->ring_end)
-        good = stage_run_locked(o);
-    o->in_run = o->ring_sent < o->ring_end;
+    bool good = stage_ring_locked(o);
     while (good && o->n_items)
         good = stage_item_locked(o);
-    atomic_store_explicit(&o->unsent, o->ring_end - o->ring_sent, memory_order_relaxed);
     int r = good ? copy_log_locked(o, ret) : -ENOMEM;
     o->held = !r;
     pthread_mutex_unlock(&o->queue);
@@ -604,21 +595,18 @@ int gn_out_keep_record(struct gn_stream_out *o, const struct gn_stream_record *r
                        const void *payload)
 {
     const bool bulk = record->type == GN_RECORD_DATA || record->type == GN_RECORD_DATA_END;
-    int r = -EPROTO;
+    if (record->bytes > (bulk ? GN_RECORD_PIECE_BYTES : GN_OUT_SMALL_BYTES))
+        return -EPROTO;
+    const struct gn_out_item item =
+        bulk ? (struct gn_out_item){.record = *record,
+                                    .bytes = payload,
+                                    .n = record->bytes,
+                                    .end = record->type == GN_RECORD_DATA_END}
+             : small_item(record, payload);
     pthread_mutex_lock(&o->queue);
-    if (record->bytes <= (bulk ? GN_RECORD_PIECE_BYTES : GN_OUT_SMALL_BYTES)) {
-        struct gn_out_item *item = item_new_locked(o);
-        r = item ? 0 : -ENOMEM;
-        if (item) {
-            item->record = *record;
-            item->n = record->bytes;
-            item->bytes = bulk ? payload : NULL;
-            item->end = record->type == GN_RECORD_DATA_END;
-            if (!bulk && record->bytes)
-                memcpy(item->small, payload, record->bytes);
-            r = stage_item_locked(o) ? 0 : -ENOMEM;
-        }
-    }
+    int r = queue_item_locked(o, &item);
+    if (!r && !stage_item_locked(o))
+        r = -ENOMEM;
     pthread_mutex_unlock(&o->queue);
     return r;
 }

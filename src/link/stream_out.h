@@ -64,10 +64,9 @@ struct gn_stream_out {
     _Atomic uint64_t ack_sent;
     _Atomic uint32_t
         room; /* incremented when an acknowledgement frees room, or a queue entry is sent */
-    _Atomic uint64_t unsent;  /* bytes of small records that are not sent yet */
-    _Atomic bool unflushed;   /* there is something to send */
-    _Atomic bool blocked;     /* the socket was full at the last attempt */
-    _Atomic uint64_t n_sends; /* counter */
+    _Atomic uint64_t unsent; /* bytes of small records that are not sent yet */
+    _Atomic bool unflushed;  /* there is something to send */
+    _Atomic bool blocked;    /* the socket was full at the last attempt */
 };
 
 #define GN_OUT_RING_BYTES (1u << 21)

@@ -90,7 +90,7 @@ static void set_up(void)
     FUZZ_CHECK(gn_quotas_init(&d.quotas, -1, NULL) == 0);
     gn_list_init(&d.conns);
     gn_list_init(&d.vgpus);
-    gn_list_init(&d.arrivals);
+    gn_list_init(&d.migrations);
     d.owners = &gn_migration_deadlines;
     d.programs = &gn_programs;
     gn_fault_throttle_init(&d.breaches);

@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fault.h"
@@ -32,7 +31,6 @@
 #include "daemon/vgpu/record_session.h"
 #include "daemon/vgpu/segments.h"
 #include "daemon/vgpu/worker.h"
-#include "shm/session_layout.h"
 
 static const struct gn_migration_ops save_ops, restore_ops;
 
@@ -45,42 +43,32 @@ static int judge_checkpoint(const struct gn_vgpu_record *v, bool stop, struct gn
         rc = gn_serving_permits(v->serving, GN_SERVING_CHECKPOINT, err);
     if (!rc)
         rc = gn_migration_refuse_busy(v, err);
-    if (rc)
-        return rc;
-    if (!gn_record_is_served(v) || !v->conn)
-        return gn_fail(err, ENODEV, NULL, "it has no worker any more");
-    return stop ? gn_refuse_stopped_program(v, err) : 0;
+    return !rc && stop ? gn_refuse_stopped_program(v, err) : rc;
 }
 
-int gn_checkpoint_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, bool stop,
+int gn_checkpoint_start(struct gn_conn *c, struct gn_vgpu_record *v, bool stop,
                         uint32_t drain_timeout_ms, struct gn_error *err)
 {
     struct gn_worker_save how = {
         .drain_timeout_ms = drain_timeout_ms, .flags = GN_WORKER_SAVE_FILE, .vgpu_id = v->id};
     const enum gn_transaction_kind kind = stop ? v->session_ops->stop_kind : GN_TX_SNAPSHOT;
-    int fd = -1, rc = judge_checkpoint(v, stop, err);
+    int rc = judge_checkpoint(v, stop, err);
     if (stop) {
         how.flags |= GN_WORKER_SAVE_STOP;
         how.route = v->session_ops->route_here;
     }
     if (!rc && stop && getrandom(how.key, sizeof how.key, 0) != sizeof how.key)
         rc = gn_fail(err, EIO, NULL, "cannot get random numbers");
-    struct gn_migration *m =
-        rc ? NULL : gn_migration_new(kind, &save_ops, v, NULL, c, seq, &how, err);
-    if (!rc)
-        rc = m ? gn_migration_set_file(c, &fd, err) : -ENOMEM;
-    GN_FAULT("daemon-before-save");
-    if (!rc && gn_vgpus_push(v, GN_WORKER_SAVE, 0, &how, sizeof how, fd))
-        rc = gn_fail(err, EPIPE, NULL, "its worker cannot be reached");
+    struct gn_migration *m = rc ? NULL : gn_migration_new(kind, &save_ops, v, c, &how, err);
     explicit_bzero(how.key, sizeof how.key);
-    gn_quota_close(c->quota, &fd);
-    if (rc) {
-        if (m)
-            gn_migration_cancel(m);
-        return rc;
-    }
-    m->source_busy = true;
-    return 0;
+    if (!m)
+        return rc ? rc : -ENOMEM;
+    rc = gn_migration_set_file(c, &m->stream_fd, err);
+    if (!rc)
+        rc = gn_migration_save(m, err);
+    if (rc)
+        gn_migration_cancel(m);
+    return rc;
 }
 
 static char *figures(const struct gn_migration *m, const char *state)
@@ -149,34 +137,26 @@ static void park(struct gn_migration *m)
         gn_vgpus_end_worker(v);
 }
 
-static void save_act(struct gn_migration *m, uint32_t action, const struct gn_error *err)
+/* Where the worker is dead, the program now hears that it is. */
+static void stay(struct gn_migration *m)
 {
-    (void)err;
-    switch (action) {
-    case GN_TX_DO_FLUSH:
-        ask_flush(m);
-        break;
-    case GN_TX_DO_STAY:
-        /* Where the worker is dead, the program now hears that it is. */
-        m->from->session_ops->close_program_end(m->from);
-        break;
-    case GN_TX_DO_RECALL:
-        if (m->from->conn)
-            gn_conn_queue(m->from->conn, GN_LINK_RESTORED, 0, NULL, 0);
-        break;
-    case GN_TX_DO_PARK:
-        park(m);
-        break;
-    case GN_TX_DO_SETTLE:
-        settle(m);
-        break;
-    }
+    m->from->session_ops->close_program_end(m->from);
 }
+
+static void recall(struct gn_migration *m)
+{
+    if (m->from->conn)
+        gn_conn_queue(m->from->conn, GN_LINK_RESTORED, 0, NULL, 0);
+}
+
+static const struct gn_migration_action save_actions[] = {
+    {GN_TX_DO_FLUSH, ask_flush}, {GN_TX_DO_STAY, stay},     {GN_TX_DO_RECALL, recall},
+    {GN_TX_DO_PARK, park},       {GN_TX_DO_SETTLE, settle}, {0}};
 
 static const struct gn_migration_ops save_ops = {.what = "checkpoint",
                                                  .failure = "no checkpoint was made",
                                                  .outcome = "the program goes on",
-                                                 .act = save_act,
+                                                 .actions = save_actions,
                                                  .reply = save_reply};
 
 static int tell_stopped(const struct gn_migration *m, struct gn_error *err)
@@ -197,14 +177,13 @@ void gn_checkpoint_returned(struct gn_vgpu_record *v)
         (void)tell_stopped(m, &err); /* it is connected */
 }
 
-int gn_checkpoint_confirm(struct gn_conn *c, uint32_t seq, struct gn_error *err)
+int gn_checkpoint_confirm(struct gn_conn *c, struct gn_error *err)
 {
     struct gn_migration *m = NULL;
-    gn_list_for_each(v, &c->daemon->vgpus, struct gn_vgpu_record, link)
+    gn_list_for_each(it, &c->daemon->migrations, struct gn_migration, link)
     {
-        struct gn_migration *of = gn_migration_of(v);
-        if (of && of->ops == &save_ops && of->asker == c && of->tx.state == GN_TX_SAVED)
-            m = of;
+        if (it->ops == &save_ops && it->asker == c && it->tx.state == GN_TX_SAVED)
+            m = it;
     }
     if (!m)
         return gn_fail(err, EINVAL, NULL,
@@ -220,7 +199,7 @@ int gn_checkpoint_confirm(struct gn_conn *c, uint32_t seq, struct gn_error *err)
         return rc;
     }
     GN_FAULT("daemon-stopped");
-    m->seq = seq;
+    m->seq = c->request_seq;
     m->answered = false;
     m->from->session_ops->was_notified(m->from);
     (void)gn_migration_input(m, GN_TX_ON_NOTIFIED, NULL);
@@ -229,11 +208,33 @@ int gn_checkpoint_confirm(struct gn_conn *c, uint32_t seq, struct gn_error *err)
 
 /* ---- the program waits */
 
+/* A program that waits here since its own gantryd has ended, or has forgotten it. Takes *ring_fd,
+ * or makes a ring. */
+static int take_up(struct gn_conn *c, const struct gn_link_wait *w, int *ring_fd,
+                   struct gn_vgpu_record **ret, struct gn_error *err)
+{
+    int rc = 0;
+    if (!c->tenant)
+        return gn_fail(err, EACCES, NULL, "the tenant of this connection was removed");
+    struct gn_tenant *tenant = gn_admit(c, c->tenant->rules.name, &rc, err);
+    if (tenant && *ring_fd < 0)
+        rc = gn_migration_make_ring(ring_fd, err);
+    if (!tenant || rc)
+        return rc;
+    struct gn_vgpu_record *v = gn_vgpus_make_stopped(c, tenant, w, *ring_fd, err);
+    if (!v)
+        return -ENOMEM;
+    *ring_fd = -1;
+    gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) waits for a restore", v->id,
+                 v->program, (int)v->program_pid);
+    *ret = v;
+    return 0;
+}
+
 int gn_program_waits(struct gn_conn *c, uint32_t seq, const struct gn_link_wait *w,
                      int fds[static GN_LINK_WAIT_FDS], struct gn_error *err)
 {
     struct gn_vgpu_record *v = c->vgpu;
-    int code = 0;
     if (v && (!gn_record_is_stopped(v) || !gn_secret_same(v->stop_key, w->key, sizeof w->key)))
         return gn_fail(err, EINVAL, NULL, "this connection's vGPU was not stopped");
     struct gn_migration *m = v ? gn_migration_of(v) : NULL;
@@ -242,17 +243,9 @@ int gn_program_waits(struct gn_conn *c, uint32_t seq, const struct gn_link_wait 
     if (!v) {
         if (!gn_segment_is_session(fds[GN_LINK_WAIT_RING]))
             return gn_fail(err, EINVAL, NULL, "the descriptors are no session");
-        if (!c->tenant)
-            return gn_fail(err, EACCES, NULL, "the tenant of this connection was removed");
-        struct gn_tenant *tenant = gn_admit(c, c->tenant->rules.name, &code, err);
-        if (!tenant)
-            return code;
-        v = gn_vgpus_make_stopped(c, tenant, w, fds[GN_LINK_WAIT_RING], err);
-        if (!v)
-            return -ENOMEM;
-        fds[GN_LINK_WAIT_RING] = -1;
-        gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) waits for a restore", v->id,
-                     v->program, (int)v->program_pid);
+        const int rc = take_up(c, w, &fds[GN_LINK_WAIT_RING], &v, err);
+        if (rc)
+            return rc;
         c->transport->watch_program(c);
     }
     gn_quota_close(v->quota, &v->hand_fd);
@@ -265,37 +258,17 @@ int gn_program_waits(struct gn_conn *c, uint32_t seq, const struct gn_link_wait 
     return 0;
 }
 
-/* A program that waits here since its own gantryd has ended, or has forgotten it. */
-static struct gn_vgpu_record *take_up(struct gn_conn *c, const struct gn_link_wait *w,
-                                      struct gn_error *err)
+static int take_up_tcp(struct gn_conn *c, const struct gn_link_wait *w, struct gn_vgpu_record **ret,
+                       struct gn_error *err)
 {
-    struct gn_segment ring;
-    int code = 0;
-    struct gn_tenant *tenant = NULL;
-    if (c->claims || !c->tenant)
-        gn_fail(err, EACCES, NULL, "this connection is no tenant's");
-    else
-        tenant = gn_admit(c, c->tenant->rules.name, &code, err);
-    if (!tenant)
-        return NULL;
-    if (gn_session_create("gantry-ring", &ring)) {
-        gn_fail(err, ENOMEM, NULL, "out of memory or descriptors");
-        return NULL;
-    }
-    struct gn_vgpu_record *v = gn_vgpus_make_stopped(c, tenant, w, ring.fd, err);
-    if (!v) {
-        gn_segment_fini(&ring);
-        return NULL;
-    }
-    if (gn_vgpus_make_session(v, c)) {
-        gn_fail(err, EIO, NULL, "cannot get random numbers");
-        c->vgpu = NULL;
-        gn_vgpus_leave(v);
-        return NULL;
-    }
-    gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) waits for a restore", v->id,
-                 v->program, (int)v->program_pid);
-    return v;
+    int ring_fd = -1, rc = c->claims ? gn_fail(err, EACCES, NULL, "this connection is no tenant's")
+                                     : take_up(c, w, &ring_fd, ret, err);
+    gn_quota_close(c->quota, &ring_fd);
+    if (rc || !gn_vgpus_make_session(*ret, c))
+        return rc;
+    c->vgpu = NULL;
+    gn_vgpus_leave(*ret);
+    return gn_fail(err, EIO, NULL, "cannot get random numbers");
 }
 
 int gn_program_waits_tcp(struct gn_conn *c, uint32_t seq, const struct gn_link_wait_tcp *w,
@@ -307,7 +280,7 @@ int gn_program_waits_tcp(struct gn_conn *c, uint32_t seq, const struct gn_link_w
     int rc = v ? gn_vgpus_return(v, c, err) : 0;
     if (rc)
         return rc;
-    if (!v && !(v = take_up(c, &w->wait, err)))
+    if (!v && take_up_tcp(c, &w->wait, &v, err))
         return -EACCES;
     struct gn_migration *m = gn_migration_of(v);
     const bool decides = m && m->tx.state == GN_TX_NOTIFIED &&
@@ -384,39 +357,37 @@ static void commit(struct gn_migration *m)
     (void)gn_migration_input(m, GN_TX_ON_DONE, NULL);
 }
 
-static void restore_act(struct gn_migration *m, uint32_t action, const struct gn_error *err)
+static void fetch(struct gn_migration *m)
 {
-    struct gn_vgpu_record *v = m->from;
-    switch (action) {
-    case GN_TX_DO_FETCH:
-        v->session_ops->request_session(v);
-        break;
-    case GN_TX_DO_COMMIT:
-        commit(m);
-        break;
-    case GN_TX_DO_STAY:
-        v->session_ops->refuse_restore(v, err);
-        break;
-    }
+    m->from->session_ops->request_session(m->from);
 }
+
+static void await_another(struct gn_migration *m)
+{
+    m->from->session_ops->refuse_restore(m->from, &m->why);
+}
+
+static const struct gn_migration_action restore_actions[] = {
+    {GN_TX_DO_FETCH, fetch}, {GN_TX_DO_COMMIT, commit}, {GN_TX_DO_STAY, await_another}, {0}};
 
 static char *restore_reply(const struct gn_migration *m)
 {
     return gn_control_restore_reply(
         &(struct gn_control_restored){.id = m->from->id,
                                       .boot_ns = m->in.began_ns - m->began_ns,
-                                      .load_ns = m->in.done_ns - m->in.began_ns,
+                                      .load_ns = m->load_ns,
                                       .bytes = m->in.bytes});
 }
 
 static const struct gn_migration_ops restore_ops = {.what = "restore",
+                                                    .makes_worker = true,
                                                     .failure = "the vGPU was not restored",
                                                     .outcome = "its program waits on",
-                                                    .act = restore_act,
+                                                    .actions = restore_actions,
                                                     .reply = restore_reply};
 
-int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_restore *wish,
-                     bool *ret_absent, struct gn_error *err)
+int gn_restore_start(struct gn_conn *c, const struct gn_control_restore *wish, bool *ret_absent,
+                     struct gn_error *err)
 {
     struct gn_daemon *d = c->daemon;
     struct gn_vgpu_record *v = gn_restore_awaits(d, wish, err);
@@ -441,31 +412,22 @@ int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_re
     if (d->draining)
         return gn_fail(err, ESHUTDOWN, "gantry drain --undo ends that",
                        "this gantryd is draining and starts no workers");
-    struct gn_vgpu_record *n = gn_vgpus_blank(v, err);
-    if (!n)
+    const struct gn_worker_save how = {.route = v->session_ops->route_here};
+    struct gn_migration *m = gn_migration_new(GN_TX_RESTORE, &restore_ops, v, c, &how, err);
+    if (!m)
         return -ENOMEM;
-    struct gn_migration *m = gn_migration_new(GN_TX_RESTORE, &restore_ops, v, n, c, seq,
-                                              &(struct gn_worker_save){0}, err);
-    if (!m) {
-        gn_vgpus_leave(n);
-        return -ENOMEM;
-    }
-    n->ring_at = wish->ring_at;
-    int file_fd = -1, session_fd = -1, rc = gn_migration_set_file(c, &file_fd, err);
-    if (!rc && v->session_ops->make_memory(n))
-        rc = gn_fail(err, ENOMEM, NULL, "out of memory or descriptors");
-    else if (!rc)
-        session_fd = v->session_ops->pass_file(v, n, file_fd);
-    if (!rc)
-        rc = gn_migration_lend(m, err);
-    if (!rc)
-        rc = gn_vgpus_boot_worker(n, v->conn, session_fd, err);
-    if (file_fd != n->data_fd)
-        gn_quota_close(c->quota, &file_fd);
+    int file_fd = -1, rc = gn_migration_set_file(c, &file_fd, err);
     if (rc) {
         gn_migration_cancel(m);
         return rc;
     }
+    m->to->ring_at = wish->ring_at;
+    const int session_fd = v->session_ops->pass_file(v, m->to, file_fd);
+    rc = gn_migration_boot(m, session_fd, err);
+    if (session_fd == file_fd) /* else it is the worker's record's */
+        gn_quota_close(c->quota, &file_fd);
+    if (rc)
+        return rc;
     gn_quota_close(v->quota, &v->hand_fd);
     GN_FAULT("daemon-restore-begun");
     return 0;

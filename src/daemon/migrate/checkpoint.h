@@ -10,11 +10,11 @@ struct gn_control_restore;
 /* Saves v into a file. The socket to write to came with the request; the answer to `c` comes when
  * all is written. With `stop` the program waits afterwards: `c` then has to ask for
  * gn_checkpoint_confirm(). */
-int gn_checkpoint_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, bool stop,
+int gn_checkpoint_start(struct gn_conn *c, struct gn_vgpu_record *v, bool stop,
                         uint32_t drain_timeout_ms, struct gn_error *err);
 /* The file of the stop that this connection has asked for is on the disk. The answer comes later.
  */
-int gn_checkpoint_confirm(struct gn_conn *c, uint32_t seq, struct gn_error *err);
+int gn_checkpoint_confirm(struct gn_conn *c, struct gn_error *err);
 /* A program over tcp is back that may not have heard that its vGPU is in a file. */
 void gn_checkpoint_returned(struct gn_vgpu_record *v);
 
@@ -23,8 +23,8 @@ struct gn_vgpu_record *gn_restore_awaits(struct gn_daemon *d, const struct gn_co
                                          struct gn_error *err);
 /* Restores it from a file that came with the request. The answer comes later, or at once
  * (*ret_absent) when no program waits for it. */
-int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_restore *wish,
-                     bool *ret_absent, struct gn_error *err);
+int gn_restore_start(struct gn_conn *c, const struct gn_control_restore *wish, bool *ret_absent,
+                     struct gn_error *err);
 
 /* A program waits for its vGPU. Takes the descriptors that it keeps out of fds. */
 int gn_program_waits(struct gn_conn *c, uint32_t seq, const struct gn_link_wait *w,

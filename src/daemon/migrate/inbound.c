@@ -24,81 +24,57 @@
 #include "daemon/migrate/migration.h"
 #include "daemon/net/transport.h"
 #include "daemon/vgpu/record_session.h"
-#include "daemon/tenants/memory.h"
 #include "daemon/vgpu/create.h"
 #include "daemon/vgpu/lifecycle.h"
 #include "daemon/vgpu/worker.h"
-#include "shm/session_layout.h"
 
 #define MAX_ARRIVALS 64u
 #define MAX_A_TENANT 16u /* of a tenant, so that no tenant takes all */
 
 struct gn_inbound {
-    struct gn_corpse corpse;
-    struct gn_list link;
-    struct gn_record_owner record_owner; /* of `vgpu` */
-    struct gn_transaction tx;            /* INBOUND */
-    struct gn_daemon *daemon;
-    struct gn_quota *quota;      /* of the announcing connection */
-    struct gn_conn *asker;       /* NULL: claimed */
-    struct gn_owner owner;       /* that announced it */
-    struct gn_vgpu_record *vgpu; /* NULL: not claimed */
+    struct gn_migration base; /* first: a migration frees itself. `to` is the vGPU, NULL: not
+                                 claimed; `asker` announces it, NULL: claimed. how.key is the
+                                 ticket, how.name the name of a data connection */
+    struct gn_owner owner;    /* that announced it */
     char tenant[GN_LINK_TENANT_BYTES];
-    uint32_t id, platform, weight;
+    uint32_t platform, weight;
     uint64_t devices; /* of the platform: those that will stand for its own, in this order */
     uint8_t order[GN_WORKER_MAX_DEVICES];
     uint64_t need_bytes, limit_bytes;
-    uint64_t claimed_ns, up_ns, load_ns;
-    struct gn_stop_watch stop_watch; /* of its worker, until that has loaded */
-    int stream_fd;                   /* -1: it has not come, or the worker has it */
     bool named, secure; /* announced over tcp: the stream is a data connection of this name; TLS */
-    bool near; /* the session was over tcp until now, but the program is on this machine, and its
-                  new worker shares its memory */
-    unsigned char ticket[GN_LINK_TICKET_BYTES], name[GN_LINK_SESSION_BYTES];
 };
+_Static_assert(sizeof((struct gn_worker_save *)0)->key == GN_LINK_TICKET_BYTES, "ticket");
 
-static const struct gn_record_owner_ops owner_ops;
-
-static struct gn_inbound *of(const struct gn_record_owner *o)
+/* NULL: a migration of another kind. */
+static struct gn_inbound *of(struct gn_migration *m)
 {
-    return gn_container_of(o, struct gn_inbound, record_owner);
+    return m->tx.kind == GN_TX_INBOUND ? gn_container_of(m, struct gn_inbound, base) : NULL;
 }
 
-static struct gn_inbound *arrival_of(const struct gn_vgpu_record *v)
-{
-    return v && v->owned_by && v->owned_by->ops == &owner_ops ? of(v->owned_by) : NULL;
-}
+/* ---- its actions */
 
-static void bury(struct gn_corpse *corpse)
+static void tell_claimed(struct gn_migration *m)
 {
-    struct gn_inbound *a = gn_container_of(corpse, struct gn_inbound, corpse);
-    gn_quota_put(a->quota);
-    free(a);
-}
-
-/* ---- its transaction */
-
-static void tell_claimed(struct gn_inbound *a)
-{
-    struct gn_vgpu_record *v = a->vgpu;
+    struct gn_vgpu_record *v = m->to;
     const struct gn_platform_record *p = &v->daemon->machine.platforms[v->platform];
     struct gn_link_claimed said = {
         .vgpu_id = v->id, .platform = {.index = v->platform, .n_devices = gn_vgpus_n_devices(v)}};
     memcpy(said.platform.api, p->api, sizeof said.platform.api);
     memcpy(said.platform.name, p->name, sizeof said.platform.name);
-    a->up_ns = gn_now_ns();
+    m->boot_ns = gn_now_ns() - m->began_ns;
     v->session_ops->send_claimed(v, &said);
 }
 
-static void tell_ready(struct gn_inbound *a)
+static void tell_ready(struct gn_migration *m)
 {
-    const struct gn_link_ready ready = {.boot_ns = a->up_ns - a->claimed_ns, .load_ns = a->load_ns};
+    const struct gn_link_ready ready = {.boot_ns = m->boot_ns, .load_ns = m->load_ns};
     GN_FAULT("daemon-before-ready");
-    gn_conn_send(a->vgpu->conn, GN_LINK_READY, a->vgpu->attach_seq, &ready, sizeof ready, NULL, 0);
+    gn_conn_send(m->to->conn, GN_LINK_READY, m->to->attach_seq, &ready, sizeof ready, NULL, 0);
 }
 
-static void go(struct gn_vgpu_record *v)
+static void go(struct gn_migration *m)
 {
+    struct gn_vgpu_record *v = m->to;
     GN_FAULT("daemon-before-go");
     gn_vgpus_notify_worker(v, GN_WORKER_GO, 0, NULL, 0);
     gn_record_set_state(v, GN_RECORD_ATTACHED);
@@ -109,53 +85,26 @@ static void go(struct gn_vgpu_record *v)
 }
 
 /* The program stays at the gantryd that it came from. */
-static void refuse(struct gn_vgpu_record *v, const struct gn_error *err)
+static void refuse(struct gn_migration *m)
 {
+    struct gn_vgpu_record *v = m->to;
     struct gn_conn *c = v->conn;
     gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: refused, and stays where it was: %s", v->id,
-                 err->what);
+                 m->why.what);
     c->vgpu = NULL;
     c->closing = true;
     const uint32_t seq = v->attach_seq;
     gn_vgpus_leave(v);
-    gn_conn_refuse(c, seq, EREMOTEIO, err);
+    gn_conn_refuse(c, seq, EREMOTEIO, &m->why);
 }
 
-static void detach(struct gn_inbound *a)
-{
-    if (a->vgpu && a->tx.state == GN_TX_COMMITTED) {
-        a->vgpu->owned_by = NULL;
-    } else if (a->vgpu) {
-        gn_migration_leave_late(a->vgpu);
-        gn_vgpus_release_id(a->vgpu); /* so that it may be tried again at once */
-    }
-    gn_quota_close(a->quota, &a->stream_fd);
-    gn_list_remove(&a->link);
-    explicit_bzero(a->ticket, sizeof a->ticket);
-    gn_loop_bury(&a->daemon->loop, &a->corpse, bury);
-}
+static const struct gn_migration_action actions[] = {{GN_TX_DO_CLAIMED, tell_claimed},
+                                                     {GN_TX_DO_READY, tell_ready},
+                                                     {GN_TX_DO_GO, go},
+                                                     {GN_TX_DO_STAY, refuse},
+                                                     {0}};
 
-/* 0, or -EPROTO: it is out of place. `a` may be over then; its memory lasts until this turn of the
- * loop is over. */
-static int input(struct gn_inbound *a, enum gn_transaction_input what, const struct gn_error *err)
-{
-    uint32_t actions;
-    if (!gn_transaction_step(&a->tx, what, gn_now_ns(), &actions))
-        return -EPROTO;
-    if (gn_transaction_is_over(a->tx.state))
-        detach(a);
-    else
-        gn_vgpus_arm(a->daemon);
-    if (actions & GN_TX_DO_CLAIMED)
-        tell_claimed(a);
-    if (actions & GN_TX_DO_READY)
-        tell_ready(a);
-    if (actions & GN_TX_DO_GO)
-        go(a->vgpu);
-    if (actions & GN_TX_DO_STAY)
-        refuse(a->vgpu, err);
-    return 0;
-}
+static const struct gn_migration_ops ops = {.actions = actions};
 
 /* ---- announced */
 
@@ -215,10 +164,11 @@ static uint64_t promised_bytes(const struct gn_daemon *d, const struct gn_tenant
                                uint32_t platform)
 {
     uint64_t n = 0;
-    gn_list_for_each(a, (struct gn_list *)(uintptr_t)&d->arrivals, struct gn_inbound, link)
+    gn_list_for_each(m, (struct gn_list *)(uintptr_t)&d->migrations, struct gn_migration, link)
     {
-        const uint64_t has = a->vgpu ? a->vgpu->lease.leased_bytes : 0;
-        if ((!t || !strcmp(a->tenant, t->rules.name)) && (t || a->platform == platform) &&
+        const struct gn_inbound *a = of(m);
+        const uint64_t has = m->to ? m->to->lease.leased_bytes : 0;
+        if (a && (!t || !strcmp(a->tenant, t->rules.name)) && (t || a->platform == platform) &&
             a->need_bytes > has)
             n += a->need_bytes - has;
     }
@@ -268,10 +218,10 @@ int gn_inbound_announce(struct gn_conn *c, const struct gn_control_about *about,
     struct gn_inbound there = {0};
     uint32_t n = 0, n_own = 0;
     int fd = -1;
-    gn_list_for_each(a, &d->arrivals, struct gn_inbound, link)
+    gn_list_for_each(m, &d->migrations, struct gn_migration, link)
     {
-        n++;
-        n_own += !strcmp(a->tenant, about->tenant);
+        n += of(m) != NULL;
+        n_own += of(m) && !strcmp(of(m)->tenant, about->tenant);
     }
     if (d->stopping)
         return gn_fail(err, ESHUTDOWN, NULL, "that gantryd is ending");
@@ -307,102 +257,92 @@ int gn_inbound_announce(struct gn_conn *c, const struct gn_control_about *about,
         rc = gn_fail(err, ENOMEM, NULL, "out of memory");
     if (a)
         *a = there;
-    if (!rc && (getrandom(a->ticket, sizeof a->ticket, 0) != sizeof a->ticket ||
-                getrandom(a->name, sizeof a->name, 0) != sizeof a->name))
+    struct gn_worker_save *how = a ? &a->base.how : NULL;
+    if (!rc && (getrandom(how->key, sizeof how->key, 0) != sizeof how->key ||
+                getrandom(how->name, sizeof how->name, 0) != sizeof how->name))
         rc = gn_fail(err, EIO, NULL, "cannot get random numbers");
     if (rc) {
         gn_quota_close(c->quota, &fd);
         free(a);
         return rc;
     }
-    a->daemon = d;
-    a->quota = gn_quota_hold(c->quota);
-    a->asker = c;
+    a->base.ops = &ops;
+    a->base.daemon = d;
+    a->base.quota = c->quota;
+    a->base.asker = c;
+    a->base.number = about->id;
     gn_frame_string_set(a->tenant, sizeof a->tenant, t->rules.name);
-    a->id = about->id;
     a->weight = about->weight;
     a->need_bytes = about->need_bytes;
     a->limit_bytes = about->limit_bytes;
-    a->stream_fd = fd;
     a->named = c->transport->names_streams;
     a->secure = c->peer.secure;
+    how->flags = a->secure ? GN_WORKER_SAVE_TLS : 0;
     a->owner = c->transport->owner_of(c, t);
-    a->record_owner.ops = &owner_ops;
-    gn_transaction_begin(&a->tx, GN_TX_INBOUND, 0, gn_now_ns());
-    gn_list_append(&d->arrivals, &a->link);
+    gn_migration_begin(&a->base, GN_TX_INBOUND);
+    a->base.stream_fd = fd;
     ret->named = a->named;
     c->transport->add_near_address(c, about, ret);
-    memcpy(ret->ticket, a->ticket, sizeof ret->ticket);
-    memcpy(ret->name, a->name, sizeof ret->name);
-    gn_vgpus_arm(d);
+    memcpy(ret->ticket, how->key, sizeof ret->ticket);
+    memcpy(ret->name, how->name, sizeof ret->name);
     GN_FAULT("daemon-ticket-given");
     return 0;
 }
 
-/* ---- over tcp */
-
-/* Always looks at all of them: the time it takes says nothing about the secret. One that was
- * announced by a Unix socket has its stream already, and is not secure. */
-static struct gn_inbound *by_name(struct gn_daemon *d, const unsigned char *name)
+/* The one that is not claimed, of this ticket, or of this name (is_name). Always looks at all of
+ * them: the time it takes says nothing about the secret. */
+static struct gn_inbound *find(struct gn_daemon *d, const unsigned char *secret, bool is_name)
 {
     struct gn_inbound *found = NULL;
-    gn_list_for_each(a, &d->arrivals, struct gn_inbound, link)
+    gn_list_for_each(m, &d->migrations, struct gn_migration, link)
     {
-        if (gn_secret_same(a->name, name, sizeof a->name))
-            found = a;
+        const unsigned char *its = is_name ? m->how.name : m->how.key;
+        if (of(m) && gn_secret_same(its, secret, GN_LINK_TICKET_BYTES) && !m->to)
+            found = of(m);
     }
     return found;
 }
 
+/* ---- over tcp; one that was announced by a Unix socket has its stream, and is not secure */
+
 bool gn_inbound_accept_stream(struct gn_daemon *d, const unsigned char *name,
                               const unsigned char *proof, int fd)
 {
-    struct gn_inbound *a = by_name(d, name);
+    struct gn_inbound *a = find(d, name, true);
     const unsigned char taken = GN_LINK_DATA_TAKEN;
     /* With TLS the handshake with the worker proves the key. */
-    if (!a || a->vgpu || a->stream_fd >= 0 ||
-        (!a->secure && !gn_secret_same(a->ticket, proof, sizeof a->ticket)))
+    if (!a || a->base.stream_fd >= 0 ||
+        (!a->secure && !gn_secret_same(a->base.how.key, proof, sizeof a->base.how.key)))
         return false;
     int mine = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (mine < 0)
         return false;
     if (send(fd, &taken, sizeof taken, MSG_DONTWAIT | MSG_NOSIGNAL) != sizeof taken) {
-        gn_quota_close(a->quota, &mine); /* another may come */
+        gn_quota_close(a->base.quota, &mine); /* another may come */
         return false;
     }
-    a->stream_fd = mine;
+    a->base.stream_fd = mine;
     return true;
 }
 
 int gn_inbound_find_key(struct gn_daemon *d, const unsigned char *name, struct gn_tls_psk *ret)
 {
-    const struct gn_inbound *a = by_name(d, name);
-    if (!a || !a->secure || a->vgpu)
+    const struct gn_inbound *a = find(d, name, true);
+    if (!a || !a->secure)
         return -ENOENT;
-    memcpy(ret->identity, a->name, sizeof a->name);
-    memcpy(ret->key, a->ticket, sizeof a->ticket);
+    memcpy(ret->identity, a->base.how.name, sizeof ret->identity);
+    memcpy(ret->key, a->base.how.key, sizeof ret->key);
     return 0;
 }
 
 /* ---- claimed */
 
-/* Always looks at all of them: the time it takes says nothing about the secret. */
-static struct gn_inbound *by_ticket(struct gn_daemon *d, const struct gn_link_claim *claim)
-{
-    struct gn_inbound *found = NULL;
-    gn_list_for_each(a, &d->arrivals, struct gn_inbound, link)
-    {
-        if (gn_secret_same(a->ticket, claim->ticket, sizeof a->ticket) && !a->vgpu)
-            found = a;
-    }
-    return found;
-}
-
 /* Takes the ring out of the claim. */
 static int start(struct gn_inbound *a, struct gn_conn *c, uint32_t seq, struct gn_claim *claim,
                  struct gn_error *err)
 {
-    struct gn_tenant *t = gn_tenants_find(&a->daemon->tenants, a->tenant);
+    struct gn_migration *m = &a->base;
+    struct gn_tenant *t = gn_tenants_find(&m->daemon->tenants, a->tenant);
     const struct gn_link_wait like = {.platform = a->platform,
                                       .weight = a->weight,
                                       .n_segments = claim->frame.n_segments,
@@ -411,45 +351,35 @@ static int start(struct gn_inbound *a, struct gn_conn *c, uint32_t seq, struct g
         return gn_fail(err, ENOENT, NULL, "its tenant was removed there");
     if (c->is_bound && c->bound_to != t)
         return gn_fail(err, EACCES, NULL, "its tenant is not the one of this socket");
-    if (a->daemon->draining)
+    if (m->daemon->draining)
         return refuse_while_draining(err);
-    if (a->stream_fd < 0)
+    if (m->stream_fd < 0)
         return gn_fail(err, EINVAL, "move it again",
                        "the source has not connected to send the vGPU's contents");
-    struct gn_vgpu_record *v =
-        gn_vgpus_make_without_worker(c, t, a->id, &like, a->devices, a->order, claim->ring_fd, err);
+    struct gn_vgpu_record *v = gn_vgpus_make_without_worker(c, t, m->number, &like, a->devices,
+                                                            a->order, claim->ring_fd, err);
     if (!v)
         return -ENOMEM;
     claim->ring_fd = -1;
-    v->owned_by = &a->record_owner;
+    v->owned_by = &m->owner;
     v->attach_seq = seq;
     v->n_segments = claim->frame.n_segments;
-    a->vgpu = v;
-    a->asker = NULL;
-    a->claimed_ns = a->stop_watch.look_ns = gn_now_ns();
+    m->to = v;
+    m->asker = NULL;
+    m->began_ns = gn_now_ns();
+    m->how.route = claim->near ? GN_ROUTE_TCP_TO_SHM : v->session_ops->route_inbound;
     c->tenant = t;
-    (void)input(a, GN_TX_ON_CLAIM, NULL);
-    int rc = v->session_ops->begin_claimed(v, c, a->near ? a->stream_fd : -1, &a->owner);
+    (void)gn_migration_input(m, GN_TX_ON_CLAIM, NULL);
+    int rc = v->session_ops->begin_claimed(v, c, claim->near ? m->stream_fd : -1, &a->owner);
     rc = rc ? gn_fail(err, -rc, NULL, "cannot make its session: %s", strerror(-rc))
-            : gn_vgpus_boot_worker(v, c, a->near ? claim->hand_fd : a->stream_fd, err);
+            : gn_vgpus_boot_worker(v, c, claim->near ? claim->hand_fd : m->stream_fd, err);
     if (rc) {
         c->vgpu = NULL;
-        gn_vgpus_leave(v); /* and a */
+        gn_vgpus_leave(v); /* and m */
         return rc;
     }
-    gn_quota_close(a->quota, &a->stream_fd);
+    gn_quota_close(m->quota, &m->stream_fd);
     GN_FAULT("daemon-claimed");
-    return 0;
-}
-
-/* A program over tcp has no ring to share. */
-static int make_ring(int *ret_fd, struct gn_error *err)
-{
-    struct gn_segment ring;
-    const int rc = gn_session_create("gantry-ring", &ring);
-    if (rc)
-        return gn_fail(err, -rc, NULL, "cannot make its session: %s", strerror(-rc));
-    *ret_fd = ring.fd;
     return 0;
 }
 
@@ -460,7 +390,7 @@ static bool claim_frame(struct gn_conn *c, const struct gn_frame *f)
     int rc = 0;
     if (!c->claims || c->vgpu || !c->transport->read_claim(c, f, &claim))
         return false;
-    struct gn_inbound *a = by_ticket(c->daemon, &claim.frame);
+    struct gn_inbound *a = find(c->daemon, claim.frame.ticket, false);
     if (a && (a->named != claim.named || (!claim.near && a->secure != c->peer.secure)))
         a = NULL; /* no program that its own gantryd has sent connects in this way */
     if (!claim.is_session)
@@ -469,9 +399,7 @@ static bool claim_frame(struct gn_conn *c, const struct gn_frame *f)
         rc = gn_fail(&err, EACCES, "move it again",
                      "the ticket is unknown there, was used, or has expired");
     else if (claim.ring_fd < 0)
-        rc = make_ring(&claim.ring_fd, &err);
-    if (!rc)
-        a->near = claim.near;
+        rc = gn_migration_make_ring(&claim.ring_fd, &err); /* over tcp there is none to share */
     if (!rc)
         rc = start(a, c, f->seq, &claim, &err);
     if (!rc)
@@ -488,62 +416,6 @@ static bool claim_frame(struct gn_conn *c, const struct gn_frame *f)
     }
     return true;
 }
-
-static void on_up(struct gn_record_owner *o, struct gn_vgpu_record *v)
-{
-    (void)v;
-    (void)input(of(o), GN_TX_ON_UP, NULL);
-}
-
-static int on_frame(struct gn_record_owner *o, struct gn_vgpu_record *v, const struct gn_frame *f)
-{
-    struct gn_inbound *a = of(o);
-    struct gn_worker_moved said;
-    struct gn_error err;
-    if (f->op != GN_WORKER_LOADED)
-        return 0;
-    if (!gn_migration_parse_report(f, 0, &said))
-        return -EPROTO;
-    if (!v->conn)
-        return 1;
-    a->load_ns = said.done_ns - said.began_ns;
-    if (said.error)
-        gn_fail(&err, -said.error, said.fix[0] ? said.fix : NULL, "%s", said.what);
-    return input(a, said.error ? GN_TX_ON_LOAD_FAILED : GN_TX_ON_LOADED, &err) ? -EPROTO : 1;
-}
-
-static bool on_death(struct gn_record_owner *o, struct gn_vgpu_record *v)
-{
-    struct gn_error err;
-    if (!v->conn)
-        return false;
-    gn_holder_gone(&v->lease, gn_now_ns());
-    gn_memory_settle(v->daemon);
-    gn_fail(&err, ENODEV, "see gantryd's log", "the new worker ended before it had taken over");
-    return input(of(o), GN_TX_ON_DEST_DIED, &err) == 0;
-}
-
-static void on_left(struct gn_record_owner *o, struct gn_vgpu_record *v)
-{
-    (void)v;
-    (void)input(of(o), GN_TX_ON_PROGRAM_GONE, NULL);
-}
-
-static void on_boot(struct gn_record_owner *o, const struct gn_vgpu_record *v,
-                    struct gn_worker_boot *boot)
-{
-    const struct gn_inbound *a = of(o);
-    boot->loads = GN_WORKER_LOADS_WORKER;
-    boot->route = a->near ? GN_ROUTE_TCP_TO_SHM : v->session_ops->route_inbound;
-    boot->load_tls = a->secure;
-    if (a->named) {
-        memcpy(boot->load_name, a->name, sizeof boot->load_name);
-        memcpy(boot->load_key, a->ticket, sizeof boot->load_key);
-    }
-}
-
-static const struct gn_record_owner_ops owner_ops = {
-    .up = on_up, .acknowledged = on_frame, .died = on_death, .left = on_left, .boot = on_boot};
 
 static bool take_segment(struct gn_vgpu_record *v, struct gn_frame_reader *reader,
                          const struct gn_frame *f)
@@ -562,87 +434,30 @@ static bool take_segment(struct gn_vgpu_record *v, struct gn_frame_reader *reade
 
 bool gn_inbound_frame(struct gn_conn *c, struct gn_frame_reader *reader, const struct gn_frame *f)
 {
-    struct gn_inbound *a = arrival_of(c->vgpu);
+    struct gn_migration *m = c->vgpu ? gn_migration_of(c->vgpu) : NULL;
     if (f->op == GN_LINK_CLAIM)
         return claim_frame(c, f);
-    if (!a)
+    if (!m || !of(m))
         return false;
     if (f->op == GN_LINK_PASS)
         return take_segment(c->vgpu, reader, f);
-    return !f->n_payload && input(a, GN_TX_ON_GOES_ON, NULL) == 0;
+    return !f->n_payload && gn_migration_input(m, GN_TX_ON_GOES_ON, NULL) == 0;
 }
 
-/* ---- ends */
-
-void gn_inbound_conn_closed(struct gn_daemon *d, const struct gn_conn *c)
+static bool refuse_first(struct gn_daemon *d, const struct gn_error *err)
 {
-    gn_list_for_each(a, &d->arrivals, struct gn_inbound, link)
+    gn_list_for_each(m, &d->migrations, struct gn_migration, link)
     {
-        if (a->asker == c)
-            (void)input(a, GN_TX_ON_ASKER_GONE, NULL);
+        if (of(m) && gn_migration_input(m, GN_TX_ON_FAILED, err) == 0)
+            return true;
     }
-}
-
-static bool is_loading(const struct gn_inbound *a)
-{
-    return (a->tx.state == GN_TX_BOOTING || a->tx.state == GN_TX_PRECOPY) && a->vgpu->conn;
-}
-
-static struct gn_inbound *first_on_its_way(struct gn_daemon *d)
-{
-    gn_list_for_each(a, &d->arrivals, struct gn_inbound, link)
-    {
-        if (is_loading(a))
-            return a;
-    }
-    return NULL;
+    return false;
 }
 
 void gn_inbound_refuse_all(struct gn_daemon *d)
 {
     struct gn_error err;
-    struct gn_inbound *a;
     (void)refuse_while_draining(&err);
-    while ((a = first_on_its_way(d)))
-        (void)input(a, GN_TX_ON_FAILED, &err);
-}
-
-uint64_t gn_inbound_deadline(const struct gn_daemon *d)
-{
-    uint64_t first = 0;
-    gn_list_for_each(a, (struct gn_list *)(uintptr_t)&d->arrivals, struct gn_inbound, link)
-    {
-        const uint64_t next_ns = is_loading(a) ? a->stop_watch.look_ns : a->tx.until_ns;
-        if (!first || next_ns < first)
-            first = next_ns;
-    }
-    return first;
-}
-
-/* The first that is due, with the reason. */
-static struct gn_inbound *find_due(struct gn_daemon *d, uint64_t now_ns, struct gn_error *err)
-{
-    gn_list_for_each(a, &d->arrivals, struct gn_inbound, link)
-    {
-        if (is_loading(a) && a->stop_watch.look_ns <= now_ns &&
-            gn_inbound_awaits_stopped(&a->stop_watch, a->vgpu, now_ns, err))
-            return a;
-        if (a->tx.until_ns > now_ns)
-            continue;
-        gn_fail(err, ETIMEDOUT, "move it again", "its program has not decided in time");
-        return a;
-    }
-    return NULL;
-}
-
-void gn_inbound_expire(struct gn_daemon *d, uint64_t now_ns)
-{
-    struct gn_inbound *a;
-    struct gn_error err;
-    while ((a = find_due(d, now_ns, &err))) {
-        if (a->tx.state == GN_TX_ANNOUNCED)
-            gn_log(GN_LOG_WARN, "the ticket of vGPU %08x has run out before its program came",
-                   a->id);
-        (void)input(a, GN_TX_ON_DEADLINE, &err);
-    }
+    while (refuse_first(d, &err))
+        ; /* the list may be another one now */
 }

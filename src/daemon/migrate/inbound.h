@@ -16,7 +16,6 @@
  */
 struct gn_control_about;
 struct gn_control_receipt;
-struct gn_inbound;
 
 /* A program's CLAIM, as its transport reads it. */
 struct gn_claim {
@@ -36,12 +35,7 @@ bool gn_inbound_accept_stream(struct gn_daemon *d, const unsigned char *name,
 int gn_inbound_find_key(struct gn_daemon *d, const unsigned char *name, struct gn_tls_psk *ret);
 /* CLAIM, PASS or GO, of a program's. False: malformed, or out of place. */
 bool gn_inbound_frame(struct gn_conn *c, struct gn_frame_reader *reader, const struct gn_frame *f);
-/* The announcing connection is closed. */
-void gn_inbound_conn_closed(struct gn_daemon *d, const struct gn_conn *c);
 /* This gantryd is being drained: vGPUs that have not loaded everything stay at their source. */
 void gn_inbound_refuse_all(struct gn_daemon *d);
-/* The first deadline, 0: there is none; and serves those that are due. */
-uint64_t gn_inbound_deadline(const struct gn_daemon *d);
-void gn_inbound_expire(struct gn_daemon *d, uint64_t now_ns);
 
 #endif

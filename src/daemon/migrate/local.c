@@ -6,7 +6,7 @@
  * loaded everything, the destination may go on, and the source ends. Until then the source goes on
  * whenever anything fails. Called by control commands, on gantryd's thread; it never waits.
  */
-#include "daemon/migrate/local.h"
+#include "daemon/migrate/migration.h"
 
 #include <errno.h>
 #include <sys/socket.h>
@@ -16,9 +16,6 @@
 #include "base/log.h"
 #include "control/control.h"
 #include "daemon/vgpu/device_choice.h"
-#include "daemon/migrate/migration.h"
-#include "daemon/vgpu/create.h"
-#include "daemon/vgpu/lifecycle.h"
 #include "daemon/vgpu/record_session.h"
 #include "daemon/vgpu/worker.h"
 
@@ -32,8 +29,7 @@ static uint64_t since(uint64_t before_ns, uint64_t ns)
     return ns > before_ns ? ns - before_ns : 0;
 }
 
-char *gn_migration_figures(const struct gn_migration *m, const char *to, uint64_t boot_ns,
-                           uint64_t load_ns)
+char *gn_migration_figures(const struct gn_migration *m, const char *to)
 {
     const uint64_t now_ns = gn_now_ns();
     const uint64_t last_ns = m->in.done_ns > m->out.done_ns ? m->in.done_ns : m->out.done_ns;
@@ -43,10 +39,10 @@ char *gn_migration_figures(const struct gn_migration *m, const char *to, uint64_
                                   .downtime_ns = now_ns - m->out.began_ns,
                                   .precopy_ns = m->out.ahead_ns,
                                   .hold_ns = m->out.hold_ns,
-                                  .boot_ns = boot_ns,
+                                  .boot_ns = m->boot_ns,
                                   .drain_ns = m->out.quiet_ns - m->out.began_ns,
                                   .save_ns = m->out.done_ns - m->out.quiet_ns,
-                                  .load_ns = load_ns,
+                                  .load_ns = m->load_ns,
                                   .stand_ns = since(m->out.began_ns, m->out.stood_ns),
                                   .driver_ns = since(m->out.stood_ns, m->out.drained_ns),
                                   .ends_ns = since(m->out.drained_ns, m->out.quiet_ns),
@@ -68,8 +64,7 @@ char *gn_migration_figures(const struct gn_migration *m, const char *to, uint64_
 
 static char *reply(const struct gn_migration *m)
 {
-    return gn_migration_figures(m, gn_migrate_names[m->where], m->asked_ns - m->began_ns,
-                                m->in.done_ns - m->in.began_ns);
+    return gn_migration_figures(m, gn_migrate_names[m->where]);
 }
 
 static void commit(struct gn_migration *m)
@@ -91,17 +86,12 @@ static void commit(struct gn_migration *m)
     (void)gn_migration_input(m, GN_TX_ON_DONE, NULL);
 }
 
-static void act(struct gn_migration *m, uint32_t action, const struct gn_error *err)
-{
-    (void)err;
-    if (action == GN_TX_DO_COMMIT)
-        commit(m);
-}
-
+static const struct gn_migration_action actions[] = {{GN_TX_DO_COMMIT, commit}, {0}};
 static const struct gn_migration_ops ops = {.what = "move",
+                                            .makes_worker = true,
                                             .failure = "the vGPU was not moved",
                                             .outcome = "the vGPU goes on where it was",
-                                            .act = act,
+                                            .actions = actions,
                                             .reply = reply};
 
 /* Whether v may be served so, and is not. */
@@ -118,9 +108,8 @@ static int judge_mode(const struct gn_vgpu_record *v, enum gn_migrate_to to,
     return to == GN_MIGRATE_TO_PASSTHROUGH ? v->session_ops->judge_in_process(v, err) : 0;
 }
 
-int gn_migrate_local(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v,
-                     enum gn_migrate_to to, const struct gn_control_wish *wish,
-                     struct gn_error *err)
+int gn_migrate_local(struct gn_conn *c, struct gn_vgpu_record *v, enum gn_migrate_to to,
+                     const struct gn_control_wish *wish, struct gn_error *err)
 {
     const bool into = to == GN_MIGRATE_TO_PASSTHROUGH;
     const struct gn_serving_process_ops *serving =
@@ -143,33 +132,21 @@ int gn_migrate_local(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v,
     if (wish->device && to != GN_MIGRATE_TO_LOCAL)
         return gn_fail(err, EINVAL, "write gantry migrate VGPU local --device NAME",
                        "a device is chosen for moves within a gantryd alone");
-    struct gn_vgpu_record *n = gn_vgpus_blank(v, err);
-    if (!n)
-        return -1;
-    if (wish->device && gn_vgpus_choose_device(v, wish->device, n, err)) {
-        gn_vgpus_leave(n);
-        return -1;
-    }
     struct gn_migration *m =
-        gn_migration_new(into ? GN_TX_IN_PROCESS : GN_TX_LOCAL, &ops, v, n, c, seq, &how, err);
-    if (!m) {
-        gn_vgpus_leave(n);
+        gn_migration_new(into ? GN_TX_IN_PROCESS : GN_TX_LOCAL, &ops, v, c, &how, err);
+    if (!m)
         return -ENOMEM;
-    }
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, stream) < 0) {
+    int rc = wish->device ? gn_vgpus_choose_device(v, wish->device, m->to, err) : 0;
+    if (!rc && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, stream) < 0)
+        rc = gn_fail(err, EMFILE, NULL, "out of memory or descriptors");
+    if (rc) {
         gn_migration_cancel(m);
-        return gn_fail(err, EMFILE, NULL, "out of memory or descriptors");
+        return rc;
     }
     m->stream_fd = stream[0];
     m->where = to;
-    n->serving = serving;
-    int rc = v->session_ops->make_memory(n)
-                 ? gn_fail(err, EMFILE, NULL, "out of memory or descriptors")
-                 : gn_migration_lend(m, err);
-    if (!rc)
-        rc = gn_vgpus_boot_worker(n, v->conn, stream[1], err);
+    m->to->serving = serving;
+    rc = gn_migration_boot(m, stream[1], err);
     gn_quota_close(v->quota, &stream[1]);
-    if (rc)
-        gn_migration_cancel(m);
     return rc;
 }

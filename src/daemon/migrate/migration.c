@@ -7,7 +7,6 @@
 #include "daemon/migrate/migration.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,12 +15,13 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "control/control.h"
-#include "daemon/migrate/inbound.h"
 #include "daemon/process_stat.h"
 #include "daemon/tenants/memory.h"
+#include "daemon/vgpu/create.h"
 #include "daemon/vgpu/lifecycle.h"
 #include "daemon/vgpu/record_session.h"
 #include "daemon/vgpu/worker.h"
+#include "shm/session_layout.h"
 
 /* At this rate memory is sent ahead of the stop, at least, unless the asker wants less. */
 #define SLOWEST_BYTES_PER_S UINT64_C(50000000)
@@ -34,18 +34,38 @@ static struct gn_migration *of(const struct gn_record_owner *o)
     return gn_container_of(o, struct gn_migration, owner);
 }
 
+/* The record that the program's vGPU has. */
+static struct gn_vgpu_record *vgpu_of(const struct gn_migration *m)
+{
+    return m->from ? m->from : m->to;
+}
+
 struct gn_migration *gn_migration_of(const struct gn_vgpu_record *v)
 {
     const struct gn_record_owner *o = v->owned_by;
-    return o && o->ops == &owner_ops && of(o)->from == v ? of(o) : NULL;
+    return o && o->ops == &owner_ops && vgpu_of(of(o)) == v ? of(o) : NULL;
 }
 
 /* ---- begin and end */
 
+void gn_migration_begin(struct gn_migration *m, enum gn_transaction_kind kind)
+{
+    m->owner.ops = &owner_ops;
+    m->stream_fd = -1;
+    m->began_ns = gn_now_ns();
+    (void)gn_quota_hold(m->quota);
+    gn_transaction_begin(&m->tx, kind, (uint64_t)m->how.drain_timeout_ms * 1000000u, m->began_ns);
+    if (m->from)
+        m->from->owned_by = &m->owner;
+    if (m->to)
+        m->to->owned_by = &m->owner;
+    gn_list_append(&m->daemon->migrations, &m->link);
+    gn_vgpus_arm(m->daemon);
+}
+
 struct gn_migration *gn_migration_new(enum gn_transaction_kind kind,
                                       const struct gn_migration_ops *ops,
-                                      struct gn_vgpu_record *from, struct gn_vgpu_record *to,
-                                      struct gn_conn *asker, uint32_t seq,
+                                      struct gn_vgpu_record *from, struct gn_conn *asker,
                                       const struct gn_worker_save *how, struct gn_error *err)
 {
     struct gn_migration *m = calloc(1, sizeof *m);
@@ -53,38 +73,42 @@ struct gn_migration *gn_migration_new(enum gn_transaction_kind kind,
         gn_fail(err, ENOMEM, NULL, "out of memory");
         return NULL;
     }
-    *m = (struct gn_migration){.owner = {&owner_ops},
-                               .ops = ops,
+    *m = (struct gn_migration){.ops = ops,
+                               .daemon = from->daemon,
+                               .quota = from->quota,
                                .from = from,
-                               .to = to,
                                .asker = asker,
-                               .seq = seq,
-                               .how = *how,
-                               .stream_fd = -1,
-                               .began_ns = gn_now_ns()};
-    gn_transaction_begin(&m->tx, kind, (uint64_t)how->drain_timeout_ms * 1000000u, m->began_ns);
-    from->owned_by = &m->owner;
-    if (to)
-        to->owned_by = &m->owner;
-    gn_vgpus_arm(from->daemon);
+                               .seq = asker->request_seq,
+                               .how = *how};
+    if (ops->makes_worker && !(m->to = gn_vgpus_blank(from, err))) {
+        free(m);
+        return NULL;
+    }
+    gn_migration_begin(m, kind);
     return m;
 }
 
 static void bury(struct gn_corpse *corpse)
 {
-    free(gn_container_of(corpse, struct gn_migration, corpse));
+    struct gn_migration *m = gn_container_of(corpse, struct gn_migration, corpse);
+    gn_quota_put(m->quota);
+    free(m);
 }
 
 /* The records are their own again. Late words of their workers are still to be expected. */
 static void detach(struct gn_migration *m)
 {
-    if (m->from->owned_by == &m->owner)
+    const bool has_come = !m->from && m->tx.state == GN_TX_COMMITTED;
+    if (m->from && m->from->owned_by == &m->owner)
         m->from->owned_by = m->source_busy ? &late_owner : NULL;
     if (m->to)
-        m->to->owned_by = &late_owner;
-    gn_quota_close(m->from->quota, &m->stream_fd);
+        m->to->owned_by = has_come ? NULL : &late_owner;
+    if (!m->from && m->to && !has_come)
+        gn_vgpus_release_id(m->to); /* so that it may be tried again at once */
+    gn_list_remove(&m->link);
+    gn_quota_close(m->quota, &m->stream_fd);
     explicit_bzero(m->how.key, sizeof m->how.key);
-    gn_loop_bury(&m->from->daemon->loop, &m->corpse, bury);
+    gn_loop_bury(&m->daemon->loop, &m->corpse, bury);
 }
 
 void gn_migration_cancel(struct gn_migration *m)
@@ -120,7 +144,12 @@ static const char *why_left(const struct gn_vgpu_record *v)
                : "its program has ended";
 }
 
-static void excuse(struct gn_migration *m, const struct gn_error *err)
+static void report(struct gn_migration *m)
+{
+    gn_migration_answer(m, m->ops->reply(m));
+}
+
+static void excuse(struct gn_migration *m)
 {
     const struct gn_vgpu_record *v = m->from;
     struct gn_error why;
@@ -129,7 +158,7 @@ static void excuse(struct gn_migration *m, const struct gn_error *err)
         gn_migration_answer(m, gn_control_error("it was given up", why_left(v), NULL));
         return;
     }
-    gn_fail(&why, EREMOTEIO, err->fix, "%s; %s", err->what,
+    gn_fail(&why, EREMOTEIO, m->why.fix, "%s; %s", m->why.what,
             lost ? "the vGPU is lost" : m->ops->outcome);
     gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: %s: %s", v->id, m->ops->failure, why.what);
     gn_migration_answer(m,
@@ -147,18 +176,22 @@ static uint64_t ahead_ns(const struct gn_migration *m)
     return ns < 1e18 ? (uint64_t)ns : UINT64_C(1000000000000000000);
 }
 
+int gn_migration_save(struct gn_migration *m, struct gn_error *err)
+{
+    GN_FAULT("daemon-before-save");
+    if (gn_vgpus_push(m->from, GN_WORKER_SAVE, 0, &m->how, sizeof m->how, m->stream_fd))
+        return gn_fail(err, EPIPE, NULL, "its worker cannot be reached");
+    m->source_busy = true;
+    m->boot_ns = gn_now_ns() - m->began_ns;
+    gn_quota_close(m->quota, &m->stream_fd);
+    return 0;
+}
+
 static void ask_save(struct gn_migration *m)
 {
-    struct gn_vgpu_record *v = m->from;
     struct gn_error err;
-    if (gn_vgpus_push(v, GN_WORKER_SAVE, 0, &m->how, sizeof m->how, m->stream_fd)) {
-        gn_fail(&err, EPIPE, NULL, "its worker cannot be reached");
+    if (gn_migration_save(m, &err))
         (void)gn_migration_input(m, GN_TX_ON_FAILED, &err);
-        return;
-    }
-    m->source_busy = true;
-    m->asked_ns = gn_now_ns();
-    gn_quota_close(v->quota, &m->stream_fd);
 }
 
 static void resume(struct gn_migration *m)
@@ -169,46 +202,43 @@ static void resume(struct gn_migration *m)
         gn_vgpus_notify_worker(m->from, GN_WORKER_RESUME, 0, NULL, 0);
 }
 
-static void carry_out(struct gn_migration *m, uint32_t action, const struct gn_error *err)
+static void dismiss(struct gn_migration *m)
 {
-    switch (action) {
-    case GN_TX_DO_SAVE:
-        ask_save(m);
-        break;
-    case GN_TX_DO_RESUME:
-        resume(m);
-        break;
-    case GN_TX_DO_REPORT:
-        gn_migration_answer(m, m->ops->reply(m));
-        break;
-    case GN_TX_DO_EXCUSE:
-        excuse(m, err);
-        break;
-    case GN_TX_DO_DISMISS:
-        if (m->to)
-            gn_vgpus_leave(m->to);
-        break;
-    default:
-        m->ops->act(m, action, err);
-    }
+    if (m->to)
+        gn_vgpus_leave(m->to);
+}
+
+static const struct gn_migration_action shared_actions[] = {
+    {GN_TX_DO_SAVE, ask_save}, {GN_TX_DO_RESUME, resume},   {GN_TX_DO_REPORT, report},
+    {GN_TX_DO_EXCUSE, excuse}, {GN_TX_DO_DISMISS, dismiss}, {0}};
+
+static void carry_out(struct gn_migration *m, const struct gn_migration_action *list,
+                      uint32_t action)
+{
+    while (list->action && list->action != action)
+        list++;
+    if (list->action)
+        list->carry_out(m);
 }
 
 int gn_migration_input(struct gn_migration *m, enum gn_transaction_input input,
                        const struct gn_error *err)
 {
     uint32_t actions;
-    if (input == GN_TX_ON_UP && m->tx.kind != GN_TX_RESTORE) {
-        GN_FAULT("daemon-before-save");
+    if (input == GN_TX_ON_UP && m->from)
         m->tx.ahead_ns = ahead_ns(m);
-    }
     if (!gn_transaction_step(&m->tx, input, gn_now_ns(), &actions))
         return -EPROTO;
     if (gn_transaction_is_over(m->tx.state))
         detach(m);
     else
-        gn_vgpus_arm(m->from->daemon);
-    for (; actions; actions &= actions - 1)
-        carry_out(m, actions & -actions, err);
+        gn_vgpus_arm(m->daemon);
+    if (err)
+        m->why = *err;
+    for (; actions; actions &= actions - 1) {
+        carry_out(m, shared_actions, actions & -actions);
+        carry_out(m, m->ops->actions, actions & -actions);
+    }
     return 0;
 }
 
@@ -241,7 +271,7 @@ static int destination_said(struct gn_migration *m, const struct gn_vgpu_record 
     struct gn_worker_moved report;
     struct gn_link_error refusal;
     struct gn_error err;
-    if (f->op == GN_LINK_ERROR && (!n->driver_up || n->serving->may_refuse_late) &&
+    if (f->op == GN_LINK_ERROR && m->from && (!n->driver_up || n->serving->may_refuse_late) &&
         gn_frame_payload(f, &refusal, sizeof refusal) &&
         gn_frame_string_ok(refusal.what, sizeof refusal.what) &&
         gn_frame_string_ok(refusal.fix, sizeof refusal.fix)) {
@@ -253,6 +283,7 @@ static int destination_said(struct gn_migration *m, const struct gn_vgpu_record 
     if (!gn_migration_parse_report(f, 0, &report))
         return -EPROTO;
     m->in = report;
+    m->load_ns = report.done_ns - report.began_ns;
     return gn_migration_input(m, report.error ? GN_TX_ON_LOAD_FAILED : GN_TX_ON_LOADED,
                               reason_of(report.error ? &report : &m->out, &err))
                ? -EPROTO
@@ -332,7 +363,7 @@ static void on_left(struct gn_record_owner *o, struct gn_vgpu_record *v)
 {
     struct gn_migration *m = of(o);
     struct gn_error err;
-    if (v != m->to) {
+    if (v == vgpu_of(m)) {
         (void)gn_migration_input(m, GN_TX_ON_PROGRAM_GONE, NULL);
         return;
     }
@@ -350,23 +381,24 @@ static void on_link(struct gn_record_owner *o, struct gn_vgpu_record *v, bool is
     (void)gn_migration_input(of(o), is_back ? GN_TX_ON_LINK_BACK : GN_TX_ON_LINK_BROKEN, &err);
 }
 
+static struct gn_migration *first_asked_by(struct gn_daemon *d, const struct gn_conn *c)
+{
+    gn_list_for_each(m, &d->migrations, struct gn_migration, link)
+    {
+        if (m->asker == c)
+            return m;
+    }
+    return NULL;
+}
+
 void gn_migrations_forget(struct gn_daemon *d, const struct gn_conn *c)
 {
+    struct gn_migration *m;
     struct gn_error err;
-    gn_inbound_conn_closed(d, c);
     gn_fail(&err, ECANCELED, NULL, "the command that asked for it has ended");
-    for (bool again = true; again;) {
-        again = false;
-        gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
-        {
-            struct gn_migration *m = gn_migration_of(v);
-            if (!m || m->asker != c)
-                continue;
-            m->asker = NULL;
-            (void)gn_migration_input(m, GN_TX_ON_ASKER_GONE, &err);
-            again = true; /* the list may be another one now */
-            break;
-        }
+    while ((m = first_asked_by(d, c))) {
+        m->asker = NULL;
+        (void)gn_migration_input(m, GN_TX_ON_ASKER_GONE, &err);
     }
 }
 
@@ -393,9 +425,15 @@ static struct gn_vgpu_record *session_of(struct gn_record_owner *o, const struct
 static void on_boot(struct gn_record_owner *o, const struct gn_vgpu_record *v,
                     struct gn_worker_boot *boot)
 {
+    const struct gn_migration *m = of(o);
     (void)v;
-    boot->loads = of(o)->tx.kind == GN_TX_RESTORE ? GN_WORKER_LOADS_FILE : GN_WORKER_LOADS_WORKER;
-    boot->route = of(o)->from->session_ops->route_here;
+    boot->loads = m->tx.kind == GN_TX_RESTORE ? GN_WORKER_LOADS_FILE : GN_WORKER_LOADS_WORKER;
+    boot->route = m->how.route;
+    boot->load_tls = (m->how.flags & GN_WORKER_SAVE_TLS) != 0;
+    if (boot->load_tls) {
+        memcpy(boot->load_name, m->how.name, sizeof boot->load_name);
+        memcpy(boot->load_key, m->how.key, sizeof boot->load_key);
+    }
 }
 
 static enum gn_record_saved saved(const struct gn_record_owner *o, const struct gn_vgpu_record *v)
@@ -452,11 +490,6 @@ static int late_frame(struct gn_record_owner *o, struct gn_vgpu_record *v, const
 
 static const struct gn_record_owner_ops late_ops = {.acknowledged = late_frame};
 
-void gn_migration_leave_late(struct gn_vgpu_record *v)
-{
-    v->owned_by = &late_owner;
-}
-
 /* ---- deadlines */
 
 static uint64_t next_look(const struct gn_migration *m)
@@ -467,11 +500,10 @@ static uint64_t next_look(const struct gn_migration *m)
 
 static uint64_t first_deadline(struct gn_daemon *d)
 {
-    uint64_t first = gn_inbound_deadline(d);
-    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
+    uint64_t first = 0;
+    gn_list_for_each(m, &d->migrations, struct gn_migration, link)
     {
-        const struct gn_migration *m = gn_migration_of(v);
-        if (m && (!first || next_look(m) < first))
+        if (!first || next_look(m) < first)
             first = next_look(m);
     }
     return first;
@@ -481,6 +513,8 @@ static void say_late(const struct gn_migration *m, struct gn_error *ret)
 {
     if (m->tx.state == GN_TX_NOTIFIED)
         gn_fail(ret, ETIMEDOUT, "try again later", "its program does not say that it waits");
+    else if (m->tx.kind == GN_TX_INBOUND)
+        gn_fail(ret, ETIMEDOUT, "move it again", "its program has not decided in time");
     else if (m->tx.kind == GN_TX_OUTBOUND && m->tx.state == GN_TX_BOOTING)
         gn_fail(ret, ETIMEDOUT, "look whether the program is stopped, and try again later",
                 "its program has not said that the other gantryd takes it in");
@@ -491,11 +525,8 @@ static void say_late(const struct gn_migration *m, struct gn_error *ret)
 /* The first that is due, with the reason. */
 static struct gn_migration *find_due(struct gn_daemon *d, uint64_t now_ns, struct gn_error *err)
 {
-    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
+    gn_list_for_each(m, &d->migrations, struct gn_migration, link)
     {
-        struct gn_migration *m = gn_migration_of(v);
-        if (!m)
-            continue;
         if (gn_migration_next_look(m) <= now_ns && gn_migration_awaits_stopped(m, now_ns, err))
             return m;
         if (m->tx.until_ns > now_ns)
@@ -510,37 +541,36 @@ static void expire(struct gn_daemon *d, uint64_t now_ns)
 {
     struct gn_migration *m;
     struct gn_error err;
-    gn_inbound_expire(d, now_ns);
-    while ((m = find_due(d, now_ns, &err)))
+    while ((m = find_due(d, now_ns, &err))) {
+        if (m->tx.state == GN_TX_ANNOUNCED)
+            gn_log(GN_LOG_WARN, "the ticket of vGPU %08x has run out before its program came",
+                   m->number);
         (void)gn_migration_input(m, GN_TX_ON_DEADLINE, &err);
+    }
 }
 
 const struct gn_owner_deadlines gn_migration_deadlines = {first_deadline, expire};
 
 /* ---- the beginning, for all kinds */
 
-static int keep(int fd)
+int gn_migration_boot(struct gn_migration *m, int session_fd, struct gn_error *err)
 {
-    return fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    const int rc = m->from->session_ops->make_memory(m->to)
+                       ? gn_fail(err, EMFILE, NULL, "out of memory or descriptors")
+                       : gn_vgpus_boot_worker(m->to, m->from->conn, session_fd, err);
+    if (rc)
+        gn_migration_cancel(m);
+    return rc;
 }
 
-int gn_migration_lend(struct gn_migration *m, struct gn_error *err)
+int gn_migration_make_ring(int *ret_fd, struct gn_error *err)
 {
-    const struct gn_vgpu_record *v = m->from;
-    struct gn_vgpu_record *n = m->to;
-    n->ring_fd = keep(v->ring_fd);
-    /* Placeholders: events and data come with the session. */
-    if (n->events_fd < 0)
-        n->events_fd = keep(v->ring_fd);
-    if (n->data_fd < 0)
-        n->data_fd = keep(v->ring_fd);
-    n->counters_fd = keep(v->counters_fd);
-    n->shares.page.fd = keep(v->shares.page.fd);
-    n->shares.tell_fd = keep(v->shares.tell_fd);
-    return n->ring_fd < 0 || n->events_fd < 0 || n->data_fd < 0 || n->counters_fd < 0 ||
-                   n->shares.page.fd < 0 || n->shares.tell_fd < 0
-               ? gn_fail(err, EMFILE, NULL, "out of memory or descriptors")
-               : 0;
+    struct gn_segment ring;
+    const int rc = gn_session_create("gantry-ring", &ring);
+    if (rc)
+        return gn_fail(err, -rc, NULL, "cannot make its session: %s", strerror(-rc));
+    *ret_fd = ring.fd;
+    return 0;
 }
 
 int gn_migration_set_file(struct gn_conn *c, int *ret, struct gn_error *err)
@@ -562,19 +592,14 @@ int gn_migration_refuse_busy(const struct gn_vgpu_record *v, struct gn_error *er
                    ? -EBUSY
                    : gn_fail(err, EBUSY, "try again in a moment",
                              "its worker has not ended an earlier move yet");
-    return gn_record_is_stopped(v) ? gn_fail(err, ESRCH, "restore it with gantry restore",
-                                             "it is stopped, and in a file already")
-                                   : 0;
+    if (gn_record_is_stopped(v))
+        return gn_fail(err, ESRCH, "restore it with gantry restore",
+                       "it is stopped, and in a file already");
+    return gn_record_is_served(v) ? 0 : gn_fail(err, ENODEV, NULL, "it has no worker any more");
 }
 
 int gn_migration_may_begin(const struct gn_vgpu_record *v, struct gn_error *err)
 {
-    int rc = v->session_ops->judge_migration(v, err);
-    if (!rc)
-        rc = gn_migration_refuse_busy(v, err);
-    if (rc)
-        return rc;
-    if (!gn_record_is_served(v))
-        return gn_fail(err, ENODEV, NULL, "it has no worker any more");
-    return 0;
+    const int rc = v->session_ops->judge_migration(v, err);
+    return rc ? rc : gn_migration_refuse_busy(v, err);
 }

@@ -80,14 +80,14 @@ static void advise(struct gn_migration *m)
         m, gn_control_error("it is not known yet whether the vGPU was moved", err.what, err.fix));
 }
 
-static void stay(struct gn_migration *m, const struct gn_error *err)
+static void stay(struct gn_migration *m)
 {
     struct gn_link_error e = {.code = ECANCELED};
     struct gn_conn *c = m->from->conn;
     if (!c || c->socket.fd < 0)
         return;
-    gn_frame_string_set(e.what, sizeof e.what, err->what);
-    gn_frame_string_set(e.fix, sizeof e.fix, err->fix);
+    gn_frame_string_set(e.what, sizeof e.what, m->why.what);
+    gn_frame_string_set(e.fix, sizeof e.fix, m->why.fix);
     gn_conn_queue(c, GN_LINK_STAY, m->number, &e, sizeof e);
 }
 
@@ -107,33 +107,21 @@ static void release(struct gn_migration *m)
     gn_conn_close(c);
 }
 
-static void act(struct gn_migration *m, uint32_t action, const struct gn_error *err)
-{
-    switch (action) {
-    case GN_TX_DO_OFFER:
-        offer(m);
-        break;
-    case GN_TX_DO_ADVISE:
-        advise(m);
-        break;
-    case GN_TX_DO_STAY:
-        stay(m, err);
-        break;
-    case GN_TX_DO_RELEASE:
-        release(m);
-        break;
-    }
-}
+static const struct gn_migration_action actions[] = {{GN_TX_DO_OFFER, offer},
+                                                     {GN_TX_DO_ADVISE, advise},
+                                                     {GN_TX_DO_STAY, stay},
+                                                     {GN_TX_DO_RELEASE, release},
+                                                     {0}};
 
 static char *reply(const struct gn_migration *m)
 {
-    return gn_migration_figures(m, m->address, m->boot_ns, m->load_ns);
+    return gn_migration_figures(m, m->address);
 }
 
 static const struct gn_migration_ops ops = {.what = "move",
                                             .failure = "the vGPU was not moved",
                                             .outcome = "the vGPU goes on where it was",
-                                            .act = act,
+                                            .actions = actions,
                                             .reply = reply};
 
 /* ---- commands */
@@ -146,7 +134,7 @@ int gn_outbound_may_begin(const struct gn_vgpu_record *v, struct gn_error *err)
     return rc ? rc : gn_refuse_stopped_program(v, err);
 }
 
-int gn_migrate_outbound(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v,
+int gn_migrate_outbound(struct gn_conn *c, struct gn_vgpu_record *v,
                         const struct gn_control_wish *wish, struct gn_error *err)
 {
     struct gn_worker_save how = {.drain_timeout_ms = wish->drain_timeout_ms,
@@ -164,8 +152,7 @@ int gn_migrate_outbound(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *
     if (!rc && !is_stream_for(route.source_by_tcp, fd))
         rc = gn_fail(err, EINVAL, "use a gantry of gantryd's version",
                      "the descriptor for the vGPU's contents is no socket of the right kind");
-    struct gn_migration *m =
-        rc ? NULL : gn_migration_new(GN_TX_OUTBOUND, &ops, v, NULL, c, seq, &how, err);
+    struct gn_migration *m = rc ? NULL : gn_migration_new(GN_TX_OUTBOUND, &ops, v, c, &how, err);
     if (!m) {
         gn_quota_close(c->quota, &fd);
         return rc ? rc : -ENOMEM;

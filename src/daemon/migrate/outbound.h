@@ -2,12 +2,12 @@
 #ifndef GN_DAEMON_MIGRATE_OUTBOUND_H
 #define GN_DAEMON_MIGRATE_OUTBOUND_H
 
-#include "daemon/migrate/local.h"
+#include "daemon/migrate/migration.h"
 
 /* Migrates a vGPU to another gantryd. The wish has that gantryd's address and ticket; the socket
  * that the source is to write to came with the request. The answer to `c` comes when that is over.
  * 0 or -errno, and then nothing was begun. gantryd's thread. */
-int gn_migrate_outbound(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v,
+int gn_migrate_outbound(struct gn_conn *c, struct gn_vgpu_record *v,
                         const struct gn_control_wish *wish, struct gn_error *err);
 /* Whether v can be migrated to another gantryd now. 0 or -errno: -ENOENT: its program has ended. */
 int gn_outbound_may_begin(const struct gn_vgpu_record *v, struct gn_error *err);

@@ -86,38 +86,34 @@ static bool awaits_program(const struct gn_migration *m)
            (m->tx.kind == GN_TX_RESTORE && state == GN_TX_SAVED);
 }
 
-/* Each process once, as the program may also be the source or the destination; programs first. */
-static unsigned add(struct gn_awaited_process *list, unsigned n, const struct gn_awaited_process *p)
-{
-    for (unsigned i = 0; i < n; i++)
-        if (list[i].pid == p->pid)
-            return n;
-    list[n] = *p;
-    if (p->program && n) {
-        list[n] = list[0];
-        list[0] = *p;
-    }
-    return n + 1;
-}
-
+/* A process that is two of these is listed twice. */
 static unsigned list_awaited(const struct gn_migration *m,
                              struct gn_awaited_process ret[static MAX_AWAITED])
 {
     const struct gn_vgpu_record *v = m->from, *to = m->to;
     const bool loads = to && m->tx.state != GN_TX_LOADED;
-    struct gn_awaited_process p;
     unsigned n = 0;
-    if (awaits_program(m) && gn_vgpus_program(v, &p))
-        n = add(ret, n, &p);
-    if (m->source_busy && v->serving->process(v, &p))
-        n = add(ret, n, &p);
-    if (loads && to->serving->process(to, &p))
-        n = add(ret, n, &p);
+    n += awaits_program(m) && gn_vgpus_program(v, &ret[n]);
+    n += m->source_busy && v->serving->process(v, &ret[n]);
+    n += loads && to->serving->process(to, &ret[n]);
     return n;
+}
+
+/* An inbound one waits for its worker until that has loaded, then for its program, which decides.
+ * So it does at the source, however long it takes, when no asker is left to hear that the program
+ * is stopped. */
+static bool is_watched(const struct gn_migration *m)
+{
+    const enum gn_transaction_state state = m->tx.state;
+    if (m->tx.kind == GN_TX_INBOUND)
+        return state == GN_TX_BOOTING || state == GN_TX_PRECOPY;
+    return m->tx.kind != GN_TX_OUTBOUND || state != GN_TX_SAVED || m->asker;
 }
 
 uint64_t gn_migration_next_look(const struct gn_migration *m)
 {
+    if (!is_watched(m))
+        return UINT64_MAX;
     return m->stop_watch.look_ns ? m->stop_watch.look_ns : m->began_ns + LOOK_NS;
 }
 
@@ -125,21 +121,7 @@ bool gn_migration_awaits_stopped(struct gn_migration *m, uint64_t now_ns, struct
 {
     struct gn_awaited_process awaited[MAX_AWAITED];
     const uint32_t limit_ms =
-        m->tx.kind == GN_TX_RESTORE ? GN_CONTROL_DRAIN_MS : m->how.drain_timeout_ms;
-    /* The program decides, however long it takes, and no asker is left to hear that it is stopped.
-     */
-    if (m->tx.kind == GN_TX_OUTBOUND && m->tx.state == GN_TX_SAVED && !m->asker) {
-        m->stop_watch.look_ns = UINT64_MAX;
-        return false;
-    }
+        m->how.drain_timeout_ms ? m->how.drain_timeout_ms : GN_CONTROL_DRAIN_MS;
     return look(&m->stop_watch, awaited, list_awaited(m, awaited), (uint64_t)limit_ms * 1000000u,
                 now_ns, err);
-}
-
-bool gn_inbound_awaits_stopped(struct gn_stop_watch *watch, const struct gn_vgpu_record *v,
-                               uint64_t now_ns, struct gn_error *err)
-{
-    struct gn_awaited_process worker;
-    const unsigned n = v->serving->process(v, &worker);
-    return look(watch, &worker, n, (uint64_t)GN_CONTROL_DRAIN_MS * 1000000u, now_ns, err);
 }

@@ -30,12 +30,9 @@ int gn_refuse_stopped_program(const struct gn_vgpu_record *v, struct gn_error *e
 /* The same of its worker, by a signal or a debugger. */
 int gn_refuse_stopped_worker(const struct gn_vgpu_record *v, struct gn_error *err);
 
-/* When to look at the processes that m waits for. */
+/* When to look at the processes that m waits for; UINT64_MAX: it waits for none. */
 uint64_t gn_migration_next_look(const struct gn_migration *m);
 /* Looks at them. True, with the reason: one of them has been stopped for the drain's timeout. */
 bool gn_migration_awaits_stopped(struct gn_migration *m, uint64_t now_ns, struct gn_error *err);
-/* The same of the worker of a vGPU that comes from another gantryd. */
-bool gn_inbound_awaits_stopped(struct gn_stop_watch *watch, const struct gn_vgpu_record *v,
-                               uint64_t now_ns, struct gn_error *err);
 
 #endif

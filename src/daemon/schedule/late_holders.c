@@ -8,22 +8,14 @@
  * A program in passthrough is not ended because it is stopped: its user may have suspended it, and
  * its tenant is trusted with the device.
  */
-#include <poll.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "daemon/daemon.h"
-#include "daemon/process_stat.h"
+#include "daemon/migrate/stopped_processes.h"
 #include "daemon/schedule/late_holders.h"
 #include "daemon/vgpu/lifecycle.h"
 #include "daemon/vgpu/worker.h"
-
-static bool is_stopped(const struct gn_vgpu_record *v)
-{
-    struct pollfd ended = {.fd = v->process.fd, .events = POLLIN};
-    /* Checked last: if the worker is still alive, the process id was its own all along. */
-    return v->process.fd >= 0 && gn_process_is_stopped(v->worker_pid) && poll(&ended, 1, 0) == 0;
-}
 
 static void end_vgpu(struct gn_vgpu_record *v, const char *why)
 {
@@ -47,7 +39,7 @@ void gn_late_holders(struct gn_source *late, uint32_t events)
             continue;
         if (over_limit)
             end_vgpu(v, "has kept others waiting for the device for longer than --kernel-limit");
-        else if (!v->serving->may_be_suspended && is_stopped(v))
+        else if (!v->serving->may_be_suspended && gn_refuse_stopped_worker(v, NULL))
             end_vgpu(v, "keeps others waiting for the device while its worker is stopped");
     }
 }

@@ -30,7 +30,8 @@ int gn_vgpus_make_memory(struct gn_vgpu_record *v);
 /* The vGPU lives elsewhere, and its worker here is only waited for: another one may have its id. */
 void gn_vgpus_release_id(struct gn_vgpu_record *v);
 /* A worker for this record: makes its control socket and boot message. ring_fd, counters_fd and the
- * grants' descriptors are there. The worker runs as the user of `program`, a connection. */
+ * grants' descriptors are in the record with its session (owner.h). The worker runs as the user of
+ * `program`, a connection. */
 int gn_vgpus_boot_worker(struct gn_vgpu_record *v, const struct gn_conn *program, int session_fd,
                          struct gn_error *err);
 

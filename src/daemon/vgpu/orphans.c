@@ -6,7 +6,6 @@
  */
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 
 #include "daemon/vgpu/template.h"

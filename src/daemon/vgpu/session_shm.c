@@ -117,17 +117,16 @@ static void describe(const struct gn_vgpu_record *v, struct gn_control_about *re
     (void)ret;
 }
 
-/* A BOOT has all descriptors. The worker gets events and data with the session, so the ring stands
- * in for them here; or the stream of the contents stands in for the data, where the program hands
- * over a session that was over tcp until now. */
+/* The worker gets events and data with the session. The stream of the contents has the data's place
+ * where the program hands over a session that was over tcp until now. */
 static int begin_claimed(struct gn_vgpu_record *v, const struct gn_conn *c, int contents_fd,
                          const struct gn_owner *announcer)
 {
     (void)c;
     (void)announcer;
-    v->events_fd = fcntl(v->ring_fd, F_DUPFD_CLOEXEC, 0);
-    v->data_fd = fcntl(contents_fd >= 0 ? contents_fd : v->ring_fd, F_DUPFD_CLOEXEC, 0);
-    return v->events_fd < 0 || v->data_fd < 0 ? -EMFILE : 0;
+    if (contents_fd >= 0)
+        v->data_fd = fcntl(contents_fd, F_DUPFD_CLOEXEC, 0);
+    return contents_fd >= 0 && v->data_fd < 0 ? -EMFILE : 0;
 }
 
 static void send_claimed(struct gn_vgpu_record *v, const struct gn_link_claimed *claimed)

@@ -68,14 +68,16 @@ int gn_vgpus_send_boot(struct gn_vgpu_record *v, const struct gn_conn *program, 
         gn_vgpus_close_own(&null);
         return rc;
     }
+    /* A worker that is to take over maps what the source maps. Where events and data come with the
+     * session, the ring is a placeholder for them. */
     int fds[GN_WORKER_BOOT_FDS] = {
         [GN_WORKER_BOOT_SESSION] = session_fd,
-        [GN_WORKER_BOOT_RING] = v->ring_fd,
-        [GN_WORKER_BOOT_EVENTS] = v->events_fd,
-        [GN_WORKER_BOOT_DATA] = v->data_fd,
-        [GN_WORKER_BOOT_COUNTERS] = v->counters_fd,
-        [GN_WORKER_BOOT_GRANTS] = v->shares.page.fd,
-        [GN_WORKER_BOOT_GRANT_EVENT] = v->shares.tell_fd,
+        [GN_WORKER_BOOT_RING] = of->ring_fd,
+        [GN_WORKER_BOOT_EVENTS] = v->events_fd >= 0 ? v->events_fd : of->ring_fd,
+        [GN_WORKER_BOOT_DATA] = v->data_fd >= 0 ? v->data_fd : of->ring_fd,
+        [GN_WORKER_BOOT_COUNTERS] = of->counters_fd,
+        [GN_WORKER_BOOT_GRANTS] = of->shares.page.fd,
+        [GN_WORKER_BOOT_GRANT_EVENT] = of->shares.tell_fd,
         [GN_WORKER_BOOT_STDOUT] = stdio[0] >= 0 ? stdio[0] : null,
         [GN_WORKER_BOOT_STDERR] = stdio[1] >= 0 ? stdio[1] : null,
         [GN_WORKER_BOOT_LOG] = log,

@@ -148,14 +148,20 @@ struct gn_in_process;
 struct gn_session_ops;
 struct gn_session_tcp;
 
+/* What a session has received about a migration to another gantryd. */
+enum gn_migration_note {
+    GN_NOTE_LEAVE,    /* the source has saved everything: the program may decide */
+    GN_NOTE_OFF,      /* the source has called it off */
+    GN_NOTE_QUIESCED, /* over tcp: the worker has sent its last record before this migration */
+    GN_NOTE_PAUSE,    /* over tcp: the worker wants no more messages before this migration */
+    GN_N_NOTES
+};
+
 /* The program's part in migrations and checkpoints (migrate/follow_migration.h). */
 struct gn_session_migration_ops {
-    /*
-     * The worker on another machine has sent its last record before this migration; or wants no
-     * more messages before it. The thread that reads the connection.
+    /* Records what the source's worker or gantryd has sent. The thread that reads the connection.
      */
-    void (*note_quiesced)(struct gn_session *s, uint32_t number);
-    void (*note_pause)(struct gn_session *s, uint32_t number);
+    void (*note)(struct gn_session *s, enum gn_migration_note what, uint32_t number);
     /*
      * gantryd or the worker has hung up: waits for the end of a migration in progress. True:
      * another gantryd has the vGPU now; said once for each migration. The watcher.
@@ -224,12 +230,8 @@ struct gn_session {
     pthread_cond_t moving_wake;
     _Atomic int turn_fd; /* an eventfd, from the first such move on: the watcher is to look at the
                             link anew; -1 */
-    struct gn_moving *moving; /* moving_lock, as the rest: the one that goes on; NULL */
-    uint32_t move_leave,
-        move_off; /* the numbers of the latest that may be decided, and that was called off */
-    uint32_t
-        move_quiesced;   /* over tcp: of the latest before which all that was said has been taken */
-    uint32_t move_pause; /* over tcp: of the latest before which nothing more is to be said */
+    struct gn_moving *moving;        /* moving_lock, as the rest: the one that goes on; NULL */
+    uint32_t move_notes[GN_N_NOTES]; /* of each, the number of the latest migration; 0 */
     struct gn_relay
         *relay; /* reads the ring while the vGPU is on another machine; NULL: none, or not yet */
     uint32_t relay_pause;           /* of the move for which it is to stand still; 0: of none */

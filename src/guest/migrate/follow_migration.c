@@ -36,6 +36,7 @@
 
 struct gn_moving {
     struct gn_session *s;
+    struct gn_link *to; /* to the other gantryd; NULL: it was not reached */
     uint32_t number;
     int wake; /* an eventfd: a field under moving_lock has changed */
     struct gn_link_move what;
@@ -47,8 +48,7 @@ struct gn_moving {
                   share memory again */
     int hand, session; /* near: the socket that hands the session to the new worker, and this end of
                           the session's new socket; -1 */
-    bool paused,
-        handed; /* near: the relay is told to stand; it stands, and the worker knows the position */
+    bool handed;       /* near: the relay stands, and the worker knows the position */
     struct gn_session_tcp
         *turns; /* the vGPU shares memory still: the connection for when it does not any more */
 };
@@ -60,16 +60,16 @@ struct gn_moving {
 static bool has_heard_all(const struct gn_moving *m)
 {
     const struct gn_session *s = m->s;
-    return s->move_leave == m->number &&
-           (gn_session_shares_memory(m->s) || s->move_quiesced == m->number);
+    return s->move_notes[GN_NOTE_LEAVE] == m->number &&
+           (gn_session_shares_memory(m->s) || s->move_notes[GN_NOTE_QUIESCED] == m->number);
 }
 
-static bool is_off(void *ctx)
+bool gn_moving_is_off(const struct gn_moving *m)
 {
-    const struct gn_moving *m = ctx;
     struct gn_session *s = m->s;
     pthread_mutex_lock(&s->moving_lock);
-    const bool off = s->move_off == m->number || (s->move_deserted && !has_heard_all(m));
+    const bool off =
+        s->move_notes[GN_NOTE_OFF] == m->number || (s->move_deserted && !has_heard_all(m));
     pthread_mutex_unlock(&s->moving_lock);
     return off;
 }
@@ -78,7 +78,7 @@ static bool may_leave(const struct gn_moving *m)
 {
     struct gn_session *s = m->s;
     pthread_mutex_lock(&s->moving_lock);
-    const bool may = has_heard_all(m) && s->move_off != m->number;
+    const bool may = has_heard_all(m) && s->move_notes[GN_NOTE_OFF] != m->number;
     pthread_mutex_unlock(&s->moving_lock);
     return may;
 }
@@ -111,10 +111,10 @@ static void unlock_link(struct gn_moving *m, pthread_mutex_t *lock)
  * Reads the other gantryd's messages, each kind once. 0, or -errno with a sentence: the migration
  * fails.
  */
-static int hear(struct gn_moving *m, struct gn_link *to, struct gn_error *err)
+static int hear(struct gn_moving *m, struct gn_error *err)
 {
     int rc;
-    while ((rc = gn_link_claim_accepted(to, &m->claimed, &m->ready, err)) > 0) {
+    while ((rc = gn_link_claim_accepted(m->to, &m->claimed, &m->ready, err)) > 0) {
         bool *heard = rc == GN_LINK_CLAIMED ? &m->is_claimed : &m->is_ready;
         if (*heard)
             return gn_fail(err, EPROTO, "see what its log says",
@@ -125,13 +125,12 @@ static int hear(struct gn_moving *m, struct gn_link *to, struct gn_error *err)
 }
 
 /* Waits for a message or a change. 0, -ECANCELED: called off; -errno. */
-static int wait_for_more(struct gn_moving *m, struct gn_link *to, uint64_t until_ns,
-                         struct gn_error *err)
+static int wait_for_more(struct gn_moving *m, uint64_t until_ns, struct gn_error *err)
 {
-    struct pollfd p[2] = {{.fd = gn_link_poll_fd(to), .events = POLLIN},
+    struct pollfd p[2] = {{.fd = gn_link_poll_fd(m->to), .events = POLLIN},
                           {.fd = m->wake, .events = POLLIN}};
     const uint64_t now = gn_now_ns();
-    if (is_off(m))
+    if (gn_moving_is_off(m))
         return -ECANCELED;
     if (now >= until_ns)
         return gn_fail(err, ETIMEDOUT, "see whether it is stuck",
@@ -139,19 +138,11 @@ static int wait_for_more(struct gn_moving *m, struct gn_link *to, uint64_t until
     const uint64_t rest_ms = (until_ns - now) / 1000000u + 1;
     if (poll(p, 2, rest_ms < 60000 ? (int)rest_ms : 60000) > 0 && p[1].revents)
         gn_fd_drain(m->wake);
-    return is_off(m) ? -ECANCELED : 0;
-}
-
-static void close_near(struct gn_moving *m)
-{
-    gn_fd_close(m->hand);
-    gn_fd_close(m->session);
-    m->hand = m->session = -1;
+    return gn_moving_is_off(m) ? -ECANCELED : 0;
 }
 
 /* Shows the ticket. */
-static int show(struct gn_moving *m, struct gn_link *to, int hand, uint32_t *ret_segments,
-                struct gn_error *err)
+static int show(struct gn_moving *m, int hand, uint32_t *ret_segments, struct gn_error *err)
 {
     struct gn_session *s = m->s;
     struct gn_link_claim claim = {.vgpu_id = s->vgpu_id};
@@ -159,9 +150,9 @@ static int show(struct gn_moving *m, struct gn_link *to, int hand, uint32_t *ret
     memcpy(claim.ticket, m->what.ticket, sizeof claim.ticket);
     lock_link(m);
     claim.n_segments = *ret_segments = m->tcp && !m->near ? 0 : s->area.n_segments - 1;
-    int rc = gn_link_claim(to, &claim, s->ring_segment.fd, hand, err);
+    int rc = gn_link_claim(m->to, &claim, s->ring_segment.fd, hand, err);
     if (!rc)
-        s->to = to; /* later segments are passed on */
+        s->to = m->to; /* later segments are passed on */
     unlock_link(m, lock);
     explicit_bzero(&claim, sizeof claim);
     return rc;
@@ -171,14 +162,15 @@ static int show(struct gn_moving *m, struct gn_link *to, int hand, uint32_t *ret
  * By the other gantryd's socket; its worker gets the session from here. -errno: that gantryd is not
  * on this machine.
  */
-static int show_near(struct gn_moving *m, struct gn_link **ret, struct gn_error *err)
+static int show_near(struct gn_moving *m, struct gn_error *err)
 {
-    struct gn_link *to = NULL;
     uint32_t n_segments;
     int hand[2] = {-1, -1}, session[2] = {-1, -1};
-    int rc = gn_link_connect_near(&m->what, &to, err);
-    if (!rc && (rc = gn_relay_turn(m->s, is_off, m, err)))
-        gn_link_close(to);
+    int rc = gn_link_connect_near(&m->what, &m->to, err);
+    if (!rc && (rc = gn_relay_turn(m->s, m, err))) {
+        gn_link_close(m->to);
+        m->to = NULL;
+    }
     if (rc)
         return rc;
     if (gn_fd_pair(AF_UNIX, SOCK_STREAM, hand) < 0 || gn_fd_pair(AF_UNIX, SOCK_STREAM, session) < 0)
@@ -187,42 +179,33 @@ static int show_near(struct gn_moving *m, struct gn_link **ret, struct gn_error 
     m->hand = hand[0];
     m->session = session[0];
     if (!rc)
-        rc = show(m, to, hand[1], &n_segments, err);
-    if (!rc)
-        *ret = to;
+        rc = show(m, hand[1], &n_segments, err);
     if (!rc && (rc = gn_session_hand_over(m->s, m->hand, session[1], n_segments + 1)))
         gn_fail(err, -rc, NULL, "the other gantryd's worker does not take the session");
     gn_fd_close(hand[1]);
     gn_fd_close(session[1]);
-    if (!*ret)
-        gn_link_close(to);
     return rc;
 }
 
-static int show_there(struct gn_moving *m, struct gn_link **ret, struct gn_error *err)
+static int show_there(struct gn_moving *m, struct gn_error *err)
 {
-    struct gn_link *to = NULL;
     uint32_t ignored;
-    int rc = gn_session_shares_memory(m->s) ? -EHOSTUNREACH : show_near(m, ret, err);
+    int rc = gn_session_shares_memory(m->s) ? -EHOSTUNREACH : show_near(m, err);
     if (!rc || m->near)
         return rc;
-    rc = gn_link_connect_claim(m->s->link, &m->what, &to, err);
-    if (!rc && (rc = show(m, to, -1, &ignored, err)))
-        gn_link_close(to);
-    if (!rc)
-        *ret = to;
-    return rc;
+    rc = gn_link_connect_claim(m->s->link, &m->what, &m->to, err);
+    return rc ? rc : show(m, -1, &ignored, err);
 }
 
-static int claim(struct gn_moving *m, struct gn_link **ret, struct gn_error *err)
+static int claim(struct gn_moving *m, struct gn_error *err)
 {
     GN_FAULT("program-move-told");
-    int rc = show_there(m, ret, err);
+    int rc = show_there(m, err);
     const uint64_t until_ns = gn_now_ns() + CLAIM_NS;
     while (!rc && !m->is_claimed) {
-        rc = hear(m, *ret, err);
+        rc = hear(m, err);
         if (!rc && !m->is_claimed)
-            rc = wait_for_more(m, *ret, until_ns, err);
+            rc = wait_for_more(m, until_ns, err);
     }
     return rc;
 }
@@ -236,13 +219,9 @@ static int stand_still(struct gn_moving *m, struct gn_error *err)
     struct gn_session *s = m->s;
     uint64_t ring_at;
     pthread_mutex_lock(&s->moving_lock);
-    const bool pause = s->move_pause == m->number;
+    const bool pause = s->move_notes[GN_NOTE_PAUSE] == m->number;
     pthread_mutex_unlock(&s->moving_lock);
-    if (pause && !m->paused) {
-        m->paused = true;
-        gn_relay_pause(s, m->number);
-    }
-    if (m->handed || !gn_relay_quiesced(s, &ring_at))
+    if (!pause || m->handed || !gn_relay_pause(s, m->number, &ring_at))
         return 0;
     m->handed = true;
     GN_FAULT("program-stands");
@@ -250,21 +229,32 @@ static int stand_still(struct gn_moving *m, struct gn_error *err)
     return rc ? gn_fail(err, -rc, NULL, "the other gantryd's worker does not take the session") : 0;
 }
 
-static int wait_until_loaded(struct gn_moving *m, struct gn_link *to, struct gn_error *err)
+static int wait_until_loaded(struct gn_moving *m, struct gn_error *err)
 {
     uint64_t until_ns = gn_now_ns() + AHEAD_NS;
     bool leave = false;
     int rc = 0;
     while (!rc) {
-        rc = hear(m, to, err);
+        rc = hear(m, err);
         if (!rc && m->near)
             rc = stand_still(m, err);
         if (!leave && (leave = may_leave(m)))
             until_ns = gn_now_ns() + READY_NS;
         if (rc || (leave && m->is_ready))
             break;
-        rc = wait_for_more(m, to, until_ns, err);
+        rc = wait_for_more(m, until_ns, err);
     }
+    return rc;
+}
+
+/* Tells the source that the program comes to the other gantryd, or why it stays. 0 or -errno. */
+static int tell_source(struct gn_moving *m, const struct gn_error *why_stays)
+{
+    struct gn_session *s = m->s;
+    pthread_mutex_lock(lock_of_link(s));
+    const int rc = why_stays ? gn_link_send_stays(s->link, m->number, why_stays)
+                             : gn_link_send_comes(s->link, m->number, m->near);
+    pthread_mutex_unlock(lock_of_link(s));
     return rc;
 }
 
@@ -286,17 +276,13 @@ static void share_again(struct gn_moving *m)
 static int move(struct gn_moving *m, struct gn_error *err)
 {
     struct gn_session *s = m->s;
-    struct gn_link *to = NULL;
-    int rc = claim(m, &to, err);
+    int rc = claim(m, err);
     GN_FAULT("program-claimed");
-    if (!rc) {
-        pthread_mutex_lock(lock_of_link(s));
-        rc = gn_link_send_comes(s->link, m->number, m->near) ? -ECANCELED : 0;
-        pthread_mutex_unlock(lock_of_link(s));
-    }
+    if (!rc && tell_source(m, NULL))
+        rc = -ECANCELED;
     if (!rc)
-        rc = wait_until_loaded(m, to, err);
-    if (!to)
+        rc = wait_until_loaded(m, err);
+    if (!m->to)
         return rc;
     GN_FAULT("program-before-go");
     pthread_mutex_t *lock = lock_of_link(s),
@@ -305,10 +291,10 @@ static int move(struct gn_moving *m, struct gn_error *err)
     if (new_lock)
         pthread_mutex_lock(new_lock);
     s->to = NULL;
-    const uint32_t grace_ms = gn_link_grace_ms(to);
+    const uint32_t grace_ms = gn_link_grace_ms(m->to);
     if (rc) {
-        gn_link_close(to);
-    } else if ((rc = gn_link_go_over(s->link, to, m->number, &m->claimed, &m->ready))) {
+        gn_link_close(m->to);
+    } else if ((rc = gn_link_go_over(s->link, m->to, m->number, &m->claimed, &m->ready))) {
         gn_fail(err, -rc, NULL, "the other gantryd has gone");
     } else {
         s->vgpu_id = m->claimed.vgpu_id;
@@ -338,35 +324,31 @@ static void *mover(void *arg)
     s->moving = m;
     pthread_mutex_unlock(&s->moving_lock);
     m->tcp = strncmp(m->what.address, "tcp:", 4) == 0;
-    int rc = is_off(m) || gn_session_lost(s) ? -ECANCELED
-             : m->tcp && gn_session_shares_memory(s)
-                 ? gn_relay_prepare(s, is_off, m, &m->turns, &err)
-                 : 0;
+    int rc = gn_moving_is_off(m) || gn_session_lost(s) ? -ECANCELED : 0;
+    if (!rc && m->tcp && gn_session_shares_memory(s))
+        rc = gn_relay_prepare(s, m, &m->turns, &err);
     if (!rc && (rc = move(m, &err)) && m->turns)
         gn_relay_call_off(s, m->turns);
     const bool relays = !rc && m->turns;
     if (rc && m->near)
         gn_relay_go_on(s);
-    close_near(m);
-    if (rc && rc != -ECANCELED) {
-        pthread_mutex_lock(lock_of_link(s));
-        (void)gn_link_send_stays(s->link, m->number, &err);
-        pthread_mutex_unlock(lock_of_link(s));
-    }
+    gn_fd_close(m->hand);
+    gn_fd_close(m->session);
+    if (rc && rc != -ECANCELED)
+        (void)tell_source(m, &err);
     pthread_mutex_lock(&s->moving_lock);
     s->moving = NULL;
     s->n_moves += !rc;
     s->move_deserted = false;
     if (!rc)
-        s->move_leave = s->move_off = s->move_quiesced = s->move_pause =
-            0; /* another gantryd's numbers follow */
+        memset(s->move_notes, 0, sizeof s->move_notes); /* another gantryd's numbers follow */
     pthread_cond_broadcast(&s->moving_wake);
     pthread_mutex_unlock(&s->moving_lock);
     gn_fd_close(m->wake);
     explicit_bzero(m, sizeof *m);
     free(m);
     if (relays)
-        gn_relay_run(s);
+        (void)gn_relay_run(s);
     return NULL;
 }
 
@@ -397,32 +379,20 @@ void gn_session_moving_wake_locked(struct gn_session *s)
         gn_fd_signal(s->moving->wake);
 }
 
-/* Stores a migration's number in a field under moving_lock. */
-static void note(struct gn_session *s, uint32_t *field, uint32_t number)
+static void note(struct gn_session *s, enum gn_migration_note what, uint32_t number)
 {
     pthread_mutex_lock(&s->moving_lock);
-    *field = number;
+    s->move_notes[what] = number;
     gn_session_moving_wake_locked(s);
     pthread_mutex_unlock(&s->moving_lock);
 }
 
 void gn_session_move_word(void *ctx, uint16_t op, uint32_t number, const struct gn_link_move *what)
 {
-    struct gn_session *s = ctx;
     if (op == GN_LINK_MOVE)
-        begin(s, number, what);
+        begin(ctx, number, what);
     else
-        note(s, op == GN_LINK_LEAVE ? &s->move_leave : &s->move_off, number);
-}
-
-static void note_quiesced(struct gn_session *s, uint32_t number)
-{
-    note(s, &s->move_quiesced, number);
-}
-
-static void note_pause(struct gn_session *s, uint32_t number)
-{
-    note(s, &s->move_pause, number);
+        note(ctx, op == GN_LINK_LEAVE ? GN_NOTE_LEAVE : GN_NOTE_OFF, number);
 }
 
 static bool await_decision(struct gn_session *s)
@@ -440,8 +410,7 @@ static bool await_decision(struct gn_session *s)
 }
 
 const struct gn_session_migration_ops gn_session_migration = {
-    .note_quiesced = note_quiesced,
-    .note_pause = note_pause,
+    .note = note,
     .await_decision = await_decision,
     .await_restored = gn_session_await_restored,
 };

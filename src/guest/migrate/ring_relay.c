@@ -36,28 +36,35 @@ static bool has_window(struct gn_session *s)
     return used;
 }
 
-static int empty_homes(struct gn_session *s, bool (*is_off)(void *ctx), void *ctx,
-                       struct gn_error *err)
+/* Waits until is_done. 0; -ECANCELED: m is called off; -EBUSY with the sentence `busy`. */
+static int await(struct gn_session *s, bool (*is_done)(struct gn_session *s),
+                 const struct gn_moving *m, const char *fix, const char *busy, struct gn_error *err)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
     const uint64_t until_ns = gn_now_ns() + HOME_NS;
-    for (;;) {
-        s->api->settle(s);
-        if (!atomic_load_explicit(&s->n_at_home, memory_order_seq_cst))
-            return 0;
-        if (is_off(ctx))
+    while (!is_done(s)) {
+        if (gn_moving_is_off(m))
             return -ECANCELED;
         if (gn_now_ns() >= until_ns)
-            return gn_fail(
-                err, EBUSY, "try again when what these wait for has ended",
-                "the program is mapping or copying buffers that lie in memory that it shares with "
-                "its vGPU");
+            return gn_fail(err, EBUSY, fix, "%s", busy);
         nanosleep(&pause, NULL);
     }
+    return 0;
 }
 
-int gn_relay_prepare(struct gn_session *s, bool (*is_off)(void *ctx), void *ctx,
-                     struct gn_session_tcp **ret, struct gn_error *err)
+static bool are_homes_empty(struct gn_session *s)
+{
+    s->api->settle(s);
+    return !atomic_load_explicit(&s->n_at_home, memory_order_seq_cst);
+}
+
+static bool is_sent(struct gn_session *s)
+{
+    return gn_session_tcp_is_empty(gn_session_tcp_of(s));
+}
+
+int gn_relay_prepare(struct gn_session *s, const struct gn_moving *m, struct gn_session_tcp **ret,
+                     struct gn_error *err)
 {
     if (!gn_session_ops(s)->may_relay)
         return gn_fail(err, EOPNOTSUPP, "gantry mode VGPU remote, and try again",
@@ -67,7 +74,10 @@ int gn_relay_prepare(struct gn_session *s, bool (*is_off)(void *ctx), void *ctx,
         return gn_fail(err, -rc, NULL,
                        "the program has no memory or descriptors left for a connection");
     atomic_store_explicit(&s->homes_shut, true, memory_order_seq_cst);
-    rc = empty_homes(s, is_off, ctx, err);
+    rc = await(s, are_homes_empty, m, "try again when what these wait for has ended",
+               "the program is mapping or copying buffers that lie in memory that it shares with "
+               "its vGPU",
+               err);
     if (!rc && has_window(s))
         rc = gn_fail(
             err, EOPNOTSUPP, NULL,
@@ -153,8 +163,9 @@ static bool stand(struct gn_session *s, struct gn_session_tcp *r, struct gn_rela
     return ends;
 }
 
-void gn_relay_run(struct gn_session *s)
+void *gn_relay_run(void *session)
 {
+    struct gn_session *s = session;
     struct gn_session_tcp *r = gn_session_tcp_of(s);
     const struct gn_waiter waiter = {gn_spin_policy_default(), &s->lost};
     unsigned char bytes[GN_RING_MAX_BYTES];
@@ -182,65 +193,56 @@ void gn_relay_run(struct gn_session *s)
     /* The old worker has written into the ring, or the vGPU is lost anyhow. */
     if (!ends)
         gn_session_declare_lost(s);
+    return NULL;
 }
 
 /* ---- back */
 
-static void *run(void *session)
+int gn_relay_turn(struct gn_session *s, const struct gn_moving *m, struct gn_error *err)
 {
-    gn_relay_run(session);
-    return NULL;
-}
-
-int gn_relay_turn(struct gn_session *s, bool (*is_off)(void *ctx), void *ctx, struct gn_error *err)
-{
-    const struct timespec pause = {.tv_nsec = PAUSE_NS};
-    const uint64_t until_ns = gn_now_ns() + HOME_NS;
     struct gn_session_tcp *r = gn_session_tcp_of(s);
     if (!gn_session_tcp_has_turned(r) && gn_session_ops(s)->data) {
-        const int rc = gn_thread_start(GN_THREAD_PREFIX "relay", run, s, NULL);
+        const int rc = gn_thread_start(GN_THREAD_PREFIX "relay", gn_relay_run, s, NULL);
         if (rc)
             return gn_fail(err, -rc, NULL, "the program can start no thread: %s", strerror(-rc));
         atomic_store_explicit(&s->homes_shut, true, memory_order_seq_cst);
         gn_session_tcp_turn(r);
     }
-    while (!gn_session_tcp_is_empty(r)) {
-        if (is_off(ctx))
-            return -ECANCELED;
-        if (gn_now_ns() >= until_ns)
-            return gn_fail(err, EBUSY, NULL, "the program is in the middle of what it transfers");
-        nanosleep(&pause, NULL);
-    }
+    const int rc =
+        await(s, is_sent, m, NULL, "the program is in the middle of what it transfers", err);
     /* Not before: a thread that has begun to send directly ends so. */
-    atomic_store_explicit(&s->ops, &gn_session_relay, memory_order_release);
-    return 0;
+    if (!rc)
+        atomic_store_explicit(&s->ops, &gn_session_relay, memory_order_release);
+    return rc;
 }
 
-void gn_relay_pause(struct gn_session *s, uint32_t number)
+bool gn_relay_pause(struct gn_session *s, uint32_t number, uint64_t *ret_at)
 {
     pthread_mutex_lock(&s->moving_lock);
     s->relay_pause = number;
-    if (s->relay)
-        gn_ring_nudge(&s->relay->ring);
-    pthread_mutex_unlock(&s->moving_lock);
-}
-
-bool gn_relay_quiesced(struct gn_session *s, uint64_t *ret_at)
-{
-    pthread_mutex_lock(&s->moving_lock);
-    const bool stands = s->relay && s->relay_pause && s->relay->stands == s->relay_pause;
+    const bool stands = s->relay && s->relay->stands == number;
     if (stands)
         *ret_at = s->relay->ring.head;
+    else if (s->relay)
+        gn_ring_nudge(&s->relay->ring);
     pthread_mutex_unlock(&s->moving_lock);
     return stands;
 }
 
-void gn_relay_go_on(struct gn_session *s)
+/* The relay need not stand any more: it goes on, or ends. */
+static void resume(struct gn_session *s, bool ends)
 {
     pthread_mutex_lock(&s->moving_lock);
+    if (s->relay && ends)
+        s->relay->ends = true;
     s->relay_pause = 0;
     pthread_cond_broadcast(&s->moving_wake);
     pthread_mutex_unlock(&s->moving_lock);
+}
+
+void gn_relay_go_on(struct gn_session *s)
+{
+    resume(s, false);
 }
 
 void gn_relay_end(struct gn_session *s)
@@ -250,11 +252,6 @@ void gn_relay_end(struct gn_session *s)
     atomic_store_explicit(&s->was_far, true, memory_order_release);
     atomic_store_explicit(&s->ops, &gn_session_shm, memory_order_release);
     atomic_store_explicit(&s->tcp, NULL, memory_order_release);
-    pthread_mutex_lock(&s->moving_lock);
-    if (s->relay)
-        s->relay->ends = true;
-    s->relay_pause = 0;
-    pthread_cond_broadcast(&s->moving_wake);
-    pthread_mutex_unlock(&s->moving_lock);
+    resume(s, true);
     gn_session_tcp_end_shared(r);
 }

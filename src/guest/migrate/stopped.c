@@ -28,12 +28,6 @@ struct wait {
     struct gn_platform platform; /* by its names */
 };
 
-static void rest(long ns)
-{
-    const struct timespec pause = {.tv_nsec = ns};
-    nanosleep(&pause, NULL);
-}
-
 static int segment_of(void *session, uint32_t index, uint64_t *ret_bytes)
 {
     return gn_area_segment_fd(&((struct gn_session *)session)->area, index, ret_bytes);
@@ -102,16 +96,15 @@ static int look_for_one(struct wait *w)
     rc = gn_link_platforms(link, &all);
     if (!rc && !find_platform(&all, &w->platform, &s->platform))
         rc = -ENODEV;
-    if (rc)
+    if (rc) {
         gn_link_close(link);
-    else
-        s->link = link;
-    if (!rc) {
-        link->on_move = gn_session_move_word;
-        link->on_host = gn_in_process_adopt;
-        link->on_host_ctx = s;
+        return rc;
     }
-    return rc;
+    link->on_move = gn_session_move_word;
+    link->on_host = gn_in_process_adopt;
+    link->on_host_ctx = s;
+    s->link = link;
+    return 0;
 }
 
 bool gn_session_await_restored(struct gn_session *s, const struct gn_link_stopped *stop,
@@ -134,8 +127,9 @@ bool gn_session_await_restored(struct gn_session *s, const struct gn_link_stoppe
                 gn_link_close(s->link);
             s->link = NULL;
         }
+        const struct timespec pause = {.tv_nsec = rc == -EAGAIN ? AGAIN_NS : LOOK_NS};
         if (rc < 0)
-            rest(rc == -EAGAIN ? AGAIN_NS : LOOK_NS);
+            nanosleep(&pause, NULL);
     }
     gn_fd_close(worker_end);
     pthread_mutex_unlock(&s->link_lock);

@@ -5,7 +5,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <sched.h>
@@ -13,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/descriptor.h"
@@ -44,13 +42,6 @@ static struct {
     bool
         is_inherited; /* written in a forked child alone: the process that it was forked from has */
 } hosts = {.lock = PTHREAD_MUTEX_INITIALIZER, .all = GN_LIST_INIT(hosts.all)};
-
-static void enter(struct gn_in_process *h)
-{
-    pthread_mutex_lock(&hosts.lock);
-    gn_list_append(&hosts.all, &h->link);
-    pthread_mutex_unlock(&hosts.lock);
-}
 
 /* Drops a vGPU that could not be made; it stays while threads of it run. */
 static void drop(struct gn_in_process *h)
@@ -109,7 +100,9 @@ static int make(const char *api, bool take_over, const char *library, int contro
         free(h);
         return rc;
     }
-    enter(h);
+    pthread_mutex_lock(&hosts.lock);
+    gn_list_append(&hosts.all, &h->link);
+    pthread_mutex_unlock(&hosts.lock);
     atomic_store_explicit(&hosts.has_loaded, true, memory_order_relaxed);
     rc = h->table->boot(h->direct, library, control_fd, take_over, err);
     gn_driver_is_up();
@@ -220,8 +213,16 @@ static void *take_over(void *arg)
 
 void gn_in_process_adopt(void *ctx, const char *library, int control_fd)
 {
+    struct wish *w = hosts.is_inherited ? NULL : malloc(sizeof *w);
     struct gn_error err;
-    if (hosts.is_inherited) {
+    if (w) {
+        *w = (struct wish){.session = ctx, .control_fd = control_fd};
+        snprintf(w->library, sizeof w->library, "%s", library);
+        const int rc = gn_thread_start(GN_THREAD_PREFIX "host", take_over, w, NULL);
+        if (!rc)
+            return;
+        gn_fail(&err, -rc, NULL, "the program can start no thread: %s", strerror(-rc));
+    } else if (hosts.is_inherited) {
         /*
          * The driver's threads do not exist in the child, and its locks are as those threads left
          * them.
@@ -229,23 +230,11 @@ void gn_in_process_adopt(void *ctx, const char *library, int control_fd)
         gn_fail(&err, ECANCELED, NULL,
                 "the program was forked from one that had loaded a driver, which does not work in "
                 "a forked process");
-        refuse(control_fd, &err);
-        return;
-    }
-    struct wish *w = malloc(sizeof *w);
-    if (!w) {
+    } else {
         gn_fail(&err, ENOMEM, NULL, "no memory is left in the program");
-        refuse(control_fd, &err);
-        return;
     }
-    *w = (struct wish){.session = ctx, .control_fd = control_fd};
-    snprintf(w->library, sizeof w->library, "%s", library);
-    const int rc = gn_thread_start(GN_THREAD_PREFIX "host", take_over, w, NULL);
-    if (rc) {
-        gn_fail(&err, -rc, NULL, "the program can start no thread: %s", strerror(-rc));
-        refuse(control_fd, &err);
-        free(w);
-    }
+    refuse(control_fd, &err);
+    free(w);
 }
 
 static int send_message(struct gn_session *s, struct gn_call *c)

@@ -284,12 +284,10 @@ static int take(void *context, const struct gn_stream_record *record, const void
     case GN_RECORD_FRAME:
         if (record->part == GN_SESSION_WANT)
             return take_want(r, record, payload);
-        if (record->part == GN_SESSION_STANDS) {
-            s->migration->note_quiesced(s, (uint32_t)record->at);
-            return 0;
-        }
-        if (record->part == GN_SESSION_PAUSE) {
-            s->migration->note_pause(s, (uint32_t)record->at);
+        if (record->part == GN_SESSION_STANDS || record->part == GN_SESSION_PAUSE) {
+            s->migration->note(s,
+                               record->part == GN_SESSION_STANDS ? GN_NOTE_QUIESCED : GN_NOTE_PAUSE,
+                               (uint32_t)record->at);
             return 0;
         }
         s->api->on_frame(s, record->part, payload, record->bytes);
