@@ -228,10 +228,8 @@ static int announce_limits(struct gn_save *s, bool quiesced, uint32_t n_index)
         most.entries_bytes += (uint64_t)GN_MAX_SEGMENTS * ENTRY_BYTES;
     if (!quiesced)
         return gn_stream_announce(s->w, &most);
-    if (s->session) {
-        const struct gn_tcp_handover_bytes size = gn_tcp_handover_size(s->session);
-        most.entries_bytes += size.n_frames * ENTRY_BYTES + size.bytes;
-    }
+    if (s->session)
+        most.entries_bytes += gn_tcp_handover_size(s->session, ENTRY_BYTES);
     most.entries_bytes += (uint64_t)n_index * 4 + ENTRY_BYTES;
     most.entries_bytes += s->n_kept * sizeof(struct gn_saved_retained) + ENTRY_BYTES;
     pthread_mutex_lock(&v->lock);
