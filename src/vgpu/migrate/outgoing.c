@@ -222,29 +222,28 @@ int gn_outgoing_send_gone(struct gn_outgoing *out, struct gn_stream_writer *w)
 {
     uint32_t n = out->n_gone;
     out->n_gone = 0;
-    return n ? gn_stream_put_gone(w, out->gone, n) : 0;
+    return gn_stream_put_gone(w, out->gone, n);
 }
 
 int gn_outgoing_send_new(struct gn_outgoing *out, struct gn_stream_writer *w)
 {
-    struct gn_stream_memory some[64];
+    struct gn_stream_memory *new = calloc(out->n ? out->n : 1, sizeof *new);
     uint32_t n = 0;
-    int rc = 0;
-    for (uint32_t i = 0; i < out->n && !rc; i++) {
+    if (!new)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < out->n; i++) {
         struct item *it = &out->items[i];
         if (it->reported)
             continue;
-        some[n++] = (struct gn_stream_memory){.id = it->object->id,
-                                              .object = it->object->id,
-                                              .bytes = it->bytes,
-                                              .flags = it->kept ? GN_STREAM_MEMORY_KEPT : 0};
+        new[n++] = (struct gn_stream_memory){.id = it->object->id,
+                                             .object = it->object->id,
+                                             .bytes = it->bytes,
+                                             .flags = it->kept ? GN_STREAM_MEMORY_KEPT : 0};
         it->reported = true;
-        if (n == GN_ARRAY_SIZE(some)) {
-            rc = gn_stream_put_memories(w, some, n);
-            n = 0;
-        }
     }
-    return rc || !n ? rc : gn_stream_put_memories(w, some, n);
+    const int rc = gn_stream_put_memories(w, new, n);
+    free(new);
+    return rc;
 }
 
 /* Progress for gantryd. */

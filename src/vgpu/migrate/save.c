@@ -73,14 +73,16 @@ static uint32_t n_indices(const struct gn_vgpu *v)
     return n;
 }
 
-/* Writes a session entry that has only a state. */
+/*
+ * Writes a session entry that has only a state. Here and below: a failure of the writer sticks, so
+ * the entry's end returns that of its parts, too.
+ */
 static int save_state(struct gn_stream_writer *w, uint64_t id, uint32_t kind, const void *state,
                       uint64_t bytes)
 {
-    int rc = gn_stream_entry_begin(w, GN_STREAM_SESSION, id, kind, NULL, 0);
-    if (!rc)
-        rc = gn_stream_part(w, GN_PART_STATE, state, bytes);
-    return rc ? rc : gn_stream_entry_end(w);
+    (void)gn_stream_entry_begin(w, GN_STREAM_SESSION, id, kind, NULL, 0);
+    (void)gn_stream_part(w, GN_PART_STATE, state, bytes);
+    return gn_stream_entry_end(w);
 }
 
 static int save_indices(struct gn_vgpu *v, struct gn_stream_writer *w, uint32_t n)
@@ -99,14 +101,11 @@ static int save_indices(struct gn_vgpu *v, struct gn_stream_writer *w, uint32_t 
 static int save_record(struct gn_stream_writer *w, const struct gn_record *r)
 {
     const struct gn_saved_record state = {.op = r->op, .result = r->result};
-    int rc = gn_stream_entry_begin(w, GN_STREAM_SESSION, r->serial, GN_SAVED_RECORD, NULL, 0);
-    if (!rc)
-        rc = gn_stream_part(w, GN_PART_STATE, &state, sizeof state);
-    if (!rc)
-        rc = gn_stream_part(w, GN_PART_REQUEST, r->bytes, r->n_bytes);
-    if (!rc && r->files)
-        rc = gn_build_includes_save(r->files, w);
-    return rc ? rc : gn_stream_entry_end(w);
+    (void)gn_stream_entry_begin(w, GN_STREAM_SESSION, r->serial, GN_SAVED_RECORD, NULL, 0);
+    (void)gn_stream_part(w, GN_PART_STATE, &state, sizeof state);
+    (void)gn_stream_part(w, GN_PART_REQUEST, r->bytes, r->n_bytes);
+    (void)gn_build_includes_save(r->files, w);
+    return gn_stream_entry_end(w);
 }
 
 static int save_released(const struct gn_save *s)
@@ -128,13 +127,12 @@ static int save_released(const struct gn_save *s)
 static int save_object(struct gn_vgpu *v, struct gn_stream_writer *w, const struct gn_vobject *o,
                        bool quiesced)
 {
+    const struct gn_vqueue *q = o->kind == v->api->queue_kind ? o->detail : NULL;
     int rc = gn_stream_entry_begin(w, GN_STREAM_OBJECTS, o->id, o->kind, NULL, 0);
-    if (!rc && quiesced && o->kind == v->api->queue_kind && o->detail) {
-        const struct gn_vqueue *q = o->detail;
+    if (q && quiesced)
         rc = gn_stream_part(w, GN_PART_API, &q->late_error, sizeof q->late_error);
-    } else if (!rc && o->kind != v->api->queue_kind) {
+    else if (!rc && o->kind != v->api->queue_kind)
         rc = v->api->contents->save_object(v, w, o);
-    }
     return rc ? rc : gn_stream_entry_end(w);
 }
 
@@ -152,6 +150,7 @@ static void release_step(struct gn_save *s)
 
 static int collect_state(struct gn_save *s, struct gn_error *err)
 {
+    err->what[0] = 0;
     release_step(s);
     int rc = gn_released_objects_gather(s->v, &s->kept, &s->n_kept);
     if (!rc)
@@ -252,6 +251,12 @@ static int announce_limits(struct gn_save *s, bool quiesced, uint32_t n_index)
     return gn_stream_announce(s->w, &most);
 }
 
+static int write_devices(const struct gn_save *s)
+{
+    return s->v->api->contents->save_devices(s->v, s->w, s->objects, s->n_objects, s->now,
+                                             s->n_now);
+}
+
 /* Writes the owner, the devices, and the stopped program. */
 static int write_description(struct gn_save *s)
 {
@@ -265,15 +270,11 @@ static int write_description(struct gn_save *s)
                                                  .memory_limit_bytes = v->boot->memory_limit_bytes,
                                                  .memory_bytes = v->lease.used_bytes};
     pthread_mutex_unlock(&v->lease.lock);
-    int rc = gn_stream_entry_begin(w, GN_STREAM_TENANT, about->vgpu_id, 0, NULL, 0);
-    if (!rc)
-        rc = gn_stream_part(w, GN_PART_STATE, &state, sizeof state);
-    if (!rc)
-        rc = gn_stream_part_text(w, GN_PART_NAME, v->boot->tenant);
-    if (!rc)
-        rc = gn_stream_entry_end(w);
-    if (!rc)
-        rc = v->api->contents->save_devices(v, w, s->objects, s->n_objects, s->now, s->n_now);
+    (void)gn_stream_entry_begin(w, GN_STREAM_TENANT, about->vgpu_id, 0, NULL, 0);
+    (void)gn_stream_part(w, GN_PART_STATE, &state, sizeof state);
+    (void)gn_stream_part_text(w, GN_PART_NAME, v->boot->tenant);
+    (void)gn_stream_entry_end(w);
+    int rc = write_devices(s);
     s->about = NULL;
     if (rc || !about->stop)
         return rc;
@@ -302,12 +303,10 @@ static int write_frame(void *ctx, const struct gn_frame *f)
 {
     struct frame_writer *t = ctx;
     const struct gn_saved_link state = {.op = f->op, .seq = f->seq};
-    int rc = gn_stream_entry_begin(t->w, GN_STREAM_SESSION, t->n++, GN_SAVED_LINK, NULL, 0);
-    if (!rc)
-        rc = gn_stream_part(t->w, GN_PART_STATE, &state, sizeof state);
-    if (!rc)
-        rc = gn_stream_part(t->w, GN_PART_API, f->payload, f->n_payload);
-    return rc ? rc : gn_stream_entry_end(t->w);
+    (void)gn_stream_entry_begin(t->w, GN_STREAM_SESSION, t->n++, GN_SAVED_LINK, NULL, 0);
+    (void)gn_stream_part(t->w, GN_PART_STATE, &state, sizeof state);
+    (void)gn_stream_part(t->w, GN_PART_API, f->payload, f->n_payload);
+    return gn_stream_entry_end(t->w);
 }
 
 static int write_session(const struct gn_save *s)
@@ -323,26 +322,23 @@ static int write_session(const struct gn_save *s)
  */
 static int write_gone(struct gn_save *s, bool lingering_too)
 {
-    struct gn_stream_gone some[64];
+    struct gn_stream_gone *gone = calloc(s->n_announced ? s->n_announced : 1, sizeof *gone);
     uint32_t n = 0, left = 0;
-    int rc = 0;
-    for (uint32_t i = 0; i < s->n_announced && !rc; i++) {
+    if (!gone)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < s->n_announced; i++) {
         const struct announced t = s->announced[i];
         if (find_object(s, t.id) || (!lingering_too && is_still_needed(s, &t))) {
             s->announced[left++] = t;
             continue;
         }
         gn_known_remove(&s->objects_announced, t.id);
-        some[n++] = (struct gn_stream_gone){.id = t.id, .what = GN_STREAM_GONE_OBJECT};
-        if (n == GN_ARRAY_SIZE(some)) {
-            rc = gn_stream_put_gone(s->w, some, n);
-            n = 0;
-        }
+        gone[n++] = (struct gn_stream_gone){.id = t.id, .what = GN_STREAM_GONE_OBJECT};
     }
-    if (rc)
-        return rc;
     s->n_announced = left;
-    return n ? gn_stream_put_gone(s->w, some, n) : 0;
+    const int rc = gn_stream_put_gone(s->w, gone, n);
+    free(gone);
+    return rc;
 }
 
 static int write_records(struct gn_save *s)
@@ -389,8 +385,9 @@ static int write_objects(struct gn_save *s, bool quiesced)
 
 /* ---- steps */
 
-static int fail_save(const struct gn_save *s, int rc, struct gn_error *err)
+static int end_step(struct gn_save *s, int rc, struct gn_error *err)
 {
+    release_step(s);
     if (rc && !err->what[0]) {
         const struct gn_error *said = gn_stream_writer_error(s->w);
         gn_fail(err, -rc, said->fix, "%s",
@@ -439,29 +436,15 @@ void gn_save_free(struct gn_save *s)
 
 int gn_save_begin(struct gn_save *s, struct gn_error *err)
 {
-    struct gn_vgpu *v = s->v;
-    const struct gn_stream_announce most = {.entries_bytes = (uint64_t)v->n_devices * DEVICE_BYTES,
-                                            .n_rounds = s->n_rounds};
-    const bool asks = !(s->how->flags & GN_WORKER_SAVE_FILE);
-    err->what[0] = 0;
+    const struct gn_stream_announce most = {
+        .entries_bytes = (uint64_t)s->v->n_devices * DEVICE_BYTES, .n_rounds = s->n_rounds};
     int rc = collect_state(s, err);
-    if (!rc && asks)
-        rc = gn_stream_announce(s->w, &most);
-    if (!rc && asks)
-        rc = v->api->contents->save_devices(v, s->w, s->objects, s->n_objects, s->now, s->n_now);
-    if (!rc && asks)
-        rc = gn_stream_flush(s->w);
-    release_step(s);
-    return fail_save(s, rc, err);
-}
-
-/* State that is stable only behind a closed gate. */
-static int write_quiesced_state(struct gn_save *s)
-{
-    int rc = save_released(s);
-    if (!rc)
-        rc = gn_events_save(s->v, s->w);
-    return rc ? rc : gn_commands_save(s->v, s->w);
+    if (!rc && !(s->how->flags & GN_WORKER_SAVE_FILE)) {
+        (void)gn_stream_announce(s->w, &most);
+        rc = write_devices(s);
+        rc = rc ? rc : gn_stream_flush(s->w);
+    }
+    return end_step(s, rc, err);
 }
 
 /* Writes the present state except contents. quiesced: the gate is closed. */
@@ -471,26 +454,23 @@ static int write_state(struct gn_save *s, bool quiesced)
     if (s->n_objects)
         qsort(s->objects_now, s->n_objects, sizeof(struct gn_vobject *), by_id);
     int rc = announce_limits(s, quiesced, n_index);
-    if (!rc)
-        rc = write_description(s);
-    if (!rc)
-        rc = write_segments(s);
-    if (!rc && quiesced)
-        rc = write_session(s);
-    if (!rc)
-        rc = gn_outgoing_send_gone(s->outgoing, s->w);
-    if (!rc)
-        rc = write_gone(s, false);
-    if (!rc)
-        rc = write_records(s);
+    rc = rc ? rc : write_description(s);
+    rc = rc ? rc : write_segments(s);
+    rc = rc ? rc : write_session(s);
+    rc = rc ? rc : gn_outgoing_send_gone(s->outgoing, s->w);
+    rc = rc ? rc : write_gone(s, false);
+    rc = rc ? rc : write_records(s);
     if (!rc && quiesced)
         rc = write_gone(s, true);
     if (!rc && quiesced)
         rc = save_indices(s->v, s->w, n_index);
-    if (!rc)
-        rc = write_objects(s, quiesced);
+    rc = rc ? rc : write_objects(s, quiesced);
     if (!rc && quiesced)
-        rc = write_quiesced_state(s);
+        rc = save_released(s);
+    if (!rc && quiesced)
+        rc = gn_events_save(s->v, s->w);
+    if (!rc && quiesced)
+        rc = gn_commands_save(s->v, s->w);
     return rc ? rc : gn_outgoing_send_new(s->outgoing, s->w);
 }
 
@@ -503,17 +483,12 @@ int gn_save_for_others(struct gn_save *s, struct gn_error *err)
      * A round without pages, so that the destination reports when it has made everything before it.
      */
     s->n_rounds = 2;
-    err->what[0] = 0;
     int rc = collect_state(s, err);
-    if (!rc)
-        rc = write_state(s, false);
-    if (!rc)
-        rc = gn_stream_round_begin(s->w, GN_STREAM_PRECOPY);
-    if (!rc)
-        rc = gn_stream_flush(s->w);
-    release_step(s);
+    rc = rc ? rc : write_state(s, false);
+    rc = rc ? rc : gn_stream_round_begin(s->w, GN_STREAM_PRECOPY);
+    rc = rc ? rc : gn_stream_flush(s->w);
     s->n_steps++;
-    return fail_save(s, rc, err);
+    return end_step(s, rc, err);
 }
 
 void gn_save_goes_back(struct gn_save *s, const uint64_t *ids, uint32_t n)
@@ -527,7 +502,6 @@ int gn_save_ahead(struct gn_save *s, struct gn_error *err)
                    timeout_ns = s->how->drain_timeout_ms * UINT64_C(1000000);
     struct gn_round_stats stats;
     int rc = 0;
-    err->what[0] = 0;
     if (!s->follows) {
         s->follows = true;
         if (gn_vgpu_follow_writes(s->v, timeout_ns))
@@ -556,7 +530,7 @@ int gn_save_ahead(struct gn_save *s, struct gn_error *err)
         s->moved->pages_ahead += stats.sent_pages + stats.verify.zero;
         s->moved->ahead_ns += gn_now_ns() - began_ns;
     }
-    return fail_save(s, rc, err);
+    return end_step(s, rc, err);
 }
 
 uint32_t gn_save_n_steps(const struct gn_save *s)
@@ -585,7 +559,6 @@ int gn_save_rest(struct gn_save *s, const struct gn_saved_about *about,
     uint64_t bytes;
     s->about = about;
     s->session = session;
-    err->what[0] = 0;
     int rc = collect_state(s, err);
     if (!rc)
         rc = write_state(s, true);
@@ -608,6 +581,5 @@ int gn_save_rest(struct gn_save *s, const struct gn_saved_about *about,
         moved->device = stats.verify.device;
         moved->read_bytes = stats.verify.read_bytes;
     }
-    release_step(s);
-    return fail_save(s, rc, err);
+    return end_step(s, rc, err);
 }

@@ -74,20 +74,20 @@ static int save_command(struct gn_stream_writer *w, const struct gn_command *c, 
     /* A part of it has failed, and no thread has removed the rest yet: the rest must not run. */
     if (cut && cut->error)
         own.command.doomed = cut->error;
-    if (!rc)
-        rc = gn_stream_entry_begin(w, GN_STREAM_COMMANDS, number, gn_command_msg_of(c)->op,
-                                   &c->queue->object->id, 1);
-    if (!rc)
-        rc = gn_stream_part(w, GN_PART_STATE, &state, sizeof state);
-    if (!rc)
-        rc = gn_stream_part(w, GN_PART_REQUEST, message_copy.bytes, message_copy.n);
-    if (!rc)
-        rc = gn_stream_part(w, GN_PART_WAITS, waits, n * sizeof *waits);
-    if (!rc)
-        rc = gn_stream_part(w, GN_PART_API, &own, waits_for_data ? sizeof own : sizeof own.command);
+    if (!rc) {
+        /* A failure of the writer sticks. */
+        (void)gn_stream_entry_begin(w, GN_STREAM_COMMANDS, number, gn_command_msg_of(c)->op,
+                                    &c->queue->object->id, 1);
+        (void)gn_stream_part(w, GN_PART_STATE, &state, sizeof state);
+        (void)gn_stream_part(w, GN_PART_REQUEST, message_copy.bytes, message_copy.n);
+        (void)gn_stream_part(w, GN_PART_WAITS, waits, n * sizeof *waits);
+        (void)gn_stream_part(w, GN_PART_API, &own,
+                             waits_for_data ? sizeof own : sizeof own.command);
+        rc = gn_stream_entry_end(w);
+    }
     free(message_copy.bytes);
     free(waits);
-    return rc ? rc : gn_stream_entry_end(w);
+    return rc;
 }
 
 int gn_commands_save(struct gn_vgpu *v, struct gn_stream_writer *w)

@@ -21,10 +21,10 @@ static int save_event(struct gn_stream_writer *w, uint32_t index, const struct g
      */
     if (state.phase == GN_STREAM_EVENT_OVER && state.error >= 0)
         return 0;
-    int rc = gn_stream_entry_begin(w, GN_STREAM_EVENTS, (uint64_t)index + 1, 0, NULL, 0);
-    if (!rc)
-        rc = gn_stream_part(w, GN_PART_STATE, &state, sizeof state);
-    return rc ? rc : gn_stream_entry_end(w);
+    /* A failure of the writer sticks. */
+    (void)gn_stream_entry_begin(w, GN_STREAM_EVENTS, (uint64_t)index + 1, 0, NULL, 0);
+    (void)gn_stream_part(w, GN_PART_STATE, &state, sizeof state);
+    return gn_stream_entry_end(w);
 }
 
 static int save_watches(struct gn_stream_writer *w, uint32_t index, const struct gn_vevent *e)
@@ -33,9 +33,9 @@ static int save_watches(struct gn_stream_writer *w, uint32_t index, const struct
     gn_list_for_each(watch, &e->watches, const struct gn_vevent_watch, link)
     {
         const struct gn_stream_call_state state = {.event = index, .phase = watch->phase};
-        rc = rc ? rc : gn_stream_entry_begin(w, GN_STREAM_CALLS, watch->cookie, 1, NULL, 0);
-        rc = rc ? rc : gn_stream_part(w, GN_PART_STATE, &state, sizeof state);
-        rc = rc ? rc : gn_stream_entry_end(w);
+        (void)gn_stream_entry_begin(w, GN_STREAM_CALLS, watch->cookie, 1, NULL, 0);
+        (void)gn_stream_part(w, GN_PART_STATE, &state, sizeof state);
+        rc = gn_stream_entry_end(w);
     }
     return rc;
 }
