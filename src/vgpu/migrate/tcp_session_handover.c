@@ -279,19 +279,14 @@ static int find_parts(struct gn_tcp_handover *s, const struct gn_route *route)
 }
 
 int gn_tcp_handover_new(struct gn_vgpu *v, const struct gn_route *route,
-                        struct gn_tcp_handover **ret, struct gn_error *err)
+                        struct gn_tcp_handover **ret)
 {
     struct gn_tcp_handover *s = calloc(1, sizeof *s);
     if (!s)
-        return gn_fail(err, ENOMEM, NULL, "no memory left to hand over the program's session");
+        return -ENOMEM;
     s->v = v;
-    int rc = find_parts(s, route);
-    if (rc) {
-        gn_tcp_handover_free(s);
-        return gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc));
-    }
     *ret = s;
-    return 0;
+    return find_parts(s, route);
 }
 
 uint64_t gn_tcp_handover_size(const struct gn_tcp_handover *s, uint32_t frame_bytes)

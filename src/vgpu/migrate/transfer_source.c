@@ -14,7 +14,6 @@
 #include "link/worker_hand.h"
 #include "link/tcp.h"
 #include "link/tls.h"
-#include "vgpu/migrate/tls_stream.h"
 #include "vgpu/migrate/acks.h"
 #include "vgpu/migrate/route.h"
 #include "vgpu/migrate/retained.h"
@@ -48,10 +47,9 @@ static int segment_of(void *vgpu, uint32_t index, uint64_t *ret_bytes)
     return s->fd;
 }
 
-static int fail_session(int rc, struct gn_error *err)
+static int fail_over(int rc, const char *what, struct gn_error *err)
 {
-    return rc ? gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc))
-              : 0;
+    return rc ? gn_fail(err, -rc, NULL, "cannot hand over %s: %s", what, strerror(-rc)) : 0;
 }
 
 static int hand_over_session(struct gn_vgpu *v, int fd, struct gn_error *err)
@@ -62,9 +60,22 @@ static int hand_over_session(struct gn_vgpu *v, int fd, struct gn_error *err)
         .n_segments = atomic_load_explicit(&v->n_segments, memory_order_acquire),
         .keeps = v->retained,
         .kept = v->delta_base ? gn_delta_base_number(v->delta_base) : 0};
-    return fail_session(
+    return fail_over(
         gn_worker_hand_session(fd, &hand, v->boot->session_fd, v->boot->events.fd, segment_of, v),
-        err);
+        "the program's session", err);
+}
+
+int gn_transfer_start_tls(struct gn_tcp *tcp, bool server, const void *name, const void *key,
+                          uint32_t timeout_ms, struct gn_error *err)
+{
+    struct gn_tls_psk psk;
+    const struct gn_tls_config config = {.server = server, .psk = &psk};
+    memcpy(psk.identity, name, sizeof psk.identity);
+    memcpy(psk.key, key, sizeof psk.key);
+    const int rc = gn_tls_connect(&config, tcp->fd, gn_now_ns() + timeout_ms * UINT64_C(1000000),
+                                  &tcp->tls, err);
+    explicit_bzero(&psk, sizeof psk);
+    return rc;
 }
 
 /*
@@ -74,19 +85,13 @@ static int hand_over_session(struct gn_vgpu *v, int fd, struct gn_error *err)
 static int greet_remote_worker(struct outbound *a, struct gn_error *err)
 {
     const struct gn_worker_hand hand = {.ring_at = a->vgpu->segments[0].bytes, .n_segments = 1};
-    struct gn_tls_psk psk;
     int rc = 0;
     gn_tcp_set_up(a->to.fd);
     /* The destination builds programs before the stop, and reads nothing meanwhile. */
     gn_tcp_set_patience(a->to.fd, GN_TRANSFER_STALL_MS);
-    if (a->how.flags & GN_WORKER_SAVE_TLS) {
-        memcpy(psk.identity, a->how.name, sizeof psk.identity);
-        memcpy(psk.key, a->how.key, sizeof psk.key);
-        const struct gn_tls_config config = {.psk = &psk};
-        rc = gn_tls_connect(&config, a->to.fd,
-                            gn_now_ns() + GN_TRANSFER_HAND_MS * UINT64_C(1000000), &a->to.tls, err);
-        explicit_bzero(&psk, sizeof psk);
-    }
+    if (a->how.flags & GN_WORKER_SAVE_TLS)
+        rc =
+            gn_transfer_start_tls(&a->to, false, a->how.name, a->how.key, GN_TRANSFER_HAND_MS, err);
     if (rc)
         return rc;
     rc = gn_frame_send_tcp(&a->to, GN_TRANSFER_HAND_MS, GN_WORKER_HAND, 0, 0, &hand, sizeof hand);
@@ -109,27 +114,24 @@ static int send_frame(void *to, const struct gn_frame *f)
     return gn_frame_send_tcp(to, GN_TRANSFER_STALL_MS, f->op, 0, f->seq, f->payload, f->n_payload);
 }
 
-static int hand_over_tcp_session(struct gn_vgpu *v, struct outbound *a, struct gn_error *err)
+static int hand_over_tcp_session(struct gn_vgpu *v, struct outbound *a)
 {
     const struct gn_worker_hand_last last = {.ring_at = v->ring.head};
     struct gn_tcp_handover *session = NULL;
-    int rc = gn_tcp_handover_new(v, a->route, &session, err);
-    if (rc)
-        return rc;
-    rc = gn_tcp_handover_send(session, send_frame, &a->to);
-    gn_tcp_handover_free(session);
+    int rc = gn_tcp_handover_new(v, a->route, &session);
     if (!rc)
-        rc = gn_frame_send_tcp(&a->to, GN_TRANSFER_HAND_MS, GN_WORKER_HAND_LAST, 0, 0, &last,
-                               sizeof last);
-    return fail_session(rc, err);
+        rc = gn_tcp_handover_send(session, send_frame, &a->to);
+    gn_tcp_handover_free(session);
+    return rc ? rc
+              : gn_frame_send_tcp(&a->to, GN_TRANSFER_HAND_MS, GN_WORKER_HAND_LAST, 0, 0, &last,
+                                  sizeof last);
 }
 
 /* Hands over the parts that changed until the end: the ring's position, stdout and stderr. */
-static int hand_over_position(struct gn_vgpu *v, struct outbound *a, struct gn_error *err)
+static int hand_over_position(struct gn_vgpu *v, struct outbound *a)
 {
-    return a->route->copies_memory
-               ? hand_over_tcp_session(v, a, err)
-               : fail_session(gn_worker_hand_position(a->to.fd, v->ring.head), err);
+    return a->route->copies_memory ? hand_over_tcp_session(v, a)
+                                   : gn_worker_hand_position(a->to.fd, v->ring.head);
 }
 
 /* Waits until the destination has made all steps so far. */
@@ -243,26 +245,10 @@ static int quiesce(struct gn_vgpu *v, const struct outbound *a, struct gn_worker
     return rc;
 }
 
-static void describe_stop(struct gn_vgpu *v, const struct gn_worker_save *how,
-                          struct gn_stream_stop *ret)
-{
-    *ret = (struct gn_stream_stop){.ring_at = v->ring.head,
-                                   .n_segments =
-                                       atomic_load_explicit(&v->n_segments, memory_order_acquire)};
-    _Static_assert(sizeof ret->key == sizeof how->key, "a stop's key");
-    memcpy(ret->key, how->key, sizeof ret->key);
-}
-
-static int fail_file(int rc, struct gn_error *err)
-{
-    return rc ? gn_fail(err, -rc, NULL, "cannot hand over the file's contents: %s", strerror(-rc))
-              : 0;
-}
-
 /* Sends chunks to the command that writes a file. */
 static int write_chunks(void *ctx, struct iovec *iov, int n, struct gn_error *err)
 {
-    return fail_file(gn_chunks_write(ctx, iov, n, FILE_STALL_MS), err);
+    return fail_over(gn_chunks_write(ctx, iov, n, FILE_STALL_MS), "the file's contents", err);
 }
 
 static int open_chunks(struct gn_chunks *c, int *fd, struct gn_error *err)
@@ -274,20 +260,39 @@ static int open_chunks(struct gn_chunks *c, int *fd, struct gn_error *err)
               : 0;
 }
 
+static ssize_t send_through(void *ctx, const struct iovec *iov, int n)
+{
+    return n ? gn_tcp_send(ctx, iov, n) : gn_tcp_unsent(ctx) ? -EAGAIN : 0;
+}
+
+static ssize_t receive_through(void *ctx, const struct iovec *iov, int n)
+{
+    const ssize_t got = gn_tcp_recv(ctx, iov, n);
+    return got == -EPIPE ? 0 : got;
+}
+
+struct gn_stream_fd gn_transfer_stream(struct gn_tcp *tcp, uint32_t stall_ms)
+{
+    struct gn_stream_fd plain = GN_STREAM_FD(tcp->fd, stall_ms), tls = plain;
+    tls.send = send_through;
+    tls.recv = receive_through;
+    tls.ctx = tcp;
+    return tcp->tls ? tls : plain;
+}
+
 static int save_and_hand_over(struct gn_vgpu *v, struct outbound *a, struct gn_worker_moved *moved,
                               bool *ret_closed, struct gn_error *err)
 {
-    struct gn_stream_fd to = GN_STREAM_FD(a->to.fd, GN_TRANSFER_STALL_MS);
-    struct gn_tls_stream far = {.tcp = a->to, .stall_ms = GN_TRANSFER_STALL_MS};
+    struct gn_tcp far = a->to;
+    struct gn_stream_fd to = gn_transfer_stream(&far, GN_TRANSFER_STALL_MS);
     struct gn_chunks chunks = {.socket = -1};
-    const struct gn_stream_sink sink = a->file     ? (struct gn_stream_sink){write_chunks, &chunks}
-                                       : a->to.tls ? gn_tls_stream_sink(&far)
-                                                   : gn_stream_sink_of_fd(&to);
+    const struct gn_stream_sink sink =
+        a->file ? (struct gn_stream_sink){write_chunks, &chunks} : gn_stream_sink_of_fd(&to);
     const struct gn_stream_options options = {.purpose =
                                                   a->file ? GN_STREAM_CHECKPOINT : GN_STREAM_MOVE,
                                               .api = v->api->name,
                                               .creator = "gantry"};
-    struct gn_stream_stop stopped;
+    struct gn_stream_stop stopped = {0};
     const struct gn_saved_about about = {.vgpu_id = a->how.vgpu_id,
                                          .stop = a->stops ? &stopped : NULL};
     struct gn_tcp_handover *session = NULL;
@@ -303,7 +308,7 @@ static int save_and_hand_over(struct gn_vgpu *v, struct outbound *a, struct gn_w
         rc = gn_save_new(v, w, &a->how, moved, &s, err);
     gn_frame_reader_init(&made, a->to.fd);
     if (a->route->copies_memory)
-        made.tcp = &far.tcp;
+        made.tcp = &far;
     if (!rc)
         rc = negotiate_devices(a, s, &made, err);
     if (!rc)
@@ -321,17 +326,19 @@ static int save_and_hand_over(struct gn_vgpu *v, struct outbound *a, struct gn_w
         v->session->send_quiesced(v, a->how.mark);
     if (!rc && (a->stops || !a->file))
         rc = check_no_descriptor_pending(v, err);
-    if (!rc && a->file)
-        describe_stop(v, &a->how, &stopped);
+    stopped.ring_at = v->ring.head;
+    stopped.n_segments = atomic_load_explicit(&v->n_segments, memory_order_acquire);
+    _Static_assert(sizeof stopped.key == sizeof a->how.key, "a stop's key");
+    memcpy(stopped.key, a->how.key, sizeof stopped.key);
     if (!rc && a->stops && a->route->copies_memory)
-        rc = gn_tcp_handover_new(v, a->route, &session, err);
+        rc = fail_over(gn_tcp_handover_new(v, a->route, &session), "the program's session", err);
     if (!rc)
         rc = gn_save_rest(s, a->file ? &about : NULL, session, err);
     if (!rc && a->file)
-        rc = fail_file(gn_chunks_flush(&chunks), err);
+        rc = fail_over(gn_chunks_flush(&chunks), "the file's contents", err);
     GN_FAULT("move-told");
     if (!rc && !a->file)
-        rc = hand_over_position(v, a, err);
+        rc = fail_over(hand_over_position(v, a), "the program's session", err);
     moved->driver_stays = v->session->in_program && v->driver_stays;
     gn_save_free(s);
     gn_tcp_handover_free(session);
@@ -340,8 +347,8 @@ static int save_and_hand_over(struct gn_vgpu *v, struct outbound *a, struct gn_w
     return rc;
 }
 
-static void report_with_fd(struct gn_vgpu *v, uint16_t op, struct gn_worker_moved *moved, int rc,
-                           const struct gn_error *err, int fd)
+void gn_transfer_report(struct gn_vgpu *v, uint16_t op, struct gn_worker_moved *moved, int rc,
+                        const struct gn_error *err, int fd)
 {
     moved->error = rc;
     moved->done_ns = gn_now_ns();
@@ -349,12 +356,6 @@ static void report_with_fd(struct gn_vgpu *v, uint16_t op, struct gn_worker_move
     gn_frame_string_set(moved->fix, sizeof moved->fix, rc ? err->fix : "");
     /* If gantryd is gone this process is about to end. */
     (void)gn_lease_report(&v->lease, op, moved, sizeof *moved, fd);
-}
-
-void gn_transfer_report(struct gn_vgpu *v, uint16_t op, struct gn_worker_moved *moved, int rc,
-                        const struct gn_error *err)
-{
-    report_with_fd(v, op, moved, rc, err, -1);
 }
 
 /*
@@ -382,22 +383,14 @@ void gn_transfer_resume(struct gn_vgpu *v)
 }
 
 /*
- * Publishes a descriptor that the end of the process may shut down: a duplicate, because the saving
- * thread may close its own. Without one the end waits.
+ * Publishes a descriptor that the end of the process may shut down, in place of an earlier one; -1:
+ * the end waits.
  */
-static void open_save_fd(struct gn_vgpu *v, int fd)
-{
-    const int copy = v->session->in_program ? gn_fd_duplicate(fd) : -1;
-    pthread_mutex_lock(&v->gate.lock);
-    v->save_fd = copy;
-    pthread_mutex_unlock(&v->gate.lock);
-}
-
-static void close_save_fd(struct gn_vgpu *v)
+static void publish_save_fd(struct gn_vgpu *v, int fd)
 {
     pthread_mutex_lock(&v->gate.lock);
     gn_fd_close(v->save_fd);
-    v->save_fd = -1;
+    v->save_fd = fd;
     pthread_mutex_unlock(&v->gate.lock);
 }
 
@@ -421,14 +414,15 @@ static void *run_outbound(void *arg)
     struct gn_error err = {{0}, {0}};
     bool closed = false;
     gn_objects_own_thread();
-    open_save_fd(v, a->to.fd);
+    /* A duplicate, because this thread may close its own. */
+    publish_save_fd(v, v->session->in_program ? gn_fd_duplicate(a->to.fd) : -1);
     GN_FAULT("move-begun");
     const bool stops = a->stops;
     int rc = begin_outbound(v, a, &err);
     GN_FAULT("move-handed");
     if (!rc)
         rc = save_and_hand_over(v, a, &moved, &closed, &err);
-    close_save_fd(v);
+    publish_save_fd(v, -1);
     struct gn_tcp left = a->to; /* -1: owned by another now */
     if (!rc && a->route->copies_memory)
         v->sent_to = left;
@@ -444,8 +438,8 @@ static void *run_outbound(void *arg)
         (void)gn_vgpu_change_state(&v->life, GN_VGPU_OWNED, GN_VGPU_SAVED);
     atomic_store_explicit(&v->moving, false, memory_order_seq_cst);
     /* A program attached over tcp has no session socket to hand over. */
-    report_with_fd(v, GN_WORKER_SAVED, &moved, rc, &err,
-                   stops && !rc && v->session->shares_memory ? v->boot->session_fd : -1);
+    gn_transfer_report(v, GN_WORKER_SAVED, &moved, rc, &err,
+                       stops && !rc && v->session->shares_memory ? v->boot->session_fd : -1);
     /*
      * The destination fails when the connection closes; report the reason to gantryd before that.
      */
@@ -482,7 +476,7 @@ void gn_transfer_save(struct gn_vgpu *v, int fd, const struct gn_worker_save *ho
         return;
     if (!moving)
         atomic_store_explicit(&v->moving, false, memory_order_seq_cst);
-    gn_transfer_report(v, GN_WORKER_SAVED, &moved, rc, &err);
+    gn_transfer_report(v, GN_WORKER_SAVED, &moved, rc, &err, -1);
     gn_fd_close(fd);
     free(a);
 }
