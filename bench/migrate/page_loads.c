@@ -127,15 +127,10 @@ static int find_data(void *ctx, void *cookie, uint64_t offset, const void *data,
     return 0;
 }
 
-static int find_zero(void *ctx, void *cookie, uint64_t offset, uint64_t n)
-{
-    return find_data(ctx, cookie, offset, NULL, n, NULL);
-}
-
 /* How many pages that have changed lie side by side, in the mean; 0 when none has. */
 static double run_length(struct gn_rounds *r, struct tracked *t)
 {
-    const struct gn_page_sink find = {.data = find_data, .zero = find_zero};
+    const struct gn_page_sink find = {.data = find_data};
     const struct gn_round_options stop = {.kind = GN_ROUND_STOP, .sample = GN_SAMPLE_OFF};
     struct gn_round_stats s;
     unsigned char *found[MOST_BUFFERS]; /* a byte a page */

@@ -116,43 +116,30 @@ static int fill(void *buf, size_t n, uint64_t *seed)
     return 0;
 }
 
-static int choose(struct gn_page_hasher *h, struct gn_error *err)
-{
-    switch (h->kind) {
-    case GN_PAGE_HASH_NONE:
-        h->digest = digest_none;
-        return 0;
-    case GN_PAGE_HASH_XXH3:
-        h->digest = digest_xxh3;
-        h->digest_bytes = 16;
-        return 0;
-    case GN_PAGE_HASH_NH:
-        h->digest = digest_nh;
-#if defined(__x86_64__)
-        if (__builtin_cpu_supports("avx2"))
-            h->digest = digest_nh_avx2;
-#endif
-        h->digest_bytes = 32;
-        return 0;
-    case GN_PAGE_HASH_OTHER:
-        break;
-    }
-    return gn_fail(err, EINVAL, "use xxh3", "unknown page hash %u", (unsigned)h->kind);
-}
-
 int gn_page_hasher_init(struct gn_page_hasher *h, enum gn_page_hash_kind kind, uint32_t page_bytes,
                         uint64_t seed, struct gn_error *err)
 {
+    static const struct {
+        void (*digest)(const struct gn_page_hasher *h, const void *page, size_t n, void *ret);
+        uint32_t bytes;
+    } kinds[] = {[GN_PAGE_HASH_NONE] = {digest_none, 0},
+                 [GN_PAGE_HASH_XXH3] = {digest_xxh3, 16},
+                 [GN_PAGE_HASH_NH] = {digest_nh, 32}};
     memset(h, 0, sizeof *h);
     if (page_bytes < GN_PAGE_BYTES_MIN || page_bytes > GN_PAGE_BYTES_MAX ||
         (page_bytes & (page_bytes - 1)))
         return gn_fail(err, EINVAL, "give a power of two from 4K to 64K",
                        "pages of %u bytes cannot be tracked", page_bytes);
+    if (kind >= sizeof kinds / sizeof *kinds)
+        return gn_fail(err, EINVAL, "use xxh3", "unknown page hash %u", (unsigned)kind);
     h->kind = kind;
     h->page_bytes = page_bytes;
-    int r = choose(h, err);
-    if (r)
-        return r;
+    h->digest = kinds[kind].digest;
+    h->digest_bytes = kinds[kind].bytes;
+#if defined(__x86_64__)
+    if (kind == GN_PAGE_HASH_NH && __builtin_cpu_supports("avx2"))
+        h->digest = digest_nh_avx2;
+#endif
 
     size_t key_bytes = 4 * (page_bytes / 4 + 2 * (GN_PAGE_NH_PASSES - 1));
     if (kind == GN_PAGE_HASH_NH && !(h->key = malloc(key_bytes)))
@@ -162,7 +149,7 @@ int gn_page_hasher_init(struct gn_page_hasher *h, enum gn_page_hash_kind kind, u
         gn_page_hasher_fini(h);
         return gn_fail(err, ENOMEM, "free some memory", "no memory for a page of zeros");
     }
-    r = h->key ? fill(h->key, key_bytes, &seed) : 0;
+    const int r = h->key ? fill(h->key, key_bytes, &seed) : 0;
     if (r) {
         gn_page_hasher_fini(h);
         free(zeros);

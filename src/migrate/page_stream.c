@@ -22,11 +22,6 @@ static int put_data(void *ctx, void *cookie, uint64_t offset, const void *data, 
     return 0;
 }
 
-static int put_zero(void *ctx, void *cookie, uint64_t offset, uint64_t n)
-{
-    return put_data(ctx, cookie, offset, NULL, n, NULL);
-}
-
 static int flush(void *ctx)
 {
     struct gn_page_stream *s = ctx;
@@ -39,5 +34,5 @@ struct gn_page_sink gn_page_stream_sink(struct gn_page_stream *s, struct gn_stre
                                         uint32_t page_bytes)
 {
     *s = (struct gn_page_stream){.writer = writer, .page_bytes = page_bytes};
-    return (struct gn_page_sink){.data = put_data, .zero = put_zero, .flush = flush, .ctx = s};
+    return (struct gn_page_sink){.data = put_data, .flush = flush, .ctx = s};
 }

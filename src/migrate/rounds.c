@@ -254,39 +254,28 @@ static int send_slot(struct gn_rounds *r, const struct slot *s, struct gn_pacer 
     const struct gn_round_item *item = &r->items[s->item];
     uint64_t base = s->group * GN_PAGE_GROUP;
 
-    for (uint64_t rest = s->v.send; rest;) {
-        uint64_t first = (uint64_t)__builtin_ctzll(rest);
-        bool zero = s->v.zero >> first & 1;
-        uint64_t same = zero ? s->v.send & s->v.zero : s->v.send & ~s->v.zero;
-        uint64_t others = ~(same >> first);
-        uint64_t n = others ? (uint64_t)__builtin_ctzll(others) : GN_PAGE_GROUP;
-        rest &= n + first == GN_PAGE_GROUP ? 0 : UINT64_MAX << (first + n);
-
-        uint64_t bytes =
+    for (uint64_t first, n, rest = s->v.send; rest; rest &= ~gn_page_run(first, n)) {
+        first = (uint64_t)__builtin_ctzll(rest);
+        const bool zero = s->v.zero >> first & 1;
+        n = gn_page_run_length(zero ? rest & s->v.zero : rest & ~s->v.zero, first);
+        const uint64_t run = gn_page_run(first, n), offset = (base + first) * r->page_bytes;
+        const uint64_t bytes =
             (n - 1) * r->page_bytes + gn_page_table_length(item->table, base + first + n - 1);
-        uint64_t offset = (base + first) * r->page_bytes;
+        const struct gn_page_hasher *h = item->table->hasher;
+        const bool known = !zero && h->kind == GN_PAGE_HASH_XXH3 && (s->v.known & run) == run;
         if (!zero && !wait_for_limit(r, pacer))
             return -ECANCELED;
-        uint64_t t0 = gn_now_ns();
-        int error;
-        if (zero) {
-            error = r->sink->zero(r->sink->ctx, item->cookie, offset, bytes);
-        } else {
-            uint64_t run = (n == GN_PAGE_GROUP ? UINT64_MAX : (UINT64_C(1) << n) - 1) << first;
-            uint32_t digest_bytes = item->table->hasher->digest_bytes;
-            bool known =
-                item->table->hasher->kind == GN_PAGE_HASH_XXH3 && (s->v.known & run) == run;
-            error = r->sink->data(r->sink->ctx, item->cookie, offset,
-                                  s->v.content + first * r->page_bytes, bytes,
-                                  known ? s->v.digests + first * digest_bytes : NULL);
-        }
+        const uint64_t t0 = gn_now_ns();
+        const int error = r->sink->data(r->sink->ctx, item->cookie, offset,
+                                        zero ? NULL : s->v.content + first * r->page_bytes, bytes,
+                                        known ? s->v.digests + first * h->digest_bytes : NULL);
         if (error)
             return error;
-        if (!zero) {
-            gn_pacer_sent(pacer, bytes, t0);
-            stats->sent_pages += n;
-            stats->sent_bytes += bytes;
-        }
+        if (zero)
+            continue;
+        gn_pacer_sent(pacer, bytes, t0);
+        stats->sent_pages += n;
+        stats->sent_bytes += bytes;
     }
     return s->v.send && r->sink->flush ? r->sink->flush(r->sink->ctx) : 0;
 }
@@ -306,9 +295,7 @@ static void commit_slot(struct gn_rounds *r, const struct slot *s)
  */
 static void send_all(struct gn_rounds *r, struct gn_round_stats *stats)
 {
-    struct gn_pacer pacer;
-    gn_pacer_init(&pacer, r->options.bytes_per_s, gn_now_ns());
-
+    struct gn_pacer pacer = {.bytes_per_s = r->options.bytes_per_s, .free_at_ns = gn_now_ns()};
     pthread_mutex_lock(&r->lock);
     for (;;) {
         struct slot *s = &r->slots[r->sent % r->n_slots];

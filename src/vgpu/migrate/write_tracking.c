@@ -46,7 +46,7 @@ void gn_writes_first_kernel(struct gn_vgpu *v, struct gn_writes *w)
         atomic_store_explicit(&w->by_kernels, GN_KERNELS_DO, memory_order_relaxed);
     for (int follower = 0; follower < GN_FOLLOWERS; follower++)
         if (w->tables[follower])
-            gn_page_table_kernel_writes(w->tables[follower], 0, UINT64_MAX);
+            gn_page_table_kernel_writes(w->tables[follower]);
     pthread_mutex_unlock(&v->writes_lock);
 }
 
@@ -73,7 +73,7 @@ int gn_writes_follow(struct gn_vgpu *v, struct gn_writes *w, enum gn_follower fo
     } else {
         w->tables[follower] = t;
         if (atomic_load_explicit(&w->by_kernels, memory_order_relaxed) == GN_KERNELS_DO)
-            gn_page_table_kernel_writes(t, 0, UINT64_MAX);
+            gn_page_table_kernel_writes(t);
     }
     pthread_mutex_unlock(&v->writes_lock);
     if (rc) {
