@@ -334,7 +334,7 @@ int gn_vgpu_load(struct gn_vgpu *v, struct gn_stream_reader *r, struct gn_error 
         else if (!rc && s.what == GN_STREAM_IS_ROUND && s.round->kind != GN_STREAM_STOP)
             gn_vgpu_made(v, s.round->number);
         else if (!rc && s.what == GN_STREAM_IS_ROUND && v->delta_base)
-            gn_delta_base_stops(v->delta_base);
+            v->delta_base->stops = true;
         else if (!rc && s.what == GN_STREAM_IS_GONE)
             rc = load_gone(&l, &s, err);
     } while (!rc && s.what != GN_STREAM_IS_COMMIT);

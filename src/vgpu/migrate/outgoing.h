@@ -18,8 +18,16 @@ struct gn_outgoing;
  */
 #define GN_OUTGOING_PAGE_BYTES 4096u
 
-/* homes: include contents in the program's memory. */
-int gn_outgoing_new(struct gn_vgpu *v, bool homes, struct gn_outgoing **ret, struct gn_error *err);
+/*
+ * The two hashers of page tables: the processor's, whose digests the stream has, and with index 1
+ * the one of memories that a device hashes. 0, or -errno and nothing to fini.
+ */
+int gn_outgoing_hashers_init(struct gn_page_hasher ret[2], struct gn_error *err);
+void gn_outgoing_hashers_fini(struct gn_page_hasher hashers[2]);
+
+/* w: where everything is sent. homes: include contents in the program's memory. */
+int gn_outgoing_new(struct gn_vgpu *v, struct gn_stream_writer *w, bool homes,
+                    struct gn_outgoing **ret, struct gn_error *err);
 /* Stops all tracking; the program's objects are as before. NULL: no effect. */
 void gn_outgoing_free(struct gn_outgoing *out);
 
@@ -39,11 +47,11 @@ uint32_t gn_outgoing_count(const struct gn_outgoing *out, uint64_t *ret_bytes, u
  * Announce the memories that are gone, and the new ones. The objects themselves must be announced
  * before the commit.
  */
-int gn_outgoing_send_gone(struct gn_outgoing *out, struct gn_stream_writer *w);
-int gn_outgoing_send_new(struct gn_outgoing *out, struct gn_stream_writer *w);
+int gn_outgoing_send_gone(struct gn_outgoing *out);
+int gn_outgoing_send_new(struct gn_outgoing *out);
 
 /* Runs one round over all objects; bytes_per_s 0: no limit. */
-int gn_outgoing_round(struct gn_outgoing *out, struct gn_stream_writer *w, enum gn_round_kind kind,
-                      uint64_t bytes_per_s, struct gn_round_stats *ret, struct gn_error *err);
+int gn_outgoing_round(struct gn_outgoing *out, enum gn_round_kind kind, uint64_t bytes_per_s,
+                      struct gn_round_stats *ret, struct gn_error *err);
 
 #endif

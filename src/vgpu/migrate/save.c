@@ -47,8 +47,7 @@ struct gn_save {
     /* of this step; held */
     struct gn_record **now;
     uint32_t n_now;
-    struct gn_vobject **objects_now;
-    struct gn_vobject *const *objects;
+    struct gn_vobject **objects;
     uint32_t n_objects;
     struct gn_vobject **kept; /* of them, those that only pending commands need */
     uint32_t n_kept;
@@ -141,10 +140,10 @@ static int save_object(struct gn_vgpu *v, struct gn_stream_writer *w, const stru
 static void release_step(struct gn_save *s)
 {
     gn_records_put(s->v, s->now, s->n_now);
-    gn_objects_put(s->objects_now, s->n_objects);
+    gn_objects_put(s->objects, s->n_objects);
     gn_objects_put(s->kept, s->n_kept);
     s->now = NULL;
-    s->objects_now = s->kept = NULL;
+    s->objects = s->kept = NULL;
     s->n_now = s->n_objects = s->n_kept = 0;
 }
 
@@ -154,9 +153,8 @@ static int collect_state(struct gn_save *s, struct gn_error *err)
     release_step(s);
     int rc = gn_released_objects_gather(s->v, &s->kept, &s->n_kept);
     if (!rc)
-        rc = gn_records_gather(s->v, s->kept, s->n_kept, &s->now, &s->n_now, &s->objects_now,
+        rc = gn_records_gather(s->v, s->kept, s->n_kept, &s->now, &s->n_now, &s->objects,
                                &s->n_objects);
-    s->objects = s->objects_now;
     if (rc == -ENODATA)
         return gn_fail(
             err, EOPNOTSUPP, NULL,
@@ -411,7 +409,7 @@ int gn_save_new(struct gn_vgpu *v, struct gn_stream_writer *w, const struct gn_w
     s->n_rounds = how->n_ahead ? how->n_ahead + GN_SAVE_MORE + 1 : 1;
     s->n_segments = 1;
     s->far = gn_route(how->route)->copies_memory;
-    int rc = gn_outgoing_new(v, copy || s->far, &s->outgoing, err);
+    int rc = gn_outgoing_new(v, w, copy || s->far, &s->outgoing, err);
     if (rc) {
         free(s);
         return rc;
@@ -452,12 +450,12 @@ static int write_state(struct gn_save *s, bool quiesced)
 {
     const uint32_t n_index = quiesced ? n_indices(s->v) : 0;
     if (s->n_objects)
-        qsort(s->objects_now, s->n_objects, sizeof(struct gn_vobject *), by_id);
+        qsort(s->objects, s->n_objects, sizeof(struct gn_vobject *), by_id);
     int rc = announce_limits(s, quiesced, n_index);
     rc = rc ? rc : write_description(s);
     rc = rc ? rc : write_segments(s);
     rc = rc ? rc : write_session(s);
-    rc = rc ? rc : gn_outgoing_send_gone(s->outgoing, s->w);
+    rc = rc ? rc : gn_outgoing_send_gone(s->outgoing);
     rc = rc ? rc : write_gone(s, false);
     rc = rc ? rc : write_records(s);
     if (!rc && quiesced)
@@ -471,7 +469,7 @@ static int write_state(struct gn_save *s, bool quiesced)
         rc = gn_events_save(s->v, s->w);
     if (!rc && quiesced)
         rc = gn_commands_save(s->v, s->w);
-    return rc ? rc : gn_outgoing_send_new(s->outgoing, s->w);
+    return rc ? rc : gn_outgoing_send_new(s->outgoing);
 }
 
 int gn_save_for_others(struct gn_save *s, struct gn_error *err)
@@ -525,7 +523,7 @@ int gn_save_ahead(struct gn_save *s, struct gn_error *err)
     release_step(s);
     s->n_steps++;
     if (!rc)
-        rc = gn_outgoing_round(s->outgoing, s->w, GN_ROUND_LIVE, s->how->bytes_per_s, &stats, err);
+        rc = gn_outgoing_round(s->outgoing, GN_ROUND_LIVE, s->how->bytes_per_s, &stats, err);
     if (!rc) {
         s->moved->pages_ahead += stats.sent_pages + stats.verify.zero;
         s->moved->ahead_ns += gn_now_ns() - began_ns;
@@ -564,7 +562,7 @@ int gn_save_rest(struct gn_save *s, const struct gn_saved_about *about,
         rc = write_state(s, true);
     s->moved->reported_ns = gn_now_ns();
     if (!rc)
-        rc = gn_outgoing_round(s->outgoing, s->w, GN_ROUND_STOP, 0, &stats, err);
+        rc = gn_outgoing_round(s->outgoing, GN_ROUND_STOP, 0, &stats, err);
     if (!rc)
         rc = gn_stream_commit(s->w);
     if (!rc) {

@@ -59,7 +59,7 @@ static int hand_over_session(struct gn_vgpu *v, int fd, struct gn_error *err)
         .ring_at = v->ring.head,
         .n_segments = atomic_load_explicit(&v->n_segments, memory_order_acquire),
         .keeps = v->retained,
-        .kept = v->delta_base ? gn_delta_base_number(v->delta_base) : 0};
+        .kept = v->delta_base ? v->delta_base->number : 0};
     return fail_over(
         gn_worker_hand_session(fd, &hand, v->boot->session_fd, v->boot->events.fd, segment_of, v),
         "the program's session", err);
