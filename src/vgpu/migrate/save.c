@@ -21,6 +21,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define ENTRY_BYTES  256u /* limit for an entry without its contents */
 #define DEVICE_BYTES 65536u
@@ -31,8 +32,7 @@ struct gn_save {
     const struct gn_worker_save *how;
     struct gn_worker_moved *moved;
     struct gn_outgoing *outgoing;
-    const struct gn_saved_about *about;    /* NULL: no checkpoint, or already written */
-    const struct gn_tcp_handover *session; /* NULL: no session is included */
+    struct gn_tcp_handover *session; /* NULL: no session is included */
     struct gn_known_ids records,
         objects_announced; /* announced ones: by serial; by id, with the kind */
     struct announced {
@@ -43,6 +43,7 @@ struct gn_save {
     uint32_t n_segments; /* announced, including the first one, which exists from the start */
     bool follows, settled;
     bool others; /* the destination's devices differ */
+    bool file;   /* a checkpoint */
     bool far;    /* the destination has none of the program's memory: the stream lists segments */
     /* of this step; held */
     struct gn_record **now;
@@ -182,18 +183,16 @@ static const struct gn_vobject *find_object(const struct gn_save *s, uint64_t id
     return found ? *found : NULL;
 }
 
+static int by_serial(const void *serial, const void *record)
+{
+    const uint64_t x = *(const uint64_t *)serial, y = (*(struct gn_record *const *)record)->serial;
+    return x < y ? -1 : x > y;
+}
+
 /* True if a live object needs the record that made it. Records are sorted by serial. */
 static bool is_record_needed(const struct gn_save *s, uint64_t made_by)
 {
-    uint32_t low = 0, high = s->n_now;
-    while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-        if (s->now[middle]->serial < made_by)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < s->n_now && s->now[low]->serial == made_by;
+    return s->n_now && bsearch(&made_by, s->now, s->n_now, sizeof(struct gn_record *), by_serial);
 }
 
 /* It is gone, but others were made from it. */
@@ -217,14 +216,14 @@ static int announce_limits(struct gn_save *s, bool quiesced, uint32_t n_index)
         if (!gn_known_find(&s->records, s->now[i]->serial))
             most.entries_bytes +=
                 s->now[i]->n_bytes + ENTRY_BYTES + gn_build_includes_bytes(s->now[i]->files);
-    if (s->about)
-        most.entries_bytes += 2 * ENTRY_BYTES + (uint64_t)v->n_devices * DEVICE_BYTES;
     if (s->others)
         most.entries_bytes += (uint64_t)s->n_announced * ENTRY_BYTES;
     if (s->far)
         most.entries_bytes += (uint64_t)GN_MAX_SEGMENTS * ENTRY_BYTES;
     if (!quiesced)
         return gn_stream_announce(s->w, &most);
+    if (s->file)
+        most.entries_bytes += 2 * ENTRY_BYTES + (uint64_t)v->n_devices * DEVICE_BYTES;
     if (s->session)
         most.entries_bytes += gn_tcp_handover_size(s->session, ENTRY_BYTES);
     most.entries_bytes += (uint64_t)n_index * 4 + ENTRY_BYTES;
@@ -260,23 +259,24 @@ static int write_description(struct gn_save *s)
 {
     struct gn_vgpu *v = s->v;
     struct gn_stream_writer *w = s->w;
-    const struct gn_saved_about *about = s->about;
-    if (!about)
-        return 0;
     pthread_mutex_lock(&v->lease.lock);
     const struct gn_stream_tenant_state state = {.weight = v->boot->weight,
                                                  .memory_limit_bytes = v->boot->memory_limit_bytes,
                                                  .memory_bytes = v->lease.used_bytes};
     pthread_mutex_unlock(&v->lease.lock);
-    (void)gn_stream_entry_begin(w, GN_STREAM_TENANT, about->vgpu_id, 0, NULL, 0);
+    (void)gn_stream_entry_begin(w, GN_STREAM_TENANT, s->how->vgpu_id, 0, NULL, 0);
     (void)gn_stream_part(w, GN_PART_STATE, &state, sizeof state);
     (void)gn_stream_part_text(w, GN_PART_NAME, v->boot->tenant);
     (void)gn_stream_entry_end(w);
-    int rc = write_devices(s);
-    s->about = NULL;
-    if (rc || !about->stop)
+    const int rc = write_devices(s);
+    if (rc || !(s->how->flags & GN_WORKER_SAVE_STOP))
         return rc;
-    return save_state(w, UINT64_MAX - 1, GN_STREAM_SESSION_STOP, about->stop, sizeof *about->stop);
+    struct gn_stream_stop stop = {.ring_at = v->ring.head,
+                                  .n_segments =
+                                      atomic_load_explicit(&v->n_segments, memory_order_acquire)};
+    _Static_assert(sizeof stop.key == sizeof s->how->key, "a stop's key");
+    memcpy(stop.key, s->how->key, sizeof stop.key);
+    return save_state(w, UINT64_MAX - 1, GN_STREAM_SESSION_STOP, &stop, sizeof stop);
 }
 
 /* Call it before anything that may lie in a segment. */
@@ -398,7 +398,8 @@ int gn_save_new(struct gn_vgpu *v, struct gn_stream_writer *w, const struct gn_w
                 struct gn_worker_moved *moved, struct gn_save **ret, struct gn_error *err)
 {
     /* Contents in the program's memory stay there if the program waits for a restore. */
-    const bool copy = how->flags & GN_WORKER_SAVE_FILE && !(how->flags & GN_WORKER_SAVE_STOP);
+    const bool file = how->flags & GN_WORKER_SAVE_FILE,
+               copy = file && !(how->flags & GN_WORKER_SAVE_STOP);
     struct gn_save *s = calloc(1, sizeof *s);
     if (!s)
         return gn_fail(err, ENOMEM, NULL, "no memory left to save it");
@@ -408,6 +409,7 @@ int gn_save_new(struct gn_vgpu *v, struct gn_stream_writer *w, const struct gn_w
     s->moved = moved;
     s->n_rounds = how->n_ahead ? how->n_ahead + GN_SAVE_MORE + 1 : 1;
     s->n_segments = 1;
+    s->file = file;
     s->far = gn_route(how->route)->copies_memory;
     int rc = gn_outgoing_new(v, w, copy || s->far, &s->outgoing, err);
     if (rc) {
@@ -426,6 +428,7 @@ void gn_save_free(struct gn_save *s)
     if (s->follows)
         gn_vgpu_follow_writes_no_more(s->v);
     gn_outgoing_free(s->outgoing);
+    gn_tcp_handover_free(s->session);
     gn_known_fini(&s->records);
     gn_known_fini(&s->objects_announced);
     free(s->announced);
@@ -437,7 +440,7 @@ int gn_save_begin(struct gn_save *s, struct gn_error *err)
     const struct gn_stream_announce most = {
         .entries_bytes = (uint64_t)s->v->n_devices * DEVICE_BYTES, .n_rounds = s->n_rounds};
     int rc = collect_state(s, err);
-    if (!rc && !(s->how->flags & GN_WORKER_SAVE_FILE)) {
+    if (!rc && !s->file) {
         (void)gn_stream_announce(s->w, &most);
         rc = write_devices(s);
         rc = rc ? rc : gn_stream_flush(s->w);
@@ -452,7 +455,8 @@ static int write_state(struct gn_save *s, bool quiesced)
     if (s->n_objects)
         qsort(s->objects, s->n_objects, sizeof(struct gn_vobject *), by_id);
     int rc = announce_limits(s, quiesced, n_index);
-    rc = rc ? rc : write_description(s);
+    if (!rc && quiesced && s->file)
+        rc = write_description(s);
     rc = rc ? rc : write_segments(s);
     rc = rc ? rc : write_session(s);
     rc = rc ? rc : gn_outgoing_send_gone(s->outgoing);
@@ -550,16 +554,15 @@ bool gn_save_is_behind(struct gn_save *s)
     return behind;
 }
 
-int gn_save_rest(struct gn_save *s, const struct gn_saved_about *about,
-                 const struct gn_tcp_handover *session, struct gn_error *err)
+int gn_save_rest(struct gn_save *s, struct gn_error *err)
 {
     struct gn_round_stats stats;
     uint64_t bytes;
-    s->about = about;
-    s->session = session;
     int rc = collect_state(s, err);
-    if (!rc)
-        rc = write_state(s, true);
+    if (!rc && s->far && s->how->flags & GN_WORKER_SAVE_STOP &&
+        (rc = gn_tcp_handover_new(s->v, gn_route(s->how->route), &s->session)))
+        gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc));
+    rc = rc ? rc : write_state(s, true);
     s->moved->reported_ns = gn_now_ns();
     if (!rc)
         rc = gn_outgoing_round(s->outgoing, GN_ROUND_STOP, 0, &stats, err);

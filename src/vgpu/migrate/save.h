@@ -162,11 +162,6 @@ struct gn_worker_save;
  */
 int gn_save_new(struct gn_vgpu *v, struct gn_stream_writer *w, const struct gn_worker_save *how,
                 struct gn_worker_moved *moved, struct gn_save **ret, struct gn_error *err);
-/* A checkpoint's description. */
-struct gn_saved_about {
-    uint32_t vgpu_id;
-    const struct gn_stream_stop *stop; /* NULL: the program continues */
-};
 /*
  * Before everything else and while the program runs: checks whether the vGPU can be saved. Unless a
  * file is written, sends the devices, so that the destination can refuse.
@@ -194,11 +189,9 @@ int gn_save_ahead(struct gn_save *s, struct gn_error *err);
 bool gn_save_is_behind(struct gn_save *s);
 /*
  * With the gate closed: saves everything that is left, and the commit. Of a checkpoint also its
- * description, and of one that stops a tcp session the session's state; else NULL.
+ * description, and of one that stops a tcp session the session's state.
  */
-struct gn_tcp_handover;
-int gn_save_rest(struct gn_save *s, const struct gn_saved_about *about,
-                 const struct gn_tcp_handover *session, struct gn_error *err);
+int gn_save_rest(struct gn_save *s, struct gn_error *err);
 /* Number of steps so far: the number of the last one's round. */
 uint32_t gn_save_n_steps(const struct gn_save *s);
 void gn_save_free(struct gn_save *s); /* NULL: no effect */
@@ -209,11 +202,11 @@ void gn_save_free(struct gn_save *s); /* NULL: no effect */
  */
 int gn_vgpu_load(struct gn_vgpu *v, struct gn_stream_reader *r, struct gn_error *err);
 /*
- * transfer_destination.c, for the loading thread: its devices are compatible; everything before
- * this round has been made.
+ * transfer_destination.c, for the loading thread. GN_WORKER_HAND_FITS: its devices are compatible;
+ * number: whether they differ. GN_WORKER_HAND_MADE: everything before the round of this number has
+ * been made.
  */
-void gn_vgpu_fits(struct gn_vgpu *v, bool others);
-void gn_vgpu_made(struct gn_vgpu *v, uint32_t round);
+void gn_vgpu_ack(struct gn_vgpu *v, uint16_t op, uint32_t number);
 
 /* saved_events.c, saved_commands.c. The caller does not hold vgpu->lock. */
 int gn_events_save(struct gn_vgpu *v, struct gn_stream_writer *w);

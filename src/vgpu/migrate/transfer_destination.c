@@ -154,24 +154,18 @@ static void send_retained(const struct gn_vgpu_boot *boot)
 }
 
 /* Tells the source, unless a file is it. A failed send is ignored: the source notices it. */
-static void send_ack(const struct gn_vgpu_boot *boot, uint16_t op, uint32_t number)
+void gn_vgpu_ack(struct gn_vgpu *v, uint16_t op, uint32_t number)
 {
+    const struct gn_vgpu_boot *boot = v->boot;
     struct gn_tcp to = source_of(boot);
-    if (boot->file_fd < 0 && boot->route->copies_memory)
+    if (boot->file_fd >= 0)
+        return;
+    if (op == GN_WORKER_HAND_FITS)
+        send_retained(boot);
+    if (boot->route->copies_memory)
         (void)gn_frame_send_tcp(&to, GN_TRANSFER_HAND_MS, op, 0, number, NULL, 0);
-    else if (boot->file_fd < 0)
+    else
         (void)gn_frame_send(to.fd, 0, op, 0, number, NULL, 0, NULL, 0);
-}
-
-void gn_vgpu_fits(struct gn_vgpu *v, bool others)
-{
-    send_retained(v->boot);
-    send_ack(v->boot, GN_WORKER_HAND_FITS, others);
-}
-
-void gn_vgpu_made(struct gn_vgpu *v, uint32_t round)
-{
-    send_ack(v->boot, GN_WORKER_HAND_MADE, round);
 }
 
 void gn_vgpu_begin_load(struct gn_vgpu *v)

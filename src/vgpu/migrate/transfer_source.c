@@ -38,6 +38,10 @@ struct outbound {
     struct gn_worker_save how;
     bool file, stops; /* how.flags */
     const struct gn_route *route;
+    struct gn_save *save;
+    struct gn_frame_reader acks; /* the destination's */
+    bool closed;                 /* the gate is */
+    struct gn_worker_moved moved;
 };
 
 static int segment_of(void *vgpu, uint32_t index, uint64_t *ret_bytes)
@@ -135,48 +139,46 @@ static int hand_over_position(struct gn_vgpu *v, struct outbound *a)
 }
 
 /* Waits until the destination has made all steps so far. */
-static int await_steps(struct outbound *a, const struct gn_save *s, struct gn_frame_reader *made,
-                       struct gn_error *err)
+static int await_steps(struct outbound *a, struct gn_error *err)
 {
     return a->file ? 0
-                   : gn_acks_made(made, GN_TRANSFER_STALL_MS, gn_save_n_steps(s), &a->n_made, err);
+                   : gn_acks_made(&a->acks, GN_TRANSFER_STALL_MS, gn_save_n_steps(a->save),
+                                  &a->n_made, err);
 }
 
 /*
  * The first exchange, while the program runs: asks whether the destination's devices are
  * compatible. If they differ, everything is made in advance.
  */
-static int negotiate_devices(struct outbound *a, struct gn_save *s, struct gn_frame_reader *made,
-                             struct gn_error *err)
+static int negotiate_devices(struct outbound *a, struct gn_error *err)
 {
     uint32_t others = 0, n_kept = 0;
     uint64_t *kept = NULL;
     /* A destination on another machine retains nothing. */
     const bool goes_back = a->vgpu->delta_base && !a->route->copies_memory;
-    int rc = gn_save_begin(s, err);
+    int rc = gn_save_begin(a->save, err);
     if (a->file)
         return rc;
     GN_FAULT("move-devices");
     if (!rc)
-        rc = gn_acks_fits(made, GN_TRANSFER_STALL_MS, &others, goes_back ? &kept : NULL, &n_kept,
-                          err);
+        rc = gn_acks_fits(&a->acks, GN_TRANSFER_STALL_MS, &others, goes_back ? &kept : NULL,
+                          &n_kept, err);
     if (!rc && n_kept)
-        gn_save_goes_back(s, kept, n_kept);
+        gn_save_goes_back(a->save, kept, n_kept);
     free(kept);
     if (!rc && others)
-        rc = gn_save_for_others(s, err);
+        rc = gn_save_for_others(a->save, err);
     if (!rc && others)
-        rc = await_steps(a, s, made, err);
+        rc = await_steps(a, err);
     return rc;
 }
 
 /* Sends as many rounds before the gate closes as were requested. */
-static int save_ahead(struct outbound *a, struct gn_save *s, struct gn_frame_reader *made,
-                      struct gn_error *err)
+static int save_ahead(struct outbound *a, struct gn_error *err)
 {
     int rc = 0;
     for (uint32_t i = 0; !rc && i < a->how.n_ahead; i++) {
-        rc = gn_save_ahead(s, err);
+        rc = gn_save_ahead(a->save, err);
         GN_FAULT("move-ahead");
     }
     /*
@@ -186,17 +188,17 @@ static int save_ahead(struct outbound *a, struct gn_save *s, struct gn_frame_rea
         const uint64_t before_ns = gn_now_ns();
         gn_counter_set(&a->vgpu->counters->save_waits, 1);
         (void)gn_gate_await_helpers(a->vgpu, (uint64_t)a->how.drain_timeout_ms * 1000000u);
-        rc = await_steps(a, s, made, err);
+        rc = await_steps(a, err);
         gn_counter_set(&a->vgpu->counters->save_waits, 0);
         if (rc)
             break;
-        if (!gn_save_is_behind(s) && gn_now_ns() - before_ns < SOON_NS)
+        if (!gn_save_is_behind(a->save) && gn_now_ns() - before_ns < SOON_NS)
             break;
-        rc = gn_save_ahead(s, err);
+        rc = gn_save_ahead(a->save, err);
     }
     /* A connection that ends with unread data may lose data that it has sent. */
     if (!rc && a->route->copies_memory)
-        rc = await_steps(a, s, made, err);
+        rc = await_steps(a, err);
     return rc;
 }
 
@@ -219,10 +221,9 @@ static int await_drained(struct gn_vgpu *v, uint64_t until_ns, struct gn_error *
     }
 }
 
-/* *ret_closed: the gate is closed. */
-static int quiesce(struct gn_vgpu *v, const struct outbound *a, struct gn_worker_moved *moved,
-                   bool *ret_closed, struct gn_error *err)
+static int quiesce(struct gn_vgpu *v, struct outbound *a, struct gn_error *err)
 {
+    struct gn_worker_moved *moved = &a->moved;
     const uint64_t before_ns = gn_now_ns(),
                    until_ns = before_ns + (uint64_t)a->how.drain_timeout_ms * 1000000u;
     int rc = await_drained(v, until_ns, err);
@@ -240,7 +241,7 @@ static int quiesce(struct gn_vgpu *v, const struct outbound *a, struct gn_worker
     moved->quiet_ns = gn_now_ns();
     moved->stood_ns = v->gate.stood_ns;
     moved->drained_ns = v->gate.drained_ns;
-    *ret_closed = !rc;
+    a->closed = !rc;
     GN_FAULT("move-quiet");
     return rc;
 }
@@ -280,11 +281,9 @@ struct gn_stream_fd gn_transfer_stream(struct gn_tcp *tcp, uint32_t stall_ms)
     return tcp->tls ? tls : plain;
 }
 
-static int save_and_hand_over(struct gn_vgpu *v, struct outbound *a, struct gn_worker_moved *moved,
-                              bool *ret_closed, struct gn_error *err)
+static int save_and_hand_over(struct gn_vgpu *v, struct outbound *a, struct gn_error *err)
 {
-    struct gn_tcp far = a->to;
-    struct gn_stream_fd to = gn_transfer_stream(&far, GN_TRANSFER_STALL_MS);
+    struct gn_stream_fd to = gn_transfer_stream(&a->to, GN_TRANSFER_STALL_MS);
     struct gn_chunks chunks = {.socket = -1};
     const struct gn_stream_sink sink =
         a->file ? (struct gn_stream_sink){write_chunks, &chunks} : gn_stream_sink_of_fd(&to);
@@ -292,28 +291,22 @@ static int save_and_hand_over(struct gn_vgpu *v, struct outbound *a, struct gn_w
                                                   a->file ? GN_STREAM_CHECKPOINT : GN_STREAM_MOVE,
                                               .api = v->api->name,
                                               .creator = "gantry"};
-    struct gn_stream_stop stopped = {0};
-    const struct gn_saved_about about = {.vgpu_id = a->how.vgpu_id,
-                                         .stop = a->stops ? &stopped : NULL};
-    struct gn_tcp_handover *session = NULL;
     struct gn_stream_writer *w = NULL;
-    struct gn_save *s = NULL;
-    struct gn_frame_reader made;
     gn_counter_set(&v->counters->save_round, 0);
     gn_counter_set(&v->counters->save_waits, 0);
     int rc = a->file ? open_chunks(&chunks, &a->to.fd, err) : 0;
     if (!rc)
         rc = gn_stream_writer_create(&sink, &options, &w, err);
     if (!rc)
-        rc = gn_save_new(v, w, &a->how, moved, &s, err);
-    gn_frame_reader_init(&made, a->to.fd);
+        rc = gn_save_new(v, w, &a->how, &a->moved, &a->save, err);
+    gn_frame_reader_init(&a->acks, a->to.fd);
     if (a->route->copies_memory)
-        made.tcp = &far;
+        a->acks.tcp = &a->to;
     if (!rc)
-        rc = negotiate_devices(a, s, &made, err);
+        rc = negotiate_devices(a, err);
     if (!rc)
-        rc = save_ahead(a, s, &made, err);
-    gn_frame_reader_fini(&made);
+        rc = save_ahead(a, err);
+    gn_frame_reader_fini(&a->acks);
     /*
      * The destination has built its programs; from here on the program waits for the network, so
      * use the short timeout again.
@@ -321,27 +314,20 @@ static int save_and_hand_over(struct gn_vgpu *v, struct outbound *a, struct gn_w
     if (a->how.n_ahead && a->route->copies_memory)
         gn_tcp_set_up(a->to.fd);
     if (!rc)
-        rc = quiesce(v, a, moved, ret_closed, err);
+        rc = quiesce(v, a, err);
     if (!rc && !a->file && !a->route->continues_stream)
         v->session->send_quiesced(v, a->how.mark);
     if (!rc && (a->stops || !a->file))
         rc = check_no_descriptor_pending(v, err);
-    stopped.ring_at = v->ring.head;
-    stopped.n_segments = atomic_load_explicit(&v->n_segments, memory_order_acquire);
-    _Static_assert(sizeof stopped.key == sizeof a->how.key, "a stop's key");
-    memcpy(stopped.key, a->how.key, sizeof stopped.key);
-    if (!rc && a->stops && a->route->copies_memory)
-        rc = fail_over(gn_tcp_handover_new(v, a->route, &session), "the program's session", err);
     if (!rc)
-        rc = gn_save_rest(s, a->file ? &about : NULL, session, err);
+        rc = gn_save_rest(a->save, err);
     if (!rc && a->file)
         rc = fail_over(gn_chunks_flush(&chunks), "the file's contents", err);
     GN_FAULT("move-told");
     if (!rc && !a->file)
         rc = fail_over(hand_over_position(v, a), "the program's session", err);
-    moved->driver_stays = v->session->in_program && v->driver_stays;
-    gn_save_free(s);
-    gn_tcp_handover_free(session);
+    a->moved.driver_stays = v->session->in_program && v->driver_stays;
+    gn_save_free(a->save);
     gn_stream_writer_destroy(w);
     gn_chunks_close(&chunks);
     return rc;
@@ -410,41 +396,38 @@ static void *run_outbound(void *arg)
 {
     struct outbound *a = arg;
     struct gn_vgpu *v = a->vgpu;
-    struct gn_worker_moved moved = {.began_ns = gn_now_ns()};
     struct gn_error err = {{0}, {0}};
-    bool closed = false;
+    a->moved.began_ns = gn_now_ns();
     gn_objects_own_thread();
     /* A duplicate, because this thread may close its own. */
     publish_save_fd(v, v->session->in_program ? gn_fd_duplicate(a->to.fd) : -1);
     GN_FAULT("move-begun");
-    const bool stops = a->stops;
     int rc = begin_outbound(v, a, &err);
     GN_FAULT("move-handed");
     if (!rc)
-        rc = save_and_hand_over(v, a, &moved, &closed, &err);
+        rc = save_and_hand_over(v, a, &err);
     publish_save_fd(v, -1);
-    struct gn_tcp left = a->to; /* -1: owned by another now */
     if (!rc && a->route->copies_memory)
-        v->sent_to = left;
+        v->sent_to = a->to; /* -1: owned by another now */
     else if (!rc)
-        gn_tcp_close(&left);
-    free(a);
+        gn_tcp_close(&a->to);
     if (rc)
         drop_retained(v);
-    if (rc && closed)
+    if (rc && a->closed)
         resume_source(v);
     GN_FAULT("move-saved");
     if (!rc) /* unless it has ended meanwhile */
         (void)gn_vgpu_change_state(&v->life, GN_VGPU_OWNED, GN_VGPU_SAVED);
     atomic_store_explicit(&v->moving, false, memory_order_seq_cst);
     /* A program attached over tcp has no session socket to hand over. */
-    gn_transfer_report(v, GN_WORKER_SAVED, &moved, rc, &err,
-                       stops && !rc && v->session->shares_memory ? v->boot->session_fd : -1);
+    gn_transfer_report(v, GN_WORKER_SAVED, &a->moved, rc, &err,
+                       a->stops && !rc && v->session->shares_memory ? v->boot->session_fd : -1);
     /*
      * The destination fails when the connection closes; report the reason to gantryd before that.
      */
     if (rc)
-        gn_tcp_close(&left);
+        gn_tcp_close(&a->to);
+    free(a);
     return NULL;
 }
 
