@@ -41,7 +41,7 @@ static double draw_part(void)
     return (double)(draw() >> 11) / (double)(UINT64_C(1) << 53);
 }
 
-static int none_data(void *ctx, void *cookie, uint64_t offset, const void *data, uint64_t n,
+static int none_data(void *ctx, uint64_t id, uint64_t offset, const void *data, uint64_t n,
                      const void *digests)
 {
     return 0;
@@ -61,7 +61,7 @@ static void sleep_until(uint64_t ns)
         ;
 }
 
-static int line_data(void *ctx, void *cookie, uint64_t offset, const void *data, uint64_t n,
+static int line_data(void *ctx, uint64_t id, uint64_t offset, const void *data, uint64_t n,
                      const void *digests)
 {
     struct line *l = ctx;

@@ -34,7 +34,10 @@ static void digest_xxh3(const struct gn_page_hasher *h, const void *page, size_t
 static uint64_t word_at(const unsigned char *page, size_t n, size_t i)
 {
     uint64_t w = 0;
-    memcpy(&w, page + 8 * i, n - 8 * i < 8 ? n - 8 * i : 8);
+    if (i < n / 8)
+        memcpy(&w, page + 8 * i, 8);
+    else
+        memcpy(&w, page + 8 * i, n - 8 * i);
     return w;
 }
 
@@ -48,9 +51,7 @@ static void nh_words(const struct gn_page_hasher *h, const unsigned char *page, 
 {
     size_t n_words = (n + 7) / 8;
     for (size_t i = from; i < n_words; i++) {
-        uint64_t w = i < n / 8 ? 0 : word_at(page, n, i);
-        if (i < n / 8)
-            memcpy(&w, page + 8 * i, 8);
+        const uint64_t w = word_at(page, n, i);
         for (unsigned p = 0; p < GN_PAGE_NH_PASSES; p++)
             sums[p] += nh_product(w, h->key + 2 * i + 2 * p);
     }
@@ -98,20 +99,18 @@ static uint64_t splitmix(uint64_t *state)
     return z ^ z >> 31;
 }
 
-static int fill(void *buf, size_t n, uint64_t *seed)
+/* n: a multiple of 8. */
+static int fill(unsigned char *key, size_t n, uint64_t seed)
 {
-    for (size_t done = 0; done < n;) {
-        if (*seed) {
-            uint64_t word = splitmix(seed);
-            size_t piece = n - done < 8 ? n - done : 8;
-            memcpy((char *)buf + done, &word, piece);
-            done += piece;
-        } else {
-            ssize_t got = getrandom((char *)buf + done, n - done, 0);
-            if (got < 0 && errno != EINTR)
-                return -errno;
-            done += got > 0 ? (size_t)got : 0;
-        }
+    for (size_t done = 0; seed && done < n; done += 8) {
+        const uint64_t word = splitmix(&seed);
+        memcpy(key + done, &word, 8);
+    }
+    for (size_t done = 0; !seed && done < n;) {
+        const ssize_t got = getrandom(key + done, n - done, 0);
+        if (got < 0 && errno != EINTR)
+            return -errno;
+        done += got > 0 ? (size_t)got : 0;
     }
     return 0;
 }
@@ -125,6 +124,7 @@ int gn_page_hasher_init(struct gn_page_hasher *h, enum gn_page_hash_kind kind, u
     } kinds[] = {[GN_PAGE_HASH_NONE] = {digest_none, 0},
                  [GN_PAGE_HASH_XXH3] = {digest_xxh3, 16},
                  [GN_PAGE_HASH_NH] = {digest_nh, 32}};
+    static const unsigned char zeros[GN_PAGE_BYTES_MAX];
     memset(h, 0, sizeof *h);
     if (page_bytes < GN_PAGE_BYTES_MIN || page_bytes > GN_PAGE_BYTES_MAX ||
         (page_bytes & (page_bytes - 1)))
@@ -144,20 +144,13 @@ int gn_page_hasher_init(struct gn_page_hasher *h, enum gn_page_hash_kind kind, u
     size_t key_bytes = 4 * (page_bytes / 4 + 2 * (GN_PAGE_NH_PASSES - 1));
     if (kind == GN_PAGE_HASH_NH && !(h->key = malloc(key_bytes)))
         return gn_fail(err, ENOMEM, "free some memory", "no memory for the key of the page hash");
-    void *zeros = calloc(1, page_bytes);
-    if (!zeros) {
-        gn_page_hasher_fini(h);
-        return gn_fail(err, ENOMEM, "free some memory", "no memory for a page of zeros");
-    }
-    const int r = h->key ? fill(h->key, key_bytes, &seed) : 0;
+    const int r = h->key ? fill((unsigned char *)h->key, key_bytes, seed) : 0;
     if (r) {
         gn_page_hasher_fini(h);
-        free(zeros);
         return gn_fail(err, -r, "see getrandom(2)", "no random key for the page hash: %s",
                        strerror(-r));
     }
     h->digest(h, zeros, page_bytes, h->zero);
-    free(zeros);
     return 0;
 }
 

@@ -6,13 +6,11 @@
  */
 #include "migrate/page_stream.h"
 
-_Static_assert(sizeof(void *) == sizeof(uint64_t), "a memory's id is carried in a pointer");
-
-static int put_data(void *ctx, void *cookie, uint64_t offset, const void *data, uint64_t n,
+static int put_data(void *ctx, uint64_t id, uint64_t offset, const void *data, uint64_t n,
                     const void *digests)
 {
     struct gn_page_stream *s = ctx;
-    s->memory = (uint64_t)(uintptr_t)cookie;
+    s->memory = id;
     s->runs[s->n_runs++] = (struct gn_stream_run){
         .first_page = offset / s->page_bytes,
         .n_pages = (uint32_t)((n + s->page_bytes - 1) / s->page_bytes),

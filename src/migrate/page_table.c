@@ -12,11 +12,6 @@
 /* More pages than any machine has memory for; so products of counts stay far below 2^64. */
 #define MAX_PAGES (UINT64_C(1) << 40)
 
-static void *zeroed(uint64_t n, size_t each)
-{
-    return n > SIZE_MAX / each ? NULL : calloc(n, each);
-}
-
 int gn_page_table_create(const struct gn_page_hasher *hasher, uint64_t bytes, bool kernel_written,
                          unsigned sample_bytes, struct gn_page_table **ret)
 {
@@ -33,15 +28,15 @@ int gn_page_table_create(const struct gn_page_hasher *hasher, uint64_t bytes, bo
     t->n_pages = n_pages;
     t->n_groups = (n_pages + GN_PAGE_GROUP - 1) / GN_PAGE_GROUP;
     t->sample_bytes = sample_bytes;
-    t->host = zeroed(t->n_groups, sizeof *t->host);
-    t->sent = zeroed(t->n_groups, sizeof *t->sent);
-    t->hashed = zeroed(t->n_groups, sizeof *t->hashed);
+    t->host = calloc(t->n_groups, sizeof *t->host);
+    t->sent = calloc(t->n_groups, sizeof *t->sent);
+    t->hashed = calloc(t->n_groups, sizeof *t->hashed);
     /*
      * Untouched memory of calloc takes no pages: a buffer that no kernel writes needs no memory for
      * digests.
      */
-    t->digests = zeroed(n_pages, hasher->digest_bytes ? hasher->digest_bytes : 1);
-    t->samples = zeroed(n_pages, sizeof *t->samples);
+    t->digests = calloc(n_pages, hasher->digest_bytes ? hasher->digest_bytes : 1);
+    t->samples = calloc(n_pages, sizeof *t->samples);
     atomic_init(&t->kernel, kernel_written);
     if (!t->host || !t->sent || !t->hashed || !t->digests || !t->samples) {
         gn_page_table_destroy(t);

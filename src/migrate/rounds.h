@@ -25,7 +25,7 @@ struct gn_round_item {
     /* In only one item of a round; all tables of an engine have the same page size. */
     struct gn_page_table *table;
     struct gn_page_source source;
-    void *cookie; /* passed to the sink */
+    uint64_t id; /* passed to the sink */
 };
 
 /*
@@ -38,7 +38,7 @@ struct gn_round_item {
  * sink can send them together. Returns 0, or -errno, which ends the round.
  */
 struct gn_page_sink {
-    int (*data)(void *ctx, void *cookie, uint64_t offset, const void *data, uint64_t n,
+    int (*data)(void *ctx, uint64_t id, uint64_t offset, const void *data, uint64_t n,
                 const void *digests);
     int (*flush)(void *ctx); /* may be NULL */
     void *ctx;

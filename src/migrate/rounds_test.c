@@ -480,7 +480,7 @@ struct meeting {
     uint64_t n_sent, looked_at[3];
 };
 
-static int met(void *ctx, void *cookie, uint64_t offset, const void *data, uint64_t n,
+static int met(void *ctx, uint64_t id, uint64_t offset, const void *data, uint64_t n,
                const void *digests)
 {
     struct meeting *m = ctx;
@@ -488,7 +488,7 @@ static int met(void *ctx, void *cookie, uint64_t offset, const void *data, uint6
     for (unsigned i = 0; i < 3; i++)
         if (m->n_sent == 100 * (i + 1) / 4)
             m->looked_at[i] = m->w->reads;
-    return sink_data(m->w, cookie, offset, data, n, digests);
+    return sink_data(m->w, id, offset, data, n, digests);
 }
 
 /*

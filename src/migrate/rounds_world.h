@@ -144,11 +144,11 @@ static inline int sink_call(struct world *w, struct buffer *b, uint64_t offset, 
     return w->fail_call_at && --w->fail_call_at == 0 ? -EPIPE : 0;
 }
 
-static inline int sink_data(void *ctx, void *cookie, uint64_t offset, const void *data, uint64_t n,
+static inline int sink_data(void *ctx, uint64_t id, uint64_t offset, const void *data, uint64_t n,
                             const void *digests)
 {
-    struct buffer *b = cookie;
     struct world *w = ctx;
+    struct buffer *b = &w->buffers[id];
     int r = sink_call(w, b, offset, n);
     const struct gn_page_hasher *h = &w->hasher;
     for (uint64_t at = 0; digests && at < n; at += h->page_bytes) {
@@ -189,14 +189,15 @@ static inline struct buffer *world_add(struct world *w, uint64_t bytes, bool ker
     assert_non_null(b->there);
     memset(b->there, 0xee, bytes);
     assert_int_equal(gn_page_table_create(&w->hasher, bytes, kernels, 4, &b->table), 0);
-    w->items[w->n_buffers++] = (struct gn_round_item){
+    w->items[w->n_buffers] = (struct gn_round_item){
         .table = b->table,
         .source = {.memory = source == MEMORY ? b->here : NULL,
                    .read = world_read,
                    .digest = source == DEVICE ? world_digest : NULL,
                    .ctx = b},
-        .cookie = b,
+        .id = w->n_buffers,
     };
+    w->n_buffers++;
     return b;
 }
 

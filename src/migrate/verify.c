@@ -329,14 +329,9 @@ int gn_verify_group(struct gn_page_table *t, const struct gn_page_source *source
 
     uint64_t unsent = valid & ~t->sent[g];
     uint64_t direct = unsent | host;
-    uint64_t verified = kernel & ~direct;
-    if (t->hasher->kind == GN_PAGE_HASH_NONE) {
-        direct |= verified;
-        verified = 0;
-    } else {
-        direct |= verified & ~t->hashed[g];
-        verified &= t->hashed[g];
-    }
+    const uint64_t comparable = t->hasher->kind == GN_PAGE_HASH_NONE ? 0 : t->hashed[g];
+    const uint64_t verified = kernel & ~direct & comparable;
+    direct |= kernel & ~comparable;
 
     int r = direct | verified ? verify_pages(&v, direct, verified, kernel) : 0;
     slot->stats.pages = count(valid);

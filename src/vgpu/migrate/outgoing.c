@@ -301,10 +301,9 @@ int gn_outgoing_round(struct gn_outgoing *out, enum gn_round_kind kind, uint64_t
     if (!items)
         return fail_no_memory(err);
     for (uint32_t i = 0; i < out->n; i++)
-        items[i] =
-            (struct gn_round_item){.table = out->items[i].table,
-                                   .source = out->items[i].source,
-                                   .cookie = gn_page_stream_cookie(out->items[i].object->id)};
+        items[i] = (struct gn_round_item){.table = out->items[i].table,
+                                          .source = out->items[i].source,
+                                          .id = out->items[i].object->id};
     if (kind == GN_ROUND_LIVE)
         prepare_devices(out);
     int rc =
