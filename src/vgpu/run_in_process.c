@@ -8,7 +8,6 @@
 #include "vgpu/core/serve.h"
 #include "vgpu/migrate/transfer.h"
 #include "vgpu/run.h"
-#include "vgpu/session/session_in_process.h"
 
 #include <errno.h>
 

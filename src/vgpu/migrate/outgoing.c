@@ -205,22 +205,16 @@ void gn_outgoing_goes_back(struct gn_outgoing *out, const uint64_t *ids, uint32_
     }
 }
 
-uint64_t gn_outgoing_retained(const struct gn_outgoing *out)
+struct gn_outgoing_size gn_outgoing_size(const struct gn_outgoing *out)
 {
-    uint64_t n = 0;
-    for (uint32_t i = 0; i < out->n; i++)
-        n += out->items[i].kept ? out->items[i].table->n_pages : 0;
-    return n;
-}
-
-uint32_t gn_outgoing_count(const struct gn_outgoing *out, uint64_t *ret_bytes, uint64_t *ret_pages)
-{
-    *ret_bytes = *ret_pages = 0;
+    struct gn_outgoing_size size = {.n = out->n};
     for (uint32_t i = 0; i < out->n; i++) {
-        *ret_bytes += out->items[i].bytes;
-        *ret_pages += out->items[i].table->n_pages;
+        const struct item *it = &out->items[i];
+        size.bytes += it->bytes;
+        size.pages += it->table->n_pages;
+        size.pages_kept += it->kept ? it->table->n_pages : 0;
     }
-    return out->n;
+    return size;
 }
 
 int gn_outgoing_send_gone(struct gn_outgoing *out)
@@ -260,16 +254,6 @@ static void report_progress(void *ctx, uint64_t bytes)
     gn_counter_set(&c->save_sent_bytes, gn_stream_writer_counts(out->w)->stream_bytes);
 }
 
-static void begin_progress(const struct gn_outgoing *out)
-{
-    struct gn_counters *c = out->v->counters;
-    uint64_t bytes, pages;
-    (void)gn_outgoing_count(out, &bytes, &pages);
-    gn_counter_set(&c->save_round_bytes, 0);
-    gn_counter_set(&c->save_bytes, bytes);
-    gn_counter_add(&c->save_round, 1);
-}
-
 /*
  * Prepares devices for hashing where pages will be hashed, before anything is read, so that the
  * pages read do not age meanwhile.
@@ -297,7 +281,9 @@ int gn_outgoing_round(struct gn_outgoing *out, enum gn_round_kind kind, uint64_t
     struct gn_page_stream stream;
     struct gn_page_sink sink = gn_page_stream_sink(&stream, out->w, PAGE_BYTES);
     memset(ret, 0, sizeof *ret);
-    begin_progress(out);
+    gn_counter_set(&out->v->counters->save_round_bytes, 0);
+    gn_counter_set(&out->v->counters->save_bytes, gn_outgoing_size(out).bytes);
+    gn_counter_add(&out->v->counters->save_round, 1);
     if (!items)
         return fail_no_memory(err);
     for (uint32_t i = 0; i < out->n; i++)

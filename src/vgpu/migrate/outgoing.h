@@ -39,10 +39,13 @@ int gn_outgoing_look(struct gn_outgoing *out, struct gn_vobject *const *objects,
  * retains the contents of these objects, as they came from there (delta_base.h).
  */
 void gn_outgoing_goes_back(struct gn_outgoing *out, const uint64_t *ids, uint32_t n);
-/* Number of pages, as of the last look, of objects that the destination retains. */
-uint64_t gn_outgoing_retained(const struct gn_outgoing *out);
-/* Number of objects, as of the last look, with contents to send, and their size. */
-uint32_t gn_outgoing_count(const struct gn_outgoing *out, uint64_t *ret_bytes, uint64_t *ret_pages);
+/* As of the last look: objects with contents to send, their size, and its part that the destination
+ * retains. */
+struct gn_outgoing_size {
+    uint32_t n;
+    uint64_t bytes, pages, pages_kept;
+};
+struct gn_outgoing_size gn_outgoing_size(const struct gn_outgoing *out);
 /*
  * Announce the memories that are gone, and the new ones. The objects themselves must be announced
  * before the commit.

@@ -33,6 +33,7 @@ struct gn_save {
     struct gn_worker_moved *moved;
     struct gn_outgoing *outgoing;
     struct gn_tcp_handover *session; /* NULL: no session is included */
+    uint64_t n_frames;               /* of it, written */
     struct gn_known_ids records,
         objects_announced; /* announced ones: by serial; by id, with the kind */
     struct announced {
@@ -53,15 +54,6 @@ struct gn_save {
     struct gn_vobject **kept; /* of them, those that only pending commands need */
     uint32_t n_kept;
 };
-
-static int check_obstacle(const struct gn_save *s, struct gn_error *err)
-{
-    struct gn_vgpu *v = s->v;
-    const char *why = "an interface that cannot be saved";
-    if (v->api->contents)
-        why = v->api->contents->obstacle(v, s->objects, s->n_objects);
-    return why ? gn_fail(err, EOPNOTSUPP, NULL, "it uses %s", why) : 0;
-}
 
 static uint32_t n_indices(const struct gn_vgpu *v)
 {
@@ -162,8 +154,11 @@ static int collect_state(struct gn_save *s, struct gn_error *err)
             "a program's included files are too large to keep, or there was no memory for them");
     if (rc)
         return gn_fail(err, -rc, NULL, "no memory left to collect its objects");
-    rc = check_obstacle(s, err);
-    return rc ? rc : gn_outgoing_look(s->outgoing, s->objects, s->n_objects, err);
+    const struct gn_vgpu_contents *contents = s->v->api->contents;
+    const char *obstacle = contents ? contents->obstacle(s->v, s->objects, s->n_objects)
+                                    : "an interface that cannot be saved";
+    return obstacle ? gn_fail(err, EOPNOTSUPP, NULL, "it uses %s", obstacle)
+                    : gn_outgoing_look(s->outgoing, s->objects, s->n_objects, err);
 }
 
 /* ---- writing the state */
@@ -174,13 +169,10 @@ static int by_id(const void *a, const void *b)
     return (*x)->id < (*y)->id ? -1 : (*x)->id > (*y)->id;
 }
 
-static const struct gn_vobject *find_object(const struct gn_save *s, uint64_t id)
+static bool is_live(const struct gn_save *s, uint64_t id)
 {
     const struct gn_vobject key = {.id = id}, *at = &key;
-    struct gn_vobject *const *found =
-        s->n_objects ? bsearch(&at, s->objects, s->n_objects, sizeof(struct gn_vobject *), by_id)
-                     : NULL;
-    return found ? *found : NULL;
+    return s->n_objects && bsearch(&at, s->objects, s->n_objects, sizeof at, by_id);
 }
 
 static int by_serial(const void *serial, const void *record)
@@ -198,53 +190,60 @@ static bool is_record_needed(const struct gn_save *s, uint64_t made_by)
 /* It is gone, but others were made from it. */
 static bool is_still_needed(const struct gn_save *s, const struct announced *t)
 {
-    return !find_object(s, t->id) && is_record_needed(s, t->made_by);
+    return !is_live(s, t->id) && is_record_needed(s, t->made_by);
 }
 
-/* Announces upper limits for everything written after this step. */
-static int announce_limits(struct gn_save *s, bool quiesced, uint32_t n_index)
+/* Adds the entries that come only behind a closed gate, and the bytes of their variable parts. */
+static void add_quiesced(const struct gn_save *s, uint32_t n_index, uint64_t *n, uint64_t *bytes)
 {
     struct gn_vgpu *v = s->v;
-    uint64_t pages;
-    struct gn_stream_announce most = {.n_rounds = s->n_rounds, .n_objects = s->n_objects};
-    for (uint32_t i = 0; i < s->n_announced; i++)
-        most.n_objects += is_still_needed(s, &s->announced[i]);
-    most.n_memories = gn_outgoing_count(s->outgoing, &most.memory_bytes, &pages);
-    most.entries_bytes =
-        gn_stream_writer_counts(s->w)->entries_bytes + (uint64_t)s->n_objects * ENTRY_BYTES;
-    for (uint32_t i = 0; i < s->n_now; i++)
-        if (!gn_known_find(&s->records, s->now[i]->serial))
-            most.entries_bytes +=
-                s->now[i]->n_bytes + ENTRY_BYTES + gn_build_includes_bytes(s->now[i]->files);
-    if (s->others)
-        most.entries_bytes += (uint64_t)s->n_announced * ENTRY_BYTES;
-    if (s->far)
-        most.entries_bytes += (uint64_t)GN_MAX_SEGMENTS * ENTRY_BYTES;
-    if (!quiesced)
-        return gn_stream_announce(s->w, &most);
-    if (s->file)
-        most.entries_bytes += 2 * ENTRY_BYTES + (uint64_t)v->n_devices * DEVICE_BYTES;
-    if (s->session)
-        most.entries_bytes += gn_tcp_handover_size(s->session, ENTRY_BYTES);
-    most.entries_bytes += (uint64_t)n_index * 4 + ENTRY_BYTES;
-    most.entries_bytes += s->n_kept * sizeof(struct gn_saved_retained) + ENTRY_BYTES;
+    *n += 2 + (s->file ? 2 : 0); /* the indices, the released objects; the owner, the stop */
+    *bytes += (uint64_t)n_index * 4 + s->n_kept * sizeof(struct gn_saved_retained) +
+              (s->file ? (uint64_t)v->n_devices * DEVICE_BYTES : 0) +
+              (s->session ? gn_tcp_handover_size(s->session, ENTRY_BYTES) : 0);
     pthread_mutex_lock(&v->lock);
     for (uint32_t c = 0; c < GN_ARRAY_SIZE(v->event_chunks); c++)
         for (uint32_t i = 0; v->event_chunks[c] && i < GN_OBJECT_CHUNK; i++) {
             const struct gn_vevent *e = &v->event_chunks[c][i];
-            most.entries_bytes += e->state == GN_EVENT_PENDING || e->error ? ENTRY_BYTES : 0;
+            *n += e->state == GN_EVENT_PENDING || e->error;
             for (const struct gn_list *l = e->watches.next; l != &e->watches; l = l->next)
-                most.entries_bytes += ENTRY_BYTES;
+                (*n)++;
         }
     for (uint32_t i = 0; i < v->n_devices; i++)
         gn_list_for_each(q, &v->devices[i].queues, struct gn_vqueue, link)
             gn_list_for_each(c, &q->pending, const struct gn_command, link)
         {
-            most.entries_bytes += ENTRY_BYTES + c->n_bytes + (uint64_t)c->n_waits * 4;
+            (*n)++;
+            *bytes += c->n_bytes + (uint64_t)c->n_waits * 4;
             for (uint32_t b = 0; b < c->n_blobs; b++)
-                most.entries_bytes += c->blob_bytes[b] + 8;
+                *bytes += c->blob_bytes[b] + 8;
         }
     pthread_mutex_unlock(&v->lock);
+}
+
+/* Announces upper limits for everything written after this step. */
+static int announce_limits(struct gn_save *s, bool quiesced, uint32_t n_index)
+{
+    const struct gn_outgoing_size contents = gn_outgoing_size(s->outgoing);
+    struct gn_stream_announce most = {.memory_bytes = contents.bytes,
+                                      .entries_bytes = gn_stream_writer_counts(s->w)->entries_bytes,
+                                      .n_objects = s->n_objects,
+                                      .n_memories = contents.n,
+                                      .n_rounds = s->n_rounds};
+    uint64_t n = s->n_objects, bytes = 0; /* entries to come, and their variable parts */
+    for (uint32_t i = 0; i < s->n_announced; i++)
+        most.n_objects += is_still_needed(s, &s->announced[i]);
+    for (uint32_t i = 0; i < s->n_now; i++) {
+        if (gn_known_find(&s->records, s->now[i]->serial))
+            continue;
+        n++;
+        bytes += s->now[i]->n_bytes + gn_build_includes_bytes(s->now[i]->files);
+    }
+    n += s->others ? s->n_announced : 0;
+    n += s->far ? GN_MAX_SEGMENTS : 0;
+    if (quiesced)
+        add_quiesced(s, n_index, &n, &bytes);
+    most.entries_bytes += n * ENTRY_BYTES + bytes;
     return gn_stream_announce(s->w, &most);
 }
 
@@ -292,25 +291,14 @@ static int write_segments(struct gn_save *s)
     return rc;
 }
 
-struct frame_writer {
-    struct gn_stream_writer *w;
-    uint64_t n;
-};
-
 static int write_frame(void *ctx, const struct gn_frame *f)
 {
-    struct frame_writer *t = ctx;
+    struct gn_save *s = ctx;
     const struct gn_saved_link state = {.op = f->op, .seq = f->seq};
-    (void)gn_stream_entry_begin(t->w, GN_STREAM_SESSION, t->n++, GN_SAVED_LINK, NULL, 0);
-    (void)gn_stream_part(t->w, GN_PART_STATE, &state, sizeof state);
-    (void)gn_stream_part(t->w, GN_PART_API, f->payload, f->n_payload);
-    return gn_stream_entry_end(t->w);
-}
-
-static int write_session(const struct gn_save *s)
-{
-    struct frame_writer t = {.w = s->w};
-    return s->session ? gn_tcp_handover_send(s->session, write_frame, &t) : 0;
+    (void)gn_stream_entry_begin(s->w, GN_STREAM_SESSION, s->n_frames++, GN_SAVED_LINK, NULL, 0);
+    (void)gn_stream_part(s->w, GN_PART_STATE, &state, sizeof state);
+    (void)gn_stream_part(s->w, GN_PART_API, f->payload, f->n_payload);
+    return gn_stream_entry_end(s->w);
 }
 
 /*
@@ -326,7 +314,7 @@ static int write_gone(struct gn_save *s, bool lingering_too)
         return -ENOMEM;
     for (uint32_t i = 0; i < s->n_announced; i++) {
         const struct announced t = s->announced[i];
-        if (find_object(s, t.id) || (!lingering_too && is_still_needed(s, &t))) {
+        if (is_live(s, t.id) || (!lingering_too && is_still_needed(s, &t))) {
             s->announced[left++] = t;
             continue;
         }
@@ -458,7 +446,8 @@ static int write_state(struct gn_save *s, bool quiesced)
     if (!rc && quiesced && s->file)
         rc = write_description(s);
     rc = rc ? rc : write_segments(s);
-    rc = rc ? rc : write_session(s);
+    if (!rc && s->session)
+        rc = gn_tcp_handover_send(s->session, write_frame, s);
     rc = rc ? rc : gn_outgoing_send_gone(s->outgoing);
     rc = rc ? rc : write_gone(s, false);
     rc = rc ? rc : write_records(s);
@@ -476,10 +465,13 @@ static int write_state(struct gn_save *s, bool quiesced)
     return rc ? rc : gn_outgoing_send_new(s->outgoing);
 }
 
-int gn_save_for_others(struct gn_save *s, struct gn_error *err)
+int gn_save_answered(struct gn_save *s, bool others, const uint64_t *ids, uint32_t n,
+                     struct gn_error *err)
 {
-    s->others = true;
-    if (s->n_rounds > 1)
+    if (n)
+        gn_outgoing_goes_back(s->outgoing, ids, n);
+    s->others = others;
+    if (!others || s->n_rounds > 1)
         return 0;
     /*
      * A round without pages, so that the destination reports when it has made everything before it.
@@ -491,11 +483,6 @@ int gn_save_for_others(struct gn_save *s, struct gn_error *err)
     rc = rc ? rc : gn_stream_flush(s->w);
     s->n_steps++;
     return end_step(s, rc, err);
-}
-
-void gn_save_goes_back(struct gn_save *s, const uint64_t *ids, uint32_t n)
-{
-    gn_outgoing_goes_back(s->outgoing, ids, n);
 }
 
 int gn_save_ahead(struct gn_save *s, struct gn_error *err)
@@ -557,7 +544,6 @@ bool gn_save_is_behind(struct gn_save *s)
 int gn_save_rest(struct gn_save *s, struct gn_error *err)
 {
     struct gn_round_stats stats;
-    uint64_t bytes;
     int rc = collect_state(s, err);
     if (!rc && s->far && s->how->flags & GN_WORKER_SAVE_STOP &&
         (rc = gn_tcp_handover_new(s->v, gn_route(s->how->route), &s->session)))
@@ -570,12 +556,13 @@ int gn_save_rest(struct gn_save *s, struct gn_error *err)
         rc = gn_stream_commit(s->w);
     if (!rc) {
         const struct gn_stream_counts *counts = gn_stream_writer_counts(s->w);
+        const struct gn_outgoing_size contents = gn_outgoing_size(s->outgoing);
         struct gn_worker_moved *moved = s->moved;
-        (void)gn_outgoing_count(s->outgoing, &bytes, &moved->pages_total);
         moved->bytes = counts->stream_bytes;
         moved->pages = counts->pages;
         moved->pages_zero = counts->pages_zero;
-        moved->pages_kept = gn_outgoing_retained(s->outgoing);
+        moved->pages_total = contents.pages;
+        moved->pages_kept = contents.pages_kept;
         moved->pages_stop = stats.sent_pages + stats.verify.zero;
         moved->sampled = stats.verify.sampled;
         moved->hashed = stats.verify.hashed;

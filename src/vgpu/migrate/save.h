@@ -168,15 +168,12 @@ int gn_save_new(struct gn_vgpu *v, struct gn_stream_writer *w, const struct gn_w
  */
 int gn_save_begin(struct gn_save *s, struct gn_error *err);
 /*
- * The devices differ: objects are announced once more at the end, and everything but contents is
- * sent in advance even if contents are not (n_ahead 0).
+ * The destination's answer to the devices. It retains the memories of these n ids, which came from
+ * there (outgoing.h). others: its devices differ: objects are announced once more at the end, and
+ * everything but contents is sent in advance even if contents are not (n_ahead 0).
  */
-int gn_save_for_others(struct gn_save *s, struct gn_error *err);
-/*
- * Call it after the devices and before everything else: the destination retains these memories,
- * which came from there (outgoing.h).
- */
-void gn_save_goes_back(struct gn_save *s, const uint64_t *ids, uint32_t n);
+int gn_save_answered(struct gn_save *s, bool others, const uint64_t *ids, uint32_t n,
+                     struct gn_error *err);
 /*
  * Sends one round in advance; any number of times. The first call waits at most the drain timeout
  * for the commands that the driver has.

@@ -40,21 +40,16 @@ static int save_watches(struct gn_stream_writer *w, uint32_t index, const struct
     return rc;
 }
 
-static int save_each_event(struct gn_vgpu *v, struct gn_stream_writer *w,
-                           int (*save)(struct gn_stream_writer *, uint32_t,
-                                       const struct gn_vevent *))
-{
-    int rc = 0;
-    for (uint32_t c = 0; c < GN_ARRAY_SIZE(v->event_chunks); c++)
-        for (uint32_t i = 0; v->event_chunks[c] && i < GN_OBJECT_CHUNK && !rc; i++)
-            rc = save(w, c * GN_OBJECT_CHUNK + i, &v->event_chunks[c][i]);
-    return rc;
-}
-
 int gn_events_save(struct gn_vgpu *v, struct gn_stream_writer *w)
 {
-    int rc = save_each_event(v, w, save_event);
-    return rc ? rc : save_each_event(v, w, save_watches);
+    int rc = 0;
+    /* All events come before the first watch. */
+    for (int watches = 0; watches < 2; watches++)
+        for (uint32_t c = 0; c < GN_ARRAY_SIZE(v->event_chunks); c++)
+            for (uint32_t i = 0; v->event_chunks[c] && i < GN_OBJECT_CHUNK && !rc; i++)
+                rc = (watches ? save_watches : save_event)(w, c * GN_OBJECT_CHUNK + i,
+                                                           &v->event_chunks[c][i]);
+    return rc;
 }
 
 static int restore_watch(struct gn_vgpu *v, const struct gn_stream_entry *e,

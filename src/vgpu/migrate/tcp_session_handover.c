@@ -27,6 +27,7 @@
 
 #include "link/frame.h"
 #include "link/worker_wire.h"
+#include "stream/hash.h"
 #include "vgpu/migrate/save.h"
 
 #include <errno.h>
@@ -37,8 +38,6 @@
 #define PAGE_BYTES 4096u
 #define RUN_BYTES  (12u * PAGE_BYTES) /* in one frame */
 _Static_assert(GN_MSG_MAX_BYTES <= RUN_BYTES, "a held message is one frame");
-
-static const unsigned char zeros[PAGE_BYTES];
 
 struct home {
     const unsigned char *base;
@@ -76,31 +75,23 @@ static int find_homes(struct gn_vgpu *v, struct homes *ret)
     return 0;
 }
 
+static int by_place(const void *page, const void *home)
+{
+    const unsigned char *at = page;
+    const struct home *h = home;
+    return at < h->base ? -1 : at >= h->base + h->bytes;
+}
+
 /* The number of bytes from this page on, in whole pages, that belong to an object. */
 static uint64_t home_bytes(const struct homes *h, const unsigned char *page)
 {
-    uint32_t low = 0, high = h->n;
-    while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-        if (h->all[middle].base <= page)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    const struct home *home = low ? &h->all[low - 1] : NULL;
-    return home && home->base + home->bytes > page
-               ? (uint64_t)(home->base + home->bytes - page) / PAGE_BYTES * PAGE_BYTES
-               : 0;
+    const struct home *home = h->n ? bsearch(page, h->all, h->n, sizeof *home, by_place) : NULL;
+    return home ? (uint64_t)(home->base + home->bytes - page) / PAGE_BYTES * PAGE_BYTES : 0;
 }
 
 static uint32_t run_bytes(uint32_t left)
 {
     return left < RUN_BYTES ? left : RUN_BYTES;
-}
-
-static bool is_zero(const unsigned char *page)
-{
-    return memcmp(page, zeros, PAGE_BYTES) == 0;
 }
 
 /* A frame to be sent: its head, and bytes that stay in their place. */
@@ -168,7 +159,8 @@ static int find_runs(struct gn_tcp_handover *h, uint32_t segment, uint64_t at, u
     while (at < end && !rc) {
         const uint64_t skip = home_bytes(&h->homes, base + at);
         uint64_t n = 0;
-        while (!skip && n < RUN_BYTES && at + n < end && !is_zero(base + at + n) &&
+        while (!skip && n < RUN_BYTES && at + n < end &&
+               !gn_stream_all_zero(base + at + n, PAGE_BYTES) &&
                !home_bytes(&h->homes, base + at + n))
             n += PAGE_BYTES;
         if (n)

@@ -12,7 +12,6 @@
 #include "link/frame.h"
 #include "link/worker_wire.h"
 #include "link/tcp.h"
-#include "vgpu/migrate/released_objects.h"
 #include "vgpu/migrate/retained.h"
 #include "vgpu/migrate/route.h"
 #include "vgpu/migrate/save.h"
@@ -297,7 +296,7 @@ int gn_vgpu_receive(struct gn_vgpu *v, int rc)
     return rc;
 }
 
-static void resume_as_owner(struct gn_vgpu *v)
+void gn_transfer_resume_as_owner(struct gn_vgpu *v)
 {
     GN_FAULT("load-go");
     if (v->counters_there) {
@@ -316,11 +315,3 @@ static void resume_as_owner(struct gn_vgpu *v)
     (void)gn_vgpu_change_state(&v->life, GN_VGPU_ARRIVING, GN_VGPU_OWNED);
     gn_gate_open(v);
 }
-
-const struct gn_vgpu_migration_ops gn_vgpu_migration = {
-    .outbound = gn_transfer_save,
-    .resume = gn_transfer_resume,
-    .resume_as_owner = resume_as_owner,
-    .drop_home_events = gn_released_objects_leave,
-    .remove_objects = gn_retained_remove_objects,
-};

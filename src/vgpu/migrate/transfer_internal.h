@@ -28,9 +28,7 @@ int gn_transfer_start_tls(struct gn_tcp *tcp, bool server, const void *name, con
                           uint32_t timeout_ms, struct gn_error *err);
 /* The stream's end at a connection, which stays the caller's. */
 struct gn_stream_fd gn_transfer_stream(struct gn_tcp *tcp, uint32_t stall_ms);
-/* Starts the thread that saves; takes fd. Reports a failure itself. The control thread. */
-void gn_transfer_save(struct gn_vgpu *v, int fd, const struct gn_worker_save *how);
-/* The migration failed: the source continues. The control thread. */
-void gn_transfer_resume(struct gn_vgpu *v);
+/* gantryd commits: the destination continues. The control thread. */
+void gn_transfer_resume_as_owner(struct gn_vgpu *v);
 
 #endif

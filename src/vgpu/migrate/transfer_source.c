@@ -15,6 +15,7 @@
 #include "link/tcp.h"
 #include "link/tls.h"
 #include "vgpu/migrate/acks.h"
+#include "vgpu/migrate/released_objects.h"
 #include "vgpu/migrate/route.h"
 #include "vgpu/migrate/retained.h"
 #include "vgpu/migrate/save.h"
@@ -131,13 +132,6 @@ static int hand_over_tcp_session(struct gn_vgpu *v, struct outbound *a)
                                   sizeof last);
 }
 
-/* Hands over the parts that changed until the end: the ring's position, stdout and stderr. */
-static int hand_over_position(struct gn_vgpu *v, struct outbound *a)
-{
-    return a->route->copies_memory ? hand_over_tcp_session(v, a)
-                                   : gn_worker_hand_position(a->to.fd, v->ring.head);
-}
-
 /* Waits until the destination has made all steps so far. */
 static int await_steps(struct outbound *a, struct gn_error *err)
 {
@@ -163,14 +157,10 @@ static int negotiate_devices(struct outbound *a, struct gn_error *err)
     if (!rc)
         rc = gn_acks_fits(&a->acks, GN_TRANSFER_STALL_MS, &others, goes_back ? &kept : NULL,
                           &n_kept, err);
-    if (!rc && n_kept)
-        gn_save_goes_back(a->save, kept, n_kept);
+    if (!rc)
+        rc = gn_save_answered(a->save, others, kept, n_kept, err);
     free(kept);
-    if (!rc && others)
-        rc = gn_save_for_others(a->save, err);
-    if (!rc && others)
-        rc = await_steps(a, err);
-    return rc;
+    return rc ? rc : await_steps(a, err);
 }
 
 /* Sends as many rounds before the gate closes as were requested. */
@@ -324,8 +314,11 @@ static int save_and_hand_over(struct gn_vgpu *v, struct outbound *a, struct gn_e
     if (!rc && a->file)
         rc = fail_over(gn_chunks_flush(&chunks), "the file's contents", err);
     GN_FAULT("move-told");
+    /* The parts that changed until the end: the ring's position, stdout and stderr. */
     if (!rc && !a->file)
-        rc = fail_over(hand_over_position(v, a), "the program's session", err);
+        rc = fail_over(a->route->copies_memory ? hand_over_tcp_session(v, a)
+                                               : gn_worker_hand_position(a->to.fd, v->ring.head),
+                       "the program's session", err);
     a->moved.driver_stays = v->session->in_program && v->driver_stays;
     gn_save_free(a->save);
     gn_stream_writer_destroy(w);
@@ -360,7 +353,8 @@ static void drop_retained(struct gn_vgpu *v)
     v->retained = 0;
 }
 
-void gn_transfer_resume(struct gn_vgpu *v)
+/* The migration failed: the source continues. The control thread. */
+static void resume(struct gn_vgpu *v)
 {
     drop_retained(v);
     (void)gn_vgpu_change_state(&v->life, GN_VGPU_SAVED, GN_VGPU_OWNED);
@@ -431,7 +425,8 @@ static void *run_outbound(void *arg)
     return NULL;
 }
 
-void gn_transfer_save(struct gn_vgpu *v, int fd, const struct gn_worker_save *how)
+/* Starts the thread that saves; takes fd. Reports a failure itself. The control thread. */
+static void start_outbound(struct gn_vgpu *v, int fd, const struct gn_worker_save *how)
 {
     struct gn_worker_moved moved = {0};
     struct gn_error err;
@@ -463,3 +458,11 @@ void gn_transfer_save(struct gn_vgpu *v, int fd, const struct gn_worker_save *ho
     gn_fd_close(fd);
     free(a);
 }
+
+const struct gn_vgpu_migration_ops gn_vgpu_migration = {
+    .outbound = start_outbound,
+    .resume = resume,
+    .resume_as_owner = gn_transfer_resume_as_owner,
+    .drop_home_events = gn_released_objects_leave,
+    .remove_objects = gn_retained_remove_objects,
+};

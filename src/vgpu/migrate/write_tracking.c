@@ -102,10 +102,9 @@ struct gn_page_table *gn_writes_turn_back(struct gn_vgpu *v, struct gn_writes *w
     pthread_mutex_lock(&v->writes_lock);
     struct gn_page_table *fresh = w->tables[GN_FOLLOWED_OUT], *t = w->tables[GN_FOLLOWED_BACK];
     w->tables[GN_FOLLOWED_OUT] = t;
-    w->tables[GN_FOLLOWED_BACK] = NULL;
+    w->tables[GN_FOLLOWED_BACK] = fresh;
     pthread_mutex_unlock(&v->writes_lock);
-    gn_page_table_destroy(fresh);
-    gn_writes_unref(w);
+    gn_writes_unfollow(v, w, GN_FOLLOWED_BACK);
     return t;
 }
 
