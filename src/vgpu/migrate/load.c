@@ -266,13 +266,13 @@ static int release_kept(struct load *l, struct gn_error *err)
         struct gn_vobject *o = k->kind <= UINT16_MAX && gn_known_find(&l->live, k->id)
                                    ? gn_object_get(l->v, k->id, (uint16_t)k->kind, &lie)
                                    : NULL;
-        if (!o || (k->event != GN_NO_EVENT && !gn_event_at(l->v->events, k->event))) {
-            gn_object_unref(o);
-            return gn_fail(err, EBADMSG, NULL, "pending commands keep an object that never came");
-        }
-        l->v->api->contents->leave_by(o, k->event);
+        const bool good = o && (k->event == GN_NO_EVENT || gn_event_at(l->v->events, k->event));
+        if (good)
+            l->v->api->contents->leave_by(o, k->event);
         gn_object_unref(o);
         gn_known_remove(&l->live, k->id);
+        if (!good)
+            return gn_fail(err, EBADMSG, NULL, "pending commands keep an object that never came");
     }
     return 0;
 }

@@ -41,8 +41,6 @@ struct gn_outgoing {
     struct item *items;
     uint32_t n, capacity;
     struct gn_known_ids places; /* indices in `items`, by the object's id */
-    struct gn_stream_gone *gone;
-    uint32_t n_gone, gone_capacity;
 };
 
 int gn_outgoing_hashers_init(struct gn_page_hasher ret[2], struct gn_error *err)
@@ -104,7 +102,6 @@ void gn_outgoing_free(struct gn_outgoing *out)
     gn_outgoing_hashers_fini(out->own);
     gn_known_fini(&out->places);
     free(out->items);
-    free(out->gone);
     free(out);
 }
 
@@ -141,26 +138,6 @@ static int add_item(struct gn_outgoing *out, struct gn_vobject *o, uint64_t byte
     return 0;
 }
 
-/* The last item moves into the free place. */
-static int drop_item(struct gn_outgoing *out, uint32_t at)
-{
-    const uint64_t id = out->items[at].object->id;
-    if (out->items[at].reported) {
-        struct gn_stream_gone *gone =
-            gn_array_reserve(out->gone, out->n_gone, &out->gone_capacity, sizeof *gone);
-        if (!gone)
-            return -ENOMEM;
-        out->gone = gone;
-        gone[out->n_gone++] = (struct gn_stream_gone){.id = id, .what = GN_STREAM_GONE_MEMORY};
-    }
-    stop_sending(out, &out->items[at]);
-    gn_known_remove(&out->places, id);
-    out->items[at] = out->items[--out->n];
-    if (at < out->n)
-        *gn_known_find(&out->places, out->items[at].object->id) = at;
-    return 0;
-}
-
 int gn_outgoing_look(struct gn_outgoing *out, struct gn_vobject *const *objects, uint32_t n,
                      struct gn_error *err)
 {
@@ -176,9 +153,6 @@ int gn_outgoing_look(struct gn_outgoing *out, struct gn_vobject *const *objects,
         else if (out->v->api->contents->look(out->v, objects[i], out->homes, &bytes, &writes))
             rc = add_item(out, objects[i], bytes, writes, err);
     }
-    for (uint32_t i = out->n; i-- && !rc;)
-        if (!out->items[i].here && drop_item(out, i))
-            rc = fail_no_memory(err);
     return rc;
 }
 
@@ -219,9 +193,27 @@ struct gn_outgoing_size gn_outgoing_size(const struct gn_outgoing *out)
 
 int gn_outgoing_send_gone(struct gn_outgoing *out)
 {
-    uint32_t n = out->n_gone;
-    out->n_gone = 0;
-    return gn_stream_put_gone(out->w, out->gone, n);
+    struct gn_stream_gone *gone = calloc(out->n ? out->n : 1, sizeof *gone);
+    uint32_t n = 0;
+    if (!gone)
+        return -ENOMEM;
+    for (uint32_t i = out->n; i--;) {
+        struct item *it = &out->items[i];
+        const uint64_t id = it->object->id;
+        if (it->here)
+            continue;
+        if (it->reported)
+            gone[n++] = (struct gn_stream_gone){.id = id, .what = GN_STREAM_GONE_MEMORY};
+        stop_sending(out, it);
+        gn_known_remove(&out->places, id);
+        /* The last item moves into the free place. */
+        *it = out->items[--out->n];
+        if (i < out->n)
+            *gn_known_find(&out->places, it->object->id) = i;
+    }
+    const int rc = gn_stream_put_gone(out->w, gone, n);
+    free(gone);
+    return rc;
 }
 
 int gn_outgoing_send_new(struct gn_outgoing *out)

@@ -31,7 +31,10 @@ int gn_outgoing_new(struct gn_vgpu *v, struct gn_stream_writer *w, bool homes,
 /* Stops all tracking; the program's objects are as before. NULL: no effect. */
 void gn_outgoing_free(struct gn_outgoing *out);
 
-/* Sets the objects that exist now; the caller holds them. */
+/*
+ * Sets the objects that exist now; the caller holds them. Others are held and counted until
+ * gn_outgoing_send_gone.
+ */
 int gn_outgoing_look(struct gn_outgoing *out, struct gn_vobject *const *objects, uint32_t n,
                      struct gn_error *err);
 /*
