@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds released objects that pending commands still need; see released_objects.h. Called by the
+ * Finds released objects that pending commands still need; see save.h. Called by the
  * saving thread, and by the thread that leaves a vGPU. It holds the vGPU's lock during a walk and
  * never calls the driver.
  */
-#include "vgpu/migrate/released_objects.h"
 
 #include "base/array.h"
 #include "vgpu/migrate/save.h"

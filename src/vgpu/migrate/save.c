@@ -13,7 +13,6 @@
 #include "link/worker_wire.h"
 #include "stream/known.h"
 #include "vgpu/core/build_includes.h"
-#include "vgpu/migrate/released_objects.h"
 #include "vgpu/migrate/outgoing.h"
 #include "vgpu/migrate/route.h"
 #include "vgpu/migrate/tcp_session_handover.h"

@@ -26,7 +26,7 @@ enum gn_saved_kind {
     GN_SAVED_SEGMENT = 4,
     /*
      * GN_PART_STATE: array of struct gn_saved_retained: objects that only pending commands need
-     * (released_objects.h)
+     * (released_objects.c)
      */
     GN_SAVED_RETAINED = 5,
     /*
@@ -205,7 +205,28 @@ int gn_vgpu_load(struct gn_vgpu *v, struct gn_stream_reader *r, struct gn_error 
  */
 void gn_vgpu_ack(struct gn_vgpu *v, uint16_t op, uint32_t number);
 
-/* saved_events.c, saved_commands.c. The caller does not hold vgpu->lock. */
+/* ---- released_objects.c */
+
+/*
+ * Objects that the program has released and that pending commands still need, such as a kernel
+ * released after its launch. No handle names them any more, and another object may have their
+ * index. They migrate with the commands, and end with them. So do the objects that such an object
+ * holds (gn_object_hold): the whole buffer of a sub-buffer, the objects of recorded commands.
+ */
+
+/*
+ * Collects each of them once, held until gn_objects_put. Also called before the stop: an object
+ * made again must come before the object that has its index now. Returns 0 or -ENOMEM. Any thread
+ * of the vGPU, at any time.
+ */
+int gn_released_objects_gather(struct gn_vgpu *v, struct gn_vobject ***ret, uint32_t *ret_n);
+/*
+ * The vGPU has moved: this process no longer reports the end of their homes. Behind a closed gate.
+ */
+void gn_released_objects_leave(struct gn_vgpu *v);
+
+/* ---- saved_events.c, saved_commands.c. The caller does not hold vgpu->lock. */
+
 int gn_events_save(struct gn_vgpu *v, struct gn_stream_writer *w);
 int gn_event_restore(struct gn_vgpu *v, const struct gn_stream_entry *e);
 int gn_commands_save(struct gn_vgpu *v, struct gn_stream_writer *w);
