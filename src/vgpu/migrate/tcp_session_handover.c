@@ -44,51 +44,6 @@ struct home {
     uint64_t bytes;
 };
 
-struct homes {
-    struct home *all; /* sorted by address */
-    uint32_t n, capacity;
-};
-
-static int by_base(const void *a, const void *b)
-{
-    const struct home *x = a, *y = b;
-    return x->base < y->base ? -1 : x->base > y->base;
-}
-
-static int find_homes(struct gn_vgpu *v, struct homes *ret)
-{
-    struct gn_vobject *o;
-    for (uint32_t at = 0; (o = gn_object_next(v, &at)); at++) {
-        struct home home;
-        const void *base = v->api->contents->home(v, o, &home.bytes);
-        if (!base)
-            continue;
-        struct home *all = gn_array_reserve(ret->all, ret->n, &ret->capacity, sizeof *all);
-        if (!all)
-            return -ENOMEM;
-        ret->all = all;
-        home.base = base;
-        ret->all[ret->n++] = home;
-    }
-    if (ret->n)
-        qsort(ret->all, ret->n, sizeof *ret->all, by_base);
-    return 0;
-}
-
-static int by_place(const void *page, const void *home)
-{
-    const unsigned char *at = page;
-    const struct home *h = home;
-    return at < h->base ? -1 : at >= h->base + h->bytes;
-}
-
-/* The number of bytes from this page on, in whole pages, that belong to an object. */
-static uint64_t home_bytes(const struct homes *h, const unsigned char *page)
-{
-    const struct home *home = h->n ? bsearch(page, h->all, h->n, sizeof *home, by_place) : NULL;
-    return home ? (uint64_t)(home->base + home->bytes - page) / PAGE_BYTES * PAGE_BYTES : 0;
-}
-
 static uint32_t run_bytes(uint32_t left)
 {
     return left < RUN_BYTES ? left : RUN_BYTES;
@@ -110,10 +65,51 @@ struct gn_tcp_handover {
     struct gn_vgpu *v;
     struct gn_worker_hand_tcp far;
     struct gn_out_retained said;
-    struct homes homes;
+    struct home *homes; /* sorted by address */
+    uint32_t n_homes, homes_capacity;
     struct part *parts;
     uint32_t n, capacity;
 };
+
+static int by_base(const void *a, const void *b)
+{
+    const struct home *x = a, *y = b;
+    return x->base < y->base ? -1 : x->base > y->base;
+}
+
+static int find_homes(struct gn_tcp_handover *h)
+{
+    struct gn_vobject *o;
+    for (uint32_t at = 0; (o = gn_object_next(h->v, &at)); at++) {
+        struct home home = {0};
+        home.base = h->v->api->contents->home(h->v, o, &home.bytes);
+        if (!home.base)
+            continue;
+        struct home *all = gn_array_reserve(h->homes, h->n_homes, &h->homes_capacity, sizeof *all);
+        if (!all)
+            return -ENOMEM;
+        h->homes = all;
+        h->homes[h->n_homes++] = home;
+    }
+    if (h->n_homes)
+        qsort(h->homes, h->n_homes, sizeof *h->homes, by_base);
+    return 0;
+}
+
+static int by_place(const void *page, const void *home)
+{
+    const unsigned char *at = page;
+    const struct home *h = home;
+    return at < h->base ? -1 : at >= h->base + h->bytes;
+}
+
+/* The number of bytes from this page on, in whole pages, that belong to an object. */
+static uint64_t home_bytes(const struct gn_tcp_handover *h, const unsigned char *page)
+{
+    const struct home *home =
+        h->n_homes ? bsearch(page, h->homes, h->n_homes, sizeof *home, by_place) : NULL;
+    return home ? (uint64_t)(home->base + home->bytes - page) / PAGE_BYTES * PAGE_BYTES : 0;
+}
 
 static int add_part(struct gn_tcp_handover *h, const struct part *part)
 {
@@ -157,11 +153,10 @@ static int find_runs(struct gn_tcp_handover *h, uint32_t segment, uint64_t at, u
     const unsigned char *base = h->v->segments[segment].base;
     int rc = 0;
     while (at < end && !rc) {
-        const uint64_t skip = home_bytes(&h->homes, base + at);
+        const uint64_t skip = home_bytes(h, base + at);
         uint64_t n = 0;
         while (!skip && n < RUN_BYTES && at + n < end &&
-               !gn_stream_all_zero(base + at + n, PAGE_BYTES) &&
-               !home_bytes(&h->homes, base + at + n))
+               !gn_stream_all_zero(base + at + n, PAGE_BYTES) && !home_bytes(h, base + at + n))
             n += PAGE_BYTES;
         if (n)
             rc = add_area(h, segment, at, (uint32_t)n);
@@ -259,7 +254,7 @@ static int find_parts(struct gn_tcp_handover *s, const struct gn_route *route)
         s->far.first = s->said.first;
         s->far.acknowledged = s->said.acknowledged;
     }
-    if (!rc && !route->session_from_program && !(rc = find_homes(s->v, &s->homes)))
+    if (!rc && !route->session_from_program && !(rc = find_homes(s)))
         rc = find_areas(s);
     if (!rc)
         rc = add_results(s);
@@ -311,7 +306,7 @@ void gn_tcp_handover_free(struct gn_tcp_handover *s)
     if (!s)
         return;
     gn_out_retained_fini(&s->said);
-    free(s->homes.all);
+    free(s->homes);
     free(s->parts);
     free(s);
 }
