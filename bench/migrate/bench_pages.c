@@ -221,7 +221,7 @@ static void precopy_row(struct pages *p, struct pages *unhashed, uint64_t bytes_
         double t[2];
         for (unsigned k = 0; k < 2; k++) {
             bool hashed = k == i % 2;
-            gn_page_table_forget((hashed ? p : unhashed)->table);
+            pages_forget(hashed ? p : unhashed);
             t[hashed] = (double)timed_round(one, hashed ? p : unhashed, live, &line, &s);
             sum[hashed] += t[hashed] / pairs / (double)p->n;
         }

@@ -120,31 +120,26 @@ void tracked_again(struct tracked *t)
     }
 }
 
-static int find_data(void *ctx, void *cookie, uint64_t offset, const void *data, uint64_t n,
+static int find_data(void *ctx, uint64_t id, uint64_t offset, const void *data, uint64_t n,
                      const void *digests)
 {
-    memset((unsigned char *)cookie + offset / PAGE, 1, (n + PAGE - 1) / PAGE);
+    memset(((unsigned char **)ctx)[id] + offset / PAGE, 1, (n + PAGE - 1) / PAGE);
     return 0;
-}
-
-static int find_zero(void *ctx, void *cookie, uint64_t offset, uint64_t n)
-{
-    return find_data(ctx, cookie, offset, NULL, n, NULL);
 }
 
 /* How many pages that have changed lie side by side, in the mean; 0 when none has. */
 static double run_length(struct gn_rounds *r, struct tracked *t)
 {
-    const struct gn_page_sink find = {.data = find_data, .zero = find_zero};
+    unsigned char *found[MOST_BUFFERS]; /* a byte a page */
+    const struct gn_page_sink find = {.data = find_data, .ctx = found};
     const struct gn_round_options stop = {.kind = GN_ROUND_STOP, .sample = GN_SAMPLE_OFF};
     struct gn_round_stats s;
-    unsigned char *found[MOST_BUFFERS]; /* a byte a page */
     uint64_t pages = 0, runs = 0;
     for (size_t i = 0; i < t->n; i++) {
         found[i] = calloc(t->items[i].table->n_pages, 1);
         if (!found[i])
             die("out of memory");
-        t->items[i].cookie = found[i];
+        t->items[i].id = i;
     }
     tracked_again(t);
     need(gn_rounds_run(r, &stop, t->items, t->n, &find, &s, NULL), "a round failed");
@@ -153,7 +148,6 @@ static double run_length(struct gn_rounds *r, struct tracked *t)
             pages += found[i][k];
             runs += found[i][k] && (!k || !found[i][k - 1]);
         }
-        t->items[i].cookie = NULL;
         free(found[i]);
     }
     tracked_again(t);

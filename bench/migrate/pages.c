@@ -41,13 +41,8 @@ static double draw_part(void)
     return (double)(draw() >> 11) / (double)(UINT64_C(1) << 53);
 }
 
-static int none_data(void *ctx, void *cookie, uint64_t offset, const void *data, uint64_t n,
+static int none_data(void *ctx, uint64_t id, uint64_t offset, const void *data, uint64_t n,
                      const void *digests)
-{
-    return 0;
-}
-
-static int none_zero(void *ctx, void *cookie, uint64_t offset, uint64_t n)
 {
     return 0;
 }
@@ -55,7 +50,7 @@ static int none_zero(void *ctx, void *cookie, uint64_t offset, uint64_t n)
 void line_none(struct line *l)
 {
     memset(l, 0, sizeof *l);
-    l->sink = (struct gn_page_sink){.data = none_data, .zero = none_zero, .ctx = l};
+    l->sink = (struct gn_page_sink){.data = none_data, .ctx = l};
 }
 
 static void sleep_until(uint64_t ns)
@@ -66,10 +61,12 @@ static void sleep_until(uint64_t ns)
         ;
 }
 
-static int line_data(void *ctx, void *cookie, uint64_t offset, const void *data, uint64_t n,
+static int line_data(void *ctx, uint64_t id, uint64_t offset, const void *data, uint64_t n,
                      const void *digests)
 {
     struct line *l = ctx;
+    if (!data) /* pages of zeros cross the line without contents */
+        return 0;
     if (!l->now.pages)
         l->now.began_ns = gn_now_ns();
     l->now.pages += (n + PAGE - 1) / PAGE;
@@ -183,13 +180,19 @@ void pages_make(struct pages *p, uint64_t n, enum gn_page_hash_kind kind)
     p->item = (struct gn_round_item){.table = p->table, .source = {.memory = p->memory}};
 }
 
+void pages_forget(struct pages *p)
+{
+    for (uint64_t g = 0; g < p->table->n_groups; g++)
+        p->table->sent[g] = p->table->hashed[g] = 0;
+}
+
 void pages_mix(struct pages *p, struct mix mix)
 {
     struct gn_rounds *r = rounds(0);
     struct gn_round_stats s;
     struct line l;
     line_none(&l);
-    gn_page_table_forget(p->table);
+    pages_forget(p);
     timed_round(r, p, (struct gn_round_options){.kind = GN_ROUND_LIVE}, &l, &s);
     gn_rounds_destroy(r);
     memcpy(p->sent, p->table->sent, 8 * p->table->n_groups);

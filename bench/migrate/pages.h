@@ -54,6 +54,8 @@ void need(int r, const char *what);
 void hasher_make(struct gn_page_hasher *h, enum gn_page_hash_kind kind);
 
 void pages_make(struct pages *p, uint64_t n, enum gn_page_hash_kind kind);
+/* As before the first round: nothing has been sent. */
+void pages_forget(struct pages *p);
 /* Everything is sent, unhurried; then pages change. */
 void pages_mix(struct pages *p, struct mix mix);
 /* As it was right after pages_mix. */

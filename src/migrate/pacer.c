@@ -9,12 +9,6 @@
 
 #define BURST_NS UINT64_C(10000000)
 
-void gn_pacer_init(struct gn_pacer *p, uint64_t bytes_per_s, uint64_t now_ns)
-{
-    p->bytes_per_s = bytes_per_s;
-    p->free_at_ns = now_ns;
-}
-
 uint64_t gn_pacer_wait_ns(const struct gn_pacer *p, uint64_t now_ns)
 {
     return p->bytes_per_s && p->free_at_ns > now_ns ? p->free_at_ns - now_ns : 0;

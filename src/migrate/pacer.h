@@ -12,10 +12,9 @@
  */
 struct gn_pacer {
     uint64_t bytes_per_s; /* 0: no limit */
-    uint64_t free_at_ns;
+    uint64_t free_at_ns;  /* at first the time of the beginning */
 };
 
-void gn_pacer_init(struct gn_pacer *p, uint64_t bytes_per_s, uint64_t now_ns);
 /* The time to wait before the next piece may be sent; 0: none. */
 uint64_t gn_pacer_wait_ns(const struct gn_pacer *p, uint64_t now_ns);
 /* Call it for each piece of n bytes that is being sent. */

@@ -14,7 +14,7 @@ static uint64_t pump(uint64_t rate, uint64_t piece, uint64_t seconds)
 {
     struct gn_pacer p;
     uint64_t now = 5 * S, end = now + seconds * S, sent = 0;
-    gn_pacer_init(&p, rate, now);
+    p = (struct gn_pacer){.bytes_per_s = rate, .free_at_ns = now};
     while (now < end) {
         uint64_t wait = gn_pacer_wait_ns(&p, now);
         if (wait) {
@@ -54,7 +54,7 @@ static void the_rate_holds(void **state)
 static void an_idle_line_saves_up_ten_milliseconds(void **state)
 {
     struct gn_pacer p;
-    gn_pacer_init(&p, 1000000, 0);
+    p = (struct gn_pacer){.bytes_per_s = 1000000, .free_at_ns = 0};
     uint64_t now = 3600 * S, sent = 0;
     while (!gn_pacer_wait_ns(&p, now)) {
         gn_pacer_sent(&p, 1000, now);
@@ -66,7 +66,7 @@ static void an_idle_line_saves_up_ten_milliseconds(void **state)
 static void no_limit_never_waits(void **state)
 {
     struct gn_pacer p;
-    gn_pacer_init(&p, 0, 0);
+    p = (struct gn_pacer){.bytes_per_s = 0, .free_at_ns = 0};
     gn_pacer_sent(&p, UINT64_MAX, 0);
     assert_int_equal(gn_pacer_wait_ns(&p, 0), 0);
 }
@@ -74,16 +74,16 @@ static void no_limit_never_waits(void **state)
 static void extremes_do_not_wrap(void **state)
 {
     struct gn_pacer p;
-    gn_pacer_init(&p, 1, S);
+    p = (struct gn_pacer){.bytes_per_s = 1, .free_at_ns = S};
     gn_pacer_sent(&p, UINT64_MAX, S);
     assert_int_equal(p.free_at_ns, UINT64_MAX);
     gn_pacer_sent(&p, UINT64_MAX, S);
     assert_int_equal(p.free_at_ns, UINT64_MAX);
-    gn_pacer_init(&p, UINT64_MAX, S);
+    p = (struct gn_pacer){.bytes_per_s = UINT64_MAX, .free_at_ns = S};
     gn_pacer_sent(&p, 1, S);
     assert_in_range(gn_pacer_wait_ns(&p, S), 0, 1);
     /* Time that goes backwards or stands still. */
-    gn_pacer_init(&p, 1000, 100 * S);
+    p = (struct gn_pacer){.bytes_per_s = 1000, .free_at_ns = 100 * S};
     gn_pacer_sent(&p, 1000, 50 * S);
     assert_int_equal(gn_pacer_wait_ns(&p, 50 * S), 51 * S);
 }

@@ -34,7 +34,10 @@ static void digest_xxh3(const struct gn_page_hasher *h, const void *page, size_t
 static uint64_t word_at(const unsigned char *page, size_t n, size_t i)
 {
     uint64_t w = 0;
-    memcpy(&w, page + 8 * i, n - 8 * i < 8 ? n - 8 * i : 8);
+    if (i < n / 8)
+        memcpy(&w, page + 8 * i, 8);
+    else
+        memcpy(&w, page + 8 * i, n - 8 * i);
     return w;
 }
 
@@ -48,9 +51,7 @@ static void nh_words(const struct gn_page_hasher *h, const unsigned char *page, 
 {
     size_t n_words = (n + 7) / 8;
     for (size_t i = from; i < n_words; i++) {
-        uint64_t w = i < n / 8 ? 0 : word_at(page, n, i);
-        if (i < n / 8)
-            memcpy(&w, page + 8 * i, 8);
+        const uint64_t w = word_at(page, n, i);
         for (unsigned p = 0; p < GN_PAGE_NH_PASSES; p++)
             sums[p] += nh_product(w, h->key + 2 * i + 2 * p);
     }
@@ -98,79 +99,58 @@ static uint64_t splitmix(uint64_t *state)
     return z ^ z >> 31;
 }
 
-static int fill(void *buf, size_t n, uint64_t *seed)
+/* n: a multiple of 8. */
+static int fill(unsigned char *key, size_t n, uint64_t seed)
 {
-    for (size_t done = 0; done < n;) {
-        if (*seed) {
-            uint64_t word = splitmix(seed);
-            size_t piece = n - done < 8 ? n - done : 8;
-            memcpy((char *)buf + done, &word, piece);
-            done += piece;
-        } else {
-            ssize_t got = getrandom((char *)buf + done, n - done, 0);
-            if (got < 0 && errno != EINTR)
-                return -errno;
-            done += got > 0 ? (size_t)got : 0;
-        }
+    for (size_t done = 0; seed && done < n; done += 8) {
+        const uint64_t word = splitmix(&seed);
+        memcpy(key + done, &word, 8);
+    }
+    for (size_t done = 0; !seed && done < n;) {
+        const ssize_t got = getrandom(key + done, n - done, 0);
+        if (got < 0 && errno != EINTR)
+            return -errno;
+        done += got > 0 ? (size_t)got : 0;
     }
     return 0;
-}
-
-static int choose(struct gn_page_hasher *h, struct gn_error *err)
-{
-    switch (h->kind) {
-    case GN_PAGE_HASH_NONE:
-        h->digest = digest_none;
-        return 0;
-    case GN_PAGE_HASH_XXH3:
-        h->digest = digest_xxh3;
-        h->digest_bytes = 16;
-        return 0;
-    case GN_PAGE_HASH_NH:
-        h->digest = digest_nh;
-#if defined(__x86_64__)
-        if (__builtin_cpu_supports("avx2"))
-            h->digest = digest_nh_avx2;
-#endif
-        h->digest_bytes = 32;
-        return 0;
-    case GN_PAGE_HASH_OTHER:
-        break;
-    }
-    return gn_fail(err, EINVAL, "use xxh3", "unknown page hash %u", (unsigned)h->kind);
 }
 
 int gn_page_hasher_init(struct gn_page_hasher *h, enum gn_page_hash_kind kind, uint32_t page_bytes,
                         uint64_t seed, struct gn_error *err)
 {
+    static const struct {
+        void (*digest)(const struct gn_page_hasher *h, const void *page, size_t n, void *ret);
+        uint32_t bytes;
+    } kinds[] = {[GN_PAGE_HASH_NONE] = {digest_none, 0},
+                 [GN_PAGE_HASH_XXH3] = {digest_xxh3, 16},
+                 [GN_PAGE_HASH_NH] = {digest_nh, 32}};
+    static const unsigned char zeros[GN_PAGE_BYTES_MAX];
     memset(h, 0, sizeof *h);
     if (page_bytes < GN_PAGE_BYTES_MIN || page_bytes > GN_PAGE_BYTES_MAX ||
         (page_bytes & (page_bytes - 1)))
         return gn_fail(err, EINVAL, "give a power of two from 4K to 64K",
                        "pages of %u bytes cannot be tracked", page_bytes);
+    if (kind >= sizeof kinds / sizeof *kinds)
+        return gn_fail(err, EINVAL, "use xxh3", "unknown page hash %u", (unsigned)kind);
     h->kind = kind;
     h->page_bytes = page_bytes;
-    int r = choose(h, err);
-    if (r)
-        return r;
+    h->digest = kinds[kind].digest;
+    h->digest_bytes = kinds[kind].bytes;
+#if defined(__x86_64__)
+    if (kind == GN_PAGE_HASH_NH && __builtin_cpu_supports("avx2"))
+        h->digest = digest_nh_avx2;
+#endif
 
     size_t key_bytes = 4 * (page_bytes / 4 + 2 * (GN_PAGE_NH_PASSES - 1));
     if (kind == GN_PAGE_HASH_NH && !(h->key = malloc(key_bytes)))
         return gn_fail(err, ENOMEM, "free some memory", "no memory for the key of the page hash");
-    void *zeros = calloc(1, page_bytes);
-    if (!zeros) {
-        gn_page_hasher_fini(h);
-        return gn_fail(err, ENOMEM, "free some memory", "no memory for a page of zeros");
-    }
-    r = h->key ? fill(h->key, key_bytes, &seed) : 0;
+    const int r = h->key ? fill((unsigned char *)h->key, key_bytes, seed) : 0;
     if (r) {
         gn_page_hasher_fini(h);
-        free(zeros);
         return gn_fail(err, -r, "see getrandom(2)", "no random key for the page hash: %s",
                        strerror(-r));
     }
     h->digest(h, zeros, page_bytes, h->zero);
-    free(zeros);
     return 0;
 }
 

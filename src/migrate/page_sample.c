@@ -15,17 +15,10 @@ uint32_t gn_page_sample_at(enum gn_sample_place place, unsigned n_bytes, const v
         memcpy(&sample, p, n);
         return sample;
     }
-    switch (place) {
-    case GN_SAMPLE_HEAD:
-        memcpy(&sample, p, n_bytes);
-        break;
-    case GN_SAMPLE_TAIL:
-        memcpy(&sample, p + n - n_bytes, n_bytes);
-        break;
-    default:
-        for (unsigned i = 0; i < n_bytes; i++)
-            sample |= (uint32_t)p[(2 * i + 1) * n / (2 * n_bytes)] << 8 * i;
-    }
+    if (place != GN_SAMPLE_SPREAD)
+        memcpy(&sample, place == GN_SAMPLE_HEAD ? p : p + n - n_bytes, n_bytes);
+    for (unsigned i = 0; place == GN_SAMPLE_SPREAD && i < n_bytes; i++)
+        sample |= (uint32_t)p[(2 * i + 1) * n / (2 * n_bytes)] << 8 * i;
     return sample;
 }
 

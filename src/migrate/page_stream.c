@@ -6,13 +6,11 @@
  */
 #include "migrate/page_stream.h"
 
-_Static_assert(sizeof(void *) == sizeof(uint64_t), "a memory's id is carried in a pointer");
-
-static int put_data(void *ctx, void *cookie, uint64_t offset, const void *data, uint64_t n,
+static int put_data(void *ctx, uint64_t id, uint64_t offset, const void *data, uint64_t n,
                     const void *digests)
 {
     struct gn_page_stream *s = ctx;
-    s->memory = (uint64_t)(uintptr_t)cookie;
+    s->memory = id;
     s->runs[s->n_runs++] = (struct gn_stream_run){
         .first_page = offset / s->page_bytes,
         .n_pages = (uint32_t)((n + s->page_bytes - 1) / s->page_bytes),
@@ -20,11 +18,6 @@ static int put_data(void *ctx, void *cookie, uint64_t offset, const void *data, 
         .hashes = digests,
     };
     return 0;
-}
-
-static int put_zero(void *ctx, void *cookie, uint64_t offset, uint64_t n)
-{
-    return put_data(ctx, cookie, offset, NULL, n, NULL);
 }
 
 static int flush(void *ctx)
@@ -39,5 +32,5 @@ struct gn_page_sink gn_page_stream_sink(struct gn_page_stream *s, struct gn_stre
                                         uint32_t page_bytes)
 {
     *s = (struct gn_page_stream){.writer = writer, .page_bytes = page_bytes};
-    return (struct gn_page_sink){.data = put_data, .zero = put_zero, .flush = flush, .ctx = s};
+    return (struct gn_page_sink){.data = put_data, .flush = flush, .ctx = s};
 }

@@ -7,8 +7,8 @@
 
 /*
  * Writes rounds into a migration stream: a sink for gn_rounds_run. Before a round the caller writes
- * the memories and begins the round in the stream. An item's cookie is gn_page_stream_cookie of its
- * memory's id in the stream. The engine's page size is the stream's. When a round failed,
+ * the memories and begins the round in the stream. An item's id is that of its memory in the
+ * stream. The engine's page size is the stream's. When a round failed,
  * gn_stream_writer_error tells the reason. The struct is embedded in the caller's; the caller owns
  * the writer.
  */
@@ -23,10 +23,5 @@ struct gn_page_stream {
 
 struct gn_page_sink gn_page_stream_sink(struct gn_page_stream *s, struct gn_stream_writer *writer,
                                         uint32_t page_bytes);
-
-static inline void *gn_page_stream_cookie(uint64_t memory)
-{
-    return (void *)(uintptr_t)memory;
-}
 
 #endif

@@ -26,7 +26,7 @@ static struct gn_stream_writer *begin(struct world *w, struct gn_sample_file *f)
         memories[i].id = FIRST_ID + i;
         memories[i].bytes = w->buffers[i].bytes;
         most.memory_bytes += w->buffers[i].bytes;
-        w->items[i].cookie = gn_page_stream_cookie(FIRST_ID + i);
+        w->items[i].id = FIRST_ID + i;
     }
     assert_int_equal(gn_stream_writer_create(&sink, &o, &writer, NULL), 0);
     assert_int_equal(gn_stream_announce(writer, &most), 0);

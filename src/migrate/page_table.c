@@ -12,11 +12,6 @@
 /* More pages than any machine has memory for; so products of counts stay far below 2^64. */
 #define MAX_PAGES (UINT64_C(1) << 40)
 
-static void *zeroed(uint64_t n, size_t each)
-{
-    return n > SIZE_MAX / each ? NULL : calloc(n, each);
-}
-
 int gn_page_table_create(const struct gn_page_hasher *hasher, uint64_t bytes, bool kernel_written,
                          unsigned sample_bytes, struct gn_page_table **ret)
 {
@@ -33,18 +28,17 @@ int gn_page_table_create(const struct gn_page_hasher *hasher, uint64_t bytes, bo
     t->n_pages = n_pages;
     t->n_groups = (n_pages + GN_PAGE_GROUP - 1) / GN_PAGE_GROUP;
     t->sample_bytes = sample_bytes;
-    t->host = zeroed(t->n_groups, sizeof *t->host);
-    t->kernel = zeroed(t->n_groups, sizeof *t->kernel);
-    t->sent = zeroed(t->n_groups, sizeof *t->sent);
-    t->hashed = zeroed(t->n_groups, sizeof *t->hashed);
+    t->host = calloc(t->n_groups, sizeof *t->host);
+    t->sent = calloc(t->n_groups, sizeof *t->sent);
+    t->hashed = calloc(t->n_groups, sizeof *t->hashed);
     /*
      * Untouched memory of calloc takes no pages: a buffer that no kernel writes needs no memory for
      * digests.
      */
-    t->digests = zeroed(n_pages, hasher->digest_bytes ? hasher->digest_bytes : 1);
-    t->samples = zeroed(n_pages, sizeof *t->samples);
-    atomic_init(&t->kernel_all, kernel_written);
-    if (!t->host || !t->kernel || !t->sent || !t->hashed || !t->digests || !t->samples) {
+    t->digests = calloc(n_pages, hasher->digest_bytes ? hasher->digest_bytes : 1);
+    t->samples = calloc(n_pages, sizeof *t->samples);
+    atomic_init(&t->kernel, kernel_written);
+    if (!t->host || !t->sent || !t->hashed || !t->digests || !t->samples) {
         gn_page_table_destroy(t);
         return -ENOMEM;
     }
@@ -57,7 +51,6 @@ void gn_page_table_destroy(struct gn_page_table *t)
     if (!t)
         return;
     free(t->host);
-    free(t->kernel);
     free(t->sent);
     free(t->hashed);
     free(t->digests);
@@ -65,7 +58,7 @@ void gn_page_table_destroy(struct gn_page_table *t)
     free(t);
 }
 
-static void mark(const struct gn_page_table *t, _Atomic uint64_t *bits, uint64_t offset, uint64_t n)
+void gn_page_table_cpu_wrote(struct gn_page_table *t, uint64_t offset, uint64_t n)
 {
     if (n == 0 || offset >= t->bytes)
         return;
@@ -78,28 +71,11 @@ static void mark(const struct gn_page_table *t, _Atomic uint64_t *bits, uint64_t
         if (g == last / GN_PAGE_GROUP)
             mask &= UINT64_MAX >> (GN_PAGE_GROUP - 1 - last % GN_PAGE_GROUP);
         /*
-         * M0: releases the write before the mark to the round that clears the mark (V0). A host
-         * mark is always written: a mark that is already set orders only the thread that set it.
+         * M0: releases the write before the mark to the round that clears the mark (V0). A mark is
+         * always written: one that is already set orders only the thread that set it.
          */
-        if (bits == t->host ||
-            (atomic_load_explicit(&bits[g], memory_order_relaxed) & mask) != mask)
-            atomic_fetch_or_explicit(&bits[g], mask, memory_order_release);
+        atomic_fetch_or_explicit(&t->host[g], mask, memory_order_release);
     }
-}
-
-void gn_page_table_cpu_wrote(struct gn_page_table *t, uint64_t offset, uint64_t n)
-{
-    mark(t, t->host, offset, n);
-}
-
-void gn_page_table_kernel_writes(struct gn_page_table *t, uint64_t offset, uint64_t n)
-{
-    if (atomic_load_explicit(&t->kernel_all, memory_order_relaxed))
-        return;
-    if (offset == 0 && n >= t->bytes)
-        atomic_store_explicit(&t->kernel_all, true, memory_order_release);
-    else
-        mark(t, t->kernel, offset, n);
 }
 
 void gn_page_table_has(struct gn_page_table *t, uint64_t page, const void *content,
@@ -117,10 +93,4 @@ void gn_page_table_has(struct gn_page_table *t, uint64_t page, const void *conte
         gn_page_digest(t->hasher, content, n, t->digests + page * digest_bytes);
     t->samples[page] = gn_page_sample_draw(t->sample_bytes, content, n);
     t->hashed[g] |= bit;
-}
-
-void gn_page_table_forget(struct gn_page_table *t)
-{
-    for (uint64_t g = 0; g < t->n_groups; g++)
-        t->sent[g] = t->hashed[g] = 0;
 }

@@ -15,15 +15,20 @@
  *
  * host   D_c: the host wrote it (a write, copy or fill command, an unmapping) since a round last
  *        cleared the bit. Sent without hashing: T_d.
- * kernel the union of S_g: a kernel may have written it at any time since the beginning. Hashed and
- *        compared before it is sent again, unless the host wrote it too: T_h. A page in both is
- * hashed as it is sent (H), because the digest must be that of the content that the destination
- * has. sent   the destination has some content of it. A page without this bit is sent without
- * comparison. hashed the digest is that of the content that was sent. A page that only the host
- * writes is never hashed; if a kernel writes it later, it is sent once more without comparison.
+ * sent   the destination has some content of it. A page without this bit is sent without
+ *        comparison.
+ * hashed the digest is that of the content that was sent. A page that only the host writes is
+ *        never hashed; if a kernel writes it later, it is sent once more without comparison.
+ *
+ * and one bit for all pages, as no interface reports which of them a kernel writes:
+ *
+ * kernel the union of S_g: a kernel may have written the buffer at any time since the beginning.
+ *        A page is hashed and compared before it is sent again, unless the host wrote it too: T_h.
+ *        A page in both is hashed as it is sent (H), because the digest must be that of the content
+ *        that the destination has.
  *
  * Pages form groups of 64, the bits of one word. The table of a buffer of n pages takes n *
- * (digest_bytes + 12.5) bytes.
+ * (digest_bytes + 12.4) bytes.
  *
  * Threads: any thread may set marks at any time. Everything else belongs to the round in progress
  * (rounds.h), or, between rounds, to the thread that may start one.
@@ -37,8 +42,8 @@ struct gn_page_table {
     unsigned sample_bytes;
 
     /* marks, set by any thread */
-    _Atomic uint64_t *host, *kernel;
-    _Atomic bool kernel_all; /* equivalent to all bits of `kernel` */
+    _Atomic uint64_t *host;
+    _Atomic bool kernel;
 
     /* used by the round */
     /*
@@ -69,11 +74,13 @@ void gn_page_table_destroy(struct gn_page_table *t);
  */
 void gn_page_table_cpu_wrote(struct gn_page_table *t, uint64_t offset, uint64_t n);
 /*
- * Marks a range that a kernel may write. Call it before the kernel is submitted, or at any later
- * time before the round of the stop. A whole buffer costs one load once it is marked; ranges
- * (sub-buffers) cost one load for 64 pages.
+ * Marks the buffer as one that a kernel may write. Call it before the kernel is submitted, or at
+ * any later time before the round of the stop. Any thread.
  */
-void gn_page_table_kernel_writes(struct gn_page_table *t, uint64_t offset, uint64_t n);
+static inline void gn_page_table_kernel_writes(struct gn_page_table *t)
+{
+    atomic_store_explicit(&t->kernel, true, memory_order_release);
+}
 
 /*
  * Before the first round: the destination already has this content of the page, because the page
@@ -82,9 +89,6 @@ void gn_page_table_kernel_writes(struct gn_page_table *t, uint64_t offset, uint6
  */
 void gn_page_table_has(struct gn_page_table *t, uint64_t page, const void *content,
                        const void *digest);
-
-/* Marks all pages unsent: the destination has lost its content, or the migration failed. */
-void gn_page_table_forget(struct gn_page_table *t);
 
 /* The length of page i: page_bytes, or less for the last one. */
 static inline uint32_t gn_page_table_length(const struct gn_page_table *t, uint64_t page)

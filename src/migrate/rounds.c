@@ -121,7 +121,6 @@ static struct slot *take_locked(struct gn_rounds *r, struct gn_verify_how *how)
     struct slot *s = &r->slots[r->taken++ % r->n_slots];
     next_locked(r, s);
     s->ready = false;
-    s->error = 0;
     *how = (struct gn_verify_how){.kind = r->options.kind, .place = GN_SAMPLE_OFF};
     /*
      * Only in a stop: where digests are kept, a page that its sample detects would be hashed
@@ -172,16 +171,6 @@ static void request_device_digests(struct gn_rounds *r, struct slot *s, struct g
     pthread_mutex_unlock(&r->device_lock);
 }
 
-static void work_on(struct gn_rounds *r, struct slot *s, struct gn_verify_how *how)
-{
-    const struct gn_round_item *item = &r->items[s->item];
-    s->v.send = 0;
-    memset(&s->v.stats, 0, sizeof s->v.stats);
-    s->v.batch.n_pages = 0;
-    request_device_digests(r, s, how);
-    s->error = gn_verify_group(item->table, &item->source, s->group, how, &s->v);
-}
-
 static void finish_locked(struct gn_rounds *r, struct slot *s)
 {
     s->ready = true;
@@ -205,23 +194,31 @@ static void finish_locked(struct gn_rounds *r, struct slot *s)
     }
 }
 
+/* Verifies the next group; may_take() is true. The lock is released meanwhile. */
+static void verify_next_locked(struct gn_rounds *r)
+{
+    struct gn_verify_how how;
+    struct slot *s = take_locked(r, &how);
+    const struct gn_round_item *item = &r->items[s->item];
+    pthread_mutex_unlock(&r->lock);
+    request_device_digests(r, s, &how);
+    s->error = gn_verify_group(item->table, &item->source, s->group, &how, &s->v);
+    pthread_mutex_lock(&r->lock);
+    finish_locked(r, s);
+}
+
 static void *hasher(void *arg)
 {
     struct gn_rounds *r = arg;
     pthread_mutex_lock(&r->lock);
     while (!r->quit) {
-        if (!may_take(r)) {
-            r->idle_hashers++;
-            pthread_cond_wait(&r->work, &r->lock);
-            r->idle_hashers--;
+        if (may_take(r)) {
+            verify_next_locked(r);
             continue;
         }
-        struct gn_verify_how how;
-        struct slot *s = take_locked(r, &how);
-        pthread_mutex_unlock(&r->lock);
-        work_on(r, s, &how);
-        pthread_mutex_lock(&r->lock);
-        finish_locked(r, s);
+        r->idle_hashers++;
+        pthread_cond_wait(&r->work, &r->lock);
+        r->idle_hashers--;
     }
     pthread_mutex_unlock(&r->lock);
     return NULL;
@@ -234,13 +231,12 @@ static bool wait_for_limit(struct gn_rounds *r, const struct gn_pacer *pacer)
     if (!wait_ns)
         return true;
     pthread_mutex_lock(&r->lock);
-    while (wait_ns && !r->error) {
+    for (; wait_ns && !r->error; wait_ns = gn_pacer_wait_ns(pacer, now)) {
         uint64_t until = wait_ns < UINT64_C(1) << 62 ? now + wait_ns : UINT64_C(1) << 62;
         struct timespec ts = {.tv_sec = (time_t)(until / 1000000000u),
                               .tv_nsec = (long)(until % 1000000000u)};
         pthread_cond_timedwait(&r->ready, &r->lock, &ts);
         now = gn_now_ns();
-        wait_ns = gn_pacer_wait_ns(pacer, now);
     }
     bool go_on = !r->error;
     pthread_mutex_unlock(&r->lock);
@@ -254,39 +250,28 @@ static int send_slot(struct gn_rounds *r, const struct slot *s, struct gn_pacer 
     const struct gn_round_item *item = &r->items[s->item];
     uint64_t base = s->group * GN_PAGE_GROUP;
 
-    for (uint64_t rest = s->v.send; rest;) {
-        uint64_t first = (uint64_t)__builtin_ctzll(rest);
-        bool zero = s->v.zero >> first & 1;
-        uint64_t same = zero ? s->v.send & s->v.zero : s->v.send & ~s->v.zero;
-        uint64_t others = ~(same >> first);
-        uint64_t n = others ? (uint64_t)__builtin_ctzll(others) : GN_PAGE_GROUP;
-        rest &= n + first == GN_PAGE_GROUP ? 0 : UINT64_MAX << (first + n);
-
-        uint64_t bytes =
+    for (uint64_t first, n, rest = s->v.send; rest; rest &= ~gn_page_run(first, n)) {
+        first = (uint64_t)__builtin_ctzll(rest);
+        const bool zero = s->v.zero >> first & 1;
+        n = gn_page_run_length(zero ? rest & s->v.zero : rest & ~s->v.zero, first);
+        const uint64_t run = gn_page_run(first, n), offset = (base + first) * r->page_bytes;
+        const uint64_t bytes =
             (n - 1) * r->page_bytes + gn_page_table_length(item->table, base + first + n - 1);
-        uint64_t offset = (base + first) * r->page_bytes;
+        const struct gn_page_hasher *h = item->table->hasher;
+        const bool known = !zero && h->kind == GN_PAGE_HASH_XXH3 && (s->v.known & run) == run;
         if (!zero && !wait_for_limit(r, pacer))
             return -ECANCELED;
-        uint64_t t0 = gn_now_ns();
-        int error;
-        if (zero) {
-            error = r->sink->zero(r->sink->ctx, item->cookie, offset, bytes);
-        } else {
-            uint64_t run = (n == GN_PAGE_GROUP ? UINT64_MAX : (UINT64_C(1) << n) - 1) << first;
-            uint32_t digest_bytes = item->table->hasher->digest_bytes;
-            bool known =
-                item->table->hasher->kind == GN_PAGE_HASH_XXH3 && (s->v.known & run) == run;
-            error = r->sink->data(r->sink->ctx, item->cookie, offset,
-                                  s->v.content + first * r->page_bytes, bytes,
-                                  known ? s->v.digests + first * digest_bytes : NULL);
-        }
+        const uint64_t t0 = gn_now_ns();
+        const int error = r->sink->data(r->sink->ctx, item->id, offset,
+                                        zero ? NULL : s->v.content + first * r->page_bytes, bytes,
+                                        known ? s->v.digests + first * h->digest_bytes : NULL);
         if (error)
             return error;
-        if (!zero) {
-            gn_pacer_sent(pacer, bytes, t0);
-            stats->sent_pages += n;
-            stats->sent_bytes += bytes;
-        }
+        if (zero)
+            continue;
+        gn_pacer_sent(pacer, bytes, t0);
+        stats->sent_pages += n;
+        stats->sent_bytes += bytes;
     }
     return s->v.send && r->sink->flush ? r->sink->flush(r->sink->ctx) : 0;
 }
@@ -306,9 +291,7 @@ static void commit_slot(struct gn_rounds *r, const struct slot *s)
  */
 static void send_all(struct gn_rounds *r, struct gn_round_stats *stats)
 {
-    struct gn_pacer pacer;
-    gn_pacer_init(&pacer, r->options.bytes_per_s, gn_now_ns());
-
+    struct gn_pacer pacer = {.bytes_per_s = r->options.bytes_per_s, .free_at_ns = gn_now_ns()};
     pthread_mutex_lock(&r->lock);
     for (;;) {
         struct slot *s = &r->slots[r->sent % r->n_slots];
@@ -335,12 +318,7 @@ static void send_all(struct gn_rounds *r, struct gn_round_stats *stats)
             if (r->idle_hashers && may_take(r) && r->taken - r->sent <= r->n_slots / 2)
                 pthread_cond_broadcast(&r->work);
         } else if (r->n_threads == 0) {
-            struct gn_verify_how how;
-            s = take_locked(r, &how);
-            pthread_mutex_unlock(&r->lock);
-            work_on(r, s, &how);
-            pthread_mutex_lock(&r->lock);
-            finish_locked(r, s);
+            verify_next_locked(r);
         } else {
             r->sender_asleep = true;
             pthread_cond_wait(&r->ready, &r->lock);
@@ -368,21 +346,21 @@ static uint64_t greatest_common_divisor(uint64_t a, uint64_t b)
  * because memory reads are then sequential, and where a device hashes, because it hashes adjacent
  * groups.
  */
-static void choose_order(struct gn_rounds *r, const struct gn_round_options *options,
-                         const struct gn_round_item *items, size_t n_items)
+static void choose_order(struct gn_rounds *r)
 {
     struct order *o = &r->order;
     bool verifies = false, device = false;
     o->n = o->at = o->n_taken = 0;
     o->stride = 1;
-    for (size_t i = 0; i < n_items; i++) {
+    for (size_t i = 0; i < r->n_items; i++) {
+        const struct gn_page_table *t = r->items[i].table;
         o->first[i] = o->n;
-        o->n += items[i].table->n_groups;
-        verifies = verifies || has_digests(items[i].table, 0, items[i].table->n_groups);
+        o->n += t->n_groups;
+        verifies = verifies || has_digests(t, 0, t->n_groups);
         device = device || r->device[i].all;
     }
-    o->first[n_items] = o->n;
-    if (options->kind != GN_ROUND_STOP || !verifies || device || o->n < 3)
+    o->first[r->n_items] = o->n;
+    if (r->options.kind != GN_ROUND_STOP || !verifies || device || o->n < 3)
         return;
     o->stride = o->n / 1000 * 618 + o->n % 1000 * 618 / 1000;
     while (greatest_common_divisor(o->n, o->stride) != 1)
@@ -392,12 +370,6 @@ static void choose_order(struct gn_rounds *r, const struct gn_round_options *opt
 static int prepare(struct gn_rounds *r, const struct gn_round_item *items, size_t n_items,
                    struct gn_error *err)
 {
-    for (size_t i = 0; i < n_items; i++) {
-        if (items[i].table->hasher->page_bytes != r->page_bytes)
-            return gn_fail(err, EINVAL, "make the table with the engine's page size",
-                           "a buffer is tracked in pages of %u bytes, not %u",
-                           items[i].table->hasher->page_bytes, r->page_bytes);
-    }
     r->device = calloc(n_items ? n_items : 1, sizeof *r->device);
     r->order.first = calloc(n_items + 1, sizeof *r->order.first);
     if (!r->device || !r->order.first)
@@ -405,6 +377,10 @@ static int prepare(struct gn_rounds *r, const struct gn_round_item *items, size_
                        n_items);
     for (size_t i = 0; i < n_items; i++) {
         const struct gn_page_table *t = items[i].table;
+        if (t->hasher->page_bytes != r->page_bytes)
+            return gn_fail(err, EINVAL, "make the table with the engine's page size",
+                           "a buffer is tracked in pages of %u bytes, not %u",
+                           t->hasher->page_bytes, r->page_bytes);
         if (!items[i].source.digest || !t->hasher->digest_bytes || !has_digests(t, 0, t->n_groups))
             continue;
         if (!(r->device[i].all = malloc(t->n_groups * GN_PAGE_GROUP * t->hasher->digest_bytes)))
@@ -442,7 +418,7 @@ int gn_rounds_run(struct gn_rounds *r, const struct gn_round_options *options,
     r->items = items;
     r->n_items = n_items;
     r->sink = sink;
-    choose_order(r, options, items, n_items);
+    choose_order(r);
     r->taken = r->sent = 0;
     r->n_ready = r->error = 0;
     r->wake_at = 1;

@@ -18,29 +18,28 @@
  * After the last round the destination has every page as it was when writing stopped: a page that
  * differs from its last sent content is always sent. A round that fails leaves a table that claims
  * no more than the destination has, provided that everything accepted by the sink arrived;
- * otherwise the caller calls gn_page_table_forget() before the next attempt.
+ * otherwise the next attempt needs new tables.
  */
 
 struct gn_round_item {
     /* In only one item of a round; all tables of an engine have the same page size. */
     struct gn_page_table *table;
     struct gn_page_source source;
-    void *cookie; /* passed to the sink */
+    uint64_t id; /* passed to the sink */
 };
 
 /*
  * The receiver of pages. Called on the thread that runs the round, group after group, with rising
  * offsets within a group of 64 pages. A live round visits groups buffer by buffer in address order;
- * a stop that has pages to verify visits them in a mixed order. A run has at most 64 pages; data
- * stays valid until the function returns. digests: an XXH3 digest for each page, as the stream
- * needs it, if all digests of the run are known; else NULL. With `flush`, called after the runs of
- * each group, data and digests stay valid until flush returns, so that the sink can send them
- * together. Returns 0, or -errno, which ends the round.
+ * a stop that has pages to verify visits them in a mixed order. A run has at most 64 pages; data,
+ * NULL for pages of zeros, stays valid until the function returns. digests: an XXH3 digest for each
+ * page, as the stream needs it, if all digests of the run are known; else NULL. With `flush`,
+ * called after the runs of each group, data and digests stay valid until flush returns, so that the
+ * sink can send them together. Returns 0, or -errno, which ends the round.
  */
 struct gn_page_sink {
-    int (*data)(void *ctx, void *cookie, uint64_t offset, const void *data, uint64_t n,
+    int (*data)(void *ctx, uint64_t id, uint64_t offset, const void *data, uint64_t n,
                 const void *digests);
-    int (*zero)(void *ctx, void *cookie, uint64_t offset, uint64_t n);
     int (*flush)(void *ctx); /* may be NULL */
     void *ctx;
 };

@@ -117,7 +117,7 @@ static unsigned each_moment(unsigned threads, void (*arm)(struct world *, long),
             change(&w);
             if (r && n % 3 == 0) {
                 for (size_t i = 0; i < w.n_buffers; i++)
-                    gn_page_table_forget(w.buffers[i].table);
+                    forget_sent(w.buffers[i].table);
             }
             assert_int_equal(world_round(&w, STOP, &s), 0);
             assert_all_there(&w);

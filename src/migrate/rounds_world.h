@@ -144,11 +144,11 @@ static inline int sink_call(struct world *w, struct buffer *b, uint64_t offset, 
     return w->fail_call_at && --w->fail_call_at == 0 ? -EPIPE : 0;
 }
 
-static inline int sink_data(void *ctx, void *cookie, uint64_t offset, const void *data, uint64_t n,
+static inline int sink_data(void *ctx, uint64_t id, uint64_t offset, const void *data, uint64_t n,
                             const void *digests)
 {
-    struct buffer *b = cookie;
     struct world *w = ctx;
+    struct buffer *b = &w->buffers[id];
     int r = sink_call(w, b, offset, n);
     const struct gn_page_hasher *h = &w->hasher;
     for (uint64_t at = 0; digests && at < n; at += h->page_bytes) {
@@ -160,18 +160,18 @@ static inline int sink_data(void *ctx, void *cookie, uint64_t offset, const void
                             h->digest_bytes);
     }
     w->digests_given += digests != NULL;
-    if (!r)
+    if (!r && data)
         memcpy(b->there + offset, data, n);
+    else if (!r)
+        memset(b->there + offset, 0, n);
     return r;
 }
 
-static inline int sink_zero(void *ctx, void *cookie, uint64_t offset, uint64_t n)
+/* As gn_page_table_create leaves it: nothing has been sent. */
+static inline void forget_sent(struct gn_page_table *t)
 {
-    struct buffer *b = cookie;
-    int r = sink_call(ctx, b, offset, n);
-    if (!r)
-        memset(b->there + offset, 0, n);
-    return r;
+    for (uint64_t g = 0; g < t->n_groups; g++)
+        t->sent[g] = t->hashed[g] = 0;
 }
 
 enum world_source { READ, MEMORY, DEVICE };
@@ -189,14 +189,15 @@ static inline struct buffer *world_add(struct world *w, uint64_t bytes, bool ker
     assert_non_null(b->there);
     memset(b->there, 0xee, bytes);
     assert_int_equal(gn_page_table_create(&w->hasher, bytes, kernels, 4, &b->table), 0);
-    w->items[w->n_buffers++] = (struct gn_round_item){
+    w->items[w->n_buffers] = (struct gn_round_item){
         .table = b->table,
         .source = {.memory = source == MEMORY ? b->here : NULL,
                    .read = world_read,
                    .digest = source == DEVICE ? world_digest : NULL,
                    .ctx = b},
-        .cookie = b,
+        .id = w->n_buffers,
     };
+    w->n_buffers++;
     return b;
 }
 
@@ -208,7 +209,7 @@ static inline void world_init(struct world *w, enum gn_page_hash_kind kind, uint
     w->random = seed * 2 + 1;
     for (unsigned i = 0; i < 8; i++)
         draw_locked(w);
-    w->sink = (struct gn_page_sink){.data = sink_data, .zero = sink_zero, .ctx = w};
+    w->sink = (struct gn_page_sink){.data = sink_data, .ctx = w};
     assert_int_equal(gn_page_hasher_init(&w->hasher, kind, page_bytes, seed + 1, NULL), 0);
     assert_int_equal(gn_rounds_create(page_bytes, threads, &w->rounds, NULL), 0);
 }

@@ -12,17 +12,6 @@
 #include "base/clock.h"
 #include "stream/hash.h"
 
-static unsigned next_run(uint64_t bits, unsigned from, unsigned *ret_n)
-{
-    if (from >= GN_PAGE_GROUP || !(bits >> from))
-        return GN_PAGE_GROUP;
-    unsigned first = from + (unsigned)__builtin_ctzll(bits >> from);
-    uint64_t rest = ~(bits >> first);
-    unsigned n = rest ? (unsigned)__builtin_ctzll(rest) : GN_PAGE_GROUP;
-    *ret_n = n < GN_PAGE_GROUP - first ? n : GN_PAGE_GROUP - first;
-    return first;
-}
-
 /* In a sampled run, pages are prefetched this far ahead. */
 #define SAMPLES_AHEAD 6u
 
@@ -64,11 +53,12 @@ static int fetch(const struct group *v, uint64_t bits)
         return 0;
     }
     v->slot->content = v->slot->staging;
-    unsigned n = 0;
-    for (unsigned i = next_run(bits, 0, &n); i < GN_PAGE_GROUP; i = next_run(bits, i + n, &n)) {
-        uint64_t offset = base + (uint64_t)i * v->page_bytes;
-        uint64_t bytes = (uint64_t)(n - 1) * v->page_bytes + length_of(v, i + n - 1);
-        unsigned char *dst = v->slot->staging + (uint64_t)i * v->page_bytes;
+    for (uint64_t i, n, rest = bits; rest; rest &= ~gn_page_run(i, n)) {
+        i = (uint64_t)__builtin_ctzll(rest);
+        n = gn_page_run_length(rest, i);
+        uint64_t offset = base + i * v->page_bytes;
+        uint64_t bytes = (n - 1) * v->page_bytes + length_of(v, i + n - 1);
+        unsigned char *dst = v->slot->staging + i * v->page_bytes;
         if (v->source->memory) {
             memcpy(dst, (const unsigned char *)v->source->memory + offset, bytes);
         } else {
@@ -286,24 +276,16 @@ static uint64_t count(uint64_t bits)
 static int verify_pages(const struct group *v, uint64_t direct, uint64_t verified, uint64_t kernel)
 {
     struct gn_verify_slot *slot = v->slot;
-    uint64_t changed = 0, sampled = 0, fresh = 0;
-    int r;
-
-    if (verified && v->how->device_digests) {
-        changed = verify_on_device(v, verified);
-        slot->stats.device = count(verified);
-        r = fetch(v, direct | changed);
-        if (r)
-            return r;
-    } else {
-        r = fetch(v, direct | verified);
-        if (r)
-            return r;
-        if (verified) {
-            changed = verify(v, verified, &sampled);
-            fresh = verified & ~sampled;
-        }
+    const uint64_t by_device = v->how->device_digests ? verified : 0, here = verified & ~by_device;
+    uint64_t changed = verify_on_device(v, by_device), sampled = 0, fresh = 0;
+    const int r = fetch(v, direct | here | changed);
+    if (r)
+        return r;
+    if (here) {
+        changed = verify(v, here, &sampled);
+        fresh = here & ~sampled;
     }
+    slot->stats.device = count(by_device);
     slot->stats.sampled = count(sampled);
     slot->stats.hashed = count(verified & ~sampled);
     slot->stats.missed = count(changed & ~sampled);
@@ -342,20 +324,14 @@ int gn_verify_group(struct gn_page_table *t, const struct gn_page_source *source
      * would be lost.
      */
     uint64_t host = atomic_exchange_explicit(&t->host[g], 0, memory_order_acquire) & valid;
-    uint64_t kernel = valid;
-    if (!t->doubts && !atomic_load_explicit(&t->kernel_all, memory_order_acquire))
-        kernel &= atomic_load_explicit(&t->kernel[g], memory_order_acquire);
+    uint64_t kernel =
+        t->doubts || atomic_load_explicit(&t->kernel, memory_order_acquire) ? valid : 0;
 
     uint64_t unsent = valid & ~t->sent[g];
     uint64_t direct = unsent | host;
-    uint64_t verified = kernel & ~direct;
-    if (t->hasher->kind == GN_PAGE_HASH_NONE) {
-        direct |= verified;
-        verified = 0;
-    } else {
-        direct |= verified & ~t->hashed[g];
-        verified &= t->hashed[g];
-    }
+    const uint64_t comparable = t->hasher->kind == GN_PAGE_HASH_NONE ? 0 : t->hashed[g];
+    const uint64_t verified = kernel & ~direct & comparable;
+    direct |= kernel & ~comparable;
 
     int r = direct | verified ? verify_pages(&v, direct, verified, kernel) : 0;
     slot->stats.pages = count(valid);
@@ -390,17 +366,10 @@ void gn_verify_undo(struct gn_page_table *t, uint64_t g, const struct gn_verify_
 
 void gn_verify_stats_add(struct gn_verify_stats *sum, const struct gn_verify_stats *s)
 {
-    sum->pages += s->pages;
-    sum->skipped += s->skipped;
-    sum->unseen += s->unseen;
-    sum->host += s->host;
-    sum->sampled += s->sampled;
-    sum->hashed += s->hashed;
-    sum->device += s->device;
-    sum->missed += s->missed;
-    sum->clean += s->clean;
-    sum->zero += s->zero;
-    sum->read_bytes += s->read_bytes;
-    sum->verify_ns += s->verify_ns;
-    sum->hash_ns += s->hash_ns;
+    /* All fields are counts. */
+    _Static_assert(sizeof *s % sizeof s->pages == 0, "counts of 64 bits");
+    uint64_t *to = (uint64_t *)(void *)sum;
+    const uint64_t *from = (const uint64_t *)(const void *)s;
+    for (size_t i = 0; i < sizeof *s / sizeof *from; i++)
+        to[i] += from[i];
 }

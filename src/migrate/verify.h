@@ -74,6 +74,19 @@ struct gn_verify_slot {
     struct gn_sample_batch batch; /* n_pages 0: no measurement */
 };
 
+/* The pages of a group from the first one on, of which there are n, as bits; n is at least 1. */
+static inline uint64_t gn_page_run(uint64_t first, uint64_t n)
+{
+    return UINT64_MAX >> (GN_PAGE_GROUP - n) << first;
+}
+
+/* The number of bits that are set in a row from `first` on, which is set. */
+static inline uint64_t gn_page_run_length(uint64_t bits, uint64_t first)
+{
+    const uint64_t others = ~(bits >> first);
+    return others ? (uint64_t)__builtin_ctzll(others) : GN_PAGE_GROUP;
+}
+
 struct gn_verify_how {
     enum gn_round_kind kind;
     enum gn_sample_place place;

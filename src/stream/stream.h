@@ -43,15 +43,17 @@ struct gn_stream_fd {
     uint32_t stall_ms; /* without progress for this long, calls fail with -ETIMEDOUT; 0: no limit */
     uint64_t n_bytes;  /* bytes transferred so far */
     int kind;          /* internal; detected at first use */
+    /*
+     * Where fd is polled, but bytes go another way, such as TLS; else NULL. Bytes moved, -EAGAIN or
+     * another -errno. send with n 0: 0 when nothing is buffered any more; recv: 0 at the end.
+     */
+    ssize_t (*send)(void *ctx, const struct iovec *iov, int n);
+    ssize_t (*recv)(void *ctx, const struct iovec *iov, int n);
+    void *ctx;
 };
 #define GN_STREAM_FD(fd_, stall_) ((struct gn_stream_fd){.fd = (fd_), .stall_ms = (stall_)})
 struct gn_stream_sink gn_stream_sink_of_fd(struct gn_stream_fd *fd);
 struct gn_stream_source gn_stream_source_of_fd(struct gn_stream_fd *fd);
-/*
- * For sinks and sources: waits for these events of poll(2), at most stall_ms, 0: without a limit. 0
- * or -errno and a sentence.
- */
-int gn_stream_wait(int fd, short events, uint32_t stall_ms, struct gn_error *err);
 
 /* ---- tables */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sinks and sources on descriptors. Called on the one thread of a writer or reader. Every wait
- * ends: on progress, or after the agreed time without progress.
+ * Sinks and sources on descriptors and connections. Called on the one thread of a writer or reader.
+ * Every wait ends: on progress, or after the agreed time without progress.
  */
 #include "base/clock.h"
 #include "base/iov.h"
@@ -37,7 +37,7 @@ static void detect_kind(struct gn_stream_fd *f)
     }
 }
 
-int gn_stream_wait(int fd, short events, uint32_t stall_ms, struct gn_error *err)
+static int await_events(int fd, short events, uint32_t stall_ms, struct gn_error *err)
 {
     struct pollfd p = {.fd = fd, .events = events};
     uint64_t until_ns = gn_now_ns() + (uint64_t)stall_ms * 1000000;
@@ -65,26 +65,44 @@ static int at_most(int n)
     return n < 1024 ? n : 1024; /* IOV_MAX */
 }
 
+/* Bytes written, 0: nothing is buffered, or -errno. */
+static ssize_t write_some(struct gn_stream_fd *f, struct iovec *iov, int n)
+{
+    struct msghdr m = {.msg_iov = iov, .msg_iovlen = (size_t)n};
+    if (f->send)
+        return f->send(f->ctx, iov, n);
+    const ssize_t done =
+        f->kind == SOCKET ? sendmsg(f->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) : writev(f->fd, iov, n);
+    return done < 0 ? -errno : done ? done : -EIO;
+}
+
+/* Bytes read, 0: the end, or -errno. */
+static ssize_t read_some(struct gn_stream_fd *f, struct iovec *iov, int n)
+{
+    struct msghdr m = {.msg_iov = iov, .msg_iovlen = (size_t)n};
+    if (f->recv)
+        return f->recv(f->ctx, iov, n);
+    const ssize_t done =
+        f->kind == SOCKET ? recvmsg(f->fd, &m, MSG_DONTWAIT) : readv(f->fd, iov, n);
+    return done < 0 ? -errno : done;
+}
+
 static int fd_write(void *ctx, struct iovec *iov, int n, struct gn_error *err)
 {
     struct gn_stream_fd *f = ctx;
     int rc = 0;
     detect_kind(f);
-    for (gn_iov_advance(&iov, &n, 0); rc == 0 && n;) {
-        ssize_t done;
-        if (f->kind == SOCKET) {
-            struct msghdr m = {.msg_iov = iov, .msg_iovlen = (size_t)at_most(n)};
-            done = sendmsg(f->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
-        } else {
-            done = writev(f->fd, iov, at_most(n));
-        }
+    for (gn_iov_advance(&iov, &n, 0); rc == 0 && (n || f->send);) {
+        const ssize_t done = write_some(f, iov, at_most(n));
         if (done > 0) {
             f->n_bytes += (uint64_t)done;
             gn_iov_advance(&iov, &n, (size_t)done);
-        } else if (done < 0 && errno == EAGAIN) {
-            rc = gn_stream_wait(f->fd, POLLOUT, f->stall_ms, err);
-        } else if (done == 0 || errno != EINTR) {
-            int code = done == 0 ? EIO : errno;
+        } else if (done == 0) {
+            break;
+        } else if (done == -EAGAIN) {
+            rc = await_events(f->fd, POLLOUT, f->stall_ms, err);
+        } else if (done != -EINTR) {
+            const int code = (int)-done;
             return gn_fail(err, code,
                            code == ENOSPC || code == EDQUOT ? "make room, or write elsewhere"
                                                             : NULL,
@@ -100,23 +118,18 @@ static int fd_read(void *ctx, struct iovec *iov, int n, struct gn_error *err)
     int rc = 0;
     detect_kind(f);
     for (gn_iov_advance(&iov, &n, 0); rc == 0 && n;) {
-        ssize_t done;
-        if (f->kind == SOCKET) {
-            struct msghdr m = {.msg_iov = iov, .msg_iovlen = (size_t)at_most(n)};
-            done = recvmsg(f->fd, &m, MSG_DONTWAIT);
-        } else {
-            done = readv(f->fd, iov, at_most(n));
-        }
+        const ssize_t done = read_some(f, iov, at_most(n));
         if (done > 0) {
             f->n_bytes += (uint64_t)done;
             gn_iov_advance(&iov, &n, (size_t)done);
-        } else if (done == 0 || errno == ECONNRESET) {
+        } else if (done == 0 || done == -ECONNRESET) {
             /* Reset: the writer's process has ended, and had not read all that was sent to it. */
             return -ENODATA;
-        } else if (errno == EAGAIN) {
-            rc = gn_stream_wait(f->fd, POLLIN, f->stall_ms, err);
-        } else if (errno != EINTR) {
-            return gn_fail(err, errno, NULL, "cannot read the stream: %s", strerror(errno));
+        } else if (done == -EAGAIN) {
+            rc = await_events(f->fd, POLLIN, f->stall_ms, err);
+        } else if (done != -EINTR) {
+            return gn_fail(err, (int)-done, NULL, "cannot read the stream: %s",
+                           strerror((int)-done));
         }
     }
     return rc;

@@ -31,7 +31,7 @@ int gn_vgpu_run(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struct
                boot->id);
         return 1;
     }
-    if (loads && gn_vgpu_receive(v))
+    if (loads && gn_vgpu_receive(v, 0))
         return 1;
     session->serve(v);
     return atomic_load_explicit(&v->fault, memory_order_relaxed) ? 1 : 0;

@@ -8,7 +8,6 @@
 #include "vgpu/core/serve.h"
 #include "vgpu/migrate/transfer.h"
 #include "vgpu/run.h"
-#include "vgpu/session/session_in_process.h"
 
 #include <errno.h>
 
@@ -16,10 +15,10 @@
  * Loads the vGPU from a worker, and waits until gantryd commits or aborts. 0: this process owns the
  * vGPU.
  */
-static int take_over(struct gn_vgpu *v)
+static int take_over(struct gn_vgpu *v, int rc)
 {
     struct gn_gate *g = &v->gate;
-    int rc = gn_vgpu_receive(v);
+    rc = gn_vgpu_receive(v, rc);
     pthread_mutex_lock(&g->lock);
     while (!rc && gn_gate_is_closed(g) && !gn_lost_is(&v->lost))
         pthread_cond_wait(&g->wake, &g->lock);
@@ -49,12 +48,10 @@ int gn_vgpu_start_in_process(struct gn_vgpu *v, struct gn_vgpu_boot *boot,
         rc = gn_vgpu_start_thread(v, gn_vgpu_control_thread, v, &v->control);
     if (!rc)
         rc = gn_vgpu_start_thread(v, gn_vgpu_keeper_thread, v, NULL);
-    if (rc && loads)
-        gn_vgpu_load_failed(v, rc);
-    if (!rc && loads)
-        rc = take_over(v);
-    if (loads)
+    if (loads) {
+        rc = take_over(v, rc);
         gn_fd_close(boot->load_fd);
+    }
     if (rc)
         v->session->end(v);
     return rc;

@@ -119,16 +119,14 @@ static int digest_mem(void *ctx, uint64_t first, uint64_t n, void *ret)
     return gn_cl_page_hash_run(m->d, m->mem, m->bytes, first, n, ret, NULL);
 }
 
-static int put(void *ctx, void *cookie, uint64_t offset, const void *data, uint64_t n,
+static int put(void *ctx, uint64_t id, uint64_t offset, const void *data, uint64_t n,
                const void *digests)
 {
-    memcpy(((struct moved *)cookie)->there + offset, data, n);
-    return 0;
-}
-
-static int put_zero(void *ctx, void *cookie, uint64_t offset, uint64_t n)
-{
-    memset(((struct moved *)cookie)->there + offset, 0, n);
+    unsigned char *there = ((struct moved *)ctx)->there + offset;
+    if (data)
+        memcpy(there, data, n);
+    else
+        memset(there, 0, n);
     return 0;
 }
 
@@ -147,10 +145,9 @@ static void only_changed_pages_cross_the_bus(void **state)
             gn_cl_page_hash_create(dev.cl, dev.context, dev.device, h.key, 4096, shape, &m.d, NULL),
             0);
         assert_int_equal(gn_rounds_create(4096, 1, &r, NULL), 0);
-        struct gn_round_item item = {.source = {.read = read_mem, .digest = digest_mem, .ctx = &m},
-                                     .cookie = &m};
+        struct gn_round_item item = {.source = {.read = read_mem, .digest = digest_mem, .ctx = &m}};
         assert_int_equal(gn_page_table_create(&h, m.bytes, true, 4, &item.table), 0);
-        struct gn_page_sink sink = {.data = put, .zero = put_zero};
+        struct gn_page_sink sink = {.data = put, .ctx = &m};
         struct gn_round_stats s;
         assert_int_equal(gn_rounds_run(r, &(struct gn_round_options){.kind = GN_ROUND_LIVE}, &item,
                                        1, &sink, &s, NULL),

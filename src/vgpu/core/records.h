@@ -55,7 +55,7 @@ void gn_request_forget_record(struct gn_request *r);
 
 /*
  * Gathers the records that all live objects need, and those of the objects in `kept` that pending
- * commands keep (released_objects.h), sorted by serial, each with a reference until gn_records_put;
+ * commands keep (released_objects.c), sorted by serial, each with a reference until gn_records_put;
  * if ret_objects is not NULL also those objects, each with a reference until gn_objects_put.
  * Objects that are still being made are left out, and so are the platform and the devices, which no
  * request made; records of changes to them are included. 0, -ENOMEM, or -ENODATA when an object's

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages of the destination worker to the source; see acks.h. The saving thread reads them. The
- * destination may be on another machine: nothing in a message is trusted.
+ * Messages of the destination worker to the source; see transfer_internal.h. The saving thread
+ * reads them. The destination may be on another machine: nothing in a message is trusted.
  */
-#include "vgpu/migrate/acks.h"
+#include "vgpu/migrate/transfer_internal.h"
 
 #include "base/clock.h"
 #include "link/worker_wire.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Unit tests of the source and the messages of the destination, played by the test. */
-#include "vgpu/migrate/acks.h"
+#include "vgpu/migrate/transfer_internal.h"
 
 #include "link/worker_wire.h"
 

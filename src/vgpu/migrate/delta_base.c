@@ -6,41 +6,24 @@
 #include "vgpu/migrate/delta_base.h"
 
 #include "base/array.h"
-#include "stream/known.h"
 #include "vgpu/migrate/outgoing.h"
 #include "vgpu/core/vgpu_core.h"
 #include "vgpu/migrate/write_tracking.h"
 
 #include <stdlib.h>
 
-struct base_memory {
+struct gn_base_memory {
     struct gn_writes *writes; /* held by the tracking */
     struct gn_page_table *table;
     uint64_t memory;
     bool by_device;
 };
 
-struct gn_delta_base {
-    struct gn_vgpu *v;
-    uint64_t number;
-    struct gn_page_hasher here, there;
-    struct base_memory *memories;
-    uint32_t n, capacity;
-    struct gn_known_ids places; /* indices in `ways` */
-    bool stops;
-    /* a memory is tracked: most programs' memory is in their own process, and costs nothing here */
-    bool follows;
-};
-
 void gn_delta_base_begin(struct gn_vgpu *v, uint64_t number)
 {
     struct gn_error ignored;
     struct gn_delta_base *b = calloc(1, sizeof *b);
-    if (!b ||
-        gn_page_hasher_init(&b->here, GN_PAGE_HASH_XXH3, GN_OUTGOING_PAGE_BYTES, 0, &ignored) ||
-        gn_page_hasher_init(&b->there, GN_PAGE_HASH_NH, GN_OUTGOING_PAGE_BYTES, 0, &ignored)) {
-        if (b)
-            gn_page_hasher_fini(&b->here);
+    if (!b || gn_outgoing_hashers_init(b->hashers, &ignored)) {
         free(b);
         return;
     }
@@ -57,8 +40,7 @@ void gn_delta_base_end(struct gn_delta_base *b)
         gn_vgpu_follow_writes_no_more(b->v);
     for (uint32_t i = 0; i < b->n; i++)
         gn_writes_unfollow(b->v, b->memories[i].writes, GN_FOLLOWED_BACK);
-    gn_page_hasher_fini(&b->here);
-    gn_page_hasher_fini(&b->there);
+    gn_outgoing_hashers_fini(b->hashers);
     gn_known_fini(&b->places);
     free(b->memories);
     b->v->delta_base = NULL;
@@ -68,15 +50,14 @@ void gn_delta_base_end(struct gn_delta_base *b)
 void gn_delta_base_expect(struct gn_delta_base *b, uint64_t memory, uint64_t bytes,
                           struct gn_writes *writes, bool by_device)
 {
-    struct base_memory *memories =
+    struct gn_base_memory *memories =
         gn_array_reserve(b->memories, b->n, &b->capacity, sizeof *memories);
     if (!memories)
         return;
     b->memories = memories;
-    struct base_memory *w = &b->memories[b->n];
-    *w = (struct base_memory){.writes = writes, .memory = memory, .by_device = by_device};
-    if (gn_writes_follow(b->v, writes, GN_FOLLOWED_BACK, gn_delta_base_hasher(b, by_device), bytes,
-                         &w->table))
+    struct gn_base_memory *w = &b->memories[b->n];
+    *w = (struct gn_base_memory){.writes = writes, .memory = memory, .by_device = by_device};
+    if (gn_writes_follow(b->v, writes, GN_FOLLOWED_BACK, &b->hashers[by_device], bytes, &w->table))
         return;
     if (gn_known_put(&b->places, memory, b->n)) {
         gn_writes_unfollow(b->v, writes, GN_FOLLOWED_BACK);
@@ -90,14 +71,14 @@ void gn_delta_base_expect(struct gn_delta_base *b, uint64_t memory, uint64_t byt
     b->follows = true;
 }
 
-static struct base_memory *find_memory(const struct gn_delta_base *b, uint64_t memory)
+static struct gn_base_memory *find_memory(const struct gn_delta_base *b, uint64_t memory)
 {
     const uint32_t *at = gn_known_find(&b->places, memory);
     return at ? &b->memories[*at] : NULL;
 }
 
 /* The last entry moves into the free place. */
-static void drop_memory(struct gn_delta_base *b, struct base_memory *w)
+static void drop_memory(struct gn_delta_base *b, struct gn_base_memory *w)
 {
     gn_known_remove(&b->places, w->memory);
     *w = b->memories[--b->n];
@@ -108,22 +89,17 @@ static void drop_memory(struct gn_delta_base *b, struct base_memory *w)
 
 void gn_delta_base_gone(struct gn_delta_base *b, uint64_t memory)
 {
-    struct base_memory *w = find_memory(b, memory);
+    struct gn_base_memory *w = find_memory(b, memory);
     if (!w)
         return;
     gn_writes_unfollow(b->v, w->writes, GN_FOLLOWED_BACK);
     drop_memory(b, w);
 }
 
-void gn_delta_base_stops(struct gn_delta_base *b)
-{
-    b->stops = true;
-}
-
 void gn_delta_base_came(struct gn_delta_base *b, const struct gn_stream_reader *r,
                         const struct gn_stream_section *s, void *const *where)
 {
-    const struct base_memory *w = find_memory(b, s->memory->id);
+    const struct gn_base_memory *w = find_memory(b, s->memory->id);
     const struct gn_stream_hash *hash = s->hashes;
     if (!w || gn_stream_reader_about(r)->page_bytes != GN_OUTGOING_PAGE_BYTES)
         return;
@@ -144,20 +120,10 @@ void gn_delta_base_came(struct gn_delta_base *b, const struct gn_stream_reader *
     }
 }
 
-uint64_t gn_delta_base_number(const struct gn_delta_base *b)
-{
-    return b->number;
-}
-
-const struct gn_page_hasher *gn_delta_base_hasher(const struct gn_delta_base *b, bool by_device)
-{
-    return by_device ? &b->there : &b->here;
-}
-
 struct gn_page_table *gn_delta_base_table(struct gn_delta_base *b, uint64_t memory, uint64_t bytes,
                                           struct gn_writes *writes, bool by_device)
 {
-    struct base_memory *w = find_memory(b, memory);
+    struct gn_base_memory *w = find_memory(b, memory);
     if (!w || w->writes != writes || w->table->bytes != bytes || w->by_device != by_device)
         return NULL;
     drop_memory(b, w);

@@ -3,6 +3,7 @@
 #define GN_VGPU_MIGRATE_DELTA_BASE_H
 
 #include "migrate/page_table.h"
+#include "stream/known.h"
 #include "stream/stream.h"
 
 #include <stdbool.h>
@@ -10,7 +11,6 @@
 
 struct gn_vgpu;
 struct gn_writes;
-struct gn_delta_base;
 
 /*
  * The base for the return of a vGPU that has left its program (passthrough): contents that came
@@ -23,6 +23,22 @@ struct gn_delta_base;
  * the loading thread, then by the saving thread.
  */
 
+struct gn_delta_base {
+    /* set once */
+    struct gn_vgpu *v;
+    uint64_t number; /* of the contents in the program */
+    /* of the tables: the processor's, and with index 1 the one of memories that a device hashes */
+    struct gn_page_hasher hashers[2];
+    /* pages from now on come while the program is stopped; the loading thread sets it */
+    bool stops;
+    /* delta_base.c's own */
+    /* a memory is tracked: most programs' memory is in their own process, and costs nothing here */
+    bool follows;
+    struct gn_base_memory *memories;
+    uint32_t n, capacity;
+    struct gn_known_ids places; /* indices in `memories` */
+};
+
 /*
  * Begins the base when a vGPU comes from a program that retains its contents under this number.
  * Without memory there is no base.
@@ -34,16 +50,11 @@ void gn_delta_base_end(struct gn_delta_base *b);
 /* A memory has been announced. by_device: its device will hash its pages. */
 void gn_delta_base_expect(struct gn_delta_base *b, uint64_t memory, uint64_t bytes,
                           struct gn_writes *writes, bool by_device);
-/* Pages from now on come while the program is stopped. */
-void gn_delta_base_stops(struct gn_delta_base *b);
 /* Pages have been read; where: the address of each run. */
 void gn_delta_base_came(struct gn_delta_base *b, const struct gn_stream_reader *r,
                         const struct gn_stream_section *s, void *const *where);
 void gn_delta_base_gone(struct gn_delta_base *b, uint64_t memory);
 
-uint64_t gn_delta_base_number(const struct gn_delta_base *b);
-/* The hashers of the base's tables; they live as long as the base. */
-const struct gn_page_hasher *gn_delta_base_hasher(const struct gn_delta_base *b, bool by_device);
 /*
  * The vGPU returns. Gives the table to send this memory by, in place of the one that tracks it now;
  * NULL: it did not come from there, or it was hashed differently.

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "link/frame.h"
+#include "link/worker_wire.h"
 #include "stream/known.h"
 #include "vgpu/core/build_includes.h"
 
@@ -58,15 +59,13 @@ static int load_record(struct load *l, const struct gn_stream_entry *e, struct g
     r->n_bytes = (uint32_t)part.n;
     memcpy(r->bytes, part.bytes, part.n < sizeof r->bytes ? part.n : sizeof r->bytes);
     int rc = gn_build_includes_load(e, &r->files);
-    if (rc) {
-        gn_request_fini(r);
-        free(r);
-        return gn_fail(err, -rc, NULL,
-                       rc == -ENOMEM ? "no memory left for a program's files"
-                                     : "a program's files are malformed");
-    }
-    class->serve(v, r);
-    if (atomic_load_explicit(&v->fault, memory_order_relaxed) || r->fault)
+    if (!rc)
+        class->serve(v, r);
+    if (rc)
+        gn_fail(err, -rc, NULL,
+                rc == -ENOMEM ? "no memory left for a program's files"
+                              : "a program's files are malformed");
+    else if (atomic_load_explicit(&v->fault, memory_order_relaxed) || r->fault)
         rc = gn_fail(err, EBADMSG, NULL, "a record of %s is malformed", class->name);
     else if (r->result != state.result)
         rc = gn_fail(err, ENODEV, NULL,
@@ -122,18 +121,6 @@ static int load_link(struct load *l, const struct gn_stream_entry *e, struct gn_
                             rc == -ENOMEM ? "no memory left for the program's session"
                                           : "the program's session is malformed")
                   : 0;
-}
-
-/*
- * Resumes the session at its saved position, and lets commands continue that have all their data.
- */
-static int resume_session(struct load *l, struct gn_error *err)
-{
-    if (l->v->boot->file_fd < 0)
-        return 0;
-    return l->v->session->loaded(l->v)
-               ? gn_fail(err, EBADMSG, NULL, "the program's session is missing, or is malformed")
-               : 0;
 }
 
 static int load_released(struct load *l, const struct gn_stream_entry *e, struct gn_error *err)
@@ -227,7 +214,7 @@ static int load_device(struct load *l, const struct gn_stream_entry *e, struct g
     l->devices_known = true;
     rc = l->v->api->contents->judge_devices(l->v, &others, err);
     if (!rc)
-        gn_vgpu_fits(l->v, others);
+        gn_vgpu_ack(l->v, GN_WORKER_HAND_FITS, others);
     return rc;
 }
 
@@ -279,13 +266,13 @@ static int release_kept(struct load *l, struct gn_error *err)
         struct gn_vobject *o = k->kind <= UINT16_MAX && gn_known_find(&l->live, k->id)
                                    ? gn_object_get(l->v, k->id, (uint16_t)k->kind, &lie)
                                    : NULL;
-        if (!o || (k->event != GN_NO_EVENT && !gn_event_at(l->v->events, k->event))) {
-            gn_object_unref(o);
-            return gn_fail(err, EBADMSG, NULL, "pending commands keep an object that never came");
-        }
-        l->v->api->contents->leave_by(o, k->event);
+        const bool good = o && (k->event == GN_NO_EVENT || gn_event_at(l->v->events, k->event));
+        if (good)
+            l->v->api->contents->leave_by(o, k->event);
         gn_object_unref(o);
         gn_known_remove(&l->live, k->id);
+        if (!good)
+            return gn_fail(err, EBADMSG, NULL, "pending commands keep an object that never came");
     }
     return 0;
 }
@@ -332,17 +319,21 @@ int gn_vgpu_load(struct gn_vgpu *v, struct gn_stream_reader *r, struct gn_error 
          * connection with it unread.
          */
         else if (!rc && s.what == GN_STREAM_IS_ROUND && s.round->kind != GN_STREAM_STOP)
-            gn_vgpu_made(v, s.round->number);
+            gn_vgpu_ack(v, GN_WORKER_HAND_MADE, s.round->number);
         else if (!rc && s.what == GN_STREAM_IS_ROUND && v->delta_base)
-            gn_delta_base_stops(v->delta_base);
+            v->delta_base->stops = true;
         else if (!rc && s.what == GN_STREAM_IS_GONE)
             rc = load_gone(&l, &s, err);
     } while (!rc && s.what != GN_STREAM_IS_COMMIT);
     v->api->contents->loaded(v);
     if (!rc)
         rc = release_kept(&l, err);
-    if (!rc)
-        rc = resume_session(&l, err);
+    /*
+     * A restored session resumes at its saved position, and commands that have all their data
+     * continue.
+     */
+    if (!rc && v->boot->file_fd >= 0 && v->session->loaded(v))
+        rc = gn_fail(err, EBADMSG, NULL, "the program's session is missing, or is malformed");
     if (!rc)
         release_unneeded(&l);
     gn_objects_drop_aside(v);

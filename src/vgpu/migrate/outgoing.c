@@ -32,45 +32,50 @@ struct item {
 
 struct gn_outgoing {
     struct gn_vgpu *v;
+    struct gn_stream_writer *w;
     bool homes;
     struct gn_page_hasher own[2];
-    const struct gn_page_hasher *hasher,
-        *there; /* for memory hashed on the host; and by its device */
+    const struct gn_page_hasher *hashers; /* index 1: of memories that their device hashes */
     bool goes_back;
     struct gn_rounds *rounds;
     struct item *items;
     uint32_t n, capacity;
     struct gn_known_ids places; /* indices in `items`, by the object's id */
-    struct gn_stream_gone *gone;
-    uint32_t n_gone, gone_capacity;
 };
 
-static void fini_hashers(struct gn_outgoing *out)
+int gn_outgoing_hashers_init(struct gn_page_hasher ret[2], struct gn_error *err)
 {
-    gn_page_hasher_fini(&out->own[0]);
-    gn_page_hasher_fini(&out->own[1]);
+    int rc = gn_page_hasher_init(&ret[0], GN_PAGE_HASH_XXH3, PAGE_BYTES, 0, err);
+    if (!rc)
+        rc = gn_page_hasher_init(&ret[1], GN_PAGE_HASH_NH, PAGE_BYTES, 0, err);
+    return rc;
 }
 
-int gn_outgoing_new(struct gn_vgpu *v, bool homes, struct gn_outgoing **ret, struct gn_error *err)
+void gn_outgoing_hashers_fini(struct gn_page_hasher hashers[2])
+{
+    gn_page_hasher_fini(&hashers[0]);
+    gn_page_hasher_fini(&hashers[1]);
+}
+
+int gn_outgoing_new(struct gn_vgpu *v, struct gn_stream_writer *w, bool homes,
+                    struct gn_outgoing **ret, struct gn_error *err)
 {
     struct gn_outgoing *out = calloc(1, sizeof *out);
     if (!out)
         return gn_fail(err, ENOMEM, NULL, "no memory left to send memory contents");
     out->v = v;
+    out->w = w;
     out->homes = homes;
-    int rc = gn_page_hasher_init(&out->own[0], GN_PAGE_HASH_XXH3, PAGE_BYTES, 0, err);
-    if (!rc)
-        rc = gn_page_hasher_init(&out->own[1], GN_PAGE_HASH_NH, PAGE_BYTES, 0, err);
+    int rc = gn_outgoing_hashers_init(out->own, err);
     if (!rc)
         rc = gn_rounds_create(PAGE_BYTES, N_HASHERS, &out->rounds, err);
     if (rc) {
-        fini_hashers(out);
+        gn_outgoing_hashers_fini(out->own);
         free(out);
         return rc;
     }
     /* A device has one key at a time. */
-    out->hasher = v->delta_base ? gn_delta_base_hasher(v->delta_base, false) : &out->own[0];
-    out->there = v->delta_base ? gn_delta_base_hasher(v->delta_base, true) : &out->own[1];
+    out->hashers = v->delta_base ? v->delta_base->hashers : out->own;
     *ret = out;
     return 0;
 }
@@ -94,10 +99,9 @@ void gn_outgoing_free(struct gn_outgoing *out)
     /* The destination had the contents once, and has used them up. */
     if (out->goes_back)
         gn_delta_base_end(out->v->delta_base);
-    fini_hashers(out);
+    gn_outgoing_hashers_fini(out->own);
     gn_known_fini(&out->places);
     free(out->items);
-    free(out->gone);
     free(out);
 }
 
@@ -106,6 +110,7 @@ static int fail_no_memory(struct gn_error *err)
     return gn_fail(err, ENOMEM, NULL, "no memory left to track memory contents");
 }
 
+/* After a failure the save ends. */
 static int add_item(struct gn_outgoing *out, struct gn_vobject *o, uint64_t bytes,
                     struct gn_writes *writes, struct gn_error *err)
 {
@@ -113,46 +118,23 @@ static int add_item(struct gn_outgoing *out, struct gn_vobject *o, uint64_t byte
     if (!items)
         return fail_no_memory(err);
     out->items = items;
+    if (gn_known_put(&out->places, o->id, out->n))
+        return fail_no_memory(err);
     struct item *i = &items[out->n];
     *i = (struct item){.object = o, .writes = writes, .bytes = bytes, .here = true};
-    int rc = out->v->api->contents->open(out->v, o, out->there, &i->source, err);
+    int rc = out->v->api->contents->open(out->v, o, &out->hashers[1], &i->source, err);
     if (rc)
         return rc;
-    rc = gn_writes_follow(out->v, writes, GN_FOLLOWED_OUT,
-                          i->source.digest ? out->there : out->hasher, bytes, &i->table);
+    rc = gn_writes_follow(out->v, writes, GN_FOLLOWED_OUT, &out->hashers[i->source.digest != NULL],
+                          bytes, &i->table);
     if (rc) {
         out->v->api->contents->shut(out->v, &i->source);
         return rc == -ENOMEM
                    ? fail_no_memory(err)
                    : gn_fail(err, -rc, NULL, "cannot track memory contents: %s", strerror(-rc));
     }
-    if (gn_known_put(&out->places, o->id, out->n)) {
-        gn_writes_unfollow(out->v, writes, GN_FOLLOWED_OUT);
-        out->v->api->contents->shut(out->v, &i->source);
-        return fail_no_memory(err);
-    }
     atomic_fetch_add_explicit(&o->n_refs, 1, memory_order_relaxed);
     out->n++;
-    return 0;
-}
-
-/* The last item moves into the free place. */
-static int drop_item(struct gn_outgoing *out, uint32_t at)
-{
-    const uint64_t id = out->items[at].object->id;
-    if (out->items[at].reported) {
-        struct gn_stream_gone *gone =
-            gn_array_reserve(out->gone, out->n_gone, &out->gone_capacity, sizeof *gone);
-        if (!gone)
-            return -ENOMEM;
-        out->gone = gone;
-        gone[out->n_gone++] = (struct gn_stream_gone){.id = id, .what = GN_STREAM_GONE_MEMORY};
-    }
-    stop_sending(out, &out->items[at]);
-    gn_known_remove(&out->places, id);
-    out->items[at] = out->items[--out->n];
-    if (at < out->n)
-        *gn_known_find(&out->places, out->items[at].object->id) = at;
     return 0;
 }
 
@@ -171,9 +153,6 @@ int gn_outgoing_look(struct gn_outgoing *out, struct gn_vobject *const *objects,
         else if (out->v->api->contents->look(out->v, objects[i], out->homes, &bytes, &writes))
             rc = add_item(out, objects[i], bytes, writes, err);
     }
-    for (uint32_t i = out->n; i-- && !rc;)
-        if (!out->items[i].here && drop_item(out, i))
-            rc = fail_no_memory(err);
     return rc;
 }
 
@@ -200,75 +179,71 @@ void gn_outgoing_goes_back(struct gn_outgoing *out, const uint64_t *ids, uint32_
     }
 }
 
-uint64_t gn_outgoing_retained(const struct gn_outgoing *out)
+struct gn_outgoing_size gn_outgoing_size(const struct gn_outgoing *out)
 {
-    uint64_t n = 0;
-    for (uint32_t i = 0; i < out->n; i++)
-        n += out->items[i].kept ? out->items[i].table->n_pages : 0;
-    return n;
-}
-
-uint32_t gn_outgoing_count(const struct gn_outgoing *out, uint64_t *ret_bytes, uint64_t *ret_pages)
-{
-    *ret_bytes = *ret_pages = 0;
+    struct gn_outgoing_size size = {.n = out->n};
     for (uint32_t i = 0; i < out->n; i++) {
-        *ret_bytes += out->items[i].bytes;
-        *ret_pages += out->items[i].table->n_pages;
+        const struct item *it = &out->items[i];
+        size.bytes += it->bytes;
+        size.pages += it->table->n_pages;
+        size.pages_kept += it->kept ? it->table->n_pages : 0;
     }
-    return out->n;
+    return size;
 }
 
-int gn_outgoing_send_gone(struct gn_outgoing *out, struct gn_stream_writer *w)
+int gn_outgoing_send_gone(struct gn_outgoing *out)
 {
-    uint32_t n = out->n_gone;
-    out->n_gone = 0;
-    return n ? gn_stream_put_gone(w, out->gone, n) : 0;
-}
-
-int gn_outgoing_send_new(struct gn_outgoing *out, struct gn_stream_writer *w)
-{
-    struct gn_stream_memory some[64];
+    struct gn_stream_gone *gone = calloc(out->n ? out->n : 1, sizeof *gone);
     uint32_t n = 0;
-    int rc = 0;
-    for (uint32_t i = 0; i < out->n && !rc; i++) {
+    if (!gone)
+        return -ENOMEM;
+    for (uint32_t i = out->n; i--;) {
+        struct item *it = &out->items[i];
+        const uint64_t id = it->object->id;
+        if (it->here)
+            continue;
+        if (it->reported)
+            gone[n++] = (struct gn_stream_gone){.id = id, .what = GN_STREAM_GONE_MEMORY};
+        stop_sending(out, it);
+        gn_known_remove(&out->places, id);
+        /* The last item moves into the free place. */
+        *it = out->items[--out->n];
+        if (i < out->n)
+            *gn_known_find(&out->places, it->object->id) = i;
+    }
+    const int rc = gn_stream_put_gone(out->w, gone, n);
+    free(gone);
+    return rc;
+}
+
+int gn_outgoing_send_new(struct gn_outgoing *out)
+{
+    struct gn_stream_memory *new = calloc(out->n ? out->n : 1, sizeof *new);
+    uint32_t n = 0;
+    if (!new)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < out->n; i++) {
         struct item *it = &out->items[i];
         if (it->reported)
             continue;
-        some[n++] = (struct gn_stream_memory){.id = it->object->id,
-                                              .object = it->object->id,
-                                              .bytes = it->bytes,
-                                              .flags = it->kept ? GN_STREAM_MEMORY_KEPT : 0};
+        new[n++] = (struct gn_stream_memory){.id = it->object->id,
+                                             .object = it->object->id,
+                                             .bytes = it->bytes,
+                                             .flags = it->kept ? GN_STREAM_MEMORY_KEPT : 0};
         it->reported = true;
-        if (n == GN_ARRAY_SIZE(some)) {
-            rc = gn_stream_put_memories(w, some, n);
-            n = 0;
-        }
     }
-    return rc || !n ? rc : gn_stream_put_memories(w, some, n);
+    const int rc = gn_stream_put_memories(out->w, new, n);
+    free(new);
+    return rc;
 }
 
 /* Progress for gantryd. */
-struct progress {
-    struct gn_counters *counters;
-    struct gn_stream_writer *w;
-};
-
 static void report_progress(void *ctx, uint64_t bytes)
 {
-    const struct progress *p = ctx;
-    gn_counter_add(&p->counters->save_round_bytes, bytes);
-    gn_counter_set(&p->counters->save_sent_bytes, gn_stream_writer_counts(p->w)->stream_bytes);
-}
-
-static struct progress begin_progress(const struct gn_outgoing *out, struct gn_stream_writer *w)
-{
+    const struct gn_outgoing *out = ctx;
     struct gn_counters *c = out->v->counters;
-    uint64_t bytes, pages;
-    (void)gn_outgoing_count(out, &bytes, &pages);
-    gn_counter_set(&c->save_round_bytes, 0);
-    gn_counter_set(&c->save_bytes, bytes);
-    gn_counter_add(&c->save_round, 1);
-    return (struct progress){c, w};
+    gn_counter_add(&c->save_round_bytes, bytes);
+    gn_counter_set(&c->save_sent_bytes, gn_stream_writer_counts(out->w)->stream_bytes);
 }
 
 /*
@@ -286,29 +261,31 @@ static void prepare_devices(struct gn_outgoing *out)
     }
 }
 
-int gn_outgoing_round(struct gn_outgoing *out, struct gn_stream_writer *w, enum gn_round_kind kind,
-                      uint64_t bytes_per_s, struct gn_round_stats *ret, struct gn_error *err)
+int gn_outgoing_round(struct gn_outgoing *out, enum gn_round_kind kind, uint64_t bytes_per_s,
+                      struct gn_round_stats *ret, struct gn_error *err)
 {
-    struct progress progress = begin_progress(out, w);
     const struct gn_round_options options = {.kind = kind,
                                              .sample = GN_SAMPLE_AUTO,
                                              .bytes_per_s = bytes_per_s,
                                              .done = report_progress,
-                                             .done_ctx = &progress};
+                                             .done_ctx = out};
     struct gn_round_item *items = calloc(out->n ? out->n : 1, sizeof *items);
     struct gn_page_stream stream;
-    struct gn_page_sink sink = gn_page_stream_sink(&stream, w, PAGE_BYTES);
+    struct gn_page_sink sink = gn_page_stream_sink(&stream, out->w, PAGE_BYTES);
     memset(ret, 0, sizeof *ret);
+    gn_counter_set(&out->v->counters->save_round_bytes, 0);
+    gn_counter_set(&out->v->counters->save_bytes, gn_outgoing_size(out).bytes);
+    gn_counter_add(&out->v->counters->save_round, 1);
     if (!items)
         return fail_no_memory(err);
     for (uint32_t i = 0; i < out->n; i++)
-        items[i] =
-            (struct gn_round_item){.table = out->items[i].table,
-                                   .source = out->items[i].source,
-                                   .cookie = gn_page_stream_cookie(out->items[i].object->id)};
+        items[i] = (struct gn_round_item){.table = out->items[i].table,
+                                          .source = out->items[i].source,
+                                          .id = out->items[i].object->id};
     if (kind == GN_ROUND_LIVE)
         prepare_devices(out);
-    int rc = gn_stream_round_begin(w, kind == GN_ROUND_STOP ? GN_STREAM_STOP : GN_STREAM_PRECOPY);
+    int rc =
+        gn_stream_round_begin(out->w, kind == GN_ROUND_STOP ? GN_STREAM_STOP : GN_STREAM_PRECOPY);
     GN_FAULT("save-contents");
     if (!rc)
         rc = gn_rounds_run(out->rounds, &options, items, out->n, &sink, ret, err);
@@ -316,7 +293,7 @@ int gn_outgoing_round(struct gn_outgoing *out, struct gn_stream_writer *w, enum 
         out->items[i].table->doubts = false;
     free(items);
     /* The stream's own reason is more precise. */
-    const struct gn_error *said = gn_stream_writer_error(w);
+    const struct gn_error *said = gn_stream_writer_error(out->w);
     if (rc && said->what[0])
         gn_fail(err, -rc, said->fix, "%s", said->what);
     return rc;

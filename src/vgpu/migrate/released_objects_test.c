@@ -3,7 +3,7 @@
  * Unit tests of objects that live for others: which of them migrate with pending commands, and when
  * they end.
  */
-#include "vgpu/migrate/released_objects.h"
+#include "vgpu/migrate/save.h"
 #include "vgpu/core/fake_api.h"
 
 #include <setjmp.h>

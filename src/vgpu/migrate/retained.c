@@ -33,10 +33,10 @@ struct gn_retained {
     struct gn_list link;
     uint64_t number;
     /*
-     * kept.lock. filling: contents are being added; whole: all are there; unwanted: not needed any
-     * more, the filling thread frees it
+     * kept.lock. filling: contents are being added, and the filling thread frees it if it has left
+     * the list; whole: all are there
      */
-    bool filling, whole, unwanted;
+    bool filling, whole;
     /* used by the filling thread, then by the returning vGPU */
     struct retained_memory *all;
     uint32_t n, capacity;
@@ -126,13 +126,13 @@ static int read_contents(const struct gn_page_source *source, unsigned char *to,
 {
     unsigned char *piece = source->memory ? NULL : malloc(PIECE_BYTES);
     int rc = source->memory || piece ? 0 : -1;
-    if (source->memory)
-        copy_nonzero_pages(to, source->memory, n);
-    for (uint64_t at = 0; piece && at < n && !rc; at += PIECE_BYTES) {
+    for (uint64_t at = 0; at < n && !rc; at += PIECE_BYTES) {
         const uint64_t bytes = n - at < PIECE_BYTES ? n - at : PIECE_BYTES;
-        rc = source->read(source->ctx, at, piece, bytes);
+        if (piece)
+            rc = source->read(source->ctx, at, piece, bytes);
         if (!rc)
-            copy_nonzero_pages(to + at, piece, bytes);
+            copy_nonzero_pages(to + at, piece ? piece : (const unsigned char *)source->memory + at,
+                               bytes);
     }
     free(piece);
     return rc;
@@ -174,10 +174,10 @@ void gn_retained_done(struct gn_retained *r, struct gn_vgpu *v)
     pthread_mutex_lock(&kept.lock);
     r->filling = false;
     r->whole = true;
-    const bool unwanted = r->unwanted;
+    const bool wanted = find_locked(r->number);
     pthread_cond_broadcast(&kept.wake);
     pthread_mutex_unlock(&kept.lock);
-    if (unwanted)
+    if (!wanted)
         destroy(r);
 }
 
@@ -241,8 +241,6 @@ void gn_retained_drop(uint64_t number)
     if (r)
         gn_list_remove(&r->link);
     const bool filling = r && r->filling;
-    if (filling)
-        r->unwanted = true;
     pthread_cond_broadcast(&kept.wake);
     pthread_mutex_unlock(&kept.lock);
     if (r && !filling)

@@ -9,14 +9,10 @@
 const struct gn_route *gn_route(uint32_t number)
 {
     static const struct gn_route routes[GN_ROUTE_N] = {
-        [GN_ROUTE_SHM] = {.name = "shm"},
-        [GN_ROUTE_TCP] = {.name = "tcp", .copies_memory = true},
-        [GN_ROUTE_TCP_SAME_DAEMON] = {.name = "tcp, same daemon",
-                                      .copies_memory = true,
-                                      .continues_stream = true},
-        [GN_ROUTE_TCP_TO_SHM] = {.name = "tcp to shm",
-                                 .copies_memory = true,
-                                 .session_from_program = true},
+        [GN_ROUTE_SHM] = {0},
+        [GN_ROUTE_TCP] = {.copies_memory = true},
+        [GN_ROUTE_TCP_SAME_DAEMON] = {.copies_memory = true, .continues_stream = true},
+        [GN_ROUTE_TCP_TO_SHM] = {.copies_memory = true, .session_from_program = true},
     };
     return number < GN_ROUTE_N ? &routes[number] : NULL;
 }

@@ -12,7 +12,6 @@
  * property; it never compares a route's number. Constant; any thread.
  */
 struct gn_route {
-    const char *name;
     /* The destination does not map the program's memory as the source did: all contents are sent,
      * over a connection that may lead to another machine, with TLS or without. */
     bool copies_memory;

@@ -13,7 +13,6 @@
 #include "link/worker_wire.h"
 #include "stream/known.h"
 #include "vgpu/core/build_includes.h"
-#include "vgpu/migrate/released_objects.h"
 #include "vgpu/migrate/outgoing.h"
 #include "vgpu/migrate/route.h"
 #include "vgpu/migrate/tcp_session_handover.h"
@@ -21,6 +20,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define ENTRY_BYTES  256u /* limit for an entry without its contents */
 #define DEVICE_BYTES 65536u
@@ -31,8 +31,8 @@ struct gn_save {
     const struct gn_worker_save *how;
     struct gn_worker_moved *moved;
     struct gn_outgoing *outgoing;
-    const struct gn_saved_about *about;    /* NULL: no checkpoint, or already written */
-    const struct gn_tcp_handover *session; /* NULL: no session is included */
+    struct gn_tcp_handover *session; /* NULL: no session is included */
+    uint64_t n_frames;               /* of it, written */
     struct gn_known_ids records,
         objects_announced; /* announced ones: by serial; by id, with the kind */
     struct announced {
@@ -43,25 +43,16 @@ struct gn_save {
     uint32_t n_segments; /* announced, including the first one, which exists from the start */
     bool follows, settled;
     bool others; /* the destination's devices differ */
+    bool file;   /* a checkpoint */
     bool far;    /* the destination has none of the program's memory: the stream lists segments */
     /* of this step; held */
     struct gn_record **now;
     uint32_t n_now;
-    struct gn_vobject **objects_now;
-    struct gn_vobject *const *objects;
+    struct gn_vobject **objects;
     uint32_t n_objects;
     struct gn_vobject **kept; /* of them, those that only pending commands need */
     uint32_t n_kept;
 };
-
-static int check_obstacle(const struct gn_save *s, struct gn_error *err)
-{
-    struct gn_vgpu *v = s->v;
-    const char *why = "an interface that cannot be saved";
-    if (v->api->contents)
-        why = v->api->contents->obstacle(v, s->objects, s->n_objects);
-    return why ? gn_fail(err, EOPNOTSUPP, NULL, "it uses %s", why) : 0;
-}
 
 static uint32_t n_indices(const struct gn_vgpu *v)
 {
@@ -73,14 +64,16 @@ static uint32_t n_indices(const struct gn_vgpu *v)
     return n;
 }
 
-/* Writes a session entry that has only a state. */
+/*
+ * Writes a session entry that has only a state. Here and below: a failure of the writer sticks, so
+ * the entry's end returns that of its parts, too.
+ */
 static int save_state(struct gn_stream_writer *w, uint64_t id, uint32_t kind, const void *state,
                       uint64_t bytes)
 {
-    int rc = gn_stream_entry_begin(w, GN_STREAM_SESSION, id, kind, NULL, 0);
-    if (!rc)
-        rc = gn_stream_part(w, GN_PART_STATE, state, bytes);
-    return rc ? rc : gn_stream_entry_end(w);
+    (void)gn_stream_entry_begin(w, GN_STREAM_SESSION, id, kind, NULL, 0);
+    (void)gn_stream_part(w, GN_PART_STATE, state, bytes);
+    return gn_stream_entry_end(w);
 }
 
 static int save_indices(struct gn_vgpu *v, struct gn_stream_writer *w, uint32_t n)
@@ -99,14 +92,11 @@ static int save_indices(struct gn_vgpu *v, struct gn_stream_writer *w, uint32_t 
 static int save_record(struct gn_stream_writer *w, const struct gn_record *r)
 {
     const struct gn_saved_record state = {.op = r->op, .result = r->result};
-    int rc = gn_stream_entry_begin(w, GN_STREAM_SESSION, r->serial, GN_SAVED_RECORD, NULL, 0);
-    if (!rc)
-        rc = gn_stream_part(w, GN_PART_STATE, &state, sizeof state);
-    if (!rc)
-        rc = gn_stream_part(w, GN_PART_REQUEST, r->bytes, r->n_bytes);
-    if (!rc && r->files)
-        rc = gn_build_includes_save(r->files, w);
-    return rc ? rc : gn_stream_entry_end(w);
+    (void)gn_stream_entry_begin(w, GN_STREAM_SESSION, r->serial, GN_SAVED_RECORD, NULL, 0);
+    (void)gn_stream_part(w, GN_PART_STATE, &state, sizeof state);
+    (void)gn_stream_part(w, GN_PART_REQUEST, r->bytes, r->n_bytes);
+    (void)gn_build_includes_save(r->files, w);
+    return gn_stream_entry_end(w);
 }
 
 static int save_released(const struct gn_save *s)
@@ -128,13 +118,12 @@ static int save_released(const struct gn_save *s)
 static int save_object(struct gn_vgpu *v, struct gn_stream_writer *w, const struct gn_vobject *o,
                        bool quiesced)
 {
+    const struct gn_vqueue *q = o->kind == v->api->queue_kind ? o->detail : NULL;
     int rc = gn_stream_entry_begin(w, GN_STREAM_OBJECTS, o->id, o->kind, NULL, 0);
-    if (!rc && quiesced && o->kind == v->api->queue_kind && o->detail) {
-        const struct gn_vqueue *q = o->detail;
+    if (q && quiesced)
         rc = gn_stream_part(w, GN_PART_API, &q->late_error, sizeof q->late_error);
-    } else if (!rc && o->kind != v->api->queue_kind) {
+    else if (!rc && o->kind != v->api->queue_kind)
         rc = v->api->contents->save_object(v, w, o);
-    }
     return rc ? rc : gn_stream_entry_end(w);
 }
 
@@ -143,29 +132,32 @@ static int save_object(struct gn_vgpu *v, struct gn_stream_writer *w, const stru
 static void release_step(struct gn_save *s)
 {
     gn_records_put(s->v, s->now, s->n_now);
-    gn_objects_put(s->objects_now, s->n_objects);
+    gn_objects_put(s->objects, s->n_objects);
     gn_objects_put(s->kept, s->n_kept);
     s->now = NULL;
-    s->objects_now = s->kept = NULL;
+    s->objects = s->kept = NULL;
     s->n_now = s->n_objects = s->n_kept = 0;
 }
 
 static int collect_state(struct gn_save *s, struct gn_error *err)
 {
+    err->what[0] = 0;
     release_step(s);
     int rc = gn_released_objects_gather(s->v, &s->kept, &s->n_kept);
     if (!rc)
-        rc = gn_records_gather(s->v, s->kept, s->n_kept, &s->now, &s->n_now, &s->objects_now,
+        rc = gn_records_gather(s->v, s->kept, s->n_kept, &s->now, &s->n_now, &s->objects,
                                &s->n_objects);
-    s->objects = s->objects_now;
     if (rc == -ENODATA)
         return gn_fail(
             err, EOPNOTSUPP, NULL,
             "a program's included files are too large to keep, or there was no memory for them");
     if (rc)
         return gn_fail(err, -rc, NULL, "no memory left to collect its objects");
-    rc = check_obstacle(s, err);
-    return rc ? rc : gn_outgoing_look(s->outgoing, s->objects, s->n_objects, err);
+    const struct gn_vgpu_contents *contents = s->v->api->contents;
+    const char *obstacle = contents ? contents->obstacle(s->v, s->objects, s->n_objects)
+                                    : "an interface that cannot be saved";
+    return obstacle ? gn_fail(err, EOPNOTSUPP, NULL, "it uses %s", obstacle)
+                    : gn_outgoing_look(s->outgoing, s->objects, s->n_objects, err);
 }
 
 /* ---- writing the state */
@@ -176,82 +168,88 @@ static int by_id(const void *a, const void *b)
     return (*x)->id < (*y)->id ? -1 : (*x)->id > (*y)->id;
 }
 
-static const struct gn_vobject *find_object(const struct gn_save *s, uint64_t id)
+static bool is_live(const struct gn_save *s, uint64_t id)
 {
     const struct gn_vobject key = {.id = id}, *at = &key;
-    struct gn_vobject *const *found =
-        s->n_objects ? bsearch(&at, s->objects, s->n_objects, sizeof(struct gn_vobject *), by_id)
-                     : NULL;
-    return found ? *found : NULL;
+    return s->n_objects && bsearch(&at, s->objects, s->n_objects, sizeof at, by_id);
+}
+
+static int by_serial(const void *serial, const void *record)
+{
+    const uint64_t x = *(const uint64_t *)serial, y = (*(struct gn_record *const *)record)->serial;
+    return x < y ? -1 : x > y;
 }
 
 /* True if a live object needs the record that made it. Records are sorted by serial. */
 static bool is_record_needed(const struct gn_save *s, uint64_t made_by)
 {
-    uint32_t low = 0, high = s->n_now;
-    while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-        if (s->now[middle]->serial < made_by)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < s->n_now && s->now[low]->serial == made_by;
+    return s->n_now && bsearch(&made_by, s->now, s->n_now, sizeof(struct gn_record *), by_serial);
 }
 
 /* It is gone, but others were made from it. */
 static bool is_still_needed(const struct gn_save *s, const struct announced *t)
 {
-    return !find_object(s, t->id) && is_record_needed(s, t->made_by);
+    return !is_live(s, t->id) && is_record_needed(s, t->made_by);
 }
 
-/* Announces upper limits for everything written after this step. */
-static int announce_limits(struct gn_save *s, bool quiesced, uint32_t n_index)
+/* Adds the entries that come only behind a closed gate, and the bytes of their variable parts. */
+static void add_quiesced(const struct gn_save *s, uint32_t n_index, uint64_t *n, uint64_t *bytes)
 {
     struct gn_vgpu *v = s->v;
-    uint64_t pages;
-    struct gn_stream_announce most = {.n_rounds = s->n_rounds, .n_objects = s->n_objects};
-    for (uint32_t i = 0; i < s->n_announced; i++)
-        most.n_objects += is_still_needed(s, &s->announced[i]);
-    most.n_memories = gn_outgoing_count(s->outgoing, &most.memory_bytes, &pages);
-    most.entries_bytes =
-        gn_stream_writer_counts(s->w)->entries_bytes + (uint64_t)s->n_objects * ENTRY_BYTES;
-    for (uint32_t i = 0; i < s->n_now; i++)
-        if (!gn_known_find(&s->records, s->now[i]->serial))
-            most.entries_bytes +=
-                s->now[i]->n_bytes + ENTRY_BYTES + gn_build_includes_bytes(s->now[i]->files);
-    if (s->about)
-        most.entries_bytes += 2 * ENTRY_BYTES + (uint64_t)v->n_devices * DEVICE_BYTES;
-    if (s->others)
-        most.entries_bytes += (uint64_t)s->n_announced * ENTRY_BYTES;
-    if (s->far)
-        most.entries_bytes += (uint64_t)GN_MAX_SEGMENTS * ENTRY_BYTES;
-    if (!quiesced)
-        return gn_stream_announce(s->w, &most);
-    if (s->session) {
-        const struct gn_tcp_handover_bytes size = gn_tcp_handover_size(s->session);
-        most.entries_bytes += size.n_frames * ENTRY_BYTES + size.bytes;
-    }
-    most.entries_bytes += (uint64_t)n_index * 4 + ENTRY_BYTES;
-    most.entries_bytes += s->n_kept * sizeof(struct gn_saved_retained) + ENTRY_BYTES;
+    *n += 2 + (s->file ? 2 : 0); /* the indices, the released objects; the owner, the stop */
+    *bytes += (uint64_t)n_index * 4 + s->n_kept * sizeof(struct gn_saved_retained) +
+              (s->file ? (uint64_t)v->n_devices * DEVICE_BYTES : 0) +
+              (s->session ? gn_tcp_handover_size(s->session, ENTRY_BYTES) : 0);
     pthread_mutex_lock(&v->lock);
     for (uint32_t c = 0; c < GN_ARRAY_SIZE(v->event_chunks); c++)
         for (uint32_t i = 0; v->event_chunks[c] && i < GN_OBJECT_CHUNK; i++) {
             const struct gn_vevent *e = &v->event_chunks[c][i];
-            most.entries_bytes += e->state == GN_EVENT_PENDING || e->error ? ENTRY_BYTES : 0;
+            *n += e->state == GN_EVENT_PENDING || e->error;
             for (const struct gn_list *l = e->watches.next; l != &e->watches; l = l->next)
-                most.entries_bytes += ENTRY_BYTES;
+                (*n)++;
         }
     for (uint32_t i = 0; i < v->n_devices; i++)
         gn_list_for_each(q, &v->devices[i].queues, struct gn_vqueue, link)
             gn_list_for_each(c, &q->pending, const struct gn_command, link)
         {
-            most.entries_bytes += ENTRY_BYTES + c->n_bytes + (uint64_t)c->n_waits * 4;
+            (*n)++;
+            *bytes += c->n_bytes + (uint64_t)c->n_waits * 4;
             for (uint32_t b = 0; b < c->n_blobs; b++)
-                most.entries_bytes += c->blob_bytes[b] + 8;
+                *bytes += c->blob_bytes[b] + 8;
         }
     pthread_mutex_unlock(&v->lock);
+}
+
+/* Announces upper limits for everything written after this step. */
+static int announce_limits(struct gn_save *s, bool quiesced, uint32_t n_index)
+{
+    const struct gn_outgoing_size contents = gn_outgoing_size(s->outgoing);
+    struct gn_stream_announce most = {.memory_bytes = contents.bytes,
+                                      .entries_bytes = gn_stream_writer_counts(s->w)->entries_bytes,
+                                      .n_objects = s->n_objects,
+                                      .n_memories = contents.n,
+                                      .n_rounds = s->n_rounds};
+    uint64_t n = s->n_objects, bytes = 0; /* entries to come, and their variable parts */
+    for (uint32_t i = 0; i < s->n_announced; i++)
+        most.n_objects += is_still_needed(s, &s->announced[i]);
+    for (uint32_t i = 0; i < s->n_now; i++) {
+        if (gn_known_find(&s->records, s->now[i]->serial))
+            continue;
+        n++;
+        bytes += s->now[i]->n_bytes + gn_build_includes_bytes(s->now[i]->files);
+    }
+    n += s->others ? s->n_announced : 0;
+    n += s->far ? GN_MAX_SEGMENTS : 0;
+    if (quiesced)
+        add_quiesced(s, n_index, &n, &bytes);
+    most.entries_bytes += n * ENTRY_BYTES + bytes;
     return gn_stream_announce(s->w, &most);
+}
+
+static int write_devices(const struct gn_save *s)
+{
+    return s->v->api->contents->save_devices(s->v, s->w, s->objects, s->n_objects, s->now,
+                                             s->n_now);
 }
 
 /* Writes the owner, the devices, and the stopped program. */
@@ -259,27 +257,24 @@ static int write_description(struct gn_save *s)
 {
     struct gn_vgpu *v = s->v;
     struct gn_stream_writer *w = s->w;
-    const struct gn_saved_about *about = s->about;
-    if (!about)
-        return 0;
     pthread_mutex_lock(&v->lease.lock);
     const struct gn_stream_tenant_state state = {.weight = v->boot->weight,
                                                  .memory_limit_bytes = v->boot->memory_limit_bytes,
                                                  .memory_bytes = v->lease.used_bytes};
     pthread_mutex_unlock(&v->lease.lock);
-    int rc = gn_stream_entry_begin(w, GN_STREAM_TENANT, about->vgpu_id, 0, NULL, 0);
-    if (!rc)
-        rc = gn_stream_part(w, GN_PART_STATE, &state, sizeof state);
-    if (!rc)
-        rc = gn_stream_part_text(w, GN_PART_NAME, v->boot->tenant);
-    if (!rc)
-        rc = gn_stream_entry_end(w);
-    if (!rc)
-        rc = v->api->contents->save_devices(v, w, s->objects, s->n_objects, s->now, s->n_now);
-    s->about = NULL;
-    if (rc || !about->stop)
+    (void)gn_stream_entry_begin(w, GN_STREAM_TENANT, s->how->vgpu_id, 0, NULL, 0);
+    (void)gn_stream_part(w, GN_PART_STATE, &state, sizeof state);
+    (void)gn_stream_part_text(w, GN_PART_NAME, v->boot->tenant);
+    (void)gn_stream_entry_end(w);
+    const int rc = write_devices(s);
+    if (rc || !(s->how->flags & GN_WORKER_SAVE_STOP))
         return rc;
-    return save_state(w, UINT64_MAX - 1, GN_STREAM_SESSION_STOP, about->stop, sizeof *about->stop);
+    struct gn_stream_stop stop = {.ring_at = v->ring.head,
+                                  .n_segments =
+                                      atomic_load_explicit(&v->n_segments, memory_order_acquire)};
+    _Static_assert(sizeof stop.key == sizeof s->how->key, "a stop's key");
+    memcpy(stop.key, s->how->key, sizeof stop.key);
+    return save_state(w, UINT64_MAX - 1, GN_STREAM_SESSION_STOP, &stop, sizeof stop);
 }
 
 /* Call it before anything that may lie in a segment. */
@@ -295,27 +290,14 @@ static int write_segments(struct gn_save *s)
     return rc;
 }
 
-struct frame_writer {
-    struct gn_stream_writer *w;
-    uint64_t n;
-};
-
 static int write_frame(void *ctx, const struct gn_frame *f)
 {
-    struct frame_writer *t = ctx;
+    struct gn_save *s = ctx;
     const struct gn_saved_link state = {.op = f->op, .seq = f->seq};
-    int rc = gn_stream_entry_begin(t->w, GN_STREAM_SESSION, t->n++, GN_SAVED_LINK, NULL, 0);
-    if (!rc)
-        rc = gn_stream_part(t->w, GN_PART_STATE, &state, sizeof state);
-    if (!rc)
-        rc = gn_stream_part(t->w, GN_PART_API, f->payload, f->n_payload);
-    return rc ? rc : gn_stream_entry_end(t->w);
-}
-
-static int write_session(const struct gn_save *s)
-{
-    struct frame_writer t = {.w = s->w};
-    return s->session ? gn_tcp_handover_send(s->session, write_frame, &t) : 0;
+    (void)gn_stream_entry_begin(s->w, GN_STREAM_SESSION, s->n_frames++, GN_SAVED_LINK, NULL, 0);
+    (void)gn_stream_part(s->w, GN_PART_STATE, &state, sizeof state);
+    (void)gn_stream_part(s->w, GN_PART_API, f->payload, f->n_payload);
+    return gn_stream_entry_end(s->w);
 }
 
 /*
@@ -325,26 +307,23 @@ static int write_session(const struct gn_save *s)
  */
 static int write_gone(struct gn_save *s, bool lingering_too)
 {
-    struct gn_stream_gone some[64];
+    struct gn_stream_gone *gone = calloc(s->n_announced ? s->n_announced : 1, sizeof *gone);
     uint32_t n = 0, left = 0;
-    int rc = 0;
-    for (uint32_t i = 0; i < s->n_announced && !rc; i++) {
+    if (!gone)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < s->n_announced; i++) {
         const struct announced t = s->announced[i];
-        if (find_object(s, t.id) || (!lingering_too && is_still_needed(s, &t))) {
+        if (is_live(s, t.id) || (!lingering_too && is_still_needed(s, &t))) {
             s->announced[left++] = t;
             continue;
         }
         gn_known_remove(&s->objects_announced, t.id);
-        some[n++] = (struct gn_stream_gone){.id = t.id, .what = GN_STREAM_GONE_OBJECT};
-        if (n == GN_ARRAY_SIZE(some)) {
-            rc = gn_stream_put_gone(s->w, some, n);
-            n = 0;
-        }
+        gone[n++] = (struct gn_stream_gone){.id = t.id, .what = GN_STREAM_GONE_OBJECT};
     }
-    if (rc)
-        return rc;
     s->n_announced = left;
-    return n ? gn_stream_put_gone(s->w, some, n) : 0;
+    const int rc = gn_stream_put_gone(s->w, gone, n);
+    free(gone);
+    return rc;
 }
 
 static int write_records(struct gn_save *s)
@@ -391,8 +370,9 @@ static int write_objects(struct gn_save *s, bool quiesced)
 
 /* ---- steps */
 
-static int fail_save(const struct gn_save *s, int rc, struct gn_error *err)
+static int end_step(struct gn_save *s, int rc, struct gn_error *err)
 {
+    release_step(s);
     if (rc && !err->what[0]) {
         const struct gn_error *said = gn_stream_writer_error(s->w);
         gn_fail(err, -rc, said->fix, "%s",
@@ -405,7 +385,8 @@ int gn_save_new(struct gn_vgpu *v, struct gn_stream_writer *w, const struct gn_w
                 struct gn_worker_moved *moved, struct gn_save **ret, struct gn_error *err)
 {
     /* Contents in the program's memory stay there if the program waits for a restore. */
-    const bool copy = how->flags & GN_WORKER_SAVE_FILE && !(how->flags & GN_WORKER_SAVE_STOP);
+    const bool file = how->flags & GN_WORKER_SAVE_FILE,
+               copy = file && !(how->flags & GN_WORKER_SAVE_STOP);
     struct gn_save *s = calloc(1, sizeof *s);
     if (!s)
         return gn_fail(err, ENOMEM, NULL, "no memory left to save it");
@@ -415,8 +396,9 @@ int gn_save_new(struct gn_vgpu *v, struct gn_stream_writer *w, const struct gn_w
     s->moved = moved;
     s->n_rounds = how->n_ahead ? how->n_ahead + GN_SAVE_MORE + 1 : 1;
     s->n_segments = 1;
+    s->file = file;
     s->far = gn_route(how->route)->copies_memory;
-    int rc = gn_outgoing_new(v, copy || s->far, &s->outgoing, err);
+    int rc = gn_outgoing_new(v, w, copy || s->far, &s->outgoing, err);
     if (rc) {
         free(s);
         return rc;
@@ -433,6 +415,7 @@ void gn_save_free(struct gn_save *s)
     if (s->follows)
         gn_vgpu_follow_writes_no_more(s->v);
     gn_outgoing_free(s->outgoing);
+    gn_tcp_handover_free(s->session);
     gn_known_fini(&s->records);
     gn_known_fini(&s->objects_announced);
     free(s->announced);
@@ -441,29 +424,15 @@ void gn_save_free(struct gn_save *s)
 
 int gn_save_begin(struct gn_save *s, struct gn_error *err)
 {
-    struct gn_vgpu *v = s->v;
-    const struct gn_stream_announce most = {.entries_bytes = (uint64_t)v->n_devices * DEVICE_BYTES,
-                                            .n_rounds = s->n_rounds};
-    const bool asks = !(s->how->flags & GN_WORKER_SAVE_FILE);
-    err->what[0] = 0;
+    const struct gn_stream_announce most = {
+        .entries_bytes = (uint64_t)s->v->n_devices * DEVICE_BYTES, .n_rounds = s->n_rounds};
     int rc = collect_state(s, err);
-    if (!rc && asks)
-        rc = gn_stream_announce(s->w, &most);
-    if (!rc && asks)
-        rc = v->api->contents->save_devices(v, s->w, s->objects, s->n_objects, s->now, s->n_now);
-    if (!rc && asks)
-        rc = gn_stream_flush(s->w);
-    release_step(s);
-    return fail_save(s, rc, err);
-}
-
-/* State that is stable only behind a closed gate. */
-static int write_quiesced_state(struct gn_save *s)
-{
-    int rc = save_released(s);
-    if (!rc)
-        rc = gn_events_save(s->v, s->w);
-    return rc ? rc : gn_commands_save(s->v, s->w);
+    if (!rc && !s->file) {
+        (void)gn_stream_announce(s->w, &most);
+        rc = write_devices(s);
+        rc = rc ? rc : gn_stream_flush(s->w);
+    }
+    return end_step(s, rc, err);
 }
 
 /* Writes the present state except contents. quiesced: the gate is closed. */
@@ -471,56 +440,48 @@ static int write_state(struct gn_save *s, bool quiesced)
 {
     const uint32_t n_index = quiesced ? n_indices(s->v) : 0;
     if (s->n_objects)
-        qsort(s->objects_now, s->n_objects, sizeof(struct gn_vobject *), by_id);
+        qsort(s->objects, s->n_objects, sizeof(struct gn_vobject *), by_id);
     int rc = announce_limits(s, quiesced, n_index);
-    if (!rc)
+    if (!rc && quiesced && s->file)
         rc = write_description(s);
-    if (!rc)
-        rc = write_segments(s);
-    if (!rc && quiesced)
-        rc = write_session(s);
-    if (!rc)
-        rc = gn_outgoing_send_gone(s->outgoing, s->w);
-    if (!rc)
-        rc = write_gone(s, false);
-    if (!rc)
-        rc = write_records(s);
+    rc = rc ? rc : write_segments(s);
+    if (!rc && s->session)
+        rc = gn_tcp_handover_send(s->session, write_frame, s);
+    rc = rc ? rc : gn_outgoing_send_gone(s->outgoing);
+    rc = rc ? rc : write_gone(s, false);
+    rc = rc ? rc : write_records(s);
     if (!rc && quiesced)
         rc = write_gone(s, true);
     if (!rc && quiesced)
         rc = save_indices(s->v, s->w, n_index);
-    if (!rc)
-        rc = write_objects(s, quiesced);
+    rc = rc ? rc : write_objects(s, quiesced);
     if (!rc && quiesced)
-        rc = write_quiesced_state(s);
-    return rc ? rc : gn_outgoing_send_new(s->outgoing, s->w);
+        rc = save_released(s);
+    if (!rc && quiesced)
+        rc = gn_events_save(s->v, s->w);
+    if (!rc && quiesced)
+        rc = gn_commands_save(s->v, s->w);
+    return rc ? rc : gn_outgoing_send_new(s->outgoing);
 }
 
-int gn_save_for_others(struct gn_save *s, struct gn_error *err)
+int gn_save_answered(struct gn_save *s, bool others, const uint64_t *ids, uint32_t n,
+                     struct gn_error *err)
 {
-    s->others = true;
-    if (s->n_rounds > 1)
+    if (n)
+        gn_outgoing_goes_back(s->outgoing, ids, n);
+    s->others = others;
+    if (!others || s->n_rounds > 1)
         return 0;
     /*
      * A round without pages, so that the destination reports when it has made everything before it.
      */
     s->n_rounds = 2;
-    err->what[0] = 0;
     int rc = collect_state(s, err);
-    if (!rc)
-        rc = write_state(s, false);
-    if (!rc)
-        rc = gn_stream_round_begin(s->w, GN_STREAM_PRECOPY);
-    if (!rc)
-        rc = gn_stream_flush(s->w);
-    release_step(s);
+    rc = rc ? rc : write_state(s, false);
+    rc = rc ? rc : gn_stream_round_begin(s->w, GN_STREAM_PRECOPY);
+    rc = rc ? rc : gn_stream_flush(s->w);
     s->n_steps++;
-    return fail_save(s, rc, err);
-}
-
-void gn_save_goes_back(struct gn_save *s, const uint64_t *ids, uint32_t n)
-{
-    gn_outgoing_goes_back(s->outgoing, ids, n);
+    return end_step(s, rc, err);
 }
 
 int gn_save_ahead(struct gn_save *s, struct gn_error *err)
@@ -529,7 +490,6 @@ int gn_save_ahead(struct gn_save *s, struct gn_error *err)
                    timeout_ns = s->how->drain_timeout_ms * UINT64_C(1000000);
     struct gn_round_stats stats;
     int rc = 0;
-    err->what[0] = 0;
     if (!s->follows) {
         s->follows = true;
         if (gn_vgpu_follow_writes(s->v, timeout_ns))
@@ -553,12 +513,12 @@ int gn_save_ahead(struct gn_save *s, struct gn_error *err)
     release_step(s);
     s->n_steps++;
     if (!rc)
-        rc = gn_outgoing_round(s->outgoing, s->w, GN_ROUND_LIVE, s->how->bytes_per_s, &stats, err);
+        rc = gn_outgoing_round(s->outgoing, GN_ROUND_LIVE, s->how->bytes_per_s, &stats, err);
     if (!rc) {
         s->moved->pages_ahead += stats.sent_pages + stats.verify.zero;
         s->moved->ahead_ns += gn_now_ns() - began_ns;
     }
-    return fail_save(s, rc, err);
+    return end_step(s, rc, err);
 }
 
 uint32_t gn_save_n_steps(const struct gn_save *s)
@@ -580,36 +540,33 @@ bool gn_save_is_behind(struct gn_save *s)
     return behind;
 }
 
-int gn_save_rest(struct gn_save *s, const struct gn_saved_about *about,
-                 const struct gn_tcp_handover *session, struct gn_error *err)
+int gn_save_rest(struct gn_save *s, struct gn_error *err)
 {
     struct gn_round_stats stats;
-    uint64_t bytes;
-    s->about = about;
-    s->session = session;
-    err->what[0] = 0;
     int rc = collect_state(s, err);
-    if (!rc)
-        rc = write_state(s, true);
+    if (!rc && s->far && s->how->flags & GN_WORKER_SAVE_STOP &&
+        (rc = gn_tcp_handover_new(s->v, gn_route(s->how->route), &s->session)))
+        gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc));
+    rc = rc ? rc : write_state(s, true);
     s->moved->reported_ns = gn_now_ns();
     if (!rc)
-        rc = gn_outgoing_round(s->outgoing, s->w, GN_ROUND_STOP, 0, &stats, err);
+        rc = gn_outgoing_round(s->outgoing, GN_ROUND_STOP, 0, &stats, err);
     if (!rc)
         rc = gn_stream_commit(s->w);
     if (!rc) {
         const struct gn_stream_counts *counts = gn_stream_writer_counts(s->w);
+        const struct gn_outgoing_size contents = gn_outgoing_size(s->outgoing);
         struct gn_worker_moved *moved = s->moved;
-        (void)gn_outgoing_count(s->outgoing, &bytes, &moved->pages_total);
         moved->bytes = counts->stream_bytes;
         moved->pages = counts->pages;
         moved->pages_zero = counts->pages_zero;
-        moved->pages_kept = gn_outgoing_retained(s->outgoing);
+        moved->pages_total = contents.pages;
+        moved->pages_kept = contents.pages_kept;
         moved->pages_stop = stats.sent_pages + stats.verify.zero;
         moved->sampled = stats.verify.sampled;
         moved->hashed = stats.verify.hashed;
         moved->device = stats.verify.device;
         moved->read_bytes = stats.verify.read_bytes;
     }
-    release_step(s);
-    return fail_save(s, rc, err);
+    return end_step(s, rc, err);
 }

@@ -26,7 +26,7 @@ enum gn_saved_kind {
     GN_SAVED_SEGMENT = 4,
     /*
      * GN_PART_STATE: array of struct gn_saved_retained: objects that only pending commands need
-     * (released_objects.h)
+     * (released_objects.c)
      */
     GN_SAVED_RETAINED = 5,
     /*
@@ -162,26 +162,18 @@ struct gn_worker_save;
  */
 int gn_save_new(struct gn_vgpu *v, struct gn_stream_writer *w, const struct gn_worker_save *how,
                 struct gn_worker_moved *moved, struct gn_save **ret, struct gn_error *err);
-/* A checkpoint's description. */
-struct gn_saved_about {
-    uint32_t vgpu_id;
-    const struct gn_stream_stop *stop; /* NULL: the program continues */
-};
 /*
  * Before everything else and while the program runs: checks whether the vGPU can be saved. Unless a
  * file is written, sends the devices, so that the destination can refuse.
  */
 int gn_save_begin(struct gn_save *s, struct gn_error *err);
 /*
- * The devices differ: objects are announced once more at the end, and everything but contents is
- * sent in advance even if contents are not (n_ahead 0).
+ * The destination's answer to the devices. It retains the memories of these n ids, which came from
+ * there (outgoing.h). others: its devices differ: objects are announced once more at the end, and
+ * everything but contents is sent in advance even if contents are not (n_ahead 0).
  */
-int gn_save_for_others(struct gn_save *s, struct gn_error *err);
-/*
- * Call it after the devices and before everything else: the destination retains these memories,
- * which came from there (outgoing.h).
- */
-void gn_save_goes_back(struct gn_save *s, const uint64_t *ids, uint32_t n);
+int gn_save_answered(struct gn_save *s, bool others, const uint64_t *ids, uint32_t n,
+                     struct gn_error *err);
 /*
  * Sends one round in advance; any number of times. The first call waits at most the drain timeout
  * for the commands that the driver has.
@@ -194,11 +186,9 @@ int gn_save_ahead(struct gn_save *s, struct gn_error *err);
 bool gn_save_is_behind(struct gn_save *s);
 /*
  * With the gate closed: saves everything that is left, and the commit. Of a checkpoint also its
- * description, and of one that stops a tcp session the session's state; else NULL.
+ * description, and of one that stops a tcp session the session's state.
  */
-struct gn_tcp_handover;
-int gn_save_rest(struct gn_save *s, const struct gn_saved_about *about,
-                 const struct gn_tcp_handover *session, struct gn_error *err);
+int gn_save_rest(struct gn_save *s, struct gn_error *err);
 /* Number of steps so far: the number of the last one's round. */
 uint32_t gn_save_n_steps(const struct gn_save *s);
 void gn_save_free(struct gn_save *s); /* NULL: no effect */
@@ -209,13 +199,34 @@ void gn_save_free(struct gn_save *s); /* NULL: no effect */
  */
 int gn_vgpu_load(struct gn_vgpu *v, struct gn_stream_reader *r, struct gn_error *err);
 /*
- * transfer_destination.c, for the loading thread: its devices are compatible; everything before
- * this round has been made.
+ * transfer_destination.c, for the loading thread. GN_WORKER_HAND_FITS: its devices are compatible;
+ * number: whether they differ. GN_WORKER_HAND_MADE: everything before the round of this number has
+ * been made.
  */
-void gn_vgpu_fits(struct gn_vgpu *v, bool others);
-void gn_vgpu_made(struct gn_vgpu *v, uint32_t round);
+void gn_vgpu_ack(struct gn_vgpu *v, uint16_t op, uint32_t number);
 
-/* saved_events.c, saved_commands.c. The caller does not hold vgpu->lock. */
+/* ---- released_objects.c */
+
+/*
+ * Objects that the program has released and that pending commands still need, such as a kernel
+ * released after its launch. No handle names them any more, and another object may have their
+ * index. They migrate with the commands, and end with them. So do the objects that such an object
+ * holds (gn_object_hold): the whole buffer of a sub-buffer, the objects of recorded commands.
+ */
+
+/*
+ * Collects each of them once, held until gn_objects_put. Also called before the stop: an object
+ * made again must come before the object that has its index now. Returns 0 or -ENOMEM. Any thread
+ * of the vGPU, at any time.
+ */
+int gn_released_objects_gather(struct gn_vgpu *v, struct gn_vobject ***ret, uint32_t *ret_n);
+/*
+ * The vGPU has moved: this process no longer reports the end of their homes. Behind a closed gate.
+ */
+void gn_released_objects_leave(struct gn_vgpu *v);
+
+/* ---- saved_events.c, saved_commands.c. The caller does not hold vgpu->lock. */
+
 int gn_events_save(struct gn_vgpu *v, struct gn_stream_writer *w);
 int gn_event_restore(struct gn_vgpu *v, const struct gn_stream_entry *e);
 int gn_commands_save(struct gn_vgpu *v, struct gn_stream_writer *w);

@@ -13,34 +13,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct message_copy {
-    unsigned char *bytes;
-    uint64_t n;
-};
-
 /*
  * The message, followed by the data that it had copied out of the data area, and without its wait
- * list.
+ * list. NULL: no memory.
  */
-static int copy_message(const struct gn_command *c, struct message_copy *ret)
+static unsigned char *copy_message(const struct gn_command *c, uint64_t *ret_n)
 {
-    uint64_t at = gn_align_up(c->n_bytes, 8);
-    ret->n = at;
+    uint64_t at = gn_align_up(c->n_bytes, 8), n = at;
     for (uint32_t i = 0; i < c->n_blobs; i++)
-        ret->n += gn_align_up(c->blob_bytes[i], 8);
-    ret->bytes = calloc(1, ret->n);
-    if (!ret->bytes)
-        return -ENOMEM;
-    memcpy(ret->bytes, c->bytes, c->n_bytes);
+        n += gn_align_up(c->blob_bytes[i], 8);
+    unsigned char *bytes = calloc(1, n);
+    if (!bytes)
+        return NULL;
+    memcpy(bytes, c->bytes, c->n_bytes);
     for (uint32_t i = 0; i < c->n_blobs; i++) {
         const struct gn_span span = {GN_SPAN_INLINE, (uint32_t)c->blob_bytes[i], at};
-        memcpy(ret->bytes + c->blob_spans[i], &span, sizeof span);
-        memcpy(ret->bytes + at, c->blobs[i], c->blob_bytes[i]);
+        memcpy(bytes + c->blob_spans[i], &span, sizeof span);
+        memcpy(bytes + at, c->blobs[i], c->blob_bytes[i]);
         at += gn_align_up(c->blob_bytes[i], 8);
     }
-    ((struct gn_command_head *)(void *)(ret->bytes + sizeof(struct gn_msg)))->waits =
+    ((struct gn_command_head *)(void *)(bytes + sizeof(struct gn_msg)))->waits =
         (struct gn_span){.segment = GN_SPAN_NULL};
-    return 0;
+    *ret_n = n;
+    return bytes;
 }
 
 static int save_command(struct gn_stream_writer *w, const struct gn_command *c, uint64_t number)
@@ -57,8 +52,9 @@ static int save_command(struct gn_stream_writer *w, const struct gn_command *c, 
         .batch = c->batch};
     const bool waits_for_data = !gn_list_empty(&c->batch_link);
     uint32_t *waits = calloc(c->n_waits ? c->n_waits : 1, sizeof *waits), n = 0;
-    struct message_copy message_copy = {0};
-    int rc = waits ? copy_message(c, &message_copy) : -ENOMEM;
+    uint64_t n_message = 0;
+    unsigned char *message = waits ? copy_message(c, &n_message) : NULL;
+    int rc = message ? 0 : -ENOMEM;
     for (uint32_t i = 0; !rc && i < c->n_waits; i++)
         if (c->blockers[i].command && !gn_list_empty(&c->blockers[i].link))
             waits[n++] = c->blockers[i].event;
@@ -74,20 +70,20 @@ static int save_command(struct gn_stream_writer *w, const struct gn_command *c, 
     /* A part of it has failed, and no thread has removed the rest yet: the rest must not run. */
     if (cut && cut->error)
         own.command.doomed = cut->error;
-    if (!rc)
-        rc = gn_stream_entry_begin(w, GN_STREAM_COMMANDS, number, gn_command_msg_of(c)->op,
-                                   &c->queue->object->id, 1);
-    if (!rc)
-        rc = gn_stream_part(w, GN_PART_STATE, &state, sizeof state);
-    if (!rc)
-        rc = gn_stream_part(w, GN_PART_REQUEST, message_copy.bytes, message_copy.n);
-    if (!rc)
-        rc = gn_stream_part(w, GN_PART_WAITS, waits, n * sizeof *waits);
-    if (!rc)
-        rc = gn_stream_part(w, GN_PART_API, &own, waits_for_data ? sizeof own : sizeof own.command);
-    free(message_copy.bytes);
+    if (!rc) {
+        /* A failure of the writer sticks. */
+        (void)gn_stream_entry_begin(w, GN_STREAM_COMMANDS, number, gn_command_msg_of(c)->op,
+                                    &c->queue->object->id, 1);
+        (void)gn_stream_part(w, GN_PART_STATE, &state, sizeof state);
+        (void)gn_stream_part(w, GN_PART_REQUEST, message, n_message);
+        (void)gn_stream_part(w, GN_PART_WAITS, waits, n * sizeof *waits);
+        (void)gn_stream_part(w, GN_PART_API, &own,
+                             waits_for_data ? sizeof own : sizeof own.command);
+        rc = gn_stream_entry_end(w);
+    }
+    free(message);
     free(waits);
-    return rc ? rc : gn_stream_entry_end(w);
+    return rc;
 }
 
 int gn_commands_save(struct gn_vgpu *v, struct gn_stream_writer *w)

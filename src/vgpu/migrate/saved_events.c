@@ -21,10 +21,10 @@ static int save_event(struct gn_stream_writer *w, uint32_t index, const struct g
      */
     if (state.phase == GN_STREAM_EVENT_OVER && state.error >= 0)
         return 0;
-    int rc = gn_stream_entry_begin(w, GN_STREAM_EVENTS, (uint64_t)index + 1, 0, NULL, 0);
-    if (!rc)
-        rc = gn_stream_part(w, GN_PART_STATE, &state, sizeof state);
-    return rc ? rc : gn_stream_entry_end(w);
+    /* A failure of the writer sticks. */
+    (void)gn_stream_entry_begin(w, GN_STREAM_EVENTS, (uint64_t)index + 1, 0, NULL, 0);
+    (void)gn_stream_part(w, GN_PART_STATE, &state, sizeof state);
+    return gn_stream_entry_end(w);
 }
 
 static int save_watches(struct gn_stream_writer *w, uint32_t index, const struct gn_vevent *e)
@@ -33,28 +33,23 @@ static int save_watches(struct gn_stream_writer *w, uint32_t index, const struct
     gn_list_for_each(watch, &e->watches, const struct gn_vevent_watch, link)
     {
         const struct gn_stream_call_state state = {.event = index, .phase = watch->phase};
-        rc = rc ? rc : gn_stream_entry_begin(w, GN_STREAM_CALLS, watch->cookie, 1, NULL, 0);
-        rc = rc ? rc : gn_stream_part(w, GN_PART_STATE, &state, sizeof state);
-        rc = rc ? rc : gn_stream_entry_end(w);
+        (void)gn_stream_entry_begin(w, GN_STREAM_CALLS, watch->cookie, 1, NULL, 0);
+        (void)gn_stream_part(w, GN_PART_STATE, &state, sizeof state);
+        rc = gn_stream_entry_end(w);
     }
-    return rc;
-}
-
-static int save_each_event(struct gn_vgpu *v, struct gn_stream_writer *w,
-                           int (*save)(struct gn_stream_writer *, uint32_t,
-                                       const struct gn_vevent *))
-{
-    int rc = 0;
-    for (uint32_t c = 0; c < GN_ARRAY_SIZE(v->event_chunks); c++)
-        for (uint32_t i = 0; v->event_chunks[c] && i < GN_OBJECT_CHUNK && !rc; i++)
-            rc = save(w, c * GN_OBJECT_CHUNK + i, &v->event_chunks[c][i]);
     return rc;
 }
 
 int gn_events_save(struct gn_vgpu *v, struct gn_stream_writer *w)
 {
-    int rc = save_each_event(v, w, save_event);
-    return rc ? rc : save_each_event(v, w, save_watches);
+    int rc = 0;
+    /* All events come before the first watch. */
+    for (int watches = 0; watches < 2; watches++)
+        for (uint32_t c = 0; c < GN_ARRAY_SIZE(v->event_chunks); c++)
+            for (uint32_t i = 0; v->event_chunks[c] && i < GN_OBJECT_CHUNK && !rc; i++)
+                rc = (watches ? save_watches : save_event)(w, c * GN_OBJECT_CHUNK + i,
+                                                           &v->event_chunks[c][i]);
+    return rc;
 }
 
 static int restore_watch(struct gn_vgpu *v, const struct gn_stream_entry *e,

@@ -27,6 +27,7 @@
 
 #include "link/frame.h"
 #include "link/worker_wire.h"
+#include "stream/hash.h"
 #include "vgpu/migrate/save.h"
 
 #include <errno.h>
@@ -36,16 +37,37 @@
 
 #define PAGE_BYTES 4096u
 #define RUN_BYTES  (12u * PAGE_BYTES) /* in one frame */
-
-static const unsigned char zeros[PAGE_BYTES];
+_Static_assert(GN_MSG_MAX_BYTES <= RUN_BYTES, "a held message is one frame");
 
 struct home {
     const unsigned char *base;
     uint64_t bytes;
 };
 
-struct homes {
-    struct home *all; /* sorted by address */
+static uint32_t run_bytes(uint32_t left)
+{
+    return left < RUN_BYTES ? left : RUN_BYTES;
+}
+
+/* A frame to be sent: its head, and bytes that stay in their place. */
+struct part {
+    uint16_t op;
+    uint32_t seq, n_head, n_bytes;
+    union {
+        uint64_t batch;
+        struct gn_worker_hand_area area;
+    } head;
+    const void *bytes;
+};
+
+/* The parts are found first and sent later, because the program may write there meanwhile. */
+struct gn_tcp_handover {
+    struct gn_vgpu *v;
+    struct gn_worker_hand_tcp far;
+    struct gn_out_retained said;
+    struct home *homes; /* sorted by address */
+    uint32_t n_homes, homes_capacity;
+    struct part *parts;
     uint32_t n, capacity;
 };
 
@@ -55,73 +77,74 @@ static int by_base(const void *a, const void *b)
     return x->base < y->base ? -1 : x->base > y->base;
 }
 
-static int find_homes(struct gn_vgpu *v, struct homes *ret)
+static int find_homes(struct gn_tcp_handover *h)
 {
     struct gn_vobject *o;
-    for (uint32_t at = 0; (o = gn_object_next(v, &at)); at++) {
-        struct home home;
-        const void *base = v->api->contents->home(v, o, &home.bytes);
-        if (!base)
+    for (uint32_t at = 0; (o = gn_object_next(h->v, &at)); at++) {
+        struct home home = {0};
+        home.base = h->v->api->contents->home(h->v, o, &home.bytes);
+        if (!home.base)
             continue;
-        struct home *all = gn_array_reserve(ret->all, ret->n, &ret->capacity, sizeof *all);
+        struct home *all = gn_array_reserve(h->homes, h->n_homes, &h->homes_capacity, sizeof *all);
         if (!all)
             return -ENOMEM;
-        ret->all = all;
-        home.base = base;
-        ret->all[ret->n++] = home;
+        h->homes = all;
+        h->homes[h->n_homes++] = home;
     }
-    if (ret->n)
-        qsort(ret->all, ret->n, sizeof *ret->all, by_base);
+    if (h->n_homes)
+        qsort(h->homes, h->n_homes, sizeof *h->homes, by_base);
     return 0;
+}
+
+static int by_place(const void *page, const void *home)
+{
+    const unsigned char *at = page;
+    const struct home *h = home;
+    return at < h->base ? -1 : at >= h->base + h->bytes;
 }
 
 /* The number of bytes from this page on, in whole pages, that belong to an object. */
-static uint64_t home_bytes(const struct homes *h, const unsigned char *page)
+static uint64_t home_bytes(const struct gn_tcp_handover *h, const unsigned char *page)
 {
-    uint32_t low = 0, high = h->n;
-    while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-        if (h->all[middle].base <= page)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    const struct home *home = low ? &h->all[low - 1] : NULL;
-    return home && home->base + home->bytes > page
-               ? (uint64_t)(home->base + home->bytes - page) / PAGE_BYTES * PAGE_BYTES
-               : 0;
+    const struct home *home =
+        h->n_homes ? bsearch(page, h->homes, h->n_homes, sizeof *home, by_place) : NULL;
+    return home ? (uint64_t)(home->base + home->bytes - page) / PAGE_BYTES * PAGE_BYTES : 0;
 }
 
-static bool is_zero(const unsigned char *page)
+static int add_part(struct gn_tcp_handover *h, const struct part *part)
 {
-    return memcmp(page, zeros, PAGE_BYTES) == 0;
-}
-
-struct run {
-    uint32_t segment, bytes;
-    uint64_t at;
-};
-
-/* The runs are found first and handed over later, because the program may write there meanwhile. */
-struct gn_tcp_handover {
-    struct gn_vgpu *v;
-    struct gn_worker_hand_tcp far;
-    struct gn_out_retained said;
-    struct homes homes;
-    struct run *runs;
-    uint32_t n, capacity;
-};
-
-static int add_run(struct gn_tcp_handover *h, const struct run *run)
-{
-    struct run *runs = h->n < GN_REMOTE_MAX_AREAS
-                           ? gn_array_reserve(h->runs, h->n, &h->capacity, sizeof *runs)
-                           : NULL;
-    if (!runs)
+    struct part *parts = h->n < GN_REMOTE_MAX_AREAS
+                             ? gn_array_reserve(h->parts, h->n, &h->capacity, sizeof *parts)
+                             : NULL;
+    if (!parts)
         return -ENOMEM;
-    h->runs = runs;
-    h->runs[h->n++] = *run;
+    h->parts = parts;
+    h->parts[h->n++] = *part;
     return 0;
+}
+
+static int add_area(struct gn_tcp_handover *h, uint32_t segment, uint64_t at, uint32_t n)
+{
+    return add_part(h, &(struct part){.op = GN_WORKER_HAND_AREA,
+                                      .n_head = sizeof(struct gn_worker_hand_area),
+                                      .head.area = {.segment = segment, .at = at},
+                                      .bytes = (const char *)h->v->segments[segment].base + at,
+                                      .n_bytes = n});
+}
+
+static int add_held(struct gn_tcp_handover *h)
+{
+    int rc = 0;
+    gn_list_for_each(held, &h->v->tcp->held, struct gn_session_tcp_held, link)
+    {
+        rc = rc ? rc
+                : add_part(h, &(struct part){.op = GN_WORKER_HAND_HELD,
+                                             .n_head = sizeof held->batch,
+                                             .head.batch = held->batch,
+                                             .bytes = held->bytes,
+                                             .n_bytes = held->n_bytes});
+    }
+    return rc;
 }
 
 /* Adds every run of pages in [at, end). */
@@ -130,13 +153,13 @@ static int find_runs(struct gn_tcp_handover *h, uint32_t segment, uint64_t at, u
     const unsigned char *base = h->v->segments[segment].base;
     int rc = 0;
     while (at < end && !rc) {
-        const uint64_t skip = home_bytes(&h->homes, base + at);
+        const uint64_t skip = home_bytes(h, base + at);
         uint64_t n = 0;
-        while (!skip && n < RUN_BYTES && at + n < end && !is_zero(base + at + n) &&
-               !home_bytes(&h->homes, base + at + n))
+        while (!skip && n < RUN_BYTES && at + n < end &&
+               !gn_stream_all_zero(base + at + n, PAGE_BYTES) && !home_bytes(h, base + at + n))
             n += PAGE_BYTES;
         if (n)
-            rc = add_run(h, &(struct run){segment, (uint32_t)n, at});
+            rc = add_area(h, segment, at, (uint32_t)n);
         at += skip ? skip : n ? n : PAGE_BYTES;
     }
     return rc;
@@ -181,91 +204,36 @@ static int find_areas(struct gn_tcp_handover *h)
     return rc;
 }
 
-/* The receiver of frames. */
-struct frame_sink {
-    int (*carry)(void *ctx, const struct gn_frame *f);
-    void *ctx;
-};
-
-static int put_frame(const struct frame_sink *to, uint16_t op, uint32_t seq, const void *payload,
-                     size_t n)
-{
-    return to->carry(
-        to->ctx,
-        &(struct gn_frame){.op = op, .seq = seq, .payload = payload, .n_payload = (uint32_t)n});
-}
-
-static int put_held(struct gn_vgpu_tcp *h, const struct frame_sink *to)
-{
-    unsigned char frame[sizeof(uint64_t) + GN_MSG_MAX_BYTES];
-    int rc = 0;
-    gn_list_for_each(held, &h->held, struct gn_session_tcp_held, link)
-    {
-        memcpy(frame, &held->batch, sizeof held->batch);
-        memcpy(frame + sizeof held->batch, held->bytes, held->n_bytes);
-        rc = rc ? rc
-                : put_frame(to, GN_WORKER_HAND_HELD, 0, frame, sizeof held->batch + held->n_bytes);
-    }
-    return rc;
-}
-
-static int put_areas(const struct gn_tcp_handover *s, const struct frame_sink *to)
-{
-    unsigned char frame[sizeof(struct gn_worker_hand_area) + RUN_BYTES];
-    int rc = 0;
-    for (uint32_t i = 0; i < s->n && !rc; i++) {
-        const struct run *run = &s->runs[i];
-        const struct gn_worker_hand_area area = {.segment = run->segment, .at = run->at};
-        memcpy(frame, &area, sizeof area);
-        memcpy(frame + sizeof area, (const char *)s->v->segments[run->segment].base + run->at,
-               run->bytes);
-        rc = put_frame(to, GN_WORKER_HAND_AREA, 0, frame, sizeof area + run->bytes);
-    }
-    return rc;
-}
-
-static struct gn_stream_record record_of(const struct gn_out_sent *s)
-{
-    struct gn_stream_record record;
-    memcpy(&record, s->head, sizeof record);
-    return record;
-}
-
 /*
  * Results in transit to the program lie in the data area. Only this list knows that they are still
  * needed.
  */
-static int find_results(struct gn_tcp_handover *s)
+static int add_results(struct gn_tcp_handover *h)
 {
     int rc = 0;
-    for (uint32_t i = 0; i < s->said.n && !rc; i++) {
-        const struct gn_stream_record record = record_of(&s->said.all[i]);
-        const uint32_t n = s->said.all[i].in_ring ? 0 : s->said.all[i].n_bytes;
+    for (uint32_t i = 0; i < h->said.n && !rc; i++) {
+        struct gn_stream_record record;
+        memcpy(&record, h->said.all[i].head, sizeof record);
+        const uint32_t n = h->said.all[i].in_ring ? 0 : h->said.all[i].n_bytes;
         for (uint32_t at = 0; at < n && !rc; at += RUN_BYTES)
-            rc = add_run(s, &(struct run){record.part, n - at < RUN_BYTES ? n - at : RUN_BYTES,
-                                          record.at + at});
+            rc = add_area(h, record.part, record.at + at, run_bytes(n - at));
     }
     return rc;
 }
 
-static uint32_t n_frames(const struct gn_out_retained *said)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < said->n; i++)
-        n += said->all[i].in_ring ? (said->all[i].n_bytes + RUN_BYTES - 1) / RUN_BYTES : 1;
-    return n;
-}
-
-static int put_unacknowledged(const struct gn_out_retained *said, const struct frame_sink *to)
+static int add_unacknowledged(struct gn_tcp_handover *h)
 {
     int rc = 0;
-    for (uint32_t i = 0; i < said->n && !rc; i++) {
-        const struct gn_out_sent *s = &said->all[i];
-        if (!s->in_ring)
-            rc = put_frame(to, GN_WORKER_HAND_SENT, 1, s->head, s->n_header);
-        for (uint32_t at = 0; s->in_ring && at < s->n_bytes && !rc; at += RUN_BYTES)
-            rc = put_frame(to, GN_WORKER_HAND_SENT, 0, s->bytes + at,
-                           s->n_bytes - at < RUN_BYTES ? s->n_bytes - at : RUN_BYTES);
+    for (uint32_t i = 0; i < h->said.n && !rc; i++) {
+        const struct gn_out_sent *s = &h->said.all[i];
+        struct part part = {.op = GN_WORKER_HAND_SENT, .seq = !s->in_ring};
+        const unsigned char *from = s->in_ring ? s->bytes : s->head;
+        const uint32_t n = s->in_ring ? s->n_bytes : s->n_header;
+        for (uint32_t at = 0; at < n && !rc; at += RUN_BYTES) {
+            part.bytes = from + at;
+            part.n_bytes = run_bytes(n - at);
+            rc = add_part(h, &part);
+        }
     }
     return rc;
 }
@@ -274,66 +242,63 @@ static int find_parts(struct gn_tcp_handover *s, const struct gn_route *route)
 {
     struct gn_vgpu_tcp *h = s->v->tcp;
     int rc = 0;
-    if (h)
-        s->far = (struct gn_worker_hand_tcp){.received = h->in.received,
-                                             .small = h->in.small,
-                                             .n_batches = h->n_batches,
-                                             .n_held = h->n_held};
-    if (h && route->continues_stream) {
+    if (h) {
+        s->far = (struct gn_worker_hand_tcp){
+            .received = h->in.received, .small = h->in.small, .n_batches = h->n_batches};
+        rc = add_held(s);
+    }
+    s->far.n_held = s->n;
+    if (!rc && h && route->continues_stream) {
         gn_vgpu_tcp_pass_prints(h);
         rc = gn_out_hold(&h->out, &s->said);
         s->far.first = s->said.first;
         s->far.acknowledged = s->said.acknowledged;
-        s->far.n_said = n_frames(&s->said);
     }
-    if (!rc && !route->session_from_program && !(rc = find_homes(s->v, &s->homes)))
+    if (!rc && !route->session_from_program && !(rc = find_homes(s)))
         rc = find_areas(s);
     if (!rc)
-        rc = find_results(s);
-    s->far.n_areas = s->n;
+        rc = add_results(s);
+    s->far.n_areas = s->n - s->far.n_held;
+    if (!rc)
+        rc = add_unacknowledged(s);
+    s->far.n_said = s->n - s->far.n_held - s->far.n_areas;
     return rc;
 }
 
 int gn_tcp_handover_new(struct gn_vgpu *v, const struct gn_route *route,
-                        struct gn_tcp_handover **ret, struct gn_error *err)
+                        struct gn_tcp_handover **ret)
 {
     struct gn_tcp_handover *s = calloc(1, sizeof *s);
     if (!s)
-        return gn_fail(err, ENOMEM, NULL, "no memory left to hand over the program's session");
+        return -ENOMEM;
     s->v = v;
-    int rc = find_parts(s, route);
-    if (rc) {
-        gn_tcp_handover_free(s);
-        return gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc));
-    }
     *ret = s;
-    return 0;
+    return find_parts(s, route);
 }
 
-struct gn_tcp_handover_bytes gn_tcp_handover_size(const struct gn_tcp_handover *s)
+uint64_t gn_tcp_handover_size(const struct gn_tcp_handover *s, uint32_t frame_bytes)
 {
-    struct gn_tcp_handover_bytes size = {.n_frames = 1u + s->far.n_held + s->n + s->far.n_said,
-                                         .bytes = sizeof s->far};
-    if (s->v->tcp)
-        gn_list_for_each(held, &s->v->tcp->held, struct gn_session_tcp_held, link) size.bytes +=
-            sizeof held->batch + held->n_bytes;
+    uint64_t bytes = frame_bytes + sizeof s->far;
     for (uint32_t i = 0; i < s->n; i++)
-        size.bytes += sizeof(struct gn_worker_hand_area) + s->runs[i].bytes;
-    for (uint32_t i = 0; i < s->said.n; i++)
-        size.bytes += s->said.all[i].in_ring ? s->said.all[i].n_bytes : s->said.all[i].n_header;
-    return size;
+        bytes += frame_bytes + s->parts[i].n_head + s->parts[i].n_bytes;
+    return bytes;
 }
 
 int gn_tcp_handover_send(const struct gn_tcp_handover *s,
                          int (*carry_one)(void *ctx, const struct gn_frame *f), void *ctx)
 {
-    const struct frame_sink to = {carry_one, ctx};
-    int rc = put_frame(&to, GN_WORKER_HAND_TCP, 0, &s->far, sizeof s->far);
-    if (!rc && s->v->tcp)
-        rc = put_held(s->v->tcp, &to);
-    if (!rc)
-        rc = put_areas(s, &to);
-    return rc ? rc : put_unacknowledged(&s->said, &to);
+    unsigned char payload[sizeof s->parts->head + RUN_BYTES];
+    struct gn_frame f = {.op = GN_WORKER_HAND_TCP, .payload = &s->far, .n_payload = sizeof s->far};
+    int rc = carry_one(ctx, &f);
+    for (uint32_t i = 0; i < s->n && !rc; i++) {
+        const struct part *p = &s->parts[i];
+        memcpy(payload, &p->head, p->n_head);
+        memcpy(payload + p->n_head, p->bytes, p->n_bytes);
+        f = (struct gn_frame){
+            .op = p->op, .seq = p->seq, .payload = payload, .n_payload = p->n_head + p->n_bytes};
+        rc = carry_one(ctx, &f);
+    }
+    return rc;
 }
 
 void gn_tcp_handover_free(struct gn_tcp_handover *s)
@@ -341,7 +306,7 @@ void gn_tcp_handover_free(struct gn_tcp_handover *s)
     if (!s)
         return;
     gn_out_retained_fini(&s->said);
-    free(s->homes.all);
-    free(s->runs);
+    free(s->homes);
+    free(s->parts);
     free(s);
 }

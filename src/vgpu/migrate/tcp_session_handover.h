@@ -4,7 +4,6 @@
 
 #include <stdint.h>
 
-struct gn_error;
 struct gn_frame;
 struct gn_route;
 struct gn_vgpu;
@@ -18,12 +17,11 @@ struct gn_vgpu;
 /* Found once, and valid as long as the gate is closed. Its frames are HAND_TCP, HELD, AREA and SENT
  * (link/worker_wire.h). */
 struct gn_tcp_handover;
-struct gn_tcp_handover_bytes {
-    uint64_t n_frames, bytes; /* of their payloads */
-};
+/* 0 or -errno; the caller frees *ret in any case. */
 int gn_tcp_handover_new(struct gn_vgpu *v, const struct gn_route *route,
-                        struct gn_tcp_handover **ret, struct gn_error *err);
-struct gn_tcp_handover_bytes gn_tcp_handover_size(const struct gn_tcp_handover *s);
+                        struct gn_tcp_handover **ret);
+/* The bytes of all payloads, and frame_bytes more for each frame. */
+uint64_t gn_tcp_handover_size(const struct gn_tcp_handover *s, uint32_t frame_bytes);
 /* Calls carry_one for each frame, until it fails: that is the result. A payload is valid until
  * carry_one returns. */
 int gn_tcp_handover_send(const struct gn_tcp_handover *s,

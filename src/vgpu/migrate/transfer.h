@@ -31,12 +31,10 @@ extern const struct gn_vgpu_migration_ops gn_vgpu_migration;
 int gn_vgpu_receive_handover(const struct gn_vgpu_session_ops *session, struct gn_vgpu_boot *boot);
 /* Closes the gate; called before there are other threads. */
 void gn_vgpu_begin_load(struct gn_vgpu *v);
-/* Loads, and answers LOADED. Returns 0 or -errno. */
-int gn_vgpu_receive(struct gn_vgpu *v);
 /*
- * Call it instead of gn_vgpu_receive if the threads cannot be started: reports the reason before
- * the connection closes.
+ * Loads, and answers LOADED. rc: of starting the threads; if it is not 0, the answer has the
+ * reason, before the connection closes. Returns 0 or -errno.
  */
-void gn_vgpu_load_failed(struct gn_vgpu *v, int rc);
+int gn_vgpu_receive(struct gn_vgpu *v, int rc);
 
 #endif

@@ -9,12 +9,7 @@
 #include "base/clock.h"
 #include "base/descriptor.h"
 #include "base/fault.h"
-#include "link/frame.h"
 #include "link/worker_wire.h"
-#include "link/tcp.h"
-#include "link/tls.h"
-#include "vgpu/migrate/tls_stream.h"
-#include "vgpu/migrate/released_objects.h"
 #include "vgpu/migrate/retained.h"
 #include "vgpu/migrate/route.h"
 #include "vgpu/migrate/save.h"
@@ -26,12 +21,23 @@
 
 #define FIRST_TIMEOUT_MS 120000
 
+/* Waits for this frame, with a payload of n bytes. 0 or -errno. */
+static int expect_frame(struct gn_frame_reader *from, int timeout_ms, uint16_t op, int n_fds,
+                        void *ret, size_t n)
+{
+    struct gn_frame f;
+    const int rc = gn_frame_wait(from, timeout_ms, &f);
+    if (rc < 0)
+        return rc;
+    return rc == 1 && f.op == op && f.n_fds == n_fds && gn_frame_payload(&f, ret, n) ? 0 : -EPROTO;
+}
+
 static int adopt_segment(struct gn_frame_reader *reader, int i, uint64_t most_bytes,
                          struct gn_segment *ret)
 {
     const int fd = gn_frame_take_fd(reader, i);
     const int rc = gn_segment_adopt(fd, most_bytes, ret);
-    if (rc && fd >= 0)
+    if (rc)
         gn_fd_close(fd);
     return rc;
 }
@@ -40,14 +46,12 @@ static int receive_segment(struct gn_vgpu_boot *boot, struct gn_frame_reader *re
                            uint32_t index)
 {
     struct gn_link_segment_made made;
-    struct gn_frame f;
-    int rc = gn_frame_wait(reader, GN_TRANSFER_HAND_MS, &f);
-    if (rc != 1)
-        return rc < 0 ? rc : -EPROTO;
-    if (f.op != GN_WORKER_HAND_SEGMENT || !gn_frame_payload(&f, &made, sizeof made) ||
-        made.index != index || f.n_fds != 1)
-        return -EPROTO;
-    rc = adopt_segment(reader, 0, GN_LINK_SEGMENT_LIMIT, &boot->more[index - 1]);
+    int rc =
+        expect_frame(reader, GN_TRANSFER_HAND_MS, GN_WORKER_HAND_SEGMENT, 1, &made, sizeof made);
+    if (!rc && made.index != index)
+        rc = -EPROTO;
+    if (!rc)
+        rc = adopt_segment(reader, 0, GN_LINK_SEGMENT_LIMIT, &boot->more[index - 1]);
     if (!rc)
         boot->n_more = index;
     return rc;
@@ -63,36 +67,27 @@ static struct gn_tcp source_of(const struct gn_vgpu_boot *boot)
 /* Greets such a source. */
 static int receive_remote_greeting(struct gn_vgpu_boot *boot)
 {
-    const uint64_t deadline_ns = gn_now_ns() + FIRST_TIMEOUT_MS * UINT64_C(1000000);
     struct gn_tcp from = source_of(boot);
     struct gn_frame_reader reader;
     struct gn_worker_hand hand;
-    struct gn_tls_psk psk;
     struct gn_error err;
-    struct gn_frame f;
     gn_tcp_set_up(from.fd);
     if (boot->load_secure) {
-        memcpy(psk.identity, boot->load_name, sizeof psk.identity);
-        memcpy(psk.key, boot->load_key, sizeof psk.key);
-        const struct gn_tls_config config = {.server = true, .psk = &psk};
-        int rc = gn_tls_connect(&config, from.fd, deadline_ns, &boot->load_tls, &err);
-        explicit_bzero(&psk, sizeof psk);
+        const int rc = gn_transfer_start_tls(&from, true, boot->load_name, boot->load_key,
+                                             FIRST_TIMEOUT_MS, &err);
         if (rc)
             return rc;
-        from = source_of(boot);
+        boot->load_tls = from.tls;
     }
     gn_frame_reader_init(&reader, from.fd);
     reader.tcp = &from;
-    int rc = gn_frame_wait(&reader, FIRST_TIMEOUT_MS, &f);
+    int rc = expect_frame(&reader, FIRST_TIMEOUT_MS, GN_WORKER_HAND, 0, &hand, sizeof hand);
     /*
      * The data area has the same size on all machines, because the program chooses the places in
      * it.
      */
-    if (rc == 1)
-        rc = f.op == GN_WORKER_HAND && gn_frame_payload(&f, &hand, sizeof hand) &&
-                     hand.ring_at == boot->data.bytes && hand.n_segments == 1
-                 ? 0
-                 : -EPROTO;
+    if (!rc && (hand.ring_at != boot->data.bytes || hand.n_segments != 1))
+        rc = -EPROTO;
     gn_frame_reader_fini(&reader);
     return rc;
 }
@@ -101,21 +96,18 @@ static int receive_remote_greeting(struct gn_vgpu_boot *boot)
 static int receive_session(const struct gn_vgpu_session_ops *session, struct gn_vgpu_boot *boot,
                            struct gn_frame_reader *reader, const struct gn_worker_hand *hand)
 {
-    const int fds[2] = {gn_frame_take_fd(reader, GN_WORKER_HAND_STDOUT),
-                        gn_frame_take_fd(reader, GN_WORKER_HAND_STDERR)};
     boot->session_fd = gn_frame_take_fd(reader, GN_WORKER_HAND_SESSION);
-    /* For a restore, the file has the position, and the program does not know it. */
+    /*
+     * For a restore, the file has the position, and the program does not know it. Else stdout and
+     * stderr come again, with GN_WORKER_HAND_LAST.
+     */
     if (boot->file_fd < 0)
         boot->ring_at = hand->ring_at;
+    for (int i = 0; i < 2; i++)
+        boot->stdio_fds[i] =
+            boot->file_fd < 0 ? -1 : gn_frame_take_fd(reader, GN_WORKER_HAND_STDOUT + i);
     boot->keeps = hand->keeps;
     boot->kept = session->in_program ? hand->kept : 0;
-    for (int i = 0; i < 2; i++) {
-        /* Without a file they come again, with GN_WORKER_HAND_LAST. */
-        const bool keeps = boot->file_fd >= 0;
-        boot->stdio_fds[i] = keeps ? fds[i] : -1;
-        if (!keeps)
-            gn_fd_close(fds[i]);
-    }
     boot->more = calloc(hand->n_segments, sizeof *boot->more);
     int rc = boot->more ? 0 : -ENOMEM;
     if (!rc)
@@ -127,15 +119,13 @@ int gn_vgpu_receive_handover(const struct gn_vgpu_session_ops *session, struct g
 {
     struct gn_frame_reader reader;
     struct gn_worker_hand hand;
-    struct gn_frame f;
     if (!session->shares_memory)
         return boot->file_fd >= 0 ? 0 : receive_remote_greeting(boot);
     gn_frame_reader_init(&reader, boot->load_fd);
-    int rc = gn_frame_wait(&reader, FIRST_TIMEOUT_MS, &f);
-    if (rc == 1)
-        rc = f.op == GN_WORKER_HAND && gn_frame_payload(&f, &hand, sizeof hand) &&
-                     f.n_fds == GN_WORKER_HAND_FDS && hand.n_segments &&
-                     hand.n_segments <= GN_MAX_SEGMENTS
+    int rc = expect_frame(&reader, FIRST_TIMEOUT_MS, GN_WORKER_HAND, GN_WORKER_HAND_FDS, &hand,
+                          sizeof hand);
+    if (!rc)
+        rc = hand.n_segments && hand.n_segments <= GN_MAX_SEGMENTS
                  ? receive_session(session, boot, &reader, &hand)
                  : -EPROTO;
     for (uint32_t i = 1; !rc && i < hand.n_segments; i++)
@@ -161,24 +151,18 @@ static void send_retained(const struct gn_vgpu_boot *boot)
 }
 
 /* Tells the source, unless a file is it. A failed send is ignored: the source notices it. */
-static void send_ack(const struct gn_vgpu_boot *boot, uint16_t op, uint32_t number)
+void gn_vgpu_ack(struct gn_vgpu *v, uint16_t op, uint32_t number)
 {
+    const struct gn_vgpu_boot *boot = v->boot;
     struct gn_tcp to = source_of(boot);
-    if (boot->file_fd < 0 && boot->route->copies_memory)
+    if (boot->file_fd >= 0)
+        return;
+    if (op == GN_WORKER_HAND_FITS)
+        send_retained(boot);
+    if (boot->route->copies_memory)
         (void)gn_frame_send_tcp(&to, GN_TRANSFER_HAND_MS, op, 0, number, NULL, 0);
-    else if (boot->file_fd < 0)
+    else
         (void)gn_frame_send(to.fd, 0, op, 0, number, NULL, 0, NULL, 0);
-}
-
-void gn_vgpu_fits(struct gn_vgpu *v, bool others)
-{
-    send_retained(v->boot);
-    send_ack(v->boot, GN_WORKER_HAND_FITS, others);
-}
-
-void gn_vgpu_made(struct gn_vgpu *v, uint32_t round)
-{
-    send_ack(v->boot, GN_WORKER_HAND_MADE, round);
 }
 
 void gn_vgpu_begin_load(struct gn_vgpu *v)
@@ -202,17 +186,13 @@ static int receive_remote_end(struct gn_vgpu *v, struct gn_error *err)
     struct gn_worker_hand_last last;
     struct gn_worker_hand_tcp hand;
     struct gn_frame_reader reader;
-    struct gn_frame f;
     gn_frame_reader_init(&reader, far.fd);
     reader.tcp = &far;
-    int rc = gn_frame_wait(&reader, GN_TRANSFER_STALL_MS, &f);
-    if (rc == 1)
-        rc = f.op == GN_WORKER_HAND_TCP && gn_frame_payload(&f, &hand, sizeof hand) &&
-                     !hand.n_held && !hand.n_areas && !hand.n_said
-                 ? gn_frame_wait(&reader, GN_TRANSFER_HAND_MS, &f)
-                 : -EPROTO;
-    if (rc == 1)
-        rc = f.op == GN_WORKER_HAND_LAST && gn_frame_payload(&f, &last, sizeof last) ? 0 : -EPROTO;
+    int rc = expect_frame(&reader, GN_TRANSFER_STALL_MS, GN_WORKER_HAND_TCP, 0, &hand, sizeof hand);
+    if (!rc && (hand.n_held || hand.n_areas || hand.n_said))
+        rc = -EPROTO;
+    if (!rc)
+        rc = expect_frame(&reader, GN_TRANSFER_HAND_MS, GN_WORKER_HAND_LAST, 0, &last, sizeof last);
     gn_frame_reader_fini(&reader);
     return rc ? gn_fail(err, -rc, NULL, "the end of the vGPU's state is missing") : 0;
 }
@@ -235,7 +215,6 @@ static int receive_position(struct gn_vgpu *v, struct gn_error *err)
     struct gn_worker_hand_last last;
     struct gn_frame_reader reader;
     struct gn_tcp far = source_of(v->boot);
-    struct gn_frame f;
     int rc = 0;
     if (v->boot->route->session_from_program && (rc = receive_remote_end(v, err)))
         return rc;
@@ -246,12 +225,8 @@ static int receive_position(struct gn_vgpu *v, struct gn_error *err)
         rc = receive_tcp_session(v, &reader);
     }
     if (!rc)
-        rc = gn_frame_wait(&reader, GN_TRANSFER_HAND_MS, &f);
-    if (rc == 1)
-        rc = f.op == GN_WORKER_HAND_LAST && gn_frame_payload(&f, &last, sizeof last) &&
-                     f.n_fds == (shares ? 2 : 0)
-                 ? 0
-                 : -EPROTO;
+        rc = expect_frame(&reader, GN_TRANSFER_HAND_MS, GN_WORKER_HAND_LAST, shares ? 2 : 0, &last,
+                          sizeof last);
     if (!rc && shares) {
         const int fds[2] = {gn_frame_take_fd(&reader, 0), gn_frame_take_fd(&reader, 1)};
         rc = v->session->set_output(v, fds);
@@ -271,7 +246,7 @@ static bool claim_arrival(struct gn_vgpu *v)
            atomic_compare_exchange_strong(&v->boot->end->arrival, &coming, GN_INBOUND_CLAIMED);
 }
 
-int gn_vgpu_receive(struct gn_vgpu *v)
+int gn_vgpu_receive(struct gn_vgpu *v, int rc)
 {
     struct gn_worker_moved moved = {.began_ns = gn_now_ns()};
     /*
@@ -279,10 +254,9 @@ int gn_vgpu_receive(struct gn_vgpu *v)
      * migration is given up.
      */
     const bool file = v->boot->file_fd >= 0;
-    struct gn_tls_stream far = {.tcp = source_of(v->boot)};
-    struct gn_stream_fd from = GN_STREAM_FD(file ? v->boot->file_fd : far.tcp.fd, 0);
-    const struct gn_stream_source source =
-        v->boot->load_tls ? gn_tls_stream_source(&far) : gn_stream_source_of_fd(&from);
+    struct gn_tcp far = file ? (struct gn_tcp){.fd = v->boot->file_fd} : source_of(v->boot);
+    struct gn_stream_fd from = gn_transfer_stream(&far, 0);
+    const struct gn_stream_source source = gn_stream_source_of_fd(&from);
     /*
      * The lease limits the objects' memory. Tables are limited to the largest number of objects of
      * a program.
@@ -296,9 +270,10 @@ int gn_vgpu_receive(struct gn_vgpu *v)
     struct gn_error err = {{0}, {0}};
     struct gn_stream_reader *r;
     GN_FAULT("load-begun");
-    if (v->boot->keeps)
+    if (!rc && v->boot->keeps)
         gn_delta_base_begin(v, v->boot->keeps);
-    int rc = gn_stream_reader_create(&source, &limits, &r, &err);
+    rc = rc ? gn_fail(&err, -rc, NULL, "cannot start the vGPU's threads: %s", strerror(-rc))
+            : gn_stream_reader_create(&source, &limits, &r, &err);
     if (!rc) {
         rc = gn_vgpu_load(v, r, &err);
         if (!rc && file && (rc = gn_stream_expect_end(r)))
@@ -311,23 +286,15 @@ int gn_vgpu_receive(struct gn_vgpu *v)
         rc = receive_position(v, &err);
     else if (!rc && (rc = v->session->set_output(v, v->boot->stdio_fds)))
         gn_fail(&err, -rc, NULL, "cannot take the program's output: %s", strerror(-rc));
-    moved.bytes = v->boot->load_tls ? far.n_bytes : from.n_bytes;
+    moved.bytes = from.n_bytes;
     GN_FAULT("load-done");
     if (!rc && !claim_arrival(v))
         rc = gn_fail(&err, ECANCELED, NULL, "the program ends");
-    gn_transfer_report(v, GN_WORKER_LOADED, &moved, rc, &err);
+    gn_transfer_report(v, GN_WORKER_LOADED, &moved, rc, &err, -1);
     return rc;
 }
 
-void gn_vgpu_load_failed(struct gn_vgpu *v, int rc)
-{
-    struct gn_worker_moved moved = {.began_ns = gn_now_ns()};
-    struct gn_error err;
-    gn_fail(&err, -rc, NULL, "cannot start the vGPU's threads: %s", strerror(-rc));
-    gn_transfer_report(v, GN_WORKER_LOADED, &moved, rc, &err);
-}
-
-static void resume_as_owner(struct gn_vgpu *v)
+void gn_transfer_resume_as_owner(struct gn_vgpu *v)
 {
     GN_FAULT("load-go");
     if (v->counters_there) {
@@ -346,11 +313,3 @@ static void resume_as_owner(struct gn_vgpu *v)
     (void)gn_vgpu_change_state(&v->life, GN_VGPU_ARRIVING, GN_VGPU_OWNED);
     gn_gate_open(v);
 }
-
-const struct gn_vgpu_migration_ops gn_vgpu_migration = {
-    .outbound = gn_transfer_save,
-    .resume = gn_transfer_resume,
-    .resume_as_owner = resume_as_owner,
-    .drop_home_events = gn_released_objects_leave,
-    .remove_objects = gn_retained_remove_objects,
-};

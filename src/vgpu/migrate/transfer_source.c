@@ -10,12 +10,8 @@
 #include "base/descriptor.h"
 #include "base/fault.h"
 #include "link/chunks.h"
-#include "link/frame.h"
 #include "link/worker_hand.h"
-#include "link/tcp.h"
 #include "link/tls.h"
-#include "vgpu/migrate/tls_stream.h"
-#include "vgpu/migrate/acks.h"
 #include "vgpu/migrate/route.h"
 #include "vgpu/migrate/retained.h"
 #include "vgpu/migrate/save.h"
@@ -39,6 +35,10 @@ struct outbound {
     struct gn_worker_save how;
     bool file, stops; /* how.flags */
     const struct gn_route *route;
+    struct gn_save *save;
+    struct gn_frame_reader acks; /* the destination's */
+    bool closed;                 /* the gate is */
+    struct gn_worker_moved moved;
 };
 
 static int segment_of(void *vgpu, uint32_t index, uint64_t *ret_bytes)
@@ -48,10 +48,9 @@ static int segment_of(void *vgpu, uint32_t index, uint64_t *ret_bytes)
     return s->fd;
 }
 
-static int fail_session(int rc, struct gn_error *err)
+static int fail_over(int rc, const char *what, struct gn_error *err)
 {
-    return rc ? gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc))
-              : 0;
+    return rc ? gn_fail(err, -rc, NULL, "cannot hand over %s: %s", what, strerror(-rc)) : 0;
 }
 
 static int hand_over_session(struct gn_vgpu *v, int fd, struct gn_error *err)
@@ -61,10 +60,23 @@ static int hand_over_session(struct gn_vgpu *v, int fd, struct gn_error *err)
         .ring_at = v->ring.head,
         .n_segments = atomic_load_explicit(&v->n_segments, memory_order_acquire),
         .keeps = v->retained,
-        .kept = v->delta_base ? gn_delta_base_number(v->delta_base) : 0};
-    return fail_session(
+        .kept = v->delta_base ? v->delta_base->number : 0};
+    return fail_over(
         gn_worker_hand_session(fd, &hand, v->boot->session_fd, v->boot->events.fd, segment_of, v),
-        err);
+        "the program's session", err);
+}
+
+int gn_transfer_start_tls(struct gn_tcp *tcp, bool server, const void *name, const void *key,
+                          uint32_t timeout_ms, struct gn_error *err)
+{
+    struct gn_tls_psk psk;
+    const struct gn_tls_config config = {.server = server, .psk = &psk};
+    memcpy(psk.identity, name, sizeof psk.identity);
+    memcpy(psk.key, key, sizeof psk.key);
+    const int rc = gn_tls_connect(&config, tcp->fd, gn_now_ns() + timeout_ms * UINT64_C(1000000),
+                                  &tcp->tls, err);
+    explicit_bzero(&psk, sizeof psk);
+    return rc;
 }
 
 /*
@@ -74,19 +86,13 @@ static int hand_over_session(struct gn_vgpu *v, int fd, struct gn_error *err)
 static int greet_remote_worker(struct outbound *a, struct gn_error *err)
 {
     const struct gn_worker_hand hand = {.ring_at = a->vgpu->segments[0].bytes, .n_segments = 1};
-    struct gn_tls_psk psk;
     int rc = 0;
     gn_tcp_set_up(a->to.fd);
     /* The destination builds programs before the stop, and reads nothing meanwhile. */
     gn_tcp_set_patience(a->to.fd, GN_TRANSFER_STALL_MS);
-    if (a->how.flags & GN_WORKER_SAVE_TLS) {
-        memcpy(psk.identity, a->how.name, sizeof psk.identity);
-        memcpy(psk.key, a->how.key, sizeof psk.key);
-        const struct gn_tls_config config = {.psk = &psk};
-        rc = gn_tls_connect(&config, a->to.fd,
-                            gn_now_ns() + GN_TRANSFER_HAND_MS * UINT64_C(1000000), &a->to.tls, err);
-        explicit_bzero(&psk, sizeof psk);
-    }
+    if (a->how.flags & GN_WORKER_SAVE_TLS)
+        rc =
+            gn_transfer_start_tls(&a->to, false, a->how.name, a->how.key, GN_TRANSFER_HAND_MS, err);
     if (rc)
         return rc;
     rc = gn_frame_send_tcp(&a->to, GN_TRANSFER_HAND_MS, GN_WORKER_HAND, 0, 0, &hand, sizeof hand);
@@ -109,72 +115,56 @@ static int send_frame(void *to, const struct gn_frame *f)
     return gn_frame_send_tcp(to, GN_TRANSFER_STALL_MS, f->op, 0, f->seq, f->payload, f->n_payload);
 }
 
-static int hand_over_tcp_session(struct gn_vgpu *v, struct outbound *a, struct gn_error *err)
+static int hand_over_tcp_session(struct gn_vgpu *v, struct outbound *a)
 {
     const struct gn_worker_hand_last last = {.ring_at = v->ring.head};
     struct gn_tcp_handover *session = NULL;
-    int rc = gn_tcp_handover_new(v, a->route, &session, err);
-    if (rc)
-        return rc;
-    rc = gn_tcp_handover_send(session, send_frame, &a->to);
-    gn_tcp_handover_free(session);
+    int rc = gn_tcp_handover_new(v, a->route, &session);
     if (!rc)
-        rc = gn_frame_send_tcp(&a->to, GN_TRANSFER_HAND_MS, GN_WORKER_HAND_LAST, 0, 0, &last,
-                               sizeof last);
-    return fail_session(rc, err);
-}
-
-/* Hands over the parts that changed until the end: the ring's position, stdout and stderr. */
-static int hand_over_position(struct gn_vgpu *v, struct outbound *a, struct gn_error *err)
-{
-    return a->route->copies_memory
-               ? hand_over_tcp_session(v, a, err)
-               : fail_session(gn_worker_hand_position(a->to.fd, v->ring.head), err);
+        rc = gn_tcp_handover_send(session, send_frame, &a->to);
+    gn_tcp_handover_free(session);
+    return rc ? rc
+              : gn_frame_send_tcp(&a->to, GN_TRANSFER_HAND_MS, GN_WORKER_HAND_LAST, 0, 0, &last,
+                                  sizeof last);
 }
 
 /* Waits until the destination has made all steps so far. */
-static int await_steps(struct outbound *a, const struct gn_save *s, struct gn_frame_reader *made,
-                       struct gn_error *err)
+static int await_steps(struct outbound *a, struct gn_error *err)
 {
     return a->file ? 0
-                   : gn_acks_made(made, GN_TRANSFER_STALL_MS, gn_save_n_steps(s), &a->n_made, err);
+                   : gn_acks_made(&a->acks, GN_TRANSFER_STALL_MS, gn_save_n_steps(a->save),
+                                  &a->n_made, err);
 }
 
 /*
  * The first exchange, while the program runs: asks whether the destination's devices are
  * compatible. If they differ, everything is made in advance.
  */
-static int negotiate_devices(struct outbound *a, struct gn_save *s, struct gn_frame_reader *made,
-                             struct gn_error *err)
+static int negotiate_devices(struct outbound *a, struct gn_error *err)
 {
     uint32_t others = 0, n_kept = 0;
     uint64_t *kept = NULL;
     /* A destination on another machine retains nothing. */
     const bool goes_back = a->vgpu->delta_base && !a->route->copies_memory;
-    int rc = gn_save_begin(s, err);
+    int rc = gn_save_begin(a->save, err);
     if (a->file)
         return rc;
     GN_FAULT("move-devices");
     if (!rc)
-        rc = gn_acks_fits(made, GN_TRANSFER_STALL_MS, &others, goes_back ? &kept : NULL, &n_kept,
-                          err);
-    if (!rc && n_kept)
-        gn_save_goes_back(s, kept, n_kept);
+        rc = gn_acks_fits(&a->acks, GN_TRANSFER_STALL_MS, &others, goes_back ? &kept : NULL,
+                          &n_kept, err);
+    if (!rc)
+        rc = gn_save_answered(a->save, others, kept, n_kept, err);
     free(kept);
-    if (!rc && others)
-        rc = gn_save_for_others(s, err);
-    if (!rc && others)
-        rc = await_steps(a, s, made, err);
-    return rc;
+    return rc ? rc : await_steps(a, err);
 }
 
 /* Sends as many rounds before the gate closes as were requested. */
-static int save_ahead(struct outbound *a, struct gn_save *s, struct gn_frame_reader *made,
-                      struct gn_error *err)
+static int save_ahead(struct outbound *a, struct gn_error *err)
 {
     int rc = 0;
     for (uint32_t i = 0; !rc && i < a->how.n_ahead; i++) {
-        rc = gn_save_ahead(s, err);
+        rc = gn_save_ahead(a->save, err);
         GN_FAULT("move-ahead");
     }
     /*
@@ -184,17 +174,17 @@ static int save_ahead(struct outbound *a, struct gn_save *s, struct gn_frame_rea
         const uint64_t before_ns = gn_now_ns();
         gn_counter_set(&a->vgpu->counters->save_waits, 1);
         (void)gn_gate_await_helpers(a->vgpu, (uint64_t)a->how.drain_timeout_ms * 1000000u);
-        rc = await_steps(a, s, made, err);
+        rc = await_steps(a, err);
         gn_counter_set(&a->vgpu->counters->save_waits, 0);
         if (rc)
             break;
-        if (!gn_save_is_behind(s) && gn_now_ns() - before_ns < SOON_NS)
+        if (!gn_save_is_behind(a->save) && gn_now_ns() - before_ns < SOON_NS)
             break;
-        rc = gn_save_ahead(s, err);
+        rc = gn_save_ahead(a->save, err);
     }
     /* A connection that ends with unread data may lose data that it has sent. */
     if (!rc && a->route->copies_memory)
-        rc = await_steps(a, s, made, err);
+        rc = await_steps(a, err);
     return rc;
 }
 
@@ -217,10 +207,9 @@ static int await_drained(struct gn_vgpu *v, uint64_t until_ns, struct gn_error *
     }
 }
 
-/* *ret_closed: the gate is closed. */
-static int quiesce(struct gn_vgpu *v, const struct outbound *a, struct gn_worker_moved *moved,
-                   bool *ret_closed, struct gn_error *err)
+static int quiesce(struct gn_vgpu *v, struct outbound *a, struct gn_error *err)
 {
+    struct gn_worker_moved *moved = &a->moved;
     const uint64_t before_ns = gn_now_ns(),
                    until_ns = before_ns + (uint64_t)a->how.drain_timeout_ms * 1000000u;
     int rc = await_drained(v, until_ns, err);
@@ -238,31 +227,15 @@ static int quiesce(struct gn_vgpu *v, const struct outbound *a, struct gn_worker
     moved->quiet_ns = gn_now_ns();
     moved->stood_ns = v->gate.stood_ns;
     moved->drained_ns = v->gate.drained_ns;
-    *ret_closed = !rc;
+    a->closed = !rc;
     GN_FAULT("move-quiet");
     return rc;
-}
-
-static void describe_stop(struct gn_vgpu *v, const struct gn_worker_save *how,
-                          struct gn_stream_stop *ret)
-{
-    *ret = (struct gn_stream_stop){.ring_at = v->ring.head,
-                                   .n_segments =
-                                       atomic_load_explicit(&v->n_segments, memory_order_acquire)};
-    _Static_assert(sizeof ret->key == sizeof how->key, "a stop's key");
-    memcpy(ret->key, how->key, sizeof ret->key);
-}
-
-static int fail_file(int rc, struct gn_error *err)
-{
-    return rc ? gn_fail(err, -rc, NULL, "cannot hand over the file's contents: %s", strerror(-rc))
-              : 0;
 }
 
 /* Sends chunks to the command that writes a file. */
 static int write_chunks(void *ctx, struct iovec *iov, int n, struct gn_error *err)
 {
-    return fail_file(gn_chunks_write(ctx, iov, n, FILE_STALL_MS), err);
+    return fail_over(gn_chunks_write(ctx, iov, n, FILE_STALL_MS), "the file's contents", err);
 }
 
 static int open_chunks(struct gn_chunks *c, int *fd, struct gn_error *err)
@@ -274,41 +247,52 @@ static int open_chunks(struct gn_chunks *c, int *fd, struct gn_error *err)
               : 0;
 }
 
-static int save_and_hand_over(struct gn_vgpu *v, struct outbound *a, struct gn_worker_moved *moved,
-                              bool *ret_closed, struct gn_error *err)
+static ssize_t send_through(void *ctx, const struct iovec *iov, int n)
 {
-    struct gn_stream_fd to = GN_STREAM_FD(a->to.fd, GN_TRANSFER_STALL_MS);
-    struct gn_tls_stream far = {.tcp = a->to, .stall_ms = GN_TRANSFER_STALL_MS};
+    return n ? gn_tcp_send(ctx, iov, n) : gn_tcp_unsent(ctx) ? -EAGAIN : 0;
+}
+
+static ssize_t receive_through(void *ctx, const struct iovec *iov, int n)
+{
+    const ssize_t got = gn_tcp_recv(ctx, iov, n);
+    return got == -EPIPE ? 0 : got;
+}
+
+struct gn_stream_fd gn_transfer_stream(struct gn_tcp *tcp, uint32_t stall_ms)
+{
+    struct gn_stream_fd plain = GN_STREAM_FD(tcp->fd, stall_ms), tls = plain;
+    tls.send = send_through;
+    tls.recv = receive_through;
+    tls.ctx = tcp;
+    return tcp->tls ? tls : plain;
+}
+
+static int save_and_hand_over(struct gn_vgpu *v, struct outbound *a, struct gn_error *err)
+{
+    struct gn_stream_fd to = gn_transfer_stream(&a->to, GN_TRANSFER_STALL_MS);
     struct gn_chunks chunks = {.socket = -1};
-    const struct gn_stream_sink sink = a->file     ? (struct gn_stream_sink){write_chunks, &chunks}
-                                       : a->to.tls ? gn_tls_stream_sink(&far)
-                                                   : gn_stream_sink_of_fd(&to);
+    const struct gn_stream_sink sink =
+        a->file ? (struct gn_stream_sink){write_chunks, &chunks} : gn_stream_sink_of_fd(&to);
     const struct gn_stream_options options = {.purpose =
                                                   a->file ? GN_STREAM_CHECKPOINT : GN_STREAM_MOVE,
                                               .api = v->api->name,
                                               .creator = "gantry"};
-    struct gn_stream_stop stopped;
-    const struct gn_saved_about about = {.vgpu_id = a->how.vgpu_id,
-                                         .stop = a->stops ? &stopped : NULL};
-    struct gn_tcp_handover *session = NULL;
     struct gn_stream_writer *w = NULL;
-    struct gn_save *s = NULL;
-    struct gn_frame_reader made;
     gn_counter_set(&v->counters->save_round, 0);
     gn_counter_set(&v->counters->save_waits, 0);
     int rc = a->file ? open_chunks(&chunks, &a->to.fd, err) : 0;
     if (!rc)
         rc = gn_stream_writer_create(&sink, &options, &w, err);
     if (!rc)
-        rc = gn_save_new(v, w, &a->how, moved, &s, err);
-    gn_frame_reader_init(&made, a->to.fd);
+        rc = gn_save_new(v, w, &a->how, &a->moved, &a->save, err);
+    gn_frame_reader_init(&a->acks, a->to.fd);
     if (a->route->copies_memory)
-        made.tcp = &far.tcp;
+        a->acks.tcp = &a->to;
     if (!rc)
-        rc = negotiate_devices(a, s, &made, err);
+        rc = negotiate_devices(a, err);
     if (!rc)
-        rc = save_ahead(a, s, &made, err);
-    gn_frame_reader_fini(&made);
+        rc = save_ahead(a, err);
+    gn_frame_reader_fini(&a->acks);
     /*
      * The destination has built its programs; from here on the program waits for the network, so
      * use the short timeout again.
@@ -316,32 +300,30 @@ static int save_and_hand_over(struct gn_vgpu *v, struct outbound *a, struct gn_w
     if (a->how.n_ahead && a->route->copies_memory)
         gn_tcp_set_up(a->to.fd);
     if (!rc)
-        rc = quiesce(v, a, moved, ret_closed, err);
+        rc = quiesce(v, a, err);
     if (!rc && !a->file && !a->route->continues_stream)
         v->session->send_quiesced(v, a->how.mark);
     if (!rc && (a->stops || !a->file))
         rc = check_no_descriptor_pending(v, err);
-    if (!rc && a->file)
-        describe_stop(v, &a->how, &stopped);
-    if (!rc && a->stops && a->route->copies_memory)
-        rc = gn_tcp_handover_new(v, a->route, &session, err);
     if (!rc)
-        rc = gn_save_rest(s, a->file ? &about : NULL, session, err);
+        rc = gn_save_rest(a->save, err);
     if (!rc && a->file)
-        rc = fail_file(gn_chunks_flush(&chunks), err);
+        rc = fail_over(gn_chunks_flush(&chunks), "the file's contents", err);
     GN_FAULT("move-told");
+    /* The parts that changed until the end: the ring's position, stdout and stderr. */
     if (!rc && !a->file)
-        rc = hand_over_position(v, a, err);
-    moved->driver_stays = v->session->in_program && v->driver_stays;
-    gn_save_free(s);
-    gn_tcp_handover_free(session);
+        rc = fail_over(a->route->copies_memory ? hand_over_tcp_session(v, a)
+                                               : gn_worker_hand_position(a->to.fd, v->ring.head),
+                       "the program's session", err);
+    a->moved.driver_stays = v->session->in_program && v->driver_stays;
+    gn_save_free(a->save);
     gn_stream_writer_destroy(w);
     gn_chunks_close(&chunks);
     return rc;
 }
 
-static void report_with_fd(struct gn_vgpu *v, uint16_t op, struct gn_worker_moved *moved, int rc,
-                           const struct gn_error *err, int fd)
+void gn_transfer_report(struct gn_vgpu *v, uint16_t op, struct gn_worker_moved *moved, int rc,
+                        const struct gn_error *err, int fd)
 {
     moved->error = rc;
     moved->done_ns = gn_now_ns();
@@ -349,12 +331,6 @@ static void report_with_fd(struct gn_vgpu *v, uint16_t op, struct gn_worker_move
     gn_frame_string_set(moved->fix, sizeof moved->fix, rc ? err->fix : "");
     /* If gantryd is gone this process is about to end. */
     (void)gn_lease_report(&v->lease, op, moved, sizeof *moved, fd);
-}
-
-void gn_transfer_report(struct gn_vgpu *v, uint16_t op, struct gn_worker_moved *moved, int rc,
-                        const struct gn_error *err)
-{
-    report_with_fd(v, op, moved, rc, err, -1);
 }
 
 /*
@@ -373,7 +349,8 @@ static void drop_retained(struct gn_vgpu *v)
     v->retained = 0;
 }
 
-void gn_transfer_resume(struct gn_vgpu *v)
+/* The migration failed: the source continues. The control thread. */
+static void resume(struct gn_vgpu *v)
 {
     drop_retained(v);
     (void)gn_vgpu_change_state(&v->life, GN_VGPU_SAVED, GN_VGPU_OWNED);
@@ -382,22 +359,14 @@ void gn_transfer_resume(struct gn_vgpu *v)
 }
 
 /*
- * Publishes a descriptor that the end of the process may shut down: a duplicate, because the saving
- * thread may close its own. Without one the end waits.
+ * Publishes a descriptor that the end of the process may shut down, in place of an earlier one; -1:
+ * the end waits.
  */
-static void open_save_fd(struct gn_vgpu *v, int fd)
-{
-    const int copy = v->session->in_program ? gn_fd_duplicate(fd) : -1;
-    pthread_mutex_lock(&v->gate.lock);
-    v->save_fd = copy;
-    pthread_mutex_unlock(&v->gate.lock);
-}
-
-static void close_save_fd(struct gn_vgpu *v)
+static void publish_save_fd(struct gn_vgpu *v, int fd)
 {
     pthread_mutex_lock(&v->gate.lock);
     gn_fd_close(v->save_fd);
-    v->save_fd = -1;
+    v->save_fd = fd;
     pthread_mutex_unlock(&v->gate.lock);
 }
 
@@ -417,44 +386,43 @@ static void *run_outbound(void *arg)
 {
     struct outbound *a = arg;
     struct gn_vgpu *v = a->vgpu;
-    struct gn_worker_moved moved = {.began_ns = gn_now_ns()};
     struct gn_error err = {{0}, {0}};
-    bool closed = false;
+    a->moved.began_ns = gn_now_ns();
     gn_objects_own_thread();
-    open_save_fd(v, a->to.fd);
+    /* A duplicate, because this thread may close its own. */
+    publish_save_fd(v, v->session->in_program ? gn_fd_duplicate(a->to.fd) : -1);
     GN_FAULT("move-begun");
-    const bool stops = a->stops;
     int rc = begin_outbound(v, a, &err);
     GN_FAULT("move-handed");
     if (!rc)
-        rc = save_and_hand_over(v, a, &moved, &closed, &err);
-    close_save_fd(v);
-    struct gn_tcp left = a->to; /* -1: owned by another now */
+        rc = save_and_hand_over(v, a, &err);
+    publish_save_fd(v, -1);
     if (!rc && a->route->copies_memory)
-        v->sent_to = left;
+        v->sent_to = a->to; /* -1: owned by another now */
     else if (!rc)
-        gn_tcp_close(&left);
-    free(a);
+        gn_tcp_close(&a->to);
     if (rc)
         drop_retained(v);
-    if (rc && closed)
+    if (rc && a->closed)
         resume_source(v);
     GN_FAULT("move-saved");
     if (!rc) /* unless it has ended meanwhile */
         (void)gn_vgpu_change_state(&v->life, GN_VGPU_OWNED, GN_VGPU_SAVED);
     atomic_store_explicit(&v->moving, false, memory_order_seq_cst);
     /* A program attached over tcp has no session socket to hand over. */
-    report_with_fd(v, GN_WORKER_SAVED, &moved, rc, &err,
-                   stops && !rc && v->session->shares_memory ? v->boot->session_fd : -1);
+    gn_transfer_report(v, GN_WORKER_SAVED, &a->moved, rc, &err,
+                       a->stops && !rc && v->session->shares_memory ? v->boot->session_fd : -1);
     /*
      * The destination fails when the connection closes; report the reason to gantryd before that.
      */
     if (rc)
-        gn_tcp_close(&left);
+        gn_tcp_close(&a->to);
+    free(a);
     return NULL;
 }
 
-void gn_transfer_save(struct gn_vgpu *v, int fd, const struct gn_worker_save *how)
+/* Starts the thread that saves; takes fd. Reports a failure itself. The control thread. */
+static void start_outbound(struct gn_vgpu *v, int fd, const struct gn_worker_save *how)
 {
     struct gn_worker_moved moved = {0};
     struct gn_error err;
@@ -482,7 +450,15 @@ void gn_transfer_save(struct gn_vgpu *v, int fd, const struct gn_worker_save *ho
         return;
     if (!moving)
         atomic_store_explicit(&v->moving, false, memory_order_seq_cst);
-    gn_transfer_report(v, GN_WORKER_SAVED, &moved, rc, &err);
+    gn_transfer_report(v, GN_WORKER_SAVED, &moved, rc, &err, -1);
     gn_fd_close(fd);
     free(a);
 }
+
+const struct gn_vgpu_migration_ops gn_vgpu_migration = {
+    .outbound = start_outbound,
+    .resume = resume,
+    .resume_as_owner = gn_transfer_resume_as_owner,
+    .drop_home_events = gn_released_objects_leave,
+    .remove_objects = gn_retained_remove_objects,
+};

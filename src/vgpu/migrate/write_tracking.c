@@ -46,7 +46,7 @@ void gn_writes_first_kernel(struct gn_vgpu *v, struct gn_writes *w)
         atomic_store_explicit(&w->by_kernels, GN_KERNELS_DO, memory_order_relaxed);
     for (int follower = 0; follower < GN_FOLLOWERS; follower++)
         if (w->tables[follower])
-            gn_page_table_kernel_writes(w->tables[follower], 0, UINT64_MAX);
+            gn_page_table_kernel_writes(w->tables[follower]);
     pthread_mutex_unlock(&v->writes_lock);
 }
 
@@ -73,7 +73,7 @@ int gn_writes_follow(struct gn_vgpu *v, struct gn_writes *w, enum gn_follower fo
     } else {
         w->tables[follower] = t;
         if (atomic_load_explicit(&w->by_kernels, memory_order_relaxed) == GN_KERNELS_DO)
-            gn_page_table_kernel_writes(t, 0, UINT64_MAX);
+            gn_page_table_kernel_writes(t);
     }
     pthread_mutex_unlock(&v->writes_lock);
     if (rc) {
@@ -102,10 +102,9 @@ struct gn_page_table *gn_writes_turn_back(struct gn_vgpu *v, struct gn_writes *w
     pthread_mutex_lock(&v->writes_lock);
     struct gn_page_table *fresh = w->tables[GN_FOLLOWED_OUT], *t = w->tables[GN_FOLLOWED_BACK];
     w->tables[GN_FOLLOWED_OUT] = t;
-    w->tables[GN_FOLLOWED_BACK] = NULL;
+    w->tables[GN_FOLLOWED_BACK] = fresh;
     pthread_mutex_unlock(&v->writes_lock);
-    gn_page_table_destroy(fresh);
-    gn_writes_unref(w);
+    gn_writes_unfollow(v, w, GN_FOLLOWED_BACK);
     return t;
 }
 

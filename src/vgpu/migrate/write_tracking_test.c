@@ -113,11 +113,11 @@ static void test_a_kernel_before_it_is_followed(void **state)
 {
     struct gn_writes *w = gn_writes_new(false);
     (void)state;
-    assert_false(follow(w, 8)->kernel_all);
+    assert_false(follow(w, 8)->kernel);
     gn_writes_unfollow(&vgpu, w, GN_FOLLOWED_OUT);
     gn_writes_by_kernel(&vgpu, w);
     for (int i = 0; i < 2; i++) {
-        assert_true(follow(w, 8)->kernel_all);
+        assert_true(follow(w, 8)->kernel);
         gn_writes_unfollow(&vgpu, w, GN_FOLLOWED_OUT);
     }
     gn_writes_unref(w);
@@ -128,9 +128,9 @@ static void test_a_kernel_while_it_is_followed(void **state)
     struct gn_writes *w = gn_writes_new(false);
     struct gn_page_table *t = follow(w, 8);
     (void)state;
-    assert_false(t->kernel_all);
+    assert_false(t->kernel);
     gn_writes_by_kernel(&vgpu, w);
-    assert_true(t->kernel_all);
+    assert_true(t->kernel);
     gn_writes_unfollow(&vgpu, w, GN_FOLLOWED_OUT);
     gn_writes_unref(w);
 }
@@ -143,7 +143,7 @@ static void test_a_kernel_that_may_only_read(void **state)
     gn_writes_by_kernel(&vgpu, w);
     struct gn_page_table *t = follow(w, 8);
     gn_writes_by_kernel(&vgpu, w);
-    assert_false(t->kernel_all);
+    assert_false(t->kernel);
     gn_writes_unfollow(&vgpu, w, GN_FOLLOWED_OUT);
     gn_writes_unref(w);
 }
@@ -159,7 +159,7 @@ static void test_the_host_while_it_is_followed(void **state)
     assert_int_equal(t->host[0], 6);
     gn_writes_by_cpu(&vgpu, w, 7 * PAGE, UINT64_MAX);
     assert_int_equal(t->host[0], 0x86);
-    assert_false(t->kernel_all);
+    assert_false(t->kernel);
     gn_writes_unfollow(&vgpu, w, GN_FOLLOWED_OUT);
     gn_writes_by_cpu(&vgpu, w, 0, PAGE);
     gn_writes_unref(w);
@@ -191,7 +191,7 @@ static void test_two_follow_each_for_itself(void **state)
     assert_int_equal(back->host[0], 3);
     assert_int_equal(out->host[0], 2);
     gn_writes_by_kernel(&vgpu, w);
-    assert_true(back->kernel_all && out->kernel_all);
+    assert_true(back->kernel && out->kernel);
     gn_writes_unfollow(&vgpu, w, GN_FOLLOWED_OUT);
     gn_writes_by_cpu(&vgpu, w, 5 * PAGE, PAGE);
     (void)follow(w, 8);

@@ -139,6 +139,11 @@ int gn_shm_add_segment(struct gn_vgpu *v, uint64_t index, uint64_t bytes);
 int gn_shm_load_frame(struct gn_vgpu *v, const struct gn_frame *f);
 int gn_shm_loaded(struct gn_vgpu *v);
 void gn_shm_resume_as_owner(struct gn_vgpu *v);
+/*
+ * session_in_process.c: the thread that has the serving thread's part which no message asks for,
+ * until the vGPU ends or another process has it: then it clears up. arg is the vGPU.
+ */
+void *gn_vgpu_keeper_thread(void *arg);
 /* The entries that the tables of both sessions that share memory have in common. */
 #define GN_SHM_SESSION_ENTRIES                                                                     \
     .shares_memory = true, .connect = gn_shm_refuse_connection, .area_limit = gn_shm_area_limit,   \

@@ -8,20 +8,16 @@
  * in a worker.
  */
 #include "vgpu/core/serve.h"
-#include "vgpu/session/session_in_process.h"
 
 #include "base/clock.h"
 #include "base/descriptor.h"
 #include "base/fault.h"
-#include "base/log.h"
 #include "base/thread.h"
 
 #include <errno.h>
 #include <sched.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <time.h>
-#include <unistd.h>
 
 #define END_LOOK_NS 200000
 #define CALM_NS     UINT64_C(1000000000) /* the longest wait for compilation at a first launch */
