@@ -158,8 +158,8 @@ static void turn(void)
     gn_list_for_each(v, &d.vgpus, struct gn_vgpu_record, link)
     {
         const struct gn_migration *m = v->control.fd >= 0 ? gn_migration_of(v) : NULL;
-        const bool saving = m && m->tx.kind != GN_TX_RESTORE && m->tx.state > GN_TX_BOOTING &&
-                            m->tx.state < GN_TX_SOURCE_FAILED;
+        const bool saving = m && m->from && m->tx.kind != GN_TX_RESTORE &&
+                            m->tx.state > GN_TX_BOOTING && m->tx.state < GN_TX_SOURCE_FAILED;
         FUZZ_CHECK(!saving || m->source_busy);
     }
 }
@@ -341,8 +341,10 @@ static void a_second_later(void)
     {
         v->kill_at_ns = v->kill_at_ns ? 1 : 0;
         v->return_by_ns = v->return_by_ns ? 1 : 0;
-        if (gn_migration_of(v))
-            gn_migration_of(v)->tx.until_ns = 1;
+    }
+    gn_list_for_each(m, &d.migrations, struct gn_migration, link)
+    {
+        m->tx.until_ns = 1;
     }
     gn_vgpus_grace(&d.grace, EPOLLIN);
     gn_memory_timer(&d.lease_timer, EPOLLIN);

@@ -75,7 +75,7 @@ struct gn_migration *gn_migration_new(enum gn_transaction_kind kind,
     }
     *m = (struct gn_migration){.ops = ops,
                                .daemon = from->daemon,
-                               .quota = from->quota,
+                               .quota = asker->quota, /* the stream may be its descriptor */
                                .from = from,
                                .asker = asker,
                                .seq = asker->request_seq,

@@ -56,7 +56,7 @@ struct gn_migration {
     bool source_busy;          /* the source was asked to save, and has not said how that went */
     bool session_lost;         /* STOP: there was no room for the session's descriptor */
     enum gn_migrate_to where;  /* LOCAL and IN_PROCESS */
-    struct gn_worker_save how; /* INBOUND: its route, and for TLS its name and key */
+    struct gn_worker_save how; /* INBOUND: its route, its name, and its ticket as the key */
     int stream_fd;             /* of the contents, until the worker has it; -1 */
     uint32_t number;           /* OUTBOUND: its number in the program's frames; INBOUND:
                                   the vGPU's id at its source */

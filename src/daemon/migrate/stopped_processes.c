@@ -94,14 +94,14 @@ static unsigned list_awaited(const struct gn_migration *m,
     const bool loads = to && m->tx.state != GN_TX_LOADED;
     unsigned n = 0;
     n += awaits_program(m) && gn_vgpus_program(v, &ret[n]);
+    n += loads && to->serving->process(to, &ret[n]); /* the program, where it serves itself */
     n += m->source_busy && v->serving->process(v, &ret[n]);
-    n += loads && to->serving->process(to, &ret[n]);
     return n;
 }
 
-/* An inbound one waits for its worker until that has loaded, then for its program, which decides.
- * So it does at the source, however long it takes, when no asker is left to hear that the program
- * is stopped. */
+/* An inbound migration waits for its worker until that has loaded, then for its program, which
+ * decides. An outbound one whose source has saved waits for its program, too, however long that
+ * takes when no asker is left to hear that the program is stopped. */
 static bool is_watched(const struct gn_migration *m)
 {
     const enum gn_transaction_state state = m->tx.state;

@@ -9,8 +9,8 @@
 #include "link/link_wire.h"
 
 /*
- * The owner of a vGPU record that does not simply serve its program: a migration, a checkpoint, an
- * arrival from another gantryd. The code on life cycles and tcp sessions calls the owner through
+ * The owner of a vGPU record that does not simply serve its program: a migration of any kind. The
+ * code on life cycles and tcp sessions calls the owner through
  * this table, and knows no kind of owner by name. (tenants/vgpu_owner.h is about the user or
  * tenant of a vGPU, and has nothing to do with this.)
  *
