@@ -187,6 +187,23 @@ void gn_holder_gone(struct gn_lease_holder *h, uint64_t now_ns)
     gn_account_settle(a, now_ns);
 }
 
+#define SWAP(a, b)                                                                                 \
+    do {                                                                                           \
+        __typeof__(a) was_ = (a);                                                                  \
+        (a) = (b);                                                                                 \
+        (b) = was_;                                                                                \
+    } while (0)
+
+void gn_holder_exchange(struct gn_lease_holder *a, struct gn_lease_holder *b)
+{
+    SWAP(a->leased_bytes, b->leased_bytes); /* the account's sum stays */
+    SWAP(a->tight, b->tight);
+    SWAP(a->recalled, b->recalled);
+    SWAP(a->again, b->again);
+    SWAP(a->silent, b->silent);
+    SWAP(a->recall_until_ns, b->recall_until_ns);
+}
+
 int gn_holder_ask(struct gn_lease_holder *h, uint32_t seq, uint64_t need_bytes, uint64_t want_bytes,
                   uint64_t now_ns)
 {

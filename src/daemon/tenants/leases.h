@@ -81,6 +81,9 @@ void gn_holder_join(struct gn_lease_holder *h, struct gn_lease_account *a, uint6
  * ending: the worker is about to end. */
 void gn_holder_gone(struct gn_lease_holder *h, uint64_t now_ns);
 void gn_holder_ending(struct gn_lease_holder *h);
+/* Two holders of one account exchange their workers: leases and recalls go with these; limits and
+ * pending asks stay. */
+void gn_holder_exchange(struct gn_lease_holder *a, struct gn_lease_holder *b);
 
 /* Messages from the worker: an ask, and returned memory (answers: in answer to a recall). -EPROTO
  * for a message that no correct worker sends. */

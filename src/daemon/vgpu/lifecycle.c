@@ -509,12 +509,6 @@ int gn_vgpus_swap_workers(struct gn_vgpu_record *v, struct gn_vgpu_record *n)
             gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: no memory left to share out its device",
                          v->id);
     }
-    /* Leases and recalls. Both records are in one account, and its sum stays. */
-    SWAP(v->lease.leased_bytes, n->lease.leased_bytes);
-    SWAP(v->lease.tight, n->lease.tight);
-    SWAP(v->lease.recalled, n->lease.recalled);
-    SWAP(v->lease.again, n->lease.again);
-    SWAP(v->lease.silent, n->lease.silent);
-    SWAP(v->lease.recall_until_ns, n->lease.recall_until_ns);
+    gn_holder_exchange(&v->lease, &n->lease);
     return 0;
 }
