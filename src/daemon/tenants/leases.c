@@ -4,7 +4,9 @@
  * through the account's ops. */
 #include "daemon/tenants/leases.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <string.h>
 
 /* Slack is granted up to this part of the remaining room: near the limit, little memory is leased
  * without being used. */
@@ -36,6 +38,13 @@ void gn_account_init(struct gn_lease_account *a, const struct gn_lease_ops *ops,
     gn_list_init(&a->asks);
 }
 
+void gn_lease_device_init(struct gn_lease_device *d, uint64_t limit_bytes)
+{
+    d->limit_bytes = limit_bytes;
+    d->leased_bytes = 0;
+    gn_list_init(&d->parts);
+}
+
 uint64_t gn_holder_limit(const struct gn_lease_holder *h)
 {
     uint64_t of_all = h->account ? h->account->limit_bytes : 0;
@@ -47,6 +56,80 @@ void gn_holder_join(struct gn_lease_holder *h, struct gn_lease_account *a, uint6
     *h = (struct gn_lease_holder){.account = a, .limit_bytes = limit_bytes};
     gn_list_append(&a->holders, &h->link);
     gn_list_init(&h->ask);
+}
+
+/* ---- devices */
+
+static void link_part(struct gn_lease_holder *h, struct gn_lease_part *p)
+{
+    p->holder = h;
+    gn_list_append(&p->device->parts, &p->link);
+}
+
+void gn_holder_add_device(struct gn_lease_holder *h, struct gn_lease_device *d)
+{
+    assert(h->n_parts < GN_LEASE_MAX_DEVICES);
+    struct gn_lease_part *p = &h->parts[h->n_parts++];
+    *p = (struct gn_lease_part){.device = d};
+    link_part(h, p);
+}
+
+static void unlink_parts(struct gn_lease_holder *h)
+{
+    for (uint32_t i = 0; i < h->n_parts; i++)
+        gn_list_remove(&h->parts[i].link);
+}
+
+static uint64_t sum(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+/* The room on the holder's devices; alone: without the leases of others. */
+static uint64_t room_on_devices(const struct gn_lease_holder *h, bool alone)
+{
+    uint64_t room = h->n_parts ? 0 : UINT64_MAX;
+    for (uint32_t i = 0; i < h->n_parts; i++) {
+        const struct gn_lease_part *p = &h->parts[i];
+        const struct gn_lease_device *d = p->device;
+        room = sum(room, room_of(d->limit_bytes, alone ? p->leased_bytes : d->leased_bytes));
+    }
+    return room;
+}
+
+static bool has_bounded_devices(const struct gn_lease_holder *h)
+{
+    for (uint32_t i = 0; i < h->n_parts; i++)
+        if (!h->parts[i].device->limit_bytes)
+            return false;
+    return h->n_parts != 0;
+}
+
+/* There is room for it. */
+static void book(struct gn_lease_holder *h, uint64_t bytes)
+{
+    h->leased_bytes += bytes;
+    h->account->leased_bytes += bytes;
+    for (uint32_t i = 0; i < h->n_parts && bytes; i++) {
+        struct gn_lease_part *p = &h->parts[i];
+        const uint64_t n = least(bytes, room_of(p->device->limit_bytes, p->device->leased_bytes));
+        p->leased_bytes += n;
+        p->device->leased_bytes += n;
+        bytes -= n;
+    }
+}
+
+static void unbook(struct gn_lease_holder *h, uint64_t bytes)
+{
+    h->leased_bytes -= bytes;
+    h->account->leased_bytes -= bytes;
+    for (uint32_t i = h->n_parts; i-- && bytes;) {
+        struct gn_lease_part *p = &h->parts[i];
+        const uint64_t n = least(bytes, p->leased_bytes);
+        p->leased_bytes -= n;
+        p->device->leased_bytes -= n;
+        bytes -= n;
+    }
 }
 
 /* ---- recalls */
@@ -78,13 +161,43 @@ static void send_tightness(struct gn_lease_account *a, uint64_t now_ns)
     }
 }
 
-static void recall_others(struct gn_lease_holder *asker, uint64_t now_ns)
+static void recall_for(const struct gn_lease_holder *asker, struct gn_lease_holder *h,
+                       uint64_t now_ns)
+{
+    if (h != asker && h->leased_bytes && !h->ending && !h->silent)
+        recall(h, now_ns);
+}
+
+static void recall_in_account(struct gn_lease_holder *asker, uint64_t now_ns)
 {
     asker->gathering = true;
     gn_list_for_each(h, &asker->account->holders, struct gn_lease_holder, link)
     {
-        if (h != asker && h->leased_bytes && !h->ending && !h->silent)
-            recall(h, now_ns);
+        recall_for(asker, h, now_ns);
+    }
+}
+
+static bool has_lease_on(const struct gn_lease_holder *h, const struct gn_lease_part *parts,
+                         uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t k = 0; k < h->n_parts; k++)
+            if (h->parts[k].device == parts[i].device && h->parts[k].leased_bytes)
+                return true;
+    return false;
+}
+
+/* Recalls from each holder on the asker's devices once: a second recall costs a second answer. */
+static void recall_on_devices(struct gn_lease_holder *asker, uint64_t now_ns)
+{
+    asker->gathering_devices = true;
+    for (uint32_t i = 0; i < asker->n_parts; i++) {
+        gn_list_for_each(p, &asker->parts[i].device->parts, struct gn_lease_part, link)
+        {
+            if (p->leased_bytes && !has_lease_on(p->holder, asker->parts, i) &&
+                !(asker->gathering && p->holder->account == asker->account))
+                recall_for(asker, p->holder, now_ns);
+        }
     }
 }
 
@@ -94,56 +207,120 @@ static bool is_waited_for(const struct gn_lease_holder *h, uint64_t now_ns)
            (h->ending || (h->recalled && !h->silent && now_ns < h->recall_until_ns));
 }
 
+/* Whether other holders may still return memory of the account, and when that ends at the latest:
+ * lowers *next. */
+static bool may_get_from_account(const struct gn_lease_holder *asker, uint64_t now_ns,
+                                 uint64_t *next)
+{
+    bool wait = false;
+    gn_list_for_each(h, &asker->account->holders, struct gn_lease_holder, link)
+    {
+        if (h == asker || !is_waited_for(h, now_ns))
+            continue;
+        wait = true;
+        if (!h->ending)
+            *next = least(*next, h->recall_until_ns);
+    }
+    return wait;
+}
+
+/* The same for the devices. */
+static bool may_get_from_devices(const struct gn_lease_holder *asker, uint64_t now_ns,
+                                 uint64_t *next)
+{
+    bool wait = false;
+    for (uint32_t i = 0; i < asker->n_parts; i++) {
+        gn_list_for_each(p, &asker->parts[i].device->parts, struct gn_lease_part, link)
+        {
+            if (p->holder == asker || !p->leased_bytes || !is_waited_for(p->holder, now_ns))
+                continue;
+            wait = true;
+            if (!p->holder->ending)
+                *next = least(*next, p->holder->recall_until_ns);
+        }
+    }
+    return wait;
+}
+
 /* ---- asks */
 
 static void answer(struct gn_lease_holder *h, uint64_t granted)
 {
     h->need_bytes = 0;
-    h->gathering = false;
+    h->gathering = h->gathering_devices = false;
     gn_list_remove(&h->ask);
-    h->leased_bytes += granted;
-    h->account->leased_bytes += granted;
+    book(h, granted);
     h->account->ops->answer(h, h->seq, granted);
 }
 
-static void grant(struct gn_lease_holder *h, uint64_t room, uint64_t own_room)
+static void refuse(struct gn_lease_holder *h, enum gn_lease_refusal reason)
 {
-    uint64_t slack = h->want_bytes - h->need_bytes;
-    slack = least(slack, own_room - h->need_bytes);
-    slack = least(slack, (room - h->need_bytes) / (h->account->limit_bytes ? SLACK_PART : 1));
-    answer(h, h->need_bytes + slack);
+    h->refusal = reason;
+    answer(h, 0);
+}
+
+static void grant(struct gn_lease_holder *h, uint64_t room, uint64_t own_room, uint64_t device_room)
+{
+    const uint64_t need = h->need_bytes;
+    uint64_t slack = h->want_bytes - need;
+    slack = least(slack, own_room - need);
+    slack = least(slack, (room - need) / (h->account->limit_bytes ? SLACK_PART : 1));
+    slack = least(slack, (device_room - need) / (has_bounded_devices(h) ? SLACK_PART : 1));
+    answer(h, need + slack);
 }
 
 /* Answers the ask or lets it wait. Returns when to look again; 0: answered. */
 static uint64_t try_answer(struct gn_lease_holder *h, uint64_t now_ns)
 {
-    struct gn_lease_account *a = h->account;
-    uint64_t room = room_of(a->limit_bytes, a->leased_bytes),
-             own_room =
-                 room_of(h->limit_bytes ? least(h->limit_bytes, GN_LEASE_MOST) : GN_LEASE_MOST,
-                         h->leased_bytes);
-    uint64_t alone = room_of(a->limit_bytes, h->leased_bytes), next = h->ask_until_ns;
-    if (h->need_bytes <= least(room, own_room)) {
-        grant(h, room, own_room);
+    const struct gn_lease_account *a = h->account;
+    const uint64_t need = h->need_bytes, room = room_of(a->limit_bytes, a->leased_bytes),
+                   device_room = room_on_devices(h, false),
+                   own_limit =
+                       h->limit_bytes ? least(h->limit_bytes, GN_LEASE_MOST) : GN_LEASE_MOST,
+                   own_room = room_of(own_limit, h->leased_bytes);
+    uint64_t next = h->ask_until_ns;
+    bool wait = true;
+    if (need <= least(room, least(own_room, device_room))) {
+        grant(h, room, own_room, device_room);
         return 0;
     }
-    if (h->need_bytes <= least(alone, own_room) && now_ns < h->ask_until_ns) {
-        bool wait = false;
-        if (!h->gathering)
-            recall_others(h, now_ns);
-        gn_list_for_each(other, &a->holders, struct gn_lease_holder, link)
-        {
-            if (other == h || !is_waited_for(other, now_ns))
-                continue;
-            wait = true;
-            if (!other->ending)
-                next = least(next, other->recall_until_ns);
-        }
-        if (wait)
-            return next;
+    if (need > own_room) {
+        refuse(h, GN_LEASE_HOLDER_FULL);
+        return 0;
     }
-    answer(h, 0);
+    /* Not even alone: waiting does not help. */
+    if (need > room_of(a->limit_bytes, h->leased_bytes)) {
+        refuse(h, GN_LEASE_TENANT_FULL);
+        return 0;
+    }
+    if (need > room_on_devices(h, true)) {
+        refuse(h, GN_LEASE_DEVICE_FULL);
+        return 0;
+    }
+    if (now_ns < h->ask_until_ns && need > room && !h->gathering)
+        recall_in_account(h, now_ns);
+    if (now_ns < h->ask_until_ns && need > device_room && !h->gathering_devices)
+        recall_on_devices(h, now_ns);
+    if (need > room)
+        wait = may_get_from_account(h, now_ns, &next);
+    if (wait && need > device_room)
+        wait = may_get_from_devices(h, now_ns, &next);
+    if (wait && now_ns < h->ask_until_ns)
+        return next;
+    refuse(h, need > room ? GN_LEASE_TENANT_FULL : GN_LEASE_DEVICE_FULL);
     return 0;
+}
+
+/* Looks again at the asks on these devices: a lease there has become smaller. */
+static void settle_devices(const struct gn_lease_part *parts, uint32_t n, uint64_t now_ns)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        gn_list_for_each(p, &parts[i].device->parts, struct gn_lease_part, link)
+        {
+            if (p->holder->need_bytes)
+                (void)try_answer(p->holder, now_ns);
+        }
+    }
 }
 
 uint64_t gn_account_settle(struct gn_lease_account *a, uint64_t now_ns)
@@ -180,11 +357,16 @@ void gn_holder_gone(struct gn_lease_holder *h, uint64_t now_ns)
     struct gn_lease_account *a = h->account;
     if (!a)
         return;
-    a->leased_bytes -= h->leased_bytes;
+    struct gn_lease_part parts[GN_LEASE_MAX_DEVICES];
+    const uint32_t n_parts = h->n_parts;
+    unbook(h, h->leased_bytes);
+    unlink_parts(h);
+    memcpy(parts, h->parts, n_parts * sizeof parts[0]);
     gn_list_remove(&h->link);
     gn_list_remove(&h->ask);
     *h = (struct gn_lease_holder){.account = NULL};
     gn_account_settle(a, now_ns);
+    settle_devices(parts, n_parts, now_ns);
 }
 
 #define SWAP(a, b)                                                                                 \
@@ -196,7 +378,16 @@ void gn_holder_gone(struct gn_lease_holder *h, uint64_t now_ns)
 
 void gn_holder_exchange(struct gn_lease_holder *a, struct gn_lease_holder *b)
 {
-    SWAP(a->leased_bytes, b->leased_bytes); /* the account's sum stays */
+    unlink_parts(a);
+    unlink_parts(b);
+    SWAP(a->leased_bytes, b->leased_bytes); /* the sums of the account and of each device stay */
+    SWAP(a->n_parts, b->n_parts);
+    for (uint32_t i = 0; i < GN_LEASE_MAX_DEVICES; i++)
+        SWAP(a->parts[i], b->parts[i]);
+    for (uint32_t i = 0; i < a->n_parts; i++)
+        link_part(a, &a->parts[i]);
+    for (uint32_t i = 0; i < b->n_parts; i++)
+        link_part(b, &b->parts[i]);
     SWAP(a->tight, b->tight);
     SWAP(a->recalled, b->recalled);
     SWAP(a->again, b->again);
@@ -212,7 +403,7 @@ int gn_holder_ask(struct gn_lease_holder *h, uint32_t seq, uint64_t need_bytes, 
     h->seq = seq;
     h->need_bytes = need_bytes;
     h->want_bytes = want_bytes;
-    h->gathering = false;
+    h->gathering = h->gathering_devices = false;
     h->ask_until_ns = now_ns + GN_LEASE_ASK_NS;
     gn_list_append(&h->account->asks, &h->ask);
     gn_account_settle(h->account, now_ns);
@@ -223,13 +414,13 @@ int gn_holder_returned(struct gn_lease_holder *h, uint64_t bytes, bool answers, 
 {
     if (!h->account || bytes > h->leased_bytes || (answers && !h->recalled) || (!answers && !bytes))
         return -EPROTO;
-    h->leased_bytes -= bytes;
-    h->account->leased_bytes -= bytes;
+    unbook(h, bytes);
     if (answers) {
         h->recalled = h->silent = false;
         if (h->again)
             recall(h, now_ns);
     }
     gn_account_settle(h->account, now_ns);
+    settle_devices(h->parts, h->n_parts, now_ns);
     return 0;
 }

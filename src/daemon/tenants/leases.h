@@ -9,12 +9,17 @@
 
 /*
  * Accounts of device memory. A worker allocates from a lease that gantryd granted it. gantryd
- * counts the lease of each worker (a holder) and the sum over a tenant (an account). No grant takes
- * the sum above the account's limit, and nothing depends on the worker's word about its use.
+ * counts the lease of each worker (a holder), the sum over a tenant (an account), and the sum over
+ * all tenants on each device. No grant takes a sum above its limit, and nothing depends on the
+ * worker's word about its use.
+ *
+ * An ask names no device. Of a holder with several devices, a lease is booked on the first of them
+ * that has room, and on the next for the rest; returned memory leaves the last one first.
  *
  * A worker asks when its lease does not cover an allocation: for the missing bytes, and for slack
- * beyond them. If the account has too little room, the unused memory of its other holders is
- * recalled first, and holders that are ending are waited for; only then is the ask refused. A
+ * beyond them. If its tenant or its devices have too little room, the unused memory of the other
+ * holders there is recalled first, and holders that are ending are waited for; only then is the ask
+ * refused. A
  * holder that does not answer a recall in time is `silent`: no ask waits for it again until it
  * answers.
  *
@@ -29,11 +34,20 @@
  * possible takes nothing from others where there is no limit. */
 #define GN_LEASE_MOST (UINT64_C(1) << 50)
 
+#define GN_LEASE_MAX_DEVICES 64
+
 struct gn_lease_holder;
+
+/* The limit that refused an ask. */
+enum gn_lease_refusal {
+    GN_LEASE_TENANT_FULL = 1,
+    GN_LEASE_HOLDER_FULL = 2, /* the limit of the holder alone, or GN_LEASE_MOST */
+    GN_LEASE_DEVICE_FULL = 4
+};
 
 /* Messages to a holder's worker. The functions must not call back into this file. */
 struct gn_lease_ops {
-    /* Answers an ask: granted_bytes more; 0: refused. */
+    /* Answers an ask: granted_bytes more; 0: refused, for the reason in h->refusal. */
     void (*answer)(struct gn_lease_holder *h, uint32_t seq, uint64_t granted_bytes);
     /* Asks the worker to return unused memory and, while tight, also memory that it frees later.
      * The worker must answer. */
@@ -48,12 +62,29 @@ struct gn_lease_account {
     struct gn_list asks;
 };
 
+/* The memory of one device, for all tenants. Not moved while a holder uses it. */
+struct gn_lease_device {
+    uint64_t limit_bytes; /* 0: none */
+    uint64_t leased_bytes;
+    struct gn_list parts;
+};
+
+/* The part of a holder's lease that is booked on one device. */
+struct gn_lease_part {
+    struct gn_list link; /* in the device's parts */
+    struct gn_lease_holder *holder;
+    struct gn_lease_device *device;
+    uint64_t leased_bytes;
+};
+
 struct gn_lease_holder {
     struct gn_list link;              /* in the account's holders */
     struct gn_list ask;               /* in the account's asks */
     struct gn_lease_account *account; /* NULL: not in an account */
     uint64_t limit_bytes;             /* of this holder alone; 0: none */
     uint64_t leased_bytes;
+    uint32_t n_parts; /* 0: on no device that is counted */
+    struct gn_lease_part parts[GN_LEASE_MAX_DEVICES];
     bool ending; /* its worker is ending: its memory becomes free without a recall */
     bool tight;  /* the value of `tight` in the last recall */
     /* recalled: it owes an answer; again: another recall follows that answer */
@@ -63,8 +94,11 @@ struct gn_lease_holder {
     /* the pending ask; need_bytes 0: none */
     uint32_t seq;
     uint64_t need_bytes, want_bytes;
-    bool gathering; /* the other holders have been asked to return memory for it */
+    /* The other holders of the account, and of the devices, have been asked to return memory for
+     * it. */
+    bool gathering, gathering_devices;
     uint64_t ask_until_ns;
+    enum gn_lease_refusal refusal; /* of the last refused ask */
 };
 
 void gn_account_init(struct gn_lease_account *a, const struct gn_lease_ops *ops,
@@ -72,17 +106,21 @@ void gn_account_init(struct gn_lease_account *a, const struct gn_lease_ops *ops,
 /* Sets the limit. A limit below the leased sum recalls all slack and stops further grants. */
 void gn_account_set_limit(struct gn_lease_account *a, uint64_t limit_bytes, uint64_t now_ns);
 
+void gn_lease_device_init(struct gn_lease_device *d, uint64_t limit_bytes);
+
 /* The most that the holder could get if it were alone in its account: the lower of the two limits;
  * 0: no limit. */
 uint64_t gn_holder_limit(const struct gn_lease_holder *h);
 
 void gn_holder_join(struct gn_lease_holder *h, struct gn_lease_account *a, uint64_t limit_bytes);
+/* Books the holder's later leases on this device, too, after the devices that it has already. */
+void gn_holder_add_device(struct gn_lease_holder *h, struct gn_lease_device *d);
 /* gone: the worker is dead and its memory is free; does nothing if the holder is in no account.
  * ending: the worker is about to end. */
 void gn_holder_gone(struct gn_lease_holder *h, uint64_t now_ns);
 void gn_holder_ending(struct gn_lease_holder *h);
-/* Two holders of one account exchange their workers: leases and recalls go with these; limits and
- * pending asks stay. */
+/* Two holders of one account exchange their workers: leases, devices and recalls go with these;
+ * limits and pending asks stay. */
 void gn_holder_exchange(struct gn_lease_holder *a, struct gn_lease_holder *b);
 
 /* Messages from the worker: an ask, and returned memory (answers: in answer to a recall). -EPROTO
