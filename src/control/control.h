@@ -81,14 +81,14 @@ struct gn_control_device {
     const char *present_as; /* the type that programs see */
     uint32_t compute_units;
     uint32_t clock_mhz;
-    uint64_t memory_bytes;
+    uint64_t memory_bytes; /* its budget, or the driver's figure */
     uint64_t max_allocation_bytes;
     uint64_t local_memory_bytes;
     uint64_t slice_ns; /* the length of a turn while others wait */
     const char *version;
     const char *driver_version;
     uint32_t n_vgpus;      /* vGPUs of all tenants that may use it now */
-    uint64_t leased_bytes; /* leased to them */
+    uint64_t leased_bytes; /* on it, to vGPUs of all tenants */
     /*
      * "use": totals of all vGPUs that gantryd has had. "others": the same for the vGPUs that the
      * viewer may not see; left out if it may see all.

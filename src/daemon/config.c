@@ -14,6 +14,7 @@
 
 #include "base/checked.h"
 #include "base/ini.h"
+#include "base/size.h"
 #include "sched/policy.h"
 
 enum section { NO_SECTION, SECTION_GANTRYD, SECTION_DEVICE, SECTION_TENANT };
@@ -345,14 +346,22 @@ static int set_device(struct parser *p, const char *key, const char *value)
 {
     struct gn_selector *s = &p->config->settings[p->config->n_settings - 1];
     struct gn_error inner = {{0}, {0}};
-    const bool slice = strcmp(key, "slice") == 0;
-    if (!slice && strcmp(key, "present-as") != 0)
-        return complain(p, "the keys of [device NAME] are present-as and slice", "unknown key",
-                        key);
-    if (slice ? s->slice_ns != 0 : s->present_as != 0)
+    const bool slice = strcmp(key, "slice") == 0, memory = strcmp(key, "memory") == 0;
+    if (!slice && !memory && strcmp(key, "present-as") != 0)
+        return complain(p, "the keys of [device NAME] are present-as, slice and memory",
+                        "unknown key", key);
+    if (slice ? s->slice_ns != 0 : memory ? s->memory_bytes != 0 : s->present_as != 0)
         return complain(p, "keep one of them", "given twice:", key);
     if (slice)
         return parse_slice(value, &s->slice_ns, &inner) ? pass_on(p, &inner) : 0;
+    if (memory) {
+        if (gn_size_parse(value, &s->memory_bytes, &inner))
+            return pass_on(p, &inner);
+        return s->memory_bytes
+                   ? 0
+                   : complain(p, "give a size, or leave the key out for all of the device's memory",
+                              "a device cannot have memory =", value);
+    }
     s->present_as = gn_kind_parse(value);
     if (!s->present_as)
         return complain(p, "write gpu, cpu or accelerator", "a device cannot be presented as",

@@ -4,6 +4,8 @@
  * through the account's ops. */
 #include "daemon/tenants/leases.h"
 
+#include "base/checked.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -41,14 +43,21 @@ void gn_account_init(struct gn_lease_account *a, const struct gn_lease_ops *ops,
 void gn_lease_device_init(struct gn_lease_device *d, uint64_t limit_bytes)
 {
     d->limit_bytes = limit_bytes;
+    d->is_budget = false;
     d->leased_bytes = 0;
     gn_list_init(&d->parts);
 }
 
 uint64_t gn_holder_limit(const struct gn_lease_holder *h)
 {
-    uint64_t of_all = h->account ? h->account->limit_bytes : 0;
-    return !of_all ? h->limit_bytes : !h->limit_bytes ? of_all : least(of_all, h->limit_bytes);
+    const struct gn_lease_device *d = h->n_parts == 1 ? h->parts[0].device : NULL;
+    const uint64_t limits[] = {h->limit_bytes, h->account ? h->account->limit_bytes : 0,
+                               d && d->is_budget ? d->limit_bytes : 0};
+    uint64_t lowest = 0;
+    for (size_t i = 0; i < GN_ARRAY_SIZE(limits); i++)
+        if (limits[i] && (!lowest || limits[i] < lowest))
+            lowest = limits[i];
+    return lowest;
 }
 
 void gn_holder_join(struct gn_lease_holder *h, struct gn_lease_account *a, uint64_t limit_bytes)

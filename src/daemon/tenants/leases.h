@@ -65,6 +65,7 @@ struct gn_lease_account {
 /* The memory of one device, for all tenants. Not moved while a holder uses it. */
 struct gn_lease_device {
     uint64_t limit_bytes; /* 0: none */
+    bool is_budget;       /* the limit is below the device's memory: programs see it instead */
     uint64_t leased_bytes;
     struct gn_list parts;
 };
@@ -108,8 +109,8 @@ void gn_account_set_limit(struct gn_lease_account *a, uint64_t limit_bytes, uint
 
 void gn_lease_device_init(struct gn_lease_device *d, uint64_t limit_bytes);
 
-/* The most that the holder could get if it were alone in its account: the lower of the two limits;
- * 0: no limit. */
+/* The most that the holder could get if it were alone: the lower of its own limit, its account's,
+ * and the budget of its device if it has one device; 0: no limit. */
 uint64_t gn_holder_limit(const struct gn_lease_holder *h);
 
 void gn_holder_join(struct gn_lease_holder *h, struct gn_lease_account *a, uint64_t limit_bytes);

@@ -279,6 +279,15 @@ static void holder_limit_is_the_lower(void **state)
     assert_int_equal(gn_holder_limit(&w.h), 70);
     gn_account_set_limit(&a, 0, 1);
     assert_int_equal(gn_holder_limit(&w.h), 90);
+    struct gn_lease_device d[2];
+    gn_lease_device_init(&d[0], 50);
+    gn_lease_device_init(&d[1], 50);
+    gn_holder_add_device(&w.h, &d[0]);
+    assert_int_equal(gn_holder_limit(&w.h), 90); /* programs see the driver's own figure */
+    d[0].is_budget = true;
+    assert_int_equal(gn_holder_limit(&w.h), 50);
+    gn_holder_add_device(&w.h, &d[1]);
+    assert_int_equal(gn_holder_limit(&w.h), 90);
 }
 
 static void invalid_worker_messages_are_refused(void **state)

@@ -6,6 +6,7 @@
  * requests, on gantryd's thread. Never waits for a worker: a timer ends each wait.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/timerfd.h>
@@ -27,14 +28,44 @@ static void apply_limits(struct gn_vgpu_record *v)
         v->serving->follow_lease(v);
 }
 
-/* Counts every refusal, but logs only the first of a vGPU: a program may retry forever. */
+static void log_full_devices(struct gn_vgpu_record *v)
+{
+    const struct gn_platform_record *p = &v->daemon->machine.platforms[v->platform];
+    const struct gn_device_record *first = &p->devices[v->order[0]];
+    uint64_t leased = 0, limit = 0;
+    char of[GN_LINK_NAME_BYTES + 32];
+    for (uint32_t i = 0; i < v->lease.n_parts; i++) {
+        leased += v->lease.parts[i].device->leased_bytes;
+        limit += v->lease.parts[i].device->limit_bytes;
+    }
+    if (v->lease.n_parts == 1)
+        snprintf(of, sizeof of, "the device \"%s\"", first->facts.name);
+    else
+        snprintf(of, sizeof of, "its %u devices together", v->lease.n_parts);
+    gn_quota_log(v->quota, GN_LOG_WARN,
+                 "vgpu=%08x: no more device memory for \"%s\" (%d), which has %llu MiB: of %s "
+                 "%llu MiB of %llu are leased; end or move another program there%s",
+                 v->id, v->program, (int)v->program_pid,
+                 (unsigned long long)v->lease.leased_bytes >> 20, of,
+                 (unsigned long long)leased >> 20, (unsigned long long)limit >> 20,
+                 v->lease.n_parts == 1 && first->memory.is_budget
+                     ? ", or raise memory in the device's [device] section"
+                     : "");
+}
+
+/* Counts every refusal, but logs only the first of a vGPU for each reason: a program may retry
+ * forever. */
 static void note_refused(struct gn_vgpu_record *v)
 {
     const struct gn_lease_account *a = &v->tenant->memory;
     v->tenant->n_refused_leases++;
-    if (v->refused_told)
+    if (v->refusals_told & v->lease.refusal)
         return;
-    v->refused_told = true;
+    v->refusals_told |= v->lease.refusal;
+    if (v->lease.refusal == GN_LEASE_DEVICE_FULL) {
+        log_full_devices(v);
+        return;
+    }
     gn_quota_log(
         v->quota, GN_LOG_WARN,
         "vgpu=%08x: no more device memory for \"%s\" (%d): it has %llu MiB, the tenant \"%s\" "

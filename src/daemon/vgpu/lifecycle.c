@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
+#include "daemon/vgpu/device_choice.h"
 #include "daemon/vgpu/program_process.h"
 #include "daemon/vgpu/template.h"
 #include "daemon/vgpu/record_session.h"
@@ -295,7 +296,7 @@ void gn_vgpus_worker_over(struct gn_vgpu_record *v)
     v->kill_at_ns = 0;
     gn_vgpus_arm(v->daemon);
     gn_holder_gone(&v->lease, gn_now_ns());
-    gn_holder_join(&v->lease, &v->tenant->memory, limit_bytes);
+    gn_vgpus_join_memory(v, limit_bytes);
     gn_memory_settle(v->daemon);
 }
 

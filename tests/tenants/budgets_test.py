@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Budgets of devices, which bound the leases of all tenants together: refusals, and what frees.
+
+    budgets_test.py BUILD [unittest arguments]
+"""
+
+import os
+import select
+import signal
+import sys
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+
+import tenants_test  # noqa: E402
+from tenants_test import FAILED, MIB, TenantTest, wait_until  # noqa: E402
+
+
+class Budget(TenantTest):
+    """One device with a budget: tenants without limits share it."""
+
+    @classmethod
+    def daemon_args(cls):
+        path = os.path.join(cls.folder, "gantry.conf")
+        with open(path, "w", encoding="ascii") as f:
+            f.write("[device pthread]\nmemory = 64M\n")
+        return ["--config", path]
+
+    def setUp(self):
+        super().setUp()
+        self.assertTrue(wait_until(lambda: not self.device()["leased_bytes"], 60))
+
+    def device(self):
+        return self.ctl("devices")["devices"][0]
+
+    def test_programs_and_operators_see_the_budget(self):
+        p = self.program("default")
+        self.assertEqual(p.do("info"), "info {} {}".format(64 * MIB, 64 * MIB))
+        self.assertEqual((self.device()["memory_bytes"], self.device()["max_allocation_bytes"],
+                          self.device()["leased_bytes"]), (64 * MIB, 64 * MIB, 0))
+        p.make("buffer", 40 * MIB)
+        self.assertEqual(self.device()["leased_bytes"], self.vgpu(p)["leased_bytes"])
+
+    def test_the_second_is_refused_until_the_first_has_freed(self):
+        self.tenant()
+        p, q = self.program("default"), self.program()
+        held = p.make("buffer", 48 * MIB)
+        self.assertEqual(q.do("buffer", 20 * MIB), FAILED)
+        q.make("buffer", 16 * MIB)  # to the byte: slack of the other tenant's program is recalled
+        self.assertEqual(self.device()["leased_bytes"], 64 * MIB)
+        self.assertEqual(p.do("buffer", 1), FAILED)
+        self.assertEqual(q.do("buffer", 1), FAILED)
+        log = self.gantry.log()
+        self.assertIn("64 MiB of 64 are leased; end or move another program there, or raise memory", log)
+        self.assertEqual(p.do("touch", held), "same")
+        self.assertEqual(p.do("free", held), "freed")
+        q.make("buffer", 48 * MIB)
+        self.assertEqual(p.do("buffer", 1), FAILED)
+
+    def test_a_killed_worker_frees(self):
+        self.tenant()
+        p, q = self.program("default"), self.program()
+        p.make("buffer", 64 * MIB)
+        self.assertEqual(q.do("buffer", 1), FAILED)
+        worker = self.gantry.worker_of(p)
+        end = os.pidfd_open(worker)
+        os.kill(worker, signal.SIGKILL)
+        select.select([end], [], [])
+        os.close(end)
+        self.assertTrue(wait_until(lambda: self.device()["leased_bytes"] == 0, 60))
+        q.make("buffer", 64 * MIB)
+
+
+if __name__ == "__main__":
+    if not os.path.exists("/etc/OpenCL/vendors/pocl.icd"):
+        print("SKIP: PoCL is not installed")
+        sys.exit(77)
+    tenants_test.BUILD = os.path.abspath(sys.argv.pop(1))
+    unittest.main(verbosity=2)
