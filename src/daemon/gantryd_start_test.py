@@ -117,6 +117,9 @@ class Refusals(unittest.TestCase):
                      self.file("h", apart + "[tenant red]\nfloor = 40%\n"))
         self.refused(1, "no device's name contains \"Voodoo\"", *at, "--config",
                      self.file("e", "[device Voodoo]\npresent-as = gpu\n"))
+        self.refused(1, "bytes of memory, and memory = 1125899906842624 is more than that; lower "
+                     "memory in its [device] section", *at, "--config",
+                     self.file("i", "[device One]\nmemory = 1024T\n"))
 
     def test_no_driver_and_no_device(self):
         at = ["--socket", self.socket]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Budgets of devices, which bound the leases of all tenants together: refusals, and what frees.
+"""Budgets of devices, which bound the leases of all tenants together: refusals, what frees, migrations between devices.
 
     budgets_test.py BUILD [unittest arguments]
 """
@@ -70,6 +70,62 @@ class Budget(TenantTest):
         os.close(end)
         self.assertTrue(wait_until(lambda: self.device()["leased_bytes"] == 0, 60))
         q.make("buffer", 64 * MIB)
+
+
+class Budgets(TenantTest):
+    """A device with a budget, and a smaller one."""
+    extra_env = {"POCL_DEVICES": "pthread basic"}
+
+    @classmethod
+    def daemon_args(cls):
+        path = os.path.join(cls.folder, "gantry.conf")
+        with open(path, "w", encoding="ascii") as f:
+            f.write("[device pthread]\nmemory = 64M\n[device basic]\nmemory = 32M\n")
+        return ["--config", path]
+
+    def leased(self):
+        """Of pthread, and of basic."""
+        devices = sorted(self.ctl("devices")["devices"], key=lambda d: "basic" in d["name"])
+        return [d["leased_bytes"] for d in devices]
+
+    def on_first(self):
+        """A program that has the first device, of a tenant that may use both."""
+        self.tenant("--device", "pthread")
+        p = self.program()
+        p.do("info")
+        self.ctl("tenant", "set", self.name, "--device", "any")
+        return p
+
+    def test_a_migration_takes_the_bytes_along(self):
+        p = self.on_first()
+        held = p.make("buffer", 20 * MIB)
+        self.assertEqual(self.leased()[1], 0)
+        self.ctl("migrate", self.vgpu(p)["id"], "local", "--device", "basic")
+        self.assertTrue(wait_until(lambda: self.leased()[0] == 0, 60))
+        self.assertEqual(self.leased()[1], self.vgpu(p)["leased_bytes"])
+        self.assertEqual(p.do("touch", held), "same")
+        self.assertEqual(p.do("buffer", 13 * MIB), FAILED)
+        self.assertEqual(p.do("free", held), "freed")
+        p.make("buffer", 32 * MIB)
+        self.assertEqual(self.leased(), [0, 32 * MIB])
+
+    def test_a_full_destination_leaves_the_program_where_it_is(self):
+        p = self.on_first()
+        held = p.make("buffer", 40 * MIB)
+        before = self.leased()
+        self.ctl("migrate", self.vgpu(p)["id"], "local", "--device", "basic", status=1)
+        self.assertTrue(wait_until(lambda: self.leased() == before, 60))
+        self.assertEqual(p.do("touch", held), "same")
+        p.make("buffer", 24 * MIB)
+        self.assertEqual(p.do("buffer", 1), FAILED)
+
+    def test_several_devices_have_the_sum(self):
+        p = self.program("default")
+        p.make("buffer", 60 * MIB)
+        p.make("buffer", 36 * MIB)
+        self.assertEqual(p.do("buffer", 1), FAILED)
+        self.assertEqual(self.leased(), [64 * MIB, 32 * MIB])
+        self.assertEqual(p.do("freeall"), "freed")
 
 
 if __name__ == "__main__":

@@ -158,28 +158,30 @@ static int find_platform(const struct gn_daemon *d, const struct gn_tenant *t,
                    "there is no platform \"%.100s\" for it", about->platform);
 }
 
-/* Memory that is announced and not loaded yet: of this tenant, or (NULL) of all on this platform.
- */
+/* Memory that is announced and not loaded yet: of this tenant, or (NULL) of all that come to any of
+ * these devices of the platform. */
 static uint64_t promised_bytes(const struct gn_daemon *d, const struct gn_tenant *t,
-                               uint32_t platform)
+                               uint32_t platform, uint64_t devices)
 {
     uint64_t n = 0;
     gn_list_for_each(m, (struct gn_list *)(uintptr_t)&d->migrations, struct gn_migration, link)
     {
         const struct gn_inbound *a = of(m);
         const uint64_t has = m->to ? m->to->lease.leased_bytes : 0;
-        if (a && (!t || !strcmp(a->tenant, t->rules.name)) && (t || a->platform == platform) &&
-            a->need_bytes > has)
+        if (a && (!t || !strcmp(a->tenant, t->rules.name)) &&
+            (t || (a->platform == platform && (a->devices & devices))) && a->need_bytes > has)
             n += a->need_bytes - has;
     }
     return n;
 }
 
-static int judge_memory(const struct gn_daemon *d, const struct gn_tenant *t, uint32_t platform,
-                        const struct gn_control_about *about, struct gn_error *err)
+static int judge_memory(const struct gn_daemon *d, const struct gn_tenant *t,
+                        const struct gn_inbound *there, const struct gn_control_about *about,
+                        struct gn_error *err)
 {
+    const struct gn_platform_record *p = &d->machine.platforms[there->platform];
     const uint64_t need = about->need_bytes, limit = t->memory.limit_bytes,
-                   promised = promised_bytes(d, t, 0);
+                   promised = promised_bytes(d, t, 0, 0);
     uint64_t leased = 0, most = 0;
     if (limit && (need > limit || t->memory.leased_bytes > limit - need ||
                   promised > limit - need - t->memory.leased_bytes))
@@ -190,11 +192,16 @@ static int judge_memory(const struct gn_daemon *d, const struct gn_tenant *t, ui
             (unsigned long long)need >> 20, t->rules.name,
             (unsigned long long)(t->memory.leased_bytes + promised) >> 20,
             (unsigned long long)limit >> 20);
-    for (uint32_t i = 0; i < d->machine.platforms[platform].n_devices; i++)
-        most += d->machine.platforms[platform].devices[i].facts.memory_bytes;
-    gn_list_for_each(v, (struct gn_list *)(uintptr_t)&d->vgpus, struct gn_vgpu_record,
-                     link) if (v->platform == platform) leased += v->lease.leased_bytes;
-    leased += promised_bytes(d, NULL, platform);
+    for (uint32_t i = 0; i < p->n_devices; i++) {
+        const struct gn_lease_device *memory = &p->devices[i].memory;
+        if (!(there->devices >> i & 1))
+            continue;
+        if (!memory->limit_bytes)
+            return 0;
+        most += memory->limit_bytes;
+        leased += memory->leased_bytes;
+    }
+    leased += promised_bytes(d, NULL, there->platform, there->devices);
     if (need > most || leased > most - need)
         return gn_fail(
             err, ENOMEM, "try again when others need less",
@@ -249,7 +256,7 @@ int gn_inbound_announce(struct gn_conn *c, const struct gn_control_about *about,
     if (!rc)
         rc = find_platform(d, t, about, &there, err);
     if (!rc)
-        rc = judge_memory(d, t, there.platform, about, err);
+        rc = judge_memory(d, t, &there, about, err);
     if (!rc)
         rc = c->transport->get_stream(c, &fd, err);
     struct gn_inbound *a = rc ? NULL : malloc(sizeof *a);
