@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "control/control.h"
 #include "daemon/vgpu/device_choice.h"
+#include "daemon/tenants/memory.h"
 #include "daemon/vgpu/record_session.h"
 #include "daemon/vgpu/worker.h"
 
@@ -143,6 +144,7 @@ int gn_migrate_local(struct gn_conn *c, struct gn_vgpu_record *v, enum gn_migrat
         gn_migration_cancel(m);
         return rc;
     }
+    gn_memory_lend(v, m->to);
     m->stream_fd = stream[0];
     m->where = to;
     m->to->serving = serving;

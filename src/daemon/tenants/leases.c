@@ -114,10 +114,9 @@ static bool has_bounded_devices(const struct gn_lease_holder *h)
     return h->n_parts != 0;
 }
 
-/* There is room for it. */
+/* Counts these bytes of the holder's lease in the account and on the devices, which have room. */
 static void book(struct gn_lease_holder *h, uint64_t bytes)
 {
-    h->leased_bytes += bytes;
     h->account->leased_bytes += bytes;
     for (uint32_t i = 0; i < h->n_parts && bytes; i++) {
         struct gn_lease_part *p = &h->parts[i];
@@ -130,7 +129,6 @@ static void book(struct gn_lease_holder *h, uint64_t bytes)
 
 static void unbook(struct gn_lease_holder *h, uint64_t bytes)
 {
-    h->leased_bytes -= bytes;
     h->account->leased_bytes -= bytes;
     for (uint32_t i = h->n_parts; i-- && bytes;) {
         struct gn_lease_part *p = &h->parts[i];
@@ -139,6 +137,73 @@ static void unbook(struct gn_lease_holder *h, uint64_t bytes)
         p->device->leased_bytes -= n;
         bytes -= n;
     }
+}
+
+/* ---- loans */
+
+/* The bytes of the lease that are counted as the holder's. */
+static uint64_t own_bytes(const struct gn_lease_holder *h)
+{
+    return h->leased_bytes - h->lent_bytes;
+}
+
+/* The part of an ask that the lender's lease covers. */
+static uint64_t loan_for(const struct gn_lease_holder *h, uint64_t bytes)
+{
+    const uint64_t most = h->lender ? least(h->lendable_bytes, h->lender->leased_bytes) : 0;
+    return least(bytes, most > h->lent_bytes ? most - h->lent_bytes : 0);
+}
+
+void gn_holder_lend(struct gn_lease_holder *from, struct gn_lease_holder *to)
+{
+    assert(from->account == to->account && !to->leased_bytes);
+    if (from->borrower || from->lender)
+        return;
+    from->borrower = to;
+    to->lender = from;
+}
+
+void gn_holder_set_lendable(struct gn_lease_holder *borrower, uint64_t bytes)
+{
+    borrower->lendable_bytes = bytes;
+}
+
+static void end_loan(struct gn_lease_holder *borrower)
+{
+    borrower->lender->borrower = NULL;
+    borrower->lender = NULL;
+    borrower->lent_bytes = borrower->lendable_bytes = 0;
+}
+
+/* Counts the lent bytes as the borrower's, and ends the loan. The sums of the account and of each
+ * device stay. */
+static void pass_loan_on(struct gn_lease_holder *borrower)
+{
+    struct gn_lease_holder *lender = borrower->lender;
+    uint64_t bytes = borrower->lent_bytes;
+    lender->leased_bytes -= bytes;
+    lender->passed_bytes += bytes;
+    for (uint32_t i = lender->n_parts; i-- && bytes;)
+        for (uint32_t k = 0; k < borrower->n_parts; k++)
+            if (borrower->parts[k].device == lender->parts[i].device) {
+                const uint64_t n = least(bytes, lender->parts[i].leased_bytes);
+                lender->parts[i].leased_bytes -= n;
+                borrower->parts[k].leased_bytes += n;
+                bytes -= n;
+            }
+    end_loan(borrower);
+}
+
+/* The lender has returned memory, and has less now than it has lent: the borrower still has that,
+ * so it stays counted, as the borrower's. */
+static void keep_loan_covered(struct gn_lease_holder *lender)
+{
+    struct gn_lease_holder *borrower = lender->borrower;
+    if (!borrower || borrower->lent_bytes <= lender->leased_bytes)
+        return;
+    const uint64_t bytes = borrower->lent_bytes - lender->leased_bytes;
+    borrower->lent_bytes -= bytes;
+    book(borrower, bytes);
 }
 
 /* ---- recalls */
@@ -255,10 +320,13 @@ static bool may_get_from_devices(const struct gn_lease_holder *asker, uint64_t n
 
 static void answer(struct gn_lease_holder *h, uint64_t granted)
 {
+    const uint64_t lent = loan_for(h, granted);
     h->need_bytes = 0;
     h->gathering = h->gathering_devices = false;
     gn_list_remove(&h->ask);
-    book(h, granted);
+    h->leased_bytes += granted;
+    h->lent_bytes += lent;
+    book(h, granted - lent);
     h->account->ops->answer(h, h->seq, granted);
 }
 
@@ -270,11 +338,11 @@ static void refuse(struct gn_lease_holder *h, enum gn_lease_refusal reason)
 
 static void grant(struct gn_lease_holder *h, uint64_t room, uint64_t own_room, uint64_t device_room)
 {
-    const uint64_t need = h->need_bytes;
+    const uint64_t need = h->need_bytes, own_need = need - loan_for(h, need);
     uint64_t slack = h->want_bytes - need;
     slack = least(slack, own_room - need);
-    slack = least(slack, (room - need) / (h->account->limit_bytes ? SLACK_PART : 1));
-    slack = least(slack, (device_room - need) / (has_bounded_devices(h) ? SLACK_PART : 1));
+    slack = least(slack, (room - own_need) / (h->account->limit_bytes ? SLACK_PART : 1));
+    slack = least(slack, (device_room - own_need) / (has_bounded_devices(h) ? SLACK_PART : 1));
     answer(h, need + slack);
 }
 
@@ -282,14 +350,16 @@ static void grant(struct gn_lease_holder *h, uint64_t room, uint64_t own_room, u
 static uint64_t try_answer(struct gn_lease_holder *h, uint64_t now_ns)
 {
     const struct gn_lease_account *a = h->account;
-    const uint64_t need = h->need_bytes, room = room_of(a->limit_bytes, a->leased_bytes),
+    /* own_need: the part that account and devices have to cover */
+    const uint64_t need = h->need_bytes, own_need = need - loan_for(h, need),
+                   room = room_of(a->limit_bytes, a->leased_bytes),
                    device_room = room_on_devices(h, false),
                    own_limit =
                        h->limit_bytes ? least(h->limit_bytes, GN_LEASE_MOST) : GN_LEASE_MOST,
                    own_room = room_of(own_limit, h->leased_bytes);
     uint64_t next = h->ask_until_ns;
     bool wait = true;
-    if (need <= least(room, least(own_room, device_room))) {
+    if (need <= own_room && own_need <= least(room, device_room)) {
         grant(h, room, own_room, device_room);
         return 0;
     }
@@ -298,25 +368,25 @@ static uint64_t try_answer(struct gn_lease_holder *h, uint64_t now_ns)
         return 0;
     }
     /* Not even alone: waiting does not help. */
-    if (need > room_of(a->limit_bytes, h->leased_bytes)) {
+    if (own_need > room_of(a->limit_bytes, own_bytes(h))) {
         refuse(h, GN_LEASE_TENANT_FULL);
         return 0;
     }
-    if (need > room_on_devices(h, true)) {
+    if (own_need > room_on_devices(h, true)) {
         refuse(h, GN_LEASE_DEVICE_FULL);
         return 0;
     }
-    if (now_ns < h->ask_until_ns && need > room && !h->gathering)
+    if (now_ns < h->ask_until_ns && own_need > room && !h->gathering)
         recall_in_account(h, now_ns);
-    if (now_ns < h->ask_until_ns && need > device_room && !h->gathering_devices)
+    if (now_ns < h->ask_until_ns && own_need > device_room && !h->gathering_devices)
         recall_on_devices(h, now_ns);
-    if (need > room)
+    if (own_need > room)
         wait = may_get_from_account(h, now_ns, &next);
-    if (wait && need > device_room)
+    if (wait && own_need > device_room)
         wait = may_get_from_devices(h, now_ns, &next);
     if (wait && now_ns < h->ask_until_ns)
         return next;
-    refuse(h, need > room ? GN_LEASE_TENANT_FULL : GN_LEASE_DEVICE_FULL);
+    refuse(h, own_need > room ? GN_LEASE_TENANT_FULL : GN_LEASE_DEVICE_FULL);
     return 0;
 }
 
@@ -359,6 +429,11 @@ void gn_account_set_limit(struct gn_lease_account *a, uint64_t limit_bytes, uint
 void gn_holder_ending(struct gn_lease_holder *h)
 {
     h->ending = true;
+    if (h->lender) { /* shared bytes stay with the lender, which may lend them to another holder */
+        h->leased_bytes -= h->lent_bytes;
+        h->passed_bytes += h->lent_bytes;
+        end_loan(h);
+    }
 }
 
 void gn_holder_gone(struct gn_lease_holder *h, uint64_t now_ns)
@@ -368,7 +443,11 @@ void gn_holder_gone(struct gn_lease_holder *h, uint64_t now_ns)
         return;
     struct gn_lease_part parts[GN_LEASE_MAX_DEVICES];
     const uint32_t n_parts = h->n_parts;
-    unbook(h, h->leased_bytes);
+    if (h->borrower)
+        pass_loan_on(h->borrower);
+    unbook(h, own_bytes(h));
+    if (h->lender)
+        end_loan(h);
     unlink_parts(h);
     memcpy(parts, h->parts, n_parts * sizeof parts[0]);
     gn_list_remove(&h->link);
@@ -387,9 +466,14 @@ void gn_holder_gone(struct gn_lease_holder *h, uint64_t now_ns)
 
 void gn_holder_exchange(struct gn_lease_holder *a, struct gn_lease_holder *b)
 {
+    if (a->lender == b)
+        pass_loan_on(a);
+    if (b->lender == a)
+        pass_loan_on(b);
     unlink_parts(a);
     unlink_parts(b);
     SWAP(a->leased_bytes, b->leased_bytes); /* the sums of the account and of each device stay */
+    SWAP(a->passed_bytes, b->passed_bytes);
     SWAP(a->n_parts, b->n_parts);
     for (uint32_t i = 0; i < GN_LEASE_MAX_DEVICES; i++)
         SWAP(a->parts[i], b->parts[i]);
@@ -421,9 +505,17 @@ int gn_holder_ask(struct gn_lease_holder *h, uint32_t seq, uint64_t need_bytes, 
 
 int gn_holder_returned(struct gn_lease_holder *h, uint64_t bytes, bool answers, uint64_t now_ns)
 {
-    if (!h->account || bytes > h->leased_bytes || (answers && !h->recalled) || (!answers && !bytes))
+    if (!h->account || bytes > sum(h->leased_bytes, h->passed_bytes) || (answers && !h->recalled) ||
+        (!answers && !bytes))
         return -EPROTO;
-    unbook(h, bytes);
+    const uint64_t passed = bytes - least(bytes, h->leased_bytes);
+    h->passed_bytes -= passed;
+    bytes -= passed;
+    const uint64_t own = least(bytes, own_bytes(h));
+    unbook(h, own);
+    h->lent_bytes -= bytes - own;
+    h->leased_bytes -= bytes;
+    keep_loan_covered(h);
     if (answers) {
         h->recalled = h->silent = false;
         if (h->again)

@@ -11,7 +11,9 @@
  * Accounts of device memory. A worker allocates from a lease that gantryd granted it. gantryd
  * counts the lease of each worker (a holder), the sum over a tenant (an account), and the sum over
  * all tenants on each device. No grant takes a sum above its limit, and nothing depends on the
- * worker's word about its use.
+ * worker's word about its use, except during a migration within one account and its devices: the
+ * destination may share memory of the source, which the source names, and that is counted once (a
+ * loan, at most the source's lease).
  *
  * An ask names no device. Of a holder with several devices, a lease is booked on the first of them
  * that has room, and on the next for the rest; returned memory leaves the last one first.
@@ -19,9 +21,8 @@
  * A worker asks when its lease does not cover an allocation: for the missing bytes, and for slack
  * beyond them. If its tenant or its devices have too little room, the unused memory of the other
  * holders there is recalled first, and holders that are ending are waited for; only then is the ask
- * refused. A
- * holder that does not answer a recall in time is `silent`: no ask waits for it again until it
- * answers.
+ * refused. A holder that does not answer a recall in time is `silent`: no ask waits for it again
+ * until it answers.
  *
  * Pure: no I/O, and time is an argument (monotonic nanoseconds). One thread.
  */
@@ -86,8 +87,14 @@ struct gn_lease_holder {
     uint64_t leased_bytes;
     uint32_t n_parts; /* 0: on no device that is counted */
     struct gn_lease_part parts[GN_LEASE_MAX_DEVICES];
-    bool ending; /* its worker is ending: its memory becomes free without a recall */
-    bool tight;  /* the value of `tight` in the last recall */
+    /* A loan: lent_bytes of leased_bytes are counted in the lender's lease instead, and not in
+     * `parts`. The two holders refer to each other. */
+    struct gn_lease_holder *lender, *borrower;
+    uint64_t lent_bytes;
+    uint64_t lendable_bytes; /* the most that further grants may bring lent_bytes to */
+    uint64_t passed_bytes;   /* passed on by an ended loan; its worker may still return these */
+    bool ending;             /* its worker is ending: its memory becomes free without a recall */
+    bool tight;              /* the value of `tight` in the last recall */
     /* recalled: it owes an answer; again: another recall follows that answer */
     bool recalled, again;
     bool silent;
@@ -120,8 +127,14 @@ void gn_holder_add_device(struct gn_lease_holder *h, struct gn_lease_device *d);
  * ending: the worker is about to end. */
 void gn_holder_gone(struct gn_lease_holder *h, uint64_t now_ns);
 void gn_holder_ending(struct gn_lease_holder *h);
+/* Begins a loan to `to`, which has leased nothing and has the same account and devices. It ends
+ * with either holder, or with an exchange. Then `to` has the lent bytes, and `from` no longer; if
+ * `to` ends first, they stay with `from`. No effect if `from` has a loan already. */
+void gn_holder_lend(struct gn_lease_holder *from, struct gn_lease_holder *to);
+/* How much of the lender's memory the borrower may share now. */
+void gn_holder_set_lendable(struct gn_lease_holder *borrower, uint64_t bytes);
 /* Two holders of one account exchange their workers: leases, devices and recalls go with these;
- * limits and pending asks stay. */
+ * limits and pending asks stay. Ends a loan between them. */
 void gn_holder_exchange(struct gn_lease_holder *a, struct gn_lease_holder *b);
 
 /* Messages from the worker: an ask, and returned memory (answers: in answer to a recall). -EPROTO

@@ -462,6 +462,135 @@ static void exchange_takes_the_bytes_to_the_other_device(void **state)
     assert_int_equal(d[1].leased_bytes, 0);
 }
 
+/* ---- loans */
+
+/* Source w[0] with 60 of a device's 100, destination w[1], and another holder w[2]. */
+static void start_loan(struct gn_lease_account *a, struct gn_lease_device *d, struct worker *w)
+{
+    start(a, 0, w, 3);
+    gn_lease_device_init(d, 100);
+    for (int i = 0; i < 3; i++)
+        gn_holder_add_device(&w[i].h, d);
+    ask(&w[0], 60, 60, 1);
+    gn_holder_lend(&w[0].h, &w[1].h);
+}
+
+static void shared_bytes_are_counted_once(void **state)
+{
+    struct gn_lease_account a;
+    struct gn_lease_device d;
+    struct worker w[3];
+    start_loan(&a, &d, w);
+    ask(&w[1], 41, 41, 1); /* nothing is shared yet */
+    assert_int_equal(gn_holder_returned(&w[0].h, 0, true, 1), 0);
+    assert_int_equal(w[1].granted, 0);
+    gn_holder_set_lendable(&w[1].h, 50);
+    ask(&w[1], 55, 90, 1);
+    assert_int_equal(w[1].granted, 59); /* slack: an eighth of the 35 that are left */
+    assert_int_equal(w[1].h.lent_bytes, 50);
+    assert_int_equal(d.leased_bytes, 69);
+    assert_int_equal(a.leased_bytes, 69);
+    gn_holder_set_lendable(&w[1].h, 500); /* never more than the source has */
+    ask(&w[1], 42, 42, 1);
+    assert_int_equal(w[1].n_answers, 2);
+    assert_int_equal(gn_holder_returned(&w[0].h, 0, true, 1), 0);
+    assert_int_equal(w[1].granted, 0);
+    ask(&w[1], 41, 41, 1);
+    assert_int_equal(w[1].granted, 41);
+    assert_int_equal(d.leased_bytes, 100);
+    assert_int_equal(w[1].h.lent_bytes, 60);
+}
+
+static void exchange_hands_shared_bytes_over(void **state)
+{
+    struct gn_lease_account a;
+    struct gn_lease_device d;
+    struct worker w[3];
+    start_loan(&a, &d, w);
+    gn_holder_set_lendable(&w[1].h, 50);
+    ask(&w[1], 58, 58, 1);
+    gn_holder_exchange(&w[0].h, &w[1].h); /* w[1] has the source's worker now */
+    assert_int_equal(w[0].h.leased_bytes, 58);
+    assert_int_equal(w[0].h.parts[0].leased_bytes, 58);
+    assert_int_equal(w[1].h.leased_bytes, 10);
+    assert_int_equal(d.leased_bytes, 68);
+    /* The source's worker still counts the passed bytes, and may return them. */
+    assert_int_equal(gn_holder_returned(&w[1].h, 61, false, 2), -EPROTO);
+    assert_int_equal(gn_holder_returned(&w[1].h, 60, false, 2), 0);
+    assert_int_equal(d.leased_bytes, 58);
+    assert_int_equal(gn_holder_returned(&w[1].h, 1, false, 2), -EPROTO);
+    gn_holder_gone(&w[1].h, 2);
+    assert_int_equal(d.leased_bytes, 58);
+    assert_int_equal(gn_holder_returned(&w[0].h, 58, false, 2), 0);
+    assert_int_equal(a.leased_bytes, 0);
+    assert_int_equal(d.leased_bytes, 0);
+}
+
+static void failed_destination_leaves_shared_bytes_with_the_source(void **state)
+{
+    struct gn_lease_account a;
+    struct gn_lease_device d;
+    struct worker w[3];
+    for (int ends_first = 0; ends_first < 2; ends_first++) {
+        start_loan(&a, &d, w);
+        gn_holder_set_lendable(&w[1].h, 60);
+        ask(&w[1], 65, 65, 1);
+        assert_int_equal(d.leased_bytes, 65);
+        if (ends_first) {
+            gn_holder_ending(&w[1].h);
+            assert_int_equal(d.leased_bytes, 65);
+            /* The next migration need not wait until it has ended. */
+            gn_holder_lend(&w[0].h, &w[2].h);
+            gn_holder_set_lendable(&w[2].h, 60);
+            ask(&w[2], 60, 60, 1);
+            assert_int_equal(w[2].granted, 60);
+            assert_int_equal(d.leased_bytes, 65);
+            assert_int_equal(gn_holder_returned(&w[1].h, 65, false, 1), 0);
+        }
+        gn_holder_gone(&w[1].h, 2);
+        assert_int_equal(w[0].h.leased_bytes, 60);
+        assert_int_equal(d.leased_bytes, 60);
+        assert_int_equal(a.leased_bytes, 60);
+    }
+}
+
+static void dead_source_leaves_shared_bytes_with_the_destination(void **state)
+{
+    struct gn_lease_account a;
+    struct gn_lease_device d;
+    struct worker w[3];
+    start_loan(&a, &d, w);
+    gn_holder_set_lendable(&w[1].h, 50);
+    ask(&w[1], 58, 58, 1);
+    gn_holder_gone(&w[0].h, 2);
+    assert_int_equal(w[1].h.leased_bytes, 58);
+    assert_int_equal(w[1].h.lent_bytes, 0);
+    assert_int_equal(d.leased_bytes, 58);
+    gn_holder_gone(&w[1].h, 2);
+    assert_int_equal(a.leased_bytes, 0);
+    assert_int_equal(d.leased_bytes, 0);
+}
+
+static void bytes_that_the_source_frees_stay_counted_while_they_are_lent(void **state)
+{
+    struct gn_lease_account a;
+    struct gn_lease_device d;
+    struct worker w[3];
+    start_loan(&a, &d, w);
+    gn_holder_set_lendable(&w[1].h, 50);
+    ask(&w[1], 50, 50, 1);
+    assert_int_equal(d.leased_bytes, 60);
+    assert_int_equal(gn_holder_returned(&w[0].h, 40, false, 2), 0);
+    assert_int_equal(w[1].h.lent_bytes, 20);
+    assert_int_equal(d.leased_bytes, 50); /* 20 of both, 30 of the destination */
+    ask(&w[2], 51, 51, 2);
+    assert_int_equal(w[2].n_answers, 0);
+    assert_int_equal(gn_holder_returned(&w[0].h, 0, true, 2), 0);
+    assert_int_equal(gn_holder_returned(&w[1].h, 1, true, 2), 0);
+    assert_int_equal(w[2].granted, 51);
+    assert_int_equal(d.leased_bytes, 100);
+}
+
 /* The i-th worker has the first device, the second, or both. */
 static void add_devices(struct gn_lease_holder *h, struct gn_lease_device *d, int i)
 {
@@ -480,7 +609,8 @@ static void random_accounts_stay_within_limit(void **state)
     struct gn_lease_account a;
     struct gn_lease_device d[2];
     struct worker w[N];
-    uint64_t now = 1, limit = 1000, seed = 88172645463325252u, n_granted = 0, n_refused = 0;
+    uint64_t now = 1, limit = 1000, seed = 88172645463325252u, n_granted = 0, n_refused = 0,
+             n_loans = 0, n_lent = 0;
     start(&a, limit, w, N);
     for (int i = 0; i < 2; i++)
         gn_lease_device_init(&d[i], i ? 600 : 450);
@@ -527,10 +657,16 @@ static void random_accounts_stay_within_limit(void **state)
             break;
         case 6: /* dies and is replaced, or the limit changes */
             if (r / 512 % 8 == 0) {
+                struct worker *from = &w[(r % N + 3) % N];
                 gn_holder_gone(&it->h, now);
                 memset(it, 0, sizeof *it);
-                gn_holder_join(&it->h, &a, r & 1024 ? 300 : 0);
+                gn_holder_join(&it->h, &a, r & 8192 ? 300 : 0);
                 add_devices(&it->h, d, (int)(it - w));
+                if (from > it && r & 4096) { /* they have the same devices */
+                    gn_holder_lend(&from->h, &it->h);
+                    gn_holder_set_lendable(&it->h, from->used);
+                    n_loans++;
+                }
             } else if (r / 512 % 8 == 1) {
                 limit = 200 + r / 4096 % 1500;
                 gn_account_set_limit(&a, limit, now);
@@ -546,11 +682,13 @@ static void random_accounts_stay_within_limit(void **state)
                 in_parts += w[i].h.parts[k].leased_bytes;
                 on_device[w[i].h.parts[k].device - d] += w[i].h.parts[k].leased_bytes;
             }
-            assert_int_equal(in_parts, w[i].leased);
-            assert_int_equal(w[i].leased, w[i].h.leased_bytes);
+            assert_int_equal(in_parts, w[i].h.leased_bytes - w[i].h.lent_bytes);
+            assert_true(!w[i].h.lent_bytes || w[i].h.lent_bytes <= w[i].h.lender->leased_bytes);
+            assert_int_equal(w[i].leased, w[i].h.leased_bytes + w[i].h.passed_bytes);
+            n_lent += w[i].h.lent_bytes != 0;
             assert_true(w[i].used <= w[i].leased);
             assert_true(!w[i].h.limit_bytes || w[i].leased <= w[i].h.limit_bytes);
-            sum += w[i].leased;
+            sum += in_parts;
         }
         assert_int_equal(sum, a.leased_bytes);
         for (int i = 0; i < 2; i++) {
@@ -559,7 +697,7 @@ static void random_accounts_stay_within_limit(void **state)
         }
         assert_true(a.leased_bytes <= limit || a.leased_bytes <= before);
     }
-    assert_true(n_granted > 1000 && n_refused > 100);
+    assert_true(n_granted > 1000 && n_refused > 100 && n_loans > 100 && n_lent > 1000);
     for (int i = 0; i < N; i++)
         gn_holder_gone(&w[i].h, now);
     assert_int_equal(a.leased_bytes, 0);
@@ -584,6 +722,11 @@ int main(void)
         cmocka_unit_test(full_tenant_and_full_device_are_told_apart),
         cmocka_unit_test(lease_over_several_devices_is_booked_where_there_is_room),
         cmocka_unit_test(exchange_takes_the_bytes_to_the_other_device),
+        cmocka_unit_test(shared_bytes_are_counted_once),
+        cmocka_unit_test(exchange_hands_shared_bytes_over),
+        cmocka_unit_test(failed_destination_leaves_shared_bytes_with_the_source),
+        cmocka_unit_test(dead_source_leaves_shared_bytes_with_the_destination),
+        cmocka_unit_test(bytes_that_the_source_frees_stay_counted_while_they_are_lent),
         cmocka_unit_test(random_accounts_stay_within_limit),
     };
     return cmocka_run_group_tests_name("leases", tests, NULL, NULL);

@@ -6,6 +6,7 @@
  * requests, on gantryd's thread. Never waits for a worker: a timer ends each wait.
  */
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,9 @@
 #include "base/clock.h"
 #include "daemon/daemon.h"
 #include "daemon/tenants/memory.h"
+#include "daemon/vgpu/record_session.h"
 #include "daemon/vgpu/worker.h"
+#include "shm/counters.h"
 
 static struct gn_vgpu_record *vgpu_of(struct gn_lease_holder *h)
 {
@@ -93,6 +96,18 @@ static void recall(struct gn_lease_holder *h, bool tight)
 
 const struct gn_lease_ops gn_memory_ops = {answer, recall};
 
+/* A destination may share the buffers that the source has at home, as the source counts them. */
+static void update_loan(struct gn_lease_holder *h)
+{
+    uint64_t home_bytes = 0;
+    if (!h->lender)
+        return;
+    if (pread(vgpu_of(h->lender)->counters_fd, &home_bytes, sizeof home_bytes,
+              offsetof(struct gn_counters, home_bytes)) != sizeof home_bytes)
+        home_bytes = 0;
+    gn_holder_set_lendable(h, home_bytes);
+}
+
 int gn_memory_frame(struct gn_vgpu_record *v, const struct gn_frame *f)
 {
     struct gn_worker_lease l;
@@ -101,6 +116,7 @@ int gn_memory_frame(struct gn_vgpu_record *v, const struct gn_frame *f)
     if (f->op != GN_WORKER_LEASE && f->op != GN_WORKER_RETURNED)
         return 0;
     if (f->n_fds == 0 && v->driver_up) {
+        update_loan(&v->lease);
         if (f->op == GN_WORKER_LEASE && gn_frame_payload(f, &l, sizeof l))
             rc = gn_holder_ask(&v->lease, f->seq, l.need_bytes, l.want_bytes, gn_now_ns());
         else if (f->op == GN_WORKER_RETURNED && gn_frame_payload(f, &r, sizeof r) &&
@@ -111,6 +127,23 @@ int gn_memory_frame(struct gn_vgpu_record *v, const struct gn_frame *f)
     }
     gn_memory_settle(v->daemon);
     return rc ? rc : 1;
+}
+
+/* On a device with memory of its own, no buffer is at home. */
+static bool works_on_host_memory(const struct gn_vgpu_record *v)
+{
+    const struct gn_platform_record *p = &v->daemon->machine.platforms[v->platform];
+    for (uint32_t i = 0; i < v->lease.n_parts; i++)
+        if (!(p->devices[v->order[i]].facts.kind & GN_DEVICE_CPU))
+            return false;
+    return true;
+}
+
+void gn_memory_lend(struct gn_vgpu_record *from, struct gn_vgpu_record *to)
+{
+    if (from->devices == to->devices && !from->session_ops->worker_has_area &&
+        works_on_host_memory(from))
+        gn_holder_lend(&from->lease, &to->lease);
 }
 
 /* ---- replies that wait for workers */

@@ -15,6 +15,9 @@ struct gn_vgpu_record;
 extern const struct gn_lease_ops gn_memory_ops;
 /* A worker's frame. 1: it was about memory; 0: it was not; -EPROTO. */
 int gn_memory_frame(struct gn_vgpu_record *v, const struct gn_frame *f);
+/* `to` is the destination of a migration of `from` within this gantryd, and has leased nothing. If
+ * both use the same devices and share the program's memory, buffers there are counted once. */
+void gn_memory_lend(struct gn_vgpu_record *from, struct gn_vgpu_record *to);
 /* After any change of the books: sets the timer, and sends replies that have waited for it. */
 void gn_memory_settle(struct gn_daemon *d);
 void gn_memory_timer(struct gn_source *timer, uint32_t events);
