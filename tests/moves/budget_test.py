@@ -29,7 +29,7 @@ class Budget(MovesCase):
             f.write("[device pthread]\nmemory = {}\n".format(BUDGET))
         self.gantryd = self.daemon("gantryd", args=["--config", path], env=env, passthrough=True)
         self.gantryd.ctl("tenant", "set", "default", "--mode", "remote", "--mode", "passthrough", *words)
-        self.allocator = Allocator([PROGRAM], self.gantryd.program_env(), stdin=subprocess.PIPE)
+        self.allocator = Allocator([PROGRAM], dict(self.gantryd.program_env(), GANTRY_MODE="remote"), stdin=subprocess.PIPE)
         self.addCleanup(self.allocator.__exit__)
         return self.allocator
 
@@ -61,7 +61,8 @@ class Budget(MovesCase):
     def test_a_program_above_half_of_the_budget(self):
         p = self.start()
         held = p.make("buffer", 40 * MIB)
-        for how in (("migrate", "local"), ("mode", "passthrough"), ("mode", "remote"), ("migrate", "local", "--stop-and-copy")):
+        for how in (("migrate", "local"), ("mode", "passthrough"), ("mode", "remote"), ("migrate", "local", "--stop-and-copy"),
+                    ("mode", "passthrough"), ("migrate", "local")):
             with self.subTest(how=how):
                 self.well(how[0], self.vgpu()["id"], *how[1:])
                 self.is_alone(40 * MIB)
@@ -85,6 +86,38 @@ class Budget(MovesCase):
                 self.is_alone(42 * MIB)
                 self.assertEqual((p.do("touch", held), p.do("touch", copied)), ("same", "same"))
                 self.has_the_rest(42 * MIB)
+
+    def is_refused(self, *words, missing):
+        """Nothing starts, and gantry says what is missing and what helps."""
+        before = self.vgpu()
+        status, said = gantry(self.gantryd, words[0], before["id"], *words[1:])
+        self.assertEqual(status, 1, said)
+        self.assertIn(missing, said["error"]["why"])
+        self.assertIn("gantry checkpoint --stop", said["error"]["fix"])
+        self.assertNotIn("the vGPU was not moved", self.gantryd.log())
+        self.assertEqual(self.vgpu()["worker_pid"], before["worker_pid"])
+
+    def test_a_copy_without_room_is_refused_before_anything_stops(self):
+        p = self.start()
+        copied = p.make("host", 40 * MIB)
+        for how in (("migrate", "local"), ("mode", "passthrough")):
+            self.is_refused(*how, missing="it needs 40 MiB of device memory for a second copy of its contents, "
+                                          "16 MiB more than the device has left")
+        self.is_alone(40 * MIB)
+        file = os.path.join(self.work, "a.ckpt")
+        self.well("checkpoint", self.vgpu()["id"], file, "--stop")
+        self.well("restore", file)
+        self.assertEqual(p.do("touch", copied), "same")
+        self.assertEqual(p.do("free", copied), "freed")
+        copied = p.make("host", 20 * MIB)
+        self.well("migrate", self.vgpu()["id"], "local")  # the source's unused lease is room
+        self.assertEqual(p.do("touch", copied), "same")
+        self.has_the_rest(20 * MIB)
+
+    def test_a_copy_beyond_the_tenants_limit_is_refused_before_anything_stops(self):
+        p = self.start("--memory", "32M")
+        p.make("host", 20 * MIB)
+        self.is_refused("migrate", "local", missing="8 MiB more than its tenant has left")
 
     @unittest.skipUnless(FAULTS, "the build has no fault points")
     def test_a_destination_that_dies_leaves_the_books_as_they_were(self):

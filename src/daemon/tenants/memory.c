@@ -25,6 +25,11 @@ static struct gn_vgpu_record *vgpu_of(struct gn_lease_holder *h)
     return gn_container_of(h, struct gn_vgpu_record, lease);
 }
 
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
 static void apply_limits(struct gn_vgpu_record *v)
 {
     if (v->serving->follow_lease)
@@ -96,16 +101,23 @@ static void recall(struct gn_lease_holder *h, bool tight)
 
 const struct gn_lease_ops gn_memory_ops = {answer, recall};
 
-/* A destination may share the buffers that the source has at home, as the source counts them. */
+static uint64_t read_counter(const struct gn_vgpu_record *v, size_t at)
+{
+    uint64_t value = 0;
+    return pread(v->counters_fd, &value, sizeof value, (off_t)at) == sizeof value ? value : 0;
+}
+
+/* Of the buffers at home, as the worker counts. */
+static uint64_t home_bytes(const struct gn_vgpu_record *v)
+{
+    return read_counter(v, offsetof(struct gn_counters, home_bytes));
+}
+
+/* A destination may share the buffers that the source has at home. */
 static void update_loan(struct gn_lease_holder *h)
 {
-    uint64_t home_bytes = 0;
-    if (!h->lender)
-        return;
-    if (pread(vgpu_of(h->lender)->counters_fd, &home_bytes, sizeof home_bytes,
-              offsetof(struct gn_counters, home_bytes)) != sizeof home_bytes)
-        home_bytes = 0;
-    gn_holder_set_lendable(h, home_bytes);
+    if (h->lender)
+        gn_holder_set_lendable(h, home_bytes(vgpu_of(h->lender)));
 }
 
 int gn_memory_frame(struct gn_vgpu_record *v, const struct gn_frame *f)
@@ -144,6 +156,88 @@ void gn_memory_lend(struct gn_vgpu_record *from, struct gn_vgpu_record *to)
     if (from->devices == to->devices && !from->session_ops->worker_has_area &&
         works_on_host_memory(from))
         gn_holder_lend(&from->lease, &to->lease);
+}
+
+/* ---- whether there is room */
+
+/* The part of a lease that its worker uses, as it counts. An ending worker's becomes free. */
+static uint64_t used_bytes(const struct gn_vgpu_record *v)
+{
+    const uint64_t used = read_counter(v, offsetof(struct gn_counters, memory_bytes));
+    return v->lease.ending ? 0 : least(used, v->lease.leased_bytes);
+}
+
+static uint64_t unused_bytes(const struct gn_vgpu_record *v)
+{
+    return v->lease.leased_bytes -
+           least(v->lease.leased_bytes, v->lease.lent_bytes + used_bytes(v));
+}
+
+static uint64_t room_of(uint64_t limit, uint64_t leased, uint64_t unused)
+{
+    leased -= least(leased, unused);
+    return limit > leased ? limit - leased : 0;
+}
+
+uint64_t gn_memory_tenant_room(const struct gn_tenant *t)
+{
+    uint64_t unused = 0;
+    if (!t->memory.limit_bytes)
+        return UINT64_MAX;
+    gn_list_for_each(h, (struct gn_list *)(uintptr_t)&t->memory.holders, struct gn_lease_holder,
+                     link)
+    {
+        unused += unused_bytes(vgpu_of(h));
+    }
+    return room_of(t->memory.limit_bytes, t->memory.leased_bytes, unused);
+}
+
+uint64_t gn_memory_device_room(const struct gn_daemon *d, uint32_t platform, uint64_t devices)
+{
+    const struct gn_platform_record *p = &d->machine.platforms[platform];
+    uint64_t limit = 0, leased = 0, unused = 0;
+    for (uint32_t i = 0; i < p->n_devices; i++) {
+        if (!(devices >> i & 1))
+            continue;
+        if (!p->devices[i].memory.limit_bytes)
+            return UINT64_MAX;
+        limit += p->devices[i].memory.limit_bytes;
+        leased += p->devices[i].memory.leased_bytes;
+    }
+    gn_list_for_each(v, (struct gn_list *)(uintptr_t)&d->vgpus, struct gn_vgpu_record, link)
+    {
+        uint64_t there = 0;
+        for (uint32_t i = 0; v->platform == platform && i < v->lease.n_parts; i++)
+            if (devices >> v->order[i] & 1)
+                there += v->lease.parts[i].leased_bytes;
+        unused += least(there, unused_bytes(v));
+    }
+    return room_of(limit, leased, unused);
+}
+
+static uint64_t whole_mib(uint64_t bytes)
+{
+    return (bytes >> 20) + (bytes % (1u << 20) != 0);
+}
+
+int gn_memory_judge_migration(const struct gn_vgpu_record *from, const struct gn_vgpu_record *to,
+                              struct gn_error *err)
+{
+    const uint64_t used = used_bytes(from), shared = to->lease.lender ? home_bytes(from) : 0,
+                   copied = used - least(used, shared);
+    const uint64_t of_tenant = gn_memory_tenant_room(from->tenant),
+                   on_devices = gn_memory_device_room(from->daemon, to->platform, to->devices),
+                   room = least(of_tenant, on_devices);
+    if (copied <= room)
+        return 0;
+    return gn_fail(err, ENOMEM,
+                   "free that much, or move the vGPU by a file: gantry checkpoint --stop, then "
+                   "gantry restore",
+                   "it needs %llu MiB of device memory for a second copy of its contents, %llu MiB "
+                   "more than %s left",
+                   (unsigned long long)whole_mib(copied),
+                   (unsigned long long)whole_mib(copied - room),
+                   of_tenant < on_devices ? "its tenant has" : "the device has");
 }
 
 /* ---- replies that wait for workers */

@@ -9,6 +9,7 @@
 /* Device memory between the books (leases.h) and the workers' sockets. gantryd's thread. */
 struct gn_conn;
 struct gn_daemon;
+struct gn_error;
 struct gn_tenant;
 struct gn_vgpu_record;
 
@@ -18,6 +19,14 @@ int gn_memory_frame(struct gn_vgpu_record *v, const struct gn_frame *f);
 /* `to` is the destination of a migration of `from` within this gantryd, and has leased nothing. If
  * both use the same devices and share the program's memory, buffers there are counted once. */
 void gn_memory_lend(struct gn_vgpu_record *from, struct gn_vgpu_record *to);
+/* What further leases could get: the free memory, and leases that workers do not use, as they
+ * count. UINT64_MAX: there is no limit. `devices`: a mask of the platform's, taken together. */
+uint64_t gn_memory_tenant_room(const struct gn_tenant *t);
+uint64_t gn_memory_device_room(const struct gn_daemon *d, uint32_t platform, uint64_t devices);
+/* The same `from` and `to`, after gn_memory_lend(). -ENOMEM and a reason: `to` cannot get memory
+ * for all contents that it will not share. */
+int gn_memory_judge_migration(const struct gn_vgpu_record *from, const struct gn_vgpu_record *to,
+                              struct gn_error *err);
 /* After any change of the books: sets the timer, and sends replies that have waited for it. */
 void gn_memory_settle(struct gn_daemon *d);
 void gn_memory_timer(struct gn_source *timer, uint32_t events);
