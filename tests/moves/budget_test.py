@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Migrations of programs that have most of a device's budget, or of their tenant's limit: within one device, buffers at home stay in
-the program's memory and are counted once.
+the program's memory and are counted once; copies need room, and unused leases are room.
 
     budget_test.py STAGE PROGRAM [faults]      PROGRAM: tenants/allocator; faults: the build has the points (-Dfaults=true)
 """
@@ -22,15 +22,24 @@ BUDGET = 64 * MIB
 
 
 class Budget(MovesCase):
-    def start(self, *words, env=None):
-        """A gantryd whose device has the budget, and a program of the default tenant."""
+    def with_budget(self, name, **options):
+        """A gantryd whose device has the budget."""
         path = os.path.join(self.work, "gantry.conf")
         with open(path, "w", encoding="ascii") as f:
             f.write("[device pthread]\nmemory = {}\n".format(BUDGET))
-        self.gantryd = self.daemon("gantryd", args=["--config", path], env=env, passthrough=True)
+        return self.daemon(name, args=["--config", path], **options)
+
+    def allocates(self, daemon):
+        """A program that begins in a worker."""
+        p = Allocator([PROGRAM], dict(daemon.program_env(), GANTRY_MODE="remote"), stdin=subprocess.PIPE)
+        self.addCleanup(p.__exit__)
+        return p
+
+    def start(self, *words, env=None):
+        """A program of the default tenant, at a gantryd with the budget."""
+        self.gantryd = self.with_budget("gantryd", env=env, passthrough=True)
         self.gantryd.ctl("tenant", "set", "default", "--mode", "remote", "--mode", "passthrough", *words)
-        self.allocator = Allocator([PROGRAM], dict(self.gantryd.program_env(), GANTRY_MODE="remote"), stdin=subprocess.PIPE)
-        self.addCleanup(self.allocator.__exit__)
+        self.allocator = self.allocates(self.gantryd)
         return self.allocator
 
     def vgpu(self):
@@ -88,7 +97,7 @@ class Budget(MovesCase):
                 self.has_the_rest(42 * MIB)
 
     def is_refused(self, *words, missing):
-        """Nothing starts, and gantry says what is missing and what helps."""
+        """Nothing starts, and the reply names the missing bytes and a remedy."""
         before = self.vgpu()
         status, said = gantry(self.gantryd, words[0], before["id"], *words[1:])
         self.assertEqual(status, 1, said)
@@ -118,6 +127,25 @@ class Budget(MovesCase):
         p = self.start("--memory", "32M")
         p.make("host", 20 * MIB)
         self.is_refused("migrate", "local", missing="8 MiB more than its tenant has left")
+
+    def test_unused_leases_keep_nobody_out(self):
+        a, b = self.daemon("a"), self.with_budget("b")
+        p = self.allocates(a)
+        held = p.make("buffer", 50 * MIB)
+        self.assertGreater(a.vgpus()[0]["leased_bytes"], BUDGET)
+        status, said = gantry(a, "migrate", a.vgpus()[0]["id"], b.address)
+        self.assertEqual(status, 0, said)
+        status, said = gantry(b, "migrate", b.vgpus()[0]["id"], a.address)
+        self.assertEqual(status, 0, said)
+        self.assertTrue(wait_until(lambda: not b.vgpus(), TIMEOUT_S))
+        q = self.allocates(b)
+        q.make("buffer", 10 * MIB)
+        self.assertGreater(b.vgpus()[0]["leased_bytes"], BUDGET - 50 * MIB)
+        status, said = gantry(a, "migrate", a.vgpus()[0]["id"], b.address)
+        self.assertEqual(status, 0, said)
+        self.assertEqual(p.do("touch", held), "same")
+        q.make("buffer", 4 * MIB)
+        self.assertEqual(q.do("buffer", 1), FAILED)
 
     @unittest.skipUnless(FAULTS, "the build has no fault points")
     def test_a_destination_that_dies_leaves_the_books_as_they_were(self):

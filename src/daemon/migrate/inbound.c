@@ -5,6 +5,7 @@
  * the table of transaction.c. gantryd's thread; it never waits.
  */
 #include "daemon/tenants/admission.h"
+#include "daemon/tenants/memory.h"
 #include "daemon/vgpu/device_choice.h"
 #include "daemon/migrate/inbound.h"
 
@@ -179,35 +180,23 @@ static int judge_memory(const struct gn_daemon *d, const struct gn_tenant *t,
                         const struct gn_inbound *there, const struct gn_control_about *about,
                         struct gn_error *err)
 {
-    const struct gn_platform_record *p = &d->machine.platforms[there->platform];
-    const uint64_t need = about->need_bytes, limit = t->memory.limit_bytes,
-                   promised = promised_bytes(d, t, 0, 0);
-    uint64_t leased = 0, most = 0;
-    if (limit && (need > limit || t->memory.leased_bytes > limit - need ||
-                  promised > limit - need - t->memory.leased_bytes))
+    const uint64_t need = about->need_bytes, promised = promised_bytes(d, t, 0, 0),
+                   promised_there = promised_bytes(d, NULL, there->platform, there->devices),
+                   of_tenant = gn_memory_tenant_room(t),
+                   there_left = gn_memory_device_room(d, there->platform, there->devices);
+    if (need > of_tenant || promised > of_tenant - need)
         return gn_fail(
             err, ENOMEM, "raise the tenant's limit there, or wait until its other vGPUs need less",
-            "it needs %llu MiB of device memory, and the tenant \"%s\" has %llu of %llu in use or "
-            "promised there",
-            (unsigned long long)need >> 20, t->rules.name,
-            (unsigned long long)(t->memory.leased_bytes + promised) >> 20,
-            (unsigned long long)limit >> 20);
-    for (uint32_t i = 0; i < p->n_devices; i++) {
-        const struct gn_lease_device *memory = &p->devices[i].memory;
-        if (!(there->devices >> i & 1))
-            continue;
-        if (!memory->limit_bytes)
-            return 0;
-        most += memory->limit_bytes;
-        leased += memory->leased_bytes;
-    }
-    leased += promised_bytes(d, NULL, there->platform, there->devices);
-    if (need > most || leased > most - need)
-        return gn_fail(
-            err, ENOMEM, "try again when others need less",
-            "it needs %llu MiB of device memory, and %llu of %llu are in use or promised there",
-            (unsigned long long)need >> 20, (unsigned long long)leased >> 20,
-            (unsigned long long)most >> 20);
+            "it needs %llu MiB of device memory, and the tenant \"%s\" has %llu left there and "
+            "%llu of these promised",
+            (unsigned long long)need >> 20, t->rules.name, (unsigned long long)of_tenant >> 20,
+            (unsigned long long)promised >> 20);
+    if (need > there_left || promised_there > there_left - need)
+        return gn_fail(err, ENOMEM, "try again when others need less",
+                       "it needs %llu MiB of device memory, and its devices have %llu left there "
+                       "and %llu of these promised",
+                       (unsigned long long)need >> 20, (unsigned long long)there_left >> 20,
+                       (unsigned long long)promised_there >> 20);
     return 0;
 }
 

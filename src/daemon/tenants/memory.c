@@ -160,17 +160,19 @@ void gn_memory_lend(struct gn_vgpu_record *from, struct gn_vgpu_record *to)
 
 /* ---- whether there is room */
 
-/* The part of a lease that its worker uses, as it counts. An ending worker's becomes free. */
-static uint64_t used_bytes(const struct gn_vgpu_record *v)
+uint64_t gn_memory_used(const struct gn_vgpu_record *v)
 {
-    const uint64_t used = read_counter(v, offsetof(struct gn_counters, memory_bytes));
-    return v->lease.ending ? 0 : least(used, v->lease.leased_bytes);
+    return least(read_counter(v, offsetof(struct gn_counters, memory_bytes)),
+                 v->lease.leased_bytes);
 }
 
+/* The leased memory that the worker would return. A destination counts none until its commit. */
 static uint64_t unused_bytes(const struct gn_vgpu_record *v)
 {
-    return v->lease.leased_bytes -
-           least(v->lease.leased_bytes, v->lease.lent_bytes + used_bytes(v));
+    const uint64_t own_bytes = v->lease.leased_bytes - v->lease.lent_bytes;
+    if (v->lease.ending)
+        return own_bytes;
+    return v->state == GN_RECORD_PENDING ? 0 : own_bytes - least(own_bytes, gn_memory_used(v));
 }
 
 static uint64_t room_of(uint64_t limit, uint64_t leased, uint64_t unused)
@@ -223,7 +225,7 @@ static uint64_t whole_mib(uint64_t bytes)
 int gn_memory_judge_migration(const struct gn_vgpu_record *from, const struct gn_vgpu_record *to,
                               struct gn_error *err)
 {
-    const uint64_t used = used_bytes(from), shared = to->lease.lender ? home_bytes(from) : 0,
+    const uint64_t used = gn_memory_used(from), shared = to->lease.lender ? home_bytes(from) : 0,
                    copied = used - least(used, shared);
     const uint64_t of_tenant = gn_memory_tenant_room(from->tenant),
                    on_devices = gn_memory_device_room(from->daemon, to->platform, to->devices),

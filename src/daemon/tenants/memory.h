@@ -19,6 +19,8 @@ int gn_memory_frame(struct gn_vgpu_record *v, const struct gn_frame *f);
 /* `to` is the destination of a migration of `from` within this gantryd, and has leased nothing. If
  * both use the same devices and share the program's memory, buffers there are counted once. */
 void gn_memory_lend(struct gn_vgpu_record *from, struct gn_vgpu_record *to);
+/* The part of its lease that a worker uses, as it counts. */
+uint64_t gn_memory_used(const struct gn_vgpu_record *v);
 /* What further leases could get: the free memory, and leases that workers do not use, as they
  * count. UINT64_MAX: there is no limit. `devices`: a mask of the platform's, taken together. */
 uint64_t gn_memory_tenant_room(const struct gn_tenant *t);
