@@ -46,6 +46,7 @@ void gn_lease_device_init(struct gn_lease_device *d, uint64_t limit_bytes)
     d->is_budget = false;
     d->leased_bytes = 0;
     gn_list_init(&d->parts);
+    gn_list_init(&d->reserves);
 }
 
 uint64_t gn_holder_limit(const struct gn_lease_holder *h)
@@ -94,14 +95,32 @@ static uint64_t sum(uint64_t a, uint64_t b)
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* The room on the holder's devices; alone: without the leases of others. */
+/* The room for an account on a device. */
+static uint64_t room_on_device(const struct gn_lease_device *d, const struct gn_lease_account *a)
+{
+    const uint64_t room = room_of(d->limit_bytes, d->leased_bytes);
+    return d->limit_bytes ? room - least(room, gn_lease_reserved(d, a)) : room;
+}
+
+/* The same if no other account had leased anything, and neither had other holders of this one. */
+static uint64_t room_if_alone(const struct gn_lease_part *p)
+{
+    const struct gn_lease_device *d = p->device;
+    uint64_t room = room_of(d->limit_bytes, p->leased_bytes);
+    gn_list_for_each(r, (struct gn_list *)(uintptr_t)&d->reserves, struct gn_lease_reserve, link)
+    {
+        if (r->account != p->holder->account && d->limit_bytes)
+            room -= least(room, r->bytes);
+    }
+    return room;
+}
+
 static uint64_t room_on_devices(const struct gn_lease_holder *h, bool alone)
 {
     uint64_t room = h->n_parts ? 0 : UINT64_MAX;
     for (uint32_t i = 0; i < h->n_parts; i++) {
         const struct gn_lease_part *p = &h->parts[i];
-        const struct gn_lease_device *d = p->device;
-        room = sum(room, room_of(d->limit_bytes, alone ? p->leased_bytes : d->leased_bytes));
+        room = sum(room, alone ? room_if_alone(p) : room_on_device(p->device, h->account));
     }
     return room;
 }
@@ -114,29 +133,82 @@ static bool has_bounded_devices(const struct gn_lease_holder *h)
     return h->n_parts != 0;
 }
 
-/* Counts these bytes of the holder's lease in the account and on the devices, which have room. */
+static struct gn_lease_reserve *reserve_of(const struct gn_lease_account *a,
+                                           struct gn_lease_device *d)
+{
+    gn_list_for_each(r, &d->reserves, struct gn_lease_reserve, link)
+    {
+        if (r->account == a)
+            return r;
+    }
+    return NULL;
+}
+
+/* Takes or frees memory of a part's device. */
+static void change_part(struct gn_lease_part *p, uint64_t bytes, bool takes)
+{
+    struct gn_lease_reserve *r = reserve_of(p->holder->account, p->device);
+    const uint64_t change = takes ? bytes : -bytes; /* modulo 2^64 */
+    p->leased_bytes += change;
+    p->device->leased_bytes += change;
+    if (r)
+        r->leased_bytes += change;
+}
+
+/* Counts these bytes of the holder's lease in the account and on the devices, which have room.
+ * Memory that the account has freed for it may lie in a reserve that came later. */
 static void book(struct gn_lease_holder *h, uint64_t bytes)
 {
     h->account->leased_bytes += bytes;
-    for (uint32_t i = 0; i < h->n_parts && bytes; i++) {
-        struct gn_lease_part *p = &h->parts[i];
-        const uint64_t n = least(bytes, room_of(p->device->limit_bytes, p->device->leased_bytes));
-        p->leased_bytes += n;
-        p->device->leased_bytes += n;
-        bytes -= n;
-    }
+    for (int pass = 0; pass < 2; pass++)
+        for (uint32_t i = 0; i < h->n_parts && bytes; i++) {
+            const struct gn_lease_device *d = h->parts[i].device;
+            const uint64_t room =
+                pass ? room_of(d->limit_bytes, d->leased_bytes) : room_on_device(d, h->account);
+            const uint64_t n = least(bytes, room);
+            change_part(&h->parts[i], n, true);
+            bytes -= n;
+        }
 }
 
 static void unbook(struct gn_lease_holder *h, uint64_t bytes)
 {
     h->account->leased_bytes -= bytes;
     for (uint32_t i = h->n_parts; i-- && bytes;) {
-        struct gn_lease_part *p = &h->parts[i];
-        const uint64_t n = least(bytes, p->leased_bytes);
-        p->leased_bytes -= n;
-        p->device->leased_bytes -= n;
+        const uint64_t n = least(bytes, h->parts[i].leased_bytes);
+        change_part(&h->parts[i], n, false);
         bytes -= n;
     }
+}
+
+/* ---- reserves */
+
+void gn_lease_reserve(struct gn_lease_reserve *r, const struct gn_lease_account *a,
+                      struct gn_lease_device *d, uint64_t bytes)
+{
+    *r = (struct gn_lease_reserve){.account = a, .device = d, .bytes = bytes};
+    gn_list_for_each(p, &d->parts, struct gn_lease_part, link)
+    {
+        if (p->holder->account == a)
+            r->leased_bytes += p->leased_bytes;
+    }
+    gn_list_append(&d->reserves, &r->link);
+}
+
+void gn_lease_unreserve(struct gn_lease_reserve *r)
+{
+    gn_list_remove(&r->link);
+}
+
+uint64_t gn_lease_reserved(const struct gn_lease_device *d, const struct gn_lease_account *a)
+{
+    uint64_t bytes = 0;
+    gn_list_for_each(r, (struct gn_list *)(uintptr_t)&d->reserves, struct gn_lease_reserve, link)
+    {
+        if (r->account != a && r->bytes > r->leased_bytes)
+            bytes = sum(bytes, r->bytes - r->leased_bytes);
+    }
+    return bytes;
 }
 
 /* ---- loans */

@@ -15,6 +15,9 @@
  * destination may share memory of the source, which the source names, and that is counted once (a
  * loan, at most the source's lease).
  *
+ * An account may have a reserve on a device: other accounts get only the memory beyond all reserves
+ * that are not used up.
+ *
  * An ask names no device. Of a holder with several devices, a lease is booked on the first of them
  * that has room, and on the next for the rest; returned memory leaves the last one first.
  *
@@ -69,6 +72,16 @@ struct gn_lease_device {
     bool is_budget;       /* the limit is below the device's memory: programs see it instead */
     uint64_t leased_bytes;
     struct gn_list parts;
+    struct gn_list reserves;
+};
+
+/* Memory of one device that no other account can lease. It does not move while it is in force. */
+struct gn_lease_reserve {
+    struct gn_list link; /* in the device's reserves */
+    const struct gn_lease_account *account;
+    struct gn_lease_device *device;
+    uint64_t bytes;
+    uint64_t leased_bytes; /* to the account's holders, on this device */
 };
 
 /* The part of a holder's lease that is booked on one device. */
@@ -115,6 +128,14 @@ void gn_account_init(struct gn_lease_account *a, const struct gn_lease_ops *ops,
 void gn_account_set_limit(struct gn_lease_account *a, uint64_t limit_bytes, uint64_t now_ns);
 
 void gn_lease_device_init(struct gn_lease_device *d, uint64_t limit_bytes);
+
+/* Puts a reserve in force, which may be more than what is free: then others get no more until it
+ * is. gn_lease_unreserve() ends it. */
+void gn_lease_reserve(struct gn_lease_reserve *r, const struct gn_lease_account *a,
+                      struct gn_lease_device *d, uint64_t bytes);
+void gn_lease_unreserve(struct gn_lease_reserve *r);
+/* The bytes that reserves keep from this account: those that are not leased yet. */
+uint64_t gn_lease_reserved(const struct gn_lease_device *d, const struct gn_lease_account *a);
 
 /* The most that the holder could get if it were alone: the lower of its own limit, its account's,
  * and the budget of its device if it has one device; 0: no limit. */
