@@ -12,7 +12,7 @@ struct worker {
     struct gn_lease_holder h;
     int n_answers;
     uint64_t granted;
-    bool owes, asks;
+    bool owes, asks, tight;
 };
 
 static void answered(struct gn_lease_holder *h, uint32_t seq, uint64_t granted)
@@ -26,8 +26,9 @@ static void answered(struct gn_lease_holder *h, uint32_t seq, uint64_t granted)
 
 static void recalled(struct gn_lease_holder *h, bool tight)
 {
-    (void)tight;
-    gn_container_of(h, struct worker, h)->owes = true;
+    struct worker *w = gn_container_of(h, struct worker, h);
+    w->owes = true;
+    w->tight = tight;
 }
 
 static const struct gn_lease_ops ops = {answered, recalled};
@@ -101,12 +102,20 @@ static void reserve_of_used_memory_stops_others_until_they_free_it(void **state)
     start(&other, &d, &stranger, 1);
     ask(&stranger, 90, 90, 1);
     gn_lease_reserve(&r, &a, &d, 30);
-    ask(&w, 20, 20, 1);
+    gn_account_settle(&other, 1);
+    assert_true(stranger.owes && stranger.tight);
     assert_int_equal(gn_holder_returned(&stranger.h, 5, true, 1), 0);
+    ask(&w, 20, 20, 1);
+    assert_int_equal(gn_holder_returned(&stranger.h, 0, true, 1), 0);
     assert_int_equal(w.granted, 0);
     ask(&stranger, 1, 1, 2);
     assert_int_equal(stranger.granted, 0);
-    assert_int_equal(gn_holder_returned(&stranger.h, 15, false, 2), 0);
+    assert_int_equal(gn_holder_returned(&stranger.h, 14, false, 2), 0);
+    assert_true(stranger.tight);
+    stranger.owes = false;
+    assert_int_equal(gn_holder_returned(&stranger.h, 1, false, 2), 0);
+    assert_true(stranger.owes && !stranger.tight); /* the reserve is free: it may keep the rest */
+    assert_int_equal(gn_holder_returned(&stranger.h, 0, true, 2), 0);
     ask(&stranger, 1, 1, 3);
     assert_int_equal(stranger.granted, 0);
     ask(&w, 30, 30, 3);

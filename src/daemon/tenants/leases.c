@@ -280,6 +280,17 @@ static void keep_loan_covered(struct gn_lease_holder *lender)
 
 /* ---- recalls */
 
+static bool is_tight(const struct gn_lease_holder *h)
+{
+    for (uint32_t i = 0; i < h->n_parts; i++) {
+        const struct gn_lease_device *d = h->parts[i].device;
+        if (h->parts[i].leased_bytes && d->limit_bytes &&
+            sum(d->leased_bytes, gn_lease_reserved(d, h->account)) > d->limit_bytes)
+            return true;
+    }
+    return is_over(h->account);
+}
+
 static void recall(struct gn_lease_holder *h, uint64_t now_ns)
 {
     if (h->recalled) {
@@ -290,19 +301,19 @@ static void recall(struct gn_lease_holder *h, uint64_t now_ns)
     }
     h->recalled = true;
     h->again = false;
-    h->tight = is_over(h->account);
+    h->tight = is_tight(h);
     h->recall_until_ns = now_ns + GN_LEASE_RECALL_NS;
     h->account->ops->recall(h, h->tight);
 }
 
-/* Tells all holders when the account goes over or back under its limit: while it is over, memory
- * that they free must be returned at once. */
+/* Tells all holders when the account goes over or back under its limit, or a device's reserves
+ * begin or cease to lack memory that they have: meanwhile, memory that they free must be returned
+ * at once. */
 static void send_tightness(struct gn_lease_account *a, uint64_t now_ns)
 {
-    bool over = is_over(a);
     gn_list_for_each(h, &a->holders, struct gn_lease_holder, link)
     {
-        if (h->tight != over && !h->recalled && (h->leased_bytes || h->tight))
+        if (h->tight != is_tight(h) && !h->recalled && (h->leased_bytes || h->tight))
             recall(h, now_ns);
     }
 }

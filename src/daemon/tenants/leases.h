@@ -130,7 +130,8 @@ void gn_account_set_limit(struct gn_lease_account *a, uint64_t limit_bytes, uint
 void gn_lease_device_init(struct gn_lease_device *d, uint64_t limit_bytes);
 
 /* Puts a reserve in force, which may be more than what is free: then others get no more until it
- * is. gn_lease_unreserve() ends it. */
+ * is, and return what they free. gn_lease_unreserve() ends it. After both, all accounts have to be
+ * settled. */
 void gn_lease_reserve(struct gn_lease_reserve *r, const struct gn_lease_account *a,
                       struct gn_lease_device *d, uint64_t bytes);
 void gn_lease_unreserve(struct gn_lease_reserve *r);
