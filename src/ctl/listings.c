@@ -185,9 +185,9 @@ static void add_vgpus(struct gn_table *t, const json_t *o)
 }
 
 static const struct gn_table_column tenant_columns[] = {
-    {"TENANT", false}, {"WEIGHT", true}, {"CAP", true},      {"FLOOR", true},
-    {"VGPUS", true},   {"MEMORY", true}, {"LEASED", true},   {"LIMIT", true},
-    {"WHO", false},    {"MODES", false}, {"DEVICES", false},
+    {"TENANT", false}, {"WEIGHT", true}, {"CAP", true},    {"FLOOR", true},
+    {"VGPUS", true},   {"MEMORY", true}, {"LEASED", true}, {"LIMIT", true},
+    {"RESERVE", true}, {"WHO", false},   {"MODES", false}, {"DEVICES", false},
 };
 
 static void add_tenant(struct gn_table *t, const json_t *o)
@@ -202,6 +202,7 @@ static void add_tenant(struct gn_table *t, const json_t *o)
     gn_table_add_size(t, number_of(o, "memory_bytes"));
     gn_table_add_size(t, number_of(o, "leased_bytes"));
     add_optional(t, o, "memory_limit_bytes", gn_table_add_size);
+    add_optional(t, o, "reserve_bytes", gn_table_add_size);
     if (json_is_string(uids))
         snprintf(who, sizeof who, "any");
     append_list(who, sizeof who, uids, "uid:");

@@ -384,12 +384,13 @@ static const struct {
                struct gn_error *); /* NULL: the token file */
     bool repeated;
 } tenant_keys[] = {
-    {"weight", gn_tenant_set_weight, false}, {"cap", gn_tenant_set_cap, false},
-    {"floor", gn_tenant_set_floor, false},   {"memory", gn_tenant_set_memory, false},
-    {"vgpus", gn_tenant_set_vgpus, false},   {"uid", gn_tenant_add_uid, true},
-    {"gid", gn_tenant_add_gid, true},        {"token-file", NULL, false},
-    {"socket", gn_tenant_set_socket, false}, {"owner", gn_tenant_add_owner, true},
-    {"mode", gn_tenant_add_mode, true},      {"device", gn_tenant_add_device, true},
+    {"weight", gn_tenant_set_weight, false},   {"cap", gn_tenant_set_cap, false},
+    {"floor", gn_tenant_set_floor, false},     {"memory", gn_tenant_set_memory, false},
+    {"vgpus", gn_tenant_set_vgpus, false},     {"uid", gn_tenant_add_uid, true},
+    {"gid", gn_tenant_add_gid, true},          {"token-file", NULL, false},
+    {"socket", gn_tenant_set_socket, false},   {"owner", gn_tenant_add_owner, true},
+    {"mode", gn_tenant_add_mode, true},        {"device", gn_tenant_add_device, true},
+    {"reserve", gn_tenant_set_reserve, false},
 };
 
 static int set_tenant(struct parser *p, const char *key, const char *value)
@@ -406,14 +407,18 @@ static int set_tenant(struct parser *p, const char *key, const char *value)
             t->cap_line = p->ini.line;
         if (tenant_keys[i].set == gn_tenant_set_floor)
             t->floor_line = p->ini.line;
+        if (tenant_keys[i].set == gn_tenant_set_memory)
+            t->memory_line = p->ini.line;
+        if (tenant_keys[i].set == gn_tenant_set_reserve)
+            t->reserve_line = p->ini.line;
         if (!tenant_keys[i].set)
             return set_token_file(p, t, value);
         return tenant_keys[i].set(&t->rules, value, &inner) ? pass_on(p, &inner) : 0;
     }
     return complain(
         p,
-        "the keys of [tenant NAME] are weight, cap, floor, memory, vgpus, uid, gid, token-file, "
-        "socket, owner, mode and device",
+        "the keys of [tenant NAME] are weight, cap, floor, memory, reserve, vgpus, uid, gid, "
+        "token-file, socket, owner, mode and device",
         "unknown key", key);
 }
 
@@ -433,12 +438,18 @@ static int set_key(struct gn_ini *ini, const char *key, const char *value)
     return complain(p, "put [gantryd] above it", "a key before any section:", key);
 }
 
+static int later(int a, int b)
+{
+    return a > b ? a : b;
+}
+
 static int check_tenants(struct parser *p)
 {
     for (int i = 0; i < p->config->n_tenants; i++) {
         const struct gn_config_tenant *t = &p->config->tenants[i];
         struct gn_error inner = {{0}, {0}};
-        p->ini.line = t->cap_line > t->floor_line ? t->cap_line : t->floor_line;
+        p->ini.line = gn_tenant_reserve_fits(&t->rules) ? later(t->cap_line, t->floor_line)
+                                                        : later(t->memory_line, t->reserve_line);
         if (gn_tenant_rules_check(&t->rules, &inner))
             return pass_on(p, &inner);
     }

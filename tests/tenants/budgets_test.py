@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Budgets of devices, which bound the leases of all tenants together: refusals, what frees, migrations between devices.
+"""Budgets of devices, which bound the leases of all tenants together, and reserves in them: refusals, what frees, migrations between
+devices.
 
     budgets_test.py BUILD [unittest arguments]
 """
@@ -17,8 +18,8 @@ import tenants_test  # noqa: E402
 from tenants_test import FAILED, MIB, TenantTest, wait_until  # noqa: E402
 
 
-class Budget(TenantTest):
-    """One device with a budget: tenants without limits share it."""
+class BudgetTest(TenantTest):
+    """One device with a budget."""
 
     @classmethod
     def daemon_args(cls):
@@ -33,6 +34,10 @@ class Budget(TenantTest):
 
     def device(self):
         return self.ctl("devices")["devices"][0]
+
+
+class Budget(BudgetTest):
+    """Tenants without limits share it."""
 
     def test_programs_and_operators_see_the_budget(self):
         p = self.program("default")
@@ -52,7 +57,7 @@ class Budget(TenantTest):
         self.assertEqual(p.do("buffer", 1), FAILED)
         self.assertEqual(q.do("buffer", 1), FAILED)
         log = self.gantry.log()
-        self.assertIn("64 MiB of 64 are leased; end or move another program there, or raise memory", log)
+        self.assertIn("64 MiB of 64 are leased and 0 reserved for other tenants; end or move another program there, or raise memory", log)
         self.assertEqual(p.do("touch", held), "same")
         self.assertEqual(p.do("free", held), "freed")
         q.make("buffer", 48 * MIB)
@@ -70,6 +75,48 @@ class Budget(TenantTest):
         os.close(end)
         self.assertTrue(wait_until(lambda: self.device()["leased_bytes"] == 0, 60))
         q.make("buffer", 64 * MIB)
+
+
+class Reserve(BudgetTest):
+    """Reserves in one device's budget."""
+
+    def test_an_allocation_that_needs_it_is_refused(self):
+        self.tenant("--reserve", "24M")
+        q = self.program("default")
+        held = q.make("buffer", 30 * MIB)
+        self.assertEqual(q.do("buffer", 20 * MIB), FAILED)
+        self.assertIn("24 reserved for other tenants", self.gantry.log())
+        q.make("buffer", 10 * MIB)
+        self.assertEqual(q.do("buffer", 1), FAILED)
+        p = self.program()
+        p.make("buffer", 24 * MIB)
+        self.assertEqual(p.do("buffer", 1), FAILED)
+        self.assertEqual(q.do("free", held), "freed")
+        p.make("buffer", 30 * MIB)  # beyond its reserve, as any tenant
+        self.assertEqual(self.device()["leased_bytes"], 64 * MIB)
+
+    def test_a_live_change(self):
+        self.tenant()
+        q = self.program("default")
+        held = q.make("buffer", 50 * MIB)
+        self.ctl("tenant", "set", self.name, "--reserve", "24M")
+        p = self.program()
+        self.assertEqual(p.do("buffer", 20 * MIB), FAILED)  # what others use stays theirs
+        self.assertEqual(q.do("buffer", 1), FAILED)
+        self.assertEqual(q.do("free", held), "freed")  # and goes back at once
+        self.assertTrue(wait_until(lambda: self.vgpu(q)["leased_bytes"] <= 40 * MIB, 60))
+        q.make("buffer", 40 * MIB)
+        self.assertEqual(q.do("buffer", 1), FAILED)
+        self.ctl("tenant", "set", self.name, "--reserve", "none")
+        q.make("buffer", 24 * MIB)
+        self.assertEqual(p.do("buffer", 1), FAILED)
+
+    def test_more_than_the_budget(self):
+        self.tenant("--reserve", "60M")
+        self.assertIn("together exceed the memory of the device",
+                      self.ctl("tenant", "set", "default", "--reserve", "5M", status=1)["error"]["why"])
+        self.assertEqual(self.seen()["reserve_bytes"], 60 * MIB)
+        self.assertNotIn("reserve_bytes", self.seen("default"))
 
 
 class Budgets(TenantTest):
@@ -131,7 +178,6 @@ class Budgets(TenantTest):
 
 if __name__ == "__main__":
     if not os.path.exists("/etc/OpenCL/vendors/pocl.icd"):
-        print("SKIP: PoCL is not installed")
         sys.exit(77)
     tenants_test.BUILD = os.path.abspath(sys.argv.pop(1))
     unittest.main(verbosity=2)

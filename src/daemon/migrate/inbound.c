@@ -183,7 +183,7 @@ static int judge_memory(const struct gn_daemon *d, const struct gn_tenant *t,
     const uint64_t need = about->need_bytes, promised = promised_bytes(d, t, 0, 0),
                    promised_there = promised_bytes(d, NULL, there->platform, there->devices),
                    of_tenant = gn_memory_tenant_room(t),
-                   there_left = gn_memory_device_room(d, there->platform, there->devices);
+                   there_left = gn_memory_device_room(d, t, there->platform, there->devices);
     if (need > of_tenant || promised > of_tenant - need)
         return gn_fail(
             err, ENOMEM, "raise the tenant's limit there, or wait until its other vGPUs need less",

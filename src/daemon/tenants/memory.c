@@ -40,25 +40,28 @@ static void log_full_devices(struct gn_vgpu_record *v)
 {
     const struct gn_platform_record *p = &v->daemon->machine.platforms[v->platform];
     const struct gn_device_record *first = &p->devices[v->order[0]];
-    uint64_t leased = 0, limit = 0;
+    uint64_t leased = 0, limit = 0, reserved = 0;
     char of[GN_LINK_NAME_BYTES + 32];
     for (uint32_t i = 0; i < v->lease.n_parts; i++) {
         leased += v->lease.parts[i].device->leased_bytes;
         limit += v->lease.parts[i].device->limit_bytes;
+        reserved += gn_lease_reserved(v->lease.parts[i].device, &v->tenant->memory);
     }
     if (v->lease.n_parts == 1)
         snprintf(of, sizeof of, "the device \"%s\"", first->facts.name);
     else
         snprintf(of, sizeof of, "its %u devices together", v->lease.n_parts);
-    gn_quota_log(v->quota, GN_LOG_WARN,
-                 "vgpu=%08x: no more device memory for \"%s\" (%d), which has %llu MiB: of %s "
-                 "%llu MiB of %llu are leased; end or move another program there%s",
-                 v->id, v->program, (int)v->program_pid,
-                 (unsigned long long)v->lease.leased_bytes >> 20, of,
-                 (unsigned long long)leased >> 20, (unsigned long long)limit >> 20,
-                 v->lease.n_parts == 1 && first->memory.is_budget
-                     ? ", or raise memory in the device's [device] section"
-                     : "");
+    gn_quota_log(
+        v->quota, GN_LOG_WARN,
+        "vgpu=%08x: no more device memory for \"%s\" (%d), which has %llu MiB: of %s "
+        "%llu MiB of %llu are leased and %llu reserved for other tenants; end or move another "
+        "program there%s",
+        v->id, v->program, (int)v->program_pid, (unsigned long long)v->lease.leased_bytes >> 20, of,
+        (unsigned long long)leased >> 20, (unsigned long long)limit >> 20,
+        (unsigned long long)reserved >> 20,
+        v->lease.n_parts == 1 && first->memory.is_budget
+            ? ", or raise memory in the device's [device] section"
+            : "");
 }
 
 /* Counts every refusal, but logs only the first of a vGPU for each reason: a program may retry
@@ -194,7 +197,8 @@ uint64_t gn_memory_tenant_room(const struct gn_tenant *t)
     return room_of(t->memory.limit_bytes, t->memory.leased_bytes, unused);
 }
 
-uint64_t gn_memory_device_room(const struct gn_daemon *d, uint32_t platform, uint64_t devices)
+uint64_t gn_memory_device_room(const struct gn_daemon *d, const struct gn_tenant *t,
+                               uint32_t platform, uint64_t devices)
 {
     const struct gn_platform_record *p = &d->machine.platforms[platform];
     uint64_t limit = 0, leased = 0, unused = 0;
@@ -204,7 +208,8 @@ uint64_t gn_memory_device_room(const struct gn_daemon *d, uint32_t platform, uin
         if (!p->devices[i].memory.limit_bytes)
             return UINT64_MAX;
         limit += p->devices[i].memory.limit_bytes;
-        leased += p->devices[i].memory.leased_bytes;
+        leased += p->devices[i].memory.leased_bytes +
+                  gn_lease_reserved(&p->devices[i].memory, &t->memory);
     }
     gn_list_for_each(v, (struct gn_list *)(uintptr_t)&d->vgpus, struct gn_vgpu_record, link)
     {
@@ -228,7 +233,8 @@ int gn_memory_judge_migration(const struct gn_vgpu_record *from, const struct gn
     const uint64_t used = gn_memory_used(from), shared = to->lease.lender ? home_bytes(from) : 0,
                    copied = used - least(used, shared);
     const uint64_t of_tenant = gn_memory_tenant_room(from->tenant),
-                   on_devices = gn_memory_device_room(from->daemon, to->platform, to->devices),
+                   on_devices =
+                       gn_memory_device_room(from->daemon, to->tenant, to->platform, to->devices),
                    room = least(of_tenant, on_devices);
     if (copied <= room)
         return 0;

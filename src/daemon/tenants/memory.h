@@ -21,10 +21,12 @@ int gn_memory_frame(struct gn_vgpu_record *v, const struct gn_frame *f);
 void gn_memory_lend(struct gn_vgpu_record *from, struct gn_vgpu_record *to);
 /* The part of its lease that a worker uses, as it counts. */
 uint64_t gn_memory_used(const struct gn_vgpu_record *v);
-/* What further leases could get: the free memory, and leases that workers do not use, as they
- * count. UINT64_MAX: there is no limit. `devices`: a mask of the platform's, taken together. */
+/* What further leases of the tenant could get: the free memory, less others' reserves, and leases
+ * that workers do not use, as they count. UINT64_MAX: there is no limit. `devices`: a mask of the
+ * platform's, taken together. */
 uint64_t gn_memory_tenant_room(const struct gn_tenant *t);
-uint64_t gn_memory_device_room(const struct gn_daemon *d, uint32_t platform, uint64_t devices);
+uint64_t gn_memory_device_room(const struct gn_daemon *d, const struct gn_tenant *t,
+                               uint32_t platform, uint64_t devices);
 /* The same `from` and `to`, after gn_memory_lend(). -ENOMEM and a reason: `to` cannot get memory
  * for all contents that it will not share. */
 int gn_memory_judge_migration(const struct gn_vgpu_record *from, const struct gn_vgpu_record *to,
