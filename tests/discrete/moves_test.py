@@ -43,6 +43,7 @@ class OnDiscrete(BusyCase):
                 self.assertEqual(moved["stop_read_bytes"], PAGE * pages["stop"], moved)
             self.assertTrue(wait_until(lambda: "the device hashes pages: a work-group a page" in daemon.log(), TIMEOUT_S), daemon.log())
             self.assertEqual(self.end(program)[0], "right")
+            self.assertTrue(wait_until(lambda: not daemon.vgpus(), TIMEOUT_S))
 
     def test_all_that_writes(self):
         for options in ("", "async,late=5ms,retain"):
