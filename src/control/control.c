@@ -244,6 +244,8 @@ static void add_tenant(void *arg, const struct gn_control_tenant *t)
     json_object_set_new(o, "leased_bytes", number(t->leased_bytes));
     if (t->memory_limit_bytes)
         json_object_set_new(o, "memory_limit_bytes", number(t->memory_limit_bytes));
+    if (t->reserve_bytes)
+        json_object_set_new(o, "reserve_bytes", number(t->reserve_bytes));
     json_object_set_new(o, "uids",
                         t->any_uid ? gn_json_string("any") : numbers(t->n_uids, t->uids));
     json_object_set_new(o, "gids", numbers(t->n_gids, t->gids));

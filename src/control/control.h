@@ -81,14 +81,14 @@ struct gn_control_device {
     const char *present_as; /* the type that programs see */
     uint32_t compute_units;
     uint32_t clock_mhz;
-    uint64_t memory_bytes;
+    uint64_t memory_bytes; /* its budget, or the driver's figure */
     uint64_t max_allocation_bytes;
     uint64_t local_memory_bytes;
     uint64_t slice_ns; /* the length of a turn while others wait */
     const char *version;
     const char *driver_version;
     uint32_t n_vgpus;      /* vGPUs of all tenants that may use it now */
-    uint64_t leased_bytes; /* leased to them */
+    uint64_t leased_bytes; /* on it, to vGPUs of all tenants */
     /*
      * "use": totals of all vGPUs that gantryd has had. "others": the same for the vGPUs that the
      * viewer may not see; left out if it may see all.
@@ -139,6 +139,7 @@ struct gn_control_tenant {
     uint64_t n_refused_leases;
     uint64_t memory_bytes, leased_bytes; /* sums over all its vGPUs */
     uint64_t memory_limit_bytes;         /* 0: no limit, left out */
+    uint64_t reserve_bytes;              /* on each of its devices; 0: none, left out */
     bool any_uid;                        /* "uids":"any" */
     bool token;                          /* the tenant has a token */
     const char *socket;                  /* path of the tenant's own socket; NULL: none, left out */
@@ -163,19 +164,19 @@ struct gn_control_tenant {
 /*
  * {"version":1,"request":"tenant-add"|"tenant-set"|"tenant-rm","name":NAME, ...}, with (except for
  * tenant-rm) any of "weight", "cap" and "floor" (0 to 1; 0: none), "memory_limit_bytes" (0: none),
- * "vgpu_limit" (0: none), "uids" (a list, empty for no user, or "any"), "gids", "token" ("": none),
- * "socket" (true or false), "owner" (a list of "kill", "checkpoint", "restore", "migrate", "mode"),
- * "modes", "devices". A list replaces the previous one; fields that are absent do not change. The
- * reply is "tenants", with the changed one.
+ * "reserve_bytes" (0: none), "vgpu_limit" (0: none), "uids" (a list, empty for no user, or "any"),
+ * "gids", "token" ("": none), "socket" (true or false), "owner" (a list of "kill", "checkpoint",
+ * "restore", "migrate", "mode"), "modes", "devices". A list replaces the previous one; fields that
+ * are absent do not change. The reply is "tenants", with the changed one.
  */
 struct gn_control_change {
     enum gn_control_what { GN_CONTROL_ADD = 1, GN_CONTROL_SET, GN_CONTROL_REMOVE } what;
     const char *name;
-    bool has_weight, has_cap, has_floor, has_memory, has_vgpus, has_uids, has_gids, has_token,
-        has_socket, has_owner, has_modes, has_devices;
+    bool has_weight, has_cap, has_floor, has_memory, has_reserve, has_vgpus, has_uids, has_gids,
+        has_token, has_socket, has_owner, has_modes, has_devices;
     uint32_t weight;
     uint32_t cap, floor; /* in millionths */
-    uint64_t memory_limit_bytes;
+    uint64_t memory_limit_bytes, reserve_bytes;
     uint32_t vgpus;
     bool any_uid, socket;
     uint32_t n_uids, n_gids, n_modes, n_devices;

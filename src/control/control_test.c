@@ -93,6 +93,7 @@ static void tenants(void *ctx, void (*each)(void *arg, const struct gn_control_t
                                    .memory_bytes = 1,
                                    .leased_bytes = 2,
                                    .memory_limit_bytes = 3,
+                                   .reserve_bytes = 4,
                                    .token = true,
                                    .socket = "/run/s",
                                    .n_owner = 2,
@@ -338,7 +339,8 @@ static void bad_requests_get_an_error(void **state)
 #define BLUE                                                                                       \
     "{\"name\":\"blue\",\"weight\":3,\"cap\":0.25,\"floor\":0.1,\"vgpus\":2,"                      \
     "\"memory_bytes\":1,\"leased_bytes\":2,"                                                       \
-    "\"memory_limit_bytes\":3,\"uids\":[5,4294967294],\"gids\":[7],\"token\":true,"                \
+    "\"memory_limit_bytes\":3,\"reserve_bytes\":4,"                                                \
+    "\"uids\":[5,4294967294],\"gids\":[7],\"token\":true,"                                         \
     "\"socket\":\"/run/s\",\"owner\":[\"kill\",\"mode\"],"                                         \
     "\"modes\":[\"remote\"],\"devices\":[\"Card:0\"]}"
 
@@ -361,6 +363,8 @@ static void a_change_is_made_and_understood(void **state)
                                   .has_cap = true,
                                   .has_floor = true,
                                   .has_memory = true,
+                                  .has_reserve = true,
+                                  .reserve_bytes = 1ull << 33,
                                   .has_uids = true,
                                   .has_gids = true,
                                   .has_token = true,
@@ -392,6 +396,7 @@ static void a_change_is_made_and_understood(void **state)
     assert_true(changed.has_cap && changed.cap == 1000000 && changed.has_floor &&
                 changed.floor == 333333);
     assert_true(changed.has_memory && changed.memory_limit_bytes == 1ull << 40);
+    assert_true(changed.has_reserve && changed.reserve_bytes == 1ull << 33);
     assert_true(changed.n_uids == 2 && changed.uids[1] == 4294967294u && !changed.any_uid);
     assert_true(changed.n_gids == 1 && changed.gids[0] == 0);
     assert_true(changed.n_token == 16 && changed.n_modes == 1 && changed.n_devices == 1);
@@ -404,8 +409,8 @@ static void a_change_is_made_and_understood(void **state)
     free(ask(request));
     assert_true(changed.what == GN_CONTROL_SET && changed.has_uids && changed.any_uid &&
                 !changed.has_weight && !changed.has_cap && !changed.has_floor &&
-                !changed.has_memory && !changed.has_gids && !changed.has_token &&
-                !changed.has_modes && !changed.has_devices);
+                !changed.has_memory && !changed.has_reserve && !changed.has_gids &&
+                !changed.has_token && !changed.has_modes && !changed.has_devices);
     free(request);
     reply = ask("{\"version\":1,\"request\":\"tenant-rm\",\"name\":\"gone\"}");
     assert_string_equal(reply, "{\"version\":1,\"tenants\":[]}");
@@ -441,6 +446,8 @@ static void changes_that_are_none_change_nothing(void **state)
         ",\"name\":\"blue\",\"floor\":null",
         ",\"name\":\"blue\",\"memory_limit_bytes\":-1",
         ",\"name\":\"blue\",\"memory_limit_bytes\":99999999999999999999",
+        ",\"name\":\"blue\",\"reserve_bytes\":-1",
+        ",\"name\":\"blue\",\"reserve_bytes\":null",
         ",\"name\":\"blue\",\"uids\":\"all\"",
         ",\"name\":\"blue\",\"uids\":[\"root\"]",
         ",\"name\":\"blue\",\"uids\":[4294967295]",

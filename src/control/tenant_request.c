@@ -93,6 +93,11 @@ static int take_field(const char *key, const json_t *value, struct gn_control_ch
         c->memory_limit_bytes = (uint64_t)n;
         return json_is_integer(value) && n >= 0 ? 0 : wrong(err, key, "a number of bytes");
     }
+    if (strcmp(key, "reserve_bytes") == 0) {
+        c->has_reserve = true;
+        c->reserve_bytes = (uint64_t)n;
+        return json_is_integer(value) && n >= 0 ? 0 : wrong(err, key, "a number of bytes");
+    }
     if (strcmp(key, "vgpu_limit") == 0) {
         c->has_vgpus = true;
         c->vgpus = (uint32_t)n;
@@ -187,6 +192,8 @@ char *gn_control_change_request(const struct gn_control_change *c)
     if (c->has_memory)
         json_object_set_new(o, "memory_limit_bytes",
                             json_integer((json_int_t)c->memory_limit_bytes));
+    if (c->has_reserve)
+        json_object_set_new(o, "reserve_bytes", json_integer((json_int_t)c->reserve_bytes));
     if (c->has_vgpus)
         json_object_set_new(o, "vgpu_limit", json_integer(c->vgpus));
     if (c->has_uids)
@@ -205,8 +212,9 @@ char *gn_control_change_request(const struct gn_control_change *c)
         json_object_set_new(o, "devices", texts(c->n_devices, c->devices));
     /* A value that is not UTF-8 was not set, and nothing was set without memory. */
     if (json_object_size(o) == 3u + c->has_weight + c->has_cap + c->has_floor + c->has_memory +
-                                   c->has_vgpus + c->has_uids + c->has_gids + c->has_token +
-                                   c->has_socket + c->has_owner + c->has_modes + c->has_devices)
+                                   c->has_reserve + c->has_vgpus + c->has_uids + c->has_gids +
+                                   c->has_token + c->has_socket + c->has_owner + c->has_modes +
+                                   c->has_devices)
         return gn_json_text(o, 0);
     json_decref(o);
     return NULL;

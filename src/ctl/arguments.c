@@ -147,6 +147,18 @@ static int set_limit(struct gn_ctl_args *args, const char *value, struct gn_erro
     return rc;
 }
 
+/* "none" and 0: no reserve. */
+static int set_reserve(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    args->has_reserve = true;
+    args->reserve_bytes = 0;
+    const int rc = strcmp(value, "none") ? gn_size_parse(value, &args->reserve_bytes, err) : 0;
+    if (rc == 0 && args->reserve_bytes > INT64_MAX)
+        return gn_fail(err, EINVAL, "write a size that the device has",
+                       "\"%.100s\" is more than any device has", value);
+    return rc;
+}
+
 static int set_vgpus(struct gn_ctl_args *args, const char *value, struct gn_error *err)
 {
     const size_t n = strlen(value);
@@ -448,6 +460,7 @@ static const struct option {
     {"floor", GN_OPTION_TENANT, true, set_floor},
     {"memory", GN_OPTION_RUN, true, set_memory},
     {"memory", GN_OPTION_TENANT, true, set_limit},
+    {"reserve", GN_OPTION_TENANT, true, set_reserve},
     {"vgpus", GN_OPTION_TENANT, true, set_vgpus},
     {"mode", GN_OPTION_RUN, true, set_mode},
     {"mode", GN_OPTION_TENANT, true, add_mode},

@@ -47,7 +47,8 @@ struct gn_ctl_args {
     uint64_t memory_bytes;
     const char *mode;
     const char *token_file;
-    bool no_memory_limit;
+    bool no_memory_limit, has_reserve;
+    uint64_t reserve_bytes;
     bool has_vgpus;
     uint32_t vgpus; /* 0: no limit */
     bool has_cap, has_floor;
@@ -93,8 +94,9 @@ struct gn_ctl_command {
 enum {
     GN_OPTION_CONNECT = 1u << 0,
     GN_OPTION_JSON = 1u << 1,
-    GN_OPTION_RUN = 1u << 2,    /* tenant, token-file, weight, memory, mode */
-    GN_OPTION_TENANT = 1u << 3, /* weight, cap, floor, memory, uid, gid, token-file, mode, device */
+    GN_OPTION_RUN = 1u << 2, /* tenant, token-file, weight, memory, mode */
+    GN_OPTION_TENANT =
+        1u << 3, /* weight, cap, floor, memory, reserve, uid, gid, token-file, mode, device */
     GN_OPTION_ANYWHERE = 1u << 4, /* options may stand between words; at most GN_CTL_WORDS words */
     GN_OPTION_SIM = 1u << 5,      /* the options of struct gn_ctl_sim_args */
     GN_OPTION_TOP = 1u << 6,      /* once, delay, sort */

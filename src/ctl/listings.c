@@ -115,8 +115,9 @@ static void add_vgpu(struct gn_table *t, const json_t *v)
 }
 
 static const struct gn_table_column device_columns[] = {
-    {"NUMBER", false}, {"DEVICE", false}, {"TYPE", false}, {"UNITS", true},     {"CLOCK", true},
-    {"MEMORY", true},  {"BUFFER", true},  {"VGPUS", true}, {"PLATFORM", false}, {"DRIVER", false},
+    {"NUMBER", false}, {"DEVICE", false},   {"TYPE", false},   {"UNITS", true},
+    {"CLOCK", true},   {"MEMORY", true},    {"BUFFER", true},  {"LEASED", true},
+    {"VGPUS", true},   {"PLATFORM", false}, {"DRIVER", false},
 };
 
 static void add_device(struct gn_table *t, const json_t *d)
@@ -135,6 +136,7 @@ static void add_device(struct gn_table *t, const json_t *d)
     gn_table_add(t, number_of(d, "clock_mhz") ? clock : NULL);
     gn_table_add_size(t, number_of(d, "memory_bytes"));
     gn_table_add_size(t, number_of(d, "max_allocation_bytes"));
+    gn_table_add_size(t, number_of(d, "leased_bytes"));
     gn_table_add_number(t, number_of(d, "vgpus"));
     gn_table_add(t, text_of(d, "platform"));
     gn_table_add(t, text_of(d, "driver_version"));
@@ -183,9 +185,9 @@ static void add_vgpus(struct gn_table *t, const json_t *o)
 }
 
 static const struct gn_table_column tenant_columns[] = {
-    {"TENANT", false}, {"WEIGHT", true}, {"CAP", true},      {"FLOOR", true},
-    {"VGPUS", true},   {"MEMORY", true}, {"LEASED", true},   {"LIMIT", true},
-    {"WHO", false},    {"MODES", false}, {"DEVICES", false},
+    {"TENANT", false}, {"WEIGHT", true}, {"CAP", true},    {"FLOOR", true},
+    {"VGPUS", true},   {"MEMORY", true}, {"LEASED", true}, {"LIMIT", true},
+    {"RESERVE", true}, {"WHO", false},   {"MODES", false}, {"DEVICES", false},
 };
 
 static void add_tenant(struct gn_table *t, const json_t *o)
@@ -200,6 +202,7 @@ static void add_tenant(struct gn_table *t, const json_t *o)
     gn_table_add_size(t, number_of(o, "memory_bytes"));
     gn_table_add_size(t, number_of(o, "leased_bytes"));
     add_optional(t, o, "memory_limit_bytes", gn_table_add_size);
+    add_optional(t, o, "reserve_bytes", gn_table_add_size);
     if (json_is_string(uids))
         snprintf(who, sizeof who, "any");
     append_list(who, sizeof who, uids, "uid:");

@@ -95,6 +95,8 @@ static int make_change(const struct gn_ctl_args *args, struct gn_control_change 
     c->floor = args->floor;
     c->has_memory = args->memory_bytes || args->no_memory_limit;
     c->memory_limit_bytes = args->memory_bytes;
+    c->has_reserve = args->has_reserve;
+    c->reserve_bytes = args->reserve_bytes;
     c->has_vgpus = args->has_vgpus;
     c->vgpus = args->vgpus;
     c->has_uids = args->uids.n > 0;
@@ -122,9 +124,9 @@ static int make_change(const struct gn_ctl_args *args, struct gn_control_change 
 
 static bool says_something(const struct gn_control_change *c)
 {
-    return c->has_weight || c->has_cap || c->has_floor || c->has_memory || c->has_vgpus ||
-           c->has_uids || c->has_gids || c->has_token || c->has_socket || c->has_owner ||
-           c->has_modes || c->has_devices;
+    return c->has_weight || c->has_cap || c->has_floor || c->has_memory || c->has_reserve ||
+           c->has_vgpus || c->has_uids || c->has_gids || c->has_token || c->has_socket ||
+           c->has_owner || c->has_modes || c->has_devices;
 }
 
 static int usage(const struct gn_ctl_args *args, const struct gn_error *err)

@@ -14,6 +14,7 @@
 
 #include "base/checked.h"
 #include "base/ini.h"
+#include "base/size.h"
 #include "sched/policy.h"
 
 enum section { NO_SECTION, SECTION_GANTRYD, SECTION_DEVICE, SECTION_TENANT };
@@ -345,14 +346,22 @@ static int set_device(struct parser *p, const char *key, const char *value)
 {
     struct gn_selector *s = &p->config->settings[p->config->n_settings - 1];
     struct gn_error inner = {{0}, {0}};
-    const bool slice = strcmp(key, "slice") == 0;
-    if (!slice && strcmp(key, "present-as") != 0)
-        return complain(p, "the keys of [device NAME] are present-as and slice", "unknown key",
-                        key);
-    if (slice ? s->slice_ns != 0 : s->present_as != 0)
+    const bool slice = strcmp(key, "slice") == 0, memory = strcmp(key, "memory") == 0;
+    if (!slice && !memory && strcmp(key, "present-as") != 0)
+        return complain(p, "the keys of [device NAME] are present-as, slice and memory",
+                        "unknown key", key);
+    if (slice ? s->slice_ns != 0 : memory ? s->memory_bytes != 0 : s->present_as != 0)
         return complain(p, "keep one of them", "given twice:", key);
     if (slice)
         return parse_slice(value, &s->slice_ns, &inner) ? pass_on(p, &inner) : 0;
+    if (memory) {
+        if (gn_size_parse(value, &s->memory_bytes, &inner))
+            return pass_on(p, &inner);
+        return s->memory_bytes
+                   ? 0
+                   : complain(p, "give a size, or leave the key out for all of the device's memory",
+                              "a device cannot have memory =", value);
+    }
     s->present_as = gn_kind_parse(value);
     if (!s->present_as)
         return complain(p, "write gpu, cpu or accelerator", "a device cannot be presented as",
@@ -375,12 +384,13 @@ static const struct {
                struct gn_error *); /* NULL: the token file */
     bool repeated;
 } tenant_keys[] = {
-    {"weight", gn_tenant_set_weight, false}, {"cap", gn_tenant_set_cap, false},
-    {"floor", gn_tenant_set_floor, false},   {"memory", gn_tenant_set_memory, false},
-    {"vgpus", gn_tenant_set_vgpus, false},   {"uid", gn_tenant_add_uid, true},
-    {"gid", gn_tenant_add_gid, true},        {"token-file", NULL, false},
-    {"socket", gn_tenant_set_socket, false}, {"owner", gn_tenant_add_owner, true},
-    {"mode", gn_tenant_add_mode, true},      {"device", gn_tenant_add_device, true},
+    {"weight", gn_tenant_set_weight, false},   {"cap", gn_tenant_set_cap, false},
+    {"floor", gn_tenant_set_floor, false},     {"memory", gn_tenant_set_memory, false},
+    {"vgpus", gn_tenant_set_vgpus, false},     {"uid", gn_tenant_add_uid, true},
+    {"gid", gn_tenant_add_gid, true},          {"token-file", NULL, false},
+    {"socket", gn_tenant_set_socket, false},   {"owner", gn_tenant_add_owner, true},
+    {"mode", gn_tenant_add_mode, true},        {"device", gn_tenant_add_device, true},
+    {"reserve", gn_tenant_set_reserve, false},
 };
 
 static int set_tenant(struct parser *p, const char *key, const char *value)
@@ -397,14 +407,18 @@ static int set_tenant(struct parser *p, const char *key, const char *value)
             t->cap_line = p->ini.line;
         if (tenant_keys[i].set == gn_tenant_set_floor)
             t->floor_line = p->ini.line;
+        if (tenant_keys[i].set == gn_tenant_set_memory)
+            t->memory_line = p->ini.line;
+        if (tenant_keys[i].set == gn_tenant_set_reserve)
+            t->reserve_line = p->ini.line;
         if (!tenant_keys[i].set)
             return set_token_file(p, t, value);
         return tenant_keys[i].set(&t->rules, value, &inner) ? pass_on(p, &inner) : 0;
     }
     return complain(
         p,
-        "the keys of [tenant NAME] are weight, cap, floor, memory, vgpus, uid, gid, token-file, "
-        "socket, owner, mode and device",
+        "the keys of [tenant NAME] are weight, cap, floor, memory, reserve, vgpus, uid, gid, "
+        "token-file, socket, owner, mode and device",
         "unknown key", key);
 }
 
@@ -424,12 +438,18 @@ static int set_key(struct gn_ini *ini, const char *key, const char *value)
     return complain(p, "put [gantryd] above it", "a key before any section:", key);
 }
 
+static int later(int a, int b)
+{
+    return a > b ? a : b;
+}
+
 static int check_tenants(struct parser *p)
 {
     for (int i = 0; i < p->config->n_tenants; i++) {
         const struct gn_config_tenant *t = &p->config->tenants[i];
         struct gn_error inner = {{0}, {0}};
-        p->ini.line = t->cap_line > t->floor_line ? t->cap_line : t->floor_line;
+        p->ini.line = gn_tenant_reserve_fits(&t->rules) ? later(t->cap_line, t->floor_line)
+                                                        : later(t->memory_line, t->reserve_line);
         if (gn_tenant_rules_check(&t->rules, &inner))
             return pass_on(p, &inner);
     }

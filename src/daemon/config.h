@@ -17,8 +17,8 @@ struct gn_config_tenant {
     struct gn_tenant_rules rules;
     char token_file[256]; /* "": none; read by gn_config_read() only */
     int token_line;
-    int cap_line, floor_line; /* 0: not set */
-    unsigned keys;            /* keys already seen, to find those given twice */
+    int cap_line, floor_line, memory_line, reserve_line; /* 0: not set */
+    unsigned keys; /* keys already seen, to find those given twice */
 };
 
 /* gantryd's settings, from the configuration file and the command line. */

@@ -35,6 +35,7 @@ static void a_configuration_is_read(void **state)
                            "[ device Card:0 ]\n"
                            "present-as = accelerator\n"
                            "slice = 30\n"
+                           "memory = 64M\n"
                            "[gantryd]\n"
                            "device = Third",
                            &c, &err),
@@ -53,6 +54,7 @@ static void a_configuration_is_read(void **state)
     assert_int_equal(c.settings[0].index, 0);
     assert_int_equal(c.settings[0].present_as, GN_DEVICE_ACCELERATOR);
     assert_int_equal(c.settings[0].slice_ns, 30000000);
+    assert_int_equal(c.settings[0].memory_bytes, 64 << 20);
     assert_int_equal(c.slice_ns, 0);
     assert_int_equal(parse("", &c, &err), 0);
 }
@@ -106,7 +108,14 @@ static void mistakes_name_their_line(void **state)
         {"[gantryd]\nstart-limit = 0\n", "test.conf:2: ", "the limit of a start cannot be"},
         {"[gantryd]\nbreach-pause = 0.5\n", "test.conf:2: ", "the pause after breaches cannot be"},
         {"[gantryd]\nkernel-limit = never\n", "test.conf:2: ", "the limit of a kernel cannot be"},
+        {"[device a]\nmemory = 0\n", "test.conf:2: ", "a device cannot have memory ="},
+        {"[device a]\nmemory = much\n", "test.conf:2: ", "\"much\" is not a size"},
+        {"[device a]\nmemory = 1M\nmemory = 2M\n", "test.conf:3: ", "given twice"},
+        {"[device a]\nmemroy = 1M\n", "test.conf:2: ", "unknown key \"memroy\""},
         {"[tenant a]\nmemory = 0\n", "test.conf:2: ", "leaves nothing"},
+        {"[tenant a]\nreserve = 1X\n", "test.conf:2: ", "\"1X\" is not a size"},
+        {"[tenant a]\nreserve = 2M\nmemory = 1M\n[tenant b]\nweight = 1\n",
+         "test.conf:3: ", "is above its memory limit, 1048576"},
         {"[tenant a]\nmemory = 1X\n", "test.conf:2: ", "\"1X\" is not a size"},
         {"[tenant a]\nmemory = 99999999999999T\n", "test.conf:2: ", "too large"},
         {"[tenant a]\nmemory = 1\nmemory = 2\n", "test.conf:3: ", "given twice"},

@@ -127,18 +127,14 @@ static void list_vgpus(void *ctx, void (*each)(void *arg, const struct gn_contro
 }
 
 /* Counts vGPUs, of all tenants, that may use any of these devices. */
-static uint32_t count_vgpus(const struct gn_viewer *w, uint32_t platform, uint64_t devices,
-                            uint64_t *ret_leased)
+static uint32_t count_vgpus(const struct gn_viewer *w, uint32_t platform, uint64_t devices)
 {
     uint32_t n = 0;
-    *ret_leased = 0;
     gn_list_for_each(v, &w->d->vgpus, struct gn_vgpu_record, link)
     {
         if (gn_record_is_listed(v) && v->platform == platform && v->process.fd >= 0 &&
-            (v->devices & devices)) {
+            (v->devices & devices))
             n++;
-            *ret_leased += v->lease.leased_bytes;
-        }
     }
     return n;
 }
@@ -170,6 +166,12 @@ static void add_use(const struct gn_viewer *w, const struct gn_device_record *of
     }
 }
 
+static uint64_t largest_allocation(const struct gn_device_record *r)
+{
+    const uint64_t limit = r->memory.limit_bytes, largest = r->facts.max_allocation_bytes;
+    return limit && limit < largest ? limit : largest;
+}
+
 static void list_devices(void *ctx, void (*each)(void *arg, const struct gn_control_device *),
                          void *arg)
 {
@@ -198,14 +200,15 @@ static void list_devices(void *ctx, void (*each)(void *arg, const struct gn_cont
                     gn_kind_name(p->devices[j].shown_as ? p->devices[j].shown_as : f->kind),
                 .compute_units = f->compute_units,
                 .clock_mhz = f->clock_mhz,
-                .memory_bytes = f->memory_bytes,
-                .max_allocation_bytes = f->max_allocation_bytes,
+                .memory_bytes = p->devices[j].memory.limit_bytes,
+                .leased_bytes = p->devices[j].memory.leased_bytes,
+                .max_allocation_bytes = largest_allocation(&p->devices[j]),
                 .local_memory_bytes = f->local_memory_bytes,
                 .slice_ns = p->devices[j].slice_ns,
                 .version = f->version,
                 .driver_version = f->driver_version,
             };
-            out.n_vgpus = count_vgpus(w, i, UINT64_C(1) << j, &out.leased_bytes);
+            out.n_vgpus = count_vgpus(w, i, UINT64_C(1) << j);
             add_use(w, &p->devices[j], &out);
             each(arg, &out);
         }
@@ -231,8 +234,7 @@ static void tell_status(void *ctx, struct gn_control_status *ret)
     ret->n_platforms = d->machine.n_platforms;
     for (uint32_t i = 0; i < d->machine.n_platforms; i++) {
         ret->n_devices += d->machine.platforms[i].n_devices;
-        uint64_t leased;
-        ret->n_vgpus += count_vgpus(w, i, UINT64_MAX, &leased);
+        ret->n_vgpus += count_vgpus(w, i, UINT64_MAX);
     }
 }
 
@@ -271,6 +273,7 @@ static void tell_tenant(const struct gn_viewer *w, const struct gn_tenant *t,
                                     .floor = r->floor,
                                     .leased_bytes = t->memory.leased_bytes,
                                     .memory_limit_bytes = r->memory_limit_bytes,
+                                    .reserve_bytes = r->reserve_bytes,
                                     .vgpu_limit = r->vgpus,
                                     .n_refused_vgpus = t->n_refused_vgpus,
                                     .n_refused_leases = t->n_refused_leases,

@@ -186,6 +186,8 @@ static bool apply_selector(struct gn_machine *m, const struct gn_selector *s, bo
                 r->shown_as = s->present_as;
             if (s->slice_ns)
                 r->slice_ns = s->slice_ns;
+            if (s->memory_bytes)
+                r->memory.limit_bytes = s->memory_bytes;
             if (!settings_only)
                 selected[p * GN_WORKER_MAX_DEVICES + d] = true;
         }
@@ -208,6 +210,25 @@ static void drop_unselected(struct gn_machine *m, const bool *selected)
             m->platforms[n++] = *r;
     }
     m->n_platforms = n;
+}
+
+/* Opens the account of each device. The records move no more. */
+static int open_accounts(struct gn_machine *m, struct gn_error *err)
+{
+    for (uint32_t p = 0; p < m->n_platforms; p++)
+        for (uint32_t d = 0; d < m->platforms[p].n_devices; d++) {
+            struct gn_device_record *r = &m->platforms[p].devices[d];
+            if (r->facts.memory_bytes && r->memory.limit_bytes > r->facts.memory_bytes)
+                return gn_fail(err, EINVAL, "lower memory in its [device] section, or leave it out",
+                               "the device \"%s\" has %llu bytes of memory, and memory = %llu is "
+                               "more than that",
+                               r->facts.name, (unsigned long long)r->facts.memory_bytes,
+                               (unsigned long long)r->memory.limit_bytes);
+            const uint64_t budget = r->memory.limit_bytes;
+            gn_lease_device_init(&r->memory, budget ? budget : r->facts.memory_bytes);
+            r->memory.is_budget = budget && budget != r->facts.memory_bytes;
+        }
+    return 0;
 }
 
 static int select_devices(struct gn_machine *m, const struct gn_config *config,
@@ -234,6 +255,8 @@ static int select_devices(struct gn_machine *m, const struct gn_config *config,
                     config->slice_ns ? config->slice_ns : SLICE_NS;
     if (rc == 0 && config->n_devices)
         drop_unselected(m, selected);
+    if (rc == 0)
+        rc = open_accounts(m, err);
     free(selected);
     return rc;
 }

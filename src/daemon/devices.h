@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "daemon/config.h"
+#include "daemon/tenants/leases.h"
 #include "link/worker_wire.h"
 
 /* Totals of a device over all vGPUs. */
@@ -13,13 +14,16 @@ struct gn_device_use {
     uint64_t device_ns, used_ns, waited_ns, n_grants; /* as in struct gn_share_figures */
 };
 
-/* A device that a probe found and the configuration selected. Set once at start; only `past`
- * changes afterwards. */
+/* A device that a probe found and the configuration selected. Set once at start; only `past` and
+ * the leases change afterwards. */
 struct gn_device_record {
     struct gn_device_use past; /* of vGPUs that have left the device */
     struct gn_probe_device facts;
     uint32_t shown_as; /* GN_DEVICE_*; 0: its own type */
     uint64_t slice_ns; /* the slice: the longest turn while others wait */
+    /* The leases of all tenants. Its limit is the configured budget, or the driver's figure for the
+     * device's memory (0: the driver gives none). */
+    struct gn_lease_device memory;
 };
 
 struct gn_platform_record {

@@ -243,18 +243,25 @@ static void stop_scheduler(struct gn_daemon *d)
     d->scheduler = NULL;
 }
 
-/* Checks floors in the order of the file, so that the error names the line of the first one that
- * exceeds a device. */
-static int check_floors(const struct gn_daemon *d, const struct gn_config *config,
-                        struct gn_error *err)
+/* Checks floors and reserves in the order of the file, so that the error names the line of the
+ * first one that exceeds a device. */
+static int check_sums(struct gn_daemon *d, const struct gn_config *config, struct gn_error *err)
 {
     for (int i = 0; i < config->n_tenants; i++) {
         const struct gn_config_tenant *c = &config->tenants[i];
-        const struct gn_tenant *t = gn_tenants_find(&d->tenants, c->rules.name);
+        struct gn_tenant *t = gn_tenants_find(&d->tenants, c->rules.name);
         struct gn_error inner = {{0}, {0}};
-        if (gn_tenants_floors_check(&d->tenants, t, true, &t->rules, &d->machine, &inner))
-            return gn_fail(err, EBADMSG, inner.fix, "%.100s:%d: %.300s", config->path,
-                           c->floor_line, inner.what);
+        int line = c->floor_line;
+        int rc = gn_tenants_floors_check(&d->tenants, t, true, &t->rules, &d->machine, &inner);
+        if (rc == 0) {
+            line = c->reserve_line;
+            rc = gn_tenants_reserves_check(&d->tenants, t, true, &t->rules, &d->machine, &inner);
+        }
+        if (rc == 0)
+            rc = gn_tenant_reserve(t, &t->rules, &d->machine, &inner);
+        if (rc)
+            return gn_fail(err, EBADMSG, inner.fix, "%.100s:%d: %.300s", config->path, line,
+                           inner.what);
     }
     return 0;
 }
@@ -273,7 +280,7 @@ static int make_tenants(struct gn_daemon *d, const struct gn_config *config, str
         explicit_bzero(rules, (size_t)config->n_tenants * sizeof *rules);
     free(rules);
     if (rc == 0)
-        rc = check_floors(d, config, err);
+        rc = check_sums(d, config, err);
     if (rc == 0)
         rc = gn_sockets_set_access(&d->sockets, gn_tenants_admit_others(&d->tenants), err);
     return rc;

@@ -115,8 +115,17 @@ class Refusals(unittest.TestCase):
                      self.file("h", apart + "[tenant red]\ncap = 1\nfloor = 40%\n"))
         self.refused(1, "at most 0.3 is left; lower the floor", *at, "--config",
                      self.file("h", apart + "[tenant red]\nfloor = 40%\n"))
+        budget = "[device One]\nmemory = 1M\n[tenant blue]\nreserve = 1M\ndevice = One\n"
+        self.refused(1, "i:7: the reserve of the tenant \"red\", 1024 bytes, and the reserves of "
+                     "others together exceed the memory of the device \"Fake Device One\", "
+                     "1048576; at most 0 bytes are left; lower the reserve, or others'",
+                     *at, "--config",
+                     self.file("i", budget + "[tenant red]\nreserve = 1K\n"))
         self.refused(1, "no device's name contains \"Voodoo\"", *at, "--config",
                      self.file("e", "[device Voodoo]\npresent-as = gpu\n"))
+        self.refused(1, "bytes of memory, and memory = 1125899906842624 is more than that; lower "
+                     "memory in its [device] section", *at, "--config",
+                     self.file("i", "[device One]\nmemory = 1024T\n"))
 
     def test_no_driver_and_no_device(self):
         at = ["--socket", self.socket]

@@ -29,6 +29,7 @@ struct gn_counters {
     _Atomic uint64_t save_round_bytes; /* contents that this round has finished, sent or not */
     _Atomic uint64_t save_bytes;       /* contents in total */
     _Atomic uint64_t save_sent_bytes;  /* bytes of the stream sent */
+    _Atomic uint64_t home_bytes;       /* the part of memory_bytes that is in the data area */
 };
 _Static_assert(sizeof(struct gn_counters) <= GN_COUNTERS_BYTES, "counters");
 

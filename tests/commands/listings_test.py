@@ -135,7 +135,7 @@ class Listings(CommandTest):
 
     def test_devices_as_a_table(self):
         lines = self.table("devices")
-        self.assertEqual(lines[0].split(), ["NUMBER", "DEVICE", "TYPE", "UNITS", "CLOCK", "MEMORY", "BUFFER", "VGPUS", "PLATFORM", "DRIVER"])
+        self.assertEqual(lines[0].split(), ["NUMBER", "DEVICE", "TYPE", "UNITS", "CLOCK", "MEMORY", "BUFFER", "LEASED", "VGPUS", "PLATFORM", "DRIVER"])
         self.assertEqual(len(lines), 3)
         for line, d in zip(lines[1:], self.ask("devices")["devices"]):
             self.assertTrue(line.startswith("%-6d  %s  " % (d["index"], d["name"])), line)

@@ -49,6 +49,7 @@ class Tenants(CommandTest):
         self.assertEqual(self.listed()["blue"], all_)
         # One at a time: nothing else changes.
         for args, key, value in ((["--weight", "8"], "weight", 8), (["--memory", "1K"], "memory_limit_bytes", 1024),
+                                 (["--reserve", "1K"], "reserve_bytes", 1024), (["--reserve=512"], "reserve_bytes", 512),
                                  (["--vgpus", "3"], "vgpu_limit", 3), (["--vgpus=1000000"], "vgpu_limit", 1000000),
                                  (["--cap", "0.5"], "cap", 0.5), (["--floor", "50%"], "floor", 0.5), (["--cap", "1"], "cap", 1),
                                  (["--uid", "5"], "uids", [5]), (["--uid", "any"], "uids", "any"), (["--uid", "none"], "uids", []),
@@ -62,6 +63,9 @@ class Tenants(CommandTest):
             all_ = changed
         del all_["vgpu_limit"]
         self.assertEqual(self.tenant("set", "--vgpus", "none", "blue")["tenants"], [all_])
+        del all_["reserve_bytes"]
+        self.assertEqual(self.tenant("set", "--reserve", "none", "blue")["tenants"], [all_])
+        self.assertEqual(self.tenant("set", "--reserve", "0", "blue")["tenants"], [all_])
         del all_["memory_limit_bytes"]
         self.assertEqual(self.tenant("set", "--memory", "none", "blue")["tenants"], [all_])
         del all_["cap"]
@@ -77,12 +81,12 @@ class Tenants(CommandTest):
         self.assertNotIn("red", self.listed())
 
     def test_a_table(self):
-        self.add("blue", "--memory", "1536M", "--cap", "0.75", "--floor=12.5%", "--uid", "0", "--gid", "5", "--device", "One")
+        self.add("blue", "--memory", "1536M", "--reserve", "4K", "--cap", "0.75", "--floor=12.5%", "--uid", "0", "--gid", "5", "--device", "One")
         p = self.prefix.run("tenant", "ls", address=self.address)
         lines = p.stdout.splitlines()
-        self.assertEqual(lines[0].split(), ["TENANT", "WEIGHT", "CAP", "FLOOR", "VGPUS", "MEMORY", "LEASED", "LIMIT", "WHO", "MODES", "DEVICES"])
-        self.assertEqual(lines[1].split(), ["default", "100", "-", "-", "0", "0", "0", "-", *self.admitted(), "remote", "any"])
-        self.assertEqual(lines[2].split(), ["blue", "100", "75%", "12.5%", "0", "0", "0", "1.5G", "uid:0,gid:5", "remote", "One"])
+        self.assertEqual(lines[0].split(), ["TENANT", "WEIGHT", "CAP", "FLOOR", "VGPUS", "MEMORY", "LEASED", "LIMIT", "RESERVE", "WHO", "MODES", "DEVICES"])
+        self.assertEqual(lines[1].split(), ["default", "100", "-", "-", "0", "0", "0", "-", "-", *self.admitted(), "remote", "any"])
+        self.assertEqual(lines[2].split(), ["blue", "100", "75%", "12.5%", "0", "0", "0", "1.5G", "4K", "uid:0,gid:5", "remote", "One"])
 
     def test_a_change_that_is_wrong_in_part_changes_nothing(self):
         before = self.add("blue", "--weight", "7")
@@ -114,6 +118,22 @@ class Tenants(CommandTest):
         self.assertIn("Fake Device Two", self.tenant("set", "green", "--device", "any", status=1)["error"]["why"])
         self.tenant("set", "blue", "--floor", "none")
         self.tenant("set", "green", "--floor", "0.6", "--device", "any")
+
+    def test_reserves_that_cannot_be(self):
+        memory = json.loads(self.prefix.run("devices", "--json", address=self.address).stdout)["devices"][0]["memory_bytes"]
+        blue = self.add("blue", "--reserve", str(memory - 4096))
+        self.add("green", "--reserve", "4096", "--memory", "8K")
+        for name, args, says, fix in (("green", ["--reserve", "4097"], "together exceed the memory of the device", "at most 4096 bytes are left"),
+                                      ("blue", ["--memory", "1K"], "is above its memory limit, 1024", "lower the reserve, or raise"),
+                                      ("green", ["--reserve", "1T"], "is above its memory limit, 8192", "lower the reserve, or raise")):
+            error = self.tenant("set", name, "--weight", "8", *args, status=1)["error"]
+            self.assertIn(says, error["why"])
+            self.assertIn(fix, error["fix"])
+        self.assertEqual(self.listed()["blue"], blue)
+        self.assertIn("together exceed", self.tenant("add", "red", "--reserve", "1", status=1)["error"]["why"])
+        self.assertNotIn("red", self.listed())
+        self.tenant("set", "blue", "--reserve", "none")
+        self.add("red", "--reserve", "1K")
 
     def test_names(self):
         self.add("blue")

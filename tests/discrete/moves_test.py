@@ -43,6 +43,7 @@ class OnDiscrete(BusyCase):
                 self.assertEqual(moved["stop_read_bytes"], PAGE * pages["stop"], moved)
             self.assertTrue(wait_until(lambda: "the device hashes pages: a work-group a page" in daemon.log(), TIMEOUT_S), daemon.log())
             self.assertEqual(self.end(program)[0], "right")
+            self.assertTrue(wait_until(lambda: not daemon.vgpus(), TIMEOUT_S))
 
     def test_all_that_writes(self):
         for options in ("", "async,late=5ms,retain"):
@@ -68,18 +69,32 @@ class OnDiscrete(BusyCase):
         self.assertIsNone(program.ends_well())
 
     def test_a_device_without_room_refuses_the_move(self):
-        # The program has 18 MiB, and a move needs as much again.
-        for options in ("capacity=20M", "capacity=20M,lazy"):
+        # The program has more than half of the device, and a move needs as much again: nothing begins.
+        daemon = self.start_daemon("capacity=20M")
+        program = self.start(daemon, "few")
+        vgpu = daemon.vgpus()[0]
+        status, said = gantry(daemon, "migrate", vgpu["id"], "local")
+        self.assertEqual(status, 1, said)
+        self.assertIn("more than the device has left", said["error"]["why"])
+        self.assertEqual(daemon.vgpus()[0]["worker_pid"], vgpu["worker_pid"])
+        self.assertEqual(self.end(program)[0], "right")
+        self.assertEqual(self.device.counts()["refusals"], 0)
+
+    def test_a_device_that_is_full_of_others_memory_refuses_the_move(self):
+        # Each program has 13 MiB, which this gantryd knows of its own alone. The driver refuses what a move needs.
+        for options in ("capacity=36M", "capacity=36M,lazy"):
             for how in ((), ("--stop-and-copy",), ("--rounds", "2")):
                 with self.subTest(options=options, how=how):
                     daemon = self.start_daemon(options)
-                    program = self.start(daemon, "few")
+                    other = self.daemon("b", env=self.device.env())
+                    program, second = self.start(daemon, "few"), self.start(other, "few")
                     vgpu = daemon.vgpus()[0]
                     status, said = gantry(daemon, "migrate", vgpu["id"], "local", *how)
                     self.assertEqual(status, 1, said)
                     self.assertIn("goes on where it was", said["error"]["why"])
                     self.assertEqual(daemon.vgpus()[0]["worker_pid"], vgpu["worker_pid"])
                     self.assertEqual(self.end(program)[0], "right")
+                    self.assertEqual(self.end(second)[0], "right")
                     self.assertGreaterEqual(self.device.counts()["refusals"], 1)
                 self.doCleanups()
                 self.setUp()

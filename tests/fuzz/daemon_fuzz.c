@@ -109,6 +109,7 @@ static void set_up(void)
     strcpy(d.machine.platforms[0].name, "a platform");
     d.machine.platforms[0].n_devices = 1;
     strcpy(d.machine.platforms[0].devices[0].facts.name, "a device");
+    gn_lease_device_init(&d.machine.platforms[0].devices[0].memory, 2 << 20);
     d.grace.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     FUZZ_CHECK(gn_loop_add(&d.loop, &d.grace, EPOLLIN, gn_vgpus_grace) == 0);
     d.lease_timer.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);

@@ -228,6 +228,9 @@ static void feed(struct world *w, enum gn_transaction_input input)
         return;
     }
     const bool was_over = gn_transaction_is_over(w->state);
+    /* Else the next migration finds the source busy. */
+    if (w->state == GN_TX_DEST_FAILED && input == GN_TX_ON_DEST_DIED && c->next != w->state)
+        violate("the failure is reported before the source has noticed it");
     if (was_over && c->next != w->state)
         violate("what is over changes");
     w->state = c->next;

@@ -246,6 +246,15 @@ class Daemons(BetweenTwo, MovesCase):
         self.assertEqual([v["id"] for v in b.vgpus()], [vgpu])
         os.close(ring)
 
+    def test_a_device_with_too_small_a_budget_is_refused_before_anything_stops(self):
+        budget = os.path.join(self.work, "budget.conf")
+        with open(budget, "w", encoding="ascii") as f:
+            f.write("[device pthread]\nmemory = 1M\n")
+        a, b = self.daemon("a"), self.daemon("b", args=["--config", budget])
+        program = self.program(a)
+        self.assertEqual(program.at(), STEPS[0])
+        self.refused(a, "its devices have 1 left there and 0 of these promised", "migrate", a.vgpus()[0]["id"], b.address)
+
     def test_it_is_refused_before_anything_stops(self):
         a, b = self.daemon("a"), self.daemon("b")
         b.ctl("tenant", "set", "default", "--memory", "1M")

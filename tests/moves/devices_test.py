@@ -162,7 +162,7 @@ class Devices(MovesCase):
                     program.on()
                 self.assertIsNone(program.ends_well())
                 # move() takes the first vGPU, which is the next program's once this one is no longer listed.
-                self.assertTrue(wait_until(lambda: not a.vgpus(), TIMEOUT_S))
+                self.assertTrue(wait_until(lambda: not a.vgpus() and not b.vgpus(), TIMEOUT_S))
         needing = self.start(Needing, a)
         self.assertEqual(needing.at(), "ready")
         self.move(a, (b.address,))

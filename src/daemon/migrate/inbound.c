@@ -5,6 +5,7 @@
  * the table of transaction.c. gantryd's thread; it never waits.
  */
 #include "daemon/tenants/admission.h"
+#include "daemon/tenants/memory.h"
 #include "daemon/vgpu/device_choice.h"
 #include "daemon/migrate/inbound.h"
 
@@ -158,49 +159,44 @@ static int find_platform(const struct gn_daemon *d, const struct gn_tenant *t,
                    "there is no platform \"%.100s\" for it", about->platform);
 }
 
-/* Memory that is announced and not loaded yet: of this tenant, or (NULL) of all on this platform.
- */
+/* Memory that is announced and not loaded yet: of this tenant, or (NULL) of all that come to any of
+ * these devices of the platform. */
 static uint64_t promised_bytes(const struct gn_daemon *d, const struct gn_tenant *t,
-                               uint32_t platform)
+                               uint32_t platform, uint64_t devices)
 {
     uint64_t n = 0;
     gn_list_for_each(m, (struct gn_list *)(uintptr_t)&d->migrations, struct gn_migration, link)
     {
         const struct gn_inbound *a = of(m);
         const uint64_t has = m->to ? m->to->lease.leased_bytes : 0;
-        if (a && (!t || !strcmp(a->tenant, t->rules.name)) && (t || a->platform == platform) &&
-            a->need_bytes > has)
+        if (a && (!t || !strcmp(a->tenant, t->rules.name)) &&
+            (t || (a->platform == platform && (a->devices & devices))) && a->need_bytes > has)
             n += a->need_bytes - has;
     }
     return n;
 }
 
-static int judge_memory(const struct gn_daemon *d, const struct gn_tenant *t, uint32_t platform,
-                        const struct gn_control_about *about, struct gn_error *err)
+static int judge_memory(const struct gn_daemon *d, const struct gn_tenant *t,
+                        const struct gn_inbound *there, const struct gn_control_about *about,
+                        struct gn_error *err)
 {
-    const uint64_t need = about->need_bytes, limit = t->memory.limit_bytes,
-                   promised = promised_bytes(d, t, 0);
-    uint64_t leased = 0, most = 0;
-    if (limit && (need > limit || t->memory.leased_bytes > limit - need ||
-                  promised > limit - need - t->memory.leased_bytes))
+    const uint64_t need = about->need_bytes, promised = promised_bytes(d, t, 0, 0),
+                   promised_there = promised_bytes(d, NULL, there->platform, there->devices),
+                   of_tenant = gn_memory_tenant_room(t),
+                   there_left = gn_memory_device_room(d, t, there->platform, there->devices);
+    if (need > of_tenant || promised > of_tenant - need)
         return gn_fail(
             err, ENOMEM, "raise the tenant's limit there, or wait until its other vGPUs need less",
-            "it needs %llu MiB of device memory, and the tenant \"%s\" has %llu of %llu in use or "
-            "promised there",
-            (unsigned long long)need >> 20, t->rules.name,
-            (unsigned long long)(t->memory.leased_bytes + promised) >> 20,
-            (unsigned long long)limit >> 20);
-    for (uint32_t i = 0; i < d->machine.platforms[platform].n_devices; i++)
-        most += d->machine.platforms[platform].devices[i].facts.memory_bytes;
-    gn_list_for_each(v, (struct gn_list *)(uintptr_t)&d->vgpus, struct gn_vgpu_record,
-                     link) if (v->platform == platform) leased += v->lease.leased_bytes;
-    leased += promised_bytes(d, NULL, platform);
-    if (need > most || leased > most - need)
-        return gn_fail(
-            err, ENOMEM, "try again when others need less",
-            "it needs %llu MiB of device memory, and %llu of %llu are in use or promised there",
-            (unsigned long long)need >> 20, (unsigned long long)leased >> 20,
-            (unsigned long long)most >> 20);
+            "it needs %llu MiB of device memory, and the tenant \"%s\" has %llu left there and "
+            "%llu of these promised",
+            (unsigned long long)need >> 20, t->rules.name, (unsigned long long)of_tenant >> 20,
+            (unsigned long long)promised >> 20);
+    if (need > there_left || promised_there > there_left - need)
+        return gn_fail(err, ENOMEM, "try again when others need less",
+                       "it needs %llu MiB of device memory, and its devices have %llu left there "
+                       "and %llu of these promised",
+                       (unsigned long long)need >> 20, (unsigned long long)there_left >> 20,
+                       (unsigned long long)promised_there >> 20);
     return 0;
 }
 
@@ -249,7 +245,7 @@ int gn_inbound_announce(struct gn_conn *c, const struct gn_control_about *about,
     if (!rc)
         rc = find_platform(d, t, about, &there, err);
     if (!rc)
-        rc = judge_memory(d, t, there.platform, about, err);
+        rc = judge_memory(d, t, &there, about, err);
     if (!rc)
         rc = c->transport->get_stream(c, &fd, err);
     struct gn_inbound *a = rc ? NULL : malloc(sizeof *a);

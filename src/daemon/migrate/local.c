@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "control/control.h"
 #include "daemon/vgpu/device_choice.h"
+#include "daemon/tenants/memory.h"
 #include "daemon/vgpu/record_session.h"
 #include "daemon/vgpu/worker.h"
 
@@ -137,6 +138,10 @@ int gn_migrate_local(struct gn_conn *c, struct gn_vgpu_record *v, enum gn_migrat
     if (!m)
         return -ENOMEM;
     int rc = wish->device ? gn_vgpus_choose_device(v, wish->device, m->to, err) : 0;
+    if (!rc) {
+        gn_memory_lend(v, m->to);
+        rc = gn_memory_judge_migration(v, m->to, err);
+    }
     if (!rc && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, stream) < 0)
         rc = gn_fail(err, EMFILE, NULL, "out of memory or descriptors");
     if (rc) {

@@ -345,6 +345,11 @@ static bool on_death(struct gn_record_owner *o, struct gn_vgpu_record *v)
             gn_fail(&err, EPIPE, "see gantryd's log",
                     "the new worker ended before it had taken over");
         (void)gn_migration_input(m, GN_TX_ON_DEST_DIED, &err);
+        if (!gn_transaction_is_over(m->tx.state)) { /* the source's message is still to come */
+            m->to = NULL;
+            v->owned_by = &late_owner;
+            gn_vgpus_leave(v);
+        }
         return true;
     }
     const bool has_all = gn_transaction_has_all(&m->tx);

@@ -19,6 +19,7 @@
 #include "control/control.h"
 #include "daemon/vgpu/device_choice.h"
 #include "daemon/migrate/migration.h"
+#include "daemon/tenants/memory.h"
 #include "daemon/vgpu/create.h"
 #include "daemon/vgpu/lifecycle.h"
 #include "daemon/vgpu/record_session.h"
@@ -247,7 +248,7 @@ void gn_outbound_describe(const struct gn_vgpu_record *v, struct gn_control_abou
                                      .api = p->api,
                                      .platform = p->name,
                                      .weight = v->weight,
-                                     .need_bytes = v->lease.leased_bytes,
+                                     .need_bytes = gn_memory_used(v),
                                      .limit_bytes = v->lease.limit_bytes};
     v->session_ops->describe(v, ret);
     for (uint32_t k = 0; k < gn_vgpus_n_devices(v); k++) {

@@ -98,7 +98,8 @@ const struct gn_transaction_row gn_transaction_rows[] = {
     /* Deaths. A source that has written everything is not needed any more. */
     {SAVES, EARLY, I(SOURCE_DIED), GN_TX_ABORTED, ABORT, 0},
     {MOVES | STOPS, S(SAVED) | S(NOTIFIED), I(SOURCE_DIED), GN_TX_SAME, 0, 0},
-    {TWO, EARLY, I(DEST_DIED), GN_TX_ABORTED, ABORT, 0},
+    {TWO, EARLY & ~S(DEST_FAILED), I(DEST_DIED), GN_TX_ABORTED, ABORT, 0},
+    {HERE, S(DEST_FAILED), I(DEST_DIED), GN_TX_SAME, 0, 0},
     {HERE, S(SAVED), I(DEST_DIED), GN_TX_ABORTED, RESUME, 0},
     {K(RESTORE), S(SAVED), I(DEST_DIED), GN_TX_ABORTED, ABORT, 0},
     {ASKED, EARLY | S(SAVED) | S(NOTIFIED) | S(STOPPED), I(PROGRAM_GONE), GN_TX_ENDED, GONE, 0},

@@ -279,6 +279,15 @@ static void holder_limit_is_the_lower(void **state)
     assert_int_equal(gn_holder_limit(&w.h), 70);
     gn_account_set_limit(&a, 0, 1);
     assert_int_equal(gn_holder_limit(&w.h), 90);
+    struct gn_lease_device d[2];
+    gn_lease_device_init(&d[0], 50);
+    gn_lease_device_init(&d[1], 50);
+    gn_holder_add_device(&w.h, &d[0]);
+    assert_int_equal(gn_holder_limit(&w.h), 90); /* programs see the driver's own figure */
+    d[0].is_budget = true;
+    assert_int_equal(gn_holder_limit(&w.h), 50);
+    gn_holder_add_device(&w.h, &d[1]);
+    assert_int_equal(gn_holder_limit(&w.h), 90);
 }
 
 static void invalid_worker_messages_are_refused(void **state)
@@ -300,15 +309,313 @@ static void invalid_worker_messages_are_refused(void **state)
     assert_int_equal(a.leased_bytes, 100);
 }
 
+/* ---- devices */
+
+static void devices_bound_leases_of_all_tenants(void **state)
+{
+    struct gn_lease_account a, other;
+    struct gn_lease_device d;
+    struct worker w[2], stranger;
+    gn_lease_device_init(&d, 80 * MIB);
+    start(&a, 0, w, 2);
+    start(&other, 500 * MIB, &stranger, 1);
+    gn_holder_add_device(&w[0].h, &d);
+    gn_holder_add_device(&stranger.h, &d); /* w[1] is on another device */
+    ask(&w[0], 8 * MIB, 40 * MIB, 1);
+    assert_int_equal(w[0].granted, 17 * MIB); /* slack: an eighth of the 72 that are left */
+    assert_int_equal(d.leased_bytes, 17 * MIB);
+    ask(&w[1], 200 * MIB, 200 * MIB, 1);
+    assert_int_equal(w[1].granted, 200 * MIB);
+    assert_int_equal(d.leased_bytes, 17 * MIB);
+    ask(&stranger, 81 * MIB, 81 * MIB, 1); /* more than the device: refused without a recall */
+    assert_int_equal(stranger.n_answers, 1);
+    assert_int_equal(stranger.granted, 0);
+    assert_int_equal(stranger.h.refusal, GN_LEASE_DEVICE_FULL);
+    assert_int_equal(w[0].n_recalls, 0);
+    ask(&stranger, 63 * MIB, 63 * MIB, 1);
+    assert_int_equal(stranger.granted, 63 * MIB);
+    assert_int_equal(d.leased_bytes, 80 * MIB);
+    assert_int_equal(other.leased_bytes, 63 * MIB);
+    gn_holder_gone(&stranger.h, 1);
+    gn_holder_gone(&w[0].h, 1);
+    assert_int_equal(d.leased_bytes, 0);
+    assert_true(gn_list_empty(&d.parts));
+}
+
+static void other_tenants_slack_on_a_device_is_recalled_before_a_refusal(void **state)
+{
+    struct gn_lease_account a, other;
+    struct gn_lease_device d;
+    struct worker w[2], stranger;
+    gn_lease_device_init(&d, 100);
+    start(&a, 0, w, 2);
+    start(&other, 0, &stranger, 1);
+    gn_holder_add_device(&w[0].h, &d);
+    gn_holder_add_device(&w[1].h, &d);
+    gn_holder_add_device(&stranger.h, &d);
+    ask(&w[0], 60, 60, 1);
+    ask(&stranger, 50, 50, 1);
+    assert_int_equal(stranger.n_answers, 0);
+    assert_int_equal(w[0].n_recalls, 1);
+    assert_int_equal(w[1].n_recalls, 0); /* has nothing */
+    assert_int_equal(gn_account_settle(&other, 1), 1 + GN_LEASE_RECALL_NS);
+    assert_int_equal(gn_holder_returned(&w[0].h, 20, true, 2), 0); /* answers the other tenant's */
+    assert_int_equal(stranger.granted, 50);
+    assert_int_equal(d.leased_bytes, 90);
+    ask(&stranger, 30, 30, 3);
+    assert_int_equal(w[0].n_recalls, 2);
+    assert_int_equal(gn_holder_returned(&w[0].h, 0, true, 3), 0);
+    assert_int_equal(stranger.n_answers, 2);
+    assert_int_equal(stranger.granted, 0);
+    assert_int_equal(stranger.h.refusal, GN_LEASE_DEVICE_FULL);
+    /* A holder that does not answer delays the refusal for a bounded time. */
+    ask(&stranger, 30, 30, 4);
+    assert_int_equal(gn_account_settle(&other, 4), 4 + GN_LEASE_RECALL_NS);
+    assert_int_equal(gn_account_settle(&other, 4 + GN_LEASE_RECALL_NS), 0);
+    assert_int_equal(stranger.n_answers, 3);
+    assert_int_equal(stranger.granted, 0);
+    /* Its death frees what it had, and answers another tenant's ask. */
+    gn_holder_ending(&w[0].h);
+    ask(&stranger, 50, 50, 5 + GN_LEASE_RECALL_NS);
+    assert_int_equal(stranger.n_answers, 3);
+    gn_holder_gone(&w[0].h, 6 + GN_LEASE_RECALL_NS);
+    assert_int_equal(stranger.granted, 50);
+    assert_int_equal(d.leased_bytes, 100);
+}
+
+static void full_tenant_and_full_device_are_told_apart(void **state)
+{
+    struct gn_lease_account a, other;
+    struct gn_lease_device d;
+    struct worker w[2], stranger;
+    gn_lease_device_init(&d, 100);
+    start(&a, 60, w, 2);
+    start(&other, 0, &stranger, 1);
+    gn_holder_add_device(&w[0].h, &d);
+    gn_holder_add_device(&w[1].h, &d);
+    gn_holder_add_device(&stranger.h, &d);
+    ask(&w[0], 40, 40, 1);
+    ask(&stranger, 50, 50, 1);
+    /* Tenant and device have too little: each holder is recalled once. */
+    ask(&w[1], 30, 30, 2);
+    assert_int_equal(w[0].n_recalls, 1);
+    assert_int_equal(stranger.n_recalls, 1);
+    assert_int_equal(gn_holder_returned(&stranger.h, 0, true, 2), 0);
+    assert_int_equal(gn_holder_returned(&w[0].h, 0, true, 2), 0);
+    assert_int_equal(w[0].n_recalls, 1);
+    assert_int_equal(w[1].granted, 0);
+    assert_int_equal(w[1].h.refusal, GN_LEASE_TENANT_FULL);
+    w[1].h.limit_bytes = 5;
+    ask(&w[1], 6, 6, 3);
+    assert_int_equal(w[1].h.refusal, GN_LEASE_HOLDER_FULL);
+}
+
+static void lease_over_several_devices_is_booked_where_there_is_room(void **state)
+{
+    struct gn_lease_account a;
+    struct gn_lease_device d[2];
+    struct worker w[2];
+    start(&a, 0, w, 2);
+    for (int i = 0; i < 2; i++) {
+        gn_lease_device_init(&d[i], 100);
+        gn_holder_add_device(&w[0].h, &d[i]);
+    }
+    gn_holder_add_device(&w[1].h, &d[0]);
+    ask(&w[0], 130, 130, 1);
+    assert_int_equal(w[0].granted, 130);
+    assert_int_equal(d[0].leased_bytes, 100);
+    assert_int_equal(d[1].leased_bytes, 30);
+    ask(&w[1], 10, 10, 1);
+    assert_int_equal(w[0].n_recalls, 1);
+    assert_int_equal(gn_holder_returned(&w[0].h, 50, true, 1), 0);
+    assert_int_equal(d[1].leased_bytes, 0);
+    assert_int_equal(w[1].granted, 10);
+    assert_int_equal(d[0].leased_bytes, 90);
+    ask(&w[0], 111, 111, 2); /* 10 and 100 are left */
+    assert_int_equal(gn_holder_returned(&w[1].h, 0, true, 2), 0);
+    assert_int_equal(w[0].granted, 0);
+    ask(&w[0], 110, 110, 3);
+    assert_int_equal(w[0].granted, 110);
+}
+
+static void exchange_takes_the_bytes_to_the_other_device(void **state)
+{
+    struct gn_lease_account a;
+    struct gn_lease_device d[2];
+    struct worker w[2];
+    start(&a, 0, w, 2);
+    for (int i = 0; i < 2; i++) {
+        gn_lease_device_init(&d[i], 100);
+        gn_holder_add_device(&w[i].h, &d[i]);
+    }
+    ask(&w[0], 70, 70, 1);
+    ask(&w[1], 60, 60, 1);
+    gn_holder_exchange(&w[0].h, &w[1].h);
+    assert_int_equal(w[0].h.leased_bytes, 60);
+    assert_ptr_equal(w[0].h.parts[0].device, &d[1]);
+    assert_ptr_equal(gn_list_first(&d[1].parts, struct gn_lease_part, link)->holder, &w[0].h);
+    gn_holder_gone(&w[1].h, 2); /* the source's lease ends with it */
+    assert_int_equal(d[0].leased_bytes, 0);
+    assert_int_equal(d[1].leased_bytes, 60);
+    assert_int_equal(a.leased_bytes, 60);
+    assert_int_equal(gn_holder_returned(&w[0].h, 60, false, 2), 0);
+    assert_int_equal(d[1].leased_bytes, 0);
+}
+
+/* ---- loans */
+
+/* Source w[0] with 60 of a device's 100, destination w[1], and another holder w[2]. */
+static void start_loan(struct gn_lease_account *a, struct gn_lease_device *d, struct worker *w)
+{
+    start(a, 0, w, 3);
+    gn_lease_device_init(d, 100);
+    for (int i = 0; i < 3; i++)
+        gn_holder_add_device(&w[i].h, d);
+    ask(&w[0], 60, 60, 1);
+    gn_holder_lend(&w[0].h, &w[1].h);
+}
+
+static void shared_bytes_are_counted_once(void **state)
+{
+    struct gn_lease_account a;
+    struct gn_lease_device d;
+    struct worker w[3];
+    start_loan(&a, &d, w);
+    ask(&w[1], 41, 41, 1); /* nothing is shared yet */
+    assert_int_equal(gn_holder_returned(&w[0].h, 0, true, 1), 0);
+    assert_int_equal(w[1].granted, 0);
+    gn_holder_set_lendable(&w[1].h, 50);
+    ask(&w[1], 55, 90, 1);
+    assert_int_equal(w[1].granted, 59); /* slack: an eighth of the 35 that are left */
+    assert_int_equal(w[1].h.lent_bytes, 50);
+    assert_int_equal(d.leased_bytes, 69);
+    assert_int_equal(a.leased_bytes, 69);
+    gn_holder_set_lendable(&w[1].h, 500); /* never more than the source has */
+    ask(&w[1], 42, 42, 1);
+    assert_int_equal(w[1].n_answers, 2);
+    assert_int_equal(gn_holder_returned(&w[0].h, 0, true, 1), 0);
+    assert_int_equal(w[1].granted, 0);
+    ask(&w[1], 41, 41, 1);
+    assert_int_equal(w[1].granted, 41);
+    assert_int_equal(d.leased_bytes, 100);
+    assert_int_equal(w[1].h.lent_bytes, 60);
+}
+
+static void exchange_hands_shared_bytes_over(void **state)
+{
+    struct gn_lease_account a;
+    struct gn_lease_device d;
+    struct worker w[3];
+    start_loan(&a, &d, w);
+    gn_holder_set_lendable(&w[1].h, 50);
+    ask(&w[1], 58, 58, 1);
+    gn_holder_exchange(&w[0].h, &w[1].h); /* w[1] has the source's worker now */
+    assert_int_equal(w[0].h.leased_bytes, 58);
+    assert_int_equal(w[0].h.parts[0].leased_bytes, 58);
+    assert_int_equal(w[1].h.leased_bytes, 10);
+    assert_int_equal(d.leased_bytes, 68);
+    /* The source's worker still counts the passed bytes, and may return them. */
+    assert_int_equal(gn_holder_returned(&w[1].h, 61, false, 2), -EPROTO);
+    assert_int_equal(gn_holder_returned(&w[1].h, 60, false, 2), 0);
+    assert_int_equal(d.leased_bytes, 58);
+    assert_int_equal(gn_holder_returned(&w[1].h, 1, false, 2), -EPROTO);
+    gn_holder_gone(&w[1].h, 2);
+    assert_int_equal(d.leased_bytes, 58);
+    assert_int_equal(gn_holder_returned(&w[0].h, 58, false, 2), 0);
+    assert_int_equal(a.leased_bytes, 0);
+    assert_int_equal(d.leased_bytes, 0);
+}
+
+static void failed_destination_leaves_shared_bytes_with_the_source(void **state)
+{
+    struct gn_lease_account a;
+    struct gn_lease_device d;
+    struct worker w[3];
+    for (int ends_first = 0; ends_first < 2; ends_first++) {
+        start_loan(&a, &d, w);
+        gn_holder_set_lendable(&w[1].h, 60);
+        ask(&w[1], 65, 65, 1);
+        assert_int_equal(d.leased_bytes, 65);
+        if (ends_first) {
+            gn_holder_ending(&w[1].h);
+            assert_int_equal(d.leased_bytes, 65);
+            /* The next migration need not wait until it has ended. */
+            gn_holder_lend(&w[0].h, &w[2].h);
+            gn_holder_set_lendable(&w[2].h, 60);
+            ask(&w[2], 60, 60, 1);
+            assert_int_equal(w[2].granted, 60);
+            assert_int_equal(d.leased_bytes, 65);
+            assert_int_equal(gn_holder_returned(&w[1].h, 65, false, 1), 0);
+        }
+        gn_holder_gone(&w[1].h, 2);
+        assert_int_equal(w[0].h.leased_bytes, 60);
+        assert_int_equal(d.leased_bytes, 60);
+        assert_int_equal(a.leased_bytes, 60);
+    }
+}
+
+static void dead_source_leaves_shared_bytes_with_the_destination(void **state)
+{
+    struct gn_lease_account a;
+    struct gn_lease_device d;
+    struct worker w[3];
+    start_loan(&a, &d, w);
+    gn_holder_set_lendable(&w[1].h, 50);
+    ask(&w[1], 58, 58, 1);
+    gn_holder_gone(&w[0].h, 2);
+    assert_int_equal(w[1].h.leased_bytes, 58);
+    assert_int_equal(w[1].h.lent_bytes, 0);
+    assert_int_equal(d.leased_bytes, 58);
+    gn_holder_gone(&w[1].h, 2);
+    assert_int_equal(a.leased_bytes, 0);
+    assert_int_equal(d.leased_bytes, 0);
+}
+
+static void bytes_that_the_source_frees_stay_counted_while_they_are_lent(void **state)
+{
+    struct gn_lease_account a;
+    struct gn_lease_device d;
+    struct worker w[3];
+    start_loan(&a, &d, w);
+    gn_holder_set_lendable(&w[1].h, 50);
+    ask(&w[1], 50, 50, 1);
+    assert_int_equal(d.leased_bytes, 60);
+    assert_int_equal(gn_holder_returned(&w[0].h, 40, false, 2), 0);
+    assert_int_equal(w[1].h.lent_bytes, 20);
+    assert_int_equal(d.leased_bytes, 50); /* 20 of both, 30 of the destination */
+    ask(&w[2], 51, 51, 2);
+    assert_int_equal(w[2].n_answers, 0);
+    assert_int_equal(gn_holder_returned(&w[0].h, 0, true, 2), 0);
+    assert_int_equal(gn_holder_returned(&w[1].h, 1, true, 2), 0);
+    assert_int_equal(w[2].granted, 51);
+    assert_int_equal(d.leased_bytes, 100);
+}
+
+/* The i-th worker has the first device, the second, or both. */
+static void add_devices(struct gn_lease_holder *h, struct gn_lease_device *d, int i)
+{
+    if (i % 3 != 1)
+        gn_holder_add_device(h, &d[0]);
+    if (i % 3 != 0)
+        gn_holder_add_device(h, &d[1]);
+}
+
 /* Eight workers allocate, free, answer late or never, die and come back, while the limit changes.
- * No worker ever holds more than its account says, and the sum grows only within the limit. */
+ * No worker ever holds more than its account says, and the sums of account and devices grow only
+ * within their limits. */
 static void random_accounts_stay_within_limit(void **state)
 {
     enum { N = 8, STEPS = 200000 };
     struct gn_lease_account a;
+    struct gn_lease_device d[2];
     struct worker w[N];
-    uint64_t now = 1, limit = 1000, seed = 88172645463325252u, n_granted = 0, n_refused = 0;
+    uint64_t now = 1, limit = 1000, seed = 88172645463325252u, n_granted = 0, n_refused = 0,
+             n_loans = 0, n_lent = 0;
     start(&a, limit, w, N);
+    for (int i = 0; i < 2; i++)
+        gn_lease_device_init(&d[i], i ? 600 : 450);
+    for (int i = 0; i < N; i++)
+        add_devices(&w[i].h, d, i);
     for (int step = 0; step < STEPS; step++) {
         seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
         uint64_t r = seed >> 8, before = a.leased_bytes, n = r / 64 % 400;
@@ -350,9 +657,16 @@ static void random_accounts_stay_within_limit(void **state)
             break;
         case 6: /* dies and is replaced, or the limit changes */
             if (r / 512 % 8 == 0) {
+                struct worker *from = &w[(r % N + 3) % N];
                 gn_holder_gone(&it->h, now);
                 memset(it, 0, sizeof *it);
-                gn_holder_join(&it->h, &a, r & 1024 ? 300 : 0);
+                gn_holder_join(&it->h, &a, r & 8192 ? 300 : 0);
+                add_devices(&it->h, d, (int)(it - w));
+                if (from > it && r & 4096) { /* they have the same devices */
+                    gn_holder_lend(&from->h, &it->h);
+                    gn_holder_set_lendable(&it->h, from->used);
+                    n_loans++;
+                }
             } else if (r / 512 % 8 == 1) {
                 limit = 200 + r / 4096 % 1500;
                 gn_account_set_limit(&a, limit, now);
@@ -361,17 +675,29 @@ static void random_accounts_stay_within_limit(void **state)
         default:
             gn_account_settle(&a, now);
         }
-        uint64_t sum = 0;
+        uint64_t sum = 0, on_device[2] = {0};
         for (int i = 0; i < N; i++) {
-            assert_int_equal(w[i].leased, w[i].h.leased_bytes);
+            uint64_t in_parts = 0;
+            for (uint32_t k = 0; k < w[i].h.n_parts; k++) {
+                in_parts += w[i].h.parts[k].leased_bytes;
+                on_device[w[i].h.parts[k].device - d] += w[i].h.parts[k].leased_bytes;
+            }
+            assert_int_equal(in_parts, w[i].h.leased_bytes - w[i].h.lent_bytes);
+            assert_true(!w[i].h.lent_bytes || w[i].h.lent_bytes <= w[i].h.lender->leased_bytes);
+            assert_int_equal(w[i].leased, w[i].h.leased_bytes + w[i].h.passed_bytes);
+            n_lent += w[i].h.lent_bytes != 0;
             assert_true(w[i].used <= w[i].leased);
             assert_true(!w[i].h.limit_bytes || w[i].leased <= w[i].h.limit_bytes);
-            sum += w[i].leased;
+            sum += in_parts;
         }
         assert_int_equal(sum, a.leased_bytes);
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(d[i].leased_bytes, on_device[i]);
+            assert_true(on_device[i] <= d[i].limit_bytes);
+        }
         assert_true(a.leased_bytes <= limit || a.leased_bytes <= before);
     }
-    assert_true(n_granted > 1000 && n_refused > 100);
+    assert_true(n_granted > 1000 && n_refused > 100 && n_loans > 100 && n_lent > 1000);
     for (int i = 0; i < N; i++)
         gn_holder_gone(&w[i].h, now);
     assert_int_equal(a.leased_bytes, 0);
@@ -391,6 +717,16 @@ int main(void)
         cmocka_unit_test(a_lowered_limit_takes_slack_back_and_stops_grants),
         cmocka_unit_test(holder_limit_is_the_lower),
         cmocka_unit_test(invalid_worker_messages_are_refused),
+        cmocka_unit_test(devices_bound_leases_of_all_tenants),
+        cmocka_unit_test(other_tenants_slack_on_a_device_is_recalled_before_a_refusal),
+        cmocka_unit_test(full_tenant_and_full_device_are_told_apart),
+        cmocka_unit_test(lease_over_several_devices_is_booked_where_there_is_room),
+        cmocka_unit_test(exchange_takes_the_bytes_to_the_other_device),
+        cmocka_unit_test(shared_bytes_are_counted_once),
+        cmocka_unit_test(exchange_hands_shared_bytes_over),
+        cmocka_unit_test(failed_destination_leaves_shared_bytes_with_the_source),
+        cmocka_unit_test(dead_source_leaves_shared_bytes_with_the_destination),
+        cmocka_unit_test(bytes_that_the_source_frees_stay_counted_while_they_are_lent),
         cmocka_unit_test(random_accounts_stay_within_limit),
     };
     return cmocka_run_group_tests_name("leases", tests, NULL, NULL);

@@ -6,6 +6,8 @@
  * requests, on gantryd's thread. Never waits for a worker: a timer ends each wait.
  */
 #include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/timerfd.h>
@@ -14,11 +16,18 @@
 #include "base/clock.h"
 #include "daemon/daemon.h"
 #include "daemon/tenants/memory.h"
+#include "daemon/vgpu/record_session.h"
 #include "daemon/vgpu/worker.h"
+#include "shm/counters.h"
 
 static struct gn_vgpu_record *vgpu_of(struct gn_lease_holder *h)
 {
     return gn_container_of(h, struct gn_vgpu_record, lease);
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
 }
 
 static void apply_limits(struct gn_vgpu_record *v)
@@ -27,14 +36,47 @@ static void apply_limits(struct gn_vgpu_record *v)
         v->serving->follow_lease(v);
 }
 
-/* Counts every refusal, but logs only the first of a vGPU: a program may retry forever. */
+static void log_full_devices(struct gn_vgpu_record *v)
+{
+    const struct gn_platform_record *p = &v->daemon->machine.platforms[v->platform];
+    const struct gn_device_record *first = &p->devices[v->order[0]];
+    uint64_t leased = 0, limit = 0, reserved = 0;
+    char of[GN_LINK_NAME_BYTES + 32];
+    for (uint32_t i = 0; i < v->lease.n_parts; i++) {
+        leased += v->lease.parts[i].device->leased_bytes;
+        limit += v->lease.parts[i].device->limit_bytes;
+        reserved += gn_lease_reserved(v->lease.parts[i].device, &v->tenant->memory);
+    }
+    if (v->lease.n_parts == 1)
+        snprintf(of, sizeof of, "the device \"%s\"", first->facts.name);
+    else
+        snprintf(of, sizeof of, "its %u devices together", v->lease.n_parts);
+    gn_quota_log(
+        v->quota, GN_LOG_WARN,
+        "vgpu=%08x: no more device memory for \"%s\" (%d), which has %llu MiB: of %s "
+        "%llu MiB of %llu are leased and %llu reserved for other tenants; end or move another "
+        "program there%s",
+        v->id, v->program, (int)v->program_pid, (unsigned long long)v->lease.leased_bytes >> 20, of,
+        (unsigned long long)leased >> 20, (unsigned long long)limit >> 20,
+        (unsigned long long)reserved >> 20,
+        v->lease.n_parts == 1 && first->memory.is_budget
+            ? ", or raise memory in the device's [device] section"
+            : "");
+}
+
+/* Counts every refusal, but logs only the first of a vGPU for each reason: a program may retry
+ * forever. */
 static void note_refused(struct gn_vgpu_record *v)
 {
     const struct gn_lease_account *a = &v->tenant->memory;
     v->tenant->n_refused_leases++;
-    if (v->refused_told)
+    if (v->refusals_told & v->lease.refusal)
         return;
-    v->refused_told = true;
+    v->refusals_told |= v->lease.refusal;
+    if (v->lease.refusal == GN_LEASE_DEVICE_FULL) {
+        log_full_devices(v);
+        return;
+    }
     gn_quota_log(
         v->quota, GN_LOG_WARN,
         "vgpu=%08x: no more device memory for \"%s\" (%d): it has %llu MiB, the tenant \"%s\" "
@@ -62,6 +104,25 @@ static void recall(struct gn_lease_holder *h, bool tight)
 
 const struct gn_lease_ops gn_memory_ops = {answer, recall};
 
+static uint64_t read_counter(const struct gn_vgpu_record *v, size_t at)
+{
+    uint64_t value = 0;
+    return pread(v->counters_fd, &value, sizeof value, (off_t)at) == sizeof value ? value : 0;
+}
+
+/* Of the buffers at home, as the worker counts. */
+static uint64_t home_bytes(const struct gn_vgpu_record *v)
+{
+    return read_counter(v, offsetof(struct gn_counters, home_bytes));
+}
+
+/* A destination may share the buffers that the source has at home. */
+static void update_loan(struct gn_lease_holder *h)
+{
+    if (h->lender)
+        gn_holder_set_lendable(h, home_bytes(vgpu_of(h->lender)));
+}
+
 int gn_memory_frame(struct gn_vgpu_record *v, const struct gn_frame *f)
 {
     struct gn_worker_lease l;
@@ -70,6 +131,7 @@ int gn_memory_frame(struct gn_vgpu_record *v, const struct gn_frame *f)
     if (f->op != GN_WORKER_LEASE && f->op != GN_WORKER_RETURNED)
         return 0;
     if (f->n_fds == 0 && v->driver_up) {
+        update_loan(&v->lease);
         if (f->op == GN_WORKER_LEASE && gn_frame_payload(f, &l, sizeof l))
             rc = gn_holder_ask(&v->lease, f->seq, l.need_bytes, l.want_bytes, gn_now_ns());
         else if (f->op == GN_WORKER_RETURNED && gn_frame_payload(f, &r, sizeof r) &&
@@ -80,6 +142,110 @@ int gn_memory_frame(struct gn_vgpu_record *v, const struct gn_frame *f)
     }
     gn_memory_settle(v->daemon);
     return rc ? rc : 1;
+}
+
+/* On a device with memory of its own, no buffer is at home. */
+static bool works_on_host_memory(const struct gn_vgpu_record *v)
+{
+    const struct gn_platform_record *p = &v->daemon->machine.platforms[v->platform];
+    for (uint32_t i = 0; i < v->lease.n_parts; i++)
+        if (!(p->devices[v->order[i]].facts.kind & GN_DEVICE_CPU))
+            return false;
+    return true;
+}
+
+void gn_memory_lend(struct gn_vgpu_record *from, struct gn_vgpu_record *to)
+{
+    if (from->devices == to->devices && !from->session_ops->worker_has_area &&
+        works_on_host_memory(from))
+        gn_holder_lend(&from->lease, &to->lease);
+}
+
+/* ---- whether there is room */
+
+uint64_t gn_memory_used(const struct gn_vgpu_record *v)
+{
+    return least(read_counter(v, offsetof(struct gn_counters, memory_bytes)),
+                 v->lease.leased_bytes);
+}
+
+/* The leased memory that the worker would return. A destination counts none until its commit. */
+static uint64_t unused_bytes(const struct gn_vgpu_record *v)
+{
+    const uint64_t own_bytes = v->lease.leased_bytes - v->lease.lent_bytes;
+    if (v->lease.ending)
+        return own_bytes;
+    return v->state == GN_RECORD_PENDING ? 0 : own_bytes - least(own_bytes, gn_memory_used(v));
+}
+
+static uint64_t room_of(uint64_t limit, uint64_t leased, uint64_t unused)
+{
+    leased -= least(leased, unused);
+    return limit > leased ? limit - leased : 0;
+}
+
+uint64_t gn_memory_tenant_room(const struct gn_tenant *t)
+{
+    uint64_t unused = 0;
+    if (!t->memory.limit_bytes)
+        return UINT64_MAX;
+    gn_list_for_each(h, (struct gn_list *)(uintptr_t)&t->memory.holders, struct gn_lease_holder,
+                     link)
+    {
+        unused += unused_bytes(vgpu_of(h));
+    }
+    return room_of(t->memory.limit_bytes, t->memory.leased_bytes, unused);
+}
+
+uint64_t gn_memory_device_room(const struct gn_daemon *d, const struct gn_tenant *t,
+                               uint32_t platform, uint64_t devices)
+{
+    const struct gn_platform_record *p = &d->machine.platforms[platform];
+    uint64_t limit = 0, leased = 0, unused = 0;
+    for (uint32_t i = 0; i < p->n_devices; i++) {
+        if (!(devices >> i & 1))
+            continue;
+        if (!p->devices[i].memory.limit_bytes)
+            return UINT64_MAX;
+        limit += p->devices[i].memory.limit_bytes;
+        leased += p->devices[i].memory.leased_bytes +
+                  gn_lease_reserved(&p->devices[i].memory, &t->memory);
+    }
+    gn_list_for_each(v, (struct gn_list *)(uintptr_t)&d->vgpus, struct gn_vgpu_record, link)
+    {
+        uint64_t there = 0;
+        for (uint32_t i = 0; v->platform == platform && i < v->lease.n_parts; i++)
+            if (devices >> v->order[i] & 1)
+                there += v->lease.parts[i].leased_bytes;
+        unused += least(there, unused_bytes(v));
+    }
+    return room_of(limit, leased, unused);
+}
+
+static uint64_t whole_mib(uint64_t bytes)
+{
+    return (bytes >> 20) + (bytes % (1u << 20) != 0);
+}
+
+int gn_memory_judge_migration(const struct gn_vgpu_record *from, const struct gn_vgpu_record *to,
+                              struct gn_error *err)
+{
+    const uint64_t used = gn_memory_used(from), shared = to->lease.lender ? home_bytes(from) : 0,
+                   copied = used - least(used, shared);
+    const uint64_t of_tenant = gn_memory_tenant_room(from->tenant),
+                   on_devices =
+                       gn_memory_device_room(from->daemon, to->tenant, to->platform, to->devices),
+                   room = least(of_tenant, on_devices);
+    if (copied <= room)
+        return 0;
+    return gn_fail(err, ENOMEM,
+                   "free that much, or move the vGPU by a file: gantry checkpoint --stop, then "
+                   "gantry restore",
+                   "it needs %llu MiB of device memory for a second copy of its contents, %llu MiB "
+                   "more than %s left",
+                   (unsigned long long)whole_mib(copied),
+                   (unsigned long long)whole_mib(copied - room),
+                   of_tenant < on_devices ? "its tenant has" : "the device has");
 }
 
 /* ---- replies that wait for workers */

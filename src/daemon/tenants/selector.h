@@ -10,10 +10,11 @@
 /* A selector of devices, NAME-PART[:INDEX][,present-as=gpu|cpu|accelerator], and the further
  * settings of a [device] section. */
 struct gn_selector {
-    char name[128];      /* a part of the device's name; case is ignored */
-    int index;           /* which of the matching devices, from 0; -1: all */
-    uint32_t present_as; /* GN_DEVICE_*; 0: the device's own type */
-    uint64_t slice_ns;   /* 0: the general setting */
+    char name[128];        /* a part of the device's name; case is ignored */
+    int index;             /* which of the matching devices, from 0; -1: all */
+    uint32_t present_as;   /* GN_DEVICE_*; 0: the device's own type */
+    uint64_t slice_ns;     /* 0: the general setting */
+    uint64_t memory_bytes; /* the most that is leased on each device; 0: the device's memory */
 };
 
 int gn_selector_parse(const char *text, struct gn_selector *ret, struct gn_error *err);

@@ -26,6 +26,8 @@ static int change_rules(struct gn_tenant_rules *r, const struct gn_control_chang
         r->floor = c->floor;
     if (c->has_memory)
         r->memory_limit_bytes = c->memory_limit_bytes;
+    if (c->has_reserve)
+        r->reserve_bytes = c->reserve_bytes;
     if (c->has_vgpus)
         r->vgpus = c->vgpus;
     if (c->has_uids) {
@@ -106,10 +108,13 @@ static int add_tenant(struct gn_daemon *d, const struct gn_control_change *c, st
         rc = gn_tenant_devices_check(&rules, &d->machine, err);
     if (rc == 0)
         rc = gn_tenants_floors_check(&d->tenants, NULL, false, &rules, &d->machine, err);
+    if (rc == 0)
+        rc = gn_tenants_reserves_check(&d->tenants, NULL, false, &rules, &d->machine, err);
     struct gn_tenant *t = NULL;
     if (rc == 0)
         rc = gn_tenants_add(&d->tenants, &rules, &t, err);
-    if (rc == 0 && rules.socket && (rc = gn_tenant_socket_open(d, t, err)))
+    if (rc == 0 && ((rc = gn_tenant_reserve(t, &rules, &d->machine, err)) ||
+                    (rules.socket && (rc = gn_tenant_socket_open(d, t, err)))))
         gn_tenants_remove(&d->tenants, t);
     explicit_bzero(&rules, sizeof rules);
     return rc;
@@ -124,8 +129,13 @@ static int set_tenant(struct gn_daemon *d, struct gn_tenant *t, const struct gn_
         rc = gn_tenant_devices_check(&rules, &d->machine, err);
     if (rc == 0)
         rc = gn_tenants_floors_check(&d->tenants, t, false, &rules, &d->machine, err);
-    if (rc == 0 && rules.socket && !t->socket)
+    if (rc == 0)
+        rc = gn_tenants_reserves_check(&d->tenants, t, false, &rules, &d->machine, err);
+    const bool opens = rc == 0 && rules.socket && !t->socket;
+    if (opens)
         rc = gn_tenant_socket_open(d, t, err);
+    if (rc == 0 && (rc = gn_tenant_reserve(t, &rules, &d->machine, err)) && opens)
+        gn_tenant_socket_close(t);
     if (rc == 0) {
         if (!rules.socket)
             gn_tenant_socket_close(t);
@@ -156,6 +166,12 @@ int gn_tenant_change(struct gn_daemon *d, const struct gn_control_change *c,
         rc = remove_tenant(d, t, err);
     if (rc)
         return rc;
+    /* A reserve concerns the other tenants. */
+    gn_list_for_each(other, &d->tenants.all, struct gn_tenant, link)
+    {
+        gn_account_settle(&other->memory, gn_now_ns());
+    }
+    gn_memory_settle(d);
     if (c->what == GN_CONTROL_SET)
         *ret_wait_for = t;
     gn_tracing_note(d, GN_TRACE_TENANT, 0, c->name);

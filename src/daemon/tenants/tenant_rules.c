@@ -129,6 +129,12 @@ int gn_tenant_set_floor(struct gn_tenant_rules *r, const char *value, struct gn_
 int gn_tenant_rules_check(const struct gn_tenant_rules *r, struct gn_error *err)
 {
     char cap[16], floor[16];
+    if (!gn_tenant_reserve_fits(r))
+        return gn_fail(
+            err, EINVAL, "lower the reserve, or raise the memory limit",
+            "the reserve of the tenant \"%s\", %llu bytes, is above its memory limit, %llu",
+            r->name, (unsigned long long)r->reserve_bytes,
+            (unsigned long long)r->memory_limit_bytes);
     if (!r->cap || r->floor <= r->cap)
         return 0;
     return gn_fail(err, EINVAL, "lower the floor, or raise the cap",
@@ -147,6 +153,12 @@ int gn_tenant_set_memory(struct gn_tenant_rules *r, const char *value, struct gn
                        "a memory limit of 0 leaves nothing");
     r->memory_limit_bytes = n;
     return 0;
+}
+
+int gn_tenant_set_reserve(struct gn_tenant_rules *r, const char *value, struct gn_error *err)
+{
+    r->reserve_bytes = 0;
+    return strcmp(value, "none") == 0 ? 0 : gn_size_parse(value, &r->reserve_bytes, err);
 }
 
 int gn_tenant_set_socket(struct gn_tenant_rules *r, const char *value, struct gn_error *err)

@@ -36,6 +36,7 @@ struct gn_tenant_rules {
     /* of each device that the tenant may use, in millionths (base/part.h); 0: none */
     uint32_t cap, floor;
     uint64_t memory_limit_bytes; /* 0: none */
+    uint64_t reserve_bytes;      /* on each device that the tenant may use; 0: none */
     uint32_t vgpus; /* at a time; 0: as many as gantryd's descriptors allow (connection_limits.c) */
     /* The users of this machine that may attach: those that match any of these fields. */
     bool any_uid;
@@ -62,15 +63,16 @@ int gn_tenant_name_check(const char *name, struct gn_error *err);
 
 /*
  * Parse one setting of a [tenant NAME] section. Settings that may be repeated add to earlier ones.
- * "none" means: for cap and memory no limit, for floor none, for vgpus the default, for token-file
- * no token, for uid no user. "any" means every user or every device. Users and groups are numbers
- * or names; a name is looked up in this machine's user database, which may block. Return 0 or
- * -errno.
+ * "none" means: for cap and memory no limit, for floor and reserve none, for vgpus the default, for
+ * token-file no token, for uid no user. "any" means every user or every device. Users and groups
+ * are numbers or names; a name is looked up in this machine's user database, which may block.
+ * Return 0 or -errno.
  */
 int gn_tenant_set_weight(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
 int gn_tenant_set_cap(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
 int gn_tenant_set_floor(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
 int gn_tenant_set_memory(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
+int gn_tenant_set_reserve(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
 int gn_tenant_set_socket(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
 int gn_tenant_set_vgpus(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
 int gn_tenant_add_uid(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
@@ -81,12 +83,19 @@ int gn_tenant_add_owner(struct gn_tenant_rules *r, const char *value, struct gn_
 int gn_tenant_add_mode(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
 int gn_tenant_add_device(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
 
-/* Checks that the settings fit together: the floor is not above the cap. 0 or -EINVAL. */
+/* Checks that the settings fit together: the floor is not above the cap, nor the reserve above the
+ * memory limit. 0 or -EINVAL. */
 int gn_tenant_rules_check(const struct gn_tenant_rules *r, struct gn_error *err);
 
 /* Sets the token; n 0 removes it. Errors as gn_token_check. */
 int gn_tenant_set_token(struct gn_tenant_rules *r, const char *token, size_t n,
                         struct gn_error *err);
+
+/* Whether the reserve is not above the memory limit. */
+static inline bool gn_tenant_reserve_fits(const struct gn_tenant_rules *r)
+{
+    return !r->memory_limit_bytes || r->reserve_bytes <= r->memory_limit_bytes;
+}
 
 /* Compares in constant time. False if the tenant has no token. */
 bool gn_tenant_token_is(const struct gn_tenant_rules *r, const void *token, size_t n);

@@ -62,8 +62,18 @@ int gn_tenants_init(struct gn_tenants *t, const struct gn_lease_ops *ops,
     return rc;
 }
 
+static void drop_reserves(struct gn_tenant *it)
+{
+    for (uint32_t i = 0; i < it->n_reserves; i++)
+        gn_lease_unreserve(&it->reserves[i]);
+    free(it->reserves);
+    it->reserves = NULL;
+    it->n_reserves = 0;
+}
+
 static void free_tenant(struct gn_tenants *t, struct gn_tenant *it)
 {
+    drop_reserves(it);
     gn_list_remove(&it->link);
     t->n--;
     explicit_bzero(it->rules.token, sizeof it->rules.token);
@@ -224,6 +234,68 @@ int gn_tenants_floors_check(const struct gn_tenants *t, const struct gn_tenant *
                 gn_part_format(rules->floor, floor), rules->name,
                 gn_part_format((uint32_t)sums[d], others), m->platforms[p].devices[d].facts.name);
         }
+    }
+    return 0;
+}
+
+int gn_tenants_reserves_check(const struct gn_tenants *t, const struct gn_tenant *it,
+                              bool only_before, const struct gn_tenant_rules *rules,
+                              const struct gn_machine *m, struct gn_error *err)
+{
+    for (uint32_t p = 0; p < m->n_platforms && rules->reserve_bytes; p++) {
+        const uint64_t mine = gn_tenant_devices(rules, m, p);
+        uint64_t left[GN_WORKER_MAX_DEVICES];
+        for (uint32_t d = 0; d < m->platforms[p].n_devices; d++)
+            left[d] = m->platforms[p].devices[d].memory.limit_bytes;
+        gn_list_for_each(other, (struct gn_list *)(uintptr_t)&t->all, struct gn_tenant, link)
+        {
+            if (other == it && only_before)
+                break;
+            if (other == it || !other->rules.reserve_bytes)
+                continue;
+            const uint64_t theirs = gn_tenant_devices(&other->rules, m, p);
+            for (uint32_t d = 0; d < m->platforms[p].n_devices; d++)
+                if (theirs >> d & 1)
+                    left[d] -=
+                        left[d] < other->rules.reserve_bytes ? left[d] : other->rules.reserve_bytes;
+        }
+        for (uint32_t d = 0; d < m->platforms[p].n_devices; d++) {
+            const struct gn_device_record *device = &m->platforms[p].devices[d];
+            char fix[128];
+            if (!(mine >> d & 1) || rules->reserve_bytes <= left[d])
+                continue;
+            snprintf(fix, sizeof fix, "at most %llu bytes are left; lower the reserve, or others'",
+                     (unsigned long long)left[d]);
+            return gn_fail(err, ENOSPC, fix,
+                           "the reserve of the tenant \"%s\", %llu bytes, and the reserves of "
+                           "others together exceed the memory of the device \"%.100s\", %llu",
+                           rules->name, (unsigned long long)rules->reserve_bytes,
+                           device->facts.name, (unsigned long long)device->memory.limit_bytes);
+        }
+    }
+    return 0;
+}
+
+int gn_tenant_reserve(struct gn_tenant *it, const struct gn_tenant_rules *rules,
+                      struct gn_machine *m, struct gn_error *err)
+{
+    struct gn_lease_reserve *reserves = NULL;
+    uint32_t n = 0;
+    if (rules->reserve_bytes) {
+        for (uint32_t p = 0; p < m->n_platforms; p++)
+            n += (uint32_t)__builtin_popcountll(gn_tenant_devices(rules, m, p));
+        reserves = calloc(n ? n : 1, sizeof *reserves);
+        if (!reserves)
+            return gn_fail(err, ENOMEM, NULL, "out of memory");
+    }
+    drop_reserves(it);
+    it->reserves = reserves;
+    for (uint32_t p = 0; p < m->n_platforms && reserves; p++) {
+        const uint64_t mine = gn_tenant_devices(rules, m, p);
+        for (uint32_t d = 0; d < m->platforms[p].n_devices; d++)
+            if (mine >> d & 1)
+                gn_lease_reserve(&it->reserves[it->n_reserves++], &it->memory,
+                                 &m->platforms[p].devices[d].memory, rules->reserve_bytes);
     }
     return 0;
 }

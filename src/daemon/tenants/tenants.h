@@ -21,6 +21,9 @@ struct gn_tenant {
     struct gn_list link;
     struct gn_tenant_rules rules;
     struct gn_lease_account memory;
+    /* on each device that it may use, as the rules' reserve_bytes; owned */
+    struct gn_lease_reserve *reserves;
+    uint32_t n_reserves;
     uint32_t n_vgpus;
     /* Counters since the tenant was created, for display. */
     uint64_t n_refused_vgpus;  /* connection_limits.c */
@@ -60,6 +63,15 @@ struct gn_tenant *gn_tenants_find(const struct gn_tenants *t, const char *name);
 int gn_tenants_floors_check(const struct gn_tenants *t, const struct gn_tenant *it,
                             bool only_before, const struct gn_tenant_rules *rules,
                             const struct gn_machine *m, struct gn_error *err);
+
+/* The same for the reserves of memory. */
+int gn_tenants_reserves_check(const struct gn_tenants *t, const struct gn_tenant *it,
+                              bool only_before, const struct gn_tenant_rules *rules,
+                              const struct gn_machine *m, struct gn_error *err);
+/* Puts the reserves in force that `rules` give the tenant, instead of its earlier ones. 0, or
+ * -ENOMEM: nothing has changed. */
+int gn_tenant_reserve(struct gn_tenant *it, const struct gn_tenant_rules *rules,
+                      struct gn_machine *m, struct gn_error *err);
 
 /* Returns 0 or -errno. */
 int gn_tenants_add(struct gn_tenants *t, const struct gn_tenant_rules *rules,

@@ -163,7 +163,7 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq,
     gn_loads_rank(d, a->platform, devices, v->ranks);
     tenant->n_vgpus++;
     d->conn_limits.n_vgpus++;
-    gn_holder_join(&v->lease, &tenant->memory, a->memory_bytes);
+    gn_vgpus_join_memory(v, a->memory_bytes);
     v->program_pid = c->pid;
     v->owner = c->transport->owner_of(c, tenant);
     v->reaped = true;
@@ -221,7 +221,7 @@ struct gn_vgpu_record *gn_vgpus_blank(const struct gn_vgpu_record *like, struct 
     n->serving = &gn_serving_worker; /* a mode switch into the program sets the other one */
     n->tenant->n_vgpus++;
     d->conn_limits.n_vgpus++;
-    gn_holder_join(&n->lease, &n->tenant->memory, like->lease.limit_bytes);
+    gn_vgpus_join_memory(n, like->lease.limit_bytes);
     n->program_pid = like->program_pid;
     n->owner = like->owner;
     n->reaped = true;

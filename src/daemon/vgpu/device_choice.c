@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "daemon/tenants/selector.h"
 #include "daemon/vgpu/device_load.h"
 
@@ -22,6 +23,16 @@ void gn_vgpus_set_devices(struct gn_vgpu_record *v, uint64_t devices, const uint
             v->order[n++] = (uint8_t)i;
     if (order)
         memcpy(v->order, order, sizeof v->order);
+}
+
+_Static_assert(GN_WORKER_MAX_DEVICES <= GN_LEASE_MAX_DEVICES, "a lease has a part on each device");
+
+void gn_vgpus_join_memory(struct gn_vgpu_record *v, uint64_t limit_bytes)
+{
+    struct gn_platform_record *p = &v->daemon->machine.platforms[v->platform];
+    gn_holder_join(&v->lease, &v->tenant->memory, limit_bytes);
+    for (uint32_t k = 0; k < gn_vgpus_n_devices(v); k++)
+        gn_holder_add_device(&v->lease, &p->devices[v->order[k]].memory);
 }
 
 uint32_t gn_vgpus_n_devices(const struct gn_vgpu_record *v)
@@ -100,5 +111,8 @@ int gn_vgpus_choose_device(const struct gn_vgpu_record *v, const char *text,
                                  ? v->devices
                                  : (v->devices & ~(UINT64_C(1) << from)) | UINT64_C(1) << to;
     gn_vgpus_set_devices(n, devices, order);
+    const uint64_t limit_bytes = n->lease.limit_bytes;
+    gn_holder_gone(&n->lease, gn_now_ns()); /* it has leased nothing yet */
+    gn_vgpus_join_memory(n, limit_bytes);
     return 0;
 }

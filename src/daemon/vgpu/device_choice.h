@@ -8,6 +8,9 @@
 
 /* Gives v these devices; the i-th is order[i], and NULL is the platform's order. */
 void gn_vgpus_set_devices(struct gn_vgpu_record *v, uint64_t devices, const uint8_t *order);
+/* Enters v, which is in no account, in the accounts of its tenant and of its devices; limit_bytes:
+ * of v alone, 0: none. */
+void gn_vgpus_join_memory(struct gn_vgpu_record *v, uint64_t limit_bytes);
 uint32_t gn_vgpus_n_devices(const struct gn_vgpu_record *v);
 /* Gives n, a copy of v, another device in the place of one of v's. text: "FROM=TO", each
  * "NAME-PART[:INDEX]"; or TO alone, in the place of the device that v uses. 0, or -errno and a

@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
+#include "daemon/vgpu/device_choice.h"
 #include "daemon/vgpu/program_process.h"
 #include "daemon/vgpu/template.h"
 #include "daemon/vgpu/record_session.h"
@@ -295,7 +296,7 @@ void gn_vgpus_worker_over(struct gn_vgpu_record *v)
     v->kill_at_ns = 0;
     gn_vgpus_arm(v->daemon);
     gn_holder_gone(&v->lease, gn_now_ns());
-    gn_holder_join(&v->lease, &v->tenant->memory, limit_bytes);
+    gn_vgpus_join_memory(v, limit_bytes);
     gn_memory_settle(v->daemon);
 }
 
@@ -509,12 +510,6 @@ int gn_vgpus_swap_workers(struct gn_vgpu_record *v, struct gn_vgpu_record *n)
             gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: no memory left to share out its device",
                          v->id);
     }
-    /* Leases and recalls. Both records are in one account, and its sum stays. */
-    SWAP(v->lease.leased_bytes, n->lease.leased_bytes);
-    SWAP(v->lease.tight, n->lease.tight);
-    SWAP(v->lease.recalled, n->lease.recalled);
-    SWAP(v->lease.again, n->lease.again);
-    SWAP(v->lease.silent, n->lease.silent);
-    SWAP(v->lease.recall_until_ns, n->lease.recall_until_ns);
+    gn_holder_exchange(&v->lease, &n->lease);
     return 0;
 }

@@ -71,7 +71,7 @@ struct gn_vgpu_record {
     struct gn_owner owner;
     uint32_t weight;
     struct gn_lease_holder lease;
-    bool refused_told; /* memory.c */
+    uint32_t refusals_told; /* memory.c: bits of enum gn_lease_refusal */
     struct gn_shares shares;
     bool takes_turns;  /* its worker waits for grants */
     bool driver_stays; /* its program has loaded a driver that cannot be unloaded */

@@ -170,6 +170,30 @@ void gn_lease_refund(struct gn_lease *l, uint64_t bytes)
     pthread_mutex_unlock(&l->lock);
 }
 
+void gn_lease_add_home(struct gn_lease *l, uint64_t bytes)
+{
+    pthread_mutex_lock(&l->lock);
+    l->home_bytes += bytes;
+    gn_counter_set(&l->counters->home_bytes, l->home_bytes);
+    pthread_mutex_unlock(&l->lock);
+}
+
+void gn_lease_remove_home(struct gn_lease *l, uint64_t bytes)
+{
+    pthread_mutex_lock(&l->lock);
+    l->home_bytes -= bytes;
+    gn_counter_set(&l->counters->home_bytes, l->home_bytes);
+    pthread_mutex_unlock(&l->lock);
+}
+
+uint64_t gn_lease_home_bytes(struct gn_lease *l)
+{
+    pthread_mutex_lock(&l->lock);
+    const uint64_t bytes = l->home_bytes;
+    pthread_mutex_unlock(&l->lock);
+    return bytes;
+}
+
 void gn_lease_answered(struct gn_lease *l, uint32_t seq, uint64_t granted_bytes)
 {
     pthread_mutex_lock(&l->lock);

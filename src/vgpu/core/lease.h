@@ -30,12 +30,13 @@ struct gn_lease {
     _Atomic bool recall; /* a recall waits to be obeyed; set under the lock */
     /* lock */
     uint64_t leased_bytes;
-    uint64_t used_bytes;          /* <= leased_bytes */
-    uint64_t returning_bytes;     /* out of the lease, not yet reported to gantryd */
-    bool tight;                   /* unused memory goes back at once */
-    bool owed;                    /* gantryd expects the answer to a recall */
-    bool asking;                  /* a request is open; one at a time */
-    uint32_t seq;                 /* of the last request */
+    uint64_t used_bytes;      /* <= leased_bytes */
+    uint64_t home_bytes;      /* of used_bytes: in the data area, which a destination may share */
+    uint64_t returning_bytes; /* out of the lease, not yet reported to gantryd */
+    bool tight;               /* unused memory goes back at once */
+    bool owed;                /* gantryd expects the answer to a recall */
+    bool asking;              /* a request is open; one at a time */
+    uint32_t seq;             /* of the last request */
     struct gn_lease_asker *asker; /* waits for the answer; NULL: has given up */
 };
 
@@ -54,6 +55,14 @@ int gn_lease_charge(struct gn_lease *l, uint64_t bytes, bool may_wait);
  * most to an eventfd.
  */
 void gn_lease_refund(struct gn_lease *l, uint64_t bytes);
+
+/*
+ * Charged bytes, of a buffer in the data area: the buffer has been made there, and has ended. Any
+ * thread; never waits.
+ */
+void gn_lease_add_home(struct gn_lease *l, uint64_t bytes);
+void gn_lease_remove_home(struct gn_lease *l, uint64_t bytes);
+uint64_t gn_lease_home_bytes(struct gn_lease *l);
 
 /* An answer, and a recall, from gantryd. The control thread. */
 void gn_lease_answered(struct gn_lease *l, uint32_t seq, uint64_t granted_bytes);

@@ -192,6 +192,18 @@ static void only_what_is_not_covered_is_asked_for(void **state)
     assert_int_equal(used(), 900);
 }
 
+static void buffers_in_the_data_area_are_counted_for_gantryd(void **state)
+{
+    (void)state;
+    gn_lease_add_home(&t.lease, 300);
+    gn_lease_add_home(&t.lease, 50);
+    assert_int_equal(atomic_load(&t.counters.home_bytes), 350);
+    gn_lease_remove_home(&t.lease, 300);
+    assert_int_equal(atomic_load(&t.counters.home_bytes), 50);
+    assert_int_equal(gn_lease_home_bytes(&t.lease), 50);
+    gn_lease_remove_home(&t.lease, 50);
+}
+
 static void what_is_larger_than_anything_wraps_nothing(void **state)
 {
     struct taker a;
@@ -402,6 +414,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(only_what_is_not_covered_is_asked_for),
+        CASE(buffers_in_the_data_area_are_counted_for_gantryd),
         CASE(what_is_larger_than_anything_wraps_nothing),
         CASE(a_grant_is_its_askers_before_a_recall_behind_it),
         CASE(one_asks_at_a_time),

@@ -301,6 +301,7 @@ void gn_transfer_resume_as_owner(struct gn_vgpu *v)
         struct gn_counters *there = v->counters_there;
         pthread_mutex_lock(&v->lease.lock);
         gn_counter_set(&there->memory_bytes, v->lease.used_bytes);
+        gn_counter_set(&there->home_bytes, v->lease.home_bytes);
         gn_counter_set(&there->devices,
                        atomic_load_explicit(&v->counters->devices, memory_order_relaxed));
         gn_counter_set(&there->pending,

@@ -110,7 +110,7 @@ static void CL_CALLBACK on_driver_release(cl_mem mem, void *user_data)
     (void)mem;
     pthread_mutex_lock(&detail->homes_lock);
     gn_list_remove(&home->link);
-    detail->homes_bytes -= home->bytes;
+    gn_lease_remove_home(&v->lease, home->bytes);
     uint32_t event = atomic_load_explicit(&home->event, memory_order_acquire);
     if (event != GN_NO_EVENT)
         gn_vgpu_event_end(v, event, 0, NULL, NULL);
@@ -125,14 +125,8 @@ static void CL_CALLBACK on_driver_release(cl_mem mem, void *user_data)
 
 bool gn_home_has_room(struct gn_vgpu *v, size_t size)
 {
-    struct gn_opencl_vgpu *detail = v->detail;
     const uint64_t limit = v->session->area_limit(v);
-    if (limit == UINT64_MAX)
-        return true;
-    pthread_mutex_lock(&detail->homes_lock);
-    const uint64_t there = detail->homes_bytes;
-    pthread_mutex_unlock(&detail->homes_lock);
-    return gn_range_ok(there, size, limit);
+    return limit == UINT64_MAX || gn_range_ok(gn_lease_home_bytes(&v->lease), size, limit);
 }
 
 void gn_homes_end(struct gn_vgpu *v)
@@ -173,7 +167,7 @@ cl_mem gn_home_buffer(struct gn_vgpu *v, cl_context context, cl_mem_flags flags,
     gn_vgpu_hold(v);
     pthread_mutex_lock(&detail->homes_lock);
     gn_list_append(&detail->homes, &home->link);
-    detail->homes_bytes += size;
+    gn_lease_add_home(&v->lease, size);
     pthread_mutex_unlock(&detail->homes_lock);
     *result = gn_cl(v)->clSetMemObjectDestructorCallback(mem, on_driver_release, home);
     if (*result) {

@@ -60,7 +60,6 @@ struct gn_opencl_vgpu {
     /* home.c */
     pthread_mutex_t homes_lock;
     struct gn_list homes; /* buffers that the driver still uses */
-    uint64_t homes_bytes; /* homes_lock: sum of their sizes */
     /* enum gn_in_place, by device; the first user tests it */
     _Atomic int in_place[GN_WORKER_MAX_DEVICES];
 };
