@@ -38,6 +38,7 @@ OCLGRIND_DEPARTS = {
     "subbuffer.share": "gives a CL_MEM_HOST_PTR to buffers that have none",
     "map.flavours": "CL_MEM_MAP_COUNT is always 0",
     "map.nested": "CL_MEM_MAP_COUNT is always 0",
+    "buffer.create_errors": "lets a buffer pass that is larger than the device's memory",
     "context.create": "appends memory to an empty list of properties",
     "context.create_errors": "lets a property pass that nobody knows",
     "image.errors": "answers an image query about a buffer with memory that nobody wrote",

@@ -130,7 +130,7 @@ class Here(StopsCase):
         self.refused(a, "gantry migrate VGPU local", "migrate", vgpu, a.tcp_address)
         a.ctl("tenant", "set", "default", "--memory", "1M")
         for how in ((), ("--stop-and-copy",)):
-            self.refused(a, "goes on where it was", "migrate", vgpu, "local", *how)
+            self.refused(a, "for a second copy of its contents", "migrate", vgpu, "local", *how)
             self.assertTrue(wait_until(lambda: self.vgpu(a)["state"] != "moving", TIMEOUT_S))
         a.ctl("tenant", "set", "default", "--memory", "1G")
         self.move(a)
