@@ -41,5 +41,12 @@ static inline uint64_t gn_align_up(uint64_t n, uint64_t power_of_two)
 
 #define gn_container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 #define GN_ARRAY_SIZE(a)                   (sizeof(a) / sizeof((a)[0]))
+/* Exchanges two variables of one type, each evaluated twice. */
+#define GN_EXCHANGE(a, b)                                                                          \
+    do {                                                                                           \
+        __typeof__(a) was_ = (a);                                                                  \
+        (a) = (b);                                                                                 \
+        (b) = was_;                                                                                \
+    } while (0)
 
 #endif

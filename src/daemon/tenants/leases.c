@@ -540,13 +540,6 @@ void gn_holder_gone(struct gn_lease_holder *h, uint64_t now_ns)
     settle_devices(parts, n_parts, now_ns);
 }
 
-#define SWAP(a, b)                                                                                 \
-    do {                                                                                           \
-        __typeof__(a) was_ = (a);                                                                  \
-        (a) = (b);                                                                                 \
-        (b) = was_;                                                                                \
-    } while (0)
-
 void gn_holder_exchange(struct gn_lease_holder *a, struct gn_lease_holder *b)
 {
     if (a->lender == b)
@@ -555,20 +548,21 @@ void gn_holder_exchange(struct gn_lease_holder *a, struct gn_lease_holder *b)
         pass_loan_on(b);
     unlink_parts(a);
     unlink_parts(b);
-    SWAP(a->leased_bytes, b->leased_bytes); /* the sums of the account and of each device stay */
-    SWAP(a->passed_bytes, b->passed_bytes);
-    SWAP(a->n_parts, b->n_parts);
+    GN_EXCHANGE(a->leased_bytes,
+                b->leased_bytes); /* the sums of the account and of each device stay */
+    GN_EXCHANGE(a->passed_bytes, b->passed_bytes);
+    GN_EXCHANGE(a->n_parts, b->n_parts);
     for (uint32_t i = 0; i < GN_LEASE_MAX_DEVICES; i++)
-        SWAP(a->parts[i], b->parts[i]);
+        GN_EXCHANGE(a->parts[i], b->parts[i]);
     for (uint32_t i = 0; i < a->n_parts; i++)
         link_part(a, &a->parts[i]);
     for (uint32_t i = 0; i < b->n_parts; i++)
         link_part(b, &b->parts[i]);
-    SWAP(a->tight, b->tight);
-    SWAP(a->recalled, b->recalled);
-    SWAP(a->again, b->again);
-    SWAP(a->silent, b->silent);
-    SWAP(a->recall_until_ns, b->recall_until_ns);
+    GN_EXCHANGE(a->tight, b->tight);
+    GN_EXCHANGE(a->recalled, b->recalled);
+    GN_EXCHANGE(a->again, b->again);
+    GN_EXCHANGE(a->silent, b->silent);
+    GN_EXCHANGE(a->recall_until_ns, b->recall_until_ns);
 }
 
 int gn_holder_ask(struct gn_lease_holder *h, uint32_t seq, uint64_t need_bytes, uint64_t want_bytes,

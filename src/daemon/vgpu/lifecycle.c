@@ -16,6 +16,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "base/checked.h"
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
@@ -460,13 +461,6 @@ static void swap_sources(struct gn_loop *l, struct gn_source *a, struct gn_sourc
     gn_loop_change(l, b, EPOLLIN);
 }
 
-#define SWAP(a, b)                                                                                 \
-    do {                                                                                           \
-        __typeof__(a) was_ = (a);                                                                  \
-        (a) = (b);                                                                                 \
-        (b) = was_;                                                                                \
-    } while (0)
-
 int gn_vgpus_swap_workers(struct gn_vgpu_record *v, struct gn_vgpu_record *n)
 {
     struct gn_loop *l = &v->daemon->loop;
@@ -478,13 +472,13 @@ int gn_vgpus_swap_workers(struct gn_vgpu_record *v, struct gn_vgpu_record *n)
     gn_frame_writer_fini(&n->writer);
     swap_sources(l, &v->control, &n->control);
     swap_sources(l, &v->process, &n->process);
-    SWAP(v->reader, n->reader);
+    GN_EXCHANGE(v->reader, n->reader);
     init_writer(v);
     if (n->control.fd >= 0)
         init_writer(n);
-    SWAP(v->log, n->log);
-    SWAP(v->cache, n->cache);
-    SWAP(v->group, n->group);
+    GN_EXCHANGE(v->log, n->log);
+    GN_EXCHANGE(v->cache, n->cache);
+    GN_EXCHANGE(v->group, n->group);
     if (v->log.source.fd >= 0) {
         v->log.source.events = 0;
         gn_loop_change(l, &v->log.source, EPOLLIN);
@@ -493,19 +487,19 @@ int gn_vgpus_swap_workers(struct gn_vgpu_record *v, struct gn_vgpu_record *n)
         n->log.source.events = 0;
         gn_loop_change(l, &n->log.source, EPOLLIN);
     }
-    SWAP(v->worker_pid, n->worker_pid);
-    SWAP(v->inner_pid, n->inner_pid);
-    SWAP(v->reaped, n->reaped);
-    SWAP(v->template_pid, n->template_pid);
-    SWAP(v->asked_ns, n->asked_ns);
-    SWAP(v->serving, n->serving);
+    GN_EXCHANGE(v->worker_pid, n->worker_pid);
+    GN_EXCHANGE(v->inner_pid, n->inner_pid);
+    GN_EXCHANGE(v->reaped, n->reaped);
+    GN_EXCHANGE(v->template_pid, n->template_pid);
+    GN_EXCHANGE(v->asked_ns, n->asked_ns);
+    GN_EXCHANGE(v->serving, n->serving);
     if (memcmp(v->order, n->order, sizeof v->order) != 0) {
         /* Neither worker holds a grant: the source stands still, and the destination has not begun.
          * The grant page stays as it is. */
         gn_scheduler_leave(v->daemon->scheduler, &v->shares);
-        SWAP(v->devices, n->devices);
+        GN_EXCHANGE(v->devices, n->devices);
         for (uint32_t i = 0; i < GN_WORKER_MAX_DEVICES; i++)
-            SWAP(v->order[i], n->order[i]);
+            GN_EXCHANGE(v->order[i], n->order[i]);
         if (gn_vgpus_join_shares(v))
             gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: no memory left to share out its device",
                          v->id);
