@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/part.h"
 #include "daemon/devices.h"
 
@@ -204,23 +205,45 @@ int gn_tenant_devices_check(const struct gn_tenant_rules *r, const struct gn_mac
     return 0;
 }
 
+/* Adds a figure of the rules of other tenants, of those before `it` alone with only_before, on each
+ * device of a platform that they may use. */
+static void sum_of_others(const struct gn_tenants *t, const struct gn_tenant *it, bool only_before,
+                          const struct gn_machine *m, uint32_t platform,
+                          uint64_t (*figure)(const struct gn_tenant_rules *),
+                          uint64_t ret[static GN_WORKER_MAX_DEVICES])
+{
+    memset(ret, 0, GN_WORKER_MAX_DEVICES * sizeof *ret);
+    gn_list_for_each(other, (struct gn_list *)(uintptr_t)&t->all, struct gn_tenant, link)
+    {
+        if (other == it && only_before)
+            break;
+        if (other == it || !figure(&other->rules))
+            continue;
+        const uint64_t theirs = gn_tenant_devices(&other->rules, m, platform);
+        for (uint32_t d = 0; d < m->platforms[platform].n_devices; d++)
+            if ((theirs >> d & 1) && !gn_add_u64(ret[d], figure(&other->rules), &ret[d]))
+                ret[d] = UINT64_MAX;
+    }
+}
+
+static uint64_t floor_of(const struct gn_tenant_rules *rules)
+{
+    return rules->floor;
+}
+
+static uint64_t reserve_of(const struct gn_tenant_rules *rules)
+{
+    return rules->reserve_bytes;
+}
+
 int gn_tenants_floors_check(const struct gn_tenants *t, const struct gn_tenant *it,
                             bool only_before, const struct gn_tenant_rules *rules,
                             const struct gn_machine *m, struct gn_error *err)
 {
     for (uint32_t p = 0; p < m->n_platforms && rules->floor; p++) {
         const uint64_t mine = gn_tenant_devices(rules, m, p);
-        uint64_t sums[GN_WORKER_MAX_DEVICES] = {0};
-        gn_list_for_each(other, (struct gn_list *)(uintptr_t)&t->all, struct gn_tenant, link)
-        {
-            if (other == it && only_before)
-                break;
-            if (other == it || !other->rules.floor)
-                continue;
-            const uint64_t theirs = gn_tenant_devices(&other->rules, m, p);
-            for (uint32_t d = 0; d < m->platforms[p].n_devices; d++)
-                sums[d] += theirs >> d & 1 ? other->rules.floor : 0;
-        }
+        uint64_t sums[GN_WORKER_MAX_DEVICES];
+        sum_of_others(t, it, only_before, m, p, floor_of, sums);
         for (uint32_t d = 0; d < m->platforms[p].n_devices; d++) {
             char floor[16], others[16], left[16], fix[128];
             if (!(mine >> d & 1) || sums[d] + rules->floor <= GN_PART_WHOLE)
@@ -244,33 +267,22 @@ int gn_tenants_reserves_check(const struct gn_tenants *t, const struct gn_tenant
 {
     for (uint32_t p = 0; p < m->n_platforms && rules->reserve_bytes; p++) {
         const uint64_t mine = gn_tenant_devices(rules, m, p);
-        uint64_t left[GN_WORKER_MAX_DEVICES];
-        for (uint32_t d = 0; d < m->platforms[p].n_devices; d++)
-            left[d] = m->platforms[p].devices[d].memory.limit_bytes;
-        gn_list_for_each(other, (struct gn_list *)(uintptr_t)&t->all, struct gn_tenant, link)
-        {
-            if (other == it && only_before)
-                break;
-            if (other == it || !other->rules.reserve_bytes)
-                continue;
-            const uint64_t theirs = gn_tenant_devices(&other->rules, m, p);
-            for (uint32_t d = 0; d < m->platforms[p].n_devices; d++)
-                if (theirs >> d & 1)
-                    left[d] -=
-                        left[d] < other->rules.reserve_bytes ? left[d] : other->rules.reserve_bytes;
-        }
+        uint64_t sums[GN_WORKER_MAX_DEVICES];
+        sum_of_others(t, it, only_before, m, p, reserve_of, sums);
         for (uint32_t d = 0; d < m->platforms[p].n_devices; d++) {
             const struct gn_device_record *device = &m->platforms[p].devices[d];
+            const uint64_t limit = device->memory.limit_bytes,
+                           left = limit - (sums[d] < limit ? sums[d] : limit);
             char fix[128];
-            if (!(mine >> d & 1) || rules->reserve_bytes <= left[d])
+            if (!(mine >> d & 1) || rules->reserve_bytes <= left)
                 continue;
             snprintf(fix, sizeof fix, "at most %llu bytes are left; lower the reserve, or others'",
-                     (unsigned long long)left[d]);
+                     (unsigned long long)left);
             return gn_fail(err, ENOSPC, fix,
                            "the reserve of the tenant \"%s\", %llu bytes, and the reserves of "
                            "others together exceed the memory of the device \"%.100s\", %llu",
                            rules->name, (unsigned long long)rules->reserve_bytes,
-                           device->facts.name, (unsigned long long)device->memory.limit_bytes);
+                           device->facts.name, (unsigned long long)limit);
         }
     }
     return 0;
