@@ -58,7 +58,8 @@ def rounds_of(context, spec):
 def tcp_calls(context):
     def once(far):
         target = far.at(far.listening())
-        return {text: median_ns(target, context, name, TCP_COUNT) for name, text in TCP_CALLS.items()}
+        return {text: median_ns(target, context, name, TCP_COUNT)
+                for name, text in TCP_CALLS.items()}
     return once
 
 
@@ -79,7 +80,8 @@ def run(context):
             context.progress(spec)
     with Far(stages[0], context.driver, False) as old, Far(stages[1], context.driver, False) as again, \
             Far(stages[2], context.driver, False) as new:
-        measured["Calls over tcp"] = in_pairs(TCP_TIMES * context.pairs, old, again, new, tcp_calls(context))
+        measured["Calls over tcp"] = in_pairs(TCP_TIMES * context.pairs, old, again, new,
+                                              tcp_calls(context))
         context.progress("tcp")
     mean = {key: [geometric_mean([statistics.median(m[key]) for m in of.values()])
                   for of in measured.values()] for key in ("new", "old")}

@@ -120,17 +120,23 @@ class Tenants(CommandTest):
         self.tenant("set", "green", "--floor", "0.6", "--device", "any")
 
     def test_reserves_that_cannot_be(self):
-        memory = json.loads(self.prefix.run("devices", "--json", address=self.address).stdout)["devices"][0]["memory_bytes"]
+        listed = self.prefix.run("devices", "--json", address=self.address)
+        memory = json.loads(listed.stdout)["devices"][0]["memory_bytes"]
         blue = self.add("blue", "--reserve", str(memory - 4096))
         self.add("green", "--reserve", "4096", "--memory", "8K")
-        for name, args, says, fix in (("green", ["--reserve", "4097"], "together exceed the memory of the device", "at most 4096 bytes are left"),
-                                      ("blue", ["--memory", "1K"], "is above its memory limit, 1024", "lower the reserve, or raise"),
-                                      ("green", ["--reserve", "1T"], "is above its memory limit, 8192", "lower the reserve, or raise")):
+        for name, args, says, fix in (
+                ("green", ["--reserve", "4097"], "together exceed the memory of the device",
+                 "at most 4096 bytes are left"),
+                ("blue", ["--memory", "1K"], "is above its memory limit, 1024",
+                 "lower the reserve, or raise"),
+                ("green", ["--reserve", "1T"], "is above its memory limit, 8192",
+                 "lower the reserve, or raise")):
             error = self.tenant("set", name, "--weight", "8", *args, status=1)["error"]
             self.assertIn(says, error["why"])
             self.assertIn(fix, error["fix"])
         self.assertEqual(self.listed()["blue"], blue)
-        self.assertIn("together exceed", self.tenant("add", "red", "--reserve", "1", status=1)["error"]["why"])
+        error = self.tenant("add", "red", "--reserve", "1", status=1)["error"]
+        self.assertIn("together exceed", error["why"])
         self.assertNotIn("red", self.listed())
         self.tenant("set", "blue", "--reserve", "none")
         self.add("red", "--reserve", "1K")

@@ -5,7 +5,7 @@
     gantry_test.py STAGE DIFFTEST pocl        the machine's drivers
     gantry_test.py STAGE DIFFTEST tcp         the same, over tcp
     gantry_test.py STAGE DIFFTEST passthrough the same, the vGPU in the program
-    gantry_test.py STAGE DIFFTEST evict       the machine's drivers; the worker evicts all memory after each message
+    gantry_test.py STAGE DIFFTEST evict       the machine's drivers; all memory is evicted each time
     gantry_test.py STAGE DIFFTEST oclgrind ICD    a second, quite different driver, behind a lock (libserial-icd.so); what it crashes on
                                               by itself is left out, and misuse that it lets pass may be refused
     gantry_test.py STAGE DIFFTEST discrete ICD [MODE [OPTIONS [FAMILY]...]]    the emulated discrete GPU (libdiscrete-icd.so); MODE: remote or

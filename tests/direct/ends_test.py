@@ -26,8 +26,8 @@ WAYS = {
     "busy": KEPT, "callback": KEPT, "signal": KEPT, "pending": KEPT, "fork": KEPT,
     "atexit": KEPT + CLEANED, "first": KEPT + CLEANED,
 }
-# gcc 12's AddressSanitizer does not hold its lock of stack traces over a fork: a child that is forked while another thread
-# allocates waits for that lock for good.
+# gcc 12's AddressSanitizer does not hold its lock of stack traces over a fork: a child that is
+# forked while another thread allocates waits for that lock for good.
 if os.environ.get("SANITIZED"):
     del WAYS["fork"]
 # The mode that the program begins in, and what gantry is asked for.

@@ -69,7 +69,7 @@ class OnDiscrete(BusyCase):
         self.assertIsNone(program.ends_well())
 
     def test_a_device_without_room_refuses_the_move(self):
-        # The program has more than half of the device, and a move needs as much again: nothing begins.
+        # The program has more than half of the device, and a move needs as much again.
         daemon = self.start_daemon("capacity=20M")
         program = self.start(daemon, "few")
         vgpu = daemon.vgpus()[0]
@@ -81,7 +81,8 @@ class OnDiscrete(BusyCase):
         self.assertEqual(self.device.counts()["refusals"], 0)
 
     def test_a_device_that_is_full_of_others_memory_refuses_the_move(self):
-        # Each program has 13 MiB, which this gantryd knows of its own alone. The driver refuses what a move needs.
+        # Each program has 13 MiB, and each gantryd knows of its own program alone: the driver
+        # refuses the memory that a move needs.
         for options in ("capacity=36M", "capacity=36M,lazy"):
             for how in ((), ("--stop-and-copy",), ("--rounds", "2")):
                 with self.subTest(options=options, how=how):

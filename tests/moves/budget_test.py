@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Migrations of programs that have most of a device's budget, or of their tenant's limit: within one device, buffers at home stay in
-the program's memory and are counted once; copies need room, and unused leases are room.
+"""Migrations of programs that have most of a device's budget, or of their tenant's limit: within
+one device, buffers at home stay in the program's memory and are counted once; copies need room, and
+unused leases are room.
 
-    budget_test.py STAGE PROGRAM [faults]      PROGRAM: tenants/allocator; faults: the build has the points (-Dfaults=true)
+    budget_test.py STAGE PROGRAM [faults]       PROGRAM: tenants/allocator; faults: the build has
+                                                the points (-Dfaults=true)
 """
 
 import os
@@ -13,7 +15,8 @@ import unittest
 
 from moves_harness import TIMEOUT_S, MovesCase, gantry, telling, wait_until
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "tenants"))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "tenants"))
 from tenants_test import FAILED, MIB, Allocator  # noqa: E402
 
 FAULTS = "faults" in sys.argv[3:]
@@ -31,14 +34,16 @@ class Budget(MovesCase):
 
     def allocates(self, daemon):
         """A program that begins in a worker."""
-        p = Allocator([PROGRAM], dict(daemon.program_env(), GANTRY_MODE="remote"), stdin=subprocess.PIPE)
+        env = dict(daemon.program_env(), GANTRY_MODE="remote")
+        p = Allocator([PROGRAM], env, stdin=subprocess.PIPE)
         self.addCleanup(p.__exit__)
         return p
 
     def start(self, *words, env=None):
         """A program of the default tenant, at a gantryd with the budget."""
         self.gantryd = self.with_budget("gantryd", env=env, passthrough=True)
-        self.gantryd.ctl("tenant", "set", "default", "--mode", "remote", "--mode", "passthrough", *words)
+        modes = ("--mode", "remote", "--mode", "passthrough")
+        self.gantryd.ctl("tenant", "set", "default", *modes, *words)
         self.allocator = self.allocates(self.gantryd)
         return self.allocator
 
@@ -47,7 +52,8 @@ class Budget(MovesCase):
 
     def leased(self):
         """On the device, and to the program."""
-        return gantry(self.gantryd, "devices")[1]["devices"][0]["leased_bytes"], self.vgpu()["leased_bytes"]
+        (device,) = gantry(self.gantryd, "devices")[1]["devices"]
+        return device["leased_bytes"], self.vgpu()["leased_bytes"]
 
     def is_alone(self, n_bytes):
         """The books have the program's lease once, as soon as the other process has ended."""
@@ -70,8 +76,9 @@ class Budget(MovesCase):
     def test_a_program_above_half_of_the_budget(self):
         p = self.start()
         held = p.make("buffer", 40 * MIB)
-        for how in (("migrate", "local"), ("mode", "passthrough"), ("mode", "remote"), ("migrate", "local", "--stop-and-copy"),
-                    ("mode", "passthrough"), ("migrate", "local")):
+        for how in (("migrate", "local"), ("mode", "passthrough"), ("mode", "remote"),
+                    ("migrate", "local", "--stop-and-copy"), ("mode", "passthrough"),
+                    ("migrate", "local")):
             with self.subTest(how=how):
                 self.well(how[0], self.vgpu()["id"], *how[1:])
                 self.is_alone(40 * MIB)
@@ -110,8 +117,8 @@ class Budget(MovesCase):
         p = self.start()
         copied = p.make("host", 40 * MIB)
         for how in (("migrate", "local"), ("mode", "passthrough")):
-            self.is_refused(*how, missing="it needs 40 MiB of device memory for a second copy of its contents, "
-                                          "16 MiB more than the device has left")
+            self.is_refused(*how, missing="it needs 40 MiB of device memory for a second copy of "
+                                          "its contents, 16 MiB more than the device has left")
         self.is_alone(40 * MIB)
         file = os.path.join(self.work, "a.ckpt")
         self.well("checkpoint", self.vgpu()["id"], file, "--stop")

@@ -253,7 +253,8 @@ class Daemons(BetweenTwo, MovesCase):
         a, b = self.daemon("a"), self.daemon("b", args=["--config", budget])
         program = self.program(a)
         self.assertEqual(program.at(), STEPS[0])
-        self.refused(a, "its devices have 1 left there and 0 of these promised", "migrate", a.vgpus()[0]["id"], b.address)
+        self.refused(a, "its devices have 1 left there and 0 of these promised", "migrate",
+                     a.vgpus()[0]["id"], b.address)
 
     def test_it_is_refused_before_anything_stops(self):
         a, b = self.daemon("a"), self.daemon("b")

@@ -161,7 +161,7 @@ class Devices(MovesCase):
                     self.assertEqual(self.device(a), "pthread")
                     program.on()
                 self.assertIsNone(program.ends_well())
-                # move() takes the first vGPU, which is the next program's once this one is no longer listed.
+                # move() takes the first vGPU of the list: this one must be gone before the next.
                 self.assertTrue(wait_until(lambda: not a.vgpus() and not b.vgpus(), TIMEOUT_S))
         needing = self.start(Needing, a)
         self.assertEqual(needing.at(), "ready")
@@ -200,8 +200,9 @@ class Devices(MovesCase):
         self.assertIsNone(program.ends_well())
 
     def test_an_image_with_a_pitch_for_a_strict_driver(self):
-        """A driver may refuse pitches without host memory, which an image's record does not have."""
-        a, b = self.daemon("a", env={"POCL_DEVICES": "pthread"}), self.lesser("b", "100c=1 strict")
+        """Which may refuse pitches without host memory; an image's record has no host memory."""
+        a = self.daemon("a", env={"POCL_DEVICES": "pthread"})
+        b = self.lesser("b", "100c=1 strict")
         program = self.start(Needing, a, "plain")
         self.assertEqual(program.at(), "ready")
         self.move(a, (b.address,))

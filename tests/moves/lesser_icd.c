@@ -5,8 +5,8 @@
  * answered, with 0 all of it; -NAME, an extension that is left out; noformats: no image formats;
  * nobuild: no program that hashes pages is built, norun: none is run after the first launch, idle:
  * their launches do nothing; strict: an image without host memory has no pitches; binaries:FIFO:
- * whoever asks for a program's binaries waits until all that write into the FIFO have closed it, if
- * it is there. What the devices can really do is PoCL's as ever.
+ * a question for a program's binaries waits until all writers of the FIFO have closed it, if it is
+ * there. What the devices can really do is PoCL's as ever.
  */
 #include "drivers/front_icd.h"
 

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Budgets of devices, which bound the leases of all tenants together, and reserves in them: refusals, what frees, migrations between
-devices.
+"""Budgets of devices, which bound the leases of all tenants together, and reserves in them:
+refusals, what frees, migrations between devices.
 
     budgets_test.py BUILD [unittest arguments]
 """
 
 import os
-import select
-import signal
 import sys
 import unittest
 
@@ -18,15 +16,21 @@ import tenants_test  # noqa: E402
 from tenants_test import FAILED, MIB, TenantTest, wait_until  # noqa: E402
 
 
-class BudgetTest(TenantTest):
-    """One device with a budget."""
+class ConfiguredTest(TenantTest):
+    """gantryd has `config`."""
+    config = ""
 
     @classmethod
     def daemon_args(cls):
         path = os.path.join(cls.folder, "gantry.conf")
         with open(path, "w", encoding="ascii") as f:
-            f.write("[device pthread]\nmemory = 64M\n")
+            f.write(cls.config)
         return ["--config", path]
+
+
+class BudgetTest(ConfiguredTest):
+    """One device with a budget."""
+    config = "[device pthread]\nmemory = 64M\n"
 
     def setUp(self):
         super().setUp()
@@ -57,7 +61,8 @@ class Budget(BudgetTest):
         self.assertEqual(p.do("buffer", 1), FAILED)
         self.assertEqual(q.do("buffer", 1), FAILED)
         log = self.gantry.log()
-        self.assertIn("64 MiB of 64 are leased and 0 reserved for other tenants; end or move another program there, or raise memory", log)
+        self.assertIn("64 MiB of 64 are leased and 0 reserved for other tenants; "
+                      "end or move another program there, or raise memory", log)
         self.assertEqual(p.do("touch", held), "same")
         self.assertEqual(p.do("free", held), "freed")
         q.make("buffer", 48 * MIB)
@@ -68,11 +73,7 @@ class Budget(BudgetTest):
         p, q = self.program("default"), self.program()
         p.make("buffer", 64 * MIB)
         self.assertEqual(q.do("buffer", 1), FAILED)
-        worker = self.gantry.worker_of(p)
-        end = os.pidfd_open(worker)
-        os.kill(worker, signal.SIGKILL)
-        select.select([end], [], [])
-        os.close(end)
+        self.kill_worker_of(p)
         self.assertTrue(wait_until(lambda: self.device()["leased_bytes"] == 0, 60))
         q.make("buffer", 64 * MIB)
 
@@ -113,22 +114,16 @@ class Reserve(BudgetTest):
 
     def test_more_than_the_budget(self):
         self.tenant("--reserve", "60M")
-        self.assertIn("together exceed the memory of the device",
-                      self.ctl("tenant", "set", "default", "--reserve", "5M", status=1)["error"]["why"])
+        said = self.ctl("tenant", "set", "default", "--reserve", "5M", status=1)
+        self.assertIn("together exceed the memory of the device", said["error"]["why"])
         self.assertEqual(self.seen()["reserve_bytes"], 60 * MIB)
         self.assertNotIn("reserve_bytes", self.seen("default"))
 
 
-class Budgets(TenantTest):
+class Budgets(ConfiguredTest):
     """A device with a budget, and a smaller one."""
     extra_env = {"POCL_DEVICES": "pthread basic"}
-
-    @classmethod
-    def daemon_args(cls):
-        path = os.path.join(cls.folder, "gantry.conf")
-        with open(path, "w", encoding="ascii") as f:
-            f.write("[device pthread]\nmemory = 64M\n[device basic]\nmemory = 32M\n")
-        return ["--config", path]
+    config = "[device pthread]\nmemory = 64M\n[device basic]\nmemory = 32M\n"
 
     def leased(self):
         """Of pthread, and of basic."""

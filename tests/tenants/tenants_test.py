@@ -82,6 +82,14 @@ class TenantTest(unittest.TestCase):
         self.assertEqual(p.returncode, status, p.stderr)
         return json.loads(p.stdout)
 
+    def kill_worker_of(self, program):
+        """Returns when the worker has ended."""
+        worker = self.gantry.worker_of(program)
+        end = os.pidfd_open(worker)
+        os.kill(worker, signal.SIGKILL)
+        select.select([end], [], [])
+        os.close(end)
+
     def tenant(self, *args):
         """A tenant of this test's own; this user may attach unless the test says which users may."""
         self.ctl("tenant", "add", self.name, *([] if "--uid" in args else ["--uid", str(os.getuid())]), *args)
@@ -304,11 +312,7 @@ class Together(TenantTest):
         p.make("buffer", 32 * MIB)
         q.do("info")
         self.assertEqual(q.do("buffer", 1), FAILED)
-        worker = self.gantry.worker_of(p)
-        end = os.pidfd_open(worker)
-        os.kill(worker, signal.SIGKILL)
-        select.select([end], [], [])
-        os.close(end)
+        self.kill_worker_of(p)
         self.assertTrue(wait_until(lambda: self.seen()["leased_bytes"] == 0, 60))
         q.make("buffer", 32 * MIB)
 

@@ -63,7 +63,7 @@ static void reserve_is_free_for_its_account_alone(void **state)
     assert_int_equal(r.leased_bytes, 10);
     assert_int_equal(gn_lease_reserved(&d, &other), 30);
     assert_int_equal(gn_lease_reserved(&d, &a), 0);
-    ask(&strangers[0], 61, 61, 1); /* never, whatever others return */
+    ask(&strangers[0], 61, 61, 1); /* not even when all others return theirs */
     assert_int_equal(strangers[0].n_answers, 1);
     assert_int_equal(strangers[0].h.refusal, GN_LEASE_DEVICE_FULL);
     ask(&strangers[0], 44, 300, 1);

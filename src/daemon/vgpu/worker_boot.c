@@ -68,8 +68,8 @@ int gn_vgpus_send_boot(struct gn_vgpu_record *v, const struct gn_conn *program, 
         gn_vgpus_close_own(&null);
         return rc;
     }
-    /* A worker that is to take over maps what the source maps. Where events and data come with the
-     * session, the ring is a placeholder for them. */
+    /* A worker that is to take over maps what the source maps. Where events and data come
+     * with the session, the ring's descriptor fills their places: each place needs one. */
     int fds[GN_WORKER_BOOT_FDS] = {
         [GN_WORKER_BOOT_SESSION] = session_fd,
         [GN_WORKER_BOOT_RING] = of->ring_fd,
