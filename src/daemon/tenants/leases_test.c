@@ -56,6 +56,15 @@ static void start(struct gn_lease_account *a, uint64_t limit, struct worker *w, 
         gn_holder_join(&w[i].h, a, 0);
 }
 
+/* The same, all on one device. */
+static void start_on(struct gn_lease_device *d, struct gn_lease_account *a, uint64_t limit,
+                     struct worker *w, int n)
+{
+    start(a, limit, w, n);
+    for (int i = 0; i < n; i++)
+        gn_holder_add_device(&w[i].h, d);
+}
+
 static void ask(struct worker *w, uint64_t need, uint64_t want, uint64_t now)
 {
     static uint32_t seq = 100;
@@ -348,11 +357,8 @@ static void other_tenants_slack_on_a_device_is_recalled_before_a_refusal(void **
     struct gn_lease_device d;
     struct worker w[2], stranger;
     gn_lease_device_init(&d, 100);
-    start(&a, 0, w, 2);
-    start(&other, 0, &stranger, 1);
-    gn_holder_add_device(&w[0].h, &d);
-    gn_holder_add_device(&w[1].h, &d);
-    gn_holder_add_device(&stranger.h, &d);
+    start_on(&d, &a, 0, w, 2);
+    start_on(&d, &other, 0, &stranger, 1);
     ask(&w[0], 60, 60, 1);
     ask(&stranger, 50, 50, 1);
     assert_int_equal(stranger.n_answers, 0);
@@ -389,11 +395,8 @@ static void full_tenant_and_full_device_are_told_apart(void **state)
     struct gn_lease_device d;
     struct worker w[2], stranger;
     gn_lease_device_init(&d, 100);
-    start(&a, 60, w, 2);
-    start(&other, 0, &stranger, 1);
-    gn_holder_add_device(&w[0].h, &d);
-    gn_holder_add_device(&w[1].h, &d);
-    gn_holder_add_device(&stranger.h, &d);
+    start_on(&d, &a, 60, w, 2);
+    start_on(&d, &other, 0, &stranger, 1);
     ask(&w[0], 40, 40, 1);
     ask(&stranger, 50, 50, 1);
     /* Tenant and device have too little: each holder is recalled once. */
