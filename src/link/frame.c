@@ -153,16 +153,21 @@ static ssize_t look_ahead(struct gn_frame_reader *r)
 }
 
 /*
- * Reads exactly the bytes that look_ahead saw. Their descriptors are received already, and the
- * kernel drops the second copies with these bytes; reading further would drop the descriptors of
- * later bytes as well.
+ * Reads exactly the bytes that look_ahead saw; reading further would drop the descriptors of later
+ * bytes. Their descriptors are received already, and the kernel drops the second copies with these
+ * bytes. A peek that ends with a message also receives the next message's descriptors; MSG_CTRUNC
+ * says whether these bytes had any.
  */
 static ssize_t take_header(struct gn_frame_reader *r, size_t n)
 {
+    struct iovec iov = {.iov_base = &r->header, .iov_len = n};
+    struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
     ssize_t got;
     do
-        got = recv(r->fd, &r->header, n, MSG_DONTWAIT);
+        got = recvmsg(r->fd, &msg, MSG_DONTWAIT);
     while (got < 0 && errno == EINTR);
+    if (got > 0 && !(msg.msg_flags & MSG_CTRUNC))
+        drop_fds(r);
     return got > 0 ? got : fault(r, -EPROTO);
 }
 

@@ -328,6 +328,26 @@ static void a_kept_frame_takes_no_more_than_it_has_looked_at(void **state)
     assert_false(f.lost_fds);
 }
 
+/* The kernel's peek at the first frame receives the second one's descriptor as well. */
+static void a_kept_frame_has_no_descriptor_of_the_next_one(void **state)
+{
+    struct pair *p = *state;
+    struct gn_frame_header empty = header(0), filled = header(4);
+    struct gn_frame f;
+    p->reader.keeps_frames = true;
+    for (int i = 0; i < 2; i++) {
+        put(p, i ? &filled : &empty, sizeof empty);
+        if (i)
+            put(p, "four", 4);
+        put_with_fds(p, &empty, sizeof empty, 1);
+        assert_int_equal(gn_frame_read(&p->reader, &f), 1);
+        assert_int_equal(f.n_fds, 0);
+        assert_int_equal(gn_frame_read(&p->reader, &f), 1);
+        assert_int_equal(f.n_fds, 1);
+        assert_int_equal(gn_frame_read(&p->reader, &f), 0);
+    }
+}
+
 static void a_kept_frame_may_be_had_without_its_descriptors(void **state)
 {
     struct pair *p = *state;
@@ -511,6 +531,7 @@ int main(void)
         T(descriptors_without_room_are_lost_and_nothing_else),
         T(a_kept_frame_comes_once_there_is_room),
         T(a_kept_frame_takes_no_more_than_it_has_looked_at),
+        T(a_kept_frame_has_no_descriptor_of_the_next_one),
         T(a_kept_frame_may_be_had_without_its_descriptors),
         T(waiting_ends_at_the_deadline_and_may_go_on),
         T(a_writer_keeps_what_the_peer_does_not_read_yet),
