@@ -14,6 +14,13 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 
+/* Keys are compared by their distance; no vGPU is so far behind. */
+#define FIRST_KEY (UINT64_C(1) << 60)
+/* So that sums of distances stay below half of all tags. */
+#define MOST_AHEAD (INT64_MAX / 16)
+
+__extension__ typedef __int128 wide;
+
 static int compare_wanting(const struct gn_place_vgpu *a, const struct gn_place_vgpu *b)
 {
     int64_t d = (int64_t)(a->wanting_key - b->wanting_key);
@@ -152,13 +159,32 @@ int gn_place_tenant_set_reserve(struct gn_place *p, struct gn_place_tenant *t, u
     return -ENOSPC;
 }
 
+/* The distance of two tags is device time by weight: under another weight, the same time is another
+ * distance. Otherwise a vGPU would wait for as long as its time lasts by the lower of the two. */
+static void rescale_tags(struct gn_place *p, const struct gn_place_tenant *t, uint32_t before)
+{
+    gn_list_for_each(v, &p->vgpus, struct gn_place_vgpu, link)
+    {
+        const wide ahead = (int64_t)(v->period_tag - p->period_time);
+        wide scaled = ahead * before / t->weight;
+        if (v->tenant != t)
+            continue;
+        scaled = scaled > MOST_AHEAD ? MOST_AHEAD : scaled < -MOST_AHEAD ? -MOST_AHEAD : scaled;
+        v->period_tag = p->period_time + (uint64_t)scaled;
+        gn_place_update(p, v);
+    }
+}
+
 int gn_place_tenant_set_weight(struct gn_place *p, struct gn_place_tenant *t, uint32_t weight)
 {
     if (!weight_ok(weight))
         return -EINVAL;
     if (t->n_vgpus)
         p->weights = p->weights - t->weight + weight;
+    const uint32_t before = t->weight;
     t->weight = weight;
+    if (weight != before)
+        rescale_tags(p, t, before);
     return 0;
 }
 
@@ -186,7 +212,8 @@ void gn_place_update(struct gn_place *p, struct gn_place_vgpu *v)
         return;
     const struct gn_chunk_set missing = gn_chunk_minus(&v->needs, &v->occupied);
     const uint64_t copy_ns = gn_chunk_count(&missing) * (p->in_ns + p->out_ns);
-    v->wanting_key = v->period_tag + gn_place_theta(p, v, copy_ns);
+    v->wanting_key =
+        v->moves ? p->period_time - FIRST_KEY : v->period_tag + gn_place_theta(p, v, copy_ns);
     RB_INSERT(gn_place_wanting, &p->wanting, v);
 }
 
@@ -363,6 +390,12 @@ void gn_place_unpin(struct gn_place *p, struct gn_place_vgpu *v, const struct gn
     update_kept(p, v->tenant);
 }
 
+void gn_place_set_moves(struct gn_place *p, struct gn_place_vgpu *v, bool moves)
+{
+    v->moves = moves;
+    gn_place_update(p, v);
+}
+
 void gn_place_set_changed(struct gn_place_vgpu *v, const struct gn_chunk_set *chunks)
 {
     const struct gn_chunk_set here = gn_chunk_both(chunks, &v->occupied);
@@ -474,7 +507,8 @@ bool gn_place_take(struct gn_place *p, struct gn_place_plan *plan, struct gn_pla
     uint32_t first, end, n = 0, n_changed = 0;
     if (from->plan_number == p->plan_number && gn_chunk_has(&from->leaving, k))
         return true;
-    if (p->swap_share && from->ready && !from->ran && gn_place_is_resident(from))
+    if (from->moves || p->now_ns < from->kept_until_ns ||
+        (p->swap_share && from->ready && !from->ran && gn_place_is_resident(from)))
         return false;
     gn_place_run(from, k, &first, &end);
     for (uint32_t i = first; i < end; i++) {

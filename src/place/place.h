@@ -80,6 +80,8 @@ struct gn_place_vgpu {
     bool ran;                                        /* has had a turn since it was swapped in */
     bool idle;                                       /* unused for gn_place.idle_ns */
     bool wants;                                      /* in gn_place.wanting */
+    bool moves;                                      /* gn_place_set_moves */
+    uint64_t kept_until_ns; /* the caller's: no plan takes its slots before */
 };
 
 /*
@@ -208,6 +210,10 @@ void gn_place_yield(struct gn_place *p, struct gn_place_vgpu *v, uint64_t used_n
  * monitor)
  */
 uint64_t gn_place_tick(struct gn_place *p, uint64_t now_ns);
+
+/* Its contents are being saved or loaded: no plan takes its slots, and it comes in before others
+ * and without a period's wait, as an operator waits for it. */
+void gn_place_set_moves(struct gn_place *p, struct gn_place_vgpu *v, bool moves);
 
 /* True if all that the vGPU needs has a slot. */
 bool gn_place_is_resident(const struct gn_place_vgpu *v);

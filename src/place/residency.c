@@ -126,7 +126,7 @@ struct gn_place_vgpu *gn_residency_next(struct gn_place *p, uint64_t now_ns,
     *ret_again_ns = 0;
     if (!v || !gn_place_plan(p, v, now_ns, ret_plan))
         return NULL;
-    if (!ret_plan->n_out || !is_worked(p))
+    if (!ret_plan->n_out || v->moves || !is_worked(p))
         return v;
     const uint64_t least = v->period_tag + gn_place_theta(p, v, ret_plan->copy_ns);
     gn_list_for_each(from, &ret_plan->victims, struct gn_place_vgpu, victim)

@@ -145,6 +145,22 @@ static void periods_follow_weights(void **state)
     assert_in_range(by_third, 2 * (c->period_tag - before) - 2, 2 * (c->period_tag - before) + 2);
 }
 
+static void a_change_of_weight_keeps_the_time_ahead(void **state)
+{
+    device("turn", 4);
+    struct gn_place_vgpu *a = add(4, 1), *b = &w.v[1];
+    assert_int_equal(gn_place_add(&w.p, a->tenant, b, 100, 4, w.now), 0);
+    gn_place_wake(&w.p, b, w.now);
+    assert_ptr_equal(next(), a);
+    (void)run_until_swap(a, b);
+    (void)run_until_swap(b, a);
+    const uint64_t period = run_until_swap(a, b);
+    assert_int_equal(gn_place_tenant_set_weight(&w.p, a->tenant, 10000), 0);
+    assert_in_range(run_until_swap(b, a), period - MS, period + MS);
+    assert_int_equal(gn_place_tenant_set_weight(&w.p, a->tenant, 1), 0);
+    assert_in_range(run_until_swap(a, b), period - MS, period + MS);
+}
+
 static void the_longest_period_is_bounded(void **state)
 {
     device("turn", 4);
@@ -323,6 +339,7 @@ int main(void)
         cmocka_unit_test(a_period_brings_theta),
         cmocka_unit_test(clean_memory_makes_periods_shorter),
         cmocka_unit_test(periods_follow_weights),
+        cmocka_unit_test(a_change_of_weight_keeps_the_time_ahead),
         cmocka_unit_test(the_longest_period_is_bounded),
         cmocka_unit_test(without_work_memory_is_free),
         cmocka_unit_test(a_vgpu_gets_its_turn),
