@@ -128,6 +128,15 @@ static void capacity(void)
     OK(clReleaseMemObject(part));
     a = buffer(4 * MIB);
     const cl_image_format format = {CL_RGBA, CL_UNSIGNED_INT8};
+    /* So does an image over a buffer, and no longer than it is there. */
+    const cl_image_desc line = {
+        .image_type = CL_MEM_OBJECT_IMAGE1D_BUFFER, .image_width = 1024, .buffer = a};
+    cl_mem image = clCreateImage(context, 0, &format, &line, NULL, NULL);
+    CHECK(image);
+    OK(clReleaseMemObject(a));
+    CHECK(refusal(4 * MIB) == CL_MEM_OBJECT_ALLOCATION_FAILURE);
+    OK(clReleaseMemObject(image));
+    a = buffer(4 * MIB);
     const cl_image_desc desc = {
         .image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 512, .image_height = 513};
     cl_int result;

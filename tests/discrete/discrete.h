@@ -108,6 +108,7 @@ struct dg_object {
     unsigned n_kernels;       /* references of kernels, with `retain` */
     struct dg_callback *done; /* the program's destructor callbacks, the last one first */
     struct dg_timer late;
+    bool silent; /* PoCL does not tell of its end */
 };
 
 void dg_objects_lock(void);

@@ -112,6 +112,33 @@ cl_int dg_object_use(cl_mem handle)
 
 /* ---- objects */
 
+/*
+ * PoCL does not tell when an image over a buffer is destroyed. Such an image keeps the buffer, so
+ * both are gone with the buffer's end.
+ */
+static bool is_silent(cl_mem handle)
+{
+    cl_mem_object_type type = 0;
+    driver->clGetMemObjectInfo(handle, CL_MEM_TYPE, sizeof type, &type, NULL);
+    return type == CL_MEM_OBJECT_IMAGE1D_BUFFER;
+}
+
+/* Moves the silent objects of this memory from the chain to *ret. */
+static void take_silent_locked(struct dg_object **link, const struct dg_memory *m,
+                               struct dg_object **ret)
+{
+    while (*link) {
+        struct dg_object *o = *link;
+        if (o->memory != m || !o->silent) {
+            link = &o->next;
+            continue;
+        }
+        *link = o->next;
+        o->next = *ret;
+        *ret = o;
+    }
+}
+
 static void finish(struct dg_timer *t)
 {
     struct dg_object *o =
@@ -121,11 +148,19 @@ static void finish(struct dg_timer *t)
         c->call(o->handle, c->data);
         free(c);
     }
+    struct dg_object *silent = NULL;
     dg_objects_lock();
     const bool last = --o->memory->n_objects == 0;
+    for (size_t i = 0; last && i < N_BUCKETS; i++)
+        take_silent_locked(&buckets[i], o->memory, &silent);
     dg_objects_unlock();
     if (last)
         dg_memory_destroy(o->memory);
+    while (silent) {
+        struct dg_object *next = silent->next;
+        free(silent);
+        silent = next;
+    }
     free(o);
 }
 
@@ -149,19 +184,21 @@ static void CL_CALLBACK on_destroyed(cl_mem handle, void *data)
 static void enter(cl_mem handle, const struct dg_object *as)
 {
     struct dg_object *o = malloc(sizeof *o);
-    if (!o || driver->clSetMemObjectDestructorCallback(handle, on_destroyed, o)) {
+    const bool silent = is_silent(handle);
+    if (!o || (!silent && driver->clSetMemObjectDestructorCallback(handle, on_destroyed, o))) {
         fprintf(stderr, "discrete: no memory for a memory object\n");
         abort();
     }
     *o = *as;
     o->handle = handle;
+    o->silent = silent;
     o->n_references = 1;
     o->late.run = finish;
     dg_objects_lock();
     o->serial = ++last_serial;
     o->next = *bucket(handle);
     *bucket(handle) = o;
-    o->memory->n_objects++;
+    o->memory->n_objects += !silent;
     dg_objects_unlock();
 }
 
