@@ -71,5 +71,13 @@ int gn_worker_control_next(struct gn_worker_control *c, struct gn_worker_event *
             .kind = GN_WORKER_EVENT_RECALL, .fd = -1, .index = l.tight != 0};
         return 1;
     }
+    if (f.op == GN_WORKER_RESIDE) {
+        struct gn_worker_reside r;
+        if (!gn_frame_payload(&f, &r, sizeof r))
+            return -EPROTO;
+        *ret = (struct gn_worker_event){
+            .kind = GN_WORKER_EVENT_RESIDE, .fd = -1, .index = f.seq, .bytes = r.bytes};
+        return 1;
+    }
     return -EPROTO;
 }

@@ -44,6 +44,15 @@ enum gn_worker_op {
     /* <- gn_worker_returned: once per RECALL, and whenever the worker returns memory by itself */
     GN_WORKER_RETURNED = 59,
 
+    /*
+     * gantryd <-> worker, on its control socket, if gn_worker_boot.evicts is set: which part of its
+     * device memory is on the device. docs/memory.md
+     */
+    GN_WORKER_RESIDE = 60,  /* -> gn_worker_reside; seq: its number. One at a time */
+    GN_WORKER_RESIDES = 61, /* <- gn_worker_resides: the answer, with the same seq */
+    /* <- empty: a request waits for evicted memory; not repeated before the next RESIDE */
+    GN_WORKER_WANTS_MEMORY = 62,
+
     /* gantryd <-> worker, on its control socket: migration. docs/moves.md */
     GN_WORKER_SAVE = 64, /* -> gn_worker_save, to the source; fd: the stream to write to */
     /*
@@ -146,8 +155,11 @@ struct gn_worker_boot {
     uint8_t load_name[GN_LINK_SESSION_BYTES], load_key[GN_LINK_KEY_BYTES]; /* with load_tls */
     uint32_t load_tls; /* the source opens with TLS, and proves load_key */
     uint32_t route;    /* LOADS_WORKER: enum gn_worker_route */
+    uint32_t evicts;   /* gantryd says which part of the memory is on the device: RESIDE. Until the
+                        * first one all may be */
+    uint32_t placed; /* the answer to an ask may wait until there is room on the device: minutes */
 };
-_Static_assert(sizeof(struct gn_worker_boot) == 408, "boot");
+_Static_assert(sizeof(struct gn_worker_boot) == 416, "boot");
 
 #define GN_WORKER_LOADS_WORKER 1u /* from the source worker, by `route` */
 #define GN_WORKER_LOADS_FILE                                                                       \
@@ -180,8 +192,9 @@ struct gn_worker_boot_device {
 };
 
 struct gn_worker_lease {
-    uint64_t need_bytes; /* the smallest useful amount */
-    uint64_t want_bytes; /* with slack for later allocations */
+    uint64_t need_bytes;   /* the smallest useful amount */
+    uint64_t want_bytes;   /* with slack for later allocations */
+    uint64_t pinned_bytes; /* of all that is leased and needed: can never be evicted */
 };
 
 struct gn_worker_leased {
@@ -197,9 +210,29 @@ struct gn_worker_returned {
     uint64_t bytes;
     uint32_t answers; /* 1: this answers a RECALL */
     uint32_t zero;
+    uint64_t pinned_bytes; /* as in gn_worker_lease; also sent when they have become fewer */
 };
-_Static_assert(sizeof(struct gn_worker_lease) == 16 && sizeof(struct gn_worker_returned) == 16,
+_Static_assert(sizeof(struct gn_worker_lease) == 24 && sizeof(struct gn_worker_returned) == 24,
                "leases");
+
+/*
+ * gantryd lowers the bytes only while the vGPU has no grant, and grants the device again only after
+ * the answer to RESIDE_ALL.
+ */
+#define GN_WORKER_RESIDE_ALL UINT64_MAX
+struct gn_worker_reside {
+    /* At most so much of the vGPU's memory is in the driver from now on; the worker evicts the rest
+     * before it answers. RESIDE_ALL: the worker brings everything in before it answers. */
+    uint64_t bytes;
+};
+
+struct gn_worker_resides {
+    /* In the driver now. More than RESIDE's bytes: the rest is pinned, or cannot be evicted now. */
+    uint64_t resident_bytes;
+    uint64_t pinned_bytes; /* of these */
+    uint64_t copied_bytes; /* between device and host memory for this answer */
+    uint64_t took_ns;      /* by the copies and the driver's creations and releases */
+};
 
 #define GN_WORKER_SAVE_FILE 1u /* a checkpoint: no worker takes the session over */
 #define GN_WORKER_SAVE_STOP 2u /* a checkpoint after which the program stands still */

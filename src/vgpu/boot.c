@@ -134,6 +134,8 @@ int gn_boot_map(struct gn_boot *b, struct gn_vgpu_boot *v, struct gn_error *err)
     v->ring_at = b->wire.ring_at;
     v->tell_fd = take_fd(b, GN_WORKER_BOOT_GRANT_EVENT);
     v->takes_turns = b->wire.takes_turns != 0;
+    v->evicts = b->wire.evicts != 0;
+    v->placed = b->wire.placed != 0;
     v->remote = b->wire.remote != 0;
     v->tls = b->wire.remote == GN_WORKER_REMOTE_TLS;
     v->grace_ms = b->wire.grace_ms;

@@ -50,6 +50,8 @@ struct gn_vgpu_boot {
     struct gn_segment counters;
     struct gn_segment grants; /* struct gn_grant_page */
     bool takes_turns;         /* nothing is submitted to a device without its grant */
+    bool placed;              /* the answer to an ask for memory may take minutes */
+    bool evicts;              /* gantryd says which part of the memory is on the device */
     int tell_fd;              /* eventfd that makes gantryd read the grant page */
 
     /*

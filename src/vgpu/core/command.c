@@ -450,6 +450,8 @@ void gn_command_admit(struct gn_vgpu *v, const struct gn_request_class *class,
          */
         if (c->asked && !assumed && class->judge && (c->n_blockers || has_blocked_locked(q))) {
             pthread_mutex_unlock(&v->lock);
+            if (v->evicts)
+                gn_command_await_objects(c);
             if (!v->evicts || !gn_command_bring_in(c))
                 assumed = class->judge(v, c);
             pthread_mutex_lock(&v->lock);

@@ -108,7 +108,7 @@ int32_t gn_command_issue(struct gn_vdevice *d, struct gn_command *c, uint64_t no
         events[i] = c->producers[i]->driver_event;
     if (after)
         events[n++] = after;
-    int32_t result = v->evicts ? gn_command_bring_in(c) : 0;
+    int32_t result = gn_vgpu_has_evicted(v) ? gn_command_bring_in(c) : 0;
     if (!result)
         result = c->class->submit(v, c, c->queue->object->driver, n, n ? events : NULL, ret_event);
     d->n_slow = gn_now_ns() - now_ns > SLOW_SUBMIT_NS ? d->n_slow + 1 : 0;

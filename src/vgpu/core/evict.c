@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The point in time at which objects may be evicted: nothing of the vGPU is in the driver, and no
- * thread but the caller uses the driver's objects. The API evicts and brings in (struct
- * gn_vgpu_api). Called by the serving thread between two messages, and before a command is judged
- * or submitted. Never decides which objects are evicted.
+ * thread but the caller uses the driver's objects. resident_budget.c says when; the API evicts and
+ * brings in (struct gn_vgpu_api). Called by the serving thread between two messages, and before a
+ * command is judged or submitted. Never decides which objects are evicted.
  */
 #include "vgpu/core/evict.h"
 
@@ -15,19 +15,9 @@
 
 #define ACQUIRE_NS UINT64_C(10000000000)
 
-/* The thread of a slow request may use any object. */
-static bool is_helping(struct gn_vgpu *v)
-{
-    pthread_mutex_lock(&v->helper_lock);
-    const bool helping = v->n_helped || v->n_helping;
-    pthread_mutex_unlock(&v->helper_lock);
-    return helping;
-}
-
 /* Takes the roles of the first *ret_n devices. False: not of all. */
-static bool acquire_all(struct gn_vgpu *v, uint32_t *ret_n)
+static bool acquire_all(struct gn_vgpu *v, uint64_t until_ns, uint32_t *ret_n)
 {
-    const uint64_t until_ns = gn_now_ns() + ACQUIRE_NS;
     const struct timespec until = {(time_t)(until_ns / 1000000000u),
                                    (long)(until_ns % 1000000000u)};
     for (*ret_n = 0; *ret_n < v->n_devices; ++*ret_n)
@@ -72,16 +62,98 @@ static bool empty_driver(struct gn_vgpu *v)
     return queues && !atomic_load_explicit(&v->n_left, memory_order_seq_cst);
 }
 
-void gn_vgpu_evict_all(struct gn_vgpu *v)
+/* A save reads the driver's objects; a vGPU that is loaded makes them. */
+static bool is_moving(struct gn_vgpu *v)
 {
+    return atomic_load_explicit(&v->moving, memory_order_seq_cst) ||
+           gn_vgpu_state(&v->life) != GN_VGPU_OWNED;
+}
+
+/* Returns the bytes that were copied. */
+static uint64_t evict(struct gn_vgpu *v, uint64_t most_bytes, uint64_t until_ns)
+{
+    uint64_t copied = 0;
     uint32_t n = 0;
-    if (!v->api->has_resident(v) || atomic_load_explicit(&v->moving, memory_order_seq_cst) ||
-        is_helping(v))
-        return;
-    if (acquire_all(v, &n) && empty_driver(v))
-        v->api->evict_all(v);
+    if (!v->api->has_resident(v) || is_moving(v))
+        return 0;
+    if (acquire_all(v, until_ns, &n) && empty_driver(v))
+        copied = v->api->evict(v, most_bytes);
     while (n)
         gn_device_release(&v->devices[--n]);
+    return copied;
+}
+
+void gn_vgpu_evict_all(struct gn_vgpu *v)
+{
+    if (!gn_budget_begin_test(&v->budget))
+        return;
+    (void)evict(v, 0, gn_now_ns() + ACQUIRE_NS);
+    gn_budget_end_test(&v->budget);
+}
+
+/* ---- what gantryd says */
+
+static uint64_t evict_down_to(void *arg, uint64_t bytes, uint64_t until_ns)
+{
+    struct gn_vgpu *v = arg;
+    uint64_t resident, pinned;
+    gn_lease_figures(&v->lease, &resident, &pinned);
+    return resident <= bytes ? 0 : evict(v, bytes, until_ns);
+}
+
+static uint64_t bring_in_all(void *arg)
+{
+    struct gn_vgpu *v = arg;
+    uint64_t copied = 0;
+    (void)v->api->bring_in_all(v, &copied);
+    return copied;
+}
+
+const struct gn_budget_ops gn_evict_ops = {evict_down_to, bring_in_all};
+
+void gn_vgpu_reside(struct gn_vgpu *v, uint32_t seq, uint64_t bytes)
+{
+    if (!v->evicts) {
+        gn_budget_answer_whole(&v->budget, seq);
+        return;
+    }
+    gn_budget_order(&v->budget, seq, bytes);
+    v->session->wake(v);
+}
+
+int gn_vgpu_check_budget(struct gn_vgpu *v)
+{
+    if (!gn_budget_has_order(&v->budget))
+        return -1;
+    return gn_budget_check(&v->budget, is_moving(v), !gn_vgpu_has_evicted(v));
+}
+
+/* ---- for requests and commands */
+
+bool gn_vgpu_await_whole(struct gn_vgpu *v)
+{
+    if (v->session->send_pending)
+        v->session->send_pending(v);
+    return gn_budget_await_whole(&v->budget, true);
+}
+
+static bool is_absent(struct gn_vobject *o)
+{
+    return o && !o->vgpu->api->is_resident(o);
+}
+
+void gn_command_await_objects(struct gn_command *c)
+{
+    struct gn_resident_budget *b = &c->vgpu->budget;
+    bool absent = false;
+    if (gn_budget_is_whole(b))
+        return;
+    for (uint32_t i = 0; i < GN_MAX_REFS; i++)
+        absent = absent || is_absent(c->refs[i]);
+    for (uint32_t i = 0; i < c->n_objects; i++)
+        absent = absent || is_absent(c->object_refs[i]);
+    if (absent)
+        (void)gn_vgpu_await_whole(c->vgpu);
 }
 
 int32_t gn_command_bring_in(struct gn_command *c)

@@ -19,8 +19,8 @@
 /* Asked for on top of the need. gantryd grants less when little is left. */
 #define SLACK_BYTES (UINT64_C(32) << 20)
 /*
- * Gantryd answers well within it. Without an answer the allocation fails, and a late grant becomes
- * slack.
+ * Gantryd answers well within it, unless it places memory. Without an answer the allocation fails,
+ * and a late grant becomes slack.
  */
 #define ANSWER_TIMEOUT_S 10
 #define SEND_TIMEOUT_MS  10000
@@ -28,6 +28,7 @@
 /* On the stack of the thread that waits. Under the lease's lock. */
 struct gn_lease_asker {
     uint64_t bytes;
+    enum gn_lease_part part;
     bool answered, taken;
 };
 
@@ -43,11 +44,26 @@ int gn_lease_init(struct gn_lease *l, int control_fd, struct gn_counters *counte
     return l->wake_fd < 0 ? -errno : 0;
 }
 
-static bool charge_locked(struct gn_lease *l, uint64_t bytes)
+static void move_locked(struct gn_lease *l, uint64_t bytes, enum gn_lease_part from,
+                        enum gn_lease_part to)
+{
+    if (from != GN_LEASE_PINNED)
+        l->part_bytes[from] -= bytes;
+    if (to != GN_LEASE_PINNED)
+        l->part_bytes[to] += bytes;
+}
+
+static uint64_t pinned_locked(const struct gn_lease *l)
+{
+    return l->used_bytes - l->part_bytes[GN_LEASE_EVICTABLE] - l->part_bytes[GN_LEASE_EVICTED];
+}
+
+static bool charge_locked(struct gn_lease *l, uint64_t bytes, enum gn_lease_part part)
 {
     if (bytes > l->leased_bytes - l->used_bytes)
         return false;
     l->used_bytes += bytes;
+    move_locked(l, bytes, GN_LEASE_PINNED, part);
     gn_counter_set(&l->counters->memory_bytes, l->used_bytes);
     return true;
 }
@@ -61,6 +77,13 @@ static int send_frame_with_fd(struct gn_lease *l, uint16_t op, uint32_t seq, con
     return rc;
 }
 
+/* gantryd counts more as pinned than there is: it will be told. */
+static void note_fewer_pinned_locked(struct gn_lease *l)
+{
+    if (l->patient && pinned_locked(l) < l->told_pinned_bytes)
+        gn_lease_wake(l);
+}
+
 static int send_frame(struct gn_lease *l, uint16_t op, uint32_t seq, const void *payload, size_t n)
 {
     return send_frame_with_fd(l, op, seq, payload, n, -1);
@@ -71,17 +94,36 @@ int gn_lease_report(struct gn_lease *l, uint16_t op, const void *payload, size_t
     return send_frame_with_fd(l, op, 0, payload, n, fd);
 }
 
+int gn_lease_answer(struct gn_lease *l, uint16_t op, uint32_t seq, const void *payload, size_t n)
+{
+    return send_frame(l, op, seq, payload, n);
+}
+
+/* until NULL: until it ends or something changes. 0, or why not to wait on. */
+static int wait_locked(struct gn_lease *l, const struct timespec *until)
+{
+    if (l->ended)
+        return -ECANCELED;
+    if (!until)
+        return -pthread_cond_wait(&l->answered, &l->lock);
+    return -pthread_cond_clockwait(&l->answered, &l->lock, CLOCK_MONOTONIC, until);
+}
+
 /*
  * Asks gantryd for the missing bytes. The control thread charges the answer as soon as it arrives,
  * before a recall right behind it can take it away. 0: charged.
  */
-static int request_bytes_locked(struct gn_lease *l, uint64_t bytes, const struct timespec *until)
+static int request_bytes_locked(struct gn_lease *l, uint64_t bytes, bool pinned,
+                                enum gn_lease_part part, const struct timespec *until)
 {
     const uint64_t need = bytes - (l->leased_bytes - l->used_bytes);
-    struct gn_worker_lease ask = {.need_bytes = need, .want_bytes = need};
-    struct gn_lease_asker asker = {.bytes = bytes};
+    struct gn_worker_lease ask = {.need_bytes = need,
+                                  .want_bytes = need,
+                                  .pinned_bytes = pinned_locked(l) + (pinned ? bytes : 0)};
+    struct gn_lease_asker asker = {.bytes = bytes, .part = part};
     const uint32_t seq = ++l->seq;
     int rc;
+    l->told_pinned_bytes = ask.pinned_bytes;
     (void)gn_add_u64(need, SLACK_BYTES, &ask.want_bytes);
     l->asking = true;
     l->asker = &asker;
@@ -90,8 +132,7 @@ static int request_bytes_locked(struct gn_lease *l, uint64_t bytes, const struct
     const bool sent = !rc;
     pthread_mutex_lock(&l->lock);
     while (rc == 0 && !asker.answered)
-        if (pthread_cond_clockwait(&l->answered, &l->lock, CLOCK_MONOTONIC, until) == ETIMEDOUT)
-            rc = -ETIMEDOUT;
+        rc = wait_locked(l, until);
     if (asker.answered)
         return asker.taken ? 0 : -ENOMEM;
     /*
@@ -106,31 +147,68 @@ static int request_bytes_locked(struct gn_lease *l, uint64_t bytes, const struct
     return rc;
 }
 
-int gn_lease_charge(struct gn_lease *l, uint64_t bytes, bool may_wait)
+static int charge(struct gn_lease *l, uint64_t bytes, bool may_wait, bool pinned,
+                  enum gn_lease_part part)
 {
-    struct timespec until;
+    struct timespec latest;
+    const struct timespec *until = l->patient ? NULL : &latest;
     pthread_mutex_lock(&l->lock);
-    int rc = charge_locked(l, bytes) ? 0 : l->control_fd < 0 ? -ENOMEM : -EAGAIN;
+    int rc = charge_locked(l, bytes, part) ? 0 : l->control_fd < 0 ? -ENOMEM : -EAGAIN;
     if (rc == -EAGAIN && may_wait) {
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_sec += ANSWER_TIMEOUT_S;
+        clock_gettime(CLOCK_MONOTONIC, &latest);
+        latest.tv_sec += ANSWER_TIMEOUT_S;
         while (l->asking && rc == -EAGAIN) {
-            if (pthread_cond_clockwait(&l->answered, &l->lock, CLOCK_MONOTONIC, &until) ==
-                ETIMEDOUT)
-                rc = -ETIMEDOUT;
-            else if (charge_locked(l, bytes))
+            const int failed = wait_locked(l, until);
+            if (failed)
+                rc = failed;
+            else if (charge_locked(l, bytes, part))
                 rc = 0;
         }
         if (rc == -EAGAIN)
-            rc = request_bytes_locked(l, bytes, &until);
+            rc = request_bytes_locked(l, bytes, pinned, part, until);
         /* Refused, but another thread may have freed memory meanwhile. */
-        if (rc && charge_locked(l, bytes))
+        if (rc && charge_locked(l, bytes, part))
             rc = 0;
         if (rc)
             rc = -ENOMEM;
     }
     pthread_mutex_unlock(&l->lock);
     return rc;
+}
+
+int gn_lease_charge(struct gn_lease *l, uint64_t bytes, bool may_wait, bool pinned)
+{
+    return charge(l, bytes, may_wait, pinned, GN_LEASE_PINNED);
+}
+
+int gn_lease_charge_ahead(struct gn_lease *l, uint64_t bytes, bool pinned)
+{
+    return charge(l, bytes, true, pinned, GN_LEASE_EVICTED);
+}
+
+void gn_lease_move(struct gn_lease *l, uint64_t bytes, enum gn_lease_part from,
+                   enum gn_lease_part to)
+{
+    pthread_mutex_lock(&l->lock);
+    move_locked(l, bytes, from, to);
+    note_fewer_pinned_locked(l);
+    pthread_mutex_unlock(&l->lock);
+}
+
+void gn_lease_figures(struct gn_lease *l, uint64_t *ret_resident_bytes, uint64_t *ret_pinned_bytes)
+{
+    pthread_mutex_lock(&l->lock);
+    *ret_resident_bytes = l->used_bytes - l->part_bytes[GN_LEASE_EVICTED];
+    *ret_pinned_bytes = pinned_locked(l);
+    pthread_mutex_unlock(&l->lock);
+}
+
+void gn_lease_end(struct gn_lease *l)
+{
+    pthread_mutex_lock(&l->lock);
+    l->ended = true;
+    pthread_cond_broadcast(&l->answered);
+    pthread_mutex_unlock(&l->lock);
 }
 
 void gn_lease_wake(struct gn_lease *l)
@@ -163,6 +241,7 @@ void gn_lease_refund(struct gn_lease *l, uint64_t bytes)
     pthread_mutex_lock(&l->lock);
     l->used_bytes -= bytes;
     gn_counter_set(&l->counters->memory_bytes, l->used_bytes);
+    note_fewer_pinned_locked(l);
     if (l->tight) {
         shed_unused_locked(l);
         gn_lease_wake(l);
@@ -201,7 +280,7 @@ void gn_lease_answered(struct gn_lease *l, uint32_t seq, uint64_t granted_bytes)
     if (l->asking && l->seq == seq) {
         l->asking = false;
         if (l->asker) {
-            l->asker->taken = granted_bytes && charge_locked(l, l->asker->bytes);
+            l->asker->taken = granted_bytes && charge_locked(l, l->asker->bytes, l->asker->part);
             l->asker->answered = true;
         }
         l->asker = NULL;
@@ -234,9 +313,12 @@ int gn_lease_settle(struct gn_lease *l)
 {
     gn_fd_drain(l->wake_fd);
     pthread_mutex_lock(&l->lock);
-    struct gn_worker_returned r = {.bytes = l->returning_bytes, .answers = l->owed};
+    struct gn_worker_returned r = {
+        .bytes = l->returning_bytes, .answers = l->owed, .pinned_bytes = pinned_locked(l)};
+    const bool fewer = l->patient && r.pinned_bytes < l->told_pinned_bytes;
     l->returning_bytes = 0;
     l->owed = false;
+    l->told_pinned_bytes = r.pinned_bytes;
     pthread_mutex_unlock(&l->lock);
-    return r.bytes || r.answers ? send_frame(l, GN_WORKER_RETURNED, 0, &r, sizeof r) : 0;
+    return r.bytes || r.answers || fewer ? send_frame(l, GN_WORKER_RETURNED, 0, &r, sizeof r) : 0;
 }

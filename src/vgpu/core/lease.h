@@ -19,25 +19,39 @@
  */
 struct gn_lease_asker;
 
+/*
+ * Where charged bytes are. PINNED is what neither of the others is: bytes that can never be
+ * evicted, and those of an object that is being made or is gone but not freed yet.
+ */
+enum gn_lease_part {
+    GN_LEASE_PINNED,
+    GN_LEASE_EVICTABLE, /* in the driver, of an object that can be evicted */
+    GN_LEASE_EVICTED,   /* not in the driver */
+};
+
 struct gn_lease {
     /* set once */
     int control_fd; /* gantryd's socket; not owned */
     int wake_fd;    /* eventfd, owned: readable when the control thread has something to send */
     struct gn_counters *counters;
+    bool patient; /* gantryd answers an ask only when it has placed the memory: minutes */
     pthread_mutex_t send_lock; /* one frame at a time; never taken under `lock` */
     pthread_mutex_t lock;
     pthread_cond_t answered;
     _Atomic bool recall; /* a recall waits to be obeyed; set under the lock */
     /* lock */
     uint64_t leased_bytes;
-    uint64_t used_bytes;      /* <= leased_bytes */
-    uint64_t home_bytes;      /* of used_bytes: in the data area, which a destination may share */
-    uint64_t returning_bytes; /* out of the lease, not yet reported to gantryd */
-    bool tight;               /* unused memory goes back at once */
-    bool owed;                /* gantryd expects the answer to a recall */
-    bool asking;              /* a request is open; one at a time */
-    uint32_t seq;             /* of the last request */
-    struct gn_lease_asker *asker; /* waits for the answer; NULL: has given up */
+    uint64_t used_bytes; /* <= leased_bytes */
+    uint64_t home_bytes; /* of used_bytes: in the data area, which a destination may share */
+    uint64_t part_bytes[GN_LEASE_EVICTED + 1]; /* of used_bytes; PINNED: not used */
+    uint64_t returning_bytes;                  /* out of the lease, not yet reported to gantryd */
+    bool tight;                                /* unused memory goes back at once */
+    bool owed;                                 /* gantryd expects the answer to a recall */
+    bool ended;                                /* the vGPU has ended: nothing waits */
+    bool asking;                               /* a request is open; one at a time */
+    uint32_t seq;                              /* of the last request */
+    uint64_t told_pinned_bytes;                /* as gantryd counts them */
+    struct gn_lease_asker *asker;              /* waits for the answer; NULL: has given up */
 };
 
 /* 0 or -errno. control_fd -1: no gantryd, nothing is leased. */
@@ -46,9 +60,20 @@ int gn_lease_init(struct gn_lease *l, int control_fd, struct gn_counters *counte
 /*
  * 0: charged. -ENOMEM: refused. -EAGAIN: the lease does not cover it and may_wait is false: call
  * again from a thread that may wait for gantryd, which may have to recall slack from the tenant's
- * other vGPUs (microseconds as a rule, seconds at worst). Any thread.
+ * other vGPUs (microseconds as a rule, seconds at worst; minutes if gantryd places memory). Any
+ * thread. pinned: gantryd is told that these bytes will be pinned.
  */
-int gn_lease_charge(struct gn_lease *l, uint64_t bytes, bool may_wait);
+int gn_lease_charge(struct gn_lease *l, uint64_t bytes, bool may_wait, bool pinned);
+/*
+ * As gn_lease_charge with may_wait, for an object that is made later: until gn_lease_move its bytes
+ * are EVICTED. pinned: it will be pinned.
+ */
+int gn_lease_charge_ahead(struct gn_lease *l, uint64_t bytes, bool pinned);
+/* Charged bytes change from one part to another. Any thread; never waits. */
+void gn_lease_move(struct gn_lease *l, uint64_t bytes, enum gn_lease_part from,
+                   enum gn_lease_part to);
+/* The charged bytes in the driver, and those of them that are PINNED. Any thread; never waits. */
+void gn_lease_figures(struct gn_lease *l, uint64_t *ret_resident_bytes, uint64_t *ret_pinned_bytes);
 
 /*
  * Returns charged bytes to the lease. Any thread, the driver's included: never waits, writes at
@@ -81,6 +106,10 @@ void gn_lease_shed(struct gn_lease *l);
 
 /* Sends one frame to gantryd; fd stays the caller's, -1: none. Any thread. 0 or -errno. */
 int gn_lease_report(struct gn_lease *l, uint16_t op, const void *payload, size_t n, int fd);
+/* As gn_lease_report, of the frame with this number. */
+int gn_lease_answer(struct gn_lease *l, uint16_t op, uint32_t seq, const void *payload, size_t n);
+/* The vGPU has ended: waits for gantryd's answer end, refused. Any thread. */
+void gn_lease_end(struct gn_lease *l);
 /*
  * The vGPU has left this process, with its socket to gantryd and its control thread. Later refunds
  * are counted in `counters` and wake nobody.

@@ -139,7 +139,7 @@ static void recall(bool tight)
 
 static void *charge_thread(void *arg)
 {
-    return (void *)(intptr_t)gn_lease_charge(&t.lease, *(const uint64_t *)arg, true);
+    return (void *)(intptr_t)gn_lease_charge(&t.lease, *(const uint64_t *)arg, true, true);
 }
 
 struct taker {
@@ -170,8 +170,8 @@ static void only_what_is_not_covered_is_asked_for(void **state)
     struct taker a;
     uint32_t seq;
     (void)state;
-    assert_int_equal(gn_lease_charge(&t.lease, 0, false), 0);
-    assert_int_equal(gn_lease_charge(&t.lease, 1, false), -EAGAIN);
+    assert_int_equal(gn_lease_charge(&t.lease, 0, false, true), 0);
+    assert_int_equal(gn_lease_charge(&t.lease, 1, false, true), -EAGAIN);
     start_charge(&a, 100);
     struct gn_worker_lease ask = expect_question(&seq);
     assert_int_equal(ask.need_bytes, 100);
@@ -179,10 +179,10 @@ static void only_what_is_not_covered_is_asked_for(void **state)
     grant(seq, 1000);
     assert_int_equal(finish_charge(&a), 0);
     assert_int_equal(used(), 100);
-    assert_int_equal(gn_lease_charge(&t.lease, 900, false), 0); /* slack */
-    assert_int_equal(gn_lease_charge(&t.lease, 1, false), -EAGAIN);
+    assert_int_equal(gn_lease_charge(&t.lease, 900, false, true), 0); /* slack */
+    assert_int_equal(gn_lease_charge(&t.lease, 1, false, true), -EAGAIN);
     gn_lease_refund(&t.lease, 400);
-    assert_int_equal(gn_lease_charge(&t.lease, 400, false), 0);
+    assert_int_equal(gn_lease_charge(&t.lease, 400, false, true), 0);
     gn_lease_refund(&t.lease, 100);
     start_charge(&a, 300);
     ask = expect_question(&seq);
@@ -260,7 +260,7 @@ static void what_is_freed_meanwhile_serves_too(void **state)
     uint32_t seq;
     (void)state;
     t.lease.leased_bytes = 100;
-    assert_int_equal(gn_lease_charge(&t.lease, 100, false), 0);
+    assert_int_equal(gn_lease_charge(&t.lease, 100, false, true), 0);
     start_charge(&a, 60);
     (void)expect_question(&seq);
     gn_lease_refund(&t.lease, 60);
@@ -273,11 +273,11 @@ static void while_tight_nothing_stays_unused(void **state)
 {
     (void)state;
     t.lease.leased_bytes = 100;
-    assert_int_equal(gn_lease_charge(&t.lease, 80, false), 0);
+    assert_int_equal(gn_lease_charge(&t.lease, 80, false, true), 0);
     recall(true);
     struct gn_worker_returned r = expect_return();
     assert_true(r.bytes == 20 && r.answers == 1);
-    assert_int_equal(gn_lease_charge(&t.lease, 1, false), -EAGAIN);
+    assert_int_equal(gn_lease_charge(&t.lease, 1, false, true), -EAGAIN);
     gn_lease_refund(&t.lease, 30);
     r = expect_return();
     assert_true(r.bytes == 30 && r.answers == 0);
@@ -285,7 +285,7 @@ static void while_tight_nothing_stays_unused(void **state)
     r = expect_return();
     assert_true(r.bytes == 0 && r.answers == 1);
     gn_lease_refund(&t.lease, 10);
-    assert_int_equal(gn_lease_charge(&t.lease, 10, false), 0);
+    assert_int_equal(gn_lease_charge(&t.lease, 10, false, true), 0);
     assert_int_equal(used(), 50);
 }
 
@@ -300,7 +300,7 @@ static void a_recall_is_obeyed_once_and_not_before_somebody_does(void **state)
     assert_int_equal(l.leased_bytes, 100);
     gn_lease_recalled(&l, false);
     assert_true(gn_lease_is_recalled(&l));
-    assert_int_equal(gn_lease_charge(&l, 40, false), 0);
+    assert_int_equal(gn_lease_charge(&l, 40, false, true), 0);
     gn_lease_shed(&l);
     assert_false(gn_lease_is_recalled(&l));
     assert_int_equal(l.leased_bytes, 40);
@@ -323,7 +323,7 @@ static void *churn(void *arg)
         if (held && seed & 1) {
             gn_lease_refund(&t.lease, held);
             held = 0;
-        } else if (gn_lease_charge(&t.lease, n, i % 8 == 0) == 0) {
+        } else if (gn_lease_charge(&t.lease, n, i % 8 == 0, true) == 0) {
             held += n;
         }
     }
@@ -350,7 +350,7 @@ static void what_could_not_be_asked_is_asked_anew(void **state)
 {
     (void)state;
     assert_int_equal(shutdown(t.worker_fd, SHUT_WR), 0);
-    assert_int_equal(gn_lease_charge(&t.lease, MIB, true), -ENOMEM);
+    assert_int_equal(gn_lease_charge(&t.lease, MIB, true, true), -ENOMEM);
     assert_false(t.lease.asking); /* else the next request would wait for this one's answer */
 }
 
@@ -408,6 +408,55 @@ static void nothing_is_lost_between_threads(void **state)
     assert_int_equal(t.lease.leased_bytes, 0);
 }
 
+static void *charge_ahead(void *arg)
+{
+    return (void *)(intptr_t)gn_lease_charge_ahead(&t.lease, *(const uint64_t *)arg, false);
+}
+
+/* The figures that gantryd places memory by. */
+static void the_parts_of_the_charge_are_told(void **state)
+{
+    uint64_t bytes = 70, resident, pinned;
+    struct taker a;
+    uint32_t seq;
+    void *rc;
+    (void)state;
+    t.lease.leased_bytes = 100;
+    assert_int_equal(gn_lease_charge(&t.lease, 100, false, true), 0);
+    gn_lease_move(&t.lease, 50, GN_LEASE_PINNED, GN_LEASE_EVICTABLE);
+    gn_lease_move(&t.lease, 20, GN_LEASE_EVICTABLE, GN_LEASE_EVICTED);
+    gn_lease_figures(&t.lease, &resident, &pinned);
+    assert_true(resident == 80 && pinned == 50);
+    start_charge(&a, 5);
+    assert_int_equal(expect_question(&seq).pinned_bytes, 55);
+    grant(seq, 5);
+    assert_int_equal(finish_charge(&a), 0);
+    assert_int_equal(pthread_create(&a.thread, NULL, charge_ahead, &bytes), 0);
+    assert_int_equal(expect_question(&seq).pinned_bytes, 55);
+    grant(seq, 70);
+    pthread_join(a.thread, &rc);
+    assert_null(rc);
+    gn_lease_figures(&t.lease, &resident, &pinned);
+    assert_true(resident == 85 && pinned == 55); /* it is not made yet */
+    gn_lease_move(&t.lease, 70, GN_LEASE_EVICTED, GN_LEASE_PINNED);
+    gn_lease_figures(&t.lease, &resident, &pinned);
+    assert_true(resident == 155 && pinned == 125);
+}
+
+static void waits_end_with_the_vgpu(void **state)
+{
+    struct taker a, b;
+    uint32_t seq;
+    (void)state;
+    t.lease.patient = true;
+    start_charge(&a, 100);
+    (void)expect_question(&seq);
+    start_charge(&b, 100);
+    gn_lease_end(&t.lease);
+    assert_int_equal(finish_charge(&a), -ENOMEM);
+    assert_int_equal(finish_charge(&b), -ENOMEM);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, open_lease, close_lease)
 
 int main(void)
@@ -422,6 +471,8 @@ int main(void)
         CASE(while_tight_nothing_stays_unused),
         cmocka_unit_test(a_recall_is_obeyed_once_and_not_before_somebody_does),
         CASE(what_could_not_be_asked_is_asked_anew),
+        CASE(the_parts_of_the_charge_are_told),
+        CASE(waits_end_with_the_vgpu),
         CASE(nothing_is_lost_between_threads),
     };
     return cmocka_run_group_tests_name("lease", tests, NULL, NULL);

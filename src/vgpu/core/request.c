@@ -56,11 +56,27 @@ struct gn_vobject *gn_request_named(struct gn_request *r, uint16_t kind, uint64_
     return o;
 }
 
+bool gn_request_bring_in(struct gn_request *r, struct gn_vobject *o)
+{
+    struct gn_vgpu *v = r->vgpu;
+    if (!o || !gn_vgpu_has_evicted(v))
+        return true;
+    /* Another thread serves a request only while everything is in. */
+    if (!r->off_ring && !gn_budget_is_whole(&v->budget) && !v->api->is_resident(o)) {
+        r->absent |= !r->refused;
+        r->no_memory |= r->refused;
+        return false;
+    }
+    if (!v->api->bring_in(o))
+        return true;
+    r->no_memory = true;
+    return false;
+}
+
 struct gn_vobject *gn_request_object(struct gn_request *r, uint16_t kind, uint64_t id)
 {
     struct gn_vobject *o = gn_request_named(r, kind, id);
-    if (r->vgpu->evicts && o && r->vgpu->api->bring_in(o))
-        r->no_memory = true;
+    (void)gn_request_bring_in(r, o);
     return o;
 }
 
@@ -123,8 +139,7 @@ void *gn_request_objects(struct gn_request *r, uint16_t kind, const struct gn_sp
         objects[i] = gn_object_get(r->vgpu, ids[i], kind, &lie);
         if (lie)
             r->fault = true;
-        if (r->vgpu->evicts && objects[i] && r->vgpu->api->bring_in(objects[i]))
-            r->no_memory = true;
+        (void)gn_request_bring_in(r, objects[i]);
         drivers[i] = gn_driver_of(objects[i]);
     }
     return drivers;
@@ -205,15 +220,42 @@ bool gn_request_faulty(struct gn_request *r)
         gn_vgpu_fault(r->vgpu, "a request is malformed", r->class->name);
     else if (r->no_memory)
         r->result = r->vgpu->api->out_of_memory;
-    return r->fault || r->no_memory;
+    return r->fault || r->no_memory || r->absent;
+}
+
+/* 0, -ENOMEM, or -EAGAIN: the lease thread is to wait first. */
+static int charge(struct gn_request *r, uint64_t bytes)
+{
+    struct gn_vgpu *v = r->vgpu;
+    if (r->refused)
+        return -ENOMEM;
+    if (r->anew) {
+        const int rc = gn_lease_charge_ahead(&v->lease, bytes, r->pins);
+        if (rc == 0)
+            gn_lease_move(&v->lease, bytes, GN_LEASE_EVICTED, GN_LEASE_PINNED);
+        return rc;
+    }
+    /* An object made while part of the memory is evicted would exceed the budget. */
+    if (!r->off_ring && gn_budget_limits(&v->budget))
+        return -EAGAIN;
+    return gn_lease_charge(&v->lease, bytes, false, true);
 }
 
 bool gn_request_charge(struct gn_request *r, uint64_t bytes)
 {
-    int rc = gn_lease_charge(&r->vgpu->lease, bytes, r->off_ring);
+    if (bytes <= r->ahead_bytes) {
+        r->ahead_bytes -= bytes;
+        r->charged_bytes += bytes;
+        return true;
+    }
+    const int rc = charge(r, bytes);
     if (rc == 0)
         r->charged_bytes += bytes;
-    r->defer |= rc == -EAGAIN;
+    if (rc == -EAGAIN) {
+        r->defer = true;
+        r->wants_bytes = UINT64_MAX;
+        (void)gn_add_u64(r->charged_bytes, bytes, &r->wants_bytes);
+    }
     return rc == 0;
 }
 
@@ -261,6 +303,23 @@ void gn_request_init(struct gn_request *r, struct gn_vgpu *v)
     gn_list_init(&r->blobs);
 }
 
+void gn_request_again(struct gn_request *r)
+{
+    struct gn_vgpu *v = r->vgpu;
+    const struct gn_request_class *class = r->class;
+    const uint32_t n_bytes = r->n_bytes;
+    const bool off_ring = r->off_ring, refused = r->refused, pins = r->pins;
+    const uint64_t wants_bytes = r->wants_bytes;
+    gn_request_fini(r);
+    gn_request_init(r, v);
+    r->class = class;
+    r->n_bytes = n_bytes;
+    r->off_ring = off_ring;
+    r->refused = refused;
+    r->pins = pins;
+    r->wants_bytes = wants_bytes;
+}
+
 void gn_request_answer(struct gn_request *r)
 {
     unsigned char payload[GN_REPLY_MAX_BYTES] = {0};
@@ -298,7 +357,7 @@ void gn_request_fini(struct gn_request *r)
         gn_list_remove(&b->link);
         free(b);
     }
-    gn_lease_refund(&r->vgpu->lease, r->charged_bytes);
+    gn_lease_refund(&r->vgpu->lease, r->charged_bytes + r->ahead_bytes);
     if (r->record)
         gn_request_forget_record(r);
     gn_build_includes_free(r->files);

@@ -32,6 +32,10 @@ struct gn_request {
     bool off_ring;  /* on the helper thread or the lease thread: it may wait */
     bool defer;     /* nothing has been done: to be served anew on the lease thread */
     bool fault;     /* sticky: the guest broke the protocol */
+    bool absent;    /* sticky: nothing has been done: to be served anew once the memory that it
+                       needs is in the driver */
+    bool refused;   /* what it has waited for does not come */
+    bool pins;      /* set before a charge: the object that is made can never be evicted */
     bool no_memory; /* sticky: answered, and nothing done */
     bool answered;
     struct gn_area_ref brings; /* this data goes ahead of the answer, unless memory is shared */
@@ -39,6 +43,8 @@ struct gn_request {
     int32_t result;
     uint64_t charged_bytes; /* taken from the lease; the part that no object has got goes back at
                                the end */
+    uint64_t wants_bytes;   /* with `defer`: to be charged before it is served anew */
+    uint64_t ahead_bytes;   /* charged before it was served; not in charged_bytes yet */
     uint32_t n_outs, n_ins, n_held, n_arrays;
     struct {
         const struct gn_span *span;
@@ -94,6 +100,8 @@ static inline const void *gn_request_message(const struct gn_request *r)
 }
 
 void gn_request_init(struct gn_request *r, struct gn_vgpu *v);
+/* Nothing has been done for it: as it was before it was served, with `refused` and wants_bytes. */
+void gn_request_again(struct gn_request *r);
 /* Writes the outputs to where the guest wants them and wakes it. */
 void gn_request_answer(struct gn_request *r);
 void gn_request_fini(struct gn_request *r);
@@ -102,10 +110,15 @@ void gn_request_fini(struct gn_request *r);
  * driver judges that. */
 /* For a query: the object may be evicted, and then the driver has none. */
 struct gn_vobject *gn_request_named(struct gn_request *r, uint16_t kind, uint64_t id);
-/* The driver has an object of it. */
+/* The driver has an object of it, or the request is not to be served now. */
 struct gn_vobject *gn_request_object(struct gn_request *r, uint16_t kind, uint64_t id);
 void *gn_request_objects(struct gn_request *r, uint16_t kind, const struct gn_span *span,
                          uint64_t n);
+/*
+ * For an object that the request holds otherwise: the driver has an object of it. False: no, and
+ * the request is not to be served now, or has no memory; nothing has been done then.
+ */
+bool gn_request_bring_in(struct gn_request *r, struct gn_vobject *o);
 void *gn_request_in(struct gn_request *r, const struct gn_span *span, uint64_t bytes);
 void *gn_request_string(struct gn_request *r, const struct gn_span *span);
 void *gn_request_list(struct gn_request *r, const struct gn_span *span);
@@ -124,8 +137,9 @@ void *gn_request_alloc(struct gn_request *r, uint64_t bytes);
 bool gn_request_faulty(struct gn_request *r);
 /*
  * Charges device memory for the objects that the request is about to make. False when there is
- * none, or when only gantryd can tell: then the request is served again, from its beginning, where
- * it may wait. Call it before anything is made.
+ * none, or when only gantryd can tell, or while part of the memory is evicted: then the request is
+ * served again, from its beginning, on the lease thread, which waits first. Call it before anything
+ * is made.
  */
 bool gn_request_charge(struct gn_request *r, uint64_t bytes);
 /*

@@ -3,7 +3,8 @@
  * The vGPU's threads, but for the one that serves the program's messages (session.h). The control
  * thread reads the program's and gantryd's sockets: the loss of either ends the vGPU, and in a
  * worker the process, which frees everything. The helper thread serves requests marked slow. The
- * lease thread serves requests that need more memory than this vGPU has on lease.
+ * lease thread serves requests that need more memory than this vGPU has on lease, or may have in
+ * the driver.
  */
 #include "vgpu/core/evict.h"
 #include "vgpu/core/include_files.h"
@@ -82,8 +83,15 @@ void gn_vgpu_fault(struct gn_vgpu *v, const char *why, const char *what)
     if (!atomic_exchange_explicit(&v->fault, 1, memory_order_relaxed))
         gn_log(GN_LOG_ERROR, "vgpu=%08x ends: %s (%s)", v->boot->id, why, what);
     gn_lost_declare(&v->lost);
+    gn_vgpu_end_waits(v);
     if (v->session->faulted)
         v->session->faulted(v);
+}
+
+void gn_vgpu_end_waits(struct gn_vgpu *v)
+{
+    gn_lease_end(&v->lease);
+    gn_budget_end(&v->budget);
 }
 
 void gn_vgpu_hold(struct gn_vgpu *v)
@@ -207,6 +215,10 @@ static bool take_event(struct gn_vgpu *v, const struct gn_worker_event *e)
         gn_lease_recalled(&v->lease, e->index);
         v->session->recall_memory(v);
         return true;
+    case GN_WORKER_EVENT_RESIDE:
+        if (v->boot->evicts)
+            gn_vgpu_reside(v, e->index, e->bytes);
+        return v->boot->evicts;
     case GN_WORKER_EVENT_SAVE:
         v->migration->outbound(v, e->fd, &e->save);
         return true;
@@ -281,7 +293,8 @@ void *gn_vgpu_control_thread(void *arg)
                                .events = (short)(POLLIN | (left ? POLLOUT : 0))},
                               {.fd = v->boot->control_fd, .events = POLLIN},
                               {.fd = v->lease.wake_fd, .events = POLLIN}};
-        int n = poll(p, 3, gn_lease_is_recalled(&v->lease) ? SHED_TIMEOUT_MS : -1);
+        const int look_ms = gn_vgpu_check_budget(v);
+        int n = poll(p, 3, gn_lease_is_recalled(&v->lease) ? SHED_TIMEOUT_MS : look_ms);
         if (n == 0)
             gn_lease_shed(&v->lease);
         channels.paused = paused;
@@ -303,9 +316,42 @@ static void help_with(struct gn_vgpu *v, struct gn_helper *h, const struct gn_re
 void gn_vgpu_answer(struct gn_vgpu *v, struct gn_request *r)
 {
     r->class->serve(v, r);
+    while (r->absent && !r->fault) {
+        r->refused = !gn_vgpu_await_whole(v);
+        gn_request_again(r);
+        r->class->serve(v, r);
+    }
     if (r->defer && !r->fault)
         help_with(v, &v->lessee, r);
     else if (!r->fault)
+        gn_request_answer(r);
+    gn_request_fini(r);
+}
+
+/*
+ * Waits until the request's memory is leased and everything may be in the driver, then serves the
+ * request. Objects may be evicted during the wait, so the request is decoded afterwards.
+ */
+static void answer_lessee(struct gn_vgpu *v, struct gn_request *r)
+{
+    do {
+        const uint64_t bytes = r->wants_bytes;
+        const bool charged = !gn_lease_charge_ahead(&v->lease, bytes, r->pins);
+        const bool entered = gn_budget_begin_use(&v->budget);
+        gn_request_again(r);
+        r->refused = !charged;
+        if (charged) {
+            gn_lease_move(&v->lease, bytes, GN_LEASE_EVICTED, GN_LEASE_PINNED);
+            r->ahead_bytes = bytes;
+        }
+        if (entered) {
+            r->class->serve(v, r);
+            gn_budget_end_use(&v->budget);
+        } else {
+            r->result = v->api->out_of_memory;
+        }
+    } while (r->defer && !r->fault);
+    if (!r->fault)
         gn_request_answer(r);
     gn_request_fini(r);
 }
@@ -353,7 +399,10 @@ static void *helper_thread(void *arg)
         v->n_helping++;
         pthread_mutex_unlock(&v->helper_lock);
         GN_FAULT("worker-slow-request");
-        gn_vgpu_answer(v, r);
+        if (builds)
+            gn_vgpu_answer(v, r);
+        else
+            answer_lessee(v, r);
         free(r);
         if (builds)
             gn_objects_built(v);
@@ -412,6 +461,8 @@ static void help_with(struct gn_vgpu *v, struct gn_helper *h, const struct gn_re
     r->class = request->class;
     r->off_ring = true;
     r->n_bytes = request->n_bytes;
+    r->wants_bytes = request->wants_bytes;
+    r->pins = request->pins;
     memcpy(r->bytes, request->bytes, request->n_bytes);
     pthread_mutex_lock(&v->helper_lock);
     bool room = v->n_helped < MAX_HELPED;
@@ -467,7 +518,7 @@ void gn_vgpu_handle(struct gn_vgpu *v, struct gn_request *r, uint32_t n_bytes, u
         v->help(v, r);
     else
         gn_vgpu_answer(v, r);
-    if (v->evicts)
+    if (v->evicts && !v->boot->evicts)
         gn_vgpu_evict_all(v);
 }
 
@@ -515,6 +566,8 @@ int gn_vgpu_open(struct gn_vgpu *v, const struct gn_vgpu_boot *boot,
                boot->id);
         return 1;
     }
+    v->lease.patient = boot->placed;
+    gn_budget_init(&v->budget, &v->lease, &gn_evict_ops, v);
     if (boot->events.bytes < GN_EVENT_TABLE_BYTES ||
         gn_session_map(boot->ring.base, boot->ring.bytes, &v->view) ||
         gn_ring_consumer_init(&v->ring, v->view.requests, GN_SESSION_REQUEST_SLOTS, boot->ring_at,

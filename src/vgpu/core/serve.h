@@ -21,6 +21,8 @@ void *gn_vgpu_control_thread(void *arg);
 /* The vGPU is away, and its helpers have nothing to do: waits until they have ended. */
 void gn_helpers_end(struct gn_vgpu *v);
 
+/* The vGPU has ended: no thread waits for gantryd any more. Any thread. */
+void gn_vgpu_end_waits(struct gn_vgpu *v);
 /* Serves a request whose class is known, answers and ends it. */
 void gn_vgpu_answer(struct gn_vgpu *v, struct gn_request *r);
 

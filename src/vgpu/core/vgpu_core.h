@@ -16,6 +16,7 @@
 #include "vgpu/core/parts.h"
 #include "vgpu/core/records.h"
 #include "vgpu/core/request.h"
+#include "vgpu/core/resident_budget.h"
 #include "vgpu/core/turn.h"
 #include "vgpu/session/session.h"
 #include "vgpu/vgpu.h"
@@ -33,7 +34,8 @@
  * and destroys objects, but for the helper thread, which serves requests marked slow. A submit
  * thread a device hands commands to the driver when the serving thread cannot. The driver's own
  * threads report completions. The lease thread serves requests that need more memory than the lease
- * has, and may wait for gantryd.
+ * has, or than may be in the driver (resident_budget.h), and may wait for gantryd. The serving
+ * thread waits for gantryd only where a request needs evicted memory.
  *
  * In passthrough the vGPU lives in its program, whose threads serve their own messages
  * (session_in_process.c).
@@ -94,10 +96,19 @@ struct gn_vgpu_api {
     /* The object gets a driver's object, if it is evicted. 0 or an error. The role, or a thread
      * that serves a request. */
     int32_t (*bring_in)(struct gn_vobject *o);
+    /* All objects get one; those that the driver refuses stay evicted. 0, or the first error. Adds
+     * the bytes that are copied. Any thread that holds no lock but `serving` and a role. */
+    int32_t (*bring_in_all)(struct gn_vgpu *v, uint64_t *copied_bytes);
+    /* Has the driver an object of it? Any thread. */
+    bool (*is_resident)(struct gn_vobject *o);
     /* Is there something to evict? Any thread. */
     bool (*has_resident)(struct gn_vgpu *v);
-    /* Evicts all that can be. Nothing is in the driver, and the caller has all roles. */
-    void (*evict_all)(struct gn_vgpu *v);
+    /*
+     * Evicts until the lease counts at most so many bytes in the driver; 0: all that can be
+     * evicted. Returns the bytes that were copied. Nothing is in the driver, and the caller has all
+     * roles.
+     */
+    uint64_t (*evict)(struct gn_vgpu *v, uint64_t most_bytes);
 
     /* This process has given it away and is about to end: so is all that the program is to be told
      * of the driver's. */
@@ -157,9 +168,12 @@ struct gn_vgpu {
     bool on_processors;   /* some device of it is this machine's processors */
     cpu_set_t processors; /* that this process, and with it such a device, may use; set once */
     _Atomic uint32_t
-        program_cpu;   /* where the program sent its last message from; the ring thread writes */
-    bool came;         /* set once: into its program, while that ran (a switch) */
-    bool evicts;       /* set by the API's start: objects may have no driver's object */
+        program_cpu; /* where the program sent its last message from; the ring thread writes */
+    bool came;       /* set once: into its program, while that ran (a switch) */
+    bool evicts;     /* set by the API's start: objects may have no driver's object */
+    /* The memory objects that have none now, without their views. The API counts them, and evicts
+     * only under the roles of all devices. */
+    _Atomic uint32_t n_evicted;
     bool driver_stays; /* set by the API's start: the driver's library cannot be unloaded */
     /* In a program: the thread that holds it serves. Before all other locks. */
     pthread_mutex_t serving;
@@ -222,6 +236,7 @@ struct gn_vgpu {
     struct gn_list folders; /* helper_lock: descriptors that came for requests */
     struct gn_counters *counters;
     struct gn_lease lease;
+    struct gn_resident_budget budget;
     struct gn_vgpu_tcp *tcp; /* session_tcp.c's own; NULL: another kind of session */
     struct gn_tcp
         sent_to; /* of a migration over tcp, saved and not decided: the connection stays until this
@@ -229,6 +244,13 @@ struct gn_vgpu {
     struct gn_list batch_waiters; /* lock */
     void *detail;                 /* the API's */
 };
+
+/* May an object have no driver's object? A submitter that holds its device's role, and the serving
+ * thread: nothing is evicted meanwhile. */
+static inline bool gn_vgpu_has_evicted(const struct gn_vgpu *v)
+{
+    return atomic_load_explicit(&v->n_evicted, memory_order_relaxed) != 0;
+}
 
 /*
  * Does the program run on a processor that no device of it uses? Then a thread that waits there is

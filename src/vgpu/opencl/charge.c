@@ -109,7 +109,8 @@ void *gn_mem_settle(struct gn_vgpu *v, struct gn_request *r, cl_mem mem, cl_int 
 struct gn_mem_charge {
     struct gn_vgpu *v;
     uint64_t bytes;
-    _Atomic int n_awaited; /* of these events */
+    enum gn_lease_part part; /* under the residency's lock, until the vGPU's release */
+    _Atomic int n_awaited;   /* of these events */
 };
 
 static void CL_CALLBACK on_destroyed(cl_mem mem, void *user_data)
@@ -125,6 +126,7 @@ struct gn_mem_charge *gn_mem_charge_keep(struct gn_vobject *o)
         return NULL;
     c->v = o->vgpu;
     c->bytes = o->charged_bytes;
+    c->part = GN_LEASE_PINNED;
     o->charged_bytes = 0;
     atomic_init(&c->n_awaited, 1);
     gn_mem_charge_renew(c, o->driver);
@@ -142,10 +144,24 @@ void gn_mem_charge_renew(struct gn_mem_charge *c, cl_mem mem)
         atomic_fetch_sub_explicit(&c->n_awaited, 1, memory_order_relaxed);
 }
 
+void gn_mem_charge_move(struct gn_mem_charge *c, enum gn_lease_part to)
+{
+    if (c && c->part != to)
+        gn_lease_move(&c->v->lease, c->bytes, c->part, to);
+    if (c)
+        c->part = to;
+}
+
+bool gn_mem_charge_is_freed(const struct gn_mem_charge *c)
+{
+    return atomic_load_explicit(&c->n_awaited, memory_order_acquire) == 1;
+}
+
 void gn_mem_charge_end(struct gn_mem_charge *c)
 {
     if (!c || atomic_fetch_sub_explicit(&c->n_awaited, 1, memory_order_acq_rel) != 1)
         return;
+    gn_mem_charge_move(c, GN_LEASE_PINNED);
     gn_lease_refund(&c->v->lease, c->bytes);
     free(c);
 }
@@ -172,7 +188,7 @@ static bool charge_printf(struct gn_vgpu *v, cl_device_id device)
     if (index >= GN_ARRAY_SIZE(detail->prints) || detail->prints[index])
         return true;
     gn_cl(v)->clGetDeviceInfo(device, CL_DEVICE_PRINTF_BUFFER_SIZE, sizeof bytes, &bytes, NULL);
-    if (gn_lease_charge(&v->lease, bytes, true))
+    if (gn_lease_charge(&v->lease, bytes, true, true))
         return false;
     detail->prints[index] = true;
     detail->printf_bytes += bytes;
@@ -203,7 +219,7 @@ bool gn_program_charge(struct gn_vgpu *v, struct gn_request *r, struct gn_vobjec
             !gn_add_u64(total, variables, &total))
             return false;
     }
-    if (total > *charged && gn_lease_charge(&v->lease, total - *charged, true))
+    if (total > *charged && gn_lease_charge(&v->lease, total - *charged, true, true))
         return false;
     if (total < *charged)
         gn_lease_refund(&v->lease, *charged - total);

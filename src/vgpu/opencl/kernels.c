@@ -303,6 +303,8 @@ cl_int gn_host_SetArg(struct gn_vgpu *v, struct gn_request *r, const struct gn_a
         return CL_INVALID_KERNEL;
     uint16_t kind = arg_handle_kind(arg);
     struct gn_vobject *o = kind ? gn_request_object(r, kind, arg->value) : NULL;
+    if (r->absent) /* it is not answered */
+        return CL_OUT_OF_RESOURCES;
     if (arg->kind == GN_ARG_SVM && !gn_svm_address_ok(v, arg->value))
         return CL_INVALID_ARG_VALUE;
     pthread_mutex_lock(&k->lock);
@@ -334,7 +336,8 @@ struct gn_vobject **gn_kernel_args_named(struct gn_request *r, const void *run, 
                 continue;
             named[*ret_n] = gn_object_get(r->vgpu, arg->value, arg_handle_kind(arg), &lie);
             /* The driver's copy of the kernel keeps its arguments. */
-            evicted |= named[*ret_n] && gn_residency_pin(named[*ret_n]);
+            evicted |= named[*ret_n] &&
+                       (!gn_request_bring_in(r, named[*ret_n]) || gn_residency_pin(named[*ret_n]));
             r->arrays[r->n_arrays].n = ++*ret_n;
             fault |= lie;
         }

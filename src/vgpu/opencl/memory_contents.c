@@ -172,8 +172,11 @@ static bool describe_contents(struct gn_vgpu *v, const struct gn_vobject *o, boo
 
 static const char *find_obstacle(struct gn_vgpu *v, struct gn_vobject *const *objects, uint32_t n)
 {
+    uint64_t copied = 0;
     /* A save reads the driver's objects; while it lasts, nothing is evicted. */
-    if (gn_residency_bring_in_all(v))
+    if (gn_vgpu_has_evicted(v) && !gn_budget_await_whole(&v->budget, false))
+        return "memory that is evicted";
+    if (gn_residency_bring_in_all(v, &copied))
         return "more memory than the driver has now";
     for (uint32_t i = 0; i < n; i++) {
         const struct gn_vobject *o = objects[i];

@@ -297,6 +297,7 @@ static void *make_buffer(struct gn_vgpu *v, struct gn_request *r, const struct g
         *result = CL_INVALID_HOST_PTR;
         return NULL;
     }
+    r->pins = gn_residency_will_pin(v, r, a->context, 0);
     /* First check: more than the reported device memory. Second: more than is available now. */
     const bool too_large = limit && a->size > limit;
     if (too_large || !gn_mem_charge(v, r, a->size)) {
@@ -307,7 +308,8 @@ static void *make_buffer(struct gn_vgpu *v, struct gn_request *r, const struct g
                              too_large ? CL_INVALID_BUFFER_SIZE : CL_MEM_OBJECT_ALLOCATION_FAILURE,
                              result);
     }
-    if (a->home && !gn_residency_is_on(v) && gn_home_possible(v, a->context) &&
+    /* Memory in the data area cannot be evicted, and its buffer stays at home in every worker. */
+    if (a->home && !gn_residency_is_on(v) && !v->boot->evicts && gn_home_possible(v, a->context) &&
         (r->anew || gn_home_has_room(v, a->size))) {
         *a->at_home = CL_TRUE;
         return gn_home_buffer(v, a->context, flags, a->size, (void *)(uintptr_t)host_ptr, result);
@@ -436,6 +438,7 @@ static void *make_image(struct gn_vgpu *v, struct gn_request *r, const struct gn
     /* An image over another object's memory has none of its own. */
     if (!a->image_desc || !a->image_format || a->source)
         return create_image(v, a, flags, a->image_desc ? &desc : NULL, host_ptr, result);
+    r->pins = gn_residency_will_pin(v, r, a->context, desc.num_mip_levels);
     if (!gn_mem_charge(v, r, gn_image_bytes(v, a->image_format, &desc)))
         return r->defer ? NULL : refuse_image(v, a, flags, host_ptr, result);
     const bool pitched = r->anew && (desc.image_row_pitch || desc.image_slice_pitch);
@@ -464,6 +467,7 @@ void *gn_host_clCreatePipe(struct gn_vgpu *v, struct gn_request *r,
         *result = CL_INVALID_OPERATION;
         return NULL;
     }
+    r->pins = true;
     if (!gn_mem_charge(v, r, gn_times(a->pipe_packet_size, a->pipe_max_packets))) {
         *result = CL_MEM_OBJECT_ALLOCATION_FAILURE;
         return NULL;

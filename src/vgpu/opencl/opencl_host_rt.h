@@ -168,6 +168,12 @@ void *gn_mem_settle(struct gn_vgpu *v, struct gn_request *r, cl_mem mem, cl_int 
 struct gn_mem_charge *gn_mem_charge_keep(struct gn_vobject *o);
 /* The vGPU's object has another driver's object, whose end is awaited, too. */
 void gn_mem_charge_renew(struct gn_mem_charge *c, cl_mem mem);
+/* Where the object is from now on; at first it is pinned. NULL: nothing is charged. One thread at a
+ * time. */
+void gn_mem_charge_move(struct gn_mem_charge *c, enum gn_lease_part to);
+/* Has the driver destroyed all objects that the vGPU has released in favour of others? Any thread.
+ */
+bool gn_mem_charge_is_freed(const struct gn_mem_charge *c);
 void gn_mem_charge_end(struct gn_mem_charge *c);
 /*
  * After a successful build or link: charges the program's memory, as the driver reports it, to the

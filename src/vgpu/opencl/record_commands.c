@@ -236,6 +236,7 @@ static cl_int begin_locked(struct recording *rec, uint32_t most_uses, cl_uint n_
     rec->uses = gn_request_alloc(rec->r, gn_times(most_uses, sizeof *rec->uses));
     if (!rec->uses || !reserve_command(rec->d) || gn_object_reserve_holds(rec->buffer, most_uses))
         return CL_OUT_OF_HOST_MEMORY;
+    rec->r->pins = true;
     return gn_request_charge(rec->r, COMMAND_BYTES + bytes_of(rec->r)) ? CL_SUCCESS
                                                                        : CL_OUT_OF_RESOURCES;
 }

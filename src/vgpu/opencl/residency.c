@@ -3,19 +3,23 @@
  * Evicts memory objects to host memory, and brings them in: reads the contents out, releases the
  * driver's objects, makes new ones and fills them. The serving thread evicts, at a point where
  * nothing is in the driver (vgpu/core/evict.c); any thread that is about to use an object brings it
- * in. Never decides when to evict; never gives an evicted object's handle to the driver.
- *
- * Today the test mode GANTRY_EVICT=always alone evicts.
+ * in. Never decides when to evict; never gives an evicted object's handle to the driver. Says for
+ * each charge where its bytes are (lease.h).
  */
 #include "memory_copy.h"
 #include "residency.h"
 #include "opencl_host.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "vgpu/residency/swap_state.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+#define FREED_NS      UINT64_C(2000000000)
+#define FREED_LOOK_NS 200000
 
 struct gn_residency {
     pthread_mutex_t lock; /* after the role, before vgpu->lock; held over calls into the driver */
@@ -54,13 +58,13 @@ static struct gn_resident *resident_of(const struct gn_vobject *o)
 
 int gn_residency_start(struct gn_vgpu *v)
 {
-    const char *given = getenv("GANTRY_EVICT");
-    if (!given)
-        return 0;
-    if (strcmp(given, "always") != 0) {
+    const char *given = v->boot->evicts ? NULL : getenv("GANTRY_EVICT");
+    if (given && strcmp(given, "always") != 0) {
         gn_log(GN_LOG_WARN, "GANTRY_EVICT is not \"always\"; ignored");
-        return 0;
+        given = NULL;
     }
+    if (!given && !v->boot->evicts)
+        return 0;
     /* A program's own process keeps its memory: its threads serve messages themselves. */
     if (v->session->in_program)
         return 0;
@@ -81,14 +85,10 @@ bool gn_residency_is_on(const struct gn_vgpu *v)
 
 /* ---- objects come and go */
 
-static size_t n_devices_of(const cl_icd_dispatch *cl, cl_mem mem)
+static bool has_one_device(const cl_icd_dispatch *cl, cl_context context)
 {
-    cl_context context = NULL;
     cl_uint n = 0;
-    return cl->clGetMemObjectInfo(mem, CL_MEM_CONTEXT, sizeof context, &context, NULL) ||
-                   cl->clGetContextInfo(context, CL_CONTEXT_NUM_DEVICES, sizeof n, &n, NULL)
-               ? 0
-               : n;
+    return !cl->clGetContextInfo(context, CL_CONTEXT_NUM_DEVICES, sizeof n, &n, NULL) && n == 1;
 }
 
 static bool has_one_level(const cl_icd_dispatch *cl, cl_mem image)
@@ -99,22 +99,37 @@ static bool has_one_level(const cl_icd_dispatch *cl, cl_mem image)
            levels <= 1 && !samples;
 }
 
+/* A buffer or an image without properties: a driver does not tell them. */
+static bool is_plain(const struct gn_request *r)
+{
+    const void *msg = gn_request_message(r);
+    if (((const struct gn_msg *)msg)->op == GN_OP_Buffer)
+        return ((const struct gn_wire_Buffer *)msg)->properties.segment == GN_SPAN_NULL;
+    return ((const struct gn_msg *)msg)->op == GN_OP_Image &&
+           ((const struct gn_wire_Image *)msg)->properties.segment == GN_SPAN_NULL;
+}
+
+bool gn_residency_will_pin(struct gn_vgpu *v, const struct gn_request *r, cl_context context,
+                           cl_uint n_levels)
+{
+    return !residency_of(v) || !is_plain(r) || !has_one_device(gn_cl(v), context) || n_levels > 1;
+}
+
 /* Can an object with its own memory be made again from the facts that its driver tells? */
 static bool is_evictable(const struct gn_vobject *o, const struct gn_request *r)
 {
     const cl_icd_dispatch *cl = gn_cl(o->vgpu);
     const struct gn_mem_detail *detail = o->detail;
-    const void *msg = gn_request_message(r);
-    const struct gn_span *properties;
-    if (((const struct gn_msg *)msg)->op == GN_OP_Buffer)
-        properties = &((const struct gn_wire_Buffer *)msg)->properties;
-    else if (((const struct gn_msg *)msg)->op == GN_OP_Image)
-        properties = &((const struct gn_wire_Image *)msg)->properties;
-    else
-        return false;
-    return !detail->home && !detail->svm && properties->segment == GN_SPAN_NULL &&
-           n_devices_of(cl, o->driver) == 1 &&
-           (!detail->element_bytes || has_one_level(cl, o->driver));
+    cl_context context = NULL;
+    return !detail->home && !detail->svm && is_plain(r) &&
+           !cl->clGetMemObjectInfo(o->driver, CL_MEM_CONTEXT, sizeof context, &context, NULL) &&
+           has_one_device(cl, context) && (!detail->element_bytes || has_one_level(cl, o->driver));
+}
+
+/* Of a root, after each change of its state: an object is made RESIDENT or PINNED. */
+static void move_charge(const struct gn_resident *root, enum gn_lease_part to)
+{
+    gn_mem_charge_move(((const struct gn_mem_detail *)root->object->detail)->charge, to);
 }
 
 static bool is_image(const struct gn_resident *m)
@@ -145,6 +160,8 @@ void gn_residency_made(struct gn_vobject *o, const struct gn_request *r)
     atomic_init(&m->swap.state, parent || is_evictable(o, r) ? GN_SWAP_RESIDENT : GN_SWAP_PINNED);
     pthread_mutex_lock(&x->lock);
     gn_list_append(parent ? &m->root->views : &x->roots, &m->link);
+    if (!parent && gn_swap_state(&m->swap) == GN_SWAP_RESIDENT)
+        move_charge(m, GN_LEASE_EVICTABLE);
     pthread_mutex_unlock(&x->lock);
     detail->resident = m;
 }
@@ -160,6 +177,8 @@ void gn_residency_gone(struct gn_vobject *o)
     pthread_mutex_unlock(&x->lock);
     if (m->context)
         gn_cl(o->vgpu)->clReleaseContext(m->context);
+    if (m->backing)
+        atomic_fetch_sub_explicit(&o->vgpu->n_evicted, 1, memory_order_seq_cst);
     free(m->backing);
     free(m);
 }
@@ -265,8 +284,8 @@ static cl_int copy_contents(struct gn_resident *root, cl_mem mem, bool out)
     return result;
 }
 
-/* Nothing is in the driver, and the lock is held. */
-static void evict(struct gn_resident *root)
+/* Nothing is in the driver, and the lock is held. Returns the bytes that were copied. */
+static uint64_t evict(struct gn_resident *root)
 {
     struct gn_vgpu *v = root->object->vgpu;
     const cl_icd_dispatch *cl = gn_cl(v);
@@ -274,54 +293,103 @@ static void evict(struct gn_resident *root)
     if (!describe_all(cl, root) ||
         cl->clGetMemObjectInfo(mem_of(root), CL_MEM_CONTEXT, sizeof context, &context, NULL)) {
         gn_swap_step(&root->swap, GN_SWAP_PIN);
-        return;
+        move_charge(root, GN_LEASE_PINNED);
+        return 0;
     }
     if (!(root->backing = malloc(root->copied.bytes)))
-        return; /* resident still; the next eviction tries again */
+        return 0; /* resident still; the next eviction tries again */
     gn_swap_step(&root->swap, GN_SWAP_VACATE);
     if (copy_contents(root, mem_of(root), true)) {
         free(root->backing);
         root->backing = NULL;
         gn_swap_step(&root->swap, GN_SWAP_UNREADABLE);
+        move_charge(root, GN_LEASE_PINNED);
         gn_log(GN_LOG_WARN,
                "vgpu=%08x a memory object of %zu bytes cannot be read, and is never evicted",
                v->boot->id, root->size);
-        return;
+        return 0;
     }
     /* The driver's objects kept it, and the program may have released it. */
     cl->clRetainContext(context);
     root->context = context;
     release_all(root);
     gn_swap_step(&root->swap, GN_SWAP_SAVED);
+    atomic_fetch_add_explicit(&v->n_evicted, 1, memory_order_seq_cst);
+    move_charge(root, GN_LEASE_EVICTED);
     gn_debug("vgpu=%08x evicted %s of %zu bytes", v->boot->id,
              is_image(root) ? "an image" : "a buffer", root->size);
+    return root->copied.bytes;
 }
 
-bool gn_residency_has_resident(struct gn_vgpu *v)
+/* Is a root in this state? */
+static bool has(struct gn_vgpu *v, enum gn_swap_state state)
 {
     struct gn_residency *x = residency_of(v);
     bool any = false;
     pthread_mutex_lock(&x->lock);
     gn_list_for_each(root, &x->roots, struct gn_resident, link)
     {
-        any = any || gn_swap_state(&root->swap) == GN_SWAP_RESIDENT;
+        any = any || gn_swap_state(&root->swap) == state;
     }
     pthread_mutex_unlock(&x->lock);
     return any;
 }
 
-void gn_residency_evict_all(struct gn_vgpu *v)
+bool gn_residency_has_resident(struct gn_vgpu *v)
+{
+    return has(v, GN_SWAP_RESIDENT);
+}
+
+bool gn_residency_is_resident(struct gn_vobject *o)
+{
+    struct gn_resident *m = resident_of(o);
+    if (!m)
+        return true;
+    struct gn_residency *x = residency_of(o->vgpu);
+    pthread_mutex_lock(&x->lock);
+    const bool is = gn_swap_is_usable(gn_swap_state(&m->root->swap));
+    pthread_mutex_unlock(&x->lock);
+    return is;
+}
+
+/* Does the lease count at most so many bytes in the driver? Never, if all are to go. */
+static bool is_down_to(struct gn_vgpu *v, uint64_t most_bytes)
+{
+    uint64_t resident, pinned;
+    gn_lease_figures(&v->lease, &resident, &pinned);
+    return most_bytes && resident <= most_bytes;
+}
+
+/* Some drivers free memory a while after the release; gantryd gives it to others at once. */
+static void await_freed_locked(struct gn_residency *x)
+{
+    const struct timespec pause = {.tv_nsec = FREED_LOOK_NS};
+    const uint64_t until_ns = gn_now_ns() + FREED_NS;
+    gn_list_for_each(root, &x->roots, struct gn_resident, link)
+    {
+        const struct gn_mem_detail *detail = root->object->detail;
+        while (gn_swap_state(&root->swap) == GN_SWAP_EVICTED && detail->charge &&
+               !gn_mem_charge_is_freed(detail->charge) && gn_now_ns() < until_ns)
+            nanosleep(&pause, NULL);
+    }
+}
+
+uint64_t gn_residency_evict(struct gn_vgpu *v, uint64_t most_bytes)
 {
     struct gn_residency *x = residency_of(v);
+    uint64_t copied = 0;
     pthread_mutex_lock(&x->lock);
     /* A save sets `moving`, then takes the lock to bring everything in. */
     const bool moving = atomic_load_explicit(&v->moving, memory_order_seq_cst);
     gn_list_for_each(root, &x->roots, struct gn_resident, link)
     {
-        if (!moving && gn_swap_state(&root->swap) == GN_SWAP_RESIDENT)
-            evict(root);
+        if (!moving && gn_swap_state(&root->swap) == GN_SWAP_RESIDENT && !is_down_to(v, most_bytes))
+            copied += evict(root);
     }
+    if (v->boot->evicts)
+        await_freed_locked(x);
     pthread_mutex_unlock(&x->lock);
+    return copied;
 }
 
 /* ---- in */
@@ -416,11 +484,13 @@ static cl_int bring_in_locked(struct gn_resident *root)
     }
     if (detail->charge)
         gn_mem_charge_renew(detail->charge, mem_of(root));
+    move_charge(root, GN_LEASE_EVICTABLE);
     gn_cl(v)->clReleaseContext(root->context);
     root->context = NULL;
     free(root->backing);
     root->backing = NULL;
     gn_swap_step(&root->swap, GN_SWAP_FILLED);
+    atomic_fetch_sub_explicit(&v->n_evicted, 1, memory_order_seq_cst);
     return CL_SUCCESS;
 }
 
@@ -436,7 +506,7 @@ int32_t gn_residency_bring_in(struct gn_vobject *o)
     return result;
 }
 
-int32_t gn_residency_bring_in_all(struct gn_vgpu *v)
+int32_t gn_residency_bring_in_all(struct gn_vgpu *v, uint64_t *copied_bytes)
 {
     struct gn_residency *x = residency_of(v);
     cl_int result = CL_SUCCESS;
@@ -445,7 +515,11 @@ int32_t gn_residency_bring_in_all(struct gn_vgpu *v)
     pthread_mutex_lock(&x->lock);
     gn_list_for_each(root, &x->roots, struct gn_resident, link)
     {
-        result = result ? result : bring_in_locked(root);
+        if (gn_swap_state(&root->swap) != GN_SWAP_EVICTED)
+            continue;
+        const cl_int refused = bring_in_locked(root);
+        *copied_bytes += refused ? 0 : root->copied.bytes;
+        result = result ? result : refused;
     }
     pthread_mutex_unlock(&x->lock);
     return result;
@@ -459,8 +533,8 @@ int32_t gn_residency_pin(struct gn_vobject *o)
     struct gn_residency *x = residency_of(o->vgpu);
     pthread_mutex_lock(&x->lock);
     const cl_int result = bring_in_locked(m->root);
-    if (!result)
-        gn_swap_step(&m->root->swap, GN_SWAP_PIN); /* false: it is pinned already */
+    if (!result && gn_swap_step(&m->root->swap, GN_SWAP_PIN)) /* false: it is pinned already */
+        move_charge(m->root, GN_LEASE_PINNED);
     pthread_mutex_unlock(&x->lock);
     return result;
 }

@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -258,6 +259,7 @@ static struct _cl_icd_dispatch table = {.clCreateBuffer = create_buffer,
 /* ---- a vGPU with a buffer and a part of it */
 
 static struct gn_vgpu_boot boot;
+static struct gn_counters counters;
 static struct gn_opencl_vgpu opencl;
 static struct gn_vgpu *v;
 static struct gn_vobject *buffer, *part;
@@ -285,6 +287,11 @@ static struct gn_vobject *made(uint32_t index, uint16_t op, struct memory *m,
         r->held[r->n_held++] = source;
     detail->borrowed = source != NULL;
     detail->element_bytes = m->type == CL_MEM_OBJECT_BUFFER ? 0 : PIXEL;
+    if (!source) {
+        assert_int_equal(gn_lease_charge(&v->lease, BYTES, false, true), 0);
+        o->charged_bytes = BYTES;
+        assert_non_null(detail->charge = gn_mem_charge_keep(o));
+    }
     o->detail = detail;
     gn_residency_made(o, r);
     free(r);
@@ -301,6 +308,9 @@ static int setup(void **state)
     v->session = &gn_vgpu_session_shm;
     v->driver = &table;
     v->detail = &opencl;
+    v->counters = &counters;
+    assert_int_equal(gn_lease_init(&v->lease, -1, &counters), 0);
+    v->lease.leased_bytes = 100 * BYTES;
     pthread_mutex_init(&v->objects.lock, NULL);
     setenv("GANTRY_EVICT", "always", 1);
     assert_int_equal(gn_residency_start(v), 0);
@@ -317,6 +327,7 @@ static void drop(struct gn_vobject *o)
     gn_residency_gone(o);
     if (o->driver)
         release_mem(o->driver);
+    gn_mem_charge_end(((struct gn_mem_detail *)o->detail)->charge);
     free(o->detail);
     free(o);
 }
@@ -328,6 +339,10 @@ static int teardown(void **state)
     drop(buffer);
     assert_int_equal(driver.n_alive, 0);
     assert_int_equal(driver.n_contexts, 0);
+    assert_int_equal(v->lease.used_bytes, 0);
+    for (unsigned i = 0; i < GN_ARRAY_SIZE(v->lease.part_bytes); i++)
+        assert_int_equal(v->lease.part_bytes[i], 0);
+    close(v->lease.wake_fd);
     free(opencl.residency);
     free(v->objects.generations[0]);
     free((void *)atomic_load(&v->objects.chunks[0]));
@@ -348,7 +363,7 @@ static void check_contents(void)
 
 static void evict(void)
 {
-    gn_residency_evict_all(v);
+    (void)gn_residency_evict(v, 0);
     assert_true(!buffer->driver && !part->driver);
     assert_int_equal(driver.n_alive, 0);
     assert_false(gn_residency_has_resident(v));
@@ -413,9 +428,9 @@ static void test_an_unreadable_buffer_stays(void **state)
 {
     (void)state;
     driver.refuses_reads = true;
-    gn_residency_evict_all(v);
+    (void)gn_residency_evict(v, 0);
     driver.refuses_reads = false;
-    gn_residency_evict_all(v);
+    (void)gn_residency_evict(v, 0);
     check_contents();
     assert_int_equal(driver.n_created, 2);
     assert_false(gn_residency_has_resident(v));
@@ -426,17 +441,18 @@ static void test_a_pinned_buffer_stays(void **state)
     (void)state;
     evict();
     assert_int_equal(gn_residency_pin(part), CL_SUCCESS);
-    gn_residency_evict_all(v);
+    (void)gn_residency_evict(v, 0);
     check_contents();
 }
 
 static void test_nothing_is_evicted_during_a_save(void **state)
 {
+    uint64_t copied = 0;
     (void)state;
     evict();
     atomic_store(&v->moving, true);
-    assert_int_equal(gn_residency_bring_in_all(v), CL_SUCCESS);
-    gn_residency_evict_all(v);
+    assert_int_equal(gn_residency_bring_in_all(v, &copied), CL_SUCCESS);
+    (void)gn_residency_evict(v, 0);
     check_contents();
 }
 
@@ -480,7 +496,7 @@ static void test_an_image_of_levels_stays(void **state)
 {
     struct gn_vobject *image = made(3, GN_OP_Image, create_picture(2), NULL);
     (void)state;
-    gn_residency_evict_all(v);
+    (void)gn_residency_evict(v, 0);
     assert_non_null(image->driver);
     drop(image);
 }
@@ -490,10 +506,84 @@ static void test_an_image_with_a_view_stays(void **state)
     struct gn_vobject *image = made(3, GN_OP_Image, create_picture(0), NULL);
     struct gn_vobject *view = made(4, GN_OP_Image, create_picture(0), image);
     (void)state;
-    gn_residency_evict_all(v);
+    (void)gn_residency_evict(v, 0);
     assert_true(image->driver && view->driver);
     drop(view);
     drop(image);
+}
+
+static void check_lease(uint64_t resident, uint64_t pinned)
+{
+    uint64_t in, stays;
+    gn_lease_figures(&v->lease, &in, &stays);
+    assert_int_equal(in, resident);
+    assert_int_equal(stays, pinned);
+}
+
+static void test_as_much_is_evicted_as_is_asked_for(void **state)
+{
+    struct gn_vobject *second = made(3, GN_OP_Buffer, create(NULL, 0, BYTES, 0), NULL);
+    struct gn_vobject *third = made(4, GN_OP_Buffer, create(NULL, 0, BYTES, 0), NULL);
+    uint64_t copied = 0;
+    (void)state;
+    check_lease(3 * BYTES, 0);
+    assert_int_equal(gn_residency_evict(v, 3 * BYTES), 0);
+    assert_int_equal(gn_residency_evict(v, 2 * BYTES + 1), BYTES);
+    check_lease(2 * BYTES, 0);
+    assert_true(gn_residency_has_resident(v) && gn_vgpu_has_evicted(v));
+    assert_true(!gn_residency_is_resident(buffer) && !gn_residency_is_resident(part));
+    assert_true(gn_residency_is_resident(second));
+    assert_int_equal(gn_residency_evict(v, 0), 2 * BYTES);
+    check_lease(0, 0);
+    /* What the driver refuses stays where it is, and the rest comes. */
+    driver.refuses_parts = true;
+    assert_int_equal(gn_residency_bring_in_all(v, &copied), CL_MEM_OBJECT_ALLOCATION_FAILURE);
+    driver.refuses_parts = false;
+    assert_int_equal(copied, 2 * BYTES);
+    check_lease(2 * BYTES, 0);
+    assert_int_equal(gn_residency_bring_in_all(v, &copied), CL_SUCCESS);
+    assert_int_equal(copied, 3 * BYTES);
+    assert_false(gn_vgpu_has_evicted(v));
+    check_lease(3 * BYTES, 0);
+    drop(third);
+    drop(second);
+}
+
+static void test_what_stays_is_counted_as_pinned(void **state)
+{
+    struct gn_vobject *image = made(3, GN_OP_Image, create_picture(2), NULL);
+    struct gn_vobject *second = made(4, GN_OP_Buffer, create(NULL, 0, BYTES, 0), NULL);
+    (void)state;
+    check_lease(3 * BYTES, BYTES);
+    assert_int_equal(gn_residency_pin(second), CL_SUCCESS);
+    check_lease(3 * BYTES, 2 * BYTES);
+    driver.refuses_reads = true;
+    (void)gn_residency_evict(v, 0);
+    driver.refuses_reads = false;
+    check_lease(3 * BYTES, 3 * BYTES);
+    drop(second);
+    drop(image);
+    check_lease(BYTES, BYTES);
+}
+
+static void test_gantryd_says_that_a_vgpu_evicts(void **state)
+{
+    struct gn_opencl_vgpu other = {0};
+    (void)state;
+    setenv("GANTRY_EVICT", "sometimes", 1);
+    struct gn_vgpu w = {.boot = &boot, .session = &gn_vgpu_session_shm, .detail = &other};
+    assert_int_equal(gn_residency_start(&w), 0);
+    assert_false(w.evicts || gn_residency_is_on(&w));
+    boot.evicts = true;
+    assert_int_equal(gn_residency_start(&w), 0);
+    assert_true(w.evicts && gn_residency_is_on(&w));
+    free(other.residency);
+    other.residency = NULL;
+    w.evicts = false;
+    w.session = &gn_vgpu_session_in_process;
+    assert_int_equal(gn_residency_start(&w), 0);
+    assert_false(w.evicts || gn_residency_is_on(&w));
+    boot.evicts = false;
 }
 
 int main(void)
@@ -511,6 +601,9 @@ int main(void)
         TEST(test_an_image_of_levels_stays),
         TEST(test_an_image_with_a_view_stays),
         TEST(test_an_evicted_buffer_is_released),
+        TEST(test_as_much_is_evicted_as_is_asked_for),
+        TEST(test_what_stays_is_counted_as_pinned),
+        TEST(test_gantryd_says_that_a_vgpu_evicts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

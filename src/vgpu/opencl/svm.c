@@ -271,6 +271,7 @@ void *gn_host_Svm(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_
     const cl_icd_dispatch *cl = gn_cl(v);
     struct live l = {a->address, a->size, w->id};
     *result = CL_MEM_OBJECT_ALLOCATION_FAILURE;
+    r->pins = true;
     if (!gn_request_charge(r, a->size))
         return NULL;
     void *tried = a->context && cl->clSVMAlloc

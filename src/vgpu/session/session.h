@@ -80,6 +80,9 @@ struct gn_vgpu_session_ops {
 
     /* Something else than a message is to be done. */
     void (*wake)(struct gn_vgpu *v);
+    /* The serving thread is about to wait for gantryd: sends the answers that it has put off. NULL:
+     * it puts off none. */
+    void (*send_pending)(struct gn_vgpu *v);
     /* The program is likely to send next: the serving thread is to look for its message. False: it
      * can not look without cost, and has not been woken. */
     bool (*expect_message)(struct gn_vgpu *v);

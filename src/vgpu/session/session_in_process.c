@@ -258,6 +258,7 @@ static void end(struct gn_vgpu *v)
     /* gantryd notices that the control socket hangs up. */
     gn_fd_shutdown(v->boot->control_fd);
     gn_lost_declare(&v->lost);
+    gn_vgpu_end_waits(v);
     gn_gate_notify(v);
     /*
      * From here on the keeper may clear a vGPU that is away. It closes the descriptors, and their

@@ -164,6 +164,8 @@ static void serve(struct gn_vgpu *v)
     const uint64_t spin_ns = v->ring.waiter.policy.spin_ns;
     struct gn_request r;
     while (!atomic_load_explicit(&v->fault, memory_order_relaxed)) {
+        if (gn_budget_has_order(&v->budget))
+            gn_budget_obey(&v->budget);
         if (gn_gate_is_closed(&v->gate)) {
             gn_gate_quiesce(v);
             continue;

@@ -538,6 +538,8 @@ static void serve_connections(struct gn_vgpu *v)
     uint64_t lost_at_ns = gn_now_ns();
     gn_vgpu_tcp_is_socket_thread = true;
     while (!atomic_load_explicit(&v->fault, memory_order_relaxed) && !h->bye) {
+        if (gn_budget_has_order(&v->budget))
+            gn_budget_obey(&v->budget);
         if (gn_gate_is_closed(&v->gate) && gn_gate_helpers_idle(v)) {
             stand(h);
             lost_at_ns = gn_now_ns(); /* no program could come back meanwhile, or before the vGPU
@@ -614,6 +616,11 @@ static bool expect_message(struct gn_vgpu *v)
     return false;
 }
 
+static void send_pending(struct gn_vgpu *v)
+{
+    gn_vgpu_tcp_flush(v->tcp);
+}
+
 /* Messages that are still on the network are not waited for. */
 static void recall_memory(struct gn_vgpu *v)
 {
@@ -666,6 +673,7 @@ const struct gn_vgpu_session_ops gn_vgpu_session_tcp = {
     .end_event = gn_vgpu_tcp_end_event,
     .send_frame = gn_vgpu_tcp_send_frame,
     .wake = wake_serving,
+    .send_pending = send_pending,
     .expect_message = expect_message,
     .recall_memory = recall_memory,
     .gate_changed = wake_serving,
