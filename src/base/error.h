@@ -9,7 +9,7 @@
  */
 struct gn_error {
     char what[384];
-    char fix[256];
+    char fix[384];
 };
 
 /*

@@ -18,6 +18,10 @@ const struct gn_trace_kind_name gn_trace_kinds[GN_TRACE_N_KINDS] = {
     [GN_TRACE_PREEMPT] = {.name = "press", .on_device = true},
     [GN_TRACE_CLEAR] = {.name = "ease", .on_device = true},
     [GN_TRACE_BACK] = {.name = "back", .a = "charged_ns", .b = "again", .on_device = true},
+    [GN_TRACE_SWAP_OUT] = {.name = "swap out", .a = "bytes", .on_device = true},
+    [GN_TRACE_EVICTED] = {.name = "evicted", .on_device = true},
+    [GN_TRACE_SWAP_IN] = {.name = "swap in", .a = "bytes", .on_device = true},
+    [GN_TRACE_RESIDENT] = {.name = "resident", .on_device = true},
 };
 
 enum gn_trace_kind gn_trace_kind_named(const char *name)

@@ -22,6 +22,11 @@ enum gn_trace_kind {
     GN_TRACE_PREEMPT, /* preempted: other vGPUs wait */
     GN_TRACE_CLEAR,   /* no other vGPU waits any more */
     GN_TRACE_BACK,    /* the grant came back: charged_ns, again (it wants another turn) */
+    /* gantryd's placement of memory (docs/memory.md): a vGPU's memory on a device */
+    GN_TRACE_SWAP_OUT, /* its worker begins to evict: the bytes that stay */
+    GN_TRACE_EVICTED,  /* a part of it, at least, is in host memory */
+    GN_TRACE_SWAP_IN,  /* its worker brings everything in: the bytes of all */
+    GN_TRACE_RESIDENT, /* all of it is there */
     GN_TRACE_N_KINDS
 };
 

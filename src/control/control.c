@@ -67,20 +67,42 @@ char *gn_control_request(const char *name)
     return gn_json_text(root, REPLY_DIGITS);
 }
 
-char *gn_control_policy_request(const char *name)
+static char *request_with_name(const char *request, const char *name)
 {
     json_t *root = object();
     if (!root)
         return NULL;
-    json_object_set_new(root, "request", json_string("policy-set"));
+    json_object_set_new(root, "request", json_string(request));
     json_object_set_new(root, "name", gn_json_string(name));
     return gn_json_text(root, REPLY_DIGITS);
+}
+
+char *gn_control_policy_request(const char *name)
+{
+    return request_with_name("policy-set", name);
+}
+
+char *gn_control_place_request(const char *name)
+{
+    return request_with_name("place-set", name);
 }
 
 /* Converts from millionths. */
 static json_t *part(uint32_t millionths)
 {
     return json_real(millionths / (double)GN_PART_WHOLE);
+}
+
+static void add_placed(json_t *o, const struct gn_control_placed *p)
+{
+    json_object_set_new(o, "placement_state", gn_json_string(p->state));
+    json_object_set_new(o, "memory_bytes", number(p->memory_bytes));
+    json_object_set_new(o, "resident_bytes", number(p->resident_bytes));
+    json_object_set_new(o, "pinned_bytes", number(p->pinned_bytes));
+    json_object_set_new(o, "residencies", number(p->n_residencies));
+    json_object_set_new(o, "swap_in_bytes", number(p->in_bytes));
+    json_object_set_new(o, "swap_out_bytes", number(p->out_bytes));
+    json_object_set_new(o, "evicted_ns", number(p->evicted_ns));
 }
 
 static void add_share(json_t *list, const struct gn_control_share *s)
@@ -98,6 +120,8 @@ static void add_share(json_t *list, const struct gn_control_share *s)
     json_object_set_new(o, "grants", number(s->grants));
     json_object_set_new(o, "interactive", json_boolean(s->interactive));
     json_object_set_new(o, "used", json_boolean(s->used));
+    if (s->placed)
+        add_placed(o, s->placed);
     json_array_append_new(list, o);
 }
 
@@ -153,6 +177,20 @@ static void add_vgpu(void *arg, const struct gn_control_vgpu *v)
     json_array_append_new(list, o);
 }
 
+static void add_slots(json_t *o, const struct gn_control_slots *s)
+{
+    json_object_set_new(o, "place", gn_json_string(s->place));
+    json_object_set_new(o, "slot_bytes", number(s->slot_bytes));
+    json_object_set_new(o, "slots", number(s->n_slots));
+    json_object_set_new(o, "free_slots", number(s->n_free));
+    json_object_set_new(o, "reserved_slots", number(s->n_reserved));
+    json_object_set_new(o, "swap_bytes", number(s->swap_bytes));
+    json_object_set_new(o, "swaps", number(s->n_swaps));
+    json_object_set_new(o, "copying_ns", number(s->copying_ns));
+    json_object_set_new(o, "copier_busy", json_real(s->copier_busy));
+    json_object_set_new(o, "rearranged", number(s->n_rearranged));
+}
+
 static void add_device(void *arg, const struct gn_control_device *d)
 {
     json_t *list = arg, *o = json_object();
@@ -174,6 +212,8 @@ static void add_device(void *arg, const struct gn_control_device *d)
     json_object_set_new(o, "driver_version", gn_json_string(d->driver_version));
     json_object_set_new(o, "vgpus", number(d->n_vgpus));
     json_object_set_new(o, "leased_bytes", number(d->leased_bytes));
+    if (d->slots)
+        add_slots(o, d->slots);
     json_t *use = json_object(), *others = d->has_others ? json_object() : NULL;
     json_object_set_new(use, "device_ns", number(d->use.device_ns));
     json_object_set_new(use, "used_ns", number(d->use.used_ns));
@@ -293,6 +333,17 @@ static char *reply_policy(const struct gn_control_source *source)
     return gn_json_text(all, REPLY_DIGITS);
 }
 
+static char *reply_place(const struct gn_control_source *source)
+{
+    struct policy_list to = {.list = json_array()};
+    json_t *all = object();
+    source->queries->places(source->ctx, add_policy, &to);
+    if (to.in_force)
+        json_object_set_new(all, "place", to.in_force);
+    json_object_set_new(all, "policies", to.list);
+    return gn_json_text(all, REPLY_DIGITS);
+}
+
 /* ---- queries: no side effects */
 
 static char *answer_ls(const struct gn_control_source *source, const json_t *request)
@@ -367,6 +418,12 @@ static char *answer_policy(const struct gn_control_source *source, const json_t 
     return reply_policy(source);
 }
 
+static char *answer_place(const struct gn_control_source *source, const json_t *request)
+{
+    (void)request;
+    return reply_place(source);
+}
+
 /* ---- commands */
 
 static char *change_tenants(const struct gn_control_source *source, const json_t *request,
@@ -384,6 +441,7 @@ static char *change_tenants(const struct gn_control_source *source, const json_t
 #define FAIL_SET     "cannot change the tenant"
 #define FAIL_REMOVE  "cannot remove the tenant"
 #define FAIL_POLICY  "cannot change the policy"
+#define FAIL_PLACE   "cannot change the placement policy"
 #define FAIL_MIGRATE "cannot move the vGPU"
 
 static char *add_a_tenant(const struct gn_control_source *source, const json_t *request)
@@ -401,18 +459,30 @@ static char *remove_a_tenant(const struct gn_control_source *source, const json_
     return change_tenants(source, request, GN_CONTROL_REMOVE, FAIL_REMOVE);
 }
 
-static char *set_policy(const struct gn_control_source *source, const json_t *request)
+static char *set_by_name(const struct gn_control_source *source, const json_t *request,
+                         const char *failure,
+                         int (*set)(void *ctx, const char *name, struct gn_error *err),
+                         char *(*reply)(const struct gn_control_source *source))
 {
     const json_t *name = json_object_get(request, "name");
     struct gn_error err = {{0}, {0}};
     if (!json_is_string(name) || strlen(json_string_value(name)) != json_string_length(name))
-        return gn_control_error(FAIL_POLICY, "\"name\" is not the name of a policy",
+        return gn_control_error(failure, "\"name\" is not the name of a policy",
                                 "use a gantry of gantryd's version");
-    int rc = source->commands->set_policy(source->ctx, json_string_value(name), &err);
-    if (rc)
-        return gn_control_error_of_kind(FAIL_POLICY, &err,
-                                        rc == -EINVAL ? GN_CONTROL_KIND_USAGE : NULL);
-    return reply_policy(source);
+    int rc = set(source->ctx, json_string_value(name), &err);
+    return rc ? gn_control_error_of_kind(failure, &err,
+                                         rc == -EINVAL ? GN_CONTROL_KIND_USAGE : NULL)
+              : reply(source);
+}
+
+static char *set_policy(const struct gn_control_source *source, const json_t *request)
+{
+    return set_by_name(source, request, FAIL_POLICY, source->commands->set_policy, reply_policy);
+}
+
+static char *set_place(const struct gn_control_source *source, const json_t *request)
+{
+    return set_by_name(source, request, FAIL_PLACE, source->commands->set_place, reply_place);
 }
 
 static char *migrate(const struct gn_control_source *source, const json_t *request)
@@ -443,11 +513,13 @@ static const struct request {
     {"status", GN_ROLE_PROGRAM, false, NULL, answer_status},
     {"tenants", GN_ROLE_PROGRAM, false, NULL, answer_tenants},
     {"policy", GN_ROLE_PROGRAM, false, NULL, answer_policy},
+    {"place", GN_ROLE_PROGRAM, false, NULL, answer_place},
     {"about", GN_ROLE_VIEW, false, FAIL_MIGRATE, gn_control_parse_about},
     {"trace-start", GN_ROLE_CONTROL, false, "cannot trace", gn_control_trace_start},
     {"trace-read", GN_ROLE_CONTROL, false, "cannot go on tracing", gn_control_trace_read},
     {"trace-stop", GN_ROLE_CONTROL, false, "cannot stop tracing", gn_control_trace_stop},
     {"policy-set", GN_ROLE_CONTROL, false, FAIL_POLICY, set_policy},
+    {"place-set", GN_ROLE_CONTROL, false, FAIL_PLACE, set_place},
     {"tenant-add", GN_ROLE_CONTROL, false, FAIL_ADD, add_a_tenant},
     {"tenant-set", GN_ROLE_CONTROL, false, FAIL_SET, set_a_tenant},
     {"tenant-rm", GN_ROLE_CONTROL, false, FAIL_REMOVE, remove_a_tenant},

@@ -11,12 +11,22 @@
 
 /*
  * The control requests of a gantryd and their JSON. A request is
- * {"version":1,"request":"ls"|"devices"|"status"|"tenants"|"policy"}, a change of tenants or of the
- * policy, or one about tracing (below). A reply is {"version":1, ...} with "vgpus", "devices",
- * "gantryd", "tenants", "policy" or "trace", or {"version":1,"error":{"what","why","fix"}}. Later
- * versions only add fields; a field with an unknown value is left out.
+ * {"version":1,"request":"ls"|"devices"|"status"|"tenants"|"policy"|"place"}, a change of tenants
+ * or of a policy, or one about tracing (below). A reply is {"version":1, ...} with "vgpus",
+ * "devices", "gantryd", "tenants", "policy", "place" or "trace", or
+ * {"version":1,"error":{"what","why","fix"}}. Later versions only add fields; a field with an
+ * unknown value is left out.
  */
 #define GN_CONTROL_VERSION 1
+
+/* A vGPU's memory on a device whose memory is placed (--oversubscribe). */
+struct gn_control_placed {
+    const char *state; /* "resident", "leaving", "evicted" or "coming" */
+    uint64_t memory_bytes, resident_bytes, pinned_bytes;
+    uint64_t n_residencies; /* how often it came in after an eviction */
+    uint64_t in_bytes, out_bytes;
+    uint64_t evicted_ns; /* with work, but not on the device in all */
+};
 
 /* A vGPU's use of one of its devices. */
 struct gn_control_share {
@@ -30,7 +40,8 @@ struct gn_control_share {
     double entitled; /* the part by weight, among the vGPUs that had work in that time */
     uint64_t device_ns, used_ns, waited_ns, grants;
     bool interactive;
-    bool used; /* its program has made a queue there */
+    bool used;                              /* its program has made a queue there */
+    const struct gn_control_placed *placed; /* NULL: not placed, its fields are left out */
 };
 
 /* A vGPU in migration: "moving". Its contents are sent in rounds; the last one is the stop's. */
@@ -70,6 +81,18 @@ struct gn_control_vgpu {
     const struct gn_control_share *devices;
 };
 
+/* The slots of a device whose memory is placed. */
+struct gn_control_slots {
+    const char *place; /* the placement policy */
+    uint64_t slot_bytes;
+    uint32_t n_slots, n_free, n_reserved;
+    uint64_t swap_bytes;   /* host memory for evicted contents */
+    uint64_t n_swaps;      /* vGPUs that came in after an eviction */
+    uint64_t copying_ns;   /* the time that swaps took */
+    double copier_busy;    /* the same as a part of the time since gantryd started */
+    uint64_t n_rearranged; /* how often the policy has given vGPUs other slots */
+};
+
 struct gn_control_device {
     uint32_t index; /* gantryd's number of the device while this gantryd runs */
     const char *name;
@@ -87,8 +110,9 @@ struct gn_control_device {
     uint64_t slice_ns; /* the length of a turn while others wait */
     const char *version;
     const char *driver_version;
-    uint32_t n_vgpus;      /* vGPUs of all tenants that may use it now */
-    uint64_t leased_bytes; /* on it, to vGPUs of all tenants */
+    uint32_t n_vgpus;                     /* vGPUs of all tenants that may use it now */
+    uint64_t leased_bytes;                /* on it, to vGPUs of all tenants */
+    const struct gn_control_slots *slots; /* NULL: not placed, its fields are left out */
     /*
      * "use": totals of all vGPUs that gantryd has had. "others": the same for the vGPUs that the
      * viewer may not see; left out if it may see all.
@@ -197,8 +221,14 @@ struct gn_control_change {
 struct gn_control_policy {
     const char *name;
     const char *about; /* one line for people */
-    bool in_force;     /* true for exactly one */
+    bool in_force;     /* true for exactly one; of placement policies for none or one */
 };
+
+/*
+ * The placement policy: {"version":1,"request":"place"}, or
+ * {"version":1,"request":"place-set","name":NAME}. The reply is "place" (the name of the one in
+ * force; left out: no device's memory is placed) and "policies".
+ */
 
 /*
  * Tracing: {"version":1,"request":"trace-start"}, with or without "vgpu":ID; then "trace-read"
@@ -230,8 +260,9 @@ int gn_control_parse_change(const struct json_t *request, enum gn_control_what w
 /* Returns the text of a change request, malloc'd. */
 char *gn_control_change_request(const struct gn_control_change *change);
 
-/* Returns the text of a "policy-set" request, malloc'd. */
+/* Return the texts of "policy-set" and "place-set" requests, malloc'd. */
 char *gn_control_policy_request(const char *name);
+char *gn_control_place_request(const char *name);
 
 /* trace_reply.c: returns the text of a "trace-start" request, malloc'd; vgpu may be NULL. */
 char *gn_control_trace_request(const char *vgpu);

@@ -11,9 +11,11 @@
 #include <string.h>
 #include <cmocka.h>
 
+static const struct gn_control_placed placed = {"evicted", 192, 128, 64, 3, 4, 5, 6};
+
 static const struct gn_control_share shares[] = {
-    {"Card A", 0, 0.25, 1 / 3.0, 1, 2, 3, UINT64_MAX, false, true},
-    {"Card B", 1, 0, 1, 0, 0, 0, 0, true, false},
+    {"Card A", 0, 0.25, 1 / 3.0, 1, 2, 3, UINT64_MAX, false, true, NULL},
+    {"Card B", 1, 0, 1, 0, 0, 0, 0, true, false, &placed},
 };
 
 static const struct gn_control_moving moving = {"move", "local", "ahead", 1, 2, 3, 4, 5};
@@ -44,6 +46,8 @@ static void vgpus(void *ctx, void (*each)(void *arg, const struct gn_control_vgp
     each(arg, &v);
 }
 
+static const struct gn_control_slots slots = {"turn", 64, 54, 7, 2, 4096, 3, 250, 0.25, 1};
+
 static void devices(void *ctx, void (*each)(void *arg, const struct gn_control_device *), void *arg)
 {
     struct gn_control_device d = {.index = 4,
@@ -62,6 +66,9 @@ static void devices(void *ctx, void (*each)(void *arg, const struct gn_control_d
                                   .use = {1, 2, 3, 4},
                                   .has_others = true,
                                   .others = {5, 0.5, 0.25, 6, 7}};
+    each(arg, &d);
+    d.slots = &slots;
+    d.has_others = false;
     each(arg, &d);
 }
 
@@ -124,6 +131,21 @@ static int set_policy(void *ctx, const char *name, struct gn_error *err)
     return strcmp(name, "two") == 0 ? 0 : gn_fail(err, 22, "there are two", "it is not there");
 }
 
+static bool is_placed;
+static char place_set[64];
+
+static void places(void *ctx, void (*each)(void *arg, const struct gn_control_policy *), void *arg)
+{
+    each(arg, &(struct gn_control_policy){"left", "to the left", false});
+    each(arg, &(struct gn_control_policy){"right", "to the right", is_placed});
+}
+
+static int set_place(void *ctx, const char *name, struct gn_error *err)
+{
+    snprintf(place_set, sizeof place_set, "%s", name);
+    return is_placed ? 0 : gn_fail(err, ENOTSUP, "turn it on", "it is off");
+}
+
 static struct gn_control_change changed;
 static char name_changed[64];
 static int n_changes;
@@ -161,10 +183,11 @@ static const struct gn_control_queries queries = {.vgpus = vgpus,
                                                   .drivers = drivers,
                                                   .tenants = tenants,
                                                   .policies = policies,
+                                                  .places = places,
                                                   .draining = draining,
                                                   .about = about};
 static const struct gn_control_commands commands = {
-    .set_policy = set_policy, .drain = drain, .change = change};
+    .set_policy = set_policy, .set_place = set_place, .drain = drain, .change = change};
 static const struct gn_control_source source = {.queries = &queries, .commands = &commands};
 
 static char *ask(const char *request)
@@ -180,7 +203,9 @@ static char *ask(const char *request)
     "\"grants\":9223372036854775807,\"interactive\":false,\"used\":true},"                         \
     "{\"name\":\"Card B\",\"index\":1,\"share\":0.0,\"entitled\":1.0,\"device_ns\":0,"             \
     "\"used_ns\":0,\"waited_ns\":0,\"grants\":0,"                                                  \
-    "\"interactive\":true,\"used\":false}]"
+    "\"interactive\":true,\"used\":false,\"placement_state\":\"evicted\",\"memory_bytes\":192,"    \
+    "\"resident_bytes\":128,\"pinned_bytes\":64,\"residencies\":3,\"swap_in_bytes\":4,"            \
+    "\"swap_out_bytes\":5,\"evicted_ns\":6}]"
 
 static void ls_lists_vgpus_by_the_contract(void **state)
 {
@@ -208,19 +233,21 @@ static void ls_lists_vgpus_by_the_contract(void **state)
 
 static void devices_are_listed(void **state)
 {
+#define DEVICE                                                                                     \
+    "{\"name\":\"Card A\",\"index\":4,\"vendor\":\"V\",\"api\":\"opencl\","                        \
+    "\"platform\":\"Vendor\",\"platform_index\":0,\"type\":\"cpu\",\"present_as\":\"gpu\","        \
+    "\"compute_units\":0,\"clock_mhz\":0,\"memory_bytes\":1024,\"max_allocation_bytes\":0,"        \
+    "\"local_memory_bytes\":0,\"slice_ns\":6000000,\"version\":\"1\","                             \
+    "\"driver_version\":\"2\",\"vgpus\":3,\"leased_bytes\":9,"
+#define USE "\"use\":{\"device_ns\":1,\"used_ns\":2,\"waited_ns\":3,\"grants\":4}"
     char *reply = ask("{\"request\":\"devices\",\"version\":1}");
     assert_string_equal(
         reply,
-        "{\"version\":1,\"devices\":[{\"name\":\"Card A\",\"index\":4,\"vendor\":\"V\","
-        "\"api\":\"opencl\","
-        "\"platform\":\"Vendor\",\"platform_index\":0,\"type\":\"cpu\",\"present_as\":\"gpu\","
-        "\"compute_units\":0,"
-        "\"clock_mhz\":0,\"memory_bytes\":1024,\"max_allocation_bytes\":0,\"local_memory_bytes\":0,"
-        "\"slice_ns\":6000000,"
-        "\"version\":\"1\",\"driver_version\":\"2\",\"vgpus\":3,\"leased_bytes\":9,"
-        "\"use\":{\"device_ns\":1,\"used_ns\":2,\"waited_ns\":3,\"grants\":4},"
-        "\"others\":{\"vgpus\":5,\"share\":0.5,\"entitled\":0.25,"
-        "\"device_ns\":6,\"waited_ns\":7}}]}");
+        "{\"version\":1,\"devices\":[" DEVICE USE ",\"others\":{\"vgpus\":5,\"share\":0.5,"
+        "\"entitled\":0.25,\"device_ns\":6,\"waited_ns\":7}}," DEVICE
+        "\"place\":\"turn\",\"slot_bytes\":64,\"slots\":54,\"free_slots\":7,\"reserved_slots\":2,"
+        "\"swap_bytes\":4096,\"swaps\":3,\"copying_ns\":250,\"copier_busy\":0.25,"
+        "\"rearranged\":1," USE "}]}");
     free(reply);
 }
 
@@ -508,6 +535,35 @@ static void a_policy_is_shown_and_changed(void **state)
     free(reply);
 }
 
+static void a_placement_policy_is_shown_and_changed(void **state)
+{
+#define PLACES                                                                                     \
+    "\"policies\":[{\"name\":\"left\",\"about\":\"to the left\"},"                                 \
+    "{\"name\":\"right\",\"about\":\"to the right\"}]}"
+    static const char off[] = "{\"version\":1," PLACES,
+                      on[] = "{\"version\":1,\"place\":\"right\"," PLACES,
+                      refused[] =
+                          "{\"version\":1,\"error\":{\"what\":\"cannot change the placement "
+                          "policy\",\"why\":\"it is off\",\"fix\":\"turn it on\"}}";
+    for (int i = 0; i < 2; i++) {
+        is_placed = i == 1;
+        place_set[0] = 0;
+        char *reply = ask("{\"version\":1,\"request\":\"place\"}");
+        assert_string_equal(reply, is_placed ? on : off);
+        assert_string_equal(place_set, "");
+        free(reply);
+        char *made = gn_control_place_request("left");
+        reply = ask(made);
+        assert_string_equal(reply, is_placed ? on : refused);
+        assert_string_equal(place_set, "left");
+        free(made);
+        free(reply);
+        reply = ask("{\"version\":1,\"request\":\"place-set\",\"name\":7}");
+        assert_non_null(strstr(reply, "is not the name of a policy"));
+        free(reply);
+    }
+}
+
 static void errors_have_their_three_parts(void **state)
 {
     char *all = gn_control_error("w", "y", "f"), *one = gn_control_error("w", NULL, "");
@@ -524,12 +580,13 @@ static void errors_have_their_three_parts(void **state)
  */
 static void each_role_has_its_requests(void **state)
 {
-    static const char *const questions[] = {"ls", "devices", "status", "tenants", "policy"};
+    static const char *const questions[] = {"ls",      "devices", "status",
+                                            "tenants", "policy",  "place"};
     /* Owners have the last ones: for programs the handler decides. */
     static const char *const refused[] = {
-        "trace-start", "trace-read",      "trace-stop", "policy-set", "tenant-add",
-        "tenant-set",  "tenant-rm",       "drain",      "kill",       "migrate",
-        "checkpoint",  "checkpoint-keep", "restore"};
+        "trace-start", "trace-read", "trace-stop",      "policy-set", "place-set",
+        "tenant-add",  "tenant-set", "tenant-rm",       "drain",      "kill",
+        "migrate",     "checkpoint", "checkpoint-keep", "restore"};
     const size_t n_refused = sizeof refused / sizeof refused[0], n_owners = 5;
     const struct gn_control_source no_commands = {.queries = &queries};
     char request[128];
@@ -585,6 +642,7 @@ int main(void)
         cmocka_unit_test(a_change_is_made_and_understood),
         cmocka_unit_test(changes_that_are_none_change_nothing),
         cmocka_unit_test(a_policy_is_shown_and_changed),
+        cmocka_unit_test(a_placement_policy_is_shown_and_changed),
         cmocka_unit_test(no_word_of_a_wish_is_left_out),
         cmocka_unit_test(bad_requests_get_an_error),
         cmocka_unit_test(errors_have_their_three_parts),

@@ -21,6 +21,8 @@ struct gn_control_queries {
                     void *arg);
     void (*policies)(void *ctx, void (*each)(void *arg, const struct gn_control_policy *),
                      void *arg);
+    /* Placement policies; none is in force if no device's memory is placed. */
+    void (*places)(void *ctx, void (*each)(void *arg, const struct gn_control_policy *), void *arg);
     bool (*draining)(void *ctx); /* NULL: never draining */
     /*
      * Returns 0 and *ret, with texts that are valid until the next request, or -errno. -ENOENT: no
@@ -32,6 +34,7 @@ struct gn_control_queries {
 /* Commands change something. Each returns 0, or -errno and nothing has changed. */
 struct gn_control_commands {
     int (*set_policy)(void *ctx, const char *name, struct gn_error *err);
+    int (*set_place)(void *ctx, const char *name, struct gn_error *err);
     /* vgpu: the only vGPU to trace, "": all; for START only. NULL: tracing is not supported. */
     int (*trace)(void *ctx, enum gn_control_tracing what, const char *vgpu,
                  struct gn_control_trace *ret,

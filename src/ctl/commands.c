@@ -49,8 +49,9 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "Lists the vGPUs, one line each: id, tenant, the program's pid and name, state\n"
      "(running, idle, moving, stopped or lost), weight, recent share of the device, device\n"
      "memory in use and its limit, calls, synchronous calls, and the numbers of the devices\n"
-     "in use (gantry devices). Operators and viewers see all vGPUs, other users those of\n"
-     "their tenant (GANTRY_TENANT).\n"
+     "in use (gantry devices). Where gantryd runs with --oversubscribe, RESIDENT is the\n"
+     "memory that is on the devices. Operators and viewers see all vGPUs, other users those\n"
+     "of their tenant (GANTRY_TENANT).\n"
      "\n" JSON_HELP CONNECT_HELP HELP_HELP "\n"
      "Examples:\n"
      "  gantry ls\n"
@@ -99,8 +100,9 @@ const struct gn_ctl_command gn_ctl_commands[] = {
     {"devices", "[OPTION]...", "list the devices that gantryd offers",
      "Lists the devices that gantryd offers, one line each: number, name, type\n"
      "(cpu-as-gpu: a CPU that programs see as a GPU), compute units, clock, memory,\n"
-     "largest buffer, number of vGPUs that may use it (of all tenants), platform, driver\n"
-     "version.\n"
+     "largest buffer, memory on lease, number of vGPUs that may use it (of all tenants),\n"
+     "platform, driver version. Where gantryd runs with --oversubscribe also the slots of\n"
+     "its memory, free and reserved ones, and the host memory for evicted contents.\n"
      "\n" JSON_HELP CONNECT_HELP HELP_HELP "\n"
      "Examples:\n"
      "  gantry devices\n"
@@ -164,6 +166,18 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "  gantry policy rr\n"
      "  gantry policy --json | jq -r .policy\n",
      GN_OPTION_CONNECT | GN_OPTION_JSON | GN_OPTION_ANYWHERE, 1, gn_ctl_policy},
+    {"place", "[NAME] [OPTION]...", "show or change the placement policy of device memory",
+     "Where gantryd runs with --oversubscribe, a policy decides which vGPUs' memory makes\n"
+     "room on a device for another one's. Without a name: lists the policies, one line\n"
+     "each, and which is in force. With a name: puts that policy into force on all devices\n"
+     "until gantryd ends; memory stays where it is until its vGPU's next turn. Only\n"
+     "operators may change it.\n"
+     "\n" JSON_HELP CONNECT_HELP HELP_HELP "\n"
+     "Examples:\n"
+     "  gantry place\n"
+     "  gantry place utilization\n"
+     "  gantry place --json | jq -r .place\n",
+     GN_OPTION_CONNECT | GN_OPTION_JSON | GN_OPTION_ANYWHERE, 1, gn_ctl_place},
     {"migrate", "VGPU local|ADDRESS [OPTION]...",
      "migrate a running program's vGPU to a new worker or another gantryd",
      "Moves the vGPU of a program into a new worker process of this gantryd (local), or of\n"

@@ -188,6 +188,7 @@ int gn_ctl_ls(const struct gn_ctl_args *args);
 int gn_ctl_devices(const struct gn_ctl_args *args);
 int gn_ctl_tenant(const struct gn_ctl_args *args);
 int gn_ctl_policy(const struct gn_ctl_args *args);
+int gn_ctl_place(const struct gn_ctl_args *args);
 int gn_ctl_top(const struct gn_ctl_args *args);
 int gn_ctl_trace(const struct gn_ctl_args *args);
 int gn_ctl_migrate(const struct gn_ctl_args *args);

@@ -88,13 +88,53 @@ static void add_state(struct gn_table *t, const json_t *v)
     }
 }
 
+/* "1.2G of 3G": the memory that is on the vGPU's devices, of the memory that it has there. */
+static void add_resident(struct gn_table *t, const json_t *devices)
+{
+    unsigned long long resident = 0, memory = 0;
+    bool placed = false;
+    char text[48], sizes[2][16];
+    json_t *item;
+    size_t i;
+    json_array_foreach(devices, i, item)
+    {
+        placed |= json_object_get(item, "placement_state") != NULL;
+        resident += number_of(item, "resident_bytes");
+        memory += number_of(item, "memory_bytes");
+    }
+    snprintf(text, sizeof text, "%s of %s", gn_ctl_format_size(resident, sizes[0]),
+             gn_ctl_format_size(memory, sizes[1]));
+    gn_table_add(t, placed ? text : NULL);
+}
+
+static bool has_placed_vgpu(const json_t *vgpus)
+{
+    json_t *v, *item;
+    size_t i, k;
+    json_array_foreach(vgpus, i, v)
+    {
+        json_array_foreach(json_object_get(v, "devices"), k, item)
+        {
+            if (json_object_get(item, "placement_state"))
+                return true;
+        }
+    }
+    return false;
+}
+
 static const struct gn_table_column vgpu_columns[] = {
     {"VGPU", false},  {"TENANT", false}, {"PID", true},    {"PROGRAM", false}, {"STATE", false},
     {"WEIGHT", true}, {"SHARE", true},   {"MEMORY", true}, {"LIMIT", true},    {"CALLS", true},
     {"WAITED", true}, {"LINK", false},   {"MODE", false},  {"DEVICE", false},  {"PLATFORM", false},
 };
+static const struct gn_table_column placed_vgpu_columns[] = {
+    {"VGPU", false},    {"TENANT", false}, {"PID", true},     {"PROGRAM", false},
+    {"STATE", false},   {"WEIGHT", true},  {"SHARE", true},   {"MEMORY", true},
+    {"RESIDENT", true}, {"LIMIT", true},   {"CALLS", true},   {"WAITED", true},
+    {"LINK", false},    {"MODE", false},   {"DEVICE", false}, {"PLATFORM", false},
+};
 
-static void add_vgpu(struct gn_table *t, const json_t *v)
+static void add_vgpu(struct gn_table *t, const json_t *v, bool placed)
 {
     gn_table_add(t, text_of(v, "id"));
     gn_table_add(t, text_of(v, "tenant"));
@@ -104,6 +144,8 @@ static void add_vgpu(struct gn_table *t, const json_t *v)
     gn_table_add_number(t, number_of(v, "weight"));
     add_share(t, json_object_get(v, "devices"));
     gn_table_add_size(t, number_of(v, "memory_bytes"));
+    if (placed)
+        add_resident(t, json_object_get(v, "devices"));
     add_optional(t, v, "memory_limit_bytes", gn_table_add_size);
     gn_table_add_number(t, number_of(v, "calls"));
     gn_table_add_number(t, number_of(v, "sync_calls"));
@@ -119,8 +161,36 @@ static const struct gn_table_column device_columns[] = {
     {"CLOCK", true},   {"MEMORY", true},    {"BUFFER", true},  {"LEASED", true},
     {"VGPUS", true},   {"PLATFORM", false}, {"DRIVER", false},
 };
+static const struct gn_table_column placed_device_columns[] = {
+    {"NUMBER", false},  {"DEVICE", false}, {"TYPE", false},  {"UNITS", true},     {"CLOCK", true},
+    {"MEMORY", true},   {"BUFFER", true},  {"LEASED", true}, {"SLOTS", true},     {"FREE", true},
+    {"RESERVED", true}, {"SWAP", true},    {"VGPUS", true},  {"PLATFORM", false}, {"DRIVER", false},
+};
 
-static void add_device(struct gn_table *t, const json_t *d)
+static bool has_placed_device(const json_t *devices)
+{
+    json_t *d;
+    size_t i;
+    json_array_foreach(devices, i, d)
+    {
+        if (json_object_get(d, "slots"))
+            return true;
+    }
+    return false;
+}
+
+static void add_slots(struct gn_table *t, const json_t *d)
+{
+    char text[48], size[16];
+    snprintf(text, sizeof text, "%llux%s", number_of(d, "slots"),
+             gn_ctl_format_size(number_of(d, "slot_bytes"), size));
+    gn_table_add(t, json_object_get(d, "slots") ? text : NULL);
+    add_optional(t, d, "free_slots", gn_table_add_number);
+    add_optional(t, d, "reserved_slots", gn_table_add_number);
+    add_optional(t, d, "swap_bytes", gn_table_add_size);
+}
+
+static void add_device(struct gn_table *t, const json_t *d, bool placed)
 {
     char type[64], clock[32];
     const char *is = text_of(d, "type"), *shown = text_of(d, "present_as");
@@ -137,6 +207,8 @@ static void add_device(struct gn_table *t, const json_t *d)
     gn_table_add_size(t, number_of(d, "memory_bytes"));
     gn_table_add_size(t, number_of(d, "max_allocation_bytes"));
     gn_table_add_size(t, number_of(d, "leased_bytes"));
+    if (placed)
+        add_slots(t, d);
     gn_table_add_number(t, number_of(d, "vgpus"));
     gn_table_add(t, text_of(d, "platform"));
     gn_table_add(t, text_of(d, "driver_version"));
@@ -190,8 +262,9 @@ static const struct gn_table_column tenant_columns[] = {
     {"RESERVE", true}, {"WHO", false},   {"MODES", false}, {"DEVICES", false},
 };
 
-static void add_tenant(struct gn_table *t, const json_t *o)
+static void add_tenant(struct gn_table *t, const json_t *o, bool placed)
 {
+    (void)placed;
     char who[512] = "", modes[64] = "", devices[1024] = "";
     const json_t *uids = json_object_get(o, "uids");
     gn_table_add(t, text_of(o, "name"));
@@ -224,7 +297,11 @@ struct listing {
     const char *failure;
     const struct gn_table_column *columns;
     int n_columns;
-    void (*add)(struct gn_table *, const json_t *);
+    void (*add)(struct gn_table *, const json_t *, bool placed);
+    /* Where device memory is placed. NULL: the table is the same. */
+    bool (*has_placed)(const json_t *list);
+    const struct gn_table_column *placed_columns;
+    int n_placed_columns;
 };
 
 static int list(const struct gn_ctl_args *args, const struct listing *l)
@@ -244,8 +321,10 @@ static int list(const struct gn_ctl_args *args, const struct listing *l)
     }
     if (args->json)
         return gn_ctl_print_json(args, reply);
-    gn_table_init(&t, l->columns, l->n_columns);
-    json_array_foreach(json_object_get(reply, l->list), i, item) l->add(&t, item);
+    const bool placed = l->has_placed && l->has_placed(json_object_get(reply, l->list));
+    gn_table_init(&t, placed ? l->placed_columns : l->columns,
+                  placed ? l->n_placed_columns : l->n_columns);
+    json_array_foreach(json_object_get(reply, l->list), i, item) l->add(&t, item, placed);
     rc = gn_table_print(&t);
     gn_table_fini(&t);
     /* On stderr: scripts read the table. */
@@ -264,30 +343,39 @@ static int list(const struct gn_ctl_args *args, const struct listing *l)
 
 int gn_ctl_list_tenants(const struct gn_ctl_args *args)
 {
-    static const struct listing l = {"tenants",
-                                     "tenants",
-                                     "cannot list the tenants",
-                                     tenant_columns,
-                                     GN_ARRAY_SIZE(tenant_columns),
-                                     add_tenant};
+    static const struct listing l = {.request = "tenants",
+                                     .list = "tenants",
+                                     .failure = "cannot list the tenants",
+                                     .columns = tenant_columns,
+                                     .n_columns = GN_ARRAY_SIZE(tenant_columns),
+                                     .add = add_tenant};
     return list(args, &l);
 }
 
 int gn_ctl_ls(const struct gn_ctl_args *args)
 {
-    static const struct listing l = {
-        "ls",    "vgpus", "cannot list the vGPUs", vgpu_columns, GN_ARRAY_SIZE(vgpu_columns),
-        add_vgpu};
+    static const struct listing l = {.request = "ls",
+                                     .list = "vgpus",
+                                     .failure = "cannot list the vGPUs",
+                                     .columns = vgpu_columns,
+                                     .n_columns = GN_ARRAY_SIZE(vgpu_columns),
+                                     .add = add_vgpu,
+                                     .has_placed = has_placed_vgpu,
+                                     .placed_columns = placed_vgpu_columns,
+                                     .n_placed_columns = GN_ARRAY_SIZE(placed_vgpu_columns)};
     return list(args, &l);
 }
 
 int gn_ctl_devices(const struct gn_ctl_args *args)
 {
-    static const struct listing l = {"devices",
-                                     "devices",
-                                     "cannot list the devices",
-                                     device_columns,
-                                     GN_ARRAY_SIZE(device_columns),
-                                     add_device};
+    static const struct listing l = {.request = "devices",
+                                     .list = "devices",
+                                     .failure = "cannot list the devices",
+                                     .columns = device_columns,
+                                     .n_columns = GN_ARRAY_SIZE(device_columns),
+                                     .add = add_device,
+                                     .has_placed = has_placed_device,
+                                     .placed_columns = placed_device_columns,
+                                     .n_placed_columns = GN_ARRAY_SIZE(placed_device_columns)};
     return list(args, &l);
 }

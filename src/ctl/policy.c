@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `gantry policy`: shows the current scheduling policy and the available ones, or sets another one.
- * Main thread.
+ * `gantry policy` and `gantry place`: show the current policy and the available ones, or set
+ * another one. Main thread.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,11 +14,18 @@
 #include "ctl/ctl.h"
 #include "ctl/table.h"
 
-static int print(const struct gn_ctl_args *args, const json_t *reply)
+struct kind {
+    const char *key; /* the request, and the key of the policy in force */
+    const char *cannot_list, *cannot_change;
+    const char *none; /* if no policy is in force */
+    char *(*change)(const char *name);
+};
+
+static int print(const struct gn_ctl_args *args, const struct kind *kind, const json_t *reply)
 {
     static const struct gn_table_column columns[] = {
         {"POLICY", false}, {"STATE", false}, {"WHAT", false}};
-    const char *in_force = json_string_value(json_object_get(reply, "policy"));
+    const char *in_force = json_string_value(json_object_get(reply, kind->key));
     struct gn_table t;
     json_t *item;
     size_t i;
@@ -34,16 +42,19 @@ static int print(const struct gn_ctl_args *args, const json_t *reply)
     if (rc) {
         struct gn_error err;
         gn_fail(&err, -rc, NULL, "out of memory");
-        return gn_ctl_fail(args, GN_EXIT_FAILED, "cannot list the policies", &err);
+        return gn_ctl_fail(args, GN_EXIT_FAILED, kind->cannot_list, &err);
     }
+    /* On stderr: scripts read the table. */
+    if (!in_force && kind->none)
+        fprintf(stderr, "gantry %s: %s\n", args->command, kind->none);
     return gn_ctl_flush(args);
 }
 
-int gn_ctl_policy(const struct gn_ctl_args *args)
+static int show_or_change(const struct gn_ctl_args *args, const struct kind *kind)
 {
     const char *name = args->rest[0];
-    const char *failure = name ? "cannot change the policy" : "cannot list the policies";
-    char *text = name ? gn_control_policy_request(name) : gn_control_request("policy");
+    const char *failure = name ? kind->cannot_change : kind->cannot_list;
+    char *text = name ? kind->change(name) : gn_control_request(kind->key);
     struct gn_error err = {{0}, {0}};
     json_t *reply = NULL;
     int rc = text ? gn_client_ask_text(args->connect, name ? GN_ROLE_CONTROL : GN_ROLE_VIEW, text,
@@ -59,7 +70,24 @@ int gn_ctl_policy(const struct gn_ctl_args *args)
     }
     if (args->json)
         return gn_ctl_print_json(args, reply);
-    rc = name ? GN_EXIT_OK : print(args, reply);
+    rc = name ? GN_EXIT_OK : print(args, kind, reply);
     json_decref(reply);
     return rc;
+}
+
+int gn_ctl_policy(const struct gn_ctl_args *args)
+{
+    static const struct kind kind = {"policy", "cannot list the policies",
+                                     "cannot change the policy", NULL, gn_control_policy_request};
+    return show_or_change(args, &kind);
+}
+
+int gn_ctl_place(const struct gn_ctl_args *args)
+{
+    static const struct kind kind = {
+        "place", "cannot list the placement policies", "cannot change the placement policy",
+        "no device's memory is placed: each vGPU's memory stays on its device; gantryd "
+        "--oversubscribe changes that",
+        gn_control_place_request};
+    return show_or_change(args, &kind);
 }

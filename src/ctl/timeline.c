@@ -27,6 +27,9 @@ struct turn {
     uint64_t since_ns, slice_ns;
     uint64_t window_ns; /* time charged in the current period */
     bool named;         /* its track has a name */
+    /* A state of its memory there, of the trace points; NULL: all of it is on the device. */
+    const char *memory;
+    uint64_t memory_since_ns;
 };
 
 struct vgpu {
@@ -239,6 +242,21 @@ static void pass_windows(struct gn_timeline *t, uint16_t device, uint64_t now_ns
     d->window_ends_ns += (now_ns - d->window_ends_ns) / WINDOW_NS * WINDOW_NS + WINDOW_NS;
 }
 
+/* On a track of its own, which appears with the first swap. `state` NULL: it ends. */
+static void enter_memory_state(struct gn_timeline *t, struct vgpu *v, struct turn *u,
+                               const char *state, uint64_t now_ns)
+{
+    const int track = 1 + MAX_DEVICES + u->device;
+    char name[64];
+    snprintf(name, sizeof name, "memory on device %u", u->device);
+    if (state && !u->memory)
+        write_name(t, "thread_name", pid_of(t, v), track, name);
+    if (u->memory)
+        write_span(t, u->memory, pid_of(t, v), track, u->memory_since_ns, now_ns, NULL);
+    u->memory = state;
+    u->memory_since_ns = now_ns;
+}
+
 static void take_turn_event(struct gn_timeline *t, const struct gn_trace_event *e)
 {
     struct vgpu *v = vgpu_of(t, e->vgpu);
@@ -270,9 +288,23 @@ static void take_turn_event(struct gn_timeline *t, const struct gn_trace_event *
         write_mark(t, "i", gn_trace_kinds[e->kind].name, pid_of(t, v), 1 + e->device, e->at_ns,
                    NULL);
         break;
+    case GN_TRACE_SWAP_OUT:
+    case GN_TRACE_EVICTED:
+    case GN_TRACE_SWAP_IN:
+        enter_memory_state(t, v, u, gn_trace_kinds[e->kind].name, e->at_ns);
+        break;
+    case GN_TRACE_RESIDENT:
+        enter_memory_state(t, v, u, NULL, e->at_ns);
+        break;
     default:
         break;
     }
+}
+
+static void leave_all(struct gn_timeline *t, struct vgpu *v, struct turn *u, uint64_t now_ns)
+{
+    leave_state(t, v, u, now_ns, NULL);
+    enter_memory_state(t, v, u, NULL, now_ns);
 }
 
 static void take_event(struct gn_timeline *t, const struct gn_trace_event *e)
@@ -304,7 +336,7 @@ static void take_event(struct gn_timeline *t, const struct gn_trace_event *e)
     }
     write_mark(t, "i", gn_trace_kinds[e->kind].name, pid_of(t, v), 0, e->at_ns, NULL);
     for (uint32_t i = 0; e->kind == GN_TRACE_END && i < v->n_turns; i++)
-        leave_state(t, v, &v->turns[i], e->at_ns, NULL);
+        leave_all(t, v, &v->turns[i], e->at_ns);
 }
 
 /* ---- interface */
@@ -380,7 +412,7 @@ void gn_timeline_end(struct gn_timeline *t, uint64_t now_ns)
     const uint64_t end_ns = now_ns > t->last_ns ? now_ns : t->last_ns;
     for (uint32_t i = 0; i < t->n_vgpus; i++) {
         for (uint32_t j = 0; j < t->vgpus[i].n_turns; j++)
-            leave_state(t, &t->vgpus[i], &t->vgpus[i].turns[j], end_ns, NULL);
+            leave_all(t, &t->vgpus[i], &t->vgpus[i].turns[j], end_ns);
     }
     fprintf(t->to, "\n],\"otherData\":{\"made_by\":\"gantry trace\",\"lost\":%llu}}\n",
             (unsigned long long)t->n_lost);

@@ -143,6 +143,8 @@ static void add_loads(json_t *devices, const struct gn_top_sample *now,
         json_object_set_new(o, "busy", json_real(rows->loads[d].busy));
         json_object_set_new(o, "turns_per_s", json_real(rows->loads[d].grants));
         json_object_set_new(o, "waiting", json_real(rows->loads[d].waiting));
+        if (now->devices[d].n_slots)
+            json_object_set_new(o, "copying", json_real(rows->loads[d].copying));
     }
 }
 

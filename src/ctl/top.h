@@ -48,6 +48,8 @@ struct gn_top_device {
     char name[GN_TOP_NAME_BYTES];
     bool has_use; /* gantryd reports the totals of all vGPUs, including those that have ended */
     uint64_t device_ns, used_ns, waited_ns, grants;
+    /* Of its memory; 0 slots: it is not placed. */
+    uint64_t n_slots, n_free, n_reserved, copying_ns;
     /* The sum of the vGPUs that gantryd does not list for this user. */
     uint32_t n_others;
     struct gn_top_use others;
@@ -110,10 +112,10 @@ struct gn_top_row {
 struct gn_top_load {
     uint32_t n_users; /* vGPUs that have used it */
     /*
-     * `busy` is a part of the time, `grants` is per second, `waiting` the mean number of waiting
-     * vGPUs. Below 0: unknown.
+     * `busy` and `copying` are parts of the time, `grants` is per second, `waiting` the mean number
+     * of waiting vGPUs. Below 0: unknown.
      */
-    double busy, grants, waiting;
+    double busy, grants, waiting, copying;
 };
 
 struct gn_top_rows {

@@ -20,7 +20,8 @@
 #define BAR_LEAST 12
 #define BAR_MOST  40
 #define NEAR      0.05 /* part of the device: shares this close to the entitlement count as fair */
-#define MAX_LOADS 4    /* maximum number of devices with a line of their own */
+#define SLOTS_BAR 20
+#define MAX_LOADS 4 /* maximum number of devices with a line of their own */
 
 /* In display order. Columns with the lowest `worth` are left out first. */
 enum column {
@@ -377,6 +378,30 @@ static int say_load(struct gn_top_frame *f, const struct gn_top_sample *now,
                now->devices[d].index, busy, grants, waiting, now->devices[d].name);
 }
 
+/* [####....]: '#' for slots in use. */
+static void format_slots(const struct gn_top_device *d, char to[SLOTS_BAR + 3])
+{
+    const int full = (int)((double)(d->n_slots - d->n_free) * SLOTS_BAR / (double)d->n_slots + 0.5);
+    to[0] = '[';
+    for (int i = 0; i < SLOTS_BAR; i++)
+        to[1 + i] = i < full ? '#' : '.';
+    to[1 + SLOTS_BAR] = ']';
+    to[2 + SLOTS_BAR] = 0;
+}
+
+static int say_slots(struct gn_top_frame *f, const struct gn_top_sample *now,
+                     const struct gn_top_rows *rows, uint32_t d, int width)
+{
+    const struct gn_top_device *of = &now->devices[d];
+    char bar[SLOTS_BAR + 3], copying[16];
+    format_slots(of, bar);
+    format_part(rows->loads[d].copying, copying, sizeof copying);
+    return say(f, width, GN_TOP_PLAIN,
+               "device %u: memory %s %llu of %llu slots in use, %llu reserved, copying %s",
+               of->index, bar, (unsigned long long)(of->n_slots - of->n_free),
+               (unsigned long long)of->n_slots, (unsigned long long)of->n_reserved, copying);
+}
+
 static int say_hint(struct gn_top_frame *f, const struct gn_top_sample *now,
                     const struct gn_top_rows *rows, const struct gn_top_view *view, int width)
 {
@@ -438,6 +463,10 @@ int gn_top_frame_make(const struct gn_top_sample *now, const struct gn_top_rows 
         rc = say_load(ret, now, rows, d, l.width);
         n++;
         left--;
+        if (rc == 0 && now->devices[d].n_slots && left > height / 2) {
+            rc = say_slots(ret, now, rows, d, l.width);
+            left--;
+        }
     }
     const int before = ret->n_lines;
     if (rc == 0 && (left > height / 2 || (view->gone && left > 0)))

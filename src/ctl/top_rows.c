@@ -245,7 +245,8 @@ static void fill_loads(const struct gn_top_sample *before, const struct gn_top_s
     for (uint32_t d = 0; d < now->n_devices; d++)
         loads[d] = (struct gn_top_load){.busy = seconds > 0 ? 0 : -1,
                                         .grants = seconds > 0 ? 0 : -1,
-                                        .waiting = seconds > 0 ? 0 : -1};
+                                        .waiting = seconds > 0 ? 0 : -1,
+                                        .copying = -1};
     for (uint32_t i = 0; i < now->n_vgpus; i++) {
         const struct gn_top_vgpu *v = &now->vgpus[i], *was = earlier(before, v);
         for (uint32_t j = 0; j < v->n_uses; j++) {
@@ -266,6 +267,11 @@ static void fill_loads(const struct gn_top_sample *before, const struct gn_top_s
             fill_load(&before->devices[d], &now->devices[d], seconds, &loads[d]);
         if (loads[d].busy > 1)
             loads[d].busy = 1;
+        if (seconds > 0 && d < before->n_devices)
+            loads[d].copying =
+                grown(before->devices[d].copying_ns, now->devices[d].copying_ns) / (seconds * 1e9);
+        if (loads[d].copying > 1)
+            loads[d].copying = 1;
     }
 }
 

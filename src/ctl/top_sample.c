@@ -110,6 +110,17 @@ static void read_use(const json_t *o, uint32_t place, struct gn_top_device *d)
                                     .waited_ns = number_of(others, "waited_ns")};
 }
 
+/* Corrupt numbers become sane ones. */
+static void read_slots(const json_t *o, struct gn_top_device *d)
+{
+    d->n_slots = number_of(o, "slots");
+    d->n_free = number_of(o, "free_slots");
+    d->n_reserved = number_of(o, "reserved_slots");
+    d->copying_ns = number_of(o, "copying_ns");
+    if (d->n_free > d->n_slots)
+        d->n_free = d->n_slots;
+}
+
 static int by_id(const void *a, const void *b)
 {
     return strcmp(((const struct gn_top_vgpu *)a)->id, ((const struct gn_top_vgpu *)b)->id);
@@ -146,6 +157,7 @@ int gn_top_sample_read(const json_t *root, uint64_t at_ns, struct gn_top_sample 
         d->index = index ? (uint32_t)json_integer_value(index) : (uint32_t)i;
         rc = take_text(o, "name", d->name, sizeof d->name);
         read_use(o, (uint32_t)i, d);
+        read_slots(o, d);
     }
     json_array_foreach(tenants, i, o)
     {

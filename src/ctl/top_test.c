@@ -276,6 +276,60 @@ static void what_is_not_listed_is_seen_as_others(void **state)
     }
 }
 
+/* A device whose memory is placed has a second line. */
+static void slots_are_a_bar(void **state)
+{
+    static const char text[] =
+        "{\"policy\":\"fair\",\"tenants\":[],\"vgpus\":[],\"devices\":["
+        "{\"index\":0,\"name\":\"A\",\"slots\":54,\"free_slots\":%d,\"reserved_slots\":2,"
+        "\"copying_ns\":%d},{\"index\":1,\"name\":\"B\"}]}";
+    static const struct {
+        int n_free, copying_ns;
+        const char *wanted;
+    } cases[] = {
+        {54, 0, "[....................] 0 of 54 slots in use, 2 reserved, copying 0%"},
+        {18, 100000000, "[#############.......] 36 of 54 slots in use, 2 reserved, copying 10%"},
+        {0, 2000000000, "[####################] 54 of 54 slots in use, 2 reserved, copying 100%"},
+        {55, -1, "[....................] 0 of 54 slots in use, 2 reserved, copying 0%"},
+    };
+    char buffer[512], line[128];
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct gn_top_sample was, is;
+        for (int j = 0; j < 2; j++) {
+            snprintf(buffer, sizeof buffer, text, cases[i].n_free, j ? cases[i].copying_ns : 0);
+            json_t *root = json_loads(buffer, 0, NULL);
+            assert_int_equal(gn_top_sample_read(root, (10 + (unsigned)j) * SECOND, j ? &is : &was),
+                             0);
+            json_decref(root);
+        }
+        gn_top_rows_fini(&rows);
+        assert_int_equal(gn_top_rows_make(&was, &is, -1, GN_TOP_BY_SHARE, false, &rows), 0);
+        struct gn_top_view view = {.device = -1};
+        struct gn_top_frame f;
+        assert_int_equal(gn_top_frame_make(&is, &rows, &view, &f), 0);
+        snprintf(line, sizeof line, "device 0: memory %s", cases[i].wanted);
+        assert_string_equal(f.lines[2].text, line);
+        assert_memory_equal(f.lines[3].text, "device 1: busy ", 15);
+        gn_top_frame_fini(&f);
+        view.height = 6; /* half of the lines are for vGPUs */
+        assert_int_equal(gn_top_frame_make(&is, &rows, &view, &f), 0);
+        assert_null(strstr(f.lines[2].text, "slots"));
+        gn_top_frame_fini(&f);
+        gn_top_sample_fini(&was);
+        gn_top_sample_fini(&is);
+    }
+    /* Before there are two samples. */
+    struct gn_top_sample one;
+    snprintf(buffer, sizeof buffer, text, 54, 7);
+    json_t *root = json_loads(buffer, 0, NULL);
+    assert_int_equal(gn_top_sample_read(root, SECOND, &one), 0);
+    json_decref(root);
+    gn_top_rows_fini(&rows);
+    assert_int_equal(gn_top_rows_make(NULL, &one, -1, GN_TOP_BY_SHARE, false, &rows), 0);
+    assert_true(rows.loads[0].copying < 0);
+    gn_top_sample_fini(&one);
+}
+
 static bool has_title(const struct gn_top_frame *f, const char *title)
 {
     for (int i = 0; i < f->n_lines; i++)
@@ -417,6 +471,7 @@ int main(void)
         CASE(tenants_and_their_vgpus_are_sorted),
         CASE(a_plain_frame_is_this),
         CASE(what_is_not_listed_is_seen_as_others),
+        CASE(slots_are_a_bar),
         CASE(nothing_is_wider_or_longer_than_the_screen),
         CASE(what_tells_least_goes_first),
         CASE(a_short_screen_scrolls),

@@ -320,6 +320,18 @@ static int set_gantryd(struct parser *p, const char *key, const char *value)
         rc = gn_config_set_kernel_limit(p->config, value, &inner);
     } else if (strcmp(key, "breach-pause") == 0) {
         rc = gn_config_set_breach_pause(p->config, value, &inner);
+    } else if (strcmp(key, "oversubscribe") == 0) {
+        rc = gn_config_set_oversubscribe(p->config, value, &inner);
+    } else if (strcmp(key, "place") == 0) {
+        rc = gn_config_set_place(p->config, value, &inner);
+    } else if (strcmp(key, "swap-memory") == 0) {
+        rc = gn_config_set_swap_memory(p->config, value, &inner);
+    } else if (strcmp(key, "swap-share") == 0) {
+        rc = gn_config_set_swap_share(p->config, value, &inner);
+    } else if (strcmp(key, "residency-max") == 0) {
+        rc = gn_config_set_residency_max(p->config, value, &inner);
+    } else if (strcmp(key, "idle-after") == 0) {
+        rc = gn_config_set_idle_after(p->config, value, &inner);
     } else if (strcmp(key, "start-limit") == 0) {
         rc = gn_config_set_start_limit(p->config, value, &inner);
     } else if (strcmp(key, "walls") == 0) {
@@ -336,7 +348,8 @@ static int set_gantryd(struct parser *p, const char *key, const char *value)
             "the keys of [gantryd] are socket, listen, listen-control, operator-subject, "
             "insecure, tls-certificate, tls-key, "
             "tls-client-authority, tcp-grace, policy, slice, kernel-limit, breach-pause, "
-            "start-limit, device, walls and cache",
+            "start-limit, oversubscribe, place, swap-memory, swap-share, residency-max, "
+            "idle-after, device, walls and cache",
             "unknown key", key);
     }
     return rc ? pass_on(p, &inner) : 0;
@@ -346,12 +359,18 @@ static int set_device(struct parser *p, const char *key, const char *value)
 {
     struct gn_selector *s = &p->config->settings[p->config->n_settings - 1];
     struct gn_error inner = {{0}, {0}};
-    const bool slice = strcmp(key, "slice") == 0, memory = strcmp(key, "memory") == 0;
-    if (!slice && !memory && strcmp(key, "present-as") != 0)
-        return complain(p, "the keys of [device NAME] are present-as, slice and memory",
+    const bool slice = strcmp(key, "slice") == 0, memory = strcmp(key, "memory") == 0,
+               slot = strcmp(key, "slot") == 0;
+    if (!slice && !memory && !slot && strcmp(key, "present-as") != 0)
+        return complain(p, "the keys of [device NAME] are present-as, slice, memory and slot",
                         "unknown key", key);
-    if (slice ? s->slice_ns != 0 : memory ? s->memory_bytes != 0 : s->present_as != 0)
+    if (slice    ? s->slice_ns != 0
+        : memory ? s->memory_bytes != 0
+        : slot   ? s->slot_bytes != 0
+                 : s->present_as != 0)
         return complain(p, "keep one of them", "given twice:", key);
+    if (slot)
+        return gn_slot_parse(value, &s->slot_bytes, &inner) ? pass_on(p, &inner) : 0;
     if (slice)
         return parse_slice(value, &s->slice_ns, &inner) ? pass_on(p, &inner) : 0;
     if (memory) {

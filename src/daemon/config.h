@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+#include "daemon/schedule/placement.h"
 #include "daemon/tenants/selector.h"
 #include "daemon/tenants/tenant_rules.h"
 #include "wall/wall.h"
@@ -49,6 +50,7 @@ struct gn_config {
     enum gn_wall_mode walls;
     bool walls_set;
     char cache[768]; /* "": the default */
+    struct gn_placement_options placement;
 };
 
 void gn_config_fini(struct gn_config *config);
@@ -84,6 +86,23 @@ int gn_config_set_grace(struct gn_config *config, const char *value, struct gn_e
 int gn_config_set_walls(struct gn_config *config, const char *value, struct gn_error *err);
 int gn_config_set_cache(struct gn_config *config, const char *value, struct gn_error *err);
 int gn_config_add_device(struct gn_config *config, const char *value, struct gn_error *err);
+
+/* config_placement.c: settings of the same kind for more memory than the devices have. */
+int gn_config_set_oversubscribe(struct gn_config *config, const char *value, struct gn_error *err);
+int gn_config_set_place(struct gn_config *config, const char *value, struct gn_error *err);
+int gn_config_set_swap_memory(struct gn_config *config, const char *value, struct gn_error *err);
+int gn_config_set_swap_share(struct gn_config *config, const char *value, struct gn_error *err);
+int gn_config_set_residency_max(struct gn_config *config, const char *value, struct gn_error *err);
+int gn_config_set_idle_after(struct gn_config *config, const char *value, struct gn_error *err);
+/* Parses the size of a slot: whole MiB. 0 or -EINVAL. */
+int gn_slot_parse(const char *value, uint64_t *ret, struct gn_error *err);
+/* Finds a placement policy by name. 0, or -EINVAL with all names in the error. */
+int gn_place_policy_parse(const char *name, const struct gn_place_policy **ret,
+                          struct gn_error *err);
+/* Replaces the settings of `config` by those that `given` has. */
+void gn_config_override_placement(struct gn_config *config, const struct gn_config *given);
+/* -EINVAL: the placement's settings contradict each other or the scheduling policy. */
+int gn_config_check_placement(const struct gn_config *config, struct gn_error *err);
 
 enum gn_options_action { GN_OPTIONS_RUN, GN_OPTIONS_HELP, GN_OPTIONS_VERSION };
 

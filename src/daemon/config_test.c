@@ -14,6 +14,7 @@
 
 #include "base/checked.h"
 #include "link/worker_wire.h"
+#include "place/place.h"
 
 static int parse(const char *text, struct gn_config *c, struct gn_error *err)
 {
@@ -36,6 +37,7 @@ static void a_configuration_is_read(void **state)
                            "present-as = accelerator\n"
                            "slice = 30\n"
                            "memory = 64M\n"
+                           "slot = 2M\n"
                            "[gantryd]\n"
                            "device = Third",
                            &c, &err),
@@ -55,6 +57,7 @@ static void a_configuration_is_read(void **state)
     assert_int_equal(c.settings[0].present_as, GN_DEVICE_ACCELERATOR);
     assert_int_equal(c.settings[0].slice_ns, 30000000);
     assert_int_equal(c.settings[0].memory_bytes, 64 << 20);
+    assert_int_equal(c.settings[0].slot_bytes, 2 << 20);
     assert_int_equal(c.slice_ns, 0);
     assert_int_equal(parse("", &c, &err), 0);
 }
@@ -111,6 +114,16 @@ static void mistakes_name_their_line(void **state)
         {"[device a]\nmemory = 0\n", "test.conf:2: ", "a device cannot have memory ="},
         {"[device a]\nmemory = much\n", "test.conf:2: ", "\"much\" is not a size"},
         {"[device a]\nmemory = 1M\nmemory = 2M\n", "test.conf:3: ", "given twice"},
+        {"[device a]\nslot = 0\n", "test.conf:2: ", "a slot cannot have \"0\""},
+        {"[device a]\nslot = 1500K\n", "test.conf:2: ", "a slot cannot have \"1500K\""},
+        {"[device a]\nslot = x\n", "test.conf:2: ", "\"x\" is not a size"},
+        {"[device a]\nslot = 1M\nslot = 1M\n", "test.conf:3: ", "given twice: \"slot\""},
+        {"[gantryd]\noversubscribe = on\n", "test.conf:2: ", "oversubscribe cannot be \"on\""},
+        {"[gantryd]\nplace = left\n", "test.conf:2: ", "no placement policy \"left\""},
+        {"[gantryd]\nswap-memory = 0\n", "test.conf:2: ", "evicted contents cannot be \"0\""},
+        {"[gantryd]\nswap-share = 91%\n", "test.conf:2: ", "copies cannot be \"91%\""},
+        {"[gantryd]\nresidency-max = 0\n", "test.conf:2: ", "residency period cannot be \"0\""},
+        {"[gantryd]\nidle-after = 61min\n", "test.conf:2: ", "as idle cannot be \"61min\""},
         {"[device a]\nmemroy = 1M\n", "test.conf:2: ", "unknown key \"memroy\""},
         {"[tenant a]\nmemory = 0\n", "test.conf:2: ", "leaves nothing"},
         {"[tenant a]\nreserve = 1X\n", "test.conf:2: ", "\"1X\" is not a size"},
@@ -393,6 +406,17 @@ static void wrong_command_lines_are_refused(void **state)
         {"gantryd", "--slice", "10001"},
         {"gantryd", "--kernel-limit", "-1"},
         {"gantryd", "--kernel-limit", "0.05"},
+        {"gantryd", "--oversubscribe=yes"},
+        {"gantryd", "--oversubscribe", "--place", "left"},
+        {"gantryd", "--oversubscribe", "--policy", "none"},
+        {"gantryd", "--oversubscribe", "--swap-share=-1"},
+        {"gantryd", "--oversubscribe", "--swap-memory=1X"},
+        {"gantryd", "--oversubscribe", "--idle-after=1h"},
+        {"gantryd", "--place", "turn"},
+        {"gantryd", "--swap-memory", "1G"},
+        {"gantryd", "--swap-share", "0"},
+        {"gantryd", "--residency-max", "30s"},
+        {"gantryd", "--idle-after", "20s"},
     };
     for (size_t i = 0; i < GN_ARRAY_SIZE(bad); i++) {
         struct gn_config c;
@@ -404,6 +428,77 @@ static void wrong_command_lines_are_refused(void **state)
             argv[argc] = bad[i][argc];
         assert_int_equal(gn_options_parse(argc, argv, &c, &action, &err), -EINVAL);
         assert_true(err.what[0]);
+    }
+}
+
+static void settings_of_placement_are_parsed(void **state)
+{
+    struct gn_config c;
+    struct gn_error err;
+    enum gn_options_action action;
+    char path[] = "/tmp/gantry-config-XXXXXX";
+    static const char text[] = "[gantryd]\noversubscribe = yes\nplace = size\nswap-memory = 3G\n"
+                               "swap-share = 0.25\nresidency-max = 2min\nidle-after = 1.5\n";
+    assert_int_equal(gn_options_parse(ARGV("--oversubscribe"), &c, &action, &err), 0);
+    const struct gn_placement_options *o = &c.placement;
+    assert_true(o->on);
+    assert_true(!o->policy && !o->swap_bytes && !o->share_set);
+    assert_true(!o->residency_max_ns && !o->idle_ns);
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, sizeof text - 1), sizeof text - 1);
+    close(fd);
+    assert_int_equal(gn_options_parse(ARGV("--config", path), &c, &action, &err), 0);
+    assert_true(o->on);
+    assert_string_equal(o->policy->name, "size");
+    assert_true(o->swap_bytes == UINT64_C(3) << 30);
+    assert_true(o->share_set && o->share == 250000);
+    assert_true(o->residency_max_ns == UINT64_C(120000000000));
+    assert_true(o->idle_ns == UINT64_C(1500000000));
+    assert_int_equal(
+        gn_options_parse(ARGV("--config", path, "--place=utilization", "--swap-share", "0",
+                              "--swap-memory=1M", "--residency-max=500ms", "--idle-after=7s"),
+                         &c, &action, &err),
+        0);
+    assert_string_equal(o->policy->name, "utilization");
+    assert_int_equal(o->swap_bytes, 1 << 20);
+    assert_true(o->share_set && o->share == 0);
+    assert_int_equal(o->residency_max_ns, 500000000);
+    assert_true(o->idle_ns == UINT64_C(7000000000));
+    unlink(path);
+}
+
+static void wrong_settings_of_placement_say_the_way_out(void **state)
+{
+    static const struct {
+        char *const argv[4];
+        const char *what, *fix;
+    } cases[] = {
+        {{"gantryd", "--oversubscribe", "--place", "left"},
+         "there is no placement policy \"left\"",
+         "the policies are turn, first-fit, size, utilization"},
+        {{"gantryd", "--place", "turn"}, "place needs oversubscribe", "give --oversubscribe, too"},
+        {{"gantryd", "--swap-share", "0"},
+         "swap-share needs oversubscribe",
+         "give --oversubscribe, too"},
+        {{"gantryd", "--oversubscribe", "--policy", "none"},
+         "the policy none has no turns",
+         "choose another policy, or leave oversubscribe out"},
+        {{"gantryd", "--oversubscribe", "--swap-share", "95%"},
+         "the share of copies cannot be \"95%\"",
+         "a percentage up to 90%"},
+    };
+    for (size_t i = 0; i < GN_ARRAY_SIZE(cases); i++) {
+        struct gn_config c;
+        struct gn_error err = {{0}, {0}};
+        enum gn_options_action action;
+        char *argv[5] = {NULL};
+        int argc = 0;
+        for (; argc < 4 && cases[i].argv[argc]; argc++)
+            argv[argc] = cases[i].argv[argc];
+        assert_int_equal(gn_options_parse(argc, argv, &c, &action, &err), -EINVAL);
+        assert_non_null(strstr(err.what, cases[i].what));
+        assert_non_null(strstr(err.fix, cases[i].fix));
     }
 }
 
@@ -447,6 +542,8 @@ int main(void)
         cmocka_unit_test(the_command_line_is_parsed),
         cmocka_unit_test(wrong_command_lines_are_refused),
         cmocka_unit_test(the_command_line_wins_over_the_file),
+        cmocka_unit_test(settings_of_placement_are_parsed),
+        cmocka_unit_test(wrong_settings_of_placement_say_the_way_out),
     };
     return cmocka_run_group_tests_name("config", tests, NULL, NULL);
 }

@@ -15,6 +15,7 @@
 #include "daemon/config.h"
 #include "daemon/daemon.h"
 #include "daemon/net/transport.h"
+#include "daemon/schedule/placement.h"
 #include "daemon/tenants/tenant_change.h"
 #include "daemon/control_viewer.h"
 #include "daemon/control_commands.h"
@@ -66,6 +67,9 @@ static int set_policy(void *ctx, const char *name, struct gn_error *err)
     const struct gn_viewer *w = ctx;
     const struct gn_sched_policy *policy;
     int rc = gn_policy_parse(name, &policy, err);
+    if (!rc && !policy && gn_placement_is_on(w->d->scheduler))
+        rc = gn_fail(err, EBUSY, "choose a policy, or start gantryd without --oversubscribe",
+                     "vGPUs take turns while they have more memory than the devices");
     if (rc)
         return rc;
     const bool same = policy ? w->d->takes_turns && policy == gn_scheduler_policy(w->d->scheduler)
@@ -77,6 +81,22 @@ static int set_policy(void *ctx, const char *name, struct gn_error *err)
     if (!same)
         log_change(w, "the policy is", name);
     gn_tracing_note(w->d, GN_TRACE_POLICY, 0, name);
+    return 0;
+}
+
+static int set_place(void *ctx, const char *name, struct gn_error *err)
+{
+    const struct gn_viewer *w = ctx;
+    const struct gn_place_policy *policy, *before = gn_placement_policy(w->d->scheduler);
+    int rc = gn_place_policy_parse(name, &policy, err);
+    if (rc)
+        return rc;
+    if (!before)
+        return gn_fail(err, ENOTSUP, "start gantryd with --oversubscribe",
+                       "no device's memory is placed");
+    gn_placement_set_policy(w->d->scheduler, policy);
+    if (policy != before)
+        log_change(w, "the placement policy is", name);
     return 0;
 }
 
@@ -215,6 +235,7 @@ static int change_tenant(void *ctx, const struct gn_control_change *change, stru
 }
 
 static const struct gn_control_commands commands = {.set_policy = set_policy,
+                                                    .set_place = set_place,
                                                     .trace = trace,
                                                     .change = change_tenant,
                                                     .drain = drain,

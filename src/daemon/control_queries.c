@@ -19,10 +19,12 @@
 #include "daemon/log_writer.h"
 #include "daemon/control_viewer.h"
 #include "daemon/migrate/migration.h"
+#include "daemon/schedule/placement.h"
 #include "daemon/schedule/shares.h"
 #include "daemon/vgpu/device_load.h"
 #include "daemon/vgpu/lifecycle.h"
 #include "daemon/vgpu/record_session.h"
+#include "place/place.h"
 #include "shm/counters.h"
 #include "shm/session_layout.h"
 
@@ -47,9 +49,33 @@ static uint32_t first_device(const struct gn_machine *m, uint32_t platform)
     return n;
 }
 
-/* The share of the vGPU in the i-th of its devices. */
+/* The memory of the vGPU on the i-th of its devices; NULL: it is not placed. */
+static const struct gn_control_placed *memory_on(const struct gn_vgpu_record *v, uint32_t i,
+                                                 struct gn_control_placed *ret)
+{
+    static const char *const states[] = {[GN_PLACEMENT_RESIDENT] = "resident",
+                                         [GN_PLACEMENT_PRESSED] = "leaving",
+                                         [GN_PLACEMENT_LEAVING] = "leaving",
+                                         [GN_PLACEMENT_EVICTED] = "evicted",
+                                         [GN_PLACEMENT_COMING] = "coming"};
+    struct gn_placement_figures f;
+    if (!gn_placement_figures(v->daemon->scheduler, &v->shares, i, &f))
+        return NULL;
+    *ret = (struct gn_control_placed){.state = states[f.state],
+                                      .memory_bytes = f.memory_bytes,
+                                      .resident_bytes = f.resident_bytes,
+                                      .pinned_bytes = f.pinned_bytes,
+                                      .n_residencies = f.n_residencies,
+                                      .in_bytes = f.in_bytes,
+                                      .out_bytes = f.out_bytes,
+                                      .evicted_ns = f.evicted_ns};
+    return ret;
+}
+
+/* The share of the vGPU in the i-th of its devices, with its memory there in *placed. */
 static struct gn_control_share share_of(const struct gn_vgpu_record *v, uint32_t i, uint32_t index,
-                                        const char *name, bool used)
+                                        const char *name, bool used,
+                                        struct gn_control_placed *placed)
 {
     const struct gn_shares *shares = &v->shares;
     struct gn_control_share out = {.name = name, .index = index, .used = used};
@@ -65,6 +91,7 @@ static struct gn_control_share share_of(const struct gn_vgpu_record *v, uint32_t
     out.waited_ns = sh->figures.waited_ns;
     out.grants = sh->figures.n_grants;
     out.interactive = sh->figures.interactive;
+    out.placed = memory_on(v, i, placed);
     return out;
 }
 
@@ -79,6 +106,7 @@ static void list_vgpus(void *ctx, void (*each)(void *arg, const struct gn_contro
     {
         const struct gn_platform_record *p = &d->machine.platforms[v->platform];
         struct gn_control_share devices[GN_WORKER_MAX_DEVICES];
+        struct gn_control_placed placed[GN_WORKER_MAX_DEVICES];
         struct gn_counters n;
         uint32_t n_devices = 0;
         if (!gn_record_is_listed(v) || !gn_viewer_sees(w, v->tenant))
@@ -94,8 +122,9 @@ static void list_vgpus(void *ctx, void (*each)(void *arg, const struct gn_contro
             gn_migration_progress(m, &n, now_ns, &moving);
         while (n_devices < gn_vgpus_n_devices(v)) {
             const uint32_t i = v->order[n_devices];
-            devices[n_devices] = share_of(v, n_devices, first_device(&d->machine, v->platform) + i,
-                                          p->devices[i].facts.name, used >> i & 1);
+            devices[n_devices] =
+                share_of(v, n_devices, first_device(&d->machine, v->platform) + i,
+                         p->devices[i].facts.name, used >> i & 1, &placed[n_devices]);
             n_devices++;
         }
         struct gn_control_vgpu out = {
@@ -166,9 +195,31 @@ static void add_use(const struct gn_viewer *w, const struct gn_device_record *of
     }
 }
 
+/* The slots of a device; NULL: its memory is not placed. */
+static const struct gn_control_slots *slots_of(const struct gn_daemon *d, uint32_t device,
+                                               struct gn_control_slots *ret)
+{
+    struct gn_placement_device p;
+    if (!gn_placement_device(d->scheduler, device, &p))
+        return NULL;
+    const uint64_t ns = gn_now_ns() - d->scheduler_started_ns;
+    *ret = (struct gn_control_slots){.place = p.policy,
+                                     .slot_bytes = p.slot_bytes,
+                                     .n_slots = p.n_slots,
+                                     .n_free = p.n_free,
+                                     .n_reserved = p.n_reserved,
+                                     .swap_bytes = p.swap_bytes,
+                                     .n_swaps = p.n_swaps,
+                                     .copying_ns = p.copying_ns,
+                                     .copier_busy = ns ? (double)p.copying_ns / (double)ns : 0,
+                                     .n_rearranged = p.n_rearranged};
+    return ret;
+}
+
 static uint64_t largest_allocation(const struct gn_device_record *r)
 {
-    const uint64_t limit = r->memory.limit_bytes, largest = r->facts.max_allocation_bytes;
+    const uint64_t limit = gn_lease_device_memory(&r->memory),
+                   largest = r->facts.max_allocation_bytes;
     return limit && limit < largest ? limit : largest;
 }
 
@@ -200,7 +251,7 @@ static void list_devices(void *ctx, void (*each)(void *arg, const struct gn_cont
                     gn_kind_name(p->devices[j].shown_as ? p->devices[j].shown_as : f->kind),
                 .compute_units = f->compute_units,
                 .clock_mhz = f->clock_mhz,
-                .memory_bytes = p->devices[j].memory.limit_bytes,
+                .memory_bytes = gn_lease_device_memory(&p->devices[j].memory),
                 .leased_bytes = p->devices[j].memory.leased_bytes,
                 .max_allocation_bytes = largest_allocation(&p->devices[j]),
                 .local_memory_bytes = f->local_memory_bytes,
@@ -208,6 +259,8 @@ static void list_devices(void *ctx, void (*each)(void *arg, const struct gn_cont
                 .version = f->version,
                 .driver_version = f->driver_version,
             };
+            struct gn_control_slots slots;
+            out.slots = slots_of(d, out.index, &slots);
             out.n_vgpus = count_vgpus(w, i, UINT64_C(1) << j);
             add_use(w, &p->devices[j], &out);
             each(arg, &out);
@@ -339,6 +392,16 @@ static void list_policies(void *ctx, void (*each)(void *arg, const struct gn_con
                       .name = p->name, .about = p->about, .in_force = d->takes_turns && p == now});
 }
 
+static void list_places(void *ctx, void (*each)(void *arg, const struct gn_control_policy *),
+                        void *arg)
+{
+    const struct gn_daemon *d = ((const struct gn_viewer *)ctx)->d;
+    const struct gn_place_policy *now = gn_placement_policy(d->scheduler), *p;
+    for (unsigned i = 0; (p = gn_place_policy_at(i)); i++)
+        each(arg,
+             &(struct gn_control_policy){.name = p->name, .about = p->about, .in_force = p == now});
+}
+
 /* Finds a vGPU by its id or by a unique prefix of it. 0 or -errno: -ENOENT: there is none. */
 int gn_viewer_find_vgpu(const struct gn_viewer *w, const char *text, struct gn_vgpu_record **ret,
                         struct gn_error *err)
@@ -385,5 +448,6 @@ const struct gn_control_queries gn_daemon_queries = {.vgpus = list_vgpus,
                                                      .drivers = list_drivers,
                                                      .tenants = list_tenants,
                                                      .policies = list_policies,
+                                                     .places = list_places,
                                                      .draining = draining,
                                                      .about = about};

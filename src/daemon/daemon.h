@@ -71,9 +71,11 @@ struct gn_daemon {
     struct gn_list late_attaches;
     struct gn_source attach_timer; /* timerfd, armed only while one of them waits */
     struct gn_scheduler *scheduler;
+    uint64_t scheduler_started_ns;
     bool takes_turns; /* there is a policy: vGPUs that start from now on take turns */
     struct gn_tracing tracing;
-    struct gn_source late; /* eventfd: the scheduler waits for holders of devices */
+    struct gn_source placed; /* eventfd: the placement has orders for workers */
+    struct gn_source late;   /* eventfd: the scheduler waits for holders of devices */
     bool stopping;
     bool draining;                           /* programs get no new vGPUs */
     struct gn_list migrations;               /* of struct gn_migration */

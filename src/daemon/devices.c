@@ -14,11 +14,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "backend/api_info.h"
+#include "base/checked.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "daemon/vgpu/spawn.h"
 #include "link/frame.h"
+#include "place/place.h"
 
 /* A driver may need long to wake a card; one that hangs must not keep gantryd from its other
  * devices. */
@@ -188,6 +190,8 @@ static bool apply_selector(struct gn_machine *m, const struct gn_selector *s, bo
                 r->slice_ns = s->slice_ns;
             if (s->memory_bytes)
                 r->memory.limit_bytes = s->memory_bytes;
+            if (s->slot_bytes)
+                r->slot_bytes = s->slot_bytes;
             if (!settings_only)
                 selected[p * GN_WORKER_MAX_DEVICES + d] = true;
         }
@@ -212,9 +216,54 @@ static void drop_unselected(struct gn_machine *m, const bool *selected)
     m->n_platforms = n;
 }
 
-/* Opens the account of each device. The records move no more. */
-static int open_accounts(struct gn_machine *m, struct gn_error *err)
+/* Sets the unit of placement and the host memory of a device for --oversubscribe. Adds the host
+ * memory to *swap_sum. */
+static int set_placement(struct gn_device_record *r, const struct gn_placement_options *o,
+                         uint64_t memory, uint64_t *swap_sum, struct gn_error *err)
 {
+    const bool own_slot = r->slot_bytes != 0;
+    if (o->on && !memory)
+        return gn_fail(err, EINVAL, "set memory in its [device] section",
+                       "oversubscribe needs the size of each device's memory, and the driver gives "
+                       "none for the device \"%s\"",
+                       r->facts.name);
+    if (o->on && !own_slot)
+        r->slot_bytes = GN_PLACE_SLOT_BYTES;
+    if (r->slot_bytes && memory && r->slot_bytes > memory)
+        return gn_fail(err, EINVAL,
+                       own_slot ? "lower slot in its [device] section"
+                                : "set slot in its [device] section, 1M or more",
+                       "the device \"%s\" has %llu bytes of memory, less than a slot of %llu",
+                       r->facts.name, (unsigned long long)memory,
+                       (unsigned long long)r->slot_bytes);
+    if (!o->on) {
+        r->slot_bytes = 0;
+        return 0;
+    }
+    r->swap_bytes = o->swap_bytes ? o->swap_bytes : memory;
+    r->memory.resident_limit_bytes = memory;
+    if (!gn_add_u64(memory, r->swap_bytes, &r->memory.limit_bytes) ||
+        !gn_add_u64(*swap_sum, r->swap_bytes, swap_sum))
+        *swap_sum = UINT64_MAX; /* more than any machine has */
+    return 0;
+}
+
+static int check_swap(uint64_t swap_sum, struct gn_error *err)
+{
+    const uint64_t ram = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    if (swap_sum <= ram)
+        return 0;
+    return gn_fail(err, ENOMEM, "lower swap-memory, which holds for each device, or select fewer",
+                   "evicted contents of all devices may take %llu MiB of host memory, and this "
+                   "machine has %llu",
+                   (unsigned long long)swap_sum >> 20, (unsigned long long)ram >> 20);
+}
+
+/* Opens the account of each device. The records move no more. */
+static int open_accounts(struct gn_machine *m, const struct gn_placement_options *placement,
+                         struct gn_error *err)
+{
+    uint64_t swap_sum = 0;
     for (uint32_t p = 0; p < m->n_platforms; p++)
         for (uint32_t d = 0; d < m->platforms[p].n_devices; d++) {
             struct gn_device_record *r = &m->platforms[p].devices[d];
@@ -224,11 +273,15 @@ static int open_accounts(struct gn_machine *m, struct gn_error *err)
                                "more than that",
                                r->facts.name, (unsigned long long)r->facts.memory_bytes,
                                (unsigned long long)r->memory.limit_bytes);
-            const uint64_t budget = r->memory.limit_bytes;
-            gn_lease_device_init(&r->memory, budget ? budget : r->facts.memory_bytes);
+            const uint64_t budget = r->memory.limit_bytes,
+                           memory = budget ? budget : r->facts.memory_bytes;
+            gn_lease_device_init(&r->memory, memory);
             r->memory.is_budget = budget && budget != r->facts.memory_bytes;
+            int rc = set_placement(r, placement, memory, &swap_sum, err);
+            if (rc)
+                return rc;
         }
-    return 0;
+    return check_swap(swap_sum, err);
 }
 
 static int select_devices(struct gn_machine *m, const struct gn_config *config,
@@ -256,7 +309,7 @@ static int select_devices(struct gn_machine *m, const struct gn_config *config,
     if (rc == 0 && config->n_devices)
         drop_unselected(m, selected);
     if (rc == 0)
-        rc = open_accounts(m, err);
+        rc = open_accounts(m, &config->placement, err);
     free(selected);
     return rc;
 }

@@ -21,8 +21,11 @@ struct gn_device_record {
     struct gn_probe_device facts;
     uint32_t shown_as; /* GN_DEVICE_*; 0: its own type */
     uint64_t slice_ns; /* the slice: the longest turn while others wait */
-    /* The leases of all tenants. Its limit is the configured budget, or the driver's figure for the
-     * device's memory (0: the driver gives none). */
+    /* With --oversubscribe: the configured unit of placement, and host memory for evicted contents.
+     * Else 0. */
+    uint64_t slot_bytes, swap_bytes;
+    /* The leases of all tenants. gn_lease_device_memory() is the configured budget, or the driver's
+     * figure for the device's memory (0: the driver gives none). The limit has swap_bytes more. */
     struct gn_lease_device memory;
 };
 

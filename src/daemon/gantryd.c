@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "backend/api_info.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "control/json_region.h"
@@ -34,6 +35,7 @@
 #include "daemon/net/listener.h"
 #include "daemon/programs.h"
 #include "daemon/schedule/late_holders.h"
+#include "daemon/schedule/placement_orders.h"
 #include "daemon/tenants/memory.h"
 #include "daemon/vgpu/lifecycle.h"
 #include "daemon/vgpu/orphans.h"
@@ -46,6 +48,8 @@ static const char help[] =
     "               [--tcp-grace SECONDS] [--device SELECTOR]... [--walls MODE]\n"
     "               [--policy NAME] [--slice MS] [--kernel-limit SECONDS]\n"
     "               [--breach-pause MS] [--start-limit SECONDS]\n"
+    "               [--oversubscribe [--place NAME] [--swap-memory SIZE]\n"
+    "               [--swap-share PERCENT] [--residency-max TIME] [--idle-after TIME]]\n"
     "\n"
     "Shares this machine's devices among programs.\n"
     "\n"
@@ -72,6 +76,16 @@ static const char help[] =
     "                     in this time (1000); 0: no limit\n"
     "  --start-limit SECONDS  give up a worker whose driver has not started by then, and a\n"
     "                     driver's template that does not answer (60)\n"
+    "  --oversubscribe    lease more memory than the devices have: contents of vGPUs that\n"
+    "                     wait lie in host memory\n"
+    "  --place NAME       the vGPUs that make room: turn (the default), first-fit, size or\n"
+    "                     utilization\n"
+    "  --swap-memory SIZE  host memory for each device's evicted contents; otherwise as\n"
+    "                     much as the device has\n"
+    "  --swap-share PERCENT  the part of the time that copies may take (10%); 0: swap at\n"
+    "                     each turn\n"
+    "  --residency-max TIME  the longest that a vGPU's memory stays while others wait (30s)\n"
+    "  --idle-after TIME  an unused vGPU's memory may go at once after this time (20s)\n"
     "  --walls MODE       the confinement of workers: required, available (the default) or none\n"
     "  --help, --version\n"
     "\n"
@@ -204,6 +218,26 @@ static int open_end_signals(struct gn_error *err)
     return fd < 0 ? cannot_start(errno, err) : fd;
 }
 
+static int start_placement(struct gn_daemon *d, const struct gn_config *config, uint32_t n_devices,
+                           struct gn_error *err)
+{
+    struct gn_placement_memory *memory = calloc(n_devices, sizeof *memory);
+    d->placed.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (!memory || d->placed.fd < 0) {
+        free(memory);
+        return gn_fail(err, ENOMEM, NULL, "cannot place device memory: out of memory");
+    }
+    for (uint32_t i = 0, n = 0; i < d->machine.n_platforms; i++)
+        for (uint32_t j = 0; j < d->machine.platforms[i].n_devices; j++) {
+            const struct gn_device_record *r = &d->machine.platforms[i].devices[j];
+            memory[n++] = (struct gn_placement_memory){gn_lease_device_memory(&r->memory),
+                                                       r->slot_bytes, r->swap_bytes};
+        }
+    const int rc = gn_placement_start(d->scheduler, &config->placement, memory, d->placed.fd);
+    free(memory);
+    return rc ? gn_fail(err, -rc, NULL, "cannot place device memory: %s", strerror(-rc)) : 0;
+}
+
 static int start_scheduler(struct gn_daemon *d, const struct gn_config *config,
                            struct gn_error *err)
 {
@@ -216,6 +250,7 @@ static int start_scheduler(struct gn_daemon *d, const struct gn_config *config,
     d->late.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (d->late.fd < 0)
         return gn_fail(err, errno, NULL, "cannot start the scheduler: %s", strerror(errno));
+    d->scheduler_started_ns = gn_now_ns();
     uint64_t *slices_ns = calloc(n_devices, sizeof *slices_ns);
     if (!slices_ns)
         return gn_fail(err, ENOMEM, NULL, "out of memory");
@@ -226,7 +261,7 @@ static int start_scheduler(struct gn_daemon *d, const struct gn_config *config,
         &d->scheduler, policy ? policy : gn_sched_policy_at(0), slices_ns, n_devices,
         config->kernel_limit_set ? config->kernel_limit_ns : KERNEL_LIMIT_NS, d->late.fd, err);
     free(slices_ns);
-    return rc;
+    return rc ? rc : start_placement(d, config, n_devices, err);
 }
 
 /* Call after the last vGPU has ended. */
@@ -334,6 +369,8 @@ static int start(const struct gn_config *config, struct gn_error *err)
     if (rc == 0)
         rc = gn_loop_add(&d->loop, &d->late, EPOLLIN, gn_late_holders);
     if (rc == 0)
+        rc = gn_loop_add(&d->loop, &d->placed, EPOLLIN, gn_placement_orders);
+    if (rc == 0)
         rc = gn_turns_init(d);
     if (rc == 0)
         rc = gn_loop_add(&d->loop, &d->closed, EPOLLIN, gn_conns_closed_some);
@@ -417,6 +454,7 @@ int main(int argc, char **argv)
     gn_loop_close(&gantryd.loop, &gantryd.lease_timer);
     gn_loop_close(&gantryd.loop, &gantryd.attach_timer);
     gn_loop_close(&gantryd.loop, &gantryd.late);
+    gn_loop_close(&gantryd.loop, &gantryd.placed);
     gn_loop_close(&gantryd.loop, &gantryd.closed);
     gn_turns_fini(&gantryd);
     gn_loop_close(&gantryd.loop, &gantryd.signals);

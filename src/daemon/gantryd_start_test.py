@@ -72,6 +72,17 @@ class Refusals(unittest.TestCase):
                            (["--slice", "0"], "the slice cannot be"),
                            (["--slice", "long"], "the slice cannot be"),
                            (["--kernel-limit", "0.01"], "the limit of a kernel cannot be"),
+                           (["--oversubscribe", "--place", "left"],
+                            'no placement policy "left"; the policies are turn, first-fit, size, '
+                            "utilization"),
+                           (["--place", "size"],
+                            "place needs oversubscribe; give --oversubscribe, too, or leave it "
+                            "out"),
+                           (["--idle-after", "20s"], "idle-after needs oversubscribe"),
+                           (["--oversubscribe", "--policy", "none"],
+                            "the policy none has no turns; choose another policy, or leave "
+                            "oversubscribe out"),
+                           (["--oversubscribe=yes"], "takes no value"),
                            (["--sock", self.socket], "unknown option --sock"),
                            (["--socket"], "needs a value"),
                            (["--help=1"], "takes no value"), (["now"], 'unexpected argument "now"'),
@@ -126,6 +137,26 @@ class Refusals(unittest.TestCase):
         self.refused(1, "bytes of memory, and memory = 1125899906842624 is more than that; lower "
                      "memory in its [device] section", *at, "--config",
                      self.file("i", "[device One]\nmemory = 1024T\n"))
+
+    def test_memory_that_cannot_be_placed(self):
+        at = ["--socket", self.socket]
+        self.refused(1, "evicted contents of all devices may take 2097152 MiB of host memory, and "
+                     "this machine has ", *at, "--oversubscribe", "--swap-memory", "1T")
+        self.refused(1, "may take ", *at, "--oversubscribe", "--swap-memory",
+                     str(2 ** 64 - 1))
+        self.refused(1, 'the device "Fake Device One" has 1073741824 bytes of memory, less than a '
+                     "slot of 2147483648; lower slot in its [device] section", *at, "--config",
+                     self.file("c", "[device One]\nslot = 2G\n"))
+        self.refused(1, "less than a slot of 67108864; set slot in its [device] section", *at,
+                     "--config",
+                     self.file("c", "[gantryd]\noversubscribe = yes\n"
+                                        "[device Two]\nmemory = 8M\n"))
+        # Other tenants' reserves are in the device's own memory.
+        text = ("[gantryd]\noversubscribe = yes\n[device One]\nmemory = 64M\n"
+                "[tenant red]\nreserve = 65M\ndevice = One\n")
+        self.refused(1, "c:6: the reserve of the tenant \"red\", 68157440 bytes, and the reserves "
+                     "of others together exceed the memory of the device", *at, "--config",
+                     self.file("c", text))
 
     def test_no_driver_and_no_device(self):
         at = ["--socket", self.socket]
@@ -349,6 +380,17 @@ class Starts(unittest.TestCase):
                              [("One", "cpu")])
         self.assertEqual(shown("--slice", "12", "--device", "two", slice_ns=12000000),
                          [("Two", "accelerator")])
+
+    def test_host_memory_is_not_shown_as_the_devices(self):
+        with tempfile.NamedTemporaryFile("w") as f:
+            f.write("[device One]\nmemory = 256M\nslot = 1M\n")
+            f.flush()
+            with Gantryd("--config", f.name, "--oversubscribe", "--swap-memory", "1G",
+                         env={"OCL_ICD_VENDORS": FAKE}) as g:
+                c = Client(g.path)
+                devices = json.loads(c.control(b'{"version":1,"request":"devices"}'))["devices"]
+                c.close()
+                self.assertEqual([d["memory_bytes"] for d in devices], [256 << 20, 1 << 30])
 
     def test_another_users_program_is_refused(self):
         if os.geteuid() != 0:

@@ -38,6 +38,12 @@ static const struct option {
     {"kernel-limit", VALUE_SET, gn_config_set_kernel_limit, GN_OPTIONS_RUN},
     {"breach-pause", VALUE_SET, gn_config_set_breach_pause, GN_OPTIONS_RUN},
     {"start-limit", VALUE_SET, gn_config_set_start_limit, GN_OPTIONS_RUN},
+    {"oversubscribe", VALUE_FLAG, gn_config_set_oversubscribe, GN_OPTIONS_RUN},
+    {"place", VALUE_SET, gn_config_set_place, GN_OPTIONS_RUN},
+    {"swap-memory", VALUE_SET, gn_config_set_swap_memory, GN_OPTIONS_RUN},
+    {"swap-share", VALUE_SET, gn_config_set_swap_share, GN_OPTIONS_RUN},
+    {"residency-max", VALUE_SET, gn_config_set_residency_max, GN_OPTIONS_RUN},
+    {"idle-after", VALUE_SET, gn_config_set_idle_after, GN_OPTIONS_RUN},
     {"help", NO_VALUE, NULL, GN_OPTIONS_HELP},
     {"version", NO_VALUE, NULL, GN_OPTIONS_VERSION},
 };
@@ -147,5 +153,6 @@ int gn_options_parse(int argc, char **argv, struct gn_config *config, enum gn_op
         memcpy(config->devices, given.devices, sizeof config->devices);
         config->n_devices = given.n_devices;
     }
-    return 0;
+    gn_config_override_placement(config, &given);
+    return gn_config_check_placement(config, err);
 }

@@ -143,6 +143,51 @@ class Listings(CommandTest):
             p = self.prefix.run("devices", "--connect", "unix:" + other.path)
             self.assertIn("  accelerator-as-cpu  ", p.stdout)
 
+    def fake(self, reply):
+        """The lines of `ls` or `devices` against a gantryd that answers this."""
+        path = os.path.join(self.dir, "s")
+
+        def answer(op, seq):
+            return FakeGantryd.greeting(op, seq) if op == HELLO else frame(
+                CONTROL, seq, json.dumps(dict(reply, version=1)).encode())
+        with FakeGantryd(path, answer):
+            p = self.prefix.run("ls" if "vgpus" in reply else "devices", address="unix:" + path)
+        os.unlink(path)
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        return [re.split("  +", line.strip()) for line in p.stdout.splitlines()]
+
+    def test_vgpus_with_placed_memory(self):
+        """RESIDENT is there if one of the vGPUs has placed memory, and empty for the others."""
+        def on(resident, memory):
+            return {"placement_state": "evicted", "resident_bytes": resident,
+                    "memory_bytes": memory}
+        plain = {"id": "00000001", "memory_bytes": 1 << 30, "memory_limit_bytes": 7,
+                 "devices": [{"index": 0}]}
+        lines = self.fake({"vgpus": [plain]})
+        self.assertNotIn("RESIDENT", lines[0])
+        lines = self.fake({"vgpus": [
+            plain, dict(plain, devices=[on(6 << 28, 3 << 30)]),
+            dict(plain, devices=[on(0, 1 << 30), on(1 << 30, 1 << 30)]),
+            dict(plain, devices=[on(0, 64 << 20)])]})
+        at = lines[0].index("RESIDENT")
+        self.assertEqual(lines[0][at - 1:at + 2], ["MEMORY", "RESIDENT", "LIMIT"])
+        self.assertEqual([line[at - 1:at + 2] for line in lines[1:]],
+                         [["1G", "-", "7"], ["1G", "1.5G of 3G", "7"], ["1G", "1G of 2G", "7"],
+                          ["1G", "0 of 64M", "7"]])
+
+    def test_devices_with_placed_memory(self):
+        plain = {"index": 0, "name": "d", "memory_bytes": 1 << 30, "leased_bytes": 5,
+                 "vgpus": 2}
+        self.assertNotIn("SLOTS", self.fake({"devices": [plain]})[0])
+        placed = dict(plain, slots=54, slot_bytes=64 << 20, free_slots=7, reserved_slots=2,
+                      swap_bytes=1 << 30)
+        lines = self.fake({"devices": [plain, placed]})
+        at = lines[0].index("LEASED")
+        self.assertEqual(lines[0][at:at + 6],
+                         ["LEASED", "SLOTS", "FREE", "RESERVED", "SWAP", "VGPUS"])
+        self.assertEqual(lines[1][at:at + 6], ["5", "-", "-", "-", "-", "2"])
+        self.assertEqual(lines[2][at:at + 6], ["5", "54x64M", "7", "2", "1G", "2"])
+
     def test_a_full_disk(self):
         for args in (["ls"], ["ls", "--json"], ["devices"], ["help"], ["--help"], ["--version"], ["help", "ls"]):
             with open("/dev/full", "w", encoding="utf-8") as full:
@@ -309,7 +354,7 @@ class Usage(CommandTest):
         self.assertEqual((overview.returncode, overview.stderr), (0, ""))
         self.assertEqual(self.prefix.run("help").stdout, overview.stdout)
         commands = [line.split()[0] for line in overview.stdout.split("Commands:\n")[1].split("\n\n")[0].splitlines()]
-        self.assertEqual(commands, ["run", "ls", "top", "trace", "devices", "tenant", "policy", "migrate", "drain", "kill", "mode", "checkpoint", "restore", "sim", "inspect", "doctor", "help"])
+        self.assertEqual(commands, ["run", "ls", "top", "trace", "devices", "tenant", "policy", "place", "migrate", "drain", "kill", "mode", "checkpoint", "restore", "sim", "inspect", "doctor", "help"])
         for command in commands:
             shown = self.prefix.run("help", command)
             self.assertEqual((shown.returncode, shown.stderr), (0, ""))

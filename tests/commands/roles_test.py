@@ -30,11 +30,13 @@ TABLE = {
     "status": (ANSWERED, ANSWERED, ANSWERED),
     "tenants": (ANSWERED, ANSWERED, ANSWERED),
     "policy": (ANSWERED, ANSWERED, ANSWERED),
+    "place": (ANSWERED, ANSWERED, ANSWERED),
     "about": (REFUSED, FAILED, FAILED),
     "trace-start": (REFUSED, REFUSED, ANSWERED),
     "trace-read": (REFUSED, REFUSED, ANSWERED),
     "trace-stop": (REFUSED, REFUSED, ANSWERED),
     "policy-set": (REFUSED, REFUSED, ANSWERED),
+    "place-set": (REFUSED, REFUSED, FAILED),    # no memory is placed
     "tenant-add": (REFUSED, REFUSED, ANSWERED),
     "tenant-set": (REFUSED, REFUSED, ANSWERED),
     "tenant-rm": (REFUSED, REFUSED, ANSWERED),
@@ -52,6 +54,7 @@ DEVICE = {"name": "d", "vendor": "v", "version": "1", "driver_version": "1", "pr
 WORDS = {
     "about": {"vgpu": "ffffffff"},
     "policy-set": {"name": "rr"},
+    "place-set": {"name": "turn"},
     "tenant-add": {"name": "made"},
     "tenant-set": {"name": "made", "weight": 7},
     "tenant-rm": {"name": "made"},

@@ -6,6 +6,7 @@
  */
 #include "daemon/tenants/admission.h"
 #include "daemon/tenants/memory.h"
+#include "daemon/tenants/placed_memory.h"
 #include "daemon/vgpu/device_choice.h"
 #include "daemon/migrate/inbound.h"
 
@@ -358,6 +359,7 @@ static int start(struct gn_inbound *a, struct gn_conn *c, uint32_t seq, struct g
         return -ENOMEM;
     claim->ring_fd = -1;
     v->owned_by = &m->owner;
+    gn_placed_memory_owned(v);
     v->attach_seq = seq;
     v->n_segments = claim->frame.n_segments;
     m->to = v;

@@ -17,6 +17,7 @@
 #include "control/control.h"
 #include "daemon/process_stat.h"
 #include "daemon/tenants/memory.h"
+#include "daemon/tenants/placed_memory.h"
 #include "daemon/vgpu/create.h"
 #include "daemon/vgpu/lifecycle.h"
 #include "daemon/vgpu/record_session.h"
@@ -48,6 +49,12 @@ struct gn_migration *gn_migration_of(const struct gn_vgpu_record *v)
 
 /* ---- begin and end */
 
+static void set_owner(struct gn_vgpu_record *v, struct gn_record_owner *o)
+{
+    v->owned_by = o;
+    gn_placed_memory_owned(v);
+}
+
 void gn_migration_begin(struct gn_migration *m, enum gn_transaction_kind kind)
 {
     m->owner.ops = &owner_ops;
@@ -56,9 +63,9 @@ void gn_migration_begin(struct gn_migration *m, enum gn_transaction_kind kind)
     (void)gn_quota_hold(m->quota);
     gn_transaction_begin(&m->tx, kind, (uint64_t)m->how.drain_timeout_ms * 1000000u, m->began_ns);
     if (m->from)
-        m->from->owned_by = &m->owner;
+        set_owner(m->from, &m->owner);
     if (m->to)
-        m->to->owned_by = &m->owner;
+        set_owner(m->to, &m->owner);
     gn_list_append(&m->daemon->migrations, &m->link);
     gn_vgpus_arm(m->daemon);
 }
@@ -100,9 +107,9 @@ static void detach(struct gn_migration *m)
 {
     const bool has_come = !m->from && m->tx.state == GN_TX_COMMITTED;
     if (m->from && m->from->owned_by == &m->owner)
-        m->from->owned_by = m->source_busy ? &late_owner : NULL;
+        set_owner(m->from, m->source_busy ? &late_owner : NULL);
     if (m->to)
-        m->to->owned_by = has_come ? NULL : &late_owner;
+        set_owner(m->to, has_come ? NULL : &late_owner);
     if (!m->from && m->to && !has_come)
         gn_vgpus_release_id(m->to); /* so that it may be tried again at once */
     gn_list_remove(&m->link);
@@ -337,7 +344,7 @@ static bool on_death(struct gn_record_owner *o, struct gn_vgpu_record *v)
     struct gn_migration *m = of(o);
     struct gn_error err;
     if (v == m->to) {
-        gn_holder_gone(&v->lease, gn_now_ns());
+        gn_memory_leave(v);
         gn_memory_settle(v->daemon);
         if (m->in.error)
             reason_of(&m->in, &err);
@@ -347,7 +354,7 @@ static bool on_death(struct gn_record_owner *o, struct gn_vgpu_record *v)
         (void)gn_migration_input(m, GN_TX_ON_DEST_DIED, &err);
         if (!gn_transaction_is_over(m->tx.state)) { /* the source's message is still to come */
             m->to = NULL;
-            v->owned_by = &late_owner;
+            set_owner(v, &late_owner);
             gn_vgpus_leave(v);
         }
         return true;
@@ -373,7 +380,7 @@ static void on_left(struct gn_record_owner *o, struct gn_vgpu_record *v)
         return;
     }
     m->to = NULL; /* it is on its way out already */
-    v->owned_by = &late_owner;
+    set_owner(v, &late_owner);
     gn_fail(&err, EPIPE, "see gantryd's log", "the new worker could not be started");
     (void)gn_migration_input(m, GN_TX_ON_DEST_DIED, &err);
 }
@@ -487,7 +494,7 @@ static int late_frame(struct gn_record_owner *o, struct gn_vgpu_record *v, const
     if (!gn_transaction_step(&over, input, 0, &actions))
         return -EPROTO;
     if (f->op == GN_WORKER_SAVED)
-        v->owned_by = NULL;
+        set_owner(v, NULL);
     if (actions & GN_TX_DO_RESUME)
         gn_vgpus_notify_worker(v, GN_WORKER_RESUME, 0, NULL, 0);
     return 1;

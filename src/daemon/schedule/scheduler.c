@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "daemon/schedule/placement_internal.h"
 #include "daemon/schedule/scheduler_internal.h"
 
 #define EVENTS_A_TURN 64
@@ -50,29 +51,32 @@ static void clear_grant(struct gn_share *sh)
     sh->granted_ns = sh->owed_ns = 0;
 }
 
-static void end_turn(struct device *d, struct gn_share *sh, bool more_work, uint64_t now)
+static void end_turn(struct gn_scheduler *s, struct device *d, struct gn_share *sh, bool more_work,
+                     uint64_t now)
 {
     const uint64_t used_ns = gn_share_used(sh, now);
     gn_sched_yield(&d->sched, used_ns, more_work, now);
+    gn_placed_turn_over(s, sh, used_ns, more_work, now);
     gn_scheduler_note(d, sh, GN_TRACE_BACK, used_ns, more_work, now);
     clear_grant(sh);
 }
 
-static bool has_cap(const struct gn_share *sh)
+/* Is the holder to give the device back at the end of its slice? */
+static bool is_pressed(const struct device *d, const struct gn_share *sh)
 {
-    return sh->entity.tenant->cap != 0;
+    return gn_sched_contended(&d->sched) || sh->entity.tenant->cap || gn_placing_presses(d, sh);
 }
 
 /* While a vGPU holds the device: preempts it if others wait, or withdraws the preemption. Otherwise
  * grants the device to the next one. */
-static void dispatch(struct device *d, uint64_t now)
+static void dispatch(struct gn_scheduler *s, struct device *d, uint64_t now)
 {
-    struct gn_sched *s = &d->sched;
+    struct gn_sched *of = &d->sched;
     for (;;) {
         uint64_t slice_ns;
-        if (s->running) {
-            struct gn_share *sh = share_of(s->running);
-            const bool preempts = gn_sched_contended(s) || has_cap(sh);
+        if (of->running) {
+            struct gn_share *sh = share_of(of->running);
+            const bool preempts = is_pressed(d, sh);
             if (preempts && !sh->preempted_ns) {
                 set_preempted(sh, now);
                 gn_scheduler_note(d, sh, GN_TRACE_PREEMPT, 0, 0, now);
@@ -80,7 +84,7 @@ static void dispatch(struct device *d, uint64_t now)
                     return;
                 /* It was parked: the preemption took the grant back at once, without delaying the
                  * worker. */
-                end_turn(d, sh, false, now);
+                end_turn(s, d, sh, false, now);
                 continue;
             }
             if (!preempts && sh->preempted_ns) {
@@ -93,19 +97,22 @@ static void dispatch(struct device *d, uint64_t now)
             }
             return;
         }
-        struct gn_sched_entity *e = gn_sched_pick(s, now, &slice_ns, &d->retry_ns);
+        struct gn_sched_entity *e = gn_sched_pick(of, now, &slice_ns, &d->retry_ns);
         if (!e)
             return;
         struct gn_share *sh = share_of(e);
-        const bool preempts = gn_sched_contended(s) || has_cap(sh);
+        const bool preempts = is_pressed(d, sh);
         sh->granted_ns = now;
         set_preempted(sh, preempts ? now : 0);
         gn_scheduler_note(d, sh, GN_TRACE_GRANT, slice_ns, preempts, now);
-        gn_grant_set_keep(sh->slot, gn_sched_keep_ns(s, now));
-        if (gn_grant_assign(sh->slot, slice_ns, preempts))
+        gn_grant_set_keep(sh->slot, gn_sched_keep_ns(of, now));
+        if (gn_grant_assign(sh->slot, slice_ns, preempts)) {
+            gn_placed_turn(sh, now);
             return;
+        }
         /* The worker stopped wanting the device before it could see the grant, or pretends to. */
-        gn_sched_miss(s, now);
+        gn_sched_miss(of, now);
+        gn_placed_ready(sh, false, now);
         gn_scheduler_note(d, sh, GN_TRACE_BACK, 0, false, now);
         clear_grant(sh);
     }
@@ -120,17 +127,19 @@ static void read_grants(struct gn_scheduler *s, struct gn_shares *of, uint64_t n
         const enum gn_grant_state state = gn_grant_look(sh->slot);
         if (d->sched.running == &sh->entity) {
             if (state == GN_GRANT_NONE || state == GN_GRANT_WANTED)
-                end_turn(d, sh, state == GN_GRANT_WANTED, now);
+                end_turn(s, d, sh, state == GN_GRANT_WANTED, now);
         } else if (state == GN_GRANT_WANTED) {
             if (!sh->entity.node.ready)
                 gn_scheduler_note(d, sh, GN_TRACE_WANT, 0, 0, now);
             gn_sched_wake(&d->sched, &sh->entity, now);
+            gn_placed_ready(sh, true, now);
         } else {
             if (sh->entity.node.ready)
                 gn_scheduler_note(d, sh, GN_TRACE_LEAVE, 0, 0, now);
             gn_sched_sleep(&d->sched, &sh->entity, now);
+            gn_placed_ready(sh, false, now);
         }
-        dispatch(d, now);
+        dispatch(s, d, now);
     }
 }
 
@@ -198,6 +207,8 @@ static void set_timer(struct gn_scheduler *s)
         const struct gn_share *sh = d->sched.running ? share_of(d->sched.running) : NULL;
         if (!sh && d->retry_ns && (!first || d->retry_ns < first))
             first = d->retry_ns;
+        if (d->placing && d->placing->again_ns && (!first || d->placing->again_ns < first))
+            first = d->placing->again_ns;
         const uint64_t news_ns = next_news_ns(s, sh);
         if (news_ns && (!first || news_ns < first))
             first = news_ns;
@@ -224,7 +235,9 @@ static void run_round(struct gn_scheduler *s, const struct epoll_event *events, 
     while (first_window_ends(s) && first_window_ends(s) <= now)
         set_listening(s, gn_list_first(&s->paused, struct gn_shares, paused_link), true);
     for (uint32_t i = 0; i < s->n_devices; i++) {
-        dispatch(&s->devices[i], now);
+        if (s->devices[i].placing)
+            gn_placing_decide(s, s->devices[i].placing, now);
+        dispatch(s, &s->devices[i], now);
         check_late(s, &s->devices[i], now);
     }
     set_timer(s);
@@ -248,7 +261,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-static void wake(struct gn_scheduler *s)
+void gn_scheduler_wake(struct gn_scheduler *s)
 {
     const uint64_t one = 1;
     (void)!write(s->wake_fd, &one, sizeof one);
@@ -265,6 +278,7 @@ static void close_all(struct gn_scheduler *s)
     close(s->epoll_fd);
     close(s->timer_fd);
     close(s->wake_fd);
+    gn_placement_stop(s);
     pthread_mutex_destroy(&s->lock);
     free(s->table);
     free(s);
@@ -283,6 +297,7 @@ int gn_scheduler_start(struct gn_scheduler **ret, const struct gn_sched_policy *
     s->n_devices = n_devices;
     s->late_fd = late_fd;
     gn_list_init(&s->paused);
+    gn_list_init(&s->orders);
     for (uint32_t i = 0; i < n_devices; i++)
         gn_sched_init(&s->devices[i].sched, policy, slices_ns[i], gn_now_ns());
     pthread_mutex_init(&s->lock, NULL);
@@ -317,7 +332,7 @@ void gn_scheduler_stop(struct gn_scheduler *s)
     pthread_mutex_lock(&s->lock);
     s->stop = true;
     pthread_mutex_unlock(&s->lock);
-    wake(s);
+    gn_scheduler_wake(s);
     pthread_join(s->thread, NULL);
     close_all(s);
 }
@@ -366,12 +381,16 @@ static int free_index(struct gn_scheduler *s, uint32_t *ret)
     return 0;
 }
 
-static struct gn_tenant_shares *new_tenant(struct gn_scheduler *s, uint32_t weight)
+struct gn_tenant_shares *gn_scheduler_new_tenant(struct gn_scheduler *s, uint32_t weight)
 {
     struct gn_tenant_shares *t = calloc(1, sizeof *t + s->n_devices * sizeof t->of_device[0]);
     if (!t)
         return NULL;
     t->weight = weight;
+    if (gn_placement_add_tenant(s, t)) {
+        free(t);
+        return NULL;
+    }
     for (uint32_t i = 0; i < s->n_devices; i++)
         (void)gn_sched_tenant_add(&s->devices[i].sched, &t->of_device[i], weight, gn_now_ns());
     return t;
@@ -384,7 +403,7 @@ int gn_scheduler_join(struct gn_scheduler *s, struct gn_shares *sh,
     struct gn_grant_page *page = sh->page.base;
     pthread_mutex_lock(&s->lock);
     if (!*tenant)
-        *tenant = new_tenant(s, tenant_weight);
+        *tenant = gn_scheduler_new_tenant(s, tenant_weight);
     int rc = *tenant ? free_index(s, &sh->index) : -ENOMEM;
     if (rc == 0)
         rc = watch(s, sh->tell_fd, EPOLLIN | EPOLLET, sh->index);
@@ -415,11 +434,12 @@ void gn_scheduler_leave(struct gn_scheduler *s, struct gn_shares *sh)
         struct gn_sched *of = &s->devices[sh->all[i].device].sched;
         /* The tenant is still charged for the time used. */
         if (of->running == &sh->all[i].entity)
-            end_turn(&s->devices[sh->all[i].device], &sh->all[i], false, gn_now_ns());
+            end_turn(s, &s->devices[sh->all[i].device], &sh->all[i], false, gn_now_ns());
         else if (sh->all[i].entity.node.ready)
             gn_scheduler_note(&s->devices[sh->all[i].device], &sh->all[i], GN_TRACE_LEAVE, 0, 0,
                               gn_now_ns());
         gn_sched_remove(of, &sh->all[i].entity, gn_now_ns());
+        gn_placed_unbind(&sh->all[i], gn_now_ns());
     }
     s->table[sh->index] = NULL;
     (void)epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, sh->tell_fd, NULL);
@@ -428,7 +448,7 @@ void gn_scheduler_leave(struct gn_scheduler *s, struct gn_shares *sh)
     sh->paused = false;
     sh->joined = false;
     pthread_mutex_unlock(&s->lock);
-    wake(s);
+    gn_scheduler_wake(s);
 }
 
 void gn_scheduler_weigh(struct gn_scheduler *s, struct gn_tenant_shares *tenant, uint32_t weight)
@@ -439,6 +459,7 @@ void gn_scheduler_weigh(struct gn_scheduler *s, struct gn_tenant_shares *tenant,
     tenant->weight = weight;
     for (uint32_t i = 0; i < s->n_devices; i++)
         (void)gn_sched_tenant_set_weight(&s->devices[i].sched, &tenant->of_device[i], weight);
+    gn_placement_weigh_tenant(s, tenant);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -465,7 +486,7 @@ void gn_scheduler_bound(struct gn_scheduler *s, struct gn_tenant_shares *tenant,
         bound_locked(&s->devices[i].sched, &tenant->of_device[i], cap, floors[i] ? floor : 0,
                      gn_now_ns());
     pthread_mutex_unlock(&s->lock);
-    wake(s);
+    gn_scheduler_wake(s);
 }
 
 void gn_scheduler_forget(struct gn_scheduler *s, struct gn_tenant_shares *tenant)
@@ -475,6 +496,7 @@ void gn_scheduler_forget(struct gn_scheduler *s, struct gn_tenant_shares *tenant
     pthread_mutex_lock(&s->lock);
     for (uint32_t i = 0; i < s->n_devices; i++)
         gn_sched_tenant_remove(&s->devices[i].sched, &tenant->of_device[i], gn_now_ns());
+    gn_placement_remove_tenant(s, tenant);
     pthread_mutex_unlock(&s->lock);
     free(tenant);
 }
@@ -520,6 +542,8 @@ static void restart_policy(struct gn_scheduler *s, uint32_t device, uint64_t now
             sh->entity.used_ns = was.used_ns;
             sh->entity.waited_ns = was.waited_ns;
             sh->entity.n_grants = was.n_grants;
+            if (was.evicted)
+                gn_sched_set_evicted(of, &sh->entity, true, now);
             if (&sh->entity == running)
                 of->running = running;
             else if (gn_grant_look(sh->slot) == GN_GRANT_WANTED)
@@ -535,7 +559,7 @@ void gn_scheduler_set_policy(struct gn_scheduler *s, const struct gn_sched_polic
     for (uint32_t i = 0; i < s->n_devices; i++)
         restart_policy(s, i, gn_now_ns());
     pthread_mutex_unlock(&s->lock);
-    wake(s);
+    gn_scheduler_wake(s);
 }
 
 bool gn_scheduler_is_paused(struct gn_scheduler *s, const struct gn_shares *sh)

@@ -21,11 +21,14 @@
  * worker has it too, and could make a read block. A worker that writes too often is ignored for
  * some milliseconds.
  */
+struct gn_placed;
 struct gn_scheduler;
 
 /* A tenant's part in each device; created with the tenant's first vGPU. */
+struct gn_place_tenant;
 struct gn_tenant_shares {
     uint32_t weight;
+    struct gn_place_tenant *places; /* of each device; owned; NULL: no memory is placed */
     struct gn_sched_tenant of_device[];
 };
 
@@ -58,6 +61,7 @@ enum gn_share_news {
 /* A vGPU's share of one device. */
 struct gn_share {
     struct gn_sched_entity entity;
+    struct gn_placed *placed; /* the memory of the worker that works under it; NULL: not placed */
     struct gn_shares *of;
     struct gn_grant_slot *slot;
     uint32_t device;

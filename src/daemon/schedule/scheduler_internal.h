@@ -11,8 +11,9 @@
  * nowhere else. */
 struct device {
     struct gn_sched sched;
-    uint64_t retry_ns;   /* when to look for a capped tenant; 0: not needed */
-    uint64_t counted_ns; /* when its shares were last sampled */
+    struct gn_placing *placing; /* owned; NULL: its memory is not placed */
+    uint64_t retry_ns;          /* when to look for a capped tenant; 0: not needed */
+    uint64_t counted_ns;        /* when its shares were last sampled */
     bool count_now, count_anew;
     struct gn_trace_ring *trace; /* NULL: not traced */
     uint32_t traced;             /* only this vGPU; 0: all */
@@ -31,9 +32,16 @@ struct gn_scheduler {
         *table;
     uint32_t n_table;
     struct gn_list paused; /* gn_shares, in the order in which their windows end */
+    struct gn_list orders; /* placement.h: of gn_placed, in the order in which they came */
+    int news_fd;           /* not owned */
     uint32_t n_devices;
     struct device devices[];
 };
+
+/* Lets the scheduler's thread look at everything. */
+void gn_scheduler_wake(struct gn_scheduler *s);
+/* NULL: no memory. Call with the lock held. */
+struct gn_tenant_shares *gn_scheduler_new_tenant(struct gn_scheduler *s, uint32_t weight);
 
 /* Time to charge to the holder: only time in which other vGPUs waited. */
 static inline uint64_t gn_share_used(const struct gn_share *sh, uint64_t now)

@@ -27,6 +27,8 @@ static void trace_state(const struct gn_scheduler *s, const struct gn_share *sh,
         gn_scheduler_note(d, sh, GN_TRACE_GRANT, 0, sh->preempted_ns != 0, now);
     else if (sh->entity.node.ready)
         gn_scheduler_note(d, sh, GN_TRACE_WANT, 0, 0, now);
+    if (sh->entity.evicted)
+        gn_scheduler_note(d, sh, GN_TRACE_EVICTED, 0, 0, now);
 }
 
 void gn_scheduler_trace(struct gn_scheduler *s, struct gn_trace_ring *ring, uint32_t vgpu)

@@ -43,17 +43,23 @@ void gn_account_init(struct gn_lease_account *a, const struct gn_lease_ops *ops,
 void gn_lease_device_init(struct gn_lease_device *d, uint64_t limit_bytes)
 {
     d->limit_bytes = limit_bytes;
+    d->resident_limit_bytes = 0;
     d->is_budget = false;
     d->leased_bytes = 0;
     gn_list_init(&d->parts);
     gn_list_init(&d->reserves);
 }
 
+uint64_t gn_lease_device_memory(const struct gn_lease_device *d)
+{
+    return d->resident_limit_bytes ? d->resident_limit_bytes : d->limit_bytes;
+}
+
 uint64_t gn_holder_limit(const struct gn_lease_holder *h)
 {
     const struct gn_lease_device *d = h->n_parts == 1 ? h->parts[0].device : NULL;
     const uint64_t limits[] = {h->limit_bytes, h->account ? h->account->limit_bytes : 0,
-                               d && d->is_budget ? d->limit_bytes : 0};
+                               d && d->is_budget ? gn_lease_device_memory(d) : 0};
     uint64_t lowest = 0;
     for (size_t i = 0; i < GN_ARRAY_SIZE(limits); i++)
         if (limits[i] && (!lowest || limits[i] < lowest))
@@ -106,7 +112,7 @@ static uint64_t room_on_device(const struct gn_lease_device *d, const struct gn_
 static uint64_t room_if_alone(const struct gn_lease_part *p)
 {
     const struct gn_lease_device *d = p->device;
-    uint64_t room = room_of(d->limit_bytes, p->leased_bytes);
+    uint64_t room = room_of(gn_lease_device_memory(d), p->leased_bytes);
     gn_list_for_each(r, (struct gn_list *)(uintptr_t)&d->reserves, struct gn_lease_reserve, link)
     {
         if (r->account != p->holder->account && d->limit_bytes)
@@ -436,7 +442,8 @@ static uint64_t try_answer(struct gn_lease_holder *h, uint64_t now_ns)
     /* own_need: the part that account and devices have to cover */
     const uint64_t need = h->need_bytes, own_need = need - loan_for(h, need),
                    room = room_of(a->limit_bytes, a->leased_bytes),
-                   device_room = room_on_devices(h, false),
+                   alone_room = room_on_devices(h, true),
+                   device_room = least(room_on_devices(h, false), alone_room),
                    own_limit =
                        h->limit_bytes ? least(h->limit_bytes, GN_LEASE_MOST) : GN_LEASE_MOST,
                    own_room = room_of(own_limit, h->leased_bytes);
@@ -455,7 +462,7 @@ static uint64_t try_answer(struct gn_lease_holder *h, uint64_t now_ns)
         refuse(h, GN_LEASE_TENANT_FULL);
         return 0;
     }
-    if (own_need > room_on_devices(h, true)) {
+    if (own_need > alone_room) {
         refuse(h, GN_LEASE_DEVICE_FULL);
         return 0;
     }

@@ -69,7 +69,10 @@ struct gn_lease_account {
 /* The memory of one device, for all tenants. Not moved while a holder uses it. */
 struct gn_lease_device {
     uint64_t limit_bytes; /* 0: none */
-    bool is_budget;       /* the limit is below the device's memory: programs see it instead */
+    /* The memory where the limit includes host memory for evicted contents: a holder's bound, as
+     * all that it has must fit at once. 0: the limit. */
+    uint64_t resident_limit_bytes;
+    bool is_budget; /* gn_lease_device_memory() is below the device's: programs see it instead */
     uint64_t leased_bytes;
     struct gn_list parts;
     struct gn_list reserves;
@@ -128,6 +131,8 @@ void gn_account_init(struct gn_lease_account *a, const struct gn_lease_ops *ops,
 void gn_account_set_limit(struct gn_lease_account *a, uint64_t limit_bytes, uint64_t now_ns);
 
 void gn_lease_device_init(struct gn_lease_device *d, uint64_t limit_bytes);
+/* The device's memory, without host memory for evicted contents; 0: unknown. */
+uint64_t gn_lease_device_memory(const struct gn_lease_device *d);
 
 /* Puts a reserve in force, which may be more than what is free: then others get no more until it
  * is, and return what they free. gn_lease_unreserve() ends it. After both, all accounts have to be
@@ -139,7 +144,7 @@ void gn_lease_unreserve(struct gn_lease_reserve *r);
 uint64_t gn_lease_reserved(const struct gn_lease_device *d, const struct gn_lease_account *a);
 
 /* The most that the holder could get if it were alone: the lower of its own limit, its account's,
- * and the budget of its device if it has one device; 0: no limit. */
+ * and the budget of its device, without host memory, if it has one device; 0: no limit. */
 uint64_t gn_holder_limit(const struct gn_lease_holder *h);
 
 void gn_holder_join(struct gn_lease_holder *h, struct gn_lease_account *a, uint64_t limit_bytes);

@@ -295,8 +295,48 @@ static void holder_limit_is_the_lower(void **state)
     assert_int_equal(gn_holder_limit(&w.h), 90); /* programs see the driver's own figure */
     d[0].is_budget = true;
     assert_int_equal(gn_holder_limit(&w.h), 50);
+    d[0].limit_bytes = 80; /* with host memory for evicted contents, which programs do not see */
+    d[0].resident_limit_bytes = 50;
+    assert_int_equal(gn_holder_limit(&w.h), 50);
     gn_holder_add_device(&w.h, &d[1]);
     assert_int_equal(gn_holder_limit(&w.h), 90);
+}
+
+/* More is leased than the device has, but to no holder, as all that one has must fit at once. */
+static void host_memory_is_leased_to_several_holders_only(void **state)
+{
+    struct gn_lease_account a, other;
+    struct gn_lease_device d;
+    struct gn_lease_reserve reserve;
+    struct worker w[3];
+    gn_lease_device_init(&d, 150);
+    d.resident_limit_bytes = 100;
+    assert_int_equal(gn_lease_device_memory(&d), 100);
+    gn_account_init(&other, &ops, 0);
+    start_on(&d, &a, 0, w, 3);
+    ask(&w[0], 101, 101, 1);
+    assert_int_equal(w[0].n_answers, 1);
+    assert_int_equal(w[0].granted, 0);
+    assert_int_equal(w[0].h.refusal, GN_LEASE_DEVICE_FULL);
+    ask(&w[0], 90, 90, 1);
+    assert_int_equal(w[0].granted, 90);
+    ask(&w[0], 11, 11, 1);
+    assert_int_equal(w[0].granted, 0);
+    ask(&w[1], 50, 150, 1);
+    assert_int_equal(w[1].granted, 51);
+    assert_int_equal(d.leased_bytes, 141);
+    ask(&w[2], 10, 10, 1); /* after what the others do not use */
+    assert_int_equal(w[2].n_answers, 0);
+    assert_int_equal(gn_holder_returned(&w[0].h, 0, true, 2), 0);
+    assert_int_equal(gn_holder_returned(&w[1].h, 1, true, 2), 0);
+    assert_int_equal(w[2].granted, 10);
+    assert_int_equal(gn_holder_returned(&w[0].h, 90, false, 3), 0);
+    gn_lease_reserve(&reserve, &other, &d, 40); /* leaves no vGPU of others more than 60 */
+    ask(&w[0], 61, 61, 3);
+    assert_int_equal(w[0].granted, 0);
+    gn_lease_unreserve(&reserve);
+    ask(&w[0], 61, 61, 3);
+    assert_int_equal(w[0].granted, 61);
 }
 
 static void invalid_worker_messages_are_refused(void **state)
@@ -719,6 +759,7 @@ int main(void)
         cmocka_unit_test(death_frees_and_ends_an_ask),
         cmocka_unit_test(a_lowered_limit_takes_slack_back_and_stops_grants),
         cmocka_unit_test(holder_limit_is_the_lower),
+        cmocka_unit_test(host_memory_is_leased_to_several_holders_only),
         cmocka_unit_test(invalid_worker_messages_are_refused),
         cmocka_unit_test(devices_bound_leases_of_all_tenants),
         cmocka_unit_test(other_tenants_slack_on_a_device_is_recalled_before_a_refusal),

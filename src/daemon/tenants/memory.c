@@ -15,7 +15,9 @@
 
 #include "base/clock.h"
 #include "daemon/daemon.h"
+#include "daemon/migrate/migration.h"
 #include "daemon/tenants/memory.h"
+#include "daemon/tenants/placed_memory.h"
 #include "daemon/vgpu/record_session.h"
 #include "daemon/vgpu/worker.h"
 #include "shm/counters.h"
@@ -41,7 +43,7 @@ static void log_full_devices(struct gn_vgpu_record *v)
     const struct gn_platform_record *p = &v->daemon->machine.platforms[v->platform];
     const struct gn_device_record *first = &p->devices[v->order[0]];
     uint64_t leased = 0, limit = 0, reserved = 0;
-    char of[GN_LINK_NAME_BYTES + 32];
+    char of[GN_LINK_NAME_BYTES + 32], more[160] = "";
     for (uint32_t i = 0; i < v->lease.n_parts; i++) {
         leased += v->lease.parts[i].device->leased_bytes;
         limit += v->lease.parts[i].device->limit_bytes;
@@ -51,6 +53,13 @@ static void log_full_devices(struct gn_vgpu_record *v)
         snprintf(of, sizeof of, "the device \"%s\"", first->facts.name);
     else
         snprintf(of, sizeof of, "its %u devices together", v->lease.n_parts);
+    if (first->memory.resident_limit_bytes)
+        snprintf(more, sizeof more,
+                 ", or raise swap-memory, which is part of that; one vGPU has at most the "
+                 "device's own %llu MiB",
+                 (unsigned long long)first->memory.resident_limit_bytes >> 20);
+    else if (v->lease.n_parts == 1 && first->memory.is_budget)
+        snprintf(more, sizeof more, ", or raise memory in the device's [device] section");
     gn_quota_log(
         v->quota, GN_LOG_WARN,
         "vgpu=%08x: no more device memory for \"%s\" (%d), which has %llu MiB: of %s "
@@ -58,10 +67,7 @@ static void log_full_devices(struct gn_vgpu_record *v)
         "program there%s",
         v->id, v->program, (int)v->program_pid, (unsigned long long)v->lease.leased_bytes >> 20, of,
         (unsigned long long)leased >> 20, (unsigned long long)limit >> 20,
-        (unsigned long long)reserved >> 20,
-        v->lease.n_parts == 1 && first->memory.is_budget
-            ? ", or raise memory in the device's [device] section"
-            : "");
+        (unsigned long long)reserved >> 20, more);
 }
 
 /* Counts every refusal, but logs only the first of a vGPU for each reason: a program may retry
@@ -88,12 +94,13 @@ static void note_refused(struct gn_vgpu_record *v)
 
 static void answer(struct gn_lease_holder *h, uint32_t seq, uint64_t granted_bytes)
 {
+    struct gn_vgpu_record *v = vgpu_of(h);
     if (granted_bytes)
-        apply_limits(vgpu_of(h));
+        apply_limits(v);
     else
-        note_refused(vgpu_of(h));
-    struct gn_worker_leased l = {.granted_bytes = granted_bytes};
-    gn_vgpus_notify_worker(vgpu_of(h), GN_WORKER_LEASED, seq, &l, sizeof l);
+        note_refused(v);
+    if (!gn_placed_memory_holds(v, seq, granted_bytes))
+        gn_placed_memory_answer(v, seq, granted_bytes);
 }
 
 static void recall(struct gn_lease_holder *h, bool tight)
@@ -123,22 +130,52 @@ static void update_loan(struct gn_lease_holder *h)
         gn_holder_set_lendable(h, home_bytes(vgpu_of(h->lender)));
 }
 
+void gn_memory_leave(struct gn_vgpu_record *v)
+{
+    gn_holder_gone(&v->lease, gn_now_ns());
+    gn_placed_memory_leave(v);
+}
+
+void gn_memory_exchange(struct gn_vgpu_record *a, struct gn_vgpu_record *b)
+{
+    gn_holder_exchange(&a->lease, &b->lease);
+    gn_placed_memory_exchange(a, b);
+}
+
+static int ask(struct gn_vgpu_record *v, uint32_t seq, const struct gn_worker_lease *l)
+{
+    uint64_t want_bytes = l->want_bytes;
+    if (!gn_placed_memory_admits(v, l, &want_bytes)) {
+        v->lease.refusal = GN_LEASE_DEVICE_FULL;
+        note_refused(v);
+        gn_placed_memory_answer(v, seq, 0);
+        return 0;
+    }
+    return gn_holder_ask(&v->lease, seq, l->need_bytes, want_bytes, gn_now_ns());
+}
+
 int gn_memory_frame(struct gn_vgpu_record *v, const struct gn_frame *f)
 {
     struct gn_worker_lease l;
     struct gn_worker_returned r;
     int rc = -EPROTO;
     if (f->op != GN_WORKER_LEASE && f->op != GN_WORKER_RETURNED)
-        return 0;
+        return gn_placed_memory_frame(v, f);
     if (f->n_fds == 0 && v->driver_up) {
         update_loan(&v->lease);
         if (f->op == GN_WORKER_LEASE && gn_frame_payload(f, &l, sizeof l))
-            rc = gn_holder_ask(&v->lease, f->seq, l.need_bytes, l.want_bytes, gn_now_ns());
+            rc = ask(v, f->seq, &l);
         else if (f->op == GN_WORKER_RETURNED && gn_frame_payload(f, &r, sizeof r) &&
                  r.answers <= 1 && r.zero == 0)
-            rc = gn_holder_returned(&v->lease, r.bytes, r.answers, gn_now_ns());
-        if (rc == 0 && f->op == GN_WORKER_RETURNED)
+            /* One that only tells of its pinned bytes returns none. */
+            rc = !r.bytes && !r.answers && v->placement.n
+                     ? 0
+                     : gn_holder_returned(&v->lease, r.bytes, r.answers, gn_now_ns());
+        if (rc == 0 && f->op == GN_WORKER_RETURNED) {
             apply_limits(v);
+            v->pinned_bytes = r.pinned_bytes;
+            gn_placed_memory_fit(v);
+        }
     }
     gn_memory_settle(v->daemon);
     return rc ? rc : 1;
@@ -227,14 +264,74 @@ static uint64_t whole_mib(uint64_t bytes)
     return (bytes >> 20) + (bytes % (1u << 20) != 0);
 }
 
+/* The bytes of its lease on a device that cannot be evicted. */
+static uint64_t kept_on(const struct gn_lease_device *d, const struct gn_vgpu_record *v, bool moves)
+{
+    uint64_t leased = 0;
+    for (uint32_t i = 0; i < v->lease.n_parts; i++)
+        if (v->lease.parts[i].device == d)
+            leased += v->lease.parts[i].leased_bytes;
+    return moves || !gn_placed_memory_evicts(v) ? leased : least(leased, v->pinned_bytes);
+}
+
+/* Not: its worker is about to end, after a move. */
+static bool is_moved(const struct gn_vgpu_record *v)
+{
+    gn_list_for_each(m, &v->daemon->migrations, struct gn_migration, link)
+    {
+        if (m->from == v || m->to == v)
+            return true;
+    }
+    return false;
+}
+
+/* What other moves' destinations will have on a device beside their leases. */
+static uint64_t expected_on(const struct gn_lease_device *d, const struct gn_vgpu_record *to)
+{
+    uint64_t bytes = 0;
+    gn_list_for_each(m, (struct gn_list *)(uintptr_t)&to->daemon->migrations, struct gn_migration,
+                     link)
+    {
+        if (!m->from || !m->to || m->to == to || !m->to->lease.n_parts ||
+            m->to->lease.parts[0].device != d)
+            continue;
+        const uint64_t used = gn_memory_used(m->from);
+        bytes += used - least(used, m->to->lease.leased_bytes);
+    }
+    return bytes;
+}
+
+/* Both workers have their contents on the device at once, and neither can be evicted; nor can other
+ * vGPUs that move. Two moves without room for both would wait for each other. */
+static uint64_t room_beside(const struct gn_vgpu_record *from, const struct gn_vgpu_record *to)
+{
+    const struct gn_daemon *daemon = from->daemon;
+    uint64_t room = UINT64_MAX;
+    for (uint32_t i = 0; to->placement.n && i < to->lease.n_parts; i++) {
+        const struct gn_lease_device *d = to->lease.parts[i].device;
+        const uint64_t slot = gn_placed_memory_slot(to, i);
+        uint64_t taken = gn_lease_reserved(d, &to->tenant->memory) + expected_on(d, to);
+        gn_list_for_each(v, (struct gn_list *)(uintptr_t)&daemon->vgpus, struct gn_vgpu_record,
+                         link)
+        {
+            const uint64_t kept = v == to ? 0 : kept_on(d, v, v == from || is_moved(v));
+            taken += (kept + slot - 1) / slot * slot;
+        }
+        const uint64_t left = gn_lease_device_memory(d) - least(gn_lease_device_memory(d), taken);
+        room = least(room, left / slot * slot);
+    }
+    return room;
+}
+
 int gn_memory_judge_migration(const struct gn_vgpu_record *from, const struct gn_vgpu_record *to,
                               struct gn_error *err)
 {
     const uint64_t used = gn_memory_used(from), shared = to->lease.lender ? home_bytes(from) : 0,
                    copied = used - least(used, shared);
     const uint64_t of_tenant = gn_memory_tenant_room(from->tenant),
-                   on_devices =
-                       gn_memory_device_room(from->daemon, to->tenant, to->platform, to->devices),
+                   on_devices = least(
+                       room_beside(from, to),
+                       gn_memory_device_room(from->daemon, to->tenant, to->platform, to->devices)),
                    room = least(of_tenant, on_devices);
     if (copied <= room)
         return 0;

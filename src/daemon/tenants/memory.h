@@ -14,6 +14,10 @@ struct gn_tenant;
 struct gn_vgpu_record;
 
 extern const struct gn_lease_ops gn_memory_ops;
+/* The worker is dead, or has leased nothing: its memory is free. */
+void gn_memory_leave(struct gn_vgpu_record *v);
+/* Two vGPUs of a tenant exchange their workers. */
+void gn_memory_exchange(struct gn_vgpu_record *a, struct gn_vgpu_record *b);
 /* A worker's frame. 1: it was about memory; 0: it was not; -EPROTO. */
 int gn_memory_frame(struct gn_vgpu_record *v, const struct gn_frame *f);
 /* `to` is the destination of a migration of `from` within this gantryd, and has leased nothing. If

@@ -15,6 +15,7 @@ struct gn_selector {
     uint32_t present_as;   /* GN_DEVICE_*; 0: the device's own type */
     uint64_t slice_ns;     /* 0: the general setting */
     uint64_t memory_bytes; /* the most that is leased on each device; 0: the device's memory */
+    uint64_t slot_bytes;   /* the unit in which its memory is placed; 0: the default */
 };
 
 int gn_selector_parse(const char *text, struct gn_selector *ret, struct gn_error *err);

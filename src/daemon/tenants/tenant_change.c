@@ -72,6 +72,13 @@ void gn_tenant_reckon(struct gn_daemon *d, struct gn_tenant *t)
              i++)
             floors[n++] = allowed >> i & 1;
     }
+    for (uint32_t i = 0; i < n; i++)
+        if (gn_placement_reserve(d->scheduler, t->shares, i,
+                                 floors[i] ? t->rules.reserve_bytes : 0))
+            gn_log(GN_LOG_WARN,
+                   "the reserve of the tenant \"%s\" is not kept on device %u: other vGPUs need "
+                   "or pin too much there, in whole slots; set it again when they have ended",
+                   t->rules.name, i);
     gn_scheduler_weigh(d->scheduler, t->shares, t->rules.weight);
     gn_scheduler_bound(d->scheduler, t->shares, t->rules.cap, t->rules.floor, floors);
 }

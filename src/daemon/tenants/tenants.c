@@ -271,7 +271,7 @@ int gn_tenants_reserves_check(const struct gn_tenants *t, const struct gn_tenant
         sum_of_others(t, it, only_before, m, p, reserve_of, sums);
         for (uint32_t d = 0; d < m->platforms[p].n_devices; d++) {
             const struct gn_device_record *device = &m->platforms[p].devices[d];
-            const uint64_t limit = device->memory.limit_bytes,
+            const uint64_t limit = gn_lease_device_memory(&device->memory),
                            left = limit - (sums[d] < limit ? sums[d] : limit);
             char fix[128];
             if (!(mine >> d & 1) || rules->reserve_bytes <= left)

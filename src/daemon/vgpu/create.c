@@ -10,6 +10,7 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 
+#include "base/clock.h"
 #include "base/fault.h"
 #include "daemon/tenants/admission.h"
 #include "daemon/net/connection_limits.h"
@@ -72,6 +73,8 @@ int gn_vgpus_join_shares(struct gn_vgpu_record *v)
         rc = gn_scheduler_join(v->daemon->scheduler, &v->shares, &v->tenant->shares,
                                v->tenant->rules.weight, v->weight, devices, n);
     /* The tenant's own entry is made with its first vGPU. */
+    if (rc == 0)
+        gn_placement_bind(v->daemon->scheduler, &v->placement, &v->shares, gn_now_ns());
     if (rc == 0)
         gn_tenant_reckon(v->daemon, v->tenant);
     if (rc == 0)

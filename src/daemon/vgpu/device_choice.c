@@ -3,6 +3,8 @@
  * Which devices a vGPU's program has: from its start, and after a migration to another device.
  * gantryd's thread.
  */
+#include "daemon/tenants/memory.h"
+#include "daemon/tenants/placed_memory.h"
 #include "daemon/vgpu/device_choice.h"
 
 #include <errno.h>
@@ -33,6 +35,7 @@ void gn_vgpus_join_memory(struct gn_vgpu_record *v, uint64_t limit_bytes)
     gn_holder_join(&v->lease, &v->tenant->memory, limit_bytes);
     for (uint32_t k = 0; k < gn_vgpus_n_devices(v); k++)
         gn_holder_add_device(&v->lease, &p->devices[v->order[k]].memory);
+    gn_placed_memory_join(v);
 }
 
 uint32_t gn_vgpus_n_devices(const struct gn_vgpu_record *v)
@@ -112,7 +115,7 @@ int gn_vgpus_choose_device(const struct gn_vgpu_record *v, const char *text,
                                  : (v->devices & ~(UINT64_C(1) << from)) | UINT64_C(1) << to;
     gn_vgpus_set_devices(n, devices, order);
     const uint64_t limit_bytes = n->lease.limit_bytes;
-    gn_holder_gone(&n->lease, gn_now_ns()); /* it has leased nothing yet */
+    gn_memory_leave(n); /* it has leased nothing yet */
     gn_vgpus_join_memory(n, limit_bytes);
     return 0;
 }

@@ -154,7 +154,7 @@ void gn_vgpus_free_if_over(struct gn_vgpu_record *v)
     bool was_ending = v->kill_at_ns != 0;
     struct gn_daemon *d = v->daemon;
     end_start(v);
-    gn_holder_gone(&v->lease, gn_now_ns());
+    gn_memory_leave(v);
     leave_scheduler(v);
     gn_shares_fini(&v->shares);
     release_worker_resources(v);
@@ -277,7 +277,7 @@ void gn_vgpus_grace(struct gn_source *timer, uint32_t events)
 static void leave_books(struct gn_vgpu_record *v)
 {
     leave_scheduler(v);
-    gn_holder_gone(&v->lease, gn_now_ns());
+    gn_memory_leave(v);
     gn_memory_settle(v->daemon);
 }
 
@@ -296,8 +296,9 @@ void gn_vgpus_worker_over(struct gn_vgpu_record *v)
     v->ending = false;
     v->kill_at_ns = 0;
     gn_vgpus_arm(v->daemon);
-    gn_holder_gone(&v->lease, gn_now_ns());
+    gn_memory_leave(v);
     gn_vgpus_join_memory(v, limit_bytes);
+    gn_placement_bind(v->daemon->scheduler, &v->placement, &v->shares, gn_now_ns());
     gn_memory_settle(v->daemon);
 }
 
@@ -504,6 +505,6 @@ int gn_vgpus_swap_workers(struct gn_vgpu_record *v, struct gn_vgpu_record *n)
             gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: no memory left to share out its device",
                          v->id);
     }
-    gn_holder_exchange(&v->lease, &n->lease);
+    gn_memory_exchange(v, n);
     return 0;
 }

@@ -8,6 +8,7 @@
 
 #include "daemon/loop.h"
 #include "daemon/net/quota.h"
+#include "daemon/schedule/placement.h"
 #include "daemon/schedule/scheduler.h"
 #include "daemon/tenants/leases.h"
 #include "daemon/tenants/vgpu_owner.h"
@@ -71,7 +72,11 @@ struct gn_vgpu_record {
     struct gn_owner owner;
     uint32_t weight;
     struct gn_lease_holder lease;
-    uint32_t refusals_told; /* memory.c: bits of enum gn_lease_refusal */
+    struct gn_placement placement; /* of its worker's memory */
+    uint64_t pinned_bytes;         /* of the lease; its worker's word */
+    uint32_t held_seq;             /* placed_memory.c: an answer that waits for room */
+    uint64_t held_bytes;           /* 0: none */
+    uint32_t refusals_told;        /* memory.c: bits of enum gn_lease_refusal */
     struct gn_shares shares;
     bool takes_turns;  /* its worker waits for grants */
     bool driver_stays; /* its program has loaded a driver that cannot be unloaded */

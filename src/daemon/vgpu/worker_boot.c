@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "daemon/tenants/placed_memory.h"
 #include "daemon/net/transport.h"
 #include "daemon/vgpu/device_choice.h"
 #include "daemon/vgpu/record_session.h"
@@ -41,6 +42,8 @@ int gn_vgpus_send_boot(struct gn_vgpu_record *v, const struct gn_conn *program, 
                                      .counters_bytes = GN_COUNTERS_BYTES,
                                      .takes_turns = v->takes_turns,
                                      .ring_at = v->ring_at,
+                                     .evicts = gn_placed_memory_evicts(v),
+                                     .placed = v->placement.n != 0,
                                      .memory_limit_bytes = gn_holder_limit(&v->lease)};
     of->session_ops->fill_boot(of, &b.head);
     if (v->owned_by && v->owned_by->ops->boot)
