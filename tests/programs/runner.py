@@ -8,6 +8,8 @@
     runner.py --stage DIR --tcp NAME...        natively, then through Gantry over tcp
     runner.py --stage DIR --passthrough NAME...    natively, then with the vGPU in the program itself
     runner.py --stage DIR --discrete ICD [--options WORDS] NAME...    on the emulated discrete GPU (libdiscrete-icd.so), both sides
+    runner.py --stage DIR --discrete ICD --oversubscribe NAME...      on that device natively, then
+                                               twice at once on half of the memory that both need
     runner.py --list                           the names
 
 One verdict a program, then `N passed, N failed`. Exit status 0, 1 when any failed, 77 when nothing could be run. Each program gets
@@ -36,6 +38,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from device_state import Device     # noqa: E402
 
 SKIP = 77
+MIB = 1 << 20
 
 
 class Failed(Exception):
@@ -128,6 +131,7 @@ class Runner:
         self.stage = stage
         self.device = device    # None: the machine's
         self.works = False      # the program's native run has done something on it
+        self.twice = False      # each program runs twice at once, on memory for one
         self.link_args = ["--listen", "tcp:127.0.0.1:0", "--insecure"] if tcp else []
         self.passthrough = passthrough
         self.root = os.path.abspath(work)
@@ -218,6 +222,54 @@ class Runner:
             print("{} {}{}".format("FAIL" if name in problems else "PASS", name, ": {}".format(problems.get(name, "at once with the others"))))
         return ["FAIL" if name in problems else "PASS" for name in chosen]
 
+    def oversubscribed(self, name, program):
+        """Runs it twice at once where one fits, against its native run. Says how that went."""
+        with self.alone_with(name):
+            self.prepare(name, program)
+            given, folder = self.device.options, self.folder(name, "device")
+            self.device = Device(self.device.icd, folder, given)
+            native = self.native(name, program, "native")
+            # Whole slots for one of them, and a tenth for what lies between objects.
+            memory = "{}M".format(-(-self.device.counts()["peak_bytes"] * 11 // (10 * MIB)))
+            self.device = Device(self.device.icd, folder,
+                                 ",".join(filter(None, (given, "capacity=" + memory))))
+            swaps = self.twice_at_once(name, program, memory, native)
+            counts, self.device.options = self.device.counts(), given
+            if counts["refusals"]:
+                raise Failed("the driver has refused memory: {}".format(counts))
+            return "twice on {}, {} swaps".format(memory, swaps)
+
+    def twice_at_once(self, name, program, memory, native):
+        """The number of swaps."""
+        work = self.folder(name, "oversubscribed")
+        config = os.path.join(work, "gantry.conf")
+        with open(config, "w", encoding="ascii") as f:
+            f.write("[device pthread]\nmemory = {}\nslot = 1M\n".format(memory))
+        problems = {}
+
+        def run(which, env):
+            try:
+                side = Side("gantry", os.path.join(self.root, name, which),
+                            self.folder(name, "shared"), env, gantry=True)
+                same(native, program.observe(side, side.run(program, program.env)), "native", which)
+            except EXPECTED as failure:
+                problems[which] = failure
+
+        with daemon.Daemon(self.stage, work, cache=self.folder(name, "cache-gantry"),
+                           args=["--oversubscribe", "--swap-share", "50%", "--config", config,
+                                 *program.daemon_args],
+                           env={**program.daemon_env, **self.device_env()}) as gantry:
+            threads = [threading.Thread(target=run, args=(which, gantry.program_env()))
+                       for which in ("first", "second")]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            if problems:
+                said = ["{}: {}".format(*one) for one in problems.items()]
+                raise Failed("\n".join([*said, gantry.last_words()]))
+            return gantry.ctl("devices")["devices"][0]["swaps"]
+
     def compare(self, name, program):
         """Seconds of both sides; raises Failed, Wrong or what the daemon raises."""
         with self.alone_with(name):
@@ -247,7 +299,8 @@ class Runner:
             print("SKIP {}: {}".format(name, reason), flush=True)
             return "SKIP"
         try:
-            print("PASS {}: {}".format(name, self.compare(name, program)), flush=True)
+            how = self.oversubscribed if self.twice else self.compare
+            print("PASS {}: {}".format(name, how(name, program)), flush=True)
             return "PASS"
         except EXPECTED as failure:
             print("FAIL {}: {}".format(name, failure), flush=True)
@@ -263,6 +316,8 @@ def main():
     parser.add_argument("--tcp", action="store_true", help="reach gantryd over tcp, on loopback")
     parser.add_argument("--passthrough", action="store_true", help="the programs host their vGPUs themselves")
     parser.add_argument("--discrete", metavar="ICD", help="the driver of the emulated discrete GPU, in place of the machine's")
+    parser.add_argument("--oversubscribe", action="store_true",
+                        help="each twice at once on that device, with memory for one")
     parser.add_argument("--options", default="", help="of that device, as in $DISCRETE")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("names", nargs="*", metavar="NAME")
@@ -292,7 +347,11 @@ def main():
         work += "-discrete"
         os.makedirs(work, exist_ok=True)
         device = Device(args.discrete, work, args.options)
+    if args.oversubscribe and not device:
+        print("runner: --oversubscribe needs --discrete ICD", file=sys.stderr)
+        return 2
     runner = Runner(args.stage, work, args.native_only, args.tcp, args.passthrough, device)
+    runner.twice = args.oversubscribe
     chosen = {name: programs[name] for name in args.names or programs}
     if args.together:
         reasons = [missing(program) for program in chosen.values()]
