@@ -29,6 +29,8 @@
 #define GN_PLACE_IDLE_NS    UINT64_C(20000000000)
 #define GN_PLACE_LONGEST_NS UINT64_C(30000000000)
 #define GN_PLACE_SHARE      100000u
+/* A program pauses between commands that it waits for, and after its memory has come in. */
+#define GN_PLACE_PAUSE_NS UINT64_C(10000000)
 
 struct gn_place;
 struct gn_place_plan;

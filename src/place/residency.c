@@ -95,15 +95,24 @@ void gn_place_bound_tag(struct gn_place *p, const struct gn_place_plan *plan)
         raise_to(v, least->period_tag - most);
 }
 
-/* True if some vGPU that is resident has work. */
-static bool is_worked(const struct gn_place *p)
+/*
+ * Until when some resident vGPU counts as working; UINT64_MAX: while it has work. One that pauses
+ * does for as long as the copies take that its eviction costs: to evict it sooner could cost more
+ * than to wait, to wait longer never saves more.
+ */
+static uint64_t worked_until_ns(const struct gn_place *p, uint64_t copy_ns)
 {
+    const uint64_t pause_ns = copy_ns > GN_PLACE_PAUSE_NS ? copy_ns : GN_PLACE_PAUSE_NS;
+    uint64_t until_ns = 0;
     gn_list_for_each(v, &p->occupying, struct gn_place_vgpu, occupying)
     {
         if (v->granted || (v->ready && !v->wants))
-            return true;
+            return UINT64_MAX;
+        const uint64_t last_ns = v->used_ns > v->swapped_in_ns ? v->used_ns : v->swapped_in_ns;
+        if (gn_place_is_resident(v) && last_ns + pause_ns > until_ns)
+            until_ns = last_ns + pause_ns;
     }
-    return false;
+    return until_ns;
 }
 
 /* Returns when the first of the plan's victims becomes idle. 0: all of them have work. */
@@ -126,13 +135,18 @@ struct gn_place_vgpu *gn_residency_next(struct gn_place *p, uint64_t now_ns,
     *ret_again_ns = 0;
     if (!v || !gn_place_plan(p, v, now_ns, ret_plan))
         return NULL;
-    if (!ret_plan->n_out || v->moves || !is_worked(p))
+    if (!ret_plan->n_out || v->moves)
+        return v;
+    const uint64_t until_ns = worked_until_ns(p, ret_plan->copy_ns);
+    if (until_ns <= now_ns)
         return v;
     const uint64_t least = v->period_tag + gn_place_theta(p, v, ret_plan->copy_ns);
     gn_list_for_each(from, &ret_plan->victims, struct gn_place_vgpu, victim)
     {
         if (is_stopped_by(from) && (int64_t)(from->period_tag - least) < 0) {
-            *ret_again_ns = first_idle_ns(p, ret_plan);
+            const uint64_t idle_ns = first_idle_ns(p, ret_plan);
+            *ret_again_ns =
+                until_ns == UINT64_MAX || (idle_ns && idle_ns < until_ns) ? idle_ns : until_ns;
             return NULL;
         }
     }

@@ -170,12 +170,16 @@ static void the_longest_period_is_bounded(void **state)
     assert_int_equal(run_until_swap(a, b), 20 * MS);
 }
 
+/* Within a pause's length of the last work nobody knows whether it goes on. */
 static void without_work_memory_is_free(void **state)
 {
     device("turn", 4);
     struct gn_place_vgpu *a = add(4, 100), *b = add(4, 100);
     assert_ptr_equal(next(), a);
     run(a, MS, false);
+    assert_null(next());
+    assert_int_equal(w.again, a->used_ns + GN_PLACE_PAUSE_NS);
+    w.now = w.again;
     assert_ptr_equal(next(), b);
     assert_false(gn_place_is_resident(a));
 }
@@ -216,6 +220,43 @@ static void a_pause_is_not_idleness(void **state)
     assert_null(next());
     b->period_tag += S;
     assert_ptr_equal(next(), c);
+}
+
+/* One that waits for its commands one by one has no work between two of them. It keeps its memory
+ * for as long as the copies would take. */
+static void a_gap_between_commands_ends_no_period(void **state)
+{
+    device("turn", 4);
+    struct gn_place_vgpu *a = add(4, 100), *b = add(4, 100);
+    assert_ptr_equal(next(), a);
+    const uint64_t began = w.now;
+    do {
+        run(a, MS, false);
+        w.now += 7 * MS;
+    } while (!next());
+    assert_true(gn_place_is_resident(b));
+    assert_int_equal(w.now - began, 72 * 8 * MS);
+    /* Then it stops: the time of both copies is 8 ms, and the least is told. */
+    gn_place_sleep(&w.p, b, w.now);
+    gn_place_wake(&w.p, a, w.now);
+    assert_null(next());
+    assert_int_equal(w.again, w.now + GN_PLACE_PAUSE_NS);
+    w.now = w.again;
+    assert_ptr_equal(next(), a);
+}
+
+/* One that comes in for a request has no commands yet. It is not evicted before it can send any. */
+static void one_that_has_come_in_has_time_to_work(void **state)
+{
+    device("turn", 4);
+    struct gn_place_vgpu *a = add(4, 100), *b = add(4, 100);
+    gn_place_note_copy(&w.p, true, 1, 10 * S);
+    assert_ptr_equal(next(), a);
+    gn_place_sleep(&w.p, a, w.now);
+    assert_null(next());
+    assert_true(w.again > w.now + 4 * S);
+    w.now = w.again;
+    assert_ptr_equal(next(), b);
 }
 
 /* Chunks that are not needed leave at once. */
@@ -344,6 +385,8 @@ int main(void)
         cmocka_unit_test(without_work_memory_is_free),
         cmocka_unit_test(a_vgpu_gets_its_turn),
         cmocka_unit_test(a_pause_is_not_idleness),
+        cmocka_unit_test(a_gap_between_commands_ends_no_period),
+        cmocka_unit_test(one_that_has_come_in_has_time_to_work),
         cmocka_unit_test(unneeded_chunks_leave_at_once),
         cmocka_unit_test(the_rest_of_an_evicted_vgpu_leaves_first),
         cmocka_unit_test(arrears_are_bounded),

@@ -55,6 +55,13 @@ static void end_swap(struct gn_sim_world *world, struct gn_sim_device *d)
     gn_sched_set_evicted(&d->sched, &v->e, false, world->now_ns);
 }
 
+static void fire_swap_again(struct gn_sim_timer *t, void *ctx)
+{
+    struct gn_sim_device *d = gn_container_of(t, struct gn_sim_device, swap_again);
+    gn_sim_memory_swap(ctx, d);
+    gn_sim_device_pick(ctx, d);
+}
+
 static void fire_swap_end(struct gn_sim_timer *t, void *ctx)
 {
     struct gn_sim_world *world = ctx;
@@ -83,6 +90,7 @@ int gn_sim_memory_init(struct gn_sim_world *world, const struct gn_place_policy 
         gn_place_note_copy(d->place, false, 1, copy_ns(world, d->place, 1));
         d->tick.fire = tick;
         d->swap_end.fire = fire_swap_end;
+        d->swap_again.fire = fire_swap_again;
         gn_sim_heap_set(&world->heap, &d->tick, SECOND_NS);
     }
     world->result->place = place;
@@ -207,7 +215,7 @@ static bool takes_from_holder(const struct gn_sim_device *d)
 void gn_sim_memory_swap(struct gn_sim_world *world, struct gn_sim_device *d)
 {
     struct gn_place_vgpu *m;
-    uint64_t again_ns;
+    uint64_t again_ns = 0;
     while (d->place && d->place->swap_share && !d->swapping &&
            (m = gn_residency_next(d->place, world->now_ns, &d->plan, &again_ns))) {
         if (takes_from_holder(d)) {
@@ -235,6 +243,8 @@ void gn_sim_memory_swap(struct gn_sim_world *world, struct gn_sim_device *d)
         else
             end_swap(world, d);
     }
+    if (again_ns > world->now_ns && !d->swapping)
+        gn_sim_heap_set(&world->heap, &d->swap_again, again_ns);
 }
 
 uint64_t gn_sim_memory_copy(struct gn_sim_world *world, struct gn_sim_device *d)

@@ -49,7 +49,7 @@ struct gn_sim_device {
     uint64_t epoch_ns; /* since when the same vGPUs have been here */
     struct gn_sim_device_result *result;
     struct gn_place *place; /* NULL: memory is not simulated */
-    struct gn_sim_timer tick, swap_end;
+    struct gn_sim_timer tick, swap_end, swap_again;
     struct gn_sim_vgpu *swapping; /* with periods: it is being swapped in */
     struct gn_place_plan plan;
     uint64_t n_periods; /* swaps in so far */

@@ -98,7 +98,7 @@ int gn_sim_world_init(struct gn_sim_world *world, const struct gn_sim_workload *
     world->seats = calloc(world->n_vgpus, sizeof *world->seats);
     world->claims = calloc(world->n_owners, sizeof *world->claims);
     if (!world->devices || !world->owners || !world->vgpus || !world->seats || !world->claims ||
-        gn_sim_heap_init(&world->heap, 2 * (size_t)world->n_vgpus + 3 * (size_t)w->n_devices))
+        gn_sim_heap_init(&world->heap, 2 * (size_t)world->n_vgpus + 4 * (size_t)w->n_devices))
         return -ENOMEM;
     for (uint32_t i = 0; i < w->n_devices; i++) {
         struct gn_sim_device *d = &world->devices[i];
