@@ -280,16 +280,19 @@ int gn_placement_answered(struct gn_scheduler *s, struct gn_placement *p, uint32
 
 int gn_placement_wanted(struct gn_scheduler *s, struct gn_placement *p, uint64_t now_ns)
 {
+    bool news = false;
     if (!p->of)
         return -EPROTO;
     lock(s);
     for (uint32_t i = 0; i < p->n; i++) {
         if (!p->of[i].on || p->of[i].wants || p->of[i].state == GN_PLACEMENT_RESIDENT)
             continue; /* it has come in meanwhile */
-        p->of[i].wants = true;
+        p->of[i].wants = news = true;
         gn_placed_update(&p->of[i], now_ns);
     }
-    unlock_and_wake(s);
+    pthread_mutex_unlock(&s->lock);
+    if (news)
+        gn_scheduler_wake(s);
     return 0;
 }
 
