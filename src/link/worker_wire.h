@@ -231,7 +231,6 @@ struct gn_worker_resides {
     uint64_t resident_bytes;
     uint64_t pinned_bytes; /* of these */
     uint64_t copied_bytes; /* between device and host memory for this answer */
-    uint64_t took_ns;      /* by the copies and the driver's creations and releases */
 };
 
 #define GN_WORKER_SAVE_FILE 1u /* a checkpoint: no worker takes the session over */

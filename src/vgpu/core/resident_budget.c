@@ -38,10 +38,9 @@ static void change_locked(struct gn_resident_budget *b, enum gn_budget_state to)
 }
 
 /* If gantryd is gone, the control thread is about to notice. */
-static void answer_locked(struct gn_resident_budget *b, uint32_t seq, uint64_t copied_bytes,
-                          uint64_t took_ns)
+static void answer_locked(struct gn_resident_budget *b, uint32_t seq, uint64_t copied_bytes)
 {
-    struct gn_worker_resides r = {.copied_bytes = copied_bytes, .took_ns = took_ns};
+    struct gn_worker_resides r = {.copied_bytes = copied_bytes};
     gn_lease_figures(b->lease, &r.resident_bytes, &r.pinned_bytes);
     (void)gn_lease_answer(b->lease, GN_WORKER_RESIDES, seq, &r, sizeof r);
 }
@@ -59,7 +58,7 @@ void gn_budget_order(struct gn_resident_budget *b, uint32_t seq, uint64_t bytes)
 void gn_budget_answer_whole(struct gn_resident_budget *b, uint32_t seq)
 {
     pthread_mutex_lock(&b->lock);
-    answer_locked(b, seq, 0, 0);
+    answer_locked(b, seq, 0);
     pthread_mutex_unlock(&b->lock);
 }
 
@@ -77,18 +76,16 @@ static void evict_locked(struct gn_resident_budget *b, bool evicts)
 {
     const uint32_t seq = b->seq;
     const uint64_t bytes = b->bytes, until_ns = b->ordered_ns + ANSWER_NS;
-    uint64_t copied = 0, took_ns = 0;
+    uint64_t copied = 0;
     change_locked(b, GN_BUDGET_EVICTING);
     if (evicts)
         await_users_locked(b, until_ns);
     if (evicts && !b->n_users && gn_budget_state(b) != GN_BUDGET_ENDED) {
         pthread_mutex_unlock(&b->lock);
-        const uint64_t began_ns = gn_now_ns();
         copied = b->ops->evict(b->arg, bytes, until_ns);
-        took_ns = gn_now_ns() - began_ns;
         pthread_mutex_lock(&b->lock);
     }
-    answer_locked(b, seq, copied, took_ns);
+    answer_locked(b, seq, copied);
     change_locked(b, GN_BUDGET_PARTIAL);
 }
 
@@ -97,11 +94,9 @@ static void fill_locked(struct gn_resident_budget *b)
     const uint32_t seq = b->seq;
     change_locked(b, GN_BUDGET_FILLING);
     pthread_mutex_unlock(&b->lock);
-    const uint64_t began_ns = gn_now_ns();
     const uint64_t copied = b->ops->bring_in(b->arg);
-    const uint64_t took_ns = gn_now_ns() - began_ns;
     pthread_mutex_lock(&b->lock);
-    answer_locked(b, seq, copied, took_ns);
+    answer_locked(b, seq, copied);
     change_locked(b, GN_BUDGET_WHOLE);
 }
 
