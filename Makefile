@@ -15,7 +15,8 @@ SYSCONF = $(if $(filter /usr,$(PREFIX)),$(DESTDIR)/etc,$(DESTDIR)$(PREFIX)/etc)
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
 .PHONY: all help deps stage install build-tests benches test test-quick test-programs fuzz soak
-.PHONY: bench bench-fairness bench-move bench-memory bench-oversubscribe results demo clean format check-format
+.PHONY: bench bench-fairness bench-move bench-memory bench-oversubscribe results demo clean
+.PHONY: format check-format
 
 # What is installed, and nothing else.
 all: $(BUILD)/build.ninja
@@ -65,7 +66,8 @@ help:
 	@echo 'make bench-fairness   the papers'"'"' experiments on shares of the device, likewise; FAIRNESS="--quick --only fig8" for a part'
 	@echo 'make bench-move       the papers'"'"' figures of migrations, likewise; MOVES="--quick --only speed" for a part'
 	@echo 'make bench-memory     DymGPU'"'"'s figures of memory shared by more vGPUs than fit, in virtual time; MEMORY="--quick --only 9a" for a part'
-	@echo 'make bench-oversubscribe  programs that exceed the memory of an emulated device together; OVERSUBSCRIBE=--quick for little'
+	@echo 'make bench-oversubscribe  programs that exceed a device'"'"'s memory together;' \
+		'OVERSUBSCRIBE=--quick for little'
 	@echo 'make results          write docs/results/*.md and the list in docs/benchmarks.md again from the JSON files'
 	@echo 'make clean            remove all build folders'
 	@echo

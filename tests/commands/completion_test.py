@@ -46,7 +46,9 @@ class Completion(CommandTest):
         self.assertEqual(self.offered("gantry", "nonsense", ""), [])
 
     def test_options(self):
-        for command in ("run", "ls", "devices", "tenant", "policy", "place", "migrate", "drain", "kill", "mode", "checkpoint", "restore", "sim", "inspect", "doctor", "help"):
+        for command in ("run", "ls", "devices", "tenant", "policy", "place", "migrate", "drain",
+                        "kill", "mode", "checkpoint", "restore", "sim", "inspect", "doctor",
+                        "help"):
             known = options_of_help(self.help(self.prefix.gantry, command))
             self.assertEqual(sorted(self.offered("gantry", command, "--")), sorted(known + (["--"] if command == "run" else [])))
         self.assertEqual(sorted(self.offered("gantryd", "--")), options_of_help(self.help(os.environ["GANTRYD"])))
@@ -114,8 +116,10 @@ class Completion(CommandTest):
         self.assertEqual(self.offered("gantry", "policy", "", address=self.address),
                          ["credit", "credit-hs", "fair", "none", "rr", "strict", "xenocredit"])
         self.assertEqual(self.offered("gantry", "policy", "cr", address=self.address), ["credit", "credit-hs"])
-        self.assertEqual(self.offered("gantry", "place", "", address=self.address), ["first-fit", "size", "turn", "utilization"])
-        self.assertEqual(self.offered("gantryd", "--place", ""), ["turn", "first-fit", "size", "utilization"])
+        self.assertEqual(self.offered("gantry", "place", "", address=self.address),
+                         ["first-fit", "size", "turn", "utilization"])
+        self.assertEqual(self.offered("gantryd", "--place", ""),
+                         ["turn", "first-fit", "size", "utilization"])
         self.assertEqual(self.offered("gantryd", "--place", "=", "u"), ["utilization"])
         self.assertEqual(self.offered("gantryd", "--policy", ""), ["none", "fair", "credit", "credit-hs", "strict", "rr", "xenocredit"])
         self.assertEqual(self.offered("gantryd", "--policy", "=", "x"), ["xenocredit"])

@@ -354,7 +354,9 @@ class Usage(CommandTest):
         self.assertEqual((overview.returncode, overview.stderr), (0, ""))
         self.assertEqual(self.prefix.run("help").stdout, overview.stdout)
         commands = [line.split()[0] for line in overview.stdout.split("Commands:\n")[1].split("\n\n")[0].splitlines()]
-        self.assertEqual(commands, ["run", "ls", "top", "trace", "devices", "tenant", "policy", "place", "migrate", "drain", "kill", "mode", "checkpoint", "restore", "sim", "inspect", "doctor", "help"])
+        self.assertEqual(commands, [
+            "run", "ls", "top", "trace", "devices", "tenant", "policy", "place", "migrate", "drain",
+            "kill", "mode", "checkpoint", "restore", "sim", "inspect", "doctor", "help"])
         for command in commands:
             shown = self.prefix.run("help", command)
             self.assertEqual((shown.returncode, shown.stderr), (0, ""))

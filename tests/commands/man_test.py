@@ -130,7 +130,11 @@ class Pages(CommandTest):
     def test_every_field_of_json(self):
         with open(os.path.join(ROOT, "src", "control", "control.c"), encoding="utf-8") as f:
             code = f.read()
-        for function, name in (("add_vgpu", "gantry-ls.1"), ("add_moving", "gantry-ls.1"), ("add_share", "gantry-ls.1"), ("add_placed", "gantry-ls.1"), ("add_policy", "gantry-policy.1"), ("add_device", "gantry-devices.1"), ("add_slots", "gantry-devices.1"), ("add_tenant", "gantry-tenant.1")):
+        for function, name in (
+                ("add_vgpu", "gantry-ls.1"), ("add_moving", "gantry-ls.1"),
+                ("add_share", "gantry-ls.1"), ("add_placed", "gantry-ls.1"),
+                ("add_policy", "gantry-policy.1"), ("add_device", "gantry-devices.1"),
+                ("add_slots", "gantry-devices.1"), ("add_tenant", "gantry-tenant.1")):
             body = code.split("static void {}(".format(function))[1].split("\n}\n")[0]
             documented = set(re.findall(r"[a-z_]+", section(page(name), "JSON")))
             for key in re.findall(r'json_object_set_new\(\w+, "(\w+)"', body):

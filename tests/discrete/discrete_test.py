@@ -55,7 +55,8 @@ class Discrete(unittest.TestCase):
             self.assertIn("is not an option", done.stderr)
 
     def test_capacity(self):
-        self.has(self.run_case("capacity", "capacity=8M"), peak_bytes=7 * MIB, refusals=4, creations=4)
+        self.has(self.run_case("capacity", "capacity=8M"), peak_bytes=7 * MIB, refusals=4,
+                 creations=4)
 
     def test_lazy(self):
         self.has(self.run_case("lazy", "capacity=8M,lazy"), peak_bytes=8 * MIB, refusals=2, launches=1)
