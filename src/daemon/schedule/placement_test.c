@@ -97,6 +97,9 @@ static void end_turn(struct world *x, struct worker *w, bool more)
     x->now += used;
     gn_sched_yield(&x->s->devices[0].sched, used, more, x->now);
     gn_placed_turn_over(x->s, &w->shares.all[0], used, more, x->now);
+    /* A turn may end when swaps have been decided on: then there is a time for the next decision.
+     */
+    assert_true(RB_EMPTY(&placing(x)->place.wanting) || placing(x)->again_ns);
 }
 
 static bool holds(struct world *x, const struct worker *w)

@@ -433,6 +433,10 @@ void gn_placed_turn_over(struct gn_scheduler *s, struct gn_share *sh, uint64_t u
     m->has_work = more_work;
     gn_place_yield(&m->on->place, &m->place, used_ns, more_work, now);
     gn_placed_update(m, now);
+    /* It may have given the grant back when swaps had been decided on, and wait for memory itself.
+     */
+    if (!RB_EMPTY(&m->on->place.wanting))
+        m->on->again_ns = now;
     if (m->state == GN_PLACEMENT_PRESSED)
         tell_to_leave(s, m, now);
 }
