@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts that noise can't touch: messages, system calls and instructions a call.
 
-    counts.py --build DIR messages|syscalls|instructions
+    counts.py --build DIR messages|syscalls|instructions|placed
 """
 
 import argparse
@@ -9,13 +9,16 @@ import mmap
 import os
 import re
 import shutil
+import statistics
 import struct
 import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../edges"))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "../edges"), os.path.join(HERE, "../discrete")]
 
+from device_state import Device  # noqa: E402
 from gantry import Gantry, LeftBehind, Program, Wrong, built_tree  # noqa: E402
 
 N = 1000
@@ -255,12 +258,80 @@ def instructions(options, work):
     return 0
 
 
+# ---- what --oversubscribe costs while all memory fits
+
+MORE_INSTRUCTIONS = 30      # of a launch, in the worker
+SETTLED, STEPPED = 8, 16    # the first calls of a kind do more; so many in all
+SERVES = "gn_vgpu_handle"   # what the worker's first thread does for each message
+
+
+def steps_command(options, worker):
+    """tests/counts/steps for the worker's own code, from its file's symbols and its process's maps."""
+    path = os.readlink("/proc/{}/exe".format(worker))
+    with open("/proc/{}/maps".format(worker), encoding="ascii") as f:
+        maps = [line.split() for line in f if line.rstrip().endswith(path)]
+    base = int(maps[0][0].split("-")[0], 16)
+    first, end = next(m[0] for m in maps if "x" in m[1]).split("-")
+    symbols = subprocess.run(["nm", path], stdout=subprocess.PIPE, text=True, check=True).stdout
+    found = re.search("^([0-9a-f]+) . {}$".format(SERVES), symbols, re.MULTILINE)
+    if not found:
+        raise Wrong("{} has no function {}".format(path, SERVES))
+    return [os.path.join(options.programs, "steps"), str(worker),
+            hex(base + int(found.group(1), 16)), first, end, str(STEPPED)]
+
+
+def steps_of(options, work, kind, *args):
+    """Instructions of the worker for a message of that kind, of several, and the messages that the
+    vGPU has served."""
+    os.makedirs(work)
+    os.chmod(work, 0o755)
+    device = Device(os.path.join(options.build, "tests/discrete/libdiscrete-icd.so"), work,
+                    "capacity=512M")
+    config = os.path.join(work, "gantry.conf")
+    with open(config, "w", encoding="ascii") as f:
+        f.write("[device pthread]\nmemory = 512M\n")
+    with Gantry(options.stage, work, args=["--config", config, *args], env=device.env()) as gantry:
+        with Counted([os.path.join(options.programs, "counted")], gantry.program_env()) as p:
+            p.hear("ready")
+            command = steps_command(options, gantry.worker_of(p))
+            with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as stepper:
+                if stepper.stdout.readline() != "ready\n":
+                    print("a worker's steps cannot be counted here")
+                    return None
+                p.do(kind, 1)
+                said = stepper.communicate()[0].split()
+            if stepper.returncode:
+                raise Wrong("steps: " + " ".join(said))
+            calls = gantry.vgpu_of(p)["calls"]
+            p.process.stdin.close()
+            p.end()
+    return [int(n) for n in said[SETTLED:]], calls
+
+
+def placed(options, work):
+    found = [steps_of(options, os.path.join(work, how), "set_launch", *args)
+             for how, args in (("plain", ()), ("placed", ("--oversubscribe",)))]
+    if None in found:
+        return 77
+    (plain, plain_calls), (more, more_calls) = found
+    print("a launch: {} instructions in the worker, {} with --oversubscribe".format(
+        statistics.median(plain), statistics.median(more)))
+    if statistics.median(plain) < 100:
+        raise Wrong("no launch was seen")
+    if statistics.median(more) - statistics.median(plain) > MORE_INSTRUCTIONS:
+        raise Wrong("{} instructions a launch instead of {}".format(more, plain))
+    if more_calls != plain_calls:
+        raise Wrong("{} messages instead of {}".format(more_calls, plain_calls))
+    return 0
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", required=True, help="the build folder")
-    parser.add_argument("what", choices=["messages", "syscalls", "instructions"])
+    parser.add_argument("what", choices=["messages", "syscalls", "instructions", "placed"])
     options = parser.parse_args()
-    options.programs = os.path.join(os.path.abspath(options.build), "tests/counts")
+    options.build = os.path.abspath(options.build)
+    options.programs = os.path.join(options.build, "tests/counts")
     with tempfile.TemporaryDirectory(prefix="gn-counts-") as work:
         try:
             options.stage = built_tree(os.path.join(work, "tree"), options.build)
