@@ -67,7 +67,7 @@ help:
 	@echo 'make bench-move       the papers'"'"' figures of migrations, likewise; MOVES="--quick --only speed" for a part'
 	@echo 'make bench-memory     DymGPU'"'"'s figures of memory shared by more vGPUs than fit, in virtual time; MEMORY="--quick --only 9a" for a part'
 	@echo 'make bench-oversubscribe  programs that exceed a device'"'"'s memory together;' \
-		'OVERSUBSCRIBE=--quick for little'
+		'OVERSUBSCRIBE="--quick --only fits" for a part'
 	@echo 'make results          write docs/results/*.md and the list in docs/benchmarks.md again from the JSON files'
 	@echo 'make clean            remove all build folders'
 	@echo

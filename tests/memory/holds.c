@@ -14,7 +14,9 @@
  *     --chatty N      each round also launches N small kernels and waits for each
  *     --idle MS       sleeps after each round
  *     --often N       each N-th round does one thing more: reads, maps, copies, fills, a
- * sub-buffer, an image, queries, in turn (1 by default; 0: never)
+ *                     sub-buffer, an image, queries, in turn (1 by default; 0: never)
+ *     --waits         says "waits N US US US" before the end: how many rounds, and how long half of
+ *                     them, 99 % of them, and all of them took at most, in microseconds
  *     --give-up       if a buffer is refused, goes on with those before it
  *     --spoil         changes memory behind the model's back, to show that the program sees it
  *
@@ -37,17 +39,47 @@
 
 static struct {
     unsigned long rounds, seconds, chatty, idle_ms, often;
-    int told, pause, one, only_read, give_up, spoil;
+    int told, pause, one, only_read, give_up, spoil, waits;
 } options = {.often = 1};
 
 static struct held buffers[MOST];
 static int n_buffers;
 
-static uint64_t now_ms(void)
+static uint64_t now_us(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+/* How long the rounds took, in us. */
+static struct {
+    uint64_t *us;
+    size_t n, room;
+} rounds;
+
+static void note_round(uint64_t us)
+{
+    if (rounds.n == rounds.room) {
+        rounds.room = rounds.room ? 2 * rounds.room : 1024;
+        rounds.us = realloc(rounds.us, rounds.room * sizeof *rounds.us);
+        HOLDS(rounds.us);
+    }
+    rounds.us[rounds.n++] = us;
+}
+
+static int compare_us(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void say_waits(void)
+{
+    qsort(rounds.us, rounds.n, sizeof *rounds.us, compare_us);
+    printf("waits %zu %llu %llu %llu\n", rounds.n, (unsigned long long)rounds.us[rounds.n / 2],
+           (unsigned long long)rounds.us[rounds.n * 99 / 100],
+           (unsigned long long)rounds.us[rounds.n - 1]);
 }
 
 /* The same numbers in each run. */
@@ -118,26 +150,30 @@ static void round_of(uint32_t n)
 
 static void work(void)
 {
-    const uint64_t began_ms = now_ms();
-    uint64_t longest_ms = 0;
+    const uint64_t began_us = now_us();
+    uint64_t longest_us = 0;
     uint32_t n = 0;
     for (bool ends = false; !ends;) {
-        const uint64_t round_ms = now_ms();
+        const uint64_t round_us = now_us();
         round_of(++n);
-        const uint64_t ended_ms = now_ms();
-        if (ended_ms - round_ms > longest_ms)
-            longest_ms = ended_ms - round_ms;
+        const uint64_t ended_us = now_us(), took_us = ended_us - round_us;
+        if (took_us > longest_us)
+            longest_us = took_us;
+        if (options.waits)
+            note_round(took_us);
         if (options.idle_ms)
             usleep((useconds_t)options.idle_ms * 1000);
         ends = options.told      ? told(0)
-               : options.seconds ? ended_ms - began_ms >= options.seconds * 1000
+               : options.seconds ? ended_us - began_us >= options.seconds * 1000000
                                  : n >= options.rounds;
     }
+    if (options.waits)
+        say_waits();
     if (options.spoil)
         held_spoil(&buffers[n_buffers - 1]);
     for (int i = 0; i < n_buffers; i++)
         held_compare(&buffers[i], 0, buffers[i].n_pages);
-    printf("right %u %llu\n", n, (unsigned long long)longest_ms);
+    printf("right %u %llu\n", n, (unsigned long long)longest_us / 1000);
 }
 
 static unsigned long number(const char *text)
@@ -164,6 +200,7 @@ static void parse(int argc, char **argv)
                                           {"const", no_argument, &options.only_read, 1},
                                           {"give-up", no_argument, &options.give_up, 1},
                                           {"spoil", no_argument, &options.spoil, 1},
+                                          {"waits", no_argument, &options.waits, 1},
                                           {0}};
     for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         unsigned long *to = c == 'r'   ? &options.rounds
