@@ -15,7 +15,7 @@ import sys
 import matrix
 from holds import HeldCase
 from matrix_cases import BetweenCase, RouteCase
-from moves_harness import TIMEOUT_S, telling, wait_until
+from moves_harness import TIMEOUT_S, slow, telling, wait_until
 
 RouteCase.stage, MOVED, RouteCase.network = (os.path.abspath(path) for path in sys.argv[1:4])
 RouteCase.paths = {"moved": MOVED}
@@ -81,6 +81,7 @@ class TcpNetwork(BrokenNetwork, BetweenHeldCase):
 
 class ShmToTcpNetwork(BrokenNetwork, BetweenHeldCase):
     route = matrix.ROUTES["shm-to-tcp"]
+    test_network_to_destination_cut = slow(BrokenNetwork.test_network_to_destination_cut)
 
 
 class RunningProgram:
@@ -106,10 +107,12 @@ class RunningProgram:
 
 class TcpToShm(BrokenNetwork, RunningProgram, BetweenHeldCase):
     route = matrix.ROUTES["tcp-to-shm"]
+    test_network_to_destination_cut = slow(BrokenNetwork.test_network_to_destination_cut)
 
 
 class BackToShm(BrokenNetwork, RunningProgram, BetweenHeldCase):
     route = matrix.ROUTES["back-to-shm"]
+    test_network_to_destination_cut = slow(BrokenNetwork.test_network_to_destination_cut)
 
 
 if __name__ == "__main__":

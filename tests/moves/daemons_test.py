@@ -18,7 +18,9 @@ import threading
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(HERE)), "src", "daemon"))
 from gantryd_harness import Client, beside, frame  # noqa: E402
-from moves_harness import BetweenTwo, MovesCase, STEPS, TIMEOUT_S, command, gantry, telling, start_again, wait_until  # noqa: E402
+from moves_harness import (  # noqa: E402
+    BetweenTwo, MovesCase, STEPS, TIMEOUT_S, command, gantry, slow, start_again, telling,
+    wait_until)
 
 HELLO, WELCOME, CONTROL, ERROR, CLAIM, CLAIMED, GO, FILE = 1, 2, 7, 8, 20, 21, 23, 24
 MOVE, COMES, LEAVE, LEFT, READY = 11, 12, 13, 15, 22
@@ -217,6 +219,7 @@ class Daemons(BetweenTwo, MovesCase):
         self.assertIn("ticket", announce("other")["receive"])
         self.ends_well(program)
 
+    @slow
     def test_a_program_that_does_not_say_where_it_goes_on(self):
         """Who moves it is told so and waits no longer; the program may still say it."""
         a, b = self.daemon("a"), self.daemon("b")

@@ -21,6 +21,8 @@ from daemon import descendants, stage_ready, wait_until  # noqa: E402,F401
 from xxh3 import xxh3  # noqa: E402
 
 TIMEOUT_S = 240    # ends a wait that would never end; no verdict depends on it
+# For a test that waits for a minute of gantryd's: the suite soak has it.
+slow = unittest.skipUnless(os.environ.get("MOVES_SLOW"), "waits for a minute: make soak")
 DRAIN_S = 60
 WAITS = ("migrate", "drain", "checkpoint", "mode")   # these wait for the device's work
 STEPS = ("buffers", "images", "user event, in order", "user event, out of order", "let go", "shared memory", "shared memory, again", "printf")
