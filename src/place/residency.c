@@ -133,7 +133,11 @@ struct gn_place_vgpu *gn_residency_next(struct gn_place *p, uint64_t now_ns,
 {
     struct gn_place_vgpu *v = RB_MIN(gn_place_wanting, &p->wanting);
     *ret_again_ns = 0;
-    if (!v || !gn_place_plan(p, v, now_ns, ret_plan))
+    /* A vGPU that is saved or loaded keeps its slots. Another one that moves, and finds no room
+     * before that is over, stands first in line and must not delay those behind it. */
+    while (v && !gn_place_plan(p, v, now_ns, ret_plan))
+        v = v->moves ? RB_NEXT(gn_place_wanting, &p->wanting, v) : NULL;
+    if (!v)
         return NULL;
     if (!ret_plan->n_out || v->moves)
         return v;

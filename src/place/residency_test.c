@@ -373,6 +373,49 @@ static void no_share_no_periods(void **state)
     assert_non_null(next());
 }
 
+/*
+ * Both are to be saved at once. The first one in line finds room for all of its memory only when
+ * the second one, whose memory is in part on the device, has been saved; so that one comes first.
+ */
+static void two_that_move_do_not_wait_for_each_other(void **state)
+{
+    device("turn", 32);
+    struct gn_place_vgpu *a = add(20, 100), *b = add(20, 100);
+    assert_ptr_equal(next(), a);
+    run_until_swap(a, b);
+    struct gn_place_vgpu *c = add(18, 100);
+    gn_place_sleep(&w.p, a, w.now);
+    run_until_swap(b, c);
+    gn_place_wake(&w.p, a, w.now);
+    assert_int_equal(a->n_occupied, 0);
+    assert_int_equal(b->n_occupied, 14);
+    run(c, MS, true);
+    gn_place_set_moves(&w.p, a, true);
+    gn_place_set_moves(&w.p, b, true);
+    assert_ptr_equal(next(), b);
+    assert_null(next());
+    gn_place_set_moves(&w.p, b, false);
+    run(b, MS, true);
+    assert_ptr_equal(next(), a);
+}
+
+/* One that moves and finds no room does not hold up those that do. */
+static void one_that_moves_and_has_no_room_delays_nobody(void **state)
+{
+    device("turn", 32);
+    struct gn_place_vgpu *a = add(20, 100);
+    assert_ptr_equal(next(), a);
+    struct gn_place_vgpu *c = add(12, 100);
+    assert_ptr_equal(next(), c);
+    run(a, MS, true);
+    gn_place_set_moves(&w.p, a, true);
+    struct gn_place_vgpu *b = add(20, 100), *d = add(8, 100);
+    gn_place_set_moves(&w.p, b, true);
+    assert_int_equal(a->n_occupied, 20);
+    run_until_swap(c, d);
+    assert_int_equal(a->n_occupied, 20);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -394,6 +437,8 @@ int main(void)
         cmocka_unit_test(the_wait_bound),
         cmocka_unit_test(addresses_have_periods_too),
         cmocka_unit_test(no_share_no_periods),
+        cmocka_unit_test(two_that_move_do_not_wait_for_each_other),
+        cmocka_unit_test(one_that_moves_and_has_no_room_delays_nobody),
     };
     return cmocka_run_group_tests_name("residency", tests, NULL, NULL);
 }
