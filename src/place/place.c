@@ -171,6 +171,8 @@ static void rescale_tags(struct gn_place *p, const struct gn_place_tenant *t, ui
             continue;
         scaled = scaled > MOST_AHEAD ? MOST_AHEAD : scaled < -MOST_AHEAD ? -MOST_AHEAD : scaled;
         v->period_tag = p->period_time + (uint64_t)scaled;
+        scaled = (wide)v->owed_tag * before / t->weight;
+        v->owed_tag = scaled > MOST_AHEAD ? MOST_AHEAD : (uint64_t)scaled;
         gn_place_update(p, v);
     }
 }
@@ -212,8 +214,8 @@ void gn_place_update(struct gn_place *p, struct gn_place_vgpu *v)
         return;
     const struct gn_chunk_set missing = gn_chunk_minus(&v->needs, &v->occupied);
     const uint64_t copy_ns = gn_chunk_count(&missing) * (p->in_ns + p->out_ns);
-    v->wanting_key =
-        v->moves ? p->period_time - FIRST_KEY : v->period_tag + gn_place_theta(p, v, copy_ns);
+    v->wanting_key = v->moves ? p->period_time - FIRST_KEY
+                              : v->period_tag + v->owed_tag + gn_place_theta(p, v, copy_ns);
     RB_INSERT(gn_place_wanting, &p->wanting, v);
 }
 
@@ -433,6 +435,7 @@ void gn_place_wake(struct gn_place *p, struct gn_place_vgpu *v, uint64_t now_ns)
     p->now_ns = now_ns;
     if (v->ready)
         return;
+    gn_place_charge_pause(p, v, now_ns);
     gn_place_raise_tag(p, v);
     v->ready = true;
     v->ready_ns = now_ns;
@@ -623,6 +626,7 @@ void gn_place_apply(struct gn_place *p, struct gn_place_plan *plan, uint64_t now
     const struct gn_chunk_set changed = gn_chunk_both(&v->changed, &plan->moved);
     if (plan->n_out)
         gn_place_bound_tag(p, plan);
+    gn_place_charge_swap(p, plan);
     gn_list_for_each(from, &plan->victims, struct gn_place_vgpu, victim)
     {
         gn_place_vacate(p, from, &from->leaving);

@@ -77,12 +77,13 @@ struct gn_place_vgpu {
     uint64_t gap_ns; /* mean time from the end of a turn to the next one; 0: unknown */
     uint64_t busy_ns[GN_PLACE_SAMPLES], busy_second; /* device time of each of the last seconds */
     uint64_t period_tag;                             /* device time by weight */
-    bool ready;                                      /* has work, or holds the grant */
-    bool granted;                                    /* holds the grant */
-    bool ran;                                        /* has had a turn since it was swapped in */
-    bool idle;                                       /* unused for gn_place.idle_ns */
-    bool wants;                                      /* in gn_place.wanting */
-    bool moves;                                      /* gn_place_set_moves */
+    uint64_t owed_tag; /* what its swaps have cost, in the same unit, and it has not used yet */
+    bool ready;        /* has work, or holds the grant */
+    bool granted;      /* holds the grant */
+    bool ran;          /* has had a turn since it was swapped in */
+    bool idle;         /* unused for gn_place.idle_ns */
+    bool wants;        /* in gn_place.wanting */
+    bool moves;        /* gn_place_set_moves */
     uint64_t kept_until_ns; /* the caller's: no plan takes its slots before */
 };
 

@@ -35,6 +35,10 @@ void gn_place_update(struct gn_place *p, struct gn_place_vgpu *v);
 /* residency.c: the device time that a period must bring, by the vGPU's weight, for these copies. */
 uint64_t gn_place_theta(const struct gn_place *p, const struct gn_place_vgpu *v, uint64_t copy_ns);
 void gn_place_charge(struct gn_place *p, struct gn_place_vgpu *v, uint64_t used_ns);
+/* Of a vGPU that gets work: its pause counts as use if it kept memory that others waited for. */
+void gn_place_charge_pause(struct gn_place *p, struct gn_place_vgpu *v, uint64_t now_ns);
+/* The swap begins a period of its vGPU, and ends those of its victims; before these lose slots. */
+void gn_place_charge_swap(struct gn_place *p, const struct gn_place_plan *plan);
 /* Of a vGPU that gets work: bounds how far it is behind. */
 void gn_place_raise_tag(struct gn_place *p, struct gn_place_vgpu *v);
 /* The same of a vGPU that is swapped in, against the plan's victims. */

@@ -22,6 +22,8 @@ __extension__ typedef unsigned __int128 wide;
  * would keep them out for as long as it once had no work.
  */
 #define MOST_BEHIND 4u
+/* So that sums of tags stay below half of all. */
+#define MOST_OWED ((uint64_t)INT64_MAX / 16)
 
 /* Converts device time of the vGPU to a distance of tags. */
 static uint64_t to_tag(const struct gn_place_vgpu *v, uint64_t ns)
@@ -44,16 +46,69 @@ uint64_t gn_place_theta(const struct gn_place *p, const struct gn_place_vgpu *v,
     return to_tag(v, (uint64_t)ns);
 }
 
+static void charge(struct gn_place_vgpu *v, uint64_t ns)
+{
+    const uint64_t tag = to_tag(v, ns);
+    v->period_tag += tag;
+    v->owed_tag -= tag < v->owed_tag ? tag : v->owed_tag;
+}
+
 void gn_place_charge(struct gn_place *p, struct gn_place_vgpu *v, uint64_t used_ns)
 {
-    v->period_tag += to_tag(v, used_ns);
+    charge(v, used_ns);
     p->period_time = v->period_tag;
 }
 
+static uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/*
+ * A vGPU that pauses again and again, each time for less than its eviction would cost, would
+ * otherwise keep others out for as long as it takes to use theta in such moments. Its pause counts
+ * as much as the use of one of the vGPUs that are on the device.
+ */
+void gn_place_charge_pause(struct gn_place *p, struct gn_place_vgpu *v, uint64_t now_ns)
+{
+    const struct gn_place_vgpu *least = RB_MIN(gn_place_wanting, &p->wanting);
+    uint64_t n = 0;
+    if (!least || v->idle || !v->n_occupied || !gn_place_is_resident(v))
+        return;
+    const uint64_t from_ns = later(later(v->used_ns, v->swapped_in_ns), least->ready_ns);
+    gn_list_for_each(other, &p->occupying, struct gn_place_vgpu, occupying) n++;
+    if (from_ns < now_ns)
+        charge(v, (now_ns - from_ns) / n);
+}
+
+/*
+ * A vGPU owes theta for each of its swaps, and pays by its use; the debt counts as use when it
+ * wants to displace others again. Otherwise a vGPU that touches its memory, or allocates and frees
+ * it, and uses no device time would come in again at once, and copies would take all the time. One
+ * that is evicted although it has work owes nothing for that period.
+ */
+void gn_place_charge_swap(struct gn_place *p, const struct gn_place_plan *plan)
+{
+    struct gn_place_vgpu *v = plan->vgpu;
+    gn_list_for_each(from, &plan->victims, struct gn_place_vgpu, victim)
+    {
+        if (from->ready && gn_place_is_resident(from))
+            from->owed_tag = 0;
+    }
+    if (plan->n_out && !v->moves)
+        v->owed_tag += gn_place_theta(p, v, plan->copy_ns);
+    if (v->owed_tag > MOST_OWED)
+        v->owed_tag = MOST_OWED;
+}
+
+/* Its tag with its debt becomes `tag` at least. */
 static void raise_to(struct gn_place_vgpu *v, uint64_t tag)
 {
-    if ((int64_t)(tag - v->period_tag) > 0)
-        v->period_tag = tag;
+    const int64_t more = (int64_t)(tag - v->period_tag);
+    if (more <= 0)
+        return;
+    v->period_tag = tag;
+    v->owed_tag -= (uint64_t)more < v->owed_tag ? (uint64_t)more : v->owed_tag;
 }
 
 /* Returns the time that copying all that the vGPU needs takes, if as much leaves for it. */
@@ -133,14 +188,18 @@ struct gn_place_vgpu *gn_residency_next(struct gn_place *p, uint64_t now_ns,
 {
     struct gn_place_vgpu *v = RB_MIN(gn_place_wanting, &p->wanting);
     *ret_again_ns = 0;
-    if (!v || !gn_place_plan(p, v, now_ns, ret_plan))
+    /* A vGPU that is saved or loaded keeps its slots. Another one that moves, and finds no room
+     * before that is over, stands first in line and must not delay those behind it. */
+    while (v && !gn_place_plan(p, v, now_ns, ret_plan))
+        v = v->moves ? RB_NEXT(gn_place_wanting, &p->wanting, v) : NULL;
+    if (!v)
         return NULL;
     if (!ret_plan->n_out || v->moves)
         return v;
     const uint64_t until_ns = worked_until_ns(p, ret_plan->copy_ns);
     if (until_ns <= now_ns)
         return v;
-    const uint64_t least = v->period_tag + gn_place_theta(p, v, ret_plan->copy_ns);
+    const uint64_t least = v->period_tag + v->owed_tag + gn_place_theta(p, v, ret_plan->copy_ns);
     gn_list_for_each(from, &ret_plan->victims, struct gn_place_vgpu, victim)
     {
         if (is_stopped_by(from) && (int64_t)(from->period_tag - least) < 0) {

@@ -223,7 +223,7 @@ static void a_pause_is_not_idleness(void **state)
 }
 
 /* One that waits for its commands one by one has no work between two of them. It keeps its memory
- * for as long as the copies would take. */
+ * for as long as the copies would take, and for theta in all: others wait meanwhile. */
 static void a_gap_between_commands_ends_no_period(void **state)
 {
     device("turn", 4);
@@ -235,7 +235,7 @@ static void a_gap_between_commands_ends_no_period(void **state)
         w.now += 7 * MS;
     } while (!next());
     assert_true(gn_place_is_resident(b));
-    assert_int_equal(w.now - began, 72 * 8 * MS);
+    assert_int_equal(w.now - began, 80 * MS);
     /* Then it stops: the time of both copies is 8 ms, and the least is told. */
     gn_place_sleep(&w.p, b, w.now);
     gn_place_wake(&w.p, a, w.now);
@@ -373,6 +373,125 @@ static void no_share_no_periods(void **state)
     assert_non_null(next());
 }
 
+/*
+ * Both are to be saved at once. The first one in line finds room for all of its memory only when
+ * the second one, whose memory is in part on the device, has been saved; so that one comes first.
+ */
+static void two_that_move_do_not_wait_for_each_other(void **state)
+{
+    device("turn", 32);
+    struct gn_place_vgpu *a = add(20, 100), *b = add(20, 100);
+    assert_ptr_equal(next(), a);
+    run_until_swap(a, b);
+    struct gn_place_vgpu *c = add(18, 100);
+    gn_place_sleep(&w.p, a, w.now);
+    run_until_swap(b, c);
+    gn_place_wake(&w.p, a, w.now);
+    assert_int_equal(a->n_occupied, 0);
+    assert_int_equal(b->n_occupied, 14);
+    run(c, MS, true);
+    gn_place_set_moves(&w.p, a, true);
+    gn_place_set_moves(&w.p, b, true);
+    assert_ptr_equal(next(), b);
+    assert_null(next());
+    gn_place_set_moves(&w.p, b, false);
+    run(b, MS, true);
+    assert_ptr_equal(next(), a);
+}
+
+/* One that moves and finds no room does not hold up those that do. */
+static void one_that_moves_and_has_no_room_delays_nobody(void **state)
+{
+    device("turn", 32);
+    struct gn_place_vgpu *a = add(20, 100);
+    assert_ptr_equal(next(), a);
+    struct gn_place_vgpu *c = add(12, 100);
+    assert_ptr_equal(next(), c);
+    run(a, MS, true);
+    gn_place_set_moves(&w.p, a, true);
+    struct gn_place_vgpu *b = add(20, 100), *d = add(8, 100);
+    gn_place_set_moves(&w.p, b, true);
+    assert_int_equal(a->n_occupied, 20);
+    run_until_swap(c, d);
+    assert_int_equal(a->n_occupied, 20);
+}
+
+/*
+ * A vGPU that uses the device for a moment, and pauses for less than its eviction would cost, holds
+ * its memory for as long as one that works. The other one has half of the time, less the copies.
+ */
+static void short_pauses_keep_nobody_out(void **state)
+{
+    uint64_t used = 0, copies = 0;
+    device("turn", 4);
+    struct gn_place_vgpu *a = add(4, 100), *b = add(4, 100);
+    assert_ptr_equal(next(), a);
+    for (int i = 0; i < 100; i++) {
+        do {
+            run(a, MS / 10, false);
+            w.now += 9 * MS;
+            gn_place_wake(&w.p, a, w.now);
+            assert_true(w.now < 1000 * S);
+        } while (!next());
+        assert_true(gn_place_is_resident(b));
+        used += run_until_swap(b, a);
+        copies += 2 * 8 * MS;
+    }
+    assert_in_range(used * 100 / (w.now + copies), 42, 50);
+}
+
+/*
+ * A vGPU that brings its memory in again and again, and uses the device hardly or not, delays the
+ * others by the part for copies alone. The device time of b, by all time with that of the copies.
+ */
+static void memory_that_is_only_touched_costs_the_part_for_copies(void **state)
+{
+    uint64_t used = 0, copies = 0;
+    device("turn", 4);
+    struct gn_place_vgpu *a = add(4, 100), *b = add(4, 100);
+    assert_ptr_equal(next(), a);
+    run_until_swap(a, b);
+    run_until_swap(b, a);
+    for (int i = 0; i < 200; i++) {
+        run(a, MS / 10, false);
+        for (w.now += 8 * MS; next() != b;)
+            w.now += MS;
+        assert_true(gn_place_is_resident(b));
+        copies += 8 * MS;
+        gn_place_wake(&w.p, a, w.now);
+        used += run_until_swap(b, a);
+        copies += 8 * MS;
+    }
+    assert_in_range(used * 100 / (used + copies), 80, 95);
+}
+
+/*
+ * A vGPU that allocates all of the device and gives it back, again and again, uses no device time
+ * and is never evicted. It must not displace the other one each time.
+ */
+static void storms_of_allocations_cost_the_part_for_copies(void **state)
+{
+    uint64_t used = 0, copies = 0;
+    device("turn", 4);
+    struct gn_place_vgpu *a = add(1, 100), *b = add(3, 100);
+    assert_non_null(next());
+    assert_non_null(next());
+    run(a, MS, false);
+    for (int i = 0; i < 200; i++) {
+        assert_int_equal(gn_place_resize(&w.p, a, 4, w.now), 0);
+        gn_place_wake(&w.p, a, w.now);
+        used += run_until_swap(b, a);
+        const struct gn_chunk_set first = gn_chunk_range(1);
+        const struct gn_chunk_set rest = gn_chunk_minus(&a->occupied, &first);
+        gn_place_vacate(&w.p, a, &rest);
+        assert_int_equal(gn_place_resize(&w.p, a, 1, w.now), 0);
+        gn_place_sleep(&w.p, a, w.now);
+        assert_ptr_equal(next(), b);
+        copies += 9 * MS;
+    }
+    assert_in_range(used * 100 / (used + copies), 80, 95);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -394,6 +513,11 @@ int main(void)
         cmocka_unit_test(the_wait_bound),
         cmocka_unit_test(addresses_have_periods_too),
         cmocka_unit_test(no_share_no_periods),
+        cmocka_unit_test(two_that_move_do_not_wait_for_each_other),
+        cmocka_unit_test(one_that_moves_and_has_no_room_delays_nobody),
+        cmocka_unit_test(short_pauses_keep_nobody_out),
+        cmocka_unit_test(memory_that_is_only_touched_costs_the_part_for_copies),
+        cmocka_unit_test(storms_of_allocations_cost_the_part_for_copies),
     };
     return cmocka_run_group_tests_name("residency", tests, NULL, NULL);
 }
