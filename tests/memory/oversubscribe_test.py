@@ -69,6 +69,9 @@ class Together(MemoryCase):
     def test_a_driver_that_allocates_at_the_first_use(self):
         self.check_driver("lazy")
 
+    def test_a_driver_whose_kernels_keep_their_arguments(self):
+        self.check_driver("retain")
+
     def test_memory_in_a_program_stays(self):
         daemon = self.start(*SHORT_PERIODS, passthrough=True)
         inside, = self.holders(daemon, 1, "--told", "100", "50")

@@ -6,6 +6,7 @@
  */
 #include "base/log.h"
 #include "event_callbacks.h"
+#include "kept_args.h"
 #include "opencl_host.h"
 #include "residency.h"
 #include "slices.h"
@@ -61,7 +62,7 @@ static int start(struct gn_vgpu *v)
     }
     gn_learn_largest(v);
     gn_slices_start(v);
-    return gn_residency_start(v);
+    return gn_residency_start(v) || gn_kept_args_start(v) ? -1 : 0;
 }
 
 static void leave(struct gn_vgpu *v)
@@ -170,6 +171,9 @@ static int init_kernel(struct gn_vobject *o, const struct gn_request *r)
         return -1;
     k->sliced = gn_slices_kernel(o->vgpu, o->driver);
     k->variables = variables_of(o->vgpu, r);
+    for (uint32_t i = 0; i < r->n_held; i++)
+        if (r->held[i] != o && r->held[i]->kind == GN_KIND_KERNEL && r->held[i]->detail)
+            gn_kernel_detail_clone(k, r->held[i]->detail);
     o->detail = k;
     return 0;
 }
@@ -253,8 +257,10 @@ static void release(struct gn_vobject *o)
         cl->clReleaseProgram(o->driver);
         break;
     case GN_KIND_KERNEL:
-        if (o->detail)
+        if (o->detail) {
+            gn_kept_args_remove(o->vgpu, o->detail);
             gn_slices_kernel_release(o->vgpu, ((struct gn_kernel_detail *)o->detail)->sliced);
+        }
         cl->clReleaseKernel(o->driver);
         gn_kernel_detail_free(cl, o->detail);
         break;

@@ -6,6 +6,7 @@
  * in. Never decides when to evict; never gives an evicted object's handle to the driver. Says for
  * each charge where its bytes are (lease.h).
  */
+#include "kept_args.h"
 #include "memory_copy.h"
 #include "residency.h"
 #include "opencl_host.h"
@@ -337,7 +338,8 @@ static bool has(struct gn_vgpu *v, enum gn_swap_state state)
 
 bool gn_residency_has_resident(struct gn_vgpu *v)
 {
-    return has(v, GN_SWAP_RESIDENT);
+    /* gantryd's order may be met by memory that a kernel keeps alone. */
+    return v->boot->evicts || has(v, GN_SWAP_RESIDENT);
 }
 
 bool gn_residency_is_resident(struct gn_vobject *o)
@@ -361,10 +363,11 @@ static bool is_down_to(struct gn_vgpu *v, uint64_t most_bytes)
 }
 
 /* Some drivers free memory a while after the release; gantryd gives it to others at once. */
-static void await_freed_locked(struct gn_residency *x)
+static void await_freed(struct gn_residency *x)
 {
     const struct timespec pause = {.tv_nsec = FREED_LOOK_NS};
     const uint64_t until_ns = gn_now_ns() + FREED_NS;
+    pthread_mutex_lock(&x->lock);
     gn_list_for_each(root, &x->roots, struct gn_resident, link)
     {
         const struct gn_mem_detail *detail = root->object->detail;
@@ -372,6 +375,7 @@ static void await_freed_locked(struct gn_residency *x)
                !gn_mem_charge_is_freed(detail->charge) && gn_now_ns() < until_ns)
             nanosleep(&pause, NULL);
     }
+    pthread_mutex_unlock(&x->lock);
 }
 
 uint64_t gn_residency_evict(struct gn_vgpu *v, uint64_t most_bytes)
@@ -386,9 +390,10 @@ uint64_t gn_residency_evict(struct gn_vgpu *v, uint64_t most_bytes)
         if (!moving && gn_swap_state(&root->swap) == GN_SWAP_RESIDENT && !is_down_to(v, most_bytes))
             copied += evict(root);
     }
-    if (v->boot->evicts)
-        await_freed_locked(x);
     pthread_mutex_unlock(&x->lock);
+    gn_kept_args_drop(v);
+    if (v->boot->evicts)
+        await_freed(x);
     return copied;
 }
 
