@@ -231,7 +231,14 @@ struct gn_worker_resides {
     uint64_t resident_bytes;
     uint64_t pinned_bytes; /* of these */
     uint64_t copied_bytes; /* between device and host memory for this answer */
+    /*
+     * To RESIDE_ALL: the driver has no room for so many bytes, which stay in host memory;
+     * RESIDE_ALL comes again when there may be room. 0 after GN_WORKER_REFUSALS such answers in a
+     * row: the program gets errors.
+     */
+    uint64_t refused_bytes;
 };
+#define GN_WORKER_REFUSALS 2u
 
 #define GN_WORKER_SAVE_FILE 1u /* a checkpoint: no worker takes the session over */
 #define GN_WORKER_SAVE_STOP 2u /* a checkpoint after which the program stands still */

@@ -225,6 +225,58 @@ class Kills(MemoryCase):
         self.check_others(daemon, others)
 
 
+class Strangers(MemoryCase):
+    """A program without Gantry has memory of the device, too, so the driver refuses."""
+
+    def evicted(self, daemon):
+        """A program of 300 MiB without work, which is evicted."""
+        program, = self.holders(daemon, 1, "--pause", "--rounds", "1", *OF_300)
+        others = self.holders(daemon, 2, "--told", *OF_300)
+        self.until(daemon, "its memory is on the host",
+                   lambda: self.memory(daemon, program)["resident_bytes"] == 0)
+        for other in others:
+            other.tell_right()
+        return program
+
+    def until_refused(self, daemon):
+        self.until(daemon, "the driver refuses", lambda: self.emulated.counts()["refusals"])
+
+    def check_peak(self):
+        self.assertLessEqual(self.emulated.counts()["peak_bytes"], DEVICE)
+
+    def test_one_that_leaves(self):
+        daemon = self.start(*SHORT_PERIODS)
+        program = self.evicted(daemon)
+        stranger = self.stranger("--pause", "--rounds", "1", "300")
+        program.tell()
+        self.until_refused(daemon)
+        stranger.tell_right()
+        program.right()
+        self.check_peak()
+
+    def test_one_that_stays(self):
+        daemon = self.start(*SHORT_PERIODS)
+        program = self.evicted(daemon)
+        stranger = self.stranger("--pause", "--rounds", "1", "300")
+        program.tell()
+        self.assertIn("-4", program.hear("wrong:"))     # CL_MEM_OBJECT_ALLOCATION_FAILURE
+        # Others have what there is.
+        self.holders(daemon, 1, "--rounds", "1", "150")[0].right()
+        stranger.tell_right()
+        self.check_peak()
+
+    def test_other_programs_make_room(self):
+        daemon = self.start(*SHORT_PERIODS)
+        program = self.evicted(daemon)
+        idle, = self.holders(daemon, 1, "--pause", "--rounds", "1", "100")
+        stranger = self.stranger("--pause", "--rounds", "1", "150")
+        program.tell_right()
+        self.assertGreater(self.emulated.counts()["refusals"], 0)
+        idle.tell_right()
+        stranger.tell_right()
+        self.check_peak()
+
+
 class Policies(MemoryCase):
     def test_each_from_the_start(self):
         for place in PLACES:

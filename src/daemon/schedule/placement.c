@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "link/worker_wire.h"
 #include "place/residency.h"
 
 #include <errno.h>
@@ -252,8 +253,7 @@ int gn_placement_resize(struct gn_scheduler *s, struct gn_placement *p, uint32_t
 }
 
 int gn_placement_answered(struct gn_scheduler *s, struct gn_placement *p, uint32_t number,
-                          uint64_t resident_bytes, uint64_t pinned_bytes, uint64_t copied_bytes,
-                          uint64_t now_ns)
+                          const struct gn_worker_resides *r, uint64_t now_ns)
 {
     int rc = -EPROTO;
     lock(s);
@@ -266,13 +266,13 @@ int gn_placement_answered(struct gn_scheduler *s, struct gn_placement *p, uint32
         rc = 0;
         /* For display; the worker's own word. */
         const uint64_t most = m->place.n_chunks * m->on->place.slot_bytes;
-        *(leaves ? &m->out_bytes : &m->in_bytes) += copied_bytes < most ? copied_bytes : most;
-        const bool refused = leaves && resident_bytes > m->told_bytes;
-        if (refused && pinned_bytes > m->pinned_bytes) {
-            m->pinned_bytes = pinned_bytes;
+        *(leaves ? &m->out_bytes : &m->in_bytes) += r->copied_bytes < most ? r->copied_bytes : most;
+        const bool refused = leaves && r->resident_bytes > m->told_bytes;
+        if (refused && r->pinned_bytes > m->pinned_bytes) {
+            m->pinned_bytes = r->pinned_bytes;
             (void)gn_placed_fit(s, m, now_ns);
         }
-        gn_placed_answered(s, m, refused, now_ns);
+        gn_placed_answered(s, m, refused, r->refused_bytes, now_ns);
     }
     unlock_and_wake(s);
     return rc;

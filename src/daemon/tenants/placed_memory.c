@@ -195,8 +195,12 @@ int gn_placed_memory_frame(struct gn_vgpu_record *v, const struct gn_frame *f)
         gn_debug("vgpu=%08x has %llu MiB on its device, %llu pinned", v->id,
                  (unsigned long long)r.resident_bytes >> 20,
                  (unsigned long long)r.pinned_bytes >> 20);
-        rc = gn_placement_answered(scheduler_of(v), &v->placement, f->seq, r.resident_bytes,
-                                   r.pinned_bytes, r.copied_bytes, gn_now_ns());
+        if (r.refused_bytes)
+            gn_quota_log(v->quota, GN_LOG_WARN,
+                         "vgpu=%08x: the driver has no room for %llu MiB of its memory; others use "
+                         "the device",
+                         v->id, (unsigned long long)(r.refused_bytes + (1 << 20) - 1) >> 20);
+        rc = gn_placement_answered(scheduler_of(v), &v->placement, f->seq, &r, gn_now_ns());
         if (!rc) {
             v->pinned_bytes = r.pinned_bytes;
             gn_placed_memory_fit(v);

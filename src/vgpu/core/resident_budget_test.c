@@ -27,7 +27,7 @@
 
 static struct gn_vgpu vgpu;
 static struct {
-    _Atomic bool evicted;
+    _Atomic bool evicted, refuses; /* refuses: the driver makes no object */
     _Atomic int n_evictions, n_bring_ins, n_flushes, n_served, n_answers;
     _Atomic int32_t result;
     _Atomic uint64_t most_bytes;
@@ -56,14 +56,20 @@ static uint64_t bring_in(void *arg)
 {
     (void)arg;
     seen.n_bring_ins++;
-    if (!seen.evicted)
+    if (!seen.evicted || seen.refuses)
         return 0;
     gn_lease_move(&vgpu.lease, 60, GN_LEASE_EVICTED, GN_LEASE_EVICTABLE);
     set_evicted(false);
     return 60;
 }
 
-static const struct gn_budget_ops ops = {evict, bring_in};
+static uint64_t evicted_bytes(void *arg)
+{
+    (void)arg;
+    return seen.evicted ? 60 : 0;
+}
+
+static const struct gn_budget_ops ops = {evict, bring_in, evicted_bytes};
 
 static bool is_resident(struct gn_vobject *o)
 {
@@ -437,6 +443,42 @@ static void test_a_serving_thread_that_waits_obeys(void **state)
     assert_int_equal(seen.n_evictions, 2);
 }
 
+static void test_waits_go_on_while_the_driver_refuses(void **state)
+{
+    (void)state;
+    evict_to(1, 0);
+    pthread_t waits = start(await, NULL);
+    expect_wish();
+    seen.refuses = true;
+    told(2, GN_WORKER_RESIDE_ALL);
+    struct gn_worker_resides r = expect_answer(2);
+    assert_true(r.refused_bytes == 60 && r.resident_bytes == 40);
+    expect_wish();
+    seen.refuses = false;
+    told(3, GN_WORKER_RESIDE_ALL);
+    assert_int_equal(expect_answer(3).refused_bytes, 0);
+    assert_true(join(waits));
+}
+
+static void test_in_the_end_the_program_gets_the_refusal(void **state)
+{
+    (void)state;
+    for (uint32_t seq = 1; seq < 20;) {
+        evict_to(seq++, 0);
+        seen.refuses = true;
+        for (uint32_t i = 0; i < GN_WORKER_REFUSALS; i++) {
+            told(seq, GN_WORKER_RESIDE_ALL);
+            gn_budget_obey(&vgpu.budget);
+            assert_int_equal(expect_answer(seq++).refused_bytes, 60);
+            assert_int_equal(gn_budget_state(&vgpu.budget), GN_BUDGET_PARTIAL);
+        }
+        told(seq, GN_WORKER_RESIDE_ALL);
+        gn_budget_obey(&vgpu.budget);
+        assert_int_equal(expect_answer(seq++).refused_bytes, 0);
+        assert_true(gn_budget_is_whole(&vgpu.budget) && seen.evicted);
+    }
+}
+
 static void test_waits_end_with_the_vgpu(void **state)
 {
     (void)state;
@@ -635,6 +677,8 @@ int main(void)
         TEST(test_nothing_is_evicted_while_the_vgpu_moves),
         TEST(test_waits_end_when_everything_is_in),
         TEST(test_a_serving_thread_that_waits_obeys),
+        TEST(test_waits_go_on_while_the_driver_refuses),
+        TEST(test_in_the_end_the_program_gets_the_refusal),
         TEST(test_waits_end_with_the_vgpu),
         TEST(test_the_test_mode_lets_nobody_in),
         TEST(test_a_request_waits_for_its_object),

@@ -101,6 +101,8 @@ struct gn_vgpu_api {
     int32_t (*bring_in_all)(struct gn_vgpu *v, uint64_t *copied_bytes);
     /* Has the driver an object of it? Any thread. */
     bool (*is_resident)(struct gn_vobject *o);
+    /* The bytes of all objects that are evicted. Any thread. */
+    uint64_t (*evicted_bytes)(struct gn_vgpu *v);
     /* Is there something to evict? Any thread. */
     bool (*has_resident)(struct gn_vgpu *v);
     /*

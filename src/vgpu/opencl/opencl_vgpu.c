@@ -409,6 +409,7 @@ const struct gn_vgpu_api gn_opencl_vgpu_api = {
     .bring_in = gn_residency_bring_in,
     .bring_in_all = gn_residency_bring_in_all,
     .is_resident = gn_residency_is_resident,
+    .evicted_bytes = gn_residency_evicted_bytes,
     .has_resident = gn_residency_has_resident,
     .evict = gn_residency_evict,
     .end = gn_homes_end,

@@ -342,6 +342,19 @@ bool gn_residency_has_resident(struct gn_vgpu *v)
     return v->boot->evicts || has(v, GN_SWAP_RESIDENT);
 }
 
+uint64_t gn_residency_evicted_bytes(struct gn_vgpu *v)
+{
+    struct gn_residency *x = residency_of(v);
+    uint64_t bytes = 0;
+    pthread_mutex_lock(&x->lock);
+    gn_list_for_each(root, &x->roots, struct gn_resident, link)
+    {
+        bytes += gn_swap_state(&root->swap) == GN_SWAP_EVICTED ? root->size : 0;
+    }
+    pthread_mutex_unlock(&x->lock);
+    return bytes;
+}
+
 bool gn_residency_is_resident(struct gn_vobject *o)
 {
     struct gn_resident *m = resident_of(o);

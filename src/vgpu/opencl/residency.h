@@ -40,6 +40,7 @@ int32_t gn_residency_bring_in_all(struct gn_vgpu *v, uint64_t *copied_bytes);
 int32_t gn_residency_pin(struct gn_vobject *o);
 /* Parts of struct gn_vgpu_api. */
 bool gn_residency_is_resident(struct gn_vobject *o);
+uint64_t gn_residency_evicted_bytes(struct gn_vgpu *v);
 bool gn_residency_has_resident(struct gn_vgpu *v);
 uint64_t gn_residency_evict(struct gn_vgpu *v, uint64_t most_bytes);
 
