@@ -369,8 +369,9 @@ class Moves(MemoryCase):
                                      text=True) for path in files]
         said = [restore.communicate(timeout=DEADLINE_S)[1] for restore in restores]
         self.assertIn(0, [restore.returncode for restore in restores], said)
-        for restore, path in zip(restores, files):
+        for restore, path, words in zip(restores, files, said):
             if restore.returncode:
+                self.assertRegex(words, "no room on the device for [0-9]+ MiB|others need less")
                 self.done(daemon, "restore", path)
         for program in programs:
             program.tell_right()

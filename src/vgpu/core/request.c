@@ -251,6 +251,8 @@ bool gn_request_charge(struct gn_request *r, uint64_t bytes)
     const int rc = charge(r, bytes);
     if (rc == 0)
         r->charged_bytes += bytes;
+    if (rc == -ENOMEM)
+        r->lacks_bytes = bytes;
     if (rc == -EAGAIN) {
         r->defer = true;
         r->wants_bytes = UINT64_MAX;

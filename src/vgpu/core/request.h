@@ -45,6 +45,7 @@ struct gn_request {
                                the end */
     uint64_t wants_bytes;   /* with `defer`: to be charged before it is served anew */
     uint64_t ahead_bytes;   /* charged before it was served; not in charged_bytes yet */
+    uint64_t lacks_bytes;   /* the charge that was refused; 0: none */
     uint32_t n_outs, n_ins, n_held, n_arrays;
     struct {
         const struct gn_span *span;

@@ -118,6 +118,7 @@ struct gn_vgpu_api {
     const struct gn_vgpu_contents *contents; /* save.h; NULL: it cannot be saved */
     uint16_t queue_kind;
     int32_t out_of_memory;  /* answer when this process has no memory */
+    int32_t no_room;        /* answer when the device has none */
     int32_t wait_failed;    /* result of a command whose wait list failed */
     int32_t invalid_handle; /* a stale queue */
 };

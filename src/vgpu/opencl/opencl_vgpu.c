@@ -416,6 +416,7 @@ const struct gn_vgpu_api gn_opencl_vgpu_api = {
     .contents = &gn_opencl_contents,
     .queue_kind = GN_KIND_QUEUE,
     .out_of_memory = CL_OUT_OF_RESOURCES,
+    .no_room = CL_MEM_OBJECT_ALLOCATION_FAILURE,
     .wait_failed = GN_EVENT_WAIT_FAILED,
     .invalid_handle = CL_INVALID_COMMAND_QUEUE,
 };
