@@ -195,6 +195,7 @@ struct gn_worker_lease {
     uint64_t need_bytes;   /* the smallest useful amount */
     uint64_t want_bytes;   /* with slack for later allocations */
     uint64_t pinned_bytes; /* of all that is leased and needed: can never be evicted */
+    uint64_t pins;         /* 1: it asks for pinned bytes, too, and is refused without them */
 };
 
 struct gn_worker_leased {
@@ -212,7 +213,7 @@ struct gn_worker_returned {
     uint32_t zero;
     uint64_t pinned_bytes; /* as in gn_worker_lease; also sent when they have become fewer */
 };
-_Static_assert(sizeof(struct gn_worker_lease) == 24 && sizeof(struct gn_worker_returned) == 24,
+_Static_assert(sizeof(struct gn_worker_lease) == 32 && sizeof(struct gn_worker_returned) == 24,
                "leases");
 
 /*

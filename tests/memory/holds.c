@@ -15,12 +15,14 @@
  *     --idle MS       sleeps after each round
  *     --often N       each N-th round does one thing more: reads, maps, copies, fills, a
  * sub-buffer, an image, queries, in turn (1 by default; 0: never)
+ *     --pin           records a command on each filled buffer, which pins it
  *     --give-up       if a buffer is refused, goes on with those before it
  *     --spoil         changes memory behind the model's back, to show that the program sees it
  *
  * A line each on stdout: "refused N" if the buffer of that number, from 0, is refused; "holds MIB"
- * when the memory is filled; "right ROUNDS MS" at the end, MS being the longest round. Status 0:
- * right; 1: "differs: ..." or "wrong: ..."; 3: a buffer is refused, without --give-up.
+ * when the memory is filled; "pinned N" with --pin; "right ROUNDS MS" at the end, MS being the
+ * longest round. Status 0: right; 1: "differs: ..." or "wrong: ..."; 3: a buffer is refused,
+ * without --give-up.
  */
 #include "held.h"
 #include "must.h"
@@ -37,7 +39,7 @@
 
 static struct {
     unsigned long rounds, seconds, chatty, idle_ms, often;
-    int told, pause, one, only_read, give_up, spoil;
+    int told, pause, one, only_read, pin, give_up, spoil;
 } options = {.often = 1};
 
 static struct held buffers[MOST];
@@ -140,6 +142,17 @@ static void work(void)
     printf("right %u %llu\n", n, (unsigned long long)longest_ms);
 }
 
+static void pin_all(void)
+{
+    int n = 0;
+    for (int i = 0; i < n_buffers; i++) {
+        const cl_int r = held_record(&buffers[i], 0);
+        HOLDS(!r || r == CL_MEM_OBJECT_ALLOCATION_FAILURE || r == CL_OUT_OF_RESOURCES);
+        n += !r;
+    }
+    printf("pinned %d\n", n);
+}
+
 static unsigned long number(const char *text)
 {
     char *end;
@@ -162,6 +175,7 @@ static void parse(int argc, char **argv)
                                           {"pause", no_argument, &options.pause, 1},
                                           {"one", no_argument, &options.one, 1},
                                           {"const", no_argument, &options.only_read, 1},
+                                          {"pin", no_argument, &options.pin, 1},
                                           {"give-up", no_argument, &options.give_up, 1},
                                           {"spoil", no_argument, &options.spoil, 1},
                                           {0}};
@@ -202,6 +216,8 @@ int main(int argc, char **argv)
     HOLDS(n_buffers);
     held_wait();
     printf("holds %lu\n", held_mib);
+    if (options.pin)
+        pin_all();
     if (options.pause)
         HOLDS(fgets(line, sizeof line, stdin));
     work();

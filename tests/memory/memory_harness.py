@@ -103,9 +103,9 @@ class MemoryCase(MovesCase):
         program.holds()
         return program
 
-    def holders(self, daemon, n, *words):
+    def holders(self, daemon, n, *words, **env):
         """n programs at once, all filled."""
-        programs = [self.holder(daemon, *words) for _ in range(n)]
+        programs = [self.holder(daemon, *words, **env) for _ in range(n)]
         for program in programs:
             program.holds()
         return programs

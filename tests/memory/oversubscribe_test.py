@@ -182,6 +182,21 @@ class Refusals(MemoryCase):
         self.check_device()
 
 
+    def test_pins_beyond_a_tenants_part(self):
+        daemon = self.start(*SHORT_PERIODS)
+        status, said = gantry(daemon, "tenant", "add", "small", "--uid", str(os.getuid()))
+        self.assertEqual(status, 0, said)
+        other, = self.holders(daemon, 1, "--told", *OF_300)
+        # Of 512 MiB a half is for each tenant: 192 of its 299 MiB.
+        program, = self.holders(daemon, 1, "--told", "--pin", *OF_300, GANTRY_TENANT="small")
+        self.assertEqual(program.hear("pinned"), ["1"])
+        self.until_each_was_in(daemon, [other, program], 1)
+        self.assertLess(self.memory(daemon, program)["pinned_bytes"], DEVICE // 2)
+        for each in (program, other):
+            each.tell_right()
+        self.check_device()
+
+
 class Kills(MemoryCase):
     def test_a_killed_program_frees_its_slots(self):
         daemon = self.start(*SHORT_PERIODS)

@@ -252,6 +252,18 @@ int gn_placement_resize(struct gn_scheduler *s, struct gn_placement *p, uint32_t
     return rc;
 }
 
+bool gn_placement_pins_all(struct gn_scheduler *s, const struct gn_placement *p)
+{
+    bool all = true;
+    lock(s);
+    for (uint32_t i = 0; i < p->n; i++) {
+        const struct gn_placed *m = &p->of[i];
+        all = all && (!m->on || m->place.n_pinned * m->on->place.slot_bytes >= m->pinned_bytes);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return all;
+}
+
 int gn_placement_answered(struct gn_scheduler *s, struct gn_placement *p, uint32_t number,
                           const struct gn_worker_resides *r, uint64_t now_ns)
 {

@@ -103,6 +103,9 @@ void gn_placement_set_moves(struct gn_scheduler *s, struct gn_placement *p, bool
  */
 int gn_placement_resize(struct gn_scheduler *s, struct gn_placement *p, uint32_t i, uint64_t bytes,
                         uint64_t pinned_bytes, uint64_t now_ns);
+/* Is all pinned that the last gn_placement_resize() has named? More than the worker may pin is not.
+ */
+bool gn_placement_pins_all(struct gn_scheduler *s, const struct gn_placement *p);
 /* The worker's answer to the order with this number, and its wish for evicted memory. -EPROTO. */
 int gn_placement_answered(struct gn_scheduler *s, struct gn_placement *p, uint32_t number,
                           const struct gn_worker_resides *r, uint64_t now_ns);

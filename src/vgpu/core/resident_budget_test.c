@@ -104,6 +104,19 @@ static void serve_creation(struct gn_vgpu *v, struct gn_request *r)
     r->result = 0;
 }
 
+/* The object is never to be evicted again. */
+static void serve_pin(struct gn_vgpu *v, struct gn_request *r)
+{
+    (void)v;
+    seen.n_served++;
+    r->result = -4;
+    if (!gn_request_may_pin(r, 60))
+        return;
+    assert_true(r->off_ring);
+    r->result = 0;
+}
+
+static const struct gn_request_class pin = {.name = "pin", .serve = serve_pin};
 static const struct gn_request_class use = {.name = "use", .serve = serve_use},
                                      creation = {.name = "creation", .serve = serve_creation};
 static bool has_resident(struct gn_vgpu *v)
@@ -640,6 +653,26 @@ static void test_an_ask_says_what_is_pinned(void **state)
     assert_int_equal(seen.result, 0);
 }
 
+static void test_gantryd_is_asked_before_a_pin(void **state)
+{
+    (void)state;
+    vgpu.lease.asks_pins = true;
+    for (int granted = 1; granted >= 0; granted--) {
+        struct gn_frame f;
+        struct gn_worker_lease ask;
+        vgpu.lease.told_pinned_bytes = 40;
+        seen.n_answers = 0;
+        (void)serve((void *)&pin);
+        assert_int_equal(gn_frame_wait(&reader, 60000, &f), 1);
+        assert_int_equal(f.op, GN_WORKER_LEASE);
+        assert_true(gn_frame_payload(&f, &ask, sizeof ask));
+        assert_true(ask.need_bytes == 1 && ask.pins && ask.pinned_bytes >= 100);
+        gn_lease_answered(&vgpu.lease, f.seq, (uint64_t)granted);
+        await_answer();
+        assert_int_equal(seen.result, granted ? 0 : -4);
+    }
+}
+
 static void test_an_ask_ends_with_the_vgpu(void **state)
 {
     struct gn_frame f;
@@ -687,6 +720,7 @@ int main(void)
         TEST(test_a_command_waits_before_it_is_judged),
         TEST(test_a_creation_waits),
         TEST(test_an_ask_says_what_is_pinned),
+        TEST(test_gantryd_is_asked_before_a_pin),
         TEST(test_an_ask_ends_with_the_vgpu),
         TEST(test_a_refused_creation_fails),
     };

@@ -354,13 +354,15 @@ struct gn_vobject **gn_kernel_args_named(struct gn_request *r, const void *run, 
                 continue;
             named[*ret_n] = gn_object_get(r->vgpu, arg->value, arg_handle_kind(arg), &lie);
             /* The driver's copy of the kernel keeps its arguments. */
-            evicted |= named[*ret_n] &&
-                       (!gn_request_bring_in(r, named[*ret_n]) || gn_residency_pin(named[*ret_n]));
+            evicted |= named[*ret_n] && (!gn_request_bring_in(r, named[*ret_n]) ||
+                                         gn_residency_pin_for(r, named[*ret_n]));
             r->arrays[r->n_arrays].n = ++*ret_n;
             fault |= lie;
         }
         r->n_arrays++;
     }
+    if (evicted)
+        *result = CL_MEM_OBJECT_ALLOCATION_FAILURE;
     if (fault)
         gn_vgpu_fault(r->vgpu, "an argument is malformed", r->class->name);
     return fault || evicted ? NULL : named;

@@ -562,6 +562,20 @@ int32_t gn_residency_pin(struct gn_vobject *o)
     return result;
 }
 
+int32_t gn_residency_pin_for(struct gn_request *r, struct gn_vobject *o)
+{
+    struct gn_resident *m = resident_of(o);
+    if (!m)
+        return CL_SUCCESS;
+    struct gn_residency *x = residency_of(o->vgpu);
+    pthread_mutex_lock(&x->lock);
+    const uint64_t bytes =
+        gn_swap_state(&m->root->swap) == GN_SWAP_PINNED ? 0 : gn_mem_charge_bytes(m->root->object);
+    pthread_mutex_unlock(&x->lock);
+    return bytes && !gn_request_may_pin(r, bytes) ? CL_MEM_OBJECT_ALLOCATION_FAILURE
+                                                  : gn_residency_pin(o);
+}
+
 /* ---- queries */
 
 /* A fact of an evicted object, with its bytes, or NULL. */
