@@ -195,6 +195,7 @@ struct gn_worker_lease {
     uint64_t need_bytes;   /* the smallest useful amount */
     uint64_t want_bytes;   /* with slack for later allocations */
     uint64_t pinned_bytes; /* of all that is leased and needed: can never be evicted */
+    uint64_t pins;         /* 1: it asks for pinned bytes, too, and is refused without them */
 };
 
 struct gn_worker_leased {
@@ -212,7 +213,7 @@ struct gn_worker_returned {
     uint32_t zero;
     uint64_t pinned_bytes; /* as in gn_worker_lease; also sent when they have become fewer */
 };
-_Static_assert(sizeof(struct gn_worker_lease) == 24 && sizeof(struct gn_worker_returned) == 24,
+_Static_assert(sizeof(struct gn_worker_lease) == 32 && sizeof(struct gn_worker_returned) == 24,
                "leases");
 
 /*
@@ -231,7 +232,14 @@ struct gn_worker_resides {
     uint64_t resident_bytes;
     uint64_t pinned_bytes; /* of these */
     uint64_t copied_bytes; /* between device and host memory for this answer */
+    /*
+     * To RESIDE_ALL: the driver has no room for so many bytes, which stay in host memory;
+     * RESIDE_ALL comes again when there may be room. 0 after GN_WORKER_REFUSALS such answers in a
+     * row: the program gets errors.
+     */
+    uint64_t refused_bytes;
 };
+#define GN_WORKER_REFUSALS 2u
 
 #define GN_WORKER_SAVE_FILE 1u /* a checkpoint: no worker takes the session over */
 #define GN_WORKER_SAVE_STOP 2u /* a checkpoint after which the program stands still */

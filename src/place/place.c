@@ -541,9 +541,17 @@ bool gn_place_take(struct gn_place *p, struct gn_place_plan *plan, struct gn_pla
     return true;
 }
 
+void gn_place_withhold(struct gn_place *p, uint32_t n_slots, uint64_t until_ns)
+{
+    p->n_withheld = n_slots;
+    p->withheld_until_ns = until_ns;
+}
+
 bool gn_place_plan(struct gn_place *p, struct gn_place_vgpu *v, uint64_t now_ns,
                    struct gn_place_plan *ret)
 {
+    if (now_ns >= p->withheld_until_ns)
+        p->n_withheld = 0;
     memset(ret, 0, sizeof *ret);
     ret->vgpu = v;
     gn_list_init(&ret->victims);

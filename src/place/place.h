@@ -124,6 +124,8 @@ struct gn_place_policy {
 struct gn_place {
     const struct gn_place_policy *policy;
     uint32_t n_slots, n_free;
+    uint32_t n_withheld; /* until withheld_until_ns: gn_place_withhold */
+    uint64_t withheld_until_ns;
     uint64_t slot_bytes;
     uint64_t in_ns, out_ns; /* a slot's time each way: gn_place_note_copy */
     /* The part of device time that copies may take, f, of GN_PLACE_WHOLE. 0: swap at each turn. */
@@ -217,6 +219,12 @@ uint64_t gn_place_tick(struct gn_place *p, uint64_t now_ns);
 /* Its contents are being saved or loaded: no plan takes its slots, and it comes in before others
  * and without a period's wait, as an operator waits for it. */
 void gn_place_set_moves(struct gn_place *p, struct gn_place_vgpu *v, bool moves);
+
+/*
+ * Others than these vGPUs have so much of the device's memory: until then plans leave as many slots
+ * free. 0: none. A plan for more than the rest is not possible meanwhile.
+ */
+void gn_place_withhold(struct gn_place *p, uint32_t n_slots, uint64_t until_ns);
 
 /* True if all that the vGPU needs has a slot. */
 bool gn_place_is_resident(const struct gn_place_vgpu *v);

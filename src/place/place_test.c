@@ -541,6 +541,28 @@ static void runs_move_together(void **state)
     assert_int_equal(w.v[0].n_occupied, 0);
 }
 
+static void withheld_slots_stay_free(void **state)
+{
+    struct gn_place_plan plan;
+    (void)state;
+    device("turn", 10);
+    struct gn_place_vgpu *a = add(3), *b = add(4);
+    turn(a, MS, false);
+    gn_place_wake(&w.p, b, w.now);
+    /* Seven are free: with four withheld the other one gives its last one. */
+    gn_place_withhold(&w.p, 4, w.now + S);
+    assert_true(gn_place_plan(&w.p, b, w.now, &plan));
+    assert_int_equal(plan.n_out, 1);
+    gn_place_withhold(&w.p, 7, w.now + S);
+    assert_false(gn_place_plan(&w.p, b, w.now, &plan));
+    /* A vGPU that has all stays. */
+    assert_true(gn_place_plan(&w.p, a, w.now, &plan));
+    assert_int_equal(plan.n_in + plan.n_out, 0);
+    w.now += S;
+    assert_true(gn_place_plan(&w.p, b, w.now, &plan));
+    assert_int_equal(plan.n_out, 0);
+}
+
 static void policies_change_live(void **state)
 {
     device("turn", 5);
@@ -586,6 +608,7 @@ int main(void)
         cmocka_unit_test(pinned_chunks_stay),
         cmocka_unit_test(an_address_that_is_held_gives_way),
         cmocka_unit_test(runs_move_together),
+        cmocka_unit_test(withheld_slots_stay_free),
         cmocka_unit_test(policies_change_live),
     };
     return cmocka_run_group_tests_name("place", tests, NULL, NULL);

@@ -44,13 +44,19 @@ static bool matches(const struct gn_place_vgpu *v, enum order order)
     return order == IN_PART ? !gn_place_is_resident(v) : order == IDLE ? v->idle : true;
 }
 
+/* Has the plan n free slots, beside those that are withheld? */
+static bool has_free(const struct gn_place *p, const struct gn_place_plan *plan, uint32_t n)
+{
+    return !n || p->n_free + plan->n_out >= n + p->n_withheld;
+}
+
 /* Takes chunks of one vGPU, the last ones first, until the plan has n free slots. */
 static void take_from(struct gn_place *p, struct gn_place_plan *plan, struct gn_place_vgpu *v,
                       enum order order, uint32_t n)
 {
     const struct gn_chunk_set cold = gn_chunk_minus(&v->occupied, &v->needs);
     const struct gn_chunk_set *from = order == UNNEEDED ? &cold : &v->occupied;
-    for (uint32_t k = v->n_chunks; k-- && p->n_free + plan->n_out < n;)
+    for (uint32_t k = v->n_chunks; k-- && !has_free(p, plan, n);)
         if (gn_chunk_has(from, k))
             (void)gn_place_take(p, plan, v, k);
 }
@@ -58,7 +64,7 @@ static void take_from(struct gn_place *p, struct gn_place_plan *plan, struct gn_
 bool gn_place_take_any(struct gn_place *p, struct gn_place_plan *plan, uint32_t n)
 {
     struct gn_list sorted;
-    if (p->n_free + plan->n_out >= n)
+    if (has_free(p, plan, n))
         return true;
     gn_list_init(&sorted);
     gn_list_for_each(v, &p->occupying, struct gn_place_vgpu, occupying)
@@ -69,13 +75,13 @@ bool gn_place_take_any(struct gn_place *p, struct gn_place_plan *plan, uint32_t 
     for (enum order order = p->swap_share ? IN_PART : IDLE; order < N_ORDERS; order++) {
         gn_list_for_each(v, &sorted, struct gn_place_vgpu, sorted)
         {
-            if (p->n_free + plan->n_out >= n)
+            if (has_free(p, plan, n))
                 return true;
             if (matches(v, order) && (v != plan->vgpu || order == UNNEEDED))
                 take_from(p, plan, v, order, n);
         }
     }
-    return p->n_free + plan->n_out >= n;
+    return has_free(p, plan, n);
 }
 
 static bool plan(struct gn_place *p, struct gn_place_vgpu *v, struct gn_place_plan *ret)

@@ -270,7 +270,7 @@ static void speak_of_memory(int i, struct fuzz *f)
 {
     uint8_t how = fuzz_u8(f);
     uint64_t bytes = how & 4 ? fuzz_u64(f) : (uint64_t)fuzz_u8(f) << 16;
-    struct gn_worker_lease ask = {bytes, how & 8 ? bytes : bytes + (32 << 20), 0};
+    struct gn_worker_lease ask = {bytes, how & 8 ? bytes : bytes + (32 << 20), 0, how & 16};
     struct gn_worker_returned back = {bytes, how & 2, how >> 7, 0};
     if (how & 1)
         send_some(workers[i], GN_WORKER_LEASE, 0, how, &ask, sizeof ask, 0);

@@ -6,6 +6,7 @@
 #include "held.h"
 #include "must.h"
 
+#include <CL/cl_ext.h>
 #include <string.h>
 
 #define HELD_SEED 2654435761u
@@ -284,6 +285,27 @@ void held_compare(struct held *h, uint32_t first, uint32_t n_pages)
         first += n;
         n_pages -= n;
     }
+}
+
+cl_int held_record(struct held *h, uint32_t page)
+{
+    static cl_command_buffer_khr buffer;
+    static clCommandFillBufferKHR_fn fill;
+    const cl_uint pattern = 0;
+    if (!buffer) {
+        cl_platform_id platform;
+        cl_int r;
+        MUST(clGetPlatformIDs(1, &platform, NULL));
+        clCreateCommandBufferKHR_fn create = __extension__(clCreateCommandBufferKHR_fn)
+            clGetExtensionFunctionAddressForPlatform(platform, "clCreateCommandBufferKHR");
+        fill = __extension__(clCommandFillBufferKHR_fn)
+            clGetExtensionFunctionAddressForPlatform(platform, "clCommandFillBufferKHR");
+        HOLDS(create && fill);
+        buffer = create(1, &queue, NULL, &r);
+        MUST(r);
+    }
+    return fill(buffer, NULL, h->mem, &pattern, sizeof pattern, (size_t)page * HELD_PAGE, HELD_PAGE,
+                0, NULL, NULL, NULL);
 }
 
 void held_spoil(struct held *h)

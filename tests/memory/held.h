@@ -58,6 +58,8 @@ void held_copy(struct held *from, uint32_t page, struct held *to, uint32_t to_pa
 void held_fill(struct held *h, uint32_t page, uint32_t n);
 /* Compares queries of the buffer and its sub-buffer with their facts. */
 void held_query(struct held *h);
+/* Records a command that fills a page, into a command buffer that stays. The driver's error. */
+cl_int held_record(struct held *h, uint32_t page);
 /* Reads n_pages pages and compares each word. */
 void held_compare(struct held *h, uint32_t first, uint32_t n_pages);
 /* Changes a word behind the model's back: the next comparison must fail. */

@@ -17,12 +17,14 @@
  *                     sub-buffer, an image, queries, in turn (1 by default; 0: never)
  *     --waits         says "waits N US US US" before the end: how many rounds, and how long half of
  *                     them, 99 % of them, and all of them took at most, in microseconds
+ *     --pin           records a command on each filled buffer, which pins it
  *     --give-up       if a buffer is refused, goes on with those before it
  *     --spoil         changes memory behind the model's back, to show that the program sees it
  *
  * A line each on stdout: "refused N" if the buffer of that number, from 0, is refused; "holds MIB"
- * when the memory is filled; "right ROUNDS MS" at the end, MS being the longest round. Status 0:
- * right; 1: "differs: ..." or "wrong: ..."; 3: a buffer is refused, without --give-up.
+ * when the memory is filled; "pinned N" with --pin; "right ROUNDS MS" at the end, MS being the
+ * longest round. Status 0: right; 1: "differs: ..." or "wrong: ..."; 3: a buffer is refused,
+ * without --give-up.
  */
 #include "held.h"
 #include "must.h"
@@ -39,7 +41,7 @@
 
 static struct {
     unsigned long rounds, seconds, chatty, idle_ms, often;
-    int told, pause, one, only_read, give_up, spoil, waits;
+    int told, pause, one, only_read, pin, give_up, spoil, waits;
 } options = {.often = 1};
 
 static struct held buffers[MOST];
@@ -176,6 +178,17 @@ static void work(void)
     printf("right %u %llu\n", n, (unsigned long long)longest_us / 1000);
 }
 
+static void pin_all(void)
+{
+    int n = 0;
+    for (int i = 0; i < n_buffers; i++) {
+        const cl_int r = held_record(&buffers[i], 0);
+        HOLDS(!r || r == CL_MEM_OBJECT_ALLOCATION_FAILURE || r == CL_OUT_OF_RESOURCES);
+        n += !r;
+    }
+    printf("pinned %d\n", n);
+}
+
 static unsigned long number(const char *text)
 {
     char *end;
@@ -189,19 +202,14 @@ static unsigned long number(const char *text)
 
 static void parse(int argc, char **argv)
 {
-    static const struct option known[] = {{"rounds", required_argument, NULL, 'r'},
-                                          {"seconds", required_argument, NULL, 's'},
-                                          {"chatty", required_argument, NULL, 'c'},
-                                          {"idle", required_argument, NULL, 'i'},
-                                          {"often", required_argument, NULL, 'o'},
-                                          {"told", no_argument, &options.told, 1},
-                                          {"pause", no_argument, &options.pause, 1},
-                                          {"one", no_argument, &options.one, 1},
-                                          {"const", no_argument, &options.only_read, 1},
-                                          {"give-up", no_argument, &options.give_up, 1},
-                                          {"spoil", no_argument, &options.spoil, 1},
-                                          {"waits", no_argument, &options.waits, 1},
-                                          {0}};
+    static const struct option known[] = {
+        {"rounds", required_argument, NULL, 'r'},      {"seconds", required_argument, NULL, 's'},
+        {"chatty", required_argument, NULL, 'c'},      {"idle", required_argument, NULL, 'i'},
+        {"often", required_argument, NULL, 'o'},       {"told", no_argument, &options.told, 1},
+        {"pause", no_argument, &options.pause, 1},     {"one", no_argument, &options.one, 1},
+        {"const", no_argument, &options.only_read, 1}, {"pin", no_argument, &options.pin, 1},
+        {"give-up", no_argument, &options.give_up, 1}, {"spoil", no_argument, &options.spoil, 1},
+        {"waits", no_argument, &options.waits, 1},     {0}};
     for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         unsigned long *to = c == 'r'   ? &options.rounds
                             : c == 's' ? &options.seconds
@@ -239,6 +247,8 @@ int main(int argc, char **argv)
     HOLDS(n_buffers);
     held_wait();
     printf("holds %lu\n", held_mib);
+    if (options.pin)
+        pin_all();
     if (options.pause)
         HOLDS(fgets(line, sizeof line, stdin));
     work();

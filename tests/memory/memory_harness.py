@@ -35,16 +35,17 @@ def seen(daemon):
 
 
 class Holder(Program):
-    """holds, with these words."""
+    """holds, with these words. daemon: None of a program without Gantry."""
 
     def __init__(self, path, daemon, *words, **env):
-        super().__init__([path, *words], dict(daemon.program_env(), **env))
+        super().__init__([path, *words], dict(daemon.program_env() if daemon else {}, **env))
         self.daemon = daemon
 
     def hear(self, word):
         said = [self.process.stdout, self.process.stderr]
         if b"\n" not in self.unread and not select.select(said, [], [], DEADLINE_S)[0]:
             raise Wrong("{} has not said '{}' in {} s\n{}".format(self.name, word, DEADLINE_S,
+                                                                  self.daemon and
                                                                   seen(self.daemon)))
         return super().hear(word)
 
@@ -96,9 +97,15 @@ class MemoryCase(MovesCase):
         self.addCleanup(program.__exit__)
         return program
 
-    def holders(self, daemon, n, *words):
+    def stranger(self, *words):
+        """A program that uses the device without Gantry; filled."""
+        program = self.holder(None, *words, **dict(os.environ, **self.emulated.env()))
+        program.holds()
+        return program
+
+    def holders(self, daemon, n, *words, **env):
         """n programs at once, all filled."""
-        programs = [self.holder(daemon, *words) for _ in range(n)]
+        programs = [self.holder(daemon, *words, **env) for _ in range(n)]
         for program in programs:
             program.holds()
         return programs

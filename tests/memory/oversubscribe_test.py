@@ -69,6 +69,9 @@ class Together(MemoryCase):
     def test_a_driver_that_allocates_at_the_first_use(self):
         self.check_driver("lazy")
 
+    def test_a_driver_whose_kernels_keep_their_arguments(self):
+        self.check_driver("retain")
+
     def test_memory_in_a_program_stays(self):
         daemon = self.start(*SHORT_PERIODS, passthrough=True)
         inside, = self.holders(daemon, 1, "--told", "100", "50")
@@ -179,6 +182,21 @@ class Refusals(MemoryCase):
         self.check_device()
 
 
+    def test_pins_beyond_a_tenants_part(self):
+        daemon = self.start(*SHORT_PERIODS)
+        status, said = gantry(daemon, "tenant", "add", "small", "--uid", str(os.getuid()))
+        self.assertEqual(status, 0, said)
+        other, = self.holders(daemon, 1, "--told", *OF_300)
+        # Of 512 MiB a half is for each tenant: 192 of its 299 MiB.
+        program, = self.holders(daemon, 1, "--told", "--pin", *OF_300, GANTRY_TENANT="small")
+        self.assertEqual(program.hear("pinned"), ["1"])
+        self.until_each_was_in(daemon, [other, program], 1)
+        self.assertLess(self.memory(daemon, program)["pinned_bytes"], DEVICE // 2)
+        for each in (program, other):
+            each.tell_right()
+        self.check_device()
+
+
 class Kills(MemoryCase):
     def test_a_killed_program_frees_its_slots(self):
         daemon = self.start(*SHORT_PERIODS)
@@ -220,6 +238,58 @@ class Kills(MemoryCase):
         killed.last_words()
         self.assertEqual(killed.process.wait(), 1)
         self.check_others(daemon, others)
+
+
+class Strangers(MemoryCase):
+    """A program without Gantry has memory of the device, too, so the driver refuses."""
+
+    def evicted(self, daemon):
+        """A program of 300 MiB without work, which is evicted."""
+        program, = self.holders(daemon, 1, "--pause", "--rounds", "1", *OF_300)
+        others = self.holders(daemon, 2, "--told", *OF_300)
+        self.until(daemon, "its memory is on the host",
+                   lambda: self.memory(daemon, program)["resident_bytes"] == 0)
+        for other in others:
+            other.tell_right()
+        return program
+
+    def until_refused(self, daemon):
+        self.until(daemon, "the driver refuses", lambda: self.emulated.counts()["refusals"])
+
+    def check_peak(self):
+        self.assertLessEqual(self.emulated.counts()["peak_bytes"], DEVICE)
+
+    def test_one_that_leaves(self):
+        daemon = self.start(*SHORT_PERIODS)
+        program = self.evicted(daemon)
+        stranger = self.stranger("--pause", "--rounds", "1", "300")
+        program.tell()
+        self.until_refused(daemon)
+        stranger.tell_right()
+        program.right()
+        self.check_peak()
+
+    def test_one_that_stays(self):
+        daemon = self.start(*SHORT_PERIODS)
+        program = self.evicted(daemon)
+        stranger = self.stranger("--pause", "--rounds", "1", "300")
+        program.tell()
+        self.assertIn("-4", program.hear("wrong:"))     # CL_MEM_OBJECT_ALLOCATION_FAILURE
+        # Others have what there is.
+        self.holders(daemon, 1, "--rounds", "1", "150")[0].right()
+        stranger.tell_right()
+        self.check_peak()
+
+    def test_other_programs_make_room(self):
+        daemon = self.start(*SHORT_PERIODS)
+        program = self.evicted(daemon)
+        idle, = self.holders(daemon, 1, "--pause", "--rounds", "1", "100")
+        stranger = self.stranger("--pause", "--rounds", "1", "150")
+        program.tell_right()
+        self.assertGreater(self.emulated.counts()["refusals"], 0)
+        idle.tell_right()
+        stranger.tell_right()
+        self.check_peak()
 
 
 class Policies(MemoryCase):
@@ -314,8 +384,9 @@ class Moves(MemoryCase):
                                      text=True) for path in files]
         said = [restore.communicate(timeout=DEADLINE_S)[1] for restore in restores]
         self.assertIn(0, [restore.returncode for restore in restores], said)
-        for restore, path in zip(restores, files):
+        for restore, path, words in zip(restores, files, said):
             if restore.returncode:
+                self.assertRegex(words, "no room on the device for [0-9]+ MiB|others need less")
                 self.done(daemon, "restore", path)
         for program in programs:
             program.tell_right()

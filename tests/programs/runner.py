@@ -229,8 +229,9 @@ class Runner:
             given, folder = self.device.options, self.folder(name, "device")
             self.device = Device(self.device.icd, folder, given)
             native = self.native(name, program, "native")
-            # Whole slots for one of them, and a tenth for what lies between objects.
-            memory = "{}M".format(-(-self.device.counts()["peak_bytes"] * 11 // (10 * MIB)))
+            # Whole slots for one of them, a tenth for what lies between objects, and what both pin.
+            memory = "{}M".format(-(-self.device.counts()["peak_bytes"] * 11 // (10 * MIB))
+                                  + 2 * program.pinned_mib)
             self.device = Device(self.device.icd, folder,
                                  ",".join(filter(None, (given, "capacity=" + memory))))
             swaps = self.twice_at_once(name, program, memory, native)

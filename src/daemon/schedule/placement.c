@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "link/worker_wire.h"
 #include "place/residency.h"
 
 #include <errno.h>
@@ -251,9 +252,20 @@ int gn_placement_resize(struct gn_scheduler *s, struct gn_placement *p, uint32_t
     return rc;
 }
 
+bool gn_placement_pins_all(struct gn_scheduler *s, const struct gn_placement *p)
+{
+    bool all = true;
+    lock(s);
+    for (uint32_t i = 0; i < p->n; i++) {
+        const struct gn_placed *m = &p->of[i];
+        all = all && (!m->on || m->place.n_pinned * m->on->place.slot_bytes >= m->pinned_bytes);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return all;
+}
+
 int gn_placement_answered(struct gn_scheduler *s, struct gn_placement *p, uint32_t number,
-                          uint64_t resident_bytes, uint64_t pinned_bytes, uint64_t copied_bytes,
-                          uint64_t now_ns)
+                          const struct gn_worker_resides *r, uint64_t now_ns)
 {
     int rc = -EPROTO;
     lock(s);
@@ -266,13 +278,13 @@ int gn_placement_answered(struct gn_scheduler *s, struct gn_placement *p, uint32
         rc = 0;
         /* For display; the worker's own word. */
         const uint64_t most = m->place.n_chunks * m->on->place.slot_bytes;
-        *(leaves ? &m->out_bytes : &m->in_bytes) += copied_bytes < most ? copied_bytes : most;
-        const bool refused = leaves && resident_bytes > m->told_bytes;
-        if (refused && pinned_bytes > m->pinned_bytes) {
-            m->pinned_bytes = pinned_bytes;
+        *(leaves ? &m->out_bytes : &m->in_bytes) += r->copied_bytes < most ? r->copied_bytes : most;
+        const bool refused = leaves && r->resident_bytes > m->told_bytes;
+        if (refused && r->pinned_bytes > m->pinned_bytes) {
+            m->pinned_bytes = r->pinned_bytes;
             (void)gn_placed_fit(s, m, now_ns);
         }
-        gn_placed_answered(s, m, refused, now_ns);
+        gn_placed_answered(s, m, refused, r->refused_bytes, now_ns);
     }
     unlock_and_wake(s);
     return rc;

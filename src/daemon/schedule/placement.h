@@ -11,6 +11,7 @@ struct gn_placed;
 struct gn_scheduler;
 struct gn_shares;
 struct gn_tenant_shares;
+struct gn_worker_resides;
 
 /*
  * Which vGPUs' memory is on a device (`--oversubscribe`): src/place inside gantryd, as scheduler.h
@@ -23,6 +24,8 @@ struct gn_tenant_shares;
  *      ^                  (when the grant is back)                     |
  *      |  RESIDES                                told RESIDE_ALL       |
  *      '--------------------------- COMING <---------------------------'
+ *
+ * A worker whose driver has no room for all goes from COMING to EVICTED, and comes again later.
  *
  * A vGPU that needs more slots than are free stays RESIDENT in its worker, and is not scheduled
  * until it has them.
@@ -100,10 +103,12 @@ void gn_placement_set_moves(struct gn_scheduler *s, struct gn_placement *p, bool
  */
 int gn_placement_resize(struct gn_scheduler *s, struct gn_placement *p, uint32_t i, uint64_t bytes,
                         uint64_t pinned_bytes, uint64_t now_ns);
+/* Is all pinned that the last gn_placement_resize() has named? More than the worker may pin is not.
+ */
+bool gn_placement_pins_all(struct gn_scheduler *s, const struct gn_placement *p);
 /* The worker's answer to the order with this number, and its wish for evicted memory. -EPROTO. */
 int gn_placement_answered(struct gn_scheduler *s, struct gn_placement *p, uint32_t number,
-                          uint64_t resident_bytes, uint64_t pinned_bytes, uint64_t copied_bytes,
-                          uint64_t now_ns);
+                          const struct gn_worker_resides *r, uint64_t now_ns);
 int gn_placement_wanted(struct gn_scheduler *s, struct gn_placement *p, uint64_t now_ns);
 
 enum gn_placement_order_kind {

@@ -23,9 +23,11 @@ struct gn_placed {
     /* The swap that it loses `out` in. */
     struct gn_list leaving; /* in gn_placing.leaving */
     struct gn_chunk_set out;
-    bool refused;        /* its worker has answered that it cannot */
-    uint32_t n_refusals; /* one after another */
-    uint32_t n_missing;  /* of its chunks, those that the swap brings in */
+    bool refused;            /* its worker has answered that it cannot */
+    uint32_t n_refusals;     /* one after another */
+    uint32_t n_missing;      /* of its chunks, those that the swap brings in */
+    uint32_t n_unfit;        /* one after another: its driver has had no room for all of it */
+    uint64_t rests_until_ns; /* after that; 0: it may come in */
     uint64_t told_bytes, told_ns, answer_by_ns;
     /* Orders for its worker that gn_placement_next() has yet to return. */
     struct gn_list order; /* in gn_scheduler.orders */
@@ -66,8 +68,10 @@ void gn_placing_decide(struct gn_scheduler *s, struct gn_placing *on, uint64_t n
 void gn_placed_update(struct gn_placed *m, uint64_t now);
 /* Brings the member's `bytes` into chunks. As gn_placement_resize(). */
 int gn_placed_fit(struct gn_scheduler *s, struct gn_placed *m, uint64_t now);
-/* Its worker has answered the last RESIDE. */
-void gn_placed_answered(struct gn_scheduler *s, struct gn_placed *m, bool refused, uint64_t now);
+/* Its worker has answered the last RESIDE; refused: that it cannot evict as much. unfit_bytes: its
+ * driver has no room for these. */
+void gn_placed_answered(struct gn_scheduler *s, struct gn_placed *m, bool refused,
+                        uint64_t unfit_bytes, uint64_t now);
 void gn_placed_gone(struct gn_scheduler *s, struct gn_placed *m, uint64_t now);
 /* Its share is scheduled only while all that it needs is on the device. */
 void gn_placed_set_evicted(struct gn_scheduler *s, struct gn_placed *m, uint64_t now);

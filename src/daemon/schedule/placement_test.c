@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Swaps under random workers: they ask for more and less memory, work, wait for evicted memory,
- * fail to evict and die. What the workers have in their drivers never exceeds the device, a worker
- * is granted the device only with all of its memory there, and each that waits gets its memory.
+ * fail to evict, find no room in their driver and die. What the workers have in their drivers never
+ * exceeds the device, a worker is granted the device only with all of its memory there, and each
+ * that waits gets its memory.
  */
 #include "daemon/schedule/placement_internal.h"
 
@@ -15,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "link/worker_wire.h"
 #include "place/residency.h"
 
 #define N      6u
@@ -32,6 +34,7 @@ struct worker {
     uint64_t told;   /* of an order that it has not answered */
     uint32_t number;
     bool waits, owes, wants;
+    uint32_t n_unfit; /* one after another: its driver has had no room */
     uint64_t n_turns;
 };
 
@@ -160,14 +163,21 @@ static void read_orders(struct world *x)
 static void answer(struct world *x, struct worker *w, bool refuses)
 {
     const uint64_t in = w->limit < w->leased ? w->limit : w->leased;
+    struct gn_worker_resides r = {.copied_bytes = SLOT};
     if (!w->owes)
         return;
     if (!refuses || in <= w->told)
         w->limit = w->told;
     w->owes = w->wants = false;
-    assert_int_equal(gn_placement_answered(x->s, &w->placement, w->number,
-                                           in < w->limit ? in : w->limit, 0, SLOT, x->now),
-                     0);
+    if (refuses && w->told == UINT64_MAX && in >= SLOT && w->n_unfit++ < GN_WORKER_REFUSALS) {
+        r.refused_bytes = SLOT * (1 + dice(x, (uint32_t)(in / SLOT)));
+        w->limit = in - r.refused_bytes;
+        w->wants = true;
+    } else if (w->told == UINT64_MAX) {
+        w->n_unfit = 0;
+    }
+    r.resident_bytes = in < w->limit ? in : w->limit;
+    assert_int_equal(gn_placement_answered(x->s, &w->placement, w->number, &r, x->now), 0);
     x->now += 100000;
 }
 
@@ -272,8 +282,10 @@ static void all_get_in(struct world *x)
     for (uint32_t i = 0; i < N; i++) {
         x->w[i].n_turns = 0;
         x->w[i].placement.of[0].place.kept_until_ns = 0; /* it has refused minutes ago */
+        x->w[i].placement.of[0].rests_until_ns = 1;
         want(x, &x->w[i], true);
     }
+    gn_place_withhold(&placing(x)->place, 0, 0);
     for (uint32_t n = 0; n < 20000; n++) {
         for (uint32_t i = 0; i < N; i++) {
             answer(x, &x->w[i], false);
@@ -332,7 +344,7 @@ static void drivers_never_hold_more_than_the_device(void **state)
         run(gn_place_policy_at(i)->name, 0);
 }
 
-static void workers_that_cannot_evict_are_asked_again(void **state)
+static void workers_that_refuse_are_asked_again(void **state)
 {
     (void)state;
     for (unsigned i = 0; gn_place_policy_at(i); i++)
@@ -343,7 +355,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(drivers_never_hold_more_than_the_device),
-        cmocka_unit_test(workers_that_cannot_evict_are_asked_again),
+        cmocka_unit_test(workers_that_refuse_are_asked_again),
     };
     return cmocka_run_group_tests_name("daemon-placement", tests, NULL, NULL);
 }

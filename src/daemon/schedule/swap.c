@@ -24,6 +24,11 @@
  */
 #define REST_NS       UINT64_C(1000000000)
 #define MOST_REFUSALS 8u
+/*
+ * Others use the device, too: after a first refusal of its driver a vGPU comes in again when more
+ * slots are free than it needs, after a second one later.
+ */
+#define UNFIT_NS UINT64_C(10000000000)
 
 void gn_placed_post(struct gn_scheduler *s, struct gn_placed *m)
 {
@@ -42,7 +47,9 @@ void gn_placed_set_evicted(struct gn_scheduler *s, struct gn_placed *m, uint64_t
 
 void gn_placed_update(struct gn_placed *m, uint64_t now)
 {
-    const bool ready = m->has_work || m->wants || m->grows;
+    if (now >= m->rests_until_ns)
+        m->rests_until_ns = 0;
+    const bool ready = !m->rests_until_ns && (m->has_work || m->wants || m->grows);
     if (ready && !m->place.ready)
         gn_place_wake(&m->on->place, &m->place, now);
     else if (!ready && m->place.ready && !m->place.granted)
@@ -269,9 +276,43 @@ static void has_left(struct gn_scheduler *s, struct gn_placed *m, bool refused, 
         all_have_left(s, on, now);
 }
 
+/* Of n chunks, which are not pinned, the last ones that have slots. */
+static struct gn_chunk_set last_chunks(const struct gn_placed *m, uint32_t n)
+{
+    const struct gn_chunk_set free = gn_chunk_minus(&m->place.occupied, &m->place.pinned);
+    struct gn_chunk_set set = gn_chunk_range(0);
+    for (uint32_t k = m->place.n_chunks; k-- && gn_chunk_count(&set) < n;)
+        if (gn_chunk_has(&free, k))
+            gn_chunk_add(&set, k);
+    return set;
+}
+
+/*
+ * The driver has no room for a part of it, so others have the device's memory. The vGPU is evicted
+ * in part, and plans leave as much memory free for a time, but for what the vGPU needs itself.
+ */
+static void has_not_fit(struct gn_scheduler *s, struct gn_placed *m, uint64_t unfit_bytes,
+                        uint64_t now)
+{
+    struct gn_placing *on = m->on;
+    const struct gn_chunk_set out = last_chunks(m, chunks_of(on, unfit_bytes));
+    const uint32_t n = gn_chunk_count(&out), rest = on->place.n_slots - m->place.n_chunks;
+    m->state = GN_PLACEMENT_EVICTED;
+    m->rests_until_ns = now + (m->n_unfit++ ? UNFIT_NS : REST_NS);
+    gn_place_vacate(&on->place, &m->place, &out);
+    gn_place_withhold(&on->place, n < rest ? n : rest, m->rests_until_ns + UNFIT_NS);
+    gn_placed_set_evicted(s, m, now);
+    gn_placed_update(m, now);
+    if (m->n_unfit > MOST_REFUSALS)
+        gn_placed_end(s, m);
+    if (!on->n_awaited)
+        end_swap(s, on, now);
+}
+
 static void has_come(struct gn_scheduler *s, struct gn_placed *m, uint64_t now)
 {
     struct gn_placing *on = m->on;
+    m->n_unfit = 0;
     m->n_residencies += m->n_missing != 0;
     note(s, m, GN_TRACE_RESIDENT, 0, now);
     m->evicted_ns += now - m->evicted_since_ns;
@@ -282,11 +323,14 @@ static void has_come(struct gn_scheduler *s, struct gn_placed *m, uint64_t now)
         end_swap(s, on, now);
 }
 
-void gn_placed_answered(struct gn_scheduler *s, struct gn_placed *m, bool refused, uint64_t now)
+void gn_placed_answered(struct gn_scheduler *s, struct gn_placed *m, bool refused,
+                        uint64_t unfit_bytes, uint64_t now)
 {
     m->on->n_awaited--;
     if (m->state == GN_PLACEMENT_LEAVING)
         has_left(s, m, refused, now);
+    else if (unfit_bytes)
+        has_not_fit(s, m, unfit_bytes, now);
     else
         has_come(s, m, now);
 }
@@ -349,6 +393,20 @@ static uint64_t earlier(uint64_t a, uint64_t b)
     return !a || (b && b < a) ? b : a;
 }
 
+/* Lets vGPUs that have rested come in. Returns when to look again; 0: no such vGPU rests. */
+static uint64_t check_rests(struct gn_placing *on, uint64_t now)
+{
+    uint64_t first = on->place.n_withheld ? on->place.withheld_until_ns : 0;
+    gn_list_for_each(v, &on->place.vgpus, struct gn_place_vgpu, link)
+    {
+        struct gn_placed *m = gn_placed_of(v);
+        if (m->rests_until_ns && now >= m->rests_until_ns)
+            gn_placed_update(m, now);
+        first = m->rests_until_ns ? earlier(first, m->rests_until_ns) : first;
+    }
+    return first > now ? first : 0;
+}
+
 /* Ends workers that do not answer. Returns when to look again; 0: no answer is awaited. */
 static uint64_t check_answers(struct gn_scheduler *s, struct gn_placing *on, uint64_t now)
 {
@@ -374,7 +432,7 @@ void gn_placing_decide(struct gn_scheduler *s, struct gn_placing *on, uint64_t n
         on->again_ns = 0;
         return;
     }
-    const uint64_t tick_ns = gn_place_tick(&on->place, now);
+    const uint64_t tick_ns = gn_place_tick(&on->place, now), rests_ns = check_rests(on, now);
     while (on->phase == GN_SWAP_NONE && now >= on->rest_until_ns &&
            (v = gn_residency_next(&on->place, now, &on->plan, &again_ns)))
         start_swap(s, on, gn_placed_of(v), now);
@@ -385,6 +443,7 @@ void gn_placing_decide(struct gn_scheduler *s, struct gn_placing *on, uint64_t n
         again_ns = earlier(again_ns, on->rest_until_ns);
     /* Idle vGPUs are looked for only for one that waits. */
     on->again_ns = RB_EMPTY(&on->place.wanting) ? again_ns : earlier(again_ns, tick_ns);
+    on->again_ns = rests_ns ? earlier(on->again_ns, rests_ns) : on->again_ns;
 }
 
 /* ---- a share's turns */

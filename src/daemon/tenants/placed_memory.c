@@ -136,6 +136,12 @@ static bool would_block_moves(const struct gn_vgpu_record *v, uint64_t more)
     return is_filled && kept > most;
 }
 
+/* A lease with `more` fits; what the ask wants to pin may be too much. */
+static bool may_pin(const struct gn_vgpu_record *v, const struct gn_worker_lease *ask)
+{
+    return !ask->pins || gn_placement_pins_all(scheduler_of(v), &v->placement);
+}
+
 bool gn_placed_memory_admits(struct gn_vgpu_record *v, const struct gn_worker_lease *ask,
                              uint64_t *want_bytes)
 {
@@ -149,10 +155,10 @@ bool gn_placed_memory_admits(struct gn_vgpu_record *v, const struct gn_worker_le
     if (v->owned_by)
         *want_bytes = ask->need_bytes;
     /* Slack is worth no wait. */
-    if (resize(v, *want_bytes) == 1)
+    if (resize(v, *want_bytes) == 1 && may_pin(v, ask))
         return true;
     *want_bytes = ask->need_bytes;
-    if (resize(v, *want_bytes) >= 0)
+    if (resize(v, *want_bytes) >= 0 && may_pin(v, ask))
         return true;
     v->pinned_bytes = before;
     gn_placed_memory_fit(v);
@@ -195,8 +201,12 @@ int gn_placed_memory_frame(struct gn_vgpu_record *v, const struct gn_frame *f)
         gn_debug("vgpu=%08x has %llu MiB on its device, %llu pinned", v->id,
                  (unsigned long long)r.resident_bytes >> 20,
                  (unsigned long long)r.pinned_bytes >> 20);
-        rc = gn_placement_answered(scheduler_of(v), &v->placement, f->seq, r.resident_bytes,
-                                   r.pinned_bytes, r.copied_bytes, gn_now_ns());
+        if (r.refused_bytes)
+            gn_quota_log(v->quota, GN_LOG_WARN,
+                         "vgpu=%08x: the driver has no room for %llu MiB of its memory; others use "
+                         "the device",
+                         v->id, (unsigned long long)(r.refused_bytes + (1 << 20) - 1) >> 20);
+        rc = gn_placement_answered(scheduler_of(v), &v->placement, f->seq, &r, gn_now_ns());
         if (!rc) {
             v->pinned_bytes = r.pinned_bytes;
             gn_placed_memory_fit(v);

@@ -109,7 +109,13 @@ static uint64_t bring_in_all(void *arg)
     return copied;
 }
 
-const struct gn_budget_ops gn_evict_ops = {evict_down_to, bring_in_all};
+static uint64_t evicted_bytes(void *arg)
+{
+    struct gn_vgpu *v = arg;
+    return gn_vgpu_has_evicted(v) ? v->api->evicted_bytes(v) : 0;
+}
+
+const struct gn_budget_ops gn_evict_ops = {evict_down_to, bring_in_all, evicted_bytes};
 
 void gn_vgpu_reside(struct gn_vgpu *v, uint32_t seq, uint64_t bytes)
 {

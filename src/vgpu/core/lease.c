@@ -18,6 +18,8 @@
 
 /* Asked for on top of the need. gantryd grants less when little is left. */
 #define SLACK_BYTES (UINT64_C(32) << 20)
+/* The commands of command buffers pin two kilobytes each: gantryd is asked for one in hundreds. */
+#define PIN_SLACK_BYTES (UINT64_C(1) << 20)
 /*
  * Gantryd answers well within it, unless it places memory. Without an answer the allocation fails,
  * and a late grant becomes slack.
@@ -58,6 +60,20 @@ static uint64_t pinned_locked(const struct gn_lease *l)
     return l->used_bytes - l->part_bytes[GN_LEASE_EVICTABLE] - l->part_bytes[GN_LEASE_EVICTED];
 }
 
+/* As gantryd is to count them. */
+static uint64_t told_pinned_locked(const struct gn_lease *l)
+{
+    const uint64_t pinned = pinned_locked(l), told = l->told_pinned_bytes;
+    return l->asks_pins && told >= pinned && told - pinned < PIN_SLACK_BYTES ? told : pinned;
+}
+
+static bool may_pin_locked(const struct gn_lease *l, uint64_t bytes)
+{
+    uint64_t pinned;
+    return !l->asks_pins ||
+           (gn_add_u64(pinned_locked(l), bytes, &pinned) && pinned <= l->told_pinned_bytes);
+}
+
 static bool charge_locked(struct gn_lease *l, uint64_t bytes, enum gn_lease_part part)
 {
     if (bytes > l->leased_bytes - l->used_bytes)
@@ -80,7 +96,7 @@ static int send_frame_with_fd(struct gn_lease *l, uint16_t op, uint32_t seq, con
 /* gantryd counts more as pinned than there is: it will be told. */
 static void note_fewer_pinned_locked(struct gn_lease *l)
 {
-    if (l->patient && pinned_locked(l) < l->told_pinned_bytes)
+    if (l->patient && told_pinned_locked(l) < l->told_pinned_bytes)
         gn_lease_wake(l);
 }
 
@@ -109,22 +125,38 @@ static int wait_locked(struct gn_lease *l, const struct timespec *until)
     return -pthread_cond_clockwait(&l->answered, &l->lock, CLOCK_MONOTONIC, until);
 }
 
+/* What to ask for; need_bytes is at least 1. */
+static struct gn_worker_lease question_locked(const struct gn_lease *l, uint64_t bytes, bool pinned,
+                                              uint64_t pin_bytes)
+{
+    const uint64_t left = l->leased_bytes - l->used_bytes;
+    struct gn_worker_lease ask = {.need_bytes = bytes > left ? bytes - left : 1,
+                                  .pinned_bytes = pinned_locked(l) + (pinned ? bytes : 0)};
+    ask.want_bytes = ask.need_bytes;
+    if (bytes > left)
+        (void)gn_add_u64(ask.need_bytes, SLACK_BYTES, &ask.want_bytes);
+    ask.pins = pinned && l->asks_pins;
+    if (ask.pins &&
+        (!gn_add_u64(ask.pinned_bytes, pin_bytes + PIN_SLACK_BYTES - 1, &ask.pinned_bytes)))
+        ask.pinned_bytes = UINT64_MAX;
+    if (ask.pins)
+        ask.pinned_bytes -= ask.pinned_bytes % PIN_SLACK_BYTES;
+    return ask;
+}
+
 /*
  * Asks gantryd for the missing bytes. The control thread charges the answer as soon as it arrives,
  * before a recall right behind it can take it away. 0: charged.
  */
-static int request_bytes_locked(struct gn_lease *l, uint64_t bytes, bool pinned,
+static int request_bytes_locked(struct gn_lease *l, uint64_t bytes, bool pinned, uint64_t pin_bytes,
                                 enum gn_lease_part part, const struct timespec *until)
 {
-    const uint64_t need = bytes - (l->leased_bytes - l->used_bytes);
-    struct gn_worker_lease ask = {.need_bytes = need,
-                                  .want_bytes = need,
-                                  .pinned_bytes = pinned_locked(l) + (pinned ? bytes : 0)};
+    const struct gn_worker_lease ask = question_locked(l, bytes, pinned, pin_bytes);
     struct gn_lease_asker asker = {.bytes = bytes, .part = part};
     const uint32_t seq = ++l->seq;
     int rc;
-    l->told_pinned_bytes = ask.pinned_bytes;
-    (void)gn_add_u64(need, SLACK_BYTES, &ask.want_bytes);
+    if (!ask.pins)
+        l->told_pinned_bytes = ask.pinned_bytes;
     l->asking = true;
     l->asker = &asker;
     pthread_mutex_unlock(&l->lock);
@@ -133,6 +165,8 @@ static int request_bytes_locked(struct gn_lease *l, uint64_t bytes, bool pinned,
     pthread_mutex_lock(&l->lock);
     while (rc == 0 && !asker.answered)
         rc = wait_locked(l, until);
+    if (asker.taken && ask.pins)
+        l->told_pinned_bytes = ask.pinned_bytes;
     if (asker.answered)
         return asker.taken ? 0 : -ENOMEM;
     /*
@@ -147,13 +181,24 @@ static int request_bytes_locked(struct gn_lease *l, uint64_t bytes, bool pinned,
     return rc;
 }
 
+/* Charges what needs no ask: the lease covers it, and gantryd knows of it if it is pinned. */
+static bool charge_known_locked(struct gn_lease *l, uint64_t bytes, bool pinned, uint64_t pin_bytes,
+                                enum gn_lease_part part)
+{
+    uint64_t pins;
+    return (!pinned || (gn_add_u64(bytes, pin_bytes, &pins) && may_pin_locked(l, pins))) &&
+           charge_locked(l, bytes, part);
+}
+
 static int charge(struct gn_lease *l, uint64_t bytes, bool may_wait, bool pinned,
-                  enum gn_lease_part part)
+                  uint64_t pin_bytes, enum gn_lease_part part)
 {
     struct timespec latest;
     const struct timespec *until = l->patient ? NULL : &latest;
     pthread_mutex_lock(&l->lock);
-    int rc = charge_locked(l, bytes, part) ? 0 : l->control_fd < 0 ? -ENOMEM : -EAGAIN;
+    int rc = charge_known_locked(l, bytes, pinned, pin_bytes, part) ? 0
+             : l->control_fd < 0                                    ? -ENOMEM
+                                                                    : -EAGAIN;
     if (rc == -EAGAIN && may_wait) {
         clock_gettime(CLOCK_MONOTONIC, &latest);
         latest.tv_sec += ANSWER_TIMEOUT_S;
@@ -161,13 +206,13 @@ static int charge(struct gn_lease *l, uint64_t bytes, bool may_wait, bool pinned
             const int failed = wait_locked(l, until);
             if (failed)
                 rc = failed;
-            else if (charge_locked(l, bytes, part))
+            else if (charge_known_locked(l, bytes, pinned, pin_bytes, part))
                 rc = 0;
         }
         if (rc == -EAGAIN)
-            rc = request_bytes_locked(l, bytes, pinned, part, until);
+            rc = request_bytes_locked(l, bytes, pinned, pin_bytes, part, until);
         /* Refused, but another thread may have freed memory meanwhile. */
-        if (rc && charge_locked(l, bytes, part))
+        if (rc && charge_known_locked(l, bytes, pinned, pin_bytes, part))
             rc = 0;
         if (rc)
             rc = -ENOMEM;
@@ -178,12 +223,25 @@ static int charge(struct gn_lease *l, uint64_t bytes, bool may_wait, bool pinned
 
 int gn_lease_charge(struct gn_lease *l, uint64_t bytes, bool may_wait, bool pinned)
 {
-    return charge(l, bytes, may_wait, pinned, GN_LEASE_PINNED);
+    return charge(l, bytes, may_wait, pinned, 0, GN_LEASE_PINNED);
 }
 
 int gn_lease_charge_ahead(struct gn_lease *l, uint64_t bytes, bool pinned)
 {
-    return charge(l, bytes, true, pinned, GN_LEASE_EVICTED);
+    return charge(l, bytes, true, pinned, 0, GN_LEASE_EVICTED);
+}
+
+int gn_lease_charge_pins(struct gn_lease *l, uint64_t bytes, uint64_t pin_bytes)
+{
+    return charge(l, bytes, true, true, pin_bytes, GN_LEASE_EVICTED);
+}
+
+bool gn_lease_may_pin(struct gn_lease *l, uint64_t bytes)
+{
+    pthread_mutex_lock(&l->lock);
+    const bool may = may_pin_locked(l, bytes);
+    pthread_mutex_unlock(&l->lock);
+    return may;
 }
 
 void gn_lease_move(struct gn_lease *l, uint64_t bytes, enum gn_lease_part from,
@@ -314,7 +372,7 @@ int gn_lease_settle(struct gn_lease *l)
     gn_fd_drain(l->wake_fd);
     pthread_mutex_lock(&l->lock);
     struct gn_worker_returned r = {
-        .bytes = l->returning_bytes, .answers = l->owed, .pinned_bytes = pinned_locked(l)};
+        .bytes = l->returning_bytes, .answers = l->owed, .pinned_bytes = told_pinned_locked(l)};
     const bool fewer = l->patient && r.pinned_bytes < l->told_pinned_bytes;
     l->returning_bytes = 0;
     l->owed = false;

@@ -34,7 +34,8 @@ struct gn_lease {
     int control_fd; /* gantryd's socket; not owned */
     int wake_fd;    /* eventfd, owned: readable when the control thread has something to send */
     struct gn_counters *counters;
-    bool patient; /* gantryd answers an ask only when it has placed the memory: minutes */
+    bool patient;   /* gantryd answers an ask only when it has placed the memory: minutes */
+    bool asks_pins; /* gantryd is asked before more bytes are pinned, also within the lease */
     pthread_mutex_t send_lock; /* one frame at a time; never taken under `lock` */
     pthread_mutex_t lock;
     pthread_cond_t answered;
@@ -61,7 +62,7 @@ int gn_lease_init(struct gn_lease *l, int control_fd, struct gn_counters *counte
  * 0: charged. -ENOMEM: refused. -EAGAIN: the lease does not cover it and may_wait is false: call
  * again from a thread that may wait for gantryd, which may have to recall slack from the tenant's
  * other vGPUs (microseconds as a rule, seconds at worst; minutes if gantryd places memory). Any
- * thread. pinned: gantryd is told that these bytes will be pinned.
+ * thread. pinned: these bytes will be pinned, which gantryd may refuse, also within the lease.
  */
 int gn_lease_charge(struct gn_lease *l, uint64_t bytes, bool may_wait, bool pinned);
 /*
@@ -69,6 +70,11 @@ int gn_lease_charge(struct gn_lease *l, uint64_t bytes, bool may_wait, bool pinn
  * are EVICTED. pinned: it will be pinned.
  */
 int gn_lease_charge_ahead(struct gn_lease *l, uint64_t bytes, bool pinned);
+/* As gn_lease_charge_ahead with pinned; pin_bytes of charged ones will be pinned, too. */
+int gn_lease_charge_pins(struct gn_lease *l, uint64_t bytes, uint64_t pin_bytes);
+/* Does gantryd know of so many pinned bytes more? Otherwise it is to be asked first. Any thread;
+ * never waits. */
+bool gn_lease_may_pin(struct gn_lease *l, uint64_t bytes);
 /* Charged bytes change from one part to another. Any thread; never waits. */
 void gn_lease_move(struct gn_lease *l, uint64_t bytes, enum gn_lease_part from,
                    enum gn_lease_part to);

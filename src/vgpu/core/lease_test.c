@@ -192,6 +192,34 @@ static void only_what_is_not_covered_is_asked_for(void **state)
     assert_int_equal(used(), 900);
 }
 
+static void pins_are_asked_for_within_the_lease(void **state)
+{
+    const uint64_t mib = UINT64_C(1) << 20;
+    struct taker a;
+    uint32_t seq;
+    (void)state;
+    t.lease.patient = t.lease.asks_pins = true;
+    t.lease.leased_bytes = 8 * mib;
+    assert_int_equal(gn_lease_charge(&t.lease, 100, false, false), 0);
+    gn_lease_move(&t.lease, 100, GN_LEASE_PINNED, GN_LEASE_EVICTABLE);
+    assert_int_equal(gn_lease_charge(&t.lease, 100, false, true), -EAGAIN);
+    start_charge(&a, 100);
+    struct gn_worker_lease ask = expect_question(&seq);
+    assert_true(ask.need_bytes == 1 && ask.pins && ask.pinned_bytes == mib);
+    grant(seq, 1);
+    assert_int_equal(finish_charge(&a), 0);
+    /* gantryd knows of a whole mebibyte. */
+    assert_int_equal(gn_lease_charge(&t.lease, mib - 100, false, true), 0);
+    assert_true(gn_lease_may_pin(&t.lease, 0) && !gn_lease_may_pin(&t.lease, 1));
+    start_charge(&a, 1);
+    ask = expect_question(&seq);
+    assert_int_equal(ask.pinned_bytes, 2 * mib);
+    grant(seq, 0);
+    assert_int_equal(finish_charge(&a), -ENOMEM);
+    assert_false(gn_lease_may_pin(&t.lease, 1));
+    assert_int_equal(used(), mib + 100);
+}
+
 static void buffers_in_the_data_area_are_counted_for_gantryd(void **state)
 {
     (void)state;
@@ -463,6 +491,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(only_what_is_not_covered_is_asked_for),
+        CASE(pins_are_asked_for_within_the_lease),
         CASE(buffers_in_the_data_area_are_counted_for_gantryd),
         CASE(what_is_larger_than_anything_wraps_nothing),
         CASE(a_grant_is_its_askers_before_a_recall_behind_it),

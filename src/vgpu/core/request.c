@@ -238,7 +238,20 @@ static int charge(struct gn_request *r, uint64_t bytes)
     /* An object made while part of the memory is evicted would exceed the budget. */
     if (!r->off_ring && gn_budget_limits(&v->budget))
         return -EAGAIN;
-    return gn_lease_charge(&v->lease, bytes, false, true);
+    return gn_lease_charge(&v->lease, bytes, false, r->pins);
+}
+
+bool gn_request_may_pin(struct gn_request *r, uint64_t bytes)
+{
+    if (r->anew || gn_lease_may_pin(&r->vgpu->lease, bytes))
+        return true;
+    if (r->refused)
+        return false;
+    /* One request may pin several objects. */
+    r->wants_pin_bytes = (r->defer ? r->wants_pin_bytes : 0) + bytes;
+    r->wants_bytes = r->charged_bytes + r->ahead_bytes;
+    r->defer = r->pins = true;
+    return false;
 }
 
 bool gn_request_charge(struct gn_request *r, uint64_t bytes)
@@ -251,8 +264,11 @@ bool gn_request_charge(struct gn_request *r, uint64_t bytes)
     const int rc = charge(r, bytes);
     if (rc == 0)
         r->charged_bytes += bytes;
+    if (rc == -ENOMEM)
+        r->lacks_bytes = bytes;
     if (rc == -EAGAIN) {
         r->defer = true;
+        r->wants_pin_bytes = 0;
         r->wants_bytes = UINT64_MAX;
         (void)gn_add_u64(r->charged_bytes, bytes, &r->wants_bytes);
     }
@@ -309,7 +325,7 @@ void gn_request_again(struct gn_request *r)
     const struct gn_request_class *class = r->class;
     const uint32_t n_bytes = r->n_bytes;
     const bool off_ring = r->off_ring, refused = r->refused, pins = r->pins;
-    const uint64_t wants_bytes = r->wants_bytes;
+    const uint64_t wants_bytes = r->wants_bytes, wants_pin_bytes = r->wants_pin_bytes;
     gn_request_fini(r);
     gn_request_init(r, v);
     r->class = class;
@@ -318,6 +334,7 @@ void gn_request_again(struct gn_request *r)
     r->refused = refused;
     r->pins = pins;
     r->wants_bytes = wants_bytes;
+    r->wants_pin_bytes = wants_pin_bytes;
 }
 
 void gn_request_answer(struct gn_request *r)

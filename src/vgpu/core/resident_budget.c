@@ -38,9 +38,10 @@ static void change_locked(struct gn_resident_budget *b, enum gn_budget_state to)
 }
 
 /* If gantryd is gone, the control thread is about to notice. */
-static void answer_locked(struct gn_resident_budget *b, uint32_t seq, uint64_t copied_bytes)
+static void answer_locked(struct gn_resident_budget *b, uint32_t seq, uint64_t copied_bytes,
+                          uint64_t refused_bytes)
 {
-    struct gn_worker_resides r = {.copied_bytes = copied_bytes};
+    struct gn_worker_resides r = {.copied_bytes = copied_bytes, .refused_bytes = refused_bytes};
     gn_lease_figures(b->lease, &r.resident_bytes, &r.pinned_bytes);
     (void)gn_lease_answer(b->lease, GN_WORKER_RESIDES, seq, &r, sizeof r);
 }
@@ -58,7 +59,7 @@ void gn_budget_order(struct gn_resident_budget *b, uint32_t seq, uint64_t bytes)
 void gn_budget_answer_whole(struct gn_resident_budget *b, uint32_t seq)
 {
     pthread_mutex_lock(&b->lock);
-    answer_locked(b, seq, 0);
+    answer_locked(b, seq, 0, 0);
     pthread_mutex_unlock(&b->lock);
 }
 
@@ -85,7 +86,7 @@ static void evict_locked(struct gn_resident_budget *b, bool evicts)
         copied = b->ops->evict(b->arg, bytes, until_ns);
         pthread_mutex_lock(&b->lock);
     }
-    answer_locked(b, seq, copied);
+    answer_locked(b, seq, copied, 0);
     change_locked(b, GN_BUDGET_PARTIAL);
 }
 
@@ -95,9 +96,13 @@ static void fill_locked(struct gn_resident_budget *b)
     change_locked(b, GN_BUDGET_FILLING);
     pthread_mutex_unlock(&b->lock);
     const uint64_t copied = b->ops->bring_in(b->arg);
+    const uint64_t refused = b->ops->evicted_bytes(b->arg);
     pthread_mutex_lock(&b->lock);
-    answer_locked(b, seq, copied);
-    change_locked(b, GN_BUDGET_WHOLE);
+    /* gantryd makes room and orders again. In the end the program gets the driver's refusal. */
+    const bool again = refused && b->n_refusals < GN_WORKER_REFUSALS;
+    b->n_refusals = again ? b->n_refusals + 1 : 0;
+    answer_locked(b, seq, copied, again ? refused : 0);
+    change_locked(b, again ? GN_BUDGET_PARTIAL : GN_BUDGET_WHOLE);
 }
 
 /* True: there was something to obey. */

@@ -26,10 +26,13 @@ struct gn_lease;
  *     WANTED
  *     FILL      a thread begins to bring in all  FILLING   any thread that waits, or the above
  *     FILLING   RESIDES is sent                  WHOLE     the same
+ *     FILLING   RESIDES is sent: the driver has  PARTIAL   the same
+ *               refused memory
  *     any       the vGPU has ended               ENDED     any thread
  *
- * In WHOLE an object is evicted only if the driver has refused it. From EVICT to FILLING no request
- * brings an object in. Only the test mode (evict.h) goes from WHOLE to EVICTING and back.
+ * In WHOLE an object is evicted only if the driver has refused it GN_WORKER_REFUSALS times before.
+ * From EVICT to FILLING no request brings an object in. Only the test mode (evict.h) goes from
+ * WHOLE to EVICTING and back.
  *
  * A thread other than the serving thread uses the driver's memory objects between
  * gn_budget_begin_use and gn_budget_end_use: nothing is evicted meanwhile. The thread waits for
@@ -46,13 +49,15 @@ enum gn_budget_state {
     GN_BUDGET_ENDED,
 };
 
-/* Called without locks. Each returns the bytes that it has copied. */
+/* Called without locks. evict and bring_in return the bytes that they have copied. */
 struct gn_budget_ops {
     /* The serving thread: evicts until at most `bytes` are in the driver, or as far as that is
      * possible until until_ns (CLOCK_MONOTONIC). */
     uint64_t (*evict)(void *arg, uint64_t bytes, uint64_t until_ns);
     /* Any thread: brings everything in that the driver takes. */
     uint64_t (*bring_in)(void *arg);
+    /* Any thread: of all memory objects, the bytes of those that are evicted. */
+    uint64_t (*evicted_bytes)(void *arg);
 };
 
 struct gn_resident_budget {
@@ -68,6 +73,7 @@ struct gn_resident_budget {
     uint32_t seq;        /* of the last RESIDE */
     uint64_t bytes;      /* its bytes */
     uint64_t ordered_ns; /* when it came; CLOCK_MONOTONIC */
+    uint32_t n_refusals; /* RESIDE_ALLs in a row for which the driver had no room */
 };
 
 /* All zeros but these: everything may be in the driver. arg is for ops. */

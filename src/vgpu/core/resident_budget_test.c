@@ -27,7 +27,7 @@
 
 static struct gn_vgpu vgpu;
 static struct {
-    _Atomic bool evicted;
+    _Atomic bool evicted, refuses; /* refuses: the driver makes no object */
     _Atomic int n_evictions, n_bring_ins, n_flushes, n_served, n_answers;
     _Atomic int32_t result;
     _Atomic uint64_t most_bytes;
@@ -56,14 +56,20 @@ static uint64_t bring_in(void *arg)
 {
     (void)arg;
     seen.n_bring_ins++;
-    if (!seen.evicted)
+    if (!seen.evicted || seen.refuses)
         return 0;
     gn_lease_move(&vgpu.lease, 60, GN_LEASE_EVICTED, GN_LEASE_EVICTABLE);
     set_evicted(false);
     return 60;
 }
 
-static const struct gn_budget_ops ops = {evict, bring_in};
+static uint64_t evicted_bytes(void *arg)
+{
+    (void)arg;
+    return seen.evicted ? 60 : 0;
+}
+
+static const struct gn_budget_ops ops = {evict, bring_in, evicted_bytes};
 
 static bool is_resident(struct gn_vobject *o)
 {
@@ -98,6 +104,19 @@ static void serve_creation(struct gn_vgpu *v, struct gn_request *r)
     r->result = 0;
 }
 
+/* The object is never to be evicted again. */
+static void serve_pin(struct gn_vgpu *v, struct gn_request *r)
+{
+    (void)v;
+    seen.n_served++;
+    r->result = -4;
+    if (!gn_request_may_pin(r, 60))
+        return;
+    assert_true(r->off_ring);
+    r->result = 0;
+}
+
+static const struct gn_request_class pin = {.name = "pin", .serve = serve_pin};
 static const struct gn_request_class use = {.name = "use", .serve = serve_use},
                                      creation = {.name = "creation", .serve = serve_creation};
 static bool has_resident(struct gn_vgpu *v)
@@ -437,6 +456,42 @@ static void test_a_serving_thread_that_waits_obeys(void **state)
     assert_int_equal(seen.n_evictions, 2);
 }
 
+static void test_waits_go_on_while_the_driver_refuses(void **state)
+{
+    (void)state;
+    evict_to(1, 0);
+    pthread_t waits = start(await, NULL);
+    expect_wish();
+    seen.refuses = true;
+    told(2, GN_WORKER_RESIDE_ALL);
+    struct gn_worker_resides r = expect_answer(2);
+    assert_true(r.refused_bytes == 60 && r.resident_bytes == 40);
+    expect_wish();
+    seen.refuses = false;
+    told(3, GN_WORKER_RESIDE_ALL);
+    assert_int_equal(expect_answer(3).refused_bytes, 0);
+    assert_true(join(waits));
+}
+
+static void test_in_the_end_the_program_gets_the_refusal(void **state)
+{
+    (void)state;
+    for (uint32_t seq = 1; seq < 20;) {
+        evict_to(seq++, 0);
+        seen.refuses = true;
+        for (uint32_t i = 0; i < GN_WORKER_REFUSALS; i++) {
+            told(seq, GN_WORKER_RESIDE_ALL);
+            gn_budget_obey(&vgpu.budget);
+            assert_int_equal(expect_answer(seq++).refused_bytes, 60);
+            assert_int_equal(gn_budget_state(&vgpu.budget), GN_BUDGET_PARTIAL);
+        }
+        told(seq, GN_WORKER_RESIDE_ALL);
+        gn_budget_obey(&vgpu.budget);
+        assert_int_equal(expect_answer(seq++).refused_bytes, 0);
+        assert_true(gn_budget_is_whole(&vgpu.budget) && seen.evicted);
+    }
+}
+
 static void test_waits_end_with_the_vgpu(void **state)
 {
     (void)state;
@@ -598,6 +653,26 @@ static void test_an_ask_says_what_is_pinned(void **state)
     assert_int_equal(seen.result, 0);
 }
 
+static void test_gantryd_is_asked_before_a_pin(void **state)
+{
+    (void)state;
+    vgpu.lease.asks_pins = true;
+    for (int granted = 1; granted >= 0; granted--) {
+        struct gn_frame f;
+        struct gn_worker_lease ask;
+        vgpu.lease.told_pinned_bytes = 40;
+        seen.n_answers = 0;
+        (void)serve((void *)&pin);
+        assert_int_equal(gn_frame_wait(&reader, 60000, &f), 1);
+        assert_int_equal(f.op, GN_WORKER_LEASE);
+        assert_true(gn_frame_payload(&f, &ask, sizeof ask));
+        assert_true(ask.need_bytes == 1 && ask.pins && ask.pinned_bytes >= 100);
+        gn_lease_answered(&vgpu.lease, f.seq, (uint64_t)granted);
+        await_answer();
+        assert_int_equal(seen.result, granted ? 0 : -4);
+    }
+}
+
 static void test_an_ask_ends_with_the_vgpu(void **state)
 {
     struct gn_frame f;
@@ -635,6 +710,8 @@ int main(void)
         TEST(test_nothing_is_evicted_while_the_vgpu_moves),
         TEST(test_waits_end_when_everything_is_in),
         TEST(test_a_serving_thread_that_waits_obeys),
+        TEST(test_waits_go_on_while_the_driver_refuses),
+        TEST(test_in_the_end_the_program_gets_the_refusal),
         TEST(test_waits_end_with_the_vgpu),
         TEST(test_the_test_mode_lets_nobody_in),
         TEST(test_a_request_waits_for_its_object),
@@ -643,6 +720,7 @@ int main(void)
         TEST(test_a_command_waits_before_it_is_judged),
         TEST(test_a_creation_waits),
         TEST(test_an_ask_says_what_is_pinned),
+        TEST(test_gantryd_is_asked_before_a_pin),
         TEST(test_an_ask_ends_with_the_vgpu),
         TEST(test_a_refused_creation_fails),
     };

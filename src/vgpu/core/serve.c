@@ -336,7 +336,9 @@ static void answer_lessee(struct gn_vgpu *v, struct gn_request *r)
 {
     do {
         const uint64_t bytes = r->wants_bytes;
-        const bool charged = !gn_lease_charge_ahead(&v->lease, bytes, r->pins);
+        const bool charged =
+            !(r->wants_pin_bytes ? gn_lease_charge_pins(&v->lease, bytes, r->wants_pin_bytes)
+                                 : gn_lease_charge_ahead(&v->lease, bytes, r->pins));
         const bool entered = gn_budget_begin_use(&v->budget);
         gn_request_again(r);
         r->refused = !charged;
@@ -462,6 +464,7 @@ static void help_with(struct gn_vgpu *v, struct gn_helper *h, const struct gn_re
     r->off_ring = true;
     r->n_bytes = request->n_bytes;
     r->wants_bytes = request->wants_bytes;
+    r->wants_pin_bytes = request->wants_pin_bytes;
     r->pins = request->pins;
     memcpy(r->bytes, request->bytes, request->n_bytes);
     pthread_mutex_lock(&v->helper_lock);
@@ -567,6 +570,7 @@ int gn_vgpu_open(struct gn_vgpu *v, const struct gn_vgpu_boot *boot,
         return 1;
     }
     v->lease.patient = boot->placed;
+    v->lease.asks_pins = boot->placed && boot->evicts;
     gn_budget_init(&v->budget, &v->lease, &gn_evict_ops, v);
     if (boot->events.bytes < GN_EVENT_TABLE_BYTES ||
         gn_session_map(boot->ring.base, boot->ring.bytes, &v->view) ||

@@ -101,6 +101,8 @@ struct gn_vgpu_api {
     int32_t (*bring_in_all)(struct gn_vgpu *v, uint64_t *copied_bytes);
     /* Has the driver an object of it? Any thread. */
     bool (*is_resident)(struct gn_vobject *o);
+    /* The bytes of all objects that are evicted. Any thread. */
+    uint64_t (*evicted_bytes)(struct gn_vgpu *v);
     /* Is there something to evict? Any thread. */
     bool (*has_resident)(struct gn_vgpu *v);
     /*
@@ -116,6 +118,7 @@ struct gn_vgpu_api {
     const struct gn_vgpu_contents *contents; /* save.h; NULL: it cannot be saved */
     uint16_t queue_kind;
     int32_t out_of_memory;  /* answer when this process has no memory */
+    int32_t no_room;        /* answer when the device has none */
     int32_t wait_failed;    /* result of a command whose wait list failed */
     int32_t invalid_handle; /* a stale queue */
 };

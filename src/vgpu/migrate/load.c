@@ -31,6 +31,22 @@ struct load {
     bool devices_known;
 };
 
+/* The request has not had the result of its record. */
+static int fail_record(const struct gn_request *r, int32_t recorded, struct gn_error *err)
+{
+    const uint64_t mib = (r->lacks_bytes >> 20) + (r->lacks_bytes % (1 << 20) != 0);
+    if (r->lacks_bytes)
+        return gn_fail(err, ENOMEM, "try again when others need less; gantryd's log has the reason",
+                       "there is no room on the device for %llu MiB of its memory",
+                       (unsigned long long)mib);
+    if (r->result == r->vgpu->api->no_room)
+        return gn_fail(err, ENOMEM, "try again when others use less of the device",
+                       "the driver has no room on the device for all of its memory");
+    return gn_fail(err, ENODEV, NULL,
+                   "the driver cannot make an object again: %s returns %d here and returned %d",
+                   r->class->name, r->result, recorded);
+}
+
 static int load_record(struct load *l, const struct gn_stream_entry *e, struct gn_error *err)
 {
     struct gn_vgpu *v = l->v;
@@ -68,9 +84,7 @@ static int load_record(struct load *l, const struct gn_stream_entry *e, struct g
     else if (atomic_load_explicit(&v->fault, memory_order_relaxed) || r->fault)
         rc = gn_fail(err, EBADMSG, NULL, "a record of %s is malformed", class->name);
     else if (r->result != state.result)
-        rc = gn_fail(err, ENODEV, NULL,
-                     "the driver cannot make an object again: %s returns %d here and returned %d",
-                     class->name, r->result, state.result);
+        rc = fail_record(r, state.result, err);
     gn_request_fini(r);
     free(r);
     return rc;

@@ -152,6 +152,12 @@ void gn_mem_charge_move(struct gn_mem_charge *c, enum gn_lease_part to)
         c->part = to;
 }
 
+uint64_t gn_mem_charge_bytes(const struct gn_vobject *o)
+{
+    const struct gn_mem_charge *c = ((const struct gn_mem_detail *)o->detail)->charge;
+    return c ? c->bytes : 0;
+}
+
 bool gn_mem_charge_is_freed(const struct gn_mem_charge *c)
 {
     return atomic_load_explicit(&c->n_awaited, memory_order_acquire) == 1;

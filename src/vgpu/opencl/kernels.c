@@ -4,6 +4,7 @@
  * that differ from its present ones, or whose driver's object is another one since. The ring thread
  * admits launches, a submitter gives them to the driver, and the serving threads handle requests.
  */
+#include "kept_args.h"
 #include "opencl_host.h"
 #include "residency.h"
 #include "slices.h"
@@ -22,6 +23,8 @@ struct gn_kernel_detail *gn_kernel_detail_new(struct gn_vgpu *v, cl_kernel kerne
     if (!k)
         return NULL;
     pthread_mutex_init(&k->lock, NULL);
+    k->driver = kernel;
+    gn_list_init(&k->kept_link);
     gn_cl(v)->clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, sizeof k->n_args, &k->n_args, NULL);
     k->applied = calloc(k->n_args ? k->n_args : 1, sizeof *k->applied);
     if (!k->applied) {
@@ -33,7 +36,18 @@ struct gn_kernel_detail *gn_kernel_detail_new(struct gn_vgpu *v, cl_kernel kerne
         query_arg(gn_cl(v), kernel, i, &fact);
         k->applied[i].writes = fact.access;
     }
+    gn_kept_args_add(v, k);
     return k;
+}
+
+void gn_kernel_detail_clone(struct gn_kernel_detail *k, struct gn_kernel_detail *from)
+{
+    pthread_mutex_lock(&from->lock);
+    for (cl_uint i = 0; i < k->n_args && i < from->n_args; i++) {
+        k->applied[i].kept = from->applied[i].kept;
+        k->applied[i].kept_image = from->applied[i].kept_image;
+    }
+    pthread_mutex_unlock(&from->lock);
 }
 
 static void drop_buffer(const cl_icd_dispatch *cl, cl_mem *held)
@@ -251,6 +265,10 @@ static cl_int apply_arg(struct gn_vgpu *v, cl_kernel kernel, struct gn_kernel_de
     cl_int result = arg->kind == GN_ARG_SVM
                         ? gn_svm_set_arg(v, kernel, arg->index, arg->value, &have->over)
                         : set_arg(gn_cl(v), kernel, arg, gn_driver_of(o));
+    if (!result) {
+        have->kept = mem ? o->id : 0;
+        have->kept_image = mem && mem->element_bytes;
+    }
     if (!result && arg->kind != GN_ARG_SVM)
         drop_buffer(gn_cl(v), &have->over);
     if (have == &none)
@@ -336,13 +354,15 @@ struct gn_vobject **gn_kernel_args_named(struct gn_request *r, const void *run, 
                 continue;
             named[*ret_n] = gn_object_get(r->vgpu, arg->value, arg_handle_kind(arg), &lie);
             /* The driver's copy of the kernel keeps its arguments. */
-            evicted |= named[*ret_n] &&
-                       (!gn_request_bring_in(r, named[*ret_n]) || gn_residency_pin(named[*ret_n]));
+            evicted |= named[*ret_n] && (!gn_request_bring_in(r, named[*ret_n]) ||
+                                         gn_residency_pin_for(r, named[*ret_n]));
             r->arrays[r->n_arrays].n = ++*ret_n;
             fault |= lie;
         }
         r->n_arrays++;
     }
+    if (evicted)
+        *result = CL_MEM_OBJECT_ALLOCATION_FAILURE;
     if (fault)
         gn_vgpu_fault(r->vgpu, "an argument is malformed", r->class->name);
     return fault || evicted ? NULL : named;

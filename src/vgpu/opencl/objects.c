@@ -420,6 +420,12 @@ static void *make_pitched_image(struct gn_vgpu *v, const struct gn_args_Image *a
     return made;
 }
 
+static bool is_image(const struct gn_vobject *o)
+{
+    const struct gn_mem_detail *detail = o ? o->detail : NULL;
+    return detail && detail->element_bytes;
+}
+
 static void *make_image(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Image *a,
                         cl_int *result)
 {
@@ -435,6 +441,9 @@ static void *make_image(struct gn_vgpu *v, struct gn_request *r, const struct gn
         }
     }
     cl_mem_flags flags = driver_flags(a->flags, a->has_host_ptr, &host_ptr);
+    /* A view of an image pins it. */
+    if (is_image(a->source_object) && (*result = gn_residency_pin_for(r, a->source_object)))
+        return NULL;
     /* An image over another object's memory has none of its own. */
     if (!a->image_desc || !a->image_format || a->source)
         return create_image(v, a, flags, a->image_desc ? &desc : NULL, host_ptr, result);

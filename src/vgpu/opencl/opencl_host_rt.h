@@ -23,6 +23,7 @@ struct gn_home;
 struct gn_device_answers_device;
 struct gn_variables;
 struct gn_device_lacks;
+struct gn_kept_args;
 
 /*
  * Whether a device's driver works on host memory in place. The first buffer that would benefit
@@ -48,6 +49,7 @@ struct gn_opencl_vgpu {
     } svm_ways;                     /* set with the window */
     struct gn_contents *contents;   /* during a save or a load */
     struct gn_residency *residency; /* residency.c; set once; NULL: nothing is evicted */
+    struct gn_kept_args *kept_args; /* kept_args.c; set once; NULL: nothing is evicted */
     /* device_answers.h: of each device, where it differs from the first one; NULL: none differs */
     struct gn_device_answers_device *reported;
     struct gn_device_lacks *lacks; /* during a load: features that the devices here lack */
@@ -168,6 +170,8 @@ void *gn_mem_settle(struct gn_vgpu *v, struct gn_request *r, cl_mem mem, cl_int 
 struct gn_mem_charge *gn_mem_charge_keep(struct gn_vobject *o);
 /* The vGPU's object has another driver's object, whose end is awaited, too. */
 void gn_mem_charge_renew(struct gn_mem_charge *c, cl_mem mem);
+/* What is charged for a memory object; 0: nothing. */
+uint64_t gn_mem_charge_bytes(const struct gn_vobject *o);
 /* Where the object is from now on; at first it is pinned. NULL: nothing is charged. One thread at a
  * time. */
 void gn_mem_charge_move(struct gn_mem_charge *c, enum gn_lease_part to);
@@ -197,8 +201,12 @@ struct gn_kernel_detail {
         uint64_t incarnation; /* of the object that arg names; 0: it names none */
         cl_mem over;     /* the buffer made over an address in shared virtual memory; NULL: none */
         bool writes;     /* the kernel may write the memory given here */
+        bool kept_image; /* `kept` is an image */
+        uint64_t kept;   /* the memory object that the driver's kernel may keep; its id, or 0 */
     } * applied;         /* the arguments that the driver's kernel has */
-    uint64_t n_replaced; /* lock: gn_objects_replaced() at the last launch */
+    cl_kernel driver;    /* set once; not owned */
+    struct gn_list kept_link;        /* kept_args.c */
+    uint64_t n_replaced;             /* lock: gn_objects_replaced() at the last launch */
     struct gn_sliced_kernel *sliced; /* set once; NULL: its launches run whole */
     struct gn_variables *variables;  /* set once; held; NULL: its program has none */
     /*
@@ -233,7 +241,9 @@ void gn_kernel_copy_fini(const cl_icd_dispatch *cl, const struct gn_kernel_copy 
 void gn_kernel_note_sizes(struct gn_kernel_detail *k, cl_uint work_dim,
                           const size_t *local_work_size);
 struct gn_kernel_detail *gn_kernel_detail_new(struct gn_vgpu *v, cl_kernel kernel);
-/* Call it after the release of the driver's kernel. */
+/* A clone's driver's kernel has the arguments of the driver's kernel that it is a clone of. */
+void gn_kernel_detail_clone(struct gn_kernel_detail *k, struct gn_kernel_detail *from);
+/* Call it after the release of the driver's kernel, and gn_kept_args_remove() before. */
 void gn_kernel_detail_free(const cl_icd_dispatch *cl, struct gn_kernel_detail *k);
 
 /*

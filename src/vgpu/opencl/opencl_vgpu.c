@@ -6,6 +6,7 @@
  */
 #include "base/log.h"
 #include "event_callbacks.h"
+#include "kept_args.h"
 #include "opencl_host.h"
 #include "residency.h"
 #include "slices.h"
@@ -61,7 +62,7 @@ static int start(struct gn_vgpu *v)
     }
     gn_learn_largest(v);
     gn_slices_start(v);
-    return gn_residency_start(v);
+    return gn_residency_start(v) || gn_kept_args_start(v) ? -1 : 0;
 }
 
 static void leave(struct gn_vgpu *v)
@@ -170,6 +171,9 @@ static int init_kernel(struct gn_vobject *o, const struct gn_request *r)
         return -1;
     k->sliced = gn_slices_kernel(o->vgpu, o->driver);
     k->variables = variables_of(o->vgpu, r);
+    for (uint32_t i = 0; i < r->n_held; i++)
+        if (r->held[i] != o && r->held[i]->kind == GN_KIND_KERNEL && r->held[i]->detail)
+            gn_kernel_detail_clone(k, r->held[i]->detail);
     o->detail = k;
     return 0;
 }
@@ -253,8 +257,10 @@ static void release(struct gn_vobject *o)
         cl->clReleaseProgram(o->driver);
         break;
     case GN_KIND_KERNEL:
-        if (o->detail)
+        if (o->detail) {
+            gn_kept_args_remove(o->vgpu, o->detail);
             gn_slices_kernel_release(o->vgpu, ((struct gn_kernel_detail *)o->detail)->sliced);
+        }
         cl->clReleaseKernel(o->driver);
         gn_kernel_detail_free(cl, o->detail);
         break;
@@ -403,12 +409,14 @@ const struct gn_vgpu_api gn_opencl_vgpu_api = {
     .bring_in = gn_residency_bring_in,
     .bring_in_all = gn_residency_bring_in_all,
     .is_resident = gn_residency_is_resident,
+    .evicted_bytes = gn_residency_evicted_bytes,
     .has_resident = gn_residency_has_resident,
     .evict = gn_residency_evict,
     .end = gn_homes_end,
     .contents = &gn_opencl_contents,
     .queue_kind = GN_KIND_QUEUE,
     .out_of_memory = CL_OUT_OF_RESOURCES,
+    .no_room = CL_MEM_OBJECT_ALLOCATION_FAILURE,
     .wait_failed = GN_EVENT_WAIT_FAILED,
     .invalid_handle = CL_INVALID_COMMAND_QUEUE,
 };

@@ -267,7 +267,7 @@ static cl_int add_use(struct recording *rec, struct gn_vobject *o, cl_int missin
         return missing;
     rec->uses[rec->n_uses++] = o;
     /* The driver's command keeps the driver's object. */
-    return gn_residency_pin(o);
+    return gn_residency_pin_for(rec->r, o);
 }
 
 /*

@@ -6,6 +6,8 @@
  * in. Never decides when to evict; never gives an evicted object's handle to the driver. Says for
  * each charge where its bytes are (lease.h).
  */
+#include "image_facts.h"
+#include "kept_args.h"
 #include "memory_copy.h"
 #include "residency.h"
 #include "opencl_host.h"
@@ -43,6 +45,7 @@ struct gn_resident {
     cl_image_format format;
     cl_image_desc desc;
     size_t row_pitch, slice_pitch; /* of an image, as the driver tells them */
+    struct gn_image_facts facts;   /* of an image */
 };
 
 static struct gn_residency *residency_of(const struct gn_vgpu *v)
@@ -226,7 +229,10 @@ static bool describe_image(const cl_icd_dispatch *cl, struct gn_resident *m)
     default:
         return false;
     }
-    return !cl->clGetImageInfo(mem_of(m), CL_IMAGE_FORMAT, sizeof m->format, &m->format, NULL);
+    if (!gn_image_facts_read(cl, mem_of(m), &m->facts))
+        return false;
+    m->format = m->facts.format;
+    return true;
 }
 
 static bool describe(const cl_icd_dispatch *cl, struct gn_resident *m)
@@ -337,7 +343,21 @@ static bool has(struct gn_vgpu *v, enum gn_swap_state state)
 
 bool gn_residency_has_resident(struct gn_vgpu *v)
 {
-    return has(v, GN_SWAP_RESIDENT);
+    /* gantryd's order may be met by memory that a kernel keeps alone. */
+    return v->boot->evicts || has(v, GN_SWAP_RESIDENT);
+}
+
+uint64_t gn_residency_evicted_bytes(struct gn_vgpu *v)
+{
+    struct gn_residency *x = residency_of(v);
+    uint64_t bytes = 0;
+    pthread_mutex_lock(&x->lock);
+    gn_list_for_each(root, &x->roots, struct gn_resident, link)
+    {
+        bytes += gn_swap_state(&root->swap) == GN_SWAP_EVICTED ? root->size : 0;
+    }
+    pthread_mutex_unlock(&x->lock);
+    return bytes;
 }
 
 bool gn_residency_is_resident(struct gn_vobject *o)
@@ -361,10 +381,11 @@ static bool is_down_to(struct gn_vgpu *v, uint64_t most_bytes)
 }
 
 /* Some drivers free memory a while after the release; gantryd gives it to others at once. */
-static void await_freed_locked(struct gn_residency *x)
+static void await_freed(struct gn_residency *x)
 {
     const struct timespec pause = {.tv_nsec = FREED_LOOK_NS};
     const uint64_t until_ns = gn_now_ns() + FREED_NS;
+    pthread_mutex_lock(&x->lock);
     gn_list_for_each(root, &x->roots, struct gn_resident, link)
     {
         const struct gn_mem_detail *detail = root->object->detail;
@@ -372,6 +393,7 @@ static void await_freed_locked(struct gn_residency *x)
                !gn_mem_charge_is_freed(detail->charge) && gn_now_ns() < until_ns)
             nanosleep(&pause, NULL);
     }
+    pthread_mutex_unlock(&x->lock);
 }
 
 uint64_t gn_residency_evict(struct gn_vgpu *v, uint64_t most_bytes)
@@ -386,9 +408,10 @@ uint64_t gn_residency_evict(struct gn_vgpu *v, uint64_t most_bytes)
         if (!moving && gn_swap_state(&root->swap) == GN_SWAP_RESIDENT && !is_down_to(v, most_bytes))
             copied += evict(root);
     }
-    if (v->boot->evicts)
-        await_freed_locked(x);
     pthread_mutex_unlock(&x->lock);
+    gn_kept_args_drop(v);
+    if (v->boot->evicts)
+        await_freed(x);
     return copied;
 }
 
@@ -539,59 +562,104 @@ int32_t gn_residency_pin(struct gn_vobject *o)
     return result;
 }
 
+int32_t gn_residency_pin_for(struct gn_request *r, struct gn_vobject *o)
+{
+    struct gn_resident *m = resident_of(o);
+    if (!m)
+        return CL_SUCCESS;
+    struct gn_residency *x = residency_of(o->vgpu);
+    pthread_mutex_lock(&x->lock);
+    const uint64_t bytes =
+        gn_swap_state(&m->root->swap) == GN_SWAP_PINNED ? 0 : gn_mem_charge_bytes(m->root->object);
+    pthread_mutex_unlock(&x->lock);
+    return bytes && !gn_request_may_pin(r, bytes) ? CL_MEM_OBJECT_ALLOCATION_FAILURE
+                                                  : gn_residency_pin(o);
+}
+
 /* ---- queries */
 
-/* The answer for an evicted object, from the facts that it is made from. */
-static cl_int answer(const struct gn_resident *m, const struct gn_args_clGetMemObjectInfo *a)
+/* A fact of an evicted object, with its bytes, or NULL. */
+static const void *memory_fact(const struct gn_resident *m, cl_mem_info name, size_t *ret_bytes)
 {
-    const void *from = NULL;
-    size_t n = 0;
-    switch (a->param_name) {
+    switch (name) {
     case CL_MEM_TYPE:
-        from = &m->copied.type;
-        n = sizeof m->copied.type;
-        break;
+        *ret_bytes = sizeof m->copied.type;
+        return &m->copied.type;
     case CL_MEM_FLAGS:
-        from = &m->copied.flags;
-        n = sizeof m->copied.flags;
-        break;
+        *ret_bytes = sizeof m->copied.flags;
+        return &m->copied.flags;
     case CL_MEM_SIZE:
-        from = &m->size;
-        n = sizeof m->size;
-        break;
+        *ret_bytes = sizeof m->size;
+        return &m->size;
     case CL_MEM_OFFSET:
-        from = &m->offset;
-        n = sizeof m->offset;
-        break;
+        *ret_bytes = sizeof m->offset;
+        return &m->offset;
     default:
-        return CL_INVALID_VALUE;
+        return NULL;
     }
-    if (a->param_value && a->param_value_size < n)
+}
+
+/* As a driver answers. fact: NULL: there is none of this name. */
+static cl_int answer(const void *fact, size_t n, size_t size, void *value, size_t *size_ret)
+{
+    if (!fact || (value && size < n))
         return CL_INVALID_VALUE;
-    if (a->param_value)
-        memcpy(a->param_value, from, n);
-    if (a->param_value_size_ret)
-        *a->param_value_size_ret = n;
+    if (value)
+        memcpy(value, fact, n);
+    if (size_ret)
+        *size_ret = n;
     return CL_SUCCESS;
 }
+
+/* The object, if it is evicted, under the residency's lock; otherwise NULL, without it. */
+static const struct gn_resident *lock_if_evicted(struct gn_vgpu *v, const struct gn_vobject *o)
+{
+    struct gn_residency *x = residency_of(v);
+    const struct gn_resident *m = resident_of(o);
+    if (!m)
+        return NULL;
+    pthread_mutex_lock(&x->lock);
+    if (gn_swap_state(&m->root->swap) == GN_SWAP_EVICTED)
+        return m;
+    pthread_mutex_unlock(&x->lock);
+    return NULL;
+}
+
+/* An object that is not evicted may have been brought in since the message was decoded; this thread
+ * alone evicts. */
 
 cl_int gn_host_clGetMemObjectInfo(struct gn_vgpu *v, struct gn_request *r,
                                   const struct gn_args_clGetMemObjectInfo *a)
 {
-    const struct gn_resident *m = resident_of(a->memobj_object);
-    bool evicted = false;
-    cl_int result = CL_SUCCESS;
+    const struct gn_resident *m = lock_if_evicted(v, a->memobj_object);
+    size_t n = 0;
     (void)r;
-    if (m) {
-        struct gn_residency *x = residency_of(v);
-        pthread_mutex_lock(&x->lock);
-        if ((evicted = gn_swap_state(&m->root->swap) == GN_SWAP_EVICTED))
-            result = answer(m, a);
-        pthread_mutex_unlock(&x->lock);
-    }
-    /* It may have been brought in since the message was decoded; this thread alone evicts. */
-    return evicted ? result
-                   : gn_cl(v)->clGetMemObjectInfo(gn_driver_of(a->memobj_object), a->param_name,
-                                                  a->param_value_size, a->param_value,
-                                                  a->param_value_size_ret);
+    if (!m)
+        return gn_cl(v)->clGetMemObjectInfo(gn_driver_of(a->memobj_object), a->param_name,
+                                            a->param_value_size, a->param_value,
+                                            a->param_value_size_ret);
+    const void *fact = memory_fact(m, a->param_name, &n);
+    const cl_int result =
+        answer(fact, n, a->param_value_size, a->param_value, a->param_value_size_ret);
+    pthread_mutex_unlock(&residency_of(v)->lock);
+    return result;
+}
+
+cl_int gn_host_clGetImageInfo(struct gn_vgpu *v, struct gn_request *r,
+                              const struct gn_args_clGetImageInfo *a)
+{
+    const struct gn_resident *m = lock_if_evicted(v, a->image_object);
+    size_t n = 0;
+    (void)r;
+    if (!m)
+        return gn_cl(v)->clGetImageInfo(gn_driver_of(a->image_object), a->param_name,
+                                        a->param_value_size, a->param_value,
+                                        a->param_value_size_ret);
+    /* Of a buffer a driver answers that it is no image. */
+    const void *fact = is_image(m) ? gn_image_facts_find(&m->facts, a->param_name, &n) : NULL;
+    const cl_int result =
+        is_image(m) ? answer(fact, n, a->param_value_size, a->param_value, a->param_value_size_ret)
+                    : CL_INVALID_MEM_OBJECT;
+    pthread_mutex_unlock(&residency_of(v)->lock);
+    return result;
 }

@@ -38,8 +38,11 @@ int32_t gn_residency_bring_in(struct gn_vobject *o);
 int32_t gn_residency_bring_in_all(struct gn_vgpu *v, uint64_t *copied_bytes);
 /* Brings it in, and never evicts it: the driver keeps its object. */
 int32_t gn_residency_pin(struct gn_vobject *o);
+/* The same for a request, which asks gantryd first: it may be served again (gn_request_may_pin). */
+int32_t gn_residency_pin_for(struct gn_request *r, struct gn_vobject *o);
 /* Parts of struct gn_vgpu_api. */
 bool gn_residency_is_resident(struct gn_vobject *o);
+uint64_t gn_residency_evicted_bytes(struct gn_vgpu *v);
 bool gn_residency_has_resident(struct gn_vgpu *v);
 uint64_t gn_residency_evict(struct gn_vgpu *v, uint64_t most_bytes);
 

@@ -492,6 +492,37 @@ static void test_an_image_has_its_pitch_again(void **state)
     drop(image);
 }
 
+static void test_queries_bring_no_image_in(void **state)
+{
+    struct gn_vobject *image = made(3, GN_OP_Image, create_picture(0), NULL);
+    size_t width = 0, pitch = 0, n = 0;
+    cl_image_format format = {0};
+    struct gn_args_clGetImageInfo a = {.image_object = image,
+                                       .param_name = CL_IMAGE_WIDTH,
+                                       .param_value_size = sizeof width,
+                                       .param_value = &width,
+                                       .param_value_size_ret = &n};
+    (void)state;
+    ((struct memory *)image->driver)->row_pitch = 3 * COLUMNS * PIXEL;
+    evict();
+    assert_int_equal(gn_host_clGetImageInfo(v, NULL, &a), CL_SUCCESS);
+    assert_true(width == COLUMNS && n == sizeof width);
+    a.param_name = CL_IMAGE_ROW_PITCH;
+    a.param_value = &pitch;
+    assert_int_equal(gn_host_clGetImageInfo(v, NULL, &a), CL_SUCCESS);
+    assert_int_equal(pitch, 3 * COLUMNS * PIXEL);
+    a.param_name = CL_IMAGE_FORMAT;
+    a.param_value = &format;
+    assert_int_equal(gn_host_clGetImageInfo(v, NULL, &a), CL_SUCCESS);
+    assert_true(format.image_channel_order == CL_R && n == sizeof format);
+    a.param_value_size = 1;
+    assert_int_equal(gn_host_clGetImageInfo(v, NULL, &a), CL_INVALID_VALUE);
+    a.image_object = buffer;
+    assert_int_equal(gn_host_clGetImageInfo(v, NULL, &a), CL_INVALID_MEM_OBJECT);
+    assert_int_equal(driver.n_alive, 0);
+    drop(image);
+}
+
 static void test_an_image_of_levels_stays(void **state)
 {
     struct gn_vobject *image = made(3, GN_OP_Image, create_picture(2), NULL);
@@ -598,6 +629,7 @@ int main(void)
         TEST(test_nothing_is_evicted_during_a_save),
         TEST(test_an_image_is_made_again),
         TEST(test_an_image_has_its_pitch_again),
+        TEST(test_queries_bring_no_image_in),
         TEST(test_an_image_of_levels_stays),
         TEST(test_an_image_with_a_view_stays),
         TEST(test_an_evicted_buffer_is_released),

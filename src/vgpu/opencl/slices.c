@@ -6,6 +6,7 @@
  * rest of a launch). It changes nothing that the program can query.
  */
 #include "slices.h"
+#include "kept_args.h"
 #include "opencl_host.h"
 
 #include "base/log.h"
@@ -117,8 +118,11 @@ struct gn_sliced_program *gn_slices_built(struct gn_vgpu *v, cl_program program,
     return p;
 }
 
-static void variant_free(const cl_icd_dispatch *cl, struct variant *x)
+static void variant_free(struct gn_vgpu *v, struct variant *x)
 {
+    const cl_icd_dispatch *cl = gn_cl(v);
+    if (x->detail)
+        gn_kept_args_remove(v, x->detail);
     if (x->kernel)
         cl->clReleaseKernel(x->kernel);
     gn_kernel_detail_free(cl, x->detail);
@@ -141,7 +145,7 @@ void gn_slices_program_release(struct gn_vgpu *v, struct gn_sliced_program *p)
         return;
     gn_list_for_each(x, &p->variants, struct variant, link)
     {
-        variant_free(gn_cl(v), x);
+        variant_free(v, x);
     }
     gn_list_for_each(k, &p->kernels, struct gn_sliced_kernel, link)
     {
