@@ -85,7 +85,8 @@ void gn_place_charge_pause(struct gn_place *p, struct gn_place_vgpu *v, uint64_t
  * A vGPU owes theta for each of its swaps, and pays by its use; the debt counts as use when it
  * wants to displace others again. Otherwise a vGPU that touches its memory, or allocates and frees
  * it, and uses no device time would come in again at once, and copies would take all the time. One
- * that is evicted although it has work owes nothing for that period.
+ * that is evicted although it has work owes nothing for that period. And none owes more than it may
+ * be behind, or one that allocated in pieces before its first command would wait for minutes.
  */
 void gn_place_charge_swap(struct gn_place *p, const struct gn_place_plan *plan)
 {
@@ -95,10 +96,11 @@ void gn_place_charge_swap(struct gn_place *p, const struct gn_place_plan *plan)
         if (from->ready && gn_place_is_resident(from))
             from->owed_tag = 0;
     }
-    if (plan->n_out && !v->moves)
-        v->owed_tag += gn_place_theta(p, v, plan->copy_ns);
-    if (v->owed_tag > MOST_OWED)
-        v->owed_tag = MOST_OWED;
+    if (!plan->n_out || v->moves)
+        return;
+    const uint64_t theta = gn_place_theta(p, v, plan->copy_ns);
+    const uint64_t most = theta < MOST_OWED / MOST_BEHIND ? MOST_BEHIND * theta : MOST_OWED;
+    v->owed_tag = v->owed_tag + theta < most ? v->owed_tag + theta : most;
 }
 
 /* Its tag with its debt becomes `tag` at least. */

@@ -492,6 +492,28 @@ static void storms_of_allocations_cost_the_part_for_copies(void **state)
     assert_in_range(used * 100 / (used + copies), 80, 95);
 }
 
+/* A program that allocates in pieces, and pauses in between, is evicted many times before it has
+ * used the device. What it owes for that must not keep it out for as many periods. */
+static void many_swaps_without_use_owe_few_periods(void **state)
+{
+    device("turn", 4);
+    struct gn_place_vgpu *a = add(4, 100), *b = add(4, 100);
+    assert_ptr_equal(next(), a);
+    for (int i = 0; i < 50; i++) {
+        gn_place_sleep(&w.p, a, w.now);
+        for (w.now += GN_PLACE_PAUSE_NS; next() != b;)
+            w.now += MS;
+        gn_place_sleep(&w.p, b, w.now);
+        gn_place_wake(&w.p, a, w.now);
+        for (w.now += GN_PLACE_PAUSE_NS; next() != a;)
+            w.now += MS;
+        gn_place_wake(&w.p, b, w.now);
+    }
+    const uint64_t period = 8 * MS * 9;
+    assert_in_range(run_until_swap(a, b), period, 6 * period);
+    assert_in_range(run_until_swap(b, a), period, 6 * period);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -518,6 +540,7 @@ int main(void)
         cmocka_unit_test(short_pauses_keep_nobody_out),
         cmocka_unit_test(memory_that_is_only_touched_costs_the_part_for_copies),
         cmocka_unit_test(storms_of_allocations_cost_the_part_for_copies),
+        cmocka_unit_test(many_swaps_without_use_owe_few_periods),
     };
     return cmocka_run_group_tests_name("residency", tests, NULL, NULL);
 }
