@@ -26,11 +26,14 @@ struct gn_placed {
     bool refused;        /* its worker has answered that it cannot */
     uint32_t n_refusals; /* one after another */
     uint32_t n_missing;  /* of its chunks, those that the swap brings in */
+    /* Its worker may have copies of what is on the device; until it has discarded them, if it is
+     * to. */
+    bool keeps_copies, discards;
     uint64_t told_bytes, told_ns, answer_by_ns;
     /* Orders for its worker that gn_placement_next() has yet to return. */
     struct gn_list order; /* in gn_scheduler.orders */
     uint32_t number;      /* of the last RESIDE */
-    bool tells, has_room, overdue;
+    bool tells, tells_discard, has_room, overdue;
     bool ended; /* it has been overdue */
     /* counts */
     uint64_t n_residencies, in_bytes, out_bytes, evicted_ns, evicted_since_ns;
@@ -47,7 +50,8 @@ struct gn_placing {
     bool broken;
     struct gn_placed *coming; /* in LEAVE: the vGPU that the plan is for; NULL: it has gone */
     struct gn_list leaving;
-    uint32_t n_awaited; /* answers */
+    uint32_t n_awaited;    /* answers */
+    uint32_t n_discarding; /* members that discard; no swap begins meanwhile */
     uint64_t swap_bytes, began_ns, again_ns, rest_until_ns;
     uint64_t n_swaps, copying_ns;
 };
@@ -69,6 +73,8 @@ int gn_placed_fit(struct gn_scheduler *s, struct gn_placed *m, uint64_t now);
 /* Its worker has answered the last RESIDE. */
 void gn_placed_answered(struct gn_scheduler *s, struct gn_placed *m, bool refused, uint64_t now);
 void gn_placed_gone(struct gn_scheduler *s, struct gn_placed *m, uint64_t now);
+/* Its worker has discarded its copies. */
+void gn_placed_discarded(struct gn_placed *m, uint64_t now);
 /* Its share is scheduled only while all that it needs is on the device. */
 void gn_placed_set_evicted(struct gn_scheduler *s, struct gn_placed *m, uint64_t now);
 /* Its worker is to be ended. */

@@ -64,14 +64,109 @@ static void note(const struct gn_scheduler *s, const struct gn_placed *m, enum g
         gn_scheduler_note(&s->devices[m->device], m->share, kind, bytes, 0, now);
 }
 
+static void await_answer(struct gn_placed *m, uint64_t now)
+{
+    m->answer_by_ns =
+        now + ANSWER_NS + m->place.n_chunks * (m->on->place.slot_bytes >> 20) * SLOWEST_NS_A_MIB;
+}
+
+/* ---- host memory: evicted contents, and copies of those on the device */
+
+/* The most that the member takes of it, in slots, at the end of a swap that is under way. */
+static uint64_t slots_in_host_memory(const struct gn_placed *m)
+{
+    const struct gn_place_vgpu *v = &m->place;
+    const bool comes = m->state == GN_PLACEMENT_COMING;
+    if (m->keeps_copies)
+        return v->n_chunks;
+    return v->n_chunks - v->n_occupied + (comes ? m->n_missing : 0) +
+           (gn_list_empty(&m->leaving) ? 0 : gn_chunk_count(&m->out));
+}
+
+/* Of all members but this one; NULL: of all. */
+static uint64_t slots_beside(const struct gn_placing *on, const struct gn_placed *but)
+{
+    uint64_t n = 0;
+    gn_list_for_each(v, &on->place.vgpus, struct gn_place_vgpu, link)
+    {
+        const struct gn_placed *m = gn_placed_of(v);
+        n += m == but ? 0 : slots_in_host_memory(m);
+    }
+    return n;
+}
+
+static bool fits_swap_memory(const struct gn_placing *on, uint64_t n_slots)
+{
+    return n_slots <= on->swap_bytes / on->place.slot_bytes;
+}
+
+/*
+ * A member may have copies while there is room for them beside all that is evicted. One that comes
+ * in frees those that it may not have, and nothing is evicted meanwhile; one that leaves keeps what
+ * it has, which the swap's plan has room for.
+ */
+static void let_keep_copies(struct gn_placed *m)
+{
+    const bool fits = fits_swap_memory(m->on, slots_beside(m->on, m) + m->place.n_chunks);
+    if (m->state == GN_PLACEMENT_COMING || !m->keeps_copies)
+        m->keeps_copies = fits && !m->discards;
+}
+
+static void discard(struct gn_scheduler *s, struct gn_placed *m, uint64_t now)
+{
+    m->discards = m->tells_discard = true;
+    m->on->n_discarding++;
+    await_answer(m, now);
+    gn_placed_post(s, m);
+}
+
+void gn_placed_discarded(struct gn_placed *m, uint64_t now)
+{
+    m->discards = m->keeps_copies = false;
+    m->on->n_discarding--;
+    m->on->again_ns = now;
+}
+
+/* Of the plan: chunks of the member that lose their slots. */
+static uint32_t n_leaving(const struct gn_placing *on, const struct gn_placed *m)
+{
+    return m->place.plan_number == on->place.plan_number ? gn_chunk_count(&m->place.leaving) : 0;
+}
+
+/*
+ * Is there host memory for what the plan evicts? If copies take it, some are discarded, and the
+ * swap begins later. What is evicted always has room: leases have a limit.
+ */
+static bool has_swap_memory(struct gn_scheduler *s, struct gn_placing *on, uint64_t now)
+{
+    uint64_t n = slots_beside(on, NULL);
+    gn_list_for_each(v, &on->place.vgpus, struct gn_place_vgpu, link)
+    {
+        const struct gn_placed *m = gn_placed_of(v);
+        n += m->keeps_copies ? 0 : n_leaving(on, m);
+    }
+    gn_list_for_each(v, &on->place.vgpus, struct gn_place_vgpu, link)
+    {
+        struct gn_placed *m = gn_placed_of(v);
+        const uint32_t freed = m->keeps_copies ? v->n_occupied - n_leaving(on, m) : 0;
+        if (fits_swap_memory(on, n) || !freed)
+            continue;
+        discard(s, m, now);
+        n -= freed;
+    }
+    return !on->n_discarding;
+}
+
+/* ---- orders */
+
 static void tell(struct gn_scheduler *s, struct gn_placed *m, enum gn_placement_state state,
                  uint64_t bytes, uint64_t now)
 {
     m->state = state;
     m->told_bytes = bytes;
     m->told_ns = now;
-    m->answer_by_ns =
-        now + ANSWER_NS + m->place.n_chunks * (m->on->place.slot_bytes >> 20) * SLOWEST_NS_A_MIB;
+    await_answer(m, now);
+    let_keep_copies(m);
     m->number++;
     m->tells = true;
     m->on->n_awaited++;
@@ -309,6 +404,7 @@ void gn_placed_gone(struct gn_scheduler *s, struct gn_placed *m, uint64_t now)
     gn_place_remove(&on->place, &m->place, now);
     m->on = NULL;
     on->n_awaited -= awaited;
+    on->n_discarding -= m->discards;
     if (on->phase == GN_SWAP_LEAVE && !on->n_awaited)
         all_have_left(s, on, now);
     else if (on->phase == GN_SWAP_COME && !on->n_awaited)
@@ -356,7 +452,7 @@ static uint64_t check_answers(struct gn_scheduler *s, struct gn_placing *on, uin
     gn_list_for_each(v, &on->place.vgpus, struct gn_place_vgpu, link)
     {
         struct gn_placed *m = gn_placed_of(v);
-        if (m->state != GN_PLACEMENT_LEAVING && m->state != GN_PLACEMENT_COMING)
+        if (m->state != GN_PLACEMENT_LEAVING && m->state != GN_PLACEMENT_COMING && !m->discards)
             continue;
         if (now < m->answer_by_ns)
             first = earlier(first, m->answer_by_ns);
@@ -375,10 +471,13 @@ void gn_placing_decide(struct gn_scheduler *s, struct gn_placing *on, uint64_t n
         return;
     }
     const uint64_t tick_ns = gn_place_tick(&on->place, now);
-    while (on->phase == GN_SWAP_NONE && now >= on->rest_until_ns &&
-           (v = gn_residency_next(&on->place, now, &on->plan, &again_ns)))
+    while (on->phase == GN_SWAP_NONE && !on->n_discarding && now >= on->rest_until_ns &&
+           (v = gn_residency_next(&on->place, now, &on->plan, &again_ns)) &&
+           has_swap_memory(s, on, now))
         start_swap(s, on, gn_placed_of(v), now);
-    if (on->phase != GN_SWAP_NONE)
+    if (on->n_discarding)
+        again_ns = check_answers(s, on, now);
+    else if (on->phase != GN_SWAP_NONE)
         again_ns =
             now < on->began_ns + ANSWER_NS ? on->began_ns + ANSWER_NS : check_answers(s, on, now);
     else if (now < on->rest_until_ns)
