@@ -153,6 +153,7 @@ int gn_placement_join(struct gn_scheduler *s, struct gn_placement *p,
         m->device = devices[i];
         gn_list_init(&m->leaving);
         gn_list_init(&m->order);
+        m->changed_share = GN_PLACE_WHOLE;
         /* Without chunks it fits. */
         if (on &&
             !gn_place_add(&on->place, &(*tenant)->places[devices[i]], &m->place, weight, 0, now_ns))
@@ -272,7 +273,7 @@ int gn_placement_answered(struct gn_scheduler *s, struct gn_placement *p, uint32
             m->pinned_bytes = pinned_bytes;
             (void)gn_placed_fit(s, m, now_ns);
         }
-        gn_placed_answered(s, m, refused, now_ns);
+        gn_placed_answered(s, m, refused, copied_bytes, now_ns);
     }
     unlock_and_wake(s);
     return rc;

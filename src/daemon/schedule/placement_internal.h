@@ -29,6 +29,10 @@ struct gn_placed {
     /* Its worker may have copies of what is on the device; until it has discarded them, if it is
      * to. */
     bool keeps_copies, discards;
+    bool has_copies; /* it came in with leave to keep them, and has not discarded them since */
+    /* At its last eviction with copies, the part that was copied out, of GN_PLACE_WHOLE: a guess at
+     * what it changes until the next one. */
+    uint32_t changed_share;
     uint64_t told_bytes, told_ns, answer_by_ns;
     /* Orders for its worker that gn_placement_next() has yet to return. */
     struct gn_list order; /* in gn_scheduler.orders */
@@ -71,7 +75,8 @@ void gn_placed_update(struct gn_placed *m, uint64_t now);
 /* Brings the member's `bytes` into chunks. As gn_placement_resize(). */
 int gn_placed_fit(struct gn_scheduler *s, struct gn_placed *m, uint64_t now);
 /* Its worker has answered the last RESIDE. */
-void gn_placed_answered(struct gn_scheduler *s, struct gn_placed *m, bool refused, uint64_t now);
+void gn_placed_answered(struct gn_scheduler *s, struct gn_placed *m, bool refused,
+                        uint64_t copied_bytes, uint64_t now);
 void gn_placed_gone(struct gn_scheduler *s, struct gn_placed *m, uint64_t now);
 /* Its worker has discarded its copies. */
 void gn_placed_discarded(struct gn_placed *m, uint64_t now);

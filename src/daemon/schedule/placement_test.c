@@ -45,6 +45,7 @@ struct world {
     struct gn_tenant_shares *tenant;
     struct worker w[N];
     uint64_t now, seed;
+    uint64_t copied; /* what each answer says */
     unsigned n_swaps, n_copies, n_discards;
 };
 
@@ -63,6 +64,7 @@ static void open_world(struct world *x, uint64_t seed, const char *policy)
     memset(x, 0, sizeof *x);
     x->seed = seed;
     x->now = UINT64_C(1000000000);
+    x->copied = SLOT;
     x->s = calloc(1, sizeof *x->s + sizeof x->s->devices[0]);
     assert_non_null(x->s);
     x->s->n_devices = 1;
@@ -194,7 +196,7 @@ static void answer(struct world *x, struct worker *w, bool refuses)
         w->limit = w->told;
     w->owes = w->wants = false;
     assert_int_equal(gn_placement_answered(x->s, &w->placement, w->number,
-                                           in < w->limit ? in : w->limit, 0, SLOT, x->now),
+                                           in < w->limit ? in : w->limit, 0, x->copied, x->now),
                      0);
     x->now += 100000;
 }
@@ -247,7 +249,7 @@ static void check(struct world *x)
         occupied += w->placement.of[0].place.n_occupied;
     }
     assert_true(in_drivers <= MEMORY);
-    assert_true(!copies || copies + evicted <= SWAP);
+    assert_true(!copies || copies + evicted <= placing(x)->swap_bytes);
     assert_int_equal(occupied + placing(x)->place.n_free, SLOTS);
     assert_true(occupied * SLOT >= in_drivers);
 }
@@ -374,11 +376,77 @@ static void workers_that_cannot_evict_are_asked_again(void **state)
         run(gn_place_policy_at(i)->name, 30);
 }
 
+/* Two workers with more than the device; each works until the other has its memory. */
+static void take_turns(struct world *x, struct worker *in, struct worker *out)
+{
+    const uint64_t before = out->n_turns;
+    for (uint32_t n = 0; n < 100000 && out->n_turns < before + 2; n++) {
+        want(x, in, true);
+        want(x, out, true);
+        for (uint32_t i = 0; i < N; i++)
+            answer(x, &x->w[i], false);
+        if (holds(x, in) || holds(x, out))
+            end_turn(x, holds(x, in) ? in : out, true);
+        x->now += 1000000;
+        decide(x);
+        read_orders(x);
+        grant(x);
+        check(x);
+    }
+    assert_true(out->n_turns >= before + 2);
+    if (holds(x, out))
+        end_turn(x, out, true);
+}
+
+static uint32_t n_changed(const struct worker *w)
+{
+    return gn_chunk_count(&w->placement.of[0].place.changed);
+}
+
+/* gantryd expects of a worker with copies what it last copied, and of others everything. */
+static void contents_that_do_not_change_cost_no_copy(void **state)
+{
+    struct world x;
+    (void)state;
+    open_world(&x, 1, "turn");
+    placing(&x)->swap_bytes = MEMORY;
+    for (uint32_t i = 0; i < N; i++)
+        start_worker(&x, &x.w[i]);
+    struct worker *a = &x.w[0], *b = &x.w[1];
+    resize(&x, a, MEMORY);
+    take_turns(&x, b, a);
+    assert_int_equal(n_changed(a), SLOTS);
+    resize(&x, b, MEMORY);
+    x.copied = 0;
+    for (int i = 0; i < 2; i++) {
+        take_turns(&x, a, b);
+        take_turns(&x, b, a);
+        assert_int_equal(a->copies, 0);
+        assert_int_equal(n_changed(a), SLOTS);
+    }
+    placing(&x)->swap_bytes = 2 * MEMORY;
+    x.copied = MEMORY;
+    take_turns(&x, a, b);
+    take_turns(&x, b, a);
+    assert_int_equal(a->copies, MEMORY);
+    assert_int_equal(n_changed(a), SLOTS);
+    x.copied = 0;
+    take_turns(&x, a, b);
+    take_turns(&x, b, a);
+    assert_int_equal(n_changed(a), 0);
+    x.copied = SLOT + 1;
+    take_turns(&x, a, b);
+    take_turns(&x, b, a);
+    assert_int_equal(n_changed(a), 2);
+    close_world(&x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(drivers_never_hold_more_than_the_device),
         cmocka_unit_test(workers_that_cannot_evict_are_asked_again),
+        cmocka_unit_test(contents_that_do_not_change_cost_no_copy),
     };
     return cmocka_run_group_tests_name("daemon-placement", tests, NULL, NULL);
 }

@@ -122,7 +122,9 @@ static void discard(struct gn_scheduler *s, struct gn_placed *m, uint64_t now)
 
 void gn_placed_discarded(struct gn_placed *m, uint64_t now)
 {
-    m->discards = m->keeps_copies = false;
+    m->discards = m->keeps_copies = m->has_copies = false;
+    if (m->place.ran)
+        gn_place_set_changed(&m->place, &m->place.occupied);
     m->on->n_discarding--;
     m->on->again_ns = now;
 }
@@ -179,6 +181,7 @@ static void tell_to_come(struct gn_scheduler *s, struct gn_placed *m, uint32_t n
 {
     m->n_missing = n_missing;
     tell(s, m, GN_PLACEMENT_COMING, UINT64_MAX, now);
+    m->has_copies = m->keeps_copies && !m->discards;
     note(s, m, GN_TRACE_SWAP_IN, m->place.n_chunks * m->on->place.slot_bytes, now);
 }
 
@@ -349,7 +352,20 @@ static void note_refusal(struct gn_scheduler *s, struct gn_placed *m, bool refus
         gn_placed_end(s, m);
 }
 
-static void has_left(struct gn_scheduler *s, struct gn_placed *m, bool refused, uint64_t now)
+/* How much of it was copied: for the time of the next copies. The worker's own word. */
+static void note_copied(struct gn_placed *m, uint64_t copied_bytes, uint64_t now)
+{
+    const uint64_t slot = m->on->place.slot_bytes;
+    const uint32_t n = gn_chunk_count(&m->out);
+    const uint64_t slots = copied_bytes / slot + (copied_bytes % slot != 0);
+    const uint32_t n_copied = slots < n ? (uint32_t)slots : n;
+    gn_place_note_copy(&m->on->place, false, n_copied, now - m->told_ns);
+    if (m->has_copies && n)
+        m->changed_share = (uint32_t)((uint64_t)n_copied * GN_PLACE_WHOLE / n);
+}
+
+static void has_left(struct gn_scheduler *s, struct gn_placed *m, bool refused,
+                     uint64_t copied_bytes, uint64_t now)
 {
     struct gn_placing *on = m->on;
     m->state = GN_PLACEMENT_EVICTED;
@@ -359,7 +375,7 @@ static void has_left(struct gn_scheduler *s, struct gn_placed *m, bool refused, 
     if (!refused)
         note(s, m, GN_TRACE_EVICTED, 0, now);
     if (!refused)
-        gn_place_note_copy(&on->place, false, gn_chunk_count(&m->out), now - m->told_ns);
+        note_copied(m, copied_bytes, now);
     if (!on->n_awaited)
         all_have_left(s, on, now);
 }
@@ -377,11 +393,12 @@ static void has_come(struct gn_scheduler *s, struct gn_placed *m, uint64_t now)
         end_swap(s, on, now);
 }
 
-void gn_placed_answered(struct gn_scheduler *s, struct gn_placed *m, bool refused, uint64_t now)
+void gn_placed_answered(struct gn_scheduler *s, struct gn_placed *m, bool refused,
+                        uint64_t copied_bytes, uint64_t now)
 {
     m->on->n_awaited--;
     if (m->state == GN_PLACEMENT_LEAVING)
-        has_left(s, m, refused, now);
+        has_left(s, m, refused, copied_bytes, now);
     else
         has_come(s, m, now);
 }
@@ -513,6 +530,25 @@ void gn_placed_unbind(struct gn_share *sh, uint64_t now)
     gn_placed_update(m, now);
 }
 
+/* gantryd does not see which chunks a turn changes: as many as at the last eviction. */
+static void guess_changed(struct gn_placed *m)
+{
+    struct gn_place_vgpu *v = &m->place;
+    struct gn_chunk_set some = {0};
+    const uint64_t share = m->has_copies ? m->changed_share : GN_PLACE_WHOLE;
+    const uint64_t n = (v->n_occupied * share + GN_PLACE_WHOLE - 1) / GN_PLACE_WHOLE;
+    if (n == v->n_occupied) {
+        gn_place_set_changed(v, &v->occupied);
+        return;
+    }
+    if (gn_chunk_count(&v->changed) >= n)
+        return;
+    uint32_t k = gn_chunk_next(&v->occupied, 0);
+    for (uint64_t i = 0; i < n; i++, k = gn_chunk_next(&v->occupied, k + 1))
+        gn_chunk_add(&some, k);
+    gn_place_set_changed(v, &some);
+}
+
 void gn_placed_turn(struct gn_share *sh, uint64_t now)
 {
     struct gn_placed *m = sh->placed;
@@ -520,7 +556,7 @@ void gn_placed_turn(struct gn_share *sh, uint64_t now)
         return;
     m->has_work = true;
     gn_place_turn(&m->on->place, &m->place, now);
-    gn_place_set_changed(&m->place, &m->place.occupied);
+    guess_changed(m);
 }
 
 void gn_placed_turn_over(struct gn_scheduler *s, struct gn_share *sh, uint64_t used_ns,
