@@ -18,6 +18,7 @@
 #define PAGE_BYTES   ((uint64_t)GN_OUTGOING_PAGE_BYTES)
 #define DIGEST_BYTES GN_CL_PAGE_DIGEST_BYTES
 #define AT_ONCE      4096u /* pages; their digests take 128 KiB of the device's memory */
+#define RUN_PAGES    16u   /* a read takes as long as so many pages more */
 
 struct gn_backing_device {
     struct gn_list link;
@@ -145,24 +146,44 @@ static bool is_equal(const unsigned char *a, const unsigned char *b, uint64_t pa
     return !memcmp(a + page * DIGEST_BYTES, b + page * DIGEST_BYTES, DIGEST_BYTES);
 }
 
-/* Reads the runs of pages whose digests differ. */
+/* From `page` on: the first run of pages whose digests differ. False: there is none. */
+static bool next_run(const struct gn_backing *b, const unsigned char *digests, uint64_t n,
+                     uint64_t page, uint64_t *ret_first, uint64_t *ret_end)
+{
+    while (page < n && is_equal(b->digests, digests, page))
+        page++;
+    *ret_first = page;
+    while (page < n && !is_equal(b->digests, digests, page))
+        page++;
+    *ret_end = page;
+    return *ret_first < n;
+}
+
+/* Is it quicker to read the changed pages alone? */
+static bool reads_changed(const struct gn_backing *b, const struct gn_copied *c,
+                          const unsigned char *digests)
+{
+    const uint64_t n = pages_of(c);
+    uint64_t cost = 0, first, end;
+    if (!digests || !b->digests)
+        return false;
+    for (uint64_t page = 0; next_run(b, digests, n, page, &first, &end); page = end)
+        cost += RUN_PAGES + end - first;
+    return cost < n;
+}
+
 static cl_int read_changed(struct gn_vgpu *v, struct gn_copy_queue *q, const struct gn_backing *b,
                            const struct gn_copied *c, const unsigned char *digests,
                            uint64_t *copied_bytes)
 {
-    const uint64_t n = pages_of(c);
     cl_int result = CL_SUCCESS;
-    for (uint64_t page = 0; !result && page < n;) {
-        const uint64_t first = page;
-        while (page < n && !is_equal(b->digests, digests, page))
-            page++;
+    uint64_t first, end;
+    for (uint64_t page = 0; !result && next_run(b, digests, pages_of(c), page, &first, &end);
+         page = end) {
         const uint64_t at = first * PAGE_BYTES, left = c->bytes - at;
-        const uint64_t bytes =
-            (page - first) * PAGE_BYTES < left ? (page - first) * PAGE_BYTES : left;
-        if (page > first)
-            result = gn_memory_read(v, q, c, at, bytes, b->bytes + at);
+        const uint64_t run = (end - first) * PAGE_BYTES, bytes = run < left ? run : left;
+        result = gn_memory_read(v, q, c, at, bytes, b->bytes + at);
         *copied_bytes += bytes;
-        page += page == first;
     }
     return result;
 }
@@ -176,10 +197,10 @@ cl_int gn_backing_save(struct gn_vgpu *v, struct gn_backing *b, const struct gn_
     if (digests)
         *copied_bytes += pages_of(c) * DIGEST_BYTES;
     if (gn_copy_queue_open(v, c->mem, &q)) {
-        const bool compares = holds && digests && b->digests;
-        result = compares ? read_changed(v, &q, b, c, digests, copied_bytes)
-                          : gn_memory_read(v, &q, c, 0, c->bytes, b->bytes);
-        *copied_bytes += compares ? 0 : c->bytes;
+        const bool some = holds && reads_changed(b, c, digests);
+        result = some ? read_changed(v, &q, b, c, digests, copied_bytes)
+                      : gn_memory_read(v, &q, c, 0, c->bytes, b->bytes);
+        *copied_bytes += some ? 0 : c->bytes;
         gn_copy_queue_close(v, &q);
     }
     free(b->digests);

@@ -14,7 +14,9 @@
 
 #include <cmocka.h>
 
-#define BYTES   64u
+#ifndef BYTES
+#define BYTES 64u
+#endif
 #define COLUMNS 4u
 #define ROWS    8u
 #define PIXEL   (BYTES / COLUMNS / ROWS)
