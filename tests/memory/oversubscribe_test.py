@@ -182,6 +182,22 @@ class Copies(MemoryCase):
         self.assertGreater(out, self.WHOLE, periods)
 
 
+    def test_copies_make_way_for_evicted_contents(self):
+        # Two programs have copies of all; with the third one's memory these are too much.
+        daemon = self.start(*SHORT_PERIODS[:-1], "700M", env={"GANTRY_LOG": "debug"})
+        programs = self.holders(daemon, 2, "--told", "--often", "0", "--read", *OF_300)
+        self.until_each_was_in(daemon, programs)
+        self.assertIn("on its device, with copies", daemon.log())
+        self.assertNotIn("told to discard", daemon.log())
+        programs += self.holders(daemon, 1, "--told", *OF_300)
+        self.until_each_was_in(daemon, programs)
+        self.assertIn("told to discard", daemon.log())
+        for program in programs:
+            program.tell_right()
+        self.until_all_is_free(daemon)
+        self.check_device()
+
+
 class Refusals(MemoryCase):
     """Allocations beyond a bound fail at once, and nothing else does."""
 
