@@ -249,6 +249,8 @@ static void check(struct world *x)
         occupied += w->placement.of[0].place.n_occupied;
     }
     assert_true(in_drivers <= MEMORY);
+    /* Nothing is evicted before copies have made way for it. */
+    assert_true(placing(x)->phase != GN_SWAP_LEAVE || !placing(x)->n_discarding);
     assert_true(!copies || copies + evicted <= placing(x)->swap_bytes);
     assert_int_equal(occupied + placing(x)->place.n_free, SLOTS);
     assert_true(occupied * SLOT >= in_drivers);
