@@ -75,8 +75,15 @@ int gn_worker_control_next(struct gn_worker_control *c, struct gn_worker_event *
         struct gn_worker_reside r;
         if (!gn_frame_payload(&f, &r, sizeof r))
             return -EPROTO;
-        *ret = (struct gn_worker_event){
-            .kind = GN_WORKER_EVENT_RESIDE, .fd = -1, .index = f.seq, .bytes = r.bytes};
+        *ret = (struct gn_worker_event){.kind = GN_WORKER_EVENT_RESIDE,
+                                        .fd = -1,
+                                        .index = f.seq,
+                                        .bytes = r.bytes,
+                                        .keeps_copies = r.keeps_copies != 0};
+        return 1;
+    }
+    if (f.op == GN_WORKER_DISCARD && !f.n_payload) {
+        *ret = (struct gn_worker_event){.kind = GN_WORKER_EVENT_DISCARD, .fd = -1};
         return 1;
     }
     return -EPROTO;

@@ -17,8 +17,9 @@ enum gn_worker_event_kind {
     GN_WORKER_EVENT_LEASED,      /* the answer to the LEASE with the seq `index`: bytes granted,
                                   * 0: refused */
     GN_WORKER_EVENT_RECALL,      /* index 1: tight */
-    GN_WORKER_EVENT_RESIDE,      /* index: its number; bytes: the most in the driver */
-    GN_WORKER_EVENT_SAVE,        /* fd (owned by the caller); save */
+    GN_WORKER_EVENT_RESIDE,  /* index: its number; bytes: the most in the driver; keeps_copies */
+    GN_WORKER_EVENT_DISCARD, /* no copies may stay */
+    GN_WORKER_EVENT_SAVE,    /* fd (owned by the caller); save */
     GN_WORKER_EVENT_RESUME,
     GN_WORKER_EVENT_GO,
 };
@@ -28,6 +29,7 @@ struct gn_worker_event {
     int fd;
     uint32_t index;
     uint64_t bytes;
+    bool keeps_copies;
     struct gn_worker_save save;
 };
 

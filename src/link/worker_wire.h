@@ -52,6 +52,9 @@ enum gn_worker_op {
     GN_WORKER_RESIDES = 61, /* <- gn_worker_resides: the answer, with the same seq */
     /* <- empty: a request waits for evicted memory; not repeated before the next RESIDE */
     GN_WORKER_WANTS_MEMORY = 62,
+    /* -> empty: the worker frees copies of contents that are in the driver, and keeps none until a
+     * RESIDE says so. <- empty: it has. One at a time */
+    GN_WORKER_DISCARD = 63,
 
     /* gantryd <-> worker, on its control socket: migration. docs/moves.md */
     GN_WORKER_SAVE = 64, /* -> gn_worker_save, to the source; fd: the stream to write to */
@@ -225,6 +228,8 @@ struct gn_worker_reside {
     /* At most so much of the vGPU's memory is in the driver from now on; the worker evicts the rest
      * before it answers. RESIDE_ALL: the worker brings everything in before it answers. */
     uint64_t bytes;
+    /* Boolean: of what is in the driver, or comes in, copies in host memory may stay. */
+    uint64_t keeps_copies;
 };
 
 struct gn_worker_resides {

@@ -11,6 +11,8 @@
  *     --pause         waits for a line on stdin before the first round
  *     --one           a round works on one buffer, in turn; otherwise on all
  *     --const         kernels only read the buffers
+ *     --read          a round reads the buffers, and launches nothing
+ *     --page          a round works on one page of each buffer, always the same
  *     --chatty N      each round also launches N small kernels and waits for each
  *     --idle MS       sleeps after each round
  *     --often N       each N-th round does one thing more: reads, maps, copies, fills, a
@@ -41,7 +43,7 @@
 
 static struct {
     unsigned long rounds, seconds, chatty, idle_ms, often;
-    int told, pause, one, only_read, pin, give_up, spoil, waits;
+    int told, pause, one, only_read, read, page, pin, give_up, spoil, waits;
 } options = {.often = 1};
 
 static struct held buffers[MOST];
@@ -136,7 +138,11 @@ static void round_of(uint32_t n)
     for (int i = 0; i < n_buffers; i++) {
         if (options.one && n % (uint32_t)n_buffers != (uint32_t)i)
             continue;
-        if (options.only_read)
+        if (options.read)
+            held_compare(&buffers[i], 0, buffers[i].n_pages);
+        else if (options.page)
+            held_stir(&buffers[i], 5, 1, n);
+        else if (options.only_read)
             held_digest(&buffers[i]);
         else
             held_stir(&buffers[i], 0, buffers[i].n_pages, n);
@@ -208,6 +214,7 @@ static void parse(int argc, char **argv)
         {"often", required_argument, NULL, 'o'},       {"told", no_argument, &options.told, 1},
         {"pause", no_argument, &options.pause, 1},     {"one", no_argument, &options.one, 1},
         {"const", no_argument, &options.only_read, 1}, {"pin", no_argument, &options.pin, 1},
+        {"read", no_argument, &options.read, 1},       {"page", no_argument, &options.page, 1},
         {"give-up", no_argument, &options.give_up, 1}, {"spoil", no_argument, &options.spoil, 1},
         {"waits", no_argument, &options.waits, 1},     {0}};
     for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {

@@ -82,14 +82,14 @@ class MemoryCase(MovesCase):
     config = "[device pthread]\nmemory = 512M\nslot = 16M\n"
     oversubscribe = ("--oversubscribe",)
 
-    def start(self, *args, options=None, **more):
+    def start(self, *args, options=None, env=None, **more):
         """Starts a gantryd on a new device."""
         os.chmod(self.work, 0o755)
         self.emulated = Device(self.icd, self.work, options or self.capacity)
         path = os.path.join(self.work, "gantry.conf")
         with open(path, "w", encoding="ascii") as f:
             f.write(self.config)
-        return self.daemon("a", env=self.emulated.env(),
+        return self.daemon("a", env={**self.emulated.env(), **(env or {})},
                            args=["--config", path, *self.oversubscribe, *args], **more)
 
     def holder(self, daemon, *words, **env):

@@ -140,6 +140,67 @@ class Together(MemoryCase):
         self.check_device()
 
 
+class Copies(MemoryCase):
+    """What has not changed since it came in is not copied out again: bytes, counted."""
+
+    WHOLE = 300 * MIB
+
+    def copied_out(self, *words, swap="2G", periods=3):
+        """The bytes that a program of these words has copied out, and its residency periods,
+        beside one that changes all of its memory."""
+        daemon = self.start(*SHORT_PERIODS[:-1], swap)
+        programs = [self.holder(daemon, "--told", "--often", "0", *more, *OF_300)
+                    for more in (words, ())]
+        for program in programs:
+            program.holds()
+        self.until_each_was_in(daemon, programs, periods)
+        memory = [self.memory(daemon, program) for program in programs]
+        for program in programs:
+            program.tell_right()
+        self.check_device()
+        # The other one copies its memory each time.
+        self.assertGreater(memory[1]["swap_out_bytes"], self.WHOLE, memory)
+        self.assertGreater(memory[0]["swap_in_bytes"], self.WHOLE, memory)
+        return memory[0]["swap_out_bytes"], memory[0]["residencies"]
+
+    def test_a_program_that_reads_copies_once(self):
+        out, periods = self.copied_out("--read")
+        self.assertLessEqual(out, self.WHOLE, periods)
+
+    def test_const_arguments_are_not_copied(self):
+        out, periods = self.copied_out("--const")
+        # Its kernels write a mebibyte of results; at most two evictions a period.
+        self.assertLessEqual(out, self.WHOLE + 2 * (periods + 1) * MIB, periods)
+
+    def test_one_changed_page(self):
+        out, periods = self.copied_out("--page")
+        # The digests are a 128th; the buffer of a mebibyte may make room for them.
+        digests = self.WHOLE // 128
+        self.assertLessEqual(out, self.WHOLE + 2 * (periods + 1) * (digests + MIB + MIB // 16),
+                             periods)
+
+    def test_without_swap_memory_for_copies(self):
+        # 600 MiB on 512, and 96 for what is evicted: no room for copies.
+        out, periods = self.copied_out("--read", swap="96M")
+        self.assertGreater(out, self.WHOLE, periods)
+
+
+    def test_copies_make_way_for_evicted_contents(self):
+        # Two programs have copies of all; with the third one's memory these are too much.
+        daemon = self.start(*SHORT_PERIODS[:-1], "700M", env={"GANTRY_LOG": "debug"})
+        programs = self.holders(daemon, 2, "--told", "--often", "0", "--read", *OF_300)
+        self.until_each_was_in(daemon, programs)
+        self.assertIn("on its device, with copies", daemon.log())
+        self.assertNotIn("told to discard", daemon.log())
+        programs += self.holders(daemon, 1, "--told", *OF_300)
+        self.until_each_was_in(daemon, programs)
+        self.assertIn("told to discard", daemon.log())
+        for program in programs:
+            program.tell_right()
+        self.until_all_is_free(daemon)
+        self.check_device()
+
+
 class Refusals(MemoryCase):
     """Allocations beyond a bound fail at once, and nothing else does."""
 

@@ -119,9 +119,10 @@ struct gn_cl_page_hash {
     pthread_mutex_t lock;
     cl_command_queue queue;
     cl_program program;
-    cl_kernel kernel;
+    cl_kernel kernel; /* NULL, with key and out: at rest */
     cl_mem key, out;
     uint64_t out_pages;
+    uint32_t *words; /* of the key; set once */
 };
 
 static int say(struct gn_error *err, cl_int rc, const char *what)
@@ -164,14 +165,41 @@ static int look_at_device(struct gn_cl_page_hash *h, cl_device_id device, int gr
     return 0;
 }
 
+static size_t key_bytes(const struct gn_cl_page_hash *h)
+{
+    return 4 * (h->page_bytes / 4 + 6);
+}
+
+/* What a rest gives back; `out` follows with a run. */
+static int end_rest(struct gn_cl_page_hash *h, struct gn_error *err)
+{
+    cl_int rc = CL_SUCCESS;
+    if (!h->kernel)
+        h->kernel = h->cl->clCreateKernel(h->program, h->by_group ? "by_group" : "by_item", &rc);
+    if (rc) {
+        h->kernel = NULL;
+        return say(err, rc, "clCreateKernel");
+    }
+    if (!h->key)
+        h->key = h->cl->clCreateBuffer(h->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
+                                       key_bytes(h), h->words, &rc);
+    if (rc) {
+        h->key = NULL;
+        return say(err, rc, "clCreateBuffer");
+    }
+    return 0;
+}
+
 static int build(struct gn_cl_page_hash *h, cl_device_id device, const uint32_t *key,
                  struct gn_error *err)
 {
     const char *text = source;
     char options[96];
     cl_int rc;
-    size_t key_bytes = 4 * (h->page_bytes / 4 + 6);
 
+    if (!(h->words = malloc(key_bytes(h))))
+        return gn_fail(err, ENOMEM, "free some memory", "no memory for hashing pages");
+    memcpy(h->words, key, key_bytes(h));
     h->queue = h->cl->clCreateCommandQueue(h->context, device, 0, &rc);
     if (rc)
         return say(err, rc, "clCreateCommandQueue");
@@ -183,12 +211,7 @@ static int build(struct gn_cl_page_hash *h, cl_device_id device, const uint32_t 
     rc = h->cl->clBuildProgram(h->program, 1, &device, options, NULL, NULL);
     if (rc)
         return say(err, rc, "clBuildProgram");
-    h->kernel = h->cl->clCreateKernel(h->program, h->by_group ? "by_group" : "by_item", &rc);
-    if (rc)
-        return say(err, rc, "clCreateKernel");
-    h->key = h->cl->clCreateBuffer(h->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, key_bytes,
-                                   (void *)(uintptr_t)key, &rc);
-    return rc ? say(err, rc, "clCreateBuffer") : 0;
+    return end_rest(h, err);
 }
 
 int gn_cl_page_hash_create(const cl_icd_dispatch *cl, cl_context context, cl_device_id device,
@@ -221,21 +244,39 @@ const char *gn_cl_page_hash_shape(const struct gn_cl_page_hash *h)
     return h->by_group ? "a work-group a page" : "a work-item a page";
 }
 
-void gn_cl_page_hash_destroy(struct gn_cl_page_hash *h)
+static void rest(struct gn_cl_page_hash *h)
 {
-    if (!h)
-        return;
     if (h->out)
         h->cl->clReleaseMemObject(h->out);
     if (h->key)
         h->cl->clReleaseMemObject(h->key);
     if (h->kernel)
         h->cl->clReleaseKernel(h->kernel);
+    h->out = h->key = NULL;
+    h->kernel = NULL;
+    h->out_pages = 0;
+}
+
+void gn_cl_page_hash_rest(struct gn_cl_page_hash *h)
+{
+    if (!h)
+        return;
+    pthread_mutex_lock(&h->lock);
+    rest(h);
+    pthread_mutex_unlock(&h->lock);
+}
+
+void gn_cl_page_hash_destroy(struct gn_cl_page_hash *h)
+{
+    if (!h)
+        return;
+    rest(h);
     if (h->program)
         h->cl->clReleaseProgram(h->program);
     if (h->queue)
         h->cl->clReleaseCommandQueue(h->queue);
     pthread_mutex_destroy(&h->lock);
+    free(h->words);
     free(h);
 }
 
@@ -262,7 +303,9 @@ static int room_for(struct gn_cl_page_hash *h, uint64_t n_pages, struct gn_error
 static int run(struct gn_cl_page_hash *h, cl_mem buffer, uint64_t buffer_bytes, uint64_t first,
                uint64_t n_pages, void *ret, struct gn_error *err)
 {
-    int r = room_for(h, n_pages, err);
+    int r = end_rest(h, err);
+    if (!r)
+        r = room_for(h, n_pages, err);
     if (r)
         return r;
     const cl_ulong bytes = buffer_bytes, from = first, n = n_pages;

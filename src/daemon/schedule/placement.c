@@ -154,6 +154,7 @@ int gn_placement_join(struct gn_scheduler *s, struct gn_placement *p,
         m->device = devices[i];
         gn_list_init(&m->leaving);
         gn_list_init(&m->order);
+        m->changed_share = GN_PLACE_WHOLE;
         /* Without chunks it fits. */
         if (on &&
             !gn_place_add(&on->place, &(*tenant)->places[devices[i]], &m->place, weight, 0, now_ns))
@@ -284,7 +285,7 @@ int gn_placement_answered(struct gn_scheduler *s, struct gn_placement *p, uint32
             m->pinned_bytes = r->pinned_bytes;
             (void)gn_placed_fit(s, m, now_ns);
         }
-        gn_placed_answered(s, m, refused, r->refused_bytes, now_ns);
+        gn_placed_answered(s, m, refused, r, now_ns);
     }
     unlock_and_wake(s);
     return rc;
@@ -308,16 +309,35 @@ int gn_placement_wanted(struct gn_scheduler *s, struct gn_placement *p, uint64_t
     return 0;
 }
 
+int gn_placement_discarded(struct gn_scheduler *s, struct gn_placement *p, uint64_t now_ns)
+{
+    int rc = -EPROTO;
+    lock(s);
+    for (uint32_t i = 0; i < p->n; i++) {
+        if (!p->of[i].on || !p->of[i].discards || p->of[i].tells_discard)
+            continue;
+        rc = 0;
+        gn_placed_discarded(&p->of[i], now_ns);
+    }
+    unlock_and_wake(s);
+    return rc;
+}
+
 /* One order at a time; a new size's room after what is older. */
 static bool next_of(struct gn_placed *m, struct gn_placement_order *ret)
 {
     ret->of = m->of;
     ret->number = m->number;
     ret->bytes = m->told_bytes;
-    bool *pending = m->tells ? &m->tells : m->has_room ? &m->has_room : &m->overdue;
-    ret->kind = m->tells      ? GN_PLACEMENT_RESIDE
-                : m->has_room ? GN_PLACEMENT_ROOM
-                              : GN_PLACEMENT_OVERDUE;
+    ret->keeps_copies = m->keeps_copies && !m->discards;
+    bool *pending = m->tells           ? &m->tells
+                    : m->tells_discard ? &m->tells_discard
+                    : m->has_room      ? &m->has_room
+                                       : &m->overdue;
+    ret->kind = m->tells           ? GN_PLACEMENT_RESIDE
+                : m->tells_discard ? GN_PLACEMENT_DISCARD
+                : m->has_room      ? GN_PLACEMENT_ROOM
+                                   : GN_PLACEMENT_OVERDUE;
     const bool any = *pending;
     *pending = false;
     return any;

@@ -110,17 +110,21 @@ bool gn_placement_pins_all(struct gn_scheduler *s, const struct gn_placement *p)
 int gn_placement_answered(struct gn_scheduler *s, struct gn_placement *p, uint32_t number,
                           const struct gn_worker_resides *r, uint64_t now_ns);
 int gn_placement_wanted(struct gn_scheduler *s, struct gn_placement *p, uint64_t now_ns);
+/* The worker has no copies of what is on its device. -EPROTO: it was not told to. */
+int gn_placement_discarded(struct gn_scheduler *s, struct gn_placement *p, uint64_t now_ns);
 
 enum gn_placement_order_kind {
-    GN_PLACEMENT_RESIDE, /* tell the worker: number, bytes */
-    GN_PLACEMENT_ROOM,   /* there is room for all that gn_placement_resize() has named */
-    GN_PLACEMENT_OVERDUE /* the worker does not answer, or pins more than it may: end it */
+    GN_PLACEMENT_RESIDE,  /* tell the worker: number, bytes, keeps_copies */
+    GN_PLACEMENT_DISCARD, /* tell the worker */
+    GN_PLACEMENT_ROOM,    /* there is room for all that gn_placement_resize() has named */
+    GN_PLACEMENT_OVERDUE  /* the worker does not answer, or pins more than it may: end it */
 };
 struct gn_placement_order {
     enum gn_placement_order_kind kind;
     struct gn_placement *of;
     uint32_t number;
     uint64_t bytes;
+    bool keeps_copies; /* copies of what is on the device may stay in host memory */
 };
 /* False: none. */
 bool gn_placement_next(struct gn_scheduler *s, struct gn_placement_order *ret);

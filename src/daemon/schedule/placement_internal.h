@@ -28,11 +28,18 @@ struct gn_placed {
     uint32_t n_missing;      /* of its chunks, those that the swap brings in */
     uint32_t n_unfit;        /* one after another: its driver has had no room for all of it */
     uint64_t rests_until_ns; /* after that; 0: it may come in */
+    /* Its worker may have copies of what is on the device; until it has discarded them, if it is
+     * to. */
+    bool keeps_copies, discards;
+    bool has_copies; /* it came in with leave to keep them, and has not discarded them since */
+    /* At its last eviction with copies, the part that was copied out, of GN_PLACE_WHOLE: a guess at
+     * what it changes until the next one. */
+    uint32_t changed_share;
     uint64_t told_bytes, told_ns, answer_by_ns;
     /* Orders for its worker that gn_placement_next() has yet to return. */
     struct gn_list order; /* in gn_scheduler.orders */
     uint32_t number;      /* of the last RESIDE */
-    bool tells, has_room, overdue;
+    bool tells, tells_discard, has_room, overdue;
     bool ended; /* it has been overdue */
     /* counts */
     uint64_t n_residencies, in_bytes, out_bytes, evicted_ns, evicted_since_ns;
@@ -49,7 +56,8 @@ struct gn_placing {
     bool broken;
     struct gn_placed *coming; /* in LEAVE: the vGPU that the plan is for; NULL: it has gone */
     struct gn_list leaving;
-    uint32_t n_awaited; /* answers */
+    uint32_t n_awaited;    /* answers */
+    uint32_t n_discarding; /* members that discard; no swap begins meanwhile */
     uint64_t swap_bytes, began_ns, again_ns, rest_until_ns;
     uint64_t n_swaps, copying_ns;
 };
@@ -68,11 +76,12 @@ void gn_placing_decide(struct gn_scheduler *s, struct gn_placing *on, uint64_t n
 void gn_placed_update(struct gn_placed *m, uint64_t now);
 /* Brings the member's `bytes` into chunks. As gn_placement_resize(). */
 int gn_placed_fit(struct gn_scheduler *s, struct gn_placed *m, uint64_t now);
-/* Its worker has answered the last RESIDE; refused: that it cannot evict as much. unfit_bytes: its
- * driver has no room for these. */
+/* Its worker has answered the last RESIDE; refused: that it cannot evict as much. */
 void gn_placed_answered(struct gn_scheduler *s, struct gn_placed *m, bool refused,
-                        uint64_t unfit_bytes, uint64_t now);
+                        const struct gn_worker_resides *r, uint64_t now);
 void gn_placed_gone(struct gn_scheduler *s, struct gn_placed *m, uint64_t now);
+/* Its worker has discarded its copies. */
+void gn_placed_discarded(struct gn_placed *m, uint64_t now);
 /* Its share is scheduled only while all that it needs is on the device. */
 void gn_placed_set_evicted(struct gn_scheduler *s, struct gn_placed *m, uint64_t now);
 /* Its worker is to be ended. */

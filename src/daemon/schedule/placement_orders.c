@@ -32,12 +32,17 @@ void gn_placement_orders(struct gn_source *placed, uint32_t events)
     (void)!read(placed->fd, &ignored, sizeof ignored);
     while (gn_placement_next(d->scheduler, &order)) {
         struct gn_vgpu_record *v = gn_container_of(order.of, struct gn_vgpu_record, placement);
-        const struct gn_worker_reside reside = {.bytes = order.bytes};
+        const struct gn_worker_reside reside = {.bytes = order.bytes,
+                                                .keeps_copies = order.keeps_copies};
         switch (order.kind) {
         case GN_PLACEMENT_RESIDE:
-            gn_debug("vgpu=%08x is told to have at most %lld MiB on its device", v->id,
-                     (long long)order.bytes >> 20);
+            gn_debug("vgpu=%08x is told to have at most %lld MiB on its device, with%s copies",
+                     v->id, (long long)order.bytes >> 20, order.keeps_copies ? "" : "out");
             gn_vgpus_notify_worker(v, GN_WORKER_RESIDE, order.number, &reside, sizeof reside);
+            break;
+        case GN_PLACEMENT_DISCARD:
+            gn_debug("vgpu=%08x is told to discard copies in host memory", v->id);
+            gn_vgpus_notify_worker(v, GN_WORKER_DISCARD, 0, NULL, 0);
             break;
         case GN_PLACEMENT_ROOM:
             gn_placed_memory_release(v);

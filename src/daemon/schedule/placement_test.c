@@ -3,10 +3,12 @@
  * Swaps under random workers: they ask for more and less memory, work, wait for evicted memory,
  * fail to evict, find no room in their driver and die. What the workers have in their drivers never
  * exceeds the device, a worker is granted the device only with all of its memory there, and each
- * that waits gets its memory.
+ * that waits gets its memory. Copies of what is on the device never exceed the swap memory, with
+ * all that is evicted.
  */
 #include "daemon/schedule/placement_internal.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -23,6 +25,7 @@
 #define SLOT   (UINT64_C(1) << 20)
 #define SLOTS  16u
 #define MEMORY (SLOTS * SLOT)
+#define SWAP   (MEMORY * 3 / 2)
 
 struct worker {
     struct gn_placement placement;
@@ -33,8 +36,10 @@ struct worker {
     uint64_t limit;  /* of the last RESIDE that it obeys */
     uint64_t told;   /* of an order that it has not answered */
     uint32_t number;
-    bool waits, owes, wants;
+    bool waits, owes, owes_discard, wants;
     uint32_t n_unfit; /* one after another: its driver has had no room */
+    bool keeps;       /* of the last RESIDE */
+    uint64_t copies;  /* of the bytes in its driver, so many are in host memory, too */
     uint64_t n_turns;
 };
 
@@ -43,7 +48,8 @@ struct world {
     struct gn_tenant_shares *tenant;
     struct worker w[N];
     uint64_t now, seed;
-    unsigned n_swaps;
+    uint64_t copied; /* what each answer says */
+    unsigned n_swaps, n_copies, n_discards;
 };
 
 static uint32_t dice(struct world *x, uint32_t n)
@@ -57,10 +63,11 @@ static void open_world(struct world *x, uint64_t seed, const char *policy)
 {
     const struct gn_placement_options options = {
         .on = true, .policy = gn_place_policy_find(policy), .share_set = true, .share = 200000};
-    const struct gn_placement_memory memory = {MEMORY, SLOT, MEMORY};
+    const struct gn_placement_memory memory = {MEMORY, SLOT, SWAP};
     memset(x, 0, sizeof *x);
     x->seed = seed;
     x->now = UINT64_C(1000000000);
+    x->copied = SLOT;
     x->s = calloc(1, sizeof *x->s + sizeof x->s->devices[0]);
     assert_non_null(x->s);
     x->s->n_devices = 1;
@@ -138,6 +145,19 @@ static void resize(struct world *x, struct worker *w, uint64_t bytes)
         w->leased = bytes;
 }
 
+static uint64_t in_driver(const struct worker *w)
+{
+    return w->limit < w->leased ? w->limit : w->leased;
+}
+
+/* It has had `before` bytes in its driver. */
+static void bring_in(struct world *x, struct worker *w, uint64_t before)
+{
+    w->limit = UINT64_MAX;
+    w->copies = w->keeps ? w->copies + w->leased - before : 0;
+    x->n_copies += w->copies != 0;
+}
+
 static void read_orders(struct world *x)
 {
     struct gn_placement_order order;
@@ -148,10 +168,16 @@ static void read_orders(struct world *x)
             w->owes = true;
             w->told = order.bytes;
             w->number = order.number;
+            w->keeps = order.keeps_copies;
+            w->copies = w->keeps ? w->copies : 0;
             if (order.bytes == UINT64_MAX)
-                w->limit = UINT64_MAX; /* it begins to bring in */
+                bring_in(x, w, in_driver(w)); /* it begins to */
             else
                 assert_false(holds(x, w));
+        } else if (order.kind == GN_PLACEMENT_DISCARD) {
+            assert_false(w->owes_discard);
+            w->owes_discard = true;
+            w->keeps = false;
         } else {
             assert_int_equal(order.kind, GN_PLACEMENT_ROOM);
             if (w->waits)
@@ -162,8 +188,15 @@ static void read_orders(struct world *x)
 
 static void answer(struct world *x, struct worker *w, bool refuses)
 {
-    const uint64_t in = w->limit < w->leased ? w->limit : w->leased;
-    struct gn_worker_resides r = {.copied_bytes = SLOT};
+    const uint64_t in = in_driver(w);
+    struct gn_worker_resides r = {.copied_bytes = x->copied};
+    if (w->owes_discard) {
+        w->owes_discard = false;
+        w->copies = 0;
+        x->n_discards++;
+        assert_int_equal(gn_placement_discarded(x->s, &w->placement, x->now), 0);
+        assert_int_equal(gn_placement_discarded(x->s, &w->placement, x->now), -EPROTO);
+    }
     if (!w->owes)
         return;
     if (!refuses || in <= w->told)
@@ -217,14 +250,21 @@ static void want(struct world *x, struct worker *w, bool wants)
 /* The device has room for all that the drivers have, and the books say no less. */
 static void check(struct world *x)
 {
-    uint64_t in_drivers = 0;
+    uint64_t in_drivers = 0, copies = 0, evicted = 0;
     uint32_t occupied = 0;
     for (uint32_t i = 0; i < N; i++) {
-        const struct worker *w = &x->w[i];
-        in_drivers += w->limit < w->leased ? w->limit : w->leased;
+        struct worker *w = &x->w[i];
+        const uint64_t in = in_driver(w);
+        w->copies = w->copies < in ? w->copies : in;
+        in_drivers += in;
+        evicted += w->leased - in;
+        copies += w->copies;
         occupied += w->placement.of[0].place.n_occupied;
     }
     assert_true(in_drivers <= MEMORY);
+    /* Nothing is evicted before copies have made way for it. */
+    assert_true(placing(x)->phase != GN_SWAP_LEAVE || !placing(x)->n_discarding);
+    assert_true(!copies || copies + evicted <= placing(x)->swap_bytes);
     assert_int_equal(occupied + placing(x)->place.n_free, SLOTS);
     assert_true(occupied * SLOT >= in_drivers);
 }
@@ -322,7 +362,7 @@ static void close_world(struct world *x)
 
 static void run(const char *policy, uint32_t refusals)
 {
-    unsigned n_swaps = 0;
+    unsigned n_swaps = 0, n_copies = 0, n_discards = 0;
     for (uint64_t seed = 1; seed <= 20; seed++) {
         struct world x;
         open_world(&x, seed, policy);
@@ -332,9 +372,11 @@ static void run(const char *policy, uint32_t refusals)
             step(&x, refusals);
         all_get_in(&x);
         n_swaps += x.n_swaps;
+        n_copies += x.n_copies;
+        n_discards += x.n_discards;
         close_world(&x);
     }
-    assert_true(n_swaps > 100);
+    assert_true(n_swaps > 100 && n_copies > 100 && n_discards > 100);
 }
 
 static void drivers_never_hold_more_than_the_device(void **state)
@@ -351,11 +393,77 @@ static void workers_that_refuse_are_asked_again(void **state)
         run(gn_place_policy_at(i)->name, 30);
 }
 
+/* Two workers with more than the device; each works until the other has its memory. */
+static void take_turns(struct world *x, struct worker *in, struct worker *out)
+{
+    const uint64_t before = out->n_turns;
+    for (uint32_t n = 0; n < 100000 && out->n_turns < before + 2; n++) {
+        want(x, in, true);
+        want(x, out, true);
+        for (uint32_t i = 0; i < N; i++)
+            answer(x, &x->w[i], false);
+        if (holds(x, in) || holds(x, out))
+            end_turn(x, holds(x, in) ? in : out, true);
+        x->now += 1000000;
+        decide(x);
+        read_orders(x);
+        grant(x);
+        check(x);
+    }
+    assert_true(out->n_turns >= before + 2);
+    if (holds(x, out))
+        end_turn(x, out, true);
+}
+
+static uint32_t n_changed(const struct worker *w)
+{
+    return gn_chunk_count(&w->placement.of[0].place.changed);
+}
+
+/* gantryd expects of a worker with copies what it last copied, and of others everything. */
+static void contents_that_do_not_change_cost_no_copy(void **state)
+{
+    struct world x;
+    (void)state;
+    open_world(&x, 1, "turn");
+    placing(&x)->swap_bytes = MEMORY;
+    for (uint32_t i = 0; i < N; i++)
+        start_worker(&x, &x.w[i]);
+    struct worker *a = &x.w[0], *b = &x.w[1];
+    resize(&x, a, MEMORY);
+    take_turns(&x, b, a);
+    assert_int_equal(n_changed(a), SLOTS);
+    resize(&x, b, MEMORY);
+    x.copied = 0;
+    for (int i = 0; i < 2; i++) {
+        take_turns(&x, a, b);
+        take_turns(&x, b, a);
+        assert_int_equal(a->copies, 0);
+        assert_int_equal(n_changed(a), SLOTS);
+    }
+    placing(&x)->swap_bytes = 2 * MEMORY;
+    x.copied = MEMORY;
+    take_turns(&x, a, b);
+    take_turns(&x, b, a);
+    assert_int_equal(a->copies, MEMORY);
+    assert_int_equal(n_changed(a), SLOTS);
+    x.copied = 0;
+    take_turns(&x, a, b);
+    take_turns(&x, b, a);
+    assert_int_equal(n_changed(a), 0);
+    x.copied = SLOT + 1;
+    take_turns(&x, a, b);
+    take_turns(&x, b, a);
+    assert_int_equal(n_changed(a), 2);
+    close_world(&x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(drivers_never_hold_more_than_the_device),
         cmocka_unit_test(workers_that_refuse_are_asked_again),
+        cmocka_unit_test(contents_that_do_not_change_cost_no_copy),
     };
     return cmocka_run_group_tests_name("daemon-placement", tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@
  * free, and the next decision plans anew.
  */
 #include "daemon/schedule/placement_internal.h"
+#include "link/worker_wire.h"
 #include "place/residency.h"
 
 #include <errno.h>
@@ -71,14 +72,111 @@ static void note(const struct gn_scheduler *s, const struct gn_placed *m, enum g
         gn_scheduler_note(&s->devices[m->device], m->share, kind, bytes, 0, now);
 }
 
+static void await_answer(struct gn_placed *m, uint64_t now)
+{
+    m->answer_by_ns =
+        now + ANSWER_NS + m->place.n_chunks * (m->on->place.slot_bytes >> 20) * SLOWEST_NS_A_MIB;
+}
+
+/* ---- host memory: evicted contents, and copies of those on the device */
+
+/* The most that the member takes of it, in slots, at the end of a swap that is under way. */
+static uint64_t slots_in_host_memory(const struct gn_placed *m)
+{
+    const struct gn_place_vgpu *v = &m->place;
+    const bool comes = m->state == GN_PLACEMENT_COMING;
+    if (m->keeps_copies)
+        return v->n_chunks;
+    return v->n_chunks - v->n_occupied + (comes ? m->n_missing : 0) +
+           (gn_list_empty(&m->leaving) ? 0 : gn_chunk_count(&m->out));
+}
+
+/* Of all members but this one; NULL: of all. */
+static uint64_t slots_beside(const struct gn_placing *on, const struct gn_placed *but)
+{
+    uint64_t n = 0;
+    gn_list_for_each(v, &on->place.vgpus, struct gn_place_vgpu, link)
+    {
+        const struct gn_placed *m = gn_placed_of(v);
+        n += m == but ? 0 : slots_in_host_memory(m);
+    }
+    return n;
+}
+
+static bool fits_swap_memory(const struct gn_placing *on, uint64_t n_slots)
+{
+    return n_slots <= on->swap_bytes / on->place.slot_bytes;
+}
+
+/*
+ * A member may have copies while there is room for them beside all that is evicted. One that comes
+ * in frees those that it may not have, and nothing is evicted meanwhile; one that leaves keeps what
+ * it has, which the swap's plan has room for.
+ */
+static void let_keep_copies(struct gn_placed *m)
+{
+    const bool fits = fits_swap_memory(m->on, slots_beside(m->on, m) + m->place.n_chunks);
+    if (m->state == GN_PLACEMENT_COMING || !m->keeps_copies)
+        m->keeps_copies = fits && !m->discards;
+}
+
+static void discard(struct gn_scheduler *s, struct gn_placed *m, uint64_t now)
+{
+    m->discards = m->tells_discard = true;
+    m->on->n_discarding++;
+    await_answer(m, now);
+    gn_placed_post(s, m);
+}
+
+void gn_placed_discarded(struct gn_placed *m, uint64_t now)
+{
+    m->discards = m->keeps_copies = m->has_copies = false;
+    if (m->place.ran)
+        gn_place_set_changed(&m->place, &m->place.occupied);
+    m->on->n_discarding--;
+    m->on->again_ns = now;
+}
+
+/* Of the plan: chunks of the member that lose their slots. */
+static uint32_t n_leaving(const struct gn_placing *on, const struct gn_placed *m)
+{
+    return m->place.plan_number == on->place.plan_number ? gn_chunk_count(&m->place.leaving) : 0;
+}
+
+/*
+ * Is there host memory for what the plan evicts? If copies take it, some are discarded, and the
+ * swap begins later. What is evicted always has room: leases have a limit.
+ */
+static bool has_swap_memory(struct gn_scheduler *s, struct gn_placing *on, uint64_t now)
+{
+    uint64_t n = slots_beside(on, NULL);
+    gn_list_for_each(v, &on->place.vgpus, struct gn_place_vgpu, link)
+    {
+        const struct gn_placed *m = gn_placed_of(v);
+        n += m->keeps_copies ? 0 : n_leaving(on, m);
+    }
+    gn_list_for_each(v, &on->place.vgpus, struct gn_place_vgpu, link)
+    {
+        struct gn_placed *m = gn_placed_of(v);
+        const uint32_t freed = m->keeps_copies ? v->n_occupied - n_leaving(on, m) : 0;
+        if (fits_swap_memory(on, n) || !freed)
+            continue;
+        discard(s, m, now);
+        n -= freed;
+    }
+    return !on->n_discarding;
+}
+
+/* ---- orders */
+
 static void tell(struct gn_scheduler *s, struct gn_placed *m, enum gn_placement_state state,
                  uint64_t bytes, uint64_t now)
 {
     m->state = state;
     m->told_bytes = bytes;
     m->told_ns = now;
-    m->answer_by_ns =
-        now + ANSWER_NS + m->place.n_chunks * (m->on->place.slot_bytes >> 20) * SLOWEST_NS_A_MIB;
+    await_answer(m, now);
+    let_keep_copies(m);
     m->number++;
     m->tells = true;
     m->on->n_awaited++;
@@ -91,6 +189,7 @@ static void tell_to_come(struct gn_scheduler *s, struct gn_placed *m, uint32_t n
 {
     m->n_missing = n_missing;
     tell(s, m, GN_PLACEMENT_COMING, UINT64_MAX, now);
+    m->has_copies = m->keeps_copies && !m->discards;
     note(s, m, GN_TRACE_SWAP_IN, m->place.n_chunks * m->on->place.slot_bytes, now);
 }
 
@@ -261,7 +360,20 @@ static void note_refusal(struct gn_scheduler *s, struct gn_placed *m, bool refus
         gn_placed_end(s, m);
 }
 
-static void has_left(struct gn_scheduler *s, struct gn_placed *m, bool refused, uint64_t now)
+/* How much of it was copied: for the time of the next copies. The worker's own word. */
+static void note_copied(struct gn_placed *m, uint64_t copied_bytes, uint64_t now)
+{
+    const uint64_t slot = m->on->place.slot_bytes;
+    const uint32_t n = gn_chunk_count(&m->out);
+    const uint64_t slots = copied_bytes / slot + (copied_bytes % slot != 0);
+    const uint32_t n_copied = slots < n ? (uint32_t)slots : n;
+    gn_place_note_copy(&m->on->place, false, n_copied, now - m->told_ns);
+    if (m->has_copies && n)
+        m->changed_share = (uint32_t)((uint64_t)n_copied * GN_PLACE_WHOLE / n);
+}
+
+static void has_left(struct gn_scheduler *s, struct gn_placed *m, bool refused,
+                     uint64_t copied_bytes, uint64_t now)
 {
     struct gn_placing *on = m->on;
     m->state = GN_PLACEMENT_EVICTED;
@@ -271,7 +383,7 @@ static void has_left(struct gn_scheduler *s, struct gn_placed *m, bool refused, 
     if (!refused)
         note(s, m, GN_TRACE_EVICTED, 0, now);
     if (!refused)
-        gn_place_note_copy(&on->place, false, gn_chunk_count(&m->out), now - m->told_ns);
+        note_copied(m, copied_bytes, now);
     if (!on->n_awaited)
         all_have_left(s, on, now);
 }
@@ -324,13 +436,13 @@ static void has_come(struct gn_scheduler *s, struct gn_placed *m, uint64_t now)
 }
 
 void gn_placed_answered(struct gn_scheduler *s, struct gn_placed *m, bool refused,
-                        uint64_t unfit_bytes, uint64_t now)
+                        const struct gn_worker_resides *r, uint64_t now)
 {
     m->on->n_awaited--;
     if (m->state == GN_PLACEMENT_LEAVING)
-        has_left(s, m, refused, now);
-    else if (unfit_bytes)
-        has_not_fit(s, m, unfit_bytes, now);
+        has_left(s, m, refused, r->copied_bytes, now);
+    else if (r->refused_bytes)
+        has_not_fit(s, m, r->refused_bytes, now);
     else
         has_come(s, m, now);
 }
@@ -353,6 +465,7 @@ void gn_placed_gone(struct gn_scheduler *s, struct gn_placed *m, uint64_t now)
     gn_place_remove(&on->place, &m->place, now);
     m->on = NULL;
     on->n_awaited -= awaited;
+    on->n_discarding -= m->discards;
     if (on->phase == GN_SWAP_LEAVE && !on->n_awaited)
         all_have_left(s, on, now);
     else if (on->phase == GN_SWAP_COME && !on->n_awaited)
@@ -414,7 +527,7 @@ static uint64_t check_answers(struct gn_scheduler *s, struct gn_placing *on, uin
     gn_list_for_each(v, &on->place.vgpus, struct gn_place_vgpu, link)
     {
         struct gn_placed *m = gn_placed_of(v);
-        if (m->state != GN_PLACEMENT_LEAVING && m->state != GN_PLACEMENT_COMING)
+        if (m->state != GN_PLACEMENT_LEAVING && m->state != GN_PLACEMENT_COMING && !m->discards)
             continue;
         if (now < m->answer_by_ns)
             first = earlier(first, m->answer_by_ns);
@@ -433,10 +546,13 @@ void gn_placing_decide(struct gn_scheduler *s, struct gn_placing *on, uint64_t n
         return;
     }
     const uint64_t tick_ns = gn_place_tick(&on->place, now), rests_ns = check_rests(on, now);
-    while (on->phase == GN_SWAP_NONE && now >= on->rest_until_ns &&
-           (v = gn_residency_next(&on->place, now, &on->plan, &again_ns)))
+    while (on->phase == GN_SWAP_NONE && !on->n_discarding && now >= on->rest_until_ns &&
+           (v = gn_residency_next(&on->place, now, &on->plan, &again_ns)) &&
+           has_swap_memory(s, on, now))
         start_swap(s, on, gn_placed_of(v), now);
-    if (on->phase != GN_SWAP_NONE)
+    if (on->n_discarding)
+        again_ns = check_answers(s, on, now);
+    else if (on->phase != GN_SWAP_NONE)
         again_ns =
             now < on->began_ns + ANSWER_NS ? on->began_ns + ANSWER_NS : check_answers(s, on, now);
     else if (now < on->rest_until_ns)
@@ -473,6 +589,25 @@ void gn_placed_unbind(struct gn_share *sh, uint64_t now)
     gn_placed_update(m, now);
 }
 
+/* gantryd does not see which chunks a turn changes: as many as at the last eviction. */
+static void guess_changed(struct gn_placed *m)
+{
+    struct gn_place_vgpu *v = &m->place;
+    struct gn_chunk_set some = {0};
+    const uint64_t share = m->has_copies ? m->changed_share : GN_PLACE_WHOLE;
+    const uint64_t n = (v->n_occupied * share + GN_PLACE_WHOLE - 1) / GN_PLACE_WHOLE;
+    if (n == v->n_occupied) {
+        gn_place_set_changed(v, &v->occupied);
+        return;
+    }
+    if (gn_chunk_count(&v->changed) >= n)
+        return;
+    uint32_t k = gn_chunk_next(&v->occupied, 0);
+    for (uint64_t i = 0; i < n; i++, k = gn_chunk_next(&v->occupied, k + 1))
+        gn_chunk_add(&some, k);
+    gn_place_set_changed(v, &some);
+}
+
 void gn_placed_turn(struct gn_share *sh, uint64_t now)
 {
     struct gn_placed *m = sh->placed;
@@ -480,7 +615,7 @@ void gn_placed_turn(struct gn_share *sh, uint64_t now)
         return;
     m->has_work = true;
     gn_place_turn(&m->on->place, &m->place, now);
-    gn_place_set_changed(&m->place, &m->place.occupied);
+    guess_changed(m);
 }
 
 void gn_placed_turn_over(struct gn_scheduler *s, struct gn_share *sh, uint64_t used_ns,

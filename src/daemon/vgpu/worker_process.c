@@ -12,9 +12,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/checked.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/net/transport.h"
+#include "daemon/tenants/placed_memory.h"
 #include "daemon/vgpu/lifecycle.h"
 #include "daemon/vgpu/orphans.h"
 #include "daemon/vgpu/record_session.h"
@@ -43,12 +45,19 @@ static void acquire_cache(struct gn_vgpu_record *v, const struct gn_conn *progra
     wall->layered = layered;
 }
 
+/* Where the device's memory is the host's, a copy of evicted memory may stay beside it. */
+static uint64_t host_bytes(const struct gn_vgpu_record *v)
+{
+    uint64_t bytes = v->lease.leased_bytes;
+    return gn_placed_memory_evicts(v) && !gn_mul_u64(bytes, 2, &bytes) ? UINT64_MAX : bytes;
+}
+
 static uint64_t bound_together(const struct gn_vgpu_record *v)
 {
     const bool has_area = gn_vgpus_session_of(v)->session_ops->worker_has_area;
     const struct gn_platform_record *p = &v->daemon->machine.platforms[v->platform];
     return gn_walls_bound_together(&v->daemon->walls, p, has_area, gn_holder_limit(&v->lease),
-                                   v->lease.leased_bytes);
+                                   host_bytes(v));
 }
 
 static void name_group(struct gn_vgpu_record *v, struct gn_worker_boot_wall *wall)
@@ -70,7 +79,7 @@ static void follow_lease(struct gn_vgpu_record *v)
 {
     struct gn_daemon *d = v->daemon;
     const struct gn_platform_record *p = &d->machine.platforms[v->platform];
-    gn_walls_follow_lease(&d->walls, p, v->process.fd, v->worker_pid, v->lease.leased_bytes);
+    gn_walls_follow_lease(&d->walls, p, v->process.fd, v->worker_pid, host_bytes(v));
     gn_memory_group_raise(&d->walls.memory_groups, &v->group, bound_together(v));
 }
 

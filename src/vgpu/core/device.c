@@ -95,6 +95,13 @@ void gn_command_accepted(struct gn_command *c)
     c->asked = false;
 }
 
+/* Does the command write objects that its class tells? A kernel's arguments are marked as the
+ * kernel gets them. */
+static bool writes_objects(const struct gn_command *c)
+{
+    return c->class->writes && c->class->writes != GN_WRITES_ARGS;
+}
+
 int32_t gn_command_issue(struct gn_vdevice *d, struct gn_command *c, uint64_t now_ns, void *after,
                          void **ret_event)
 {
@@ -109,6 +116,8 @@ int32_t gn_command_issue(struct gn_vdevice *d, struct gn_command *c, uint64_t no
     if (after)
         events[n++] = after;
     int32_t result = gn_vgpu_has_evicted(v) ? gn_command_bring_in(c) : 0;
+    if (writes_objects(c) && gn_vgpu_has_copies(v))
+        v->api->will_write(v, c);
     if (!result)
         result = c->class->submit(v, c, c->queue->object->driver, n, n ? events : NULL, ret_event);
     d->n_slow = gn_now_ns() - now_ns > SLOW_SUBMIT_NS ? d->n_slow + 1 : 0;
@@ -125,8 +134,7 @@ int32_t gn_command_issue(struct gn_vdevice *d, struct gn_command *c, uint64_t no
 /* Does the command change contents that a migration sends in advance? */
 static bool is_followed_write(const struct gn_command *c)
 {
-    return c->class->writes && c->class->writes != GN_WRITES_ARGS &&
-           atomic_load_explicit(&c->vgpu->follow_writes, memory_order_relaxed);
+    return writes_objects(c) && atomic_load_explicit(&c->vgpu->follow_writes, memory_order_relaxed);
 }
 
 static void submit(struct gn_vdevice *d, struct gn_command *c)

@@ -10,6 +10,7 @@
 #include "vgpu/core/vgpu_core.h"
 
 #include "base/clock.h"
+#include "link/worker_wire.h"
 
 #include <stdlib.h>
 
@@ -117,14 +118,23 @@ static uint64_t evicted_bytes(void *arg)
 
 const struct gn_budget_ops gn_evict_ops = {evict_down_to, bring_in_all, evicted_bytes};
 
-void gn_vgpu_reside(struct gn_vgpu *v, uint32_t seq, uint64_t bytes)
+void gn_vgpu_reside(struct gn_vgpu *v, uint32_t seq, uint64_t bytes, bool keeps_copies)
 {
     if (!v->evicts) {
         gn_budget_answer_whole(&v->budget, seq);
         return;
     }
+    v->api->keep_copies(v, keeps_copies);
     gn_budget_order(&v->budget, seq, bytes);
     v->session->wake(v);
+}
+
+void gn_vgpu_discard_copies(struct gn_vgpu *v)
+{
+    if (v->evicts)
+        v->api->keep_copies(v, false);
+    /* If gantryd is gone, the control thread is about to notice. */
+    (void)gn_lease_answer(&v->lease, GN_WORKER_DISCARD, 0, NULL, 0);
 }
 
 int gn_vgpu_check_budget(struct gn_vgpu *v)

@@ -12,7 +12,10 @@ struct gn_vgpu;
 /* What the vGPU's budget calls; arg is the vGPU. */
 extern const struct gn_budget_ops gn_evict_ops;
 /* RESIDE has come. The control thread. */
-void gn_vgpu_reside(struct gn_vgpu *v, uint32_t seq, uint64_t bytes);
+void gn_vgpu_reside(struct gn_vgpu *v, uint32_t seq, uint64_t bytes, bool keeps_copies);
+/* DISCARD has come: frees copies of contents that are in the driver, and answers. The control
+ * thread; may wait for a copy that another thread makes. */
+void gn_vgpu_discard_copies(struct gn_vgpu *v);
 /* The control thread, before it sleeps: as gn_budget_check. */
 int gn_vgpu_check_budget(struct gn_vgpu *v);
 

@@ -314,7 +314,7 @@ static void test_a_vgpu_that_never_evicts_answers_at_once(void **state)
     (void)state;
     gn_lease_move(&vgpu.lease, 60, GN_LEASE_EVICTABLE, GN_LEASE_PINNED);
     vgpu.evicts = false;
-    gn_vgpu_reside(&vgpu, 3, 10);
+    gn_vgpu_reside(&vgpu, 3, 10, true);
     struct gn_worker_resides r = expect_answer(3);
     assert_true(r.resident_bytes == 100 && r.pinned_bytes == 100);
     assert_true(gn_budget_is_whole(&vgpu.budget));

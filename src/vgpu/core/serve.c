@@ -217,7 +217,10 @@ static bool take_event(struct gn_vgpu *v, const struct gn_worker_event *e)
         return true;
     case GN_WORKER_EVENT_RESIDE:
         if (v->boot->evicts)
-            gn_vgpu_reside(v, e->index, e->bytes);
+            gn_vgpu_reside(v, e->index, e->bytes, e->keeps_copies);
+        return v->boot->evicts;
+    case GN_WORKER_EVENT_DISCARD:
+        gn_vgpu_discard_copies(v);
         return v->boot->evicts;
     case GN_WORKER_EVENT_SAVE:
         v->migration->outbound(v, e->fd, &e->save);

@@ -111,6 +111,12 @@ struct gn_vgpu_api {
      * roles.
      */
     uint64_t (*evict)(struct gn_vgpu *v, uint64_t most_bytes);
+    /* Whether copies of contents that are in the driver may stay in host memory from now on; if
+     * not, frees those that there are. Any thread that holds no lock; waits for copies. */
+    void (*keep_copies)(struct gn_vgpu *v, bool keep);
+    /* A command that writes its objects is about to be given to the driver, and copies of contents
+     * in the driver are in host memory. The role. */
+    void (*will_write)(struct gn_vgpu *v, const struct gn_command *c);
 
     /* This process has given it away and is about to end: so is all that the program is to be told
      * of the driver's. */
@@ -177,6 +183,9 @@ struct gn_vgpu {
     /* The memory objects that have none now, without their views. The API counts them, and evicts
      * only under the roles of all devices. */
     _Atomic uint32_t n_evicted;
+    /* Those that have one, and a copy in host memory that is right until they are written. Changed
+     * as n_evicted. */
+    _Atomic uint32_t n_copies;
     bool driver_stays; /* set by the API's start: the driver's library cannot be unloaded */
     /* In a program: the thread that holds it serves. Before all other locks. */
     pthread_mutex_t serving;
@@ -252,7 +261,14 @@ struct gn_vgpu {
  * thread: nothing is evicted meanwhile. */
 static inline bool gn_vgpu_has_evicted(const struct gn_vgpu *v)
 {
-    return atomic_load_explicit(&v->n_evicted, memory_order_relaxed) != 0;
+    /* Acquires: with the objects that have come in, their copies (n_copies). */
+    return atomic_load_explicit(&v->n_evicted, memory_order_acquire) != 0;
+}
+
+/* Has host memory a copy of contents that are in the driver? As gn_vgpu_has_evicted. */
+static inline bool gn_vgpu_has_copies(const struct gn_vgpu *v)
+{
+    return atomic_load_explicit(&v->n_copies, memory_order_relaxed) != 0;
 }
 
 /*

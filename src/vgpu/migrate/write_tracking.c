@@ -20,6 +20,7 @@ struct gn_writes *gn_writes_new(bool never)
         return NULL;
     atomic_init(&w->n_refs, 1);
     atomic_init(&w->by_kernels, never ? GN_KERNELS_MAY_NOT : GN_KERNELS_NOT_YET);
+    atomic_init(&w->changed, true);
     return w;
 }
 

@@ -21,6 +21,9 @@ struct gn_vgpu;
  * copies and fills with their ranges. There is one table for the present save, and one for the
  * return (delta_base.h), from when the contents came.
  *
+ * A third thing serves evictions (docs/memory.md): whether anything may have written the memory
+ * since its contents came in from host memory.
+ *
  * A gn_writes belongs to memory, not to a handle: sub-buffers and images over a buffer share that
  * buffer's. Counted; a handle's detail holds a reference.
  */
@@ -30,6 +33,8 @@ enum gn_kernels_write { GN_KERNELS_NOT_YET, GN_KERNELS_DO, GN_KERNELS_MAY_NOT };
 struct gn_writes {
     _Atomic uint32_t n_refs;
     _Atomic int by_kernels; /* enum gn_kernels_write; goes from NOT_YET to DO once */
+    /* Something may have written it since gn_writes_came_in(), or since it was made. */
+    _Atomic bool changed;
     struct gn_page_table
         *tables[GN_FOLLOWERS]; /* vgpu->writes_lock; NULL: not tracked for this purpose */
 };
@@ -39,14 +44,42 @@ struct gn_writes *gn_writes_new(bool never);
 struct gn_writes *gn_writes_ref(struct gn_writes *w);
 void gn_writes_unref(struct gn_writes *w); /* NULL: no effect */
 
+/*
+ * The memory equals its copy in host memory. The caller keeps every writer out meanwhile: the
+ * driver's object is new, and no command or kernel has been given it.
+ */
+static inline void gn_writes_came_in(struct gn_writes *w)
+{
+    atomic_store_explicit(&w->changed, false, memory_order_relaxed);
+}
+
+/*
+ * Call it before the driver is given anything that may write the memory. Any thread that keeps
+ * evictions out: so it needs no order, and is seen by the thread that evicts after it.
+ */
+static inline void gn_writes_may_change(struct gn_writes *w)
+{
+    if (!atomic_load_explicit(&w->changed, memory_order_relaxed))
+        atomic_store_explicit(&w->changed, true, memory_order_relaxed);
+}
+
+static inline bool gn_writes_has_changed(const struct gn_writes *w)
+{
+    return atomic_load_explicit(&w->changed, memory_order_relaxed);
+}
+
 /* The slow path of gn_writes_by_kernel. */
 void gn_writes_first_kernel(struct gn_vgpu *v, struct gn_writes *w);
 
-/* Call it before a kernel that may write the memory is given to the driver. Any thread. */
+/* Call it before a kernel that may write the memory is given to the driver. As
+ * gn_writes_may_change. */
 static inline void gn_writes_by_kernel(struct gn_vgpu *v, struct gn_writes *w)
 {
-    if (atomic_load_explicit(&w->by_kernels, memory_order_relaxed) == GN_KERNELS_NOT_YET)
+    const int by_kernels = atomic_load_explicit(&w->by_kernels, memory_order_relaxed);
+    if (by_kernels == GN_KERNELS_NOT_YET)
         gn_writes_first_kernel(v, w);
+    if (by_kernels != GN_KERNELS_MAY_NOT)
+        gn_writes_may_change(w);
 }
 
 /* A host command that wrote [offset, offset + n) is over, successfully or not. Any thread. */

@@ -74,6 +74,11 @@ void gn_device_digests_free(struct gn_device_digests *d)
     free(d);
 }
 
+void gn_device_digests_rest(struct gn_device_digests *d)
+{
+    gn_cl_page_hash_rest(d->hash);
+}
+
 static void disable(struct gn_device_digests *d, const struct gn_error *err)
 {
     gn_log(GN_LOG_WARN, "vgpu=%08x %s; %s", d->vgpu, err->what, err->fix);

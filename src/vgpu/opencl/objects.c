@@ -523,6 +523,9 @@ cl_int gn_host_MapProbe(struct gn_vgpu *v, struct gn_request *r, const struct gn
         origin[i] = a->place[i];
         region[i] = a->place[i + 3];
     }
+    /* The driver may write at the unmap what the map has shown. */
+    if (a->map_flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION))
+        gn_writes_may_change(detail->writes);
     if (detail->element_bytes)
         ptr = cl->clEnqueueMapImage(a->command_queue, a->mem, CL_FALSE, a->map_flags, origin,
                                     region, &row_pitch, &slice_pitch, 0, NULL, &mapped, &result);

@@ -145,6 +145,9 @@ bool gn_mem_range(const struct gn_mem_detail *detail, uint64_t offset, uint64_t 
                   uint64_t *ret_at, uint64_t *ret_bytes);
 /* Called when a command that writes objects is over. */
 void gn_opencl_wrote(struct gn_vgpu *v, struct gn_command *c);
+/* Called before a command that writes objects is given to the driver, for their copies in host
+ * memory. */
+void gn_opencl_will_write(struct gn_vgpu *v, const struct gn_command *c);
 
 /* Makes a queue's detail, after its creation. Nonzero: no memory. */
 int gn_queue_made(struct gn_vobject *o);

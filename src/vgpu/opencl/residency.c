@@ -3,9 +3,11 @@
  * Evicts memory objects to host memory, and brings them in: reads the contents out, releases the
  * driver's objects, makes new ones and fills them. The serving thread evicts, at a point where
  * nothing is in the driver (vgpu/core/evict.c); any thread that is about to use an object brings it
- * in. Never decides when to evict; never gives an evicted object's handle to the driver. Says for
- * each charge where its bytes are (lease.h).
+ * in. What has come in keeps its copy in host memory until something may have written it, while
+ * there may be copies: it is evicted without one more. Never decides when to evict; never gives an
+ * evicted object's handle to the driver. Says for each charge where its bytes are (lease.h).
  */
+#include "backing.h"
 #include "image_facts.h"
 #include "kept_args.h"
 #include "memory_copy.h"
@@ -25,7 +27,10 @@
 
 struct gn_residency {
     pthread_mutex_t lock; /* after the role, before vgpu->lock; held over calls into the driver */
-    struct gn_list roots; /* lock: struct gn_resident.link */
+    /* lock */
+    struct gn_list roots; /* struct gn_resident.link */
+    bool keeps_copies;    /* of what comes in */
+    struct gn_backing_devices devices;
 };
 
 /* A memory object. residency.lock, except what is set once. */
@@ -37,8 +42,10 @@ struct gn_resident {
     struct gn_resident *root, *parent; /* parent: NULL of a root */
     /* of a root */
     struct gn_swap swap;
-    void *backing;      /* malloc'd, copied.bytes long; NULL: not evicted */
-    cl_context context; /* retained while it is evicted */
+    /* of copied.bytes; none: not evicted, and no copy has stayed */
+    struct gn_backing backing;
+    struct gn_backing_device *hashes; /* NULL: its pages are not hashed, as far as is known */
+    cl_context context;               /* retained while it is evicted */
     /* while it is evicted: what to make it from */
     struct gn_copied copied; /* .mem is not used */
     size_t size, offset;     /* as the driver tells them */
@@ -76,6 +83,8 @@ int gn_residency_start(struct gn_vgpu *v)
         return -1;
     pthread_mutex_init(&x->lock, NULL);
     gn_list_init(&x->roots);
+    gn_backing_devices_init(&x->devices);
+    x->keeps_copies = !v->boot->evicts; /* gantryd says so */
     ((struct gn_opencl_vgpu *)v->detail)->residency = x;
     v->evicts = true;
     return 0;
@@ -169,6 +178,40 @@ void gn_residency_made(struct gn_vobject *o, const struct gn_request *r)
     detail->resident = m;
 }
 
+/* Is there a copy of contents that are in the driver? */
+static bool has_copy(const struct gn_resident *root)
+{
+    return gn_backing_has_bytes(&root->backing) && gn_swap_state(&root->swap) != GN_SWAP_EVICTED;
+}
+
+static void drop_copy(struct gn_resident *root)
+{
+    if (!has_copy(root))
+        return;
+    gn_backing_fini(&root->backing);
+    atomic_fetch_sub_explicit(&root->object->vgpu->n_copies, 1, memory_order_seq_cst);
+}
+
+static void drop_copies_locked(struct gn_residency *x)
+{
+    gn_list_for_each(root, &x->roots, struct gn_resident, link)
+    {
+        drop_copy(root);
+    }
+}
+
+void gn_residency_keep_copies(struct gn_vgpu *v, bool keep)
+{
+    struct gn_residency *x = residency_of(v);
+    if (!x)
+        return;
+    pthread_mutex_lock(&x->lock);
+    x->keeps_copies = keep;
+    if (!keep)
+        drop_copies_locked(x);
+    pthread_mutex_unlock(&x->lock);
+}
+
 void gn_residency_gone(struct gn_vobject *o)
 {
     struct gn_residency *x = residency_of(o->vgpu);
@@ -177,12 +220,14 @@ void gn_residency_gone(struct gn_vobject *o)
         return;
     pthread_mutex_lock(&x->lock);
     gn_list_remove(&m->link);
+    drop_copy(m);
+    gn_backing_device_put(&x->devices, m->hashes);
     pthread_mutex_unlock(&x->lock);
     if (m->context)
         gn_cl(o->vgpu)->clReleaseContext(m->context);
-    if (m->backing)
+    if (gn_backing_has_bytes(&m->backing))
         atomic_fetch_sub_explicit(&o->vgpu->n_evicted, 1, memory_order_seq_cst);
-    free(m->backing);
+    gn_backing_fini(&m->backing);
     free(m);
 }
 
@@ -275,46 +320,67 @@ static void release_all(struct gn_resident *root)
     release_driver(root);
 }
 
-/* `mem` to or from the backing, by a queue of its own. */
-static cl_int copy_contents(struct gn_resident *root, cl_mem mem, bool out)
+static struct gn_writes *writes_of(const struct gn_resident *root)
+{
+    return ((const struct gn_mem_detail *)root->object->detail)->writes;
+}
+
+/* Is it evicted without a copy out? */
+static bool is_unchanged(const struct gn_resident *root)
+{
+    return has_copy(root) && !gn_writes_has_changed(writes_of(root));
+}
+
+/* For a copy, which copies of other contents make way for. False: no memory. */
+static bool make_backing(struct gn_residency *x, struct gn_resident *root)
+{
+    if (gn_backing_init(&root->backing, root->copied.bytes))
+        return true;
+    drop_copies_locked(x);
+    return gn_backing_init(&root->backing, root->copied.bytes);
+}
+
+/* The state is OUT. False: the contents cannot be read, and stay. */
+static bool save_contents(struct gn_resident *root, bool holds, bool hashes, uint64_t *copied_bytes)
 {
     struct gn_vgpu *v = root->object->vgpu;
     struct gn_copied c = root->copied;
-    struct gn_copy_queue q;
-    c.mem = mem;
-    if (!gn_copy_queue_open(v, mem, &q))
-        return CL_OUT_OF_RESOURCES;
-    const cl_int result = out ? gn_memory_read(v, &q, &c, 0, c.bytes, root->backing)
-                              : gn_memory_write(v, &q, &c, 0, c.bytes, root->backing);
-    gn_copy_queue_close(v, &q);
-    return result;
+    c.mem = mem_of(root);
+    if (!gn_backing_save(v, &root->backing, &c, holds, hashes ? root->hashes : NULL, copied_bytes))
+        return true;
+    gn_backing_fini(&root->backing);
+    gn_swap_step(&root->swap, GN_SWAP_UNREADABLE);
+    move_charge(root, GN_LEASE_PINNED);
+    gn_log(GN_LOG_WARN,
+           "vgpu=%08x a memory object of %zu bytes cannot be read, and is never evicted",
+           v->boot->id, root->size);
+    return false;
 }
 
-/* Nothing is in the driver, and the lock is held. Returns the bytes that were copied. */
-static uint64_t evict(struct gn_resident *root)
+/* Nothing is in the driver, and the lock is held. hashes: on the device, where it can. Adds the
+ * bytes that were copied. */
+static void evict(struct gn_residency *x, struct gn_resident *root, bool hashes,
+                  uint64_t *copied_bytes)
 {
     struct gn_vgpu *v = root->object->vgpu;
     const cl_icd_dispatch *cl = gn_cl(v);
+    const bool unchanged = is_unchanged(root), holds = has_copy(root);
     cl_context context = NULL;
+    uint64_t copied = 0;
     if (!describe_all(cl, root) ||
         cl->clGetMemObjectInfo(mem_of(root), CL_MEM_CONTEXT, sizeof context, &context, NULL)) {
+        drop_copy(root);
         gn_swap_step(&root->swap, GN_SWAP_PIN);
         move_charge(root, GN_LEASE_PINNED);
-        return 0;
+        return;
     }
-    if (!(root->backing = malloc(root->copied.bytes)))
-        return 0; /* resident still; the next eviction tries again */
+    if (!holds && !make_backing(x, root))
+        return; /* resident still; the next eviction tries again */
+    if (holds)
+        atomic_fetch_sub_explicit(&v->n_copies, 1, memory_order_seq_cst);
     gn_swap_step(&root->swap, GN_SWAP_VACATE);
-    if (copy_contents(root, mem_of(root), true)) {
-        free(root->backing);
-        root->backing = NULL;
-        gn_swap_step(&root->swap, GN_SWAP_UNREADABLE);
-        move_charge(root, GN_LEASE_PINNED);
-        gn_log(GN_LOG_WARN,
-               "vgpu=%08x a memory object of %zu bytes cannot be read, and is never evicted",
-               v->boot->id, root->size);
-        return 0;
-    }
+    if (!unchanged && !save_contents(root, holds, hashes, &copied))
+        return;
     /* The driver's objects kept it, and the program may have released it. */
     cl->clRetainContext(context);
     root->context = context;
@@ -322,9 +388,9 @@ static uint64_t evict(struct gn_resident *root)
     gn_swap_step(&root->swap, GN_SWAP_SAVED);
     atomic_fetch_add_explicit(&v->n_evicted, 1, memory_order_seq_cst);
     move_charge(root, GN_LEASE_EVICTED);
-    gn_debug("vgpu=%08x evicted %s of %zu bytes", v->boot->id,
-             is_image(root) ? "an image" : "a buffer", root->size);
-    return root->copied.bytes;
+    *copied_bytes += copied;
+    gn_debug("vgpu=%08x evicted %s of %zu bytes, %llu of them copied", v->boot->id,
+             is_image(root) ? "an image" : "a buffer", root->size, (unsigned long long)copied);
 }
 
 /* Is a root in this state? */
@@ -380,12 +446,16 @@ static bool is_down_to(struct gn_vgpu *v, uint64_t most_bytes)
     return most_bytes && resident <= most_bytes;
 }
 
+static bool is_moving(struct gn_vgpu *v)
+{
+    return atomic_load_explicit(&v->moving, memory_order_seq_cst);
+}
+
 /* Some drivers free memory a while after the release; gantryd gives it to others at once. */
-static void await_freed(struct gn_residency *x)
+static void await_freed_locked(struct gn_residency *x)
 {
     const struct timespec pause = {.tv_nsec = FREED_LOOK_NS};
     const uint64_t until_ns = gn_now_ns() + FREED_NS;
-    pthread_mutex_lock(&x->lock);
     gn_list_for_each(root, &x->roots, struct gn_resident, link)
     {
         const struct gn_mem_detail *detail = root->object->detail;
@@ -393,7 +463,97 @@ static void await_freed(struct gn_residency *x)
                !gn_mem_charge_is_freed(detail->charge) && gn_now_ns() < until_ns)
             nanosleep(&pause, NULL);
     }
+}
+
+/* Gives the lock back meanwhile: a save may have brought everything in. */
+static void free_evicted_locked(struct gn_vgpu *v, bool waits)
+{
+    struct gn_residency *x = residency_of(v);
     pthread_mutex_unlock(&x->lock);
+    gn_kept_args_drop(v);
+    pthread_mutex_lock(&x->lock);
+    if (waits)
+        await_freed_locked(x);
+}
+
+/*
+ * Of the roots that would be copied, those whose device hashes. Sets `hashes` of new ones. Returns
+ * the smallest that is no smaller than what hashing takes; NULL: none.
+ */
+static struct gn_resident *find_hashed(struct gn_vgpu *v, bool *ret_any)
+{
+    struct gn_residency *x = residency_of(v);
+    struct gn_resident *least = NULL;
+    *ret_any = false;
+    gn_list_for_each(root, &x->roots, struct gn_resident, link)
+    {
+        cl_context context = NULL;
+        if (gn_swap_state(&root->swap) != GN_SWAP_RESIDENT || !describe(gn_cl(v), root))
+            continue;
+        if (!root->hashes && !gn_cl(v)->clGetMemObjectInfo(mem_of(root), CL_MEM_CONTEXT,
+                                                           sizeof context, &context, NULL))
+            root->hashes = gn_backing_device_get(v, &x->devices, context, &root->copied);
+        *ret_any |= root->hashes != NULL;
+        if (root->size >= GN_BACKING_HASH_BYTES && (!least || root->size < least->size))
+            least = root;
+    }
+    return least;
+}
+
+/* A vGPU whose memory is all in the driver has room for the unused part of its lease, too. */
+static uint64_t slack_of(struct gn_vgpu *v)
+{
+    pthread_mutex_lock(&v->lease.lock);
+    const uint64_t slack = v->lease.leased_bytes - v->lease.used_bytes;
+    pthread_mutex_unlock(&v->lease.lock);
+    return gn_vgpu_has_evicted(v) ? 0 : slack;
+}
+
+/*
+ * Hashing takes some of the device's memory, and the device may be full: so that room comes from
+ * the vGPU's own. The smallest object makes it if need be, and is copied whole. True: there is
+ * room, and a device that hashes.
+ */
+static bool make_room_for_hashing(struct gn_vgpu *v, uint64_t most_bytes, uint64_t slack,
+                                  uint64_t before, uint64_t *copied_bytes)
+{
+    struct gn_residency *x = residency_of(v);
+    uint64_t resident, pinned;
+    bool any;
+    struct gn_resident *least = find_hashed(v, &any);
+    if (!any)
+        return false;
+    gn_lease_figures(&v->lease, &resident, &pinned);
+    if (slack + before - resident < GN_BACKING_HASH_BYTES && least && !is_down_to(v, most_bytes))
+        evict(x, least, false, copied_bytes);
+    free_evicted_locked(v, true);
+    gn_lease_figures(&v->lease, &resident, &pinned);
+    return slack + before - resident >= GN_BACKING_HASH_BYTES;
+}
+
+/* First what is evicted without a copy. */
+static uint64_t evict_locked(struct gn_vgpu *v, uint64_t most_bytes)
+{
+    struct gn_residency *x = residency_of(v);
+    const uint64_t slack = slack_of(v);
+    uint64_t copied = 0, before, pinned;
+    gn_lease_figures(&v->lease, &before, &pinned);
+    gn_list_for_each(root, &x->roots, struct gn_resident, link)
+    {
+        if (gn_swap_state(&root->swap) == GN_SWAP_RESIDENT && is_unchanged(root) &&
+            !is_down_to(v, most_bytes))
+            evict(x, root, false, &copied);
+    }
+    const bool hashes = x->keeps_copies && !is_down_to(v, most_bytes) &&
+                        make_room_for_hashing(v, most_bytes, slack, before, &copied);
+    gn_list_for_each(root, &x->roots, struct gn_resident, link)
+    {
+        if (!is_moving(v) && gn_swap_state(&root->swap) == GN_SWAP_RESIDENT &&
+            !is_down_to(v, most_bytes))
+            evict(x, root, hashes, &copied);
+    }
+    gn_backing_devices_rest(&x->devices);
+    return copied;
 }
 
 uint64_t gn_residency_evict(struct gn_vgpu *v, uint64_t most_bytes)
@@ -402,16 +562,10 @@ uint64_t gn_residency_evict(struct gn_vgpu *v, uint64_t most_bytes)
     uint64_t copied = 0;
     pthread_mutex_lock(&x->lock);
     /* A save sets `moving`, then takes the lock to bring everything in. */
-    const bool moving = atomic_load_explicit(&v->moving, memory_order_seq_cst);
-    gn_list_for_each(root, &x->roots, struct gn_resident, link)
-    {
-        if (!moving && gn_swap_state(&root->swap) == GN_SWAP_RESIDENT && !is_down_to(v, most_bytes))
-            copied += evict(root);
-    }
+    if (!is_moving(v))
+        copied = evict_locked(v, most_bytes);
+    free_evicted_locked(v, v->boot->evicts);
     pthread_mutex_unlock(&x->lock);
-    gn_kept_args_drop(v);
-    if (v->boot->evicts)
-        await_freed(x);
     return copied;
 }
 
@@ -475,10 +629,17 @@ static cl_mem make_driver(const cl_icd_dispatch *cl, const struct gn_resident *m
     return cl->clCreateImage(m->root->context, own, &m->format, &desc, NULL, &result);
 }
 
+static bool load_contents(const struct gn_resident *root, cl_mem mem)
+{
+    struct gn_copied c = root->copied;
+    c.mem = mem;
+    return !gn_backing_load(root->object->vgpu, &root->backing, &c);
+}
+
 static bool make_all(const cl_icd_dispatch *cl, struct gn_resident *root)
 {
     cl_mem mem = make_driver(cl, root);
-    if (!mem || copy_contents(root, mem, false)) {
+    if (!mem || !load_contents(root, mem)) {
         if (mem)
             cl->clReleaseMemObject(mem);
         return false;
@@ -510,8 +671,13 @@ static cl_int bring_in_locked(struct gn_resident *root)
     move_charge(root, GN_LEASE_EVICTABLE);
     gn_cl(v)->clReleaseContext(root->context);
     root->context = NULL;
-    free(root->backing);
-    root->backing = NULL;
+    if (residency_of(v)->keeps_copies) {
+        gn_writes_came_in(writes_of(root));
+        /* Before n_evicted: a submitter that sees nothing evicted sees the copy. */
+        atomic_fetch_add_explicit(&v->n_copies, 1, memory_order_seq_cst);
+    } else {
+        gn_backing_fini(&root->backing);
+    }
     gn_swap_step(&root->swap, GN_SWAP_FILLED);
     atomic_fetch_sub_explicit(&v->n_evicted, 1, memory_order_seq_cst);
     return CL_SUCCESS;
@@ -556,6 +722,8 @@ int32_t gn_residency_pin(struct gn_vobject *o)
     struct gn_residency *x = residency_of(o->vgpu);
     pthread_mutex_lock(&x->lock);
     const cl_int result = bring_in_locked(m->root);
+    if (!result)
+        drop_copy(m->root);
     if (!result && gn_swap_step(&m->root->swap, GN_SWAP_PIN)) /* false: it is pinned already */
         move_charge(m->root, GN_LEASE_PINNED);
     pthread_mutex_unlock(&x->lock);

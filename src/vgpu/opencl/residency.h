@@ -44,6 +44,7 @@ int32_t gn_residency_pin_for(struct gn_request *r, struct gn_vobject *o);
 bool gn_residency_is_resident(struct gn_vobject *o);
 uint64_t gn_residency_evicted_bytes(struct gn_vgpu *v);
 bool gn_residency_has_resident(struct gn_vgpu *v);
+void gn_residency_keep_copies(struct gn_vgpu *v, bool keep);
 uint64_t gn_residency_evict(struct gn_vgpu *v, uint64_t most_bytes);
 
 #endif

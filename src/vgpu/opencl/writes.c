@@ -94,3 +94,14 @@ void gn_opencl_wrote(struct gn_vgpu *v, struct gn_command *c)
             gn_writes_by_cpu(v, detail->writes, at, n);
     }
 }
+
+void gn_opencl_will_write(struct gn_vgpu *v, const struct gn_command *c)
+{
+    (void)v;
+    for (uint32_t i = 0; i < GN_MAX_REFS; i++) {
+        const struct gn_vobject *o = c->class->writes >> i & 1 ? c->refs[i] : NULL;
+        /* What a command buffer names is pinned, and has no copy. */
+        if (o && o->kind == GN_KIND_MEM && o->detail)
+            gn_writes_may_change(((const struct gn_mem_detail *)o->detail)->writes);
+    }
+}
