@@ -336,7 +336,7 @@ class Strangers(MemoryCase):
         stranger = self.stranger("--pause", "--rounds", "1", "300")
         program.tell()
         self.assertIn("-4", program.hear("wrong:"))     # CL_MEM_OBJECT_ALLOCATION_FAILURE
-        # Others have what there is.
+        # Others have the rest of the device.
         self.holders(daemon, 1, "--rounds", "1", "150")[0].right()
         stranger.tell_right()
         self.check_peak()

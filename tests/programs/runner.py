@@ -229,7 +229,7 @@ class Runner:
             given, folder = self.device.options, self.folder(name, "device")
             self.device = Device(self.device.icd, folder, given)
             native = self.native(name, program, "native")
-            # Whole slots for one of them, a tenth for what lies between objects, and what both pin.
+            # Whole slots for one of them, a tenth for gaps between objects, and the pins of both.
             memory = "{}M".format(-(-self.device.counts()["peak_bytes"] * 11 // (10 * MIB))
                                   + 2 * program.pinned_mib)
             self.device = Device(self.device.icd, folder,

@@ -401,7 +401,7 @@ static struct gn_chunk_set last_chunks(const struct gn_placed *m, uint32_t n)
 
 /*
  * The driver has no room for a part of it, so others have the device's memory. The vGPU is evicted
- * in part, and plans leave as much memory free for a time, but for what the vGPU needs itself.
+ * in part, and plans leave as much memory free for a time, except for the vGPU's own needs.
  */
 static void has_not_fit(struct gn_scheduler *s, struct gn_placed *m, uint64_t unfit_bytes,
                         uint64_t now)

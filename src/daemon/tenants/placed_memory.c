@@ -136,7 +136,7 @@ static bool would_block_moves(const struct gn_vgpu_record *v, uint64_t more)
     return is_filled && kept > most;
 }
 
-/* A lease with `more` fits; what the ask wants to pin may be too much. */
+/* The lease fits; the pinned bytes of the ask may exceed the tenant's part. */
 static bool may_pin(const struct gn_vgpu_record *v, const struct gn_worker_lease *ask)
 {
     return !ask->pins || gn_placement_pins_all(scheduler_of(v), &v->placement);

@@ -125,7 +125,7 @@ static int wait_locked(struct gn_lease *l, const struct timespec *until)
     return -pthread_cond_clockwait(&l->answered, &l->lock, CLOCK_MONOTONIC, until);
 }
 
-/* What to ask for; need_bytes is at least 1. */
+/* The ask for `bytes`, or for pins alone; need_bytes is at least 1. */
 static struct gn_worker_lease question_locked(const struct gn_lease *l, uint64_t bytes, bool pinned,
                                               uint64_t pin_bytes)
 {
@@ -181,7 +181,7 @@ static int request_bytes_locked(struct gn_lease *l, uint64_t bytes, bool pinned,
     return rc;
 }
 
-/* Charges what needs no ask: the lease covers it, and gantryd knows of it if it is pinned. */
+/* Charges bytes that need no ask: the lease covers them, and gantryd knows of those pinned. */
 static bool charge_known_locked(struct gn_lease *l, uint64_t bytes, bool pinned, uint64_t pin_bytes,
                                 enum gn_lease_part part)
 {

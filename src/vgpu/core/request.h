@@ -44,7 +44,7 @@ struct gn_request {
     uint64_t charged_bytes;   /* taken from the lease; the part that no object has got goes back at
                                  the end */
     uint64_t wants_bytes;     /* with `defer`: to be charged before it is served anew */
-    uint64_t wants_pin_bytes; /* with `defer`: to be pinned beside them, of what is charged */
+    uint64_t wants_pin_bytes; /* with `defer`: charged bytes that are to be pinned, too */
     uint64_t ahead_bytes;     /* charged before it was served; not in charged_bytes yet */
     uint64_t lacks_bytes;     /* the charge that was refused; 0: none */
     uint32_t n_outs, n_ins, n_held, n_arrays;
@@ -146,7 +146,7 @@ bool gn_request_faulty(struct gn_request *r);
 bool gn_request_charge(struct gn_request *r, uint64_t bytes);
 /*
  * Before so many charged bytes are pinned that could be evicted. False: not now, or never, as
- * gn_request_charge; what is pinned already may stay so.
+ * gn_request_charge; objects that are pinned by then stay pinned.
  */
 bool gn_request_may_pin(struct gn_request *r, uint64_t bytes);
 /*

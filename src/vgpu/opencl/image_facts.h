@@ -5,7 +5,7 @@
 #include <CL/cl_icd.h>
 #include <stdbool.h>
 
-/* What a driver answers to clGetImageInfo, kept while it has no image. */
+/* A driver's answers to clGetImageInfo, kept while it has no image. */
 struct gn_image_facts {
     cl_image_format format;
     size_t element_bytes, row_pitch, slice_pitch, width, height, depth, array_size;

@@ -173,7 +173,7 @@ void *gn_mem_settle(struct gn_vgpu *v, struct gn_request *r, cl_mem mem, cl_int 
 struct gn_mem_charge *gn_mem_charge_keep(struct gn_vobject *o);
 /* The vGPU's object has another driver's object, whose end is awaited, too. */
 void gn_mem_charge_renew(struct gn_mem_charge *c, cl_mem mem);
-/* What is charged for a memory object; 0: nothing. */
+/* The bytes charged for a memory object; 0: none. */
 uint64_t gn_mem_charge_bytes(const struct gn_vobject *o);
 /* Where the object is from now on; at first it is pinned. NULL: nothing is charged. One thread at a
  * time. */

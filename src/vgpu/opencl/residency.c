@@ -816,18 +816,18 @@ cl_int gn_host_clGetMemObjectInfo(struct gn_vgpu *v, struct gn_request *r,
 cl_int gn_host_clGetImageInfo(struct gn_vgpu *v, struct gn_request *r,
                               const struct gn_args_clGetImageInfo *a)
 {
-    const struct gn_resident *m = lock_if_evicted(v, a->image_object);
+    struct gn_vobject *o = a->image_object;
+    const struct gn_resident *m = resident_of(o);
     size_t n = 0;
-    (void)r;
-    if (!m)
-        return gn_cl(v)->clGetImageInfo(gn_driver_of(a->image_object), a->param_name,
-                                        a->param_value_size, a->param_value,
-                                        a->param_value_size_ret);
-    /* Of a buffer a driver answers that it is no image. */
-    const void *fact = is_image(m) ? gn_image_facts_find(&m->facts, a->param_name, &n) : NULL;
+    /* Only the driver knows its answer of a buffer. */
+    if (m && !is_image(m) && !gn_request_bring_in(r, o))
+        return CL_OUT_OF_RESOURCES;
+    if (!(m = lock_if_evicted(v, o)))
+        return gn_cl(v)->clGetImageInfo(gn_driver_of(o), a->param_name, a->param_value_size,
+                                        a->param_value, a->param_value_size_ret);
+    const void *fact = gn_image_facts_find(&m->facts, a->param_name, &n);
     const cl_int result =
-        is_image(m) ? answer(fact, n, a->param_value_size, a->param_value, a->param_value_size_ret)
-                    : CL_INVALID_MEM_OBJECT;
+        answer(fact, n, a->param_value_size, a->param_value, a->param_value_size_ret);
     pthread_mutex_unlock(&residency_of(v)->lock);
     return result;
 }
