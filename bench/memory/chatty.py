@@ -15,7 +15,7 @@ TITLE = "A chatty program with a reserve"
 TENANTS = "[tenant chat]\nreserve = 16M\nmemory = 16M\nuid = any\n"
 CHATTY = ("--waits", "--idle", "20", "8")
 # Short kernels: what cannot be preempted is not waited for.
-N_BULK, BULK = 4, ("4",) * 60
+N_BULK, BULK = 5, ("4",) * 56
 SLICE_MS = 6
 
 
