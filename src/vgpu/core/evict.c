@@ -10,6 +10,8 @@
 #include "vgpu/core/vgpu_core.h"
 
 #include "base/clock.h"
+#include "base/fault.h"
+#include "link/worker_wire.h"
 
 #include <stdlib.h>
 
@@ -117,6 +119,10 @@ void gn_vgpu_reside(struct gn_vgpu *v, uint32_t seq, uint64_t bytes)
         gn_budget_answer_whole(&v->budget, seq);
         return;
     }
+    if (bytes == GN_WORKER_RESIDE_ALL)
+        GN_FAULT("residency-told-in");
+    else
+        GN_FAULT("residency-told-out");
     gn_budget_order(&v->budget, seq, bytes);
     v->session->wake(v);
 }

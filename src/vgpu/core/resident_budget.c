@@ -8,6 +8,7 @@
 #include "vgpu/core/resident_budget.h"
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "link/worker_wire.h"
 #include "vgpu/core/lease.h"
 
@@ -85,8 +86,10 @@ static void evict_locked(struct gn_resident_budget *b, bool evicts)
         copied = b->ops->evict(b->arg, bytes, until_ns);
         pthread_mutex_lock(&b->lock);
     }
+    GN_FAULT("residency-evicted");
     answer_locked(b, seq, copied);
     change_locked(b, GN_BUDGET_PARTIAL);
+    GN_FAULT("residency-left");
 }
 
 static void fill_locked(struct gn_resident_budget *b)
@@ -96,8 +99,12 @@ static void fill_locked(struct gn_resident_budget *b)
     pthread_mutex_unlock(&b->lock);
     const uint64_t copied = b->ops->bring_in(b->arg);
     pthread_mutex_lock(&b->lock);
+    if (copied)
+        GN_FAULT("residency-filled");
     answer_locked(b, seq, copied);
     change_locked(b, GN_BUDGET_WHOLE);
+    if (copied)
+        GN_FAULT("residency-in");
 }
 
 /* True: there was something to obey. */
@@ -148,6 +155,7 @@ static bool await_whole_locked(struct gn_resident_budget *b, bool serving)
         if (state == GN_BUDGET_PARTIAL) {
             (void)gn_lease_answer(b->lease, GN_WORKER_WANTS_MEMORY, 0, NULL, 0);
             change_locked(b, GN_BUDGET_WANTED);
+            GN_FAULT("residency-wanted");
         }
         pthread_cond_wait(&b->changed, &b->lock);
     }

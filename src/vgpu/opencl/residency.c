@@ -11,6 +11,7 @@
 #include "opencl_host.h"
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "vgpu/residency/swap_state.h"
 
@@ -309,6 +310,7 @@ static uint64_t evict(struct gn_resident *root)
                v->boot->id, root->size);
         return 0;
     }
+    GN_FAULT("residency-evicting");
     /* The driver's objects kept it, and the program may have released it. */
     cl->clRetainContext(context);
     root->context = context;
@@ -460,6 +462,7 @@ static bool make_all(const cl_icd_dispatch *cl, struct gn_resident *root)
             cl->clReleaseMemObject(mem);
         return false;
     }
+    GN_FAULT("residency-filling");
     gn_object_replace_driver(root->object, mem);
     gn_list_for_each(view, &root->views, struct gn_resident, link)
     {
