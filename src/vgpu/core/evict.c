@@ -111,7 +111,15 @@ static uint64_t bring_in_all(void *arg)
     return copied;
 }
 
-const struct gn_budget_ops gn_evict_ops = {evict_down_to, bring_in_all};
+/* A session's thread that sleeps by itself is woken; any other one waits for the budget. */
+static void changed(void *arg)
+{
+    struct gn_vgpu *v = arg;
+    if (v->session->await_memory)
+        v->session->wake(v);
+}
+
+const struct gn_budget_ops gn_evict_ops = {evict_down_to, bring_in_all, changed};
 
 void gn_vgpu_reside(struct gn_vgpu *v, uint32_t seq, uint64_t bytes)
 {
@@ -140,7 +148,12 @@ bool gn_vgpu_await_whole(struct gn_vgpu *v)
 {
     if (v->session->send_pending)
         v->session->send_pending(v);
-    return gn_budget_await_whole(&v->budget, true);
+    if (!v->session->await_memory)
+        return gn_budget_await_whole(&v->budget, true);
+    bool whole;
+    while (!gn_budget_look_whole(&v->budget, &whole))
+        v->session->await_memory(v);
+    return whole;
 }
 
 static bool is_absent(struct gn_vobject *o)

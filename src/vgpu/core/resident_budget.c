@@ -36,6 +36,8 @@ static void change_locked(struct gn_resident_budget *b, enum gn_budget_state to)
     if (gn_budget_state(b) != GN_BUDGET_ENDED)
         atomic_store_explicit(&b->state, to, memory_order_seq_cst);
     pthread_cond_broadcast(&b->changed);
+    if (b->ops->changed)
+        b->ops->changed(b->arg);
 }
 
 /* If gantryd is gone, the control thread is about to notice. */
@@ -146,7 +148,8 @@ int gn_budget_check(struct gn_resident_budget *b, bool stands, bool rests)
     return ms;
 }
 
-static bool await_whole_locked(struct gn_resident_budget *b, bool serving)
+/* As gn_budget_look_whole. */
+static bool look_locked(struct gn_resident_budget *b, bool serving, bool *ret_whole)
 {
     enum gn_budget_state state;
     while ((state = gn_budget_state(b)) != GN_BUDGET_WHOLE && state != GN_BUDGET_ENDED) {
@@ -157,9 +160,26 @@ static bool await_whole_locked(struct gn_resident_budget *b, bool serving)
             change_locked(b, GN_BUDGET_WANTED);
             GN_FAULT("residency-wanted");
         }
-        pthread_cond_wait(&b->changed, &b->lock);
+        return false;
     }
-    return state == GN_BUDGET_WHOLE;
+    *ret_whole = state == GN_BUDGET_WHOLE;
+    return true;
+}
+
+static bool await_whole_locked(struct gn_resident_budget *b, bool serving)
+{
+    bool whole;
+    while (!look_locked(b, serving, &whole))
+        pthread_cond_wait(&b->changed, &b->lock);
+    return whole;
+}
+
+bool gn_budget_look_whole(struct gn_resident_budget *b, bool *ret_whole)
+{
+    pthread_mutex_lock(&b->lock);
+    const bool over = look_locked(b, true, ret_whole);
+    pthread_mutex_unlock(&b->lock);
+    return over;
 }
 
 bool gn_budget_await_whole(struct gn_resident_budget *b, bool serving)

@@ -63,7 +63,7 @@ static uint64_t bring_in(void *arg)
     return 60;
 }
 
-static const struct gn_budget_ops ops = {evict, bring_in};
+static const struct gn_budget_ops ops = {evict, bring_in, NULL};
 
 static bool is_resident(struct gn_vobject *o)
 {
