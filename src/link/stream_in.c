@@ -102,19 +102,18 @@ int gn_in_read(struct gn_stream_in *in)
     ssize_t got = in->left ? gn_tcp_recv(in->tcp, iov, 2) : gn_tcp_recv(in->tcp, iov + 1, 1);
     if (got < 0)
         return (int)got;
-    size_t n = (size_t)got;
+    size_t n = (size_t)got, direct = 0;
     if (in->left) {
-        size_t direct = n < in->left ? n : in->left;
+        direct = n < in->left ? n : in->left;
         in->to += direct;
         in->left -= (uint32_t)direct;
         n -= direct;
-        if (!in->left) {
-            int rc = take(in, &in->record, NULL);
-            if (rc)
-                return rc;
-        }
     }
+    const bool whole = direct && !in->left;
+    /* Before `take`, which may start on a new connection. */
     in->have += (uint32_t)n;
-    int rc = parse(in);
+    int rc = whole ? take(in, &in->record, NULL) : 0;
+    if (!rc)
+        rc = parse(in);
     return rc ? rc : 1;
 }

@@ -20,7 +20,7 @@ struct gn_in_ops {
     void *(*place)(void *context, const struct gn_stream_record *r);
     /*
      * A complete record. The payload of DATA is in its place already; other payloads are valid
-     * during the call. 0, or -errno: a fault.
+     * during the call. May call gn_in_connect. 0, or -errno: a fault.
      */
     int (*take)(void *context, const struct gn_stream_record *r, const void *payload);
 };

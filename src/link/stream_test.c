@@ -528,6 +528,52 @@ static void what_the_other_side_does_not_take_or_acknowledge_is_bounded(void **s
     close_end(&b);
 }
 
+static int reconnect(void *context, const struct gn_stream_record *r, const void *payload)
+{
+    struct end *e = context;
+    const int rc = take(e, r, payload);
+    if (r->type == GN_RECORD_DATA_END)
+        gn_in_connect(&e->in, &e->tcp);
+    return rc;
+}
+
+/* What had come behind a record is the peer's to send again, if that record's receiver starts on a
+ * new connection. */
+static void what_came_before_a_new_connection_is_dropped(void **state)
+{
+    (void)state;
+    static const struct gn_in_ops reconnects = {place, reconnect};
+    static struct end e;
+    static unsigned char sent[sizeof(struct gn_stream_record) + AREA_BYTES / 8];
+    const struct gn_stream_record data = {sizeof sent - sizeof data, GN_RECORD_DATA_END, 0, 0},
+                                  message = {0, GN_RECORD_MESSAGE, 0, 0};
+    const size_t half = sizeof sent / 2;
+    int fds[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+    open_end(&e);
+    e.in.ops = &reconnects;
+    e.tcp.fd = fds[0];
+    gn_in_connect(&e.in, &e.tcp);
+    memcpy(sent, &data, sizeof data);
+    assert_int_equal(send(fds[1], sent, half, 0), half);
+    while (gn_in_read(&e.in) > 0)
+        continue;
+    assert_int_equal(e.n_batches, 0);
+    assert_int_equal(send(fds[1], sent + half, sizeof sent - half, 0), sizeof sent - half);
+    assert_int_equal(send(fds[1], &message, sizeof message, 0), sizeof message);
+    assert_true(gn_in_read(&e.in) > 0);
+    assert_int_equal(e.n_batches, 1);
+    assert_int_equal(e.n_small, 0);
+    assert_int_equal(e.in.received, sizeof sent);
+    /* It is sent again. */
+    assert_int_equal(send(fds[1], &message, sizeof message, 0), sizeof message);
+    assert_true(gn_in_read(&e.in) > 0);
+    assert_int_equal(e.n_small, 1);
+    assert_int_equal(e.broken, 0);
+    close(fds[1]);
+    close_end(&e);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -542,6 +588,7 @@ int main(void)
         cmocka_unit_test(what_is_kept_must_be_a_stream),
         cmocka_unit_test(a_ring_that_was_filled_before_it_was_sent_gets_room),
         cmocka_unit_test(what_the_other_side_does_not_take_or_acknowledge_is_bounded),
+        cmocka_unit_test(what_came_before_a_new_connection_is_dropped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

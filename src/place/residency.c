@@ -46,16 +46,15 @@ uint64_t gn_place_theta(const struct gn_place *p, const struct gn_place_vgpu *v,
     return to_tag(v, (uint64_t)ns);
 }
 
-static void charge(struct gn_place_vgpu *v, uint64_t ns)
+static void charge_tag(struct gn_place_vgpu *v, uint64_t tag)
 {
-    const uint64_t tag = to_tag(v, ns);
     v->period_tag += tag;
     v->owed_tag -= tag < v->owed_tag ? tag : v->owed_tag;
 }
 
 void gn_place_charge(struct gn_place *p, struct gn_place_vgpu *v, uint64_t used_ns)
 {
-    charge(v, used_ns);
+    charge_tag(v, to_tag(v, used_ns));
     p->period_time = v->period_tag;
 }
 
@@ -76,9 +75,16 @@ void gn_place_charge_pause(struct gn_place *p, struct gn_place_vgpu *v, uint64_t
     if (!least || v->idle || !v->n_occupied || !gn_place_is_resident(v))
         return;
     const uint64_t from_ns = later(later(v->used_ns, v->swapped_in_ns), least->ready_ns);
-    gn_list_for_each(other, &p->occupying, struct gn_place_vgpu, occupying) n++;
-    if (from_ns < now_ns)
-        charge(v, (now_ns - from_ns) / n);
+    gn_list_for_each(other, &p->occupying, struct gn_place_vgpu, occupying)
+    {
+        n += gn_place_is_resident(other);
+    }
+    /* No more than lets the first one in line come in: absence costs nothing beyond that. */
+    const int64_t most = (int64_t)(least->wanting_key - v->period_tag);
+    if (from_ns >= now_ns || least->moves || most <= 0)
+        return;
+    const uint64_t tag = to_tag(v, (now_ns - from_ns) / n);
+    charge_tag(v, tag < (uint64_t)most ? tag : (uint64_t)most);
 }
 
 /*

@@ -423,7 +423,7 @@ static void one_that_moves_and_has_no_room_delays_nobody(void **state)
 static void short_pauses_keep_nobody_out(void **state)
 {
     uint64_t used = 0, copies = 0;
-    device("turn", 4);
+    device("turn", 5); /* each keeps a slot in the other's period */
     struct gn_place_vgpu *a = add(4, 100), *b = add(4, 100);
     assert_ptr_equal(next(), a);
     for (int i = 0; i < 100; i++) {

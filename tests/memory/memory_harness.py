@@ -78,18 +78,19 @@ class MemoryCase(MovesCase):
     set by the test's file."""
 
     path = icd = None
+    device_bytes = DEVICE
     capacity = "capacity=512M"
     config = "[device pthread]\nmemory = 512M\nslot = 16M\n"
     oversubscribe = ("--oversubscribe",)
 
     def start(self, *args, options=None, env=None, **more):
-        """Starts a gantryd on a new device."""
+        """Starts a gantryd on a new device. env: of it and of its workers."""
         os.chmod(self.work, 0o755)
         self.emulated = Device(self.icd, self.work, options or self.capacity)
         path = os.path.join(self.work, "gantry.conf")
         with open(path, "w", encoding="ascii") as f:
             f.write(self.config)
-        return self.daemon("a", env={**self.emulated.env(), **(env or {})},
+        return self.daemon("a", env=dict(self.emulated.env(), **(env or {})),
                            args=["--config", path, *self.oversubscribe, *args], **more)
 
     def holder(self, daemon, *words, **env):
@@ -132,7 +133,7 @@ class MemoryCase(MovesCase):
         while not condition():
             resident = [v["devices"][0].get("resident_bytes", 0) for v in daemon.vgpus()
                         if v.get("devices")]
-            self.assertLessEqual(sum(resident), DEVICE, resident)
+            self.assertLessEqual(sum(resident), self.device_bytes, resident)
             if time.monotonic() > end:
                 self.fail("not in {} s: {}\n{}".format(DEADLINE_S, what, seen(daemon)))
             time.sleep(POLL_S)
@@ -154,4 +155,4 @@ class MemoryCase(MovesCase):
         """The driver has been asked for no more than there is."""
         counts = self.emulated.counts()
         self.assertEqual(counts["refusals"], refusals, counts)
-        self.assertLessEqual(counts["peak_bytes"], DEVICE, counts)
+        self.assertLessEqual(counts["peak_bytes"], self.device_bytes, counts)

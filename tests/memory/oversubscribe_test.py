@@ -454,6 +454,28 @@ class Moves(MemoryCase):
         self.until_all_is_free(daemon)
         self.check_device()
 
+    def test_checkpoints_at_once_do_not_wait_for_each_other(self):
+        # When the third one has come in, nothing of the first is on the device, and the second
+        # lacks a part. The first finds room only when the second one's save is over.
+        daemon = self.start("--swap-share", "80%", "--residency-max", "20s", "--swap-memory", "2G")
+        first, = self.holders(daemon, 1, "--pause", "192", "127")
+        second, = self.holders(daemon, 1, "--pause", "192", "127")
+        third, = self.holders(daemon, 1, "--pause", "192", "95")
+        mib = [self.memory(daemon, program)["resident_bytes"] // MIB
+               for program in (first, second, third)]
+        self.assertEqual(mib, [0, 512 - 288, 288])
+        saves = [subprocess.Popen(
+            command(daemon, "checkpoint", self.vgpu(daemon, program)["id"],
+                    os.path.join(self.work, "{}.ckpt".format(n))), stderr=subprocess.PIPE,
+            text=True) for n, program in enumerate((first, second))]
+        for save in saves:
+            said = save.communicate(timeout=DEADLINE_S)[1]
+            self.assertEqual(save.returncode, 0, said)
+        for program in (first, second, third):
+            program.tell_right()
+        self.until_all_is_free(daemon)
+        self.check_device()
+
     def test_checkpoints(self):
         files = os.path.join(self.work, "files")
         os.mkdir(files)

@@ -458,12 +458,41 @@ static void contents_that_do_not_change_cost_no_copy(void **state)
     close_world(&x);
 }
 
+/* A worker asks for more memory while it holds the grant, and gives that back after the decision,
+ * when it is asked to: the next decision must not wait for another event. */
+static void the_end_of_a_turn_is_decided_upon(void **state)
+{
+    (void)state;
+    struct world x;
+    open_world(&x, 1, "turn");
+    for (uint32_t i = 0; i < N; i++)
+        start_worker(&x, &x.w[i]);
+    resize(&x, &x.w[0], 12 * SLOT);
+    resize(&x, &x.w[1], 4 * SLOT);
+    want(&x, &x.w[1], true);
+    grant(&x);
+    assert_true(holds(&x, &x.w[1]));
+    resize(&x, &x.w[1], 8 * SLOT);
+    assert_true(x.w[1].waits);
+    decide(&x);
+    assert_int_equal(placing(&x)->phase, GN_SWAP_NONE);
+    assert_int_equal(placing(&x)->again_ns, 0);
+    x.now += UINT64_C(1000000000);
+    end_turn(&x, &x.w[1], false);
+    assert_int_equal(placing(&x)->again_ns, x.now);
+    decide(&x);
+    assert_int_not_equal(placing(&x)->phase, GN_SWAP_NONE);
+    read_orders(&x);
+    close_world(&x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(drivers_never_hold_more_than_the_device),
         cmocka_unit_test(workers_that_refuse_are_asked_again),
         cmocka_unit_test(contents_that_do_not_change_cost_no_copy),
+        cmocka_unit_test(the_end_of_a_turn_is_decided_upon),
     };
     return cmocka_run_group_tests_name("daemon-placement", tests, NULL, NULL);
 }

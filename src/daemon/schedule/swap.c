@@ -569,6 +569,14 @@ bool gn_placing_presses(const struct device *d, const struct gn_share *holder)
     return d->placing && (holder->entity.evicted || !RB_EMPTY(&d->placing->place.wanting));
 }
 
+/* The scheduler ends turns after it has decided, too: a parked holder gives the grant back at once.
+ * No other event may follow. */
+static void decide_again(struct gn_placing *on, uint64_t now)
+{
+    if (!RB_EMPTY(&on->place.wanting))
+        on->again_ns = now;
+}
+
 void gn_placed_ready(struct gn_share *sh, bool ready, uint64_t now)
 {
     struct gn_placed *m = sh->placed;
@@ -576,6 +584,7 @@ void gn_placed_ready(struct gn_share *sh, bool ready, uint64_t now)
         return;
     m->has_work = ready;
     gn_placed_update(m, now);
+    decide_again(m->on, now);
 }
 
 void gn_placed_unbind(struct gn_share *sh, uint64_t now)
@@ -627,10 +636,7 @@ void gn_placed_turn_over(struct gn_scheduler *s, struct gn_share *sh, uint64_t u
     m->has_work = more_work;
     gn_place_yield(&m->on->place, &m->place, used_ns, more_work, now);
     gn_placed_update(m, now);
-    /* It may have given the grant back when swaps had been decided on, and wait for memory itself.
-     */
-    if (!RB_EMPTY(&m->on->place.wanting))
-        m->on->again_ns = now;
+    decide_again(m->on, now);
     if (m->state == GN_PLACEMENT_PRESSED)
         tell_to_leave(s, m, now);
 }

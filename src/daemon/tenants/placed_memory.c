@@ -195,11 +195,12 @@ int gn_placed_memory_frame(struct gn_vgpu_record *v, const struct gn_frame *f)
     if (f->n_fds || !v->driver_up)
         return -EPROTO;
     int rc = -EPROTO;
-    if (f->op == GN_WORKER_WANTS_MEMORY && f->n_payload == 0)
+    if (f->op == GN_WORKER_WANTS_MEMORY && f->n_payload == 0) {
+        gn_debug("vgpu=%08x waits for evicted memory", v->id);
         rc = gn_placement_wanted(scheduler_of(v), &v->placement, gn_now_ns());
-    else if (f->op == GN_WORKER_DISCARD && f->n_payload == 0)
+    } else if (f->op == GN_WORKER_DISCARD && f->n_payload == 0) {
         rc = gn_placement_discarded(scheduler_of(v), &v->placement, gn_now_ns());
-    else if (f->op == GN_WORKER_RESIDES && gn_frame_payload(f, &r, sizeof r)) {
+    } else if (f->op == GN_WORKER_RESIDES && gn_frame_payload(f, &r, sizeof r)) {
         gn_debug("vgpu=%08x has %llu MiB on its device, %llu pinned", v->id,
                  (unsigned long long)r.resident_bytes >> 20,
                  (unsigned long long)r.pinned_bytes >> 20);

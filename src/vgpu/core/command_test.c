@@ -3,6 +3,7 @@
  * Unit tests of command completion when a driver reports ends in any order, and of a vGPU's turns
  * on a device.
  */
+#include "vgpu/core/evict.h"
 #include "vgpu/core/fake_api.h"
 
 #include "shm/counters.h"
@@ -106,6 +107,7 @@ static void start(bool in_order)
 {
     memset(&vgpu, 0, sizeof vgpu);
     vgpu.session = &gn_vgpu_session_shm;
+    gn_budget_init(&vgpu.budget, &vgpu.lease, &gn_evict_ops, &vgpu);
     memset(&device, 0, sizeof device);
     gn_fake.n_given = n_finished = n_flushed = 0;
     gn_fake.busy = false;

@@ -10,6 +10,7 @@
 #include "vgpu/core/vgpu_core.h"
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "link/worker_wire.h"
 
 #include <stdlib.h>
@@ -116,7 +117,15 @@ static uint64_t evicted_bytes(void *arg)
     return gn_vgpu_has_evicted(v) ? v->api->evicted_bytes(v) : 0;
 }
 
-const struct gn_budget_ops gn_evict_ops = {evict_down_to, bring_in_all, evicted_bytes};
+/* A session's thread that sleeps by itself is woken; any other one waits for the budget. */
+static void changed(void *arg)
+{
+    struct gn_vgpu *v = arg;
+    if (v->session->await_memory)
+        v->session->wake(v);
+}
+
+const struct gn_budget_ops gn_evict_ops = {evict_down_to, bring_in_all, evicted_bytes, changed};
 
 void gn_vgpu_reside(struct gn_vgpu *v, uint32_t seq, uint64_t bytes, bool keeps_copies)
 {
@@ -125,6 +134,10 @@ void gn_vgpu_reside(struct gn_vgpu *v, uint32_t seq, uint64_t bytes, bool keeps_
         return;
     }
     v->api->keep_copies(v, keeps_copies);
+    if (bytes == GN_WORKER_RESIDE_ALL)
+        GN_FAULT("residency-told-in");
+    else
+        GN_FAULT("residency-told-out");
     gn_budget_order(&v->budget, seq, bytes);
     v->session->wake(v);
 }
@@ -150,7 +163,12 @@ bool gn_vgpu_await_whole(struct gn_vgpu *v)
 {
     if (v->session->send_pending)
         v->session->send_pending(v);
-    return gn_budget_await_whole(&v->budget, true);
+    if (!v->session->await_memory)
+        return gn_budget_await_whole(&v->budget, true);
+    bool whole;
+    while (!gn_budget_look_whole(&v->budget, &whole))
+        v->session->await_memory(v);
+    return whole;
 }
 
 static bool is_absent(struct gn_vobject *o)

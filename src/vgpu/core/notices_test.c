@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Unit tests of the vGPU's notices to a program that does not read its socket. */
+#include "vgpu/core/evict.h"
 #include "vgpu/core/serve.h"
 
 #include <errno.h>
@@ -30,6 +31,7 @@ static int setup(void **state)
     (void)state;
     memset(&vgpu, 0, sizeof vgpu);
     vgpu.session = &gn_vgpu_session_in_process; /* its threads return */
+    gn_budget_init(&vgpu.budget, &vgpu.lease, &gn_evict_ops, &vgpu);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, session), 0);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control), 0);
     program = session[0];

@@ -8,6 +8,7 @@
 #include "vgpu/core/resident_budget.h"
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "link/worker_wire.h"
 #include "vgpu/core/lease.h"
 
@@ -35,6 +36,8 @@ static void change_locked(struct gn_resident_budget *b, enum gn_budget_state to)
     if (gn_budget_state(b) != GN_BUDGET_ENDED)
         atomic_store_explicit(&b->state, to, memory_order_seq_cst);
     pthread_cond_broadcast(&b->changed);
+    if (b->ops->changed)
+        b->ops->changed(b->arg);
 }
 
 /* If gantryd is gone, the control thread is about to notice. */
@@ -86,8 +89,10 @@ static void evict_locked(struct gn_resident_budget *b, bool evicts)
         copied = b->ops->evict(b->arg, bytes, until_ns);
         pthread_mutex_lock(&b->lock);
     }
+    GN_FAULT("residency-evicted");
     answer_locked(b, seq, copied, 0);
     change_locked(b, GN_BUDGET_PARTIAL);
+    GN_FAULT("residency-left");
 }
 
 static void fill_locked(struct gn_resident_budget *b)
@@ -98,11 +103,15 @@ static void fill_locked(struct gn_resident_budget *b)
     const uint64_t copied = b->ops->bring_in(b->arg);
     const uint64_t refused = b->ops->evicted_bytes(b->arg);
     pthread_mutex_lock(&b->lock);
+    if (copied)
+        GN_FAULT("residency-filled");
     /* gantryd makes room and orders again. In the end the program gets the driver's refusal. */
     const bool again = refused && b->n_refusals < GN_WORKER_REFUSALS;
     b->n_refusals = again ? b->n_refusals + 1 : 0;
     answer_locked(b, seq, copied, again ? refused : 0);
     change_locked(b, again ? GN_BUDGET_PARTIAL : GN_BUDGET_WHOLE);
+    if (copied)
+        GN_FAULT("residency-in");
 }
 
 /* True: there was something to obey. */
@@ -144,7 +153,8 @@ int gn_budget_check(struct gn_resident_budget *b, bool stands, bool rests)
     return ms;
 }
 
-static bool await_whole_locked(struct gn_resident_budget *b, bool serving)
+/* As gn_budget_look_whole. */
+static bool look_locked(struct gn_resident_budget *b, bool serving, bool *ret_whole)
 {
     enum gn_budget_state state;
     while ((state = gn_budget_state(b)) != GN_BUDGET_WHOLE && state != GN_BUDGET_ENDED) {
@@ -153,10 +163,28 @@ static bool await_whole_locked(struct gn_resident_budget *b, bool serving)
         if (state == GN_BUDGET_PARTIAL) {
             (void)gn_lease_answer(b->lease, GN_WORKER_WANTS_MEMORY, 0, NULL, 0);
             change_locked(b, GN_BUDGET_WANTED);
+            GN_FAULT("residency-wanted");
         }
-        pthread_cond_wait(&b->changed, &b->lock);
+        return false;
     }
-    return state == GN_BUDGET_WHOLE;
+    *ret_whole = state == GN_BUDGET_WHOLE;
+    return true;
+}
+
+static bool await_whole_locked(struct gn_resident_budget *b, bool serving)
+{
+    bool whole;
+    while (!look_locked(b, serving, &whole))
+        pthread_cond_wait(&b->changed, &b->lock);
+    return whole;
+}
+
+bool gn_budget_look_whole(struct gn_resident_budget *b, bool *ret_whole)
+{
+    pthread_mutex_lock(&b->lock);
+    const bool over = look_locked(b, true, ret_whole);
+    pthread_mutex_unlock(&b->lock);
+    return over;
 }
 
 bool gn_budget_await_whole(struct gn_resident_budget *b, bool serving)

@@ -49,7 +49,7 @@ enum gn_budget_state {
     GN_BUDGET_ENDED,
 };
 
-/* Called without locks. evict and bring_in return the bytes that they have copied. */
+/* evict and bring_in are called without locks, and return the bytes that they have copied. */
 struct gn_budget_ops {
     /* The serving thread: evicts until at most `bytes` are in the driver, or as far as that is
      * possible until until_ns (CLOCK_MONOTONIC). */
@@ -58,6 +58,9 @@ struct gn_budget_ops {
     uint64_t (*bring_in)(void *arg);
     /* Any thread: of all memory objects, the bytes of those that are evicted. */
     uint64_t (*evicted_bytes)(void *arg);
+    /* The state has changed. Any thread, with the budget's lock held; never waits. NULL: ignored.
+     */
+    void (*changed)(void *arg);
 };
 
 struct gn_resident_budget {
@@ -124,6 +127,11 @@ int gn_budget_check(struct gn_resident_budget *b, bool stands, bool rests);
  * memory. False: the vGPU has ended. Not during a use.
  */
 bool gn_budget_await_whole(struct gn_resident_budget *b, bool serving);
+/*
+ * A look of a wait as gn_budget_await_whole's, of a serving thread that sleeps in its own way until
+ * ops->changed. False: wait on. True: the wait is over, and *ret_whole is its result.
+ */
+bool gn_budget_look_whole(struct gn_resident_budget *b, bool *ret_whole);
 /* As gn_budget_await_whole, and nothing is evicted until gn_budget_end_use. Not the serving thread.
  * False: the vGPU has ended, and gn_budget_end_use is not to be called. */
 bool gn_budget_begin_use(struct gn_resident_budget *b);

@@ -69,7 +69,7 @@ static uint64_t evicted_bytes(void *arg)
     return seen.evicted ? 60 : 0;
 }
 
-static const struct gn_budget_ops ops = {evict, bring_in, evicted_bytes};
+static const struct gn_budget_ops ops = {evict, bring_in, evicted_bytes, NULL};
 
 static bool is_resident(struct gn_vobject *o)
 {

@@ -15,6 +15,7 @@
 #include "opencl_host.h"
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "vgpu/residency/swap_state.h"
 
@@ -381,6 +382,7 @@ static void evict(struct gn_residency *x, struct gn_resident *root, bool hashes,
     gn_swap_step(&root->swap, GN_SWAP_VACATE);
     if (!unchanged && !save_contents(root, holds, hashes, &copied))
         return;
+    GN_FAULT("residency-evicting");
     /* The driver's objects kept it, and the program may have released it. */
     cl->clRetainContext(context);
     root->context = context;
@@ -644,6 +646,7 @@ static bool make_all(const cl_icd_dispatch *cl, struct gn_resident *root)
             cl->clReleaseMemObject(mem);
         return false;
     }
+    GN_FAULT("residency-filling");
     gn_object_replace_driver(root->object, mem);
     gn_list_for_each(view, &root->views, struct gn_resident, link)
     {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of shared virtual memory against guests that lie and drivers that refuse. */
+#include "vgpu/core/evict.h"
 #include "opencl_host.h"
 #include "svm.h"
 
@@ -268,6 +269,7 @@ static int open_vgpu(void **state)
     v = calloc(1, sizeof *v);
     v->boot = &boot;
     v->session = &gn_vgpu_session_shm;
+    gn_budget_init(&v->budget, &v->lease, &gn_evict_ops, v);
     v->driver = &table;
     v->detail = &detail;
     v->counters = &counters;

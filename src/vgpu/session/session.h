@@ -83,6 +83,12 @@ struct gn_vgpu_session_ops {
     /* The serving thread is about to wait for gantryd: sends the answers that it has put off. NULL:
      * it puts off none. */
     void (*send_pending)(struct gn_vgpu *v);
+    /*
+     * The serving thread sleeps until it is woken, and serves nothing; a request waits for evicted
+     * memory, for minutes. Ends the vGPU's waits if the program is gone meanwhile. NULL: the thread
+     * may sleep without the session.
+     */
+    void (*await_memory)(struct gn_vgpu *v);
     /* The program is likely to send next: the serving thread is to look for its message. False: it
      * can not look without cost, and has not been woken. */
     bool (*expect_message)(struct gn_vgpu *v);

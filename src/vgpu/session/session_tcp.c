@@ -14,6 +14,7 @@
 #include "link/link_wire.h"
 #include "link/tls.h"
 #include "vgpu/core/include_files.h"
+#include "vgpu/core/serve.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -412,16 +413,18 @@ static void drain_counter(int fd)
     (void)!read(fd, &n, sizeof n);
 }
 
-/* Sleeps until there is something to do. False: the program has not come back in time. */
-static bool sleep_until_ready(struct gn_vgpu_tcp *h, uint64_t lost_at_ns)
+/* Sleeps until there is something to do; `events`: of the connection. False: the program has not
+ * come back in time. */
+static bool sleep_until_ready(struct gn_vgpu_tcp *h, short events)
 {
     bool blocked = atomic_load_explicit(&h->out.blocked, memory_order_relaxed);
     struct pollfd p[3] = {{.fd = h->wake_fd, .events = POLLIN},
                           {.fd = h->flush_fd, .events = POLLIN},
-                          {.fd = h->tcp.fd, .events = (short)(POLLIN | (blocked ? POLLOUT : 0))}};
+                          {.fd = h->tcp.fd, .events = (short)(events | (blocked ? POLLOUT : 0))}};
     int timeout_ms = -1;
     if (h->tcp.fd < 0) {
-        uint64_t now = gn_now_ns(), until = lost_at_ns + h->v->boot->grace_ms * UINT64_C(1000000);
+        uint64_t now = gn_now_ns(),
+                 until = h->lost_at_ns + h->v->boot->grace_ms * UINT64_C(1000000);
         timeout_ms = now < until ? (int)((until - now) / 1000000) + 1 : 0;
     }
     int n = poll(p, 3, timeout_ms);
@@ -431,7 +434,39 @@ static bool sleep_until_ready(struct gn_vgpu_tcp *h, uint64_t lost_at_ns)
         drain_counter(h->flush_fd);
         atomic_store_explicit(&h->flush_armed, false, memory_order_seq_cst);
     }
-    return n != 0 || h->tcp.fd >= 0;
+    h->gone = n == 0 && h->tcp.fd < 0;
+    if (h->gone)
+        gn_log(GN_LOG_INFO, "vgpu=%08x the program has not come back", h->v->boot->id);
+    return !h->gone;
+}
+
+static void lose_connection(struct gn_vgpu_tcp *h, int rc)
+{
+    gn_log(h->bye ? GN_LOG_DEBUG : GN_LOG_INFO, "vgpu=%08x the connection broke: %s",
+           h->v->boot->id, strerror(-rc));
+    h->lost_at_ns = gn_now_ns();
+    disconnect(h);
+}
+
+static bool has_hung_up(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLRDHUP};
+    return poll(&p, 1, 0) > 0 && p.revents & (POLLRDHUP | POLLHUP | POLLERR);
+}
+
+/*
+ * What the program has sent stays unread, since messages are served in order. A connection that
+ * breaks is dropped, and a new one is accepted: the program sends again what was not received.
+ */
+static void await_memory(struct gn_vgpu *v)
+{
+    struct gn_vgpu_tcp *h = v->tcp;
+    adopt_next(h);
+    if (h->tcp.fd >= 0 && has_hung_up(h->tcp.fd))
+        lose_connection(h, -EPIPE);
+    gn_vgpu_tcp_flush(h);
+    if (!sleep_until_ready(h, POLLRDHUP))
+        gn_vgpu_end_waits(v);
 }
 
 /*
@@ -535,15 +570,15 @@ static int spin(struct gn_vgpu_tcp *h)
 static void serve_connections(struct gn_vgpu *v)
 {
     struct gn_vgpu_tcp *h = v->tcp;
-    uint64_t lost_at_ns = gn_now_ns();
+    h->lost_at_ns = gn_now_ns();
     gn_vgpu_tcp_is_socket_thread = true;
-    while (!atomic_load_explicit(&v->fault, memory_order_relaxed) && !h->bye) {
+    while (!atomic_load_explicit(&v->fault, memory_order_relaxed) && !h->bye && !h->gone) {
         if (gn_budget_has_order(&v->budget))
             gn_budget_obey(&v->budget);
         if (gn_gate_is_closed(&v->gate) && gn_gate_helpers_idle(v)) {
             stand(h);
-            lost_at_ns = gn_now_ns(); /* no program could come back meanwhile, or before the vGPU
-                                         was loaded */
+            h->lost_at_ns = gn_now_ns(); /* no program could come back meanwhile, or before the vGPU
+                                            was loaded */
             continue;
         }
         adopt_next(h);
@@ -566,18 +601,11 @@ static void serve_connections(struct gn_vgpu *v)
             gn_vgpu_fault(v, "a record is malformed", "tcp");
             return;
         }
-        if (rc != -EAGAIN && h->tcp.fd >= 0) {
-            gn_log(h->bye ? GN_LOG_DEBUG : GN_LOG_INFO, "vgpu=%08x the connection broke: %s",
-                   v->boot->id, strerror(-rc));
-            lost_at_ns = gn_now_ns();
-            disconnect(h);
-        }
+        if (rc != -EAGAIN && h->tcp.fd >= 0)
+            lose_connection(h, rc);
         gn_vgpu_park_grants(v);
-        if (!sleep_until_ready(h, lost_at_ns)) {
-            gn_log(GN_LOG_INFO, "vgpu=%08x the program has not come back", v->boot->id);
-            return;
-        }
-        gn_vgpu_tcp_flush(h);
+        if (sleep_until_ready(h, POLLIN))
+            gn_vgpu_tcp_flush(h);
     }
 }
 
@@ -674,6 +702,7 @@ const struct gn_vgpu_session_ops gn_vgpu_session_tcp = {
     .send_frame = gn_vgpu_tcp_send_frame,
     .wake = wake_serving,
     .send_pending = send_pending,
+    .await_memory = await_memory,
     .expect_message = expect_message,
     .recall_memory = recall_memory,
     .gate_changed = wake_serving,

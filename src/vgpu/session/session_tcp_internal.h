@@ -59,6 +59,8 @@ struct gn_vgpu_tcp {
         struct gn_session_file facts;
     } file;
     bool bye;
+    bool gone;           /* the program has not come back */
+    uint64_t lost_at_ns; /* when the connection broke */
     pthread_mutex_t pause_lock;
     pthread_cond_t pause_wake;
     uint32_t paused; /* pause_lock: the number of the migration before which the program has sent
