@@ -105,8 +105,7 @@ static uint64_t queue_id;
 
 static void start(bool in_order)
 {
-    memset(&vgpu, 0, sizeof vgpu);
-    vgpu.session = &gn_vgpu_session_shm;
+    vgpu = (struct gn_vgpu){.session = &gn_vgpu_session_shm};
     gn_budget_init(&vgpu.budget, &vgpu.lease, &gn_evict_ops, &vgpu);
     memset(&device, 0, sizeof device);
     gn_fake.n_given = n_finished = n_flushed = 0;
