@@ -7,14 +7,19 @@
  *     hog touch MIB MIB     sub-buffers of both, made and released: requests that need the memory,
  *                           and no device time
  *     hog storm MIB MIB     allocates both, writes a word into each, releases them
+ *     hog blink MIB MIB     writes a word, waits for it, and pauses for less than an eviction takes
+ *     hog all MIB MIB       kernels, one after another, each of which works on all of both
  */
 #include "must.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #define MIB    (1u << 20)
 #define N      2
 #define REGION 4096
+
+#define PAUSE_US 8000u
 
 static cl_device_id device;
 static cl_context context;
@@ -90,12 +95,53 @@ static void storm(void)
     }
 }
 
+static void blink(void)
+{
+    make_both();
+    goes();
+    for (int i = 0;; i ^= 1) {
+        fill(mem[i], sizeof(cl_uint));
+        MUST(clFinish(queue));
+        usleep(PAUSE_US);
+    }
+}
+
+static void all(void)
+{
+    const char *text = "kernel void both(global uint *a, uint n, global uint *b, uint m) {\n"
+                       "    uint i = get_global_id(0);\n"
+                       "    if (i < n)\n"
+                       "        a[i] += i;\n"
+                       "    if (i < m)\n"
+                       "        b[i] += i;\n"
+                       "}\n";
+    const size_t items = (bytes[0] > bytes[1] ? bytes[0] : bytes[1]) / sizeof(cl_uint);
+    cl_int r;
+    cl_program program = clCreateProgramWithSource(context, 1, &text, NULL, &r);
+    MUST(r);
+    MUST(clBuildProgram(program, 1, &device, "", NULL, NULL));
+    cl_kernel both = clCreateKernel(program, "both", &r);
+    MUST(r);
+    make_both();
+    for (cl_uint i = 0; i < N; i++) {
+        const cl_uint words = (cl_uint)(bytes[i] / sizeof(cl_uint));
+        MUST(clSetKernelArg(both, 2 * i, sizeof mem[i], &mem[i]));
+        MUST(clSetKernelArg(both, 2 * i + 1, sizeof words, &words));
+    }
+    goes();
+    for (;;) {
+        for (int i = 0; i < 8; i++)
+            MUST(clEnqueueNDRangeKernel(queue, both, 1, NULL, &items, NULL, 0, NULL, NULL));
+        MUST(clFinish(queue));
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*run)(void);
-    } ways[] = {{"touch", touch}, {"storm", storm}};
+    } ways[] = {{"touch", touch}, {"storm", storm}, {"blink", blink}, {"all", all}};
     setvbuf(stdout, NULL, _IOLBF, 0);
     HOLDS(argc == 2 + N);
     for (int i = 0; i < N; i++)

@@ -48,16 +48,17 @@ class Shares(MemoryCase):
             if ended - began >= MEASURE_S:
                 return (used_then - used) / 1e9 / (ended - began)
 
-    def check(self, *words, held=SIZES):
+    def check(self, hog, *words, held=SIZES, goes="goes"):
+        """hog: its path; goes: what it says when it has begun."""
         daemon = self.start("--swap-memory", "512M")
         for name in ("honest", "hostile"):
             status, said = gantry(daemon, "tenant", "add", name, "--uid", str(os.getuid()))
             self.assertEqual(status, 0, said)
         honest = self.holder(daemon, "--told", "--often", "0", *held, GANTRY_TENANT="honest")
         honest.holds()
-        hog = Holder(HOG, daemon, *words, GANTRY_TENANT="hostile")
+        hog = Holder(hog, daemon, *words, GANTRY_TENANT="hostile")
         self.addCleanup(hog.__exit__)
-        hog.hear("goes")
+        hog.hear(goes)
 
         def periods():
             # Without evictions its time is measured from any moment to any other.
@@ -77,10 +78,21 @@ class Shares(MemoryCase):
         self.check_device()
 
     def test_memory_that_is_only_touched(self):
-        self.check("touch", *SIZES)
+        self.check(HOG, "touch", *SIZES)
 
     def test_a_storm_of_allocations(self):
-        self.check("storm", *SIZES)
+        self.check(HOG, "storm", *SIZES)
+
+    def test_short_commands_with_pauses(self):
+        self.check(HOG, "blink", *SIZES)
+
+    def test_all_memory_in_each_kernel(self):
+        self.check(HOG, "all", *SIZES)
+
+    def test_all_that_can_be_pinned(self):
+        """The honest program needs no more than the other tenant cannot pin."""
+        self.check(self.path, "--pin", "--give-up", "--seconds", "1000", "--often", "0",
+                   "24", "16", "16", held=("40", "15"), goes="pinned")
 
 
 if __name__ == "__main__":
