@@ -100,7 +100,10 @@ void gn_place_charge_swap(struct gn_place *p, const struct gn_place_plan *plan)
         return;
     const uint64_t theta = gn_place_theta(p, v, plan->copy_ns);
     const uint64_t most = theta < MOST_OWED / MOST_BEHIND ? MOST_BEHIND * theta : MOST_OWED;
-    v->owed_tag = v->owed_tag + theta < most ? v->owed_tag + theta : most;
+    const uint64_t owed = v->owed_tag + theta < most ? v->owed_tag + theta : most;
+    /* A small swap, whose bound is low, cancels no debt. */
+    if (v->owed_tag < owed)
+        v->owed_tag = owed;
 }
 
 /* Its tag with its debt becomes `tag` at least. */
