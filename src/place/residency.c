@@ -75,7 +75,8 @@ void gn_place_charge_pause(struct gn_place *p, struct gn_place_vgpu *v, uint64_t
     uint64_t n = 0;
     if (!least || v->idle || !v->n_occupied || !gn_place_is_resident(v))
         return;
-    const uint64_t from_ns = later(later(v->used_ns, v->swapped_in_ns), least->ready_ns);
+    /* ready_ns: the end of its last turn, or when it last woke; all before that is charged. */
+    const uint64_t from_ns = later(later(v->ready_ns, v->swapped_in_ns), least->ready_ns);
     gn_list_for_each(other, &p->occupying, struct gn_place_vgpu, occupying) n++;
     if (from_ns < now_ns)
         charge(v, (now_ns - from_ns) / n);

@@ -514,6 +514,25 @@ static void many_swaps_without_use_owe_few_periods(void **state)
     assert_in_range(run_until_swap(b, a), period, 6 * period);
 }
 
+/* A vGPU that wants the device and gives up before it gets a turn: its pause counts once. */
+static void a_pause_counts_once(void **state)
+{
+    device("turn", 4);
+    struct gn_place_vgpu *a = add(4, 100), *b = add(4, 100);
+    assert_ptr_equal(next(), a);
+    run(a, MS, false);
+    w.now += 4 * MS;
+    assert_null(next());
+    gn_place_wake(&w.p, a, w.now);
+    const uint64_t tag = a->period_tag;
+    for (int i = 0; i < 10; i++) {
+        gn_place_sleep(&w.p, a, w.now);
+        gn_place_wake(&w.p, a, w.now);
+    }
+    assert_int_equal(a->period_tag, tag);
+    assert_true(b->wants);
+}
+
 /* The vGPU allocates n chunks while the other one pauses, and displaces it. */
 static void displace_in_a_pause(struct gn_place_vgpu *a, struct gn_place_vgpu *b, uint32_t n)
 {
@@ -575,6 +594,7 @@ int main(void)
         cmocka_unit_test(memory_that_is_only_touched_costs_the_part_for_copies),
         cmocka_unit_test(storms_of_allocations_cost_the_part_for_copies),
         cmocka_unit_test(many_swaps_without_use_owe_few_periods),
+        cmocka_unit_test(a_pause_counts_once),
         cmocka_unit_test(a_small_swap_cancels_no_debt),
     };
     return cmocka_run_group_tests_name("residency", tests, NULL, NULL);
