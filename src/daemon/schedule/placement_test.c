@@ -458,12 +458,55 @@ static void contents_that_do_not_change_cost_no_copy(void **state)
     close_world(&x);
 }
 
+/*
+ * A worker whose driver has no room for memory that shares its slot with pinned memory: gantryd
+ * counts all of it as on the device, and still waits before it orders the worker in again.
+ */
+static void a_refused_worker_waits_with_pinned_slots(void **state)
+{
+    struct world x;
+    (void)state;
+    open_world(&x, 1, "turn");
+    for (uint32_t i = 0; i < N; i++)
+        start_worker(&x, &x.w[i]);
+    struct worker *a = &x.w[0], *b = &x.w[1];
+    resize(&x, a, MEMORY);
+    take_turns(&x, b, a);
+    resize(&x, b, MEMORY - SLOT);
+    take_turns(&x, a, b);
+    a->leased = SLOT;
+    assert_int_equal(gn_placement_resize(x.s, &a->placement, 0, SLOT, SLOT - 1, x.now), 1);
+    want(&x, a, true);
+    for (uint32_t n = 0; n < 100000 && !(a->owes && a->told == UINT64_MAX); n++) {
+        answer(&x, a, false);
+        answer(&x, b, false);
+        if (holds(&x, b))
+            end_turn(&x, b, true);
+        x.now += 1000000;
+        decide(&x);
+        read_orders(&x);
+        grant(&x);
+    }
+    assert_true(a->owes && a->told == UINT64_MAX);
+    const struct gn_worker_resides r = {.resident_bytes = SLOT - 1, .refused_bytes = 1};
+    a->owes = false;
+    assert_int_equal(gn_placement_answered(x.s, &a->placement, a->number, &r, x.now), 0);
+    for (int i = 0; i < 2; i++) {
+        decide(&x);
+        read_orders(&x);
+        assert_true(a->owes == (i == 1));
+        x.now += UINT64_C(1000000000);
+    }
+    close_world(&x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(drivers_never_hold_more_than_the_device),
         cmocka_unit_test(workers_that_refuse_are_asked_again),
         cmocka_unit_test(contents_that_do_not_change_cost_no_copy),
+        cmocka_unit_test(a_refused_worker_waits_with_pinned_slots),
     };
     return cmocka_run_group_tests_name("daemon-placement", tests, NULL, NULL);
 }

@@ -48,8 +48,6 @@ void gn_placed_set_evicted(struct gn_scheduler *s, struct gn_placed *m, uint64_t
 
 void gn_placed_update(struct gn_placed *m, uint64_t now)
 {
-    if (now >= m->rests_until_ns)
-        m->rests_until_ns = 0;
     const bool ready = !m->rests_until_ns && (m->has_work || m->wants || m->grows);
     if (ready && !m->place.ready)
         gn_place_wake(&m->on->place, &m->place, now);
@@ -278,7 +276,8 @@ int gn_placed_fit(struct gn_scheduler *s, struct gn_placed *m, uint64_t now)
     const bool fits = gn_place_is_resident(&m->place) || take_free(m, now);
     /* What it had before may be evicted; then it is its worker that waits. */
     set_grows(s, m, !fits && (n > before || m->grows));
-    if (fits && m->state == GN_PLACEMENT_EVICTED && m->on->phase == GN_SWAP_NONE)
+    if (fits && m->state == GN_PLACEMENT_EVICTED && m->on->phase == GN_SWAP_NONE &&
+        !m->rests_until_ns)
         come_without_slots(s, m, now);
     gn_placed_set_evicted(s, m, now);
     gn_placed_update(m, now);
@@ -507,14 +506,16 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 }
 
 /* Lets vGPUs that have rested come in. Returns when to look again; 0: no such vGPU rests. */
-static uint64_t check_rests(struct gn_placing *on, uint64_t now)
+static uint64_t check_rests(struct gn_scheduler *s, struct gn_placing *on, uint64_t now)
 {
     uint64_t first = on->place.n_withheld ? on->place.withheld_until_ns : 0;
     gn_list_for_each(v, &on->place.vgpus, struct gn_place_vgpu, link)
     {
         struct gn_placed *m = gn_placed_of(v);
-        if (m->rests_until_ns && now >= m->rests_until_ns)
-            gn_placed_update(m, now);
+        if (m->rests_until_ns && now >= m->rests_until_ns) {
+            m->rests_until_ns = 0;
+            (void)gn_placed_fit(s, m, now);
+        }
         first = m->rests_until_ns ? earlier(first, m->rests_until_ns) : first;
     }
     return first > now ? first : 0;
@@ -545,7 +546,7 @@ void gn_placing_decide(struct gn_scheduler *s, struct gn_placing *on, uint64_t n
         on->again_ns = 0;
         return;
     }
-    const uint64_t tick_ns = gn_place_tick(&on->place, now), rests_ns = check_rests(on, now);
+    const uint64_t tick_ns = gn_place_tick(&on->place, now), rests_ns = check_rests(s, on, now);
     while (on->phase == GN_SWAP_NONE && !on->n_discarding && now >= on->rest_until_ns &&
            (v = gn_residency_next(&on->place, now, &on->plan, &again_ns)) &&
            has_swap_memory(s, on, now))
