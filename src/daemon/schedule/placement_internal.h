@@ -23,11 +23,11 @@ struct gn_placed {
     /* The swap that it loses `out` in. */
     struct gn_list leaving; /* in gn_placing.leaving */
     struct gn_chunk_set out;
-    bool refused;            /* its worker has answered that it cannot */
-    uint32_t n_refusals;     /* one after another */
-    uint32_t n_missing;      /* of its chunks, those that the swap brings in */
-    uint32_t n_unfit;        /* one after another: its driver has had no room for all of it */
-    uint64_t rests_until_ns; /* after that; 0: it may come in */
+    bool refused;        /* its worker has answered that it cannot */
+    uint32_t n_refusals; /* one after another */
+    uint32_t n_missing;  /* of its chunks, those that the swap brings in */
+    uint32_t n_unfit;    /* one after another: its driver has had no room for all of it */
+    uint64_t retry_ns;   /* after that it comes in again; 0: it may */
     /* Its worker may have copies of what is on the device; until it has discarded them, if it is
      * to. */
     bool keeps_copies, discards;
@@ -58,7 +58,9 @@ struct gn_placing {
     struct gn_list leaving;
     uint32_t n_awaited;    /* answers */
     uint32_t n_discarding; /* members that discard; no swap begins meanwhile */
-    uint64_t swap_bytes, began_ns, again_ns, rest_until_ns;
+    uint64_t swap_bytes, began_ns, again_ns;
+    uint64_t no_swap_until_ns; /* a worker could not evict */
+    uint64_t retry_ns;         /* the members' first one; 0: none */
     uint64_t n_swaps, copying_ns;
 };
 

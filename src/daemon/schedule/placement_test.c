@@ -322,7 +322,7 @@ static void all_get_in(struct world *x)
     for (uint32_t i = 0; i < N; i++) {
         x->w[i].n_turns = 0;
         x->w[i].placement.of[0].place.kept_until_ns = 0; /* it has refused minutes ago */
-        x->w[i].placement.of[0].rests_until_ns = 1;
+        x->w[i].placement.of[0].retry_ns = placing(x)->retry_ns = 1;
         want(x, &x->w[i], true);
     }
     gn_place_withhold(&placing(x)->place, 0, 0);

@@ -23,13 +23,19 @@
  * A worker that cannot evict is not asked again sooner, and after each further refusal not for
  * twice the time. In the end it is as one that does not answer.
  */
-#define REST_NS       UINT64_C(1000000000)
+#define RETRY_NS      UINT64_C(1000000000)
 #define MOST_REFUSALS 8u
 /*
  * Others use the device, too: after a first refusal of its driver a vGPU comes in again when more
  * slots are free than it needs, after a second one later.
  */
 #define UNFIT_NS UINT64_C(10000000000)
+
+/* 0: never. */
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return !a || (b && b < a) ? b : a;
+}
 
 void gn_placed_post(struct gn_scheduler *s, struct gn_placed *m)
 {
@@ -48,7 +54,7 @@ void gn_placed_set_evicted(struct gn_scheduler *s, struct gn_placed *m, uint64_t
 
 void gn_placed_update(struct gn_placed *m, uint64_t now)
 {
-    const bool ready = !m->rests_until_ns && (m->has_work || m->wants || m->grows);
+    const bool ready = !m->retry_ns && (m->has_work || m->wants || m->grows);
     if (ready && !m->place.ready)
         gn_place_wake(&m->on->place, &m->place, now);
     else if (!ready && m->place.ready && !m->place.granted)
@@ -276,8 +282,7 @@ int gn_placed_fit(struct gn_scheduler *s, struct gn_placed *m, uint64_t now)
     const bool fits = gn_place_is_resident(&m->place) || take_free(m, now);
     /* What it had before may be evicted; then it is its worker that waits. */
     set_grows(s, m, !fits && (n > before || m->grows));
-    if (fits && m->state == GN_PLACEMENT_EVICTED && m->on->phase == GN_SWAP_NONE &&
-        !m->rests_until_ns)
+    if (fits && m->state == GN_PLACEMENT_EVICTED && m->on->phase == GN_SWAP_NONE && !m->retry_ns)
         come_without_slots(s, m, now);
     gn_placed_set_evicted(s, m, now);
     gn_placed_update(m, now);
@@ -332,7 +337,7 @@ static void all_have_left(struct gn_scheduler *s, struct gn_placing *on, uint64_
     {
         gn_list_remove(&m->leaving);
         if (m->refused)
-            on->rest_until_ns = now + REST_NS;
+            on->no_swap_until_ns = now + RETRY_NS;
         else if (!coming)
             gn_place_vacate(&on->place, &m->place, &m->out);
         /* One that could not evict may have all of its slots still. */
@@ -354,7 +359,7 @@ static void note_refusal(struct gn_scheduler *s, struct gn_placed *m, bool refus
 {
     m->n_refusals = refused ? m->n_refusals + 1 : 0;
     if (refused)
-        m->place.kept_until_ns = now + (REST_NS << m->n_refusals);
+        m->place.kept_until_ns = now + (RETRY_NS << m->n_refusals);
     if (m->n_refusals > MOST_REFUSALS)
         gn_placed_end(s, m);
 }
@@ -409,9 +414,10 @@ static void has_not_fit(struct gn_scheduler *s, struct gn_placed *m, uint64_t un
     const struct gn_chunk_set out = last_chunks(m, chunks_of(on, unfit_bytes));
     const uint32_t n = gn_chunk_count(&out), rest = on->place.n_slots - m->place.n_chunks;
     m->state = GN_PLACEMENT_EVICTED;
-    m->rests_until_ns = now + (m->n_unfit++ ? UNFIT_NS : REST_NS);
+    m->retry_ns = now + (m->n_unfit++ ? UNFIT_NS : RETRY_NS);
+    on->retry_ns = earlier(on->retry_ns, m->retry_ns);
     gn_place_vacate(&on->place, &m->place, &out);
-    gn_place_withhold(&on->place, n < rest ? n : rest, m->rests_until_ns + UNFIT_NS);
+    gn_place_withhold(&on->place, n < rest ? n : rest, m->retry_ns + UNFIT_NS);
     gn_placed_set_evicted(s, m, now);
     gn_placed_update(m, now);
     if (m->n_unfit > MOST_REFUSALS)
@@ -500,25 +506,25 @@ static void start_swap(struct gn_scheduler *s, struct gn_placing *on, struct gn_
 
 /* ---- decisions */
 
-static uint64_t earlier(uint64_t a, uint64_t b)
+/* Lets vGPUs come in again for which the driver had no room. Returns when to look again; 0: none
+ * waits. Looks at the vGPUs only when it is time for one of them. */
+static uint64_t check_retries(struct gn_scheduler *s, struct gn_placing *on, uint64_t now)
 {
-    return !a || (b && b < a) ? b : a;
-}
-
-/* Lets vGPUs that have rested come in. Returns when to look again; 0: no such vGPU rests. */
-static uint64_t check_rests(struct gn_scheduler *s, struct gn_placing *on, uint64_t now)
-{
-    uint64_t first = on->place.n_withheld ? on->place.withheld_until_ns : 0;
-    gn_list_for_each(v, &on->place.vgpus, struct gn_place_vgpu, link)
-    {
-        struct gn_placed *m = gn_placed_of(v);
-        if (m->rests_until_ns && now >= m->rests_until_ns) {
-            m->rests_until_ns = 0;
-            (void)gn_placed_fit(s, m, now);
+    const uint64_t withheld_ns = on->place.n_withheld ? on->place.withheld_until_ns : 0;
+    if (on->retry_ns && now >= on->retry_ns) {
+        on->retry_ns = 0;
+        gn_list_for_each(v, &on->place.vgpus, struct gn_place_vgpu, link)
+        {
+            struct gn_placed *m = gn_placed_of(v);
+            if (m->retry_ns && now >= m->retry_ns) {
+                m->retry_ns = 0;
+                (void)gn_placed_fit(s, m, now);
+            }
+            if (m->retry_ns)
+                on->retry_ns = earlier(on->retry_ns, m->retry_ns);
         }
-        first = m->rests_until_ns ? earlier(first, m->rests_until_ns) : first;
     }
-    return first > now ? first : 0;
+    return withheld_ns > now ? earlier(on->retry_ns, withheld_ns) : on->retry_ns;
 }
 
 /* Ends workers that do not answer. Returns when to look again; 0: no answer is awaited. */
@@ -546,8 +552,8 @@ void gn_placing_decide(struct gn_scheduler *s, struct gn_placing *on, uint64_t n
         on->again_ns = 0;
         return;
     }
-    const uint64_t tick_ns = gn_place_tick(&on->place, now), rests_ns = check_rests(s, on, now);
-    while (on->phase == GN_SWAP_NONE && !on->n_discarding && now >= on->rest_until_ns &&
+    const uint64_t tick_ns = gn_place_tick(&on->place, now), retry_ns = check_retries(s, on, now);
+    while (on->phase == GN_SWAP_NONE && !on->n_discarding && now >= on->no_swap_until_ns &&
            (v = gn_residency_next(&on->place, now, &on->plan, &again_ns)) &&
            has_swap_memory(s, on, now))
         start_swap(s, on, gn_placed_of(v), now);
@@ -556,11 +562,11 @@ void gn_placing_decide(struct gn_scheduler *s, struct gn_placing *on, uint64_t n
     else if (on->phase != GN_SWAP_NONE)
         again_ns =
             now < on->began_ns + ANSWER_NS ? on->began_ns + ANSWER_NS : check_answers(s, on, now);
-    else if (now < on->rest_until_ns)
-        again_ns = earlier(again_ns, on->rest_until_ns);
+    else if (now < on->no_swap_until_ns)
+        again_ns = earlier(again_ns, on->no_swap_until_ns);
     /* Idle vGPUs are looked for only for one that waits. */
     on->again_ns = RB_EMPTY(&on->place.wanting) ? again_ns : earlier(again_ns, tick_ns);
-    on->again_ns = rests_ns ? earlier(on->again_ns, rests_ns) : on->again_ns;
+    on->again_ns = retry_ns ? earlier(on->again_ns, retry_ns) : on->again_ns;
 }
 
 /* ---- a share's turns */
