@@ -19,11 +19,11 @@ struct gn_worker_resides;
  * evict, then one vGPU brings all of its memory in and may have the grant again. Workers are told
  * how many bytes may be on the device (GN_WORKER_RESIDE); which objects these are is theirs.
  *
- *              presses             told RESIDE            RESIDES
- *   RESIDENT ----------> PRESSED -------------> LEAVING ----------> EVICTED
- *      ^                  (when the grant is back)                     |
- *      |  RESIDES                                told RESIDE_ALL       |
- *      '--------------------------- COMING <---------------------------'
+ *              preempted             told RESIDE            RESIDES
+ *   RESIDENT ----------> PREEMPTED -------------> LEAVING ----------> EVICTED
+ *      ^                    (when the grant is back)                     |
+ *      |  RESIDES                                  told RESIDE_ALL       |
+ *      '---------------------------- COMING <----------------------------'
  *
  * A worker whose driver has no room for all goes from COMING to EVICTED, and comes again later.
  *
@@ -55,7 +55,7 @@ struct gn_placement_memory {
 
 enum gn_placement_state {
     GN_PLACEMENT_RESIDENT,
-    GN_PLACEMENT_PRESSED,
+    GN_PLACEMENT_PREEMPTED,
     GN_PLACEMENT_LEAVING,
     GN_PLACEMENT_EVICTED,
     GN_PLACEMENT_COMING,

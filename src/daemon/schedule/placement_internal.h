@@ -101,7 +101,7 @@ void gn_placement_stop(struct gn_scheduler *s);
 /* ---- swap.c, called by scheduler.c for a share's turns */
 
 /* Is the holder to give the device back for a swap, or do evicted vGPUs wait? */
-bool gn_placing_presses(const struct device *d, const struct gn_share *holder);
+bool gn_placing_preempts(const struct device *d, const struct gn_share *holder);
 void gn_placed_ready(struct gn_share *sh, bool ready, uint64_t now);
 /* The share's vGPU leaves the scheduler. */
 void gn_placed_unbind(struct gn_share *sh, uint64_t now);

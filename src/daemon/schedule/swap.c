@@ -294,7 +294,7 @@ int gn_placed_fit(struct gn_scheduler *s, struct gn_placed *m, uint64_t now)
 static void tell_to_leave(struct gn_scheduler *s, struct gn_placed *m, uint64_t now)
 {
     const uint32_t n = m->place.n_occupied - gn_chunk_count(&m->out);
-    m->on->n_awaited--; /* it was awaited since it was pressed */
+    m->on->n_awaited--; /* it was awaited since it was preempted */
     tell(s, m, GN_PLACEMENT_LEAVING, n * m->on->place.slot_bytes, now);
     note(s, m, GN_TRACE_SWAP_OUT, m->told_bytes, now);
 }
@@ -455,7 +455,7 @@ void gn_placed_answered(struct gn_scheduler *s, struct gn_placed *m, bool refuse
 void gn_placed_gone(struct gn_scheduler *s, struct gn_placed *m, uint64_t now)
 {
     struct gn_placing *on = m->on;
-    const bool awaited = m->state == GN_PLACEMENT_PRESSED || m->state == GN_PLACEMENT_LEAVING ||
+    const bool awaited = m->state == GN_PLACEMENT_PREEMPTED || m->state == GN_PLACEMENT_LEAVING ||
                          m->state == GN_PLACEMENT_COMING;
     if (m->share)
         m->share->placed = NULL;
@@ -495,7 +495,7 @@ static void start_swap(struct gn_scheduler *s, struct gn_placing *on, struct gn_
         on->n_awaited++;
         if (m->state == GN_PLACEMENT_RESIDENT)
             m->evicted_since_ns = now;
-        m->state = GN_PLACEMENT_PRESSED;
+        m->state = GN_PLACEMENT_PREEMPTED;
         gn_placed_set_evicted(s, m, now);
         if (!m->place.granted)
             tell_to_leave(s, m, now);
@@ -571,7 +571,7 @@ void gn_placing_decide(struct gn_scheduler *s, struct gn_placing *on, uint64_t n
 
 /* ---- a share's turns */
 
-bool gn_placing_presses(const struct device *d, const struct gn_share *holder)
+bool gn_placing_preempts(const struct device *d, const struct gn_share *holder)
 {
     return d->placing && (holder->entity.evicted || !RB_EMPTY(&d->placing->place.wanting));
 }
@@ -638,6 +638,6 @@ void gn_placed_turn_over(struct gn_scheduler *s, struct gn_share *sh, uint64_t u
      */
     if (!RB_EMPTY(&m->on->place.wanting))
         m->on->again_ns = now;
-    if (m->state == GN_PLACEMENT_PRESSED)
+    if (m->state == GN_PLACEMENT_PREEMPTED)
         tell_to_leave(s, m, now);
 }
