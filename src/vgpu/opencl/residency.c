@@ -552,7 +552,7 @@ static uint64_t evict_locked(struct gn_vgpu *v, uint64_t most_bytes)
             !is_down_to(v, most_bytes))
             evict(x, root, hashes, &copied);
     }
-    gn_backing_devices_rest(&x->devices);
+    gn_backing_devices_trim(&x->devices);
     return copied;
 }
 
