@@ -240,7 +240,7 @@ struct gn_worker_resides {
     /*
      * To RESIDE_ALL: the driver has no room for so many bytes, which stay in host memory;
      * RESIDE_ALL comes again when there may be room. 0 after GN_WORKER_REFUSALS such answers in a
-     * row: the program gets errors.
+     * row: the program gets errors. gantryd ends a worker that sends more.
      */
     uint64_t refused_bytes;
 };

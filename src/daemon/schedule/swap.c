@@ -420,7 +420,7 @@ static void has_not_fit(struct gn_scheduler *s, struct gn_placed *m, uint64_t un
     gn_place_withhold(&on->place, n < rest ? n : rest, m->retry_ns + UNFIT_NS);
     gn_placed_set_evicted(s, m, now);
     gn_placed_update(m, now);
-    if (m->n_unfit > MOST_REFUSALS)
+    if (m->n_unfit > GN_WORKER_REFUSALS)
         gn_placed_end(s, m);
     if (!on->n_awaited)
         end_swap(s, on, now);
