@@ -40,7 +40,6 @@ struct gn_lease_asker {
     struct charge charge;
     struct gn_worker_lease ask;
     bool answered, taken;
-    bool told; /* another frame may have told gantryd of the pins */
 };
 
 int gn_lease_init(struct gn_lease *l, int control_fd, struct gn_counters *counters)
@@ -77,13 +76,12 @@ static uint64_t told_pinned_locked(const struct gn_lease *l)
 }
 
 /* The number to send: gantryd may have granted an open ask already. */
-static uint64_t pinned_to_tell_locked(struct gn_lease *l)
+static uint64_t pinned_to_tell_locked(const struct gn_lease *l)
 {
     const uint64_t told = told_pinned_locked(l);
-    if (!l->asker || !l->asker->ask.pins || l->asker->ask.pinned_bytes <= told)
-        return told;
-    l->asker->told = true;
-    return l->asker->ask.pinned_bytes;
+    return l->asker && l->asker->ask.pins && l->asker->ask.pinned_bytes > told
+               ? l->asker->ask.pinned_bytes
+               : told;
 }
 
 static bool may_pin_locked(const struct gn_lease *l, uint64_t bytes)
@@ -358,11 +356,13 @@ static void answer_asker_locked(struct gn_lease *l, struct gn_lease_asker *asker
 {
     asker->answered = true;
     asker->taken = granted && charge_locked(l, &asker->charge);
-    if (asker->taken && asker->ask.pins)
-        l->told_pinned_bytes = asker->ask.pinned_bytes;
-    if (asker->taken || !asker->told)
+    if (!asker->ask.pins)
         return;
-    /* gantryd may count pins that it has refused. */
+    if (asker->taken) {
+        l->told_pinned_bytes = asker->ask.pinned_bytes;
+        return;
+    }
+    /* gantryd may count the pins of an ask that it has refused: for want of other memory, say. */
     l->owes_pinned = true;
     gn_lease_wake(l);
 }
