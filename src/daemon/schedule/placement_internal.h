@@ -8,6 +8,14 @@
 /* The data of placement.c (its callers' thread) and swap.c (the scheduler's thread). All under the
  * scheduler's lock. */
 
+/* Copies in host memory of what a worker has on its device. */
+enum gn_placed_copies {
+    GN_COPIES_NONE,
+    GN_COPIES_ALLOWED,   /* of what comes in from now on; nothing has */
+    GN_COPIES_MADE,      /* it has come in, and keeps them */
+    GN_COPIES_DISCARDED, /* it is to discard them, and has not answered */
+};
+
 /* A worker's memory on one device. Does not move while the worker is a member. */
 struct gn_placed {
     struct gn_place_vgpu place;
@@ -28,10 +36,7 @@ struct gn_placed {
     uint32_t n_missing;  /* of its chunks, those that the swap brings in */
     uint32_t n_unfit;    /* one after another: its driver has had no room for all of it */
     uint64_t retry_ns;   /* after that it comes in again; 0: it may */
-    /* Its worker may have copies of what is on the device; until it has discarded them, if it is
-     * to. */
-    bool keeps_copies, discards;
-    bool has_copies; /* it came in with leave to keep them, and has not discarded them since */
+    enum gn_placed_copies copies;
     /* At its last eviction with copies, the part that was copied out, of GN_PLACE_WHOLE: a guess at
      * what it changes until the next one. */
     uint32_t changed_share;

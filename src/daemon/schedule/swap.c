@@ -89,7 +89,7 @@ static uint64_t slots_in_host_memory(const struct gn_placed *m)
 {
     const struct gn_place_vgpu *v = &m->place;
     const bool comes = m->state == GN_PLACEMENT_COMING;
-    if (m->keeps_copies)
+    if (m->copies != GN_COPIES_NONE)
         return v->n_chunks;
     return v->n_chunks - v->n_occupied + (comes ? m->n_missing : 0) +
            (gn_list_empty(&m->leaving) ? 0 : gn_chunk_count(&m->out));
@@ -120,13 +120,16 @@ static bool fits_swap_memory(const struct gn_placing *on, uint64_t n_slots)
 static void let_keep_copies(struct gn_placed *m)
 {
     const bool fits = fits_swap_memory(m->on, slots_beside(m->on, m) + m->place.n_chunks);
-    if (m->state == GN_PLACEMENT_COMING || !m->keeps_copies)
-        m->keeps_copies = fits && !m->discards;
+    if (m->copies == GN_COPIES_DISCARDED)
+        return;
+    if (m->state == GN_PLACEMENT_COMING || m->copies == GN_COPIES_NONE)
+        m->copies = fits ? GN_COPIES_ALLOWED : GN_COPIES_NONE;
 }
 
 static void discard(struct gn_scheduler *s, struct gn_placed *m, uint64_t now)
 {
-    m->discards = m->tells_discard = true;
+    m->copies = GN_COPIES_DISCARDED;
+    m->tells_discard = true;
     m->on->n_discarding++;
     await_answer(m, now);
     gn_placed_post(s, m);
@@ -134,7 +137,7 @@ static void discard(struct gn_scheduler *s, struct gn_placed *m, uint64_t now)
 
 void gn_placed_discarded(struct gn_placed *m, uint64_t now)
 {
-    m->discards = m->keeps_copies = m->has_copies = false;
+    m->copies = GN_COPIES_NONE;
     if (m->place.ran)
         gn_place_set_changed(&m->place, &m->place.occupied);
     m->on->n_discarding--;
@@ -157,12 +160,12 @@ static bool has_swap_memory(struct gn_scheduler *s, struct gn_placing *on, uint6
     gn_list_for_each(v, &on->place.vgpus, struct gn_place_vgpu, link)
     {
         const struct gn_placed *m = gn_placed_of(v);
-        n += m->keeps_copies ? 0 : n_leaving(on, m);
+        n += m->copies == GN_COPIES_NONE ? n_leaving(on, m) : 0;
     }
     gn_list_for_each(v, &on->place.vgpus, struct gn_place_vgpu, link)
     {
         struct gn_placed *m = gn_placed_of(v);
-        const uint32_t freed = m->keeps_copies ? v->n_occupied - n_leaving(on, m) : 0;
+        const uint32_t freed = m->copies == GN_COPIES_NONE ? 0 : v->n_occupied - n_leaving(on, m);
         if (fits_swap_memory(on, n) || !freed)
             continue;
         discard(s, m, now);
@@ -193,7 +196,8 @@ static void tell_to_come(struct gn_scheduler *s, struct gn_placed *m, uint32_t n
 {
     m->n_missing = n_missing;
     tell(s, m, GN_PLACEMENT_COMING, UINT64_MAX, now);
-    m->has_copies = m->keeps_copies && !m->discards;
+    if (m->copies == GN_COPIES_ALLOWED)
+        m->copies = GN_COPIES_MADE;
     note(s, m, GN_TRACE_SWAP_IN, m->place.n_chunks * m->on->place.slot_bytes, now);
 }
 
@@ -372,7 +376,7 @@ static void note_copied(struct gn_placed *m, uint64_t copied_bytes, uint64_t now
     const uint64_t slots = copied_bytes / slot + (copied_bytes % slot != 0);
     const uint32_t n_copied = slots < n ? (uint32_t)slots : n;
     gn_place_note_copy(&m->on->place, false, n_copied, now - m->told_ns);
-    if (m->has_copies && n)
+    if (m->copies == GN_COPIES_MADE && n)
         m->changed_share = (uint32_t)((uint64_t)n_copied * GN_PLACE_WHOLE / n);
 }
 
@@ -384,10 +388,10 @@ static void has_left(struct gn_scheduler *s, struct gn_placed *m, bool refused,
     m->refused = refused;
     on->broken |= refused;
     note_refusal(s, m, refused, now);
-    if (!refused)
+    if (!refused) {
         note(s, m, GN_TRACE_EVICTED, 0, now);
-    if (!refused)
         note_copied(m, copied_bytes, now);
+    }
     if (!on->n_awaited)
         all_have_left(s, on, now);
 }
@@ -470,7 +474,7 @@ void gn_placed_gone(struct gn_scheduler *s, struct gn_placed *m, uint64_t now)
     gn_place_remove(&on->place, &m->place, now);
     m->on = NULL;
     on->n_awaited -= awaited;
-    on->n_discarding -= m->discards;
+    on->n_discarding -= m->copies == GN_COPIES_DISCARDED;
     if (on->phase == GN_SWAP_LEAVE && !on->n_awaited)
         all_have_left(s, on, now);
     else if (on->phase == GN_SWAP_COME && !on->n_awaited)
@@ -534,7 +538,8 @@ static uint64_t check_answers(struct gn_scheduler *s, struct gn_placing *on, uin
     gn_list_for_each(v, &on->place.vgpus, struct gn_place_vgpu, link)
     {
         struct gn_placed *m = gn_placed_of(v);
-        if (m->state != GN_PLACEMENT_LEAVING && m->state != GN_PLACEMENT_COMING && !m->discards)
+        if (m->state != GN_PLACEMENT_LEAVING && m->state != GN_PLACEMENT_COMING &&
+            m->copies != GN_COPIES_DISCARDED)
             continue;
         if (now < m->answer_by_ns)
             first = earlier(first, m->answer_by_ns);
@@ -601,7 +606,7 @@ static void guess_changed(struct gn_placed *m)
 {
     struct gn_place_vgpu *v = &m->place;
     struct gn_chunk_set some = {0};
-    const uint64_t share = m->has_copies ? m->changed_share : GN_PLACE_WHOLE;
+    const uint64_t share = m->copies == GN_COPIES_MADE ? m->changed_share : GN_PLACE_WHOLE;
     const uint64_t n = (v->n_occupied * share + GN_PLACE_WHOLE - 1) / GN_PLACE_WHOLE;
     if (n == v->n_occupied) {
         gn_place_set_changed(v, &v->occupied);
