@@ -54,7 +54,7 @@ static const struct gn_control_placed *memory_on(const struct gn_vgpu_record *v,
                                                  struct gn_control_placed *ret)
 {
     static const char *const states[] = {[GN_PLACEMENT_RESIDENT] = "resident",
-                                         [GN_PLACEMENT_PRESSED] = "leaving",
+                                         [GN_PLACEMENT_PREEMPTED] = "leaving",
                                          [GN_PLACEMENT_LEAVING] = "leaving",
                                          [GN_PLACEMENT_EVICTED] = "evicted",
                                          [GN_PLACEMENT_COMING] = "coming"};

@@ -235,12 +235,12 @@ struct gn_worker_reside {
 struct gn_worker_resides {
     /* In the driver now. More than RESIDE's bytes: the rest is pinned, or cannot be evicted now. */
     uint64_t resident_bytes;
-    uint64_t pinned_bytes; /* of these */
+    uint64_t pinned_bytes; /* as in gn_worker_lease */
     uint64_t copied_bytes; /* between device and host memory for this answer */
     /*
      * To RESIDE_ALL: the driver has no room for so many bytes, which stay in host memory;
      * RESIDE_ALL comes again when there may be room. 0 after GN_WORKER_REFUSALS such answers in a
-     * row: the program gets errors.
+     * row: the program gets errors. gantryd ends a worker that sends more.
      */
     uint64_t refused_bytes;
 };

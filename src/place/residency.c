@@ -74,7 +74,8 @@ void gn_place_charge_pause(struct gn_place *p, struct gn_place_vgpu *v, uint64_t
     uint64_t n = 0;
     if (!least || v->idle || !v->n_occupied || !gn_place_is_resident(v))
         return;
-    const uint64_t from_ns = later(later(v->used_ns, v->swapped_in_ns), least->ready_ns);
+    /* ready_ns: the end of its last turn, or when it last woke; all before that is charged. */
+    const uint64_t from_ns = later(later(v->ready_ns, v->swapped_in_ns), least->ready_ns);
     gn_list_for_each(other, &p->occupying, struct gn_place_vgpu, occupying)
     {
         n += gn_place_is_resident(other);
@@ -106,7 +107,10 @@ void gn_place_charge_swap(struct gn_place *p, const struct gn_place_plan *plan)
         return;
     const uint64_t theta = gn_place_theta(p, v, plan->copy_ns);
     const uint64_t most = theta < MOST_OWED / MOST_BEHIND ? MOST_BEHIND * theta : MOST_OWED;
-    v->owed_tag = v->owed_tag + theta < most ? v->owed_tag + theta : most;
+    const uint64_t owed = v->owed_tag + theta < most ? v->owed_tag + theta : most;
+    /* A small swap, whose bound is low, cancels no debt. */
+    if (v->owed_tag < owed)
+        v->owed_tag = owed;
 }
 
 /* Its tag with its debt becomes `tag` at least. */

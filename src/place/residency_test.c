@@ -514,6 +514,59 @@ static void many_swaps_without_use_owe_few_periods(void **state)
     assert_in_range(run_until_swap(b, a), period, 6 * period);
 }
 
+/* A vGPU that wants the device and gives up before it gets a turn: its pause counts once. */
+static void a_pause_counts_once(void **state)
+{
+    device("turn", 4);
+    struct gn_place_vgpu *a = add(4, 100), *b = add(4, 100);
+    assert_ptr_equal(next(), a);
+    run(a, MS, false);
+    w.now += 4 * MS;
+    assert_null(next());
+    gn_place_wake(&w.p, a, w.now);
+    const uint64_t tag = a->period_tag;
+    for (int i = 0; i < 10; i++) {
+        gn_place_sleep(&w.p, a, w.now);
+        gn_place_wake(&w.p, a, w.now);
+    }
+    assert_int_equal(a->period_tag, tag);
+    assert_true(b->wants);
+}
+
+/* The vGPU allocates n chunks while the other one pauses, and displaces it. */
+static void displace_in_a_pause(struct gn_place_vgpu *a, struct gn_place_vgpu *b, uint32_t n)
+{
+    gn_place_sleep(&w.p, b, w.now);
+    w.now += S;
+    assert_int_equal(gn_place_resize(&w.p, a, n, w.now), 0);
+    gn_place_wake(&w.p, a, w.now);
+    assert_ptr_equal(next(), a);
+}
+
+/* A swap in a pause of the others needs no debt to be paid. A small one must not cancel the debt of
+ * large ones. */
+static void a_small_swap_cancels_no_debt(void **state)
+{
+    const struct gn_chunk_set first = gn_chunk_range(1);
+    device("turn", 10);
+    struct gn_place_vgpu *a = add(1, 100), *b = add(9, 100);
+    assert_non_null(next());
+    assert_non_null(next());
+    run(a, MS, false);
+    for (int i = 0; i < 3; i++) {
+        displace_in_a_pause(a, b, 10);
+        const struct gn_chunk_set rest = gn_chunk_minus(&a->occupied, &first);
+        gn_place_vacate(&w.p, a, &rest);
+        assert_int_equal(gn_place_resize(&w.p, a, 1, w.now), 0);
+        gn_place_sleep(&w.p, a, w.now);
+        gn_place_wake(&w.p, b, w.now);
+        assert_ptr_equal(next(), b);
+    }
+    const uint64_t owed = a->period_tag + a->owed_tag;
+    displace_in_a_pause(a, b, 2);
+    assert_true(a->period_tag + a->owed_tag >= owed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -541,6 +594,8 @@ int main(void)
         cmocka_unit_test(memory_that_is_only_touched_costs_the_part_for_copies),
         cmocka_unit_test(storms_of_allocations_cost_the_part_for_copies),
         cmocka_unit_test(many_swaps_without_use_owe_few_periods),
+        cmocka_unit_test(a_pause_counts_once),
+        cmocka_unit_test(a_small_swap_cancels_no_debt),
     };
     return cmocka_run_group_tests_name("residency", tests, NULL, NULL);
 }

@@ -81,8 +81,8 @@ static void both_shapes_equal_the_plain_loop(void **state)
                 cl_mem mem = buffer_of(bytes, n);
                 assert_int_equal(gn_cl_page_hash_run(d, mem, n, first, pages - first, got, NULL),
                                  0);
-                /* The next run begins after a rest. */
-                gn_cl_page_hash_rest(d);
+                /* The next run begins after a trim. */
+                gn_cl_page_hash_trim(d);
                 for (uint64_t p = first; p < pages; p++) {
                     gn_page_digest(&h, bytes + p * page, n - p * page < page ? n - p * page : page,
                                    want);
@@ -249,7 +249,7 @@ static void what_cannot_be_is_refused(void **state)
         gn_cl_page_hash_create(dev.cl, dev.context, dev.device, key, 131072, 0, &d, NULL), -EINVAL);
     assert_null(d);
     gn_cl_page_hash_destroy(NULL);
-    gn_cl_page_hash_rest(NULL);
+    gn_cl_page_hash_trim(NULL);
 }
 
 int main(void)

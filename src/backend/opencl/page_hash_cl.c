@@ -119,7 +119,7 @@ struct gn_cl_page_hash {
     pthread_mutex_t lock;
     cl_command_queue queue;
     cl_program program;
-    cl_kernel kernel; /* NULL, with key and out: at rest */
+    cl_kernel kernel; /* NULL, with key and out: trimmed */
     cl_mem key, out;
     uint64_t out_pages;
     uint32_t *words; /* of the key; set once */
@@ -170,8 +170,8 @@ static size_t key_bytes(const struct gn_cl_page_hash *h)
     return 4 * (h->page_bytes / 4 + 6);
 }
 
-/* What a rest gives back; `out` follows with a run. */
-static int end_rest(struct gn_cl_page_hash *h, struct gn_error *err)
+/* Makes anew what trim() has released; `out` follows with a run. */
+static int prepare(struct gn_cl_page_hash *h, struct gn_error *err)
 {
     cl_int rc = CL_SUCCESS;
     if (!h->kernel)
@@ -211,7 +211,7 @@ static int build(struct gn_cl_page_hash *h, cl_device_id device, const uint32_t 
     rc = h->cl->clBuildProgram(h->program, 1, &device, options, NULL, NULL);
     if (rc)
         return say(err, rc, "clBuildProgram");
-    return end_rest(h, err);
+    return prepare(h, err);
 }
 
 int gn_cl_page_hash_create(const cl_icd_dispatch *cl, cl_context context, cl_device_id device,
@@ -244,7 +244,7 @@ const char *gn_cl_page_hash_shape(const struct gn_cl_page_hash *h)
     return h->by_group ? "a work-group a page" : "a work-item a page";
 }
 
-static void rest(struct gn_cl_page_hash *h)
+static void trim(struct gn_cl_page_hash *h)
 {
     if (h->out)
         h->cl->clReleaseMemObject(h->out);
@@ -257,12 +257,12 @@ static void rest(struct gn_cl_page_hash *h)
     h->out_pages = 0;
 }
 
-void gn_cl_page_hash_rest(struct gn_cl_page_hash *h)
+void gn_cl_page_hash_trim(struct gn_cl_page_hash *h)
 {
     if (!h)
         return;
     pthread_mutex_lock(&h->lock);
-    rest(h);
+    trim(h);
     pthread_mutex_unlock(&h->lock);
 }
 
@@ -270,7 +270,7 @@ void gn_cl_page_hash_destroy(struct gn_cl_page_hash *h)
 {
     if (!h)
         return;
-    rest(h);
+    trim(h);
     if (h->program)
         h->cl->clReleaseProgram(h->program);
     if (h->queue)
@@ -303,7 +303,7 @@ static int room_for(struct gn_cl_page_hash *h, uint64_t n_pages, struct gn_error
 static int run(struct gn_cl_page_hash *h, cl_mem buffer, uint64_t buffer_bytes, uint64_t first,
                uint64_t n_pages, void *ret, struct gn_error *err)
 {
-    int r = end_rest(h, err);
+    int r = prepare(h, err);
     if (!r)
         r = room_for(h, n_pages, err);
     if (r)

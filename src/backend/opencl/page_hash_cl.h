@@ -33,7 +33,7 @@ const char *gn_cl_page_hash_shape(const struct gn_cl_page_hash *h);
 void gn_cl_page_hash_destroy(struct gn_cl_page_hash *h);
 /* Gives back the device's memory, and all references to buffers that were hashed, until the next
  * run. NULL does nothing. Any thread. */
-void gn_cl_page_hash_rest(struct gn_cl_page_hash *h);
+void gn_cl_page_hash_trim(struct gn_cl_page_hash *h);
 
 /*
  * Writes the digests of n_pages pages of a buffer of buffer_bytes, from page `first` on, 32 bytes

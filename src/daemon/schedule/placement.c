@@ -314,7 +314,7 @@ int gn_placement_discarded(struct gn_scheduler *s, struct gn_placement *p, uint6
     int rc = -EPROTO;
     lock(s);
     for (uint32_t i = 0; i < p->n; i++) {
-        if (!p->of[i].on || !p->of[i].discards || p->of[i].tells_discard)
+        if (!p->of[i].on || p->of[i].copies != GN_COPIES_DISCARDED || p->of[i].tells_discard)
             continue;
         rc = 0;
         gn_placed_discarded(&p->of[i], now_ns);
@@ -329,7 +329,7 @@ static bool next_of(struct gn_placed *m, struct gn_placement_order *ret)
     ret->of = m->of;
     ret->number = m->number;
     ret->bytes = m->told_bytes;
-    ret->keeps_copies = m->keeps_copies && !m->discards;
+    ret->keeps_copies = m->copies == GN_COPIES_ALLOWED || m->copies == GN_COPIES_MADE;
     bool *pending = m->tells           ? &m->tells
                     : m->tells_discard ? &m->tells_discard
                     : m->has_room      ? &m->has_room

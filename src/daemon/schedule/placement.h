@@ -19,11 +19,11 @@ struct gn_worker_resides;
  * evict, then one vGPU brings all of its memory in and may have the grant again. Workers are told
  * how many bytes may be on the device (GN_WORKER_RESIDE); which objects these are is theirs.
  *
- *              presses             told RESIDE            RESIDES
- *   RESIDENT ----------> PRESSED -------------> LEAVING ----------> EVICTED
- *      ^                  (when the grant is back)                     |
- *      |  RESIDES                                told RESIDE_ALL       |
- *      '--------------------------- COMING <---------------------------'
+ *              preempted             told RESIDE            RESIDES
+ *   RESIDENT ----------> PREEMPTED -------------> LEAVING ----------> EVICTED
+ *      ^                    (when the grant is back)                     |
+ *      |  RESIDES                                  told RESIDE_ALL       |
+ *      '---------------------------- COMING <----------------------------'
  *
  * A worker whose driver has no room for all goes from COMING to EVICTED, and comes again later.
  *
@@ -55,7 +55,7 @@ struct gn_placement_memory {
 
 enum gn_placement_state {
     GN_PLACEMENT_RESIDENT,
-    GN_PLACEMENT_PRESSED,
+    GN_PLACEMENT_PREEMPTED,
     GN_PLACEMENT_LEAVING,
     GN_PLACEMENT_EVICTED,
     GN_PLACEMENT_COMING,
@@ -103,14 +103,14 @@ void gn_placement_set_moves(struct gn_scheduler *s, struct gn_placement *p, bool
  */
 int gn_placement_resize(struct gn_scheduler *s, struct gn_placement *p, uint32_t i, uint64_t bytes,
                         uint64_t pinned_bytes, uint64_t now_ns);
-/* Is all pinned that the last gn_placement_resize() has named? More than the worker may pin is not.
- */
+/* Are all pinned_bytes of the last gn_placement_resize() counted as pinned? False: the tenant may
+ * pin no more. */
 bool gn_placement_pins_all(struct gn_scheduler *s, const struct gn_placement *p);
 /* The worker's answer to the order with this number, and its wish for evicted memory. -EPROTO. */
 int gn_placement_answered(struct gn_scheduler *s, struct gn_placement *p, uint32_t number,
                           const struct gn_worker_resides *r, uint64_t now_ns);
 int gn_placement_wanted(struct gn_scheduler *s, struct gn_placement *p, uint64_t now_ns);
-/* The worker has no copies of what is on its device. -EPROTO: it was not told to. */
+/* The worker has discarded its copies. -EPROTO: it was not told to. */
 int gn_placement_discarded(struct gn_scheduler *s, struct gn_placement *p, uint64_t now_ns);
 
 enum gn_placement_order_kind {

@@ -8,6 +8,14 @@
 /* The data of placement.c (its callers' thread) and swap.c (the scheduler's thread). All under the
  * scheduler's lock. */
 
+/* Copies in host memory of what a worker has on its device. */
+enum gn_placed_copies {
+    GN_COPIES_NONE,
+    GN_COPIES_ALLOWED,   /* of what comes in from now on; nothing has */
+    GN_COPIES_MADE,      /* it has come in, and keeps them */
+    GN_COPIES_DISCARDED, /* it is to discard them, and has not answered */
+};
+
 /* A worker's memory on one device. Does not move while the worker is a member. */
 struct gn_placed {
     struct gn_place_vgpu place;
@@ -23,15 +31,12 @@ struct gn_placed {
     /* The swap that it loses `out` in. */
     struct gn_list leaving; /* in gn_placing.leaving */
     struct gn_chunk_set out;
-    bool refused;            /* its worker has answered that it cannot */
-    uint32_t n_refusals;     /* one after another */
-    uint32_t n_missing;      /* of its chunks, those that the swap brings in */
-    uint32_t n_unfit;        /* one after another: its driver has had no room for all of it */
-    uint64_t rests_until_ns; /* after that; 0: it may come in */
-    /* Its worker may have copies of what is on the device; until it has discarded them, if it is
-     * to. */
-    bool keeps_copies, discards;
-    bool has_copies; /* it came in with leave to keep them, and has not discarded them since */
+    bool refused;        /* its worker has answered that it cannot */
+    uint32_t n_refusals; /* one after another */
+    uint32_t n_missing;  /* of its chunks, those that the swap brings in */
+    uint32_t n_unfit;    /* one after another: its driver has had no room for all of it */
+    uint64_t retry_ns;   /* after that it comes in again; 0: it may */
+    enum gn_placed_copies copies;
     /* At its last eviction with copies, the part that was copied out, of GN_PLACE_WHOLE: a guess at
      * what it changes until the next one. */
     uint32_t changed_share;
@@ -58,7 +63,9 @@ struct gn_placing {
     struct gn_list leaving;
     uint32_t n_awaited;    /* answers */
     uint32_t n_discarding; /* members that discard; no swap begins meanwhile */
-    uint64_t swap_bytes, began_ns, again_ns, rest_until_ns;
+    uint64_t swap_bytes, began_ns, again_ns;
+    uint64_t no_swap_until_ns; /* a worker could not evict */
+    uint64_t retry_ns;         /* the members' first one; 0: none */
     uint64_t n_swaps, copying_ns;
 };
 
@@ -99,7 +106,7 @@ void gn_placement_stop(struct gn_scheduler *s);
 /* ---- swap.c, called by scheduler.c for a share's turns */
 
 /* Is the holder to give the device back for a swap, or do evicted vGPUs wait? */
-bool gn_placing_presses(const struct device *d, const struct gn_share *holder);
+bool gn_placing_preempts(const struct device *d, const struct gn_share *holder);
 void gn_placed_ready(struct gn_share *sh, bool ready, uint64_t now);
 /* The share's vGPU leaves the scheduler. */
 void gn_placed_unbind(struct gn_share *sh, uint64_t now);

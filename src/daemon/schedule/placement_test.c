@@ -322,7 +322,7 @@ static void all_get_in(struct world *x)
     for (uint32_t i = 0; i < N; i++) {
         x->w[i].n_turns = 0;
         x->w[i].placement.of[0].place.kept_until_ns = 0; /* it has refused minutes ago */
-        x->w[i].placement.of[0].rests_until_ns = 1;
+        x->w[i].placement.of[0].retry_ns = placing(x)->retry_ns = 1;
         want(x, &x->w[i], true);
     }
     gn_place_withhold(&placing(x)->place, 0, 0);
@@ -486,6 +486,83 @@ static void the_end_of_a_turn_is_decided_upon(void **state)
     close_world(&x);
 }
 
+/* a is evicted, b is not, and both work until a is ordered in. */
+static void await_order(struct world *x, struct worker *a, struct worker *b)
+{
+    want(x, a, true);
+    for (uint32_t n = 0; n < 100000 && !(a->owes && a->told == UINT64_MAX); n++) {
+        answer(x, a, false);
+        answer(x, b, false);
+        if (holds(x, b))
+            end_turn(x, b, true);
+        x->now += 1000000;
+        decide(x);
+        read_orders(x);
+        grant(x);
+    }
+    assert_true(a->owes && a->told == UINT64_MAX);
+}
+
+/* Two workers that do not fit together; the first one is evicted. */
+static void open_two(struct world *x)
+{
+    open_world(x, 1, "turn");
+    for (uint32_t i = 0; i < N; i++)
+        start_worker(x, &x->w[i]);
+    resize(x, &x->w[0], MEMORY);
+    take_turns(x, &x->w[1], &x->w[0]);
+    resize(x, &x->w[1], MEMORY - SLOT);
+    take_turns(x, &x->w[0], &x->w[1]);
+}
+
+static void refuse(struct world *x, struct worker *w, uint64_t bytes)
+{
+    const struct gn_worker_resides r = {.resident_bytes = w->leased - bytes,
+                                        .refused_bytes = bytes};
+    w->owes = false;
+    w->limit = r.resident_bytes;
+    assert_int_equal(gn_placement_answered(x->s, &w->placement, w->number, &r, x->now), 0);
+}
+
+/*
+ * A worker whose driver has no room for memory that shares its slot with pinned memory: gantryd
+ * counts all of it as on the device, and still waits before it orders the worker in again.
+ */
+static void a_refused_worker_waits_with_pinned_slots(void **state)
+{
+    struct world x;
+    struct worker *a = &x.w[0];
+    (void)state;
+    open_two(&x);
+    a->leased = SLOT;
+    assert_int_equal(gn_placement_resize(x.s, &a->placement, 0, SLOT, SLOT - 1, x.now), 1);
+    await_order(&x, a, &x.w[1]);
+    refuse(&x, a, 1);
+    for (int i = 0; i < 2; i++) {
+        decide(&x);
+        read_orders(&x);
+        assert_true(a->owes == (i == 1));
+        x.now += UINT64_C(1000000000);
+    }
+    close_world(&x);
+}
+
+/* Each refusal keeps memory from others. A worker that refuses more often than it may is ended. */
+static void refusals_without_end_end_the_worker(void **state)
+{
+    struct world x;
+    struct worker *a = &x.w[0];
+    (void)state;
+    open_two(&x);
+    for (uint32_t i = 0; i <= GN_WORKER_REFUSALS; i++) {
+        await_order(&x, a, &x.w[1]);
+        assert_false(a->placement.of[0].ended);
+        refuse(&x, a, SLOT);
+    }
+    assert_true(a->placement.of[0].ended);
+    close_world(&x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -493,6 +570,8 @@ int main(void)
         cmocka_unit_test(workers_that_refuse_are_asked_again),
         cmocka_unit_test(contents_that_do_not_change_cost_no_copy),
         cmocka_unit_test(the_end_of_a_turn_is_decided_upon),
+        cmocka_unit_test(a_refused_worker_waits_with_pinned_slots),
+        cmocka_unit_test(refusals_without_end_end_the_worker),
     };
     return cmocka_run_group_tests_name("daemon-placement", tests, NULL, NULL);
 }

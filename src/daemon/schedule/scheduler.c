@@ -62,9 +62,9 @@ static void end_turn(struct gn_scheduler *s, struct device *d, struct gn_share *
 }
 
 /* Is the holder to give the device back at the end of its slice? */
-static bool is_pressed(const struct device *d, const struct gn_share *sh)
+static bool is_preempted(const struct device *d, const struct gn_share *sh)
 {
-    return gn_sched_contended(&d->sched) || sh->entity.tenant->cap || gn_placing_presses(d, sh);
+    return gn_sched_contended(&d->sched) || sh->entity.tenant->cap || gn_placing_preempts(d, sh);
 }
 
 /* While a vGPU holds the device: preempts it if others wait, or withdraws the preemption. Otherwise
@@ -76,7 +76,7 @@ static void dispatch(struct gn_scheduler *s, struct device *d, uint64_t now)
         uint64_t slice_ns;
         if (of->running) {
             struct gn_share *sh = share_of(of->running);
-            const bool preempts = is_pressed(d, sh);
+            const bool preempts = is_preempted(d, sh);
             if (preempts && !sh->preempted_ns) {
                 set_preempted(sh, now);
                 gn_scheduler_note(d, sh, GN_TRACE_PREEMPT, 0, 0, now);
@@ -101,7 +101,7 @@ static void dispatch(struct gn_scheduler *s, struct device *d, uint64_t now)
         if (!e)
             return;
         struct gn_share *sh = share_of(e);
-        const bool preempts = is_pressed(d, sh);
+        const bool preempts = is_preempted(d, sh);
         sh->granted_ns = now;
         set_preempted(sh, preempts ? now : 0);
         gn_scheduler_note(d, sh, GN_TRACE_GRANT, slice_ns, preempts, now);

@@ -23,13 +23,19 @@
  * A worker that cannot evict is not asked again sooner, and after each further refusal not for
  * twice the time. In the end it is as one that does not answer.
  */
-#define REST_NS       UINT64_C(1000000000)
+#define RETRY_NS      UINT64_C(1000000000)
 #define MOST_REFUSALS 8u
 /*
  * Others use the device, too: after a first refusal of its driver a vGPU comes in again when more
  * slots are free than it needs, after a second one later.
  */
 #define UNFIT_NS UINT64_C(10000000000)
+
+/* 0: never. */
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return !a || (b && b < a) ? b : a;
+}
 
 void gn_placed_post(struct gn_scheduler *s, struct gn_placed *m)
 {
@@ -48,9 +54,7 @@ void gn_placed_set_evicted(struct gn_scheduler *s, struct gn_placed *m, uint64_t
 
 void gn_placed_update(struct gn_placed *m, uint64_t now)
 {
-    if (now >= m->rests_until_ns)
-        m->rests_until_ns = 0;
-    const bool ready = !m->rests_until_ns && (m->has_work || m->wants || m->grows);
+    const bool ready = !m->retry_ns && (m->has_work || m->wants || m->grows);
     if (ready && !m->place.ready)
         gn_place_wake(&m->on->place, &m->place, now);
     else if (!ready && m->place.ready && !m->place.granted)
@@ -85,7 +89,7 @@ static uint64_t slots_in_host_memory(const struct gn_placed *m)
 {
     const struct gn_place_vgpu *v = &m->place;
     const bool comes = m->state == GN_PLACEMENT_COMING;
-    if (m->keeps_copies)
+    if (m->copies != GN_COPIES_NONE)
         return v->n_chunks;
     return v->n_chunks - v->n_occupied + (comes ? m->n_missing : 0) +
            (gn_list_empty(&m->leaving) ? 0 : gn_chunk_count(&m->out));
@@ -116,13 +120,16 @@ static bool fits_swap_memory(const struct gn_placing *on, uint64_t n_slots)
 static void let_keep_copies(struct gn_placed *m)
 {
     const bool fits = fits_swap_memory(m->on, slots_beside(m->on, m) + m->place.n_chunks);
-    if (m->state == GN_PLACEMENT_COMING || !m->keeps_copies)
-        m->keeps_copies = fits && !m->discards;
+    if (m->copies == GN_COPIES_DISCARDED)
+        return;
+    if (m->state == GN_PLACEMENT_COMING || m->copies == GN_COPIES_NONE)
+        m->copies = fits ? GN_COPIES_ALLOWED : GN_COPIES_NONE;
 }
 
 static void discard(struct gn_scheduler *s, struct gn_placed *m, uint64_t now)
 {
-    m->discards = m->tells_discard = true;
+    m->copies = GN_COPIES_DISCARDED;
+    m->tells_discard = true;
     m->on->n_discarding++;
     await_answer(m, now);
     gn_placed_post(s, m);
@@ -130,7 +137,7 @@ static void discard(struct gn_scheduler *s, struct gn_placed *m, uint64_t now)
 
 void gn_placed_discarded(struct gn_placed *m, uint64_t now)
 {
-    m->discards = m->keeps_copies = m->has_copies = false;
+    m->copies = GN_COPIES_NONE;
     if (m->place.ran)
         gn_place_set_changed(&m->place, &m->place.occupied);
     m->on->n_discarding--;
@@ -153,12 +160,12 @@ static bool has_swap_memory(struct gn_scheduler *s, struct gn_placing *on, uint6
     gn_list_for_each(v, &on->place.vgpus, struct gn_place_vgpu, link)
     {
         const struct gn_placed *m = gn_placed_of(v);
-        n += m->keeps_copies ? 0 : n_leaving(on, m);
+        n += m->copies == GN_COPIES_NONE ? n_leaving(on, m) : 0;
     }
     gn_list_for_each(v, &on->place.vgpus, struct gn_place_vgpu, link)
     {
         struct gn_placed *m = gn_placed_of(v);
-        const uint32_t freed = m->keeps_copies ? v->n_occupied - n_leaving(on, m) : 0;
+        const uint32_t freed = m->copies == GN_COPIES_NONE ? 0 : v->n_occupied - n_leaving(on, m);
         if (fits_swap_memory(on, n) || !freed)
             continue;
         discard(s, m, now);
@@ -189,7 +196,8 @@ static void tell_to_come(struct gn_scheduler *s, struct gn_placed *m, uint32_t n
 {
     m->n_missing = n_missing;
     tell(s, m, GN_PLACEMENT_COMING, UINT64_MAX, now);
-    m->has_copies = m->keeps_copies && !m->discards;
+    if (m->copies == GN_COPIES_ALLOWED)
+        m->copies = GN_COPIES_MADE;
     note(s, m, GN_TRACE_SWAP_IN, m->place.n_chunks * m->on->place.slot_bytes, now);
 }
 
@@ -278,7 +286,7 @@ int gn_placed_fit(struct gn_scheduler *s, struct gn_placed *m, uint64_t now)
     const bool fits = gn_place_is_resident(&m->place) || take_free(m, now);
     /* What it had before may be evicted; then it is its worker that waits. */
     set_grows(s, m, !fits && (n > before || m->grows));
-    if (fits && m->state == GN_PLACEMENT_EVICTED && m->on->phase == GN_SWAP_NONE)
+    if (fits && m->state == GN_PLACEMENT_EVICTED && m->on->phase == GN_SWAP_NONE && !m->retry_ns)
         come_without_slots(s, m, now);
     gn_placed_set_evicted(s, m, now);
     gn_placed_update(m, now);
@@ -290,7 +298,7 @@ int gn_placed_fit(struct gn_scheduler *s, struct gn_placed *m, uint64_t now)
 static void tell_to_leave(struct gn_scheduler *s, struct gn_placed *m, uint64_t now)
 {
     const uint32_t n = m->place.n_occupied - gn_chunk_count(&m->out);
-    m->on->n_awaited--; /* it was awaited since it was pressed */
+    m->on->n_awaited--; /* it was awaited since it was preempted */
     tell(s, m, GN_PLACEMENT_LEAVING, n * m->on->place.slot_bytes, now);
     note(s, m, GN_TRACE_SWAP_OUT, m->told_bytes, now);
 }
@@ -333,7 +341,7 @@ static void all_have_left(struct gn_scheduler *s, struct gn_placing *on, uint64_
     {
         gn_list_remove(&m->leaving);
         if (m->refused)
-            on->rest_until_ns = now + REST_NS;
+            on->no_swap_until_ns = now + RETRY_NS;
         else if (!coming)
             gn_place_vacate(&on->place, &m->place, &m->out);
         /* One that could not evict may have all of its slots still. */
@@ -355,7 +363,7 @@ static void note_refusal(struct gn_scheduler *s, struct gn_placed *m, bool refus
 {
     m->n_refusals = refused ? m->n_refusals + 1 : 0;
     if (refused)
-        m->place.kept_until_ns = now + (REST_NS << m->n_refusals);
+        m->place.kept_until_ns = now + (RETRY_NS << m->n_refusals);
     if (m->n_refusals > MOST_REFUSALS)
         gn_placed_end(s, m);
 }
@@ -368,7 +376,7 @@ static void note_copied(struct gn_placed *m, uint64_t copied_bytes, uint64_t now
     const uint64_t slots = copied_bytes / slot + (copied_bytes % slot != 0);
     const uint32_t n_copied = slots < n ? (uint32_t)slots : n;
     gn_place_note_copy(&m->on->place, false, n_copied, now - m->told_ns);
-    if (m->has_copies && n)
+    if (m->copies == GN_COPIES_MADE && n)
         m->changed_share = (uint32_t)((uint64_t)n_copied * GN_PLACE_WHOLE / n);
 }
 
@@ -380,10 +388,10 @@ static void has_left(struct gn_scheduler *s, struct gn_placed *m, bool refused,
     m->refused = refused;
     on->broken |= refused;
     note_refusal(s, m, refused, now);
-    if (!refused)
+    if (!refused) {
         note(s, m, GN_TRACE_EVICTED, 0, now);
-    if (!refused)
         note_copied(m, copied_bytes, now);
+    }
     if (!on->n_awaited)
         all_have_left(s, on, now);
 }
@@ -410,12 +418,13 @@ static void has_not_fit(struct gn_scheduler *s, struct gn_placed *m, uint64_t un
     const struct gn_chunk_set out = last_chunks(m, chunks_of(on, unfit_bytes));
     const uint32_t n = gn_chunk_count(&out), rest = on->place.n_slots - m->place.n_chunks;
     m->state = GN_PLACEMENT_EVICTED;
-    m->rests_until_ns = now + (m->n_unfit++ ? UNFIT_NS : REST_NS);
+    m->retry_ns = now + (m->n_unfit++ ? UNFIT_NS : RETRY_NS);
+    on->retry_ns = earlier(on->retry_ns, m->retry_ns);
     gn_place_vacate(&on->place, &m->place, &out);
-    gn_place_withhold(&on->place, n < rest ? n : rest, m->rests_until_ns + UNFIT_NS);
+    gn_place_withhold(&on->place, n < rest ? n : rest, m->retry_ns + UNFIT_NS);
     gn_placed_set_evicted(s, m, now);
     gn_placed_update(m, now);
-    if (m->n_unfit > MOST_REFUSALS)
+    if (m->n_unfit > GN_WORKER_REFUSALS)
         gn_placed_end(s, m);
     if (!on->n_awaited)
         end_swap(s, on, now);
@@ -450,7 +459,7 @@ void gn_placed_answered(struct gn_scheduler *s, struct gn_placed *m, bool refuse
 void gn_placed_gone(struct gn_scheduler *s, struct gn_placed *m, uint64_t now)
 {
     struct gn_placing *on = m->on;
-    const bool awaited = m->state == GN_PLACEMENT_PRESSED || m->state == GN_PLACEMENT_LEAVING ||
+    const bool awaited = m->state == GN_PLACEMENT_PREEMPTED || m->state == GN_PLACEMENT_LEAVING ||
                          m->state == GN_PLACEMENT_COMING;
     if (m->share)
         m->share->placed = NULL;
@@ -465,7 +474,7 @@ void gn_placed_gone(struct gn_scheduler *s, struct gn_placed *m, uint64_t now)
     gn_place_remove(&on->place, &m->place, now);
     m->on = NULL;
     on->n_awaited -= awaited;
-    on->n_discarding -= m->discards;
+    on->n_discarding -= m->copies == GN_COPIES_DISCARDED;
     if (on->phase == GN_SWAP_LEAVE && !on->n_awaited)
         all_have_left(s, on, now);
     else if (on->phase == GN_SWAP_COME && !on->n_awaited)
@@ -490,7 +499,7 @@ static void start_swap(struct gn_scheduler *s, struct gn_placing *on, struct gn_
         on->n_awaited++;
         if (m->state == GN_PLACEMENT_RESIDENT)
             m->evicted_since_ns = now;
-        m->state = GN_PLACEMENT_PRESSED;
+        m->state = GN_PLACEMENT_PREEMPTED;
         gn_placed_set_evicted(s, m, now);
         if (!m->place.granted)
             tell_to_leave(s, m, now);
@@ -501,23 +510,25 @@ static void start_swap(struct gn_scheduler *s, struct gn_placing *on, struct gn_
 
 /* ---- decisions */
 
-static uint64_t earlier(uint64_t a, uint64_t b)
+/* Lets vGPUs come in again for which the driver had no room. Returns when to look again; 0: none
+ * waits. Looks at the vGPUs only when it is time for one of them. */
+static uint64_t check_retries(struct gn_scheduler *s, struct gn_placing *on, uint64_t now)
 {
-    return !a || (b && b < a) ? b : a;
-}
-
-/* Lets vGPUs that have rested come in. Returns when to look again; 0: no such vGPU rests. */
-static uint64_t check_rests(struct gn_placing *on, uint64_t now)
-{
-    uint64_t first = on->place.n_withheld ? on->place.withheld_until_ns : 0;
-    gn_list_for_each(v, &on->place.vgpus, struct gn_place_vgpu, link)
-    {
-        struct gn_placed *m = gn_placed_of(v);
-        if (m->rests_until_ns && now >= m->rests_until_ns)
-            gn_placed_update(m, now);
-        first = m->rests_until_ns ? earlier(first, m->rests_until_ns) : first;
+    const uint64_t withheld_ns = on->place.n_withheld ? on->place.withheld_until_ns : 0;
+    if (on->retry_ns && now >= on->retry_ns) {
+        on->retry_ns = 0;
+        gn_list_for_each(v, &on->place.vgpus, struct gn_place_vgpu, link)
+        {
+            struct gn_placed *m = gn_placed_of(v);
+            if (m->retry_ns && now >= m->retry_ns) {
+                m->retry_ns = 0;
+                (void)gn_placed_fit(s, m, now);
+            }
+            if (m->retry_ns)
+                on->retry_ns = earlier(on->retry_ns, m->retry_ns);
+        }
     }
-    return first > now ? first : 0;
+    return withheld_ns > now ? earlier(on->retry_ns, withheld_ns) : on->retry_ns;
 }
 
 /* Ends workers that do not answer. Returns when to look again; 0: no answer is awaited. */
@@ -527,7 +538,8 @@ static uint64_t check_answers(struct gn_scheduler *s, struct gn_placing *on, uin
     gn_list_for_each(v, &on->place.vgpus, struct gn_place_vgpu, link)
     {
         struct gn_placed *m = gn_placed_of(v);
-        if (m->state != GN_PLACEMENT_LEAVING && m->state != GN_PLACEMENT_COMING && !m->discards)
+        if (m->state != GN_PLACEMENT_LEAVING && m->state != GN_PLACEMENT_COMING &&
+            m->copies != GN_COPIES_DISCARDED)
             continue;
         if (now < m->answer_by_ns)
             first = earlier(first, m->answer_by_ns);
@@ -545,8 +557,8 @@ void gn_placing_decide(struct gn_scheduler *s, struct gn_placing *on, uint64_t n
         on->again_ns = 0;
         return;
     }
-    const uint64_t tick_ns = gn_place_tick(&on->place, now), rests_ns = check_rests(on, now);
-    while (on->phase == GN_SWAP_NONE && !on->n_discarding && now >= on->rest_until_ns &&
+    const uint64_t tick_ns = gn_place_tick(&on->place, now), retry_ns = check_retries(s, on, now);
+    while (on->phase == GN_SWAP_NONE && !on->n_discarding && now >= on->no_swap_until_ns &&
            (v = gn_residency_next(&on->place, now, &on->plan, &again_ns)) &&
            has_swap_memory(s, on, now))
         start_swap(s, on, gn_placed_of(v), now);
@@ -555,16 +567,16 @@ void gn_placing_decide(struct gn_scheduler *s, struct gn_placing *on, uint64_t n
     else if (on->phase != GN_SWAP_NONE)
         again_ns =
             now < on->began_ns + ANSWER_NS ? on->began_ns + ANSWER_NS : check_answers(s, on, now);
-    else if (now < on->rest_until_ns)
-        again_ns = earlier(again_ns, on->rest_until_ns);
+    else if (now < on->no_swap_until_ns)
+        again_ns = earlier(again_ns, on->no_swap_until_ns);
     /* Idle vGPUs are looked for only for one that waits. */
     on->again_ns = RB_EMPTY(&on->place.wanting) ? again_ns : earlier(again_ns, tick_ns);
-    on->again_ns = rests_ns ? earlier(on->again_ns, rests_ns) : on->again_ns;
+    on->again_ns = retry_ns ? earlier(on->again_ns, retry_ns) : on->again_ns;
 }
 
 /* ---- a share's turns */
 
-bool gn_placing_presses(const struct device *d, const struct gn_share *holder)
+bool gn_placing_preempts(const struct device *d, const struct gn_share *holder)
 {
     return d->placing && (holder->entity.evicted || !RB_EMPTY(&d->placing->place.wanting));
 }
@@ -603,7 +615,7 @@ static void guess_changed(struct gn_placed *m)
 {
     struct gn_place_vgpu *v = &m->place;
     struct gn_chunk_set some = {0};
-    const uint64_t share = m->has_copies ? m->changed_share : GN_PLACE_WHOLE;
+    const uint64_t share = m->copies == GN_COPIES_MADE ? m->changed_share : GN_PLACE_WHOLE;
     const uint64_t n = (v->n_occupied * share + GN_PLACE_WHOLE - 1) / GN_PLACE_WHOLE;
     if (n == v->n_occupied) {
         gn_place_set_changed(v, &v->occupied);
@@ -637,6 +649,6 @@ void gn_placed_turn_over(struct gn_scheduler *s, struct gn_share *sh, uint64_t u
     gn_place_yield(&m->on->place, &m->place, used_ns, more_work, now);
     gn_placed_update(m, now);
     decide_again(m->on, now);
-    if (m->state == GN_PLACEMENT_PRESSED)
+    if (m->state == GN_PLACEMENT_PREEMPTED)
         tell_to_leave(s, m, now);
 }

@@ -27,10 +27,18 @@
 #define ANSWER_TIMEOUT_S 10
 #define SEND_TIMEOUT_MS  10000
 
-/* On the stack of the thread that waits. Under the lease's lock. */
-struct gn_lease_asker {
+/* What is to be charged. */
+struct charge {
     uint64_t bytes;
     enum gn_lease_part part;
+    bool pinned;        /* `bytes` will be pinned */
+    uint64_t pin_bytes; /* of charged ones will be pinned, too */
+};
+
+/* On the stack of the thread that waits. Under the lease's lock. */
+struct gn_lease_asker {
+    struct charge charge;
+    struct gn_worker_lease ask;
     bool answered, taken;
 };
 
@@ -60,11 +68,20 @@ static uint64_t pinned_locked(const struct gn_lease *l)
     return l->used_bytes - l->part_bytes[GN_LEASE_EVICTABLE] - l->part_bytes[GN_LEASE_EVICTED];
 }
 
-/* As gantryd is to count them. */
+/* As gantryd is to count them: with those that it has granted, and that are not pinned yet. */
 static uint64_t told_pinned_locked(const struct gn_lease *l)
 {
-    const uint64_t pinned = pinned_locked(l), told = l->told_pinned_bytes;
+    const uint64_t pinned = pinned_locked(l) + l->pins_ahead_bytes, told = l->told_pinned_bytes;
     return l->asks_pins && told >= pinned && told - pinned < PIN_SLACK_BYTES ? told : pinned;
+}
+
+/* The number to send: gantryd may have granted an open ask already. */
+static uint64_t pinned_to_tell_locked(const struct gn_lease *l)
+{
+    const uint64_t told = told_pinned_locked(l);
+    return l->asker && l->asker->ask.pins && l->asker->ask.pinned_bytes > told
+               ? l->asker->ask.pinned_bytes
+               : told;
 }
 
 static bool may_pin_locked(const struct gn_lease *l, uint64_t bytes)
@@ -74,12 +91,14 @@ static bool may_pin_locked(const struct gn_lease *l, uint64_t bytes)
            (gn_add_u64(pinned_locked(l), bytes, &pinned) && pinned <= l->told_pinned_bytes);
 }
 
-static bool charge_locked(struct gn_lease *l, uint64_t bytes, enum gn_lease_part part)
+static bool charge_locked(struct gn_lease *l, const struct charge *c)
 {
-    if (bytes > l->leased_bytes - l->used_bytes)
+    if (c->bytes > l->leased_bytes - l->used_bytes)
         return false;
-    l->used_bytes += bytes;
-    move_locked(l, bytes, GN_LEASE_PINNED, part);
+    l->used_bytes += c->bytes;
+    move_locked(l, c->bytes, GN_LEASE_PINNED, c->part);
+    if (c->pinned && c->part != GN_LEASE_PINNED)
+        l->pins_ahead_bytes += c->bytes + c->pin_bytes;
     gn_counter_set(&l->counters->memory_bytes, l->used_bytes);
     return true;
 }
@@ -125,19 +144,19 @@ static int wait_locked(struct gn_lease *l, const struct timespec *until)
     return -pthread_cond_clockwait(&l->answered, &l->lock, CLOCK_MONOTONIC, until);
 }
 
-/* The ask for `bytes`, or for pins alone; need_bytes is at least 1. */
-static struct gn_worker_lease question_locked(const struct gn_lease *l, uint64_t bytes, bool pinned,
-                                              uint64_t pin_bytes)
+/* The ask for the bytes, or for pins alone; need_bytes is at least 1. */
+static struct gn_worker_lease question_locked(const struct gn_lease *l, const struct charge *c)
 {
-    const uint64_t left = l->leased_bytes - l->used_bytes;
+    const uint64_t left = l->leased_bytes - l->used_bytes, bytes = c->bytes;
     struct gn_worker_lease ask = {.need_bytes = bytes > left ? bytes - left : 1,
-                                  .pinned_bytes = pinned_locked(l) + (pinned ? bytes : 0)};
+                                  .pinned_bytes = pinned_locked(l) + l->pins_ahead_bytes +
+                                                  (c->pinned ? bytes : 0)};
     ask.want_bytes = ask.need_bytes;
     if (bytes > left)
         (void)gn_add_u64(ask.need_bytes, SLACK_BYTES, &ask.want_bytes);
-    ask.pins = pinned && l->asks_pins;
+    ask.pins = c->pinned && l->asks_pins;
     if (ask.pins &&
-        (!gn_add_u64(ask.pinned_bytes, pin_bytes + PIN_SLACK_BYTES - 1, &ask.pinned_bytes)))
+        (!gn_add_u64(ask.pinned_bytes, c->pin_bytes + PIN_SLACK_BYTES - 1, &ask.pinned_bytes)))
         ask.pinned_bytes = UINT64_MAX;
     if (ask.pins)
         ask.pinned_bytes -= ask.pinned_bytes % PIN_SLACK_BYTES;
@@ -148,11 +167,11 @@ static struct gn_worker_lease question_locked(const struct gn_lease *l, uint64_t
  * Asks gantryd for the missing bytes. The control thread charges the answer as soon as it arrives,
  * before a recall right behind it can take it away. 0: charged.
  */
-static int request_bytes_locked(struct gn_lease *l, uint64_t bytes, bool pinned, uint64_t pin_bytes,
-                                enum gn_lease_part part, const struct timespec *until)
+static int request_bytes_locked(struct gn_lease *l, const struct charge *c,
+                                const struct timespec *until)
 {
-    const struct gn_worker_lease ask = question_locked(l, bytes, pinned, pin_bytes);
-    struct gn_lease_asker asker = {.bytes = bytes, .part = part};
+    struct gn_lease_asker asker = {.charge = *c, .ask = question_locked(l, c)};
+    const struct gn_worker_lease ask = asker.ask;
     const uint32_t seq = ++l->seq;
     int rc;
     if (!ask.pins)
@@ -165,8 +184,6 @@ static int request_bytes_locked(struct gn_lease *l, uint64_t bytes, bool pinned,
     pthread_mutex_lock(&l->lock);
     while (rc == 0 && !asker.answered)
         rc = wait_locked(l, until);
-    if (asker.taken && ask.pins)
-        l->told_pinned_bytes = ask.pinned_bytes;
     if (asker.answered)
         return asker.taken ? 0 : -ENOMEM;
     /*
@@ -182,23 +199,19 @@ static int request_bytes_locked(struct gn_lease *l, uint64_t bytes, bool pinned,
 }
 
 /* Charges bytes that need no ask: the lease covers them, and gantryd knows of those pinned. */
-static bool charge_known_locked(struct gn_lease *l, uint64_t bytes, bool pinned, uint64_t pin_bytes,
-                                enum gn_lease_part part)
+static bool charge_known_locked(struct gn_lease *l, const struct charge *c)
 {
     uint64_t pins;
-    return (!pinned || (gn_add_u64(bytes, pin_bytes, &pins) && may_pin_locked(l, pins))) &&
-           charge_locked(l, bytes, part);
+    return (!c->pinned || (gn_add_u64(c->bytes, c->pin_bytes, &pins) && may_pin_locked(l, pins))) &&
+           charge_locked(l, c);
 }
 
-static int charge(struct gn_lease *l, uint64_t bytes, bool may_wait, bool pinned,
-                  uint64_t pin_bytes, enum gn_lease_part part)
+static int charge(struct gn_lease *l, const struct charge *c, bool may_wait)
 {
     struct timespec latest;
     const struct timespec *until = l->patient ? NULL : &latest;
     pthread_mutex_lock(&l->lock);
-    int rc = charge_known_locked(l, bytes, pinned, pin_bytes, part) ? 0
-             : l->control_fd < 0                                    ? -ENOMEM
-                                                                    : -EAGAIN;
+    int rc = charge_known_locked(l, c) ? 0 : l->control_fd < 0 ? -ENOMEM : -EAGAIN;
     if (rc == -EAGAIN && may_wait) {
         clock_gettime(CLOCK_MONOTONIC, &latest);
         latest.tv_sec += ANSWER_TIMEOUT_S;
@@ -206,13 +219,13 @@ static int charge(struct gn_lease *l, uint64_t bytes, bool may_wait, bool pinned
             const int failed = wait_locked(l, until);
             if (failed)
                 rc = failed;
-            else if (charge_known_locked(l, bytes, pinned, pin_bytes, part))
+            else if (charge_known_locked(l, c))
                 rc = 0;
         }
         if (rc == -EAGAIN)
-            rc = request_bytes_locked(l, bytes, pinned, pin_bytes, part, until);
+            rc = request_bytes_locked(l, c, until);
         /* Refused, but another thread may have freed memory meanwhile. */
-        if (rc && charge_known_locked(l, bytes, pinned, pin_bytes, part))
+        if (rc && charge_known_locked(l, c))
             rc = 0;
         if (rc)
             rc = -ENOMEM;
@@ -223,17 +236,25 @@ static int charge(struct gn_lease *l, uint64_t bytes, bool may_wait, bool pinned
 
 int gn_lease_charge(struct gn_lease *l, uint64_t bytes, bool may_wait, bool pinned)
 {
-    return charge(l, bytes, may_wait, pinned, 0, GN_LEASE_PINNED);
+    return charge(l, &(struct charge){bytes, GN_LEASE_PINNED, pinned, 0}, may_wait);
 }
 
 int gn_lease_charge_ahead(struct gn_lease *l, uint64_t bytes, bool pinned)
 {
-    return charge(l, bytes, true, pinned, 0, GN_LEASE_EVICTED);
+    return charge(l, &(struct charge){bytes, GN_LEASE_EVICTED, pinned, 0}, true);
 }
 
 int gn_lease_charge_pins(struct gn_lease *l, uint64_t bytes, uint64_t pin_bytes)
 {
-    return charge(l, bytes, true, true, pin_bytes, GN_LEASE_EVICTED);
+    return charge(l, &(struct charge){bytes, GN_LEASE_EVICTED, true, pin_bytes}, true);
+}
+
+void gn_lease_end_pins(struct gn_lease *l, uint64_t bytes)
+{
+    pthread_mutex_lock(&l->lock);
+    l->pins_ahead_bytes -= bytes;
+    note_fewer_pinned_locked(l);
+    pthread_mutex_unlock(&l->lock);
 }
 
 bool gn_lease_may_pin(struct gn_lease *l, uint64_t bytes)
@@ -257,7 +278,7 @@ void gn_lease_figures(struct gn_lease *l, uint64_t *ret_resident_bytes, uint64_t
 {
     pthread_mutex_lock(&l->lock);
     *ret_resident_bytes = l->used_bytes - l->part_bytes[GN_LEASE_EVICTED];
-    *ret_pinned_bytes = pinned_locked(l);
+    *ret_pinned_bytes = pinned_to_tell_locked(l);
     pthread_mutex_unlock(&l->lock);
 }
 
@@ -331,16 +352,29 @@ uint64_t gn_lease_home_bytes(struct gn_lease *l)
     return bytes;
 }
 
+static void answer_asker_locked(struct gn_lease *l, struct gn_lease_asker *asker, bool granted)
+{
+    asker->answered = true;
+    asker->taken = granted && charge_locked(l, &asker->charge);
+    if (!asker->ask.pins)
+        return;
+    if (asker->taken) {
+        l->told_pinned_bytes = asker->ask.pinned_bytes;
+        return;
+    }
+    /* gantryd may count the pins of an ask that it has refused: for want of other memory, say. */
+    l->owes_pinned = true;
+    gn_lease_wake(l);
+}
+
 void gn_lease_answered(struct gn_lease *l, uint32_t seq, uint64_t granted_bytes)
 {
     pthread_mutex_lock(&l->lock);
     l->leased_bytes += granted_bytes;
     if (l->asking && l->seq == seq) {
         l->asking = false;
-        if (l->asker) {
-            l->asker->taken = granted_bytes && charge_locked(l, l->asker->bytes, l->asker->part);
-            l->asker->answered = true;
-        }
+        if (l->asker)
+            answer_asker_locked(l, l->asker, granted_bytes != 0);
         l->asker = NULL;
     }
     pthread_cond_broadcast(&l->answered);
@@ -371,12 +405,14 @@ int gn_lease_settle(struct gn_lease *l)
 {
     gn_fd_drain(l->wake_fd);
     pthread_mutex_lock(&l->lock);
+    const uint64_t pinned = told_pinned_locked(l);
     struct gn_worker_returned r = {
-        .bytes = l->returning_bytes, .answers = l->owed, .pinned_bytes = told_pinned_locked(l)};
-    const bool fewer = l->patient && r.pinned_bytes < l->told_pinned_bytes;
+        .bytes = l->returning_bytes, .answers = l->owed, .pinned_bytes = pinned_to_tell_locked(l)};
+    const bool fewer = l->owes_pinned || (l->patient && pinned < l->told_pinned_bytes);
+    const bool sends = r.bytes || r.answers || fewer;
     l->returning_bytes = 0;
-    l->owed = false;
-    l->told_pinned_bytes = r.pinned_bytes;
+    l->owed = l->owes_pinned = false;
+    l->told_pinned_bytes = pinned;
     pthread_mutex_unlock(&l->lock);
-    return r.bytes || r.answers || fewer ? send_frame(l, GN_WORKER_RETURNED, 0, &r, sizeof r) : 0;
+    return sends ? send_frame(l, GN_WORKER_RETURNED, 0, &r, sizeof r) : 0;
 }

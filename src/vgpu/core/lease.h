@@ -52,6 +52,8 @@ struct gn_lease {
     bool asking;                               /* a request is open; one at a time */
     uint32_t seq;                              /* of the last request */
     uint64_t told_pinned_bytes;                /* as gantryd counts them */
+    uint64_t pins_ahead_bytes;                 /* of these, granted and not pinned yet */
+    bool owes_pinned;                          /* gantryd counts another number */
     struct gn_lease_asker *asker;              /* waits for the answer; NULL: has given up */
 };
 
@@ -67,18 +69,22 @@ int gn_lease_init(struct gn_lease *l, int control_fd, struct gn_counters *counte
 int gn_lease_charge(struct gn_lease *l, uint64_t bytes, bool may_wait, bool pinned);
 /*
  * As gn_lease_charge with may_wait, for an object that is made later: until gn_lease_move its bytes
- * are EVICTED. pinned: it will be pinned.
+ * are EVICTED. pinned: it will be pinned; gantryd counts it so until gn_lease_end_pins.
  */
 int gn_lease_charge_ahead(struct gn_lease *l, uint64_t bytes, bool pinned);
 /* As gn_lease_charge_ahead with pinned; pin_bytes of charged ones will be pinned, too. */
 int gn_lease_charge_pins(struct gn_lease *l, uint64_t bytes, uint64_t pin_bytes);
+/* After a charge ahead of pinned bytes: they are PINNED now, or will not be. bytes: with the
+ * pin_bytes. Any thread; never waits. */
+void gn_lease_end_pins(struct gn_lease *l, uint64_t bytes);
 /* Does gantryd know of so many pinned bytes more? Otherwise it is to be asked first. Any thread;
  * never waits. */
 bool gn_lease_may_pin(struct gn_lease *l, uint64_t bytes);
 /* Charged bytes change from one part to another. Any thread; never waits. */
 void gn_lease_move(struct gn_lease *l, uint64_t bytes, enum gn_lease_part from,
                    enum gn_lease_part to);
-/* The charged bytes in the driver, and those of them that are PINNED. Any thread; never waits. */
+/* The charged bytes in the driver, and those that gantryd is to count as PINNED: with those that it
+ * has granted ahead. Any thread; never waits. */
 void gn_lease_figures(struct gn_lease *l, uint64_t *ret_resident_bytes, uint64_t *ret_pinned_bytes);
 
 /*

@@ -211,13 +211,84 @@ static void pins_are_asked_for_within_the_lease(void **state)
     /* gantryd knows of a whole mebibyte. */
     assert_int_equal(gn_lease_charge(&t.lease, mib - 100, false, true), 0);
     assert_true(gn_lease_may_pin(&t.lease, 0) && !gn_lease_may_pin(&t.lease, 1));
+    recall(false);
+    assert_int_equal(expect_return().pinned_bytes, mib);
     start_charge(&a, 1);
     ask = expect_question(&seq);
     assert_int_equal(ask.pinned_bytes, 2 * mib);
     grant(seq, 0);
     assert_int_equal(finish_charge(&a), -ENOMEM);
     assert_false(gn_lease_may_pin(&t.lease, 1));
+    /* gantryd may have counted it before it refused the bytes. */
+    assert_int_equal(expect_return().pinned_bytes, mib);
     assert_int_equal(used(), mib + 100);
+}
+
+static void *charge_pins(void *arg)
+{
+    return (void *)(intptr_t)gn_lease_charge_pins(&t.lease, 0, *(const uint64_t *)arg);
+}
+
+static uint64_t counted_pins(void)
+{
+    uint64_t resident, pinned;
+    gn_lease_figures(&t.lease, &resident, &pinned);
+    return pinned;
+}
+
+/* Between the ask and the pin gantryd is told of other changes, too. */
+static void pins_that_are_granted_stay_counted(void **state)
+{
+    uint64_t bytes = UINT64_C(4) << 20;
+    struct taker a;
+    uint32_t seq;
+    void *rc;
+    (void)state;
+    t.lease.patient = t.lease.asks_pins = true;
+    t.lease.leased_bytes = 2 * bytes;
+    assert_int_equal(gn_lease_charge(&t.lease, bytes, false, false), 0);
+    gn_lease_move(&t.lease, bytes, GN_LEASE_PINNED, GN_LEASE_EVICTABLE);
+    for (int granted = 0; granted <= 1; granted++) {
+        assert_int_equal(pthread_create(&a.thread, NULL, charge_pins, &bytes), 0);
+        assert_int_equal(expect_question(&seq).pinned_bytes, bytes);
+        /* gantryd may have granted it, and must not count fewer again. */
+        recall(false);
+        assert_int_equal(expect_return().pinned_bytes, bytes);
+        assert_int_equal(counted_pins(), bytes);
+        assert_false(gn_lease_may_pin(&t.lease, 1));
+        grant(seq, (uint64_t)granted);
+        pthread_join(a.thread, &rc);
+        assert_int_equal((intptr_t)rc, granted ? 0 : -ENOMEM);
+        if (!granted)
+            assert_int_equal(expect_return().pinned_bytes, 0);
+    }
+    gn_lease_move(&t.lease, 0, GN_LEASE_EVICTED, GN_LEASE_PINNED);
+    assert_int_equal(gn_lease_settle(&t.lease), 0);
+    assert_int_equal(counted_pins(), bytes);
+    assert_true(gn_lease_may_pin(&t.lease, bytes));
+    gn_lease_move(&t.lease, bytes, GN_LEASE_EVICTABLE, GN_LEASE_PINNED);
+    gn_lease_end_pins(&t.lease, bytes);
+    assert_int_equal(counted_pins(), bytes);
+    assert_false(gn_lease_may_pin(&t.lease, 1));
+    gn_lease_move(&t.lease, bytes, GN_LEASE_PINNED, GN_LEASE_EVICTABLE);
+    assert_int_equal(expect_return().pinned_bytes, 0);
+}
+
+/* The answers to RESIDE have the number that the worker asks no more for. */
+static void pins_that_need_no_ask_are_counted(void **state)
+{
+    const uint64_t mib = UINT64_C(1) << 20;
+    struct taker a;
+    uint32_t seq;
+    (void)state;
+    t.lease.patient = t.lease.asks_pins = true;
+    t.lease.leased_bytes = mib;
+    start_charge(&a, 100);
+    assert_int_equal(expect_question(&seq).pinned_bytes, mib);
+    grant(seq, 1);
+    assert_int_equal(finish_charge(&a), 0);
+    assert_true(gn_lease_may_pin(&t.lease, mib - 100));
+    assert_int_equal(counted_pins(), mib);
 }
 
 static void buffers_in_the_data_area_are_counted_for_gantryd(void **state)
@@ -492,6 +563,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(only_what_is_not_covered_is_asked_for),
         CASE(pins_are_asked_for_within_the_lease),
+        CASE(pins_that_are_granted_stay_counted),
+        CASE(pins_that_need_no_ask_are_counted),
         CASE(buffers_in_the_data_area_are_counted_for_gantryd),
         CASE(what_is_larger_than_anything_wraps_nothing),
         CASE(a_grant_is_its_askers_before_a_recall_behind_it),

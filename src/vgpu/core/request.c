@@ -231,8 +231,10 @@ static int charge(struct gn_request *r, uint64_t bytes)
         return -ENOMEM;
     if (r->anew) {
         const int rc = gn_lease_charge_ahead(&v->lease, bytes, r->pins);
-        if (rc == 0)
+        if (rc == 0) {
             gn_lease_move(&v->lease, bytes, GN_LEASE_EVICTED, GN_LEASE_PINNED);
+            gn_lease_end_pins(&v->lease, r->pins ? bytes : 0);
+        }
         return rc;
     }
     /* An object made while part of the memory is evicted would exceed the budget. */

@@ -134,7 +134,7 @@ void gn_budget_obey(struct gn_resident_budget *b)
     pthread_mutex_unlock(&b->lock);
 }
 
-int gn_budget_check(struct gn_resident_budget *b, bool stands, bool rests)
+int gn_budget_check(struct gn_resident_budget *b, bool may_not_evict, bool all_in)
 {
     int ms = -1;
     pthread_mutex_lock(&b->lock);
@@ -142,9 +142,9 @@ int gn_budget_check(struct gn_resident_budget *b, bool stands, bool rests)
         const enum gn_budget_state state = gn_budget_state(b);
         const uint64_t at_ns = b->ordered_ns + ANSWER_NS, now_ns = gn_now_ns();
         const bool late = now_ns >= at_ns;
-        if (state == GN_BUDGET_EVICT && (stands || late))
+        if (state == GN_BUDGET_EVICT && (may_not_evict || late))
             evict_locked(b, false);
-        else if (state == GN_BUDGET_FILL && (rests || late))
+        else if (state == GN_BUDGET_FILL && (all_in || late))
             fill_locked(b);
         else
             ms = (int)((at_ns - now_ns) / 1000000u) + 1;

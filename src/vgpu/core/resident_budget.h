@@ -117,10 +117,10 @@ void gn_budget_answer_whole(struct gn_resident_budget *b, uint32_t seq);
 void gn_budget_obey(struct gn_resident_budget *b);
 /*
  * The control thread, before it sleeps: answers for a serving thread that does not come to it in
- * time, or at all. stands: nothing can be evicted now; rests: nothing is evicted. Returns the
- * milliseconds after which to check again; -1: when a frame comes.
+ * time, or at all. may_not_evict: nothing can be evicted now; all_in: no object is evicted. Returns
+ * the milliseconds after which to check again; -1: when a frame comes.
  */
-int gn_budget_check(struct gn_resident_budget *b, bool stands, bool rests);
+int gn_budget_check(struct gn_resident_budget *b, bool may_not_evict, bool all_in);
 /*
  * Waits until everything may be in the driver; tells gantryd that a thread waits, once for each
  * RESIDE. `serving`: this is the serving thread, which obeys meanwhile. Minutes, as gantryd places

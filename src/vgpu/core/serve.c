@@ -338,15 +338,15 @@ void gn_vgpu_answer(struct gn_vgpu *v, struct gn_request *r)
 static void answer_lessee(struct gn_vgpu *v, struct gn_request *r)
 {
     do {
-        const uint64_t bytes = r->wants_bytes;
-        const bool charged =
-            !(r->wants_pin_bytes ? gn_lease_charge_pins(&v->lease, bytes, r->wants_pin_bytes)
-                                 : gn_lease_charge_ahead(&v->lease, bytes, r->pins));
+        const uint64_t bytes = r->wants_bytes, pin_bytes = r->wants_pin_bytes;
+        const bool charged = !(pin_bytes ? gn_lease_charge_pins(&v->lease, bytes, pin_bytes)
+                                         : gn_lease_charge_ahead(&v->lease, bytes, r->pins));
         const bool entered = gn_budget_begin_use(&v->budget);
         gn_request_again(r);
         r->refused = !charged;
         if (charged) {
             gn_lease_move(&v->lease, bytes, GN_LEASE_EVICTED, GN_LEASE_PINNED);
+            gn_lease_end_pins(&v->lease, r->pins ? bytes : 0);
             r->ahead_bytes = bytes;
         }
         if (entered) {
@@ -355,6 +355,7 @@ static void answer_lessee(struct gn_vgpu *v, struct gn_request *r)
         } else {
             r->result = v->api->out_of_memory;
         }
+        gn_lease_end_pins(&v->lease, charged ? pin_bytes : 0);
     } while (r->defer && !r->fault);
     if (!r->fault)
         gn_request_answer(r);

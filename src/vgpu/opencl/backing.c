@@ -95,11 +95,11 @@ void gn_backing_device_put(struct gn_backing_devices *all, struct gn_backing_dev
     drop_hasher(all);
 }
 
-void gn_backing_devices_rest(struct gn_backing_devices *all)
+void gn_backing_devices_trim(struct gn_backing_devices *all)
 {
     gn_list_for_each(d, &all->contexts, struct gn_backing_device, link)
     {
-        gn_device_digests_rest(d->digests);
+        gn_device_digests_trim(d->digests);
     }
 }
 

@@ -61,6 +61,6 @@ struct gn_backing_device *gn_backing_device_get(struct gn_vgpu *v, struct gn_bac
 /* NULL is allowed. */
 void gn_backing_device_put(struct gn_backing_devices *all, struct gn_backing_device *d);
 /* Gives back the devices' memory that hashing has taken. Nothing is being hashed. */
-void gn_backing_devices_rest(struct gn_backing_devices *all);
+void gn_backing_devices_trim(struct gn_backing_devices *all);
 
 #endif

@@ -46,7 +46,7 @@ void gn_device_digests_free(struct gn_device_digests *d)
     free(d);
 }
 
-void gn_device_digests_rest(struct gn_device_digests *d)
+void gn_device_digests_trim(struct gn_device_digests *d)
 {
     (void)d;
     hashing.n_rests++;

@@ -74,9 +74,9 @@ void gn_device_digests_free(struct gn_device_digests *d)
     free(d);
 }
 
-void gn_device_digests_rest(struct gn_device_digests *d)
+void gn_device_digests_trim(struct gn_device_digests *d)
 {
-    gn_cl_page_hash_rest(d->hash);
+    gn_cl_page_hash_trim(d->hash);
 }
 
 static void disable(struct gn_device_digests *d, const struct gn_error *err)

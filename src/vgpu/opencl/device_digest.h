@@ -27,7 +27,7 @@ struct gn_device_digests *gn_device_digests_new(struct gn_vgpu *v, cl_context co
 /* NULL does nothing. */
 void gn_device_digests_free(struct gn_device_digests *d);
 /* Gives back the device's memory, and all references to buffers, until the next digest. */
-void gn_device_digests_rest(struct gn_device_digests *d);
+void gn_device_digests_trim(struct gn_device_digests *d);
 
 /*
  * Builds and tests the kernels at the first call, which takes up to seconds when the compiler's

@@ -7,17 +7,13 @@
  * there may be copies: it is evicted without one more. Never decides when to evict; never gives an
  * evicted object's handle to the driver. Says for each charge where its bytes are (lease.h).
  */
-#include "backing.h"
-#include "image_facts.h"
 #include "kept_args.h"
-#include "memory_copy.h"
-#include "residency.h"
 #include "opencl_host.h"
+#include "residency_internal.h"
 
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
-#include "vgpu/residency/swap_state.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,47 +21,6 @@
 
 #define FREED_NS      UINT64_C(2000000000)
 #define FREED_LOOK_NS 200000
-
-struct gn_residency {
-    pthread_mutex_t lock; /* after the role, before vgpu->lock; held over calls into the driver */
-    /* lock */
-    struct gn_list roots; /* struct gn_resident.link */
-    bool keeps_copies;    /* of what comes in */
-    struct gn_backing_devices devices;
-};
-
-/* A memory object. residency.lock, except what is set once. */
-struct gn_resident {
-    struct gn_list link; /* in gn_residency.roots, or in its root's views in order of creation */
-    struct gn_list views;
-    /* set once */
-    struct gn_vobject *object;
-    struct gn_resident *root, *parent; /* parent: NULL of a root */
-    /* of a root */
-    struct gn_swap swap;
-    /* of copied.bytes; none: not evicted, and no copy has stayed */
-    struct gn_backing backing;
-    struct gn_backing_device *hashes; /* NULL: its pages are not hashed, as far as is known */
-    cl_context context;               /* retained while it is evicted */
-    /* while it is evicted: what to make it from */
-    struct gn_copied copied; /* .mem is not used */
-    size_t size, offset;     /* as the driver tells them */
-    cl_image_format format;
-    cl_image_desc desc;
-    size_t row_pitch, slice_pitch; /* of an image, as the driver tells them */
-    struct gn_image_facts facts;   /* of an image */
-};
-
-static struct gn_residency *residency_of(const struct gn_vgpu *v)
-{
-    return ((const struct gn_opencl_vgpu *)v->detail)->residency;
-}
-
-static struct gn_resident *resident_of(const struct gn_vobject *o)
-{
-    const struct gn_mem_detail *detail = o && o->kind == GN_KIND_MEM ? o->detail : NULL;
-    return detail ? detail->resident : NULL;
-}
 
 int gn_residency_start(struct gn_vgpu *v)
 {
@@ -93,7 +48,7 @@ int gn_residency_start(struct gn_vgpu *v)
 
 bool gn_residency_is_on(const struct gn_vgpu *v)
 {
-    return residency_of(v) != NULL;
+    return gn_residency_of(v) != NULL;
 }
 
 /* ---- objects come and go */
@@ -125,7 +80,8 @@ static bool is_plain(const struct gn_request *r)
 bool gn_residency_will_pin(struct gn_vgpu *v, const struct gn_request *r, cl_context context,
                            cl_uint n_levels)
 {
-    return !residency_of(v) || !is_plain(r) || !has_one_device(gn_cl(v), context) || n_levels > 1;
+    return !gn_residency_of(v) || !is_plain(r) || !has_one_device(gn_cl(v), context) ||
+           n_levels > 1;
 }
 
 /* Can an object with its own memory be made again from the facts that its driver tells? */
@@ -145,24 +101,19 @@ static void move_charge(const struct gn_resident *root, enum gn_lease_part to)
     gn_mem_charge_move(((const struct gn_mem_detail *)root->object->detail)->charge, to);
 }
 
-static bool is_image(const struct gn_resident *m)
-{
-    return ((const struct gn_mem_detail *)m->object->detail)->element_bytes != 0;
-}
-
 void gn_residency_made(struct gn_vobject *o, const struct gn_request *r)
 {
-    struct gn_residency *x = residency_of(o->vgpu);
+    struct gn_residency *x = gn_residency_of(o->vgpu);
     struct gn_mem_detail *detail = o->detail;
     struct gn_resident *parent = NULL, *m;
     if (!x)
         return;
     for (uint32_t i = 0; detail->borrowed && i < r->n_held; i++)
         if (r->held[i] != o && r->held[i]->kind == GN_KIND_MEM)
-            parent = resident_of(r->held[i]);
+            parent = gn_resident_of(r->held[i]);
     m = calloc(1, sizeof *m);
     /* A view of an image is not made again. */
-    if (parent && (!m || is_image(parent)))
+    if (parent && (!m || gn_resident_is_image(parent)))
         (void)gn_residency_pin(parent->object);
     if (!m)
         return;
@@ -203,7 +154,7 @@ static void drop_copies_locked(struct gn_residency *x)
 
 void gn_residency_keep_copies(struct gn_vgpu *v, bool keep)
 {
-    struct gn_residency *x = residency_of(v);
+    struct gn_residency *x = gn_residency_of(v);
     if (!x)
         return;
     pthread_mutex_lock(&x->lock);
@@ -215,8 +166,8 @@ void gn_residency_keep_copies(struct gn_vgpu *v, bool keep)
 
 void gn_residency_gone(struct gn_vobject *o)
 {
-    struct gn_residency *x = residency_of(o->vgpu);
-    struct gn_resident *m = resident_of(o);
+    struct gn_residency *x = gn_residency_of(o->vgpu);
+    struct gn_resident *m = gn_resident_of(o);
     if (!m)
         return;
     pthread_mutex_lock(&x->lock);
@@ -288,7 +239,7 @@ static bool describe(const cl_icd_dispatch *cl, struct gn_resident *m)
     if (!gn_copied_describe(cl, mem, detail->element_bytes, &m->copied) ||
         cl->clGetMemObjectInfo(mem, CL_MEM_SIZE, sizeof m->size, &m->size, NULL))
         return false;
-    if (is_image(m))
+    if (gn_resident_is_image(m))
         return describe_image(cl, m);
     return !m->parent ||
            !cl->clGetMemObjectInfo(mem, CL_MEM_OFFSET, sizeof m->offset, &m->offset, NULL);
@@ -392,13 +343,14 @@ static void evict(struct gn_residency *x, struct gn_resident *root, bool hashes,
     move_charge(root, GN_LEASE_EVICTED);
     *copied_bytes += copied;
     gn_debug("vgpu=%08x evicted %s of %zu bytes, %llu of them copied", v->boot->id,
-             is_image(root) ? "an image" : "a buffer", root->size, (unsigned long long)copied);
+             gn_resident_is_image(root) ? "an image" : "a buffer", root->size,
+             (unsigned long long)copied);
 }
 
 /* Is a root in this state? */
 static bool has(struct gn_vgpu *v, enum gn_swap_state state)
 {
-    struct gn_residency *x = residency_of(v);
+    struct gn_residency *x = gn_residency_of(v);
     bool any = false;
     pthread_mutex_lock(&x->lock);
     gn_list_for_each(root, &x->roots, struct gn_resident, link)
@@ -417,7 +369,7 @@ bool gn_residency_has_resident(struct gn_vgpu *v)
 
 uint64_t gn_residency_evicted_bytes(struct gn_vgpu *v)
 {
-    struct gn_residency *x = residency_of(v);
+    struct gn_residency *x = gn_residency_of(v);
     uint64_t bytes = 0;
     pthread_mutex_lock(&x->lock);
     gn_list_for_each(root, &x->roots, struct gn_resident, link)
@@ -430,10 +382,10 @@ uint64_t gn_residency_evicted_bytes(struct gn_vgpu *v)
 
 bool gn_residency_is_resident(struct gn_vobject *o)
 {
-    struct gn_resident *m = resident_of(o);
+    struct gn_resident *m = gn_resident_of(o);
     if (!m)
         return true;
-    struct gn_residency *x = residency_of(o->vgpu);
+    struct gn_residency *x = gn_residency_of(o->vgpu);
     pthread_mutex_lock(&x->lock);
     const bool is = gn_swap_is_usable(gn_swap_state(&m->root->swap));
     pthread_mutex_unlock(&x->lock);
@@ -470,7 +422,7 @@ static void await_freed_locked(struct gn_residency *x)
 /* Gives the lock back meanwhile: a save may have brought everything in. */
 static void free_evicted_locked(struct gn_vgpu *v, bool waits)
 {
-    struct gn_residency *x = residency_of(v);
+    struct gn_residency *x = gn_residency_of(v);
     pthread_mutex_unlock(&x->lock);
     gn_kept_args_drop(v);
     pthread_mutex_lock(&x->lock);
@@ -484,7 +436,7 @@ static void free_evicted_locked(struct gn_vgpu *v, bool waits)
  */
 static struct gn_resident *find_hashed(struct gn_vgpu *v, bool *ret_any)
 {
-    struct gn_residency *x = residency_of(v);
+    struct gn_residency *x = gn_residency_of(v);
     struct gn_resident *least = NULL;
     *ret_any = false;
     gn_list_for_each(root, &x->roots, struct gn_resident, link)
@@ -519,7 +471,7 @@ static uint64_t slack_of(struct gn_vgpu *v)
 static bool make_room_for_hashing(struct gn_vgpu *v, uint64_t most_bytes, uint64_t slack,
                                   uint64_t before, uint64_t *copied_bytes)
 {
-    struct gn_residency *x = residency_of(v);
+    struct gn_residency *x = gn_residency_of(v);
     uint64_t resident, pinned;
     bool any;
     struct gn_resident *least = find_hashed(v, &any);
@@ -536,7 +488,7 @@ static bool make_room_for_hashing(struct gn_vgpu *v, uint64_t most_bytes, uint64
 /* First what is evicted without a copy. */
 static uint64_t evict_locked(struct gn_vgpu *v, uint64_t most_bytes)
 {
-    struct gn_residency *x = residency_of(v);
+    struct gn_residency *x = gn_residency_of(v);
     const uint64_t slack = slack_of(v);
     uint64_t copied = 0, before, pinned;
     gn_lease_figures(&v->lease, &before, &pinned);
@@ -554,13 +506,13 @@ static uint64_t evict_locked(struct gn_vgpu *v, uint64_t most_bytes)
             !is_down_to(v, most_bytes))
             evict(x, root, hashes, &copied);
     }
-    gn_backing_devices_rest(&x->devices);
+    gn_backing_devices_trim(&x->devices);
     return copied;
 }
 
 uint64_t gn_residency_evict(struct gn_vgpu *v, uint64_t most_bytes)
 {
-    struct gn_residency *x = residency_of(v);
+    struct gn_residency *x = gn_residency_of(v);
     uint64_t copied = 0;
     pthread_mutex_lock(&x->lock);
     /* A save sets `moving`, then takes the lock to bring everything in. */
@@ -619,9 +571,10 @@ static cl_mem make_driver(const cl_icd_dispatch *cl, const struct gn_resident *m
     const struct gn_resident *parent = m->parent;
     cl_int result = CL_SUCCESS;
     if (!parent)
-        return is_image(m) ? make_image(cl, m, flags)
-                           : cl->clCreateBuffer(m->context, flags, m->size, NULL, &result);
-    if (!is_image(m)) {
+        return gn_resident_is_image(m)
+                   ? make_image(cl, m, flags)
+                   : cl->clCreateBuffer(m->context, flags, m->size, NULL, &result);
+    if (!gn_resident_is_image(m)) {
         const cl_buffer_region region = {m->offset, m->size};
         return cl->clCreateSubBuffer(mem_of(parent), own, CL_BUFFER_CREATE_TYPE_REGION, &region,
                                      &result);
@@ -674,7 +627,7 @@ static cl_int bring_in_locked(struct gn_resident *root)
     move_charge(root, GN_LEASE_EVICTABLE);
     gn_cl(v)->clReleaseContext(root->context);
     root->context = NULL;
-    if (residency_of(v)->keeps_copies) {
+    if (gn_residency_of(v)->keeps_copies) {
         gn_writes_came_in(writes_of(root));
         /* Before n_evicted: a submitter that sees nothing evicted sees the copy. */
         atomic_fetch_add_explicit(&v->n_copies, 1, memory_order_seq_cst);
@@ -688,10 +641,10 @@ static cl_int bring_in_locked(struct gn_resident *root)
 
 int32_t gn_residency_bring_in(struct gn_vobject *o)
 {
-    struct gn_resident *m = resident_of(o);
+    struct gn_resident *m = gn_resident_of(o);
     if (!m)
         return CL_SUCCESS;
-    struct gn_residency *x = residency_of(o->vgpu);
+    struct gn_residency *x = gn_residency_of(o->vgpu);
     pthread_mutex_lock(&x->lock);
     const cl_int result = bring_in_locked(m->root);
     pthread_mutex_unlock(&x->lock);
@@ -700,7 +653,7 @@ int32_t gn_residency_bring_in(struct gn_vobject *o)
 
 int32_t gn_residency_bring_in_all(struct gn_vgpu *v, uint64_t *copied_bytes)
 {
-    struct gn_residency *x = residency_of(v);
+    struct gn_residency *x = gn_residency_of(v);
     cl_int result = CL_SUCCESS;
     if (!x)
         return CL_SUCCESS;
@@ -719,10 +672,10 @@ int32_t gn_residency_bring_in_all(struct gn_vgpu *v, uint64_t *copied_bytes)
 
 int32_t gn_residency_pin(struct gn_vobject *o)
 {
-    struct gn_resident *m = resident_of(o);
+    struct gn_resident *m = gn_resident_of(o);
     if (!m)
         return CL_SUCCESS;
-    struct gn_residency *x = residency_of(o->vgpu);
+    struct gn_residency *x = gn_residency_of(o->vgpu);
     pthread_mutex_lock(&x->lock);
     const cl_int result = bring_in_locked(m->root);
     if (!result)
@@ -735,102 +688,14 @@ int32_t gn_residency_pin(struct gn_vobject *o)
 
 int32_t gn_residency_pin_for(struct gn_request *r, struct gn_vobject *o)
 {
-    struct gn_resident *m = resident_of(o);
+    struct gn_resident *m = gn_resident_of(o);
     if (!m)
         return CL_SUCCESS;
-    struct gn_residency *x = residency_of(o->vgpu);
+    struct gn_residency *x = gn_residency_of(o->vgpu);
     pthread_mutex_lock(&x->lock);
     const uint64_t bytes =
         gn_swap_state(&m->root->swap) == GN_SWAP_PINNED ? 0 : gn_mem_charge_bytes(m->root->object);
     pthread_mutex_unlock(&x->lock);
     return bytes && !gn_request_may_pin(r, bytes) ? CL_MEM_OBJECT_ALLOCATION_FAILURE
                                                   : gn_residency_pin(o);
-}
-
-/* ---- queries */
-
-/* A fact of an evicted object, with its bytes, or NULL. */
-static const void *memory_fact(const struct gn_resident *m, cl_mem_info name, size_t *ret_bytes)
-{
-    switch (name) {
-    case CL_MEM_TYPE:
-        *ret_bytes = sizeof m->copied.type;
-        return &m->copied.type;
-    case CL_MEM_FLAGS:
-        *ret_bytes = sizeof m->copied.flags;
-        return &m->copied.flags;
-    case CL_MEM_SIZE:
-        *ret_bytes = sizeof m->size;
-        return &m->size;
-    case CL_MEM_OFFSET:
-        *ret_bytes = sizeof m->offset;
-        return &m->offset;
-    default:
-        return NULL;
-    }
-}
-
-/* As a driver answers. fact: NULL: there is none of this name. */
-static cl_int answer(const void *fact, size_t n, size_t size, void *value, size_t *size_ret)
-{
-    if (!fact || (value && size < n))
-        return CL_INVALID_VALUE;
-    if (value)
-        memcpy(value, fact, n);
-    if (size_ret)
-        *size_ret = n;
-    return CL_SUCCESS;
-}
-
-/* The object, if it is evicted, under the residency's lock; otherwise NULL, without it. */
-static const struct gn_resident *lock_if_evicted(struct gn_vgpu *v, const struct gn_vobject *o)
-{
-    struct gn_residency *x = residency_of(v);
-    const struct gn_resident *m = resident_of(o);
-    if (!m)
-        return NULL;
-    pthread_mutex_lock(&x->lock);
-    if (gn_swap_state(&m->root->swap) == GN_SWAP_EVICTED)
-        return m;
-    pthread_mutex_unlock(&x->lock);
-    return NULL;
-}
-
-/* An object that is not evicted may have been brought in since the message was decoded; this thread
- * alone evicts. */
-
-cl_int gn_host_clGetMemObjectInfo(struct gn_vgpu *v, struct gn_request *r,
-                                  const struct gn_args_clGetMemObjectInfo *a)
-{
-    const struct gn_resident *m = lock_if_evicted(v, a->memobj_object);
-    size_t n = 0;
-    (void)r;
-    if (!m)
-        return gn_cl(v)->clGetMemObjectInfo(gn_driver_of(a->memobj_object), a->param_name,
-                                            a->param_value_size, a->param_value,
-                                            a->param_value_size_ret);
-    const void *fact = memory_fact(m, a->param_name, &n);
-    const cl_int result =
-        answer(fact, n, a->param_value_size, a->param_value, a->param_value_size_ret);
-    pthread_mutex_unlock(&residency_of(v)->lock);
-    return result;
-}
-
-cl_int gn_host_clGetImageInfo(struct gn_vgpu *v, struct gn_request *r,
-                              const struct gn_args_clGetImageInfo *a)
-{
-    struct gn_vobject *o = a->image_object;
-    const struct gn_resident *m = resident_of(o);
-    size_t n = 0;
-    /* Only the driver knows its answer of a buffer. */
-    if (m && !is_image(m) && !gn_request_bring_in(r, o))
-        return CL_OUT_OF_RESOURCES;
-    if (!(m = lock_if_evicted(v, o)))
-        return gn_cl(v)->clGetImageInfo(gn_driver_of(o), a->param_name, a->param_value_size,
-                                        a->param_value, a->param_value_size_ret);
-    const void *fact = gn_image_facts_find(&m->facts, a->param_name, &n);
-    const cl_int result =
-        answer(fact, n, a->param_value_size, a->param_value, a->param_value_size_ret);
-    pthread_mutex_unlock(&residency_of(v)->lock);
-    return result;
 }
