@@ -74,18 +74,19 @@ static void launch(cl_kernel k, size_t n_items)
     MUST(clEnqueueNDRangeKernel(queue, k, 1, NULL, &n_items, NULL, 0, NULL, NULL));
 }
 
-bool held_make(struct held *h, uint32_t n_pages)
+bool held_make(struct held *h, uint32_t n_pages, cl_mem_flags access)
 {
     const size_t bytes = (size_t)n_pages * HELD_PAGE;
     HOLDS(n_pages % 16 == 0 && n_pages * sizeof(cl_uint) <= SCRATCH);
     const cl_buffer_region quarter = {0, bytes / 4};
     const cl_uint seed = HELD_SEED;
     cl_int r;
-    cl_mem mem = clCreateBuffer(context, CL_MEM_READ_WRITE, bytes, NULL, &r);
+    const cl_mem_flags flags = CL_MEM_READ_WRITE | access;
+    cl_mem mem = clCreateBuffer(context, flags, bytes, NULL, &r);
     if (r == CL_MEM_OBJECT_ALLOCATION_FAILURE)
         return false;
     MUST(r);
-    *h = (struct held){.mem = mem, .n_pages = n_pages};
+    *h = (struct held){.mem = mem, .flags = flags, .n_pages = n_pages};
     h->pages = calloc(n_pages, sizeof *h->pages);
     HOLDS(h->pages);
     h->part = clCreateSubBuffer(mem, 0, CL_BUFFER_CREATE_TYPE_REGION, &quarter, &r);
@@ -246,7 +247,7 @@ void held_query(struct held *h)
     MUST(clGetMemObjectInfo(h->mem, CL_MEM_FLAGS, sizeof flags, &flags, NULL));
     MUST(clGetMemObjectInfo(h->mem, CL_MEM_TYPE, sizeof type, &type, NULL));
     MUST(clGetMemObjectInfo(h->mem, CL_MEM_MAP_COUNT, sizeof maps, &maps, NULL));
-    HOLDS(size == bytes && flags == CL_MEM_READ_WRITE && type == CL_MEM_OBJECT_BUFFER && !maps);
+    HOLDS(size == bytes && flags == h->flags && type == CL_MEM_OBJECT_BUFFER && !maps);
     MUST(clGetMemObjectInfo(h->part, CL_MEM_SIZE, sizeof part_size, &part_size, NULL));
     MUST(clGetMemObjectInfo(h->part, CL_MEM_OFFSET, sizeof part_offset, &part_offset, NULL));
     MUST(clGetMemObjectInfo(h->part, CL_MEM_ASSOCIATED_MEMOBJECT, sizeof parent, &parent, NULL));

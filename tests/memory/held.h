@@ -24,6 +24,7 @@ struct held_page {
 
 struct held {
     cl_mem mem;
+    cl_mem_flags flags;
     uint32_t n_pages;
     struct held_page *pages;
     cl_mem part; /* a sub-buffer of the first quarter, for as long as the buffer exists */
@@ -32,10 +33,11 @@ struct held {
 /* Opens the first device, builds the kernels, makes a buffer of 1 MiB for results. */
 void held_open(void);
 /*
- * Makes a buffer of n_pages pages (a multiple of 16, up to 2^18) and fills it by a kernel. False:
+ * Makes a buffer of n_pages pages (a multiple of 16, up to 2^18) and fills it by a kernel.
+ * access: CL_MEM_HOST_NO_ACCESS: only kernels, copies and fills may be used on it; or 0. False:
  * the driver refuses it with CL_MEM_OBJECT_ALLOCATION_FAILURE, and nothing is changed.
  */
-bool held_make(struct held *h, uint32_t n_pages);
+bool held_make(struct held *h, uint32_t n_pages, cl_mem_flags access);
 void held_release(struct held *h);
 
 /* A launch that changes each word of n pages from `first` on; `n` stands for the round. Waits for

@@ -11,6 +11,7 @@
  *     --pause         waits for a line on stdin before the first round
  *     --one           a round works on one buffer, in turn; otherwise on all
  *     --const         kernels only read the buffers
+ *     --closed        the buffers are closed to the host: only kernels read them
  *     --read          a round reads the buffers, and launches nothing
  *     --page          a round works on one page of each buffer, always the same
  *     --chatty N      each round also launches N small kernels and waits for each
@@ -43,7 +44,7 @@
 
 static struct {
     unsigned long rounds, seconds, chatty, idle_ms, often;
-    int told, pause, one, only_read, read, page, pin, give_up, spoil, waits;
+    int told, pause, one, only_read, read, page, pin, give_up, spoil, waits, closed;
 } options = {.often = 1};
 
 static struct held buffers[MOST];
@@ -106,6 +107,8 @@ static void one_thing_more(uint32_t which, uint32_t n)
     const uint32_t page = dice(h->n_pages);
     if (options.only_read && which)
         which = 5;
+    if (options.closed && (which == 0 || which == 1 || which == 3))
+        which = 4;
     switch (which) {
     case 0:
         held_compare(h, 0, h->n_pages);
@@ -156,6 +159,15 @@ static void round_of(uint32_t n)
     held_wait();
 }
 
+/* All of them. */
+static void compare(struct held *h)
+{
+    if (options.closed)
+        held_digest(h);
+    else
+        held_compare(h, 0, h->n_pages);
+}
+
 static void work(void)
 {
     const uint64_t began_us = now_us();
@@ -180,7 +192,7 @@ static void work(void)
     if (options.spoil)
         held_spoil(&buffers[n_buffers - 1]);
     for (int i = 0; i < n_buffers; i++)
-        held_compare(&buffers[i], 0, buffers[i].n_pages);
+        compare(&buffers[i]);
     printf("right %u %llu\n", n, (unsigned long long)longest_us / 1000);
 }
 
@@ -208,15 +220,23 @@ static unsigned long number(const char *text)
 
 static void parse(int argc, char **argv)
 {
-    static const struct option known[] = {
-        {"rounds", required_argument, NULL, 'r'},      {"seconds", required_argument, NULL, 's'},
-        {"chatty", required_argument, NULL, 'c'},      {"idle", required_argument, NULL, 'i'},
-        {"often", required_argument, NULL, 'o'},       {"told", no_argument, &options.told, 1},
-        {"pause", no_argument, &options.pause, 1},     {"one", no_argument, &options.one, 1},
-        {"const", no_argument, &options.only_read, 1}, {"pin", no_argument, &options.pin, 1},
-        {"read", no_argument, &options.read, 1},       {"page", no_argument, &options.page, 1},
-        {"give-up", no_argument, &options.give_up, 1}, {"spoil", no_argument, &options.spoil, 1},
-        {"waits", no_argument, &options.waits, 1},     {0}};
+    static const struct option known[] = {{"rounds", required_argument, NULL, 'r'},
+                                          {"seconds", required_argument, NULL, 's'},
+                                          {"chatty", required_argument, NULL, 'c'},
+                                          {"idle", required_argument, NULL, 'i'},
+                                          {"often", required_argument, NULL, 'o'},
+                                          {"told", no_argument, &options.told, 1},
+                                          {"pause", no_argument, &options.pause, 1},
+                                          {"one", no_argument, &options.one, 1},
+                                          {"const", no_argument, &options.only_read, 1},
+                                          {"pin", no_argument, &options.pin, 1},
+                                          {"read", no_argument, &options.read, 1},
+                                          {"page", no_argument, &options.page, 1},
+                                          {"give-up", no_argument, &options.give_up, 1},
+                                          {"spoil", no_argument, &options.spoil, 1},
+                                          {"waits", no_argument, &options.waits, 1},
+                                          {"closed", no_argument, &options.closed, 1},
+                                          {0}};
     for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         unsigned long *to = c == 'r'   ? &options.rounds
                             : c == 's' ? &options.seconds
@@ -241,7 +261,8 @@ int main(int argc, char **argv)
     parse(argc, argv);
     held_open();
     for (int i = optind; i < argc && n_buffers < MOST; i++) {
-        if (held_make(&buffers[n_buffers], (uint32_t)(number(argv[i]) * MIB_PAGES))) {
+        if (held_make(&buffers[n_buffers], (uint32_t)(number(argv[i]) * MIB_PAGES),
+                      options.closed ? CL_MEM_HOST_NO_ACCESS : 0)) {
             n_buffers++;
             held_mib += number(argv[i]);
             continue;

@@ -13,7 +13,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from memory_harness import MemoryCase, telling  # noqa: E402
 
 MemoryCase.stage, MemoryCase.path, MemoryCase.icd = (os.path.abspath(p) for p in sys.argv[1:4])
-OPTIONS = ((), ("--one", "--chatty", "3"), ("--const",), ("--idle", "1", "--often", "2"))
+OPTIONS = ((), ("--one", "--chatty", "3"), ("--const",), ("--idle", "1", "--often", "2"),
+           ("--closed",))
 EXTRAS = 8    # of holds.c: a round of each
 
 

@@ -72,6 +72,25 @@ class Together(MemoryCase):
     def test_a_driver_whose_kernels_keep_their_arguments(self):
         self.check_driver("retain")
 
+    def check_closed(self, options):
+        # One program fills the device but for less than a mebibyte, by which its memory, closed to
+        # the host, is copied.
+        daemon = self.start(*SHORT_PERIODS, options=self.capacity + options)
+        programs = self.holders(daemon, 2, "--told", "--closed", "--often", "3", "256", "254")
+        self.until_each_was_in(daemon, programs)
+        for program in programs:
+            self.assertEqual(self.memory(daemon, program)["pinned_bytes"], 0)
+        for program in programs:
+            program.tell_right()
+        self.until_all_is_free(daemon)
+        self.assertLessEqual(self.emulated.counts()["peak_bytes"], DEVICE)
+
+    def test_memory_closed_to_the_host_fills_the_device(self):
+        self.check_closed("")
+
+    def test_memory_closed_to_the_host_with_a_lazy_driver(self):
+        self.check_closed(",lazy,late=20ms")
+
     def test_memory_in_a_program_stays(self):
         daemon = self.start(*SHORT_PERIODS, passthrough=True)
         inside, = self.holders(daemon, 1, "--told", "100", "50")

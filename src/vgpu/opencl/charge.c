@@ -7,6 +7,7 @@
  */
 #include "opencl_host.h"
 #include "device_answers.h"
+#include "memory_copy.h"
 #include "opencl_pixel.h"
 
 #include <stdlib.h>
@@ -14,11 +15,17 @@
 
 /* ---- before */
 
-bool gn_mem_charge(struct gn_vgpu *v, struct gn_request *r, uint64_t bytes)
+/* What an eviction takes of the device to copy memory with these flags. */
+static uint64_t bytes_to_copy(const struct gn_vgpu *v, cl_mem_flags flags)
+{
+    return v->evicts && gn_is_closed(flags) ? GN_COPY_LEAST_BYTES : 0;
+}
+
+bool gn_mem_charge(struct gn_vgpu *v, struct gn_request *r, uint64_t bytes, cl_mem_flags flags)
 {
     /* The driver refuses a size beyond any device's limit, with its own error. */
     return bytes > ((const struct gn_opencl_vgpu *)v->detail)->largest_bytes ||
-           gn_request_charge(r, bytes);
+           gn_request_charge(r, bytes + bytes_to_copy(v, flags));
 }
 
 void gn_learn_largest(struct gn_vgpu *v)
@@ -83,9 +90,12 @@ uint64_t gn_image_bytes(struct gn_vgpu *v, const cl_image_format *format, const 
 void *gn_mem_settle(struct gn_vgpu *v, struct gn_request *r, cl_mem mem, cl_int *result)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
-    size_t bytes = 0;
-    if (!mem || cl->clGetMemObjectInfo(mem, CL_MEM_SIZE, sizeof bytes, &bytes, NULL))
+    cl_mem_flags flags = 0;
+    size_t size = 0;
+    if (!mem || cl->clGetMemObjectInfo(mem, CL_MEM_SIZE, sizeof size, &size, NULL) ||
+        cl->clGetMemObjectInfo(mem, CL_MEM_FLAGS, sizeof flags, &flags, NULL))
         return mem;
+    const uint64_t bytes = size + bytes_to_copy(v, flags);
     if (bytes > r->charged_bytes && !gn_request_charge(r, bytes - r->charged_bytes)) {
         cl->clReleaseMemObject(mem);
         *result = CL_MEM_OBJECT_ALLOCATION_FAILURE;

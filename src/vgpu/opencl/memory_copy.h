@@ -6,12 +6,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Of the device's memory, the least with which memory that is closed to the host is copied. */
+#define GN_COPY_LEAST_BYTES (UINT64_C(64) << 10)
+
 struct gn_vgpu;
 
 /*
  * The bytes of a memory object, to and from host memory: a buffer's, or an image's pixels row after
  * row, slice after slice, without padding. Memory that the program has closed to host reads or
- * writes (CL_MEM_HOST_*) is copied on the device, to or from a buffer that is open to them.
+ * writes (CL_MEM_HOST_*) is copied on the device, to or from a buffer that is open to them, of up
+ * to 4 MiB. The device may be full: the buffer is as large as the driver allows.
  */
 
 /* A queue of Gantry's own, in order, invisible to the program. One thread at a time. */
@@ -22,9 +26,16 @@ struct gn_copy_queue {
     uint64_t between_bytes;
 };
 
+/* Is memory with these flags copied by way of a buffer that is open to the host? */
+static inline bool gn_is_closed(cl_mem_flags flags)
+{
+    return flags & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS);
+}
+
 /* In the context of the memory, on the first of its devices. False: the driver makes no queue. */
 bool gn_copy_queue_open(struct gn_vgpu *v, cl_mem mem, struct gn_copy_queue *ret);
-/* Waits until the queue is empty. */
+/* Waits until the queue is empty, and the driver has freed the buffer between, for two seconds at
+ * most. */
 void gn_copy_queue_close(struct gn_vgpu *v, struct gn_copy_queue *q);
 
 struct gn_copied {

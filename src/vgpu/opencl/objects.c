@@ -300,7 +300,7 @@ static void *make_buffer(struct gn_vgpu *v, struct gn_request *r, const struct g
     r->pins = gn_residency_will_pin(v, r, a->context, 0);
     /* First check: more than the reported device memory. Second: more than is available now. */
     const bool too_large = limit && a->size > limit;
-    if (too_large || !gn_mem_charge(v, r, a->size)) {
+    if (too_large || !gn_mem_charge(v, r, a->size, a->flags)) {
         if (r->defer)
             return NULL;
         flags = driver_flags(flags, a->has_host_ptr, &host_ptr);
@@ -448,7 +448,7 @@ static void *make_image(struct gn_vgpu *v, struct gn_request *r, const struct gn
     if (!a->image_desc || !a->image_format || a->source)
         return create_image(v, a, flags, a->image_desc ? &desc : NULL, host_ptr, result);
     r->pins = gn_residency_will_pin(v, r, a->context, desc.num_mip_levels);
-    if (!gn_mem_charge(v, r, gn_image_bytes(v, a->image_format, &desc)))
+    if (!gn_mem_charge(v, r, gn_image_bytes(v, a->image_format, &desc), a->flags))
         return r->defer ? NULL : refuse_image(v, a, flags, host_ptr, result);
     const bool pitched = r->anew && (desc.image_row_pitch || desc.image_slice_pitch);
     void *made = pitched ? make_pitched_image(v, a, flags, &desc, result)
@@ -477,7 +477,7 @@ void *gn_host_clCreatePipe(struct gn_vgpu *v, struct gn_request *r,
         return NULL;
     }
     r->pins = true;
-    if (!gn_mem_charge(v, r, gn_times(a->pipe_packet_size, a->pipe_max_packets))) {
+    if (!gn_mem_charge(v, r, gn_times(a->pipe_packet_size, a->pipe_max_packets), 0)) {
         *result = CL_MEM_OBJECT_ALLOCATION_FAILURE;
         return NULL;
     }

@@ -152,8 +152,11 @@ void gn_opencl_will_write(struct gn_vgpu *v, const struct gn_command *c);
 /* Makes a queue's detail, after its creation. Nonzero: no memory. */
 int gn_queue_made(struct gn_vobject *o);
 
-/* Charges device memory to the tenant (charge.c). False: none now; see gn_request_charge. */
-bool gn_mem_charge(struct gn_vgpu *v, struct gn_request *r, uint64_t bytes);
+/*
+ * Charges device memory to the tenant (charge.c), and what its eviction takes. flags: of the
+ * object. False: none now; see gn_request_charge.
+ */
+bool gn_mem_charge(struct gn_vgpu *v, struct gn_request *r, uint64_t bytes, cl_mem_flags flags);
 /*
  * The size of an image's pixels, without padding; UINT64_MAX when it overflows or when no device
  * has such an image.

@@ -485,7 +485,31 @@ static bool make_room_for_hashing(struct gn_vgpu *v, uint64_t most_bytes, uint64
     return slack + before - resident >= GN_BACKING_HASH_BYTES;
 }
 
-/* First what is evicted without a copy. */
+/* Takes the copy of its contents some of the device's memory? */
+static bool is_closed(struct gn_vgpu *v, const struct gn_resident *root)
+{
+    cl_mem_flags flags = 0;
+    return !gn_cl(v)->clGetMemObjectInfo(mem_of(root), CL_MEM_FLAGS, sizeof flags, &flags, NULL) &&
+           gn_is_closed(flags);
+}
+
+static void evict_some_locked(struct gn_vgpu *v, uint64_t most_bytes, bool closed, bool hashes,
+                              uint64_t *copied_bytes)
+{
+    struct gn_residency *x = gn_residency_of(v);
+    gn_list_for_each(root, &x->roots, struct gn_resident, link)
+    {
+        if (is_moving(v) || gn_swap_state(&root->swap) != GN_SWAP_RESIDENT ||
+            is_down_to(v, most_bytes) || is_closed(v, root) != closed)
+            continue;
+        if (closed)
+            await_freed_locked(x);
+        evict(x, root, hashes, copied_bytes);
+    }
+}
+
+/* First what is evicted without a copy, last what takes room on the device, which the others
+ * give. */
 static uint64_t evict_locked(struct gn_vgpu *v, uint64_t most_bytes)
 {
     struct gn_residency *x = gn_residency_of(v);
@@ -500,12 +524,8 @@ static uint64_t evict_locked(struct gn_vgpu *v, uint64_t most_bytes)
     }
     const bool hashes = x->keeps_copies && !is_down_to(v, most_bytes) &&
                         make_room_for_hashing(v, most_bytes, slack, before, &copied);
-    gn_list_for_each(root, &x->roots, struct gn_resident, link)
-    {
-        if (!is_moving(v) && gn_swap_state(&root->swap) == GN_SWAP_RESIDENT &&
-            !is_down_to(v, most_bytes))
-            evict(x, root, hashes, &copied);
-    }
+    evict_some_locked(v, most_bytes, false, hashes, &copied);
+    evict_some_locked(v, most_bytes, true, hashes, &copied);
     gn_backing_devices_trim(&x->devices);
     return copied;
 }
