@@ -648,11 +648,28 @@ void gn_place_apply(struct gn_place *p, struct gn_place_plan *plan, uint64_t now
     v->ran = false;
 }
 
+/* In the place of the oldest one. The median: a driver's first copies may take a hundred times as
+ * long as the next ones, and an answer may be late for other reasons than its copies. */
+static uint64_t add_copy(struct gn_place_copies *c, uint64_t slot_ns)
+{
+    uint64_t sorted[GN_PLACE_COPIES];
+    uint32_t n = 0;
+    c->slot_ns[c->n++ % GN_PLACE_COPIES] = slot_ns;
+    for (uint32_t i = 0; i < GN_PLACE_COPIES && i < c->n; i++) {
+        uint32_t at = n++;
+        for (; at && sorted[at - 1] > c->slot_ns[i]; at--)
+            sorted[at] = sorted[at - 1];
+        sorted[at] = c->slot_ns[i];
+    }
+    return sorted[n / 2];
+}
+
 void gn_place_note_copy(struct gn_place *p, bool in, uint32_t n_slots, uint64_t ns)
 {
-    uint64_t *mean = in ? &p->in_ns : &p->out_ns;
-    if (n_slots)
-        *mean = *mean ? (*mean * 7 + ns / n_slots) / 8 : ns / n_slots;
+    if (n_slots && in)
+        p->in_ns = add_copy(&p->copies_in, ns / n_slots);
+    else if (n_slots)
+        p->out_ns = add_copy(&p->copies_out, ns / n_slots);
 }
 
 /* ---- for the policies */

@@ -31,6 +31,7 @@
 #define GN_PLACE_SHARE      100000u
 /* A program pauses between commands that it waits for, and after its memory has come in. */
 #define GN_PLACE_PAUSE_NS UINT64_C(10000000)
+#define GN_PLACE_COPIES   7u
 
 struct gn_place;
 struct gn_place_plan;
@@ -121,6 +122,12 @@ struct gn_place_policy {
     bool (*plan)(struct gn_place *p, struct gn_place_vgpu *v, struct gn_place_plan *ret);
 };
 
+/* Of the last copies one way, the time of a slot. */
+struct gn_place_copies {
+    uint64_t slot_ns[GN_PLACE_COPIES];
+    uint64_t n; /* copies so far */
+};
+
 struct gn_place {
     const struct gn_place_policy *policy;
     uint32_t n_slots, n_free;
@@ -128,6 +135,7 @@ struct gn_place {
     uint64_t withheld_until_ns;
     uint64_t slot_bytes;
     uint64_t in_ns, out_ns; /* a slot's time each way: gn_place_note_copy */
+    struct gn_place_copies copies_in, copies_out;
     /* The part of device time that copies may take, f, of GN_PLACE_WHOLE. 0: swap at each turn. */
     uint32_t swap_share;
     uint64_t residency_max_ns; /* bounds the length of a period at the price of f */
@@ -239,7 +247,7 @@ void gn_place_occupy(struct gn_place *p, struct gn_place_vgpu *v,
                      const struct gn_chunk_set *chunks);
 /* Both, for the whole plan. The vGPU's residency period begins. */
 void gn_place_apply(struct gn_place *p, struct gn_place_plan *plan, uint64_t now_ns);
-/* A copy of n_slots took ns: in_ns and out_ns are means of the last ones. */
+/* A copy of n_slots took ns: in_ns and out_ns are medians of the last GN_PLACE_COPIES ones. */
 void gn_place_note_copy(struct gn_place *p, bool in, uint32_t n_slots, uint64_t ns);
 
 /* Returns the device time that the vGPU used in the last 20 seconds. */

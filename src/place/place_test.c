@@ -348,6 +348,26 @@ static void a_switch_copies_shared_slots_only(void **state)
         assert_int_equal(turn(&w.v[i % 2], MS, true), 3);
 }
 
+/* The first copies of a device may take a hundred times as long, while its driver builds kernels.
+ */
+static void a_slow_copy_does_not_count(void **state)
+{
+    device("turn", 4);
+    gn_place_note_copy(&w.p, false, 2, 2 * 1000 * MS);
+    assert_int_equal(w.p.out_ns, 1000 * MS);
+    for (int i = 0; i < 8; i++)
+        gn_place_note_copy(&w.p, false, 2, 2 * (uint64_t)(9 + i % 3) * MS);
+    assert_in_range(w.p.out_ns, 9 * MS, 11 * MS);
+    gn_place_note_copy(&w.p, false, 1, 1000 * MS);
+    gn_place_note_copy(&w.p, false, 1, 1000 * MS);
+    assert_in_range(w.p.out_ns, 9 * MS, 11 * MS);
+    /* But what has become slow does. */
+    for (int i = 0; i < 8; i++)
+        gn_place_note_copy(&w.p, false, 4, 4 * 30 * MS);
+    assert_int_equal(w.p.out_ns, 30 * MS);
+    assert_int_equal(w.p.in_ns, 0);
+}
+
 static void only_changed_chunks_go_out(void **state)
 {
     struct gn_place_plan plan;
@@ -600,6 +620,7 @@ int main(void)
         cmocka_unit_test(utilization_replaces_at_create_and_destroy),
         cmocka_unit_test(a_chunk_moves_at_its_next_use),
         cmocka_unit_test(a_switch_copies_shared_slots_only),
+        cmocka_unit_test(a_slow_copy_does_not_count),
         cmocka_unit_test(only_changed_chunks_go_out),
         cmocka_unit_test(turn_takes_from_the_furthest),
         cmocka_unit_test(turn_expects_pauses),

@@ -250,7 +250,8 @@ static void one_that_has_come_in_has_time_to_work(void **state)
 {
     device("turn", 4);
     struct gn_place_vgpu *a = add(4, 100), *b = add(4, 100);
-    gn_place_note_copy(&w.p, true, 1, 10 * S);
+    for (uint32_t i = 0; i < GN_PLACE_COPIES; i++)
+        gn_place_note_copy(&w.p, true, 1, 2 * S);
     assert_ptr_equal(next(), a);
     gn_place_sleep(&w.p, a, w.now);
     assert_null(next());
