@@ -670,6 +670,12 @@ void gn_place_note_copy(struct gn_place *p, bool in, uint32_t n_slots, uint64_t 
         p->in_ns = add_copy(&p->copies_in, ns / n_slots);
     else if (n_slots)
         p->out_ns = add_copy(&p->copies_out, ns / n_slots);
+    /* The line of those that want memory is by these times, too. */
+    gn_list_for_each(v, &p->vgpus, struct gn_place_vgpu, link)
+    {
+        if (v->wants)
+            gn_place_update(p, v);
+    }
 }
 
 /* ---- for the policies */

@@ -260,6 +260,22 @@ static void one_that_has_come_in_has_time_to_work(void **state)
     assert_ptr_equal(next(), b);
 }
 
+/* While the first copies are slow, one that waits must not get a place in line for good. */
+static void those_that_wait_are_in_line_by_the_latest_times(void **state)
+{
+    device("turn", 4);
+    struct gn_place_vgpu *a = add(4, 100), *b = add(4, 100);
+    assert_ptr_equal(next(), a);
+    assert_null(next());
+    const uint64_t key = b->wanting_key;
+    for (uint32_t i = 0; i < GN_PLACE_COPIES; i++)
+        gn_place_note_copy(&w.p, false, 1, S);
+    assert_true(b->wanting_key > key + 10 * S);
+    for (uint32_t i = 0; i < GN_PLACE_COPIES; i++)
+        gn_place_note_copy(&w.p, false, 1, MS);
+    assert_int_equal(b->wanting_key, key);
+}
+
 /* Chunks that are not needed leave at once. */
 static void unneeded_chunks_leave_at_once(void **state)
 {
@@ -582,6 +598,7 @@ int main(void)
         cmocka_unit_test(a_pause_is_not_idleness),
         cmocka_unit_test(a_gap_between_commands_ends_no_period),
         cmocka_unit_test(one_that_has_come_in_has_time_to_work),
+        cmocka_unit_test(those_that_wait_are_in_line_by_the_latest_times),
         cmocka_unit_test(unneeded_chunks_leave_at_once),
         cmocka_unit_test(the_rest_of_an_evicted_vgpu_leaves_first),
         cmocka_unit_test(arrears_are_bounded),
