@@ -48,8 +48,8 @@ class Shares(MemoryCase):
             if ended - began >= MEASURE_S:
                 return (used_then - used) / 1e9 / (ended - began)
 
-    def check(self, hog, *words, held=SIZES, goes="goes"):
-        """hog: its path; goes: what it says when it has begun."""
+    def check(self, hog, *words, held=SIZES, says=("goes",)):
+        """hog: its path; says: its words until it has begun."""
         daemon = self.start("--swap-memory", "512M")
         for name in ("honest", "hostile"):
             status, said = gantry(daemon, "tenant", "add", name, "--uid", str(os.getuid()))
@@ -58,7 +58,8 @@ class Shares(MemoryCase):
         honest.holds()
         hog = Holder(hog, daemon, *words, GANTRY_TENANT="hostile")
         self.addCleanup(hog.__exit__)
-        hog.hear(goes)
+        for word in says:
+            hog.hear(word)
 
         def periods():
             # Without evictions its time is measured from any moment to any other.
@@ -92,7 +93,7 @@ class Shares(MemoryCase):
     def test_all_that_can_be_pinned(self):
         """The honest program needs no more than the other tenant cannot pin."""
         self.check(self.path, "--pin", "--give-up", "--seconds", "1000", "--often", "0",
-                   "24", "16", "16", held=("40", "15"), goes="pinned")
+                   "24", "16", "16", held=("40", "15"), says=("holds", "pinned"))
 
 
 if __name__ == "__main__":
