@@ -266,7 +266,8 @@ SERVES = "gn_vgpu_handle"   # what the worker's first thread does for each messa
 
 
 def steps_command(options, worker):
-    """tests/counts/steps for the worker's own code, from its file's symbols and its process's maps."""
+    """tests/counts/steps for the worker's own code, by its file's symbols and its process's
+    maps."""
     path = os.readlink("/proc/{}/exe".format(worker))
     with open("/proc/{}/maps".format(worker), encoding="ascii") as f:
         maps = [line.split() for line in f if line.rstrip().endswith(path)]

@@ -50,14 +50,8 @@ static cl_kernel kernel(cl_program program, const char *name)
 void held_open(void)
 {
     const char *text = source;
-    cl_platform_id platform;
     cl_int r;
-    MUST(clGetPlatformIDs(1, &platform, NULL));
-    MUST(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL));
-    context = clCreateContext(NULL, 1, &device, NULL, NULL, &r);
-    MUST(r);
-    queue = clCreateCommandQueue(context, device, 0, &r);
-    MUST(r);
+    must_open(&device, &context, &queue);
     cl_program program = clCreateProgramWithSource(context, 1, &text, NULL, &r);
     MUST(r);
     MUST(clBuildProgram(program, 1, &device, "", NULL, NULL));

@@ -28,18 +28,6 @@ static size_t bytes[N];
 static cl_mem mem[N];
 static int n;
 
-static void open_device(void)
-{
-    cl_platform_id platform;
-    cl_int r;
-    MUST(clGetPlatformIDs(1, &platform, NULL));
-    MUST(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL));
-    context = clCreateContext(NULL, 1, &device, NULL, NULL, &r);
-    MUST(r);
-    queue = clCreateCommandQueue(context, device, 0, &r);
-    MUST(r);
-}
-
 static void fill(cl_mem to, size_t n_bytes)
 {
     const cl_uint word = 42;
@@ -146,7 +134,7 @@ int main(int argc, char **argv)
     HOLDS(argc == 2 + N);
     for (int i = 0; i < N; i++)
         bytes[i] = strtoul(argv[2 + i], NULL, 10) * MIB;
-    open_device();
+    must_open(&device, &context, &queue);
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
         if (strcmp(argv[1], ways[i].name) == 0)
             ways[i].run();

@@ -13,24 +13,19 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from memory_harness import MIB, Holder, MemoryCase, gantry, telling   # noqa: E402
+from memory_harness import (  # noqa: E402
+    OF_75, Holder, MemoryCase, SmallMemoryCase, gantry, telling)
 
 MemoryCase.stage, MemoryCase.path, MemoryCase.icd, HOG = (
     os.path.abspath(p) for p in sys.argv[1:5])
-# Two of them exceed the device of 128 MiB.
-SIZES = ("48", "27")
 MEASURE_S = 45.0
 COPIES = 0.1       # the default of --swap-share
 TOLERANCE = 0.03
 
 
-class Shares(MemoryCase):
+class Shares(SmallMemoryCase):
     """The device time of a program beside a hostile one of another tenant of the same weight: half
     of the time less the part for copies, less 3 points."""
-
-    device_bytes = 128 * MIB
-    capacity = "capacity=128M"
-    config = "[device pthread]\nmemory = 128M\nslot = 4M\n"
 
     def used_ns(self, daemon, program):
         return self.memory(daemon, program)["used_ns"]
@@ -48,7 +43,7 @@ class Shares(MemoryCase):
             if ended - began >= MEASURE_S:
                 return (used_then - used) / 1e9 / (ended - began)
 
-    def check(self, hog, *words, held=SIZES, says=("goes",)):
+    def check(self, hog, *words, held=OF_75, says=("goes",)):
         """hog: its path; says: its words until it has begun."""
         daemon = self.start("--swap-memory", "512M")
         for name in ("honest", "hostile"):
@@ -79,16 +74,16 @@ class Shares(MemoryCase):
         self.check_device()
 
     def test_memory_that_is_only_touched(self):
-        self.check(HOG, "touch", *SIZES)
+        self.check(HOG, "touch", *OF_75)
 
     def test_a_storm_of_allocations(self):
-        self.check(HOG, "storm", *SIZES)
+        self.check(HOG, "storm", *OF_75)
 
     def test_short_commands_with_pauses(self):
-        self.check(HOG, "blink", *SIZES)
+        self.check(HOG, "blink", *OF_75)
 
     def test_all_memory_in_each_kernel(self):
-        self.check(HOG, "all", *SIZES)
+        self.check(HOG, "all", *OF_75)
 
     def test_all_that_can_be_pinned(self):
         """The honest program needs no more than the other tenant cannot pin."""

@@ -11,30 +11,21 @@ import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from memory_harness import MIB, MemoryCase, telling    # noqa: E402
+from memory_harness import (  # noqa: E402
+    OF_75, SHORT_PERIODS, MemoryCase, SmallMemoryCase, telling)
 
 MemoryCase.stage, MemoryCase.path, MemoryCase.icd, LIAR = (
     os.path.abspath(p) for p in sys.argv[1:5])
-SHORT_PERIODS = ("--swap-share", "80%", "--residency-max", "1s", "--idle-after", "1s",
-                 "--swap-memory", "512M")
-# Two of them exceed the device of 128 MiB.
-SIZES = ("48", "27")
 
 
-class HostileCase(MemoryCase):
-    device_bytes = 128 * MIB
-    capacity = "capacity=128M"
-    config = "[device pthread]\nmemory = 128M\nslot = 4M\n"
-
-
-class LiarCase(HostileCase):
+class LiarCase(SmallMemoryCase):
     """A worker that breaks the protocol of evictions is ended with a reason; nothing of it is left,
     and the other program does not notice."""
 
     def start_liar(self, how, **env):
-        daemon = self.start(*SHORT_PERIODS, env=dict(env, LD_PRELOAD=LIAR, LIAR=how))
-        honest, = self.holders(daemon, 1, "--told", *SIZES)
-        liar = self.holder(daemon, "--told", *SIZES)
+        daemon = self.start(*SHORT_PERIODS, "512M", env=dict(env, LD_PRELOAD=LIAR, LIAR=how))
+        honest, = self.holders(daemon, 1, "--told", *OF_75)
+        liar = self.holder(daemon, "--told", *OF_75)
         return daemon, honest, liar
 
     def check_is_ended(self, how, reason):

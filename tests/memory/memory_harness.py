@@ -25,6 +25,11 @@ POLL_S = 0.05
 OF_300 = ("192", "107")
 OF_256 = ("128", "127")
 OF_200 = ("128", "71")
+# Two of these exceed a small device.
+OF_75 = ("48", "27")
+# Periods of about a second in place of ten; an amount of swap memory is to follow.
+SHORT_PERIODS = ("--swap-share", "80%", "--residency-max", "1s", "--idle-after", "1s",
+                 "--swap-memory")
 
 
 def seen(daemon):
@@ -156,3 +161,11 @@ class MemoryCase(MovesCase):
         counts = self.emulated.counts()
         self.assertEqual(counts["refusals"], refusals, counts)
         self.assertLessEqual(counts["peak_bytes"], self.device_bytes, counts)
+
+
+class SmallMemoryCase(MemoryCase):
+    """Its device has 128 MiB."""
+
+    device_bytes = 128 * MIB
+    capacity = "capacity=128M"
+    config = "[device pthread]\nmemory = 128M\nslot = 4M\n"

@@ -15,8 +15,9 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from memory_harness import (DEADLINE_S, DEVICE, MIB, OF_200, OF_256, OF_300, SLOT,  # noqa: E402
-                            MemoryCase, gantry, seen, telling)
+from memory_harness import (  # noqa: E402
+    DEADLINE_S, DEVICE, MIB, OF_200, OF_256, OF_300, SHORT_PERIODS, SLOT, MemoryCase, gantry, seen,
+    telling)
 from moves_harness import command   # noqa: E402
 
 MemoryCase.stage, MemoryCase.path, MemoryCase.icd = (os.path.abspath(p) for p in sys.argv[1:4])
@@ -24,9 +25,6 @@ LONG = "--long" in sys.argv[4:]
 TIMES = 20 if LONG else 3
 PERIODS = 10 if LONG else 1
 PLACES = ("turn", "first-fit", "size", "utilization")
-# Periods of about a second in place of ten.
-SHORT_PERIODS = ("--swap-share", "80%", "--residency-max", "1s", "--idle-after", "1s",
-                 "--swap-memory", "2G")
 
 
 class Together(MemoryCase):
@@ -47,17 +45,17 @@ class Together(MemoryCase):
         self.check_device()
 
     def test_three_of_300_mib(self):
-        daemon = self.start(*SHORT_PERIODS)
+        daemon = self.start(*SHORT_PERIODS, "2G")
         self.assertEqual((self.device(daemon)["slots"], self.device(daemon)["slot_bytes"]),
                          (DEVICE // SLOT, SLOT))
         self.check_all_are_right(daemon, self.holders(daemon, 3, "--told", *OF_300))
 
     def test_six_of_256_mib(self):
-        daemon = self.start(*SHORT_PERIODS)
+        daemon = self.start(*SHORT_PERIODS, "2G")
         self.check_all_are_right(daemon, self.holders(daemon, 6, "--told", *OF_256))
 
     def check_driver(self, options):
-        daemon = self.start(*SHORT_PERIODS, options=self.capacity + "," + options)
+        daemon = self.start(*SHORT_PERIODS, "2G", options=self.capacity + "," + options)
         self.check_all_are_right(daemon, self.holders(daemon, 3, "--told", *OF_300))
 
     def test_a_driver_that_frees_late(self):
@@ -75,7 +73,7 @@ class Together(MemoryCase):
     def check_closed(self, options):
         # One program fills the device but for less than a mebibyte, by which its memory, closed to
         # the host, is copied.
-        daemon = self.start(*SHORT_PERIODS, options=self.capacity + options)
+        daemon = self.start(*SHORT_PERIODS, "2G", options=self.capacity + options)
         programs = self.holders(daemon, 2, "--told", "--closed", "--often", "3", "256", "254")
         self.until_each_was_in(daemon, programs)
         for program in programs:
@@ -92,7 +90,7 @@ class Together(MemoryCase):
         self.check_closed(",lazy,late=20ms")
 
     def test_memory_in_a_program_stays(self):
-        daemon = self.start(*SHORT_PERIODS, passthrough=True)
+        daemon = self.start(*SHORT_PERIODS, "2G", passthrough=True)
         inside, = self.holders(daemon, 1, "--told", "100", "50")
         others = [self.holder(daemon, "--told", *OF_200, GANTRY_MODE="remote") for _ in range(2)]
         for other in others:
@@ -107,7 +105,7 @@ class Together(MemoryCase):
         self.check_device()
 
     def test_one_that_reads_one_that_is_chatty_and_one_that_pauses(self):
-        daemon = self.start(*SHORT_PERIODS)
+        daemon = self.start(*SHORT_PERIODS, "2G")
         programs = [self.holder(daemon, "--told", *words) for words in (
             ("--const", *OF_256), ("--chatty", "20", *OF_200), ("--idle", "50", "--one", *OF_200))]
         for program in programs:
@@ -128,7 +126,7 @@ class Together(MemoryCase):
         self.check_device()
 
     def test_an_idle_program_loses_its_memory_and_gets_it_back(self):
-        daemon = self.start(*SHORT_PERIODS)
+        daemon = self.start(*SHORT_PERIODS, "2G")
         idle, = self.holders(daemon, 1, "--pause", *OF_300)
         others = self.holders(daemon, 2, "--told", *OF_256)
         self.until(daemon, "the idle program's memory is on the host",
@@ -140,7 +138,7 @@ class Together(MemoryCase):
         self.check_device()
 
     def test_programs_that_fit_together_are_never_swapped(self):
-        daemon = self.start(*SHORT_PERIODS)
+        daemon = self.start(*SHORT_PERIODS, "2G")
         programs = self.holders(daemon, 3, "--pause", "--rounds", "30", "96", "31")
         for program in programs:
             program.tell()
@@ -150,7 +148,7 @@ class Together(MemoryCase):
         self.check_device()
 
     def test_a_program_that_leaves_makes_room(self):
-        daemon = self.start(*SHORT_PERIODS)
+        daemon = self.start(*SHORT_PERIODS, "2G")
         for _ in range(3):
             first, second = self.holders(daemon, 2, "--told", *OF_300)
             first.tell_right()
@@ -167,7 +165,7 @@ class Copies(MemoryCase):
     def copied_out(self, *words, swap="2G", periods=3):
         """The bytes that a program of these words has copied out, and its residency periods,
         beside one that changes all of its memory."""
-        daemon = self.start(*SHORT_PERIODS[:-1], swap)
+        daemon = self.start(*SHORT_PERIODS, swap)
         programs = [self.holder(daemon, "--told", "--often", "0", *more, *OF_300)
                     for more in (words, ())]
         for program in programs:
@@ -206,7 +204,7 @@ class Copies(MemoryCase):
 
     def test_copies_make_way_for_evicted_contents(self):
         # Two programs have copies of all; with the third one's memory these are too much.
-        daemon = self.start(*SHORT_PERIODS[:-1], "700M", env={"GANTRY_LOG": "debug"})
+        daemon = self.start(*SHORT_PERIODS, "700M", env={"GANTRY_LOG": "debug"})
         programs = self.holders(daemon, 2, "--told", "--often", "0", "--read", *OF_300)
         self.until_each_was_in(daemon, programs)
         self.assertIn("on its device, with copies", daemon.log())
@@ -225,7 +223,7 @@ class Refusals(MemoryCase):
 
     def test_beyond_the_swap_memory(self):
         # 912 MiB in all; the third program would make it 951.
-        daemon = self.start(*SHORT_PERIODS[:-1], "400M")
+        daemon = self.start(*SHORT_PERIODS, "400M")
         others = self.holders(daemon, 2, "--told", *OF_300)
         program = self.holder(daemon, "--told", "--give-up", "100", "250")
         self.assertEqual(program.refused(), 1)
@@ -238,7 +236,7 @@ class Refusals(MemoryCase):
         self.check_device()
 
     def test_one_program_beyond_the_device(self):
-        daemon = self.start(*SHORT_PERIODS)
+        daemon = self.start(*SHORT_PERIODS, "2G")
         other, = self.holders(daemon, 1, "--told", *OF_300)
         program = self.holder(daemon, "--rounds", "1", "--give-up", "300", "300")
         self.assertEqual(program.refused(), 1)
@@ -248,7 +246,7 @@ class Refusals(MemoryCase):
         self.check_device()
 
     def test_beyond_a_tenants_limit(self):
-        daemon = self.start(*SHORT_PERIODS)
+        daemon = self.start(*SHORT_PERIODS, "2G")
         status, said = gantry(daemon, "tenant", "add", "small", "--uid", str(os.getuid()),
                               "--memory", "128M")
         self.assertEqual(status, 0, said)
@@ -263,7 +261,7 @@ class Refusals(MemoryCase):
 
 
     def test_pins_beyond_a_tenants_part(self):
-        daemon = self.start(*SHORT_PERIODS)
+        daemon = self.start(*SHORT_PERIODS, "2G")
         status, said = gantry(daemon, "tenant", "add", "small", "--uid", str(os.getuid()))
         self.assertEqual(status, 0, said)
         other, = self.holders(daemon, 1, "--told", *OF_300)
@@ -279,7 +277,7 @@ class Refusals(MemoryCase):
 
 class Kills(MemoryCase):
     def test_a_killed_program_frees_its_slots(self):
-        daemon = self.start(*SHORT_PERIODS)
+        daemon = self.start(*SHORT_PERIODS, "2G")
         program, = self.holders(daemon, 1, "--pause", *OF_300)
         device = self.device(daemon)
         self.assertLessEqual(device["free_slots"], device["slots"] - 300 * MIB // SLOT)
@@ -299,7 +297,7 @@ class Kills(MemoryCase):
     def test_a_killed_program_among_others(self):
         for words in (("--told",), ("--pause",)):
             with self.subTest(words=words):
-                daemon = self.start(*SHORT_PERIODS)
+                daemon = self.start(*SHORT_PERIODS, "2G")
                 killed, *others = [self.holder(daemon, *more, *OF_300)
                                    for more in (words, ("--told",), ("--told",))]
                 for program in (killed, *others):
@@ -311,7 +309,7 @@ class Kills(MemoryCase):
             self.setUp()
 
     def test_a_killed_worker(self):
-        daemon = self.start(*SHORT_PERIODS)
+        daemon = self.start(*SHORT_PERIODS, "2G")
         killed, *others = self.holders(daemon, 3, "--told", *OF_300)
         os.kill(self.vgpu(daemon, killed)["worker_pid"], signal.SIGKILL)
         killed.hear("wrong:")
@@ -340,7 +338,7 @@ class Strangers(MemoryCase):
         self.assertLessEqual(self.emulated.counts()["peak_bytes"], DEVICE)
 
     def test_one_that_leaves(self):
-        daemon = self.start(*SHORT_PERIODS)
+        daemon = self.start(*SHORT_PERIODS, "2G")
         program = self.evicted(daemon)
         stranger = self.stranger("--pause", "--rounds", "1", "300")
         program.tell()
@@ -350,7 +348,7 @@ class Strangers(MemoryCase):
         self.check_peak()
 
     def test_one_that_stays(self):
-        daemon = self.start(*SHORT_PERIODS)
+        daemon = self.start(*SHORT_PERIODS, "2G")
         program = self.evicted(daemon)
         stranger = self.stranger("--pause", "--rounds", "1", "300")
         program.tell()
@@ -361,7 +359,7 @@ class Strangers(MemoryCase):
         self.check_peak()
 
     def test_other_programs_make_room(self):
-        daemon = self.start(*SHORT_PERIODS)
+        daemon = self.start(*SHORT_PERIODS, "2G")
         program = self.evicted(daemon)
         idle, = self.holders(daemon, 1, "--pause", "--rounds", "1", "100")
         stranger = self.stranger("--pause", "--rounds", "1", "150")
@@ -376,7 +374,7 @@ class Policies(MemoryCase):
     def test_each_from_the_start(self):
         for place in PLACES:
             with self.subTest(place=place):
-                daemon = self.start(*SHORT_PERIODS, "--place", place)
+                daemon = self.start(*SHORT_PERIODS, "2G", "--place", place)
                 self.assertEqual(self.device(daemon)["place"], place)
                 programs = self.holders(daemon, 3, "--told", *OF_200)
                 self.until_each_was_in(daemon, programs, 1)
@@ -387,7 +385,7 @@ class Policies(MemoryCase):
             self.setUp()
 
     def test_a_live_change(self):
-        daemon = self.start(*SHORT_PERIODS)
+        daemon = self.start(*SHORT_PERIODS, "2G")
         self.assertEqual(self.device(daemon)["place"], PLACES[0])
         programs = self.holders(daemon, 3, "--told", *OF_200)
         for place in (*PLACES[1:], PLACES[0]):
@@ -406,7 +404,7 @@ class Moves(MemoryCase):
     """A vGPU changes its worker while others want its memory."""
 
     def check(self, move):
-        daemon = self.start(*SHORT_PERIODS)
+        daemon = self.start(*SHORT_PERIODS, "2G")
         programs = self.holders(daemon, 3, "--told", *OF_200)
         for n in range(TIMES):
             # Another one each time; some are evicted then, some are not.
@@ -431,7 +429,7 @@ class Moves(MemoryCase):
 
     def test_a_migration_that_needs_nearly_all_of_the_device(self):
         # Two copies of 232 MiB fit; with what a worker leases beyond its need they would not.
-        daemon = self.start(*SHORT_PERIODS)
+        daemon = self.start(*SHORT_PERIODS, "2G")
         program, = self.holders(daemon, 1, "--told", "128", "103")
         self.done(daemon, "migrate", self.vgpu(daemon, program)["id"], "local")
         program.tell_right()
@@ -439,7 +437,7 @@ class Moves(MemoryCase):
 
     def test_migrations_at_once_do_not_wait_for_each_other(self):
         # Two copies of 200 MiB fit, four do not: the second migration is refused before it starts.
-        daemon = self.start(*SHORT_PERIODS)
+        daemon = self.start(*SHORT_PERIODS, "2G")
         programs = self.holders(daemon, 3, "--told", *OF_200)
         moves = [subprocess.Popen(command(daemon, "migrate", self.vgpu(daemon, program)["id"],
                                           "local"), stderr=subprocess.PIPE, text=True)
@@ -455,7 +453,7 @@ class Moves(MemoryCase):
         self.check_device()
 
     def test_restores_at_once_do_not_wait_for_each_other(self):
-        daemon = self.start(*SHORT_PERIODS)
+        daemon = self.start(*SHORT_PERIODS, "2G")
         programs = self.holders(daemon, 3, "--told", *OF_300)
         files = [os.path.join(self.work, "{}.ckpt".format(n)) for n in range(3)]
         for program, path in zip(programs, files):

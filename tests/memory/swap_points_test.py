@@ -19,15 +19,12 @@ import sys
 import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from memory_harness import DEADLINE_S, MIB, MemoryCase, gantry, seen, telling   # noqa: E402
+from memory_harness import (  # noqa: E402
+    DEADLINE_S, OF_75, SHORT_PERIODS, MemoryCase, SmallMemoryCase, gantry, seen, telling)
 from daemon import descendants, gone, wait_until    # noqa: E402
 from moves_harness import command, holds, start_again    # noqa: E402
 
 MemoryCase.stage, MemoryCase.path, MemoryCase.icd = (os.path.abspath(p) for p in sys.argv[1:4])
-SHORT_PERIODS = ("--swap-share", "80%", "--residency-max", "1s", "--idle-after", "1s",
-                 "--swap-memory", "512M")
-# Two of them exceed the device of 128 MiB, with the mebibyte that each has for results.
-OF_75 = ("48", "27")
 # Two of them fit, so that one can be migrated, and one allocation is all of it.
 OF_50 = ("49",)
 NEARLY_ALL = ("70", "50")
@@ -57,15 +54,12 @@ def resume(pids):
                 pass
 
 
-class SwapPoints(MemoryCase):
-    device_bytes = 128 * MIB
-    capacity = "capacity=128M"
-    config = "[device pthread]\nmemory = 128M\nslot = 4M\n"
+class SwapPoints(SmallMemoryCase):
     filled = ()     # programs whose memory is known to be filled
 
     def start_held(self, point, **more):
         """A gantryd whose workers are held at the point, each when it comes there first."""
-        self.there = self.start(*SHORT_PERIODS,
+        self.there = self.start(*SHORT_PERIODS, "512M",
                                 env={"GANTRY_HOLD": point, "GANTRY_LOG": "debug"}, **more)
         return self.there
 

@@ -14,33 +14,27 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from memory_harness import DEADLINE_S, MIB, MemoryCase, telling    # noqa: E402
+from memory_harness import (  # noqa: E402
+    DEADLINE_S, OF_75, SHORT_PERIODS, MemoryCase, SmallMemoryCase, telling)
 from daemon import gone, wait_until    # noqa: E402
 
 MemoryCase.stage, MemoryCase.path, MemoryCase.icd, RELAY = (
     os.path.abspath(p) for p in sys.argv[1:5])
-SHORT_PERIODS = ("--swap-share", "80%", "--residency-max", "1s", "--idle-after", "1s",
-                 "--swap-memory", "512M")
-# Two of them exceed the device of 128 MiB.
-SIZES = ("48", "27")
 
 
-class Waits(MemoryCase):
-    device_bytes = 128 * MIB
-    capacity = "capacity=128M"
-    config = "[device pthread]\nmemory = 128M\nslot = 4M\n"
+class Waits(SmallMemoryCase):
 
     def start_waiting(self):
         """A program over tcp whose worker waits for evicted memory, and another program. The
         other's worker is stopped, so it makes no room until self.go_on()."""
-        self.there = self.start(*SHORT_PERIODS, "--tcp-grace", "1", "--listen", "tcp:127.0.0.1:0",
-                                "--insecure", env={"GANTRY_LOG": "debug"})
+        self.there = self.start(*SHORT_PERIODS, "512M", "--tcp-grace", "1", "--listen",
+                                "tcp:127.0.0.1:0", "--insecure", env={"GANTRY_LOG": "debug"})
         port = self.there.tcp_address.rsplit(":", 1)[1]
         self.relay = subprocess.Popen([RELAY, port], stdout=subprocess.PIPE, text=True)
         self.addCleanup(lambda: (self.relay.kill(), self.relay.wait(), self.relay.stdout.close()))
         address = "tcp:127.0.0.1:" + self.relay.stdout.readline().strip()
-        waiting, = self.holders(self.there, 1, "--pause", *SIZES, GANTRY_CONNECT=address)
-        other, = self.holders(self.there, 1, "--pause", *SIZES, GANTRY_CONNECT=self.there.address)
+        waiting, = self.holders(self.there, 1, "--pause", *OF_75, GANTRY_CONNECT=address)
+        other, = self.holders(self.there, 1, "--pause", *OF_75, GANTRY_CONNECT=self.there.address)
         self.assertEqual(self.far()["devices"][0]["placement_state"], "evicted")
         self.stopped = self.vgpu(self.there, other)["worker_pid"]
         os.kill(self.stopped, signal.SIGSTOP)

@@ -104,15 +104,9 @@ static void set_up(void)
     const cl_image_format format = {CL_RGBA, CL_UNSIGNED_INT8};
     const cl_image_desc desc = {
         .image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = SIDE, .image_height = SIDE};
-    cl_platform_id platform;
     cl_program program;
     cl_int r;
-    MUST(clGetPlatformIDs(1, &platform, NULL));
-    MUST(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL));
-    context = clCreateContext(NULL, 1, &device, NULL, NULL, &r);
-    MUST(r);
-    queue = clCreateCommandQueue(context, device, 0, &r);
-    MUST(r);
+    must_open(&device, &context, &queue);
     other = clCreateCommandQueue(context, device, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, &r);
     MUST(r);
     build("", &program, &stir);

@@ -25,4 +25,18 @@
         }                                                                                          \
     } while (0)
 
+/* The first device, alone in a context, and a queue in order. */
+static inline void must_open(cl_device_id *ret_device, cl_context *ret_context,
+                             cl_command_queue *ret_queue)
+{
+    cl_platform_id platform;
+    cl_int r;
+    MUST(clGetPlatformIDs(1, &platform, NULL));
+    MUST(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, ret_device, NULL));
+    *ret_context = clCreateContext(NULL, 1, ret_device, NULL, NULL, &r);
+    MUST(r);
+    *ret_queue = clCreateCommandQueue(*ret_context, *ret_device, 0, &r);
+    MUST(r);
+}
+
 #endif
