@@ -23,7 +23,6 @@ MemoryCase.stage, MemoryCase.path, MemoryCase.icd, RELAY = (
 
 
 class Waits(SmallMemoryCase):
-
     def start_waiting(self):
         """A program over tcp whose worker waits for evicted memory, and another program. The
         other's worker is stopped, so it makes no room until self.go_on()."""
